@@ -19,15 +19,17 @@ type allocStatusCommand struct{ operatorCommand }
 
 const allocHelp = `Usage: nodedrain alloc <command> [options]
 
-  Shows allocations.`
+  Shows allocations, their files and the output of their tasks, and runs commands in
+  tasks, sends them signals, and restarts and stops them. The node of the allocation
+  answers most of these commands, over any server.`
 
 func (c *allocStatusCommand) Synopsis() string { return "List allocations, or show one" }
 
 func (c *allocStatusCommand) Help() string {
 	return statusHelp("alloc status [options] [ALLOC]", `  Without ALLOC, lists the allocations of the namespace that have not ended. With ALLOC,
   shows the allocation: its node, its health, the mark of a drain, the allocations
-  before and after it, and the states and events of its tasks. ALLOC is the allocation's
-  id or a prefix of it.`)
+  before and after it, the states and events of its tasks, and the resources that they
+  use, if its node says so. ALLOC is the allocation's id or a prefix of it.`)
 }
 
 func (c *allocStatusCommand) Run(args []string) int { return c.exit(c.run(args)) }
@@ -43,16 +45,8 @@ func (c *allocStatusCommand) run(args []string) error {
 		return err
 	}
 	defer asked.Close()
-	l := &lister[*wire.AllocationListStub]{
-		name: "alloc status", noun: "allocation",
-		list: func(q client.Query) ([]*wire.AllocationListStub, client.Answer, error) {
-			return asked.Allocations(c.ctx, q)
-		},
-		id:    func(a *wire.AllocationListStub) string { return a.ID },
-		old:   endedAlloc,
-		table: func(allocs []*wire.AllocationListStub) *table { return stubTable(allocs, f.verbose, time.Now()) },
-		one:   func(a *wire.AllocationListStub) error { return c.one(asked, &f, a.ID) },
-	}
+	l := c.allocs(asked, f.verbose)
+	l.one = func(a *wire.AllocationListStub) error { return c.one(asked, &f, a.ID) }
 	return l.show(c.out, &f, about)
 }
 
@@ -106,6 +100,7 @@ func (c *allocStatusCommand) one(asked *client.Client, f *statusFlags, id string
 	}
 	allocFacts(a, f.verbose).write(c.out)
 	c.tasks(a)
+	c.usage(asked, a)
 	return nil
 }
 
@@ -116,13 +111,13 @@ func (c *allocStatusCommand) tasks(a *wire.Allocation) {
 		return
 	}
 	fmt.Fprintln(c.out, "\nTasks")
-	t := newTable("Task", "State", "Failed", "Restarts", "Started", "Finished", "Waits For")
+	t := newTable("Task", "Driver", "State", "Failed", "Exit Code", "Restarts", "Started", "Finished", "Waits For")
 	for _, name := range names {
 		s, waits := a.TaskStates[name], "-"
 		if s.Waiting != nil {
 			waits = waitText(s.Waiting, time.Now())
 		}
-		t.row(name, s.State, fmt.Sprint(s.Failed), fmt.Sprint(s.Restarts), timeCell(s.StartedAt), timeCell(s.FinishedAt), waits)
+		t.row(name, driverOf(a, name), s.State, fmt.Sprint(s.Failed), exitCodeOf(s), fmt.Sprint(s.Restarts), timeCell(s.StartedAt), timeCell(s.FinishedAt), waits)
 	}
 	t.write(c.out)
 	for _, name := range names {

@@ -9,13 +9,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/posener/complete"
-
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // jobRunCommand is "nodedrain job run".
@@ -36,9 +31,6 @@ func (f *jobRunFlags) set() *flag.FlagSet {
 	set.StringVar(&f.check, "check-index", "", "")
 	return set
 }
-
-// exitNotPlaced is the exit code of a job whose allocations have no place, as of Nomad's command.
-const exitNotPlaced exitCode = 2
 
 func (c *jobRunCommand) Synopsis() string { return "Register a job, or its next version" }
 
@@ -101,7 +93,7 @@ func (c *jobRunCommand) run(args []string) error {
 	if f.detach || written.EvalID == "" {
 		return nil
 	}
-	return c.evaluated(asked, written.EvalID)
+	return c.evaluated(asked, written.EvalID, "The job is registered")
 }
 
 // enforcing adds the modify index that the registered job must have to a registration.
@@ -149,37 +141,6 @@ func (c *operatorCommand) jobBody(file string) (json.RawMessage, error) {
 		}
 	}
 	return json.Marshal(map[string]json.RawMessage{"Job": bytes.TrimSpace(text)})
-}
-
-// evaluatedPatience is how long the command continues without an answer from any server. It is
-// longer than an election.
-const evaluatedPatience = 30 * time.Second
-
-// evaluated waits until the scheduler has answered an evaluation, and tells what it did.
-func (c *jobRunCommand) evaluated(asked *client.Client, id string) error {
-	var e *wire.Evaluation
-	servers := contact{patience: evaluatedPatience}
-	servers.answered() // the job was registered
-	for index := uint64(0); e == nil || e.Status == string(cluster.EvalPending); {
-		read, answer, err := again(c.ctx, &servers, func() (*wire.Evaluation, client.Answer, error) {
-			return asked.Evaluation(c.ctx, id, client.Query{Index: index, Wait: reportWait})
-		})
-		switch {
-		case c.ctx.Err() != nil:
-			fmt.Fprintf(c.out, "The job is registered, and the scheduler goes on: nodedrain eval status %s\n", shortID(id, false))
-			return exitInterrupted
-		case err != nil:
-			return saidf("Error reading evaluation: %v", err)
-		}
-		e, index = read, answer.Index
-	}
-	fmt.Fprintf(c.out, "Evaluation %s is %s\n", shortID(id, false), joined(e.Status, e.StatusDescription))
-	if e.BlockedEval == "" && e.Status != string(cluster.EvalBlocked) {
-		return nil
-	}
-	fmt.Fprintf(c.out, "Some allocations have no place. Evaluation %s waits for room.\n", shortID(e.BlockedEval, false))
-	c.shortages(e)
-	return exitNotPlaced
 }
 
 // AutocompleteArgs completes the file.

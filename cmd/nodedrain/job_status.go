@@ -19,7 +19,7 @@ type jobStatusCommand struct{ operatorCommand }
 
 const jobHelp = `Usage: nodedrain job <command> [options]
 
-  Shows, plans, registers and stops jobs.`
+  Writes an example of a job, and plans, registers, shows and stops jobs.`
 
 func (c *jobStatusCommand) Synopsis() string { return "List jobs, or show one job" }
 

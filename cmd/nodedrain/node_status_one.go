@@ -36,6 +36,7 @@ func (c *nodeStatusCommand) one(asked *client.Client, f *nodeStatusFlags, prefix
 		eventTable(node, f.verbose).write(c.out)
 		fmt.Fprintln(c.out, "\nAllocated Resources")
 		resourceTable(node, allocs).write(c.out)
+		c.usage(asked, node)
 	}
 	fmt.Fprintln(c.out, "\nAllocations")
 	if len(allocs) == 0 {

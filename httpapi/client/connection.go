@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ type connection struct {
 	fixed  url.Values // sent with every request
 	header http.Header
 	http   *http.Client
+	tls    *tls.Config // of WebSockets, which need HTTP/1.1; or nil
 
 	mu   sync.Mutex
 	used *address   // guarded by mu
@@ -76,6 +78,10 @@ func newConnection(bases []*url.URL, transport *http.Transport) *connection {
 		transport.DialContext = (&net.Dialer{Timeout: dialLimit}).DialContext
 	}
 	c := &connection{bases: bases, fixed: url.Values{}, header: http.Header{}, http: &http.Client{Transport: transport}}
+	if transport.TLSClientConfig != nil {
+		c.tls = transport.TLSClientConfig.Clone()
+		c.tls.NextProtos = []string{"http/1.1"}
+	}
 	c.use(0)
 	return c
 }

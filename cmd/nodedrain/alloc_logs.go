@@ -1,0 +1,141 @@
+package main
+
+import (
+	"flag"
+	"strings"
+
+	"github.com/posener/complete"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// allocLogsCommand is "nodedrain alloc logs".
+type allocLogsCommand struct{ operatorCommand }
+
+// allocLogsFlags are its flags.
+type allocLogsFlags struct {
+	taskFlags
+	follow, stderr, stdout, tail bool
+	lines, bytes                 int64
+}
+
+func (f *allocLogsFlags) set() *flag.FlagSet {
+	set := f.taskFlags.set("alloc logs")
+	set.BoolVar(&f.follow, "f", false, "")
+	set.BoolVar(&f.stderr, "stderr", false, "")
+	set.BoolVar(&f.stdout, "stdout", false, "")
+	set.BoolVar(&f.tail, "tail", false, "")
+	set.Int64Var(&f.lines, "n", 0, "")
+	set.Int64Var(&f.bytes, "c", 0, "")
+	return set
+}
+
+// defaultLines is the number of lines of -tail.
+const defaultLines = 10
+
+func (c *allocLogsCommand) Synopsis() string { return "Show the output of a task" }
+
+func (c *allocLogsCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain alloc logs [options] ALLOC [TASK]
+
+  Prints what a task has written to its standard output, as far as its node keeps it.
+  TASK may be left out if the allocation has one task. ALLOC is the allocation's id or a
+  prefix of it.
+
+  With -f the command goes on until the task has ended. It continues where it was when
+  a connection is lost, or when a server or the client of the node restarts.
+
+Options:
+
+  -f                Wait for more output, until the task has ended.
+  -stderr           Show the standard error. -stdout is the default.
+  -stdout           Show the standard output.
+  -tail             Show the end of the log: its last 10 lines, unless -n or -c is given.
+  -n LINES          Show the last lines. They have at most 4 MiB.
+  -c BYTES          Show the last bytes.
+  -task TASK        The task, instead of the second argument.
+`+connectHelp) + `
+
+Exit code:
+
+  0     The log was printed. With -f: the task has ended.
+  1     The log cannot be read. With -f: nothing has answered for 10 minutes.
+  130   After Ctrl-C.
+`
+}
+
+func (c *allocLogsCommand) Run(args []string) int { return c.exit(c.run(args)) }
+
+func (c *allocLogsCommand) run(args []string) error {
+	var f allocLogsFlags
+	set := f.set()
+	about, err := arguments(set, "alloc logs", args)
+	if err != nil {
+		return err
+	}
+	id, err := f.about("alloc logs", about)
+	if err != nil {
+		return err
+	}
+	seen := given(set)
+	switch err := notTogether(seen, [][2]string{{"stdout", "stderr"}, {"n", "c"}}); {
+	case err != nil:
+		return misused("alloc logs", err.Error())
+	case f.lines < 0 || f.bytes < 0:
+		return misused("alloc logs", "-n and -c must be 0 or more")
+	case f.tail && !seen["n"] && !seen["c"]:
+		f.lines, seen["n"] = defaultLines, true
+	}
+	asked, err := c.connect(&f.connectFlags)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	a, err := c.alloc(asked, id)
+	if err != nil {
+		return err
+	}
+	task, err := taskOf(a, f.task)
+	if err != nil {
+		return err
+	}
+	from := &taskLog{alloc: asked.Alloc(a.ID), task: task, stderr: f.stderr, out: c.out}
+	switch {
+	case seen["n"]:
+		err = from.lastLines(c.ctx, f.lines)
+	case seen["c"]:
+		err = from.skipToLast(c.ctx, f.bytes)
+	}
+	if err == nil && !f.follow && !seen["n"] {
+		err = from.print(c.ctx, false)
+	} else if err == nil && f.follow {
+		err = c.follow(asked, a, from)
+	}
+	switch {
+	case c.ctx.Err() != nil:
+		return exitInterrupted
+	case err != nil:
+		return saidf("Error reading the log: %v", err)
+	}
+	return nil
+}
+
+// over reports whether a task writes no more.
+func over(a *wire.Allocation, task string) bool {
+	switch cluster.ClientStatus(a.ClientStatus) {
+	case cluster.ClientComplete, cluster.ClientFailed, cluster.ClientLost:
+		return true
+	}
+	s := a.TaskStates[task]
+	return s != nil && s.State == string(cluster.TaskDead)
+}
+
+// AutocompleteArgs completes the allocation.
+func (c *allocLogsCommand) AutocompleteArgs() complete.Predictor { return c.ids("allocs") }
+
+// AutocompleteFlags completes the flags.
+func (c *allocLogsCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(allocLogsFlags).set())
+}

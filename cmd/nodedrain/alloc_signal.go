@@ -1,0 +1,106 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+
+	"github.com/posener/complete"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// allocSignalCommand is "nodedrain alloc signal".
+type allocSignalCommand struct{ operatorCommand }
+
+// allocSignalFlags are its flags.
+type allocSignalFlags struct {
+	taskFlags
+	signal string
+}
+
+func (f *allocSignalFlags) set() *flag.FlagSet {
+	set := f.taskFlags.set("alloc signal")
+	set.StringVar(&f.signal, "s", "SIGKILL", "")
+	return set
+}
+
+func (c *allocSignalCommand) Synopsis() string { return "Send a signal to tasks of an allocation" }
+
+func (c *allocSignalCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain alloc signal [options] ALLOC [TASK]
+
+  Sends a signal to a task, or without TASK to every running task of the allocation.
+  ALLOC is the allocation's id or a prefix of it.
+
+Options:
+
+  -s SIGNAL         The name of the signal, such as HUP or SIGHUP. Default: SIGKILL.
+  -task TASK        The task, instead of the second argument.
+` + connectHelp)
+}
+
+func (c *allocSignalCommand) Run(args []string) int { return c.exit(c.run(args)) }
+
+func (c *allocSignalCommand) run(args []string) error {
+	var f allocSignalFlags
+	about, err := arguments(f.set(), "alloc signal", args)
+	if err != nil {
+		return err
+	}
+	given, err := f.about("alloc signal", about)
+	if err != nil {
+		return err
+	}
+	name := signalName(f.signal)
+	if name == "" {
+		return misused("alloc signal", "The signal must have a name")
+	}
+	asked, err := c.connect(&f.connectFlags)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	a, err := c.alloc(asked, given)
+	if err != nil {
+		return err
+	}
+	if f.task != "" {
+		if _, err := taskOf(a, f.task); err != nil {
+			return err
+		}
+	}
+	if err := asked.Alloc(a.ID).Signal(c.ctx, wire.SignalRequest{Task: f.task, Signal: name}); err != nil {
+		return saidf("Error signalling allocation: %v", err)
+	}
+	fmt.Fprintf(c.out, "Signal %s sent to %s\n", name, tasksText(a, f.task))
+	return nil
+}
+
+// signalName returns the whole name of a signal.
+func signalName(given string) string {
+	name := strings.ToUpper(strings.TrimSpace(given))
+	if name == "" || strings.HasPrefix(name, "SIG") {
+		return name
+	}
+	return "SIG" + name
+}
+
+// tasksText names a task of an allocation, or its running tasks.
+func tasksText(a *wire.Allocation, task string) string {
+	if task == "" {
+		return fmt.Sprintf("the running tasks of allocation %q", shortID(a.ID, false))
+	}
+	return fmt.Sprintf("task %q of allocation %q", task, shortID(a.ID, false))
+}
+
+// AutocompleteArgs completes the allocation.
+func (c *allocSignalCommand) AutocompleteArgs() complete.Predictor { return c.ids("allocs") }
+
+// AutocompleteFlags completes the flags.
+func (c *allocSignalCommand) AutocompleteFlags() complete.Flags {
+	flags := flagPredictors(new(allocSignalFlags).set())
+	flags["-s"] = complete.PredictSet("SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL", "SIGTERM", "SIGUSR1", "SIGUSR2")
+	return flags
+}

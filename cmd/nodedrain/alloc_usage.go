@@ -1,0 +1,91 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// statsTimeout bounds the wait for statistics of a node. A status is complete without them.
+const statsTimeout = 5 * time.Second
+
+// usage prints the resources that the tasks of an allocation use. A node without statistics, or without a
+// connection to the servers, gives dashes.
+func (c *allocStatusCommand) usage(asked *client.Client, a *wire.Allocation) {
+	if !alive(a) || a.AllocatedResources == nil || len(a.AllocatedResources.Tasks) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, statsTimeout)
+	defer cancel()
+	stats, err := asked.Alloc(a.ID).Stats(ctx)
+	if err != nil || stats == nil {
+		stats = &wire.AllocStats{}
+	}
+	fmt.Fprintln(c.out, "\nResources In Use")
+	usageTable(a, stats).write(c.out)
+}
+
+// usageTable shows for each task what it uses of what it has.
+func usageTable(a *wire.Allocation, stats *wire.AllocStats) *table {
+	t := newTable("Task", "CPU", "Memory")
+	for _, name := range taskNames(a) {
+		has := a.AllocatedResources.Tasks[name]
+		if has == nil {
+			continue
+		}
+		cpu, memory := "-", "-"
+		if s := stats.Tasks[name]; s != nil && s.ResourceUsage != nil {
+			if u := s.ResourceUsage.CpuStats; u != nil {
+				cpu = fmt.Sprintf("%.0f", u.TotalTicks)
+			}
+			if u := s.ResourceUsage.MemoryStats; u != nil {
+				memory = bytesText(cmp.Or(u.Usage, u.RSS))
+			}
+		}
+		t.row(name, fmt.Sprintf("%s/%d MHz", cpu, has.Cpu.CpuShares), fmt.Sprintf("%s/%d MiB", memory, has.Memory.MemoryMB))
+	}
+	return t
+}
+
+// driverOf returns the driver of a task, or a dash.
+func driverOf(a *wire.Allocation, task string) string {
+	if a.Job == nil {
+		return "-"
+	}
+	for _, g := range a.Job.TaskGroups {
+		if g == nil || g.Name == nil || *g.Name != a.TaskGroup {
+			continue
+		}
+		for _, t := range g.Tasks {
+			if t != nil && t.Name == task {
+				return cmp.Or(t.Driver, "-")
+			}
+		}
+	}
+	return "-"
+}
+
+// exitCodeOf returns the exit code of the last end of a task's process, or a dash. The client says it in the
+// message of the event, other clients in its details.
+func exitCodeOf(s *wire.TaskState) string {
+	for _, e := range slices.Backward(s.Events) {
+		if e.Type != "Terminated" {
+			continue
+		}
+		if code := e.Details["exit_code"]; code != "" {
+			return code
+		}
+		if text, is := strings.CutPrefix(cmp.Or(e.DisplayMessage, e.Message), "Exit Code: "); is {
+			code, _, _ := strings.Cut(text, ",")
+			return code
+		}
+		return "-"
+	}
+	return "-"
+}

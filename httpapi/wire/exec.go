@@ -1,0 +1,35 @@
+package wire
+
+// ExecInput is a message to a command that runs in a task. At most one field is set. A message without
+// any only shows that the connection lives.
+type ExecInput struct {
+	Stdin   *ExecData     `json:"stdin,omitempty"`
+	TTYSize *TerminalSize `json:"tty_size,omitempty"`
+}
+
+// ExecOutput is a message of a command that runs in a task. At most one of Stdout, Stderr and Result is
+// set. A message without any only shows that the connection lives.
+type ExecOutput struct {
+	Stdout *ExecData `json:"stdout,omitempty"`
+	Stderr *ExecData `json:"stderr,omitempty"`
+	// Exited says that the command has ended. Result is set then, and no message follows.
+	Exited bool        `json:"exited,omitempty"`
+	Result *ExecResult `json:"result,omitempty"`
+}
+
+// ExecData is a part of a stream, or its end.
+type ExecData struct {
+	Data  []byte `json:"data,omitempty"`
+	Close bool   `json:"close,omitempty"`
+}
+
+// ExecResult is the end of a command.
+type ExecResult struct {
+	ExitCode int `json:"exit_code"`
+}
+
+// TerminalSize is in characters.
+type TerminalSize struct {
+	Height int `json:"height,omitempty"`
+	Width  int `json:"width,omitempty"`
+}
