@@ -7,6 +7,7 @@ import (
 	"github.com/posener/complete"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -101,17 +102,18 @@ func (c *allocLogsCommand) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	from := &taskLog{alloc: asked.Alloc(a.ID), task: task, stderr: f.stderr, out: c.out}
-	switch {
-	case seen["n"]:
-		err = from.lastLines(c.ctx, f.lines)
-	case seen["c"]:
-		err = from.skipToLast(c.ctx, f.bytes)
+	from := &taskLog{alloc: asked.Alloc(a.ID), out: c.out, errs: c.errs, from: client.LogsQuery{Task: task, Stderr: f.stderr}}
+	if seen["c"] {
+		from.from.FromEnd, from.from.Offset = true, f.bytes
 	}
-	if err == nil && !f.follow && !seen["n"] {
+	if seen["n"] {
+		err = from.printLast(c.ctx, f.lines)
+	}
+	switch {
+	case err == nil && f.follow:
+		err = c.follow(asked, a.ID, from)
+	case err == nil && !seen["n"]:
 		err = from.print(c.ctx, false)
-	} else if err == nil && f.follow {
-		err = c.follow(asked, a, from)
 	}
 	switch {
 	case c.ctx.Err() != nil:

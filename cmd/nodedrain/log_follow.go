@@ -1,97 +1,67 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // follow prints a log until its task has ended. Only the first read may be refused. After that the servers
-// and the node may restart: the reads go on from the last frame. It owns a goroutine that waits for the end
-// of the task.
-func (c *allocLogsCommand) follow(asked *client.Client, a *wire.Allocation, from *taskLog) error {
-	ended, end := context.WithCancel(c.ctx)
-	defer end()
+// and the node may restart: the reads go on after the last frame.
+func (c *allocLogsCommand) follow(asked *client.Client, alloc string, from *taskLog) error {
+	from.heard = c.reportOutage(asked)
 	servers := &contact{patience: monitorPatience}
 	servers.answered()
-	var waiting sync.WaitGroup
-	defer waiting.Wait()
-	defer end()
-	waiting.Go(func() {
-		if c.awaitEnd(ended, asked, a, from.task, servers) {
-			end()
-		}
-	})
-	from.heard = c.reportOutage(asked)
+	var ended time.Time // when the task was seen to have ended
 	for first := true; ; first = false {
-		err := from.print(ended, true)
-		switch {
-		case c.ctx.Err() != nil:
-			return c.ctx.Err()
-		case ended.Err() != nil:
-			return c.rest(from)
-		case err == nil || errors.Is(err, errMoved):
-			servers.answered()
-		case lasting(err), first && client.Refused(err), servers.over():
+		err := from.print(c.ctx, true)
+		if c.ctx.Err() != nil || lasting(err) || first && client.Refused(err) {
 			return err
 		}
-		pause(ended, client.Pause)
+		a, _, unread := asked.Allocation(c.ctx, alloc, client.Query{})
+		switch {
+		case client.NotFound(unread):
+			return errors.Join(err, unread)
+		case unread != nil && servers.over():
+			return unread
+		case unread == nil && !over(a, from.from.Task):
+			servers.answered()
+		case unread == nil && (err == nil || client.Refused(err)):
+			return err
+		case unread == nil && ended.IsZero():
+			ended = time.Now()
+		case unread == nil && time.Since(ended) > evaluatedPatience:
+			return err // its node is away, and what it has written last too
+		}
+		pause(c.ctx, client.Pause)
 	}
 }
 
-// lasting reports whether a failure does not pass: the output is closed, or the user has lost its rights.
+// lasting reports whether a failure does not pass: the output is closed, or the user lacks a right.
 func lasting(err error) bool {
 	_, print := errors.AsType[errPrint](err)
 	answer, is := errors.AsType[*client.Error](err)
 	return print || is && (answer.Status == http.StatusForbidden || answer.Status == http.StatusUnauthorized)
 }
 
-// rest prints what an ended task has written last. A node that is gone cannot say it.
-func (c *allocLogsCommand) rest(from *taskLog) error {
-	for {
-		if err := from.print(c.ctx, false); !errors.Is(err, errMoved) {
-			return err
-		}
-	}
-}
-
-// awaitEnd waits until a task has ended, and reports whether it has.
-func (c *allocLogsCommand) awaitEnd(ctx context.Context, asked *client.Client, a *wire.Allocation, task string, servers *contact) bool {
-	for index := uint64(0); !over(a, task); {
-		read, answer, err := again(ctx, servers, following(index, allocsWait, func(q client.Query) (*wire.Allocation, client.Answer, error) {
-			return asked.Allocation(ctx, a.ID, q)
-		}))
-		if err != nil {
-			return client.NotFound(err)
-		}
-		a, index = read, answer.Index
-	}
-	return true
-}
-
 // reportOutage prints lost connections, each address once, until the returned function is called.
 func (c *operatorCommand) reportOutage(asked *client.Client) (answered func()) {
 	var mu sync.Mutex
 	var lost outage
-	asked.OnMove(func(m client.Move) {
+	tell := func(line func() string) {
 		mu.Lock()
-		line := lost.moved(m, monitorPatience)
+		text := line()
 		mu.Unlock()
-		if line != "" {
-			fmt.Fprintln(c.errs, line)
-		}
-	})
-	return func() {
-		mu.Lock()
-		line := lost.answered()
-		mu.Unlock()
-		if line != "" {
-			fmt.Fprintln(c.errs, line)
+		if text != "" {
+			fmt.Fprintln(c.errs, text)
 		}
 	}
+	asked.OnMove(func(m client.Move) {
+		tell(func() string { return lost.moved(m, monitorPatience) })
+	})
+	return func() { tell(lost.answered) }
 }

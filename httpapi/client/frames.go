@@ -25,6 +25,9 @@ type LogsQuery struct {
 	// FromEnd from the end of the log.
 	Offset  int64
 	FromEnd bool
+	// File is a file of the log that Offset counts from, or empty. The name is the last element of
+	// [wire.StreamFrame].File. With the File and the Offset of the last frame a log goes on behind it. Ours.
+	File string
 }
 
 func (q LogsQuery) values() url.Values {
@@ -37,6 +40,9 @@ func (q LogsQuery) values() url.Values {
 	}
 	if q.FromEnd {
 		v.Set("origin", "end")
+	}
+	if q.File != "" {
+		v.Set("file", q.File)
 	}
 	return v
 }

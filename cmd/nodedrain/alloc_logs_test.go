@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// A followed log goes on after lost connections and over a rotation, prints nothing twice and leaves
+// nothing out, and ends when the task has ended.
+func TestAllocLogs_followsThroughLostConnections(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"-f"}, {"-f", "-n", "20"}, {"-f", "-c", "1000"}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
+			f := startFixtureNode(t)
+			want := "one\ntwo\nthree\n"
+			out := &watching{words: want, do: func() {
+				go func() {
+					for i := range 5 {
+						f.follows(t, i+1)
+						text := fmt.Sprintf("line %d\n", i)
+						want += text
+						f.CloseClientConnections()
+						f.write(1+i/2, text) // file 2 is new
+					}
+					f.follows(t, 6)
+					want += "the end\n"
+					f.write(3, "the end\n")
+					f.end(0)
+				}()
+			}}
+			var errs bytes.Buffer
+			code := f.command(t.Context(), stdio{out: out, errs: &errs}, append([]string{"alloc", "logs"}, append(args, "a1")...)...)
+			must.Zero(t, code, must.Sprint(&errs))
+			must.Eq(t, want, out.String())
+		})
+	}
+}
+
+// A node that goes away and comes back does not end a followed log.
+func TestAllocLogs_followsARestartedNode(t *testing.T) {
+	t.Parallel()
+	f := startFixtureNode(t)
+	out := &watching{words: "three\n", do: func() {
+		f.change(func() { f.down = true })
+		go func() {
+			f.CloseClientConnections()
+			f.waitFor(t, func() bool { return f.refusals > 1 })
+			f.change(func() { f.down = false })
+			f.write(1, "four\n")
+			f.end(0)
+		}()
+	}}
+	var errs bytes.Buffer
+	must.Zero(t, f.command(t.Context(), stdio{out: out, errs: &errs}, "alloc", "logs", "-f", "a1"), must.Sprint(&errs))
+	must.Eq(t, "one\ntwo\nthree\nfour\n", out.String())
+}
+
+// An interrupt ends a followed log with 130; a closed output ends it with 1.
+func TestAllocLogs_ends(t *testing.T) {
+	t.Parallel()
+	f := startFixtureNode(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &watching{words: "three\n", do: cancel}
+	var errs bytes.Buffer
+	must.Eq(t, 130, f.command(ctx, stdio{out: out, errs: &errs}, "alloc", "logs", "-f", "a1"))
+	must.Eq(t, "", errs.String())
+
+	must.One(t, f.command(t.Context(), stdio{out: closedOutput{}, errs: &errs}, "alloc", "logs", "-f", "a1"))
+	must.StrContains(t, errs.String(), "Error reading the log: the output is closed")
+}
+
+// closedOutput is the output of a command whose reader has gone.
+type closedOutput struct{}
+
+func (closedOutput) Write([]byte) (int, error) { return 0, errors.New("the output is closed") }
+
+// A log without lines is followed from its start. An event of a file is shown.
+func TestAllocLogs_emptyLog(t *testing.T) {
+	t.Parallel()
+	f := startFixtureNode(t)
+	f.change(func() { clear(f.files) })
+	go func() {
+		f.follows(t, 1)
+		f.change(func() { f.event = "file deleted" })
+		f.write(0, "new\n")
+		f.end(0)
+	}()
+	var out, errs bytes.Buffer
+	must.Zero(t, f.command(t.Context(), stdio{out: &out, errs: &errs}, "alloc", "logs", "-f", "-n", "3", "a1"), must.Sprint(&errs))
+	must.Eq(t, "new\n", out.String())
+	must.Eq(t, "web.stdout.0: file deleted\n", errs.String())
+}
+
+func TestLastLines(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text   string
+		lines  int64
+		want   string
+		enough bool
+	}{
+		{"", 0, "", true},
+		{"", 1, "", false},
+		{"a", 1, "a", false},
+		{"a\n", 1, "a\n", false},
+		{"a\nb", 1, "b", true},
+		{"a\nb\n", 1, "b\n", true},
+		{"a\nb\n", 2, "a\nb\n", false},
+		{"a\nb\nc\n", 2, "b\nc\n", true},
+		{"a\n\n\n", 2, "\n\n", true},
+		{"\n", 1, "\n", false},
+	} {
+		tail, enough := lastLines([]byte(c.text), c.lines)
+		must.Eq(t, c.want, string(tail), must.Sprintf("%q %d", c.text, c.lines))
+		must.Eq(t, c.enough, enough, must.Sprintf("%q %d", c.text, c.lines))
+	}
+}
+
+// Long lines make the search for the last ones go further back.
+func TestAllocLogs_longLines(t *testing.T) {
+	t.Parallel()
+	f := startFixtureNode(t)
+	long := strings.Repeat("x", 1000) + "\n"
+	f.change(func() { f.files = map[string]string{"alloc/logs/web.stdout.0": "first\n" + long + long + long} })
+	var out, errs bytes.Buffer
+	must.Zero(t, f.command(t.Context(), stdio{out: &out, errs: &errs}, "alloc", "logs", "-n", "2", "a1"), must.Sprint(&errs))
+	must.Eq(t, long+long, out.String())
+}
+
+func TestOver(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status, state string
+		want          bool
+	}{
+		{"running", "running", false}, {"pending", "pending", false}, {"unknown", "running", false},
+		{"running", "dead", true}, {"complete", "running", true}, {"failed", "", true}, {"lost", "running", true},
+	} {
+		a := &wire.Allocation{ClientStatus: c.status, TaskStates: map[string]*wire.TaskState{"web": {State: c.state}}}
+		must.Eq(t, c.want, over(a, "web"), must.Sprintf("%+v", c))
+	}
+	must.False(t, over(&wire.Allocation{ClientStatus: "running"}, "web"))
+}
