@@ -113,14 +113,14 @@ func (c *allocFSCommand) list(a client.Alloc, f *allocFSFlags, path string) erro
 	return nil
 }
 
-func (f *allocFSFlags) size(info *wire.FileInfo) string {
+func (f *allocFSFlags) size(info wire.FileInfo) string {
 	if f.exact {
 		return fmt.Sprint(info.Size)
 	}
 	return bytesText(uint64(max(info.Size, 0)))
 }
 
-func (f *allocFSFlags) modified(info *wire.FileInfo) string {
+func (f *allocFSFlags) modified(info wire.FileInfo) string {
 	if f.exact {
 		return info.ModTime.UTC().Format("2006-01-02T15:04:05.999999999Z07:00")
 	}

@@ -21,14 +21,14 @@ type Alloc struct {
 func (c *Client) Alloc(id string) Alloc { return Alloc{c, id} }
 
 // Files lists a folder by name. The path is below the allocation's folder, which is "/".
-func (a Alloc) Files(ctx context.Context, path string) ([]*wire.FileInfo, error) {
-	files, _, err := get[[]*wire.FileInfo](ctx, a.client, a.fs("ls"), url.Values{"path": {path}})
+func (a Alloc) Files(ctx context.Context, path string) ([]wire.FileInfo, error) {
+	files, _, err := get[[]wire.FileInfo](ctx, a.client, a.fs("ls"), url.Values{"path": {path}})
 	return files, err
 }
 
 // Stat describes a file or a folder.
-func (a Alloc) Stat(ctx context.Context, path string) (*wire.FileInfo, error) {
-	info, _, err := get[*wire.FileInfo](ctx, a.client, a.fs("stat"), url.Values{"path": {path}})
+func (a Alloc) Stat(ctx context.Context, path string) (wire.FileInfo, error) {
+	info, _, err := get[wire.FileInfo](ctx, a.client, a.fs("stat"), url.Values{"path": {path}})
 	return info, err
 }
 
@@ -56,8 +56,8 @@ func (a Alloc) Restart(ctx context.Context, r wire.RestartRequest) error {
 }
 
 // Stop stops the allocation. The servers answer it, and the scheduler replaces the allocation.
-func (a Alloc) Stop(ctx context.Context) (*wire.AllocStopResponse, error) {
-	stopped, _, err := put[*wire.AllocStopResponse](ctx, a.client, "/v1/allocation/"+url.PathEscape(a.id)+"/stop", wire.Nothing{})
+func (a Alloc) Stop(ctx context.Context) (wire.AllocStopResponse, error) {
+	stopped, _, err := put[wire.AllocStopResponse](ctx, a.client, "/v1/allocation/"+url.PathEscape(a.id)+"/stop", wire.Nothing{})
 	return stopped, err
 }
 

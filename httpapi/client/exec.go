@@ -150,7 +150,7 @@ func receiveExec(conn *websocket.Conn, s ExecStreams) (exitCode int, err error) 
 			switch {
 			case closed && why.Code == websocket.CloseNormalClosure && why.Text == "":
 				return 0, errNoExitCode
-			case closed && why.Text != "":
+			case closed && why.Code != websocket.CloseAbnormalClosure && why.Text != "":
 				return 0, errors.New(why.Text)
 			}
 			return 0, fmt.Errorf("%w: %w", errNoExitCode, err)
