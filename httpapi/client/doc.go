@@ -12,6 +12,11 @@
 // The client of a node uses [Client.Register] and a [NodeSide], and keeps what it knows of its
 // allocations in [NodeAllocs].
 //
+// The requests of an [Alloc] are answered by the allocation's node, behind any server: files, logs,
+// commands in tasks, signals, restarts and statistics. [Alloc.Logs] does not connect again when its
+// connection is lost: its caller asks for what comes after the last frame. A command of [Alloc.Exec] is
+// sent to another address only if it cannot have started.
+//
 // [Config] may name several servers. A client uses one until that one fails, and then the next. A
 // server has failed when a connection to it fails, when it does not begin its answer in time, and
 // when its answer pauses for too long. A blocking query with Stale and a Wait of a second has

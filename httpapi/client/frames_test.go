@@ -13,8 +13,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// Whatever a server sends, reading ends, the frames do not depend on how the bytes arrive, and they are those
-// of a plain decoder.
+// Reading ends for every stream. The frames do not depend on how the bytes arrive, and they are those of a
+// plain decoder.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte(`{}{"Data":"YQ==","File":"f","Offset":1}`))
 	f.Add([]byte(`{"FileEvent":"file deleted"}{"Data":1}`))

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+)
+
+// A job reaches the servers as it is in the file, also what this command does not know, and the warnings of
+// the servers reach the user.
+func TestJobRun_unchanged(t *testing.T) {
+	t.Parallel()
+	const job = `{"ID": "web", "Constraints": [{"LTarget": "${attr.kernel.name}", "RTarget": "linux", "Operand": "="}],
+  "TaskGroups": [{"Name": "web", "RestartPolicy": {"Attempts": 3, "Mode": "delay"}, "Tasks": [
+    {"Name": "web", "Driver": "raw_exec", "Env": {"A": "<b>"}, "Config": {"command": "/bin/sh", "args": ["-c", "exit 0"], "n": 1e400}}]}], "Unknown": [1]}`
+	var sent string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		sent = r.Method + " " + r.URL.Path + " " + string(body)
+		_, _ = io.WriteString(w, `{"EvalID": "e1", "Warnings": "first\nsecond"}`)
+	}))
+	t.Cleanup(server.Close)
+	for input, want := range map[string]string{
+		job:                            `{"Job":` + job + `}`,
+		`{"Job": ` + job + `}`:         `{"Job": ` + job + `}`,
+		` {"job": ` + job + `}` + "\n": `{"job": ` + job + `}`,
+	} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), []string{"job", "run", "-detach", "-"}, stdio{in: strings.NewReader(input), out: &out, errs: &errs, getenv: func(name string) string {
+			return map[string]string{client.EnvAddress: server.URL}[name]
+		}})
+		must.Zero(t, code, must.Sprint(&errs))
+		must.Eq(t, withoutSpace("PUT /v1/jobs "+want), withoutSpace(sent))
+		must.Eq(t, "Job registered: evaluation e1\n", out.String())
+		must.Eq(t, "Warning: first\nWarning: second\n", errs.String())
+	}
+}
+
+// withoutSpace returns JSON without the space that its encoder removes, and with the letters that it
+// escapes.
+func withoutSpace(text string) string {
+	text = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(text)
+	return strings.Join(strings.Fields(text), "")
+}
