@@ -62,6 +62,22 @@ func TestAllocLogs_followsARestartedNode(t *testing.T) {
 	var errs bytes.Buffer
 	must.Zero(t, f.command(t.Context(), stdio{out: out, errs: &errs}, "alloc", "logs", "-f", "a1"), must.Sprint(&errs))
 	must.Eq(t, "one\ntwo\nthree\nfour\n", out.String())
+	lines := strings.Split(errs.String(), "\n")
+	must.SliceLen(t, 3, lines)
+	must.StrHasPrefix(t, "the log cannot be read, trying again: ", lines[0])
+	must.Eq(t, "the log goes on", lines[1])
+}
+
+// A server that cannot go on in a file of the log does not make the command print lines twice.
+func TestAllocLogs_olderServer(t *testing.T) {
+	t.Parallel()
+	f := startFixtureNode(t)
+	f.older = true
+	out := &watching{words: "three\n", do: func() { go f.CloseClientConnections() }}
+	var errs bytes.Buffer
+	must.One(t, f.command(t.Context(), stdio{out: out, errs: &errs}, "alloc", "logs", "-f", "a1"))
+	must.Eq(t, "one\ntwo\nthree\n", out.String())
+	must.StrContains(t, errs.String(), "Error reading the log: the server does not go on where the log was")
 }
 
 // An interrupt ends a followed log with 130; a closed output ends it with 1.

@@ -36,6 +36,8 @@ type fixtureNode struct {
 	*httptest.Server
 	// exec runs the command of an exec, or refuses with an error.
 	exec func(url.Values, *websocket.Conn)
+	// older: the server does not know the parameter file of logs.
+	older bool
 
 	mu      sync.Mutex
 	changed chan struct{} // closed at each change; guarded by mu
@@ -277,7 +279,7 @@ func (f *fixtureNode) logs(w http.ResponseWriter, r *http.Request) {
 		skip = max(0, f.sizeOf(log)-skip)
 	}
 	f.mu.Unlock()
-	if name := q.Get("file"); name != "" {
+	if name := q.Get("file"); name != "" && !f.older {
 		file, _ = strconv.Atoi(strings.TrimPrefix(name, log))
 	}
 	encoder := json.NewEncoder(w)

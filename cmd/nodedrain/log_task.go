@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // taskLog reads the log of a task and prints it. It belongs to one goroutine.
@@ -20,6 +22,10 @@ type taskLog struct {
 	// heard is called when a read has begun to be answered, or is nil.
 	heard func()
 }
+
+// errElsewhere is the answer of a server that does not know [client.LogsQuery].File, when the log has more
+// than one file.
+var errElsewhere = errors.New("the server does not go on where the log was: it is of an older release")
 
 // errPrint is a failure to print. To read again does not help.
 type errPrint struct{ error }
@@ -38,7 +44,7 @@ func (l *taskLog) print(ctx context.Context, follow bool) error {
 // read takes in the log from where the last read ended.
 func (l *taskLog) read(ctx context.Context, follow bool, take func([]byte) error) error {
 	l.from.Follow = follow
-	first := true
+	first, again := true, l.from.File != ""
 	for frame, err := range l.alloc.Logs(ctx, l.from) {
 		if err != nil {
 			return err
@@ -48,9 +54,14 @@ func (l *taskLog) read(ctx context.Context, follow bool, take func([]byte) error
 		}
 		first = false
 		if len(frame.Data) == 0 { // the next frame says where the log goes on
+			again = false
 			fmt.Fprintf(l.errs, "%s: %s\n", singleLine(path.Base(frame.File)), singleLine(frame.FileEvent))
 			continue
 		}
+		if again && !l.follows(frame) {
+			return errElsewhere
+		}
+		again = false
 		l.from.FromEnd, l.from.Offset = false, frame.Offset
 		if frame.File != "" {
 			l.from.File = path.Base(frame.File)
@@ -60,6 +71,13 @@ func (l *taskLog) read(ctx context.Context, follow bool, take func([]byte) error
 		}
 	}
 	return nil
+}
+
+// follows reports whether a frame comes after the last one: behind it, or at the start of another file.
+func (l *taskLog) follows(frame wire.StreamFrame) bool {
+	start := frame.Offset - int64(len(frame.Data))
+	same := frame.File == "" || path.Base(frame.File) == l.from.File
+	return same && start == l.from.Offset || !same && start == 0
 }
 
 // The last lines are looked for in the last bytes: first in lineGuess for each line, then in more, at most

@@ -29,6 +29,10 @@ func New(c Config) (*Client, error) {
 		}
 	}
 	client := &Client{newConnection(bases, transport)}
+	if transport.TLSClientConfig != nil {
+		client.tls = transport.TLSClientConfig.Clone()
+		client.tls.NextProtos = []string{"http/1.1"}
+	}
 	for name, value := range map[string]string{"region": c.Region, "namespace": c.Namespace} {
 		if value != "" {
 			client.fixed.Set(name, value)

@@ -19,11 +19,11 @@ import (
 // connection sends requests to one of several addresses. It stays with an address until that one
 // does not answer. It is safe for concurrent use.
 type connection struct {
-	bases  []*url.URL // at least one
-	fixed  url.Values // sent with every request
+	tls    *tls.Config // of WebSockets, which need HTTP/1.1; or nil
+	bases  []*url.URL  // at least one
+	fixed  url.Values  // sent with every request
 	header http.Header
 	http   *http.Client
-	tls    *tls.Config // of WebSockets, which need HTTP/1.1; or nil
 
 	mu   sync.Mutex
 	used *address   // guarded by mu
@@ -78,10 +78,6 @@ func newConnection(bases []*url.URL, transport *http.Transport) *connection {
 		transport.DialContext = (&net.Dialer{Timeout: dialLimit}).DialContext
 	}
 	c := &connection{bases: bases, fixed: url.Values{}, header: http.Header{}, http: &http.Client{Transport: transport}}
-	if transport.TLSClientConfig != nil {
-		c.tls = transport.TLSClientConfig.Clone()
-		c.tls.NextProtos = []string{"http/1.1"}
-	}
 	c.use(0)
 	return c
 }
