@@ -138,6 +138,8 @@ func (c *allocExecCommand) execute(a client.Alloc, r client.ExecRequest, f *allo
 		return exitInterrupted
 	case err != nil:
 		return saidf("failed to exec into task: %v", err)
+	case code < 0 || code > 255: // a process cannot have this one
+		return saidf("the command ended with exit code %d", code)
 	case code != 0:
 		return exitCode(code)
 	}

@@ -116,6 +116,7 @@ func TestAllocExec_broken(t *testing.T) {
 		"closed": {func(_ url.Values, conn *websocket.Conn) {
 			_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
 		}, "failed to exec into task: the connection ended before the command\n"},
+		"odd": {func(_ url.Values, conn *websocket.Conn) { exits(conn, 256) }, "the command ended with exit code 256\n"},
 		"why": {func(_ url.Values, conn *websocket.Conn) {
 			_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseInternalServerErr, "the task has ended"))
 		}, "failed to exec into task: the task has ended\n"},
