@@ -345,3 +345,10 @@ func orZero[T any](p *T) T {
 	}
 	return *p
 }
+
+// AllocStopResponse answers the stop of an allocation.
+type AllocStopResponse struct {
+	// EvalID is the evaluation that replaces the allocation.
+	EvalID string
+	Index  uint64
+}

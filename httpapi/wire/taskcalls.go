@@ -15,11 +15,3 @@ type RestartRequest struct {
 	// AllTasks also restarts tasks that have ended.
 	AllTasks bool
 }
-
-// AllocStopResponse is the answer to the stop of an allocation.
-type AllocStopResponse struct {
-	// EvalID is the evaluation that replaces the allocation.
-	EvalID string
-	// Index is the raft index of the change.
-	Index uint64
-}
