@@ -27,7 +27,7 @@ func watchSize(ctx context.Context, out *os.File, sizes chan<- wire.TerminalSize
 	signal.Notify(changed, syscall.SIGWINCH)
 	defer signal.Stop(changed)
 	for {
-		if width, height, err := term.GetSize(int(out.Fd())); err == nil {
+		if width, height, err := term.GetSize(int(out.Fd())); err == nil && width > 0 && height > 0 {
 			select {
 			case sizes <- wire.TerminalSize{Height: height, Width: width}:
 			case <-ctx.Done():
