@@ -1,0 +1,175 @@
+package nodeapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/hoststats"
+)
+
+const (
+	// measureTime bounds the measurement of an allocation.
+	measureTime = 5 * time.Second
+	// maxMeasured bounds the tasks of an allocation that are measured at the same time.
+	maxMeasured = 16
+)
+
+// The answers, in the form of the wire.
+type (
+	allocUsage struct {
+		ResourceUsage resourceUsage
+		Tasks         map[string]taskUsage
+		// Timestamp is in nanoseconds since 1970.
+		Timestamp int64
+	}
+	taskUsage struct {
+		ResourceUsage resourceUsage
+		Timestamp     int64
+	}
+	resourceUsage struct {
+		MemoryStats memoryStats
+		CPUStats    cpuStats `json:"CpuStats"`
+	}
+	memoryStats struct {
+		RSS uint64
+		// Measured names the fields that have a meaning.
+		Measured []string
+	}
+	cpuStats struct {
+		// Percent is of one core, and TotalTicks is in thousandths of a core, as resources are.
+		Percent, TotalTicks float64
+		Measured            []string
+	}
+)
+
+func usageOf(rss uint64, percent float64) resourceUsage {
+	return resourceUsage{
+		MemoryStats: memoryStats{RSS: rss, Measured: []string{"RSS"}},
+		CPUStats:    cpuStats{Percent: percent, TotalTicks: percent * 10, Measured: []string{"Percent"}},
+	}
+}
+
+// usage answers with what the running tasks of an allocation use. A task that cannot be measured is left
+// out.
+func (h *Handler) usage(w http.ResponseWriter, r *http.Request) error {
+	q, err := queryOf(r)
+	if err != nil {
+		return err
+	}
+	alloc, tasks, _, err := h.allocation(r)
+	if err != nil {
+		return err
+	}
+	if name := q.text("task"); name != "" {
+		only, err := find(alloc, tasks, name)
+		if err != nil {
+			return err
+		}
+		if !only.Running {
+			return refuse(http.StatusBadRequest, fmt.Sprintf("task %q does not run", name))
+		}
+		tasks = []Task{only}
+	}
+	answer := allocUsage{Tasks: make(map[string]taskUsage)}
+	var rss uint64
+	var percent float64
+	for _, m := range h.measure(r.Context(), alloc, tasks) {
+		if m.err != nil {
+			h.options.Logger.Debug("a task was not measured", "alloc", alloc, "task", m.task, "error", m.err)
+			continue
+		}
+		at := m.usage.Time.UnixNano()
+		answer.Tasks[m.task] = taskUsage{ResourceUsage: usageOf(m.usage.RSS, m.usage.CPUPercent), Timestamp: at}
+		rss += m.usage.RSS
+		percent += m.usage.CPUPercent
+		answer.Timestamp = max(answer.Timestamp, at)
+	}
+	answer.ResourceUsage = usageOf(rss, percent)
+	return answerJSON(w, answer)
+}
+
+// measured is the usage of one task.
+type measured struct {
+	task  string
+	usage driver.Usage
+	err   error
+}
+
+// measure measures the tasks that run.
+func (h *Handler) measure(ctx context.Context, alloc string, tasks []Task) []measured {
+	ctx, cancel := context.WithTimeout(ctx, measureTime)
+	defer cancel()
+	var all []measured
+	for _, t := range tasks {
+		if t.Running {
+			all = append(all, measured{task: t.Name})
+		}
+	}
+	var running sync.WaitGroup
+	room := make(chan struct{}, maxMeasured)
+	for i := range all {
+		room <- struct{}{}
+		running.Go(func() {
+			all[i].usage, all[i].err = h.options.Tasks.Usage(ctx, alloc, all[i].task)
+			<-room
+		})
+	}
+	running.Wait()
+	return all
+}
+
+// hostStats is the answer about the machine, in the form of the wire.
+type hostStats struct {
+	Memory        hostMemory
+	CPU           []hostCPU
+	DiskStats     []hostDisk
+	AllocDirStats hostDisk
+	// Uptime is in seconds.
+	Uptime uint64
+	// CPUTicksConsumed is in thousandths of a core, as resources are.
+	CPUTicksConsumed float64
+	// Timestamp is in nanoseconds since 1970.
+	Timestamp int64
+}
+
+type hostMemory struct{ Total, Available, Used, Free uint64 }
+
+type hostCPU struct {
+	CPU                string
+	User, System, Idle float64
+}
+
+type hostDisk struct {
+	Device, Mountpoint             string
+	Size, Used, Available          uint64
+	UsedPercent, InodesUsedPercent float64
+}
+
+// host answers with the use of the machine.
+func (h *Handler) host(w http.ResponseWriter, r *http.Request) error {
+	s, err := h.options.Host(r.Context())
+	if err != nil {
+		return err
+	}
+	return answerJSON(w, hostStatsOf(s))
+}
+
+func hostStatsOf(s *hoststats.Sample) hostStats {
+	disk := hostDisk{
+		Device: s.Disk.Device, Mountpoint: s.Disk.Mountpoint, Size: s.Disk.Size, Used: s.Disk.Used, Available: s.Disk.Available,
+		UsedPercent: s.Disk.UsedPercent, InodesUsedPercent: s.Disk.InodesPercent,
+	}
+	answer := hostStats{
+		Memory: hostMemory(s.Memory), DiskStats: []hostDisk{disk}, AllocDirStats: disk,
+		Uptime: uint64(s.Uptime / time.Second), Timestamp: s.Time.UnixNano(), CPU: []hostCPU{},
+	}
+	for _, c := range s.CPUs {
+		answer.CPU = append(answer.CPU, hostCPU{CPU: c.Name, User: c.User, System: c.System, Idle: c.Idle})
+		answer.CPUTicksConsumed += (c.User + c.System) * 10
+	}
+	return answer
+}

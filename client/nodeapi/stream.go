@@ -1,0 +1,55 @@
+package nodeapi
+
+import (
+	"net/http"
+	"strings"
+)
+
+// stream sends one file in frames, and follows it.
+func (h *Handler) stream(w http.ResponseWriter, r *http.Request) error {
+	alloc, name, q, err := target(r)
+	if err != nil {
+		return err
+	}
+	offset, err := q.offset()
+	if err != nil {
+		return err
+	}
+	fromEnd, err := q.fromEnd()
+	if err != nil {
+		return err
+	}
+	follow, err := q.flag("follow", true)
+	if err != nil {
+		return err
+	}
+	plain, err := q.flag("plain", false)
+	if err != nil {
+		return err
+	}
+	file, err := h.options.Dirs.OpenFile(alloc, name)
+	if err != nil {
+		return refuseFile(alloc, name, err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return refuseFile(alloc, name, err)
+	}
+	if fromEnd {
+		offset = max(0, info.Size()-offset)
+	}
+	f := newFrames(w, plain)
+	defer f.end()
+	g := &growing{file: file, name: strings.Trim(name, "/"), offset: min(offset, info.Size())}
+	if !follow {
+		end := info.Size()
+		if err := h.drain(r.Context(), f, g, func() bool { return g.offset >= end }); err != nil {
+			return err
+		}
+		return f.begin()
+	}
+	changed, stop := h.watch(file.Folder, func(other string) bool { return other == file.Name })
+	defer stop()
+	return h.follow(r.Context(), f, g, changed, func() (bool, <-chan struct{}) { return false, nil })
+}
