@@ -212,6 +212,17 @@ func (d *drivers) instance(call, name string, life client.Life) (instance, error
 	return p.present, nil
 }
 
+// current returns the present process of a driver, or an error of class [driver.Gone].
+func (d *drivers) current(call, name string) (instance, error) {
+	life := client.Life(0)
+	if p := d.all[name]; p != nil {
+		p.mu.Lock()
+		life = p.life
+		p.mu.Unlock()
+	}
+	return d.instance(call, name, life)
+}
+
 // enter waits for room for a short call, and returns the process and the function that leaves. Long
 // calls, which wait for a task, need no room.
 func (d *drivers) enter(ctx context.Context, call, name string, life client.Life) (driver.Driver, func(), error) {

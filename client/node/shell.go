@@ -26,6 +26,7 @@ type shell struct {
 	running sync.WaitGroup
 	drivers *drivers
 	tasks   *tasks
+	roster  *roster
 	records record.Table[*client.Record]
 	store   record.Store
 	// damaged are the damaged records by allocation. It is read only.
@@ -65,11 +66,13 @@ func (s *shell) Abandon(name string, life client.Life) {
 
 // Save implements [client.Shell].
 func (s *shell) Save(r *client.Record, reply func(error)) {
+	s.roster.put(r)
 	s.write(func() error { return s.records.Put(string(r.Alloc.ID), r) }, reply)
 }
 
 // Discard implements [client.Shell]. The record goes last: it names what the folders belong to.
 func (s *shell) Discard(alloc cluster.AllocID, reply func(error)) {
+	s.roster.remove(alloc)
 	s.write(func() error {
 		if err := s.tasks.remove(s.life, alloc); err != nil {
 			return err

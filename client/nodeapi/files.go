@@ -35,8 +35,8 @@ func target(r *http.Request) (alloc, name string, q query, err error) {
 	return r.PathValue("alloc"), q.text("path"), q, err
 }
 
-// list answers with the entries of a folder.
-func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
+// listFiles answers with the entries of a folder.
+func (h *Handler) listFiles(w http.ResponseWriter, r *http.Request) error {
 	alloc, name, _, err := target(r)
 	if err != nil {
 		return err
@@ -52,8 +52,8 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(w, all)
 }
 
-// stat answers with a description of a file or a folder.
-func (h *Handler) stat(w http.ResponseWriter, r *http.Request) error {
+// statFile answers with a description of a file or a folder.
+func (h *Handler) statFile(w http.ResponseWriter, r *http.Request) error {
 	alloc, name, _, err := target(r)
 	if err != nil {
 		return err
@@ -127,13 +127,13 @@ func (h *Handler) part(w http.ResponseWriter, r *http.Request, offset, limit int
 	if limit > 0 {
 		length = min(length, limit)
 	}
-	f := newFrames(w, true)
+	f := newSender(w, true)
 	defer f.end()
 	return h.copyTo(f, io.NewSectionReader(file, offset, length))
 }
 
 // copyTo sends all of a source. The answer has begun.
-func (h *Handler) copyTo(f *frames, source io.Reader) error {
+func (h *Handler) copyTo(f *sender, source io.Reader) error {
 	p := h.piece()
 	defer h.pieces.Put(p)
 	for {

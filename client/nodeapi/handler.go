@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"sync"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
@@ -19,11 +17,11 @@ import (
 type Options struct {
 	// Logger gets a line for each request that changes a task. Nil: no logs.
 	Logger *slog.Logger
-	// Dirs are the folders of the node's allocations, and Tasks knows its tasks. Both are required.
-	Dirs  *allocdir.Folders
-	Tasks Tasks
-	// Host measures the machine; required.
-	Host func(context.Context) (*hoststats.Sample, error)
+	// Dirs are the folders of the node's allocations, Roster knows its tasks, and Host measures the
+	// machine. If one is nil, requests for files, logs and statistics answer 501.
+	Dirs   *allocdir.Folders
+	Roster Roster
+	Host   func(context.Context) (*hoststats.Sample, error)
 }
 
 // Handler answers requests. It starts no goroutine that outlives a request.
@@ -37,9 +35,6 @@ type Handler struct {
 	pieces sync.Pool
 }
 
-// maxReading bounds the requests that read files or measure at the same time.
-const maxReading = 1024
-
 var _ http.Handler = (*Handler)(nil)
 
 // New returns a handler.
@@ -48,42 +43,8 @@ func New(o Options) *Handler {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	h := &Handler{options: o, mux: http.NewServeMux(), reading: make(chan struct{}, maxReading)}
-	h.handle("GET /v1/client/fs/ls/{alloc}", h.reads(h.list))
-	h.handle("GET /v1/client/fs/stat/{alloc}", h.reads(h.stat))
-	h.handle("GET /v1/client/fs/cat/{alloc}", h.reads(h.cat))
-	h.handle("GET /v1/client/fs/readat/{alloc}", h.reads(h.readAt))
-	h.handle("GET /v1/client/fs/stream/{alloc}", h.reads(h.stream))
-	h.handle("GET /v1/client/fs/logs/{alloc}", h.reads(h.logs))
-	h.handle("GET /v1/client/allocation/{alloc}/stats", h.reads(h.usage))
-	h.handle("GET /v1/client/stats", h.reads(h.host))
+	h.routeReads()
 	return h
-}
-
-// reads bounds the requests that read at the same time.
-func (h *Handler) reads(answer func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if r.Method != http.MethodGet { // HEAD would follow a file and send nothing.
-			return refuse(http.StatusMethodNotAllowed, "only GET reads")
-		}
-		select {
-		case h.reading <- struct{}{}:
-		default:
-			return refuse(http.StatusTooManyRequests, fmt.Sprintf("the node answers %d requests for files, logs and statistics, and takes no more", maxReading))
-		}
-		defer func() { <-h.reading }()
-		return answer(w, r)
-	}
-}
-
-// watch returns a channel that receives a value when a file of the folder changes, and the end of the
-// watch. Without room for a watch, the reader sees changes when it sends its next empty frame.
-func (h *Handler) watch(dir *os.Root, concerns func(name string) bool) (changed <-chan struct{}, stop func()) {
-	user, err := h.watcher.Watch(dir, concerns)
-	if err != nil {
-		h.options.Logger.Warn("a file is followed with delays: the kernel does not watch it", "error", err)
-		return nil, func() {}
-	}
-	return user.Changed, user.Close
 }
 
 // ServeHTTP implements [http.Handler].

@@ -82,10 +82,10 @@ func (h *Handler) logs(w http.ResponseWriter, r *http.Request) error {
 	if err := l.read(q); err != nil {
 		return err
 	}
-	if _, err := find(alloc, tasks, l.task); err != nil {
+	if _, err := stateOf(alloc, tasks, l.task); err != nil {
 		return err
 	}
-	f := newFrames(w, l.plain)
+	f := newSender(w, l.plain)
 	defer f.end()
 	dir, files, waited, err := h.openLog(r.Context(), f, l)
 	if err != nil || dir == nil {
@@ -111,17 +111,17 @@ func (h *Handler) logs(w http.ResponseWriter, r *http.Request) error {
 
 // over reports whether nothing will be added to a log.
 func (h *Handler) over(l *logRequest) (bool, <-chan struct{}) {
-	tasks, changed, known := h.options.Tasks.Tasks(l.alloc)
+	tasks, changed, known := h.options.Roster.Tasks(l.alloc)
 	if !known {
 		return true, changed
 	}
-	task, err := find(l.alloc, tasks, l.task)
+	task, err := stateOf(l.alloc, tasks, l.task)
 	return err != nil || task.Dead, changed
 }
 
 // openLog finds the files of a log. A caller that follows a task waits for the first one; without a
 // folder and without an error, the task has ended before it had a log, or the caller has left.
-func (h *Handler) openLog(ctx context.Context, f *frames, l *logRequest) (dir *os.Root, files *tasklog.Files, waited bool, err error) {
+func (h *Handler) openLog(ctx context.Context, f *sender, l *logRequest) (dir *os.Root, files *tasklog.Files, waited bool, err error) {
 	beat := time.NewTicker(beatInterval)
 	defer beat.Stop()
 	for {

@@ -55,7 +55,7 @@ func TestLogs(t *testing.T) {
 	_, plain := n.get("/v1/client/fs/logs/a?task=web&type=stdout&plain=true&origin=end&offset=30")
 	must.Eq(t, all[len(all)-30:], plain)
 	// A log that ended is followed to its end.
-	n.tasks.set("a", nodeapi.Task{Name: "web", Dead: true})
+	n.tasks.set("a", nodeapi.TaskState{Name: "web", Dead: true})
 	must.Eq(t, all, readAll(t, c, true, "start", 0))
 }
 
@@ -78,7 +78,7 @@ func TestLogs_follow(t *testing.T) {
 	}
 	must.Eq(t, "web.stdout.50", last.File)
 	n.print(w, "the end\n")
-	n.tasks.set("a", nodeapi.Task{Name: "web", Dead: true})
+	n.tasks.set("a", nodeapi.TaskState{Name: "web", Dead: true})
 	text, _ = s.text(8)
 	must.Eq(t, "the end\n", text)
 	s.ends()
@@ -92,8 +92,8 @@ func TestLogs_restart(t *testing.T) {
 	n.print(w, "first\n")
 	s := n.follow(followWeb)
 	s.text(6)
-	n.tasks.set("a", nodeapi.Task{Name: "web"})
-	n.tasks.set("a", nodeapi.Task{Name: "web", Running: true})
+	n.tasks.set("a", nodeapi.TaskState{Name: "web"})
+	n.tasks.set("a", nodeapi.TaskState{Name: "web", Running: true})
 	n.print(w, "second\n")
 	text, _ := s.text(7)
 	must.Eq(t, "second\n", text)
@@ -134,16 +134,16 @@ func TestLogs_resume(t *testing.T) {
 func TestLogs_pending(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.tasks.set("a", nodeapi.Task{Name: "web"})
-	n.tasks.set("new", nodeapi.Task{Name: "web"})
+	n.tasks.set("a", nodeapi.TaskState{Name: "web"})
+	n.tasks.set("new", nodeapi.TaskState{Name: "web"})
 	s := n.follow(followWeb + "&origin=end&offset=3")
 	other := n.follow("/v1/client/fs/logs/new?task=web&type=stderr&follow=true")
 	w := n.log("web", small())
 	n.print(w, "hello\n")
-	n.tasks.set("a", nodeapi.Task{Name: "web", Running: true})
+	n.tasks.set("a", nodeapi.TaskState{Name: "web", Running: true})
 	text, _ := s.text(6)
 	must.Eq(t, "hello\n", text)
-	n.tasks.set("new", nodeapi.Task{Name: "web", Dead: true})
+	n.tasks.set("new", nodeapi.TaskState{Name: "web", Dead: true})
 	other.ends()
 }
 
@@ -160,7 +160,7 @@ func TestLogs_slowReader(t *testing.T) {
 		n.print(w, "%s", line)
 	}
 	n.print(w, "last\n")
-	n.tasks.set("a", nodeapi.Task{Name: "web", Dead: true})
+	n.tasks.set("a", nodeapi.TaskState{Name: "web", Dead: true})
 	events, tail, got := 0, "", 0
 	for {
 		var f api.StreamFrame

@@ -65,14 +65,14 @@ func (h *Handler) usage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if name := q.text("task"); name != "" {
-		only, err := find(alloc, tasks, name)
+		only, err := stateOf(alloc, tasks, name)
 		if err != nil {
 			return err
 		}
 		if !only.Running {
 			return refuse(http.StatusBadRequest, fmt.Sprintf("task %q does not run", name))
 		}
-		tasks = []Task{only}
+		tasks = []TaskState{only}
 	}
 	answer := allocUsage{Tasks: make(map[string]taskUsage)}
 	var rss uint64
@@ -100,7 +100,7 @@ type measured struct {
 }
 
 // measure measures the tasks that run.
-func (h *Handler) measure(ctx context.Context, alloc string, tasks []Task) []measured {
+func (h *Handler) measure(ctx context.Context, alloc string, tasks []TaskState) []measured {
 	ctx, cancel := context.WithTimeout(ctx, measureTime)
 	defer cancel()
 	var all []measured
@@ -114,7 +114,7 @@ func (h *Handler) measure(ctx context.Context, alloc string, tasks []Task) []mea
 	for i := range all {
 		room <- struct{}{}
 		running.Go(func() {
-			all[i].usage, all[i].err = h.options.Tasks.Usage(ctx, alloc, all[i].task)
+			all[i].usage, all[i].err = h.options.Roster.Usage(ctx, alloc, all[i].task)
 			<-room
 		})
 	}

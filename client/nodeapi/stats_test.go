@@ -12,7 +12,7 @@ import (
 func TestStats(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.tasks.set("a", nodeapi.Task{Name: "web", Running: true}, nodeapi.Task{Name: "db", Running: true}, nodeapi.Task{Name: "unmeasured", Running: true}, nodeapi.Task{Name: "old", Dead: true})
+	n.tasks.set("a", nodeapi.TaskState{Name: "web", Running: true}, nodeapi.TaskState{Name: "db", Running: true}, nodeapi.TaskState{Name: "unmeasured", Running: true}, nodeapi.TaskState{Name: "old", Dead: true})
 	usage, err := n.client().Allocations().Stats(alloc("a"), nil)
 	must.NoError(t, err)
 	must.Eq(t, uint64(3<<20), usage.ResourceUsage.MemoryStats.RSS)

@@ -39,7 +39,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) error {
 	if fromEnd {
 		offset = max(0, info.Size()-offset)
 	}
-	f := newFrames(w, plain)
+	f := newSender(w, plain)
 	defer f.end()
 	g := &growing{file: file, name: strings.Trim(name, "/"), offset: min(offset, info.Size())}
 	if !follow {

@@ -36,20 +36,20 @@ func (h *Handler) piece() *piece {
 // errGone means that the caller does not take its answer.
 var errGone = errors.New("the caller is gone")
 
-// frames sends parts of files to a caller, as JSON objects one after the other, or plain.
-type frames struct {
+// sender sends parts of files to a caller, as JSON objects one after the other, or plain.
+type sender struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	plain   bool
 	begun   bool
 }
 
-func newFrames(w http.ResponseWriter, plain bool) *frames {
-	return &frames{w: w, control: http.NewResponseController(w), plain: plain}
+func newSender(w http.ResponseWriter, plain bool) *sender {
+	return &sender{w: w, control: http.NewResponseController(w), plain: plain}
 }
 
 // begin sends the head of the answer. After that there are no refusals.
-func (f *frames) begin() error {
+func (f *sender) begin() error {
 	if f.begun {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (f *frames) begin() error {
 }
 
 // data sends the first n bytes of a piece. Offset is the position after them in the file.
-func (f *frames) data(p *piece, n int, file string, offset int64) error {
+func (f *sender) data(p *piece, n int, file string, offset int64) error {
 	if err := f.begin(); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (f *frames) data(p *piece, n int, file string, offset int64) error {
 }
 
 // event sends news of a file. A plain stream has a line of it.
-func (f *frames) event(file, news string) error {
+func (f *sender) event(file, news string) error {
 	if err := f.begin(); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (f *frames) event(file, news string) error {
 }
 
 // beat sends an empty frame, so that both sides notice the end of the other.
-func (f *frames) beat() error {
+func (f *sender) beat() error {
 	if f.plain {
 		return nil
 	}
@@ -115,7 +115,7 @@ func appendJSON(out []byte, text string) []byte {
 }
 
 // send writes and flushes.
-func (f *frames) send(p []byte) error {
+func (f *sender) send(p []byte) error {
 	_ = f.control.SetWriteDeadline(time.Now().Add(maxStall)) // Not all connections have deadlines.
 	if _, err := f.w.Write(p); err != nil {
 		return errGone
@@ -127,7 +127,7 @@ func (f *frames) send(p []byte) error {
 }
 
 // broken returns the error of an answer whose source failed.
-func (f *frames) broken(err error) error {
+func (f *sender) broken(err error) error {
 	if f.begun && !errors.Is(err, errGone) {
 		return &interrupted{err}
 	}
@@ -135,7 +135,7 @@ func (f *frames) broken(err error) error {
 }
 
 // end gives the connection back.
-func (f *frames) end() { _ = f.control.SetWriteDeadline(time.Time{}) }
+func (f *sender) end() { _ = f.control.SetWriteDeadline(time.Time{}) }
 
 // interrupted is an error after the beginning of an answer.
 type interrupted struct{ err error }

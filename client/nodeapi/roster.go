@@ -8,17 +8,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
-// Tasks knows the tasks of the node. Its methods are safe for concurrent use.
-type Tasks interface {
+// Roster knows which tasks the node has, and measures them. Its methods are safe for concurrent use.
+type Roster interface {
 	// Tasks returns the tasks of an allocation, in the order of its group, and a channel that is closed
 	// when one of them changes. Known is false if the node does not have the allocation.
-	Tasks(alloc string) (tasks []Task, changed <-chan struct{}, known bool)
+	Tasks(alloc string) (tasks []TaskState, changed <-chan struct{}, known bool)
 	// Usage measures what a running task uses. It returns when the context ends.
 	Usage(ctx context.Context, alloc, task string) (driver.Usage, error)
 }
 
-// Task is what the node knows of a task.
-type Task struct {
+// TaskState is what readers must know of a task.
+type TaskState struct {
 	Name string
 	// Running: the task has been started and has not ended.
 	Running bool
@@ -27,21 +27,21 @@ type Task struct {
 }
 
 // allocation returns the tasks of the allocation that a request names.
-func (h *Handler) allocation(r *http.Request) (alloc string, tasks []Task, changed <-chan struct{}, err error) {
+func (h *Handler) allocation(r *http.Request) (alloc string, tasks []TaskState, changed <-chan struct{}, err error) {
 	alloc = r.PathValue("alloc")
-	tasks, changed, known := h.options.Tasks.Tasks(alloc)
+	tasks, changed, known := h.options.Roster.Tasks(alloc)
 	if !known {
 		err = refuse(http.StatusNotFound, fmt.Sprintf("the node does not have allocation %q", alloc))
 	}
 	return alloc, tasks, changed, err
 }
 
-// find returns the task with a name.
-func find(alloc string, tasks []Task, name string) (Task, error) {
+// stateOf returns the state of the task with a name.
+func stateOf(alloc string, tasks []TaskState, name string) (TaskState, error) {
 	for _, t := range tasks {
 		if t.Name == name {
 			return t, nil
 		}
 	}
-	return Task{}, refuse(http.StatusNotFound, fmt.Sprintf("allocation %q has no task %q", alloc, name))
+	return TaskState{}, refuse(http.StatusNotFound, fmt.Sprintf("allocation %q has no task %q", alloc, name))
 }

@@ -28,28 +28,28 @@ import (
 type node struct {
 	testing.TB
 	dirs   *allocdir.Folders
-	tasks  *tasks
+	tasks  *roster
 	server *httptest.Server
 }
 
-// tasks are tasks whose states a test sets.
-type tasks struct {
+// roster has tasks whose states a test sets.
+type roster struct {
 	mu      sync.Mutex
-	changed chan struct{}             // guarded by mu
-	all     map[string][]nodeapi.Task // guarded by mu
-	usages  map[string]driver.Usage   // read only
+	changed chan struct{}                  // guarded by mu
+	all     map[string][]nodeapi.TaskState // guarded by mu
+	usages  map[string]driver.Usage        // read only
 }
 
-var _ nodeapi.Tasks = (*tasks)(nil)
+var _ nodeapi.Roster = (*roster)(nil)
 
-func (n *tasks) Tasks(alloc string) ([]nodeapi.Task, <-chan struct{}, bool) {
+func (n *roster) Tasks(alloc string) ([]nodeapi.TaskState, <-chan struct{}, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all, known := n.all[alloc]
 	return all, n.changed, known
 }
 
-func (n *tasks) Usage(_ context.Context, _, task string) (driver.Usage, error) {
+func (n *roster) Usage(_ context.Context, _, task string) (driver.Usage, error) {
 	usage, known := n.usages[task]
 	if !known {
 		return usage, errors.New("the driver does not measure")
@@ -58,7 +58,7 @@ func (n *tasks) Usage(_ context.Context, _, task string) (driver.Usage, error) {
 }
 
 // set sets the tasks of an allocation. None: the node does not know it.
-func (n *tasks) set(alloc string, all ...nodeapi.Task) {
+func (n *roster) set(alloc string, all ...nodeapi.TaskState) {
 	n.mu.Lock()
 	if len(all) == 0 {
 		delete(n.all, alloc)
@@ -75,13 +75,13 @@ func newNode(t testing.TB) *node {
 	t.Helper()
 	dirs, err := allocdir.Open(filepath.Join(t.TempDir(), "alloc"))
 	must.NoError(t, err)
-	n := &node{TB: t, dirs: dirs, tasks: &tasks{
-		changed: make(chan struct{}), all: make(map[string][]nodeapi.Task),
+	n := &node{TB: t, dirs: dirs, tasks: &roster{
+		changed: make(chan struct{}), all: make(map[string][]nodeapi.TaskState),
 		usages: map[string]driver.Usage{"web": {Time: time.Unix(5, 0), CPUPercent: 150, RSS: 1 << 20}, "db": {Time: time.Unix(6, 0), CPUPercent: 50, RSS: 2 << 20}},
 	}}
 	must.NoError(t, dirs.Build("a", []allocdir.Task{{Name: "web"}, {Name: "db"}}))
-	n.tasks.set("a", nodeapi.Task{Name: "web", Running: true}, nodeapi.Task{Name: "db", Running: true}, nodeapi.Task{Name: "old", Dead: true})
-	handler := nodeapi.New(nodeapi.Options{Dirs: dirs, Tasks: n.tasks, Host: func(ctx context.Context) (*hoststats.Sample, error) {
+	n.tasks.set("a", nodeapi.TaskState{Name: "web", Running: true}, nodeapi.TaskState{Name: "db", Running: true}, nodeapi.TaskState{Name: "old", Dead: true})
+	handler := nodeapi.New(nodeapi.Options{Dirs: dirs, Roster: n.tasks, Host: func(ctx context.Context) (*hoststats.Sample, error) {
 		return hoststats.Take(ctx, hoststats.Options{DataDir: t.TempDir()})
 	}})
 	mux := http.NewServeMux()

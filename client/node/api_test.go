@@ -1,0 +1,163 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// serve serves the node's answers until the node stops.
+func (w *world) serve() *httptest.Server {
+	w.Helper()
+	server := httptest.NewServer(nodeapi.New(w.node.nodeapiOptions()))
+	w.Cleanup(server.Close)
+	return server
+}
+
+// get answers a request with its status and body.
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	answer, err := http.Get(url)
+	must.NoError(t, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	must.NoError(t, err)
+	return answer.StatusCode, string(body)
+}
+
+// A caller follows the log of a task from before its start to its end, over a restart of the client.
+func TestNode_files(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
+	w.begin()
+	server := w.serve()
+	status, body := get(t, server.URL+"/v1/client/fs/logs/a1?task=t&type=stdout&follow=true")
+	must.Eq(t, http.StatusNotFound, status)
+	must.StrContains(t, body, `the node does not have allocation "a1"`)
+
+	running := w.alloc("a1", `{"stdout_string": "hello\n"}`)
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{running}}
+	w.awaitStatus("a1", cluster.ClientRunning)
+	answer, err := http.Get(server.URL + "/v1/client/fs/logs/a1?task=t&type=stdout&follow=true")
+	must.NoError(t, err)
+	defer answer.Body.Close()
+	var frame api.StreamFrame
+	for decoder := json.NewDecoder(answer.Body); len(frame.Data) == 0; {
+		must.NoError(t, decoder.Decode(&frame))
+	}
+	must.Eq(t, api.StreamFrame{Offset: 6, Data: []byte("hello\n"), File: "t.stdout.0"}, frame)
+	_, body = get(t, server.URL+"/v1/client/fs/ls/a1?path=t")
+	for _, name := range []string{`"local"`, `"private"`, `"secrets"`, `"tmp"`} {
+		must.StrContains(t, body, name)
+	}
+	status, _ = get(t, server.URL+"/v1/client/fs/ls/a1?path=t/secrets")
+	must.Eq(t, http.StatusForbidden, status)
+	// The mock measures nothing, so that nothing is said of its tasks.
+	_, body = get(t, server.URL+"/v1/client/allocation/a1/stats")
+	must.StrContains(t, body, `"Tasks":{}`)
+	status, body = get(t, server.URL+"/v1/client/stats")
+	must.Eq(t, http.StatusOK, status)
+	must.StrContains(t, body, `"AllocDirStats":{`)
+	server.CloseClientConnections()
+	w.stop()
+
+	w.begin()
+	server = w.serve()
+	w.awaitStatus("a1", cluster.ClientRunning)
+	ended := make(chan string, 1)
+	go func() {
+		_, body := get(t, server.URL+"/v1/client/fs/logs/a1?task=t&type=stdout&follow=true&plain=true&file=t.stdout.0&offset=3")
+		ended <- body
+	}()
+	stopped := running.Copy()
+	stopped.DesiredStatus, stopped.AllocModifyIndex = cluster.DesiredStop, 3
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{stopped}}
+	w.awaitStatus("a1", cluster.ClientComplete)
+	must.Eq(t, "lo\n", <-ended)
+	w.stop()
+}
+
+func TestRoster(t *testing.T) {
+	t.Parallel()
+	job := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", Driver: "d"}}}}}
+	rec := &client.Record{Alloc: &cluster.Allocation{ID: "a", Job: job, TaskGroup: "g"}, Tasks: []client.TaskRecord{{State: cluster.TaskState{Name: "t"}}}}
+	r := newRoster(&drivers{}, []*client.Record{rec})
+	tasks, changed, known := r.Tasks("a")
+	must.True(t, known)
+	must.Eq(t, []nodeapi.TaskState{{Name: "t"}}, tasks)
+	_, err := r.Usage(t.Context(), "a", "t")
+	must.ErrorContains(t, err, "does not run")
+
+	rec.Tasks[0].Phase = client.PhaseRunning
+	r.put(rec)
+	<-changed
+	tasks, changed, _ = r.Tasks("a")
+	must.Eq(t, []nodeapi.TaskState{{Name: "t", Running: true}}, tasks)
+	_, err = r.Usage(t.Context(), "a", "t")
+	must.Eq(t, driver.Gone, driver.ClassOf(err))
+
+	rec.Tasks[0].Phase = client.PhaseDead
+	r.put(rec)
+	<-changed
+	tasks, changed, _ = r.Tasks("a")
+	must.Eq(t, []nodeapi.TaskState{{Name: "t", Dead: true}}, tasks)
+	r.remove("a")
+	r.remove("a")
+	<-changed
+	_, _, known = r.Tasks("a")
+	must.False(t, known)
+}
+
+// reporting is a driver that reports some usages of a task.
+type reporting struct {
+	driver.Driver
+	usages []driver.Usage
+	err    error
+}
+
+func (r reporting) Stats(ctx context.Context, _ driver.TaskID, _ time.Duration, report func(driver.Usage)) error {
+	for _, u := range r.usages {
+		report(u)
+	}
+	if r.err == nil && len(r.usages) > 0 {
+		<-ctx.Done()
+	}
+	return r.err
+}
+
+func TestSample(t *testing.T) {
+	t.Parallel()
+	first, second := driver.Usage{RSS: 1}, driver.Usage{RSS: 2, CPUPercent: 3}
+	for _, c := range []struct {
+		d    reporting
+		want driver.Usage
+		says string
+	}{
+		{reporting{usages: []driver.Usage{first, second}}, second, ""},
+		{reporting{usages: []driver.Usage{first}, err: errors.New("the task ended")}, first, ""},
+		{reporting{}, driver.Usage{}, "has ended"},
+		{reporting{err: errors.New("unsupported")}, driver.Usage{}, "unsupported"},
+	} {
+		got, err := sample(t.Context(), c.d, "t")
+		must.Eq(t, c.want, got)
+		if c.says != "" {
+			must.ErrorContains(t, err, c.says)
+		} else {
+			must.NoError(t, err)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// roster knows what the newest records say of tasks. So readers of logs do not bother the core.
+type roster struct {
+	drivers *drivers
+
+	mu     sync.Mutex
+	allocs map[cluster.AllocID]*rostered // guarded by mu
+}
+
+var _ nodeapi.Roster = (*roster)(nil)
+
+// rostered is an allocation. It does not change: a newer record makes another one.
+type rostered struct {
+	tasks []rosteredTask
+	// changed is closed when a newer record comes, or when the allocation goes.
+	changed chan struct{}
+}
+
+type rosteredTask struct {
+	nodeapi.TaskState
+	id     driver.TaskID
+	driver string
+}
+
+func newRoster(d *drivers, records []*client.Record) *roster {
+	r := &roster{drivers: d, allocs: make(map[cluster.AllocID]*rostered)}
+	for _, rec := range records {
+		r.put(rec)
+	}
+	return r
+}
+
+// put takes in a record. It keeps nothing of it.
+func (r *roster) put(rec *client.Record) {
+	next := &rostered{changed: make(chan struct{})}
+	for i := range rec.Tasks {
+		t := &rec.Tasks[i]
+		one := rosteredTask{id: t.ID, TaskState: nodeapi.TaskState{
+			Name: t.State.Name, Running: t.Phase == client.PhaseRunning, Dead: t.Phase == client.PhaseDead,
+		}}
+		if _, task := taskOf(rec.Alloc, t.State.Name); task != nil {
+			one.driver = task.Driver
+		}
+		next.tasks = append(next.tasks, one)
+	}
+	r.replace(rec.Alloc.ID, next)
+}
+
+// remove forgets an allocation.
+func (r *roster) remove(alloc cluster.AllocID) { r.replace(alloc, nil) }
+
+func (r *roster) replace(alloc cluster.AllocID, next *rostered) {
+	r.mu.Lock()
+	last := r.allocs[alloc]
+	if next == nil {
+		delete(r.allocs, alloc)
+	} else {
+		r.allocs[alloc] = next
+	}
+	r.mu.Unlock()
+	if last != nil {
+		close(last.changed)
+	}
+}
+
+func (r *roster) get(alloc string) *rostered {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.allocs[cluster.AllocID(alloc)]
+}
+
+// Tasks implements [nodeapi.Roster].
+func (r *roster) Tasks(alloc string) (tasks []nodeapi.TaskState, changed <-chan struct{}, known bool) {
+	a := r.get(alloc)
+	if a == nil {
+		return nil, nil, false
+	}
+	for _, t := range a.tasks {
+		tasks = append(tasks, t.TaskState)
+	}
+	return tasks, a.changed, true
+}
+
+// Usage implements [nodeapi.Roster].
+func (r *roster) Usage(ctx context.Context, alloc, task string) (driver.Usage, error) {
+	if a := r.get(alloc); a != nil {
+		for _, t := range a.tasks {
+			if t.Name != task || !t.Running {
+				continue
+			}
+			d, err := r.drivers.current("TaskStats", t.driver)
+			if err != nil {
+				return driver.Usage{}, err
+			}
+			return sample(ctx, d, t.id)
+		}
+	}
+	return driver.Usage{}, fmt.Errorf("task %q does not run", task)
+}
+
+const (
+	// sampleWindow is the time over which the use of processors is measured.
+	sampleWindow = 200 * time.Millisecond
+	// sampleTimeout bounds one measurement.
+	sampleTimeout = 2 * time.Second
+)
+
+// sample measures a task. The first report of a driver may be from before there was anything to compare
+// with, so that it has no processor time: the second one counts, if it comes.
+func sample(ctx context.Context, d driver.Driver, id driver.TaskID) (driver.Usage, error) {
+	ctx, enough := context.WithTimeout(ctx, sampleTimeout)
+	defer enough()
+	var last driver.Usage
+	reports := 0
+	err := d.Stats(ctx, id, sampleWindow, func(u driver.Usage) {
+		last = u
+		if reports++; reports == 2 {
+			enough()
+		}
+	})
+	switch {
+	case reports > 0:
+		return last, nil
+	case err != nil:
+		return last, err
+	}
+	return last, fmt.Errorf("task %s has ended", id)
+}
