@@ -35,7 +35,7 @@ var (
 	ErrFolder = errors.New("it is a folder")
 	// ErrNoFolder means that a part of the path is no folder.
 	ErrNoFolder = errors.New("it is not a folder")
-	// ErrSpecial means that the path is a FIFO, a socket or a device, which nobody opens.
+	// ErrSpecial means that the path is a FIFO, a socket or a device, which the client does not open.
 	ErrSpecial = errors.New("it is neither a file nor a folder")
 	// ErrTooLong means that the path has too many bytes, elements or symbolic links.
 	ErrTooLong = errors.New("the path is too long")

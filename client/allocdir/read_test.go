@@ -182,7 +182,7 @@ func TestOpenFile_race(t *testing.T) {
 	must.Positive(t, reads)
 }
 
-// Whatever the path, no caller reads what is refused or outside.
+// With no path does a caller read what is refused or outside.
 func FuzzOpenFile(f *testing.F) {
 	for _, seed := range []string{"web/local/mine", "../b/alloc/data/other", "web/local/link/token", "web/local/up/web/secrets/token", "%2E./secrets", "alloc/logs/.web.keeper", "\x00", "%", "web/./..//web/secrets/../secrets/token"} {
 		f.Add("a", seed)

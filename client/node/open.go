@@ -143,12 +143,10 @@ func (n *Node) open(ctx, life context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	n.shell.store, n.shell.damaged = store, lost.damaged
-	records := append(left.allocs, lost.records...)
-	n.shell.roster = newRoster(n.shell.drivers, records)
+	n.shell.store, n.shell.damaged, n.shell.roster = store, lost.damaged, newRoster(n.shell.drivers, left.allocs, lost.records)
 	made, err := client.New(client.Options{
 		Node: n.ID(), Shell: n.shell, BootID: n.bootID, NewTaskID: newTaskID, Drivers: n.shell.drivers.names(),
-		Records: records, LastContact: n.home.contact(n.bootID), Logger: n.logger, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
+		Records: append(left.allocs, lost.records...), LastContact: n.home.contact(n.bootID), Logger: n.logger, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,9 +36,9 @@ type rosteredTask struct {
 	driver string
 }
 
-func newRoster(d *drivers, records []*client.Record) *roster {
+func newRoster(d *drivers, records ...[]*client.Record) *roster {
 	r := &roster{drivers: d, allocs: make(map[cluster.AllocID]*rostered)}
-	for _, rec := range records {
+	for _, rec := range slices.Concat(records...) {
 		r.put(rec)
 	}
 	return r

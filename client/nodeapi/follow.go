@@ -13,8 +13,8 @@ import (
 
 // source is a file, or a row of files, that may grow.
 type source interface {
-	// Read reads what follows. [io.EOF] means that there is nothing at present.
-	Read(p []byte) (int, error)
+	// Next reads what follows. [io.EOF] means that there is nothing at present.
+	Next(p []byte) (int, error)
 	// at returns the name of the file and the position after what was read.
 	at() (file string, offset int64)
 }
@@ -28,7 +28,7 @@ func (h *Handler) drain(ctx context.Context, f *sender, s source, enough func() 
 	p := h.piece()
 	defer h.pieces.Put(p)
 	for ctx.Err() == nil && !enough() {
-		n, err := s.Read(p.data)
+		n, err := s.Next(p.data)
 		file, offset := s.at()
 		if n > 0 {
 			if err := f.data(p, n, file, offset); err != nil {
@@ -96,8 +96,8 @@ type growing struct {
 
 func (g *growing) at() (string, int64) { return g.name, g.offset }
 
-// Read implements [source].
-func (g *growing) Read(p []byte) (int, error) {
+// Next implements [source].
+func (g *growing) Next(p []byte) (int, error) {
 	for {
 		n, err := g.file.ReadAt(p, g.offset)
 		g.offset += int64(n)

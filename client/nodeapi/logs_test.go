@@ -101,7 +101,7 @@ func TestLogs_restart(t *testing.T) {
 	s.ends()
 }
 
-// A caller that lost its stream goes on behind its last frame, whatever was removed meanwhile.
+// A caller that lost its stream goes on behind its last frame, also if files were removed meanwhile.
 func TestLogs_resume(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

@@ -147,9 +147,9 @@ func (r *Reader) Position() Position { return r.next }
 // FileName returns the name of the file that has the next byte.
 func (r *Reader) FileName() string { return fileName(r.name, r.next.File) }
 
-// Read reads from one file. It returns [io.EOF] if there is nothing to read at present: then the next
+// Next reads from one file. It returns [io.EOF] if there is nothing to read at present: then the next
 // call may have more. [ErrRemoved] and [ErrTruncated] are news.
-func (r *Reader) Read(p []byte) (int, error) {
+func (r *Reader) Next(p []byte) (int, error) {
 	for {
 		if r.file == nil {
 			if err := r.open(); err != nil {

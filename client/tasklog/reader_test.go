@@ -20,7 +20,7 @@ func rest(t testing.TB, r *tasklog.Reader) (text string, news []error) {
 	t.Helper()
 	piece := make([]byte, 16)
 	for {
-		n, err := r.Read(piece)
+		n, err := r.Next(piece)
 		text += string(piece[:n])
 		switch {
 		case errors.Is(err, io.EOF):
@@ -100,7 +100,7 @@ func TestReader_slow(t *testing.T) {
 	}
 	r := tasklog.NewReader(root, "web.stdout", tasklog.Position{})
 	put(0)
-	_, err = r.Read(make([]byte, 1))
+	_, err = r.Next(make([]byte, 1))
 	must.NoError(t, err)
 	for n := 1; n < 6; n++ {
 		put(n)
@@ -144,7 +144,7 @@ func TestReader_odd(t *testing.T) {
 	must.Eq(t, "", text)
 	// What others put there is not read.
 	must.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "web.stdout.1")))
-	_, err := r.Read(make([]byte, 9))
+	_, err := r.Next(make([]byte, 9))
 	must.ErrorContains(t, err, "not a regular file")
 	r.Close()
 }

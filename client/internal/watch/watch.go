@@ -1,4 +1,4 @@
-// Package watch tells when files change. The kernel says so: nobody asks again and again.
+// Package watch tells when files change. The kernel says so, and no goroutine asks again and again.
 package watch
 
 import (
@@ -105,7 +105,7 @@ func (u *User) Close() {
 	w.endWithoutUsers()
 }
 
-// endWithoutUsers ends the goroutine if nobody needs it. The caller has the lock.
+// endWithoutUsers ends the goroutine if no user needs it. The caller has the lock.
 func (w *Watcher) endWithoutUsers() {
 	if len(w.users) == 0 {
 		_ = w.file.Close()
@@ -138,7 +138,7 @@ func (w *Watcher) fail(file *os.File, err error) {
 	w.mu.Lock()
 	var all []*User
 	if w.file == file {
-		for _, users := range w.users { //lint:order all are woken
+		for _, users := range w.users {
 			all = append(all, users...)
 		}
 		w.file, w.users = nil, nil
@@ -159,7 +159,7 @@ func (w *Watcher) concerned(file *os.File, e event) []*User {
 		return nil
 	}
 	if e.mask&unix.IN_Q_OVERFLOW != 0 {
-		for _, users := range w.users { //lint:order all are woken
+		for _, users := range w.users {
 			all = append(all, users...)
 		}
 		return all

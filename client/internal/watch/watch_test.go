@@ -39,7 +39,7 @@ func TestWatcher(t *testing.T) {
 	<-c.Changed
 	select {
 	case <-b.Changed:
-		t.Fatal("b heard of another file")
+		t.Fatal("b learned of another file")
 	default:
 	}
 	a.Close()
