@@ -17,8 +17,8 @@ const (
 	// looks at its file: the kernel does not tell of all changes, for example on network file systems.
 	beatInterval = 5 * time.Second
 	// maxStall is how long a caller may take nothing. Then its stream ends: it may keep a removed file
-	// on the disk.
-	maxStall = 10 * time.Minute
+	// on the disk. Servers give their callers less time.
+	maxStall = 2 * time.Minute
 )
 
 // piece is the memory of one read. A follower that waits has none.
