@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"time"
@@ -130,7 +131,7 @@ func (h *Handler) openLog(ctx context.Context, f *sender, l *logRequest) (dir *o
 		switch {
 		case err == nil:
 			return dir, files, waited, nil
-		case !errors.Is(err, tasklog.ErrNoLog) && !errors.Is(err, allocdir.ErrNoAlloc):
+		case !errors.Is(err, tasklog.ErrNoLog) && !errors.Is(err, allocdir.ErrNoAlloc) && !errors.Is(err, fs.ErrNotExist):
 			return nil, nil, false, f.broken(refuseFile(l.alloc, "alloc/logs", err))
 		case over && f.begun:
 			return nil, nil, false, nil

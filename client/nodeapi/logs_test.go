@@ -145,6 +145,13 @@ func TestLogs_pending(t *testing.T) {
 	must.Eq(t, "hello\n", text)
 	n.tasks.set("new", nodeapi.TaskState{Name: "web", Dead: true})
 	other.ends()
+
+	// The folders of an allocation are made one after the other.
+	n.tasks.set("half", nodeapi.TaskState{Name: "web"})
+	must.NoError(t, os.Mkdir(n.dirs.Alloc("half"), 0o700))
+	status, body := n.get("/v1/client/fs/logs/half?task=web&type=stdout")
+	must.Eq(t, http.StatusNotFound, status)
+	must.StrContains(t, body, "has not started yet")
 }
 
 // A task prints more than its reader takes. The reader gets what it can, and hears of the rest.
