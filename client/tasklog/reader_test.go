@@ -148,3 +148,39 @@ func TestReader_odd(t *testing.T) {
 	must.ErrorContains(t, err, "not a regular file")
 	r.Close()
 }
+
+// A reader at the end of the log gets every byte while the writer rotates: what is written to a file
+// between the reader's look at its end and the next file is not left out.
+func TestReader_besideTheWriter(t *testing.T) {
+	t.Parallel()
+	root := openRoot(t, t.TempDir())
+	w, err := tasklog.Open(root, "web.stdout", tasklog.Limits{MaxFiles: 1 << 20, MaxFileSize: 64})
+	must.NoError(t, err)
+	const lines = 5000
+	var want strings.Builder
+	for n := range lines {
+		fmt.Fprintf(&want, "line %010d\n", n)
+	}
+	failed := make(chan error, 1)
+	go func() {
+		for n := range lines {
+			if _, err := fmt.Fprintf(appender{w}, "line %010d\n", n); err != nil {
+				failed <- err
+				return
+			}
+		}
+		failed <- w.Close()
+	}()
+	r := tasklog.NewReader(root, "web.stdout", tasklog.Position{})
+	defer r.Close()
+	got := 0
+	for piece := make([]byte, 100); got < want.Len(); {
+		n, err := r.Next(piece)
+		if !errors.Is(err, io.EOF) {
+			must.NoError(t, err)
+		}
+		must.Eq(t, want.String()[got:got+n], string(piece[:n]), must.Sprintf("after %d bytes", got))
+		got += n
+	}
+	must.NoError(t, <-failed)
+}
