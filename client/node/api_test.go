@@ -59,7 +59,7 @@ func TestNode_files(t *testing.T) {
 	for decoder := json.NewDecoder(answer.Body); len(frame.Data) == 0; {
 		must.NoError(t, decoder.Decode(&frame))
 	}
-	must.Eq(t, api.StreamFrame{Offset: 6, Data: []byte("hello\n"), File: "t.stdout.0"}, frame)
+	must.Eq(t, api.StreamFrame{Offset: 6, Data: []byte("hello\n"), File: "alloc/logs/t.stdout.0"}, frame)
 	_, body = get(t, server.URL+"/v1/client/fs/ls/a1?path=t")
 	for _, name := range []string{`"local"`, `"private"`, `"secrets"`, `"tmp"`} {
 		must.StrContains(t, body, name)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
@@ -24,7 +25,8 @@ type logRequest struct {
 }
 
 func (l *logRequest) read(q query) (err error) {
-	l.task, l.stream, l.file = q.text("task"), q.text("type"), q.text("file")
+	l.task, l.stream = q.text("task"), q.text("type")
+	l.file = strings.TrimPrefix(q.text("file"), logFolder)
 	if l.task == "" {
 		return refuse(http.StatusBadRequest, "task: it is missing")
 	}
@@ -64,10 +66,13 @@ func (l *logRequest) begin(files *tasklog.Files, waited bool) tasklog.Position {
 	return files.FromStart(l.offset)
 }
 
+// logFolder begins the paths of logs in an allocation.
+const logFolder = "alloc/logs/"
+
 // logFiles is the source of a log.
 type logFiles struct{ *tasklog.Reader }
 
-func (l logFiles) at() (string, int64) { return l.FileName(), l.Position().Offset }
+func (l logFiles) at() (string, int64) { return logFolder + l.FileName(), l.Position().Offset }
 
 // logs sends the log of a task.
 func (h *Handler) logs(w http.ResponseWriter, r *http.Request) error {
@@ -132,7 +137,7 @@ func (h *Handler) openLog(ctx context.Context, f *sender, l *logRequest) (dir *o
 		case err == nil:
 			return dir, files, waited, nil
 		case !errors.Is(err, tasklog.ErrNoLog) && !errors.Is(err, allocdir.ErrNoAlloc) && !errors.Is(err, fs.ErrNotExist):
-			return nil, nil, false, f.broken(refuseFile(l.alloc, "alloc/logs", err))
+			return nil, nil, false, f.broken(refuseFile(l.alloc, logFolder, err))
 		case over && f.begun:
 			return nil, nil, false, nil
 		case over:

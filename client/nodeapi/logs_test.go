@@ -69,14 +69,14 @@ func TestLogs_follow(t *testing.T) {
 	s := n.follow(followWeb)
 	text, last := s.text(7)
 	must.Eq(t, "before\n", text)
-	must.Eq(t, api.StreamFrame{Offset: 7, Data: []byte("before\n"), File: "web.stdout.0"}, last)
+	must.Eq(t, api.StreamFrame{Offset: 7, Data: []byte("before\n"), File: "alloc/logs/web.stdout.0"}, last)
 	for i := range 100 {
 		line := fmt.Sprintf("line %024d\n", i)
 		n.print(w, "%s", line)
 		text, last = s.text(len(line))
 		must.Eq(t, line, text)
 	}
-	must.Eq(t, "web.stdout.50", last.File)
+	must.Eq(t, "alloc/logs/web.stdout.50", last.File)
 	n.print(w, "the end\n")
 	n.tasks.set("a", nodeapi.TaskState{Name: "web", Dead: true})
 	text, _ = s.text(8)
@@ -110,7 +110,7 @@ func TestLogs_resume(t *testing.T) {
 	s := n.follow(followWeb)
 	_, last := s.text(60)
 	s.end()
-	must.Eq(t, "web.stdout.0", last.File)
+	must.Eq(t, "alloc/logs/web.stdout.0", last.File)
 	resume := fmt.Sprintf("%s&file=%s&offset=%d", followWeb, last.File, last.Offset)
 
 	s = n.follow(resume)
@@ -122,7 +122,7 @@ func TestLogs_resume(t *testing.T) {
 		n.print(w, "%s\n", strings.Repeat("c", 59))
 	}
 	s = n.follow(resume)
-	must.Eq(t, api.StreamFrame{File: "web.stdout.3", FileEvent: "files of this log were removed before they were read"}, s.next())
+	must.Eq(t, api.StreamFrame{File: "alloc/logs/web.stdout.3", FileEvent: "files of this log were removed before they were read"}, s.next())
 	text, _ = s.text(120)
 	must.Eq(t, strings.Repeat(strings.Repeat("c", 59)+"\n", 2), text[:120])
 	_, plain := n.get(strings.Replace(resume, "follow=true", "plain=true", 1))
