@@ -27,6 +27,7 @@ type allocRunner struct {
 	discarding     bool
 	discardAt      time.Duration
 	discardFailing int
+	restarts       restarts
 }
 
 func newAllocRunner(c *Core, rec *Record) *allocRunner {
@@ -44,7 +45,7 @@ func newAllocRunner(c *Core, rec *Record) *allocRunner {
 	for i := range rec.Tasks {
 		a.tasks = append(a.tasks, newTaskRunner(a, &rec.Tasks[i]))
 	}
-	a.saves.alloc = a
+	a.saves.alloc, a.restarts.alloc = a, a
 	return a
 }
 
@@ -130,6 +131,7 @@ func (a *allocRunner) stop(reason string) {
 }
 
 func (a *allocRunner) step() {
+	defer a.restarts.keepPromises()
 	if a.rec.Ended {
 		if !a.discarding {
 			a.saves.step()
@@ -143,6 +145,7 @@ func (a *allocRunner) step() {
 	for _, t := range a.tasks {
 		t.step()
 	}
+	a.restarts.step()
 	a.judgeHealth()
 	a.updateStatus()
 	a.saves.step()

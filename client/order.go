@@ -118,6 +118,9 @@ func (t *taskRunner) mustStop() bool {
 
 // anyStarted reports whether any task was ever started.
 func (a *allocRunner) anyStarted() bool {
+	if a.rec.RestartedAll {
+		return true
+	}
 	for _, t := range a.tasks {
 		if !t.rec.State.StartedAt.IsZero() {
 			return true

@@ -95,7 +95,7 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 	}
 	for range 3 + rng.IntN(12) {
 		n.run(upTo(time.Minute))
-		switch rng.IntN(8) {
+		switch rng.IntN(10) {
 		case 0, 1:
 			n.crash()
 			n.answer()
@@ -118,6 +118,14 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 				hurried = true
 				n.reboot()
 				n.answer()
+			}
+		case 8:
+			n.restart(n.allocs[rng.IntN(count)].ID, "", true)
+		case 9:
+			p := n.live("")
+			if len(p) > 0 {
+				one := p[rng.IntN(len(p))]
+				n.restart(one.alloc, one.name, false)
 			}
 		}
 	}

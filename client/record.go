@@ -24,6 +24,10 @@ type Record struct {
 	Stopping   bool
 	StopBegan  time.Duration
 	StopReason string
+	// RestartAll: an operator wants all tasks to stop, and then to start again.
+	RestartAll bool
+	// RestartedAll: that has happened. Tasks that have not started since look as if they never had.
+	RestartedAll bool
 	// Healthy is the verdict on the allocation's health, or nil while there is none.
 	Healthy   *bool
 	HealthyAt time.Time
@@ -49,6 +53,8 @@ type TaskRecord struct {
 	// Stopping: the task's turn to stop came at StopBegan.
 	Stopping  bool
 	StopBegan time.Duration
+	// Restarting: an operator wants the task to stop and to start again.
+	Restarting bool
 	// SignalAt is when the driver was asked to send the kill signal, or zero. The grace counts from
 	// it.
 	SignalAt time.Duration

@@ -41,6 +41,8 @@ type start struct {
 	killAt, collectBy          time.Duration
 
 	cleaning bool
+	// followers want to know the end of the start.
+	followers []*follower
 }
 
 // answer returns a function that queues an answer to an effect of the start.

@@ -76,7 +76,7 @@ func (t *taskRunner) step() {
 func (t *taskRunner) stepWaiting() {
 	if t.mustStop() {
 		t.die("Killed", "The task was stopped before it started")
-	} else if t.mayStart() {
+	} else if !t.restarting() && t.mayStart() {
 		t.begin()
 	}
 }
@@ -87,7 +87,7 @@ func (t *taskRunner) stepBackoff() {
 		if t.mustStop() || !t.alloc.rec.Stopping {
 			t.die("Killed", "The task was stopped while it waited for its restart")
 		}
-	case t.core().reached(t.rec.RestartAt):
+	case !t.restarting() && t.core().reached(t.rec.RestartAt):
 		t.begin()
 	}
 }
@@ -126,7 +126,7 @@ func (t *taskRunner) stepRunning() {
 	if t.rec.Phase != PhaseRunning {
 		return
 	}
-	if t.mustStop() {
+	if t.mustStop() || t.rec.Stopping || t.mustRestart() {
 		t.beginStop()
 		t.start.stop()
 	} else if t.alloc.rec.Stopping && t.alloc.delayed() && !t.task.Poststop() {
@@ -164,6 +164,9 @@ func (t *taskRunner) over(end End, exit *driver.ExitResult) {
 		exit = &driver.ExitResult{Unknown: true}
 	}
 	t.rec.End, t.rec.Exit = end, exit
+	for _, f := range t.start.followers {
+		f.ended()
+	}
 	t.start = &start{t: t}
 	t.enter(PhaseCleaning)
 }
@@ -171,12 +174,16 @@ func (t *taskRunner) over(end End, exit *driver.ExitResult) {
 // finished decides what follows a start of which nothing is left.
 func (t *taskRunner) finished() {
 	success := t.rec.Exit.Successful() && t.rec.End == EndExit
-	t.rec.ID, t.rec.Handle = "", nil
+	completed := success && (t.oneShot() || t.alloc.job.ToCompletion() && t.task.Main())
+	restarting := t.restarting() && (t.rec.End == EndStopped || t.rec.End == EndExit)
+	t.rec.ID, t.rec.Handle, t.rec.Restarting = "", nil, false
 	t.rec.State.FinishedAt = t.core().now.Wall
 	switch {
+	case restarting && !completed:
+		t.restartNow()
 	case t.rec.End == EndStopped:
 		t.die("Killed", "Task successfully killed")
-	case success && (t.oneShot() || t.alloc.job.ToCompletion() && t.task.Main()):
+	case completed:
 		t.die("", "")
 	case t.task.Poststop():
 		t.rec.State.Failed = true

@@ -1,0 +1,252 @@
+package client_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// asked is an operator's request and its answer.
+type asked struct {
+	answers int
+	err     error
+}
+
+// restart asks the node for a restart, as an operator does.
+func (n *node) restart(id cluster.AllocID, task string, all bool) *asked {
+	n.log("an operator restarts %s/%s, all %t", id, task, all)
+	a := new(asked)
+	n.core.Restart(id, task, all, func(err error) { a.answers, a.err = a.answers+1, err })
+	return a
+}
+
+// taskState is what the servers know of a task.
+func (n *node) taskState(id cluster.AllocID, name string) cluster.TaskState {
+	s := n.servers[id].TaskStates.State(name)
+	must.NotNil(n.t, s)
+	return *s
+}
+
+// An operator's restart gives a task its delay, its signal and its grace, and starts it again at once. The
+// restart policy, which allows two restarts in an hour, counts none of five.
+func TestRestart_isNoFailure(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.scripts["web"] = script{ignores: true}
+	web := mainTask("web")
+	web.ShutdownDelay = 3 * time.Second
+	n.place(allocation("a", web))
+	n.run(time.Minute)
+	for range 5 {
+		began, process := n.boot, n.live("web")[0]
+		answer := n.restart("a", "web", false)
+		n.run(time.Minute)
+		must.EqOp(t, 1, answer.answers)
+		must.NoError(t, answer.err)
+		must.Between(t, 3*time.Second, process.signaled-began, 3*time.Second+50*time.Millisecond)
+		must.Between(t, 5*time.Second, process.killed-process.signaled, 6*time.Second)
+		must.Between(t, process.ended, n.live("web")[0].started, process.ended+50*time.Millisecond)
+	}
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	must.EqOp(t, 5, n.taskState("a", "web").Restarts)
+	must.EqOp(t, "Restart Signaled, Killing, Terminated, Restarting, Started, Restart Signaled, Killing, Terminated, Restarting, Started", n.eventsOf("a", "web"))
+	must.True(t, *n.servers["a"].Healthy)
+}
+
+// A restart of all tasks stops them in their order and starts them in their order. The task that cleans
+// up runs only at the end of the allocation.
+func TestRestart_all(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.scripts["init"] = script{runs: []ending{{after: 2 * time.Second}}}
+	n.scripts["cleanup"] = script{runs: []ending{{after: time.Second}}}
+	for _, name := range []string{"app", "leader", "proxy"} {
+		n.scripts[name] = script{stopTakes: time.Second}
+	}
+	leader := mainTask("leader")
+	leader.Leader = true
+	n.place(allocation("a", mainTask("app"), leader, hooked("init", cluster.HookPrestart, false), hooked("proxy", cluster.HookPrestart, true),
+		hooked("cleanup", cluster.HookPoststop, false)))
+	n.run(20 * time.Second)
+	n.story = nil
+	answer := n.restart("a", "", true)
+	n.run(20 * time.Second)
+	must.NoError(t, answer.err)
+	n.stop("a")
+	n.run(20 * time.Second)
+	must.EqOp(t, `an operator restarts a/, all true
+a/leader/4 gets its signal, grace 5s
+a/leader/4 exits with 0
+a/app/3 gets its signal, grace 5s
+a/app/3 exits with 0
+a/proxy/2 gets its signal, grace 5s
+a/proxy/2 exits with 0
+a/init/5 runs
+a/proxy/6 runs
+a/init/5 exits with 0
+a/app/7 runs
+a/leader/8 runs
+a must stop
+a/leader/8 gets its signal, grace 5s
+a/leader/8 exits with 0
+a/app/7 gets its signal, grace 5s
+a/app/7 exits with 0
+a/proxy/6 gets its signal, grace 5s
+a/proxy/6 exits with 0
+a/cleanup/9 runs
+a/cleanup/9 exits with 0
+a is reported as complete`, n.storyOf())
+}
+
+func TestRestart_refused(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		before func(n *node)
+		alloc  cluster.AllocID
+		task   string
+		all    bool
+		want   error
+		text   string
+	}{
+		"unknown allocation": {nil, "b", "", false, client.ErrUnknownAlloc, "the node does not have the allocation"},
+		"unknown task":       {nil, "a", "db", false, client.ErrUnknownTask, `the allocation does not have the task "db": it has web, init`},
+		"dead task":          {nil, "a", "init", false, client.ErrNotRunning, `not running: task "init" is dead`},
+		"stopping":           {func(n *node) { n.stop("a"); n.run(time.Second) }, "a", "", false, client.ErrNotRunning, "not running: the allocation is stopping"},
+		"stopping, all":      {func(n *node) { n.stop("a"); n.run(time.Second) }, "a", "", true, client.ErrNotRunning, "not running: the allocation is stopping"},
+		"ended":              {func(n *node) { n.stop("a"); n.run(time.Minute) }, "a", "", false, client.ErrNotRunning, "not running: the allocation has ended"},
+		"full disk":          {func(n *node) { n.fullDisk = true; n.restart("a", "", false); n.run(time.Second) }, "a", "", false, client.ErrDisk, "the client cannot write its records to the disk"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			n.scripts["web"] = script{stopTakes: 4 * time.Second}
+			n.scripts["init"] = script{runs: []ending{{after: time.Second}}}
+			n.place(allocation("a", mainTask("web"), hooked("init", cluster.HookPrestart, false)))
+			n.run(time.Minute)
+			if tt.before != nil {
+				tt.before(n)
+			}
+			answer := n.restart(tt.alloc, tt.task, tt.all)
+			n.run(time.Millisecond)
+			must.EqOp(t, 1, answer.answers)
+			must.ErrorIs(t, answer.err, tt.want)
+			must.EqError(t, answer.err, tt.text)
+		})
+	}
+}
+
+// A restart that the disk does not hold is answered with the reason, and no task is touched until the
+// disk holds it.
+func TestRestart_waitsForTheDisk(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	n.fullDisk = true
+	answer := n.restart("a", "", false)
+	n.run(time.Minute)
+	must.ErrorIs(t, answer.err, client.ErrDisk)
+	must.EqOp(t, "a/web/1", n.live("web")[0].id)
+	n.fullDisk = false
+	n.run(time.Minute)
+	must.EqOp(t, "a/web/2", n.live("web")[0].id)
+}
+
+// The client dies at each effect of a restart. If it had accepted the restart, the task starts again. The
+// policy allows one restart: a start that the client does not survive is one, as ever.
+func TestRestart_clientDiesAtEachEffect(t *testing.T) {
+	t.Parallel()
+	for _, all := range []bool{false, true} {
+		for dieAt := 1; ; dieAt++ {
+			n := newNode(t)
+			n.scripts["web"] = script{stopTakes: time.Second}
+			a := allocation("a", mainTask("web"))
+			a.Job.TaskGroups[0].RestartPolicy = &cluster.RestartPolicy{Attempts: 1, Interval: time.Hour, Mode: cluster.RestartFail}
+			n.place(a)
+			n.run(time.Minute)
+			n.dieAt = n.effects + dieAt
+			answer := n.restart("a", "", all)
+			n.run(time.Minute)
+			if n.dieAt != 0 {
+				must.Greater(t, 5, dieAt)
+				break
+			}
+			must.EqOp(t, cluster.ClientRunning, n.status("a"), must.Sprint("the client dies at ", dieAt, n.story))
+			must.SliceLen(t, 1, n.live("web"))
+			if answer.answers > 0 {
+				must.NoError(t, answer.err)
+				must.NotEqOp(t, "a/web/1", n.live("web")[0].id, must.Sprint("an accepted restart is lost when the client dies at ", dieAt))
+			}
+		}
+	}
+}
+
+// A stop in the midst of a restart ends the allocation. The task keeps the grace that had begun.
+func TestRestart_stoppedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, all := range []bool{false, true} {
+		n := newNode(t)
+		n.scripts["web"] = script{ignores: true}
+		a := allocation("a", mainTask("web"))
+		a.Job.TaskGroups[0].ShutdownDelay = time.Hour
+		n.place(a)
+		n.run(time.Minute)
+		process := n.live("web")[0]
+		n.restart("a", "", all)
+		n.run(2 * time.Second)
+		n.stop("a")
+		n.run(time.Minute)
+		must.EqOp(t, cluster.ClientComplete, n.status("a"))
+		must.Between(t, 5*time.Second, process.killed-process.signaled, 6*time.Second)
+	}
+}
+
+// An allocation that is restarted before its verdict is healthy later, counted from the last start.
+func TestRestart_beforeTheVerdict(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(8 * time.Second)
+	n.restart("a", "web", false)
+	n.run(8 * time.Second)
+	must.Nil(t, n.servers["a"].Healthy)
+	n.run(4 * time.Second)
+	must.NotNil(t, n.servers["a"].Healthy)
+	must.True(t, *n.servers["a"].Healthy)
+}
+
+// Who follows a start of a task learns its end once.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	var infos []client.TaskInfo
+	n.core.Tasks("a", func(got []client.TaskInfo, err error) { infos = got; must.NoError(t, err) })
+	n.core.Tasks("b", func(_ []client.TaskInfo, err error) { must.ErrorIs(t, err, client.ErrUnknownAlloc) })
+	n.run(time.Second)
+	must.SliceLen(t, 1, infos)
+	must.True(t, infos[0].Running)
+	must.EqOp(t, "running", infos[0].State)
+	must.True(t, infos[0].Capabilities.HostCgroup)
+	ref := infos[0].Ref
+	ends := map[string]int{}
+	n.core.Follow(ref, func() { ends["follows"]++ })
+	left := n.core.Follow(ref, func() { ends["leaves"]++ })
+	n.core.Signaled(ref, "SIGHUP")
+	n.run(time.Second)
+	left()
+	n.run(time.Second)
+	must.MapEmpty(t, ends)
+	n.restart("a", "", false)
+	n.run(time.Minute)
+	n.core.Follow(ref, func() { ends["comes late"]++ })
+	n.core.Signaled(ref, "SIGHUP")
+	n.run(time.Second)
+	must.Eq(t, map[string]int{"follows": 1, "comes late": 1}, ends)
+	must.EqOp(t, "Received, Started, Signaling, Restart Signaled, Killing, Terminated, Restarting, Started", n.eventsOf("a", "web"))
+}
