@@ -21,6 +21,10 @@ type core interface {
 	Woken() <-chan struct{}
 	Servers(client.Wanted)
 	Contact(sent time.Duration)
+	Tasks(alloc cluster.AllocID, reply func([]client.TaskInfo, error))
+	Restart(alloc cluster.AllocID, task string, all bool, reply func(error))
+	Signaled(task client.TaskRef, signal string)
+	Follow(task client.TaskRef, ended func()) (stop func())
 }
 
 var _ core = (*client.Core)(nil)

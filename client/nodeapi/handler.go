@@ -22,6 +22,8 @@ type Options struct {
 	Dirs   *allocdir.Folders
 	Roster Roster
 	Host   func(context.Context) (*hoststats.Sample, error)
+	// Tasks acts on tasks. Nil: these requests answer 501.
+	Tasks Tasks
 }
 
 // Handler answers requests. It starts no goroutine that outlives a request.
@@ -33,6 +35,8 @@ type Handler struct {
 	watcher watch.Watcher
 	// pieces are free ones.
 	pieces sync.Pool
+	// execs holds a value for each command of an operator that runs.
+	execs chan struct{}
 }
 
 var _ http.Handler = (*Handler)(nil)
@@ -42,8 +46,9 @@ func New(o Options) *Handler {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{options: o, mux: http.NewServeMux(), reading: make(chan struct{}, maxReading)}
+	h := &Handler{options: o, mux: http.NewServeMux(), reading: make(chan struct{}, maxReading), execs: make(chan struct{}, MaxExecs)}
 	h.routeReads()
+	h.routeTasks()
 	return h
 }
 

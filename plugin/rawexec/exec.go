@@ -157,6 +157,11 @@ func startTerminal(cmd *exec.Cmd, s driver.ExecStreams) (func(), error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a terminal: %w", err)
 	}
+	if c := cmd.SysProcAttr.Credential; c != nil { // some programs open their terminal again, by its name
+		if err := tty.Chown(int(c.Uid), -1); err != nil {
+			return nil, errors.Join(fmt.Errorf("give the terminal to the user of the task: %w", err), tty.Close(), pty.Close())
+		}
+	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr.Setctty = true
 	err = cmd.Start()
@@ -178,7 +183,11 @@ func startTerminal(cmd *exec.Cmd, s driver.ExecStreams) (func(), error) {
 		}
 	}()
 	if s.Stdin != nil {
-		go func() { _, _ = io.Copy(pty, s.Stdin) }() // ends with the host's input, or with the terminal
+		go func() { // ends with the host's input, or with the terminal
+			if _, err := io.Copy(pty, s.Stdin); err == nil {
+				_, _ = pty.Write([]byte{endOfInput})
+			}
+		}()
 	}
 	printed := make(chan struct{})
 	go func() {
@@ -197,6 +206,9 @@ func startTerminal(cmd *exec.Cmd, s driver.ExecStreams) (func(), error) {
 		<-printed
 	}, nil
 }
+
+// endOfInput is Ctrl-D, which says on a terminal that the input has ended.
+const endOfInput = 4
 
 // openTerminal opens both sides of a new terminal.
 func openTerminal() (pty, tty *os.File, err error) {

@@ -1,0 +1,143 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// operators acts on tasks for operators. It starts no goroutine.
+type operators struct {
+	core    core
+	drivers *drivers
+	// life ends with the node.
+	life context.Context
+}
+
+var _ nodeapi.Tasks = (*operators)(nil)
+
+// operators returns what acts on the node's tasks for operators.
+func (n *Node) operators() *operators {
+	return &operators{core: n.core, drivers: n.shell.drivers, life: n.shell.life}
+}
+
+// endDelay is how long after a command a node waits for the news that the task has ended, which may be why
+// the command did.
+const endDelay = 2 * time.Second
+
+// answer is an answer of the core.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// await waits for an answer of the core.
+func await[T any](ctx context.Context, o *operators, answers <-chan answer[T]) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var none T
+	select {
+	case a := <-answers:
+		return a.value, refusalOf(a.err)
+	case <-ctx.Done():
+		return none, fmt.Errorf("the client does not answer: %w", ctx.Err())
+	case <-o.life.Done():
+		return none, errors.New("the client is stopping")
+	}
+}
+
+// refusalOf turns an error of the core into one of [nodeapi.Tasks].
+func refusalOf(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, client.ErrUnknownAlloc), errors.Is(err, client.ErrUnknownTask):
+		return fmt.Errorf("%w: %w", nodeapi.ErrUnknown, err)
+	case errors.Is(err, client.ErrNotRunning):
+		return fmt.Errorf("%w: %w", nodeapi.ErrState, err)
+	}
+	return err
+}
+
+// List implements [nodeapi.Tasks].
+func (o *operators) List(ctx context.Context, alloc string) ([]nodeapi.Task, error) {
+	answers := make(chan answer[[]client.TaskInfo], 1)
+	o.core.Tasks(cluster.AllocID(alloc), func(infos []client.TaskInfo, err error) {
+		answers <- answer[[]client.TaskInfo]{infos, err} // it has room
+	})
+	infos, err := await(ctx, o, answers)
+	if err != nil {
+		return nil, err
+	}
+	tasks := make([]nodeapi.Task, len(infos))
+	for i, t := range infos {
+		tasks[i] = nodeapi.Task{
+			Alloc: alloc, Name: t.Ref.Task, ID: t.Ref.ID, State: t.State, Running: t.Running,
+			Driver: t.Ref.Driver, Life: uint64(t.Ref.Life), Capabilities: t.Capabilities,
+		}
+	}
+	return tasks, nil
+}
+
+// refOf names the start of a task.
+func refOf(t nodeapi.Task) client.TaskRef {
+	return client.TaskRef{Alloc: cluster.AllocID(t.Alloc), Task: t.Name, ID: t.ID, Driver: t.Driver, Life: client.Life(t.Life)}
+}
+
+// Exec implements [nodeapi.Tasks].
+func (o *operators) Exec(ctx context.Context, t nodeapi.Task, command []string, streams driver.ExecStreams) (driver.ExitResult, error) {
+	ref := refOf(t)
+	i, err := o.drivers.instance("ExecTaskStreaming", ref.Driver, ref.Life)
+	if err != nil {
+		return driver.ExitResult{}, err
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer context.AfterFunc(o.life, func() { end(errors.New("the client is stopping")) })()
+	defer o.core.Follow(ref, func() { end(nodeapi.ErrTaskEnded) })()
+	exit, err := i.ExecStreaming(ctx, ref.ID, command, streams)
+	if err != nil || exit.Signal == int(syscall.SIGKILL) {
+		sleep(ctx, endDelay)
+	}
+	if why := context.Cause(ctx); errors.Is(why, nodeapi.ErrTaskEnded) {
+		return exit, why
+	}
+	return exit, err
+}
+
+// Signal implements [nodeapi.Tasks].
+func (o *operators) Signal(ctx context.Context, t nodeapi.Task, signal string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	ref := refOf(t)
+	d, leave, err := o.drivers.enter(ctx, "SignalTask", ref.Driver, ref.Life)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := d.Signal(ctx, ref.ID, signal); err != nil {
+		if driver.ClassOf(err) == driver.NotFound {
+			return fmt.Errorf("%w: the task has ended", nodeapi.ErrState)
+		}
+		return err
+	}
+	o.core.Signaled(ref, signal)
+	return nil
+}
+
+// Restart implements [nodeapi.Tasks].
+func (o *operators) Restart(ctx context.Context, alloc, task string, all bool) error {
+	answers := make(chan answer[struct{}], 1)
+	o.core.Restart(cluster.AllocID(alloc), task, all, func(err error) {
+		answers <- answer[struct{}]{err: err} // it has room
+	})
+	_, err := await(ctx, o, answers)
+	return err
+}

@@ -1,0 +1,161 @@
+package nodeapi
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+)
+
+// MaxFrame bounds one line of the stream of a command, in bytes, without its end. A longer line ends the
+// stream.
+const MaxFrame = 1 << 20
+
+// chunk is the most output in one frame, in bytes.
+const chunk = 64 << 10
+
+// bytesFrame is a part of a stream of bytes.
+type bytesFrame struct {
+	Data  []byte `json:"data,omitempty"`
+	Close bool   `json:"close,omitempty"`
+}
+
+// sizeFrame is the size of a terminal, in characters.
+type sizeFrame struct {
+	Height int `json:"height,omitempty"`
+	Width  int `json:"width,omitempty"`
+}
+
+// inputFrame is what the caller of a command sends. Without a field it is a sign of life.
+type inputFrame struct {
+	Stdin   *bytesFrame `json:"stdin,omitempty"`
+	TTYSize *sizeFrame  `json:"tty_size,omitempty"`
+}
+
+// outputFrame is what a command sends. Without a field it is a sign of life.
+type outputFrame struct {
+	Stdout *bytesFrame  `json:"stdout,omitempty"`
+	Stderr *bytesFrame  `json:"stderr,omitempty"`
+	Exited bool         `json:"exited,omitempty"`
+	Result *resultFrame `json:"result,omitempty"`
+}
+
+// resultFrame is how a command ended.
+type resultFrame struct {
+	ExitCode int `json:"exit_code"`
+}
+
+// frameReader reads frames.
+type frameReader struct{ lines *bufio.Reader }
+
+func newFrameReader(r *bufio.Reader) *frameReader { return &frameReader{lines: r} }
+
+// next returns the next frame. The error is io.EOF at the end of the stream, also in the midst of a line.
+func (r *frameReader) next() (inputFrame, error) {
+	var line []byte
+	for {
+		part, err := r.lines.ReadSlice('\n')
+		if len(line)+len(part) > MaxFrame+1 {
+			return inputFrame{}, fmt.Errorf("a frame has more than %d bytes", MaxFrame)
+		}
+		if err == nil && line == nil {
+			line = part // it is decoded before the next read
+			break
+		}
+		line = append(line, part...)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return inputFrame{}, err
+		}
+	}
+	var f inputFrame
+	if err := json.Unmarshal(line, &f); err != nil {
+		return inputFrame{}, fmt.Errorf("a frame is not what it must be: %w", err)
+	}
+	return f, nil
+}
+
+// terminalSize returns the size, and false for one that no terminal has.
+func (s *sizeFrame) terminalSize() (driver.TerminalSize, bool) {
+	const most = 1<<16 - 1
+	if s.Height < 1 || s.Width < 1 || s.Height > most || s.Width > most {
+		return driver.TerminalSize{}, false
+	}
+	return driver.TerminalSize{Height: s.Height, Width: s.Width}, true
+}
+
+// frameWriter writes frames. It is safe for concurrent use. After an error it writes nothing.
+type frameWriter struct {
+	// turn holds a value while a goroutine writes.
+	turn chan struct{}
+	to   io.Writer
+
+	mu  sync.Mutex
+	err error // guarded by mu
+}
+
+func newFrameWriter(to io.Writer) *frameWriter {
+	return &frameWriter{turn: make(chan struct{}, 1), to: to}
+}
+
+func (w *frameWriter) write(f outputFrame) error {
+	line, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	w.turn <- struct{}{}
+	defer func() { <-w.turn }()
+	if err := w.failed(); err != nil {
+		return err
+	}
+	_, err = w.to.Write(append(line, '\n'))
+	w.mu.Lock()
+	w.err = err
+	w.mu.Unlock()
+	return err
+}
+
+// failed returns the error of the last write, or nil.
+func (w *frameWriter) failed() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// alive writes a sign of life, unless a write is in progress.
+func (w *frameWriter) alive() error {
+	select {
+	case w.turn <- struct{}{}:
+		<-w.turn
+		return w.write(outputFrame{})
+	default:
+		return nil
+	}
+}
+
+// outputStream writes one stream of a command as frames.
+type outputStream struct {
+	frames *frameWriter
+	wrap   func(*bytesFrame) outputFrame
+}
+
+// Write implements [io.Writer].
+func (s outputStream) Write(data []byte) (n int, err error) {
+	for len(data) > 0 {
+		part := data[:min(len(data), chunk)]
+		if err := s.frames.write(s.wrap(&bytesFrame{Data: part})); err != nil {
+			return n, err
+		}
+		n, data = n+len(part), data[len(part):]
+	}
+	return n, nil
+}
+
+func stdoutFrame(b *bytesFrame) outputFrame { return outputFrame{Stdout: b} }
+func stderrFrame(b *bytesFrame) outputFrame { return outputFrame{Stderr: b} }
