@@ -70,7 +70,8 @@ func (h *Handler) exec(w http.ResponseWriter, r *http.Request) error {
 		return nil // the caller has gone
 	}
 	h.options.Logger.Info("an operator runs a command in a task", "alloc", q.task.Alloc, "task", q.task.Name, "command", q.command[0], "tty", q.tty)
-	h.runExec(r.Context(), conn, buffered.Reader, q)
+	// To read the end of the connection ends the context of the request, without the reason.
+	h.runExec(context.WithoutCancel(r.Context()), conn, buffered.Reader, q)
 	return nil
 }
 
@@ -145,6 +146,7 @@ func (h *Handler) runExec(ctx context.Context, conn net.Conn, from *bufio.Reader
 			finish(frames, driver.ExitResult{}, err)
 		}
 		end(err)
+		_ = typed.CloseWithError(err)
 	})
 	running.Go(func() {
 		if err := keepAlive(ctx, frames); err != nil {

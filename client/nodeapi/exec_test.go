@@ -155,7 +155,7 @@ func TestExec_badFrames(t *testing.T) {
 		"no JSON":  {"hello\n", "nodedrain: the command failed: a frame is not what it must be: invalid character 'h' looking for beginning of value\r\n"},
 		"no frame": {"[1]\n", "nodedrain: the command failed: a frame is not what it must be: json: cannot unmarshal array into Go value of type nodeapi.inputFrame\r\n"},
 		"no bytes": {`{"stdin":{"data":"!"}}` + "\n", "nodedrain: the command failed: a frame is not what it must be: illegal base64 data at input byte 0\r\n"},
-		"too long": {strings.Repeat(" ", nodeapi.MaxFrame+2), "nodedrain: the command failed: a frame has more than 1048576 bytes\r\n"},
+		"too long": {strings.Repeat(" ", nodeapi.MaxFrame+(8<<10)), "nodedrain: the command failed: a frame has more than 1048576 bytes\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -90,14 +90,15 @@ func (s *sizeFrame) terminalSize() (driver.TerminalSize, bool) {
 	return driver.TerminalSize{Height: s.Height, Width: s.Width}, true
 }
 
-// frameWriter writes frames. It is safe for concurrent use. After an error it writes nothing.
+// frameWriter writes frames. It is safe for concurrent use. After an error, and after the frame that tells
+// the exit code, it writes nothing.
 type frameWriter struct {
 	// turn holds a value while a goroutine writes.
 	turn chan struct{}
 	to   io.Writer
 
 	mu  sync.Mutex
-	err error // guarded by mu
+	err error // why nothing more is written; guarded by mu
 }
 
 func newFrameWriter(to io.Writer) *frameWriter {
@@ -115,13 +116,19 @@ func (w *frameWriter) write(f outputFrame) error {
 		return err
 	}
 	_, err = w.to.Write(append(line, '\n'))
+	if err == nil && f.Exited {
+		err = io.ErrClosedPipe
+	}
 	w.mu.Lock()
 	w.err = err
 	w.mu.Unlock()
+	if f.Exited {
+		return nil
+	}
 	return err
 }
 
-// failed returns the error of the last write, or nil.
+// failed returns why nothing more is written, or nil.
 func (w *frameWriter) failed() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
