@@ -23,6 +23,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/tasklog/keeper"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/mock"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
@@ -35,6 +36,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		sdk.Serve(d)
+		os.Exit(0)
+	case args == "plugin raw_exec":
+		sdk.Serve(rawexec.New(rawexec.Options{}))
 		os.Exit(0)
 	case strings.HasPrefix(args, "logkeeper "):
 		os.Exit(keeper.Main(os.Args[2:], os.Stdout, os.Stderr))
@@ -50,6 +54,8 @@ type world struct {
 	node    *Node
 	end     context.CancelFunc
 	ended   chan error
+	// id is the allocation of newRawExec.
+	id cluster.AllocID
 }
 
 func newWorld(t *testing.T, plugins map[string]config.Plugin) *world {

@@ -178,7 +178,7 @@ func TestExec_badFrames(t *testing.T) {
 func TestExec_slowReader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const total = 64 << 20
+	const total = 32 << 20
 	written := make(chan int, total>>20+1)
 	w.tasks.exec = func(_ context.Context, s driver.ExecStreams) (driver.ExitResult, error) {
 		block := make([]byte, 1<<20)
@@ -200,7 +200,7 @@ func TestExec_slowReader(t *testing.T) {
 		}
 		for len(written) > 0 {
 			// Sockets hold some MiB of base64.
-			must.Less(t, 24<<20, <-written-read, must.Sprint("the command is ahead of its reader"))
+			must.Less(t, 16<<20, <-written-read, must.Sprint("the command is ahead of its reader"))
 		}
 	}
 	_, _, code := s.end()

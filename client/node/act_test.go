@@ -1,0 +1,257 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// newRawExec returns a node that runs one task of raw_exec: a shell with this script. The test ends it by
+// stopRawExec.
+func newRawExec(t *testing.T, script string) (*world, *operators, nodeapi.Task) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it creates control groups")
+	}
+	w := newWorld(t, map[string]config.Plugin{"raw_exec": {Name: "raw_exec", Enabled: true}})
+	w.begin()
+	// The names of control groups are those of the whole machine.
+	w.id = cluster.AllocID(uuid.NewString())
+	a := w.alloc(w.id, "")
+	command, err := json.Marshal(map[string]any{"command": "/bin/sh", "args": []string{"-c", script}})
+	must.NoError(t, err)
+	task := a.Job.TaskGroups[0].Tasks[0]
+	task.Driver, task.Config, task.Env = "raw_exec", command, map[string]string{"COLOR": "red"}
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{a}}
+	w.await(func(s *scripted) bool {
+		return s.reported[w.id].ClientStatus != "" && s.reported[w.id].ClientStatus != cluster.ClientPending
+	})
+	w.servers.set(func() {
+		r := w.servers.reported[w.id]
+		must.EqOp(t, cluster.ClientRunning, r.ClientStatus, must.Sprintf("%+v", r.TaskStates.Tasks))
+	})
+	o := w.node.operators()
+	tasks, err := o.List(t.Context(), string(w.id))
+	must.NoError(t, err)
+	must.SliceLen(t, 1, tasks)
+	must.True(t, tasks[0].Running)
+	return w, o, tasks[0]
+}
+
+// stopAlloc stops an allocation, as a drain does, and returns when the servers know its end.
+func (w *world) stopAlloc(a *cluster.Allocation) {
+	w.Helper()
+	stopped := a.Copy()
+	stopped.DesiredStatus, stopped.AllocModifyIndex = cluster.DesiredStop, 2
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{stopped}}
+	w.await(func(s *scripted) bool { return s.reported[a.ID].ClientStatus != cluster.ClientRunning })
+}
+
+// stopRawExec ends the task and the node.
+func (w *world) stopRawExec() {
+	w.Helper()
+	w.stopAlloc(w.alloc(w.id, ""))
+	w.stop()
+}
+
+// output keeps what a command prints, and says when a line is there.
+type output struct {
+	mu    sync.Mutex
+	text  bytes.Buffer  // guarded by mu
+	lines chan struct{} // gets a value for each write
+}
+
+func newOutput() *output { return &output{lines: make(chan struct{}, 1<<16)} }
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text.Write(p)
+	select {
+	case o.lines <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// awaitText waits until the command has printed something.
+func (o *output) awaitText(t *testing.T, part string) {
+	t.Helper()
+	for !strings.Contains(o.String(), part) {
+		select {
+		case <-o.lines:
+		case <-t.Context().Done():
+			t.Fatalf("the command has printed %q", o)
+		}
+	}
+}
+
+// A command runs in the folder, the environment and the control group of its task, keeps its two
+// outputs apart, reads its input to the end, and tells its exit code, also that of a signal.
+func TestExec_pipes(t *testing.T) {
+	w, o, task := newRawExec(t, "sleep 600")
+	defer w.stopRawExec()
+	var stdout, stderr bytes.Buffer
+	run := func(command string, stdin io.Reader) (driver.ExitResult, error) {
+		stdout.Reset()
+		stderr.Reset()
+		return o.Exec(t.Context(), task, []string{"/bin/sh", "-c", command}, driver.ExecStreams{Stdin: stdin, Stdout: &stdout, Stderr: &stderr})
+	}
+	exit, err := run("echo $COLOR; pwd; cat /proc/self/cgroup >&2; cat; exit 7", strings.NewReader("a\x00\xffb"))
+	must.NoError(t, err)
+	must.EqOp(t, 7, exit.Code)
+	must.EqOp(t, "red\n"+filepath.Join(w.config.DataDir, allocsDir, string(w.id), "t")+"\na\x00\xffb", stdout.String())
+	must.StrContains(t, stderr.String(), string(w.id)+".t")
+	exit, err = run("kill -TERM $$", nil)
+	must.NoError(t, err)
+	must.EqOp(t, 128+15, exit.Code)
+	_, err = o.Exec(t.Context(), task, []string{"no-such-program"}, driver.ExecStreams{})
+	must.ErrorContains(t, err, "no-such-program")
+	const much = 20 << 20
+	_, err = run("head -c "+strconv.Itoa(much)+" /dev/zero", nil)
+	must.NoError(t, err)
+	must.EqOp(t, much, stdout.Len())
+}
+
+// With a terminal, a command has a real one: it has a name and a size, follows a thousand changes of the
+// size, and Ctrl-C interrupts it. The end of the input is Ctrl-D.
+func TestExec_terminal(t *testing.T) {
+	w, o, task := newRawExec(t, "sleep 600")
+	defer w.stopRawExec()
+	stdout := newOutput()
+	in, typed := io.Pipe()
+	resize := make(chan driver.TerminalSize)
+	type result struct {
+		exit driver.ExitResult
+		err  error
+	}
+	ended := make(chan result, 1)
+	go func() {
+		exit, err := o.Exec(t.Context(), task, []string{"/bin/sh", "-c", "tty; trap 'echo interrupted' INT; echo ready; cat; stty size; exit 3"},
+			driver.ExecStreams{Stdin: in, Stdout: stdout, TTY: true, Resize: resize})
+		ended <- result{exit, err}
+	}()
+	stdout.awaitText(t, "ready")
+	must.StrContains(t, stdout.String(), "/dev/pts/")
+	for i := range 1000 {
+		resize <- driver.TerminalSize{Height: 24, Width: i + 1}
+	}
+	_, err := io.WriteString(typed, "line\r")
+	must.NoError(t, err)
+	stdout.awaitText(t, "line\r\nline") // the terminal's echo, and cat
+	_, err = io.WriteString(typed, "\x03")
+	must.NoError(t, err)
+	stdout.awaitText(t, "interrupted")
+	stdout.awaitText(t, "24 ")
+	must.NoError(t, typed.Close())
+	got := <-ended
+	must.NoError(t, got.err)
+	must.EqOp(t, 3, got.exit.Code)
+
+	stdout = newOutput()
+	exit, err := o.Exec(t.Context(), task, []string{"cat"}, driver.ExecStreams{Stdin: strings.NewReader("typed\n"), Stdout: stdout, TTY: true})
+	must.NoError(t, err)
+	must.EqOp(t, 0, exit.Code)
+	must.StrContains(t, stdout.String(), "typed\r\n")
+}
+
+// A command whose caller goes is killed.
+func TestExec_callerGoes(t *testing.T) {
+	w, o, task := newRawExec(t, "sleep 600")
+	defer w.stopRawExec()
+	for _, tty := range []bool{false, true} {
+		ctx, goes := context.WithCancelCause(t.Context())
+		stdout := newOutput()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := o.Exec(ctx, task, []string{"/bin/sh", "-c", "trap '' HUP TERM INT; echo $$.; while :; do sleep 0.1; done"}, driver.ExecStreams{Stdout: stdout, TTY: tty})
+			ended <- err
+		}()
+		stdout.awaitText(t, ".")
+		pid, err := strconv.Atoi(strings.TrimSpace(strings.Split(stdout.String(), ".")[0]))
+		must.NoError(t, err)
+		goes(errors.New("gone"))
+		must.Error(t, <-ended)
+		for deadline := t.Context(); syscall.Kill(pid, 0) == nil; {
+			must.NoError(t, deadline.Err())
+			_, err := o.List(t.Context(), string(w.id))
+			must.NoError(t, err)
+		}
+	}
+}
+
+// The stop of an allocation does not wait for a command, whatever the command ignores.
+func TestExec_taskStops(t *testing.T) {
+	w, o, task := newRawExec(t, "exec sleep 600")
+	defer w.stop()
+	stdout := newOutput()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := o.Exec(t.Context(), task, []string{"/bin/sh", "-c", "trap '' HUP TERM INT; echo ready; while :; do sleep 0.1; done"}, driver.ExecStreams{Stdout: stdout})
+		ended <- err
+	}()
+	stdout.awaitText(t, "ready")
+	a := w.alloc(w.id, "")
+	w.stopAlloc(a)
+	must.ErrorIs(t, <-ended, nodeapi.ErrTaskEnded)
+	_, err := o.Exec(t.Context(), task, []string{"ls"}, driver.ExecStreams{})
+	must.Error(t, err)
+	must.ErrorIs(t, o.Signal(t.Context(), task, "SIGHUP"), nodeapi.ErrState)
+	must.ErrorIs(t, o.Restart(t.Context(), string(w.id), "", false), nodeapi.ErrState)
+	must.ErrorIs(t, o.Restart(t.Context(), "none", "", false), nodeapi.ErrUnknown)
+}
+
+// A signal reaches the task. A restart ends the start and begins another one.
+func TestSignalAndRestart(t *testing.T) {
+	w, o, task := newRawExec(t, "trap 'echo hup > hup' HUP; echo ready > ready; while :; do sleep 0.05; done")
+	defer w.stopRawExec()
+	file := func(name string) string { return filepath.Join(w.config.DataDir, allocsDir, string(w.id), "t", name) }
+	await := func(name string) {
+		t.Helper()
+		for {
+			if _, err := os.Stat(file(name)); err == nil {
+				return
+			}
+			_, err := o.List(t.Context(), string(w.id))
+			must.NoError(t, err)
+		}
+	}
+	await("ready")
+	must.NoError(t, o.Signal(t.Context(), task, "SIGHUP"))
+	await("hup")
+	must.Error(t, o.Signal(t.Context(), task, "SIGNONE"))
+	must.NoError(t, os.Remove(file("ready")))
+	must.NoError(t, o.Restart(t.Context(), string(w.id), "t", false))
+	await("ready")
+	tasks, err := o.List(t.Context(), string(w.id))
+	must.NoError(t, err)
+	must.NotEqOp(t, task.ID, tasks[0].ID)
+	w.await(func(s *scripted) bool {
+		states := s.reported[w.id].TaskStates
+		return states != nil && states.Tasks[0].State == cluster.TaskRunning && states.Tasks[0].Restarts == 1
+	})
+}
