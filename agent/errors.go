@@ -31,6 +31,7 @@ func apiErrorOf(err error) error {
 	for _, refused := range []struct{ cause, class error }{
 		{statestore.ErrNodeNotFound, httpapi.ErrNotFound},
 		{statestore.ErrJobNotFound, httpapi.ErrNotFound},
+		{statestore.ErrAllocNotFound, httpapi.ErrNotFound},
 		{statestore.ErrNodeDraining, httpapi.ErrNodeDraining},
 		{statestore.ErrNodeSecret, httpapi.ErrForbidden},
 	} {

@@ -64,6 +64,11 @@ func (w writer) StopJob(ctx context.Context, key cluster.JobKey, purge bool) (cl
 	return write(ctx, w, func() (cluster.Written, error) { return w.server.StopJob(ctx, key, purge) })
 }
 
+// StopAlloc stops an allocation, which is replaced.
+func (w writer) StopAlloc(ctx context.Context, id cluster.AllocID) (cluster.Written, error) {
+	return write(ctx, w, func() (cluster.Written, error) { return w.server.StopAlloc(ctx, id) })
+}
+
 // Collect deletes all ended work that nothing needs.
 func (w writer) Collect(ctx context.Context) (cluster.Collected, error) {
 	return write(ctx, w, func() (cluster.Collected, error) { return server.NewCollection(w.server).Now(ctx) })

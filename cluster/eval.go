@@ -30,6 +30,7 @@ const (
 	TriggerNodeUpdate    EvalTrigger = "node-update"
 	TriggerQueuedAllocs  EvalTrigger = "queued-allocs"
 	TriggerAllocFailure  EvalTrigger = "alloc-failure"
+	TriggerAllocStop     EvalTrigger = "alloc-stop"
 )
 
 // Evaluation asks the scheduler to compare a job's allocations with its specification.

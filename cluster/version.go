@@ -18,16 +18,20 @@ import (
 //	4  what real clients need: drivers, configs, environments, lifecycle, restarts and
 //	   constraints of jobs; drivers and the longest kill timeout of nodes; states of tasks.
 //	   A registration of a job that holds only at a modify index of the job
+//	5  the entry with which an operator stops one allocation
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.
 const (
 	MinVersion Version = 1
-	MaxVersion Version = 4
+	MaxVersion Version = 5
 )
 
 // VersionOfDrivers is the first cluster version with the fields of real clients.
 const VersionOfDrivers Version = 4
+
+// VersionOfStops is the first cluster version in which an operator can stop one allocation.
+const VersionOfStops Version = 5
 
 // An entry holds a version in one byte.
 const _ = uint8(MaxVersion)

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"iter"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -144,6 +145,27 @@ func readAlloc(q *request) error {
 			return w, nil
 		}}, nil
 	})
+}
+
+// stopAlloc answers PUT /v1/allocation/{id}/stop: the allocation stops and is replaced. It ignores the
+// body.
+func stopAlloc(q *request) error {
+	skip, err := flag(q.URL.Query(), "no_shutdown_delay")
+	switch {
+	case err != nil:
+		return err
+	case skip:
+		return fail(http.StatusBadRequest, "no_shutdown_delay is not supported: the tasks get the shutdown delays of their job")
+	}
+	done, err := q.backend.Writer.StopAlloc(q.Context(), cluster.AllocID(q.PathValue("id")))
+	if err != nil {
+		return orNotFound(err, http.StatusNotFound, allocNotFound)
+	}
+	answer := wire.AllocStopResponse{Index: done.Index}
+	if len(done.Evals) > 0 {
+		answer.EvalID = string(done.Evals[0])
+	}
+	return q.written(done.Index, answer)
 }
 
 // listJobAllocs answers GET /v1/job/{id}/allocations. With ?all it includes allocations of an

@@ -128,6 +128,10 @@ type Writer interface {
 	// StopJob stops a job, or with purge deletes it, its allocations and its evaluations.
 	StopJob(ctx context.Context, key cluster.JobKey, purge bool) (cluster.Written, error)
 
+	// StopAlloc stops an allocation, which is replaced. One that is leaving or has ended is only
+	// evaluated again.
+	StopAlloc(context.Context, cluster.AllocID) (cluster.Written, error)
+
 	// Collect deletes all ended work that nothing needs, of every age. It returns what it has
 	// deleted, also with an error.
 	Collect(context.Context) (cluster.Collected, error)

@@ -254,6 +254,16 @@ func (w writer) EvaluateJob(_ context.Context, k cluster.JobKey) (cluster.Writte
 	return written(index, evals), err
 }
 
+func (w writer) StopAlloc(_ context.Context, id cluster.AllocID) (cluster.Written, error) {
+	a := w.State().Alloc(id)
+	if a == nil {
+		return cluster.Written{}, httpapi.ErrNotFound
+	}
+	evals := []*cluster.Evaluation{w.eval(a.Job, cluster.TriggerAllocStop, "")}
+	_, index, err := w.write(&shims.AllocStop{Alloc: id, Evals: evals})
+	return written(index, evals), err
+}
+
 func (w writer) StopJob(_ context.Context, k cluster.JobKey, purge bool) (cluster.Written, error) {
 	_, index, err := w.write(&shims.JobDeregister{Job: k, Purge: purge})
 	return cluster.Written{Index: index}, err

@@ -110,6 +110,8 @@ func TestErrors(t *testing.T) {
 		{"GET", "/v1/job/web?namespace=*", "", 404, "job not found"},
 		{"GET", "/v1/job/none/summary", "", 404, "job not found"},
 		{"PUT", "/v1/job/none/evaluate", "", 404, "job not found"},
+		{"PUT", "/v1/allocation/none/stop", "", 404, "alloc not found"},
+		{"PUT", "/v1/allocation/none/stop?no_shutdown_delay=true", "", 400, "no_shutdown_delay is not supported: the tasks get the shutdown delays of their job"},
 		{"DELETE", "/v1/job/none", "", 404, "job not found"},
 		{"DELETE", "/v1/job/web?purge=maybe", "", 400, "Expect `true` or `false` for `purge` query string parameter"},
 		{"GET", "/v1/allocation/none", "", 404, "alloc not found"},

@@ -59,6 +59,7 @@ func routes() []route {
 
 		get("/v1/allocations", listAllocs),
 		get("/v1/allocation/{id}", readAlloc),
+		put("/v1/allocation/{id}/stop", stopAlloc).within(0),
 		get("/v1/evaluations", listEvals),
 		get("/v1/evaluation/{id}", readEval),
 		get("/v1/evaluation/{id}/allocations", listEvalAllocs),

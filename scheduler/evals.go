@@ -93,6 +93,15 @@ func jobOf(v View, a *cluster.Allocation) *cluster.Job {
 	return &cluster.Job{Namespace: a.Namespace, ID: a.JobID, Type: a.JobType()}
 }
 
+// AllocEval returns an evaluation of the job of an allocation, or none if the allocation does not exist.
+func AllocEval(v View, id cluster.AllocID, trigger cluster.EvalTrigger, at time.Time, eval cluster.EvalID) []*cluster.Evaluation {
+	a := v.Alloc(id)
+	if a == nil {
+		return nil
+	}
+	return []*cluster.Evaluation{JobEval(jobOf(v, a), trigger, at, eval)}
+}
+
 func jobEvals(jobs map[cluster.JobKey]*cluster.Job, trigger cluster.EvalTrigger, at time.Time, newID func() cluster.EvalID) []*cluster.Evaluation {
 	evals := make([]*cluster.Evaluation, 0, len(jobs))
 	for _, key := range sortedJobs(jobs) {

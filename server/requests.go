@@ -124,6 +124,24 @@ func (s *Server) StopJob(ctx context.Context, key cluster.JobKey, purge bool) (c
 	return ask(ctx, s, m)
 }
 
+// StopAlloc stops an allocation, which is replaced: its node may get the replacement. One that is leaving
+// or has ended is only evaluated again. The error is [statestore.ErrAllocNotFound].
+func (s *Server) StopAlloc(ctx context.Context, id cluster.AllocID) (cluster.Written, error) {
+	var evals []*cluster.Evaluation
+	at := time.Now()
+	_, err := s.certainly(ctx, func(state *statestore.Snapshot) bool {
+		evals = scheduler.AllocEval(state, id, cluster.TriggerAllocStop, at, newEvalID())
+		return len(evals) == 0
+	})
+	switch {
+	case err != nil:
+		return cluster.Written{}, err
+	case len(evals) == 0:
+		return cluster.Written{}, statestore.ErrAllocNotFound
+	}
+	return ask(ctx, s, &shims.AllocStop{At: at, Alloc: id, Evals: evals})
+}
+
 // UpdateDrain starts, updates or ends the drain of a node. The time is set here,
 // and so is the id of the drain if there is none. Ask again with the same Key after
 // an error: a request that was applied is not applied twice.

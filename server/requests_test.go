@@ -69,6 +69,10 @@ func TestServer_requests(t *testing.T) {
 		stateAfter("a node is evaluated", 2, w, err)
 		w, err = s.EvaluateJob(ctx, logs)
 		stateAfter("a job is evaluated", 1, w, err)
+		w, err = s.StopAlloc(ctx, ours)
+		must.True(t, stateAfter("an allocation is stopped", 1, w, err).Alloc(ours).Marked())
+		_, err = s.StopAlloc(ctx, "none")
+		must.ErrorIs(t, err, statestore.ErrAllocNotFound)
 		w, err = s.StopJob(ctx, logs, false)
 		must.True(t, stateAfter("a job is stopped", 1, w, err).Job(logs).Stop)
 		for _, key := range []cluster.JobKey{logs, webKey} {

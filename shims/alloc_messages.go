@@ -2,6 +2,7 @@ package shims
 
 import (
 	"errors"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
@@ -33,6 +34,31 @@ func (m *AllocClientUpdate) needs() cluster.Version {
 func (m *AllocClientUpdate) apply(txn *statestore.Txn) Response {
 	required := reportEvals(txn, m.Reports) // reads the state before the reports
 	txn.UpdateAllocsFromClient(m.Reports)
+	return done(evaluate(txn, m.Evals, required))
+}
+
+// AllocStop stops an allocation because an operator wants it, and has it replaced: the allocation gets
+// the mark that a drain would set, of no drain, and its job an evaluation. An allocation that is leaving
+// or has ended only gets the evaluation.
+type AllocStop struct {
+	// At is the proposer's time.
+	At    time.Time
+	Alloc cluster.AllocID
+	// Evals are evaluations to write, or nil. If the allocation's job is not among them, the FSM adds
+	// one.
+	Evals []*cluster.Evaluation
+}
+
+func (*AllocStop) Type() MessageType      { return AllocStopType }
+func (*AllocStop) responds(ChangeApplied) {}
+func (*AllocStop) needs() cluster.Version { return cluster.VersionOfStops }
+func (m *AllocStop) check() error         { return checkEvals(m.Evals) }
+
+func (m *AllocStop) apply(txn *statestore.Txn) Response {
+	if err := txn.MigrateAlloc(m.Alloc, m.At); err != nil {
+		return Refused{Err: err}
+	}
+	required := scheduler.AllocEval(txn, m.Alloc, cluster.TriggerAllocStop, m.At, unnamed())
 	return done(evaluate(txn, m.Evals, required))
 }
 

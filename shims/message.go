@@ -28,6 +28,8 @@ const (
 	RaiseClusterVersionType MessageType = 100
 	// CollectType does not exist in Nomad.
 	CollectType MessageType = 101
+	// AllocStopType does not exist in Nomad.
+	AllocStopType MessageType = 102
 )
 
 // IgnorableFlag is set in ignorable types. A server skips an entry of an unknown ignorable
@@ -50,8 +52,8 @@ func (t MessageType) String() string {
 // Message is one change to the replicated state, in the form of the log. The set is closed: [NodeRegister], [NodeDeregister], [NodeUpdateStatus],
 // [NodeUpdateEligibility], [NodeUpdateDrain], [JobRegister], [JobDeregister],
 // [EvalUpdate], [AllocClientUpdate], [ApplyPlan],
-// [AllocUpdateDesiredTransition], [NodesDrainComplete], [RaiseClusterVersion] and
-// [Collect], each as a pointer.
+// [AllocUpdateDesiredTransition], [NodesDrainComplete], [RaiseClusterVersion],
+// [Collect] and [AllocStop], each as a pointer.
 //
 // A message carries every time and id that its effect needs, because the FSM reads neither
 // a clock nor randomness. Most messages can carry evaluations, so that change and evaluations
@@ -105,6 +107,8 @@ func newMessage(t MessageType) Message {
 		return new(RaiseClusterVersion)
 	case CollectType:
 		return new(Collect)
+	case AllocStopType:
+		return new(AllocStop)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ var (
 	ErrNodeNotFound = errors.New("node not found")
 	// ErrJobNotFound means that no job has this id.
 	ErrJobNotFound = errors.New("job not found")
+	// ErrAllocNotFound means that no allocation has this id.
+	ErrAllocNotFound = errors.New("allocation not found")
 	// ErrNodeDraining means that a node cannot be made eligible while it drains. End the
 	// drain first.
 	ErrNodeDraining = errors.New("can not set node's scheduling eligibility to eligible while it is draining")

@@ -66,6 +66,9 @@ func (t *rowIDs) collect(a shims.Applied) {
 			t.allocs = append(t.allocs, r.Alloc)
 		}
 		t.addEvals(m.Evals...)
+	case *shims.AllocStop:
+		t.allocs = append(t.allocs, m.Alloc)
+		t.addEvals(m.Evals...)
 	case *shims.ApplyPlan:
 		t.addPlan(&m.Plan)
 	case *shims.AllocUpdateDesiredTransition:
@@ -274,6 +277,8 @@ func timeOf(m shims.Message) time.Time {
 	case *shims.NodesDrainComplete:
 		return m.At
 	case *shims.Collect:
+		return m.At
+	case *shims.AllocStop:
 		return m.At
 	}
 	return time.Time{}

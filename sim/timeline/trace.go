@@ -179,6 +179,8 @@ func (l *line) about(a shims.Applied) {
 		for _, key := range m.Jobs {
 			l.Jobs = append(l.Jobs, key.String())
 		}
+	case *shims.AllocStop:
+		l.Allocs = []cluster.AllocID{m.Alloc}
 	case *shims.AllocClientUpdate:
 		for _, r := range m.Reports {
 			l.Allocs = append(l.Allocs, r.Alloc)

@@ -39,6 +39,9 @@ func Entry(a shims.Applied) witness.Entry {
 	case *shims.Collect:
 		e.At = m.At
 		t.Allocs, t.Jobs = m.Allocs, m.Jobs
+	case *shims.AllocStop:
+		e.At = m.At
+		t.Allocs = []cluster.AllocID{m.Alloc}
 	case *shims.EvalUpdate: // the witness does not follow evaluations
 	case *shims.AllocClientUpdate:
 		for _, r := range m.Reports {

@@ -119,6 +119,8 @@ func TestEntry_namesWhatChanged(t *testing.T) {
 	must.SliceEmpty(t, l.Plan(job, []cluster.AllocID{"a1"}, alloc("b1", "a1", "n3", "web.web[0]")).Refused)
 	l.Report(cluster.ClientComplete, "a1")
 	must.SliceLen(t, 1, l.Complete("n1").Ended)
+	l.Must(&shims.AllocStop{At: epoch, Alloc: "b1"})
+	must.True(t, l.State().Alloc("b1").Marked())
 	l.Must(&shims.Collect{Request: collect.Request{
 		Before: collect.Before{Allocs: epoch.Add(time.Hour)}, Rows: collect.Rows{Allocs: []cluster.AllocID{"a1", "a2"}},
 	}})
