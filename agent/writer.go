@@ -66,7 +66,7 @@ func (w writer) StopJob(ctx context.Context, key cluster.JobKey, purge bool) (cl
 
 // StopAlloc stops an allocation, which is replaced.
 func (w writer) StopAlloc(ctx context.Context, id cluster.AllocID) (cluster.Written, error) {
-	return write(ctx, w, func() (cluster.Written, error) { return w.server.StopAlloc(ctx, id) })
+	return write(ctx, w, func() (cluster.Written, error) { return server.StopAlloc(ctx, w.server, id) })
 }
 
 // Collect deletes all ended work that nothing needs.

@@ -126,7 +126,7 @@ func (s *Server) StopJob(ctx context.Context, key cluster.JobKey, purge bool) (c
 
 // StopAlloc stops an allocation, which is replaced: its node may get the replacement. One that is leaving
 // or has ended is only evaluated again. The error is [statestore.ErrAllocNotFound].
-func (s *Server) StopAlloc(ctx context.Context, id cluster.AllocID) (cluster.Written, error) {
+func StopAlloc(ctx context.Context, s *Server, id cluster.AllocID) (cluster.Written, error) {
 	var evals []*cluster.Evaluation
 	at := time.Now()
 	_, err := s.certainly(ctx, func(state *statestore.Snapshot) bool {

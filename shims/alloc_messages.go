@@ -55,7 +55,7 @@ func (*AllocStop) needs() cluster.Version { return cluster.VersionOfStops }
 func (m *AllocStop) check() error         { return checkEvals(m.Evals) }
 
 func (m *AllocStop) apply(txn *statestore.Txn) Response {
-	if err := txn.MigrateAlloc(m.Alloc, m.At); err != nil {
+	if err := statestore.MigrateAlloc(txn, m.Alloc, m.At); err != nil {
 		return Refused{Err: err}
 	}
 	required := scheduler.AllocEval(txn, m.Alloc, cluster.TriggerAllocStop, m.At, unnamed())

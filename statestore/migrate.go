@@ -9,7 +9,7 @@ import (
 // MigrateAlloc tells an allocation to leave its node, for no drain. The scheduler stops it and places
 // its replacement. An allocation that is leaving or has ended does not change. The error is
 // [ErrAllocNotFound].
-func (t *Txn) MigrateAlloc(id cluster.AllocID, at time.Time) error {
+func MigrateAlloc(t *Txn, id cluster.AllocID, at time.Time) error {
 	at = at.UTC()
 	allocs := t.editAllocs()
 	a := allocs.look(id)

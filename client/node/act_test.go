@@ -204,7 +204,7 @@ func TestExec_callerGoes(t *testing.T) {
 	}
 }
 
-// The stop of an allocation does not wait for a command, whatever the command ignores.
+// The stop of an allocation does not wait for a command that ignores signals.
 func TestExec_taskStops(t *testing.T) {
 	w, o, task := newRawExec(t, "exec sleep 600")
 	defer w.stop()

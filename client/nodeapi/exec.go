@@ -175,11 +175,11 @@ func (h *Handler) runExec(ctx context.Context, conn net.Conn, from *bufio.Reader
 func receive(frames *frameReader, typed *io.PipeWriter, resize chan driver.TerminalSize) error {
 	for {
 		f, err := frames.next()
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
-			return errCallerGone
-		case err != nil:
+		if _, bad := errors.AsType[*badFrame](err); bad {
 			return err
+		}
+		if err != nil {
+			return errCallerGone
 		}
 		if f.TTYSize != nil {
 			if size, valid := f.TTYSize.terminalSize(); valid {
@@ -243,7 +243,7 @@ func finish(frames *frameWriter, exit driver.ExitResult, err error) {
 		code = 128 + exit.Signal
 	}
 	if text != "" {
-		_, _ = io.WriteString(outputStream{frames, stderrFrame}, "nodedrain: "+text+"\r\n")
+		_, _ = outputStream{frames, stderrFrame}.Write([]byte("nodedrain: " + text + "\r\n"))
 	}
 	// After an error of a write the caller has gone.
 	for _, f := range []outputFrame{

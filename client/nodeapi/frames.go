@@ -49,18 +49,24 @@ type resultFrame struct {
 	ExitCode int `json:"exit_code"`
 }
 
+// badFrame says why a line is no frame.
+type badFrame struct{ why string }
+
+func (b *badFrame) Error() string { return b.why }
+
 // frameReader reads frames.
 type frameReader struct{ lines *bufio.Reader }
 
 func newFrameReader(r *bufio.Reader) *frameReader { return &frameReader{lines: r} }
 
-// next returns the next frame. The error is io.EOF at the end of the stream, also in the midst of a line.
+// next returns the next frame. The error is a [badFrame], or that of the connection: io.EOF at its end, also
+// in the midst of a line.
 func (r *frameReader) next() (inputFrame, error) {
 	var line []byte
 	for {
 		part, err := r.lines.ReadSlice('\n')
 		if len(line)+len(part) > MaxFrame+1 {
-			return inputFrame{}, fmt.Errorf("a frame has more than %d bytes", MaxFrame)
+			return inputFrame{}, &badFrame{fmt.Sprintf("a frame has more than %d bytes", MaxFrame)}
 		}
 		if err == nil && line == nil {
 			line = part // it is decoded before the next read
@@ -76,7 +82,7 @@ func (r *frameReader) next() (inputFrame, error) {
 	}
 	var f inputFrame
 	if err := json.Unmarshal(line, &f); err != nil {
-		return inputFrame{}, fmt.Errorf("a frame is not what it must be: %w", err)
+		return inputFrame{}, &badFrame{"a frame is not what it must be: " + err.Error()}
 	}
 	return f, nil
 }

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -359,6 +360,7 @@ func optionalCalls(c *check) {
 	case has.Exec && !out.Exit.Successful():
 		c.Errorf("/bin/true ended with %+v", out.Exit)
 	}
+	execStreams(c, task.ID)
 	if !has.MustCreateNetwork {
 		if _, _, err := c.driver().CreateNetwork(c.context(), "alloc", ""); err == nil {
 			c.Errorf("a driver that makes no networks has made one")
@@ -369,5 +371,31 @@ func optionalCalls(c *check) {
 	if has.SendSignals {
 		c.ok(c.driver().Signal(c.context(), task.ID, "SIGKILL"), "sending a signal")
 		c.result(c.ended(answers, patience).result, 137, 9)
+	}
+}
+
+// execStreams runs commands that are connected to streams, with a terminal and without one.
+func execStreams(c *check, id driver.TaskID) {
+	has := c.driver().Capabilities().Exec
+	for _, tty := range []bool{false, true} {
+		var printed bytes.Buffer
+		exit, err := c.driver().ExecStreaming(c.context(), id, []string{"/bin/echo", "hello"}, driver.ExecStreams{Stdout: &printed, TTY: tty})
+		switch {
+		case !has && err == nil:
+			c.Errorf("a driver without exec has run a command with streams")
+		case has && err != nil:
+			c.Errorf("running a command with streams, terminal %t: %v", tty, err)
+		case has && (!exit.Successful() || !strings.Contains(printed.String(), "hello")):
+			c.Errorf("/bin/echo hello printed %q and ended with %+v, terminal %t", printed.String(), exit, tty)
+		}
+		if !has {
+			continue
+		}
+		ctx, goes := context.WithCancel(c.context())
+		goes()
+		_, err = c.driver().ExecStreaming(ctx, id, []string{"/bin/sleep", "600"}, driver.ExecStreams{TTY: tty})
+		if c.context().Err() != nil {
+			c.Errorf("a command whose caller has gone runs on, terminal %t: %v", tty, err)
+		}
 	}
 }
