@@ -86,9 +86,10 @@ func snapshotRule() lint.LoopRule {
 			{Package: module + "/statestore", Name: "Restore"},
 		},
 		Boundaries: map[string]string{
-			"(*" + module + "/agent.trackedConn).Read":     "the origin of the stream does not affect the state",
-			"(*" + module + "/httpapi/client.answer).Read": "the origin of the stream does not affect the state",
-			"(*" + module + "/plugin/host.firstLine).Read": "the origin of the stream does not affect the state",
+			"(*" + module + "/agent.trackedConn).Read":           "the origin of the stream does not affect the state",
+			"(*" + module + "/httpapi/client.answer).Read":       "the origin of the stream does not affect the state",
+			"(*" + module + "/plugin/host.firstLine).Read":       "the origin of the stream does not affect the state",
+			"(" + module + "/client/nodeapi.outputStream).Write": "the destination of the stream does not affect the state",
 		},
 		Outside: []string{
 			"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash", "hash/crc64", "io", "maps", "slices", "strings", "sync", "sync/atomic",
@@ -103,6 +104,9 @@ func judgeRule() lint.LoopRule {
 	judge := module + "/sim/invariant"
 	rule := lint.LoopRule{
 		Roots: []lint.Root{{Package: judge, Name: "Digest"}, {Package: judge, Name: "Facts"}},
+		Boundaries: map[string]string{
+			"(" + module + "/client/nodeapi.outputStream).Write": "the destination of a stream decides nothing",
+		},
 		Outside: []string{
 			"bufio", "bytes", "cmp", "encoding/binary", "fmt", "io", "maps", "math/bits", "reflect", "slices", "strconv", "strings", "time",
 			"github.com/hashicorp/go-memdb",
