@@ -165,7 +165,7 @@ func (h *Handler) runExec(ctx context.Context, conn net.Conn, from *bufio.Reader
 	running.Wait()
 	switch {
 	case why != nil:
-		h.options.Logger.Info("a command of an operator was ended", "alloc", q.task.Alloc, "task", q.task.Name, "reason", why)
+		h.options.Logger.Info("a command of an operator was ended", "alloc", q.task.Alloc, "task", q.task.Name, "why", why)
 	case err != nil:
 		h.options.Logger.Info("a command of an operator has failed", "alloc", q.task.Alloc, "task", q.task.Name, "error", err)
 	}
