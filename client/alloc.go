@@ -54,8 +54,7 @@ func (a *allocRunner) id() cluster.AllocID { return a.rec.Alloc.ID }
 // touch notes a change of the record, which will be saved and reported.
 func (a *allocRunner) touch() {
 	a.saves.version++
-	a.report.version++
-	a.core.changed = true
+	a.news()
 }
 
 // received begins the life of an allocation that the servers have placed.
@@ -83,7 +82,7 @@ func (a *allocRunner) restore() {
 			t.restore(rebooted)
 		}
 	}
-	a.report.version++ // the earlier core may not have reported it
+	a.urgentNews() // the earlier core may not have reported it
 }
 
 // update takes in a newer version of the allocation.
@@ -93,7 +92,7 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 		return
 	}
 	if alloc.ClientStatus != a.rec.ClientStatus || a.rec.Healthy != nil && (!alloc.HasVerdict() || alloc.JudgedHealthy() != *a.rec.Healthy) {
-		a.report.version++ // the servers have lost the report, or gave the node up
+		a.urgentNews() // the servers have lost the report, or gave the node up
 	}
 	// After the restore of an older state of the servers, the index is lower than before.
 	if alloc.AllocModifyIndex != a.rec.Alloc.AllocModifyIndex {
@@ -194,6 +193,7 @@ func (a *allocRunner) updateStatus() {
 	if status != a.rec.ClientStatus {
 		a.rec.ClientStatus = status
 		a.touch()
+		a.urgentNews()
 	}
 }
 

@@ -44,6 +44,8 @@ type node struct {
 	index  uint64
 	// servers is the last report on each allocation.
 	servers map[cluster.AllocID]cluster.AllocReport
+	// reports are the reports that the servers took, in words.
+	reports []string
 	story   []string
 
 	core   *client.Core
@@ -178,6 +180,7 @@ func (n *node) answer() {
 		known := a.Copy()
 		if r, reported := n.servers[a.ID]; reported {
 			known.ClientStatus = r.ClientStatus
+			known.DeploymentStatus = &cluster.DeploymentStatus{Healthy: r.Healthy}
 		}
 		w.Allocs = append(w.Allocs, known)
 		w.Known = append(w.Known, a.ID)
@@ -672,10 +675,25 @@ func (s *shell) Report(reports []cluster.AllocReport, reply func(bool)) {
 					n.log("%s is reported as %s", r.Alloc, r.ClientStatus)
 				}
 			}
+			n.reports = append(n.reports, inWords(n.servers[r.Alloc], r))
 			n.servers[r.Alloc] = r
 		}
 		return func() { reply(true) }
 	})
+}
+
+// inWords says what a report tells after the last one.
+func inWords(before, r cluster.AllocReport) string {
+	if r.Healthy != nil && before.Healthy == nil {
+		return map[bool]string{true: "healthy", false: "unhealthy"}[*r.Healthy]
+	}
+	var states []string
+	if r.TaskStates != nil {
+		for _, t := range r.TaskStates.Tasks {
+			states = append(states, string(t.State))
+		}
+	}
+	return string(r.ClientStatus) + ": " + strings.Join(states, ", ")
 }
 
 func (s *shell) Publish(drivers map[string]*cluster.DriverInfo) {

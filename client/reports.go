@@ -30,10 +30,17 @@ type reports struct {
 	retryAt  time.Duration
 }
 
+// reportDelay is how long a change waits for others that go in the same report. Each report is an entry
+// in the log of the servers. A new status, a verdict and the end of a task do not wait.
+const reportDelay = 500 * time.Millisecond
+
 // reportState is what the servers know of one allocation.
 type reportState struct {
-	// version counts the changes, and taken is the newest that the servers have.
-	version, taken uint64
+	// version counts the changes. sent is the newest in a report, and taken the newest that the servers
+	// have. urgent is the newest that does not wait for others.
+	version, sent, taken, urgent uint64
+	// due is when the first change after sent has waited long enough.
+	due time.Duration
 	// endTaken: the servers know the end of the allocation.
 	endTaken bool
 }
@@ -45,6 +52,9 @@ func (r *reports) step() {
 	var batch []cluster.AllocReport
 	var sent []sentReport
 	size := 0
+	if !r.due() {
+		return
+	}
 	for _, a := range r.core.allocs {
 		if !a.reportable() {
 			continue
@@ -53,14 +63,23 @@ func (r *reports) step() {
 		if size += bytes; len(batch) == maxReports || size > maxReportBytes {
 			break
 		}
+		a.report.sent = a.report.version
 		batch = append(batch, report)
 		sent = append(sent, sentReport{alloc: a, version: a.report.version, ended: a.rec.Ended})
 	}
-	if len(batch) == 0 {
-		return
-	}
 	r.inFlight = true
 	r.core.options.Shell.Report(batch, reply(r.core, func(taken bool) { r.answer(sent, taken) }))
+}
+
+// due reports whether a report must go now. The others that are ready then go with it.
+func (r *reports) due() (due bool) {
+	for _, a := range r.core.allocs {
+		if a.reportable() {
+			s := &a.report
+			due = s.urgent > s.taken || s.sent > s.taken || r.core.reached(s.due) || due
+		}
+	}
+	return due
 }
 
 // sentReport is a report in flight.
@@ -83,6 +102,21 @@ func (r *reports) answer(sent []sentReport, taken bool) {
 		s.alloc.report.endTaken = s.alloc.report.endTaken || s.ended
 	}
 	r.core.changed = true
+}
+
+// news notes a change that the servers must learn, within [reportDelay].
+func (a *allocRunner) news() {
+	if a.report.version == a.report.sent {
+		a.report.due = a.core.now.Boot + reportDelay
+	}
+	a.report.version++
+	a.core.changed = true
+}
+
+// urgentNews notes a change that the servers must learn at once.
+func (a *allocRunner) urgentNews() {
+	a.news()
+	a.report.urgent = a.report.version
 }
 
 // reportable reports whether the servers do not know the newest state. The end of an allocation is

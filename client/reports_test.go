@@ -104,18 +104,74 @@ func fail(message string) error {
 	return &driver.Error{Class: driver.Recoverable, Call: "StartTask", Err: errors.New(message)}
 }
 
+// One entry in the log of the servers tells the start of an allocation, one its verdict and one its stop,
+// although each of them makes several events. A task that ends before the others, and one that takes long
+// to stop, are told too.
+func TestReports_ofOneLife(t *testing.T) {
+	for name, c := range map[string]struct {
+		script  script
+		tasks   []*cluster.Task
+		reports []string
+	}{
+		"quick": {
+			tasks:   []*cluster.Task{mainTask("web"), mainTask("log")},
+			reports: []string{"running: running, running", "healthy", "running: running, dead", "complete: dead, dead"},
+		},
+		"slow": {
+			script: script{startTakes: 2 * time.Second, stopTakes: 3 * time.Second},
+			tasks:  []*cluster.Task{mainTask("web")},
+			reports: []string{
+				"pending: pending", "running: running", "healthy", "running: running", "complete: dead",
+			},
+		},
+		"prestart": {
+			script:  script{runs: []ending{{after: time.Second}, {}}},
+			tasks:   []*cluster.Task{hooked("web", cluster.HookPrestart, false), mainTask("log")},
+			reports: []string{"pending: pending, running", "pending: pending, dead", "running: running, dead", "healthy", "complete: dead, dead"},
+		},
+		"sidecar": {
+			script:  script{stopTakes: 100 * time.Millisecond},
+			tasks:   []*cluster.Task{hooked("web", cluster.HookPrestart, true), mainTask("log")},
+			reports: []string{"running: running, running", "healthy", "running: dead, running", "complete: dead, dead"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.scripts["web"] = c.script
+			n.place(allocation("a", c.tasks...))
+			n.run(20 * time.Second)
+			n.stop("a")
+			n.run(20 * time.Second)
+			must.Eq(t, c.reports, n.reports)
+		})
+	}
+}
+
+// The end of an allocation is reported at once, also beside changes that wait for others.
+func TestReports_endAtOnce(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(15 * time.Second)
+	n.place(allocation("b", mainTask("log")))
+	n.stop("a")
+	n.run(50 * time.Millisecond)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	must.EqOp(t, cluster.ClientRunning, n.status("b"))
+}
+
 // One allocation of as many tasks as a job may have is reported: with names so long that their states do
 // not fit, without them.
 func TestReports_oneReportFits(t *testing.T) {
 	for name, long := range map[string]int{"short": 0, "long": 240} {
 		t.Run(name, func(t *testing.T) {
 			n, w := newWeigher(t)
+			n.launchError = errors.New("no such program") // the tasks wait for their driver
 			var tasks []*cluster.Task
 			for i := range cluster.MaxJobTasks {
 				tasks = append(tasks, mainTask(fmt.Sprintf("%s%04d", strings.Repeat("<", long), i)))
 			}
 			n.place(allocation("a", tasks...))
-			n.run(5 * time.Millisecond)
+			n.run(time.Second)
 			must.EqOp(t, cluster.ClientPending, n.status("a"))
 			must.EqOp(t, 0, w.refused)
 			must.EqOp(t, long == 0, n.servers["a"].TaskStates != nil)
