@@ -47,7 +47,7 @@ func TestReferenceClient_Drivers(t *testing.T) {
 	must.SliceEmpty(t, plan.Places)
 	e, _, err := client.Evaluations().Info(string(plan.Blocked.ID), nil)
 	must.NoError(t, err)
-	must.Eq(t, map[string]int{"missing drivers": 1, "${attr.kernel.name} = linux": 1}, e.FailedTGAllocs["web"].ConstraintFiltered)
+	must.Eq(t, map[string]int{"missing drivers: raw_exec": 1, "${attr.kernel.name} = linux": 1}, e.FailedTGAllocs["web"].ConstraintFiltered)
 	must.Eq(t, 2, e.FailedTGAllocs["web"].NodesFiltered)
 
 	nodes[0].Drivers = map[string]*cluster.DriverInfo{"raw_exec": {Detected: true, Healthy: true, HealthDescription: "well"}}

@@ -99,7 +99,7 @@ func TestDrivers_AreJudgedAgainAtApply(t *testing.T) {
 	plan := c.pending(job)
 	must.Len(t, 1, plan.Places)
 	for want, edit := range map[string]func(*cluster.Node){
-		feasible.MissingDrivers:                  rawExec(false),
+		feasible.MissingDrivers + ": raw_exec":   rawExec(false),
 		"kill timeout 5s is above the node's 1s": func(n *cluster.Node) { rawExec(true)(n); n.MaxKillTimeout = time.Second },
 	} {
 		c.node("n1", edit, kernel("linux"))

@@ -11,7 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// MissingDrivers is the reason of a node without a driver that can start tasks of the group.
+// MissingDrivers begins the reason of a node without a driver that can start tasks of the group. The names
+// of the missing drivers follow.
 const MissingDrivers = "missing drivers"
 
 // Job reads what the groups of a job demand of nodes, each constraint once. Only one goroutine uses
@@ -73,10 +74,14 @@ func ClientOf(g *cluster.TaskGroup) Client {
 
 // Refusal returns why the client of the node cannot run the group, or the empty string.
 func (c Client) Refusal(n *cluster.Node) string {
+	var missing []string
 	for _, driver := range c.drivers {
 		if !n.HasDriver(driver) {
-			return MissingDrivers
+			missing = append(missing, cmp.Or(driver, "(none given)"))
 		}
+	}
+	if len(missing) > 0 {
+		return cluster.CutText(MissingDrivers + ": " + strings.Join(missing, ", "))
 	}
 	if n.MaxKillTimeout > 0 && c.killTimeout > n.MaxKillTimeout {
 		return fmt.Sprintf("kill timeout %s is above the node's %s", c.killTimeout, n.MaxKillTimeout)

@@ -105,8 +105,9 @@ func TestDrivers(t *testing.T) {
 		want  string
 	}{
 		{group("raw_exec", "raw_exec"), ""},
-		{group("raw_exec", "docker"), feasible.MissingDrivers},
-		{group("raw_exec", ""), feasible.MissingDrivers},
+		{group("raw_exec", "docker"), "missing drivers: docker"},
+		{group("java", "raw_exec", "docker", "java"), "missing drivers: java, docker"},
+		{group("raw_exec", ""), "missing drivers: (none given)"},
 	} {
 		demands := feasible.Of(&cluster.Job{}).Group(test.group)
 		must.Eq(t, test.want, demands.Refusal(node()))
