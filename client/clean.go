@@ -23,6 +23,7 @@ func (s *start) clean() {
 	}
 	for _, d := range s.drivers() {
 		if d.life == 0 && s.waitsFor(d) {
+			s.killWithoutDriver()
 			s.t.waitFor(cluster.WaitDriver, 0, "the driver "+d.name+" is not running")
 			return
 		}
@@ -35,6 +36,16 @@ func (s *start) clean() {
 	}
 	s.cleaning = true
 	s.t.core().options.Shell.Clean(ref, answer2(s, func(left []Process, err error) { s.cleaned(ref.Life, left, err) }))
+}
+
+// killWithoutDriver kills what is left of the start while its driver is away. What a driver that returns
+// still starts is removed later.
+func (s *start) killWithoutDriver() {
+	if s.killed || s.killing || !s.t.rec.HostCgroup && !s.t.alloc.orphan() {
+		return
+	}
+	s.killing = true
+	s.t.core().options.Shell.Kill(s.t.ref(), answer2(s, func([]Process, error) { s.killing, s.killed = false, true }))
 }
 
 // drivers are the drivers that may know the start. Of an orphan the driver is unknown: it may be any.

@@ -111,6 +111,24 @@ func TestCore_purgedWhileOrphan(t *testing.T) {
 	must.Len(t, 0, n.live(""), must.Sprint(n.storyOf()))
 }
 
+// A record is lost, and a driver of the node does not start. What the node has of the allocation is killed
+// at once; its record goes when the driver can no longer start another copy.
+func TestCore_orphanWithoutADriver(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	n.killDriver()
+	n.launchError = errors.New("the program is gone")
+	n.allocs = nil
+	n.disk["a"] = client.OrphanRecord("a", []string{"web"}, n.bootID)
+	n.startCore()
+	n.run(time.Second)
+	must.Len(t, 0, n.live(""), must.Sprint(n.storyOf()))
+	must.MapLen(t, 1, n.disk)
+	n.run(time.Minute)
+	must.MapLen(t, 0, n.disk)
+}
+
 // A driver that fails to wait now and then, over months, does not lose the task: it runs.
 func TestCore_rareWaitErrors(t *testing.T) {
 	n := newNode(t)

@@ -10,7 +10,8 @@
 //	ALLOC/TASK/tmp     the task's temporary files
 //
 // ALLOC and TASK are encoded ids: see package pathname. A driver derives the folder of a task from its
-// name, so the client gives it [TaskFolder] as the name of the task.
+// name, so the client gives it [TaskFolder] as the name of the task. A folder whose name has only the
+// hash of a long id holds the id in the file .id.
 //
 // A folder is readable by its owner only. If all tasks run as the client's user, no other user enters
 // the tree. A task with a user of its own owns its folders and can reach them, and no other folder.
@@ -118,7 +119,17 @@ func lookup(name string) (owner, error) {
 // Build makes the folders of an allocation. It can be repeated, also while tasks run. An error names
 // what is missing, for example a user.
 func (f *Folders) Build(alloc string, tasks []Task) error {
-	if err := f.build(pathname.Encode(alloc), tasks); err != nil {
+	name := pathname.Encode(alloc)
+	err := f.build(name, tasks)
+	if err == nil {
+		err = f.label(name, alloc)
+	}
+	for _, task := range tasks {
+		if err == nil {
+			err = f.label(path.Join(name, TaskFolder(task.Name)), task.Name)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("make the folders of allocation %s: %w", alloc, err)
 	}
 	return nil

@@ -265,6 +265,41 @@ func TestRemove_Interrupted(t *testing.T) {
 	must.SliceEmpty(t, ids)
 }
 
+// Ids that are too long for the name of a folder are known, also while their folders are removed.
+func TestList_LongIDs(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	long := strings.Repeat("x/", 200)
+	must.NoError(t, f.Build(long, []allocdir.Task{{Name: "web"}, {Name: long}, {Name: "alloc"}}))
+	must.NoError(t, f.Build("short", nil))
+	tasks, err := f.Tasks(long)
+	must.NoError(t, err)
+	must.SliceContainsAll(t, []string{"alloc", "web", long}, tasks)
+	listed := func(want ...string) {
+		t.Helper()
+		ids, err := f.List()
+		must.NoError(t, err)
+		must.Eq(t, want, ids)
+	}
+	listed("short", long)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	must.ErrorIs(t, f.Remove(cancelled, long), context.Canceled)
+	listed("short", long)
+	must.NoError(t, f.Remove(t.Context(), long))
+	listed("short")
+	trash, err := os.ReadDir(filepath.Join(filepath.Dir(f.Alloc("short")), ".trash"))
+	must.NoError(t, err)
+	must.SliceEmpty(t, trash)
+
+	// A folder without its id, and one with that of another folder, are left alone.
+	must.NoError(t, f.Build(long, nil))
+	must.NoError(t, os.WriteFile(filepath.Join(f.Alloc(long), ".id"), []byte("short"), 0o600))
+	listed("short")
+	must.NoError(t, os.Remove(filepath.Join(f.Alloc(long), ".id")))
+	listed("short")
+}
+
 // What is mounted below the folder is not deleted: the error names the mount point, and the removal
 // ends after the unmount.
 func TestRemove_Mount(t *testing.T) {

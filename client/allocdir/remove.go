@@ -17,25 +17,6 @@ import (
 // trash holds what is removed. No encoded id begins with a dot.
 const trash = ".trash"
 
-// List returns the ids of the allocations that have folders, or that were not removed to the end. It
-// omits names that are no encoded ids.
-func (f *Folders) List() ([]string, error) {
-	var ids []string
-	for _, dir := range []string{".", trash} {
-		entries, err := fs.ReadDir(f.root.FS(), dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("list the folders of allocations: %w", err)
-		}
-		for _, entry := range entries {
-			if id, err := pathname.Decode(entry.Name()); err == nil && !slices.Contains(ids, id) {
-				ids = append(ids, id)
-			}
-		}
-	}
-	slices.Sort(ids)
-	return ids, nil
-}
-
 // Remove removes the folders of an allocation. It is no error if there are none. After an error, also
 // that of the context, the next call continues.
 //
@@ -45,7 +26,14 @@ func (f *Folders) List() ([]string, error) {
 func (f *Folders) Remove(ctx context.Context, alloc string) error {
 	name := pathname.Encode(alloc)
 	r := remover{ctx: ctx, root: f.root, bin: path.Join(trash, name)}
-	if err := r.remove(name); err != nil {
+	err := f.root.MkdirAll(r.bin, 0o700)
+	if err == nil {
+		err = f.label(r.bin, alloc)
+	}
+	if err == nil {
+		err = r.remove(name)
+	}
+	if err != nil {
 		return fmt.Errorf("remove the folders of allocation %s: %w", alloc, err)
 	}
 	return nil
@@ -60,9 +48,6 @@ type remover struct {
 }
 
 func (r *remover) remove(name string) error {
-	if err := r.root.MkdirAll(r.bin, 0o700); err != nil {
-		return err
-	}
 	if err := r.discard(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -71,7 +56,11 @@ func (r *remover) remove(name string) error {
 		if err != nil {
 			return err
 		}
+		names = slices.DeleteFunc(names, func(e fs.DirEntry) bool { return e.Name() == idFile })
 		if len(names) == 0 {
+			if err := r.root.Remove(path.Join(r.bin, idFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 			return r.root.Remove(r.bin)
 		}
 		for _, entry := range names {

@@ -275,14 +275,20 @@ func TestNode_strangeNames(t *testing.T) {
 // the servers want it. Nothing of the damaged record is left.
 func TestNode_damagedRecord(t *testing.T) {
 	t.Parallel()
+	for name, id := range map[string]cluster.AllocID{"short": "a1", "long": cluster.AllocID("a1" + strings.Repeat("/x", 200))} {
+		t.Run(name, func(t *testing.T) { testDamagedRecord(t, id) })
+	}
+}
+
+func testDamagedRecord(t *testing.T, id cluster.AllocID) {
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
 	w.begin()
-	wanted := w.alloc("a1", `{"stdout_string": "hello\n"}`)
+	wanted := w.alloc(id, `{"stdout_string": "hello\n"}`)
 	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{wanted}}
-	w.awaitStatus("a1", cluster.ClientRunning)
+	w.awaitStatus(id, cluster.ClientRunning)
 	w.stop()
 	mocks := func() []string {
-		files, err := filepath.Glob(filepath.Join(w.config.DataDir, allocsDir, "a1", "t", ".mock-*.json"))
+		files, err := filepath.Glob(filepath.Join(w.config.DataDir, allocsDir, "a1*", "t", ".mock-*.json"))
 		must.NoError(t, err)
 		return files
 	}
@@ -302,7 +308,7 @@ func TestNode_damagedRecord(t *testing.T) {
 	w.servers.set(func() { clear(w.servers.reported) })
 	w.begin()
 	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{wanted}}
-	w.awaitStatus("a1", cluster.ClientRunning)
+	w.awaitStatus(id, cluster.ClientRunning)
 	after := mocks()
 	must.SliceLen(t, 1, after)
 	must.NotEq(t, before, after, must.Sprint("another start"))
@@ -318,18 +324,26 @@ func TestNode_damagedRecord(t *testing.T) {
 // of another name is left alone.
 func TestNode_processWithoutARecord(t *testing.T) {
 	t.Parallel()
+	ghost, long := fmt.Sprint("ghost-", os.Getpid()), strings.Repeat("/x", 200)
+	for name, c := range map[string]struct{ alloc, task string }{
+		"short": {ghost, "t"}, "long allocation": {ghost + long, "t"}, "long task": {ghost, long}, "long names": {ghost + long, long},
+	} {
+		t.Run(name, func(t *testing.T) { testProcessWithoutARecord(t, cluster.AllocID(c.alloc), c.task) })
+	}
+}
+
+func testProcessWithoutARecord(t *testing.T, ghost cluster.AllocID, task string) {
 	w := newWorld(t, nil)
 	w.begin()
-	ghost := cluster.AllocID(fmt.Sprint("ghost-", os.Getpid()))
 	var processes []*exec.Cmd
 	var groups []*cgroup.Group
 	for _, alloc := range []cluster.AllocID{ghost, ghost + "-of-another-client"} {
-		path, err := w.node.shell.tasks.createGroup(alloc, &cluster.Task{Name: "t"})
+		path, err := w.node.shell.tasks.createGroup(alloc, &cluster.Task{Name: task})
 		if err != nil || path == "" {
 			w.stop()
 			t.Skip("!!! NOT RUN: it creates control groups, and this user can make none")
 		}
-		group, err := w.node.shell.tasks.group(alloc, "t")
+		group, err := w.node.shell.tasks.group(alloc, task)
 		must.NoError(t, err)
 		process := exec.Command("sleep", "600")
 		process.SysProcAttr = &syscall.SysProcAttr{}
@@ -341,10 +355,10 @@ func TestNode_processWithoutARecord(t *testing.T) {
 		})
 		processes, groups = append(processes, process), append(groups, group)
 	}
+	alloc := w.alloc(ghost, `{}`)
+	alloc.Job.TaskGroups[0].Tasks[0].Name = task
+	must.NoError(t, w.node.shell.tasks.build(alloc))
 	w.stop()
-	folder := filepath.Join(w.config.DataDir, allocsDir, string(ghost))
-	must.NoError(t, os.MkdirAll(filepath.Join(folder, "t", "local"), 0o700))
-	must.NoError(t, os.MkdirAll(filepath.Join(folder, "alloc", "logs"), 0o700))
 	w.begin()
 	brief, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

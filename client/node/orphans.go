@@ -1,14 +1,11 @@
 package node
 
 import (
-	"errors"
-	"io/fs"
 	"log/slog"
-	"os"
+	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
-	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -33,13 +30,14 @@ func findOrphans(dirs *allocdir.Folders, left *leftovers, bootID string, logger 
 			return nil
 		}
 		known[alloc] = true
-		tasks, err := tasksIn(dirs.Alloc(string(alloc)))
+		tasks, err := dirs.Tasks(string(alloc))
 		if err != nil {
 			return err
 		}
 		o.records = append(o.records, client.OrphanRecord(alloc, tasks, bootID))
 		return nil
 	}
+	var unnamed []record.Damaged
 	for _, d := range left.damaged {
 		logger.Error("a record is damaged: what it was about is destroyed", "error", d.Err)
 		id, owns := left.allocTable.Owns(d)
@@ -49,7 +47,9 @@ func findOrphans(dirs *allocdir.Folders, left *leftovers, bootID string, logger 
 			if err := add(cluster.AllocID(id)); err != nil {
 				return nil, err
 			}
-		case !owns: // of a plugin: its process is found by its socket
+		case owns: // the id is too long for the name of the file: the folder of the allocation has it
+			unnamed = append(unnamed, d)
+		default: // of a plugin: its process is found by its socket
 			if err := left.store.Discard(d); err != nil {
 				return nil, err
 			}
@@ -58,6 +58,17 @@ func findOrphans(dirs *allocdir.Folders, left *leftovers, bootID string, logger 
 	ids, err := dirs.List()
 	if err != nil {
 		return nil, err
+	}
+	for _, d := range unnamed {
+		i := slices.IndexFunc(ids, func(id string) bool { return left.allocTable.Is(d, id) })
+		if i >= 0 {
+			o.damaged[cluster.AllocID(ids[i])] = d
+			continue
+		}
+		// An allocation without folders has started nothing.
+		if err := left.store.Discard(d); err != nil {
+			return nil, err
+		}
 	}
 	for _, id := range ids {
 		alloc := cluster.AllocID(id)
@@ -70,22 +81,4 @@ func findOrphans(dirs *allocdir.Folders, left *leftovers, bootID string, logger 
 		}
 	}
 	return o, nil
-}
-
-// tasksIn returns the tasks that have folders in the folder of an allocation.
-func tasksIn(folder string) (names []string, err error) {
-	entries, err := os.ReadDir(folder)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	for _, e := range entries {
-		name, err := pathname.Decode(e.Name())
-		switch {
-		case e.Name() == allocdir.TaskFolder("alloc"):
-			names = append(names, "alloc")
-		case err == nil && e.IsDir() && allocdir.TaskFolder(name) == e.Name():
-			names = append(names, name)
-		}
-	}
-	return names, nil
 }

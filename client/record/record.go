@@ -132,6 +132,9 @@ func (t Table[T]) Owns(d Damaged) (id string, owns bool) {
 	return "", strings.HasPrefix(d.Name, strings.TrimSuffix(pathname.Encode(t.kind+"/"), "="))
 }
 
+// Is reports whether a damaged record is the table's record of an id.
+func (t Table[T]) Is(d Damaged, id string) bool { return d.Is(t.key(id)) }
+
 func sorted(all []Record) []Record {
 	slices.SortFunc(all, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
 	return all
