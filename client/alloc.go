@@ -45,7 +45,7 @@ func newAllocRunner(c *Core, rec *Record) *allocRunner {
 	for i := range rec.Tasks {
 		a.tasks = append(a.tasks, newTaskRunner(a, &rec.Tasks[i]))
 	}
-	a.saves.alloc, a.restarts.alloc = a, a
+	a.saves.alloc, a.restarts.alloc, a.report.core = a, a, c
 	return a
 }
 
@@ -54,7 +54,7 @@ func (a *allocRunner) id() cluster.AllocID { return a.rec.Alloc.ID }
 // touch notes a change of the record, which will be saved and reported.
 func (a *allocRunner) touch() {
 	a.saves.version++
-	a.news()
+	a.report.note()
 }
 
 // received begins the life of an allocation that the servers have placed.
@@ -82,7 +82,7 @@ func (a *allocRunner) restore() {
 			t.restore(rebooted)
 		}
 	}
-	a.urgentNews() // the earlier core may not have reported it
+	a.report.noteUrgent() // the earlier core may not have reported it
 }
 
 // update takes in a newer version of the allocation.
@@ -92,7 +92,7 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 		return
 	}
 	if alloc.ClientStatus != a.rec.ClientStatus || a.rec.Healthy != nil && (!alloc.HasVerdict() || alloc.JudgedHealthy() != *a.rec.Healthy) {
-		a.urgentNews() // the servers have lost the report, or gave the node up
+		a.report.noteUrgent() // the servers have lost the report, or gave the node up
 	}
 	// After the restore of an older state of the servers, the index is lower than before.
 	if alloc.AllocModifyIndex != a.rec.Alloc.AllocModifyIndex {
@@ -193,7 +193,7 @@ func (a *allocRunner) updateStatus() {
 	if status != a.rec.ClientStatus {
 		a.rec.ClientStatus = status
 		a.touch()
-		a.urgentNews()
+		a.report.noteUrgent()
 	}
 }
 

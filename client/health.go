@@ -54,5 +54,5 @@ func (a *allocRunner) healthyFor(least time.Duration) bool {
 func (a *allocRunner) judge(healthy bool) {
 	a.rec.Healthy, a.rec.HealthyAt = &healthy, a.core.now.Wall
 	a.touch()
-	a.urgentNews()
+	a.report.noteUrgent()
 }

@@ -36,6 +36,7 @@ const reportDelay = 500 * time.Millisecond
 
 // reportState is what the servers know of one allocation.
 type reportState struct {
+	core *Core
 	// version counts the changes. sent is the newest in a report, and taken the newest that the servers
 	// have. urgent is the newest that does not wait for others.
 	version, sent, taken, urgent uint64
@@ -104,19 +105,19 @@ func (r *reports) answer(sent []sentReport, taken bool) {
 	r.core.changed = true
 }
 
-// news notes a change that the servers must learn, within [reportDelay].
-func (a *allocRunner) news() {
-	if a.report.version == a.report.sent {
-		a.report.due = a.core.now.Boot + reportDelay
+// note notes a change that the servers must learn within [reportDelay].
+func (s *reportState) note() {
+	if s.version == s.sent {
+		s.due = s.core.now.Boot + reportDelay
 	}
-	a.report.version++
-	a.core.changed = true
+	s.version++
+	s.core.changed = true
 }
 
-// urgentNews notes a change that the servers must learn at once.
-func (a *allocRunner) urgentNews() {
-	a.news()
-	a.report.urgent = a.report.version
+// noteUrgent notes a change that the servers must learn at once.
+func (s *reportState) noteUrgent() {
+	s.note()
+	s.urgent = s.version
 }
 
 // reportable reports whether the servers do not know the newest state. The end of an allocation is

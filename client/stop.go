@@ -59,7 +59,7 @@ func (t *taskRunner) waitFor(kind cluster.WaitKind, at time.Duration, detail str
 	if at != 0 {
 		t.wait.until = t.core().wallAt(at)
 	}
-	t.alloc.news()
+	t.alloc.report.note()
 }
 
 // waitForDisk notes that a start waits for the record of the allocation.
@@ -70,7 +70,7 @@ func (t *taskRunner) waitForDisk() {
 func (t *taskRunner) endWait() {
 	if t.wait.kind != "" {
 		t.wait = wait{}
-		t.alloc.news()
+		t.alloc.report.note()
 	}
 }
 

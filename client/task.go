@@ -229,7 +229,7 @@ func (t *taskRunner) die(kind, message string) {
 	t.endWait()
 	t.rec.State.State = cluster.TaskDead
 	t.enter(PhaseDead)
-	t.alloc.urgentNews()
+	t.alloc.report.noteUrgent()
 }
 
 // restore continues a task from its record.
