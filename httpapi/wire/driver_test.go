@@ -126,6 +126,19 @@ func TestDrivers_JobFromRegistration(t *testing.T) {
 			task(`,"Resources":{"Networks":[{"ReservedPorts":[{"Label":"http","Value":80}]}]}`), nil,
 			`Task group "g": Task "t": ports are not supported: tasks use the ports of their host as they are`,
 		},
+		"volumes of a group": {
+			group(`,"Volumes":{"data":{"Type":"host","Source":"data"}}`), nil,
+			`Task group "g": Volumes are not supported: clients mount no volumes`,
+		},
+		"mounts of volumes": {
+			task(`,"VolumeMounts":[{"Volume":"data","Destination":"/data"}]`), nil,
+			`Task group "g": Task "t": VolumeMounts are not supported: clients mount no volumes`,
+		},
+		"no volumes": {group(`,"Volumes":{}`), func(*cluster.TaskGroup) {}, ""},
+		"devices": {
+			task(`,"Driver":"raw_exec","Resources":{"Devices":[{"Name":"gpu"}]}`), nil,
+			`Task group "g": Task "t": Devices of a task with a driver are not supported: clients give tasks no devices`,
+		},
 		"other words of operands": {
 			group(`,"Constraints":[{"LTarget":"a","Operand":"is","RTarget":"a"},{"LTarget":"a","Operand":"not","RTarget":"b"},{"LTarget":"a","Operand":"set_contains_all","RTarget":"a"},{"LTarget":"${node.class}","Operand":"!=","RTarget":"x"}]`),
 			func(g *cluster.TaskGroup) {

@@ -62,9 +62,11 @@ type TaskGroup struct {
 	StopAfterClientDisconnect *time.Duration    `json:",omitempty"`
 	Meta                      map[string]string `json:",omitempty"`
 	// Networks other than the host's, and ports, are refused.
-	Networks   []*Network `json:",omitempty"`
-	Affinities []Nothing  `json:",omitempty"`
-	Spreads    []Nothing  `json:",omitempty"`
+	Networks []*Network `json:",omitempty"`
+	// Volumes are refused.
+	Volumes    map[string]*Nothing `json:",omitempty"`
+	Affinities []Nothing           `json:",omitempty"`
+	Spreads    []Nothing           `json:",omitempty"`
 	Tasks      []*Task
 }
 
@@ -103,6 +105,8 @@ type Task struct {
 	Meta          map[string]string `json:",omitempty"`
 	Constraints   []Constraint      `json:",omitempty"`
 	Affinities    []Nothing         `json:",omitempty"`
+	// VolumeMounts are refused.
+	VolumeMounts []Nothing `json:",omitempty"`
 	// The following fields are read only to warn.
 	Artifacts []Nothing `json:",omitempty"`
 	Templates []Nothing `json:",omitempty"`

@@ -15,10 +15,10 @@ import (
 // Job returns the job with its defaults filled in, and warnings about parts without effect:
 // affinities, spreads, artifacts, templates and Vault. It refuses parts that it cannot honour: a
 // periodic or parameterized job, a job of several regions, ports and networks other than the host's,
-// and numbers that are too large.
+// volumes, devices of tasks with a driver, and numbers that are too large.
 //
-// It ignores without a warning: services and volumes, and updates and rescheduling, which the
-// reference command fills in for every job. A task without resources needs none. A restart policy
+// It ignores without a warning: services, and updates and rescheduling, which the reference command
+// fills in for every job. A task without resources needs none. A restart policy
 // or a log configuration that equals the default becomes nil.
 //
 // [cluster.Job.Validate] checks whether the job can run.
@@ -97,6 +97,9 @@ func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 	if err := checkNetworks(w.Networks); err != nil {
 		return nil, err
 	}
+	if len(w.Volumes) > 0 {
+		return nil, errors.New("Volumes are not supported: clients mount no volumes")
+	}
 	g.RestartPolicy = w.RestartPolicy.policy(cluster.DefaultRestartPolicy(c.kind))
 	if w.Count != nil {
 		g.Count = *w.Count
@@ -144,6 +147,12 @@ func (c *conversion) task(w *Task, restart cluster.RestartPolicy) (*cluster.Task
 		if err := checkNetworks(w.Resources.Networks); err != nil {
 			return nil, err
 		}
+		if len(w.Resources.Devices) > 0 && w.Driver != "" {
+			return nil, errors.New("Devices of a task with a driver are not supported: clients give tasks no devices")
+		}
+	}
+	if len(w.VolumeMounts) > 0 {
+		return nil, errors.New("VolumeMounts are not supported: clients mount no volumes")
 	}
 	config, err := canonicalConfig(w.Config)
 	if err != nil {

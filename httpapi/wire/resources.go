@@ -86,7 +86,7 @@ type Resources struct {
 	DiskMB   *int64
 	// Networks of a task are read only to refuse ports.
 	Networks []*Network `json:",omitempty"`
-	// Devices are read in a job: those of type gpu are counted.
+	// Devices are read in a job: those of type gpu are counted, for tasks without a driver.
 	Devices []Device `json:",omitempty"`
 	// GPU is in thousandths of a device. Ours.
 	GPU int64 `json:",omitempty"`
@@ -111,7 +111,7 @@ func (w *Resources) resources() (cluster.Resources, error) {
 	r := cluster.Resources{CPU: orZero(w.CPU), MemoryMB: orZero(w.MemoryMB), DiskMB: orZero(w.DiskMB), GPU: w.GPU}
 	for _, d := range w.Devices {
 		if !d.gpu() {
-			continue
+			return cluster.Resources{}, fmt.Errorf("device %q is not supported: only devices of type gpu are counted", d.Name)
 		}
 		count := int64(1)
 		if d.Count != nil {

@@ -323,8 +323,12 @@ func TestJob_FromRegistration(t *testing.T) {
 		"both words":  {job: group(`,"MaxClientDisconnect":5,"Disconnect":{"LostAfter":6}}]}`), check: func(j *cluster.Job) { must.Eq(t, 6, j.TaskGroups[0].Disconnect.LostAfter) }},
 		"anywhere":    {job: group(`}],"Datacenters":["dc1","*"]}`), check: func(j *cluster.Job) { must.SliceEmpty(t, j.Datacenters) }},
 		"devices": {
-			job:   `{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Resources":{"GPU":500,"Devices":[{"Name":"nvidia/gpu/a100","Count":2},{"Name":"gpu"},{"Name":"fpga","Count":9},{"Name":"x/y/gpu"}]}}]}]}`,
+			job:   `{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Resources":{"GPU":500,"Devices":[{"Name":"nvidia/gpu/a100","Count":2},{"Name":"gpu"}]}}]}]}`,
 			check: func(j *cluster.Job) { must.Eq(t, 3500, j.TaskGroups[0].Tasks[0].Resources.GPU) },
+		},
+		"devices of another type": {
+			job: `{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Resources":{"Devices":[{"Name":"gpu"},{"Name":"x/y/gpu"}]}}]}]}`,
+			err: `Task group "g": Task "t": device "x/y/gpu" is not supported: only devices of type gpu are counted`,
 		},
 		"too many devices": {
 			job: `{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Resources":{"Devices":[{"Name":"gpu","Count":9223372036854776}]}}]}]}`,
