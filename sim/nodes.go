@@ -14,6 +14,8 @@ import (
 type nodes struct {
 	judges []*onnode.Judge
 	by     map[cluster.NodeID]*onnode.Judge
+	// settledAt is when the nodes were last judged at rest.
+	settledAt time.Time
 }
 
 // judge returns a new judge of a node.
@@ -29,8 +31,15 @@ func (n *nodes) judge(id cluster.NodeID) machine.Observer {
 // untroubled is how long a node works without trouble before it must have nothing left to do.
 const untroubled = 10 * time.Minute
 
+// settledEvery is how often nodes at rest are judged, at most.
+const settledEvery = time.Minute
+
 // settled judges the nodes that have had no trouble for some time.
 func (n *nodes) settled(w *world.World) {
+	if w.Now().Before(n.settledAt.Add(settledEvery)) {
+		return
+	}
+	n.settledAt = w.Now()
 	for _, m := range w.Machines() {
 		if m.Running() && m.Reachable() {
 			n.by[m.ID()].Settled(w.Now(), m, w.Truth().Alloc)

@@ -20,6 +20,8 @@ type coreNode struct {
 	next time.Time
 	// told is the index of the last answer that the present client got.
 	told uint64
+	// known are the live allocations of that answer, or nil if the client must get the next one anyway.
+	known []cluster.AllocID
 	// allocs are the allocations that its clients have seen.
 	allocs map[cluster.AllocID]*seen
 	// adopting: the tasks that start now have run for long.
@@ -91,7 +93,7 @@ func (n *coreNode) start() error {
 	if err := n.advance(); err != nil {
 		return err
 	}
-	n.told = 0
+	n.told, n.known = 0, nil
 	n.cores.changed(n.id)
 	n.cores.wake(n)
 	return n.machine.StartClient()

@@ -22,6 +22,8 @@ type cores struct {
 	// answers are the nodes whose clients get an answer of the servers in the next step.
 	answers []cluster.NodeID
 	outbox  []outgoing
+	// hanging are reports of nodes that are cut off. They fail when their node reaches the servers again.
+	hanging []outgoing
 }
 
 // clusterID is the id of the cluster in the answers of the servers.
@@ -109,7 +111,7 @@ func (c *cores) step() error {
 			if err != nil {
 				return fmt.Errorf("advancing a node: %w", err)
 			}
-			n.next = next
+			n.next = atTick(next)
 		}
 		if !n.next.IsZero() && (c.at.IsZero() || n.next.Before(c.at)) {
 			c.at = n.next
@@ -117,6 +119,18 @@ func (c *cores) step() error {
 	}
 	c.send(now)
 	return nil
+}
+
+// nodeTick is how often a node meets the rest of the world. In between it plays what happens on it, at the
+// exact times of its own clock: a chain of short effects is one step of the world.
+const nodeTick = 10 * time.Millisecond
+
+// atTick is the first tick at or after a time. Zero stays.
+func atTick(at time.Time) time.Time {
+	if since := at.Sub(Epoch) % nodeTick; !at.IsZero() && since > 0 {
+		return at.Add(nodeTick - since)
+	}
+	return at
 }
 
 // answer gives the present state to the client of a node, if it is connected. A node that the servers
@@ -135,13 +149,15 @@ func (c *cores) answer(id cluster.NodeID) error {
 		c.nodes = slices.Insert(c.nodes, i, n)
 	}
 	if !c.reachable(id) || !n.machine.Running() {
+		n.known = nil
 		return nil
 	}
 	if err := n.advance(); err != nil {
 		return err
 	}
+	c.fail(n)
 	state := c.fleet.world.Truth()
-	w := client.Wanted{ClusterID: clusterID, Index: state.Index(), Complete: true}
+	w := client.Wanted{ClusterID: clusterID, Index: state.Index(), Complete: true, Known: []cluster.AllocID{}}
 	for a := range state.LiveAllocsByNode(id) {
 		w.Known = append(w.Known, a.ID)
 		if a.AllocModifyIndex > n.told {
@@ -150,6 +166,10 @@ func (c *cores) answer(id cluster.NodeID) error {
 		}
 	}
 	n.told = w.Index
+	if len(w.Allocs) == 0 && n.known != nil && slices.Equal(n.known, w.Known) {
+		return nil // servers answer when something has changed
+	}
+	n.known = w.Known
 	n.machine.Servers(w)
 	c.wake(n)
 	return nil
@@ -169,7 +189,7 @@ func (c *cores) send(now time.Time) {
 			reports = append(reports, o.reports...)
 			sent = append(sent, o)
 		} else {
-			c.reply(o, false)
+			c.hanging = append(c.hanging, o)
 		}
 	}
 	if len(sent) == 0 {
@@ -185,6 +205,16 @@ func (c *cores) send(now time.Time) {
 			c.reply(o, false)
 		}
 	}
+}
+
+// fail answers the hanging reports of a node.
+func (c *cores) fail(n *coreNode) {
+	c.hanging = slices.DeleteFunc(c.hanging, func(o outgoing) bool {
+		if o.node == n {
+			c.reply(o, false)
+		}
+		return o.node == n
+	})
 }
 
 // reply answers the reports of a node.

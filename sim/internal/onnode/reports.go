@@ -74,11 +74,13 @@ func (j *Judge) Reported(n *machine.Node, reports []cluster.AllocReport) {
 
 // judgeExits judges N4: the exit codes that are reported.
 func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t cluster.TaskState) {
+	judged := a.terminated[t.Name]
 	for _, e := range t.Events {
-		if e.Type != "Terminated" || !e.Time.After(a.terminated[t.Name]) {
+		if e.Type != "Terminated" || !e.Time.After(judged) {
 			continue
 		}
-		a.terminated[t.Name] = e.Time
+		judged = e.Time
+		a.terminated[t.Name] = judged
 		starts := j.starts[string(id)+":"+t.Name]
 		if len(starts) == 0 {
 			continue // it ran before the simulation
@@ -137,11 +139,14 @@ const warmUp = 12 * time.Second
 
 // checkVerdicts judges N9: the verdicts that are due.
 func (j *Judge) checkVerdicts(n *machine.Node) {
-	j.away = j.away || !n.Reachable()
-	if j.now.Equal(j.checked) || !n.Running() || j.away || n.DiskFull() {
+	if j.now.Equal(j.checked) {
 		return
 	}
 	j.checked = j.now
+	j.away = j.away || !n.Reachable()
+	if !n.Running() || j.away || n.DiskFull() {
+		return
+	}
 	for _, id := range j.order {
 		a := j.allocs[id]
 		if a.judged || a.ended || a.received.IsZero() || !a.stopAt.IsZero() || a.lost || a.row == nil || a.row.JobType() != cluster.JobService {
