@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 )
 
-// The double passes the suite, with and without the optional calls and wherever its tasks live.
+// The double passes the suite, with and without the optional calls, and with its tasks in cgroups of the host and in its own.
 func TestRun_overTheDouble(t *testing.T) {
 	t.Parallel()
 	all := driver.Capabilities{SendSignals: true, Exec: true, MustCreateNetwork: true, HostCgroup: true}

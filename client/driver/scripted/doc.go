@@ -3,7 +3,7 @@
 // A [Machine] is one node: its boots, processes and cgroups. A [Program] is a driver that is
 // installed on it, and a [Driver] is one life of the driver's process. Each task follows a [Script],
 // and a [Fault] says what happens to a call. The simulator plays the client over these doubles, and
-// its judges read the machine: which process ran when, which signal it got, from whom and when.
+// its judges read the machine: which process ran when, which signal it got, from which process and when.
 //
 // # Time
 //

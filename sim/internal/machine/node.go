@@ -31,7 +31,7 @@ type Node struct {
 // New returns a machine that runs, without a client.
 func New(o Options) *Node {
 	if o.Observer == nil {
-		o.Observer = nobody{}
+		o.Observer = noObserver{}
 	}
 	c := &clock{now: o.Start, rng: o.Random}
 	n := &Node{
@@ -226,15 +226,15 @@ func (n *Node) step() {
 // cgroup is the path of a task's cgroup.
 func cgroup(alloc cluster.AllocID, task string) string { return string(alloc) + ":" + task }
 
-type nobody struct{}
+type noObserver struct{}
 
-var _ Observer = nobody{}
+var _ Observer = noObserver{}
 
-func (nobody) Started(*Node)                         {}
-func (nobody) Killed(*Node)                          {}
-func (nobody) Received(*Node, client.Wanted)         {}
-func (nobody) Reported(*Node, []cluster.AllocReport) {}
-func (nobody) Saved(*Node, *client.Record)           {}
-func (nobody) Discarded(*Node, cluster.AllocID)      {}
-func (nobody) Looked(*Node)                          {}
-func (nobody) Troubled(*Node, Trouble, string)       {}
+func (noObserver) Started(*Node)                         {}
+func (noObserver) Killed(*Node)                          {}
+func (noObserver) Received(*Node, client.Wanted)         {}
+func (noObserver) Reported(*Node, []cluster.AllocReport) {}
+func (noObserver) Saved(*Node, *client.Record)           {}
+func (noObserver) Discarded(*Node, cluster.AllocID)      {}
+func (noObserver) Looked(*Node)                          {}
+func (noObserver) Troubled(*Node, Trouble, string)       {}
