@@ -148,6 +148,7 @@ func (j *judging) still() {
 	}
 	j.judge.Still(w.Now(), q)
 	j.collected()
+	j.player.nodes.still(w)
 	if p := j.player; p.faultsEnded && w.Now().Sub(p.faultsEndedAt) > settle(p.scenario)+untroubled {
 		p.nodes.settled(w)
 	}

@@ -47,6 +47,13 @@ func (n *nodes) settled(w *world.World) {
 	}
 }
 
+// still judges the nodes in a pause in which nothing has happened.
+func (n *nodes) still(w *world.World) {
+	for _, m := range w.Machines() {
+		n.by[m.ID()].Still(w.Now(), m)
+	}
+}
+
 func (n *nodes) violations() (all []invariant.Violation) {
 	for _, j := range n.judges {
 		all = append(all, j.Violations()...)

@@ -166,7 +166,7 @@ func (d digest) group(g *cluster.TaskGroup) digest {
 		d = text(d, c)
 	}
 	d = d.bool(g.EphemeralDisk.Sticky).bool(g.EphemeralDisk.Migrate).number(uint64(g.EphemeralDisk.SizeMB))
-	d = d.number(uint64(g.Disconnect.LostAfter)).number(uint64(g.ShutdownDelay)).int(len(g.Tasks))
+	d = d.number(uint64(g.Disconnect.LostAfter)).number(uint64(g.Disconnect.StopOnClientAfter)).number(uint64(g.ShutdownDelay)).int(len(g.Tasks))
 	for _, t := range g.Tasks {
 		if t == nil {
 			d = d.number(11)

@@ -86,6 +86,7 @@ func (g *Group) fields() []field {
 		flag("sidecar", &g.Sidecar),
 		flag("poststop", &g.Poststop),
 		span("lost-after", &g.LostAfter),
+		span("stop-away", &g.StopAway),
 		names("classes", &g.Classes),
 	}
 }

@@ -133,6 +133,7 @@
 //     moves with it.
 //   - prestart, poststart, sidecar, poststop: it has a further task with this lifecycle.
 //   - lost-after=TIME: how long an allocation may be unreachable before it is lost.
+//   - stop-away=TIME: how long a real client that reaches no server lets an allocation run.
 //
 // Parameters that are left out have the defaults of the product. If a file names no allocation of a
 // job, the scheduler places the job at the beginning. Otherwise it does so only after an event.
@@ -317,7 +318,8 @@
 //   - driver/lie, at each allocation when its client first sees it, on=SELECTOR: its driver answers
 //     before the task has stopped, forgets how it ended, or cannot take it over.
 //   - node/reboot, when armed at the node or a drawn one: the machine is off for delay. disk/full: its
-//     disk has no room for delay.
+//     disk has no room for delay. record/lose: one of its records is damaged, its client dies and starts
+//     again after delay.
 //
 // With real clients, node/crash kills the client. Without them these faults do not strike.
 //

@@ -78,6 +78,9 @@ const (
 	// When armed, at the node On or a drawn node: its machine is off for Delay, or its disk is full.
 	NodeReboot FaultName = "node/reboot"
 	DiskFull   FaultName = "disk/full"
+	// When armed, at the node On or a drawn node: a record on its disk is damaged, and its client dies
+	// and starts again after Delay.
+	RecordLose FaultName = "record/lose"
 )
 
 // Target is the kind of target of a fault.
@@ -169,6 +172,7 @@ func Faults() []FaultKind {
 		{ShimKill, OnNode, MayDelay, false, true},
 		{NodeReboot, OnNode, MustDelay, true, true},
 		{DiskFull, OnNode, MustDelay, true, true},
+		{RecordLose, OnNode, MustDelay, true, true},
 	}
 }
 

@@ -154,7 +154,7 @@ func (m maker) group(name string) scenario.Group {
 		MinHealthy: m.span("healthy"), HealthyDeadline: m.span("deadline"), Kill: m.span("kill"), Shutdown: m.span("shutdown"), GroupShutdown: m.span("group-shutdown"),
 		CPU: int64(m.upTo("cpu", 2)), MemoryMB: int64(m.upTo("memory", 2)), GPUMilli: int64(m.upTo("gpu", 2)),
 		Plugin: m.some("plugin"), Prestart: m.some("prestart"), Poststart: m.some("poststart"), Sidecar: m.some("sidecar"), Poststop: m.some("poststop"),
-		Sticky: m.some("sticky"), Migrate: m.some("migrate"), LostAfter: m.span("lost"),
+		Sticky: m.some("sticky"), Migrate: m.some("migrate"), LostAfter: m.span("lost"), StopAway: m.span("stop-away"),
 	}
 	if m.some("classes") {
 		g.Classes = []string{"a", "b"}

@@ -53,7 +53,8 @@ type Group struct {
 	// group.
 	Prestart, Poststart, Sidecar, Poststop bool
 	LostAfter                              time.Duration
-	Classes                                []string // the node classes on which it may run; nil is any
+	StopAway                               time.Duration // after which a client that reaches no server stops it
+	Classes                                []string      // the node classes on which it may run; nil is any
 }
 
 // Indexes are Count indexes of allocations in a group, from First on. Zero names none.

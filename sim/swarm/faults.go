@@ -79,7 +79,7 @@ func delays(name scenario.FaultName) (least, most time.Duration) {
 		return 50 * time.Millisecond, 20 * time.Second
 	case scenario.LeaderTwo, scenario.ViewStale:
 		return 100 * time.Millisecond, 20 * time.Second
-	case scenario.LeaderPaused, scenario.SchedSlow, scenario.ClientCrash, scenario.NodeReboot, scenario.DiskFull:
+	case scenario.LeaderPaused, scenario.SchedSlow, scenario.ClientCrash, scenario.NodeReboot, scenario.DiskFull, scenario.RecordLose:
 		return 100 * time.Millisecond, time.Minute
 	case scenario.WatchDelay, scenario.WatchCoalesce, scenario.WatchSpurious:
 		return 10 * time.Millisecond, 20 * time.Second

@@ -150,6 +150,7 @@ func faultRates() []Rate {
 		scenario.ClockBack: in(0.13, 0.15), scenario.ClockSkew: in(0.13, 0.15), scenario.StoreRestore: in(0.04, 0.15),
 		scenario.ClientCrash: small(0.02), scenario.DriverCrash: small(0.02), scenario.DriverHang: small(0.02), scenario.DriverLie: small(0.02),
 		scenario.ShimKill: small(0.02), scenario.NodeReboot: small(0.02), scenario.DiskFull: small(0.02),
+		scenario.RecordLose: small(0.02),
 	}
 	var rates []Rate
 	for _, f := range scenario.Faults() {

@@ -158,3 +158,26 @@ func (f *fleet) fillDisk(by *fault) {
 		return nil
 	})
 }
+
+// loseRecord damages a record of a node that has one, and restarts its client.
+func (f *fleet) loseRecord(by *fault) {
+	w := f.world
+	var nodes []*coreNode
+	for _, n := range f.real.nodes {
+		if f.silent[n.id] == nil && n.machine.Running() && len(n.machine.Records()) > 0 && (by.On == "" || by.On == string(n.id)) {
+			nodes = append(nodes, n)
+		}
+	}
+	if len(nodes) == 0 || !w.Faults.drawStrike(by, target{}) {
+		return
+	}
+	draws := w.chance.stream("fault/" + string(by.Name))
+	n := nodes[draws.IntN(len(nodes))]
+	records := n.machine.Records()
+	lost := records[draws.IntN(len(records))].Alloc.ID
+	n.tell(RecordIsLost)
+	n.tell(ClientDies)
+	n.machine.LoseRecord(lost)
+	n.machine.KillClient()
+	w.Faults.undoAfter(max(w.Faults.recordStrike(by, n.target()), leastRestart), n.restart)
+}

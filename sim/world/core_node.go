@@ -26,6 +26,8 @@ type coreNode struct {
 	allocs map[cluster.AllocID]*seen
 	// adopting: the tasks that start now have run for long.
 	adopting bool
+	// cutAt is since when the servers do not answer, as far as it was noticed, or zero.
+	cutAt time.Time
 	// off: the machine is switched off.
 	off bool
 }
@@ -56,6 +58,7 @@ func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 	o := machine.Options{
 		ID: id, Start: w.now.Add(-bootedBefore), Drivers: []string{noDriver}, Script: n.script, Fault: n.fault, Effect: n.effect,
 		Reachable: func() bool { return c.reachable(id) },
+		Contact:   func() time.Time { return c.contact(n) },
 		Report: func(reports []cluster.AllocReport, reply func(bool)) {
 			c.outbox = append(c.outbox, outgoing{node: n, reports: reports, reply: reply})
 		},

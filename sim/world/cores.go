@@ -70,6 +70,19 @@ func (c *cores) reachable(id cluster.NodeID) bool {
 	return c.fleet.silent[id] == nil && c.fleet.world.Truth().Node(id).Reachable()
 }
 
+// contact returns when the servers last answered the node.
+func (c *cores) contact(n *coreNode) time.Time {
+	now := c.fleet.world.now
+	switch {
+	case c.reachable(n.id):
+		n.cutAt = time.Time{}
+		return now
+	case n.cutAt.IsZero():
+		n.cutAt = now
+	}
+	return n.cutAt
+}
+
 // wake steps a node now.
 func (c *cores) wake(n *coreNode) {
 	n.next = c.fleet.world.now
@@ -148,7 +161,7 @@ func (c *cores) answer(id cluster.NodeID) error {
 		i, _ := c.find(id)
 		c.nodes = slices.Insert(c.nodes, i, n)
 	}
-	if !c.reachable(id) || !n.machine.Running() {
+	if c.contact(n); !c.reachable(id) || !n.machine.Running() {
 		n.known = nil
 		return nil
 	}

@@ -74,6 +74,11 @@ func (fs *Faults) Add(armed *setting.Armed) error {
 			fs.world.clients.fillDisk(armed)
 		}
 		return nil
+	case scenario.RecordLose:
+		if fs.world.options.RealClients {
+			fs.world.clients.loseRecord(armed)
+		}
+		return nil
 	case scenario.SchedUnplaceable:
 		fs.cordonAll(armed)
 		return nil

@@ -67,6 +67,12 @@ func realCases() []faultCase {
 			must.Less(t, 10*time.Second, plain.reported("n4", running))
 			must.Less(t, struck.reported("n1", ended), armed) // a task stops without a record
 		},
+	}, {
+		fault: scenario.Fault{Name: scenario.RecordLose, On: "n1", Delay: exactly(2 * time.Second)},
+		keeps: terms | ending,
+		check: func(t *testing.T, plain, struck *fixture) {
+			must.Positive(t, struck.reported("n1", ended))
+		},
 	}}
 }
 

@@ -46,6 +46,7 @@ const (
 	ClientStarts  NodeChange = "the client starts"
 	ClientDies    NodeChange = "the client dies"
 	DriverDies    NodeChange = "the driver dies"
+	RecordIsLost  NodeChange = "a record is lost"
 	MachineHalts  NodeChange = "the machine halts"
 	MachineStarts NodeChange = "the machine starts"
 )

@@ -92,6 +92,17 @@ func (n *Node) Running() bool { return n.run != nil }
 // Reachable reports whether the servers answer heartbeats.
 func (n *Node) Reachable() bool { return n.options.Reachable == nil || n.options.Reachable() }
 
+// LastContact returns when the servers last answered a heartbeat.
+func (n *Node) LastContact() time.Time {
+	switch {
+	case n.Reachable():
+		return n.clock.now
+	case n.options.Contact == nil:
+		return n.machine.BootedAt().Add(n.contact)
+	}
+	return n.options.Contact()
+}
+
 // DiskFull reports whether writes to the disk fail.
 func (n *Node) DiskFull() bool { return n.diskFull }
 
@@ -208,10 +219,9 @@ func (n *Node) next() time.Time {
 
 // step steps the client.
 func (n *Node) step() {
-	if n.Reachable() {
-		n.contact = n.boot()
-		n.run.core.Contact(n.contact)
-	}
+	// Heartbeats are no events: the client has sent them until the last one that was answered.
+	n.contact = max(n.contact, n.LastContact().Sub(n.machine.BootedAt()))
+	n.run.core.Contact(n.contact)
 	select {
 	case <-n.run.core.Woken():
 	default:

@@ -29,6 +29,9 @@ type Options struct {
 	Publish func(map[string]*cluster.DriverInfo)
 	// Reachable reports whether the servers answer heartbeats; nil is always.
 	Reachable func() bool
+	// Contact returns when the servers last answered a heartbeat of a node that is not Reachable. Nil is
+	// the last step of a client that was.
+	Contact func() time.Time
 	// Effect is called when an effect of the client begins and when it is answered. If it returns
 	// false, the client is killed at that point. Nil is never.
 	Effect func(name string, begins bool) bool

@@ -14,11 +14,13 @@
 //
 // # N2, grace
 //
-//   - A task gets its kill signal only if its allocation must stop. The servers want it, and the
-//     delays of the group and of the task are over. Or a task of the allocation has ended before, and
+//   - A task gets its kill signal only if its allocation must stop. The servers want it, or
+//     did not answer for the time of the group, and the delays of the group and of the task are over. Or a task of the allocation has ended before, and
 //     the delay of the task is over since then. Or a task has failed, which a record or a report
 //     says; with a full disk neither may say it. Or it is a poststop task that has used its time.
 //   - At that time the tasks that stop earlier have no process: the leader, the others, sidecars.
+//   - A client that has not reached the servers for the time of the group stops the allocation. Its
+//     tasks end within the stop time and a minute, unless there was trouble.
 //   - SIGKILL follows the signal no sooner than the kill timeout, and no later than a second after it.
 //     The bound holds while one client runs.
 //   - SIGKILL without a signal is for a task that the client cannot keep: one that a record calls

@@ -52,6 +52,8 @@ type alloc struct {
 	row *cluster.Allocation
 	// received is when a client first saw it in this boot, and stopAt when one was told to stop it.
 	received, stopAt time.Time
+	// awayAt is when a client had to stop it because it had not reached the servers, or zero.
+	awayAt time.Time
 	// ended: it was reported as terminal. lost: its record was lost. judged: it has a verdict.
 	// failed: a task was reported as failed.
 	ended, lost, judged, failed bool

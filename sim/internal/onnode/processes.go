@@ -30,6 +30,7 @@ const killLate = time.Second
 func (j *Judge) Looked(n *machine.Node) {
 	j.now = n.Now()
 	m := n.Machine()
+	j.noteAway(n)
 	changes := m.Changes(j.changes)
 	j.changes += len(changes)
 	for _, c := range changes {
@@ -41,6 +42,7 @@ func (j *Judge) Looked(n *machine.Node) {
 			j.driverChanged(n, c, &p)
 		}
 	}
+	j.checkAway(n)
 	j.checkGraces(n)
 	j.checkVerdicts(n)
 }
@@ -137,8 +139,10 @@ func (j *Judge) mustStop(n *machine.Node, id cluster.AllocID, a *alloc, task *cl
 	if a.row.DesiredTransition.NoShutdownDelay {
 		group, own = 0, 0
 	}
-	if !a.stopAt.IsZero() && !j.now.Before(a.stopAt.Add(group+own)) {
-		return true
+	for _, at := range []time.Time{a.stopAt, a.awayAt} {
+		if !at.IsZero() && !j.now.Before(at.Add(group+own)) {
+			return true
+		}
 	}
 	if task.Poststop() {
 		return !j.now.Before(p.StartedAt.Add(cluster.PoststopLimit))

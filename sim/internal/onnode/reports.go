@@ -149,7 +149,7 @@ func (j *Judge) checkVerdicts(n *machine.Node) {
 	}
 	for _, id := range j.order {
 		a := j.allocs[id]
-		if a.judged || a.ended || a.received.IsZero() || !a.stopAt.IsZero() || a.lost || a.row == nil || a.row.JobType() != cluster.JobService {
+		if a.judged || a.ended || a.received.IsZero() || !a.stopAt.IsZero() || !a.awayAt.IsZero() || a.lost || a.row == nil || a.row.JobType() != cluster.JobService {
 			continue
 		}
 		deadline := time.Duration(cluster.DefaultHealthyDeadline)
@@ -182,11 +182,7 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, row func(cluster.AllocID
 		if !names(n.Record(id), p.Task) {
 			j.find("N4", "a process without a record", id, "process %d of %s lives", p.PID, p.Task)
 		}
-		stuck := slices.ContainsFunc(living, func(q scripted.Process) bool {
-			of, _ := machine.SplitCgroup(q.Cgroup)
-			return q.Stuck && of == id // later tasks wait for it
-		})
-		if !stuck && !a.stopAt.IsZero() && a.row != nil && j.now.Sub(a.stopAt) > bounded(a.row.StopTime())+5*time.Minute {
+		if !j.stuck(n, p) && !a.stopAt.IsZero() && a.row != nil && j.now.Sub(a.stopAt) > bounded(a.row.StopTime())+5*time.Minute {
 			j.find("N4", "a task is not stopped", id, "%s runs, and the servers told the client to stop at %s", name, a.stopAt)
 		}
 	}

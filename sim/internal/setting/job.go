@@ -27,7 +27,7 @@ func group(g scenario.Group, t cluster.JobType) *cluster.TaskGroup {
 	made := &cluster.TaskGroup{
 		Name: g.Name, Count: g.Count, ShutdownDelay: g.GroupShutdown, NodeClasses: slices.Clone(g.Classes),
 		EphemeralDisk: cluster.EphemeralDisk{Sticky: g.Sticky, Migrate: g.Migrate},
-		Disconnect:    cluster.DisconnectStrategy{LostAfter: g.LostAfter},
+		Disconnect:    cluster.DisconnectStrategy{LostAfter: g.LostAfter, StopOnClientAfter: g.StopAway},
 		Tasks: []*cluster.Task{{
 			Name: g.Name, KillTimeout: g.Kill, ShutdownDelay: g.Shutdown, StoragePlugin: g.Plugin,
 			Resources: cluster.Resources{CPU: g.CPU, MemoryMB: g.MemoryMB, GPU: g.GPUMilli},
