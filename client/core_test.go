@@ -484,19 +484,21 @@ func TestCore_serversAway(t *testing.T) {
 }
 
 // The servers do not get a report, and the client restarts. The next client repeats it, although the
-// servers know the right status.
+// servers know the right status and verdict.
 func TestCore_reportAfterRestart(t *testing.T) {
 	n := newNode(t)
 	n.place(allocation("a", mainTask("web")))
-	n.run(time.Second)
-	n.silent = true
 	n.run(time.Minute)
-	must.Nil(t, n.servers["a"].Healthy)
+	must.NotNil(t, n.servers["a"].Healthy)
+	n.silent = true
+	n.exit(n.live("web")[0], 3, 0)
+	n.run(time.Minute)
+	must.EqOp(t, "Received, Started", n.eventsOf("a", "web"))
 	n.crash()
 	n.silent = false
 	n.answer()
 	n.run(time.Second)
-	must.NotNil(t, n.servers["a"].Healthy)
+	must.EqOp(t, "Received, Started, Terminated, Restarting, Started", n.eventsOf("a", "web"))
 }
 
 // Answers of a new cluster and answers of the past stop nothing.

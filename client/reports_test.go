@@ -147,6 +147,18 @@ func TestReports_ofOneLife(t *testing.T) {
 	}
 }
 
+// A drain may wait for a verdict: it is reported at once.
+func TestReports_verdictAtOnce(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	for n.disk["a"] == nil || n.disk["a"].Healthy == nil {
+		must.Less(t, 2*time.Hour, n.boot)
+		n.run(10 * time.Millisecond)
+	}
+	n.run(50 * time.Millisecond)
+	must.NotNil(t, n.servers["a"].Healthy)
+}
+
 // The end of an allocation is reported at once, also beside changes that wait for others.
 func TestReports_endAtOnce(t *testing.T) {
 	n := newNode(t)

@@ -244,6 +244,9 @@ func (d draw) allocation(f *fixture, i int) *cluster.Allocation {
 	a := allocation(cluster.AllocID(fmt.Sprint("a", i)), tasks...)
 	a.Job.TaskGroups[0].ShutdownDelay = d.upTo(5 * time.Second)
 	if d.chance(4) {
+		a.Job.TaskGroups[0].Disconnect.StopOnClientAfter = time.Second + d.upTo(time.Minute)
+	}
+	if d.chance(4) {
 		a.Job.Type = cluster.JobBatch
 	}
 	return a

@@ -27,39 +27,33 @@ func (j *Judge) noteAway(n *machine.Node) {
 // stop it.
 const awaySlack = time.Minute
 
-// checkAway judges N2: an allocation stops while its node is away for too long. It does not judge nodes
-// with trouble on the way.
-func (j *Judge) checkAway(n *machine.Node) {
+// Still judges N2 in a pause in which nothing has happened: an allocation stops while its node is away for
+// too long. It does not judge nodes with trouble on the way.
+func (j *Judge) Still(now time.Time, n *machine.Node) {
+	j.now = now
 	if n.Reachable() || !n.Running() || n.DiskFull() {
 		return
 	}
 	for _, id := range j.order {
 		a := j.allocs[id]
-		if a.awayAt.IsZero() || a.lost || a.row == nil || !j.now.After(a.awayAt.Add(bounded(a.row.StopTime())+awaySlack)) || j.troubledSince(a.awayAt.Add(-startTakes)) {
+		if a.awayAt.IsZero() || a.lost || a.row == nil || !j.now.After(a.awayAt.Add(bounded(a.row.StopTime())+awaySlack)) || j.since.After(a.awayAt) || j.trouble.since(a.awayAt.Add(-startTakes)) {
 			continue
 		}
 		for _, p := range n.Machine().Living() {
-			if of, _ := machine.SplitCgroup(p.Cgroup); of == id && p.Kind == scripted.TaskProcess && !j.stuck(n, p) {
+			if of, _ := machine.SplitCgroup(p.Cgroup); of == id && p.Kind == scripted.TaskProcess && !stuck(n, p) {
 				j.find("N2", "runs while its node is away", id, "process %d of %s lives; the client had to stop it at %s", p.PID, p.Task, a.awayAt)
 			}
 		}
 	}
 }
 
-// Still judges a node in a pause in which nothing has happened.
-func (j *Judge) Still(now time.Time, n *machine.Node) {
-	j.now = now
-	j.checkAway(n)
+// since reports whether there was trouble after a time.
+func (t trouble) since(from time.Time) bool {
+	return slices.ContainsFunc([]time.Time{t.client, t.driver, t.shim, t.boot, t.disk}, func(at time.Time) bool { return at.After(from) })
 }
 
-// troubledSince reports whether a fault has disturbed the client, its drivers or their tasks since a time.
-func (j *Judge) troubledSince(from time.Time) bool {
-	return j.since.After(from) || slices.ContainsFunc([]time.Time{j.trouble.client, j.trouble.driver, j.trouble.shim, j.trouble.boot, j.trouble.disk},
-		func(at time.Time) bool { return at.After(from) })
-}
-
-// stuck reports whether a process of the allocation of another one cannot die. Later tasks wait for it.
-func (j *Judge) stuck(n *machine.Node, p scripted.Process) bool {
+// stuck reports whether a process of the allocation that p belongs to cannot die. Later tasks wait for it.
+func stuck(n *machine.Node, p scripted.Process) bool {
 	id, _ := machine.SplitCgroup(p.Cgroup)
 	return slices.ContainsFunc(n.Machine().Living(), func(q scripted.Process) bool {
 		of, _ := machine.SplitCgroup(q.Cgroup)

@@ -38,7 +38,8 @@
 //   - A reported exit code is that of a process of the task that has ended. It is unknown only after
 //     trouble.
 //   - When a node has had no trouble for some time, the servers know the state that its record has,
-//     no task that must stop lives longer than it may, and no process is without a record.
+//     no task that must stop lives longer than it may, and no process is without a record, unless the
+//     record was lost and the process cannot die.
 //
 // # N5, plugins die
 //

@@ -21,6 +21,7 @@ type fixture struct {
 	node  *machine.Node
 	judge *onnode.Judge
 	alloc *cluster.Allocation
+	away  bool
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -28,8 +29,9 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{judge: onnode.New("n1")}
 	f.node = machine.New(machine.Options{
 		ID: "n1", Start: begin, Drivers: []string{"mock"}, Observer: f.judge,
-		Script: func(*driver.TaskConfig) scripted.Script { return scripted.Script{IgnoreSignals: true} },
-		Report: func(_ []cluster.AllocReport, reply func(bool)) { reply(true) },
+		Script:    func(*driver.TaskConfig) scripted.Script { return scripted.Script{IgnoreSignals: true} },
+		Report:    func(_ []cluster.AllocReport, reply func(bool)) { reply(true) },
+		Reachable: func() bool { return !f.away },
 	})
 	must.NoError(t, f.node.StartClient())
 	f.alloc = allocation("a1")
@@ -97,6 +99,17 @@ func TestJudge(t *testing.T) {
 			f.judge.Looked(f.node)
 			f.advance(t, 10*time.Second)
 			f.judge.Looked(f.node)
+		}},
+		{"a task outlives the absence of its node", "N2", "runs while its node is away", func(t *testing.T, f *fixture) {
+			brief := f.alloc.Copy()
+			brief.Job = brief.Job.Copy()
+			brief.Job.TaskGroups[0].Disconnect.StopOnClientAfter = time.Minute
+			f.judge.Received(f.node, wanted(brief)) // the client is not told
+			f.away = true
+			f.advance(t, 2*time.Minute)
+			f.judge.Looked(f.node)
+			f.advance(t, 3*time.Minute)
+			f.judge.Still(f.node.Now(), f.node)
 		}},
 		{"a task lives that was reported as ended", "N3", "not the truth", func(_ *testing.T, f *fixture) {
 			f.judge.Reported(f.node, []cluster.AllocReport{{Alloc: "a1", ClientStatus: cluster.ClientComplete}})

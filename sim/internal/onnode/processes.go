@@ -42,7 +42,6 @@ func (j *Judge) Looked(n *machine.Node) {
 			j.driverChanged(n, c, &p)
 		}
 	}
-	j.checkAway(n)
 	j.checkGraces(n)
 	j.checkVerdicts(n)
 }

@@ -179,10 +179,10 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, row func(cluster.AllocID
 		}
 		id, name := machine.SplitCgroup(p.Cgroup)
 		a := j.alloc(id)
-		if !names(n.Record(id), p.Task) {
+		if !names(n.Record(id), p.Task) && !(a.lost && stuck(n, p)) {
 			j.find("N4", "a process without a record", id, "process %d of %s lives", p.PID, p.Task)
 		}
-		if !j.stuck(n, p) && !a.stopAt.IsZero() && a.row != nil && j.now.Sub(a.stopAt) > bounded(a.row.StopTime())+5*time.Minute {
+		if !stuck(n, p) && !a.stopAt.IsZero() && a.row != nil && j.now.Sub(a.stopAt) > bounded(a.row.StopTime())+5*time.Minute {
 			j.find("N4", "a task is not stopped", id, "%s runs, and the servers told the client to stop at %s", name, a.stopAt)
 		}
 	}
