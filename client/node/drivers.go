@@ -245,6 +245,19 @@ func (d *drivers) enter(ctx context.Context, call, name string, life client.Life
 	return i, leave, nil
 }
 
+// allRun reports whether each driver has a process.
+func (d *drivers) allRun() bool {
+	for _, p := range d.all {
+		p.mu.Lock()
+		runs := p.present != nil
+		p.mu.Unlock()
+		if !runs {
+			return false
+		}
+	}
+	return true
+}
+
 // detach leaves all processes to the next client, and ends the goroutines.
 func (d *drivers) detach() {
 	for _, name := range d.names() {

@@ -39,6 +39,11 @@ type Options struct {
 	Servers Servers
 	// Logger receives what an operator wants to know; nil is none.
 	Logger *slog.Logger
+	// GroupsOptional lets a client that runs as root do without control groups where it can make none.
+	// Only drivers can kill tasks then.
+	GroupsOptional bool
+	// keepEnded is KeepEnded of the core's options.
+	keepEnded int
 }
 
 // Versions of what the records hold.
@@ -51,6 +56,11 @@ const (
 // new plugins to say their names, at most until the context ends. An error says what an operator must
 // change.
 func Open(ctx context.Context, o Options) (*Node, error) {
+	return open(ctx, o, func(*leftovers) {})
+}
+
+// open opens the data directory. The function may change the records before the core gets them.
+func open(ctx context.Context, o Options, change func(*leftovers)) (*Node, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -67,13 +77,13 @@ func Open(ctx context.Context, o Options) (*Node, error) {
 	}
 	life, end := context.WithCancel(context.Background())
 	n := &Node{home: h, logger: o.Logger, end: end, closers: []func() error{h.close}}
-	if err := n.open(ctx, life, o); err != nil {
+	if err := n.open(ctx, life, o, change); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
 	return n, nil
 }
 
-func (n *Node) open(ctx, life context.Context, o Options) (err error) {
+func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers)) (err error) {
 	if n.bootID, err = process.BootID(); err != nil {
 		return err
 	}
@@ -81,7 +91,7 @@ func (n *Node) open(ctx, life context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	groups, err := findGroups(ctx, n.logger)
+	groups, err := findGroups(ctx, o.GroupsOptional, n.logger)
 	if err != nil {
 		return err
 	}
@@ -106,6 +116,7 @@ func (n *Node) open(ctx, life context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	change(left)
 	sockets, err := socketsOf(o.Config)
 	if err != nil {
 		return err
@@ -147,6 +158,7 @@ func (n *Node) open(ctx, life context.Context, o Options) (err error) {
 	made, err := client.New(client.Options{
 		Node: n.ID(), Shell: n.shell, BootID: n.bootID, NewTaskID: newTaskID, Drivers: n.shell.drivers.names(),
 		Records: append(left.allocs, lost.records...), LastContact: n.home.contact(n.bootID), Logger: n.logger, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
+		KeepEnded: o.keepEnded,
 	})
 	if err != nil {
 		return err
@@ -158,7 +170,7 @@ func (n *Node) open(ctx, life context.Context, o Options) (err error) {
 
 // findGroups returns where the node can make control groups. Where it can make none, tasks are killed by
 // their drivers alone.
-func findGroups(ctx context.Context, logger *slog.Logger) (cgroup.Hierarchies, error) {
+func findGroups(ctx context.Context, optional bool, logger *slog.Logger) (cgroup.Hierarchies, error) {
 	found, err := cgroup.Find("/")
 	if err != nil || found.Kind() == "none" {
 		return found, err
@@ -168,7 +180,7 @@ func findGroups(ctx context.Context, logger *slog.Logger) (cgroup.Hierarchies, e
 	if err == nil {
 		return found, probe.Remove(ctx)
 	}
-	if os.Geteuid() == 0 {
+	if os.Geteuid() == 0 && !optional {
 		return found, err
 	}
 	logger.Warn("this user can make no control groups: only drivers can kill tasks", "error", err)

@@ -14,6 +14,9 @@ import (
 // Lock is the lock of a client's data directory. It ends with the process.
 type Lock struct{ file *os.File }
 
+// ErrInUse says that a process has the lock.
+var ErrInUse = errors.New("is in use")
+
 // TakeLock takes the lock of a data directory, and makes the directory if it does not exist, readable
 // by its owner only. If another client has it, the error names its pid.
 func TakeLock(dir string) (*Lock, error) {
@@ -33,7 +36,7 @@ func TakeLock(dir string) (*Lock, error) {
 func take(file *os.File, dir string) error {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return fmt.Errorf("%s is in use by the client with pid %s", dir, holder(file))
+		return fmt.Errorf("%s %w by the client with pid %s", dir, ErrInUse, holder(file))
 	}
 	if err != nil {
 		return err

@@ -91,6 +91,7 @@ func commands(ctx context.Context, std stdio) map[string]cli.CommandFactory {
 		"eval status":      is(&evalStatusCommand{operate}),
 		"client":           is(&clientCommand{operate}),
 		"clients":          is(&clientsCommand{operate}),
+		"dev":              is(&devCommand{operate}),
 		"operator":         is(&parentCommand{"Save and restore the state of the servers", operatorHelp}),
 		"server":           is(&serverCommand{operate}),
 		"server join":      is(&serverJoinCommand{operate}),

@@ -174,6 +174,7 @@ func TestOperator_help(t *testing.T) {
 		"eval status":      new(statusFlags).set("eval status"),
 		"client":           new(clientFlags).set(),
 		"clients":          new(clientsFlags).set(),
+		"dev":              new(devFlags).set(),
 		"server":           new(serverFlags).set(),
 		"server members":   new(serverMembersFlags).set(),
 		"server join":      new(connectFlags).flags("server join"),

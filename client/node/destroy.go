@@ -1,0 +1,191 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+const (
+	// destroyLook is the time between two looks at what is left of a node that is destroyed.
+	destroyLook = 20 * time.Millisecond
+	// driversWait is how long such a node waits for its drivers if nothing else is left: a driver that
+	// an earlier client has started is found by starting it.
+	driversWait = 5 * time.Second
+)
+
+// Destroy ends everything that the client of a data directory has left, and removes the directory and
+// the folder of the sockets. Tasks get their grace. With force they get none. An error says what is
+// left; a later call goes on. The servers of the options are not asked.
+func Destroy(ctx context.Context, o Options, force bool) error {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	last := new(lastServers)
+	o.Servers, o.keepEnded = last, -1
+	n, err := open(ctx, o, func(left *leftovers) {
+		last.cluster = clusterOf(left.allocs)
+		if force {
+			hasten(left.allocs)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	err = n.empty(ctx)
+	err = errors.Join(err, n.killPlugins(), n.Close())
+	if err != nil {
+		return fmt.Errorf("destroying the node in %s: %w", o.Config.DataDir, err)
+	}
+	sockets, err := socketsOf(o.Config)
+	return errors.Join(err, os.RemoveAll(sockets), os.RemoveAll(o.Config.DataDir))
+}
+
+// clusterOf returns the cluster that has placed allocations, or a name if there is none.
+func clusterOf(records []*client.Record) string {
+	for _, r := range records {
+		if r.ClusterID != "" {
+			return r.ClusterID
+		}
+	}
+	return "none"
+}
+
+// hasten takes all waits from the stops of allocations.
+func hasten(records []*client.Record) {
+	for _, r := range records {
+		if r.Alloc.Job == nil {
+			continue
+		}
+		for _, group := range r.Alloc.Job.TaskGroups {
+			if group == nil {
+				continue
+			}
+			group.ShutdownDelay = 0
+			for _, task := range group.Tasks {
+				if task != nil {
+					task.KillTimeout, task.ShutdownDelay = 0, 0
+				}
+			}
+		}
+	}
+}
+
+// empty runs the client until the node has no allocation.
+func (n *Node) empty(ctx context.Context) error {
+	run, end := context.WithCancel(ctx)
+	defer end()
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(run) }()
+	look := time.NewTicker(destroyLook)
+	defer look.Stop()
+	giveUp := time.Now().Add(driversWait)
+	for {
+		left, err := n.left()
+		drivers := n.shell.drivers.allRun() || time.Now().After(giveUp)
+		if err != nil || len(left) == 0 && drivers {
+			end()
+			return errors.Join(err, <-ended)
+		}
+		select {
+		case <-look.C:
+		case err := <-ended:
+			if len(left) > 0 {
+				err = errors.Join(err, fmt.Errorf("allocations are left: %s", strings.Join(left, ", ")))
+			}
+			return err
+		}
+	}
+}
+
+// left returns the allocations of which the node has a record or a folder.
+func (n *Node) left() ([]string, error) {
+	ids, err := n.shell.tasks.dirs.List()
+	if err != nil || len(ids) > 0 {
+		return ids, err
+	}
+	all, _, err := n.shell.store.All()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := n.shell.records.Select(all)
+	for _, row := range rows {
+		ids = append(ids, row.ID)
+	}
+	return ids, err
+}
+
+// killPlugins kills the plugins, which outlive a client.
+func (n *Node) killPlugins() error {
+	left, err := readRecords(n.shell.store)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, r := range left.plugins {
+		errs = append(errs, killProcess(r.Process.Process))
+	}
+	return errors.Join(errs...)
+}
+
+// killProcess kills a process and waits for its end.
+func killProcess(id process.Identity) error {
+	if id.IsZero() {
+		return nil
+	}
+	p, err := process.Open(id)
+	if errors.Is(err, process.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killWait)
+	defer cancel()
+	err = p.Signal(syscall.SIGKILL)
+	if err == nil {
+		err = p.Wait(ctx)
+	}
+	if errors.Is(err, process.ErrGone) {
+		err = nil
+	}
+	return errors.Join(err, p.Close())
+}
+
+// lastServers are servers that want nothing of a node, and take each report.
+type lastServers struct{ cluster string }
+
+var _ Servers = (*lastServers)(nil)
+
+// Register implements [Servers].
+func (*lastServers) Register(context.Context, *cluster.Node) (time.Duration, error) {
+	return time.Minute, nil
+}
+
+// Heartbeat implements [Servers].
+func (*lastServers) Heartbeat(context.Context) (time.Duration, error) { return time.Minute, nil }
+
+// Changes implements [Servers].
+func (s *lastServers) Changes(ctx context.Context, _ string, index uint64) (client.Wanted, error) {
+	if index > 0 {
+		<-ctx.Done()
+		return client.Wanted{}, context.Cause(ctx)
+	}
+	return client.Wanted{ClusterID: s.cluster, Index: math.MaxInt64, Complete: true}, nil
+}
+
+// Report implements [Servers].
+func (*lastServers) Report(context.Context, []cluster.AllocReport) error { return nil }
+
+// AcceptAnonymous implements [Servers].
+func (*lastServers) AcceptAnonymous(context.Context) (bool, error) { return false, nil }

@@ -1,0 +1,93 @@
+package dev
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+)
+
+// Config configures a [Cluster].
+type Config struct {
+	// Dir is the directory of the cluster. Empty is [DefaultDir].
+	Dir string
+	// Addr is the "host:port" of the HTTP API, on the loopback interface. Empty is [DefaultAddr]. Port 0
+	// is any free port.
+	Addr string
+	// Nodes is the number of nodes. Zero is [DefaultNodes].
+	Nodes int
+	// User runs the tasks of the example jobs if this process runs as root. Empty is [DefaultUser].
+	User string
+	// Program is the path of the program that serves plugins; empty is this program. LogKeeper are the
+	// arguments that make it a log keeper.
+	Program   string
+	LogKeeper []string
+	// Version is the version of server and clients.
+	Version string
+}
+
+// Defaults and bounds of [Config].
+const (
+	DefaultAddr  = "127.0.0.1:4646"
+	DefaultNodes = 2
+	MaxNodes     = 16
+	DefaultUser  = "nobody"
+)
+
+// DefaultDir is the directory of this user's cluster.
+func DefaultDir() string {
+	return filepath.Join(os.TempDir(), "nodedrain-dev-"+strconv.Itoa(os.Geteuid()))
+}
+
+// withDefaults returns c with defaults in place of zero values. The error names an invalid value.
+func (c Config) withDefaults() (Config, error) {
+	if c.Dir == "" {
+		c.Dir = DefaultDir()
+	}
+	if c.Addr == "" {
+		c.Addr = DefaultAddr
+	}
+	if c.Nodes == 0 {
+		c.Nodes = DefaultNodes
+	}
+	var err error
+	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
+		return c, fmt.Errorf("the directory: %w", err)
+	}
+	if c.Nodes < 1 || c.Nodes > MaxNodes {
+		return c, fmt.Errorf("the number of nodes is %d and must be 1 to %d", c.Nodes, MaxNodes)
+	}
+	host, _, err := net.SplitHostPort(c.Addr)
+	if err != nil {
+		return c, fmt.Errorf("the address: %w", err)
+	}
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return c, fmt.Errorf("the address is %q and must be one of the loopback interface, such as %s", c.Addr, DefaultAddr)
+	}
+	return c, c.chooseUser()
+}
+
+// chooseUser leaves User empty if tasks run as the user of this process.
+func (c *Config) chooseUser() error {
+	given := c.User != ""
+	if os.Geteuid() != 0 {
+		if given {
+			return errors.New("only root can run tasks as another user")
+		}
+		return nil
+	}
+	if !given {
+		c.User = DefaultUser
+	}
+	if _, err := user.Lookup(c.User); err != nil {
+		if given {
+			return fmt.Errorf("the user of tasks: %w", err)
+		}
+		c.User = ""
+	}
+	return nil
+}
