@@ -69,7 +69,7 @@ func Start(ctx context.Context, c Config) (*Cluster, error) {
 	}
 	one := &Cluster{config: c, dir: d, end: func() {}, failed: make(chan error, c.Nodes), logger: slog.New(slog.DiscardHandler)}
 	if err := checkAddress(c.Addr); err != nil {
-		return nil, errors.Join(err, d.close()) // what is in the directory stays as it is
+		return nil, errors.Join(err, d.leave())
 	}
 	if err := one.begin(ctx); err != nil {
 		stopped, cancel := context.WithTimeout(context.WithoutCancel(ctx), forceWait)

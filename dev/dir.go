@@ -97,6 +97,14 @@ func (d *dir) nodes() ([]string, error) {
 // close releases the directory.
 func (d *dir) close() error { return d.lock.Close() }
 
+// leave releases the directory as it was found: nodes in it stay, and without nodes it is removed.
+func (d *dir) leave() error {
+	if names, err := d.nodes(); err != nil || len(names) > 0 {
+		return errors.Join(err, d.close())
+	}
+	return d.remove()
+}
+
 // remove removes the directory and releases it. The marker goes last: a process that is killed here
 // leaves a directory that the next one accepts.
 func (d *dir) remove() error {

@@ -15,7 +15,7 @@ const (
 n=0
 while :; do n=$((n+1)); echo "$(date +%T) $NOMAD_ALLOC_NAME served request $n"; sleep 1; done`
 	computes = `i=0
-while [ $i -lt 60 ]; do i=$((i+1)); echo "$(date +%T) $NOMAD_ALLOC_NAME: part $i of 60"; sleep 1; done
+while [ $i -lt 30 ]; do i=$((i+1)); echo "$(date +%T) $NOMAD_ALLOC_NAME: part $i of 30"; sleep 1; done
 echo "$(date +%T) the report is ready"`
 )
 
