@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/access"
 	"github.com/seed-f9cf0b39/nodedrain/agent"
+	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
 	"github.com/seed-f9cf0b39/nodedrain/client/node"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -110,6 +111,13 @@ func (c *Cluster) begin(ctx context.Context) error {
 
 // chooseLimits notes what this machine does not allow.
 func (c *Cluster) chooseLimits() error {
+	groups, err := cgroup.Find("/")
+	if err != nil {
+		return err
+	}
+	if !groups.Usable() {
+		c.limits = append(c.limits, "This user can make no control groups here: tasks have no limits of CPU and memory, and only their driver can kill them.")
+	}
 	if os.Geteuid() != 0 {
 		c.limits = append(c.limits, "This user is not root: tasks run as this user.")
 		return nil
@@ -118,7 +126,7 @@ func (c *Cluster) chooseLimits() error {
 		c.limits = append(c.limits, fmt.Sprintf("Tasks run as root: user %s cannot pass the folder %s.", c.config.User, closed))
 		c.config.User = ""
 	} else if c.config.User == "" {
-		c.limits = append(c.limits, fmt.Sprintf("Tasks run as root: this machine has no user %s.", DefaultUser))
+		c.limits = append(c.limits, fmt.Sprintf("Tasks run as root: this machine has no user with the id %s.", DefaultUser))
 	}
 	return nil
 }

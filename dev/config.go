@@ -20,7 +20,8 @@ type Config struct {
 	Addr string
 	// Nodes is the number of nodes. Zero is [DefaultNodes].
 	Nodes int
-	// User runs the tasks of the example jobs if this process runs as root. Empty is [DefaultUser].
+	// User is the name or the id of the user that runs the example tasks if this process runs as root.
+	// Empty is [DefaultUser].
 	User string
 	// Program is the path of the program that serves plugins; empty is this program. LogKeeper are the
 	// arguments that make it a log keeper.
@@ -35,7 +36,8 @@ const (
 	DefaultAddr  = "127.0.0.1:4646"
 	DefaultNodes = 2
 	MaxNodes     = 16
-	DefaultUser  = "nobody"
+	// DefaultUser is the id of the user without rights of Linux.
+	DefaultUser = "65534"
 )
 
 // DefaultDir is the directory of this user's cluster.
@@ -83,10 +85,16 @@ func (c *Config) chooseUser() error {
 	if !given {
 		c.User = DefaultUser
 	}
-	if _, err := user.Lookup(c.User); err != nil {
-		if given {
-			return fmt.Errorf("the user of tasks: %w", err)
-		}
+	found, err := user.Lookup(c.User)
+	if err != nil {
+		found, err = user.LookupId(c.User)
+	}
+	switch {
+	case err == nil:
+		c.User = found.Username
+	case given:
+		return fmt.Errorf("the user of tasks: there is no user %q", c.User)
+	default:
 		c.User = ""
 	}
 	return nil

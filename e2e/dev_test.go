@@ -155,6 +155,9 @@ func TestDev(t *testing.T) {
 	for _, pid := range old {
 		must.SliceNotContains(t, present, pid)
 	}
+	// After a second signal the tasks get no more time.
+	must.NoError(t, d.process.Process.Signal(syscall.SIGTERM))
+	d.await("the first signal", func() bool { return strings.Contains(d.said.String(), "Ending all tasks.") })
 	d.end()
 }
 

@@ -43,8 +43,10 @@ func Destroy(ctx context.Context, o Options, force bool) error {
 		return err
 	}
 	err = n.empty(ctx)
-	err = errors.Join(err, n.killPlugins(), n.Close())
-	if err != nil {
+	if err == nil {
+		err = n.killPlugins() // otherwise the next call needs them
+	}
+	if err = errors.Join(err, n.Close()); err != nil {
 		return fmt.Errorf("destroying the node in %s: %w", o.Config.DataDir, err)
 	}
 	sockets, err := socketsOf(o.Config)

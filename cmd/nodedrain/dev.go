@@ -56,10 +56,11 @@ Options:
   -dir DIR      Directory of the cluster. It must not exist, be empty, or be one of
                 "nodedrain dev". Default: a directory of this user in the temporary
                 directory.
-  -addr ADDR    Address of the HTTP API, on the loopback interface. Default: %s.
-                Port 0 is any free port.
+  -addr ADDR    Address of the HTTP API, on the loopback interface. Port 0 is any free
+                port. Default: %s.
   -nodes N      Number of nodes, at most %d. Default: %d.
-  -user NAME    User of the example tasks. Only root can choose. Default: %s.
+  -user NAME    User of the example tasks, a name or an id. Only root can choose.
+                Default: %s, the user without rights.
 `, dev.DefaultAddr, dev.MaxNodes, dev.DefaultNodes, dev.DefaultUser))
 }
 

@@ -1,0 +1,80 @@
+package node
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Destroy ends what a client has left: tasks, drivers and folders. With force a task that takes an hour
+// to stop gets no time.
+func TestDestroy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		task  string
+		force bool
+	}{
+		"nothing":    {},
+		"with grace": {task: `{}`},
+		"by force":   {task: `{"stop_ignore": true}`, force: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
+			w.config.Limits.MaxKillTimeout = 2 * time.Hour
+			w.begin()
+			w.await(func(s *scripted) bool {
+				n := len(s.registered)
+				return n > 0 && s.registered[n-1].Drivers["mock"] != nil && s.registered[n-1].Drivers["mock"].Healthy
+			})
+			if c.task != "" {
+				alloc := w.alloc("a", c.task)
+				if c.force {
+					alloc.Job.TaskGroups[0].Tasks[0].KillTimeout = time.Hour
+				}
+				w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{alloc}}
+				w.awaitStatus("a", cluster.ClientRunning)
+			}
+			w.stop()
+			driver := w.kept()["mock"].Process.Process
+
+			must.NoError(t, Destroy(t.Context(), Options{Config: w.config, LogKeeper: []string{"logkeeper"}}, c.force))
+			alive, err := driver.Alive()
+			must.NoError(t, err)
+			must.False(t, alive)
+			for _, folder := range []string{w.config.DataDir, w.config.RunDir} {
+				_, err = os.Stat(folder)
+				must.ErrorIs(t, err, os.ErrNotExist)
+			}
+			must.NoError(t, os.MkdirAll(w.config.DataDir, 0o700)) // the test looks for plugins there
+		})
+	}
+}
+
+// Destroy gives up with its context, and says what is left.
+func TestDestroy_givesUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
+	w.config.Limits.MaxKillTimeout = 2 * time.Hour
+	w.begin()
+	w.await(func(s *scripted) bool {
+		n := len(s.registered)
+		return n > 0 && s.registered[n-1].Drivers["mock"] != nil && s.registered[n-1].Drivers["mock"].Healthy
+	})
+	alloc := w.alloc("a", `{"stop_ignore": true}`)
+	alloc.Job.TaskGroups[0].Tasks[0].KillTimeout = time.Hour
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{alloc}}
+	w.awaitStatus("a", cluster.ClientRunning)
+	w.stop()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	must.ErrorContains(t, Destroy(ctx, Options{Config: w.config, LogKeeper: []string{"logkeeper"}}, false), "allocations are left: a")
+}
