@@ -95,10 +95,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	if err != nil {
 		return err
 	}
-	self := describe(o.Config, n.home.identity, machine)
-	if kind := groups.Kind(); kind != "none" {
-		self.Attributes["unique.cgroup.version"] = kind
-	}
+	self := describe(o.Config, n.home.identity, machine, groups)
 	servers := o.Servers
 	if servers == nil {
 		remote, err := newHTTPServers(o.Config.Servers, n.home.identity)
@@ -188,7 +185,7 @@ func findGroups(ctx context.Context, optional bool, logger *slog.Logger) (cgroup
 }
 
 // describe returns the node as it is registered, without its drivers.
-func describe(c *config.Config, self identity, m *fingerprint.Machine) *cluster.Node {
+func describe(c *config.Config, self identity, m *fingerprint.Machine, groups cgroup.Hierarchies) *cluster.Node {
 	n := &cluster.Node{
 		ID: self.ID, SecretID: self.Secret, Name: c.Name, Datacenter: c.Datacenter, NodeClass: c.Class, NodePool: c.Pool,
 		Status: cluster.NodeReady, Attributes: m.Attributes, Meta: c.Meta, Resources: m.Resources, Reserved: c.Reserved,
@@ -203,6 +200,9 @@ func describe(c *config.Config, self identity, m *fingerprint.Machine) *cluster.
 		if amount.from > 0 {
 			*amount.to = amount.from
 		}
+	}
+	if kind := groups.Kind(); kind != "none" {
+		n.Attributes["unique.cgroup.version"] = kind
 	}
 	n.Canonicalize()
 	return n
