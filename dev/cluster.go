@@ -49,7 +49,9 @@ type Cluster struct {
 	files  []*os.File
 	logger *slog.Logger
 	server *agent.Dev
-	nodes  []*node.Node
+	// registers is the token of the clients.
+	registers access.Secret
+	nodes     []*node.Node
 
 	// end ends the clients. Each posts to failed when it has ended.
 	end     context.CancelFunc
@@ -150,7 +152,12 @@ func (c *Cluster) startServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for name, text := range map[string]string{tokensFile: token.Line(), tokenFile: secret.Reveal()} {
+	registers, nodeToken, err := access.Generate("nodes", access.Node)
+	if err != nil {
+		return err
+	}
+	c.registers = registers
+	for name, text := range map[string]string{tokensFile: token.Line() + "\n" + nodeToken.Line(), tokenFile: secret.Reveal()} {
 		// A file of an earlier process keeps its mode: only a new one has 0600 surely.
 		if err := os.Remove(c.dir.file(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -177,13 +184,9 @@ func (c *Cluster) startServer(ctx context.Context) error {
 func (c *Cluster) startNodes(ctx context.Context) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	c.end = end
-	secret, err := os.ReadFile(c.dir.file(tokenFile))
-	if err != nil {
-		return err
-	}
 	for i := range c.config.Nodes {
 		o := c.options(nodePrefix + strconv.Itoa(i+1))
-		o.Config.Servers = config.Servers{Addresses: []string{c.URL()}, Token: string(secret[:len(secret)-1])}
+		o.Config.Servers = config.Servers{Addresses: []string{c.URL()}, Token: c.registers.Reveal()}
 		n, err := node.Open(ctx, o)
 		if err != nil {
 			return fmt.Errorf("starting %s: %w", o.Config.Name, err)
