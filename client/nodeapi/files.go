@@ -36,7 +36,7 @@ func target(r *http.Request) (alloc, name string, q query, err error) {
 }
 
 // listFiles answers with the entries of a folder.
-func (h *Handler) listFiles(w http.ResponseWriter, r *http.Request) error {
+func (h *reader) listFiles(w http.ResponseWriter, r *http.Request) error {
 	alloc, name, _, err := target(r)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (h *Handler) listFiles(w http.ResponseWriter, r *http.Request) error {
 }
 
 // statFile answers with a description of a file or a folder.
-func (h *Handler) statFile(w http.ResponseWriter, r *http.Request) error {
+func (h *reader) statFile(w http.ResponseWriter, r *http.Request) error {
 	alloc, name, _, err := target(r)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (h *Handler) statFile(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(w, info)
 }
 
-func (h *Handler) contentType(alloc, name string) (string, error) {
+func (h *reader) contentType(alloc, name string) (string, error) {
 	file, err := h.options.Dirs.OpenFile(alloc, name)
 	if err != nil {
 		return "", refuseFile(alloc, name, err)
@@ -86,12 +86,12 @@ func (h *Handler) contentType(alloc, name string) (string, error) {
 }
 
 // cat answers with a whole file.
-func (h *Handler) cat(w http.ResponseWriter, r *http.Request) error {
+func (h *reader) cat(w http.ResponseWriter, r *http.Request) error {
 	return h.part(w, r, 0, 0)
 }
 
 // readAt answers with a part of a file.
-func (h *Handler) readAt(w http.ResponseWriter, r *http.Request) error {
+func (h *reader) readAt(w http.ResponseWriter, r *http.Request) error {
 	q, err := queryOf(r)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (h *Handler) readAt(w http.ResponseWriter, r *http.Request) error {
 
 // part sends a part of a file. A limit of zero or less is none. What is appended meanwhile is not sent: a
 // file that grows faster than its reader reads would have no end.
-func (h *Handler) part(w http.ResponseWriter, r *http.Request, offset, limit int64) error {
+func (h *reader) part(w http.ResponseWriter, r *http.Request, offset, limit int64) error {
 	alloc, name, _, err := target(r)
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (h *Handler) part(w http.ResponseWriter, r *http.Request, offset, limit int
 }
 
 // copyTo sends all of a source. The answer has begun.
-func (h *Handler) copyTo(f *sender, source io.Reader) error {
+func (h *reader) copyTo(f *sender, source io.Reader) error {
 	p := h.piece()
 	defer h.pieces.Put(p)
 	for {

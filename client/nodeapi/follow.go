@@ -24,7 +24,7 @@ var errDeleted = errors.New("file deleted")
 
 // drain sends what a source has at present. It returns [errDeleted] if no more can follow. The enough
 // function reports when a reader that does not follow has all that it came for.
-func (h *Handler) drain(ctx context.Context, f *sender, s source, enough func() bool) error {
+func (h *reader) drain(ctx context.Context, f *sender, s source, enough func() bool) error {
 	p := h.piece()
 	defer h.pieces.Put(p)
 	for ctx.Err() == nil && !enough() {
@@ -58,7 +58,7 @@ func never() bool { return false }
 // follow sends what a source has and what follows, until the caller leaves, the file is deleted, or
 // nothing can follow. Over is asked before each look at the source, and returns a channel that is
 // closed when its answer may change.
-func (h *Handler) follow(ctx context.Context, f *sender, s source, changed <-chan struct{}, over func() (bool, <-chan struct{})) error {
+func (h *reader) follow(ctx context.Context, f *sender, s source, changed <-chan struct{}, over func() (bool, <-chan struct{})) error {
 	if err := f.begin(); err != nil {
 		return err
 	}

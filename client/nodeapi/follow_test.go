@@ -44,7 +44,7 @@ func (s *scriptedSource) Next(p []byte) (int, error) {
 func TestFollow_withoutWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := New(Options{})
+		h := newReader(Options{})
 		answer := httptest.NewRecorder()
 		begun := time.Now()
 		over := func() (bool, <-chan struct{}) { return time.Since(begun) >= 2*beatInterval, nil }
@@ -55,10 +55,10 @@ func TestFollow_withoutWatch(t *testing.T) {
 	})
 }
 
-func TestHandler_watchFails(t *testing.T) {
+func TestReader_watchFails(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	h := New(Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	h := newReader(Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	dir, err := os.OpenRoot(t.TempDir())
 	must.NoError(t, err)
 	must.NoError(t, dir.Close())
@@ -73,11 +73,12 @@ func TestHandler_watchFails(t *testing.T) {
 func TestFollow_broken(t *testing.T) {
 	t.Parallel()
 	h := New(Options{})
+	files := newReader(h.options)
 	h.handle("GET /broken", func(w http.ResponseWriter, r *http.Request) error {
-		return h.drain(r.Context(), newSender(w, true), &scriptedSource{answers: []string{"a", "broken"}}, never)
+		return files.drain(r.Context(), newSender(w, true), &scriptedSource{answers: []string{"a", "broken"}}, never)
 	})
 	h.handle("GET /at-once", func(w http.ResponseWriter, r *http.Request) error {
-		return h.drain(r.Context(), newSender(w, true), &scriptedSource{answers: []string{"broken"}}, never)
+		return files.drain(r.Context(), newSender(w, true), &scriptedSource{answers: []string{"broken"}}, never)
 	})
 	server := httptest.NewUnstartedServer(h)
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
@@ -92,7 +93,7 @@ func TestFollow_broken(t *testing.T) {
 	must.NoError(t, err)
 	defer answer.Body.Close()
 	must.Eq(t, http.StatusInternalServerError, answer.StatusCode)
-	must.ErrorIs(t, h.drain(t.Context(), newSender(gone{httptest.NewRecorder()}, true), &scriptedSource{answers: []string{"a"}}, never), errGone)
+	must.ErrorIs(t, files.drain(t.Context(), newSender(gone{httptest.NewRecorder()}, true), &scriptedSource{answers: []string{"a"}}, never), errGone)
 }
 
 // gone is a connection that the caller has left.

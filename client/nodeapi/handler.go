@@ -6,11 +6,9 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"sync"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
 	"github.com/seed-f9cf0b39/nodedrain/client/hoststats"
-	"github.com/seed-f9cf0b39/nodedrain/client/internal/watch"
 )
 
 // Options configure a [Handler].
@@ -30,11 +28,6 @@ type Options struct {
 type Handler struct {
 	options Options
 	mux     *http.ServeMux
-	// reading has a value for each request that reads files or measures.
-	reading chan struct{}
-	watcher watch.Watcher
-	// pieces are free ones.
-	pieces sync.Pool
 	// execs holds a value for each command of an operator that runs.
 	execs chan struct{}
 }
@@ -46,8 +39,8 @@ func New(o Options) *Handler {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{options: o, mux: http.NewServeMux(), reading: make(chan struct{}, maxReading), execs: make(chan struct{}, MaxExecs)}
-	h.routeReads()
+	h := &Handler{options: o, mux: http.NewServeMux(), execs: make(chan struct{}, MaxExecs)}
+	newReader(o).route(h)
 	h.routeTasks()
 	return h
 }

@@ -75,7 +75,7 @@ type logFiles struct{ *tasklog.Reader }
 func (l logFiles) at() (string, int64) { return logFolder + l.FileName(), l.Position().Offset }
 
 // logs sends the log of a task.
-func (h *Handler) logs(w http.ResponseWriter, r *http.Request) error {
+func (h *reader) logs(w http.ResponseWriter, r *http.Request) error {
 	q, err := queryOf(r)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (h *Handler) logs(w http.ResponseWriter, r *http.Request) error {
 }
 
 // over reports whether nothing will be added to a log.
-func (h *Handler) over(l *logRequest) (bool, <-chan struct{}) {
+func (h *reader) over(l *logRequest) (bool, <-chan struct{}) {
 	tasks, changed, known := h.options.Roster.Tasks(l.alloc)
 	if !known {
 		return true, changed
@@ -127,7 +127,7 @@ func (h *Handler) over(l *logRequest) (bool, <-chan struct{}) {
 
 // openLog finds the files of a log. A caller that follows a task waits for the first one; without a
 // folder and without an error, the task has ended before it had a log, or the caller has left.
-func (h *Handler) openLog(ctx context.Context, f *sender, l *logRequest) (dir *os.Root, files *tasklog.Files, waited bool, err error) {
+func (h *reader) openLog(ctx context.Context, f *sender, l *logRequest) (dir *os.Root, files *tasklog.Files, waited bool, err error) {
 	beat := time.NewTicker(beatInterval)
 	defer beat.Stop()
 	for {
@@ -161,7 +161,7 @@ func (h *Handler) openLog(ctx context.Context, f *sender, l *logRequest) (dir *o
 	}
 }
 
-func (h *Handler) findLog(l *logRequest) (*os.Root, *tasklog.Files, error) {
+func (h *reader) findLog(l *logRequest) (*os.Root, *tasklog.Files, error) {
 	dir, err := h.options.Dirs.OpenLogs(l.alloc)
 	if err != nil {
 		return nil, nil, err

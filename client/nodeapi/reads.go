@@ -4,25 +4,42 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"sync"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/internal/watch"
 )
 
 // maxReading bounds the requests that read files or measure at the same time.
 const maxReading = 1024
 
-// routeReads registers the requests for files, logs and statistics.
-func (h *Handler) routeReads() {
-	h.handle("GET /v1/client/fs/ls/{alloc}", h.reads(h.listFiles))
-	h.handle("GET /v1/client/fs/stat/{alloc}", h.reads(h.statFile))
-	h.handle("GET /v1/client/fs/cat/{alloc}", h.reads(h.cat))
-	h.handle("GET /v1/client/fs/readat/{alloc}", h.reads(h.readAt))
-	h.handle("GET /v1/client/fs/stream/{alloc}", h.reads(h.stream))
-	h.handle("GET /v1/client/fs/logs/{alloc}", h.reads(h.logs))
-	h.handle("GET /v1/client/allocation/{alloc}/stats", h.reads(h.usage))
-	h.handle("GET /v1/client/stats", h.reads(h.host))
+// reader answers requests for files, logs and statistics.
+type reader struct {
+	options Options
+	// reading has a value for each request that reads files or measures.
+	reading chan struct{}
+	watcher watch.Watcher
+	// pieces are free ones.
+	pieces sync.Pool
+}
+
+func newReader(o Options) *reader {
+	return &reader{options: o, reading: make(chan struct{}, maxReading)}
+}
+
+// route registers the requests that the reader answers.
+func (h *reader) route(to *Handler) {
+	to.handle("GET /v1/client/fs/ls/{alloc}", h.reads(h.listFiles))
+	to.handle("GET /v1/client/fs/stat/{alloc}", h.reads(h.statFile))
+	to.handle("GET /v1/client/fs/cat/{alloc}", h.reads(h.cat))
+	to.handle("GET /v1/client/fs/readat/{alloc}", h.reads(h.readAt))
+	to.handle("GET /v1/client/fs/stream/{alloc}", h.reads(h.stream))
+	to.handle("GET /v1/client/fs/logs/{alloc}", h.reads(h.logs))
+	to.handle("GET /v1/client/allocation/{alloc}/stats", h.reads(h.usage))
+	to.handle("GET /v1/client/stats", h.reads(h.host))
 }
 
 // reads bounds the requests that read at the same time.
-func (h *Handler) reads(answer func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+func (h *reader) reads(answer func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method != http.MethodGet { // HEAD would follow a file and send nothing.
 			return refuse(http.StatusMethodNotAllowed, "only GET reads")
@@ -42,7 +59,7 @@ func (h *Handler) reads(answer func(http.ResponseWriter, *http.Request) error) f
 
 // watch returns a channel that receives a value when a file of the folder changes, and the end of the
 // watch. Without room for a watch, the reader sees changes when it sends its next empty frame.
-func (h *Handler) watch(dir *os.Root, concerns func(name string) bool) (changed <-chan struct{}, stop func()) {
+func (h *reader) watch(dir *os.Root, concerns func(name string) bool) (changed <-chan struct{}, stop func()) {
 	user, err := h.watcher.Watch(dir, concerns)
 	if err != nil {
 		h.options.Logger.Warn("a file is followed with delays: the kernel does not watch it", "error", err)

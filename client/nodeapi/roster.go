@@ -27,7 +27,7 @@ type TaskState struct {
 }
 
 // allocation returns the tasks of the allocation that a request names.
-func (h *Handler) allocation(r *http.Request) (alloc string, tasks []TaskState, changed <-chan struct{}, err error) {
+func (h *reader) allocation(r *http.Request) (alloc string, tasks []TaskState, changed <-chan struct{}, err error) {
 	alloc = r.PathValue("alloc")
 	tasks, changed, known := h.options.Roster.Tasks(alloc)
 	if !known {

@@ -26,7 +26,7 @@ type piece struct {
 	data, out []byte
 }
 
-func (h *Handler) piece() *piece {
+func (h *reader) piece() *piece {
 	if p, is := h.pieces.Get().(*piece); is {
 		return p
 	}

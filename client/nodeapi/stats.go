@@ -55,7 +55,7 @@ func usageOf(rss uint64, percent float64) resourceUsage {
 
 // usage answers with what the running tasks of an allocation use. A task that cannot be measured is left
 // out.
-func (h *Handler) usage(w http.ResponseWriter, r *http.Request) error {
+func (h *reader) usage(w http.ResponseWriter, r *http.Request) error {
 	q, err := queryOf(r)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ type measured struct {
 }
 
 // measure measures the tasks that run.
-func (h *Handler) measure(ctx context.Context, alloc string, tasks []TaskState) []measured {
+func (h *reader) measure(ctx context.Context, alloc string, tasks []TaskState) []measured {
 	ctx, cancel := context.WithTimeout(ctx, measureTime)
 	defer cancel()
 	var all []measured
@@ -150,7 +150,7 @@ type hostDisk struct {
 }
 
 // host answers with the use of the machine.
-func (h *Handler) host(w http.ResponseWriter, r *http.Request) error {
+func (h *reader) host(w http.ResponseWriter, r *http.Request) error {
 	s, err := h.options.Host(r.Context())
 	if err != nil {
 		return err

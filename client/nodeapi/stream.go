@@ -6,7 +6,7 @@ import (
 )
 
 // stream sends one file in frames, and follows it.
-func (h *Handler) stream(w http.ResponseWriter, r *http.Request) error {
+func (h *reader) stream(w http.ResponseWriter, r *http.Request) error {
 	alloc, name, q, err := target(r)
 	if err != nil {
 		return err
