@@ -1,0 +1,73 @@
+package session
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// stream is a stream of a session. A write that waits for the reader for too long fails.
+type stream struct {
+	net.Conn
+	stall time.Duration
+	// free gives the place of the stream back. It is called once.
+	free func()
+
+	mu    sync.Mutex
+	limit time.Time // what the owner has set for writes, or zero; guarded by mu
+}
+
+func newStream(conn net.Conn, stall time.Duration, free func()) *stream {
+	return &stream{Conn: conn, stall: stall, free: sync.OnceFunc(free)}
+}
+
+// maxWrite is how many bytes have one limit of time.
+const maxWrite = 32 << 10
+
+// Write writes to the stream, and waits for its reader.
+func (s *stream) Write(p []byte) (written int, err error) {
+	for len(p) > 0 {
+		part := p[:min(len(p), maxWrite)]
+		s.begin()
+		n, err := s.Conn.Write(part)
+		written += n
+		if err != nil {
+			return written, err
+		}
+		p = p[n:]
+	}
+	return written, nil
+}
+
+// begin sets the time by which the next bytes must be written.
+func (s *stream) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := time.Now().Add(s.stall)
+	if !s.limit.IsZero() && s.limit.Before(at) {
+		at = s.limit
+	}
+	_ = s.Conn.SetWriteDeadline(at) // a stream of yamux never refuses
+}
+
+// SetDeadline sets both deadlines.
+func (s *stream) SetDeadline(t time.Time) error {
+	if err := s.SetReadDeadline(t); err != nil {
+		return err
+	}
+	return s.SetWriteDeadline(t)
+}
+
+// SetWriteDeadline sets the time by which writes must end, beside the limit of a stalled stream.
+func (s *stream) SetWriteDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit = t
+	return s.Conn.SetWriteDeadline(t)
+}
+
+// Close closes the stream.
+func (s *stream) Close() error {
+	defer s.free()
+	return s.Conn.Close()
+}
