@@ -36,6 +36,7 @@ type Agent struct {
 	digests    *digests
 	leaders    *leaders
 	contacts   *contacts
+	sessions   *sessions
 	transport  *http.Transport
 	// listener accepts connections of clients. clientHTTP serves clients, peerHTTP serves peers.
 	listener             net.Listener
@@ -65,6 +66,7 @@ func New(config Config) (*Agent, error) {
 	a.life, a.cancelLife = context.WithCancel(context.Background())
 	a.requests, a.cancelRequests = context.WithCancel(context.Background())
 	a.stop = sync.OnceValue(a.close)
+	a.sessions = newSessions(a)
 	if err := a.start(); err != nil {
 		return nil, fmt.Errorf("agent: %w", errors.Join(err, a.release()))
 	}
@@ -230,6 +232,7 @@ func (a *Agent) Backend() httpapi.Backend {
 
 		Snapshots: snapshots{a},
 		Planner:   planner{a.server},
+		Nodes:     a.sessions,
 	}
 }
 
@@ -326,6 +329,7 @@ func (a *Agent) lastSnapshot() {
 // release stops the parts that start has started, in reverse order.
 func (a *Agent) release() error {
 	a.cancelLife()
+	a.sessions.end()
 	a.conns.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), a.config.StopTimeout)
 	defer cancel()
@@ -352,6 +356,7 @@ func (a *Agent) release() error {
 	if a.port != nil {
 		errs = append(errs, a.port.close())
 	}
+	a.sessions.running.Wait()
 	a.running.Wait()
 	if a.disk != nil {
 		errs = append(errs, a.disk.Close())

@@ -13,6 +13,8 @@ type gates struct {
 	// unidentified are the connections to the servers' port that have not yet shown a certificate and
 	// sent their protocol.
 	unidentified *connlimit.Gate
+	// sessions are the connections over which this server reaches the clients of nodes.
+	sessions *connlimit.Gate
 	// forwarded are the HTTP connections of other servers, raft those of raft.
 	forwarded, raft *connlimit.Gate
 }
@@ -32,6 +34,7 @@ func newGates(c *Config) gates {
 		http:         l.Gate("http", c.Conns),
 		unidentified: l.Gate("unidentified", connlimit.Limits{All: few, PerAddress: few / 2}),
 		forwarded:    l.Gate("forwarded", connlimit.Limits{All: 2 * most, PerAddress: most}),
+		sessions:     l.Gate("session", connlimit.Limits{All: few, PerAddress: few}),
 		raft:         l.Gate("raft", connlimit.Limits{All: few, PerAddress: few / 2}),
 	}
 }

@@ -25,6 +25,9 @@ const (
 	pathRemove  = "/internal/remove"
 	pathDigest  = "/internal/digest"
 	pathVerdict = "/internal/verdict"
+	pathSession = "/internal/session"
+	// pathNode is followed by the id of a node and the path of a request to its client.
+	pathNode = "/internal/node/"
 )
 
 // serverInfo describes a server.
@@ -124,6 +127,13 @@ func newPeerHandler(a *Agent, api http.Handler) http.Handler {
 		a.digests.setOwn(v)
 		writeJSON(w, v)
 	})
+	mux.HandleFunc("POST "+pathSession, func(w http.ResponseWriter, r *http.Request) {
+		var q sessionQuestion
+		if decode(w, r, &q) {
+			writeJSON(w, sessionAnswer{Held: a.sessions.of(q.Node) != nil})
+		}
+	})
+	mux.HandleFunc(pathNode, a.sessions.serveHanded)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		api.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), forwarded{}, true)))
 	})

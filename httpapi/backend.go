@@ -29,6 +29,8 @@ type Backend struct {
 	Snapshots Snapshots
 	// Planner previews the registration of jobs. Nil: the route answers 501.
 	Planner Planner
+	// Nodes reaches the clients of nodes. Nil: these routes answer 501.
+	Nodes Nodes
 }
 
 // State is the replicated state at one index. It does not change, and nothing in it
@@ -175,6 +177,25 @@ type Snapshots interface {
 	// error wraps [ErrBadSnapshot], or is one of a [Writer].
 	Restore(context.Context, io.Reader) (index uint64, err error)
 }
+
+// Nodes reaches the clients of nodes over the sessions that the clients hold. See package session.
+type Nodes interface {
+	// Hold makes the connection of a request the session of a node, and answers the request. The caller
+	// has checked that the node sends it. A new session of a node ends its old one on this server.
+	Hold(w http.ResponseWriter, r *http.Request, id cluster.NodeID)
+	// Ask sends a request to the client of a node, over a session of this server or of another one. The
+	// caller closes the body of the answer; after the answer 101 it is an [io.ReadWriteCloser]. The error
+	// wraps [ErrNoSession] or [ErrTooManyStreams] if the client has not got the request.
+	Ask(r *http.Request, id cluster.NodeID) (*http.Response, error)
+}
+
+// Errors of [Nodes].
+var (
+	// ErrNoSession: no server has a session of the node.
+	ErrNoSession = errors.New("the node has no session with a server")
+	// ErrTooManyStreams: the session of the node carries as many requests as it may.
+	ErrTooManyStreams = errors.New("the session of the node has too many open streams")
+)
 
 // Planner previews registrations.
 type Planner interface {

@@ -19,6 +19,8 @@ type Handler struct {
 	waiting *waiting
 	// streams counts the event streams.
 	streams *waiting
+	// reaches counts the open requests to clients of nodes.
+	reaches *waiting
 }
 
 // NewHandler returns the API of a server. A backend or options that cannot work are
@@ -38,7 +40,10 @@ func NewHandler(b Backend, o Options) (*Handler, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	h := &Handler{backend: b, options: o, mux: http.NewServeMux(), waiting: newWaiting(o.MaxBlocking, o.MaxBlockingPerClient), streams: newWaiting(maxStreams, maxStreamsPerClient)}
+	h := &Handler{
+		backend: b, options: o, mux: http.NewServeMux(), waiting: newWaiting(o.MaxBlocking, o.MaxBlockingPerClient),
+		streams: newWaiting(maxStreams, maxStreamsPerClient), reaches: newWaiting(maxReaches, maxReachesPerClient),
+	}
 	h.route(routes())
 	sameOrigin := http.NewCrossOriginProtection()
 	sameOrigin.SetDenyHandler(h.observed(otherRoute, func(w http.ResponseWriter, _ *http.Request) {

@@ -52,6 +52,12 @@ func (q *request) serve() error {
 	if err := q.readParams(); err != nil {
 		return err
 	}
+	if err := q.checkOrigin(); err != nil {
+		return err
+	}
+	if q.route.greets && q.greets() {
+		q.route.needs = needsNothing
+	}
 	if err := q.admit(); err != nil {
 		return err
 	}

@@ -27,6 +27,11 @@ type route struct {
 	// bulk: the request or its answer is a file. It has more time, and its body is not read in
 	// advance.
 	bulk bool
+	// live: the answer is a stream. Pages of other servers do not get it.
+	live bool
+	// greets: with ws_handshake=true the token is in the first message of the stream, and answer checks the
+	// right.
+	greets bool
 	// answer answers the request, or returns why not.
 	answer func(*request) error
 }
@@ -65,6 +70,17 @@ func routes() []route {
 		get("/v1/evaluation/{id}/allocations", listEvalAllocs),
 		get("/v1/allocation/{id}/services", listNothing),
 		get("/v1/client/allocation/{id}/checks", listChecks),
+		get("/v1/client/allocation/{id}/stats", reachAlloc).here(needsRead),
+		get("/v1/client/allocation/{id}/exec", execAlloc).here(needsWrite).asStream().afterGreeting(),
+		put("/v1/client/allocation/{id}/signal", reachAlloc).here(needsWrite).within(maxReachBody),
+		put("/v1/client/allocation/{id}/restart", reachAlloc).here(needsWrite).within(maxReachBody),
+		get("/v1/client/stats", reachNode).here(needsRead),
+		get("/v1/client/fs/ls/{id}", reachAlloc).here(needsWrite).asStream(),
+		get("/v1/client/fs/stat/{id}", reachAlloc).here(needsWrite).asStream(),
+		get("/v1/client/fs/cat/{id}", reachAlloc).here(needsWrite).asStream(),
+		get("/v1/client/fs/readat/{id}", reachAlloc).here(needsWrite).asStream(),
+		get("/v1/client/fs/stream/{id}", reachAlloc).here(needsWrite).asStream(),
+		get("/v1/client/fs/logs/{id}", reachAlloc).here(needsWrite).asStream(),
 		get("/v1/deployments", listNothing),
 		get("/v1/namespaces", listNamespaces),
 		get(nodePoolsPath, listNodePools),
@@ -74,7 +90,7 @@ func routes() []route {
 		get("/v1/agent/members", listMembers).here(needsRead),
 		get("/v1/agent/pprof/{profile}", readProfile).here(needsWrite),
 		get("/v1/agent/health", readHealth).here(needsNothing),
-		get(EventStreamPath, streamEvents).here(needsRead),
+		get(EventStreamPath, streamEvents).here(needsRead).asStream(),
 		get("/v1/metrics", readMetrics).here(needsRead),
 		get("/metrics", readMetrics).here(needsRead),
 		get("/v1/status/leader", readLeader).here(needsNothing),
@@ -90,6 +106,7 @@ func routes() []route {
 		get("/v1/drains", listDrains),
 		put("/v1/client/{id}/register", registerNode).byRegistrar().byOwner().within(maxRegistration),
 		put("/v1/client/{id}/heartbeat", heartbeat).byOwner().within(0),
+		get("/v1/client/{id}/session", holdSession).here(needsRead).byOwner(),
 		put("/v1/client/{id}/allocations", reportAllocs).byOwner().within(maxReport),
 		put("/v1/operator/raft/join", joinPeer),
 	}
@@ -140,6 +157,18 @@ func (r route) allowed() times {
 	return times{body: bodyTime, answer: answerTime}
 }
 
+// asStream marks a live stream.
+func (r route) asStream() route {
+	r.live = true
+	return r
+}
+
+// afterGreeting lets the token be in the first message of a stream.
+func (r route) afterGreeting() route {
+	r.greets = true
+	return r
+}
+
 // reading makes a PUT a read: its body is a query.
 func (r route) reading() route {
 	r.reads, r.needs = true, needsRead
@@ -173,7 +202,7 @@ func notImplemented(r *http.Request) string {
 		{"/v1/acl/", "tokens are not in the state: a file that the servers read lists them"},
 		{"/v1/node/pool/", "node pools cannot be managed: a pool exists as long as a node is in it"},
 		{"/v1/jobs/parse", "send the job as JSON"},
-		{"/v1/client/", "clients are simulated: no process runs"},
+		{"/v1/client/", "the clients of this system do not answer that"},
 		{"/v1/deployment/", "jobs have no deployments"},
 	} {
 		if strings.HasPrefix(r.URL.Path, one.prefix) {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"net"
+	"os"
 	"sync"
 	"time"
 )
@@ -28,7 +29,9 @@ const maxWrite = 32 << 10
 func (s *stream) Write(p []byte) (written int, err error) {
 	for len(p) > 0 {
 		part := p[:min(len(p), maxWrite)]
-		s.begin()
+		if err := s.begin(); err != nil {
+			return written, err
+		}
 		n, err := s.Conn.Write(part)
 		written += n
 		if err != nil {
@@ -39,15 +42,20 @@ func (s *stream) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// begin sets the time by which the next bytes must be written.
-func (s *stream) begin() {
+// begin sets the time by which the next bytes must be written. It fails if that time is over: yamux looks
+// at it only when it waits.
+func (s *stream) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := time.Now().Add(s.stall)
+	now := time.Now()
+	at := now.Add(s.stall)
 	if !s.limit.IsZero() && s.limit.Before(at) {
 		at = s.limit
 	}
-	_ = s.Conn.SetWriteDeadline(at) // a stream of yamux never refuses
+	if at.Before(now) {
+		return os.ErrDeadlineExceeded
+	}
+	return s.Conn.SetWriteDeadline(at)
 }
 
 // SetDeadline sets both deadlines.

@@ -287,6 +287,13 @@ func (c *Conn) Move(to *Gate) bool {
 	return false
 }
 
+// Move makes a connection, which may be below TLS, one of another gate, as [Conn.Move] does. It returns
+// true and does nothing for a connection that no gate has admitted.
+func Move(conn net.Conn, to *Gate) bool {
+	c := admitted(conn)
+	return c == nil || c.Move(to)
+}
+
 // Close closes the connection, which then no longer counts.
 func (c *Conn) Close() error {
 	c.limiter.mu.Lock()

@@ -24,6 +24,8 @@ type connection struct {
 	fixed  url.Values  // sent with every request
 	header http.Header
 	http   *http.Client
+	// upgrades is for requests whose connections do not stay HTTP.
+	upgrades *http.Transport
 
 	mu   sync.Mutex
 	used *address   // guarded by mu
@@ -77,7 +79,7 @@ func newConnection(bases []*url.URL, transport *http.Transport) *connection {
 	if len(bases) > 1 {
 		transport.DialContext = (&net.Dialer{Timeout: dialLimit}).DialContext
 	}
-	c := &connection{bases: bases, fixed: url.Values{}, header: http.Header{}, http: &http.Client{Transport: transport}}
+	c := &connection{bases: bases, fixed: url.Values{}, header: http.Header{}, http: &http.Client{Transport: transport}, upgrades: upgrades(transport)}
 	c.use(0)
 	return c
 }

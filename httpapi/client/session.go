@@ -1,0 +1,40 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/seed-f9cf0b39/nodedrain/session"
+)
+
+// upgrades returns a transport for connections that do not stay HTTP. HTTP/2 cannot give them away.
+func upgrades(t *http.Transport) *http.Transport {
+	t = t.Clone()
+	t.ForceAttemptHTTP2, t.DisableKeepAlives = false, true
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	return t
+}
+
+// OpenSession opens a session of the node with a server, over which servers reach the node's client. The
+// caller serves it, or closes it. The error wraps a [session.Refused] if the server gives none. After an
+// error the next call asks the next address.
+func (s NodeSide) OpenSession(ctx context.Context) (*session.NodeEnd, error) {
+	c := s.client
+	at := c.begin()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.base.JoinPath(s.path("/session")).String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("opening a session: %w", err)
+	}
+	r.URL.RawQuery = c.fixed.Encode()
+	for name, v := range c.header {
+		r.Header[name] = v
+	}
+	end, err := session.Dial(ctx, c.upgrades, r)
+	if err != nil {
+		c.leave(at)
+		return nil, fmt.Errorf("%s: %w", at.base, err)
+	}
+	return end, nil
+}

@@ -1,0 +1,231 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// This file hands requests on to the clients of nodes.
+
+// Bounds on requests to clients of nodes.
+const (
+	// maxReaches bounds the open requests of a server, maxReachesPerClient those of one caller.
+	maxReaches          = 2048
+	maxReachesPerClient = 1024
+	// maxReachBody bounds the body, in bytes.
+	maxReachBody = 64 << 10
+	// lagTime is how long a server that does not lead waits for an allocation that it does not know yet.
+	lagTime = 2 * time.Second
+	// readReachTime bounds the time until a client begins to answer a request that changes nothing;
+	// changeReachTime is for the others: a restart waits until the task has stopped.
+	readReachTime   = 30 * time.Second
+	changeReachTime = 15 * time.Minute
+)
+
+// errNodeSilent ends a request that a client has not begun to answer in time.
+var errNodeSilent = errors.New("the client of the node does not answer")
+
+// reachAlloc hands a request about an allocation on to the client of its node.
+func reachAlloc(q *request) error {
+	end, err := q.beginReach()
+	if err != nil {
+		return err
+	}
+	defer end()
+	node, err := q.nodeOfAlloc()
+	if err != nil {
+		return err
+	}
+	return q.reach(node)
+}
+
+// reachNode answers GET /v1/client/stats?node_id=: the client of the node says what the machine uses.
+func reachNode(q *request) error {
+	end, err := q.beginReach()
+	if err != nil {
+		return err
+	}
+	defer end()
+	id := cluster.NodeID(q.URL.Query().Get("node_id"))
+	if id == "" {
+		return fail(http.StatusBadRequest, "missing node_id")
+	}
+	state, err := q.state()
+	if err != nil {
+		return err
+	}
+	node := state.Node(id)
+	if node == nil {
+		return fail(http.StatusNotFound, nodeNotFound)
+	}
+	return q.reach(node)
+}
+
+// beginReach counts a request to a client, until the caller calls end.
+func (q *request) beginReach() (end func(), err error) {
+	if q.backend.Nodes == nil {
+		return nil, errNoNodes()
+	}
+	client := q.client()
+	if !q.reaches.begin(client) {
+		return nil, fail(http.StatusTooManyRequests, fmt.Sprintf(
+			"too many requests to nodes are open: a server has at most %d, and %d of one caller; end some, or retry later", maxReaches, maxReachesPerClient))
+	}
+	return func() { q.reaches.end(client) }, nil
+}
+
+// nodeOfAlloc returns the node of the allocation that the path names. A server that does not lead may not
+// know a new allocation yet, and waits for it.
+func (q *request) nodeOfAlloc() (node *cluster.Node, err error) {
+	ctx, cancel := context.WithTimeout(q.Context(), lagTime)
+	defer cancel()
+	id := cluster.AllocID(q.PathValue("id"))
+	known := false
+	const look, wait = 2, 1 // above and not above the index that Read waits for
+	err = q.readAgain(ctx, wait, func(s State) (uint64, error) {
+		a := s.Alloc(id)
+		if a == nil && !q.backend.Peers.Leads() {
+			return wait, nil
+		}
+		if a != nil {
+			known, node = true, s.Node(a.NodeID)
+		}
+		return look, nil
+	})
+	switch {
+	case err != nil && !errors.Is(err, context.DeadlineExceeded), q.Context().Err() != nil:
+		return nil, err
+	case !known:
+		return nil, fail(http.StatusNotFound, allocNotFound)
+	case node == nil:
+		return nil, fail(http.StatusInternalServerError, fmt.Sprintf("the node of allocation %s is not registered: it was purged", id))
+	}
+	return node, nil
+}
+
+// reach hands the request on to the client of a node, and its answer to the caller.
+func (q *request) reach(node *cluster.Node) error {
+	response, err := q.askNode(node, q.forNode(q.Method, q.body))
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	q.pass(response)
+	return nil
+}
+
+// forNode returns the request for the client. It has what the client needs, and nothing else of the
+// caller's request: no token and no internal header leaves the servers.
+func (q *request) forNode(method string, body []byte) *http.Request {
+	values, asked := url.Values{}, q.URL.Query()
+	for _, name := range []string{"path", "offset", "limit", "origin", "follow", "plain", "task", "type", "tty", "command"} {
+		if asked.Has(name) {
+			values[name] = asked[name]
+		}
+	}
+	r := &http.Request{
+		Method: method, Header: http.Header{},
+		URL: &url.URL{Path: q.URL.Path, RawPath: q.URL.RawPath, RawQuery: values.Encode()},
+	}
+	if len(body) > 0 {
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r
+}
+
+// askNode sends a request to the client of a node. The caller closes the body of the answer.
+func (q *request) askNode(node *cluster.Node, r *http.Request) (*http.Response, error) {
+	if node.Status == cluster.NodeDown {
+		return nil, fail(http.StatusInternalServerError, fmt.Sprintf(
+			"No path to node %s (%s): it is down; start its client, or check its network", node.Name, node.ID))
+	}
+	within := changeReachTime
+	if q.route.reads {
+		within = readReachTime
+	}
+	ctx, cancel := context.WithCancelCause(q.Context())
+	timer := time.AfterFunc(within, func() { cancel(errNodeSilent) })
+	response, err := q.backend.Nodes.Ask(r.WithContext(ctx), node.ID)
+	timer.Stop()
+	if err == nil {
+		return response, nil
+	}
+	if context.Cause(ctx) == errNodeSilent {
+		err = errNodeSilent
+	}
+	cancel(nil)
+	return nil, q.unreached(node, err)
+}
+
+// unreached is the failure of a request that no client has answered.
+func (q *request) unreached(node *cluster.Node, err error) error {
+	name := fmt.Sprintf("%s (%s)", node.Name, node.ID)
+	switch {
+	case q.Context().Err() != nil:
+		return err
+	case errors.Is(err, ErrNoSession):
+		return fail(http.StatusInternalServerError, "No path to node "+name+
+			": its client has no session with a server; check that nodedrain client runs there and reaches a server (simulated clients have no session)")
+	case errors.Is(err, ErrTooManyStreams):
+		return fail(http.StatusTooManyRequests, "too many requests to node "+name+" are open: end some, or retry later")
+	case errors.Is(err, errNodeSilent):
+		return fail(http.StatusInternalServerError, "the client of node "+name+" does not answer: look at its logs")
+	}
+	what := "retry"
+	if !q.route.reads {
+		what = "the client may have got the request: look before you retry"
+	}
+	return fail(http.StatusInternalServerError, fmt.Sprintf("the session of node %s ended before the answer; %s (%v)", name, what, err))
+}
+
+// pass hands the answer of a client on, each part at once. It returns when the answer ends, when the
+// caller leaves, and when the caller takes nothing for a minute.
+func (q *request) pass(response *http.Response) {
+	header := q.w.Header()
+	for _, name := range []string{"Content-Type", "Content-Length"} {
+		if value := response.Header.Get(name); value != "" {
+			header.Set(name, value)
+		}
+	}
+	// The file of a task must not become a page of this server.
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	state, err := q.state()
+	if err == nil {
+		q.readHeaders(max(1, state.Index()))
+	}
+	q.w.WriteHeader(response.StatusCode)
+	control := http.NewResponseController(q.w)
+	buffer := make([]byte, passBuffer)
+	for {
+		n, err := response.Body.Read(buffer)
+		if n > 0 {
+			beginAnswer(q.w, answerTime)
+			if _, err := q.w.Write(buffer[:n]); err != nil {
+				return
+			}
+			if err := control.Flush(); err != nil {
+				return
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return
+		case err != nil: // the caller must see that the answer is not complete
+			_ = control.SetWriteDeadline(time.Unix(1, 0))
+			return
+		}
+	}
+}
+
+// passBuffer is the size of the parts of an answer, in bytes.
+const passBuffer = 32 << 10

@@ -1,0 +1,437 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gorilla/websocket"
+	"github.com/hashicorp/nomad/api"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/session"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// heldSessions are the sessions of one server.
+type heldSessions struct {
+	mu   sync.Mutex
+	held map[cluster.NodeID]*session.ServerEnd
+	// held is told after each new session.
+	news chan struct{}
+}
+
+func (h *heldSessions) Hold(w http.ResponseWriter, r *http.Request, id cluster.NodeID) {
+	end, err := session.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.held[id] = end
+	h.news <- struct{}{}
+}
+
+func (h *heldSessions) Ask(r *http.Request, id cluster.NodeID) (*http.Response, error) {
+	h.mu.Lock()
+	end := h.held[id]
+	h.mu.Unlock()
+	if end == nil {
+		return nil, httpapi.ErrNoSession
+	}
+	response, err := end.RoundTrip(r)
+	if errors.Is(err, session.ErrBusy) {
+		err = fmt.Errorf("%w: %w", httpapi.ErrTooManyStreams, err)
+	}
+	return response, err
+}
+
+// reachable is a server with a node that has one running allocation and a session.
+type reachable struct {
+	*fixture
+	url      string
+	sessions *heldSessions
+	// asked are the requests that the node got, with their bodies; guarded by seen.
+	seen  sync.Mutex
+	asked []asked
+}
+
+type asked struct {
+	method, path string
+	query        map[string][]string
+	header       http.Header
+	body         string
+}
+
+// newReachable returns a server whose node answers as the handler does. The tokens read, write and none
+// have these rights.
+func newReachable(t *testing.T, handler http.HandlerFunc) *reachable {
+	t.Helper()
+	w := newFixture(t)
+	for i, status := range []cluster.NodeStatus{cluster.NodeReady, cluster.NodeReady, cluster.NodeDown} {
+		id := nodeID(i + 1)
+		w.must(&shims.NodeRegister{At: w.Now(), Node: &cluster.Node{
+			ID: id, SecretID: secretOf(id), Name: fmt.Sprintf("n%d", i+1), Datacenter: "dc1", Status: cluster.NodeReady,
+			Resources: cluster.Resources{CPU: 4000, MemoryMB: 4000, DiskMB: 10_000},
+		}})
+		w.place(i+1, w.job(fmt.Sprintf("web%d", i+1), cluster.JobService, 1), id)
+		if status == cluster.NodeDown {
+			w.must(&shims.NodeUpdateStatus{At: w.Now(), Node: id, Status: status})
+		}
+	}
+	r := &reachable{fixture: w, sessions: &heldSessions{held: make(map[cluster.NodeID]*session.ServerEnd), news: make(chan struct{}, 8)}}
+	b := w.backend()
+	b.Nodes = r.sessions
+	b.Access = tokens{"reader": {Name: "r", Read: true}, "writer": {Name: "w", Read: true, Write: true}, "none": {Name: "n"}}
+	r.url = w.serveAs(b, httpapi.Options{}).URL
+	c, err := client.New(client.Config{Address: r.url, Token: secretOf(nodeID(1))})
+	must.NoError(t, err)
+	end, err := c.NodeSide(nodeID(1)).OpenSession(t.Context())
+	must.NoError(t, err)
+	<-r.sessions.news
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		end.Serve(t.Context(), http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
+			body, _ := io.ReadAll(hr.Body)
+			r.seen.Lock()
+			r.asked = append(r.asked, asked{hr.Method, hr.URL.Path, hr.URL.Query(), hr.Header, string(body)})
+			r.seen.Unlock()
+			handler(w, hr)
+		}))
+	}()
+	t.Cleanup(func() {
+		_ = end.Close()
+		<-served
+	})
+	return r
+}
+
+func (r *reachable) last() asked {
+	r.seen.Lock()
+	defer r.seen.Unlock()
+	return r.asked[len(r.asked)-1]
+}
+
+// get sends a request with a token, and headers after it.
+func (r *reachable) get(method, path, token string, headers ...string) (*http.Response, string) {
+	r.Helper()
+	q, err := http.NewRequestWithContext(r.Context(), method, r.url+path, nil)
+	must.NoError(r, err)
+	if token != "" {
+		q.Header.Set("X-Nomad-Token", token)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		q.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(q)
+	must.NoError(r, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	must.NoError(r, err)
+	return response, string(text)
+}
+
+func (r *reachable) reference(token string) *api.Client {
+	r.Helper()
+	c, err := api.NewClient(&api.Config{Address: r.url, SecretID: token})
+	must.NoError(r, err)
+	return c
+}
+
+// echoNode is the client of a node as far as the tests need it.
+func echoNode(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/exec"):
+		echoExec(w, r)
+	case strings.HasSuffix(r.URL.Path, "/restart"), strings.HasSuffix(r.URL.Path, "/signal"):
+		_, _ = io.WriteString(w, "{}")
+	case strings.HasSuffix(r.URL.Path, "/stats"):
+		_, _ = io.WriteString(w, `{"Timestamp": 7, "Memory": {}}`)
+	case strings.Contains(r.URL.Path, "/fs/ls/"):
+		_, _ = io.WriteString(w, `[{"Name": "alloc", "IsDir": true}]`)
+	case strings.Contains(r.URL.Path, "/fs/logs/"):
+		_, _ = io.WriteString(w, `{"Offset":6,"File":"t.stdout.0","Data":"aGVsbG8K"}`)
+	default:
+		w.Header().Set("Set-Cookie", "a=b")
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = io.WriteString(w, "what is "+r.URL.Path)
+	}
+}
+
+// echoExec runs no command: it repeats the input as output until the input is closed, and exits with 7.
+func echoExec(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("task") != "main" {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, "unknown task")
+		return
+	}
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: nodedrain-exec\r\n\r\n")
+	lines := bufio.NewScanner(buffered)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var in api.ExecStreamingInput
+		if json.Unmarshal(lines.Bytes(), &in) != nil {
+			return
+		}
+		switch {
+		case in.Stdin != nil && in.Stdin.Close:
+			_, _ = io.WriteString(conn, `{"exited":true,"result":{"exit_code":7}}`+"\n")
+			return
+		case in.Stdin != nil:
+			out, _ := json.Marshal(api.ExecStreamingOutput{Stdout: &api.ExecStreamingIOOperation{Data: in.Stdin.Data}})
+			_, _ = conn.Write(append(out, '\n'))
+		}
+	}
+}
+
+// The reference's client works against a node with a session.
+func TestReach_referenceClient(t *testing.T) {
+	t.Parallel()
+	r := newReachable(t, echoNode)
+	c := r.reference("writer")
+	alloc := &api.Allocation{ID: string(allocID(1)), NodeID: string(nodeID(1))}
+
+	must.NoError(t, c.Allocations().Signal(alloc, nil, "main", "SIGHUP"))
+	must.Eq(t, "PUT /v1/client/allocation/"+alloc.ID+"/signal", r.last().method+" "+r.last().path)
+	must.StrContains(t, r.last().body, `"SIGHUP"`)
+	must.NoError(t, c.Allocations().Restart(alloc, "main", nil))
+	must.StrContains(t, r.last().body, `"TaskName":"main"`)
+	stats, err := r.reference("reader").Allocations().Stats(alloc, nil)
+	must.NoError(t, err)
+	must.Eq(t, 7, stats.Timestamp)
+	host, err := r.reference("reader").Nodes().Stats(string(nodeID(1)), nil)
+	must.NoError(t, err)
+	must.NotNil(t, host.Memory)
+	must.MapEmpty(t, r.last().query, must.Sprint("the client knows which node it is"))
+	files, _, err := c.AllocFS().List(alloc, "/", nil)
+	must.NoError(t, err)
+	must.Eq(t, "alloc", files[0].Name)
+	must.Eq(t, map[string][]string{"path": {"/"}}, r.last().query)
+	frames, failed := c.AllocFS().Logs(alloc, true, "main", "stdout", "start", 0, nil, nil)
+	select {
+	case frame := <-frames:
+		must.Eq(t, "hello\n", string(frame.Data))
+	case err := <-failed:
+		t.Fatal(err)
+	}
+	for frame := range frames {
+		t.Fatal("a frame after the end", frame)
+	}
+
+	var out strings.Builder
+	code, err := c.Allocations().Exec(t.Context(), alloc, "main", false, []string{"cat"}, strings.NewReader("hello, task"), &out, io.Discard, nil, nil)
+	must.NoError(t, err)
+	must.Eq(t, 7, code)
+	must.Eq(t, "hello, task", out.String())
+	must.Eq(t, map[string][]string{"task": {"main"}, "tty": {"false"}, "command": {`["cat"]`}}, r.last().query)
+	_, err = c.Allocations().Exec(t.Context(), alloc, "other", false, []string{"cat"}, strings.NewReader(""), &out, io.Discard, nil, nil)
+	must.ErrorContains(t, err, "404")
+	must.ErrorContains(t, err, "unknown task")
+}
+
+// No token and no header of the caller reaches a node.
+func TestReach_secrets(t *testing.T) {
+	t.Parallel()
+	r := newReachable(t, echoNode)
+	path := "/v1/client/fs/cat/" + string(allocID(1)) + "?path=x&token=writer&secret=s&region=global&namespace=default&index=7&X-Nomad-Token=writer"
+	response, text := r.get(http.MethodGet, path, "", "Authorization", "Bearer writer", "Cookie", "c=d", "X-Nomad-Token", "writer",
+		"X-Nodedrain-Forwarded", "x", "X-Forwarded-For", "10.0.0.9", "X-Nomad-Anything", "y")
+	must.Eq(t, http.StatusTeapot, response.StatusCode)
+	must.StrContains(t, text, "what is /v1/client/fs/cat/")
+	must.Eq(t, "", response.Header.Get("Set-Cookie"))
+	must.Eq(t, "nosniff", response.Header.Get("X-Content-Type-Options"))
+	must.StrContains(t, response.Header.Get("Content-Security-Policy"), "sandbox")
+	must.Eq(t, map[string][]string{"path": {"x"}}, r.last().query)
+	names := slices.Sorted(maps.Keys(r.last().header))
+	must.Eq(t, []string{"Connection", "User-Agent"}, names)
+
+	_, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(r.url, "http")+
+		"/v1/client/allocation/"+string(allocID(1))+"/exec?task=main&command=[]&auth_token=writer", http.Header{"X-Nomad-Token": {"writer"}})
+	must.NoError(t, err)
+	names = slices.Sorted(maps.Keys(r.last().header))
+	must.Eq(t, []string{"Connection", "Content-Length", "Upgrade", "User-Agent"}, names)
+}
+
+// What cannot be answered says why, and what to do.
+func TestReach_refuses(t *testing.T) {
+	t.Parallel()
+	r := newReachable(t, echoNode)
+	alloc := func(n int) string { return string(allocID(n)) }
+	for _, c := range []struct {
+		name, method, path, token string
+		code                      int
+		text                      string
+	}{
+		{"files need write", "GET", "/v1/client/fs/ls/" + alloc(1), "reader", 403, "Permission denied"},
+		{"logs need write", "GET", "/v1/client/fs/logs/" + alloc(1), "reader", 403, "Permission denied"},
+		{"signals need write", "PUT", "/v1/client/allocation/" + alloc(1) + "/signal", "reader", 403, "Permission denied"},
+		{"statistics need read", "GET", "/v1/client/allocation/" + alloc(1) + "/stats", "none", 403, "Permission denied"},
+		{"no token", "GET", "/v1/client/fs/ls/" + alloc(1), "", 403, "Permission denied"},
+		{"another token", "GET", "/v1/client/stats?node_id=" + string(nodeID(1)), "wrong", 403, "ACL token not found"},
+		{"unknown allocation", "GET", "/v1/client/fs/ls/nothing", "writer", 404, "alloc not found"},
+		{"prefix of an allocation", "GET", "/v1/client/fs/ls/" + alloc(1)[:8], "writer", 404, "alloc not found"},
+		{"unknown node", "GET", "/v1/client/stats?node_id=n9", "reader", 404, "node not found"},
+		{"no node", "GET", "/v1/client/stats", "reader", 400, "missing node_id"},
+		{"no session", "GET", "/v1/client/fs/ls/" + alloc(2), "writer", 500, "No path to node n2 (" + string(nodeID(2)) + "): its client has no session with a server; check that nodedrain client runs there"},
+		{"down", "GET", "/v1/client/fs/ls/" + alloc(3), "writer", 500, "No path to node n3 (" + string(nodeID(3)) + "): it is down"},
+		{"no WebSocket", "GET", "/v1/client/allocation/" + alloc(1) + "/exec?task=main", "writer", 400, "needs a WebSocket"},
+		{"session of another", "GET", "/v1/client/" + string(nodeID(1)) + "/session", secretOf(nodeID(2)), 403, "ACL token not found"},
+		{"session with a token", "GET", "/v1/client/" + string(nodeID(1)) + "/session", "writer", 403, "Permission denied"},
+		{"session of an unknown node", "GET", "/v1/client/n9/session", "writer", 404, "node not found"},
+		{"no upgrade", "GET", "/v1/client/" + string(nodeID(1)) + "/session", secretOf(nodeID(1)), 426, "a session needs the headers"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			response, text := r.get(c.method, c.path, c.token)
+			must.Eq(t, c.code, response.StatusCode)
+			must.StrContains(t, text, c.text)
+		})
+	}
+}
+
+// A page of another server gets no stream.
+func TestReach_origin(t *testing.T) {
+	t.Parallel()
+	r := newReachable(t, echoNode)
+	paths := []string{"/v1/client/fs/logs/" + string(allocID(1)) + "?follow=true", "/v1/client/fs/stream/" + string(allocID(1)), "/v1/event/stream",
+		"/v1/client/allocation/" + string(allocID(1)) + "/exec?ws_handshake=true"}
+	for _, path := range paths {
+		for _, origin := range []string{"http://evil.example", "null", r.url + "0", "evil.example"} {
+			response, text := r.get(http.MethodGet, path, "writer", "Origin", origin)
+			must.Eq(t, http.StatusForbidden, response.StatusCode, must.Sprint(path, origin))
+			must.StrContains(t, text, "cross-origin")
+		}
+	}
+	response, _ := r.get(http.MethodGet, paths[0], "writer", "Origin", strings.ToUpper(r.url))
+	must.Eq(t, http.StatusOK, response.StatusCode)
+}
+
+// Parts of an answer arrive as the node sends them. A cut answer does not look complete.
+func TestReach_streams(t *testing.T) {
+	t.Parallel()
+	next := make(chan string)
+	ended := make(chan struct{}, 8)
+	r := newReachable(t, func(w http.ResponseWriter, hr *http.Request) {
+		defer func() { ended <- struct{}{} }()
+		for {
+			select {
+			case text := <-next:
+				if text == "cut" {
+					_ = http.NewResponseController(w).SetWriteDeadline(noon)
+					return
+				}
+				_, _ = io.WriteString(w, text)
+				_ = http.NewResponseController(w).Flush()
+			case <-hr.Context().Done():
+				return
+			}
+		}
+	})
+	follow := func(ctx context.Context) *http.Response {
+		q, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url+"/v1/client/fs/logs/"+string(allocID(1))+"?follow=true", nil)
+		must.NoError(t, err)
+		q.Header.Set("X-Nomad-Token", "writer")
+		go func() { next <- "one" }()
+		response, err := http.DefaultClient.Do(q)
+		must.NoError(t, err)
+		got := make([]byte, 3)
+		_, err = io.ReadFull(response.Body, got)
+		must.NoError(t, err)
+		must.Eq(t, "one", string(got))
+		return response
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	response := follow(ctx)
+	leave()
+	<-ended
+	must.NoError(t, response.Body.Close())
+
+	response = follow(t.Context())
+	next <- "cut"
+	_, err := io.ReadAll(response.Body)
+	must.Error(t, err)
+	must.NoError(t, response.Body.Close())
+}
+
+// A caller has a bounded number of open requests, and others have room beside it.
+func TestReach_manyStreams(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	r := newReachable(t, func(w http.ResponseWriter, hr *http.Request) {
+		select {
+		case <-release:
+		case <-hr.Context().Done():
+		}
+		_, _ = io.WriteString(w, "{}")
+	})
+	b := r.backend()
+	b.Nodes, b.Access = r.sessions, tokens{"a": {Write: true, Read: true}, "b": {Write: true, Read: true}, "c": {Write: true, Read: true}}
+	h := r.handler(b, httpapi.Options{})
+	const all, most, mostOfOne = 10_000, 2048, 1024
+	codes := make(chan *httptest.ResponseRecorder, all)
+	send := func(token string, n int) {
+		for range n {
+			go func() {
+				q := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/client/fs/ls/"+string(allocID(1)), nil)
+				q.Header.Set("X-Nomad-Token", token)
+				answer := httptest.NewRecorder()
+				h.ServeHTTP(answer, q)
+				codes <- answer
+			}()
+		}
+	}
+	refused := func(n int) {
+		for range n {
+			answer := <-codes
+			must.Eq(t, http.StatusTooManyRequests, answer.Code)
+			must.StrContains(t, answer.Body.String(), "too many requests to nodes are open: a server has at most 2048, and 1024 of one caller")
+		}
+	}
+	send("a", all/2)
+	refused(all/2 - mostOfOne)
+	send("b", all/2)
+	refused(all/2 - mostOfOne)
+	send("c", 1)
+	refused(1)
+	close(release)
+	for range most {
+		must.Eq(t, http.StatusOK, (<-codes).Code)
+	}
+}
+
+// A server that does not lead waits for an allocation that it does not know yet.
+func TestReach_follower(t *testing.T) {
+	t.Parallel()
+	r := newReachable(t, echoNode)
+	r.mu.Lock()
+	r.follows = true
+	r.mu.Unlock()
+	late := r.job("late", cluster.JobService, 1)
+	codes := make(chan int, 1)
+	go func() {
+		response, _ := r.get(http.MethodGet, "/v1/client/allocation/"+string(allocID(9))+"/stats", "reader")
+		codes <- response.StatusCode
+	}()
+	r.place(9, late, nodeID(1))
+	must.Eq(t, http.StatusOK, <-codes)
+}
