@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/session"
 )
 
 // Servers are the servers of the node's cluster. All methods are safe for concurrent use and return
@@ -26,6 +27,10 @@ type Servers interface {
 	Changes(ctx context.Context, clusterID string, index uint64) (client.Wanted, error)
 	// Report reports the node's allocations.
 	Report(ctx context.Context, reports []cluster.AllocReport) error
+	// OpenSession opens a session with a server, for requests of the servers to the node. After an error
+	// and after the end of a session, the next call may ask another server. The error wraps a
+	// [session.Refused] if the server answers and gives none.
+	OpenSession(ctx context.Context) (*session.NodeEnd, error)
 	// AcceptAnonymous reports whether the servers take jobs without a token.
 	AcceptAnonymous(ctx context.Context) (bool, error)
 }

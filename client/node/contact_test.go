@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/session"
 )
 
 // scripted are servers that answer as a test says.
@@ -210,4 +212,8 @@ func TestContact_report(t *testing.T) {
 	s.refuse = errors.New("no leader")
 	must.False(t, c.report(t.Context(), nil))
 	must.Eq(t, 1, s.reports)
+}
+
+func (s *scripted) OpenSession(context.Context) (*session.NodeEnd, error) {
+	return nil, &session.Refused{Status: http.StatusNotImplemented}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/session"
 )
 
 const (
@@ -191,3 +192,9 @@ func (*lastServers) Report(context.Context, []cluster.AllocReport) error { retur
 
 // AcceptAnonymous implements [Servers].
 func (*lastServers) AcceptAnonymous(context.Context) (bool, error) { return false, nil }
+
+// OpenSession implements [Servers]: nothing is asked of such a node.
+func (*lastServers) OpenSession(ctx context.Context) (*session.NodeEnd, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/session"
 )
 
 // changesWait is how long the servers wait for a change before they answer that there is none.
@@ -27,6 +28,8 @@ type httpServers struct {
 	all []httpServer
 	// at is the index of the server to ask, modulo their number.
 	at atomic.Uint64
+	// sessionAt is the index of the server for the next session, modulo their number.
+	sessionAt atomic.Uint64
 }
 
 var _ Servers = (*httpServers)(nil)
@@ -138,4 +141,11 @@ func (s *httpServers) Report(ctx context.Context, reports []cluster.AllocReport)
 func forbidden(err error) bool {
 	answer, is := errors.AsType[*api.Error](err)
 	return is && answer.Status == http.StatusForbidden
+}
+
+// OpenSession implements [Servers]. Each session is with the server after that of the last one, which may
+// be about to stop.
+func (s *httpServers) OpenSession(ctx context.Context) (*session.NodeEnd, error) {
+	at := s.sessionAt.Add(1) - 1
+	return s.all[at%uint64(len(s.all))].self.OpenSession(ctx)
 }

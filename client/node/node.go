@@ -35,6 +35,7 @@ type Node struct {
 	core   core
 	shell  *shell
 	trust  *trust
+	reach  *reach
 	bootID string
 	logger *slog.Logger
 	// noting is for heard.
@@ -61,6 +62,7 @@ func (n *Node) Run(ctx context.Context) error {
 	defer stop()
 	var running sync.WaitGroup
 	running.Go(func() { n.shell.contact.keepAlive(ctx) })
+	running.Go(func() { n.reach.keep(ctx, n.shell.contact.registered) })
 	running.Go(func() {
 		n.askTrust(ctx)
 		n.shell.contact.listen(ctx)

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
 	"github.com/seed-f9cf0b39/nodedrain/client/fingerprint"
+	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/client/socket"
@@ -161,6 +162,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		return err
 	}
 	n.core, happen.core = made, made
+	n.reach = &reach{servers: servers, handler: nodeapi.New(nodeapi.Options{Logger: n.logger}), logger: n.logger}
 	n.shell.contact.heard, n.shell.contact.wanted = n.heard, made.Servers
 	return nil
 }

@@ -1,0 +1,66 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/session"
+)
+
+// Waits before the next session. A wait doubles after each failure.
+const (
+	firstSessionWait = 500 * time.Millisecond
+	maxSessionWait   = 10 * time.Second
+	// oldServerWait is the wait after a server without sessions: it may be upgraded.
+	oldServerWait = time.Minute
+	// steadySession is how long a session lasts that was no failure.
+	steadySession = maxSessionWait
+)
+
+// reach keeps a session with a server, over which the servers reach the node.
+type reach struct {
+	servers Servers
+	handler http.Handler
+	logger  *slog.Logger
+}
+
+// keep keeps a session once the node is registered, until the context ends. It answers requests in
+// goroutines that have ended when it returns.
+func (r *reach) keep(ctx context.Context, registered <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-registered:
+	}
+	failing := false // each server of a row has its own error: the first one is logged
+	wait := firstSessionWait
+	for ctx.Err() == nil {
+		began := time.Now()
+		end, err := r.servers.OpenSession(ctx)
+		if err == nil {
+			failing = false
+			r.logger.Info("the node has a session with a server")
+			end.Serve(ctx, r.handler)
+			if ctx.Err() != nil {
+				return
+			}
+			r.logger.Info("the session with a server has ended; the node opens another one")
+			if time.Since(began) >= steadySession {
+				wait = firstSessionWait
+			}
+		} else if ctx.Err() == nil && !failing {
+			failing = true
+			r.logger.Warn("no session with a server: files, logs and commands of tasks cannot be reached", "error", err)
+		}
+		pause := wait
+		if refused, is := errors.AsType[*session.Refused](err); is && refused.Unsupported() {
+			pause = oldServerWait
+		} else {
+			wait = min(2*wait, maxSessionWait)
+		}
+		sleep(ctx, pause/2+rand.N(pause/2+1)) // the nodes of a server that stops do not come at the same time
+	}
+}
