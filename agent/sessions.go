@@ -204,6 +204,8 @@ type sessionAnswer struct{ Held bool }
 // find asks all other servers at once for a session of a node. It returns the address of the first one
 // that has one, or empty. An older server has none.
 func (s *sessions) find(ctx context.Context, id cluster.NodeID) string {
+	var asking sync.WaitGroup
+	defer asking.Wait()
 	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
 	defer cancel()
 	var asked int
@@ -214,14 +216,14 @@ func (s *sessions) find(ctx context.Context, id cluster.NodeID) string {
 			continue
 		}
 		asked++
-		go func() { // it ends with the context
+		asking.Go(func() {
 			answer, err := askFor[sessionAnswer](ctx, s.agent, string(m.Address), pathSession, sessionQuestion{Node: id})
 			if err != nil || !answer.Held {
 				holders <- ""
 				return
 			}
 			holders <- string(m.Address)
-		}()
+		})
 	}
 	for range asked {
 		if holder := <-holders; holder != "" {

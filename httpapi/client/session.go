@@ -14,6 +14,9 @@ func upgrades(t *http.Transport) *http.Transport {
 	t.ForceAttemptHTTP2, t.DisableKeepAlives = false, true
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)
+	if t.TLSClientConfig != nil { // the copy may offer HTTP/2 already
+		t.TLSClientConfig.NextProtos, t.TLSNextProto = []string{"http/1.1"}, nil
+	}
 	return t
 }
 
