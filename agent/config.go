@@ -76,7 +76,8 @@ type Config struct {
 	// Conns bounds the connections of clients to the HTTP API. Zero values are those of
 	// [connlimit.Limits.WithDefaults]. The agent derives the bounds of ServerAddr from Conns.All:
 	// other servers may have twice as many connections for forwarded requests, and Conns.All from
-	// one address. Raft may have a quarter of Conns.All. No bound of ServerAddr is below 32.
+	// one address. Raft may have a quarter of Conns.All, and so may sessions of nodes, but at least 64.
+	// No bound of ServerAddr is below 32.
 	Conns connlimit.Limits
 
 	// LeaderWait is the longest time for which a request that only the leader can answer waits for

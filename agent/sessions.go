@@ -109,7 +109,7 @@ func (s *sessions) end() {
 	s.mu.Lock()
 	s.ended = true
 	var all []*session.ServerEnd
-	for _, end := range s.held { //lint:order they all end
+	for _, end := range s.held {
 		all = append(all, end)
 	}
 	s.mu.Unlock()

@@ -41,20 +41,21 @@ func execAlloc(q *request) error {
 	if !websocket.IsWebSocketUpgrade(q.Request) || q.Method != http.MethodGet {
 		return fail(http.StatusBadRequest, "a command in a task needs a WebSocket")
 	}
-	end, err := q.beginReach()
+	p := passage{q}
+	end, err := p.begin()
 	if err != nil {
 		return err
 	}
 	defer end()
-	if q.greets() {
-		return q.greetThenExec()
+	if greets(q.Request) {
+		return p.greetThenExec()
 	}
-	command, err := q.startCommand()
+	command, err := p.startCommand()
 	if err != nil {
 		return err
 	}
 	defer command.Close()
-	caller, err := q.upgrade()
+	caller, err := p.upgrade()
 	if err != nil {
 		return nil // it has been answered
 	}
@@ -63,26 +64,26 @@ func execAlloc(q *request) error {
 }
 
 // greets reports whether the caller sends its token in the first message.
-func (q *request) greets() bool { return q.URL.Query().Get("ws_handshake") == "true" }
+func greets(r *http.Request) bool { return r.URL.Query().Get("ws_handshake") == "true" }
 
 // greetThenExec reads the token from the first message. It says in a close frame why it runs no command.
-func (q *request) greetThenExec() error {
-	caller, err := q.upgrade()
+func (p passage) greetThenExec() error {
+	caller, err := p.upgrade()
 	if err != nil {
 		return nil // it has been answered
 	}
-	defer context.AfterFunc(q.Context(), func() { _ = caller.Close() })()
+	defer context.AfterFunc(p.Context(), func() { _ = caller.Close() })()
 	token, err := greeting(caller)
 	if err != nil {
 		dismiss(caller, websocket.ClosePolicyViolation, err.Error())
 		return nil
 	}
 	if token != "" {
-		q.Header.Set("X-Nomad-Token", token)
+		p.Header.Set("X-Nomad-Token", token)
 	}
-	command, err := q.startCommand()
+	command, err := p.startCommand()
 	if err != nil {
-		q.options.Logger.Debug("a command was refused", "error", err)
+		p.options.Logger.Debug("a command was refused", "error", err)
 		why := asFailure(err)
 		code := websocket.CloseInternalServerErr
 		if why.code < http.StatusInternalServerError {
@@ -92,25 +93,25 @@ func (q *request) greetThenExec() error {
 		return nil
 	}
 	defer command.Close()
-	bridge(q.Context(), caller, command)
+	bridge(p.Context(), caller, command)
 	return nil
 }
 
 // startCommand checks the caller's right, and lets the client of the node start the command. The result
 // carries the messages.
-func (q *request) startCommand() (io.ReadWriteCloser, error) {
-	q.route.needs = needsWrite
-	if err := q.identify(); err != nil {
+func (p passage) startCommand() (io.ReadWriteCloser, error) {
+	p.route.needs = needsWrite
+	if err := p.identify(); err != nil {
 		return nil, err
 	}
-	node, err := q.nodeOfAlloc()
+	node, err := p.nodeOfAlloc()
 	if err != nil {
 		return nil, err
 	}
-	r := q.forNode(http.MethodPost, nil)
+	r := p.forNode(http.MethodPost, nil)
 	r.Header.Set("Connection", "Upgrade")
 	r.Header.Set("Upgrade", execProtocol)
-	response, err := q.askNode(node, r)
+	response, err := p.ask(node, r)
 	if err != nil {
 		return nil, err
 	}
@@ -127,13 +128,13 @@ func (q *request) startCommand() (io.ReadWriteCloser, error) {
 }
 
 // upgrade makes the connection a WebSocket. After an error the request has been answered.
-func (q *request) upgrade() (*websocket.Conn, error) {
+func (p passage) upgrade() (*websocket.Conn, error) {
 	upgrader := websocket.Upgrader{
 		HandshakeTimeout: greetingTime, ReadBufferSize: 4096, WriteBufferSize: 4096,
 		CheckOrigin: sameOrigin,
 		Error:       func(w http.ResponseWriter, _ *http.Request, code int, why error) { WriteError(w, code, why.Error()) },
 	}
-	caller, err := upgrader.Upgrade(hijacked{q.w}, q.Request, nil)
+	caller, err := upgrader.Upgrade(hijacked{p.w}, p.Request, nil)
 	if err != nil {
 		return nil, err
 	}

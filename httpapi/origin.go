@@ -22,7 +22,7 @@ func sameOrigin(r *http.Request) bool {
 
 // checkOrigin refuses a stream for a page of another server: the browser may reach servers that the
 // page's server cannot.
-func (q *request) checkOrigin() error {
+func checkOrigin(q *request) error {
 	if q.route.live && !sameOrigin(q.Request) {
 		return fail(http.StatusForbidden, "cross-origin request refused: the Origin header names another host")
 	}

@@ -33,23 +33,28 @@ const (
 // errNodeSilent ends a request that a client has not begun to answer in time.
 var errNodeSilent = errors.New("the client of the node does not answer")
 
+// passage is a request that is handed on to the client of a node.
+type passage struct{ *request }
+
 // reachAlloc hands a request about an allocation on to the client of its node.
 func reachAlloc(q *request) error {
-	end, err := q.beginReach()
+	p := passage{q}
+	end, err := p.begin()
 	if err != nil {
 		return err
 	}
 	defer end()
-	node, err := q.nodeOfAlloc()
+	node, err := p.nodeOfAlloc()
 	if err != nil {
 		return err
 	}
-	return q.reach(node)
+	return p.handOn(node)
 }
 
 // reachNode answers GET /v1/client/stats?node_id=: the client of the node says what the machine uses.
 func reachNode(q *request) error {
-	end, err := q.beginReach()
+	p := passage{q}
+	end, err := p.begin()
 	if err != nil {
 		return err
 	}
@@ -66,33 +71,33 @@ func reachNode(q *request) error {
 	if node == nil {
 		return fail(http.StatusNotFound, nodeNotFound)
 	}
-	return q.reach(node)
+	return p.handOn(node)
 }
 
-// beginReach counts a request to a client, until the caller calls end.
-func (q *request) beginReach() (end func(), err error) {
-	if q.backend.Nodes == nil {
+// begin counts a request to a client, until the caller calls end.
+func (p passage) begin() (end func(), err error) {
+	if p.backend.Nodes == nil {
 		return nil, errNoNodes()
 	}
-	client := q.client()
-	if !q.reaches.begin(client) {
+	client := p.client()
+	if !p.reaches.begin(client) {
 		return nil, fail(http.StatusTooManyRequests, fmt.Sprintf(
 			"too many requests to nodes are open: a server has at most %d, and %d of one caller; end some, or retry later", maxReaches, maxReachesPerClient))
 	}
-	return func() { q.reaches.end(client) }, nil
+	return func() { p.reaches.end(client) }, nil
 }
 
 // nodeOfAlloc returns the node of the allocation that the path names. A server that does not lead may not
 // know a new allocation yet, and waits for it.
-func (q *request) nodeOfAlloc() (node *cluster.Node, err error) {
-	ctx, cancel := context.WithTimeout(q.Context(), lagTime)
+func (p passage) nodeOfAlloc() (node *cluster.Node, err error) {
+	ctx, cancel := context.WithTimeout(p.Context(), lagTime)
 	defer cancel()
-	id := cluster.AllocID(q.PathValue("id"))
+	id := cluster.AllocID(p.PathValue("id"))
 	known := false
 	const look, wait = 2, 1 // above and not above the index that Read waits for
-	err = q.readAgain(ctx, wait, func(s State) (uint64, error) {
+	err = p.readAgain(ctx, wait, func(s State) (uint64, error) {
 		a := s.Alloc(id)
-		if a == nil && !q.backend.Peers.Leads() {
+		if a == nil && !p.backend.Peers.Leads() {
 			return wait, nil
 		}
 		if a != nil {
@@ -101,7 +106,7 @@ func (q *request) nodeOfAlloc() (node *cluster.Node, err error) {
 		return look, nil
 	})
 	switch {
-	case err != nil && !errors.Is(err, context.DeadlineExceeded), q.Context().Err() != nil:
+	case err != nil && !errors.Is(err, context.DeadlineExceeded), p.Context().Err() != nil:
 		return nil, err
 	case !known:
 		return nil, fail(http.StatusNotFound, allocNotFound)
@@ -111,21 +116,24 @@ func (q *request) nodeOfAlloc() (node *cluster.Node, err error) {
 	return node, nil
 }
 
-// reach hands the request on to the client of a node, and its answer to the caller.
-func (q *request) reach(node *cluster.Node) error {
-	response, err := q.askNode(node, q.forNode(q.Method, q.body))
+// handOn hands the request on to the client of a node, and its answer to the caller.
+func (p passage) handOn(node *cluster.Node) error {
+	response, err := p.ask(node, p.forNode(p.Method, p.body))
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
-	q.pass(response)
+	if response.StatusCode < http.StatusOK {
+		return fail(http.StatusInternalServerError, fmt.Sprintf("the client of node %s gives no valid answer", node.Name))
+	}
+	p.pass(response)
 	return nil
 }
 
 // forNode returns the request for the client. It has what the client needs, and nothing else of the
 // caller's request: no token and no internal header leaves the servers.
-func (q *request) forNode(method string, body []byte) *http.Request {
-	values, asked := url.Values{}, q.URL.Query()
+func (p passage) forNode(method string, body []byte) *http.Request {
+	values, asked := url.Values{}, p.URL.Query()
 	for _, name := range []string{"path", "offset", "limit", "origin", "follow", "plain", "task", "type", "tty", "command"} {
 		if asked.Has(name) {
 			values[name] = asked[name]
@@ -133,7 +141,7 @@ func (q *request) forNode(method string, body []byte) *http.Request {
 	}
 	r := &http.Request{
 		Method: method, Header: http.Header{},
-		URL: &url.URL{Path: q.URL.Path, RawPath: q.URL.RawPath, RawQuery: values.Encode()},
+		URL: &url.URL{Path: p.URL.Path, RawPath: p.URL.RawPath, RawQuery: values.Encode()},
 	}
 	if len(body) > 0 {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -142,19 +150,19 @@ func (q *request) forNode(method string, body []byte) *http.Request {
 	return r
 }
 
-// askNode sends a request to the client of a node. The caller closes the body of the answer.
-func (q *request) askNode(node *cluster.Node, r *http.Request) (*http.Response, error) {
+// ask sends a request to the client of a node. The caller closes the body of the answer.
+func (p passage) ask(node *cluster.Node, r *http.Request) (*http.Response, error) {
 	if node.Status == cluster.NodeDown {
 		return nil, fail(http.StatusInternalServerError, fmt.Sprintf(
 			"No path to node %s (%s): it is down; start its client, or check its network", node.Name, node.ID))
 	}
 	within := changeReachTime
-	if q.route.reads {
+	if p.route.reads {
 		within = readReachTime
 	}
-	ctx, cancel := context.WithCancelCause(q.Context())
+	ctx, cancel := context.WithCancelCause(p.Context())
 	timer := time.AfterFunc(within, func() { cancel(errNodeSilent) })
-	response, err := q.backend.Nodes.Ask(r.WithContext(ctx), node.ID)
+	response, err := p.backend.Nodes.Ask(r.WithContext(ctx), node.ID)
 	timer.Stop()
 	if err == nil {
 		return response, nil
@@ -163,14 +171,14 @@ func (q *request) askNode(node *cluster.Node, r *http.Request) (*http.Response, 
 		err = errNodeSilent
 	}
 	cancel(nil)
-	return nil, q.unreached(node, err)
+	return nil, p.unreached(node, err)
 }
 
 // unreached is the failure of a request that no client has answered.
-func (q *request) unreached(node *cluster.Node, err error) error {
+func (p passage) unreached(node *cluster.Node, err error) error {
 	name := fmt.Sprintf("%s (%s)", node.Name, node.ID)
 	switch {
-	case q.Context().Err() != nil:
+	case p.Context().Err() != nil:
 		return err
 	case errors.Is(err, ErrNoSession):
 		return fail(http.StatusInternalServerError, "No path to node "+name+
@@ -181,7 +189,7 @@ func (q *request) unreached(node *cluster.Node, err error) error {
 		return fail(http.StatusInternalServerError, "the client of node "+name+" does not answer: look at its logs")
 	}
 	what := "retry"
-	if !q.route.reads {
+	if !p.route.reads {
 		what = "the client may have got the request: look before you retry"
 	}
 	return fail(http.StatusInternalServerError, fmt.Sprintf("the session of node %s ended before the answer; %s (%v)", name, what, err))
@@ -189,8 +197,8 @@ func (q *request) unreached(node *cluster.Node, err error) error {
 
 // pass hands the answer of a client on, each part at once. It returns when the answer ends, when the
 // caller leaves, and when the caller takes nothing for a minute.
-func (q *request) pass(response *http.Response) {
-	header := q.w.Header()
+func (p passage) pass(response *http.Response) {
+	header := p.w.Header()
 	for _, name := range []string{"Content-Type", "Content-Length"} {
 		if value := response.Header.Get(name); value != "" {
 			header.Set(name, value)
@@ -199,18 +207,18 @@ func (q *request) pass(response *http.Response) {
 	// The file of a task must not become a page of this server.
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	state, err := q.state()
+	state, err := p.state()
 	if err == nil {
-		q.readHeaders(max(1, state.Index()))
+		p.readHeaders(max(1, state.Index()))
 	}
-	q.w.WriteHeader(response.StatusCode)
-	control := http.NewResponseController(q.w)
+	p.w.WriteHeader(response.StatusCode)
+	control := http.NewResponseController(p.w)
 	buffer := make([]byte, passBuffer)
 	for {
 		n, err := response.Body.Read(buffer)
 		if n > 0 {
-			beginAnswer(q.w, answerTime)
-			if _, err := q.w.Write(buffer[:n]); err != nil {
+			beginAnswer(p.w, answerTime)
+			if _, err := p.w.Write(buffer[:n]); err != nil {
 				return
 			}
 			if err := control.Flush(); err != nil {

@@ -52,10 +52,10 @@ func (q *request) serve() error {
 	if err := q.readParams(); err != nil {
 		return err
 	}
-	if err := q.checkOrigin(); err != nil {
+	if err := checkOrigin(q); err != nil {
 		return err
 	}
-	if q.route.greets && q.greets() {
+	if q.route.greets && greets(q.Request) {
 		q.route.needs = needsNothing
 	}
 	if err := q.admit(); err != nil {

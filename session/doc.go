@@ -10,7 +10,7 @@
 // server's end: an [http.RoundTripper].
 //
 // Both ends ask each other for a sign of life every [pingInterval]. A session whose other end is silent
-// ends within 25 seconds, with all its streams. A stream whose bytes nobody reads fills its window of 256
+// ends within 25 seconds, with all its streams. A stream that has no reader fills its window of 256
 // KiB and stops there; other streams continue. It is cut when no byte has moved for a minute. At most
 // [MaxStreams] streams are open at a time.
 //

@@ -80,7 +80,7 @@ func TestSession_cutHandshake(t *testing.T) {
 			t.Parallel()
 			for left := range 250 { // the request has about 150 bytes, the answer about 90
 				a, b := net.Pipe()
-				var ofNode, ofServer net.Conn = a, b
+				ofNode, ofServer := a, b
 				if side == "node" {
 					ofNode = &cutting{Conn: a, left: left}
 				} else {
@@ -106,7 +106,7 @@ func TestSession_cutStreams(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		a, b := tcp(t)
-		var ofNode, ofServer net.Conn = a, b
+		ofNode, ofServer := a, b
 		left := 300 + random.IntN(20_000)
 		if seed%2 == 0 {
 			ofNode = &cutting{Conn: a, left: left}
@@ -164,7 +164,7 @@ func TestSession_silent(t *testing.T) {
 	within(t, p.served, "the node's end")
 }
 
-// A stream that nobody reads holds up no other stream, and is cut.
+// A stream without a reader holds up no other stream, and is cut.
 func TestSession_stalledStream(t *testing.T) {
 	t.Parallel()
 	a, b := tcp(t)

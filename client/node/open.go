@@ -17,7 +17,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
 	"github.com/seed-f9cf0b39/nodedrain/client/fingerprint"
-	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/client/socket"
@@ -81,6 +80,7 @@ func open(ctx context.Context, o Options, change func(*leftovers)) (*Node, error
 	if err := n.open(ctx, life, o, change); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
+	n.reach = newReach(n)
 	return n, nil
 }
 
@@ -162,7 +162,6 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		return err
 	}
 	n.core, happen.core = made, made
-	n.reach = &reach{servers: servers, handler: nodeapi.New(nodeapi.Options{Logger: n.logger}), logger: n.logger}
 	n.shell.contact.heard, n.shell.contact.wanted = n.heard, made.Servers
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
 	"github.com/seed-f9cf0b39/nodedrain/session"
 )
 
@@ -26,6 +27,10 @@ type reach struct {
 	servers Servers
 	handler http.Handler
 	logger  *slog.Logger
+}
+
+func newReach(n *Node) *reach {
+	return &reach{servers: n.shell.contact.servers, handler: nodeapi.New(nodeapi.Options{Logger: n.logger}), logger: n.logger}
 }
 
 // keep keeps a session once the node is registered, until the context ends. It answers requests in

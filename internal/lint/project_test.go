@@ -90,6 +90,8 @@ func snapshotRule() lint.LoopRule {
 			"(*" + module + "/httpapi/client.answer).Read":       "the origin of the stream does not affect the state",
 			"(*" + module + "/plugin/host.firstLine).Read":       "the origin of the stream does not affect the state",
 			"(" + module + "/client/nodeapi.outputStream).Write": "the destination of the stream does not affect the state",
+			"(*" + module + "/session.bufferedConn).Read":        "the origin of the stream does not affect the state",
+			"(*" + module + "/session.stream).Write":             "the destination of the stream does not affect the state",
 		},
 		Outside: []string{
 			"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash", "hash/crc64", "io", "maps", "slices", "strings", "sync", "sync/atomic",
@@ -106,6 +108,7 @@ func judgeRule() lint.LoopRule {
 		Roots: []lint.Root{{Package: judge, Name: "Digest"}, {Package: judge, Name: "Facts"}},
 		Boundaries: map[string]string{
 			"(" + module + "/client/nodeapi.outputStream).Write": "the destination of a stream decides nothing",
+			"(*" + module + "/session.stream).Write":             "the destination of a dump does not affect the finding",
 		},
 		Outside: []string{
 			"bufio", "bytes", "cmp", "encoding/binary", "fmt", "io", "maps", "math/bits", "reflect", "slices", "strconv", "strings", "time",
@@ -259,6 +262,19 @@ func importRules() []lint.ImportRule {
 			module + "/shims":      "clients use only the servers' API",
 			module + "/scheduler":  "a client does not depend on the scheduler",
 			module + "/simclient":  "a real client contains no simulated one",
+		}},
+		{
+			Package: module + "/session",
+			Never: map[string]string{
+				module + "/httpapi": "a session carries requests and does not know them",
+				module + "/agent":   "nodes have an end of it, too",
+				module + "/client":  "servers have an end of it, too",
+				module + "/cluster": "a session carries requests and does not know them",
+			},
+		},
+		{Package: module + "/client/nodeapi", Never: map[string]string{
+			module + "/httpapi": "the client of a node answers requests and serves no API",
+			module + "/session": "how a request arrives does not matter to its answer",
 		}},
 		{Package: module + "/sim/internal/placement", Directly: map[string]string{module + "/scheduler": dumbTwin}},
 		{Package: module + "/sim/world", Never: map[string]string{
