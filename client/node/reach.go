@@ -20,6 +20,9 @@ const (
 	oldServerWait = time.Minute
 	// steadySession is how long a session lasts that was no failure.
 	steadySession = maxSessionWait
+	// loggedFailure is the failure of a row that is logged: a server that does not lead may learn of a new
+	// node a moment later.
+	loggedFailure = 3
 )
 
 // reach keeps a session with a server, over which the servers reach the node.
@@ -40,13 +43,15 @@ func (r *reach) keep(ctx context.Context, registered <-chan struct{}) {
 	case <-ctx.Done():
 	case <-registered:
 	}
-	failing := false // each server of a row has its own error: the first one is logged
+	failures := 0
 	wait := firstSessionWait
 	for ctx.Err() == nil {
 		began := time.Now()
 		end, err := r.servers.OpenSession(ctx)
+		refused, is := errors.AsType[*session.Refused](err)
+		old := is && refused.Unsupported()
 		if err == nil {
-			failing = false
+			failures = 0
 			r.logger.Info("the node has a session with a server")
 			end.Serve(ctx, r.handler)
 			if ctx.Err() != nil {
@@ -56,12 +61,12 @@ func (r *reach) keep(ctx context.Context, registered <-chan struct{}) {
 			if time.Since(began) >= steadySession {
 				wait = firstSessionWait
 			}
-		} else if ctx.Err() == nil && !failing {
-			failing = true
+		} else if failures++; failures == loggedFailure || old && failures < loggedFailure {
+			failures = loggedFailure
 			r.logger.Warn("no session with a server: files, logs and commands of tasks cannot be reached", "error", err)
 		}
 		pause := wait
-		if refused, is := errors.AsType[*session.Refused](err); is && refused.Unsupported() {
+		if old {
 			pause = oldServerWait
 		} else {
 			wait = min(2*wait, maxSessionWait)
