@@ -59,7 +59,7 @@ func execAlloc(q *request) error {
 	if err != nil {
 		return nil // it has been answered
 	}
-	bridge(q.Context(), caller, command)
+	p.carry(caller, command)
 	return nil
 }
 
@@ -93,8 +93,15 @@ func (p passage) greetThenExec() error {
 		return nil
 	}
 	defer command.Close()
-	bridge(p.Context(), caller, command)
+	p.carry(caller, command)
 	return nil
+}
+
+// carry carries messages between a caller and a command, as long as the caller has the right.
+func (p passage) carry(caller *websocket.Conn, command io.ReadWriteCloser) {
+	ctx, end := p.whileAllowed()
+	defer end()
+	bridge(ctx, caller, command)
 }
 
 // startCommand checks the caller's right, and lets the client of the node start the command. The result

@@ -1,12 +1,16 @@
 package httpapi_test
 
 import (
+	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gorilla/websocket"
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
 // dialExec opens a WebSocket for a command in a task of the first allocation.
@@ -89,6 +93,53 @@ func TestExec_ends(t *testing.T) {
 			<-ended
 		})
 	}
+}
+
+// A command and a stream end when their token is taken away.
+func TestReach_revoked(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{}, 2)
+	r := newReachable(t, func(w http.ResponseWriter, hr *http.Request) {
+		defer func() { ended <- struct{}{} }()
+		if strings.HasSuffix(hr.URL.Path, "/exec") {
+			echoExec(w, hr)
+			return
+		}
+		_ = http.NewResponseController(w).Flush()
+		<-hr.Context().Done()
+	})
+	b := r.backend()
+	access := &revocable{tokens: tokens{"writer": {Name: "w", Write: true}}}
+	b.Nodes, b.Access = r.sessions, access
+	r.url = r.serveAs(b, httpapi.Options{}).URL
+	conn, err := r.dialExec("main", "", http.Header{"X-Nomad-Token": {"writer"}})
+	must.NoError(t, err)
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/v1/client/fs/logs/"+string(allocID(1))+"?follow=true", nil)
+	must.NoError(t, err)
+	q.Header.Set("X-Nomad-Token", "writer")
+	response, err := http.DefaultClient.Do(q)
+	must.NoError(t, err)
+	access.gone.Store(true)
+	<-ended
+	<-ended
+	_, _, err = conn.ReadMessage()
+	must.Error(t, err)
+	_, err = io.ReadAll(response.Body)
+	must.Error(t, err)
+	must.NoError(t, response.Body.Close())
+}
+
+// revocable are tokens that can be taken away.
+type revocable struct {
+	tokens tokens
+	gone   atomic.Bool
+}
+
+func (r *revocable) Identify(token string) (httpapi.Identity, bool) {
+	if r.gone.Load() {
+		return httpapi.Identity{}, false
+	}
+	return r.tokens.Identify(token)
 }
 
 // When the session of the node ends, the caller hears of it.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -118,6 +119,11 @@ func (p passage) nodeOfAlloc() (node *cluster.Node, err error) {
 
 // handOn hands the request on to the client of a node, and its answer to the caller.
 func (p passage) handOn(node *cluster.Node) error {
+	if p.route.live {
+		ctx, end := p.whileAllowed()
+		defer end()
+		p.Request = p.WithContext(ctx)
+	}
 	response, err := p.ask(node, p.forNode(p.Method, p.body))
 	if err != nil {
 		return err
@@ -234,6 +240,36 @@ func (p passage) pass(response *http.Response) {
 		}
 	}
 }
+
+// whileAllowed returns a context that ends with the request, and when the right of the caller is taken away.
+// It owns a goroutine until end is called.
+func (p passage) whileAllowed() (ctx context.Context, end func()) {
+	ctx, cancel := context.WithCancel(p.Context())
+	asker := *p.request // the goroutine notes the identity in its own
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		every := time.NewTicker(rightInterval)
+		defer every.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-every.C:
+				if !asker.stillAllowed() {
+					cancel()
+					return
+				}
+			}
+		}
+	})
+	return ctx, func() {
+		cancel()
+		asking.Wait()
+	}
+}
+
+// rightInterval is how often a stream asks whether its caller still has the right.
+const rightInterval = time.Second
 
 // passBuffer is the size of the parts of an answer, in bytes.
 const passBuffer = 32 << 10

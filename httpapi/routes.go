@@ -106,7 +106,7 @@ func routes() []route {
 		get("/v1/drains", listDrains),
 		put("/v1/client/{id}/register", registerNode).byRegistrar().byOwner().within(maxRegistration),
 		put("/v1/client/{id}/heartbeat", heartbeat).byOwner().within(0),
-		get("/v1/client/{id}/session", holdSession).here(needsRead).byOwner(),
+		get("/v1/client/{id}/session", holdSession).here(needsNode).byOwner(),
 		put("/v1/client/{id}/allocations", reportAllocs).byOwner().within(maxReport),
 		put("/v1/operator/raft/join", joinPeer),
 	}
