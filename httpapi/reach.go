@@ -219,6 +219,11 @@ func (p passage) pass(response *http.Response) {
 	}
 	p.w.WriteHeader(response.StatusCode)
 	control := http.NewResponseController(p.w)
+	if p.route.live { // the first part may be far
+		if err := control.Flush(); err != nil {
+			return
+		}
+	}
 	buffer := make([]byte, passBuffer)
 	for {
 		n, err := response.Body.Read(buffer)

@@ -13,7 +13,7 @@ func frame(kind byte, length int, data []byte) []byte {
 	return append([]byte{0, kind, 0, 1, 0, 0, 0, 2, byte(length >> 24), byte(length >> 16), byte(length >> 8), byte(length)}, data...)
 }
 
-// Pings are counted in frames, whatever their data says, and however the bytes arrive.
+// Only frames count as pings, and not data that looks like pings. The size of the parts does not matter.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	ping := frame(framePing, 7, nil)

@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,6 +14,8 @@ type stream struct {
 	stall time.Duration
 	// free gives the place of the stream back. It is called once.
 	free func()
+	// closed says that this end has closed the stream. yamux would still deliver what the other end sends.
+	closed atomic.Bool
 
 	mu    sync.Mutex
 	limit time.Time // what the owner has set for writes, or zero; guarded by mu
@@ -20,6 +23,18 @@ type stream struct {
 
 func newStream(conn net.Conn, stall time.Duration, free func()) *stream {
 	return &stream{Conn: conn, stall: stall, free: sync.OnceFunc(free)}
+}
+
+// Read reads from the stream until this end closes it.
+func (s *stream) Read(p []byte) (int, error) {
+	if s.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	n, err := s.Conn.Read(p)
+	if s.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	return n, err
 }
 
 // maxWrite is how many bytes have one limit of time.
@@ -74,8 +89,10 @@ func (s *stream) SetWriteDeadline(t time.Time) error {
 	return s.Conn.SetWriteDeadline(t)
 }
 
-// Close closes the stream.
+// Close closes the stream, and ends reads and writes that wait.
 func (s *stream) Close() error {
 	defer s.free()
+	s.closed.Store(true)
+	_ = s.Conn.SetDeadline(time.Unix(1, 0)) // a stream of yamux never refuses
 	return s.Conn.Close()
 }

@@ -92,6 +92,8 @@ func snapshotRule() lint.LoopRule {
 			"(" + module + "/client/nodeapi.outputStream).Write": "the destination of the stream does not affect the state",
 			"(*" + module + "/session.bufferedConn).Read":        "the origin of the stream does not affect the state",
 			"(*" + module + "/session.stream).Write":             "the destination of the stream does not affect the state",
+			"(*" + module + "/session.guard).Read":               "the origin of the stream does not affect the state",
+			"(*" + module + "/session.stream).Read":              "the origin of the stream does not affect the state",
 		},
 		Outside: []string{
 			"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash", "hash/crc64", "io", "maps", "slices", "strings", "sync", "sync/atomic",
