@@ -70,12 +70,12 @@ func (s *sessions) Hold(w http.ResponseWriter, r *http.Request, id cluster.NodeI
 		s.running.Done()
 		return
 	}
+	s.add(id, end)
 	go s.keep(id, end)
 }
 
-// keep makes a session that of a node until it ends.
-func (s *sessions) keep(id cluster.NodeID, end *session.ServerEnd) {
-	defer s.running.Done()
+// add makes a session that of a node.
+func (s *sessions) add(id cluster.NodeID, end *session.ServerEnd) {
 	s.mu.Lock()
 	old := s.held[id]
 	s.held[id] = end
@@ -87,6 +87,11 @@ func (s *sessions) keep(id cluster.NodeID, end *session.ServerEnd) {
 	if ended {
 		_ = end.Close()
 	}
+}
+
+// keep forgets a session when it ends.
+func (s *sessions) keep(id cluster.NodeID, end *session.ServerEnd) {
+	defer s.running.Done()
 	s.agent.config.Logger.Debug("a node has a session here", "node", id)
 	<-end.Done()
 	s.mu.Lock()

@@ -44,7 +44,9 @@ func reach(t *testing.T, a *agent.Agent, n *cluster.Node) *reached {
 // hold opens a session of a node that is registered.
 func hold(t *testing.T, a *agent.Agent, n *cluster.Node) *reached {
 	t.Helper()
-	return holdBy(t, apiclient.Config{Address: a.HTTPAddr(), Token: n.SecretID}, n)
+	r := holdBy(t, apiclient.Config{Address: a.HTTPAddr(), Token: n.SecretID}, n)
+	eventually(t, "the server reaches the node", func() bool { return asks(t, a, n) == n.Name })
+	return r
 }
 
 func holdBy(t *testing.T, config apiclient.Config, n *cluster.Node) *reached {
@@ -267,10 +269,10 @@ func TestSessions_replaced(t *testing.T) {
 	ready(t, a)
 	n := testNode(1)
 	first := reach(t, a, n)
+	before := first.requests.Load()
 	second := hold(t, a, n)
 	<-first.served
-	eventually(t, "the second session is asked", func() bool { return asks(t, a, n) == "n1" })
-	must.Eq(t, 0, first.requests.Load())
+	must.Eq(t, before, first.requests.Load())
 	must.Positive(t, second.requests.Load())
 }
 
@@ -319,9 +321,10 @@ func TestSessions_tls(t *testing.T) {
 		CACert: certs.CA, ClientCert: certs.Certificate, ClientKey: certs.Key, TLSServerName: "localhost",
 	}})
 	must.NoError(t, err)
-	stats, err := secured.Nodes().Stats(string(n.ID), nil)
-	must.NoError(t, err)
-	must.Eq(t, "n1", stats.DiskStats[0].Device)
+	eventually(t, "the server reaches the node", func() bool {
+		stats, err := secured.Nodes().Stats(string(n.ID), nil)
+		return err == nil && stats.DiskStats[0].Device == "n1"
+	})
 
 	config.TLS.CACert = newFiles(t, newAuthority(t).pem(), ca.server("global")).CA
 	stranger, err := apiclient.New(config)
