@@ -140,7 +140,7 @@ func (p passage) handOn(node *cluster.Node) error {
 // caller's request: no token and no internal header leaves the servers.
 func (p passage) forNode(method string, body []byte) *http.Request {
 	values, asked := url.Values{}, p.URL.Query()
-	for _, name := range []string{"path", "offset", "limit", "origin", "follow", "plain", "task", "type", "tty", "command"} {
+	for _, name := range []string{"path", "offset", "limit", "origin", "follow", "plain", "task", "type", "file", "tty", "command"} {
 		if asked.Has(name) {
 			values[name] = asked[name]
 		}

@@ -13,6 +13,7 @@ func (n *Node) nodeapiOptions() nodeapi.Options {
 		Logger: n.logger,
 		Dirs:   n.shell.tasks.dirs,
 		Roster: n.shell.roster,
+		Tasks:  n.operators(),
 		Host: func(ctx context.Context) (*hoststats.Sample, error) {
 			return hoststats.Take(ctx, hoststats.Options{DataDir: n.home.path})
 		},

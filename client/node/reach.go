@@ -33,7 +33,7 @@ type reach struct {
 }
 
 func newReach(n *Node) *reach {
-	return &reach{servers: n.shell.contact.servers, handler: nodeapi.New(nodeapi.Options{Logger: n.logger}), logger: n.logger}
+	return &reach{servers: n.shell.contact.servers, handler: nodeapi.New(n.nodeapiOptions()), logger: n.logger}
 }
 
 // keep keeps a session once the node is registered, until the context ends. It answers requests in
