@@ -70,5 +70,8 @@ func bounds() []bound {
 		{"node/drain", "time-ratio", 1, "forced drain of a node on tmpfs with fsync, to the last report, of 3 s"},
 		{"node/restart", "time-ratio", 1, "killed client on tmpfs with fsync: from its start until it has taken over all tasks, of 2 s"},
 		{"node/reattach", "time-ratio", 1, "raw_exec on tmpfs with fsync, after the client was killed: a stop, beside the task's own time, of 0.2 s"},
+		{"node/exec", "first-byte-p99-ratio", 1, "exec in a task of raw_exec: from the request to the first byte, of 50 ms: all but 1 % are faster"},
+		{"node/logs/alone", "line-p99-ratio", 1, "a followed log: from the write of a line until its follower has it, of 50 ms: all but 1 % are faster"},
+		{"node/logs/crowd", "line-p99-ratio", 1, "a log with 1,000 followers: from the write of a line until a follower has it, of 50 ms: all but 1 % are faster"},
 	}
 }

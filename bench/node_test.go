@@ -37,6 +37,8 @@ func figureNode(b *testing.B) {
 	b.Run("drain", figureNodeDrain)
 	b.Run("restart", figureNodeRestart)
 	b.Run("reattach", figureNodeReattach)
+	b.Run("exec", figureNodeExec)
+	b.Run("logs", figureNodeLogs)
 }
 
 // testNode is a server and the client of one node. Both end with the benchmark.
@@ -45,6 +47,7 @@ type testNode struct {
 	dir    string
 	server *agent.Agent
 	writer httpapi.Writer
+	secret string         // of the token that may write
 	id     cluster.NodeID // empty before the node is registered
 	client *exec.Cmd
 	// load is that of the machine before the figure.
@@ -119,6 +122,7 @@ func (n *testNode) startServer() {
 	must.NoError(n.b, err)
 	must.NoError(n.b, os.WriteFile(n.file("tokens"), []byte(token.Line()+"\n"), 0o600))
 	must.NoError(n.b, os.WriteFile(n.file("token"), []byte(secret.Reveal()+"\n"), 0o600))
+	n.secret = secret.Reveal()
 	tokens, err := access.Open(n.file("tokens"), nil)
 	must.NoError(n.b, err)
 	n.server, err = agent.New(agent.Config{
