@@ -133,11 +133,11 @@ func TestPeople_apiClient(t *testing.T) {
 	must.StrHasSuffix(t, "bye\n", logs.read())
 	s.await("another allocation", func() bool { return s.runningTask("talk").ID != alloc.ID })
 
+	s.stopJob("talk")
 	_, _, err = s.api.Jobs().Deregister("talk", true, nil)
 	must.NoError(t, err)
 	_, _, err = s.api.Jobs().Info("talk", nil)
 	must.ErrorContains(t, err, "404")
-	s.await("the end of all processes of tasks", func() bool { return len(s.ofTasks()) == 0 })
 }
 
 // look reads files and statistics.
@@ -227,4 +227,5 @@ func TestPeople_watchedDrain(t *testing.T) {
 	}
 	must.StrContains(t, said, "Exit Code: 5")
 	must.NotEq(t, alloc.NodeID, s.runningTask("talk").NodeID)
+	s.stopJob("talk")
 }

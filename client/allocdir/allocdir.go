@@ -170,9 +170,9 @@ func (f *Folders) build(alloc string, tasks []Task) error {
 	}
 	for _, task := range tasks {
 		who, top := owners[task.Name], path.Join(alloc, TaskFolder(task.Name))
-		// The task may enter its folder and not change what is in it: the client and drivers write
-		// there as root.
-		enter := fs.FileMode(0o710)
+		// The task may enter and list its folder and not change what is in it: the client and drivers
+		// write there as root.
+		enter := fs.FileMode(0o750)
 		if who == mine {
 			enter = 0o700
 		}

@@ -94,7 +94,7 @@ func TestBuild_UserOfTheTask(t *testing.T) {
 	must.NoError(t, f.Build("a", []allocdir.Task{{Name: "web", User: "1"}}))
 	got := strings.Join(tree(t, f.Alloc("a")), "\n")
 	for _, want := range []string{
-		". drwx--x--x 0:0", "alloc/data drwx------ 1:1", "alloc/logs drwx------ 0:0", "web drwx--x--- 0:1",
+		". drwx--x--x 0:0", "alloc/data drwx------ 1:1", "alloc/logs drwx------ 0:0", "web drwxr-x--- 0:1",
 		"web/local drwx------ 1:1", "web/secrets drwx------ 1:1", "web/private drwx------ 0:0", "web/tmp dtrwxrwxrwx 1:1",
 	} {
 		must.StrContains(t, got, want)
