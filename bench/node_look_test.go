@@ -19,7 +19,7 @@ import (
 const lookBound = 50 * time.Millisecond
 
 // people returns a client of the API with the right to write.
-func (n *testNode) people() *api.Client {
+func people(n *testNode) *api.Client {
 	config := api.DefaultConfig()
 	config.Address, config.SecretID = "http://"+n.server.HTTPAddr(), n.secret
 	c, err := api.NewClient(config)
@@ -31,7 +31,7 @@ func (n *testNode) people() *api.Client {
 func (n *testNode) startShell(script string) *api.Allocation {
 	n.register(n.job("shell", 1, "raw_exec", map[string]any{"command": "/bin/sh", "args": []string{"-c", `>"$0/$NOMAD_ALLOC_ID.ready"; ` + script, n.file("notes")}}))
 	id := n.running(1)[0].ID
-	a, _, err := n.people().Allocations().Info(string(id), nil)
+	a, _, err := people(n).Allocations().Info(string(id), nil)
 	must.NoError(n.b, err)
 	return a
 }
@@ -54,14 +54,14 @@ func figureNodeExec(b *testing.B) {
 	}
 	n := newTestNode(b)
 	alloc := n.startShell("exec sleep 100000")
-	people := n.people()
+	caller := people(n)
 	var slow, middle []time.Duration
 	for range measure.PairsOf(b) {
 		var times []time.Duration
 		for range commands {
 			var out firstByte
 			began := time.Now()
-			code, err := people.Allocations().Exec(context.Background(), alloc, "task", false, []string{"/bin/echo", "hello"}, strings.NewReader(""), &out, &out, nil, nil)
+			code, err := caller.Allocations().Exec(context.Background(), alloc, "task", false, []string{"/bin/echo", "hello"}, strings.NewReader(""), &out, &out, nil, nil)
 			must.NoError(b, err)
 			must.Zero(b, code)
 			must.False(b, out.at.IsZero(), must.Sprint("no byte of the command arrived"))
@@ -96,10 +96,10 @@ func (n *testNode) followed(b *testing.B, alloc *api.Allocation, followers, line
 	defer func() { close(end); ending.Wait() }()
 	ages := make(chan time.Duration, lines)
 	begun := make(chan struct{}, followers)
-	people := n.people()
+	caller := people(n)
 	for i := range followers {
-		frames, errs := people.AllocFS().Logs(alloc, true, "task", "stdout", "end", 0, end, nil)
-		ending.Go(func() { n.readLines(b, frames, errs, end, begun, ages, i == 0) })
+		frames, errs := caller.AllocFS().Logs(alloc, true, "task", "stdout", "end", 0, end, nil)
+		ending.Go(func() { readLines(b, frames, errs, end, begun, ages, i == 0) })
 	}
 	for range followers {
 		<-begun
@@ -121,7 +121,7 @@ func (n *testNode) followed(b *testing.B, alloc *api.Allocation, followers, line
 }
 
 // readLines reads frames. It posts the ages of lines, and once that it has begun.
-func (n *testNode) readLines(b *testing.B, frames <-chan *api.StreamFrame, errs <-chan error, end <-chan struct{}, begun chan<- struct{}, ages chan<- time.Duration, post bool) {
+func readLines(b *testing.B, frames <-chan *api.StreamFrame, errs <-chan error, end <-chan struct{}, begun chan<- struct{}, ages chan<- time.Duration, post bool) {
 	first := true
 	for {
 		select {
@@ -151,7 +151,7 @@ func (n *testNode) readLines(b *testing.B, frames <-chan *api.StreamFrame, errs 
 				}
 				select {
 				case ages <- time.Since(time.Unix(0, ns)):
-				default: // nobody measures at the moment
+				default: // no figure waits for it
 				}
 			}
 		}

@@ -109,6 +109,7 @@ func (d *trial) running(job string) map[string][]*api.AllocationListStub {
 // One command runs real tasks. A drain moves those of a node. SIGTERM ends everything. It begins again,
 // also after SIGKILL, and no process is left.
 func TestDev(t *testing.T) {
+	t.Parallel()
 	d := newTrial(t)
 	d.begin()
 	must.RegexMatch(t, regexp.MustCompile(`2 nodes, 7 tasks`), d.said.String())
@@ -163,6 +164,7 @@ func TestDev(t *testing.T) {
 
 // A directory of others is refused, and stays as it is.
 func TestDev_foreignDirectory(t *testing.T) {
+	t.Parallel()
 	d := newTrial(t)
 	must.NoError(t, os.Mkdir(d.dir, 0o700))
 	file := filepath.Join(d.dir, "mine")

@@ -455,6 +455,7 @@ func (s *site) copies(alloc, task string) (n int) {
 // The client is killed and begun again. Its driver lives on, so that the next stop of a task costs
 // hardly more than the task's own time.
 func TestNode_stopAfterReattach(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, 1, true)
 	id, kind, cpu, memory := "quick", "service", 100, 64
 	job := &api.Job{ID: &id, Name: &id, Type: &kind, Datacenters: []string{"dc1"}}
@@ -499,6 +500,7 @@ func TestNode_stopAfterReattach(t *testing.T) {
 // one, the driver becomes healthy, and the client registers with the node's secret: it has no token. A
 // job of the time without tokens starts nothing if the servers are without tokens again.
 func TestNode_serversWithoutTokens(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, 1, false)
 	s.await("the refusal", func() bool {
 		nodes, _, err := s.api.Nodes().List(nil)
@@ -546,6 +548,7 @@ func TestNode_serversWithoutTokens(t *testing.T) {
 
 // Mistakes of operators are answered where they look, and end nothing that runs.
 func TestNode_mistakes(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, 1, true)
 	s.register("svc", 1)
 	alloc := s.running("svc", 1)[0]

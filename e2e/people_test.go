@@ -96,6 +96,7 @@ func (s *site) run(alloc *api.Allocation, tty bool, in io.Reader, sizes <-chan a
 // An unmodified client of the compatible API registers a job, looks into its task, acts on it, drains its
 // node and purges it.
 func TestPeople_apiClient(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, 2, true)
 	alloc := s.talker("talk")
 	logs := s.follow(alloc)
@@ -181,6 +182,7 @@ func ended(f *follower) bool {
 // A node is drained while its tasks are watched. Every follower sees the last line, every command ends,
 // and the exit code of the task arrives.
 func TestPeople_watchedDrain(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, 2, true)
 	alloc := s.talker("talk")
 	var followers []*follower
@@ -193,7 +195,7 @@ func TestPeople_watchedDrain(t *testing.T) {
 	}
 	commands := make(chan result, 3)
 	for range cap(commands) {
-		in, end := io.Pipe() // nobody types
+		in, end := io.Pipe() // without input
 		defer end.Close()
 		go func() {
 			code, _, _, err := s.run(alloc, false, in, nil, "/bin/sh", "-c", "trap '' TERM HUP INT; while :; do sleep 0.1; done")

@@ -127,6 +127,7 @@ func (s *site) beginSecure(name string, tls map[string]string) *realNode {
 // learns what the servers want, and its reports arrive. A client that cannot verify the server, or that
 // the server cannot verify, stays outside and says why.
 func TestNode_tls(t *testing.T) {
+	t.Parallel()
 	ca, other := newAuthority(t, "the cluster's authority"), newAuthority(t, "another authority")
 	s := secureSite(t, ca)
 	ca.sign("client", "client")

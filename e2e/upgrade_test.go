@@ -26,6 +26,7 @@ import (
 // and the servers hold the same at each step. The version rises with the last server. From
 // then on the old build cannot run on the data, and does not harm it.
 func TestRollingUpgrade(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	old, this := buildOld(t), os.Args[0]
 	t.Logf("built the servers of %.7s in %s", oldCommit, time.Since(began).Round(time.Second))
@@ -100,6 +101,7 @@ func TestRollingUpgrade(t *testing.T) {
 // version and the remedy, after a restart too, and works again after an upgrade. It meets the
 // version in an entry, in a snapshot on its disk, and when it wants to join.
 func TestDowngradeBelowTheClusterVersion(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	next, this := buildNext(t), os.Args[0]
 	t.Logf("built servers that understand version %d in %s", nextVersion, time.Since(began).Round(time.Second))

@@ -21,6 +21,7 @@ import (
 // continues, as it does behind one address that balances connections. It ends with 0 and the
 // outcome of the record.
 func TestRollingRestart_watchedDrain(t *testing.T) {
+	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "nodedrain")
 	command(t, "..", "go", "build", "-buildvcs=false", "-o", binary, "./cmd/nodedrain")
 	for name, addresses := range map[string]func(*servers) string{
