@@ -36,7 +36,7 @@ func (m *population) drawLifecycles() {
 				g.GroupShutdown = d.span(100*time.Millisecond, 10*time.Second)
 			}
 			if away := m.dice("real/away/" + string(m.s.Jobs[i].Key.ID) + "." + g.Name); away.odds(0.25) {
-				g.StopAway = away.span(2*time.Second, 2*time.Minute)
+				g.StopAway = away.span(20*time.Second, 2*time.Minute)
 			}
 			g.Prestart, g.Poststart, g.Sidecar, g.Poststop = d.odds(0.25), d.odds(0.2), d.odds(0.3), d.odds(0.2)
 		}
