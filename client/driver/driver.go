@@ -170,6 +170,17 @@ const (
 	TaskExited
 )
 
+// String returns "running", "exited" or "unknown".
+func (s TaskState) String() string {
+	switch s {
+	case TaskRunning:
+		return "running"
+	case TaskExited:
+		return "exited"
+	}
+	return "unknown"
+}
+
 // Status is the answer of [Driver.Inspect].
 type Status struct {
 	ID    TaskID

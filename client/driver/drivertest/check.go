@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
@@ -12,13 +13,27 @@ type check struct {
 	T
 	harness Harness
 	node    Node
+	trace   *trace
 }
 
 // patience is how long a call may take that should be answered at once. It only ends tests of
 // drivers that hang.
 const patience = 30 * time.Second
 
-func (c *check) driver() driver.Driver { return c.node.Driver() }
+// driver returns the present life of the driver, whose calls are noted.
+func (c *check) driver() driver.Driver { return traced{c.node.Driver(), c.trace} }
+
+// errorf notes a failure. The arguments belong to what happened.
+func (c *check) errorf(expected, happened string, args ...any) {
+	c.Helper()
+	c.Errorf("%v", Failure{Expected: expected, Happened: fmt.Sprintf(happened, args...)})
+}
+
+// fatalf notes a failure and ends the test.
+func (c *check) fatalf(expected, happened string, args ...any) {
+	c.Helper()
+	c.Fatalf("%v", Failure{Expected: expected, Happened: fmt.Sprintf(happened, args...)})
+}
 
 // context is that of one call.
 func (c *check) context() context.Context {
@@ -32,7 +47,7 @@ func (c *check) config(b Behaviour) []byte {
 	c.Helper()
 	config, ok := c.harness.Config(b)
 	if !ok {
-		c.Fatalf("the harness has no task of kind %q. A skip of this test must be named", b.Kind)
+		c.fatalf("a task of this kind, or a named skip of this test", "the harness has no task of kind %q", b.Kind)
 	}
 	return config
 }
@@ -57,7 +72,7 @@ func (c *check) start(b Behaviour) (*driver.TaskConfig, driver.Handle) {
 		// The test's context has ended.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), patience)
 		defer cancel()
-		if err := c.driver().Destroy(ctx, task.ID, true); err != nil && driver.ClassOf(err) != driver.NotFound {
+		if err := c.node.Driver().Destroy(ctx, task.ID, true); err != nil && driver.ClassOf(err) != driver.NotFound {
 			c.Logf("removing the task at the end of the test: %v", err)
 		}
 	})
@@ -68,7 +83,7 @@ func (c *check) start(b Behaviour) (*driver.TaskConfig, driver.Handle) {
 func (c *check) ok(err error, format string, args ...any) {
 	c.Helper()
 	if err != nil {
-		c.Fatalf(format+": %v (class: %s)", append(args, err, driver.ClassOf(err))...)
+		c.fatalf("no error", format+": %v (class: %s)", append(args, err, driver.ClassOf(err))...)
 	}
 }
 
@@ -76,14 +91,14 @@ func (c *check) ok(err error, format string, args ...any) {
 func (c *check) class(err error, what string, classes ...driver.Class) {
 	c.Helper()
 	if err == nil {
-		c.Fatalf("%s: no error, in place of one of the classes %v", what, classes)
+		c.fatalf(fmt.Sprintf("an error of one of the classes %v", classes), "%s: no error", what)
 	}
 	for _, class := range classes {
 		if driver.ClassOf(err) == class {
 			return
 		}
 	}
-	c.Fatalf("%s: an error of class %q in place of %v: %v", what, driver.ClassOf(err), classes, err)
+	c.fatalf(fmt.Sprintf("an error of one of the classes %v", classes), "%s: an error of class %q: %v", what, driver.ClassOf(err), err)
 }
 
 // unlessNotFound is ok, where an unknown task is a success.
@@ -134,7 +149,7 @@ func (c *check) answered(answers <-chan ending, within time.Duration) ending {
 	case e := <-answers:
 		return e
 	case <-time.After(within):
-		c.Fatalf("Wait has no answer within %v", within)
+		c.fatalf(fmt.Sprintf("an answer of Wait within %v", within), "no answer")
 	}
 	return ending{}
 }
@@ -144,7 +159,7 @@ func (c *check) runs(answers <-chan ending, during time.Duration) {
 	c.Helper()
 	select {
 	case e := <-answers:
-		c.Fatalf("Wait answered %+v, %v of a task that should run", e.result, e.err)
+		c.fatalf(fmt.Sprintf("the task runs for at least %v", during), "Wait answered %s of a task that should run", answerOf(e.result, e.err))
 	case <-time.After(during):
 	}
 }
@@ -155,7 +170,7 @@ func (c *check) inspect(id driver.TaskID) driver.Status {
 	status, err := c.driver().Inspect(c.context(), id)
 	c.ok(err, "inspecting the task")
 	if status.ID != id {
-		c.Errorf("Inspect answers for the task %q in place of %q", status.ID, id)
+		c.errorf(fmt.Sprintf("the status of the task %q", id), "Inspect answers for the task %q", status.ID)
 	}
 	return status
 }
@@ -165,7 +180,7 @@ func (c *check) state(id driver.TaskID, want driver.TaskState) driver.Status {
 	c.Helper()
 	status := c.inspect(id)
 	if status.State != want {
-		c.Fatalf("Inspect says state %d in place of %d", status.State, want)
+		c.fatalf(fmt.Sprintf("the state %q", want), "Inspect says the state %q", status.State)
 	}
 	return status
 }
@@ -174,7 +189,7 @@ func (c *check) state(id driver.TaskID, want driver.TaskState) driver.Status {
 func (c *check) result(got driver.ExitResult, code, signal int) {
 	c.Helper()
 	if got.Unknown || got.Code != code || got.Signal != signal {
-		c.Fatalf("the task ended with %+v, in place of code %d and signal %d", got, code, signal)
+		c.fatalf(fmt.Sprintf("code %d, signal %d", code, signal), "the task ended with %s", resultText(got))
 	}
 }
 
@@ -197,7 +212,7 @@ func (c *check) noneLeft(id driver.TaskID) {
 		case <-tick.C:
 		case <-end:
 			list, _ := c.node.Processes(id)
-			c.Fatalf("the task has left processes: %q", list)
+			c.fatalf("no process of the task is left", "the task has left processes: %q", list)
 		}
 	}
 }

@@ -141,11 +141,21 @@ type Test struct {
 	ID string
 	// Doc says what the test demands.
 	Doc string
-	run func(*check)
+	// Contract is the sentence of the contract of drivers that demands it.
+	Contract string
+	run      func(*check)
 }
 
 // Run runs the test, whether the harness skips it or not.
 func (test Test) Run(t T, h Harness) {
+	t.Helper()
+	calls := &trace{}
+	t.Cleanup(func() { calls.log(t) })
+	test.runTraced(t, h, calls)
+}
+
+// runTraced runs the test and notes its calls.
+func (test Test) runTraced(t T, h Harness, calls *trace) {
 	t.Helper()
 	if h.Unit == 0 {
 		h.Unit = time.Second
@@ -154,34 +164,7 @@ func (test Test) Run(t T, h Harness) {
 		h.Slack = time.Second
 	}
 	t.Logf("%s: %s", test.ID, test.Doc)
-	test.run(&check{T: t, harness: h, node: h.New(t)})
-}
-
-// Tests returns the tests of the suite in the order of their numbers.
-func Tests() []Test {
-	return []Test{
-		{"D1", "The first fingerprint comes at once.", firstFingerprint},
-		{"D2", "The end of the context ends the stream of fingerprints, and nothing else.", cancelFingerprints},
-		{"D3", "The schema takes a good config, and names an unknown key and a missing required key.", schema},
-		{"D4", "A task that was started runs.", started},
-		{"D4 output", "What a task writes reaches its log path.", output},
-		{"D5", "A second start with one id fails, or starts no second process.", startTwice},
-		{"D6", "A start that fails leaves nothing.", failedStart},
-		{"D7", "To recover a task that the driver knows is a success and changes nothing.", recoverKnown},
-		{"D8", "Calls in flight end when the driver dies. The next life recovers the task and stops it.", relaunch},
-		{"D9", "A task that ended without its driver cannot be recovered, or has its true result or none.", endedMeanwhile},
-		{"D10", "Two that wait for one task get the same result.", twoWaiters},
-		{"D11", "Exit codes are the task's. A signal is named, with code 128 plus its number.", exitCodes},
-		{"D12", "Wait answers at once, and again, after a task has ended by itself.", waitAfterExit},
-		{"D13", "A task that ignores its signal has its whole grace, and is killed at its end.", graceKept},
-		{"D13 orderly", "A task that obeys its signal ends with its own code and is not waited for.", orderlyStop},
-		{"D14", "Stop of a task that has ended is a success and keeps the result.", stopEnded},
-		{"D15", "Stop sends the signal that it was asked to send.", stopSignal},
-		{"D16", "Destroy without force refuses a running task and does not touch it.", destroyRefused},
-		{"D17", "Destroy with force kills the task, and Wait has an answer.", destroyForced},
-		{"D17 children", "Destroy with force kills children that have a session of their own.", destroyChildren},
-		{"D18", "After Destroy the driver does not know the task.", destroyed},
-		{"D19", "Inspect has the state of the task, and its result at the end.", inspect},
-		{"D20", "A call that the driver does not have is an error. A call that it has works.", optionalCalls},
-	}
+	node := h.New(t)
+	calls.began = time.Now()
+	test.run(&check{T: t, harness: h, node: node, trace: calls})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -23,10 +24,10 @@ func firstFingerprint(c *check) {
 		cancel()
 	})
 	if first.IsZero() {
-		c.Fatalf("the stream ended without a fingerprint: %v", err)
+		c.fatalf("a fingerprint", "the stream ended without a fingerprint: %v", err)
 	}
 	if late := first.Sub(began); late > c.harness.Slack {
-		c.Errorf("the first fingerprint came after %v", late)
+		c.errorf(fmt.Sprintf("the first fingerprint within %v", c.harness.Slack), "the first fingerprint came after %v", rounded(late))
 	}
 }
 
@@ -45,18 +46,18 @@ func cancelFingerprints(c *check) {
 	select {
 	case <-seen:
 	case err := <-returned:
-		c.Fatalf("the stream ended by itself: %v", err)
+		c.fatalf("the stream goes on until its context ends", "the stream ended by itself: %v", err)
 	case <-time.After(patience):
-		c.Fatalf("no fingerprint within %v", patience)
+		c.fatalf(fmt.Sprintf("a fingerprint within %v", patience), "no fingerprint")
 	}
 	cancel()
 	select {
 	case err := <-returned:
 		if err == nil {
-			c.Errorf("the stream ended without an error")
+			c.errorf("the error of the context", "the stream ended without an error")
 		}
 	case <-time.After(c.harness.Slack):
-		c.Fatalf("the stream did not end with its context")
+		c.fatalf(fmt.Sprintf("the stream ends within %v of its context", c.harness.Slack), "the stream did not end")
 	}
 	c.start(Behaviour{Kind: RunForever})
 }
@@ -77,9 +78,9 @@ func schema(c *check) {
 		c.Helper()
 		switch {
 		case err == nil:
-			c.Errorf("the schema takes a config with %s", what)
+			c.errorf("an error that names the key "+key, "the schema takes a config with %s", what)
 		case !strings.Contains(err.Error(), key):
-			c.Errorf("the error about %s does not name the key %s: %v", what, key, err)
+			c.errorf("an error that names the key "+key, "the error about %s is: %v", what, err)
 		}
 	}
 	c.ok(encode(func(map[string]json.RawMessage) {}), "encoding a good config")
@@ -94,16 +95,16 @@ func started(c *check) {
 	began := time.Now()
 	task, handle := c.start(Behaviour{Kind: RunForever})
 	if len(handle) == 0 {
-		c.Errorf("the handle is empty")
+		c.errorf("a handle that Recover can use", "the handle is empty")
 	}
 	c.runs(c.wait(task.ID), c.harness.Unit/4)
 	status := c.state(task.ID, driver.TaskRunning)
 	// Clocks of files and processes may be some ticks behind.
 	if at := status.StartedAt; !at.IsZero() && (at.Before(began.Add(-c.harness.Slack)) || at.After(time.Now().Add(c.harness.Slack))) {
-		c.Errorf("the task started at %v, the test at %v", at, began)
+		c.errorf(fmt.Sprintf("a start of the task after %v", began), "Inspect says that the task started at %v", at)
 	}
 	if c.count(task.ID) == 0 {
-		c.Errorf("the task has no process")
+		c.errorf("a process of the task", "the task has no process")
 	}
 }
 
@@ -122,7 +123,7 @@ func output(c *check) {
 		select {
 		case <-tick.C:
 		case <-end:
-			c.Fatalf("the output is %q in place of %q", got, Output)
+			c.fatalf(fmt.Sprintf("the output %q", Output), "the output is %q", got)
 		}
 	}
 }
@@ -133,9 +134,9 @@ func startTwice(c *check) {
 	_, err := c.driver().Start(c.context(), task)
 	switch after := c.count(task.ID); {
 	case before < 0 && err == nil:
-		c.Fatalf("the driver takes one id for two starts, and the node cannot see processes")
+		c.fatalf("an error of the second start, since the node cannot see processes", "the driver takes one id for two starts")
 	case after > before:
-		c.Errorf("the task has %d processes after a second start, and had %d", after, before)
+		c.errorf(fmt.Sprintf("%d processes of the task", before), "the task has %d processes after a second start", after)
 	}
 	c.state(task.ID, driver.TaskRunning)
 	c.runs(c.wait(task.ID), c.harness.Unit/4)
@@ -157,7 +158,7 @@ func recoverKnown(c *check) {
 	c.runs(answers, c.harness.Unit/4)
 	c.state(task.ID, driver.TaskRunning)
 	if after := c.count(task.ID); after != before {
-		c.Errorf("the task has %d processes after Recover, and had %d", after, before)
+		c.errorf(fmt.Sprintf("%d processes of the task", before), "the task has %d processes after Recover", after)
 	}
 }
 
@@ -168,7 +169,7 @@ func relaunch(c *check) {
 	c.node.Kill(c.T)
 	c.class(c.answered(answers, c.harness.Slack+3*time.Second).err, "Wait in a driver that dies", driver.Gone)
 	if c.count(task.ID) == 0 {
-		c.Fatalf("the task died with its driver")
+		c.fatalf("the task runs on without its driver", "the task died with its driver")
 	}
 	c.node.Launch(c.T)
 	c.ok(c.driver().Recover(c.context(), task.ID, handle), "recovering the task")
@@ -241,9 +242,9 @@ func graceKept(c *check) {
 	c.result(e.result, 137, 9)
 	switch took := e.at.Sub(began); {
 	case took < grace-c.harness.Unit/20:
-		c.Errorf("the task was killed after %v, within its grace of %v", took, grace)
+		c.errorf(fmt.Sprintf("the whole grace of %v", grace), "the task was killed after %v, within its grace", rounded(took))
 	case took > grace+c.harness.Slack:
-		c.Errorf("the task was killed after %v, late after its grace of %v", took, grace)
+		c.errorf(fmt.Sprintf("the kill within %v after the grace of %v", c.harness.Slack, grace), "the task was killed after %v, late after its grace", rounded(took))
 	}
 	c.noneLeft(task.ID)
 }
@@ -255,7 +256,7 @@ func orderlyStop(c *check) {
 	began := time.Now()
 	c.ok(c.driver().Stop(c.context(), task.ID, 20*c.harness.Unit, "SIGTERM"), "stopping the task")
 	if took := time.Since(began); took > c.harness.Unit+3*c.harness.Slack {
-		c.Errorf("Stop took %v although the task ended at once", took)
+		c.errorf("Stop returns when the task has ended, which was at once", "Stop took %v", rounded(took))
 	}
 	c.result(c.ended(answers, c.harness.Slack).result, 6, 0)
 }
@@ -267,7 +268,7 @@ func stopEnded(c *check) {
 	c.ok(c.driver().Stop(c.context(), task.ID, c.harness.Unit, ""), "stopping a task that has ended")
 	status := c.state(task.ID, driver.TaskExited)
 	if status.Exit == nil {
-		c.Fatalf("Inspect has lost the result")
+		c.fatalf("the result of the task, after Stop too", "Inspect has lost the result")
 	}
 	c.result(*status.Exit, 8, 0)
 }
@@ -296,7 +297,7 @@ func destroyForced(c *check) {
 	c.ok(c.driver().Destroy(c.context(), task.ID, true), "destroying the task")
 	// The result is taken by the open Wait, or lost with the task.
 	if e := c.answered(answers, c.harness.Slack); e.err == nil && e.result.Successful() {
-		c.Errorf("a task that was killed has the result %+v", e.result)
+		c.errorf("a result that is no success", "a task that was killed has the result: %s", resultText(e.result))
 	}
 	c.noneLeft(task.ID)
 }
@@ -306,9 +307,9 @@ func destroyChildren(c *check) {
 	c.runs(c.wait(task.ID), c.harness.Unit/2)
 	switch n := c.count(task.ID); {
 	case n < 0:
-		c.Fatalf("the node cannot see processes. A skip of this test must be named")
+		c.fatalf("the processes of the task, or a named skip of this test", "the node cannot see processes")
 	case n < 2:
-		c.Fatalf("the task has %d processes, and no child", n)
+		c.fatalf("a process and its child", "the task has %d processes", n)
 	}
 	c.ok(c.driver().Destroy(c.context(), task.ID, true), "destroying the task")
 	c.noneLeft(task.ID)
@@ -327,19 +328,19 @@ func inspect(c *check) {
 	answers := c.wait(task.ID)
 	running := c.state(task.ID, driver.TaskRunning)
 	if running.Exit != nil || !running.CompletedAt.IsZero() {
-		c.Errorf("a running task has a result or an end: %+v", running)
+		c.errorf("no result and no end of a running task", "Inspect says: %+v", running)
 	}
 	if running.Name != task.Name {
-		c.Errorf("Inspect names the task %q in place of %q", running.Name, task.Name)
+		c.errorf(fmt.Sprintf("the name %q", task.Name), "Inspect names the task %q", running.Name)
 	}
 	c.result(c.ended(answers, patience).result, 10, 0)
 	status := c.state(task.ID, driver.TaskExited)
 	if status.Exit == nil {
-		c.Fatalf("Inspect has no result of a task that has ended")
+		c.fatalf("the result of a task that has ended", "Inspect has no result")
 	}
 	c.result(*status.Exit, 10, 0)
 	if !status.CompletedAt.IsZero() && status.CompletedAt.Before(status.StartedAt) {
-		c.Errorf("the task ended at %v, before its start at %v", status.CompletedAt, status.StartedAt)
+		c.errorf(fmt.Sprintf("an end after the start at %v", status.StartedAt), "Inspect says that the task ended at %v", status.CompletedAt)
 	}
 }
 
@@ -349,21 +350,21 @@ func optionalCalls(c *check) {
 	answers := c.wait(task.ID)
 	if !has.SendSignals {
 		if err := c.driver().Signal(c.context(), task.ID, "SIGHUP"); err == nil {
-			c.Errorf("a driver that sends no signals has sent one")
+			c.errorf("an error: the capabilities have no SendSignals", "Signal succeeded")
 		}
 	}
 	switch out, err := c.driver().Exec(c.context(), task.ID, []string{"/bin/true"}, patience); {
 	case !has.Exec && err == nil:
-		c.Errorf("a driver without exec has run a command")
+		c.errorf("an error: the capabilities have no Exec", "Exec succeeded")
 	case has.Exec && err != nil:
-		c.Errorf("running a command: %v", err)
+		c.errorf("the capabilities have Exec, so a command runs", "Exec failed: %v", err)
 	case has.Exec && !out.Exit.Successful():
-		c.Errorf("/bin/true ended with %+v", out.Exit)
+		c.errorf("code 0, signal 0", "/bin/true ended with %s", resultText(out.Exit))
 	}
 	execStreams(c, task.ID)
 	if !has.MustCreateNetwork {
 		if _, _, err := c.driver().CreateNetwork(c.context(), "alloc", ""); err == nil {
-			c.Errorf("a driver that makes no networks has made one")
+			c.errorf("an error: the capabilities have no MustCreateNetwork", "CreateNetwork succeeded")
 		}
 	}
 	c.runs(answers, c.harness.Unit/10)
@@ -382,11 +383,11 @@ func execStreams(c *check, id driver.TaskID) {
 		exit, err := c.driver().ExecStreaming(c.context(), id, []string{"/bin/echo", "hello"}, driver.ExecStreams{Stdout: &printed, TTY: tty})
 		switch {
 		case !has && err == nil:
-			c.Errorf("a driver without exec has run a command with streams")
+			c.errorf("an error: the capabilities have no Exec", "ExecStreaming succeeded")
 		case has && err != nil:
-			c.Errorf("running a command with streams, terminal %t: %v", tty, err)
+			c.errorf("the capabilities have Exec, so a command with streams runs", "ExecStreaming failed, terminal %t: %v", tty, err)
 		case has && (!exit.Successful() || !strings.Contains(printed.String(), "hello")):
-			c.Errorf("/bin/echo hello printed %q and ended with %+v, terminal %t", printed.String(), exit, tty)
+			c.errorf("/bin/echo hello prints hello and ends with code 0", "it printed %q and ended with %s, terminal %t", printed.String(), resultText(exit), tty)
 		}
 		if !has {
 			continue
@@ -395,7 +396,7 @@ func execStreams(c *check, id driver.TaskID) {
 		goes()
 		_, err = c.driver().ExecStreaming(ctx, id, []string{"/bin/sleep", "600"}, driver.ExecStreams{TTY: tty})
 		if c.context().Err() != nil {
-			c.Errorf("a command whose caller has gone runs on, terminal %t: %v", tty, err)
+			c.errorf("a command ends with its caller", "it runs on, terminal %t: %v", tty, err)
 		}
 	}
 }

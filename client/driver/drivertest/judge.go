@@ -1,0 +1,174 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// Outcome is how a test of the suite ended.
+type Outcome string
+
+// The values of [Outcome].
+const (
+	Passed  Outcome = "passed"
+	Failed  Outcome = "failed"
+	Skipped Outcome = "skipped"
+)
+
+// Finding is what [Judge] found about a driver with one test.
+type Finding struct {
+	Test    Test
+	Outcome Outcome
+	// Why is the reason of a skip.
+	Why string
+	// Failures are those of a test that failed. There is at least one.
+	Failures []Failure
+	// Calls are the calls of the test in their order, with their answers.
+	Calls []string
+}
+
+// atOnce is how many tests run at the same time.
+const atOnce = 4
+
+// Judge runs tests outside of go test. It calls report with a finding for each test, in the order of
+// the tests, from one goroutine. It ignores Harness.Around. When ctx ends, calls in flight end, and
+// the tests that remain fail.
+func Judge(ctx context.Context, h Harness, tests []Test, report func(Finding)) {
+	findings, next := make([]chan Finding, len(tests)), make(chan int, len(tests))
+	for i := range tests {
+		findings[i] = make(chan Finding, 1)
+		next <- i
+	}
+	close(next)
+	for range atOnce { // each ends with the last test, whose finding the loop below takes
+		go func() {
+			for i := range next {
+				findings[i] <- judge(ctx, h, tests[i])
+			}
+		}()
+	}
+	for _, finding := range findings {
+		report(<-finding)
+	}
+}
+
+func judge(ctx context.Context, h Harness, one Test) Finding {
+	if why, skips := h.Skips[one.ID]; skips {
+		return Finding{Test: one, Outcome: Skipped, Why: why}
+	}
+	t, calls := newRecorder(ctx), &trace{}
+	apart(func() { one.runTraced(t, h, calls) })
+	t.end()
+	f := Finding{Test: one, Outcome: Passed, Failures: t.found(), Calls: calls.lines()}
+	if len(f.Failures) > 0 {
+		f.Outcome = Failed
+	}
+	return f
+}
+
+// Probe starts a node and ends it. Its error says why the driver did not start.
+func Probe(ctx context.Context, h Harness) error {
+	t := newRecorder(ctx)
+	apart(func() { h.New(t) })
+	t.end()
+	if failures := t.found(); len(failures) > 0 {
+		return errors.New(failures[0].Happened)
+	}
+	return nil
+}
+
+// apart calls a function in a goroutine of its own, which Fatalf may end, and waits for it.
+func apart(do func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	<-done
+}
+
+// recorder is a T without go test.
+type recorder struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu       sync.Mutex
+	failures []Failure // guarded by mu
+	cleanups []func()  // guarded by mu
+}
+
+var _ T = (*recorder)(nil)
+
+func newRecorder(ctx context.Context) *recorder {
+	ctx, cancel := context.WithCancel(ctx)
+	return &recorder{ctx: ctx, cancel: cancel}
+}
+
+// end does what go test does at the end of a test.
+func (r *recorder) end() {
+	r.cancel()
+	for do := r.last(); do != nil; do = r.last() {
+		apart(do)
+	}
+}
+
+// last takes the last cleanup, or nil.
+func (r *recorder) last() func() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := len(r.cleanups) - 1
+	if n < 0 {
+		return nil
+	}
+	do := r.cleanups[n]
+	r.cleanups = r.cleanups[:n]
+	return do
+}
+
+// found returns the failures.
+func (r *recorder) found() []Failure {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.failures)
+}
+
+func (*recorder) Helper()                    {}
+func (*recorder) Logf(string, ...any)        {}
+func (r *recorder) Context() context.Context { return r.ctx }
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(args) == 1 {
+		if failure, is := args[0].(Failure); is {
+			r.failures = append(r.failures, failure)
+			return
+		}
+	}
+	r.failures = append(r.failures, Failure{Happened: fmt.Sprintf(format, args...)})
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Cleanup(do func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cleanups = append(r.cleanups, do)
+}
+
+func (r *recorder) TempDir() string {
+	dir, err := os.MkdirTemp("", "nd")
+	if err != nil {
+		r.Fatalf("making a folder: %v", err)
+	}
+	r.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
