@@ -116,7 +116,7 @@ func commands(ctx context.Context, std stdio) map[string]cli.CommandFactory {
 		"token":        is(&parentCommand{"Create tokens for the HTTP API", tokenHelp}),
 		"token create": is(&tokenCreateCommand{out: std.out, errs: std.errs}),
 	}
-	maps.Copy(all, pluginCommands(std.errs))
+	maps.Copy(all, pluginCommands(operate))
 	return all
 }
 

@@ -175,6 +175,8 @@ func TestOperator_help(t *testing.T) {
 		"client":           new(clientFlags).set(),
 		"clients":          new(clientsFlags).set(),
 		"dev":              new(devFlags).set(),
+		"plugin":           flag.NewFlagSet("", flag.ContinueOnError),
+		"plugin test":      new(pluginTestFlags).set(),
 		"server":           new(serverFlags).set(),
 		"server members":   new(serverMembersFlags).set(),
 		"server join":      new(connectFlags).flags("server join"),

@@ -23,10 +23,11 @@ type pluginCommand struct {
 	errs io.Writer
 }
 
-// pluginCommands returns the drivers that this program contains.
-func pluginCommands(errs io.Writer) map[string]cli.CommandFactory {
+// pluginCommands returns the drivers that this program contains, and the command that tests drivers.
+func pluginCommands(operate operatorCommand) map[string]cli.CommandFactory {
+	errs := operate.errs
 	return map[string]cli.CommandFactory{
-		"plugin": is(&parentCommand{"Serve a task driver to the client of a node", pluginHelp}),
+		"plugin": is(&parentCommand{"Serve a task driver, or test one", pluginHelp}),
 		"plugin mock": is(&pluginCommand{
 			name: "mock", synopsis: "Serve the driver of tasks without processes", help: pluginMockHelp, errs: errs,
 			open: func() (sdk.Driver, error) { return mock.New(os.Exit) },
@@ -35,6 +36,7 @@ func pluginCommands(errs io.Writer) map[string]cli.CommandFactory {
 			name: rawexec.Name, synopsis: "Serve the driver of processes without isolation", help: pluginRawExecHelp, errs: errs,
 			open: func() (sdk.Driver, error) { return rawexec.New(rawexec.Options{}), nil },
 		}),
+		"plugin test": is(&pluginTestCommand{operate}),
 	}
 }
 
@@ -60,8 +62,8 @@ func (c *pluginCommand) Run(args []string) int {
 
 const pluginHelp = `Usage: nodedrain plugin <command>
 
-  Serves one of the task drivers that this program contains. The client of a node starts
-  these commands; they are not meant for people.`
+  Tests the program of a task driver, or serves one of the drivers that this program
+  contains. The client of a node starts these; they are not meant for people.`
 
 const pluginMockHelp = `Usage: nodedrain plugin mock
 

@@ -2,10 +2,13 @@ package plugintest
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,14 +46,31 @@ func Read(path, file string) (Options, error) {
 	if err != nil {
 		return Options{}, fmt.Errorf("reading the tasks of the driver: %w", err)
 	}
+	o, err := parse(path, text)
+	if err != nil {
+		return Options{}, fmt.Errorf("reading the tasks of the driver: %s: %w", file, err)
+	}
+	return o, nil
+}
+
+// parse reads the text of a file.
+func parse(path string, text []byte) (Options, error) {
 	o := Options{Path: path}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&o); err != nil {
-		return Options{}, fmt.Errorf("reading the tasks of the driver: %s: %w", file, err)
+		return Options{}, err
 	}
 	return o, o.check()
 }
+
+// commandTasks are the tasks of [Commands].
+//
+//go:embed commands.json
+var commandTasks []byte
+
+// Commands returns the options of a driver whose tasks have the keys "command" and "args".
+func Commands(path string) (Options, error) { return parse(path, commandTasks) }
 
 // check finds tasks of kinds that do not exist.
 func (o Options) check() error {
@@ -59,9 +79,14 @@ func (o Options) check() error {
 		kinds[kind.String()] = true
 	}
 	var errs []error
-	for name := range o.Tasks {
+	for _, name := range slices.Sorted(maps.Keys(o.Tasks)) {
 		if !kinds[name] {
 			errs = append(errs, fmt.Errorf("the suite has no tasks of kind %q", name))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(o.Skips)) {
+		if !slices.ContainsFunc(drivertest.Tests(), func(test drivertest.Test) bool { return test.ID == id }) {
+			errs = append(errs, fmt.Errorf("the suite has no test %q to skip", id))
 		}
 	}
 	return errors.Join(errs...)

@@ -41,9 +41,9 @@ type Info struct {
 	// Version is the driver's own version in the form 1.2.3.
 	Version string
 	// ConfigSchema is the schema of the plugin's config. Nil has no keys.
-	ConfigSchema *hclspec.Spec
+	ConfigSchema *Spec
 	// TaskSchema is the schema of a task's config. Nil has no keys.
-	TaskSchema *hclspec.Spec
+	TaskSchema *Spec
 	// HandleVersion is the version of the state that Start returns. Raise it when an older driver
 	// could not read it. Handles with a higher version are refused.
 	HandleVersion int32
@@ -88,30 +88,45 @@ func Recoverable(err error) error {
 	return &driver.Error{Class: driver.Recoverable, Call: "driver", Err: err}
 }
 
+// Spec is the schema of a config, or of a part of it. Make it with [Attribute], [Default], [Block],
+// [Blocks] and [Object].
+type Spec = hclspec.Spec
+
+// Block returns a schema of an object below a key, such as "limits { files = 10 }".
+func Block(nested *Spec, required bool) *Spec {
+	return &Spec{Block: &hclspec.Spec_BlockValue{BlockValue: &hclspec.Block{Required: required, Nested: nested}}}
+}
+
+// Blocks returns a schema of a list of objects below a key, of which there are at least so many and
+// at most so many. Zero is no limit.
+func Blocks(nested *Spec, least, most uint64) *Spec {
+	return &Spec{Block: &hclspec.Spec_BlockList{BlockList: &hclspec.BlockList{Min: least, Max: most, Nested: nested}}}
+}
+
 // Attribute returns a schema of a value with the name of its key. The kind is a type expression of
 // HCL, such as "string", "bool" or "list(string)".
-func Attribute(kind string, required bool) *hclspec.Spec {
-	return &hclspec.Spec{Block: &hclspec.Spec_Attr{Attr: &hclspec.Attr{Type: kind, Required: required}}}
+func Attribute(kind string, required bool) *Spec {
+	return &Spec{Block: &hclspec.Spec_Attr{Attr: &hclspec.Attr{Type: kind, Required: required}}}
 }
 
 // Default returns a schema whose value is an HCL expression where the user gives none.
-func Default(primary *hclspec.Spec, expression string) *hclspec.Spec {
-	literal := &hclspec.Spec{Block: &hclspec.Spec_Literal{Literal: &hclspec.Literal{Value: expression}}}
-	return &hclspec.Spec{Block: &hclspec.Spec_Default{Default: &hclspec.Default{Primary: primary, Default: literal}}}
+func Default(primary *Spec, expression string) *Spec {
+	literal := &Spec{Block: &hclspec.Spec_Literal{Literal: &hclspec.Literal{Value: expression}}}
+	return &Spec{Block: &hclspec.Spec_Default{Default: &hclspec.Default{Primary: primary, Default: literal}}}
 }
 
 // Object returns a schema with a value for each key. Names that are empty become the key.
-func Object(attributes map[string]*hclspec.Spec) *hclspec.Spec {
+func Object(attributes map[string]*Spec) *Spec {
 	for key, spec := range attributes {
 		if a := attributeOf(spec); a != nil && a.Name == "" {
 			a.Name = key
 		}
 	}
-	return &hclspec.Spec{Block: &hclspec.Spec_Object{Object: &hclspec.Object{Attributes: attributes}}}
+	return &Spec{Block: &hclspec.Spec_Object{Object: &hclspec.Object{Attributes: attributes}}}
 }
 
 // attributeOf returns the attribute of a schema or of its primary part, or nil.
-func attributeOf(spec *hclspec.Spec) *hclspec.Attr {
+func attributeOf(spec *Spec) *hclspec.Attr {
 	if d := spec.GetDefault(); d != nil {
 		return d.GetPrimary().GetAttr()
 	}
