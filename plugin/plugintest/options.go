@@ -115,7 +115,10 @@ func (o Options) config(b drivertest.Behaviour) ([]byte, bool) {
 	if err := decoder.Decode(&config); err != nil {
 		return nil, false
 	}
-	text, err := json.Marshal(fill(config, strings.NewReplacer(
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // people read the configs in findings
+	err := encoder.Encode(fill(config, strings.NewReplacer(
 		"{after}", strconv.FormatFloat(b.After.Seconds(), 'f', -1, 64),
 		"{millis}", strconv.FormatInt(b.After.Milliseconds(), 10),
 		"{code}", strconv.Itoa(b.Code),
@@ -123,7 +126,7 @@ func (o Options) config(b drivertest.Behaviour) ([]byte, bool) {
 		"{number}", strconv.Itoa(int(unix.SignalNum(b.Signal))),
 		"{output}", drivertest.Output,
 	)))
-	return text, err == nil
+	return bytes.TrimSpace(text.Bytes()), err == nil
 }
 
 // fill replaces the names in braces in the texts of a config.

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"reflect"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
 )
 
 // Decode reads a config that the host has encoded with a schema into a struct whose fields have the
-// tag `codec:"KEY"`. Keys without a value leave their field as it is. An unknown key is an error.
-// Empty bytes have no keys.
+// tag `codec:"KEY"`. Keys that the user left out leave their field as it is, so a
+// default may be set before the call. An unknown key is an error. Empty bytes have no keys.
 func Decode(config []byte, into any) error {
 	if len(config) == 0 {
 		return nil
@@ -20,13 +21,48 @@ func Decode(config []byte, into any) error {
 	handle.BasicHandle.TimeNotBuiltin = true
 	handle.ErrorIfNoField = true
 	r := bytes.NewReader(config)
-	if err := codec.NewDecoder(r, handle).Decode(into); err != nil {
+	var values map[string]any
+	handle.MapType = reflect.TypeOf(values)
+	if err := codec.NewDecoder(r, handle).Decode(&values); err != nil {
 		return fmt.Errorf("decode the config: %w", err)
 	}
 	if _, err := r.ReadByte(); err != io.EOF {
 		return fmt.Errorf("decode the config: %d bytes after its end", r.Len()+1)
 	}
+	// A host sends each key of the schema, with nil for those that the user left out. The codec would
+	// clear their fields.
+	given, err := Encode(withoutNil(values))
+	if err != nil {
+		return fmt.Errorf("decode the config: %w", err)
+	}
+	if err := codec.NewDecoderBytes(given, handle).Decode(into); err != nil {
+		return fmt.Errorf("decode the config: %w", err)
+	}
 	return nil
+}
+
+// withoutNil returns the values that the user gave, in nested objects too.
+func withoutNil(values map[string]any) map[string]any {
+	given := map[string]any{}
+	for key, value := range values {
+		if value != nil {
+			given[key] = givenIn(value)
+		}
+	}
+	return given
+}
+
+// givenIn is withoutNil for a value. A nil in a list is an element of it.
+func givenIn(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		return withoutNil(v)
+	case []any:
+		for i := range v {
+			v[i] = givenIn(v[i])
+		}
+	}
+	return value
 }
 
 // Encode writes a config like a host: for tests of a driver.

@@ -277,8 +277,39 @@ func TestDecode(t *testing.T) {
 	must.NoError(t, sdk.Decode(b, &c))
 	must.Eq(t, "a", c.Command)
 	must.NoError(t, sdk.Decode(nil, &c))
+	must.Eq(t, "a", c.Command)
 	must.Error(t, sdk.Decode(append(b, b...), &c))
 	must.Error(t, sdk.Decode([]byte{0xc1}, &c))
+}
+
+// Keys that the user left out come as nil, and their fields keep their defaults.
+func TestDecode_defaults(t *testing.T) {
+	t.Parallel()
+	type disk struct {
+		Name string `codec:"name"`
+		Size int    `codec:"size"`
+	}
+	c := struct {
+		Shell string         `codec:"shell"`
+		Tries int            `codec:"tries"`
+		Disk  disk           `codec:"disk"`
+		Disks []disk         `codec:"disks"`
+		Codes map[string]int `codec:"codes"`
+	}{Shell: "/bin/sh", Tries: 3, Disk: disk{Size: 10}}
+	b, err := sdk.Encode(map[string]any{
+		"shell": nil, "tries": nil, "disk": map[string]any{"name": "a", "size": nil},
+		"disks": []any{map[string]any{"name": "b", "size": 7}}, "codes": map[string]any{"SIGHUP": 4},
+	})
+	must.NoError(t, err)
+	must.NoError(t, sdk.Decode(b, &c))
+	must.Eq(t, "/bin/sh", c.Shell)
+	must.Eq(t, 3, c.Tries)
+	must.Eq(t, disk{"a", 10}, c.Disk)
+	must.Eq(t, []disk{{"b", 7}}, c.Disks)
+	must.Eq(t, map[string]int{"SIGHUP": 4}, c.Codes)
+	b, err = sdk.Encode(map[string]any{"shel": "x"})
+	must.NoError(t, err)
+	must.ErrorContains(t, sdk.Decode(b, &c), "shel")
 }
 
 func FuzzDecode(f *testing.F) {

@@ -177,7 +177,11 @@ func relaunch(c *check) {
 	answers = c.wait(task.ID)
 	c.runs(answers, c.harness.Unit/4)
 	c.ok(c.driver().Stop(c.context(), task.ID, c.harness.Unit, ""), "stopping the task")
-	c.ended(answers, c.harness.Unit+3*c.harness.Slack)
+	// A process that is not the parent of the task may not learn its exit code.
+	if e := c.answered(answers, c.harness.Unit+3*c.harness.Slack); e.err != nil {
+		c.class(e.err, "waiting for the task", driver.Fatal)
+	}
+	c.state(task.ID, driver.TaskExited)
 	c.noneLeft(task.ID)
 }
 
