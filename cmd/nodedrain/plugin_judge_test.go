@@ -1,0 +1,157 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
+)
+
+// wrongTasks is the configuration of the driver in plugin/plugintest/testdata/wrong with a fault.
+const wrongTasks = `{
+	"args": [%q],
+	"no_processes": true,
+	"unit_millis": 250,
+	"required": "run_for",
+	"tasks": {
+		"run for ever": {"run_for": "1000h"},
+		"exit": {"run_for": "{millis}ms", "exit_code": "={code}"},
+		"die": {"run_for": "{millis}ms", "exit_signal": "={number}"},
+		"ignore": {"run_for": "1000h", "stop_ignore": true},
+		"trap": {"run_for": "1000h", "signal_codes": {"SIG{signal}": "={code}"}},
+		"fail": {"run_for": "1000h", "start_error": "the config says so"},
+		"lines": {"run_for": "0s", "stdout_string": "{output}"}
+	},
+	"skips": {"D17 children": "the tasks have no processes"}
+}`
+
+// built builds a program and returns its path.
+func built(t *testing.T, source string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, source).CombinedOutput()
+	must.NoError(t, err, must.Sprint(string(out)))
+	return path
+}
+
+// written writes a file and returns its path.
+func written(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tasks.json")
+	must.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// The command names the rules that a wrong driver breaks, and no others.
+func TestPluginTest_wrongDrivers(t *testing.T) {
+	t.Parallel()
+	path := built(t, "../../plugin/plugintest/testdata/wrong")
+	for _, story := range []struct{ fault, fails, happened string }{
+		{"none", "", ""},
+		{"late-health", "D1", "the first fingerprint came after 2"},
+		{"ends-with-stream", "D2", "the driver has ended"},
+		{"loose-schema", "D3", "the schema takes a config with a missing key"},
+		{"wrong-start-time", "D4", "Inspect says that the task started at"},
+		{"loses-output", "D4 output", `the output is ""`},
+		{"starts-twice", "D5", "the driver takes one id for two starts"},
+		{"keeps-failed-start", "D6", "Inspect of an unknown task: no error"},
+		{"kills-what-it-recovers", "D7", "of a task that should run"},
+		{"recovers-nothing", "D8", "this driver recovers no tasks"},
+		{"makes-results-up", "D9", "the task ended with code 0, signal 0"},
+		{"tells-one-waiter", "D10, D12", "exit result is lost"},
+		{"signal-as-code", "D11, D13, D20", "the task ended with code 9, signal 9"},
+		{"answers-wait-once", "D12", "task not found"},
+		{"kills-early", "D13", "within its grace"},
+		{"kills-late", "D13", "late after its grace"},
+		{"waits-for-the-grace", "D13 orderly", "Stop took"},
+		{"fails-to-stop-the-dead", "D14", "the task does not run"},
+		{"own-signal", "D15", "the task ended with code 137, signal 9"},
+		{"destroys-the-living", "D16", "Destroy of a running task without force: no error"},
+		{"ignores-force", "D17", "the task runs"},
+		{"remembers-the-destroyed", "D18", "Inspect of an unknown task: no error"},
+		{"forgets-exits", "D14, D19", "Inspect has"},
+		{"claims-exec", "D20", "Exec failed"},
+	} {
+		t.Run(story.fault, func(t *testing.T) {
+			t.Parallel()
+			tasks := written(t, fmt.Sprintf(wrongTasks, story.fault))
+			code, out, errs := command(t.Context(), "plugin test -json -config "+tasks+" "+path)
+			var found judgement
+			must.NoError(t, json.Unmarshal([]byte(out), &found), must.Sprint(errs))
+			var fails, happened []string
+			for _, rule := range found.Rules {
+				if len(rule.Failures) > 0 {
+					fails = append(fails, rule.Rule)
+				}
+				for _, failure := range rule.Failures {
+					happened = append(happened, rule.Rule+": "+failure.Happened)
+				}
+			}
+			must.Eq(t, story.fails, strings.Join(fails, ", "), must.Sprint(strings.Join(happened, "\n")))
+			must.StrContains(t, strings.Join(happened, "\n"), story.happened)
+			must.Eq(t, len(fails), found.Failed)
+			must.Eq(t, min(len(fails), 1), code)
+			must.Eq(t, 1, found.Skipped)
+		})
+	}
+}
+
+// The driver to copy keeps all rules. Its tasks are processes in control groups.
+func TestPluginTest_example(t *testing.T) {
+	t.Parallel()
+	groups, err := cgroup.Find("/")
+	if err != nil || !groups.Usable() {
+		t.Skip("this user may not create control groups")
+	}
+	path := built(t, "../../examples/driver")
+	code, out, errs := command(t.Context(), "plugin test -config ../../examples/driver/test.json "+path)
+	must.Zero(t, code, must.Sprint(out, errs))
+	must.StrContains(t, out, "23 passed, 0 failed, 0 skipped")
+}
+
+// An author sees what was done, what was expected, what happened, and what the contract says.
+func TestPluginTest_words(t *testing.T) {
+	t.Parallel()
+	path := built(t, "../../plugin/plugintest/testdata/wrong")
+	tasks := written(t, fmt.Sprintf(wrongTasks, "forgets-exits"))
+	code, out, _ := command(t.Context(), "plugin test -run D1,D17,D19 -config "+tasks+" "+path)
+	must.One(t, code)
+	for _, want := range []string{
+		"D1            passed   The first fingerprint comes at once.\n",
+		"D17 children  skipped  Destroy with force kills children that have a session of their own.\n    why       the tasks have no processes\n",
+		"D19           failed   Inspect has the state of the task, and its result at the end.\n    done      at 0s: encode {",
+		": StartTask: ok",
+		": InspectTask: exited",
+		"    expected  the result of a task that has ended\n    happened  Inspect has no result\n    contract  InspectTask has the id, the name",
+		"\n2 passed, 1 failed, 1 skipped\n",
+	} {
+		must.StrContains(t, out, want)
+	}
+}
+
+// A wrong command line, and a plugin that does not start, test nothing.
+func TestPluginTest_mistakes(t *testing.T) {
+	t.Parallel()
+	for _, story := range []struct{ line, want string }{
+		{"", "This command takes one argument: <path>"},
+		{"a b", "This command takes one argument: <path>"},
+		{"-run D21 /bin/true", `There is no rule "D21". The rules are D1 to D20`},
+		{"-config none.json /bin/true", "none.json"},
+		{"-config " + written(t, `{"skips": {"D99": "why"}}`) + " /bin/true", `the suite has no test "D99" to skip`},
+		{"-colour /bin/true", "flag provided but not defined: -colour"},
+		{"/no/such/driver", "no such file"},
+		{"/bin/true", "launching the driver"},
+	} {
+		code, out, errs := command(t.Context(), "plugin test "+story.line)
+		must.EqOp(t, 2, code, must.Sprint(story.line))
+		must.EqOp(t, "", out)
+		must.StrContains(t, errs, story.want)
+	}
+}

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/plugintest"
+)
+
+// The program passes the conformance suite of drivers.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	groups, err := cgroup.Find("/")
+	if err != nil || !groups.Usable() {
+		t.Skip("this user may not create control groups")
+	}
+	path := filepath.Join(t.TempDir(), "script")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, ".").CombinedOutput()
+	must.NoError(t, err, must.Sprint(string(out)))
+	options, err := plugintest.Read(path, "test.json")
+	must.NoError(t, err)
+	drivertest.Run(t, plugintest.Harness(options))
+}
