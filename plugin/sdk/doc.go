@@ -3,8 +3,11 @@
 //
 //	func main() { sdk.Serve(&coffee{}) }
 //
+// examples/driver is a driver to copy, docs/plugins.md teaches how to write one, and "nodedrain plugin
+// test" tests its program.
+//
 // What a driver may leave out is an interface of its own: [Signaler], [Execer], [StreamExecer],
-// [StatsSource], [EventSource], [Networker]. Calls of those that a driver does not implement answer
+// [StatsSource], [EventSource], [Networker], [Closer]. Calls of those that a driver does not implement answer
 // "unsupported".
 //
 // Errors: return [driver.ErrUnknownTask] for a task that the driver does not know, and [Recoverable] for a

@@ -83,6 +83,13 @@ type Networker interface {
 	DestroyNetwork(ctx context.Context, alloc string, network *driver.Network) error
 }
 
+// Closer is a driver with something to do at its end, such as to close a connection. Close is called
+// when the host ends the driver in order, and not when the driver is killed. It has two seconds.
+// Tasks run on: the next life of the driver recovers them.
+type Closer interface {
+	Close(ctx context.Context) error
+}
+
 // Recoverable marks an error of Start after which the host may try again.
 func Recoverable(err error) error {
 	return &driver.Error{Class: driver.Recoverable, Call: "driver", Err: err}

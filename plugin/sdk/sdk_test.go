@@ -21,6 +21,7 @@ import (
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/hclspec"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/structs"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/schema"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
@@ -171,6 +172,56 @@ func TestServe_driver(t *testing.T) {
 	must.NoError(t, err)
 	must.Eq(t, int32(3), st.GetTask().GetResult().GetExitCode())
 	must.Nil(t, st.GetTask().GetCompletedAt())
+}
+
+// pot is a driver that has something to do at its end.
+type pot struct {
+	tea
+	closed bool
+}
+
+func (p *pot) Close(context.Context) error {
+	p.closed = true
+	return nil
+}
+
+// The end in order is an optional call.
+func TestServe_close(t *testing.T) {
+	t.Parallel()
+	d := &pot{}
+	_, err := pb.NewDriverClient(dial(t, d)).Shutdown(t.Context(), &pb.ShutdownRequest{})
+	must.NoError(t, err)
+	must.True(t, d.closed)
+	_, err = pb.NewDriverClient(dial(t, &tea{})).Shutdown(t.Context(), &pb.ShutdownRequest{})
+	must.EqOp(t, codes.Unimplemented, status.Code(err))
+}
+
+// Hosts read the schemas that the package builds, nested ones too.
+func TestObject(t *testing.T) {
+	t.Parallel()
+	spec, err := schema.New(sdk.Object(map[string]*sdk.Spec{
+		"limits": sdk.Block(sdk.Object(map[string]*sdk.Spec{"files": sdk.Attribute("number", true)}), false),
+		"disks":  sdk.Blocks(sdk.Object(map[string]*sdk.Spec{"name": sdk.Attribute("string", true)}), 0, 2),
+	}))
+	must.NoError(t, err)
+	type disk struct {
+		Name string `codec:"name"`
+	}
+	var c struct {
+		Limits struct {
+			Files int `codec:"files"`
+		} `codec:"limits"`
+		Disks []disk `codec:"disks"`
+	}
+	encoded, err := spec.Encode([]byte(`{"limits": {"files": 10}, "disks": [{"name": "a"}, {"name": "b"}]}`), nil)
+	must.NoError(t, err)
+	must.NoError(t, sdk.Decode(encoded, &c))
+	must.Eq(t, 10, c.Limits.Files)
+	must.Eq(t, []disk{{"a"}, {"b"}}, c.Disks)
+	_, err = spec.Encode([]byte(`{"limits": {}}`), nil)
+	must.ErrorContains(t, err, "files")
+	_, err = spec.Encode([]byte(`{"disks": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}`), nil)
+	must.ErrorContains(t, err, "disks")
 }
 
 func TestServe_errors(t *testing.T) {

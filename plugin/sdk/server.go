@@ -179,6 +179,14 @@ func (s *server) DestroyNetwork(ctx context.Context, req *pb.DestroyNetworkReque
 	return answer(&pb.DestroyNetworkResponse{}, d.DestroyNetwork(ctx, req.GetAllocId(), toNetwork(req.GetIsolationSpec())))
 }
 
+func (s *server) Shutdown(ctx context.Context, _ *pb.ShutdownRequest) (*pb.ShutdownResponse, error) {
+	d, ok := s.driver.(Closer)
+	if !ok {
+		return nil, s.unsupported("Shutdown")
+	}
+	return answer(&pb.ShutdownResponse{}, d.Close(ctx))
+}
+
 func (s *server) unsupported(call string) error {
 	return status.Errorf(codes.Unimplemented, "the %s driver has no %s", s.driver.Info().Name, call)
 }
