@@ -1,7 +1,12 @@
 package drivertest
 
+import "slices"
+
 // Tests returns the tests of the suite in the order of their numbers.
-func Tests() []Test {
+func Tests() []Test { return slices.Concat(rulesOfRunning(), rulesOfEnding()) }
+
+// rulesOfRunning are D1 to D9: the driver itself, starts, and the lives of the driver.
+func rulesOfRunning() []Test {
 	return []Test{
 		{
 			ID: "D1", Doc: "The first fingerprint comes at once.",
@@ -53,6 +58,12 @@ func Tests() []Test {
 			Contract: "A driver that lost the result of a task says so. It never makes a result up.",
 			run:      endedMeanwhile,
 		},
+	}
+}
+
+// rulesOfEnding are D10 to D20: results, stops, and what the driver knows at the end.
+func rulesOfEnding() []Test {
+	return []Test{
 		{
 			ID: "D10", Doc: "Two that wait for one task get the same result.",
 			Contract: "WaitTask may be called several times at once. All callers get the same result.",
