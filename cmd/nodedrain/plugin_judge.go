@@ -176,6 +176,9 @@ func printFinding(out io.Writer, f drivertest.Finding) {
 		}
 		say("happened", failure.Happened)
 	}
+	if f.Log != "" {
+		say("log", f.Log)
+	}
 	say("contract", f.Test.Contract)
 }
 
@@ -199,6 +202,8 @@ type judgedOfRule struct {
 	Failures []judgedFailure `json:"failures,omitempty"`
 	// Done are the calls of a rule that failed, in their order.
 	Done []string `json:"done,omitempty"`
+	// Log is the end of the driver's log.
+	Log string `json:"log,omitempty"`
 }
 
 // judgedFailure is one failure of a rule.
@@ -216,7 +221,7 @@ func (j *judgement) add(f drivertest.Finding) {
 		j.Skipped++
 	case drivertest.Failed:
 		j.Failed++
-		rule.Done = f.Calls
+		rule.Done, rule.Log = f.Calls, f.Log
 		for _, failure := range f.Failures {
 			rule.Failures = append(rule.Failures, judgedFailure(failure))
 		}

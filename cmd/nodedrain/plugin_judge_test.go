@@ -73,6 +73,7 @@ func TestPluginTest_wrongDrivers(t *testing.T) {
 		{"waits-for-the-grace", "D13 orderly", "Stop took"},
 		{"fails-to-stop-the-dead", "D14", "the task does not run"},
 		{"own-signal", "D15", "the task ended with code 137, signal 9"},
+		{"panics", "D15", "panic: this signal has no name"},
 		{"destroys-the-living", "D16", "Destroy of a running task without force: no error"},
 		{"ignores-force", "D17", "the task runs"},
 		{"remembers-the-destroyed", "D18", "Inspect of an unknown task: no error"},
@@ -90,6 +91,7 @@ func TestPluginTest_wrongDrivers(t *testing.T) {
 				if len(rule.Failures) > 0 {
 					fails = append(fails, rule.Rule)
 				}
+				happened = append(happened, rule.Log)
 				for _, failure := range rule.Failures {
 					happened = append(happened, rule.Rule+": "+failure.Happened)
 				}

@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
 
@@ -35,7 +38,10 @@ type node struct {
 	tasks   []driver.TaskID
 }
 
-var _ drivertest.Node = (*node)(nil)
+var (
+	_ drivertest.Node   = (*node)(nil)
+	_ drivertest.Logger = (*node)(nil)
+)
 
 func newNode(t drivertest.T, o Options) *node {
 	// The path of a socket is short. Folders of tests are not.
@@ -48,7 +54,7 @@ func newNode(t drivertest.T, o Options) *node {
 	n.program, err = host.New(host.Options{
 		Type: host.Driver, Path: o.Path, Args: o.Args, Config: o.Config,
 		Env:       []string{"PATH=" + os.Getenv("PATH")},
-		SocketDir: filepath.Join(dir, "s"), LogFile: filepath.Join(dir, "driver.log"),
+		SocketDir: filepath.Join(dir, "s"), LogFile: n.logFile(),
 	})
 	if err != nil {
 		t.Fatalf("the driver's program: %v", err)
@@ -111,8 +117,7 @@ func (n *node) Launch(t drivertest.T) {
 	defer cancel()
 	instance, err := n.program.Launch(ctx, host.Record{}, func(host.Record) error { return nil })
 	if err != nil {
-		text, _ := os.ReadFile(filepath.Join(n.dir, "driver.log"))
-		t.Fatalf("launching the driver: %v\n%s", err, text)
+		t.Fatalf("launching the driver: %v\n%s", err, n.Log())
 	}
 	n.driver = instance
 }
@@ -192,6 +197,30 @@ func (*node) find(id driver.TaskID) ([]process.Identity, error) {
 	}
 	return found, nil
 }
+
+// mostLog bounds the log that a finding has, in bytes.
+const mostLog = 4096
+
+// Log is that of [drivertest.Logger].
+func (n *node) Log() string {
+	f, err := os.Open(n.logFile())
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if _, err := f.Seek(-mostLog, io.SeekEnd); err != nil { // the file is shorter
+		_, _ = f.Seek(0, io.SeekStart)
+	}
+	text, _ := io.ReadAll(io.LimitReader(f, mostLog))
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
+			return r
+		}
+		return '?' // a terminal may obey it
+	}, string(text))
+}
+
+func (n *node) logFile() string { return filepath.Join(n.dir, "driver.log") }
 
 func (*node) Stdout(task *driver.TaskConfig) (string, error) {
 	text, err := os.ReadFile(task.StdoutPath)

@@ -61,6 +61,12 @@ type Node interface {
 	Stdout(*driver.TaskConfig) (string, error)
 }
 
+// Logger is a [Node] that knows what the driver has written to its log.
+type Logger interface {
+	// Log returns the last lines of the log.
+	Log() string
+}
+
 // Behaviour is what a task does.
 type Behaviour struct {
 	Kind Kind
@@ -165,6 +171,9 @@ func (test Test) runTraced(t T, h Harness, calls *trace) {
 	}
 	t.Logf("%s: %s", test.ID, test.Doc)
 	node := h.New(t)
+	if l, is := node.(Logger); is {
+		t.Cleanup(func() { calls.keep(l.Log()) })
+	}
 	calls.began = time.Now()
 	test.run(&check{T: t, harness: h, node: node, trace: calls})
 }

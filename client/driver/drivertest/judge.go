@@ -30,6 +30,8 @@ type Finding struct {
 	Failures []Failure
 	// Calls are the calls of the test in their order, with their answers.
 	Calls []string
+	// Log is the end of the driver's log.
+	Log string
 }
 
 // atOnce is how many tests run at the same time.
@@ -64,7 +66,7 @@ func judge(ctx context.Context, h Harness, one Test) Finding {
 	t, calls := newRecorder(ctx), &trace{}
 	apart(func() { one.runTraced(t, h, calls) })
 	t.end()
-	f := Finding{Test: one, Outcome: Passed, Failures: t.found(), Calls: calls.lines()}
+	f := Finding{Test: one, Outcome: Passed, Failures: t.found(), Calls: calls.lines(), Log: calls.logged()}
 	if len(f.Failures) > 0 {
 		f.Outcome = Failed
 	}

@@ -15,6 +15,21 @@ type trace struct {
 	began time.Time
 	mu    sync.Mutex
 	calls []noted // guarded by mu
+	text  string  // guarded by mu; the end of the driver's log
+}
+
+// keep notes the end of the driver's log.
+func (t *trace) keep(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = text
+}
+
+// logged returns the end of the driver's log.
+func (t *trace) logged() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text
 }
 
 // noted is a call with its answer.
@@ -61,6 +76,9 @@ func (t *trace) lines() []string {
 func (t *trace) log(to T) {
 	if lines := t.lines(); len(lines) > 0 {
 		to.Logf("calls:\n\t%s", strings.Join(lines, "\n\t"))
+	}
+	if text := t.logged(); text != "" {
+		to.Logf("the log of the driver:\n%s", text)
 	}
 }
 

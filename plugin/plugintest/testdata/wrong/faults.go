@@ -159,6 +159,12 @@ func faultsOfStops() map[string]fault {
 			time.Sleep(grace)
 			return err
 		}},
+		"panics": {stop: func(w *wrong, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+			if signal == "SIGHUP" {
+				panic("this signal has no name")
+			}
+			return w.Driver.Stop(ctx, id, grace, signal)
+		}},
 		"fails-to-stop-the-dead": {stop: func(w *wrong, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
 			if !w.running(ctx, id) {
 				return errors.New("the task does not run")
