@@ -116,8 +116,12 @@ func takeOver(c *driver.TaskConfig, s state) (*task, error) {
 	if t.group, err = groups.OpenPath(s.Group); err != nil {
 		return nil, err
 	}
-	if t.shell, err = process.Open(s.Shell); err != nil {
-		return nil, fmt.Errorf("the task has ended without its driver: %w", err)
+	if t.shell, err = process.Open(s.Shell); errors.Is(err, process.ErrGone) {
+		// Its result is lost, and the client does not ask for it again.
+		return nil, errors.Join(errors.New("the task has ended without its driver"), t.clear(context.Background()))
+	}
+	if err != nil {
+		return nil, err
 	}
 	go t.watch(func() driver.ExitResult { // ends with the task
 		_ = t.shell.Wait(context.Background()) // an error: it cannot be watched, and its result is unknown
