@@ -12,19 +12,40 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
+// fleet is the clients of all nodes.
+type fleet interface {
+	// notice sees each entry that a server has applied.
+	notice(witness.Entry)
+	// start starts the clients. It returns without a wait for simulated
+	// ones, and when the servers know all nodes for real ones.
+	start(ctx context.Context, g *server.Group) error
+	// stop ends the clients and waits for them. It also ends clients that do not run.
+	stop() error
+}
+
+// newFleet returns clients that do not run yet.
+func (r *run) newFleet(ctx context.Context) (fleet, error) {
+	if r.config.Real {
+		return r.openRealClients(ctx)
+	}
+	return r.newClients()
+}
+
 // clients are the simulated clients of all nodes.
 type clients struct {
 	fleet *simclient.Fleet
 	// reports waits for the batch in flight.
 	reports sync.WaitGroup
-	// group takes the reports, and ctx ends the wait for it; run sets both.
+	// group takes the reports, and ctx ends the wait for it; start sets both.
 	group *server.Group
 	ctx   context.Context
+	end   context.CancelFunc
+	ended sync.WaitGroup
 }
 
 // newClients returns clients that do not run yet.
 func (r *run) newClients() (*clients, error) {
-	c := new(clients)
+	c := &clients{end: func() {}}
 	options := simclient.Options{
 		Snapshot: func() simclient.State { return r.newest().Store().Snapshot() },
 		Applier:  c,
@@ -46,20 +67,20 @@ func (r *run) newClients() (*clients, error) {
 	return c, nil
 }
 
-// run runs the clients. The returned function ends them and waits for them.
-func (c *clients) run(ctx context.Context, g *server.Group) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	c.group, c.ctx = g, ctx
-	exited := make(chan struct{})
-	go func() {
-		defer close(exited)
-		c.fleet.Run(ctx)
-	}()
-	return func() {
-		cancel()
-		<-exited
-		c.reports.Wait()
-	}
+// start implements [fleet].
+func (c *clients) start(ctx context.Context, g *server.Group) error {
+	c.group = g
+	c.ctx, c.end = context.WithCancel(ctx)
+	c.ended.Go(func() { c.fleet.Run(c.ctx) })
+	return nil
+}
+
+// stop implements [fleet].
+func (c *clients) stop() error {
+	c.end()
+	c.ended.Wait()
+	c.reports.Wait()
+	return nil
 }
 
 // Report sends reports to the leader. The fleet has one batch in flight, so there is one

@@ -15,15 +15,18 @@ type Config struct {
 	// Dir is a folder with the lists of a real cluster (package openb), or empty
 	// for a generated one.
 	Dir string
-	// Nodes is the size of a generated cluster. Zero is [DefaultNodes]; with Dir
-	// it must be zero.
+	// Real runs tasks as processes of this machine, on real clients of nodes. Dir must be empty and
+	// TimeScale zero.
+	Real bool
+	// Nodes is the size of a generated cluster. Zero is [DefaultNodes], and [DefaultRealNodes] with
+	// Real; with Dir it must be zero.
 	Nodes int
 	// Drains is how many nodes are drained at once, at most half of them: the others take
 	// their allocations. Zero is a twentieth of a cluster from Dir and a sixth of a generated
-	// one.
+	// one, and half with Real.
 	Drains int
 	// Deadline is the deadline of the drains that have one, in simulated time.
-	// Zero is [DefaultDeadline].
+	// Zero is [DefaultDeadline], and [DefaultRealDeadline] with Real.
 	Deadline time.Duration
 	// Seed is the seed of the generated cluster and of the choice of nodes.
 	Seed uint64
@@ -43,6 +46,11 @@ type Config struct {
 	// Timeout ends the run, in real time. Zero is [DefaultTimeout].
 	Timeout time.Duration
 
+	// LogKeeper are the arguments that make this program the keeper of a task's log; Real needs them.
+	LogKeeper []string
+	// Version is the version of real clients.
+	Version string
+
 	// Progress shows the run, and is closed at its end; nil shows nothing.
 	Progress Progress
 	// Logger receives the servers' log; nil discards it.
@@ -55,6 +63,9 @@ const (
 	DefaultDeadline  = 10 * time.Minute
 	DefaultTimeScale = 30
 	DefaultTimeout   = 5 * time.Minute
+
+	DefaultRealNodes    = 6
+	DefaultRealDeadline = 15 * time.Second
 )
 
 // maxTimeScale keeps simulated times longer than the resolution of timers.
@@ -64,6 +75,16 @@ const maxTimeScale = 1000
 func (c Config) withDefaults() (Config, error) {
 	if c.Dir != "" && c.Nodes != 0 {
 		return c, errors.New("a loaded cluster has its own number of nodes")
+	}
+	switch {
+	case c.Real && c.Dir != "":
+		return c, errors.New("real tasks need a generated cluster: a loaded one is too large for a machine")
+	case c.Real && c.TimeScale != 0:
+		return c, errors.New("real tasks run in real time: they have no time scale")
+	case c.Real:
+		c.TimeScale = 1
+		setDefault(&c.Nodes, DefaultRealNodes)
+		setDefault(&c.Deadline, DefaultRealDeadline)
 	}
 	setDefault(&c.Nodes, DefaultNodes)
 	setDefault(&c.Deadline, DefaultDeadline)
@@ -107,6 +128,8 @@ func (c *Config) drains(nodes int) (int, error) {
 		return n, nil
 	case c.Dir != "":
 		return max(1, nodes/20), nil
+	case c.Real:
+		return nodes / 2, nil
 	}
 	return max(1, nodes/6), nil
 }

@@ -60,15 +60,14 @@ func Run(ctx context.Context, config Config) (*Summary, error) {
 	if err := r.prepare(); err != nil {
 		return nil, err
 	}
-	stopClients, err := r.start(ctx)
+	clients, err := r.start(ctx)
 	if err != nil {
 		return nil, err
 	}
 	err = r.drain(ctx)
 	r.ended = time.Now() // before the shutdown, in which raft waits for requests to the killed server
-	stopClients()
-	if shutdown := r.group.Shutdown(); err == nil && shutdown != nil {
-		err = fmt.Errorf("shutting the servers down: %w", shutdown)
+	if stop := r.stop(clients); err == nil {
+		err = stop
 	}
 	if err != nil {
 		return nil, err
@@ -92,24 +91,30 @@ func (r *run) prepare() (err error) {
 	load := r.loaded.Sub(r.began)
 	r.summary = &Summary{
 		Version: SummaryVersion, Servers: r.config.Servers, Seed: r.config.Seed, TimeScale: r.config.TimeScale,
-		WithoutBudget: r.config.WithoutBudget,
-		Failures:      []string{}, Drains: []DrainSummary{}, Groups: []GroupSummary{}, Findings: []string{},
+		RealTasks: r.config.Real, WithoutBudget: r.config.WithoutBudget,
+		Failures: []string{}, Drains: []DrainSummary{}, Groups: []GroupSummary{}, Findings: []string{},
 		Cluster: ClusterSummary{
 			Origin: r.cluster.Origin, Nodes: len(r.cluster.Nodes), Jobs: len(r.cluster.Jobs), LoadSeconds: round(load),
 		},
+	}
+	if r.config.Real {
+		r.event("tasks are real, because of -real: processes that the driver raw_exec runs")
+	} else {
+		r.event("tasks are simulated, so that a large cluster fits and drains fast; with -real they are processes")
 	}
 	r.event("cluster: %s; %d jobs; loaded in %s", r.cluster.Origin, len(r.cluster.Jobs), load.Round(time.Millisecond))
 	if r.config.WithoutBudget {
 		r.event("without budgets: every service may lose all its allocations at once")
 	}
-	r.event("time scale %v: a simulated minute takes %s", r.config.TimeScale, r.scale.real(time.Minute).Round(time.Millisecond))
+	if !r.config.Real {
+		r.event("time scale %v: a simulated minute takes %s", r.config.TimeScale, r.scale.real(time.Minute).Round(time.Millisecond))
+	}
 	return nil
 }
 
-// start starts servers and clients. The returned function ends the clients and waits for
-// them.
-func (r *run) start(ctx context.Context) (stopClients func(), err error) {
-	clients, err := r.newClients()
+// start starts servers and clients.
+func (r *run) start(ctx context.Context) (fleet, error) {
+	clients, err := r.newFleet(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -125,10 +130,22 @@ func (r *run) start(ctx context.Context) (stopClients func(), err error) {
 		},
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, clients.stop())
 	}
 	r.servers = r.group.Servers()
-	return clients.run(ctx, r.group), nil
+	if err := clients.start(ctx, r.group); err != nil {
+		return nil, errors.Join(err, r.stop(clients))
+	}
+	return clients, nil
+}
+
+// stop ends clients and servers.
+func (r *run) stop(clients fleet) error {
+	err := clients.stop()
+	if shutdown := r.group.Shutdown(); shutdown != nil {
+		err = errors.Join(err, fmt.Errorf("shutting the servers down: %w", shutdown))
+	}
+	return err
 }
 
 // drain registers the cluster, drains nodes and kills the leader half-way. It returns when all
@@ -187,8 +204,11 @@ func (r *run) startDrains(ctx context.Context) error {
 			limited++
 		}
 	}
-	r.event("%d nodes drain at once, %d of them with a deadline of %s (%s here)",
-		len(r.drains), limited, r.config.Deadline, r.scale.real(r.config.Deadline).Round(time.Millisecond))
+	deadline := r.config.Deadline.String()
+	if !r.config.Real {
+		deadline += fmt.Sprintf(" (%s here)", r.scale.real(r.config.Deadline).Round(time.Millisecond))
+	}
+	r.event("%d nodes drain at once, %d of them with a deadline of %s", len(r.drains), limited, deadline)
 	return nil
 }
 

@@ -102,6 +102,20 @@ func TestRun_openb(t *testing.T) {
 	})
 }
 
+// Real tasks have neither a loaded cluster nor a time scale.
+func TestRun_realRefuses(t *testing.T) {
+	t.Parallel()
+	for want, config := range map[string]Config{
+		"real tasks need a generated cluster":                                 {Real: true, Dir: "testdata/openb"},
+		"real tasks run in real time":                                         {Real: true, TimeScale: 30},
+		"cannot drain 4 of 6 nodes":                                           {Real: true, Drains: 4},
+		"tasks cannot be real: the number of nodes is 17 and must be 1 to 16": {Real: true, Nodes: 17},
+	} {
+		_, err := Run(t.Context(), config)
+		must.ErrorContains(t, err, want)
+	}
+}
+
 // An interrupted run ends, at any point.
 func TestRun_interrupted(t *testing.T) {
 	t.Parallel()

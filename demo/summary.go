@@ -25,6 +25,8 @@ type Summary struct {
 	Seed    uint64         `json:"seed"`
 	// TimeScale is how many simulated seconds passed in a real one.
 	TimeScale float64 `json:"time_scale"`
+	// RealTasks says that tasks were processes. Their TimeScale is 1.
+	RealTasks bool `json:"real_tasks"`
 	// WithoutBudget says that no migrate block held the drains back.
 	WithoutBudget bool `json:"without_budget"`
 	// Seconds is how long the run took until every drain had ended, or until the timeout.
@@ -167,7 +169,7 @@ func (s *Summary) add(report witness.Report, drains []*drainRun, limits map[clus
 
 func (r *drainRun) summary(d witness.DrainReport) DrainSummary {
 	s := DrainSummary{
-		Node: string(r.node), ID: string(r.id), DeadlineSeconds: r.deadline.Seconds(),
+		Node: r.name, ID: string(r.id), DeadlineSeconds: r.deadline.Seconds(),
 		Outcome: string(d.Outcome), ToLeave: r.total, Marked: make(map[string]int),
 		Moved: d.Moved, Stopped: d.Stopped, StillStopping: d.StillStopping,
 	}

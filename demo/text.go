@@ -157,8 +157,12 @@ func (s *Summary) verdict() string {
 		return fmt.Sprintf("WITHOUT BUDGETS: while %s drained, %d of %s fell below the limit.%s %.1fs in all.",
 			nodes, below, groups, worst, s.Seconds)
 	}
+	command := "nodedrain demo -without"
+	if s.RealTasks {
+		command = "nodedrain demo -real -without"
+	}
 	return fmt.Sprintf("OK: %s drained as expected and %s moved, and no paced mark took one of %s below its limit. %.1fs in all.\n"+
-		"\"nodedrain demo -without\" drains the same cluster without budgets.", nodes, plural(moved, "allocation"), groups, s.Seconds)
+		"%q drains the same cluster without budgets.", nodes, plural(moved, "allocation"), groups, s.Seconds, command)
 }
 
 // plural is a count with its noun.

@@ -27,6 +27,8 @@ type Config struct {
 	// arguments that make it a log keeper.
 	Program   string
 	LogKeeper []string
+	// Command is the command line of the user, for messages. Empty is "nodedrain dev".
+	Command string
 	// Version is the version of server and clients.
 	Version string
 }
@@ -49,6 +51,9 @@ func DefaultDir() string {
 func (c Config) withDefaults() (Config, error) {
 	if c.Dir == "" {
 		c.Dir = DefaultDir()
+	}
+	if c.Command == "" {
+		c.Command = "nodedrain dev"
 	}
 	if c.Addr == "" {
 		c.Addr = DefaultAddr

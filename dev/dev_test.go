@@ -56,19 +56,19 @@ func TestOpenDir(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	path := filepath.Join(top, "d")
-	d, err := openDir(path)
+	d, err := openDir(path, "nodedrain dev")
 	must.NoError(t, err)
 	info, err := os.Stat(path)
 	must.NoError(t, err)
 	must.Eq(t, 0o711, info.Mode().Perm())
-	_, err = openDir(path)
+	_, err = openDir(path, "nodedrain dev")
 	must.ErrorContains(t, err, `"nodedrain dev" runs already`)
 	must.ErrorContains(t, err, path+" is in use by the client with pid "+strconv.Itoa(os.Getpid()))
 
 	// With nodes it stays as it is, for the next process.
 	must.NoError(t, os.Mkdir(d.file("node-1"), 0o700))
 	must.NoError(t, d.leave())
-	d, err = openDir(path)
+	d, err = openDir(path, "nodedrain dev")
 	must.NoError(t, err)
 	names, err := d.nodes()
 	must.NoError(t, err)
@@ -87,7 +87,7 @@ func TestOpenDir(t *testing.T) {
 		"link": "is not a directory",
 		"open": "other users may write to",
 	} {
-		_, err := openDir(filepath.Join(top, name))
+		_, err := openDir(filepath.Join(top, name), "nodedrain dev")
 		must.ErrorContains(t, err, want)
 	}
 }

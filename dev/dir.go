@@ -24,15 +24,15 @@ type dir struct {
 
 // openDir makes and locks a directory. It refuses one that holds the files of others: the directory is
 // emptied later.
-func openDir(path string) (*dir, error) {
-	if err := checkDir(path); err != nil {
+func openDir(path, command string) (*dir, error) {
+	if err := checkDir(path, command); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(path, 0o711); err != nil {
 		return nil, err
 	}
 	// Another user may have made it meanwhile.
-	if err := checkDir(path); err != nil {
+	if err := checkDir(path, command); err != nil {
 		return nil, err
 	}
 	if err := os.WriteFile(filepath.Join(path, marker), nil, 0o600); err != nil {
@@ -40,7 +40,7 @@ func openDir(path string) (*dir, error) {
 	}
 	lock, err := record.TakeLock(path)
 	if errors.Is(err, record.ErrInUse) {
-		return nil, fmt.Errorf("\"nodedrain dev\" runs already: %w; end that process, or give this one another -dir and -addr", err)
+		return nil, fmt.Errorf("%q runs already: %w; end that process first", command, err)
 	}
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func openDir(path string) (*dir, error) {
 }
 
 // checkDir refuses a directory that this package has not made.
-func checkDir(path string) error {
+func checkDir(path, command string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -75,7 +75,7 @@ func checkDir(path string) error {
 		return err
 	}
 	if len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == marker }) {
-		return fmt.Errorf("%s is not empty, and \"nodedrain dev\" did not make it: name another directory", path)
+		return fmt.Errorf("%s is not empty, and %q did not make it: name another directory", path, command)
 	}
 	return nil
 }

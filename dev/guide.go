@@ -17,7 +17,7 @@ func (c *Cluster) URL() string { return "http://" + c.server.HTTPAddr() }
 func (c *Cluster) TokenFile() string { return c.dir.file(tokenFile) }
 
 // Limits returns what this machine or this user does not allow, a sentence each.
-func (c *Cluster) Limits() []string { return slices.Clone(c.limits) }
+func (n *Nodes) Limits() []string { return slices.Clone(n.limits) }
 
 // wanted is the number of tasks of jobs.
 func wanted(jobs []*cluster.Job) (n int) {

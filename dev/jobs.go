@@ -35,14 +35,12 @@ func exampleJobs(user string) ([]*cluster.Job, error) {
 		{"api", cluster.JobService, 2, serves},
 		{"report", cluster.JobBatch, 1, computes},
 	} {
-		config, err := json.Marshal(map[string]any{"command": "/bin/sh", "args": []string{"-c", j.script}})
+		task, err := ShellTask(j.script)
 		if err != nil {
-			return nil, fmt.Errorf("the config of job %s: %w", j.id, err)
+			return nil, fmt.Errorf("job %s: %w", j.id, err)
 		}
-		group := &cluster.TaskGroup{Name: "main", Count: j.count, Tasks: []*cluster.Task{{
-			Name: "main", Driver: rawExec, Config: config, User: user, KillSignal: "SIGTERM", KillTimeout: killTimeout,
-			Resources: cluster.Resources{CPU: 100, MemoryMB: 32},
-		}}}
+		task.User, task.KillTimeout = user, killTimeout
+		group := &cluster.TaskGroup{Name: "main", Count: j.count, Tasks: []*cluster.Task{task}}
 		if j.kind == cluster.JobService {
 			group.Migrate = cluster.DefaultMigrateStrategy()
 			group.Migrate.MinHealthyTime = 2 * time.Second
@@ -50,4 +48,16 @@ func exampleJobs(user string) ([]*cluster.Job, error) {
 		jobs = append(jobs, &cluster.Job{ID: j.id, Type: j.kind, TaskGroups: []*cluster.TaskGroup{group}})
 	}
 	return jobs, nil
+}
+
+// ShellTask returns a task of raw_exec with the name main, whose shell runs a script.
+func ShellTask(script string) (*cluster.Task, error) {
+	config, err := json.Marshal(map[string]any{"command": "/bin/sh", "args": []string{"-c", script}})
+	if err != nil {
+		return nil, fmt.Errorf("the config of a task: %w", err)
+	}
+	return &cluster.Task{
+		Name: "main", Driver: rawExec, Config: config, KillSignal: "SIGTERM",
+		Resources: cluster.Resources{CPU: 100, MemoryMB: 32},
+	}, nil
 }

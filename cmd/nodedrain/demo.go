@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/seed-f9cf0b39/nodedrain/demo"
+	"github.com/seed-f9cf0b39/nodedrain/dev"
 )
 
 // demoCommand is "nodedrain demo".
@@ -32,6 +33,7 @@ func (f *demoFlags) set() *flag.FlagSet {
 	set := flag.NewFlagSet("demo", flag.ContinueOnError)
 	set.SetOutput(io.Discard) // Run prints the error
 	set.StringVar(&f.Dir, "cluster", "", "")
+	set.BoolVar(&f.Real, "real", false, "")
 	set.IntVar(&f.Nodes, "nodes", 0, "")
 	set.IntVar(&f.Drains, "drains", 0, "")
 	set.DurationVar(&f.Deadline, "deadline", 0, "")
@@ -67,7 +69,9 @@ Usage: nodedrain demo [options]
       registered, so "-without" can end with 0).
 
   Tasks are simulated and run faster than real ones, by the time scale. Raft and
-  the drainer are real and are not scaled.
+  the drainer are real and are not scaled. With -real the clients are real, too:
+  they run processes of the driver raw_exec, in real time. All of them have ended
+  at the end, also on Ctrl-C. As root, the processes run as an unprivileged user.
 
 Options:
 
@@ -75,11 +79,17 @@ Options:
                     format of Alibaba's cluster-trace-gpu-v2023: running pods of
                     equal request and QoS make one job. Without it a cluster is
                     generated.
-  -nodes N          Nodes of the generated cluster. Default: %d.
+  -real             Run tasks as processes of this machine. It fails with a reason
+                    where the machine does not allow that. The processes of a
+                    demonstration that was killed with SIGKILL run on until the
+                    next one of this user ends them.
+  -nodes N          Nodes of the generated cluster. Default: %d; %d with -real, and
+                    %d at most.
   -drains N         Nodes to drain at once, at most half of the nodes. Default: 5%%
-                    of a loaded cluster, a sixth of a generated one.
+                    of a loaded cluster, a sixth of a generated one, half with -real.
   -deadline D       Deadline of drains, in simulated time. The drains of nodes with
-                    batch work and every second of the others have it. Default: %s.
+                    batch work and every second of the others have it. Default: %s;
+                    %s with -real.
   -seed N           Seed of the generated cluster and of the choice of nodes to
                     drain. Default: 1.
   -time-scale X     Simulated seconds per real second. Default: %d.
@@ -94,7 +104,7 @@ Options:
                     Summary in package demo.
   -log-level LEVEL  Print the servers' logs to standard error: trace, debug,
                     info, warn, error or off. Default: off.
-`, demo.DefaultNodes, demo.DefaultDeadline, demo.DefaultTimeScale, demo.DefaultTimeout))
+`, demo.DefaultNodes, demo.DefaultRealNodes, dev.MaxNodes, demo.DefaultDeadline, demo.DefaultRealDeadline, demo.DefaultTimeScale, demo.DefaultTimeout))
 }
 
 func (c *demoCommand) Run(args []string) int {
@@ -128,6 +138,7 @@ func (c *demoCommand) run(args []string) error {
 	}
 	f.Logger = hclog.New(&hclog.LoggerOptions{Level: level, Output: c.errs})
 	f.Progress = c.progress(f.json)
+	f.LogKeeper, f.Version = []string{logKeeper}, strings.TrimPrefix(version(), "nodedrain ")
 	summary, err := demo.Run(c.ctx, f.Config)
 	switch {
 	case err != nil && c.ctx.Err() != nil:

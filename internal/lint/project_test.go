@@ -291,8 +291,8 @@ func importRules() []lint.ImportRule {
 func pluginRule() lint.ReachRule {
 	return lint.ReachRule{
 		Modules: []string{"google.golang.org/grpc", "github.com/hashicorp/go-plugin", "github.com/hashicorp/hcl"},
-		In:      []string{"plugin", "client/config", "client/node", "dev", "cmd/nodedrain", "examples"},
-		Why:     "only the shell of a client, the host of plugins, the plugins, the example of one, the trial and the command that serves them speak their protocol",
+		In:      []string{"plugin", "client/config", "client/node", "dev", "demo", "cmd/nodedrain", "examples"},
+		Why:     "only the shell of a client, the host of plugins, the plugins, the example of one, the trial, the demonstration and the command that serves them speak their protocol",
 	}
 }
 
