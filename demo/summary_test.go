@@ -51,8 +51,8 @@ func summaryOf(r witness.Report, change func(*Summary)) *Summary {
 		LeaderKill: &LeaderKill{Server: "server-2", NewLeader: "server-1", AtSeconds: 1.6, DrainsRunning: 2, AllocationsLeft: 5, ElectionSeconds: 1.9},
 	}
 	s.add(r, []*drainRun{
-		{node: "n1", id: "d1", total: 4},
-		{node: "n2", id: "d2", total: 2, deadline: 10 * time.Second},
+		{node: "n1", name: "n1", id: "d1", total: 4},
+		{node: "n2", name: "n2", id: "d2", total: 2, deadline: 10 * time.Second},
 	}, map[cluster.GroupKey]int{r.Groups[1].Group: 2, r.Groups[2].Group: 8})
 	change(s)
 	s.Failures = append(s.Failures, judge(s, r)...)
