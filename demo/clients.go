@@ -16,8 +16,8 @@ import (
 type fleet interface {
 	// notice sees each entry that a server has applied.
 	notice(witness.Entry)
-	// start starts the clients. It returns without a wait for simulated
-	// ones, and when the servers know all nodes for real ones.
+	// start starts the clients. It returns when the servers know the nodes of
+	// real clients; those of simulated ones are registered later.
 	start(ctx context.Context, g *server.Group) error
 	// stop ends the clients and waits for them. It also ends clients that do not run.
 	stop() error

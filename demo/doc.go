@@ -16,8 +16,8 @@
 // # Real tasks
 //
 // With [Config].Real the clients are those of package client/node, and tasks are processes of the
-// driver raw_exec. They call the servers of this process directly: nobody else reaches them. The
-// time scale is 1. A directory of this user holds all that they keep. Run removes it, and ends
+// driver raw_exec. They call the servers of this process directly: no other process reaches the
+// servers. The time scale is 1. A directory of this user holds all that they keep. Run removes it, and ends
 // what a killed process has left in it.
 //
 // # Choice of nodes

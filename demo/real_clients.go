@@ -65,7 +65,7 @@ func (c *realClients) start(ctx context.Context, g *server.Group) error {
 	return nil
 }
 
-// stop implements [fleet]. The tasks that are left get no grace: they serve nobody.
+// stop implements [fleet]. The tasks that are left get no grace: no user needs them.
 func (c *realClients) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), realStopWait)
 	defer cancel()

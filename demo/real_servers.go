@@ -85,10 +85,10 @@ func (s *realServers) Report(ctx context.Context, reports []cluster.AllocReport)
 	})
 }
 
-// AcceptAnonymous implements [node.Servers]: nobody else reaches the servers.
+// AcceptAnonymous implements [node.Servers]: no other process reaches the servers.
 func (*realServers) AcceptAnonymous(context.Context) (bool, error) { return false, nil }
 
-// OpenSession implements [node.Servers]: nobody asks about tasks.
+// OpenSession implements [node.Servers]: there is no API that asks about tasks.
 func (*realServers) OpenSession(ctx context.Context) (*session.NodeEnd, error) {
 	<-ctx.Done()
 	return nil, context.Cause(ctx)

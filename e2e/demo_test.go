@@ -18,7 +18,7 @@ func show(t *testing.T) (d *trial, command func(args ...string) *exec.Cmd) {
 	d = newTrial(t)
 	temp := filepath.Join(filepath.Dir(d.dir), "t")
 	must.NoError(t, os.Mkdir(temp, 0o711))
-	must.NoError(t, os.Chmod(temp, 0o711)) // whatever the umask
+	must.NoError(t, os.Chmod(temp, 0o711)) // the umask may have closed it
 	d.dir = filepath.Join(temp, "nodedrain-demo-"+strconv.Itoa(os.Geteuid()))
 	return d, func(args ...string) *exec.Cmd {
 		c := exec.Command(d.binary, append([]string{"demo", "-real"}, args...)...)

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/term"
@@ -139,9 +141,15 @@ func (c *demoCommand) run(args []string) error {
 	f.Logger = hclog.New(&hclog.LoggerOptions{Level: level, Output: c.errs})
 	f.Progress = c.progress(f.json)
 	f.LogKeeper, f.Version = []string{logKeeper}, strings.TrimPrefix(version(), "nodedrain ")
-	summary, err := demo.Run(c.ctx, f.Config)
+	ctx := c.ctx
+	if f.Real {
+		var stop context.CancelFunc
+		ctx, stop = demoSignals(ctx)
+		defer stop()
+	}
+	summary, err := demo.Run(ctx, f.Config)
 	switch {
-	case err != nil && c.ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("interrupted before all drains had ended: %w", err)
 	case err != nil:
 		return err
@@ -153,6 +161,19 @@ func (c *demoCommand) run(args []string) error {
 		return errFailed{}
 	}
 	return nil
+}
+
+// demoSignals keeps signals from killing this process while it has real tasks: a second Ctrl-C, the end
+// of the terminal, and the end of the program that reads the output. The last does not end the
+// demonstration.
+func demoSignals(ctx context.Context) (context.Context, context.CancelFunc) {
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	return ctx, func() {
+		stop()
+		signal.Stop(pipes)
+	}
 }
 
 // refuseZeros refuses numbers set to zero, except the seed. Configurations read zero as
