@@ -264,7 +264,13 @@ func (s *sessions) serveHanded(w http.ResponseWriter, r *http.Request) {
 			p.Out.URL.Path = strings.TrimPrefix(p.In.URL.Path, prefix)
 			p.Out.URL.RawPath = strings.TrimPrefix(p.In.URL.EscapedPath(), prefix)
 		},
-		Transport:     end,
+		Transport: end,
+		ModifyResponse: func(answer *http.Response) error {
+			if answer.StatusCode < http.StatusContinue { // to hand it on would panic
+				return errors.New("the client of the node gives no valid answer")
+			}
+			return nil
+		},
 		FlushInterval: -1,
 		ErrorLog:      s.agent.config.Logger.StandardLogger(nil),
 		ErrorHandler:  writeNodeError,

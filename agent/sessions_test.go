@@ -332,3 +332,37 @@ func TestSessions_tls(t *testing.T) {
 	_, err = stranger.NodeSide(n.ID).OpenSession(t.Context())
 	must.ErrorContains(t, err, "certificate", must.Sprint("a node obeys only servers of its authority"))
 }
+
+// A stolen node answers with a status that no server can hand on. The server that holds its session does
+// not panic.
+func TestSessions_impossibleStatus(t *testing.T) {
+	t.Parallel()
+	w := newServers(t, 3, nil)
+	leader := w.leader()
+	n := testNode(1)
+	reach(t, leader, n)
+	c, err := apiclient.New(apiclient.Config{Address: leader.HTTPAddr(), Token: n.SecretID})
+	must.NoError(t, err)
+	end, err := c.NodeSide(n.ID).OpenSession(t.Context())
+	must.NoError(t, err)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		end.Serve(t.Context(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				_, _ = io.WriteString(conn, "HTTP/1.1 099 x\r\nContent-Length: 0\r\n\r\n")
+				_ = conn.Close()
+			}
+		}))
+	}()
+	defer func() {
+		_ = end.Close()
+		<-served
+	}()
+	awaitSameState(t, w.agents...)
+	other := w.others(leader)[0]
+	eventually(t, "the server refuses the answer", func() bool {
+		return strings.Contains(asks(t, other, n), "gives no valid answer")
+	})
+}

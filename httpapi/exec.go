@@ -21,8 +21,13 @@ import (
 const (
 	// maxFrame bounds a message in either direction, in bytes.
 	maxFrame = 1 << 20
-	// greetingTime is for the first message, which has the token.
+	// greetingTime is for the first message, which has the token. maxGreeting bounds it, in bytes.
 	greetingTime = 10 * time.Second
+	maxGreeting  = 4096
+	// maxGreetings bounds the callers of a server that have not shown their right yet, maxGreetingsPerClient
+	// those of one address. They take no place of callers with a right.
+	maxGreetings          = 256
+	maxGreetingsPerClient = 64
 	// pingTime is the time between two signs of life to the caller. A caller that is silent for
 	// silenceTime has left.
 	pingTime    = 15 * time.Second
@@ -42,14 +47,14 @@ func execAlloc(q *request) error {
 		return fail(http.StatusBadRequest, "a command in a task needs a WebSocket")
 	}
 	p := passage{q}
+	if greets(q.Request) {
+		return p.greetThenExec()
+	}
 	end, err := p.begin()
 	if err != nil {
 		return err
 	}
 	defer end()
-	if greets(q.Request) {
-		return p.greetThenExec()
-	}
 	command, err := p.startCommand()
 	if err != nil {
 		return err
@@ -68,11 +73,21 @@ func greets(r *http.Request) bool { return r.URL.Query().Get("ws_handshake") == 
 
 // greetThenExec reads the token from the first message. It says in a close frame why it runs no command.
 func (p passage) greetThenExec() error {
+	if p.backend.Nodes == nil {
+		return errNoNodes()
+	}
+	stranger := p.client()
+	if !p.greetings.begin(stranger) {
+		return fail(http.StatusTooManyRequests, "too many callers have not sent their first message yet; retry later")
+	}
+	known := sync.OnceFunc(func() { p.greetings.end(stranger) })
+	defer known()
 	caller, err := p.upgrade()
 	if err != nil {
 		return nil // it has been answered
 	}
 	defer context.AfterFunc(p.Context(), func() { _ = caller.Close() })()
+	caller.SetReadLimit(maxGreeting)
 	token, err := greeting(caller)
 	if err != nil {
 		dismiss(caller, websocket.ClosePolicyViolation, err.Error())
@@ -81,20 +96,42 @@ func (p passage) greetThenExec() error {
 	if token != "" {
 		p.Header.Set("X-Nomad-Token", token)
 	}
+	end, err := p.beginCommand()
+	if err != nil {
+		p.refuse(caller, err)
+		return nil
+	}
+	defer end()
+	known()
+	caller.SetReadLimit(maxFrame)
 	command, err := p.startCommand()
 	if err != nil {
-		p.options.Logger.Debug("a command was refused", "error", err)
-		why := asFailure(err)
-		code := websocket.CloseInternalServerErr
-		if why.code < http.StatusInternalServerError {
-			code = websocket.ClosePolicyViolation
-		}
-		dismiss(caller, code, why.text)
+		p.refuse(caller, err)
 		return nil
 	}
 	defer command.Close()
 	p.carry(caller, command)
 	return nil
+}
+
+// beginCommand checks the caller's right, and counts the request until the caller calls end.
+func (p passage) beginCommand() (end func(), err error) {
+	p.route.needs = needsWrite
+	if err := p.identify(); err != nil {
+		return nil, err
+	}
+	return p.begin()
+}
+
+// refuse says in a close frame why no command runs.
+func (p passage) refuse(caller *websocket.Conn, err error) {
+	p.options.Logger.Debug("a command was refused", "error", err)
+	why := asFailure(err)
+	code := websocket.CloseInternalServerErr
+	if why.code < http.StatusInternalServerError {
+		code = websocket.ClosePolicyViolation
+	}
+	dismiss(caller, code, why.text)
 }
 
 // carry carries messages between a caller and a command, as long as the caller has the right.

@@ -21,6 +21,8 @@ type Handler struct {
 	streams *waiting
 	// reaches counts the open requests to clients of nodes.
 	reaches *waiting
+	// greetings counts the callers that have yet to send their token in a first message.
+	greetings *waiting
 }
 
 // NewHandler returns the API of a server. A backend or options that cannot work are
@@ -43,6 +45,7 @@ func NewHandler(b Backend, o Options) (*Handler, error) {
 	h := &Handler{
 		backend: b, options: o, mux: http.NewServeMux(), waiting: newWaiting(o.MaxBlocking, o.MaxBlockingPerClient),
 		streams: newWaiting(maxStreams, maxStreamsPerClient), reaches: newWaiting(maxReaches, maxReachesPerClient),
+		greetings: newWaiting(maxGreetings, maxGreetingsPerClient),
 	}
 	h.route(routes())
 	sameOrigin := http.NewCrossOriginProtection()

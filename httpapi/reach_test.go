@@ -250,7 +250,7 @@ func TestReach_referenceClient(t *testing.T) {
 }
 
 // No token and no header of the caller reaches a node.
-func TestReach_secrets(t *testing.T) {
+func TestSecurity_NoTokenLeavesTheServers(t *testing.T) {
 	t.Parallel()
 	r := newReachable(t, echoNode)
 	path := "/v1/client/fs/cat/" + string(allocID(1)) + "?path=x&token=writer&secret=s&region=global&namespace=default&index=7&X-Nomad-Token=writer"
@@ -310,7 +310,7 @@ func TestReach_refuses(t *testing.T) {
 }
 
 // A page of another server gets no stream.
-func TestReach_origin(t *testing.T) {
+func TestSecurity_StreamsCheckOrigin(t *testing.T) {
 	t.Parallel()
 	r := newReachable(t, echoNode)
 	paths := []string{"/v1/client/fs/logs/" + string(allocID(1)) + "?follow=true", "/v1/client/fs/stream/" + string(allocID(1)), "/v1/event/stream",

@@ -94,6 +94,10 @@ func refOf(t nodeapi.Task) client.TaskRef {
 // Exec implements [nodeapi.Tasks].
 func (o *operators) Exec(ctx context.Context, t nodeapi.Task, command []string, streams driver.ExecStreams) (driver.ExitResult, error) {
 	ref := refOf(t)
+	// A server that was restarted without tokens hands on the commands of strangers.
+	if err := o.drivers.trust.check(ctx, ref.Driver); err != nil {
+		return driver.ExitResult{}, err
+	}
 	i, err := o.drivers.instance("ExecTaskStreaming", ref.Driver, ref.Life)
 	if err != nil {
 		return driver.ExitResult{}, err

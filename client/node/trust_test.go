@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
 )
 
 // slowToSay are servers that answer the question for tokens when the test says so.
@@ -48,5 +51,20 @@ func TestSecurity_AsksBeforeEachStart(t *testing.T) {
 		for range 50 {
 			must.ErrorIs(t, <-starts, errAnonymous)
 		}
+	})
+}
+
+// A client that runs as root asks the servers for tokens before each command in a task of raw_exec.
+func TestSecurity_ExecAsksForTokens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, err := openHome(t.TempDir())
+		must.NoError(t, err)
+		defer func() { must.NoError(t, h.close()) }()
+		s := slowToSay{new(scripted), make(chan struct{}, 1), make(chan bool, 1)}
+		s.answers <- true
+		o := &operators{drivers: &drivers{trust: newTrust(s, h, true, quiet())}, life: t.Context()}
+		_, err = o.Exec(t.Context(), nodeapi.Task{Driver: rawExec}, []string{"id"}, driver.ExecStreams{})
+		must.ErrorIs(t, err, errAnonymous)
 	})
 }

@@ -1,0 +1,81 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gorilla/websocket"
+	"github.com/shoenig/test/must"
+)
+
+// Only the right to write reaches tasks. A refused request does not reach the node.
+func TestSecurity_CommandsNeedWrite(t *testing.T) {
+	t.Parallel()
+	r := newReachable(t, echoNode)
+	id := string(allocID(1))
+	for _, token := range []string{"", "unknown", "none", "reader", secretOf(nodeID(1))} {
+		for _, path := range []string{"ls", "stat", "cat", "readat", "stream", "logs"} {
+			response, _ := r.get(http.MethodGet, "/v1/client/fs/"+path+"/"+id, token)
+			must.Eq(t, http.StatusForbidden, response.StatusCode, must.Sprint(path, token))
+		}
+		for _, path := range []string{"signal", "restart"} {
+			response, _ := r.get(http.MethodPut, "/v1/client/allocation/"+id+"/"+path, token)
+			must.Eq(t, http.StatusForbidden, response.StatusCode, must.Sprint(path, token))
+		}
+		_, err := r.dialExec("main", "", http.Header{"X-Nomad-Token": {token}})
+		must.ErrorIs(t, err, websocket.ErrBadHandshake)
+	}
+	r.seen.Lock()
+	defer r.seen.Unlock()
+	must.SliceEmpty(t, r.asked)
+}
+
+// No token opens a session, and no secret of another node.
+func TestSecurity_SessionNeedsTheNodesSecret(t *testing.T) {
+	t.Parallel()
+	r := newReachable(t, echoNode)
+	for _, token := range []string{"", "unknown", "none", "reader", "writer", secretOf(nodeID(2))} {
+		response, _ := r.get(http.MethodGet, "/v1/client/"+string(nodeID(1))+"/session", token)
+		must.Eq(t, http.StatusForbidden, response.StatusCode, must.Sprint(token))
+	}
+}
+
+// A request about the allocation of another node does not reach the node that has a session.
+func TestSecurity_SessionServesItsNodeAlone(t *testing.T) {
+	t.Parallel()
+	r := newReachable(t, echoNode)
+	response, text := r.get(http.MethodGet, "/v1/client/fs/ls/"+string(allocID(2)), "writer")
+	must.Eq(t, http.StatusInternalServerError, response.StatusCode)
+	must.StrContains(t, text, "has no session")
+	r.seen.Lock()
+	defer r.seen.Unlock()
+	must.SliceEmpty(t, r.asked)
+}
+
+// A stranger cannot make the server keep a long first message.
+func TestExec_longGreeting(t *testing.T) {
+	t.Parallel()
+	r := newReachable(t, echoNode)
+	conn, err := r.dialExec("main", "&ws_handshake=true", nil)
+	must.NoError(t, err)
+	first := `{"version":1,"auth_token":"writer","more":"` + strings.Repeat("x", 8<<10) + `"}`
+	must.NoError(t, conn.WriteMessage(websocket.TextMessage, []byte(first)))
+	_, _, err = conn.ReadMessage()
+	must.True(t, websocket.IsCloseError(err, websocket.CloseMessageTooBig), must.Sprint(err))
+}
+
+// Strangers who send no first message take no place of a caller with a right.
+func TestExec_silentStrangers(t *testing.T) {
+	t.Parallel()
+	r := newReachable(t, echoNode)
+	for range 64 {
+		_, err := r.dialExec("main", "&ws_handshake=true", nil)
+		must.NoError(t, err)
+	}
+	response, _ := r.get(http.MethodGet, "/v1/client/allocation/"+string(allocID(1))+"/exec?ws_handshake=true", "",
+		"Connection", "Upgrade", "Upgrade", "websocket")
+	must.Eq(t, http.StatusTooManyRequests, response.StatusCode)
+	_, err := r.dialExec("main", "", http.Header{"X-Nomad-Token": {"writer"}})
+	must.NoError(t, err)
+}
