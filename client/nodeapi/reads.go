@@ -9,37 +9,38 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/watch"
 )
 
-// maxReading bounds the requests that read files or measure at the same time.
+// maxReading bounds the requests of each kind that read files or measure at the same time: those that may
+// follow a file, and the others. Followers that stay would leave no room for the others.
 const maxReading = 1024
 
 // reader answers requests for files, logs and statistics.
 type reader struct {
 	options Options
-	// reading has a value for each request that reads files or measures.
-	reading chan struct{}
-	watcher watch.Watcher
+	// following has a value for each request that may follow a file, and reading one for each other.
+	following, reading chan struct{}
+	watcher            watch.Watcher
 	// pieces are free ones.
 	pieces sync.Pool
 }
 
 func newReader(o Options) *reader {
-	return &reader{options: o, reading: make(chan struct{}, maxReading)}
+	return &reader{options: o, following: make(chan struct{}, maxReading), reading: make(chan struct{}, maxReading)}
 }
 
 // route registers the requests that the reader answers.
 func (h *reader) route(to *Handler) {
-	to.handle("GET /v1/client/fs/ls/{alloc}", h.reads(h.listFiles))
-	to.handle("GET /v1/client/fs/stat/{alloc}", h.reads(h.statFile))
-	to.handle("GET /v1/client/fs/cat/{alloc}", h.reads(h.cat))
-	to.handle("GET /v1/client/fs/readat/{alloc}", h.reads(h.readAt))
-	to.handle("GET /v1/client/fs/stream/{alloc}", h.reads(h.stream))
-	to.handle("GET /v1/client/fs/logs/{alloc}", h.reads(h.logs))
-	to.handle("GET /v1/client/allocation/{alloc}/stats", h.reads(h.usage))
-	to.handle("GET /v1/client/stats", h.reads(h.host))
+	to.handle("GET /v1/client/fs/ls/{alloc}", h.reads(h.reading, h.listFiles))
+	to.handle("GET /v1/client/fs/stat/{alloc}", h.reads(h.reading, h.statFile))
+	to.handle("GET /v1/client/fs/cat/{alloc}", h.reads(h.reading, h.cat))
+	to.handle("GET /v1/client/fs/readat/{alloc}", h.reads(h.reading, h.readAt))
+	to.handle("GET /v1/client/fs/stream/{alloc}", h.reads(h.following, h.stream))
+	to.handle("GET /v1/client/fs/logs/{alloc}", h.reads(h.following, h.logs))
+	to.handle("GET /v1/client/allocation/{alloc}/stats", h.reads(h.reading, h.usage))
+	to.handle("GET /v1/client/stats", h.reads(h.reading, h.host))
 }
 
-// reads bounds the requests that read at the same time.
-func (h *reader) reads(answer func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+// reads bounds the requests that read at the same time. The channel has a value for each.
+func (h *reader) reads(bound chan struct{}, answer func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method != http.MethodGet { // HEAD would follow a file and send nothing.
 			return refuse(http.StatusMethodNotAllowed, "only GET reads")
@@ -48,11 +49,11 @@ func (h *reader) reads(answer func(http.ResponseWriter, *http.Request) error) fu
 			return refuse(http.StatusNotImplemented, "this node answers no requests for files, logs and statistics")
 		}
 		select {
-		case h.reading <- struct{}{}:
+		case bound <- struct{}{}:
 		default:
-			return refuse(http.StatusTooManyRequests, fmt.Sprintf("the node answers %d requests for files, logs and statistics, and takes no more", maxReading))
+			return refuse(http.StatusTooManyRequests, fmt.Sprintf("the node answers %d requests of this kind, and takes no more", maxReading))
 		}
-		defer func() { <-h.reading }()
+		defer func() { <-bound }()
 		return answer(w, r)
 	}
 }
