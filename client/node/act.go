@@ -107,13 +107,27 @@ func (o *operators) Exec(ctx context.Context, t nodeapi.Task, command []string, 
 	defer context.AfterFunc(o.life, func() { end(errors.New("the client is stopping")) })()
 	defer o.core.Follow(ref, func() { end(nodeapi.ErrTaskEnded) })()
 	exit, err := i.ExecStreaming(ctx, ref.ID, command, streams)
-	if err != nil || exit.Signal == int(syscall.SIGKILL) {
+	if exit.Signal == int(syscall.SIGKILL) || err != nil && !o.runs(ctx, ref) {
 		sleep(ctx, endDelay)
 	}
 	if why := context.Cause(ctx); errors.Is(why, nodeapi.ErrTaskEnded) {
 		return exit, why
 	}
 	return exit, err
+}
+
+// runs reports whether the driver says that the task runs. A command that has failed has then failed by
+// itself, such as one that does not exist.
+func (o *operators) runs(ctx context.Context, ref client.TaskRef) bool {
+	ctx, cancel := context.WithTimeout(ctx, endDelay)
+	defer cancel()
+	d, leave, err := o.drivers.enter(ctx, "InspectTask", ref.Driver, ref.Life)
+	if err != nil {
+		return false
+	}
+	defer leave()
+	status, err := d.Inspect(ctx, ref.ID)
+	return err == nil && status.State == driver.TaskRunning
 }
 
 // Signal implements [nodeapi.Tasks].

@@ -131,6 +131,8 @@ func TestExec_pipes(t *testing.T) {
 	must.EqOp(t, 128+15, exit.Code)
 	_, err = o.Exec(t.Context(), task, []string{"no-such-program"}, driver.ExecStreams{})
 	must.ErrorContains(t, err, "no-such-program")
+	// A command that did not exist was answered after the delay for tasks that have ended.
+	must.True(t, o.runs(t.Context(), refOf(task)))
 	const much = 20 << 20
 	_, err = run("head -c "+strconv.Itoa(much)+" /dev/zero", nil)
 	must.NoError(t, err)
@@ -218,6 +220,7 @@ func TestExec_taskStops(t *testing.T) {
 	a := w.alloc(w.id, "")
 	w.stopAlloc(a)
 	must.ErrorIs(t, <-ended, nodeapi.ErrTaskEnded)
+	must.False(t, o.runs(t.Context(), refOf(task)))
 	_, err := o.Exec(t.Context(), task, []string{"ls"}, driver.ExecStreams{})
 	must.Error(t, err)
 	must.ErrorIs(t, o.Signal(t.Context(), task, "SIGHUP"), nodeapi.ErrState)

@@ -652,6 +652,8 @@ func TestExec(t *testing.T) {
 	must.ErrorContains(t, err, "no command")
 	_, err = run(time.Second, "does-not-exist")
 	must.ErrorContains(t, err, "no program")
+	_, err = run(time.Second, "/does/not/exist")
+	must.ErrorContains(t, err, `no program "/does/not/exist": the path is not an executable file`)
 
 	// A life that has not recovered the task does not know its environment.
 	l.kill(t)

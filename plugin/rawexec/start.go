@@ -150,5 +150,8 @@ func lookUp(command, dir, path string) (string, error) {
 			return c, nil
 		}
 	}
-	return "", fmt.Errorf("no program %q in %s", command, strings.Join(candidates, ", "))
+	if len(candidates) == 1 && candidates[0] == command {
+		return "", fmt.Errorf("no program %q: the path is not an executable file", command)
+	}
+	return "", fmt.Errorf("no program %q: none of these is an executable file: %s", command, strings.Join(candidates, ", "))
 }
