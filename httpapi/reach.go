@@ -25,10 +25,8 @@ const (
 	maxReachBody = 64 << 10
 	// lagTime is how long a server that does not lead waits for an allocation that it does not know yet.
 	lagTime = 2 * time.Second
-	// readReachTime bounds the time until a client begins to answer a request that changes nothing;
-	// changeReachTime is for the others: a restart waits until the task has stopped.
-	readReachTime   = 30 * time.Second
-	changeReachTime = 15 * time.Minute
+	// reachTime bounds the time until a client begins to answer. A client gives up after 30 seconds.
+	reachTime = 40 * time.Second
 )
 
 // errNodeSilent ends a request that a client has not begun to answer in time.
@@ -162,12 +160,8 @@ func (p passage) ask(node *cluster.Node, r *http.Request) (*http.Response, error
 		return nil, fail(http.StatusInternalServerError, fmt.Sprintf(
 			"No path to node %s (%s): it is down; start its client, or check its network", node.Name, node.ID))
 	}
-	within := changeReachTime
-	if p.route.reads {
-		within = readReachTime
-	}
 	ctx, cancel := context.WithCancelCause(p.Context())
-	timer := time.AfterFunc(within, func() { cancel(errNodeSilent) })
+	timer := time.AfterFunc(reachTime, func() { cancel(errNodeSilent) })
 	response, err := p.backend.Nodes.Ask(r.WithContext(ctx), node.ID)
 	timer.Stop()
 	if err == nil {
