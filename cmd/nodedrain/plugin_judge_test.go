@@ -118,6 +118,19 @@ func TestPluginTest_example(t *testing.T) {
 	must.StrContains(t, out, "23 passed, 0 failed, 0 skipped")
 }
 
+// Under nohup a driver once started tasks that no SIGHUP reached: they inherited the ignored signal.
+func TestPluginTest_ignoredSignals(t *testing.T) {
+	t.Parallel()
+	groups, err := cgroup.Find("/")
+	if err != nil || !groups.Usable() {
+		t.Skip("this user may not create control groups")
+	}
+	path := filepath.Join(t.TempDir(), "ignores")
+	must.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\ntrap '' HUP TERM USR1\nexec "+built(t, "../../examples/driver")+"\n"), 0o700))
+	code, out, errs := command(t.Context(), "plugin test -run D15 -config ../../examples/driver/test.json "+path)
+	must.Zero(t, code, must.Sprint(out, errs))
+}
+
 // An author sees what was done, what was expected, what happened, and what the contract says.
 func TestPluginTest_words(t *testing.T) {
 	t.Parallel()

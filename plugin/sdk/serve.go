@@ -17,6 +17,7 @@ import (
 // Serve serves the driver to the host that started this process, until the host ends it. It owns
 // stdout: the driver must not print there, and logs to stderr.
 func Serve(d Driver) {
+	unignoreSignals()
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig: plugin.Handshake(),
 		VersionedPlugins: map[int]goplugin.PluginSet{plugin.ProtocolVersion: {
