@@ -2,6 +2,7 @@ package onnode
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
@@ -14,10 +15,13 @@ func (j *Judge) noteAway(n *machine.Node) {
 	if !n.Running() {
 		return
 	}
+	contact := sync.OnceValue(n.LastContact) // it reads the state of the servers
 	for _, id := range j.order {
 		a := j.allocs[id]
-		after := a.group().Disconnect.StopOnClientAfter
-		if after > 0 && a.awayAt.IsZero() && !j.now.Before(n.LastContact().Add(bounded(after))) {
+		if !a.awayAt.IsZero() {
+			continue
+		}
+		if after := a.group().Disconnect.StopOnClientAfter; after > 0 && !j.now.Before(contact().Add(bounded(after))) {
 			a.awayAt = j.now
 		}
 	}
