@@ -142,7 +142,14 @@ func (w *world) await(known func(s *scripted) bool) {
 		select {
 		case <-w.servers.news:
 		case <-ctx.Done():
-			w.servers.set(func() { w.Fatalf("waited; the servers know %+v", w.servers.reported) })
+			w.servers.set(func() {
+				for _, r := range w.servers.reported {
+					for _, task := range r.TaskStates.Tasks {
+						w.Logf("%s, %s: %+v", r.Alloc, r.ClientStatus, task)
+					}
+				}
+				w.Fatal("waited; the servers know no more")
+			})
 		}
 	}
 }
@@ -208,8 +215,16 @@ func TestNode_restart(t *testing.T) {
 	w.servers.set(func() {
 		must.Eq(t, 0, w.servers.reported["a.1"].TaskStates.Tasks[0].Restarts)
 	})
-	log, err := os.ReadFile(filepath.Join(w.config.DataDir, allocsDir, "a.1", "alloc", "logs", "t.stdout.0"))
-	must.NoError(t, err)
+	var log []byte
+	for path, limit := filepath.Join(w.config.DataDir, allocsDir, "a.1", "alloc", "logs", "t.stdout.0"), time.After(time.Minute); len(log) == 0; {
+		select {
+		case <-limit:
+			t.Fatal("the line of the task is not in its log")
+		case <-time.After(time.Millisecond): // the keeper writes beside the client
+			log, err = os.ReadFile(path)
+			must.NoError(t, err)
+		}
+	}
 	must.Eq(t, "hello\n", string(log), must.Sprint("one start"))
 
 	stopped := running.Copy()
