@@ -60,7 +60,7 @@ func bounds() []bound {
 		{"first-mark", "p99-ratio", 3, "from a drain to its first mark, to a no-op: all but 1 % are faster"},
 		{"first-mark/busy", "missed-ratio", 0.1, "updates that the servers did not take in time, of all updates"},
 		{"throughput", ratio, 2, "time in which three servers drain, to the time in which they apply the same entries"},
-		{"real-clients", ratio, 2.5, "small simulated worlds: the real client on each node, to simulated clients"},
+		{"real-clients", ratio, 2, "small simulated worlds: the real client on each node, to simulated clients"},
 		// The figures of nodes use tmpfs. Records and the log of the server are synced there.
 		{"node/idle", "steps", 0, "idle client on tmpfs: steps of its core"},
 		{"node/idle", "cpu-ratio", 0.005, "idle client on tmpfs: processor time, of one core"},

@@ -72,7 +72,7 @@ func TestSession_upgrade(t *testing.T) {
 	within(t, ended, "the node's handler")
 }
 
-// Wherever a handshake is cut, both ends see that there is no session, or that it has ended.
+// A handshake is cut at each byte in turn: both ends see that there is no session, or that it has ended.
 func TestSession_cutHandshake(t *testing.T) {
 	t.Parallel()
 	for _, side := range []string{"node", "server"} {

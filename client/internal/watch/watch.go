@@ -56,7 +56,7 @@ func (w *Watcher) Watch(dir *os.Root, concerns func(name string) bool) (*User, e
 	u := &User{changed: make(chan struct{}, 1), watcher: w, concerns: concerns}
 	u.Changed = u.changed
 	var failed error
-	// The path leads to the folder that is open, wherever it is.
+	// The path leads to the folder that is open, also after a rename.
 	if err := raw.Control(func(fd uintptr) { failed = w.add(u, "/proc/self/fd/"+strconv.Itoa(int(fd))) }); err != nil {
 		return nil, fmt.Errorf("watch a folder: %w", err)
 	}
