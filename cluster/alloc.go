@@ -43,6 +43,9 @@ type Allocation struct {
 	Job       *Job
 	TaskGroup string
 	Resources Resources
+	// Devices are the devices that the plan gave to the tasks, or nil. They are shared and never
+	// written to. No other allocation that is not client-terminal has them.
+	Devices *AssignedDevices `codec:",omitempty"`
 
 	DesiredStatus      DesiredStatus
 	DesiredDescription string
@@ -246,8 +249,10 @@ func (a *Allocation) NeededVersion() Version {
 	switch {
 	case a == nil:
 		return MinVersion
+	case a.Devices != nil:
+		return VersionOfDevices
 	case a.TaskStates != nil:
-		return VersionOfDrivers
+		return max(VersionOfDrivers, a.Job.NeededVersion())
 	}
 	return a.Job.NeededVersion()
 }
@@ -267,7 +272,7 @@ func (a *Allocation) StopTime() time.Duration {
 	return g.StopTime()
 }
 
-// Copy returns a copy that shares only Job and TaskStates with a: these are never written to.
+// Copy returns a copy that shares only Job, Devices and TaskStates with a: these are never written to.
 func (a *Allocation) Copy() *Allocation {
 	if a == nil {
 		return nil

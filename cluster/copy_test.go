@@ -22,7 +22,7 @@ func TestCopy_sharesNothing(t *testing.T) {
 	t.Run("task", func(t *testing.T) { checkCopy(t, (*cluster.Task).Copy) })
 	t.Run("driver", func(t *testing.T) { checkCopy(t, (*cluster.DriverInfo).Copy) })
 	t.Run("task states", func(t *testing.T) { checkCopy(t, (*cluster.TaskStates).Copy) })
-	t.Run("allocation", func(t *testing.T) { checkCopy(t, (*cluster.Allocation).Copy, ".Job", ".TaskStates") })
+	t.Run("allocation", func(t *testing.T) { checkCopy(t, (*cluster.Allocation).Copy, ".Job", ".Devices", ".TaskStates") })
 	t.Run("deployment status", func(t *testing.T) { checkCopy(t, (*cluster.DeploymentStatus).Copy) })
 	t.Run("evaluation", func(t *testing.T) { checkCopy(t, (*cluster.Evaluation).Copy) })
 }
@@ -55,7 +55,7 @@ func TestSharedPaths_findsALazyCopy(t *testing.T) {
 	fill(reflect.ValueOf(node).Elem(), 1)
 	lazy := *node
 	must.SliceContainsAll(t,
-		[]string{".Attributes", ".Meta", ".Links", ".Drivers", ".Drain", ".LastDrain", ".Events"},
+		[]string{".Attributes", ".Meta", ".Links", ".Drivers", ".Devices", ".Drain", ".LastDrain", ".Events"},
 		sharedPaths(reflect.ValueOf(node), reflect.ValueOf(&lazy), ""))
 }
 
@@ -110,6 +110,8 @@ func fill(v reflect.Value, seed int64) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(seed)
+	case reflect.Float64:
+		v.SetFloat(float64(seed))
 	case reflect.Uint8, reflect.Uint64:
 		v.SetUint(uint64(seed%100) + 1)
 	default:

@@ -61,6 +61,8 @@ type Node struct {
 	Drivers map[string]*DriverInfo `codec:",omitempty"`
 	// MaxKillTimeout bounds the kill timeout of every task on the node; zero is no bound.
 	MaxKillTimeout time.Duration `codec:",omitempty"`
+	// Devices are the devices of the node, in the order of their kinds.
+	Devices []*DeviceGroup `codec:",omitempty"`
 
 	// Drain is the running drain, or nil; not nil exactly while the node drains.
 	Drain *Drain
@@ -154,6 +156,10 @@ func (n *Node) Copy() *Node {
 	c.Drivers = maps.Clone(n.Drivers)
 	for name, d := range c.Drivers { //lint:order each driver by itself
 		c.Drivers[name] = d.Copy()
+	}
+	c.Devices = slices.Clone(n.Devices)
+	for i, g := range c.Devices {
+		c.Devices[i] = g.Copy()
 	}
 	c.Drain = n.Drain.Copy()
 	c.LastDrain = n.LastDrain.Copy()

@@ -45,6 +45,8 @@ type Task struct {
 	Meta map[string]string `codec:",omitempty"`
 	// LogConfig bounds the logs of the task; nil is [DefaultLogConfig].
 	LogConfig *LogConfig `codec:",omitempty"`
+	// Devices are what the task needs of the node's devices.
+	Devices []DeviceRequest `codec:",omitempty"`
 }
 
 // Bounds on one task.
@@ -89,6 +91,10 @@ func (t *Task) Copy() *Task {
 		lifecycle := *t.Lifecycle
 		c.Lifecycle = &lifecycle
 	}
+	c.Devices = slices.Clone(t.Devices)
+	for i, d := range c.Devices {
+		c.Devices[i].Constraints, c.Devices[i].Affinities = slices.Clone(d.Constraints), slices.Clone(d.Affinities)
+	}
 	if t.LogConfig != nil {
 		logs := *t.LogConfig
 		c.LogConfig = &logs
@@ -107,7 +113,7 @@ func (t *Task) Equal(o *Task) bool {
 		bytes.Equal(t.Config, o.Config) && maps.Equal(t.Env, o.Env) && t.User == o.User &&
 		equalPointed(t.Lifecycle, o.Lifecycle) && t.Leader == o.Leader && t.KillSignal == o.KillSignal &&
 		slices.Equal(t.Constraints, o.Constraints) && equalPointed(t.RestartPolicy, o.RestartPolicy) &&
-		maps.Equal(t.Meta, o.Meta) && equalPointed(t.LogConfig, o.LogConfig)
+		maps.Equal(t.Meta, o.Meta) && equalPointed(t.LogConfig, o.LogConfig) && slices.EqualFunc(t.Devices, o.Devices, DeviceRequest.Equal)
 }
 
 func equalPointed[T comparable](a, b *T) bool { return a == b || (a != nil && b != nil && *a == *b) }
@@ -203,6 +209,9 @@ func (j *Job) NeededVersion() Version {
 	}
 	uses := len(j.Constraints) > 0 || len(j.Meta) > 0
 	for _, g := range j.TaskGroups {
+		if g != nil && g.usesDevices() {
+			return VersionOfDevices
+		}
 		uses = uses || (g != nil && g.usesDrivers())
 	}
 	if uses {
@@ -235,6 +244,10 @@ func (j *Job) WithoutDrivers() *Job {
 func (g *TaskGroup) usesDrivers() bool {
 	return g.RestartPolicy != nil || len(g.Constraints) > 0 || len(g.Meta) > 0 || g.Disconnect.StopOnClientAfter != 0 ||
 		slices.ContainsFunc(g.Tasks, (*Task).usesDrivers)
+}
+
+func (g *TaskGroup) usesDevices() bool {
+	return slices.ContainsFunc(g.Tasks, func(t *Task) bool { return t != nil && len(t.Devices) > 0 })
 }
 
 // isSignal reports whether a kill signal may have the name: it is one of those of Linux.

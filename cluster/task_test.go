@@ -19,12 +19,18 @@ import (
 func TestNeededVersion_OfEachField(t *testing.T) {
 	t.Parallel()
 	const older = cluster.VersionOfDrivers - 1
+	versionOf := func(path string) cluster.Version {
+		if strings.HasSuffix(path, ".Devices") {
+			return cluster.VersionOfDevices
+		}
+		return cluster.VersionOfDrivers
+	}
 	tagged := map[string]bool{}
 	check := func(root reflect.Value, needed func() cluster.Version) {
 		for path, one := range taggedFields(root.Elem(), root.Type().Elem().Name()) {
 			must.LessEq(t, older, needed())
 			fill(one, 7)
-			must.Eq(t, cluster.VersionOfDrivers, needed(), must.Sprint(path))
+			must.Eq(t, versionOf(path), needed(), must.Sprint(path))
 			one.SetZero()
 			tagged[path] = true
 		}
@@ -37,13 +43,13 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	check(reflect.ValueOf(alloc), alloc.NeededVersion)
 	report := &cluster.AllocReport{Alloc: "a"}
 	check(reflect.ValueOf(report), report.NeededVersion)
-	must.MapLen(t, 39, tagged)
+	must.MapLen(t, 43, tagged)
 
 	whole := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", KillTimeout: 1}}}}}
 	for _, one := range taggedFields(reflect.ValueOf(whole).Elem(), "Job") {
 		fill(one, 7)
 	}
-	must.Eq(t, cluster.VersionOfDrivers, whole.NeededVersion())
+	must.Eq(t, cluster.VersionOfDevices, whole.NeededVersion())
 	must.Eq(t, job, whole.WithoutDrivers())
 
 	job.Meta = map[string]string{"owner": "web"}

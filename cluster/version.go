@@ -19,12 +19,13 @@ import (
 //	   constraints of jobs; drivers and the longest kill timeout of nodes; states of tasks.
 //	   A registration of a job that holds only at a modify index of the job
 //	5  the entry with which an operator stops one allocation
+//	6  devices of nodes, requests of tasks for devices, and the devices of an allocation
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.
 const (
 	MinVersion Version = 1
-	MaxVersion Version = 5
+	MaxVersion Version = 6
 )
 
 // VersionOfDrivers is the first cluster version with the fields of real clients.
@@ -32,6 +33,9 @@ const VersionOfDrivers Version = 4
 
 // VersionOfStops is the first cluster version in which an operator can stop one allocation.
 const VersionOfStops Version = 5
+
+// VersionOfDevices is the first cluster version with devices.
+const VersionOfDevices Version = 6
 
 // An entry holds a version in one byte.
 const _ = uint8(MaxVersion)

@@ -21,6 +21,8 @@ func (f *filler) fill(v reflect.Value) {
 		v.SetInt(int64(f.next % 127))
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		v.SetUint(uint64(f.next % 127))
+	case reflect.Float64:
+		v.SetFloat(float64(f.next) + 0.5)
 	case reflect.String:
 		v.SetString(fmt.Sprintf("text %d", f.next))
 	case reflect.Pointer:

@@ -27,7 +27,7 @@ func (*JobRegister) responds(ChangeApplied) {}
 // needs is the version of the job's fields. No older version has an enforced index.
 func (m *JobRegister) needs() cluster.Version {
 	if m.EnforceIndex || m.JobModifyIndex != 0 {
-		return cluster.VersionOfDrivers
+		return max(cluster.VersionOfDrivers, m.Job.NeededVersion())
 	}
 	return m.Job.NeededVersion()
 }
