@@ -1,0 +1,215 @@
+package device
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Bounds of a fingerprint. Texts are counted in bytes.
+const (
+	// MaxDevices bounds the devices of a plugin.
+	MaxDevices = 20_000
+	// MaxGroups bounds its kinds.
+	MaxGroups = 1000
+	// MaxID bounds an id and a PCI bus id, and MaxName each part of a kind.
+	MaxID, MaxName = 128, 128
+	// MaxDescription bounds what a device says of its health. Longer texts are cut.
+	MaxDescription = 256
+	// MaxAttributes bounds the attributes of a group.
+	MaxAttributes = 256
+	// MaxAttributeName and MaxAttributeText bound the name of an attribute, and its text and unit.
+	MaxAttributeName, MaxAttributeText = 200, 1024
+)
+
+// maxProblems bounds the problems that an error of [Check] names.
+const maxProblems = 10
+
+// Check returns the groups of a fingerprint that may be used, in the order of their kinds, with their
+// devices in the order of their ids. The error names what is left out and why; it is for the
+// operator, and the groups are of use also with an error. The groups are copies.
+//
+// A group is left out as a whole if its kind is not complete, if a device has no id or another one's,
+// or if it breaks a bound. The other groups stay. Groups of one kind with equal attributes are one
+// group, and with different ones all are left out: nothing says which is true. An attribute that
+// breaks a bound is left out, and its group stays.
+func Check(groups []*cluster.DeviceGroup) ([]*cluster.DeviceGroup, error) {
+	var c checker
+	var good []*cluster.DeviceGroup
+	devices := 0
+	for _, same := range byKind(groups) {
+		g, err := c.join(same)
+		if err == nil {
+			err = checkGroup(g)
+		}
+		switch {
+		case err != nil:
+		case len(good) == MaxGroups:
+			err = fmt.Errorf("the plugin has more than %d kinds of devices", MaxGroups)
+		case devices+len(g.Devices) > MaxDevices:
+			err = fmt.Errorf("with its %d devices the plugin has more than %d", len(g.Devices), MaxDevices)
+		}
+		if err != nil {
+			c.refuse(fmt.Errorf("the group %s is left out: %w", nameOf(same[0].Kind), err))
+			continue
+		}
+		devices += len(g.Devices)
+		good = append(good, g)
+	}
+	return good, c.err()
+}
+
+// byKind returns copies of the groups, those of one kind together, in the order of their kinds.
+func byKind(groups []*cluster.DeviceGroup) [][]*cluster.DeviceGroup {
+	sorted := make([]*cluster.DeviceGroup, 0, len(groups))
+	for _, g := range groups {
+		if g != nil {
+			sorted = append(sorted, g.Copy())
+		}
+	}
+	slices.SortStableFunc(sorted, func(a, b *cluster.DeviceGroup) int { return compareKinds(a.Kind, b.Kind) })
+	var all [][]*cluster.DeviceGroup
+	for _, g := range sorted {
+		if last := len(all) - 1; last >= 0 && all[last][0].Kind == g.Kind {
+			all[last] = append(all[last], g)
+			continue
+		}
+		all = append(all, []*cluster.DeviceGroup{g})
+	}
+	return all
+}
+
+func compareKinds(a, b cluster.DeviceKind) int {
+	return cmp.Or(cmp.Compare(a.Vendor, b.Vendor), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
+}
+
+// checker collects the problems of a fingerprint.
+type checker struct {
+	problems []error
+	more     int
+}
+
+func (c *checker) refuse(err error) {
+	if len(c.problems) == maxProblems {
+		c.more++
+		return
+	}
+	c.problems = append(c.problems, err)
+}
+
+// err returns the problems as one error, or nil.
+func (c *checker) err() error {
+	if c.more > 0 {
+		c.problems = append(c.problems, fmt.Errorf("and %d more problems", c.more))
+	}
+	return errors.Join(c.problems...)
+}
+
+// join returns groups of one kind as one group, with the attributes that may be used.
+func (c *checker) join(same []*cluster.DeviceGroup) (*cluster.DeviceGroup, error) {
+	whole := same[0]
+	for _, g := range same[1:] {
+		if !maps.Equal(whole.Attributes, g.Attributes) {
+			return nil, errors.New("it is there twice, with different attributes")
+		}
+		whole.Devices = append(whole.Devices, g.Devices...)
+	}
+	slices.SortFunc(whole.Devices, func(a, b cluster.Device) int { return cmp.Compare(a.ID, b.ID) })
+	for i := range whole.Devices {
+		d := &whole.Devices[i]
+		d.HealthDescription = cut(d.HealthDescription, MaxDescription)
+	}
+	kept := 0
+	for _, name := range slices.Sorted(maps.Keys(whole.Attributes)) {
+		err := checkAttribute(name, whole.Attributes[name])
+		if err == nil && kept == MaxAttributes {
+			err = fmt.Errorf("the group has more than %d", MaxAttributes)
+		}
+		if err == nil {
+			kept++
+			continue
+		}
+		c.refuse(fmt.Errorf("the attribute %q of the group %s is left out: %w", cut(name, MaxAttributeName), nameOf(whole.Kind), err))
+		delete(whole.Attributes, name)
+	}
+	return whole, nil
+}
+
+// nameOf is a kind as an error may contain it.
+func nameOf(k cluster.DeviceKind) string { return fmt.Sprintf("%q", cut(k.String(), 3*MaxName)) }
+
+// checkGroup says why a group may not be used, or returns nil. Its devices are in the order of their
+// ids.
+func checkGroup(g *cluster.DeviceGroup) error {
+	for _, part := range []struct{ what, text, not string }{
+		{"vendor", g.Kind.Vendor, "/"}, {"type", g.Kind.Type, "/"}, {"name", g.Kind.Name, ""},
+	} {
+		if err := checkText(part.text, MaxName); err != nil {
+			return fmt.Errorf("its %s %w", part.what, err)
+		}
+		if part.not != "" && strings.Contains(part.text, part.not) {
+			return fmt.Errorf("its %s contains %q, so no job can ask for it", part.what, part.not)
+		}
+	}
+	for i, d := range g.Devices {
+		if err := checkText(d.ID, MaxID); err != nil {
+			return fmt.Errorf("the id %q of a device %w", cut(d.ID, MaxID), err)
+		}
+		if i > 0 && d.ID == g.Devices[i-1].ID {
+			return fmt.Errorf("the id %q is there twice", d.ID)
+		}
+		if d.PCIBusID != "" {
+			if err := checkText(d.PCIBusID, MaxID); err != nil {
+				return fmt.Errorf("the PCI bus id of the device %q %w", d.ID, err)
+			}
+		}
+	}
+	return nil
+}
+
+// checkAttribute says why an attribute may not be used, or returns nil.
+func checkAttribute(name string, a cluster.DeviceAttribute) error {
+	if err := checkText(name, MaxAttributeName); err != nil {
+		return fmt.Errorf("its name %w", err)
+	}
+	switch {
+	case a.Kind > cluster.AttributeBool:
+		return errors.New("its value has no type")
+	case math.IsNaN(a.Float), math.IsInf(a.Float, 0):
+		return errors.New("its value is no number")
+	case len(a.Text) > MaxAttributeText:
+		return fmt.Errorf("its value has %d bytes, and may have %d", len(a.Text), MaxAttributeText)
+	case len(a.Unit) > MaxAttributeText:
+		return fmt.Errorf("its unit has %d bytes, and may have %d", len(a.Unit), MaxAttributeText)
+	}
+	return nil
+}
+
+// checkText says why a text names nothing, or returns nil.
+func checkText(text string, most int) error {
+	switch {
+	case text == "":
+		return errors.New("is empty")
+	case len(text) > most:
+		return fmt.Errorf("has %d bytes, and may have %d", len(text), most)
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
+		return errors.New("contains a control character, or is not UTF-8")
+	}
+	return nil
+}
+
+// cut returns the beginning of a text, with valid characters.
+func cut(text string, most int) string {
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	return strings.ToValidUTF8(text, "?")
+}
