@@ -90,11 +90,28 @@ func classifyText(text string) driver.Class {
 	return driver.Fatal
 }
 
+// calls is what all calls of an instance have in common, whatever the plugin is for.
+type calls struct {
+	options Options
+	// gone is closed when the process has ended.
+	gone <-chan struct{}
+}
+
+// ended reports whether the process has ended.
+func (c *calls) ended() bool {
+	select {
+	case <-c.gone:
+		return true
+	default:
+		return false
+	}
+}
+
 // fail returns an error of a call with its class. The error is not nil.
-func (r *remote) fail(ctx context.Context, call string, err error) error {
+func (c *calls) fail(ctx context.Context, call string, err error) error {
 	class := classify(err)
 	text := plain(status.Convert(err).Message())
-	if ctx.Err() != nil && class == driver.Fatal && !r.ended() {
+	if ctx.Err() != nil && class == driver.Fatal && !c.ended() {
 		class = driver.Deadline
 	}
 	switch {
@@ -103,18 +120,18 @@ func (r *remote) fail(ctx context.Context, call string, err error) error {
 		timer := time.NewTimer(exitDelay)
 		defer timer.Stop()
 		select {
-		case <-r.gone:
+		case <-c.gone:
 		case <-ctx.Done():
 		case <-timer.C:
 		}
-		if !r.ended() {
+		if !c.ended() {
 			class = driver.Deadline
 			text = "the connection broke, but the process lives: " + text
 		}
-	case r.ended() && class == driver.Deadline:
+	case c.ended() && class == driver.Deadline:
 		class = driver.Gone
-	case class == driver.NotFound && call == "StartTask":
-		// The text is about something else.
+	case class == driver.NotFound && (call == "StartTask" || call == reserve):
+		// The text is about something else than a task.
 		class = driver.Fatal
 	}
 	wrapped := errors.New(text)
@@ -123,6 +140,14 @@ func (r *remote) fail(ctx context.Context, call string, err error) error {
 		wrapped = fmt.Errorf("no answer: %w", cmp.Or(context.Cause(ctx), context.DeadlineExceeded))
 	}
 	return &driver.Error{Class: class, Call: call, Err: wrapped}
+}
+
+// ending returns the error of a stream that must not end.
+func (c *calls) ending(ctx context.Context, call string, err error) error {
+	if errors.Is(err, io.EOF) {
+		return failText(call, "the plugin has ended the stream")
+	}
+	return c.fail(ctx, call, err)
 }
 
 // failText is fail for an error that is part of an answer.

@@ -9,8 +9,9 @@
 // one has ended. The client waits between launches; this package does not start a plugin again by
 // itself.
 //
-// An Instance of a driver implements client/driver.Driver. When the process ends, [Instance.Done]
-// is closed, and calls end with an error of class driver.Gone.
+// An Instance of a driver implements client/driver.Driver. That of a device plugin has
+// client/device.Plugin as its [Instance.Device]. Both have the same launch, handshake, record and end.
+// When the process ends, [Instance.Done] is closed, and calls end with an error of class driver.Gone.
 //
 // # Taking over a process
 //

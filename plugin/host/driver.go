@@ -15,22 +15,10 @@ import (
 
 // remote is the driver in a process. It is part of an [Instance].
 type remote struct {
-	options Options
-	// gone is closed when the process has ended.
-	gone         <-chan struct{}
+	calls
 	driver       pb.DriverClient
 	capabilities driver.Capabilities
-	tasks        *schema.Schema
-}
-
-// ended reports whether the process has ended.
-func (r *remote) ended() bool {
-	select {
-	case <-r.gone:
-		return true
-	default:
-		return false
-	}
+	tasks        *schema.Schema // nil for a plugin that is no driver
 }
 
 // Capabilities implements driver.Driver.
@@ -38,9 +26,13 @@ func (r *remote) Capabilities() driver.Capabilities { return r.capabilities }
 
 // Encode implements driver.Driver.
 func (r *remote) Encode(config []byte, lookup func(variable string) (string, bool)) ([]byte, error) {
+	const name = "Encode"
+	if r.tasks == nil {
+		return nil, &driver.Error{Class: driver.Unsupported, Call: name, Err: errors.New("the plugin is no driver")}
+	}
 	encoded, err := r.tasks.Encode(config, lookup)
 	if err != nil {
-		return nil, &driver.Error{Class: driver.Fatal, Call: "Encode", Err: err}
+		return nil, &driver.Error{Class: driver.Fatal, Call: name, Err: err}
 	}
 	return encoded, nil
 }

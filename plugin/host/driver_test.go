@@ -303,7 +303,7 @@ func TestFingerprints_theStreamEnds(t *testing.T) {
 	d := b.launch()
 	reports := 0
 	err := d.Fingerprints(t.Context(), func(driver.Fingerprint) { reports++ })
-	must.ErrorContains(t, err, "the driver has ended the stream")
+	must.ErrorContains(t, err, "the plugin has ended the stream")
 	must.Eq(t, driver.Fatal, driver.ClassOf(err))
 	must.Eq(t, 1, reports)
 	must.NoError(t, d.Check(t.Context()))

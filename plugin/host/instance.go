@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
@@ -31,11 +32,12 @@ type Info struct {
 	APIVersion string
 }
 
-// Instance is one generation of a plugin. That of a driver implements driver.Driver. It is safe for
-// concurrent use. It owns the goroutines that watch the process; they end with the process, or with
-// the client.
+// Instance is one generation of a plugin. That of a driver implements driver.Driver, and that of a
+// device plugin has [Instance.Device]. It is safe for concurrent use. It owns the goroutines that
+// watch the process; they end with the process, or with the client.
 type Instance struct {
 	remote
+	devices    devices
 	generation uint64
 	record     Record
 	takenOver  bool
@@ -60,11 +62,12 @@ var _ driver.Driver = (*Instance)(nil)
 // newInstance returns an instance whose process runs, and watches it.
 func newInstance(o Options, generation uint64, client *goplugin.Client, a *attached, socketDir string) *Instance {
 	i := &Instance{
-		remote:     remote{options: o, gone: a.ended},
+		remote:     remote{calls: calls{options: o, gone: a.ended}},
 		generation: generation, client: client, process: a, socketDir: socketDir,
 		done: make(chan struct{}), detached: make(chan struct{}),
 	}
 	i.options.Logger = o.Logger.With("generation", generation)
+	i.devices.calls = i.calls
 	go i.watch()
 	return i
 }
@@ -104,6 +107,14 @@ func (i *Instance) watch() {
 			return
 		}
 	}
+}
+
+// Device returns the face of a device plugin, or nil for a plugin of another type.
+func (i *Instance) Device() device.Plugin {
+	if i.info.Type != Device {
+		return nil
+	}
+	return &i.devices
 }
 
 // Generation returns the number of this generation. Later generations have larger numbers.
@@ -267,7 +278,9 @@ func (i *Instance) ask(ctx context.Context) error {
 	}
 	i.info = Info{Type: Type(answer.GetType()), Name: answer.GetName(), Version: plain(answer.GetPluginVersion())}
 	switch {
-	case i.info.Type != i.options.Type:
+	case i.info.Type != Driver && i.info.Type != Device:
+		return fmt.Errorf("the plugin is a %s, not a driver or a device plugin", answer.GetType())
+	case i.options.Type != 0 && i.info.Type != i.options.Type:
 		return fmt.Errorf("the plugin is a %s, not a %s", answer.GetType(), i.options.Type)
 	case !isName(i.info.Name):
 		return fmt.Errorf("the name of the plugin %q is no name", plain(i.info.Name))

@@ -90,7 +90,7 @@ func TestFail_waitsForTheEnd(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				ended := make(chan struct{})
-				r := &remote{gone: ended}
+				r := &calls{gone: ended}
 				if test.ends > 0 {
 					time.AfterFunc(test.ends, func() { close(ended) })
 				}

@@ -198,6 +198,7 @@ func TestLaunch_fails(t *testing.T) {
 		"no API":              {script{Versions: []string{}}, []string{"API versions"}},
 		"no version":          {script{Versions: []string{"v0.1.0", "newest"}}, []string{`"newest", which is no version`}},
 		"a device plugin":     {script{Type: base.PluginType_DEVICE}, []string{"is a DEVICE, not a driver"}},
+		"no type":             {script{Type: base.PluginType(1)}, []string{"is a 1, not a driver or a device plugin"}},
 		"a name with a slash": {script{Name: "../raw_exec"}, []string{`"../raw_exec" is no name`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -536,7 +537,7 @@ func TestNew_fails(t *testing.T) {
 		"the socket folder \"s\"":       func(o *host.Options) { o.SocketDir = "s" },
 		"has 65 bytes, and may have 64": func(o *host.Options) { o.SocketDir = "/" + strings.Repeat("s", 64) },
 		"the log file":                  func(o *host.Options) { o.LogFile = "l" },
-		"the type":                      func(o *host.Options) { o.Type = 0 },
+		"the type":                      func(o *host.Options) { o.Type = 1 },
 	} {
 		o := good
 		change(&o)

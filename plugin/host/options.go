@@ -3,7 +3,6 @@ package host
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -55,7 +54,7 @@ type Group interface {
 
 // Options describe a plugin.
 type Options struct {
-	// Type is what the plugin must be.
+	// Type is what the plugin must be. Zero is either: Instance.Info has the type then.
 	Type Type
 	// Path is the absolute path of its program, and Args are its arguments.
 	Path string
@@ -98,8 +97,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("the path of the socket folder %q has %d bytes, and may have %d", o.SocketDir, len(o.SocketDir), maxSocketDir)
 	case !filepath.IsAbs(o.LogFile):
 		return o, fmt.Errorf("the log file %q is not absolute", o.LogFile)
-	case o.Type != Driver && o.Type != Device:
-		return o, errors.New("the type of the plugin is not set")
+	case o.Type != 0 && o.Type != Driver && o.Type != Device:
+		return o, fmt.Errorf("no plugin has the type %d", o.Type)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/plugin"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
+	devicepb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/device"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
 )
 
@@ -259,5 +260,6 @@ func (p *Program) connect(generation uint64, client *goplugin.Client, a *attache
 	instance.connection = g.Conn
 	instance.base = base.NewBasePluginClient(g.Conn)
 	instance.driver = pb.NewDriverClient(g.Conn)
+	instance.devices.plugin = devicepb.NewDevicePluginClient(g.Conn)
 	return instance, nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
+	devicepb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/device"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/hclspec"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/structs"
@@ -72,6 +73,8 @@ type script struct {
 	Fingerprints  int
 	EndOfStream   bool
 	HealthMessage string
+	// Devices is the number of devices of a device plugin. Its fingerprints are then as above.
+	Devices int
 
 	log hclog.Logger
 }
@@ -186,6 +189,10 @@ type scripted struct {
 func (d *scripted) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
 	d.tasks = map[string]chan *pb.ExitResult{}
 	base.RegisterBasePluginServer(s, d)
+	if d.s.Type == base.PluginType_DEVICE {
+		devicepb.RegisterDevicePluginServer(s, &scriptedDevices{s: d.s})
+		return nil
+	}
 	pb.RegisterDriverServer(s, d)
 	return nil
 }

@@ -82,14 +82,6 @@ func (r *remote) Stats(ctx context.Context, id driver.TaskID, interval time.Dura
 	}
 }
 
-// ending returns the error of a stream that must not end.
-func (r *remote) ending(ctx context.Context, call string, err error) error {
-	if errors.Is(err, io.EOF) {
-		return failText(call, "the driver has ended the stream")
-	}
-	return r.fail(ctx, call, err)
-}
-
 // paced returns a function that receives from a stream, at most maxPerSecond messages in a second.
 func paced[M any](ctx context.Context, stream grpc.ServerStreamingClient[M]) func() (*M, error) {
 	var began time.Time

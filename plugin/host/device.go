@@ -1,0 +1,190 @@
+package host
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/device"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/structs"
+)
+
+// devices is the device plugin in a process. It is part of an [Instance].
+type devices struct {
+	calls
+	plugin pb.DevicePluginClient
+}
+
+var _ device.Plugin = (*devices)(nil)
+
+// reserve is the name of the call that prepares devices.
+const reserve = "Reserve"
+
+// Fingerprints implements device.Plugin. It reports the first devices at once, and then the newest
+// ones at most once in each interval of the options.
+func (d *devices) Fingerprints(ctx context.Context, report func([]*cluster.DeviceGroup)) error {
+	const name = "Fingerprint"
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := d.plugin.Fingerprint(ctx, &pb.FingerprintRequest{})
+	if err != nil {
+		return d.fail(ctx, name, err)
+	}
+	receive := paced(ctx, stream)
+	return newest(d.options.FingerprintInterval, func() (*pb.FingerprintResponse, error) {
+		answer, err := receive()
+		if err != nil {
+			return nil, d.ending(ctx, name, err)
+		}
+		return answer, nil
+	}, func(answer *pb.FingerprintResponse) { report(fromGroups(answer.GetDeviceGroup())) })
+}
+
+// Reserve implements device.Plugin. The answer does not say for which devices it is.
+func (d *devices) Reserve(ctx context.Context, ids []string) (device.Reservation, error) {
+	answer, err := d.plugin.Reserve(ctx, &pb.ReserveRequest{DeviceIds: ids})
+	if err != nil {
+		return device.Reservation{}, d.fail(ctx, reserve, err)
+	}
+	return fromReservation(answer.GetContainerRes()), nil
+}
+
+// Stats implements device.Plugin.
+func (d *devices) Stats(ctx context.Context, interval time.Duration, report func([]device.GroupStats)) error {
+	const name = "Stats"
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := d.plugin.Stats(ctx, &pb.StatsRequest{CollectionInterval: durationpb.New(interval)})
+	if err != nil {
+		return d.fail(ctx, name, err)
+	}
+	receive := paced(ctx, stream)
+	for {
+		answer, err := receive()
+		if err != nil {
+			return d.ending(ctx, name, err)
+		}
+		report(fromGroupStats(answer.GetGroups()))
+	}
+}
+
+// fromGroups keeps what the plugin said, for package device to judge. Only texts for people are made
+// plain.
+func fromGroups(groups []*pb.DeviceGroup) []*cluster.DeviceGroup {
+	all := make([]*cluster.DeviceGroup, 0, len(groups))
+	for _, g := range groups {
+		group := &cluster.DeviceGroup{Kind: cluster.DeviceKind{Vendor: g.GetVendor(), Type: g.GetDeviceType(), Name: g.GetDeviceName()}}
+		for name, a := range g.GetAttributes() {
+			if group.Attributes == nil {
+				group.Attributes = map[string]cluster.DeviceAttribute{}
+			}
+			group.Attributes[name] = fromDeviceAttribute(a)
+		}
+		for _, d := range g.GetDevices() {
+			group.Devices = append(group.Devices, cluster.Device{
+				ID: d.GetID(), Healthy: d.GetHealthy(), HealthDescription: plain(d.GetHealthDescription()), PCIBusID: d.GetHwLocality().GetPciBusId(),
+			})
+		}
+		all = append(all, group)
+	}
+	return all
+}
+
+// fromDeviceAttribute returns an attribute with its type. One without a value is an empty text.
+func fromDeviceAttribute(a *structs.Attribute) cluster.DeviceAttribute {
+	attribute := cluster.DeviceAttribute{Unit: plain(a.GetUnit())}
+	switch v := a.GetValue().(type) {
+	case *structs.Attribute_FloatVal:
+		attribute.Kind, attribute.Float = cluster.AttributeFloat, v.FloatVal
+	case *structs.Attribute_IntVal:
+		attribute.Kind, attribute.Int = cluster.AttributeInt, v.IntVal
+	case *structs.Attribute_BoolVal:
+		attribute.Kind, attribute.Bool = cluster.AttributeBool, v.BoolVal
+	case *structs.Attribute_StringVal:
+		attribute.Text = plain(v.StringVal)
+	}
+	return attribute
+}
+
+func fromReservation(c *pb.ContainerReservation) device.Reservation {
+	r := device.Reservation{Env: c.GetEnvs()}
+	for _, m := range c.GetMounts() {
+		r.Mounts = append(r.Mounts, driver.Mount{TaskPath: m.GetTaskPath(), HostPath: m.GetHostPath(), ReadOnly: m.GetReadOnly()})
+	}
+	for _, d := range c.GetDevices() {
+		r.Devices = append(r.Devices, driver.Device{TaskPath: d.GetTaskPath(), HostPath: d.GetHostPath(), Permissions: d.GetPermissions()})
+	}
+	return r
+}
+
+func fromGroupStats(groups []*pb.DeviceGroupStats) []device.GroupStats {
+	all := make([]device.GroupStats, 0, len(groups))
+	for _, g := range groups {
+		stats := device.GroupStats{
+			Kind:    cluster.DeviceKind{Vendor: g.GetVendor(), Type: g.GetType(), Name: g.GetName()},
+			Devices: map[string]device.Stats{},
+		}
+		for id, s := range g.GetInstanceStats() {
+			stats.Devices[id] = device.Stats{
+				Time: fromTime(s.GetTimestamp()), Summary: fromStatValue(s.GetSummary()), Values: fromStatObject(s.GetStats(), maxStatDepth),
+			}
+		}
+		all = append(all, stats)
+	}
+	return all
+}
+
+// maxStatDepth bounds the depth of a tree of values. What is below is left out.
+const maxStatDepth = 16
+
+func fromStatObject(o *structs.StatObject, depth int) device.StatObject {
+	var object device.StatObject
+	if len(o.GetNested()) > 0 && depth > 1 {
+		object.Nested = map[string]device.StatObject{}
+		for name, nested := range o.GetNested() {
+			object.Nested[name] = fromStatObject(nested, depth-1)
+		}
+	}
+	for name, value := range o.GetAttributes() {
+		if object.Values == nil {
+			object.Values = map[string]device.StatValue{}
+		}
+		object.Values[name] = fromStatValue(value)
+	}
+	return object
+}
+
+func fromStatValue(v *structs.StatValue) device.StatValue {
+	value := device.StatValue{
+		FloatNumerator: number(v.GetFloatNumeratorVal()), FloatDenominator: number(v.GetFloatDenominatorVal()),
+		Unit: plain(v.GetUnit()), Description: plain(v.GetDesc()),
+	}
+	if n := v.GetIntNumeratorVal(); n != nil {
+		value.IntNumerator = &n.Value
+	}
+	if n := v.GetIntDenominatorVal(); n != nil {
+		value.IntDenominator = &n.Value
+	}
+	if s := v.GetStringVal(); s != nil {
+		text := plain(s.GetValue())
+		value.Text = &text
+	}
+	if b := v.GetBoolVal(); b != nil {
+		value.Bool = &b.Value
+	}
+	return value
+}
+
+// number returns a value, or nil for one that is absent or no number.
+func number(v *wrapperspb.DoubleValue) *float64 {
+	if v == nil || math.IsNaN(v.GetValue()) || math.IsInf(v.GetValue(), 0) {
+		return nil
+	}
+	return &v.Value
+}

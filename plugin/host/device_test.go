@@ -1,0 +1,365 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
+)
+
+// newDeviceBench is newBench for a device plugin.
+func newDeviceBench(t *testing.T, s script) *bench {
+	t.Helper()
+	b := newBench(t, s)
+	b.options.Type = host.Device
+	return b
+}
+
+// deviceMethods are the calls of a device plugin with the names that they have in the protocol.
+func deviceMethods() map[string]func(ctx context.Context, p device.Plugin) error {
+	return map[string]func(ctx context.Context, p device.Plugin) error{
+		"Fingerprint": func(ctx context.Context, p device.Plugin) error {
+			return p.Fingerprints(ctx, func([]*cluster.DeviceGroup) {})
+		},
+		"Reserve": func(ctx context.Context, p device.Plugin) error {
+			_, err := p.Reserve(ctx, []string{"lamp-0"})
+			return err
+		},
+		"Stats": func(ctx context.Context, p device.Plugin) error {
+			return p.Stats(ctx, time.Second, func([]device.GroupStats) {})
+		},
+	}
+}
+
+// first returns the first fingerprint.
+func first(t *testing.T, p device.Plugin) []*cluster.DeviceGroup {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var groups []*cluster.DeviceGroup
+	came := false
+	err := p.Fingerprints(ctx, func(g []*cluster.DeviceGroup) {
+		if !came {
+			came, groups = true, g
+		}
+		cancel()
+	})
+	must.True(t, came, must.Sprint(err))
+	return groups
+}
+
+// A device plugin has the launch of a driver, without the calls of drivers.
+func TestDevice_launch(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]host.Type{"it must be a device plugin": host.Device, "it may be either": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newDeviceBench(t, ofDevices(2))
+			b.options.Type, b.options.Config = kind, []byte(`{"mode": "dim"}`)
+			i := b.launch()
+			must.Eq(t, host.Info{Type: host.Device, Name: "scripted", Version: "1.2.3", APIVersion: "v0.1.0"}, i.Info())
+			must.Eq(t, []string{"PluginInfo", "ConfigSchema", "SetConfig"}, b.lines("call"))
+			must.Eq(t, []string{"mode=dim version=v0.1.0 topology=true ports=0-0"}, b.lines("config"))
+			must.NoError(t, i.Check(t.Context()))
+			_, err := i.Encode(nil, nil)
+			must.Eq(t, driver.Unsupported, driver.ClassOf(err), must.Sprint("it is no driver"))
+			must.Eq(t, driver.Unsupported, driver.ClassOf(i.Signal(t.Context(), "t", "SIGHUP")))
+			must.NoError(t, i.Shutdown(t.Context()))
+			must.SliceNotContains(t, b.lines("call"), "Shutdown")
+			<-i.Done()
+		})
+	}
+	b := newBench(t, ofDevices(2))
+	b.fails("is a DEVICE, not a driver")
+	b = newDeviceBench(t, script{})
+	b.fails("is a DRIVER, not a device")
+	b = newBench(t, script{})
+	b.options.Type = 0
+	i := b.launch()
+	must.Nil(t, i.Device())
+	must.Eq(t, host.Driver, i.Info().Type)
+}
+
+// A device plugin that dies, hangs or fails at a call of its launch leaves no process.
+func TestDevice_failsAtCallsOfItsLaunch(t *testing.T) {
+	t.Parallel()
+	for _, call := range []string{"PluginInfo", "ConfigSchema", "SetConfig"} {
+		for _, how := range []string{"die", "hang", "some error"} {
+			t.Run(call+" "+how, func(t *testing.T) {
+				t.Parallel()
+				s := ofDevices(1)
+				s.At = map[string]string{call: how}
+				b := newDeviceBench(t, s)
+				if how == "hang" {
+					b.options.CallTimeout = 2 * time.Second
+				}
+				b.fails(call)
+			})
+		}
+	}
+}
+
+// All calls carry all fields of the protocol.
+func TestDevice(t *testing.T) {
+	t.Parallel()
+	s := ofDevices(2)
+	s.HealthMessage = "bro\x07ken"
+	p := newDeviceBench(t, s).launch().Device()
+	ctx := t.Context()
+	must.Eq(t, []*cluster.DeviceGroup{{
+		Kind: cluster.DeviceKind{Vendor: "acme", Type: "lamp", Name: "L1"},
+		Attributes: map[string]cluster.DeviceAttribute{
+			"count":  {Kind: cluster.AttributeInt},
+			"memory": {Kind: cluster.AttributeInt, Int: 5, Unit: "GiB"},
+			"load":   {Kind: cluster.AttributeFloat, Float: 0.5},
+			"dim":    {Kind: cluster.AttributeBool, Bool: true},
+			"color":  {Text: "?red"},
+			"none":   {},
+		},
+		Devices: []cluster.Device{
+			{ID: "lamp-0", HealthDescription: "bro?ken", PCIBusID: "0000:00:00.0"},
+			{ID: "lamp-1", Healthy: true, HealthDescription: "bro?ken", PCIBusID: "0000:00:01.0"},
+		},
+	}}, first(t, p))
+
+	r, err := p.Reserve(ctx, []string{"lamp-0", "lamp-1"})
+	must.NoError(t, err)
+	must.Eq(t, device.Reservation{
+		Env:     map[string]string{"LAMPS": "lamp-0,lamp-1"},
+		Mounts:  []driver.Mount{{TaskPath: "/lib/lamp", HostPath: "/usr/lib/lamp", ReadOnly: true}, {TaskPath: "/w", HostPath: "/var/w"}},
+		Devices: []driver.Device{{TaskPath: "/dev/lamp", HostPath: "/dev/lamp0", Permissions: "rw"}},
+	}, r)
+	r, err = p.Reserve(ctx, nil)
+	must.NoError(t, err)
+	must.Eq(t, device.Reservation{}, r)
+	_, err = p.Reserve(ctx, []string{"radio"})
+	must.EqError(t, err, "Reserve: unknown device radio")
+	must.Eq(t, driver.Fatal, driver.ClassOf(err))
+
+	measuring, cancel := context.WithCancel(ctx)
+	var stats [][]device.GroupStats
+	err = p.Stats(measuring, 10*time.Millisecond, func(s []device.GroupStats) {
+		if stats = append(stats, s); len(stats) == 3 {
+			cancel()
+		}
+	})
+	must.Eq(t, driver.Deadline, driver.ClassOf(err))
+	must.Eq(t, stats[0], stats[2])
+	group := stats[0][0]
+	must.Eq(t, cluster.DeviceKind{Vendor: "acme", Type: "lamp", Name: "L1"}, group.Kind)
+	must.Eq(t, device.Stats{}, group.Devices["lamp-1"])
+	lamp := group.Devices["lamp-0"]
+	must.Eq(t, time.Unix(5, 0).UTC(), lamp.Time)
+	must.Eq(t, device.StatValue{FloatNumerator: new(2.5), FloatDenominator: new(40.0), Unit: "W", Description: "power"}, lamp.Summary)
+	must.Eq(t, map[string]device.StatValue{
+		"on":    {Bool: new(false)},
+		"state": {Text: new("warm"), Description: "how it? feels"},
+		"hours": {IntNumerator: new(int64(3)), IntDenominator: new(int64(1000)), Unit: "h"},
+	}, lamp.Values.Values)
+	depth := 0
+	for o := lamp.Values; ; depth++ {
+		below, is := o.Nested["down"]
+		if !is {
+			break
+		}
+		o = below
+	}
+	must.Eq(t, 15, depth, must.Sprint("the depth is bounded"))
+}
+
+// An empty list is a fingerprint: the plugin works and has no device.
+func TestDevice_emptyList(t *testing.T) {
+	t.Parallel()
+	p := newDeviceBench(t, ofDevices(0)).launch().Device()
+	must.SliceEmpty(t, first(t, p))
+}
+
+func TestDevice_tenThousand(t *testing.T) {
+	t.Parallel()
+	p := newDeviceBench(t, ofDevices(10_000)).launch().Device()
+	good, err := device.Check(first(t, p))
+	must.NoError(t, err)
+	must.Len(t, 10_000, good[0].Devices)
+}
+
+// A plugin that dies at a call ends this call, the calls in flight and the instance.
+func TestDevice_diesAtACall(t *testing.T) {
+	t.Parallel()
+	for name, call := range deviceMethods() {
+		for _, how := range []string{"die", "panic", "exit"} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				t.Parallel()
+				s := ofDevices(1)
+				s.At = map[string]string{name: how}
+				b := newDeviceBench(t, s)
+				i := b.launch()
+				began := make(chan struct{}, 1)
+				var inFlight sync.WaitGroup
+				if name != "Stats" {
+					inFlight.Go(func() {
+						err := i.Device().Stats(t.Context(), time.Hour, func([]device.GroupStats) { began <- struct{}{} })
+						if driver.ClassOf(err) != driver.Gone {
+							t.Errorf("the call in flight: %v", err)
+						}
+					})
+					<-began
+				}
+				err := call(t.Context(), i.Device())
+				must.Eq(t, driver.Gone, driver.ClassOf(err), must.Sprint(err))
+				must.ErrorContains(t, err, name)
+				inFlight.Wait()
+				<-i.Done()
+				_, err = i.Device().Reserve(t.Context(), nil)
+				must.Eq(t, driver.Gone, driver.ClassOf(err), must.Sprint("a later call"))
+				must.False(t, b.alive(i.Record().Process.PID))
+			})
+		}
+	}
+}
+
+// A plugin that hangs at a call does not hold the caller. It can be killed.
+func TestDevice_hangsAtACall(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"hang", "freeze"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			s := ofDevices(1)
+			s.At = map[string]string{"Fingerprint": how, "Reserve": how, "Stats": how}
+			i := newDeviceBench(t, s).launch()
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			var calls sync.WaitGroup
+			for name, call := range deviceMethods() {
+				calls.Go(func() {
+					if err := call(ctx, i.Device()); driver.ClassOf(err) != driver.Deadline || !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+			}
+			calls.Wait()
+			must.NoError(t, i.Kill(t.Context()))
+		})
+	}
+}
+
+// Errors of device plugins have the classes that their codes and details mean. None is about a task.
+func TestDevice_classesOfErrors(t *testing.T) {
+	t.Parallel()
+	for how, class := range map[string]driver.Class{
+		"recoverable":     driver.Recoverable,
+		"not recoverable": driver.Fatal,
+		"some error":      driver.Fatal,
+		"unimplemented":   driver.Unsupported,
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			s := ofDevices(1)
+			s.At = map[string]string{"Fingerprint": how, "Reserve": how, "Stats": how}
+			i := newDeviceBench(t, s).launch()
+			for name, call := range deviceMethods() {
+				err := call(t.Context(), i.Device())
+				must.Eq(t, class, driver.ClassOf(err), must.Sprint(err))
+				must.ErrorContains(t, err, name+": ")
+			}
+			must.NoError(t, i.Check(t.Context()), must.Sprint("an error ends nothing"))
+		})
+	}
+	s := ofDevices(1)
+	s.At = map[string]string{"Reserve": "task not found for given id"}
+	_, err := newDeviceBench(t, s).launch().Device().Reserve(t.Context(), []string{"lamp-0"})
+	must.Eq(t, driver.Fatal, driver.ClassOf(err))
+}
+
+// A plugin that sends a million fingerprints is slowed down. The client hears of few of them, in their
+// order, and the other calls work.
+func TestDevice_aMillionFingerprints(t *testing.T) {
+	t.Parallel()
+	s := ofDevices(1)
+	s.Fingerprints = 1_000_000
+	b := newDeviceBench(t, s)
+	b.options.FingerprintInterval = 200 * time.Millisecond
+	i := b.launch()
+	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+	defer cancel()
+	var counts []int64
+	err := i.Device().Fingerprints(ctx, func(groups []*cluster.DeviceGroup) {
+		counts = append(counts, groups[0].Attributes["count"].Int)
+		must.NoError(t, i.Check(t.Context()))
+	})
+	must.Eq(t, driver.Deadline, driver.ClassOf(err))
+	must.Between(t, 2, len(counts), 13)
+	must.Eq(t, 0, counts[0])
+	for n := range counts[1:] {
+		must.Less(t, counts[n+1], counts[n])
+	}
+}
+
+// A stream that ends is an error, after the last message. The caller opens it again.
+func TestDevice_theStreamEnds(t *testing.T) {
+	t.Parallel()
+	s := ofDevices(1)
+	s.EndOfStream = true
+	i := newDeviceBench(t, s).launch()
+	reports := 0
+	for range 2 {
+		err := i.Device().Fingerprints(t.Context(), func([]*cluster.DeviceGroup) { reports++ })
+		must.ErrorContains(t, err, "the plugin has ended the stream")
+		must.Eq(t, driver.Fatal, driver.ClassOf(err))
+	}
+	must.Eq(t, 2, reports)
+	must.NoError(t, i.Check(t.Context()))
+}
+
+// The end of the context ends the stream in the plugin.
+func TestDevice_cancel(t *testing.T) {
+	t.Parallel()
+	b := newDeviceBench(t, ofDevices(1))
+	i := b.launch()
+	_ = first(t, i.Device())
+	for len(b.lines("the")) == 0 {
+		must.NoError(t, i.Check(t.Context()))
+	}
+	must.Eq(t, []string{"end of Fingerprint"}, b.lines("the"))
+}
+
+// The next client takes the process over, without a second SetConfig. A process whose program was
+// replaced by a newer version is ended, and the new one has the same devices.
+func TestDevice_takeOver(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ replaced, taken bool }{"the same program": {false, true}, "a newer version": {true, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newDeviceBench(t, ofDevices(2))
+			own := b.options.Path
+			b.options.Path = filepath.Join(t.TempDir(), "plugin")
+			must.NoError(t, exec.CommandContext(t.Context(), "cp", own, b.options.Path).Run())
+			old := b.launch()
+			before := first(t, old.Device())
+			old.Detach()
+			if test.replaced {
+				must.NoError(t, exec.CommandContext(t.Context(), "cp", own, b.options.Path+".new").Run())
+				must.NoError(t, os.Rename(b.options.Path+".new", b.options.Path))
+			}
+			next, err := b.program().Launch(t.Context(), old.Record(), keep)
+			must.NoError(t, err)
+			t.Cleanup(func() { must.NoError(t, next.Kill(context.Background())) })
+			must.Eq(t, test.taken, next.TakenOver())
+			must.Eq(t, test.taken, b.alive(old.Record().Process.PID), must.Sprint("one generation is in use"))
+			must.Eq(t, before, first(t, next.Device()))
+			must.SliceLen(t, map[bool]int{true: 1, false: 2}[test.taken], b.lines("config"))
+			_, err = next.Device().Reserve(t.Context(), []string{"lamp-1"})
+			must.NoError(t, err, must.Sprint("each process knows the device"))
+		})
+	}
+}
