@@ -11,7 +11,6 @@ const ProtocolVersion = 2
 
 // Names of the plugin map. They are labels: one connection serves all services.
 const (
-	BaseName   = "base"
 	DriverName = "driver"
 	DeviceName = "device"
 )

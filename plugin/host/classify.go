@@ -90,7 +90,7 @@ func classifyText(text string) driver.Class {
 	return driver.Fatal
 }
 
-// calls is what all calls of an instance have in common, whatever the plugin is for.
+// calls is what all calls of an instance have in common, those of a driver and of a device plugin.
 type calls struct {
 	options Options
 	// gone is closed when the process has ended.

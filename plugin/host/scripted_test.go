@@ -37,6 +37,8 @@ const (
 	asPlugin = "scripted-plugin"
 	asClient = "scripted-client"
 	asEcho   = "echo-plugin"
+	asLamps  = "lamps-plugin"
+	asQuiet  = "quiet-plugin"
 )
 
 func TestMain(m *testing.M) {
@@ -47,6 +49,12 @@ func TestMain(m *testing.M) {
 			return
 		case asEcho:
 			sdk.Serve(&echo{folder: os.Args[2]})
+			return
+		case asLamps:
+			sdk.ServeDevice(&lamps{folder: os.Args[2]})
+			return
+		case asQuiet:
+			sdk.ServeDevice(struct{ sdk.Device }{&lamps{folder: os.Args[2]}})
 			return
 		case asClient:
 			runClient(os.Args[2])

@@ -34,18 +34,19 @@ type Driver interface {
 	Inspect(ctx context.Context, id driver.TaskID) (driver.Status, error)
 }
 
-// Info is what a driver is.
+// Info is what a plugin is.
 type Info struct {
-	// Name is the name of the driver in a job.
+	// Name is the name of the driver in a job, or that of the device plugin in logs and on the node. It
+	// has up to 64 letters, digits, underscores and hyphens.
 	Name string
-	// Version is the driver's own version in the form 1.2.3.
+	// Version is the plugin's own version in the form 1.2.3.
 	Version string
 	// ConfigSchema is the schema of the plugin's config. Nil has no keys.
 	ConfigSchema *Spec
-	// TaskSchema is the schema of a task's config. Nil has no keys.
+	// TaskSchema is the schema of a task's config. Nil has no keys. Device plugins have none.
 	TaskSchema *Spec
 	// HandleVersion is the version of the state that Start returns. Raise it when an older driver
-	// could not read it. Handles with a higher version are refused.
+	// could not read it. Handles with a higher version are refused. Device plugins have none.
 	HandleVersion int32
 }
 
@@ -83,14 +84,15 @@ type Networker interface {
 	DestroyNetwork(ctx context.Context, alloc string, network *driver.Network) error
 }
 
-// Closer is a driver with something to do at its end, such as to close a connection. Close is called
-// when the host ends the driver in order, and not when the driver is killed. It has two seconds.
-// Tasks run on: the next life of the driver recovers them.
+// Closer is a plugin with something to do at its end, such as to close a connection. Close is called
+// when the host ends the plugin in order, and not when the plugin is killed. It has two seconds, and
+// that of a device plugin 1.5 seconds. Tasks run on: the next life of a driver recovers them, and the
+// next life of a device plugin knows their devices by the same ids.
 type Closer interface {
 	Close(ctx context.Context) error
 }
 
-// Recoverable marks an error of Start after which the host may try again.
+// Recoverable marks an error of Start or Reserve after which the host may try again.
 func Recoverable(err error) error {
 	return &driver.Error{Class: driver.Recoverable, Call: "driver", Err: err}
 }

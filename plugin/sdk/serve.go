@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	goplugin "github.com/hashicorp/go-plugin"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/plugin"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
+	devicepb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/device"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
 )
 
@@ -18,23 +20,54 @@ import (
 // stdout: the driver must not print there, and logs to stderr.
 func Serve(d Driver) {
 	unignoreSignals()
+	serve(plugin.DriverName, func(s *grpc.Server) { Register(s, d) })
+}
+
+// closeTimeout is what a host gives a plugin to end in order, without what the server's own end takes.
+const closeTimeout = 1500 * time.Millisecond
+
+// ServeDevice serves the device plugin to the host that started this process, until the host ends it.
+// It owns stdout: the plugin must not print there, and logs to stderr.
+func ServeDevice(d Device) {
+	serve(plugin.DeviceName, func(s *grpc.Server) { RegisterDevice(s, d) })
+	if c, ok := d.(Closer); ok {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		if err := c.Close(ctx); err != nil {
+			logger().Warn("the plugin did not close in order", "error", err)
+		}
+	}
+}
+
+// serve serves the services of a plugin. The name is a label: one connection serves all of them.
+func serve(name string, register func(*grpc.Server)) {
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig: plugin.Handshake(),
 		VersionedPlugins: map[int]goplugin.PluginSet{plugin.ProtocolVersion: {
-			plugin.BaseName:   served{register: func(s *grpc.Server) { base.RegisterBasePluginServer(s, &baseServer{driver: d}) }},
-			plugin.DriverName: served{register: func(s *grpc.Server) { pb.RegisterDriverServer(s, &server{driver: d}) }},
+			name: served{register: register},
 		}},
 		GRPCServer: func(options []grpc.ServerOption) *grpc.Server {
 			return grpc.NewServer(append(options, grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32))...)
 		},
-		Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, JSONFormat: true}),
+		Logger: logger(),
 	})
+}
+
+// logger writes what this package and go-plugin have to say to the log of the plugin.
+func logger() hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, JSONFormat: true})
 }
 
 // Register adds the services of a driver to a gRPC server: for tests in one process.
 func Register(s *grpc.Server, d Driver) {
-	base.RegisterBasePluginServer(s, &baseServer{driver: d})
+	base.RegisterBasePluginServer(s, &baseServer{plugin: d, kind: base.PluginType_DRIVER})
 	pb.RegisterDriverServer(s, &server{driver: d})
+}
+
+// RegisterDevice adds the services of a device plugin to a gRPC server: for tests in one process.
+func RegisterDevice(s *grpc.Server, d Device) {
+	base.RegisterBasePluginServer(s, &baseServer{plugin: d, kind: base.PluginType_DEVICE})
+	devicepb.RegisterDevicePluginServer(s, &deviceServer{device: d})
 }
 
 // served is the server's half of a plugin of go-plugin.
@@ -55,13 +88,17 @@ func (served) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn
 // baseServer serves what each plugin answers.
 type baseServer struct {
 	base.UnimplementedBasePluginServer
-	driver Driver
+	plugin interface {
+		Info() Info
+		Configure(config []byte) error
+	}
+	kind base.PluginType
 }
 
 func (s *baseServer) PluginInfo(context.Context, *base.PluginInfoRequest) (*base.PluginInfoResponse, error) {
-	info := s.driver.Info()
+	info := s.plugin.Info()
 	return &base.PluginInfoResponse{
-		Type:              base.PluginType_DRIVER,
+		Type:              s.kind,
 		PluginApiVersions: []string{plugin.APIVersion},
 		PluginVersion:     info.Version,
 		Name:              info.Name,
@@ -69,11 +106,11 @@ func (s *baseServer) PluginInfo(context.Context, *base.PluginInfoRequest) (*base
 }
 
 func (s *baseServer) ConfigSchema(context.Context, *base.ConfigSchemaRequest) (*base.ConfigSchemaResponse, error) {
-	return &base.ConfigSchemaResponse{Spec: orEmpty(s.driver.Info().ConfigSchema)}, nil
+	return &base.ConfigSchemaResponse{Spec: orEmpty(s.plugin.Info().ConfigSchema)}, nil
 }
 
 func (s *baseServer) SetConfig(_ context.Context, req *base.SetConfigRequest) (*base.SetConfigResponse, error) {
-	if err := s.driver.Configure(req.GetMsgpackConfig()); err != nil {
+	if err := s.plugin.Configure(req.GetMsgpackConfig()); err != nil {
 		return nil, toStatus(err)
 	}
 	return &base.SetConfigResponse{}, nil
