@@ -116,6 +116,16 @@ func (m *Machine) Spawn(command, cgroup string, runFor time.Duration) (Identity,
 	return p.row.Identity, nil
 }
 
+// StartPlugin starts the process of a plugin that is not a driver, and calls ended when it has ended.
+func (m *Machine) StartPlugin(name string, ended func()) (Identity, error) {
+	p, err := m.start(Process{Kind: PluginProcess, Command: name})
+	if err != nil {
+		return Identity{}, err
+	}
+	p.ended = append(p.ended, ended)
+	return p.row.Identity, nil
+}
+
 // Signal sends a signal to a process. It has no effect on one that has ended, also if its pid
 // belongs to another process now.
 func (m *Machine) Signal(id Identity, signal Signal, by Sender) {

@@ -29,13 +29,15 @@ const (
 	ShimProcess
 	// DriverProcess is one life of a driver.
 	DriverProcess
+	// PluginProcess is one life of another plugin: see [Machine.StartPlugin].
+	PluginProcess
 	// OtherProcess is a process that no driver has started: see [Machine.Spawn].
 	OtherProcess
 )
 
-// String returns "task", "child", "exec", "shim", "driver" or "other".
+// String returns "task", "child", "exec", "shim", "driver", "plugin" or "other".
 func (k Kind) String() string {
-	return [...]string{"task", "child", "exec", "shim", "driver", "other"}[min(k, OtherProcess)]
+	return [...]string{"task", "child", "exec", "shim", "driver", "plugin", "other"}[min(k, OtherProcess)]
 }
 
 // Process is a row of a machine's process table.
@@ -50,6 +52,8 @@ type Process struct {
 	Driver string
 	// Cgroup is the cgroup that the process is in, or empty.
 	Cgroup string
+	// Devices are the device files of the host that a task and its children use, or nil.
+	Devices []string
 	// Stuck: the process is in state D. It has got SIGKILL and does not end yet.
 	Stuck     bool
 	StartedAt time.Time

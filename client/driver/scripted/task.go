@@ -33,6 +33,9 @@ func (p *Program) startTask(d *Driver, cfg *driver.TaskConfig, script Script) (*
 	if p.options.Capabilities.HostCgroup {
 		row.Cgroup = cfg.Resources.Cgroup
 	}
+	for _, d := range cfg.Devices {
+		row.Devices = append(row.Devices, d.HostPath)
+	}
 	var err error
 	if t.main, err = m.start(row); err != nil {
 		return nil, err
@@ -71,7 +74,7 @@ func (t *task) fork(row Process) error {
 // adopt gives the task its parent.
 func (t *task) adopt(row Process) error {
 	m := t.program.machine
-	row.Kind, row.Cgroup = ShimProcess, ""
+	row.Kind, row.Cgroup, row.Devices = ShimProcess, "", nil
 	kill := func() {
 		if !t.main.row.Ended {
 			t.resultLost = true
