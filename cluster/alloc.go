@@ -60,6 +60,10 @@ type Allocation struct {
 	// are shared and never written to. No decision reads them.
 	TaskStates *TaskStates `codec:",omitempty"`
 
+	// VolumeHolds are the last reported volumes that keep the allocation from ending or that it has left
+	// on its node, or nil. They are shared and never written to.
+	VolumeHolds *VolumeHolds `codec:",omitempty"`
+
 	// PreviousAllocation is the allocation this one replaces, or empty.
 	PreviousAllocation AllocID
 	// NextAllocation is the replacement, or empty.
@@ -249,8 +253,10 @@ func (a *Allocation) NeededVersion() Version {
 	switch {
 	case a == nil:
 		return MinVersion
+	case a.VolumeHolds != nil:
+		return VersionOfVolumes
 	case a.Devices != nil:
-		return VersionOfDevices
+		return max(VersionOfDevices, a.Job.NeededVersion())
 	case a.TaskStates != nil:
 		return max(VersionOfDrivers, a.Job.NeededVersion())
 	}
@@ -272,7 +278,8 @@ func (a *Allocation) StopTime() time.Duration {
 	return g.StopTime()
 }
 
-// Copy returns a copy that shares only Job, Devices and TaskStates with a: these are never written to.
+// Copy returns a copy that shares only Job, Devices, TaskStates and VolumeHolds with a: these are never
+// written to.
 func (a *Allocation) Copy() *Allocation {
 	if a == nil {
 		return nil

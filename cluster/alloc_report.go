@@ -13,6 +13,9 @@ type AllocReport struct {
 	ClientDescription string
 	// TaskStates are the states of all tasks, or nil: then the states of the last report stay.
 	TaskStates *TaskStates `codec:",omitempty"`
+	// VolumeHolds are the volumes that keep the allocation from ending or that it has left on its node.
+	// Nil says nothing, and those of the last report stay. Without volumes it says that none is left.
+	VolumeHolds *VolumeHolds `codec:",omitempty"`
 	// Healthy is the verdict on the allocation's health, or nil while there is
 	// none. A verdict is not taken back, but may be followed by the other one.
 	Healthy *bool
@@ -24,7 +27,10 @@ type AllocReport struct {
 
 // NeededVersion is the lowest cluster version that has all fields of the report.
 func (r *AllocReport) NeededVersion() Version {
-	if r.TaskStates != nil {
+	switch {
+	case r.VolumeHolds != nil:
+		return VersionOfVolumes
+	case r.TaskStates != nil:
 		return VersionOfDrivers
 	}
 	return MinVersion

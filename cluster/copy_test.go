@@ -21,8 +21,14 @@ func TestCopy_sharesNothing(t *testing.T) {
 	t.Run("task group", func(t *testing.T) { checkCopy(t, (*cluster.TaskGroup).Copy) })
 	t.Run("task", func(t *testing.T) { checkCopy(t, (*cluster.Task).Copy) })
 	t.Run("driver", func(t *testing.T) { checkCopy(t, (*cluster.DriverInfo).Copy) })
+	t.Run("volume", func(t *testing.T) { checkCopy(t, (*cluster.Volume).Copy) })
+	t.Run("volume claim", func(t *testing.T) { checkCopy(t, (*cluster.VolumeClaim).Copy) })
+	t.Run("volume holds", func(t *testing.T) { checkCopy(t, (*cluster.VolumeHolds).Copy) })
+	t.Run("storage plugin", func(t *testing.T) { checkCopy(t, (*cluster.StoragePlugin).Copy) })
 	t.Run("task states", func(t *testing.T) { checkCopy(t, (*cluster.TaskStates).Copy) })
-	t.Run("allocation", func(t *testing.T) { checkCopy(t, (*cluster.Allocation).Copy, ".Job", ".Devices", ".TaskStates") })
+	t.Run("allocation", func(t *testing.T) {
+		checkCopy(t, (*cluster.Allocation).Copy, ".Job", ".Devices", ".TaskStates", ".VolumeHolds")
+	})
 	t.Run("deployment status", func(t *testing.T) { checkCopy(t, (*cluster.DeploymentStatus).Copy) })
 	t.Run("evaluation", func(t *testing.T) { checkCopy(t, (*cluster.Evaluation).Copy) })
 }
@@ -55,7 +61,7 @@ func TestSharedPaths_findsALazyCopy(t *testing.T) {
 	fill(reflect.ValueOf(node).Elem(), 1)
 	lazy := *node
 	must.SliceContainsAll(t,
-		[]string{".Attributes", ".Meta", ".Links", ".Drivers", ".Devices", ".Drain", ".LastDrain", ".Events"},
+		[]string{".Attributes", ".Meta", ".Links", ".Drivers", ".Devices", ".StoragePlugins", ".Drain", ".LastDrain", ".Events"},
 		sharedPaths(reflect.ValueOf(node), reflect.ValueOf(&lazy), ""))
 }
 

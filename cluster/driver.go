@@ -80,10 +80,13 @@ func (n *Node) CheckDrivers() error {
 // NeededVersion is the lowest cluster version that has all fields of the node. A nil node needs the
 // first.
 func (n *Node) NeededVersion() Version {
-	if n != nil && len(n.Devices) > 0 {
+	switch {
+	case n == nil:
+	case len(n.StoragePlugins) > 0 || n.VolumeAllowance != 0 || n.HoldLimit != 0:
+		return VersionOfVolumes
+	case len(n.Devices) > 0:
 		return VersionOfDevices
-	}
-	if n != nil && (n.ReportsDrivers || len(n.Drivers) > 0 || n.MaxKillTimeout != 0) {
+	case n.ReportsDrivers || len(n.Drivers) > 0 || n.MaxKillTimeout != 0:
 		return VersionOfDrivers
 	}
 	return MinVersion

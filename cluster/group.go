@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -28,8 +29,10 @@ type TaskGroup struct {
 	// Constraints restrict the nodes that the group may run on, with those of its job and tasks.
 	Constraints []Constraint `codec:",omitempty"`
 	// Meta is the operator's information, or nil.
-	Meta  map[string]string `codec:",omitempty"`
-	Tasks []*Task
+	Meta map[string]string `codec:",omitempty"`
+	// Volumes are what each allocation needs, in the order of their names.
+	Volumes []VolumeRequest `codec:",omitempty"`
+	Tasks   []*Task
 }
 
 // EphemeralDisk is the scratch space of a group.
@@ -70,6 +73,11 @@ func (g *TaskGroup) canonicalize(t JobType) {
 		g.Migrate = DefaultMigrateStrategy()
 	}
 	g.Constraints, g.Meta = orNil(g.Constraints), orNilMap(g.Meta)
+	g.Volumes = orNil(g.Volumes)
+	slices.SortStableFunc(g.Volumes, func(a, b VolumeRequest) int { return strings.Compare(a.Name, b.Name) })
+	for i := range g.Volumes {
+		g.Volumes[i].MountOptions = g.Volumes[i].MountOptions.canonical()
+	}
 	for _, task := range g.Tasks {
 		if task == nil {
 			continue
@@ -79,6 +87,8 @@ func (g *TaskGroup) canonicalize(t JobType) {
 		}
 		task.Config, task.Constraints = orNil(task.Config), orNil(task.Constraints)
 		task.Env, task.Meta = orNilMap(task.Env), orNilMap(task.Meta)
+		task.VolumeMounts = orNil(task.VolumeMounts)
+		task.StoragePlugin = task.StoragePlugin || task.CSIPlugin != nil
 	}
 }
 
@@ -113,6 +123,7 @@ func (g *TaskGroup) validate(t JobType) error {
 	errs = append(errs, g.RestartPolicy.validate(), checkConstraints(g.Constraints), checkMap("Meta", g.Meta))
 	errs = append(errs, g.validateTasks()...)
 	errs = append(errs, g.validateLifecycle()...)
+	errs = append(errs, g.validateVolumes()...)
 	return errors.Join(errs...)
 }
 
@@ -164,6 +175,10 @@ func (g *TaskGroup) Copy() *TaskGroup {
 	c.RestartPolicy = g.RestartPolicy.copy()
 	c.Constraints = slices.Clone(g.Constraints)
 	c.Meta = maps.Clone(g.Meta)
+	c.Volumes = slices.Clone(g.Volumes)
+	for i, v := range c.Volumes {
+		c.Volumes[i].MountOptions = v.MountOptions.Copy()
+	}
 	c.Tasks = slices.Clone(g.Tasks)
 	for i, t := range c.Tasks {
 		c.Tasks[i] = t.Copy()

@@ -63,6 +63,13 @@ type Node struct {
 	MaxKillTimeout time.Duration `codec:",omitempty"`
 	// Devices are the devices of the node, in the order of their kinds.
 	Devices []*DeviceGroup `codec:",omitempty"`
+	// StoragePlugins are the storage plugins that run on the node, in the order of their ids and types.
+	StoragePlugins []*StoragePlugin `codec:",omitempty"`
+	// VolumeAllowance is how long the client may need to take the volumes of an allocation off the
+	// node after its tasks have ended. HoldLimit is how long the client lets a storage plugin that must
+	// stop wait for volumes on the node.
+	VolumeAllowance time.Duration `codec:",omitempty"`
+	HoldLimit       time.Duration `codec:",omitempty"`
 
 	// Drain is the running drain, or nil; not nil exactly while the node drains.
 	Drain *Drain
@@ -108,6 +115,7 @@ func (n *Node) Canonicalize() {
 			d.Attributes = orNilMap(d.Attributes)
 		}
 	}
+	n.canonicalizeStorage()
 	switch {
 	case n.Drain != nil:
 		n.SchedulingEligibility = NodeIneligible
@@ -160,6 +168,10 @@ func (n *Node) Copy() *Node {
 	c.Devices = slices.Clone(n.Devices)
 	for i, g := range c.Devices {
 		c.Devices[i] = g.Copy()
+	}
+	c.StoragePlugins = slices.Clone(n.StoragePlugins)
+	for i, p := range c.StoragePlugins {
+		c.StoragePlugins[i] = p.Copy()
 	}
 	c.Drain = n.Drain.Copy()
 	c.LastDrain = n.LastDrain.Copy()

@@ -47,6 +47,11 @@ type Task struct {
 	LogConfig *LogConfig `codec:",omitempty"`
 	// Devices are what the task needs of the node's devices.
 	Devices []DeviceRequest `codec:",omitempty"`
+	// VolumeMounts are the volumes of the group that the task sees.
+	VolumeMounts []VolumeMount `codec:",omitempty"`
+	// CSIPlugin says that the task is a storage plugin for real volumes, or is nil. StoragePlugin is
+	// then true.
+	CSIPlugin *CSIPlugin `codec:",omitempty"`
 }
 
 // Bounds on one task.
@@ -95,6 +100,7 @@ func (t *Task) Copy() *Task {
 	for i, d := range c.Devices {
 		c.Devices[i].Constraints, c.Devices[i].Affinities = slices.Clone(d.Constraints), slices.Clone(d.Affinities)
 	}
+	c.VolumeMounts, c.CSIPlugin = slices.Clone(t.VolumeMounts), t.CSIPlugin.copy()
 	if t.LogConfig != nil {
 		logs := *t.LogConfig
 		c.LogConfig = &logs
@@ -113,7 +119,8 @@ func (t *Task) Equal(o *Task) bool {
 		bytes.Equal(t.Config, o.Config) && maps.Equal(t.Env, o.Env) && t.User == o.User &&
 		equalPointed(t.Lifecycle, o.Lifecycle) && t.Leader == o.Leader && t.KillSignal == o.KillSignal &&
 		slices.Equal(t.Constraints, o.Constraints) && equalPointed(t.RestartPolicy, o.RestartPolicy) &&
-		maps.Equal(t.Meta, o.Meta) && equalPointed(t.LogConfig, o.LogConfig) && slices.EqualFunc(t.Devices, o.Devices, DeviceRequest.Equal)
+		maps.Equal(t.Meta, o.Meta) && equalPointed(t.LogConfig, o.LogConfig) && slices.EqualFunc(t.Devices, o.Devices, DeviceRequest.Equal) &&
+		slices.Equal(t.VolumeMounts, o.VolumeMounts) && equalPointed(t.CSIPlugin, o.CSIPlugin)
 }
 
 func equalPointed[T comparable](a, b *T) bool { return a == b || (a != nil && b != nil && *a == *b) }
@@ -141,7 +148,7 @@ func (t *Task) validate() error {
 		errs = append(errs, fmt.Errorf("Invalid kill signal %q: it must be a name such as SIGTERM", t.KillSignal))
 	}
 	errs = append(errs, checkConfig(t.Config), checkMap("Env", t.Env), checkMap("Meta", t.Meta),
-		checkConstraints(t.Constraints), t.RestartPolicy.validate())
+		checkConstraints(t.Constraints), t.RestartPolicy.validate(), t.CSIPlugin.validate())
 	if l := t.LogConfig; l != nil && (l.MaxFiles < 1 || l.MaxFileSizeMB < 1) {
 		errs = append(errs, fmt.Errorf("Logs need at least 1 file of 1 MiB but found %d files of %d MiB", l.MaxFiles, l.MaxFileSizeMB))
 	}
@@ -191,7 +198,7 @@ func (j *Job) textBytes() int {
 		if g == nil {
 			continue
 		}
-		size += constraintBytes(g.Constraints) + mapBytes(g.Meta)
+		size += constraintBytes(g.Constraints) + mapBytes(g.Meta) + g.volumeBytes()
 		for _, t := range g.Tasks {
 			if t != nil {
 				size += len(t.Config) + mapBytes(t.Env) + mapBytes(t.Meta) + constraintBytes(t.Constraints)
@@ -207,17 +214,14 @@ func (j *Job) NeededVersion() Version {
 	if j == nil {
 		return MinVersion
 	}
-	uses := len(j.Constraints) > 0 || len(j.Meta) > 0
+	needed := MinVersion
+	if len(j.Constraints) > 0 || len(j.Meta) > 0 {
+		needed = VersionOfDrivers
+	}
 	for _, g := range j.TaskGroups {
-		if g != nil && g.usesDevices() {
-			return VersionOfDevices
-		}
-		uses = uses || (g != nil && g.usesDrivers())
+		needed = max(needed, g.neededVersion())
 	}
-	if uses {
-		return VersionOfDrivers
-	}
-	return MinVersion
+	return needed
 }
 
 // WithoutDrivers returns a copy of the job without the fields of [VersionOfDrivers]: what the servers
@@ -230,6 +234,7 @@ func (j *Job) WithoutDrivers() *Job {
 			continue
 		}
 		g.RestartPolicy, g.Constraints, g.Meta, g.Disconnect.StopOnClientAfter = nil, nil, nil, 0
+		g.Volumes = nil
 		for i, t := range g.Tasks {
 			if t != nil {
 				g.Tasks[i] = &Task{
@@ -239,6 +244,20 @@ func (j *Job) WithoutDrivers() *Job {
 		}
 	}
 	return c
+}
+
+func (g *TaskGroup) neededVersion() Version {
+	switch {
+	case g == nil:
+		return MinVersion
+	case g.usesVolumes():
+		return VersionOfVolumes
+	case g.usesDevices():
+		return VersionOfDevices
+	case g.usesDrivers():
+		return VersionOfDrivers
+	}
+	return MinVersion
 }
 
 func (g *TaskGroup) usesDrivers() bool {

@@ -20,8 +20,11 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	t.Parallel()
 	const older = cluster.VersionOfDrivers - 1
 	versionOf := func(path string) cluster.Version {
-		if strings.HasSuffix(path, ".Devices") {
+		switch path[strings.LastIndexByte(path, '.')+1:] {
+		case "Devices":
 			return cluster.VersionOfDevices
+		case "Volumes", "VolumeMounts", "CSIPlugin", "StoragePlugins", "VolumeAllowance", "HoldLimit", "VolumeHolds":
+			return cluster.VersionOfVolumes
 		}
 		return cluster.VersionOfDrivers
 	}
@@ -43,13 +46,13 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	check(reflect.ValueOf(alloc), alloc.NeededVersion)
 	report := &cluster.AllocReport{Alloc: "a"}
 	check(reflect.ValueOf(report), report.NeededVersion)
-	must.MapLen(t, 43, tagged)
+	must.MapLen(t, 54, tagged)
 
 	whole := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", KillTimeout: 1}}}}}
 	for _, one := range taggedFields(reflect.ValueOf(whole).Elem(), "Job") {
 		fill(one, 7)
 	}
-	must.Eq(t, cluster.VersionOfDevices, whole.NeededVersion())
+	must.Eq(t, cluster.VersionOfVolumes, whole.NeededVersion())
 	must.Eq(t, job, whole.WithoutDrivers())
 
 	job.Meta = map[string]string{"owner": "web"}

@@ -20,12 +20,13 @@ import (
 //	   A registration of a job that holds only at a modify index of the job
 //	5  the entry with which an operator stops one allocation
 //	6  devices of nodes, requests of tasks for devices, and the devices of an allocation
+//	7  volumes, claims, storage plugins of nodes, and what a group asks of volumes
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.
 const (
 	MinVersion Version = 1
-	MaxVersion Version = 6
+	MaxVersion Version = 7
 )
 
 // VersionOfDrivers is the first cluster version with the fields of real clients.
@@ -36,6 +37,9 @@ const VersionOfStops Version = 5
 
 // VersionOfDevices is the first cluster version with devices.
 const VersionOfDevices Version = 6
+
+// VersionOfVolumes is the first cluster version with volumes.
+const VersionOfVolumes Version = 7
 
 // An entry holds a version in one byte.
 const _ = uint8(MaxVersion)

@@ -1,0 +1,170 @@
+package cluster
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// VolumeID names a volume within its namespace.
+type VolumeID string
+
+// VolumeKey names a volume.
+type VolumeKey struct {
+	Namespace Namespace
+	ID        VolumeID
+}
+
+// String returns "namespace/id".
+func (k VolumeKey) String() string { return fmt.Sprintf("%s/%s", k.Namespace, k.ID) }
+
+// Compare orders keys by namespace, then id.
+func (k VolumeKey) Compare(o VolumeKey) int {
+	return cmp.Or(cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.ID, o.ID))
+}
+
+// Volume is storage that exists outside the cluster, and that a storage plugin brings to a node.
+type Volume struct {
+	Namespace Namespace
+	ID        VolumeID
+	// Name is for the reader.
+	Name string
+	// ExternalID is what the plugin calls the volume.
+	ExternalID string
+	// Plugin is the id of the storage plugin.
+	Plugin PluginID
+	// Capabilities are the modes in which the volume may be used. There is at least one, and no two
+	// are equal.
+	Capabilities []VolumeCapability
+	// MountOptions are those of requests that have none, or nil.
+	MountOptions *MountOptions `codec:",omitempty"`
+	// Secrets are given to the plugin with each call. Only clients that serve the volume read them.
+	Secrets map[string]string `codec:",omitempty"`
+	// Parameters and Context are given to the plugin as they are.
+	Parameters map[string]string `codec:",omitempty"`
+	Context    map[string]string `codec:",omitempty"`
+	// CapacityBytes is how large the volume is, or zero if the operator did not say.
+	CapacityBytes int64 `codec:",omitempty"`
+	// Topologies are where the volume can be reached: on a node whose plugin has all segments of
+	// one of them. Nil is everywhere.
+	Topologies []Topology `codec:",omitempty"`
+
+	CreateTime  time.Time
+	ModifyTime  time.Time
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// Topology says where a volume or a node is, such as "zone": "a".
+type Topology struct{ Segments map[string]string }
+
+// Equal reports whether both are the same place.
+func (t Topology) Equal(o Topology) bool { return maps.Equal(t.Segments, o.Segments) }
+
+// Bounds on one volume.
+const (
+	// MaxVolumeBytes bounds the secrets, parameters, context, topologies and mount options together.
+	MaxVolumeBytes        = 64 << 10
+	MaxVolumeCapabilities = 16
+	MaxVolumeTopologies   = 64
+)
+
+// Key returns the volume's key.
+func (v *Volume) Key() VolumeKey { return VolumeKey{Namespace: v.Namespace, ID: v.ID} }
+
+// Allows reports whether the volume may be used in the modes.
+func (v *Volume) Allows(c VolumeCapability) bool { return slices.Contains(v.Capabilities, c) }
+
+// ReachableFrom reports whether a node in the place can use the volume.
+func (v *Volume) ReachableFrom(place Topology) bool {
+	if len(v.Topologies) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(v.Topologies, func(t Topology) bool {
+		for key, value := range t.Segments {
+			if place.Segments[key] != value {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// Canonicalize fills in the empty fields of a registration, and makes empty lists and maps nil.
+func (v *Volume) Canonicalize() {
+	if v.Namespace == "" {
+		v.Namespace = DefaultNamespace
+	}
+	if v.Name == "" {
+		v.Name = string(v.ID)
+	}
+	v.Secrets, v.Parameters, v.Context = orNilMap(v.Secrets), orNilMap(v.Parameters), orNilMap(v.Context)
+	v.Topologies = orNil(v.Topologies)
+	v.MountOptions = v.MountOptions.canonical()
+}
+
+// Validate returns the reasons why the volume cannot be registered, joined, or nil.
+func (v *Volume) Validate() error {
+	if v == nil {
+		return errors.New("volume is missing")
+	}
+	var errs []error
+	for _, id := range []struct{ what, text string }{
+		{"volume ID", string(v.ID)}, {"namespace", string(v.Namespace)}, {"plugin ID", string(v.Plugin)},
+		{"external ID", v.ExternalID}, {"volume name", v.Name},
+	} {
+		if err := CheckID(id.text); err != nil {
+			errs = append(errs, fmt.Errorf("Invalid %s: %w", id.what, err))
+		}
+	}
+	switch {
+	case len(v.Capabilities) == 0:
+		errs = append(errs, errors.New("Missing capabilities: a volume needs at least 1"))
+	case len(v.Capabilities) > MaxVolumeCapabilities:
+		errs = append(errs, fmt.Errorf("A volume has at most %d capabilities but found %d", MaxVolumeCapabilities, len(v.Capabilities)))
+	default:
+		for i, c := range v.Capabilities {
+			if err := c.Validate(); err != nil {
+				errs = append(errs, fmt.Errorf("Capability %d: %w", i, err))
+			} else if slices.Contains(v.Capabilities[:i], c) {
+				errs = append(errs, fmt.Errorf("Capability %d: %s is there twice", i, c))
+			}
+		}
+	}
+	if v.CapacityBytes < 0 {
+		errs = append(errs, fmt.Errorf("Capacity must be >= 0 but found %d", v.CapacityBytes))
+	}
+	if len(v.Topologies) > MaxVolumeTopologies {
+		errs = append(errs, fmt.Errorf("A volume has at most %d topologies but found %d", MaxVolumeTopologies, len(v.Topologies)))
+	}
+	errs = append(errs, checkMap("Secrets", v.Secrets), checkMap("Parameters", v.Parameters), checkMap("Context", v.Context),
+		v.MountOptions.validate())
+	size := mapBytes(v.Secrets) + mapBytes(v.Parameters) + mapBytes(v.Context) + v.MountOptions.bytes()
+	for _, t := range v.Topologies {
+		errs = append(errs, checkMap("Topology", t.Segments))
+		size += mapBytes(t.Segments)
+	}
+	if size > MaxVolumeBytes {
+		errs = append(errs, fmt.Errorf("Secrets, parameters, context, topologies and mount options of a volume have at most %d bytes but found %d", MaxVolumeBytes, size))
+	}
+	return errors.Join(errs...)
+}
+
+// Copy returns a copy that shares nothing with v.
+func (v *Volume) Copy() *Volume {
+	if v == nil {
+		return nil
+	}
+	c := *v
+	c.Capabilities = slices.Clone(v.Capabilities)
+	c.MountOptions = v.MountOptions.Copy()
+	c.Secrets, c.Parameters, c.Context = maps.Clone(v.Secrets), maps.Clone(v.Parameters), maps.Clone(v.Context)
+	c.Topologies = slices.Clone(v.Topologies)
+	for i, t := range c.Topologies {
+		c.Topologies[i].Segments = maps.Clone(t.Segments)
+	}
+	return &c
+}

@@ -1,0 +1,146 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// AccessMode says how many allocations may use a volume at a time.
+type AccessMode string
+
+// The values of [AccessMode].
+const (
+	// SingleNodeReader is one claim, which reads.
+	SingleNodeReader AccessMode = "single-node-reader-only"
+	// SingleNodeWriter is one claim, which reads or writes.
+	SingleNodeWriter AccessMode = "single-node-writer"
+	// MultiNodeReader is any number of claims, which read.
+	MultiNodeReader AccessMode = "multi-node-reader-only"
+	// MultiNodeSingleWriter is any number of claims, of which one may write.
+	MultiNodeSingleWriter AccessMode = "multi-node-single-writer"
+	// MultiNodeMultiWriter is any number of claims.
+	MultiNodeMultiWriter AccessMode = "multi-node-multi-writer"
+)
+
+// Valid reports whether m is one of the five values.
+func (m AccessMode) Valid() bool {
+	switch m {
+	case SingleNodeReader, SingleNodeWriter, MultiNodeReader, MultiNodeSingleWriter, MultiNodeMultiWriter:
+		return true
+	}
+	return false
+}
+
+// Writes reports whether a claim may write in the mode.
+func (m AccessMode) Writes() bool { return m.Valid() && m != SingleNodeReader && m != MultiNodeReader }
+
+// SingleNode reports whether the mode has one claim only.
+func (m AccessMode) SingleNode() bool { return m == SingleNodeReader || m == SingleNodeWriter }
+
+// SingleWriter reports whether two writers would damage the volume.
+func (m AccessMode) SingleWriter() bool { return m == SingleNodeWriter || m == MultiNodeSingleWriter }
+
+// AttachmentMode is what a task sees of a volume.
+type AttachmentMode string
+
+// The values of [AttachmentMode].
+const (
+	AttachFileSystem  AttachmentMode = "file-system"
+	AttachBlockDevice AttachmentMode = "block-device"
+)
+
+// Valid reports whether m is one of the two values.
+func (m AttachmentMode) Valid() bool { return m == AttachFileSystem || m == AttachBlockDevice }
+
+// VolumeCapability is one way to use a volume.
+type VolumeCapability struct {
+	Access     AccessMode
+	Attachment AttachmentMode
+}
+
+// String returns "access mode, attachment mode".
+func (c VolumeCapability) String() string { return fmt.Sprintf("%s, %s", c.Access, c.Attachment) }
+
+// Validate returns what is wrong with the modes, or nil.
+func (c VolumeCapability) Validate() error {
+	if !c.Access.Valid() {
+		return fmt.Errorf("Invalid access mode: %q", c.Access)
+	}
+	if !c.Attachment.Valid() {
+		return fmt.Errorf("Invalid attachment mode: %q", c.Attachment)
+	}
+	return nil
+}
+
+// MountOptions say how a file system is mounted.
+type MountOptions struct {
+	// FSType is the file system, or empty for the plugin's choice.
+	FSType string
+	// Flags are options of mount. They may hold secrets.
+	Flags []string
+}
+
+// Bounds on mount options.
+const (
+	MaxMountFlags     = 64
+	MaxMountFlagBytes = 1 << 10
+)
+
+// Equal reports whether both say the same. Nil says nothing, as do empty options.
+func (o *MountOptions) Equal(p *MountOptions) bool {
+	o, p = o.canonical(), p.canonical()
+	if o == nil || p == nil {
+		return o == p
+	}
+	return o.FSType == p.FSType && slices.Equal(o.Flags, p.Flags)
+}
+
+// Copy returns a copy that shares nothing with o.
+func (o *MountOptions) Copy() *MountOptions {
+	if o == nil {
+		return nil
+	}
+	return &MountOptions{FSType: o.FSType, Flags: slices.Clone(o.Flags)}
+}
+
+func (o *MountOptions) canonical() *MountOptions {
+	if o == nil || o.FSType == "" && len(o.Flags) == 0 {
+		return nil
+	}
+	return o
+}
+
+func (o *MountOptions) validate() error {
+	if o == nil {
+		return nil
+	}
+	if o.FSType != "" {
+		if err := CheckID(o.FSType); err != nil {
+			return fmt.Errorf("Invalid file system type: %w", err)
+		}
+	}
+	if len(o.Flags) > MaxMountFlags {
+		return fmt.Errorf("Mount options have at most %d flags but found %d", MaxMountFlags, len(o.Flags))
+	}
+	for i, f := range o.Flags {
+		if f == "" || len(f) > MaxMountFlagBytes {
+			return fmt.Errorf("Mount flag %d must have 1 to %d bytes", i, MaxMountFlagBytes)
+		}
+	}
+	return nil
+}
+
+func (o *MountOptions) bytes() int {
+	if o == nil {
+		return 0
+	}
+	size := len(o.FSType)
+	for _, f := range o.Flags {
+		size += len(f)
+	}
+	return size
+}
+
+// errMountedBlock is the refusal of mount options for a device.
+var errMountedBlock = errors.New("Mount options need the attachment mode file-system")

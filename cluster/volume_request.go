@@ -1,0 +1,206 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// VolumeType says where a volume comes from.
+type VolumeType string
+
+// VolumeCSI is a volume of a storage plugin. Other types are refused.
+const VolumeCSI VolumeType = "csi"
+
+// VolumeRequest is a volume that each allocation of a group needs.
+type VolumeRequest struct {
+	// Name is what the tasks of the group call the volume.
+	Name string
+	Type VolumeType
+	// Source is the id of the volume. With PerAlloc it is the beginning of it: see
+	// [VolumeRequest.VolumeOf].
+	Source VolumeID
+	// ReadOnly asks for a claim that does not write.
+	ReadOnly bool `codec:",omitempty"`
+	// PerAlloc gives each allocation of the group a volume of its own.
+	PerAlloc bool `codec:",omitempty"`
+	// Capability are the modes in which the group uses the volume.
+	Capability VolumeCapability
+	// MountOptions are nil for those of the volume.
+	MountOptions *MountOptions `codec:",omitempty"`
+}
+
+// VolumeMount shows a volume of the group to a task.
+type VolumeMount struct {
+	// Volume is the name of a request of the group.
+	Volume string
+	// Destination is where the task sees it.
+	Destination string
+	ReadOnly    bool `codec:",omitempty"`
+	// Propagation is one of private, host-to-task and bidirectional, or empty for private.
+	Propagation string `codec:",omitempty"`
+}
+
+// The values of [VolumeMount.Propagation].
+const (
+	PropagationPrivate       = "private"
+	PropagationHostToTask    = "host-to-task"
+	PropagationBidirectional = "bidirectional"
+)
+
+// Bounds on the volumes of a job.
+const (
+	// MaxGroupVolumes bounds the requests of one group, and MaxTaskMounts the mounts of one task.
+	MaxGroupVolumes = 32
+	MaxTaskMounts   = 64
+	// MaxMountPathBytes bounds a destination.
+	MaxMountPathBytes = 1 << 10
+)
+
+// Mode is the mode of the claims of the request.
+func (r VolumeRequest) Mode() ClaimMode {
+	if r.ReadOnly {
+		return ClaimRead
+	}
+	return ClaimWrite
+}
+
+// VolumeOf returns the volume that an allocation with the name needs: the source, and with PerAlloc
+// the index of the name behind it, such as "data[2]" for "web.server[2]".
+func (r VolumeRequest) VolumeOf(allocName string) VolumeID {
+	if !r.PerAlloc {
+		return r.Source
+	}
+	at := strings.LastIndexByte(allocName, '[')
+	if at < 0 {
+		return r.Source
+	}
+	return r.Source + VolumeID(allocName[at:])
+}
+
+// Equal reports whether both requests ask for the same.
+func (r VolumeRequest) Equal(o VolumeRequest) bool {
+	return r.Name == o.Name && r.Type == o.Type && r.Source == o.Source && r.ReadOnly == o.ReadOnly && r.PerAlloc == o.PerAlloc &&
+		r.Capability == o.Capability && r.MountOptions.Equal(o.MountOptions)
+}
+
+func (r VolumeRequest) validate() error {
+	var errs []error
+	if err := CheckID(r.Name); err != nil {
+		errs = append(errs, fmt.Errorf("Invalid name: %w", err))
+	}
+	if r.Type != VolumeCSI {
+		errs = append(errs, fmt.Errorf("Invalid type: %q: only %q is supported", r.Type, VolumeCSI))
+	}
+	if err := CheckID(r.Source); err != nil {
+		errs = append(errs, fmt.Errorf("Invalid source: %w", err))
+	}
+	if err := r.Capability.Validate(); err != nil {
+		errs = append(errs, err)
+	} else if !r.ReadOnly && !r.Capability.Access.Writes() {
+		errs = append(errs, fmt.Errorf("Access mode %q needs a request that is read only", r.Capability.Access))
+	}
+	if r.MountOptions != nil && r.Capability.Attachment == AttachBlockDevice {
+		errs = append(errs, errMountedBlock)
+	}
+	return errors.Join(append(errs, r.MountOptions.validate())...)
+}
+
+func (m VolumeMount) validate(g *TaskGroup) error {
+	var errs []error
+	if g.VolumeRequest(m.Volume) == nil {
+		errs = append(errs, fmt.Errorf("the group has no volume %q", m.Volume))
+	}
+	switch {
+	case m.Destination == "" || len(m.Destination) > MaxMountPathBytes:
+		errs = append(errs, fmt.Errorf("Destination must have 1 to %d bytes", MaxMountPathBytes))
+	case strings.ContainsRune(m.Destination, 0) || slices.Contains(strings.Split(m.Destination, "/"), ".."):
+		errs = append(errs, errors.New("Invalid destination: it leaves the file system of the task"))
+	}
+	switch m.Propagation {
+	case "", PropagationPrivate, PropagationHostToTask, PropagationBidirectional:
+	default:
+		errs = append(errs, fmt.Errorf("Invalid propagation mode: %q", m.Propagation))
+	}
+	return errors.Join(errs...)
+}
+
+// VolumeRequest returns the request with the name, or nil. A nil group has none.
+func (g *TaskGroup) VolumeRequest(name string) *VolumeRequest {
+	if g == nil {
+		return nil
+	}
+	for i := range g.Volumes {
+		if g.Volumes[i].Name == name {
+			return &g.Volumes[i]
+		}
+	}
+	return nil
+}
+
+// VolumeRequests are the volumes that the allocation needs, or nil.
+func (a *Allocation) VolumeRequests() []VolumeRequest {
+	g := a.Job.Group(a.TaskGroup)
+	if g == nil {
+		return nil
+	}
+	return g.Volumes
+}
+
+// validateVolumes checks the volumes of the group, and what its tasks do with them.
+func (g *TaskGroup) validateVolumes() (errs []error) {
+	if len(g.Volumes) > MaxGroupVolumes {
+		return []error{fmt.Errorf("A group has at most %d volumes but found %d", MaxGroupVolumes, len(g.Volumes))}
+	}
+	for i, r := range g.Volumes {
+		if err := r.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("Volume %q: %w", r.Name, err))
+		}
+		for _, o := range g.Volumes[:i] {
+			if o.Name == r.Name {
+				errs = append(errs, fmt.Errorf("Volume %q is defined twice", r.Name))
+			} else if o.Source == r.Source && o.PerAlloc == r.PerAlloc {
+				errs = append(errs, fmt.Errorf("Volumes %q and %q have the same source", o.Name, r.Name))
+			}
+		}
+	}
+	for _, t := range g.Tasks {
+		if t == nil {
+			continue
+		}
+		if len(t.VolumeMounts) > MaxTaskMounts {
+			errs = append(errs, fmt.Errorf("Task %q: at most %d volume mounts but found %d", t.Name, MaxTaskMounts, len(t.VolumeMounts)))
+			continue
+		}
+		for i, m := range t.VolumeMounts {
+			if err := m.validate(g); err != nil {
+				errs = append(errs, fmt.Errorf("Task %q: Volume mount %d: %w", t.Name, i, err))
+			}
+		}
+	}
+	return errs
+}
+
+func (g *TaskGroup) usesVolumes() bool {
+	return len(g.Volumes) > 0 || slices.ContainsFunc(g.Tasks, func(t *Task) bool {
+		return t != nil && (len(t.VolumeMounts) > 0 || t.CSIPlugin != nil)
+	})
+}
+
+// volumeBytes is what the volumes of the group add to the size of the job.
+func (g *TaskGroup) volumeBytes() int {
+	size := 0
+	for _, r := range g.Volumes {
+		size += len(r.Name) + len(r.Source) + r.MountOptions.bytes()
+	}
+	for _, t := range g.Tasks {
+		if t == nil {
+			continue
+		}
+		for _, m := range t.VolumeMounts {
+			size += len(m.Volume) + len(m.Destination)
+		}
+	}
+	return size
+}
