@@ -49,8 +49,11 @@ func TestCluster_restoresASavedState(t *testing.T) {
 	follower := w.others(leader)[0]
 	write := func(from, to int) {
 		for i := from; i < to; i++ {
-			_, err := api(t, follower).Register(t.Context(), testNode(i))
-			must.NoError(t, err)
+			// A busy machine may lose its leader in the middle. A registration can be repeated.
+			eventually(t, "a registration", func() bool {
+				_, err := api(t, follower).Register(t.Context(), testNode(i))
+				return err == nil
+			})
 		}
 	}
 	write(0, 10)
