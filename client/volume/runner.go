@@ -1,0 +1,391 @@
+package volume
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// runner decides for one volume.
+type runner struct {
+	v   *Volumes
+	key Key
+	// plugin and externalID are empty until a claim is answered.
+	plugin, externalID string
+	stages             []*stage
+	refs               []*ref
+	// busy: a call is in flight.
+	busy bool
+	saves
+}
+
+// stage is a usage that may be staged.
+type stage struct {
+	StageRecord
+	attempt
+}
+
+// ref is an allocation that wants the volume, or of which something is left.
+type ref struct {
+	RefRecord
+	attempt
+	// asked: the servers were asked for the claim, perhaps by an earlier client.
+	asked bool
+	// claimed is the servers' answer to this client, or nil.
+	claimed *Claimed
+}
+
+// attempt is what is known of the next call for a stage or a reference.
+type attempt struct {
+	// needs is the version of the record that must be saved before the call.
+	needs    uint64
+	failures int
+	retryAt  time.Duration
+	// refused: the call is not repeated until [runner.retry].
+	refused bool
+	err     error
+	holders []Holder
+}
+
+// next begins the attempts of another call.
+func (a *attempt) next(needs uint64) { *a = attempt{needs: needs} }
+
+func (a *attempt) fail(v *Volumes, err error, holders []Holder, final bool) {
+	a.failures++
+	a.retryAt, a.err, a.holders, a.refused = v.now+v.backoff(a.failures), err, holders, final
+}
+
+func (f *ref) request(k Key) Request {
+	return Request{Alloc: f.Alloc, Volume: k, Usage: f.Usage, FSType: f.FSType, Flags: f.Flags}
+}
+
+// restore continues from a record.
+func (r *runner) restore(rec *Record) {
+	r.version, r.saved, r.tried = 1, 1, 1
+	r.plugin, r.externalID = rec.Plugin, rec.ExternalID
+	booted := rec.BootID != r.v.options.BootID
+	lost := make(map[Usage]bool)
+	for i := range rec.Refs {
+		f := &ref{RefRecord: rec.Refs[i].copy(), asked: true}
+		missing := f.Usage.Attachment == FileSystem && !slices.Contains(r.v.options.Mounted, TargetPath(r.v.options.Root, f.Alloc, r.key, f.Usage))
+		if f.Phase == Published && (booted || missing) {
+			f.Phase = Publishing
+			lost[f.Usage] = true
+			r.touch()
+		}
+		r.refs = append(r.refs, f)
+	}
+	for _, s := range rec.Stages {
+		if s.Phase == Staged && !s.Skipped && (booted || lost[s.Usage]) {
+			s.Phase = Staging // to stage a volume that is staged has no effect
+			r.touch()
+		}
+		r.stages = append(r.stages, &stage{StageRecord: s})
+	}
+	for _, f := range r.refs {
+		f.needs = r.version
+	}
+	for _, s := range r.stages {
+		s.needs = r.version
+	}
+}
+
+// FileSystem is the attachment of a volume that is mounted.
+const FileSystem = "file-system"
+
+// record returns what is kept on disk.
+func (r *runner) record() *Record {
+	rec := &Record{Volume: r.key, BootID: r.v.options.BootID, Plugin: r.plugin, ExternalID: r.externalID}
+	for _, s := range r.stages {
+		rec.Stages = append(rec.Stages, s.StageRecord)
+	}
+	for _, f := range r.refs {
+		rec.Refs = append(rec.Refs, f.copy())
+	}
+	return rec
+}
+
+func (r *runner) empty() bool { return len(r.refs) == 0 && len(r.stages) == 0 }
+
+// gone reports whether nothing is left, not even the record.
+func (r *runner) gone() bool { return r.empty() && !r.saving && !r.busy && r.saved == r.version }
+
+// want takes in the wish of an allocation.
+func (r *runner) want(q Request) (news bool) {
+	if slices.ContainsFunc(r.refs, func(f *ref) bool { return f.Alloc == q.Alloc && f.Usage == q.Usage }) {
+		return false
+	}
+	r.touch()
+	f := &ref{RefRecord: RefRecord{Alloc: q.Alloc, Usage: q.Usage, FSType: q.FSType, Flags: slices.Clone(q.Flags)}}
+	f.next(r.version)
+	r.refs = append(r.refs, f)
+	return true
+}
+
+// leave notes that an allocation does not want the volume any more.
+func (r *runner) leave(alloc cluster.AllocID) (news bool) {
+	for _, f := range r.refs {
+		if f.Alloc == alloc && !f.Leaving {
+			f.Leaving, news = true, true
+			r.touch()
+			f.next(r.version)
+		}
+	}
+	return news
+}
+
+// retry repeats calls that were refused, and takes the waits from the others.
+func (r *runner) retry() {
+	for _, s := range r.stages {
+		s.refused, s.retryAt = false, 0
+	}
+	for _, f := range r.refs {
+		f.refused, f.retryAt = false, 0
+	}
+}
+
+// stageOf returns the stage of a usage, or nil.
+func (r *runner) stageOf(u Usage) *stage {
+	for _, s := range r.stages {
+		if s.Usage == u {
+			return s
+		}
+	}
+	return nil
+}
+
+// needed reports whether an allocation has the usage published, or is about to publish it. A claim that
+// the servers have not given needs nothing: they may wait for the end of this usage.
+func (r *runner) needed(u Usage) bool {
+	return slices.ContainsFunc(r.refs, func(f *ref) bool {
+		return f.Usage == u && (f.Phase.mounted() || f.Phase == Held && !f.Leaving)
+	})
+}
+
+func (r *runner) step() {
+	r.settle()
+	r.save()
+	if r.busy {
+		return
+	}
+	// What must be undone comes first: others may wait for it.
+	for _, f := range r.refs {
+		if f.Leaving && f.Phase.mounted() && r.unpublish(f) {
+			return
+		}
+	}
+	for _, s := range r.stages {
+		if s.Phase == Unstaging && r.unstage(s) {
+			return
+		}
+	}
+	for _, f := range r.refs {
+		if f.Phase == Releasing && r.releasable(f) && r.release(f) {
+			return
+		}
+	}
+	for _, f := range r.refs {
+		if !f.Leaving && r.mount(f) {
+			return
+		}
+	}
+}
+
+// settle makes the changes that need no call.
+func (r *runner) settle() {
+	r.refs = slices.DeleteFunc(r.refs, func(f *ref) bool {
+		unasked := f.Leaving && f.Phase == Claiming && !f.asked
+		if unasked {
+			r.touch()
+		}
+		return unasked
+	})
+	for _, f := range r.refs {
+		if f.Leaving && (f.Phase == Held || f.Phase == Claiming && !r.busy) {
+			r.enter(f, Releasing)
+		}
+	}
+	for _, s := range r.stages {
+		if s.Phase != Unstaging && !r.busy && !r.needed(s.Usage) {
+			s.Phase = Unstaging
+			r.touch()
+			s.next(r.version)
+		}
+	}
+	r.stages = slices.DeleteFunc(r.stages, func(s *stage) bool {
+		skipped := s.Phase == Unstaging && s.Skipped
+		if skipped {
+			r.touch()
+		}
+		return skipped
+	})
+}
+
+// releasable reports whether nothing keeps the claim of a reference that is not published: the usage is
+// not staged, or an allocation that stays needs it. One that leaves does not count: its claim may be
+// released already, by a client whose last record was lost.
+func (r *runner) releasable(f *ref) bool {
+	return r.stageOf(f.Usage) == nil || slices.ContainsFunc(r.refs, func(o *ref) bool {
+		return o.Usage == f.Usage && !o.Leaving && o.Phase != Claiming
+	})
+}
+
+func (r *runner) enter(f *ref, p RefPhase) {
+	f.Phase = p
+	r.touch()
+	f.next(r.version)
+}
+
+// may reports whether the next call of an attempt may be made now.
+func (r *runner) may(a *attempt) bool { return !a.refused && r.v.reached(a.retryAt) }
+
+// up reports whether the plugin answers.
+func (r *runner) up() bool {
+	_, up := r.v.plugins[r.plugin]
+	return up
+}
+
+// mount begins the next call for an allocation that wants the volume, and reports whether it did.
+func (r *runner) mount(f *ref) bool {
+	switch {
+	case f.Phase == Published || !r.may(&f.attempt):
+		return false
+	case f.claimed == nil:
+		return r.durable(&f.attempt) && r.claim(f)
+	case !r.up():
+		return false
+	}
+	s := r.stageOf(f.Usage)
+	if s == nil {
+		s = &stage{StageRecord: StageRecord{Usage: f.Usage}}
+		if !r.v.plugins[r.plugin].Stages {
+			s.Phase, s.Skipped = Staged, true
+		}
+		r.touch()
+		s.next(r.version)
+		r.stages = append(r.stages, s)
+	}
+	switch {
+	case s.Phase == Unstaging:
+		return false
+	case s.Phase == Staging:
+		return r.may(&s.attempt) && r.durable(&s.attempt) && r.stage(s, f)
+	case f.Phase == Held:
+		r.enter(f, Publishing)
+	}
+	r.save()
+	return r.durable(&f.attempt) && r.publish(f, s)
+}
+
+// claim asks the servers for the claim.
+func (r *runner) claim(f *ref) bool {
+	r.busy, f.asked = true, true
+	take := func(got Claimed, err error) {
+		r.busy = false
+		switch {
+		case err != nil:
+			f.fail(r.v, err, nil, ClassOf(err) == Refused)
+		default:
+			f.claimed = &got
+			if len(r.stages) == 0 && !slices.ContainsFunc(r.refs, func(f *ref) bool { return f.Phase.mounted() }) {
+				r.plugin, r.externalID = got.Plugin, got.ExternalID
+			}
+			f.next(f.needs)
+			if f.Phase == Claiming {
+				r.enter(f, Held)
+			}
+		}
+	}
+	post := answer(r.v, func(a claimAnswer) { take(a.claimed, a.err) })
+	r.v.options.Shell.Claim(f.request(r.key), func(got Claimed, err error) { post(claimAnswer{got, err}) })
+	return true
+}
+
+type claimAnswer struct {
+	claimed Claimed
+	err     error
+}
+
+func (r *runner) stage(s *stage, f *ref) bool {
+	return r.call(Stage, f.request(r.key), f.claimed, &s.attempt, func() {
+		s.Phase = Staged
+		r.touch()
+		s.next(r.version)
+	})
+}
+
+func (r *runner) publish(f *ref, s *stage) bool {
+	return r.call(Publish, f.request(r.key), f.claimed, &f.attempt, func() { r.enter(f, Published) }, func(err error) {
+		if f.Leaving {
+			f.next(f.needs) // the allocation left meanwhile, and this was not about its next call
+		}
+		if ClassOf(err) == NotStaged && s.Phase == Staged && !s.Skipped {
+			s.Phase = Staging
+			r.touch()
+			s.needs = r.version
+		}
+	})
+}
+
+func (r *runner) unpublish(f *ref) bool {
+	if !r.undoable(&f.attempt) {
+		return false
+	}
+	return r.call(Unpublish, f.request(r.key), nil, &f.attempt, func() { r.enter(f, Releasing) })
+}
+
+func (r *runner) unstage(s *stage) bool {
+	if !r.undoable(&s.attempt) {
+		return false
+	}
+	return r.call(Unstage, Request{Volume: r.key, Usage: s.Usage}, nil, &s.attempt, func() {
+		r.stages = slices.DeleteFunc(r.stages, func(other *stage) bool { return other == s })
+		r.touch()
+	})
+}
+
+// undoable reports whether a call that undoes may be made now. A full disk does not keep it.
+func (r *runner) undoable(a *attempt) bool { return r.up() && r.may(a) && r.tried >= a.needs }
+
+func (r *runner) release(f *ref) bool {
+	if !r.may(&f.attempt) || r.tried < f.needs {
+		return false
+	}
+	r.busy = true
+	r.v.options.Shell.Release(f.request(r.key), answer(r.v, func(err error) {
+		r.busy = false
+		if err != nil {
+			f.fail(r.v, err, nil, false)
+			return
+		}
+		r.refs = slices.DeleteFunc(r.refs, func(other *ref) bool { return other == f })
+		r.touch()
+	}))
+	return true
+}
+
+// call makes a call of the plugin.
+func (r *runner) call(verb Verb, q Request, claimed *Claimed, a *attempt, done func(), failed ...func(error)) bool {
+	r.busy = true
+	s := r.stageOf(q.Usage)
+	c := Call{Verb: verb, Volume: r.key, Plugin: r.plugin, ExternalID: r.externalID, Request: q, Staged: s != nil && !s.Skipped}
+	if claimed != nil {
+		c.Claimed = *claimed
+	}
+	undoes := verb == Unpublish || verb == Unstage
+	r.v.options.Shell.Call(c, answer(r.v, func(got Result) {
+		r.busy = false
+		if got.Err == nil {
+			done()
+			return
+		}
+		class := ClassOf(got.Err)
+		a.fail(r.v, got.Err, got.Holders, class == Unimplemented || class == Refused && !undoes)
+		r.v.options.Logger.Warn("a call of a storage plugin failed", "volume", r.key.String(), "plugin", r.plugin, "call", verb.String(), "alloc", q.Alloc, "error", got.Err)
+		for _, f := range failed {
+			f(got.Err)
+		}
+	}))
+	return true
+}

@@ -1,0 +1,145 @@
+package volume
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Status is how far the volumes of an allocation are.
+type Status struct {
+	// Ready: all of them are published.
+	Ready bool
+	// Failed is why one of them cannot be published, or nil. [Volumes.Retry] tries again.
+	Failed error
+	// Off: none of them is on the node for this allocation. Claims may still have to be released.
+	Off bool
+	// Waits are what is missing, one for each volume.
+	Waits []Wait
+}
+
+// Wait is what a volume waits for.
+type Wait struct {
+	Volume Key
+	Alloc  cluster.AllocID
+	// Plugin is the id of the storage plugin, or empty while it is unknown.
+	Plugin string
+	// What is what must happen, in words, and Path where, or empty.
+	What, Path string
+	// Err is why the last attempt failed, or nil.
+	Err error
+	// Undoes: the volume leaves. Then Holders are the processes that keep it busy, as far as they show.
+	Undoes  bool
+	Holders []Holder
+}
+
+// String says it in words.
+func (w Wait) String() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "volume %s %s", w.Volume, w.What)
+	if w.Path != "" {
+		fmt.Fprintf(&text, " at %s", w.Path)
+	}
+	if w.Err != nil {
+		fmt.Fprintf(&text, ": %v", w.Err)
+	}
+	if !w.Undoes || w.Err == nil || w.Path == "" {
+		return text.String()
+	}
+	if len(w.Holders) == 0 {
+		return text.String() + "; no process was found that keeps it busy"
+	}
+	text.WriteString("; kept busy by")
+	for i, h := range w.Holders {
+		if i > 0 {
+			text.WriteString(",")
+		}
+		fmt.Fprintf(&text, " process %d (%s)", h.PID, h.Command)
+	}
+	return text.String()
+}
+
+// Status returns how far the volumes of an allocation are. Without volumes it is ready and off.
+func (v *Volumes) Status(alloc cluster.AllocID) Status {
+	s := Status{Ready: true, Off: true}
+	for _, r := range v.all {
+		for _, f := range r.refs {
+			if f.Alloc == alloc {
+				r.judge(f, &s)
+			}
+		}
+	}
+	return s
+}
+
+func (r *runner) judge(f *ref, s *Status) {
+	s.Ready = s.Ready && f.Phase == Published && !f.Leaving
+	s.Off = s.Off && !f.Phase.mounted() && (f.Phase < Held || r.stageOf(f.Usage) == nil || r.needed(f.Usage))
+	if f.Leaving || f.Phase != Published {
+		s.Waits = append(s.Waits, r.wait(f))
+	}
+	if f.Leaving || s.Failed != nil {
+		return
+	}
+	switch stage := r.stageOf(f.Usage); {
+	case f.refused:
+		s.Failed = fmt.Errorf("volume %s: %w", r.key, f.err)
+	case stage != nil && stage.Phase == Staging && stage.refused:
+		s.Failed = fmt.Errorf("volume %s: %w", r.key, stage.err)
+	}
+}
+
+// Serving returns why a storage plugin is needed on the node, one entry for each reference: a volume of it
+// is staged or published, is about to be, or is being released.
+func (v *Volumes) Serving(plugin string) []Wait {
+	var waits []Wait
+	for _, r := range v.all {
+		if r.plugin != plugin {
+			continue
+		}
+		for _, f := range r.refs {
+			if f.Leaving && f.asked || f.Phase.mounted() || r.stageOf(f.Usage) != nil {
+				waits = append(waits, r.wait(f))
+			}
+		}
+	}
+	return waits
+}
+
+// wait says what a reference waits for.
+func (r *runner) wait(f *ref) Wait {
+	w := Wait{Volume: r.key, Alloc: f.Alloc, Plugin: r.plugin, Undoes: f.Leaving}
+	root := r.v.options.Root
+	a, plugin := &f.attempt, true
+	s := r.stageOf(f.Usage)
+	switch {
+	case f.Leaving && f.Phase.mounted():
+		w.What, w.Path = "must be unpublished", TargetPath(root, f.Alloc, r.key, f.Usage)
+	case s != nil && s.Phase == Unstaging:
+		w.What, w.Path, w.Undoes, a = "must be unstaged", StagePath(root, r.key, f.Usage), true, &s.attempt
+	case f.Leaving:
+		w.What, plugin = "must be released by the servers", false
+	case f.Phase == Published:
+		w.What, plugin = "is published", false
+		w.Path = TargetPath(root, f.Alloc, r.key, f.Usage)
+	case f.claimed == nil:
+		w.What, plugin = "must be claimed", false
+	case s == nil || s.Phase == Staging:
+		w.What, w.Path = "must be staged", StagePath(root, r.key, f.Usage)
+		if s != nil {
+			a = &s.attempt
+		}
+	default:
+		w.What, w.Path = "must be published", TargetPath(root, f.Alloc, r.key, f.Usage)
+	}
+	w.Err, w.Holders = a.err, slices.Clone(a.holders)
+	switch {
+	case plugin && !r.up():
+		w.Err, w.Holders = fmt.Errorf("the storage plugin %q does not answer", r.plugin), nil
+	case r.saveErr != nil && r.saved < a.needs:
+		w.Err, w.Holders = fmt.Errorf("the record of the volume cannot be written: %w", r.saveErr), nil
+	}
+	return w
+}

@@ -1,0 +1,386 @@
+package volume_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+func (n *node) tells(lines ...string) {
+	n.t.Helper()
+	must.Eq(n.t, lines, n.words())
+}
+
+// The whole way of a volume, and the way back.
+func TestVolumes_order(t *testing.T) {
+	n := newNode(t)
+	n.mount("a", "data")
+	n.run(time.Second)
+	must.True(t, n.volumes.Status("a").Ready)
+	must.SliceLen(t, 1, n.volumes.Serving("disks"))
+	n.stop("a")
+	n.run(time.Second)
+	n.tells("claim data", "stage data", "publish data", "a runs", "unpublish data", "unstage data", "release data")
+	n.clean()
+}
+
+func TestVolumes_pluginWithoutStages(t *testing.T) {
+	n := newNode(t)
+	n.stages = false
+	n.setAway(false)
+	n.mount("a", "data")
+	n.run(time.Second)
+	n.stop("a")
+	n.run(time.Second)
+	n.tells("the plugin is away: false", "claim data", "publish data", "a runs", "unpublish data", "release data")
+	n.clean()
+}
+
+// C5: two allocations share a staged volume, and the client restarts between their ends.
+func TestVolumes_sharedAcrossARestart(t *testing.T) {
+	n := newNode(t)
+	n.mount("a", "data")
+	n.mount("b", "data")
+	n.run(time.Second)
+	n.story = nil
+	n.crash()
+	n.run(time.Minute)
+	n.tells("the client is killed") // C11: nothing is mounted again
+	n.stop("a")
+	n.run(time.Minute)
+	must.True(t, n.volumes.Status("a").Off)
+	must.True(t, n.published[target("b", "data")])
+	n.stop("b")
+	n.run(time.Minute)
+	n.tells("the client is killed", "unpublish data", "release data", "unpublish data", "unstage data", "release data")
+	n.clean()
+}
+
+// C8: the client dies while an unpublish fails. The next one goes on, and names who keeps the mount busy.
+func TestVolumes_busyMount(t *testing.T) {
+	n := newNode(t)
+	n.mount("a", "data")
+	n.run(time.Second)
+	n.busy[target("a", "data")] = volume.Holder{PID: 17, Command: "tail"}
+	n.stop("a")
+	n.run(time.Minute)
+	n.crash()
+	n.run(time.Minute)
+	s := n.volumes.Status("a")
+	must.False(t, s.Off)
+	must.Eq(t, []string{"volume default/data must be unpublished at " + target("a", "data") + ": device or resource busy; kept busy by process 17 (tail)"}, texts(s.Waits))
+	must.Eq(t, texts(s.Waits), texts(n.volumes.Serving("disks")))
+	clear(n.busy)
+	n.run(volume.DefaultMaxRetry)
+	must.True(t, n.volumes.Status("a").Off)
+	n.clean()
+}
+
+func texts(waits []volume.Wait) []string {
+	var all []string
+	for _, w := range waits {
+		all = append(all, w.String())
+	}
+	return all
+}
+
+// C9: on one node the replacement gets an exclusive volume after the old allocation has released it.
+func TestVolumes_replacementOnTheSameNode(t *testing.T) {
+	n := newNode(t)
+	n.exclusive = true
+	n.mount("a", "data")
+	n.run(time.Second)
+	n.mount("b", "data")
+	n.run(time.Minute)
+	must.False(t, n.volumes.Status("b").Ready)
+	must.Eq(t, []string{"volume default/data must be claimed: the claim is a data"}, texts(n.volumes.Status("b").Waits))
+	n.story = nil
+	n.stop("a")
+	n.run(time.Minute)
+	must.True(t, n.volumes.Status("b").Ready)
+	n.stop("b")
+	n.run(time.Minute)
+	n.clean()
+}
+
+// C10: a publish that is refused for good. The claim is released once, in its mode.
+func TestVolumes_refused(t *testing.T) {
+	n := newNode(t)
+	for range 2 {
+		n.errors["publish"] = append(n.errors["publish"], failure{err: volume.Errorf(volume.Refused, "unknown file system")})
+	}
+	n.mount("a", "data")
+	n.run(time.Hour)
+	must.ErrorContains(t, n.volumes.Status("a").Failed, "volume default/data: unknown file system")
+	must.SliceLen(t, 1, n.errors["publish"])
+	n.volumes.Retry("a")
+	must.NoError(t, n.volumes.Status("a").Failed)
+	n.run(time.Hour)
+	must.SliceEmpty(t, n.errors["publish"])
+	n.stop("a")
+	n.run(time.Minute)
+	must.Eq(t, map[string]int{"a data": 1}, n.released)
+	n.clean()
+}
+
+// An allocation leaves while the plugin works on a call that it then refuses. What the call may have done
+// is undone.
+func TestVolumes_refusedWhileLeaving(t *testing.T) {
+	for _, name := range []string{"claim", "stage", "publish"} {
+		n := newNode(t)
+		n.errors[name] = []failure{{volume.Errorf(volume.Refused, "no"), true}}
+		n.takes[name] = time.Minute
+		n.mount("a", "data")
+		n.run(30 * time.Second)
+		n.stop("a")
+		n.run(time.Hour)
+		n.clean()
+	}
+}
+
+// A call that the plugin does not implement is made again by the next process of the plugin alone.
+func TestVolumes_unimplemented(t *testing.T) {
+	n := newNode(t)
+	n.errors["unpublish"] = []failure{{err: volume.Errorf(volume.Unimplemented, "unimplemented")}}
+	n.mount("a", "data")
+	n.run(time.Second)
+	n.stop("a")
+	n.run(time.Hour)
+	must.False(t, n.volumes.Status("a").Off)
+	n.setAway(true)
+	n.setAway(false)
+	n.run(time.Second)
+	n.clean()
+}
+
+// C13: the plugin is away when the volume must go. The volume waits for it.
+func TestVolumes_pluginAway(t *testing.T) {
+	n := newNode(t)
+	n.mount("a", "data")
+	n.run(time.Second)
+	n.setAway(true)
+	n.stop("a")
+	n.run(time.Hour)
+	must.StrContains(t, texts(n.volumes.Status("a").Waits)[0], `the storage plugin "disks" does not answer`)
+	n.setAway(false)
+	n.run(time.Second)
+	n.clean()
+}
+
+// C16: an unpublish that hangs keeps no other volume.
+func TestVolumes_oneHangs(t *testing.T) {
+	n := newNode(t)
+	n.mount("a", "data")
+	n.mount("b", "logs")
+	n.run(time.Second)
+	n.takes["unpublish"] = time.Hour
+	n.stop("a")
+	n.run(time.Second)
+	n.takes["unpublish"] = 0
+	n.stop("b")
+	n.run(time.Second)
+	must.True(t, n.volumes.Status("b").Off)
+	must.False(t, n.volumes.Status("a").Off)
+	n.run(2 * time.Hour)
+	n.clean()
+}
+
+// A plugin that has lost what it staged is asked to stage again.
+func TestVolumes_pluginForgetsAStage(t *testing.T) {
+	n := newNode(t)
+	n.mount("a", "data")
+	n.run(time.Second)
+	clear(n.staged)
+	n.mount("b", "data")
+	n.run(time.Minute)
+	must.True(t, n.volumes.Status("b").Ready)
+	n.stop("a")
+	n.stop("b")
+	n.run(time.Minute)
+	n.clean()
+}
+
+// After a boot nothing is mounted: what is still wanted is mounted again, and the rest is undone.
+func TestVolumes_reboot(t *testing.T) {
+	n := newNode(t)
+	n.mount("a", "data")
+	n.mount("b", "data")
+	n.run(time.Second)
+	n.reboot()
+	n.stop("b")
+	must.False(t, n.volumes.Status("a").Ready)
+	n.run(time.Minute)
+	must.True(t, n.running["a"])
+	must.False(t, n.published[target("b", "data")])
+	n.stop("a")
+	n.run(time.Minute)
+	n.clean()
+}
+
+// A target that was unmounted behind the client's back is published again.
+func TestVolumes_missingMount(t *testing.T) {
+	n := newNode(t)
+	n.mount("a", "data")
+	n.run(time.Second)
+	delete(n.published, target("a", "data"))
+	n.crash()
+	n.run(time.Minute)
+	must.True(t, n.published[target("a", "data")])
+}
+
+// A full disk keeps a volume from being mounted, and not from being unmounted.
+func TestVolumes_fullDisk(t *testing.T) {
+	n := newNode(t)
+	n.mount("a", "data")
+	n.run(time.Second)
+	n.fullDisk = true
+	n.mount("b", "logs")
+	n.stop("a")
+	n.run(time.Minute)
+	must.False(t, n.volumes.Status("b").Ready)
+	must.StrContains(t, texts(n.volumes.Status("b").Waits)[0], "no space left on device")
+	must.MapEmpty(t, n.published)
+	must.MapEmpty(t, n.claims)
+	n.fullDisk = false
+	n.run(time.Minute)
+	must.True(t, n.volumes.Status("b").Ready)
+	n.stop("b")
+	n.run(time.Minute)
+	n.clean()
+}
+
+// An allocation that leaves before anything has happened leaves nothing, and the servers are not asked.
+func TestVolumes_leavesAtOnce(t *testing.T) {
+	n := newNode(t)
+	n.mount("a", "data")
+	n.stop("a")
+	n.run(time.Minute)
+	n.clean()
+	must.SliceEmpty(t, n.story)
+}
+
+// A small story, in which the client dies at each effect.
+func TestVolumes_diesAtEachEffect(t *testing.T) {
+	t.Parallel()
+	for dieAt := 1; ; dieAt++ {
+		n := newNode(t)
+		n.dieAt = dieAt
+		n.mount("a", "data", "logs")
+		n.run(time.Minute)
+		n.mount("b", "data")
+		n.run(time.Minute)
+		must.True(t, n.running["a"] && n.running["b"], must.Sprint("dies at ", dieAt, "\n", strings.Join(n.story, "\n")))
+		n.stop("a")
+		n.run(time.Minute)
+		must.True(t, n.published[target("b", "data")])
+		must.False(t, n.published[target("a", "data")])
+		n.stop("b")
+		n.run(time.Minute)
+		n.clean()
+		if n.dieAt != 0 {
+			return
+		}
+	}
+}
+
+// Random nodes: clients, plugins and machines die, calls fail before and after they take effect, mounts
+// are busy. The fake checks the order at each call. At the end nothing is left.
+func TestVolumes_random(t *testing.T) {
+	t.Parallel()
+	seeds := 2000
+	if testing.Short() {
+		seeds = 200
+	}
+	for seed := range seeds {
+		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { playRandom(t, rand.New(rand.NewPCG(uint64(seed), 11))) }) {
+			return
+		}
+	}
+}
+
+func playRandom(t *testing.T, rng *rand.Rand) {
+	n := newNode(t)
+	defer func() {
+		if t.Failed() {
+			t.Log("\n" + strings.Join(last(n.story, 60), "\n"))
+		}
+	}()
+	chance := func(of int) bool { return rng.IntN(of) == 0 }
+	upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
+	allocs, ids := []cluster.AllocID{"a", "b", "c", "d"}, []string{"data", "logs"}
+	n.stages = !chance(4)
+	n.setAway(false)
+	n.exclusive = chance(3)
+	for range 10 + rng.IntN(30) {
+		n.run(upTo([]time.Duration{10 * time.Millisecond, time.Second, 20 * time.Second}[rng.IntN(3)]))
+		alloc, id := allocs[rng.IntN(len(allocs))], ids[rng.IntN(len(ids))]
+		switch rng.IntN(12) {
+		case 0, 1, 2:
+			if n.wanted[alloc] == nil && !hasLeft(n, alloc) {
+				n.mount(alloc, ids[:1+rng.IntN(2)]...)
+			}
+		case 3, 4:
+			n.stop(alloc)
+		case 5:
+			n.crash()
+		case 6:
+			n.dieAt = n.effects + 1 + rng.IntN(12)
+		case 7:
+			n.setAway(!n.away)
+		case 8:
+			n.fullDisk = !n.fullDisk
+		case 9:
+			if chance(4) {
+				n.reboot()
+			}
+		case 10:
+			if _, busy := n.busy[target(alloc, id)]; busy {
+				delete(n.busy, target(alloc, id))
+			} else {
+				n.busy[target(alloc, id)] = volume.Holder{PID: 1, Command: "init"}
+			}
+		case 11:
+			name := []string{"claim", "stage", "publish", "unpublish", "unstage", "release"}[rng.IntN(6)]
+			for range 1 + rng.IntN(8) {
+				n.errors[name] = append(n.errors[name], failure{volume.Errorf(volume.Class(rng.IntN(4)), "no"), chance(2)})
+			}
+			n.takes[name] = upTo(time.Second)
+		}
+	}
+	n.fullDisk, n.dieAt = false, 0
+	clear(n.busy)
+	n.setAway(false)
+	for _, alloc := range allocs {
+		n.stop(alloc)
+	}
+	n.run(time.Hour)
+	clear(n.errors)
+	n.setAway(false) // a call that it has called unimplemented
+	n.run(time.Hour)
+	n.clean()
+	for name, count := range n.released {
+		must.Positive(t, count, must.Sprint(name))
+	}
+}
+
+// hasLeft reports whether something of an allocation that has ended is left: its id does not come back
+// before.
+func hasLeft(n *node, alloc cluster.AllocID) bool {
+	if slices.Contains(n.volumes.Allocs(), alloc) {
+		return true
+	}
+	for _, rec := range n.disk { //lint:order one is enough
+		if slices.ContainsFunc(rec.Refs, func(f volume.RefRecord) bool { return f.Alloc == alloc }) {
+			return true
+		}
+	}
+	return false
+}
