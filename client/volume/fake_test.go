@@ -26,7 +26,7 @@ type node struct {
 	bootID string
 	events []event
 	order  int
-	disk   map[volume.Key]*volume.Record
+	disk   map[cluster.VolumeKey]*volume.Record
 
 	// stages: the plugin has the capability. away: the plugin does not run.
 	stages, away bool
@@ -39,7 +39,7 @@ type node struct {
 	running map[cluster.AllocID]bool
 	wanted  map[cluster.AllocID][]volume.Request
 	// inFlight are the calls of plugin and servers, by volume, with the number of the machine.
-	inFlight map[volume.Key]int
+	inFlight map[cluster.VolumeKey]int
 	// busy are mounts that processes keep. errors are those of the next calls, by name of the call: the
 	// second part of an answer is whether the call takes effect.
 	busy   map[string]volume.Holder
@@ -72,9 +72,9 @@ type event struct {
 
 func newNode(t *testing.T) *node {
 	n := &node{
-		t: t, now: time.Hour, bootID: "boot-1", disk: map[volume.Key]*volume.Record{}, stages: true,
+		t: t, now: time.Hour, bootID: "boot-1", disk: map[cluster.VolumeKey]*volume.Record{}, stages: true,
 		staged: map[string]bool{}, published: map[string]bool{}, claims: map[string]bool{}, released: map[string]int{},
-		running: map[cluster.AllocID]bool{}, wanted: map[cluster.AllocID][]volume.Request{}, inFlight: map[volume.Key]int{},
+		running: map[cluster.AllocID]bool{}, wanted: map[cluster.AllocID][]volume.Request{}, inFlight: map[cluster.VolumeKey]int{},
 		busy: map[string]volume.Holder{}, errors: map[string][]failure{}, takes: map[string]time.Duration{},
 	}
 	n.startClient()
@@ -86,7 +86,7 @@ func (n *node) startClient() {
 	n.epoch++
 	n.posts = nil
 	var records []*volume.Record
-	for _, key := range slices.SortedFunc(maps.Keys(n.disk), compareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(n.disk), cluster.VolumeKey.Compare) {
 		records = append(records, n.disk[key])
 	}
 	epoch := n.epoch
@@ -105,8 +105,6 @@ func (n *node) startClient() {
 	}
 	n.tell()
 }
-
-func compareKeys(a, b volume.Key) int { return cmp.Compare(a.String(), b.String()) }
 
 // tell tells the machine what the core of a client would: which allocations want volumes, and which
 // have ended.
@@ -130,7 +128,7 @@ func (n *node) crash() {
 func (n *node) reboot() {
 	n.log("the machine restarts")
 	n.staged, n.published, n.running = map[string]bool{}, map[string]bool{}, map[cluster.AllocID]bool{}
-	n.events, n.inFlight = nil, map[volume.Key]int{}
+	n.events, n.inFlight = nil, map[cluster.VolumeKey]int{}
 	n.bootID += "'"
 	n.startClient()
 }
@@ -161,15 +159,15 @@ func request(alloc cluster.AllocID, id string) volume.Request {
 	return volume.Request{Alloc: alloc, Volume: key(id), Usage: usage}
 }
 
-func key(id string) volume.Key { return volume.Key{Namespace: "default", ID: id} }
+func key(id string) cluster.VolumeKey {
+	return cluster.VolumeKey{Namespace: "default", ID: cluster.VolumeID(id)}
+}
 
 func target(alloc cluster.AllocID, id string) string {
 	return volume.TargetPath(root, alloc, key(id), usage)
 }
 
-func stagePath(id string) string { return volume.StagePath(root, key(id), usage) }
-
-var usage = volume.Usage{Attachment: volume.FileSystem, Access: "multi-node-multi-writer"}
+var usage = volume.Usage{VolumeCapability: cluster.VolumeCapability{Attachment: cluster.AttachFileSystem, Access: cluster.MultiNodeMultiWriter}}
 
 // stop ends the tasks of an allocation, which leaves.
 func (n *node) stop(alloc cluster.AllocID) {
@@ -270,7 +268,7 @@ func (s *shell) SaveVolume(r *volume.Record, reply func(error)) {
 	})
 }
 
-func (s *shell) DeleteVolume(k volume.Key, reply func(error)) {
+func (s *shell) DeleteVolume(k cluster.VolumeKey, reply func(error)) {
 	s.later(time.Millisecond, func() func() {
 		if s.epoch == s.node.epoch {
 			delete(s.node.disk, k)
@@ -281,7 +279,7 @@ func (s *shell) DeleteVolume(k volume.Key, reply func(error)) {
 
 // call makes a call that may fail. Two calls of one machine for one volume are a fault. A call beside
 // one that an earlier client has left is answered as plugins do.
-func (s *shell) call(name string, k volume.Key, effect func() error, reply func(error)) {
+func (s *shell) call(name string, k cluster.VolumeKey, effect func() error, reply func(error)) {
 	n := s.node
 	if !s.effect() {
 		return
@@ -317,7 +315,7 @@ func (s *shell) call(name string, k volume.Key, effect func() error, reply func(
 	})
 }
 
-func claimName(q volume.Request) string { return string(q.Alloc) + " " + q.Volume.ID }
+func claimName(q volume.Request) string { return string(q.Alloc) + " " + string(q.Volume.ID) }
 
 func (s *shell) Claim(q volume.Request, reply func(volume.Claimed, error)) {
 	n := s.node
@@ -327,7 +325,7 @@ func (s *shell) Claim(q volume.Request, reply func(volume.Claimed, error)) {
 		must.True(n.t, slices.ContainsFunc(rec.Refs, func(f volume.RefRecord) bool { return f.Alloc == q.Alloc }))
 		if n.exclusive && !n.claims[claimName(q)] {
 			for name := range n.claims {
-				if strings.HasSuffix(name, " "+q.Volume.ID) {
+				if strings.HasSuffix(name, " "+string(q.Volume.ID)) {
 					return fmt.Errorf("the claim is %s", name)
 				}
 			}
@@ -335,7 +333,7 @@ func (s *shell) Claim(q volume.Request, reply func(volume.Claimed, error)) {
 		n.claims[claimName(q)] = true
 		return nil
 	}, func(err error) {
-		reply(volume.Claimed{Plugin: "disks", ExternalID: "ext-" + q.Volume.ID, Secrets: map[string]string{"key": "secret"}}, err)
+		reply(volume.Claimed{Plugin: "disks", ExternalID: "ext-" + string(q.Volume.ID), Secrets: map[string]string{"key": "secret"}}, err)
 	})
 }
 
@@ -345,7 +343,7 @@ func (s *shell) Release(q volume.Request, reply func(error)) {
 		must.False(n.t, n.published[volume.TargetPath(root, q.Alloc, q.Volume, q.Usage)], must.Sprint("released while published: ", q))
 		others := false
 		for name := range n.claims {
-			others = others || name != claimName(q) && strings.HasSuffix(name, " "+q.Volume.ID)
+			others = others || name != claimName(q) && strings.HasSuffix(name, " "+string(q.Volume.ID))
 		}
 		if !others {
 			must.False(n.t, n.staged[volume.StagePath(root, q.Volume, q.Usage)], must.Sprint("released while staged: ", q))
@@ -372,7 +370,7 @@ func (s *shell) Call(c volume.Call, reply func(volume.Result)) {
 		if n.away {
 			return errors.New("the plugin is away")
 		}
-		must.EqOp(n.t, "ext-"+q.Volume.ID, c.ExternalID)
+		must.EqOp(n.t, "ext-"+string(q.Volume.ID), c.ExternalID)
 		rec := n.disk[q.Volume]
 		must.NotNil(n.t, rec, must.Sprint(name, " without a record"))
 		switch c.Verb {

@@ -1,20 +1,19 @@
 package volume
 
 import (
-	"slices"
-
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 // Record is what the node keeps on disk about one volume. It is enough to undo everything that the
 // volume has left on the node.
 type Record struct {
-	Volume Key
+	Volume cluster.VolumeKey
 	// BootID names the boot of the machine in which the record was written.
 	BootID string
 	// Plugin and ExternalID are empty until the first claim is answered.
-	Plugin, ExternalID string
-	Stages             []StageRecord
+	Plugin     cluster.PluginID
+	ExternalID string
+	Stages     []StageRecord
 	// Refs are in the order in which the allocations came.
 	Refs []RefRecord
 }
@@ -42,11 +41,10 @@ const (
 
 // RefRecord is an allocation that wants the volume, or of which something is left.
 type RefRecord struct {
-	Alloc  cluster.AllocID
-	Usage  Usage
-	FSType string
-	Flags  []string
-	Phase  RefPhase
+	Alloc   cluster.AllocID
+	Usage   Usage
+	Options *cluster.MountOptions
+	Phase   RefPhase
 	// Leaving: the allocation does not want the volume any more.
 	Leaving bool
 }
@@ -73,6 +71,6 @@ func (p RefPhase) mounted() bool { return p == Publishing || p == Published }
 
 func (r *RefRecord) copy() RefRecord {
 	c := *r
-	c.Flags = slices.Clone(r.Flags)
+	c.Options = r.Options.Copy()
 	return c
 }

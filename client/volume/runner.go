@@ -10,11 +10,12 @@ import (
 // runner decides for one volume.
 type runner struct {
 	v   *Volumes
-	key Key
+	key cluster.VolumeKey
 	// plugin and externalID are empty until a claim is answered.
-	plugin, externalID string
-	stages             []*stage
-	refs               []*ref
+	plugin     cluster.PluginID
+	externalID string
+	stages     []*stage
+	refs       []*ref
 	// busy: a call is in flight.
 	busy bool
 	saves
@@ -56,8 +57,8 @@ func (a *attempt) fail(v *Volumes, err error, holders []Holder, final bool) {
 	a.retryAt, a.err, a.holders, a.refused = v.now+v.backoff(a.failures), err, holders, final
 }
 
-func (f *ref) request(k Key) Request {
-	return Request{Alloc: f.Alloc, Volume: k, Usage: f.Usage, FSType: f.FSType, Flags: f.Flags}
+func (f *ref) request(k cluster.VolumeKey) Request {
+	return Request{Alloc: f.Alloc, Volume: k, Usage: f.Usage, Options: f.Options}
 }
 
 // restore continues from a record.
@@ -68,7 +69,7 @@ func (r *runner) restore(rec *Record) {
 	lost := make(map[Usage]bool)
 	for i := range rec.Refs {
 		f := &ref{RefRecord: rec.Refs[i].copy(), asked: true}
-		missing := f.Usage.Attachment == FileSystem && !slices.Contains(r.v.options.Mounted, TargetPath(r.v.options.Root, f.Alloc, r.key, f.Usage))
+		missing := f.Usage.Attachment == cluster.AttachFileSystem && !slices.Contains(r.v.options.Mounted, TargetPath(r.v.options.Root, f.Alloc, r.key, f.Usage))
 		if f.Phase == Published && (booted || missing) {
 			f.Phase = Publishing
 			lost[f.Usage] = true
@@ -90,9 +91,6 @@ func (r *runner) restore(rec *Record) {
 		s.needs = r.version
 	}
 }
-
-// FileSystem is the attachment of a volume that is mounted.
-const FileSystem = "file-system"
 
 // record returns what is kept on disk.
 func (r *runner) record() *Record {
@@ -117,7 +115,7 @@ func (r *runner) want(q Request) (news bool) {
 		return false
 	}
 	r.touch()
-	f := &ref{RefRecord: RefRecord{Alloc: q.Alloc, Usage: q.Usage, FSType: q.FSType, Flags: slices.Clone(q.Flags)}}
+	f := &ref{RefRecord: RefRecord{Alloc: q.Alloc, Usage: q.Usage, Options: q.Options.Copy()}}
 	f.next(r.version)
 	r.refs = append(r.refs, f)
 	return true

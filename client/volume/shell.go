@@ -3,6 +3,8 @@ package volume
 import (
 	"errors"
 	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 // Shell acts for [Volumes]. Each method returns at once and does not block. It calls reply exactly
@@ -13,7 +15,7 @@ type Shell interface {
 	// each volume is in flight.
 	SaveVolume(record *Record, reply func(error))
 	// DeleteVolume deletes a record. It is no error if there is none.
-	DeleteVolume(volume Key, reply func(error))
+	DeleteVolume(volume cluster.VolumeKey, reply func(error))
 
 	// Claim asks the servers for a claim. The servers answer when a controller has published the volume to
 	// the node, if it needs that. They answer at once if the claim is not free.
@@ -44,8 +46,8 @@ func (v Verb) String() string {
 // Call is one call of a storage plugin.
 type Call struct {
 	Verb   Verb
-	Volume Key
-	Plugin string
+	Volume cluster.VolumeKey
+	Plugin cluster.PluginID
 	// ExternalID is the name by which the plugin knows the volume.
 	ExternalID string
 	// Request is the reference that the call is for. That of [Unstage] has a usage alone.

@@ -22,10 +22,10 @@ type Status struct {
 
 // Wait is what a volume waits for.
 type Wait struct {
-	Volume Key
+	Volume cluster.VolumeKey
 	Alloc  cluster.AllocID
 	// Plugin is the id of the storage plugin, or empty while it is unknown.
-	Plugin string
+	Plugin cluster.PluginID
 	// What is what must happen, in words, and Path where, or empty.
 	What, Path string
 	// Err is why the last attempt failed, or nil.
@@ -93,7 +93,7 @@ func (r *runner) judge(f *ref, s *Status) {
 
 // Serving returns why a storage plugin is needed on the node, one entry for each reference: a volume of it
 // is staged or published, is about to be, or is being released.
-func (v *Volumes) Serving(plugin string) []Wait {
+func (v *Volumes) Serving(plugin cluster.PluginID) []Wait {
 	var waits []Wait
 	for _, r := range v.all {
 		if r.plugin != plugin {

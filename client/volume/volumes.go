@@ -51,7 +51,7 @@ type Volumes struct {
 	// all are in the order of their keys.
 	all []*runner
 	// plugins are those that run, by id.
-	plugins map[string]Plugin
+	plugins map[cluster.PluginID]Plugin
 }
 
 // Plugin is a storage plugin of the node that answers.
@@ -76,7 +76,7 @@ func New(o Options) (*Volumes, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	v := &Volumes{options: o, plugins: make(map[string]Plugin)}
+	v := &Volumes{options: o, plugins: make(map[cluster.PluginID]Plugin)}
 	for _, rec := range o.Records {
 		v.runner(rec.Volume).restore(rec)
 	}
@@ -148,7 +148,7 @@ func (v *Volumes) Allocs() []cluster.AllocID {
 }
 
 // PluginUp notes that a storage plugin answers. Each new process of it is noted.
-func (v *Volumes) PluginUp(id string, p Plugin) {
+func (v *Volumes) PluginUp(id cluster.PluginID, p Plugin) {
 	v.plugins[id] = p
 	for _, r := range v.all {
 		if r.plugin == id {
@@ -158,11 +158,11 @@ func (v *Volumes) PluginUp(id string, p Plugin) {
 }
 
 // PluginDown notes that a storage plugin does not answer.
-func (v *Volumes) PluginDown(id string) { delete(v.plugins, id) }
+func (v *Volumes) PluginDown(id cluster.PluginID) { delete(v.plugins, id) }
 
 // runner returns the runner of a volume, and makes it if there is none.
-func (v *Volumes) runner(k Key) *runner {
-	i, found := slices.BinarySearchFunc(v.all, k, func(r *runner, k Key) int { return r.key.compare(k) })
+func (v *Volumes) runner(k cluster.VolumeKey) *runner {
+	i, found := slices.BinarySearchFunc(v.all, k, func(r *runner, k cluster.VolumeKey) int { return r.key.Compare(k) })
 	if !found {
 		v.all = slices.Insert(v.all, i, &runner{v: v, key: k})
 	}

@@ -33,6 +33,9 @@ func loopRule() lint.LoopRule {
 			{Package: module + "/drainer/rules", Name: "Recheck"},
 			{Package: module + "/drainer/rules", Name: "RecheckCompletions"},
 
+			{Package: module + "/client/volume", Receiver: "Volumes", Name: "Step"},
+			{Package: module + "/client/volume", Receiver: "Volumes", Name: "Status"},
+
 			{Package: module + "/scheduler", Receiver: "Scheduler", Name: "Step"},
 			{Package: module + "/scheduler", Name: "Schedule"},
 			{Package: module + "/collect", Receiver: "Collector", Name: "Step"},
@@ -66,11 +69,12 @@ func loopRule() lint.LoopRule {
 			"(*" + module + "/simclient/remote.runner).Report":          "goroutines send the reports: to hand them over decides nothing",
 			"(*" + module + "/shims.Proposer).enqueue → time.AfterFunc": "the timer of a write answers it and decides nothing",
 			module + "/client.Shell":                                    "the shell acts for the core, which only begins effects",
+			module + "/client/volume.Shell":                             "the shell acts for the machine, which only begins effects",
 			module + "/shims.Options.OnAnswer":                          "a count of answers decides nothing",
 			module + "/witness.Options.OnFinding":                       "a count of findings decides nothing",
 		},
 		Outside: []string{
-			"bytes", "cmp", "container/heap", "crypto/sha256", "encoding/json", "errors", "fmt", "hash", "hash/fnv", "io", "maps", "math/rand/v2", "regexp", "regexp/syntax", "slices", "strconv", "strings", "sync", "sync/atomic", "time",
+			"bytes", "cmp", "container/heap", "crypto/sha256", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/fnv", "io", "maps", "math/rand/v2", "path", "regexp", "regexp/syntax", "slices", "strconv", "strings", "sync", "sync/atomic", "time",
 			"github.com/hashicorp/go-memdb", "github.com/hashicorp/go-msgpack/v2/codec", "golang.org/x/time/rate",
 		},
 	}
