@@ -30,6 +30,9 @@ type Wait struct {
 	What, Path string
 	// Err is why the last attempt failed, or nil.
 	Err error
+	// Mounted: the volume may be staged or published on the node. Otherwise it must be claimed or
+	// released.
+	Mounted bool
 	// Undoes: the volume leaves. Then Holders are the processes that keep it busy, as far as they show.
 	Undoes  bool
 	Holders []Holder
@@ -76,7 +79,7 @@ func (v *Volumes) Status(alloc cluster.AllocID) Status {
 
 func (r *runner) judge(f *ref, s *Status) {
 	s.Ready = s.Ready && f.Phase == Published && !f.Leaving
-	s.Off = s.Off && !f.Phase.mounted() && (f.Phase < Held || r.stageOf(f.Usage) == nil || r.needed(f.Usage))
+	s.Off = s.Off && !r.on(f)
 	if f.Leaving || f.Phase != Published {
 		s.Waits = append(s.Waits, r.wait(f))
 	}
@@ -91,6 +94,11 @@ func (r *runner) judge(f *ref, s *Status) {
 	}
 }
 
+// on reports whether the volume may be on the node for a reference. What stays staged for others is theirs.
+func (r *runner) on(f *ref) bool {
+	return f.Phase.mounted() || f.Phase != Claiming && r.stageOf(f.Usage) != nil && (!f.Leaving || !r.needed(f.Usage))
+}
+
 // Serving returns why a storage plugin is needed on the node, one entry for each reference: a volume of it
 // is staged or published, is about to be, or is being released.
 func (v *Volumes) Serving(plugin cluster.PluginID) []Wait {
@@ -100,7 +108,7 @@ func (v *Volumes) Serving(plugin cluster.PluginID) []Wait {
 			continue
 		}
 		for _, f := range r.refs {
-			if f.Leaving && f.asked || f.Phase.mounted() || r.stageOf(f.Usage) != nil {
+			if f.Leaving && f.asked || r.on(f) {
 				waits = append(waits, r.wait(f))
 			}
 		}
@@ -110,7 +118,7 @@ func (v *Volumes) Serving(plugin cluster.PluginID) []Wait {
 
 // wait says what a reference waits for.
 func (r *runner) wait(f *ref) Wait {
-	w := Wait{Volume: r.key, Alloc: f.Alloc, Plugin: r.plugin, Undoes: f.Leaving}
+	w := Wait{Volume: r.key, Alloc: f.Alloc, Plugin: r.plugin, Undoes: f.Leaving, Mounted: r.on(f)}
 	root := r.v.options.Root
 	a, plugin := &f.attempt, true
 	s := r.stageOf(f.Usage)
