@@ -96,9 +96,10 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 	}
 	// After the restore of an older state of the servers, the index is lower than before.
 	if alloc.AllocModifyIndex != a.rec.Alloc.AllocModifyIndex {
-		// The client runs what the servers placed: a later version of the job has its own allocation.
+		// The client runs what the servers placed: a later version of the job has its own allocation, and
+		// the ledger holds the devices that this one has.
 		newer := alloc.Copy()
-		newer.Job = a.rec.Alloc.Job
+		newer.Job, newer.Devices = a.rec.Alloc.Job, a.rec.Alloc.Devices
 		a.rec.Alloc = newer
 		a.touch()
 	}
@@ -212,6 +213,8 @@ func (a *allocRunner) description() string {
 		return "tasks are running"
 	case a.waitsForPredecessor():
 		return "waiting for the end of the allocation that this one replaces"
+	case a.waitsForDevices():
+		return "waiting for devices"
 	}
 	return "no tasks have started"
 }

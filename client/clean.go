@@ -29,7 +29,7 @@ func (s *start) clean() {
 		}
 		if d.life != 0 && d.reattached && s.mayStartLate() {
 			s.t.core().options.Logger.Warn("a driver may still start a task for a client that is gone: the driver is restarted", "driver", d.name, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
-			s.t.core().options.Shell.Abandon(d.name, d.life)
+			s.t.core().options.Shell.Abandon(d.plugin, d.life)
 			s.retry()
 			return
 		}

@@ -19,8 +19,11 @@ type Core struct {
 	changed  bool
 	restored bool
 
-	drivers *drivers
-	reports reports
+	drivers   *drivers
+	devices   *devices
+	ledger    ledger
+	publisher publisher
+	reports   reports
 	// allocs are in the order of their ids.
 	allocs []*allocRunner
 	// cluster and index name the newest answer of the servers. Contacted: this core has one.
@@ -38,8 +41,8 @@ func New(o Options) (*Core, error) {
 		return nil, err
 	}
 	c := &Core{options: o, inbox: newInbox(), contactAt: o.LastContact}
-	c.drivers = newDrivers(c, o.Drivers)
-	c.reports.core = c
+	c.drivers, c.devices = newDrivers(c, o.Drivers), newDevices(c, o.DevicePlugins)
+	c.ledger, c.publisher, c.reports.core = ledger{c}, publisher{core: c, unpublished: true}, c
 	return c, nil
 }
 
@@ -60,14 +63,27 @@ func (c *Core) Contact(sent time.Duration) {
 	c.inbox.keep(noteContact, func() { c.contactAt = max(c.contactAt, sent) })
 }
 
-// DriverDown posts that the process of a driver has ended.
-func (c *Core) DriverDown(name string, life Life) {
-	c.inbox.post(func() { c.drivers.down(name, life) })
+// PluginDown posts that the process of a plugin has ended.
+func (c *Core) PluginDown(p Plugin, life Life) {
+	c.inbox.post(func() {
+		if p.Type == DevicePlugin {
+			c.devices.down(p.Name, life)
+			return
+		}
+		c.drivers.down(p.Name, life)
+	})
 }
 
 // Fingerprint posts the health of a driver.
 func (c *Core) Fingerprint(name string, life Life, f driver.Fingerprint) {
 	c.inbox.post(func() { c.drivers.fingerprint(name, life, f) })
+}
+
+// Devices posts all devices of a device plugin, as [device.Check] returns them, or the error with which
+// the plugin stopped reporting them: then they are unhealthy until the next report. The core owns the
+// groups.
+func (c *Core) Devices(plugin string, life Life, groups []*cluster.DeviceGroup, err error) {
+	c.inbox.post(func() { c.devices.report(plugin, life, groups, err) })
 }
 
 // Step handles what was posted and does what is due. It returns when it must be called again at
@@ -85,6 +101,8 @@ func (c *Core) Step(now Time) (wakeAt time.Duration) {
 	for again := true; again; again = c.changed {
 		c.wakeAt, c.changed = Never, false
 		c.drivers.step()
+		c.devices.step()
+		c.publisher.step()
 		for _, a := range c.allocs {
 			a.step()
 		}

@@ -80,14 +80,14 @@ func TestCore_publish(t *testing.T) {
 	n := newNode(t)
 	n.run(time.Minute)
 	must.SliceLen(t, 1, n.published)
-	must.True(t, n.published[0]["mock"].Healthy)
+	must.True(t, n.published[0].Drivers["mock"].Healthy)
 	for i := range 100 {
 		n.core.Fingerprint("mock", n.driver.life, driver.Fingerprint{Health: driver.Health(1 + i%2)})
 		n.run(100 * time.Millisecond)
 	}
 	n.run(time.Minute)
 	must.SliceLen(t, 4, n.published)
-	must.True(t, n.published[3]["mock"].Healthy)
+	must.True(t, n.published[3].Drivers["mock"].Healthy)
 }
 
 // An idle node makes no step.
@@ -533,12 +533,12 @@ func TestCore_foreignServers(t *testing.T) {
 	n.core.Servers(client.Wanted{ClusterID: "cluster-2", Index: 1, Complete: true})
 	n.run(time.Minute)
 	must.Len(t, 1, n.live(""))
-	last := n.published[len(n.published)-1]["mock"]
+	last := n.published[len(n.published)-1].Drivers["mock"]
 	must.False(t, last.Healthy)
 	must.StrContains(t, last.HealthDescription, "another cluster")
 	n.answer()
 	n.run(time.Minute)
-	must.True(t, n.published[len(n.published)-1]["mock"].Healthy)
+	must.True(t, n.published[len(n.published)-1].Drivers["mock"].Healthy)
 }
 
 func TestCore_fullDisk(t *testing.T) {

@@ -3,52 +3,36 @@ package client
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// drivers starts the node's drivers again when they die, and publishes their health.
+// drivers are the node's drivers and their health.
 type drivers struct {
 	core *Core
 	// all are in the order of their names.
 	all []*driverState
-	// unpublished: the servers do not know the newest health. publishAt is when it may be published.
-	unpublished bool
-	publishAt   time.Duration
-	// published: the servers were told once. The first time waits for all drivers until firstBy, so
-	// that a new node is complete at once.
-	published bool
-	firstBy   time.Duration
 	// foreign: the servers belong to another cluster than the allocations.
 	foreign bool
 }
 
-// firstPublish bounds the wait for the first fingerprints of all drivers.
-const firstPublish = 10 * time.Second
-
 // driverState is the core's knowledge of one driver.
 type driverState struct {
-	name string
-	// life is the present life of the process, or zero.
-	life         Life
+	process
+	name         string
 	capabilities driver.Capabilities
-	reattached   bool
-	upSince      time.Duration
-	launching    bool
-	known        bool // its health is known, for the first time
-	launchAt     time.Duration
-	failures     int
 	info         cluster.DriverInfo
 }
 
 func newDrivers(c *Core, names []string) *drivers {
 	d := &drivers{core: c}
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		d.all = append(d.all, &driverState{name: name, info: cluster.DriverInfo{HealthDescription: "the driver has not started yet"}})
+	for _, name := range pluginNames(names) {
+		d.all = append(d.all, &driverState{
+			process: process{core: c, plugin: Plugin{DriverPlugin, name}}, name: name,
+			info: cluster.DriverInfo{HealthDescription: "the driver has not started yet"},
+		})
 	}
-	d.unpublished = true
 	return d
 }
 
@@ -72,29 +56,20 @@ func (d *drivers) life(name string) Life {
 
 func (d *drivers) step() {
 	for _, s := range d.all {
-		if s.life == 0 && !s.launching && d.core.reached(s.launchAt) {
-			s.launching = true
-			d.core.options.Shell.Launch(s.name, reply(d.core, func(l Launched) { d.launched(s, l) }))
+		s.step(func(l Launched) { d.launched(s, l) })
+	}
+}
+
+// infos are the drivers as the servers are told.
+func (d *drivers) infos() map[string]*cluster.DriverInfo {
+	infos := make(map[string]*cluster.DriverInfo, len(d.all))
+	for _, s := range d.all {
+		infos[s.name] = s.info.Copy()
+		if d.foreign {
+			infos[s.name].Healthy, infos[s.name].HealthDescription = false, foreignServers
 		}
 	}
-	if d.firstBy == 0 {
-		d.firstBy = d.core.now.Boot + firstPublish
-	}
-	if !d.published && !d.allKnown() && !d.core.reached(d.firstBy) {
-		return
-	}
-	if d.unpublished && d.core.reached(d.publishAt) {
-		d.unpublished, d.published = false, true
-		d.publishAt = d.core.now.Boot + d.core.options.PublishInterval
-		infos := make(map[string]*cluster.DriverInfo, len(d.all))
-		for _, s := range d.all {
-			infos[s.name] = s.info.Copy()
-			if d.foreign {
-				infos[s.name].Healthy, infos[s.name].HealthDescription = false, foreignServers
-			}
-		}
-		d.core.options.Shell.Publish(infos)
-	}
+	return infos
 }
 
 // foreignServers is why the drivers of a node are unhealthy that would ignore what is placed on it.
@@ -102,49 +77,26 @@ const foreignServers = "the servers belong to another cluster than the data dire
 
 // setForeign notes whether the servers belong to another cluster.
 func (d *drivers) setForeign(foreign bool) {
-	d.unpublished = d.unpublished || foreign != d.foreign
+	if foreign != d.foreign {
+		d.core.publisher.note()
+	}
 	d.foreign = foreign
-}
-
-// allKnown reports whether each driver has told its health or failed to start.
-func (d *drivers) allKnown() bool {
-	return !slices.ContainsFunc(d.all, func(s *driverState) bool { return !s.known })
 }
 
 // launched takes in the answer to a launch.
 func (d *drivers) launched(s *driverState, l Launched) {
-	s.launching = false
-	if l.Err != nil {
-		s.known = true
-		s.failures++
-		wait := backoff(s.failures, d.core.options.MinRelaunch, d.core.options.MaxRelaunch)
-		s.launchAt = d.core.now.Boot + wait
-		d.core.options.Logger.Error("a driver did not start", "driver", s.name, "error", l.Err, "retry_in", wait)
-		d.setInfo(s, cluster.DriverInfo{HealthDescription: "the driver did not start: " + l.Err.Error()})
+	if s.launched(l) {
+		s.capabilities = l.Capabilities
 		return
 	}
-	s.life, s.reattached, s.capabilities, s.upSince = l.Life, l.Reattached, l.Capabilities, d.core.now.Boot
-	d.core.options.Logger.Info("a driver has started", "driver", s.name, "life", uint64(l.Life))
+	d.setInfo(s, cluster.DriverInfo{HealthDescription: "the driver did not start: " + l.Err.Error()})
 }
 
 // down takes in the end of a driver's process.
 func (d *drivers) down(name string, life Life) {
-	s := d.state(name)
-	if s == nil || s.life != life || life == 0 {
-		return
+	if s := d.state(name); s != nil && s.down(life) {
+		d.setInfo(s, cluster.DriverInfo{Detected: s.info.Detected, Attributes: s.info.Attributes, HealthDescription: "the driver's process has died"})
 	}
-	s.life = 0
-	if d.core.now.Boot-s.upSince >= d.core.options.MaxRelaunch {
-		s.failures = 0
-	}
-	wait := time.Duration(0)
-	if s.failures > 0 {
-		wait = backoff(s.failures, d.core.options.MinRelaunch, d.core.options.MaxRelaunch)
-	}
-	s.failures++
-	s.launchAt = d.core.now.Boot + wait
-	d.core.options.Logger.Warn("a driver has died; its tasks are not concerned", "driver", name, "life", uint64(life), "restart_in", wait)
-	d.setInfo(s, cluster.DriverInfo{Detected: s.info.Detected, Attributes: s.info.Attributes, HealthDescription: "the driver's process has died"})
 }
 
 // fingerprint takes in a driver's report on itself.
@@ -166,15 +118,10 @@ func (d *drivers) setInfo(s *driverState, info cluster.DriverInfo) {
 	}
 	info.UpdateTime = d.core.now.Wall
 	s.info = info
-	d.unpublished = true
+	d.core.publisher.note()
 }
 
-// reply returns a function that queues an answer for the next step.
-func reply[T any](c *Core, take func(T)) func(T) {
-	return func(answer T) { c.inbox.post(func() { take(answer) }) }
-}
-
-// reply2 is reply for an answer with an error.
-func reply2[T any](c *Core, take func(T, error)) func(T, error) {
-	return func(answer T, err error) { c.inbox.post(func() { take(answer, err) }) }
+// allKnown reports whether each driver has told its health or failed to start.
+func (d *drivers) allKnown() bool {
+	return !slices.ContainsFunc(d.all, func(s *driverState) bool { return !s.known })
 }

@@ -40,7 +40,7 @@ func TestCore_unhealthyDriverStopsTasks(t *testing.T) {
 }
 
 // health is what the servers know of the driver.
-func health(n *node) *cluster.DriverInfo { return n.published[len(n.published)-1]["mock"] }
+func health(n *node) *cluster.DriverInfo { return n.published[len(n.published)-1].Drivers["mock"] }
 
 // H4, H8, H13: the driver dies once at each call, after the call took effect. A task has one copy at
 // most, gets its signal once, keeps its exit code, and leaves nothing.

@@ -13,6 +13,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -36,8 +37,10 @@ type node struct {
 	ids int
 	// launches counts the starts of the driver's process.
 	launches int
-	// published are the drivers' health as the servers were told.
-	published []map[string]*cluster.DriverInfo
+	// published are the facts of the node as the servers were told.
+	published []client.NodeFacts
+	// devices are those of the device plugin "toys". No core and no record fills their table.
+	devices *deviceTable
 	// allocs are those that the servers have placed, in the order of placement, and index is that of
 	// their last write.
 	allocs []*cluster.Allocation
@@ -114,12 +117,14 @@ type task struct {
 	known    bool // to the driver
 	waiters  []func(driver.ExitResult, error)
 	emptied  []func(error)
+	devices  []string // what it uses while it is alive
 }
 
 func newNode(t *testing.T) *node {
 	n := &node{
 		t: t, boot: time.Hour, bootID: "boot-1", scripts: map[string]script{}, disk: map[cluster.AllocID]*client.Record{},
 		tasks: map[driver.TaskID]*task{}, servers: map[cluster.AllocID]cluster.AllocReport{}, driver: driverProcess{life: 1},
+		devices: &deviceTable{process: driverProcess{life: 1}, rows: map[string]*deviceRow{}, scripts: map[string]deviceScript{}},
 	}
 	n.startCore()
 	return n
@@ -137,7 +142,7 @@ func (n *node) startCore() {
 		records = append(records, n.disk[id])
 	}
 	core, err := client.New(client.Options{
-		Node: "node-1", Shell: &shell{node: n, epoch: n.epoch}, BootID: n.bootID, Drivers: []string{"mock"}, Records: records,
+		Node: "node-1", Shell: &shell{node: n, epoch: n.epoch}, BootID: n.bootID, Drivers: []string{"mock"}, DevicePlugins: n.devices.plugins(), Records: records,
 		StartTimeouts: n.startTimeouts,
 		NewTaskID: func(alloc cluster.AllocID, task string) driver.TaskID {
 			n.ids++
@@ -315,7 +320,7 @@ func (n *node) killDriver() {
 	for _, end := range hanging {
 		end()
 	}
-	n.core.DriverDown("mock", life)
+	n.core.PluginDown(client.Plugin{Type: client.DriverPlugin, Name: "mock"}, life)
 }
 
 func gone(call string) error {
@@ -396,7 +401,11 @@ func (s *shell) dies(ref client.TaskRef, call string) bool {
 	return true
 }
 
-func (s *shell) Launch(name string, reply func(client.Launched)) {
+func (s *shell) Launch(p client.Plugin, reply func(client.Launched)) {
+	if p.Type == client.DevicePlugin {
+		s.launchDevices(reply)
+		return
+	}
 	s.later(100*time.Millisecond, func() func() {
 		n := s.node
 		if n.launchError != nil {
@@ -412,13 +421,20 @@ func (s *shell) Launch(name string, reply func(client.Launched)) {
 		life := n.driver.life
 		return func() {
 			reply(client.Launched{Life: life, Reattached: reattached, Capabilities: driver.Capabilities{HostCgroup: !n.ownCgroup}})
-			n.core.Fingerprint(name, life, driver.Fingerprint{Health: driver.Healthy, Description: "Healthy"})
+			n.core.Fingerprint(p.Name, life, driver.Fingerprint{Health: driver.Healthy, Description: "Healthy"})
 		}
 	})
 }
 
-func (s *shell) Abandon(_ string, life client.Life) {
-	if s.effect() && s.node.driver.life == life && !s.node.driver.down {
+func (s *shell) Abandon(p client.Plugin, life client.Life) {
+	if !s.effect() {
+		return
+	}
+	if p.Type == client.DevicePlugin {
+		s.node.killDevicePlugin(life)
+		return
+	}
+	if s.node.driver.life == life && !s.node.driver.down {
 		s.node.killDriver()
 	}
 }
@@ -446,7 +462,7 @@ func (s *shell) Build(_ *cluster.Allocation, reply func(error)) {
 	s.later(time.Millisecond, func() func() { return func() { reply(nil) } })
 }
 
-func (s *shell) Start(ref client.TaskRef, _ *cluster.Allocation, reply func(driver.Handle, error)) {
+func (s *shell) Start(ref client.TaskRef, _ *cluster.Allocation, parts []device.Part, reply func(driver.Handle, error)) {
 	n := s.node
 	sc := n.scripts[ref.Task]
 	if s.hangs(ref, "StartTask", 0, func(err error) { reply(nil, err) }) {
@@ -469,6 +485,7 @@ func (s *shell) Start(ref client.TaskRef, _ *cluster.Allocation, reply func(driv
 		must.True(n.t, slices.ContainsFunc(rec.Tasks, func(t client.TaskRecord) bool { return t.ID == ref.ID }), must.Sprint("no record of ", ref.ID))
 		must.Len(n.t, 0, n.liveOf(ref.Alloc, ref.Task), must.Sprint("a second copy of ", ref.ID))
 		t := &task{id: ref.ID, alloc: ref.Alloc, name: ref.Task, alive: true, started: n.boot, known: true}
+		n.useDevices(t, parts)
 		n.tasks[ref.ID] = t
 		n.log("%s runs", ref.ID)
 		if len(sc.runs) > 0 {
@@ -656,6 +673,9 @@ func (s *shell) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
 		if t := n.tasks[ref.ID]; t != nil && len(left) == 0 {
 			t.known = false
 		}
+		if len(left) == 0 {
+			n.devices.clean(ref)
+		}
 		return func() { reply(left, nil) }
 	})
 }
@@ -668,6 +688,7 @@ func (s *shell) Report(reports []cluster.AllocReport, reply func(bool)) {
 		}
 		for _, r := range reports {
 			if r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed {
+				must.Eq(n.t, nil, n.devices.ownedBy(r.Alloc), must.Sprint("reported as ended: ", r.Alloc))
 				for _, t := range n.live("") {
 					must.NotEqOp(n.t, r.Alloc, t.alloc, must.Sprint("reported as ended, but ", t.id, " lives"))
 				}
@@ -696,8 +717,8 @@ func inWords(before, r cluster.AllocReport) string {
 	return string(r.ClientStatus) + ": " + strings.Join(states, ", ")
 }
 
-func (s *shell) Publish(drivers map[string]*cluster.DriverInfo) {
+func (s *shell) Publish(facts client.NodeFacts) {
 	if s.effect() {
-		s.node.published = append(s.node.published, drivers)
+		s.node.published = append(s.node.published, facts)
 	}
 }

@@ -47,6 +47,16 @@ func (b *inbox) keep(kind note, f func()) {
 	b.notes[kind] = f
 }
 
+// reply returns a function that queues an answer for the next step.
+func reply[T any](c *Core, take func(T)) func(T) {
+	return func(answer T) { c.inbox.post(func() { take(answer) }) }
+}
+
+// reply2 is reply for an answer with an error.
+func reply2[T any](c *Core, take func(T, error)) func(T, error) {
+	return func(answer T, err error) { c.inbox.post(func() { take(answer, err) }) }
+}
+
 // take empties the inbox.
 func (b *inbox) take() []func() {
 	b.mu.Lock()

@@ -34,6 +34,8 @@ type Options struct {
 	NewTaskID func(alloc cluster.AllocID, task string) driver.TaskID
 	// Drivers are the names of the node's drivers. The core launches all of them.
 	Drivers []string
+	// DevicePlugins are the names of the node's device plugins. The core launches all of them.
+	DevicePlugins []string
 	// Records are the records that an earlier core has left. The core owns them.
 	Records []*Record
 	// LastContact is [Core.Contact]'s last value in an earlier life of the client in this boot, or
@@ -48,14 +50,14 @@ type Options struct {
 	// StartTimeouts are those of single drivers, by name, for example of one that fetches images.
 	// Zero or none is StartTimeout.
 	StartTimeouts map[string]time.Duration
-	// MinRelaunch and MaxRelaunch bound the wait before a driver that died is started again. The
-	// first restart of a driver that lived for MaxRelaunch is at once. Zero is
+	// MinRelaunch and MaxRelaunch bound the wait before a plugin that died is started again. The
+	// first restart of a plugin that lived for MaxRelaunch is at once. Zero is
 	// [DefaultMinRelaunch] and [DefaultMaxRelaunch].
 	MinRelaunch, MaxRelaunch time.Duration
 	// MinRetry and MaxRetry bound the wait before a failed effect is repeated. The wait doubles
 	// with each consecutive failure. Zero is [DefaultMinRetry] and [DefaultMaxRetry].
 	MinRetry, MaxRetry time.Duration
-	// PublishInterval is the least time between two writes of the drivers' health. Zero is
+	// PublishInterval is the least time between two writes of the drivers' health and the devices. Zero is
 	// [DefaultPublishInterval].
 	PublishInterval time.Duration
 	// KeepEnded is how many ended allocations keep their folders. Zero is [DefaultKeepEnded]; a

@@ -15,8 +15,8 @@ import (
 )
 
 // Random nodes: clients and drivers die at random, disks fill, machines restart, tasks misbehave.
-// At each moment a task has one copy at most and each process has a record; these are checked by
-// the fake. At the end every allocation that had to stop was reported, with no process left, and no
+// At each moment a task has one copy at most, each process has a record and each device one owner; these
+// are checked by the fake. At the end every allocation that had to stop was reported, with no process left, and no
 // task was killed before its grace.
 func TestCore_random(t *testing.T) {
 	t.Parallel()
@@ -40,6 +40,7 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 	}()
 	chance := func(of int) bool { return rng.IntN(of) == 0 }
 	upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
+	n.install("d0", "d1", "d2")
 	count := 1 + rng.IntN(5)
 	var hurried bool // a machine restarted, a disk was full or a driver was away: graces are not kept then
 	for i := range count {
@@ -87,6 +88,15 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 			tasks = append(tasks, task)
 		}
 		a := allocation(cluster.AllocID(fmt.Sprintf("a%d", i)), tasks...)
+		for _, task := range tasks {
+			if chance(2) {
+				ids := rng.Perm(3)[:1+rng.IntN(2)] // also such that another task has
+				for _, id := range ids {
+					gives(a, task.Name, fmt.Sprint("d", id))
+				}
+				n.devices.scripts[task.Name] = deviceScript{takes: upTo(10 * time.Second), hangs: chance(20), dies: chance(10)}
+			}
+		}
 		a.Job.TaskGroups[0].ShutdownDelay = upTo(5 * time.Second)
 		if chance(4) {
 			a.Job.Type = cluster.JobBatch
@@ -95,7 +105,7 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 	}
 	for range 3 + rng.IntN(12) {
 		n.run(upTo(time.Minute))
-		switch rng.IntN(10) {
+		switch rng.IntN(12) {
 		case 0, 1:
 			n.crash()
 			n.answer()
@@ -127,6 +137,11 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 				one := p[rng.IntN(len(p))]
 				n.restart(one.alloc, one.name, false)
 			}
+		case 10:
+			n.killDevicePlugin(n.devices.process.life)
+		case 11:
+			n.devices.ids[rng.IntN(3)].Healthy = chance(2)
+			n.tell()
 		}
 	}
 	n.fullDisk, n.silent, n.dieAt = false, false, 0
@@ -172,5 +187,6 @@ func (n *node) reboot() {
 	n.events = nil
 	n.boot, n.bootID = time.Hour, n.bootID+"'"
 	n.driver = driverProcess{life: n.driver.life + 1}
+	n.devices.reboot()
 	n.startCore()
 }

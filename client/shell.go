@@ -3,6 +3,7 @@ package client
 import (
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -18,7 +19,7 @@ type Time struct {
 // Never means that no step is needed.
 const Never time.Duration = 1<<63 - 1
 
-// Life names one life of a driver's process on this node. Later lives have greater numbers. Zero
+// Life names one life of a plugin's process on this node. Later lives have greater numbers. Zero
 // is no life.
 type Life uint64
 
@@ -32,23 +33,32 @@ type TaskRef struct {
 	Life Life
 }
 
+// DevicesRef names devices of one kind for a call to a life of their plugin.
+type DevicesRef struct {
+	Plugin string
+	Life   Life
+	Kind   cluster.DeviceKind
+	IDs    []string
+}
+
 // Shell acts for a [Core]. Each method returns at once and does not block. It calls reply exactly
 // once, from any goroutine but not before it returns. If the owner stops the core, the replies no
 // longer matter.
 //
 // All effects can be repeated: the core repeats an effect whose answer was lost in a crash.
 //
-// A call for a life of a driver that has ended is answered with an error of class [driver.Gone]. A
-// call in flight is answered so when the driver's process is dead, and not before: a process that
-// cannot be reached must be killed first. At most one process of a driver lives at a time.
+// A call for a life of a plugin that has ended is answered with an error of class [driver.Gone]. A
+// call in flight is answered so when the plugin's process is dead, and not before: a process that
+// cannot be reached must be killed first. At most one process of a plugin lives at a time.
 type Shell interface {
-	// Launch starts the driver's program, or takes over the process that an earlier client has
-	// left. Once it is answered without an error, [Core.DriverDown] tells the end of this life, and
-	// [Core.Fingerprint] its health.
-	Launch(name string, reply func(Launched))
-	// Abandon kills the process of a driver that does not answer. It has no effect on a life that
+	// Launch starts the plugin's program, or takes over the process that an earlier client has
+	// left. Once it is answered without an error, [Core.PluginDown] tells the end of this life.
+	// [Core.Fingerprint] tells the health of a driver, and [Core.Devices] the devices of a device
+	// plugin.
+	Launch(p Plugin, reply func(Launched))
+	// Abandon kills the process of a plugin that does not answer. It has no effect on a life that
 	// has ended.
-	Abandon(name string, life Life)
+	Abandon(p Plugin, life Life)
 
 	// Save writes a record durably. The record belongs to the shell. Only one save for each
 	// allocation is in flight.
@@ -58,9 +68,14 @@ type Shell interface {
 	// Build makes the folders of an allocation.
 	Build(alloc *cluster.Allocation, reply func(error))
 
-	// Start makes the task's cgroup and log readers and starts the task. After an error that is
-	// not [driver.Class.Uncertain] the task does not run. The shell sets no time limit.
-	Start(task TaskRef, alloc *cluster.Allocation, reply func(driver.Handle, error))
+	// Reserve asks a device plugin to prepare devices for a start of a task, and answers with what the
+	// task needs to use them. The shell limits the call: it then answers with an error of class
+	// [driver.Deadline]. There is no call that gives devices back.
+	Reserve(task TaskRef, devices DevicesRef, reply func(device.Reservation, error))
+	// Start makes the task's cgroup and log readers and starts the task with all that its devices
+	// need. After an error that is not [driver.Class.Uncertain] the task does not run. The shell sets
+	// no time limit.
+	Start(task TaskRef, alloc *cluster.Allocation, devices []device.Part, reply func(driver.Handle, error))
 	// Recover gives a task to a new life of its driver, and starts its log readers again if they are
 	// gone.
 	Recover(task TaskRef, alloc *cluster.Allocation, handle driver.Handle, reply func(error))
@@ -86,9 +101,9 @@ type Shell interface {
 
 	// Report takes reports to the servers. True means that the servers have them.
 	Report(reports []cluster.AllocReport, reply func(taken bool))
-	// Publish makes the health and the attributes of the drivers known to the servers. The shell
-	// repeats it until the servers have it. A later call replaces an earlier one.
-	Publish(drivers map[string]*cluster.DriverInfo)
+	// Publish makes the facts known to the servers. The shell owns them, and repeats it until the
+	// servers have them. A later call replaces an earlier one.
+	Publish(facts NodeFacts)
 }
 
 // StopSlack is the time beyond the grace in which a driver has to answer [Shell.Stop], or to give
@@ -98,7 +113,8 @@ const StopSlack = 20 * time.Second
 // Launched is the answer to [Shell.Launch].
 type Launched struct {
 	// Life is the new life, or zero after an error.
-	Life         Life
+	Life Life
+	// Capabilities are those of a driver.
 	Capabilities driver.Capabilities
 	// Reattached: the process was started by an earlier client. It may still work on calls of that
 	// client.

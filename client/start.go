@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -14,6 +15,11 @@ type start struct {
 	t *taskRunner
 	// needs is the version of the record that must be saved before the next effect.
 	needs uint64
+
+	// parts are what the device plugins have answered, in the order of the task's devices. reserving: a
+	// call is in flight.
+	parts     []device.Part
+	reserving bool
 
 	// asked: the driver was asked to start the task, and has until the deadline to do so.
 	asked    bool
@@ -82,11 +88,11 @@ func (s *start) ask() {
 			s.t.over(EndStopped, nil)
 		case a.saves.failures > 0:
 			s.t.waitForDisk()
-		case s.t.durable() && s.t.ref().Life != 0:
+		case s.t.durable() && s.reserve() && s.t.ref().Life != 0:
 			s.asked = true
 			s.deadline = a.core.now.Boot + a.core.options.startTimeout(s.t.task.Driver)
 			s.knownTo = s.t.ref().Life
-			shell.Start(s.t.ref(), a.rec.Alloc, answer2(s, s.answered))
+			shell.Start(s.t.ref(), a.rec.Alloc, s.parts, answer2(s, s.answered))
 		}
 		return
 	}
@@ -101,7 +107,7 @@ func (s *start) ask() {
 	if a.core.reached(deadline) && !s.abandoned {
 		s.abandoned = true
 		s.t.event("Driver Failure", "The driver did not start the task in time, and the client restarts the driver")
-		shell.Abandon(s.t.task.Driver, s.knownTo)
+		shell.Abandon(s.driverPlugin(), s.knownTo)
 	}
 }
 
@@ -168,9 +174,12 @@ func (s *start) recovered(life Life, err error) {
 func (s *start) abandonSilent(life Life, class driver.Class) {
 	if class == driver.Deadline && s.failures%maxSilence == 0 {
 		s.t.core().options.Logger.Warn("a driver does not answer and is restarted", "driver", s.t.task.Driver, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
-		s.t.core().options.Shell.Abandon(s.t.task.Driver, life)
+		s.t.core().options.Shell.Abandon(s.driverPlugin(), life)
 	}
 }
+
+// driverPlugin names the plugin that runs the task.
+func (s *start) driverPlugin() Plugin { return Plugin{DriverPlugin, s.t.task.Driver} }
 
 // retry waits before the next call.
 func (s *start) retry() {
@@ -225,7 +234,7 @@ func (s *start) inspect() {
 		case !s.abandoned:
 			s.waiting, s.failures, s.abandoned = false, 0, true
 			s.t.event("Driver Failure", "the driver does not say whether the task runs, and the client restarts the driver")
-			s.t.core().options.Shell.Abandon(s.t.task.Driver, s.knownTo)
+			s.t.core().options.Shell.Abandon(s.driverPlugin(), s.knownTo)
 		default:
 			s.t.event("Driver Failure", "the driver does not say how the task ended")
 			s.t.over(EndLost, nil)

@@ -112,6 +112,9 @@ func (t *taskRunner) begin() {
 		t.waitFor(cluster.WaitDriver, 0, "the driver "+s.name+" is not running")
 		return
 	}
+	if a.core.ledger.await(t) {
+		return
+	}
 	t.endWait()
 	t.start = &start{t: t}
 	t.rec.ID, t.rec.Handle = a.core.options.NewTaskID(a.id(), t.task.Name), nil

@@ -34,7 +34,7 @@ type TaskState struct {
 	LastRestart time.Time `codec:",omitempty"`
 	StartedAt   time.Time `codec:",omitempty"`
 	FinishedAt  time.Time `codec:",omitempty"`
-	// Waiting is what a stopping task waits for, or nil.
+	// Waiting is what the task waits for, to stop or to start, or nil.
 	Waiting *TaskWait `codec:",omitempty"`
 	// Events are the last [MaxTaskEvents], oldest first.
 	Events []TaskEvent `codec:",omitempty"`
@@ -51,7 +51,7 @@ type TaskEvent struct {
 	Details map[string]string `codec:",omitempty"`
 }
 
-// TaskWait is what a stopping task waits for.
+// TaskWait is what a task waits for, to stop or to start.
 type TaskWait struct {
 	For WaitKind
 	// Until is the end of a delay or of the grace, or zero.
@@ -60,7 +60,7 @@ type TaskWait struct {
 	Detail string `codec:",omitempty"`
 }
 
-// WaitKind is the kind of thing that a stopping task waits for.
+// WaitKind is the kind of thing that a task waits for.
 type WaitKind string
 
 // The values of [WaitKind].
@@ -75,6 +75,9 @@ const (
 	WaitDisk WaitKind = "disk"
 	// WaitProcess is a process that cannot be killed, such as one in state D.
 	WaitProcess WaitKind = "process"
+	// WaitDevice is a device that another start holds, or whose plugin does not run. The task has not
+	// started.
+	WaitDevice WaitKind = "device"
 )
 
 // Bounds on the states of tasks. Longer texts are cut, and the oldest events are dropped.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
@@ -72,11 +71,11 @@ func newContact(n *cluster.Node, s Servers, logger *slog.Logger) *contact {
 	}
 }
 
-// publish registers the node with these drivers, soon.
-func (c *contact) publish(drivers map[string]*cluster.DriverInfo) {
+// publish registers the node with these facts, soon. It owns them.
+func (c *contact) publish(facts client.NodeFacts) {
 	c.mu.Lock()
 	after := *c.node
-	after.Drivers = maps.Clone(drivers)
+	after.Drivers, after.Devices = facts.Drivers, facts.Devices
 	c.node = &after
 	c.mu.Unlock()
 	select {

@@ -160,16 +160,17 @@ func TestContact_keepAlive(t *testing.T) {
 		pass(10 * time.Second)
 		must.SliceLen(t, 2, s.registered)
 
-		c.publish(map[string]*cluster.DriverInfo{"raw_exec": {Healthy: true}})
+		c.publish(client.NodeFacts{Drivers: map[string]*cluster.DriverInfo{"raw_exec": {Healthy: true}}, Devices: []*cluster.DeviceGroup{toys("d1")}})
 		synctest.Wait()
 		must.SliceLen(t, 3, s.registered)
 		must.True(t, s.registered[2].Drivers["raw_exec"].Healthy)
+		must.Eq(t, "d1", s.registered[2].Devices[0].Devices[0].ID)
 		must.Nil(t, s.registered[0].Drivers)
 
 		s.set(func() { s.silent = true })
 		pass(time.Minute)
 		before := heard
-		c.publish(nil)
+		c.publish(client.NodeFacts{})
 		pass(time.Second)
 		s.set(func() { s.silent = false })
 		pass(11 * time.Second) // the attempt under way ends

@@ -20,9 +20,9 @@ import (
 const (
 	// destroyLook is the time between two looks at what is left of a node that is destroyed.
 	destroyLook = 20 * time.Millisecond
-	// driversWait is how long such a node waits for its drivers if nothing else is left: a driver that
+	// pluginsWait is how long such a node waits for its plugins if nothing else is left: a plugin that
 	// an earlier client has started is found by starting it.
-	driversWait = 5 * time.Second
+	pluginsWait = 5 * time.Second
 )
 
 // Destroy ends everything that the client of a data directory has left, and removes the directory and
@@ -92,11 +92,11 @@ func (n *Node) empty(ctx context.Context) error {
 	go func() { ended <- n.Run(run) }()
 	look := time.NewTicker(destroyLook)
 	defer look.Stop()
-	giveUp := time.Now().Add(driversWait)
+	giveUp := time.Now().Add(pluginsWait)
 	for {
 		left, err := n.left()
-		drivers := n.shell.drivers.allRun() || time.Now().After(giveUp)
-		if err != nil || len(left) == 0 && drivers {
+		plugins := n.shell.drivers.allRun() && n.shell.devices.allRun() || time.Now().After(giveUp)
+		if err != nil || len(left) == 0 && plugins {
 			end()
 			return errors.Join(err, <-ended)
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -94,7 +95,7 @@ func (d *double) Destroy(context.Context, driver.TaskID, bool) error { return d.
 // programOf launches the doubles one after the other.
 type programOf struct{ next []*double }
 
-func (p *programOf) launch(context.Context) (instance, error) {
+func (p *programOf) launch(context.Context) (driverInstance, error) {
 	if len(p.next) == 0 {
 		return nil, errors.New("no such program")
 	}
@@ -103,7 +104,7 @@ func (p *programOf) launch(context.Context) (instance, error) {
 	return d, nil
 }
 
-// posted are what drivers do by themselves.
+// posted are what plugins do by themselves.
 type posted struct {
 	mu  sync.Mutex
 	all []string
@@ -123,8 +124,21 @@ func (p *posted) take() []string {
 	return all
 }
 
-func (p *posted) DriverDown(name string, life client.Life) {
-	p.add(fmt.Sprintf("%s %d is down", name, life))
+func (p *posted) PluginDown(plugin client.Plugin, life client.Life) {
+	p.add(fmt.Sprintf("%s %d is down", plugin, life))
+}
+
+func (p *posted) Devices(plugin string, life client.Life, groups []*cluster.DeviceGroup, err error) {
+	words := []string{fmt.Sprintf("%s %d has", plugin, life)}
+	for _, g := range groups {
+		for _, d := range g.Devices {
+			words = append(words, g.Kind.String()+"/"+d.ID)
+		}
+	}
+	if err != nil {
+		words = append(words, err.Error())
+	}
+	p.add(strings.Join(words, " "))
 }
 
 func (p *posted) Fingerprint(name string, life client.Life, f driver.Fingerprint) {
@@ -133,7 +147,7 @@ func (p *posted) Fingerprint(name string, life client.Life, f driver.Fingerprint
 
 func driversOf(p *posted, calls int, lives ...*double) *drivers {
 	t := newTrust(new(scripted), new(home), false, quiet())
-	return newDrivers(map[string]program{"d": &programOf{lives}}, calls, p, t, quiet())
+	return newDrivers(map[string]program[driverInstance]{"d": &programOf{lives}}, calls, p, t, quiet())
 }
 
 // Each life has its own calls. A call for a life that has ended is answered at once.
@@ -153,14 +167,14 @@ func TestDrivers_lives(t *testing.T) {
 
 		close(first.done)
 		synctest.Wait()
-		must.Eq(t, []string{"d 1 is down"}, p.take())
+		must.Eq(t, []string{"driver d 1 is down"}, p.take())
 		_, err := d.instance("WaitTask", "d", 1)
 		must.Eq(t, driver.Gone, driver.ClassOf(err))
 
 		must.Eq(t, 2, d.launch(ctx, "d").Life)
 		i, err := d.instance("WaitTask", "d", 2)
 		must.NoError(t, err)
-		must.True(t, i == instance(second))
+		must.True(t, i == driverInstance(second))
 		_, err = d.instance("WaitTask", "d", 1)
 		must.Eq(t, driver.Gone, driver.ClassOf(err))
 		synctest.Wait()
@@ -169,10 +183,10 @@ func TestDrivers_lives(t *testing.T) {
 		d.abandon(ctx, "d", 2)
 		must.True(t, second.killed)
 		synctest.Wait()
-		must.Eq(t, []string{"d 2 is healthy: ", "d 2 is down"}, p.take())
+		must.Eq(t, []string{"d 2 is healthy: ", "driver d 2 is down"}, p.take())
 
 		must.ErrorContains(t, d.launch(ctx, "d").Err, "no such program")
-		must.ErrorContains(t, d.launch(ctx, "x").Err, `no driver "x"`)
+		must.ErrorContains(t, d.launch(ctx, "x").Err, `no driver x`)
 		cancel()
 	})
 }

@@ -16,7 +16,7 @@ import (
 
 // core decides for the node: a [client.Core].
 type core interface {
-	driverEvents
+	pluginEvents
 	Step(client.Time) (wakeAt time.Duration)
 	Woken() <-chan struct{}
 	Servers(client.Wanted)
@@ -50,7 +50,7 @@ type Node struct {
 func (n *Node) ID() cluster.NodeID { return n.home.identity.ID }
 
 // Run runs the client until the context ends, in the calling goroutine and in goroutines that have
-// ended when it returns. It then leaves tasks and drivers running, for the next client. It is called
+// ended when it returns. It then leaves tasks and plugins running, for the next client. It is called
 // once.
 func (n *Node) Run(ctx context.Context) error {
 	ring, err := newAlarm()
@@ -74,6 +74,7 @@ func (n *Node) Run(ctx context.Context) error {
 	running.Wait()
 	n.shell.running.Wait()
 	n.shell.drivers.detach()
+	n.shell.devices.detach()
 	n.shell.tasks.logs.close()
 	return err
 }
@@ -135,10 +136,16 @@ func (n *Node) Close() error {
 	return errors.Join(errs...)
 }
 
-// events hands on what drivers do to a core that does not exist yet when the drivers are made.
+// events hands on what plugins do to a core that does not exist yet when the plugins are made.
 type events struct{ core core }
 
-func (e *events) DriverDown(name string, life client.Life) { e.core.DriverDown(name, life) }
+var _ pluginEvents = (*events)(nil)
+
+func (e *events) PluginDown(p client.Plugin, life client.Life) { e.core.PluginDown(p, life) }
+
+func (e *events) Devices(plugin string, life client.Life, groups []*cluster.DeviceGroup, err error) {
+	e.core.Devices(plugin, life, groups, err)
+}
 
 func (e *events) Fingerprint(name string, life client.Life, f driver.Fingerprint) {
 	e.core.Fingerprint(name, life, f)

@@ -131,12 +131,13 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	if err != nil {
 		return err
 	}
-	_, usesRawExec := programs[rawExec]
+	_, usesRawExec := programs.drivers[rawExec]
 	n.trust = newTrust(servers, n.home, os.Geteuid() == 0 && usesRawExec, n.logger)
 	happen := new(events)
 	n.shell = &shell{
 		life:    life,
-		drivers: newDrivers(programs, o.Config.Limits.DriverCalls, happen, n.trust, n.logger),
+		drivers: newDrivers(programs.drivers, o.Config.Limits.DriverCalls, happen, n.trust, n.logger),
+		devices: newDevices(programs.devices, o.Config.Limits.DriverCalls, happen, n.logger),
 		records: left.allocTable,
 		contact: newContact(self, servers, n.logger),
 		logger:  n.logger,
@@ -154,7 +155,8 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	}
 	n.shell.store, n.shell.damaged, n.shell.roster = store, lost.damaged, newRoster(n.shell.drivers, left.allocs, lost.records)
 	made, err := client.New(client.Options{
-		Node: n.ID(), Shell: n.shell, BootID: n.bootID, NewTaskID: newTaskID, Drivers: n.shell.drivers.names(),
+		Node: n.ID(), Shell: n.shell, BootID: n.bootID, NewTaskID: newTaskID,
+		Drivers: n.shell.drivers.names(), DevicePlugins: n.shell.devices.names(),
 		Records: append(left.allocs, lost.records...), LastContact: n.home.contact(n.bootID), Logger: n.logger, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
 		KeepEnded: o.keepEnded,
 	})
@@ -185,7 +187,7 @@ func findGroups(ctx context.Context, optional bool, logger *slog.Logger) (cgroup
 	return cgroup.Hierarchies{}, nil
 }
 
-// describe returns the node as it is registered, without its drivers.
+// describe returns the node as it is registered, without its drivers and devices.
 func describe(c *config.Config, self identity, m *fingerprint.Machine, groups cgroup.Hierarchies) *cluster.Node {
 	n := &cluster.Node{
 		ID: self.ID, SecretID: self.Secret, Name: c.Name, Datacenter: c.Datacenter, NodeClass: c.Class, NodePool: c.Pool,

@@ -12,7 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
@@ -26,14 +28,15 @@ const probeTimeout = 20 * time.Second
 
 // pluginRecord is what the client keeps about a plugin.
 type pluginRecord struct {
-	// Driver is the name that the plugin gave itself, or empty while it is unknown.
-	Driver string
+	// Driver or Device is the name that the plugin gave itself, as a driver or as a device plugin. Both
+	// are empty while it is unknown.
+	Driver, Device string
 	// Process is the newest process of the plugin.
 	Process host.Record
 }
 
-// pluginProgram is a plugin that runs a driver. One goroutine at a time uses it: the core begins no
-// launch of a driver before the last one was answered.
+// pluginProgram is a plugin. One goroutine at a time uses it: the core begins no launch of a plugin before
+// the last one was answered.
 type pluginProgram struct {
 	// file is the name of its file, or that of a driver of this program. It names the record.
 	file    string
@@ -42,11 +45,47 @@ type pluginProgram struct {
 	records record.Table[pluginRecord]
 	record  pluginRecord
 	// probed is a process that was launched to learn the name, or nil.
-	probed instance
+	probed *host.Instance
 }
 
+// driverProgram is a plugin that runs a driver.
+type driverProgram struct{ *pluginProgram }
+
 // launch implements program.
-func (p *pluginProgram) launch(ctx context.Context) (instance, error) {
+func (p *driverProgram) launch(ctx context.Context) (driverInstance, error) {
+	i, err := p.pluginProgram.launch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if i.Info().Type != host.Driver {
+		return nil, errors.Join(errors.New("the plugin is no driver: the client uses it after its next start"), i.Kill(ctx))
+	}
+	return i, nil
+}
+
+// deviceProgram is a plugin that runs a device plugin.
+type deviceProgram struct{ *pluginProgram }
+
+// launch implements program.
+func (p *deviceProgram) launch(ctx context.Context) (deviceInstance, error) {
+	i, err := p.pluginProgram.launch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if i.Info().Type != host.Device {
+		return nil, errors.Join(errors.New("the plugin is no device plugin: the client uses it after its next start"), i.Kill(ctx))
+	}
+	return devicesOf{i, i.Device()}, nil
+}
+
+// devicesOf is a life of a device plugin: its process, and what it does.
+type devicesOf struct {
+	instance
+	device.Plugin
+}
+
+// launch returns the process that was launched to learn the name, or launches the plugin.
+func (p *pluginProgram) launch(ctx context.Context) (*host.Instance, error) {
 	if p.refused != nil {
 		return nil, p.refused
 	}
@@ -66,8 +105,7 @@ func (p *pluginProgram) launchNow(ctx context.Context) (*host.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	if name := i.Info().Name; p.record.Driver != name {
-		p.record.Driver = name
+	if before := p.record; p.identify(i.Info()) != before {
 		if err := p.records.Put(p.file, p.record); err != nil {
 			return nil, errors.Join(fmt.Errorf("keeping the name of the plugin: %w", err), i.Kill(ctx))
 		}
@@ -75,22 +113,36 @@ func (p *pluginProgram) launchNow(ctx context.Context) (*host.Instance, error) {
 	return i, nil
 }
 
-// driver returns the name of the driver, or that of the file if it cannot be found out now.
-func (p *pluginProgram) driver(ctx context.Context) (name string, err error) {
-	if p.record.Driver != "" {
-		return p.record.Driver, nil
+// identify notes what the plugin says it is, and returns the new record.
+func (p *pluginProgram) identify(i host.Info) pluginRecord {
+	p.record.Driver, p.record.Device = "", ""
+	if i.Type == host.Device {
+		p.record.Device = i.Name
+	} else {
+		p.record.Driver = i.Name
 	}
-	if p.refused != nil {
-		return p.file, p.refused
+	return p.record
+}
+
+// plugin returns what the plugin is. One that cannot be asked now is taken for a driver with the name of
+// the file: it is reported with the reason.
+func (p *pluginProgram) plugin(ctx context.Context) (client.Plugin, error) {
+	if p.record.Driver == "" && p.record.Device == "" {
+		if p.refused != nil {
+			return client.Plugin{Name: p.file}, p.refused
+		}
+		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
+		i, err := p.launchNow(ctx)
+		if err != nil {
+			return client.Plugin{Name: p.file}, err
+		}
+		p.probed = i
 	}
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	i, err := p.launchNow(ctx)
-	if err != nil {
-		return p.file, err
+	if p.record.Device != "" {
+		return client.Plugin{Type: client.DevicePlugin, Name: p.record.Device}, nil
 	}
-	p.probed = i
-	return p.record.Driver, nil
+	return client.Plugin{Name: p.record.Driver}, nil
 }
 
 // pluginOptions are what all plugins of a node have in common.
@@ -107,9 +159,15 @@ type pluginOptions struct {
 	logger  *slog.Logger
 }
 
-// findPlugins returns the programs of the node's drivers, by the names of the drivers. A plugin that
-// must not run is among them: its driver is reported with the reason.
-func findPlugins(ctx context.Context, o pluginOptions) (map[string]program, error) {
+// foundPlugins are the programs of the node's plugins, by the names of the plugins.
+type foundPlugins struct {
+	drivers map[string]program[driverInstance]
+	devices map[string]program[deviceInstance]
+}
+
+// findPlugins returns the programs of the node's plugins. A plugin that must not run is among them: it is
+// reported with the reason.
+func findPlugins(ctx context.Context, o pluginOptions) (*foundPlugins, error) {
 	var found []*pluginProgram
 	files, err := pluginFiles(o.config.PluginDir)
 	if err != nil {
@@ -132,29 +190,34 @@ func findPlugins(ctx context.Context, o pluginOptions) (map[string]program, erro
 			return nil, fmt.Errorf("the configuration enables the plugin %q: there is no such file in plugin_dir %q", name, o.config.PluginDir)
 		}
 	}
-	names := make([]string, len(found))
+	plugins := make([]client.Plugin, len(found))
 	var asking sync.WaitGroup
 	for i, p := range found {
 		asking.Go(func() {
 			var err error
-			if names[i], err = p.driver(ctx); err != nil {
+			if plugins[i], err = p.plugin(ctx); err != nil {
 				o.logger.Error("a plugin cannot be used", "plugin", p.file, "error", err)
 			}
 		})
 	}
 	asking.Wait()
-	programs := make(map[string]program, len(found))
+	all := &foundPlugins{drivers: make(map[string]program[driverInstance]), devices: make(map[string]program[deviceInstance])}
+	seen := make(map[client.Plugin]bool)
 	for i, p := range found {
-		switch _, twice := programs[names[i]]; {
-		case twice:
-			o.logger.Error("two plugins have the same driver; the second one is not used", "driver", names[i], "plugin", p.file)
-		case names[i] == rawExec && !o.config.Plugins[rawExec].Enabled && !o.config.Plugins[p.file].Enabled:
+		switch is := plugins[i]; {
+		case seen[is]:
+			o.logger.Error("two files are the same plugin; the second one is not used", "plugin", is.String(), "file", p.file)
+		case is.Type == client.DevicePlugin:
+			all.devices[is.Name] = &deviceProgram{p}
+			seen[is] = true
+		case is.Name == rawExec && !o.config.Plugins[rawExec].Enabled && !o.config.Plugins[p.file].Enabled:
 			o.logger.Warn("raw_exec is off: the configuration does not enable it", "plugin", p.file)
 		default:
-			programs[names[i]] = p
+			all.drivers[is.Name] = &driverProgram{p}
+			seen[is] = true
 		}
 	}
-	return programs, nil
+	return all, nil
 }
 
 // pluginFiles returns the names of the files in the plugin folder, sorted. Hidden files are left out.
@@ -187,10 +250,14 @@ func (o *pluginOptions) newProgram(name, path string, args []string) *pluginProg
 			return p
 		}
 	}
+	var kind host.Type // a file in the plugin folder says what it is
+	if args != nil {
+		kind = host.Driver
+	}
 	p.host, p.refused = host.New(host.Options{
-		Type: host.Driver, Path: path, Args: args, Config: own, Env: pluginEnv(),
+		Type: kind, Path: path, Args: args, Config: own, Env: pluginEnv(),
 		SocketDir: filepath.Join(o.sockets, shortName(name)), LogFile: filepath.Join(o.logs, pathname.Encode(name)+".log"),
-		HostCgroup: name == rawExec && args != nil && o.groups, Logger: o.logger.With("driver", name),
+		HostCgroup: name == rawExec && args != nil && o.groups, Logger: o.logger.With("file", name),
 	})
 	return p
 }

@@ -41,7 +41,8 @@ func namesOf(t *testing.T, o pluginOptions) []string {
 	t.Helper()
 	found, err := findPlugins(t.Context(), o)
 	must.NoError(t, err)
-	return slices.Sorted(maps.Keys(found))
+	must.MapEmpty(t, found.devices)
+	return slices.Sorted(maps.Keys(found.drivers))
 }
 
 func TestFindPlugins(t *testing.T) {
@@ -78,7 +79,7 @@ func TestFindPlugins_refused(t *testing.T) {
 	found, err := findPlugins(t.Context(), pluginsOf(t, map[string]os.FileMode{"open": 0o777, "text": 0o600, "broken": 0o700}))
 	must.NoError(t, err)
 	for name, want := range map[string]string{"open": "other users may write to", "text": "no executable file", "broken": "the plugin did not start"} {
-		_, err := found[name].launch(t.Context())
+		_, err := found.drivers[name].launch(t.Context())
 		must.ErrorContains(t, err, want)
 	}
 
@@ -98,10 +99,10 @@ func TestFindPlugins_namesItself(t *testing.T) {
 	must.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nexec "+o.program+" plugin mock\n"), 0o700))
 	found, err := findPlugins(t.Context(), o)
 	must.NoError(t, err)
-	must.MapContainsKey(t, found, "mock")
-	i, err := found["mock"].launch(t.Context())
+	must.MapContainsKey(t, found.drivers, "mock")
+	i, err := found.drivers["mock"].launch(t.Context())
 	must.NoError(t, err)
-	p, is := found["mock"].(*pluginProgram)
+	p, is := found.drivers["mock"].(*driverProgram)
 	must.True(t, is)
 	must.Eq(t, "mock", p.record.Driver)
 	must.NoError(t, i.Kill(t.Context()))

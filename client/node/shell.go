@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -25,6 +26,7 @@ type shell struct {
 	life    context.Context
 	running sync.WaitGroup
 	drivers *drivers
+	devices *devices
 	tasks   *tasks
 	roster  *roster
 	records record.Table[*client.Record]
@@ -55,13 +57,25 @@ func (s *shell) write(effect func() error, reply func(error)) {
 }
 
 // Launch implements [client.Shell].
-func (s *shell) Launch(name string, reply func(client.Launched)) {
-	s.running.Go(func() { reply(s.drivers.launch(s.life, name)) })
+func (s *shell) Launch(p client.Plugin, reply func(client.Launched)) {
+	s.running.Go(func() {
+		if p.Type == client.DevicePlugin {
+			reply(s.devices.launch(s.life, p.Name))
+			return
+		}
+		reply(s.drivers.launch(s.life, p.Name))
+	})
 }
 
 // Abandon implements [client.Shell].
-func (s *shell) Abandon(name string, life client.Life) {
-	s.running.Go(func() { s.drivers.abandon(s.life, name, life) })
+func (s *shell) Abandon(p client.Plugin, life client.Life) {
+	s.running.Go(func() {
+		if p.Type == client.DevicePlugin {
+			s.devices.abandon(s.life, p.Name, life)
+			return
+		}
+		s.drivers.abandon(s.life, p.Name, life)
+	})
 }
 
 // Save implements [client.Shell].
@@ -106,13 +120,29 @@ func short[T any](s *shell, call string, task client.TaskRef, f func(driver.Driv
 	})
 }
 
+// Reserve implements [client.Shell].
+func (s *shell) Reserve(_ client.TaskRef, devices client.DevicesRef, reply func(device.Reservation, error)) {
+	s.running.Go(func() {
+		p, leave, err := s.devices.enter(s.life, "Reserve", devices.Plugin, devices.Life)
+		if err != nil {
+			reply(device.Reservation{}, err)
+			return
+		}
+		ctx, cancel := context.WithTimeout(s.life, callTimeout)
+		defer cancel()
+		r, err := p.Reserve(ctx, devices.IDs)
+		leave()
+		reply(r, err)
+	})
+}
+
 // Start implements [client.Shell].
-func (s *shell) Start(task client.TaskRef, alloc *cluster.Allocation, reply func(driver.Handle, error)) {
+func (s *shell) Start(task client.TaskRef, alloc *cluster.Allocation, devices []device.Part, reply func(driver.Handle, error)) {
 	short(s, "StartTask", task, func(d driver.Driver) (driver.Handle, error) {
 		if err := s.drivers.trust.check(s.life, task.Driver); err != nil {
 			return nil, &driver.Error{Class: driver.Recoverable, Call: "StartTask", Err: err}
 		}
-		return s.tasks.start(s.life, d, task, alloc)
+		return s.tasks.start(s.life, d, task, alloc, devices)
 	}, reply)
 }
 
@@ -207,4 +237,4 @@ func (s *shell) Report(reports []cluster.AllocReport, reply func(taken bool)) {
 }
 
 // Publish implements [client.Shell].
-func (s *shell) Publish(infos map[string]*cluster.DriverInfo) { s.contact.publish(infos) }
+func (s *shell) Publish(facts client.NodeFacts) { s.contact.publish(facts) }

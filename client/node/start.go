@@ -8,6 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
 	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/taskenv"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -15,7 +16,7 @@ import (
 
 // start starts a task. An error of the node itself may pass: it is recoverable. An error of the task's
 // config does not.
-func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, alloc *cluster.Allocation) (driver.Handle, error) {
+func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, alloc *cluster.Allocation, devices []device.Part) (driver.Handle, error) {
 	fail := func(class driver.Class, err error) (driver.Handle, error) {
 		return nil, &driver.Error{Class: class, Call: "StartTask", Err: err}
 	}
@@ -26,7 +27,15 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 	if err := refuseUnsupported(task, d.Capabilities()); err != nil {
 		return fail(driver.Fatal, err)
 	}
-	env, err := t.environment(alloc, group, task, d.Capabilities().FSIsolation)
+	needs, err := device.Merge(devices)
+	if err != nil {
+		return fail(driver.Recoverable, err)
+	}
+	given, err := fit(needs, ref.Driver, d.Capabilities())
+	if err != nil {
+		return fail(driver.Fatal, err)
+	}
+	env, err := t.environment(alloc, group, task, d.Capabilities().FSIsolation, given.Env)
 	if err != nil {
 		return fail(driver.Fatal, err)
 	}
@@ -48,7 +57,8 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 	}
 	node := t.node()
 	return d.Start(ctx, &driver.TaskConfig{
-		ID: ref.ID, Name: allocdir.TaskFolder(task.Name), Config: config, Env: env.Map(), User: user,
+		ID: ref.ID, Name: allocdir.TaskFolder(task.Name), Config: config, User: user,
+		Env: env.Map(), DeviceEnv: given.Env, Mounts: given.Mounts, Devices: given.Devices,
 		Resources: driver.Resources{CPU: task.Resources.CPU, MemoryMB: task.Resources.MemoryMB, Cgroup: cgroupPath},
 		AllocDir:  t.dirs.Alloc(string(alloc.ID)), StdoutPath: paths.stdout, StderrPath: paths.stderr,
 		AllocID: string(alloc.ID), GroupName: alloc.TaskGroup, JobName: string(alloc.JobID), JobID: string(alloc.JobID),
@@ -57,11 +67,11 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 }
 
 // environment returns the environment of a task, and of texts in its job.
-func (t *tasks) environment(alloc *cluster.Allocation, group *cluster.TaskGroup, task *cluster.Task, isolation driver.FSIsolation) (*taskenv.Env, error) {
+func (t *tasks) environment(alloc *cluster.Allocation, group *cluster.TaskGroup, task *cluster.Task, isolation driver.FSIsolation, devices map[string]string) (*taskenv.Env, error) {
 	id := string(alloc.ID)
 	return taskenv.New(taskenv.Source{
 		Node: t.node(), Region: t.region, Alloc: alloc, Group: group, Task: task,
-		Dirs: taskenv.DirsOf(isolation, t.dirs.Alloc(id), t.dirs.Task(id, task.Name)),
+		Dirs: taskenv.DirsOf(isolation, t.dirs.Alloc(id), t.dirs.Task(id, task.Name)), Devices: devices,
 	})
 }
 

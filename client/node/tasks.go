@@ -84,7 +84,7 @@ func (t *tasks) build(alloc *cluster.Allocation) error {
 // ownerOf returns the user who owns the folders of a task. A user that cannot be found is left out: the
 // start of the task then fails, and says why.
 func (t *tasks) ownerOf(alloc *cluster.Allocation, group *cluster.TaskGroup, task *cluster.Task) string {
-	env, err := t.environment(alloc, group, task, driver.FSNone)
+	env, err := t.environment(alloc, group, task, driver.FSNone, nil)
 	if err != nil {
 		return ""
 	}

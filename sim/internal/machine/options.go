@@ -25,8 +25,8 @@ type Options struct {
 	Fault func(driver string, call scripted.Call) scripted.Fault
 	// Report takes reports to the servers. It calls reply at most once, later.
 	Report func(reports []cluster.AllocReport, reply func(taken bool))
-	// Publish takes the health of drivers to the servers; nil drops it.
-	Publish func(map[string]*cluster.DriverInfo)
+	// Publish takes the facts of the node to the servers; nil drops them.
+	Publish func(client.NodeFacts)
 	// Reachable reports whether the servers answer heartbeats; nil is always.
 	Reachable func() bool
 	// Contact returns when the servers last answered a heartbeat of a node that is not Reachable. Nil is

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -58,10 +59,11 @@ func (r *run) after(d time.Duration, do func()) {
 }
 
 // Launch takes over the newest process of the driver and kills older ones, or starts one.
-func (r *run) Launch(name string, reply func(client.Launched)) {
+func (r *run) Launch(p client.Plugin, reply func(client.Launched)) {
 	if !r.begins("Launch") {
 		return
 	}
+	name := p.Name
 	program := r.node.programs[name]
 	if living := program.Living(); len(living) > 0 {
 		d := living[len(living)-1]
@@ -93,15 +95,15 @@ func (r *run) launched(name string, d *scripted.Driver, err error, reattached bo
 		}, func(error) {})
 		d.NotifyEnd(func() {
 			if r.alive() {
-				r.core.DriverDown(name, life)
+				r.core.PluginDown(client.Plugin{Type: client.DriverPlugin, Name: name}, life)
 			}
 		})
 	})
 }
 
 // Abandon kills a life of a driver.
-func (r *run) Abandon(name string, life client.Life) {
-	if d := r.drivers[name]; r.begins("Abandon") && d != nil && client.Life(d.Life()) == life {
+func (r *run) Abandon(p client.Plugin, life client.Life) {
+	if d := r.drivers[p.Name]; r.begins("Abandon") && d != nil && client.Life(d.Life()) == life {
 		d.Kill(scripted.ByClient)
 	}
 }
@@ -153,8 +155,19 @@ func (r *run) driver(ref client.TaskRef, call string) (*scripted.Driver, error) 
 	return d, nil
 }
 
+// Reserve answers as a plugin that has died: the machine has no devices.
+func (r *run) Reserve(_ client.TaskRef, _ client.DevicesRef, reply func(device.Reservation, error)) {
+	if r.begins("Reserve") {
+		r.after(folderTime, func() {
+			r.answers("Reserve", func() {
+				reply(device.Reservation{}, &driver.Error{Class: driver.Gone, Call: "Reserve", Err: errors.New("the machine has no devices")})
+			})
+		})
+	}
+}
+
 // Start makes the cgroup and starts the task.
-func (r *run) Start(ref client.TaskRef, alloc *cluster.Allocation, reply func(driver.Handle, error)) {
+func (r *run) Start(ref client.TaskRef, alloc *cluster.Allocation, _ []device.Part, reply func(driver.Handle, error)) {
 	if !r.begins("Start") {
 		return
 	}
@@ -322,9 +335,9 @@ func (r *run) Report(reports []cluster.AllocReport, reply func(bool)) {
 	r.node.options.Report(reports, func(taken bool) { r.answers("Report", func() { reply(taken) }) })
 }
 
-// Publish sends the health of the drivers to the servers.
-func (r *run) Publish(drivers map[string]*cluster.DriverInfo) {
+// Publish sends the facts of the node to the servers.
+func (r *run) Publish(facts client.NodeFacts) {
 	if r.begins("Publish") && r.node.options.Publish != nil {
-		r.node.options.Publish(drivers)
+		r.node.options.Publish(facts)
 	}
 }

@@ -1,0 +1,316 @@
+package client_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// waiting is what a task waits for, as the servers know it.
+func (n *node) waiting(id cluster.AllocID, name string) string {
+	state := n.servers[id].TaskStates.State(name)
+	if state == nil || state.Waiting == nil {
+		return ""
+	}
+	return string(state.Waiting.For) + ": " + state.Waiting.Detail
+}
+
+// told are the devices that the servers know of, in words.
+func (n *node) told() (words []string) {
+	if len(n.published) == 0 {
+		return nil
+	}
+	for _, g := range n.published[len(n.published)-1].Devices {
+		for _, d := range g.Devices {
+			word := g.Kind.String() + "/" + d.ID
+			if !d.Healthy {
+				word += " " + d.HealthDescription
+			}
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// N8: the client is killed at each of its effects, begun and answered, of the whole life of an
+// allocation of three tasks of which two have devices, while another allocation waits for the same
+// devices. The table of devices proves that none has two owners, and N3 that they are free when the end
+// is reported.
+func TestLedger_diesAtEachEffect(t *testing.T) {
+	t.Parallel()
+	play := func(dieAt int) *node {
+		n := newNode(t)
+		n.install("d1", "d2", "d3")
+		n.dieAt = dieAt
+		n.scripts["init"] = script{runs: []ending{{after: 2 * time.Second}}}
+		n.scripts["web"] = script{runs: []ending{{after: 5 * time.Second, code: 1}, {}}, stopTakes: time.Second}
+		a := allocation("a", mainTask("web"), hooked("init", cluster.HookPrestart, false), hooked("proxy", cluster.HookPrestart, true))
+		n.place(gives(gives(a, "web", "d1", "d2"), "proxy", "d3"))
+		n.run(30 * time.Second)
+		n.place(gives(allocation("b", mainTask("next")), "next", "d3", "d2"))
+		n.run(30 * time.Second)
+		must.Len(t, 1, n.live("web"))
+		must.Len(t, 1, n.live("proxy"))
+		must.Len(t, 0, n.live("next"))
+		must.StrContains(t, n.waiting("b", "next"), "of allocation a")
+		n.stop("a")
+		n.run(time.Minute)
+		must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint("the core died at ", dieAt))
+		must.Len(t, 1, n.live("next"), must.Sprint("the core died at ", dieAt, n.storyOf()))
+		n.stop("b")
+		n.run(time.Minute)
+		must.EqOp(t, cluster.ClientComplete, n.status("b"))
+		must.Len(t, 0, n.live(""))
+		return n
+	}
+	whole := play(0)
+	must.Greater(t, 80, whole.effects)
+	for at := 1; at <= whole.effects; at++ {
+		must.StrContains(t, play(at).storyOf(), "the client is killed", must.Sprint(at))
+	}
+}
+
+// V4, V7: a task's devices are reserved at each of its starts, and not when a client or a driver takes
+// the task over.
+func TestLedger_reservesAtEachStart(t *testing.T) {
+	n := newNode(t)
+	n.install("d1")
+	n.scripts["web"] = script{runs: []ending{{after: time.Minute, code: 1}, {}}}
+	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	n.run(30 * time.Second)
+	must.EqOp(t, "d1 1", n.reserved())
+	n.crash()
+	n.answer()
+	n.run(10 * time.Second)
+	n.killDriver()
+	n.run(10 * time.Second)
+	must.EqOp(t, "d1 1", n.reserved())
+	n.run(time.Minute)
+	must.EqOp(t, "d1 2", n.reserved())
+	n.restart("a", "web", false)
+	n.run(time.Minute)
+	must.EqOp(t, "d1 3", n.reserved())
+	must.Len(t, 1, n.live("web"))
+}
+
+// V5: the device's owner stops slowly and cannot be killed at once. What waits for the device says which
+// allocation holds it, and starts when the owner's start is cleaned.
+func TestLedger_waitsForTheOwner(t *testing.T) {
+	n := newNode(t)
+	n.install("d1")
+	n.scripts["old"] = script{ignores: true, undying: time.Minute}
+	n.place(gives(allocation("a", mainTask("old")), "old", "d1"))
+	n.run(time.Minute)
+	n.stop("a")
+	n.place(gives(allocation("b", mainTask("new")), "new", "d1"))
+	n.run(time.Minute)
+	must.EqOp(t, "device: the device acme/toy/t1/d1 is held by task old of allocation a", n.waiting("b", "new"))
+	must.EqOp(t, "waiting for devices", n.servers["b"].ClientDescription)
+	must.StrContains(t, n.waiting("a", "old"), "process 4711 (dd) in state D")
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	must.EqOp(t, cluster.ClientRunning, n.status("b"))
+	must.EqOp(t, "", n.waiting("b", "new"))
+}
+
+// V4: the servers give one device to two tasks. The second one waits, also after a restart of the
+// client, and never has it.
+func TestLedger_doubleGrant(t *testing.T) {
+	n := newNode(t)
+	n.install("d1", "d2")
+	n.place(gives(allocation("b", mainTask("first")), "first", "d1"))
+	n.run(time.Minute)
+	n.place(gives(allocation("a", mainTask("second")), "second", "d2", "d1")) // its id is the lower one
+	n.run(time.Minute)
+	n.crash()
+	n.answer()
+	n.run(time.Minute)
+	must.Len(t, 1, n.live(""))
+	must.Len(t, 1, n.live("first"))
+	must.StrContains(t, n.waiting("a", "second"), "acme/toy/t1/d1 is held by task first of allocation b")
+	must.EqOp(t, "d1 1", n.reserved())
+}
+
+// V2, V7: a device that is unknown or unhealthy is not given: the start fails by the restart policy, and
+// its words name the device. A task that runs keeps it.
+func TestDevices_missingAndUnhealthy(t *testing.T) {
+	n := newNode(t)
+	n.install("d1", "d2")
+	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	n.run(time.Minute)
+	n.devices.ids = []cluster.Device{{ID: "d2", HealthDescription: "too hot"}}
+	n.tell()
+	n.place(gives(allocation("b", mainTask("gone")), "gone", "d9"))
+	n.place(gives(allocation("c", mainTask("hot")), "hot", "d2"))
+	n.run(10 * time.Second)
+	must.Eq(t, []string{"acme/toy/t1/d2 too hot"}, n.told())
+	must.StrContains(t, n.said("b", "gone"), "failed to reserve devices: the node has no device acme/toy/t1/d9")
+	must.StrContains(t, n.said("c", "hot"), "failed to reserve devices: the device acme/toy/t1/d2 is unhealthy: too hot")
+	must.EqOp(t, cluster.ClientPending, n.status("b"))
+	n.devices.ids[0].Healthy = true
+	n.tell()
+	n.run(5 * time.Minute)
+	must.EqOp(t, cluster.ClientFailed, n.status("b"))
+	must.EqOp(t, cluster.ClientRunning, n.status("c"))
+	must.Len(t, 1, n.live("web"), must.Sprint("its device has vanished"))
+	must.EqOp(t, uint64(0), n.servers["a"].TaskStates.State("web").Restarts)
+}
+
+// V1: a node with a plugin and no device tells none, and the first report does not wait for ten seconds.
+func TestDevices_empty(t *testing.T) {
+	n := newNode(t)
+	n.install()
+	n.run(time.Second)
+	must.SliceLen(t, 1, n.published)
+	must.SliceEmpty(t, n.told())
+	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	n.run(5 * time.Second)
+	must.StrContains(t, n.said("a", "web"), "the node has no device acme/toy/t1/d1: no device plugin has this kind")
+}
+
+// V3: the plugin dies. Its devices are unhealthy until the next life tells them by the same ids; a task
+// with one runs on, and one that needs one waits.
+func TestDevices_pluginDies(t *testing.T) {
+	n := newNode(t)
+	n.install("d1", "d2")
+	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	n.run(time.Minute)
+	n.devices.launchError = errors.New("exec format error")
+	n.killDevicePlugin(n.devices.process.life)
+	n.place(gives(allocation("b", mainTask("next")), "next", "d2"))
+	n.run(10 * time.Second)
+	must.Eq(t, []string{
+		"acme/toy/t1/d1 the device plugin did not start: exec format error", "acme/toy/t1/d2 the device plugin did not start: exec format error",
+	}, n.told())
+	must.EqOp(t, "device: the device plugin toys is not running", n.waiting("b", "next"))
+	n.devices.launchError = nil
+	n.run(5 * time.Minute)
+	must.Eq(t, []string{"acme/toy/t1/d1", "acme/toy/t1/d2"}, n.told())
+	must.Len(t, 1, n.live("next"))
+	must.Len(t, 1, n.live("web"))
+	must.EqOp(t, "d1 1, d2 1", n.reserved())
+}
+
+// A stream of devices ends with an error, and a plugin tells nothing at all.
+func TestDevices_pluginTellsNothing(t *testing.T) {
+	n := newNode(t)
+	n.install("d1")
+	n.run(time.Minute)
+	n.core.Devices("toys", n.devices.process.life, nil, errors.New("the stream has ended"))
+	n.run(10 * time.Second)
+	must.Eq(t, []string{"acme/toy/t1/d1 the device plugin does not report its devices: the stream has ended"}, n.told())
+	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	n.run(time.Second)
+	must.StrContains(t, n.said("a", "web"), "is unhealthy: the device plugin does not report its devices")
+	n.devices.mute = true
+	n.crash()
+	n.answer()
+	n.run(time.Minute)
+	must.EqOp(t, "device: the device plugin toys has not reported its devices yet", n.waiting("a", "web"))
+	n.tell()
+	n.run(time.Second)
+	must.Len(t, 1, n.live("web"))
+}
+
+// V7: a reservation fails, its plugin dies or hangs. The start fails by the restart policy, and a plugin
+// that hangs is restarted.
+func TestDevices_reservationFails(t *testing.T) {
+	for name, test := range map[string]struct {
+		script deviceScript
+		says   string
+		deaths bool
+	}{
+		"error": {deviceScript{errors: []error{errors.New("unknown device")}}, "failed to reserve devices: unknown device", false},
+		"dies":  {deviceScript{dies: true}, "failed to reserve devices: Reserve: the plugin is gone", true},
+		"hangs": {deviceScript{hangs: true}, "failed to reserve devices: Reserve: no answer", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.install("d1")
+			n.devices.scripts["web"] = test.script
+			n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+			n.run(40 * time.Second)
+			must.StrContains(t, n.said("a", "web"), test.says)
+			must.EqOp(t, test.deaths, n.devices.launches > 0)
+			n.devices.scripts["web"] = deviceScript{}
+			n.run(2 * time.Minute)
+			must.Len(t, 1, n.live("web"))
+			must.EqOp(t, uint64(1), n.servers["a"].TaskStates.State("web").Restarts)
+			n.stop("a")
+			n.run(time.Minute)
+			must.EqOp(t, cluster.ClientComplete, n.status("a"))
+		})
+	}
+}
+
+// A task is stopped while its devices are being reserved. It never starts.
+func TestDevices_stoppedWhileReserving(t *testing.T) {
+	n := newNode(t)
+	n.install("d1")
+	n.devices.scripts["web"] = deviceScript{hangs: true}
+	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	n.run(time.Second)
+	n.stop("a")
+	n.run(time.Second)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.run(time.Minute)
+	must.MapEmpty(t, n.tasks)
+}
+
+// The record of an allocation is damaged, and a process of it lives: the client cannot know its devices.
+// No task gets a device until the process is gone, or the servers say which devices it had.
+func TestLedger_orphan(t *testing.T) {
+	n := newNode(t)
+	n.install("d1", "d2")
+	n.scripts["old"] = script{undying: 10 * time.Minute, ignores: true}
+	n.place(gives(allocation("a", mainTask("old")), "old", "d1"))
+	n.run(time.Minute)
+	n.disk["a"] = client.OrphanRecord("a", []string{"old"}, n.bootID)
+	placed := n.allocs
+	n.allocs = nil // the servers have forgotten it
+	n.crash()
+	n.place(gives(allocation("b", mainTask("other")), "other", "d2"))
+	n.run(time.Minute)
+	must.StrContains(t, n.waiting("b", "other"), "acme/toy/t1/d2 is held by task old of allocation a")
+	n.allocs = append(n.allocs, placed...)
+	n.index++
+	n.answer()
+	n.run(time.Minute)
+	must.Len(t, 1, n.live("other"))
+	must.Len(t, 1, n.live("old"))
+}
+
+// The machine restarts: nothing holds a device any more, and all tasks start again.
+func TestLedger_reboot(t *testing.T) {
+	n := newNode(t)
+	n.install("d1")
+	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	n.run(time.Minute)
+	n.reboot()
+	n.answer()
+	n.run(time.Minute)
+	must.Len(t, 1, n.live("web"))
+	must.EqOp(t, "d1 2", n.reserved())
+}
+
+// A newer placement of the servers does not change the devices of an allocation that runs.
+func TestLedger_devicesOfARunStay(t *testing.T) {
+	n := newNode(t)
+	n.install("d1", "d2")
+	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	n.run(time.Minute)
+	n.index++
+	changed := n.allocs[0].Copy()
+	changed.Devices, changed.AllocModifyIndex = nil, n.index
+	gives(changed, "web", "d2")
+	n.core.Servers(client.Wanted{ClusterID: "cluster-1", Index: n.index, Allocs: []*cluster.Allocation{changed}})
+	n.restart("a", "web", false)
+	n.run(time.Minute)
+	must.EqOp(t, "d1 2", n.reserved())
+}

@@ -1,0 +1,259 @@
+package client_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// deviceTable is the device plugin "toys" and what its devices are used for. It knows nothing of
+// records: an owner comes with a call to reserve, and goes when the machine has cleaned its start.
+type deviceTable struct {
+	installed bool
+	process   driverProcess
+	// rows are by id. ids are what the plugin tells.
+	rows map[string]*deviceRow
+	ids  []cluster.Device
+	// scripts say how reservations for tasks go, by the name of the task.
+	scripts map[string]deviceScript
+	// mute: the plugin tells no devices.
+	mute        bool
+	launchError error
+	hanging     []func()
+	launches    int
+}
+
+type deviceRow struct {
+	owner    client.TaskRef
+	reserved int // counts the calls
+}
+
+// deviceScript is what a reservation does. The zero value succeeds at once.
+type deviceScript struct {
+	errors []error // of the first calls
+	takes  time.Duration
+	hangs  bool
+	dies   bool // the plugin dies once
+}
+
+// toy is the kind of the devices.
+var toy = cluster.DeviceKind{Vendor: "acme", Type: "toy", Name: "t1"}
+
+// install gives the node a device plugin with healthy devices.
+func (n *node) install(ids ...string) {
+	n.devices.installed = true
+	for _, id := range ids {
+		n.devices.ids = append(n.devices.ids, cluster.Device{ID: id, Healthy: true})
+	}
+	n.startCore()
+}
+
+func (d *deviceTable) plugins() []string {
+	if d.installed {
+		return []string{"toys"}
+	}
+	return nil
+}
+
+func (d *deviceTable) groups() []*cluster.DeviceGroup {
+	if len(d.ids) == 0 {
+		return nil
+	}
+	return []*cluster.DeviceGroup{{Kind: toy, Devices: slices.Clone(d.ids)}}
+}
+
+// ownedBy returns the devices whose owner is a task of the allocation.
+func (d *deviceTable) ownedBy(alloc cluster.AllocID) (ids []string) {
+	for _, id := range slices.Sorted(maps.Keys(d.rows)) {
+		if d.rows[id].owner.Alloc == alloc {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// clean frees the devices of a task.
+func (d *deviceTable) clean(ref client.TaskRef) {
+	for _, row := range d.rows {
+		if row.owner.Alloc == ref.Alloc && row.owner.Task == ref.Task {
+			row.owner = client.TaskRef{}
+		}
+	}
+}
+
+// reboot ends the plugin, and all that has used a device.
+func (d *deviceTable) reboot() {
+	d.process, d.hanging = driverProcess{life: d.process.life + 1}, nil
+	for _, row := range d.rows {
+		row.owner = client.TaskRef{}
+	}
+}
+
+// tell posts the plugin's devices.
+func (n *node) tell() { n.core.Devices("toys", n.devices.process.life, n.devices.groups(), nil) }
+
+// killDevicePlugin ends a life of the device plugin.
+func (n *node) killDevicePlugin(life client.Life) {
+	d := n.devices
+	if d.process.life != life || d.process.down {
+		return
+	}
+	d.process = driverProcess{life: life + 1, down: true}
+	n.log("the device plugin dies")
+	hanging := d.hanging
+	d.hanging = nil
+	for _, end := range hanging {
+		end()
+	}
+	n.core.PluginDown(client.Plugin{Type: client.DevicePlugin, Name: "toys"}, life)
+}
+
+func (s *shell) launchDevices(reply func(client.Launched)) {
+	s.later(50*time.Millisecond, func() func() {
+		n, d := s.node, s.node.devices
+		if d.launchError != nil {
+			d.launches++
+			return func() { reply(client.Launched{Err: d.launchError}) }
+		}
+		reattached := !d.process.down
+		if d.process.down {
+			d.process.down = false
+			d.launches++
+			n.log("the device plugin is started")
+		}
+		life := d.process.life
+		return func() {
+			reply(client.Launched{Life: life, Reattached: reattached})
+			if !d.mute {
+				n.core.Devices("toys", life, d.groups(), nil)
+			}
+		}
+	})
+}
+
+func (s *shell) Reserve(ref client.TaskRef, devices client.DevicesRef, reply func(device.Reservation, error)) {
+	n, d := s.node, s.node.devices
+	if !s.effect() {
+		return
+	}
+	// The write-ahead rule, and the rule of one owner.
+	rec := n.disk[ref.Alloc]
+	must.NotNil(n.t, rec)
+	must.True(n.t, slices.ContainsFunc(rec.Tasks, func(t client.TaskRecord) bool { return t.ID == ref.ID && t.Phase == client.PhaseStarting }), must.Sprint("no record of ", ref.ID))
+	for _, id := range devices.IDs {
+		n.noOtherRecord(ref, id)
+		row := d.rows[id]
+		if row == nil {
+			row = new(deviceRow)
+			d.rows[id] = row
+		}
+		if row.owner.ID != "" && row.owner.ID != ref.ID {
+			must.Unreachable(n.t, must.Sprintf("%s is reserved for %s, and its owner is %s", id, ref.ID, row.owner.ID))
+		}
+		row.owner = ref
+		row.reserved++
+	}
+	answered := false
+	answer := func(r device.Reservation, err error) {
+		if !answered && s.effect() {
+			reply(r, err)
+		}
+		answered = true
+	}
+	script := d.scripts[ref.Task]
+	if script.hangs && d.process.life == devices.Life && !d.process.down {
+		d.hanging = append(d.hanging, func() { answer(device.Reservation{}, gone("Reserve")) })
+		n.after(callLimit, 0, func() {
+			answer(device.Reservation{}, &driver.Error{Class: driver.Deadline, Call: "Reserve", Err: errors.New("no answer")})
+		})
+		return
+	}
+	n.after(max(script.takes, time.Millisecond), 0, func() {
+		script := d.scripts[ref.Task]
+		switch {
+		case d.process.life != devices.Life || d.process.down:
+			answer(device.Reservation{}, gone("Reserve"))
+		case script.dies:
+			script.dies = false
+			d.scripts[ref.Task] = script
+			n.killDevicePlugin(devices.Life)
+			answer(device.Reservation{}, gone("Reserve"))
+		case len(script.errors) > 0:
+			err := script.errors[0]
+			script.errors = script.errors[1:]
+			d.scripts[ref.Task] = script
+			answer(device.Reservation{}, err)
+		default:
+			answer(device.Reservation{Env: map[string]string{"TOYS": strings.Join(devices.IDs, ",")}}, nil)
+		}
+	})
+}
+
+// noOtherRecord checks that by the disk, which is what the next client would know, no other start has the
+// device.
+func (n *node) noOtherRecord(ref client.TaskRef, id string) {
+	for _, alloc := range slices.Sorted(maps.Keys(n.disk)) {
+		rec := n.disk[alloc]
+		for _, t := range rec.Tasks {
+			if t.ID == "" || t.ID == ref.ID || rec.Alloc.Devices == nil {
+				continue
+			}
+			for _, given := range rec.Alloc.Devices.All {
+				must.False(n.t, given.Task == t.State.Name && slices.Contains(given.IDs, id), must.Sprintf("%s is reserved for %s, and by the disk %s has it", id, ref.ID, t.ID))
+			}
+		}
+	}
+}
+
+// useDevices gives a process that starts the devices of its reservations. Each is one that the servers
+// gave to the task, and no process that lives uses it.
+func (n *node) useDevices(t *task, parts []device.Part) {
+	for _, p := range parts {
+		t.devices = append(t.devices, strings.Split(p.Env["TOYS"], ",")...)
+	}
+	var given []string
+	for _, a := range n.allocs {
+		if a.ID != t.alloc || a.Devices == nil {
+			continue
+		}
+		for _, g := range a.Devices.All {
+			if g.Task == t.name {
+				given = append(given, g.IDs...)
+			}
+		}
+	}
+	must.Eq(n.t, given, t.devices, must.Sprint(t.id))
+	for _, other := range n.live("") {
+		for _, id := range other.devices {
+			must.SliceNotContains(n.t, t.devices, id, must.Sprintf("%s starts while %s has the device", t.id, other.id))
+		}
+	}
+}
+
+// gives gives a task devices, by its allocation.
+func gives(a *cluster.Allocation, task string, ids ...string) *cluster.Allocation {
+	if a.Devices == nil {
+		a.Devices = &cluster.AssignedDevices{}
+	}
+	a.Devices.All = append(a.Devices.All, cluster.AssignedDevice{Task: task, Kind: toy, IDs: ids})
+	return a
+}
+
+// reserved says how often each device was reserved.
+func (n *node) reserved() string {
+	var all []string
+	for _, id := range slices.Sorted(maps.Keys(n.devices.rows)) {
+		all = append(all, fmt.Sprint(id, " ", n.devices.rows[id].reserved))
+	}
+	return strings.Join(all, ", ")
+}

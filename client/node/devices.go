@@ -1,0 +1,55 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// deviceInstance is one life of a device plugin's process.
+type deviceInstance interface {
+	instance
+	device.Plugin
+}
+
+// devices are the device plugins of the node.
+type devices struct{ supervised[deviceInstance] }
+
+func newDevices(programs map[string]program[deviceInstance], calls int, e pluginEvents, logger *slog.Logger) *devices {
+	return &devices{supervise(client.DevicePlugin, programs, calls, e, logger)}
+}
+
+// launch begins the next life of a device plugin.
+func (d *devices) launch(ctx context.Context, name string) client.Launched {
+	b, err := d.supervised.launch(ctx, name, func() {})
+	if err != nil {
+		return client.Launched{Err: err}
+	}
+	b.running.Go(func() { d.fingerprints(b) })
+	return client.Launched{Life: b.life, Reattached: b.present.TakenOver()}
+}
+
+// fingerprints posts the devices of a life. While its stream is closed they are unhealthy, and tasks keep
+// those that they have.
+func (d *devices) fingerprints(b *begun[deviceInstance]) {
+	name := b.plugin.name
+	var problems failureLog
+	keepOpen(b.ctx, func() error {
+		return b.present.Fingerprints(b.ctx, func(told []*cluster.DeviceGroup) {
+			groups, err := device.Check(told)
+			if err == nil {
+				problems.over()
+			} else if problems.isNew(err) {
+				d.logger.Error("devices of a plugin cannot be used", "plugin", name, "error", err)
+			}
+			d.events.Devices(name, b.life, groups, nil)
+		})
+	}, func(err error, retryIn time.Duration) {
+		d.events.Devices(name, b.life, nil, err)
+		d.logger.Warn("a device plugin does not report its devices", "plugin", name, "error", err, "retry_in", retryIn)
+	})
+}

@@ -1,0 +1,247 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// instance is one life of a plugin's process.
+type instance interface {
+	// Done is closed after the process has ended.
+	Done() <-chan struct{}
+	// Kill ends the process. Detach leaves it to the next client.
+	Kill(context.Context) error
+	Detach()
+	// TakenOver reports whether an earlier client has started the process.
+	TakenOver() bool
+}
+
+// program starts the process of a plugin, or takes over the one that an earlier client has left.
+type program[I instance] interface {
+	launch(context.Context) (I, error)
+}
+
+// pluginEvents receives what plugins do by themselves.
+type pluginEvents interface {
+	PluginDown(p client.Plugin, life client.Life)
+	Fingerprint(driver string, life client.Life, f driver.Fingerprint)
+	Devices(plugin string, life client.Life, groups []*cluster.DeviceGroup, err error)
+}
+
+// errLifeEnded answers calls for an earlier life of a plugin.
+var errLifeEnded = errors.New("this life of the plugin has ended")
+
+// supervised are the plugins of one type. The set does not change.
+type supervised[I instance] struct {
+	kind   client.PluginType
+	all    map[string]*pluginProcess[I]
+	events pluginEvents
+	logger *slog.Logger
+}
+
+// pluginProcess is one plugin, with its present life.
+type pluginProcess[I instance] struct {
+	name    string
+	program program[I]
+	// calls holds a value for each short call in flight.
+	calls chan struct{}
+
+	mu      sync.Mutex
+	life    client.Life     // the newest life, or zero; guarded by mu
+	runs    bool            // whether present is a process that runs; guarded by mu
+	present I               // guarded by mu
+	end     func()          // ends the goroutines of the life, or nil; guarded by mu
+	running *sync.WaitGroup // the goroutines of the life, or nil; guarded by mu
+}
+
+// supervise returns the plugins that the programs run. Calls bounds the short calls in flight of each.
+func supervise[I instance](kind client.PluginType, programs map[string]program[I], calls int, e pluginEvents, logger *slog.Logger) supervised[I] {
+	s := supervised[I]{kind: kind, all: make(map[string]*pluginProcess[I], len(programs)), events: e, logger: logger}
+	for name, p := range programs {
+		s.all[name] = &pluginProcess[I]{name: name, program: p, calls: make(chan struct{}, calls)}
+	}
+	return s
+}
+
+func (s *supervised[I]) names() []string { return slices.Sorted(maps.Keys(s.all)) }
+
+// begun is a life that has begun.
+type begun[I instance] struct {
+	plugin  *pluginProcess[I]
+	life    client.Life
+	present I
+	// ctx ends with the life. running are its goroutines.
+	ctx     context.Context
+	running *sync.WaitGroup
+}
+
+// launch begins the next life of a plugin. Ended is called when it has ended.
+func (s *supervised[I]) launch(ctx context.Context, name string, ended func()) (*begun[I], error) {
+	p := s.all[name]
+	if p == nil {
+		return nil, fmt.Errorf("the node has no %s", client.Plugin{Type: s.kind, Name: name})
+	}
+	i, err := p.program.launch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, end := context.WithCancel(ctx)
+	b := &begun[I]{plugin: p, present: i, ctx: ctx, running: new(sync.WaitGroup)}
+	p.mu.Lock()
+	p.life++
+	b.life = p.life
+	p.runs, p.present, p.end, p.running = true, i, end, b.running
+	p.mu.Unlock()
+	b.running.Go(func() { s.watch(b, ended) })
+	return b, nil
+}
+
+// watch posts the end of a life.
+func (s *supervised[I]) watch(b *begun[I], ended func()) {
+	select {
+	case <-b.ctx.Done():
+		return
+	case <-b.present.Done():
+	}
+	b.plugin.mu.Lock()
+	end := b.plugin.end
+	b.plugin.runs = false
+	b.plugin.mu.Unlock()
+	end()
+	ended()
+	s.events.PluginDown(client.Plugin{Type: s.kind, Name: b.plugin.name}, b.life)
+}
+
+// abandon kills the process of a life. It has no effect on a life that has ended.
+func (s *supervised[I]) abandon(ctx context.Context, name string, life client.Life) {
+	i, err := s.instance("Kill", name, life)
+	if err != nil {
+		return
+	}
+	s.logger.Warn("killing a plugin that does not answer", "plugin", client.Plugin{Type: s.kind, Name: name}.String())
+	if err := i.Kill(ctx); err != nil {
+		s.logger.Error("a plugin could not be killed", "plugin", client.Plugin{Type: s.kind, Name: name}.String(), "error", err)
+	}
+}
+
+// instance returns the process of a life, or an error of class [driver.Gone].
+func (s *supervised[I]) instance(call, name string, life client.Life) (i I, err error) {
+	gone := &driver.Error{Class: driver.Gone, Call: call, Err: errLifeEnded}
+	p := s.all[name]
+	if p == nil {
+		return i, gone
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.runs || p.life != life {
+		return i, gone
+	}
+	return p.present, nil
+}
+
+// current returns the present process of a plugin, or an error of class [driver.Gone].
+func (s *supervised[I]) current(call, name string) (I, error) {
+	life := client.Life(0)
+	if p := s.all[name]; p != nil {
+		p.mu.Lock()
+		life = p.life
+		p.mu.Unlock()
+	}
+	return s.instance(call, name, life)
+}
+
+// enter waits for room for a short call, and returns the process and the function that leaves. Long
+// calls, which wait for a task, need no room.
+func (s *supervised[I]) enter(ctx context.Context, call, name string, life client.Life) (i I, leave func(), err error) {
+	p := s.all[name]
+	if p == nil {
+		_, err := s.instance(call, name, life)
+		return i, nil, err
+	}
+	select {
+	case p.calls <- struct{}{}:
+	case <-ctx.Done():
+		return i, nil, &driver.Error{Class: driver.Deadline, Call: call, Err: context.Cause(ctx)}
+	}
+	leave = func() { <-p.calls }
+	if i, err = s.instance(call, name, life); err != nil {
+		leave()
+		return i, nil, err
+	}
+	return i, leave, nil
+}
+
+// allRun reports whether each plugin has a process.
+func (s *supervised[I]) allRun() bool {
+	for _, p := range s.all {
+		p.mu.Lock()
+		runs := p.runs
+		p.mu.Unlock()
+		if !runs {
+			return false
+		}
+	}
+	return true
+}
+
+// detach leaves all processes to the next client, and ends the goroutines.
+func (s *supervised[I]) detach() {
+	for _, name := range s.names() {
+		p := s.all[name]
+		p.mu.Lock()
+		runs, present, end, running := p.runs, p.present, p.end, p.running
+		p.runs = false
+		p.mu.Unlock()
+		if end != nil {
+			end()
+			running.Wait()
+		}
+		if runs {
+			present.Detach()
+		}
+	}
+}
+
+// The wait before a stream of fingerprints is opened again.
+const (
+	minReopen = 5 * time.Second
+	maxReopen = 2 * time.Minute
+)
+
+// keepOpen opens a stream of fingerprints again when it ends, until the context ends.
+func keepOpen(ctx context.Context, open func() error, ended func(err error, retryIn time.Duration)) {
+	wait := minReopen
+	for ctx.Err() == nil {
+		opened := time.Now()
+		err := open()
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(opened) > maxReopen {
+			wait = minReopen
+		}
+		ended(err, wait)
+		sleep(ctx, wait)
+		wait = min(2*wait, maxReopen)
+	}
+}
+
+// sleep waits, at most until the context ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

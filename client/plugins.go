@@ -1,0 +1,94 @@
+package client
+
+import (
+	"slices"
+	"time"
+)
+
+// PluginType is the kind of a plugin.
+type PluginType uint8
+
+// The values of [PluginType].
+const (
+	DriverPlugin PluginType = iota
+	DevicePlugin
+)
+
+// String returns "driver" or "device plugin".
+func (t PluginType) String() string {
+	if t == DevicePlugin {
+		return "device plugin"
+	}
+	return "driver"
+}
+
+// Plugin names a plugin of the node. A driver and a device plugin may have the same name.
+type Plugin struct {
+	Type PluginType
+	Name string
+}
+
+// String returns the type and the name.
+func (p Plugin) String() string { return p.Type.String() + " " + p.Name }
+
+// process is the core's knowledge of the process of one plugin. It starts the process again when it
+// dies.
+type process struct {
+	core   *Core
+	plugin Plugin
+	// life is the present life of the process, or zero.
+	life       Life
+	reattached bool
+	upSince    time.Duration
+	launching  bool
+	// known: the plugin has told its state once, or failed to start.
+	known    bool
+	launchAt time.Duration
+	failures int
+}
+
+// pluginNames returns the names in order, each one once.
+func pluginNames(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
+
+// step starts the process if none runs. The function takes in the answer.
+func (p *process) step(take func(Launched)) {
+	if p.life == 0 && !p.launching && p.core.reached(p.launchAt) {
+		p.launching = true
+		p.core.options.Shell.Launch(p.plugin, reply(p.core, take))
+	}
+}
+
+// launched takes in the answer to a launch, and returns whether the process runs.
+func (p *process) launched(l Launched) bool {
+	p.launching = false
+	if l.Err != nil {
+		p.known = true
+		p.failures++
+		wait := backoff(p.failures, p.core.options.MinRelaunch, p.core.options.MaxRelaunch)
+		p.launchAt = p.core.now.Boot + wait
+		p.core.options.Logger.Error("a plugin did not start", "plugin", p.plugin.String(), "error", l.Err, "retry_in", wait)
+		return false
+	}
+	p.life, p.reattached, p.upSince = l.Life, l.Reattached, p.core.now.Boot
+	p.core.options.Logger.Info("a plugin has started", "plugin", p.plugin.String(), "life", uint64(l.Life))
+	return true
+}
+
+// down takes in the end of a life, and returns whether it was the present one.
+func (p *process) down(life Life) bool {
+	if p.life != life || life == 0 {
+		return false
+	}
+	p.life = 0
+	if p.core.now.Boot-p.upSince >= p.core.options.MaxRelaunch {
+		p.failures = 0
+	}
+	wait := time.Duration(0)
+	if p.failures > 0 {
+		wait = backoff(p.failures, p.core.options.MinRelaunch, p.core.options.MaxRelaunch)
+	}
+	p.failures++
+	p.launchAt = p.core.now.Boot + wait
+	p.core.options.Logger.Warn("a plugin has died; tasks are not concerned", "plugin", p.plugin.String(), "life", uint64(life), "restart_in", wait)
+	return true
+}

@@ -1,0 +1,51 @@
+package client
+
+import (
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// reserve asks the device plugins for what the task needs to use its devices, one request after the
+// other, and reports whether the start has all of it. The record of the start is on disk.
+func (s *start) reserve() (done bool) {
+	given := devicesOf(s.t)
+	if len(s.parts) == len(given) {
+		return true
+	}
+	if s.reserving {
+		return false
+	}
+	c, d := s.t.core(), given[len(s.parts)]
+	if away := c.devices.away(d.Kind); away != "" {
+		s.t.waitFor(cluster.WaitDevice, 0, away)
+		return false
+	}
+	p, err := c.devices.check(d.Kind, d.IDs)
+	if err != nil {
+		s.unreserved(err)
+		return false
+	}
+	s.reserving = true
+	ref := DevicesRef{Plugin: p.plugin.Name, Life: p.life, Kind: d.Kind, IDs: d.IDs}
+	c.options.Shell.Reserve(s.t.ref(), ref, answer2(s, func(r device.Reservation, err error) {
+		s.reserving = false
+		if err == nil {
+			s.t.endWait()
+			s.parts = append(s.parts, device.Part{For: d.Kind.String(), Reservation: r})
+			return
+		}
+		if driver.ClassOf(err) == driver.Deadline {
+			c.options.Logger.Warn("a device plugin does not answer and is restarted", "plugin", ref.Plugin, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
+			c.options.Shell.Abandon(p.plugin, ref.Life)
+		}
+		s.unreserved(err)
+	}))
+	return false
+}
+
+// unreserved ends a start whose devices cannot be used. A later start may get them.
+func (s *start) unreserved(err error) {
+	s.t.event("Setup Failure", "failed to reserve devices: "+err.Error())
+	s.t.over(EndNotStarted, nil)
+}
