@@ -35,7 +35,11 @@ func hasTexts(t cluster.TaskState) bool {
 }
 
 func waitMayRepeat(w *cluster.TaskWait) bool {
-	return w.Detail != "" && w.For != cluster.WaitShutdownDelay && w.For != cluster.WaitGrace && w.For != cluster.WaitDisk
+	switch w.For {
+	case cluster.WaitShutdownDelay, cluster.WaitGrace, cluster.WaitDisk, cluster.WaitDevice:
+		return false
+	}
+	return w.Detail != ""
 }
 
 // eventMayRepeat reports whether an event has a text that is not one of the client's own sentences.

@@ -19,7 +19,7 @@ type TaskState struct {
 	FinishedAt  Time
 	// Events are the last ten, oldest first.
 	Events []*TaskEvent
-	// Waiting is what a stopping task waits for, or nil. Ours.
+	// Waiting is what the task waits for, to stop or to start, or nil. Ours.
 	Waiting *TaskWait `json:",omitempty"`
 }
 
