@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
@@ -52,4 +54,41 @@ func (d *devices) fingerprints(b *begun[deviceInstance]) {
 		d.events.Devices(name, b.life, nil, err)
 		d.logger.Warn("a device plugin does not report its devices", "plugin", name, "error", err, "retry_in", retryIn)
 	})
+}
+
+const (
+	// deviceWindow is the time over which devices are measured, where a plugin measures over a time.
+	deviceWindow = time.Second
+	// deviceTimeout bounds one measurement.
+	deviceTimeout = 3 * time.Second
+)
+
+// stats measures the devices once. A plugin that does not answer in time is left out.
+func (d *devices) stats(ctx context.Context) []device.GroupStats {
+	ctx, cancel := context.WithTimeout(ctx, deviceTimeout)
+	defer cancel()
+	names := d.names()
+	each := make([][]device.GroupStats, len(names))
+	var asking sync.WaitGroup
+	for i, name := range names {
+		asking.Go(func() {
+			p, err := d.current("Stats", name)
+			if err != nil {
+				return
+			}
+			ctx, enough := context.WithCancel(ctx)
+			defer enough()
+			err = p.Stats(ctx, deviceWindow, func(groups []device.GroupStats) {
+				if ctx.Err() == nil {
+					each[i] = groups
+					enough()
+				}
+			})
+			if each[i] == nil {
+				d.logger.Debug("devices were not measured", "plugin", name, "error", err)
+			}
+		})
+	}
+	asking.Wait()
+	return slices.Concat(each...)
 }

@@ -23,8 +23,10 @@ import (
 // deviceDouble is a device plugin's process that answers as a test says.
 type deviceDouble struct {
 	*double
-	groups  []*cluster.DeviceGroup
-	reserve func(ctx context.Context, ids []string) (device.Reservation, error)
+	groups []*cluster.DeviceGroup
+	// measures is the answer to each measurement; nil never answers.
+	measures []device.GroupStats
+	reserve  func(ctx context.Context, ids []string) (device.Reservation, error)
 }
 
 func (d *deviceDouble) Fingerprints(ctx context.Context, report func([]*cluster.DeviceGroup)) error {
@@ -41,8 +43,17 @@ func (d *deviceDouble) Reserve(ctx context.Context, ids []string) (device.Reserv
 	return d.reserve(ctx, ids)
 }
 
-func (d *deviceDouble) Stats(context.Context, time.Duration, func([]device.GroupStats)) error {
-	return errors.New("no stats")
+func (d *deviceDouble) Stats(ctx context.Context, window time.Duration, report func([]device.GroupStats)) error {
+	for d.measures != nil {
+		report(d.measures)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(window):
+		}
+	}
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 // deviceProgramOf launches one double.
@@ -243,4 +254,22 @@ func TestFindPlugins_devicePlugin(t *testing.T) {
 	must.MapLen(t, 1, found.devices)
 	_, err = found.devices["acme-toys"].launch(t.Context())
 	must.ErrorContains(t, err, "the plugin did not start")
+}
+
+// Devices are measured once, and only when they are asked for. A plugin that does not answer costs three seconds.
+func TestDevices_stats(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		one := &deviceDouble{double: newDouble()}
+		d := devicesOfDouble(new(posted), one)
+		must.SliceEmpty(t, d.stats(t.Context()), must.Sprint("no process runs"))
+		must.NoError(t, d.launch(t.Context(), "toys").Err)
+		began := time.Now()
+		must.SliceEmpty(t, d.stats(t.Context()))
+		must.Eq(t, deviceTimeout, time.Since(began))
+		one.measures = []device.GroupStats{{Kind: cluster.DeviceKind{Vendor: "acme"}}}
+		must.Eq(t, one.measures, d.stats(t.Context()))
+		must.Eq(t, deviceTimeout, time.Since(began))
+		d.detach()
+	})
 }

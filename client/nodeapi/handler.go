@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/hoststats"
 )
 
@@ -20,6 +21,9 @@ type Options struct {
 	Dirs   *allocdir.Folders
 	Roster Roster
 	Host   func(context.Context) (*hoststats.Sample, error)
+	// Devices measures the devices of the node, as far as their plugins answer before the context ends.
+	// Nil: there are none.
+	Devices func(context.Context) []device.GroupStats
 	// Tasks acts on tasks. Nil: these requests answer 501.
 	Tasks Tasks
 }
@@ -38,6 +42,9 @@ var _ http.Handler = (*Handler)(nil)
 func New(o Options) *Handler {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Devices == nil {
+		o.Devices = func(context.Context) []device.GroupStats { return nil }
 	}
 	h := &Handler{options: o, mux: http.NewServeMux(), execs: make(chan struct{}, MaxExecs)}
 	newReader(o).route(h)

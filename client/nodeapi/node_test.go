@@ -18,6 +18,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/hoststats"
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
@@ -27,9 +28,11 @@ import (
 // node is a node with the allocation "a" of the tasks "web" and "db", and its API.
 type node struct {
 	testing.TB
-	dirs   *allocdir.Folders
-	tasks  *roster
-	server *httptest.Server
+	dirs  *allocdir.Folders
+	tasks *roster
+	// devices are measured when a request asks for them.
+	devices []device.GroupStats
+	server  *httptest.Server
 }
 
 // roster has tasks whose states a test sets.
@@ -81,7 +84,7 @@ func newNode(t testing.TB) *node {
 	}}
 	must.NoError(t, dirs.Build("a", []allocdir.Task{{Name: "web"}, {Name: "db"}}))
 	n.tasks.set("a", nodeapi.TaskState{Name: "web", Running: true}, nodeapi.TaskState{Name: "db", Running: true}, nodeapi.TaskState{Name: "old", Dead: true})
-	handler := nodeapi.New(nodeapi.Options{Dirs: dirs, Roster: n.tasks, Host: func(ctx context.Context) (*hoststats.Sample, error) {
+	handler := nodeapi.New(nodeapi.Options{Dirs: dirs, Roster: n.tasks, Devices: func(context.Context) []device.GroupStats { return n.devices }, Host: func(ctx context.Context) (*hoststats.Sample, error) {
 		return hoststats.Take(ctx, hoststats.Options{DataDir: t.TempDir()})
 	}})
 	mux := http.NewServeMux()

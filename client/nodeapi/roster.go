@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 // Roster knows which tasks the node has, and measures them. Its methods are safe for concurrent use.
@@ -24,6 +25,8 @@ type TaskState struct {
 	Running bool
 	// Dead: the task does not start again, and its log is complete.
 	Dead bool
+	// Devices are those that the plan gave to the task. They are shared and never written to.
+	Devices []cluster.AssignedDevice
 }
 
 // allocation returns the tasks of the allocation that a request names.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/hoststats"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 const (
@@ -33,6 +36,8 @@ type (
 	resourceUsage struct {
 		MemoryStats memoryStats
 		CPUStats    cpuStats `json:"CpuStats"`
+		// DeviceStats are of the devices that a task has.
+		DeviceStats []*deviceGroup
 	}
 	memoryStats struct {
 		RSS uint64
@@ -77,24 +82,40 @@ func (h *reader) usage(w http.ResponseWriter, r *http.Request) error {
 	answer := allocUsage{Tasks: make(map[string]taskUsage)}
 	var rss uint64
 	var percent float64
-	for _, m := range h.measure(r.Context(), alloc, tasks) {
+	used, devices := h.measure(r.Context(), alloc, tasks), h.devicesOf(r.Context(), tasks)
+	for _, m := range used {
 		if m.err != nil {
-			h.options.Logger.Debug("a task was not measured", "alloc", alloc, "task", m.task, "error", m.err)
+			h.options.Logger.Debug("a task was not measured", "alloc", alloc, "task", m.task.Name, "error", m.err)
 			continue
 		}
 		at := m.usage.Time.UnixNano()
-		answer.Tasks[m.task] = taskUsage{ResourceUsage: usageOf(m.usage.RSS, m.usage.CPUPercent), Timestamp: at}
+		one := taskUsage{ResourceUsage: usageOf(m.usage.RSS, m.usage.CPUPercent), Timestamp: at}
+		one.ResourceUsage.DeviceStats = deviceStatsOf(devices, m.task.has)
+		answer.Tasks[m.task.Name] = one
 		rss += m.usage.RSS
 		percent += m.usage.CPUPercent
 		answer.Timestamp = max(answer.Timestamp, at)
 	}
 	answer.ResourceUsage = usageOf(rss, percent)
+	answer.ResourceUsage.DeviceStats = deviceStatsOf(devices, func(kind cluster.DeviceKind, id string) bool {
+		return slices.ContainsFunc(tasks, func(t TaskState) bool { return t.Running && t.has(kind, id) })
+	})
 	return answerJSON(w, answer)
+}
+
+// devicesOf measures the devices of the node, if a task that runs has one.
+func (h *reader) devicesOf(ctx context.Context, tasks []TaskState) []device.GroupStats {
+	if !slices.ContainsFunc(tasks, func(t TaskState) bool { return t.Running && len(t.Devices) > 0 }) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, measureTime)
+	defer cancel()
+	return h.options.Devices(ctx)
 }
 
 // measured is the usage of one task.
 type measured struct {
-	task  string
+	task  TaskState
 	usage driver.Usage
 	err   error
 }
@@ -106,7 +127,7 @@ func (h *reader) measure(ctx context.Context, alloc string, tasks []TaskState) [
 	var all []measured
 	for _, t := range tasks {
 		if t.Running {
-			all = append(all, measured{task: t.Name})
+			all = append(all, measured{task: t})
 		}
 	}
 	var running sync.WaitGroup
@@ -114,7 +135,7 @@ func (h *reader) measure(ctx context.Context, alloc string, tasks []TaskState) [
 	for i := range all {
 		room <- struct{}{}
 		running.Go(func() {
-			all[i].usage, all[i].err = h.options.Roster.Usage(ctx, alloc, all[i].task)
+			all[i].usage, all[i].err = h.options.Roster.Usage(ctx, alloc, all[i].task.Name)
 			<-room
 		})
 	}
@@ -128,6 +149,7 @@ type hostStats struct {
 	CPU           []hostCPU
 	DiskStats     []hostDisk
 	AllocDirStats hostDisk
+	DeviceStats   []*deviceGroup
 	// Uptime is in seconds.
 	Uptime uint64
 	// CPUTicksConsumed is in thousandths of a core, as resources are.
@@ -149,13 +171,17 @@ type hostDisk struct {
 	UsedPercent, InodesUsedPercent float64
 }
 
-// host answers with the use of the machine.
+// host answers with the use of the machine and its devices.
 func (h *reader) host(w http.ResponseWriter, r *http.Request) error {
 	s, err := h.options.Host(r.Context())
 	if err != nil {
 		return err
 	}
-	return answerJSON(w, hostStatsOf(s))
+	ctx, cancel := context.WithTimeout(r.Context(), measureTime)
+	defer cancel()
+	answer := hostStatsOf(s)
+	answer.DeviceStats = deviceStatsOf(h.options.Devices(ctx), anyDevice)
+	return answerJSON(w, answer)
 }
 
 func hostStatsOf(s *hoststats.Sample) hostStats {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -19,6 +22,37 @@ func (c *nodeStatusCommand) usage(asked *client.Client, node *wire.Node) {
 	}
 	fmt.Fprintln(c.out, "\nResources In Use")
 	hostTable(stats).write(c.out)
+	if devices := deviceTable(stats.DeviceStats); devices != nil {
+		fmt.Fprintln(c.out, "\nDevices In Use")
+		devices.write(c.out)
+	}
+}
+
+// deviceTable shows one value of each device, in the order of their names, or is nil without any.
+func deviceTable(groups []*wire.DeviceGroupStats) *table {
+	values := make(map[string]*wire.StatValue)
+	for _, g := range groups {
+		if g == nil {
+			continue
+		}
+		for id, s := range g.InstanceStats {
+			if s != nil {
+				values[g.Vendor+"/"+g.Type+"/"+g.Name+"/"+id] = s.Summary
+			}
+		}
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	t := newTable("Device", "Value", "Meaning")
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		meaning := "-"
+		if v := values[name]; v != nil {
+			meaning = cmp.Or(v.Desc, "-")
+		}
+		t.row(name, values[name].String(), meaning)
+	}
+	return t
 }
 
 // hostTable shows the use of a machine: its cores on average, its memory, and the disk with the folders of

@@ -25,6 +25,23 @@ func TestHostTable(t *testing.T) {
 	}
 }
 
+// The devices are in the order of their names, and what is missing is a dash.
+func TestDeviceTable(t *testing.T) {
+	t.Parallel()
+	must.Nil(t, deviceTable(nil))
+	must.Nil(t, deviceTable([]*wire.DeviceGroupStats{nil, {Vendor: "acme"}}))
+	used, most, load, text := int64(3), int64(8), 0.5, "idle"
+	got := deviceTable([]*wire.DeviceGroupStats{
+		{Vendor: "b", Type: "gpu", Name: "x", InstanceStats: map[string]*wire.DeviceStats{"1": {}, "2": nil}},
+		{Vendor: "a", Type: "gpu", Name: "x", InstanceStats: map[string]*wire.DeviceStats{
+			"3": {Summary: &wire.StatValue{FloatNumeratorVal: &load, Unit: "W"}},
+			"2": {Summary: &wire.StatValue{IntNumeratorVal: &used, IntDenominatorVal: &most, Unit: "GiB", Desc: "memory"}},
+			"4": {Summary: &wire.StatValue{StringVal: &text}},
+		}},
+	}).String()
+	must.Eq(t, "Device Value Meaning a/gpu/x/2 3/8 GiB memory a/gpu/x/3 0.50 W - a/gpu/x/4 idle - b/gpu/x/1 - -", strings.Join(strings.Fields(got), " "))
+}
+
 func TestBytesText(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[uint64]string{

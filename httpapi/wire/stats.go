@@ -8,6 +8,8 @@ type HostStats struct {
 	// DiskStats are the mounted disks, AllocDirStats the one with the folders of the allocations, or nil.
 	DiskStats     []*HostDiskStats
 	AllocDirStats *HostDiskStats
+	// DeviceStats are of the devices of plugins.
+	DeviceStats []*DeviceGroupStats
 	// Uptime is in seconds.
 	Uptime uint64
 	// CPUTicksConsumed is in MHz.
@@ -52,6 +54,8 @@ type TaskStats struct {
 type ResourceUsage struct {
 	MemoryStats *MemoryStats
 	CpuStats    *CPUStats
+	// DeviceStats are of the devices of the task.
+	DeviceStats []*DeviceGroupStats
 }
 
 // MemoryStats are in bytes. Measured names the fields that the driver measures.
