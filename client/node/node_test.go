@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 	case args == "plugin raw_exec":
 		sdk.Serve(rawexec.New(rawexec.Options{}))
 		os.Exit(0)
+	case strings.HasPrefix(args, "plugin toys "):
+		sdk.ServeDevice(toyPlugin(os.Args[3:]))
+		os.Exit(0)
 	case strings.HasPrefix(args, "logkeeper "):
 		os.Exit(keeper.Main(os.Args[2:], os.Stdout, os.Stderr))
 	}
