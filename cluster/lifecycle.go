@@ -72,6 +72,23 @@ func (g *TaskGroup) StopTime() time.Duration {
 	return total
 }
 
+// StopTimeOn is how long the allocation may take to stop on the node: [TaskGroup.StopTime], and the
+// limits of the node, which may be nil, for taking volumes off it and for a storage plugin that waits
+// for the volumes of others.
+func (a *Allocation) StopTimeOn(n *Node) time.Duration {
+	total := a.StopTime()
+	if n == nil {
+		return total
+	}
+	if len(a.VolumeRequests()) > 0 {
+		total = addDelays(total, n.VolumeAllowance)
+	}
+	if a.Job.StoragePlugin() {
+		total = addDelays(total, n.HoldLimit)
+	}
+	return total
+}
+
 // addDelays adds two delays that are not negative. A sum that overflows becomes the longest
 // duration, because a negative delay would be no wait at all.
 func addDelays(a, b time.Duration) time.Duration {

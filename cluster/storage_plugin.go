@@ -103,6 +103,8 @@ type StoragePlugin struct {
 	MaxVolumes int64 `codec:",omitempty"`
 	// Topology is where the plugin says the node is.
 	Topology Topology `codec:",omitempty"`
+	// NeedsController says that the plugin has controllers, without which no volume comes to a node.
+	NeedsController bool `codec:",omitempty"`
 	// Stages says that a volume is staged once on the node before it is published to allocations.
 	Stages bool `codec:",omitempty"`
 	// Attaches says that a controller attaches and detaches volumes, ReadOnlyAttaches that it can attach
@@ -128,6 +130,12 @@ func (p *StoragePlugin) Copy() *StoragePlugin {
 	c := *p
 	c.Topology.Segments = maps.Clone(p.Topology.Segments)
 	return &c
+}
+
+// SameService reports whether both serve the same volumes. Neither may be nil.
+func (p *StoragePlugin) SameService(o *StoragePlugin) bool {
+	return p.ID == o.ID && p.Type == o.Type && p.Healthy == o.Healthy && p.MaxVolumes == o.MaxVolumes && p.Topology.Equal(o.Topology) &&
+		p.NeedsController == o.NeedsController && p.Attaches == o.Attaches
 }
 
 // compare orders the plugins of a node.

@@ -21,11 +21,13 @@ type VolumeClaim struct {
 	State ClaimState `codec:",omitempty"`
 	// Controller says that a controller attaches the volume to the node, so that one must detach it.
 	Controller bool `codec:",omitempty"`
+	// Attached says that a controller has attached the volume. PublishContext is its answer, for the
+	// node's calls, or nil. The node waits for it.
+	Attached       bool              `codec:",omitempty"`
+	PublishContext map[string]string `codec:",omitempty"`
 	// ExternalNodeID is what the plugin called the node when the claim was made. A controller detaches
 	// by it, also when the node is gone.
 	ExternalNodeID string `codec:",omitempty"`
-	// PublishContext is the controller's answer, for the node's calls, or nil.
-	PublishContext map[string]string `codec:",omitempty"`
 
 	CreateIndex uint64
 	ModifyIndex uint64
@@ -118,6 +120,9 @@ func CheckPublishContext(context map[string]string) error {
 
 // Key returns the claim's key.
 func (c *VolumeClaim) Key() ClaimKey { return ClaimKey{Volume: c.Volume, Alloc: c.Alloc} }
+
+// WaitsForController reports whether the node must wait until a controller has attached the volume.
+func (c *VolumeClaim) WaitsForController() bool { return c.Controller && !c.Attached }
 
 // Writes reports whether the claim may write.
 func (c *VolumeClaim) Writes() bool { return c.Mode == ClaimWrite }

@@ -8,8 +8,8 @@
 //
 //   - an allocation that has not ended stays; so does one that holds a slot of its group, that
 //     waits for its replacement, or whose failures the scheduler counts for its replacement; one
-//     that a running drain has marked, or whose replacement keeps a slot of a drain; and a lost
-//     one whose node may come back and still run it;
+//     that a running drain has marked, or whose replacement keeps a slot of a drain; a lost
+//     one whose node may come back and still run it; and one that claims a volume;
 //   - an allocation of a stopped job that would count again if the job were started again stays
 //     until the job may go;
 //   - an evaluation stays while it is open, while the blocked evaluation that it made is open,

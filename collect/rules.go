@@ -13,6 +13,8 @@ type View interface {
 	scheduler.View
 	// AllocsByJob yields all allocations of the job.
 	AllocsByJob(cluster.JobKey) iter.Seq[*cluster.Allocation]
+	// ClaimsOfAlloc yields the claims of volumes of the allocation.
+	ClaimsOfAlloc(cluster.AllocID) iter.Seq[*cluster.VolumeClaim]
 	// EvalsByJob yields all evaluations of the job.
 	EvalsByJob(cluster.JobKey) iter.Seq[*cluster.Evaluation]
 }
@@ -63,6 +65,8 @@ func (j *Judge) Alloc(a *cluster.Allocation) (why string) {
 		return "its node may still run it"
 	case j.drainNeeds(a):
 		return "a drain needs it"
+	case j.claims(a):
+		return "it claims a volume"
 	}
 	if job := j.view.Job(a.JobKey()); job != nil && job.Stop && !a.Concluded() && !j.quiet(a) {
 		return "its job was stopped lately"
@@ -75,6 +79,15 @@ func (j *Judge) Alloc(a *cluster.Allocation) (why string) {
 func (j *Judge) clientMayRun(a *cluster.Allocation) bool {
 	n := j.view.Node(a.NodeID)
 	return a.ClientStatus == cluster.ClientLost && n != nil && (!n.Reachable() || !n.StatusChangedAt.Before(j.before.Allocs))
+}
+
+// claims reports whether the allocation still claims a volume: when the claim is over depends on the
+// allocation.
+func (j *Judge) claims(a *cluster.Allocation) bool {
+	for range j.view.ClaimsOfAlloc(a.ID) {
+		return true
+	}
+	return false
 }
 
 // drainNeeds reports whether a drain reads the allocation: a running drain has marked it, or it
@@ -157,7 +170,7 @@ func (j *Judge) unfinished(job *cluster.Job) (why string) {
 			return "it has work that has not ended"
 		case !a.ModifyTime.Before(j.before.Jobs):
 			return "its work ended lately"
-		case j.clientMayRun(a), j.drainNeeds(a):
+		case j.clientMayRun(a), j.drainNeeds(a), j.claims(a):
 			return "it has allocations"
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 )
 
 // Refusal says why a part of a plan was not applied.
@@ -33,6 +34,8 @@ type Refusal struct {
 //   - a placement requires a ready and acceptable node with free resources and healthy drivers, a
 //     predecessor that has no other replacement, a free slot and a free name: a stale plan never
 //     gives a group more than its count, nor two of its slots one name;
+//   - a placement of a group with volumes requires a free claim of each, and a node with a healthy
+//     storage plugin that has room for them;
 //   - a placement of a group with constraints requires a node that was not written after the plan's
 //     snapshot. Check does not judge constraints: the plan did, and the facts are the same.
 //
@@ -53,6 +56,7 @@ func Check(v View, plan *cluster.Plan) (accepted *cluster.Plan, refused []Refusa
 		placed:   make(map[cluster.AllocID]bool),
 		rooms:    make(map[cluster.NodeID]*room),
 		clients:  make(map[*cluster.TaskGroup]feasible.Client),
+		book:     volumes.NewBook(v),
 	}
 	if why := c.stale(); why != "" {
 		return c.accepted, []Refusal{{Why: why}}
@@ -86,6 +90,8 @@ type checker struct {
 	rooms map[cluster.NodeID]*room
 	// clients are the demands on clients of the groups that the plan places.
 	clients map[*cluster.TaskGroup]feasible.Client
+	// book has the claims of the accepted placements.
+	book *volumes.Book
 }
 
 // stale returns why the whole plan is refused, or the empty string.
@@ -186,6 +192,7 @@ func (c *checker) judgePlace(a *cluster.Allocation) {
 		c.replaced[a.PreviousAllocation] = true
 	}
 	c.rooms[a.NodeID].take(placed.Resources)
+	c.book.Add(placed, g)
 	c.tally.come(placed)
 }
 
@@ -208,6 +215,9 @@ func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) strin
 	}
 	if why := c.refusal(g, node); why != "" {
 		return fmt.Sprintf("node %s is not for group %s: %s", a.NodeID, a.GroupKey(), why)
+	}
+	if why := c.book.Refusal(a.Namespace, g, a.Name, node); why != "" {
+		return fmt.Sprintf("node %s: %s", a.NodeID, why)
 	}
 	if why := c.predecessorReason(a); why != "" {
 		return why

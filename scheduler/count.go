@@ -203,40 +203,54 @@ func (p *planner) placeAll(g *cluster.TaskGroup, s *slots, same map[cluster.Node
 	placer := newPlacer(p.world, p.job, g, p.demands(g), same)
 	placed := 0
 	for _, previous := range s.canaries {
-		if node := choose(placer, g, previous); node != nil {
+		if node := choose(placer, g, previous.Name, previous); node != nil {
 			p.place(g, previous.Name, previous, node)
 			placed++
 		}
 	}
 	for _, previous := range replaced {
-		if node := choose(placer, g, previous); node != nil {
-			name := s.names.take(previous.Name)
+		name := s.names.wanted(previous.Name)
+		if node := choose(placer, g, name, previous); node != nil {
+			s.names.use(name)
 			if previous.NextAllocation != "" {
 				previous = nil // it came back after its replacement: it has a successor already
 			}
 			p.place(g, name, previous, node)
 			placed++
+		} else if ownVolumes(g) {
+			s.names.use(name) // no other allocation of this plan can have its volumes either
 		}
 	}
 	for ; fresh > 0 && p.most > 0; fresh-- {
-		node := placer.place("")
+		name := s.names.wanted("")
+		node := placer.place(name, "")
+		if node == nil && ownVolumes(g) {
+			s.names.use(name) // another name has other volumes
+			continue
+		}
 		if node == nil {
 			p.queue(g, wanted-placed) // if one fits nowhere, the others do not fit either
 			return
 		}
-		p.place(g, s.names.take(""), nil, node)
+		s.names.use(name)
+		p.place(g, name, nil, node)
 		placed++
 	}
 	p.queue(g, wanted-placed-fresh)
 }
 
+// ownVolumes reports whether the volumes of an allocation of the group follow from its name.
+func ownVolumes(g *cluster.TaskGroup) bool {
+	return slices.ContainsFunc(g.Volumes, func(r cluster.VolumeRequest) bool { return r.PerAlloc })
+}
+
 // choose reserves a node for the replacement of an allocation. A failed allocation with a
 // sticky disk returns to its data. All others avoid their previous node.
-func choose(p *placer, g *cluster.TaskGroup, previous *cluster.Allocation) *cluster.Node {
+func choose(p *placer, g *cluster.TaskGroup, name string, previous *cluster.Allocation) *cluster.Node {
 	if g.EphemeralDisk.Sticky && !previous.Marked() {
-		if node := p.placeOn(previous.NodeID); node != nil {
+		if node := p.placeOn(name, previous.NodeID); node != nil {
 			return node
 		}
 	}
-	return p.place(previous.NodeID)
+	return p.place(name, previous.NodeID)
 }

@@ -40,7 +40,11 @@ func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocati
 		if !accepts(r.node, p.job, g) || (b != nil && (b.done || len(b.kept) > 0)) || demands.Refusal(r.node) != "" {
 			continue
 		}
-		if !r.fits(need) {
+		name := allocName(p.job, g, 0)
+		if len(g.Volumes) > 0 && p.world.claims().Unfit(p.job.Namespace, g, name, r.node) != "" {
+			continue
+		}
+		if !r.fits(need) || len(g.Volumes) > 0 && p.world.claims().Refusal(p.job.Namespace, g, name, r.node) != "" {
 			missing++
 			continue
 		}
@@ -52,7 +56,7 @@ func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocati
 			continue
 		}
 		r.take(need)
-		p.place(g, allocName(p.job, g, 0), previous, r.node)
+		p.place(g, name, previous, r.node)
 	}
 	p.queue(g, missing)
 }

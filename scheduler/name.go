@@ -66,19 +66,17 @@ type names struct {
 
 func (n *names) use(name string) { n.used[name] = true }
 
-// take returns the wanted name if it is free, else the one with the lowest free
-// index, and uses it.
-func (n *names) take(wanted string) string {
+// wanted returns the wanted name if it is free, else the one with the lowest free index. The caller
+// uses it if it places an allocation of the name.
+func (n *names) wanted(wanted string) string {
 	if wanted != "" && !n.used[wanted] {
-		n.used[wanted] = true
 		return wanted
 	}
 	for {
 		name := allocName(n.job, n.group, n.next)
-		n.next++
 		if !n.used[name] {
-			n.used[name] = true
 			return name
 		}
+		n.next++
 	}
 }

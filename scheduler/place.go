@@ -13,6 +13,10 @@ import (
 // Each placement then costs the logarithm of the number of nodes.
 type placer struct {
 	need cluster.Resources
+	// refuses returns why a node cannot take an allocation of the name because of its volumes, and
+	// unclaimable why no node can, or the empty string. Both are nil for a group without volumes.
+	refuses     func(name string, n *cluster.Node) string
+	unclaimable func(name string) string
 	// heap holds the nodes that may fit one more allocation, the best first. pop drops a
 	// node without room: no room becomes free during a plan.
 	heap candidates
@@ -45,18 +49,26 @@ func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, demands *feasible
 		}
 	}
 	heap.Init(&p.heap)
+	if len(g.Volumes) > 0 {
+		book := w.claims()
+		p.refuses = func(name string, n *cluster.Node) string { return book.Refusal(j.Namespace, g, name, n) }
+		p.unclaimable = func(name string) string { return book.Unclaimable(j.Namespace, g, name) }
+	}
 	return p
 }
 
-// place reserves room for one allocation and returns its node, or nil if it fits nowhere.
+// place reserves room for one allocation of the name and returns its node, or nil if it fits nowhere.
 // It uses the node to avoid only if no other fits.
-func (p *placer) place(avoid cluster.NodeID) *cluster.Node {
-	best, ok := p.pop()
+func (p *placer) place(name string, avoid cluster.NodeID) *cluster.Node {
+	if p.unclaimable != nil && p.unclaimable(name) != "" {
+		return nil
+	}
+	best, ok := p.popFor(name)
 	if !ok {
 		return nil
 	}
 	if best.node.ID == avoid {
-		if other, ok := p.pop(); ok {
+		if other, ok := p.popFor(name); ok {
 			heap.Push(&p.heap, best)
 			best = other
 		}
@@ -66,6 +78,24 @@ func (p *placer) place(avoid cluster.NodeID) *cluster.Node {
 	best.left = best.room.left(p.need)
 	heap.Push(&p.heap, best)
 	return best.node
+}
+
+// popFor removes the best candidate that fits and that can take the volumes of an allocation of the
+// name.
+func (p *placer) popFor(name string) (candidate, bool) {
+	if p.refuses == nil {
+		return p.pop()
+	}
+	var refused []candidate
+	best, ok := p.pop()
+	for ok && p.refuses(name, best.node) != "" {
+		refused = append(refused, best)
+		best, ok = p.pop()
+	}
+	for _, c := range refused { // another name may have volumes that they can take
+		heap.Push(&p.heap, c)
+	}
+	return best, ok
 }
 
 // pop removes the best candidate that fits.
@@ -78,13 +108,14 @@ func (p *placer) pop() (candidate, bool) {
 	return candidate{}, false
 }
 
-// placeOn reserves room on the node and returns it, or nil if the allocation does not fit.
-func (p *placer) placeOn(id cluster.NodeID) *cluster.Node {
+// placeOn reserves room on the node for an allocation of the name and returns the node, or nil if the
+// allocation does not fit.
+func (p *placer) placeOn(name string, id cluster.NodeID) *cluster.Node {
 	for i, c := range p.heap {
 		if c.node.ID != id {
 			continue
 		}
-		if !c.fits(p.need) {
+		if !c.fits(p.need) || p.refuses != nil && p.refuses(name, c.node) != "" {
 			return nil
 		}
 		c.take(p.need)

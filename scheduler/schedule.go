@@ -162,6 +162,9 @@ func (p *planner) place(g *cluster.TaskGroup, name string, previous *cluster.All
 		}
 	}
 	p.plan.Places = append(p.plan.Places, a)
+	if len(g.Volumes) > 0 {
+		p.world.claims().Add(a, g)
+	}
 }
 
 // queue counts placements that fit nowhere.

@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 )
 
 // View is one consistent state of the cluster. The scheduler does not change returned
@@ -45,6 +46,7 @@ type View interface {
 	// Usage sums up the resources of the node's allocations that are not client-terminal.
 	// The node need not exist.
 	Usage(cluster.NodeID) cluster.Usage
+	volumes.View
 	// CapacityIndex is the raft index of the last entry that may have added capacity.
 	CapacityIndex() uint64
 }

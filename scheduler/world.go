@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 )
 
 // world is a view with the free resources of its ready nodes, after the plans that the view
@@ -15,6 +16,9 @@ type world struct {
 	ahead []*cluster.Allocation
 	// nodes caches look-ups; nil for a node that does not exist.
 	nodes map[cluster.NodeID]*cluster.Node
+	// book has the claims of volumes of these placements, and of those of the turn; nil until
+	// [world.claims] is first called.
+	book *volumes.Book
 	// rooms are the ready nodes by id; nil until [world.ready] is first called.
 	rooms []room
 }
@@ -62,6 +66,20 @@ func (w *world) ready() []room {
 		}
 	}
 	return w.rooms
+}
+
+// claims returns the claims of volumes. It is shared: placements change it.
+func (w *world) claims() *volumes.Book {
+	if w.book != nil {
+		return w.book
+	}
+	w.book = volumes.NewBook(w)
+	for _, a := range w.ahead {
+		if g := a.Job.Group(a.TaskGroup); g != nil {
+			w.book.Add(a, g)
+		}
+	}
+	return w.book
 }
 
 // room returns the ready node, or nil.

@@ -56,6 +56,8 @@ func TestCodec_EmptyMessagesSurviveOrAreIncomplete(t *testing.T) {
 		"JobRegister":  "encoding JobRegister: job is missing",
 		"ApplyPlan":    "encoding ApplyPlan: evaluation is missing",
 
+		"VolumeRegister": "encoding VolumeRegister: volume is missing",
+
 		"RaiseClusterVersion": "encoding RaiseClusterVersion: a raise to cluster version 0",
 	}
 	for _, m := range emptyMessages() {

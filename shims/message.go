@@ -30,6 +30,11 @@ const (
 	CollectType MessageType = 101
 	// AllocStopType does not exist in Nomad.
 	AllocStopType MessageType = 102
+	// The types of volumes have numbers of our own.
+	VolumeRegisterType   MessageType = 110
+	VolumeDeregisterType MessageType = 111
+	VolumeDetachType     MessageType = 112
+	ClaimUpdateType      MessageType = 113
 )
 
 // IgnorableFlag is set in ignorable types. A server skips an entry of an unknown ignorable
@@ -53,7 +58,8 @@ func (t MessageType) String() string {
 // [NodeUpdateEligibility], [NodeUpdateDrain], [JobRegister], [JobDeregister],
 // [EvalUpdate], [AllocClientUpdate], [ApplyPlan],
 // [AllocUpdateDesiredTransition], [NodesDrainComplete], [RaiseClusterVersion],
-// [Collect] and [AllocStop], each as a pointer.
+// [Collect], [AllocStop], [VolumeRegister], [VolumeDeregister], [VolumeDetach] and [ClaimUpdate], each
+// as a pointer.
 //
 // A message carries every time and id that its effect needs, because the FSM reads neither
 // a clock nor randomness. Most messages can carry evaluations, so that change and evaluations
@@ -109,6 +115,14 @@ func newMessage(t MessageType) Message {
 		return new(Collect)
 	case AllocStopType:
 		return new(AllocStop)
+	case VolumeRegisterType:
+		return new(VolumeRegister)
+	case VolumeDeregisterType:
+		return new(VolumeDeregister)
+	case VolumeDetachType:
+		return new(VolumeDetach)
+	case ClaimUpdateType:
+		return new(ClaimUpdate)
 	}
 	return nil
 }

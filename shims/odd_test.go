@@ -1,9 +1,11 @@
 package shims_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,6 +26,12 @@ func TestFSM_OddMessagesAreAnsweredAlikeEverywhere(t *testing.T) {
 		must.NoError(t, err)
 		start.next++
 	}
+	for _, m := range claimVolumes() {
+		_, err := start.fsm.ApplyEntry(start.next, encode(t, m))
+		must.NoError(t, err)
+		start.next++
+	}
+	must.Len(t, manyVolumes, slices.Collect(start.state().Claims()))
 	a, b := start, newHistory(t, shims.FSMConfig{})
 	restore(t, b.fsm, persist(t, a.fsm))
 	b.next = a.next
@@ -61,6 +69,29 @@ func TestFSM_OddMessagesAreAnsweredAlikeEverywhere(t *testing.T) {
 	}
 }
 
+// manyVolumes are so many that odd messages meet some before others have deleted them all.
+const manyVolumes = 20
+
+// claimVolumes registers volumes, and places an allocation that claims them.
+func claimVolumes() (messages []shims.Message) {
+	mode := cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
+	j := &cluster.Job{ID: "claims", TaskGroups: []*cluster.TaskGroup{{Name: "g", Count: 1, Tasks: []*cluster.Task{{Name: "t"}}}}}
+	for i := range manyVolumes {
+		id := cluster.VolumeID(fmt.Sprint("data", i))
+		messages = append(messages, &shims.VolumeRegister{At: noon, Volume: &cluster.Volume{
+			ID: id, ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{mode},
+		}})
+		j.TaskGroups[0].Volumes = append(j.TaskGroups[0].Volumes, cluster.VolumeRequest{Name: string(id), Type: cluster.VolumeCSI, Source: id, Capability: mode})
+	}
+	j.Canonicalize()
+	eval := &cluster.Evaluation{ID: "claims", Namespace: j.Namespace, JobID: j.ID, Status: cluster.EvalPending}
+	node := &cluster.Node{ID: "claims", Status: cluster.NodeReady, StoragePlugins: []*cluster.StoragePlugin{{ID: "disks", Type: cluster.PluginNode, Healthy: true}}}
+	place := &cluster.Allocation{ID: "claims", Namespace: j.Namespace, JobID: j.ID, TaskGroup: "g", NodeID: node.ID, Name: "claims.g[0]"}
+	return append(messages, &shims.NodeRegister{At: noon, Node: node},
+		&shims.JobRegister{Job: j, Evals: []*cluster.Evaluation{eval}},
+		&shims.ApplyPlan{Plan: cluster.Plan{At: noon, Eval: eval, SnapshotIndex: 1 << 40, Places: []*cluster.Allocation{place}}})
+}
+
 // oddFiller sets every field under a value to an unusual value: the zero value, the smallest and
 // largest numbers, and ids of rows in the state, often of the wrong type.
 type oddFiller struct {
@@ -96,6 +127,13 @@ func newOddFiller(seed uint64, s *statestore.Snapshot) *oddFiller {
 	for e := range s.Evals() {
 		know(f, e.ID)
 	}
+	for v := range s.Volumes() {
+		know(f, v.ID)
+		know(f, v.Plugin)
+	}
+	know(f, cluster.SingleNodeReader, cluster.SingleNodeWriter, cluster.MultiNodeMultiWriter)
+	know(f, cluster.AttachFileSystem, cluster.AttachBlockDevice)
+	know(f, cluster.CauseAttached, cluster.CauseNode, cluster.CauseUnreachable, cluster.CauseDetached)
 	return f
 }
 

@@ -5,8 +5,8 @@ import (
 )
 
 // UpdateAllocsFromClient applies the reports of clients about their allocations. A
-// client owns the status, its description, the states of tasks, the health verdict and ModifyTime. All other
-// fields stay, and the transaction does not write to the nodes table.
+// client owns the status, its description, the states of tasks, the volumes that it holds, the health
+// verdict and ModifyTime. All other fields stay, and the transaction does not write to the nodes table.
 //
 // From cluster version 4 on the description is cut to [cluster.MaxTaskEventBytes].
 //
@@ -32,11 +32,16 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport) {
 		if r.TaskStates != nil {
 			states = r.TaskStates.Bounded(a.Job.Group(a.TaskGroup))
 		}
-		if a.ClientStatus == r.ClientStatus && a.ClientDescription == r.ClientDescription && !verdict && states.Equal(a.TaskStates) {
+		holds := a.VolumeHolds
+		if r.VolumeHolds != nil {
+			holds = r.VolumeHolds.Bounded()
+		}
+		if a.ClientStatus == r.ClientStatus && a.ClientDescription == r.ClientDescription && !verdict && states.Equal(a.TaskStates) &&
+			holds.Equal(a.VolumeHolds) {
 			continue
 		}
 		c := edits.edit(a, r.At.UTC())
-		c.ClientStatus, c.ClientDescription, c.TaskStates = r.ClientStatus, r.ClientDescription, states
+		c.ClientStatus, c.ClientDescription, c.TaskStates, c.VolumeHolds = r.ClientStatus, r.ClientDescription, states, holds
 		if verdict {
 			t.judge(c, r)
 		}

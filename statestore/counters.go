@@ -9,6 +9,9 @@ type counters struct {
 	Entry, Capacity uint64
 	// The last entry that wrote to each table.
 	Nodes, Drains, Jobs, Allocs, Evals uint64
+	// Those of cluster version 7. They stay zero below it.
+	Volumes uint64 `codec:",omitempty"`
+	Claims  uint64 `codec:",omitempty"`
 	// Records counts the records of ended drains.
 	Records uint64
 }
@@ -30,7 +33,7 @@ func counterKey(c *counter) key { return idKey(c.Key) }
 
 // persistedCounters are the persisted names of all counters, sorted.
 func persistedCounters() []string {
-	return []string{TableAllocs, counterCapacity, TableDrains, counterEntry, TableEvals, TableJobs, TableNodes}
+	return []string{TableAllocs, counterCapacity, TableClaims, TableDrains, counterEntry, TableEvals, TableJobs, TableNodes, TableVolumes}
 }
 
 // named returns the counter that is persisted under the name, or nil.
@@ -57,6 +60,10 @@ func (c *counters) of(table string) *uint64 {
 		return &c.Allocs
 	case TableEvals:
 		return &c.Evals
+	case TableVolumes:
+		return &c.Volumes
+	case TableClaims:
+		return &c.Claims
 	}
 	return nil
 }
@@ -68,6 +75,9 @@ func (s *Store) Advance(index uint64, v cluster.Version) {
 	t := s.Begin(index)
 	t.RaiseClusterVersion(v)
 	for _, name := range persistedCounters() {
+		if (name == TableVolumes || name == TableClaims) && t.ClusterVersion() < cluster.VersionOfVolumes {
+			continue // an older server does not know it
+		}
 		*t.counters.named(name) = index
 	}
 	t.Commit()

@@ -8,6 +8,9 @@
 //	jobs     the current version of each job
 //	allocs   allocations, each with the version of its job it was placed for
 //	evals    evaluations
+//	volumes  volumes that exist outside the cluster
+//	claims   which allocation may use which volume, from the plan that places it until
+//	         the volume has surely left the node
 //	ledger   what a node's allocations take, which follows from allocs; how many of a group
 //	         are healthy, which follows from allocs and nodes; and the counters: the last
 //	         entry that wrote to each table, that brought capacity, and of all, and how many

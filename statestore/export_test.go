@@ -42,6 +42,10 @@ func (s *Store) InsertRow(row any) {
 		t.putAlloc(nil, r)
 	case *cluster.Evaluation:
 		t.putEval(nil, r)
+	case *cluster.Volume:
+		put(&t.rowWrites, TableVolumes, nil, r)
+	case *cluster.VolumeClaim:
+		put(&t.rowWrites, TableClaims, nil, r)
 	case *usage:
 		t.insert(tableLedger, r)
 	case *health:

@@ -18,6 +18,8 @@ func rowTypes() []reflect.Type {
 		reflect.TypeFor[cluster.Job](),
 		reflect.TypeFor[cluster.Allocation](),
 		reflect.TypeFor[cluster.Evaluation](),
+		reflect.TypeFor[cluster.Volume](),
+		reflect.TypeFor[cluster.VolumeClaim](),
 		reflect.TypeFor[statestore.Usage](),
 		reflect.TypeFor[statestore.Health](),
 		reflect.TypeFor[statestore.Mark](),

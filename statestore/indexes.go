@@ -119,3 +119,31 @@ func changingID(a *cluster.Allocation) key {
 }
 
 func markID(m *markRow) key { return newKey(m.Drain).text(string(m.Alloc)) }
+
+func volumeID(v *cluster.Volume) key {
+	if v.ID == "" {
+		return nil
+	}
+	return volumeKey(v.Key())
+}
+
+func volumeKey(k cluster.VolumeKey) key { return newKey(string(k.Namespace), string(k.ID)) }
+
+func claimID(c *cluster.VolumeClaim) key {
+	if c.Volume.ID == "" || c.Alloc == "" {
+		return nil
+	}
+	return claimKey(c.Key())
+}
+
+func claimKey(k cluster.ClaimKey) key { return volumeKey(k.Volume).text(string(k.Alloc)) }
+
+func claimByVolume(c *cluster.VolumeClaim) key { return claimsOfVolume(c.Volume).bool(!c.Writes()) }
+
+func claimsOfVolume(k cluster.VolumeKey) key {
+	return inList(listClaimVolume, string(k.Namespace), string(k.ID))
+}
+
+func claimByNode(c *cluster.VolumeClaim) key { return inList(listClaimNode, c.Node) }
+
+func claimByAlloc(c *cluster.VolumeClaim) key { return inList(listClaimAlloc, c.Alloc) }

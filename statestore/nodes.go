@@ -24,6 +24,9 @@ func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 	if err := after.CheckDrivers(); err != nil {
 		return fmt.Errorf("registering node %s: %w", n.ID, err)
 	}
+	if err := after.CheckStoragePlugins(); err != nil {
+		return fmt.Errorf("registering node %s: %w", n.ID, err)
+	}
 	after.Drain, after.LastDrain, after.Events = nil, nil, nil
 	after.CreateIndex = t.written.index
 	if before != nil {

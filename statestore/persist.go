@@ -37,6 +37,9 @@ const (
 	kindAlloc
 	kindEval
 	kindEnd
+	// kindVolume and kindClaim are those of cluster version 7.
+	kindVolume
+	kindClaim
 )
 
 // versionRef is a job's number among the versions, from one; zero is none.
@@ -116,6 +119,12 @@ func (p *persister) rows(s *Snapshot) {
 	}
 	for e := range s.Evals() {
 		p.frame(kindEval, e)
+	}
+	for v := range s.Volumes() {
+		p.frame(kindVolume, v)
+	}
+	for c := range s.Claims() {
+		p.frame(kindClaim, c)
 	}
 }
 

@@ -28,6 +28,7 @@ func (t *Txn) ApplyPlan(p *cluster.Plan) (dropped []cluster.AllocID, err error) 
 		}
 	}
 	w.edits.write()
+	t.claimVolumes(w.placed)
 	return dropped, t.UpsertEvals(t.planEvals(p))
 }
 
@@ -56,6 +57,8 @@ type planWriter struct {
 	job *cluster.Job
 	// versions holds the job versions that its placements share.
 	versions map[jobVersion]*cluster.Job
+	// placed are the new allocations with volumes.
+	placed []*cluster.Allocation
 }
 
 // jobVersion names one version of one job.
@@ -126,6 +129,9 @@ func (w *planWriter) place(a *cluster.Allocation) bool {
 	index := w.txn.written.index
 	c.CreateIndex, c.ModifyIndex, c.AllocModifyIndex = index, index, index
 	w.edits.create(c)
+	if g := c.Job.Group(c.TaskGroup); g != nil && len(g.Volumes) > 0 {
+		w.placed = append(w.placed, c)
+	}
 	if previous != nil { // AllocModifyIndex stays: the change does not concern the client
 		w.edits.edit(previous, w.at).NextAllocation = c.ID
 	}

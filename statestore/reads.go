@@ -12,9 +12,12 @@ type reads struct {
 	nodeReads
 	jobReads
 	allocReads
+	volumeReads
 }
 
-func readsOf(t *tables) reads { return reads{t, nodeReads{t}, jobReads{t}, allocReads{t}} }
+func readsOf(t *tables) reads {
+	return reads{t, nodeReads{t}, jobReads{t}, allocReads{t}, volumeReads{t}}
+}
 
 // tables are the tables of one state.
 type tables struct {

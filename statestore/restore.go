@@ -149,6 +149,12 @@ func (r *restorer) insert(k kind) error {
 	case kindEval:
 		_, err := restoreRow(r, TableEvals, evalID)
 		return err
+	case kindVolume:
+		_, err := restoreRow(r, TableVolumes, volumeID)
+		return err
+	case kindClaim:
+		_, err := restoreRow(r, TableClaims, claimID)
+		return err
 	}
 	return errors.New("there is no such kind")
 }

@@ -2,6 +2,7 @@ package statestore
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -35,6 +36,7 @@ func (t *rowWrites) putAlloc(before, after *cluster.Allocation) {
 		t.noteRemoval(before)
 	}
 	put(t, TableAllocs, before, after)
+	t.releaseVolumes(before, after)
 }
 
 func (t *rowWrites) putJob(before, after *cluster.Job) {
@@ -91,7 +93,8 @@ func roomier(before, after *cluster.Node) bool {
 func fitter(before, after *cluster.Node) bool {
 	return before.Ready() && after.Ready() && (before.MaxKillTimeout != after.MaxKillTimeout || before.ReportsDrivers != after.ReportsDrivers ||
 		before.Name != after.Name || !maps.Equal(before.Attributes, after.Attributes) || !maps.Equal(before.Meta, after.Meta) ||
-		!maps.EqualFunc(before.Drivers, after.Drivers, sameDriver))
+		!maps.EqualFunc(before.Drivers, after.Drivers, sameDriver) ||
+		!slices.EqualFunc(before.StoragePlugins, after.StoragePlugins, (*cluster.StoragePlugin).SameService))
 }
 
 // sameDriver reports whether both fulfil the same demands.

@@ -18,6 +18,9 @@ const (
 	TableJobs   = "jobs"
 	TableAllocs = "allocs"
 	TableEvals  = "evals"
+	// TableVolumes and TableClaims are those of cluster version 7.
+	TableVolumes = "volumes"
+	TableClaims  = "claims"
 	// tableLedger holds the accounts.
 	tableLedger = "ledger"
 	// tableChanging holds the rows of ChangingAllocs.
@@ -54,6 +57,11 @@ const (
 	// listQueue holds the open evaluations by status, descending priority and
 	// creation.
 	listQueue
+	// listClaimVolume holds the claims by volume, those that write first. listClaimNode and
+	// listClaimAlloc hold them by node and by allocation.
+	listClaimVolume
+	listClaimNode
+	listClaimAlloc
 )
 
 // readyKeys makes look-ups take complete keys.
@@ -153,6 +161,8 @@ func schema() *memdb.DBSchema {
 		table(TableJobs, unique(indexID, jobID), ordered(indexEveryNode, jobOnEveryNode)),
 		table(TableAllocs, unique(indexID, allocID), ordered(indexNode, allocByNode), ordered(indexGroup, allocByGroup)),
 		table(TableEvals, unique(indexID, evalID), listed(evalByJob, evalByQueue)),
+		table(TableVolumes, unique(indexID, volumeID)),
+		table(TableClaims, unique(indexID, claimID), listed(claimByVolume, claimByNode, claimByAlloc)),
 		table(tableLedger, &memdb.IndexSchema{Name: indexID, Unique: true, Indexer: accountIndexer{}}),
 		table(tableChanging, unique(indexID, changingID)),
 		table(tableMarks, unique(indexID, markID)),

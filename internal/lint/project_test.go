@@ -147,6 +147,7 @@ func importRules() []lint.ImportRule {
 		{Package: module + "/cluster/raftwrite", OnlyStandard: "embedders get this module"},
 		{Package: module + "/cluster/semver", OnlyStandard: "embedders get this module"},
 		{Package: module + "/cluster/feasible", OnlyStandard: "embedders get this module"},
+		{Package: module + "/cluster/volumes", OnlyStandard: "embedders get this module"},
 		{
 			Package: module + "/drainer",
 			Never: map[string]string{

@@ -1,0 +1,95 @@
+package volumes
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Controllers sums up the controllers of one storage plugin.
+type Controllers struct {
+	// Expected is how many there are, on all nodes, and Healthy how many of them can be used: they are
+	// healthy, and their node is ready or drains.
+	Expected, Healthy int
+	// Attach says that they attach volumes to nodes.
+	Attach bool
+}
+
+// ControllersOf sums up the controllers of the plugin.
+func ControllersOf(v View, id cluster.PluginID) (c Controllers) {
+	for n := range v.Nodes() {
+		p := n.ControllerPlugin(id)
+		if p == nil {
+			continue
+		}
+		c.Expected++
+		c.Attach = c.Attach || p.Attaches
+		if p.Healthy && n.Status == cluster.NodeReady {
+			c.Healthy++
+		}
+	}
+	return c
+}
+
+// Plugin is one storage plugin of the cluster, as the nodes report it.
+type Plugin struct {
+	ID cluster.PluginID
+	// Provider and Version are those of the first node that has any.
+	Provider, Version string
+	// Instances are what runs of the plugin, by node.
+	Instances []Instance
+	// NeedsController says that volumes need a controller.
+	NeedsController bool
+}
+
+// Instance is a storage plugin on one node.
+type Instance struct {
+	Node *cluster.Node
+	*cluster.StoragePlugin
+}
+
+// Usable reports whether the instance is healthy on a node that is ready.
+func (i Instance) Usable() bool { return i.Healthy && i.Node.Status == cluster.NodeReady }
+
+// Count returns how many instances mount volumes and how many of them are usable, and the same for
+// controllers.
+func (p *Plugin) Count() (nodes, nodesHealthy, controllers, controllersHealthy int) {
+	for _, i := range p.Instances {
+		if i.Type.Node() {
+			nodes++
+			if i.Usable() {
+				nodesHealthy++
+			}
+		}
+		if i.Type.Controller() {
+			controllers++
+			if i.Usable() {
+				controllersHealthy++
+			}
+		}
+	}
+	return nodes, nodesHealthy, controllers, controllersHealthy
+}
+
+// Plugins returns all storage plugins that nodes report, by id.
+func Plugins(nodes iter.Seq[*cluster.Node]) []*Plugin {
+	byID := make(map[cluster.PluginID]*Plugin)
+	var all []*Plugin
+	for n := range nodes {
+		for _, s := range n.StoragePlugins {
+			p := byID[s.ID]
+			if p == nil {
+				p = &Plugin{ID: s.ID}
+				byID[s.ID] = p
+				all = append(all, p)
+			}
+			p.Provider, p.Version = cmp.Or(p.Provider, s.Provider), cmp.Or(p.Version, s.Version)
+			p.NeedsController = p.NeedsController || s.NeedsController || s.Type.Controller()
+			p.Instances = append(p.Instances, Instance{n, s})
+		}
+	}
+	slices.SortFunc(all, func(a, b *Plugin) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}

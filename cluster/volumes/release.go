@@ -1,0 +1,70 @@
+package volumes
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// ReleaseMargin is how long the leader waits, beyond what the client of an unreachable node needs to
+// stop an allocation, before it frees a claim of the allocation. It covers clocks that differ. It is no
+// option, because all servers judge by it.
+const ReleaseMargin = time.Minute
+
+// Fate says when the claim of an allocation on a node that the servers cannot reach is over.
+type Fate struct {
+	// At is when the claim is over, or zero: never.
+	At time.Time
+	// Why says what the claim waits for, in words; empty if the servers reach the node.
+	Why string
+}
+
+// Over reports whether the claim is over at the time.
+func (f Fate) Over(now time.Time) bool { return !f.At.IsZero() && !now.Before(f.At) }
+
+// Unreachable returns the fate of a claim that the node may still use. alloc is the claim's allocation
+// and node its node; both may be nil. If the servers reach the node, only its client frees the claim.
+//
+// A claim that another writer could harm is over when the client has surely stopped the allocation: its
+// group says that the client stops it when it reaches no server (StopOnClientAfter), and since the last
+// answered heartbeat this time, the stop time and [ReleaseMargin] have passed. The state knows when the
+// servers gave up the node, which is later than that heartbeat. The claim of a reader of a volume with
+// several claims is over when the allocation is lost.
+func Unreachable(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluster.Node) Fate {
+	if node.Reachable() {
+		return Fate{}
+	}
+	where := fmt.Sprintf("node %s cannot be reached", c.Node)
+	if alloc == nil {
+		return Fate{Why: where + ", and its allocation is gone: only volume detach -force frees the claim"}
+	}
+	since := alloc.ModifyTime // a deleted node: the servers have marked the allocation as lost after that
+	switch {
+	case node != nil:
+		since = node.StatusChangedAt
+	case !alloc.ClientTerminal():
+		return Fate{Why: where + ", and its allocation is not lost yet"}
+	}
+	if !exclusive(c) {
+		if alloc.ClientTerminal() {
+			return Fate{At: since, Why: where}
+		}
+		return Fate{Why: where + ", and its allocation is not lost yet"}
+	}
+	g := alloc.Job.Group(alloc.TaskGroup)
+	if g == nil || g.Disconnect.StopOnClientAfter <= 0 {
+		return Fate{Why: where + ", and its group has no stop_on_client_after: only volume detach -force frees the claim"}
+	}
+	if since.IsZero() {
+		return Fate{Why: where + " since an unknown time: only volume detach -force frees the claim"}
+	}
+	// Added one by one: the sum of durations may wrap around.
+	at := since.Add(g.Disconnect.StopOnClientAfter).Add(alloc.StopTimeOn(node)).Add(ReleaseMargin)
+	return Fate{At: at, Why: fmt.Sprintf("%s, and its client has surely stopped the allocation at %s", where, at.UTC().Format(time.RFC3339))}
+}
+
+// exclusive reports whether a second user of the volume could harm it while the claim is in use.
+func exclusive(c *cluster.VolumeClaim) bool {
+	return c.Capability.Access.SingleNode() || c.Writes() && c.Capability.Access.SingleWriter()
+}

@@ -1,0 +1,80 @@
+package volumes_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
+)
+
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// When the claim of an allocation on an unreachable node is over. The node is down since epoch, its
+// client may take 7 s to unmount, and the task 5 s to end.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	type world struct {
+		claim *cluster.VolumeClaim
+		alloc *cluster.Allocation
+		node  *cluster.Node
+	}
+	const after = 10 * time.Minute
+	surely := after + 12*time.Second + volumes.ReleaseMargin
+	for name, test := range map[string]struct {
+		edit func(*world)
+		// want is the time after epoch, or zero for never. why is a part of the reason.
+		want time.Duration
+		why  string
+	}{
+		"a writer whose client stops it": {func(*world) {}, surely, "surely stopped the allocation at 2026-01-02T03:15:17Z"},
+		"the node is back":               {func(w *world) { w.node.Status = cluster.NodeReady }, 0, ""},
+		"a disconnected node":            {func(w *world) { w.node.Status = cluster.NodeDisconnected }, surely, "cannot be reached"},
+		"a client that never stops it":   {func(w *world) { w.alloc.Job.TaskGroups[0].Disconnect.StopOnClientAfter = 0 }, 0, "no stop_on_client_after: only volume detach -force"},
+		"a purged allocation":            {func(w *world) { w.alloc = nil }, 0, "its allocation is gone: only volume detach -force"},
+		"a lost job":                     {func(w *world) { w.alloc.Job = nil }, 0, "only volume detach -force"},
+		"a deleted node": {func(w *world) {
+			w.node, w.alloc.ClientStatus, w.alloc.ModifyTime = nil, cluster.ClientLost, epoch.Add(time.Second)
+		}, after + 6*time.Second + volumes.ReleaseMargin, "cannot be reached"},
+		"a deleted node, and the scheduler has not seen it": {func(w *world) { w.node = nil }, 0, "not lost yet"},
+		"since an unknown time":                             {func(w *world) { w.node.StatusChangedAt = time.Time{} }, 0, "an unknown time"},
+		"a reader of a single-node volume":                  {func(w *world) { w.claim.Mode = cluster.ClaimRead }, surely, "surely stopped"},
+		"a reader beside a writer": {func(w *world) {
+			w.claim.Mode, w.claim.Capability.Access = cluster.ClaimRead, cluster.MultiNodeSingleWriter
+		}, 0, "not lost yet"},
+		"a lost reader beside a writer": {func(w *world) {
+			w.claim.Mode, w.claim.Capability.Access, w.alloc.ClientStatus = cluster.ClaimRead, cluster.MultiNodeSingleWriter, cluster.ClientLost
+			w.node.StatusChangedAt = epoch.Add(time.Nanosecond)
+		}, time.Nanosecond, "cannot be reached"},
+		"one of many writers": {func(w *world) {
+			w.claim.Capability.Access, w.alloc.ClientStatus = cluster.MultiNodeMultiWriter, cluster.ClientLost
+			w.node.StatusChangedAt = epoch.Add(time.Nanosecond)
+		}, time.Nanosecond, "cannot be reached"},
+	} {
+		job := &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{{
+			Name: "g", Tasks: []*cluster.Task{{Name: "t"}}, Disconnect: cluster.DisconnectStrategy{StopOnClientAfter: after},
+			Volumes: []cluster.VolumeRequest{{Name: "d", Source: "data"}},
+		}}}
+		job.Canonicalize()
+		w := &world{
+			claim: &cluster.VolumeClaim{Node: "n1", Mode: cluster.ClaimWrite, Capability: cluster.VolumeCapability{Access: cluster.SingleNodeWriter}},
+			alloc: &cluster.Allocation{ID: "a", Job: job, TaskGroup: "g", ClientStatus: cluster.ClientRunning},
+			node:  &cluster.Node{ID: "n1", Status: cluster.NodeDown, StatusChangedAt: epoch, VolumeAllowance: 7 * time.Second},
+		}
+		test.edit(w)
+		fate := volumes.Unreachable(w.claim, w.alloc, w.node)
+		must.StrContains(t, fate.Why, test.why, must.Sprint(name))
+		must.Eq(t, test.why == "", fate.Why == "", must.Sprint(name))
+		if test.want == 0 {
+			must.True(t, fate.At.IsZero(), must.Sprint(name))
+			must.False(t, fate.Over(epoch.Add(1000*time.Hour)), must.Sprint(name))
+			continue
+		}
+		must.Eq(t, test.want, fate.At.Sub(epoch), must.Sprint(name))
+		must.True(t, fate.Over(fate.At) && !fate.Over(fate.At.Add(-1)), must.Sprint(name))
+		must.False(t, strings.Contains(fate.Why, "\n"))
+	}
+}

@@ -1,0 +1,139 @@
+package statestore
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
+)
+
+// UpdateClaims applies changes of claims, one after the other. A change is ignored if its claim does
+// not exist, is of another node, or is further already. A change because of an unreachable node is
+// judged again ([volumes.Unreachable]). It returns the refused changes with their reasons.
+func (t *Txn) UpdateClaims(u *cluster.ClaimUpdate) (refused []cluster.ClaimRefusal) {
+	for _, ch := range u.Changes {
+		c := t.Claim(ch.Claim)
+		if c == nil || c.Node != ch.Node {
+			continue
+		}
+		if why := t.changeClaim(c, ch, u); why != "" {
+			refused = append(refused, cluster.ClaimRefusal{Claim: ch.Claim, Why: why})
+		}
+	}
+	return refused
+}
+
+// changeClaim applies one change to its claim, or returns why not.
+func (t *Txn) changeClaim(c *cluster.VolumeClaim, ch cluster.ClaimChange, u *cluster.ClaimUpdate) (why string) {
+	switch ch.Cause {
+	case cluster.CauseAttached:
+		if !c.State.OnNode() || !c.Controller {
+			return "it waits for no controller"
+		}
+		if err := cluster.CheckPublishContext(ch.PublishContext); err != nil {
+			return err.Error()
+		}
+		if c.Attached && maps.Equal(c.PublishContext, ch.PublishContext) {
+			return ""
+		}
+		after := c.Copy()
+		after.Attached, after.PublishContext = true, maps.Clone(ch.PublishContext)
+		if len(after.PublishContext) == 0 {
+			after.PublishContext = nil
+		}
+		t.putClaim(c, after)
+	case cluster.CauseNode:
+		t.advanceClaim(c, cluster.ClaimNodeDetached)
+	case cluster.CauseUnreachable:
+		if !c.State.OnNode() {
+			return ""
+		}
+		if fate := volumes.Unreachable(c, t.Alloc(c.Alloc), t.Node(c.Node)); !fate.Over(u.At) {
+			return "its node may still use the volume"
+		}
+		t.advanceClaim(c, cluster.ClaimNodeDetached)
+	case cluster.CauseDetached:
+		if c.State.OnNode() {
+			return "its node may still use the volume"
+		}
+		t.advanceClaim(c, cluster.ClaimControllerDetached)
+	default:
+		return "the cause is unknown"
+	}
+	return ""
+}
+
+// advanceClaim moves a claim on to the state, or further if nothing is left to do before.
+func (t *rowWrites) advanceClaim(c *cluster.VolumeClaim, to cluster.ClaimState) {
+	if !c.State.Before(to) {
+		return
+	}
+	if to == cluster.ClaimControllerDetached || to == cluster.ClaimNodeDetached && (!c.Controller || t.otherAttaches(c)) {
+		t.putClaim(c, nil)
+		return
+	}
+	after := c.Copy()
+	after.State = to
+	t.putClaim(c, after)
+}
+
+// otherAttaches reports whether another claim of the volume on the same node takes care of the
+// controller: one whose allocation still uses the volume, or one that waits for the controller.
+func (t *rowWrites) otherAttaches(c *cluster.VolumeClaim) bool {
+	for o := range t.ClaimsOnNode(c.Node) {
+		if o.Volume == c.Volume && o.Alloc != c.Alloc && o.Controller {
+			return true
+		}
+	}
+	return false
+}
+
+// putClaim writes or deletes a claim. The caller must not change after any more.
+func (t *rowWrites) putClaim(before, after *cluster.VolumeClaim) {
+	if after == nil {
+		t.counters.Capacity = t.written.index // another allocation may have the volume now
+	} else {
+		after.ModifyIndex = t.written.index
+		if before == nil {
+			after.CreateIndex = t.written.index
+		}
+	}
+	put(t, TableClaims, before, after)
+}
+
+// claimVolumes writes the claims of new allocations. The caller has judged them.
+func (t *rowWrites) claimVolumes(placed []*cluster.Allocation) {
+	var book *volumes.Book
+	for _, a := range placed {
+		g, n := a.Job.Group(a.TaskGroup), t.Node(a.NodeID)
+		if g == nil || len(g.Volumes) == 0 || n == nil {
+			continue
+		}
+		if book == nil {
+			book = volumes.NewBook(t)
+		}
+		for _, c := range book.Claims(a, g, n) {
+			t.putClaim(t.Claim(c.Key()), c)
+		}
+	}
+}
+
+// releaseVolumes moves the claims of an allocation on after a change: its client has ended it, or its
+// row is deleted. Volumes that the client still has on the node stay claimed.
+func (t *rowWrites) releaseVolumes(before, after *cluster.Allocation) {
+	ended := after != nil && (after.ClientStatus == cluster.ClientComplete || after.ClientStatus == cluster.ClientFailed)
+	switch {
+	case before == nil || after != nil && !ended:
+		return
+	case t.counters.Claims == 0: // most clusters have no volumes
+		return
+	}
+	for _, c := range slices.Collect(t.ClaimsOfAlloc(before.ID)) {
+		if after == nil || after.VolumeHolds.Holds(c.Key()) {
+			t.advanceClaim(c, cluster.ClaimUnpublishing)
+		} else {
+			t.advanceClaim(c, cluster.ClaimNodeDetached)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package statestore
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// UpsertVolume registers a volume, or changes a registered one. The error says what is wrong with the
+// volume, or wraps [ErrVolumeInUse]: claims keep the plugin, the external id, the context, the
+// parameters and their modes as they are.
+func (t *Txn) UpsertVolume(v *cluster.Volume, at time.Time) error {
+	after := v.Copy()
+	after.Canonicalize()
+	if err := after.Validate(); err != nil {
+		return err
+	}
+	at = at.UTC()
+	before := t.Volume(after.Key())
+	after.CreateTime, after.CreateIndex = at, t.written.index
+	if before != nil {
+		if err := t.mayChange(before, after); err != nil {
+			return err
+		}
+		after.CreateTime, after.CreateIndex = before.CreateTime, before.CreateIndex
+	}
+	after.ModifyTime, after.ModifyIndex = at, t.written.index
+	put(&t.rowWrites, TableVolumes, before, after)
+	t.counters.Capacity = t.written.index
+	return nil
+}
+
+// mayChange returns why a claim forbids the change of its volume, or nil.
+func (t *Txn) mayChange(before, after *cluster.Volume) error {
+	for c := range t.ClaimsOfVolume(before.Key()) { // all claims have the same modes
+		if before.Plugin != after.Plugin || before.ExternalID != after.ExternalID || !after.Allows(c.Capability) {
+			return fmt.Errorf("%w: allocation %s claims it, and its plugin, external id and used modes cannot change", ErrVolumeInUse, c.Alloc)
+		}
+		return nil
+	}
+	return nil
+}
+
+// DeleteVolume deletes a volume. With force it deletes the claims too: their nodes and controllers
+// are then on their own. The error is [ErrVolumeNotFound], or wraps [ErrVolumeInUse].
+func (t *Txn) DeleteVolume(k cluster.VolumeKey, force bool) error {
+	before := t.Volume(k)
+	if before == nil {
+		return ErrVolumeNotFound
+	}
+	claims := slices.Collect(t.ClaimsOfVolume(k))
+	if len(claims) > 0 && !force {
+		return fmt.Errorf("%w: %d allocations claim it, such as %s on node %s", ErrVolumeInUse, len(claims), claims[0].Alloc, claims[0].Node)
+	}
+	for _, c := range claims {
+		t.putClaim(c, nil)
+	}
+	put(&t.rowWrites, TableVolumes, before, nil)
+	return nil
+}
+
+// DetachVolume asks the node to unmount the volume from allocations that have ended or are gone. With
+// force the claims go on as if the node had done so, also those of allocations that run. With force
+// again it frees claims that wait for a controller. The error is [ErrClaimNotFound], or wraps
+// [ErrVolumeInUse] and names an allocation that runs.
+func (t *Txn) DetachVolume(k cluster.VolumeKey, n cluster.NodeID, force bool) error {
+	var claims []*cluster.VolumeClaim
+	for c := range t.ClaimsOnNode(n) {
+		if c.Volume == k {
+			claims = append(claims, c)
+		}
+	}
+	if len(claims) == 0 {
+		return ErrClaimNotFound
+	}
+	for _, c := range claims {
+		if a := t.Alloc(c.Alloc); !force && c.State.OnNode() && a != nil && !a.ClientTerminal() {
+			return fmt.Errorf("%w: allocation %s has not ended: stop it first", ErrVolumeInUse, c.Alloc)
+		}
+	}
+	waiting := !slices.ContainsFunc(claims, func(c *cluster.VolumeClaim) bool { return c.State.OnNode() })
+	for _, c := range claims {
+		switch {
+		case !force:
+			t.advanceClaim(c, cluster.ClaimUnpublishing)
+		case waiting:
+			t.putClaim(c, nil)
+		default:
+			t.advanceClaim(c, cluster.ClaimNodeDetached)
+		}
+	}
+	return nil
+}

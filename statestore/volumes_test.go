@@ -1,0 +1,295 @@
+package statestore_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+var single = cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
+var shared = cluster.VolumeCapability{Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem}
+
+// dataKey is the volume of the tests.
+var dataKey = cluster.VolumeKey{Namespace: cluster.DefaultNamespace, ID: "data"}
+
+func dataVolume() *cluster.Volume {
+	return &cluster.Volume{ID: "data", ExternalID: "vol-1", Plugin: "disks", Capabilities: []cluster.VolumeCapability{single, shared}}
+}
+
+// volumeWorld has a volume, and nodes with its plugin. A controller attaches volumes if attaches is set.
+func volumeWorld(t *testing.T, attaches bool, nodes ...cluster.NodeID) *world {
+	w := newWorld(t)
+	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(cluster.VersionOfVolumes) })
+	for _, id := range nodes {
+		n := &cluster.Node{ID: id, Status: cluster.NodeReady, StoragePlugins: []*cluster.StoragePlugin{{
+			ID: "disks", Type: cluster.PluginMonolith, Healthy: true, NodeID: "machine-" + string(id), Attaches: attaches,
+		}}}
+		w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertNode(n, w.now)) })
+	}
+	w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertVolume(dataVolume(), w.now)) })
+	return w
+}
+
+// volumeJob returns a job that uses the volume in the modes.
+func volumeJob(c cluster.VolumeCapability) *cluster.Job {
+	j := serviceJob("web", 2)
+	j.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "d", Type: cluster.VolumeCSI, Source: "data", Capability: c}}
+	return j
+}
+
+func (w *world) claim(alloc string) *cluster.VolumeClaim {
+	return w.snap().Claim(cluster.ClaimKey{Volume: dataKey, Alloc: cluster.AllocID(alloc)})
+}
+
+// claimStates are the claims of the volume as "allocation: state", those that write first.
+func (w *world) claimStates() (all []string) {
+	for c := range w.snap().ClaimsOfVolume(dataKey) {
+		all = append(all, fmt.Sprintf("%s: %s", c.Alloc, c.State))
+	}
+	return all
+}
+
+// change applies one change of a claim of the volume, and returns why it was refused.
+func (w *world) change(alloc string, n cluster.NodeID, cause cluster.ClaimCause) (why string) {
+	ch := cluster.ClaimChange{Claim: cluster.ClaimKey{Volume: dataKey, Alloc: cluster.AllocID(alloc)}, Node: n, Cause: cause}
+	if cause == cluster.CauseAttached {
+		ch.PublishContext = map[string]string{"device": "/dev/x"}
+	}
+	w.write(func(x *statestore.Txn) {
+		for _, r := range x.UpdateClaims(&cluster.ClaimUpdate{At: w.now, Changes: []cluster.ClaimChange{ch}}) {
+			why = r.Why
+		}
+	})
+	return why
+}
+
+func (w *world) detach(n cluster.NodeID, force bool) (err error) {
+	w.write(func(x *statestore.Txn) { err = x.DetachVolume(dataKey, n, force) })
+	return err
+}
+
+// A claim is born with its allocation, and gone when the client has ended the allocation.
+func TestClaim_FromPlacementToReport(t *testing.T) {
+	t.Parallel()
+	w := volumeWorld(t, false, "n1")
+	w.place(w.job(volumeJob(single)), "n1", nil, "a")
+	c := w.claim("a")
+	must.Eq(t, &cluster.VolumeClaim{
+		Volume: dataKey, Alloc: "a", Node: "n1", Mode: cluster.ClaimWrite, Capability: single, ExternalNodeID: "machine-n1",
+		CreateIndex: w.index, ModifyIndex: w.index,
+	}, c)
+	w.stop("a")
+	must.Eq(t, []string{"a: taken"}, w.claimStates())
+	w.report(cluster.ClientComplete, "a")
+	must.SliceEmpty(t, w.claimStates())
+	must.Eq(t, w.index, w.snap().CapacityIndex(), must.Sprint("a blocked evaluation is tried again"))
+}
+
+// A claim of a volume that a controller attaches waits for the controller, once for each node.
+func TestClaim_Controller(t *testing.T) {
+	t.Parallel()
+	w := volumeWorld(t, true, "n1", "n2")
+	j := w.job(volumeJob(shared))
+	w.place(j, "n1", nil, "a", "b")
+	w.place(j, "n2", nil, "c")
+	must.True(t, w.claim("a").WaitsForController())
+	must.Eq(t, "", w.change("a", "n1", cluster.CauseAttached))
+	must.False(t, w.claim("a").WaitsForController())
+	must.Eq(t, map[string]string{"device": "/dev/x"}, w.claim("a").PublishContext)
+	must.Eq(t, "its node may still use the volume", w.change("a", "n1", cluster.CauseDetached))
+
+	w.report(cluster.ClientComplete, "a")
+	must.Eq(t, []string{"b: taken", "c: taken"}, w.claimStates(), must.Sprint("b still uses the volume on n1"))
+	w.report(cluster.ClientComplete, "b")
+	must.Eq(t, []string{"b: node detached", "c: taken"}, w.claimStates())
+	must.Eq(t, "it waits for no controller", w.change("b", "n1", cluster.CauseAttached))
+	must.Eq(t, "", w.change("b", "n2", cluster.CauseDetached))
+	must.Eq(t, []string{"b: node detached", "c: taken"}, w.claimStates(), must.Sprint("a change of another node is ignored"))
+	must.Eq(t, "", w.change("b", "n1", cluster.CauseDetached))
+	must.Eq(t, "", w.change("b", "n1", cluster.CauseDetached))
+	must.Eq(t, []string{"c: taken"}, w.claimStates())
+}
+
+// A volume that the client could not unmount stays claimed after its allocation has ended, until the
+// client says that it is off the node.
+func TestClaim_HeldAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	w := volumeWorld(t, false, "n1")
+	w.place(w.job(volumeJob(single)), "n1", nil, "a")
+	holds := &cluster.VolumeHolds{Volumes: []cluster.VolumeHold{{
+		Namespace: dataKey.Namespace, Volume: dataKey.ID, Alloc: "a", Path: "/mnt", Reason: strings.Repeat("busy ", 200), Since: w.now,
+	}}}
+	w.write(func(x *statestore.Txn) {
+		x.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: "a", Node: "n1", ClientStatus: cluster.ClientFailed, VolumeHolds: holds, At: w.now}})
+	})
+	must.Eq(t, []string{"a: unpublishing"}, w.claimStates())
+	must.Eq(t, 1, w.snap().Alloc("a").VolumeHolds.Count())
+	must.StrHasPrefix(t, "busy ", w.snap().Alloc("a").VolumeHolds.Volumes[0].Reason)
+	must.Eq(t, cluster.MaxTaskEventBytes, len(w.snap().Alloc("a").VolumeHolds.Volumes[0].Reason))
+	must.Eq(t, "", w.change("a", "n1", cluster.CauseNode))
+	must.SliceEmpty(t, w.claimStates())
+}
+
+// A purge deletes the allocation, not what it has on its node.
+func TestClaim_OutlivesItsAllocation(t *testing.T) {
+	t.Parallel()
+	w := volumeWorld(t, false, "n1")
+	j := w.job(volumeJob(single))
+	w.place(j, "n1", nil, "a")
+	w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(j.Key(), true)) })
+	must.Eq(t, []string{"a: unpublishing"}, w.claimStates())
+	must.Eq(t, "", w.change("a", "n1", cluster.CauseNode))
+	must.SliceEmpty(t, w.claimStates())
+}
+
+// The claim of a writer on a node that cannot be reached is freed when its client has surely stopped
+// the allocation, never before: the rule is judged again in the entry.
+func TestClaim_UnreachableNode(t *testing.T) {
+	t.Parallel()
+	w := volumeWorld(t, false, "n1")
+	j := volumeJob(single)
+	j.TaskGroups[0].Disconnect.StopOnClientAfter = 10 * time.Minute
+	w.place(w.job(j), "n1", nil, "a")
+	must.Eq(t, "its node may still use the volume", w.change("a", "n1", cluster.CauseUnreachable), must.Sprint("it is reached"))
+	w.status("n1", cluster.NodeDown)
+	w.now = w.now.Add(11*time.Minute + 3*time.Second) // beside the stop time of 5 s
+	must.Eq(t, "its node may still use the volume", w.change("a", "n1", cluster.CauseUnreachable))
+	w.now = w.now.Add(time.Second)
+	must.Eq(t, "", w.change("a", "n1", cluster.CauseUnreachable))
+	must.SliceEmpty(t, w.claimStates())
+}
+
+func TestVolume_Register(t *testing.T) {
+	t.Parallel()
+	w := volumeWorld(t, false, "n1")
+	upsert := func(edit func(*cluster.Volume)) (err error) {
+		v := dataVolume()
+		edit(v)
+		w.write(func(x *statestore.Txn) { err = x.UpsertVolume(v, w.now) })
+		return err
+	}
+	must.ErrorContains(t, upsert(func(v *cluster.Volume) { v.Capabilities = nil }), "Missing capabilities")
+	must.NoError(t, upsert(func(v *cluster.Volume) { v.ExternalID = "vol-2" }))
+	must.Eq(t, w.index, w.snap().Volume(dataKey).ModifyIndex)
+	must.Less(t, w.index, w.snap().Volume(dataKey).CreateIndex)
+	must.NoError(t, upsert(func(*cluster.Volume) {}))
+
+	w.place(w.job(volumeJob(single)), "n1", nil, "a")
+	must.ErrorIs(t, upsert(func(v *cluster.Volume) { v.ExternalID = "vol-2" }), statestore.ErrVolumeInUse)
+	must.ErrorIs(t, upsert(func(v *cluster.Volume) { v.Plugin = "other" }), statestore.ErrVolumeInUse)
+	must.ErrorIs(t, upsert(func(v *cluster.Volume) { v.Capabilities = v.Capabilities[1:] }), statestore.ErrVolumeInUse)
+	must.NoError(t, upsert(func(v *cluster.Volume) {
+		v.Capabilities = v.Capabilities[:1]
+		v.Secrets = map[string]string{"key": "new"}
+	}))
+	must.Eq(t, "new", w.snap().Volume(dataKey).Secrets["key"])
+}
+
+func TestVolume_Deregister(t *testing.T) {
+	t.Parallel()
+	w := volumeWorld(t, false, "n1")
+	remove := func(force bool) (err error) {
+		w.write(func(x *statestore.Txn) { err = x.DeleteVolume(dataKey, force) })
+		return err
+	}
+	w.place(w.job(volumeJob(single)), "n1", nil, "a")
+	must.ErrorIs(t, remove(false), statestore.ErrVolumeInUse)
+	must.NoError(t, remove(true))
+	must.SliceEmpty(t, w.claimStates())
+	must.ErrorIs(t, remove(true), statestore.ErrVolumeNotFound)
+}
+
+// An operator detaches a volume: without force only from allocations that have ended. Force goes one
+// step each time.
+func TestVolume_Detach(t *testing.T) {
+	t.Parallel()
+	w := volumeWorld(t, true, "n1")
+	must.ErrorIs(t, w.detach("n1", false), statestore.ErrClaimNotFound)
+	w.place(w.job(volumeJob(single)), "n1", nil, "a")
+	must.ErrorIs(t, w.detach("n1", false), statestore.ErrVolumeInUse)
+	must.ErrorIs(t, w.detach("n2", true), statestore.ErrClaimNotFound)
+	must.NoError(t, w.detach("n1", true))
+	must.Eq(t, []string{"a: node detached"}, w.claimStates())
+	must.NoError(t, w.detach("n1", false))
+	must.Eq(t, []string{"a: node detached"}, w.claimStates())
+	must.NoError(t, w.detach("n1", true))
+	must.SliceEmpty(t, w.claimStates())
+}
+
+// A plugin that becomes healthy may take work that waits.
+func TestCapacityIndex_StoragePlugins(t *testing.T) {
+	t.Parallel()
+	w := volumeWorld(t, false)
+	plugin := &cluster.StoragePlugin{ID: "disks", Type: cluster.PluginNode}
+	node := &cluster.Node{ID: "n1", Status: cluster.NodeReady, StoragePlugins: []*cluster.StoragePlugin{plugin}}
+	counts := func() bool {
+		w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertNode(node, w.now)) })
+		return w.snap().CapacityIndex() == w.index
+	}
+	must.True(t, counts())
+	must.False(t, counts())
+	plugin.Healthy = true
+	must.True(t, counts())
+	plugin.HealthDescription, plugin.UpdateTime = "well", w.now
+	must.False(t, counts())
+	node.StoragePlugins = append(node.StoragePlugins, nil)
+	w.write(func(x *statestore.Txn) {
+		must.ErrorContains(t, x.UpsertNode(node, w.now), "storage plugin 1 is missing")
+	})
+}
+
+// A state with volumes is restored as it was. One without is dumped and persisted as by builds that
+// have no volumes: states of servers of both builds are compared.
+func TestVolumes_PersistAndDump(t *testing.T) {
+	t.Parallel()
+	w := volumeWorld(t, true, "n1", "n2")
+	j := w.job(volumeJob(shared))
+	w.place(j, "n1", nil, "a", "b")
+	must.Eq(t, dump(t, w.snap()), dump(t, restored(t, w.snap()).Snapshot()))
+
+	empty := newWorld(t)
+	empty.nodes("n1")
+	empty.store.Advance(9, cluster.VersionOfVolumes-1)
+	must.StrNotContains(t, dump(t, empty.snap()), "laims")
+	must.StrNotContains(t, dump(t, empty.snap()), "olumes")
+	must.StrNotContains(t, string(persisted(t, empty.snap())), "claims")
+}
+
+// Ten thousand claims of one volume: a write reads none of them but its own.
+func TestVolumes_ManyClaims(t *testing.T) {
+	t.Parallel()
+	w := volumeWorld(t, false, "n1")
+	j := volumeJob(shared)
+	j.TaskGroups[0].Count = 10_000
+	j = w.job(j)
+	for chunk := range slices.Chunk(slices.Collect(func(yield func(int) bool) {
+		for i := 0; i < 10_000 && yield(i); i++ {
+		}
+	}), 500) {
+		p := &cluster.Plan{}
+		for _, i := range chunk {
+			p.Places = append(p.Places, place(j, fmt.Sprintf("a%05d", i), cluster.NodeID(fmt.Sprintf("n%d", i%100))))
+		}
+		for i := range 100 {
+			w.nodeOnce(cluster.NodeID(fmt.Sprintf("n%d", i)))
+		}
+		w.plan(p)
+	}
+	must.Len(t, 10_000, w.claimStates())
+	w.report(cluster.ClientComplete, "a00000", "a09999")
+	must.Len(t, 9_998, w.claimStates())
+	must.Eq(t, 9_998, len(slices.Collect(restored(t, w.snap()).Snapshot().Claims())))
+}
+
+func (w *world) nodeOnce(id cluster.NodeID) {
+	if w.snap().Node(id) == nil {
+		w.nodes(id)
+	}
+}
