@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -28,6 +29,7 @@ type allocRunner struct {
 	discardAt      time.Duration
 	discardFailing int
 	restarts       restarts
+	mounts         mounts
 }
 
 func newAllocRunner(c *Core, rec *Record) *allocRunner {
@@ -45,7 +47,7 @@ func newAllocRunner(c *Core, rec *Record) *allocRunner {
 	for i := range rec.Tasks {
 		a.tasks = append(a.tasks, newTaskRunner(a, &rec.Tasks[i]))
 	}
-	a.saves.alloc, a.restarts.alloc, a.report.core = a, a, c
+	a.saves.alloc, a.restarts.alloc, a.mounts.alloc, a.report.core = a, a, a, c
 	return a
 }
 
@@ -75,6 +77,7 @@ func (a *allocRunner) restore() {
 	if rebooted {
 		a.rec.BootID = a.core.options.BootID
 		a.rec.Received, a.rec.StopBegan = a.core.now.Boot, a.core.now.Boot
+		a.rec.UnmountBegan, a.rec.HoldBegan = 0, 0
 		a.touch()
 	}
 	if !a.rec.Ended {
@@ -133,6 +136,8 @@ func (a *allocRunner) stop(reason string) {
 func (a *allocRunner) step() {
 	defer a.restarts.keepPromises()
 	if a.rec.Ended {
+		a.mounts.left()
+		a.mounts.note()
 		if !a.discarding {
 			a.saves.step()
 		}
@@ -148,6 +153,7 @@ func (a *allocRunner) step() {
 	a.restarts.step()
 	a.judgeHealth()
 	a.updateStatus()
+	a.mounts.note()
 	a.saves.step()
 }
 
@@ -178,6 +184,7 @@ func (a *allocRunner) build() {
 func (a *allocRunner) updateStatus() {
 	status := a.rec.ClientStatus
 	switch {
+	case a.allDead() && !a.mounts.gone():
 	case a.allDead():
 		status = cluster.ClientComplete
 		if a.failed() {
@@ -205,8 +212,14 @@ func (a *allocRunner) description() string {
 		return "the allocation's job has no such task group"
 	case a.rec.ClientStatus == cluster.ClientFailed:
 		return "failed tasks"
+	case a.rec.VolumesLeft:
+		return "all tasks have ended, and volumes are left on the node"
 	case a.rec.Ended:
 		return "all tasks have ended"
+	case a.allDead():
+		return "all tasks have ended, and volumes must be unmounted"
+	case a.mounts.held():
+		return fmt.Sprintf("stopping (waiting for %d volumes): %s", len(a.mounts.keeping()), a.rec.StopReason)
 	case a.rec.Stopping:
 		return "stopping: " + a.rec.StopReason
 	case a.rec.ClientStatus == cluster.ClientRunning:
@@ -222,7 +235,7 @@ func (a *allocRunner) description() string {
 // discardable reports whether the allocation has ended, the servers know its end, and no other
 // allocation waits for one before it.
 func (a *allocRunner) discardable() bool {
-	return a.rec.Ended && (a.orphan() || a.report.endTaken) && !a.waitsForPredecessor()
+	return a.rec.Ended && !a.rec.VolumesLeft && (a.orphan() || a.report.endTaken) && !a.waitsForPredecessor()
 }
 
 // discard removes the record and the folders.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -24,6 +25,8 @@ type Core struct {
 	ledger    ledger
 	publisher publisher
 	reports   reports
+	// volumes are those of the node, or nil if it mounts none.
+	volumes *volume.Volumes
 	// allocs are in the order of their ids.
 	allocs []*allocRunner
 	// cluster and index name the newest answer of the servers. Contacted: this core has one.
@@ -43,6 +46,9 @@ func New(o Options) (*Core, error) {
 	c := &Core{options: o, inbox: newInbox(), contactAt: o.LastContact}
 	c.drivers, c.devices = newDrivers(c, o.Drivers), newDevices(c, o.DevicePlugins)
 	c.ledger, c.publisher, c.reports.core = ledger{c}, publisher{core: c, unpublished: true}, c
+	if c.volumes, err = newVolumes(c); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -103,6 +109,7 @@ func (c *Core) Step(now Time) (wakeAt time.Duration) {
 		c.drivers.step()
 		c.devices.step()
 		c.publisher.step()
+		c.stepVolumes()
 		for _, a := range c.allocs {
 			a.step()
 		}
@@ -242,4 +249,5 @@ func (c *Core) restore() {
 		a.restore()
 	}
 	c.options.Records = nil
+	c.restoreVolumes()
 }

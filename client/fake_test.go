@@ -51,6 +51,11 @@ type node struct {
 	reports []string
 	story   []string
 
+	// storage are the volumes of the machine.
+	storage *storage
+	// noVolumes: the next core mounts no volumes.
+	noVolumes bool
+
 	core   *client.Core
 	epoch  int // counts cores
 	driver driverProcess
@@ -126,6 +131,7 @@ func newNode(t *testing.T) *node {
 		tasks: map[driver.TaskID]*task{}, servers: map[cluster.AllocID]cluster.AllocReport{}, driver: driverProcess{life: 1},
 		devices: &deviceTable{process: driverProcess{life: 1}, rows: map[string]*deviceRow{}, scripts: map[string]deviceScript{}},
 	}
+	n.storage = newStorage(n)
 	n.startCore()
 	return n
 }
@@ -143,7 +149,7 @@ func (n *node) startCore() {
 	}
 	core, err := client.New(client.Options{
 		Node: "node-1", Shell: &shell{node: n, epoch: n.epoch}, BootID: n.bootID, Drivers: []string{"mock"}, DevicePlugins: n.devices.plugins(), Records: records,
-		StartTimeouts: n.startTimeouts,
+		StartTimeouts: n.startTimeouts, Volumes: n.storage.options(n.epoch),
 		NewTaskID: func(alloc cluster.AllocID, task string) driver.TaskID {
 			n.ids++
 			return driver.TaskID(fmt.Sprintf("%s/%s/%d", alloc, task, n.ids))
@@ -220,6 +226,7 @@ func (n *node) run(d time.Duration) {
 			n.crash()
 			n.answer() // of the servers to the new client
 		}
+		n.storage.tell()
 		wake := n.core.Step(n.time())
 		select {
 		case <-n.core.Woken():
@@ -604,6 +611,7 @@ func (s *shell) Stop(ref client.TaskRef, grace time.Duration, signal string, rep
 		case sc.stopError != nil && signal != "":
 			return func() { reply(sc.stopError) }
 		}
+		n.storage.stopping(t, "gets its signal")
 		if t.signaled == 0 {
 			t.signaled = n.boot
 		}
@@ -692,6 +700,7 @@ func (s *shell) Report(reports []cluster.AllocReport, reply func(bool)) {
 				for _, t := range n.live("") {
 					must.NotEqOp(n.t, r.Alloc, t.alloc, must.Sprint("reported as ended, but ", t.id, " lives"))
 				}
+				n.storage.reported(r)
 				if old := n.servers[r.Alloc]; old.ClientStatus != r.ClientStatus {
 					n.log("%s is reported as %s", r.Alloc, r.ClientStatus)
 				}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -19,6 +20,7 @@ const (
 	DefaultMaxRetry        = 10 * time.Second
 	DefaultPublishInterval = 5 * time.Second
 	DefaultKeepEnded       = 50
+	DefaultHoldLimit       = 10 * time.Minute
 )
 
 // Options are what a [Core] is built from.
@@ -41,6 +43,9 @@ type Options struct {
 	// LastContact is [Core.Contact]'s last value in an earlier life of the client in this boot, or
 	// zero.
 	LastContact time.Duration
+	// Volumes are what the volumes of the node are built from: shell, records, mount table and folder. The
+	// core sets the rest. Nil: the node mounts no volumes.
+	Volumes *volume.Options
 	// Logger receives what an operator wants to know; nil is none.
 	Logger *slog.Logger
 
@@ -60,6 +65,9 @@ type Options struct {
 	// PublishInterval is the least time between two writes of the drivers' health and the devices. Zero is
 	// [DefaultPublishInterval].
 	PublishInterval time.Duration
+	// HoldLimit bounds the time for which a storage plugin that must stop waits for the volumes that it
+	// serves, and for which the end of an allocation waits for its volumes. Zero is [DefaultHoldLimit].
+	HoldLimit time.Duration
 	// KeepEnded is how many ended allocations keep their folders. Zero is [DefaultKeepEnded]; a
 	// number below zero keeps none.
 	KeepEnded int
@@ -94,7 +102,7 @@ func (o Options) withDefaults() (Options, error) {
 		{&o.StartTimeout, DefaultStartTimeout},
 		{&o.MinRelaunch, DefaultMinRelaunch}, {&o.MaxRelaunch, DefaultMaxRelaunch},
 		{&o.MinRetry, DefaultMinRetry}, {&o.MaxRetry, DefaultMaxRetry},
-		{&o.PublishInterval, DefaultPublishInterval},
+		{&o.PublishInterval, DefaultPublishInterval}, {&o.HoldLimit, DefaultHoldLimit},
 	} {
 		if *d.field < 0 {
 			return o, errors.New("client: a duration of Options is negative")

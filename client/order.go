@@ -60,8 +60,12 @@ func (a *allocRunner) mainsStarted() bool {
 }
 
 // ending reports whether the allocation's tasks must stop: the allocation is stopping, a task has
-// failed, the leader has ended, or all main tasks have ended.
+// failed, the leader has ended, or all main tasks have ended. An allocation that is held for volumes runs
+// as if nothing had happened.
 func (a *allocRunner) ending() bool {
+	if a.mounts.held() {
+		return false
+	}
 	if a.rec.Stopping || a.rec.Ended || a.failed() {
 		return true
 	}

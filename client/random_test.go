@@ -101,11 +101,15 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 		if chance(4) {
 			a.Job.Type = cluster.JobBatch
 		}
+		if chance(2) {
+			withVolumes(a, []cluster.VolumeID{"data", "logs"}[:1+rng.IntN(2)]...)
+		}
 		n.place(a)
 	}
+	n.placePlugin("p")
 	for range 3 + rng.IntN(12) {
 		n.run(upTo(time.Minute))
-		switch rng.IntN(12) {
+		switch rng.IntN(15) {
 		case 0, 1:
 			n.crash()
 			n.answer()
@@ -142,14 +146,23 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 		case 11:
 			n.devices.ids[rng.IntN(3)].Healthy = chance(2)
 			n.tell()
+		case 12, 13, 14:
+			n.storage.trouble(rng, n.allocs[rng.IntN(count)].ID)
 		}
 	}
 	n.fullDisk, n.silent, n.dieAt = false, false, 0
+	clear(n.storage.busy)
+	clear(n.storage.failing)
 	n.run(time.Minute)
 	for _, a := range n.allocs {
 		n.stop(a.ID)
 	}
 	n.run(2 * time.Hour)
+	n.placePlugin("q") // the other one may have failed, or its hold was over
+	n.run(time.Minute)
+	n.storage.empty()
+	n.stop("q")
+	n.run(time.Minute)
 	for _, a := range n.allocs {
 		status := n.status(a.ID)
 		must.True(t, status == cluster.ClientComplete || status == cluster.ClientFailed, must.Sprintf("%s is %s", a.ID, status))
@@ -185,6 +198,9 @@ func (n *node) reboot() {
 	}
 	n.tasks = map[driver.TaskID]*task{}
 	n.events = nil
+	clear(n.storage.staged)
+	clear(n.storage.published)
+	clear(n.storage.inFlight)
 	n.boot, n.bootID = time.Hour, n.bootID+"'"
 	n.driver = driverProcess{life: n.driver.life + 1}
 	n.devices.reboot()

@@ -31,6 +31,14 @@ type Record struct {
 	// Healthy is the verdict on the allocation's health, or nil while there is none.
 	Healthy   *bool
 	HealthyAt time.Time
+	// UnmountBegan is when the client began to take the volumes off the node, or zero. VolumesLeft: the
+	// allocation has ended, and they are not off.
+	UnmountBegan time.Duration
+	VolumesLeft  bool
+	// HoldBegan is when the allocation had to stop and a storage plugin in it was needed, or zero.
+	// HoldOver: it stops although the plugin is needed.
+	HoldBegan time.Duration
+	HoldOver  bool
 	// Tasks are in the order of the group.
 	Tasks []TaskRecord
 	// Ended: all tasks are dead, and ClientStatus is terminal.

@@ -138,7 +138,7 @@ func (a *allocRunner) newReport() (cluster.AllocReport, int) {
 	}
 	r := cluster.AllocReport{
 		Alloc: a.id(), Node: a.core.options.Node, ClientStatus: a.rec.ClientStatus, ClientDescription: cluster.CutText(a.description()),
-		TaskStates: states.Bounded(a.group), Healthy: a.rec.Healthy, HealthyAt: a.rec.HealthyAt, At: a.core.now.Wall,
+		TaskStates: states.Bounded(a.group), VolumeHolds: a.mounts.reported, Healthy: a.rec.Healthy, HealthyAt: a.rec.HealthyAt, At: a.core.now.Wall,
 	}
 	size, tasks := jsonOfReport+jsonOf(string(r.Alloc))+jsonOf(r.ClientDescription), jsonOfTasks(r.TaskStates)
 	if size+tasks > maxReportBytes {

@@ -102,6 +102,9 @@ func (t *taskRunner) begin() {
 	if !a.built || (!a.core.contacted && a.job != cluster.JobSystem) {
 		return
 	}
+	if !a.mounts.ready(t) {
+		return
+	}
 	s := a.core.drivers.state(t.task.Driver)
 	if s == nil {
 		t.rec.State.Failed = true
@@ -132,6 +135,8 @@ func (t *taskRunner) stepRunning() {
 	if t.mustStop() || t.rec.Stopping || t.mustRestart() {
 		t.beginStop()
 		t.start.stop()
+	} else if t.alloc.mounts.held() {
+		t.alloc.mounts.holdNote(t)
 	} else if t.alloc.rec.Stopping && t.alloc.delayed() && !t.task.Poststop() {
 		t.waitFor(cluster.WaitShutdownDelay, later(t.alloc.rec.StopBegan, t.alloc.group.ShutdownDelay), "the shutdown delay of the group")
 	}

@@ -73,6 +73,8 @@ const (
 	WaitDriver WaitKind = "driver"
 	// WaitDisk is a disk to which the client cannot write.
 	WaitDisk WaitKind = "disk"
+	// WaitVolume is a volume that must be mounted or unmounted.
+	WaitVolume WaitKind = "volume"
 	// WaitProcess is a process that cannot be killed, such as one in state D.
 	WaitProcess WaitKind = "process"
 	// WaitDevice is a device that another start holds, or whose plugin does not run. The task has not

@@ -1,0 +1,310 @@
+package client
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// StoragePluginUp posts that a storage plugin of the node answers. Each new process of it is posted.
+func (c *Core) StoragePluginUp(id cluster.PluginID, p volume.Plugin) {
+	c.inbox.post(func() {
+		if c.volumes != nil {
+			c.volumes.PluginUp(id, p)
+		}
+	})
+}
+
+// StoragePluginDown posts that a storage plugin of the node does not answer.
+func (c *Core) StoragePluginDown(id cluster.PluginID) {
+	c.inbox.post(func() {
+		if c.volumes != nil {
+			c.volumes.PluginDown(id)
+		}
+	})
+}
+
+// newVolumes returns the machine of the node's volumes, or nil if the node mounts none.
+func newVolumes(c *Core) (*volume.Volumes, error) {
+	if c.options.Volumes == nil {
+		return nil, nil
+	}
+	o := *c.options.Volumes
+	o.Post, o.BootID, o.Logger = c.inbox.post, c.options.BootID, c.options.Logger
+	o.MinRetry, o.MaxRetry = c.options.MinRetry, c.options.MaxRetry
+	return volume.New(o)
+}
+
+// restoreVolumes takes the volumes from allocations that have ended or that the node does not know.
+func (c *Core) restoreVolumes() {
+	if c.volumes == nil {
+		return
+	}
+	for _, id := range c.volumes.Allocs() {
+		if a := c.alloc(id); a == nil || a.rec.Ended {
+			c.volumes.Unmount(id)
+		}
+	}
+}
+
+// stepVolumes steps the machine of the volumes.
+func (c *Core) stepVolumes() {
+	if c.volumes != nil {
+		c.wakeAt = min(c.wakeAt, c.volumes.Step(c.now.Boot))
+	}
+}
+
+// mounts are the volumes of one allocation.
+type mounts struct {
+	alloc *allocRunner
+	// reported are the volumes that the last report names.
+	reported *cluster.VolumeHolds
+}
+
+// machine returns the machine of the node's volumes, or nil.
+func (m *mounts) machine() *volume.Volumes { return m.alloc.core.volumes }
+
+// requests are what the allocation wants of volumes.
+func (m *mounts) requests() []volume.Request {
+	alloc := m.alloc.rec.Alloc
+	var requests []volume.Request
+	for _, r := range m.alloc.group.Volumes {
+		requests = append(requests, volume.Request{
+			Alloc: alloc.ID, Volume: cluster.VolumeKey{Namespace: alloc.Namespace, ID: r.VolumeOf(alloc.Name)},
+			Usage: volume.Usage{VolumeCapability: r.Capability, ReadOnly: r.ReadOnly}, Options: r.MountOptions,
+		})
+	}
+	return requests
+}
+
+// ready reports whether the volumes of a task that is about to start are published. The first call begins
+// to mount them.
+func (m *mounts) ready(t *taskRunner) bool {
+	if len(m.alloc.group.Volumes) == 0 {
+		return true
+	}
+	if m.machine() == nil {
+		t.rec.State.Failed = true
+		t.die("Setup Failure", "The client of the node mounts no volumes")
+		return false
+	}
+	if m.machine().Mount(m.requests()) {
+		m.alloc.core.changed = true
+	}
+	switch s := m.machine().Status(m.alloc.id()); {
+	case s.Ready:
+		return true
+	case s.Failed != nil:
+		m.machine().Retry(m.alloc.id()) // at the next start
+		t.event("Setup Failure", "failed to mount: "+s.Failed.Error())
+		t.rec.End, t.rec.Exit = EndNotStarted, &driver.ExitResult{Unknown: true}
+		t.finished()
+	default:
+		t.waitFor(cluster.WaitVolume, 0, s.Waits[0].String())
+	}
+	return false
+}
+
+// gone takes the volumes from the allocation, whose tasks are dead, and reports whether they are off the
+// node or the limit has passed.
+func (m *mounts) gone() bool {
+	a := m.alloc
+	if m.machine() == nil {
+		return true
+	}
+	if m.machine().Unmount(a.id()) {
+		a.core.changed = true
+	}
+	if m.machine().Status(a.id()).Off {
+		return true
+	}
+	if a.rec.UnmountBegan == 0 {
+		a.rec.UnmountBegan = a.core.now.Boot
+		a.touch()
+	}
+	if !a.core.reached(later(a.rec.UnmountBegan, a.core.options.HoldLimit)) {
+		return false
+	}
+	a.rec.VolumesLeft = true
+	a.core.options.Logger.Error("an allocation is reported as ended, and volumes of it are left on the node: the client goes on to unmount them",
+		"alloc", a.id(), "volumes", words(m.machine().Status(a.id()).Waits))
+	return true
+}
+
+// left follows the volumes that an allocation which has ended has left on the node.
+func (m *mounts) left() {
+	if a := m.alloc; a.rec.VolumesLeft && (m.machine() == nil || m.machine().Status(a.id()).Off) {
+		a.rec.VolumesLeft = false
+		a.touch()
+		a.report.noteUrgent()
+	}
+}
+
+// plugins are the storage plugins that have started in the allocation and will not stay dead.
+func (m *mounts) plugins() []*cluster.CSIPlugin {
+	var plugins []*cluster.CSIPlugin
+	for _, t := range m.alloc.tasks {
+		if t.task.CSIPlugin != nil && t.rec.Phase != PhaseDead && (t.rec.Phase == PhaseRunning || !m.alloc.failed() && !t.rec.State.StartedAt.IsZero()) {
+			plugins = append(plugins, t.task.CSIPlugin)
+		}
+	}
+	return plugins
+}
+
+// keeping are the volumes that need a storage plugin of the allocation, which must stop. It is empty if
+// another allocation of the node will serve them.
+func (m *mounts) keeping() []volume.Wait {
+	if m.machine() == nil {
+		return nil
+	}
+	var waits []volume.Wait
+	for _, p := range m.plugins() {
+		if m.succeeded(p) {
+			continue
+		}
+		for _, w := range m.machine().Serving(p.ID) {
+			if w.Mounted && p.Type.Node() || !w.Mounted && p.Type.Controller() {
+				waits = append(waits, w)
+			}
+		}
+	}
+	return waits
+}
+
+// succeeded reports whether another allocation of the node serves the plugin, or will.
+func (m *mounts) succeeded(p *cluster.CSIPlugin) bool {
+	for _, other := range m.alloc.core.allocs {
+		if other == m.alloc || other.rec.Ended || other.rec.Stopping || other.failed() {
+			continue
+		}
+		for _, t := range other.tasks {
+			if o := t.task.CSIPlugin; o != nil && t.rec.Phase != PhaseDead && o.ID == p.ID && (o.Type.Node() || !p.Type.Node()) && (o.Type.Controller() || !p.Type.Controller()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// held reports whether the allocation must stop and does not, because a storage plugin in it serves
+// volumes of the node.
+func (m *mounts) held() bool {
+	a := m.alloc
+	if !a.rec.Stopping && !a.failed() || len(m.plugins()) == 0 {
+		return false
+	}
+	if a.rec.HoldOver || len(m.keeping()) == 0 {
+		return false
+	}
+	if a.rec.HoldBegan == 0 {
+		a.rec.HoldBegan = a.core.now.Boot
+		a.touch()
+	}
+	if !a.core.reached(m.holdEnds()) {
+		return true
+	}
+	a.rec.HoldOver = true
+	a.touch()
+	a.core.options.Logger.Error("a storage plugin is stopped although volumes need it: its hold is over", "alloc", a.id(), "volumes", words(m.keeping()))
+	for _, t := range a.tasks {
+		if t.task.CSIPlugin != nil {
+			t.event("Hold Over", "The storage plugin stops after its hold of "+a.core.options.HoldLimit.String()+" although volumes need it: "+words(m.keeping()))
+		}
+	}
+	return false
+}
+
+func (m *mounts) holdEnds() time.Duration {
+	return later(m.alloc.rec.HoldBegan, m.alloc.core.options.HoldLimit)
+}
+
+// holdNote notes for operators what a held task waits for.
+func (m *mounts) holdNote(t *taskRunner) {
+	t.waitFor(cluster.WaitVolume, m.holdEnds(), words(m.keeping()))
+}
+
+// waits are the volumes that keep the allocation from its end, and since when.
+func (m *mounts) waits() ([]volume.Wait, time.Duration) {
+	a := m.alloc
+	switch {
+	case m.machine() == nil:
+		return nil, 0
+	case a.allDead():
+		return m.machine().Status(a.id()).Waits, a.rec.UnmountBegan
+	case m.held():
+		return m.keeping(), a.rec.HoldBegan
+	}
+	return nil, 0
+}
+
+// holds are the volumes that a report names, or nil for an allocation that has nothing to do with
+// volumes.
+func (m *mounts) holds() *cluster.VolumeHolds {
+	serves := slices.ContainsFunc(m.alloc.tasks, func(t *taskRunner) bool { return t.task.CSIPlugin != nil })
+	if len(m.alloc.group.Volumes) == 0 && !serves || m.machine() == nil {
+		return nil
+	}
+	h := &cluster.VolumeHolds{}
+	waits, since := m.waits()
+	for _, w := range waits {
+		if w.Mounted || !m.alloc.allDead() {
+			h.Volumes = append(h.Volumes, cluster.VolumeHold{
+				Namespace: w.Volume.Namespace, Volume: w.Volume.ID, Alloc: w.Alloc, Path: w.Path, Reason: w.String(), Since: m.alloc.core.wallAt(since),
+			})
+		}
+	}
+	if bounded := h.Bounded(); bounded != nil {
+		return bounded
+	}
+	return h
+}
+
+// note notes a change of what a report names.
+func (m *mounts) note() {
+	if now := m.holds(); !sameHolds(now, m.reported) {
+		m.reported = now
+		m.alloc.report.note()
+	}
+}
+
+// sameHolds compares all but the times, which are computed from two clocks.
+func sameHolds(a, b *cluster.VolumeHolds) bool {
+	if a.Count() != b.Count() || (a == nil) != (b == nil) {
+		return false
+	}
+	for i := range a.Count() - more(a) {
+		x, y := a.Volumes[i], b.Volumes[i]
+		if x.Key() != y.Key() || x.Path != y.Path || x.Reason != y.Reason {
+			return false
+		}
+	}
+	return true
+}
+
+func more(h *cluster.VolumeHolds) int {
+	if h == nil {
+		return 0
+	}
+	return h.More
+}
+
+// words say what volumes wait for.
+func words(waits []volume.Wait) string {
+	var texts []string
+	for i, w := range waits {
+		if i == maxWords {
+			texts = append(texts, fmt.Sprintf("and %d more", len(waits)-i))
+			break
+		}
+		texts = append(texts, w.String())
+	}
+	return strings.Join(texts, "; ")
+}
+
+// maxWords bounds the volumes that a text names.
+const maxWords = 3

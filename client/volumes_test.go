@@ -1,0 +1,348 @@
+package client_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// placePlugin places the allocation of a storage plugin, which is a system job.
+func (n *node) placePlugin(id cluster.AllocID) {
+	a := allocation(id, pluginTask("plugin"))
+	a.Job.Type = cluster.JobSystem
+	n.place(a)
+	n.run(time.Second)
+}
+
+// A task starts when its volume is published, and its allocation has ended when the volume is off the
+// node.
+func TestVolumes_aroundTheTasks(t *testing.T) {
+	n := newNode(t)
+	n.placePlugin("p")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	must.Eq(t, cluster.ClientRunning, n.status("a"))
+	must.MapLen(t, 1, n.storage.published)
+	n.storage.unpublishTakes = 5 * time.Second
+	n.stop("a")
+	n.run(4 * time.Second)
+	must.SliceEmpty(t, n.live("web"))
+	must.Eq(t, cluster.ClientRunning, n.status("a"), must.Sprint("C3: it is reported after its volume is off"))
+	must.Eq(t, "all tasks have ended, and volumes must be unmounted", n.servers["a"].ClientDescription)
+	must.SliceLen(t, 1, n.servers["a"].VolumeHolds.Volumes)
+	n.run(4 * time.Second)
+	must.Eq(t, cluster.ClientComplete, n.status("a"))
+	must.Eq(t, &cluster.VolumeHolds{}, n.servers["a"].VolumeHolds)
+	must.Eq(t, []string{"claim", "stage", "publish", "unpublish", "unstage", "release"}, n.storage.calls)
+	n.storage.empty()
+}
+
+// An allocation whose volume waits says for what.
+func TestVolumes_waitsAreShown(t *testing.T) {
+	n := newNode(t)
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	must.SliceEmpty(t, n.live("web"))
+	wait := n.taskState("a", "web").Waiting
+	must.NotNil(t, wait)
+	must.EqOp(t, cluster.WaitVolume, wait.For)
+	must.StrContains(t, wait.Detail, `volume default/data must be staged at /volumes/staging/default/data/`)
+	must.StrContains(t, wait.Detail, `the storage plugin "disks" does not answer`)
+	n.placePlugin("p")
+	n.run(time.Minute)
+	must.SliceLen(t, 1, n.live("web"))
+	must.Nil(t, n.taskState("a", "web").Waiting)
+}
+
+// A volume that is refused for good fails a start, which the restart policy repeats. C10: the claim is
+// released once.
+func TestVolumes_refused(t *testing.T) {
+	n := newNode(t)
+	n.placePlugin("p")
+	n.storage.failing["stage"] = volume.Errorf(volume.Refused, "unknown file system")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(20 * time.Second)
+	must.EqOp(t, uint64(2), n.taskState("a", "web").Restarts)
+	n.run(time.Hour)
+	must.Eq(t, cluster.ClientFailed, n.status("a"))
+	must.StrContains(t, n.eventsOf("a", "web"), "Setup Failure, Not Restarting")
+	delete(n.storage.failing, "stage")
+	n.run(time.Minute)
+	must.Eq(t, map[cluster.ClaimKey]int{{Volume: dataKey, Alloc: "a"}: 1}, n.storage.released)
+}
+
+var dataKey = cluster.VolumeKey{Namespace: "default", ID: "data"}
+
+func TestVolumes_nodeWithoutVolumes(t *testing.T) {
+	n := newNode(t)
+	n.noVolumes = true
+	n.startCore()
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	must.Eq(t, cluster.ClientFailed, n.status("a"))
+	must.StrContains(t, n.eventsOf("a", "web"), "Setup Failure")
+}
+
+// C1: the plugin must stop at the same moment as the allocation that uses its volume, as in a forced drain.
+// It gets its signal after the last volume is off, and its claim is free.
+func TestVolumes_pluginsLast(t *testing.T) {
+	n := newNode(t)
+	n.placePlugin("p")
+	n.scripts["web"] = script{stopTakes: 2 * time.Second}
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	n.storage.unpublishTakes = 5 * time.Second
+	n.stop("p")
+	n.stop("a")
+	n.run(4 * time.Second)
+	must.SliceLen(t, 1, n.live("plugin"))
+	must.StrHasPrefix(t, "stopping (waiting for 1 volumes)", n.servers["p"].ClientDescription)
+	must.Eq(t, dataKey, n.servers["p"].VolumeHolds.Volumes[0].Key().Volume)
+	must.EqOp(t, cluster.WaitVolume, n.taskState("p", "plugin").Waiting.For)
+	n.run(time.Minute)
+	must.Eq(t, cluster.ClientComplete, n.status("a"))
+	must.Eq(t, cluster.ClientComplete, n.status("p"))
+	must.Eq(t, &cluster.VolumeHolds{}, n.servers["p"].VolumeHolds)
+	n.storage.empty()
+}
+
+// C2: a busy mount holds the plugin, and the reports name the volume and the process. When it is free, all
+// ends.
+func TestVolumes_busyMountHoldsThePlugin(t *testing.T) {
+	n := newNode(t)
+	n.placePlugin("p")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	n.storage.busy[busyTarget("a", "data")] = volume.Holder{PID: 99, Command: "tail -f x"}
+	n.stop("p")
+	n.stop("a")
+	n.run(5 * time.Minute)
+	for _, id := range []cluster.AllocID{"a", "p"} {
+		must.Eq(t, cluster.ClientRunning, n.status(id))
+		hold := n.servers[id].VolumeHolds.Volumes[0]
+		must.EqOp(t, "a", hold.Alloc)
+		must.EqOp(t, busyTarget("a", "data"), hold.Path)
+		must.StrContains(t, hold.Reason, "kept busy by process 99 (tail -f x)")
+	}
+	n.crash() // C8
+	n.answer()
+	n.run(time.Minute)
+	must.SliceLen(t, 1, n.live("plugin"))
+	clear(n.storage.busy)
+	n.run(time.Minute)
+	must.Eq(t, cluster.ClientComplete, n.status("a"))
+	must.Eq(t, cluster.ClientComplete, n.status("p"))
+	must.Zero(t, n.storage.holdLimits)
+	n.storage.empty()
+}
+
+// The hold has a limit. Then the allocations are reported with the volumes, which the client still
+// unmounts, with the plugin that comes next.
+func TestVolumes_holdLimit(t *testing.T) {
+	n := newNode(t)
+	n.placePlugin("p")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	n.storage.busy[busyTarget("a", "data")] = volume.Holder{PID: 99, Command: "tail"}
+	n.stop("p")
+	n.stop("a")
+	n.run(client.DefaultHoldLimit - time.Second)
+	must.Eq(t, cluster.ClientRunning, n.status("a"))
+	must.SliceLen(t, 1, n.live("plugin"))
+	n.run(time.Minute)
+	must.Eq(t, cluster.ClientComplete, n.status("a"))
+	must.Eq(t, cluster.ClientComplete, n.status("p"))
+	must.EqOp(t, 1, n.storage.holdLimits)
+	must.StrContains(t, n.eventsOf("p", "plugin"), "Hold Over")
+	must.Eq(t, "all tasks have ended, and volumes are left on the node", n.servers["a"].ClientDescription)
+	must.SliceLen(t, 1, n.servers["a"].VolumeHolds.Volumes)
+	n.crash()
+	n.answer()
+	clear(n.storage.busy)
+	n.placePlugin("q")
+	n.run(time.Minute)
+	n.storage.empty()
+	must.Eq(t, &cluster.VolumeHolds{}, n.servers["a"].VolumeHolds)
+}
+
+// C13: a plugin that dies while it is held is started again, and the volume is unpublished.
+func TestVolumes_pluginDiesWhileItIsHeld(t *testing.T) {
+	n := newNode(t)
+	n.placePlugin("p")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	n.storage.unpublishTakes = 10 * time.Second
+	n.stop("p")
+	n.stop("a")
+	n.run(3 * time.Second)
+	n.exit(n.live("plugin")[0], 1, 0)
+	n.run(2 * time.Minute)
+	must.Eq(t, cluster.ClientComplete, n.status("a"))
+	must.Eq(t, cluster.ClientComplete, n.status("p"))
+	must.Zero(t, n.storage.holdLimits)
+	n.storage.empty()
+}
+
+// A newer version of the plugin replaces the older one while a volume is published, and unpublishes it.
+func TestVolumes_newVersionOfThePlugin(t *testing.T) {
+	n := newNode(t)
+	n.placePlugin("p")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	q := allocation("q", pluginTask("plugin"))
+	q.Job.Type, q.PreviousAllocation = cluster.JobSystem, "p"
+	n.place(q)
+	n.stop("p")
+	n.run(10 * time.Second)
+	must.Eq(t, cluster.ClientComplete, n.status("p"))
+	must.Eq(t, cluster.ClientRunning, n.status("q"))
+	must.SliceLen(t, 1, n.live("web"))
+	n.stop("a")
+	n.run(time.Minute)
+	must.Eq(t, cluster.ClientComplete, n.status("a"))
+	n.storage.empty()
+}
+
+// C14: a plugin that serves nothing stops at once.
+func TestVolumes_onlyPluginsLeft(t *testing.T) {
+	n := newNode(t)
+	n.placePlugin("p")
+	n.stop("p")
+	n.run(time.Second)
+	must.Eq(t, cluster.ClientComplete, n.status("p"))
+}
+
+// C5, C11: two allocations share a volume, and the client restarts between their ends.
+func TestVolumes_sharedAcrossARestart(t *testing.T) {
+	n := newNode(t)
+	n.placePlugin("p")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.place(withVolumes(allocation("b", mainTask("db")), "data"))
+	n.run(time.Minute)
+	before := len(n.storage.calls)
+	n.crash()
+	n.answer()
+	n.run(time.Minute)
+	must.SliceLen(t, before, n.storage.calls)
+	n.stop("a")
+	n.run(time.Minute)
+	must.Eq(t, cluster.ClientComplete, n.status("a"))
+	must.MapLen(t, 1, n.storage.published)
+	n.stop("b")
+	n.run(time.Minute)
+	must.Eq(t, []string{"unpublish", "release", "unpublish", "unstage", "release"}, n.storage.calls[before:])
+	n.storage.empty()
+}
+
+// C9: the replacement on the same node is mounted after the old allocation is off.
+func TestVolumes_replacementWaits(t *testing.T) {
+	n := newNode(t)
+	n.placePlugin("p")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	n.storage.unpublishTakes = 5 * time.Second
+	b := withVolumes(allocation("b", mainTask("web")), "data")
+	b.PreviousAllocation = "a"
+	n.place(b)
+	n.stop("a")
+	n.run(time.Minute)
+	must.Eq(t, cluster.ClientRunning, n.status("b"))
+	must.Eq(t, []string{"claim", "stage", "publish", "unpublish", "unstage", "release", "claim", "stage", "publish"}, n.storage.calls)
+}
+
+// C16: an unpublish that hangs delays the end of no other allocation.
+func TestVolumes_oneHangs(t *testing.T) {
+	n := newNode(t)
+	n.placePlugin("p")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.place(withVolumes(allocation("b", mainTask("db")), "logs"))
+	n.run(time.Minute)
+	n.storage.unpublishTakes = 5 * time.Minute
+	n.stop("a")
+	n.run(time.Second)
+	n.storage.unpublishTakes = 0
+	n.stop("b")
+	n.run(time.Second)
+	must.Eq(t, cluster.ClientRunning, n.status("a"))
+	must.Eq(t, cluster.ClientComplete, n.status("b"))
+}
+
+// C12: the servers do not know an allocation any more, which the client had while they were away. Its
+// volume goes.
+func TestVolumes_forgottenAllocation(t *testing.T) {
+	n := newNode(t)
+	n.placePlugin("p")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	n.allocs = n.allocs[:1]
+	n.index++
+	n.answer()
+	n.run(time.Minute)
+	n.storage.empty()
+}
+
+// After a boot of the machine nothing is mounted, and the plugin comes first.
+func TestVolumes_reboot(t *testing.T) {
+	n := newNode(t)
+	n.placePlugin("p")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	n.reboot()
+	n.answer()
+	n.run(time.Minute)
+	must.SliceLen(t, 1, n.live("web"))
+	must.MapLen(t, 1, n.storage.published)
+	n.stop("a")
+	n.run(time.Minute)
+	n.storage.empty()
+}
+
+// An allocation of three tasks with a volume lives and ends, with its plugin, and the client dies at each
+// effect.
+func TestVolumes_diesAtEachEffect(t *testing.T) {
+	t.Parallel()
+	for dieAt := 1; ; dieAt++ {
+		n := newNode(t)
+		n.dieAt = dieAt
+		n.placePlugin("p")
+		init := mainTask("init")
+		init.Lifecycle = &cluster.Lifecycle{Hook: cluster.HookPrestart}
+		n.scripts["init"] = script{runs: []ending{{after: time.Second}}}
+		last := mainTask("last")
+		last.Lifecycle = &cluster.Lifecycle{Hook: cluster.HookPoststop}
+		n.scripts["last"] = script{runs: []ending{{after: time.Second}}}
+		n.place(withVolumes(allocation("a", init, mainTask("web"), last), "data", "logs"))
+		n.run(2 * time.Minute)
+		must.SliceLen(t, 1, n.live("web"), must.Sprint("dies at ", dieAt, "\n", strings.Join(n.story, "\n")))
+		n.stop("p")
+		n.stop("a")
+		n.run(5 * time.Minute)
+		must.Eq(t, cluster.ClientComplete, n.status("a"), must.Sprint("dies at ", dieAt, "\n", strings.Join(n.story, "\n")))
+		must.Eq(t, cluster.ClientComplete, n.status("p"), must.Sprint("dies at ", dieAt, "\n", strings.Join(n.story, "\n")))
+		must.Zero(t, n.storage.holdLimits)
+		n.storage.empty()
+		if n.dieAt != 0 {
+			return
+		}
+	}
+}
+
+// A call that fails again and again is a wait with the error.
+func TestVolumes_failingCall(t *testing.T) {
+	n := newNode(t)
+	n.placePlugin("p")
+	n.storage.failing["publish"] = errors.New("the pool is full")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	must.StrContains(t, n.taskState("a", "web").Waiting.Detail, "must be published at "+busyTarget("a", "data")+": the pool is full")
+	delete(n.storage.failing, "publish")
+	n.run(time.Minute)
+	must.SliceLen(t, 1, n.live("web"))
+}
