@@ -1,0 +1,113 @@
+package main
+
+import (
+	"path/filepath"
+	"unicode/utf8"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// maxID is the length of the longest id that CSI allows for a volume, in bytes. Ids of nodes may
+// have 256.
+const (
+	maxID     = 128
+	maxNodeID = 256
+)
+
+// mode is an access mode, as far as the plugin uses it.
+type mode struct {
+	name string
+	// single means that the volume is published to one node at most.
+	single bool
+	// reads means that nothing writes.
+	reads bool
+	// oneWriter means that one node at most writes.
+	oneWriter bool
+}
+
+// modeOf returns the access mode of a capability. It returns an error for a capability that this
+// plugin does not have.
+func modeOf(c *csi.VolumeCapability) (mode, error) {
+	if c == nil {
+		return mode{}, invalidArgument("the request has no volume capability")
+	}
+	mount := c.GetMount()
+	if mount == nil {
+		return mode{}, invalidArgument("volumes of this plugin are folders: the access type must be mount")
+	}
+	switch {
+	case mount.GetFsType() != "":
+		return mode{}, invalidArgument("volumes of this plugin are folders: there is no file system %q to make", mount.GetFsType())
+	case mount.GetVolumeMountGroup() != "":
+		return mode{}, invalidArgument("this plugin does not change the group of a volume")
+	}
+	if flags := mount.GetMountFlags(); len(flags) > 0 {
+		// Flags may hold secrets, so the error does not name them.
+		return mode{}, invalidArgument("this plugin knows no mount flags")
+	}
+	m := mode{name: c.GetAccessMode().GetMode().String()}
+	switch c.GetAccessMode().GetMode() {
+	case csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER:
+		m.single = true
+	case csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY:
+		m.single, m.reads = true, true
+	case csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY:
+		m.reads = true
+	case csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER:
+		m.oneWriter = true
+	case csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER:
+	default:
+		return mode{}, invalidArgument("this plugin does not have the access mode %s", m.name)
+	}
+	return m, nil
+}
+
+// singleMode reports whether a mode with this name allows one node only.
+func singleMode(name string) bool {
+	number := csi.VolumeCapability_AccessMode_Mode(csi.VolumeCapability_AccessMode_Mode_value[name])
+	return number == csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER || number == csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY
+}
+
+func checkVolumeID(id string) error { return checkID("volume id", id, maxID) }
+
+func checkNodeID(id string) error { return checkID("node id", id, maxNodeID) }
+
+func checkID(what, id string, most int) error {
+	switch {
+	case id == "":
+		return invalidArgument("the request has no %s", what)
+	case len(id) > most:
+		return invalidArgument("the %s has %d bytes, and may have %d", what, len(id), most)
+	case !utf8.ValidString(id):
+		return invalidArgument("the %s is not UTF-8", what)
+	}
+	return nil
+}
+
+func checkPath(what, path string) error {
+	switch {
+	case path == "":
+		return invalidArgument("the request has no %s", what)
+	case !filepath.IsAbs(path):
+		return invalidArgument("the %s is not absolute", what)
+	}
+	return nil
+}
+
+// first returns the first error.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func invalidArgument(format string, args ...any) error {
+	return status.Errorf(codes.InvalidArgument, format, args...)
+}
+
+func noVolume(id string) error { return status.Errorf(codes.NotFound, "there is no volume %s", id) }

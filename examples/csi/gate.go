@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// The verdicts about calls. Only outOfOrder and inFlight are mistakes of the caller in the order of
+// its calls.
+const (
+	inOrder    = "in order"
+	outOfOrder = "out of order"
+	// inFlight means that another call of the volume had not ended, and that its caller still waited.
+	inFlight = "in flight"
+	// abandoned means that another call of the volume had not ended, and that its caller no longer
+	// waited. To call again is right then.
+	abandoned = "abandoned"
+	// invalid means that the request had no meaning.
+	invalid = "invalid"
+)
+
+// gate lets calls through, one at a time for each volume.
+type gate struct {
+	store  *store
+	faults *faults
+	// log is nil unless the mode is strict. Without it calls are not judged.
+	log    *callLog
+	logger *slog.Logger
+
+	mu      sync.Mutex
+	flights map[string]context.Context // guarded by mu; by volume, the contexts of calls in flight
+}
+
+// entry is a line of the strict mode's log.
+type entry struct {
+	// Began and Time are when the call came, and when its answer was sent.
+	Began time.Time `json:"began"`
+	Time  time.Time `json:"time"`
+	call
+	Verdict string `json:"verdict"`
+	// Code is the gRPC code of the answer.
+	Code  string `json:"code"`
+	Error string `json:"error,omitempty"`
+}
+
+// run does the work of a call, unless its request is wrong or it must not come now.
+func (g *gate) run(ctx context.Context, c call, wrong error, work func() error) error {
+	e := entry{Began: time.Now().UTC(), call: c}
+	var err error
+	e.Verdict, err = g.verdict(ctx, c, wrong, work)
+	err = coded(err)
+	e.Time, e.Code = time.Now().UTC(), status.Code(err).String()
+	if err != nil {
+		e.Error = status.Convert(err).Message()
+	}
+	g.logger.Info("a call was answered", "call", c.Name, "volume", c.Volume, "node", c.Node, "staging", c.Staging,
+		"target", c.Target, "verdict", e.Verdict, "code", e.Code, "error", e.Error, "took", e.Time.Sub(e.Began))
+	if g.log == nil {
+		return err
+	}
+	if failed := g.log.append(e); failed != nil {
+		return status.Errorf(codes.Internal, "write the log of calls: %v", failed)
+	}
+	return err
+}
+
+// verdict judges a call, and does its work if it may come.
+func (g *gate) verdict(ctx context.Context, c call, wrong error, work func() error) (string, error) {
+	if wrong != nil {
+		return invalid, wrong
+	}
+	if verdict := g.begin(ctx, c.Volume); verdict != "" {
+		return verdict, status.Errorf(codes.Aborted, "another call of the volume %s is in flight", c.Volume)
+	}
+	defer g.end(c.Volume)
+	// A call is judged when it comes, and again when its work begins: other programs of the plugin
+	// may have worked meanwhile.
+	if err := g.store.locked(func() error { return g.judge(c) }); err != nil {
+		return judged(err), err
+	}
+	f, err := g.faults.find(c)
+	if err != nil {
+		return inOrder, err
+	}
+	if !f.After {
+		if err := g.faults.act(ctx, c, f); err != nil {
+			return inOrder, err
+		}
+	}
+	err = g.store.locked(func() error {
+		if err := g.judge(c); err != nil {
+			return err
+		}
+		return work()
+	})
+	if err == nil && f.After {
+		err = g.faults.act(ctx, c, f)
+	}
+	return judged(err), err
+}
+
+// judge returns an error that is an *orderError if a strict plugin refuses the call.
+func (g *gate) judge(c call) error {
+	if g.log == nil {
+		return nil
+	}
+	table, err := readMounts()
+	if err != nil {
+		return err
+	}
+	now, err := g.store.standing(c.Volume, table)
+	if err != nil {
+		return err
+	}
+	if why := now.outOfOrder(c); why != "" {
+		return &orderError{c.Name + " is out of order: " + why}
+	}
+	return nil
+}
+
+// orderError refuses a call that comes at the wrong time.
+type orderError struct{ why string }
+
+// Error says why.
+func (e *orderError) Error() string { return e.why }
+
+// GRPCStatus has the code of the answer.
+func (e *orderError) GRPCStatus() *status.Status { return status.New(codes.FailedPrecondition, e.why) }
+
+func judged(err error) string {
+	if _, refused := errors.AsType[*orderError](err); refused {
+		return outOfOrder
+	}
+	return inOrder
+}
+
+// begin notes that a call is in flight. It returns a verdict if another one is.
+func (g *gate) begin(ctx context.Context, volume string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch other := g.flights[volume]; {
+	case other == nil:
+		g.flights[volume] = ctx
+		return ""
+	case other.Err() != nil:
+		return abandoned
+	default:
+		return inFlight
+	}
+}
+
+func (g *gate) end(volume string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.flights, volume)
+}
+
+// coded returns an error with a gRPC code. Errors without one have the code Internal.
+func coded(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	if code := status.FromContextError(err).Code(); code != codes.Unknown {
+		return status.Error(code, err.Error())
+	}
+	return status.Error(codes.Internal, err.Error())
+}
