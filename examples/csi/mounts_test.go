@@ -32,7 +32,7 @@ func TestParseMounts(t *testing.T) {
 	must.Eq(t, "0:99", at.device)
 }
 
-// A folder is found by its file system, whatever the path of a mount of it is.
+// A folder is found by its file system, at all mounts of it.
 func TestMountTable_folder(t *testing.T) {
 	t.Parallel()
 	table := parseMounts(someMounts)

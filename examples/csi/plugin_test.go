@@ -299,7 +299,7 @@ func TestPlugin_accessModes(t *testing.T) {
 	must.SliceEmpty(t, m.refused(t, "log"))
 }
 
-// A volume is not deleted while a folder of it is mounted, whatever the files below the root say.
+// A volume that is mounted is not deleted, also if the files below the root do not know of the mount.
 func TestPlugin_deleteMounted(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
