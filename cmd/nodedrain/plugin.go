@@ -23,11 +23,11 @@ type pluginCommand struct {
 	errs io.Writer
 }
 
-// pluginCommands returns the drivers that this program contains, and the command that tests drivers.
+// pluginCommands returns the drivers that this program contains, and the command that tests plugins.
 func pluginCommands(operate operatorCommand) map[string]cli.CommandFactory {
 	errs := operate.errs
 	return map[string]cli.CommandFactory{
-		"plugin": is(&parentCommand{"Serve a task driver, or test one", pluginHelp}),
+		"plugin": is(&parentCommand{"Serve a task driver, or test a plugin", pluginHelp}),
 		"plugin mock": is(&pluginCommand{
 			name: "mock", synopsis: "Serve the driver of tasks without processes", help: pluginMockHelp, errs: errs,
 			open: func() (sdk.Driver, error) { return mock.New(os.Exit) },
@@ -62,8 +62,8 @@ func (c *pluginCommand) Run(args []string) int {
 
 const pluginHelp = `Usage: nodedrain plugin <command>
 
-  Tests the program of a task driver, or serves one of the drivers that this program
-  contains. The client of a node starts these; they are not meant for people.`
+  Tests the program of a task driver or a device plugin, or serves one of the drivers
+  that this program contains. The client of a node starts these; they are not meant for people.`
 
 const pluginMockHelp = `Usage: nodedrain plugin mock
 

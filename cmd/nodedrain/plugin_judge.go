@@ -12,6 +12,8 @@ import (
 
 	"github.com/posener/complete"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
+	"github.com/seed-f9cf0b39/nodedrain/client/device/devicetest"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/plugintest"
 )
@@ -36,24 +38,25 @@ func (f *pluginTestFlags) set() *flag.FlagSet {
 	return set
 }
 
-func (c *pluginTestCommand) Synopsis() string { return "Test the program of a task driver" }
+func (c *pluginTestCommand) Synopsis() string { return "Test the program of a plugin" }
 
 func (c *pluginTestCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain plugin test [options] PATH
 
-  Starts the driver plugin PATH as a client does, and tests it by the rules D1 to D20 in
-  some ten seconds. For each rule that fails it prints the calls, what was expected, what
-  happened, and the sentence of the contract. docs/plugins.md explains the rules and has
-  a driver to copy.
+  Starts the plugin PATH as a client does, and tests it in some ten seconds: a task driver
+  by the rules D1 to D20, a device plugin by the rules V1 to V9. For each rule that fails
+  it prints the calls, what was expected, what happened, and the sentence of the contract.
+  docs/plugins.md and docs/device-plugins.md explain the rules. Each has a plugin to copy.
 
-  The rules need tasks of eight kinds, such as one that ignores signals. FILE says how
-  the driver's tasks are configured, and which rules the driver cannot keep and why.
-  Without it the tasks have the keys "command" and "args", with programs of this machine.
+  The rules of drivers need tasks of eight kinds, such as one that ignores signals. FILE
+  says how the driver's tasks are configured. Without it the tasks have the keys "command"
+  and "args", with programs of this machine. Those of device plugins need two devices, and
+  a way to change them. FILE also says which rules the plugin cannot keep, and why.
 
 Options:
 
-  -config FILE   The tasks of the driver, as JSON.
+  -config FILE   What the test needs to know of the plugin, as JSON.
   -json          Print the findings as JSON.
   -run RULE      Test some rules only, with commas between them. "D13" is all rules with
                  this number, "D13 orderly" is one of them.
@@ -92,23 +95,19 @@ func (c *pluginTestCommand) test(args []string) (failed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	options, err := plugintest.Commands(path)
-	if f.config != "" {
-		options, err = plugintest.Read(path, f.config)
+	if err := checkRules(f.run); err != nil {
+		return false, err
 	}
+	suite, err := plugintest.Open(c.ctx, path, f.config)
 	if err != nil {
 		return false, err
 	}
-	tests, err := rulesOf(f.run)
+	tests, err := rulesOf(suite, f.run)
 	if err != nil {
 		return false, err
 	}
-	harness := plugintest.Harness(options)
-	if err := drivertest.Probe(c.ctx, harness); err != nil {
-		return false, err
-	}
-	out := judgement{Plugin: path}
-	drivertest.Judge(c.ctx, harness, tests, func(found drivertest.Finding) {
+	out := judgement{Plugin: path, Type: suite.Type.String()}
+	conformance.Judge(c.ctx, tests, suite.Skips, func(found conformance.Finding) {
 		out.add(found)
 		if !f.json {
 			printFinding(c.out, found)
@@ -127,32 +126,64 @@ func (c *pluginTestCommand) test(args []string) (failed bool, err error) {
 	return out.Failed > 0, nil
 }
 
-// rulesOf returns the rules that a flag names.
-func rulesOf(flagged string) ([]drivertest.Test, error) {
-	all := drivertest.Tests()
-	if flagged == "" {
-		return all, nil
+// checkRules finds rules that no plugin has.
+func checkRules(flagged string) error {
+	for _, name := range namesOf(flagged) {
+		if !slices.ContainsFunc(allRules(), func(one conformance.Rule) bool { return names(name, one) }) {
+			return misused("plugin test", fmt.Sprintf("There is no rule %q. The rules are D1 to D20 for drivers, and V1 to V9 for device plugins", name))
+		}
 	}
-	wanted := map[string]bool{}
+	return nil
+}
+
+// allRules returns the rules of all plugins.
+func allRules() []conformance.Rule {
+	var all []conformance.Rule
+	for _, one := range drivertest.Tests() {
+		all = append(all, one.Rule)
+	}
+	for _, one := range devicetest.Tests() {
+		all = append(all, one.Rule)
+	}
+	return all
+}
+
+// namesOf returns the rules that a flag names.
+func namesOf(flagged string) []string {
+	var all []string
 	for name := range strings.SplitSeq(flagged, ",") {
-		name = strings.TrimSpace(name)
-		known := false
-		for _, one := range all {
-			number, _, _ := strings.Cut(one.ID, " ")
-			if name == one.ID || name == number {
-				wanted[one.ID], known = true, true
-			}
-		}
-		if !known {
-			return nil, misused("plugin test", fmt.Sprintf("There is no rule %q. The rules are D1 to D20", name))
+		if name = strings.TrimSpace(name); name != "" {
+			all = append(all, name)
 		}
 	}
-	return slices.DeleteFunc(all, func(one drivertest.Test) bool { return !wanted[one.ID] }), nil
+	return all
+}
+
+// names reports whether a name in the flag means a rule: a number is all rules with this number.
+func names(name string, rule conformance.Rule) bool {
+	number, _, _ := strings.Cut(rule.ID, " ")
+	return name == rule.ID || name == number
+}
+
+// rulesOf returns the tests of the rules that a flag names. Without one it returns all.
+func rulesOf(suite plugintest.Suite, flagged string) ([]conformance.Test, error) {
+	wanted := namesOf(flagged)
+	if len(wanted) == 0 {
+		return suite.Tests, nil
+	}
+	for _, name := range wanted {
+		if !slices.ContainsFunc(suite.Tests, func(one conformance.Test) bool { return names(name, one.Rule) }) {
+			return nil, misused("plugin test", fmt.Sprintf("The plugin is a %s plugin, which has no rule %q", suite.Type, name))
+		}
+	}
+	return slices.DeleteFunc(suite.Tests, func(one conformance.Test) bool {
+		return !slices.ContainsFunc(wanted, func(name string) bool { return names(name, one.Rule) })
+	}), nil
 }
 
 // printFinding prints a line, and all that an author needs about a rule that failed.
-func printFinding(out io.Writer, f drivertest.Finding) {
-	fmt.Fprintf(out, "%-12s  %-7s  %s\n", f.Test.ID, f.Outcome, f.Test.Doc)
+func printFinding(out io.Writer, f conformance.Finding) {
+	fmt.Fprintf(out, "%-12s  %-7s  %s\n", f.Rule.ID, f.Outcome, f.Rule.Doc)
 	say := func(what, text string) {
 		for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
 			if i > 0 {
@@ -161,10 +192,10 @@ func printFinding(out io.Writer, f drivertest.Finding) {
 			fmt.Fprintf(out, "    %-8s  %s\n", what, line)
 		}
 	}
-	if f.Outcome == drivertest.Skipped {
+	if f.Outcome == conformance.Skipped {
 		say("why", f.Why)
 	}
-	if f.Outcome != drivertest.Failed {
+	if f.Outcome != conformance.Failed {
 		return
 	}
 	if len(f.Calls) > 0 {
@@ -179,12 +210,13 @@ func printFinding(out io.Writer, f drivertest.Finding) {
 	if f.Log != "" {
 		say("log", f.Log)
 	}
-	say("contract", f.Test.Contract)
+	say("contract", f.Rule.Contract)
 }
 
 // judgement is the output of -json.
 type judgement struct {
 	Plugin  string         `json:"plugin"`
+	Type    string         `json:"type"`
 	Passed  int            `json:"passed"`
 	Failed  int            `json:"failed"`
 	Skipped int            `json:"skipped"`
@@ -193,16 +225,16 @@ type judgement struct {
 
 // judgedOfRule is what was found about one rule.
 type judgedOfRule struct {
-	Rule     string             `json:"rule"`
-	Outcome  drivertest.Outcome `json:"outcome"`
-	Demands  string             `json:"demands"`
-	Contract string             `json:"contract"`
+	Rule     string              `json:"rule"`
+	Outcome  conformance.Outcome `json:"outcome"`
+	Demands  string              `json:"demands"`
+	Contract string              `json:"contract"`
 	// Why is the reason of a skip.
 	Why      string          `json:"why,omitempty"`
 	Failures []judgedFailure `json:"failures,omitempty"`
 	// Done are the calls of a rule that failed, in their order.
 	Done []string `json:"done,omitempty"`
-	// Log is the end of the driver's log.
+	// Log is the end of the plugin's log.
 	Log string `json:"log,omitempty"`
 }
 
@@ -212,14 +244,14 @@ type judgedFailure struct {
 	Happened string `json:"happened"`
 }
 
-func (j *judgement) add(f drivertest.Finding) {
-	rule := judgedOfRule{Rule: f.Test.ID, Outcome: f.Outcome, Demands: f.Test.Doc, Contract: f.Test.Contract, Why: f.Why}
+func (j *judgement) add(f conformance.Finding) {
+	rule := judgedOfRule{Rule: f.Rule.ID, Outcome: f.Outcome, Demands: f.Rule.Doc, Contract: f.Rule.Contract, Why: f.Why}
 	switch f.Outcome {
-	case drivertest.Passed:
+	case conformance.Passed:
 		j.Passed++
-	case drivertest.Skipped:
+	case conformance.Skipped:
 		j.Skipped++
-	case drivertest.Failed:
+	case conformance.Failed:
 		j.Failed++
 		rule.Done, rule.Log = f.Calls, f.Log
 		for _, failure := range f.Failures {
@@ -236,7 +268,7 @@ func (c *pluginTestCommand) AutocompleteArgs() complete.Predictor { return compl
 func (c *pluginTestCommand) AutocompleteFlags() complete.Flags {
 	flags := flagPredictors(new(pluginTestFlags).set())
 	var numbers []string
-	for _, one := range drivertest.Tests() {
+	for _, one := range allRules() {
 		if !strings.Contains(one.ID, " ") {
 			numbers = append(numbers, one.ID)
 		}

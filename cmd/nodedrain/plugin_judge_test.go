@@ -49,11 +49,36 @@ func written(t *testing.T, text string) string {
 	return path
 }
 
-// The command names the rules that a wrong driver breaks, and no others.
-func TestPluginTest_wrongDrivers(t *testing.T) {
-	t.Parallel()
-	path := built(t, "../../plugin/plugintest/testdata/wrong")
-	for _, story := range []struct{ fault, fails, happened string }{
+// wrongStory is a plugin with a fault, the rules that it breaks, and words of what happened.
+type wrongStory struct{ fault, fails, happened string }
+
+// judge tests the plugin with the command.
+func (story wrongStory) judge(t *testing.T, path, config, kind string, skipped int) {
+	t.Helper()
+	code, out, errs := command(t.Context(), "plugin test -json -config "+written(t, fmt.Sprintf(config, story.fault))+" "+path)
+	var found judgement
+	must.NoError(t, json.Unmarshal([]byte(out), &found), must.Sprint(errs))
+	must.Eq(t, kind, found.Type)
+	var fails, happened []string
+	for _, rule := range found.Rules {
+		if len(rule.Failures) > 0 {
+			fails = append(fails, rule.Rule)
+		}
+		happened = append(happened, rule.Log)
+		for _, failure := range rule.Failures {
+			happened = append(happened, rule.Rule+": "+failure.Happened)
+		}
+	}
+	must.Eq(t, story.fails, strings.Join(fails, ", "), must.Sprint(strings.Join(happened, "\n")))
+	must.StrContains(t, strings.Join(happened, "\n"), story.happened)
+	must.Eq(t, len(fails), found.Failed)
+	must.Eq(t, min(len(fails), 1), code)
+	must.Eq(t, skipped, found.Skipped)
+}
+
+// wrongDrivers are the stories of [TestPluginTest_wrongDrivers].
+func wrongDrivers() []wrongStory {
+	return []wrongStory{
 		{"none", "", ""},
 		{"late-health", "D1", "the first fingerprint came after 2"},
 		{"ends-with-stream", "D2", "the driver has ended"},
@@ -79,28 +104,17 @@ func TestPluginTest_wrongDrivers(t *testing.T) {
 		{"remembers-the-destroyed", "D18", "Inspect of an unknown task: no error"},
 		{"forgets-exits", "D14, D19", "Inspect has"},
 		{"claims-exec", "D20", "Exec failed"},
-	} {
+	}
+}
+
+// The command names the rules that a wrong driver breaks, and no others.
+func TestPluginTest_wrongDrivers(t *testing.T) {
+	t.Parallel()
+	path := built(t, "../../plugin/plugintest/testdata/wrong")
+	for _, story := range wrongDrivers() {
 		t.Run(story.fault, func(t *testing.T) {
 			t.Parallel()
-			tasks := written(t, fmt.Sprintf(wrongTasks, story.fault))
-			code, out, errs := command(t.Context(), "plugin test -json -config "+tasks+" "+path)
-			var found judgement
-			must.NoError(t, json.Unmarshal([]byte(out), &found), must.Sprint(errs))
-			var fails, happened []string
-			for _, rule := range found.Rules {
-				if len(rule.Failures) > 0 {
-					fails = append(fails, rule.Rule)
-				}
-				happened = append(happened, rule.Log)
-				for _, failure := range rule.Failures {
-					happened = append(happened, rule.Rule+": "+failure.Happened)
-				}
-			}
-			must.Eq(t, story.fails, strings.Join(fails, ", "), must.Sprint(strings.Join(happened, "\n")))
-			must.StrContains(t, strings.Join(happened, "\n"), story.happened)
-			must.Eq(t, len(fails), found.Failed)
-			must.Eq(t, min(len(fails), 1), code)
-			must.Eq(t, 1, found.Skipped)
+			story.judge(t, path, wrongTasks, "driver", 1)
 		})
 	}
 }
@@ -154,15 +168,17 @@ func TestPluginTest_words(t *testing.T) {
 // A wrong command line, and a plugin that does not start, test nothing.
 func TestPluginTest_mistakes(t *testing.T) {
 	t.Parallel()
+	wrong := built(t, "../../plugin/plugintest/testdata/wrong")
 	for _, story := range []struct{ line, want string }{
 		{"", "This command takes one argument: <path>"},
 		{"a b", "This command takes one argument: <path>"},
-		{"-run D21 /bin/true", `There is no rule "D21". The rules are D1 to D20`},
+		{"-run D21 /bin/true", `There is no rule "D21". The rules are D1 to D20 for drivers, and V1 to V9 for device plugins`},
 		{"-config none.json /bin/true", "none.json"},
-		{"-config " + written(t, `{"skips": {"D99": "why"}}`) + " /bin/true", `the suite has no test "D99" to skip`},
+		{"-config " + written(t, `{"args": ["none"], "skips": {"D99": "why"}}`) + " " + wrong, `the suite has no test "D99" to skip`},
 		{"-colour /bin/true", "flag provided but not defined: -colour"},
 		{"/no/such/driver", "no such file"},
-		{"/bin/true", "launching the driver"},
+		{"/bin/true", "launching the plugin"},
+		{"-run V1 -config " + written(t, `{"args": ["none"]}`) + " " + wrong, `The plugin is a driver plugin, which has no rule "V1"`},
 	} {
 		code, out, errs := command(t.Context(), "plugin test "+story.line)
 		must.EqOp(t, 2, code, must.Sprint(story.line))

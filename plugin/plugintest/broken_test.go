@@ -7,15 +7,16 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/plugintest"
 )
 
 // failures runs one test of the suite over a driver and returns its failures.
-func failures(t *testing.T, id string, o plugintest.Options) (found []drivertest.Failure) {
+func failures(t *testing.T, id string, o plugintest.Options) (found []conformance.Failure) {
 	t.Helper()
 	tests := slices.DeleteFunc(drivertest.Tests(), func(test drivertest.Test) bool { return test.ID != id })
-	drivertest.Judge(t.Context(), plugintest.Harness(o), tests, func(f drivertest.Finding) { found = f.Failures })
+	drivertest.Judge(t.Context(), plugintest.Harness(o), tests, func(f conformance.Finding) { found = f.Failures })
 	return found
 }
 

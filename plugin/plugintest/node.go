@@ -2,18 +2,13 @@ package plugintest
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
-	"time"
-	"unicode"
 
 	"github.com/google/uuid"
 
@@ -26,16 +21,11 @@ import (
 // mark is the variable by which the harness finds the processes of a task.
 const mark = "NODEDRAIN_TEST_TASK"
 
-// patience bounds a launch and a kill of a program.
-const patience = 30 * time.Second
-
 // node is a node with a driver's program.
 type node struct {
-	options Options
-	dir     string
-	program *host.Program
-	driver  *host.Instance
-	tasks   []driver.TaskID
+	*life
+	noProcesses bool
+	tasks       []driver.TaskID
 }
 
 var (
@@ -44,30 +34,14 @@ var (
 )
 
 func newNode(t drivertest.T, o Options) *node {
-	// The path of a socket is short. Folders of tests are not.
-	dir, err := os.MkdirTemp("", "nd")
-	if err != nil {
-		t.Fatalf("making the node's folder: %v", err)
-	}
-	n := &node{options: o, dir: dir}
-	t.Cleanup(func() { n.close(t) })
-	n.program, err = host.New(host.Options{
-		Type: host.Driver, Path: o.Path, Args: o.Args, Config: o.Config,
-		Env:       []string{"PATH=" + os.Getenv("PATH")},
-		SocketDir: filepath.Join(dir, "s"), LogFile: n.logFile(),
-	})
-	if err != nil {
-		t.Fatalf("the driver's program: %v", err)
-	}
-	n.Launch(t)
+	n := &node{life: newLife(t, o.Program), noProcesses: o.NoProcesses}
+	t.Cleanup(func() { n.clear(t) })
+	n.begin(t, host.Driver, o.Config)
 	return n
 }
 
-// close ends everything that the node has started, also what the driver has left.
-func (n *node) close(t drivertest.T) {
-	if n.driver != nil {
-		n.Kill(t)
-	}
+// clear ends what tasks have left.
+func (n *node) clear(t drivertest.T) {
 	for _, id := range n.tasks {
 		found, err := n.find(id)
 		if err != nil {
@@ -78,9 +52,6 @@ func (n *node) close(t drivertest.T) {
 				t.Errorf("killing %s: %v", p, err)
 			}
 		}
-	}
-	if err := os.RemoveAll(n.dir); err != nil {
-		t.Errorf("removing the node's folder: %v", err)
 	}
 }
 
@@ -100,27 +71,7 @@ func kill(id process.Identity) error {
 	return errors.Join(err, p.Close())
 }
 
-func (n *node) Driver() driver.Driver { return n.driver }
-
-func (n *node) Kill(t drivertest.T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := n.driver.Kill(ctx); err != nil {
-		t.Errorf("killing the driver: %v", err)
-	}
-}
-
-func (n *node) Launch(t drivertest.T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	instance, err := n.program.Launch(ctx, host.Record{}, func(host.Record) error { return nil })
-	if err != nil {
-		t.Fatalf("launching the driver: %v\n%s", err, n.Log())
-	}
-	n.driver = instance
-}
+func (n *node) Driver() driver.Driver { return n.instance }
 
 func (n *node) Task(t drivertest.T) *driver.TaskConfig {
 	t.Helper()
@@ -155,7 +106,7 @@ func (n *node) Task(t drivertest.T) *driver.TaskConfig {
 }
 
 func (n *node) Processes(id driver.TaskID) ([]string, bool) {
-	if n.options.NoProcesses {
+	if n.noProcesses {
 		return nil, false
 	}
 	found, err := n.find(id)
@@ -197,30 +148,6 @@ func (*node) find(id driver.TaskID) ([]process.Identity, error) {
 	}
 	return found, nil
 }
-
-// mostLog bounds the log that a finding has, in bytes.
-const mostLog = 4096
-
-// Log is that of [drivertest.Logger].
-func (n *node) Log() string {
-	f, err := os.Open(n.logFile())
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	if _, err := f.Seek(-mostLog, io.SeekEnd); err != nil { // the file is shorter
-		_, _ = f.Seek(0, io.SeekStart)
-	}
-	text, _ := io.ReadAll(io.LimitReader(f, mostLog))
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
-			return r
-		}
-		return '?' // a terminal may obey it
-	}, string(text))
-}
-
-func (n *node) logFile() string { return filepath.Join(n.dir, "driver.log") }
 
 func (*node) Stdout(task *driver.TaskConfig) (string, error) {
 	text, err := os.ReadFile(task.StdoutPath)

@@ -15,16 +15,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
 )
 
 // Options describe a driver's program and its tasks. In a file they are a JSON object.
 type Options struct {
-	// Path is the absolute path of the program. It is not part of a file.
-	Path string   `json:"-"`
-	Args []string `json:"args"`
-	// Config is the driver's own config, or empty.
-	Config json.RawMessage `json:"config"`
+	Program
 	// Tasks are the configs of tasks by the name of a [drivertest.Kind], such as "run for ever". In
 	// their texts the harness replaces {after}, in seconds, {millis}, {code}, {signal}, such as HUP,
 	// {number} of the signal, and {output}, which is [drivertest.Output]. A text that begins with =
@@ -42,26 +39,30 @@ type Options struct {
 
 // Read reads the options of a program from a file.
 func Read(path, file string) (Options, error) {
+	o := Options{Program: Program{Path: path}}
+	return o, read(file, &o, func() error { return o.check() })
+}
+
+// read reads a file into options, and checks them.
+func read(file string, into any, check func() error) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return Options{}, fmt.Errorf("reading the tasks of the driver: %w", err)
+		return fmt.Errorf("reading the config of the test: %w", err)
 	}
-	o, err := parse(path, text)
+	if err = parse(text, into); err == nil {
+		err = check()
+	}
 	if err != nil {
-		return Options{}, fmt.Errorf("reading the tasks of the driver: %s: %w", file, err)
+		return fmt.Errorf("reading the config of the test: %s: %w", file, err)
 	}
-	return o, nil
+	return nil
 }
 
 // parse reads the text of a file.
-func parse(path string, text []byte) (Options, error) {
-	o := Options{Path: path}
+func parse(text []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&o); err != nil {
-		return Options{}, err
-	}
-	return o, o.check()
+	return decoder.Decode(into)
 }
 
 // commandTasks are the tasks of [Commands].
@@ -70,7 +71,10 @@ func parse(path string, text []byte) (Options, error) {
 var commandTasks []byte
 
 // Commands returns the options of a driver whose tasks have the keys "command" and "args".
-func Commands(path string) (Options, error) { return parse(path, commandTasks) }
+func Commands(path string) (Options, error) {
+	o := Options{Program: Program{Path: path}}
+	return o, parse(commandTasks, &o)
+}
 
 // check finds tasks of kinds that do not exist.
 func (o Options) check() error {
@@ -84,8 +88,14 @@ func (o Options) check() error {
 			errs = append(errs, fmt.Errorf("the suite has no tasks of kind %q", name))
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(o.Skips)) {
-		if !slices.ContainsFunc(drivertest.Tests(), func(test drivertest.Test) bool { return test.ID == id }) {
+	return errors.Join(append(errs, checkSkips(o.Skips, drivertest.Bind(Harness(o), drivertest.Tests())))...)
+}
+
+// checkSkips finds skips of rules that do not exist.
+func checkSkips(skips map[string]string, rules []conformance.Test) error {
+	var errs []error
+	for _, id := range slices.Sorted(maps.Keys(skips)) {
+		if !slices.ContainsFunc(rules, func(one conformance.Test) bool { return one.ID == id }) {
 			errs = append(errs, fmt.Errorf("the suite has no test %q to skip", id))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
@@ -13,7 +14,7 @@ type check struct {
 	T
 	harness Harness
 	node    Node
-	trace   *trace
+	trace   *conformance.Trace
 }
 
 // patience is how long a call may take that should be answered at once. It only ends tests of
@@ -26,13 +27,13 @@ func (c *check) driver() driver.Driver { return traced{c.node.Driver(), c.trace}
 // errorf notes a failure. The arguments belong to what happened.
 func (c *check) errorf(expected, happened string, args ...any) {
 	c.Helper()
-	c.Errorf("%v", Failure{Expected: expected, Happened: fmt.Sprintf(happened, args...)})
+	c.Errorf("%v", conformance.Failure{Expected: expected, Happened: fmt.Sprintf(happened, args...)})
 }
 
 // fatalf notes a failure and ends the test.
 func (c *check) fatalf(expected, happened string, args ...any) {
 	c.Helper()
-	c.Fatalf("%v", Failure{Expected: expected, Happened: fmt.Sprintf(happened, args...)})
+	c.Fatalf("%v", conformance.Failure{Expected: expected, Happened: fmt.Sprintf(happened, args...)})
 }
 
 // context is that of one call.

@@ -5,21 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
 // T is what the suite needs of a *testing.T.
-type T interface {
-	Helper()
-	Logf(format string, args ...any)
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
-	Cleanup(func())
-	Context() context.Context
-	TempDir() string
-}
-
-var _ T = (*testing.T)(nil)
+type T = conformance.T
 
 // Harness gives the suite a driver and its tasks. New and Config are required.
 type Harness struct {
@@ -112,68 +103,45 @@ const Output = "one\ntwo\nthree\n"
 // Run runs the suite.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
-	for id := range h.Skips {
-		if !isTest(id) {
-			t.Errorf("the harness skips %q, which is no test", id)
-		}
-	}
-	around := h.Around
-	if around == nil {
-		around = func(t *testing.T, test func(*testing.T)) { test(t) }
-	}
-	for _, test := range Tests() {
-		t.Run(test.ID, func(t *testing.T) {
-			t.Parallel()
-			if reason, ok := h.Skips[test.ID]; ok {
-				t.Skipf("%s: %s", test.Doc, reason)
-			}
-			around(t, func(t *testing.T) { test.Run(t, h) })
-		})
-	}
+	conformance.Run(t, Bind(h, Tests()), h.Skips, h.Around)
 }
 
-func isTest(id string) bool {
-	for _, test := range Tests() {
-		if test.ID == id {
-			return true
-		}
-	}
-	return false
+// Judge runs tests outside of go test, like conformance.Judge. It ignores Harness.Around.
+func Judge(ctx context.Context, h Harness, tests []Test, report func(conformance.Finding)) {
+	conformance.Judge(ctx, Bind(h, tests), h.Skips, report)
 }
 
-// Test is one test of the suite.
+// Test is one test of the suite. Its ID is "D1" to "D20", with a word behind it if one number has
+// several tests.
 type Test struct {
-	// ID is "D1" to "D20", with a word behind it if one number has several tests.
-	ID string
-	// Doc says what the test demands.
-	Doc string
-	// Contract is the sentence of the contract of drivers that demands it.
-	Contract string
-	run      func(*check)
+	conformance.Rule
+	run func(*check)
 }
 
 // Run runs the test, whether the harness skips it or not.
 func (test Test) Run(t T, h Harness) {
 	t.Helper()
-	calls := &trace{}
-	t.Cleanup(func() { calls.log(t) })
-	test.runTraced(t, h, calls)
+	Bind(h, []Test{test})[0].RunIn(t)
 }
 
-// runTraced runs the test and notes its calls.
-func (test Test) runTraced(t T, h Harness, calls *trace) {
-	t.Helper()
+// Bind returns tests of one harness, for conformance.Judge.
+func Bind(h Harness, tests []Test) []conformance.Test {
 	if h.Unit == 0 {
 		h.Unit = time.Second
 	}
 	if h.Slack == 0 {
 		h.Slack = time.Second
 	}
-	t.Logf("%s: %s", test.ID, test.Doc)
-	node := h.New(t)
-	if l, is := node.(Logger); is {
-		t.Cleanup(func() { calls.keep(l.Log()) })
+	var bound []conformance.Test
+	for _, test := range tests {
+		bound = append(bound, conformance.Test{Rule: test.Rule, Run: func(t T, calls *conformance.Trace) {
+			node := h.New(t)
+			if l, is := node.(Logger); is {
+				t.Cleanup(func() { calls.Keep(l.Log()) })
+			}
+			calls.Start()
+			test.run(&check{T: t, harness: h, node: node, trace: calls})
+		}})
 	}
-	calls.began = time.Now()
-	test.run(&check{T: t, harness: h, node: node, trace: calls})
+	return bound
 }

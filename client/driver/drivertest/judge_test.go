@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 )
@@ -28,33 +29,19 @@ func TestJudge(t *testing.T) {
 		}
 		return doubleConfig(b)
 	}
-	var found []drivertest.Finding
+	var found []conformance.Finding
 	tests := slices.Concat(rule("D1"), rule("D2"), rule("D6"), rule("D16"))
-	drivertest.Judge(t.Context(), h, tests, func(f drivertest.Finding) { found = append(found, f) })
+	drivertest.Judge(t.Context(), h, tests, func(f conformance.Finding) { found = append(found, f) })
 	must.SliceLen(t, 4, found)
-	must.EqOp(t, drivertest.Passed, found[0].Outcome)
-	must.EqOp(t, drivertest.Skipped, found[1].Outcome)
+	must.EqOp(t, conformance.Passed, found[0].Outcome)
+	must.EqOp(t, conformance.Skipped, found[1].Outcome)
 	must.EqOp(t, "it is Sunday", found[1].Why)
-	must.EqOp(t, drivertest.Failed, found[2].Outcome)
-	must.Eq(t, []drivertest.Failure{{
+	must.EqOp(t, conformance.Failed, found[2].Outcome)
+	must.Eq(t, []conformance.Failure{{
 		Expected: "a task of this kind, or a named skip of this test", Happened: `the harness has no task of kind "fail"`,
 	}}, found[2].Failures)
-	must.EqOp(t, drivertest.Passed, found[3].Outcome)
+	must.EqOp(t, conformance.Passed, found[3].Outcome)
 	must.StrContains(t, found[3].Calls[2], "DestroyTask, force false: error of class \"fatal\"")
-}
-
-// A node that does not start is an error of Probe, and what it has made is removed.
-func TestProbe(t *testing.T) {
-	t.Parallel()
-	must.NoError(t, drivertest.Probe(t.Context(), doubleHarness(scripted.Options{})))
-	removed := false
-	h := drivertest.Harness{New: func(t drivertest.T) drivertest.Node {
-		t.Cleanup(func() { removed = true })
-		t.Fatalf("the driver is %s", "ill")
-		return nil
-	}}
-	must.EqError(t, drivertest.Probe(t.Context(), h), "the driver is ill")
-	must.True(t, removed)
 }
 
 // The end of the context fails the tests that remain.
@@ -63,6 +50,6 @@ func TestJudge_interrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var failed int
-	drivertest.Judge(ctx, doubleHarness(scripted.Options{}), rule("D16"), func(f drivertest.Finding) { failed += len(f.Failures) })
+	drivertest.Judge(ctx, doubleHarness(scripted.Options{}), rule("D16"), func(f conformance.Finding) { failed += len(f.Failures) })
 	must.Positive(t, failed)
 }

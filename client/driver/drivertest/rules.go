@@ -1,6 +1,10 @@
 package drivertest
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
+)
 
 // Tests returns the tests of the suite in the order of their numbers.
 func Tests() []Test { return slices.Concat(rulesOfRunning(), rulesOfEnding()) }
@@ -9,54 +13,74 @@ func Tests() []Test { return slices.Concat(rulesOfRunning(), rulesOfEnding()) }
 func rulesOfRunning() []Test {
 	return []Test{
 		{
-			ID: "D1", Doc: "The first fingerprint comes at once.",
-			Contract: "Fingerprint sends the health at once, and again at each change.",
-			run:      firstFingerprint,
+			conformance.Rule{
+				ID: "D1", Doc: "The first fingerprint comes at once.",
+				Contract: "Fingerprint sends the health at once, and again at each change.",
+			},
+			firstFingerprint,
 		},
 		{
-			ID: "D2", Doc: "The end of the context ends the stream of fingerprints, and nothing else.",
-			Contract: "Fingerprint goes on until the host ends the stream. A host may end it and open it again.",
-			run:      cancelFingerprints,
+			conformance.Rule{
+				ID: "D2", Doc: "The end of the context ends the stream of fingerprints, and nothing else.",
+				Contract: "Fingerprint goes on until the host ends the stream. A host may end it and open it again.",
+			},
+			cancelFingerprints,
 		},
 		{
-			ID: "D3", Doc: "The schema takes a good config, and names an unknown key and a missing required key.",
-			Contract: "TaskConfigSchema has every key of a task's config, and says which are required.",
-			run:      schema,
+			conformance.Rule{
+				ID: "D3", Doc: "The schema takes a good config, and names an unknown key and a missing required key.",
+				Contract: "TaskConfigSchema has every key of a task's config, and says which are required.",
+			},
+			schema,
 		},
 		{
-			ID: "D4", Doc: "A task that was started runs.",
-			Contract: "StartTask returns when the task runs. Its handle is all that a later life of the driver needs.",
-			run:      started,
+			conformance.Rule{
+				ID: "D4", Doc: "A task that was started runs.",
+				Contract: "StartTask returns when the task runs. Its handle is all that a later life of the driver needs.",
+			},
+			started,
 		},
 		{
-			ID: "D4 output", Doc: "What a task writes reaches its log path.",
-			Contract: "The output of a task goes to stdout_path and stderr_path, which are files or FIFOs.",
-			run:      output,
+			conformance.Rule{
+				ID: "D4 output", Doc: "What a task writes reaches its log path.",
+				Contract: "The output of a task goes to stdout_path and stderr_path, which are files or FIFOs.",
+			},
+			output,
 		},
 		{
-			ID: "D5", Doc: "A second start with one id fails, or starts no second process.",
-			Contract: "A task id names one start for ever. StartTask refuses an id that it knows.",
-			run:      startTwice,
+			conformance.Rule{
+				ID: "D5", Doc: "A second start with one id fails, or starts no second process.",
+				Contract: "A task id names one start for ever. StartTask refuses an id that it knows.",
+			},
+			startTwice,
 		},
 		{
-			ID: "D6", Doc: "A start that fails leaves nothing.",
-			Contract: "After an error of StartTask the task has not been started, and the driver does not know it.",
-			run:      failedStart,
+			conformance.Rule{
+				ID: "D6", Doc: "A start that fails leaves nothing.",
+				Contract: "After an error of StartTask the task has not been started, and the driver does not know it.",
+			},
+			failedStart,
 		},
 		{
-			ID: "D7", Doc: "To recover a task that the driver knows is a success and changes nothing.",
-			Contract: "RecoverTask of a task that the driver knows succeeds and has no effect.",
-			run:      recoverKnown,
+			conformance.Rule{
+				ID: "D7", Doc: "To recover a task that the driver knows is a success and changes nothing.",
+				Contract: "RecoverTask of a task that the driver knows succeeds and has no effect.",
+			},
+			recoverKnown,
 		},
 		{
-			ID: "D8", Doc: "Calls in flight end when the driver dies. The next life recovers the task and stops it.",
-			Contract: "A task outlives the driver's process. RecoverTask takes it over from its handle, after which all calls work.",
-			run:      relaunch,
+			conformance.Rule{
+				ID: "D8", Doc: "Calls in flight end when the driver dies. The next life recovers the task and stops it.",
+				Contract: "A task outlives the driver's process. RecoverTask takes it over from its handle, after which all calls work.",
+			},
+			relaunch,
 		},
 		{
-			ID: "D9", Doc: "A task that ended without its driver cannot be recovered, or has its true result or none.",
-			Contract: "A driver that lost the result of a task says so. It never makes a result up.",
-			run:      endedMeanwhile,
+			conformance.Rule{
+				ID: "D9", Doc: "A task that ended without its driver cannot be recovered, or has its true result or none.",
+				Contract: "A driver that lost the result of a task says so. It never makes a result up.",
+			},
+			endedMeanwhile,
 		},
 	}
 }
@@ -65,69 +89,95 @@ func rulesOfRunning() []Test {
 func rulesOfEnding() []Test {
 	return []Test{
 		{
-			ID: "D10", Doc: "Two that wait for one task get the same result.",
-			Contract: "WaitTask may be called several times at once. All callers get the same result.",
-			run:      twoWaiters,
+			conformance.Rule{
+				ID: "D10", Doc: "Two that wait for one task get the same result.",
+				Contract: "WaitTask may be called several times at once. All callers get the same result.",
+			},
+			twoWaiters,
 		},
 		{
-			ID: "D11", Doc: "Exit codes are the task's. A signal is named, with code 128 plus its number.",
-			Contract: "The result has the exit code of the task. If a signal ended it, the result has the signal, and the code is 128 plus its number.",
-			run:      exitCodes,
+			conformance.Rule{
+				ID: "D11", Doc: "Exit codes are the task's. A signal is named, with code 128 plus its number.",
+				Contract: "The result has the exit code of the task. If a signal ended it, the result has the signal, and the code is 128 plus its number.",
+			},
+			exitCodes,
 		},
 		{
-			ID: "D12", Doc: "Wait answers at once, and again, after a task has ended by itself.",
-			Contract: "WaitTask of a task that has ended answers at once with its result, until DestroyTask.",
-			run:      waitAfterExit,
+			conformance.Rule{
+				ID: "D12", Doc: "Wait answers at once, and again, after a task has ended by itself.",
+				Contract: "WaitTask of a task that has ended answers at once with its result, until DestroyTask.",
+			},
+			waitAfterExit,
 		},
 		{
-			ID: "D13", Doc: "A task that ignores its signal has its whole grace, and is killed at its end.",
-			Contract: "StopTask sends the signal, waits for the timeout, and then kills the task with SIGKILL: not earlier, and at most a second later.",
-			run:      graceKept,
+			conformance.Rule{
+				ID: "D13", Doc: "A task that ignores its signal has its whole grace, and is killed at its end.",
+				Contract: "StopTask sends the signal, waits for the timeout, and then kills the task with SIGKILL: not earlier, and at most a second later.",
+			},
+			graceKept,
 		},
 		{
-			ID: "D13 orderly", Doc: "A task that obeys its signal ends with its own code and is not waited for.",
-			Contract: "StopTask returns when the task has ended. It does not wait for the rest of the timeout.",
-			run:      orderlyStop,
+			conformance.Rule{
+				ID: "D13 orderly", Doc: "A task that obeys its signal ends with its own code and is not waited for.",
+				Contract: "StopTask returns when the task has ended. It does not wait for the rest of the timeout.",
+			},
+			orderlyStop,
 		},
 		{
-			ID: "D14", Doc: "Stop of a task that has ended is a success and keeps the result.",
-			Contract: "StopTask of a task that has ended succeeds. It cleans nothing up: InspectTask and WaitTask still have the result.",
-			run:      stopEnded,
+			conformance.Rule{
+				ID: "D14", Doc: "Stop of a task that has ended is a success and keeps the result.",
+				Contract: "StopTask of a task that has ended succeeds. It cleans nothing up: InspectTask and WaitTask still have the result.",
+			},
+			stopEnded,
 		},
 		{
-			ID: "D15", Doc: "Stop sends the signal that it was asked to send.",
-			Contract: "StopTask sends the signal of the request. The empty signal is the driver's default.",
-			run:      stopSignal,
+			conformance.Rule{
+				ID: "D15", Doc: "Stop sends the signal that it was asked to send.",
+				Contract: "StopTask sends the signal of the request. The empty signal is the driver's default.",
+			},
+			stopSignal,
 		},
 		{
-			ID: "D16", Doc: "Destroy without force refuses a running task and does not touch it.",
-			Contract: "DestroyTask without force is an error for a task that runs, and has no effect on it.",
-			run:      destroyRefused,
+			conformance.Rule{
+				ID: "D16", Doc: "Destroy without force refuses a running task and does not touch it.",
+				Contract: "DestroyTask without force is an error for a task that runs, and has no effect on it.",
+			},
+			destroyRefused,
 		},
 		{
-			ID: "D17", Doc: "Destroy with force kills the task, and Wait has an answer.",
-			Contract: "DestroyTask with force kills a task that runs. Calls of WaitTask end.",
-			run:      destroyForced,
+			conformance.Rule{
+				ID: "D17", Doc: "Destroy with force kills the task, and Wait has an answer.",
+				Contract: "DestroyTask with force kills a task that runs. Calls of WaitTask end.",
+			},
+			destroyForced,
 		},
 		{
-			ID: "D17 children", Doc: "Destroy with force kills children that have a session of their own.",
-			Contract: "A kill reaches all processes of the task, also those that began a session of their own.",
-			run:      destroyChildren,
+			conformance.Rule{
+				ID: "D17 children", Doc: "Destroy with force kills children that have a session of their own.",
+				Contract: "A kill reaches all processes of the task, also those that began a session of their own.",
+			},
+			destroyChildren,
 		},
 		{
-			ID: "D18", Doc: "After Destroy the driver does not know the task.",
-			Contract: "After DestroyTask all calls for the task answer that it is not found, except DestroyTask, which may succeed.",
-			run:      destroyed,
+			conformance.Rule{
+				ID: "D18", Doc: "After Destroy the driver does not know the task.",
+				Contract: "After DestroyTask all calls for the task answer that it is not found, except DestroyTask, which may succeed.",
+			},
+			destroyed,
 		},
 		{
-			ID: "D19", Doc: "Inspect has the state of the task, and its result at the end.",
-			Contract: "InspectTask has the id, the name and the state of the task, and its result when it has ended.",
-			run:      inspect,
+			conformance.Rule{
+				ID: "D19", Doc: "Inspect has the state of the task, and its result at the end.",
+				Contract: "InspectTask has the id, the name and the state of the task, and its result when it has ended.",
+			},
+			inspect,
 		},
 		{
-			ID: "D20", Doc: "A call that the driver does not have is an error. A call that it has works.",
-			Contract: "Capabilities tell the truth. A call that the driver does not have answers an error, and the driver lives on.",
-			run:      optionalCalls,
+			conformance.Rule{
+				ID: "D20", Doc: "A call that the driver does not have is an error. A call that it has works.",
+				Contract: "Capabilities tell the truth. A call that the driver does not have answers an error, and the driver lives on.",
+			},
+			optionalCalls,
 		},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
@@ -27,7 +28,7 @@ func firstFingerprint(c *check) {
 		c.fatalf("a fingerprint", "the stream ended without a fingerprint: %v", err)
 	}
 	if late := first.Sub(began); late > c.harness.Slack {
-		c.errorf(fmt.Sprintf("the first fingerprint within %v", c.harness.Slack), "the first fingerprint came after %v", rounded(late))
+		c.errorf(fmt.Sprintf("the first fingerprint within %v", c.harness.Slack), "the first fingerprint came after %v", conformance.Rounded(late))
 	}
 }
 
@@ -246,9 +247,9 @@ func graceKept(c *check) {
 	c.result(e.result, 137, 9)
 	switch took := e.at.Sub(began); {
 	case took < grace-c.harness.Unit/20:
-		c.errorf(fmt.Sprintf("the whole grace of %v", grace), "the task was killed after %v, within its grace", rounded(took))
+		c.errorf(fmt.Sprintf("the whole grace of %v", grace), "the task was killed after %v, within its grace", conformance.Rounded(took))
 	case took > grace+c.harness.Slack:
-		c.errorf(fmt.Sprintf("the kill within %v after the grace of %v", c.harness.Slack, grace), "the task was killed after %v, late after its grace", rounded(took))
+		c.errorf(fmt.Sprintf("the kill within %v after the grace of %v", c.harness.Slack, grace), "the task was killed after %v, late after its grace", conformance.Rounded(took))
 	}
 	c.noneLeft(task.ID)
 }
@@ -260,7 +261,7 @@ func orderlyStop(c *check) {
 	began := time.Now()
 	c.ok(c.driver().Stop(c.context(), task.ID, 20*c.harness.Unit, "SIGTERM"), "stopping the task")
 	if took := time.Since(began); took > c.harness.Unit+3*c.harness.Slack {
-		c.errorf("Stop returns when the task has ended, which was at once", "Stop took %v", rounded(took))
+		c.errorf("Stop returns when the task has ended, which was at once", "Stop took %v", conformance.Rounded(took))
 	}
 	c.result(c.ended(answers, c.harness.Slack).result, 6, 0)
 }

@@ -29,8 +29,8 @@ type answer[T any] struct {
 	err   error
 }
 
-// block begins a call, and waits for its reply or for the end of the context.
-func block[T any](ctx context.Context, loop *Loop, call string, begin func(reply func(T, error))) (T, error) {
+// Block begins a call, and waits for its reply or for the end of the context.
+func Block[T any](ctx context.Context, loop *Loop, call string, begin func(reply func(T, error))) (T, error) {
 	replied := make(chan answer[T], 1)
 	loop.Do(func() { begin(func(v T, err error) { replied <- answer[T]{v, err} }) })
 	select {
@@ -45,9 +45,9 @@ func block[T any](ctx context.Context, loop *Loop, call string, begin func(reply
 // none is the value of a call that has only an error.
 type none struct{}
 
-// blockError is block for a call that has only an error.
+// blockError is Block for a call that has only an error.
 func blockError(ctx context.Context, loop *Loop, call string, begin func(reply func(error))) error {
-	_, err := block(ctx, loop, call, func(reply func(none, error)) {
+	_, err := Block(ctx, loop, call, func(reply func(none, error)) {
 		begin(func(err error) { reply(none{}, err) })
 	})
 	return err
@@ -67,7 +67,7 @@ func (b *Blocking) Encode(config []byte, lookup func(string) (string, bool)) ([]
 // Start is [driver.Driver.Start].
 func (b *Blocking) Start(ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
 	copied := *task
-	return block(ctx, b.loop, CallStart, func(reply func(driver.Handle, error)) { b.driver.Start(&copied, reply) })
+	return Block(ctx, b.loop, CallStart, func(reply func(driver.Handle, error)) { b.driver.Start(&copied, reply) })
 }
 
 // Recover is [driver.Driver.Recover].
@@ -77,7 +77,7 @@ func (b *Blocking) Recover(ctx context.Context, id driver.TaskID, h driver.Handl
 
 // Wait is [driver.Driver.Wait].
 func (b *Blocking) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
-	return block(ctx, b.loop, CallWait, func(reply func(driver.ExitResult, error)) { b.driver.Wait(id, reply) })
+	return Block(ctx, b.loop, CallWait, func(reply func(driver.ExitResult, error)) { b.driver.Wait(id, reply) })
 }
 
 // Stop is [driver.Driver.Stop].
@@ -92,7 +92,7 @@ func (b *Blocking) Destroy(ctx context.Context, id driver.TaskID, force bool) er
 
 // Inspect is [driver.Driver.Inspect].
 func (b *Blocking) Inspect(ctx context.Context, id driver.TaskID) (driver.Status, error) {
-	return block(ctx, b.loop, CallInspect, func(reply func(driver.Status, error)) { b.driver.Inspect(id, reply) })
+	return Block(ctx, b.loop, CallInspect, func(reply func(driver.Status, error)) { b.driver.Inspect(id, reply) })
 }
 
 // Signal is [driver.Driver.Signal].
@@ -102,7 +102,7 @@ func (b *Blocking) Signal(ctx context.Context, id driver.TaskID, signal string) 
 
 // Exec is [driver.Driver.Exec].
 func (b *Blocking) Exec(ctx context.Context, id driver.TaskID, command []string, timeout time.Duration) (driver.Output, error) {
-	return block(ctx, b.loop, CallExec, func(reply func(driver.Output, error)) { b.driver.Exec(id, command, timeout, reply) })
+	return Block(ctx, b.loop, CallExec, func(reply func(driver.Output, error)) { b.driver.Exec(id, command, timeout, reply) })
 }
 
 // ExecStreaming is [driver.Driver.ExecStreaming]. The command prints its words and reads nothing.
@@ -122,7 +122,7 @@ type network struct {
 
 // CreateNetwork is [driver.Driver.CreateNetwork].
 func (b *Blocking) CreateNetwork(ctx context.Context, alloc, hostname string) (*driver.Network, bool, error) {
-	n, err := block(ctx, b.loop, CallCreateNetwork, func(reply func(network, error)) {
+	n, err := Block(ctx, b.loop, CallCreateNetwork, func(reply func(network, error)) {
 		b.driver.CreateNetwork(alloc, hostname, func(n *driver.Network, created bool, err error) { reply(network{n, created}, err) })
 	})
 	return n.network, n.created, err
@@ -135,24 +135,24 @@ func (b *Blocking) DestroyNetwork(ctx context.Context, alloc string, _ *driver.N
 
 // Fingerprints is [driver.Driver.Fingerprints].
 func (b *Blocking) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
-	return follow(ctx, b.loop, CallFingerprint, report, b.driver.Fingerprints)
+	return Follow(ctx, b.loop, CallFingerprint, report, b.driver.Fingerprints)
 }
 
 // Events is [driver.Driver.Events].
 func (b *Blocking) Events(ctx context.Context, report func(driver.Event)) error {
-	return follow(ctx, b.loop, CallEvents, report, b.driver.Events)
+	return Follow(ctx, b.loop, CallEvents, report, b.driver.Events)
 }
 
 // Stats is [driver.Driver.Stats].
 func (b *Blocking) Stats(ctx context.Context, id driver.TaskID, interval time.Duration, report func(driver.Usage)) error {
-	return follow(ctx, b.loop, CallStats, report, func(report func(driver.Usage), ended func(error)) func() {
+	return Follow(ctx, b.loop, CallStats, report, func(report func(driver.Usage), ended func(error)) func() {
 		return b.driver.Stats(id, interval, report, ended)
 	})
 }
 
-// follow opens a stream, and passes its reports on outside of the loop until the stream or the
+// Follow opens a stream, and passes its reports on outside of the loop until the stream or the
 // context ends.
-func follow[T any](ctx context.Context, loop *Loop, call string, report func(T), open func(report func(T), ended func(error)) func()) error {
+func Follow[T any](ctx context.Context, loop *Loop, call string, report func(T), open func(report func(T), ended func(error)) func()) error {
 	reports := &mailbox[T]{wake: make(chan struct{}, 1)}
 	ended := make(chan error, 1)
 	var cancel func()

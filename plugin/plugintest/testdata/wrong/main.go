@@ -1,5 +1,6 @@
-// Command wrong is a task driver with one fault, which its argument names: "wrong FAULT". It is the
-// mock driver otherwise. The tests of "nodedrain plugin test" run it.
+// Command wrong is a plugin with one fault, which its argument names: "wrong FAULT". It is the mock
+// driver otherwise, or a device plugin whose devices are files. The tests of "nodedrain plugin test" run
+// it.
 package main
 
 import (
@@ -15,6 +16,10 @@ func main() {
 	if err != nil || len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: wrong FAULT", err)
 		os.Exit(1)
+	}
+	if fault, known := lampFaults()[os.Args[1]]; known {
+		sdk.ServeDevice(&lamps{fault: fault, noted: map[string]int{}})
+		return
 	}
 	fault, known := faults()[os.Args[1]]
 	if !known {

@@ -1,4 +1,4 @@
-package drivertest
+package conformance
 
 import (
 	"context"
@@ -20,9 +20,9 @@ const (
 	Skipped Outcome = "skipped"
 )
 
-// Finding is what [Judge] found about a driver with one test.
+// Finding is what [Judge] found with one test.
 type Finding struct {
-	Test    Test
+	Rule    Rule
 	Outcome Outcome
 	// Why is the reason of a skip.
 	Why string
@@ -30,17 +30,17 @@ type Finding struct {
 	Failures []Failure
 	// Calls are the calls of the test in their order, with their answers.
 	Calls []string
-	// Log is the end of the driver's log.
+	// Log is the end of the plugin's log.
 	Log string
 }
 
 // atOnce is how many tests run at the same time.
 const atOnce = 4
 
-// Judge runs tests outside of go test. It calls report with a finding for each test, in the order of
-// the tests, from one goroutine. It ignores Harness.Around. When ctx ends, calls in flight end, and
-// the tests that remain fail.
-func Judge(ctx context.Context, h Harness, tests []Test, report func(Finding)) {
+// Judge runs tests outside of go test. Skips are as in [Run]. It calls report with a finding for each
+// test, in the order of the tests, from one goroutine. When ctx ends, calls in flight end, and the tests
+// that remain fail.
+func Judge(ctx context.Context, tests []Test, skips map[string]string, report func(Finding)) {
 	findings, next := make([]chan Finding, len(tests)), make(chan int, len(tests))
 	for i := range tests {
 		findings[i] = make(chan Finding, 1)
@@ -50,7 +50,7 @@ func Judge(ctx context.Context, h Harness, tests []Test, report func(Finding)) {
 	for range atOnce { // each ends with the last test, whose finding the loop below takes
 		go func() {
 			for i := range next {
-				findings[i] <- judge(ctx, h, tests[i])
+				findings[i] <- judge(ctx, tests[i], skips)
 			}
 		}()
 	}
@@ -59,24 +59,25 @@ func Judge(ctx context.Context, h Harness, tests []Test, report func(Finding)) {
 	}
 }
 
-func judge(ctx context.Context, h Harness, one Test) Finding {
-	if why, skips := h.Skips[one.ID]; skips {
-		return Finding{Test: one, Outcome: Skipped, Why: why}
+func judge(ctx context.Context, one Test, skips map[string]string) Finding {
+	if why, is := skips[one.ID]; is {
+		return Finding{Rule: one.Rule, Outcome: Skipped, Why: why}
 	}
-	t, calls := newRecorder(ctx), &trace{}
-	apart(func() { one.runTraced(t, h, calls) })
+	t, calls := newRecorder(ctx), &Trace{}
+	apart(func() { one.Run(t, calls) })
 	t.end()
-	f := Finding{Test: one, Outcome: Passed, Failures: t.found(), Calls: calls.lines(), Log: calls.logged()}
+	f := Finding{Rule: one.Rule, Outcome: Passed, Failures: t.found(), Calls: calls.lines(), Log: calls.logged()}
 	if len(f.Failures) > 0 {
 		f.Outcome = Failed
 	}
 	return f
 }
 
-// Probe starts a node and ends it. Its error says why the driver did not start.
-func Probe(ctx context.Context, h Harness) error {
+// Probe calls start, which begins something that ends with the test, and ends it. Its error is the first
+// failure.
+func Probe(ctx context.Context, start func(T)) error {
 	t := newRecorder(ctx)
-	apart(func() { h.New(t) })
+	apart(func() { start(t) })
 	t.end()
 	if failures := t.found(); len(failures) > 0 {
 		return errors.New(failures[0].Happened)

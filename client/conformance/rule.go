@@ -1,0 +1,86 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// T is what a suite needs of a *testing.T.
+type T interface {
+	Helper()
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(func())
+	Context() context.Context
+	TempDir() string
+}
+
+var _ T = (*testing.T)(nil)
+
+// Rule is one rule of a suite.
+type Rule struct {
+	// ID is a letter with a number, with a word behind it if one number has several rules.
+	ID string
+	// Doc says what the test of the rule demands.
+	Doc string
+	// Contract is the sentence of the contract of plugins that demands it.
+	Contract string
+}
+
+// Test is a rule with its test of one plugin.
+type Test struct {
+	Rule
+	// Run tests the plugin and notes the calls.
+	Run func(T, *Trace)
+}
+
+// Failure is one failure of a test. A test gives it to its T as the only argument of Errorf or
+// Fatalf.
+type Failure struct {
+	// Expected is empty if the node failed and not the plugin.
+	Expected string
+	Happened string
+}
+
+// String returns what happened, and what was expected.
+func (f Failure) String() string {
+	if f.Expected == "" {
+		return f.Happened
+	}
+	return fmt.Sprintf("%s; expected: %s", f.Happened, f.Expected)
+}
+
+// Run runs tests in go test. Skips are the tests that the plugin cannot pass, by [Rule].ID, with the
+// reason. Around, if not nil, runs each test.
+func Run(t *testing.T, tests []Test, skips map[string]string, around func(*testing.T, func(*testing.T))) {
+	t.Helper()
+	for id := range skips {
+		if !slices.ContainsFunc(tests, func(one Test) bool { return one.ID == id }) {
+			t.Errorf("the harness skips %q, which is no test", id)
+		}
+	}
+	if around == nil {
+		around = func(t *testing.T, test func(*testing.T)) { test(t) }
+	}
+	for _, one := range tests {
+		t.Run(one.ID, func(t *testing.T) {
+			t.Parallel()
+			if reason, ok := skips[one.ID]; ok {
+				t.Skipf("%s: %s", one.Doc, reason)
+			}
+			around(t, func(t *testing.T) { one.RunIn(t) })
+		})
+	}
+}
+
+// RunIn runs the test and writes its calls to the log of t.
+func (one Test) RunIn(t T) {
+	t.Helper()
+	calls := &Trace{}
+	t.Cleanup(func() { calls.log(t) })
+	t.Logf("%s: %s", one.ID, one.Doc)
+	one.Run(t, calls)
+}

@@ -1,0 +1,95 @@
+package devicetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
+)
+
+// T is what the suite needs of a *testing.T.
+type T = conformance.T
+
+// Harness gives the suite a device plugin. New is required.
+type Harness struct {
+	// New returns a node with one plugin, whose first process runs, with at least two devices of one
+	// kind. Everything that it starts ends with the test. Tests run at the same time, each with its
+	// own node.
+	New func(T) Node
+	// Empty is New for a plugin that finds no device, or nil if the harness has none.
+	Empty func(T) Node
+	// Wrong launches the plugin with a config that it must refuse, and returns the error of the
+	// launch. It is nil if the harness has no such config.
+	Wrong func(T) error
+	// Skips are the rules that the plugin cannot keep, by the id of the rule, with the reason.
+	Skips map[string]string
+	// Unit is the interval of statistics, and a tenth of the time that a plugin has to see a change.
+	// Zero is a second.
+	Unit time.Duration
+	// Slack is how late an answer may be. Zero is a second.
+	Slack time.Duration
+	// Around, if not nil, runs each test. Its use is synctest.Test.
+	Around func(t *testing.T, test func(t *testing.T))
+}
+
+// Node is one node with one device plugin.
+type Node interface {
+	// Plugin returns the present life of the plugin.
+	Plugin() device.Plugin
+	// Kill sends SIGKILL to the plugin's process and returns when it has ended.
+	Kill(T)
+	// Launch starts the plugin's process again.
+	Launch(T)
+	// Change changes the devices of the machine, so that the plugin has other ones, or one with
+	// another health. False means that the node cannot.
+	Change(T) bool
+}
+
+// Logger is a [Node] that knows what the plugin has written to its log.
+type Logger interface {
+	// Log returns the last lines of the log.
+	Log() string
+}
+
+// Run runs the suite.
+func Run(t *testing.T, h Harness) {
+	t.Helper()
+	conformance.Run(t, Bind(h, Tests()), h.Skips, h.Around)
+}
+
+// Judge runs tests outside of go test, like conformance.Judge. It ignores Harness.Around.
+func Judge(ctx context.Context, h Harness, tests []Test, report func(conformance.Finding)) {
+	conformance.Judge(ctx, Bind(h, tests), h.Skips, report)
+}
+
+// Test is one test of the suite.
+type Test struct {
+	conformance.Rule
+	run func(*check)
+}
+
+// Run runs the test, whether the harness skips it or not.
+func (test Test) Run(t T, h Harness) {
+	t.Helper()
+	Bind(h, []Test{test})[0].RunIn(t)
+}
+
+// Bind returns tests of one harness, for conformance.Judge.
+func Bind(h Harness, tests []Test) []conformance.Test {
+	if h.Unit == 0 {
+		h.Unit = time.Second
+	}
+	if h.Slack == 0 {
+		h.Slack = time.Second
+	}
+	var bound []conformance.Test
+	for _, test := range tests {
+		bound = append(bound, conformance.Test{Rule: test.Rule, Run: func(t T, calls *conformance.Trace) {
+			calls.Start()
+			test.run(&check{T: t, harness: h, trace: calls})
+		}})
+	}
+	return bound
+}

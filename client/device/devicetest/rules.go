@@ -1,0 +1,65 @@
+package devicetest
+
+import "github.com/seed-f9cf0b39/nodedrain/client/conformance"
+
+// Tests returns the tests of the suite in the order of their numbers.
+func Tests() []Test {
+	return []Test{
+		{conformance.Rule{
+			ID: "V1", Doc: "The first fingerprint comes at once.",
+			Contract: "Fingerprint sends all devices at once, and again at each change.",
+		}, firstFingerprint},
+		{conformance.Rule{
+			ID: "V1 empty", Doc: "A plugin without a device reports an empty list at once.",
+			Contract: "An empty list is a fingerprint. Without it the client waits for the plugin.",
+		}, emptyList},
+		{conformance.Rule{
+			ID: "V1 change", Doc: "A change of the devices is reported.",
+			Contract: "Fingerprint sends all devices again at each change: a device that came, went, or has another health.",
+		}, change},
+		{conformance.Rule{
+			ID: "V1 cancel", Doc: "The end of the context ends the stream of fingerprints, and nothing else.",
+			Contract: "Fingerprint goes on until the host ends the stream. A host may end it and open it again.",
+		}, cancelFingerprints},
+		{conformance.Rule{
+			ID: "V1 ids", Doc: "Kinds are complete, and each device has an id of its own.",
+			Contract: "A group has a vendor, a type and a name. An id names one device among those of its kind, and is not empty.",
+		}, goodGroups},
+		{conformance.Rule{
+			ID: "V3", Doc: "A plugin that was killed comes back with the same devices.",
+			Contract: "The id of a device is the same in all lives of the plugin. A task keeps its device while the plugin is away.",
+		}, relaunch},
+		{conformance.Rule{
+			ID: "V6", Doc: "What a task needs for a device is valid.",
+			Contract: "Paths are absolute, permissions are letters of rwm, and the names of variables are valid.",
+		}, validReservation},
+		{conformance.Rule{
+			ID: "V7", Doc: "Reserve of an unknown id is an error, and the plugin lives on.",
+			Contract: "Reserve refuses an id that the plugin does not know: the start of the task fails and may be repeated.",
+		}, unknownID},
+		{conformance.Rule{
+			ID: "V7 none", Doc: "Reserve without ids is no error and returns nothing.",
+			Contract: "Without ids there is nothing to prepare.",
+		}, reserveNothing},
+		{conformance.Rule{
+			ID: "V7 others", Doc: "The answer of Reserve is for the devices that were asked for, and names no others.",
+			Contract: "A task gets the devices of the request and no others. The client cannot see which devices an answer is for.",
+		}, onlyTheReserved},
+		{conformance.Rule{
+			ID: "V7 repeat", Doc: "Reserve of the same ids has the same answer, any number of times.",
+			Contract: "Nothing gives a device back, so Reserve succeeds again. The owner of a device is the client's business.",
+		}, reserveAgain},
+		{conformance.Rule{
+			ID: "V7 several", Doc: "Reserve takes all ids of a kind in one call, and its answer goes into one task.",
+			Contract: "The ids of a request are those of one kind, any number of them. No two mounts or device files of an answer have one path.",
+		}, reserveSeveral},
+		{conformance.Rule{
+			ID: "V8", Doc: "Statistics come in each interval and are about known devices, or the plugin has none.",
+			Contract: "Stats sends values at once and in each interval until the host ends the stream. A plugin that does not measure answers Unimplemented.",
+		}, statistics},
+		{conformance.Rule{
+			ID: "V9", Doc: "A wrong config of the plugin is refused.",
+			Contract: "SetConfig answers an error for a config that the plugin cannot use, and says why.",
+		}, wrongConfig},
+	}
+}

@@ -1,0 +1,292 @@
+package devicetest
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+func firstFingerprint(c *check) { c.first(c.node()) }
+
+func emptyList(c *check) {
+	if c.harness.Empty == nil {
+		c.fatalf("a plugin that finds no device, or a named skip of this rule", "the harness has none")
+	}
+	if _, groups := c.first(c.started(c.harness.Empty(c.T))); slices.ContainsFunc(groups, func(g *cluster.DeviceGroup) bool { return len(g.Devices) > 0 }) {
+		c.errorf("no device", "the plugin has devices: %s", describe(groups))
+	}
+}
+
+func change(c *check) {
+	n := c.node()
+	l := c.listen(n)
+	before, _ := device.Check(c.next(l, patience))
+	if !n.Change(c.T) {
+		c.fatalf("a change of the devices, or a named skip of this rule", "the harness cannot change the devices")
+	}
+	c.trace.Begin("change the devices")("ok")
+	within := 10 * c.harness.Unit
+	end := time.After(within)
+	for {
+		select {
+		case report := <-l.reports:
+			if after, _ := device.Check(report); !reflect.DeepEqual(before, after) {
+				return
+			}
+		case err := <-l.returned:
+			c.fatalf("the stream goes on until its context ends", "the stream ended by itself: %v", err)
+		case <-end:
+			c.fatalf(fmt.Sprintf("a fingerprint with other devices within %v", within), "no fingerprint with other devices")
+		}
+	}
+}
+
+func cancelFingerprints(c *check) {
+	n := c.node()
+	l, before := c.first(n)
+	l.cancel()
+	select {
+	case err := <-l.returned:
+		if err == nil {
+			c.errorf("the error of the context", "the stream ended without an error")
+		}
+	case <-time.After(c.harness.Slack):
+		c.fatalf(fmt.Sprintf("the stream ends within %v of its context", c.harness.Slack), "the stream did not end")
+	}
+	if _, again := c.first(n); !sameDevices(before, again) {
+		c.errorf("the same devices on the second stream: "+describe(before), "the second stream has %s", describe(again))
+	}
+}
+
+func goodGroups(c *check) {
+	n := c.node()
+	if _, err := device.Check(c.next(c.listen(n), patience)); err != nil {
+		for problem := range strings.SplitSeq(err.Error(), "\n") {
+			c.errorf("groups that a client can use", "%s", problem)
+		}
+	}
+}
+
+// sameDevices reports whether two reports have the same kinds and ids. Health may differ.
+func sameDevices(a, b []*cluster.DeviceGroup) bool {
+	one, _ := device.Check(a)
+	other, _ := device.Check(b)
+	return slices.EqualFunc(one, other, func(x, y *cluster.DeviceGroup) bool {
+		return x.Kind == y.Kind && slices.EqualFunc(x.Devices, y.Devices, func(d, e cluster.Device) bool { return d.ID == e.ID })
+	})
+}
+
+func relaunch(c *check) {
+	n := c.node()
+	l, before := c.first(n)
+	n.Kill(c.T)
+	select {
+	case err := <-l.returned:
+		if driver.ClassOf(err) != driver.Gone {
+			c.errorf(fmt.Sprintf("an error of class %q", driver.Gone), "the stream of the killed plugin ended: %s", conformance.ErrorText(err))
+		}
+	case <-time.After(patience):
+		c.fatalf("the stream ends with the plugin", "the stream of the killed plugin did not end")
+	}
+	n.Launch(c.T)
+	_, after := c.first(n)
+	if !sameDevices(before, after) {
+		c.fatalf("the same devices after a restart: "+describe(before), "after a restart the plugin has %s", describe(after))
+	}
+	for _, g := range c.usable(after) {
+		c.reserve(n, g.Devices[0].ID)
+	}
+}
+
+func validReservation(c *check) {
+	n := c.node()
+	for _, g := range c.devices(n) {
+		for _, id := range idsOf(g) {
+			c.valid(id, c.reserve(n, id))
+		}
+	}
+}
+
+// valid demands that a task can have a reservation.
+func (c *check) valid(of string, r device.Reservation) {
+	c.Helper()
+	if _, err := device.Merge([]device.Part{{For: of, Reservation: r}}); err != nil {
+		c.errorf("a reservation that a task can have", "%v", err)
+	}
+}
+
+func unknownID(c *check) {
+	n := c.node()
+	groups := c.devices(n)
+	known := groups[0].Devices[0].ID
+	for _, ids := range [][]string{{"no-such-device"}, {known, "no-such-device"}} {
+		_, err := c.try(n, ids...)
+		switch class := driver.ClassOf(err); {
+		case err == nil:
+			c.errorf("an error", "Reserve takes the ids %q, of which one is unknown", ids)
+		case class != driver.Fatal && class != driver.Recoverable:
+			c.fatalf("an error of the plugin", "reserving %q: %v (class: %s)", ids, err, class)
+		}
+	}
+	c.reserve(n, known)
+}
+
+func reserveNothing(c *check) {
+	n := c.node()
+	if r := c.reserve(n); len(r.Env) > 0 || len(r.Mounts) > 0 || len(r.Devices) > 0 {
+		c.errorf("an empty answer", "Reserve without ids returns variables %v, mounts %v, devices %v", r.Env, r.Mounts, r.Devices)
+	}
+}
+
+// words returns the parts of a reservation that may name a device, cut at what separates ids in lists
+// and paths.
+func words(r device.Reservation) map[string]bool {
+	all := map[string]bool{}
+	add := func(text string) {
+		all[text] = true
+		for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;:=/", r) }) {
+			all[word] = true
+		}
+		for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;:=", r) }) {
+			all[word] = true // an id may be a path
+		}
+	}
+	for _, value := range r.Env {
+		add(value)
+	}
+	for _, m := range r.Mounts {
+		add(m.HostPath)
+		add(m.TaskPath)
+	}
+	for _, d := range r.Devices {
+		add(d.HostPath)
+		add(d.TaskPath)
+	}
+	return all
+}
+
+// telling is the length at which an id is no accident. A shorter one may be a number of something.
+const telling = 8
+
+func onlyTheReserved(c *check) {
+	n := c.node()
+	ids := idsOf(c.several(n))
+	for _, own := range ids {
+		named := words(c.reserve(n, own))
+		for _, other := range ids {
+			if other != own && named[other] && (!named[own] || len(other) >= telling) {
+				c.fatalf("an answer for "+own, "the answer for %q names the device %q", own, other)
+			}
+		}
+	}
+}
+
+func reserveAgain(c *check) {
+	n := c.node()
+	id := c.devices(n)[0].Devices[0].ID
+	one := c.reserve(n, id)
+	for range 2 {
+		if again := c.reserve(n, id); !equal(one, again) {
+			c.fatalf("the same answer each time", "a later answer for %q is another one: %v and %v", id, one, again)
+		}
+	}
+}
+
+// equal reports whether a task sees no difference between two reservations.
+func equal(a, b device.Reservation) bool {
+	one, oneErr := device.Merge([]device.Part{{Reservation: a}})
+	other, otherErr := device.Merge([]device.Part{{Reservation: b}})
+	if oneErr != nil || otherErr != nil {
+		return reflect.DeepEqual(a, b)
+	}
+	return reflect.DeepEqual(one, other)
+}
+
+func reserveSeveral(c *check) {
+	n := c.node()
+	g := c.several(n)
+	ids := idsOf(g)
+	c.reserve(n, ids[:2]...)
+	c.valid(g.Kind.String(), c.reserve(n, ids...))
+}
+
+func statistics(c *check) {
+	n := c.node()
+	known := map[cluster.DeviceKind]map[string]bool{}
+	for _, g := range c.devices(n) {
+		known[g.Kind] = map[string]bool{}
+		for _, d := range g.Devices {
+			known[g.Kind][d.ID] = true
+		}
+	}
+	ctx, cancel := context.WithCancel(c.Context())
+	defer cancel()
+	reports, returned := make(chan []device.GroupStats, 10), make(chan error, 1)
+	p := n.Plugin()
+	go func() {
+		answer := c.trace.Begin("Stats, interval %v", c.harness.Unit)
+		err := p.Stats(ctx, c.harness.Unit, func(groups []device.GroupStats) {
+			select {
+			case reports <- groups:
+			default:
+			}
+		})
+		answer(conformance.ErrorText(err))
+		returned <- err
+	}()
+	for i := range 3 {
+		within := c.harness.Slack
+		if i > 0 {
+			within += c.harness.Unit
+		}
+		select {
+		case groups := <-reports:
+			c.strangers(groups, known)
+		case err := <-returned:
+			if i == 0 && driver.ClassOf(err) == driver.Unsupported {
+				return
+			}
+			c.fatalf("statistics until the context ends", "the stream of statistics ended: %s", conformance.ErrorText(err))
+		case <-time.After(within):
+			c.fatalf(fmt.Sprintf("statistics within %v", within), "no statistics after %d reports", i)
+		}
+	}
+	cancel()
+	select {
+	case <-returned:
+	case <-time.After(c.harness.Slack):
+		c.fatalf(fmt.Sprintf("the stream ends within %v of its context", c.harness.Slack), "the stream of statistics did not end")
+	}
+}
+
+// strangers notes statistics of devices that the plugin does not have.
+func (c *check) strangers(groups []device.GroupStats, known map[cluster.DeviceKind]map[string]bool) {
+	c.Helper()
+	for _, g := range groups {
+		for id := range g.Devices {
+			if !known[g.Kind][id] {
+				c.fatalf("statistics of devices of the fingerprint", "there are statistics of the device %q of the kind %s, which the plugin does not have", id, g.Kind)
+			}
+		}
+	}
+}
+
+func wrongConfig(c *check) {
+	if c.harness.Wrong == nil {
+		c.fatalf("a config that the plugin must refuse, or a named skip of this rule", "the harness has none")
+	}
+	err := c.harness.Wrong(c.T)
+	c.trace.Begin("launch with a wrong config")(conformance.ErrorText(err))
+	if err == nil {
+		c.errorf("an error of SetConfig", "the plugin takes a wrong config")
+	}
+}

@@ -1,0 +1,75 @@
+package plugintest
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
+	"github.com/seed-f9cf0b39/nodedrain/client/device/devicetest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
+)
+
+// DeviceOptions describe a device plugin's program. In a file they are a JSON object. With the config
+// of the program the plugin has at least two devices of one kind.
+type DeviceOptions struct {
+	Program
+	// Empty is a config with which the plugin finds no device, or empty.
+	Empty json.RawMessage `json:"empty"`
+	// Wrong is a config that the plugin must refuse, or empty.
+	Wrong json.RawMessage `json:"wrong"`
+	// Change is a command after which the plugin has other devices, or one with another health. It is
+	// empty if the devices cannot be changed.
+	Change []string `json:"change"`
+	// Skips are the rules that the plugin cannot keep, with the reason.
+	Skips map[string]string `json:"skips"`
+	// UnitMillis is the unit of time of the suite in milliseconds; zero is a second.
+	UnitMillis int `json:"unit_millis"`
+}
+
+// ReadDevices reads the options of a device plugin's program from a file.
+func ReadDevices(path, file string) (DeviceOptions, error) {
+	o := DeviceOptions{Program: Program{Path: path}}
+	return o, read(file, &o, func() error { return checkSkips(o.Skips, devicetest.Bind(devicetest.Harness{}, devicetest.Tests())) })
+}
+
+// DeviceHarness returns the harness of a device plugin's program.
+func DeviceHarness(o DeviceOptions) devicetest.Harness {
+	h := devicetest.Harness{
+		New:   func(t devicetest.T) devicetest.Node { return newDeviceNode(t, o, o.Config) },
+		Skips: o.Skips,
+		Unit:  time.Duration(o.UnitMillis) * time.Millisecond,
+	}
+	if len(o.Empty) > 0 {
+		h.Empty = func(t devicetest.T) devicetest.Node { return newDeviceNode(t, o, o.Empty) }
+	}
+	if len(o.Wrong) > 0 {
+		h.Wrong = func(t devicetest.T) error { return newLife(t, o.Program).try(host.Device, o.Wrong) }
+	}
+	return h
+}
+
+// deviceNode is a node with a device plugin's program.
+type deviceNode struct {
+	*life
+	change []string
+}
+
+var (
+	_ devicetest.Node   = (*deviceNode)(nil)
+	_ devicetest.Logger = (*deviceNode)(nil)
+)
+
+func newDeviceNode(t devicetest.T, o DeviceOptions, config json.RawMessage) *deviceNode {
+	n := &deviceNode{life: newLife(t, o.Program), change: o.Change}
+	n.begin(t, host.Device, config)
+	return n
+}
+
+// Plugin is that of [devicetest.Node].
+func (n *deviceNode) Plugin() device.Plugin { return n.instance.Device() }
+
+// Change is that of [devicetest.Node].
+func (n *deviceNode) Change(t devicetest.T) bool {
+	n.run(t, "change", n.change)
+	return len(n.change) > 0
+}

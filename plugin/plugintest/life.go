@@ -1,0 +1,167 @@
+package plugintest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
+)
+
+// patience bounds a launch and a kill of a program.
+const patience = 30 * time.Second
+
+// Program is a plugin's program. In the texts of Args, Config and Setup, {dir} is a folder of the test
+// alone, which is empty at first.
+type Program struct {
+	// Path is the absolute path of the program. It is not part of a file.
+	Path string   `json:"-"`
+	Args []string `json:"args"`
+	// Config is the plugin's own config, or empty.
+	Config json.RawMessage `json:"config"`
+	// Setup is a command that runs before the plugin starts, such as one that fills {dir}, or empty.
+	Setup []string `json:"setup"`
+}
+
+// life is the folder of one node, and the process of the plugin in it.
+type life struct {
+	of       Program
+	dir      string
+	program  *host.Program
+	instance *host.Instance // or nil
+}
+
+// newLife prepares the node. It ends what the node has started, and removes its folder.
+func newLife(t conformance.T, of Program) *life {
+	t.Helper()
+	// The path of a socket is short. Folders of tests are not.
+	dir, err := os.MkdirTemp("", "nd")
+	if err != nil {
+		t.Fatalf("making the node's folder: %v", err)
+	}
+	l := &life{of: of, dir: dir}
+	t.Cleanup(func() {
+		if l.instance != nil {
+			l.Kill(t)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("removing the node's folder: %v", err)
+		}
+	})
+	if err := os.Mkdir(l.folder(), 0o755); err != nil {
+		t.Fatalf("making the folder of the test: %v", err)
+	}
+	l.run(t, "setup", of.Setup)
+	return l
+}
+
+// folder is {dir}.
+func (l *life) folder() string { return filepath.Join(l.dir, "d") }
+
+func (l *life) logFile() string { return filepath.Join(l.dir, "plugin.log") }
+
+// filled replaces {dir} in a text.
+func (l *life) filled(text string) string { return strings.ReplaceAll(text, "{dir}", l.folder()) }
+
+// run runs a command of the file, if there is one.
+func (l *life) run(t conformance.T, what string, command []string) {
+	t.Helper()
+	if len(command) == 0 {
+		return
+	}
+	words := make([]string, len(command))
+	for i, word := range command {
+		words[i] = l.filled(word)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("the command %q: %v\n%s", what, err, out)
+	}
+}
+
+// begin launches the plugin with a config of its own.
+func (l *life) begin(t conformance.T, kind host.Type, config json.RawMessage) {
+	t.Helper()
+	if err := l.try(kind, config); err != nil {
+		t.Fatalf("%v\n%s", err, l.Log())
+	}
+}
+
+// try is begin with an error.
+func (l *life) try(kind host.Type, config json.RawMessage) error {
+	args := make([]string, len(l.of.Args))
+	for i, arg := range l.of.Args {
+		args[i] = l.filled(arg)
+	}
+	var err error
+	l.program, err = host.New(host.Options{
+		Type: kind, Path: l.of.Path, Args: args, Config: bytes.ReplaceAll(config, []byte("{dir}"), []byte(l.folder())),
+		Env:       []string{"PATH=" + os.Getenv("PATH")},
+		SocketDir: filepath.Join(l.dir, "s"), LogFile: l.logFile(),
+	})
+	if err != nil {
+		return fmt.Errorf("the plugin's program: %w", err)
+	}
+	return l.launch()
+}
+
+func (l *life) launch() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	instance, err := l.program.Launch(ctx, host.Record{}, func(host.Record) error { return nil })
+	if err != nil {
+		return fmt.Errorf("launching the plugin: %w", err)
+	}
+	l.instance = instance
+	return nil
+}
+
+// Kill kills the plugin and returns when it has ended.
+func (l *life) Kill(t conformance.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := l.instance.Kill(ctx); err != nil {
+		t.Errorf("killing the plugin: %v", err)
+	}
+}
+
+// Launch starts the plugin again.
+func (l *life) Launch(t conformance.T) {
+	t.Helper()
+	if err := l.launch(); err != nil {
+		t.Fatalf("%v\n%s", err, l.Log())
+	}
+}
+
+// mostLog bounds the log that a finding has, in bytes.
+const mostLog = 4096
+
+// Log returns the end of the plugin's log.
+func (l *life) Log() string {
+	f, err := os.Open(l.logFile())
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if _, err := f.Seek(-mostLog, io.SeekEnd); err != nil { // the file is shorter
+		_, _ = f.Seek(0, io.SeekStart)
+	}
+	text, _ := io.ReadAll(io.LimitReader(f, mostLog))
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
+			return r
+		}
+		return '?' // a terminal may obey it
+	}, string(text))
+}
