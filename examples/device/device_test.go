@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
+	"github.com/seed-f9cf0b39/nodedrain/client/device/devicetest"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/plugintest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
+)
+
+// The program passes the conformance suite of device plugins.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "files")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, ".").CombinedOutput()
+	must.NoError(t, err, must.Sprint(string(out)))
+	options, err := plugintest.ReadDevices(path, "test.json")
+	must.NoError(t, err)
+	devicetest.Run(t, plugintest.DeviceHarness(options))
+}
+
+// configured returns the plugin with a config.
+func configured(t *testing.T, groups ...map[string]any) (*files, error) {
+	t.Helper()
+	config, err := sdk.Encode(map[string]any{"device": groups})
+	must.NoError(t, err)
+	p := &files{}
+	return p, p.Configure(config)
+}
+
+// Files, sockets and device files are devices. What a task needs for them is at the same path.
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "nd") // the path of a socket is short
+	must.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	file, socket := filepath.Join(dir, "a.txt"), filepath.Join(dir, "b.sock")
+	must.NoError(t, os.WriteFile(file, nil, 0o600))
+	l, err := net.Listen("unix", socket)
+	must.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	p, err := configured(t,
+		map[string]any{"vendor": "v", "type": "file", "name": "my-texts", "paths": []string{dir + "/*.txt"}, "read_only": true},
+		map[string]any{"vendor": "v", "type": "file", "name": "rest", "paths": []string{dir + "/*", "/dev/null"}, "attributes": map[string]string{"a": "5", "b": "x"}},
+	)
+	must.NoError(t, err)
+	must.Eq(t, []*cluster.DeviceGroup{
+		{Kind: cluster.DeviceKind{Vendor: "v", Type: "file", Name: "my-texts"}, Attributes: map[string]cluster.DeviceAttribute{}, Devices: []cluster.Device{{ID: file, Healthy: true}}},
+		{
+			Kind:       cluster.DeviceKind{Vendor: "v", Type: "file", Name: "rest"},
+			Attributes: map[string]cluster.DeviceAttribute{"a": {Kind: cluster.AttributeInt, Int: 5}, "b": {Text: "x"}},
+			Devices:    []cluster.Device{{ID: "/dev/null", Healthy: true}, {ID: socket, Healthy: true}},
+		},
+	}, p.find())
+	r, err := p.Reserve(t.Context(), []string{"/dev/null", socket})
+	must.NoError(t, err)
+	must.Eq(t, device.Reservation{
+		Env:     map[string]string{"FILES_REST": "/dev/null," + socket},
+		Mounts:  []driver.Mount{{TaskPath: socket, HostPath: socket}},
+		Devices: []driver.Device{{TaskPath: "/dev/null", HostPath: "/dev/null", Permissions: "rw"}},
+	}, r)
+	r, err = p.Reserve(t.Context(), []string{file})
+	must.NoError(t, err)
+	must.Eq(t, device.Reservation{Env: map[string]string{"FILES_MY_TEXTS": file}, Mounts: []driver.Mount{{TaskPath: file, HostPath: file, ReadOnly: true}}}, r)
+	_, err = p.Reserve(t.Context(), []string{"/etc/passwd"})
+	must.EqError(t, err, `"/etc/passwd" is no device of this plugin`)
+}
+
+// A file that the config names is unhealthy while it is away. That of a pattern is no device then.
+func TestFingerprints(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	named, matched := filepath.Join(dir, "named"), filepath.Join(dir, "matched.x")
+	p, err := configured(t, map[string]any{"vendor": "v", "type": "file", "name": "n", "paths": []string{named, dir + "/*.x"}})
+	must.NoError(t, err)
+	_, err = p.Reserve(t.Context(), []string{named})
+	must.Eq(t, driver.Recoverable, driver.ClassOf(err))
+	must.ErrorContains(t, err, named+": no such file or directory")
+	synctest.Test(t, func(t *testing.T) {
+		var reports []string
+		began := time.Now()
+		time.AfterFunc(interval/2, func() {
+			must.NoError(t, os.WriteFile(named, nil, 0o600))
+			must.NoError(t, os.WriteFile(matched, nil, 0o600))
+		})
+		time.AfterFunc(5*interval/2, func() { must.NoError(t, os.Remove(matched)) })
+		ctx, cancel := context.WithTimeout(t.Context(), 5*interval)
+		defer cancel()
+		err := p.Fingerprints(ctx, func(groups []*cluster.DeviceGroup) {
+			text := time.Since(began).String()
+			for _, d := range groups[0].Devices {
+				text += " " + filepath.Base(d.ID) + ":" + d.HealthDescription
+			}
+			reports = append(reports, text)
+		})
+		must.Error(t, err)
+		must.Eq(t, []string{"0s named:no such file or directory", "1s matched.x: named:", "3s named:"}, reports)
+	})
+}
+
+func TestConfigure(t *testing.T) {
+	t.Parallel()
+	for want, group := range map[string]map[string]any{
+		`the path "dev/null" is not absolute`: {"name": "a", "paths": []string{"dev/null"}},
+		`the pattern "/dev/[": syntax error`:  {"name": "a", "paths": []string{"/dev/["}},
+		`two devices have the name "b"`:       {"name": "b", "paths": []string{"/dev/null"}},
+		`no matching struct field found`:      {"name": "a", "path": "/dev/null"},
+	} {
+		_, err := configured(t, group, map[string]any{"name": "b", "paths": []string{"/dev/zero"}})
+		must.ErrorContains(t, err, want)
+	}
+}
