@@ -137,6 +137,26 @@ func TestLedger_doubleGrant(t *testing.T) {
 	must.EqOp(t, "d1 1", n.reserved())
 }
 
+// The disk is full when the owner ends. By the records on the disk it still has the device: a client that
+// crashed now would find two owners. So the next start waits until the end is on the disk.
+func TestLedger_releaseIsOnTheDisk(t *testing.T) {
+	n := newNode(t)
+	n.install("d1")
+	n.place(gives(allocation("a", mainTask("old")), "old", "d1"))
+	n.run(time.Minute)
+	n.place(gives(allocation("b", mainTask("new")), "new", "d1"))
+	n.run(time.Minute)
+	n.fullDisk = true
+	n.stop("a")
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	must.StrContains(t, n.waiting("b", "new"), "is held by task old of allocation a")
+	must.Len(t, 0, n.live(""))
+	n.fullDisk = false
+	n.run(time.Minute)
+	must.Len(t, 1, n.live("new"))
+}
+
 // V2, V7: a device that is unknown or unhealthy is not given: the start fails by the restart policy, and
 // its words name the device. A task that runs keeps it.
 func TestDevices_missingAndUnhealthy(t *testing.T) {
