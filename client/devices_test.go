@@ -83,18 +83,18 @@ func TestLedger_reservesAtEachStart(t *testing.T) {
 	n.scripts["web"] = script{runs: []ending{{after: time.Minute, code: 1}, {}}}
 	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
 	n.run(30 * time.Second)
-	must.EqOp(t, "d1 1", n.reserved())
+	must.EqOp(t, "d1 1", n.devices.reserved())
 	n.crash()
 	n.answer()
 	n.run(10 * time.Second)
 	n.killDriver()
 	n.run(10 * time.Second)
-	must.EqOp(t, "d1 1", n.reserved())
+	must.EqOp(t, "d1 1", n.devices.reserved())
 	n.run(time.Minute)
-	must.EqOp(t, "d1 2", n.reserved())
+	must.EqOp(t, "d1 2", n.devices.reserved())
 	n.restart("a", "web", false)
 	n.run(time.Minute)
-	must.EqOp(t, "d1 3", n.reserved())
+	must.EqOp(t, "d1 3", n.devices.reserved())
 	must.Len(t, 1, n.live("web"))
 }
 
@@ -134,7 +134,7 @@ func TestLedger_doubleGrant(t *testing.T) {
 	must.Len(t, 1, n.live(""))
 	must.Len(t, 1, n.live("first"))
 	must.StrContains(t, n.waiting("a", "second"), "acme/toy/t1/d1 is held by task first of allocation b")
-	must.EqOp(t, "d1 1", n.reserved())
+	must.EqOp(t, "d1 1", n.devices.reserved())
 }
 
 // The disk is full when the owner ends. By the records on the disk it still has the device: a client that
@@ -214,7 +214,7 @@ func TestDevices_pluginDies(t *testing.T) {
 	must.Eq(t, []string{"acme/toy/t1/d1", "acme/toy/t1/d2"}, n.told())
 	must.Len(t, 1, n.live("next"))
 	must.Len(t, 1, n.live("web"))
-	must.EqOp(t, "d1 1, d2 1", n.reserved())
+	must.EqOp(t, "d1 1, d2 1", n.devices.reserved())
 }
 
 // A stream of devices ends with an error, and a plugin tells nothing at all.
@@ -316,7 +316,7 @@ func TestLedger_reboot(t *testing.T) {
 	n.answer()
 	n.run(time.Minute)
 	must.Len(t, 1, n.live("web"))
-	must.EqOp(t, "d1 2", n.reserved())
+	must.EqOp(t, "d1 2", n.devices.reserved())
 }
 
 // A newer placement of the servers does not change the devices of an allocation that runs.
@@ -332,5 +332,5 @@ func TestLedger_devicesOfARunStay(t *testing.T) {
 	n.core.Servers(client.Wanted{ClusterID: "cluster-1", Index: n.index, Allocs: []*cluster.Allocation{changed}})
 	n.restart("a", "web", false)
 	n.run(time.Minute)
-	must.EqOp(t, "d1 2", n.reserved())
+	must.EqOp(t, "d1 2", n.devices.reserved())
 }

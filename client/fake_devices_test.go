@@ -250,10 +250,10 @@ func gives(a *cluster.Allocation, task string, ids ...string) *cluster.Allocatio
 }
 
 // reserved says how often each device was reserved.
-func (n *node) reserved() string {
+func (d *deviceTable) reserved() string {
 	var all []string
-	for _, id := range slices.Sorted(maps.Keys(n.devices.rows)) {
-		all = append(all, fmt.Sprint(id, " ", n.devices.rows[id].reserved))
+	for _, id := range slices.Sorted(maps.Keys(d.rows)) {
+		all = append(all, fmt.Sprint(id, " ", d.rows[id].reserved))
 	}
 	return strings.Join(all, ", ")
 }
