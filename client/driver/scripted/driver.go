@@ -293,7 +293,7 @@ func (d *Driver) Stop(id driver.TaskID, grace time.Duration, signal string, repl
 			answer(func() { reply(nil) })
 			return
 		}
-		after(m.clock, grace, func() {
+		t.main.after(m.clock, grace, func() {
 			// A shim finishes what a dead driver has begun.
 			if d.Alive() || t.shim != nil && !t.shim.row.Ended {
 				m.signal(t.main, SIGKILL, ByDriver)
@@ -327,11 +327,7 @@ func (t *task) onEnd(limit time.Duration, reply func(error)) {
 		return
 	}
 	t.main.ended = append(t.main.ended, func() { reply(nil) })
-	after(t.program.machine.clock, limit, func() {
-		if !t.main.row.Ended {
-			reply(errors.New("the task did not end after SIGKILL"))
-		}
-	})
+	t.main.after(t.program.machine.clock, limit, func() { reply(errors.New("the task did not end after SIGKILL")) })
 }
 
 // Destroy is [driver.Driver.Destroy].
@@ -395,7 +391,7 @@ func (d *Driver) Exec(id driver.TaskID, command []string, timeout time.Duration,
 			out := driver.Output{Stdout: fmt.Appendln(nil, command), Exit: p.row.Exit}
 			answer(func() { reply(out, nil) })
 		})
-		after(m.clock, d.program.options.ExecTakes, func() { m.exit(p, driver.ExitResult{}) })
-		after(m.clock, timeout, func() { m.signal(p, SIGKILL, ByDriver) })
+		p.after(m.clock, d.program.options.ExecTakes, func() { m.exit(p, driver.ExitResult{}) })
+		p.after(m.clock, timeout, func() { m.signal(p, SIGKILL, ByDriver) })
 	})
 }

@@ -49,8 +49,14 @@ func newVirtual(seed uint64) *virtual {
 
 func (v *virtual) Now() time.Time { return v.now }
 
-func (v *virtual) After(d time.Duration, do func()) {
-	heap.Push(&v.events, event{at: v.now.Add(max(d, 0)), tie: v.ties.Uint64(), do: do})
+func (v *virtual) After(d time.Duration, do func()) (cancel func()) {
+	canceled := false
+	heap.Push(&v.events, event{at: v.now.Add(max(d, 0)), tie: v.ties.Uint64(), do: func() {
+		if !canceled {
+			do()
+		}
+	}})
+	return func() { canceled = true }
 }
 
 // pass runs what happens within the duration.

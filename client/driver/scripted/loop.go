@@ -28,11 +28,17 @@ func (l *Loop) Do(do func()) {
 // Now is [Clock.Now].
 func (*Loop) Now() time.Time { return time.Now() }
 
-// After is [Clock.After]. Call it inside [Loop.Do] only.
-func (l *Loop) After(d time.Duration, do func()) {
+// After is [Clock.After]. Call it, and the function that it returns, inside [Loop.Do] only.
+func (l *Loop) After(d time.Duration, do func()) (cancel func()) {
 	d = max(d, 0)
-	l.pending.add(time.Now().Add(d), do)
+	canceled := false
+	l.pending.add(time.Now().Add(d), func() {
+		if !canceled {
+			do()
+		}
+	})
 	time.AfterFunc(d, l.run)
+	return func() { canceled = true }
 }
 
 // run runs what is due.

@@ -112,7 +112,7 @@ func (m *Machine) Spawn(command, cgroup string, runFor time.Duration) (Identity,
 	if err != nil {
 		return Identity{}, err
 	}
-	after(m.clock, runFor, func() { m.exit(p, driver.ExitResult{}) })
+	p.after(m.clock, runFor, func() { m.exit(p, driver.ExitResult{}) })
 	return p.row.Identity, nil
 }
 
@@ -247,7 +247,7 @@ func (m *Machine) signal(p *process, signal Signal, by Sender) {
 	case p.row.Stuck:
 	case signal == SIGKILL && p.killTakes > 0:
 		p.row.Stuck = true
-		after(m.clock, p.killTakes, func() { m.end(p, signalExit(SIGKILL)) })
+		p.after(m.clock, p.killTakes, func() { m.end(p, signalExit(SIGKILL)) })
 	case signal == SIGKILL || p.react == nil:
 		m.end(p, signalExit(signal))
 	default:

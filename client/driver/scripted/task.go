@@ -43,7 +43,7 @@ func (p *Program) startTask(d *Driver, cfg *driver.TaskConfig, script Script) (*
 	t.main.killTakes = script.KillTakes
 	t.main.react = t.react
 	if script.Ends {
-		after(m.clock, script.RunFor, func() { m.exit(t.main, script.Exit) })
+		t.main.after(m.clock, script.RunFor, func() { m.exit(t.main, script.Exit) })
 	}
 	if err := t.fork(row); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (t *task) fork(row Process) error {
 		return err
 	}
 	child.react = func(Signal) {}
-	after(m.clock, t.script.Child.RunFor, func() { m.exit(child, driver.ExitResult{}) })
+	child.after(m.clock, t.script.Child.RunFor, func() { m.exit(child, driver.ExitResult{}) })
 	t.children = append(t.children, child)
 	return nil
 }
@@ -112,7 +112,7 @@ func (t *task) react(signal Signal) {
 		m.exit(t.main, result)
 		return
 	}
-	after(m.clock, t.script.StopTakes, func() { m.exit(t.main, result) })
+	t.main.after(m.clock, t.script.StopTakes, func() { m.exit(t.main, result) })
 }
 
 // result returns how the task has ended, as far as the driver can know.

@@ -23,43 +23,58 @@ type event struct {
 	at       time.Time
 	tie      uint64
 	sequence uint64
-	do       func()
+	// do is nil if the event was taken back.
+	do func()
 }
 
 // Now is the time of the node.
 func (c *clock) Now() time.Time { return c.now }
 
 // After runs do later.
-func (c *clock) After(d time.Duration, do func()) {
+func (c *clock) After(d time.Duration, do func()) (cancel func()) {
 	c.added++
-	e := event{at: c.now.Add(max(0, d)), sequence: c.added, do: do}
+	e := &event{at: c.now.Add(max(0, d)), sequence: c.added, do: do}
 	if c.rng != nil {
 		e.tie = c.rng.Uint64()
 	}
 	heap.Push(&c.events, e)
+	return func() { e.do = nil }
+}
+
+// first is the next event, or nil. It removes those that were taken back.
+func (c *clock) first() *event {
+	for len(c.events) > 0 && c.events[0].do == nil {
+		heap.Pop(&c.events)
+	}
+	if len(c.events) == 0 {
+		return nil
+	}
+	return c.events[0]
 }
 
 // next is the time of the next event, or zero.
 func (c *clock) next() time.Time {
-	if len(c.events) == 0 {
-		return time.Time{}
+	if e := c.first(); e != nil {
+		return e.at
 	}
-	return c.events[0].at
+	return time.Time{}
 }
 
 // runOne runs the next event that is due, if there is one.
 func (c *clock) runOne() bool {
-	if len(c.events) == 0 || c.events[0].at.After(c.now) {
+	e := c.first()
+	if e == nil || e.at.After(c.now) {
 		return false
 	}
-	heap.Pop(&c.events).(event).do()
+	heap.Pop(&c.events)
+	e.do()
 	return true
 }
 
 // coin draws one of two.
 func (c *clock) coin() bool { return c.rng != nil && c.rng.Uint64()&1 == 0 }
 
-type events []event
+type events []*event
 
 var _ heap.Interface = (*events)(nil)
 
@@ -77,12 +92,12 @@ func (h events) Less(i, j int) bool {
 	return a.sequence < b.sequence
 }
 
-func (h *events) Push(x any) { *h = append(*h, x.(event)) }
+func (h *events) Push(x any) { *h = append(*h, x.(*event)) }
 
 func (h *events) Pop() any {
 	old := *h
 	last := old[len(old)-1]
-	old[len(old)-1] = event{}
+	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
 	return last
 }

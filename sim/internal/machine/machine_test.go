@@ -46,6 +46,23 @@ func tasks(f *fixture) (living []scripted.Process) {
 	return living
 }
 
+// Once a task has stopped, nothing is left to wait for: not the limits of calls that were answered, and
+// not the end of its grace.
+func TestNode_stoppedTaskLeavesNoTimers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	f.place(allocation("a1", &cluster.Task{Name: "web", Driver: "mock", KillTimeout: 10 * time.Second}))
+	f.run(cluster.DefaultMinHealthyTime + time.Second)
+	must.Len(t, 1, tasks(f))
+	f.stop("a1")
+	f.run(2 * time.Second)
+	must.Len(t, 0, tasks(f))
+	next, err := f.node.Advance(f.now)
+	must.NoError(t, err)
+	must.True(t, next.IsZero(), must.Sprint(next.Sub(f.now)))
+	f.noViolations()
+}
+
 // The client dies at each effect of one allocation of three tasks, when the effect begins and when it
 // is answered. No guarantee breaks, and the allocation ends.
 func TestNode_crashAtEachEffect(t *testing.T) {

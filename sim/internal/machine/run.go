@@ -49,9 +49,9 @@ func (r *run) answers(name string, reply func()) {
 }
 
 // after does something on the machine after a time, if it has not restarted until then.
-func (r *run) after(d time.Duration, do func()) {
+func (r *run) after(d time.Duration, do func()) (cancel func()) {
 	boot := r.node.machine.BootNumber()
-	r.node.clock.After(d, func() {
+	return r.node.clock.After(d, func() {
 		if r.node.machine.BootNumber() == boot {
 			do()
 		}
@@ -203,13 +203,15 @@ func (r *run) call(ref client.TaskRef, name string, reply func(error), do func(d
 // once answers with the first of the answer and the end of the time limit.
 func (r *run) once(name string, limit time.Duration, answer func(error)) func(error) {
 	done := false
+	var cancel func()
 	first := func(err error) {
 		if !done {
 			done = true
+			cancel()
 			answer(err)
 		}
 	}
-	r.after(limit, func() {
+	cancel = r.after(limit, func() {
 		first(&driver.Error{Class: driver.Deadline, Call: name, Err: errors.New("no answer in time")})
 	})
 	return first
@@ -264,23 +266,23 @@ func (r *run) Kill(ref client.TaskRef, reply func([]client.Process, error)) {
 
 // kill kills the cgroup of the task, and answers when it is empty or after a second.
 func (r *run) kill(ref client.TaskRef, answer func([]client.Process)) {
-	m, path, done := r.node.machine, cgroup(ref.Alloc, ref.Task), false
+	m, path := r.node.machine, cgroup(ref.Alloc, ref.Task)
 	m.KillCgroup(path, scripted.ByClient)
-	first := func() {
-		if done {
-			return
-		}
-		done = true
+	finish := func() {
 		var left []client.Process
 		for _, p := range m.LivingIn(path) {
 			left = append(left, client.Process{PID: p.PID, Command: p.Command, State: "D"})
 		}
 		answer(left)
 	}
-	cancel := m.AwaitEmpty(path, first)
-	r.after(killTime, func() {
-		cancel()
-		first()
+	var cancelLimit func()
+	cancelWait := m.AwaitEmpty(path, func() {
+		cancelLimit()
+		finish()
+	})
+	cancelLimit = r.after(killTime, func() {
+		cancelWait()
+		finish()
 	})
 }
 
