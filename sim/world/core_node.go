@@ -9,6 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // coreNode is one node with a real client.
@@ -30,6 +31,9 @@ type coreNode struct {
 	cutAt time.Time
 	// off: the machine is switched off.
 	off bool
+	// row is the node in the state that its client has last asked: each of its steps does.
+	row   *cluster.Node
+	state *statestore.Snapshot
 }
 
 // seen is an allocation that a real client has seen, with its behaviour.
@@ -57,7 +61,7 @@ func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 	n := &coreNode{cores: c, id: id, allocs: map[cluster.AllocID]*seen{}}
 	o := machine.Options{
 		ID: id, Start: w.now.Add(-bootedBefore), Drivers: []string{noDriver}, Script: n.script, Fault: n.fault, Effect: n.effect,
-		Reachable: func() bool { return c.reachable(id) },
+		Reachable: n.reachable,
 		Contact:   func() time.Time { return c.contact(n) },
 		Report: func(reports []cluster.AllocReport, reply func(bool)) {
 			c.outbox = append(c.outbox, outgoing{node: n, reports: reports, reply: reply})
@@ -86,6 +90,14 @@ func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 	}
 	n.adopting = false
 	return n, n.start()
+}
+
+// reachable reports whether the client of the node reaches the servers.
+func (n *coreNode) reachable() bool {
+	if state := n.cores.fleet.world.Truth(); state != n.state {
+		n.row, n.state = state.Node(n.id), state
+	}
+	return n.cores.fleet.silent[n.id] == nil && n.row.Reachable()
 }
 
 // start starts the client.

@@ -65,16 +65,11 @@ func (c *cores) find(id cluster.NodeID) (int, bool) {
 	return slices.BinarySearchFunc(c.nodes, id, func(n *coreNode, id cluster.NodeID) int { return strings.Compare(string(n.id), string(id)) })
 }
 
-// reachable reports whether a node's client reaches the servers.
-func (c *cores) reachable(id cluster.NodeID) bool {
-	return c.fleet.silent[id] == nil && c.fleet.world.Truth().Node(id).Reachable()
-}
-
 // contact returns when the servers last answered the node.
 func (c *cores) contact(n *coreNode) time.Time {
 	now := c.fleet.world.now
 	switch {
-	case c.reachable(n.id):
+	case n.reachable():
 		n.cutAt = time.Time{}
 		return now
 	case n.cutAt.IsZero():
@@ -161,7 +156,7 @@ func (c *cores) answer(id cluster.NodeID) error {
 		i, _ := c.find(id)
 		c.nodes = slices.Insert(c.nodes, i, n)
 	}
-	if c.contact(n); !c.reachable(id) || !n.machine.Running() {
+	if c.contact(n); !n.reachable() || !n.machine.Running() {
 		n.known = nil
 		return nil
 	}
@@ -198,7 +193,7 @@ func (c *cores) send(now time.Time) {
 	var reports []cluster.AllocReport
 	var sent []outgoing
 	for _, o := range outbox {
-		if c.reachable(o.node.id) {
+		if o.node.reachable() {
 			reports = append(reports, o.reports...)
 			sent = append(sent, o)
 		} else {

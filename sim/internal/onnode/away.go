@@ -2,7 +2,6 @@ package onnode
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
@@ -15,13 +14,8 @@ func (j *Judge) noteAway(n *machine.Node) {
 	if !n.Running() {
 		return
 	}
-	contact := sync.OnceValue(n.LastContact) // it reads the state of the servers
-	for _, id := range j.order {
-		a := j.allocs[id]
-		if !a.awayAt.IsZero() {
-			continue
-		}
-		if after := a.group().Disconnect.StopOnClientAfter; after > 0 && !j.now.Before(contact().Add(bounded(after))) {
+	for _, a := range j.order {
+		if a.leash > 0 && a.awayAt.IsZero() && !j.now.Before(n.LastContact().Add(a.leash)) {
 			a.awayAt = j.now
 		}
 	}
@@ -38,14 +32,13 @@ func (j *Judge) Still(now time.Time, n *machine.Node) {
 	if n.Reachable() || !n.Running() || n.DiskFull() {
 		return
 	}
-	for _, id := range j.order {
-		a := j.allocs[id]
+	for _, a := range j.order {
 		if a.awayAt.IsZero() || a.lost || a.row == nil || !j.now.After(a.awayAt.Add(bounded(a.row.StopTime())+awaySlack)) || j.since.After(a.awayAt) || j.trouble.since(a.awayAt.Add(-startTakes)) {
 			continue
 		}
 		for _, p := range n.Machine().Living() {
-			if of, _ := machine.SplitCgroup(p.Cgroup); of == id && p.Kind == scripted.TaskProcess && !stuck(n, p) {
-				j.find("N2", "runs while its node is away", id, "process %d of %s lives; the client had to stop it at %s", p.PID, p.Task, a.awayAt)
+			if of, _ := machine.SplitCgroup(p.Cgroup); of == a.id && p.Kind == scripted.TaskProcess && !stuck(n, p) {
+				j.find("N2", "runs while its node is away", a.id, "process %d of %s lives; the client had to stop it at %s", p.PID, p.Task, a.awayAt)
 			}
 		}
 	}

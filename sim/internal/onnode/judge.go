@@ -26,7 +26,7 @@ type Judge struct {
 	index   uint64
 	allocs  map[cluster.AllocID]*alloc
 	// order are the allocations in the order of their first sight.
-	order []cluster.AllocID
+	order []*alloc
 	// starts are the task processes of each cgroup, in the order of their starts.
 	starts map[string][]scripted.Identity
 	// changes is the number of changes of the process table that were judged.
@@ -49,10 +49,13 @@ var _ machine.Observer = (*Judge)(nil)
 
 // alloc is what a judge knows of an allocation.
 type alloc struct {
+	id  cluster.AllocID
 	row *cluster.Allocation
 	// received is when a client first saw it in this boot, and stopAt when one was told to stop it.
 	received, stopAt time.Time
-	// awayAt is when a client had to stop it because it had not reached the servers, or zero.
+	// leash is how long it may run while its client does not reach the servers; zero is for ever.
+	leash time.Duration
+	// awayAt is when a client had to stop it because of that, or zero.
 	awayAt time.Time
 	// ended: it was reported as terminal. lost: its record was lost. judged: it has a verdict.
 	// failed: a task was reported as failed.
@@ -86,11 +89,17 @@ func (j *Judge) find(guarantee, check string, id cluster.AllocID, format string,
 func (j *Judge) alloc(id cluster.AllocID) *alloc {
 	a := j.allocs[id]
 	if a == nil {
-		a = &alloc{terminated: map[string]time.Time{}}
+		a = &alloc{id: id, terminated: map[string]time.Time{}}
 		j.allocs[id] = a
-		j.order = append(j.order, id)
+		j.order = append(j.order, a)
 	}
 	return a
+}
+
+// see notes how the servers want the allocation.
+func (a *alloc) see(row *cluster.Allocation) {
+	a.row = row
+	a.leash = bounded(a.group().Disconnect.StopOnClientAfter)
 }
 
 // group returns the task group of an allocation, or an empty one.
@@ -121,14 +130,15 @@ func (j *Judge) Started(n *machine.Node) {
 	clear(j.launches)
 	for _, r := range n.Records() { // the records of allocations that ran at the beginning
 		if a := j.alloc(r.Alloc.ID); a.row == nil {
-			a.row, a.received, a.judged = r.Alloc, j.now, r.Healthy != nil
+			a.see(r.Alloc)
+			a.received, a.judged = j.now, r.Healthy != nil
 		}
 	}
-	for _, id := range j.order { // a client cannot know what no record says
-		if r := n.Record(id); r == nil {
-			j.allocs[id].received = time.Time{}
+	for _, a := range j.order { // a client cannot know what no record says
+		if r := n.Record(a.id); r == nil {
+			a.received = time.Time{}
 		} else if r.BootID != n.BootID() {
-			j.allocs[id].received = j.now
+			a.received = j.now
 		}
 	}
 }
@@ -154,7 +164,7 @@ func (j *Judge) Received(n *machine.Node, w client.Wanted) {
 	}
 	for _, row := range w.Allocs {
 		if a := j.alloc(row.ID); row.NodeID == j.node {
-			a.row = row
+			a.see(row)
 			if a.received.IsZero() {
 				a.received = j.now
 			}
@@ -171,9 +181,9 @@ func (j *Judge) Received(n *machine.Node, w client.Wanted) {
 	for _, id := range w.Known {
 		known[id] = true
 	}
-	for _, id := range j.order {
-		if !known[id] {
-			j.allocs[id].stop(j.now)
+	for _, a := range j.order {
+		if !known[a.id] {
+			a.stop(j.now)
 		}
 	}
 }
@@ -191,8 +201,8 @@ func (j *Judge) Troubled(n *machine.Node, kind machine.Trouble, subject string) 
 	switch kind {
 	case machine.TroubleReboot:
 		j.trouble.boot = j.now
-		for _, id := range j.order {
-			j.allocs[id].received = time.Time{}
+		for _, a := range j.order {
+			a.received = time.Time{}
 		}
 	case machine.TroubleDriver:
 		j.trouble.driver = j.now

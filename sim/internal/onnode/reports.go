@@ -147,8 +147,7 @@ func (j *Judge) checkVerdicts(n *machine.Node) {
 	if !n.Running() || j.away || n.DiskFull() {
 		return
 	}
-	for _, id := range j.order {
-		a := j.allocs[id]
+	for _, a := range j.order {
 		if a.judged || a.ended || a.received.IsZero() || !a.stopAt.IsZero() || !a.awayAt.IsZero() || a.lost || a.row == nil || a.row.JobType() != cluster.JobService {
 			continue
 		}
@@ -158,7 +157,7 @@ func (j *Judge) checkVerdicts(n *machine.Node) {
 		}
 		if j.now.After(a.received.Add(deadline+time.Second)) && j.now.After(j.since.Add(warmUp)) && j.now.After(j.blocked.Add(warmUp)) {
 			a.judged = true
-			j.find("N9", "no verdict", id, "the client knows it since %s, and its healthy deadline is %s", a.received, deadline)
+			j.find("N9", "no verdict", a.id, "the client knows it since %s, and its healthy deadline is %s", a.received, deadline)
 		}
 	}
 }
@@ -182,7 +181,7 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, row func(cluster.AllocID
 		if !names(n.Record(id), p.Task) && !(a.lost && stuck(n, p)) {
 			j.find("N4", "a process without a record", id, "process %d of %s lives", p.PID, p.Task)
 		}
-		if !stuck(n, p) && !a.stopAt.IsZero() && a.row != nil && j.now.Sub(a.stopAt) > bounded(a.row.StopTime())+5*time.Minute {
+		if !a.stopAt.IsZero() && a.row != nil && j.now.Sub(a.stopAt) > bounded(a.row.StopTime())+5*time.Minute && !stuck(n, p) {
 			j.find("N4", "a task is not stopped", id, "%s runs, and the servers told the client to stop at %s", name, a.stopAt)
 		}
 	}
