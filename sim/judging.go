@@ -138,8 +138,8 @@ func (j *judging) quiet() {
 	j.judge.Quiet(w.Now(), q)
 }
 
-// still judges a pause in which nothing has happened.
-func (j *judging) still() {
+// silence judges a pause in which nothing has happened on the servers.
+func (j *judging) silence() {
 	w := j.world
 	q := invariant.Quiet{Term: w.Term(), Clock: w.Clock(), State: w.State(), Followed: w.Servers.Followed(), Truth: w.Hidden()}
 	for range q.State.DrainingNodes() {
@@ -148,8 +148,13 @@ func (j *judging) still() {
 	}
 	j.judge.Still(w.Now(), q)
 	j.collected()
-	j.player.nodes.still(w)
-	if p := j.player; p.faultsEnded && w.Now().Sub(p.faultsEndedAt) > settle(p.scenario)+untroubled {
+}
+
+// still judges a pause in which nothing has happened on the nodes.
+func (j *judging) still() {
+	w, p := j.world, j.player
+	p.nodes.still(w)
+	if p.faultsEnded && w.Now().Sub(p.faultsEndedAt) > settle(p.scenario)+untroubled {
 		p.nodes.settled(w)
 	}
 }
@@ -219,6 +224,7 @@ func (j *judging) end(idle bool, limit time.Time) ([]invariant.Violation, error)
 		at = limit
 	}
 	if idle {
+		j.silence()
 		j.still()
 	}
 	j.judge.End(at, states...)

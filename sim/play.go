@@ -168,6 +168,7 @@ func (p *player) play() error {
 	p.schedule()
 	p.world.OnQuiet(p.quiet)
 	p.world.OnStill(func() error { p.judging.still(); return nil })
+	p.world.OnSilence(func() error { p.judging.silence(); return nil })
 	limit := p.scenario.Run.For
 	if limit == 0 {
 		limit = DefaultFor

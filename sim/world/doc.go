@@ -34,7 +34,8 @@
 // So if product code forgets a wake-up, the drain makes no progress and the run fails. Nothing
 // happens between two steps. When no event is left at a time, the loop calls the function of
 // [Loop.OnQuiet] and moves the time on. Before the end of a pause of five seconds or more, it
-// calls the function of [Loop.OnStill].
+// calls the function of [Loop.OnStill]. A pause in which only clients step is a silence on the
+// servers: [Loop.OnSilence] gets the end of it.
 //
 // The world does not sleep and starts no goroutine. The same script with the same seed gives
 // the same run on every machine. [Loop.Hash] is a hash of every step, entry and strike.

@@ -82,10 +82,13 @@ type Loop struct {
 	offered int // the number of the last step for which onStep was called
 	onQuiet func() error
 	onStill func() error
+	// silentSince is when the last step was that was not one of the clients.
+	silentSince time.Time
+	onSilence   func() error
 }
 
 func newLoop(seed uint64, maxSteps int, entries func() int) *Loop {
-	l := &Loop{now: Epoch, seed: seed, maxSteps: maxSteps, entries: entries}
+	l := &Loop{now: Epoch, silentSince: Epoch, seed: seed, maxSteps: maxSteps, entries: entries}
 	for k := range KindCount {
 		l.ties[k] = Stream(seed, "tie/"+k.String())
 	}
@@ -119,6 +122,10 @@ func (l *Loop) OnQuiet(f func() error) { l.onQuiet = f }
 // right before the next event, or right before the limit. The function must not change the world.
 func (l *Loop) OnStill(f func() error) { l.onStill = f }
 
+// OnSilence sets a function like that of OnStill, for pauses in which only clients take steps. What
+// they do reaches the servers through the log: until then nothing has happened there.
+func (l *Loop) OnSilence(f func() error) { l.onSilence = f }
+
 // At queues a function for a time, which must not be before now. Without a seed, the functions
 // of one time run in the order of the calls.
 func (l *Loop) At(at time.Time, do func() error) {
@@ -143,7 +150,7 @@ func (l *Loop) Run(limit time.Time) (idle bool, err error) {
 		if e != nil {
 			until = sooner(e.at, limit)
 		}
-		if err := l.still(until); err != nil {
+		if err := l.still(until, e == nil || e.at.After(limit) || e.kind != Clients); err != nil {
 			return false, l.located(err)
 		}
 		switch {
@@ -171,18 +178,25 @@ func (l *Loop) quiet() error {
 	return l.onQuiet()
 }
 
-// stillAfter is the shortest pause after which onStill is called.
+// stillAfter is the shortest pause after which onStill and onSilence are called.
 const stillAfter = 5 * time.Second
 
-// still calls onStill if the next event is far away. During the call the time is right before
-// that event, so that every deadline that passes during the pause has passed.
-func (l *Loop) still(until time.Time) error {
-	if l.onStill == nil || until.Sub(l.now) < stillAfter {
-		return nil
-	}
+// still calls onStill if the next event is far away, and onSilence if it ends a long silence. During
+// the calls the time is right before that event, so that every deadline that passes during the pause
+// has passed.
+func (l *Loop) still(until time.Time, endsSilence bool) error {
 	defer func(now time.Time) { l.now = now }(l.now)
+	isStill := until.Sub(l.now) >= stillAfter
 	l.now = until.Add(-1)
-	return l.onStill()
+	if l.onStill != nil && isStill {
+		if err := l.onStill(); err != nil {
+			return err
+		}
+	}
+	if l.onSilence != nil && endsSilence && until.Sub(l.silentSince) >= stillAfter {
+		return l.onSilence()
+	}
+	return nil
 }
 
 // step runs the next event.
@@ -202,6 +216,9 @@ func (l *Loop) step(e *event) error {
 	l.counts.kinds[e.kind]++
 	l.queue.pop()
 	l.kind, l.cause = e.kind, e.cause
+	if e.kind != Clients {
+		l.silentSince = l.now
+	}
 	l.hash.add(uint64(l.now.Sub(Epoch)), uint64(e.kind), uint64(l.entries()))
 	if e.slot == nil {
 		l.counts.endStreak()

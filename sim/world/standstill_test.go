@@ -57,6 +57,20 @@ func TestWorld_OnStill(t *testing.T) {
 	must.Eq(t, world.Epoch.Add(time.Minute), w.Now())
 }
 
+// OnSilence is called when a report of clients reaches the servers, not when the clients step before.
+func TestWorld_OnSilence(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, world.Options{})
+	var stills, silences []time.Duration
+	w.OnStill(func() error { stills = append(stills, w.time()); return nil })
+	w.OnSilence(func() error { silences = append(silences, w.time()); return nil })
+	w.drain()
+	w.run(t, lasts)
+	healthy := drains + 11*time.Second + 3*commits
+	must.Eq(t, []time.Duration{drains - 1, healthy - 1, lasts - 1}, stills)
+	must.Eq(t, []time.Duration{drains - 1, healthy + commits - 1, lasts - 1}, silences)
+}
+
 // A drainer without work takes no step: not for jobs that no drain concerns, not when its leader
 // has caught up, and not after a step of another drainer or of the scheduler.
 func TestWorld_noIdleWakes(t *testing.T) {
