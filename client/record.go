@@ -136,16 +136,13 @@ func OrphanRecord(alloc cluster.AllocID, tasks []string, bootID string) *Record 
 	return r
 }
 
+// copy returns a copy that later changes of the record do not reach. Both share the exits and events of
+// tasks: the core replaces them, or adds behind the last event, and never writes to them.
 func (r *Record) copy() *Record {
 	c := *r
 	c.Tasks = slices.Clone(r.Tasks)
 	for i := range c.Tasks {
-		t := &c.Tasks[i]
-		if t.Exit != nil {
-			exit := *t.Exit
-			t.Exit = &exit
-		}
-		t.State.Events = slices.Clone(t.State.Events)
+		c.Tasks[i].State.Events = slices.Clip(c.Tasks[i].State.Events)
 	}
 	return &c
 }

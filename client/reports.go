@@ -130,7 +130,7 @@ func (a *allocRunner) reportable() bool {
 // servers keep of the texts. One report fits in a batch: with so many tasks that it does not, it
 // leaves the states of the tasks out.
 func (a *allocRunner) newReport() (cluster.AllocReport, int) {
-	states := &cluster.TaskStates{}
+	states := &cluster.TaskStates{Tasks: make([]cluster.TaskState, 0, len(a.tasks))}
 	for _, t := range a.tasks {
 		state := t.rec.State
 		state.Waiting = t.wait.report()

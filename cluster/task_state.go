@@ -149,7 +149,7 @@ func (s *TaskStates) Bounded(g *TaskGroup) *TaskStates {
 			known[t.Name] = true
 		}
 	}
-	kept := new(TaskStates)
+	kept := &TaskStates{Tasks: make([]TaskState, 0, min(len(s.Tasks), len(known)))}
 	for _, t := range s.Tasks {
 		if known[t.Name] && (t.State == TaskPending || t.State == TaskRunning || t.State == TaskDead) {
 			known[t.Name] = false
@@ -187,6 +187,9 @@ func (t TaskState) bounded(room int) TaskState {
 		if room -= e.bytes(); room < 0 {
 			break
 		}
+		if t.Events == nil {
+			t.Events = make([]TaskEvent, 0, len(last))
+		}
 		t.Events = append(t.Events, e)
 	}
 	slices.Reverse(t.Events)
@@ -195,6 +198,9 @@ func (t TaskState) bounded(room int) TaskState {
 
 func (e TaskEvent) bounded() TaskEvent {
 	e.Type, e.Message, e.Time = CutText(e.Type), CutText(e.Message), e.Time.UTC()
+	if e.Details == nil {
+		return e
+	}
 	var details map[string]string
 	room := MaxTaskDetailBytes
 	for _, key := range slices.Sorted(maps.Keys(e.Details)) {
