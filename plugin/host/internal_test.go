@@ -18,9 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	devicepb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/device"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/structs"
 )
@@ -239,6 +242,41 @@ func TestFromFingerprint_bounds(t *testing.T) {
 	must.Eq(t, driver.Unhealthy, f.Health, must.Sprint("an unknown health is not healthy"))
 	must.MapLen(t, maxAttributes, f.Attributes)
 	must.Eq(t, " (4 attributes are too many or too long)", f.Description)
+}
+
+// All that a device plugin may send can be converted and judged.
+func FuzzDevices(f *testing.F) {
+	for _, m := range []proto.Message{
+		&devicepb.FingerprintResponse{DeviceGroup: []*devicepb.DeviceGroup{{
+			Vendor: "v", DeviceType: "t", DeviceName: "n", Devices: []*devicepb.DetectedDevice{{ID: "1"}},
+			Attributes: map[string]*structs.Attribute{"a": {Value: &structs.Attribute_FloatVal{FloatVal: 1}}},
+		}}},
+		&devicepb.ReserveResponse{ContainerRes: &devicepb.ContainerReservation{Mounts: []*devicepb.Mount{{TaskPath: "/a", HostPath: "/b"}}}},
+		&devicepb.StatsResponse{Groups: []*devicepb.DeviceGroupStats{{InstanceStats: map[string]*devicepb.DeviceStats{"1": {Stats: &structs.StatObject{}}}}}},
+	} {
+		encoded, err := proto.Marshal(m)
+		must.NoError(f, err)
+		f.Add(encoded)
+	}
+	f.Fuzz(func(t *testing.T, message []byte) {
+		var groups devicepb.FingerprintResponse
+		if proto.Unmarshal(message, &groups) == nil {
+			good, _ := device.Check(fromGroups(groups.GetDeviceGroup()))
+			_, err := device.Check(good)
+			must.NoError(t, err)
+		}
+		var reserved devicepb.ReserveResponse
+		if proto.Unmarshal(message, &reserved) == nil {
+			if r, err := device.Merge([]device.Part{{Reservation: fromReservation(reserved.GetContainerRes())}}); err == nil {
+				_, err = device.Merge([]device.Part{{Reservation: r}, {Reservation: r}})
+				must.NoError(t, err)
+			}
+		}
+		var stats devicepb.StatsResponse
+		if proto.Unmarshal(message, &stats) == nil {
+			_ = fromGroupStats(stats.GetGroups())
+		}
+	})
 }
 
 // A text of a plugin cannot change the terminal of an operator.

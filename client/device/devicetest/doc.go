@@ -2,7 +2,8 @@
 // [device.Plugin]: a double, or a plugin in a process of its own.
 //
 // The rules are V1 to V9. [Tests] lists them, and each has a line that says what it demands. V2, V4 and
-// V5 are not among them: they bind the client, which has the ledger. An author of a plugin writes a
+// V5 are not among them: they bind the client, which has the ledger, and docs/driver-tests.md names
+// their tests. An author of a plugin writes a
 // [Harness] and calls [Run]:
 //
 //	func TestConformance(t *testing.T) {
@@ -19,6 +20,6 @@
 //
 // # Time
 //
-// All durations are multiples of [Harness].Unit. With the zero unit the suite takes about five seconds
-// in real time. With [Harness].Around the tests run in the time of testing/synctest.
+// All durations are multiples of [Harness].Unit. With the zero unit the suite takes a few seconds in
+// real time. With [Harness].Around the tests run in the time of testing/synctest.
 package devicetest
