@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/hashicorp/raft"
 
@@ -32,12 +33,18 @@ func apiErrorOf(err error) error {
 		{statestore.ErrNodeNotFound, httpapi.ErrNotFound},
 		{statestore.ErrJobNotFound, httpapi.ErrNotFound},
 		{statestore.ErrAllocNotFound, httpapi.ErrNotFound},
+		{statestore.ErrVolumeNotFound, httpapi.ErrNotFound},
+		{statestore.ErrClaimNotFound, httpapi.ErrNotFound},
 		{statestore.ErrNodeDraining, httpapi.ErrNodeDraining},
 		{statestore.ErrNodeSecret, httpapi.ErrForbidden},
 	} {
 		if errors.Is(err, refused.cause) { // commands compare the text
 			return &apiError{text: refused.cause.Error(), is: []error{refused.class, err}}
 		}
+	}
+	if errors.Is(err, statestore.ErrVolumeInUse) {
+		_, after, _ := strings.Cut(err.Error(), statestore.ErrVolumeInUse.Error())
+		return &apiError{text: statestore.ErrVolumeInUse.Error() + after, is: []error{httpapi.ErrInUse, err}}
 	}
 	if class := classOf(err); class != nil {
 		return &apiError{text: class.Error() + ": " + err.Error(), is: []error{class, err}}

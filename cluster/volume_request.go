@@ -182,6 +182,28 @@ func (g *TaskGroup) validateVolumes() (errs []error) {
 	return errs
 }
 
+// UsesVolumes reports whether a group of the job asks for volumes.
+func (j *Job) UsesVolumes() bool {
+	return slices.ContainsFunc(j.TaskGroups, func(g *TaskGroup) bool { return g != nil && len(g.Volumes) > 0 })
+}
+
+// WithoutCSIPlugins returns a copy of the job whose storage plugins serve no volumes: what the servers
+// of an older cluster keep of it.
+func (j *Job) WithoutCSIPlugins() *Job {
+	c := j.Copy()
+	for _, g := range c.TaskGroups {
+		if g == nil {
+			continue
+		}
+		for _, t := range g.Tasks {
+			if t != nil {
+				t.CSIPlugin = nil
+			}
+		}
+	}
+	return c
+}
+
 func (g *TaskGroup) usesVolumes() bool {
 	return len(g.Volumes) > 0 || slices.ContainsFunc(g.Tasks, func(t *Task) bool {
 		return t != nil && (len(t.VolumeMounts) > 0 || t.CSIPlugin != nil)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
@@ -84,6 +85,10 @@ type State interface {
 	DrainsByNode(cluster.NodeID) iter.Seq[*cluster.Drain]
 	// DrainingNodes yields the nodes that drain, by id.
 	DrainingNodes() iter.Seq[*cluster.Node]
+
+	volumes.View
+	// Volumes yields all volumes, by namespace and id.
+	Volumes() iter.Seq[*cluster.Volume]
 }
 
 // The tables of [State.TableIndex].
@@ -93,6 +98,9 @@ const (
 	TableJobs   = "jobs"
 	TableEvals  = "evals"
 	TableDrains = "drains"
+
+	TableVolumes = "volumes"
+	TableClaims  = "claims"
 )
 
 // Reader reads the state.
@@ -134,6 +142,15 @@ type Writer interface {
 	// evaluated again.
 	StopAlloc(context.Context, cluster.AllocID) (cluster.Written, error)
 
+	// RegisterVolume registers a volume, or changes a registered one. DeregisterVolume deletes one: with
+	// force also one with claims. DetachVolume takes one off a node: with force as if the node had done
+	// so. Claims that forbid the change make an error that wraps [ErrInUse].
+	RegisterVolume(context.Context, *cluster.Volume) (cluster.Written, error)
+	DeregisterVolume(ctx context.Context, k cluster.VolumeKey, force bool) (cluster.Written, error)
+	DetachVolume(ctx context.Context, k cluster.VolumeKey, n cluster.NodeID, force bool) (cluster.Written, error)
+	// UpdateClaims applies the changes of claims that hold.
+	UpdateClaims(context.Context, []cluster.ClaimChange) (cluster.Written, error)
+
 	// Collect deletes all ended work that nothing needs, of every age. It returns what it has
 	// deleted, also with an error.
 	Collect(context.Context) (cluster.Collected, error)
@@ -159,6 +176,8 @@ var (
 	// ErrNodeDraining: a node cannot be made eligible while it drains. End the drain
 	// first.
 	ErrNodeDraining = errors.New("can not set node's scheduling eligibility to eligible while it is draining")
+	// ErrInUse: a volume has claims that forbid the change. Stop the allocations, or force the change.
+	ErrInUse = errors.New("volume in use")
 	// ErrForbidden: the caller may not do that.
 	ErrForbidden = errors.New("permission denied")
 	// ErrTooLarge: the change is too large to be written. Ask for less.

@@ -118,7 +118,10 @@ func (w *fixture) write(m shims.Message) (shims.Response, uint64, error) {
 // asAPI gives an error of the store the class of the API.
 func asAPI(err error) error {
 	switch {
-	case errors.Is(err, statestore.ErrNodeNotFound), errors.Is(err, statestore.ErrJobNotFound):
+	case errors.Is(err, statestore.ErrVolumeInUse):
+		return fmt.Errorf("%w: %w", httpapi.ErrInUse, err)
+	case errors.Is(err, statestore.ErrNodeNotFound), errors.Is(err, statestore.ErrJobNotFound),
+		errors.Is(err, statestore.ErrVolumeNotFound), errors.Is(err, statestore.ErrClaimNotFound):
 		return fmt.Errorf("applying: %w", httpapi.ErrNotFound)
 	case errors.Is(err, statestore.ErrNodeDraining):
 		return fmt.Errorf("applying: %w", httpapi.ErrNodeDraining)
@@ -262,6 +265,26 @@ func (w writer) StopAlloc(_ context.Context, id cluster.AllocID) (cluster.Writte
 	evals := []*cluster.Evaluation{w.eval(a.Job, cluster.TriggerAllocStop, "")}
 	_, index, err := w.write(&shims.AllocStop{Alloc: id, Evals: evals})
 	return written(index, evals), err
+}
+
+func (w writer) RegisterVolume(_ context.Context, v *cluster.Volume) (cluster.Written, error) {
+	_, index, err := w.write(&shims.VolumeRegister{At: w.Now(), Volume: v})
+	return cluster.Written{Index: index}, err
+}
+
+func (w writer) DeregisterVolume(_ context.Context, k cluster.VolumeKey, force bool) (cluster.Written, error) {
+	_, index, err := w.write(&shims.VolumeDeregister{Volume: k, Force: force})
+	return cluster.Written{Index: index}, err
+}
+
+func (w writer) DetachVolume(_ context.Context, k cluster.VolumeKey, n cluster.NodeID, force bool) (cluster.Written, error) {
+	_, index, err := w.write(&shims.VolumeDetach{Volume: k, Node: n, Force: force})
+	return cluster.Written{Index: index}, err
+}
+
+func (w writer) UpdateClaims(_ context.Context, changes []cluster.ClaimChange) (cluster.Written, error) {
+	_, index, err := w.write(&shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: w.Now(), Changes: changes}})
+	return cluster.Written{Index: index}, err
 }
 
 func (w writer) StopJob(_ context.Context, k cluster.JobKey, purge bool) (cluster.Written, error) {

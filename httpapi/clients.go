@@ -80,6 +80,9 @@ func registration(q *request, w *wire.Node) (*cluster.Node, error) {
 	if err := node.CheckDrivers(); err != nil {
 		return refuse(err.Error())
 	}
+	if err := node.CheckStoragePlugins(); err != nil {
+		return refuse(err.Error())
+	}
 	return node, nil
 }
 

@@ -30,6 +30,9 @@ const (
 	jobNotFound   = "job not found"
 	allocNotFound = "alloc not found"
 	evalNotFound  = "eval not found"
+
+	volumeNotFound = "volume not found"
+	pluginNotFound = "plugin not found"
 )
 
 // orNotFound replaces an error that wraps ErrNotFound by this code and text.
@@ -50,6 +53,8 @@ func asFailure(err error) *failure {
 		return &failure{http.StatusForbidden, "Permission denied"}
 	case errors.Is(err, ErrNotLeader), errors.Is(err, rules.ErrNotEnabled), errors.Is(err, rules.ErrAbandoned):
 		return &failure{http.StatusInternalServerError, "No cluster leader"}
+	case errors.Is(err, ErrInUse):
+		return &failure{http.StatusConflict, err.Error()}
 	case errors.Is(err, ErrBadSnapshot):
 		return &failure{http.StatusBadRequest, err.Error()}
 	case errors.Is(err, ErrTooLarge):

@@ -102,6 +102,17 @@ func registerJob(q *request) error {
 	if err != nil {
 		return err
 	}
+	if v := state.ClusterVersion(); v < cluster.VersionOfVolumes {
+		if job.UsesVolumes() { // without them its tasks would write to other places
+			return fail(http.StatusServiceUnavailable, fmt.Sprintf("the cluster has version %d until all its servers are upgraded, and jobs with volumes need version %d: "+
+				"upgrade the servers, and register the job then", v, cluster.VersionOfVolumes))
+		}
+		if job.NeededVersion() == cluster.VersionOfVolumes {
+			job = job.WithoutCSIPlugins()
+			warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: storage plugins serve no volumes yet; "+
+				"register the job again then", v))
+		}
+	}
 	if v := state.ClusterVersion(); job.NeededVersion() > v {
 		job = job.WithoutDrivers()
 		warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: drivers, lifecycle, constraints and "+

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"iter"
+	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -50,6 +51,9 @@ func withoutSecrets(j *cluster.Job) *cluster.Job {
 		if g == nil {
 			continue
 		}
+		for i := range g.Volumes {
+			g.Volumes[i].MountOptions = nil
+		}
 		for _, t := range g.Tasks {
 			if t == nil {
 				continue
@@ -88,6 +92,9 @@ func hasSecrets(j *cluster.Job) bool {
 		if g == nil {
 			continue
 		}
+		if slices.ContainsFunc(g.Volumes, func(r cluster.VolumeRequest) bool { return r.MountOptions != nil }) {
+			return true
+		}
 		for _, t := range g.Tasks {
 			if t != nil && (len(t.Env) > 0 || len(t.Config) > 0) {
 				return true
@@ -102,11 +109,11 @@ func (s *redactedState) alloc(a *cluster.Allocation) *cluster.Allocation {
 		return nil
 	}
 	job, states := s.job(a.Job), withoutTexts(a.TaskStates)
-	if job == a.Job && states == a.TaskStates {
+	if job == a.Job && states == a.TaskStates && a.VolumeHolds == nil {
 		return a
 	}
 	c := *a
-	c.Job, c.TaskStates = job, states
+	c.Job, c.TaskStates, c.VolumeHolds = job, states, withoutReasons(a.VolumeHolds)
 	return &c
 }
 
@@ -150,4 +157,15 @@ func (s *redactedState) Jobs() iter.Seq[*cluster.Job] {
 			}
 		}
 	}
+}
+
+// withoutReasons are the volumes without the texts of plugins.
+func withoutReasons(h *cluster.VolumeHolds) *cluster.VolumeHolds {
+	c := h.Copy()
+	if c != nil {
+		for i := range c.Volumes {
+			c.Volumes[i].Reason = ""
+		}
+	}
+	return c
 }

@@ -86,6 +86,14 @@ func routes() []route {
 		get(nodePoolsPath, listNodePools),
 		put("/v1/search", search).reading(),
 
+		get("/v1/volumes", listVolumes),
+		get("/v1/volume/csi/{id}", readVolume),
+		put("/v1/volume/csi/{id}", registerVolume).within(maxVolume),
+		remove("/v1/volume/csi/{id}", deregisterVolume),
+		remove("/v1/volume/csi/{id}/detach", detachVolume),
+		get("/v1/plugins", listPlugins),
+		get("/v1/plugin/csi/{id}", readPlugin),
+
 		get("/v1/agent/self", readAgent).here(needsRead),
 		get("/v1/agent/members", listMembers).here(needsRead),
 		get("/v1/agent/pprof/{profile}", readProfile).here(needsWrite),
@@ -108,6 +116,8 @@ func routes() []route {
 		put("/v1/client/{id}/heartbeat", heartbeat).byOwner().within(0),
 		get("/v1/client/{id}/session", holdSession).here(needsNode).byOwner(),
 		put("/v1/client/{id}/allocations", reportAllocs).byOwner().within(maxReport),
+		get("/v1/node/{id}/volumes", listNodeVolumes).forWriters().byOwner(),
+		put("/v1/client/{id}/claims", releaseClaims).byOwner().within(maxClaims),
 		put("/v1/operator/raft/join", joinPeer),
 	}
 }
@@ -131,9 +141,15 @@ func (r route) within(bytes int64) route {
 }
 
 // byOwner lets the node that the path names ask with its secret. Only what a node's client needs is
-// such a route: it registers, sends heartbeats, reads its allocations and reports them.
+// such a route: it registers, sends heartbeats, reads its allocations and volumes and reports them.
 func (r route) byOwner() route {
 	r.own = true
+	return r
+}
+
+// forWriters makes the right to write necessary to read: the answer has secrets.
+func (r route) forWriters() route {
+	r.needs = needsWrite
 	return r
 }
 

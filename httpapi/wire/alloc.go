@@ -35,6 +35,10 @@ type Allocation struct {
 	// TaskStates are those that the client reported, or are derived from ClientStatus, by task.
 	TaskStates map[string]*TaskState `json:",omitempty"`
 
+	// VolumeHolds are the volumes that keep the allocation from ending or that it has left on its node,
+	// or nil. Ours.
+	VolumeHolds *VolumeHolds `json:",omitempty"`
+
 	DeploymentID       string            `json:",omitempty"`
 	DeploymentStatus   *DeploymentStatus `json:",omitempty"`
 	PreviousAllocation string            `json:",omitempty"`
@@ -231,6 +235,7 @@ func newAllocation(a *cluster.Allocation, job *Job) *Allocation {
 		DesiredStatus: string(a.DesiredStatus), DesiredDescription: a.DesiredDescription,
 		DesiredTransition: newDesiredTransition(a.DesiredTransition), StoppedAt: NewTime(a.StoppedAt),
 		ClientStatus: string(a.ClientStatus), ClientDescription: clientDescription(a), TaskStates: taskStates(a),
+		VolumeHolds:  newVolumeHolds(a.VolumeHolds),
 		DeploymentID: string(a.DeploymentID), DeploymentStatus: newDeploymentStatus(a.DeploymentStatus),
 		PreviousAllocation: string(a.PreviousAllocation), NextAllocation: string(a.NextAllocation),
 		CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex, AllocModifyIndex: a.AllocModifyIndex,

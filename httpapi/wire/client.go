@@ -36,6 +36,9 @@ type AllocReport struct {
 	ClientDescription string
 	// TaskStates are the states of all tasks, or nil: then those of the last report stay.
 	TaskStates map[string]*TaskState `json:",omitempty"`
+	// VolumeHolds are the volumes that keep the allocation from ending or that it has left on the
+	// node, or nil: then those of the last report stay.
+	VolumeHolds *VolumeHolds `json:",omitempty"`
 	// Healthy is nil while there is no verdict; HealthyAt is when it was given.
 	Healthy   *bool
 	HealthyAt Time
@@ -96,8 +99,8 @@ func (r *AllocReport) report(node cluster.NodeID, at time.Time) (cluster.AllocRe
 	case cluster.ClientPending, cluster.ClientRunning, cluster.ClientComplete, cluster.ClientFailed:
 		return cluster.AllocReport{
 			Alloc: cluster.AllocID(r.ID), Node: node, ClientStatus: status, ClientDescription: r.ClientDescription,
-			TaskStates: reportedStates(r.TaskStates),
-			Healthy:    r.Healthy, HealthyAt: r.HealthyAt.Time, At: at,
+			TaskStates: reportedStates(r.TaskStates), VolumeHolds: r.VolumeHolds.holds(),
+			Healthy: r.Healthy, HealthyAt: r.HealthyAt.Time, At: at,
 		}, nil
 	}
 	return cluster.AllocReport{}, fmt.Errorf("a client cannot report the status %q", r.ClientStatus)
@@ -107,7 +110,8 @@ func (r *AllocReport) report(node cluster.NodeID, at time.Time) (cluster.AllocRe
 func NewAllocReport(r cluster.AllocReport) AllocReport {
 	w := AllocReport{
 		ID: string(r.Alloc), ClientStatus: string(r.ClientStatus), ClientDescription: r.ClientDescription,
-		Healthy: r.Healthy, HealthyAt: NewTime(r.HealthyAt),
+		VolumeHolds: newVolumeHolds(r.VolumeHolds),
+		Healthy:     r.Healthy, HealthyAt: NewTime(r.HealthyAt),
 	}
 	if r.TaskStates != nil {
 		w.TaskStates = newTaskStates(r.TaskStates)

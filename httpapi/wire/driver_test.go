@@ -127,12 +127,36 @@ func TestDrivers_JobFromRegistration(t *testing.T) {
 			`Task group "g": Task "t": ports are not supported: tasks use the ports of their host as they are`,
 		},
 		"volumes of a group": {
-			group(`,"Volumes":{"data":{"Type":"host","Source":"data"}}`), nil,
-			`Task group "g": Volumes are not supported: clients mount no volumes`,
+			group(`,"Volumes":{"data":{"Type":"csi","Source":"vol","AccessMode":"single-node-writer","PerAlloc":true}}`),
+			func(g *cluster.TaskGroup) {
+				must.Eq(t, []cluster.VolumeRequest{{
+					Name: "data", Type: cluster.VolumeCSI, Source: "vol", PerAlloc: true,
+					Capability: cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem},
+				}}, g.Volumes)
+			}, "",
 		},
+		"a volume under two names": {
+			group(`,"Volumes":{"data":{"Name":"other","Type":"csi"}}`), nil,
+			`Task group "g": Volume "data" has another name: "other"`,
+		},
+		"a volume that is missing": {group(`,"Volumes":{"data":null}`), nil, `Task group "g": Volume "data" is missing`},
 		"mounts of volumes": {
-			task(`,"VolumeMounts":[{"Volume":"data","Destination":"/data"}]`), nil,
-			`Task group "g": Task "t": VolumeMounts are not supported: clients mount no volumes`,
+			task(`,"VolumeMounts":[{"Volume":"data","Destination":"/data"}]`),
+			func(g *cluster.TaskGroup) {
+				must.Eq(t, []cluster.VolumeMount{{Volume: "data", Destination: "/data"}}, g.Tasks[0].VolumeMounts)
+			}, "",
+		},
+		"a mount that is missing": {task(`,"VolumeMounts":[null]`), nil, `Task group "g": Task "t": Volume mount 0 is missing`},
+		"a mount with a label": {
+			task(`,"VolumeMounts":[{"SELinuxLabel":"z"}]`), nil,
+			`Task group "g": Task "t": Volume mount 0: SELinux labels are not supported`,
+		},
+		"a storage plugin": {
+			task(`,"CSIPluginConfig":{"ID":"disks","Type":"node","MountDir":"/csi"}`),
+			func(g *cluster.TaskGroup) {
+				must.Eq(t, &cluster.CSIPlugin{ID: "disks", Type: cluster.PluginNode, MountDir: "/csi"}, g.Tasks[0].CSIPlugin)
+				must.True(t, g.Tasks[0].StoragePlugin)
+			}, "",
 		},
 		"no volumes": {group(`,"Volumes":{}`), func(*cluster.TaskGroup) {}, ""},
 		"devices": {

@@ -63,10 +63,10 @@ type TaskGroup struct {
 	Meta                      map[string]string `json:",omitempty"`
 	// Networks other than the host's, and ports, are refused.
 	Networks []*Network `json:",omitempty"`
-	// Volumes are refused.
-	Volumes    map[string]*Nothing `json:",omitempty"`
-	Affinities []Nothing           `json:",omitempty"`
-	Spreads    []Nothing           `json:",omitempty"`
+	// Volumes are what each allocation needs, by name.
+	Volumes    map[string]*VolumeRequest `json:",omitempty"`
+	Affinities []Nothing                 `json:",omitempty"`
+	Spreads    []Nothing                 `json:",omitempty"`
 	Tasks      []*Task
 }
 
@@ -105,8 +105,8 @@ type Task struct {
 	Meta          map[string]string `json:",omitempty"`
 	Constraints   []Constraint      `json:",omitempty"`
 	Affinities    []Nothing         `json:",omitempty"`
-	// VolumeMounts are refused.
-	VolumeMounts []Nothing `json:",omitempty"`
+	// VolumeMounts are the volumes of the group that the task sees.
+	VolumeMounts []*VolumeMount `json:",omitempty"`
 	// The following fields are read only to warn.
 	Artifacts []Nothing `json:",omitempty"`
 	Templates []Nothing `json:",omitempty"`
@@ -131,9 +131,6 @@ type LogConfig struct {
 	MaxFiles      *int
 	MaxFileSizeMB *int
 }
-
-// CSIPlugin makes a task a storage plugin.
-type CSIPlugin struct{ ID string }
 
 // Constraint restricts where allocations may run.
 type Constraint struct {
@@ -294,6 +291,7 @@ func newTaskGroup(g *cluster.TaskGroup, job cluster.JobType) *TaskGroup {
 			w.Disconnect.StopOnClientAfter = new(d.StopOnClientAfter)
 		}
 	}
+	w.Volumes = newVolumeRequests(g.Volumes)
 	for _, t := range g.Tasks {
 		if t != nil {
 			w.Tasks = append(w.Tasks, newTask(t))
@@ -317,9 +315,7 @@ func newTask(t *cluster.Task) *Task {
 	if t.Driver != "" || t.LogConfig != nil {
 		w.LogConfig = &LogConfig{MaxFiles: new(t.Logs().MaxFiles), MaxFileSizeMB: new(t.Logs().MaxFileSizeMB)}
 	}
-	if t.StoragePlugin {
-		w.CSIPluginConfig = &CSIPlugin{ID: t.Name}
-	}
+	w.VolumeMounts, w.CSIPluginConfig = newVolumeMounts(t.VolumeMounts), newCSIPlugin(t)
 	return w
 }
 

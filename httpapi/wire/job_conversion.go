@@ -15,7 +15,7 @@ import (
 // Job returns the job with its defaults filled in, and warnings about parts without effect:
 // affinities, spreads, artifacts, templates and Vault. It refuses parts that it cannot honour: a
 // periodic or parameterized job, a job of several regions, ports and networks other than the host's,
-// volumes, devices of tasks with a driver, and numbers that are too large.
+// volumes of other types than csi, devices of tasks with a driver, and numbers that are too large.
 //
 // It ignores without a warning: services, and updates and rescheduling, which the reference command
 // fills in for every job. A task without resources needs none. A restart policy
@@ -97,8 +97,9 @@ func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 	if err := checkNetworks(w.Networks); err != nil {
 		return nil, err
 	}
-	if len(w.Volumes) > 0 {
-		return nil, errors.New("Volumes are not supported: clients mount no volumes")
+	var err error
+	if g.Volumes, err = c.volumes(w.Volumes); err != nil {
+		return nil, err
 	}
 	g.RestartPolicy = w.RestartPolicy.policy(cluster.DefaultRestartPolicy(c.kind))
 	if w.Count != nil {
@@ -132,7 +133,6 @@ func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 		ofClasses = append(ofClasses, onClass...)
 		g.Tasks = append(g.Tasks, task)
 	}
-	var err error
 	g.NodeClasses, err = classesOf(ofClasses)
 	return g, err
 }
@@ -151,9 +151,6 @@ func (c *conversion) task(w *Task, restart cluster.RestartPolicy) (*cluster.Task
 			return nil, errors.New("Devices of a task with a driver are not supported: clients give tasks no devices")
 		}
 	}
-	if len(w.VolumeMounts) > 0 {
-		return nil, errors.New("VolumeMounts are not supported: clients mount no volumes")
-	}
 	config, err := canonicalConfig(w.Config)
 	if err != nil {
 		return nil, err
@@ -164,10 +161,14 @@ func (c *conversion) task(w *Task, restart cluster.RestartPolicy) (*cluster.Task
 	if len(w.Artifacts) > 0 || len(w.Templates) > 0 || w.Vault != nil {
 		c.warn("artifacts, templates and Vault have no effect")
 	}
+	mounts, err := mountsOf(w.VolumeMounts)
+	if err != nil {
+		return nil, err
+	}
 	t := &cluster.Task{
 		Name: w.Name, Resources: resources, KillTimeout: orZero(w.KillTimeout), ShutdownDelay: w.ShutdownDelay,
-		StoragePlugin: w.CSIPluginConfig != nil,
-		Driver:        w.Driver, Config: config, Env: w.Env, User: w.User, Leader: w.Leader, KillSignal: w.KillSignal, Meta: w.Meta,
+		StoragePlugin: w.CSIPluginConfig != nil, CSIPlugin: w.CSIPluginConfig.plugin(), VolumeMounts: mounts,
+		Driver: w.Driver, Config: config, Env: w.Env, User: w.User, Leader: w.Leader, KillSignal: w.KillSignal, Meta: w.Meta,
 		RestartPolicy: w.RestartPolicy.policy(restart), LogConfig: w.LogConfig.logs(),
 	}
 	if l := w.Lifecycle; l != nil {

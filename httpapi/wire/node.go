@@ -57,10 +57,19 @@ type Node struct {
 	MaxKillTimeout time.Duration `json:",omitempty"`
 
 	// Fields that nodes of this system do not have: empty or null, as in the reference.
-	HostVolumes          map[string]*Nothing
-	HostNetworks         map[string]*Nothing
-	CSIControllerPlugins map[string]*Nothing
-	CSINodePlugins       map[string]*Nothing
+	HostVolumes  map[string]*Nothing
+	HostNetworks map[string]*Nothing
+
+	// CSIControllerPlugins and CSINodePlugins are the services of StoragePlugins by plugin. They are
+	// only in answers.
+	CSIControllerPlugins map[string]*CSIInfo
+	CSINodePlugins       map[string]*CSIInfo
+	// StoragePlugins are the storage plugins that run on the node. VolumeAllowance is how long the
+	// client may need to take the volumes of an allocation off the node, HoldLimit how long it lets a
+	// storage plugin that must stop wait for them, in nanoseconds. Ours.
+	StoragePlugins  []*StoragePlugin `json:",omitempty"`
+	VolumeAllowance time.Duration    `json:",omitempty"`
+	HoldLimit       time.Duration    `json:",omitempty"`
 
 	LastAllocUpdateIndex     uint64
 	LastMissedHeartbeatIndex uint64
@@ -133,13 +142,15 @@ func NewNode(n *cluster.Node) *Node {
 		Drivers:               newDrivers(n.Drivers),
 		MaxKillTimeout:        n.MaxKillTimeout,
 		HostVolumes:           map[string]*Nothing{},
-		CSIControllerPlugins:  map[string]*Nothing{},
-		CSINodePlugins:        map[string]*Nothing{},
+		StoragePlugins:        newStoragePlugins(n.StoragePlugins),
+		VolumeAllowance:       n.VolumeAllowance,
+		HoldLimit:             n.HoldLimit,
 
 		LastMissedHeartbeatIndex: n.LastMissedHeartbeatIndex,
 		CreateIndex:              n.CreateIndex,
 		ModifyIndex:              n.ModifyIndex,
 	}
+	w.CSIControllerPlugins, w.CSINodePlugins = newCSIPlugins(n.StoragePlugins)
 	if n.Draining() {
 		w.Drain, w.DrainID, w.DrainStrategy = true, string(n.Drain.ID), newDrainStrategy(n.Drain.Strategy)
 	}
@@ -186,6 +197,7 @@ func (w *Node) Node() *cluster.Node {
 		Status: cluster.NodeStatus(w.Status), StatusDescription: w.StatusDescription,
 		SchedulingEligibility: cluster.Eligibility(w.SchedulingEligibility),
 		ReportsDrivers:        w.ReportsDrivers || len(w.Drivers) > 0, Drivers: registeredDrivers(w.Drivers), MaxKillTimeout: w.MaxKillTimeout,
+		StoragePlugins: registeredPlugins(w.StoragePlugins), VolumeAllowance: w.VolumeAllowance, HoldLimit: w.HoldLimit,
 	}
 }
 
