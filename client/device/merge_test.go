@@ -51,6 +51,11 @@ func TestMerge(t *testing.T) {
 			want: mounts(driver.Mount{TaskPath: "/a", HostPath: "/1"}),
 		},
 		{
+			name: "a mount that the first one writes",
+			a:    mounts(driver.Mount{TaskPath: "/a", HostPath: "/1"}), b: mounts(driver.Mount{TaskPath: "/a", HostPath: "/1", ReadOnly: true}),
+			want: mounts(driver.Mount{TaskPath: "/a", HostPath: "/1"}),
+		},
+		{
 			name: "a mount that both read",
 			a:    mounts(driver.Mount{TaskPath: "/a", HostPath: "/1", ReadOnly: true}), b: mounts(driver.Mount{TaskPath: "/a", HostPath: "/1", ReadOnly: true}),
 			want: mounts(driver.Mount{TaskPath: "/a", HostPath: "/1", ReadOnly: true}),

@@ -122,3 +122,15 @@ func TestConfigure(t *testing.T) {
 		must.ErrorContains(t, err, want)
 	}
 }
+
+// A file that tasks only read is healthy without the right to write.
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root may write to each file")
+	}
+	path := filepath.Join(t.TempDir(), "file")
+	must.NoError(t, os.WriteFile(path, nil, 0o400))
+	must.False(t, group{}.inspect(path).Healthy)
+	must.True(t, group{ReadOnly: true}.inspect(path).Healthy)
+}
