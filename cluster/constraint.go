@@ -67,7 +67,10 @@ func (c Constraint) String() string {
 // must decide alike. The proposer calls [feasible.Check] too.
 //
 // [feasible.Check]: https://pkg.go.dev/github.com/seed-f9cf0b39/nodedrain/cluster/feasible#Check
-func (c Constraint) Validate() error {
+func (c Constraint) Validate() error { return c.validate(checkTarget) }
+
+// validate is Validate with another check of targets.
+func (c Constraint) validate(checkTarget func(string) error) error {
 	if len(c.LTarget) > MaxConstraintBytes || len(c.RTarget) > MaxConstraintBytes {
 		return fmt.Errorf("Constraint: a target has at most %d bytes", MaxConstraintBytes)
 	}
@@ -140,10 +143,15 @@ func constraintBytes(constraints []Constraint) int {
 	return size
 }
 
-// Constrained reports whether the job, the group or a task of the group has constraints.
+// Constrained reports whether the job, the group, a task of the group or one of its requests for devices
+// has constraints.
 func (j *Job) Constrained(g *TaskGroup) bool {
-	return len(j.Constraints) > 0 || len(g.Constraints) > 0 ||
-		slices.ContainsFunc(g.Tasks, func(t *Task) bool { return t != nil && len(t.Constraints) > 0 })
+	return len(j.Constraints) > 0 || len(g.Constraints) > 0 || slices.ContainsFunc(g.Tasks, (*Task).constrained)
+}
+
+func (t *Task) constrained() bool {
+	return t != nil && (len(t.Constraints) > 0 ||
+		slices.ContainsFunc(t.Devices, func(r DeviceRequest) bool { return len(r.Constraints) > 0 }))
 }
 
 // regexps counts the regular expressions of the job, its groups and its tasks.
@@ -156,7 +164,7 @@ func (j *Job) regexps() int {
 		count += regexpsOf(g.Constraints)
 		for _, t := range g.Tasks {
 			if t != nil {
-				count += regexpsOf(t.Constraints)
+				count += regexpsOf(t.Constraints) + t.deviceRegexps()
 			}
 		}
 	}

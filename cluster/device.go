@@ -1,8 +1,11 @@
 package cluster
 
 import (
+	"cmp"
+	"iter"
 	"maps"
 	"slices"
+	"strconv"
 )
 
 // DeviceKind names the devices of one kind: all devices of a kind are alike.
@@ -10,6 +13,11 @@ type DeviceKind struct{ Vendor, Type, Name string }
 
 // String returns "vendor/type/name".
 func (k DeviceKind) String() string { return k.Vendor + "/" + k.Type + "/" + k.Name }
+
+// Order orders kinds by vendor, type and name.
+func (k DeviceKind) Order(o DeviceKind) int {
+	return cmp.Or(cmp.Compare(k.Vendor, o.Vendor), cmp.Compare(k.Type, o.Type), cmp.Compare(k.Name, o.Name))
+}
 
 // DeviceGroup are the devices of one kind that a node has.
 type DeviceGroup struct {
@@ -28,6 +36,30 @@ func (g *DeviceGroup) Copy() *DeviceGroup {
 	c := *g
 	c.Attributes, c.Devices = maps.Clone(g.Attributes), slices.Clone(g.Devices)
 	return &c
+}
+
+// Device returns the device with the id, or nil. The devices are in the order of their ids.
+func (g *DeviceGroup) Device(id string) *Device {
+	i, found := slices.BinarySearchFunc(g.Devices, id, func(d Device, id string) int { return cmp.Compare(d.ID, id) })
+	if !found {
+		return nil
+	}
+	return &g.Devices[i]
+}
+
+// FulfilsAs reports whether both have the same devices for tasks: descriptions and places do not count.
+func (g *DeviceGroup) FulfilsAs(o *DeviceGroup) bool {
+	return g.Kind == o.Kind && maps.Equal(g.Attributes, o.Attributes) &&
+		slices.EqualFunc(g.Devices, o.Devices, func(a, b Device) bool { return a.ID == b.ID && a.Healthy == b.Healthy })
+}
+
+// DeviceGroup returns the node's devices of the kind, or nil. The groups are in the order of their kinds.
+func (n *Node) DeviceGroup(k DeviceKind) *DeviceGroup {
+	i, found := slices.BinarySearchFunc(n.Devices, k, func(g *DeviceGroup, k DeviceKind) int { return g.Kind.Order(k) })
+	if !found {
+		return nil
+	}
+	return n.Devices[i]
 }
 
 // Device is one device of a node.
@@ -65,6 +97,25 @@ const (
 	AttributeBool
 )
 
+// String returns the value with its unit, such as "11441 MiB".
+func (a DeviceAttribute) String() string {
+	var text string
+	switch a.Kind {
+	case AttributeInt:
+		text = strconv.FormatInt(a.Int, 10)
+	case AttributeFloat:
+		text = strconv.FormatFloat(a.Float, 'g', -1, 64)
+	case AttributeBool:
+		return strconv.FormatBool(a.Bool)
+	default:
+		return a.Text
+	}
+	if a.Unit == "" {
+		return text
+	}
+	return text + " " + a.Unit
+}
+
 // DeviceRequest is what a task asks of the devices of a node. All devices of one request are of one
 // kind.
 type DeviceRequest struct {
@@ -72,9 +123,15 @@ type DeviceRequest struct {
 	Name  string
 	Count int
 	// Constraints and Affinities speak of the attributes of the devices. Their targets are texts, or
-	// ${device.attr.NAME}, ${device.ids}, ${device.vendor}, ${device.type} and ${device.model}.
+	// ${device.attr.NAME}, ${device.ids}, ${device.vendor}, ${device.type} and ${device.model}. One that
+	// names ${device.ids} speaks of each device by itself, the others of all devices of a kind.
 	Constraints []Constraint `codec:",omitempty"`
 	Affinities  []Affinity   `codec:",omitempty"`
+}
+
+// Matches reports whether the request's name names the kind.
+func (r *DeviceRequest) Matches(k DeviceKind) bool {
+	return r.Name == k.Type || r.Name == k.Vendor+"/"+k.Type || r.Name == k.String()
 }
 
 // Equal reports whether both requests ask for the same. An empty list equals a nil one.
@@ -97,4 +154,39 @@ type AssignedDevice struct {
 	Task string
 	Kind DeviceKind
 	IDs  []string
+}
+
+// Requests yields the group's requests for devices with the names of their tasks, in the order of
+// [AssignedDevices].
+func (g *TaskGroup) Requests() iter.Seq2[string, *DeviceRequest] {
+	return func(yield func(string, *DeviceRequest) bool) {
+		for _, t := range g.Tasks {
+			if t == nil {
+				continue
+			}
+			for i := range t.Devices {
+				if !yield(t.Name, &t.Devices[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// DevicesInUse are the devices of one node that allocations have, by kind and id.
+type DevicesInUse map[DeviceKind]map[string]bool
+
+// Add adds the devices of an allocation; nil are none.
+func (u DevicesInUse) Add(a *AssignedDevices) {
+	if a == nil {
+		return
+	}
+	for _, d := range a.All {
+		if u[d.Kind] == nil {
+			u[d.Kind] = make(map[string]bool)
+		}
+		for _, id := range d.IDs {
+			u[d.Kind][id] = true
+		}
+	}
 }

@@ -91,3 +91,19 @@ func (n *Node) NeededVersion() Version {
 	}
 	return MinVersion
 }
+
+// At returns the node without the devices and storage plugins that a cluster version does not have. It returns
+// the node itself if it has none.
+func (n *Node) At(v Version) *Node {
+	if n.NeededVersion() <= v {
+		return n
+	}
+	c := n.Copy()
+	if v < VersionOfDevices {
+		c.Devices = nil
+	}
+	if v < VersionOfVolumes {
+		c.StoragePlugins, c.VolumeAllowance, c.HoldLimit = nil, 0, 0
+	}
+	return c
+}

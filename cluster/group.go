@@ -89,6 +89,10 @@ func (g *TaskGroup) canonicalize(t JobType) {
 		task.Env, task.Meta = orNilMap(task.Env), orNilMap(task.Meta)
 		task.VolumeMounts = orNil(task.VolumeMounts)
 		task.StoragePlugin = task.StoragePlugin || task.CSIPlugin != nil
+		task.Devices = orNil(task.Devices)
+		for i, r := range task.Devices {
+			task.Devices[i].Constraints, task.Devices[i].Affinities = orNil(r.Constraints), orNil(r.Affinities)
+		}
 	}
 }
 
@@ -120,7 +124,7 @@ func (g *TaskGroup) validate(t JobType) error {
 		}
 		errs = append(errs, g.Migrate.Validate())
 	}
-	errs = append(errs, g.RestartPolicy.validate(), checkConstraints(g.Constraints), checkMap("Meta", g.Meta))
+	errs = append(errs, g.RestartPolicy.validate(), checkConstraints(g.Constraints), checkMap("Meta", g.Meta), g.checkDevices())
 	errs = append(errs, g.validateTasks()...)
 	errs = append(errs, g.validateLifecycle()...)
 	errs = append(errs, g.validateVolumes()...)

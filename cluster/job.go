@@ -258,7 +258,7 @@ func (j *Job) checkSize() error {
 		return fmt.Errorf("A job has at most %d tasks but found %d", MaxJobTasks, tasks)
 	}
 	if size := j.textBytes(); size > MaxJobTextBytes {
-		return fmt.Errorf("Config, Env, Meta and Constraints of a job have at most %d bytes but found %d", MaxJobTextBytes, size)
+		return fmt.Errorf("Config, Env, Meta, Constraints and Devices of a job have at most %d bytes but found %d", MaxJobTextBytes, size)
 	}
 	if count := j.regexps(); count > MaxJobRegexps {
 		return fmt.Errorf("A job has at most %d constraints with a regular expression but found %d", MaxJobRegexps, count)

@@ -116,6 +116,7 @@ func (n *Node) Canonicalize() {
 		}
 	}
 	n.canonicalizeStorage()
+	n.canonicalizeDevices()
 	switch {
 	case n.Drain != nil:
 		n.SchedulingEligibility = NodeIneligible

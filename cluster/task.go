@@ -148,7 +148,7 @@ func (t *Task) validate() error {
 		errs = append(errs, fmt.Errorf("Invalid kill signal %q: it must be a name such as SIGTERM", t.KillSignal))
 	}
 	errs = append(errs, checkConfig(t.Config), checkMap("Env", t.Env), checkMap("Meta", t.Meta),
-		checkConstraints(t.Constraints), t.RestartPolicy.validate(), t.CSIPlugin.validate())
+		checkConstraints(t.Constraints), t.RestartPolicy.validate(), t.validateDevices(), t.CSIPlugin.validate())
 	if l := t.LogConfig; l != nil && (l.MaxFiles < 1 || l.MaxFileSizeMB < 1) {
 		errs = append(errs, fmt.Errorf("Logs need at least 1 file of 1 MiB but found %d files of %d MiB", l.MaxFiles, l.MaxFileSizeMB))
 	}
@@ -201,7 +201,7 @@ func (j *Job) textBytes() int {
 		size += constraintBytes(g.Constraints) + mapBytes(g.Meta) + g.volumeBytes()
 		for _, t := range g.Tasks {
 			if t != nil {
-				size += len(t.Config) + mapBytes(t.Env) + mapBytes(t.Meta) + constraintBytes(t.Constraints)
+				size += len(t.Config) + mapBytes(t.Env) + mapBytes(t.Meta) + constraintBytes(t.Constraints) + t.deviceBytes()
 			}
 		}
 	}
@@ -224,22 +224,29 @@ func (j *Job) NeededVersion() Version {
 	return needed
 }
 
-// WithoutDrivers returns a copy of the job without the fields of [VersionOfDrivers]: what the servers
-// of an older cluster keep of it.
-func (j *Job) WithoutDrivers() *Job {
+// At returns the job without the fields that a cluster version does not have: what servers keep of it
+// in that version. It returns the job itself if it has none.
+func (j *Job) At(v Version) *Job {
+	if j.NeededVersion() <= v {
+		return j
+	}
 	c := j.Copy()
-	c.Constraints, c.Meta = nil, nil
+	if v < VersionOfDrivers {
+		c.Constraints, c.Meta = nil, nil
+	}
 	for _, g := range c.TaskGroups {
 		if g == nil {
 			continue
 		}
-		g.RestartPolicy, g.Constraints, g.Meta, g.Disconnect.StopOnClientAfter = nil, nil, nil, 0
-		g.Volumes = nil
+		if v < VersionOfDrivers {
+			g.RestartPolicy, g.Constraints, g.Meta, g.Disconnect.StopOnClientAfter = nil, nil, nil, 0
+		}
+		if v < VersionOfVolumes {
+			g.Volumes = nil
+		}
 		for i, t := range g.Tasks {
 			if t != nil {
-				g.Tasks[i] = &Task{
-					Name: t.Name, Resources: t.Resources, KillTimeout: t.KillTimeout, ShutdownDelay: t.ShutdownDelay, StoragePlugin: t.StoragePlugin,
-				}
+				g.Tasks[i] = t.at(v)
 			}
 		}
 	}
@@ -258,6 +265,22 @@ func (g *TaskGroup) neededVersion() Version {
 		return VersionOfDrivers
 	}
 	return MinVersion
+}
+
+// at changes a copy of a task to what [Job.At] keeps.
+func (t *Task) at(v Version) *Task {
+	if v < VersionOfDrivers {
+		return &Task{
+			Name: t.Name, Resources: t.Resources, KillTimeout: t.KillTimeout, ShutdownDelay: t.ShutdownDelay, StoragePlugin: t.StoragePlugin,
+		}
+	}
+	if v < VersionOfDevices {
+		t.Devices = nil
+	}
+	if v < VersionOfVolumes {
+		t.VolumeMounts, t.CSIPlugin = nil, nil
+	}
+	return t
 }
 
 func (g *TaskGroup) usesDrivers() bool {

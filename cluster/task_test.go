@@ -53,7 +53,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 		fill(one, 7)
 	}
 	must.Eq(t, cluster.VersionOfVolumes, whole.NeededVersion())
-	must.Eq(t, job, whole.WithoutDrivers())
+	must.Eq(t, job, whole.At(older))
 
 	job.Meta = map[string]string{"owner": "web"}
 	must.Eq(t, cluster.VersionOfDrivers, alloc.NeededVersion(), must.Sprint("the job of an allocation"))
@@ -311,7 +311,7 @@ func TestJob_Validate_drivers(t *testing.T) {
 				g.Tasks = g.Tasks[:1]
 				*g.Tasks[0] = cluster.Task{Name: "server"}
 			},
-			"Config, Env, Meta and Constraints of a job have at most 1048576 bytes but found 1081410",
+			"Config, Env, Meta, Constraints and Devices of a job have at most 1048576 bytes but found 1081410",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,6 +61,7 @@ func diffTask(name string, before, after *cluster.Task) *wire.TaskDiff {
 	d.Objects = appendObject(d.Objects, "Resources", resourceFields(before), resourceFields(after))
 	d.Objects = appendObject(d.Objects, "RestartPolicy", restartFields(was.RestartPolicy), restartFields(is.RestartPolicy))
 	d.Objects = appendConstraints(d.Objects, was.Constraints, is.Constraints)
+	d.Objects = appendDevices(d.Objects, was.Devices, is.Devices)
 	d.Type = diffType(before != nil, after != nil, len(d.Fields)+len(d.Objects) > 0)
 	return d
 }
@@ -108,6 +109,53 @@ func appendConstraints(to []*wire.ObjectDiff, before, after []cluster.Constraint
 	for _, c := range after {
 		if !slices.Contains(before, c) {
 			to = appendObject(to, "Constraint", nil, fields(c))
+		}
+	}
+	return to
+}
+
+// appendDevices adds the requests for devices that differ. They have no key but their place in the list.
+func appendDevices(to []*wire.ObjectDiff, before, after []cluster.DeviceRequest) []*wire.ObjectDiff {
+	for i := range max(len(before), len(after)) {
+		var was, is *cluster.DeviceRequest
+		if i < len(before) {
+			was = &before[i]
+		}
+		if i < len(after) {
+			is = &after[i]
+		}
+		d := &wire.ObjectDiff{Name: "Device", Fields: diffFields(deviceFields(was), deviceFields(is)), Objects: []*wire.ObjectDiff{}}
+		d.Objects = appendConstraints(d.Objects, orNone(was).Constraints, orNone(is).Constraints)
+		d.Objects = appendAffinities(d.Objects, orNone(was).Affinities, orNone(is).Affinities)
+		if len(d.Fields)+len(d.Objects) > 0 {
+			d.Type = diffType(was != nil, is != nil, true)
+			to = append(to, d)
+		}
+	}
+	return to
+}
+
+func deviceFields(r *cluster.DeviceRequest) []field {
+	if r == nil {
+		return nil
+	}
+	return []field{{"Count", strconv.Itoa(r.Count)}, {"Name", r.Name}}
+}
+
+// appendAffinities adds the affinities that only one version has.
+func appendAffinities(to []*wire.ObjectDiff, before, after []cluster.Affinity) []*wire.ObjectDiff {
+	fields := func(a cluster.Affinity) []field {
+		c := a.Constraint
+		return []field{{"LTarget", c.LTarget}, {"Operand", c.Operand}, {"RTarget", c.RTarget}, {"Weight", strconv.Itoa(a.Weight)}}
+	}
+	for _, a := range before {
+		if !slices.Contains(after, a) {
+			to = appendObject(to, "Affinity", fields(a), nil)
+		}
+	}
+	for _, a := range after {
+		if !slices.Contains(before, a) {
+			to = appendObject(to, "Affinity", nil, fields(a))
 		}
 	}
 	return to

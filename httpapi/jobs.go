@@ -114,9 +114,16 @@ func registerJob(q *request) error {
 		}
 	}
 	if v := state.ClusterVersion(); job.NeededVersion() > v {
-		job = job.WithoutDrivers()
-		warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: drivers, lifecycle, constraints and "+
-			"environments of the job have no effect yet; register it again then", v))
+		job = job.At(v)
+		missing := "volumes"
+		if v < cluster.VersionOfDevices {
+			missing = "devices and volumes"
+		}
+		if v < cluster.VersionOfDrivers {
+			missing = "drivers, devices, volumes, lifecycle, constraints and environments"
+		}
+		warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: %s of the job have no effect yet; "+
+			"register it again then", v, missing))
 	}
 	var at *uint64
 	if body.EnforceIndex {

@@ -15,13 +15,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// RegisterNode registers a node, or updates a known one. If the known node has another secret, the
-// error is [statestore.ErrNodeSecret].
+// RegisterNode registers a node, or updates a known one. It leaves out the devices that the cluster version
+// does not have: the client registers again when the version has grown. If the known node has another secret,
+// the error is [statestore.ErrNodeSecret].
 func (s *Server) RegisterNode(ctx context.Context, n *cluster.Node) (cluster.Written, error) {
 	if n == nil {
 		return cluster.Written{}, errors.New("registering a node: node is missing")
 	}
-	n = n.Copy()
+	n = n.At(s.Store().Snapshot().ClusterVersion()).Copy()
 	n.Canonicalize()
 	return ask(ctx, s, &shims.NodeRegister{At: time.Now(), Node: n})
 }

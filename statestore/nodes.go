@@ -1,6 +1,7 @@
 package statestore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -21,7 +22,7 @@ func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 	if before != nil && before.SecretID != n.SecretID {
 		return ErrNodeSecret
 	}
-	if err := after.CheckDrivers(); err != nil {
+	if err := cmp.Or(after.CheckDrivers(), after.CheckDevices()); err != nil {
 		return fmt.Errorf("registering node %s: %w", n.ID, err)
 	}
 	if err := after.CheckStoragePlugins(); err != nil {

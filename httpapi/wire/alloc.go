@@ -148,7 +148,8 @@ type AllocatedTask struct {
 	Cpu      AllocatedCPU
 	Memory   AllocatedMemory
 	Networks []Nothing
-	Devices  []Nothing
+	// Devices are in the order of the task's requests.
+	Devices []*AllocatedDevices
 }
 
 // AllocatedCPU is in thousandths of a core.
@@ -175,6 +176,7 @@ func newAllocatedResources(a *cluster.Allocation) *AllocatedResources {
 			}
 		}
 	}
+	w.addDevices(a.Devices)
 	return w
 }
 
@@ -306,15 +308,20 @@ func (w *Allocation) Allocation() (*cluster.Allocation, error) {
 		CreateIndex: w.CreateIndex, ModifyIndex: w.ModifyIndex, AllocModifyIndex: w.AllocModifyIndex,
 		CreateTime: fromUnixNano(w.CreateTime), ModifyTime: fromUnixNano(w.ModifyTime),
 	}
-	var err error
-	if a.Resources, err = w.Resources.resources(); err != nil {
-		return nil, err
-	}
+	a.Resources = w.Resources.resources()
 	if w.Job != nil {
+		var err error
 		if a.Job, _, err = w.Job.Job(); err != nil {
 			return nil, err
 		}
 	}
+	var tasks []string
+	if g := a.Job.Group(a.TaskGroup); g != nil {
+		for _, t := range g.Tasks {
+			tasks = append(tasks, t.Name)
+		}
+	}
+	a.Devices = w.AllocatedResources.assignedDevices(tasks)
 	return a, nil
 }
 

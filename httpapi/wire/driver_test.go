@@ -160,8 +160,26 @@ func TestDrivers_JobFromRegistration(t *testing.T) {
 		},
 		"no volumes": {group(`,"Volumes":{}`), func(*cluster.TaskGroup) {}, ""},
 		"devices": {
-			task(`,"Driver":"raw_exec","Resources":{"Devices":[{"Name":"gpu"}]}`), nil,
-			`Task group "g": Task "t": Devices of a task with a driver are not supported: clients give tasks no devices`,
+			task(`,"Driver":"raw_exec","Resources":{"Devices":[{"Name":"gpu"}, {"Name":"nvidia/gpu","Count":2,"Constraints":[{"LTarget":"${device.attr.memory}","Operand":"is","RTarget":"2 GiB"}],"Affinities":[{"LTarget":"${device.model}","RTarget":"A100"}]}]}`),
+			func(g *cluster.TaskGroup) {
+				must.Eq(t, []cluster.DeviceRequest{{Name: "gpu", Count: 1}, {
+					Name: "nvidia/gpu", Count: 2,
+					Constraints: []cluster.Constraint{{LTarget: "${device.attr.memory}", Operand: "=", RTarget: "2 GiB"}},
+					Affinities:  []cluster.Affinity{{Constraint: cluster.Constraint{LTarget: "${device.model}", Operand: "=", RTarget: "A100"}, Weight: 50}},
+				}}, g.Tasks[0].Devices)
+				must.Eq(t, cluster.Resources{}, g.Tasks[0].Resources)
+			}, "",
+		},
+		"too many devices": {
+			task(`,"Driver":"raw_exec","Resources":{"Devices":[{"Name":"gpu","Count":18446744073709551615}]}`), nil,
+			`Task group "g": Task "t": device "gpu": Count is at most 1024 but found 18446744073709551615`,
+		},
+		"devices without a driver": {
+			task(`,"Resources":{"Devices":[{"Name":"nvidia/gpu","Count":2}]}`),
+			func(g *cluster.TaskGroup) {
+				must.Eq(t, cluster.Resources{GPU: 2000}, g.Tasks[0].Resources)
+				must.SliceEmpty(t, g.Tasks[0].Devices)
+			}, "",
 		},
 		"other words of operands": {
 			group(`,"Constraints":[{"LTarget":"a","Operand":"is","RTarget":"a"},{"LTarget":"a","Operand":"not","RTarget":"b"},{"LTarget":"a","Operand":"set_contains_all","RTarget":"a"},{"LTarget":"${node.class}","Operand":"!=","RTarget":"x"}]`),

@@ -20,6 +20,7 @@ func FuzzJob(f *testing.F) {
 		`{"ID":"x","Constraints":[{"LTarget":"${node.class}","Operand":"set_contains_any","RTarget":"a, b,,a"}],"TaskGroups":[{"Name":"g","Constraints":[{"LTarget":"x"}],"Tasks":[{"Constraints":[{"LTarget":"${node.class}","RTarget":"a"}]}]}]}`,
 		string(encode(f, wire.NewJob(service()))),
 		string(encode(f, wire.NewJob(driverJob()))),
+		string(encode(f, wire.NewJob(deviceJob()))),
 		`{"ID":"x","TaskGroups":[{"Name":"g","RestartPolicy":{"Attempts":0},"Networks":[{"Mode":"host"}],"Tasks":[{"Name":"t","Config":{"b":"<","a":[1e400]},"LogConfig":{"MaxFiles":1},"Lifecycle":{"Hook":"poststop"}},{"Name":"m","Env":{}}]}]}`,
 	} {
 		f.Add([]byte(job))

@@ -301,10 +301,12 @@ func newTaskGroup(g *cluster.TaskGroup, job cluster.JobType) *TaskGroup {
 }
 
 func newTask(t *cluster.Task) *Task {
+	resources := newResources(t.Resources)
+	resources.Devices = newDeviceRequests(t.Devices)
 	w := &Task{
 		Name: t.Name, Driver: t.Driver, User: t.User, Config: t.Config, Env: t.Env, Leader: t.Leader, KillSignal: t.KillSignal,
 		Meta: t.Meta, Constraints: newConstraints(t.Constraints),
-		Resources: newResources(t.Resources), KillTimeout: new(t.KillTimeout), ShutdownDelay: t.ShutdownDelay,
+		Resources: resources, KillTimeout: new(t.KillTimeout), ShutdownDelay: t.ShutdownDelay,
 	}
 	if t.Lifecycle != nil {
 		w.Lifecycle = &Lifecycle{Hook: string(t.Lifecycle.Hook), Sidecar: t.Lifecycle.Sidecar}

@@ -15,7 +15,8 @@ import (
 // Job returns the job with its defaults filled in, and warnings about parts without effect:
 // affinities, spreads, artifacts, templates and Vault. It refuses parts that it cannot honour: a
 // periodic or parameterized job, a job of several regions, ports and networks other than the host's,
-// volumes of other types than csi, devices of tasks with a driver, and numbers that are too large.
+// volumes of other types than csi, devices other than GPUs of tasks without a driver, and numbers that are
+// too large.
 //
 // It ignores without a warning: services, and updates and rescheduling, which the reference command
 // fills in for every job. A task without resources needs none. A restart policy
@@ -139,16 +140,13 @@ func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 
 // task converts a task of a group with the restart policy.
 func (c *conversion) task(w *Task, restart cluster.RestartPolicy) (*cluster.Task, error) {
-	resources, err := w.Resources.resources()
+	resources, devices, err := w.needs()
 	if err != nil {
 		return nil, err
 	}
 	if w.Resources != nil {
 		if err := checkNetworks(w.Resources.Networks); err != nil {
 			return nil, err
-		}
-		if len(w.Resources.Devices) > 0 && w.Driver != "" {
-			return nil, errors.New("Devices of a task with a driver are not supported: clients give tasks no devices")
 		}
 	}
 	config, err := canonicalConfig(w.Config)
@@ -166,7 +164,7 @@ func (c *conversion) task(w *Task, restart cluster.RestartPolicy) (*cluster.Task
 		return nil, err
 	}
 	t := &cluster.Task{
-		Name: w.Name, Resources: resources, KillTimeout: orZero(w.KillTimeout), ShutdownDelay: w.ShutdownDelay,
+		Name: w.Name, Resources: resources, Devices: devices, KillTimeout: orZero(w.KillTimeout), ShutdownDelay: w.ShutdownDelay,
 		StoragePlugin: w.CSIPluginConfig != nil, CSIPlugin: w.CSIPluginConfig.plugin(), VolumeMounts: mounts,
 		Driver: w.Driver, Config: config, Env: w.Env, User: w.User, Leader: w.Leader, KillSignal: w.KillSignal, Meta: w.Meta,
 		RestartPolicy: w.RestartPolicy.policy(restart), LogConfig: w.LogConfig.logs(),
@@ -175,6 +173,18 @@ func (c *conversion) task(w *Task, restart cluster.RestartPolicy) (*cluster.Task
 		t.Lifecycle = &cluster.Lifecycle{Hook: cluster.Hook(l.Hook), Sidecar: l.Sidecar}
 	}
 	return t, nil
+}
+
+// needs returns the resources of the task, and its devices if it has a driver.
+func (w *Task) needs() (r cluster.Resources, devices []cluster.DeviceRequest, err error) {
+	if w.Driver == "" {
+		r, err = w.Resources.counted()
+		return r, nil, err
+	}
+	if w.Resources != nil {
+		devices, err = deviceRequests(w.Resources.Devices)
+	}
+	return w.Resources.resources(), devices, err
 }
 
 // canonicalConfig returns the driver's configuration without blanks and with sorted keys, or nil if it
@@ -280,17 +290,22 @@ func splitConstraints(constraints []Constraint) (others []cluster.Constraint, of
 			ofClasses = append(ofClasses, c)
 			continue
 		}
-		switch c.Operand {
-		case "==", "is", "":
-			c.Operand = cluster.OperandEqual
-		case "not":
-			c.Operand = cluster.OperandNotEqual
-		case "set_contains_all":
-			c.Operand = cluster.OperandSetContains
-		}
-		others = append(others, cluster.Constraint(c))
+		others = append(others, c.constraint())
 	}
 	return others, ofClasses
+}
+
+// constraint returns the constraint with the first name of its operand.
+func (w Constraint) constraint() cluster.Constraint {
+	switch w.Operand {
+	case "==", "is", "":
+		w.Operand = cluster.OperandEqual
+	case "not":
+		w.Operand = cluster.OperandNotEqual
+	case "set_contains_all":
+		w.Operand = cluster.OperandSetContains
+	}
+	return cluster.Constraint(w)
 }
 
 // classesOf are the node classes that the constraints allow, nil for all.

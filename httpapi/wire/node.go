@@ -134,7 +134,7 @@ func NewNode(n *cluster.Node) *Node {
 		ID: string(n.ID), Name: n.Name, Datacenter: n.Datacenter, NodePool: n.NodePool, NodeClass: n.NodeClass,
 		HTTPAddr: n.HTTPAddr, TLSEnabled: n.TLSEnabled, Attributes: object(n.Attributes), Meta: object(n.Meta), Links: object(n.Links),
 		ComputedClass: computedClass(n),
-		NodeResources: newNodeResources(n.Resources), ReservedResources: newReservedResources(n.Reserved), NodeMaxAllocs: n.MaxAllocs,
+		NodeResources: newNodeResources(n.Resources, n.Devices), ReservedResources: newReservedResources(n.Reserved), NodeMaxAllocs: n.MaxAllocs,
 		Status: string(n.Status), StatusDescription: n.StatusDescription, StatusUpdatedAt: n.StatusUpdatedAt,
 		SchedulingEligibility: string(n.SchedulingEligibility),
 		LastDrain:             newDrainMetadata(n.LastDrain),
@@ -184,7 +184,7 @@ func (w *NodeListStub) WithOS(n *cluster.Node) {
 
 // WithResources adds the node's resources and the reserved ones.
 func (w *NodeListStub) WithResources(n *cluster.Node) {
-	w.NodeResources, w.ReservedResources = newNodeResources(n.Resources), newReservedResources(n.Reserved)
+	w.NodeResources, w.ReservedResources = newNodeResources(n.Resources, n.Devices), newReservedResources(n.Reserved)
 }
 
 // Node returns the node that a client registers, with its secret. It leaves out the servers' fields
@@ -198,6 +198,7 @@ func (w *Node) Node() *cluster.Node {
 		SchedulingEligibility: cluster.Eligibility(w.SchedulingEligibility),
 		ReportsDrivers:        w.ReportsDrivers || len(w.Drivers) > 0, Drivers: registeredDrivers(w.Drivers), MaxKillTimeout: w.MaxKillTimeout,
 		StoragePlugins: registeredPlugins(w.StoragePlugins), VolumeAllowance: w.VolumeAllowance, HoldLimit: w.HoldLimit,
+		Devices: w.NodeResources.devices(),
 	}
 }
 
@@ -226,6 +227,12 @@ func computedClass(n *cluster.Node) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.Drivers)) {
 		fmt.Fprintf(h, "|%q=%t", name, n.HasDriver(name))
+	}
+	for _, g := range n.Devices {
+		fmt.Fprintf(h, "|%q", g.Kind)
+		for _, name := range slices.Sorted(maps.Keys(g.Attributes)) {
+			fmt.Fprintf(h, "%q=%q", name, g.Attributes[name])
+		}
 	}
 	return fmt.Sprintf("v1:%d", h.Sum64())
 }

@@ -14,7 +14,7 @@ type NodeResources struct {
 	Memory         Memory
 	Disk           Disk
 	Networks       []Nothing
-	Devices        []Nothing
+	Devices        []*NodeDevices
 	MinDynamicPort int
 	MaxDynamicPort int
 	// GPU is in thousandths of a device. Ours.
@@ -53,11 +53,19 @@ type ReservedCPU struct {
 // ReservedNetworks are the ports that are not for allocations.
 type ReservedNetworks struct{ ReservedHostPorts string }
 
-func newNodeResources(r cluster.Resources) *NodeResources {
+func newNodeResources(r cluster.Resources, devices []*cluster.DeviceGroup) *NodeResources {
 	cores := uint16(max(0, min(r.CPU/1000, math.MaxUint16)))
 	return &NodeResources{
 		Cpu: NodeCPU{CpuShares: r.CPU, TotalCpuCores: cores}, Memory: Memory{r.MemoryMB}, Disk: Disk{r.DiskMB}, GPU: r.GPU,
+		Devices: newNodeDevices(devices),
 	}
+}
+
+func (w *NodeResources) devices() []*cluster.DeviceGroup {
+	if w == nil {
+		return nil
+	}
+	return deviceGroups(w.Devices)
 }
 
 func (w *NodeResources) resources() cluster.Resources {
@@ -86,47 +94,50 @@ type Resources struct {
 	DiskMB   *int64
 	// Networks of a task are read only to refuse ports.
 	Networks []*Network `json:",omitempty"`
-	// Devices are read in a job: those of type gpu are counted, for tasks without a driver.
-	Devices []Device `json:",omitempty"`
+	// Devices are what a task of a job asks for. Those of a task without a driver are counted as thousandths
+	// of GPUs.
+	Devices []DeviceRequest `json:",omitempty"`
 	// GPU is in thousandths of a device. Ours.
 	GPU int64 `json:",omitempty"`
-}
-
-// Device is a request for devices: "type", "vendor/type" or "vendor/type/name".
-type Device struct {
-	Name string
-	// Count is one if nil.
-	Count *int64
 }
 
 func newResources(r cluster.Resources) *Resources {
 	return &Resources{CPU: new(r.CPU), MemoryMB: new(r.MemoryMB), DiskMB: new(r.DiskMB), GPU: r.GPU}
 }
 
-// resources adds up the needs. It returns an error if a count is invalid.
-func (w *Resources) resources() (cluster.Resources, error) {
+// resources are the needs without the devices.
+func (w *Resources) resources() cluster.Resources {
 	if w == nil {
-		return cluster.Resources{}, nil
+		return cluster.Resources{}
 	}
-	r := cluster.Resources{CPU: orZero(w.CPU), MemoryMB: orZero(w.MemoryMB), DiskMB: orZero(w.DiskMB), GPU: w.GPU}
+	return cluster.Resources{CPU: orZero(w.CPU), MemoryMB: orZero(w.MemoryMB), DiskMB: orZero(w.DiskMB), GPU: w.GPU}
+}
+
+// counted are the needs of a task without a driver. Simulated clients run it: its devices are thousandths
+// of GPUs. It returns an error if a count is invalid.
+func (w *Resources) counted() (cluster.Resources, error) {
+	r := w.resources()
+	if w == nil {
+		return r, nil
+	}
 	for _, d := range w.Devices {
 		if !d.gpu() {
-			return cluster.Resources{}, fmt.Errorf("device %q is not supported: only devices of type gpu are counted", d.Name)
+			return cluster.Resources{}, fmt.Errorf("device %q is not supported: only devices of type gpu are counted for a task without a driver", d.Name)
 		}
-		count := int64(1)
+		count := uint64(1)
 		if d.Count != nil {
 			count = *d.Count
 		}
-		if count < 0 || count > (math.MaxInt64-max(r.GPU, 0))/1000 {
+		if count > uint64(math.MaxInt64-max(r.GPU, 0))/1000 {
 			return cluster.Resources{}, fmt.Errorf("device %q: invalid count %d", d.Name, count)
 		}
-		r.GPU += count * 1000
+		r.GPU += int64(count) * 1000
 	}
 	return r, nil
 }
 
 // gpu reports whether the request's type is gpu.
-func (d Device) gpu() bool {
+func (d DeviceRequest) gpu() bool {
 	parts := strings.Split(d.Name, "/")
 	return parts[min(len(parts)-1, 1)] == "gpu"
 }

@@ -328,7 +328,7 @@ func TestJob_FromRegistration(t *testing.T) {
 		},
 		"devices of another type": {
 			job: `{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Resources":{"Devices":[{"Name":"gpu"},{"Name":"x/y/gpu"}]}}]}]}`,
-			err: `Task group "g": Task "t": device "x/y/gpu" is not supported: only devices of type gpu are counted`,
+			err: `Task group "g": Task "t": device "x/y/gpu" is not supported: only devices of type gpu are counted for a task without a driver`,
 		},
 		"too many devices": {
 			job: `{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Resources":{"Devices":[{"Name":"gpu","Count":9223372036854776}]}}]}]}`,

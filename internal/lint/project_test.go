@@ -74,7 +74,7 @@ func loopRule() lint.LoopRule {
 			module + "/witness.Options.OnFinding":                       "a count of findings decides nothing",
 		},
 		Outside: []string{
-			"bytes", "cmp", "container/heap", "crypto/sha256", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/fnv", "io", "maps", "math/rand/v2", "path", "regexp", "regexp/syntax", "slices", "strconv", "strings", "sync", "sync/atomic", "time",
+			"bytes", "cmp", "container/heap", "crypto/sha256", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/fnv", "io", "maps", "math", "math/big", "math/rand/v2", "path", "regexp", "regexp/syntax", "slices", "strconv", "strings", "sync", "sync/atomic", "time",
 			"github.com/hashicorp/go-memdb", "github.com/hashicorp/go-msgpack/v2/codec", "golang.org/x/time/rate",
 		},
 	}
@@ -145,6 +145,7 @@ func importRules() []lint.ImportRule {
 		}},
 		{Package: module + "/cluster/alarm", OnlyStandard: "embedders get this module"},
 		{Package: module + "/cluster/raftwrite", OnlyStandard: "embedders get this module"},
+		{Package: module + "/cluster/quantity", OnlyStandard: "embedders get this module"},
 		{Package: module + "/cluster/semver", OnlyStandard: "embedders get this module"},
 		{Package: module + "/cluster/feasible", OnlyStandard: "embedders get this module"},
 		{Package: module + "/cluster/volumes", OnlyStandard: "embedders get this module"},
