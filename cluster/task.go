@@ -259,7 +259,7 @@ func (g *TaskGroup) neededVersion() Version {
 		return MinVersion
 	case g.usesVolumes():
 		return VersionOfVolumes
-	case g.usesDevices():
+	case g.AsksForDevices():
 		return VersionOfDevices
 	case g.usesDrivers():
 		return VersionOfDrivers
@@ -288,7 +288,8 @@ func (g *TaskGroup) usesDrivers() bool {
 		slices.ContainsFunc(g.Tasks, (*Task).usesDrivers)
 }
 
-func (g *TaskGroup) usesDevices() bool {
+// AsksForDevices reports whether a task of the group has requests for devices.
+func (g *TaskGroup) AsksForDevices() bool {
 	return slices.ContainsFunc(g.Tasks, func(t *Task) bool { return t != nil && len(t.Devices) > 0 })
 }
 

@@ -36,6 +36,8 @@ type Refusal struct {
 //     gives a group more than its count, nor two of its slots one name;
 //   - a placement of a group with volumes requires a free claim of each, and a node with a healthy
 //     storage plugin that has room for them;
+//   - a placement of a group that asks for devices requires devices that exist, are healthy and are not
+//     in use, as many as the tasks ask for and of the kinds that they name; other placements have no devices;
 //   - a placement of a group with constraints requires a node that was not written after the plan's
 //     snapshot. Check does not judge constraints: the plan did, and the facts are the same.
 //
@@ -55,6 +57,7 @@ func Check(v View, plan *cluster.Plan) (accepted *cluster.Plan, refused []Refusa
 		replaced: make(map[cluster.AllocID]bool),
 		placed:   make(map[cluster.AllocID]bool),
 		rooms:    make(map[cluster.NodeID]*room),
+		devices:  make(map[cluster.NodeID]cluster.DevicesInUse),
 		clients:  make(map[*cluster.TaskGroup]feasible.Client),
 		book:     volumes.NewBook(v),
 	}
@@ -88,6 +91,8 @@ type checker struct {
 	replaced, placed map[cluster.AllocID]bool
 	// rooms are the free resources of nodes after the accepted placements.
 	rooms map[cluster.NodeID]*room
+	// devices are the devices in use of the nodes that got allocations with devices.
+	devices map[cluster.NodeID]cluster.DevicesInUse
 	// clients are the demands on clients of the groups that the plan places.
 	clients map[*cluster.TaskGroup]feasible.Client
 	// book has the claims of the accepted placements.
@@ -193,6 +198,9 @@ func (c *checker) judgePlace(a *cluster.Allocation) {
 	}
 	c.rooms[a.NodeID].take(placed.Resources)
 	c.book.Add(placed, g)
+	if placed.Devices != nil {
+		c.devicesInUse(a.NodeID).Add(placed.Devices)
+	}
 	c.tally.come(placed)
 }
 
@@ -219,6 +227,9 @@ func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) strin
 	if why := c.book.Refusal(a.Namespace, g, a.Name, node); why != "" {
 		return fmt.Sprintf("node %s: %s", a.NodeID, why)
 	}
+	if why := c.devicesReason(g, a, node); why != "" {
+		return fmt.Sprintf("node %s: %s", a.NodeID, why)
+	}
 	if why := c.predecessorReason(a); why != "" {
 		return why
 	}
@@ -242,6 +253,23 @@ func (c *checker) refusal(g *cluster.TaskGroup, n *cluster.Node) string {
 		return fmt.Sprintf("it was written at index %d, after the plan's %d, and the group has constraints", n.ModifyIndex, c.plan.SnapshotIndex)
 	}
 	return ""
+}
+
+// devicesReason returns why the allocation cannot have its devices, or the empty string.
+func (c *checker) devicesReason(g *cluster.TaskGroup, a *cluster.Allocation, n *cluster.Node) string {
+	if a.Devices == nil && !g.AsksForDevices() {
+		return ""
+	}
+	return feasible.RefusalOfDevices(g, n, a.Devices, c.devicesInUse(n.ID))
+}
+
+func (c *checker) devicesInUse(id cluster.NodeID) cluster.DevicesInUse {
+	used := c.devices[id]
+	if used == nil {
+		used = devicesInUse(c.view, id)
+		c.devices[id] = used
+	}
+	return used
 }
 
 // predecessorReason returns why the allocation may not replace its predecessor, or the empty

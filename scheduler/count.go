@@ -195,45 +195,45 @@ func byDebt(a, b *cluster.Allocation) int {
 }
 
 // placeAll places replacements and then new allocations, as many as fit.
-func (p *planner) placeAll(g *cluster.TaskGroup, s *slots, same map[cluster.NodeID]int, replaced []*cluster.Allocation, fresh int) {
-	wanted := len(s.canaries) + len(replaced) + fresh
+func (p *planner) placeAll(g *cluster.TaskGroup, all *slots, same map[cluster.NodeID]int, replaced []*cluster.Allocation, fresh int) {
+	wanted := len(all.canaries) + len(replaced) + fresh
 	if wanted == 0 {
 		return
 	}
 	placer := newPlacer(p.world, p.job, g, p.demands(g), same)
 	placed := 0
-	for _, previous := range s.canaries {
-		if node := choose(placer, g, previous.Name, previous); node != nil {
-			p.place(g, previous.Name, previous, node)
+	for _, previous := range all.canaries {
+		if s := choose(placer, g, previous.Name, previous); s.node != nil {
+			p.place(g, previous.Name, previous, s)
 			placed++
 		}
 	}
 	for _, previous := range replaced {
-		name := s.names.wanted(previous.Name)
-		if node := choose(placer, g, name, previous); node != nil {
-			s.names.use(name)
+		name := all.names.wanted(previous.Name)
+		if s := choose(placer, g, name, previous); s.node != nil {
+			all.names.use(name)
 			if previous.NextAllocation != "" {
 				previous = nil // it came back after its replacement: it has a successor already
 			}
-			p.place(g, name, previous, node)
+			p.place(g, name, previous, s)
 			placed++
 		} else if ownVolumes(g) {
-			s.names.use(name) // no other allocation of this plan can have its volumes either
+			all.names.use(name) // no other allocation of this plan can have its volumes either
 		}
 	}
 	for ; fresh > 0 && p.most > 0; fresh-- {
-		name := s.names.wanted("")
-		node := placer.place(name, "")
-		if node == nil && ownVolumes(g) {
-			s.names.use(name) // another name has other volumes
+		name := all.names.wanted("")
+		s := placer.place(name, "")
+		if s.node == nil && ownVolumes(g) {
+			all.names.use(name) // another name has other volumes
 			continue
 		}
-		if node == nil {
+		if s.node == nil {
 			p.queue(g, wanted-placed) // if one fits nowhere, the others do not fit either
 			return
 		}
-		s.names.use(name)
-		p.place(g, name, nil, node)
+		all.names.use(name)
+		p.place(g, name, nil, s)
 		placed++
 	}
 	p.queue(g, wanted-placed-fresh)
@@ -246,10 +246,10 @@ func ownVolumes(g *cluster.TaskGroup) bool {
 
 // choose reserves a node for the replacement of an allocation. A failed allocation with a
 // sticky disk returns to its data. All others avoid their previous node.
-func choose(p *placer, g *cluster.TaskGroup, name string, previous *cluster.Allocation) *cluster.Node {
+func choose(p *placer, g *cluster.TaskGroup, name string, previous *cluster.Allocation) spot {
 	if g.EphemeralDisk.Sticky && !previous.Marked() {
-		if node := p.placeOn(name, previous.NodeID); node != nil {
-			return node
+		if s := p.placeOn(name, previous.NodeID); s.node != nil {
+			return s
 		}
 	}
 	return p.place(name, previous.NodeID)

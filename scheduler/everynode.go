@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
 )
 
 // berth is a group of a system or sysbatch job on one node.
@@ -44,7 +45,8 @@ func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocati
 		if len(g.Volumes) > 0 && p.world.claims().Unfit(p.job.Namespace, g, name, r.node) != "" {
 			continue
 		}
-		if !r.fits(need) || len(g.Volumes) > 0 && p.world.claims().Refusal(p.job.Namespace, g, name, r.node) != "" {
+		s, fits := p.spotOn(r, demands.Devices())
+		if !r.fits(need) || !fits || len(g.Volumes) > 0 && p.world.claims().Refusal(p.job.Namespace, g, name, r.node) != "" {
 			missing++
 			continue
 		}
@@ -56,9 +58,23 @@ func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocati
 			continue
 		}
 		r.take(need)
-		p.place(g, name, previous, r.node)
+		if s.devices != nil {
+			p.world.devicesInUse(r.node.ID).Add(s.devices)
+		}
+		p.place(g, name, previous, s)
 	}
 	p.queue(g, missing)
+}
+
+// spotOn chooses devices on the node, and reports false if there are not enough.
+func (p *planner) spotOn(r *room, devices feasible.Devices) (s spot, ok bool) {
+	s.node = r.node
+	if !devices.Any() {
+		return s, true
+	}
+	assigned, ok := devices.Assign(r.node, p.world.devicesInUse(r.node.ID))
+	s.devices = assigned.Devices
+	return s, ok
 }
 
 // sortBerth sorts one allocation by its standing, and stops it if necessary.

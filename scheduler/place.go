@@ -12,11 +12,16 @@ import (
 // placer chooses nodes for the allocations of one group. It reads every ready node once.
 // Each placement then costs the logarithm of the number of nodes.
 type placer struct {
-	need cluster.Resources
+	need  cluster.Resources
+	world *world
 	// refuses returns why a node cannot take an allocation of the name because of its volumes, and
 	// unclaimable why no node can, or the empty string. Both are nil for a group without volumes.
 	refuses     func(name string, n *cluster.Node) string
 	unclaimable func(name string) string
+	// devices are what the group asks for, and next the devices of the next allocation on each candidate;
+	// nil if it asks for none.
+	devices feasible.Devices
+	next    map[cluster.NodeID]feasible.Assignment
 	// heap holds the nodes that may fit one more allocation, the best first. pop drops a
 	// node without room: no room becomes free during a plan.
 	heap candidates
@@ -25,7 +30,7 @@ type placer struct {
 // candidate is one node as a place for the group.
 type candidate struct {
 	*room
-	// same counts the allocations of the group on the node. left is [room.left].
+	// same counts the allocations of the group on the node. left is [placer.left].
 	same int
 	left int64
 }
@@ -37,10 +42,13 @@ func (c candidate) compareID(id cluster.NodeID) int { return cmp.Compare(c.node.
 // node.
 func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, demands *feasible.Demands, same map[cluster.NodeID]int) *placer {
 	rooms := w.ready()
-	p := &placer{need: g.Resources(), heap: make(candidates, 0, len(rooms))}
+	p := &placer{need: g.Resources(), world: w, devices: demands.Devices(), heap: make(candidates, 0, len(rooms))}
+	if p.devices.Any() {
+		p.next = make(map[cluster.NodeID]feasible.Assignment)
+	}
 	for i := range rooms {
-		if r := &rooms[i]; r.fits(p.need) && accepts(r.node, j, g) && demands.Refusal(r.node) == "" {
-			p.heap = append(p.heap, candidate{room: r, left: r.left(p.need)})
+		if r := &rooms[i]; r.fits(p.need) && accepts(r.node, j, g) && demands.Refusal(r.node) == "" && p.assign(r.node) {
+			p.heap = append(p.heap, candidate{room: r, left: p.left(r)})
 		}
 	}
 	for id, n := range same { //lint:order each candidate by itself; most nodes have none of the group
@@ -57,15 +65,68 @@ func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, demands *feasible
 	return p
 }
 
-// place reserves room for one allocation of the name and returns its node, or nil if it fits nowhere.
-// It uses the node to avoid only if no other fits.
-func (p *placer) place(name string, avoid cluster.NodeID) *cluster.Node {
+// assign chooses the devices of the next allocation on the node, if the group asks for any. It reports false
+// if there are not enough.
+func (p *placer) assign(n *cluster.Node) bool {
+	if p.next == nil {
+		return true
+	}
+	next, ok := p.devices.Assign(n, p.world.devicesInUse(n.ID))
+	if ok {
+		p.next[n.ID] = next
+	} else {
+		delete(p.next, n.ID)
+	}
+	return ok
+}
+
+// fits reports whether one more allocation fits.
+func (p *placer) fits(c candidate) bool {
+	if p.next != nil && p.next[c.node.ID].Devices == nil {
+		return false
+	}
+	return c.fits(p.need)
+}
+
+// left is [room.left]. A node with devices that the group prefers counts as fuller than any other.
+func (p *placer) left(r *room) int64 {
+	left := r.left(p.need)
+	if p.next != nil {
+		left -= int64(p.next[r.node.ID].Score) << 20 // room.left is below 2^20
+	}
+	return left
+}
+
+// spot is a place for one allocation. The zero value is none.
+type spot struct {
+	node *cluster.Node
+	// devices are nil if the group asks for none.
+	devices *cluster.AssignedDevices
+}
+
+// take reserves room and devices on the candidate for one allocation, and updates it.
+func (p *placer) take(c *candidate) spot {
+	s := spot{node: c.node}
+	c.take(p.need)
+	c.same++
+	if p.next != nil {
+		s.devices = p.next[c.node.ID].Devices
+		p.world.devicesInUse(c.node.ID).Add(s.devices)
+		p.assign(c.node)
+	}
+	c.left = p.left(c.room)
+	return s
+}
+
+// place reserves room for one allocation of the name and returns its node and devices, or no spot if it fits
+// nowhere. It uses the node to avoid only if no other fits.
+func (p *placer) place(name string, avoid cluster.NodeID) spot {
 	if p.unclaimable != nil && p.unclaimable(name) != "" {
-		return nil
+		return spot{}
 	}
 	best, ok := p.popFor(name)
 	if !ok {
-		return nil
+		return spot{}
 	}
 	if best.node.ID == avoid {
 		if other, ok := p.popFor(name); ok {
@@ -73,11 +134,9 @@ func (p *placer) place(name string, avoid cluster.NodeID) *cluster.Node {
 			best = other
 		}
 	}
-	best.take(p.need)
-	best.same++
-	best.left = best.room.left(p.need)
+	s := p.take(&best)
 	heap.Push(&p.heap, best)
-	return best.node
+	return s
 }
 
 // popFor removes the best candidate that fits and that can take the volumes of an allocation of the
@@ -101,31 +160,29 @@ func (p *placer) popFor(name string) (candidate, bool) {
 // pop removes the best candidate that fits.
 func (p *placer) pop() (candidate, bool) {
 	for p.heap.Len() > 0 {
-		if c := heap.Pop(&p.heap).(candidate); c.fits(p.need) {
+		if c := heap.Pop(&p.heap).(candidate); p.fits(c) {
 			return c, true
 		}
 	}
 	return candidate{}, false
 }
 
-// placeOn reserves room on the node for an allocation of the name and returns the node, or nil if the
-// allocation does not fit.
-func (p *placer) placeOn(name string, id cluster.NodeID) *cluster.Node {
+// placeOn reserves room on the node for an allocation of the name, or returns no spot if the allocation does
+// not fit.
+func (p *placer) placeOn(name string, id cluster.NodeID) spot {
 	for i, c := range p.heap {
 		if c.node.ID != id {
 			continue
 		}
-		if !c.fits(p.need) || p.refuses != nil && p.refuses(name, c.node) != "" {
-			return nil
+		if !p.fits(c) || p.refuses != nil && p.refuses(name, c.node) != "" {
+			return spot{}
 		}
-		c.take(p.need)
-		c.same++
-		c.left = c.room.left(p.need)
+		s := p.take(&c)
 		p.heap[i] = c
 		heap.Fix(&p.heap, i)
-		return c.node
+		return s
 	}
-	return nil
+	return spot{}
 }
 
 // candidates is a heap: the best comes first.

@@ -130,20 +130,21 @@ func (p *planner) migrate(a *cluster.Allocation, description string, lose bool) 
 	p.plan.Stops = append(p.plan.Stops, cluster.PlanStop{Alloc: a.ID, Description: description, Migrate: true, Lost: lose})
 }
 
-// place adds an allocation on the node. previous is the allocation it replaces,
+// place adds an allocation at the spot. previous is the allocation it replaces,
 // or nil.
-func (p *planner) place(g *cluster.TaskGroup, name string, previous *cluster.Allocation, node *cluster.Node) {
+func (p *planner) place(g *cluster.TaskGroup, name string, previous *cluster.Allocation, at spot) {
 	a := &cluster.Allocation{
 		ID:            p.ids.Alloc(),
 		Namespace:     p.job.Namespace,
 		EvalID:        p.eval.ID,
 		Name:          name,
-		NodeID:        node.ID,
-		NodeName:      node.Name,
+		NodeID:        at.node.ID,
+		NodeName:      at.node.Name,
 		JobID:         p.job.ID,
 		Job:           p.job,
 		TaskGroup:     g.Name,
 		Resources:     g.Resources(),
+		Devices:       at.devices,
 		DesiredStatus: cluster.DesiredRun,
 		ClientStatus:  cluster.ClientPending,
 		CreateTime:    p.now,

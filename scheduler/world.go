@@ -21,6 +21,8 @@ type world struct {
 	book *volumes.Book
 	// rooms are the ready nodes by id; nil until [world.ready] is first called.
 	rooms []room
+	// devices are the devices in use of the nodes that a group with devices looked at.
+	devices map[cluster.NodeID]cluster.DevicesInUse
 }
 
 // room is one ready node with its free resources.
@@ -34,7 +36,7 @@ type room struct {
 }
 
 func newWorld(v View) *world {
-	return &world{View: v, nodes: make(map[cluster.NodeID]*cluster.Node)}
+	return &world{View: v, nodes: make(map[cluster.NodeID]*cluster.Node), devices: make(map[cluster.NodeID]cluster.DevicesInUse)}
 }
 
 // Node returns the node, or nil. The view does not change, and the jobs of a turn share
@@ -80,6 +82,31 @@ func (w *world) claims() *volumes.Book {
 		}
 	}
 	return w.book
+}
+
+// devicesInUse returns the devices of the node that allocations have. The map is shared: placements change it.
+// Only groups with devices ask, and other jobs do not pay for the walk over the node's allocations.
+func (w *world) devicesInUse(id cluster.NodeID) cluster.DevicesInUse {
+	used := w.devices[id]
+	if used == nil {
+		used = devicesInUse(w, id)
+		for _, a := range w.ahead {
+			if a.NodeID == id {
+				used.Add(a.Devices)
+			}
+		}
+		w.devices[id] = used
+	}
+	return used
+}
+
+// devicesInUse returns the devices of the node that allocations in the view have.
+func devicesInUse(v View, id cluster.NodeID) cluster.DevicesInUse {
+	used := cluster.DevicesInUse{}
+	for a := range v.LiveAllocsByNode(id) {
+		used.Add(a.Devices)
+	}
+	return used
 }
 
 // room returns the ready node, or nil.

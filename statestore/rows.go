@@ -16,7 +16,9 @@ type rowWrites struct{ reads }
 // any more.
 
 func (t *rowWrites) putNode(before, after *cluster.Node) {
-	if roomier(before, after) || t.ClusterVersion() >= cluster.VersionOfDrivers && fitter(before, after) {
+	version := t.ClusterVersion()
+	if roomier(before, after) || version >= cluster.VersionOfDrivers && fitter(before, after) ||
+		version >= cluster.VersionOfDevices && equipped(before, after) {
 		t.counters.Capacity = t.written.index
 	}
 	t.written.changes.node(before, after)
@@ -95,6 +97,12 @@ func fitter(before, after *cluster.Node) bool {
 		before.Name != after.Name || !maps.Equal(before.Attributes, after.Attributes) || !maps.Equal(before.Meta, after.Meta) ||
 		!maps.EqualFunc(before.Drivers, after.Drivers, sameDriver) ||
 		!slices.EqualFunc(before.StoragePlugins, after.StoragePlugins, (*cluster.StoragePlugin).SameService))
+}
+
+// equipped reports whether the devices of a ready node may fulfil demands that they did not fulfil before. In
+// cluster versions below 6 no node has devices.
+func equipped(before, after *cluster.Node) bool {
+	return before.Ready() && after.Ready() && !slices.EqualFunc(before.Devices, after.Devices, (*cluster.DeviceGroup).FulfilsAs)
 }
 
 // sameDriver reports whether both fulfil the same demands.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/semver"
@@ -30,13 +31,24 @@ func Check(j *cluster.Job) error {
 		in := fmt.Sprintf("Task group %q: ", g.Name)
 		errs = append(errs, check(in, g.Constraints)...)
 		for _, t := range g.Tasks {
-			errs = append(errs, check(in+fmt.Sprintf("Task %q: ", t.Name), t.Constraints)...)
+			inTask := in + fmt.Sprintf("Task %q: ", t.Name)
+			errs = append(errs, check(inTask, t.Constraints)...)
+			for _, r := range t.Devices {
+				errs = append(errs, check(inTask+fmt.Sprintf("Device %q: ", r.Name), slices.Concat(r.Constraints, constraintsOf(r.Affinities)))...)
+			}
 		}
 		if len(errs) >= maxReasons {
 			return errors.Join(errs[:maxReasons]...)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func constraintsOf(affinities []cluster.Affinity) (all []cluster.Constraint) {
+	for _, a := range affinities {
+		all = append(all, a.Constraint)
+	}
+	return all
 }
 
 func check(in string, constraints []cluster.Constraint) (errs []error) {

@@ -1,5 +1,5 @@
-// Package feasible judges whether a group may run on a node: by its constraints, its drivers and
-// its kill timeouts. It does not judge the node pool, the datacenter, the node class, the status of
+// Package feasible judges whether a group may run on a node: by its constraints, its drivers, its kill
+// timeouts and the devices of the node. It also chooses devices. It does not judge the node pool, the datacenter, the node class, the status of
 // the node and its free resources.
 //
 // A target of a constraint is a text, or one of these names of a fact:
@@ -12,4 +12,10 @@
 //
 // A fact that the node does not have is not set. A constraint on it does not hold, except with !=
 // and is_not_set.
+//
+// Constraints and affinities of requests for devices have other names:
+//
+//	${device.attr.NAME}     an attribute of all devices of a kind. Numbers compare with their units
+//	${device.vendor}, ${device.type}, ${device.model}
+//	${device.ids}           the id of one device
 package feasible

@@ -33,7 +33,7 @@ func Of(j *cluster.Job) *Job {
 func (j *Job) Group(g *cluster.TaskGroup) *Demands {
 	d := j.groups[g]
 	if d == nil {
-		d = &Demands{constraints: append(slices.Clip(j.shared), read(g.Constraints)...), client: ClientOf(g)}
+		d = &Demands{constraints: append(slices.Clip(j.shared), read(g.Constraints)...), client: ClientOf(g), devices: devicesOf(g)}
 		for _, t := range g.Tasks {
 			if t != nil {
 				d.constraints = append(d.constraints, read(t.Constraints)...)
@@ -48,7 +48,11 @@ func (j *Job) Group(g *cluster.TaskGroup) *Demands {
 type Demands struct {
 	constraints []*constraint
 	client      Client
+	devices     Devices
 }
+
+// Devices returns what the group demands of the devices of a node.
+func (d *Demands) Devices() Devices { return d.devices }
 
 // Client is what a group demands of the client of a node. Unlike constraints, the FSM judges it: it
 // reads no regular expression.
@@ -89,16 +93,20 @@ func (c Client) Refusal(n *cluster.Node) string {
 	return ""
 }
 
-// Refusal returns why the group may not run on the node, or the empty string.
+// Refusal returns why the group may not run on the node, or the empty string. It does not judge which devices
+// are healthy and free.
 func (d *Demands) Refusal(n *cluster.Node) string {
 	if why := d.Unsatisfied(n); why != "" {
 		return why
 	}
-	return d.client.Refusal(n)
+	if why := d.client.Refusal(n); why != "" {
+		return why
+	}
+	return d.devices.Missing(n)
 }
 
 // Unsatisfied returns the first constraint that does not hold on the node, or the empty string. It
-// judges neither drivers nor kill timeouts: a running allocation stays when its driver is unhealthy.
+// judges neither drivers nor devices nor kill timeouts: a running allocation stays when its driver is unhealthy.
 func (d *Demands) Unsatisfied(n *cluster.Node) string {
 	for _, c := range d.constraints {
 		if !c.holds(n) {
