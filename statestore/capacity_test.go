@@ -40,6 +40,37 @@ func TestCapacityIndex_Drivers(t *testing.T) {
 	}
 }
 
+// Devices are capacity from cluster version 6 on. Their order, descriptions and places are not.
+func TestCapacityIndex_Devices(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(cluster.VersionOfDevices) })
+	gpus := &cluster.DeviceGroup{Kind: cluster.DeviceKind{Vendor: "nvidia", Type: "gpu", Name: "A100"}}
+	node := &cluster.Node{ID: "n1", Status: cluster.NodeReady}
+	register := func(edit func()) bool {
+		edit()
+		w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertNode(node, w.now)) })
+		return w.snap().CapacityIndex() == w.index
+	}
+	must.True(t, register(func() {}))
+	must.True(t, register(func() { node.Devices = []*cluster.DeviceGroup{gpus} }))
+	must.True(t, register(func() { gpus.Devices = []cluster.Device{{ID: "b"}, {ID: "a"}} }))
+	must.False(t, register(func() { gpus.Devices = []cluster.Device{{ID: "a", HealthDescription: "hot", PCIBusID: "1"}, {ID: "b"}} }))
+	must.True(t, register(func() { gpus.Devices[0].Healthy = true }))
+	must.True(t, register(func() {
+		gpus.Attributes = map[string]cluster.DeviceAttribute{"memory": {Kind: cluster.AttributeInt, Int: 1}}
+	}))
+	must.True(t, register(func() { gpus.Attributes["memory"] = cluster.DeviceAttribute{Kind: cluster.AttributeInt, Int: 2} }))
+	must.True(t, register(func() { gpus.Kind.Name = "H100" }))
+	must.False(t, register(func() { node.HTTPAddr = "127.0.0.1:1" }))
+
+	stored := w.snap().Node("n1").Devices[0]
+	gpus.Devices[0].Healthy, gpus.Attributes["memory"] = false, cluster.DeviceAttribute{}
+	must.True(t, stored.Devices[0].Healthy && stored.Attributes["memory"].Int == 2, must.Sprint("the row shares nothing with the caller's node"))
+	err := w.store.Begin(w.index+1).UpsertNode(&cluster.Node{ID: "n1", Devices: []*cluster.DeviceGroup{stored, stored}}, w.now)
+	must.EqError(t, err, "registering node n1: devices nvidia/gpu/H100 are listed twice")
+}
+
 // The scheduler retries blocked evaluations when capacity may have come. A signal too many costs
 // plans; a missing one leaves work waiting for ever.
 func TestCapacityIndex(t *testing.T) {

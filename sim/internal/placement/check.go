@@ -15,6 +15,8 @@ const (
 	Unsuitable     Check = "unsuitable"         // a placement on a node outside the group's pool, datacenters or classes
 	OtherVersion   Check = "other version"      // a placement of another version of the job than the current one
 	OtherResources Check = "other resources"    // a placement with other resources than its group specifies
+	GivenTwice     Check = "device given twice" // a device of a new allocation that another one has
+	WrongDevices   Check = "wrong devices"      // a placement with devices that are missing, unhealthy, or not what its tasks ask for
 	AboveCount     Check = "above count"        // a placement above the count of its group
 	NameTwice      Check = "name twice"         // a placement with the name of another allocation in a slot
 	ReplacedTwice  Check = "replaced twice"     // a second replacement of one allocation
@@ -34,7 +36,7 @@ func Known(check string) bool {
 		return false
 	}
 	switch Check(name) {
-	case Overcommitted, NotReady, Unsuitable, OtherVersion, OtherResources, AboveCount, NameTwice, ReplacedTwice, BrokenLineage,
+	case Overcommitted, NotReady, Unsuitable, OtherVersion, OtherResources, GivenTwice, WrongDevices, AboveCount, NameTwice, ReplacedTwice, BrokenLineage,
 		StillRunning, ReplacedOften, NotStopped, LeftShort, Miscounted, BlockedTwice:
 		return true
 	}

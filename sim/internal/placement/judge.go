@@ -36,6 +36,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	for _, placed := range p.placed {
 		p.judgeRow(placed)
 		p.judgeNode(placed)
+		p.judgeDevices(placed)
 		p.judgeLineage(placed)
 	}
 	p.judgeCapacity()

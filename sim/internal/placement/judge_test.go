@@ -64,6 +64,16 @@ func (w *world) replace() *cluster.Allocation {
 	return a
 }
 
+// devices gives n3 the healthy device a and the unhealthy one b, and the allocation those with the ids. Its
+// task asks for as many.
+func (w *world) devices(a *cluster.Allocation, ids ...string) *cluster.Allocation {
+	kind := cluster.DeviceKind{Vendor: "nvidia", Type: "gpu", Name: "A100"}
+	w.nodes["n3"].Devices = []*cluster.DeviceGroup{{Kind: kind, Devices: []cluster.Device{{ID: "a", Healthy: true}, {ID: "b"}}}}
+	w.job.TaskGroups[0].Tasks[0].Devices = []cluster.DeviceRequest{{Name: "nvidia/gpu", Count: len(ids)}}
+	a.Devices = &cluster.AssignedDevices{All: []cluster.AssignedDevice{{Task: "t", Kind: kind, IDs: ids}}}
+	return a
+}
+
 // judge writes the state, then the plan, and returns the names of the violations.
 func (w *world) judge(t *testing.T) (found []string) {
 	t.Helper()
@@ -152,6 +162,24 @@ func TestJudge(t *testing.T) {
 			w.replace().Job = old
 		}, []string{"other version"}},
 		"other resources": {func(w *world) { w.replace().Resources.CPU = 1 }, []string{"other resources"}},
+		"its devices":     {func(w *world) { w.devices(w.replace(), "a") }, nil},
+		"a device of another that stops": {func(w *world) {
+			w.devices(w.replace(), "a").NodeID = "n2"
+			w.nodes["n2"].Devices, w.allocs[1].Devices = w.nodes["n3"].Devices, w.plan.Places[0].Devices
+		}, []string{"device given twice"}},
+		"a device of an ended one": {func(w *world) {
+			w.devices(w.replace(), "a").NodeID = "n1"
+			w.nodes["n1"].Devices, w.allocs[0].Devices = w.nodes["n3"].Devices, w.plan.Places[0].Devices
+			w.allocs[0].ClientStatus = cluster.ClientFailed
+		}, nil},
+		"one device twice":          {func(w *world) { w.devices(w.replace(), "a", "a") }, []string{"device given twice"}},
+		"an unhealthy device":       {func(w *world) { w.devices(w.replace(), "b") }, []string{"wrong devices"}},
+		"a device that is gone":     {func(w *world) { w.devices(w.replace(), "c") }, []string{"wrong devices"}},
+		"no devices":                {func(w *world) { w.devices(w.replace(), "a").Devices = nil }, []string{"wrong devices"}},
+		"too few":                   {func(w *world) { w.devices(w.replace(), "a"); w.job.TaskGroups[0].Tasks[0].Devices[0].Count = 2 }, []string{"wrong devices"}},
+		"devices of another type":   {func(w *world) { w.devices(w.replace(), "a"); w.job.TaskGroups[0].Tasks[0].Devices[0].Name = "fpga" }, []string{"wrong devices"}},
+		"devices of another task":   {func(w *world) { w.devices(w.replace(), "a").Devices.All[0].Task = "u" }, []string{"wrong devices"}},
+		"devices without a request": {func(w *world) { w.devices(w.replace(), "a"); w.job.TaskGroups[0].Tasks[0].Devices = nil }, []string{"wrong devices"}},
 		"one above the count": {func(w *world) {
 			w.plan.Places = append(w.plan.Places, w.alloc("a3", "web.web[2]", "n3"))
 		}, []string{"above count", "not stopped"}},

@@ -1,0 +1,304 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+	"pgregory.net/rapid"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
+)
+
+func gpuKind() cluster.DeviceKind {
+	return cluster.DeviceKind{Vendor: "nvidia", Type: "gpu", Name: "A100"}
+}
+
+// gpus gives a node GPUs with the ids. A "!" after an id makes it unhealthy.
+func gpus(ids ...string) func(*cluster.Node) {
+	return func(n *cluster.Node) {
+		g := &cluster.DeviceGroup{Kind: gpuKind(), Attributes: map[string]cluster.DeviceAttribute{"memory": {Kind: cluster.AttributeInt, Int: 16, Unit: "GiB"}}}
+		for _, id := range ids {
+			name, sick := strings.CutSuffix(id, "!")
+			g.Devices = append(g.Devices, cluster.Device{ID: name, Healthy: !sick})
+		}
+		n.Resources.GPU, n.Devices = 0, []*cluster.DeviceGroup{g}
+	}
+}
+
+// memory is another fact about the GPUs of a node.
+func memory(gib int64) func(*cluster.Node) {
+	return func(n *cluster.Node) {
+		n.Devices[0].Attributes = map[string]cluster.DeviceAttribute{"memory": {Kind: cluster.AttributeInt, Int: gib, Unit: "GiB"}}
+	}
+}
+
+func asksFor(count int, constraints ...cluster.Constraint) func(*cluster.Job) {
+	return func(j *cluster.Job) {
+		j.TaskGroups[0].Tasks[0].Devices = []cluster.DeviceRequest{{Name: "gpu", Count: count, Constraints: constraints}}
+	}
+}
+
+func largeMemory() cluster.Constraint {
+	return cluster.Constraint{LTarget: "${device.attr.memory}", Operand: ">", RTarget: "8192 MiB"}
+}
+
+// owners returns the devices in use of a node as "id of name", in the order of the ids. It fails if two
+// allocations have one device.
+func (c *cell) owners(n cluster.NodeID) (owners []string) {
+	seen := map[string]bool{}
+	for a := range c.view().LiveAllocsByNode(n) {
+		if a.Devices == nil {
+			continue
+		}
+		for _, d := range a.Devices.All {
+			for _, id := range d.IDs {
+				must.False(c.t, seen[id], must.Sprint("device ", id, " has two owners"))
+				seen[id] = true
+				owners = append(owners, id+" of "+a.Name)
+			}
+		}
+	}
+	slices.Sort(owners)
+	return owners
+}
+
+func TestDevices_EachHasOneOwner(t *testing.T) {
+	for _, kind := range []cluster.JobType{cluster.JobService, cluster.JobBatch} {
+		t.Run(string(kind), func(t *testing.T) {
+			c := parallel(t)
+			c.node("n1", gpus("a", "b!", "c", "d"))
+			c.node("n2")
+			job := c.job("train", kind, 3, asksFor(1))
+			c.run()
+			must.Eq(t, []string{"a of train.g[0]", "c of train.g[1]", "d of train.g[2]"}, c.owners("n1"))
+			must.Len(t, 3, c.wanted(job))
+
+			other := c.job("other", kind, 1, asksFor(2))
+			c.run()
+			must.SliceEmpty(t, c.wanted(other), must.Sprint("all are in use"))
+			c.node("n1", gpus("a", "b", "c", "d"))
+			c.run()
+			must.SliceEmpty(t, c.wanted(other), must.Sprint("one is healthy again, and two are asked for"))
+			c.stopJob(job, false)
+			c.settle()
+			must.SliceEmpty(t, c.wanted(other), must.Sprint("a device is in use until its owner has ended"))
+			c.run()
+			must.Eq(t, []string{"a of other.g[0]", "b of other.g[0]"}, c.owners("n1"))
+		})
+	}
+}
+
+// What waits is placed when a node gets devices, when one becomes healthy, and when an attribute changes. What
+// runs keeps its devices, whatever happens to them.
+func TestDevices_WhatWaitsIsPlaced(t *testing.T) {
+	for _, kind := range []cluster.JobType{cluster.JobService, cluster.JobSystem, cluster.JobSysBatch} {
+		t.Run(string(kind), func(t *testing.T) {
+			c := parallel(t)
+			c.node("n1", gpus("a!", "b!"), memory(4))
+			job := c.job("train", kind, 1, asksFor(1, largeMemory()))
+			c.run()
+			must.SliceEmpty(t, c.wanted(job), must.Sprint("too little memory"))
+			c.node("n1", gpus("a!", "b!"), memory(16))
+			c.run()
+			must.SliceEmpty(t, c.wanted(job), must.Sprint("unhealthy"))
+			c.node("n1", gpus("a!", "b"), memory(16))
+			c.run()
+			must.Eq(t, []string{"b of train.g[0]"}, c.owners("n1"))
+
+			second := c.job("second", kind, 1, asksFor(1))
+			c.run()
+			must.SliceEmpty(t, c.wanted(second))
+			c.node("n1", gpus("a!", "b", "c"), memory(4))
+			c.run()
+			must.Eq(t, []string{"b of train.g[0]", "c of second.g[0]"}, c.owners("n1"))
+			c.node("n1", gpus("c!"))
+			c.run()
+			must.Eq(t, []string{"b of train.g[0]", "c of second.g[0]"}, c.owners("n1"), must.Sprint("what runs stays"))
+		})
+	}
+}
+
+// A drain moves an allocation to devices of another node.
+func TestDevices_OfAReplacement(t *testing.T) {
+	c := parallel(t)
+	c.node("n1", gpus("a", "b"))
+	job := c.job("train", cluster.JobService, 1, asksFor(2))
+	c.run()
+	c.node("n2", gpus("x", "y", "z"))
+	c.drain("n1")
+	c.mark(cluster.MarkPaced, c.wanted(job)...)
+	c.run()
+	must.Eq(t, []string{"x of train.g[0]", "y of train.g[0]"}, c.owners("n2"))
+	must.SliceEmpty(t, c.owners("n1"))
+}
+
+// Affinities decide between nodes with as many allocations of the group, before free room does.
+func TestDevices_AffinitiesChooseNodes(t *testing.T) {
+	c := parallel(t)
+	c.node("n1", gpus("a"), memory(16))
+	c.node("n2", gpus("b"), memory(32))
+	c.node("n3", gpus("c"), memory(16), func(n *cluster.Node) { n.Resources.CPU = 100 })
+	prefers := func(weight int) func(*cluster.Job) {
+		return func(j *cluster.Job) {
+			asksFor(1)(j)
+			j.TaskGroups[0].Tasks[0].Devices[0].Affinities = []cluster.Affinity{
+				{Constraint: cluster.Constraint{LTarget: "${device.attr.memory}", Operand: "=", RTarget: "32 GiB"}, Weight: weight},
+			}
+		}
+	}
+	like := c.job("like", cluster.JobService, 1, prefers(50))
+	c.run()
+	must.Eq(t, []cluster.NodeID{"n2"}, nodesOf(c.wanted(like)))
+	c.stopJob(like, true)
+	c.run()
+	avoid := c.job("avoid", cluster.JobService, 2, prefers(-50))
+	c.run()
+	must.Eq(t, []cluster.NodeID{"n1", "n3"}, nodesOf(c.wanted(avoid)))
+}
+
+// Servers judge the devices of a plan in the state in which they apply it.
+func TestDevices_AreJudgedAgainAtApply(t *testing.T) {
+	const gone, sick = "node n1: device nvidia/gpu/A100 a is gone", "node n1: device nvidia/gpu/A100 a is unhealthy"
+	for name, test := range map[string]struct {
+		between func(*cell, *cluster.Plan)
+		want    string
+	}{
+		"nothing":           {func(*cell, *cluster.Plan) {}, ""},
+		"becomes unhealthy": {func(c *cell, _ *cluster.Plan) { c.node("n1", gpus("a!", "b")) }, sick},
+		"leaves the node":   {func(c *cell, _ *cluster.Plan) { c.node("n1", gpus("b")) }, gone},
+		"another is added":  {func(c *cell, _ *cluster.Plan) { c.node("n1", gpus("0", "a", "b")) }, ""},
+		"another job was faster": {func(c *cell, _ *cluster.Plan) {
+			other := c.job("other", cluster.JobService, 1, asksFor(1))
+			must.SliceEmpty(c.t, reasons(c.apply(c.pending(other))))
+		}, "node n1: device nvidia/gpu/A100 a is in use"},
+		"the plan names none": {func(_ *cell, p *cluster.Plan) { p.Places[0].Devices = nil }, "node n1: task t has no gpu"},
+		"the plan names another kind": {func(_ *cell, p *cluster.Plan) {
+			p.Places[0].Devices = &cluster.AssignedDevices{All: []cluster.AssignedDevice{{Task: "t", Kind: cluster.DeviceKind{Vendor: "x", Type: "fpga", Name: "y"}, IDs: []string{"a"}}}}
+		}, "node n1: task t asks for gpu, and not for x/fpga/y"},
+		"the plan names too many": {func(_ *cell, p *cluster.Plan) {
+			p.Places[0].Devices = &cluster.AssignedDevices{All: []cluster.AssignedDevice{{Task: "t", Kind: gpuKind(), IDs: []string{"a", "b"}}}}
+		}, "node n1: task t asks for 1 gpu, and has 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := parallel(t)
+			c.node("n1", gpus("a", "b"))
+			job := c.job("train", cluster.JobService, 1, asksFor(1))
+			plan := c.pending(job)
+			must.Len(t, 1, plan.Places)
+			test.between(c, plan)
+			var want []string
+			if test.want != "" {
+				want = []string{test.want}
+			}
+			must.Eq(t, want, reasons(c.apply(plan)))
+			c.run()
+			must.Len(t, 1, c.wanted(job), must.Sprint("the scheduler has planned again"))
+			c.owners("n1")
+		})
+	}
+}
+
+// Two placements of one plan, and placements without a request.
+func TestDevices_OnePlanGivesEachOnce(t *testing.T) {
+	c := parallel(t)
+	c.node("n1", gpus("a", "b"))
+	job := c.job("train", cluster.JobService, 2, asksFor(1))
+	plan := c.pending(job)
+	must.Len(t, 2, plan.Places)
+	plan.Places[1].Devices = plan.Places[0].Devices
+	must.Eq(t, []string{"node n1: device nvidia/gpu/A100 a is in use"}, reasons(c.apply(plan)))
+	must.Eq(t, []string{"a of train.g[0]"}, c.owners("n1"))
+
+	plain := c.job("plain", cluster.JobService, 1)
+	plan = c.pending(plain)
+	plan.Places[0].Devices = &cluster.AssignedDevices{All: []cluster.AssignedDevice{{Task: "t", Kind: gpuKind(), IDs: []string{"b"}}}}
+	must.Eq(t, []string{"node n1: it has devices that no task asks for"}, reasons(c.apply(plan)))
+}
+
+// The FSM reads no constraint on devices: a node that was written since is refused, as with other
+// constraints.
+func TestDevices_ConstraintsAreNotJudgedAtApply(t *testing.T) {
+	c := parallel(t)
+	c.node("n1", gpus("a"))
+	job := c.job("train", cluster.JobService, 1, asksFor(1, largeMemory()))
+	plan := c.pending(job)
+	must.Len(t, 1, plan.Places)
+	c.node("n1", gpus("a"), memory(4))
+	want := fmt.Sprintf("node n1 is not for group default/train.g: it was written at index %d, after the plan's %d, and the group has constraints", c.index, plan.SnapshotIndex)
+	must.Eq(t, []string{want}, reasons(c.apply(plan)))
+	c.run()
+	must.SliceEmpty(t, c.wanted(job))
+}
+
+// Devices flap, and jobs come and go, at any time between plan and apply: no device gets two owners, an
+// unhealthy one is not given, and nothing waits while a node could take it.
+func TestDevices_ChangeAtAnyTime(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newCell(rt)
+		nodes := rapid.IntRange(1, 3).Draw(rt, "nodes")
+		flap := func(i int) {
+			var ids []string
+			for _, id := range []string{"a", "b", "c"} {
+				ids = append(ids, id+rapid.SampledFrom([]string{"", "", "!"}).Draw(rt, "health"))
+			}
+			c.node(fmt.Sprint("n", i), gpus(ids[:rapid.IntRange(1, 3).Draw(rt, "count")]...))
+		}
+		for i := range nodes {
+			flap(i)
+		}
+		var jobs []cluster.JobKey
+		for i := range rapid.IntRange(1, 3).Draw(rt, "jobs") {
+			kind := rapid.SampledFrom([]cluster.JobType{cluster.JobService, cluster.JobSystem}).Draw(rt, "kind")
+			jobs = append(jobs, c.job(fmt.Sprint("j", i), kind, 1, asksFor(rapid.IntRange(1, 2).Draw(rt, "asks"))))
+		}
+		for range rapid.IntRange(1, 6).Draw(rt, "changes") {
+			for e := first(c.view().PendingEvals()); e != nil; e = first(c.view().PendingEvals()) {
+				plan := c.schedule(e)
+				switch rapid.IntRange(0, 2).Draw(rt, "change") {
+				case 0:
+					flap(rapid.IntRange(0, nodes-1).Draw(rt, "node"))
+				case 1:
+					c.progress()
+				}
+				c.apply(plan)
+				for i := range nodes {
+					c.owners(cluster.NodeID(fmt.Sprint("n", i)))
+				}
+				for a := range c.view().Allocs() {
+					if a.CreateIndex == c.index {
+						for _, d := range a.Devices.All {
+							for _, id := range d.IDs {
+								must.True(rt, c.view().Node(a.NodeID).DeviceGroup(d.Kind).Device(id).Healthy)
+							}
+						}
+					}
+				}
+				if rapid.Bool().Draw(rt, "rest") {
+					break
+				}
+			}
+			if rapid.IntRange(0, 3).Draw(rt, "stop") == 0 {
+				c.stopJob(jobs[rapid.IntRange(0, len(jobs)-1).Draw(rt, "job")], false)
+			}
+		}
+		c.run()
+		for n := range c.view().Nodes() {
+			used := cluster.DevicesInUse{}
+			for a := range c.view().LiveAllocsByNode(n.ID) {
+				used.Add(a.Devices)
+			}
+			for _, k := range jobs {
+				j := c.view().Job(k)
+				_, fits := feasible.Of(j).Group(j.TaskGroups[0]).Devices().Assign(n, used)
+				if here := len(pick(c.wanted(k), on(n.ID))); fits && !j.Stop && (j.Type == cluster.JobSystem || len(c.wanted(k)) == 0) {
+					must.Eq(rt, 1, here, must.Sprint("node ", n.ID, " could take one of ", k))
+				}
+			}
+		}
+	})
+}
