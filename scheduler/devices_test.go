@@ -93,7 +93,7 @@ func TestDevices_EachHasOneOwner(t *testing.T) {
 }
 
 // What waits is placed when a node gets devices, when one becomes healthy, and when an attribute changes. What
-// runs keeps its devices, whatever happens to them.
+// runs keeps its devices, when they become unhealthy or leave.
 func TestDevices_WhatWaitsIsPlaced(t *testing.T) {
 	for _, kind := range []cluster.JobType{cluster.JobService, cluster.JobSystem, cluster.JobSysBatch} {
 		t.Run(string(kind), func(t *testing.T) {
