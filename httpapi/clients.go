@@ -15,7 +15,7 @@ import (
 // Bounds on one request of a client: the secret of one node must not fill the log.
 const (
 	// maxRegistration and maxReport bound the body, in bytes.
-	maxRegistration = 256 << 10
+	maxRegistration = 2 << 20
 	maxReport       = 1 << 20
 	// maxReports bounds the allocations that one report is about.
 	maxReports = 10_000
@@ -44,7 +44,7 @@ func registerNode(q *request) error {
 	if err != nil {
 		return err
 	}
-	return q.answer(wire.HeartbeatResponse{HeartbeatTTL: ttl})
+	return q.answer(wire.HeartbeatResponse{HeartbeatTTL: ttl, ClusterVersion: s.ClusterVersion()})
 }
 
 // registration is the node in the body, if it is valid.
@@ -93,7 +93,11 @@ func heartbeat(q *request) error {
 	if err != nil {
 		return orNotFound(err, http.StatusNotFound, nodeNotFound)
 	}
-	return q.answer(wire.HeartbeatResponse{HeartbeatTTL: ttl})
+	s, err := q.state()
+	if err != nil {
+		return err
+	}
+	return q.answer(wire.HeartbeatResponse{HeartbeatTTL: ttl, ClusterVersion: s.ClusterVersion()})
 }
 
 // reportAllocs answers PUT /v1/client/{id}/allocations: a client's report of its allocations. It

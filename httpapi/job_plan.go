@@ -163,6 +163,17 @@ func (p *planned) Usage(id cluster.NodeID) cluster.Usage {
 	return cluster.Usage{Live: u.Live + more.Live, Resources: u.Resources.Plus(more.Resources)}
 }
 
+// AllocsByNode yields the node's allocations.
+func (p *planned) AllocsByNode(id cluster.NodeID) iter.Seq[*cluster.Allocation] {
+	all := slices.Collect(p.State.AllocsByNode(id))
+	for _, a := range p.places {
+		if a.NodeID == id {
+			all = append(all, a)
+		}
+	}
+	return slices.Values(all)
+}
+
 // AllocsByJob yields the job's allocations.
 func (p *planned) AllocsByJob(key cluster.JobKey) iter.Seq[*cluster.Allocation] {
 	all := slices.Collect(p.State.AllocsByJob(key))

@@ -104,6 +104,7 @@ func (c *shortage) judge(s State, j *cluster.Job, g *cluster.TaskGroup, n *clust
 	if n.MaxAllocs > 0 && used.Live >= n.MaxAllocs {
 		short["allocations"] = int64(used.Live - n.MaxAllocs + 1)
 	}
+	c.shortOfDevices(s, n, short)
 	if len(short) == 0 {
 		return // the scheduler is about to place it there
 	}
@@ -118,10 +119,38 @@ func (c *shortage) judge(s State, j *cluster.Job, g *cluster.TaskGroup, n *clust
 	}
 }
 
+// The dimensions of devices that a node has, and that are in use or unhealthy.
+const (
+	devicesInUse     = "devices"
+	devicesUnhealthy = "healthy devices"
+)
+
+// shortOfDevices adds the devices that the node lacks. Only groups that ask for devices pay for a walk over
+// the node's allocations.
+func (c *shortage) shortOfDevices(s State, n *cluster.Node, short map[string]int64) {
+	devices := c.demands.Devices()
+	if !devices.Any() {
+		return
+	}
+	used := cluster.DevicesInUse{}
+	for a := range s.AllocsByNode(n.ID) {
+		if !a.ClientTerminal() {
+			used.Add(a.Devices)
+		}
+	}
+	lacks := devices.Short(n, used)
+	if lacks.Used > 0 {
+		short[devicesInUse] = int64(lacks.Used)
+	}
+	if lacks.Unhealthy > 0 {
+		short[devicesUnhealthy] = int64(lacks.Unhealthy)
+	}
+}
+
 // share is how large the shortage is, compared with the need.
 func (c *shortage) share(short map[string]int64) (sum float64) {
-	needs := map[string]int64{"cpu": c.need.CPU, "memory": c.need.MemoryMB, "disk": c.need.DiskMB, "gpu": c.need.GPU, "allocations": 1}
-	for _, dimension := range []string{"cpu", "memory", "disk", "gpu", "allocations"} {
+	needs := map[string]int64{"cpu": c.need.CPU, "memory": c.need.MemoryMB, "disk": c.need.DiskMB, "gpu": c.need.GPU, "allocations": 1, devicesInUse: 1, devicesUnhealthy: 1}
+	for _, dimension := range []string{"cpu", "memory", "disk", "gpu", "allocations", devicesInUse, devicesUnhealthy} {
 		if needs[dimension] > 0 {
 			sum += float64(short[dimension]) / float64(needs[dimension])
 		}

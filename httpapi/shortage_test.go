@@ -3,9 +3,11 @@ package httpapi_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/shoenig/test/must"
+	"pgregory.net/rapid"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
@@ -113,6 +115,48 @@ func TestShortage_constraint(t *testing.T) {
 	must.Zero(t, e.FailedTGAllocs["web"].NodesExhausted)
 }
 
+// gpus gives a node GPUs with the ids. A "!" after an id makes it unhealthy.
+func gpus(ids ...string) *cluster.DeviceGroup {
+	g := &cluster.DeviceGroup{Kind: cluster.DeviceKind{Vendor: "nvidia", Type: "gpu", Name: "A100"}}
+	for _, id := range ids {
+		name, sick := strings.CutSuffix(id, "!")
+		g.Devices = append(g.Devices, cluster.Device{ID: name, Healthy: !sick})
+	}
+	return g
+}
+
+// train is a job whose task asks for GPUs.
+func (w *fixture) train(name string, count, gpus int) *cluster.Job {
+	w.Helper()
+	j := w.job(name, cluster.JobService, count).Copy()
+	j.TaskGroups[0].Tasks[0].Driver = "raw_exec"
+	j.TaskGroups[0].Tasks[0].Devices = []cluster.DeviceRequest{{Name: "nvidia/gpu", Count: gpus}}
+	return w.Job(j)
+}
+
+// A blocked evaluation says which devices no node has, and how many are in use or unhealthy.
+func TestShortage_devices(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(4)
+	for i, ids := range [][]string{{"a", "b"}, {"a", "b!"}, {"a"}} {
+		n := w.State().Node(nodeID(i + 1)).Copy()
+		n.Devices = []*cluster.DeviceGroup{gpus(ids...)}
+		w.must(&shims.NodeRegister{At: w.Now(), Node: n})
+	}
+	first := w.schedule(w.train("first", 1, 1))
+	must.Len(t, 1, first.Places)
+	plan := w.schedule(w.train("train", 2, 2))
+	must.NotNil(t, plan.Blocked)
+	e, _, err := w.client().Evaluations().Info(string(plan.Blocked.ID), nil)
+	must.NoError(t, err)
+	m := e.FailedTGAllocs["train"]
+	must.Eq(t, 4, m.NodesEvaluated)
+	must.Eq(t, map[string]int{"missing devices: 2 nvidia/gpu": 2}, m.ConstraintFiltered)
+	must.Eq(t, map[string]int{"devices": 1, "healthy devices": 1}, m.DimensionExhausted)
+	ours := askFor[wire.Evaluation](t, w.serve(httpapi.Options{}).URL+"/v1/evaluation/"+string(plan.Blocked.ID)).FailedTGAllocs["train"]
+	must.Eq(t, 1, len(ours.Nearest.Short))
+}
+
 // The API judges nodes as the scheduler does: a node that takes an allocation is never called
 // exhausted or filtered, and the others always are.
 func TestShortage_agreesWithTheScheduler(t *testing.T) {
@@ -138,4 +182,26 @@ func TestShortage_agreesWithTheScheduler(t *testing.T) {
 			}
 		}
 	}
+}
+
+// It does so for devices too.
+func TestShortage_agreesWithTheSchedulerOnDevices(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newFixture(t).nodes(3)
+		for i := range 3 {
+			n := w.State().Node(nodeID(i + 1)).Copy()
+			var ids []string
+			for _, id := range []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(rt, "devices")] {
+				ids = append(ids, id+rapid.SampledFrom([]string{"", "", "!"}).Draw(rt, "health"))
+			}
+			n.Devices = []*cluster.DeviceGroup{gpus(ids...)}
+			w.must(&shims.NodeRegister{At: w.Now(), Node: n})
+		}
+		w.schedule(w.train("first", rapid.IntRange(0, 2).Draw(rt, "first"), 1))
+		plan := w.schedule(w.train("train", 10, rapid.IntRange(1, 3).Draw(rt, "asks")))
+		must.NotNil(rt, plan.Blocked)
+		m := askFor[wire.Evaluation](t, w.serve(httpapi.Options{}).URL+"/v1/evaluation/"+string(plan.Blocked.ID)).FailedTGAllocs["train"]
+		must.Eq(rt, m.NodesEvaluated, m.NodesFiltered+m.NodesExhausted, must.Sprintf("%+v", m))
+	})
 }

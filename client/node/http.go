@@ -30,6 +30,8 @@ type httpServers struct {
 	at atomic.Uint64
 	// sessionAt is the index of the server for the next session, modulo their number.
 	sessionAt atomic.Uint64
+	// registeredIn is the cluster version of the last registration. Servers left out what it did not have.
+	registeredIn atomic.Uint64
 }
 
 var _ Servers = (*httpServers)(nil)
@@ -87,20 +89,31 @@ func (s *httpServers) ask(question func(httpServer) error) error {
 // servers do not know: it may be removed after the first registration.
 func (s *httpServers) Register(ctx context.Context, n *cluster.Node) (ttl time.Duration, err error) {
 	err = s.ask(func(one httpServer) error {
-		if ttl, err = one.member.Register(ctx, n); forbidden(err) {
-			ttl, err = one.registrar.Register(ctx, n)
+		answer, err := one.member.Register(ctx, n)
+		if forbidden(err) {
+			answer, err = one.registrar.Register(ctx, n)
+		}
+		if err == nil {
+			ttl = answer.HeartbeatTTL
+			s.registeredIn.Store(uint64(answer.ClusterVersion))
 		}
 		return err
 	})
 	return ttl, err
 }
 
-// Heartbeat implements [Servers].
+// Heartbeat implements [Servers]. If the cluster version has grown since the registration, the node counts as
+// not registered.
 func (s *httpServers) Heartbeat(ctx context.Context) (ttl time.Duration, err error) {
+	var version cluster.Version
 	err = s.ask(func(one httpServer) error {
-		ttl, err = one.self.Heartbeat(ctx)
+		answer, err := one.self.Heartbeat(ctx)
+		ttl, version = answer.HeartbeatTTL, answer.ClusterVersion
 		return err
 	})
+	if before := cluster.Version(s.registeredIn.Load()); err == nil && version > before {
+		return ttl, fmt.Errorf("%w in cluster version %d, but in version %d", ErrNotRegistered, version, before)
+	}
 	if isUnknown(err) {
 		err = fmt.Errorf("%w: %w", ErrNotRegistered, err)
 	}

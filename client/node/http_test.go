@@ -135,6 +135,34 @@ func TestHTTPServers_tokens(t *testing.T) {
 	must.NoError(t, s.Report(t.Context(), nil))
 }
 
+// While the servers of a cluster are upgraded they leave out what their version does not have, such as the
+// devices of a node. The client registers again when the version has grown, and only then. Servers of an
+// older release name no version.
+func TestHTTPServers_RegisterAgainInANewerClusterVersion(t *testing.T) {
+	t.Parallel()
+	version := 0
+	s := asking(t, func(w http.ResponseWriter, r *http.Request) {
+		says(http.StatusOK, fmt.Sprintf(`{"HeartbeatTTL": 5000000000, "ClusterVersion": %d}`, version))(w, r)
+	})
+	register := func() {
+		_, err := s.Register(t.Context(), &cluster.Node{ID: "n1", SecretID: "secret"})
+		must.NoError(t, err)
+	}
+	register()
+	_, err := s.Heartbeat(t.Context())
+	must.NoError(t, err)
+	for version = 5; version <= 6; version++ {
+		_, err = s.Heartbeat(t.Context())
+		must.ErrorIs(t, err, ErrNotRegistered)
+		register()
+		_, err = s.Heartbeat(t.Context())
+		must.NoError(t, err)
+	}
+	version = 0 // a server of an older release answers
+	_, err = s.Heartbeat(t.Context())
+	must.NoError(t, err)
+}
+
 func TestWanted(t *testing.T) {
 	t.Parallel()
 	since := api.Since{ClusterID: "c", Index: 7}

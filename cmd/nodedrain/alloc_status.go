@@ -28,8 +28,9 @@ func (c *allocStatusCommand) Synopsis() string { return "List allocations, or sh
 func (c *allocStatusCommand) Help() string {
 	return statusHelp("alloc status [options] [ALLOC]", `  Without ALLOC, lists the allocations of the namespace that have not ended. With ALLOC,
   shows the allocation: its node, its health, the mark of a drain, the allocations
-  before and after it, the states and events of its tasks, and the resources that they
-  use, if its node says so. ALLOC is the allocation's id or a prefix of it.`)
+  before and after it, the states and events of its tasks, their devices, and the
+  resources that they use, if its node says so. ALLOC is the allocation's id or a prefix
+  of it.`)
 }
 
 func (c *allocStatusCommand) Run(args []string) int { return c.exit(c.run(args)) }
@@ -100,6 +101,10 @@ func (c *allocStatusCommand) one(asked *client.Client, f *statusFlags, id string
 	}
 	allocFacts(a, f.verbose).write(c.out)
 	c.tasks(a)
+	if t := assignedTable(a); t != nil {
+		fmt.Fprintln(c.out, "\nDevices")
+		t.write(c.out)
+	}
 	c.usage(asked, a)
 	return nil
 }

@@ -32,6 +32,10 @@ func (c *nodeStatusCommand) one(asked *client.Client, f *nodeStatusFlags, prefix
 			fmt.Fprintln(c.out, "\nDrivers")
 			driverTable(node).write(c.out)
 		}
+		if node.NodeResources != nil && len(node.NodeResources.Devices) > 0 {
+			fmt.Fprintln(c.out, "\nDevices")
+			ownerTable(node, allocs, f.verbose).write(c.out)
+		}
 		fmt.Fprintln(c.out, "\nNode Events")
 		eventTable(node, f.verbose).write(c.out)
 		fmt.Fprintln(c.out, "\nAllocated Resources")

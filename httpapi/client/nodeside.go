@@ -21,15 +21,15 @@ type NodeSide struct {
 func (c *Client) NodeSide(id cluster.NodeID) NodeSide { return NodeSide{c, id} }
 
 // Register registers a node with its secret, as its client does. A heartbeat is due within the TTL.
-func (c *Client) Register(ctx context.Context, n *cluster.Node) (ttl time.Duration, err error) {
+func (c *Client) Register(ctx context.Context, n *cluster.Node) (wire.HeartbeatResponse, error) {
 	r, _, err := put[wire.HeartbeatResponse](ctx, c, c.NodeSide(n.ID).path("/register"), wire.NewRegistration(n))
-	return r.HeartbeatTTL, err
+	return r, err
 }
 
 // Heartbeat sends a heartbeat of the node.
-func (s NodeSide) Heartbeat(ctx context.Context) (ttl time.Duration, err error) {
+func (s NodeSide) Heartbeat(ctx context.Context) (wire.HeartbeatResponse, error) {
 	r, _, err := put[wire.HeartbeatResponse](ctx, s.client, s.path("/heartbeat"), wire.Nothing{})
-	return r.HeartbeatTTL, err
+	return r, err
 }
 
 // ReportAllocs sends a report of the node's allocations. The index is that of the entry.

@@ -21,6 +21,10 @@ type HeartbeatResponse struct {
 	// HeartbeatTTL is the time, in nanoseconds, within which the next heartbeat is due; later the
 	// node goes down.
 	HeartbeatTTL time.Duration
+	// ClusterVersion is the cluster version of the servers' state, at a registration that before it. Servers
+	// leave out what the version does not have: a client registers again when it has grown. Zero is from a
+	// server of an older release.
+	ClusterVersion cluster.Version `json:",omitempty"`
 }
 
 // AllocsRequest is the body of PUT /v1/client/{id}/allocations: a client's report of its

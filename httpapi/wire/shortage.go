@@ -17,7 +17,9 @@ type AllocationMetric struct {
 	ConstraintFiltered map[string]int
 	ClassFiltered      map[string]int
 	// NodesExhausted counts the other nodes without enough room. ClassExhausted counts them by
-	// node class, DimensionExhausted by what is short: a node can be short of several resources.
+	// node class, DimensionExhausted by what is short: a node can be short of several resources. Those
+	// short of "devices" have them in use, and those short of "healthy devices" have them unhealthy.
+	// Nodes that do not have them at all are filtered.
 	NodesExhausted     int
 	ClassExhausted     map[string]int
 	DimensionExhausted map[string]int
@@ -52,6 +54,6 @@ type NearestNode struct {
 	ID   string
 	Name string
 	// Short is how much is missing, by resource: cpu in MHz, memory and disk in MiB, gpu in
-	// thousandths of a device, and allocations.
+	// thousandths of a device, allocations, devices and healthy devices.
 	Short map[string]int64
 }

@@ -77,7 +77,8 @@ func (n *node) ask(servers []*client.Client, ask func(*client.Client) error) err
 // RegisterNode registers the node.
 func (n *node) RegisterNode(ctx context.Context, self *cluster.Node) (ttl time.Duration, err error) {
 	err = n.ask(n.registrars, func(c *client.Client) error {
-		ttl, err = c.Register(ctx, self)
+		beat, err := c.Register(ctx, self)
+		ttl = beat.HeartbeatTTL
 		return err
 	})
 	return ttl, err
@@ -86,7 +87,8 @@ func (n *node) RegisterNode(ctx context.Context, self *cluster.Node) (ttl time.D
 // Heartbeat sends a heartbeat.
 func (n *node) Heartbeat(ctx context.Context, id cluster.NodeID) (ttl time.Duration, err error) {
 	err = n.ask(n.servers, func(c *client.Client) error {
-		ttl, err = c.NodeSide(id).Heartbeat(ctx)
+		beat, err := c.NodeSide(id).Heartbeat(ctx)
+		ttl = beat.HeartbeatTTL
 		return err
 	})
 	if unknown(err) {
