@@ -126,7 +126,7 @@ func gpus(ids ...string) *cluster.DeviceGroup {
 }
 
 // train is a job whose task asks for GPUs.
-func (w *fixture) train(name string, count, gpus int) *cluster.Job {
+func train(w *fixture, name string, count, gpus int) *cluster.Job {
 	w.Helper()
 	j := w.job(name, cluster.JobService, count).Copy()
 	j.TaskGroups[0].Tasks[0].Driver = "raw_exec"
@@ -143,9 +143,9 @@ func TestShortage_devices(t *testing.T) {
 		n.Devices = []*cluster.DeviceGroup{gpus(ids...)}
 		w.must(&shims.NodeRegister{At: w.Now(), Node: n})
 	}
-	first := w.schedule(w.train("first", 1, 1))
+	first := w.schedule(train(w, "first", 1, 1))
 	must.Len(t, 1, first.Places)
-	plan := w.schedule(w.train("train", 2, 2))
+	plan := w.schedule(train(w, "train", 2, 2))
 	must.NotNil(t, plan.Blocked)
 	e, _, err := w.client().Evaluations().Info(string(plan.Blocked.ID), nil)
 	must.NoError(t, err)
@@ -198,8 +198,8 @@ func TestShortage_agreesWithTheSchedulerOnDevices(t *testing.T) {
 			n.Devices = []*cluster.DeviceGroup{gpus(ids...)}
 			w.must(&shims.NodeRegister{At: w.Now(), Node: n})
 		}
-		w.schedule(w.train("first", rapid.IntRange(0, 2).Draw(rt, "first"), 1))
-		plan := w.schedule(w.train("train", 10, rapid.IntRange(1, 3).Draw(rt, "asks")))
+		w.schedule(train(w, "first", rapid.IntRange(0, 2).Draw(rt, "first"), 1))
+		plan := w.schedule(train(w, "train", 10, rapid.IntRange(1, 3).Draw(rt, "asks")))
 		must.NotNil(rt, plan.Blocked)
 		m := askFor[wire.Evaluation](t, w.serve(httpapi.Options{}).URL+"/v1/evaluation/"+string(plan.Blocked.ID)).FailedTGAllocs["train"]
 		must.Eq(rt, m.NodesEvaluated, m.NodesFiltered+m.NodesExhausted, must.Sprintf("%+v", m))

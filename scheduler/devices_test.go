@@ -46,9 +46,9 @@ func largeMemory() cluster.Constraint {
 	return cluster.Constraint{LTarget: "${device.attr.memory}", Operand: ">", RTarget: "8192 MiB"}
 }
 
-// owners returns the devices in use of a node as "id of name", in the order of the ids. It fails if two
+// ownersOn returns the devices in use of a node as "id of name", in the order of the ids. It fails if two
 // allocations have one device.
-func (c *cell) owners(n cluster.NodeID) (owners []string) {
+func ownersOn(c *cell, n cluster.NodeID) (owners []string) {
 	seen := map[string]bool{}
 	for a := range c.view().LiveAllocsByNode(n) {
 		if a.Devices == nil {
@@ -74,7 +74,7 @@ func TestDevices_EachHasOneOwner(t *testing.T) {
 			c.node("n2")
 			job := c.job("train", kind, 3, asksFor(1))
 			c.run()
-			must.Eq(t, []string{"a of train.g[0]", "c of train.g[1]", "d of train.g[2]"}, c.owners("n1"))
+			must.Eq(t, []string{"a of train.g[0]", "c of train.g[1]", "d of train.g[2]"}, ownersOn(c, "n1"))
 			must.Len(t, 3, c.wanted(job))
 
 			other := c.job("other", kind, 1, asksFor(2))
@@ -87,7 +87,7 @@ func TestDevices_EachHasOneOwner(t *testing.T) {
 			c.settle()
 			must.SliceEmpty(t, c.wanted(other), must.Sprint("a device is in use until its owner has ended"))
 			c.run()
-			must.Eq(t, []string{"a of other.g[0]", "b of other.g[0]"}, c.owners("n1"))
+			must.Eq(t, []string{"a of other.g[0]", "b of other.g[0]"}, ownersOn(c, "n1"))
 		})
 	}
 }
@@ -107,17 +107,17 @@ func TestDevices_WhatWaitsIsPlaced(t *testing.T) {
 			must.SliceEmpty(t, c.wanted(job), must.Sprint("unhealthy"))
 			c.node("n1", gpus("a!", "b"), memory(16))
 			c.run()
-			must.Eq(t, []string{"b of train.g[0]"}, c.owners("n1"))
+			must.Eq(t, []string{"b of train.g[0]"}, ownersOn(c, "n1"))
 
 			second := c.job("second", kind, 1, asksFor(1))
 			c.run()
 			must.SliceEmpty(t, c.wanted(second))
 			c.node("n1", gpus("a!", "b", "c"), memory(4))
 			c.run()
-			must.Eq(t, []string{"b of train.g[0]", "c of second.g[0]"}, c.owners("n1"))
+			must.Eq(t, []string{"b of train.g[0]", "c of second.g[0]"}, ownersOn(c, "n1"))
 			c.node("n1", gpus("c!"))
 			c.run()
-			must.Eq(t, []string{"b of train.g[0]", "c of second.g[0]"}, c.owners("n1"), must.Sprint("what runs stays"))
+			must.Eq(t, []string{"b of train.g[0]", "c of second.g[0]"}, ownersOn(c, "n1"), must.Sprint("what runs stays"))
 		})
 	}
 }
@@ -132,8 +132,8 @@ func TestDevices_OfAReplacement(t *testing.T) {
 	c.drain("n1")
 	c.mark(cluster.MarkPaced, c.wanted(job)...)
 	c.run()
-	must.Eq(t, []string{"x of train.g[0]", "y of train.g[0]"}, c.owners("n2"))
-	must.SliceEmpty(t, c.owners("n1"))
+	must.Eq(t, []string{"x of train.g[0]", "y of train.g[0]"}, ownersOn(c, "n2"))
+	must.SliceEmpty(t, ownersOn(c, "n1"))
 }
 
 // Affinities decide between nodes with as many allocations of the group, before free room does.
@@ -197,7 +197,7 @@ func TestDevices_AreJudgedAgainAtApply(t *testing.T) {
 			must.Eq(t, want, reasons(c.apply(plan)))
 			c.run()
 			must.Len(t, 1, c.wanted(job), must.Sprint("the scheduler has planned again"))
-			c.owners("n1")
+			ownersOn(c, "n1")
 		})
 	}
 }
@@ -211,7 +211,7 @@ func TestDevices_OnePlanGivesEachOnce(t *testing.T) {
 	must.Len(t, 2, plan.Places)
 	plan.Places[1].Devices = plan.Places[0].Devices
 	must.Eq(t, []string{"node n1: device nvidia/gpu/A100 a is in use"}, reasons(c.apply(plan)))
-	must.Eq(t, []string{"a of train.g[0]"}, c.owners("n1"))
+	must.Eq(t, []string{"a of train.g[0]"}, ownersOn(c, "n1"))
 
 	plain := c.job("plain", cluster.JobService, 1)
 	plan = c.pending(plain)
@@ -267,7 +267,7 @@ func TestDevices_ChangeAtAnyTime(t *testing.T) {
 				}
 				c.apply(plan)
 				for i := range nodes {
-					c.owners(cluster.NodeID(fmt.Sprint("n", i)))
+					ownersOn(c, cluster.NodeID(fmt.Sprint("n", i)))
 				}
 				for a := range c.view().Allocs() {
 					if a.CreateIndex == c.index {
