@@ -71,11 +71,16 @@ func newContact(n *cluster.Node, s Servers, logger *slog.Logger) *contact {
 	}
 }
 
-// publish registers the node with these facts, soon. It owns them.
+// publish registers the node with these facts, soon. It owns them. Devices that the servers would refuse
+// are left out: a node without devices is better than none.
 func (c *contact) publish(facts client.NodeFacts) {
 	c.mu.Lock()
 	after := *c.node
 	after.Drivers, after.Devices = facts.Drivers, facts.Devices
+	if err := after.CheckDevices(); err != nil {
+		c.logger.Error("the servers would refuse the node with its devices: it is registered without them", "error", err)
+		after.Devices = nil
+	}
 	c.node = &after
 	c.mu.Unlock()
 	select {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -131,6 +132,23 @@ func (s *scripted) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
+}
+
+// A node with too many devices is a node without devices: the servers would refuse the registration.
+func TestContact_tooManyDevices(t *testing.T) {
+	t.Parallel()
+	c := newContact(&cluster.Node{ID: "n"}, new(scripted), quiet())
+	var many []*cluster.DeviceGroup
+	for i := range cluster.MaxDeviceKinds + 1 {
+		g := toys("d1")
+		g.Kind.Name = strconv.Itoa(i)
+		many = append(many, g)
+	}
+	c.publish(client.NodeFacts{Devices: many[1:]})
+	must.SliceLen(t, cluster.MaxDeviceKinds, c.newest().Devices)
+	c.publish(client.NodeFacts{Drivers: map[string]*cluster.DriverInfo{"mock": {}}, Devices: many})
+	must.SliceEmpty(t, c.newest().Devices)
+	must.MapLen(t, 1, c.newest().Drivers)
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
