@@ -31,6 +31,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
 )
@@ -245,4 +246,57 @@ func (f *Folders) MoveSticky(from, to string, tasks []Task) error {
 	}
 	// The successor may have other users.
 	return f.Build(to, tasks)
+}
+
+// Link makes a symbolic link below the folder of a task, and the folders above it. The link of an earlier
+// call is replaced. What else has the name is an error. The folders are the client's, or belong to the
+// task's user below "local".
+func (f *Folders) Link(alloc string, task Task, name, target string) error {
+	if err := f.link(alloc, task, name, target); err != nil {
+		return fmt.Errorf("link a volume for task %s of allocation %s: %w", task.Name, alloc, err)
+	}
+	return nil
+}
+
+func (f *Folders) link(alloc string, task Task, name, target string) error {
+	who, err := lookup(task.User)
+	if err != nil {
+		return err
+	}
+	top := path.Join(pathname.Encode(alloc), TaskFolder(task.Name))
+	// Through a root of its own: a link that the task has made does not lead out of its folder.
+	folder, err := f.root.OpenRoot(top)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	above := ""
+	for _, element := range splitPath(path.Dir(name)) {
+		above = path.Join(above, element)
+		if err := folder.Mkdir(above, 0o750); errors.Is(err, fs.ErrExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		if err := folder.Lchown(above, who.uid, who.gid); err != nil {
+			return err
+		}
+	}
+	if was, err := folder.Readlink(name); err == nil {
+		if was == target {
+			return nil
+		}
+		if err := folder.Remove(name); err != nil {
+			return err
+		}
+	}
+	return folder.Symlink(target, name)
+}
+
+// splitPath returns the elements of a clean relative path.
+func splitPath(p string) []string {
+	if p == "." {
+		return nil
+	}
+	return strings.Split(p, "/")
 }

@@ -15,6 +15,7 @@ func (n *Node) nodeapiOptions() nodeapi.Options {
 		Roster:  n.shell.roster,
 		Tasks:   n.operators(),
 		Devices: n.shell.devices.stats,
+		Storage: &controllers{n.shell.storage},
 		Host: func(ctx context.Context) (*hoststats.Sample, error) {
 			return hoststats.Take(ctx, hoststats.Options{DataDir: n.home.path})
 		},

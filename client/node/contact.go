@@ -74,13 +74,36 @@ func newContact(n *cluster.Node, s Servers, logger *slog.Logger) *contact {
 // publish registers the node with these facts, soon. It owns them. Devices that the servers would refuse
 // are left out: a node without devices is better than none.
 func (c *contact) publish(facts client.NodeFacts) {
+	c.change(func(n *cluster.Node) {
+		n.Drivers, n.Devices = facts.Drivers, facts.Devices
+		if err := n.CheckDevices(); err != nil {
+			c.logger.Error("the servers would refuse the node with its devices: it is registered without them", "error", err)
+			n.Devices = nil
+		}
+	})
+}
+
+// publishStorage registers the node with these storage plugins, soon. It owns them. It leaves them out if
+// the servers would refuse them.
+func (c *contact) publishStorage(plugins []*cluster.StoragePlugin) {
+	c.change(func(n *cluster.Node) {
+		n.StoragePlugins = plugins
+		if err := n.CheckStoragePlugins(); err != nil {
+			c.logger.Error("the servers would refuse the node with its storage plugins: it is registered without them", "error", err)
+			n.StoragePlugins = nil
+		}
+		n.VolumeAllowance, n.HoldLimit = 0, 0
+		if len(n.StoragePlugins) > 0 {
+			n.VolumeAllowance, n.HoldLimit = client.DefaultHoldLimit, client.DefaultHoldLimit
+		}
+	})
+}
+
+// change registers a changed copy of the node, soon.
+func (c *contact) change(change func(*cluster.Node)) {
 	c.mu.Lock()
 	after := *c.node
-	after.Drivers, after.Devices = facts.Drivers, facts.Devices
-	if err := after.CheckDevices(); err != nil {
-		c.logger.Error("the servers would refuse the node with its devices: it is registered without them", "error", err)
-		after.Devices = nil
-	}
+	change(&after)
 	c.node = &after
 	c.mu.Unlock()
 	select {

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/client/socket"
 	"github.com/seed-f9cf0b39/nodedrain/client/tasklog/keeper"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -149,6 +150,12 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		logger: n.logger,
 	}
 	n.shell.tasks.rotates = n.shell.drivers.rotatesLogs
+	n.shell.storage = &storage{sockets: filepath.Join(sockets, storageDir), publish: n.shell.contact.publishStorage, logger: n.logger}
+	n.shell.tasks.storage = n.shell.storage
+	volumes, err := volumeOptions(n.shell, servers, n.home.path, left)
+	if err != nil {
+		return err
+	}
 	lost, err := findOrphans(n.shell.tasks.dirs, left, n.bootID, n.logger)
 	if err != nil {
 		return err
@@ -158,12 +165,12 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		Node: n.ID(), Shell: n.shell, BootID: n.bootID, NewTaskID: newTaskID,
 		Drivers: n.shell.drivers.names(), DevicePlugins: n.shell.devices.names(),
 		Records: append(left.allocs, lost.records...), LastContact: n.home.contact(n.bootID), Logger: n.logger, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
-		KeepEnded: o.keepEnded,
+		KeepEnded: o.keepEnded, Volumes: volumes,
 	})
 	if err != nil {
 		return err
 	}
-	n.core, happen.core = made, made
+	n.core, happen.core, n.shell.storage.events = made, made, made
 	n.shell.contact.heard, n.shell.contact.wanted = n.heard, made.Servers
 	return nil
 }
@@ -216,7 +223,9 @@ type leftovers struct {
 	store       record.Store
 	allocTable  record.Table[*client.Record]
 	pluginTable record.Table[pluginRecord]
+	volumeTable record.Table[*volume.Record]
 	allocs      []*client.Record
+	volumes     []*volume.Record
 	plugins     map[string]pluginRecord
 	damaged     []record.Damaged
 }
@@ -226,6 +235,7 @@ func readRecords(store record.Store) (*leftovers, error) {
 		store:       store,
 		allocTable:  record.NewTable[*client.Record](store, "alloc", allocRecords),
 		pluginTable: record.NewTable[pluginRecord](store, "plugin", pluginRecords),
+		volumeTable: record.NewTable[*volume.Record](store, "volume", volumeRecords),
 		plugins:     make(map[string]pluginRecord),
 	}
 	all, damaged, err := store.All()
@@ -246,6 +256,13 @@ func readRecords(store record.Store) (*leftovers, error) {
 	}
 	for _, row := range plugins {
 		l.plugins[row.ID] = row.Value
+	}
+	volumes, err := l.volumeTable.Select(all)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range volumes {
+		l.volumes = append(l.volumes, row.Value)
 	}
 	return l, nil
 }

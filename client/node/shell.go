@@ -28,6 +28,7 @@ type shell struct {
 	drivers *drivers
 	devices *devices
 	tasks   *tasks
+	storage *storage
 	roster  *roster
 	records record.Table[*client.Record]
 	store   record.Store
@@ -142,7 +143,11 @@ func (s *shell) Start(task client.TaskRef, alloc *cluster.Allocation, devices []
 		if err := s.drivers.trust.check(s.life, task.Driver); err != nil {
 			return nil, &driver.Error{Class: driver.Recoverable, Call: "StartTask", Err: err}
 		}
-		return s.tasks.start(s.life, d, task, alloc, devices)
+		handle, err := s.tasks.start(s.life, d, task, alloc, devices)
+		if err == nil {
+			s.storage.begin(s.life, &s.running, task, alloc)
+		}
+		return handle, err
 	}, reply)
 }
 
@@ -151,7 +156,11 @@ func (s *shell) Recover(task client.TaskRef, alloc *cluster.Allocation, handle d
 	short(s, "RecoverTask", task, func(d driver.Driver) (struct{}, error) {
 		ctx, cancel := context.WithTimeout(s.life, callTimeout)
 		defer cancel()
-		return struct{}{}, s.tasks.recover(ctx, d, task, alloc, handle)
+		err := s.tasks.recover(ctx, d, task, alloc, handle)
+		if err == nil {
+			s.storage.begin(s.life, &s.running, task, alloc)
+		}
+		return struct{}{}, err
 	}, func(_ struct{}, err error) { reply(err) })
 }
 
@@ -215,7 +224,11 @@ func (s *shell) Clean(task client.TaskRef, reply func([]client.Process, error)) 
 			reply(nil, err)
 			return
 		}
-		reply(s.tasks.clean(s.life, d, task))
+		left, err := s.tasks.clean(s.life, d, task)
+		if err == nil && len(left) == 0 {
+			s.storage.end(task)
+		}
+		reply(left, err)
 	})
 }
 

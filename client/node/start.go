@@ -27,6 +27,13 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 	if err := refuseUnsupported(task, d.Capabilities()); err != nil {
 		return fail(driver.Fatal, err)
 	}
+	if err := refuseStorage(task, ref.Driver, d.Capabilities()); err != nil {
+		return fail(driver.Fatal, err)
+	}
+	seen, err := views(t.volumes, alloc, group, task, ref.Driver, d.Capabilities())
+	if err != nil {
+		return fail(driver.Fatal, err)
+	}
 	needs, err := device.Merge(devices)
 	if err != nil {
 		return fail(driver.Recoverable, err)
@@ -46,6 +53,18 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 	user, err := env.Interpolate(task.User)
 	if err != nil {
 		return fail(driver.Fatal, fmt.Errorf("the user of the task: %w", err))
+	}
+	for _, v := range seen {
+		if v.mount != nil {
+			given.Mounts = append(given.Mounts, *v.mount)
+			continue
+		}
+		if err := t.dirs.Link(string(alloc.ID), allocdir.Task{Name: task.Name, User: t.ownerOf(alloc, group, task)}, v.link, v.target); err != nil {
+			return fail(driver.Recoverable, err)
+		}
+	}
+	if err := t.storage.prepare(alloc.ID, task); err != nil {
+		return fail(driver.Recoverable, fmt.Errorf("the socket of the storage plugin: %w", err))
 	}
 	cgroupPath, err := t.createGroup(alloc.ID, task)
 	if err != nil {
@@ -72,6 +91,7 @@ func (t *tasks) environment(alloc *cluster.Allocation, group *cluster.TaskGroup,
 	return taskenv.New(taskenv.Source{
 		Node: t.node(), Region: t.region, Alloc: alloc, Group: group, Task: task,
 		Dirs: taskenv.DirsOf(isolation, t.dirs.Alloc(id), t.dirs.Task(id, task.Name)), Devices: devices,
+		Endpoint: t.storage.endpointOf(alloc.ID, task),
 	})
 }
 

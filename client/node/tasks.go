@@ -32,6 +32,9 @@ type tasks struct {
 	dirs   *allocdir.Folders
 	groups cgroup.Hierarchies
 	logs   *logs
+	// volumes is the folder of the node's volumes, and storage has the sockets of storage plugins.
+	volumes string
+	storage *storage
 	// rotates reports whether a driver writes logs itself.
 	rotates func(driver string) bool
 	logger  *slog.Logger

@@ -26,6 +26,8 @@ type Options struct {
 	Devices func(context.Context) []device.GroupStats
 	// Tasks acts on tasks. Nil: these requests answer 501.
 	Tasks Tasks
+	// Storage calls controllers of storage plugins. Nil: these requests answer 501.
+	Storage Storage
 }
 
 // Handler answers requests. It starts no goroutine that outlives a request.
@@ -49,6 +51,7 @@ func New(o Options) *Handler {
 	h := &Handler{options: o, mux: http.NewServeMux(), execs: make(chan struct{}, MaxExecs)}
 	newReader(o).route(h)
 	h.routeTasks()
+	h.routeStorage()
 	return h
 }
 

@@ -8,6 +8,7 @@
 //	NOMAD_TASK_NAME, NOMAD_GROUP_NAME, NOMAD_JOB_ID, NOMAD_JOB_NAME
 //	NOMAD_NAMESPACE, NOMAD_DC, NOMAD_REGION
 //	NOMAD_CPU_LIMIT, NOMAD_MEMORY_LIMIT                    if the task has a limit
+//	CSI_ENDPOINT                                           of a storage plugin
 //	NOMAD_META_<key>                                       of job, group and task
 //
 // The name of a job is its id. NOMAD_JOB_PARENT_ID is not set, because no job has a parent here. A key
@@ -70,6 +71,8 @@ type Source struct {
 	Group  *cluster.TaskGroup
 	Task   *cluster.Task
 	Dirs   Dirs
+	// Endpoint is where a storage plugin must serve CSI.
+	Endpoint string
 	// Devices is the environment that the task's devices need, or nil.
 	Devices map[string]string
 }
@@ -95,6 +98,7 @@ func New(s Source) (*Env, error) {
 	e.set("NOMAD_ALLOC_DIR", s.Dirs.Alloc)
 	e.set("NOMAD_TASK_DIR", s.Dirs.Task)
 	e.set("NOMAD_SECRETS_DIR", s.Dirs.Secrets)
+	e.set("CSI_ENDPOINT", s.Endpoint)
 	if s.Task == nil {
 		if err := e.bounded(); err != nil {
 			return nil, fmt.Errorf("environment: %w", err)

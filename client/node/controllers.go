@@ -1,0 +1,54 @@
+package node
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	csi "github.com/seed-f9cf0b39/nodedrain/plugin/storage"
+)
+
+// controllers calls the controllers among the storage plugins of the node, for servers.
+type controllers struct{ storage *storage }
+
+var _ nodeapi.Storage = (*controllers)(nil)
+
+// call calls a controller.
+func (c *controllers) call(ctx context.Context, id cluster.PluginID, f func(context.Context, *csi.Plugin) error) error {
+	p, err := c.storage.plugin(id, cluster.PluginType.Controller)
+	if err != nil {
+		return fmt.Errorf("%w: %w", nodeapi.ErrState, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, volumeCallTimeout)
+	defer cancel()
+	err = f(ctx, p)
+	if class := volume.ClassOf(err); err != nil && (class == volume.Refused || class == volume.Unimplemented) {
+		return fmt.Errorf("%w: %w", nodeapi.ErrRefused, err)
+	}
+	return err
+}
+
+// Attach implements [nodeapi.Storage].
+func (c *controllers) Attach(ctx context.Context, id cluster.PluginID, a nodeapi.Attachment) (published map[string]string, err error) {
+	err = c.call(ctx, id, func(ctx context.Context, p *csi.Plugin) error {
+		published, err = p.Attach(ctx, csi.Attachment(a))
+		return err
+	})
+	return published, err
+}
+
+// Detach implements [nodeapi.Storage].
+func (c *controllers) Detach(ctx context.Context, id cluster.PluginID, a nodeapi.Attachment) error {
+	return c.call(ctx, id, func(ctx context.Context, p *csi.Plugin) error { return p.Detach(ctx, csi.Attachment(a)) })
+}
+
+// Validate implements [nodeapi.Storage].
+func (c *controllers) Validate(ctx context.Context, id cluster.PluginID, a nodeapi.Attachment) (reason string, err error) {
+	err = c.call(ctx, id, func(ctx context.Context, p *csi.Plugin) error {
+		reason, err = p.Validate(ctx, csi.Attachment(a))
+		return err
+	})
+	return reason, err
+}

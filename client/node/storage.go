@@ -1,0 +1,280 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	csi "github.com/seed-f9cf0b39/nodedrain/plugin/storage"
+)
+
+const (
+	// probeInterval is the time between two probes of a storage plugin that answers, and probeAgain that
+	// before the next one of a plugin that does not.
+	probeInterval = 30 * time.Second
+	probeAgain    = time.Second
+	// storageProbeTimeout bounds one probe.
+	storageProbeTimeout = 10 * time.Second
+	// storageDir is the folder of the sockets of storage plugins, below that of all sockets.
+	storageDir = "csi"
+)
+
+// storageEvents hears of storage plugins: a core.
+type storageEvents interface {
+	StoragePluginUp(id cluster.PluginID, p volume.Plugin)
+	StoragePluginDown(id cluster.PluginID)
+	Restart(alloc cluster.AllocID, task string, all bool, reply func(error))
+}
+
+// storage are the storage plugins that run on the node as tasks. A task that a driver has started or taken
+// over is added, and it is removed when the core removes what is left of the start. So the list outlives
+// no client, and a new client has it again.
+type storage struct {
+	sockets string
+	events  storageEvents
+	// publish makes the plugins known to the servers.
+	publish func([]*cluster.StoragePlugin)
+	logger  *slog.Logger
+
+	mu  sync.Mutex
+	all []*served // in the order in which they began; guarded by mu
+}
+
+// served is one start of a task that is a storage plugin.
+type served struct {
+	ref     client.TaskRef
+	config  cluster.CSIPlugin
+	plugin  *csi.Plugin
+	stop    context.CancelFunc
+	stopped chan struct{}
+	// found is what the plugin says of itself, or nil while it has never answered. It is replaced and never
+	// written to; guarded by mu of storage.
+	found *cluster.StoragePlugin
+}
+
+// socketOf returns the path of a task's socket. It has at most 26 bytes beyond the folder of all sockets.
+func (s *storage) socketOf(alloc cluster.AllocID, task string) string {
+	return filepath.Join(s.sockets, shortName(fmt.Sprintf("%q %q", alloc, task))+".sock")
+}
+
+// endpointOf returns where a task must serve CSI, or an empty text for a task that is no storage plugin.
+func (s *storage) endpointOf(alloc cluster.AllocID, task *cluster.Task) string {
+	if task == nil || task.CSIPlugin == nil {
+		return ""
+	}
+	return "unix://" + s.socketOf(alloc, task.Name)
+}
+
+// prepare makes the folder of the sockets before a storage plugin starts, and removes what another start
+// has left.
+func (s *storage) prepare(alloc cluster.AllocID, task *cluster.Task) error {
+	if task.CSIPlugin == nil {
+		return nil
+	}
+	if err := os.MkdirAll(s.sockets, 0o700); err != nil {
+		return err
+	}
+	if err := os.Remove(s.socketOf(alloc, task.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// begin watches a task that has started, if it is a storage plugin, until end or until the context ends.
+func (s *storage) begin(life context.Context, running *sync.WaitGroup, ref client.TaskRef, alloc *cluster.Allocation) {
+	_, task := taskOf(alloc, ref.Task)
+	if task == nil || task.CSIPlugin == nil {
+		return
+	}
+	s.mu.Lock()
+	known := slices.ContainsFunc(s.all, func(p *served) bool { return p.ref.ID == ref.ID })
+	s.mu.Unlock()
+	if known {
+		return // a new life of the driver has taken the task over
+	}
+	plugin, err := csi.Connect(s.socketOf(ref.Alloc, ref.Task))
+	if err != nil {
+		s.logger.Error("a storage plugin cannot be reached", "alloc", ref.Alloc, "task", ref.Task, "error", err)
+		return
+	}
+	ctx, stop := context.WithCancel(life)
+	p := &served{ref: ref, config: *task.CSIPlugin, plugin: plugin, stop: stop, stopped: make(chan struct{})}
+	s.mu.Lock()
+	s.all = append(s.all, p)
+	s.mu.Unlock()
+	running.Go(func() {
+		defer close(p.stopped)
+		s.watch(ctx, p)
+		stop()
+		if err := plugin.Close(); err != nil {
+			s.logger.Debug("a connection to a storage plugin was not closed", "error", err)
+		}
+	})
+}
+
+// end forgets the starts of a task.
+func (s *storage) end(ref client.TaskRef) {
+	s.mu.Lock()
+	var ended []*served
+	s.all = slices.DeleteFunc(s.all, func(p *served) bool {
+		is := p.ref.Alloc == ref.Alloc && p.ref.Task == ref.Task && (ref.ID == "" || p.ref.ID == ref.ID)
+		if is {
+			ended = append(ended, p)
+		}
+		return is
+	})
+	s.mu.Unlock()
+	for _, p := range ended {
+		p.stop()
+		<-p.stopped
+		s.tell(p.config.ID)
+	}
+}
+
+// watch probes a plugin until the context ends. A plugin that does not answer for its health timeout is
+// restarted.
+func (s *storage) watch(ctx context.Context, p *served) {
+	var problems failureLog
+	well := time.Now()
+	for ctx.Err() == nil {
+		wait := probeInterval
+		found, err := s.probe(ctx, p)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			problems.over()
+			well = time.Now()
+		default:
+			wait = probeAgain
+			if problems.isNew(err) {
+				s.logger.Warn("a storage plugin does not answer", "plugin", p.config.ID, "alloc", p.ref.Alloc, "task", p.ref.Task, "error", err)
+			}
+			if limit := cmp.Or(p.config.HealthTimeout, cluster.DefaultPluginHealthTimeout); time.Since(well) >= limit {
+				well = time.Now()
+				s.restart(p, limit)
+			}
+		}
+		s.note(p, found, err)
+		sleep(ctx, wait)
+	}
+}
+
+// restart asks the core to restart the task of a plugin. Volumes stay mounted meanwhile.
+func (s *storage) restart(p *served, limit time.Duration) {
+	s.logger.Error("a storage plugin has not answered for its health timeout and is restarted", "plugin", p.config.ID, "alloc", p.ref.Alloc, "task", p.ref.Task, "limit", limit)
+	s.events.Restart(p.ref.Alloc, p.ref.Task, false, func(err error) {
+		if err != nil {
+			s.logger.Warn("a storage plugin is not restarted", "plugin", p.config.ID, "alloc", p.ref.Alloc, "task", p.ref.Task, "error", err)
+		}
+	})
+}
+
+// probe asks a plugin whether it is ready, and the first time what it is.
+func (s *storage) probe(ctx context.Context, p *served) (*cluster.StoragePlugin, error) {
+	ctx, cancel := context.WithTimeout(ctx, storageProbeTimeout)
+	defer cancel()
+	if err := p.plugin.Probe(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	found := p.found
+	s.mu.Unlock()
+	if found != nil && found.Healthy {
+		return found, nil
+	}
+	found, err := p.plugin.Describe(ctx, p.config.Type)
+	if err != nil {
+		return nil, err
+	}
+	found.ID, found.Alloc, found.Healthy, found.HealthDescription = p.config.ID, p.ref.Alloc, true, "healthy"
+	return found, nil
+}
+
+// note keeps the outcome of a probe. The plugin's process may be another one after a failure.
+func (s *storage) note(p *served, found *cluster.StoragePlugin, err error) {
+	s.mu.Lock()
+	before := p.found
+	next := found
+	if err != nil {
+		next = &cluster.StoragePlugin{ID: p.config.ID, Type: p.config.Type, Alloc: p.ref.Alloc}
+		if before != nil {
+			next = before.Copy()
+		}
+		next.Healthy, next.HealthDescription = false, cluster.CutText(err.Error())
+	}
+	same := before != nil && before.Healthy == next.Healthy && before.HealthDescription == next.HealthDescription
+	if !same {
+		next.UpdateTime = time.Now()
+		p.found = next
+	}
+	s.mu.Unlock()
+	if !same {
+		s.tell(p.config.ID)
+	}
+}
+
+// tell tells the core and the servers of a plugin's newest state.
+func (s *storage) tell(id cluster.PluginID) {
+	s.mu.Lock()
+	var plugins []*cluster.StoragePlugin
+	for _, p := range slices.Backward(s.all) { // the newest start of a plugin first
+		if f := p.found; f != nil && !slices.ContainsFunc(plugins, func(o *cluster.StoragePlugin) bool { return o.ID == f.ID && o.Type == f.Type }) {
+			plugins = append(plugins, f.Copy())
+		}
+	}
+	up := s.newest(id, cluster.PluginType.Node)
+	s.mu.Unlock()
+	if up != nil {
+		s.events.StoragePluginUp(id, volume.Plugin{Stages: up.found.Stages})
+	} else {
+		s.events.StoragePluginDown(id)
+	}
+	s.publish(plugins)
+}
+
+// newest returns the newest healthy plugin of a role, or nil. The caller holds mu.
+func (s *storage) newest(id cluster.PluginID, role func(cluster.PluginType) bool) *served {
+	for _, p := range slices.Backward(s.all) {
+		if p.config.ID == id && role(p.config.Type) && p.found != nil && p.found.Healthy {
+			return p
+		}
+	}
+	return nil
+}
+
+// plugin returns the plugin that has a role, or an error.
+func (s *storage) plugin(id cluster.PluginID, role func(cluster.PluginType) bool) (*csi.Plugin, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.newest(id, role)
+	if p == nil {
+		return nil, fmt.Errorf("no healthy storage plugin %q runs on the node", id)
+	}
+	return p.plugin, nil
+}
+
+// refuseStorage returns why a task cannot be a storage plugin of this client, or nil.
+func refuseStorage(task *cluster.Task, name string, c driver.Capabilities) error {
+	switch {
+	case task.CSIPlugin == nil:
+		return nil
+	case c.FSIsolation != driver.FSNone:
+		return fmt.Errorf("a storage plugin mounts volumes where all tasks see them: tasks of the driver %s have files of their own", name)
+	case task.User != "":
+		return errors.New("a storage plugin runs as the user of the client: its socket is for that user alone")
+	}
+	return nil
+}

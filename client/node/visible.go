@@ -1,0 +1,57 @@
+package node
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// view is how a task sees one volume of its group.
+type view struct {
+	// link is the path of a symbolic link below the task's folder, or empty.
+	link string
+	// mount is for a driver whose tasks have files of their own, or nil.
+	mount *driver.Mount
+	// target is where the volume is published.
+	target string
+}
+
+// views returns how a task of a driver sees its volumes, or why it cannot see them.
+//
+// Tasks that see the files of the node get a symbolic link at the destination, below the task's own folder.
+// The link cannot hide what is elsewhere on the node, and cannot make a writable volume read-only.
+func views(root string, alloc *cluster.Allocation, group *cluster.TaskGroup, task *cluster.Task, name string, c driver.Capabilities) ([]view, error) {
+	var all []view
+	for _, m := range task.VolumeMounts {
+		r := group.VolumeRequest(m.Volume)
+		if r == nil {
+			return nil, fmt.Errorf("the group has no volume %q", m.Volume)
+		}
+		key := cluster.VolumeKey{Namespace: alloc.Namespace, ID: r.VolumeOf(alloc.Name)}
+		v := view{target: volume.TargetPath(root, alloc.ID, key, volume.Usage{VolumeCapability: r.Capability, ReadOnly: r.ReadOnly})}
+		switch clean := path.Clean(m.Destination); {
+		case c.FSIsolation != driver.FSNone && c.NoMounts:
+			return nil, fmt.Errorf("volume mount %q: the driver %s has no mounts, and its tasks have files of their own", m.Volume, name)
+		case c.FSIsolation != driver.FSNone && !path.IsAbs(clean):
+			return nil, fmt.Errorf("volume mount %q: the destination %q must be an absolute path in the task", m.Volume, m.Destination)
+		case c.FSIsolation != driver.FSNone:
+			v.mount = &driver.Mount{TaskPath: clean, HostPath: v.target, ReadOnly: m.ReadOnly || r.ReadOnly, Propagation: m.Propagation}
+		case path.IsAbs(clean) || clean == "." || clean == ".." || strings.HasPrefix(clean, "../"):
+			return nil, fmt.Errorf("volume mount %q: tasks of the driver %s see the files of the node, so the destination must be a path below the folder of the task, such as \"local/data\", and not %q", m.Volume, name, m.Destination)
+		case m.ReadOnly && !r.ReadOnly:
+			return nil, fmt.Errorf("volume mount %q: the driver %s cannot keep its tasks from writing: only the volume of the group can be read-only", m.Volume, name)
+		default:
+			v.link = clean
+		}
+		if slices.ContainsFunc(all, func(o view) bool { return o.link != "" && o.link == v.link }) {
+			return nil, fmt.Errorf("volume mount %q: another volume has the destination %q", m.Volume, m.Destination)
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}

@@ -1,0 +1,202 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/mounts"
+	"github.com/seed-f9cf0b39/nodedrain/client/record"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+const (
+	// volumesDir is the folder of all volumes, below the data directory.
+	volumesDir = "volumes"
+	// volumeRecords is the version of what the records of volumes hold.
+	volumeRecords = 1
+	// volumeCallTimeout bounds one call of a storage plugin. A call that takes longer is repeated.
+	volumeCallTimeout = 2 * time.Minute
+	// claimTimeout bounds one request for a claim or its release: a controller may have to attach a volume.
+	claimTimeout = 2 * time.Minute
+	// holdersTimeout bounds the search for processes that keep a mount busy.
+	holdersTimeout = 10 * time.Second
+)
+
+// VolumeServers are [Servers] that give claims on volumes. The node of other servers mounts no volumes.
+type VolumeServers interface {
+	// ClaimVolume returns what the node needs to use a volume that the servers have given to an allocation,
+	// when a controller has attached it to the node. The error says what is missing for now. One of the
+	// class [volume.Refused] is for good.
+	ClaimVolume(ctx context.Context, k cluster.ClaimKey) (volume.Claimed, error)
+	// ReleaseVolume says that a volume is off the node for an allocation. It returns nil when the servers
+	// have no claim of the allocation any more, and a controller has detached the volume if it must.
+	ReleaseVolume(ctx context.Context, k cluster.ClaimKey) error
+}
+
+// volumes acts for the volumes of the node.
+type volumes struct {
+	shell   *shell
+	root    string
+	records record.Table[*volume.Record]
+	servers VolumeServers
+}
+
+var _ volume.Shell = (*volumes)(nil)
+
+// recordID is the id of a volume's record.
+func recordID(k cluster.VolumeKey) string {
+	return strconv.Quote(string(k.Namespace)) + strconv.Quote(string(k.ID))
+}
+
+// SaveVolume implements [volume.Shell].
+func (v *volumes) SaveVolume(r *volume.Record, reply func(error)) {
+	v.shell.write(func() error { return v.records.Put(recordID(r.Volume), r) }, reply)
+}
+
+// DeleteVolume implements [volume.Shell].
+func (v *volumes) DeleteVolume(k cluster.VolumeKey, reply func(error)) {
+	v.shell.write(func() error { return v.records.Delete(recordID(k)) }, reply)
+}
+
+// Claim implements [volume.Shell].
+func (v *volumes) Claim(q volume.Request, reply func(volume.Claimed, error)) {
+	v.shell.running.Go(func() {
+		ctx, cancel := context.WithTimeout(v.shell.life, claimTimeout)
+		defer cancel()
+		reply(v.servers.ClaimVolume(ctx, cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}))
+	})
+}
+
+// Release implements [volume.Shell].
+func (v *volumes) Release(q volume.Request, reply func(error)) {
+	v.shell.running.Go(func() {
+		ctx, cancel := context.WithTimeout(v.shell.life, claimTimeout)
+		defer cancel()
+		reply(v.servers.ReleaseVolume(ctx, cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}))
+	})
+}
+
+// Call implements [volume.Shell]. Each volume has one call in flight.
+func (v *volumes) Call(c volume.Call, reply func(volume.Result)) {
+	v.shell.running.Go(func() {
+		ctx, cancel := context.WithTimeout(v.shell.life, volumeCallTimeout)
+		defer cancel()
+		path := volume.TargetPath(v.root, c.Request.Alloc, c.Volume, c.Request.Usage)
+		if c.Verb == volume.Stage || c.Verb == volume.Unstage {
+			path = volume.StagePath(v.root, c.Volume, c.Request.Usage)
+		}
+		err := v.call(ctx, c, path)
+		reply(volume.Result{Err: err, Holders: v.holders(c, path, err)})
+	})
+}
+
+func (v *volumes) call(ctx context.Context, c volume.Call, path string) error {
+	p, err := v.shell.storage.plugin(c.Plugin, cluster.PluginType.Node)
+	if err != nil {
+		return err
+	}
+	if err := v.prepare(c, path); err != nil {
+		return err
+	}
+	staging := volume.StagePath(v.root, c.Volume, c.Request.Usage)
+	if err := p.Do(ctx, c, staging, volume.TargetPath(v.root, c.Request.Alloc, c.Volume, c.Request.Usage)); err != nil {
+		return err
+	}
+	return v.check(c, path)
+}
+
+// prepare makes the folders that a plugin expects. It does not look at a path where something is mounted.
+func (v *volumes) prepare(c volume.Call, path string) error {
+	if c.Verb != volume.Stage && c.Verb != volume.Publish {
+		return nil
+	}
+	table, err := mounts.Read()
+	if err != nil || table.Has(path) {
+		return err
+	}
+	// Users of tasks pass through the folders above a target, and cannot list them.
+	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
+		return err
+	}
+	if c.Verb == volume.Stage {
+		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// check compares the mount table with what a plugin has said.
+func (v *volumes) check(c volume.Call, path string) error {
+	table, err := mounts.Read()
+	if err != nil {
+		return err
+	}
+	mounted := table.Has(path)
+	switch c.Verb {
+	case volume.Stage: // what a plugin does there is its own matter
+	case volume.Publish:
+		if !mounted && c.Request.Usage.Attachment == cluster.AttachFileSystem {
+			return fmt.Errorf("the storage plugin says that the volume is published, and nothing is mounted at %s", path)
+		}
+	case volume.Unpublish, volume.Unstage:
+		if mounted {
+			return fmt.Errorf("the storage plugin says that %s has succeeded, and the volume is still mounted at %s", c.Verb, path)
+		}
+		v.removeFolders(path)
+	}
+	return nil
+}
+
+// removeFolders removes the folder of a mount that is gone, and the empty folders above it.
+func (v *volumes) removeFolders(path string) {
+	for ; path != v.root && path != "/" && path != "."; path = filepath.Dir(path) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return // other volumes have it
+		}
+	}
+}
+
+// holders finds who keeps a mount busy that could not be undone.
+func (v *volumes) holders(c volume.Call, path string, err error) []volume.Holder {
+	if err == nil || c.Verb == volume.Stage || c.Verb == volume.Publish {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(v.shell.life, holdersTimeout)
+	defer cancel()
+	var found []volume.Holder
+	for _, h := range mounts.Holders(ctx, path) {
+		found = append(found, volume.Holder{PID: h.PID, Command: h.Command})
+	}
+	return found
+}
+
+// volumeOptions are what the core needs for the volumes of the node, or nil if the servers give no claims.
+func volumeOptions(s *shell, servers Servers, dataDir string, left *leftovers) (*volume.Options, error) {
+	claims, is := servers.(VolumeServers)
+	if !is {
+		return nil, nil
+	}
+	// The kernel's table has no symbolic links.
+	real, err := filepath.EvalSymlinks(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	table, err := mounts.Read()
+	if err != nil {
+		return nil, err
+	}
+	v := &volumes{shell: s, root: filepath.Join(real, volumesDir), records: left.volumeTable, servers: claims}
+	if err := os.MkdirAll(v.root, 0o711); err != nil {
+		return nil, err
+	}
+	s.tasks.volumes = v.root
+	return &volume.Options{Shell: v, Root: v.root, Records: left.volumes, Mounted: table.Below(v.root)}, nil
+}

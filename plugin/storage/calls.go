@@ -1,0 +1,133 @@
+package storage
+
+import (
+	"context"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Do makes a call for a volume of the node. Staging and target are the paths, as the plugin sees them. The
+// error has a class of package volume. A volume that the plugin does not know is neither published nor
+// staged.
+func (p *Plugin) Do(ctx context.Context, c volume.Call, staging, target string) error {
+	var err error
+	if !c.Staged {
+		staging = ""
+	}
+	switch c.Verb {
+	case volume.Stage:
+		_, err = p.node.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
+			VolumeId: c.ExternalID, PublishContext: c.Claimed.PublishContext, StagingTargetPath: staging,
+			VolumeCapability: capabilityOf(c), Secrets: c.Claimed.Secrets, VolumeContext: c.Claimed.Context,
+		})
+	case volume.Publish:
+		_, err = p.node.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
+			VolumeId: c.ExternalID, PublishContext: c.Claimed.PublishContext, StagingTargetPath: staging, TargetPath: target,
+			VolumeCapability: capabilityOf(c), Readonly: c.Request.Usage.ReadOnly, Secrets: c.Claimed.Secrets, VolumeContext: c.Claimed.Context,
+		})
+		if status.Code(err) == codes.FailedPrecondition && c.Staged {
+			return &volume.Error{Class: volume.NotStaged, Err: inWords(c.Verb.String(), err)}
+		}
+	case volume.Unpublish:
+		_, err = p.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: c.ExternalID, TargetPath: target})
+	case volume.Unstage:
+		_, err = p.node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: c.ExternalID, StagingTargetPath: staging})
+	}
+	if status.Code(err) == codes.NotFound && (c.Verb == volume.Unpublish || c.Verb == volume.Unstage) {
+		return nil
+	}
+	return classify(c.Verb.String(), err)
+}
+
+// capabilityOf is how the volume of a call is used.
+func capabilityOf(c volume.Call) *csi.VolumeCapability {
+	options := c.Request.Options
+	if options == nil {
+		options = c.Claimed.Options
+	}
+	return capability(c.Request.Usage.VolumeCapability, options)
+}
+
+func capability(c cluster.VolumeCapability, options *cluster.MountOptions) *csi.VolumeCapability {
+	out := &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: accessMode(c.Access)}}
+	if c.Attachment == cluster.AttachBlockDevice {
+		out.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
+		return out
+	}
+	mount := &csi.VolumeCapability_MountVolume{}
+	if options != nil {
+		mount.FsType, mount.MountFlags = options.FSType, options.Flags
+	}
+	out.AccessType = &csi.VolumeCapability_Mount{Mount: mount}
+	return out
+}
+
+func accessMode(m cluster.AccessMode) csi.VolumeCapability_AccessMode_Mode {
+	switch m {
+	case cluster.SingleNodeReader:
+		return csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY
+	case cluster.SingleNodeWriter:
+		return csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
+	case cluster.MultiNodeReader:
+		return csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
+	case cluster.MultiNodeSingleWriter:
+		return csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER
+	case cluster.MultiNodeMultiWriter:
+		return csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
+	}
+	return csi.VolumeCapability_AccessMode_UNKNOWN
+}
+
+// Attachment is what a controller must attach to a node, or detach from it.
+type Attachment struct {
+	// ExternalID and NodeID are what the plugin calls the volume and the node.
+	ExternalID, NodeID string
+	Capability         cluster.VolumeCapability
+	ReadOnly           bool
+	Options            *cluster.MountOptions
+	Context            map[string]string
+	Secrets            map[string]string
+}
+
+// Attach asks a controller to publish a volume to a node, and returns the context for the calls of the
+// node. The error has a class of package volume.
+func (p *Plugin) Attach(ctx context.Context, a Attachment) (map[string]string, error) {
+	answer, err := p.controller.ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{
+		VolumeId: a.ExternalID, NodeId: a.NodeID, VolumeCapability: capability(a.Capability, a.Options),
+		Readonly: a.ReadOnly, Secrets: a.Secrets, VolumeContext: a.Context,
+	})
+	return answer.GetPublishContext(), classify("ControllerPublishVolume", err)
+}
+
+// Detach asks a controller to unpublish a volume from a node. A volume that the plugin does not know is
+// not published.
+func (p *Plugin) Detach(ctx context.Context, a Attachment) error {
+	_, err := p.controller.ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: a.ExternalID, NodeId: a.NodeID, Secrets: a.Secrets})
+	if status.Code(err) == codes.NotFound {
+		return nil
+	}
+	return classify("ControllerUnpublishVolume", err)
+}
+
+// Validate asks a controller whether a volume can be used in a mode. It returns the plugin's reason
+// against it, or an empty text.
+func (p *Plugin) Validate(ctx context.Context, a Attachment) (reason string, err error) {
+	answer, err := p.controller.ValidateVolumeCapabilities(ctx, &csi.ValidateVolumeCapabilitiesRequest{
+		VolumeId: a.ExternalID, VolumeContext: a.Context, Secrets: a.Secrets,
+		VolumeCapabilities: []*csi.VolumeCapability{capability(a.Capability, a.Options)},
+	})
+	switch {
+	case err != nil:
+		return "", classify("ValidateVolumeCapabilities", err)
+	case answer.GetConfirmed() == nil && answer.GetMessage() == "":
+		return "the plugin does not confirm the mode, and does not say why", nil
+	case answer.GetConfirmed() == nil:
+		return answer.GetMessage(), nil
+	}
+	return "", nil
+}
