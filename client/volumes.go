@@ -40,10 +40,17 @@ func newVolumes(c *Core) (*volume.Volumes, error) {
 	return volume.New(o)
 }
 
-// restoreVolumes takes the volumes from allocations that have ended or that the node does not know.
+// restoreVolumes takes the volumes from allocations that have ended or that the node does not know. Tasks
+// that may run have their volumes, also if the record of a volume is lost: to mount it again has no effect
+// on them.
 func (c *Core) restoreVolumes() {
 	if c.volumes == nil {
 		return
+	}
+	for _, a := range c.allocs {
+		if !a.rec.Ended && slices.ContainsFunc(a.tasks, func(t *taskRunner) bool { return t.rec.ID != "" }) {
+			c.volumes.Mount(a.mounts.requests())
+		}
 	}
 	for _, id := range c.volumes.Allocs() {
 		if a := c.alloc(id); a == nil || a.rec.Ended {

@@ -53,8 +53,7 @@ func TestVolumes_waitsAreShown(t *testing.T) {
 	wait := n.taskState("a", "web").Waiting
 	must.NotNil(t, wait)
 	must.EqOp(t, cluster.WaitVolume, wait.For)
-	must.StrContains(t, wait.Detail, `volume default/data must be staged at /volumes/staging/default/data/`)
-	must.StrContains(t, wait.Detail, `the storage plugin "disks" does not answer`)
+	must.StrContains(t, wait.Detail, `volume default/data must be staged: the storage plugin "disks" does not answer; at /volumes/staging/default/data/`)
 	n.placePlugin("p")
 	n.run(time.Minute)
 	must.SliceLen(t, 1, n.live("web"))
@@ -341,8 +340,25 @@ func TestVolumes_failingCall(t *testing.T) {
 	n.storage.failing["publish"] = errors.New("the pool is full")
 	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
 	n.run(time.Minute)
-	must.StrContains(t, n.taskState("a", "web").Waiting.Detail, "must be published at "+busyTarget("a", "data")+": the pool is full")
+	must.StrContains(t, n.taskState("a", "web").Waiting.Detail, "must be published: the pool is full; at "+busyTarget("a", "data"))
 	delete(n.storage.failing, "publish")
 	n.run(time.Minute)
 	must.SliceLen(t, 1, n.live("web"))
+}
+
+// The record of a volume is lost. The allocation's own record knows that the volume is there.
+func TestVolumes_lostRecord(t *testing.T) {
+	n := newNode(t)
+	n.placePlugin("p")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	clear(n.storage.disk)
+	n.crash()
+	n.answer()
+	n.run(time.Minute)
+	must.SliceLen(t, 1, n.live("web"))
+	n.stop("a")
+	n.run(time.Minute)
+	must.Eq(t, cluster.ClientComplete, n.status("a"))
+	n.storage.empty()
 }

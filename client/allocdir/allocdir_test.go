@@ -334,3 +334,25 @@ func TestRemove_Mount(t *testing.T) {
 	_, err = os.Stat(filepath.Join(volume, "precious"))
 	must.NoError(t, err)
 }
+
+// A volume is a link below the folder of a task. A link that the task has made leads nowhere else.
+func TestLink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	folders, err := allocdir.Open(filepath.Join(dir, "allocs"))
+	must.NoError(t, err)
+	defer folders.Close()
+	task := allocdir.Task{Name: "web"}
+	must.NoError(t, folders.Build("a", []allocdir.Task{task}))
+	for _, target := range []string{"/volumes/1", "/volumes/2", "/volumes/2"} {
+		must.NoError(t, folders.Link("a", task, "local/deep/data", target))
+		to, err := os.Readlink(filepath.Join(folders.Task("a", "web"), "local/deep/data"))
+		must.NoError(t, err)
+		must.EqOp(t, target, to)
+	}
+	must.Error(t, folders.Link("a", task, "local", "/volumes/1"), must.Sprint("it replaces no folder"))
+	must.NoError(t, os.Symlink(dir, filepath.Join(folders.Task("a", "web"), "local/out")))
+	must.Error(t, folders.Link("a", task, "local/out/data", "/volumes/1"))
+	_, err = os.Lstat(filepath.Join(dir, "data"))
+	must.ErrorIs(t, err, os.ErrNotExist)
+}

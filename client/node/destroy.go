@@ -7,12 +7,15 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/mounts"
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/session"
 )
@@ -50,8 +53,28 @@ func Destroy(ctx context.Context, o Options, force bool) error {
 	if err = errors.Join(err, n.Close()); err != nil {
 		return fmt.Errorf("destroying the node in %s: %w", o.Config.DataDir, err)
 	}
+	if err := nothingMounted(o.Config.DataDir); err != nil {
+		return err
+	}
 	sockets, err := socketsOf(o.Config)
 	return errors.Join(err, os.RemoveAll(sockets), os.RemoveAll(o.Config.DataDir))
+}
+
+// nothingMounted returns an error that names what is mounted below a folder: to remove it would remove the
+// files of a volume.
+func nothingMounted(dir string) error {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	table, err := mounts.Read()
+	if err != nil {
+		return err
+	}
+	if left := table.Below(real); len(left) > 0 {
+		return fmt.Errorf("%s is not removed: volumes are mounted at %s", dir, strings.Join(left, ", "))
+	}
+	return nil
 }
 
 // clusterOf returns the cluster that has placed allocations, or a name if there is none.
@@ -168,7 +191,7 @@ func killProcess(id process.Identity) error {
 // lastServers are servers that want nothing of a node, and take each report.
 type lastServers struct{ cluster string }
 
-var _ Servers = (*lastServers)(nil)
+var _ VolumeServers = (*lastServers)(nil)
 
 // Register implements [Servers].
 func (*lastServers) Register(context.Context, *cluster.Node) (time.Duration, error) {
@@ -189,6 +212,14 @@ func (s *lastServers) Changes(ctx context.Context, _ string, index uint64) (clie
 
 // Report implements [Servers].
 func (*lastServers) Report(context.Context, []cluster.AllocReport) error { return nil }
+
+// ClaimVolume implements [VolumeServers]: nothing starts any more.
+func (*lastServers) ClaimVolume(context.Context, cluster.ClaimKey) (volume.Claimed, error) {
+	return volume.Claimed{}, errors.New("the node is being destroyed")
+}
+
+// ReleaseVolume implements [VolumeServers]. The servers free the claims of a node that is gone.
+func (*lastServers) ReleaseVolume(context.Context, cluster.ClaimKey) error { return nil }
 
 // AcceptAnonymous implements [Servers].
 func (*lastServers) AcceptAnonymous(context.Context) (bool, error) { return false, nil }

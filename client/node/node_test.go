@@ -45,6 +45,12 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	case strings.HasPrefix(args, "logkeeper "):
 		os.Exit(keeper.Main(os.Args[2:], os.Stdout, os.Stderr))
+	case strings.HasPrefix(args, "volumesclient "):
+		if err := volumesClient(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	m.Run()
 }

@@ -31,6 +31,7 @@ const (
 
 // VolumeServers are [Servers] that give claims on volumes. The node of other servers mounts no volumes.
 type VolumeServers interface {
+	Servers
 	// ClaimVolume returns what the node needs to use a volume that the servers have given to an allocation,
 	// when a controller has attached it to the node. The error says what is missing for now. One of the
 	// class [volume.Refused] is for good.

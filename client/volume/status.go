@@ -38,28 +38,28 @@ type Wait struct {
 	Holders []Holder
 }
 
-// String says it in words.
+// String says it in words. Reports cut long texts, so what an operator needs first comes first.
 func (w Wait) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "volume %s %s", w.Volume, w.What)
-	if w.Path != "" {
-		fmt.Fprintf(&text, " at %s", w.Path)
+	switch {
+	case !w.Undoes || w.Err == nil || w.Path == "":
+	case len(w.Holders) == 0:
+		text.WriteString("; no process was found that keeps it busy")
+	default:
+		text.WriteString("; kept busy by")
+		for i, h := range w.Holders {
+			if i > 0 {
+				text.WriteString(",")
+			}
+			fmt.Fprintf(&text, " process %d (%s)", h.PID, h.Command)
+		}
 	}
 	if w.Err != nil {
 		fmt.Fprintf(&text, ": %v", w.Err)
 	}
-	if !w.Undoes || w.Err == nil || w.Path == "" {
-		return text.String()
-	}
-	if len(w.Holders) == 0 {
-		return text.String() + "; no process was found that keeps it busy"
-	}
-	text.WriteString("; kept busy by")
-	for i, h := range w.Holders {
-		if i > 0 {
-			text.WriteString(",")
-		}
-		fmt.Fprintf(&text, " process %d (%s)", h.PID, h.Command)
+	if w.Path != "" {
+		fmt.Fprintf(&text, "; at %s", w.Path)
 	}
 	return text.String()
 }

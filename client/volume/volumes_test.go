@@ -76,7 +76,7 @@ func TestVolumes_busyMount(t *testing.T) {
 	n.run(time.Minute)
 	s := n.volumes.Status("a")
 	must.False(t, s.Off)
-	must.Eq(t, []string{"volume default/data must be unpublished at " + target("a", "data") + ": device or resource busy; kept busy by process 17 (tail)"}, texts(s.Waits))
+	must.Eq(t, []string{"volume default/data must be unpublished; kept busy by process 17 (tail): device or resource busy; at " + target("a", "data")}, texts(s.Waits))
 	must.Eq(t, texts(s.Waits), texts(n.volumes.Serving("disks")))
 	clear(n.busy)
 	n.run(volume.DefaultMaxRetry)
