@@ -16,7 +16,7 @@ type controllers struct{ storage *storage }
 var _ nodeapi.Storage = (*controllers)(nil)
 
 // call calls a controller.
-func (c *controllers) call(ctx context.Context, id cluster.PluginID, f func(context.Context, *csi.Plugin) error) error {
+func (c *controllers) call(ctx context.Context, id cluster.PluginID, f func(context.Context, storagePlugin) error) error {
 	p, err := c.storage.plugin(id, cluster.PluginType.Controller)
 	if err != nil {
 		return fmt.Errorf("%w: %w", nodeapi.ErrState, err)
@@ -32,7 +32,7 @@ func (c *controllers) call(ctx context.Context, id cluster.PluginID, f func(cont
 
 // Attach implements [nodeapi.Storage].
 func (c *controllers) Attach(ctx context.Context, id cluster.PluginID, a nodeapi.Attachment) (published map[string]string, err error) {
-	err = c.call(ctx, id, func(ctx context.Context, p *csi.Plugin) error {
+	err = c.call(ctx, id, func(ctx context.Context, p storagePlugin) error {
 		published, err = p.Attach(ctx, csi.Attachment(a))
 		return err
 	})
@@ -41,12 +41,12 @@ func (c *controllers) Attach(ctx context.Context, id cluster.PluginID, a nodeapi
 
 // Detach implements [nodeapi.Storage].
 func (c *controllers) Detach(ctx context.Context, id cluster.PluginID, a nodeapi.Attachment) error {
-	return c.call(ctx, id, func(ctx context.Context, p *csi.Plugin) error { return p.Detach(ctx, csi.Attachment(a)) })
+	return c.call(ctx, id, func(ctx context.Context, p storagePlugin) error { return p.Detach(ctx, csi.Attachment(a)) })
 }
 
 // Validate implements [nodeapi.Storage].
 func (c *controllers) Validate(ctx context.Context, id cluster.PluginID, a nodeapi.Attachment) (reason string, err error) {
-	err = c.call(ctx, id, func(ctx context.Context, p *csi.Plugin) error {
+	err = c.call(ctx, id, func(ctx context.Context, p storagePlugin) error {
 		reason, err = p.Validate(ctx, csi.Attachment(a))
 		return err
 	})

@@ -150,7 +150,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		logger: n.logger,
 	}
 	n.shell.tasks.rotates = n.shell.drivers.rotatesLogs
-	n.shell.storage = &storage{sockets: filepath.Join(sockets, storageDir), publish: n.shell.contact.publishStorage, logger: n.logger}
+	n.shell.storage = &storage{sockets: filepath.Join(sockets, storageDir), connect: connectStorage, publish: n.shell.contact.publishStorage, logger: n.logger}
 	n.shell.tasks.storage = n.shell.storage
 	volumes, err := volumeOptions(n.shell, servers, n.home.path, left)
 	if err != nil {

@@ -38,11 +38,25 @@ type storageEvents interface {
 	Restart(alloc cluster.AllocID, task string, all bool, reply func(error))
 }
 
+// storagePlugin is a connection to a storage plugin: a [csi.Plugin].
+type storagePlugin interface {
+	Probe(ctx context.Context) error
+	Describe(ctx context.Context, t cluster.PluginType) (*cluster.StoragePlugin, error)
+	Do(ctx context.Context, c volume.Call, staging, target string) error
+	Attach(ctx context.Context, a csi.Attachment) (map[string]string, error)
+	Detach(ctx context.Context, a csi.Attachment) error
+	Validate(ctx context.Context, a csi.Attachment) (reason string, err error)
+	Close() error
+}
+
+func connectStorage(path string) (storagePlugin, error) { return csi.Connect(path) }
+
 // storage are the storage plugins that run on the node as tasks. A task that a driver has started or taken
 // over is added, and it is removed when the core removes what is left of the start. So the list outlives
 // no client, and a new client has it again.
 type storage struct {
 	sockets string
+	connect func(socket string) (storagePlugin, error)
 	events  storageEvents
 	// publish makes the plugins known to the servers.
 	publish func([]*cluster.StoragePlugin)
@@ -56,7 +70,7 @@ type storage struct {
 type served struct {
 	ref     client.TaskRef
 	config  cluster.CSIPlugin
-	plugin  *csi.Plugin
+	plugin  storagePlugin
 	stop    context.CancelFunc
 	stopped chan struct{}
 	// found is what the plugin says of itself, or nil while it has never answered. It is replaced and never
@@ -104,7 +118,7 @@ func (s *storage) begin(life context.Context, running *sync.WaitGroup, ref clien
 	if known {
 		return // a new life of the driver has taken the task over
 	}
-	plugin, err := csi.Connect(s.socketOf(ref.Alloc, ref.Task))
+	plugin, err := s.connect(s.socketOf(ref.Alloc, ref.Task))
 	if err != nil {
 		s.logger.Error("a storage plugin cannot be reached", "alloc", ref.Alloc, "task", ref.Task, "error", err)
 		return
@@ -143,11 +157,11 @@ func (s *storage) end(ref client.TaskRef) {
 	}
 }
 
-// watch probes a plugin until the context ends. A plugin that does not answer for its health timeout is
-// restarted.
+// watch probes a plugin until the context ends. A plugin that does not answer for its health timeout, from
+// its start or from the first failure, is restarted.
 func (s *storage) watch(ctx context.Context, p *served) {
 	var problems failureLog
-	well := time.Now()
+	failing := time.Now() // since when, or zero
 	for ctx.Err() == nil {
 		wait := probeInterval
 		found, err := s.probe(ctx, p)
@@ -156,14 +170,17 @@ func (s *storage) watch(ctx context.Context, p *served) {
 			return
 		case err == nil:
 			problems.over()
-			well = time.Now()
+			failing = time.Time{}
 		default:
 			wait = probeAgain
 			if problems.isNew(err) {
 				s.logger.Warn("a storage plugin does not answer", "plugin", p.config.ID, "alloc", p.ref.Alloc, "task", p.ref.Task, "error", err)
 			}
-			if limit := cmp.Or(p.config.HealthTimeout, cluster.DefaultPluginHealthTimeout); time.Since(well) >= limit {
-				well = time.Now()
+			if failing.IsZero() {
+				failing = time.Now()
+			}
+			if limit := cmp.Or(p.config.HealthTimeout, cluster.DefaultPluginHealthTimeout); time.Since(failing) >= limit {
+				failing = time.Now()
 				s.restart(p, limit)
 			}
 		}
@@ -256,7 +273,7 @@ func (s *storage) newest(id cluster.PluginID, role func(cluster.PluginType) bool
 }
 
 // plugin returns the plugin that has a role, or an error.
-func (s *storage) plugin(id cluster.PluginID, role func(cluster.PluginType) bool) (*csi.Plugin, error) {
+func (s *storage) plugin(id cluster.PluginID, role func(cluster.PluginType) bool) (storagePlugin, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.newest(id, role)

@@ -1,0 +1,194 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	csi "github.com/seed-f9cf0b39/nodedrain/plugin/storage"
+)
+
+// fakeStorage is the process of a storage plugin.
+type fakeStorage struct {
+	storagePlugin
+	mu     sync.Mutex
+	err    error // guarded by mu
+	stages bool
+	probes int // guarded by mu
+}
+
+func (f *fakeStorage) set(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+func (f *fakeStorage) Probe(context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.probes++
+	return f.err
+}
+
+func (f *fakeStorage) Describe(_ context.Context, t cluster.PluginType) (*cluster.StoragePlugin, error) {
+	return &cluster.StoragePlugin{Type: t, Stages: f.stages, NodeID: "this"}, nil
+}
+
+func (f *fakeStorage) Detach(context.Context, csi.Attachment) error {
+	return volume.Errorf(volume.Refused, "never")
+}
+
+func (*fakeStorage) Close() error { return nil }
+
+// storageWorld is a list of storage plugins whose core is a list of words.
+type storageWorld struct {
+	*storage
+	t         *testing.T
+	plugins   map[string]*fakeStorage // by socket
+	words     []string
+	published []*cluster.StoragePlugin
+	running   sync.WaitGroup
+	life      context.Context
+}
+
+func newStorageWorld(t *testing.T) *storageWorld {
+	life, end := context.WithCancel(t.Context())
+	w := &storageWorld{t: t, plugins: map[string]*fakeStorage{}, life: life}
+	w.storage = &storage{
+		sockets: "/run/csi", events: w, logger: slog.New(slog.DiscardHandler),
+		connect: func(path string) (storagePlugin, error) { return w.plugins[path], nil },
+		publish: func(p []*cluster.StoragePlugin) { w.published = p },
+	}
+	t.Cleanup(func() {
+		end()
+		w.running.Wait()
+	})
+	return w
+}
+
+func (w *storageWorld) StoragePluginUp(id cluster.PluginID, p volume.Plugin) {
+	w.words = append(w.words, fmt.Sprint(id, " is up, stages: ", p.Stages))
+}
+
+func (w *storageWorld) StoragePluginDown(id cluster.PluginID) {
+	w.words = append(w.words, fmt.Sprint(id, " is down"))
+}
+
+func (w *storageWorld) Restart(alloc cluster.AllocID, task string, all bool, reply func(error)) {
+	w.words = append(w.words, fmt.Sprint("restart ", alloc, "/", task, " ", all))
+	reply(errors.New("not running"))
+}
+
+func (w *storageWorld) tells(words ...string) {
+	w.t.Helper()
+	synctest.Wait()
+	must.Eq(w.t, words, w.words)
+	w.words = nil
+}
+
+// start starts a task that is a plugin, which answers probes with the error.
+func (w *storageWorld) start(alloc cluster.AllocID, kind cluster.PluginType, err error) (*fakeStorage, client.TaskRef) {
+	task := &cluster.Task{Name: "plugin", CSIPlugin: &cluster.CSIPlugin{ID: "disks", Type: kind}}
+	f := &fakeStorage{stages: true, err: err}
+	w.plugins[w.socketOf(alloc, "plugin")] = f
+	a := &cluster.Allocation{ID: alloc, TaskGroup: "g", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{task}}}}}
+	ref := client.TaskRef{Alloc: alloc, Task: "plugin", ID: driver.TaskID(alloc)}
+	w.begin(w.life, &w.running, ref, a)
+	return f, ref
+}
+
+// A plugin that answers is probed each 30 seconds. One that does not is probed each second, and restarted
+// after its health timeout.
+func TestStorage_health(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newStorageWorld(t)
+		f, ref := w.start("a", cluster.PluginNode, nil)
+		w.tells("disks is up, stages: true")
+		must.SliceLen(t, 1, w.published)
+		must.True(t, w.published[0].Healthy)
+		must.EqOp(t, "a", w.published[0].Alloc)
+		time.Sleep(10*time.Minute + time.Second)
+		w.tells()
+		must.EqOp(t, 21, f.probes, must.Sprint("N12: one each 30 seconds"))
+
+		f.set(errors.New("no answer"))
+		time.Sleep(30 * time.Second)
+		w.tells("disks is down")
+		must.False(t, w.published[0].Healthy)
+		must.EqOp(t, "no answer", w.published[0].HealthDescription)
+		must.EqOp(t, "this", w.published[0].NodeID)
+		_, err := w.plugin("disks", cluster.PluginType.Node)
+		must.ErrorContains(t, err, `no healthy storage plugin "disks" runs on the node`)
+		time.Sleep(cluster.DefaultPluginHealthTimeout)
+		w.tells("restart a/plugin false")
+
+		f.set(nil)
+		time.Sleep(2 * time.Second)
+		w.tells("disks is up, stages: true")
+		w.end(ref)
+		w.tells("disks is down")
+		must.SliceEmpty(t, w.published)
+	})
+}
+
+// A plugin that never answers is restarted, too.
+func TestStorage_neverAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newStorageWorld(t)
+		w.start("a", cluster.PluginNode, errors.New("refused"))
+		time.Sleep(cluster.DefaultPluginHealthTimeout + 2*time.Second)
+		synctest.Wait()
+		must.SliceContains(t, w.words, "restart a/plugin false")
+	})
+}
+
+// Two tasks run the same plugin: the newest healthy one is used. A new life of the driver changes nothing.
+func TestStorage_twoOfThem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newStorageWorld(t)
+		old, first := w.start("a", cluster.PluginMonolith, nil)
+		w.tells("disks is up, stages: true")
+		next, second := w.start("b", cluster.PluginMonolith, nil)
+		w.tells("disks is up, stages: true")
+		must.SliceLen(t, 1, w.published)
+		p, err := w.plugin("disks", cluster.PluginType.Controller)
+		must.NoError(t, err)
+		must.True(t, p == storagePlugin(next))
+		w.end(second)
+		w.tells("disks is up, stages: true")
+		p, err = w.plugin("disks", cluster.PluginType.Node)
+		must.NoError(t, err)
+		must.True(t, p == storagePlugin(old))
+		w.end(first)
+		w.tells("disks is down")
+	})
+}
+
+// A controller mounts nothing, and answers servers.
+func TestStorage_controller(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newStorageWorld(t)
+		c := &controllers{w.storage}
+		must.ErrorIs(t, c.Detach(t.Context(), "disks", nodeapi.Attachment{}), nodeapi.ErrState)
+		w.start("a", cluster.PluginController, nil)
+		w.tells("disks is down")
+		must.SliceLen(t, 1, w.published)
+		must.ErrorIs(t, c.Detach(t.Context(), "disks", nodeapi.Attachment{}), nodeapi.ErrRefused)
+	})
+}
