@@ -55,6 +55,8 @@ type node struct {
 	storage *storage
 	// noVolumes: the next core mounts no volumes.
 	noVolumes bool
+	// kind is the type of the storage plugin, by default a monolith.
+	kind cluster.PluginType
 
 	core   *client.Core
 	epoch  int // counts cores

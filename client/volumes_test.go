@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 // placePlugin places the allocation of a storage plugin, which is a system job.
 func (n *node) placePlugin(id cluster.AllocID) {
 	a := allocation(id, pluginTask("plugin"))
+	a.Job.TaskGroups[0].Tasks[0].CSIPlugin.Type = cmp.Or(n.kind, cluster.PluginMonolith)
 	a.Job.Type = cluster.JobSystem
 	n.place(a)
 	n.run(time.Second)
@@ -361,4 +363,39 @@ func TestVolumes_lostRecord(t *testing.T) {
 	n.run(time.Minute)
 	must.Eq(t, cluster.ClientComplete, n.status("a"))
 	n.storage.empty()
+}
+
+// C15: the volume is off the node, and its claim is not released. A plugin with a controller stays until it
+// is: the servers may need it. The allocation has ended.
+func TestVolumes_controllerUntilTheRelease(t *testing.T) {
+	n := newNode(t)
+	n.placePlugin("p")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	n.storage.failing["release"] = errors.New("the controller is busy")
+	n.stop("p")
+	n.stop("a")
+	n.run(time.Minute)
+	must.Eq(t, cluster.ClientComplete, n.status("a"))
+	must.Eq(t, &cluster.VolumeHolds{}, n.servers["a"].VolumeHolds)
+	must.SliceLen(t, 1, n.live("plugin"))
+	must.StrContains(t, n.servers["p"].VolumeHolds.Volumes[0].Reason, "must be released by the servers: the controller is busy")
+	delete(n.storage.failing, "release")
+	n.run(time.Minute)
+	must.Eq(t, cluster.ClientComplete, n.status("p"))
+	n.storage.empty()
+}
+
+// A plugin that only mounts is not held for a release.
+func TestVolumes_nodePluginAndARelease(t *testing.T) {
+	n := newNode(t)
+	n.kind = cluster.PluginNode
+	n.placePlugin("p")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	n.storage.failing["release"] = errors.New("the controller is busy")
+	n.stop("p")
+	n.stop("a")
+	n.run(time.Minute)
+	must.Eq(t, cluster.ClientComplete, n.status("p"))
 }

@@ -438,7 +438,7 @@ func TestVolumes_pluginsLast(t *testing.T) {
 	m.empty(pid)
 }
 
-// C2, C8: a process of nobody keeps the mount busy, and the client is killed meanwhile.
+// C2, C8: a process outside of all tasks keeps the mount busy, and the client is killed meanwhile.
 func TestVolumes_busyMount(t *testing.T) {
 	m := newMachine(t)
 	a := m.consumer()

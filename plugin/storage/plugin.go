@@ -128,7 +128,7 @@ func (p *Plugin) describeController(ctx context.Context, found *cluster.StorageP
 			found.Attaches = true
 		case csi.ControllerServiceCapability_RPC_PUBLISH_READONLY:
 			found.ReadOnlyAttaches = true
-		default: // nobody asks for it
+		default: // no part of the client asks for it
 		}
 	}
 	return nil
