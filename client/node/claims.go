@@ -1,0 +1,81 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+)
+
+var _ VolumeServers = (*httpServers)(nil)
+
+// claim reads a claim of the node with its volume. Both are nil if the server has no such claim.
+func (s *httpServers) claim(ctx context.Context, k cluster.ClaimKey) (v *cluster.Volume, c *cluster.VolumeClaim, err error) {
+	err = s.ask(func(one httpServer) error {
+		all, _, err := one.self.Volumes(ctx, 0, 0)
+		v, c = find(all, k)
+		return err
+	})
+	return v, c, err
+}
+
+// find returns the claim and its volume, or nil.
+func find(all []api.ClaimedVolume, k cluster.ClaimKey) (*cluster.Volume, *cluster.VolumeClaim) {
+	for _, one := range all {
+		for _, c := range one.Claims {
+			if c.Key() == k {
+				return one.Volume, c
+			}
+		}
+	}
+	return nil, nil
+}
+
+// ClaimVolume implements [VolumeServers]. The plan that placed the allocation made the claim. A server may
+// lag behind.
+func (s *httpServers) ClaimVolume(ctx context.Context, k cluster.ClaimKey) (volume.Claimed, error) {
+	v, c, err := s.claim(ctx, k)
+	switch {
+	case err != nil:
+		return volume.Claimed{}, err
+	case c == nil:
+		return volume.Claimed{}, errors.New("the servers have no claim of the allocation")
+	case !c.State.OnNode():
+		return volume.Claimed{}, fmt.Errorf("the claim is released: its state is %q", c.State)
+	case v == nil:
+		return volume.Claimed{}, volume.Errorf(volume.Refused, "the volume was deregistered by force")
+	case c.WaitsForController():
+		return volume.Claimed{}, errors.New("a controller must attach the volume to the node")
+	}
+	return volume.Claimed{
+		Plugin: v.Plugin, ExternalID: v.ExternalID, Options: v.MountOptions, PublishContext: c.PublishContext,
+		Context: v.Context, Secrets: v.Secrets,
+	}, nil
+}
+
+// ReleaseVolume implements [VolumeServers].
+func (s *httpServers) ReleaseVolume(ctx context.Context, k cluster.ClaimKey) error {
+	_, c, err := s.claim(ctx, k)
+	if err != nil {
+		return err
+	}
+	if c == nil || c.State.OnNode() { // a server that lags behind may not know the claim
+		err := s.ask(func(one httpServer) error {
+			_, err := one.self.Release(ctx, []cluster.ClaimKey{k})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if _, c, err = s.claim(ctx, k); err != nil {
+			return err
+		}
+	}
+	if c != nil {
+		return errors.New("a controller must detach the volume from the node")
+	}
+	return nil
+}

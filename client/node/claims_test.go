@@ -1,0 +1,102 @@
+package node
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// claimedHere are servers with one claim, or none.
+type claimedHere struct {
+	*httpServers
+	volume   *cluster.Volume
+	claim    *cluster.VolumeClaim
+	released []wire.ClaimRelease
+	// then is the claim after its release.
+	then *cluster.VolumeClaim
+}
+
+func newClaimed(t *testing.T) *claimedHere {
+	s := &claimedHere{
+		volume: &cluster.Volume{
+			Namespace: "default", ID: "data", ExternalID: "ext", Plugin: "disks", Secrets: map[string]string{"key": "secret"},
+			Context: map[string]string{"a": "b"}, MountOptions: &cluster.MountOptions{FSType: "ext4"}, Capabilities: []cluster.VolumeCapability{manyWriters},
+		},
+		claim: &cluster.VolumeClaim{Volume: cluster.VolumeKey{Namespace: "default", ID: "data"}, Alloc: "a", Node: "n1", Mode: cluster.ClaimWrite, Capability: manyWriters},
+	}
+	s.httpServers = asking(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method + " " + r.URL.Path {
+		case "GET /v1/node/n1/volumes":
+			answer := wire.ClaimedVolumes{}
+			if s.claim != nil {
+				one := wire.ClaimedVolume{Claims: []wire.VolumeClaim{wire.NewVolumeClaim(s.claim)}}
+				if s.volume != nil {
+					one.Volume = wire.NewVolume(s.volume, nil)
+				}
+				answer.Volumes = append(answer.Volumes, one)
+			}
+			must.NoError(t, json.NewEncoder(w).Encode(answer))
+		case "PUT /v1/client/n1/claims":
+			var body wire.ClaimsRequest
+			must.NoError(t, json.NewDecoder(r.Body).Decode(&body))
+			s.released, s.claim = append(s.released, body.Released...), s.then
+			must.NoError(t, json.NewEncoder(w).Encode(wire.ClaimsResponse{Index: 7}))
+		default:
+			http.NotFound(w, r)
+		}
+	})
+	return s
+}
+
+var dataOfA = cluster.ClaimKey{Volume: cluster.VolumeKey{Namespace: "default", ID: "data"}, Alloc: "a"}
+
+func TestHTTPServers_claim(t *testing.T) {
+	t.Parallel()
+	s := newClaimed(t)
+	s.claim.PublishContext = map[string]string{"device": "sdb"}
+	got, err := s.ClaimVolume(t.Context(), dataOfA)
+	must.NoError(t, err)
+	must.Eq(t, volume.Claimed{
+		Plugin: "disks", ExternalID: "ext", Options: &cluster.MountOptions{FSType: "ext4"}, PublishContext: map[string]string{"device": "sdb"},
+		Context: map[string]string{"a": "b"}, Secrets: map[string]string{"key": "secret"},
+	}, got)
+
+	refuses := func(words string, class volume.Class) {
+		t.Helper()
+		_, err := s.ClaimVolume(t.Context(), dataOfA)
+		must.ErrorContains(t, err, words)
+		must.EqOp(t, class, volume.ClassOf(err))
+	}
+	s.claim.Controller = true
+	refuses("a controller must attach the volume", volume.Transient)
+	s.claim.Attached = true
+	_, err = s.ClaimVolume(t.Context(), dataOfA)
+	must.NoError(t, err)
+	s.claim.State = cluster.ClaimNodeDetached
+	refuses("the claim is released", volume.Transient)
+	s.claim.State, s.volume = cluster.ClaimTaken, nil
+	refuses("deregistered by force", volume.Refused)
+	s.claim = nil
+	refuses("the servers have no claim of the allocation", volume.Transient)
+}
+
+// A claim is released once. It has ended when a controller has detached the volume.
+func TestHTTPServers_release(t *testing.T) {
+	t.Parallel()
+	s := newClaimed(t)
+	detaching := s.claim.Copy()
+	detaching.State = cluster.ClaimNodeDetached
+	s.then = detaching
+	must.ErrorContains(t, s.ReleaseVolume(t.Context(), dataOfA), "a controller must detach the volume")
+	must.ErrorContains(t, s.ReleaseVolume(t.Context(), dataOfA), "a controller must detach the volume")
+	must.Eq(t, []wire.ClaimRelease{{Namespace: "default", Volume: "data", AllocID: "a"}}, s.released)
+	s.claim, s.then = nil, nil
+	must.NoError(t, s.ReleaseVolume(t.Context(), dataOfA))
+	must.SliceLen(t, 2, s.released, must.Sprint("the server may lag behind"))
+}
