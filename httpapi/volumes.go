@@ -20,7 +20,7 @@ const (
 )
 
 // volumeKey is the volume that the path names, in the namespace of the query string.
-func (q *request) volumeKey() cluster.VolumeKey {
+func volumeKey(q *request) cluster.VolumeKey {
 	return cluster.VolumeKey{Namespace: q.params.namespace, ID: cluster.VolumeID(q.PathValue("id"))}
 }
 
@@ -91,7 +91,7 @@ func volumeStub(s State, v *cluster.Volume, known map[cluster.PluginID]*volumes.
 // readVolume answers GET /v1/volume/csi/{id}. No answer has the values of the volume's secrets.
 func readVolume(q *request) error {
 	return q.read(func(s State) (found, error) {
-		v := s.Volume(q.volumeKey())
+		v := s.Volume(volumeKey(q))
 		if v == nil {
 			return found{index: s.TableIndex(TableVolumes), missing: volumeNotFound}, nil
 		}
@@ -165,7 +165,7 @@ func deregisterVolume(q *request) error {
 	if err != nil {
 		return err
 	}
-	done, err := q.backend.Writer.DeregisterVolume(q.Context(), q.volumeKey(), force)
+	done, err := q.backend.Writer.DeregisterVolume(q.Context(), volumeKey(q), force)
 	if err != nil {
 		return orNotFound(err, http.StatusNotFound, volumeNotFound)
 	}
@@ -182,7 +182,7 @@ func detachVolume(q *request) error {
 	if node == "" {
 		return fail(http.StatusBadRequest, "missing the parameter node")
 	}
-	done, err := q.backend.Writer.DetachVolume(q.Context(), q.volumeKey(), cluster.NodeID(node), force)
+	done, err := q.backend.Writer.DetachVolume(q.Context(), volumeKey(q), cluster.NodeID(node), force)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 var dataKey = cluster.VolumeKey{Namespace: cluster.DefaultNamespace, ID: "data"}
 
 // pluginNode registers the n-th node with the storage plugin "disks".
-func (w *fixture) pluginNode(n int, alloc cluster.AllocID) {
+func pluginNode(w *fixture, n int, alloc cluster.AllocID) {
 	node := w.State().Node(nodeID(n)).Copy()
 	node.StoragePlugins = []*cluster.StoragePlugin{{
 		ID: "disks", Type: cluster.PluginMonolith, Alloc: alloc, Healthy: true, Provider: "disks.example", Version: "1.2.3", NodeID: "m1",
@@ -54,7 +54,7 @@ func TestVolumes_CompatibleClient(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
 	w.must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
-	w.pluginNode(1, allocID(9))
+	pluginNode(w, 1, allocID(9))
 	c, err := api.NewClient(&api.Config{Address: w.serve(httpapi.Options{}).URL})
 	must.NoError(t, err)
 
@@ -114,7 +114,7 @@ func TestVolumes_NodeSide(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(2)
 	w.must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
-	w.pluginNode(1, "")
+	pluginNode(w, 1, "")
 	server := w.serve(httpapi.Options{})
 	c, err := api.NewClient(&api.Config{Address: server.URL})
 	must.NoError(t, err)
@@ -185,7 +185,7 @@ func TestVolumes_BadRequests(t *testing.T) {
 		{http.MethodDelete, "/v1/volume/csi/data/detach", "", 400},
 		{http.MethodDelete, "/v1/volume/csi/data/detach?node=n", "", 404},
 		{http.MethodDelete, "/v1/volume/csi/data?force=perhaps", "", 400},
-		{http.MethodPut, "/v1/client/nobody/claims", `{}`, 404},
+		{http.MethodPut, "/v1/client/stranger/claims", `{}`, 404},
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), test.method, server.URL+test.path, strings.NewReader(test.body))
 		must.NoError(t, err)

@@ -27,8 +27,8 @@ func disks(healthy bool, edit ...func(*cluster.StoragePlugin)) func(*cluster.Nod
 	}
 }
 
-// volume registers a volume that may be used in every mode.
-func (c *cell) volume(id string, edit ...func(*cluster.Volume)) {
+// registerVolume registers a volume that may be used in every mode.
+func registerVolume(c *cell, id string, edit ...func(*cluster.Volume)) {
 	v := &cluster.Volume{ID: cluster.VolumeID(id), ExternalID: id, Plugin: "disks"}
 	for _, access := range []cluster.AccessMode{
 		cluster.SingleNodeReader, cluster.SingleNodeWriter, cluster.MultiNodeReader, cluster.MultiNodeSingleWriter, cluster.MultiNodeMultiWriter,
@@ -38,7 +38,7 @@ func (c *cell) volume(id string, edit ...func(*cluster.Volume)) {
 	for _, f := range edit {
 		f(v)
 	}
-	c.write(func(txn *statestore.Txn) error { return txn.UpsertVolume(v, c.now) })
+	c.write(func(txn *statestore.Txn) error { return statestore.UpsertVolume(txn, v, c.now) })
 }
 
 // uses makes the job's group use the volume "data".
@@ -66,7 +66,7 @@ func TestVolumes_APlacementNeedsAHealthyPlugin(t *testing.T) {
 			job := c.job("web", kind, 1, uses(cluster.MultiNodeMultiWriter))
 			c.run()
 			must.SliceEmpty(t, c.wanted(job), must.Sprint("no volume"))
-			c.volume("data")
+			registerVolume(c, "data")
 			c.run()
 			must.SliceEmpty(t, c.wanted(job), must.Sprint("no healthy plugin"))
 			c.node("n1", disks(true))
@@ -97,7 +97,7 @@ func TestVolumes_CapacityOfClaims(t *testing.T) {
 		t.Run(fmt.Sprint(test.access, test.readOnly), func(t *testing.T) {
 			c := parallel(t)
 			c.node("n1", disks(true))
-			c.volume("data")
+			registerVolume(c, "data")
 			job := c.job("web", cluster.JobService, 3, uses(test.access, func(r *cluster.VolumeRequest) { r.ReadOnly = test.readOnly }))
 			c.run()
 			must.Len(t, test.want, c.wanted(job))
@@ -109,7 +109,7 @@ func TestVolumes_CapacityOfClaims(t *testing.T) {
 func TestVolumes_ModesDoNotMix(t *testing.T) {
 	c := parallel(t)
 	c.node("n1", disks(true))
-	c.volume("data")
+	registerVolume(c, "data")
 	c.job("writer", cluster.JobService, 1, uses(cluster.MultiNodeSingleWriter))
 	readers := c.job("readers", cluster.JobService, 2, uses(cluster.MultiNodeSingleWriter, readOnly))
 	other := c.job("other", cluster.JobService, 1, uses(cluster.MultiNodeReader))
@@ -123,12 +123,12 @@ func TestVolumes_PerAlloc(t *testing.T) {
 	c := parallel(t)
 	c.node("n1", disks(true))
 	c.node("n2", disks(true))
-	c.volume("data[0]")
-	c.volume("data[2]")
+	registerVolume(c, "data[0]")
+	registerVolume(c, "data[2]")
 	job := c.job("web", cluster.JobService, 3, uses(cluster.SingleNodeWriter, perAlloc))
 	c.run()
 	must.Eq(t, []string{"web.g[0]", "web.g[2]"}, namesOf(c.wanted(job)))
-	c.volume("data[1]")
+	registerVolume(c, "data[1]")
 	c.run()
 	must.Eq(t, []string{"web.g[0]", "web.g[1]", "web.g[2]"}, namesOf(c.wanted(job)))
 }
@@ -138,7 +138,7 @@ func TestVolumes_MaxVolumesOfANode(t *testing.T) {
 	c := parallel(t)
 	c.node("n1", disks(true, func(p *cluster.StoragePlugin) { p.MaxVolumes = 2 }))
 	for i := range 3 {
-		c.volume(fmt.Sprintf("data[%d]", i))
+		registerVolume(c, fmt.Sprintf("data[%d]", i))
 	}
 	job := c.job("web", cluster.JobService, 3, uses(cluster.SingleNodeWriter, perAlloc))
 	c.run()
@@ -146,7 +146,7 @@ func TestVolumes_MaxVolumesOfANode(t *testing.T) {
 
 	c = newCell(t)
 	c.node("n1", disks(true, func(p *cluster.StoragePlugin) { p.MaxVolumes = 1 }))
-	c.volume("data")
+	registerVolume(c, "data")
 	job = c.job("web", cluster.JobService, 3, uses(cluster.MultiNodeMultiWriter))
 	c.run()
 	must.Len(t, 3, c.wanted(job))
@@ -162,7 +162,7 @@ func TestVolumes_TopologyAndController(t *testing.T) {
 	c := parallel(t)
 	c.node("n1", disks(true, zone("a")))
 	c.node("n2", disks(true, zone("b")))
-	c.volume("data", func(v *cluster.Volume) {
+	registerVolume(c, "data", func(v *cluster.Volume) {
 		v.Topologies = []cluster.Topology{{Segments: map[string]string{"zone": "b"}}}
 	})
 	job := c.job("web", cluster.JobService, 1, uses(cluster.SingleNodeWriter))
@@ -181,7 +181,7 @@ func TestVolumes_TwoPlansForTheLastClaim(t *testing.T) {
 	c := parallel(t)
 	c.node("n1", disks(true))
 	c.node("n2", disks(true))
-	c.volume("data")
+	registerVolume(c, "data")
 	var plans []*cluster.Plan
 	for _, id := range []string{"one", "two"} {
 		job := c.job(id, cluster.JobService, 1, uses(cluster.SingleNodeWriter))
@@ -209,7 +209,7 @@ func TestVolumes_TwoPlansForTheLastClaim(t *testing.T) {
 func TestVolumes_AReplacementWaitsForTheVolume(t *testing.T) {
 	c := parallel(t)
 	c.node("n1", disks(true))
-	c.volume("data")
+	registerVolume(c, "data")
 	job := c.job("web", cluster.JobService, 1, uses(cluster.SingleNodeWriter))
 	c.run()
 	first := c.wanted(job)[0]

@@ -28,7 +28,7 @@ func (m *VolumeRegister) check() error {
 }
 
 func (m *VolumeRegister) apply(txn *statestore.Txn) Response {
-	return done(nil, txn.UpsertVolume(m.Volume, m.At))
+	return done(nil, statestore.UpsertVolume(txn, m.Volume, m.At))
 }
 
 // VolumeDeregister deletes a volume: without Force only one that nothing claims.
@@ -44,7 +44,7 @@ func (*VolumeDeregister) needs() cluster.Version { return cluster.VersionOfVolum
 func (*VolumeDeregister) check() error           { return nil }
 
 func (m *VolumeDeregister) apply(txn *statestore.Txn) Response {
-	return done(nil, txn.DeleteVolume(m.Volume, m.Force))
+	return done(nil, statestore.DeleteVolume(txn, m.Volume, m.Force))
 }
 
 // VolumeDetach takes a volume off a node because an operator wants it.
@@ -61,7 +61,7 @@ func (*VolumeDetach) needs() cluster.Version { return cluster.VersionOfVolumes }
 func (*VolumeDetach) check() error           { return nil }
 
 func (m *VolumeDetach) apply(txn *statestore.Txn) Response {
-	return done(nil, txn.DetachVolume(m.Volume, m.Node, m.Force))
+	return done(nil, statestore.DetachVolume(txn, m.Volume, m.Node, m.Force))
 }
 
 // ClaimUpdate moves claims of volumes on. The FSM judges each change in the state in which it applies
@@ -82,7 +82,7 @@ func (m *ClaimUpdate) check() error {
 }
 
 func (m *ClaimUpdate) apply(txn *statestore.Txn) Response {
-	return ClaimsUpdated{Refused: txn.UpdateClaims(&m.ClaimUpdate)}
+	return ClaimsUpdated{Refused: statestore.UpdateClaims(txn, &m.ClaimUpdate)}
 }
 
 // ClaimsUpdated answers [ClaimUpdate].

@@ -11,21 +11,24 @@ import (
 // UpdateClaims applies changes of claims, one after the other. A change is ignored if its claim does
 // not exist, is of another node, or is further already. A change because of an unreachable node is
 // judged again ([volumes.Unreachable]). It returns the refused changes with their reasons.
-func (t *Txn) UpdateClaims(u *cluster.ClaimUpdate) (refused []cluster.ClaimRefusal) {
+func UpdateClaims(t *Txn, u *cluster.ClaimUpdate) (refused []cluster.ClaimRefusal) {
 	for _, ch := range u.Changes {
 		c := t.Claim(ch.Claim)
 		if c == nil || c.Node != ch.Node {
 			continue
 		}
-		if why := t.changeClaim(c, ch, u); why != "" {
+		if why := (claimEdits{&t.rowWrites}).change(c, ch, u); why != "" {
 			refused = append(refused, cluster.ClaimRefusal{Claim: ch.Claim, Why: why})
 		}
 	}
 	return refused
 }
 
-// changeClaim applies one change to its claim, or returns why not.
-func (t *Txn) changeClaim(c *cluster.VolumeClaim, ch cluster.ClaimChange, u *cluster.ClaimUpdate) (why string) {
+// claimEdits moves claims on in a transaction.
+type claimEdits struct{ *rowWrites }
+
+// change applies one change to its claim, or returns why not.
+func (t claimEdits) change(c *cluster.VolumeClaim, ch cluster.ClaimChange, u *cluster.ClaimUpdate) (why string) {
 	switch ch.Cause {
 	case cluster.CauseAttached:
 		if !c.State.OnNode() || !c.Controller {
@@ -42,9 +45,9 @@ func (t *Txn) changeClaim(c *cluster.VolumeClaim, ch cluster.ClaimChange, u *clu
 		if len(after.PublishContext) == 0 {
 			after.PublishContext = nil
 		}
-		t.putClaim(c, after)
+		t.put(c, after)
 	case cluster.CauseNode:
-		t.advanceClaim(c, cluster.ClaimNodeDetached)
+		t.advance(c, cluster.ClaimNodeDetached)
 	case cluster.CauseUnreachable:
 		if !c.State.OnNode() {
 			return ""
@@ -52,35 +55,35 @@ func (t *Txn) changeClaim(c *cluster.VolumeClaim, ch cluster.ClaimChange, u *clu
 		if fate := volumes.Unreachable(c, t.Alloc(c.Alloc), t.Node(c.Node)); !fate.Over(u.At) {
 			return "its node may still use the volume"
 		}
-		t.advanceClaim(c, cluster.ClaimNodeDetached)
+		t.advance(c, cluster.ClaimNodeDetached)
 	case cluster.CauseDetached:
 		if c.State.OnNode() {
 			return "its node may still use the volume"
 		}
-		t.advanceClaim(c, cluster.ClaimControllerDetached)
+		t.advance(c, cluster.ClaimControllerDetached)
 	default:
 		return "the cause is unknown"
 	}
 	return ""
 }
 
-// advanceClaim moves a claim on to the state, or further if nothing is left to do before.
-func (t *rowWrites) advanceClaim(c *cluster.VolumeClaim, to cluster.ClaimState) {
+// advance moves a claim on to the state, or further if nothing is left to do before.
+func (t claimEdits) advance(c *cluster.VolumeClaim, to cluster.ClaimState) {
 	if !c.State.Before(to) {
 		return
 	}
 	if to == cluster.ClaimControllerDetached || to == cluster.ClaimNodeDetached && (!c.Controller || t.otherAttaches(c)) {
-		t.putClaim(c, nil)
+		t.put(c, nil)
 		return
 	}
 	after := c.Copy()
 	after.State = to
-	t.putClaim(c, after)
+	t.put(c, after)
 }
 
 // otherAttaches reports whether another claim of the volume on the same node takes care of the
 // controller: one whose allocation still uses the volume, or one that waits for the controller.
-func (t *rowWrites) otherAttaches(c *cluster.VolumeClaim) bool {
+func (t claimEdits) otherAttaches(c *cluster.VolumeClaim) bool {
 	for o := range t.ClaimsOnNode(c.Node) {
 		if o.Volume == c.Volume && o.Alloc != c.Alloc && o.Controller {
 			return true
@@ -89,8 +92,8 @@ func (t *rowWrites) otherAttaches(c *cluster.VolumeClaim) bool {
 	return false
 }
 
-// putClaim writes or deletes a claim. The caller must not change after any more.
-func (t *rowWrites) putClaim(before, after *cluster.VolumeClaim) {
+// put writes or deletes a claim. The caller must not change after any more.
+func (t claimEdits) put(before, after *cluster.VolumeClaim) {
 	if after == nil {
 		t.counters.Capacity = t.written.index // another allocation may have the volume now
 	} else {
@@ -99,11 +102,11 @@ func (t *rowWrites) putClaim(before, after *cluster.VolumeClaim) {
 			after.CreateIndex = t.written.index
 		}
 	}
-	put(t, TableClaims, before, after)
+	put(t.rowWrites, TableClaims, before, after)
 }
 
-// claimVolumes writes the claims of new allocations. The caller has judged them.
-func (t *rowWrites) claimVolumes(placed []*cluster.Allocation) {
+// claim writes the claims of new allocations. The caller has judged them.
+func (t claimEdits) claim(placed []*cluster.Allocation) {
 	var book *volumes.Book
 	for _, a := range placed {
 		g, n := a.Job.Group(a.TaskGroup), t.Node(a.NodeID)
@@ -114,14 +117,14 @@ func (t *rowWrites) claimVolumes(placed []*cluster.Allocation) {
 			book = volumes.NewBook(t)
 		}
 		for _, c := range book.Claims(a, g, n) {
-			t.putClaim(t.Claim(c.Key()), c)
+			t.put(t.Claim(c.Key()), c)
 		}
 	}
 }
 
-// releaseVolumes moves the claims of an allocation on after a change: its client has ended it, or its
+// release moves the claims of an allocation on after a change: its client has ended it, or its
 // row is deleted. Volumes that the client still has on the node stay claimed.
-func (t *rowWrites) releaseVolumes(before, after *cluster.Allocation) {
+func (t claimEdits) release(before, after *cluster.Allocation) {
 	ended := after != nil && (after.ClientStatus == cluster.ClientComplete || after.ClientStatus == cluster.ClientFailed)
 	switch {
 	case before == nil || after != nil && !ended:
@@ -131,9 +134,9 @@ func (t *rowWrites) releaseVolumes(before, after *cluster.Allocation) {
 	}
 	for _, c := range slices.Collect(t.ClaimsOfAlloc(before.ID)) {
 		if after == nil || after.VolumeHolds.Holds(c.Key()) {
-			t.advanceClaim(c, cluster.ClaimUnpublishing)
+			t.advance(c, cluster.ClaimUnpublishing)
 		} else {
-			t.advanceClaim(c, cluster.ClaimNodeDetached)
+			t.advance(c, cluster.ClaimNodeDetached)
 		}
 	}
 }

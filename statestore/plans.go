@@ -28,7 +28,7 @@ func (t *Txn) ApplyPlan(p *cluster.Plan) (dropped []cluster.AllocID, err error) 
 		}
 	}
 	w.edits.write()
-	t.claimVolumes(w.placed)
+	claimEdits{&t.rowWrites}.claim(w.placed)
 	return dropped, t.UpsertEvals(t.planEvals(p))
 }
 

@@ -38,7 +38,7 @@ func (t *rowWrites) putAlloc(before, after *cluster.Allocation) {
 		t.noteRemoval(before)
 	}
 	put(t, TableAllocs, before, after)
-	t.releaseVolumes(before, after)
+	claimEdits{t}.release(before, after)
 }
 
 func (t *rowWrites) putJob(before, after *cluster.Job) {

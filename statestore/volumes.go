@@ -11,7 +11,7 @@ import (
 // UpsertVolume registers a volume, or changes a registered one. The error says what is wrong with the
 // volume, or wraps [ErrVolumeInUse]: claims keep the plugin, the external id, the context, the
 // parameters and their modes as they are.
-func (t *Txn) UpsertVolume(v *cluster.Volume, at time.Time) error {
+func UpsertVolume(t *Txn, v *cluster.Volume, at time.Time) error {
 	after := v.Copy()
 	after.Canonicalize()
 	if err := after.Validate(); err != nil {
@@ -21,7 +21,7 @@ func (t *Txn) UpsertVolume(v *cluster.Volume, at time.Time) error {
 	before := t.Volume(after.Key())
 	after.CreateTime, after.CreateIndex = at, t.written.index
 	if before != nil {
-		if err := t.mayChange(before, after); err != nil {
+		if err := mayChange(t, before, after); err != nil {
 			return err
 		}
 		after.CreateTime, after.CreateIndex = before.CreateTime, before.CreateIndex
@@ -33,7 +33,7 @@ func (t *Txn) UpsertVolume(v *cluster.Volume, at time.Time) error {
 }
 
 // mayChange returns why a claim forbids the change of its volume, or nil.
-func (t *Txn) mayChange(before, after *cluster.Volume) error {
+func mayChange(t *Txn, before, after *cluster.Volume) error {
 	for c := range t.ClaimsOfVolume(before.Key()) { // all claims have the same modes
 		if before.Plugin != after.Plugin || before.ExternalID != after.ExternalID || !after.Allows(c.Capability) {
 			return fmt.Errorf("%w: allocation %s claims it, and its plugin, external id and used modes cannot change", ErrVolumeInUse, c.Alloc)
@@ -45,7 +45,7 @@ func (t *Txn) mayChange(before, after *cluster.Volume) error {
 
 // DeleteVolume deletes a volume. With force it deletes the claims too: their nodes and controllers
 // are then on their own. The error is [ErrVolumeNotFound], or wraps [ErrVolumeInUse].
-func (t *Txn) DeleteVolume(k cluster.VolumeKey, force bool) error {
+func DeleteVolume(t *Txn, k cluster.VolumeKey, force bool) error {
 	before := t.Volume(k)
 	if before == nil {
 		return ErrVolumeNotFound
@@ -55,7 +55,7 @@ func (t *Txn) DeleteVolume(k cluster.VolumeKey, force bool) error {
 		return fmt.Errorf("%w: %d allocations claim it, such as %s on node %s", ErrVolumeInUse, len(claims), claims[0].Alloc, claims[0].Node)
 	}
 	for _, c := range claims {
-		t.putClaim(c, nil)
+		claimEdits{&t.rowWrites}.put(c, nil)
 	}
 	put(&t.rowWrites, TableVolumes, before, nil)
 	return nil
@@ -65,7 +65,7 @@ func (t *Txn) DeleteVolume(k cluster.VolumeKey, force bool) error {
 // force the claims go on as if the node had done so, also those of allocations that run. With force
 // again it frees claims that wait for a controller. The error is [ErrClaimNotFound], or wraps
 // [ErrVolumeInUse] and names an allocation that runs.
-func (t *Txn) DetachVolume(k cluster.VolumeKey, n cluster.NodeID, force bool) error {
+func DetachVolume(t *Txn, k cluster.VolumeKey, n cluster.NodeID, force bool) error {
 	var claims []*cluster.VolumeClaim
 	for c := range t.ClaimsOnNode(n) {
 		if c.Volume == k {
@@ -81,14 +81,15 @@ func (t *Txn) DetachVolume(k cluster.VolumeKey, n cluster.NodeID, force bool) er
 		}
 	}
 	waiting := !slices.ContainsFunc(claims, func(c *cluster.VolumeClaim) bool { return c.State.OnNode() })
+	edits := claimEdits{&t.rowWrites}
 	for _, c := range claims {
 		switch {
 		case !force:
-			t.advanceClaim(c, cluster.ClaimUnpublishing)
+			edits.advance(c, cluster.ClaimUnpublishing)
 		case waiting:
-			t.putClaim(c, nil)
+			edits.put(c, nil)
 		default:
-			t.advanceClaim(c, cluster.ClaimNodeDetached)
+			edits.advance(c, cluster.ClaimNodeDetached)
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ func volumeWorld(t *testing.T, attaches bool, nodes ...cluster.NodeID) *world {
 		}}}
 		w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertNode(n, w.now)) })
 	}
-	w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertVolume(dataVolume(), w.now)) })
+	w.write(func(x *statestore.Txn) { must.NoError(t, statestore.UpsertVolume(x, dataVolume(), w.now)) })
 	return w
 }
 
@@ -63,7 +63,7 @@ func (w *world) change(alloc string, n cluster.NodeID, cause cluster.ClaimCause)
 		ch.PublishContext = map[string]string{"device": "/dev/x"}
 	}
 	w.write(func(x *statestore.Txn) {
-		for _, r := range x.UpdateClaims(&cluster.ClaimUpdate{At: w.now, Changes: []cluster.ClaimChange{ch}}) {
+		for _, r := range statestore.UpdateClaims(x, &cluster.ClaimUpdate{At: w.now, Changes: []cluster.ClaimChange{ch}}) {
 			why = r.Why
 		}
 	})
@@ -71,7 +71,7 @@ func (w *world) change(alloc string, n cluster.NodeID, cause cluster.ClaimCause)
 }
 
 func (w *world) detach(n cluster.NodeID, force bool) (err error) {
-	w.write(func(x *statestore.Txn) { err = x.DetachVolume(dataKey, n, force) })
+	w.write(func(x *statestore.Txn) { err = statestore.DetachVolume(x, dataKey, n, force) })
 	return err
 }
 
@@ -172,7 +172,7 @@ func TestVolume_Register(t *testing.T) {
 	upsert := func(edit func(*cluster.Volume)) (err error) {
 		v := dataVolume()
 		edit(v)
-		w.write(func(x *statestore.Txn) { err = x.UpsertVolume(v, w.now) })
+		w.write(func(x *statestore.Txn) { err = statestore.UpsertVolume(x, v, w.now) })
 		return err
 	}
 	must.ErrorContains(t, upsert(func(v *cluster.Volume) { v.Capabilities = nil }), "Missing capabilities")
@@ -196,7 +196,7 @@ func TestVolume_Deregister(t *testing.T) {
 	t.Parallel()
 	w := volumeWorld(t, false, "n1")
 	remove := func(force bool) (err error) {
-		w.write(func(x *statestore.Txn) { err = x.DeleteVolume(dataKey, force) })
+		w.write(func(x *statestore.Txn) { err = statestore.DeleteVolume(x, dataKey, force) })
 		return err
 	}
 	w.place(w.job(volumeJob(single)), "n1", nil, "a")
