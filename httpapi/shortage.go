@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -50,6 +52,8 @@ type shortage struct {
 	metric  *wire.AllocationMetric
 	need    cluster.Resources
 	demands *feasible.Demands
+	// refuses returns why a node cannot take the volumes of the group.
+	refuses func(*cluster.Node) string
 	// occupied are the nodes on which a job of every node has its allocation; nil for other jobs.
 	occupied map[cluster.NodeID]bool
 	// nearest is the sum of the missing shares of metric.Nearest.
@@ -60,6 +64,7 @@ func newShortage(s State, j *cluster.Job, g *cluster.TaskGroup, queued int) *sho
 	pool := cmp.Or(j.NodePool, cluster.DefaultNodePool)
 	c := &shortage{need: g.Resources(), demands: feasible.Of(j).Group(g), metric: wire.NewAllocationMetric(pool)}
 	c.metric.CoalescedFailures = queued - 1
+	c.refuses = volumeRefusal(s, j, g)
 	if j.Type.EveryNode() {
 		c.occupied = map[cluster.NodeID]bool{}
 		for a := range s.AllocsByJob(j.Key()) {
@@ -74,6 +79,23 @@ func newShortage(s State, j *cluster.Job, g *cluster.TaskGroup, queued int) *sho
 		}
 	}
 	return c
+}
+
+// volumeRefusal returns the judge of nodes by the volumes of one more allocation of the group. Volumes of
+// an allocation's own are those of the first name that no allocation has.
+func volumeRefusal(s State, j *cluster.Job, g *cluster.TaskGroup) func(*cluster.Node) string {
+	if len(g.Volumes) == 0 {
+		return func(*cluster.Node) string { return "" }
+	}
+	used := map[string]bool{}
+	for a := range s.AllocsByJob(j.Key()) {
+		used[a.Name] = used[a.Name] || !a.Terminal()
+	}
+	name, book := "", volumes.NewBook(s)
+	for i := 0; name == "" || used[name]; i++ {
+		name = fmt.Sprintf("%s.%s[%d]", j.ID, g.Name, i)
+	}
+	return func(n *cluster.Node) string { return book.Refusal(j.Namespace, g, name, n) }
 }
 
 // judge counts one node of the job's pool.
@@ -92,6 +114,9 @@ func (c *shortage) judge(s State, j *cluster.Job, g *cluster.TaskGroup, n *clust
 	refusal := c.demands.Refusal(n)
 	if len(g.NodeClasses) > 0 && !slices.Contains(g.NodeClasses, n.NodeClass) {
 		refusal = classConstraint(g.NodeClasses)
+	}
+	if refusal == "" {
+		refusal = c.refuses(n)
 	}
 	if refusal != "" {
 		m.NodesFiltered++

@@ -195,3 +195,33 @@ func TestVolumes_BadRequests(t *testing.T) {
 		must.Eq(t, test.code, answer.StatusCode, must.Sprint(test.method, " ", test.path, " ", test.body))
 	}
 }
+
+// What a blocked evaluation says of a volume that is missing, and of one that another allocation has.
+func TestVolumes_Shortages(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(2)
+	pluginNode(w, 1, "")
+	c, err := api.NewClient(&api.Config{Address: w.serve(httpapi.Options{}).URL})
+	must.NoError(t, err)
+	_, _, err = c.Jobs().Register(volumeJob(), nil)
+	must.NoError(t, err)
+	why := func() map[string]int {
+		plan, _, err := c.Jobs().Plan(volumeJob(), false, nil)
+		must.NoError(t, err)
+		if plan.FailedTGAllocs["web"] == nil {
+			return nil
+		}
+		return plan.FailedTGAllocs["web"].ConstraintFiltered
+	}
+	must.Eq(t, map[string]int{"volume default/data does not exist": 2}, why())
+	_, err = c.CSIVolumes().Register(dataVolume(), nil)
+	must.NoError(t, err)
+	must.MapEmpty(t, why())
+	other := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"}).Copy()
+	other.ID = "other"
+	w.must(&shims.JobRegister{Job: other})
+	w.place(1, w.State().Job(other.Key()), nodeID(1))
+	must.Eq(t, map[string]int{
+		"volume default/data is claimed by allocation " + string(allocID(1)) + " on node " + string(nodeID(1)) + " (single-node-writer, taken)": 2,
+	}, why())
+}

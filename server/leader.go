@@ -74,6 +74,7 @@ func (l *leader) begin() (end func()) {
 	var running sync.WaitGroup
 	running.Go(func() { sched.Run(ctx) })
 	running.Go(func() { l.collect(ctx, store) })
+	running.Go(func() { l.releaseClaims(ctx, store) })
 	if l.config.WhileLeading != nil {
 		running.Go(func() { l.config.WhileLeading(ctx) })
 	}

@@ -2,6 +2,7 @@ package volumes
 
 import (
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -67,4 +68,28 @@ func Unreachable(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluste
 // exclusive reports whether a second user of the volume could harm it while the claim is in use.
 func exclusive(c *cluster.VolumeClaim) bool {
 	return c.Capability.Access.SingleNode() || c.Writes() && c.Capability.Access.SingleWriter()
+}
+
+// Claims are the claims of one state, and what their fate depends on.
+type Claims interface {
+	// Claims yields all claims by volume and allocation.
+	Claims() iter.Seq[*cluster.VolumeClaim]
+	// Alloc and Node return the row, or nil.
+	Alloc(cluster.AllocID) *cluster.Allocation
+	Node(cluster.NodeID) *cluster.Node
+}
+
+// Overdue returns the changes of the claims that are over at the time although the servers cannot
+// reach their nodes, at most [cluster.MaxClaimChanges]. It reads all claims.
+func Overdue(v Claims, now time.Time) (changes []cluster.ClaimChange) {
+	for c := range v.Claims() {
+		if !c.State.OnNode() || !Unreachable(c, v.Alloc(c.Alloc), v.Node(c.Node)).Over(now) {
+			continue
+		}
+		changes = append(changes, cluster.ClaimChange{Claim: c.Key(), Node: c.Node, Cause: cluster.CauseUnreachable})
+		if len(changes) == cluster.MaxClaimChanges {
+			break
+		}
+	}
+	return changes
 }

@@ -62,8 +62,9 @@ func (c *pluginCommand) Run(args []string) int {
 
 const pluginHelp = `Usage: nodedrain plugin <command>
 
-  Tests the program of a task driver or a device plugin, or serves one of the drivers
-  that this program contains. The client of a node starts these; they are not meant for people.`
+  Shows storage plugins, tests the program of a task driver or a device plugin, or serves
+  one of the drivers that this program contains. The client of a node starts these; they
+  are not meant for people.`
 
 const pluginMockHelp = `Usage: nodedrain plugin mock
 

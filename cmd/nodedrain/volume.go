@@ -1,0 +1,189 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+const volumeHelp = `Usage: nodedrain volume <command> [options]
+
+  Registers volumes that exist outside the cluster, shows who uses them, and detaches
+  and deregisters them.`
+
+// volumeRegisterCommand is "nodedrain volume register".
+type volumeRegisterCommand struct{ operatorCommand }
+
+func (c *volumeRegisterCommand) Synopsis() string { return "Register a volume, or change one" }
+
+func (c *volumeRegisterCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain volume register [options] FILE
+
+  Registers the volume in FILE, or changes it. FILE is JSON with the keys of the API: ID,
+  ExternalID, PluginID, RequestedCapabilities and others. "-" is the standard input. The
+  volume must exist already. docs/operators.md has an example.
+
+Options:
+` + connectHelp)
+}
+
+func (c *volumeRegisterCommand) Run(args []string) int { return c.exit(c.run(args)) }
+
+func (c *volumeRegisterCommand) run(args []string) error {
+	var f connectFlags
+	files, err := arguments(f.flags("volume register"), "volume register", args)
+	switch {
+	case err != nil:
+		return err
+	case len(files) != 1:
+		return misused("volume register", "This command takes one argument: <path>")
+	}
+	volume, err := c.volumeIn(files[0])
+	if err != nil {
+		return err
+	}
+	asked, err := c.connect(&f)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	written, _, err := asked.Volumes().Register(c.ctx, volume)
+	if err != nil {
+		return saidf("Error registering volume: %v", err)
+	}
+	c.warn(written.Warnings)
+	fmt.Fprintf(c.out, "Volume %q registered\n", volume.ID)
+	return nil
+}
+
+// volumeIn reads a volume from a file, or from the input.
+func (c *volumeRegisterCommand) volumeIn(file string) (*wire.Volume, error) {
+	var text []byte
+	var err error
+	if file == "-" {
+		text, err = io.ReadAll(c.in)
+	} else {
+		text, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, saidf("Error reading volume: %v", err)
+	}
+	volume := new(wire.Volume)
+	if err := json.Unmarshal(text, volume); err != nil {
+		return nil, saidf("Error reading volume: %s is not a JSON object: %v", file, err)
+	}
+	if volume.ID == "" {
+		return nil, saidf("Error reading volume: %s has no ID", file)
+	}
+	return volume, nil
+}
+
+// volumeForceFlags are the flags of the commands that may force a change of a volume.
+type volumeForceFlags struct {
+	connectFlags
+	force bool
+}
+
+func (f *volumeForceFlags) set(name string) *flag.FlagSet {
+	set := flag.NewFlagSet(name, flag.ContinueOnError)
+	f.connectFlags.set(set)
+	set.BoolVar(&f.force, "force", false, "")
+	return set
+}
+
+// volumeDeregisterCommand is "nodedrain volume deregister".
+type volumeDeregisterCommand struct{ operatorCommand }
+
+func (c *volumeDeregisterCommand) Synopsis() string { return "Forget a volume" }
+
+func (c *volumeDeregisterCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain volume deregister [options] VOLUME
+
+  Makes the servers forget a volume. The volume itself stays as it is. VOLUME is its whole
+  id.
+
+Options:
+
+  -force            Forget the volume also while allocations claim it. Nothing detaches it
+                    from their nodes by a controller then.
+` + connectHelp)
+}
+
+func (c *volumeDeregisterCommand) Run(args []string) int { return c.exit(c.run(args)) }
+
+func (c *volumeDeregisterCommand) run(args []string) error {
+	var f volumeForceFlags
+	about, err := arguments(f.set("volume deregister"), "volume deregister", args)
+	switch {
+	case err != nil:
+		return err
+	case len(about) != 1:
+		return misused("volume deregister", "This command takes one argument: <volume>")
+	}
+	asked, err := c.connect(&f.connectFlags)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	if err := asked.Volumes().Deregister(c.ctx, about[0], f.force); err != nil {
+		return saidf("Error deregistering volume: %v", err)
+	}
+	fmt.Fprintf(c.out, "Volume %q deregistered\n", about[0])
+	return nil
+}
+
+// volumeDetachCommand is "nodedrain volume detach".
+type volumeDetachCommand struct{ operatorCommand }
+
+func (c *volumeDetachCommand) Synopsis() string { return "Take a volume off a node" }
+
+func (c *volumeDetachCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain volume detach [options] VOLUME NODE
+
+  Asks a node to unmount a volume from allocations that have ended. VOLUME is its whole
+  id, NODE the node's whole id.
+
+Options:
+
+  -force            Go on as if the node had unmounted the volume, also while allocations
+                    run. A second time: as if the controller had detached it. Another node
+                    gets the volume then. If this node still writes to it, the data is
+                    destroyed: use it only for a node that is surely off.
+` + connectHelp)
+}
+
+func (c *volumeDetachCommand) Run(args []string) int { return c.exit(c.run(args)) }
+
+func (c *volumeDetachCommand) run(args []string) error {
+	var f volumeForceFlags
+	about, err := arguments(f.set("volume detach"), "volume detach", args)
+	switch {
+	case err != nil:
+		return err
+	case len(about) != 2:
+		return misused("volume detach", "This command takes two arguments: <volume> <node>")
+	}
+	asked, err := c.connect(&f.connectFlags)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	if err := asked.Volumes().Detach(c.ctx, about[0], cluster.NodeID(about[1]), f.force); err != nil {
+		return saidf("Error detaching volume: %v", err)
+	}
+	said := "asked to unmount it"
+	if f.force {
+		said = "counted as off the volume"
+	}
+	fmt.Fprintf(c.out, "Volume %q: node %q is %s\n", about[0], about[1], said)
+	return nil
+}

@@ -1,0 +1,41 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// releaseInterval is how often the leader looks for claims of volumes that are over. A claim on an
+// unreachable node is freed so much later at most.
+const releaseInterval = 5 * time.Second
+
+// releaseClaims frees claims of volumes on nodes that the servers cannot reach, when their clients
+// have surely stopped the allocations, until the term ends. It writes nothing while there are none.
+func (l *leader) releaseClaims(ctx context.Context, store *statestore.Store) {
+	logger := l.config.Logger.Named("volumes")
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		now := time.Now()
+		if changes := volumes.Overdue(store.Snapshot(), now); len(changes) > 0 {
+			m := &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: now, Changes: changes}}
+			switch done, _, err := shims.Apply(ctx, l.own, m); {
+			case err == nil:
+				logger.Info("freed claims of volumes on unreachable nodes", "claims", len(changes)-len(done.Refused), "refused", len(done.Refused))
+			case ctx.Err() == nil:
+				logger.Warn("claims of volumes on unreachable nodes could not be freed, and are tried again", "claims", len(changes), "error", err)
+			}
+		}
+		timer.Reset(releaseInterval)
+	}
+}
