@@ -119,6 +119,12 @@ func (p *Program) Rows() []Row {
 	return slices.SortedFunc(maps.Values(p.rows), func(a, b Row) int { return cmp.Compare(a.Path(), b.Path()) })
 }
 
+// Row returns what a device is used for.
+func (p *Program) Row(kind cluster.DeviceKind, id string) (row Row, is bool) {
+	row, is = p.rows[key{kind, id}]
+	return row, is
+}
+
 // Reserved returns the reservations of all devices, without the first n, in their order. The caller must
 // not write to them.
 func (p *Program) Reserved(n int) []Row { return slices.Clip(p.reserved[n:]) }

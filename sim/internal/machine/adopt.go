@@ -27,6 +27,12 @@ func (n *Node) Adopt(clusterID string, allocs []*cluster.Allocation) error {
 	if _, err := n.Advance(n.clock.now); err != nil {
 		return err
 	}
+	n.adopting = true
+	defer func() { n.adopting = false }()
+	n.equipment.adopt(allocs)
+	if _, err := n.Advance(n.clock.now); err != nil {
+		return err
+	}
 	for _, a := range allocs {
 		adopt(n, clusterID, a, drivers)
 	}
@@ -60,7 +66,9 @@ func adopt(n *Node, clusterID string, a *cluster.Allocation, drivers map[string]
 			t.Phase, t.ID, t.RunningSince = client.PhaseStarting, n.newTaskID(a.ID, task.Name), n.boot()
 			n.machine.MakeCgroup(cgroup(a.ID, task.Name))
 			index := len(rec.Tasks) - 1
-			drivers[task.Driver].Start(taskConfig(n, t.ID, a, task.Name), func(h driver.Handle, err error) {
+			config := taskConfig(n, t.ID, a, task.Name)
+			config.Devices = n.equipment.given(t.ID, a, task.Name)
+			drivers[task.Driver].Start(config, func(h driver.Handle, err error) {
 				if t := &rec.Tasks[index]; err == nil {
 					t.Phase, t.Handle = client.PhaseRunning, h
 					t.State.State, t.State.StartedAt = cluster.TaskRunning, a.CreateTime

@@ -6,5 +6,7 @@
 // returned, or earlier. The order of events of one time is drawn from a stream of random numbers, so
 // that each seed has another order.
 //
+// A node may have device plugins, the doubles of package client/device/scripted: see [Equipment].
+//
 // An [Observer] sees what the node does. Package onnode has one that judges the client.
 package machine

@@ -9,6 +9,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	devices "github.com/seed-f9cf0b39/nodedrain/client/device/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -27,7 +28,9 @@ type fixture struct {
 	// scripts are the scripts of tasks by name.
 	scripts map[string]scripted.Script
 	fault   func(scripted.Call) scripted.Fault
-	away    bool
+	// deviceFault is that of the device plugin "toys", which has the devices d0 to d2.
+	deviceFault func(devices.Call) scripted.Fault
+	away        bool
 	// allocs are the rows of the servers, in the order of their placement.
 	allocs []*cluster.Allocation
 	index  uint64
@@ -47,6 +50,13 @@ func newFixture(t *testing.T, rng *rand.Rand) *fixture {
 				return scripted.Fault{}
 			}
 			return f.fault(c)
+		},
+		DevicePlugins: []machine.DevicePlugin{{Name: "toys", Groups: toys("d0", "d1", "d2")}},
+		DeviceFault: func(_ string, c devices.Call) scripted.Fault {
+			if f.deviceFault == nil {
+				return scripted.Fault{}
+			}
+			return f.deviceFault(c)
 		},
 		Effect: func(string, bool) bool {
 			f.effects++
@@ -176,6 +186,24 @@ func allocation(id cluster.AllocID, tasks ...*cluster.Task) *cluster.Allocation 
 		ID: id, Namespace: job.Namespace, JobID: job.ID, Job: job, TaskGroup: "g", Name: fmt.Sprintf("%s.g[0]", job.ID), NodeID: "n1",
 		DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientPending,
 	}
+}
+
+// toys are healthy devices of one kind.
+func toys(ids ...string) []*cluster.DeviceGroup {
+	g := &cluster.DeviceGroup{Kind: cluster.DeviceKind{Vendor: "acme", Type: "toy", Name: "t1"}}
+	for _, id := range ids {
+		g.Devices = append(g.Devices, cluster.Device{ID: id, Healthy: true})
+	}
+	return []*cluster.DeviceGroup{g}
+}
+
+// gives gives a task devices, by its allocation.
+func gives(a *cluster.Allocation, task string, ids ...string) *cluster.Allocation {
+	if a.Devices == nil {
+		a.Devices = &cluster.AssignedDevices{}
+	}
+	a.Devices.All = append(a.Devices.All, cluster.AssignedDevice{Task: task, Kind: toys()[0].Kind, IDs: ids})
+	return a
 }
 
 // wiped is an answer of servers that have begun again.

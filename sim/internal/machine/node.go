@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	devices "github.com/seed-f9cf0b39/nodedrain/client/device/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -22,10 +23,13 @@ type Node struct {
 	diskFull bool
 	// hungUntil is when a driver that stands still runs again.
 	hungUntil map[string]time.Time
+	equipment Equipment
 	run       *run // of the present client, or nil while none runs
 	wakeAt    time.Time
 	starts    int // counts the starts of tasks
-	contact   time.Duration
+	// adopting: the tasks that start now have run for long.
+	adopting bool
+	contact  time.Duration
 }
 
 // New returns a machine that runs, without a client.
@@ -44,6 +48,7 @@ func New(o Options) *Node {
 			Fault: func(c scripted.Call) scripted.Fault { return n.fault(name, c) },
 		})
 	}
+	n.equipment.install(n)
 	return n
 }
 
@@ -73,6 +78,9 @@ func (n *Node) Now() time.Time { return n.clock.now }
 
 // Machine returns the machine, for judges. They do not change it.
 func (n *Node) Machine() *scripted.Machine { return n.machine }
+
+// Devices returns the device plugins of the node.
+func (n *Node) Devices() *Equipment { return &n.equipment }
 
 // Record returns the record of an allocation on the disk, or nil. The caller does not change it.
 func (n *Node) Record(id cluster.AllocID) *client.Record { return n.disk[id] }
@@ -117,9 +125,9 @@ func (n *Node) StartClient() error {
 	if n.run != nil {
 		return nil
 	}
-	r := &run{node: n, drivers: map[string]*scripted.Driver{}}
+	r := &run{node: n, drivers: map[string]*scripted.Driver{}, plugins: map[string]*devices.Plugin{}}
 	core, err := client.New(client.Options{
-		Node: n.options.ID, Shell: r, BootID: n.BootID(), Drivers: n.options.Drivers,
+		Node: n.options.ID, Shell: r, BootID: n.BootID(), Drivers: n.options.Drivers, DevicePlugins: n.equipment.names(),
 		Records: append(readDisk(n), orphans(n)...), KeepEnded: n.options.KeepEnded, LastContact: n.contact,
 		NewTaskID: n.newTaskID,
 	})
@@ -240,11 +248,13 @@ type noObserver struct{}
 
 var _ Observer = noObserver{}
 
-func (noObserver) Started(*Node)                         {}
-func (noObserver) Killed(*Node)                          {}
-func (noObserver) Received(*Node, client.Wanted)         {}
-func (noObserver) Reported(*Node, []cluster.AllocReport) {}
-func (noObserver) Saved(*Node, *client.Record)           {}
-func (noObserver) Discarded(*Node, cluster.AllocID)      {}
-func (noObserver) Looked(*Node)                          {}
-func (noObserver) Troubled(*Node, Trouble, string)       {}
+func (noObserver) Started(*Node)                                                {}
+func (noObserver) Killed(*Node)                                                 {}
+func (noObserver) Received(*Node, client.Wanted)                                {}
+func (noObserver) Reported(*Node, []cluster.AllocReport)                        {}
+func (noObserver) Saved(*Node, *client.Record)                                  {}
+func (noObserver) Discarded(*Node, cluster.AllocID)                             {}
+func (noObserver) Looked(*Node)                                                 {}
+func (noObserver) Told(*Node, string, []*cluster.DeviceGroup, error)            {}
+func (noObserver) Reserves(*Node, client.TaskRef, cluster.DeviceKind, []string) {}
+func (noObserver) Troubled(*Node, Trouble, string)                              {}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	devices "github.com/seed-f9cf0b39/nodedrain/client/device/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -23,6 +24,10 @@ type Options struct {
 	Script func(*driver.TaskConfig) scripted.Script
 	// Fault is what happens to one call of a driver; nil is nothing.
 	Fault func(driver string, call scripted.Call) scripted.Fault
+	// DevicePlugins are the node's device plugins, each with another name.
+	DevicePlugins []DevicePlugin
+	// DeviceFault is what happens to one call of a device plugin; nil is nothing.
+	DeviceFault func(plugin string, call devices.Call) scripted.Fault
 	// Report takes reports to the servers. It calls reply at most once, later.
 	Report func(reports []cluster.AllocReport, reply func(taken bool))
 	// Publish takes the facts of the node to the servers; nil drops them.
@@ -41,6 +46,12 @@ type Options struct {
 	Observer Observer
 }
 
+// DevicePlugin is a device plugin of a node, with its devices at the beginning.
+type DevicePlugin struct {
+	Name   string
+	Groups []*cluster.DeviceGroup
+}
+
 // Observer sees what a node does.
 type Observer interface {
 	// Started and Killed: a client of the node starts, or dies.
@@ -53,6 +64,10 @@ type Observer interface {
 	// Saved and Discarded: a record was written to the disk, or removed from it.
 	Saved(n *Node, record *client.Record)
 	Discarded(n *Node, alloc cluster.AllocID)
+	// Told: a device plugin tells the client its devices, or the error with which it stopped telling them.
+	Told(n *Node, plugin string, groups []*cluster.DeviceGroup, err error)
+	// Reserves: the client asks a living device plugin for devices for a start of a task.
+	Reserves(n *Node, task client.TaskRef, kind cluster.DeviceKind, ids []string)
 	// Looked is called after each event and step of the node.
 	Looked(n *Node)
 	// Troubled: something has happened to the machine beside the client.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/device"
+	devices "github.com/seed-f9cf0b39/nodedrain/client/device/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -17,6 +18,7 @@ type run struct {
 	node    *Node
 	core    *client.Core
 	drivers map[string]*scripted.Driver
+	plugins map[string]*devices.Plugin
 }
 
 var _ client.Shell = (*run)(nil)
@@ -58,9 +60,13 @@ func (r *run) after(d time.Duration, do func()) (cancel func()) {
 	})
 }
 
-// Launch takes over the newest process of the driver and kills older ones, or starts one.
+// Launch takes over the newest process of the plugin and kills older ones, or starts one.
 func (r *run) Launch(p client.Plugin, reply func(client.Launched)) {
 	if !r.begins("Launch") {
+		return
+	}
+	if p.Type == client.DevicePlugin {
+		r.launchDevices(p.Name, reply)
 		return
 	}
 	name := p.Name
@@ -101,9 +107,18 @@ func (r *run) launched(name string, d *scripted.Driver, err error, reattached bo
 	})
 }
 
-// Abandon kills a life of a driver.
+// Abandon kills a life of a plugin.
 func (r *run) Abandon(p client.Plugin, life client.Life) {
-	if d := r.drivers[p.Name]; r.begins("Abandon") && d != nil && client.Life(d.Life()) == life {
+	if !r.begins("Abandon") {
+		return
+	}
+	if p.Type == client.DevicePlugin {
+		if d := r.plugins[p.Name]; d != nil && client.Life(d.Life()) == life {
+			d.Kill(scripted.ByClient)
+		}
+		return
+	}
+	if d := r.drivers[p.Name]; d != nil && client.Life(d.Life()) == life {
 		d.Kill(scripted.ByClient)
 	}
 }
@@ -155,19 +170,8 @@ func (r *run) driver(ref client.TaskRef, call string) (*scripted.Driver, error) 
 	return d, nil
 }
 
-// Reserve answers as a plugin that has died: the machine has no devices.
-func (r *run) Reserve(_ client.TaskRef, _ client.DevicesRef, reply func(device.Reservation, error)) {
-	if r.begins("Reserve") {
-		r.after(folderTime, func() {
-			r.answers("Reserve", func() {
-				reply(device.Reservation{}, &driver.Error{Class: driver.Gone, Call: "Reserve", Err: errors.New("the machine has no devices")})
-			})
-		})
-	}
-}
-
 // Start makes the cgroup and starts the task.
-func (r *run) Start(ref client.TaskRef, alloc *cluster.Allocation, _ []device.Part, reply func(driver.Handle, error)) {
+func (r *run) Start(ref client.TaskRef, alloc *cluster.Allocation, parts []device.Part, reply func(driver.Handle, error)) {
 	if !r.begins("Start") {
 		return
 	}
@@ -177,8 +181,15 @@ func (r *run) Start(ref client.TaskRef, alloc *cluster.Allocation, _ []device.Pa
 		r.after(folderTime, func() { answer(nil, err) })
 		return
 	}
+	reserved, err := device.Merge(parts)
+	if err != nil {
+		r.after(folderTime, func() { answer(nil, &driver.Error{Class: driver.Fatal, Call: scripted.CallStart, Err: err}) })
+		return
+	}
 	r.node.machine.MakeCgroup(cgroup(ref.Alloc, ref.Task))
-	d.Start(taskConfig(r.node, ref.ID, alloc, ref.Task), answer)
+	config := taskConfig(r.node, ref.ID, alloc, ref.Task)
+	config.DeviceEnv, config.Mounts, config.Devices = reserved.Env, reserved.Mounts, reserved.Devices
+	d.Start(config, answer)
 }
 
 // Recover gives a task to a new life of its driver.

@@ -11,7 +11,7 @@ import (
 // noteAway notes the allocations that the client must stop because it has not reached the servers for as
 // long as their group allows.
 func (j *Judge) noteAway(n *machine.Node) {
-	if !n.Running() {
+	if !n.Running() && !j.trouble.client.Equal(j.now) { // one that dies now may have asked for stops before
 		return
 	}
 	for _, a := range j.order {

@@ -1,5 +1,6 @@
-// Package onnode judges the client of a simulated node. A [Judge] reads the process table, the
-// records on the disk, the reports, and what the servers want. It shares no code with the client.
+// Package onnode judges the client of a simulated node. A [Judge] reads the process table, the table of
+// devices, the records on the disk, the reports, what the servers want, and what device plugins tell. It
+// shares no code with the client.
 //
 // Trouble is a fault of the machine: a client, driver or shim that dies, a driver that stands still,
 // a restart of the machine, a full disk, a lost record. A process is that of a task if it is in the
@@ -30,7 +31,8 @@
 //
 // # N3, truth
 //
-//   - When an allocation is reported as terminal, no process of it lives.
+//   - When an allocation is reported as terminal, no process of it lives, and nothing is left of a start
+//     that has one of its devices.
 //   - Later none is started, unless the disk was full.
 //
 // # N4, nothing lost
@@ -43,9 +45,24 @@
 //
 // # N5, plugins die
 //
-//   - At most one process of a driver lives.
-//   - Three starts of a driver take five seconds or more, unless the first has lived for two minutes.
-//   - When a node has had no trouble for some time, each of its drivers lives.
+//   - At most one process of a driver or device plugin lives.
+//   - Three starts of one take five seconds or more, unless the first has lived for two minutes.
+//   - When a node has had no trouble for some time, each of its drivers and device plugins lives.
+//
+// # N8, devices
+//
+// The owner of a device is the start for which it was reserved last. Something is left of a start while
+// a process of it lives, or the cgroup of its task exists.
+//
+//   - A start reserves a device only if nothing is left of another owner, and the newest report of a
+//     plugin to this client says that the device is there and healthy. A record on the disk names the
+//     start, and no process of it has started.
+//   - A task's process starts with exactly the devices that the servers gave to the task. It is their
+//     owner, and no process of another start has one of them.
+//   - A task does not get its kill signal because a device of it is unhealthy or gone.
+//   - When a node has had no trouble for some time, no allocation has waited for five minutes for devices
+//     that are healthy and free. It may wait for an allocation that it replaces, and for what is left of
+//     a lost record.
 //
 // # N9, health
 //

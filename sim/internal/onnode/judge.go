@@ -1,7 +1,6 @@
 package onnode
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
@@ -17,18 +16,12 @@ const maxViolations = 20
 // Judge judges the clients of one node. Make it with [New] and give it to the node as its observer.
 // It never changes what it reads.
 type Judge struct {
-	violations []invariant.Violation
-	now        time.Time
-	node       cluster.NodeID
+	*facts
+	*ledger
 
 	// cluster and index name the newest answer of the servers that a client must obey.
 	cluster string
 	index   uint64
-	allocs  map[cluster.AllocID]*alloc
-	// order are the allocations in the order of their first sight.
-	order []*alloc
-	// starts are the task processes of each cgroup, in the order of their starts.
-	starts map[string][]scripted.Identity
 	// changes is the number of changes of the process table that were judged.
 	changes int
 	graces  []grace
@@ -69,32 +62,14 @@ type trouble struct{ client, driver, shim, boot, disk time.Time }
 
 // New returns a judge of a node.
 func New(node cluster.NodeID) *Judge {
+	f := &facts{node: node, allocs: map[cluster.AllocID]*alloc{}, starts: map[string][]scripted.Identity{}}
 	return &Judge{
-		node: node, allocs: map[cluster.AllocID]*alloc{}, starts: map[string][]scripted.Identity{}, launches: map[string][]scripted.Identity{},
+		facts: f, ledger: &ledger{facts: f, told: map[string][]*cluster.DeviceGroup{}}, launches: map[string][]scripted.Identity{},
 	}
 }
 
 // Violations returns the first violations, in order.
 func (j *Judge) Violations() []invariant.Violation { return j.violations }
-
-func (j *Judge) find(guarantee, check string, id cluster.AllocID, format string, args ...any) {
-	if len(j.violations) < maxViolations {
-		j.violations = append(j.violations, invariant.Violation{
-			Guarantee: guarantee, Check: check, At: j.now, Node: j.node, Alloc: id, Text: fmt.Sprintf(format, args...),
-		})
-	}
-}
-
-// alloc returns what the judge knows of an allocation.
-func (j *Judge) alloc(id cluster.AllocID) *alloc {
-	a := j.allocs[id]
-	if a == nil {
-		a = &alloc{id: id, terminated: map[string]time.Time{}}
-		j.allocs[id] = a
-		j.order = append(j.order, a)
-	}
-	return a
-}
 
 // see notes how the servers want the allocation.
 func (a *alloc) see(row *cluster.Allocation) {
@@ -128,6 +103,7 @@ func (j *Judge) Started(n *machine.Node) {
 	j.since = j.now
 	j.lives++
 	clear(j.launches)
+	clear(j.told)
 	for _, r := range n.Records() { // the records of allocations that ran at the beginning
 		if a := j.alloc(r.Alloc.ID); a.row == nil {
 			a.see(r.Alloc)

@@ -1,6 +1,7 @@
 package onnode_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -16,7 +17,10 @@ import (
 
 var begin = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// fixture is a node that runs one task of one allocation for a minute.
+// toy is the kind of the devices d0 and d1 of the node.
+var toy = cluster.DeviceKind{Vendor: "acme", Type: "toy", Name: "t1"}
+
+// fixture is a node that runs one task of one allocation for a minute. The task has the device d0.
 type fixture struct {
 	node  *machine.Node
 	judge *onnode.Judge
@@ -29,17 +33,42 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{judge: onnode.New("n1")}
 	f.node = machine.New(machine.Options{
 		ID: "n1", Start: begin, Drivers: []string{"mock"}, Observer: f.judge,
-		Script:    func(*driver.TaskConfig) scripted.Script { return scripted.Script{IgnoreSignals: true} },
+		DevicePlugins: []machine.DevicePlugin{{Name: "toys", Groups: toys()}},
+		Script: func(c *driver.TaskConfig) scripted.Script {
+			if c.AllocID == "slow" {
+				return scripted.Script{StartDelay: time.Minute}
+			}
+			return scripted.Script{IgnoreSignals: true}
+		},
 		Report:    func(_ []cluster.AllocReport, reply func(bool)) { reply(true) },
 		Reachable: func() bool { return !f.away },
 	})
 	must.NoError(t, f.node.StartClient())
-	f.alloc = allocation("a1")
+	f.alloc = gives(allocation("a1"), "d0")
 	f.advance(t, time.Second)
 	f.node.Servers(wanted(f.alloc))
 	f.advance(t, time.Minute)
 	must.SliceEmpty(t, f.judge.Violations())
 	return f
+}
+
+func toys() []*cluster.DeviceGroup {
+	return []*cluster.DeviceGroup{{Kind: toy, Devices: []cluster.Device{{ID: "d0", Healthy: true}, {ID: "d1", Healthy: true}}}}
+}
+
+// gives gives the task of an allocation a device.
+func gives(a *cluster.Allocation, id string) *cluster.Allocation {
+	a.Devices = &cluster.AssignedDevices{All: []cluster.AssignedDevice{{Task: "web", Kind: toy, IDs: []string{id}}}}
+	return a
+}
+
+// slow places another allocation, with the device d1, and returns the start that its driver works on.
+func (f *fixture) slow(t *testing.T) client.TaskRef {
+	t.Helper()
+	f.node.Servers(wanted(f.alloc, gives(allocation("slow"), "d1")))
+	f.advance(t, 10*time.Second)
+	must.SliceEmpty(t, f.judge.Violations())
+	return client.TaskRef{Alloc: "slow", Task: "web", ID: f.node.Record("slow").Tasks[0].ID}
 }
 
 func allocation(id cluster.AllocID) *cluster.Allocation {
@@ -128,6 +157,60 @@ func TestJudge(t *testing.T) {
 			f.node.KillDriver("mock")
 			f.judge.Settled(f.node.Now(), f.node, func(cluster.AllocID) *cluster.Allocation { return nil })
 		}},
+		{"a device plugin does not come back", "N5", "a device plugin does not come back", func(_ *testing.T, f *fixture) {
+			f.node.KillClient()
+			f.node.Devices().Kill("toys")
+			f.judge.Settled(f.node.Now(), f.node, func(cluster.AllocID) *cluster.Allocation { return nil })
+		}},
+		{"devices are not free when the end is reported", "N3", "not the truth", func(_ *testing.T, f *fixture) {
+			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByFault) // its cgroup is there
+			f.judge.Reported(f.node, []cluster.AllocReport{{Alloc: "a1", ClientStatus: cluster.ClientFailed}})
+		}},
+		{"devices are reserved before the record", "N8", "no record", func(_ *testing.T, f *fixture) {
+			f.judge.Reserves(f.node, client.TaskRef{Alloc: "a1", Task: "web", ID: "a1/web/9"}, toy, []string{"d1"})
+		}},
+		{"devices are reserved for a task that runs", "N8", "reserved again", func(_ *testing.T, f *fixture) {
+			f.judge.Reserves(f.node, client.TaskRef{Alloc: "a1", Task: "web", ID: f.node.Record("a1").Tasks[0].ID}, toy, []string{"d0"})
+		}},
+		{"an unhealthy device is given", "N8", "not healthy", func(t *testing.T, f *fixture) {
+			ref, groups := f.slow(t), toys()
+			groups[0].Devices[1].Healthy = false
+			f.judge.Told(f.node, "toys", groups, nil) // the client is not told
+			f.judge.Reserves(f.node, ref, toy, []string{"d1"})
+		}},
+		{"a device is given that is not there", "N8", "not healthy", func(t *testing.T, f *fixture) {
+			f.judge.Reserves(f.node, f.slow(t), toy, []string{"d9"})
+		}},
+		{"a device is given whose plugin tells nothing", "N8", "not healthy", func(t *testing.T, f *fixture) {
+			ref := f.slow(t)
+			f.judge.Told(f.node, "toys", toys(), errors.New("the stream has ended"))
+			f.judge.Reserves(f.node, ref, toy, []string{"d1"})
+		}},
+		{"a device is reserved for another start", "N8", "two owners", func(t *testing.T, f *fixture) {
+			f.judge.Reserves(f.node, f.slow(t), toy, []string{"d0"})
+		}},
+		{"a device is reserved before what is left of its owner is removed", "N8", "two owners", func(t *testing.T, f *fixture) {
+			ref := f.slow(t)
+			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByFault) // its cgroup is there
+			f.judge.Reserves(f.node, ref, toy, []string{"d0"})
+		}},
+		{"a task starts with other devices than its own", "N8", "other devices", func(t *testing.T, f *fixture) {
+			f.slow(t)
+			f.judge.Received(f.node, wanted(f.alloc, gives(allocation("slow"), "d0"))) // the client is not told
+			f.advance(t, time.Minute)
+		}},
+		{"a task loses a device that is sick", "N8", "a device is taken away", func(_ *testing.T, f *fixture) {
+			f.judge.Told(f.node, "toys", nil, nil)
+			f.node.Machine().Signal(f.task(), scripted.SIGTERM, scripted.ByDriver)
+			f.judge.Looked(f.node)
+		}},
+		{"a free device is not given", "N8", "a free device is not given", func(t *testing.T, f *fixture) {
+			batch := gives(allocation("a2"), "d1")
+			batch.Job.Type = cluster.JobBatch
+			f.judge.Received(f.node, wanted(f.alloc, batch)) // the client is not told
+			f.advance(t, 6*time.Minute)
+			f.judge.Settled(f.node.Now(), f.node, func(cluster.AllocID) *cluster.Allocation { return nil })
+		}},
 		{"a verdict does not come", "N9", "no verdict", func(t *testing.T, f *fixture) {
 			f.judge.Received(f.node, wanted(f.alloc, allocation("a2"))) // the client is not told
 			f.advance(t, 6*time.Minute)
@@ -155,4 +238,27 @@ func exited(message string) []cluster.AllocReport {
 	event := cluster.TaskEvent{Type: "Terminated", Time: begin.Add(time.Hour), Message: message}
 	states := &cluster.TaskStates{Tasks: []cluster.TaskState{{Name: "web", Events: []cluster.TaskEvent{event}}}}
 	return []cluster.AllocReport{{Alloc: "a1", ClientStatus: cluster.ClientRunning, TaskStates: states}}
+}
+
+// Two allocations run with one device at the beginning.
+func TestJudge_oneDeviceTwice(t *testing.T) {
+	t.Parallel()
+	judge := onnode.New("n1")
+	node := machine.New(machine.Options{
+		ID: "n1", Start: begin, Drivers: []string{"mock"}, Observer: judge,
+		DevicePlugins: []machine.DevicePlugin{{Name: "toys", Groups: toys()}},
+		Script:        func(*driver.TaskConfig) scripted.Script { return scripted.Script{} },
+		Report:        func(_ []cluster.AllocReport, reply func(bool)) { reply(true) },
+	})
+	must.NoError(t, node.Adopt("c1", []*cluster.Allocation{gives(allocation("a1"), "d0"), gives(allocation("a2"), "d0")}))
+	var found []string
+	for _, v := range judge.Violations() {
+		must.EqOp(t, "N8 two owners", v.Guarantee+" "+v.Check)
+		found = append(found, v.Text)
+	}
+	must.Eq(t, []string{
+		"a1/web/1 starts with /dev/acme/toy/t1/d0, which is reserved for a2/web/2",
+		"a1/web/1 starts with /dev/acme/toy/t1/d0, which process 6 of a2/web/2 uses",
+		"a2/web/2 starts with /dev/acme/toy/t1/d0, which process 4 of a1/web/1 uses",
+	}, found)
 }

@@ -38,8 +38,8 @@ func (j *Judge) Looked(n *machine.Node) {
 		switch p.Kind {
 		case scripted.TaskProcess:
 			j.taskChanged(n, c, &p)
-		case scripted.DriverProcess:
-			j.driverChanged(n, c, &p)
+		case scripted.DriverProcess, scripted.PluginProcess:
+			j.pluginChanged(n, c, &p)
 		}
 	}
 	j.checkGraces(n)
@@ -77,6 +77,7 @@ func (j *Judge) taskStarted(n *machine.Node, id cluster.AllocID, p *scripted.Pro
 	if a.ended && !j.diskFails(n) {
 		j.find("N3", "starts after its end", id, "%s starts after the allocation was reported as terminal", p.Task)
 	}
+	j.deviceUser(n, id, p)
 	if t := a.task(taskOf(p)); t != nil && t.Poststop() {
 		for _, other := range a.group().Tasks {
 			if other != nil && !other.Poststop() && j.taskLives(n, id, other.Name) {
@@ -89,11 +90,6 @@ func (j *Judge) taskStarted(n *machine.Node, id cluster.AllocID, p *scripted.Pro
 func taskOf(p *scripted.Process) string {
 	_, task := machine.SplitCgroup(p.Cgroup)
 	return task
-}
-
-// taskLives reports whether a process of a task lives.
-func (j *Judge) taskLives(n *machine.Node, id cluster.AllocID, task string) bool {
-	return len(n.Machine().LivingIn(string(id)+":"+task)) > 0
 }
 
 // names reports whether a record names a start.
@@ -127,7 +123,11 @@ func (j *Judge) taskSignalled(n *machine.Node, id cluster.AllocID, name string, 
 			j.find("N2", "order", id, "%s must stop before %s, which runs", name, other.Name)
 		}
 	}
-	if !j.mustStop(n, id, a, task, p) {
+	switch {
+	case j.mustStop(n, id, a, task, p):
+	case j.deviceIsSick(n, p):
+		j.find("N8", "a device is taken away", id, "%s gets its kill signal, and one of its devices %v is unhealthy or gone", p.Task, p.Devices)
+	default:
 		j.find("N2", "stops without cause", id, "%s gets its kill signal; the servers told the client to stop at %s", p.Task, a.stopAt)
 	}
 }
@@ -206,28 +206,29 @@ func (j *Judge) checkGraces(n *machine.Node) {
 	})
 }
 
-// driverChanged judges N5.
-func (j *Judge) driverChanged(n *machine.Node, c scripted.Change, p *scripted.Process) {
-	if c.What == scripted.Ended {
+// pluginChanged judges N5 for drivers and device plugins.
+func (j *Judge) pluginChanged(n *machine.Node, c scripted.Change, p *scripted.Process) {
+	if c.What == scripted.Ended && p.Kind == scripted.DriverProcess {
 		j.trouble.driver = j.now
 	}
 	if c.What != scripted.Started || !n.Running() {
 		return
 	}
 	for _, other := range n.Machine().Living() {
-		if other.Kind == scripted.DriverProcess && other.Driver == p.Driver && other.Identity != p.Identity {
-			j.find("N5", "two drivers", "", "%s starts while its process %d lives", p.Driver, other.PID)
+		if other.Kind == p.Kind && other.Command == p.Command && other.Identity != p.Identity {
+			j.find("N5", "two drivers", "", "%s starts while its process %d lives", p.Command, other.PID)
 		}
 	}
-	last := append(j.launches[p.Driver], p.Identity)
+	name := p.Kind.String() + " " + p.Command
+	last := append(j.launches[name], p.Identity)
 	last = last[max(0, len(last)-3):]
-	j.launches[p.Driver] = last
+	j.launches[name] = last
 	if len(last) < 3 {
 		return
 	}
 	const least, lived = 5 * time.Second, 2 * time.Minute
 	first, _ := n.Machine().Process(last[0])
 	if first.EndedAt.Sub(first.StartedAt) < lived && p.StartedAt.Sub(first.StartedAt) < least {
-		j.find("N5", "starts in a loop", "", "%s was started three times in %s", p.Driver, p.StartedAt.Sub(first.StartedAt))
+		j.find("N5", "starts in a loop", "", "%s was started three times in %s", p.Command, p.StartedAt.Sub(first.StartedAt))
 	}
 }

@@ -60,6 +60,7 @@ func (j *Judge) Reported(n *machine.Node, reports []cluster.AllocReport) {
 		a := j.alloc(r.Alloc)
 		if r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed || r.ClientStatus == cluster.ClientLost {
 			j.noneLives(n, "N3", "not the truth", r.Alloc, "it is reported as "+string(r.ClientStatus))
+			j.devicesAreFree(n, r.Alloc, r.ClientStatus)
 			a.ended = true
 		}
 		a.judged = a.judged || r.Healthy != nil
@@ -172,6 +173,7 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, row func(cluster.AllocID
 			j.find("N5", "a driver does not come back", "", "%s has no process", name)
 		}
 	}
+	j.settledDevices(n, living)
 	for _, p := range living {
 		if p.Kind != scripted.TaskProcess {
 			continue
@@ -189,6 +191,7 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, row func(cluster.AllocID
 		known := row(r.Alloc.ID)
 		switch {
 		case known == nil || known.ClientTerminal():
+		case r.Alloc.Job == nil && j.alloc(r.Alloc.ID).lost: // what is left of a lost record has nothing to report
 		case known.ClientStatus != r.ClientStatus:
 			j.find("N4", "a report is lost", r.Alloc.ID, "the record says %s, and the servers know %s", r.ClientStatus, known.ClientStatus)
 		case r.Healthy != nil && !known.HasVerdict():

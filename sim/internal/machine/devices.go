@@ -1,0 +1,219 @@
+package machine
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/device"
+	devices "github.com/seed-f9cf0b39/nodedrain/client/device/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// reopenTime is the time from the end of a plugin's stream to the next one.
+const reopenTime = 5 * time.Second
+
+// Equipment are the device plugins of a node, with their devices.
+type Equipment struct {
+	node *Node
+	// programs are in the order of the options.
+	programs []*devices.Program
+	// hungUntil is when a plugin that stands still runs again.
+	hungUntil map[string]time.Time
+}
+
+// install installs the device plugins of the options.
+func (e *Equipment) install(n *Node) {
+	e.node, e.hungUntil = n, map[string]time.Time{}
+	for _, p := range n.options.DevicePlugins {
+		e.programs = append(e.programs, devices.Install(n.machine, n.clock, p.Name, devices.Options{
+			Groups: p.Groups,
+			Fault:  func(c devices.Call) scripted.Fault { return e.fault(p.Name, c) },
+		}))
+	}
+}
+
+// fault is what happens to a call of a device plugin.
+func (e *Equipment) fault(name string, c devices.Call) scripted.Fault {
+	n := e.node
+	if until := e.hungUntil[name]; until.After(n.clock.now) {
+		return scripted.Fault{Delay: until.Sub(n.clock.now)}
+	}
+	if n.options.DeviceFault == nil || n.adopting {
+		return scripted.Fault{}
+	}
+	return n.options.DeviceFault(name, c)
+}
+
+// program returns the program of a device plugin, or nil.
+func (e *Equipment) program(name string) *devices.Program {
+	for _, p := range e.programs {
+		if p.Name() == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func (e *Equipment) names() []string {
+	names := make([]string, len(e.programs))
+	for i, p := range e.programs {
+		names[i] = p.Name()
+	}
+	return names
+}
+
+// Programs returns the programs of the device plugins, for judges. They do not change them.
+func (e *Equipment) Programs() []*devices.Program { return e.programs }
+
+// Rows returns the table of devices of the machine: what its devices are used for.
+func (e *Equipment) Rows() (rows []devices.Row) {
+	for _, p := range e.programs {
+		rows = append(rows, p.Rows()...)
+	}
+	return rows
+}
+
+// Kill kills the processes of a device plugin. It reports whether there was one.
+func (e *Equipment) Kill(name string) bool {
+	p := e.program(name)
+	if p == nil || len(p.Living()) == 0 {
+		return false
+	}
+	for _, life := range p.Living() {
+		life.Kill(scripted.ByFault)
+	}
+	return true
+}
+
+// Hang makes the processes of a device plugin stand still: calls take effect after the
+// duration.
+func (e *Equipment) Hang(name string, d time.Duration) {
+	e.hungUntil[name] = e.node.clock.now.Add(d)
+}
+
+// Set changes the devices that a plugin has.
+func (e *Equipment) Set(name string, groups []*cluster.DeviceGroup) {
+	e.program(name).SetGroups(groups)
+}
+
+// Mute ends the reports of the living processes of a device plugin, and opens none for the
+// duration.
+func (e *Equipment) Mute(name string, d time.Duration) {
+	e.Hang(name, d)
+	for _, life := range e.program(name).Living() {
+		life.EndStreams()
+	}
+}
+
+// launchDevices takes over the newest process of a device plugin and kills older ones, or starts one.
+func (r *run) launchDevices(name string, reply func(client.Launched)) {
+	program := r.node.equipment.program(name)
+	if living := program.Living(); len(living) > 0 {
+		d := living[len(living)-1]
+		for _, old := range living[:len(living)-1] {
+			old.Kill(scripted.ByClient)
+		}
+		r.after(folderTime, func() { r.devicesLaunched(name, d, nil, true, reply) })
+		return
+	}
+	program.Launch(func(d *devices.Plugin, err error) { r.devicesLaunched(name, d, err, false, reply) })
+}
+
+func (r *run) devicesLaunched(name string, d *devices.Plugin, err error, reattached bool, reply func(client.Launched)) {
+	if err == nil && !d.Alive() {
+		err = errors.New("the device plugin has died")
+	}
+	if err != nil {
+		r.answers("Launch", func() { reply(client.Launched{Err: err}) })
+		return
+	}
+	life := client.Life(d.Life())
+	r.answers("Launch", func() {
+		r.plugins[name] = d
+		reply(client.Launched{Life: life, Reattached: reattached})
+		r.follow(name, d)
+		d.NotifyEnd(func() {
+			if r.alive() {
+				r.core.PluginDown(client.Plugin{Type: client.DevicePlugin, Name: name}, life)
+			}
+		})
+	})
+}
+
+// follow opens a stream of a device plugin, and again when it ends.
+func (r *run) follow(name string, d *devices.Plugin) {
+	tell := func(groups []*cluster.DeviceGroup, err error) {
+		if r.alive() && d.Alive() {
+			r.node.options.Observer.Told(r.node, name, groups, err)
+			r.core.Devices(name, client.Life(d.Life()), groups, err)
+		}
+	}
+	d.Fingerprints(func(groups []*cluster.DeviceGroup) {
+		good, _ := device.Check(groups)
+		tell(good, nil)
+	}, func(err error) {
+		tell(nil, err)
+		r.after(reopenTime, func() {
+			if r.alive() && d.Alive() {
+				r.follow(name, d)
+			}
+		})
+	})
+}
+
+// Reserve asks a device plugin for devices.
+func (r *run) Reserve(ref client.TaskRef, asked client.DevicesRef, reply func(device.Reservation, error)) {
+	if !r.begins("Reserve") {
+		return
+	}
+	var got device.Reservation
+	answer := func(err error) { r.answers("Reserve", func() { reply(got, err) }) }
+	d := r.plugins[asked.Plugin]
+	if d == nil || client.Life(d.Life()) != asked.Life || !d.Alive() {
+		err := &driver.Error{Class: driver.Gone, Call: devices.CallReserve, Err: errors.New("the device plugin has died")}
+		r.after(folderTime, func() { answer(err) })
+		return
+	}
+	r.node.options.Observer.Reserves(r.node, ref, asked.Kind, asked.IDs)
+	first := r.once("Reserve", callTimeout, answer)
+	d.Reserve(ref.ID, slices.Clone(asked.IDs), func(reserved device.Reservation, err error) {
+		got = reserved
+		first(err)
+	})
+}
+
+// adopt starts the device plugins, as the earlier client has.
+func (e *Equipment) adopt(allocs []*cluster.Allocation) {
+	if !slices.ContainsFunc(allocs, func(a *cluster.Allocation) bool { return a.Devices != nil }) {
+		return
+	}
+	for _, p := range e.programs {
+		p.Launch(func(*devices.Plugin, error) {})
+	}
+}
+
+// given reserves the devices of a task that runs when the simulation begins.
+func (e *Equipment) given(id driver.TaskID, a *cluster.Allocation, task string) (files []driver.Device) {
+	if a.Devices == nil {
+		return nil
+	}
+	for _, d := range a.Devices.All {
+		if d.Task != task {
+			continue
+		}
+		for _, p := range e.programs {
+			if slices.ContainsFunc(p.Groups(), func(g *cluster.DeviceGroup) bool { return g.Kind == d.Kind }) {
+				p.Living()[0].Reserve(id, d.IDs, func(device.Reservation, error) {})
+			}
+		}
+		for _, dev := range d.IDs {
+			path := devices.Path(d.Kind, dev)
+			files = append(files, driver.Device{TaskPath: path, HostPath: path, Permissions: "rw"})
+		}
+	}
+	return files
+}

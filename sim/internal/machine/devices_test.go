@@ -1,0 +1,102 @@
+package machine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	devices "github.com/seed-f9cf0b39/nodedrain/client/device/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// succession plays two allocations. The second one gets devices of the first one, which stops slowly.
+func succession(f *fixture) {
+	f.scripts["next"] = scripted.Script{}
+	f.place(gives(gives(three(f), "web", "d0", "d1"), "proxy", "d2"))
+	f.run(30 * time.Second)
+	f.stop("a1")
+	f.place(gives(allocation("a2", &cluster.Task{Name: "next"}), "next", "d1", "d2"))
+	f.settle()
+	must.EqOp(f.t, cluster.ClientComplete, f.row("a1").ClientStatus)
+	must.Len(f.t, 1, tasks(f))
+	must.Eq(f.t, []string{"/dev/acme/toy/t1/d1", "/dev/acme/toy/t1/d2"}, tasks(f)[0].Devices)
+}
+
+// V5, N8: the client dies at each effect while devices go from one allocation to the next.
+func TestNode_devicesCrashAtEachEffect(t *testing.T) {
+	t.Parallel()
+	plain := newFixture(t, nil)
+	before := plain.effects
+	succession(plain)
+	must.Greater(t, 60, plain.effects-before)
+	for at := before + 1; at <= plain.effects; at++ {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			f := newFixture(t, nil)
+			f.dieAt = at
+			succession(f)
+		})
+	}
+}
+
+// V3, V7: the device plugin dies, errs or does not answer at each of its calls. Each task gets its devices
+// in the end.
+func TestNode_devicePluginFailsAtEachCall(t *testing.T) {
+	t.Parallel()
+	plain, calls := newFixture(t, nil), 0
+	plain.deviceFault = func(devices.Call) scripted.Fault { calls++; return scripted.Fault{} }
+	succession(plain)
+	must.EqOp(t, 3, calls)
+	for _, action := range []scripted.Action{scripted.Crash, scripted.CrashAfter, scripted.Hang, scripted.HangAfter, scripted.Fail} {
+		for at := 1; at <= calls; at++ {
+			t.Run(fmt.Sprint(action, "/", at), func(t *testing.T) {
+				f, n := newFixture(t, nil), 0
+				f.deviceFault = func(devices.Call) scripted.Fault {
+					if n++; n == at {
+						return scripted.Fault{Action: action}
+					}
+					return scripted.Fault{}
+				}
+				f.place(gives(gives(three(f), "web", "d0", "d1"), "proxy", "d2"))
+				f.run(6 * time.Minute)
+				f.stop("a1")
+				f.place(gives(allocation("a2", &cluster.Task{Name: "next"}), "next", "d1", "d2"))
+				f.settle()
+				must.True(t, f.row("a1").ClientTerminal(), must.Sprint(f.row("a1").ClientStatus))
+				must.Len(t, 1, tasks(f))
+			})
+		}
+	}
+}
+
+// V2: the devices of tasks become unhealthy, vanish and return, and their plugin ends its reports. The
+// tasks keep them, and nothing new is started with them meanwhile.
+func TestNode_devicesChange(t *testing.T) {
+	t.Parallel()
+	sick := toys("d0", "d1", "d2")
+	sick[0].Devices[0].Healthy, sick[0].Devices[1].Healthy = false, false
+	for name, groups := range map[string][]*cluster.DeviceGroup{"unhealthy": sick, "gone": toys("d2"), "renamed": toys("x0", "x1", "x2"), "none": nil, "muted": sick} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, nil)
+			f.place(gives(allocation("a1", &cluster.Task{Name: "web"}), "web", "d0"))
+			f.run(time.Minute)
+			if name == "muted" {
+				f.node.Devices().Mute("toys", 6*time.Minute)
+			} else {
+				f.node.Devices().Set("toys", groups)
+			}
+			f.run(time.Second)
+			f.place(gives(allocation("a2", &cluster.Task{Name: "next"}), "next", "d1"))
+			f.run(2 * time.Minute)
+			must.Len(t, 1, tasks(f))
+			f.node.Devices().Set("toys", toys("d0", "d1", "d2"))
+			f.run(4 * time.Minute)
+			f.settle()
+			must.SliceNotEmpty(t, tasks(f))
+			must.EqOp(t, "a1/web/1", tasks(f)[0].Task)
+		})
+	}
+}

@@ -1,0 +1,198 @@
+package onnode
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	devices "github.com/seed-f9cf0b39/nodedrain/client/device/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+)
+
+// ledger judges the devices of a node. It is a part of a [Judge].
+type ledger struct {
+	*facts
+	// told are the devices that each device plugin has told the present client.
+	told map[string][]*cluster.DeviceGroup
+}
+
+// Told is [machine.Observer.Told].
+func (l *ledger) Told(n *machine.Node, plugin string, groups []*cluster.DeviceGroup, err error) {
+	l.now = n.Now()
+	if l.told[plugin] = nil; err == nil {
+		for _, g := range groups {
+			l.told[plugin] = append(l.told[plugin], g.Copy())
+		}
+	}
+}
+
+// healthy reports whether a plugin has told the client that it has a device and that the device is healthy.
+func (l *ledger) healthy(n *machine.Node, kind cluster.DeviceKind, id string) bool {
+	for _, plugin := range n.Devices().Programs() {
+		for _, g := range l.told[plugin.Name()] {
+			if g.Kind == kind && slices.ContainsFunc(g.Devices, func(d cluster.Device) bool { return d.ID == id && d.Healthy }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Reserves is [machine.Observer.Reserves]. It judges N8 when a start asks for devices.
+func (l *ledger) Reserves(n *machine.Node, task client.TaskRef, kind cluster.DeviceKind, ids []string) {
+	l.now = n.Now()
+	a := l.alloc(task.Alloc)
+	if !names(n.Record(task.Alloc), task.ID) && !a.lost {
+		l.find("N8", "no record", task.Alloc, "devices are reserved for %s, and no record on the disk names it", task.ID)
+	}
+	for _, s := range l.starts[string(task.Alloc)+":"+task.Task] {
+		if p, _ := n.Machine().Process(s); p.Task == task.ID {
+			l.find("N8", "reserved again", task.Alloc, "devices are reserved for %s, whose process %d has started", task.ID, p.PID)
+		}
+	}
+	for _, id := range ids {
+		if !l.healthy(n, kind, id) {
+			l.find("N8", "not healthy", task.Alloc, "%s/%s is reserved for %s, and no device plugin has told that it is healthy", kind, id, task.ID)
+		}
+		for _, row := range n.Devices().Rows() {
+			if row.Kind == kind && row.ID == id && row.Owner != task.ID && exists(n, row.Owner) {
+				l.find("N8", "two owners", task.Alloc, "%s/%s is reserved for %s, and %s has it", kind, id, task.ID, row.Owner)
+			}
+		}
+	}
+}
+
+// exists reports whether something of a start is on the machine: its cgroup, or a process.
+func exists(n *machine.Node, id driver.TaskID) bool {
+	alloc, task := split(id)
+	if slices.Contains(n.Machine().Cgroups(), string(alloc)+":"+task) {
+		return true
+	}
+	return slices.ContainsFunc(n.Machine().Living(), func(p scripted.Process) bool {
+		return p.Task == id && p.Kind != scripted.ShimProcess
+	})
+}
+
+// split returns the allocation and the task of a start.
+func split(id driver.TaskID) (cluster.AllocID, string) {
+	alloc, rest, _ := strings.Cut(string(id), "/")
+	return cluster.AllocID(alloc), rest[:max(0, strings.LastIndexByte(rest, '/'))]
+}
+
+// deviceUser judges N8 when a task's process starts.
+func (l *ledger) deviceUser(n *machine.Node, id cluster.AllocID, p *scripted.Process) {
+	if row := l.alloc(id).row; row != nil {
+		given, has := given(row, taskOf(p)), slices.Sorted(slices.Values(p.Devices))
+		if !slices.Equal(given, has) {
+			l.find("N8", "other devices", id, "%s starts with the devices %v, and the servers gave it %v", p.Task, has, given)
+		}
+	}
+	if len(p.Devices) == 0 {
+		return
+	}
+	for _, row := range n.Devices().Rows() {
+		if slices.Contains(p.Devices, row.Path()) && row.Owner != p.Task {
+			l.find("N8", "two owners", id, "%s starts with %s, which is reserved for %s", p.Task, row.Path(), row.Owner)
+		}
+	}
+	for _, other := range n.Machine().Living() {
+		if other.Task == p.Task {
+			continue
+		}
+		for _, path := range other.Devices {
+			if slices.Contains(p.Devices, path) {
+				l.find("N8", "two owners", id, "%s starts with %s, which process %d of %s uses", p.Task, path, other.PID, other.Task)
+			}
+		}
+	}
+}
+
+// given are the device files of a task by the servers, sorted.
+func given(row *cluster.Allocation, task string) (paths []string) {
+	if row.Devices == nil {
+		return nil
+	}
+	for _, d := range row.Devices.All {
+		if d.Task == task {
+			for _, id := range d.IDs {
+				paths = append(paths, devices.Path(d.Kind, id))
+			}
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// deviceIsSick reports whether a process uses a device that the client does not know as healthy.
+func (l *ledger) deviceIsSick(n *machine.Node, p *scripted.Process) bool {
+	return slices.ContainsFunc(n.Devices().Rows(), func(row devices.Row) bool {
+		return slices.Contains(p.Devices, row.Path()) && !l.healthy(n, row.Kind, row.ID)
+	})
+}
+
+// devicesAreFree judges N3 for the devices of an allocation that is reported as terminal.
+func (l *ledger) devicesAreFree(n *machine.Node, id cluster.AllocID, status cluster.ClientStatus) {
+	for _, row := range n.Devices().Rows() {
+		if alloc, _ := split(row.Owner); alloc == id && exists(n, row.Owner) {
+			l.find("N3", "not the truth", id, "it is reported as %s, and %s has %s", status, row.Owner, row.Path())
+		}
+	}
+}
+
+// deviceWait is longer than a client needs to give a free device.
+const deviceWait = 5 * time.Minute
+
+// settledDevices judges N5 for device plugins, and N8 for devices that are free and wanted.
+func (l *ledger) settledDevices(n *machine.Node, living []scripted.Process) {
+	for _, plugin := range n.Devices().Programs() {
+		if !slices.ContainsFunc(living, func(p scripted.Process) bool { return p.Kind == scripted.PluginProcess && p.Command == plugin.Name() }) {
+			l.find("N5", "a device plugin does not come back", "", "%s has no process", plugin.Name())
+		}
+	}
+	for _, a := range l.order {
+		if l.waits(a) && l.now.Sub(a.received) > deviceWait && l.couldHave(n, a.id, a) {
+			l.find("N8", "a free device is not given", a.id, "no task has started, and nothing else has its devices")
+		}
+	}
+}
+
+// waits reports whether an allocation has devices and should run. An allocation with a prestart task may
+// wait for that.
+func (l *ledger) waits(a *alloc) bool {
+	if a.row == nil || a.row.Devices == nil || a.received.IsZero() || !a.stopAt.IsZero() || !a.awayAt.IsZero() || a.ended || a.lost || a.failed {
+		return false
+	}
+	return !slices.ContainsFunc(a.group().Tasks, func(t *cluster.Task) bool { return t != nil && !t.Main() && !t.Poststop() })
+}
+
+// couldHave reports whether no start of the allocation was tried, and its devices are healthy and free. An
+// allocation may wait for the end of the one that it replaces, and for that of one whose record was lost:
+// without the record a client does not know its devices.
+func (l *ledger) couldHave(n *machine.Node, id cluster.AllocID, a *alloc) bool {
+	for _, p := range n.Machine().Living() {
+		if of, _ := machine.SplitCgroup(p.Cgroup); of != "" && (of == a.row.PreviousAllocation || l.alloc(of).lost) {
+			return false
+		}
+	}
+	for _, d := range a.row.Devices.All {
+		if len(l.starts[string(id)+":"+d.Task]) > 0 || l.taskLives(n, id, d.Task) {
+			return false
+		}
+		for _, dev := range d.IDs {
+			if !l.healthy(n, d.Kind, dev) {
+				return false
+			}
+			for _, row := range n.Devices().Rows() {
+				owner, _ := split(row.Owner)
+				if row.Kind == d.Kind && row.ID == dev && (owner == id || exists(n, row.Owner)) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,47 @@
+package onnode
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+)
+
+// facts are what all parts of a judge know.
+type facts struct {
+	violations []invariant.Violation
+	now        time.Time
+	node       cluster.NodeID
+	allocs     map[cluster.AllocID]*alloc
+	// order are the allocations in the order of their first sight.
+	order []*alloc
+	// starts are the task processes of each cgroup, in the order of their starts.
+	starts map[string][]scripted.Identity
+}
+
+func (f *facts) find(guarantee, check string, id cluster.AllocID, format string, args ...any) {
+	if len(f.violations) < maxViolations {
+		f.violations = append(f.violations, invariant.Violation{
+			Guarantee: guarantee, Check: check, At: f.now, Node: f.node, Alloc: id, Text: fmt.Sprintf(format, args...),
+		})
+	}
+}
+
+// alloc returns what the judge knows of an allocation.
+func (f *facts) alloc(id cluster.AllocID) *alloc {
+	a := f.allocs[id]
+	if a == nil {
+		a = &alloc{id: id, terminated: map[string]time.Time{}}
+		f.allocs[id] = a
+		f.order = append(f.order, a)
+	}
+	return a
+}
+
+// taskLives reports whether a process of a task lives.
+func (f *facts) taskLives(n *machine.Node, id cluster.AllocID, task string) bool {
+	return len(n.Machine().LivingIn(string(id)+":"+task)) > 0
+}
