@@ -33,9 +33,17 @@ func (p *player) setup() error {
 		allocs[a.Group.Job] = append(allocs[a.Group.Job], a)
 	}
 	var placements []world.Placement
-	for _, j := range s.Jobs {
-		job := setting.Job(j)
-		placed := setting.JobAllocs(allocs[j.Key], job, w.Now(), w.Setup.NewAllocID)
+	var all []*cluster.Allocation
+	made := make([][]*cluster.Allocation, len(s.Jobs))
+	jobs := make([]*cluster.Job, len(s.Jobs))
+	for i, j := range s.Jobs {
+		jobs[i] = setting.Job(j)
+		made[i] = setting.JobAllocs(allocs[j.Key], jobs[i], w.Now(), w.Setup.NewAllocID)
+		all = append(all, made[i]...)
+	}
+	errs = append(errs, setting.Equip(nodes, all))
+	for i, j := range s.Jobs {
+		job, placed := jobs[i], made[i]
 		if j.Unregistered {
 			errs = append(errs, w.Setup.PlaceOrphans(placed...))
 		} else {

@@ -101,6 +101,9 @@
 //
 //   - cpu=MHZ, memory=MB, disk=MB, gpu=THOUSANDTHS: its resources. By default cpu, memory and disk
 //     are plenty, and gpu is 0.
+//   - devices=KIND:COUNT[:ATTRIBUTE=NUMBER...],...: its devices, instead of thousandths of a GPU. A kind
+//     is a type, gpu, or acme/gpu/x1. An attribute is a number with a unit or without. The four devices of
+//     gpu:4:memory=16GiB are gpu0 to gpu3, those of acme/gpu/x1:2 are x1-0 and x1-1.
 //   - max-allocs=N: the most allocations on it. class=NAME: its class.
 //   - status=ready|initializing|down|disconnected: its status at the beginning; ready by default.
 //     ineligible: the scheduler places nothing on it.
@@ -128,6 +131,9 @@
 //   - kill=TIME, shutdown=TIME: kill timeout and shutdown delay. Their sum is the stop time, if the
 //     group has no other task and no delay of its own: group-shutdown=TIME.
 //   - cpu=MHZ, memory=MB, gpu=THOUSANDTHS: the resources that it asks for; none by default.
+//   - devices=KIND:COUNT[:CONSTRAINT...],...: the devices that its main task asks for, instead of
+//     thousandths of a GPU. A constraint compares an attribute of the devices: gpu:1:memory>=8GiB. The
+//     operands are = != < <= > and >=.
 //   - classes=NAME,...: the classes of nodes on which it may run.
 //   - plugin: it is a storage plugin. sticky, migrate: its disk stays on the node, and its data
 //     moves with it.
@@ -320,6 +326,15 @@
 //   - node/reboot, when armed at the node or a drawn one: the machine is off for delay. disk/full: its
 //     disk has no room for delay. record/lose: one of its records is damaged, its client dies and starts
 //     again after delay.
+//
+// Faults of device plugins, on=NODE. Each node with devices has one plugin for each of its kinds:
+//
+//   - device/crash, at each call of a client to a device plugin: the plugin dies, before or after the call
+//     takes effect, or after delay. device/hang: it stands still for delay. device/fail, at each
+//     reservation: it fails.
+//   - At the node or a drawn one with devices, when armed, for delay: device/sick: a device is unhealthy.
+//     device/vanish: a device is not there. device/rename: all devices have other ids. device/mute: the
+//     plugins end their reports.
 //
 // With real clients, node/crash kills the client. Without them these faults do not strike.
 //

@@ -81,6 +81,16 @@ const (
 	// When armed, at the node On or a drawn node: a record on its disk is damaged, and its client dies
 	// and starts again after Delay.
 	RecordLose FaultName = "record/lose"
+	// At each call of a real client to a device plugin.
+	DeviceCrash FaultName = "device/crash" // the plugin dies before or after the call takes effect, or after Delay
+	DeviceHang  FaultName = "device/hang"  // the plugin stands still for Delay
+	// At each reservation of devices: it fails.
+	DeviceFail FaultName = "device/fail"
+	// When armed, at the node On or a drawn node with devices, for Delay.
+	DeviceSick   FaultName = "device/sick"   // a device is unhealthy
+	DeviceVanish FaultName = "device/vanish" // a device is not there
+	DeviceRename FaultName = "device/rename" // all devices have other ids
+	DeviceMute   FaultName = "device/mute"   // the plugins end their reports
 )
 
 // Target is the kind of target of a fault.
@@ -123,56 +133,65 @@ type FaultKind struct {
 	Lasts bool
 	// Real is true if the fault needs real clients; see [Cluster].Clients.
 	Real bool
+	// Devices is true if the fault needs nodes with devices.
+	Devices bool
 }
 
 // Faults returns all faults.
 func Faults() []FaultKind {
 	return []FaultKind{
-		{ApplyReject, OnWrites, NoDelay, false, false},
-		{ApplyFull, OnWrites, NoDelay, false, false},
-		{ApplyAmbiguousApplied, OnWrites, NoDelay, false, false},
-		{ApplyAmbiguousLate, OnWrites, MayDelay, false, false},
-		{ApplyAmbiguousLost, OnWrites, NoDelay, false, false},
-		{ApplySlow, OnWrites, MayDelay, false, false},
-		{ApplyPartialRefuse, OnGroup, NoDelay, false, false},
-		{LeaderLoseMidBatch, NoTarget, MayDelay, false, false},
-		{LeaderFlap, NoTarget, MayDelay, false, false},
-		{LeaderTwo, NoTarget, MustDelay, false, false},
-		{LeaderPaused, NoTarget, MustDelay, false, false},
-		{WatchDelay, NoTarget, MustDelay, false, false},
-		{WatchCoalesce, NoTarget, MustDelay, false, false},
-		{WatchSpurious, NoTarget, MayDelay, false, false},
-		{ViewStale, NoTarget, MustDelay, false, false},
-		{ClientSlowStop, OnAllocs, NoDelay, false, false},
-		{ClientNeverStop, OnAllocs, NoDelay, false, false},
-		{ClientFailNew, OnAllocs, NoDelay, false, false},
-		{ClientMute, OnAllocs, NoDelay, false, false},
-		{SchedSlow, NoTarget, MustDelay, false, false},
-		{SchedFailEval, OnJob, NoDelay, false, false},
-		{SchedUnplaceable, NoTarget, MustDelay, true, false},
-		{NodeCrash, OnNode, MustDelay, true, false},
-		{NodeDisconnect, OnNode, MustDelay, true, false},
-		{NodeReturn, OnNode, MayDelay, false, false},
-		{APIDup, OnNode, NoDelay, false, false},
-		{APITimeout, OnNode, MustDelay, false, false},
-		{DrainUpdate, OnNode, MayDelay, false, false},
-		{DrainCancel, OnNode, MayDelay, false, false},
-		{DrainAgain, OnNode, MayDelay, false, false},
-		{JobEdit, OnJob, MayDelay, false, false},
-		{JobScale, OnJob, MayDelay, false, false},
-		{JobPurge, OnJob, MayDelay, false, false},
-		{ClockForward, NoTarget, MustDelay, false, false},
-		{ClockBack, NoTarget, MustDelay, false, false},
-		{ClockSkew, NoTarget, MustDelay, false, false},
-		{StoreRestore, NoTarget, MayDelay, false, false},
-		{ClientCrash, OnNode, MayDelay, false, true},
-		{DriverCrash, OnNode, MayDelay, false, true},
-		{DriverHang, OnNode, MustDelay, false, true},
-		{DriverLie, OnAllocs, NoDelay, false, true},
-		{ShimKill, OnNode, MayDelay, false, true},
-		{NodeReboot, OnNode, MustDelay, true, true},
-		{DiskFull, OnNode, MustDelay, true, true},
-		{RecordLose, OnNode, MustDelay, true, true},
+		{Name: ApplyReject, On: OnWrites},
+		{Name: ApplyFull, On: OnWrites},
+		{Name: ApplyAmbiguousApplied, On: OnWrites},
+		{Name: ApplyAmbiguousLate, On: OnWrites, Delays: MayDelay},
+		{Name: ApplyAmbiguousLost, On: OnWrites},
+		{Name: ApplySlow, On: OnWrites, Delays: MayDelay},
+		{Name: ApplyPartialRefuse, On: OnGroup},
+		{Name: LeaderLoseMidBatch, Delays: MayDelay},
+		{Name: LeaderFlap, Delays: MayDelay},
+		{Name: LeaderTwo, Delays: MustDelay},
+		{Name: LeaderPaused, Delays: MustDelay},
+		{Name: WatchDelay, Delays: MustDelay},
+		{Name: WatchCoalesce, Delays: MustDelay},
+		{Name: WatchSpurious, Delays: MayDelay},
+		{Name: ViewStale, Delays: MustDelay},
+		{Name: ClientSlowStop, On: OnAllocs},
+		{Name: ClientNeverStop, On: OnAllocs},
+		{Name: ClientFailNew, On: OnAllocs},
+		{Name: ClientMute, On: OnAllocs},
+		{Name: SchedSlow, Delays: MustDelay},
+		{Name: SchedFailEval, On: OnJob},
+		{Name: SchedUnplaceable, Delays: MustDelay, Lasts: true},
+		{Name: NodeCrash, On: OnNode, Delays: MustDelay, Lasts: true},
+		{Name: NodeDisconnect, On: OnNode, Delays: MustDelay, Lasts: true},
+		{Name: NodeReturn, On: OnNode, Delays: MayDelay},
+		{Name: APIDup, On: OnNode},
+		{Name: APITimeout, On: OnNode, Delays: MustDelay},
+		{Name: DrainUpdate, On: OnNode, Delays: MayDelay},
+		{Name: DrainCancel, On: OnNode, Delays: MayDelay},
+		{Name: DrainAgain, On: OnNode, Delays: MayDelay},
+		{Name: JobEdit, On: OnJob, Delays: MayDelay},
+		{Name: JobScale, On: OnJob, Delays: MayDelay},
+		{Name: JobPurge, On: OnJob, Delays: MayDelay},
+		{Name: ClockForward, Delays: MustDelay},
+		{Name: ClockBack, Delays: MustDelay},
+		{Name: ClockSkew, Delays: MustDelay},
+		{Name: StoreRestore, Delays: MayDelay},
+		{Name: ClientCrash, On: OnNode, Delays: MayDelay, Real: true},
+		{Name: DriverCrash, On: OnNode, Delays: MayDelay, Real: true},
+		{Name: DriverHang, On: OnNode, Delays: MustDelay, Real: true},
+		{Name: DriverLie, On: OnAllocs, Real: true},
+		{Name: ShimKill, On: OnNode, Delays: MayDelay, Real: true},
+		{Name: NodeReboot, On: OnNode, Delays: MustDelay, Lasts: true, Real: true},
+		{Name: DiskFull, On: OnNode, Delays: MustDelay, Lasts: true, Real: true},
+		{Name: RecordLose, On: OnNode, Delays: MustDelay, Lasts: true, Real: true},
+		{Name: DeviceCrash, On: OnNode, Delays: MayDelay, Real: true, Devices: true},
+		{Name: DeviceHang, On: OnNode, Delays: MustDelay, Real: true, Devices: true},
+		{Name: DeviceFail, On: OnNode, Real: true, Devices: true},
+		{Name: DeviceSick, On: OnNode, Delays: MustDelay, Lasts: true, Real: true, Devices: true},
+		{Name: DeviceVanish, On: OnNode, Delays: MustDelay, Lasts: true, Real: true, Devices: true},
+		{Name: DeviceRename, On: OnNode, Delays: MustDelay, Lasts: true, Real: true, Devices: true},
+		{Name: DeviceMute, On: OnNode, Delays: MustDelay, Lasts: true, Real: true, Devices: true},
 	}
 }
 

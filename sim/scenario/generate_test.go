@@ -110,12 +110,38 @@ func (m maker) nodes(s *scenario.Scenario) {
 			Status:     oneOf(m, "status", cluster.NodeReady, cluster.NodeDown),
 			Ineligible: m.some("ineligible"), Unregistered: m.some("absent"),
 		}
+		if n.GPUMilli == 0 {
+			n.Devices = m.devices()
+		}
 		for range 1 + m.upTo("alike", 5) {
 			number += 1 + m.upTo("gap", 1)
 			n.IDs = append(n.IDs, cluster.NodeID(fmt.Sprintf("n%02d", number)))
 		}
 		s.Nodes = append(s.Nodes, n)
 	}
+}
+
+// devices makes kinds of devices.
+func (m maker) devices() (all []scenario.Devices) {
+	for _, kind := range []cluster.DeviceKind{
+		{Vendor: scenario.DefaultVendor, Type: "gpu", Name: scenario.DefaultDeviceName}, {Vendor: "acme", Type: "gpu", Name: "x1"},
+	} {
+		if m.some("kind") {
+			continue
+		}
+		d := scenario.Devices{Kind: kind, Count: 1 + m.upTo("devices", 3)}
+		for _, name := range []string{"memory", "cores"} {
+			if m.some("attribute") {
+				d.Attributes = append(d.Attributes, m.attribute(name))
+			}
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+func (m maker) attribute(name string) scenario.DeviceAttribute {
+	return scenario.DeviceAttribute{Name: name, Value: int64(m.upTo("value", 40)), Unit: oneOf(m, "unit", "GiB")}
 }
 
 // jobs makes jobs. Many differ only in their names.
@@ -155,6 +181,20 @@ func (m maker) group(name string) scenario.Group {
 		CPU: int64(m.upTo("cpu", 2)), MemoryMB: int64(m.upTo("memory", 2)), GPUMilli: int64(m.upTo("gpu", 2)),
 		Plugin: m.some("plugin"), Prestart: m.some("prestart"), Poststart: m.some("poststart"), Sidecar: m.some("sidecar"), Poststop: m.some("poststop"),
 		Sticky: m.some("sticky"), Migrate: m.some("migrate"), LostAfter: m.span("lost"), StopAway: m.span("stop-away"),
+	}
+	if g.GPUMilli == 0 {
+		for range m.upTo("requests", 2) {
+			r := scenario.DeviceRequest{Name: oneOf(m, "request", "gpu", "acme/gpu/x1"), Count: 1 + m.upTo("devices", 2)}
+			if r.Name == "" {
+				r.Name = "fpga"
+			}
+			for range m.upTo("constraints", 2) {
+				r.Constraints = append(r.Constraints, scenario.DeviceConstraint{
+					DeviceAttribute: m.attribute("memory"), Operand: rapid.SampledFrom([]string{"=", "!=", "<", "<=", ">", ">="}).Draw(m.T, "operand"),
+				})
+			}
+			g.Devices = append(g.Devices, r)
+		}
 	}
 	if m.some("classes") {
 		g.Classes = []string{"a", "b"}

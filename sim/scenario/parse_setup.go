@@ -64,6 +64,9 @@ func (p *parser) node(words []string) error {
 		return fmt.Errorf("more than %d nodes", MaxNodes)
 	}
 	_, err = params(n.fields(), words)
+	if n.GPUMilli > 0 && len(n.Devices) > 0 {
+		err = errors.Join(err, errTwoGPUs)
+	}
 	p.scenario.Nodes = append(p.scenario.Nodes, n)
 	p.classes[n.Class] = true
 	return err
@@ -116,6 +119,7 @@ func (p *parser) job(words []string) error {
 	own := Group{Count: 1}
 	fields := own.fields()
 	seen, err := params(append(job.fields(), fields...), words)
+	err = errors.Join(err, own.check())
 	ownGroup := slices.ContainsFunc(fields, func(f field) bool { return slices.Contains(seen, f.name) })
 	for _, key := range keys {
 		if known := p.jobs[key]; known != nil {
@@ -175,6 +179,7 @@ func (p *parser) group(words []string) error {
 	}
 	g := Group{Name: key.Name, Count: 1}
 	_, err = params(g.fields(), words)
+	err = errors.Join(err, g.check())
 	job.Groups = append(job.Groups, g)
 	p.open.groups[key.Name] = true
 	return err

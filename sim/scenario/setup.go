@@ -15,6 +15,8 @@ type Node struct {
 	// MaxAllocs is the most allocations on it. Zero is no limit.
 	MaxAllocs int
 	Class     string
+	// Devices are the kinds of devices that it has. Then it has no thousandths of a GPU.
+	Devices []Devices
 	// Status is the status at the beginning. Empty is ready.
 	Status     cluster.NodeStatus
 	Ineligible bool
@@ -47,6 +49,8 @@ type Group struct {
 	GroupShutdown   time.Duration // the shutdown delay of the group, before that of the task
 	CPU, MemoryMB   int64
 	GPUMilli        int64
+	// Devices are the requests of the main task. Then it asks for no thousandths of a GPU.
+	Devices []DeviceRequest
 	// Plugin makes it a storage plugin. Sticky and Migrate are properties of its disk.
 	Plugin, Sticky, Migrate bool
 	// Each of these adds a task with that lifecycle to the group. Its kill timeout is that of the

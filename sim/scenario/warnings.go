@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -46,6 +47,11 @@ func (p review) groups(j *Job, line int) {
 		for _, class := range g.Classes {
 			if !p.classes[class] {
 				p.warn(line, "%s: no node above is of class %s", label, class)
+			}
+		}
+		for _, r := range g.Devices {
+			if !p.hasDevices(r.Name) {
+				p.warn(line, "%s: no node above has a device %s", label, r.Name)
 			}
 		}
 	}
@@ -191,6 +197,8 @@ func (p review) oneEvent(e *Event) {
 		}
 		if o.Name.Kind().Real && p.scenario.Cluster.Clients != RealClients {
 			p.warn(e.Line, "%s does not strike: the file has no clients=%s", o.Name, RealClients)
+		} else if o.Name.Kind().Devices && !p.hasDevices("") {
+			p.warn(e.Line, "%s does not strike: no node has devices", o.Name)
 		}
 		if o.For > longFault {
 			p.warn(e.Line, "%s is armed for %s, which is more than a day", o.Name, durationText(o.For))
@@ -199,4 +207,13 @@ func (p review) oneEvent(e *Event) {
 			p.warn(e.Line, "%s is armed until it has struck %d times, at one opportunity of %.0f", o.Name, o.Count, 1/o.Probability)
 		}
 	}
+}
+
+// hasDevices reports whether a node has devices with the name, or with any name if it is empty.
+func (p review) hasDevices(name string) bool {
+	return slices.ContainsFunc(p.scenario.Nodes, func(n Node) bool {
+		return slices.ContainsFunc(n.Devices, func(d Devices) bool {
+			return name == "" || name == d.Kind.Type || name == d.Kind.String()
+		})
+	})
 }

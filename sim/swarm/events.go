@@ -73,6 +73,9 @@ const (
 	ManyDrains       Event = "drain/many"               // three nodes or more drain at once
 	PlanRefused      Event = "plan/refused"             // part of a plan was refused
 	PlanBlocked      Event = "plan/blocked"             // an allocation fits on no node
+	DeviceGiven      Event = "device/given"             // a new allocation has devices while nodes drain
+	DeviceOfLost     Event = "device/of-lost"           // a new allocation has a device of a lost one
+	DeviceSickInUse  Event = "device/sick-in-use"       // a device that an allocation has becomes unhealthy or goes
 )
 
 // Families of events.

@@ -89,6 +89,10 @@ func delays(name scenario.FaultName) (least, most time.Duration) {
 		return time.Second, 3 * time.Minute
 	case scenario.DriverCrash:
 		return 50 * time.Millisecond, 10 * time.Second
+	case scenario.DeviceCrash:
+		return 50 * time.Millisecond, 10 * time.Second
+	case scenario.DeviceHang, scenario.DeviceSick, scenario.DeviceVanish, scenario.DeviceRename, scenario.DeviceMute:
+		return 10 * time.Millisecond, 2 * time.Minute
 	case scenario.DriverHang, scenario.ShimKill:
 		return 10 * time.Millisecond, time.Minute
 	case scenario.NodeReturn, scenario.DrainAgain:

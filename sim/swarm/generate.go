@@ -40,6 +40,7 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 	begin.drawJobs()
 	begin.drawLifecycles()
 	begin.drawCapacity()
+	begin.drawDevices()
 	events := &story{population: begin}
 	events.drawDrains()
 	(&clients{events}).drawClients()
@@ -61,6 +62,8 @@ type draft struct {
 	character character
 	s         *scenario.Scenario
 	calm      time.Duration
+	// equipped: the nodes have devices.
+	equipped bool
 }
 
 // population draws the nodes, the jobs and the allocations that a world begins with.

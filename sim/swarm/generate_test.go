@@ -219,22 +219,34 @@ func TestGenerate_everyOperation(t *testing.T) {
 		want = append(want, string(f.Name))
 	}
 	for _, what := range want {
-		must.Greater(t, seeds/20, counts[what], must.Sprintf("%s", what))
+		least := seeds / 20
+		if scenario.FaultName(what).Kind().Devices {
+			least = seeds / 80 // few nodes have devices
+		}
+		must.Greater(t, least, counts[what], must.Sprintf("%s", what))
 		if what != "Drain" && what != "NodeChange" && what != "job " {
 			must.Less(t, seeds*9/10, counts[what], must.Sprintf("%s", what))
 		}
 	}
 }
 
-// A seed has half of the traits on average.
+// A seed has half of the traits on average that its clients and nodes can have.
 func TestGenerate_halfOfTheTraits(t *testing.T) {
 	t.Parallel()
 	const seeds = 1000
-	on := 0
+	on, possible := 0, 0
 	for seed := range uint64(seeds) {
-		for _, line := range swarm.Generate(seed, swarm.Small).Prose[1:] {
+		s := swarm.Generate(seed, swarm.Small)
+		for _, line := range s.Prose[1:] {
 			on += len(strings.Fields(line))
 		}
+		real := s.Cluster.Clients == scenario.RealClients
+		equipped := slices.ContainsFunc(s.Nodes, func(n scenario.Node) bool { return len(n.Devices) > 0 })
+		for _, trait := range swarm.Traits() {
+			if kind := scenario.FaultName(trait).Kind(); (real || !kind.Real) && (equipped || !kind.Devices) {
+				possible++
+			}
+		}
 	}
-	must.Between(t, 0.45, float64(on)/float64(seeds*len(swarm.Traits())), 0.55)
+	must.Between(t, 0.45, float64(on)/float64(possible), 0.55)
 }

@@ -51,6 +51,7 @@ func (o *Observer) applied(a shims.Applied) {
 		o.returned(a, m.Node)
 	case *shims.NodeRegister:
 		o.returned(a, m.Node.ID)
+		o.count(DeviceSickInUse, loses(a, m.Node.ID))
 	case *shims.AllocClientUpdate:
 		o.judged(a, m)
 	case *shims.JobDeregister:
@@ -59,6 +60,7 @@ func (o *Observer) applied(a shims.Applied) {
 		if r, is := a.Response.(shims.PlanApplied); is {
 			o.count(PlanRefused, len(r.Refused) > 0)
 			o.count(PlanBlocked, r.Accepted.Blocked != nil)
+			o.equipped(a, r.Accepted.Places)
 		}
 	}
 }

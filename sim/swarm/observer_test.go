@@ -206,6 +206,15 @@ node n1..n2 max-allocs=1
 job web count=2 max-parallel=2
 alloc web[0..1] on=n1,n2
 at 1s drain n1`, []swarm.Event{swarm.PlanBlocked}},
+		{"devices", `cluster clients=real
+node n1..n2 devices=gpu:1
+job web count=1 lost-after=5s devices=gpu:1
+alloc web on=n1
+at 1s node n2 ineligible
+at 2s fault node/disconnect on=n1 delay=40s
+at 60s fault device/sick on=n1 delay=10s
+at 90s node n2 eligible
+at 91s drain n1`, []swarm.Event{swarm.DeviceGiven, swarm.DeviceOfLost, swarm.DeviceSickInUse}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

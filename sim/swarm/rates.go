@@ -66,6 +66,9 @@ func Rates() []Rate {
 		{ManyDrains, "three nodes drain at once", in(0.12, 0.95)},
 		{PlanRefused, "a plan is refused in part", in(0.2, 0.48)},
 		{PlanBlocked, "an allocation fits on no node", in(0.29, 0.19)},
+		{DeviceGiven, "a new allocation has devices while nodes drain", small(0.019)},
+		{DeviceOfLost, "a new allocation has a device of a lost one", small(0.002)},
+		{DeviceSickInUse, "a device that an allocation has becomes unhealthy or goes", small(0.01)},
 	}
 	rates = append(rates, classRates()...)
 	rates = append(rates, outcomeRates()...)
@@ -150,7 +153,8 @@ func faultRates() []Rate {
 		scenario.ClockBack: in(0.13, 0.15), scenario.ClockSkew: in(0.13, 0.15), scenario.StoreRestore: in(0.04, 0.15),
 		scenario.ClientCrash: small(0.02), scenario.DriverCrash: small(0.02), scenario.DriverHang: small(0.02), scenario.DriverLie: small(0.02),
 		scenario.ShimKill: small(0.02), scenario.NodeReboot: small(0.02), scenario.DiskFull: small(0.02),
-		scenario.RecordLose: small(0.02),
+		scenario.RecordLose: small(0.02), scenario.DeviceCrash: small(0.007), scenario.DeviceHang: small(0.007), scenario.DeviceFail: small(0.0038),
+		scenario.DeviceSick: small(0.015), scenario.DeviceVanish: small(0.018), scenario.DeviceRename: small(0.017), scenario.DeviceMute: small(0.016),
 	}
 	var rates []Rate
 	for _, f := range scenario.Faults() {

@@ -13,10 +13,15 @@ const oddsOfRealClients = 0.125
 // oddsOfRealFaults is the least probability that a world with real clients has one of their faults.
 const oddsOfRealFaults = 0.5
 
+// oddsOfDevices is the probability that the nodes of a world with real clients have devices. The other
+// worlds draw what they drew without devices.
+const oddsOfDevices = 0.4
+
 // drawRealClients draws whether the nodes run the real client.
 func (m *draft) drawRealClients(size Size) {
 	if size == Small && m.dice("real").odds(oddsOfRealClients) {
 		m.s.Cluster.Clients = scenario.RealClients
+		m.equipped = m.dice("devices/any").odds(oddsOfDevices)
 	}
 }
 

@@ -111,7 +111,8 @@ func TestRates(t *testing.T) {
 		seen[r.Event] = true
 		must.NotEq(t, "", r.What)
 		for _, size := range swarm.Sizes() {
-			if name, is := strings.CutPrefix(string(r.Event), "fault/"); is && size != swarm.Small && scenario.FaultName(name).Kind().Real {
+			name, _ := strings.CutPrefix(string(r.Event), "fault/")
+			if real := scenario.FaultName(name).Kind().Real || strings.HasPrefix(name, "device/"); real && size != swarm.Small {
 				must.Zero(t, r.Least[size]) // only small worlds have real clients
 				continue
 			}

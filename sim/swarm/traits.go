@@ -112,7 +112,7 @@ type character map[trait]float64
 func (m *draft) drawCharacter() {
 	many := m.dice("character").share(15, 85)
 	for _, t := range traits() {
-		if scenario.FaultName(t).Kind().Real && !m.real() {
+		if kind := scenario.FaultName(t).Kind(); kind.Real && !m.real() || kind.Devices && !m.equipped {
 			continue
 		}
 		d, share := m.dice("trait/"+string(t)), many

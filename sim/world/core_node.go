@@ -32,8 +32,9 @@ type coreNode struct {
 	// off: the machine is switched off.
 	off bool
 	// row is the node in the state that its client has last asked: each of its steps does.
-	row   *cluster.Node
-	state *statestore.Snapshot
+	row       *cluster.Node
+	state     *statestore.Snapshot
+	equipment equipment
 }
 
 // seen is an allocation that a real client has seen, with its behaviour.
@@ -59,6 +60,10 @@ const (
 func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 	w := c.fleet.world
 	n := &coreNode{cores: c, id: id, allocs: map[cluster.AllocID]*seen{}}
+	n.equipment.node = n
+	for _, g := range w.Truth().Node(id).Devices {
+		n.equipment.has = append(n.equipment.has, g.Copy())
+	}
 	o := machine.Options{
 		ID: id, Start: w.now.Add(-bootedBefore), Drivers: []string{noDriver}, Script: n.script, Fault: n.fault, Effect: n.effect,
 		Reachable: n.reachable,
@@ -69,6 +74,9 @@ func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 	}
 	if w.options.Seed != 0 {
 		o.Random = Stream(w.options.Seed, "machine/"+string(id))
+	}
+	if len(n.equipment.has) > 0 {
+		o.DevicePlugins, o.DeviceFault, o.Publish = n.equipment.plugins(), n.equipment.fault, n.equipment.publish
 	}
 	if w.options.NodeObserver != nil {
 		o.Observer = w.options.NodeObserver(id)

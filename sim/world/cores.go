@@ -121,6 +121,7 @@ func (c *cores) step() error {
 			}
 			n.next = atTick(next)
 		}
+		n.equipment.send()
 		if !n.next.IsZero() && (c.at.IsZero() || n.next.Before(c.at)) {
 			c.at = n.next
 		}

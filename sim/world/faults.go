@@ -79,6 +79,11 @@ func (fs *Faults) Add(armed *setting.Armed) error {
 			fs.world.clients.loseRecord(armed)
 		}
 		return nil
+	case scenario.DeviceSick, scenario.DeviceVanish, scenario.DeviceRename, scenario.DeviceMute:
+		if fs.world.options.RealClients {
+			return fs.world.clients.changeDevices(armed)
+		}
+		return nil
 	case scenario.SchedUnplaceable:
 		fs.cordonAll(armed)
 		return nil

@@ -61,6 +61,18 @@ var web = cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "web"}
 
 func newFixture(t *testing.T, o world.Options) *fixture {
 	t.Helper()
+	return newFixtureOf(t, o, false)
+}
+
+// gpus are two healthy devices.
+func gpus() []*cluster.DeviceGroup {
+	kind := cluster.DeviceKind{Vendor: "acme", Type: "gpu", Name: "one"}
+	return []*cluster.DeviceGroup{{Kind: kind, Devices: []cluster.Device{{ID: "gpu0", Healthy: true}, {ID: "gpu1", Healthy: true}}}}
+}
+
+// newFixtureOf returns a fixture. If it is equipped, each node has two devices, and each allocation one.
+func newFixtureOf(t *testing.T, o world.Options, equipped bool) *fixture {
+	t.Helper()
 	if o.Commit == (scenario.Range{}) {
 		o.Commit = scenario.Range{Min: commits, Max: commits}
 	}
@@ -68,9 +80,13 @@ func newFixture(t *testing.T, o world.Options) *fixture {
 	must.NoError(t, err)
 	f := &fixture{World: w, ended: map[int]time.Duration{}}
 	for _, id := range []cluster.NodeID{"n1", "n2", "n3", "n4"} {
-		must.NoError(t, w.Setup.Commit(&shims.NodeRegister{At: w.Now(), Node: world.NewNode(id)}))
+		node := world.NewNode(id)
+		if equipped {
+			node.Devices = gpus()
+		}
+		must.NoError(t, w.Setup.Commit(&shims.NodeRegister{At: w.Now(), Node: node}))
 	}
-	f.place(t, "web", "n1", "n2", "n3")
+	f.placeWith(t, "web", equipped, "n1", "n2", "n3")
 	f.observe()
 	return f
 }
@@ -78,11 +94,24 @@ func newFixture(t *testing.T, o world.Options) *fixture {
 // place writes a service job with an allocation on each of the nodes.
 func (w *fixture) place(t *testing.T, id cluster.JobID, on ...cluster.NodeID) {
 	t.Helper()
+	w.placeWith(t, id, false, on...)
+}
+
+// placeWith is place. If the job is equipped, each allocation has a device.
+func (w *fixture) placeWith(t *testing.T, id cluster.JobID, equipped bool, on ...cluster.NodeID) {
+	t.Helper()
 	j := world.NewJob(cluster.JobService, id, len(on))
 	j.TaskGroups[0].Tasks[0].KillTimeout = kill
+	task := j.TaskGroups[0].Tasks[0]
+	if equipped {
+		task.Devices = []cluster.DeviceRequest{{Name: "gpu", Count: 1}}
+	}
 	allocs := make([]*cluster.Allocation, len(on))
 	for i, node := range on {
 		allocs[i] = w.Setup.NewAlloc(j, string(id), i, node)
+		if equipped {
+			allocs[i].Devices = &cluster.AssignedDevices{All: []cluster.AssignedDevice{{Task: task.Name, Kind: gpus()[0].Kind, IDs: []string{"gpu0"}}}}
+		}
 	}
 	must.NoError(t, w.Setup.Place(world.Placement{Job: j, Allocs: allocs}))
 }

@@ -43,12 +43,14 @@ type NodeChange string
 
 // The changes of nodes.
 const (
-	ClientStarts  NodeChange = "the client starts"
-	ClientDies    NodeChange = "the client dies"
-	DriverDies    NodeChange = "the driver dies"
-	RecordIsLost  NodeChange = "a record is lost"
-	MachineHalts  NodeChange = "the machine halts"
-	MachineStarts NodeChange = "the machine starts"
+	ClientStarts     NodeChange = "the client starts"
+	ClientDies       NodeChange = "the client dies"
+	DriverDies       NodeChange = "the driver dies"
+	DevicePluginDies NodeChange = "a device plugin dies"
+	DevicesChange    NodeChange = "its devices change"
+	RecordIsLost     NodeChange = "a record is lost"
+	MachineHalts     NodeChange = "the machine halts"
+	MachineStarts    NodeChange = "the machine starts"
 )
 
 // Observe adds an observer.

@@ -13,6 +13,9 @@ func Unplayable(s *scenario.Scenario) []string {
 	if s.Cluster.Clients == scenario.RealClients {
 		lines = append(lines, "clients: a play has simulated clients")
 	}
+	if slices.ContainsFunc(s.Nodes, func(n scenario.Node) bool { return len(n.Devices) > 0 }) {
+		lines = append(lines, "devices: no client of a play has device plugins")
+	}
 	for _, e := range s.Events {
 		if why := unplayable(e); why != "" {
 			lines = append(lines, why)

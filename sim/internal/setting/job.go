@@ -31,6 +31,7 @@ func group(g scenario.Group, t cluster.JobType) *cluster.TaskGroup {
 		Tasks: []*cluster.Task{{
 			Name: g.Name, KillTimeout: g.Kill, ShutdownDelay: g.Shutdown, StoragePlugin: g.Plugin,
 			Resources: cluster.Resources{CPU: g.CPU, MemoryMB: g.MemoryMB, GPU: g.GPUMilli},
+			Devices:   deviceRequests(g.Devices),
 		}},
 	}
 	made.Tasks = append(made.Tasks, lifecycleTasks(g)...)

@@ -24,6 +24,7 @@ func node(n scenario.Node, id cluster.NodeID) *cluster.Node {
 			CPU: plenty(n.CPU), MemoryMB: plenty(n.MemoryMB), DiskMB: plenty(n.DiskMB), GPU: n.GPUMilli,
 		},
 	}
+	made.Devices = DeviceGroups(n.Devices)
 	if n.Status != "" {
 		made.Status = n.Status
 	}

@@ -1,0 +1,48 @@
+package setting_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// The allocations of the beginning get devices that fit and that no other one has. One that has ended has
+// none, and one on a node that the servers do not know has none.
+func TestEquip(t *testing.T) {
+	t.Parallel()
+	s, _, err := scenario.Parse("case.drain", strings.NewReader(`# why
+node n1 devices=gpu:2:memory=16GiB,acme/gpu/small:1:memory=4GiB
+node n2 absent devices=gpu:1
+job web count=4 devices=gpu:1:memory>=8GiB
+alloc web[0..1] on=n1
+alloc web[2] on=n1 client=failed
+alloc web[3] on=n2
+at 0s drain n1
+`))
+	must.NoError(t, err)
+	nodes := setting.Nodes(s.Nodes[0])
+	must.NoError(t, nodes[0].CheckDevices())
+	job := setting.Job(s.Jobs[0])
+	must.NoError(t, job.Validate())
+	ids := 0
+	allocs := setting.JobAllocs(s.Allocs, job, time.Unix(0, 0), func() cluster.AllocID { ids++; return "a" })
+	must.NoError(t, setting.Equip(nodes, allocs))
+	var given []string
+	for _, a := range allocs {
+		if a.Devices == nil {
+			given = append(given, "")
+			continue
+		}
+		given = append(given, a.Devices.All[0].Kind.String()+"/"+a.Devices.All[0].IDs[0])
+	}
+	must.Eq(t, []string{"acme/gpu/one/gpu0", "acme/gpu/one/gpu1", "", ""}, given)
+
+	allocs[2].ClientStatus = cluster.ClientRunning
+	must.ErrorContains(t, setting.Equip(nodes, allocs), "web.web[2]: n1 does not have its devices")
+}

@@ -1,0 +1,249 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Devices are the devices of one kind on a node. They are healthy at the beginning.
+type Devices struct {
+	Kind  cluster.DeviceKind
+	Count int
+	// Attributes are facts about each of them, in the order of the file.
+	Attributes []DeviceAttribute
+}
+
+// DeviceAttribute is a whole number with a name, and perhaps with a unit.
+type DeviceAttribute struct {
+	Name  string
+	Value int64
+	Unit  string
+}
+
+// DeviceRequest is what the main task of a group asks of the devices of its node.
+type DeviceRequest struct {
+	// Name is "type" or "vendor/type/name".
+	Name        string
+	Count       int
+	Constraints []DeviceConstraint
+}
+
+// DeviceConstraint compares an attribute of a device with a value.
+type DeviceConstraint struct {
+	DeviceAttribute
+	// Operand is one of =, !=, <, <=, > and >=.
+	Operand string
+}
+
+// The vendor and the name of a kind that is written as its type only.
+const (
+	DefaultVendor     = "acme"
+	DefaultDeviceName = "one"
+)
+
+// errTwoGPUs: a node or a group has thousandths of a GPU beside devices.
+var errTwoGPUs = errors.New("gpu and devices exclude each other")
+
+// maxDevices bounds the devices of a kind and of a request.
+const maxDevices = 64
+
+// ID returns the id of the device with the number, which counts from 0.
+func (d *Devices) ID(number int) string {
+	if d.Kind.Name == DefaultDeviceName {
+		return fmt.Sprint(d.Kind.Type, number)
+	}
+	return fmt.Sprint(d.Kind.Name, "-", number)
+}
+
+// deviceKinds is a parameter of devices: "gpu:4:memory=16GiB,acme/fpga/x1:2".
+func deviceKinds(to *[]Devices) field {
+	return field{
+		name: "devices",
+		set: func(v string) error {
+			for part := range strings.SplitSeq(v, ",") {
+				d, err := parseDevices(part)
+				if err != nil {
+					return err
+				}
+				if slices.ContainsFunc(*to, func(o Devices) bool { return o.Kind.Type == d.Kind.Type && o.Kind.Name == d.Kind.Name }) {
+					return fmt.Errorf("%q: another kind has this type and this name", part)
+				}
+				*to = append(*to, d)
+			}
+			return nil
+		},
+		text: func() string {
+			parts := make([]string, len(*to))
+			for i, d := range *to {
+				parts[i] = fmt.Sprintf("%s:%d", kindText(d.Kind), d.Count)
+				for _, a := range d.Attributes {
+					parts[i] += ":" + a.Name + "=" + a.text()
+				}
+			}
+			return strings.Join(parts, ",")
+		},
+	}
+}
+
+func parseDevices(text string) (d Devices, err error) {
+	words := strings.Split(text, ":")
+	if d.Kind, err = parseKind(words[0]); err != nil {
+		return d, err
+	}
+	d.Count, words, err = deviceCount(text, words)
+	for _, word := range words {
+		a, operand, failed := parseAttribute(word)
+		if failed == nil && operand != "=" {
+			failed = fmt.Errorf("%q: an attribute is name=number", word)
+		}
+		if slices.ContainsFunc(d.Attributes, func(o DeviceAttribute) bool { return o.Name == a.Name }) {
+			failed = fmt.Errorf("%q: the attribute is there twice", word)
+		}
+		err = errors.Join(err, failed)
+		d.Attributes = append(d.Attributes, a)
+	}
+	return d, err
+}
+
+// deviceCount returns the count, which is the second word, and the words after it.
+func deviceCount(text string, words []string) (int, []string, error) {
+	if len(words) < 2 {
+		return 0, nil, fmt.Errorf("%q: write a kind and a count: gpu:4", text)
+	}
+	n, err := parseNumber(words[1], 1, maxDevices)
+	return int(n), words[2:], err
+}
+
+// parseKind reads "gpu" or "acme/gpu/one".
+func parseKind(text string) (cluster.DeviceKind, error) {
+	parts := strings.Split(text, "/")
+	if len(parts) == 1 {
+		parts = []string{DefaultVendor, text, DefaultDeviceName}
+	}
+	if len(parts) != 3 {
+		return cluster.DeviceKind{}, fmt.Errorf("%q is not a kind of devices: write type or vendor/type/name", text)
+	}
+	kind := cluster.DeviceKind{Vendor: parts[0], Type: parts[1], Name: parts[2]}
+	return kind, errors.Join(checkName(kind.Vendor), checkName(kind.Type), checkName(kind.Name))
+}
+
+func kindText(k cluster.DeviceKind) string {
+	if k.Vendor == DefaultVendor && k.Name == DefaultDeviceName {
+		return k.Type
+	}
+	return k.String()
+}
+
+// operands are those of constraints. The longer ones come first.
+func operands() []string { return []string{"!=", "<=", ">=", "=", "<", ">"} }
+
+// parseAttribute reads "memory=16GiB", with any operand.
+func parseAttribute(text string) (a DeviceAttribute, operand string, err error) {
+	at := strings.IndexAny(text, "!<>=")
+	if at < 0 {
+		return a, "", fmt.Errorf("%q: write a name, one of = != < <= > >=, and a number", text)
+	}
+	var value string
+	for _, o := range operands() {
+		if rest, is := strings.CutPrefix(text[at:], o); is {
+			operand, value = o, rest
+			break
+		}
+	}
+	a.Name = text[:at]
+	if err := checkName(a.Name); err != nil || operand == "" {
+		return a, operand, errors.Join(err, fmt.Errorf("%q: write a name, one of = != < <= > >=, and a number", text))
+	}
+	digits := value
+	if end := strings.IndexFunc(value, func(r rune) bool { return r < '0' || r > '9' }); end > 0 {
+		digits, a.Unit = value[:end], value[end:]
+	}
+	if a.Unit != "" {
+		err = checkName(a.Unit)
+	}
+	number, failed := parseNumber(digits, 0, math.MaxInt32)
+	a.Value = number
+	return a, operand, errors.Join(err, failed)
+}
+
+func (a DeviceAttribute) text() string { return fmt.Sprint(a.Value) + a.Unit }
+
+// deviceRequests is a parameter of requests: "gpu:1:memory>=8GiB".
+func deviceRequests(to *[]DeviceRequest) field {
+	return field{
+		name: "devices",
+		set: func(v string) error {
+			for part := range strings.SplitSeq(v, ",") {
+				r, err := parseRequest(part)
+				if err != nil {
+					return err
+				}
+				*to = append(*to, r)
+			}
+			return nil
+		},
+		text: func() string {
+			parts := make([]string, len(*to))
+			for i, r := range *to {
+				parts[i] = fmt.Sprintf("%s:%d", r.Name, r.Count)
+				for _, c := range r.Constraints {
+					parts[i] += ":" + c.Name + c.Operand + c.text()
+				}
+			}
+			return strings.Join(parts, ",")
+		},
+	}
+}
+
+func parseRequest(text string) (r DeviceRequest, err error) {
+	words := strings.Split(text, ":")
+	kind, err := parseKind(words[0])
+	if err != nil {
+		return r, err
+	}
+	if r.Name = kind.String(); !strings.Contains(words[0], "/") {
+		r.Name = kind.Type
+	}
+	r.Count, words, err = deviceCount(text, words)
+	for _, word := range words {
+		var c DeviceConstraint
+		var failed error
+		c.DeviceAttribute, c.Operand, failed = parseAttribute(word)
+		err = errors.Join(err, failed)
+		r.Constraints = append(r.Constraints, c)
+	}
+	return r, err
+}
+
+// check says what is wrong with a group as a whole.
+func (g *Group) check() error {
+	if g.GPUMilli > 0 && len(g.Devices) > 0 {
+		return errTwoGPUs
+	}
+	return nil
+}
+
+// clone is a deep copy.
+func (r DeviceRequest) clone() DeviceRequest {
+	r.Constraints = slices.Clone(r.Constraints)
+	return r
+}
+
+func (d Devices) clone() Devices {
+	d.Attributes = slices.Clone(d.Attributes)
+	return d
+}
+
+// cloned copies each element.
+func cloned[T interface{ clone() T }](list []T) []T {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i] = list[i].clone()
+	}
+	return list
+}

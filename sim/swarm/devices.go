@@ -1,0 +1,60 @@
+package swarm
+
+import (
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// gpu is the kind of the devices of a world.
+func gpu() cluster.DeviceKind {
+	return cluster.DeviceKind{Vendor: scenario.DefaultVendor, Type: "gpu", Name: scenario.DefaultDeviceName}
+}
+
+// drawDevices lets groups ask for devices, and gives the nodes those of their allocations and perhaps some
+// more.
+func (m *population) drawDevices() {
+	if !m.equipped {
+		return
+	}
+	d := m.dice("devices")
+	asked := map[cluster.GroupKey]int{}
+	for i := range m.s.Jobs {
+		j := &m.s.Jobs[i]
+		for k := range j.Groups {
+			g := &j.Groups[k]
+			if g.Plugin || j.Type.EveryNode() || !d.odds(0.6) {
+				continue
+			}
+			r := scenario.DeviceRequest{Name: gpu().Type, Count: one(d, 1, 1, 1, 2)}
+			if d.odds(0.2) {
+				r.Constraints = []scenario.DeviceConstraint{{DeviceAttribute: memory(8), Operand: ">="}}
+			}
+			g.Devices = []scenario.DeviceRequest{r}
+			asked[cluster.GroupKey{Job: j.Key, Name: g.Name}] = r.Count
+		}
+	}
+	used := map[cluster.NodeID]int{}
+	for i := range m.s.Allocs {
+		a := &m.s.Allocs[i]
+		count := a.Indexes.Count
+		if count == 0 {
+			count = len(a.On)
+		}
+		for n := range count {
+			used[a.On[n%len(a.On)]] += asked[a.Group]
+		}
+	}
+	least := d.between(0, 1)
+	for i := range m.s.Nodes {
+		for _, id := range m.s.Nodes[i].IDs {
+			if count := used[id] + least + d.between(0, 2); count > 0 {
+				m.s.Nodes[i].Devices = []scenario.Devices{{Kind: gpu(), Count: count, Attributes: []scenario.DeviceAttribute{memory(16)}}}
+			}
+		}
+	}
+}
+
+// memory is an attribute of devices.
+func memory(gib int64) scenario.DeviceAttribute {
+	return scenario.DeviceAttribute{Name: "memory", Value: gib, Unit: "GiB"}
+}

@@ -1,0 +1,212 @@
+package world
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	devices "github.com/seed-f9cf0b39/nodedrain/client/device/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// equipment are the devices of a node with a real client.
+type equipment struct {
+	node *coreNode
+	// has are the devices of the machine while no fault changes them.
+	has []*cluster.DeviceGroup
+	// changes are those of faults, in the order in which they began.
+	changes []*deviceChange
+	// told are the devices that the client has published, or nil if it has published none.
+	told *client.NodeFacts
+	// telling: an entry with them is in flight, or a wait for the next one.
+	telling bool
+}
+
+// deviceChange is what a fault does to devices.
+type deviceChange struct {
+	by scenario.FaultName
+	// kind and id name the device, if the fault changes one.
+	kind cluster.DeviceKind
+	id   string
+}
+
+// plugins are the device plugins of the machine: one for each kind, with its name.
+func (e *equipment) plugins() (all []machine.DevicePlugin) {
+	for _, g := range e.has {
+		all = append(all, machine.DevicePlugin{Name: g.Kind.String(), Groups: []*cluster.DeviceGroup{g}})
+	}
+	return all
+}
+
+// now returns the devices of one kind as they are now.
+func (e *equipment) now(g *cluster.DeviceGroup) *cluster.DeviceGroup {
+	g = g.Copy()
+	renamed := false
+	for _, c := range e.changes {
+		is := func(d cluster.Device) bool { return c.kind == g.Kind && c.id == d.ID }
+		switch c.by {
+		case scenario.DeviceSick:
+			if at := slices.IndexFunc(g.Devices, is); at >= 0 {
+				g.Devices[at].Healthy, g.Devices[at].HealthDescription = false, "it does not answer"
+			}
+		case scenario.DeviceVanish:
+			g.Devices = slices.DeleteFunc(g.Devices, is)
+		case scenario.DeviceRename:
+			renamed = true
+		}
+	}
+	for i := range g.Devices {
+		if renamed {
+			g.Devices[i].ID = "other-" + g.Devices[i].ID
+		}
+	}
+	return g
+}
+
+// changed gives the plugins the devices as they are now.
+func (e *equipment) changed() error {
+	e.node.tell(DevicesChange)
+	return e.node.disturb(func() {
+		for _, g := range e.has {
+			e.node.machine.Devices().Set(g.Kind.String(), []*cluster.DeviceGroup{e.now(g)})
+		}
+	})
+}
+
+// publish notes the facts of the node. The next step of the nodes sends them.
+func (e *equipment) publish(facts client.NodeFacts) { e.told = &facts }
+
+// send registers the node again until the servers know its devices. A node that is cut off, or that the
+// servers do not know, waits for its next answer.
+func (e *equipment) send() {
+	if e.telling || e.told == nil {
+		return
+	}
+	fleet := e.node.cores.fleet
+	w, id := fleet.world, e.node.id
+	row := w.Truth().Node(id)
+	if row == nil || !e.node.reachable() || slices.EqualFunc(row.Devices, e.told.Devices, sameDevices) {
+		return
+	}
+	e.telling = true
+	again := func() {
+		w.At(w.now.Add(retryAfter), func() error {
+			e.telling = false
+			e.send()
+			return nil
+		})
+	}
+	n := row.Copy()
+	n.Devices = nil
+	for _, g := range e.told.Devices {
+		n.Devices = append(n.Devices, g.Copy())
+	}
+	taken := w.Log.propose(nil, FromClients, w.Operator.Requests.RegisterNode(n), func(a shims.Answer) {
+		if o := fleet.silent[id]; o != nil && o.status.sent != nil && w.Truth().Node(id).Reachable() {
+			_ = o.status.start() // the node has registered in the moment in which it was cut off
+		}
+		if a.Outcome != raftwrite.Applied {
+			again()
+			return
+		}
+		e.telling = false
+		e.send()
+	})
+	if !taken {
+		again()
+	}
+}
+
+func sameDevices(a, b *cluster.DeviceGroup) bool {
+	return a.Kind == b.Kind && slices.Equal(a.Devices, b.Devices)
+}
+
+// fault is an opportunity of the faults of device plugins.
+func (e *equipment) fault(name string, c devices.Call) scripted.Fault {
+	n := e.node
+	w := n.cores.fleet.world
+	if len(w.Faults.armed) == 0 {
+		return scripted.Fault{}
+	}
+	if c.Name == devices.CallReserve {
+		if _, strikes := w.Faults.strike(scenario.DeviceFail, n.target()); strikes {
+			return scripted.Fault{Action: scripted.Fail, Err: &driver.Error{Class: driver.Recoverable, Call: c.Name, Err: errBusy}}
+		}
+	}
+	if delay, strikes := w.Faults.strike(scenario.DeviceHang, n.target()); strikes {
+		n.machine.Devices().Hang(name, delay)
+		until := w.now.Add(delay)
+		w.Faults.undoAfter(delay, func() error {
+			if w.now.Before(until) { // it would stand still longer than faults last
+				return n.disturb(func() {
+					n.machine.Devices().Hang(name, 0)
+					n.machine.Devices().Kill(name)
+				})
+			}
+			return nil
+		})
+		return scripted.Fault{Delay: delay}
+	}
+	delay, strikes := w.Faults.strike(scenario.DeviceCrash, n.target())
+	if !strikes {
+		return scripted.Fault{}
+	}
+	ways := []scripted.Action{scripted.Crash, scripted.CrashAfter}
+	if way := w.chance.stream("device/" + string(n.id)).IntN(3); delay == 0 || way < len(ways) {
+		n.tell(DevicePluginDies)
+		return scripted.Fault{Action: ways[way%len(ways)]}
+	}
+	w.Faults.after(delay, func() error {
+		n.tell(DevicePluginDies)
+		return n.disturb(func() { n.machine.Devices().Kill(name) })
+	})
+	return scripted.Fault{}
+}
+
+// errBusy is the error of device/fail.
+var errBusy = errors.New("the device is busy")
+
+// changeDevices changes the devices of the fault's node, or of a drawn one with devices, for the fault's
+// delay.
+func (f *fleet) changeDevices(by *fault) error {
+	w := f.world
+	var nodes []*coreNode
+	for _, n := range f.real.nodes {
+		if len(n.equipment.has) > 0 && (by.On == "" || by.On == string(n.id)) {
+			nodes = append(nodes, n)
+		}
+	}
+	if len(nodes) == 0 || !w.Faults.drawStrike(by, target{}) {
+		return nil
+	}
+	draws := w.chance.stream("fault/" + string(by.Name))
+	e := &nodes[draws.IntN(len(nodes))].equipment
+	lasts := w.Faults.recordStrike(by, e.node.target())
+	if by.Name == scenario.DeviceMute {
+		w.Faults.undoAfter(lasts, func() error { return e.each(func(name string) { e.node.machine.Devices().Hang(name, 0) }) })
+		return e.each(func(name string) { e.node.machine.Devices().Mute(name, lasts) })
+	}
+	group := e.has[draws.IntN(len(e.has))]
+	c := &deviceChange{by: by.Name, kind: group.Kind, id: group.Devices[draws.IntN(len(group.Devices))].ID}
+	e.changes = append(e.changes, c)
+	w.Faults.undoAfter(lasts, func() error {
+		e.changes = slices.DeleteFunc(e.changes, func(other *deviceChange) bool { return other == c })
+		return e.changed()
+	})
+	return e.changed()
+}
+
+// each does something to each plugin of the node.
+func (e *equipment) each(do func(name string)) error {
+	return e.node.disturb(func() {
+		for _, g := range e.has {
+			do(g.Kind.String())
+		}
+	})
+}
