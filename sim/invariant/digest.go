@@ -102,6 +102,7 @@ func digestNode(n *cluster.Node) digest {
 	d = text(text(text(d, n.Datacenter), n.NodeClass), n.NodePool)
 	d = text(d, n.HTTPAddr).bool(n.TLSEnabled).table(n.Attributes).table(n.Meta).table(n.Links)
 	d = d.resources(n.Resources).resources(n.Reserved).int(n.MaxAllocs).drivers(n)
+	d = d.devices(n.Devices).storage(n.StoragePlugins).number(uint64(n.VolumeAllowance)).number(uint64(n.HoldLimit))
 	d = d.number(uint64(digestDrain(n.Drain)))
 	if m := n.LastDrain; m != nil {
 		d = text(text(d.time(m.StartedAt).time(m.UpdatedAt), m.Status), m.AccessorID).table(m.Meta)
@@ -167,11 +168,13 @@ func (d digest) group(g *cluster.TaskGroup) digest {
 	}
 	d = d.bool(g.EphemeralDisk.Sticky).bool(g.EphemeralDisk.Migrate).number(uint64(g.EphemeralDisk.SizeMB))
 	d = d.number(uint64(g.Disconnect.LostAfter)).number(uint64(g.Disconnect.StopOnClientAfter)).number(uint64(g.ShutdownDelay)).int(len(g.Tasks))
+	d = d.volumes(g.Volumes)
 	for _, t := range g.Tasks {
 		if t == nil {
 			d = d.number(11)
 			continue
 		}
+		d = d.requests(t.Devices).mounts(t)
 		d = text(d, t.Name).resources(t.Resources).number(uint64(t.KillTimeout)).number(uint64(t.ShutdownDelay)).bool(t.StoragePlugin)
 	}
 	return d
@@ -188,7 +191,7 @@ func digestAlloc(a *cluster.Allocation) digest {
 	if a.Job != nil {
 		d = text(text(d, a.Job.Namespace), a.Job.ID).number(a.Job.Version).number(a.Job.CreateIndex).number(a.Job.JobModifyIndex)
 	}
-	d = text(d, a.TaskGroup).resources(a.Resources)
+	d = text(d, a.TaskGroup).resources(a.Resources).assigned(a.Devices).holds(a.VolumeHolds)
 	d = text(text(d, a.DesiredStatus), a.DesiredDescription)
 	t := a.DesiredTransition
 	d = d.bool(t.Migrate).bool(t.MigrateDisablePlacement).bool(t.Reschedule).bool(t.ForceReschedule).bool(t.NoShutdownDelay)
