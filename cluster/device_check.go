@@ -17,8 +17,11 @@ const (
 	MaxDevices     = 16_384
 	// MaxDeviceAttributes bounds the attributes of a kind.
 	MaxDeviceAttributes = 256
-	// MaxDeviceBytes bounds all kinds, ids, attributes and descriptions of a node's devices together.
-	MaxDeviceBytes = 2 << 20
+	// MaxDeviceBytes bounds all kinds, ids, attributes and descriptions of a node's devices together, as they
+	// are in the JSON of a registration: what the check accepts, the route of the servers holds.
+	MaxDeviceBytes = 3 << 20
+	// jsonOfGroup, jsonOfDevice and jsonOfAttribute are what the JSON has beside the texts.
+	jsonOfGroup, jsonOfDevice, jsonOfAttribute = 80, 80, 64
 )
 
 // Bounds on the requests for devices.
@@ -59,38 +62,82 @@ func (n *Node) CheckDevices() error {
 	if len(n.Devices) == 0 {
 		return nil
 	}
-	if len(n.Devices) > MaxDeviceKinds {
-		return fmt.Errorf("a node has at most %d kinds of devices but found %d", MaxDeviceKinds, len(n.Devices))
-	}
 	if n.Resources.GPU != 0 {
 		return errors.New("a node has either thousandths of GPUs or devices: leave one of them out")
 	}
-	kinds := make(map[DeviceKind]bool, len(n.Devices))
-	count, size := 0, 0
+	sum := deviceSum{}
 	for i, g := range n.Devices {
 		if g == nil {
 			return fmt.Errorf("devices %d are missing", i)
 		}
-		if err := g.Kind.check(); err != nil {
-			return fmt.Errorf("devices %d: %w", i, err)
+		if err := sum.add(g); err != nil {
+			return err
 		}
-		if kinds[g.Kind] {
-			return fmt.Errorf("devices %s are listed twice", g.Kind)
-		}
-		kinds[g.Kind] = true
-		count += len(g.Devices)
-		if count > MaxDevices {
-			return fmt.Errorf("a node has at most %d devices", MaxDevices)
-		}
-		bytes, err := g.check()
-		if err != nil {
-			return fmt.Errorf("devices %s: %w", g.Kind, err)
-		}
-		size += bytes
 	}
-	if size > MaxDeviceBytes {
-		return fmt.Errorf("ids, attributes and descriptions of the devices have at most %d bytes but found %d", MaxDeviceBytes, size)
+	return nil
+}
+
+// UsableDevices returns the groups with which a node may be registered, in their order, and why others are
+// left out, or nil. One bad group does not cost the node the others. If the texts of the devices are too
+// long, the descriptions of health go first. The groups are the caller's, or copies.
+func UsableDevices(groups []*DeviceGroup) (usable []*DeviceGroup, err error) {
+	sum := deviceSum{}
+	var errs []error
+	for _, g := range groups {
+		if g == nil {
+			continue
+		}
+		err := sum.add(g)
+		if errors.Is(err, errDeviceBytes) {
+			g = g.Copy()
+			for i := range g.Devices {
+				g.Devices[i].HealthDescription = ""
+			}
+			err = sum.add(g)
+		}
+		if err == nil {
+			usable = append(usable, g)
+		} else if len(errs) < maxReasons {
+			errs = append(errs, err)
+		}
 	}
+	return usable, errors.Join(errs...)
+}
+
+// errDeviceBytes says that the texts of a node's devices are too long together.
+var errDeviceBytes = fmt.Errorf("all kinds, ids, attributes and descriptions have at most %d bytes", MaxDeviceBytes)
+
+// deviceSum are groups of one node. The zero value is none.
+type deviceSum struct {
+	kinds        map[DeviceKind]bool
+	count, bytes int
+}
+
+// add adds a group, or says why the node cannot have it beside the others, and changes nothing.
+func (s *deviceSum) add(g *DeviceGroup) error {
+	switch err := g.Kind.check(); {
+	case err != nil:
+		return fmt.Errorf("devices %q: %w", CutText(g.Kind.String()), err)
+	case s.kinds[g.Kind]:
+		return fmt.Errorf("devices %s are listed twice", g.Kind)
+	case len(s.kinds) == MaxDeviceKinds:
+		return fmt.Errorf("devices %s: a node has at most %d kinds of devices", g.Kind, MaxDeviceKinds)
+	}
+	size, err := g.check()
+	switch {
+	case err != nil:
+		return fmt.Errorf("devices %s: %w", g.Kind, err)
+	case s.count+len(g.Devices) > MaxDevices:
+		return fmt.Errorf("devices %s: a node has at most %d devices but found %d", g.Kind, MaxDevices, s.count+len(g.Devices))
+	case s.bytes+size > MaxDeviceBytes:
+		return fmt.Errorf("devices %s: %w but found %d", g.Kind, errDeviceBytes, s.bytes+size)
+	}
+	if s.kinds == nil {
+		s.kinds = make(map[DeviceKind]bool)
+	}
+	s.kinds[g.Kind] = true
+	s.count += len(g.Devices)
+	s.bytes += size
 	return nil
 }
 
@@ -106,18 +153,36 @@ func (k DeviceKind) check() error {
 	return nil
 }
 
-// check returns the size of the group's texts, in bytes.
+// jsonBytes is the size of a text in JSON, at most.
+func jsonBytes(text string) (size int) {
+	for _, b := range []byte(text) {
+		switch {
+		case b == '"' || b == '\\':
+			size += 2
+		case b < ' ' || b == '<' || b == '>' || b == '&':
+			size += 6
+		default:
+			size++
+		}
+	}
+	return size
+}
+
+// check returns the size of the group in JSON, in bytes.
 func (g *DeviceGroup) check() (size int, err error) {
 	if len(g.Attributes) > MaxDeviceAttributes {
 		return 0, fmt.Errorf("they have at most %d attributes but found %d", MaxDeviceAttributes, len(g.Attributes))
 	}
-	size = len(g.Kind.Vendor) + len(g.Kind.Type) + len(g.Kind.Name)
+	if len(g.Devices) > MaxDevices {
+		return 0, fmt.Errorf("a node has at most %d devices but found %d", MaxDevices, len(g.Devices))
+	}
+	size = jsonOfGroup + jsonBytes(g.Kind.Vendor) + jsonBytes(g.Kind.Type) + jsonBytes(g.Kind.Name)
 	for _, name := range slices.Sorted(maps.Keys(g.Attributes)) {
 		a := g.Attributes[name]
 		if err := cmp.Or(CheckID(name), a.check()); err != nil {
 			return 0, fmt.Errorf("invalid attribute %q: %w", name, err)
 		}
-		size += len(name) + len(a.Text) + len(a.Unit)
+		size += jsonOfAttribute + jsonBytes(name) + jsonBytes(a.Text) + jsonBytes(a.Unit)
 	}
 	ids := make(map[string]bool, len(g.Devices))
 	for i, d := range g.Devices {
@@ -128,7 +193,7 @@ func (g *DeviceGroup) check() (size int, err error) {
 			return 0, fmt.Errorf("device %q is listed twice", d.ID)
 		}
 		ids[d.ID] = true
-		size += len(d.ID) + len(d.HealthDescription) + len(d.PCIBusID)
+		size += jsonOfDevice + jsonBytes(d.ID) + jsonBytes(d.HealthDescription) + jsonBytes(d.PCIBusID)
 	}
 	return size, nil
 }

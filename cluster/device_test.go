@@ -30,6 +30,40 @@ func many(count int) (devices []cluster.Device) {
 	return devices
 }
 
+// One bad group costs the node no other, and long descriptions go before devices do.
+func TestUsableDevices(t *testing.T) {
+	t.Parallel()
+	describe := func(groups []*cluster.DeviceGroup) (words []string) {
+		for _, g := range groups {
+			words = append(words, fmt.Sprint(g.Kind, " ", len(g.Devices), " ", len(g.Devices[0].HealthDescription)))
+		}
+		return words
+	}
+	named := func(name string, count, description int) *cluster.DeviceGroup {
+		g := &cluster.DeviceGroup{Kind: cluster.DeviceKind{Vendor: "nvidia", Type: "gpu", Name: name}, Devices: many(count)}
+		for i := range g.Devices {
+			g.Devices[i].HealthDescription = strings.Repeat("x", description)
+		}
+		return g
+	}
+	whole := []*cluster.DeviceGroup{named("a", 2, 3), nil, named("a", 1, 0), named("", 1, 0), named("b", cluster.MaxDevices, 0), named("c", 1, 0)}
+	usable, err := cluster.UsableDevices(whole)
+	must.Eq(t, []string{"nvidia/gpu/a 2 3", "nvidia/gpu/c 1 0"}, describe(usable))
+	must.EqError(t, err, "devices nvidia/gpu/a are listed twice\ndevices \"nvidia/gpu/\": invalid name: it is empty\n"+
+		"devices nvidia/gpu/b: a node has at most 16384 devices but found 16386")
+
+	long := []*cluster.DeviceGroup{named("a", 10_000, 256), named("b", 1, 3)}
+	usable, err = cluster.UsableDevices(long)
+	must.NoError(t, err)
+	must.Eq(t, []string{"nvidia/gpu/a 10000 0", "nvidia/gpu/b 1 3"}, describe(usable))
+	must.Len(t, 256, []byte(long[0].Devices[0].HealthDescription))
+	must.NoError(t, (&cluster.Node{Devices: usable}).CheckDevices())
+
+	usable, err = cluster.UsableDevices(nil)
+	must.NoError(t, err)
+	must.SliceEmpty(t, usable)
+}
+
 func TestNode_CheckDevices(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -42,13 +76,15 @@ func TestNode_CheckDevices(t *testing.T) {
 		"a kind without devices": {
 			func(_ *cluster.Node, g *cluster.DeviceGroup) { g.Devices = nil }, "",
 		},
-		"too many": {func(_ *cluster.Node, g *cluster.DeviceGroup) { g.Devices = many(cluster.MaxDevices) }, "a node has at most 16384 devices"},
+		"too many": {func(_ *cluster.Node, g *cluster.DeviceGroup) { g.Devices = many(cluster.MaxDevices) }, "devices intel/fpga/F100: a node has at most 16384 devices but found 16385"},
 		"too many kinds": {
 			func(n *cluster.Node, g *cluster.DeviceGroup) {
-				for len(n.Devices) <= cluster.MaxDeviceKinds {
-					n.Devices = append(n.Devices, g)
+				for i := range cluster.MaxDeviceKinds - 1 {
+					more := g.Copy()
+					more.Kind.Name = fmt.Sprint(i)
+					n.Devices = append(n.Devices, more)
 				}
-			}, "a node has at most 256 kinds of devices but found 257",
+			}, "devices nvidia/gpu/254: a node has at most 256 kinds of devices",
 		},
 		"a missing group": {func(n *cluster.Node, _ *cluster.DeviceGroup) { n.Devices[0] = nil }, "devices 0 are missing"},
 		"an id twice": {
@@ -60,9 +96,9 @@ func TestNode_CheckDevices(t *testing.T) {
 		"a kind twice": {
 			func(n *cluster.Node, g *cluster.DeviceGroup) { n.Devices[1].Kind = g.Kind }, "devices nvidia/gpu/A100 are listed twice",
 		},
-		"no type": {func(_ *cluster.Node, g *cluster.DeviceGroup) { g.Kind.Type = "" }, "devices 0: invalid type: it is empty"},
+		"no type": {func(_ *cluster.Node, g *cluster.DeviceGroup) { g.Kind.Type = "" }, `devices "nvidia//A100": invalid type: it is empty`},
 		"a slash in the vendor": {
-			func(_ *cluster.Node, g *cluster.DeviceGroup) { g.Kind.Vendor = "a/b" }, "devices 0: vendor and type of a/b/gpu/A100 contain no slash",
+			func(_ *cluster.Node, g *cluster.DeviceGroup) { g.Kind.Vendor = "a/b" }, `devices "a/b/gpu/A100": vendor and type of a/b/gpu/A100 contain no slash`,
 		},
 		"a slash in the name": {func(_ *cluster.Node, g *cluster.DeviceGroup) { g.Kind.Name = "a/b" }, ""},
 		"an attribute without a name": {
@@ -95,7 +131,7 @@ func TestNode_CheckDevices(t *testing.T) {
 			func(_ *cluster.Node, g *cluster.DeviceGroup) {
 				g.Devices[0].HealthDescription = strings.Repeat("x", cluster.MaxDeviceBytes)
 			},
-			"ids, attributes and descriptions of the devices have at most 2097152 bytes but found 2097193",
+			"devices nvidia/gpu/A100: all kinds, ids, attributes and descriptions have at most 3145728 bytes but found 3146059",
 		},
 		"thousandths of GPUs too": {
 			func(n *cluster.Node, _ *cluster.DeviceGroup) { n.Resources.GPU = 1000 },

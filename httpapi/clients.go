@@ -14,8 +14,9 @@ import (
 
 // Bounds on one request of a client: the secret of one node must not fill the log.
 const (
-	// maxRegistration and maxReport bound the body, in bytes.
-	maxRegistration = 2 << 20
+	// maxRegistration and maxReport bound the body, in bytes. A registration has room for the devices, and
+	// for the rest of the node.
+	maxRegistration = cluster.MaxDeviceBytes + 1<<20
 	maxReport       = 1 << 20
 	// maxReports bounds the allocations that one report is about.
 	maxReports = 10_000

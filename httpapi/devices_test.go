@@ -3,6 +3,8 @@ package httpapi_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/nomad/api"
@@ -100,9 +102,9 @@ func TestClient_Devices(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
 	url := w.serve(httpapi.Options{}).URL + "/v1/client/" + string(nodeID(1)) + "/register"
-	register := func(g *cluster.DeviceGroup) answer {
+	register := func(groups ...*cluster.DeviceGroup) answer {
 		n := w.State().Node(nodeID(1)).Copy()
-		n.Devices = []*cluster.DeviceGroup{g}
+		n.Devices = groups
 		body, err := json.Marshal(wire.NewRegistration(n))
 		must.NoError(t, err)
 		return ask(t, "PUT", url, string(body))
@@ -114,14 +116,34 @@ func TestClient_Devices(t *testing.T) {
 	must.Eq(t, 200, register(gpus(ids...)).code)
 	must.Len(t, 10_000, w.State().Node(nodeID(1)).Devices[0].Devices)
 	for want, g := range map[string]*cluster.DeviceGroup{
-		`devices nvidia/gpu/A100: device "a" is listed twice`:        gpus("a", "b", "a"),
-		"devices nvidia/gpu/A100: device 1: invalid id: it is empty": gpus("a", ""),
-		"a node has at most 16384 devices":                           gpus(make([]string, 16_385)...),
-		"devices 0: invalid vendor: it is empty":                     {},
+		`devices nvidia/gpu/A100: device "a" is listed twice`:                       gpus("a", "b", "a"),
+		"devices nvidia/gpu/A100: device 1: invalid id: it is empty":                gpus("a", ""),
+		"devices nvidia/gpu/A100: a node has at most 16384 devices but found 16385": gpus(make([]string, 16_385)...),
+		`devices "//": invalid vendor: it is empty`:                                 {},
 	} {
 		refused := register(g)
 		must.Eq(t, 400, refused.code)
 		must.Eq(t, want, refused.body)
+	}
+	// What the check accepts fits into the body: a client whose registration is too large sends no heartbeats.
+	large, facts := gpus(ids...), gpus("a")
+	for i := range large.Devices {
+		large.Devices[i].HealthDescription, large.Devices[i].PCIBusID = `"<too hot> & loud"`+strings.Repeat("x", 80), "0000:01:00.0"
+	}
+	facts.Attributes = map[string]cluster.DeviceAttribute{}
+	for i := range cluster.MaxDeviceAttributes {
+		facts.Attributes[fmt.Sprint(i)] = cluster.DeviceAttribute{Kind: cluster.AttributeFloat, Float: -math.MaxFloat64 / float64(i+1)}
+	}
+	for _, g := range []*cluster.DeviceGroup{large, facts} {
+		n := &cluster.Node{}
+		for len(n.Devices) < cluster.MaxDeviceKinds {
+			g = g.Copy()
+			g.Kind.Name = fmt.Sprint(len(n.Devices))
+			n.Devices = append(n.Devices, g)
+		}
+		usable, err := cluster.UsableDevices(n.Devices)
+		must.Error(t, err)
+		must.Eq(t, 200, register(usable...).code)
 	}
 	answered := decode[wire.HeartbeatResponse](t, register(gpus("a")))
 	must.Eq(t, cluster.MaxVersion, answered.ClusterVersion)

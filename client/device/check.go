@@ -16,18 +16,17 @@ import (
 
 // Bounds of a fingerprint. Texts are counted in bytes.
 const (
-	// MaxDevices bounds the devices of a plugin.
-	MaxDevices = 20_000
-	// MaxGroups bounds its kinds.
-	MaxGroups = 1000
+	// MaxDevices bounds the devices of a plugin, and MaxGroups its kinds, as the servers bound those of a
+	// node.
+	MaxDevices, MaxGroups = cluster.MaxDevices, cluster.MaxDeviceKinds
 	// MaxID bounds an id and a PCI bus id, and MaxName each part of a kind.
 	MaxID, MaxName = 128, 128
 	// MaxDescription bounds what a device says of its health. Longer texts are cut.
 	MaxDescription = 256
 	// MaxAttributes bounds the attributes of a group.
-	MaxAttributes = 256
-	// MaxAttributeName and MaxAttributeText bound the name of an attribute, and its text and unit.
-	MaxAttributeName, MaxAttributeText = 200, 1024
+	MaxAttributes = cluster.MaxDeviceAttributes
+	// MaxAttributeName, MaxAttributeText and MaxUnit bound the name of an attribute, its text and its unit.
+	MaxAttributeName, MaxAttributeText, MaxUnit = 200, 1024, cluster.MaxIDBytes
 )
 
 // maxProblems bounds the problems that an error of [Check] names.
@@ -187,8 +186,10 @@ func checkAttribute(name string, a cluster.DeviceAttribute) error {
 		return errors.New("its value is no number")
 	case len(a.Text) > MaxAttributeText:
 		return fmt.Errorf("its value has %d bytes, and may have %d", len(a.Text), MaxAttributeText)
-	case len(a.Unit) > MaxAttributeText:
-		return fmt.Errorf("its unit has %d bytes, and may have %d", len(a.Unit), MaxAttributeText)
+	case len(a.Unit) > MaxUnit:
+		return fmt.Errorf("its unit has %d bytes, and may have %d", len(a.Unit), MaxUnit)
+	case a.Unit != "" && a.Kind != cluster.AttributeInt && a.Kind != cluster.AttributeFloat:
+		return errors.New("its value has a unit and is no number")
 	}
 	return nil
 }
@@ -202,6 +203,8 @@ func checkText(text string, most int) error {
 		return fmt.Errorf("has %d bytes, and may have %d", len(text), most)
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
 		return errors.New("contains a control character, or is not UTF-8")
+	case text == ".", text == "..":
+		return errors.New("is a step in a path")
 	}
 	return nil
 }

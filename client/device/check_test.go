@@ -85,11 +85,16 @@ func TestCheck(t *testing.T) {
 		{"an attribute without a name", []*cluster.DeviceGroup{with(with(group("a", "1"), "", watt), "power", watt)}, []string{"a: 1 (1 attributes)"}, `the attribute "" of the group "acme/lamp/a" is left out`},
 		{"an attribute that is no number", []*cluster.DeviceGroup{with(group("a", "1"), "power", cluster.DeviceAttribute{Kind: cluster.AttributeFloat, Float: math.NaN()})}, []string{"a: 1"}, "its value is no number"},
 		{"an attribute of no type", []*cluster.DeviceGroup{with(group("a", "1"), "power", cluster.DeviceAttribute{Kind: 9})}, []string{"a: 1"}, "its value has no type"},
+		{"a text with a unit", []*cluster.DeviceGroup{with(group("a", "1"), "power", cluster.DeviceAttribute{Text: "much", Unit: "W"})}, []string{"a: 1"}, "its value has a unit and is no number"},
+		{"a long unit", []*cluster.DeviceGroup{with(group("a", "1"), "power", cluster.DeviceAttribute{Kind: cluster.AttributeInt, Unit: strings.Repeat("x", 257)})}, []string{"a: 1"}, "its unit has 257 bytes"},
+		{"an attribute that is a step in a path", []*cluster.DeviceGroup{with(group("a", "1"), "..", watt)}, []string{"a: 1"}, "its name is a step in a path"},
+		{"an id that is a step in a path", []*cluster.DeviceGroup{group("a", "."), group("b", "1")}, []string{"b: 1"}, "is a step in a path"},
 		{"a long attribute", []*cluster.DeviceGroup{with(group("a", "1"), "power", cluster.DeviceAttribute{Text: strings.Repeat("x", 1025)})}, []string{"a: 1"}, "has 1025 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			good, err := device.Check(c.groups)
+			must.NoError(t, (&cluster.Node{Devices: good}).CheckDevices(), must.Sprint("the servers refuse the node"))
 			must.Eq(t, c.want, describe(good))
 			if c.problem == "" {
 				must.NoError(t, err)
@@ -111,8 +116,8 @@ func ids(n int) []string {
 
 func TestCheck_bounds(t *testing.T) {
 	t.Parallel()
-	good, err := device.Check([]*cluster.DeviceGroup{group("a", ids(10_000)...), group("b", ids(10_000)...), group("c", "1"), group("d")})
-	must.ErrorContains(t, err, `the group "acme/lamp/c" is left out: with its 1 devices the plugin has more than 20000`)
+	good, err := device.Check([]*cluster.DeviceGroup{group("a", ids(10_000)...), group("b", ids(device.MaxDevices-10_000)...), group("c", "1"), group("d")})
+	must.ErrorContains(t, err, `the group "acme/lamp/c" is left out: with its 1 devices the plugin has more than 16384`)
 	must.Len(t, 3, good)
 	must.Len(t, 10_000, good[0].Devices)
 	must.Eq(t, "d", good[2].Kind.Name)
@@ -123,7 +128,7 @@ func TestCheck_bounds(t *testing.T) {
 	}
 	good, err = device.Check(many)
 	must.Len(t, device.MaxGroups, good)
-	must.ErrorContains(t, err, "more than 1000 kinds")
+	must.ErrorContains(t, err, "more than 256 kinds")
 	must.ErrorContains(t, err, "and 90 more problems")
 
 	g := group("a", "1")
@@ -159,6 +164,7 @@ func TestCheck_random(t *testing.T) {
 		again, err := device.Check(good)
 		must.NoError(t, err)
 		must.Eq(t, good, again)
+		must.NoError(t, (&cluster.Node{Devices: good}).CheckDevices())
 		other, otherProblem := device.Check(rapid.Permutation(groups).Draw(t, "order"))
 		must.Eq(t, good, other)
 		must.Eq(t, fmt.Sprint(problem), fmt.Sprint(otherProblem))
@@ -182,5 +188,6 @@ func FuzzCheck(f *testing.F) {
 		good, _ := device.Check([]*cluster.DeviceGroup{g})
 		_, err := device.Check(good)
 		must.NoError(t, err)
+		must.NoError(t, (&cluster.Node{Devices: good}).CheckDevices())
 	})
 }

@@ -72,10 +72,14 @@ func newContact(n *cluster.Node, s Servers, logger *slog.Logger) *contact {
 }
 
 // publish registers the node with these facts, soon. It owns them. Devices that the servers would refuse
-// are left out: a node without devices is better than none.
+// are left out: a node that cannot register sends no heartbeats, and loses its tasks.
 func (c *contact) publish(facts client.NodeFacts) {
 	c.change(func(n *cluster.Node) {
-		n.Drivers, n.Devices = facts.Drivers, facts.Devices
+		var err error
+		n.Drivers = facts.Drivers
+		if n.Devices, err = cluster.UsableDevices(facts.Devices); err != nil {
+			c.logger.Error("devices that the servers would refuse are left out", "error", err)
+		}
 		if err := n.CheckDevices(); err != nil {
 			c.logger.Error("the servers would refuse the node with its devices: it is registered without them", "error", err)
 			n.Devices = nil
