@@ -145,7 +145,6 @@ func (d *Plugin) Reserve(task driver.TaskID, ids []string, reply func(device.Res
 		for _, id := range ids {
 			if found, is := p.find(id); is {
 				p.rows[found] = Row{Kind: found.kind, ID: id, Owner: task, At: p.clock.Now()}
-				p.reserved = append(p.reserved, p.rows[found])
 			}
 		}
 	}

@@ -51,7 +51,6 @@ type Program struct {
 	lives    []*Plugin
 	calls    map[string]int
 	rows     map[key]Row
-	reserved []Row
 }
 
 // key names a device.
@@ -118,16 +117,6 @@ func (p *Program) find(id string) (found key, is bool) {
 func (p *Program) Rows() []Row {
 	return slices.SortedFunc(maps.Values(p.rows), func(a, b Row) int { return cmp.Compare(a.Path(), b.Path()) })
 }
-
-// Row returns what a device is used for.
-func (p *Program) Row(kind cluster.DeviceKind, id string) (row Row, is bool) {
-	row, is = p.rows[key{kind, id}]
-	return row, is
-}
-
-// Reserved returns the reservations of all devices, without the first n, in their order. The caller must
-// not write to them.
-func (p *Program) Reserved(n int) []Row { return slices.Clip(p.reserved[n:]) }
 
 // Launch starts a process of the plugin, whether another one lives or not. It answers with an error of
 // class Gone if the process ends before the plugin has answered.

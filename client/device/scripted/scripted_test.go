@@ -89,8 +89,6 @@ func TestPlugin_Reserve(t *testing.T) {
 		must.Len(t, 2, rows)
 		must.EqOp(t, "d1", rows[0].ID)
 		must.EqOp(t, "b/web/2", rows[0].Owner)
-		must.Len(t, 4, n.program.Reserved(0))
-		must.EqOp(t, "b/web/2", n.program.Reserved(2)[0].Owner)
 	})
 }
 
