@@ -76,11 +76,11 @@ func (g *TaskGroup) StopTime() time.Duration {
 // limits of the node, which may be nil, for taking volumes off it and for a storage plugin that waits
 // for the volumes of others.
 func (a *Allocation) StopTimeOn(n *Node) time.Duration {
-	total := a.StopTime()
-	if n == nil {
+	total, g := a.StopTime(), a.Job.Group(a.TaskGroup)
+	if n == nil || g == nil {
 		return total
 	}
-	if len(a.VolumeRequests()) > 0 {
+	if len(g.Volumes) > 0 {
 		total = addDelays(total, n.VolumeAllowance)
 	}
 	if a.Job.StoragePlugin() {

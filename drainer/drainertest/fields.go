@@ -31,7 +31,7 @@ func rowTypes() []reflect.Type {
 		reflect.TypeFor[cluster.Job](), reflect.TypeFor[cluster.TaskGroup](), reflect.TypeFor[cluster.MigrateStrategy](),
 		reflect.TypeFor[cluster.EphemeralDisk](), reflect.TypeFor[cluster.Task](), reflect.TypeFor[cluster.Lifecycle](),
 		reflect.TypeFor[cluster.Allocation](), reflect.TypeFor[cluster.DesiredTransition](), reflect.TypeFor[cluster.DeploymentStatus](),
-		reflect.TypeFor[cluster.Evaluation](),
+		reflect.TypeFor[cluster.Evaluation](), reflect.TypeFor[cluster.VolumeHolds](), reflect.TypeFor[cluster.VolumeHold](),
 	}
 }
 
@@ -40,7 +40,7 @@ func rowTypes() []reflect.Type {
 func decisionFieldsOf(t reflect.Type) []string {
 	switch t {
 	case reflect.TypeFor[cluster.Node]():
-		return []string{"ID", "Name", "Status", "StatusChangedAt", "Drain"}
+		return []string{"ID", "Name", "Status", "StatusChangedAt", "Drain", "VolumeAllowance", "HoldLimit"}
 	case reflect.TypeFor[cluster.Drain]():
 		return []string{"ID", "Revision", "Strategy", "UpdatedAt", "Marked", "PurgedRunning"}
 	case reflect.TypeFor[cluster.DrainStrategy]():
@@ -50,7 +50,7 @@ func decisionFieldsOf(t reflect.Type) []string {
 	case reflect.TypeFor[cluster.Job]():
 		return []string{"Namespace", "ID", "Type", "Priority", "Stop", "TaskGroups"}
 	case reflect.TypeFor[cluster.TaskGroup]():
-		return []string{"Name", "Count", "Migrate", "EphemeralDisk", "ShutdownDelay", "Tasks"}
+		return []string{"Name", "Count", "Migrate", "EphemeralDisk", "ShutdownDelay", "Tasks", "Volumes"}
 	case reflect.TypeFor[cluster.MigrateStrategy]():
 		return []string{"MaxParallel", "HealthyDeadline"}
 	case reflect.TypeFor[cluster.EphemeralDisk]():
@@ -62,8 +62,12 @@ func decisionFieldsOf(t reflect.Type) []string {
 	case reflect.TypeFor[cluster.Allocation]():
 		return []string{
 			"ID", "Namespace", "NodeID", "JobID", "TaskGroup", "DesiredStatus", "DesiredTransition", "StoppedAt", "ClientStatus",
-			"PreviousAllocation", "NextAllocation", "DeploymentStatus", "CreateTime", "ModifyTime", "Job",
+			"PreviousAllocation", "NextAllocation", "DeploymentStatus", "CreateTime", "ModifyTime", "Job", "VolumeHolds",
 		}
+	case reflect.TypeFor[cluster.VolumeHolds]():
+		return []string{"Volumes", "More"}
+	case reflect.TypeFor[cluster.VolumeHold]():
+		return []string{"Namespace", "Volume", "Alloc", "Path", "Reason", "Since"}
 	case reflect.TypeFor[cluster.DesiredTransition]():
 		return []string{"Migrate", "MigrateDisablePlacement", "Drain", "Class", "MarkedAt"}
 	case reflect.TypeFor[cluster.DeploymentStatus]():

@@ -78,6 +78,8 @@ func (g *generator) node(m *model, rows *Rows) {
 		ID: id, Name: fmt.Sprintf("%s-%d", id, g.random.IntN(3)), StatusChangedAt: g.time(),
 		Status: pick(g.random, []cluster.NodeStatus{cluster.NodeReady, cluster.NodeReady, cluster.NodeDown, cluster.NodeDisconnected}),
 	}
+	// The limits and volumes follow from other fields: so the worlds are those of older releases.
+	n.VolumeAllowance, n.HoldLimit = time.Duration(n.StatusChangedAt.Nanosecond()), 2*time.Duration(n.StatusChangedAt.Nanosecond())
 	if g.oneIn(2) {
 		n.Drain = g.drain(id, cluster.Revision(m.index))
 	}
@@ -132,6 +134,9 @@ func (g *generator) version(key cluster.JobKey) *cluster.Job {
 func (g *generator) group(name string) *cluster.TaskGroup {
 	group := &cluster.TaskGroup{Name: name, Count: g.random.IntN(4), ShutdownDelay: g.duration()}
 	group.EphemeralDisk.Migrate = g.oneIn(2)
+	if group.Count%2 == 1 {
+		group.Volumes = []cluster.VolumeRequest{{Name: "data", Source: "data"}}
+	}
 	if !g.oneIn(3) {
 		group.Migrate = &cluster.MigrateStrategy{MaxParallel: g.random.IntN(3), HealthyDeadline: g.duration()}
 	}
@@ -180,6 +185,11 @@ func (g *generator) newAlloc(m *model, id cluster.AllocID) *cluster.Allocation {
 		ID: id, Namespace: key.Namespace, JobID: key.ID, TaskGroup: pick(g.random, groups), Job: m.jobs[key],
 		NodeID: pick(g.random, nodeIDs), DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientPending,
 		CreateTime: g.time(),
+	}
+	if a.CreateTime.Nanosecond()/1000%2 == 0 {
+		a.VolumeHolds = &cluster.VolumeHolds{More: 1, Volumes: []cluster.VolumeHold{{
+			Namespace: key.Namespace, Volume: "data", Alloc: id, Path: "/mnt", Reason: "busy", Since: a.CreateTime,
+		}}}
 	}
 	if g.oneIn(3) {
 		a.PreviousAllocation = pick(g.random, allocIDs)

@@ -133,7 +133,7 @@ func edited(r Rows, edit func(reflect.Value)) Rows {
 	}
 	for i, a := range r.Allocs {
 		r.Allocs[i] = a.Copy()
-		r.Allocs[i].Job = a.Job.Copy()
+		r.Allocs[i].Job, r.Allocs[i].VolumeHolds = a.Job.Copy(), a.VolumeHolds.Copy()
 		walk(reflect.ValueOf(r.Allocs[i]).Elem(), edit)
 	}
 	for i, e := range r.Evals {

@@ -113,8 +113,10 @@ func (e *Explainer) explain(a *cluster.Allocation, n *cluster.Node) AllocExplana
 		r.set(ReasonLeftByRequest, Since{At: n.Drain.UpdatedAt}, "system jobs are ignored by this drain")
 	case !a.Leaving() && e.inFlight(a.ID):
 		e.explainPlanned(&r, n)
+	case a.Leaving() && a.Stage() == cluster.StagePlugins && a.VolumeHolds.Count() > 0:
+		e.explainHeld(&r, a, n)
 	case a.ServerTerminal():
-		e.explainStopping(&r, a)
+		e.explainStopping(&r, a, n)
 	case a.Marked():
 		e.explainMarked(&r, a)
 	default:
@@ -127,15 +129,52 @@ func (r *AllocExplanation) set(reason Reason, since Since, detail string) {
 	r.Reason, r.Since, r.Detail = reason, since, detail
 }
 
-func (e *Explainer) explainStopping(r *AllocExplanation, a *cluster.Allocation) {
+// explainHeld gives the reason of a storage plugin that waits for volumes on its node.
+func (e *Explainer) explainHeld(r *AllocExplanation, a *cluster.Allocation, n *cluster.Node) {
+	var since time.Time
+	for _, v := range a.VolumeHolds.Volumes {
+		since = earliest(since, v.Since)
+	}
+	if since.IsZero() {
+		since = latest(a.StoppedAt, a.ModifyTime)
+	}
+	if !a.StoppedAt.IsZero() {
+		r.Due = a.StoppedAt.Add(a.StopTimeOn(n))
+	}
+	r.set(ReasonHeldForVolumes, Since{At: since}, "waits for "+heldVolumes(a.VolumeHolds))
+}
+
+// heldVolumes names the volumes and what keeps them.
+func heldVolumes(h *cluster.VolumeHolds) string {
+	var parts []string
+	for _, v := range h.Volumes {
+		part := fmt.Sprintf("volume %s/%s of allocation %s", v.Namespace, v.Volume, v.Alloc)
+		if v.Path != "" {
+			part += " at " + v.Path
+		}
+		if v.Reason != "" {
+			part += ": " + v.Reason
+		}
+		parts = append(parts, part)
+	}
+	if h.More > 0 {
+		parts = append(parts, fmt.Sprintf("%d more volumes", h.More))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (e *Explainer) explainStopping(r *AllocExplanation, a *cluster.Allocation, n *cluster.Node) {
 	if a.StoppedAt.IsZero() {
-		r.set(ReasonStopping, Since{At: a.ModifyTime}, fmt.Sprintf("stopping, may take %s", a.StopTime()))
+		r.set(ReasonStopping, Since{At: a.ModifyTime}, fmt.Sprintf("stopping, may take %s", a.StopTimeOn(n)))
 		return
 	}
-	r.Due = a.StoppedAt.Add(a.StopTime())
-	detail := fmt.Sprintf("stopping, may take %s", a.StopTime())
+	r.Due = a.StoppedAt.Add(a.StopTimeOn(n))
+	detail := fmt.Sprintf("stopping, may take %s", a.StopTimeOn(n))
 	if over := e.now.Sub(r.Due); over > 0 {
 		detail = fmt.Sprintf("stopping, overdue by %s: its client has not reported", over.Round(time.Second))
+	}
+	if a.VolumeHolds.Count() > 0 {
+		detail += "; waits for " + heldVolumes(a.VolumeHolds)
 	}
 	r.set(ReasonStopping, Since{At: a.StoppedAt}, detail)
 }
@@ -313,7 +352,7 @@ func (e *Explainer) before(n *cluster.Node, s cluster.Stage) string {
 // severity ranks reasons by how unlikely the allocation is to leave by itself.
 func (r Reason) severity() int {
 	order := [...]Reason{
-		ReasonLeftByRequest, ReasonStopping, ReasonWritePending, ReasonWaitingForScheduler, ReasonWaitingForStage, ReasonWaitingForRoom,
+		ReasonLeftByRequest, ReasonStopping, ReasonHeldForVolumes, ReasonWritePending, ReasonWaitingForScheduler, ReasonWaitingForStage, ReasonWaitingForRoom,
 		ReasonWaitingForHealth, ReasonBatchRunning, ReasonWaitingForReplacement, ReasonDisconnected, ReasonNoPacedMoves, ReasonBelowBudget,
 	}
 	return slices.Index(order[:], r)

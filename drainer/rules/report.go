@@ -16,6 +16,8 @@ const (
 	ReasonLeftByRequest Reason = iota
 	// ReasonWritePending: its mark is planned or in flight.
 	ReasonWritePending
+	// ReasonHeldForVolumes: it is a storage plugin that leaves, and waits for volumes on its node.
+	ReasonHeldForVolumes
 	// ReasonStopping: the servers want it stopped and its client has not reported the end.
 	ReasonStopping
 	// ReasonWaitingForScheduler: it is marked and its evaluation has not stopped it.
@@ -45,7 +47,7 @@ const (
 // String returns the reason as operators read it.
 func (r Reason) String() string {
 	names := [ReasonCount]string{
-		"left by request", "write pending", "stopping", "waiting for scheduler", "disconnected", "batch running",
+		"left by request", "write pending", "held for volumes", "stopping", "waiting for scheduler", "disconnected", "batch running",
 		"waiting for stage", "waiting for health", "no paced moves", "waiting for replacement", "waiting for room", "below budget",
 	}
 	if r >= ReasonCount {
@@ -73,8 +75,8 @@ type AllocExplanation struct {
 	// Detail is one line for people, with the reason's numbers.
 	Detail string
 
-	// Due is when the reason ends by itself or is overdue: of ReasonStopping, the end
-	// of the stop time; of ReasonWaitingForHealth, when the verdict is due; of
+	// Due is when the reason ends by itself or is overdue: of ReasonStopping and
+	// ReasonHeldForVolumes, the end of the stop time; of ReasonWaitingForHealth, when the verdict is due; of
 	// ReasonBatchRunning and ReasonNoPacedMoves, the deadline. Zero if there is no such time.
 	Due time.Time
 	// Eval is the evaluation that ReasonWaitingForScheduler and ReasonWaitingForReplacement name,

@@ -43,7 +43,7 @@ func (s *Snapshot) stageOf(n *cluster.Node, stage cluster.Stage) stageState {
 		}
 		// One allocation that is waited for is enough. To read all of them at each report would
 		// cost the square of their number.
-		if ends := waitEnd(a, n.Drain, s.policy); canReport(a, n) && s.now.Before(ends) {
+		if ends := waitEnd(a, n, s.policy); canReport(a, n) && s.now.Before(ends) {
 			return stageState{waitEnds: ends}
 		}
 	}
@@ -52,13 +52,13 @@ func (s *Snapshot) stageOf(n *cluster.Node, stage cluster.Stage) stageState {
 
 // waitEnd is until when a leaving allocation is waited for after the deadline: its stop time and
 // a margin, from the deadline or from its mark or stop, whichever came later.
-func waitEnd(a *cluster.Allocation, d *cluster.Drain, p Policy) time.Time {
+func waitEnd(a *cluster.Allocation, n *cluster.Node, p Policy) time.Time {
 	since := a.DesiredTransition.MarkedAt
 	if !a.Marked() {
 		since = a.StoppedAt
 	}
 	// Added one by one: the sum of two durations may overflow.
-	return latest(since, passedAt(d)).Add(a.StopTime()).Add(p.StopMargin)
+	return latest(since, passedAt(n.Drain)).Add(a.StopTimeOn(n)).Add(p.StopMargin)
 }
 
 // passedAt is when the drain's deadline passes, or when the drain was forced. It has no meaning
@@ -165,10 +165,10 @@ func (o *onNode) bound(n *cluster.Node, now time.Time, p Policy, writeTime time.
 // time, and whether it has any allocation.
 func (o *onNode) stageBound(n *cluster.Node, s cluster.Stage, markedAt time.Time, p Policy) (end time.Time, any bool) {
 	for _, a := range o[s].leaving {
-		end, any = latest(end, waitEnd(a, n.Drain, p)), true
+		end, any = latest(end, waitEnd(a, n, p)), true
 	}
 	for _, a := range o[s].staying {
-		end, any = latest(end, markedAt.Add(a.StopTime()).Add(p.StopMargin)), true
+		end, any = latest(end, markedAt.Add(a.StopTimeOn(n)).Add(p.StopMargin)), true
 	}
 	return end, any
 }

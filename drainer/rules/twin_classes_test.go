@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -46,11 +47,25 @@ func (w *twin) stopTime(a *cluster.Allocation) time.Duration {
 	if a.Job != nil {
 		for _, g := range a.Job.TaskGroups {
 			if g.Name == a.TaskGroup {
-				return g.Tasks[0].KillTimeout // the generator draws nothing else
+				total := g.Tasks[0].KillTimeout // the generator draws no other delays of tasks
+				if n := w.Node(a.NodeID); n != nil && len(g.Volumes) > 0 {
+					total = saturated(total, n.VolumeAllowance)
+				}
+				if n := w.Node(a.NodeID); n != nil && turnOf(a) == 2 {
+					total = saturated(total, n.HoldLimit)
+				}
+				return total
 			}
 		}
 	}
 	return 5 * time.Second
+}
+
+func saturated(a, b time.Duration) time.Duration {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 func (w *twin) stageOver(n *cluster.Node, turn int) bool {
@@ -239,6 +254,8 @@ func (w *twin) reason(a *cluster.Allocation, inFlight map[cluster.AllocID]bool) 
 		return ReasonLeftByRequest
 	case inFlight[a.ID] && !isLeaving(a):
 		return ReasonWritePending
+	case isLeaving(a) && turnOf(a) == 2 && a.VolumeHolds != nil:
+		return ReasonHeldForVolumes
 	case toStop(a):
 		return ReasonStopping
 	case a.DesiredTransition.Migrate:

@@ -147,6 +147,8 @@ func (r *reasons) reason(a *alloc) (want rules.Reason, why string) {
 		return rules.ReasonLeftByRequest, ""
 	case r.term.marks[a.id()] > 0 && !a.leaving():
 		return rules.ReasonWritePending, ": its mark is in flight"
+	case a.leaving() && a.stage == opinion.Plugin && a.row.VolumeHolds != nil:
+		return rules.ReasonHeldForVolumes, ""
 	case a.stopping(): // a mark in flight changes nothing for it
 		return rules.ReasonStopping, ""
 	case a.marked():
@@ -294,6 +296,14 @@ func (r *reasons) since(a *alloc, reason rules.Reason) time.Time {
 	switch reason {
 	case rules.ReasonLeftByRequest:
 		return d.UpdatedAt
+	case rules.ReasonHeldForVolumes:
+		var since time.Time
+		for _, v := range a.row.VolumeHolds.Volumes {
+			if since.IsZero() || v.Since.Before(since) {
+				since = v.Since
+			}
+		}
+		return since
 	case rules.ReasonStopping:
 		return a.row.StoppedAt
 	case rules.ReasonWaitingForScheduler:

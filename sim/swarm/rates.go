@@ -128,6 +128,9 @@ func reasonRates() []Rate {
 	}
 	var rates []Rate
 	for r := range rules.ReasonCount {
+		if r == rules.ReasonHeldForVolumes {
+			continue // no world of the swarm has volumes
+		}
 		rates = append(rates, Rate{reasonEvent(r), "an allocation is left for the reason " + r.String(), least[r]})
 	}
 	return rates
