@@ -117,7 +117,7 @@ func judgeRule() lint.LoopRule {
 			"(*" + module + "/session.stream).Write":             "the destination of a dump does not affect the finding",
 		},
 		Outside: []string{
-			"bufio", "bytes", "cmp", "encoding/binary", "fmt", "io", "maps", "math/bits", "reflect", "slices", "strconv", "strings", "time",
+			"bufio", "bytes", "cmp", "encoding/binary", "fmt", "io", "maps", "math", "math/bits", "reflect", "slices", "strconv", "strings", "time",
 			"github.com/hashicorp/go-memdb",
 		},
 	}

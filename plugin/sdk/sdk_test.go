@@ -3,6 +3,7 @@ package sdk_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -85,6 +86,8 @@ func (*tea) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, erro
 	case "running":
 		<-ctx.Done()
 		return driver.ExitResult{}, ctx.Err()
+	case "late":
+		return driver.ExitResult{}, fmt.Errorf("wait: %w", context.DeadlineExceeded)
 	}
 	return driver.ExitResult{}, driver.ErrUnknownTask
 }
@@ -260,6 +263,10 @@ func TestServe_errors(t *testing.T) {
 	brief, end := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer end()
 	_, err = c.WaitTask(brief, &pb.WaitTaskRequest{TaskId: "running"})
+	must.Eq(t, codes.DeadlineExceeded, status.Code(err))
+	// The driver may see the end of the call before its caller does. It answered Unknown once, which a
+	// host takes for a final error.
+	_, err = c.WaitTask(ctx, &pb.WaitTaskRequest{TaskId: "late"})
 	must.Eq(t, codes.DeadlineExceeded, status.Code(err))
 
 	_, err = c.SignalTask(ctx, &pb.SignalTaskRequest{TaskId: "a"})

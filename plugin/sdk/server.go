@@ -222,6 +222,9 @@ func answer[M any](response *M, err error) (*M, error) {
 
 // toStatus converts a driver's error to the form that hosts know.
 func toStatus(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return status.FromContextError(err).Err()
+	}
 	switch driver.ClassOf(err) {
 	case driver.NotFound:
 		return status.Error(codes.Unknown, driver.ErrUnknownTask.Error())

@@ -43,6 +43,7 @@ func Entry(a shims.Applied) witness.Entry {
 		e.At = m.At
 		t.Allocs = []cluster.AllocID{m.Alloc}
 	case *shims.EvalUpdate: // the witness does not follow evaluations
+	case *shims.VolumeRegister, *shims.VolumeDeregister, *shims.VolumeDetach, *shims.ClaimUpdate: // nor volumes
 	case *shims.AllocClientUpdate:
 		for _, r := range m.Reports {
 			e.At = latest(e.At, r.At)

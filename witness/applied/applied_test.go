@@ -129,7 +129,13 @@ func TestEntry_namesWhatChanged(t *testing.T) {
 	l.Must(&shims.NodeUpdateStatus{At: epoch, Node: "n2", Status: cluster.NodeDown})
 	l.Must(&shims.NodeDeregister{At: epoch, Nodes: []cluster.NodeID{"n3"}})
 	l.Must(&shims.JobDeregister{Job: job.Key(), Purge: true})
-	l.Must(&shims.RaiseClusterVersion{Version: 2})
+	l.Must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
+	disk := cluster.VolumeKey{Namespace: "default", ID: "disk"}
+	l.Must(&shims.VolumeRegister{At: epoch, Volume: &cluster.Volume{Namespace: disk.Namespace, ID: disk.ID, Plugin: "ebs", ExternalID: "vol-1",
+		Capabilities: []cluster.VolumeCapability{{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}}}})
+	l.Apply(&shims.VolumeDetach{Volume: disk, Node: "n1"}) // refused: nothing claims it
+	l.Must(&shims.ClaimUpdate{})
+	l.Must(&shims.VolumeDeregister{Volume: disk})
 
 	for i := range 256 {
 		kind := shims.MessageType(i)
