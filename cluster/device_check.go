@@ -28,6 +28,9 @@ const (
 const (
 	// MaxDeviceRequests bounds the requests of a group.
 	MaxDeviceRequests = 64
+	// MaxDeviceConstraints bounds the constraints and affinities of all requests of a group: the scheduler
+	// judges each one on each device.
+	MaxDeviceConstraints = 256
 	// MaxDeviceCount bounds the count of one request.
 	MaxDeviceCount = 1024
 	// MaxAffinities bounds the affinities of one request.
@@ -323,16 +326,21 @@ func (t *Task) deviceRegexps() (count int) {
 
 // checkDevices checks what the tasks of the group ask for together.
 func (g *TaskGroup) checkDevices() error {
-	requests, gpu := 0, false
+	requests, constraints, gpu := 0, 0, false
 	for _, t := range g.Tasks {
 		if t != nil {
 			requests += len(t.Devices)
 			gpu = gpu || t.Resources.GPU != 0
+			for _, r := range t.Devices {
+				constraints += len(r.Constraints) + len(r.Affinities)
+			}
 		}
 	}
 	switch {
 	case requests > MaxDeviceRequests:
 		return fmt.Errorf("A group has at most %d requests for devices but found %d", MaxDeviceRequests, requests)
+	case constraints > MaxDeviceConstraints:
+		return fmt.Errorf("A group has at most %d constraints and affinities of devices but found %d", MaxDeviceConstraints, constraints)
 	case requests > 0 && gpu:
 		return errors.New("A group asks for thousandths of GPUs or for devices, not for both")
 	}

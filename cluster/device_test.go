@@ -223,6 +223,14 @@ func TestJob_ValidateDevices(t *testing.T) {
 			requests: slicesRepeat(cluster.DeviceRequest{Name: "gpu", Count: 1}, 65),
 			want:     []string{group + "A group has at most 64 requests for devices but found 65"},
 		},
+		"too many constraints": {
+			requests: slicesRepeat(cluster.DeviceRequest{
+				Name: "gpu", Count: 1,
+				Constraints: slicesRepeat(cluster.Constraint{LTarget: "${device.ids}", Operand: "<", RTarget: "x"}, 3),
+				Affinities:  slicesRepeat(cluster.Affinity{Constraint: cluster.Constraint{LTarget: "${device.ids}", Operand: "<", RTarget: "x"}, Weight: 1}, 2),
+			}, 52),
+			want: []string{group + "A group has at most 256 constraints and affinities of devices but found 260"},
+		},
 		"thousandths too": {
 			requests: []cluster.DeviceRequest{{Name: "gpu", Count: 1}}, edit: func(t *cluster.Task) { t.Resources.GPU = 1 },
 			want: []string{
@@ -240,9 +248,9 @@ func TestJob_ValidateDevices(t *testing.T) {
 		"too much text": {
 			requests: slicesRepeat(cluster.DeviceRequest{
 				Name: "gpu", Count: 1,
-				Constraints: slicesRepeat(cluster.Constraint{LTarget: "${device.model}", RTarget: strings.Repeat("x", 1000)}, 100),
+				Constraints: slicesRepeat(cluster.Constraint{LTarget: "${device.model}", RTarget: strings.Repeat("x", 10_000)}, 10),
 			}, 11),
-			want: []string{"Config, Env, Meta, Constraints and Devices of a job have at most 1048576 bytes but found 1116533"},
+			want: []string{"Config, Env, Meta, Constraints and Devices of a job have at most 1048576 bytes but found 1101683"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

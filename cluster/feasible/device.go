@@ -24,6 +24,9 @@ type request struct {
 	ofKind, ofOne []*constraint
 	// prefers are the affinities.
 	prefers []affinity
+	// known are the answers for the groups of nodes that were looked at. A plan asks about one node several
+	// times, and 64 requests with constraints on 10,000 devices cost seconds each time.
+	known map[*cluster.DeviceGroup]*fit
 }
 
 type affinity struct {
@@ -35,7 +38,7 @@ type affinity struct {
 func devicesOf(g *cluster.TaskGroup) Devices {
 	d := Devices{}
 	for task, r := range g.Requests() {
-		one := &request{DeviceRequest: *r, task: task}
+		one := &request{DeviceRequest: *r, task: task, known: make(map[*cluster.DeviceGroup]*fit)}
 		for _, c := range read(r.Constraints) {
 			if c.OfOneDevice() {
 				one.ofOne = append(one.ofOne, c)
@@ -60,7 +63,7 @@ func (d Devices) Missing(n *cluster.Node) string {
 	var missing []string
 	for _, r := range d.requests {
 		enough := slices.ContainsFunc(n.Devices, func(g *cluster.DeviceGroup) bool {
-			return r.accepts(g) && len(r.choose(g, func(*cluster.Device) bool { return true })) >= r.Count
+			return len(r.fit(g).order) >= r.Count
 		})
 		if text := fmt.Sprintf("%d %s", r.Count, r.Name); !enough && !slices.Contains(missing, text) {
 			missing = append(missing, text)
@@ -90,131 +93,209 @@ type Assignment struct {
 // and of two requests either no device fits both, or one fits all devices of the other. In other cases
 // it may find none, and the group waits.
 func (d Devices) Assign(n *cluster.Node, used cluster.DevicesInUse) (Assignment, bool) {
-	a, ok := d.assign(n, used, true)
+	a, ok := d.assign(d.offers(n, used), true)
 	if !ok && len(d.requests) > 1 {
-		a, ok = d.assign(n, used, false)
+		a, ok = d.assign(d.offers(n, used), false)
 	}
 	return a, ok
 }
 
-func (d Devices) assign(n *cluster.Node, used cluster.DevicesInUse, preferences bool) (a Assignment, ok bool) {
-	taken := cluster.DevicesInUse{}
+// assign changes the offers.
+func (d Devices) assign(offers [][]offer, preferences bool) (a Assignment, ok bool) {
 	open := make([]int, len(d.requests)) // requests without devices
 	for i := range open {
 		open[i] = i
 	}
 	chosen := make([]cluster.AssignedDevice, len(d.requests))
 	for len(open) > 0 {
-		best, offers := 0, []offer(nil)
-		fitting := 0
+		best, fitting := -1, 0
 		for at, i := range open {
-			r := d.requests[i]
-			own := r.offers(n, used, taken)
-			if len(own) == 0 {
+			count := 0
+			for _, o := range offers[i] {
+				count += o.left
+			}
+			if count == 0 {
 				return Assignment{}, false
 			}
-			count := 0
-			for _, o := range own {
-				count += len(o.ids)
-			}
-			if offers == nil || cmp.Or(cmp.Compare(count, fitting), cmp.Compare(d.requests[open[best]].Count, r.Count)) < 0 {
-				best, offers, fitting = at, own, count
+			if best < 0 || cmp.Or(cmp.Compare(count, fitting), cmp.Compare(d.requests[open[best]].Count, d.requests[i].Count)) < 0 {
+				best, fitting = at, count
 			}
 		}
 		i := open[best]
 		r := d.requests[i]
-		o := r.best(offers, preferences)
-		a.Score += o.score
-		chosen[i] = cluster.AssignedDevice{Task: r.task, Kind: o.group.Kind, IDs: o.ids[:r.Count:r.Count]}
-		if len(open) > 1 {
-			taken.Add(&cluster.AssignedDevices{All: chosen[i : i+1]})
+		o := r.best(offers[i], preferences)
+		a.Score += o.score(r.Count)
+		taken := o.first(r.Count)
+		chosen[i] = cluster.AssignedDevice{Task: r.task, Kind: o.group.Kind, IDs: make([]string, len(taken))}
+		for at, k := range taken {
+			chosen[i].IDs[at] = o.group.Devices[k].ID
+			o.given[k] = true
 		}
 		open = slices.Delete(open, best, best+1)
+		for _, i := range open {
+			offers[i] = d.requests[i].without(offers[i], o.group, taken)
+		}
 	}
 	a.Devices = &cluster.AssignedDevices{All: chosen}
 	return a, true
 }
 
-// offer are the free devices of one kind that fit a request, those that it prefers first.
+// offer are the free devices of one kind that fit a request, as many as it asks for or more.
 type offer struct {
+	*fit
 	group *cluster.DeviceGroup
-	ids   []string
-	// score is that of the first devices.
-	score int
+	// given says by place which devices cannot be given any more. All offers of the group share it.
+	given []bool
+	// left counts those that fit and can be given.
+	left int
 }
 
-// offers returns the kinds with enough devices for the request, in their order.
-func (r *request) offers(n *cluster.Node, used, taken cluster.DevicesInUse) (all []offer) {
-	for _, g := range n.Devices {
-		if !r.accepts(g) {
-			continue
+// first returns the places of the devices that the request prefers.
+func (o *offer) first(count int) []int {
+	first := make([]int, 0, count)
+	for _, k := range o.order {
+		if len(first) == count {
+			break
 		}
-		inUse, planned := used[g.Kind], taken[g.Kind]
-		fits := r.choose(g, func(d *cluster.Device) bool { return d.Healthy && !inUse[d.ID] && !planned[d.ID] })
-		if len(fits) >= r.Count {
-			all = append(all, r.order(g, fits))
+		if !o.given[k] {
+			first = append(first, k)
+		}
+	}
+	return first
+}
+
+// score is that of the first devices.
+func (o *offer) score(count int) int {
+	sum := o.ofKind * count
+	if o.ofOne != nil {
+		for _, k := range o.first(count) {
+			sum += o.ofOne[k]
+		}
+	}
+	return sum
+}
+
+// offers returns the kinds with enough devices for each request, in their order.
+func (d Devices) offers(n *cluster.Node, used cluster.DevicesInUse) [][]offer {
+	all := make([][]offer, len(d.requests))
+	for _, g := range n.Devices {
+		var given []bool
+		for i, r := range d.requests {
+			f := r.fit(g)
+			if len(f.order) < r.Count {
+				continue
+			}
+			if given == nil {
+				given = unavailable(g, used[g.Kind])
+			}
+			o := offer{fit: f, group: g, given: given}
+			for _, k := range f.order {
+				if !given[k] {
+					o.left++
+				}
+			}
+			if o.left >= r.Count {
+				all[i] = append(all[i], o)
+			}
 		}
 	}
 	return all
 }
 
+// unavailable says by place which devices of the group cannot be given.
+func unavailable(g *cluster.DeviceGroup, used map[string]bool) []bool {
+	all := make([]bool, len(g.Devices))
+	for i, d := range g.Devices {
+		all[i] = !d.Healthy || used[d.ID]
+	}
+	return all
+}
+
+// without counts devices of one group that were given to another request, and removes the offer if too few
+// are left.
+func (r *request) without(offers []offer, g *cluster.DeviceGroup, taken []int) []offer {
+	for i := range offers {
+		o := &offers[i]
+		if o.group != g {
+			continue
+		}
+		for _, k := range taken {
+			if o.fits[k] {
+				o.left--
+			}
+		}
+		if o.left < r.Count {
+			return slices.Delete(offers, i, i+1)
+		}
+		break
+	}
+	return offers
+}
+
 // best returns the offer that the request takes.
 func (r *request) best(offers []offer, preferences bool) offer {
 	return slices.MinFunc(offers, func(a, b offer) int {
-		if preferences && a.score != b.score {
-			return cmp.Compare(b.score, a.score)
+		if preferences {
+			if order := cmp.Compare(b.score(r.Count), a.score(r.Count)); order != 0 {
+				return order
+			}
 		}
-		return cmp.Compare(len(a.ids), len(b.ids))
+		return cmp.Compare(a.left, b.left)
 	})
 }
 
-// order sorts the devices by how much the request prefers them, and sums up the scores of the first.
-func (r *request) order(g *cluster.DeviceGroup, fits []*cluster.Device) offer {
-	o := offer{group: g, ids: make([]string, len(fits))}
-	ofKind, single := 0, false
-	for _, a := range r.prefers {
-		if a.OfOneDevice() {
-			single = true
-		} else if a.holdsOn(g, nil) {
-			ofKind += a.weight
+// fit says which devices of a group fit a request, healthy and free or not.
+type fit struct {
+	// fits says by place which devices fit. order are their places: those that the request prefers first, and
+	// equal ones in the order of their ids.
+	fits  []bool
+	order []int
+	// ofKind is the sum of the weights of the affinities that hold for each device of the kind. ofOne are the
+	// sums of the others by place, or nil.
+	ofKind int
+	ofOne  []int
+}
+
+// fit returns what of the group fits. Groups of nodes do not change.
+func (r *request) fit(g *cluster.DeviceGroup) *fit {
+	f := r.known[g]
+	if f == nil {
+		f = r.judge(g)
+		r.known[g] = f
+	}
+	return f
+}
+
+func (r *request) judge(g *cluster.DeviceGroup) *fit {
+	if !r.Matches(g.Kind) || slices.ContainsFunc(r.ofKind, func(c *constraint) bool { return !c.holdsOn(g, nil) }) {
+		return &fit{}
+	}
+	f := &fit{fits: make([]bool, len(g.Devices)), order: make([]int, 0, len(g.Devices))}
+	for i := range g.Devices {
+		if !slices.ContainsFunc(r.ofOne, func(c *constraint) bool { return !c.holdsOn(g, &g.Devices[i]) }) {
+			f.fits[i], f.order = true, append(f.order, i)
 		}
 	}
-	o.score = ofKind * r.Count
-	if single {
-		scores := make(map[*cluster.Device]int, len(fits))
-		for _, d := range fits {
-			for _, a := range r.prefers {
-				if a.OfOneDevice() && a.holdsOn(g, d) {
-					scores[d] += a.weight
-				}
+	for _, a := range r.prefers {
+		switch {
+		case !a.OfOneDevice():
+			if a.holdsOn(g, nil) {
+				f.ofKind += a.weight
+			}
+			continue
+		case f.ofOne == nil:
+			f.ofOne = make([]int, len(g.Devices))
+		}
+		for _, i := range f.order {
+			if a.holdsOn(g, &g.Devices[i]) {
+				f.ofOne[i] += a.weight
 			}
 		}
-		slices.SortStableFunc(fits, func(a, b *cluster.Device) int { return cmp.Compare(scores[b], scores[a]) })
-		for _, d := range fits[:r.Count] {
-			o.score += scores[d]
-		}
 	}
-	for i, d := range fits {
-		o.ids[i] = d.ID
+	if f.ofOne != nil {
+		slices.SortStableFunc(f.order, func(a, b int) int { return cmp.Compare(f.ofOne[b], f.ofOne[a]) })
 	}
-	return o
-}
-
-// accepts reports whether all devices of the group are of a kind that the request may get.
-func (r *request) accepts(g *cluster.DeviceGroup) bool {
-	return r.Matches(g.Kind) && !slices.ContainsFunc(r.ofKind, func(c *constraint) bool { return !c.holdsOn(g, nil) })
-}
-
-// choose returns the devices of an accepted group that fit, in the order of their ids.
-func (r *request) choose(g *cluster.DeviceGroup, is func(*cluster.Device) bool) []*cluster.Device {
-	fits := make([]*cluster.Device, 0, len(g.Devices))
-	for i := range g.Devices {
-		d := &g.Devices[i]
-		if is(d) && !slices.ContainsFunc(r.ofOne, func(c *constraint) bool { return !c.holdsOn(g, d) }) {
-			fits = append(fits, d)
-		}
-	}
-	return fits
+	return f
 }
 
 // Shortage counts the devices that a node lacks for a group that needs more than are healthy and free.
@@ -232,11 +313,16 @@ func (d Devices) Short(n *cluster.Node, used cluster.DevicesInUse) (s Shortage) 
 	for _, r := range d.requests {
 		free, healthy := 0, 0
 		for _, g := range n.Devices {
-			if r.accepts(g) {
-				inUse := used[g.Kind]
-				free = max(free, len(r.choose(g, func(d *cluster.Device) bool { return !inUse[d.ID] })))
-				healthy = max(healthy, len(r.choose(g, func(d *cluster.Device) bool { return d.Healthy && !inUse[d.ID] })))
+			unused, sound, inUse := 0, 0, used[g.Kind]
+			for _, i := range r.fit(g).order {
+				if d := &g.Devices[i]; !inUse[d.ID] {
+					unused++
+					if d.Healthy {
+						sound++
+					}
+				}
 			}
+			free, healthy = max(free, unused), max(healthy, sound)
 		}
 		s.Used += max(0, r.Count-free)
 		s.Unhealthy += min(r.Count, free) - min(r.Count, healthy)

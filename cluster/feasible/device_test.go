@@ -394,6 +394,46 @@ func TestAssign_AgreesWithItsTwin(t *testing.T) {
 }
 
 // A node with ten thousand devices is judged quickly enough for the scheduler's step.
+// greedy is the group with the most constraints on the node with the most devices. Each constraint was judged
+// on each device for each request that was still open, again for each allocation: one job stopped the
+// scheduler for minutes.
+func greedy() (n *cluster.Node, d feasible.Devices) {
+	var ids []string
+	for i := range 10_000 {
+		ids = append(ids, fmt.Sprintf("GPU-%036d", i))
+	}
+	request := cluster.DeviceRequest{Name: "gpu", Count: 1, Constraints: slices.Repeat([]cluster.Constraint{
+		{LTarget: "${device.ids}", Operand: "<", RTarget: "x"},
+	}, cluster.MaxDeviceConstraints/cluster.MaxDeviceRequests)}
+	return with(devices(a100(), ids...)), demandsOf(asks(slices.Repeat([]cluster.DeviceRequest{request}, cluster.MaxDeviceRequests)...))
+}
+
+func TestAssign_AGreedyGroup(t *testing.T) {
+	t.Parallel()
+	n, d := greedy()
+	used := cluster.DevicesInUse{}
+	for range 10 {
+		a, ok := d.Assign(n, used)
+		must.True(t, ok)
+		must.Len(t, cluster.MaxDeviceRequests, a.Devices.All)
+		for _, one := range a.Devices.All {
+			must.Len(t, 1, one.IDs)
+			must.False(t, used[one.Kind][one.IDs[0]])
+			used.Add(&cluster.AssignedDevices{All: []cluster.AssignedDevice{one}})
+		}
+	}
+	must.MapLen(t, 10*cluster.MaxDeviceRequests, used[a100()])
+}
+
+func BenchmarkAssign_AGreedyGroup(b *testing.B) {
+	n, d := greedy()
+	for b.Loop() {
+		if _, ok := d.Assign(n, nil); !ok {
+			b.Fatal("no devices")
+		}
+	}
+}
+
 func BenchmarkAssign_TenThousandDevices(b *testing.B) {
 	var ids []string
 	for i := range 10_000 {
