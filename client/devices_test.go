@@ -334,3 +334,34 @@ func TestLedger_devicesOfARunStay(t *testing.T) {
 	n.run(time.Minute)
 	must.EqOp(t, "d1 2", n.devices.reserved())
 }
+
+// A newer version of a plugin gives another name to the kind of a device that a task has. The servers take
+// the device for a free one. It has its owner all the same: a plugin is asked for ids and not for kinds.
+func TestLedger_renamedKind(t *testing.T) {
+	n := newNode(t)
+	n.install("d1", "d2")
+	n.place(gives(allocation("a", mainTask("old")), "old", "d1"))
+	n.run(time.Minute)
+	renamed := toy
+	renamed.Name = "t1-pro"
+	groups := func() []*cluster.DeviceGroup {
+		return []*cluster.DeviceGroup{{Kind: renamed, Devices: []cluster.Device{{ID: "d1", Healthy: true}, {ID: "d2", Healthy: true}}}}
+	}
+	n.core.Devices("toys", n.devices.process.life, groups(), nil)
+	for id, device := range map[cluster.AllocID]string{"b": "d1", "c": "d2"} {
+		a := gives(allocation(id, mainTask("new"+device)), "new"+device, device)
+		a.Devices.All[0].Kind = renamed
+		n.place(a)
+	}
+	n.run(time.Minute)
+	must.EqOp(t, "device: the device acme/toy/t1/d1 is held by task old of allocation a", n.waiting("b", "newd1"))
+	must.Len(t, 1, n.live("newd2"))
+	// One kind is still there, and the device has gone to another kind of the same plugin.
+	n.core.Devices("toys", n.devices.process.life, append(groups(), &cluster.DeviceGroup{Kind: toy}), nil)
+	n.run(time.Minute)
+	must.EqOp(t, "device: the device acme/toy/t1/d1 is held by task old of allocation a", n.waiting("b", "newd1"))
+	must.Len(t, 0, n.live("newd1"))
+	n.stop("a")
+	n.run(time.Minute)
+	must.Len(t, 1, n.live("newd1"))
+}

@@ -74,7 +74,7 @@ func (l ledger) holder(t *taskRunner, wanted []cluster.AssignedDevice) (*taskRun
 				return other, deviceName(wanted[0].Kind, wanted[0].IDs[0])
 			}
 			for _, held := range devicesOf(other) {
-				if id := shared(wanted, held); id != "" {
+				if id := l.shared(wanted, held); id != "" {
 					return other, deviceName(held.Kind, id)
 				}
 			}
@@ -84,18 +84,26 @@ func (l ledger) holder(t *taskRunner, wanted []cluster.AssignedDevice) (*taskRun
 }
 
 // shared returns the id of a device that is in both, or nothing.
-func shared(wanted []cluster.AssignedDevice, held cluster.AssignedDevice) string {
+func (l ledger) shared(wanted []cluster.AssignedDevice, held cluster.AssignedDevice) string {
 	for _, w := range wanted {
-		if w.Kind != held.Kind {
-			continue
-		}
 		for _, id := range w.IDs {
-			if slices.Contains(held.IDs, id) {
+			if slices.Contains(held.IDs, id) && l.alike(w.Kind, held.Kind) {
 				return id
 			}
 		}
 	}
 	return ""
+}
+
+// alike reports whether one id may name one device in both kinds. A plugin is asked for ids and not for
+// kinds, and its newer version may name a kind otherwise.
+func (l ledger) alike(wanted, held cluster.DeviceKind) bool {
+	if wanted == held {
+		return true
+	}
+	has, _ := l.core.devices.find(wanted)
+	had, _ := l.core.devices.find(held)
+	return has != nil && (had == nil || had == has)
 }
 
 // deviceName is a device as operators see it.
