@@ -63,7 +63,7 @@ func (st *storage) options(epoch int) *volume.Options {
 	}
 	return &volume.Options{
 		Shell: &volumeShell{st, &shell{node: st.node, epoch: epoch}}, Root: volumesRoot,
-		Records: records, Mounted: slices.Sorted(maps.Keys(st.published)),
+		Records: records, Mounted: slices.Concat(slices.Sorted(maps.Keys(st.published)), slices.Sorted(maps.Keys(st.staged))),
 	}
 }
 
@@ -219,7 +219,9 @@ func (s *volumeShell) Call(c volume.Call, reply func(volume.Result)) {
 		if s.plugin() == nil {
 			return errors.New("connection refused")
 		}
-		must.MapContainsKey(n.t, s.disk, q.Volume, must.Sprint(name, " without a record"))
+		if c.Verb == volume.Stage || c.Verb == volume.Publish {
+			must.MapContainsKey(n.t, s.disk, q.Volume, must.Sprint(name, " without a record"))
+		}
 		claimed := s.claims[cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}]
 		switch c.Verb {
 		case volume.Stage:

@@ -49,7 +49,7 @@ func (c *Core) restoreVolumes() {
 	}
 	for _, a := range c.allocs {
 		if !a.rec.Ended && slices.ContainsFunc(a.tasks, func(t *taskRunner) bool { return t.rec.ID != "" }) {
-			c.volumes.Mount(a.mounts.requests())
+			c.volumes.Adopt(a.mounts.requests())
 		}
 	}
 	for _, id := range c.volumes.Allocs() {

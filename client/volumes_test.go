@@ -305,12 +305,13 @@ func TestVolumes_reboot(t *testing.T) {
 	n.storage.empty()
 }
 
-// An allocation of three tasks with a volume lives and ends, with its plugin, and the client dies at each
+// An allocation of three tasks with volumes and a device lives and ends, with its plugin, and the client dies at each
 // effect.
 func TestVolumes_diesAtEachEffect(t *testing.T) {
 	t.Parallel()
 	for dieAt := 1; ; dieAt++ {
 		n := newNode(t)
+		n.install("d1")
 		n.dieAt = dieAt
 		n.placePlugin("p")
 		init := mainTask("init")
@@ -319,7 +320,7 @@ func TestVolumes_diesAtEachEffect(t *testing.T) {
 		last := mainTask("last")
 		last.Lifecycle = &cluster.Lifecycle{Hook: cluster.HookPoststop}
 		n.scripts["last"] = script{runs: []ending{{after: time.Second}}}
-		n.place(withVolumes(allocation("a", init, mainTask("web"), last), "data", "logs"))
+		n.place(gives(withVolumes(allocation("a", init, mainTask("web"), last), "data", "logs"), "web", "d1"))
 		n.run(2 * time.Minute)
 		must.SliceLen(t, 1, n.live("web"), must.Sprint("dies at ", dieAt, "\n", strings.Join(n.story, "\n")))
 		n.stop("p")

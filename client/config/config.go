@@ -60,6 +60,9 @@ type Limits struct {
 	MaxAllocs int
 	// DriverCalls bounds the short calls in flight of each driver.
 	DriverCalls int
+	// HoldLimit bounds how long a storage plugin that must stop waits for volumes of the node, and how long
+	// the end of an allocation waits for its volumes. Zero is the core's default.
+	HoldLimit time.Duration
 }
 
 // Log says what the client logs.
@@ -85,6 +88,7 @@ const (
 	DefaultRegion         = "global"
 	DefaultMaxKillTimeout = time.Hour
 	DefaultDriverCalls    = 64
+	DefaultHoldLimit      = 10 * time.Minute
 )
 
 // MaxRunDir bounds the path of [Config].RunDir, in bytes: the path of a socket has at most 107.

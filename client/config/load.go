@@ -99,6 +99,7 @@ type limits struct {
 	MaxKillTimeout hcl.Expression `hcl:"max_kill_timeout,optional"`
 	MaxAllocs      hcl.Expression `hcl:"max_allocs,optional"`
 	DriverCalls    hcl.Expression `hcl:"driver_calls,optional"`
+	HoldLimit      hcl.Expression `hcl:"hold_limit,optional"`
 }
 
 type logBlock struct {
@@ -162,6 +163,7 @@ func (b *limits) read(r *reader) Limits {
 		MaxKillTimeout: r.duration("max_kill_timeout", b.MaxKillTimeout, DefaultMaxKillTimeout),
 		MaxAllocs:      r.count("max_allocs", b.MaxAllocs, 0, 0),
 		DriverCalls:    r.count("driver_calls", b.DriverCalls, 1, DefaultDriverCalls),
+		HoldLimit:      r.duration("hold_limit", b.HoldLimit, DefaultHoldLimit),
 	}
 }
 

@@ -88,8 +88,8 @@ func (c *contact) publish(facts client.NodeFacts) {
 }
 
 // publishStorage registers the node with these storage plugins, soon. It owns them. It leaves them out if
-// the servers would refuse them.
-func (c *contact) publishStorage(plugins []*cluster.StoragePlugin) {
+// the servers would refuse them. The limit is that of holds for volumes.
+func (c *contact) publishStorage(plugins []*cluster.StoragePlugin, limit time.Duration) {
 	c.change(func(n *cluster.Node) {
 		n.StoragePlugins = plugins
 		if err := n.CheckStoragePlugins(); err != nil {
@@ -98,7 +98,7 @@ func (c *contact) publishStorage(plugins []*cluster.StoragePlugin) {
 		}
 		n.VolumeAllowance, n.HoldLimit = 0, 0
 		if len(n.StoragePlugins) > 0 {
-			n.VolumeAllowance, n.HoldLimit = client.DefaultHoldLimit, client.DefaultHoldLimit
+			n.VolumeAllowance, n.HoldLimit = limit, limit
 		}
 	})
 }

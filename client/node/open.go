@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -150,7 +151,11 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		logger: n.logger,
 	}
 	n.shell.tasks.rotates = n.shell.drivers.rotatesLogs
-	n.shell.storage = &storage{sockets: filepath.Join(sockets, storageDir), connect: connectStorage, publish: n.shell.contact.publishStorage, logger: n.logger}
+	hold := cmp.Or(o.Config.Limits.HoldLimit, client.DefaultHoldLimit)
+	n.shell.storage = &storage{
+		sockets: filepath.Join(sockets, storageDir), connect: connectStorage, logger: n.logger,
+		publish: func(p []*cluster.StoragePlugin) { n.shell.contact.publishStorage(p, hold) },
+	}
 	n.shell.tasks.storage = n.shell.storage
 	volumes, err := volumeOptions(n.shell, servers, n.home.path, left)
 	if err != nil {
@@ -165,7 +170,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		Node: n.ID(), Shell: n.shell, BootID: n.bootID, NewTaskID: newTaskID,
 		Drivers: n.shell.drivers.names(), DevicePlugins: n.shell.devices.names(),
 		Records: append(left.allocs, lost.records...), LastContact: n.home.contact(n.bootID), Logger: n.logger, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
-		KeepEnded: o.keepEnded, Volumes: volumes,
+		KeepEnded: o.keepEnded, Volumes: volumes, HoldLimit: hold,
 	})
 	if err != nil {
 		return err

@@ -49,7 +49,9 @@ func findOrphans(dirs *allocdir.Folders, left *leftovers, bootID string, logger 
 			}
 		case owns: // the id is too long for the name of the file: the folder of the allocation has it
 			unnamed = append(unnamed, d)
-		default: // of a plugin: its process is found by its socket
+		default:
+			// Of a plugin: its process is found by its socket. Of a volume: the record of the allocation
+			// knows it.
 			if err := left.store.Discard(d); err != nil {
 				return nil, err
 			}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -179,6 +180,20 @@ func (v *volumes) holders(c volume.Call, path string, err error) []volume.Holder
 	return found
 }
 
+// unknownMounts are the mounts below the folder of all volumes that no record names.
+func unknownMounts(table mounts.Table, root string, records []*volume.Record) []string {
+	named := make(map[string]bool)
+	for _, r := range records {
+		for _, s := range r.Stages {
+			named[volume.StagePath(root, r.Volume, s.Usage)] = true
+		}
+		for _, f := range r.Refs {
+			named[volume.TargetPath(root, f.Alloc, r.Volume, f.Usage)] = true
+		}
+	}
+	return slices.DeleteFunc(table.Below(root), func(point string) bool { return named[point] })
+}
+
 // volumeOptions are what the core needs for the volumes of the node, or nil if the servers give no claims.
 func volumeOptions(s *shell, servers Servers, dataDir string, left *leftovers) (*volume.Options, error) {
 	claims, is := servers.(VolumeServers)
@@ -199,5 +214,8 @@ func volumeOptions(s *shell, servers Servers, dataDir string, left *leftovers) (
 		return nil, err
 	}
 	s.tasks.volumes = v.root
+	for _, point := range unknownMounts(table, v.root, left.volumes) {
+		s.logger.Error("something is mounted that no record of a volume names: unmount it by hand if no allocation has it", "path", point)
+	}
 	return &volume.Options{Shell: v, Root: v.root, Records: left.volumes, Mounted: table.Below(v.root)}, nil
 }

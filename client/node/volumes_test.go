@@ -554,3 +554,30 @@ func TestVolumes_pluginDies(t *testing.T) {
 	m.calls()
 	m.empty(pid)
 }
+
+// The record of a volume is damaged while no client runs. The record of the allocation knows the volume: the
+// task goes on, and the volume is unmounted after it.
+func TestVolumes_damagedRecord(t *testing.T) {
+	m := newMachine(t)
+	a := m.consumer()
+	m.place(a)
+	m.awaitStatus(a.ID, cluster.ClientRunning)
+	pid := m.pid(a)
+	m.kill()
+	records, err := filepath.Glob(filepath.Join(m.servers.dir, "data", recordsDir, "volume*"))
+	must.NoError(t, err)
+	must.SliceLen(t, 1, records)
+	must.NoError(t, os.WriteFile(records[0], []byte("damaged"), 0o600))
+	m.begin()
+	m.await("the volume has a record again", func() bool {
+		records, err := filepath.Glob(filepath.Join(m.servers.dir, "data", recordsDir, "volume*"))
+		must.NoError(t, err)
+		return len(records) == 1 && !strings.HasSuffix(records[0], ".damaged")
+	})
+	must.NoError(t, syscall.Kill(pid, 0))
+	m.stop(a, m.allocs[0])
+	m.awaitStatus(a.ID, cluster.ClientComplete)
+	m.awaitStatus(m.allocs[0].ID, cluster.ClientComplete)
+	m.calls()
+	m.empty(pid)
+}

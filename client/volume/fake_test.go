@@ -91,7 +91,7 @@ func (n *node) startClient() {
 	}
 	epoch := n.epoch
 	v, err := volume.New(volume.Options{
-		Shell: &shell{n, epoch}, BootID: n.bootID, Root: root, Records: records, Mounted: slices.Sorted(maps.Keys(n.published)),
+		Shell: &shell{n, epoch}, BootID: n.bootID, Root: root, Records: records, Mounted: slices.Concat(slices.Sorted(maps.Keys(n.published)), slices.Sorted(maps.Keys(n.staged))),
 		Post: func(f func()) {
 			if epoch == n.epoch {
 				n.posts = append(n.posts, f)
@@ -110,6 +110,9 @@ func (n *node) startClient() {
 // have ended.
 func (n *node) tell() {
 	for _, id := range slices.Sorted(maps.Keys(n.wanted)) {
+		if n.running[id] {
+			n.volumes.Adopt(n.wanted[id])
+		}
 		n.volumes.Mount(n.wanted[id])
 	}
 	for _, id := range n.volumes.Allocs() {

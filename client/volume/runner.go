@@ -121,6 +121,22 @@ func (r *runner) want(q Request) (news bool) {
 	return true
 }
 
+// adopt takes in an allocation that may have the volume staged and published.
+func (r *runner) adopt(q Request) {
+	root := r.v.options.Root
+	mounted := slices.Contains(r.v.options.Mounted, TargetPath(root, q.Alloc, r.key, q.Usage)) || slices.Contains(r.v.options.Mounted, StagePath(root, r.key, q.Usage))
+	if !r.want(q) || !mounted && q.Usage.Attachment == cluster.AttachFileSystem {
+		return
+	}
+	f := r.refs[len(r.refs)-1]
+	f.Phase, f.asked = Publishing, true
+	if r.stageOf(q.Usage) == nil {
+		s := &stage{StageRecord: StageRecord{Usage: q.Usage}}
+		s.next(r.version)
+		r.stages = append(r.stages, s)
+	}
+}
+
 // leave notes that an allocation does not want the volume any more.
 func (r *runner) leave(alloc cluster.AllocID) (news bool) {
 	for _, f := range r.refs {
@@ -167,6 +183,13 @@ func (r *runner) step() {
 	if r.busy {
 		return
 	}
+	for _, f := range r.refs {
+		// Without the record of the volume, the servers must name its plugin before it can be undone.
+		if r.plugin == "" && f.Phase.mounted() && r.may(&f.attempt) {
+			r.claim(f)
+			return
+		}
+	}
 	// What must be undone comes first: others may wait for it.
 	for _, f := range r.refs {
 		if f.Leaving && f.Phase.mounted() && r.unpublish(f) {
@@ -212,7 +235,7 @@ func (r *runner) settle() {
 		}
 	}
 	r.stages = slices.DeleteFunc(r.stages, func(s *stage) bool {
-		skipped := s.Phase == Unstaging && s.Skipped
+		skipped := s.Phase == Unstaging && (s.Skipped || r.up() && !r.v.plugins[r.plugin].Stages)
 		if skipped {
 			r.touch()
 		}
@@ -283,10 +306,10 @@ func (r *runner) claim(f *ref) bool {
 		r.busy = false
 		switch {
 		case err != nil:
-			f.fail(r.v, err, nil, ClassOf(err) == Refused)
+			f.fail(r.v, err, nil, ClassOf(err) == Refused && !f.Leaving)
 		default:
 			f.claimed = &got
-			if len(r.stages) == 0 && !slices.ContainsFunc(r.refs, func(f *ref) bool { return f.Phase.mounted() }) {
+			if r.plugin == "" || len(r.stages) == 0 && !slices.ContainsFunc(r.refs, func(f *ref) bool { return f.Phase.mounted() }) {
 				r.plugin, r.externalID = got.Plugin, got.ExternalID
 			}
 			f.next(f.needs)

@@ -1,6 +1,8 @@
 package volume
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,11 +106,9 @@ func (r *runner) on(f *ref) bool {
 func (v *Volumes) Serving(plugin cluster.PluginID) []Wait {
 	var waits []Wait
 	for _, r := range v.all {
-		if r.plugin != plugin {
-			continue
-		}
 		for _, f := range r.refs {
-			if f.Leaving && f.asked || r.on(f) {
+			// A volume whose plugin is unknown may be of any.
+			if r.on(f) && r.plugin == "" || r.plugin == plugin && (f.Leaving && f.asked || r.on(f)) {
 				waits = append(waits, r.wait(f))
 			}
 		}
@@ -144,6 +144,8 @@ func (r *runner) wait(f *ref) Wait {
 	}
 	w.Err, w.Holders = a.err, slices.Clone(a.holders)
 	switch {
+	case plugin && r.plugin == "":
+		w.Err = cmp.Or(a.err, errors.New("the servers must name its storage plugin"))
 	case plugin && !r.up():
 		w.Err, w.Holders = fmt.Errorf("the storage plugin %q does not answer", r.plugin), nil
 	case r.saveErr != nil && r.saved < a.needs:

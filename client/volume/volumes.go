@@ -32,7 +32,7 @@ type Options struct {
 	Root string
 	// Records are the records that an earlier client has left. The machine owns them.
 	Records []*Record
-	// Mounted are the paths at which something is mounted now.
+	// Mounted are the paths at which something is mounted when the client starts.
 	Mounted []string
 	// MinRetry and MaxRetry bound the wait before a failed call is repeated. The wait doubles with each
 	// consecutive failure. Zero is [DefaultMinRetry] and [DefaultMaxRetry].
@@ -80,7 +80,7 @@ func New(o Options) (*Volumes, error) {
 	for _, rec := range o.Records {
 		v.runner(rec.Volume).restore(rec)
 	}
-	v.options.Records, v.options.Mounted = nil, nil
+	v.options.Records = nil
 	return v, nil
 }
 
@@ -115,6 +115,15 @@ func (v *Volumes) Mount(requests []Request) (news bool) {
 		news = v.runner(q.Volume).want(q) || news
 	}
 	return news
+}
+
+// Adopt makes volumes an allocation's that had them when the client started, although their records may be
+// lost. What the mount table shows is then undone or used, with the plugin that the claim names. It can be
+// repeated.
+func (v *Volumes) Adopt(requests []Request) {
+	for _, q := range requests {
+		v.runner(q.Volume).adopt(q)
+	}
 }
 
 // Retry repeats calls for an allocation that were refused.

@@ -384,3 +384,30 @@ func hasLeft(n *node, alloc cluster.AllocID) bool {
 	}
 	return false
 }
+
+// The record of a volume is lost, and its allocation leaves at once: the servers name the plugin.
+func TestVolumes_lostRecord(t *testing.T) {
+	for _, stages := range []bool{true, false} {
+		n := newNode(t)
+		n.stages = stages
+		n.setAway(false)
+		n.mount("a", "data")
+		n.mount("b", "data")
+		n.run(time.Second)
+		clear(n.disk)
+		for range 3 {
+			n.errors["claim"] = append(n.errors["claim"], failure{err: volume.Errorf(volume.Refused, "no leader")})
+		}
+		n.crash()
+		n.stop("a")
+		must.False(t, n.volumes.Status("a").Off)
+		must.StrContains(t, texts(n.volumes.Status("a").Waits)[0], "the servers must name its storage plugin")
+		must.SliceLen(t, 2, n.volumes.Serving("disks"), must.Sprint("the plugin may be needed"))
+		n.run(time.Minute)
+		must.True(t, n.volumes.Status("a").Off)
+		must.True(t, n.published[target("b", "data")])
+		n.stop("b")
+		n.run(time.Minute)
+		n.clean()
+	}
+}
