@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/go-msgpack/v2/codec"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/attributes"
 )
 
 // An entry is three parts:
@@ -100,6 +101,11 @@ func decodeBody(body []byte, m Message) error {
 	}
 	if extra := len(body) - decoder.NumBytesRead(); extra > 0 {
 		return fmt.Errorf("%d bytes follow the message", extra)
+	}
+	if m, ok := m.(*NodeRegister); ok {
+		if err := attributes.OfMessage(body, m.Node); err != nil {
+			return err
+		}
 	}
 	if form, ok := form.(packedForm); ok {
 		if err := form.unpackInto(m); err != nil {

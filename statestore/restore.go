@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-msgpack/v2/codec"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/attributes"
 )
 
 // Restore returns a new store with the state that [Snapshot.Persist] wrote. An
@@ -293,6 +294,9 @@ func (r *restorer) decode(row any) error {
 	}
 	if extra := r.row.Len() - r.decoder.NumBytesRead(); extra != 0 {
 		return fmt.Errorf("%d bytes too many", extra)
+	}
+	if n, ok := row.(*cluster.Node); ok {
+		return attributes.OfNode(r.row.Bytes(), n)
 	}
 	return nil
 }
