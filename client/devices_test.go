@@ -365,3 +365,17 @@ func TestLedger_renamedKind(t *testing.T) {
 	n.run(time.Minute)
 	must.Len(t, 1, n.live("newd1"))
 }
+
+// The servers place a task and leave out its device. It must not run without it.
+func TestDevices_notAssigned(t *testing.T) {
+	n := newNode(t)
+	n.install("d1")
+	a := allocation("a", mainTask("web"))
+	a.Job.TaskGroups[0].Tasks[0].Devices = []cluster.DeviceRequest{{Name: "toy", Count: 1}}
+	n.place(a)
+	n.run(5 * time.Second)
+	must.Len(t, 0, n.live(""))
+	must.StrContains(t, n.said("a", "web"), "failed to reserve devices: the task asks for devices 1 times, and the servers have given it 0")
+	n.run(10 * time.Minute)
+	must.EqOp(t, cluster.ClientFailed, n.status("a"))
+}

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"fmt"
+
 	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -10,6 +12,10 @@ import (
 // other, and reports whether the start has all of it. The record of the start is on disk.
 func (s *start) reserve() (done bool) {
 	given := devicesOf(s.t)
+	if asks := len(s.t.task.Devices); len(given) < asks {
+		s.unreserved(fmt.Errorf("the task asks for devices %d times, and the servers have given it %d", asks, len(given)))
+		return false
+	}
 	if len(s.parts) == len(given) {
 		return true
 	}
