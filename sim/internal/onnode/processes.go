@@ -173,7 +173,7 @@ func (j *Judge) taskKilled(n *machine.Node, id cluster.AllocID, name string, p *
 	if first := p.Signals[0]; first.Signal != scripted.SIGKILL && !j.now.Before(first.At.Add(bounded(task.KillTimeout))) {
 		return
 	}
-	if j.calledLost(n, id, p) || j.driverAway(bounded(task.KillTimeout)+stopSlack) {
+	if j.calledLost(n, id, p) || j.driverAway(bounded(task.KillTimeout)+stopSlack) || j.signalLost(n, a, id, p) {
 		return
 	}
 	j.find("N2", "killed before the end of its grace", id, "%s got SIGKILL; its kill timeout is %s and its signals were %v", p.Task, task.KillTimeout, p.Signals)
@@ -188,6 +188,16 @@ func (j *Judge) calledLost(n *machine.Node, id cluster.AllocID, p *scripted.Proc
 	return j.diskFails(n) || r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool {
 		return t.ID == p.Task && t.Phase == client.PhaseCleaning && t.End == client.EndLost
 	})
+}
+
+// signalLost reports whether a client has asked a driver for the signal, and the driver had trouble
+// since the task had to stop. The grace counts from that request, also while no client runs.
+func (j *Judge) signalLost(n *machine.Node, a *alloc, id cluster.AllocID, p *scripted.Process) bool {
+	if a.stopAt.IsZero() || j.trouble.driver.Before(a.stopAt) {
+		return false
+	}
+	r := n.Record(id)
+	return r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.ID == p.Task && t.SignalAt != 0 })
 }
 
 // checkGraces judges N2 when the grace of tasks is over.
