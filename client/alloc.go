@@ -55,7 +55,7 @@ func (a *allocRunner) id() cluster.AllocID { return a.rec.Alloc.ID }
 
 // touch notes a change of the record, which will be saved and reported.
 func (a *allocRunner) touch() {
-	a.saves.version++
+	a.saves.note()
 	a.report.note()
 }
 
@@ -85,6 +85,7 @@ func (a *allocRunner) restore() {
 			t.restore(rebooted)
 		}
 	}
+	a.report.restored = true
 	a.report.noteUrgent() // the earlier core may not have reported it
 }
 
@@ -94,27 +95,28 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 		a.pending = alloc
 		return
 	}
-	if alloc.ClientStatus != a.rec.ClientStatus || a.rec.Healthy != nil && (!alloc.HasVerdict() || alloc.JudgedHealthy() != *a.rec.Healthy) {
+	a.report.endOnly = false
+	a.compare(alloc)
+	if alloc.ClientStatus != a.rec.ClientStatus || a.rec.Healthy != nil && !agrees(alloc, *a.rec.Healthy) {
 		a.report.noteUrgent() // the servers have lost the report, or gave the node up
 	}
 	// After the restore of an older state of the servers, the index is lower than before.
 	if alloc.AllocModifyIndex != a.rec.Alloc.AllocModifyIndex {
 		// The client runs what the servers placed: a later version of the job has its own allocation, and
 		// the ledger holds the devices that this one has.
-		newer := alloc.Copy()
-		newer.Job, newer.Devices = a.rec.Alloc.Job, a.rec.Alloc.Devices
-		a.rec.Alloc = newer
-		a.touch()
+		alloc.Job, alloc.Devices = a.rec.Alloc.Job, a.rec.Alloc.Devices
+		a.rec.Alloc = alloc
+		a.saves.note()
 	}
 	if alloc.ServerTerminal() {
 		a.stop(alloc.DesiredDescription)
 	}
 }
 
-// forgotten stops an allocation that the servers do not know. One that has ended stays: the servers
+// forgotten stops an allocation that the servers do not know, or have given up. One that has ended stays: the servers
 // do not name those whose end they know.
 func (a *allocRunner) forgotten() {
-	a.pending = nil
+	a.pending, a.report.endOnly = nil, true
 	if !a.rec.Ended {
 		a.stop("the servers do not know the allocation")
 	}

@@ -249,6 +249,7 @@ func TestCore_exitWhileAway(t *testing.T) {
 	n.run(time.Minute)
 	n.crash()
 	n.exit(n.live("web")[0], 7, 0)
+	n.answer()
 	n.run(time.Second)
 	must.StrContains(t, fmt.Sprint(n.servers["a"].TaskStates.State("web").Events), "Exit Code: 7")
 }

@@ -192,7 +192,8 @@ func (n *node) answer() {
 	for _, a := range n.allocs {
 		known := a.Copy()
 		if r, reported := n.servers[a.ID]; reported {
-			known.ClientStatus = r.ClientStatus
+			known.ClientStatus, known.ClientDescription = r.ClientStatus, r.ClientDescription
+			known.TaskStates, known.VolumeHolds = r.TaskStates, r.VolumeHolds
 			known.DeploymentStatus = &cluster.DeploymentStatus{Healthy: r.Healthy}
 		}
 		w.Allocs = append(w.Allocs, known)

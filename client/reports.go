@@ -44,6 +44,11 @@ type reportState struct {
 	due time.Duration
 	// endTaken: the servers know the end of the allocation.
 	endTaken bool
+	// restored: the earlier core may have reported the newest state. The first answer of the servers shows it.
+	restored bool
+	// endOnly: the servers have said that the allocation has ended, or that they do not know it. They may
+	// still take its true end.
+	endOnly bool
 }
 
 func (r *reports) step() {
@@ -120,10 +125,36 @@ func (s *reportState) noteUrgent() {
 	s.urgent = s.version
 }
 
-// reportable reports whether the servers do not know the newest state. The end of an allocation is
-// reported after the client has tried to save it: after a crash it is then still known.
+// reportable reports whether the servers do not know the newest state and would take it. The end of an
+// allocation is reported after the client has tried to save it: after a crash it is then still known.
 func (a *allocRunner) reportable() bool {
-	return a.report.version != a.report.taken && !a.orphan() && (!a.rec.Ended || a.saves.tried == a.saves.version)
+	s := &a.report
+	switch {
+	case s.version == s.taken || a.orphan():
+		return false
+	case a.rec.Ended:
+		return a.saves.tried == a.saves.version
+	}
+	return !s.endOnly && (!s.restored || a.core.contacted)
+}
+
+// compare notes, once after a restore, whether the servers have all that a report would say.
+func (a *allocRunner) compare(row *cluster.Allocation) {
+	s := &a.report
+	if !s.restored {
+		return
+	}
+	s.restored = false
+	r, _ := a.newReport()
+	if r.ClientStatus == row.ClientStatus && r.ClientDescription == row.ClientDescription && r.TaskStates.Equal(row.TaskStates) &&
+		r.VolumeHolds.Bounded().Equal(row.VolumeHolds) && (r.Healthy == nil || agrees(row, *r.Healthy)) {
+		s.taken = s.version
+	}
+}
+
+// agrees reports whether the servers know the verdict.
+func agrees(row *cluster.Allocation, healthy bool) bool {
+	return row.HasVerdict() && row.JudgedHealthy() == healthy
 }
 
 // newReport returns the report of the allocation and the bytes that it needs as JSON. It has what the

@@ -191,3 +191,90 @@ func TestReports_oneReportFits(t *testing.T) {
 		})
 	}
 }
+
+// A client that restarts waits for the first answer of the servers, and then reports what they do not
+// know. Each of its reports would be an entry in their log.
+func TestReports_afterARestart(t *testing.T) {
+	taskOf := func(n *node) *task { return n.live("web")[0] }
+	for name, c := range map[string]struct {
+		missed  func(n *node) // what the servers do not know
+		reports []string
+		// early: it is reported before the first answer, which would not show whether it is known.
+		early bool
+	}{
+		"nothing is new": {missed: func(*node) {}},
+		"a task has ended": {
+			missed:  func(n *node) { n.exit(taskOf(n), 3, 0) },
+			reports: []string{"running: pending"},
+		},
+		"a verdict": {
+			missed:  func(n *node) { delete(n.servers, "a") },
+			reports: []string{"healthy"},
+		},
+		"a description": {
+			missed: func(n *node) {
+				r := n.servers["a"]
+				r.ClientDescription = "no tasks have started"
+				n.servers["a"] = r
+			},
+			reports: []string{"running: running"},
+		},
+		"the end": {
+			missed: func(n *node) {
+				n.silent = true
+				n.stop("a")
+				n.run(time.Minute)
+				n.silent = false
+			},
+			reports: []string{"complete: dead"},
+			early:   true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.place(allocation("a", mainTask("web")))
+			n.run(time.Minute)
+			n.reports = nil
+			c.missed(n)
+			n.crash()
+			n.run(5 * time.Second)
+			must.EqOp(t, c.early, len(n.reports) > 0)
+			n.answer()
+			n.run(5 * time.Second)
+			must.Eq(t, c.reports, n.reports)
+		})
+	}
+}
+
+// The servers take nothing but the end of an allocation that they have given up or do not know.
+func TestReports_ofAForgottenAllocation(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{stopTakes: 3 * time.Second}
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	allocs := n.allocs
+	n.allocs, n.reports = nil, nil
+	n.answer()
+	n.run(time.Minute)
+	must.Eq(t, []string{"complete: dead"}, n.reports)
+
+	n.allocs, n.reports = allocs, nil // they know it after all
+	n.answer()
+	n.run(time.Minute)
+	must.Eq(t, nil, n.reports)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+}
+
+// A change of the row that no report tells makes no report.
+func TestReports_notOfChangesByTheServers(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	n.reports = nil
+	n.index++
+	n.allocs[0].AllocModifyIndex = n.index
+	n.answer()
+	n.run(time.Minute)
+	must.Eq(t, nil, n.reports)
+	must.EqOp(t, n.index, n.disk["a"].Alloc.AllocModifyIndex)
+}

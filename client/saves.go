@@ -12,6 +12,12 @@ type saves struct {
 	retryAt                       time.Duration
 }
 
+// note notes a change of the record.
+func (s *saves) note() {
+	s.version++
+	s.alloc.core.changed = true
+}
+
 func (s *saves) step() {
 	c := s.alloc.core
 	if s.flight != 0 || s.saved == s.version || !c.reached(s.retryAt) {
