@@ -220,16 +220,20 @@ func (c *Core) want(alloc *cluster.Allocation) {
 
 // discard removes ended allocations, the oldest first, if there are too many. Orphans go at once.
 func (c *Core) discard() {
-	var ended []*allocRunner
+	keep := max(0, c.options.KeepEnded)
+	count, orphans := 0, false
 	for _, a := range c.allocs {
 		if a.discardable() {
-			ended = append(ended, a)
+			count, orphans = count+1, orphans || a.orphan()
 		}
 	}
+	if count <= keep && !orphans {
+		return
+	}
+	ended := slices.DeleteFunc(slices.Clone(c.allocs), func(a *allocRunner) bool { return !a.discardable() })
 	slices.SortStableFunc(ended, func(a, b *allocRunner) int { return a.rec.EndedAt.Compare(b.rec.EndedAt) })
-	extra := len(ended) - max(0, c.options.KeepEnded)
 	for i, a := range ended {
-		if i < extra || a.orphan() {
+		if i < count-keep || a.orphan() {
 			a.discard()
 		}
 	}
