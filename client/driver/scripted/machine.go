@@ -3,6 +3,7 @@ package scripted
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -80,6 +81,18 @@ func (m *Machine) Living() []Process { return rows(m.living) }
 // LivingIn returns the processes that run in a cgroup, in the order of their starts.
 func (m *Machine) LivingIn(cgroup string) []Process {
 	return rows(m.in(cgroup))
+}
+
+// EachLiving yields the processes that run, in the order of their starts. The receiver must not write to
+// the slices in them, and the table must not change meanwhile.
+func (m *Machine) EachLiving() iter.Seq[Process] {
+	return func(yield func(Process) bool) {
+		for _, p := range m.living {
+			if !yield(p.row) {
+				return
+			}
+		}
+	}
 }
 
 // Process returns a process by its identity, whether it runs or has ended.
@@ -220,15 +233,16 @@ func (m *Machine) start(row Process) (*process, error) {
 // freePID returns the lowest pid that is free: the machine gives pids again as soon as it can. A
 // pid that became free at this instant is not given, since its start time would be the same.
 func (m *Machine) freePID() int {
-	used := map[int]bool{}
-	for _, p := range m.living {
-		used[p.row.PID] = true
-	}
 	pid := 2
-	for since, was := m.freeSince[pid]; used[pid] || was && !since.Before(m.clock.Now()); since, was = m.freeSince[pid] {
+	for m.usesPID(pid) {
 		pid++
 	}
 	return pid
+}
+
+func (m *Machine) usesPID(pid int) bool {
+	since, was := m.freeSince[pid]
+	return was && !since.Before(m.clock.Now()) || slices.ContainsFunc(m.living, func(p *process) bool { return p.row.PID == pid })
 }
 
 func (m *Machine) record(c Change) {

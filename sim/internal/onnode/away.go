@@ -36,7 +36,7 @@ func (j *Judge) Still(now time.Time, n *machine.Node) {
 		if a.awayAt.IsZero() || a.lost || a.row == nil || !j.now.After(a.awayAt.Add(bounded(a.row.StopTime())+awaySlack)) || j.since.After(a.awayAt) || j.trouble.since(a.awayAt.Add(-startTakes)) {
 			continue
 		}
-		for _, p := range n.Machine().Living() {
+		for p := range n.Machine().EachLiving() {
 			if of, _ := machine.SplitCgroup(p.Cgroup); of == a.id && p.Kind == scripted.TaskProcess && !stuck(n, p) {
 				j.find("N2", "runs while its node is away", a.id, "process %d of %s lives; the client had to stop it at %s", p.PID, p.Task, a.awayAt)
 			}
@@ -52,7 +52,7 @@ func (t trouble) since(from time.Time) bool {
 // stuck reports whether a process of the allocation that p belongs to cannot die. Later tasks wait for it.
 func stuck(n *machine.Node, p scripted.Process) bool {
 	id, _ := machine.SplitCgroup(p.Cgroup)
-	return slices.ContainsFunc(n.Machine().Living(), func(q scripted.Process) bool {
+	return lives(n, func(q scripted.Process) bool {
 		of, _ := machine.SplitCgroup(q.Cgroup)
 		return q.Stuck && of == id
 	})

@@ -72,7 +72,7 @@ func exists(n *machine.Node, id driver.TaskID) bool {
 	if slices.Contains(n.Machine().Cgroups(), string(alloc)+":"+task) {
 		return true
 	}
-	return slices.ContainsFunc(n.Machine().Living(), func(p scripted.Process) bool {
+	return lives(n, func(p scripted.Process) bool {
 		return p.Task == id && p.Kind != scripted.ShimProcess
 	})
 }
@@ -99,7 +99,7 @@ func (l *ledger) deviceUser(n *machine.Node, id cluster.AllocID, p *scripted.Pro
 			l.find("N8", "two owners", id, "%s starts with %s, which is reserved for %s", p.Task, row.Path(), row.Owner)
 		}
 	}
-	for _, other := range n.Machine().Living() {
+	for other := range n.Machine().EachLiving() {
 		if other.Task == p.Task {
 			continue
 		}
@@ -147,9 +147,9 @@ func (l *ledger) devicesAreFree(n *machine.Node, id cluster.AllocID, status clus
 const deviceWait = 5 * time.Minute
 
 // settledDevices judges N5 for device plugins, and N8 for devices that are free and wanted.
-func (l *ledger) settledDevices(n *machine.Node, living []scripted.Process) {
+func (l *ledger) settledDevices(n *machine.Node) {
 	for _, plugin := range n.Devices().Programs() {
-		if !slices.ContainsFunc(living, func(p scripted.Process) bool { return p.Kind == scripted.PluginProcess && p.Command == plugin.Name() }) {
+		if !lives(n, func(p scripted.Process) bool { return p.Kind == scripted.PluginProcess && p.Command == plugin.Name() }) {
 			l.find("N5", "a device plugin does not come back", "", "%s has no process", plugin.Name())
 		}
 	}
@@ -173,7 +173,7 @@ func (l *ledger) waits(a *alloc) bool {
 // allocation may wait for the end of the one that it replaces, and for that of one whose record was lost:
 // without the record a client does not know its devices.
 func (l *ledger) couldHave(n *machine.Node, id cluster.AllocID, a *alloc) bool {
-	for _, p := range n.Machine().Living() {
+	for p := range n.Machine().EachLiving() {
 		if of, _ := machine.SplitCgroup(p.Cgroup); of != "" && (of == a.row.PreviousAllocation || l.alloc(of).lost) {
 			return false
 		}

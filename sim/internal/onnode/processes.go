@@ -224,7 +224,7 @@ func (j *Judge) pluginChanged(n *machine.Node, c scripted.Change, p *scripted.Pr
 	if c.What != scripted.Started || !n.Running() {
 		return
 	}
-	for _, other := range n.Machine().Living() {
+	for other := range n.Machine().EachLiving() {
 		if other.Kind == p.Kind && other.Command == p.Command && other.Identity != p.Identity {
 			j.find("N5", "two drivers", "", "%s starts while its process %d lives", p.Command, other.PID)
 		}

@@ -167,14 +167,13 @@ func (j *Judge) checkVerdicts(n *machine.Node) {
 // and is connected. row returns what the servers know of an allocation, or nil.
 func (j *Judge) Settled(now time.Time, n *machine.Node, row func(cluster.AllocID) *cluster.Allocation) {
 	j.now = now
-	living := n.Machine().Living()
 	for _, name := range n.Drivers() {
-		if !slices.ContainsFunc(living, func(p scripted.Process) bool { return p.Kind == scripted.DriverProcess && p.Driver == name }) {
+		if !lives(n, func(p scripted.Process) bool { return p.Kind == scripted.DriverProcess && p.Driver == name }) {
 			j.find("N5", "a driver does not come back", "", "%s has no process", name)
 		}
 	}
-	j.settledDevices(n, living)
-	for _, p := range living {
+	j.settledDevices(n)
+	for p := range n.Machine().EachLiving() {
 		if p.Kind != scripted.TaskProcess {
 			continue
 		}
@@ -198,4 +197,14 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, row func(cluster.AllocID
 			j.find("N4", "a report is lost", r.Alloc.ID, "the record has a verdict, and the servers know none")
 		}
 	}
+}
+
+// lives reports whether a process of which something is true runs.
+func lives(n *machine.Node, is func(scripted.Process) bool) bool {
+	for p := range n.Machine().EachLiving() {
+		if is(p) {
+			return true
+		}
+	}
+	return false
 }
