@@ -28,7 +28,7 @@ func figureRealClients(b *testing.B) {
 		return func() func(*measure.Meter) {
 			return func(m *measure.Meter) {
 				for _, s := range with {
-					m.Pause()
+					m.Pause() // the other side may run
 					one := *s
 					one.Cluster.Clients = clients
 					m.Resume()
@@ -38,6 +38,6 @@ func figureRealClients(b *testing.B) {
 			}
 		}
 	}
-	measure.Figure(b, play(""), play(scenario.RealClients)).Report(b)
+	measure.FigureSliced(b, play(""), play(scenario.RealClients)).Report(b)
 	measure.Count(b, worlds, "worlds")
 }
