@@ -3,8 +3,10 @@ package host_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +32,10 @@ func (l *lamps) Configure(config []byte) error {
 	}
 	if err := sdk.Decode(config, &c); err != nil {
 		return err
+	}
+	if c.Mode == "loud" {
+		fmt.Fprint(os.Stderr, strings.Repeat("on stderr\n", 20))
+		fmt.Println("printed")
 	}
 	return os.WriteFile(filepath.Join(l.folder, "config"), []byte(c.Mode), 0o600)
 }
@@ -114,6 +120,17 @@ func launchLamps(t *testing.T, as string) (*host.Instance, string) {
 	folder := t.TempDir()
 	b.options.Args, b.options.Config = []string{as, folder}, []byte(`{"mode": "dim"}`)
 	return b.launch(), folder
+}
+
+// What a plugin writes to its standard error is in its log, and what it prints by mistake.
+func TestDevice_ofTheSDK_log(t *testing.T) {
+	t.Parallel()
+	b := newDeviceBench(t, script{})
+	b.options.Args, b.options.Config = []string{asLamps, t.TempDir()}, []byte(`{"mode": "loud"}`)
+	must.NotNil(t, b.launch())
+	log, err := os.ReadFile(b.options.LogFile)
+	must.NoError(t, err)
+	must.StrContains(t, string(log), strings.Repeat("on stderr\n", 20)+"printed\n")
 }
 
 // What a plugin of package sdk says reaches the client as it is.

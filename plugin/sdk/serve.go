@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -41,16 +43,30 @@ func ServeDevice(d Device) {
 
 // serve serves the services of a plugin. The name is a label: one connection serves all of them.
 func serve(name string, register func(*grpc.Server)) {
+	keep := keepStderr()
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig: plugin.Handshake(),
 		VersionedPlugins: map[int]goplugin.PluginSet{plugin.ProtocolVersion: {
 			name: served{register: register},
 		}},
 		GRPCServer: func(options []grpc.ServerOption) *grpc.Server {
+			options = append(options, grpc.UnaryInterceptor(keep))
 			return grpc.NewServer(append(options, grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32))...)
 		},
 		Logger: logger(),
 	})
+}
+
+// keepStderr returns an interceptor that takes back, at the first call, what go-plugin does to os.Stdout and
+// os.Stderr: it replaces them by pipes to the host. What the plugin writes there is lost in them, and the
+// plugin hangs in a write while no host reads. A host makes unary calls before all others.
+func keepStderr() grpc.UnaryServerInterceptor {
+	stderr := os.Stderr
+	var once sync.Once
+	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		once.Do(func() { os.Stdout, os.Stderr = stderr, stderr })
+		return handler(ctx, req)
+	}
 }
 
 // logger writes what this package and go-plugin have to say to the log of the plugin.
