@@ -150,8 +150,12 @@ func (i *Instance) Check(ctx context.Context) error {
 // Kill kills the process and waits for its end. Tasks that live outside the process go on. The error
 // names a process that does not end before the context does.
 func (i *Instance) Kill(ctx context.Context) error {
-	if err := i.process.Kill(ctx); err != nil {
-		return fmt.Errorf("killing the plugin: %w", err)
+	select {
+	case <-i.process.ended: // there is nothing to kill, and the process may be closed
+	default:
+		if err := i.process.Kill(ctx); err != nil {
+			return fmt.Errorf("killing the plugin: %w", err)
+		}
 	}
 	select {
 	case <-i.done:

@@ -133,6 +133,15 @@ func TestDevice_ofTheSDK_log(t *testing.T) {
 	must.StrContains(t, string(log), strings.Repeat("on stderr\n", 20)+"printed\n")
 }
 
+// To kill a plugin that has ended is no error.
+func TestInstance_Kill_twice(t *testing.T) {
+	t.Parallel()
+	i, _ := launchLamps(t, asLamps)
+	for range 3 {
+		must.NoError(t, i.Kill(t.Context()))
+	}
+}
+
 // What a plugin of package sdk says reaches the client as it is.
 func TestDevice_ofTheSDK(t *testing.T) {
 	t.Parallel()
