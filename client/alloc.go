@@ -96,7 +96,12 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 		return
 	}
 	a.report.endOnly = false
-	a.compare(alloc)
+	if a.report.restored {
+		a.report.restored = false
+		if r, _ := a.newReport(); knows(alloc, r) {
+			a.report.taken = a.report.version
+		}
+	}
 	if alloc.ClientStatus != a.rec.ClientStatus || a.rec.Healthy != nil && !agrees(alloc, *a.rec.Healthy) {
 		a.report.noteUrgent() // the servers have lost the report, or gave the node up
 	}

@@ -138,18 +138,10 @@ func (a *allocRunner) reportable() bool {
 	return !s.endOnly && (!s.restored || a.core.contacted)
 }
 
-// compare notes, once after a restore, whether the servers have all that a report would say.
-func (a *allocRunner) compare(row *cluster.Allocation) {
-	s := &a.report
-	if !s.restored {
-		return
-	}
-	s.restored = false
-	r, _ := a.newReport()
-	if r.ClientStatus == row.ClientStatus && r.ClientDescription == row.ClientDescription && r.TaskStates.Equal(row.TaskStates) &&
-		r.VolumeHolds.Bounded().Equal(row.VolumeHolds) && (r.Healthy == nil || agrees(row, *r.Healthy)) {
-		s.taken = s.version
-	}
+// knows reports whether the servers have all that a report says.
+func knows(row *cluster.Allocation, r cluster.AllocReport) bool {
+	return r.ClientStatus == row.ClientStatus && r.ClientDescription == row.ClientDescription && r.TaskStates.Equal(row.TaskStates) &&
+		r.VolumeHolds.Bounded().Equal(row.VolumeHolds) && (r.Healthy == nil || agrees(row, *r.Healthy))
 }
 
 // agrees reports whether the servers know the verdict.
