@@ -60,8 +60,9 @@ type names struct {
 	job   *cluster.Job
 	group *cluster.TaskGroup
 	used  map[string]bool
-	// next is below every index that may be free.
-	next int
+	// next is below every index that may be free, and first is its name, or empty until it is asked for.
+	next  int
+	first string
 }
 
 func (n *names) use(name string) { n.used[name] = true }
@@ -73,10 +74,12 @@ func (n *names) wanted(wanted string) string {
 		return wanted
 	}
 	for {
-		name := allocName(n.job, n.group, n.next)
-		if !n.used[name] {
-			return name
+		if n.first == "" {
+			n.first = allocName(n.job, n.group, n.next)
 		}
-		n.next++
+		if !n.used[n.first] {
+			return n.first
+		}
+		n.next, n.first = n.next+1, ""
 	}
 }
