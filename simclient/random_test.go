@@ -46,8 +46,10 @@ type twin struct {
 	unheard    bool
 	// healthy is the verdict that the servers knew of an earlier fleet, or nil.
 	healthy *bool
-	// late says that they learnt something of an earlier fleet only now.
-	late bool
+	// late says that they learnt something of an earlier fleet only now. lateVerdict is the verdict
+	// that they learnt so, or nil: it stands until the task has one of its own.
+	late        bool
+	lateVerdict *bool
 }
 
 // learn updates the twin in a second in which its client reaches the servers.
@@ -300,7 +302,7 @@ func (c *chaos) landLate() {
 		if p := c.twins[r.Alloc]; p != nil && c.state.allocs[r.Alloc] != before.allocs[r.Alloc] {
 			p.late = true
 			if r.Healthy != nil {
-				p.healthy = r.Healthy
+				p.lateVerdict = r.Healthy
 			}
 			if r.ClientStatus == cluster.ClientComplete {
 				delete(c.twins, r.Alloc) // it ended under that fleet
@@ -368,6 +370,9 @@ func (c *chaos) judge(id cluster.AllocID, a *cluster.Allocation) {
 	must.Eq(c.rt, status, a.ClientStatus, must.Sprintf("%s: %+v of %+v, told %q", id, *c.twins[id], a, c.told))
 	if status != cluster.ClientRunning {
 		return
+	}
+	if late := c.twins[id].lateVerdict; verdict == "none" && late != nil {
+		verdict = fmt.Sprint(*late)
 	}
 	known := "none"
 	if a.HasVerdict() {
