@@ -130,7 +130,7 @@ func (c *contact) keepAlive(ctx context.Context) {
 	var failures failureLog
 	first := true
 	for ctx.Err() == nil {
-		node, sent := c.newest(), sinceBoot()
+		node, sent, refused := c.newest(), sinceBoot(), false
 		var ttl time.Duration
 		var err error
 		attempt, end := context.WithTimeout(ctx, timeout)
@@ -138,6 +138,11 @@ func (c *contact) keepAlive(ctx context.Context) {
 			ttl, err = c.servers.Heartbeat(attempt)
 		} else if ttl, err = c.servers.Register(attempt, node); err == nil {
 			known = node
+		} else if known != nil {
+			// The node is alive, and its tasks must not be lost because the servers refuse what it has become.
+			failures.note(ctx, c.logger, "registration", err)
+			ttl, err = c.servers.Heartbeat(attempt)
+			refused = err == nil
 		}
 		end()
 		wait := retryInterval
@@ -147,7 +152,7 @@ func (c *contact) keepAlive(ctx context.Context) {
 			wait = ttl / 3
 			timeout = max(wait, retryInterval)
 			c.heard(sent)
-			if failures.over() || first {
+			if !refused && failures.over() || first {
 				c.logger.Info("the servers know the node", "node", node.ID, "ttl", ttl)
 			}
 			if first {

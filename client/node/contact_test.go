@@ -24,6 +24,7 @@ type scripted struct {
 	ttl        time.Duration
 	silent     bool  // leaves requests without an answer
 	refuse     error // the answer to all requests, or nil
+	unlike     error // the answer to registrations, or nil
 	known      bool  // whether the node is registered
 	registered []*cluster.Node
 	heartbeats []time.Time
@@ -56,6 +57,9 @@ func (s *scripted) Register(ctx context.Context, n *cluster.Node) (time.Duration
 	defer s.mu.Unlock()
 	if err := s.answer(ctx); err != nil {
 		return 0, err
+	}
+	if s.unlike != nil {
+		return 0, s.unlike
 	}
 	s.known = true
 	s.registered = append(s.registered, n)
@@ -197,6 +201,35 @@ func TestContact_keepAlive(t *testing.T) {
 		pass(11 * time.Second) // the attempt under way ends
 		must.SliceLen(t, 4, s.registered, must.Sprint("a registration that failed is repeated"))
 		must.Greater(t, before, heard)
+		cancel()
+		running.Wait()
+	})
+}
+
+// The servers refuse what the node has become. It lives: it sends heartbeats and tries again, or its tasks
+// would be lost.
+func TestContact_refusedRegistration(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{ttl: 30 * time.Second}
+		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { c.keepAlive(ctx) })
+		pass := func(d time.Duration) {
+			time.Sleep(d)
+			synctest.Wait()
+		}
+		pass(time.Second)
+		s.set(func() { s.unlike = errors.New("a device is listed twice") })
+		c.publish(client.NodeFacts{Devices: []*cluster.DeviceGroup{toys("d1")}})
+		pass(31 * time.Second)
+		must.SliceLen(t, 1, s.registered)
+		must.SliceLen(t, 4, s.heartbeats)
+		s.set(func() { s.unlike = nil })
+		pass(10 * time.Second)
+		must.SliceLen(t, 2, s.registered)
+		must.SliceLen(t, 1, s.registered[1].Devices)
 		cancel()
 		running.Wait()
 	})
