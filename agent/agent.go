@@ -124,6 +124,7 @@ func (a *Agent) startServer() (err error) {
 		Collect:      c.Collect,
 		OnApply:      a.applied,
 		WhileLeading: a.lead,
+		Controllers:  controllers{a},
 	}
 	if c.BootstrapExpect == 1 {
 		settings.Voters = []raft.Server{{ID: settings.ID, Address: settings.Transport.LocalAddr()}}

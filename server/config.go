@@ -42,6 +42,9 @@ type Config struct {
 	Scheduler scheduler.Config
 	// Collect says when ended work is deleted. Its zero value means the defaults.
 	Collect collect.Options
+	// Controllers calls the controllers of storage plugins, or is nil: volumes that a controller must
+	// attach or detach then wait.
+	Controllers Controllers
 	// WhileLeading runs on the leader in its own goroutine, from the beginning of each term until
 	// its context ends; or nil. The server waits for it at the end of the term. A restored snapshot
 	// begins a new term. The state may lack entries of earlier leaders: see [Server.CaughtUp].

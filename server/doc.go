@@ -28,7 +28,8 @@
 // # Goroutines
 //
 // Each server owns one goroutine, which follows leadership. On the leader that goroutine
-// owns and joins two more, one of the drainer and one of the scheduler, and a third with
+// owns and joins those of the drainer and the scheduler, one that collects ended work, one that
+// releases claims, one with [Config].Controllers and one for each call of a controller, and one with
 // [Config].WhileLeading. One more runs while a caller waits in [Server.Consistent]. The two
 // proposers own one each and one per entry in flight, and raft owns its own.
 // [Server.Shutdown] ends all of them and waits for them.

@@ -49,10 +49,12 @@ func (s *Server) lead() {
 // leader runs what only a leader runs: the drainer, the scheduler and
 // [Config].WhileLeading.
 type leader struct {
-	config  *Config
-	fsm     *shims.FSM
-	own     *shims.Proposer
-	drainer *drainer.NodeDrainer
+	config *Config
+	fsm    *shims.FSM
+	own    *shims.Proposer
+	// consistent returns when the state is the newest one, and the server surely leads.
+	consistent func(context.Context) error
+	drainer    *drainer.NodeDrainer
 	// scheduler is that of the present term, or nil.
 	scheduler atomic.Pointer[scheduler.Scheduler]
 	// held is what the collector has found, or nil.
@@ -75,6 +77,9 @@ func (l *leader) begin() (end func()) {
 	running.Go(func() { sched.Run(ctx) })
 	running.Go(func() { l.collect(ctx, store) })
 	running.Go(func() { l.releaseClaims(ctx, store) })
+	if l.config.Controllers != nil {
+		running.Go(func() { l.callControllers(ctx, store) })
+	}
 	if l.config.WhileLeading != nil {
 		running.Go(func() { l.config.WhileLeading(ctx) })
 	}

@@ -102,6 +102,7 @@ func (s *Server) start() (err error) {
 	}
 	s.reads.raft, s.reads.log, s.reads.fsm, s.reads.own, s.reads.working = s.raft, c.Log, s.fsm, s.own, s.working
 	s.leader.config, s.leader.fsm, s.leader.own, s.leader.drainer = c, s.fsm, s.own, nodeDrainer
+	s.leader.consistent = s.Consistent
 	if _, err := collect.NewCollector(c.Collect, time.Now()); err != nil {
 		return fmt.Errorf("Config.Collect: %w", err)
 	}

@@ -18,5 +18,10 @@
 // operator forces it. A claim that no controller attached is then freed. Otherwise it waits for the
 // controller, unless another allocation on the node still uses the volume.
 //
+// # Which controller is called
+//
+// [Due] returns the calls of controllers that claims wait for. The leader makes them, and their answers
+// are changes of the claims.
+//
 // The functions are pure. Times are parameters.
 package volumes

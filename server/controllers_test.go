@@ -1,0 +1,215 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
+	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/server"
+)
+
+// disk is a storage system with one volume. It judges the order of the calls.
+type disk struct {
+	group *server.Group
+
+	mu sync.Mutex
+	// calls are all calls with the nodes of their controllers; attached are the nodes that have the
+	// volume; effects counts the changes of it; wrong are calls out of order. All guarded by mu.
+	calls    []string
+	attached map[string]bool
+	effects  int
+	wrong    []string
+	// broken are controllers that fail; slow ones act and never answer. Guarded by mu.
+	broken, slow map[cluster.NodeID]bool
+	flying       int
+}
+
+func (d *disk) Call(ctx context.Context, controller cluster.NodeID, c *volumes.Call) (map[string]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	verb := "attach"
+	if c.Detach {
+		verb = "detach"
+	}
+	d.calls = append(d.calls, fmt.Sprintf("%s %s by %s", verb, c.ExternalNodeID, controller))
+	if d.flying > 0 {
+		d.wrong = append(d.wrong, "two calls of a volume are in flight")
+	}
+	if d.broken[controller] {
+		return nil, errors.New("the controller is broken")
+	}
+	if c.Detach {
+		for claim := range d.group.Leader().Store().Snapshot().ClaimsOfVolume(c.Volume.Key()) {
+			if claim.Node == c.Node && claim.State.OnNode() {
+				d.wrong = append(d.wrong, "detached while the node has the volume")
+			}
+		}
+	} else if len(d.attached) > 0 && !d.attached[c.ExternalNodeID] {
+		d.wrong = append(d.wrong, "attached to two nodes")
+	}
+	if d.attached[c.ExternalNodeID] == c.Detach {
+		d.effects++
+		if delete(d.attached, c.ExternalNodeID); !c.Detach {
+			d.attached[c.ExternalNodeID] = true
+		}
+	}
+	if d.slow[controller] {
+		d.flying++
+		d.mu.Unlock()
+		<-ctx.Done()
+		d.mu.Lock()
+		d.flying--
+		return nil, context.Cause(ctx)
+	}
+	return map[string]string{"device": "sdb"}, nil
+}
+
+func (d *disk) set(change func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change()
+}
+
+// take returns the calls since the last time.
+func (d *disk) take() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer func() { d.calls = nil }()
+	return d.calls
+}
+
+// attachedVolume is a cluster whose volume a controller attaches: nodes n1 and n2 mount it, c1 and c2 have
+// controllers.
+func attachedVolume(t *testing.T) (*server.Group, *disk) {
+	t.Helper()
+	d := &disk{attached: map[string]bool{}, broken: map[cluster.NodeID]bool{}, slow: map[cluster.NodeID]bool{}}
+	g := newGroup(t, server.GroupConfig{Servers: 3, Server: server.Config{Controllers: d}})
+	d.group = g
+	t.Cleanup(func() { must.SliceEmpty(t, d.wrong) })
+	do(t, g, func(ctx context.Context, s *server.Server) error {
+		_, err := s.RaiseVersion(ctx, cluster.MaxVersion)
+		return err
+	})
+	do(t, g, func(ctx context.Context, s *server.Server) error {
+		_, err := server.NewVolumes(s).Register(ctx, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{oneWriter()}})
+		return err
+	})
+	for _, id := range []cluster.NodeID{"n1", "n2", "c1", "c2"} {
+		n := testNode(id)
+		p := &cluster.StoragePlugin{ID: "disks", Type: cluster.PluginNode, Healthy: true, NodeID: "ext-" + string(id), NeedsController: true}
+		if id[0] == 'c' {
+			p.Type, p.NodeID, p.Attaches = cluster.PluginController, "", true
+		}
+		n.StoragePlugins = []*cluster.StoragePlugin{p}
+		do(t, g, func(ctx context.Context, s *server.Server) error { _, err := s.RegisterNode(ctx, n); return err })
+	}
+	return g, d
+}
+
+func oneWriter() cluster.VolumeCapability {
+	return cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
+}
+
+func registerWriter(t *testing.T, g *server.Group) {
+	t.Helper()
+	j := clustertest.Job("web", cluster.JobService, 1)
+	j.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "d", Type: cluster.VolumeCSI, Source: "data", Capability: oneWriter()}}
+	registerJob(t, g, j)
+}
+
+func claimsOf(g *server.Group) []*cluster.VolumeClaim {
+	return slices.Collect(g.Leader().Store().Snapshot().Claims())
+}
+
+// A controller attaches the volume when its allocation is placed. The first one fails, and the second one
+// is asked. When the job stops, no controller detaches the volume before the node has unmounted it.
+func TestServer_controllersAttachAndDetach(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, d := attachedVolume(t)
+		d.set(func() { d.broken["c1"] = true })
+		registerWriter(t, g)
+		time.Sleep(5 * time.Second)
+		claim := claimsOf(g)[0]
+		node := claim.ExternalNodeID
+		must.Eq(t, []string{"attach " + node + " by c1", "attach " + node + " by c2"}, d.take())
+		must.True(t, claim.Attached)
+		must.Eq(t, map[string]string{"device": "sdb"}, claim.PublishContext)
+		runs(t, g, 1)
+
+		do(t, g, func(ctx context.Context, s *server.Server) error {
+			_, err := s.StopJob(ctx, webKey, false)
+			return err
+		})
+		time.Sleep(time.Minute)
+		must.SliceEmpty(t, d.take())
+		must.Len(t, 1, claimsOf(g))
+		do(t, g, func(ctx context.Context, s *server.Server) error {
+			_, err := s.ReportAllocs(ctx, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}})
+			return err
+		})
+		time.Sleep(5 * time.Second)
+		must.Eq(t, []string{"detach " + node + " by c1", "detach " + node + " by c2"}, d.take())
+		must.SliceEmpty(t, claimsOf(g))
+		must.EqOp(t, 2, d.effects)
+	})
+}
+
+// The leader dies after the controller has attached the volume and before its answer is in the state. The
+// next leader repeats the call, which has no second effect.
+func TestServer_leaderDiesDuringAnAttachment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, d := attachedVolume(t)
+		d.set(func() { d.slow["c1"] = true })
+		registerWriter(t, g)
+		time.Sleep(5 * time.Second)
+		must.Len(t, 1, d.take())
+		must.EqOp(t, 1, d.effects)
+		must.False(t, claimsOf(g)[0].Attached)
+
+		d.set(func() { d.slow["c1"] = false })
+		must.NoError(t, g.Kill(g.Leader()))
+		time.Sleep(20 * time.Second)
+		must.Len(t, 1, d.take())
+		must.EqOp(t, 1, d.effects)
+		must.True(t, claimsOf(g)[0].Attached)
+		time.Sleep(10 * time.Minute)
+		must.SliceEmpty(t, d.take(), must.Sprint("nothing is called again"))
+	})
+}
+
+// A controller that does not answer is given up, and the call goes to the next one. Without a controller
+// the volume waits, and the first one that comes is called.
+func TestServer_controllersThatHang(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, d := attachedVolume(t)
+		d.set(func() { d.slow["c1"], d.broken["c2"] = true, true })
+		registerWriter(t, g)
+		time.Sleep(70 * time.Second)
+		node := claimsOf(g)[0].ExternalNodeID
+		must.Eq(t, []string{"attach " + node + " by c1", "attach " + node + " by c2", "attach " + node + " by c1"}, d.take())
+		for _, id := range []cluster.NodeID{"c1", "c2"} {
+			setStatus(t, g.Leader(), id, cluster.NodeDown)
+		}
+		time.Sleep(10 * time.Minute)
+		must.SliceEmpty(t, d.take())
+		d.set(func() { d.broken["c2"] = false })
+		setStatus(t, g.Leader(), "c2", cluster.NodeReady)
+		time.Sleep(3 * time.Second)
+		must.Eq(t, []string{"attach " + node + " by c2"}, d.take())
+		must.True(t, claimsOf(g)[0].Attached)
+		must.EqOp(t, 1, d.effects)
+	})
+}
