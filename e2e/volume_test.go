@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +23,32 @@ const counts = `v="$NOMAD_TASK_DIR/data"; echo start >>"$v/starts"; trap 'sleep 
 // returns, the task finds its data.
 func TestNode_drainedWithAVolume(t *testing.T) {
 	t.Parallel()
+	drainWithAVolume(t, api.CSIPluginTypeNode)
+}
+
+// The same with a volume that a controller attaches. The controller leaves with the node, and only after it
+// has detached the volume. The storage plugin refuses each call that is out of order, and there is none.
+func TestNode_drainedWithAnAttachedVolume(t *testing.T) {
+	t.Parallel()
+	calls := drainWithAVolume(t, api.CSIPluginTypeMonolith)
+	var order []string
+	for _, c := range calls {
+		must.False(t, c.Verdict == "out of order" || c.Verdict == "in flight", must.Sprintf("%+v", c))
+		if c.Code == "OK" && strings.HasPrefix(c.Call, "Controller") {
+			order = append(order, c.Call)
+		}
+	}
+	attach, detach := "ControllerPublishVolume", "ControllerUnpublishVolume"
+	must.Eq(t, []string{attach, detach, attach, detach}, slices.Compact(order))
+}
+
+// strictCall is a line of the log of the storage plugin.
+type strictCall struct{ Call, Verdict, Code, Error string }
+
+// drainWithAVolume drains a node with a volume, whose storage plugin has a type. It returns the calls of the
+// plugin.
+func drainWithAVolume(t *testing.T, kind api.CSIPluginType) (calls []strictCall) {
+	t.Helper()
 	s := startSite(t, 0, true)
 	if err := os.MkdirAll(filepath.Join(s.dir, "disks"), 0o755); err != nil {
 		t.Fatal(err)
@@ -46,8 +74,13 @@ func TestNode_drainedWithAVolume(t *testing.T) {
 		return err == nil && n.Drivers["raw_exec"] != nil && n.Drivers["raw_exec"].Healthy
 	})
 
-	plugin := rawExec("plugin", map[string]any{"command": program, "args": []string{"-root", filepath.Join(s.dir, "disks"), "-node-id", "n1", "-create", "data"}})
-	plugin.CSIPluginConfig = &api.TaskCSIPluginConfig{ID: "disks", Type: api.CSIPluginTypeNode}
+	args := []string{"-root", filepath.Join(s.dir, "disks"), "-node-id", "n1", "-create", "data"}
+	strict := filepath.Join(s.dir, "calls")
+	if kind != api.CSIPluginTypeNode { // a node demands that a controller attaches the volume before
+		args = append(args, "-strict", strict)
+	}
+	plugin := rawExec("plugin", map[string]any{"command": program, "args": args})
+	plugin.CSIPluginConfig = &api.TaskCSIPluginConfig{ID: "disks", Type: kind}
 	s.registerTask("plugin", "system", plugin, nil)
 	s.await("the storage plugin", func() bool {
 		p, _, err := s.api.CSIPlugins().Info("disks", nil)
@@ -107,7 +140,22 @@ func TestNode_drainedWithAVolume(t *testing.T) {
 		must.NoError(t, err)
 	}
 	s.await("the end of all mounts and tasks", func() bool { return len(mounted()) == 0 && len(s.ofTasks()) == 0 })
+	s.await("the claims are free", func() bool {
+		v, _, err := s.api.CSIVolumes().Info("data", nil)
+		return err == nil && len(v.ReadAllocs)+len(v.WriteAllocs) == 0
+	})
 	s.end(node)
+	if kind == api.CSIPluginTypeNode {
+		return nil
+	}
+	log, err := os.ReadFile(strict)
+	must.NoError(t, err)
+	for line := range strings.Lines(string(log)) {
+		var c strictCall
+		must.NoError(t, json.Unmarshal([]byte(line), &c))
+		calls = append(calls, c)
+	}
+	return calls
 }
 
 // rawExec is a task of raw_exec.
