@@ -78,6 +78,12 @@ func (r *reached) answer(w http.ResponseWriter, hr *http.Request) {
 		}
 	}
 	switch {
+	case strings.HasPrefix(hr.URL.Path, "/v1/internal/storage/"):
+		var asked struct{ ExternalID, NodeID string }
+		if err := json.NewDecoder(hr.Body).Decode(&asked); err != nil {
+			r.Error(err)
+		}
+		_, _ = fmt.Fprintf(w, `{"PublishContext": {"asked": %q}}`, hr.Method+" "+hr.URL.Path+" "+asked.ExternalID+" "+asked.NodeID)
 	case strings.Contains(hr.URL.Path, "/fs/logs/"):
 		r.hanging.Add(1)
 		defer r.hanging.Add(-1)
