@@ -219,6 +219,7 @@ func TestNode_restart(t *testing.T) {
 
 	w.begin()
 	must.Eq(t, id, w.node.ID())
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{running.Copy()}}
 	w.awaitStatus("a.1", cluster.ClientRunning)
 	must.Eq(t, before, w.kept()["mock"], must.Sprint("the process was taken over"))
 	w.servers.set(func() {
@@ -283,6 +284,7 @@ func TestNode_strangeNames(t *testing.T) {
 
 	w.servers.set(func() { clear(w.servers.reported) })
 	w.begin()
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: copies(wanted)}
 	statuses(cluster.ClientRunning)
 	for i, a := range wanted {
 		w.servers.set(func() { must.Eq(t, 0, w.servers.reported[a.ID].TaskStates.Tasks[0].Restarts, must.Sprint(a.ID)) })
@@ -293,6 +295,14 @@ func TestNode_strangeNames(t *testing.T) {
 	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: wanted}
 	statuses(cluster.ClientComplete)
 	w.stop()
+}
+
+// copies returns copies of the allocations: a client owns what the servers send.
+func copies(allocs []*cluster.Allocation) (copied []*cluster.Allocation) {
+	for _, a := range allocs {
+		copied = append(copied, a.Copy())
+	}
+	return copied
 }
 
 // The record of a running task is damaged. The next client destroys the task, and starts it again because
