@@ -77,7 +77,7 @@ func TestBody_bounds(t *testing.T) {
 	url := newFixture(t).nodes(1).serve(httpapi.Options{}).URL
 	own := "/v1/client/" + uuid('a', 1)
 	for path, most := range map[string]int{
-		own + "/register": 2097152, own + "/allocations": 1048576, "/v1/node/" + uuid('a', 1) + "/drain": 524288, "/v1/jobs": 4194304,
+		own + "/register": 4194304, own + "/allocations": 1048576, "/v1/node/" + uuid('a', 1) + "/drain": 524288, "/v1/jobs": 4194304,
 	} {
 		got := ask(t, "PUT", url+path, strings.Repeat(" ", most+1)) // no longer body: a client that is refused while it sends may not read the answer
 		must.Eq(t, 413, got.code, must.Sprint(path))

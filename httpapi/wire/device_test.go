@@ -54,7 +54,7 @@ func TestDevices_ANodeComesBack(t *testing.T) {
 func TestDevices_BadRegistrations(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`[null]`: "devices 0: invalid vendor: it is empty",
+		`[null]`: `devices "//": invalid vendor: it is empty`,
 		`[{"Vendor":"v","Type":"gpu","Name":"x","Instances":[null]}]`:                               "devices v/gpu/x: device 0: invalid id: it is empty",
 		`[{"Vendor":"v","Type":"gpu","Name":"x","Instances":[{"ID":"a"},{"ID":"a"}]}]`:              `devices v/gpu/x: device "a" is listed twice`,
 		`[{"Vendor":"v","Type":"gpu","Name":"x","Attributes":{"m":{"String":"5","Unit":"MiB"}}}]`:   `devices v/gpu/x: invalid attribute "m": it has more than one value, or a unit without a number`,
