@@ -37,7 +37,9 @@ type route struct {
 }
 
 // routes are all routes: first those of the compatible API, then ours. docs/api.md lists the same.
-func routes() []route {
+func routes() []route { return slices.Concat(compatibleRoutes(), ownRoutes()) }
+
+func compatibleRoutes() []route {
 	return []route{
 		get("/v1/nodes", listNodes),
 		get("/v1/node/{id}", readNode),
@@ -109,7 +111,11 @@ func routes() []route {
 		get(SnapshotPath, saveSnapshot).asFile(),
 		put(SnapshotPath, restoreSnapshot).asFile(),
 		put("/v1/system/gc", collectEnded).within(0),
+	}
+}
 
+func ownRoutes() []route {
+	return []route{
 		get("/v1/node/{id}/drain", readDrain),
 		get("/v1/drains", listDrains),
 		put("/v1/client/{id}/register", registerNode).byRegistrar().byOwner().within(maxRegistration),

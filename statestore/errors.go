@@ -9,10 +9,10 @@ var (
 	ErrJobNotFound = errors.New("job not found")
 	// ErrAllocNotFound means that no allocation has this id.
 	ErrAllocNotFound = errors.New("allocation not found")
-	// ErrVolumeNotFound means that no volume has this id, and ErrClaimNotFound that nothing on the node
-	// claims the volume.
+	// ErrVolumeNotFound means that no volume has this id.
 	ErrVolumeNotFound = errors.New("volume not found")
-	ErrClaimNotFound  = errors.New("volume is not claimed on the node")
+	// ErrClaimNotFound means that nothing on the node claims the volume.
+	ErrClaimNotFound = errors.New("volume is not claimed on the node")
 	// ErrVolumeInUse means that claims forbid the change. Stop the allocations that claim the volume, or
 	// force the change.
 	ErrVolumeInUse = errors.New("volume in use")

@@ -16,17 +16,24 @@ import (
 
 // Bounds of a fingerprint. Texts are counted in bytes.
 const (
-	// MaxDevices bounds the devices of a plugin, and MaxGroups its kinds, as the servers bound those of a
-	// node.
-	MaxDevices, MaxGroups = cluster.MaxDevices, cluster.MaxDeviceKinds
-	// MaxID bounds an id and a PCI bus id, and MaxName each part of a kind.
-	MaxID, MaxName = 128, 128
+	// MaxDevices bounds the devices of a plugin, as the servers bound those of a node.
+	MaxDevices = cluster.MaxDevices
+	// MaxGroups bounds its kinds in the same way.
+	MaxGroups = cluster.MaxDeviceKinds
+	// MaxID bounds an id and a PCI bus id.
+	MaxID = 128
+	// MaxName bounds each part of a kind.
+	MaxName = 128
 	// MaxDescription bounds what a device says of its health. Longer texts are cut.
 	MaxDescription = 256
 	// MaxAttributes bounds the attributes of a group.
 	MaxAttributes = cluster.MaxDeviceAttributes
-	// MaxAttributeName, MaxAttributeText and MaxUnit bound the name of an attribute, its text and its unit.
-	MaxAttributeName, MaxAttributeText, MaxUnit = 200, 1024, cluster.MaxIDBytes
+	// MaxAttributeName bounds the name of an attribute.
+	MaxAttributeName = 200
+	// MaxAttributeText bounds its text.
+	MaxAttributeText = 1024
+	// MaxUnit bounds its unit.
+	MaxUnit = cluster.MaxIDBytes
 )
 
 // maxProblems bounds the problems that an error of [Check] names.

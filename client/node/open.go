@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
@@ -99,14 +100,9 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		return err
 	}
 	self := describe(o.Config, n.home.identity, machine, groups)
-	servers := o.Servers
-	if servers == nil {
-		remote, err := newHTTPServers(o.Config.Servers, n.home.identity)
-		if err != nil {
-			return err
-		}
-		n.closers = append(n.closers, remote.close)
-		servers = remote
+	servers, err := n.serversOf(o)
+	if err != nil {
+		return err
 	}
 	store, err := record.OpenDisk(n.home.file(recordsDir))
 	if err != nil {
@@ -142,21 +138,15 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		devices: newDevices(programs.devices, o.Config.Limits.DriverCalls, happen, n.logger),
 		records: left.allocTable,
 		contact: newContact(self, servers, n.logger),
-		logger:  n.logger,
-		disk:    make(chan struct{}, diskWrites),
+		logger:  n.logger, disk: make(chan struct{}, diskWrites),
 	}
-	n.shell.tasks = &tasks{
-		node: n.shell.contact.newest, region: o.Config.Region, dirs: dirs, groups: groups,
-		logs:   newLogs(life, keeper.Command{Path: o.Program, Args: o.LogKeeper}, n.logger),
-		logger: n.logger,
-	}
-	n.shell.tasks.rotates = n.shell.drivers.rotatesLogs
 	hold := cmp.Or(o.Config.Limits.HoldLimit, client.DefaultHoldLimit)
-	n.shell.storage = &storage{
-		sockets: filepath.Join(sockets, storageDir), connect: connectStorage, logger: n.logger,
-		publish: func(p []*cluster.StoragePlugin) { n.shell.contact.publishStorage(p, hold) },
+	n.shell.storage = n.newStorage(sockets, hold)
+	n.shell.tasks = &tasks{
+		node: n.shell.contact.newest, region: o.Config.Region, dirs: dirs, groups: groups, logger: n.logger,
+		logs:    newLogs(life, keeper.Command{Path: o.Program, Args: o.LogKeeper}, n.logger),
+		rotates: n.shell.drivers.rotatesLogs, storage: n.shell.storage,
 	}
-	n.shell.tasks.storage = n.shell.storage
 	volumes, err := volumeOptions(n.shell, servers, n.home.path, left)
 	if err != nil {
 		return err
@@ -178,6 +168,27 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	n.core, happen.core, n.shell.storage.events = made, made, made
 	n.shell.contact.heard, n.shell.contact.wanted = n.heard, made.Servers
 	return nil
+}
+
+// serversOf returns the servers of the options, or else those of the configuration.
+func (n *Node) serversOf(o Options) (Servers, error) {
+	if o.Servers != nil {
+		return o.Servers, nil
+	}
+	remote, err := newHTTPServers(o.Config.Servers, n.home.identity)
+	if err != nil {
+		return nil, err
+	}
+	n.closers = append(n.closers, remote.close)
+	return remote, nil
+}
+
+// newStorage runs the storage plugins of the node. The servers learn of them with the limit of holds.
+func (n *Node) newStorage(sockets string, hold time.Duration) *storage {
+	return &storage{
+		sockets: filepath.Join(sockets, storageDir), connect: connectStorage, logger: n.logger,
+		publish: func(p []*cluster.StoragePlugin) { n.shell.contact.publishStorage(p, hold) },
+	}
 }
 
 // findGroups returns where the node can make control groups. Where it can make none, tasks are killed by

@@ -142,7 +142,7 @@ func (v value) as(kind valueKind) (value, bool) {
 }
 
 // alike returns both values as the same kind, or false.
-func alike(a, b value) (value, value, bool) {
+func alike(a, b value) (x, y value, same bool) {
 	if a.literal && b.literal {
 		x, isX := a.as(isQuantity)
 		y, isY := b.as(isQuantity)

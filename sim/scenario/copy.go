@@ -9,7 +9,7 @@ func (s *Scenario) Copy() *Scenario {
 	c.Nodes = slices.Clone(s.Nodes)
 	for i := range c.Nodes {
 		c.Nodes[i].IDs = slices.Clone(c.Nodes[i].IDs)
-		c.Nodes[i].Devices = cloned(c.Nodes[i].Devices)
+		c.Nodes[i].Devices = cloned(c.Nodes[i].Devices, Devices.clone)
 	}
 	c.Jobs = slices.Clone(s.Jobs)
 	for i := range c.Jobs {
@@ -37,7 +37,7 @@ func (s *Scenario) Copy() *Scenario {
 func (g Group) clone() Group {
 	g.MaxParallel = copied(g.MaxParallel)
 	g.Classes = slices.Clone(g.Classes)
-	g.Devices = cloned(g.Devices)
+	g.Devices = cloned(g.Devices, DeviceRequest.clone)
 	return g
 }
 

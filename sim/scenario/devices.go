@@ -240,10 +240,10 @@ func (d Devices) clone() Devices {
 }
 
 // cloned copies each element.
-func cloned[T interface{ clone() T }](list []T) []T {
+func cloned[T any](list []T, clone func(T) T) []T {
 	list = slices.Clone(list)
 	for i := range list {
-		list[i] = list[i].clone()
+		list[i] = clone(list[i])
 	}
 	return list
 }

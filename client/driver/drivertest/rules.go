@@ -7,7 +7,7 @@ import (
 )
 
 // Tests returns the tests of the suite in the order of their numbers.
-func Tests() []Test { return slices.Concat(rulesOfRunning(), rulesOfEnding()) }
+func Tests() []Test { return slices.Concat(rulesOfRunning(), rulesOfEnding(), rulesOfDestruction()) }
 
 // rulesOfRunning are D1 to D9: the driver itself, starts, and the lives of the driver.
 func rulesOfRunning() []Test {
@@ -85,7 +85,7 @@ func rulesOfRunning() []Test {
 	}
 }
 
-// rulesOfEnding are D10 to D20: results, stops, and what the driver knows at the end.
+// rulesOfEnding are D10 to D15: results and stops.
 func rulesOfEnding() []Test {
 	return []Test{
 		{
@@ -137,6 +137,12 @@ func rulesOfEnding() []Test {
 			},
 			stopSignal,
 		},
+	}
+}
+
+// rulesOfDestruction are D16 to D20: the end of a task, and what the driver knows of it.
+func rulesOfDestruction() []Test {
+	return []Test{
 		{
 			conformance.Rule{
 				ID: "D16", Doc: "Destroy without force refuses a running task and does not touch it.",
