@@ -86,10 +86,10 @@ func TestDevices_fingerprints(t *testing.T) {
 		synctest.Wait()
 		must.Eq(t, []string{"toys 1 has acme/toy/t1/d1 acme/toy/t1/d2"}, p.take())
 		began := time.Now()
+		one.groups = nil
 		one.streams <- errors.New("broken")
 		synctest.Wait()
 		must.Eq(t, []string{"toys 1 has broken"}, p.take())
-		one.groups = nil
 		time.Sleep(minReopen)
 		synctest.Wait()
 		must.Eq(t, []string{"toys 1 has"}, p.take())

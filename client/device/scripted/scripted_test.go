@@ -60,6 +60,7 @@ func (n *node) reserve(task driver.TaskID, ids ...string) (r device.Reservation,
 		must.ErrorContains(n, err, "no answer") // not before the call returns
 	})
 	time.Sleep(time.Minute)
+	synctest.Wait()
 	return r, err
 }
 
@@ -110,6 +111,7 @@ func TestPlugin_dies(t *testing.T) {
 			n.plugin.Reserve("a/web/1", []string{"d1"}, func(_ device.Reservation, err error) { failed = err })
 		})
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		must.NoError(t, failed)
 		n.loop.Do(func() { n.plugin.Kill(drivers.ByFault) })
 		synctest.Wait()
@@ -199,6 +201,7 @@ func TestProgram_Launch_fails(t *testing.T) {
 			p.Launch(func(_ *scripted.Plugin, err error) { failed = err })
 		})
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		must.ErrorContains(t, failed, "no such library")
 	})
 }
