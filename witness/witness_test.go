@@ -52,6 +52,26 @@ func TestWitness_acceptsACorrectDrain(t *testing.T) {
 	must.Eq(t, 2*time.Second, d.EndedAt.Sub(d.StartedAt))
 }
 
+// limits sets the node's limits for volumes.
+func limits(n *cluster.Node) { n.VolumeAllowance, n.HoldLimit = time.Minute, 10*time.Minute }
+
+// volumesForced starts a forced drain whose consumers have ended, but for one with a volume.
+func volumesForced() []edit {
+	return []edit{
+		node("n1", limits), job("logs", cluster.JobSystem, 1, 0), job("db", cluster.JobService, 1, 1), withVolume("db"),
+		drained("n1", cluster.DrainSpec{Deadline: -1}), changed("a1", stopped), changed("a2", stopped),
+		alloc("s1", "logs", "n1"), alloc("d1", "db", "n1"),
+	}
+}
+
+// heldPlugin starts a forced drain that has nothing left but a storage plugin.
+func heldPlugin() []edit {
+	return []edit{
+		node("n1", limits), pluginJob("csi", cluster.JobSystem, 1), drained("n1", cluster.DrainSpec{Deadline: -1}),
+		changed("a1", stopped), changed("a2", stopped), alloc("p1", "csi", "n1"),
+	}
+}
+
 // The witness finds each violation once, with the right kind.
 func TestWitness_findsEachViolation(t *testing.T) {
 	t.Parallel()
@@ -141,6 +161,18 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.apply(marked("a1", cluster.MarkForced), marked("a2", cluster.MarkForced))
 			l.at = epoch.Add(5*time.Second + margin - 1)
 			l.apply(marked("s1", cluster.MarkForced))
+		}},
+		{"a system allocation before the volumes of a consumer must be off", witness.OutOfTurn, func(l *log) {
+			l.apply(volumesForced()...)
+			l.apply(marked("d1", cluster.MarkForced))
+			l.at = epoch.Add(5*time.Second + time.Minute + margin - 1)
+			l.apply(marked("s1", cluster.MarkForced))
+		}},
+		{"the end of a drain while a storage plugin may wait for volumes", witness.EndedEarly, func(l *log) {
+			l.apply(heldPlugin()...)
+			l.apply(marked("p1", cluster.MarkForced))
+			l.at = epoch.Add(5*time.Second + 10*time.Minute + margin - 1)
+			l.apply(ended("n1", cluster.OutcomeForced, 1))
 		}},
 		{"a system allocation before the deadline, while a consumer is out of touch", witness.OutOfTurn, func(l *log) {
 			l.apply(job("logs", cluster.JobSystem, 1, 0), drained("n1", deadline))
@@ -342,6 +374,18 @@ func TestWitness_acceptsValidEntries(t *testing.T) {
 			l.apply(marked("a1", cluster.MarkForced), marked("a2", cluster.MarkForced))
 			l.at = epoch.Add(5*time.Second + margin)
 			l.apply(marked("s1", cluster.MarkForced))
+		}},
+		{"a system allocation when the volumes of a consumer must be off", func(l *log) {
+			l.apply(volumesForced()...)
+			l.apply(marked("d1", cluster.MarkForced))
+			l.at = epoch.Add(5*time.Second + time.Minute + margin)
+			l.apply(marked("s1", cluster.MarkForced))
+		}},
+		{"the end of a drain when the hold of a storage plugin is over", func(l *log) {
+			l.apply(heldPlugin()...)
+			l.apply(marked("p1", cluster.MarkForced))
+			l.at = epoch.Add(5*time.Second + 10*time.Minute + margin)
+			l.apply(ended("n1", cluster.OutcomeForced, 1))
 		}},
 		{"an end at the deadline with a disconnected node", func(l *log) {
 			l.apply(drained("n1", deadline), changed("a1", unknown), changed("a2", unknown))

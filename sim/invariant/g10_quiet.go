@@ -64,7 +64,7 @@ func (j *wakeJudge) origin(t *term, w time.Time) (Violation, string) {
 		if pace, exists := opinion.PaceOf(a.group.job.row, a.group.key.Name); exists && pace.Due(a.row, p.HealthGrace).Equal(w) {
 			return of(a), "the time for its verdict ends then, but no drain waits for the verdict"
 		}
-		if at := askedAt(a.row); !at.IsZero() && opinion.StoppedBy(a.row, at).Add(p.StopMargin).Equal(w) {
+		if at := askedAt(a.row); !at.IsZero() && opinion.StoppedBy(a.row, a.node.row, at).Add(p.StopMargin).Equal(w) {
 			return of(a), "its stop time ends then, but no drain waits for the stop"
 		}
 	}
@@ -133,7 +133,7 @@ func (j *wakeJudge) isDue(b *tables, w time.Time) bool {
 			return true
 		}
 		for _, a := range n.live {
-			if _, ends := opinion.Cutoff(d); ends && a.leaving() && opinion.WaitEnd(a.row, d, p.StopMargin).Equal(w) {
+			if _, ends := opinion.Cutoff(d); ends && a.leaving() && opinion.WaitEnd(a.row, n.row, d, p.StopMargin).Equal(w) {
 				return true
 			}
 			if pace, exists := opinion.PaceOf(a.group.job.row, a.group.key.Name); exists && a.group.due(pace, p.HealthGrace, w) {

@@ -32,6 +32,12 @@ func brokenOrder() []broken {
 			s.markAnyway(cluster.MarkStage, "s1")
 			return s
 		}},
+		{"a system allocation before the volume of a consumer must be off", invariant.OutOfTurn, nil, func(t *testing.T) *fixture {
+			s := volumeInUse(t)
+			s.wait(5*time.Second + time.Minute + invariant.DefaultStopMargin - 1)
+			s.markAnyway(cluster.MarkStage, "s1")
+			return s
+		}},
 		{"a plugin while a consumer in touch does not stop, with PluginsAfterStop", invariant.OutOfTurn, nil, func(t *testing.T) *fixture {
 			o := invariant.Options{Policy: rules.Policy{PluginsAfterDeadline: rules.PluginsAfterStop}}
 			s := allStages(t, o, -1)
@@ -77,6 +83,12 @@ func fineOrder() []fine {
 			s.mark(cluster.MarkStage, "s1")
 			return s
 		}},
+		{"a system allocation when the volume of a consumer must be off", func(t *testing.T) *fixture {
+			s := volumeInUse(t)
+			s.wait(5*time.Second + time.Minute + invariant.DefaultStopMargin)
+			s.mark(cluster.MarkStage, "s1")
+			return s
+		}},
 		{"a plugin while a consumer on the disconnected node does not stop", func(t *testing.T) *fixture {
 			s := allStages(t, invariant.Options{}, -1)
 			s.ended("s1")
@@ -99,6 +111,23 @@ func fineOrder() []fine {
 			return s
 		}},
 	}
+}
+
+// volumeInUse is a fixture with a forced drain that has marked a consumer with a volume on a node which
+// takes volumes off within a minute. A system allocation follows it.
+func volumeInUse(t *testing.T) *fixture {
+	s := newFixture(t, invariant.Options{})
+	s.node("n1")
+	s.limits("n1", time.Minute, 10*time.Minute)
+	s.volume("data")
+	s.job(withVolume(service("db", 1, 1)))
+	s.job(newJob(cluster.JobSystem, "logs", 1))
+	s.place("d1", "db", "n1")
+	s.place("s1", "logs", "n1")
+	s.run("d1", "s1")
+	s.drain("n1", -1)
+	s.mark(cluster.MarkForced, "d1")
+	return s
 }
 
 // allStages is a fixture with a consumer a1, a system allocation s1 and a storage plugin p1 on

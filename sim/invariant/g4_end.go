@@ -17,11 +17,11 @@ import (
 //
 //   - the deadline, or the end of the effects of faults if that is later;
 //   - for each stage, the time to write the missing marks, and the longest stop time with
-//     the margin;
+//     the margin, where the node's limits for volumes belong to the stop time;
 //   - the time to write the end of the drain.
 //
 // A drain gets a later bound only for a reason: a new strategy, a new allocation on the node,
-// a new leader, a change of the leader's clock, or a mark or stop with a time that lies in
+// new limits of the node, a new leader, a change of the leader's clock, or a mark or stop with a time that lies in
 // the future because the clock was set back.
 
 // endJudge judges when drains end, once all faults have ended.
@@ -100,9 +100,9 @@ func (j *endJudge) computeBound(m *snapshot, n *node, ahead time.Duration) time.
 			if stage == opinion.Plugin && j.options.Policy.PluginsAfterDeadline == rules.PluginsAfterStop {
 				return time.Time{} // plugins wait for the other allocations without a limit
 			}
-			end := opinion.StoppedBy(a.row, at.Add(write)).Add(j.options.Policy.StopMargin)
+			end := opinion.StoppedBy(a.row, n.row, at.Add(write)).Add(j.options.Policy.StopMargin)
 			if a.leaving() {
-				end = opinion.WaitEnd(a.row, d, j.options.Policy.StopMargin)
+				end = opinion.WaitEnd(a.row, n.row, d, j.options.Policy.StopMargin)
 			}
 			over = later(over, end)
 		}
@@ -132,6 +132,9 @@ func (j *endJudge) updateBounds(e *entry) {
 	}
 	now := j.tables.snapshot(j.clock(j.leader), j.options.Policy)
 	for _, c := range e.nodes {
+		if changesLimits(c) {
+			delete(j.bounds, c.after.ID) // also the end that a report has shown
+		}
 		j.updateBound(now, j.tables.node(newest(c).ID), false)
 	}
 	for _, c := range e.allocs {
@@ -145,6 +148,12 @@ func (j *endJudge) updateBounds(e *entry) {
 	}
 	j.updateNext()
 	j.findLate(j.now)
+}
+
+// changesLimits reports whether a node has other limits for its volumes than before: the stop times
+// on it are others then.
+func changesLimits(c change[cluster.Node]) bool {
+	return c.before != nil && c.after != nil && (c.before.VolumeAllowance != c.after.VolumeAllowance || c.before.HoldLimit != c.after.HoldLimit)
 }
 
 // askedAt is when an allocation was asked to leave, by the clock of the server that asked.

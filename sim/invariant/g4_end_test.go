@@ -44,6 +44,12 @@ func brokenEnd() []broken {
 			s.look(1)
 			return s
 		}},
+		{"a storage plugin past its hold", invariant.LateEnd, nil, func(t *testing.T) *fixture {
+			s := heldPlugin(t)
+			s.wait(time.Minute + 3*(writeTime+stopTime) + 10*time.Minute + writeTime + 1)
+			s.look(1)
+			return s
+		}},
 		{"a drain past its bound, with a deadline before the end of the faults", invariant.LateEnd, nil, func(t *testing.T) *fixture {
 			s := leading(t, bounded())
 			s.drain("n1", time.Minute)
@@ -153,6 +159,16 @@ func brokenEnd() []broken {
 	}
 }
 
+// heldPlugin is a fixture with all stages, on a node that registers a hold of ten minutes when the bound
+// of its drain has been set.
+func heldPlugin(t *testing.T) *fixture {
+	s := allStages(t, bounded(), time.Minute)
+	s.lead(1)
+	s.j.Calm(s.now)
+	s.limits("n1", time.Hour, 10*time.Minute) // no consumer has volumes
+	return s
+}
+
 // unmoved is a fixture with a drain that makes no marks until its deadline in a minute.
 func unmoved(t *testing.T) *fixture {
 	s := web(t, invariant.Options{}, 3, 0)
@@ -203,6 +219,12 @@ func fineEnd() []fine {
 			s.lead(1)
 			s.j.Calm(s.now)
 			s.wait(time.Minute + 3*(writeTime+stopTime) + writeTime)
+			s.look(1)
+			return s
+		}},
+		{"a storage plugin that uses its hold, after a new registration of the node", func(t *testing.T) *fixture {
+			s := heldPlugin(t)
+			s.wait(time.Minute + 3*(writeTime+stopTime) + 10*time.Minute + writeTime)
 			s.look(1)
 			return s
 		}},

@@ -247,9 +247,9 @@ func (r *reasons) judgeNumbers(a *alloc, ar *rules.AllocExplanation) {
 // due is when a reason ends by itself or becomes overdue, or zero.
 func (r *reasons) due(a *alloc, reason rules.Reason) time.Time {
 	switch reason {
-	case rules.ReasonStopping:
+	case rules.ReasonStopping, rules.ReasonHeldForVolumes:
 		if !a.row.StoppedAt.IsZero() {
-			return opinion.StoppedBy(a.row, a.row.StoppedAt)
+			return opinion.StoppedBy(a.row, a.node.row, a.row.StoppedAt)
 		}
 	case rules.ReasonWaitingForHealth:
 		return r.now.tally(a.group).pace.Due(a.row, r.now.policy.HealthGrace)
@@ -302,6 +302,9 @@ func (r *reasons) since(a *alloc, reason rules.Reason) time.Time {
 			if since.IsZero() || v.Since.Before(since) {
 				since = v.Since
 			}
+		}
+		if since.IsZero() {
+			return later(a.row.StoppedAt, a.row.ModifyTime)
 		}
 		return since
 	case rules.ReasonStopping:

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
@@ -53,6 +54,8 @@ func brokenReasons() []broken {
 		a := reportOfAlloc(q, "stopping")
 		a.Due = a.Due.Add(time.Second)
 	})
+	add("a wrong end of a hold", invariant.WrongNumbers, func(_ *fixture, q *invariant.Quiet) { reportOfAlloc(q, "p2").Due = time.Time{} })
+	add("a wrong start of a hold", invariant.WrongSince, func(s *fixture, q *invariant.Quiet) { reportOfAlloc(q, "p2").Since.At = s.now })
 	add("a wrong time for a verdict", invariant.WrongNumbers, func(_ *fixture, q *invariant.Quiet) { reportOfAlloc(q, "unjudged").Due = epoch })
 	add("a missing evaluation of a marked allocation", invariant.WrongNumbers, func(s *fixture, q *invariant.Quiet) { reportOfAlloc(q, "marked").Eval = nil })
 	add("a missing list of outstanding allocations", invariant.WrongNumbers, func(_ *fixture, q *invariant.Quiet) { reportOfAlloc(q, "a1").Outstanding = nil })
@@ -201,7 +204,7 @@ func sinceBefore(q *invariant.Quiet) {
 
 // reasonIDs returns the allocations of [reasons].
 func reasonIDs() []cluster.AllocID {
-	return []cluster.AllocID{"a1", "away", "batch", "marked", "p1", "s1", "stopping", "unjudged"}
+	return []cluster.AllocID{"a1", "away", "batch", "marked", "p1", "p2", "s1", "stopping", "unjudged"}
 }
 
 // reasons is a fixture with an allocation for almost every reason on n1, and one out of touch on
@@ -216,6 +219,7 @@ func reasons(t *testing.T) *fixture {
 	s.place("batch", "sum", "n1")
 	s.place("s1", "logs", "n1")
 	s.place("p1", "csi", "n1")
+	s.place("p2", "csi", "n1")
 	s.place("away", "far", "n2")
 	for _, id := range []cluster.AllocID{"marked", "stopping", "unjudged"} {
 		s.place(id, "web", "n1")
@@ -227,6 +231,12 @@ func reasons(t *testing.T) *fixture {
 	s.job(service("web", 5, 2))
 	s.mark(cluster.MarkPaced, "marked", "stopping")
 	s.stop("stopping", true)
+	s.stop("p2", false)
+	s.limits("n1", time.Minute, 10*time.Minute)
+	s.apply(&shims.AllocClientUpdate{Reports: []cluster.AllocReport{{
+		Alloc: "p2", Node: "n1", ClientStatus: cluster.ClientRunning, At: s.now,
+		VolumeHolds: &cluster.VolumeHolds{Volumes: []cluster.VolumeHold{{Namespace: "default", Volume: "data", Alloc: "a1", Since: s.now.Add(-time.Second)}}},
+	}}})
 	s.status("n2", cluster.NodeDisconnected)
 	s.wait(time.Second)
 	return s

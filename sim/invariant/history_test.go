@@ -69,6 +69,25 @@ func (s *history) node(id cluster.NodeID) {
 	s.apply(&shims.NodeRegister{At: s.now, Node: n})
 }
 
+// limits registers a node with the storage plugin disks and its limits for volumes: for those of an
+// allocation, and for a storage plugin that waits for those of others.
+func (s *history) limits(id cluster.NodeID, allowance, hold time.Duration) {
+	n := s.state().Node(id).Copy()
+	n.VolumeAllowance, n.HoldLimit, n.Drain = allowance, hold, nil
+	n.StoragePlugins = []*cluster.StoragePlugin{{ID: "disks", Type: cluster.PluginNode, Healthy: true}}
+	s.apply(&shims.NodeRegister{At: s.now, Node: n})
+}
+
+// singleWriter are the modes of the volumes.
+var singleWriter = cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
+
+// volume registers a volume of the plugin disks.
+func (s *history) volume(id cluster.VolumeID) {
+	s.apply(&shims.VolumeRegister{At: s.now, Volume: &cluster.Volume{
+		Namespace: "default", ID: id, ExternalID: string(id), Plugin: "disks", Capabilities: []cluster.VolumeCapability{singleWriter},
+	}})
+}
+
 func (s *history) status(id cluster.NodeID, status cluster.NodeStatus) {
 	s.apply(&shims.NodeUpdateStatus{At: s.now, Node: id, Status: status})
 }
@@ -90,6 +109,12 @@ func service(id cluster.JobID, count, maxParallel int) *cluster.Job {
 // plugin makes the job a storage plugin.
 func plugin(j *cluster.Job) *cluster.Job {
 	j.TaskGroups[0].Tasks[0].StoragePlugin = true
+	return j
+}
+
+// withVolume makes the group of the job ask for a volume.
+func withVolume(j *cluster.Job) *cluster.Job {
+	j.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "data", Type: cluster.VolumeCSI, Source: "data", Capability: singleWriter}}
 	return j
 }
 

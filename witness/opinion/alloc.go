@@ -106,9 +106,11 @@ func StageOf(a *cluster.Allocation) Stage {
 
 // StoppedBy returns the time by which an allocation asked to leave at a given time must have
 // stopped. Its tasks stop in turns: the leader, the other tasks, sidecars. Then poststop tasks run.
+// Then its volumes leave the node. A storage plugin waits for the volumes of others too. The node is
+// the allocation's own, or nil.
 // It adds the delays one by one, because the sum of two may wrap around. Together they are at most
 // the largest duration.
-func StoppedBy(a *cluster.Allocation, asked time.Time) time.Time {
+func StoppedBy(a *cluster.Allocation, n *cluster.Node, asked time.Time) time.Time {
 	if g := groupOf(a.Job, a.TaskGroup); g != nil {
 		end := asked.Add(g.ShutdownDelay)
 		for turn := range turns {
@@ -125,6 +127,12 @@ func StoppedBy(a *cluster.Allocation, asked time.Time) time.Time {
 					end = task
 				}
 			}
+		}
+		if n != nil && len(g.Volumes) > 0 {
+			end = end.Add(n.VolumeAllowance)
+		}
+		if n != nil && StageOf(a) == Plugin {
+			end = end.Add(n.HoldLimit)
 		}
 		if latest := asked.Add(math.MaxInt64); end.After(latest) {
 			return latest

@@ -31,9 +31,9 @@ func Passed(d *cluster.Drain, at time.Time) bool {
 }
 
 // WaitEnd returns the end of the drain's wait, after its cutoff, for an allocation that was
-// asked to leave: the allocation's stop time plus the margin, counted from the cutoff or
-// from the request, whichever is later.
-func WaitEnd(a *cluster.Allocation, d *cluster.Drain, margin time.Duration) time.Time {
+// asked to leave: the allocation's stop time on the node plus the margin, counted from the cutoff or
+// from the request, whichever is later. The node is the allocation's own, or nil.
+func WaitEnd(a *cluster.Allocation, n *cluster.Node, d *cluster.Drain, margin time.Duration) time.Time {
 	from, _ := Cutoff(d)
 	asked := a.DesiredTransition.MarkedAt
 	if !a.DesiredTransition.Migrate {
@@ -42,7 +42,7 @@ func WaitEnd(a *cluster.Allocation, d *cluster.Drain, margin time.Duration) time
 	if asked.After(from) {
 		from = asked
 	}
-	return StoppedBy(a, from).Add(margin)
+	return StoppedBy(a, n, from).Add(margin)
 }
 
 // WaitOver reports whether, at the given time, the node's drain need no longer wait for a
@@ -52,5 +52,5 @@ func WaitOver(a *cluster.Allocation, n *cluster.Node, d *cluster.Drain, at time.
 	if !Asked(a) || !Passed(d, at) {
 		return false
 	}
-	return !InTouch(a, n) || !at.Before(WaitEnd(a, d, margin))
+	return !InTouch(a, n) || !at.Before(WaitEnd(a, n, d, margin))
 }

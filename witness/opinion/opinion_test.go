@@ -35,7 +35,7 @@ func TestOpinion_agreesWithPackageCluster(t *testing.T) {
 		must.Eq(t, unmarked.Healthy(n), opinion.HealthyButForMark(a, n))
 		must.Eq(t, a.JobType(), opinion.TypeOf(a))
 		must.Eq(t, int(a.Stage()), int(opinion.StageOf(a)))
-		must.Eq(t, epoch.Add(a.StopTime()), opinion.StoppedBy(a, epoch))
+		must.Eq(t, epoch.Add(a.StopTimeOn(n)), opinion.StoppedBy(a, n, epoch))
 		checkPace(t, rng, a)
 		checkDrain(t, rng, n, a)
 	}
@@ -70,10 +70,10 @@ func checkDrain(t *testing.T, rng *rand.Rand, n *cluster.Node, a *cluster.Alloca
 
 	// An allocation asked to leave after the cutoff has its stop time from then.
 	a.DesiredTransition = cluster.DesiredTransition{Migrate: true, MarkedAt: cutoff.Add(time.Second)}
-	end := opinion.WaitEnd(a, d, time.Minute)
-	must.Eq(t, cutoff.Add(time.Second).Add(a.StopTime()).Add(time.Minute), end)
+	end := opinion.WaitEnd(a, n, d, time.Minute)
+	must.Eq(t, cutoff.Add(time.Second).Add(a.StopTimeOn(n)).Add(time.Minute), end)
 	a.DesiredTransition.MarkedAt = cutoff.Add(-time.Second)
-	must.Eq(t, cutoff.Add(a.StopTime()).Add(time.Minute), opinion.WaitEnd(a, d, time.Minute))
+	must.Eq(t, cutoff.Add(a.StopTimeOn(n)).Add(time.Minute), opinion.WaitEnd(a, n, d, time.Minute))
 	if inTouch := opinion.InTouch(a, n); inTouch && d.Strategy.Passed(end) {
 		must.False(t, opinion.WaitOver(a, n, d, end.Add(-1-time.Second), time.Minute))
 		must.True(t, opinion.WaitOver(a, n, d, end, time.Minute))
@@ -81,7 +81,7 @@ func checkDrain(t *testing.T, rng *rand.Rand, n *cluster.Node, a *cluster.Alloca
 		must.Eq(t, !inTouch, opinion.WaitOver(a, n, d, at, time.Minute))
 	}
 	a.DesiredTransition, a.DesiredStatus, a.StoppedAt = cluster.DesiredTransition{}, cluster.DesiredStop, cutoff.Add(time.Hour)
-	must.Eq(t, a.StoppedAt.Add(a.StopTime()), opinion.WaitEnd(a, d, 0))
+	must.Eq(t, a.StoppedAt.Add(a.StopTimeOn(n)), opinion.WaitEnd(a, n, d, 0))
 	a.DesiredStatus = cluster.DesiredRun
 	must.False(t, opinion.WaitOver(a, n, d, end.Add(time.Hour), 0), must.Sprint("it was not asked to leave"))
 }
@@ -92,7 +92,11 @@ func randomNode(rng *rand.Rand) *cluster.Node {
 	if rng.IntN(8) == 0 {
 		return nil
 	}
-	return &cluster.Node{Status: pick(rng, cluster.NodeReady, cluster.NodeInitializing, cluster.NodeDown, cluster.NodeDisconnected)}
+	limit := func() time.Duration { return pick(rng, 0, time.Second, time.Hour, math.MaxInt64) }
+	return &cluster.Node{
+		Status:          pick(rng, cluster.NodeReady, cluster.NodeInitializing, cluster.NodeDown, cluster.NodeDisconnected),
+		VolumeAllowance: limit(), HoldLimit: limit(),
+	}
 }
 
 func randomAlloc(rng *rand.Rand) *cluster.Allocation {
@@ -123,6 +127,9 @@ func randomJob(rng *rand.Rand) *cluster.Job {
 			task.Lifecycle = &cluster.Lifecycle{Hook: hook, Sidecar: rng.IntN(2) == 0}
 		}
 		g.Tasks = append(g.Tasks, task)
+	}
+	if rng.IntN(3) == 0 {
+		g.Volumes = []cluster.VolumeRequest{{Name: "data", Source: "data"}}
 	}
 	j := &cluster.Job{Type: pick(rng, cluster.JobService, cluster.JobBatch, cluster.JobSystem, cluster.JobSysBatch)}
 	j.TaskGroups = pick(rng, []*cluster.TaskGroup{g}, []*cluster.TaskGroup{nil, g}, []*cluster.TaskGroup{{Name: "other"}, g})
