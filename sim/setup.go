@@ -20,14 +20,6 @@ func (p *player) setup() error {
 			nodes = append(nodes, setting.Nodes(n)...)
 		}
 	}
-	errs := []error{w.Setup.Write(func(txn *statestore.Txn) error {
-		for _, n := range nodes {
-			if err := txn.UpsertNode(n.Copy(), p.start); err != nil {
-				return err
-			}
-		}
-		return nil
-	})}
 	allocs := map[cluster.JobKey][]scenario.Alloc{}
 	for _, a := range s.Allocs {
 		allocs[a.Group.Job] = append(allocs[a.Group.Job], a)
@@ -37,11 +29,15 @@ func (p *player) setup() error {
 	made := make([][]*cluster.Allocation, len(s.Jobs))
 	jobs := make([]*cluster.Job, len(s.Jobs))
 	for i, j := range s.Jobs {
-		jobs[i] = setting.Job(j)
+		jobs[i] = setting.Job(s, j)
 		made[i] = setting.JobAllocs(allocs[j.Key], jobs[i], w.Now(), w.Setup.NewAllocID)
 		all = append(all, made[i]...)
 	}
-	errs = append(errs, setting.Equip(nodes, all))
+	for _, n := range nodes {
+		setting.Mounts(s, n)
+	}
+	setting.Provide(s, nodes, all, p.start)
+	errs := []error{p.writeNodes(nodes), setting.Equip(nodes, all)}
 	for i, j := range s.Jobs {
 		job, placed := jobs[i], made[i]
 		if j.Unregistered {
@@ -53,8 +49,30 @@ func (p *player) setup() error {
 	errs = append(errs, w.Setup.Place(placements...))
 	for _, j := range s.Jobs {
 		if !j.Unregistered && len(allocs[j.Key]) == 0 && !j.Stop {
-			errs = append(errs, w.Setup.Commit(w.Operator.Requests.Register(setting.Job(j))))
+			errs = append(errs, w.Setup.Commit(w.Operator.Requests.Register(setting.Job(s, j))))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// writeNodes writes the nodes and the volumes of the beginning.
+func (p *player) writeNodes(nodes []*cluster.Node) error {
+	return p.world.Setup.Write(func(txn *statestore.Txn) error {
+		for _, n := range nodes {
+			if err := txn.UpsertNode(n.Copy(), p.start); err != nil {
+				return err
+			}
+		}
+		for _, d := range p.scenario.Volumes {
+			if d.Unregistered {
+				continue
+			}
+			for _, v := range setting.Volumes(d) {
+				if err := statestore.UpsertVolume(txn, v, p.start); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 }

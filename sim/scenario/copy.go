@@ -11,6 +11,10 @@ func (s *Scenario) Copy() *Scenario {
 		c.Nodes[i].IDs = slices.Clone(c.Nodes[i].IDs)
 		c.Nodes[i].Devices = cloned(c.Nodes[i].Devices, Devices.clone)
 	}
+	c.Volumes = slices.Clone(s.Volumes)
+	for i := range c.Volumes {
+		c.Volumes[i].Names = slices.Clone(c.Volumes[i].Names)
+	}
 	c.Jobs = slices.Clone(s.Jobs)
 	for i := range c.Jobs {
 		c.Jobs[i].Groups = slices.Clone(c.Jobs[i].Groups)
@@ -38,6 +42,7 @@ func (g Group) clone() Group {
 	g.MaxParallel = copied(g.MaxParallel)
 	g.Classes = slices.Clone(g.Classes)
 	g.Devices = cloned(g.Devices, DeviceRequest.clone)
+	g.Volumes = slices.Clone(g.Volumes)
 	return g
 }
 

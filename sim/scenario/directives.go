@@ -20,6 +20,7 @@ func (c *Cluster) fields() []field {
 		span("gather", &c.Gather),
 		span("collect", &c.Collect),
 		choice("clients", &c.Clients, RealClients),
+		span("hold", &c.Hold),
 	}
 }
 
@@ -80,7 +81,8 @@ func (g *Group) fields() []field {
 		number("memory", &g.MemoryMB),
 		number("gpu", &g.GPUMilli),
 		deviceRequests(&g.Devices),
-		flag("plugin", &g.Plugin),
+		plugin(&g.Plugin, &g.Serves),
+		volumeUses(&g.Volumes),
 		flag("sticky", &g.Sticky),
 		flag("migrate", &g.Migrate),
 		flag("prestart", &g.Prestart),

@@ -29,7 +29,7 @@
 // The comment at the beginning of a file is its prose. It says why the scenario exists. Each file in
 // sim/scenarios has one.
 //
-// Names are declared before they are used: nodes and jobs first, then allocations and clients, and
+// Names are declared before they are used: nodes, volumes and jobs first, then allocations and clients, and
 // all of them before the first "at". An unknown word, or one without effect, is an error with its
 // line number. A valid but unlikely value, such as a deadline of a millisecond, is a warning. The run
 // itself warns of an event that changes nothing and of a fault that never strikes.
@@ -76,6 +76,8 @@
 //     nothing.
 //   - clients=real: each node runs the real client over scripted drivers. By default one simulated
 //     client runs for all nodes.
+//   - hold=TIME: how long a real client holds a storage plugin that must stop, and the end of an
+//     allocation, for volumes. By default it is that of the product.
 //
 // The drainer is configured by
 //
@@ -101,13 +103,28 @@
 //
 //   - cpu=MHZ, memory=MB, disk=MB, gpu=THOUSANDTHS: its resources. By default cpu, memory and disk
 //     are plenty, and gpu is 0.
+//
 //   - devices=KIND:COUNT[:ATTRIBUTE=NUMBER...],...: its devices, instead of thousandths of a GPU. A kind
 //     is a type, gpu, or acme/gpu/x1. An attribute is a number with a unit or without. The four devices of
 //     gpu:4:memory=16GiB are gpu0 to gpu3, those of acme/gpu/x1:2 are x1-0 and x1-1.
+//
 //   - max-allocs=N: the most allocations on it. class=NAME: its class.
+//
 //   - status=ready|initializing|down|disconnected: its status at the beginning; ready by default.
 //     ineligible: the scheduler places nothing on it.
+//
 //   - absent: the servers do not know the node. It can register later. Allocations may be on it.
+//
+//     volume data1..data3 plugin=disks
+//
+// declares volumes in the default namespace. They need clients=real. A volume data[0..2] is three
+// volumes, for allocations with the indexes 0 to 2.
+//
+//   - plugin=ID: the id of its storage plugin. This parameter is required.
+//   - access=single-node-reader-only|single-node-writer|multi-node-reader-only|
+//     multi-node-single-writer|multi-node-multi-writer: how allocations may use it;
+//     single-node-writer by default.
+//   - absent: it does not exist. It can register later.
 //
 // A job of one group is one line. Further groups follow directly below:
 //
@@ -135,7 +152,12 @@
 //     thousandths of a GPU. A constraint compares an attribute of the devices: gpu:1:memory>=8GiB. The
 //     operands are = != < <= > and >=.
 //   - classes=NAME,...: the classes of nodes on which it may run.
-//   - plugin: it is a storage plugin. sticky, migrate: its disk stays on the node, and its data
+//   - plugin: it is a storage plugin. plugin=ID[:node|controller|monolith][:unstaged]: it serves the
+//     volumes of this plugin id, with real clients. It is a node plugin by default. An unstaged plugin
+//     has no calls that stage.
+//   - volumes=NAME[:ro],...: the volumes that each allocation uses, read only with ro. data[] is for
+//     each allocation the volume data with its own index.
+//   - sticky, migrate: its disk stays on the node, and its data
 //     moves with it.
 //   - prestart, poststart, sidecar, poststop: it has a further task with this lifecycle.
 //   - lost-after=TIME: how long an allocation may be unreachable before it is lost.
@@ -213,19 +235,29 @@
 //   - drain NODES: deadline=none|force|infinite|TIME; none by default. ignore-system: system jobs
 //     stay. key=NAME: the key of the request. twice: the request is sent a second time. On a draining
 //     node it changes the drain's strategy.
+//
 //   - cancel NODES: eligible makes the nodes eligible again; key=NAME.
+//
 //   - register JOB: registers the job as the file declares it.
+//
 //   - edit JOB or edit JOB.GROUP: count=N, max-parallel=N. For one group also remove, or rename=NAME.
 //     Without a parameter the job is registered again without a change.
+//
 //   - stop JOB, purge JOB: purge also deletes the job. stop web[0]: a plan without
 //     an evaluation stops one allocation. The servers refuse it, so this only tests the refusal. To
 //     end an allocation, write finish or fail.
+//
 //   - finish web[0], fail web[0]@n2: the allocation ends by itself, complete or failed.
+//
 //   - place web[3] on=n1: places allocations without the scheduler, with the parameters of alloc.
 //     count=N: the same write sets the count of the group.
+//
 //   - node NODES down, disconnected, ready, register, delete, eligible or ineligible: changes nodes.
 //     A node registers as the file declares it. unnoticed: the write carries no evaluations. The
 //     state machine still makes those that the change requires.
+//
+//   - volume VOLUME register, deregister or detach: changes a volume. It registers as the file declares
+//     it. A detach takes it off the node on=NODE, which is required. force: also one that allocations use.
 //
 // Operations on servers:
 //

@@ -16,6 +16,8 @@ type field struct {
 	name string
 	// flag is true if the parameter has no value.
 	flag bool
+	// bare is true if the parameter may have a value. Its text then has the name.
+	bare bool
 	// required is true if the directive must have the parameter.
 	required bool
 	// set reads a value. The value of a flag is empty.
@@ -33,7 +35,7 @@ func (f field) must() field {
 // word returns the printed parameter, or empty if it is left out.
 func (f field) word() string {
 	text := f.text()
-	if text == "" || f.flag {
+	if text == "" || f.flag || f.bare {
 		return text
 	}
 	return f.name + "=" + text

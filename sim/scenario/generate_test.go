@@ -73,7 +73,11 @@ func (m maker) scenario() *scenario.Scenario {
 	if m.some("coalesce") {
 		s.Drainer.Coalesce = scenario.NoCoalescing
 	}
+	if m.some("real") {
+		s.Cluster.Clients, s.Cluster.Hold = scenario.RealClients, m.span("hold")
+	}
 	m.nodes(s)
+	m.volumes(s)
 	m.jobs(s)
 	for range m.upTo("allocs", 8) {
 		s.Allocs = append(s.Allocs, m.alloc(s))
@@ -144,6 +148,53 @@ func (m maker) attribute(name string) scenario.DeviceAttribute {
 	return scenario.DeviceAttribute{Name: name, Value: int64(m.upTo("value", 40)), Unit: oneOf(m, "unit", "GiB")}
 }
 
+// volumes makes volumes. Some have indexes.
+func (m maker) volumes(s *scenario.Scenario) {
+	if s.Cluster.Clients == "" {
+		return
+	}
+	number := 1
+	for range m.upTo("volumes", 3) {
+		v := scenario.Volume{
+			Plugin: oneOf(m, "plugin", cluster.PluginID("disks")), Unregistered: m.some("absent"),
+			Access: oneOf(m, "access", cluster.MultiNodeReader, cluster.MultiNodeSingleWriter),
+		}
+		if v.Plugin == "" {
+			v.Plugin = "nfs"
+		}
+		for range 1 + m.upTo("alike", 4) {
+			number += 1 + m.upTo("gap", 1)
+			v.Names = append(v.Names, cluster.VolumeID(fmt.Sprintf("data%d", number)))
+		}
+		if m.some("indexed") {
+			v.Indexes = scenario.Indexes{First: m.upTo("index", 3), Count: 1 + m.upTo("indexes", 3)}
+		}
+		s.Volumes = append(s.Volumes, v)
+	}
+}
+
+// uses are some of the volumes.
+func (m maker) uses(s *scenario.Scenario) (uses []scenario.VolumeUse) {
+	for i := range s.Volumes {
+		v := &s.Volumes[i]
+		if m.some("used") {
+			uses = append(uses, scenario.VolumeUse{
+				Name: v.Names[0], PerAlloc: v.Indexes.Count > 0, ReadOnly: !v.AccessMode().Writes() || m.some("read only"),
+			})
+		}
+	}
+	return uses
+}
+
+// service is what a storage plugin serves.
+func (m maker) service() scenario.Service {
+	s := scenario.Service{Plugin: oneOf(m, "serves", cluster.PluginID("disks"))}
+	if s.Plugin != "" {
+		s.Type, s.Unstaged = oneOf(m, "plugin type", cluster.PluginController, cluster.PluginMonolith), m.some("unstaged")
+	}
+	return s
+}
+
 // jobs makes jobs. Many differ only in their names.
 func (m maker) jobs(s *scenario.Scenario) {
 	number := 7
@@ -153,6 +204,12 @@ func (m maker) jobs(s *scenario.Scenario) {
 			Priority: m.upTo("priority", 2), Stop: m.some("stopped"), Unregistered: m.some("absent"),
 		}
 		groups := []scenario.Group{m.group("")}
+		if s.Cluster.Clients != "" {
+			g := &groups[0]
+			if g.Volumes = m.uses(s); g.Plugin {
+				g.Serves = m.service()
+			}
+		}
 		if m.some("groups") {
 			groups = append(groups, m.group("a"), m.group("b"))[m.upTo("first group", 1):]
 		}
@@ -160,7 +217,7 @@ func (m maker) jobs(s *scenario.Scenario) {
 			number += 1 + m.upTo("gap", 1)
 			j := like
 			j.Key = cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: cluster.JobID(fmt.Sprintf("web%d", number))}
-			if m.some("namespace") {
+			if len(groups[0].Volumes)+len(groups[len(groups)-1].Volumes) == 0 && m.some("namespace") {
 				j.Key.Namespace = "blue"
 			}
 			for _, g := range groups {
@@ -297,8 +354,24 @@ func (m maker) op(s *scenario.Scenario) scenario.Op {
 		&scenario.Elect{Server: server, Lost: m.some("lost"), Believes: m.span("believes")},
 		&scenario.Pause{Server: server, For: time.Second + m.span("for")},
 		&scenario.Clock{Server: server, Ahead: m.span("ahead") - m.span("behind")},
-		&scenario.Restore{}, &scenario.Forget{}, m.fault(s),
+		&scenario.Restore{}, &scenario.Forget{}, m.fault(s), m.volumeChange(s),
 	}).Draw(m.T, "op")
+}
+
+func (m maker) volumeChange(s *scenario.Scenario) scenario.Op {
+	if len(s.Volumes) == 0 {
+		return &scenario.Restore{}
+	}
+	v := rapid.SampledFrom(s.Volumes).Draw(m.T, "volume")
+	o := &scenario.VolumeChange{
+		Volume: rapid.SampledFrom(v.IDs()).Draw(m.T, "volume id"),
+		Change: rapid.SampledFrom([]scenario.VolumeVerb{scenario.VolumeRegister, scenario.VolumeDeregister, scenario.VolumeDetach}).Draw(m.T, "change"),
+	}
+	if o.Change == scenario.VolumeDetach {
+		o.Node = m.aNode(s)
+	}
+	o.Force = o.Change != scenario.VolumeRegister && m.some("force")
+	return o
 }
 
 func (m maker) fault(s *scenario.Scenario) *scenario.Fault {

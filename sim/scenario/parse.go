@@ -95,9 +95,10 @@ type parser struct {
 
 // scope holds the names that a line may use: what the lines above it declare.
 type scope struct {
-	// nodes and jobs are the declared ones; nodes have their line.
-	nodes map[cluster.NodeID]int
-	jobs  map[cluster.JobKey]*declared
+	// nodes, jobs and volumes are the declared ones; nodes and volumes have their line.
+	nodes   map[cluster.NodeID]int
+	jobs    map[cluster.JobKey]*declared
+	volumes map[cluster.VolumeID]int
 	// classes are the classes of nodes.
 	classes map[string]bool
 	cluster *Cluster
@@ -123,7 +124,7 @@ func newParser(file string) *parser {
 		once:     map[string]int{},
 		scope: scope{
 			nodes: map[cluster.NodeID]int{}, jobs: map[cluster.JobKey]*declared{}, classes: map[string]bool{},
-			cluster: &s.Cluster, room: maxNames,
+			volumes: map[cluster.VolumeID]int{}, cluster: &s.Cluster, room: maxNames,
 		},
 	}
 }
@@ -168,6 +169,7 @@ func (p *parser) read(lines []string) {
 		}
 	}
 	p.wanted()
+	p.realVolumes()
 	review{p}.wholeFile()
 	slices.SortStableFunc(p.warnings, func(a, b Warning) int { return cmp.Compare(a.Line, b.Line) })
 }
@@ -215,6 +217,8 @@ func (p *parser) directive(words []string) error {
 		return errors.Join(err, p.scenario.checkCut())
 	case "node":
 		return p.node(rest)
+	case "volume":
+		return p.volume(rest)
 	case "job":
 		return p.job(rest)
 	case "group":
@@ -230,5 +234,5 @@ func (p *parser) directive(words []string) error {
 }
 
 func directiveNames() []string {
-	return []string{"seed", "cluster", "drainer", "node", "job", "group", "alloc", "client", "at", "run"}
+	return []string{"seed", "cluster", "drainer", "node", "volume", "job", "group", "alloc", "client", "at", "run"}
 }

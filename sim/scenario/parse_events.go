@@ -66,7 +66,7 @@ func entryKinds() []string {
 }
 
 func verbs() []string {
-	return []string{"drain", "cancel", "register", "edit", "stop", "purge", "finish", "fail", "place", "node",
+	return []string{"drain", "cancel", "register", "edit", "stop", "purge", "finish", "fail", "place", "node", "volume",
 		"elect", "pause", "clock", "restore", "forget", "fault"}
 }
 
@@ -96,6 +96,9 @@ func (p *parser) op(verb string, words []string) (Op, []string, error) {
 	}
 	if verb == "node" {
 		return p.nodeChange(what, words)
+	}
+	if verb == "volume" {
+		return p.volumeChange(what, words)
 	}
 	op, err := p.opOn(verb, what)
 	return op, words, err

@@ -119,7 +119,7 @@ func (p *parser) job(words []string) error {
 	own := Group{Count: 1}
 	fields := own.fields()
 	seen, err := params(append(job.fields(), fields...), words)
-	err = errors.Join(err, own.check())
+	err = errors.Join(err, own.check(), p.uses(keys[0], &own))
 	ownGroup := slices.ContainsFunc(fields, func(f field) bool { return slices.Contains(seen, f.name) })
 	for _, key := range keys {
 		if known := p.jobs[key]; known != nil {
@@ -179,7 +179,7 @@ func (p *parser) group(words []string) error {
 	}
 	g := Group{Name: key.Name, Count: 1}
 	_, err = params(g.fields(), words)
-	err = errors.Join(err, g.check())
+	err = errors.Join(err, g.check(), p.uses(key.Job, &g))
 	job.Groups = append(job.Groups, g)
 	p.open.groups[key.Name] = true
 	return err

@@ -28,7 +28,7 @@ func TestParse_Errors(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"nod n4":                                       `unknown directive "nod", did you mean "node"?`,
-		"please":                                       `unknown directive "please": expected one of seed, cluster, drainer, node, job, group, alloc, client, at, run`,
+		"please":                                       `unknown directive "please": expected one of seed, cluster, drainer, node, volume, job, group, alloc, client, at, run`,
 		"seed":                                         `seed takes one number: seed 7`,
 		"seed -1":                                      `"-1" is not a seed: a seed is a number from 0 to 2^64-1`,
 		"cluster server=3":                             `unknown word "server", did you mean "servers"?`,
@@ -72,6 +72,12 @@ func TestParse_Errors(t *testing.T) {
 		"job x devices=gpu:1:memory>=lots":             `devices: "lots" is not a whole number`,
 		"job x devices=gpu:1:memory!1":                 `devices: "memory!1": write a name, one of = != < <= > >=, and a number`,
 		"job x gpu=1 devices=gpu:1":                    `gpu and devices exclude each other`,
+		"job x volumes=data":                           `there is no volume data`,
+		"job x volumes=data[]":                         `there is no volume data[]`,
+		"job x volumes=data:rw":                        `volumes: "data:rw" is not a name: a name has letters, digits, - and _`,
+		"job x plugin=":                                `"plugin" needs a value: plugin=VALUE`,
+		"volume":                                       `the volume's name is missing`,
+		"volume data[2..1] plugin=disks":               `"data[2..1]": indexes must increase, to at most 1000000`,
 		"group shop.api":                               `group shop.api is already declared`,
 		"group web.api":                                `group web.api must follow the line of job web`,
 		"alloc":                                        `the group is missing`,
@@ -109,6 +115,7 @@ func TestParse_Errors(t *testing.T) {
 		"at 5s fail web":                               `"web" is not one allocation: write web[0]`,
 		"at 5s fail web[0]@n9":                         `there is no node n9`,
 		"at 5s node n1 daun":                           `unknown change "daun", did you mean "down"?`,
+		"at 5s volume data detach on=n1":               `there is no volume data`,
 		"at 5s elect s2":                               `there is no server s2: the cluster has 1`,
 		"at 5s pause":                                  `"for" is missing: for=VALUE`,
 		"at 5s clock":                                  `"ahead" is missing: ahead=VALUE`,
@@ -137,13 +144,46 @@ func TestParse_Errors(t *testing.T) {
 	}
 }
 
+// Volumes need real clients, and a group may use only those that are declared above it.
+func TestParse_Volumes(t *testing.T) {
+	t.Parallel()
+	const file = "# why\ncluster clients=real\nnode n1\nvolume data1..data2 plugin=disks access=multi-node-reader-only\nvolume own[0..1] plugin=disks\n"
+	for text, want := range map[string]string{
+		"# why\nvolume data plugin=disks\n":             `case.drain:2: volumes need clients=real`,
+		"# why\ncluster hold=1m\n":                      `case.drain:2: hold needs clients=real`,
+		"# why\njob x\njob disks plugin=disks\n":        `case.drain:3: plugin=disks needs clients=real`,
+		file + "volume data":                            `case.drain:6: "plugin" is missing: plugin=VALUE`,
+		file + "volume data plugin=disks access=all":    `case.drain:6: access: unknown value "all": expected one of single-node-reader-only, single-node-writer, multi-node-reader-only, multi-node-single-writer, multi-node-multi-writer`,
+		file + "job x plugin=disks:monolith:controller": `case.drain:6: plugin: "disks:monolith:controller": a plugin has one type`,
+		file + "volume data2 plugin=disks":              `case.drain:6: volume data2 is already on line 4`,
+		file + "volume own[1] plugin=disks":             `case.drain:6: volume own[1] is already on line 5`,
+		file + "job x volumes=data1":                    `case.drain:6: volume data1 is read only: write data1:ro`,
+		file + "job x volumes=data1:ro,data1:ro":        `case.drain:6: volumes: data1 is listed twice`,
+		file + "job x plugin=disks:nod":                 `case.drain:6: plugin: unknown type "nod", did you mean "node"?`,
+		file + "job x volumes=own":                      `case.drain:6: there is no volume own`,
+		file + "job blue/x volumes=data1:ro":            `case.drain:6: volumes are in the default namespace`,
+		file + "at 5s volume data1 detach":              `case.drain:6: "on" is missing: on=VALUE`,
+		file + "at 5s volume own[0] detech on=n1":       `case.drain:6: unknown change "detech", did you mean "detach"?`,
+		file + "at 5s volume own[0] detach on=n7":       `case.drain:6: on: there is no node n7`,
+		file + "at 5s volume own[0] register force":     `case.drain:6: unknown word "force": no more words are allowed here`,
+		file + "job x volumes=data1:ro,own[] plugin=d:controller:unstaged\nat 5s volume own[0] deregister force\n": ``,
+	} {
+		_, _, err := scenario.Parse("case.drain", strings.NewReader(text))
+		if want == "" {
+			must.NoError(t, err)
+			continue
+		}
+		must.EqError(t, err, want, must.Sprint(text))
+	}
+}
+
 // One error lists several mistakes, up to a limit.
 func TestParse_ManyErrors(t *testing.T) {
 	t.Parallel()
 	_, _, err := scenario.Parse("case.drain", strings.NewReader("# why\nnode n1 cpu=x dsk=1\n\nfoo\nat 0s drain n2\n"))
 	must.EqError(t, err, `case.drain:2: cpu: "x" is not a whole number
 case.drain:2: unknown word "dsk", did you mean "disk"?
-case.drain:4: unknown directive "foo": expected one of seed, cluster, drainer, node, job, group, alloc, client, at, run
+case.drain:4: unknown directive "foo": expected one of seed, cluster, drainer, node, volume, job, group, alloc, client, at, run
 case.drain:5: there is no node n2`)
 
 	_, _, err = scenario.Parse("case.drain", strings.NewReader(strings.Repeat("foo\n", 1000)))

@@ -27,6 +27,10 @@ func Print(w io.Writer, s *Scenario) error {
 	for i := range s.Nodes {
 		p.directive("node "+listText(s.Nodes[i].IDs), s.Nodes[i].fields())
 	}
+	for i := range s.Volumes {
+		v := &s.Volumes[i]
+		p.directive("volume "+listText(v.Names)+v.Indexes.text(), v.fields())
+	}
 	p.gap()
 	p.jobs(s.Jobs)
 	p.gap()

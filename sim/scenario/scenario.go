@@ -23,6 +23,7 @@ type Scenario struct {
 	Cluster Cluster
 	Drainer Drainer
 	Nodes   []Node
+	Volumes []Volume
 	Jobs    []Job
 	Allocs  []Alloc
 	Clients []Client
@@ -67,6 +68,9 @@ type Cluster struct {
 	Collect time.Duration
 	// Clients says which clients the nodes have: [RealClients], or empty for simulated ones.
 	Clients string
+	// Hold is how long a real client holds a storage plugin that must stop, and the end of an allocation,
+	// for volumes. Zero is the client's own default.
+	Hold time.Duration
 }
 
 // RealClients is the value of [Cluster].Clients for nodes that run the real client over scripted

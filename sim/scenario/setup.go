@@ -51,8 +51,10 @@ type Group struct {
 	GPUMilli        int64
 	// Devices are the requests of the main task. Then it asks for no thousandths of a GPU.
 	Devices []DeviceRequest
-	// Plugin makes it a storage plugin. Sticky and Migrate are properties of its disk.
+	// Plugin makes it a storage plugin, and Serves says of which volumes. Sticky and Migrate are properties of its disk.
 	Plugin, Sticky, Migrate bool
+	Serves                  Service
+	Volumes                 []VolumeUse
 	// Each of these adds a task with that lifecycle to the group. Its kill timeout is that of the
 	// group.
 	Prestart, Poststart, Sidecar, Poststop bool

@@ -72,6 +72,7 @@ func (p review) wholeFile() {
 		}
 	}
 	p.surplus()
+	p.unserved()
 	p.end()
 	if len(s.Events) > manyEvents {
 		p.warn(s.Events[manyEvents].Line, "more than %d events", manyEvents)
@@ -150,6 +151,17 @@ func (p review) surplus() {
 			if has[key] > g.Count {
 				p.warn(p.jobs[j.Key].line, "%s: %d allocations with a count of %d", groupText(key), has[key], g.Count)
 			}
+		}
+	}
+}
+
+// unserved warns of volumes without a storage plugin.
+func (p review) unserved() {
+	for i := range p.scenario.Volumes {
+		v := &p.scenario.Volumes[i]
+		serves := func(g Group) bool { return g.Serves.Plugin == v.Plugin && g.Serves.PluginType().Node() }
+		if !slices.ContainsFunc(p.scenario.Jobs, func(j Job) bool { return slices.ContainsFunc(j.Groups, serves) }) {
+			p.warn(p.volumes[v.IDs()[0]], "no job is the storage plugin %s on the nodes", v.Plugin)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func params(fields []field, words []string) (seen []string, err error) {
 			errs = append(errs, fmt.Errorf("%q is given twice", name))
 		case fields[i].flag && valued:
 			errs = append(errs, fmt.Errorf("%q takes no value", name))
-		case !fields[i].flag && value == "":
+		case !fields[i].flag && value == "" && (valued || !fields[i].bare):
 			errs = append(errs, fmt.Errorf("%q needs a value: %s=VALUE", name, name))
 		default:
 			if err := fields[i].set(value); err != nil {

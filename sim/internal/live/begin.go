@@ -67,7 +67,7 @@ func (p *player) declaredJobs() (rows []jobRows, register []*cluster.Job) {
 		declared[a.Group.Job] = append(declared[a.Group.Job], a)
 	}
 	for _, j := range p.scenario.Jobs {
-		r := jobRows{job: setting.Job(j)}
+		r := jobRows{job: setting.Job(p.scenario, j)}
 		r.allocs = setting.JobAllocs(declared[j.Key], r.job, p.began, p.ids.alloc)
 		switch {
 		case j.Unregistered:

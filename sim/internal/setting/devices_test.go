@@ -28,7 +28,7 @@ at 0s drain n1
 	must.NoError(t, err)
 	nodes := setting.Nodes(s.Nodes[0])
 	must.NoError(t, nodes[0].CheckDevices())
-	job := setting.Job(s.Jobs[0])
+	job := setting.Job(s, s.Jobs[0])
 	must.NoError(t, job.Validate())
 	ids := 0
 	allocs := setting.JobAllocs(s.Allocs, job, time.Unix(0, 0), func() cluster.AllocID { ids++; return "a" })

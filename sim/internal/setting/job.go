@@ -8,8 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// Job returns the job for its registration.
-func Job(j scenario.Job) *cluster.Job {
+// Job returns a job of the scenario for its registration.
+func Job(s *scenario.Scenario, j scenario.Job) *cluster.Job {
 	made := &cluster.Job{
 		Namespace: j.Key.Namespace, ID: j.Key.ID, Type: j.Type, Priority: j.Priority, Stop: j.Stop,
 	}
@@ -17,13 +17,13 @@ func Job(j scenario.Job) *cluster.Job {
 		made.Type = cluster.JobService
 	}
 	for _, g := range j.Groups {
-		made.TaskGroups = append(made.TaskGroups, group(g, made.Type))
+		made.TaskGroups = append(made.TaskGroups, group(s, g, made.Type))
 	}
 	made.Canonicalize()
 	return made
 }
 
-func group(g scenario.Group, t cluster.JobType) *cluster.TaskGroup {
+func group(s *scenario.Scenario, g scenario.Group, t cluster.JobType) *cluster.TaskGroup {
 	made := &cluster.TaskGroup{
 		Name: g.Name, Count: g.Count, ShutdownDelay: g.GroupShutdown, NodeClasses: slices.Clone(g.Classes),
 		EphemeralDisk: cluster.EphemeralDisk{Sticky: g.Sticky, Migrate: g.Migrate},
@@ -31,8 +31,12 @@ func group(g scenario.Group, t cluster.JobType) *cluster.TaskGroup {
 		Tasks: []*cluster.Task{{
 			Name: g.Name, KillTimeout: g.Kill, ShutdownDelay: g.Shutdown, StoragePlugin: g.Plugin,
 			Resources: cluster.Resources{CPU: g.CPU, MemoryMB: g.MemoryMB, GPU: g.GPUMilli},
-			Devices:   deviceRequests(g.Devices),
+			Devices:   deviceRequests(g.Devices), CSIPlugin: csiPlugin(g),
 		}},
+		Volumes: volumeRequests(s, g),
+	}
+	for _, r := range made.Volumes {
+		made.Tasks[0].VolumeMounts = append(made.Tasks[0].VolumeMounts, cluster.VolumeMount{Volume: r.Name, Destination: "/" + r.Name, ReadOnly: r.ReadOnly})
 	}
 	made.Tasks = append(made.Tasks, lifecycleTasks(g)...)
 	if t == cluster.JobService {
@@ -78,7 +82,7 @@ func migrate(g scenario.Group) *cluster.MigrateStrategy {
 func DeclaredJob(s *scenario.Scenario, key cluster.JobKey) *cluster.Job {
 	for _, j := range s.Jobs {
 		if j.Key == key {
-			return Job(j)
+			return Job(s, j)
 		}
 	}
 	return nil

@@ -56,6 +56,8 @@ func (o *Operator) Do(op scenario.Op) (done bool, err error) {
 		for _, id := range op.Nodes {
 			o.change(op, id)
 		}
+	case *scenario.VolumeChange:
+		o.volume(op)
 	default:
 		return false, nil
 	}
@@ -145,6 +147,23 @@ func (o *Operator) place(op *scenario.Place) error {
 		j.Group(op.Alloc.Group.Name).Count = *op.Count
 	}
 	return o.Place(j, Allocs(op.Alloc, j, o.Now(), o.NewAllocID))
+}
+
+// volume changes a volume, or detaches it.
+func (o *Operator) volume(op *scenario.VolumeChange) {
+	k := cluster.VolumeKey{Namespace: cluster.DefaultNamespace, ID: op.Volume}
+	switch op.Change {
+	case scenario.VolumeRegister:
+		if v := DeclaredVolume(o.Scenario, op.Volume); v != nil {
+			o.Ask(&shims.VolumeRegister{At: o.Clock(), Volume: v})
+		} else {
+			o.nothing("no volume %s is declared", op.Volume)
+		}
+	case scenario.VolumeDeregister:
+		o.Ask(&shims.VolumeDeregister{Volume: k, Force: op.Force})
+	case scenario.VolumeDetach:
+		o.Ask(&shims.VolumeDetach{Volume: k, Node: op.Node, Force: op.Force})
+	}
 }
 
 // change changes a node.

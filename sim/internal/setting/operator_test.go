@@ -33,7 +33,7 @@ func newRecorder(t *testing.T) *recorder {
 	}
 	ids := 0
 	id := func() string { ids++; return fmt.Sprintf("id%d", ids) }
-	job := setting.Job(s.Jobs[0])
+	job := setting.Job(s, s.Jobs[0])
 	store := statestore.New()
 	txn := store.Begin(1)
 	must.NoError(t, txn.UpsertNode(setting.Nodes(s.Nodes[0])[0], noon))

@@ -1,0 +1,364 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Volume is one volume, or several equal volumes. They are in the default namespace.
+type Volume struct {
+	// Names are the ids without indexes, and are never empty.
+	Names []cluster.VolumeID
+	// Indexes are those of volumes of single allocations. Zero is a volume without an index.
+	Indexes Indexes
+	// Plugin is the id of the storage plugin.
+	Plugin cluster.PluginID
+	// Access is the access mode. Empty is [DefaultAccess].
+	Access cluster.AccessMode
+	// Unregistered is printed as "absent": the volume does not exist. It can register later.
+	Unregistered bool
+}
+
+// DefaultAccess is the default of [Volume].Access.
+const DefaultAccess = cluster.SingleNodeWriter
+
+// IDs returns the ids of the volumes.
+func (v *Volume) IDs() []cluster.VolumeID {
+	if v.Indexes.Count == 0 {
+		return slices.Clone(v.Names)
+	}
+	var ids []cluster.VolumeID
+	for _, name := range v.Names {
+		for i := range v.Indexes.Count {
+			ids = append(ids, indexed(name, v.Indexes.First+i))
+		}
+	}
+	return ids
+}
+
+func indexed(name cluster.VolumeID, index int) cluster.VolumeID {
+	return cluster.VolumeID(fmt.Sprintf("%s[%d]", name, index))
+}
+
+// AccessMode returns the access mode.
+func (v *Volume) AccessMode() cluster.AccessMode {
+	if v.Access == "" {
+		return DefaultAccess
+	}
+	return v.Access
+}
+
+// VolumeNamed returns the declaration of the volume that allocations with the request use, or nil. With
+// PerAlloc it is that of the first one with the name.
+func (s *Scenario) VolumeNamed(r VolumeUse) *Volume {
+	for i := range s.Volumes {
+		v := &s.Volumes[i]
+		if r.PerAlloc == (v.Indexes.Count > 0) && slices.Contains(v.Names, r.Name) {
+			return v
+		}
+	}
+	return nil
+}
+
+// Service says which volumes a storage plugin serves. The zero value serves none.
+type Service struct {
+	Plugin cluster.PluginID
+	// Type is the type. Empty is a node plugin.
+	Type cluster.PluginType
+	// Unstaged: it does not stage volumes.
+	Unstaged bool
+}
+
+// PluginType returns the type.
+func (s Service) PluginType() cluster.PluginType {
+	if s.Type == "" {
+		return cluster.PluginNode
+	}
+	return s.Type
+}
+
+func (s Service) text() string {
+	parts := []string{string(s.Plugin)}
+	if s.Type != "" {
+		parts = append(parts, string(s.Type))
+	}
+	if s.Unstaged {
+		parts = append(parts, unstagedText)
+	}
+	return strings.Join(parts, ":")
+}
+
+const unstagedText = "unstaged"
+
+// pluginTypes are the types that are written. A node plugin is the default, and may be written too.
+func pluginTypes() []string {
+	return []string{string(cluster.PluginNode), string(cluster.PluginController), string(cluster.PluginMonolith), unstagedText}
+}
+
+func parseService(text string) (s Service, err error) {
+	words := strings.Split(text, ":")
+	s.Plugin = cluster.PluginID(words[0])
+	if err := checkName(words[0]); err != nil {
+		return s, err
+	}
+	for _, word := range words[1:] {
+		switch {
+		case word == unstagedText:
+			s.Unstaged = true
+		case !slices.Contains(pluginTypes(), word):
+			return s, unknown("type", word, pluginTypes())
+		case s.Type != "":
+			return s, fmt.Errorf("%q: a plugin has one type", text)
+		case cluster.PluginType(word) != cluster.PluginNode:
+			s.Type = cluster.PluginType(word)
+		}
+	}
+	return s, nil
+}
+
+// plugin is a parameter with or without a value: "plugin" or "plugin=disks:monolith".
+func plugin(is *bool, serves *Service) field {
+	return field{
+		name: "plugin", bare: true,
+		set: func(v string) (err error) {
+			*is = true
+			if v != "" {
+				*serves, err = parseService(v)
+			}
+			return err
+		},
+		text: func() string {
+			switch {
+			case !*is:
+				return ""
+			case *serves == Service{}:
+				return "plugin"
+			}
+			return "plugin=" + serves.text()
+		},
+	}
+}
+
+// VolumeUse is a volume that each allocation of a group uses.
+type VolumeUse struct {
+	Name cluster.VolumeID
+	// PerAlloc is printed as "data[]": each allocation uses the volume with its own index.
+	PerAlloc bool
+	ReadOnly bool
+}
+
+func (r VolumeUse) text() string {
+	text := string(r.Name)
+	if r.PerAlloc {
+		text += "[]"
+	}
+	if r.ReadOnly {
+		text += ":ro"
+	}
+	return text
+}
+
+func parseUse(text string) (VolumeUse, error) {
+	var r VolumeUse
+	text, r.ReadOnly = strings.CutSuffix(text, ":ro")
+	text, r.PerAlloc = strings.CutSuffix(text, "[]")
+	r.Name = cluster.VolumeID(text)
+	return r, checkName(text)
+}
+
+// volumeUses is a parameter of requests: "data1,cache:ro,own[]".
+func volumeUses(to *[]VolumeUse) field {
+	return field{
+		name: "volumes",
+		set: func(v string) error {
+			for part := range strings.SplitSeq(v, ",") {
+				r, err := parseUse(part)
+				if err != nil {
+					return err
+				}
+				if slices.ContainsFunc(*to, func(o VolumeUse) bool { return o.Name == r.Name }) {
+					return fmt.Errorf("%s is listed twice", r.Name)
+				}
+				*to = append(*to, r)
+			}
+			return nil
+		},
+		text: func() string {
+			parts := make([]string, len(*to))
+			for i, r := range *to {
+				parts[i] = r.text()
+			}
+			return strings.Join(parts, ",")
+		},
+	}
+}
+
+// accessModes are the access modes.
+func accessModes() []cluster.AccessMode {
+	return []cluster.AccessMode{
+		cluster.SingleNodeReader, cluster.SingleNodeWriter, cluster.MultiNodeReader, cluster.MultiNodeSingleWriter,
+		cluster.MultiNodeMultiWriter,
+	}
+}
+
+func (v *Volume) fields() []field {
+	return []field{
+		name("plugin", (*string)(&v.Plugin)).must(),
+		choice("access", &v.Access, accessModes()...),
+		flag("absent", &v.Unregistered),
+	}
+}
+
+// volume reads "volume data1..data3 plugin=disks", or "volume data[0..2] plugin=disks".
+func (p *parser) volume(words []string) error {
+	what, words, err := subject("the volume's name", words)
+	if err != nil {
+		return err
+	}
+	head, at, err := parseIndexes(what)
+	if err != nil {
+		return err
+	}
+	names, err := p.names(head)
+	if err != nil {
+		return err
+	}
+	v := Volume{Indexes: at}
+	for _, n := range names {
+		v.Names = append(v.Names, cluster.VolumeID(n))
+	}
+	if p.room -= len(v.Names) * at.Count; p.room < 0 {
+		return errTooMany
+	}
+	for _, id := range v.IDs() {
+		if line := p.volumes[id]; line != 0 {
+			return fmt.Errorf("volume %s is already on line %d", id, line)
+		}
+		p.volumes[id] = p.line
+	}
+	_, err = params(v.fields(), words)
+	p.scenario.Volumes = append(p.scenario.Volumes, v)
+	return err
+}
+
+// uses checks the volumes of a group.
+func (p *parser) uses(key cluster.JobKey, g *Group) error {
+	var errs []error
+	for _, r := range g.Volumes {
+		v := p.scenario.VolumeNamed(r)
+		switch {
+		case key.Namespace != cluster.DefaultNamespace:
+			errs = append(errs, errors.New("volumes are in the default namespace"))
+		case v == nil:
+			errs = append(errs, fmt.Errorf("there is no volume %s", strings.TrimSuffix(r.text(), ":ro")))
+		case !r.ReadOnly && !v.AccessMode().Writes():
+			errs = append(errs, fmt.Errorf("volume %s is read only: write %s:ro", r.Name, r.text()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// realVolumes refuses volumes without real clients.
+func (p *parser) realVolumes() {
+	s := p.scenario
+	if s.Cluster.Clients == RealClients {
+		return
+	}
+	if s.Cluster.Hold > 0 {
+		p.line = p.once["cluster"]
+		p.problem(fmt.Errorf("hold needs clients=%s", RealClients))
+	}
+	if len(s.Volumes) > 0 {
+		p.line = p.volumes[s.Volumes[0].IDs()[0]]
+		p.problem(fmt.Errorf("volumes need clients=%s", RealClients))
+	}
+	for i := range s.Jobs {
+		for _, g := range s.Jobs[i].Groups {
+			if known := p.jobs[s.Jobs[i].Key]; g.Serves != (Service{}) && known != nil {
+				p.line = known.line
+				p.problem(fmt.Errorf("plugin=%s needs clients=%s", g.Serves.text(), RealClients))
+			}
+		}
+	}
+}
+
+// UsesVolumes reports whether the scenario has volumes or storage plugins that serve volumes.
+func (s *Scenario) UsesVolumes() bool {
+	return len(s.Volumes) > 0 || slices.ContainsFunc(s.Jobs, func(j Job) bool {
+		return slices.ContainsFunc(j.Groups, func(g Group) bool { return g.Serves != Service{} })
+	})
+}
+
+// theVolume reads one declared volume.
+func (p *scope) theVolume(text string) (cluster.VolumeID, error) {
+	id := cluster.VolumeID(text)
+	if p.volumes[id] == 0 {
+		return id, fmt.Errorf("there is no volume %s", text)
+	}
+	return id, nil
+}
+
+// VolumeChange changes a volume, or detaches it from a node.
+type VolumeChange struct {
+	Volume cluster.VolumeID
+	Change VolumeVerb
+	// Node is the node from which a volume is detached.
+	Node cluster.NodeID
+	// Force detaches or deregisters a volume that allocations use.
+	Force bool
+}
+
+// VolumeVerb is a change of a volume.
+type VolumeVerb string
+
+// The changes of volumes.
+const (
+	VolumeRegister   VolumeVerb = "register" // as the file declares it
+	VolumeDeregister VolumeVerb = "deregister"
+	VolumeDetach     VolumeVerb = "detach"
+)
+
+func (o *VolumeChange) words() []string {
+	return []string{"volume", string(o.Volume), string(o.Change)}
+}
+
+func (o *VolumeChange) fields(p *scope) []field {
+	node := field{
+		name: "on",
+		set: func(v string) error {
+			o.Node = cluster.NodeID(v)
+			return p.knowsNode(o.Node)
+		},
+		text: func() string { return string(o.Node) },
+	}
+	switch o.Change {
+	case VolumeDetach:
+		return []field{node.must(), flag("force", &o.Force)}
+	case VolumeDeregister:
+		return []field{flag("force", &o.Force)}
+	}
+	return nil
+}
+
+func (o *VolumeChange) clone() Op { return copied(o) }
+
+// volumeChange reads a change of a volume.
+func (p *parser) volumeChange(what string, words []string) (Op, []string, error) {
+	id, err := p.theVolume(what)
+	if err != nil {
+		return nil, nil, err
+	}
+	change, words, err := subject("the change of "+what, words)
+	if err != nil {
+		return nil, nil, err
+	}
+	changes := []string{string(VolumeRegister), string(VolumeDeregister), string(VolumeDetach)}
+	if !slices.Contains(changes, change) {
+		return nil, nil, unknown("change", change, changes)
+	}
+	return &VolumeChange{Volume: id, Change: VolumeVerb(change)}, words, nil
+}
