@@ -139,6 +139,16 @@ func (m *Machine) StartPlugin(name string, ended func()) (Identity, error) {
 	return p.row.Identity, nil
 }
 
+// NotifyEnd calls reply once a process has ended.
+func (m *Machine) NotifyEnd(id Identity, reply func()) {
+	p := m.byID[id]
+	if p == nil || p.row.Ended {
+		m.clock.After(0, reply)
+		return
+	}
+	p.ended = append(p.ended, func() { m.clock.After(0, reply) })
+}
+
 // Signal sends a signal to a process. It has no effect on one that has ended, also if its pid
 // belongs to another process now.
 func (m *Machine) Signal(id Identity, signal Signal, by Sender) {

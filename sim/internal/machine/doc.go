@@ -8,5 +8,8 @@
 //
 // A node may have device plugins, the doubles of package client/device/scripted: see [Equipment].
 //
+// It may have storage, the double of package client/volume/scripted: see [StorageOptions]. Its storage
+// plugins are tasks of the node.
+//
 // An [Observer] sees what the node does. Package onnode has one that judges the client.
 package machine

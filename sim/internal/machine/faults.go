@@ -54,6 +54,9 @@ func (n *Node) Halt() {
 	n.options.Observer.Troubled(n, TroubleReboot, "")
 	n.contact = 0
 	n.machine.Halt()
+	if n.storage != nil {
+		n.storage.Halt()
+	}
 }
 
 // Boot starts a machine that was halted, without a client.

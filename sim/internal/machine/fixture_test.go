@@ -12,6 +12,8 @@ import (
 	devices "github.com/seed-f9cf0b39/nodedrain/client/device/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/onnode"
@@ -30,7 +32,10 @@ type fixture struct {
 	fault   func(scripted.Call) scripted.Fault
 	// deviceFault is that of the device plugin "toys", which has the devices d0 to d2.
 	deviceFault func(devices.Call) scripted.Fault
-	away        bool
+	// storageFault is that of the storage plugin "disks" and of the claims. stages: the plugin stages.
+	storageFault func(storage.Call) storage.Fault
+	stages       bool
+	away         bool
 	// allocs are the rows of the servers, in the order of their placement.
 	allocs []*cluster.Allocation
 	index  uint64
@@ -39,7 +44,7 @@ type fixture struct {
 }
 
 func newFixture(t *testing.T, rng *rand.Rand) *fixture {
-	f := &fixture{t: t, now: begin, scripts: map[string]scripted.Script{}, judge: onnode.New("n1")}
+	f := &fixture{t: t, now: begin, scripts: map[string]scripted.Script{}, stages: true, judge: onnode.New("n1")}
 	f.node = machine.New(machine.Options{
 		ID: "n1", Start: begin, Random: rng, Drivers: []string{"mock"}, Observer: f.judge,
 		Script:    func(c *driver.TaskConfig) scripted.Script { return f.scripts[c.Name] },
@@ -57,6 +62,16 @@ func newFixture(t *testing.T, rng *rand.Rand) *fixture {
 				return scripted.Fault{}
 			}
 			return f.deviceFault(c)
+		},
+		Storage: &machine.StorageOptions{
+			Claim: f.claim, Release: f.release,
+			Stages: func(cluster.PluginID) bool { return f.stages },
+			Fault: func(c storage.Call) storage.Fault {
+				if f.storageFault == nil {
+					return storage.Fault{}
+				}
+				return f.storageFault(c)
+			},
 		},
 		Effect: func(string, bool) bool {
 			f.effects++
@@ -87,6 +102,20 @@ func (f *fixture) report(reports []cluster.AllocReport, reply func(bool)) {
 		}
 	}
 	reply(!f.away)
+}
+
+// claim gives each claim that is asked for. Servers that are away do not answer.
+func (f *fixture) claim(q volume.Request, reply func(volume.Claimed, error)) {
+	if !f.away {
+		reply(volume.Claimed{Plugin: "disks", ExternalID: "ext-" + string(q.Volume.ID)}, nil)
+	}
+}
+
+// release takes each claim back.
+func (f *fixture) release(_ volume.Request, reply func(error)) {
+	if !f.away {
+		reply(nil)
+	}
 }
 
 // run lets time pass. A client that dies is started again a second later.
@@ -203,6 +232,25 @@ func gives(a *cluster.Allocation, task string, ids ...string) *cluster.Allocatio
 		a.Devices = &cluster.AssignedDevices{}
 	}
 	a.Devices.All = append(a.Devices.All, cluster.AssignedDevice{Task: task, Kind: toys()[0].Kind, IDs: ids})
+	return a
+}
+
+// mounts makes the group of an allocation ask for volumes.
+func mounts(a *cluster.Allocation, ids ...cluster.VolumeID) *cluster.Allocation {
+	g := a.Job.TaskGroups[0]
+	for _, id := range ids {
+		g.Volumes = append(g.Volumes, cluster.VolumeRequest{
+			Name: string(id), Type: cluster.VolumeCSI, Source: id,
+			Capability: cluster.VolumeCapability{Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem},
+		})
+	}
+	return a
+}
+
+// disks is an allocation of the storage plugin, which is a system job.
+func disks(id cluster.AllocID) *cluster.Allocation {
+	a := allocation(id, &cluster.Task{Name: "plugin", KillTimeout: 5 * time.Second, StoragePlugin: true, CSIPlugin: &cluster.CSIPlugin{ID: "disks", Type: cluster.PluginMonolith}})
+	a.Job.Type = cluster.JobSystem
 	return a
 }
 

@@ -24,6 +24,7 @@ type Node struct {
 	// hungUntil is when a driver that stands still runs again.
 	hungUntil map[string]time.Time
 	equipment Equipment
+	storage   *Storage
 	run       *run // of the present client, or nil while none runs
 	wakeAt    time.Time
 	starts    int // counts the starts of tasks
@@ -49,6 +50,10 @@ func New(o Options) *Node {
 		})
 	}
 	n.equipment.install(n)
+	if o.Storage != nil {
+		n.storage = &Storage{}
+		n.storage.install(n)
+	}
 	return n
 }
 
@@ -81,6 +86,9 @@ func (n *Node) Machine() *scripted.Machine { return n.machine }
 
 // Devices returns the device plugins of the node.
 func (n *Node) Devices() *Equipment { return &n.equipment }
+
+// Storage returns the storage of the node, or nil if the client mounts no volumes.
+func (n *Node) Storage() *Storage { return n.storage }
 
 // Record returns the record of an allocation on the disk, or nil. The caller does not change it.
 func (n *Node) Record(id cluster.AllocID) *client.Record { return n.disk[id] }
@@ -126,11 +134,16 @@ func (n *Node) StartClient() error {
 		return nil
 	}
 	r := &run{node: n, drivers: map[string]*scripted.Driver{}, plugins: map[string]*devices.Plugin{}}
-	core, err := client.New(client.Options{
+	r.served.run = r
+	o := client.Options{
 		Node: n.options.ID, Shell: r, BootID: n.BootID(), Drivers: n.options.Drivers, DevicePlugins: n.equipment.names(),
 		Records: append(readDisk(n), orphans(n)...), KeepEnded: n.options.KeepEnded, LastContact: n.contact,
-		NewTaskID: n.newTaskID,
-	})
+		NewTaskID: n.newTaskID, Volumes: n.storage.volumes(r),
+	}
+	if n.storage != nil {
+		o.HoldLimit = n.storage.HoldLimit()
+	}
+	core, err := client.New(o)
 	if err != nil {
 		return fmt.Errorf("starting the client of %s: %w", n.options.ID, err)
 	}
@@ -191,7 +204,7 @@ const livelock = 100_000
 
 // Advance lets time pass until a time, and returns when the node must be advanced again at the
 // latest, or the zero time. It returns an error if the client takes steps without end.
-func (n *Node) Advance(to time.Time) (next time.Time, err error) {
+func (n *Node) Advance(to time.Time) (wake time.Time, err error) {
 	for count := 0; ; count++ {
 		if count > livelock {
 			return time.Time{}, fmt.Errorf("the client of %s does not come to rest at %s", n.options.ID, n.clock.now)
@@ -199,7 +212,7 @@ func (n *Node) Advance(to time.Time) (next time.Time, err error) {
 		if n.due() && (n.clock.coin() || !n.clock.runOne()) {
 			n.step()
 		} else if !n.due() && !n.clock.runOne() {
-			at := n.next()
+			at := next(n)
 			if at.IsZero() || at.After(to) {
 				n.clock.now = to
 				return at, nil
@@ -216,8 +229,8 @@ func (n *Node) due() bool {
 	return n.run != nil && (len(n.run.core.Woken()) > 0 || !n.wakeAt.IsZero() && !n.wakeAt.After(n.clock.now))
 }
 
-// next is the time of the next event or step, or zero.
-func (n *Node) next() time.Time {
+// next is the time of the next event or step of a node, or zero.
+func next(n *Node) time.Time {
 	at := n.clock.next()
 	if n.run != nil && !n.wakeAt.IsZero() && (at.IsZero() || n.wakeAt.Before(at)) {
 		return n.wakeAt

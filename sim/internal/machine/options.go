@@ -28,6 +28,8 @@ type Options struct {
 	DevicePlugins []DevicePlugin
 	// DeviceFault is what happens to one call of a device plugin; nil is nothing.
 	DeviceFault func(plugin string, call devices.Call) scripted.Fault
+	// Storage is the node's storage; nil: the client mounts no volumes.
+	Storage *StorageOptions
 	// Report takes reports to the servers. It calls reply at most once, later.
 	Report func(reports []cluster.AllocReport, reply func(taken bool))
 	// Publish takes the facts of the node to the servers; nil drops them.
@@ -90,6 +92,11 @@ const (
 	TroubleDisk
 	// TroubleRecord: the record of an allocation, which is the subject, was lost.
 	TroubleRecord
+	// TroubleStorage: a storage plugin, which is the subject, has died, stands still or has not answered a
+	// call as it should. An empty subject is the servers, which give claims.
+	TroubleStorage
+	// TroubleVolumeRecord: the record of a volume, which is the subject, was lost.
+	TroubleVolumeRecord
 )
 
 // Times of the machine itself.

@@ -19,6 +19,7 @@ type run struct {
 	core    *client.Core
 	drivers map[string]*scripted.Driver
 	plugins map[string]*devices.Plugin
+	served  served
 }
 
 var _ client.Shell = (*run)(nil)
@@ -175,7 +176,12 @@ func (r *run) Start(ref client.TaskRef, alloc *cluster.Allocation, parts []devic
 	if !r.begins("Start") {
 		return
 	}
-	answer := func(h driver.Handle, err error) { r.answers("Start", func() { reply(h, err) }) }
+	answer := func(h driver.Handle, err error) {
+		if err == nil && r.alive() {
+			r.served.begin(ref)
+		}
+		r.answers("Start", func() { reply(h, err) })
+	}
 	d, err := r.driver(ref, scripted.CallStart)
 	if err != nil {
 		r.after(folderTime, func() { answer(nil, err) })
@@ -187,6 +193,7 @@ func (r *run) Start(ref client.TaskRef, alloc *cluster.Allocation, parts []devic
 		return
 	}
 	r.node.machine.MakeCgroup(cgroup(ref.Alloc, ref.Task))
+	r.node.storage.starts(ref.ID, alloc, ref.Task)
 	config := taskConfig(r.node, ref.ID, alloc, ref.Task)
 	config.DeviceEnv, config.Mounts, config.Devices = reserved.Env, reserved.Mounts, reserved.Devices
 	d.Start(config, answer)
@@ -194,7 +201,13 @@ func (r *run) Start(ref client.TaskRef, alloc *cluster.Allocation, parts []devic
 
 // Recover gives a task to a new life of its driver.
 func (r *run) Recover(ref client.TaskRef, _ *cluster.Allocation, handle driver.Handle, reply func(error)) {
-	r.call(ref, "Recover", reply, func(d *scripted.Driver, answer func(error)) { d.Recover(ref.ID, handle, answer) })
+	recovered := func(err error) {
+		if err == nil {
+			r.served.begin(ref)
+		}
+		reply(err)
+	}
+	r.call(ref, "Recover", recovered, func(d *scripted.Driver, answer func(error)) { d.Recover(ref.ID, handle, answer) })
 }
 
 // call calls a driver whose answer is only an error.
@@ -309,7 +322,12 @@ func (r *run) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
 	if !r.begins("Clean") {
 		return
 	}
-	answer := func(left []client.Process, err error) { r.answers("Clean", func() { reply(left, err) }) }
+	answer := func(left []client.Process, err error) {
+		if err == nil && len(left) == 0 && r.alive() {
+			r.served.end(ref)
+		}
+		r.answers("Clean", func() { reply(left, err) })
+	}
 	destroyed := func(failed error) {
 		if failed != nil && driver.ClassOf(failed) == driver.Gone {
 			answer(nil, failed)

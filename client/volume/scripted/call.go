@@ -1,0 +1,280 @@
+package scripted
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Step is a call of a plugin or of the servers.
+type Step uint8
+
+// The steps, in the order in which a volume comes and goes.
+const (
+	Claiming Step = iota
+	Staging
+	Publishing
+	Unpublishing
+	Unstaging
+	Releasing
+)
+
+// String returns "claim", "stage", "publish", "unpublish", "unstage" or "release".
+func (s Step) String() string {
+	return [...]string{"claim", "stage", "publish", "unpublish", "unstage", "release"}[min(s, Releasing)]
+}
+
+// stepOf is the step of a call of a plugin.
+func stepOf(v volume.Verb) Step {
+	return [...]Step{Staging, Publishing, Unpublishing, Unstaging}[v]
+}
+
+// Call is one call of a plugin or of the servers.
+type Call struct {
+	At   time.Time
+	Step Step
+	// Request is what the call is for. That of Unstaging has no allocation.
+	Request volume.Request
+	// Plugin and Path are empty for the servers.
+	Plugin cluster.PluginID
+	Path   string
+	// Count is how many calls of the step the storage has got, from 1.
+	Count int
+	// Wrong is what is out of order with the call, or nil.
+	Wrong []string
+}
+
+// Fault is what happens to a call. The zero value is an answer soon.
+type Fault struct {
+	// Delay is the time until the plugin acts on the call.
+	Delay time.Duration
+	// Action happens after Delay.
+	Action Action
+	// Err is the error of Fail and FailAfter. Nil is a transient one.
+	Err error
+}
+
+// Action is what becomes of a call.
+type Action uint8
+
+// The actions. The servers do not crash: they hang.
+const (
+	// Answer: the call takes effect and is answered.
+	Answer Action = iota
+	// Fail: the call has no effect and fails. FailAfter: it takes effect, and fails.
+	Fail
+	FailAfter
+	// Hang: the call has no effect and no answer. HangAfter: it takes effect, without an answer.
+	Hang
+	HangAfter
+	// Crash: the plugin's process ends and the call has no effect. CrashAfter: it takes effect, and then
+	// the process ends.
+	Crash
+	CrashAfter
+)
+
+// callTime is the least time that a call takes.
+const callTime = 2 * time.Millisecond
+
+var (
+	errGone    = errors.New("the storage plugin does not answer: connection refused")
+	errDied    = errors.New("the storage plugin has died")
+	errAborted = errors.New("aborted: another call for the volume is in flight")
+	errFault   = errors.New("a fault of the script")
+)
+
+// flight is a call that has no answer yet.
+type flight struct {
+	call Call
+	// process is that of the plugin. It is not set for the servers.
+	process scripted.Identity
+	// waiting reports whether its client still waits for the answer.
+	waiting func() bool
+	over    bool
+	end     func(error)
+}
+
+// begin notes a call, and judges its order.
+func (s *Storage) begin(c Call, wrong []string) Call {
+	s.counts[c.Step]++
+	c.At, c.Count = s.clock.Now(), s.counts[c.Step]
+	for _, f := range s.flights {
+		if f.call.Request.Volume == c.Request.Volume && f.waiting() {
+			wrong = append(wrong, fmt.Sprintf("the client waits for the answer to %s, which it has sent at %s", f.call.Step, f.call.At.Format(time.TimeOnly)))
+		}
+	}
+	c.Wrong = wrong
+	s.calls = append(s.calls, c)
+	return c
+}
+
+// fly adds a call that is in flight.
+func (s *Storage) fly(f *flight) {
+	s.flights = append(s.flights, f)
+}
+
+// land answers a call, unless it has an answer.
+func (s *Storage) land(f *flight, err error) {
+	if f.over {
+		return
+	}
+	f.over = true
+	s.flights = slices.DeleteFunc(s.flights, func(other *flight) bool { return other == f })
+	s.clock.After(0, func() { f.end(err) })
+}
+
+// play plays a fault around the effect of a call. The effect gets a function that answers.
+func (s *Storage) play(f *flight, fault Fault, effect func(answer func(error)), crash func()) {
+	s.clock.After(callTime+fault.Delay, func() {
+		failure := cmp.Or(fault.Err, errFault)
+		switch {
+		case f.over || fault.Action == Hang:
+		case fault.Action == Fail:
+			s.land(f, failure)
+		case fault.Action == Crash:
+			crash()
+		default:
+			effect(func(err error) {
+				switch fault.Action {
+				case FailAfter:
+					s.land(f, failure)
+				case HangAfter:
+				case CrashAfter:
+					crash()
+				default:
+					s.land(f, err)
+				}
+			})
+		}
+	})
+}
+
+func (s *Storage) fault(c Call) Fault {
+	var f Fault
+	if s.options.Fault != nil {
+		f = s.options.Fault(c)
+	}
+	if until := s.hungUntil[c.Plugin]; until.After(s.clock.Now()) {
+		f.Delay = max(f.Delay, until.Sub(s.clock.Now()))
+	}
+	return f
+}
+
+// Do makes a call of the plugin that a start of a task serves. waiting reports whether the client still
+// waits for the answer.
+func (s *Storage) Do(task driver.TaskID, c volume.Call, waiting func() bool, reply func(volume.Result)) {
+	path := volume.TargetPath(s.options.Root, c.Request.Alloc, c.Volume, c.Request.Usage)
+	step := stepOf(c.Verb)
+	if step == Staging || step == Unstaging {
+		path = volume.StagePath(s.options.Root, c.Volume, c.Request.Usage)
+	}
+	call := Call{Step: step, Request: c.Request, Plugin: c.Plugin, Path: path}
+	call = s.begin(call, s.wrong(call, &c))
+	f := &flight{call: call, waiting: waiting, end: func(err error) { reply(s.result(call, err)) }}
+	aborted := slices.ContainsFunc(s.flights, func(other *flight) bool {
+		return other.call.Request.Volume == c.Volume && other.process != (scripted.Identity{})
+	})
+	s.fly(f)
+	p, lives := s.living(task)
+	if !lives {
+		s.clock.After(callTime, func() { s.land(f, errGone) })
+		return
+	}
+	f.process = p.Identity
+	s.machine.NotifyEnd(p.Identity, func() { s.land(f, errDied) })
+	fault := s.fault(call)
+	if aborted {
+		s.clock.After(callTime, func() { s.land(f, errAborted) })
+		return
+	}
+	s.play(f, fault, func(answer func(error)) { answer(s.effect(call)) },
+		func() { s.machine.Signal(p.Identity, scripted.SIGKILL, scripted.ByFault) })
+}
+
+// result is the answer to a call. The client looks for the processes that keep a mount busy.
+func (s *Storage) result(c Call, err error) volume.Result {
+	r := volume.Result{Err: err}
+	if by, is := s.busy[c.Path]; is && err != nil && (c.Step == Unpublishing || c.Step == Unstaging) {
+		r.Holders = []volume.Holder{by}
+	}
+	return r
+}
+
+// effect changes the mount table.
+func (s *Storage) effect(c Call) error {
+	_, mounted := s.mounts[c.Path]
+	switch c.Step {
+	case Staging:
+		s.mount(c, "")
+	case Publishing:
+		if _, staged := s.mounts[volume.StagePath(s.options.Root, c.Request.Volume, c.Request.Usage)]; s.Stages(c.Plugin) && !staged {
+			return volume.Errorf(volume.NotStaged, "the volume is not staged")
+		}
+		s.mount(c, c.Request.Alloc)
+	default:
+		if _, busy := s.busy[c.Path]; busy && mounted {
+			return fmt.Errorf("%s: device or resource busy", c.Path)
+		}
+		delete(s.mounts, c.Path)
+	}
+	return nil
+}
+
+// wrong says what is out of order with a call of a plugin.
+func (s *Storage) wrong(c Call, call *volume.Call) (wrong []string) {
+	q, stages := c.Request, s.Stages(c.Plugin)
+	claim, claimed := s.claims[cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}]
+	if c.Step == Staging || c.Step == Publishing {
+		switch {
+		case !claimed:
+			wrong = append(wrong, "the servers have given no claim")
+		case claim.ExternalID != call.ExternalID || claim.Plugin != c.Plugin:
+			wrong = append(wrong, fmt.Sprintf("the claim is for %q of %q, and not %q of %q", claim.ExternalID, claim.Plugin, call.ExternalID, c.Plugin))
+		}
+	}
+	switch c.Step {
+	case Staging:
+		if !stages {
+			wrong = append(wrong, "the plugin does not stage")
+		}
+	case Publishing:
+		path := volume.StagePath(s.options.Root, q.Volume, q.Usage)
+		if _, staged := s.mounts[path]; stages && !staged && !s.lost[path] {
+			wrong = append(wrong, "the volume is not staged")
+		}
+	case Unstaging:
+		for _, m := range s.Mounts() {
+			if m.Volume == q.Volume && m.Usage == q.Usage && m.Alloc != "" {
+				wrong = append(wrong, "the volume is published at "+m.Path)
+			}
+		}
+	}
+	return wrong
+}
+
+// Probe asks a plugin whether it answers.
+func (s *Storage) Probe(task driver.TaskID, id cluster.PluginID, reply func(error)) {
+	p, lives := s.living(task)
+	if !lives {
+		s.clock.After(callTime, func() { reply(errGone) })
+		return
+	}
+	boot := s.machine.BootNumber()
+	s.clock.After(callTime+max(0, s.hungUntil[id].Sub(s.clock.Now())), func() {
+		if s.machine.BootNumber() != boot {
+			return
+		}
+		var err error
+		if now, _ := s.machine.Process(p.Identity); now.Ended {
+			err = errDied
+		}
+		reply(err)
+	})
+}

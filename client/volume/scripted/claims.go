@@ -1,0 +1,74 @@
+package scripted
+
+import (
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Claim asks the servers for a claim, and writes it into the book when they have given it.
+func (s *Storage) Claim(q volume.Request, waiting func() bool, reply func(volume.Claimed, error)) {
+	c := s.begin(Call{Step: Claiming, Request: q}, nil)
+	var got volume.Claimed
+	f := &flight{call: c, waiting: waiting, end: func(err error) {
+		if err != nil {
+			got = volume.Claimed{}
+		}
+		reply(got, err)
+	}}
+	s.fly(f)
+	s.play(f, s.fault(c), func(answer func(error)) {
+		s.options.Claim(q, func(claimed volume.Claimed, err error) {
+			if err == nil {
+				s.given(q, claimed)
+			}
+			got = claimed
+			answer(err)
+		})
+	}, func() {})
+}
+
+// Release gives a claim back, and strikes it from the book when the servers have taken it.
+func (s *Storage) Release(q volume.Request, waiting func() bool, reply func(error)) {
+	key := cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}
+	c := s.begin(Call{Step: Releasing, Request: q}, s.mounted(q))
+	if claim, is := s.claims[key]; is {
+		claim.Releasing = true
+		s.claims[key] = claim
+	}
+	f := &flight{call: c, waiting: waiting, end: reply}
+	s.fly(f)
+	s.play(f, s.fault(c), func(answer func(error)) {
+		s.options.Release(q, func(err error) {
+			if err == nil {
+				delete(s.claims, key)
+			}
+			answer(err)
+		})
+	}, func() {})
+}
+
+// mounted says which mounts need a claim that is given back.
+func (s *Storage) mounted(q volume.Request) (wrong []string) {
+	for _, m := range s.Mounts() {
+		switch {
+		case m.Volume != q.Volume || m.Usage != q.Usage:
+		case m.Alloc == q.Alloc:
+			wrong = append(wrong, "the volume is published at "+m.Path)
+		case m.Alloc == "" && !s.claimedByOther(q):
+			wrong = append(wrong, fmt.Sprintf("the volume is staged at %s, and no other allocation has a claim", m.Path))
+		}
+	}
+	return wrong
+}
+
+// claimedByOther reports whether another allocation has a claim for the usage.
+func (s *Storage) claimedByOther(q volume.Request) bool {
+	for key, c := range s.claims {
+		if key.Volume == q.Volume && key.Alloc != q.Alloc && c.Usage == q.Usage {
+			return true
+		}
+	}
+	return false
+}

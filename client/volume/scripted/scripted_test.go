@@ -1,0 +1,225 @@
+package scripted_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	drivers "github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+var (
+	usage  = volume.Usage{VolumeCapability: cluster.VolumeCapability{Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem}}
+	data   = cluster.VolumeKey{Namespace: "default", ID: "data"}
+	target = volume.TargetPath("/v", "a", data, usage)
+	staged = volume.StagePath("/v", data, usage)
+)
+
+// fixture is a machine with a storage plugin, whose task has the start "plugin".
+type fixture struct {
+	loop    *drivers.Loop
+	machine *drivers.Machine
+	storage *scripted.Storage
+	fault   scripted.Fault
+	stages  bool
+	answers []error
+}
+
+func play(t *testing.T, story func(f *fixture)) {
+	synctest.Test(t, func(*testing.T) {
+		f := &fixture{loop: drivers.NewLoop(), stages: true}
+		f.loop.Do(func() {
+			f.machine = drivers.NewMachine(f.loop)
+			f.storage = scripted.New(f.machine, f.loop, scripted.Options{
+				Root: "/v",
+				Claim: func(_ volume.Request, reply func(volume.Claimed, error)) {
+					reply(volume.Claimed{Plugin: "disks", ExternalID: "ext"}, nil)
+				},
+				Release: func(_ volume.Request, reply func(error)) { reply(nil) },
+				Stages:  func(cluster.PluginID) bool { return f.stages },
+				Fault:   func(scripted.Call) scripted.Fault { return f.fault },
+			})
+			f.start()
+		})
+		synctest.Wait()
+		story(f)
+	})
+}
+
+// start starts the plugin's task.
+func (f *fixture) start() {
+	p := f.machine.Install("mock", drivers.Options{})
+	p.Launch(func(d *drivers.Driver, err error) {
+		if err == nil {
+			d.Start(&driver.TaskConfig{ID: "plugin", Name: "plugin"}, func(driver.Handle, error) {})
+		}
+	})
+}
+
+func request(alloc cluster.AllocID) volume.Request {
+	return volume.Request{Alloc: alloc, Volume: data, Usage: usage}
+}
+
+func waits() bool { return true }
+
+// do makes calls by name, one after the other, for the allocation "a" or "b".
+func (f *fixture) do(alloc cluster.AllocID, names ...string) {
+	for _, name := range names {
+		f.loop.Do(func() { f.begin(alloc, name, waits) })
+		time.Sleep(time.Second)
+		synctest.Wait()
+	}
+}
+
+func (f *fixture) begin(alloc cluster.AllocID, name string, waiting func() bool) {
+	answer := func(err error) { f.answers = append(f.answers, err) }
+	c := volume.Call{Volume: data, Plugin: "disks", ExternalID: "ext", Request: request(alloc)}
+	switch name {
+	case "claim":
+		f.storage.Claim(c.Request, waiting, func(_ volume.Claimed, err error) { answer(err) })
+		return
+	case "release":
+		f.storage.Release(c.Request, waiting, answer)
+		return
+	case "stage":
+		c.Verb = volume.Stage
+	case "publish":
+		c.Verb = volume.Publish
+	case "unpublish":
+		c.Verb = volume.Unpublish
+	case "unstage":
+		c.Verb, c.Request.Alloc = volume.Unstage, ""
+	}
+	f.storage.Do("plugin", c, waiting, func(r volume.Result) { answer(r.Err) })
+}
+
+func (f *fixture) wrong() (all []string) {
+	for _, c := range f.storage.Calls(0) {
+		all = append(all, c.Wrong...)
+	}
+	return all
+}
+
+// Calls in order change the tables, and are not wrong. Each can be repeated.
+func TestStorage_order(t *testing.T) {
+	play(t, func(f *fixture) {
+		f.do("a", "claim", "claim", "stage", "stage", "publish", "publish")
+		must.Len(t, 2, f.storage.Mounts())
+		must.Len(t, 1, f.storage.Claims())
+		f.do("a", "unpublish", "unpublish", "unstage", "unstage", "release", "release")
+		must.SliceEmpty(t, f.storage.Mounts())
+		must.SliceEmpty(t, f.storage.Claims())
+		must.SliceEmpty(t, f.wrong())
+		for _, err := range f.answers {
+			must.NoError(t, err)
+		}
+	})
+}
+
+// Each call that is out of order is noted.
+func TestStorage_wrong(t *testing.T) {
+	for _, c := range []struct {
+		calls []string
+		wrong string
+		do    func(f *fixture)
+	}{
+		{[]string{"stage"}, "the servers have given no claim", nil},
+		{[]string{"claim", "publish"}, "the volume is not staged", nil},
+		{[]string{"claim", "stage", "publish", "unstage"}, "the volume is published at " + target, nil},
+		{[]string{"claim", "stage", "publish", "release"}, "the volume is published at " + target, nil},
+		{[]string{"claim", "stage", "release"}, "the volume is staged at " + staged + ", and no other allocation has a claim", nil},
+		{[]string{"claim", "stage"}, "the plugin does not stage", func(f *fixture) { f.stages = false }},
+	} {
+		play(t, func(f *fixture) {
+			if c.do != nil {
+				c.do(f)
+			}
+			f.do("a", c.calls...)
+			must.SliceContains(t, f.wrong(), c.wrong)
+		})
+	}
+}
+
+// A client has one call in flight for a volume. A later client finds the call of an earlier one in flight,
+// and is told to come again.
+func TestStorage_oneCallAtATime(t *testing.T) {
+	play(t, func(f *fixture) {
+		f.do("a", "claim", "stage")
+		waiting := true
+		f.fault.Delay = time.Minute
+		f.loop.Do(func() { f.begin("a", "publish", func() bool { return waiting }) })
+		f.do("a", "publish")
+		must.Len(t, 1, f.wrong())
+		must.ErrorContains(t, f.answers[2], "aborted")
+		waiting, f.fault.Delay = false, 0
+		f.do("a", "publish")
+		must.Len(t, 1, f.wrong())
+		must.ErrorContains(t, f.answers[3], "aborted")
+		time.Sleep(time.Minute)
+		f.do("a", "publish")
+		must.NoError(t, f.answers[5])
+	})
+}
+
+// What becomes of a call, and of its effect.
+func TestStorage_faults(t *testing.T) {
+	no := volume.Errorf(volume.Refused, "no")
+	for _, c := range []struct {
+		action   scripted.Action
+		answered bool
+		err      error
+		mounts   int
+		lives    bool
+	}{
+		{scripted.Answer, true, nil, 2, true},
+		{scripted.Fail, true, no, 1, true},
+		{scripted.FailAfter, true, no, 2, true},
+		{scripted.Hang, false, nil, 1, true},
+		{scripted.HangAfter, false, nil, 2, true},
+		{scripted.Crash, true, errors.New("the storage plugin has died"), 1, false},
+		{scripted.CrashAfter, true, errors.New("the storage plugin has died"), 2, false},
+	} {
+		play(t, func(f *fixture) {
+			f.do("a", "claim", "stage")
+			f.fault = scripted.Fault{Action: c.action, Err: no}
+			f.do("a", "publish")
+			must.EqOp(t, c.answered, len(f.answers) == 3)
+			if c.answered && c.err != nil {
+				must.EqError(t, f.answers[2], c.err.Error())
+			}
+			must.Len(t, c.mounts, f.storage.Mounts(), must.Sprint(c.action))
+			f.fault = scripted.Fault{}
+			f.answers = nil
+			f.loop.Do(func() { f.storage.Probe("plugin", "disks", func(err error) { f.answers = append(f.answers, err) }) })
+			time.Sleep(time.Second)
+			must.EqOp(t, c.lives, f.answers[0] == nil)
+		})
+	}
+}
+
+// A mount that a process keeps stays, and a halt of the machine takes it away.
+func TestStorage_busyAndHalt(t *testing.T) {
+	play(t, func(f *fixture) {
+		f.do("a", "claim", "stage", "publish")
+		f.storage.MakeBusy(target, volume.Holder{PID: 7, Command: "tail"})
+		f.do("a", "unpublish")
+		must.ErrorContains(t, f.answers[3], "busy")
+		must.Len(t, 2, f.storage.Mounts())
+		f.loop.Do(func() {
+			f.machine.Halt()
+			f.storage.Halt()
+			f.machine.Boot()
+		})
+		must.SliceEmpty(t, f.storage.Mounts())
+		must.Len(t, 1, f.storage.Claims())
+		f.do("a", "stage")
+		must.ErrorContains(t, f.answers[4], "connection refused")
+	})
+}

@@ -1,0 +1,178 @@
+package scripted
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Options describe the storage of a machine. Root, Claim and Release are required.
+type Options struct {
+	// Root is the folder of all volumes.
+	Root string
+	// Claim and Release are the servers. They call reply at most once, and not before they return.
+	Claim   func(q volume.Request, reply func(volume.Claimed, error))
+	Release func(q volume.Request, reply func(error))
+	// Stages reports whether a plugin has the capability to stage volumes; nil: each has it.
+	Stages func(cluster.PluginID) bool
+	// Fault returns what happens to a call; nil is nothing. It is called once for each call.
+	Fault func(Call) Fault
+}
+
+// Storage is the storage of one machine. Make it with [New].
+type Storage struct {
+	machine *scripted.Machine
+	clock   scripted.Clock
+	options Options
+
+	// mounts are the mount table, and claims the claims of the servers.
+	mounts map[string]Mount
+	claims map[cluster.ClaimKey]Claim
+	// lost are the paths of mounts that a fault has taken away.
+	lost map[string]bool
+	busy map[string]volume.Holder
+	// hungUntil is when a plugin that stands still runs again.
+	hungUntil map[cluster.PluginID]time.Time
+	calls     []Call
+	counts    map[Step]int
+	flights   []*flight
+}
+
+// Mount is a row of the mount table.
+type Mount struct {
+	Path   string
+	Volume cluster.VolumeKey
+	Usage  volume.Usage
+	// Alloc is the allocation for which the volume is published, or empty where it is staged.
+	Alloc  cluster.AllocID
+	Plugin cluster.PluginID
+	At     time.Time
+}
+
+// Claim is a claim that the servers have given to the machine and not taken back.
+type Claim struct {
+	Alloc      cluster.AllocID
+	Volume     cluster.VolumeKey
+	Usage      volume.Usage
+	Plugin     cluster.PluginID
+	ExternalID string
+	// At is when the servers have first given it.
+	At time.Time
+	// Releasing: a client has asked the servers to take it back.
+	Releasing bool
+}
+
+// Key names the claim.
+func (c *Claim) Key() cluster.ClaimKey { return cluster.ClaimKey{Volume: c.Volume, Alloc: c.Alloc} }
+
+// New returns the storage of a machine with the clock. Nothing is mounted.
+func New(m *scripted.Machine, clock scripted.Clock, o Options) *Storage {
+	if o.Stages == nil {
+		o.Stages = func(cluster.PluginID) bool { return true }
+	}
+	return &Storage{
+		machine: m, clock: clock, options: o, mounts: map[string]Mount{}, claims: map[cluster.ClaimKey]Claim{}, lost: map[string]bool{},
+		busy: map[string]volume.Holder{}, hungUntil: map[cluster.PluginID]time.Time{}, counts: map[Step]int{},
+	}
+}
+
+// Root returns the folder of all volumes.
+func (s *Storage) Root() string { return s.options.Root }
+
+// Stages reports whether a plugin has the capability to stage volumes.
+func (s *Storage) Stages(id cluster.PluginID) bool { return s.options.Stages(id) }
+
+// Mounts returns the mount table, in the order of its paths.
+func (s *Storage) Mounts() []Mount {
+	return slices.SortedFunc(maps.Values(s.mounts), func(a, b Mount) int { return cmp.Compare(a.Path, b.Path) })
+}
+
+// Claims returns the claim book, by volume and allocation.
+func (s *Storage) Claims() []Claim {
+	return slices.SortedFunc(maps.Values(s.claims), func(a, b Claim) int {
+		return cmp.Or(a.Volume.Compare(b.Volume), cmp.Compare(a.Alloc, b.Alloc))
+	})
+}
+
+// Calls returns the calls that have come, without the first n, in their order. The caller must not write
+// to them.
+func (s *Storage) Calls(n int) []Call { return slices.Clip(s.calls[n:]) }
+
+// Adopt gives an allocation a claim, stages the volume where the plugin stages, and publishes it, as an
+// earlier client has.
+func (s *Storage) Adopt(q volume.Request, got volume.Claimed) {
+	s.given(q, got)
+	c := Call{Request: q, Plugin: got.Plugin}
+	if s.Stages(got.Plugin) {
+		c.Path = volume.StagePath(s.options.Root, q.Volume, q.Usage)
+		s.mount(c, "")
+	}
+	c.Path = volume.TargetPath(s.options.Root, q.Alloc, q.Volume, q.Usage)
+	s.mount(c, q.Alloc)
+}
+
+// Halt forgets what a machine that halts forgets: its mounts, and the calls in flight.
+func (s *Storage) Halt() {
+	for _, f := range s.flights {
+		f.over = true
+	}
+	s.flights = nil
+	clear(s.mounts)
+	clear(s.lost)
+	clear(s.busy)
+	clear(s.hungUntil)
+}
+
+// MakeBusy makes a process keep a mount busy: it cannot be taken away until [Storage.Free].
+func (s *Storage) MakeBusy(path string, by volume.Holder) { s.busy[path] = by }
+
+// Free ends what keeps a mount busy.
+func (s *Storage) Free(path string) { delete(s.busy, path) }
+
+// Busy returns the paths of the mounts that are kept busy, in order.
+func (s *Storage) Busy() []string { return slices.Sorted(maps.Keys(s.busy)) }
+
+// Hang makes a plugin stand still: calls and probes take effect after the duration.
+func (s *Storage) Hang(id cluster.PluginID, d time.Duration) {
+	s.hungUntil[id] = s.clock.Now().Add(d)
+}
+
+// Lose takes a mount away, as an operator does by hand.
+func (s *Storage) Lose(path string) {
+	if _, is := s.mounts[path]; is {
+		delete(s.mounts, path)
+		s.lost[path] = true
+	}
+}
+
+func (s *Storage) mount(c Call, alloc cluster.AllocID) {
+	if _, is := s.mounts[c.Path]; !is {
+		s.mounts[c.Path] = Mount{
+			Path: c.Path, Volume: c.Request.Volume, Usage: c.Request.Usage, Alloc: alloc, Plugin: c.Plugin, At: s.clock.Now(),
+		}
+	}
+	delete(s.lost, c.Path)
+}
+
+func (s *Storage) given(q volume.Request, got volume.Claimed) {
+	key := cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}
+	if _, is := s.claims[key]; !is {
+		s.claims[key] = Claim{Alloc: q.Alloc, Volume: q.Volume, Usage: q.Usage, Plugin: got.Plugin, ExternalID: got.ExternalID, At: s.clock.Now()}
+	}
+}
+
+// living returns the process of a task, if it runs.
+func (s *Storage) living(task driver.TaskID) (scripted.Process, bool) {
+	for p := range s.machine.EachLiving() {
+		if p.Task == task && p.Kind == scripted.TaskProcess {
+			return p, true
+		}
+	}
+	return scripted.Process{}, false
+}

@@ -1,0 +1,274 @@
+package machine
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Times of the storage of a node.
+const (
+	// probeInterval is the time between two probes of a storage plugin that answers, and probeAgain that
+	// before the next one of a plugin that does not. probeLimit bounds a probe.
+	probeInterval = 30 * time.Second
+	probeAgain    = time.Second
+	probeLimit    = 10 * time.Second
+	// volumeCallTimeout bounds a call of a storage plugin, and a request to the servers for a claim.
+	volumeCallTimeout = 2 * time.Minute
+)
+
+// StorageOptions are the storage of a node. Claim and Release are required.
+type StorageOptions struct {
+	// Claim and Release ask the servers for a claim, and give it back. They call reply at most once, later.
+	Claim   func(q volume.Request, reply func(volume.Claimed, error))
+	Release func(q volume.Request, reply func(error))
+	// Claimed is the answer to a claim of an allocation that runs when the simulation begins; nil: none of
+	// those has volumes.
+	Claimed func(volume.Request) volume.Claimed
+	// Stages reports whether a plugin has the capability to stage volumes; nil: each has it.
+	Stages func(cluster.PluginID) bool
+	// Fault is what happens to one call of a plugin or of the servers; nil is nothing.
+	Fault func(storage.Call) storage.Fault
+	// Plugins takes the storage plugins of the node to the servers whenever one of them changes; nil drops
+	// them.
+	Plugins func(all []*cluster.StoragePlugin)
+	// HoldLimit is that of the client's options.
+	HoldLimit time.Duration
+}
+
+// volumesRoot is the folder of all volumes of a node.
+const volumesRoot = "/volumes"
+
+// Storage is the storage of a node: the double, the records of volumes on the disk, and the tasks that are
+// storage plugins.
+type Storage struct {
+	*storage.Storage
+	node    *Node
+	options *StorageOptions
+	disk    map[cluster.VolumeKey]*volume.Record
+	// tasks are the starts of tasks that are storage plugins.
+	tasks map[driver.TaskID]*cluster.CSIPlugin
+}
+
+// install gives a node the storage of the options.
+func (s *Storage) install(n *Node) {
+	s.node, s.options = n, n.options.Storage
+	s.disk, s.tasks = map[cluster.VolumeKey]*volume.Record{}, map[driver.TaskID]*cluster.CSIPlugin{}
+	s.Storage = storage.New(n.machine, n.clock, storage.Options{
+		Root: volumesRoot, Claim: s.options.Claim, Release: s.options.Release, Stages: s.options.Stages, Fault: s.fault,
+	})
+}
+
+func (s *Storage) fault(call storage.Call) storage.Fault {
+	if s.options.Fault == nil {
+		return storage.Fault{}
+	}
+	f := s.options.Fault(call)
+	if f != (storage.Fault{}) {
+		s.node.options.Observer.Troubled(s.node, TroubleStorage, string(call.Plugin))
+	}
+	return f
+}
+
+// HoldLimit returns the hold limit of the client.
+func (s *Storage) HoldLimit() time.Duration {
+	return cmp.Or(s.options.HoldLimit, client.DefaultHoldLimit)
+}
+
+// Plugin returns what a start of a task serves as a storage plugin, or nil.
+func (s *Storage) Plugin(task driver.TaskID) *cluster.CSIPlugin { return s.tasks[task] }
+
+// Record returns the record of a volume on the disk, or nil. The caller does not change it.
+func (s *Storage) Record(k cluster.VolumeKey) *volume.Record { return s.disk[k] }
+
+// Records returns the volumes that have a record on the disk, in order.
+func (s *Storage) Records() []cluster.VolumeKey {
+	return slices.SortedFunc(maps.Keys(s.disk), cluster.VolumeKey.Compare)
+}
+
+// LoseRecord removes the record of a volume from the disk, as a damaged file is set aside. It has an effect
+// on the next client only.
+func (s *Storage) LoseRecord(k cluster.VolumeKey) {
+	delete(s.disk, k)
+	s.node.options.Observer.Troubled(s.node, TroubleVolumeRecord, k.String())
+}
+
+// Kill kills the processes of the tasks that serve a storage plugin. It reports whether there was one.
+func (s *Storage) Kill(id cluster.PluginID) bool {
+	found := false
+	for _, p := range s.node.machine.Living() {
+		if config := s.tasks[p.Task]; config != nil && config.ID == id && p.Kind == scripted.TaskProcess {
+			found = true
+			s.node.options.Observer.Troubled(s.node, TroubleStorage, string(id))
+			s.node.machine.Signal(p.Identity, scripted.SIGKILL, scripted.ByFault)
+		}
+	}
+	return found
+}
+
+// Hang makes a storage plugin stand still: calls and probes take effect after the duration.
+func (s *Storage) Hang(id cluster.PluginID, d time.Duration) {
+	s.Storage.Hang(id, d)
+	s.node.options.Observer.Troubled(s.node, TroubleStorage, string(id))
+}
+
+// starts notes a start of a task that is a storage plugin.
+func (s *Storage) starts(id driver.TaskID, a *cluster.Allocation, name string) {
+	if s == nil {
+		return
+	}
+	if p := pluginOf(a, name); p != nil {
+		s.tasks[id] = p
+	}
+}
+
+// pluginOf returns what a task serves as a storage plugin, or nil.
+func pluginOf(a *cluster.Allocation, name string) *cluster.CSIPlugin {
+	group := a.Job.Group(a.TaskGroup)
+	if group == nil {
+		return nil
+	}
+	for _, t := range group.Tasks {
+		if t != nil && t.Name == name {
+			return t.CSIPlugin
+		}
+	}
+	return nil
+}
+
+// volumes are what a client gets for its volumes, or nil.
+func (s *Storage) volumes(r *run) *volume.Options {
+	if s == nil {
+		return nil
+	}
+	o := &volume.Options{Shell: &storageShell{run: r, storage: s}, Root: volumesRoot}
+	for _, key := range s.Records() {
+		o.Records = append(o.Records, copyRecord(s.disk[key]))
+	}
+	for _, m := range s.Mounts() {
+		o.Mounted = append(o.Mounted, m.Path)
+	}
+	return o
+}
+
+func copyRecord(r *volume.Record) *volume.Record {
+	read := *r
+	read.Stages, read.Refs = slices.Clone(r.Stages), slices.Clone(r.Refs)
+	return &read
+}
+
+// adopt mounts the volumes of an allocation that runs when the simulation begins, and writes their records.
+func (s *Storage) adopt(a *cluster.Allocation) {
+	group := a.Job.Group(a.TaskGroup)
+	if s == nil || s.options.Claimed == nil || group == nil {
+		return
+	}
+	for _, v := range group.Volumes {
+		q := volume.Request{
+			Alloc: a.ID, Volume: cluster.VolumeKey{Namespace: a.Namespace, ID: v.VolumeOf(a.Name)},
+			Usage: volume.Usage{VolumeCapability: v.Capability, ReadOnly: v.ReadOnly}, Options: v.MountOptions,
+		}
+		got := s.options.Claimed(q)
+		s.Adopt(q, got)
+		rec := s.disk[q.Volume]
+		if rec == nil {
+			rec = &volume.Record{Volume: q.Volume, BootID: s.node.BootID(), Plugin: got.Plugin, ExternalID: got.ExternalID}
+			s.disk[q.Volume] = rec
+		}
+		if !slices.ContainsFunc(rec.Stages, func(staged volume.StageRecord) bool { return staged.Usage == q.Usage }) {
+			rec.Stages = append(rec.Stages, volume.StageRecord{Usage: q.Usage, Phase: volume.Staged, Skipped: !s.Stages(got.Plugin)})
+		}
+		rec.Refs = append(rec.Refs, volume.RefRecord{Alloc: a.ID, Usage: q.Usage, Options: q.Options, Phase: volume.Published})
+	}
+}
+
+// storageShell acts for the volumes of one client.
+type storageShell struct {
+	run     *run
+	storage *Storage
+}
+
+var _ volume.Shell = (*storageShell)(nil)
+
+// SaveVolume writes the record of a volume.
+func (s *storageShell) SaveVolume(rec *volume.Record, reply func(error)) {
+	s.write("SaveVolume", reply, func() { s.storage.disk[rec.Volume] = rec })
+}
+
+// DeleteVolume removes the record of a volume.
+func (s *storageShell) DeleteVolume(k cluster.VolumeKey, reply func(error)) {
+	s.write("DeleteVolume", reply, func() { delete(s.storage.disk, k) })
+}
+
+func (s *storageShell) write(name string, reply func(error), effect func()) {
+	r := s.run
+	if !r.begins(name) {
+		return
+	}
+	r.after(saveTime, func() {
+		var err error
+		if s.storage.node.diskFull && name == "SaveVolume" {
+			err = errors.New("no space left on device")
+		} else if r.alive() {
+			effect()
+		}
+		r.answers(name, func() { reply(err) })
+	})
+}
+
+// Claim asks the servers for a claim.
+func (s *storageShell) Claim(q volume.Request, reply func(volume.Claimed, error)) {
+	var got volume.Claimed
+	s.call("Claim", func(err error) { reply(got, err) }, func(waiting func() bool, answer func(error)) {
+		s.storage.Claim(q, waiting, func(c volume.Claimed, err error) {
+			got = c
+			answer(err)
+		})
+	})
+}
+
+// Release gives a claim back.
+func (s *storageShell) Release(q volume.Request, reply func(error)) {
+	s.call("Release", reply, func(waiting func() bool, answer func(error)) {
+		s.storage.Release(q, waiting, answer)
+	})
+}
+
+// Call calls the newest healthy plugin.
+func (s *storageShell) Call(c volume.Call, reply func(volume.Result)) {
+	var got volume.Result
+	s.call(c.Verb.String(), func(err error) { reply(volume.Result{Err: err, Holders: got.Holders}) }, func(waiting func() bool, answer func(error)) {
+		p := s.run.served.newest(c.Plugin)
+		if p == nil {
+			s.run.after(folderTime, func() { answer(errors.New("no healthy storage plugin runs on the node")) })
+			return
+		}
+		s.storage.Do(p.ref.ID, c, waiting, func(r volume.Result) {
+			got = r
+			answer(r.Err)
+		})
+	})
+}
+
+// call makes a call with a time limit.
+func (s *storageShell) call(name string, reply func(error), begin func(waiting func() bool, answer func(error))) {
+	r := s.run
+	if !r.begins(name) {
+		return
+	}
+	over := false
+	first := r.once(name, volumeCallTimeout, func(err error) {
+		over = true
+		r.answers(name, func() { reply(err) })
+	})
+	begin(func() bool { return r.alive() && !over }, first)
+}

@@ -1,0 +1,76 @@
+package machine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// steps are the calls that the storage has got.
+func steps(f *fixture) (all []string) {
+	for _, c := range f.node.Storage().Calls(0) {
+		all = append(all, c.Step.String())
+	}
+	return all
+}
+
+// empty checks that no volume is left, neither on the node nor at the servers.
+func empty(f *fixture) {
+	f.t.Helper()
+	must.SliceEmpty(f.t, f.node.Storage().Mounts())
+	must.SliceEmpty(f.t, f.node.Storage().Claims())
+	must.SliceEmpty(f.t, f.node.Storage().Records())
+}
+
+// The way of a volume and back. The plugin must stop at the same moment as its consumer, and stops last.
+func TestNode_volume(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	f.place(disks("p"))
+	f.place(mounts(three(f), "data"))
+	f.run(30 * time.Second)
+	must.Len(t, 3, tasks(f))
+	must.Len(t, 2, f.node.Storage().Mounts())
+	f.stop("p")
+	f.stop("a1")
+	f.settle()
+	must.EqOp(t, cluster.ClientComplete, f.row("a1").ClientStatus)
+	must.EqOp(t, cluster.ClientComplete, f.row("p").ClientStatus)
+	must.Eq(t, []string{"claim", "stage", "publish", "unpublish", "unstage", "release"}, steps(f))
+	empty(f)
+}
+
+// The plugin dies in each of its calls, and each call fails or hangs, before or after it takes effect.
+func TestNode_storageFailsAtEachCall(t *testing.T) {
+	t.Parallel()
+	for _, action := range []storage.Action{storage.Fail, storage.FailAfter, storage.Hang, storage.HangAfter, storage.Crash, storage.CrashAfter} {
+		for at := storage.Claiming; at <= storage.Releasing; at++ {
+			f := newFixture(t, nil)
+			f.storageFault = func(c storage.Call) storage.Fault {
+				if c.Step == at && c.Count == 1 && !(c.Plugin == "" && action >= storage.Crash) {
+					return storage.Fault{Action: action}
+				}
+				return storage.Fault{}
+			}
+			f.place(disks("p"))
+			f.place(mounts(three(f), "data"))
+			f.run(5 * time.Minute)
+			f.node.Storage().Kill("disks") // a call that hangs ends
+			f.run(5 * time.Minute)
+			must.Len(t, 3, tasks(f), must.Sprint(action, " ", at))
+			f.stop("a1")
+			f.run(5 * time.Minute)
+			f.node.Storage().Kill("disks")
+			f.settle()
+			must.True(t, f.row("a1").ClientTerminal(), must.Sprint(action, " ", at))
+			f.stop("p")
+			f.settle()
+			must.True(t, f.row("p").ClientTerminal())
+			empty(f)
+		}
+	}
+}
