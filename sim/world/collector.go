@@ -20,13 +20,18 @@ type collectorActor struct {
 	busy bool
 	// found says that the present round has made a request.
 	found bool
-	// settled is the index of a state in which no later round finds anything, or zero.
+	// settled is the index of a state in which a round found nothing, or zero. In this state the alarm is
+	// set to the time at which a row comes of age, or never fires.
 	settled uint64
 }
 
 func newCollectorActor(l *leadership) (*collectorActor, error) {
 	age := l.world.options.Collect
-	collector, err := collect.NewCollector(setting.Collection(age), l.clock())
+	allocs := 0
+	for range l.server.state().Allocs() {
+		allocs++
+	}
+	collector, err := collect.NewCollector(setting.Collection(age, allocs), l.clock())
 	if err != nil {
 		return nil, err
 	}
@@ -46,12 +51,46 @@ func (a *collectorActor) wait(wakeAt time.Time) {
 	}
 }
 
-// nextStep is zero in a settled state, so that a world without other events becomes idle.
+// nextStep skips the rounds that find nothing in a settled state, so that a world without other events
+// becomes idle.
 func (a *collectorActor) nextStep(time.Time) time.Time {
-	if a.busy || a.settled > 0 && a.settled == a.server.state().Index() {
+	if a.busy {
 		return time.Time{}
 	}
+	if a.settled != a.server.state().Index() {
+		a.unsettle()
+	}
 	return a.server.afterPause(a.alarm.next())
+}
+
+// unsettle returns to the round that is next.
+func (a *collectorActor) unsettle() {
+	if a.settled > 0 {
+		a.settled = 0
+		a.wait(a.roundAfter(a.clock()))
+	}
+}
+
+// roundAfter returns the time of the next round on the server's clock.
+func (a *collectorActor) roundAfter(now time.Time) time.Time {
+	age := a.world.options.Collect
+	if skipped := now.Sub(a.wakeAt); skipped > 0 {
+		return a.wakeAt.Add((skipped + age - 1) / age * age)
+	}
+	return a.wakeAt
+}
+
+// settle waits for the round that finds a row, after one that found nothing in a state.
+func (a *collectorActor) settle(state *statestore.Snapshot, now time.Time) {
+	age := a.world.options.Collect
+	a.settled = state.Index()
+	next := a.wakeAt
+	if ripe := firstAfter(state, now.Add(-age)); ripe.IsZero() {
+		a.wait(time.Time{})
+	} else {
+		a.wait(a.roundAfter(ripe.Add(age)))
+	}
+	a.wakeAt = next
 }
 
 func (a *collectorActor) step() error {
@@ -63,11 +102,12 @@ func (a *collectorActor) step() error {
 	searched := !now.Before(a.wakeAt)
 	request, wakeAt := a.collector.Step(state, now)
 	if request == nil {
-		if searched && !a.found && newestTime(state).Before(now.Add(-a.world.options.Collect)) {
-			a.settled = state.Index()
-		}
+		quiet := searched && !a.found
 		a.found = a.found && !searched
 		a.wait(wakeAt)
+		if quiet {
+			a.settle(state, now)
+		}
 		return nil
 	}
 	a.found, a.busy = true, true
@@ -83,16 +123,22 @@ func (a *collectorActor) step() error {
 	return nil
 }
 
-// newestTime is the newest of the times to which the ages of ended rows count.
-func newestTime(state *statestore.Snapshot) (newest time.Time) {
+// firstAfter is the earliest of the times to which the ages of ended rows count that is not before a
+// time, or zero.
+func firstAfter(state *statestore.Snapshot, after time.Time) (first time.Time) {
+	note := func(t time.Time) {
+		if !t.Before(after) && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
 	for a := range state.Allocs() {
-		newest = later(newest, a.ModifyTime)
+		note(a.ModifyTime)
 	}
 	for e := range state.Evals() {
-		newest = later(newest, e.ModifyTime)
+		note(e.ModifyTime)
 	}
 	for n := range state.Nodes() {
-		newest = later(newest, n.StatusChangedAt)
+		note(n.StatusChangedAt)
 	}
-	return newest
+	return first
 }

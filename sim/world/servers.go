@@ -93,8 +93,14 @@ func (ss *Servers) Count() int { return len(ss.all) }
 // negative.
 func (ss *Servers) SetClock(number int, ahead time.Duration) {
 	s := ss.all[number]
+	leaders := append([]*leadership{ss.leader}, ss.deposed...)
+	for _, l := range leaders {
+		if l.server == s && l.collector != nil {
+			l.collector.unsettle() // rounds come at the times of the clock as it was
+		}
+	}
 	s.ahead = ahead
-	for _, l := range append([]*leadership{ss.leader}, ss.deposed...) {
+	for _, l := range leaders {
 		if l.server == s {
 			l.drainerAlarm.clockSet(ss.world.now)
 			l.schedulerAlarm.clockSet(ss.world.now)

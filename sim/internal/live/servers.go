@@ -113,7 +113,7 @@ func (s *servers) boot(m *member) error {
 	process, err := server.New(server.Config{
 		ID: m.voter.ID, Transport: transport, Voters: voters, Raft: raftSettings(s.options.For),
 		Log: m.logs, Stable: m.logs, Snapshots: m.snapshots,
-		Drainer: s.config, Collect: setting.Collection(s.scenario.Cluster.Collect), OnApply: s.observe, WhileLeading: func(context.Context) { s.flap() },
+		Drainer: s.config, Collect: setting.Collection(s.scenario.Cluster.Collect, 0), OnApply: s.observe, WhileLeading: func(context.Context) { s.flap() },
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()

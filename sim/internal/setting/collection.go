@@ -11,11 +11,16 @@ import (
 // round has several entries and other entries come between them.
 const rowsPerCollection = 8
 
-// Collection returns how the leader deletes ended rows of an age. The age is also the time between
-// two rounds. With zero the leader deletes nothing.
-func Collection(age time.Duration) collect.Options {
+// entriesPerRound bounds the entries that delete all allocations of a large cluster. Each entry costs
+// a look at the whole state.
+const entriesPerRound = 200
+
+// Collection returns how the leader deletes ended rows of an age, if there are so many allocations. The age
+// is also the time between two rounds. With zero the leader deletes nothing.
+func Collection(age time.Duration, allocs int) collect.Options {
 	if age == 0 {
 		return collect.Options{Interval: scenario.Never} // no round ever begins
 	}
-	return collect.Options{Interval: age, AllocAge: age, EvalAge: age, JobAge: age, MaxBatch: rowsPerCollection}
+	rows := max(rowsPerCollection, allocs/entriesPerRound)
+	return collect.Options{Interval: age, AllocAge: age, EvalAge: age, JobAge: age, MaxBatch: rows}
 }
