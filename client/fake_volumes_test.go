@@ -26,6 +26,8 @@ type storage struct {
 	// claims are those of the servers.
 	claims   map[cluster.ClaimKey]bool
 	released map[cluster.ClaimKey]int
+	// revoked are claims that an operator has freed by force.
+	revoked map[cluster.ClaimKey]bool
 	// inFlight has a call for a volume, with the core that made it.
 	inFlight map[cluster.VolumeKey]int
 	// busy are targets that a process keeps. failing are errors of calls by name.
@@ -47,7 +49,7 @@ const volumesRoot = "/volumes"
 func newStorage(n *node) *storage {
 	return &storage{
 		node: n, disk: map[cluster.VolumeKey]*volume.Record{}, staged: map[string]cluster.VolumeKey{}, published: map[string]cluster.VolumeKey{},
-		claims: map[cluster.ClaimKey]bool{}, released: map[cluster.ClaimKey]int{}, inFlight: map[cluster.VolumeKey]int{},
+		claims: map[cluster.ClaimKey]bool{}, released: map[cluster.ClaimKey]int{}, revoked: map[cluster.ClaimKey]bool{}, inFlight: map[cluster.VolumeKey]int{},
 		busy: map[string]volume.Holder{}, failing: map[string]error{},
 	}
 }
@@ -181,6 +183,9 @@ func (s *volumeShell) call(name string, k cluster.VolumeKey, takes time.Duration
 
 func (s *volumeShell) Claim(q volume.Request, reply func(volume.Claimed, error)) {
 	s.call("claim", q.Volume, 0, func() error {
+		if s.revoked[cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}] {
+			return errors.New("the servers have no claim of the allocation")
+		}
 		s.claims[cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}] = true
 		return nil
 	}, func(err error) { reply(volume.Claimed{Plugin: "disks", ExternalID: "ext"}, err) })

@@ -114,6 +114,36 @@ func TestVolumes_pluginsLast(t *testing.T) {
 	n.storage.empty()
 }
 
+// An operator detaches a volume by force: the claim is gone, and the servers stop the allocation. The client
+// unmounts after the tasks, and publishes nothing again, also if it restarts meanwhile and its mount is lost.
+func TestVolumes_detachedByForce(t *testing.T) {
+	for name, meanwhile := range map[string]func(*node){
+		"nothing":           func(*node) {},
+		"the client dies":   func(n *node) { n.crash() },
+		"the mount is lost": func(n *node) { clear(n.storage.published); n.crash() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.placePlugin("p")
+			n.scripts["web"] = script{stopTakes: 2 * time.Second}
+			n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+			n.run(time.Minute)
+			delete(n.storage.claims, cluster.ClaimKey{Volume: dataKey, Alloc: "a"})
+			n.storage.revoked[cluster.ClaimKey{Volume: dataKey, Alloc: "a"}] = true
+			meanwhile(n)
+			n.run(10 * time.Second) // the node is away
+			must.SliceLen(t, 1, n.live("web"))
+			n.stop("a")
+			n.run(time.Second)
+			must.SliceLen(t, 1, n.live("web"), must.Sprint("it has its grace"))
+			n.run(time.Minute)
+			must.Eq(t, cluster.ClientComplete, n.status("a"))
+			must.Eq(t, []string{"claim", "stage", "publish", "unpublish", "unstage", "release"}, n.storage.calls)
+			n.storage.empty()
+		})
+	}
+}
+
 // C2: a busy mount holds the plugin, and the reports name the volume and the process. When it is free, all
 // ends.
 func TestVolumes_busyMountHoldsThePlugin(t *testing.T) {

@@ -165,6 +165,35 @@ func TestServer_controllersAttachAndDetach(t *testing.T) {
 	})
 }
 
+// An operator detaches the volume of a running allocation by force: the allocation is told to stop, and its
+// replacement has the claim. The replacement waits for the second request if no controller answers.
+func TestServer_detachByForce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, d := attachedVolume(t)
+		registerWriter(t, g)
+		time.Sleep(5 * time.Second)
+		runs(t, g, 1)
+		before := claimsOf(g)[0]
+		d.set(func() { d.broken["c1"], d.broken["c2"] = true, true })
+		force := func() {
+			do(t, g, func(ctx context.Context, s *server.Server) error {
+				_, err := server.NewVolumes(s).Detach(ctx, before.Volume, before.Node, true)
+				return err
+			})
+			time.Sleep(5 * time.Second)
+		}
+		force()
+		must.EqOp(t, cluster.DesiredStop, g.Leader().Store().Snapshot().Alloc(before.Alloc).DesiredStatus)
+		must.Len(t, 1, claimsOf(g))
+		must.EqOp(t, cluster.ClaimNodeDetached, claimsOf(g)[0].State)
+		force()
+		must.Len(t, 1, claimsOf(g))
+		must.NotEqOp(t, before.Alloc, claimsOf(g)[0].Alloc)
+		must.EqOp(t, cluster.ClaimTaken, claimsOf(g)[0].State)
+	})
+}
+
 // The leader dies after the controller has attached the volume and before its answer is in the state. The
 // next leader repeats the call, which has no second effect.
 func TestServer_leaderDiesDuringAnAttachment(t *testing.T) {

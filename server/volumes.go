@@ -31,10 +31,10 @@ func (v Volumes) Deregister(ctx context.Context, k cluster.VolumeKey, force bool
 }
 
 // Detach asks the node to unmount the volume from allocations that have ended. With force its claims
-// go on as if the node had. The error is [statestore.ErrClaimNotFound], or wraps
+// go on as if the node had, and the allocations that use it there are stopped and replaced. The error is [statestore.ErrClaimNotFound], or wraps
 // [statestore.ErrVolumeInUse].
 func (v Volumes) Detach(ctx context.Context, k cluster.VolumeKey, n cluster.NodeID, force bool) (cluster.Written, error) {
-	return ask(ctx, v.server, &shims.VolumeDetach{Volume: k, Node: n, Force: force})
+	return ask(ctx, v.server, &shims.VolumeDetach{At: time.Now(), Volume: k, Node: n, Force: force})
 }
 
 // Update applies the changes of claims that hold, and returns the others. Without changes it writes

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -49,9 +50,12 @@ func (m *VolumeDeregister) apply(txn *statestore.Txn) Response {
 
 // VolumeDetach takes a volume off a node because an operator wants it.
 type VolumeDetach struct {
+	// At is the proposer's time.
+	At     time.Time
 	Volume cluster.VolumeKey
 	Node   cluster.NodeID
-	// Force goes on as if the node had unmounted the volume.
+	// Force goes on as if the node had unmounted the volume. The allocations that use it there are
+	// stopped and replaced, as by [AllocStop]: their node must not use the volume any more.
 	Force bool
 }
 
@@ -61,7 +65,15 @@ func (*VolumeDetach) needs() cluster.Version { return cluster.VersionOfVolumes }
 func (*VolumeDetach) check() error           { return nil }
 
 func (m *VolumeDetach) apply(txn *statestore.Txn) Response {
-	return done(nil, statestore.DetachVolume(txn, m.Volume, m.Node, m.Force))
+	stopped, err := statestore.DetachVolume(txn, m.Volume, m.Node, m.Force, m.At)
+	if err != nil {
+		return Refused{Err: err}
+	}
+	var required []*cluster.Evaluation
+	for _, id := range stopped {
+		required = append(required, scheduler.AllocEval(txn, id, cluster.TriggerAllocStop, m.At, unnamed())...)
+	}
+	return done(evaluate(txn, nil, required))
 }
 
 // ClaimUpdate moves claims of volumes on. The FSM judges each change in the state in which it applies

@@ -62,10 +62,10 @@ func DeleteVolume(t *Txn, k cluster.VolumeKey, force bool) error {
 }
 
 // DetachVolume asks the node to unmount the volume from allocations that have ended or are gone. With
-// force the claims go on as if the node had done so, also those of allocations that run. With force
-// again it frees claims that wait for a controller. The error is [ErrClaimNotFound], or wraps
-// [ErrVolumeInUse] and names an allocation that runs.
-func DetachVolume(t *Txn, k cluster.VolumeKey, n cluster.NodeID, force bool) error {
+// force the claims go on as if the node had done so, also those of allocations that run: these get a
+// mark to migrate, and are returned. With force again it frees claims that wait for a controller. The
+// error is [ErrClaimNotFound], or wraps [ErrVolumeInUse] and names an allocation that runs.
+func DetachVolume(t *Txn, k cluster.VolumeKey, n cluster.NodeID, force bool, at time.Time) (stopped []cluster.AllocID, err error) {
 	var claims []*cluster.VolumeClaim
 	for c := range t.ClaimsOnNode(n) {
 		if c.Volume == k {
@@ -73,11 +73,18 @@ func DetachVolume(t *Txn, k cluster.VolumeKey, n cluster.NodeID, force bool) err
 		}
 	}
 	if len(claims) == 0 {
-		return ErrClaimNotFound
+		return nil, ErrClaimNotFound
 	}
 	for _, c := range claims {
-		if a := t.Alloc(c.Alloc); !force && c.State.OnNode() && a != nil && !a.ClientTerminal() {
-			return fmt.Errorf("%w: allocation %s has not ended: stop it first", ErrVolumeInUse, c.Alloc)
+		a := t.Alloc(c.Alloc)
+		if !c.State.OnNode() || a == nil || a.ClientTerminal() {
+			continue
+		}
+		if !force {
+			return nil, fmt.Errorf("%w: allocation %s has not ended: stop it first", ErrVolumeInUse, c.Alloc)
+		}
+		if !a.Leaving() {
+			stopped = append(stopped, c.Alloc)
 		}
 	}
 	waiting := !slices.ContainsFunc(claims, func(c *cluster.VolumeClaim) bool { return c.State.OnNode() })
@@ -92,5 +99,10 @@ func DetachVolume(t *Txn, k cluster.VolumeKey, n cluster.NodeID, force bool) err
 			edits.advance(c, cluster.ClaimNodeDetached)
 		}
 	}
-	return nil
+	for _, id := range stopped {
+		if err := MigrateAlloc(t, id, at); err != nil {
+			return nil, err
+		}
+	}
+	return stopped, nil
 }

@@ -71,7 +71,7 @@ func (w *world) change(alloc string, n cluster.NodeID, cause cluster.ClaimCause)
 }
 
 func (w *world) detach(n cluster.NodeID, force bool) (err error) {
-	w.write(func(x *statestore.Txn) { err = statestore.DetachVolume(x, dataKey, n, force) })
+	w.write(func(x *statestore.Txn) { _, err = statestore.DetachVolume(x, dataKey, n, force, w.now) })
 	return err
 }
 
@@ -221,6 +221,29 @@ func TestVolume_Detach(t *testing.T) {
 	must.Eq(t, []string{"a: node detached"}, w.claimStates())
 	must.NoError(t, w.detach("n1", true))
 	must.SliceEmpty(t, w.claimStates())
+}
+
+// Force stops the allocations that use the volume on the node, and no others: another node may have the
+// volume at once. One that is leaving or has ended gets no second mark.
+func TestVolume_DetachStopsItsUsers(t *testing.T) {
+	t.Parallel()
+	w := volumeWorld(t, false, "n1", "n2")
+	j := w.job(volumeJob(shared))
+	w.place(j, "n1", nil, "a", "b", "c")
+	w.place(j, "n2", nil, "d")
+	w.report(cluster.ClientComplete, "c")
+	var stopped []cluster.AllocID
+	w.write(func(x *statestore.Txn) {
+		must.NoError(t, statestore.MigrateAlloc(x, "b", w.now))
+		var err error
+		stopped, err = statestore.DetachVolume(x, dataKey, "n1", true, w.now)
+		must.NoError(t, err)
+	})
+	must.Eq(t, []cluster.AllocID{"a"}, stopped)
+	for id, marked := range map[cluster.AllocID]bool{"a": true, "b": true, "c": false, "d": false} {
+		must.EqOp(t, marked, w.snap().Alloc(id).DesiredTransition.Migrate, must.Sprint(id))
+	}
+	must.Eq(t, []string{"d: taken"}, w.claimStates())
 }
 
 // A plugin that becomes healthy may take work that waits.

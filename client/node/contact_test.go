@@ -158,6 +158,49 @@ func TestContact_tooManyDevices(t *testing.T) {
 	must.SliceEmpty(t, c.newest().Devices)
 }
 
+// arrivals are servers that note when a request reaches them.
+type arrivals struct {
+	scripted
+	at []time.Duration
+}
+
+func (a *arrivals) Register(ctx context.Context, n *cluster.Node) (time.Duration, error) {
+	a.at = append(a.at, sinceBoot())
+	return a.scripted.Register(ctx, n)
+}
+
+func (a *arrivals) Heartbeat(ctx context.Context) (time.Duration, error) {
+	a.at = append(a.at, sinceBoot())
+	return a.scripted.Heartbeat(ctx)
+}
+
+// stop_on_client_after counts from a time before the servers had the heartbeat, on the clock of the machine's
+// boot: the servers count from a time after that before they give a volume to another node. Also if they
+// refuse what the node has become, and answer its heartbeat.
+func TestContact_countsFromSending(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &arrivals{scripted: scripted{ttl: 30 * time.Second}}
+		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
+		answered, before := 0, sinceBoot()
+		c.heard = func(sent time.Duration) {
+			must.Between(t, before, sent, s.at[len(s.at)-1])
+			before, answered = sent, answered+1
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { c.keepAlive(ctx) })
+		time.Sleep(31 * time.Second)
+		s.set(func() { s.unlike = errors.New("no") })
+		c.publish(client.NodeFacts{})
+		time.Sleep(31 * time.Second)
+		cancel()
+		running.Wait()
+		must.EqOp(t, 8, answered)
+		must.Greater(t, answered, len(s.at), must.Sprint("the servers have refused registrations"))
+	})
+}
+
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // The node registers, and sends a heartbeat in each third of the TTL. It registers again when the

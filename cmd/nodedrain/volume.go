@@ -155,9 +155,11 @@ Usage: nodedrain volume detach [options] VOLUME NODE
 Options:
 
   -force            Go on as if the node had unmounted the volume, also while allocations
-                    run. A second time: as if the controller had detached it. Another node
-                    gets the volume then. If this node still writes to it, the data is
-                    destroyed: use it only for a node that is surely off.
+                    run. They are stopped and replaced, and the node unmounts the volume,
+                    at the latest when it returns. A second time: as if the controller had
+                    detached it. Another node may get the volume at once. If this node
+                    still writes to it, the data is destroyed: use it only for a node that
+                    is surely off.
 ` + connectHelp)
 }
 

@@ -69,6 +69,10 @@ func (t *rowIDs) collect(a shims.Applied) {
 	case *shims.AllocStop:
 		t.allocs = append(t.allocs, m.Alloc)
 		t.addEvals(m.Evals...)
+	case *shims.VolumeDetach: // by force it stops allocations
+		for alloc := range a.Before.LiveAllocsByNode(m.Node) {
+			t.allocs = append(t.allocs, alloc.ID)
+		}
 	case *shims.ApplyPlan:
 		t.addPlan(&m.Plan)
 	case *shims.AllocUpdateDesiredTransition:
@@ -279,6 +283,8 @@ func timeOf(m shims.Message) time.Time {
 	case *shims.Collect:
 		return m.At
 	case *shims.AllocStop:
+		return m.At
+	case *shims.VolumeDetach:
 		return m.At
 	}
 	return time.Time{}

@@ -181,6 +181,8 @@ func (l *line) about(a shims.Applied) {
 		}
 	case *shims.AllocStop:
 		l.Allocs = []cluster.AllocID{m.Alloc}
+	case *shims.VolumeDetach:
+		l.Nodes = []cluster.NodeID{m.Node}
 	case *shims.AllocClientUpdate:
 		for _, r := range m.Reports {
 			l.Allocs = append(l.Allocs, r.Alloc)

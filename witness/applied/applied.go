@@ -42,8 +42,15 @@ func Entry(a shims.Applied) witness.Entry {
 	case *shims.AllocStop:
 		e.At = m.At
 		t.Allocs = []cluster.AllocID{m.Alloc}
+	case *shims.VolumeDetach: // by force it stops allocations
+		e.At = m.At
+		for c := range a.Before.ClaimsOnNode(m.Node) {
+			if c.Volume == m.Volume {
+				t.Allocs = append(t.Allocs, c.Alloc)
+			}
+		}
 	case *shims.EvalUpdate: // the witness does not follow evaluations
-	case *shims.VolumeRegister, *shims.VolumeDeregister, *shims.VolumeDetach, *shims.ClaimUpdate: // nor volumes
+	case *shims.VolumeRegister, *shims.VolumeDeregister, *shims.ClaimUpdate: // nor volumes
 	case *shims.AllocClientUpdate:
 		for _, r := range m.Reports {
 			e.At = latest(e.At, r.At)

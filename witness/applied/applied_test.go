@@ -92,6 +92,22 @@ func changed(before, after *statestore.Snapshot) (names []string) {
 	return names
 }
 
+// detached places an allocation that claims the volume, and detaches the volume by force.
+func (l *log) detached(t *testing.T, disk cluster.VolumeKey) {
+	t.Helper()
+	one := cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
+	l.Must(&shims.NodeRegister{At: epoch, Node: &cluster.Node{ID: "n4", Status: cluster.NodeReady, Resources: cluster.Resources{CPU: 1000, MemoryMB: 1000}, StoragePlugins: []*cluster.StoragePlugin{
+		{ID: "ebs", Type: cluster.PluginNode, Healthy: true, NodeID: "4"},
+	}}})
+	job := clustertest.Job("db", cluster.JobService, 1)
+	job.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "d", Type: cluster.VolumeCSI, Source: disk.ID, Capability: one}}
+	l.Must(&shims.JobRegister{Job: job, Evals: []*cluster.Evaluation{l.Eval(job)}})
+	job = l.State().Job(job.Key())
+	must.SliceEmpty(t, l.Plan(job, nil, clustertest.Alloc(job, "d1", "n4", epoch)).Refused)
+	l.Must(&shims.VolumeDetach{At: epoch, Volume: disk, Node: "n4", Force: true})
+	must.True(t, l.State().Alloc("d1").Marked())
+}
+
 // Every type of message names all rows it changes.
 func TestEntry_namesWhatChanged(t *testing.T) {
 	t.Parallel()
@@ -133,7 +149,7 @@ func TestEntry_namesWhatChanged(t *testing.T) {
 	disk := cluster.VolumeKey{Namespace: "default", ID: "disk"}
 	l.Must(&shims.VolumeRegister{At: epoch, Volume: &cluster.Volume{Namespace: disk.Namespace, ID: disk.ID, Plugin: "ebs", ExternalID: "vol-1",
 		Capabilities: []cluster.VolumeCapability{{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}}}})
-	l.Apply(&shims.VolumeDetach{Volume: disk, Node: "n1"}) // refused: nothing claims it
+	l.detached(t, disk)
 	l.Must(&shims.ClaimUpdate{})
 	l.Must(&shims.VolumeDeregister{Volume: disk})
 
