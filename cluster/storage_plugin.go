@@ -41,10 +41,11 @@ func (t PluginType) Controller() bool { return t == PluginController || t == Plu
 type CSIPlugin struct {
 	ID   PluginID
 	Type PluginType
-	// MountDir is where the task finds the folder of its socket. Empty is DefaultPluginMountDir.
+	// MountDir is where a task with files of its own finds the folder of its socket. Empty is
+	// [DefaultPluginMountDir].
 	MountDir string `codec:",omitempty"`
-	// StagePublishBaseDir is where the task sees the folder of staged and published volumes. Empty is
-	// the path "local/csi" in the task's folder.
+	// StagePublishBaseDir is where such a task sees the folder of staged and published volumes. Empty is
+	// [DefaultPluginVolumesDir].
 	StagePublishBaseDir string `codec:",omitempty"`
 	// HealthTimeout is how long the plugin may fail its probes before the client restarts the task.
 	// Zero is [DefaultPluginHealthTimeout].
@@ -54,6 +55,7 @@ type CSIPlugin struct {
 // Defaults of [CSIPlugin].
 const (
 	DefaultPluginMountDir      = "/csi"
+	DefaultPluginVolumesDir    = "/local/csi"
 	DefaultPluginHealthTimeout = 30 * time.Second
 )
 

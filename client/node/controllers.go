@@ -23,7 +23,7 @@ func (c *controllers) call(ctx context.Context, id cluster.PluginID, f func(cont
 	}
 	ctx, cancel := context.WithTimeout(ctx, volumeCallTimeout)
 	defer cancel()
-	err = f(ctx, p)
+	err = f(ctx, p.plugin)
 	if class := volume.ClassOf(err); err != nil && (class == volume.Refused || class == volume.Unimplemented) {
 		return fmt.Errorf("%w: %w", nodeapi.ErrRefused, err)
 	}
@@ -42,13 +42,4 @@ func (c *controllers) Attach(ctx context.Context, id cluster.PluginID, a nodeapi
 // Detach implements [nodeapi.Storage].
 func (c *controllers) Detach(ctx context.Context, id cluster.PluginID, a nodeapi.Attachment) error {
 	return c.call(ctx, id, func(ctx context.Context, p storagePlugin) error { return p.Detach(ctx, csi.Attachment(a)) })
-}
-
-// Validate implements [nodeapi.Storage].
-func (c *controllers) Validate(ctx context.Context, id cluster.PluginID, a nodeapi.Attachment) (reason string, err error) {
-	err = c.call(ctx, id, func(ctx context.Context, p storagePlugin) error {
-		reason, err = p.Validate(ctx, csi.Attachment(a))
-		return err
-	})
-	return reason, err
 }

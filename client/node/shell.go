@@ -145,7 +145,7 @@ func (s *shell) Start(task client.TaskRef, alloc *cluster.Allocation, devices []
 		}
 		handle, err := s.tasks.start(s.life, d, task, alloc, devices)
 		if err == nil {
-			s.storage.begin(s.life, &s.running, task, alloc)
+			s.storage.begin(s.life, &s.running, task, alloc, d.Capabilities().FSIsolation)
 		}
 		return handle, err
 	}, reply)
@@ -158,7 +158,7 @@ func (s *shell) Recover(task client.TaskRef, alloc *cluster.Allocation, handle d
 		defer cancel()
 		err := s.tasks.recover(ctx, d, task, alloc, handle)
 		if err == nil {
-			s.storage.begin(s.life, &s.running, task, alloc)
+			s.storage.begin(s.life, &s.running, task, alloc, d.Capabilities().FSIsolation)
 		}
 		return struct{}{}, err
 	}, func(_ struct{}, err error) { reply(err) })

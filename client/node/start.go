@@ -63,6 +63,9 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 			return fail(driver.Recoverable, err)
 		}
 	}
+	if task.CSIPlugin != nil {
+		given.Mounts = append(given.Mounts, t.storage.placeOf(alloc.ID, task, d.Capabilities().FSIsolation).mounts...)
+	}
 	if err := t.storage.prepare(alloc.ID, task); err != nil {
 		return fail(driver.Recoverable, fmt.Errorf("the socket of the storage plugin: %w", err))
 	}
@@ -91,7 +94,7 @@ func (t *tasks) environment(alloc *cluster.Allocation, group *cluster.TaskGroup,
 	return taskenv.New(taskenv.Source{
 		Node: t.node(), Region: t.region, Alloc: alloc, Group: group, Task: task,
 		Dirs: taskenv.DirsOf(isolation, t.dirs.Alloc(id), t.dirs.Task(id, task.Name)), Devices: devices,
-		Endpoint: t.storage.endpointOf(alloc.ID, task),
+		Endpoint: t.storage.endpointOf(alloc.ID, task, isolation),
 	})
 }
 

@@ -3,12 +3,8 @@ package node
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -45,7 +41,6 @@ type storagePlugin interface {
 	Do(ctx context.Context, c volume.Call, staging, target string) error
 	Attach(ctx context.Context, a csi.Attachment) (map[string]string, error)
 	Detach(ctx context.Context, a csi.Attachment) error
-	Validate(ctx context.Context, a csi.Attachment) (reason string, err error)
 	Close() error
 }
 
@@ -56,6 +51,8 @@ func connectStorage(path string) (storagePlugin, error) { return csi.Connect(pat
 // no client, and a new client has it again.
 type storage struct {
 	sockets string
+	// volumes is the folder of the node's volumes, or empty if the servers give no claims.
+	volumes string
 	connect func(socket string) (storagePlugin, error)
 	events  storageEvents
 	// publish makes the plugins known to the servers.
@@ -68,8 +65,10 @@ type storage struct {
 
 // served is one start of a task that is a storage plugin.
 type served struct {
-	ref     client.TaskRef
-	config  cluster.CSIPlugin
+	ref    client.TaskRef
+	config cluster.CSIPlugin
+	// volumes is the folder of the node's volumes, as the plugin sees it.
+	volumes string
 	plugin  storagePlugin
 	stop    context.CancelFunc
 	stopped chan struct{}
@@ -78,36 +77,8 @@ type served struct {
 	found *cluster.StoragePlugin
 }
 
-// socketOf returns the path of a task's socket. It has at most 26 bytes beyond the folder of all sockets.
-func (s *storage) socketOf(alloc cluster.AllocID, task string) string {
-	return filepath.Join(s.sockets, shortName(fmt.Sprintf("%q %q", alloc, task))+".sock")
-}
-
-// endpointOf returns where a task must serve CSI, or an empty text for a task that is no storage plugin.
-func (s *storage) endpointOf(alloc cluster.AllocID, task *cluster.Task) string {
-	if task == nil || task.CSIPlugin == nil {
-		return ""
-	}
-	return "unix://" + s.socketOf(alloc, task.Name)
-}
-
-// prepare makes the folder of the sockets before a storage plugin starts, and removes what another start
-// has left.
-func (s *storage) prepare(alloc cluster.AllocID, task *cluster.Task) error {
-	if task.CSIPlugin == nil {
-		return nil
-	}
-	if err := os.MkdirAll(s.sockets, 0o700); err != nil {
-		return err
-	}
-	if err := os.Remove(s.socketOf(alloc, task.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
 // begin watches a task that has started, if it is a storage plugin, until end or until the context ends.
-func (s *storage) begin(life context.Context, running *sync.WaitGroup, ref client.TaskRef, alloc *cluster.Allocation) {
+func (s *storage) begin(life context.Context, running *sync.WaitGroup, ref client.TaskRef, alloc *cluster.Allocation, isolation driver.FSIsolation) {
 	_, task := taskOf(alloc, ref.Task)
 	if task == nil || task.CSIPlugin == nil {
 		return
@@ -124,7 +95,8 @@ func (s *storage) begin(life context.Context, running *sync.WaitGroup, ref clien
 		return
 	}
 	ctx, stop := context.WithCancel(life)
-	p := &served{ref: ref, config: *task.CSIPlugin, plugin: plugin, stop: stop, stopped: make(chan struct{})}
+	volumes := s.placeOf(ref.Alloc, task, isolation).volumes
+	p := &served{ref: ref, config: *task.CSIPlugin, volumes: volumes, plugin: plugin, stop: stop, stopped: make(chan struct{})}
 	s.mu.Lock()
 	s.all = append(s.all, p)
 	s.mu.Unlock()
@@ -153,6 +125,7 @@ func (s *storage) end(ref client.TaskRef) {
 	for _, p := range ended {
 		p.stop()
 		<-p.stopped
+		s.remove(p.ref.Alloc, p.ref.Task)
 		s.tell(p.config.ID)
 	}
 }
@@ -273,25 +246,12 @@ func (s *storage) newest(id cluster.PluginID, role func(cluster.PluginType) bool
 }
 
 // plugin returns the plugin that has a role, or an error.
-func (s *storage) plugin(id cluster.PluginID, role func(cluster.PluginType) bool) (storagePlugin, error) {
+func (s *storage) plugin(id cluster.PluginID, role func(cluster.PluginType) bool) (*served, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.newest(id, role)
 	if p == nil {
 		return nil, fmt.Errorf("no healthy storage plugin %q runs on the node", id)
 	}
-	return p.plugin, nil
-}
-
-// refuseStorage returns why a task cannot be a storage plugin of this client, or nil.
-func refuseStorage(task *cluster.Task, name string, c driver.Capabilities) error {
-	switch {
-	case task.CSIPlugin == nil:
-		return nil
-	case c.FSIsolation != driver.FSNone:
-		return fmt.Errorf("a storage plugin mounts volumes where all tasks see them: tasks of the driver %s have files of their own", name)
-	case task.User != "":
-		return errors.New("a storage plugin runs as the user of the client: its socket is for that user alone")
-	}
-	return nil
+	return p, nil
 }

@@ -27,6 +27,13 @@ type fakeStorage struct {
 	err    error // guarded by mu
 	stages bool
 	probes int // guarded by mu
+	// staging and target are the paths of the last call.
+	staging, target string
+}
+
+func (f *fakeStorage) Do(_ context.Context, _ volume.Call, staging, target string) error {
+	f.staging, f.target = staging, target
+	return nil
 }
 
 func (f *fakeStorage) set(err error) {
@@ -67,7 +74,7 @@ func newStorageWorld(t *testing.T) *storageWorld {
 	life, end := context.WithCancel(t.Context())
 	w := &storageWorld{t: t, plugins: map[string]*fakeStorage{}, life: life}
 	w.storage = &storage{
-		sockets: "/run/csi", events: w, logger: slog.New(slog.DiscardHandler),
+		sockets: t.TempDir(), events: w, logger: slog.New(slog.DiscardHandler),
 		connect: func(path string) (storagePlugin, error) { return w.plugins[path], nil },
 		publish: func(p []*cluster.StoragePlugin) { w.published = p },
 	}
@@ -105,7 +112,7 @@ func (w *storageWorld) start(alloc cluster.AllocID, kind cluster.PluginType, err
 	w.plugins[w.socketOf(alloc, "plugin")] = f
 	a := &cluster.Allocation{ID: alloc, TaskGroup: "g", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{task}}}}}
 	ref := client.TaskRef{Alloc: alloc, Task: "plugin", ID: driver.TaskID(alloc)}
-	w.begin(w.life, &w.running, ref, a)
+	w.begin(w.life, &w.running, ref, a, driver.FSNone)
 	return f, ref
 }
 
@@ -168,12 +175,12 @@ func TestStorage_twoOfThem(t *testing.T) {
 		must.SliceLen(t, 1, w.published)
 		p, err := w.plugin("disks", cluster.PluginType.Controller)
 		must.NoError(t, err)
-		must.True(t, p == storagePlugin(next))
+		must.True(t, p.plugin == storagePlugin(next))
 		w.end(second)
 		w.tells("disks is up, stages: true")
 		p, err = w.plugin("disks", cluster.PluginType.Node)
 		must.NoError(t, err)
-		must.True(t, p == storagePlugin(old))
+		must.True(t, p.plugin == storagePlugin(old))
 		w.end(first)
 		w.tells("disks is down")
 	})

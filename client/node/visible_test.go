@@ -65,13 +65,3 @@ func TestViews(t *testing.T) {
 	}}, "d", hostFiles)
 	must.ErrorContains(t, err, `another volume has the destination "./x"`)
 }
-
-func TestRefuseStorage(t *testing.T) {
-	t.Parallel()
-	plugin := &cluster.Task{CSIPlugin: &cluster.CSIPlugin{ID: "disks"}}
-	must.NoError(t, refuseStorage(&cluster.Task{User: "www"}, "d", driver.Capabilities{FSIsolation: driver.FSImage}))
-	must.NoError(t, refuseStorage(plugin, "d", driver.Capabilities{}))
-	must.ErrorContains(t, refuseStorage(plugin, "d", driver.Capabilities{FSIsolation: driver.FSChroot}), "tasks of the driver d have files of their own")
-	plugin.User = "www"
-	must.ErrorContains(t, refuseStorage(plugin, "d", driver.Capabilities{}), "runs as the user of the client")
-}

@@ -107,8 +107,8 @@ func (v *volumes) call(ctx context.Context, c volume.Call, path string) error {
 	if err := v.prepare(c, path); err != nil {
 		return err
 	}
-	staging := volume.StagePath(v.root, c.Volume, c.Request.Usage)
-	if err := p.Do(ctx, c, staging, volume.TargetPath(v.root, c.Request.Alloc, c.Volume, c.Request.Usage)); err != nil {
+	staging := volume.StagePath(p.volumes, c.Volume, c.Request.Usage)
+	if err := p.plugin.Do(ctx, c, staging, volume.TargetPath(p.volumes, c.Request.Alloc, c.Volume, c.Request.Usage)); err != nil {
 		return err
 	}
 	return v.check(c, path)
@@ -213,7 +213,7 @@ func volumeOptions(s *shell, servers Servers, dataDir string, left *leftovers) (
 	if err := os.MkdirAll(v.root, 0o711); err != nil {
 		return nil, err
 	}
-	s.tasks.volumes = v.root
+	s.tasks.volumes, s.storage.volumes = v.root, v.root
 	for _, point := range unknownMounts(table, v.root, left.volumes) {
 		s.logger.Error("something is mounted that no record of a volume names: unmount it by hand if no allocation has it", "path", point)
 	}

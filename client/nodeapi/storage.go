@@ -15,8 +15,6 @@ type Storage interface {
 	Attach(ctx context.Context, plugin cluster.PluginID, a Attachment) (publishContext map[string]string, err error)
 	// Detach unpublishes a volume from a node.
 	Detach(ctx context.Context, plugin cluster.PluginID, a Attachment) error
-	// Validate returns why a volume cannot be used in a mode, or an empty text.
-	Validate(ctx context.Context, plugin cluster.PluginID, a Attachment) (reason string, err error)
 }
 
 // Attachment is the body of a request for a controller.
@@ -33,8 +31,6 @@ type Attachment struct {
 // Attached is the answer to a request that a controller has served.
 type Attached struct {
 	PublishContext map[string]string `json:",omitempty"`
-	// Reason is why a volume cannot be used in a mode, or empty.
-	Reason string `json:",omitempty"`
 }
 
 // ErrRefused is wrapped by errors of [Storage]: the plugin will never do what was asked. The status of the
@@ -51,10 +47,6 @@ func (h *Handler) routeStorage() {
 		},
 		"detach": func(ctx context.Context, p cluster.PluginID, a Attachment) (Attached, error) {
 			return Attached{}, h.options.Storage.Detach(ctx, p, a)
-		},
-		"validate": func(ctx context.Context, p cluster.PluginID, a Attachment) (Attached, error) {
-			reason, err := h.options.Storage.Validate(ctx, p, a)
-			return Attached{Reason: reason}, err
 		},
 	} {
 		h.handle("POST /v1/internal/storage/{plugin}/"+verb, func(w http.ResponseWriter, r *http.Request) error {

@@ -32,11 +32,6 @@ func (c *controllers) Detach(_ context.Context, p cluster.PluginID, a nodeapi.At
 	return c.err
 }
 
-func (c *controllers) Validate(_ context.Context, p cluster.PluginID, a nodeapi.Attachment) (string, error) {
-	c.asked = fmt.Sprint("validate ", p, " ", a.ExternalID, " ", a.Capability.Access)
-	return "too small", c.err
-}
-
 func post(c nodeapi.Storage, verb, body string) *httptest.ResponseRecorder {
 	answer := httptest.NewRecorder()
 	nodeapi.New(nodeapi.Options{Storage: c}).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/v1/internal/storage/team%2Fdisks/"+verb, strings.NewReader(body)))
@@ -53,7 +48,6 @@ func TestStorage(t *testing.T) {
 	for _, one := range []struct{ verb, asked, answer string }{
 		{"attach", "attach team/disks ext n secret", `{"PublishContext":{"device":"sdb"}}`},
 		{"detach", "detach team/disks ext n", `{}`},
-		{"validate", "validate team/disks ext multi-node-reader-only", `{"Reason":"too small"}`},
 	} {
 		answer := post(c, one.verb, string(body))
 		must.EqOp(t, http.StatusOK, answer.Code)

@@ -113,21 +113,3 @@ func (p *Plugin) Detach(ctx context.Context, a Attachment) error {
 	}
 	return classify("ControllerUnpublishVolume", err)
 }
-
-// Validate asks a controller whether a volume can be used in a mode. It returns the plugin's reason
-// against it, or an empty text.
-func (p *Plugin) Validate(ctx context.Context, a Attachment) (reason string, err error) {
-	answer, err := p.controller.ValidateVolumeCapabilities(ctx, &csi.ValidateVolumeCapabilitiesRequest{
-		VolumeId: a.ExternalID, VolumeContext: a.Context, Secrets: a.Secrets,
-		VolumeCapabilities: []*csi.VolumeCapability{capability(a.Capability, a.Options)},
-	})
-	switch {
-	case err != nil:
-		return "", classify("ValidateVolumeCapabilities", err)
-	case answer.GetConfirmed() == nil && answer.GetMessage() == "":
-		return "the plugin does not confirm the mode, and does not say why", nil
-	case answer.GetConfirmed() == nil:
-		return answer.GetMessage(), nil
-	}
-	return "", nil
-}

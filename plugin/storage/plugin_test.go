@@ -31,8 +31,6 @@ type scripted struct {
 	err error
 	// asked is the last of these calls.
 	asked proto.Message
-	// confirm is the answer to ValidateVolumeCapabilities.
-	confirm *csi.ValidateVolumeCapabilitiesResponse
 }
 
 func (s *scripted) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
@@ -93,11 +91,6 @@ func (s *scripted) ControllerPublishVolume(_ context.Context, r *csi.ControllerP
 func (s *scripted) ControllerUnpublishVolume(_ context.Context, r *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
 	s.asked = r
 	return &csi.ControllerUnpublishVolumeResponse{}, s.err
-}
-
-func (s *scripted) ValidateVolumeCapabilities(_ context.Context, r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
-	s.asked = r
-	return s.confirm, s.err
 }
 
 func connect(t *testing.T, s *scripted) *storage.Plugin {
@@ -250,23 +243,8 @@ func TestPlugin_controller(t *testing.T) {
 	must.NoError(t, p.Detach(t.Context(), a))
 	must.True(t, proto.Equal(&csi.ControllerUnpublishVolumeRequest{VolumeId: "ext", NodeId: "that", Secrets: a.Secrets}, s.asked))
 
-	s.confirm = &csi.ValidateVolumeCapabilitiesResponse{Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{}}
-	reason, err := p.Validate(t.Context(), a)
-	must.NoError(t, err)
-	must.EqOp(t, "", reason)
-	s.confirm = &csi.ValidateVolumeCapabilitiesResponse{Message: "not on this pool"}
-	reason, err = p.Validate(t.Context(), a)
-	must.NoError(t, err)
-	must.EqOp(t, "not on this pool", reason)
-	s.confirm.Message = ""
-	reason, err = p.Validate(t.Context(), a)
-	must.NoError(t, err)
-	must.StrContains(t, reason, "does not confirm")
-
 	s.err = status.Error(codes.NotFound, "unknown")
 	must.NoError(t, p.Detach(t.Context(), a))
-	_, err = p.Validate(t.Context(), a)
-	must.EqOp(t, volume.Refused, volume.ClassOf(err))
 	_, err = p.Attach(t.Context(), a)
 	var classed *volume.Error
 	must.True(t, errors.As(err, &classed))

@@ -1,0 +1,115 @@
+package node
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// storageSocket is the name of the socket of a storage plugin, in a folder of its own.
+const storageSocket = "csi.sock"
+
+// storagePlace is what the task of a storage plugin gets, in paths as the task sees them.
+type storagePlace struct {
+	// socket is where it must serve CSI.
+	socket string
+	// volumes is the folder of the node's volumes, or empty.
+	volumes string
+	// mounts make both visible to a task that has files of its own.
+	mounts []driver.Mount
+}
+
+// folderOf returns the folder of a plugin's socket. The path of the socket has at most 30 bytes beyond the
+// folder of all sockets.
+func (s *storage) folderOf(alloc cluster.AllocID, task string) string {
+	return filepath.Join(s.sockets, shortName(fmt.Sprintf("%q %q", alloc, task)))
+}
+
+// socketOf returns the path of a plugin's socket on the node.
+func (s *storage) socketOf(alloc cluster.AllocID, task string) string {
+	return filepath.Join(s.folderOf(alloc, task), storageSocket)
+}
+
+// placeOf returns what the task of a storage plugin gets from the client. A task that sees the files of the
+// node has the paths of the node. Another one has mounts where its job wants them. What the plugin mounts
+// there must appear on the node.
+func (s *storage) placeOf(alloc cluster.AllocID, task *cluster.Task, isolation driver.FSIsolation) storagePlace {
+	if !ownFiles(isolation) {
+		return storagePlace{socket: s.socketOf(alloc, task.Name), volumes: s.volumes}
+	}
+	mountDir := cmp.Or(task.CSIPlugin.MountDir, cluster.DefaultPluginMountDir)
+	place := storagePlace{
+		socket: path.Join(mountDir, storageSocket),
+		mounts: []driver.Mount{{TaskPath: mountDir, HostPath: s.folderOf(alloc, task.Name)}},
+	}
+	if s.volumes != "" && task.CSIPlugin.Type.Node() {
+		place.volumes = cmp.Or(task.CSIPlugin.StagePublishBaseDir, cluster.DefaultPluginVolumesDir)
+		place.mounts = append(place.mounts, driver.Mount{TaskPath: place.volumes, HostPath: s.volumes, Propagation: "bidirectional"})
+	}
+	return place
+}
+
+// endpointOf returns where a task must serve CSI, or an empty text for a task that is no storage plugin.
+func (s *storage) endpointOf(alloc cluster.AllocID, task *cluster.Task, isolation driver.FSIsolation) string {
+	if task == nil || task.CSIPlugin == nil {
+		return ""
+	}
+	return "unix://" + s.placeOf(alloc, task, isolation).socket
+}
+
+// prepare makes the folder of the socket before a storage plugin starts, and removes what another start has
+// left there.
+func (s *storage) prepare(alloc cluster.AllocID, task *cluster.Task) error {
+	if task.CSIPlugin == nil {
+		return nil
+	}
+	if err := os.MkdirAll(s.folderOf(alloc, task.Name), 0o700); err != nil {
+		return err
+	}
+	if err := os.Remove(s.socketOf(alloc, task.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// remove removes the folder of the socket of a task that has ended.
+func (s *storage) remove(alloc cluster.AllocID, task string) {
+	if err := os.RemoveAll(s.folderOf(alloc, task)); err != nil {
+		s.logger.Warn("the folder of a storage plugin's socket was not removed", "alloc", alloc, "task", task, "error", err)
+	}
+}
+
+// ownFiles reports whether tasks have a file system of their own.
+func ownFiles(i driver.FSIsolation) bool { return i == driver.FSChroot || i == driver.FSImage }
+
+// refuseStorage returns why a task cannot be a storage plugin of this client, or nil.
+func refuseStorage(task *cluster.Task, name string, c driver.Capabilities) error {
+	plugin := task.CSIPlugin
+	own := ownFiles(c.FSIsolation)
+	switch {
+	case plugin == nil:
+		return nil
+	case task.User != "":
+		return errors.New("a storage plugin runs as the user of the client: its socket is for that user alone")
+	case c.FSIsolation == driver.FSUnveil:
+		return fmt.Errorf("a storage plugin mounts volumes where all tasks see them, and tasks of the driver %s see a part of the node alone", name)
+	case own && c.NoMounts:
+		return fmt.Errorf("a storage plugin needs mounts for its socket and for volumes, and the driver %s has none", name)
+	case own && (plugin.MountDir != "" && !path.IsAbs(plugin.MountDir) || plugin.StagePublishBaseDir != "" && !path.IsAbs(plugin.StagePublishBaseDir)):
+		return errors.New("MountDir and StagePublishBaseDir of a storage plugin must be absolute paths in the task")
+	case own:
+		return nil
+	case plugin.MountDir != "" && plugin.MountDir != cluster.DefaultPluginMountDir:
+		return fmt.Errorf("tasks of the driver %s see the files of the node: the socket of a storage plugin is where CSI_ENDPOINT says, and MountDir %q has no effect: leave it out", name, plugin.MountDir)
+	case plugin.StagePublishBaseDir != "" && plugin.StagePublishBaseDir != cluster.DefaultPluginVolumesDir:
+		return fmt.Errorf("tasks of the driver %s see the files of the node: volumes are where the client says, and StagePublishBaseDir %q has no effect: leave it out", name, plugin.StagePublishBaseDir)
+	}
+	return nil
+}
