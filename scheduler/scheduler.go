@@ -161,6 +161,7 @@ func (s *Scheduler) settle(a answered, now time.Time) {
 		delete(s.flights, f.job)
 	}
 	s.blocked.dirty = s.blocked.dirty || f.mayBlock()
+	s.blocked.roomReturned = f.keptRoom() && (a.answer.Outcome == raftwrite.Rejected || len(a.answer.Response) > 0) || s.blocked.roomReturned
 }
 
 // mayBlock reports whether the write may have created a blocked evaluation from a view that
@@ -169,6 +170,9 @@ func (f *flight) mayBlock() bool {
 	return f.answer.Outcome != raftwrite.Applied || len(f.answer.Response) > 0 ||
 		(f.plan != nil && (f.plan.Blocked != nil || f.plan.Eval.Status == cluster.EvalBlocked))
 }
+
+// keptRoom reports whether room was kept for the write while it was in flight.
+func (f *flight) keptRoom() bool { return f.plan != nil && len(f.plan.Places) > 0 }
 
 // confirm starts a barrier before the first plan, and after a write with an unknown outcome.
 // It returns the time of the next call, or zero.
@@ -208,6 +212,9 @@ func (s *Scheduler) settleBarrier(a Answer, now time.Time) {
 	s.confirmed = true
 	s.asked = attempts{}
 	s.floor = max(s.floor, a.Index)
-	maps.DeleteFunc(s.flights, func(_ cluster.JobKey, f *flight) bool { return f.covered })
+	maps.DeleteFunc(s.flights, func(_ cluster.JobKey, f *flight) bool {
+		s.blocked.roomReturned = f.covered && f.keptRoom() || s.blocked.roomReturned
+		return f.covered
+	})
 	s.blocked.dirty = true
 }

@@ -102,6 +102,74 @@ func TestPlansInFlightShareTheRoom(t *testing.T) {
 	must.Zero(t, log.refused)
 }
 
+// A view may show a plan before its answer comes. Once its placements used room twice: the next job was
+// blocked although it had room, and nothing woke it.
+func TestPlanIsShownBeforeItsAnswer(t *testing.T) {
+	c := parallel(t)
+	c.node("n1")
+	c.job("first", cluster.JobService, 6)
+	s, log := c.leader()
+	s.Step(c.now)
+	log.answer(fine) // the barrier
+	s.Step(c.now)
+	first := log.queue[0]
+	log.queue = nil
+	answer := log.commit(first)
+	next := c.job("next", cluster.JobSystem, 1)
+	log.lead(s)
+	must.Len(t, 1, c.wanted(next))
+	first.reply(answer)
+	log.lead(s)
+	must.Len(t, 1, c.wanted(next))
+}
+
+// The room of a plan in flight is free again if the plan is not applied. A job that was blocked by it is
+// planned again.
+func TestRoomOfAPlanThatFails(t *testing.T) {
+	for name, fails := range map[string]func(l *log, s *scheduler.Scheduler) *scheduler.Scheduler{
+		"refused": func(l *log, s *scheduler.Scheduler) *scheduler.Scheduler {
+			l.answerAll(fine)
+			return s
+		},
+		"rejected": func(l *log, s *scheduler.Scheduler) *scheduler.Scheduler {
+			l.answer(rejected)
+			l.answerAll(fine)
+			return s
+		},
+		"never applied": func(l *log, s *scheduler.Scheduler) *scheduler.Scheduler {
+			l.answer(vanished)
+			l.answerAll(fine)
+			return s
+		},
+		"lost with its leader": func(l *log, _ *scheduler.Scheduler) *scheduler.Scheduler {
+			l.queue = l.queue[1:]
+			l.answerAll(fine)
+			return l.successor()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := parallel(t)
+			c.node("n1")
+			first := c.job("first", cluster.JobService, 8)
+			next := c.job("next", cluster.JobService, 4)
+			s, log := c.leader()
+			s.Step(c.now)
+			log.answer(fine) // the barrier
+			s.Step(c.now)
+			must.Eq(t, []cluster.JobID{"first", "next"}, log.planned())
+			c.stopJob(first, true)
+			s = fails(log, s)
+			must.Len(t, 2, c.wanted(next))
+			for range 3 {
+				log.lead(s)
+				c.now = c.now.Add(scheduler.DefaultRetryMax)
+			}
+			must.Len(t, 4, c.wanted(next))
+			must.True(t, s.Step(c.now).IsZero())
+		})
+	}
+}
+
 func TestRejectedPlanIsMadeAgain(t *testing.T) {
 	c := parallel(t)
 	c.node("n1")

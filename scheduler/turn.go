@@ -28,13 +28,18 @@ type blockedQueue struct {
 	dirty    bool
 	// notBefore is the earliest time of the next attempt.
 	notBefore time.Time
+	// roomReturned says that a plan in flight has not used the room that was kept for it. freed is an
+	// index: attempts in views before it may have lacked that room.
+	roomReturned bool
+	freed        uint64
 }
 
 // wake requests the next step at the time or before it.
 func (t *turn) wake(at time.Time) { t.wakeAt = earliest(t.wakeAt, at) }
 
 // land forgets the writes that the view shows, and adds the placements of the others to the
-// world. In the first turn it also finds lost and disconnected allocations.
+// world. A view may show a plan before its answer comes. In the first turn land also finds lost and
+// disconnected allocations.
 func (t *turn) land() {
 	for _, job := range sortedJobs(t.flights) {
 		f := t.flights[job]
@@ -46,14 +51,22 @@ func (t *turn) land() {
 			t.wake(t.now.Add(t.config.RetryBase))
 		}
 		if f.plan != nil {
-			t.world.ahead = append(t.world.ahead, f.plan.Places...)
+			for _, a := range f.plan.Places {
+				if t.world.Alloc(a.ID) == nil {
+					t.world.ahead = append(t.world.ahead, a)
+				}
+			}
 		}
 	}
 	t.full = len(t.flights) >= t.config.MaxInFlight
 	if !t.rebuilt {
 		t.rebuilt = true
-		t.blocked.dirty = true
+		t.blocked.dirty, t.blocked.freed = true, t.world.Index() // the plans of an earlier leader may be lost
 		t.findLost()
+	}
+	if t.blocked.roomReturned {
+		t.blocked.roomReturned, t.blocked.dirty = false, true
+		t.blocked.freed = t.world.Index() + 1 // an attempt in this view may have lacked the room, too
 	}
 }
 
@@ -125,7 +138,7 @@ func (t *turn) begin(f *flight, queued bool) {
 // planBlocked tries the blocked evaluations again if capacity was added since their last
 // attempt. It does not write a plan that changes nothing.
 func (t *turn) planBlocked() {
-	capacity := t.world.CapacityIndex()
+	capacity := max(t.world.CapacityIndex(), t.blocked.freed)
 	if !t.blocked.dirty && capacity <= t.blocked.capacity {
 		return
 	}
