@@ -14,10 +14,11 @@
 //	release     the servers take the claim back, and a controller unpublishes the volume
 //
 // One call for each volume is in flight. A call is repeated, with longer and longer waits, until it
-// succeeds. What cannot be undone for now keeps its place in the order: nothing is unstaged while it
-// is published, and nothing is released while it is staged. A plugin without the capability to
-// stage has no such calls. A call that a plugin does not implement is not repeated before the plugin
-// starts again. Calls of a plugin that is away wait for it.
+// succeeds. Allocations with other mount options than a stage are refused while it exists. What
+// cannot be undone for now keeps its place in the order: nothing is unstaged while it is published,
+// and nothing is released while it is staged. A plugin without the capability to stage has no such
+// calls. A call that a plugin does not implement is not repeated before the plugin starts again.
+// Calls of a plugin that is away wait for it.
 //
 // # Records
 //

@@ -32,6 +32,8 @@ type node struct {
 	stages, away bool
 	// staged and published are the mount table, by path.
 	staged, published map[string]bool
+	// stagedWith are the options of stages, by path.
+	stagedWith map[string]*cluster.MountOptions
 	// claims are those of the servers, and taken counts claims of each allocation, released their ends.
 	claims   map[string]bool
 	released map[string]int
@@ -73,7 +75,7 @@ type event struct {
 func newNode(t *testing.T) *node {
 	n := &node{
 		t: t, now: time.Hour, bootID: "boot-1", disk: map[cluster.VolumeKey]*volume.Record{}, stages: true,
-		staged: map[string]bool{}, published: map[string]bool{}, claims: map[string]bool{}, released: map[string]int{},
+		staged: map[string]bool{}, published: map[string]bool{}, stagedWith: map[string]*cluster.MountOptions{}, claims: map[string]bool{}, released: map[string]int{},
 		running: map[cluster.AllocID]bool{}, wanted: map[cluster.AllocID][]volume.Request{}, inFlight: map[cluster.VolumeKey]int{},
 		busy: map[string]volume.Holder{}, errors: map[string][]failure{}, takes: map[string]time.Duration{},
 	}
@@ -158,8 +160,13 @@ func (n *node) mount(alloc cluster.AllocID, ids ...string) {
 	n.volumes.Mount(n.wanted[alloc])
 }
 
+// request is the wish of an allocation. Those of c and d have other mount options than the others.
 func request(alloc cluster.AllocID, id string) volume.Request {
-	return volume.Request{Alloc: alloc, Volume: key(id), Usage: usage}
+	q := volume.Request{Alloc: alloc, Volume: key(id), Usage: usage}
+	if alloc == "c" || alloc == "d" {
+		q.Options = &cluster.MountOptions{Flags: []string{"noatime"}}
+	}
+	return q
 }
 
 func key(id string) cluster.VolumeKey {
@@ -381,13 +388,17 @@ func (s *shell) Call(c volume.Call, reply func(volume.Result)) {
 			must.True(n.t, n.stages, must.Sprint("the plugin does not stage"))
 			must.True(n.t, n.claims[claimName(q)], must.Sprint("staged without a claim"))
 			must.EqOp(n.t, "secret", c.Claimed.Secrets["key"])
-			n.staged[stage] = true
+			if n.staged[stage] && !n.stagedWith[stage].Equal(q.Options) {
+				must.False(n.t, n.anyPublished(q), must.Sprint("staged with other options while it is published"))
+			}
+			n.staged[stage], n.stagedWith[stage] = true, q.Options
 		case volume.Publish:
 			must.True(n.t, n.claims[claimName(q)], must.Sprint("published without a claim"))
 			must.EqOp(n.t, n.stages, c.Staged)
 			if n.stages && !n.staged[stage] {
 				return volume.Errorf(volume.NotStaged, "the volume is not staged")
 			}
+			must.True(n.t, !n.stages || n.stagedWith[stage].Equal(q.Options), must.Sprint("published with other options than staged"))
 			n.published[target] = true
 		case volume.Unpublish:
 			must.False(n.t, n.running[q.Alloc], must.Sprint(q.Alloc, " runs and loses its volume"))
@@ -397,15 +408,20 @@ func (s *shell) Call(c volume.Call, reply func(volume.Result)) {
 			}
 			delete(n.published, target)
 		case volume.Unstage:
-			for _, alloc := range []cluster.AllocID{"a", "b", "c", "d"} {
-				must.False(n.t, n.published[volume.TargetPath(root, alloc, q.Volume, q.Usage)], must.Sprint("unstaged while published for ", alloc))
-			}
+			must.False(n.t, n.anyPublished(q), must.Sprint("unstaged while published"))
 			written := slices.ContainsFunc(rec.Stages, func(s volume.StageRecord) bool { return s.Phase == volume.Unstaging })
 			must.True(n.t, written || n.diskFailed, must.Sprint("unstaged, and the record says that it is staged"))
 			delete(n.staged, stage)
 		}
 		return nil
 	}, func(err error) { reply(volume.Result{Err: err, Holders: holders}) })
+}
+
+// anyPublished reports whether a usage of a volume is published for any allocation.
+func (n *node) anyPublished(q volume.Request) bool {
+	return slices.ContainsFunc([]cluster.AllocID{"a", "b", "c", "d"}, func(alloc cluster.AllocID) bool {
+		return n.published[volume.TargetPath(root, alloc, q.Volume, q.Usage)]
+	})
 }
 
 // clean checks that nothing is left on the node, nor at the servers.

@@ -24,6 +24,9 @@ type StageRecord struct {
 	Phase StagePhase
 	// Skipped: the plugin does not stage. No call was made.
 	Skipped bool
+	// Options are those of the stage, or nil for none. A volume has one stage for a usage, so that
+	// allocations with other options cannot use it meanwhile.
+	Options *cluster.MountOptions
 }
 
 // StagePhase is how far a usage of a volume is staged.
@@ -68,6 +71,12 @@ const (
 
 // mounted reports whether the volume may be published for the reference.
 func (p RefPhase) mounted() bool { return p == Publishing || p == Published }
+
+func (r *StageRecord) copy() StageRecord {
+	c := *r
+	c.Options = r.Options.Copy()
+	return c
+}
 
 func (r *RefRecord) copy() RefRecord {
 	c := *r

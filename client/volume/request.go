@@ -27,8 +27,8 @@ type Request struct {
 	Alloc  cluster.AllocID
 	Volume cluster.VolumeKey
 	Usage  Usage
-	// Options say how the file system is mounted, or are nil for those of the volume. A usage is staged
-	// with those of the first request.
+	// Options say how the file system is mounted, or are nil for those of the volume. While a usage is
+	// staged, requests with other options are refused.
 	Options *cluster.MountOptions
 }
 

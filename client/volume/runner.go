@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -25,6 +26,9 @@ type runner struct {
 type stage struct {
 	StageRecord
 	attempt
+	// open: nothing is staged with the options of the record, or they are unknown. The next reference
+	// decides.
+	open bool
 }
 
 // ref is an allocation that wants the volume, or of which something is left.
@@ -82,7 +86,7 @@ func (r *runner) restore(rec *Record) {
 			s.Phase = Staging // to stage a volume that is staged has no effect
 			r.touch()
 		}
-		r.stages = append(r.stages, &stage{StageRecord: s})
+		r.stages = append(r.stages, &stage{StageRecord: s.copy(), open: booted})
 	}
 	for _, f := range r.refs {
 		f.needs = r.version
@@ -96,7 +100,7 @@ func (r *runner) restore(rec *Record) {
 func (r *runner) record() *Record {
 	rec := &Record{Volume: r.key, BootID: r.v.options.BootID, Plugin: r.plugin, ExternalID: r.externalID}
 	for _, s := range r.stages {
-		rec.Stages = append(rec.Stages, s.StageRecord)
+		rec.Stages = append(rec.Stages, s.StageRecord.copy())
 	}
 	for _, f := range r.refs {
 		rec.Refs = append(rec.Refs, f.copy())
@@ -131,7 +135,7 @@ func (r *runner) adopt(q Request) {
 	f := r.refs[len(r.refs)-1]
 	f.Phase, f.asked = Publishing, true
 	if r.stageOf(q.Usage) == nil {
-		s := &stage{StageRecord: StageRecord{Usage: q.Usage}}
+		s := &stage{StageRecord: StageRecord{Usage: q.Usage}, open: true}
 		s.next(r.version)
 		r.stages = append(r.stages, s)
 	}
@@ -173,8 +177,23 @@ func (r *runner) stageOf(u Usage) *stage {
 // the servers have not given needs nothing: they may wait for the end of this usage.
 func (r *runner) needed(u Usage) bool {
 	return slices.ContainsFunc(r.refs, func(f *ref) bool {
-		return f.Usage == u && (f.Phase.mounted() || f.Phase == Held && !f.Leaving)
+		return f.Usage == u && (f.Phase.mounted() || f.Phase == Held && !f.Leaving && !r.stageOf(u).excludes(f))
 	})
+}
+
+// excludes reports whether the stage, or nil, has other options than a reference wants that is not published.
+func (s *stage) excludes(f *ref) bool {
+	return s != nil && !s.open && !s.Skipped && f.Phase == Held && f.claimed != nil && !s.Options.Equal(f.options())
+}
+
+var errOtherOptions = errors.New("it is staged on the node with other mount options, for another allocation")
+
+// options are those of the reference, or those of the volume if it has none.
+func (f *ref) options() *cluster.MountOptions {
+	if f.Options == nil && f.claimed != nil {
+		return f.claimed.Options
+	}
+	return f.Options
 }
 
 func (r *runner) step() {
@@ -248,7 +267,7 @@ func (r *runner) settle() {
 // released already, by a client whose last record was lost.
 func (r *runner) releasable(f *ref) bool {
 	return r.stageOf(f.Usage) == nil || slices.ContainsFunc(r.refs, func(o *ref) bool {
-		return o.Usage == f.Usage && !o.Leaving && o.Phase != Claiming
+		return o.Usage == f.Usage && !o.Leaving && o.Phase != Claiming && !r.stageOf(f.Usage).excludes(o)
 	})
 }
 
@@ -279,7 +298,7 @@ func (r *runner) mount(f *ref) bool {
 	}
 	s := r.stageOf(f.Usage)
 	if s == nil {
-		s = &stage{StageRecord: StageRecord{Usage: f.Usage}}
+		s = &stage{StageRecord: StageRecord{Usage: f.Usage, Options: f.options().Copy()}}
 		if !r.v.plugins[r.plugin].Stages {
 			s.Phase, s.Skipped = Staged, true
 		}
@@ -287,8 +306,16 @@ func (r *runner) mount(f *ref) bool {
 		s.next(r.version)
 		r.stages = append(r.stages, s)
 	}
+	if s.open && s.Phase == Staging {
+		if f.Phase == Held && slices.ContainsFunc(r.refs, func(o *ref) bool { return o.Usage == f.Usage && o.Phase.mounted() }) {
+			return false // what is published already decides
+		}
+		s.open, s.Options = false, f.options().Copy()
+		r.touch()
+		s.needs = r.version
+	}
 	switch {
-	case s.Phase == Unstaging:
+	case s.Phase == Unstaging || s.excludes(f):
 		return false
 	case s.Phase == Staging:
 		return r.may(&s.attempt) && r.durable(&s.attempt) && r.stage(s, f)

@@ -89,6 +89,8 @@ func (r *runner) judge(f *ref, s *Status) {
 		return
 	}
 	switch stage := r.stageOf(f.Usage); {
+	case stage.excludes(f):
+		s.Failed = fmt.Errorf("volume %s: %w", r.key, errOtherOptions)
 	case f.refused:
 		s.Failed = fmt.Errorf("volume %s: %w", r.key, f.err)
 	case stage != nil && stage.Phase == Staging && stage.refused:
@@ -134,6 +136,9 @@ func (r *runner) wait(f *ref) Wait {
 		w.Path = TargetPath(root, f.Alloc, r.key, f.Usage)
 	case f.claimed == nil:
 		w.What, plugin = "must be claimed", false
+	case s.excludes(f):
+		w.What, w.Path, w.Err = "must be unstaged", StagePath(root, r.key, f.Usage), errOtherOptions
+		return w
 	case s == nil || s.Phase == Staging:
 		w.What, w.Path = "must be staged", StagePath(root, r.key, f.Usage)
 		if s != nil {

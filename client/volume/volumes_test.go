@@ -131,6 +131,33 @@ func TestVolumes_refused(t *testing.T) {
 	n.clean()
 }
 
+// A volume is staged once for a usage. An allocation with other mount options is refused while another one
+// uses it, and gets it with its own options after that. So it is after a restart of the client, and a machine
+// that restarts has no stage that could exclude.
+func TestVolumes_otherMountOptions(t *testing.T) {
+	for name, meanwhile := range map[string]func(*node){"": func(*node) {}, "restart": (*node).crash, "reboot": (*node).reboot} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.mount("a", "data")
+			n.run(time.Second)
+			n.mount("c", "data")
+			n.run(time.Minute)
+			must.ErrorContains(t, n.volumes.Status("c").Failed, "volume default/data: it is staged on the node with other mount options, for another allocation")
+			meanwhile(n)
+			n.run(time.Minute)
+			must.True(t, n.volumes.Status("a").Ready)
+			must.ErrorContains(t, n.volumes.Status("c").Failed, "other mount options")
+			n.story = nil
+			n.stop("a")
+			n.run(time.Minute)
+			n.tells("unpublish data", "unstage data", "release data", "stage data", "publish data", "c runs")
+			n.stop("c")
+			n.run(time.Minute)
+			n.clean()
+		})
+	}
+}
+
 // An allocation leaves while the plugin works on a call that it then refuses. What the call may have done
 // is undone.
 func TestVolumes_refusedWhileLeaving(t *testing.T) {
