@@ -15,6 +15,10 @@ import (
 // error has a class of package volume. A volume that the plugin does not know is neither published nor
 // staged.
 func (p *Plugin) Do(ctx context.Context, c volume.Call, staging, target string) error {
+	return hide(p.do(ctx, c, staging, target), c.Claimed.Secrets, optionsOf(c))
+}
+
+func (p *Plugin) do(ctx context.Context, c volume.Call, staging, target string) error {
 	var err error
 	if !c.Staged {
 		staging = ""
@@ -46,11 +50,14 @@ func (p *Plugin) Do(ctx context.Context, c volume.Call, staging, target string) 
 
 // capabilityOf is how the volume of a call is used.
 func capabilityOf(c volume.Call) *csi.VolumeCapability {
-	options := c.Request.Options
-	if options == nil {
-		options = c.Claimed.Options
+	return capability(c.Request.Usage.VolumeCapability, optionsOf(c))
+}
+
+func optionsOf(c volume.Call) *cluster.MountOptions {
+	if c.Request.Options != nil {
+		return c.Request.Options
 	}
-	return capability(c.Request.Usage.VolumeCapability, options)
+	return c.Claimed.Options
 }
 
 func capability(c cluster.VolumeCapability, options *cluster.MountOptions) *csi.VolumeCapability {
@@ -101,7 +108,7 @@ func (p *Plugin) Attach(ctx context.Context, a Attachment) (map[string]string, e
 		VolumeId: a.ExternalID, NodeId: a.NodeID, VolumeCapability: capability(a.Capability, a.Options),
 		Readonly: a.ReadOnly, Secrets: a.Secrets, VolumeContext: a.Context,
 	})
-	return answer.GetPublishContext(), classify("ControllerPublishVolume", err)
+	return answer.GetPublishContext(), hide(classify("ControllerPublishVolume", err), a.Secrets, a.Options)
 }
 
 // Detach asks a controller to unpublish a volume from a node. A volume that the plugin does not know is
@@ -111,5 +118,5 @@ func (p *Plugin) Detach(ctx context.Context, a Attachment) error {
 	if status.Code(err) == codes.NotFound {
 		return nil
 	}
-	return classify("ControllerUnpublishVolume", err)
+	return hide(classify("ControllerUnpublishVolume", err), a.Secrets, a.Options)
 }

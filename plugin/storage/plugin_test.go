@@ -249,3 +249,27 @@ func TestPlugin_controller(t *testing.T) {
 	var classed *volume.Error
 	must.True(t, errors.As(err, &classed))
 }
+
+// A plugin that repeats secrets or the values of mount flags in its errors does not bring them into logs
+// and reports. The class of the error stays.
+func TestPlugin_hidesSecrets(t *testing.T) {
+	t.Parallel()
+	said := status.Error(codes.InvalidArgument, "mount -o username=bob,password=hunter2+: key hunter2 of 12 is wrong")
+	p := connect(t, &scripted{err: said})
+	secrets := map[string]string{"key": "hunter2", "longer": "hunter2+", "short": "12"}
+	flags := &cluster.MountOptions{Flags: []string{"ro", "username=bob", "password=hunter2+"}}
+	const want = "InvalidArgument: mount -o username=bob,password=[redacted]: key [redacted] of 12 is wrong"
+	check := func(err error) {
+		t.Helper()
+		must.ErrorContains(t, err, want)
+		must.Eq(t, volume.Refused, volume.ClassOf(err))
+	}
+	for _, verb := range []volume.Verb{volume.Stage, volume.Publish} {
+		check(p.Do(t.Context(), volume.Call{Verb: verb, Claimed: volume.Claimed{Secrets: secrets, Options: flags}}, "/s", "/t"))
+		check(p.Do(t.Context(), volume.Call{Verb: verb, Request: volume.Request{Options: flags}, Claimed: volume.Claimed{Secrets: secrets}}, "/s", "/t"))
+	}
+	a := storage.Attachment{Secrets: secrets, Options: flags}
+	_, err := p.Attach(t.Context(), a)
+	check(err)
+	check(p.Detach(t.Context(), a))
+}
