@@ -226,7 +226,7 @@ func (a *allocRunner) description() string {
 	case a.allDead():
 		return "all tasks have ended, and volumes must be unmounted"
 	case a.mounts.held():
-		return fmt.Sprintf("stopping (waiting for %d volumes): %s", len(a.mounts.keeping()), a.rec.StopReason)
+		return fmt.Sprintf("stopping (%s): %s", a.mounts.waitText(), a.rec.StopReason)
 	case a.rec.Stopping:
 		return "stopping: " + a.rec.StopReason
 	case a.rec.ClientStatus == cluster.ClientRunning:

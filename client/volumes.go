@@ -249,6 +249,14 @@ func (m *mounts) waits() ([]volume.Wait, time.Duration) {
 	return nil, 0
 }
 
+// waitText says for how many volumes a storage plugin is held.
+func (m *mounts) waitText() string {
+	if n := len(m.keeping()); n != 1 {
+		return fmt.Sprintf("waiting for %d volumes", n)
+	}
+	return "waiting for 1 volume"
+}
+
 // holds are the volumes that a report names, or nil for an allocation that has nothing to do with
 // volumes.
 func (m *mounts) holds() *cluster.VolumeHolds {
@@ -261,7 +269,7 @@ func (m *mounts) holds() *cluster.VolumeHolds {
 	for _, w := range waits {
 		if w.Mounted || !m.alloc.allDead() {
 			h.Volumes = append(h.Volumes, cluster.VolumeHold{
-				Namespace: w.Volume.Namespace, Volume: w.Volume.ID, Alloc: w.Alloc, Path: w.Path, Reason: w.String(), Since: m.alloc.core.wallAt(since),
+				Namespace: w.Volume.Namespace, Volume: w.Volume.ID, Alloc: w.Alloc, Path: w.Path, Reason: w.Reason(), Since: m.alloc.core.wallAt(since),
 			})
 		}
 	}

@@ -104,7 +104,7 @@ func TestVolumes_pluginsLast(t *testing.T) {
 	n.stop("a")
 	n.run(4 * time.Second)
 	must.SliceLen(t, 1, n.live("plugin"))
-	must.StrHasPrefix(t, "stopping (waiting for 1 volumes)", n.servers["p"].ClientDescription)
+	must.StrHasPrefix(t, "stopping (waiting for 1 volume)", n.servers["p"].ClientDescription)
 	must.Eq(t, dataKey, n.servers["p"].VolumeHolds.Volumes[0].Key().Volume)
 	must.EqOp(t, cluster.WaitVolume, n.taskState("p", "plugin").Waiting.For)
 	n.run(time.Minute)

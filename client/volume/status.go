@@ -40,10 +40,20 @@ type Wait struct {
 	Holders []Holder
 }
 
-// String says it in words. Reports cut long texts, so what an operator needs first comes first.
+// String says it in words.
 func (w Wait) String() string {
+	text := fmt.Sprintf("volume %s %s", w.Volume, w.Reason())
+	if w.Path != "" {
+		text += "; at " + w.Path
+	}
+	return text
+}
+
+// Reason says it without the volume and the path. Reports cut long texts, so what an operator needs
+// first comes first.
+func (w Wait) Reason() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "volume %s %s", w.Volume, w.What)
+	text.WriteString(w.What)
 	switch {
 	case !w.Undoes || w.Err == nil || w.Path == "":
 	case len(w.Holders) == 0:
@@ -59,9 +69,6 @@ func (w Wait) String() string {
 	}
 	if w.Err != nil {
 		fmt.Fprintf(&text, ": %v", w.Err)
-	}
-	if w.Path != "" {
-		fmt.Fprintf(&text, "; at %s", w.Path)
 	}
 	return text.String()
 }
