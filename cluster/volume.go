@@ -56,6 +56,9 @@ type Volume struct {
 	ModifyTime  time.Time
 	CreateIndex uint64
 	ModifyIndex uint64
+	// ClaimsIndex is the raft index of the last change of its claims, or zero. A reader of one volume waits
+	// for it: the deletion of a claim leaves no row.
+	ClaimsIndex uint64 `codec:",omitempty"`
 }
 
 // Topology says where a volume or a node is, such as "zone": "a".

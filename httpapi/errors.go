@@ -32,6 +32,7 @@ const (
 	evalNotFound  = "eval not found"
 
 	volumeNotFound = "volume not found"
+	claimNotFound  = "volume is not claimed on the node"
 	pluginNotFound = "plugin not found"
 )
 

@@ -42,6 +42,7 @@ func diffGroup(name string, before, after *cluster.TaskGroup) *wire.TaskGroupDif
 	}
 	d.Fields = append(d.Fields, diffMaps("Meta", orNone(before).Meta, orNone(after).Meta)...)
 	d.Objects = appendConstraints(d.Objects, orNone(before).Constraints, orNone(after).Constraints)
+	d.Objects = appendVolumes(d.Objects, orNone(before).Volumes, orNone(after).Volumes)
 	changed := len(d.Fields)+len(d.Objects) > 0
 	for _, task := range union(taskNames(before), taskNames(after)) {
 		t := diffTask(task, taskOf(before, task), taskOf(after, task))
@@ -62,6 +63,8 @@ func diffTask(name string, before, after *cluster.Task) *wire.TaskDiff {
 	d.Objects = appendObject(d.Objects, "RestartPolicy", restartFields(was.RestartPolicy), restartFields(is.RestartPolicy))
 	d.Objects = appendConstraints(d.Objects, was.Constraints, is.Constraints)
 	d.Objects = appendDevices(d.Objects, was.Devices, is.Devices)
+	d.Objects = appendObject(d.Objects, "CSIPluginConfig", pluginFields(was.CSIPlugin), pluginFields(is.CSIPlugin))
+	d.Objects = appendMounts(d.Objects, was.VolumeMounts, is.VolumeMounts)
 	d.Type = diffType(before != nil, after != nil, len(d.Fields)+len(d.Objects) > 0)
 	return d
 }

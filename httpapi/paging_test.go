@@ -225,7 +225,7 @@ func TestSearch(t *testing.T) {
 	url := w.serve(httpapi.Options{}).URL + "/v1/search"
 	all := decode[wire.SearchResponse](t, ask(t, "POST", url, `{"Prefix":""}`))
 	must.Len(t, 20, all.Matches["nodes"])
-	must.Eq(t, map[string]bool{"nodes": true, "jobs": false, "allocs": false, "evals": false}, all.Truncations)
+	must.Eq(t, map[string]bool{"nodes": true, "jobs": false, "allocs": false, "evals": false, "plugins": false, "volumes": false}, all.Truncations)
 	must.Eq(t, []string{"web"}, all.Matches["jobs"])
 	must.Eq(t, []string{uuid('b', 1)}, all.Matches["allocs"])
 	must.Eq(t, []string{uuid('c', 1)}, all.Matches["evals"])

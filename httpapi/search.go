@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -15,7 +16,9 @@ import (
 const maxMatches = 20
 
 // searchContexts are the kinds of things that can be searched for, in order.
-func searchContexts() []string { return []string{"nodes", "jobs", "allocs", "evals"} }
+func searchContexts() []string {
+	return []string{"nodes", "jobs", "allocs", "evals", "plugins", "volumes"}
+}
 
 // search answers POST /v1/search: the ids that begin with a prefix. Shells complete with
 // it.
@@ -32,7 +35,7 @@ func search(q *request) error {
 		contexts = []string{body.Context}
 	}
 	return q.read(func(s State) (found, error) {
-		index := max(s.TableIndex(TableNodes), s.TableIndex(TableJobs), s.TableIndex(TableAllocs), s.TableIndex(TableEvals))
+		index := max(s.TableIndex(TableNodes), s.TableIndex(TableJobs), s.TableIndex(TableAllocs), s.TableIndex(TableEvals), s.TableIndex(TableVolumes))
 		return found{index: index, body: func() (any, error) {
 			w := wire.SearchResponse{Matches: map[string][]string{}, Truncations: map[string]bool{}, Index: max(1, index), KnownLeader: q.backend.Peers.Leader() != ""}
 			for _, context := range contexts {
@@ -52,6 +55,10 @@ func ids(q *request, s State, context string) iter.Seq[string] {
 		return textOf(s.Jobs(), func(j *cluster.Job) (string, bool) { return string(j.ID), q.params.within(j.Namespace) })
 	case "allocs":
 		return textOf(s.Allocs(), func(a *cluster.Allocation) (string, bool) { return string(a.ID), q.params.within(a.Namespace) })
+	case "plugins":
+		return textOf(slices.Values(volumes.Plugins(s.Nodes())), func(p *volumes.Plugin) (string, bool) { return string(p.ID), true })
+	case "volumes":
+		return textOf(s.Volumes(), func(v *cluster.Volume) (string, bool) { return string(v.ID), q.params.within(v.Namespace) })
 	}
 	return textOf(s.Evals(), func(e *cluster.Evaluation) (string, bool) { return string(e.ID), q.params.within(e.Namespace) })
 }

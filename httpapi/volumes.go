@@ -1,9 +1,9 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -24,20 +24,6 @@ func volumeKey(q *request) cluster.VolumeKey {
 	return cluster.VolumeKey{Namespace: q.params.namespace, ID: cluster.VolumeID(q.PathValue("id"))}
 }
 
-// plugins are the storage plugins that the nodes report, by id.
-func plugins(s State) map[cluster.PluginID]*volumes.Plugin {
-	byID := map[cluster.PluginID]*volumes.Plugin{}
-	for _, p := range volumes.Plugins(s.Nodes()) {
-		byID[p.ID] = p
-	}
-	return byID
-}
-
-// volumesIndex is the index of what an answer about volumes is made of.
-func volumesIndex(s State) uint64 {
-	return max(s.TableIndex(TableVolumes), s.TableIndex(TableClaims), s.TableIndex(TableNodes))
-}
-
 // listVolumes answers GET /v1/volumes, by namespace, then id. Other types than csi have no volumes.
 func listVolumes(q *request) error {
 	values := q.URL.Query()
@@ -45,10 +31,12 @@ func listVolumes(q *request) error {
 		return q.answer([]*wire.VolumeListStub{})
 	}
 	return q.read(func(s State) (found, error) {
-		return found{index: volumesIndex(s), body: func() (any, error) {
-			known := plugins(s)
+		known := plugins(s)
+		f := found{index: max(s.TableIndex(TableVolumes), s.TableIndex(TableNodes))}
+		f.body = func() (any, error) {
+			wanted := wantedVolumes(q, s)
 			rows, err := page(q, list[*cluster.Volume]{
-				rows: keep(s.Volumes(), func(v *cluster.Volume) bool { return wantsVolume(q, values, v) }),
+				rows: keep(s.Volumes(), wanted),
 				token: func(v *cluster.Volume) string {
 					return jobToken(cluster.JobKey{Namespace: v.Namespace, ID: cluster.JobID(v.ID)})
 				},
@@ -63,15 +51,26 @@ func listVolumes(q *request) error {
 				stubs[i] = volumeStub(s, v, known)
 			}
 			return stubs, err
-		}}, nil
+		}
+		return f, nil
 	})
 }
 
-// wantsVolume reports whether the list has the volume: by its namespace, the prefix of its id, its
-// plugin and a node that claims it.
-func wantsVolume(q *request, values url.Values, v *cluster.Volume) bool {
-	return q.params.within(v.Namespace) && strings.HasPrefix(string(v.ID), q.params.prefix) &&
-		(values.Get("plugin_id") == "" || values.Get("plugin_id") == string(v.Plugin))
+// wantedVolumes returns the test whether the list has a volume: by its namespace, the prefix of its id,
+// its plugin and a node with a claim on it.
+func wantedVolumes(q *request, s State) func(*cluster.Volume) bool {
+	values := q.URL.Query()
+	plugin, node := values.Get("plugin_id"), cluster.NodeID(values.Get("node_id"))
+	onNode := map[cluster.VolumeKey]bool{}
+	if node != "" {
+		for c := range s.ClaimsOnNode(node) {
+			onNode[c.Volume] = true
+		}
+	}
+	return func(v *cluster.Volume) bool {
+		return q.params.within(v.Namespace) && strings.HasPrefix(string(v.ID), q.params.prefix) &&
+			(plugin == "" || plugin == string(v.Plugin)) && (node == "" || onNode[v.Key()])
+	}
 }
 
 func volumeStub(s State, v *cluster.Volume, known map[cluster.PluginID]*volumes.Plugin) *wire.VolumeListStub {
@@ -88,34 +87,56 @@ func volumeStub(s State, v *cluster.Volume, known map[cluster.PluginID]*volumes.
 	return wire.NewVolumeListStub(v, known[v.Plugin], used, readers, writers)
 }
 
-// readVolume answers GET /v1/volume/csi/{id}. No answer has the values of the volume's secrets.
+// readVolume answers GET /v1/volume/csi/{id}. No answer has the values of the volume's secrets. Claims of
+// other volumes do not wake a reader that waits.
 func readVolume(q *request) error {
 	return q.read(func(s State) (found, error) {
 		v := s.Volume(volumeKey(q))
 		if v == nil {
 			return found{index: s.TableIndex(TableVolumes), missing: volumeNotFound}, nil
 		}
-		return found{index: volumesIndex(s), body: func() (any, error) {
-			w := wire.NewVolume(v, plugins(s)[v.Plugin])
+		plugin, claims := plugins(s)[v.Plugin], slices.Collect(s.ClaimsOfVolume(v.Key()))
+		f := found{index: max(v.ModifyIndex, v.ClaimsIndex, s.TableIndex(TableNodes))}
+		for _, c := range claims {
+			if a := s.Alloc(c.Alloc); a != nil {
+				f.index = max(f.index, a.ModifyIndex)
+			}
+		}
+		f.body = func() (any, error) {
+			w := wire.NewVolume(v, plugin)
 			w.Secrets = hidden(v.Secrets)
 			if !q.author.Write {
 				w.MountOptions, w.Context, w.Parameters = nil, hidden(v.Context), hidden(v.Parameters)
 			}
-			for c := range s.ClaimsOfVolume(v.Key()) {
+			for _, c := range claims {
 				alloc := s.Alloc(c.Alloc)
 				var stub *wire.AllocationListStub
 				if alloc != nil {
 					stub = wire.NewAllocationListStub(alloc)
 				}
-				waits := ""
-				if c.State.OnNode() {
-					waits = volumes.Unreachable(c, alloc, s.Node(c.Node)).Why
-				}
-				w.Claim(c, waits, stub)
+				w.Claim(c, claimWaits(s, c, alloc), stub)
 			}
 			return w, nil
-		}}, nil
+		}
+		return f, nil
 	})
+}
+
+// claimWaits says what the release of a claim waits for, or is empty: what its client says of the
+// volume, or else how long the servers wait for a node that they cannot reach.
+func claimWaits(s State, c *cluster.VolumeClaim, alloc *cluster.Allocation) string {
+	if !c.State.OnNode() {
+		return ""
+	}
+	if why := volumes.Unreachable(c, alloc, s.Node(c.Node)).Why; why != "" || alloc == nil || alloc.VolumeHolds == nil {
+		return why
+	}
+	for _, hold := range alloc.VolumeHolds.Volumes {
+		if hold.Key() == c.Key() {
+			return cmp.Or(hold.Reason, "the client takes the volume off the node")
+		}
+	}
+	return ""
 }
 
 // hidden are the keys of a map with values that are not shown.
@@ -184,57 +205,20 @@ func detachVolume(q *request) error {
 	}
 	done, err := q.backend.Writer.DetachVolume(q.Context(), volumeKey(q), cluster.NodeID(node), force)
 	if err != nil {
-		return err
+		return orNotFound(err, http.StatusNotFound, claimNotFound)
 	}
 	return q.written(done.Index, struct{}{})
 }
 
-// listPlugins answers GET /v1/plugins, by id.
-func listPlugins(q *request) error {
-	if kind := q.URL.Query().Get("type"); kind != "" && kind != string(cluster.VolumeCSI) {
-		return q.answer([]*wire.PluginListStub{})
-	}
-	return q.read(func(s State) (found, error) {
-		return found{index: s.TableIndex(TableNodes), body: func() (any, error) {
-			stubs := []*wire.PluginListStub{}
-			for _, p := range volumes.Plugins(s.Nodes()) {
-				if strings.HasPrefix(string(p.ID), q.params.prefix) {
-					stubs = append(stubs, wire.NewPluginListStub(p))
-				}
-			}
-			return stubs, nil
-		}}, nil
-	})
-}
-
-// readPlugin answers GET /v1/plugin/csi/{id}.
-func readPlugin(q *request) error {
-	return q.read(func(s State) (found, error) {
-		index := max(s.TableIndex(TableNodes), s.TableIndex(TableAllocs))
-		p := plugins(s)[cluster.PluginID(q.PathValue("id"))]
-		if p == nil {
-			return found{index: index, missing: pluginNotFound}, nil
-		}
-		return found{index: index, body: func() (any, error) {
-			w := wire.NewPlugin(p)
-			seen := map[cluster.AllocID]bool{}
-			for _, i := range p.Instances {
-				if a := s.Alloc(i.Alloc); a != nil && !seen[a.ID] {
-					seen[a.ID] = true
-					w.Allocations = append(w.Allocations, wire.NewAllocationListStub(a))
-				}
-			}
-			return w, nil
-		}}, nil
-	})
-}
-
 // listNodeVolumes answers GET /v1/node/{id}/volumes: what the client of the node needs to mount and
-// unmount them. It has their secrets.
+// unmount them. The node alone sees their secrets. A request may name one volume with its namespace.
 func listNodeVolumes(q *request) error {
+	one := cluster.VolumeKey{Namespace: q.params.namespace, ID: cluster.VolumeID(q.URL.Query().Get("volume"))}
 	return q.read(func(s State) (found, error) {
 		answer := wire.ClaimedVolumes{Index: s.Index(), Volumes: []wire.ClaimedVolume{}}
-		claims := slices.Collect(s.ClaimsOnNode(q.nodeID()))
+		claims := slices.Collect(keep(s.ClaimsOnNode(q.nodeID()), func(c *cluster.VolumeClaim) bool {
+			return one.ID == "" || c.Volume == one
+		}))
 		f := found{index: s.TableIndex(TableClaims)}
 		if len(claims) > 0 {
 			f = found{rows: len(claims)}
@@ -251,11 +235,18 @@ func listNodeVolumes(q *request) error {
 				one := wire.ClaimedVolume{}
 				if v != nil {
 					one.Volume = wire.NewVolume(v, nil)
+					if !q.byNode {
+						one.Volume.Secrets = hidden(v.Secrets)
+					}
 				}
 				answer.Volumes = append(answer.Volumes, one)
 			}
 			one := &answer.Volumes[len(answer.Volumes)-1]
-			one.Claims = append(one.Claims, wire.NewVolumeClaim(c))
+			claim := wire.NewVolumeClaim(c)
+			if !q.byNode {
+				claim.PublishContext = hidden(c.PublishContext)
+			}
+			one.Claims = append(one.Claims, claim)
 		}
 		f.body = func() (any, error) { return answer, nil }
 		return f, nil

@@ -1,6 +1,7 @@
 package statestore
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -103,6 +104,18 @@ func (t claimEdits) put(before, after *cluster.VolumeClaim) {
 		}
 	}
 	put(t.rowWrites, TableClaims, before, after)
+	t.note(cmp.Or(before, after).Volume)
+}
+
+// note writes that claims of the volume have changed.
+func (t claimEdits) note(k cluster.VolumeKey) {
+	v := t.Volume(k)
+	if v == nil || v.ClaimsIndex == t.written.index {
+		return
+	}
+	changed := *v
+	changed.ClaimsIndex = t.written.index
+	put(t.rowWrites, TableVolumes, v, &changed)
 }
 
 // claim writes the claims of new allocations. The caller has judged them.

@@ -19,12 +19,12 @@ func UpsertVolume(t *Txn, v *cluster.Volume, at time.Time) error {
 	}
 	at = at.UTC()
 	before := t.Volume(after.Key())
-	after.CreateTime, after.CreateIndex = at, t.written.index
+	after.CreateTime, after.CreateIndex, after.ClaimsIndex = at, t.written.index, 0
 	if before != nil {
 		if err := mayChange(t, before, after); err != nil {
 			return err
 		}
-		after.CreateTime, after.CreateIndex = before.CreateTime, before.CreateIndex
+		after.CreateTime, after.CreateIndex, after.ClaimsIndex = before.CreateTime, before.CreateIndex, before.ClaimsIndex
 	}
 	after.ModifyTime, after.ModifyIndex = at, t.written.index
 	put(&t.rowWrites, TableVolumes, before, after)
@@ -57,7 +57,7 @@ func DeleteVolume(t *Txn, k cluster.VolumeKey, force bool) error {
 	for _, c := range claims {
 		claimEdits{&t.rowWrites}.put(c, nil)
 	}
-	put(&t.rowWrites, TableVolumes, before, nil)
+	put(&t.rowWrites, TableVolumes, t.Volume(k), nil) // its claims may have changed it
 	return nil
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
 
 var _ VolumeServers = (*httpServers)(nil)
@@ -15,23 +14,22 @@ var _ VolumeServers = (*httpServers)(nil)
 // claim reads a claim of the node with its volume. Both are nil if the server has no such claim.
 func (s *httpServers) claim(ctx context.Context, k cluster.ClaimKey) (v *cluster.Volume, c *cluster.VolumeClaim, err error) {
 	err = s.ask(func(one httpServer) error {
-		all, _, err := one.self.Volumes(ctx, 0, 0)
-		v, c = find(all, k)
-		return err
-	})
-	return v, c, err
-}
-
-// find returns the claim and its volume, or nil.
-func find(all []api.ClaimedVolume, k cluster.ClaimKey) (*cluster.Volume, *cluster.VolumeClaim) {
-	for _, one := range all {
-		for _, c := range one.Claims {
-			if c.Key() == k {
-				return one.Volume, c
+		found, err := one.self.Volume(ctx, k.Volume)
+		if found == nil {
+			return err
+		}
+		v = found.Volume
+		for _, claim := range found.Claims {
+			if claim.Key() == k {
+				c = claim
 			}
 		}
+		return err
+	})
+	if c == nil {
+		v = nil
 	}
-	return nil, nil
+	return v, c, err
 }
 
 // ClaimVolume implements [VolumeServers]. The plan that placed the allocation made the claim. A server may

@@ -23,6 +23,12 @@ func (v Volumes) List(ctx context.Context, q Query) ([]*wire.VolumeListStub, Ans
 	return get[[]*wire.VolumeListStub](ctx, v.client, "/v1/volumes", q.values())
 }
 
+// OnNode lists the volumes of all namespaces that allocations on the node claim.
+func (v Volumes) OnNode(ctx context.Context, node cluster.NodeID) ([]*wire.VolumeListStub, Answer, error) {
+	values := url.Values{"node_id": {string(node)}, "namespace": {"*"}}
+	return get[[]*wire.VolumeListStub](ctx, v.client, "/v1/volumes", values)
+}
+
 // Read reads a volume by its whole id.
 func (v Volumes) Read(ctx context.Context, id string, q Query) (*wire.Volume, Answer, error) {
 	return get[*wire.Volume](ctx, v.client, volumePath(id, ""), q.values())
@@ -72,7 +78,25 @@ type ClaimedVolume struct {
 // Volumes reads the volumes that allocations on the node claim, and waits for a change after the
 // index, up to the given time. An index of zero does not wait.
 func (s NodeSide) Volumes(ctx context.Context, index uint64, wait time.Duration) ([]ClaimedVolume, uint64, error) {
-	w, answer, err := get[wire.ClaimedVolumes](ctx, s.client, nodePath(string(s.id), "/volumes"), Query{Index: index, Wait: wait}.values())
+	return s.volumes(ctx, Query{Index: index, Wait: wait}.values())
+}
+
+// Volume reads one volume with its claims on the node; nil if there is no claim.
+func (s NodeSide) Volume(ctx context.Context, k cluster.VolumeKey) (*ClaimedVolume, error) {
+	values := Query{}.values()
+	values.Set("namespace", string(k.Namespace))
+	values.Set("volume", string(k.ID))
+	all, _, err := s.volumes(ctx, values)
+	for _, v := range all { // a server of an older build answers with all volumes
+		if len(v.Claims) > 0 && v.Claims[0].Volume == k {
+			return &v, nil
+		}
+	}
+	return nil, err
+}
+
+func (s NodeSide) volumes(ctx context.Context, values url.Values) ([]ClaimedVolume, uint64, error) {
+	w, answer, err := get[wire.ClaimedVolumes](ctx, s.client, nodePath(string(s.id), "/volumes"), values)
 	if err != nil {
 		return nil, 0, err
 	}

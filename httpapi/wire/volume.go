@@ -27,6 +27,9 @@ type Volume struct {
 	// Capacity is in bytes.
 	Capacity   int64
 	Topologies []Topology
+	// RequestedTopologies are read in a registration without Topologies, as the reference's command sends
+	// them: those that are required say where the volume can be reached.
+	RequestedTopologies *TopologyRequest `json:",omitempty"`
 
 	// The following fields are only in answers.
 
@@ -75,6 +78,12 @@ type MountOptions struct {
 
 // Topology says where a volume or a node is.
 type Topology struct{ Segments map[string]string }
+
+// TopologyRequest says where a volume can be reached. Preferred places have no effect.
+type TopologyRequest struct {
+	Required  []Topology
+	Preferred []Topology
+}
 
 // VolumeClaim is the right of an allocation to use a volume. Ours.
 type VolumeClaim struct {
@@ -178,7 +187,11 @@ func (w *Volume) Volume() *cluster.Volume {
 	for _, c := range modes {
 		v.Capabilities = append(v.Capabilities, c.capability())
 	}
-	for _, t := range w.Topologies {
+	topologies := w.Topologies
+	if len(topologies) == 0 && w.RequestedTopologies != nil {
+		topologies = w.RequestedTopologies.Required
+	}
+	for _, t := range topologies {
 		v.Topologies = append(v.Topologies, cluster.Topology(t))
 	}
 	v.Canonicalize()
