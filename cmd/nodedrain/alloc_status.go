@@ -28,27 +28,19 @@ func (c *allocStatusCommand) Synopsis() string { return "List allocations, or sh
 func (c *allocStatusCommand) Help() string {
 	return statusHelp("alloc status [options] [ALLOC]", `  Without ALLOC, lists the allocations of the namespace that have not ended. With ALLOC,
   shows the allocation: its node, its health, the mark of a drain, the allocations
-  before and after it, the states and events of its tasks, their devices, and the
-  resources that they use, if its node says so. ALLOC is the allocation's id or a prefix
-  of it.`)
+  before and after it, the states and events of its tasks, their devices, its volumes,
+  the volumes that keep it from ending, and the resources that its tasks use, if its
+  node says so. ALLOC is the allocation's id or a prefix of it.`)
 }
 
 func (c *allocStatusCommand) Run(args []string) int { return c.exit(c.run(args)) }
 
 func (c *allocStatusCommand) run(args []string) error {
-	var f statusFlags
-	about, err := arguments(f.set("alloc status"), "alloc status", args)
-	if err != nil {
-		return err
-	}
-	asked, err := c.connect(&f.connectFlags)
-	if err != nil {
-		return err
-	}
-	defer asked.Close()
-	l := c.allocs(asked, f.verbose)
-	l.one = func(a *wire.AllocationListStub) error { return c.one(asked, &f, a.ID) }
-	return l.show(c.out, &f, about)
+	return showStatus(&c.operatorCommand, "alloc status", args, func(asked *client.Client, f *statusFlags) *lister[*wire.AllocationListStub] {
+		l := c.allocs(asked, f.verbose)
+		l.one = func(a *wire.AllocationListStub) error { return c.one(asked, f, a.ID) }
+		return l
+	})
 }
 
 // endedAlloc reports whether an allocation has ended.
@@ -103,6 +95,14 @@ func (c *allocStatusCommand) one(asked *client.Client, f *statusFlags, id string
 	c.tasks(a)
 	if t := assignedTable(a); t != nil {
 		fmt.Fprintln(c.out, "\nDevices")
+		t.write(c.out)
+	}
+	if t := volumeTable(a); t != nil {
+		fmt.Fprintln(c.out, "\nVolumes")
+		t.write(c.out)
+	}
+	if t := holdTable(a, f.verbose); t != nil {
+		fmt.Fprintln(c.out, "\nVolumes Still On The Node")
 		t.write(c.out)
 	}
 	c.usage(asked, a)

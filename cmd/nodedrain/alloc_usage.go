@@ -55,13 +55,7 @@ func usageTable(a *wire.Allocation, stats *wire.AllocStats) *table {
 
 // driverOf returns the driver of a task, or a dash.
 func driverOf(a *wire.Allocation, task string) string {
-	if a.Job == nil {
-		return "-"
-	}
-	for _, g := range a.Job.TaskGroups {
-		if g == nil || g.Name == nil || *g.Name != a.TaskGroup {
-			continue
-		}
+	if g := groupOf(a); g != nil {
 		for _, t := range g.Tasks {
 			if t != nil && t.Name == task {
 				return cmp.Or(t.Driver, "-")

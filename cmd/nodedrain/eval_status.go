@@ -33,25 +33,16 @@ func (c *evalStatusCommand) Help() string {
 func (c *evalStatusCommand) Run(args []string) int { return c.exit(c.run(args)) }
 
 func (c *evalStatusCommand) run(args []string) error {
-	var f statusFlags
-	about, err := arguments(f.set("eval status"), "eval status", args)
-	if err != nil {
-		return err
-	}
-	asked, err := c.connect(&f.connectFlags)
-	if err != nil {
-		return err
-	}
-	defer asked.Close()
-	l := &lister[*wire.Evaluation]{
-		name: "eval status", noun: "evaluation",
-		list:  func(q client.Query) ([]*wire.Evaluation, client.Answer, error) { return asked.Evaluations(c.ctx, q) },
-		id:    func(e *wire.Evaluation) string { return e.ID },
-		old:   func(e *wire.Evaluation) bool { return !openEval(e) },
-		table: func(evals []*wire.Evaluation) *table { return evalTable(evals, f.verbose) },
-		one:   func(e *wire.Evaluation) error { return c.one(asked, &f, e.ID) },
-	}
-	return l.show(c.out, &f, about)
+	return showStatus(&c.operatorCommand, "eval status", args, func(asked *client.Client, f *statusFlags) *lister[*wire.Evaluation] {
+		return &lister[*wire.Evaluation]{
+			name: "eval status", noun: "evaluation",
+			list:  func(q client.Query) ([]*wire.Evaluation, client.Answer, error) { return asked.Evaluations(c.ctx, q) },
+			id:    func(e *wire.Evaluation) string { return e.ID },
+			old:   func(e *wire.Evaluation) bool { return !openEval(e) },
+			table: func(evals []*wire.Evaluation) *table { return evalTable(evals, f.verbose) },
+			one:   func(e *wire.Evaluation) error { return c.one(asked, f, e.ID) },
+		}
+	})
 }
 
 // openEval reports whether the scheduler still has to act on an evaluation.

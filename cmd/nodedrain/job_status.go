@@ -31,20 +31,12 @@ func (c *jobStatusCommand) Help() string {
 func (c *jobStatusCommand) Run(args []string) int { return c.exit(c.run(args)) }
 
 func (c *jobStatusCommand) run(args []string) error {
-	var f statusFlags
-	about, err := arguments(f.set("job status"), "job status", args)
-	if err != nil {
-		return err
-	}
-	asked, err := c.connect(&f.connectFlags)
-	if err != nil {
-		return err
-	}
-	defer asked.Close()
-	l := c.jobs(asked)
-	l.old = func(j *wire.JobListStub) bool { return j.Status == "dead" }
-	l.one = func(j *wire.JobListStub) error { return c.one(asked, &f, j.ID) }
-	return l.show(c.out, &f, about)
+	return showStatus(&c.operatorCommand, "job status", args, func(asked *client.Client, f *statusFlags) *lister[*wire.JobListStub] {
+		l := c.jobs(asked)
+		l.old = func(j *wire.JobListStub) bool { return j.Status == "dead" }
+		l.one = func(j *wire.JobListStub) error { return c.one(asked, f, j.ID) }
+		return l
+	})
 }
 
 // jobs lists jobs.

@@ -43,6 +43,21 @@ type lister[Stub any] struct {
 	one func(Stub) error
 }
 
+// showStatus runs the command of the name, which lists a kind of objects and shows one of them.
+func showStatus[Stub any](c *operatorCommand, name string, args []string, of func(*client.Client, *statusFlags) *lister[Stub]) error {
+	var f statusFlags
+	about, err := arguments(f.set(name), name, args)
+	if err != nil {
+		return err
+	}
+	asked, err := c.connect(&f.connectFlags)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	return of(asked, &f).show(c.out, &f, about)
+}
+
 // show shows the object that the argument names, or without one the list.
 func (l *lister[Stub]) show(out io.Writer, f *statusFlags, about []string) error {
 	if len(about) > 1 {

@@ -36,6 +36,13 @@ func (c *nodeStatusCommand) one(asked *client.Client, f *nodeStatusFlags, prefix
 			fmt.Fprintln(c.out, "\nDevices")
 			ownerTable(node, allocs, f.verbose).write(c.out)
 		}
+		if len(node.StoragePlugins) > 0 {
+			fmt.Fprintln(c.out, "\nStorage Plugins")
+			nodePluginTable(node, f.verbose).write(c.out)
+		}
+		if err := c.volumes(asked, node, allocs); err != nil {
+			return err
+		}
 		fmt.Fprintln(c.out, "\nNode Events")
 		eventTable(node, f.verbose).write(c.out)
 		fmt.Fprintln(c.out, "\nAllocated Resources")
@@ -48,6 +55,22 @@ func (c *nodeStatusCommand) one(asked *client.Client, f *nodeStatusFlags, prefix
 		return nil
 	}
 	allocTable(allocs, f.verbose, time.Now()).write(c.out)
+	return nil
+}
+
+// volumes lists the volumes that allocations on the node claim, in all namespaces.
+func (c *nodeStatusCommand) volumes(asked *client.Client, node *wire.Node, allocs []*wire.Allocation) error {
+	if !mayHaveVolumes(node, allocs) {
+		return nil
+	}
+	volumes, _, err := asked.Volumes().OnNode(c.ctx, cluster.NodeID(node.ID))
+	if err != nil {
+		return saidf("Error querying volumes of the node: %v", err)
+	}
+	if len(volumes) > 0 {
+		fmt.Fprintln(c.out, "\nVolumes")
+		volumeStubTable(volumes).write(c.out)
+	}
 	return nil
 }
 

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -150,7 +152,7 @@ func (c *volumeDetachCommand) Help() string {
 Usage: nodedrain volume detach [options] VOLUME NODE
 
   Asks a node to unmount a volume from allocations that have ended. VOLUME is its whole
-  id, NODE the node's whole id.
+  id, NODE the id of a node with a claim on it, or a prefix of that id.
 
 Options:
 
@@ -179,13 +181,41 @@ func (c *volumeDetachCommand) run(args []string) error {
 		return err
 	}
 	defer asked.Close()
-	if err := asked.Volumes().Detach(c.ctx, about[0], cluster.NodeID(about[1]), f.force); err != nil {
+	node, err := c.claimant(asked, about[0], about[1])
+	if err != nil {
+		return err
+	}
+	if err := asked.Volumes().Detach(c.ctx, about[0], node, f.force); err != nil {
 		return saidf("Error detaching volume: %v", err)
 	}
 	said := "asked to unmount it"
 	if f.force {
 		said = "counted as off the volume"
 	}
-	fmt.Fprintf(c.out, "Volume %q: node %q is %s\n", about[0], about[1], said)
+	fmt.Fprintf(c.out, "Volume %q: node %q is %s\n", about[0], node, said)
 	return nil
+}
+
+// claimant returns the node with a claim on the volume that the id or the prefix names. The node itself
+// may be gone.
+func (c *volumeDetachCommand) claimant(asked *client.Client, volume, given string) (cluster.NodeID, error) {
+	v, _, err := asked.Volumes().Read(c.ctx, volume, client.Query{})
+	if err != nil {
+		return "", saidf("Error querying volume: %v", err)
+	}
+	var nodes []string
+	for _, claim := range v.Claims {
+		if hasPrefixFold(claim.NodeID, given) && !slices.Contains(nodes, claim.NodeID) {
+			nodes = append(nodes, claim.NodeID)
+		}
+	}
+	switch {
+	case len(nodes) == 0:
+		return "", saidf("No allocation on a node with prefix or id %q claims volume %q", given, volume)
+	case len(nodes) > 1 && !slices.Contains(nodes, given):
+		return "", saidf("Prefix matched multiple nodes\n\n%s", strings.Join(nodes, "\n"))
+	case len(nodes) > 1:
+		return cluster.NodeID(given), nil
+	}
+	return cluster.NodeID(nodes[0]), nil
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
-	"slices"
+	"strings"
+
+	"github.com/posener/complete"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -23,32 +25,26 @@ func (c *volumeStatusCommand) Help() string {
 func (c *volumeStatusCommand) Run(args []string) int { return c.exit(c.run(args)) }
 
 func (c *volumeStatusCommand) run(args []string) error {
-	var f statusFlags
-	about, err := arguments(f.set("volume status"), "volume status", args)
-	if err != nil {
-		return err
+	return showStatus(&c.operatorCommand, "volume status", args, func(asked *client.Client, f *statusFlags) *lister[*wire.VolumeListStub] {
+		return &lister[*wire.VolumeListStub]{
+			name: "volume status", noun: "volume",
+			list: func(q client.Query) ([]*wire.VolumeListStub, client.Answer, error) {
+				return asked.Volumes().List(c.ctx, q)
+			},
+			id:    func(v *wire.VolumeListStub) string { return v.ID },
+			table: volumeStubTable,
+			one:   func(v *wire.VolumeListStub) error { return c.one(asked, f, v.ID) },
+		}
+	})
+}
+
+// volumeStubTable lists volumes.
+func volumeStubTable(volumes []*wire.VolumeListStub) *table {
+	t := newTable("ID", "Namespace", "Plugin", "Schedulable", "Access", "Readers", "Writers")
+	for _, v := range volumes {
+		t.row(v.ID, v.Namespace, v.PluginID, fmt.Sprint(v.Schedulable), cmp.Or(v.AccessMode, "-"), fmt.Sprint(v.CurrentReaders), fmt.Sprint(v.CurrentWriters))
 	}
-	asked, err := c.connect(&f.connectFlags)
-	if err != nil {
-		return err
-	}
-	defer asked.Close()
-	l := &lister[*wire.VolumeListStub]{
-		name: "volume status", noun: "volume",
-		list: func(q client.Query) ([]*wire.VolumeListStub, client.Answer, error) {
-			return asked.Volumes().List(c.ctx, q)
-		},
-		id: func(v *wire.VolumeListStub) string { return v.ID },
-		table: func(volumes []*wire.VolumeListStub) *table {
-			t := newTable("ID", "Namespace", "Plugin", "Schedulable", "Access", "Readers", "Writers")
-			for _, v := range volumes {
-				t.row(v.ID, v.Namespace, v.PluginID, fmt.Sprint(v.Schedulable), v.AccessMode, fmt.Sprint(v.CurrentReaders), fmt.Sprint(v.CurrentWriters))
-			}
-			return t
-		},
-		one: func(v *wire.VolumeListStub) error { return c.one(asked, &f, v.ID) },
-	}
-	return l.show(c.out, &f, about)
+	return t
 }
 
 func (c *volumeStatusCommand) one(asked *client.Client, f *statusFlags, id string) error {
@@ -59,18 +55,7 @@ func (c *volumeStatusCommand) one(asked *client.Client, f *statusFlags, id strin
 	case f.raw():
 		return printRaw(&f.outputFlags, c.out, v)
 	}
-	var about facts
-	for _, fact := range [][2]string{
-		{"ID", v.ID}, {"Name", v.Name}, {"Namespace", v.Namespace}, {"External ID", v.ExternalID},
-		{"Plugin", v.PluginID}, {"Provider", v.Provider}, {"Version", v.ProviderVersion},
-		{"Schedulable", fmt.Sprint(v.Schedulable)},
-		{"Nodes healthy", fmt.Sprintf("%d of %d", v.NodesHealthy, v.NodesExpected)},
-		{"Controllers healthy", fmt.Sprintf("%d of %d", v.ControllersHealthy, v.ControllersExpected)},
-		{"Access mode", v.AccessMode}, {"Attachment mode", v.AttachmentMode},
-	} {
-		about.add(fact[0], fact[1])
-	}
-	about.write(c.out)
+	volumeFacts(v).write(c.out)
 	if len(v.Claims) == 0 {
 		fmt.Fprintln(c.out, "\nNo allocation claims the volume")
 		return nil
@@ -78,82 +63,40 @@ func (c *volumeStatusCommand) one(asked *client.Client, f *statusFlags, id strin
 	fmt.Fprintln(c.out, "\nClaims")
 	t := newTable("Allocation", "Node", "Mode", "State", "Waits for")
 	for _, claim := range v.Claims {
-		t.row(shortID(claim.AllocID, f.verbose), shortID(claim.NodeID, f.verbose), claim.Mode, claim.StateDescription, claim.Waits)
+		t.row(shortID(claim.AllocID, f.verbose), shortID(claim.NodeID, f.verbose), claim.Mode, claim.StateDescription, cmp.Or(claim.Waits, "-"))
 	}
 	t.write(c.out)
 	return nil
 }
 
-// pluginStatusCommand is "nodedrain plugin status".
-type pluginStatusCommand struct{ operatorCommand }
-
-func (c *pluginStatusCommand) Synopsis() string { return "List storage plugins, or show one" }
-
-func (c *pluginStatusCommand) Help() string {
-	return statusHelp("plugin status [options] [PLUGIN]", `  Without PLUGIN, lists the storage plugins that nodes report. With PLUGIN, shows the
-  plugin and its services on each node. PLUGIN is the plugin's id or a prefix of it.`)
+func volumeFacts(v *wire.Volume) *facts {
+	var modes []string
+	for _, m := range v.RequestedCapabilities {
+		modes = append(modes, m.AccessMode+" "+m.AttachmentMode)
+	}
+	var f facts
+	f.add("ID", v.ID)
+	f.add("Name", v.Name)
+	f.add("Namespace", v.Namespace)
+	f.add("External ID", v.ExternalID)
+	f.add("Plugin", v.PluginID)
+	f.add("Provider", strings.TrimSpace(v.Provider+" "+v.ProviderVersion))
+	f.add("Schedulable", fmt.Sprint(v.Schedulable))
+	f.add("Nodes Healthy", fmt.Sprintf("%d of %d", v.NodesHealthy, v.NodesExpected))
+	if v.ControllersExpected > 0 || v.ControllerRequired {
+		f.add("Controllers Healthy", fmt.Sprintf("%d of %d", v.ControllersHealthy, v.ControllersExpected))
+	}
+	f.add("May Be Used As", strings.Join(modes, ", "))
+	if v.AccessMode != "" {
+		f.add("Is Used As", v.AccessMode+" "+v.AttachmentMode)
+	}
+	return &f
 }
 
-func (c *pluginStatusCommand) Run(args []string) int { return c.exit(c.run(args)) }
+// AutocompleteArgs completes the volume.
+func (c *volumeStatusCommand) AutocompleteArgs() complete.Predictor { return c.ids("volumes") }
 
-func (c *pluginStatusCommand) run(args []string) error {
-	var f statusFlags
-	about, err := arguments(f.set("plugin status"), "plugin status", args)
-	if err != nil {
-		return err
-	}
-	asked, err := c.connect(&f.connectFlags)
-	if err != nil {
-		return err
-	}
-	defer asked.Close()
-	l := &lister[*wire.PluginListStub]{
-		name: "plugin status", noun: "plugin",
-		list: func(q client.Query) ([]*wire.PluginListStub, client.Answer, error) {
-			return asked.Volumes().Plugins(c.ctx, q)
-		},
-		id: func(p *wire.PluginListStub) string { return p.ID },
-		table: func(plugins []*wire.PluginListStub) *table {
-			t := newTable("ID", "Provider", "Controllers healthy", "Nodes healthy")
-			for _, p := range plugins {
-				t.row(p.ID, p.Provider, fmt.Sprintf("%d of %d", p.ControllersHealthy, p.ControllersExpected), fmt.Sprintf("%d of %d", p.NodesHealthy, p.NodesExpected))
-			}
-			return t
-		},
-		one: func(p *wire.PluginListStub) error { return c.one(asked, &f, p.ID) },
-	}
-	return l.show(c.out, &f, about)
-}
-
-func (c *pluginStatusCommand) one(asked *client.Client, f *statusFlags, id string) error {
-	p, _, err := asked.Volumes().Plugin(c.ctx, id, client.Query{})
-	switch {
-	case err != nil:
-		return saidf("Error querying plugin: %v", err)
-	case f.raw():
-		return printRaw(&f.outputFlags, c.out, p)
-	}
-	var about facts
-	for _, fact := range [][2]string{
-		{"ID", p.ID}, {"Provider", p.Provider}, {"Version", p.Version}, {"Controller required", fmt.Sprint(p.ControllerRequired)},
-	} {
-		about.add(fact[0], fact[1])
-	}
-	about.write(c.out)
-	for _, of := range []struct {
-		title    string
-		services map[string]*wire.CSIInfo
-	}{{"Controllers", p.Controllers}, {"Nodes", p.Nodes}} {
-		if len(of.services) == 0 {
-			continue
-		}
-		fmt.Fprintln(c.out, "\n"+of.title)
-		t := newTable("Node", "Allocation", "Healthy", "Description")
-		for _, node := range slices.Sorted(maps.Keys(of.services)) {
-			s := of.services[node]
-			t.row(shortID(node, f.verbose), shortID(s.AllocID, f.verbose), fmt.Sprint(s.Healthy), s.HealthDescription)
-		}
-		t.write(c.out)
-	}
-	return nil
+// AutocompleteFlags completes the flags.
+func (c *volumeStatusCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(statusFlags).set("volume status"))
 }
