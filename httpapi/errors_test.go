@@ -128,7 +128,7 @@ func TestErrors(t *testing.T) {
 		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","Type":"batch","TaskGroups":[{"Name":"g","Migrate":{},"Tasks":[{"Name":"t"}]}]}}`, 400, `Task group "g": Job type "batch" does not allow migrate block`},
 		{"PUT", "/v1/job/web", `{"Job":{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]}}`, 400, "Job ID does not match"},
 		{"PUT", "/v1/jobs?namespace=*", `{"Job":{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]}}`, 400, "a job needs one namespace"},
-		{"POST", "/v1/search", `{"Context":"volumes"}`, 400, `context must be one of ["nodes" "jobs" "allocs" "evals"] or "all", not "volumes"`},
+		{"POST", "/v1/search", `{"Context":"variables"}`, 400, `context must be one of ["nodes" "jobs" "allocs" "evals" "plugins" "volumes"] or "all", not "variables"`},
 		{"PUT", "/v1/client/n9/register", `{}`, 400, "missing Node"},
 		{"PUT", "/v1/client/n9/register", `{"Node":{"ID":"n8","SecretID":"s"}}`, 400, "the node's ID differs from the path's"},
 		{"PUT", "/v1/client/n9/register", `{"Node":{}}`, 400, "missing SecretID"},
