@@ -11,7 +11,8 @@ type DrainSpec struct {
 	// zero everything leaves the node at once.
 	Deadline time.Duration
 	// IgnoreSystemJobs leaves allocations of system jobs that are no storage
-	// plugin on the node. It covers neither sysbatch jobs nor plugins.
+	// plugin on the node, and the node plugins that serve their volumes. It
+	// covers neither sysbatch jobs nor other plugins.
 	IgnoreSystemJobs bool
 }
 
@@ -144,7 +145,8 @@ func (d *Drain) Copy() *Drain {
 func (d *Drain) HasKey(key string) bool { return key != "" && slices.Contains(d.Keys, key) }
 
 // Leaves reports whether allocations of the stage have to leave under the
-// drain's strategy.
+// drain's strategy. A storage plugin may stay all the same, for an allocation of
+// a stage that stays.
 func (d *Drain) Leaves(s Stage) bool {
 	return s != StageSystem || !d.Strategy.IgnoreSystemJobs
 }

@@ -102,7 +102,9 @@
 // it is refused, and all rows of an entry become visible at once. Without this, replicas differ
 // and the drainer waits for an index that never comes.
 //
-// The store answers from one state that never changes, in the order that [rules.View] gives.
+// The store answers from one state that never changes, in the order that [rules.View] gives. In a
+// cluster with volumes its views are a [rules.VolumeView]. Without this, a drain that ignores system
+// jobs takes the storage plugins away under them.
 // It publishes every change that [Feed] names, once the change is visible, without blocking.
 // When the store is replaced, it says Abandoned to every feed. Without this, drains stall.
 //

@@ -18,9 +18,10 @@ type drainingNode struct {
 	// marks and completion are what the node wants written in this step.
 	marks      []rules.Mark
 	completion *rules.Completion
-	// planned says that the node was planned since its drain was last set. passed and
-	// pluginsTurn are facts of that plan which the plans of groups depend on.
+	// planned says that the node was planned since its drain was last set. passed, pluginsTurn
+	// and serving are facts of that plan which the plans of groups depend on.
 	planned, passed, pluginsTurn bool
+	serving                      []cluster.PluginID
 	// watched is the deadline that the notifier watches, or zero if it watches none or has
 	// announced it.
 	watched time.Time
@@ -145,8 +146,8 @@ func (d *drainingNodes) plan(look Look) (planned []cluster.NodeID) {
 
 func (d *drainingNodes) planNode(s *rules.Snapshot, node *cluster.Node, n *drainingNode, look Look) {
 	plan := s.PlanNode(node)
-	if !n.planned || n.passed != plan.Passed || n.pluginsTurn != plan.PluginsTurn {
-		n.planned, n.passed, n.pluginsTurn = true, plan.Passed, plan.PluginsTurn
+	if !n.planned || n.passed != plan.Passed || n.pluginsTurn != plan.PluginsTurn || !slices.Equal(n.serving, plan.Serving) {
+		n.planned, n.passed, n.pluginsTurn, n.serving = true, plan.Passed, plan.PluginsTurn, plan.Serving
 		d.jobs.RegisterJobs(groupsOn(look.View, n.id))
 	}
 	again := n.retries.keep(plan.Marks, look.Now, d.logger)

@@ -266,3 +266,28 @@ func TestTerm_PluginsTurn(t *testing.T) {
 	must.Len(t, 1, r.raft.written())
 	must.Eq(t, []cluster.AllocID{"d1"}, r.raft.written()[0].marked())
 }
+
+// A storage plugin stays for a system job that the drain ignores. When that has ended, the plugin's
+// group is planned in the same step, though it did not change and storage plugins had their turn.
+func TestTerm_PluginServesNoLonger(t *testing.T) {
+	t.Parallel()
+	w := fixture.NewCluster(2, 0)
+	disk, nfs := w.AddJob("disk", cluster.JobService), w.AddJob("nfs", cluster.JobSystem)
+	disk.TaskGroups[0].Tasks[0].StoragePlugin, nfs.TaskGroups[0].Tasks[0].StoragePlugin = true, true
+	disk.TaskGroups[0].Tasks[0].CSIPlugin = &cluster.CSIPlugin{ID: "disks", Type: cluster.PluginNode}
+	w.Place("d1", disk, "n1")
+	w.Place("p1", nfs, "n1")
+	w.Place("s1", w.AddJob("backup", cluster.JobSystem), "n1")
+	w.Plugins = map[cluster.AllocID][]cluster.PluginID{"s1": {"disks"}}
+	w.StartDrain("n1", 0).Strategy.IgnoreSystemJobs = true
+	r := newHarness(t, w, nil)
+	r.settle()
+	must.Len(t, 1, r.raft.written())
+	must.Eq(t, []cluster.AllocID{"p1"}, r.raft.written()[0].marked())
+	steps := r.steps
+	r.commit(func(w *fixture.Cluster) { w.Alloc("s1").ClientStatus = cluster.ClientComplete })
+	r.run()
+	must.Eq(t, steps+1, r.steps)
+	must.Len(t, 2, r.raft.written())
+	must.Eq(t, []cluster.AllocID{"d1"}, r.raft.written()[1].marked())
+}

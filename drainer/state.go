@@ -21,7 +21,8 @@ type StateReader interface {
 // A feed names
 //   - a node: it drains, or did before the commit, and its row changed;
 //   - a host: a node that drains, or did before the commit, and one of its
-//     allocations changed; it may be named as a node;
+//     allocations changed, or what [rules.VolumeView] says of one that the
+//     drain leaves; it may be named as a node;
 //   - a group: one of its allocations changed, and the allocation's node drains
 //     or the job is followed; or the job is followed, the group has an
 //     allocation that is not client-terminal on some node, and that node was

@@ -15,6 +15,8 @@ type changes struct {
 	toggled  map[cluster.NodeID]bool
 	// nodes are the changed nodes that drain or drained before.
 	nodes []cluster.NodeID
+	// claiming are the nodes whose drain leaves an allocation although a claim of it changed.
+	claiming []cluster.NodeID
 	// around are the groups with allocations on a node that was deleted or registered, or
 	// whose reachability changed. The transaction counts these groups again.
 	around set[cluster.GroupKey]
@@ -108,7 +110,7 @@ const keptChanges = 1 << 10
 // reset removes the changes and keeps their memory for the next transaction.
 func (c *changes) reset() {
 	c.toggled = nil
-	c.nodes, c.jobs = emptied(c.nodes), emptied(c.jobs)
+	c.nodes, c.jobs, c.claiming = emptied(c.nodes), emptied(c.jobs), emptied(c.claiming)
 	c.allocs = emptied(c.allocs)
 	c.around.reset()
 }

@@ -105,6 +105,7 @@ func (t claimEdits) put(before, after *cluster.VolumeClaim) {
 	}
 	put(t.rowWrites, TableClaims, before, after)
 	t.note(cmp.Or(before, after).Volume)
+	t.tell(cmp.Or(after, before))
 }
 
 // note writes that claims of the volume have changed.
@@ -116,6 +117,18 @@ func (t claimEdits) note(k cluster.VolumeKey) {
 	changed := *v
 	changed.ClaimsIndex = t.written.index
 	put(t.rowWrites, TableVolumes, v, &changed)
+}
+
+// tell tells feeds of a changed claim, if a drain looks at it: that of an allocation which it leaves on
+// the node. Its storage plugin stays or leaves with the claim.
+func (t claimEdits) tell(c *cluster.VolumeClaim) {
+	if !t.written.changes.drains(c.Node) {
+		return
+	}
+	n, a := t.Node(c.Node), t.Alloc(c.Alloc)
+	if n.Draining() && live(a) && !n.Drain.Leaves(a.Stage()) {
+		t.written.changes.claiming = append(t.written.changes.claiming, c.Node)
+	}
 }
 
 // claim writes the claims of new allocations. The caller has judged them.

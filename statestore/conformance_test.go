@@ -2,9 +2,11 @@ package statestore_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -54,6 +56,32 @@ func (c conforming) Commit(index uint64, rows drainertest.Rows) error {
 	for _, id := range rows.DeletedEvals {
 		txn.PutEval(id, nil)
 	}
+	txn.Commit()
+	return nil
+}
+
+// It also passes the test of what a store says of volumes.
+func TestStore_conformanceOfVolumes(t *testing.T) {
+	t.Parallel()
+	must.NoError(t, drainertest.TestVolumes(func() drainertest.VolumeStore {
+		s := statestore.New()
+		return conforming{StateReader: s.Reader(), store: s}
+	}))
+}
+
+func (c conforming) Claim(index uint64, a cluster.AllocID, plugins []cluster.PluginID) error {
+	txn := c.store.Begin(index)
+	defer txn.Abort()
+	var claims []*cluster.VolumeClaim
+	for _, p := range plugins {
+		v := &cluster.Volume{ID: cluster.VolumeID("of-" + p), ExternalID: "x", Plugin: p, Capabilities: []cluster.VolumeCapability{single}}
+		if err := statestore.UpsertVolume(txn, v, time.Unix(1, 0)); err != nil {
+			return err
+		}
+		key := cluster.VolumeKey{Namespace: cluster.DefaultNamespace, ID: v.ID}
+		claims = append(claims, &cluster.VolumeClaim{Volume: key, Alloc: a, Node: "n1", Capability: single})
+	}
+	statestore.PutClaims(txn, a, claims...)
 	txn.Commit()
 	return nil
 }

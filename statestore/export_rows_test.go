@@ -1,6 +1,10 @@
 package statestore
 
-import "github.com/seed-f9cf0b39/nodedrain/cluster"
+import (
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
 
 // PutNode, PutJob, PutAlloc and PutEval write a row unchanged, or delete the
 // existing one if the row is nil.
@@ -8,3 +12,14 @@ func (t *Txn) PutNode(id cluster.NodeID, n *cluster.Node)         { t.putNode(t.
 func (t *Txn) PutJob(key cluster.JobKey, j *cluster.Job)          { t.putJob(t.Job(key), j) }
 func (t *Txn) PutAlloc(id cluster.AllocID, a *cluster.Allocation) { t.putAlloc(t.Alloc(id), a) }
 func (t *Txn) PutEval(id cluster.EvalID, e *cluster.Evaluation)   { t.putEval(t.Eval(id), e) }
+
+// PutClaims replaces the claims of an allocation.
+func PutClaims(t *Txn, a cluster.AllocID, claims ...*cluster.VolumeClaim) {
+	edits := claimEdits{&t.rowWrites}
+	for _, c := range slices.Collect(t.ClaimsOfAlloc(a)) {
+		edits.put(c, nil)
+	}
+	for _, c := range claims {
+		edits.put(nil, c)
+	}
+}

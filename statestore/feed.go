@@ -96,6 +96,10 @@ func (f *feed) add(c *changes) {
 		f.nodes.add(id)
 		added = true
 	}
+	for _, id := range c.claiming {
+		f.hosts.add(id)
+		added = true
+	}
 	added = f.addAllocs(c) || added
 	for _, j := range c.jobs {
 		if f.followed[j] > 0 {

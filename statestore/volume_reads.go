@@ -4,7 +4,10 @@ import (
 	"iter"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
+
+var _ rules.VolumeView = volumeReads{}
 
 // volumeReads reads volumes and their claims.
 type volumeReads struct{ *tables }
@@ -39,6 +42,21 @@ func (r volumeReads) ClaimsOfVolume(k cluster.VolumeKey) iter.Seq[*cluster.Volum
 // not exist.
 func (r volumeReads) ClaimsOnNode(n cluster.NodeID) iter.Seq[*cluster.VolumeClaim] {
 	return scan[cluster.VolumeClaim](r.tables, TableClaims, indexLists, inList(listClaimNode, n))
+}
+
+// VolumePlugins yields the storage plugins of the volumes that the allocation has claimed, and that may
+// be on its node, for [rules.VolumeView].
+func (r volumeReads) VolumePlugins(a cluster.AllocID) iter.Seq[cluster.PluginID] {
+	return func(yield func(cluster.PluginID) bool) {
+		for c := range r.ClaimsOfAlloc(a) {
+			if !c.State.OnNode() {
+				continue
+			}
+			if v := r.Volume(c.Volume); v != nil && !yield(v.Plugin) {
+				return
+			}
+		}
+	}
 }
 
 // ClaimsOfAlloc yields the claims of the allocation, by volume. The allocation need not exist.

@@ -316,3 +316,56 @@ func (w *world) nodeOnce(id cluster.NodeID) {
 		w.nodes(id)
 	}
 }
+
+// The drainer hears of a claim of an allocation that its drain leaves: the storage plugin stays or
+// leaves with it. Other claims concern no drain.
+func TestFeed_claims(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		kind   cluster.JobType
+		spec   cluster.DrainSpec
+		change func(w *world)
+		told   string
+		left   int // plugins of volumes that may be on the node
+	}{
+		"detached by force": {
+			cluster.JobSystem, cluster.DrainSpec{IgnoreSystemJobs: true},
+			func(w *world) { must.NoError(t, w.detach("n1", true)) }, "[] [default/web.g] [] on [n1]", 0,
+		},
+		"the volume is deleted by force": {
+			cluster.JobSystem, cluster.DrainSpec{IgnoreSystemJobs: true},
+			func(w *world) {
+				w.write(func(x *statestore.Txn) { must.NoError(t, statestore.DeleteVolume(x, dataKey, true)) })
+			}, "[] [] [] on [n1]", 0,
+		},
+		"a drain of all jobs": {
+			cluster.JobSystem, cluster.DrainSpec{}, func(w *world) {
+				w.write(func(x *statestore.Txn) { must.NoError(t, statestore.DeleteVolume(x, dataKey, true)) })
+			}, "[] [] []", 0,
+		},
+		"a consumer": {
+			cluster.JobService, cluster.DrainSpec{IgnoreSystemJobs: true},
+			func(w *world) {
+				w.write(func(x *statestore.Txn) { must.NoError(t, statestore.DeleteVolume(x, dataKey, true)) })
+			}, "[] [] []", 0,
+		},
+		"nothing changes": {
+			cluster.JobSystem, cluster.DrainSpec{IgnoreSystemJobs: true},
+			func(w *world) { w.change("a", "n1", cluster.CauseUnreachable) }, "[] [] []", 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := volumeWorld(t, false, "n1")
+			j := volumeJob(single)
+			j.Type = c.kind
+			w.place(w.job(j), "n1", nil, "a")
+			w.drain("n1", "d1", c.spec)
+			must.Eq(t, []cluster.PluginID{"disks"}, slices.Collect(w.snap().VolumePlugins("a")))
+			sub := subscribe(t, w.store)
+			c.change(w)
+			must.Eq(t, c.told, sub.told())
+			must.Len(t, c.left, slices.Collect(w.snap().VolumePlugins("a")))
+		})
+	}
+}

@@ -3,10 +3,11 @@
 // write.
 //
 //	TestStore    views, feeds and wake-ups: see rules.View and drainer.StateReader
+//	TestVolumes  what a store of a cluster with volumes says of them: see rules.VolumeView
 //	TestFSM      entries of marks and completions, and requests: see package lifecycle
 //	TestApplier  answers to writes: see drainer.RaftApplier
 //
-// Every test has time limits, [CallLimit] and [TestLimit].
+// Every test but TestVolumes has time limits, [CallLimit] and [TestLimit].
 //
-// The tests of this package run each of the three on deliberate mistakes.
+// The tests of this package run each of them on deliberate mistakes.
 package drainertest

@@ -98,16 +98,20 @@ func hasMigrated(v View, a *cluster.Allocation) bool {
 
 // CountLeft counts a node's allocations that have to leave and are not client-terminal. It uses a
 // count of the consumers, of which there may be many.
-func CountLeft(v View, n *cluster.Node) (left int) {
+func CountLeft(v View, n *cluster.Node) (left int) { return (&Snapshot{view: v}).countLeft(n) }
+
+func (s *Snapshot) countLeft(n *cluster.Node) (left int) {
 	for _, stage := range cluster.Stages() {
 		switch {
 		case !n.Drain.Leaves(stage):
 		case stage == cluster.StageConsumers:
-			left += v.Consumers(n.ID)
+			left += s.view.Consumers(n.ID)
 		default:
 			for _, leaving := range [...]bool{false, true} {
-				for range v.NodeAllocs(n.ID, stage, leaving) {
-					left++
+				for a := range s.view.NodeAllocs(n.ID, stage, leaving) {
+					if s.leaves(a, n) {
+						left++
+					}
 				}
 			}
 		}

@@ -79,19 +79,16 @@ func (e *Explainer) inFlight(id cluster.AllocID) bool { return e.pending.Marks[i
 // Report reports the drain of a node of the view, which drains.
 func (e *Explainer) Report(n *cluster.Node) Report {
 	r := Report{Status: Status{Drain: n.Drain, NodeName: n.Name, Stalled: e.pending.Stalled}}
-	e.onNode = lookOn(e.view, n)
+	e.onNode = e.lookOn(n)
 	r.Allocs = slices.Grow(r.Allocs, e.onNode.count())
 	for _, s := range cluster.Stages() {
-		stage := slices.Concat(e.onNode[s].staying, e.onNode[s].leaving)
+		stage := slices.Concat(e.onNode[s].staying, e.onNode[s].leaving, e.onNode[s].excluded)
 		slices.SortFunc(stage, compareID)
 		for _, a := range stage {
 			r.Allocs = append(r.Allocs, e.explain(a, n))
 		}
-		if n.Drain.Leaves(s) {
-			r.Left[s] = len(stage)
-		} else {
-			r.Ignored += len(stage)
-		}
+		r.Left[s] = e.onNode.left(s)
+		r.Ignored += len(e.onNode[s].excluded)
 	}
 	if e.pending.WriteTime != nil && n.Drain.Strategy.Finite() {
 		r.EndsBy = e.onNode.bound(n, e.now, e.policy, e.pending.WriteTime())
@@ -111,6 +108,9 @@ func (e *Explainer) explain(a *cluster.Allocation, n *cluster.Node) AllocExplana
 	switch {
 	case !n.Drain.Leaves(a.Stage()):
 		r.set(ReasonLeftByRequest, Since{At: n.Drain.UpdatedAt}, "system jobs are ignored by this drain")
+	case e.staysFor(a, n) != "":
+		detail := fmt.Sprintf("serves a volume of allocation %s, and system jobs are ignored by this drain", e.staysFor(a, n))
+		r.set(ReasonLeftByRequest, Since{At: n.Drain.UpdatedAt}, detail)
 	case !a.Leaving() && e.inFlight(a.ID):
 		e.explainPlanned(&r, n)
 	case a.Leaving() && a.Stage() == cluster.StagePlugins && a.VolumeHolds.Count() > 0:
@@ -215,7 +215,7 @@ func (e *Explainer) explainStaying(r *AllocExplanation, a *cluster.Allocation, n
 		r.Due = n.Drain.Strategy.ForceDeadline
 		r.set(could.hold, Since{At: here}, fmt.Sprintf("%s work runs until it is done%s", a.JobType(), untilDeadline(", or", r.Due)))
 	case could.hold == ReasonWaitingForStage:
-		r.set(could.hold, Since{At: here}, e.before(n, a.Stage()))
+		r.set(could.hold, Since{At: here}, e.before(a.Stage()))
 	case could.hold == ReasonWaitingForHealth:
 		r.Due = a.DueAt(g.pace, e.policy.HealthGrace)
 		detail := "no health verdict yet, due at "
@@ -339,10 +339,10 @@ func (e *Explainer) seen(key cluster.GroupKey, r Reason, here time.Time) Since {
 }
 
 // before lists the allocations that are left of the earlier stages.
-func (e *Explainer) before(n *cluster.Node, s cluster.Stage) string {
+func (e *Explainer) before(s cluster.Stage) string {
 	var parts []string
 	for _, earlier := range cluster.Stages() {
-		if left := e.onNode.left(n, earlier); earlier < s && left > 0 {
+		if left := e.onNode.left(earlier); earlier < s && left > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", left, earlier))
 		}
 	}

@@ -42,6 +42,8 @@ func (g *group) judge(a *cluster.Allocation, node *cluster.Node) ruling {
 	switch {
 	case leavesWithNode(a, node, g.now):
 		return g.judgeWithNode(a, node)
+	case !g.leaves(a, node):
+		return ruling{hold: ReasonLeftByRequest}
 	case !canReport(a, node):
 		return ruling{hold: ReasonDisconnected}
 	case !g.exists && stage == cluster.StageConsumers:
@@ -78,7 +80,7 @@ func (g *group) judgeHealth(a *cluster.Allocation, node *cluster.Node) ruling {
 func (s *Snapshot) judgeWithNode(a *cluster.Allocation, node *cluster.Node) ruling {
 	d := node.Drain
 	switch {
-	case !d.Leaves(a.Stage()):
+	case !s.leaves(a, node):
 		return ruling{hold: ReasonLeftByRequest}
 	case a.Stage() == cluster.StageConsumers && d.Strategy.Forced():
 		return ruling{class: cluster.MarkForced}

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -201,6 +202,9 @@ type NodePlan struct {
 	// storage plugins have their turn, and some are left. The plans of the groups on the node
 	// depend on both.
 	Passed, PluginsTurn bool
+	// Serving are the storage plugins that have to serve allocations which the drain leaves, in order,
+	// while storage plugins have their turn. The plans of the groups on the node depend on them too.
+	Serving []cluster.PluginID
 }
 
 // PlanNode decides which allocations leave a draining node together, stage by stage, and whether
@@ -214,7 +218,9 @@ func (s *Snapshot) PlanNode(n *cluster.Node) NodePlan {
 	if end.stage == cluster.StageCount || !s.turnHasCome(n, end.stage) {
 		return plan
 	}
-	plan.PluginsTurn = end.stage == cluster.StagePlugins
+	if plan.PluginsTurn = end.stage == cluster.StagePlugins; plan.PluginsTurn {
+		plan.Serving = slices.Sorted(maps.Keys(s.usersOn(n)))
+	}
 	if end.stage == cluster.StageConsumers && !plan.Passed {
 		return plan // each leaves at its group's pace
 	}

@@ -94,7 +94,7 @@ func (s *Snapshot) checkCompletion(c Completion) string {
 // its completion policy is CompletionMarked.
 func (s *Snapshot) endingOf(c Completion) Ending {
 	n := s.Node(c.Node)
-	e := Ending{Completion: c, Outcome: n.Drain.CompletedOutcome(), StillStopping: CountLeft(s.view, n)}
+	e := Ending{Completion: c, Outcome: n.Drain.CompletedOutcome(), StillStopping: s.countLeft(n)}
 	if e.Outcome == cluster.OutcomeComplete && e.StillStopping > 0 && s.policy.Completion != CompletionMarked {
 		e.Outcome = cluster.OutcomeDeadlineReached
 		if n.Drain.Strategy.Forced() {
@@ -144,7 +144,7 @@ func (c *checker) check(m Mark) string {
 	if boundToRevision(m.Class) && n.Drain.Revision != m.Revision {
 		return "the drain was changed since"
 	}
-	if !n.Drain.Leaves(a.Stage()) {
+	if !c.leaves(a, n) {
 		return "the allocation is left by request"
 	}
 	b := c.budgetOf(m.Group)

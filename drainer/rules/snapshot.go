@@ -16,6 +16,7 @@ type Snapshot struct {
 
 	nodes map[cluster.NodeID]*cluster.Node
 	turns map[turn]bool
+	users map[cluster.NodeID]users // nil until a decision needs them
 }
 
 // turn names the beginning of one stage on one node.

@@ -24,8 +24,8 @@ type stageState struct {
 // it is left. After the deadline it is also over when nothing is left to mark and the stopping
 // allocations have used their time. Allocations that cannot report are not waited for then.
 //
-// It reads no more than necessary: until the deadline at most one allocation, and no consumers,
-// which are counted, unless it matters whether they are leaving.
+// It reads no more than necessary: until the deadline at most one allocation that has to leave, and
+// no consumers, which are counted, unless it matters whether they are leaving.
 func (s *Snapshot) stageOf(n *cluster.Node, stage cluster.Stage) stageState {
 	if !n.Drain.Leaves(stage) {
 		return stageState{over: true}
@@ -34,11 +34,16 @@ func (s *Snapshot) stageOf(n *cluster.Node, stage cluster.Stage) stageState {
 	if stage == cluster.StageConsumers && !passed && s.policy.Completion != CompletionMarked {
 		return stageState{over: s.view.Consumers(n.ID) == 0}
 	}
-	for range s.view.NodeAllocs(n.ID, stage, false) {
-		return stageState{staying: true}
+	for a := range s.view.NodeAllocs(n.ID, stage, false) {
+		if s.leaves(a, n) {
+			return stageState{staying: true}
+		}
 	}
 	for a := range s.view.NodeAllocs(n.ID, stage, true) {
-		if !passed {
+		switch {
+		case !s.leaves(a, n):
+			continue
+		case !passed:
 			return stageState{}
 		}
 		// One allocation that is waited for is enough. To read all of them at each report would
@@ -112,14 +117,24 @@ func (s *Snapshot) stillStopping(n *cluster.Node, stage cluster.Stage) bool {
 	return false
 }
 
-// onNode are a node's allocations that are not client-terminal.
-type onNode [cluster.StageCount]struct{ staying, leaving []*cluster.Allocation }
+// onNode are the allocations on a draining node that are not client-terminal: by stage those that
+// have to leave, and those that the drain leaves.
+type onNode [cluster.StageCount]struct{ staying, leaving, excluded []*cluster.Allocation }
 
-func lookOn(v View, n *cluster.Node) *onNode {
+func (s *Snapshot) lookOn(n *cluster.Node) *onNode {
 	var on onNode
-	for s := range on {
-		on[s].staying = slices.AppendSeq(on[s].staying, v.NodeAllocs(n.ID, cluster.Stage(s), false))
-		on[s].leaving = slices.AppendSeq(on[s].leaving, v.NodeAllocs(n.ID, cluster.Stage(s), true))
+	for stage := range on {
+		o := &on[stage]
+		o.staying = slices.AppendSeq(o.staying, s.view.NodeAllocs(n.ID, cluster.Stage(stage), false))
+		o.leaving = slices.AppendSeq(o.leaving, s.view.NodeAllocs(n.ID, cluster.Stage(stage), true))
+		exclude := func(a *cluster.Allocation) bool {
+			if s.leaves(a, n) {
+				return false
+			}
+			o.excluded = append(o.excluded, a)
+			return true
+		}
+		o.staying, o.leaving = slices.DeleteFunc(o.staying, exclude), slices.DeleteFunc(o.leaving, exclude)
 	}
 	return &on
 }
@@ -127,19 +142,14 @@ func lookOn(v View, n *cluster.Node) *onNode {
 // count counts them all.
 func (o *onNode) count() int {
 	n := 0
-	for _, stage := range o {
-		n += len(stage.staying) + len(stage.leaving)
+	for s, stage := range o {
+		n += o.left(cluster.Stage(s)) + len(stage.excluded)
 	}
 	return n
 }
 
 // left counts the allocations of a stage that have to leave.
-func (o *onNode) left(n *cluster.Node, s cluster.Stage) int {
-	if !n.Drain.Leaves(s) {
-		return 0
-	}
-	return len(o[s].staying) + len(o[s].leaving)
-}
+func (o *onNode) left(s cluster.Stage) int { return len(o[s].staying) + len(o[s].leaving) }
 
 // bound is when the node's drain ends at the latest, as seen now, while there is a leader with a
 // quorum. Leaving allocations have their stop time. The others are marked within writeTime of
@@ -149,9 +159,6 @@ func (o *onNode) left(n *cluster.Node, s cluster.Stage) int {
 func (o *onNode) bound(n *cluster.Node, now time.Time, p Policy, writeTime time.Duration) time.Time {
 	bound := latest(now, passedAt(n.Drain))
 	for _, s := range cluster.Stages() {
-		if !n.Drain.Leaves(s) {
-			continue
-		}
 		end, any := o.stageBound(n, s, bound.Add(writeTime), p)
 		if any && s == cluster.StagePlugins && p.PluginsAfterDeadline == PluginsAfterStop {
 			return time.Time{}

@@ -126,7 +126,27 @@ func (w *twin) isHealthy(a *cluster.Allocation) bool {
 
 // mustLeave: the operator did not exclude it.
 func (w *twin) mustLeave(a *cluster.Allocation) bool {
-	return turnOf(a) != 1 || !w.nodeOf(a).Drain.Strategy.IgnoreSystemJobs
+	if !w.nodeOf(a).Drain.Strategy.IgnoreSystemJobs {
+		return true
+	}
+	return turnOf(a) == 0 || turnOf(a) == 2 && !servesSystemWork(w.World, a)
+}
+
+// servesSystemWork: it mounts a volume of a system allocation beside it.
+func servesSystemWork(w *fixture.World, a *cluster.Allocation) bool {
+	for _, o := range w.Allocs {
+		if o.NodeID != a.NodeID || turnOf(o) != 1 || hasEnded(o) {
+			continue
+		}
+		for _, g := range a.Job.TaskGroups {
+			for _, t := range g.Tasks {
+				if p := t.CSIPlugin; p != nil && g.Name == a.TaskGroup && p.Type != "controller" && slices.Contains(w.Plugins[o.ID], p.ID) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 func (w *twin) deadlineMet(n *cluster.Node) bool {

@@ -1,0 +1,71 @@
+package rules
+
+import (
+	"iter"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// VolumeView is what the [View] of a cluster with volumes can do besides. A view that is no
+// VolumeView has no volumes: then a drain leaves no storage plugin for an allocation that it leaves.
+type VolumeView interface {
+	// VolumePlugins yields the storage plugins of the volumes that the allocation has claimed, and
+	// that may be on its node. It may yield one twice. The allocation need not exist.
+	VolumePlugins(cluster.AllocID) iter.Seq[cluster.PluginID]
+}
+
+// users are the first allocations by id that a drain leaves on its node, by the storage plugin of
+// their volumes. Those that are leaving all the same come last.
+type users map[cluster.PluginID]cluster.AllocID
+
+// leaves reports whether the allocation has to leave the node, which is its own and drains.
+func (s *Snapshot) leaves(a *cluster.Allocation, n *cluster.Node) bool {
+	return n.Drain.Leaves(a.Stage()) && s.staysFor(a, n) == ""
+}
+
+// staysFor returns an allocation that the drain leaves on the node, and whose volumes the node plugin
+// of the given allocation serves, or the empty string.
+func (s *Snapshot) staysFor(a *cluster.Allocation, n *cluster.Node) cluster.AllocID {
+	if !n.Drain.Strategy.IgnoreSystemJobs || a.Stage() != cluster.StagePlugins {
+		return ""
+	}
+	g := a.Job.Group(a.TaskGroup)
+	if g == nil {
+		return ""
+	}
+	for _, t := range g.Tasks {
+		if t == nil || t.CSIPlugin == nil || !t.CSIPlugin.Type.Node() {
+			continue
+		}
+		if user := s.usersOn(n)[t.CSIPlugin.ID]; user != "" {
+			return user
+		}
+	}
+	return ""
+}
+
+// usersOn returns the users on a node that drains. They are kept: marks and completions change no
+// system allocation that a drain leaves, and no claim.
+func (s *Snapshot) usersOn(n *cluster.Node) users {
+	found, known := s.users[n.ID]
+	if known {
+		return found
+	}
+	if v, has := s.view.(VolumeView); has && n.Drain.Strategy.IgnoreSystemJobs {
+		found = users{}
+		for _, leaving := range [...]bool{false, true} {
+			for a := range s.view.NodeAllocs(n.ID, cluster.StageSystem, leaving) {
+				for plugin := range v.VolumePlugins(a.ID) {
+					if found[plugin] == "" {
+						found[plugin] = a.ID
+					}
+				}
+			}
+		}
+	}
+	if s.users == nil {
+		s.users = map[cluster.NodeID]users{}
+	}
+	s.users[n.ID] = found
+	return found
+}
