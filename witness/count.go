@@ -25,8 +25,9 @@ func countHealthy(s State, job cluster.JobKey) map[string]int {
 }
 
 // hasToLeave reports whether the drain must wait for the allocation at all.
-func hasToLeave(a *cluster.Allocation, d *cluster.Drain) bool {
-	return opinion.HasToLeave(opinion.StageOf(a), d)
+func hasToLeave(a *cluster.Allocation, d *cluster.Drain, s State) bool {
+	volumes, _ := s.(opinion.Volumes)
+	return !opinion.Excluded(a, d, s.AllocsByNode(d.NodeID), volumes)
 }
 
 // waitOver reports whether, at the given time, the node's drain need no longer wait for a

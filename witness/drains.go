@@ -112,7 +112,7 @@ func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) (left int) {
 	awaited := 0
 	var first cluster.AllocID // the lowest awaited id
 	for a := range e.After.AllocsByNode(record.NodeID) {
-		if !opinion.Live(a) || !hasToLeave(a, record) {
+		if !opinion.Live(a) || !hasToLeave(a, record, e.After) {
 			continue
 		}
 		left++
@@ -223,7 +223,7 @@ func (w *Witness) judgeTurn(e Entry, f Finding, marked *cluster.Allocation, node
 	var waiting cluster.AllocID // the first one by stage and id
 	waitingStage := stage
 	for a := range e.Before.AllocsByNode(node.ID) {
-		if !opinion.Live(a) || opinion.StageOf(a) >= stage || !hasToLeave(a, node.Drain) {
+		if !opinion.Live(a) || opinion.StageOf(a) >= stage || !hasToLeave(a, node.Drain, e.Before) {
 			continue
 		}
 		outOfTouch := !opinion.InTouch(a, node)

@@ -7,7 +7,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// State is one consistent state of the cluster. The order of allocations does not matter.
+// State is one consistent state of the cluster. The order of allocations does not matter. That of a
+// cluster with volumes also has the methods of Volumes in package opinion.
 type State interface {
 	// Node returns the node, or nil.
 	Node(cluster.NodeID) *cluster.Node

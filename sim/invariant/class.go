@@ -21,7 +21,7 @@ func (m *snapshot) rule(a *alloc) ruling {
 	d := a.node.drain()
 	passed := opinion.Passed(d, m.at)
 	switch {
-	case !opinion.HasToLeave(a.stage, d):
+	case !a.hasToLeave():
 		return heldFor(rules.ReasonLeftByRequest)
 	case a.stage == opinion.Consumer && d.Strategy.Deadline < 0:
 		return leavesAs(cluster.MarkForced)

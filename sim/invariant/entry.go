@@ -307,7 +307,7 @@ func (e *entry) update(b *tables) {
 	for _, c := range e.records {
 		b.putRecord(newest(c).ID, c.after)
 	}
-	b.index = e.Index
+	b.index, b.volumes = e.Index, volumes{e.After}
 }
 
 // newest is the row after the entry, or the row before it if the entry deleted the row.

@@ -33,8 +33,8 @@ func checkCause(a *alloc, mark rules.Mark) verdict {
 	switch {
 	case bound && d.Revision != mark.Revision:
 		return fails(StaleRevision, fmt.Sprintf("the drain is at revision %d, the plan at %d", d.Revision, mark.Revision))
-	case !opinion.HasToLeave(a.stage, d):
-		return fails(MarkedExcluded, "the request excludes system jobs")
+	case !a.hasToLeave():
+		return fails(MarkedExcluded, "the request excludes it")
 	}
 	return allowed()
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
@@ -49,6 +50,11 @@ func brokenOrder() []broken {
 			m = s.marks(cluster.MarkStage, "p1")
 			m.Policy = o.Policy
 			s.applyUnchecked(m)
+			return s
+		}},
+		{"a plugin that serves an excluded system allocation", invariant.MarkedExcluded, nil, func(t *testing.T) *fixture {
+			s := servingPlugin(t, invariant.Options{})
+			s.markAnyway(cluster.MarkStage, "p1")
 			return s
 		}},
 		{"batch work before the deadline", invariant.BatchEarly, nil, func(t *testing.T) *fixture {
@@ -104,6 +110,26 @@ func fineOrder() []fine {
 			s.mark(cluster.MarkStage, "p1")
 			return s
 		}},
+		{"a plugin that stays for an excluded system allocation", func(t *testing.T) *fixture {
+			s := servingPlugin(t, invariant.Options{})
+			s.quiet(held)
+			s.end("n1")
+			return s
+		}},
+		{"a plugin after the end of the allocation that it served", func(t *testing.T) *fixture {
+			s := servingPlugin(t, invariant.Options{})
+			s.ended("s1")
+			s.quiet(held)
+			s.mark(cluster.MarkStage, "p1")
+			return s
+		}},
+		{"a plugin after an operator took the volume off the node", func(t *testing.T) *fixture {
+			s := servingPlugin(t, invariant.Options{})
+			s.apply(&shims.VolumeDetach{At: s.now, Volume: cluster.VolumeKey{Namespace: "default", ID: "data"}, Node: "n1", Force: true})
+			s.quiet(held)
+			s.mark(cluster.MarkStage, "p1")
+			return s
+		}},
 		{"batch work at the deadline", func(t *testing.T) *fixture {
 			s := batch(t)
 			s.wait(time.Minute)
@@ -127,6 +153,26 @@ func volumeInUse(t *testing.T) *fixture {
 	s.run("d1", "s1")
 	s.drain("n1", -1)
 	s.mark(cluster.MarkForced, "d1")
+	return s
+}
+
+// servingPlugin is a fixture whose drain leaves the system allocation s1 with a volume of the plugin p1.
+// Nothing else is on the node.
+func servingPlugin(t *testing.T, o invariant.Options) *fixture {
+	s := newFixture(t, o)
+	s.node("n1")
+	s.limits("n1", time.Minute, 10*time.Minute)
+	s.volume("data")
+	s.job(withVolume(newJob(cluster.JobSystem, "backup", 1)))
+	disks := plugin(newJob(cluster.JobSystem, "disks", 1))
+	disks.TaskGroups[0].Tasks[0].CSIPlugin = &cluster.CSIPlugin{ID: "disks", Type: cluster.PluginNode}
+	s.job(disks)
+	s.place("s1", "backup", "n1")
+	s.place("p1", "disks", "n1")
+	s.run("s1", "p1")
+	s.lead(1)
+	s.apply(s.request("n1", &cluster.DrainSpec{IgnoreSystemJobs: true}))
+	s.look(1)
 	return s
 }
 

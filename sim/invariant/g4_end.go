@@ -21,7 +21,7 @@ import (
 //   - the time to write the end of the drain.
 //
 // A drain gets a later bound only for a reason: a new strategy, a new allocation on the node,
-// new limits of the node, a new leader, a change of the leader's clock, or a mark or stop with a time that lies in
+// new limits of the node, a storage plugin that no longer serves what the drain leaves, a new leader, a change of the leader's clock, or a mark or stop with a time that lies in
 // the future because the clock was set back.
 
 // endJudge judges when drains end, once all faults have ended.
@@ -94,7 +94,7 @@ func (j *endJudge) computeBound(m *snapshot, n *node, ahead time.Duration) time.
 	for stage := range opinion.StageCount {
 		over := at // the end of the stage
 		for _, a := range n.live {
-			if a.stage != stage || !opinion.HasToLeave(stage, d) {
+			if a.stage != stage || !a.hasToLeave() {
 				continue
 			}
 			if stage == opinion.Plugin && j.options.Policy.PluginsAfterDeadline == rules.PluginsAfterStop {
@@ -136,6 +136,12 @@ func (j *endJudge) updateBounds(e *entry) {
 			delete(j.bounds, c.after.ID) // also the end that a report has shown
 		}
 		j.updateBound(now, j.tables.node(newest(c).ID), false)
+	}
+	for _, n := range e.mayExclude(j.tables) {
+		if d := n.drain(); d != nil && d.Strategy.IgnoreSystemJobs {
+			delete(j.bounds, n.id)
+			j.updateBound(now, n, false)
+		}
 	}
 	for _, c := range e.allocs {
 		lengthens := c.after != nil && (c.before == nil || askedAt(c.after).After(now.at))

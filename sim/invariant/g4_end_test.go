@@ -228,6 +228,20 @@ func fineEnd() []fine {
 			s.look(1)
 			return s
 		}},
+		{"a storage plugin that has to leave since the end of the allocation that it served", func(t *testing.T) *fixture {
+			s := servingPlugin(t, bounded())
+			s.job(service("web", 1, 1))
+			s.place("a1", "web", "n1")
+			s.run("a1")
+			s.apply(s.request("n1", &cluster.DrainSpec{Deadline: time.Minute, IgnoreSystemJobs: true}))
+			s.j.Calm(s.now)
+			s.wait(time.Minute)
+			s.mark(cluster.MarkDeadline, "a1")
+			s.ended("s1")
+			s.wait(writeTime + stopTime + writeTime + 10*time.Minute)
+			s.look(1)
+			return s
+		}},
 		{"an extended deadline and a new allocation after the end of the faults", func(t *testing.T) *fixture {
 			s := calm(t, bounded(), time.Minute)
 			s.drain("n1", time.Hour)

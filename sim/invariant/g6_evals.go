@@ -183,8 +183,22 @@ func (w *evalJudge) requirementOf() requirement {
 		}
 	case *shims.AllocClientUpdate:
 		return w.forReports(m)
+	case *shims.VolumeDetach:
+		return w.forMarked(m.At)
 	}
 	return requirement{}
+}
+
+// forMarked returns the evaluations for allocations that an operator took a volume away from by force:
+// of the jobs of those that the entry marked.
+func (w *evalJudge) forMarked(at time.Time) requirement {
+	r := requirement{trigger: "alloc-stop", at: at}
+	for _, a := range w.e.allocs {
+		if a.before != nil && a.after != nil && !opinion.Asked(a.before) && opinion.Asked(a.after) {
+			r.jobs = append(r.jobs, groupOf(a.after).Job)
+		}
+	}
+	return r.sorted()
 }
 
 // changedStatus reports whether the status of a node changed.

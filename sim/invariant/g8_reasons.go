@@ -142,8 +142,8 @@ func (r *reasons) judgeReason(a *alloc, ar *rules.AllocExplanation) {
 
 // reason returns the first matching reason.
 func (r *reasons) reason(a *alloc) (want rules.Reason, why string) {
-	switch d := a.node.drain(); {
-	case !opinion.HasToLeave(a.stage, d):
+	switch {
+	case !a.hasToLeave():
 		return rules.ReasonLeftByRequest, ""
 	case r.term.marks[a.id()] > 0 && !a.leaving():
 		return rules.ReasonWritePending, ": its mark is in flight"
@@ -421,7 +421,7 @@ func (r *reasons) judgeTotals(n *node, report *rules.Report, waiting [rules.Reas
 	var left [cluster.StageCount]int
 	ignored := 0
 	for _, a := range n.live {
-		if opinion.HasToLeave(a.stage, n.drain()) {
+		if a.hasToLeave() {
 			left[a.stage]++
 		} else {
 			ignored++

@@ -25,7 +25,7 @@ func (m *snapshot) stages(n *node) *stageCounts {
 	*t = stageCounts{snapshot: m.number}
 	d := n.drain()
 	for _, a := range n.live {
-		if !opinion.HasToLeave(a.stage, d) {
+		if !a.hasToLeave() {
 			continue
 		}
 		t.left[a.stage]++

@@ -19,6 +19,8 @@ type tables struct {
 	allocs  map[cluster.AllocID]*alloc
 	evals   map[cluster.EvalID]*cluster.Evaluation
 	records map[cluster.DrainID]*cluster.Drain
+	// volumes are those of the state.
+	volumes volumes
 	// draining are the nodes that drain, by id.
 	draining []*node
 	// everywhere are the system and sysbatch jobs that are not stopped, by key.
@@ -31,8 +33,9 @@ type tables struct {
 
 // node is a node of the state, or a missing node that an allocation names.
 type node struct {
-	id  cluster.NodeID
-	row *cluster.Node // nil if it does not exist
+	tables *tables // that it belongs to
+	id     cluster.NodeID
+	row    *cluster.Node // nil if it does not exist
 	// live are its allocations that are not client-terminal, unsorted.
 	live []*alloc
 	// stages caches the counts of one snapshot.
@@ -84,7 +87,7 @@ func newTables(allocs int) *tables {
 func tablesOf(s *statestore.Snapshot) *tables {
 	allocs := slices.Collect(s.Allocs())
 	b := newTables(len(allocs))
-	b.index = s.Index()
+	b.index, b.volumes = s.Index(), volumes{s}
 	for n := range s.Nodes() {
 		b.putNode(n.ID, n)
 	}
@@ -118,7 +121,7 @@ func groupOf(a *cluster.Allocation) cluster.GroupKey {
 func (b *tables) node(id cluster.NodeID) *node {
 	n := b.nodes[id]
 	if n == nil {
-		n = &node{id: id}
+		n = &node{tables: b, id: id}
 		b.nodes[id] = n
 	}
 	return n

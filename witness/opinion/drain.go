@@ -6,11 +6,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// HasToLeave reports whether the drain must wait for allocations of the stage at all.
-func HasToLeave(s Stage, d *cluster.Drain) bool {
-	return !d.Strategy.IgnoreSystemJobs || s != System
-}
-
 // Cutoff returns the time at which the drain takes all remaining allocations, and false if
 // it never does.
 func Cutoff(d *cluster.Drain) (time.Time, bool) {

@@ -3,6 +3,7 @@ package opinion_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -59,7 +60,7 @@ func checkDrain(t *testing.T, rng *rand.Rand, n *cluster.Node, a *cluster.Alloca
 	t.Helper()
 	d := randomDrain(rng)
 	at := epoch.Add(time.Duration(rng.IntN(7)-3) * time.Second)
-	must.Eq(t, d.Leaves(a.Stage()), opinion.HasToLeave(opinion.StageOf(a), d))
+	must.Eq(t, d.Leaves(a.Stage()), !opinion.Excluded(a, d, slices.Values([]*cluster.Allocation{a}), nil))
 	must.Eq(t, d.Strategy.Passed(at), opinion.Passed(d, at))
 	cutoff, ends := opinion.Cutoff(d)
 	must.Eq(t, d.Strategy.Finite(), ends)
