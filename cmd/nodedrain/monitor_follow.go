@@ -42,6 +42,8 @@ type follower struct {
 	endsBy time.Time
 	// reported are the allocations left as the server last reported them.
 	reported []wire.DrainAlloc
+	// nothingLeft means that the drain ended, and that all that had to leave has stopped.
+	nothingLeft bool
 }
 
 // over reports whether the monitor can end.
@@ -59,6 +61,7 @@ func (f *follower) sawNode(n *wire.Node, record *wire.Drain) (events []event) {
 	switch {
 	case strategy == nil:
 		f.drainEnded = true
+		f.nothingLeft = record != nil && record.Outcome != string(cluster.OutcomeNone) && record.StillStopping == 0
 		return append(events, f.ended(n, record)...)
 	case f.strategy != nil && !sameStrategy(f.strategy, strategy):
 		events = append(events, event{updatedAt(n), fmt.Sprintf("Node %q drain updated: %s", n.ID, limitText(strategy))})
@@ -174,11 +177,18 @@ func alive(a *wire.Allocation) bool {
 	return a.ClientStatus == string(cluster.ClientPending) || a.ClientStatus == string(cluster.ClientRunning)
 }
 
-// stays reports whether the allocation need not leave: the drain may ignore system jobs,
-// except storage plugins.
+// stays reports whether the allocation need not leave: the drain may ignore system jobs, and leave
+// the storage plugins that serve them. Which ones these are only the servers know.
 func (f *follower) stays(a *wire.Allocation) bool {
-	skip := f.skipSystem || f.strategy != nil && f.strategy.IgnoreSystemJobs
-	return skip && jobType(a) == string(cluster.JobSystem) && !isPlugin(a.Job)
+	switch skip := f.skipSystem || f.strategy != nil && f.strategy.IgnoreSystemJobs; {
+	case !skip:
+		return false
+	case isPlugin(a.Job):
+		return f.nothingLeft || slices.ContainsFunc(f.reported, func(r wire.DrainAlloc) bool {
+			return r.ID == a.ID && r.Reason == rules.ReasonLeftByRequest.String()
+		})
+	}
+	return jobType(a) == string(cluster.JobSystem)
 }
 
 // jobType returns the type of an allocation's job, or empty if it is not known.
@@ -192,7 +202,7 @@ func jobType(a *wire.Allocation) string {
 // isPlugin reports whether a job has a storage plugin. Then all its allocations count as
 // plugins.
 func isPlugin(j *wire.Job) bool {
-	return slices.ContainsFunc(j.TaskGroups, func(g *wire.TaskGroup) bool {
+	return j != nil && slices.ContainsFunc(j.TaskGroups, func(g *wire.TaskGroup) bool {
 		return slices.ContainsFunc(g.Tasks, func(t *wire.Task) bool { return t.CSIPluginConfig != nil })
 	})
 }

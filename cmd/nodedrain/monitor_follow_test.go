@@ -181,6 +181,28 @@ func TestFollower_left(t *testing.T) {
 	}
 }
 
+// A storage plugin that serves an ignored system job stays. The servers say which one: in their
+// report, or with a drain that ended although the plugin runs.
+func TestFollower_leftPlugin(t *testing.T) {
+	t.Parallel()
+	plugin := seenAlloc("p1", "system", "run", "running", false)
+	plugin.Job.TaskGroups = []*wire.TaskGroup{{Tasks: []*wire.Task{{CSIPluginConfig: &wire.CSIPlugin{ID: "disks"}}}}}
+	for name, see := range map[string]func(f *follower){
+		"reported": func(f *follower) {
+			f.sawReport(report(wire.DrainAlloc{ID: "p1", Reason: "left by request"}))
+			f.sawNode(&wire.Node{}, &wire.Drain{Outcome: "deadline reached", StillStopping: 1})
+		},
+		"ended": func(f *follower) { f.sawNode(&wire.Node{}, &wire.Drain{Outcome: "complete"}) },
+	} {
+		f := follower{skipSystem: true}
+		f.sawAllocs([]*wire.Allocation{plugin})
+		must.Eq(t, 1, f.left(), must.Sprint(name))
+		see(&f)
+		f.sawAllocs([]*wire.Allocation{plugin})
+		must.True(t, f.over(), must.Sprint(name))
+	}
+}
+
 func report(allocs ...wire.DrainAlloc) *wire.NodeDrain {
 	return &wire.NodeDrain{State: wire.StateDraining, Progress: &wire.DrainProgress{EndsBy: wire.NewTime(began.Add(time.Hour))}, Allocs: allocs}
 }

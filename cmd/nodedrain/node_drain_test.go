@@ -224,6 +224,10 @@ func TestMovingText(t *testing.T) {
 	add(3, "default", "old", "service", "complete")
 	must.Eq(t, `Node "first" (n1) has 4 allocations to move: 2 of web, 1 of logs, 1 of ops/web`, movingText(node, allocs, false))
 	must.Eq(t, `Node "first" (n1) has 3 allocations to move: 2 of web, 1 of ops/web`, movingText(node, allocs, true))
+	logs, group := allocs[3], "logs"
+	logs.TaskGroup, logs.Job.TaskGroups = group, []*wire.TaskGroup{{Name: &group, Volumes: map[string]*wire.VolumeRequest{"data": {Source: "data"}}}}
+	must.StrHasSuffix(t, `1 of ops/web; storage plugins that serve system jobs stay`, movingText(node, allocs, true))
+	must.StrHasSuffix(t, `1 of ops/web`, movingText(node, allocs, false))
 	for i := range 10 {
 		add(1, "default", fmt.Sprintf("job-%d", i), "batch", "running")
 	}
