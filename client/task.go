@@ -132,6 +132,10 @@ func (t *taskRunner) stepRunning() {
 	if t.rec.Phase != PhaseRunning {
 		return
 	}
+	if t.rec.Stopping && t.rec.SignalAt == 0 && !t.mustRestart() && t.alloc.mounts.held() {
+		t.rec.Stopping = false // volumes need the plugin since its turn to stop came
+		t.alloc.touch()
+	}
 	if t.mustStop() || t.rec.Stopping || t.mustRestart() {
 		t.beginStop()
 		t.start.stop()

@@ -152,11 +152,12 @@ func (m *mounts) left() {
 	}
 }
 
-// plugins are the storage plugins that have started in the allocation and will not stay dead.
+// plugins are the storage plugins in the allocation that run, or will. One that has not started yet may be
+// the only one left: another one has stopped because this one will serve.
 func (m *mounts) plugins() []*cluster.CSIPlugin {
 	var plugins []*cluster.CSIPlugin
 	for _, t := range m.alloc.tasks {
-		if t.task.CSIPlugin != nil && t.rec.Phase != PhaseDead && (t.rec.Phase == PhaseRunning || !m.alloc.failed() && !t.rec.State.StartedAt.IsZero()) {
+		if t.task.CSIPlugin != nil && t.rec.Phase != PhaseDead && (t.rec.Phase == PhaseRunning || !m.alloc.failed()) {
 			plugins = append(plugins, t.task.CSIPlugin)
 		}
 	}

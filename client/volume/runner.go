@@ -70,20 +70,20 @@ func (r *runner) restore(rec *Record) {
 	r.version, r.saved, r.tried = 1, 1, 1
 	r.plugin, r.externalID = rec.Plugin, rec.ExternalID
 	booted := rec.BootID != r.v.options.BootID
-	lost := make(map[Usage]bool)
 	for i := range rec.Refs {
 		f := &ref{RefRecord: rec.Refs[i].copy(), asked: true}
 		missing := f.Usage.Attachment == cluster.AttachFileSystem && !slices.Contains(r.v.options.Mounted, TargetPath(r.v.options.Root, f.Alloc, r.key, f.Usage))
 		if f.Phase == Published && (booted || missing) {
 			f.Phase = Publishing
-			lost[f.Usage] = true
 			r.touch()
 		}
 		r.refs = append(r.refs, f)
 	}
 	for _, s := range rec.Stages {
-		if s.Phase == Staged && !s.Skipped && (booted || lost[s.Usage]) {
-			s.Phase = Staging // to stage a volume that is staged has no effect
+		if s.Phase == Staged && !s.Skipped && !slices.Contains(r.v.options.Mounted, StagePath(r.v.options.Root, r.key, s.Usage)) {
+			// The record may be older than an unstage whose record a full disk did not take. Some plugins mount
+			// nothing here, and to stage a volume that is staged has no effect.
+			s.Phase = Staging
 			r.touch()
 		}
 		r.stages = append(r.stages, &stage{StageRecord: s.copy(), open: booted})
@@ -263,11 +263,11 @@ func (r *runner) settle() {
 }
 
 // releasable reports whether nothing keeps the claim of a reference that is not published: the usage is
-// not staged, or an allocation that stays needs it. One that leaves does not count: its claim may be
-// released already, by a client whose last record was lost.
+// not staged, or an allocation that stays needs it and surely has a claim. The claims of others may be
+// released already, by a client that could not write its last record.
 func (r *runner) releasable(f *ref) bool {
 	return r.stageOf(f.Usage) == nil || slices.ContainsFunc(r.refs, func(o *ref) bool {
-		return o.Usage == f.Usage && !o.Leaving && o.Phase != Claiming && !r.stageOf(f.Usage).excludes(o)
+		return o.Usage == f.Usage && !o.Leaving && (o.claimed != nil || o.Phase == Published) && !r.stageOf(f.Usage).excludes(o)
 	})
 }
 

@@ -117,7 +117,7 @@ func (v *Volumes) Serving(plugin cluster.PluginID) []Wait {
 	for _, r := range v.all {
 		for _, f := range r.refs {
 			// A volume whose plugin is unknown may be of any.
-			if r.on(f) && r.plugin == "" || r.plugin == plugin && (f.Leaving && f.asked || r.on(f)) {
+			if (r.plugin == "" || r.plugin == plugin) && (f.Leaving && f.asked || r.on(f)) {
 				waits = append(waits, r.wait(f))
 			}
 		}

@@ -7,7 +7,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Claim asks the servers for a claim, and writes it into the book when they have given it.
+// Claim asks the servers for a claim, and writes it into the book when they have given it. They do not see
+// a request that its client has given up.
 func (s *Storage) Claim(q volume.Request, waiting func() bool, reply func(volume.Claimed, error)) {
 	c := s.begin(Call{Step: Claiming, Request: q}, nil)
 	var got volume.Claimed
@@ -19,6 +20,9 @@ func (s *Storage) Claim(q volume.Request, waiting func() bool, reply func(volume
 	}}
 	s.fly(f)
 	s.play(f, s.fault(c), func(answer func(error)) {
+		if !waiting() {
+			return
+		}
 		s.options.Claim(q, func(claimed volume.Claimed, err error) {
 			if err == nil {
 				s.given(q, claimed)
@@ -34,7 +38,7 @@ func (s *Storage) Release(q volume.Request, waiting func() bool, reply func(erro
 	key := cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}
 	c := s.begin(Call{Step: Releasing, Request: q}, s.mounted(q))
 	if claim, is := s.claims[key]; is {
-		claim.Releasing = true
+		claim.ReleasingAt = s.clock.Now()
 		s.claims[key] = claim
 	}
 	f := &flight{call: c, waiting: waiting, end: reply}

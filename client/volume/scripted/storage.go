@@ -64,8 +64,8 @@ type Claim struct {
 	ExternalID string
 	// At is when the servers have first given it.
 	At time.Time
-	// Releasing: a client has asked the servers to take it back.
-	Releasing bool
+	// ReleasingAt is when a client has last asked the servers to take it back, or zero.
+	ReleasingAt time.Time
 }
 
 // Key names the claim.
@@ -150,6 +150,9 @@ func (s *Storage) Lose(path string) {
 		s.lost[path] = true
 	}
 }
+
+// Lost reports whether [Storage.Lose] has taken a mount away that is not there again.
+func (s *Storage) Lost(path string) bool { return s.lost[path] }
 
 func (s *Storage) mount(c Call, alloc cluster.AllocID) {
 	if _, is := s.mounts[c.Path]; !is {

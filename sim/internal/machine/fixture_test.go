@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -35,7 +36,9 @@ type fixture struct {
 	// storageFault is that of the storage plugin "disks" and of the claims. stages: the plugin stages.
 	storageFault func(storage.Call) storage.Fault
 	stages       bool
-	away         bool
+	// exclusive: a volume has one claim at a time.
+	exclusive bool
+	away      bool
 	// allocs are the rows of the servers, in the order of their placement.
 	allocs []*cluster.Allocation
 	index  uint64
@@ -104,11 +107,18 @@ func (f *fixture) report(reports []cluster.AllocReport, reply func(bool)) {
 	reply(!f.away)
 }
 
-// claim gives each claim that is asked for. Servers that are away do not answer.
+// claim gives a claim that is free. Servers that are away do not answer.
 func (f *fixture) claim(q volume.Request, reply func(volume.Claimed, error)) {
-	if !f.away {
-		reply(volume.Claimed{Plugin: "disks", ExternalID: "ext-" + string(q.Volume.ID)}, nil)
+	if f.away {
+		return
 	}
+	for _, c := range f.node.Storage().Claims() {
+		if f.exclusive && c.Volume == q.Volume && c.Alloc != q.Alloc {
+			reply(volume.Claimed{}, errors.New("the volume is another allocation's"))
+			return
+		}
+	}
+	reply(volume.Claimed{Plugin: "disks", ExternalID: "ext-" + string(q.Volume.ID)}, nil)
 }
 
 // release takes each claim back.

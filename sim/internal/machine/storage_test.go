@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -73,4 +74,37 @@ func TestNode_storageFailsAtEachCall(t *testing.T) {
 			empty(f)
 		}
 	}
+}
+
+// NODE.md 10, N1 to N8: the client dies at each effect of one allocation of three tasks with a volume and a
+// device, and of the plugin that serves the volume, when the effect begins and when it is answered.
+func TestNode_everythingCrashAtEachEffect(t *testing.T) {
+	t.Parallel()
+	plain := newFixture(t, nil)
+	before := plain.effects
+	everything(plain)
+	t.Logf("%d effects", plain.effects-before)
+	must.Greater(t, 90, plain.effects-before)
+	for at := before + 1; at <= plain.effects; at++ {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			f := newFixture(t, nil)
+			f.dieAt = at
+			everything(f)
+		})
+	}
+}
+
+// everything plays the life of an allocation of three tasks with a volume and devices, and of its storage
+// plugin, which must stop at the same moment.
+func everything(f *fixture) {
+	f.place(disks("p"))
+	f.place(mounts(gives(gives(three(f), "web", "d0"), "proxy", "d2"), "data"))
+	f.run(30 * time.Second)
+	f.stop("p")
+	f.stop("a1")
+	f.settle()
+	must.EqOp(f.t, cluster.ClientComplete, f.row("a1").ClientStatus)
+	must.EqOp(f.t, cluster.ClientComplete, f.row("p").ClientStatus)
+	must.SliceEmpty(f.t, tasks(f))
+	empty(f)
 }

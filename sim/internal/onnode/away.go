@@ -33,7 +33,7 @@ func (j *Judge) Still(now time.Time, n *machine.Node) {
 		return
 	}
 	for _, a := range j.order {
-		if a.awayAt.IsZero() || a.lost || a.row == nil || !j.now.After(a.awayAt.Add(bounded(a.row.StopTime())+awaySlack)) || j.since.After(a.awayAt) || j.trouble.since(a.awayAt.Add(-startTakes)) {
+		if a.awayAt.IsZero() || a.lost || a.row == nil || !j.now.After(a.awayAt.Add(bounded(a.row.StopTime())+a.hold(n)+awaySlack)) || j.since.After(a.awayAt) || j.trouble.since(a.awayAt.Add(-startTakes)) {
 			continue
 		}
 		for p := range n.Machine().EachLiving() {

@@ -16,6 +16,9 @@ type facts struct {
 	now        time.Time
 	node       cluster.NodeID
 	allocs     map[cluster.AllocID]*alloc
+	trouble    trouble
+	// since is when the present client has started, or zero.
+	since time.Time
 	// order are the allocations in the order of their first sight.
 	order []*alloc
 	// starts are the task processes of each cgroup, in the order of their starts.

@@ -18,6 +18,7 @@ const maxViolations = 20
 type Judge struct {
 	*facts
 	*ledger
+	*porter
 
 	// cluster and index name the newest answer of the servers that a client must obey.
 	cluster string
@@ -25,9 +26,7 @@ type Judge struct {
 	// changes is the number of changes of the process table that were judged.
 	changes int
 	graces  []grace
-	trouble trouble
-	// since is when the present client has started, or zero; lives counts clients.
-	since time.Time
+	// lives counts clients.
 	lives int
 	// away: the servers did not answer lately. blocked is when that, or a full disk, has ended.
 	away    bool
@@ -46,6 +45,8 @@ type alloc struct {
 	row *cluster.Allocation
 	// received is when a client first saw it in this boot, and stopAt when one was told to stop it.
 	received, stopAt time.Time
+	// toldAt is when a client was last told to stop it.
+	toldAt time.Time
 	// leash is how long it may run while its client does not reach the servers; zero is for ever.
 	leash time.Duration
 	// awayAt is when a client had to stop it because of that, or zero.
@@ -64,7 +65,7 @@ type trouble struct{ client, driver, shim, boot, disk time.Time }
 func New(node cluster.NodeID) *Judge {
 	f := &facts{node: node, allocs: map[cluster.AllocID]*alloc{}, starts: map[string][]scripted.Identity{}}
 	return &Judge{
-		facts: f, ledger: &ledger{facts: f, told: map[string][]*cluster.DeviceGroup{}}, launches: map[string][]scripted.Identity{},
+		facts: f, ledger: &ledger{facts: f, told: map[string][]*cluster.DeviceGroup{}}, porter: &porter{facts: f, lost: map[string]bool{}}, launches: map[string][]scripted.Identity{},
 	}
 }
 
@@ -164,8 +165,9 @@ func (j *Judge) Received(n *machine.Node, w client.Wanted) {
 	}
 }
 
-// stop notes that a client was told to stop the allocation.
+// stop notes that a client is told to stop the allocation.
 func (a *alloc) stop(now time.Time) {
+	a.toldAt = now
 	if a.stopAt.IsZero() {
 		a.stopAt = now
 	}
@@ -189,6 +191,9 @@ func (j *Judge) Troubled(n *machine.Node, kind machine.Trouble, subject string) 
 	case machine.TroubleRecord:
 		a := j.alloc(cluster.AllocID(subject))
 		a.lost, a.ended = true, false
+	case machine.TroubleVolumeRecord:
+		j.porter.lost[subject] = true
+	case machine.TroubleStorage: // tasks and drivers are well
 	}
 }
 

@@ -42,6 +42,7 @@ func (j *Judge) Looked(n *machine.Node) {
 			j.pluginChanged(n, c, &p)
 		}
 	}
+	j.volumesChanged(n)
 	j.checkGraces(n)
 	j.checkVerdicts(n)
 }
@@ -78,6 +79,7 @@ func (j *Judge) taskStarted(n *machine.Node, id cluster.AllocID, p *scripted.Pro
 		j.find("N3", "starts after its end", id, "%s starts after the allocation was reported as terminal", p.Task)
 	}
 	j.deviceUser(n, id, p)
+	j.volumesAreThere(n, a, p)
 	if t := a.task(taskOf(p)); t != nil && t.Poststop() {
 		for _, other := range a.group().Tasks {
 			if other != nil && !other.Poststop() && j.taskLives(n, id, other.Name) {
@@ -113,6 +115,7 @@ func place(t *cluster.Task) int {
 // taskSignalled judges N2 when a task gets its kill signal.
 func (j *Judge) taskSignalled(n *machine.Node, id cluster.AllocID, name string, p *scripted.Process) {
 	a := j.alloc(id)
+	j.storageStops(n, a, p)
 	task := a.task(name)
 	if task == nil {
 		return
@@ -157,7 +160,7 @@ func (j *Judge) mustStop(n *machine.Node, id cluster.AllocID, a *alloc, task *cl
 		}
 	}
 	r := n.Record(id)
-	return n.DiskFull() || a.failed || r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.State.Failed })
+	return n.DiskFull() || a.failed || restarts(n, id, p) || r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.State.Failed })
 }
 
 // stopSlack is how long beyond the grace a client waits for a driver that is away.
@@ -169,6 +172,9 @@ func (j *Judge) taskKilled(n *machine.Node, id cluster.AllocID, name string, p *
 	task := a.task(name)
 	if task == nil || a.lost {
 		return
+	}
+	if !j.calledLost(n, id, p) {
+		j.storageStops(n, a, p)
 	}
 	if first := p.Signals[0]; first.Signal != scripted.SIGKILL && !j.now.Before(first.At.Add(bounded(task.KillTimeout))) {
 		return

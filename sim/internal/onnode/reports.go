@@ -61,6 +61,7 @@ func (j *Judge) Reported(n *machine.Node, reports []cluster.AllocReport) {
 		if r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed || r.ClientStatus == cluster.ClientLost {
 			j.noneLives(n, "N3", "not the truth", r.Alloc, "it is reported as "+string(r.ClientStatus))
 			j.devicesAreFree(n, r.Alloc, r.ClientStatus)
+			j.volumesAreOff(n, a, &r)
 			a.ended = true
 		}
 		a.judged = a.judged || r.Healthy != nil
@@ -86,7 +87,12 @@ func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t clus
 		if len(starts) == 0 {
 			continue // it ran before the simulation
 		}
-		last, _ := n.Machine().Process(starts[len(starts)-1])
+		var last scripted.Process // that the event is about
+		for _, start := range starts {
+			if p, _ := n.Machine().Process(start); !p.StartedAt.After(e.Time) {
+				last = p
+			}
+		}
 		var code int
 		if _, err := fmt.Sscanf(e.Message, "Exit Code: %d", &code); err != nil {
 			if !j.excused(&last) && !a.lost && strings.Contains(e.Message, "unknown") {
@@ -173,6 +179,7 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, row func(cluster.AllocID
 		}
 	}
 	j.settledDevices(n)
+	j.settledVolumes(n)
 	for p := range n.Machine().EachLiving() {
 		if p.Kind != scripted.TaskProcess {
 			continue
@@ -182,7 +189,7 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, row func(cluster.AllocID
 		if !names(n.Record(id), p.Task) && !(a.lost && stuck(n, p)) {
 			j.find("N4", "a process without a record", id, "process %d of %s lives", p.PID, p.Task)
 		}
-		if !a.stopAt.IsZero() && a.row != nil && j.now.Sub(a.stopAt) > bounded(a.row.StopTime())+5*time.Minute && !stuck(n, p) {
+		if !a.stopAt.IsZero() && a.row != nil && j.now.Sub(a.stopAt) > bounded(a.row.StopTime())+a.hold(n)+5*time.Minute && !stuck(n, p) {
 			j.find("N4", "a task is not stopped", id, "%s runs, and the servers told the client to stop at %s", name, a.stopAt)
 		}
 	}

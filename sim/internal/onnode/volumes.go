@@ -1,0 +1,317 @@
+package onnode
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+)
+
+// porter judges the volumes of a node. It is a part of a [Judge].
+type porter struct {
+	*facts
+	// calls is the number of calls of the storage that were judged.
+	calls int
+	// lost are the volumes whose record was lost.
+	lost map[string]bool
+}
+
+// volumesChanged judges N6 for the calls that have come.
+func (v *porter) volumesChanged(n *machine.Node) {
+	s := n.Storage()
+	if s == nil {
+		return
+	}
+	calls := s.Calls(v.calls)
+	v.calls += len(calls)
+	for i := range calls {
+		c := &calls[i]
+		for _, wrong := range c.Wrong {
+			v.find("N6", "out of order", c.Request.Alloc, "%s of %s: %s", c.Step, c.Request.Volume, wrong)
+		}
+		switch c.Step {
+		case storage.Claiming, storage.Staging, storage.Publishing:
+			v.isRecorded(s, c)
+		case storage.Unpublishing:
+			v.tasksAreDead(n, c)
+		case storage.Unstaging:
+			v.staysRecorded(n, c)
+		}
+	}
+}
+
+// isRecorded judges that a record on the disk can undo a call.
+func (v *porter) isRecorded(s *machine.Storage, c *storage.Call) {
+	if v.lost[c.Request.Volume.String()] {
+		return
+	}
+	r, known := s.Record(c.Request.Volume), false
+	if r != nil {
+		ref := slices.IndexFunc(r.Refs, func(f volume.RefRecord) bool { return f.Alloc == c.Request.Alloc && f.Usage == c.Request.Usage })
+		known = ref >= 0
+		switch {
+		case !known:
+		case c.Step == storage.Staging:
+			known = slices.ContainsFunc(r.Stages, func(s volume.StageRecord) bool { return s.Usage == c.Request.Usage })
+		case c.Step == storage.Publishing:
+			known = r.Refs[ref].Phase == volume.Publishing || r.Refs[ref].Phase == volume.Published
+		}
+	}
+	if !known {
+		v.find("N6", "no record", c.Request.Alloc, "%s of %s, and no record on the disk says so", c.Step, c.Request.Volume)
+	}
+}
+
+// staysRecorded judges that a later client knows that a volume may be staged no more.
+func (v *porter) staysRecorded(n *machine.Node, c *storage.Call) {
+	r := n.Storage().Record(c.Request.Volume)
+	if r == nil || v.lost[c.Request.Volume.String()] || n.DiskFull() || !v.trouble.disk.IsZero() {
+		return
+	}
+	if slices.Contains(r.Stages, volume.StageRecord{Usage: c.Request.Usage, Phase: volume.Staged}) {
+		v.find("N6", "no record", "", "%s of %s, and the record on the disk says that it is staged", c.Step, c.Request.Volume)
+	}
+}
+
+// tasksAreDead judges that no process of an allocation needs a volume that is taken away.
+func (v *porter) tasksAreDead(n *machine.Node, c *storage.Call) {
+	for p := range n.Machine().EachLiving() {
+		if id, _ := machine.SplitCgroup(p.Cgroup); id == c.Request.Alloc {
+			v.find("N6", "taken from a task", id, "%s is unpublished, and process %d of %s lives", c.Request.Volume, p.PID, p.Task)
+		}
+	}
+}
+
+// wants are the volumes of an allocation.
+func (a *alloc) wants() (all []volume.Request) {
+	if a.row == nil {
+		return nil
+	}
+	for _, r := range a.group().Volumes {
+		all = append(all, volume.Request{
+			Alloc: a.id, Volume: cluster.VolumeKey{Namespace: a.row.Namespace, ID: r.VolumeOf(a.row.Name)},
+			Usage: volume.Usage{VolumeCapability: r.Capability, ReadOnly: r.ReadOnly},
+		})
+	}
+	return all
+}
+
+// published reports whether a volume is published for its allocation.
+func published(s *machine.Storage, q volume.Request) bool {
+	return slices.ContainsFunc(s.Mounts(), func(m storage.Mount) bool { return m.Alloc == q.Alloc && m.Volume == q.Volume && m.Usage == q.Usage })
+}
+
+// volumesAreThere judges N6 when a task's process starts.
+func (v *porter) volumesAreThere(n *machine.Node, a *alloc, p *scripted.Process) {
+	s := n.Storage()
+	if s == nil {
+		return
+	}
+	for _, q := range a.wants() {
+		if !published(s, q) && !s.Lost(volume.TargetPath(s.Root(), q.Alloc, q.Volume, q.Usage)) {
+			v.find("N6", "starts without a volume", a.id, "%s starts, and %s is not published for it", p.Task, q.Volume)
+		}
+	}
+}
+
+// volumesAreOff judges N3 for the volumes of an allocation that is reported as terminal.
+func (v *porter) volumesAreOff(n *machine.Node, a *alloc, r *cluster.AllocReport) {
+	s := n.Storage()
+	if s == nil {
+		return
+	}
+	for _, m := range s.Mounts() {
+		if !v.belongs(s, &m, a) {
+			continue
+		}
+		end := v.lastEnd(n, a)
+		switch {
+		case !r.VolumeHolds.Holds(cluster.ClaimKey{Volume: m.Volume, Alloc: a.id}):
+			v.find("N3", "not the truth", a.id, "it is reported as %s, and %s is mounted at %s", r.ClientStatus, m.Volume, m.Path)
+		case !end.IsZero() && v.now.Before(end.Add(s.HoldLimit())):
+			v.find("N3", "not the truth", a.id, "it is reported as %s although %s is mounted at %s, and its tasks live no longer than since %s", r.ClientStatus, m.Volume, m.Path, end)
+		}
+	}
+}
+
+// belongs reports whether a mount is that of an allocation. A stage is that of the only one with a claim,
+// unless a record on the disk, which may be old, has another one.
+func (*porter) belongs(s *machine.Storage, m *storage.Mount, a *alloc) bool {
+	if m.Alloc != "" {
+		return m.Alloc == a.id
+	}
+	own, others := false, false
+	for _, c := range s.Claims() {
+		if c.Volume == m.Volume && c.Usage == m.Usage {
+			own, others = own || c.Alloc == a.id, others || c.Alloc != a.id
+		}
+	}
+	if r := s.Record(m.Volume); r != nil {
+		others = others || slices.ContainsFunc(r.Refs, func(f volume.RefRecord) bool { return f.Usage == m.Usage && f.Alloc != a.id })
+	}
+	return own && !others
+}
+
+// lastEnd is when the last process of an allocation has ended, or zero.
+func (v *porter) lastEnd(n *machine.Node, a *alloc) (end time.Time) {
+	for _, t := range a.group().Tasks {
+		if t == nil {
+			continue
+		}
+		for _, start := range v.starts[string(a.id)+":"+t.Name] {
+			if p, _ := n.Machine().Process(start); p.EndedAt.After(end) {
+				end = p.EndedAt
+			}
+		}
+	}
+	return end
+}
+
+// served are the volumes that need a storage plugin on the node, in words. A client that could not write its
+// records may have left a release that the next one does not know.
+func (v *porter) served(n *machine.Node, p *cluster.CSIPlugin) (all []string) {
+	s := n.Storage()
+	if p.Type.Node() {
+		for _, m := range s.Mounts() {
+			if m.Plugin == p.ID {
+				all = append(all, m.Volume.String()+" at "+m.Path)
+			}
+		}
+	}
+	if p.Type.Controller() {
+		for _, c := range s.Claims() {
+			if c.Plugin == p.ID && !c.ReleasingAt.IsZero() && (v.trouble.disk.IsZero() || !c.ReleasingAt.Before(v.since)) {
+				all = append(all, c.Volume.String()+", which is being released")
+			}
+		}
+	}
+	return all
+}
+
+// storageStops judges N7 when a client stops a storage plugin.
+func (v *porter) storageStops(n *machine.Node, a *alloc, p *scripted.Process) {
+	s := n.Storage()
+	if s == nil || a.lost {
+		return
+	}
+	config := s.Plugin(p.Task)
+	if config == nil || len(p.Signals) > 1 {
+		return // it is judged at the first signal
+	}
+	needs := v.served(n, config)
+	if len(needs) == 0 || restarts(n, a.id, p) || v.holdIsOver(n, a) || v.hasSuccessor(n, a, config) {
+		return
+	}
+	v.find("N7", "stopped before its volumes", a.id, "%s of the storage plugin %q is stopped, and it serves %s", p.Task, config.ID, strings.Join(needs, "; "))
+}
+
+// restarts reports whether a record says that a task stops to start again.
+func restarts(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
+	r := n.Record(id)
+	if r == nil {
+		return false
+	}
+	for _, t := range r.Tasks {
+		if t.ID == p.Task && t.Restarting {
+			return true
+		}
+	}
+	return r.RestartAll
+}
+
+// holdIsOver reports whether a storage plugin has waited for its volumes for the hold limit since its
+// allocation had to stop.
+func (v *porter) holdIsOver(n *machine.Node, a *alloc) bool {
+	limit := n.Storage().HoldLimit()
+	since := []time.Time{a.stopAt, a.awayAt}
+	if r := n.Record(a.id); r != nil && r.HoldBegan != 0 && a.failed {
+		since = append(since, n.Machine().BootedAt().Add(r.HoldBegan))
+	}
+	return slices.ContainsFunc(since, func(at time.Time) bool { return !at.IsZero() && !v.now.Before(at.Add(limit)) })
+}
+
+// hasSuccessor reports whether another allocation that may run, as far as the present client can know,
+// serves a storage plugin.
+func (v *porter) hasSuccessor(n *machine.Node, a *alloc, p *cluster.CSIPlugin) bool {
+	return slices.ContainsFunc(v.order, func(o *alloc) bool {
+		r := n.Record(o.id)
+		stops := !o.toldAt.IsZero() && !o.toldAt.Before(v.since) || !o.awayAt.IsZero() || r != nil && r.Stopping
+		return o != a && !o.ended && !o.failed && !o.received.IsZero() && !stops && slices.ContainsFunc(o.group().Tasks, func(t *cluster.Task) bool {
+			return t != nil && t.CSIPlugin != nil && t.CSIPlugin.ID == p.ID && (t.CSIPlugin.Type.Node() || !p.Type.Node()) && (t.CSIPlugin.Type.Controller() || !p.Type.Controller())
+		})
+	})
+}
+
+// hold is how much longer than its stop time an allocation may take because of volumes.
+func (a *alloc) hold(n *machine.Node) time.Duration {
+	if s := n.Storage(); s != nil && slices.ContainsFunc(a.group().Tasks, func(t *cluster.Task) bool { return t != nil && t.CSIPlugin != nil }) {
+		return s.HoldLimit()
+	}
+	return 0
+}
+
+// mountWait is longer than a client needs to mount a volume, or to take one off and release it.
+const mountWait = 5 * time.Minute
+
+// settledVolumes judges N6 on a node that has had no trouble for some minutes. Volumes of a plugin that does
+// not run wait, and so do those that are kept busy.
+func (v *porter) settledVolumes(n *machine.Node) {
+	s := n.Storage()
+	if s == nil {
+		return
+	}
+	for _, c := range s.Claims() {
+		q := volume.Request{Alloc: c.Alloc, Volume: c.Volume, Usage: c.Usage}
+		switch a := v.alloc(c.Alloc); {
+		case v.mustWait(n, &c):
+		case v.leaves(n, a):
+			v.find("N6", "a claim is not released", a.id, "the servers have given a claim on %s", c.Volume)
+		case v.mustRun(n, a) && !published(s, q):
+			v.find("N6", "a volume is not mounted", a.id, "the servers have given a claim on %s", c.Volume)
+		}
+	}
+	for _, m := range s.Mounts() {
+		of := slices.DeleteFunc(s.Claims(), func(c storage.Claim) bool { return c.Volume != m.Volume || c.Usage != m.Usage })
+		if m.Alloc != "" {
+			of = slices.DeleteFunc(of, func(c storage.Claim) bool { return c.Alloc != m.Alloc })
+		}
+		if len(of) == 0 && !v.lost[m.Volume.String()] {
+			v.find("N6", "a mount is left", m.Alloc, "%s is mounted at %s, and no allocation has a claim", m.Volume, m.Path)
+		}
+	}
+}
+
+// mustWait reports whether a volume waits for something that no client can change.
+func (v *porter) mustWait(n *machine.Node, c *storage.Claim) bool {
+	s := n.Storage()
+	runs := lives(n, func(p scripted.Process) bool {
+		config := s.Plugin(p.Task)
+		return config != nil && p.Kind == scripted.TaskProcess && config.ID == c.Plugin && config.Type.Node() && v.now.Sub(p.StartedAt) > time.Minute
+	})
+	busy := slices.ContainsFunc(s.Mounts(), func(m storage.Mount) bool { return m.Volume == c.Volume && slices.Contains(s.Busy(), m.Path) })
+	return !runs || busy || v.lost[c.Volume.String()]
+}
+
+// leaves reports whether nothing of an allocation is left on the node but its volumes, for some minutes.
+func (v *porter) leaves(n *machine.Node, a *alloc) bool {
+	if r := n.Record(a.id); r != nil && !r.Ended {
+		return false
+	}
+	end := v.lastEnd(n, a)
+	return v.now.Sub(end) > mountWait && v.now.Sub(a.received) > mountWait
+}
+
+// mustRun reports whether the tasks of an allocation have had to run for some minutes, and nothing but
+// volumes can keep them from it.
+func (v *porter) mustRun(n *machine.Node, a *alloc) bool {
+	r := n.Record(a.id)
+	if r == nil || r.Ended || a.received.IsZero() || v.now.Sub(a.received) <= mountWait {
+		return false
+	}
+	return a.stopAt.IsZero() && a.awayAt.IsZero() && !a.ended && !a.failed && !a.lost && a.row != nil && a.row.Devices == nil && n.Record(a.row.PreviousAllocation) == nil
+}
