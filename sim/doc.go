@@ -5,7 +5,7 @@
 // plays it in a [world.World]. Judges that share no code with the drainer check the
 // guarantees G1 to G11 ([invariant.Judge]). Another judge checks the scheduler's plans
 // ([placement.Judge]), and another one the deletion of ended work ([collected.Judge]). If the
-// nodes run the real client, a judge of each node checks N1 to N5, N8 and N9 ([onnode.Judge]). The
+// nodes run the real client, a judge of each node checks N1 to N9 ([onnode.Judge]). The
 // [Result] holds the violations, and the events that had no effect ([NoEffect]). Equal
 // scenarios give equal runs, to the last step: the hash of a run shows it.
 //

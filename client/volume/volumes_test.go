@@ -438,3 +438,50 @@ func TestVolumes_lostRecord(t *testing.T) {
 		n.clean()
 	}
 }
+
+// The disk is full when a volume leaves, and the client is killed. The next client finds a record of a volume
+// that is staged, and it is not: it stages before it publishes.
+func TestVolumes_oldRecordOfAStage(t *testing.T) {
+	n := newNode(t)
+	n.takes["publish"] = time.Minute
+	n.mount("a", "data")
+	n.run(30 * time.Second)
+	n.fullDisk = true
+	n.run(time.Minute)
+	n.takes["release"] = 2 * time.Minute
+	n.stop("a")
+	n.run(time.Minute)
+	must.MapEmpty(t, n.staged)
+	n.story, n.fullDisk = nil, false
+	n.wanted["a"] = []volume.Request{request("a", "data")} // the client does not know its end
+	n.crash()
+	n.run(10 * time.Minute)
+	must.Eq(t, []string{"claim data", "stage data", "publish data", "a runs"}, last(n.words(), 4))
+	n.stop("a")
+	n.run(10 * time.Minute)
+	n.clean()
+}
+
+// The disk is full when an allocation releases a volume that another one has, and the client is killed. The
+// next client does not take the old record for a claim: the other allocation does not release the volume while
+// it is staged.
+func TestVolumes_oldRecordOfAClaim(t *testing.T) {
+	n := newNode(t)
+	n.mount("a", "data")
+	n.mount("b", "data")
+	n.run(time.Second)
+	n.fullDisk = true
+	n.stop("a")
+	n.run(time.Minute)
+	n.story = nil
+	n.wanted["a"] = []volume.Request{request("a", "data")} // the client does not know its end
+	n.crash()
+	n.stop("b")
+	n.run(time.Minute)
+	must.True(t, n.volumes.Status("b").Off)
+	n.stop("a")
+	n.fullDisk = false
+	n.run(time.Minute)
+	n.tells("the client is killed", "unpublish data", "unpublish data", "unstage data", "release data", "release data")
+	n.clean()
+}

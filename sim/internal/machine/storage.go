@@ -185,7 +185,9 @@ func (s *Storage) adopt(a *cluster.Allocation) {
 			s.disk[q.Volume] = rec
 		}
 		if !slices.ContainsFunc(rec.Stages, func(staged volume.StageRecord) bool { return staged.Usage == q.Usage }) {
-			rec.Stages = append(rec.Stages, volume.StageRecord{Usage: q.Usage, Phase: volume.Staged, Skipped: !s.Stages(got.Plugin)})
+			rec.Stages = append(rec.Stages, volume.StageRecord{
+				Usage: q.Usage, Phase: volume.Staged, Skipped: !s.Stages(got.Plugin), Options: cmp.Or(q.Options, got.Options),
+			})
 		}
 		rec.Refs = append(rec.Refs, volume.RefRecord{Alloc: a.ID, Usage: q.Usage, Options: q.Options, Phase: volume.Published})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -106,5 +107,74 @@ func everything(f *fixture) {
 	must.EqOp(f.t, cluster.ClientComplete, f.row("a1").ClientStatus)
 	must.EqOp(f.t, cluster.ClientComplete, f.row("p").ClientStatus)
 	must.SliceEmpty(f.t, tasks(f))
+	empty(f)
+}
+
+// A storage plugin must stop before it has started, and it is the only one that is left: the one before it
+// has stopped because this one would serve. It starts, and stops when the volumes are off.
+func TestNode_onlyPluginHasNotStarted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	f.place(disks("p1"))
+	f.place(mounts(three(f), "data"))
+	f.run(30 * time.Second)
+	f.scripts["plugin"] = scripted.Script{StartDelay: 20 * time.Second}
+	f.place(disks("p2"))
+	f.stop("p1")
+	f.run(10 * time.Second)
+	must.EqOp(t, cluster.ClientComplete, f.row("p1").ClientStatus)
+	f.stop("p2")
+	f.stop("a1")
+	f.settle()
+	must.EqOp(t, cluster.ClientComplete, f.row("a1").ClientStatus)
+	empty(f)
+}
+
+// A storage plugin must stop while its driver starts it, and nothing needs it. When it runs, a claim is being
+// released through it.
+func TestNode_pluginIsNeededAfterAll(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	f.scripts["plugin"] = scripted.Script{StartDelay: 5 * time.Second}
+	f.storageFault = func(c storage.Call) storage.Fault {
+		if c.Step == storage.Releasing {
+			return storage.Fault{Delay: time.Minute}
+		}
+		return storage.Fault{}
+	}
+	f.place(disks("p1"))
+	f.place(mounts(three(f), "data"))
+	f.run(2 * time.Second)
+	f.stop("p1")
+	f.run(time.Second)
+	f.stop("a1")
+	f.run(30 * time.Second)
+	must.Len(t, 1, tasks(f))
+	f.settle()
+	must.EqOp(t, cluster.ClientComplete, f.row("p1").ClientStatus)
+	empty(f)
+}
+
+// An allocation leaves while the servers answer its claim: they may have given it. The plugin stays until it
+// is released, although the client does not know whose volume it is.
+func TestNode_claimOfAnUnknownPlugin(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	f.storageFault = func(c storage.Call) storage.Fault {
+		if c.Step == storage.Claiming {
+			return storage.Fault{Action: storage.HangAfter}
+		}
+		return storage.Fault{}
+	}
+	f.place(disks("p1"))
+	f.place(mounts(three(f), "data"))
+	f.run(30 * time.Second)
+	f.stop("p1")
+	f.stop("a1")
+	f.run(time.Minute)
+	must.Len(t, 1, tasks(f))
+	must.Len(t, 1, f.node.Storage().Claims())
+	f.settle()
+	must.EqOp(t, cluster.ClientComplete, f.row("p1").ClientStatus)
 	empty(f)
 }

@@ -1,6 +1,6 @@
 // Package onnode judges the client of a simulated node. A [Judge] reads the process table, the table of
-// devices, the records on the disk, the reports, what the servers want, and what device plugins tell. It
-// shares no code with the client.
+// devices, the mount table, the claim book, the calls that the storage has got, the records on the disk, the
+// reports, what the servers want, and what device plugins tell. It shares no code with the client.
 //
 // Trouble is a fault of the machine: a client, driver or shim that dies, a driver that stands still,
 // a restart of the machine, a full disk, a lost record. A process is that of a task if it is in the
@@ -33,6 +33,9 @@
 //
 //   - When an allocation is reported as terminal, no process of it lives, and nothing is left of a start
 //     that has one of its devices.
+//   - Nothing is mounted for it then. A volume that is staged is that of the only allocation with a claim
+//     for it. The exception is a volume that the report names, when the last process of the allocation has
+//     been dead for the hold limit.
 //   - Later none is started, unless the disk was full.
 //
 // # N4, nothing lost
@@ -48,6 +51,29 @@
 //   - At most one process of a driver or device plugin lives.
 //   - Three starts of one take five seconds or more, unless the first has lived for two minutes.
 //   - When a node has had no trouble for some time, each of its drivers and device plugins lives.
+//
+// # N6, volume order
+//
+//   - No call is out of order for the double of the storage, which notes that: see package
+//     client/volume/scripted.
+//   - A volume is claimed, staged and published only if its record on the disk says so. When it is
+//     unstaged, the record does not say that it is staged, unless the disk was full. After the loss of
+//     a volume's record this is not judged.
+//   - A task's process starts only when all volumes of its allocation are published for it. A volume is
+//     unpublished only when no process of the allocation lives.
+//   - When a node has had no trouble for some time, nothing is mounted without a claim, an allocation
+//     that has ended has no claim, and an allocation that should run and has a claim has the volume.
+//     A volume waits for a plugin that does not run, and for those who keep it busy.
+//
+// # N7, plugins last
+//
+// A plugin of type node serves what is mounted through it, a controller the claims that a client has given
+// back and the servers have not taken. A monolith is both.
+//
+//   - A task that is a storage plugin gets its kill signal, or SIGKILL without one, only if it serves
+//     nothing, or if its allocation had to stop the hold limit before. Or its record says that it stops to
+//     start again. Or another allocation serves the plugin's id and may run, as far as the present client
+//     can know. A task that the client cannot keep, or does not know to have started, is not judged.
 //
 // # N8, devices
 //

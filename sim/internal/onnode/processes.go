@@ -173,7 +173,7 @@ func (j *Judge) taskKilled(n *machine.Node, id cluster.AllocID, name string, p *
 	if task == nil || a.lost {
 		return
 	}
-	if !j.calledLost(n, id, p) {
+	if !j.calledLost(n, id, p) && !isStarting(n, id, p) {
 		j.storageStops(n, a, p)
 	}
 	if first := p.Signals[0]; first.Signal != scripted.SIGKILL && !j.now.Before(first.At.Add(bounded(task.KillTimeout))) {
@@ -194,6 +194,12 @@ func (j *Judge) calledLost(n *machine.Node, id cluster.AllocID, p *scripted.Proc
 	return j.diskFails(n) || r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool {
 		return t.ID == p.Task && t.Phase == client.PhaseCleaning && t.End == client.EndLost
 	})
+}
+
+// isStarting reports whether no record says that a start has succeeded: a later client does not know it.
+func isStarting(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
+	r := n.Record(id)
+	return r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.ID == p.Task && t.Phase == client.PhaseStarting })
 }
 
 // signalLost reports whether a client has asked a driver for the signal, and the driver had trouble

@@ -73,7 +73,7 @@ func (v *porter) staysRecorded(n *machine.Node, c *storage.Call) {
 	if r == nil || v.lost[c.Request.Volume.String()] || n.DiskFull() || !v.trouble.disk.IsZero() {
 		return
 	}
-	if slices.Contains(r.Stages, volume.StageRecord{Usage: c.Request.Usage, Phase: volume.Staged}) {
+	if slices.ContainsFunc(r.Stages, func(s volume.StageRecord) bool { return s.Usage == c.Request.Usage && s.Phase == volume.Staged }) {
 		v.find("N6", "no record", "", "%s of %s, and the record on the disk says that it is staged", c.Step, c.Request.Volume)
 	}
 }
