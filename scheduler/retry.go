@@ -48,6 +48,19 @@ func (r *retries) succeeded(job cluster.JobKey) { delete(r.jobs, job) }
 
 // waits returns whether the job must wait, and until when.
 func (r *retries) waits(job cluster.JobKey, now time.Time) (until time.Time, waiting bool) {
-	until = r.jobs[job].until
-	return until, now.Before(until)
+	a, failed := r.jobs[job]
+	if failed {
+		a.until = noLater(a.until, now.Add(r.config.after(a.count)))
+		r.jobs[job] = a
+	}
+	return a.until, now.Before(a.until)
+}
+
+// noLater bounds the time at which a wait ends by the time at which a wait that begins now would end. A
+// clock that was set back would otherwise make the wait longer.
+func noLater(at, latest time.Time) time.Time {
+	if at.After(latest) {
+		return latest
+	}
+	return at
 }

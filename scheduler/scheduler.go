@@ -181,6 +181,7 @@ func (s *Scheduler) confirm(now time.Time) (wakeAt time.Time) {
 		return time.Time{}
 	}
 	if now.Before(s.asked.until) {
+		s.asked.until = noLater(s.asked.until, now.Add(s.config.after(s.asked.count)))
 		return s.asked.until
 	}
 	barrier := &flight{}

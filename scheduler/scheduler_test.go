@@ -479,6 +479,46 @@ func TestBackInTime(t *testing.T) {
 	must.Eq(t, cluster.ClientRunning, c.wanted(job)[0].ClientStatus)
 }
 
+// The clock is set back by an hour during a wait. The wait does not become longer: once blocked work waited
+// until the clock showed the old time again.
+func TestWaitsAfterTheClockIsSetBack(t *testing.T) {
+	for name, begin := range map[string]func(c *cell, l *log, s *scheduler.Scheduler){
+		"between two looks at blocked work": func(c *cell, l *log, s *scheduler.Scheduler) {
+			l.lead(s)
+			c.node("n1", func(n *cluster.Node) { n.MaxAllocs = 1 })
+			l.lead(s)
+			c.node("n2", func(n *cluster.Node) { n.MaxAllocs = 1 })
+		},
+		"after a rejected plan": func(c *cell, l *log, s *scheduler.Scheduler) {
+			c.node("n1")
+			s.Step(c.now)
+			l.answer(fine) // the barrier
+			s.Step(c.now)
+			l.answer(rejected)
+		},
+		"after a rejected barrier": func(c *cell, l *log, s *scheduler.Scheduler) {
+			c.node("n1")
+			s.Step(c.now)
+			l.answer(rejected)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := parallel(t)
+			job := c.job("web", cluster.JobService, 2)
+			s, log := c.leader()
+			begin(c, log, s)
+			s.Step(c.now)
+			c.now = c.now.Add(-time.Hour)
+			wakeAt := s.Step(c.now)
+			must.False(t, wakeAt.IsZero())
+			must.LessEq(t, scheduler.DefaultRetryMax, wakeAt.Sub(c.now))
+			c.now = wakeAt
+			log.lead(s)
+			must.Len(t, 2, c.wanted(job))
+		})
+	}
+}
+
 func TestConfigThatCannotWork(t *testing.T) {
 	t.Parallel()
 	c := newCell(t)

@@ -142,6 +142,7 @@ func (t *turn) planBlocked() {
 	if !t.blocked.dirty && capacity <= t.blocked.capacity {
 		return
 	}
+	t.blocked.notBefore = noLater(t.blocked.notBefore, t.now.Add(t.config.BlockedInterval))
 	if t.full || t.now.Before(t.blocked.notBefore) {
 		t.blocked.dirty = true
 		if !t.full {

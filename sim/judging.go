@@ -147,6 +147,9 @@ func (j *judging) silence() {
 		break
 	}
 	j.judge.Still(w.Now(), q)
+	if p := j.player; p.faultsEnded && w.Now().Sub(p.faultsEndedAt) > settle(p.scenario) {
+		j.plans.Still(w.Now(), w.Truth())
+	}
 	j.collected()
 }
 

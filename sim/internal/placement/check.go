@@ -27,6 +27,8 @@ const (
 	LeftShort      Check = "left short"         // a slot is empty, and no evaluation is open for it
 	Miscounted     Check = "miscounted"         // a blocked evaluation counts the wrong number of empty slots
 	BlockedTwice   Check = "two blocked evaluations"
+	// BlockedWithRoom: an evaluation waits for room, nothing happens, and a node has room.
+	BlockedWithRoom Check = "blocked with room"
 )
 
 // Known reports whether a text names the guarantee and one of its checks: "S1 above count".
@@ -37,7 +39,7 @@ func Known(check string) bool {
 	}
 	switch Check(name) {
 	case Overcommitted, NotReady, Unsuitable, OtherVersion, OtherResources, GivenTwice, WrongDevices, AboveCount, NameTwice, ReplacedTwice, BrokenLineage,
-		StillRunning, ReplacedOften, NotStopped, LeftShort, Miscounted, BlockedTwice:
+		StillRunning, ReplacedOften, NotStopped, LeftShort, Miscounted, BlockedTwice, BlockedWithRoom:
 		return true
 	}
 	return false

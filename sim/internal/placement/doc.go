@@ -21,6 +21,10 @@
 //     evaluation counts exactly the missing allocations.
 //   - A job has at most one blocked evaluation.
 //
+// When the effects of all faults have ended and nothing happens:
+//
+//   - No group with a blocked evaluation has room on a node, if it asks for resources only.
+//
 // A scenario may place allocations without the scheduler, and break these rules. The judge reports
 // only what a plan breaks.
 package placement

@@ -98,13 +98,19 @@ func (p *plan) collect(m *cluster.Plan) {
 
 // report records a violation. The allocation may be nil.
 func (p *plan) report(c Check, a *cluster.Allocation, format string, args ...any) {
-	if len(p.judge.violations) >= maxViolations {
-		return
-	}
-	v := invariant.Violation{Guarantee: Guarantee, Check: string(c), At: p.now, Index: p.index, Text: fmt.Sprintf(format, args...)}
+	v := invariant.Violation{Check: string(c)}
 	if a != nil {
 		v.Node, v.Alloc = a.NodeID, a.ID
 		v.Group = cluster.GroupKey{Job: p.key, Name: a.TaskGroup}
 	}
+	p.add(v, format, args...)
+}
+
+// add records a violation.
+func (p *plan) add(v invariant.Violation, format string, args ...any) {
+	if len(p.judge.violations) >= maxViolations {
+		return
+	}
+	v.Guarantee, v.At, v.Index, v.Text = Guarantee, p.now, p.index, fmt.Sprintf(format, args...)
 	p.judge.violations = append(p.judge.violations, v)
 }

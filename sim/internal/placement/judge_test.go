@@ -74,12 +74,9 @@ func (w *world) devices(a *cluster.Allocation, ids ...string) *cluster.Allocatio
 	return a
 }
 
-// judge writes the state, then the plan, and returns the names of the violations.
-func (w *world) judge(t *testing.T) (found []string) {
+// write writes the state.
+func (w *world) write(t *testing.T) *statestore.Store {
 	t.Helper()
-	if w.plan.SnapshotIndex == 0 {
-		w.plan.SnapshotIndex = 1
-	}
 	store := statestore.New()
 	txn := store.Begin(1)
 	for _, id := range []cluster.NodeID{"n1", "n2", "n3"} {
@@ -94,13 +91,36 @@ func (w *world) judge(t *testing.T) (found []string) {
 		must.NoError(t, err)
 	}
 	txn.Commit()
+	return store
+}
+
+// still writes the state, in which nothing happens, and returns the names of the violations.
+func (w *world) still(t *testing.T) []string {
+	t.Helper()
+	judge := &placement.Judge{}
+	judge.Still(start(), w.write(t).Snapshot())
+	return names(t, judge)
+}
+
+// judge writes the state, then the plan, and returns the names of the violations.
+func (w *world) judge(t *testing.T) []string {
+	t.Helper()
+	if w.plan.SnapshotIndex == 0 {
+		w.plan.SnapshotIndex = 1
+	}
+	store := w.write(t)
 	before := store.Snapshot()
-	txn = store.Begin(2)
-	_, err = txn.ApplyPlan(&w.plan)
+	txn := store.Begin(2)
+	_, err := txn.ApplyPlan(&w.plan)
 	must.NoError(t, err)
 	txn.Commit()
 	judge := &placement.Judge{}
 	judge.Applied(start(), shims.Applied{Index: 2, Message: &shims.ApplyPlan{Plan: w.plan}, Before: before, After: store.Snapshot()})
+	return names(t, judge)
+}
+
+func names(t *testing.T, judge *placement.Judge) (found []string) {
+	t.Helper()
 	for _, v := range judge.Violations() {
 		must.True(t, placement.Known(v.Guarantee+" "+v.Check), must.Sprint(v))
 		found = append(found, v.Check)
@@ -316,4 +336,41 @@ func (w *world) failures(n int) {
 		last = a
 	}
 	w.plan.Stops = nil
+}
+
+// A blocked evaluation waits for room. Once one waited for ever beside an empty node.
+func TestJudge_still(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(*world)
+		want   []string
+	}{
+		"room for one more":  {func(*world) {}, []string{"blocked with room"}},
+		"no room":            {(*world).full, nil},
+		"nothing is blocked": {func(w *world) { w.evals = nil }, nil},
+		"a node that drains": {func(w *world) {
+			w.full()
+			w.nodes["n3"].Resources.CPU = 4000
+			w.drain = cluster.DrainUpdate{Node: "n3", Drain: "d1", Spec: &cluster.DrainSpec{}, At: start()}
+		}, nil},
+		"a system job on all nodes but one": {func(w *world) {
+			w.job.Type, w.job.TaskGroups[0].Migrate = cluster.JobSystem, nil
+		}, []string{"blocked with room"}},
+		"a group that asks for a driver": {func(w *world) { w.job.TaskGroups[0].Tasks[0].Driver = "mock" }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.evals = append(w.evals, w.blocked("e9", 1))
+			test.change(w)
+			must.Eq(t, test.want, w.still(t))
+		})
+	}
+}
+
+// full leaves room for one allocation on no node.
+func (w *world) full() {
+	for _, id := range []cluster.NodeID{"n1", "n2", "n3"} {
+		w.nodes[id].Resources.CPU = 600
+	}
+	w.nodes["n3"].Resources.CPU = 399
 }

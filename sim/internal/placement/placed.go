@@ -99,14 +99,7 @@ func (p *plan) judgeCapacity() {
 		if n == nil || judged {
 			continue
 		}
-		live, sum := 0, n.Reserved
-		for on := range p.after.LiveAllocsByNode(n.ID) {
-			live++
-			sum.CPU += on.Resources.CPU
-			sum.MemoryMB += on.Resources.MemoryMB
-			sum.DiskMB += on.Resources.DiskMB
-			sum.GPU += on.Resources.GPU
-		}
+		live, sum := p.used(n)
 		has := n.Resources
 		if sum.CPU > has.CPU || sum.MemoryMB > has.MemoryMB || sum.DiskMB > has.DiskMB || sum.GPU > has.GPU {
 			p.report(Overcommitted, a, "the node has %+v, and its allocations use %+v", has, sum)
@@ -115,4 +108,17 @@ func (p *plan) judgeCapacity() {
 			p.report(Overcommitted, a, "the node may have %d allocations, and has %d", n.MaxAllocs, live)
 		}
 	}
+}
+
+// used returns how many allocations a node has, and what they and the node itself use.
+func (p *plan) used(n *cluster.Node) (live int, sum cluster.Resources) {
+	sum = n.Reserved
+	for on := range p.after.LiveAllocsByNode(n.ID) {
+		live++
+		sum.CPU += on.Resources.CPU
+		sum.MemoryMB += on.Resources.MemoryMB
+		sum.DiskMB += on.Resources.DiskMB
+		sum.GPU += on.Resources.GPU
+	}
+	return live, sum
 }
