@@ -70,7 +70,32 @@ func Check(groups []*cluster.DeviceGroup) ([]*cluster.DeviceGroup, error) {
 		devices += len(g.Devices)
 		good = append(good, g)
 	}
-	return good, c.err()
+	return c.distinct(good), c.err()
+}
+
+// distinct leaves out the groups that have an id of another one: the plugin is asked for ids alone, and
+// could not tell the devices apart.
+func (c *checker) distinct(groups []*cluster.DeviceGroup) []*cluster.DeviceGroup {
+	owner := make(map[string]*cluster.DeviceGroup)
+	shared := make(map[*cluster.DeviceGroup]string)
+	for _, g := range groups {
+		for _, d := range g.Devices {
+			if other := owner[d.ID]; other != nil {
+				shared[g], shared[other] = d.ID, d.ID
+				continue
+			}
+			owner[d.ID] = g
+		}
+	}
+	var kept []*cluster.DeviceGroup
+	for _, g := range groups {
+		if id, is := shared[g]; is {
+			c.refuse(fmt.Errorf("the group %s is left out: another group has the id %q too", nameOf(g.Kind), id))
+			continue
+		}
+		kept = append(kept, g)
+	}
+	return kept
 }
 
 // byKind returns copies of the groups, those of one kind together, in the order of their kinds.

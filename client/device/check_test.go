@@ -66,7 +66,10 @@ func TestCheck(t *testing.T) {
 		{"a group that is nothing", []*cluster.DeviceGroup{nil}, nil, ""},
 		{"groups and devices are sorted", []*cluster.DeviceGroup{group("b", "2", "1"), group("a", "3")}, []string{"a: 3", "b: 1 2"}, ""},
 		{"a group without devices", []*cluster.DeviceGroup{group("a")}, []string{"a:"}, ""},
-		{"the same id in two kinds", []*cluster.DeviceGroup{group("a", "1"), group("b", "1")}, []string{"a: 1", "b: 1"}, ""},
+		{
+			"the same id in two kinds", []*cluster.DeviceGroup{group("a", "1", "2"), group("b", "3"), group("c", "2")}, []string{"b: 3"},
+			`the group "acme/lamp/a" is left out: another group has the id "2" too`,
+		},
 		{"an id twice", []*cluster.DeviceGroup{group("a", "1", "2", "1"), group("b", "1")}, []string{"b: 1"}, `"acme/lamp/a" is left out: the id "1" is there twice`},
 		{"an empty id", []*cluster.DeviceGroup{group("a", ""), group("b", "1")}, []string{"b: 1"}, `"acme/lamp/a" is left out: the id "" of a device is empty`},
 		{"a long id", []*cluster.DeviceGroup{group("a", long), group("b", "1")}, []string{"b: 1"}, "has 129 bytes, and may have 128"},
@@ -78,7 +81,7 @@ func TestCheck(t *testing.T) {
 		{"a name with a slash", []*cluster.DeviceGroup{group("a/b", "1")}, []string{"a/b: 1"}, ""},
 		{"a type with a slash", []*cluster.DeviceGroup{{Kind: cluster.DeviceKind{Vendor: "acme", Type: "l/a", Name: "a"}}}, nil, "no job can ask for it"},
 		{"a bad bus id", []*cluster.DeviceGroup{{Kind: kind("a"), Devices: []cluster.Device{{ID: "1", PCIBusID: "\n"}}}}, nil, `PCI bus id of the device "1"`},
-		{"one kind in two groups", []*cluster.DeviceGroup{group("a", "1"), group("b", "1"), group("a", "2")}, []string{"a: 1 2", "b: 1"}, ""},
+		{"one kind in two groups", []*cluster.DeviceGroup{group("a", "1"), group("b", "3"), group("a", "2")}, []string{"a: 1 2", "b: 3"}, ""},
 		{"one kind in two groups with one id", []*cluster.DeviceGroup{group("a", "1"), group("a", "1")}, nil, `the id "1" is there twice`},
 		{"one kind with two truths", []*cluster.DeviceGroup{with(group("a", "1"), "power", watt), group("a", "2"), group("b", "1")}, []string{"b: 1"}, "twice, with different attributes"},
 		{"an attribute", []*cluster.DeviceGroup{with(group("a", "1"), "power", watt)}, []string{"a: 1 (1 attributes)"}, ""},
@@ -116,7 +119,7 @@ func ids(n int) []string {
 
 func TestCheck_bounds(t *testing.T) {
 	t.Parallel()
-	good, err := device.Check([]*cluster.DeviceGroup{group("a", ids(10_000)...), group("b", ids(device.MaxDevices-10_000)...), group("c", "1"), group("d")})
+	good, err := device.Check([]*cluster.DeviceGroup{group("a", ids(10_000)...), group("b", ids(device.MaxDevices)[10_000:]...), group("c", "1"), group("d")})
 	must.ErrorContains(t, err, `the group "acme/lamp/c" is left out: with its 1 devices the plugin has more than 16384`)
 	must.Len(t, 3, good)
 	must.Len(t, 10_000, good[0].Devices)
@@ -124,7 +127,7 @@ func TestCheck_bounds(t *testing.T) {
 
 	var many []*cluster.DeviceGroup
 	for _, name := range ids(device.MaxGroups + 100) {
-		many = append(many, group(name, "1"))
+		many = append(many, group(name, name))
 	}
 	good, err = device.Check(many)
 	must.Len(t, device.MaxGroups, good)

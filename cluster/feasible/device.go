@@ -3,6 +3,7 @@ package feasible
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -186,7 +187,7 @@ func (d Devices) offers(n *cluster.Node, used cluster.DevicesInUse) [][]offer {
 				continue
 			}
 			if given == nil {
-				given = unavailable(g, used[g.Kind])
+				given = unavailable(g, inUse(n, g.Kind, used))
 			}
 			o := offer{fit: f, group: g, given: given}
 			for _, k := range f.order {
@@ -200,6 +201,27 @@ func (d Devices) offers(n *cluster.Node, used cluster.DevicesInUse) [][]offer {
 		}
 	}
 	return all
+}
+
+// inUse are the ids of a kind that allocations on the node have. If the node no longer has the kind of a
+// device that is in use, its plugin may have renamed the kind: the id is in use in every kind then. The
+// client's ledger judges in the same way, so an allocation does not wait there for a device that it was
+// given here.
+func inUse(n *cluster.Node, kind cluster.DeviceKind, used cluster.DevicesInUse) map[string]bool {
+	ids, shared := used[kind], true
+	for other, old := range used { //lint:order a union of sets
+		if n.DeviceGroup(other) != nil {
+			continue
+		}
+		if shared {
+			ids, shared = maps.Clone(ids), false
+			if ids == nil {
+				ids = make(map[string]bool, len(old))
+			}
+		}
+		maps.Copy(ids, old)
+	}
+	return ids
 }
 
 // unavailable says by place which devices of the group cannot be given.
@@ -313,9 +335,9 @@ func (d Devices) Short(n *cluster.Node, used cluster.DevicesInUse) (s Shortage) 
 	for _, r := range d.requests {
 		free, healthy := 0, 0
 		for _, g := range n.Devices {
-			unused, sound, inUse := 0, 0, used[g.Kind]
+			unused, sound, taken := 0, 0, inUse(n, g.Kind, used)
 			for _, i := range r.fit(g).order {
-				if d := &g.Devices[i]; !inUse[d.ID] {
+				if d := &g.Devices[i]; !taken[d.ID] {
 					unused++
 					if d.Healthy {
 						sound++
@@ -378,6 +400,7 @@ func refusalOfDevice(n *cluster.Node, one cluster.AssignedDevice, used, given cl
 	if given[one.Kind] == nil {
 		given[one.Kind] = make(map[string]bool, len(one.IDs))
 	}
+	taken := inUse(n, one.Kind, used)
 	for _, id := range one.IDs {
 		name := fmt.Sprintf("device %s %s", one.Kind, id)
 		switch d := group.Device(id); {
@@ -385,7 +408,7 @@ func refusalOfDevice(n *cluster.Node, one cluster.AssignedDevice, used, given cl
 			return name + " is gone"
 		case !d.Healthy:
 			return name + " is unhealthy"
-		case used[one.Kind][id]:
+		case taken[id]:
 			return name + " is in use"
 		case given[one.Kind][id]:
 			return name + " is given twice"

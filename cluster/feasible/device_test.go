@@ -170,7 +170,7 @@ func TestAssign(t *testing.T) {
 		"lowest ids":                  {node: with(devices(a100(), "c", "b", "a")), group: asks(gpu(2)), want: "t0 A100 a,b"},
 		"healthy ones":                {node: with(sick), group: asks(gpu(2)), want: "t0 A100 b,c"},
 		"free ones":                   {node: with(sick), used: using(a100(), "b"), group: asks(gpu(1)), want: "t0 A100 c"},
-		"the same id of another kind": {node: with(devices(a100(), "a")), used: using(mi50(), "a"), group: asks(gpu(1)), want: "t0 A100 a"},
+		"the same id of another kind": {node: with(devices(a100(), "a"), devices(mi50(), "a")), used: using(mi50(), "a"), group: asks(gpu(1)), want: "t0 A100 a"},
 		"more than there are":         {node: with(sick), group: asks(gpu(3)), want: "none"},
 		"no mix of kinds":             {node: with(devices(a100(), "a"), devices(mi50(), "b")), group: asks(gpu(2)), want: "none"},
 		"another type":                {node: with(devices(a100(), "a")), group: asks(cluster.DeviceRequest{Name: "fpga", Count: 1}), want: "none"},
@@ -281,6 +281,30 @@ func TestRefusalOfDevices(t *testing.T) {
 	must.Eq(t, "it has an empty list of devices", feasible.RefusalOfDevices(none, n, &cluster.AssignedDevices{}, nil))
 }
 
+// A plugin is asked for ids alone, and its newer version may name a kind otherwise. What a task has of the
+// old kind is in use in the new one: the client refuses it, and the allocation would wait on its node.
+func TestDevices_aKindIsRenamed(t *testing.T) {
+	t.Parallel()
+	n, old := with(devices(a100(), "a", "b"), devices(mi50(), "a")), cluster.DeviceKind{Vendor: "nvidia", Type: "gpu", Name: "A100-SXM"}
+	used := using(old, "a")
+	one := asks(cluster.DeviceRequest{Name: "nvidia/gpu", Count: 1})
+	a, ok := demandsOf(one).Assign(n, used)
+	must.True(t, ok)
+	must.Eq(t, []string{"b"}, a.Devices.All[0].IDs)
+	must.Eq(t, "device nvidia/gpu/A100 a is in use", feasible.RefusalOfDevices(one, n, &cluster.AssignedDevices{All: []cluster.AssignedDevice{{Task: "t0", Kind: a100(), IDs: []string{"a"}}}}, used))
+	must.Eq(t, feasible.Shortage{Used: 1}, demandsOf(asks(cluster.DeviceRequest{Name: "nvidia/gpu", Count: 2})).Short(n, used))
+	must.Eq(t, using(old, "a"), used, must.Sprint("the devices in use stay as they are"))
+
+	n.Devices = append(n.Devices, devices(old, "a")) // the node has both kinds: they are different devices
+	_, ok = demandsOf(asks(cluster.DeviceRequest{Name: "nvidia/gpu/A100", Count: 2})).Assign(n, used)
+	must.True(t, ok)
+}
+
+// renamed is a kind that no node has any more.
+func renamed() cluster.DeviceKind {
+	return cluster.DeviceKind{Vendor: "nvidia", Type: "gpu", Name: "old"}
+}
+
 // exists is a slow twin of Assign: it tries every way to give devices to requests.
 func exists(g *cluster.TaskGroup, n *cluster.Node, used cluster.DevicesInUse) bool {
 	var requests []*cluster.DeviceRequest
@@ -310,7 +334,7 @@ func exists(g *cluster.TaskGroup, n *cluster.Node, used cluster.DevicesInUse) bo
 		for at := from; at < len(kind.Devices); at++ {
 			d := kind.Devices[at]
 			key := kind.Kind.String() + d.ID
-			if !d.Healthy || used[kind.Kind][d.ID] || taken[key] || !allowed(requests[i], kind.Kind, d.ID) {
+			if !d.Healthy || used[kind.Kind][d.ID] || used[renamed()][d.ID] || taken[key] || !allowed(requests[i], kind.Kind, d.ID) {
 				continue
 			}
 			taken[key] = true
@@ -343,6 +367,9 @@ func TestAssign_AgreesWithItsTwin(t *testing.T) {
 					used.Add(&cluster.AssignedDevices{All: []cluster.AssignedDevice{{Kind: g.Kind, IDs: []string{g.Devices[i].ID}}}})
 				}
 			}
+		}
+		if rapid.IntRange(0, 3).Draw(t, "renamed") == 0 {
+			used.Add(&cluster.AssignedDevices{All: []cluster.AssignedDevice{{Kind: renamed(), IDs: []string{"0", "3"}}}})
 		}
 		var requests []cluster.DeviceRequest
 		nested, oneKind := true, true
