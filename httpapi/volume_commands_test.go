@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -174,11 +175,23 @@ func TestVolumeCommands_one(t *testing.T) {
 		must.StrContains(t, a.body, test.text)
 	}
 
+	// What the claim waits for.
+	waits := func() string {
+		v := decode[wire.Volume](t, ask(t, "GET", server.URL+"/v1/volume/csi/data", ""))
+		return v.Claims[0].Waits
+	}
+	claim := cluster.ClaimKey{Volume: dataKey, Alloc: allocID(1)}
+	must.Eq(t, "a controller must attach the volume to the node", waits())
+	w.must(&shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: w.Now(), Changes: []cluster.ClaimChange{{Claim: claim, Node: nodeID(1), Cause: cluster.CauseAttached}}}})
+	must.Eq(t, "", waits())
+
 	// "volume detach" after the end of an allocation whose volume could not be unmounted.
 	hold := &cluster.VolumeHolds{Volumes: []cluster.VolumeHold{{Namespace: "default", Volume: "data", Alloc: allocID(1), Reason: "must be unpublished; kept busy by process 7 (tail)", Since: noon}}}
 	w.must(&shims.AllocClientUpdate{Reports: []cluster.AllocReport{{Alloc: allocID(1), Node: nodeID(1), ClientStatus: cluster.ClientComplete, VolumeHolds: hold}}})
 	must.NoError(t, c.CSIVolumes().Detach("data", string(nodeID(1)), nil))
-	must.StrContains(t, ask(t, "GET", server.URL+"/v1/volume/csi/data", "").body, `"Waits":"must be unpublished; kept busy by process 7 (tail)"`)
+	must.Eq(t, "must be unpublished; kept busy by process 7 (tail)", waits())
+	w.must(&shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: w.Now(), Changes: []cluster.ClaimChange{{Claim: claim, Node: nodeID(1), Cause: cluster.CauseNode}}}})
+	must.Eq(t, "a controller must detach the volume from the node", waits())
 }
 
 // A registration with all fields of a file that the command has parsed: an unknown one is no error, and the

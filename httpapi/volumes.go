@@ -122,14 +122,22 @@ func readVolume(q *request) error {
 	})
 }
 
-// claimWaits says what the release of a claim waits for, or is empty: what its client says of the
-// volume, or else how long the servers wait for a node that they cannot reach.
+// claimWaits says what a claim waits for, or is empty: a controller, what the client says of the volume, or
+// how long the servers wait for a node that they cannot reach.
 func claimWaits(s State, c *cluster.VolumeClaim, alloc *cluster.Allocation) string {
+	if !c.State.OnNode() && c.Controller {
+		return "a controller must detach the volume from the node"
+	}
 	if !c.State.OnNode() {
 		return ""
 	}
-	if why := volumes.Unreachable(c, alloc, s.Node(c.Node)).Why; why != "" || alloc == nil || alloc.VolumeHolds == nil {
+	switch why := volumes.Unreachable(c, alloc, s.Node(c.Node)).Why; {
+	case why != "":
 		return why
+	case c.State == cluster.ClaimTaken && c.WaitsForController():
+		return "a controller must attach the volume to the node"
+	case alloc == nil || alloc.VolumeHolds == nil:
+		return ""
 	}
 	for _, hold := range alloc.VolumeHolds.Volumes {
 		if hold.Key() == c.Key() {
