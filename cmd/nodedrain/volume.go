@@ -30,7 +30,7 @@ Usage: nodedrain volume register [options] FILE
 
   Registers the volume in FILE, or changes it. FILE is JSON with the keys of the API: ID,
   ExternalID, PluginID, RequestedCapabilities and others. "-" is the standard input. The
-  volume must exist already. docs/operators.md has an example.
+  volume must exist already. docs/volumes.md has an example.
 
 Options:
 ` + connectHelp)
