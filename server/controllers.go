@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -20,20 +21,8 @@ type Controllers interface {
 	Call(ctx context.Context, controller cluster.NodeID, c *volumes.Call) (publishContext map[string]string, err error)
 }
 
-// Bounds on the calls of controllers.
-const (
-	// maxControllerCalls bounds the calls in flight, maxCallsOfPlugin those of one storage plugin: a
-	// plugin that hangs delays no other one. A volume has one call in flight.
-	maxControllerCalls = 32
-	maxCallsOfPlugin   = 8
-	// controllerCallTimeout bounds one call. A call that takes longer is repeated, at another controller
-	// if there is one. A session is cut when nothing moves for so long.
-	controllerCallTimeout = time.Minute
-	// A call that failed is repeated after minCallBackoff, which doubles up to maxCallBackoff.
-	minCallBackoff, maxCallBackoff = time.Second, 30 * time.Second
-	// callInterval is how often the leader looks for calls that are due.
-	callInterval = time.Second
-)
+// callInterval is how often the leader looks for calls of controllers that are due.
+const callInterval = time.Second
 
 // errNoController says that no controller of a plugin can be called.
 var errNoController = errors.New("no healthy controller of the storage plugin attaches volumes")
@@ -44,31 +33,19 @@ type controllerCalls struct {
 	leader *leader
 	store  *statestore.Store
 	logger hclog.Logger
-	// flying are the volumes with a call in flight, and their plugins.
-	flying map[cluster.VolumeKey]cluster.PluginID
-	// failed are the due calls that have failed.
-	failed map[callKey]failedCall
+	caller *volumes.Caller
+	// lacking are the due calls whose lack of a controller is in the log.
+	lacking map[lackingCall]bool
 	// ended receives the calls that have ended.
 	ended chan endedCall
 	// seen is the index of the claims in which no call was due, or zero.
 	seen uint64
 }
 
-// callKey names a call for as long as it is due.
-type callKey struct {
+// lackingCall names a call for as long as it is due.
+type lackingCall struct {
 	volume cluster.VolumeKey
 	node   cluster.NodeID
-	detach bool
-}
-
-func keyOfCall(c *volumes.Call) callKey { return callKey{c.Volume.Key(), c.Node, c.Detach} }
-
-// failedCall says how often a call has failed, and when it is repeated.
-type failedCall struct {
-	failures int
-	at       time.Time
-	// noController says that the lack of a controller is in the log.
-	noController bool
 }
 
 // endedCall is a call with its result.
@@ -82,8 +59,7 @@ type endedCall struct {
 func (l *leader) callControllers(ctx context.Context, store *statestore.Store) {
 	c := &controllerCalls{
 		leader: l, store: store, logger: l.config.Logger.Named("volumes"),
-		flying: make(map[cluster.VolumeKey]cluster.PluginID), failed: make(map[callKey]failedCall),
-		ended: make(chan endedCall, maxControllerCalls),
+		caller: volumes.NewCaller(), lacking: make(map[lackingCall]bool), ended: make(chan endedCall, volumes.MaxCalls),
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -98,7 +74,7 @@ func (l *leader) callControllers(ctx context.Context, store *statestore.Store) {
 			timer.Reset(callInterval)
 		}
 	}
-	for range c.flying {
+	for range c.caller.Flying() {
 		<-c.ended
 	}
 }
@@ -112,11 +88,14 @@ func (c *controllerCalls) look(ctx context.Context) {
 	}
 	calls, shared := volumes.Due(snapshot)
 	if len(calls) == 0 && len(shared) == 0 {
-		clear(c.failed)
+		c.caller.Forget(nil)
+		clear(c.lacking)
 		c.seen = index
 		return
 	}
-	if len(shared) == 0 && !c.anyReady(calls) {
+	c.lack(calls)
+	now := time.Now()
+	if len(shared) == 0 && !slices.ContainsFunc(calls, func(call *volumes.Call) bool { return c.caller.Ready(call, now) }) {
 		return
 	}
 	// A leader that was deposed, or that lacks entries of the last one, must not detach a volume that is in
@@ -125,9 +104,9 @@ func (c *controllerCalls) look(ctx context.Context) {
 		return
 	}
 	calls, shared = volumes.Due(c.store.Snapshot())
-	c.forget(calls)
+	c.caller.Forget(calls)
 	for _, call := range calls {
-		if c.ready(call) {
+		if c.caller.Ready(call, now) {
 			c.begin(ctx, call)
 		}
 	}
@@ -138,62 +117,31 @@ func (c *controllerCalls) look(ctx context.Context) {
 	}
 }
 
-// forget forgets the failures of calls that are due no more.
-func (c *controllerCalls) forget(calls []*volumes.Call) {
-	due := make(map[callKey]bool, len(calls))
+// lack logs once that a due call has no controller.
+func (c *controllerCalls) lack(calls []*volumes.Call) {
+	due := make(map[lackingCall]bool, len(calls))
 	for _, call := range calls {
-		due[keyOfCall(call)] = true
-	}
-	for k := range c.failed {
-		if !due[k] {
-			delete(c.failed, k)
+		if len(call.Controllers) > 0 {
+			continue
 		}
-	}
-}
-
-func (c *controllerCalls) anyReady(calls []*volumes.Call) bool {
-	for _, call := range calls {
-		if c.ready(call) {
-			return true
-		}
-	}
-	return false
-}
-
-// ready reports whether a call may begin now. It logs once that a call has no controller.
-func (c *controllerCalls) ready(call *volumes.Call) bool {
-	k := keyOfCall(call)
-	failed := c.failed[k]
-	if len(call.Controllers) == 0 {
-		if !failed.noController {
-			failed.noController = true
-			c.failed[k] = failed
+		k := lackingCall{call.Volume.Key(), call.Node}
+		due[k] = true
+		if !c.lacking[k] {
 			c.log(call).Warn("a volume waits for a controller", "error", errNoController)
 		}
-		return false
 	}
-	if _, flies := c.flying[k.volume]; flies || len(c.flying) >= maxControllerCalls || time.Now().Before(failed.at) {
-		return false
-	}
-	ofPlugin := 0
-	for _, id := range c.flying {
-		if id == call.Volume.Plugin {
-			ofPlugin++
-		}
-	}
-	return ofPlugin < maxCallsOfPlugin
+	c.lacking = due
 }
 
 // begin begins a call in a goroutine, which ends with the term.
 func (c *controllerCalls) begin(ctx context.Context, call *volumes.Call) {
-	c.flying[call.Volume.Key()] = call.Volume.Plugin
-	controller := call.Controller(c.failed[keyOfCall(call)].failures)
+	controller := c.caller.Begin(call)
 	go func() { c.ended <- endedCall{call, c.call(ctx, call, controller)} }()
 }
 
 // call calls a controller, and proposes what is true then. It reads nothing that the loop writes.
 func (c *controllerCalls) call(ctx context.Context, call *volumes.Call, controller cluster.NodeID) error {
-	limited, cancel := context.WithTimeout(ctx, controllerCallTimeout)
+	limited, cancel := context.WithTimeout(ctx, volumes.CallTimeout)
 	defer cancel()
 	published, err := c.leader.config.Controllers.Call(limited, controller, call)
 	if err == nil {
@@ -228,22 +176,14 @@ func (c *controllerCalls) update(ctx context.Context, changes []cluster.ClaimCha
 
 // end notes the result of a call.
 func (c *controllerCalls) end(ctx context.Context, e endedCall) {
-	k := keyOfCall(e.call)
-	delete(c.flying, k.volume)
 	if e.err == nil {
-		delete(c.failed, k)
+		c.caller.Succeeded(e.call)
 		c.log(e.call).Info("a controller has served a volume")
 		return
 	}
-	failed := c.failed[k]
-	wait := maxCallBackoff
-	if failed.failures < 5 {
-		wait = minCallBackoff << failed.failures
-	}
-	failed.failures, failed.at = failed.failures+1, time.Now().Add(wait)
-	c.failed[k] = failed
+	failures, wait := c.caller.Failed(e.call, time.Now())
 	if ctx.Err() == nil {
-		c.log(e.call).Warn("a call of a controller failed, and is repeated", "failures", failed.failures, "wait", wait, "error", e.err)
+		c.log(e.call).Warn("a call of a controller failed, and is repeated", "failures", failures, "wait", wait, "error", e.err)
 	}
 }
 

@@ -21,7 +21,7 @@
 // # Which controller is called
 //
 // [Due] returns the calls of controllers that claims wait for. The leader makes them, and their answers
-// are changes of the claims.
+// are changes of the claims. A [Caller] says which of them begin, and when those that failed are repeated.
 //
-// The functions are pure. Times are parameters.
+// Nothing here blocks or reads a clock. Times are parameters.
 package volumes

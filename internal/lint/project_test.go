@@ -36,6 +36,11 @@ func loopRule() lint.LoopRule {
 			{Package: module + "/client/volume", Receiver: "Volumes", Name: "Step"},
 			{Package: module + "/client/volume", Receiver: "Volumes", Name: "Status"},
 
+			{Package: module + "/cluster/volumes", Name: "Due"},
+			{Package: module + "/cluster/volumes", Name: "Overdue"},
+			{Package: module + "/cluster/volumes", Receiver: "Caller", Name: "Ready"},
+			{Package: module + "/cluster/volumes", Receiver: "Caller", Name: "Failed"},
+
 			{Package: module + "/scheduler", Receiver: "Scheduler", Name: "Step"},
 			{Package: module + "/scheduler", Name: "Schedule"},
 			{Package: module + "/collect", Receiver: "Collector", Name: "Step"},
