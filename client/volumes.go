@@ -131,7 +131,7 @@ func (m *mounts) gone() bool {
 		return true
 	}
 	if a.rec.UnmountBegan == 0 {
-		a.rec.UnmountBegan = a.core.now.Boot
+		a.rec.UnmountBegan = max(1, a.core.now.Boot) // zero is not begun
 		a.touch()
 	}
 	if !a.core.reached(later(a.rec.UnmountBegan, a.core.options.HoldLimit)) {
@@ -210,7 +210,7 @@ func (m *mounts) held() bool {
 		return false
 	}
 	if a.rec.HoldBegan == 0 {
-		a.rec.HoldBegan = a.core.now.Boot
+		a.rec.HoldBegan = max(1, a.core.now.Boot) // zero is not begun
 		a.touch()
 	}
 	if !a.core.reached(m.holdEnds()) {
