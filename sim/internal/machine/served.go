@@ -26,6 +26,8 @@ type storagePlugin struct {
 	// failing is since when it does not answer, or zero.
 	failing time.Time
 	over    bool
+	// disturbed makes the next probe come, or is nil if it comes anyway.
+	disturbed func()
 }
 
 // begin watches a start of a task, if it is a storage plugin.
@@ -68,25 +70,56 @@ func (s *served) probed(p *storagePlugin, err error) {
 	if p.over || !s.run.alive() {
 		return
 	}
-	wait, now := probeInterval, s.run.node.clock.now
+	now := s.run.node.clock.now
 	if err == nil {
 		p.failing = time.Time{}
-	} else {
-		wait = probeAgain
-		if p.failing.IsZero() {
-			p.failing = now
-		}
-		if now.Sub(p.failing) >= cmp.Or(p.config.HealthTimeout, cluster.DefaultPluginHealthTimeout) {
-			p.failing = now
-			s.run.core.Restart(p.ref.Alloc, p.ref.Task, false, func(error) {})
-		}
+		s.note(p, nil)
+		s.rest(p, now)
+		return
+	}
+	if p.failing.IsZero() {
+		p.failing = now
+	}
+	if now.Sub(p.failing) >= cmp.Or(p.config.HealthTimeout, cluster.DefaultPluginHealthTimeout) {
+		p.failing = now
+		s.run.core.Restart(p.ref.Alloc, p.ref.Task, false, func(error) {})
 	}
 	s.note(p, err)
+	s.later(p, probeAgain)
+}
+
+// rest leaves out the probes that would be answered, so that a node at rest has no events: the next one
+// comes when it is due after the plugin was disturbed.
+func (s *served) rest(p *storagePlugin, last time.Time) {
+	p.disturbed = func() {
+		p.disturbed = nil
+		s.later(p, probeInterval-s.run.node.clock.now.Sub(last)%probeInterval)
+	}
+	for process := range s.run.node.machine.EachLiving() {
+		if process.Task == p.ref.ID {
+			s.run.node.machine.NotifyEnd(process.Identity, func() { s.disturb(p.config.ID) })
+			return
+		}
+	}
+	p.disturbed()
+}
+
+// later probes a plugin after a time.
+func (s *served) later(p *storagePlugin, wait time.Duration) {
 	s.run.after(wait, func() {
 		if !p.over && s.run.alive() {
 			s.probe(p)
 		}
 	})
+}
+
+// disturb says that a plugin may answer no more.
+func (s *served) disturb(id cluster.PluginID) {
+	for _, p := range s.all {
+		if p.config.ID == id && p.disturbed != nil {
+			p.disturbed()
+		}
+	}
 }
 
 // note keeps the outcome of a probe.

@@ -118,6 +118,9 @@ func (s *Storage) Kill(id cluster.PluginID) bool {
 // Hang makes a storage plugin stand still: calls and probes take effect after the duration.
 func (s *Storage) Hang(id cluster.PluginID, d time.Duration) {
 	s.Storage.Hang(id, d)
+	if s.node.run != nil {
+		s.node.run.served.disturb(id)
+	}
 	s.node.options.Observer.Troubled(s.node, TroubleStorage, string(id))
 }
 

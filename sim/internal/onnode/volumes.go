@@ -302,6 +302,9 @@ func (v *porter) leaves(n *machine.Node, a *alloc) bool {
 	if r := n.Record(a.id); r != nil && !r.Ended {
 		return false
 	}
+	if lives(n, func(p scripted.Process) bool { return strings.HasPrefix(string(p.Task), string(a.id)+"/") }) {
+		return false // a process in state D, whose record may be lost
+	}
 	end := v.lastEnd(n, a)
 	return v.now.Sub(end) > mountWait && v.now.Sub(a.received) > mountWait
 }

@@ -1,0 +1,136 @@
+package swarm
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// oddsOfVolumes is the probability that a world with real clients has volumes. The other worlds draw what they
+// drew without volumes.
+const oddsOfVolumes = 0.25
+
+// storage is the id of the storage plugin of a world.
+const storage cluster.PluginID = "disks"
+
+// drawStorage draws the jobs of the storage plugin. Its node plugins run on every node at the beginning, or
+// on most.
+func (m *population) drawStorage() {
+	if !m.stored {
+		return
+	}
+	d := m.dice("storage")
+	m.s.Cluster.Hold = d.span(5*time.Second, 80*time.Second)
+	serves := scenario.Service{Plugin: storage, Unstaged: d.odds(0.25)}
+	controllers := d.odds(0.4)
+	if controllers && d.odds(0.3) {
+		serves.Type, controllers = cluster.PluginMonolith, false
+	}
+	m.drawService(d, "disks", cluster.JobSystem, serves)
+	if controllers {
+		serves.Type = cluster.PluginController
+		m.drawService(d, "attach", cluster.JobService, serves)
+	}
+}
+
+func (m *population) drawService(d dice, name string, t cluster.JobType, serves scenario.Service) {
+	g := scenario.Group{Name: name, Count: 1, Plugin: true, Serves: serves}
+	j := scenario.Job{Key: cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: cluster.JobID(name)}}
+	if t == cluster.JobService {
+		g.Count = d.between(1, 2)
+		m.drawPace(d, &g)
+	} else {
+		j.Type = t
+	}
+	m.drawStop(d, &g)
+	j.Groups = []scenario.Group{g}
+	m.s.Jobs = append(m.s.Jobs, j)
+	at := len(m.s.Jobs) - 1
+	added := &group{job: at, key: cluster.GroupKey{Job: j.Key, Name: name}}
+	if t == cluster.JobService {
+		m.add(added, &g, m.spots(d, g.Count, nil), scenario.Alloc{})
+	} else {
+		m.add(added, &g, m.nodes, scenario.Alloc{})
+		for _, n := range m.nodes {
+			n.load++
+		}
+	}
+	m.groups = append(m.groups, added)
+}
+
+// drawVolumes lets groups use volumes.
+func (m *population) drawVolumes() {
+	if !m.stored {
+		return
+	}
+	d := m.dice("volumes")
+	strays := m.strays()
+	for i := range m.s.Jobs {
+		j := &m.s.Jobs[i]
+		for k := range j.Groups {
+			g := &j.Groups[k]
+			key := cluster.GroupKey{Job: j.Key, Name: g.Name}
+			if g.Plugin || j.Type.EveryNode() || j.Key.Namespace != cluster.DefaultNamespace || strays[key] || !d.odds(0.7) {
+				continue
+			}
+			m.drawUses(d, g, fmt.Sprintf("%s-%s", j.Key.ID, g.Name), m.indexes(key))
+		}
+	}
+}
+
+// drawUses draws volumes that all allocations of a group can have, each one or two.
+func (m *population) drawUses(d dice, g *scenario.Group, name string, indexes int) {
+	if own := d.odds(0.6); own {
+		id := cluster.VolumeID("own-" + name)
+		m.s.Volumes = append(m.s.Volumes, scenario.Volume{
+			Names: []cluster.VolumeID{id}, Plugin: storage, Indexes: scenario.Indexes{Count: max(indexes, g.Count) + d.between(0, 2)},
+		})
+		g.Volumes = append(g.Volumes, scenario.VolumeUse{Name: id, PerAlloc: true})
+		if d.odds(0.7) {
+			return
+		}
+	}
+	id := cluster.VolumeID("shared-" + name)
+	v := scenario.Volume{
+		Names: []cluster.VolumeID{id}, Plugin: storage,
+		Access: one(d, cluster.MultiNodeMultiWriter, cluster.MultiNodeMultiWriter, cluster.MultiNodeSingleWriter, cluster.MultiNodeReader),
+	}
+	if indexes <= 1 && d.odds(0.5) {
+		v.Access = ""
+	}
+	m.s.Volumes = append(m.s.Volumes, v)
+	writes := v.Access == cluster.MultiNodeMultiWriter || indexes <= 1 && v.Access != cluster.MultiNodeReader
+	g.Volumes = append(g.Volumes, scenario.VolumeUse{Name: id, ReadOnly: !writes || d.odds(0.2)})
+}
+
+// strays are the groups with allocations that no plan could have placed with volumes: they have ended, or
+// their node does not exist.
+func (m *population) strays() map[cluster.GroupKey]bool {
+	known := map[cluster.NodeID]bool{}
+	for _, n := range m.nodes {
+		known[n.id] = true
+	}
+	strays := map[cluster.GroupKey]bool{}
+	for i := range m.s.Allocs {
+		a := &m.s.Allocs[i]
+		for _, id := range a.On {
+			if a.Client != "" || !known[id] {
+				strays[a.Group] = true
+			}
+		}
+	}
+	return strays
+}
+
+// indexes counts the indexes of a group's allocations.
+func (m *population) indexes(key cluster.GroupKey) int {
+	most := 0
+	for i := range m.s.Allocs {
+		if a := &m.s.Allocs[i]; a.Group == key {
+			most = max(most, a.Indexes.First+a.Indexes.Count)
+		}
+	}
+	return most
+}

@@ -1,0 +1,148 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// ask is a request of a client about a claim, which the servers have not answered.
+type ask struct {
+	node    *coreNode
+	request volume.Request
+	// release says that the client gives the claim back. Proposed says that the servers have been told.
+	release, proposed bool
+	claimed           func(volume.Claimed, error)
+	released          func(error)
+}
+
+// Answers of servers that the client tries again.
+var (
+	errNoClaim   = errors.New("the servers have no claim of the allocation")
+	errAttaching = errors.New("a controller must attach the volume to the node")
+	errDetaching = errors.New("a controller must detach the volume from the node")
+	errNoAnswer  = errors.New("the servers do not answer")
+)
+
+func (a *ask) key() cluster.ClaimKey {
+	return cluster.ClaimKey{Volume: a.request.Volume, Alloc: a.request.Alloc}
+}
+
+// claim asks for a claim. The next step of the nodes answers.
+func (n *coreNode) claim(q volume.Request, reply func(volume.Claimed, error)) {
+	n.cores.asks = append(n.cores.asks, &ask{node: n, request: q, claimed: reply})
+}
+
+// release gives a claim back.
+func (n *coreNode) release(q volume.Request, reply func(error)) {
+	n.cores.asks = append(n.cores.asks, &ask{node: n, request: q, release: true, released: reply})
+}
+
+// serve answers the requests of nodes that reach the servers. The others get no answer.
+func (c *cores) serve() error {
+	for len(c.asks) > 0 {
+		asks := c.asks
+		c.asks = nil
+		for _, a := range asks {
+			if !a.node.reachable() {
+				continue
+			}
+			if err := c.serveOne(a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// serveOne answers a request by the state that one of the servers has.
+func (c *cores) serveOne(a *ask) error {
+	v, claim := c.read(a)
+	if !a.release {
+		got, err := claimed(v, claim)
+		return a.answer(func() { a.claimed(got, err) })
+	}
+	switch {
+	case claim != nil && !claim.State.OnNode():
+		return a.answer(func() { a.released(errDetaching) })
+	case claim == nil && a.proposed:
+		return a.answer(func() { a.released(nil) })
+	case a.proposed: // the server lags behind
+		return a.answer(func() { a.released(errNoAnswer) })
+	}
+	return c.propose(a)
+}
+
+// read returns the claim that a request is about, with its volume. Each server may be asked. Nil: the server
+// does not know it.
+func (c *cores) read(a *ask) (*cluster.Volume, *cluster.VolumeClaim) {
+	w := c.fleet.world
+	s := w.Servers.all[0]
+	if len(w.Servers.all) > 1 {
+		s = w.Servers.all[w.chance.stream("claims/"+string(a.node.id)).IntN(len(w.Servers.all))]
+	}
+	state := s.state()
+	claim := state.Claim(a.key())
+	if claim != nil && claim.Node != a.node.id {
+		claim = nil
+	}
+	return state.Volume(a.request.Volume), claim
+}
+
+// claimed is the answer to a request for a claim, as the product's client makes it of what it reads.
+func claimed(v *cluster.Volume, c *cluster.VolumeClaim) (volume.Claimed, error) {
+	switch {
+	case c == nil:
+		return volume.Claimed{}, errNoClaim
+	case !c.State.OnNode():
+		return volume.Claimed{}, fmt.Errorf("the claim is released: its state is %q", c.State)
+	case v == nil:
+		return volume.Claimed{}, volume.Errorf(volume.Refused, "the volume was deregistered by force")
+	case c.WaitsForController():
+		return volume.Claimed{}, errAttaching
+	}
+	return volume.Claimed{
+		Plugin: v.Plugin, ExternalID: v.ExternalID, Options: v.MountOptions, PublishContext: c.PublishContext, Context: v.Context, Secrets: v.Secrets,
+	}, nil
+}
+
+// propose tells the leader that the node has taken a volume off. The request is read again after that.
+func (c *cores) propose(a *ask) error {
+	w := c.fleet.world
+	m := &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{
+		At: w.Clock(), Changes: []cluster.ClaimChange{{Claim: a.key(), Node: a.node.id, Cause: cluster.CauseNode}},
+	}}
+	a.proposed = true
+	taken := w.Log.propose(nil, FromClients, m, func(answer shims.Answer) {
+		if answer.Outcome == raftwrite.Applied {
+			c.asks = append(c.asks, a)
+			return
+		}
+		c.refused = append(c.refused, a)
+	})
+	if !taken {
+		return a.answer(func() { a.released(errNoAnswer) })
+	}
+	return nil
+}
+
+// answer gives an answer to the client at the present time.
+func (a *ask) answer(do func()) error { return a.node.disturb(do) }
+
+// refuse answers the requests whose writes were not applied.
+func (c *cores) refuse() error {
+	refused := c.refused
+	c.refused = nil
+	for _, a := range refused {
+		if a.node.reachable() {
+			if err := a.answer(func() { a.released(errNoAnswer) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

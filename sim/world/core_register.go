@@ -1,0 +1,109 @@
+package world
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// registration is what a client tells the servers of its node.
+type registration struct {
+	node *coreNode
+	// devices are the facts that the client has published last, or nil if it has published none.
+	devices *client.NodeFacts
+	// storage says that the client tells its storage plugins. Plugins are the last ones.
+	storage bool
+	plugins []*cluster.StoragePlugin
+	// telling: an entry with them is in flight, or a wait for the next one.
+	telling bool
+}
+
+// publish notes the facts of the node. The next step of the nodes sends them.
+func (r *registration) publish(facts client.NodeFacts) { r.devices = &facts }
+
+// publishStorage notes the storage plugins of the node, in the order in which the servers keep them.
+func (r *registration) publishStorage(plugins []*cluster.StoragePlugin) {
+	slices.SortFunc(plugins, func(a, b *cluster.StoragePlugin) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Type, b.Type))
+	})
+	r.storage, r.plugins = true, plugins
+}
+
+// changed returns the node as its client tells it, or nil if the servers know it so.
+func (r *registration) changed(row *cluster.Node) *cluster.Node {
+	devices := r.devices != nil && !slices.EqualFunc(row.Devices, r.devices.Devices, sameDevices)
+	storage := r.storage && !slices.EqualFunc(row.StoragePlugins, r.plugins, samePlugin)
+	if !devices && !storage {
+		return nil
+	}
+	n := row.Copy()
+	if devices {
+		n.Devices = nil
+		for _, g := range r.devices.Devices {
+			n.Devices = append(n.Devices, g.Copy())
+		}
+	}
+	if storage {
+		n.StoragePlugins = nil
+		for _, p := range r.plugins {
+			n.StoragePlugins = append(n.StoragePlugins, p.Copy())
+		}
+		n.VolumeAllowance, n.HoldLimit = 0, 0
+		if len(n.StoragePlugins) > 0 {
+			n.VolumeAllowance, n.HoldLimit = r.node.machine.Storage().HoldLimit(), r.node.machine.Storage().HoldLimit()
+		}
+	}
+	return n
+}
+
+// send registers the node again until the servers know it as it is. A node that is cut off, or that the
+// servers do not know, waits for its next answer.
+func (r *registration) send() {
+	if r.telling || r.devices == nil && !r.storage {
+		return
+	}
+	fleet := r.node.cores.fleet
+	w, id := fleet.world, r.node.id
+	row := w.Truth().Node(id)
+	if row == nil || !r.node.reachable() {
+		return
+	}
+	n := r.changed(row)
+	if n == nil {
+		return
+	}
+	r.telling = true
+	again := func() {
+		w.At(w.now.Add(retryAfter), func() error {
+			r.telling = false
+			r.send()
+			return nil
+		})
+	}
+	taken := w.Log.propose(nil, FromClients, w.Operator.Requests.RegisterNode(n), func(a shims.Answer) {
+		if o := fleet.silent[id]; o != nil && o.status.sent != nil && w.Truth().Node(id).Reachable() {
+			_ = o.status.start() // the node has registered in the moment in which it was cut off
+		}
+		if a.Outcome != raftwrite.Applied {
+			again()
+			return
+		}
+		r.telling = false
+		r.send()
+	})
+	if !taken {
+		again()
+	}
+}
+
+func sameDevices(a, b *cluster.DeviceGroup) bool {
+	return a.Kind == b.Kind && slices.Equal(a.Devices, b.Devices)
+}
+
+func samePlugin(a, b *cluster.StoragePlugin) bool {
+	return a.SameService(b) && a.Alloc == b.Alloc
+}

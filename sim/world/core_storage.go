@@ -1,0 +1,128 @@
+package world
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// Storage are the storage plugins of a world with volumes.
+type Storage struct {
+	// Plugin returns what the programs of a plugin can do; never nil.
+	Plugin func(cluster.PluginID) setting.Storage
+	// HoldLimit is that of all clients. Zero is the client's own default.
+	HoldLimit time.Duration
+}
+
+// storage is the storage of the machine, or nil if the world has no volumes.
+func (n *coreNode) storage() *machine.StorageOptions {
+	o := n.cores.fleet.world.options.Storage
+	if o == nil {
+		return nil
+	}
+	return &machine.StorageOptions{
+		Claim: n.claim, Release: n.release, Claimed: n.claimedAtBeginning, Fault: n.storageFault, HoldLimit: o.HoldLimit,
+		Stages: func(id cluster.PluginID) bool { return o.Plugin(id).Stages },
+		Plugins: func(all []*cluster.StoragePlugin) {
+			reports := make([]*cluster.StoragePlugin, len(all))
+			for i, p := range all {
+				reports[i] = o.Plugin(p.ID).Report(&cluster.CSIPlugin{ID: p.ID, Type: p.Type}, p.Alloc, n.id, p.Healthy, p.UpdateTime)
+			}
+			n.registration.publishStorage(reports)
+		},
+	}
+}
+
+// claimedAtBeginning is the answer that an earlier client got.
+func (n *coreNode) claimedAtBeginning(q volume.Request) volume.Claimed {
+	state := n.cores.fleet.world.Truth()
+	got, _ := claimed(state.Volume(q.Volume), state.Claim(cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}))
+	return got
+}
+
+// storageFault is an opportunity of the faults of storage plugins and of claims.
+func (n *coreNode) storageFault(c storage.Call) storage.Fault {
+	w := n.cores.fleet.world
+	if len(w.Faults.armed) == 0 {
+		return storage.Fault{}
+	}
+	draw := func(all ...storage.Action) storage.Action {
+		return all[w.chance.stream("storage/"+string(n.id)).IntN(len(all))]
+	}
+	if c.Step == storage.Claiming || c.Step == storage.Releasing {
+		if _, strikes := w.Faults.strike(scenario.ClaimLose, n.target()); strikes {
+			return storage.Fault{Action: draw(storage.FailAfter, storage.HangAfter)}
+		}
+		return storage.Fault{}
+	}
+	if c.Step == storage.Unpublishing {
+		if busy, strikes := w.Faults.strike(scenario.MountBusy, n.target()); strikes {
+			n.makeBusy(c.Path, busy)
+		}
+	}
+	if _, strikes := w.Faults.strike(scenario.StorageFail, n.target()); strikes {
+		return storage.Fault{Action: draw(storage.Fail, storage.FailAfter)}
+	}
+	if delay, strikes := w.Faults.strike(scenario.StorageSlow, n.target()); strikes {
+		n.killStorageAtEnd(c.Plugin, delay)
+		return storage.Fault{Delay: delay}
+	}
+	if delay, strikes := w.Faults.strike(scenario.StorageHang, n.target()); strikes {
+		n.machine.Storage().Hang(c.Plugin, delay)
+		n.killStorageAtEnd(c.Plugin, delay)
+		return storage.Fault{Delay: delay}
+	}
+	delay, strikes := w.Faults.strike(scenario.StorageCrash, n.target())
+	if !strikes {
+		return storage.Fault{}
+	}
+	if way := draw(storage.Crash, storage.CrashAfter, storage.Answer); delay == 0 || way != storage.Answer {
+		n.tell(StorageDies)
+		return storage.Fault{Action: max(way, storage.Crash)}
+	}
+	w.Faults.after(delay, func() error {
+		n.tell(StorageDies)
+		return n.disturb(func() { n.machine.Storage().Kill(c.Plugin) })
+	})
+	return storage.Fault{}
+}
+
+// makeBusy makes a process keep a mount busy for a time.
+func (n *coreNode) makeBusy(path string, d time.Duration) {
+	n.machine.Storage().MakeBusy(path, volume.Holder{PID: busyPID, Command: "less"})
+	n.cores.fleet.world.Faults.undoAfter(d, func() error { return n.disturb(func() { n.machine.Storage().Free(path) }) })
+}
+
+// busyPID is the process that keeps mounts busy.
+const busyPID = 4711
+
+// killStorageAtEnd kills a plugin when all faults end, if it would stand still for longer.
+func (n *coreNode) killStorageAtEnd(id cluster.PluginID, d time.Duration) {
+	w := n.cores.fleet.world
+	until := w.now.Add(d)
+	w.Faults.undoAfter(d, func() error {
+		if !w.now.Before(until) {
+			return nil
+		}
+		return n.disturb(func() {
+			n.machine.Storage().Hang(id, 0)
+			n.machine.Storage().Kill(id)
+		})
+	})
+}
+
+// serves reports whether a task on the machine serves a storage plugin in a role.
+func (n *coreNode) serves(id cluster.PluginID, role func(cluster.PluginType) bool) bool {
+	for p := range n.machine.Machine().EachLiving() {
+		if s := n.machine.Storage().Plugin(p.Task); p.Kind == scripted.TaskProcess && s != nil && s.ID == id && role(s.Type) {
+			return true
+		}
+	}
+	return false
+}

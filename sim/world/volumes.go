@@ -1,0 +1,129 @@
+package world
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// volumesActor moves claims on while a server leads: it frees those of nodes that the servers cannot reach,
+// and calls controllers.
+type volumesActor struct {
+	*leadership
+	caller *volumes.Caller
+	// looked is the index of the state that was read last, and over when the first of its claims is over,
+	// on the server's clock, or zero.
+	looked uint64
+	over   time.Time
+	// due are the calls of that state, and shared the changes that need none.
+	due    []*volumes.Call
+	shared []cluster.ClaimChange
+	// busy says that an entry has no answer yet. again is when a failed one is repeated, or zero.
+	busy  bool
+	again time.Time
+}
+
+// volumesInterval is how late the leader notices that a claim is over, and repeats a write that failed.
+const volumesInterval = time.Second
+
+func newVolumesActor(l *leadership) *volumesActor {
+	return &volumesActor{leadership: l, caller: volumes.NewCaller()}
+}
+
+// look reads a new state.
+func (a *volumesActor) look() {
+	state := a.server.state()
+	if state.Index() == a.looked {
+		return
+	}
+	a.looked, a.over, a.due, a.shared = state.Index(), time.Time{}, nil, nil
+	if state.TableIndex(statestore.TableClaims) == 0 {
+		return
+	}
+	for c := range state.Claims() {
+		if !c.State.OnNode() {
+			continue
+		}
+		if at := volumes.Unreachable(c, state.Alloc(c.Alloc), state.Node(c.Node)).At; !at.IsZero() && (a.over.IsZero() || at.Before(a.over)) {
+			a.over = at
+		}
+	}
+	a.due, a.shared = volumes.Due(state)
+	a.caller.Forget(a.due)
+}
+
+func (a *volumesActor) nextStep(now time.Time) time.Time {
+	a.look()
+	var at time.Time
+	sooner := func(t time.Time) {
+		if at.IsZero() || t.Before(at) {
+			at = t
+		}
+	}
+	for _, call := range a.due {
+		if again := a.caller.Again(call); len(call.Controllers) > 0 && again.After(a.clock()) {
+			sooner(again.Add(-a.server.ahead))
+		} else if a.caller.Ready(call, a.clock()) {
+			sooner(now)
+		}
+	}
+	if !a.busy {
+		if len(a.shared) > 0 {
+			sooner(later(now, a.again))
+		}
+		if !a.over.IsZero() {
+			sooner(later(a.over.Add(volumesInterval-a.server.ahead), a.again))
+		}
+	}
+	if at.IsZero() {
+		return at
+	}
+	return a.server.afterPause(later(at, a.established))
+}
+
+func (a *volumesActor) step() error {
+	a.look()
+	now := a.clock()
+	for _, call := range a.due {
+		if a.caller.Ready(call, now) {
+			a.world.controllers.begin(a, call, a.caller.Begin(call))
+		}
+	}
+	if a.busy || a.world.now.Before(a.again) {
+		return nil
+	}
+	changes := append(volumes.Overdue(a.server.state(), now), a.shared...)
+	if len(changes) > 0 {
+		a.busy = true
+		a.update(changes[:min(len(changes), cluster.MaxClaimChanges)], func(err error) {
+			a.busy = false
+			if err != nil {
+				a.again = a.world.now.Add(volumesInterval)
+			}
+		})
+	}
+	return nil
+}
+
+// errNotWritten says that a change of claims was not applied, or may not have been.
+var errNotWritten = errors.New("simulated: the claims were not updated")
+
+// update proposes changes of claims.
+func (a *volumesActor) update(changes []cluster.ClaimChange, done func(error)) {
+	writer := proposals{log: a.world.Log, source: FromVolumes, from: a.leadership}
+	queued := writer.Propose(&shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: a.clock(), Changes: changes}}, func(answer shims.Answer) {
+		if answer.Outcome != raftwrite.Applied {
+			done(errNotWritten)
+			return
+		}
+		done(nil)
+	})
+	if !queued {
+		done(errNotWritten)
+	}
+}
