@@ -135,7 +135,7 @@ func (p *player) build() error {
 		Seed: p.scenario.Seed, Servers: c.Servers, Views: !c.Replicas,
 		Commit: c.Commit, Establish: c.Establish, Wake: c.Wake, Schedule: c.Schedule, Late: c.Late,
 		Gather: c.Gather, Collect: c.Collect,
-		RealClients: c.Clients == scenario.RealClients, NodeObserver: p.nodes.judge,
+		RealClients: c.Clients == scenario.RealClients, Storage: p.storage(), NodeObserver: p.nodes.judge,
 		Drainer: p.config, Reader: p.options.Reader, Client: p.behaviour, MaxSteps: p.options.MaxSteps,
 	})
 	if err != nil {
@@ -143,6 +143,17 @@ func (p *player) build() error {
 	}
 	p.start, p.operator = p.world.Now(), newOperator(p.scenario, p.world, &p.effects)
 	return p.setup()
+}
+
+// storage are the storage plugins of the scenario, or nil.
+func (p *player) storage() *world.Storage {
+	if !p.scenario.UsesVolumes() {
+		return nil
+	}
+	return &world.Storage{
+		HoldLimit: p.scenario.Cluster.Hold,
+		Plugin:    func(id cluster.PluginID) setting.Storage { return setting.StorageOf(p.scenario, id) },
+	}
 }
 
 // behaviour is the behaviour of an allocation. Each allocation has its own stream: a draw

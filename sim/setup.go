@@ -33,9 +33,6 @@ func (p *player) setup() error {
 		made[i] = setting.JobAllocs(allocs[j.Key], jobs[i], w.Now(), w.Setup.NewAllocID)
 		all = append(all, made[i]...)
 	}
-	for _, n := range nodes {
-		setting.Mounts(s, n)
-	}
 	setting.Provide(s, nodes, all, p.start)
 	errs := []error{p.writeNodes(nodes), setting.Equip(nodes, all)}
 	for i, j := range s.Jobs {
@@ -46,7 +43,7 @@ func (p *player) setup() error {
 			placements = append(placements, world.Placement{Job: job, Allocs: placed})
 		}
 	}
-	errs = append(errs, w.Setup.Place(placements...))
+	errs = append(errs, w.Setup.Place(placements...), w.Setup.Attach())
 	for _, j := range s.Jobs {
 		if !j.Unregistered && len(allocs[j.Key]) == 0 && !j.Stop {
 			errs = append(errs, w.Setup.Commit(w.Operator.Requests.Register(setting.Job(s, j))))

@@ -16,7 +16,8 @@ const (
 	// one.
 	CallTimeout = time.Minute
 	// A call that failed is repeated after MinCallBackoff, which doubles up to MaxCallBackoff.
-	MinCallBackoff, MaxCallBackoff = time.Second, 30 * time.Second
+	MinCallBackoff = time.Second
+	MaxCallBackoff = 30 * time.Second
 )
 
 // Caller decides which of the due calls begin during one term, and when those that failed are repeated. The

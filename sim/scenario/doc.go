@@ -280,7 +280,7 @@
 //   - count=N: the most strikes. for=TIME: how long it stays armed. Without both it strikes once.
 //   - delay=RANGE: a delay or a duration, as the fault describes it.
 //
-// At each write. The target is drainer, scheduler, clients, operator or collector for the writer, or
+// At each write. The target is drainer, scheduler, clients, operator, collector or volumes for the writer, or
 // marks, completion, plan, report, collect or barrier for the kind of entry:
 //
 //   - apply/reject: the write is not applied, and its writer knows it.
@@ -367,6 +367,15 @@
 //   - At the node or a drawn one with devices, when armed, for delay: device/sick: a device is unhealthy.
 //     device/vanish: a device is not there. device/rename: all devices have other ids. device/mute: the
 //     plugins end their reports.
+//
+// Faults of storage plugins that serve volumes, on=NODE:
+//
+//   - At each call of a client or of the leader to a storage plugin. storage/fail: it fails, before or
+//     after it takes effect. storage/slow: its answer comes after delay. storage/hang: the plugin stands still for
+//     delay. storage/crash: the plugin's task dies, before or after the call takes effect, or after delay.
+//   - mount/busy, at each such call that takes a volume off an allocation: processes keep the mount busy
+//     for delay.
+//   - claim/lose, at each request of a client for a claim, or to release one: the answer is lost.
 //
 // With real clients, node/crash kills the client. Without them these faults do not strike.
 //

@@ -91,6 +91,15 @@ const (
 	DeviceVanish FaultName = "device/vanish" // a device is not there
 	DeviceRename FaultName = "device/rename" // all devices have other ids
 	DeviceMute   FaultName = "device/mute"   // the plugins end their reports
+	// At each call of a real client or of the leader to a storage plugin.
+	StorageFail  FaultName = "storage/fail"  // it fails, before or after it takes effect
+	StorageSlow  FaultName = "storage/slow"  // its answer comes after Delay
+	StorageHang  FaultName = "storage/hang"  // the plugin stands still for Delay
+	StorageCrash FaultName = "storage/crash" // the plugin's task dies before or after the call takes effect, or after Delay
+	// At each such call that takes a volume off an allocation: processes keep its mount busy for Delay.
+	MountBusy FaultName = "mount/busy"
+	// At each request of a real client for a claim, or to release one: the answer is lost.
+	ClaimLose FaultName = "claim/lose"
 )
 
 // Target is the kind of target of a fault.
@@ -133,8 +142,8 @@ type FaultKind struct {
 	Lasts bool
 	// Real is true if the fault needs real clients; see [Cluster].Clients.
 	Real bool
-	// Devices is true if the fault needs nodes with devices.
-	Devices bool
+	// Devices is true if the fault needs nodes with devices, Volumes if it needs volumes.
+	Devices, Volumes bool
 }
 
 // Faults returns all faults.
@@ -192,6 +201,12 @@ func Faults() []FaultKind {
 		{Name: DeviceVanish, On: OnNode, Delays: MustDelay, Lasts: true, Real: true, Devices: true},
 		{Name: DeviceRename, On: OnNode, Delays: MustDelay, Lasts: true, Real: true, Devices: true},
 		{Name: DeviceMute, On: OnNode, Delays: MustDelay, Lasts: true, Real: true, Devices: true},
+		{Name: StorageFail, On: OnNode, Real: true, Volumes: true},
+		{Name: StorageSlow, On: OnNode, Delays: MustDelay, Real: true, Volumes: true},
+		{Name: StorageHang, On: OnNode, Delays: MustDelay, Real: true, Volumes: true},
+		{Name: StorageCrash, On: OnNode, Delays: MayDelay, Real: true, Volumes: true},
+		{Name: MountBusy, On: OnNode, Delays: MustDelay, Real: true, Volumes: true},
+		{Name: ClaimLose, On: OnNode, Real: true, Volumes: true},
 	}
 }
 

@@ -211,6 +211,8 @@ func (p review) oneEvent(e *Event) {
 			p.warn(e.Line, "%s does not strike: the file has no clients=%s", o.Name, RealClients)
 		} else if o.Name.Kind().Devices && !p.hasDevices("") {
 			p.warn(e.Line, "%s does not strike: no node has devices", o.Name)
+		} else if o.Name.Kind().Volumes && len(p.scenario.Volumes) == 0 {
+			p.warn(e.Line, "%s does not strike: there are no volumes", o.Name)
 		}
 		if o.For > longFault {
 			p.warn(e.Line, "%s is armed for %s, which is more than a day", o.Name, durationText(o.For))

@@ -137,7 +137,7 @@ func (m *edits) drawPlaces() {
 // if there is no group.
 func (m *edits) drawPlace(d dice) *scenario.Place {
 	g := m.touched(d, m.groups)
-	if g == nil {
+	if g == nil || len(m.specOf(g).Volumes) > 0 { // a plan that claims a volume needs the scheduler
 		return nil
 	}
 	op := &scenario.Place{Alloc: scenario.Alloc{

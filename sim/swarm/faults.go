@@ -87,11 +87,11 @@ func delays(name scenario.FaultName) (least, most time.Duration) {
 		return 5 * time.Second, 3 * time.Minute
 	case scenario.NodeCrash, scenario.NodeDisconnect:
 		return time.Second, 3 * time.Minute
-	case scenario.DriverCrash, scenario.DeviceCrash:
+	case scenario.DriverCrash, scenario.DeviceCrash, scenario.StorageCrash, scenario.StorageSlow:
 		return 50 * time.Millisecond, 10 * time.Second
-	case scenario.DriverHang, scenario.ShimKill:
+	case scenario.DriverHang, scenario.ShimKill, scenario.StorageHang:
 		return 10 * time.Millisecond, time.Minute
-	case scenario.NodeReturn, scenario.DrainAgain,
+	case scenario.NodeReturn, scenario.DrainAgain, scenario.MountBusy,
 		scenario.DeviceHang, scenario.DeviceSick, scenario.DeviceVanish, scenario.DeviceRename, scenario.DeviceMute:
 		return 10 * time.Millisecond, 2 * time.Minute
 	case scenario.APITimeout, scenario.DrainUpdate, scenario.DrainCancel, scenario.JobEdit, scenario.JobScale,

@@ -38,9 +38,11 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 	begin := &population{draft: m}
 	begin.drawNodes()
 	begin.drawJobs()
+	begin.drawStorage()
 	begin.drawLifecycles()
 	begin.drawCapacity()
 	begin.drawDevices()
+	begin.drawVolumes()
 	events := &story{population: begin}
 	events.drawDrains()
 	(&clients{events}).drawClients()
@@ -64,6 +66,8 @@ type draft struct {
 	calm      time.Duration
 	// equipped: the nodes have devices.
 	equipped bool
+	// stored: there are volumes.
+	stored bool
 }
 
 // population draws the nodes, the jobs and the allocations that a world begins with.

@@ -87,7 +87,7 @@ func TestGenerate_sizes(t *testing.T) {
 		seeds       uint64
 		least, most shape
 	}{
-		{swarm.Small, 500, shape{4, 9, 2}, shape{6, 50, 3}},
+		{swarm.Small, 500, shape{4, 9, 2}, shape{6, 60, 3}},
 		{swarm.Medium, 30, shape{30, 300, 4}, shape{40, 500, 5}},
 		{swarm.Large, 3, shape{1000, 19_900, 20}, shape{1000, 22_000, 24}},
 	} {
@@ -223,6 +223,9 @@ func TestGenerate_everyOperation(t *testing.T) {
 		if scenario.FaultName(what).Kind().Devices {
 			least = seeds / 80 // few nodes have devices
 		}
+		if scenario.FaultName(what).Kind().Volumes {
+			least = seeds / 200 // fewer worlds have volumes
+		}
 		must.Greater(t, least, counts[what], must.Sprintf("%s", what))
 		if what != "Drain" && what != "NodeChange" && what != "job " {
 			must.Less(t, seeds*9/10, counts[what], must.Sprintf("%s", what))
@@ -243,7 +246,8 @@ func TestGenerate_halfOfTheTraits(t *testing.T) {
 		real := s.Cluster.Clients == scenario.RealClients
 		equipped := slices.ContainsFunc(s.Nodes, func(n scenario.Node) bool { return len(n.Devices) > 0 })
 		for _, trait := range swarm.Traits() {
-			if kind := scenario.FaultName(trait).Kind(); (real || !kind.Real) && (equipped || !kind.Devices) {
+			kind := scenario.FaultName(trait).Kind()
+			if (real || !kind.Real) && (equipped || !kind.Devices) && (s.UsesVolumes() || !kind.Volumes) {
 				possible++
 			}
 		}

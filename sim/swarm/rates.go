@@ -158,6 +158,8 @@ func faultRates() []Rate {
 		scenario.ShimKill: small(0.02), scenario.NodeReboot: small(0.02), scenario.DiskFull: small(0.02),
 		scenario.RecordLose: small(0.02), scenario.DeviceCrash: small(0.007), scenario.DeviceHang: small(0.007), scenario.DeviceFail: small(0.0038),
 		scenario.DeviceSick: small(0.015), scenario.DeviceVanish: small(0.018), scenario.DeviceRename: small(0.017), scenario.DeviceMute: small(0.016),
+		scenario.StorageFail: small(0.002), scenario.StorageSlow: small(0.002), scenario.StorageHang: small(0.002),
+		scenario.StorageCrash: small(0.002), scenario.MountBusy: small(0.002), scenario.ClaimLose: small(0.002),
 	}
 	var rates []Rate
 	for _, f := range scenario.Faults() {

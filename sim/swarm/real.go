@@ -22,6 +22,7 @@ func (m *draft) drawRealClients(size Size) {
 	if size == Small && m.dice("real").odds(oddsOfRealClients) {
 		m.s.Cluster.Clients = scenario.RealClients
 		m.equipped = m.dice("devices/any").odds(oddsOfDevices)
+		m.stored = m.dice("volumes/any").odds(oddsOfVolumes)
 	}
 }
 

@@ -112,7 +112,7 @@ type character map[trait]float64
 func (m *draft) drawCharacter() {
 	many := m.dice("character").share(15, 85)
 	for _, t := range traits() {
-		if kind := scenario.FaultName(t).Kind(); kind.Real && !m.real() || kind.Devices && !m.equipped {
+		if kind := scenario.FaultName(t).Kind(); kind.Real && !m.real() || kind.Devices && !m.equipped || kind.Volumes && !m.stored {
 			continue
 		}
 		d, share := m.dice("trait/"+string(t)), many

@@ -41,4 +41,5 @@ const (
 	ByClients   By = "clients"
 	ByOperator  By = "operator"
 	ByCollector By = "collector"
+	ByVolumes   By = "volumes"
 )

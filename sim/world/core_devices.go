@@ -4,13 +4,10 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/seed-f9cf0b39/nodedrain/client"
 	devices "github.com/seed-f9cf0b39/nodedrain/client/device/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
-	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
@@ -22,10 +19,6 @@ type equipment struct {
 	has []*cluster.DeviceGroup
 	// changes are those of faults, in the order in which they began.
 	changes []*deviceChange
-	// told are the devices that the client has published, or nil if it has published none.
-	told *client.NodeFacts
-	// telling: an entry with them is in flight, or a wait for the next one.
-	telling bool
 }
 
 // deviceChange is what a fault does to devices.
@@ -77,54 +70,6 @@ func (e *equipment) changed() error {
 			e.node.machine.Devices().Set(g.Kind.String(), []*cluster.DeviceGroup{e.now(g)})
 		}
 	})
-}
-
-// publish notes the facts of the node. The next step of the nodes sends them.
-func (e *equipment) publish(facts client.NodeFacts) { e.told = &facts }
-
-// send registers the node again until the servers know its devices. A node that is cut off, or that the
-// servers do not know, waits for its next answer.
-func (e *equipment) send() {
-	if e.telling || e.told == nil {
-		return
-	}
-	fleet := e.node.cores.fleet
-	w, id := fleet.world, e.node.id
-	row := w.Truth().Node(id)
-	if row == nil || !e.node.reachable() || slices.EqualFunc(row.Devices, e.told.Devices, sameDevices) {
-		return
-	}
-	e.telling = true
-	again := func() {
-		w.At(w.now.Add(retryAfter), func() error {
-			e.telling = false
-			e.send()
-			return nil
-		})
-	}
-	n := row.Copy()
-	n.Devices = nil
-	for _, g := range e.told.Devices {
-		n.Devices = append(n.Devices, g.Copy())
-	}
-	taken := w.Log.propose(nil, FromClients, w.Operator.Requests.RegisterNode(n), func(a shims.Answer) {
-		if o := fleet.silent[id]; o != nil && o.status.sent != nil && w.Truth().Node(id).Reachable() {
-			_ = o.status.start() // the node has registered in the moment in which it was cut off
-		}
-		if a.Outcome != raftwrite.Applied {
-			again()
-			return
-		}
-		e.telling = false
-		e.send()
-	})
-	if !taken {
-		again()
-	}
-}
-
-func sameDevices(a, b *cluster.DeviceGroup) bool {
-	return a.Kind == b.Kind && slices.Equal(a.Devices, b.Devices)
 }
 
 // fault is an opportunity of the faults of device plugins.

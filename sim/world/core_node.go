@@ -35,6 +35,8 @@ type coreNode struct {
 	row       *cluster.Node
 	state     *statestore.Snapshot
 	equipment equipment
+	// registration is what the servers are told of the node.
+	registration registration
 }
 
 // seen is an allocation that a real client has seen, with its behaviour.
@@ -60,14 +62,14 @@ const (
 func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 	w := c.fleet.world
 	n := &coreNode{cores: c, id: id, allocs: map[cluster.AllocID]*seen{}}
-	n.equipment.node = n
+	n.equipment.node, n.registration.node = n, n
 	for _, g := range w.Truth().Node(id).Devices {
 		n.equipment.has = append(n.equipment.has, g.Copy())
 	}
 	o := machine.Options{
 		ID: id, Start: w.now.Add(-bootedBefore), Drivers: []string{noDriver}, Script: n.script, Fault: n.fault, Effect: n.effect,
-		Reachable: n.reachable,
-		Contact:   func() time.Time { return c.contact(n) },
+		Reachable: n.reachable, Storage: n.storage(),
+		Contact: func() time.Time { return c.contact(n) },
 		Report: func(reports []cluster.AllocReport, reply func(bool)) {
 			c.outbox = append(c.outbox, outgoing{node: n, reports: reports, reply: reply})
 		},
@@ -76,7 +78,7 @@ func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 		o.Random = Stream(w.options.Seed, "machine/"+string(id))
 	}
 	if len(n.equipment.has) > 0 {
-		o.DevicePlugins, o.DeviceFault, o.Publish = n.equipment.plugins(), n.equipment.fault, n.equipment.publish
+		o.DevicePlugins, o.DeviceFault, o.Publish = n.equipment.plugins(), n.equipment.fault, n.registration.publish
 	}
 	if w.options.NodeObserver != nil {
 		o.Observer = w.options.NodeObserver(id)
@@ -117,6 +119,9 @@ func (n *coreNode) start() error {
 		return err
 	}
 	n.told, n.known = 0, nil
+	if n.registration.storage { // a new client registers before it knows its storage plugins
+		n.registration.plugins = nil
+	}
 	n.cores.changed(n.id)
 	n.cores.wake(n)
 	return n.machine.StartClient()

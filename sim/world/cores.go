@@ -1,6 +1,7 @@
 package world
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ type cores struct {
 	outbox  []outgoing
 	// hanging are reports of nodes that are cut off. They fail when their node reaches the servers again.
 	hanging []outgoing
+	// asks are requests for claims that wait for the servers, and refused those whose writes were not applied.
+	asks, refused []*ask
 }
 
 // clusterID is the id of the cluster in the answers of the servers.
@@ -85,7 +88,7 @@ func (c *cores) wake(n *coreNode) {
 }
 
 func (c *cores) nextStep(now time.Time) time.Time {
-	if !c.begun || len(c.answers) > 0 {
+	if !c.begun || len(c.answers) > 0 || len(c.asks) > 0 || len(c.refused) > 0 {
 		return now
 	}
 	at := c.at
@@ -112,6 +115,9 @@ func (c *cores) step() error {
 			return err
 		}
 	}
+	if err := errors.Join(c.refuse(), c.serve()); err != nil {
+		return err
+	}
 	c.at = time.Time{}
 	for _, n := range c.nodes {
 		if !n.next.IsZero() && !n.next.After(now) {
@@ -121,7 +127,7 @@ func (c *cores) step() error {
 			}
 			n.next = atTick(next)
 		}
-		n.equipment.send()
+		n.registration.send()
 		if !n.next.IsZero() && (c.at.IsZero() || n.next.Before(c.at)) {
 			c.at = n.next
 		}

@@ -24,7 +24,7 @@ func TestFaults_End(t *testing.T) {
 		t.Run(string(kind.Name), func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(4) {
-				w := newFixtureOf(t, world.Options{Servers: 3, Views: true, Seed: seed, RealClients: kind.Real}, kind.Devices)
+				w := newFixtureOf(t, world.Options{Servers: 3, Views: true, Seed: seed, RealClients: kind.Real}, kind)
 				f := scenario.Fault{Name: kind.Name}
 				if !kind.Lasts {
 					f.For = 24 * time.Hour

@@ -48,7 +48,7 @@ const (
 // Each fault has its documented effect, and no other.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	cases := slices.Concat(writeCases(), leaderCases(), wakeCases(), clientCases(), nodeAndSchedulerCases(), operatorCases(), realCases(), deviceCases())
+	cases := slices.Concat(writeCases(), leaderCases(), wakeCases(), clientCases(), nodeAndSchedulerCases(), operatorCases(), realCases(), deviceCases(), volumeCases())
 	for _, kind := range scenario.Faults() {
 		t.Run(string(kind.Name), func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +87,7 @@ func (c faultCase) test(t *testing.T) {
 func (c faultCase) play(t *testing.T, strike bool) *fixture {
 	t.Helper()
 	kind := c.fault.Name.Kind()
-	w := newFixtureOf(t, world.Options{Seed: 7, Servers: 3, Views: true, RealClients: kind.Real}, kind.Devices)
+	w := newFixtureOf(t, world.Options{Seed: 7, Servers: 3, Views: true, RealClients: kind.Real}, kind)
 	if c.setup != nil {
 		c.setup(t, w)
 	}

@@ -61,7 +61,7 @@ var web = cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "web"}
 
 func newFixture(t *testing.T, o world.Options) *fixture {
 	t.Helper()
-	return newFixtureOf(t, o, false)
+	return newFixtureOf(t, o, scenario.FaultKind{})
 }
 
 // gpus are two healthy devices.
@@ -70,9 +70,13 @@ func gpus() []*cluster.DeviceGroup {
 	return []*cluster.DeviceGroup{{Kind: kind, Devices: []cluster.Device{{ID: "gpu0", Healthy: true}, {ID: "gpu1", Healthy: true}}}}
 }
 
-// newFixtureOf returns a fixture. If it is equipped, each node has two devices, and each allocation one.
-func newFixtureOf(t *testing.T, o world.Options, equipped bool) *fixture {
+// newFixtureOf returns a fixture for a fault. If the fault needs devices, each node has two, and each
+// allocation one. If it needs volumes, the allocations share one.
+func newFixtureOf(t *testing.T, o world.Options, of scenario.FaultKind) *fixture {
 	t.Helper()
+	if of.Volumes {
+		store(&o)
+	}
 	if o.Commit == (scenario.Range{}) {
 		o.Commit = scenario.Range{Min: commits, Max: commits}
 	}
@@ -81,12 +85,15 @@ func newFixtureOf(t *testing.T, o world.Options, equipped bool) *fixture {
 	f := &fixture{World: w, ended: map[int]time.Duration{}}
 	for _, id := range []cluster.NodeID{"n1", "n2", "n3", "n4"} {
 		node := world.NewNode(id)
-		if equipped {
+		if of.Devices {
 			node.Devices = gpus()
 		}
 		must.NoError(t, w.Setup.Commit(&shims.NodeRegister{At: w.Now(), Node: node}))
 	}
-	f.placeWith(t, "web", equipped, "n1", "n2", "n3")
+	if of.Volumes {
+		f.placeVolume(t, "n1", "n2", "n3", "n4")
+	}
+	f.placeWith(t, "web", of, "n1", "n2", "n3")
 	f.observe()
 	return f
 }
@@ -94,22 +101,25 @@ func newFixtureOf(t *testing.T, o world.Options, equipped bool) *fixture {
 // place writes a service job with an allocation on each of the nodes.
 func (w *fixture) place(t *testing.T, id cluster.JobID, on ...cluster.NodeID) {
 	t.Helper()
-	w.placeWith(t, id, false, on...)
+	w.placeWith(t, id, scenario.FaultKind{}, on...)
 }
 
-// placeWith is place. If the job is equipped, each allocation has a device.
-func (w *fixture) placeWith(t *testing.T, id cluster.JobID, equipped bool, on ...cluster.NodeID) {
+// placeWith is place for a fault. Each allocation has the device or the volume that the fault needs.
+func (w *fixture) placeWith(t *testing.T, id cluster.JobID, of scenario.FaultKind, on ...cluster.NodeID) {
 	t.Helper()
 	j := world.NewJob(cluster.JobService, id, len(on))
 	j.TaskGroups[0].Tasks[0].KillTimeout = kill
 	task := j.TaskGroups[0].Tasks[0]
-	if equipped {
+	if of.Volumes {
+		j.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "data", Type: cluster.VolumeCSI, Source: "data", Capability: shared}}
+	}
+	if of.Devices {
 		task.Devices = []cluster.DeviceRequest{{Name: "gpu", Count: 1}}
 	}
 	allocs := make([]*cluster.Allocation, len(on))
 	for i, node := range on {
 		allocs[i] = w.Setup.NewAlloc(j, string(id), i, node)
-		if equipped {
+		if of.Devices {
 			allocs[i].Devices = &cluster.AssignedDevices{All: []cluster.AssignedDevice{{Task: task.Name, Kind: gpus()[0].Kind, IDs: []string{"gpu0"}}}}
 		}
 	}

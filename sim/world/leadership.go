@@ -29,6 +29,8 @@ type leadership struct {
 	schedulerActor               *schedulerActor
 	// collector is nil if nothing is collected.
 	collector *collectorActor
+	// volumesActor is nil without volumes.
+	volumesActor *volumesActor
 	// established is the time from which the drainer may step.
 	established time.Time
 	// deposed says that the term has ended. The drainer may not know it yet.
@@ -71,6 +73,10 @@ func (ss *Servers) lead(s *server) error {
 		}
 		w.add(Collector, l.collector)
 	}
+	if w.options.Storage != nil {
+		l.volumesActor = newVolumesActor(l)
+		w.add(Volumes, l.volumesActor)
+	}
 	w.hash.add(uint64(l.term), uint64(s.number))
 	for _, o := range w.observers {
 		if o.Elected != nil {
@@ -96,6 +102,9 @@ func (l *leadership) depose(believes bool) {
 	l.world.drop(l.schedulerActor)
 	if l.collector != nil {
 		l.world.drop(l.collector)
+	}
+	if l.volumesActor != nil {
+		l.world.drop(l.volumesActor)
 	}
 	if believes && l.world.options.Views {
 		l.server.behind = l.server.state()

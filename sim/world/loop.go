@@ -24,6 +24,8 @@ const (
 	Clients
 	// Collector steps the leader's search for ended work.
 	Collector
+	// Volumes steps what the leader does for claims of volumes.
+	Volumes
 
 	// KindCount is the number of kinds.
 	KindCount
@@ -31,7 +33,7 @@ const (
 
 // String returns the name of the kind in traces.
 func (k Kind) String() string {
-	names := [KindCount]string{"scripted", "log", "drainer", "scheduler", "clients", "collector"}
+	names := [KindCount]string{"scripted", "log", "drainer", "scheduler", "clients", "collector", "volumes"}
 	if k >= KindCount {
 		return "unknown kind"
 	}

@@ -48,6 +48,7 @@ const (
 	DriverDies       NodeChange = "the driver dies"
 	DevicePluginDies NodeChange = "a device plugin dies"
 	DevicesChange    NodeChange = "its devices change"
+	StorageDies      NodeChange = "a storage plugin dies"
 	RecordIsLost     NodeChange = "a record is lost"
 	MachineHalts     NodeChange = "the machine halts"
 	MachineStarts    NodeChange = "the machine starts"

@@ -50,6 +50,8 @@ type Options struct {
 	Client func(*cluster.Allocation) Behaviour
 	// RealClients makes each node run the real client over scripted drivers.
 	RealClients bool
+	// Storage is for real clients that mount volumes; nil: they mount none.
+	Storage *Storage
 	// NodeObserver returns the observer of a machine with a real client; nil is none.
 	NodeObserver func(cluster.NodeID) machine.Observer
 	// Late is the delay of a late write, unless the fault has a delay. Zero is

@@ -27,11 +27,13 @@ type World struct {
 	// Setup writes nodes, jobs and allocations directly.
 	Setup Setup
 
-	options   Options
-	chance    chance
-	ids       ids
-	clients   *fleet
-	observers []Observer
+	options Options
+	chance  chance
+	ids     ids
+	clients *fleet
+	// controllers are those of the storage plugins.
+	controllers *controllers
+	observers   []Observer
 }
 
 // New returns a world without nodes. Its first server leads.
@@ -43,6 +45,7 @@ func New(o Options) (*World, error) {
 	w.Operator = newOperator(w)
 	w.Faults = &Faults{world: w, evals: map[cluster.EvalID]bool{}}
 	w.Setup = Setup{w}
+	w.controllers = newControllers(w)
 	w.Servers = newServers(w)
 	var err error
 	if w.clients, err = newFleet(w); err != nil {

@@ -15,13 +15,14 @@ const (
 	FromClients
 	FromOperator
 	FromCollector
+	FromVolumes
 
 	sourceCount
 )
 
 // String returns the source's name in scenarios.
 func (s Source) String() string {
-	names := [sourceCount]string{"drainer", "scheduler", "clients", "operator", "collector"}
+	names := [sourceCount]string{"drainer", "scheduler", "clients", "operator", "collector", "volumes"}
 	if s >= sourceCount {
 		return "unknown source"
 	}

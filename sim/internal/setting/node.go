@@ -45,9 +45,7 @@ func plenty(amount int64) int64 {
 func DeclaredNode(s *scenario.Scenario, id cluster.NodeID) *cluster.Node {
 	for _, n := range s.Nodes {
 		if slices.Contains(n.IDs, id) {
-			made := node(n, id)
-			Mounts(s, made)
-			return made
+			return node(n, id)
 		}
 	}
 	return nil

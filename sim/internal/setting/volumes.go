@@ -83,13 +83,13 @@ func StorageOf(s *scenario.Scenario, id cluster.PluginID) Storage {
 }
 
 // Report is what a node reports of a storage plugin that runs in the allocation.
-func (c Storage) Report(p *cluster.CSIPlugin, a *cluster.Allocation, healthy bool, now time.Time) *cluster.StoragePlugin {
-	r := &cluster.StoragePlugin{ID: p.ID, Type: p.Type, Alloc: a.ID, Healthy: healthy, HealthDescription: "healthy", UpdateTime: now}
+func (c Storage) Report(p *cluster.CSIPlugin, alloc cluster.AllocID, node cluster.NodeID, healthy bool, at time.Time) *cluster.StoragePlugin {
+	r := &cluster.StoragePlugin{ID: p.ID, Type: p.Type, Alloc: alloc, Healthy: healthy, HealthDescription: "healthy", UpdateTime: at}
 	if !healthy {
 		r.HealthDescription = "it does not answer"
 	}
 	if p.Type.Node() {
-		r.NodeID, r.Stages, r.NeedsController = "ext-"+string(a.NodeID), c.Stages, c.Controllers
+		r.NodeID, r.Stages, r.NeedsController = "ext-"+string(node), c.Stages, c.Controllers
 	}
 	r.Attaches = p.Type.Controller()
 	return r
@@ -100,14 +100,8 @@ func HoldLimit(s *scenario.Scenario) time.Duration {
 	return cmp.Or(s.Cluster.Hold, client.DefaultHoldLimit)
 }
 
-// Mounts makes a node of a scenario with volumes register what its client does with them.
-func Mounts(s *scenario.Scenario, n *cluster.Node) {
-	if s.UsesVolumes() {
-		n.VolumeAllowance, n.HoldLimit = HoldLimit(s), HoldLimit(s)
-	}
-}
-
-// Provide makes nodes report the storage plugins that run on them at the beginning.
+// Provide makes nodes report the storage plugins that run on them at the beginning: of two of one type, the
+// first.
 func Provide(s *scenario.Scenario, nodes []*cluster.Node, allocs []*cluster.Allocation, now time.Time) {
 	for _, a := range allocs {
 		group := a.Job.Group(a.TaskGroup)
@@ -116,8 +110,11 @@ func Provide(s *scenario.Scenario, nodes []*cluster.Node, allocs []*cluster.Allo
 		}
 		at := slices.IndexFunc(nodes, func(n *cluster.Node) bool { return n.ID == a.NodeID })
 		for _, task := range group.Tasks {
-			if p := task.CSIPlugin; p != nil && at >= 0 {
-				nodes[at].StoragePlugins = append(nodes[at].StoragePlugins, StorageOf(s, p.ID).Report(p, a, true, now))
+			p := task.CSIPlugin
+			same := func(o *cluster.StoragePlugin) bool { return o.ID == p.ID && o.Type == p.Type }
+			if p != nil && at >= 0 && !slices.ContainsFunc(nodes[at].StoragePlugins, same) {
+				nodes[at].StoragePlugins = append(nodes[at].StoragePlugins, StorageOf(s, p.ID).Report(p, a.ID, a.NodeID, true, now))
+				nodes[at].VolumeAllowance, nodes[at].HoldLimit = HoldLimit(s), HoldLimit(s)
 			}
 		}
 	}
