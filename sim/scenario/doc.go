@@ -324,6 +324,8 @@
 // At the scheduler:
 //
 //   - sched/slow, at each wake-up: the wake-up comes after delay.
+//   - sched/late-answer, at the answer to each write: the scheduler gets the answer after delay. The
+//     state shows the write before.
 //   - sched/fail-eval, at each evaluation of a drain, on=JOB: the evaluation fails.
 //   - sched/unplaceable, when armed: for delay, no node accepts an allocation.
 //

@@ -36,6 +36,9 @@ const (
 	ClientMute      FaultName = "client/mute"       // it never has a verdict
 	// At each step of the scheduler.
 	SchedSlow FaultName = "sched/slow" // it comes after Delay
+	// At the answer to each write of the scheduler: the scheduler learns it after Delay, and may see the
+	// write in the state before.
+	SchedLateAnswer FaultName = "sched/late-answer"
 	// At the apply of each evaluation of a drain: the evaluation fails.
 	SchedFailEval FaultName = "sched/fail-eval"
 	// When armed: all nodes are ineligible for Delay.
@@ -169,6 +172,7 @@ func Faults() []FaultKind {
 		{Name: ClientFailNew, On: OnAllocs},
 		{Name: ClientMute, On: OnAllocs},
 		{Name: SchedSlow, Delays: MustDelay},
+		{Name: SchedLateAnswer, Delays: MustDelay},
 		{Name: SchedFailEval, On: OnJob},
 		{Name: SchedUnplaceable, Delays: MustDelay, Lasts: true},
 		{Name: NodeCrash, On: OnNode, Delays: MustDelay, Lasts: true},

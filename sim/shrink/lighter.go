@@ -12,7 +12,7 @@ func families() [][]scenario.FaultName {
 	return [][]scenario.FaultName{
 		{scenario.ApplySlow, scenario.ApplyFull, scenario.ApplyReject, scenario.ApplyAmbiguousLost, scenario.ApplyAmbiguousApplied, scenario.ApplyAmbiguousLate},
 		{scenario.WatchSpurious, scenario.WatchDelay, scenario.WatchCoalesce},
-		{scenario.SchedSlow, scenario.SchedFailEval, scenario.SchedUnplaceable},
+		{scenario.SchedSlow, scenario.SchedLateAnswer, scenario.SchedFailEval, scenario.SchedUnplaceable},
 		{scenario.LeaderPaused, scenario.LeaderLoseMidBatch, scenario.LeaderFlap, scenario.LeaderTwo},
 		{scenario.ClientSlowStop, scenario.ClientMute, scenario.ClientFailNew, scenario.ClientNeverStop},
 		{scenario.NodeDisconnect, scenario.NodeCrash},

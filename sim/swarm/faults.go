@@ -81,7 +81,7 @@ func delays(name scenario.FaultName) (least, most time.Duration) {
 		return 100 * time.Millisecond, 20 * time.Second
 	case scenario.LeaderPaused, scenario.SchedSlow, scenario.ClientCrash, scenario.NodeReboot, scenario.DiskFull, scenario.RecordLose:
 		return 100 * time.Millisecond, time.Minute
-	case scenario.WatchDelay, scenario.WatchCoalesce, scenario.WatchSpurious:
+	case scenario.WatchDelay, scenario.WatchCoalesce, scenario.WatchSpurious, scenario.SchedLateAnswer:
 		return 10 * time.Millisecond, 20 * time.Second
 	case scenario.SchedUnplaceable:
 		return 5 * time.Second, 3 * time.Minute

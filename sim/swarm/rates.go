@@ -147,7 +147,7 @@ func faultRates() []Rate {
 		scenario.WatchDelay: in(0.21, 0.3), scenario.WatchCoalesce: in(0.21, 0.27), scenario.WatchSpurious: in(0.21, 0.3),
 		scenario.ViewStale: in(0.21, 0.29), scenario.ClientSlowStop: in(0.16, 0.22),
 		scenario.ClientNeverStop: in(0.17, 0.25), scenario.ClientFailNew: in(0.13, 0.22),
-		scenario.ClientMute: in(0.13, 0.23), scenario.SchedSlow: in(0.23, 0.31), scenario.SchedFailEval: in(0.095, 0.17),
+		scenario.ClientMute: in(0.13, 0.23), scenario.SchedSlow: in(0.23, 0.31), scenario.SchedLateAnswer: in(0.1, 0.1), scenario.SchedFailEval: in(0.095, 0.17),
 		scenario.SchedUnplaceable: in(0.1, rare), scenario.NodeCrash: in(0.31, 0.33),
 		scenario.NodeDisconnect: in(0.32, 0.32), scenario.NodeReturn: in(0.024, rare), scenario.APIDup: in(0.036, 0.046),
 		scenario.APITimeout: in(0.034, 0.046), scenario.DrainUpdate: in(0.045, 0.098),

@@ -123,6 +123,18 @@ func nodeAndSchedulerCases() []faultCase {
 				must.Eq(t, when[marks](plain), when[marks](struck))
 				must.Eq(t, drains+commits+3*time.Second+commits, when[plan](struck))
 			},
+		}, { // the job is planned again only after the answer
+			fault: scenario.Fault{Name: scenario.SchedLateAnswer, Delay: exactly(time.Minute)},
+			setup: func(_ *testing.T, w *fixture) {
+				w.at(30*time.Second, func() { w.editJob(web, func(j *cluster.Job) { j.TaskGroups[0].Count++ }) })
+			},
+			keeps: late,
+			check: func(t *testing.T, plain, struck *fixture) {
+				must.Eq(t, when[plan](plain), when[plan](struck))
+				added := func(m plan) bool { return len(m.Places) > 0 && m.Eval.TriggeredBy == cluster.TriggerJobRegister }
+				must.Less(t, armed+time.Minute, whenThat(plain, added))
+				must.Greater(t, armed+time.Minute, whenThat(struck, added))
+			},
 		}, {
 			fault: scenario.Fault{Name: scenario.SchedFailEval, On: "web"},
 			setup: func(t *testing.T, w *fixture) { w.place(t, "log", "n1", "n2") }, // its evaluation comes first

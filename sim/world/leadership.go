@@ -55,7 +55,7 @@ func (ss *Servers) lead(s *server) error {
 	}
 	l.scheduler, err = scheduler.New(scheduler.Config{
 		Snapshot: func() scheduler.View { return s.state() },
-		Applier:  shims.NewSchedulerApplier(proposals{log: w.Log, source: FromScheduler, from: l, answered: l.schedulerAlarm.wake}),
+		Applier:  shims.NewSchedulerApplier(proposals{log: w.Log, source: FromScheduler, from: l, answered: l.schedulerAlarm.wake, late: l.answerDelay}),
 		IDs:      scheduler.IDs{Alloc: w.ids.alloc, Eval: w.ids.eval},
 	})
 	if err != nil {
@@ -179,6 +179,12 @@ func (l *leadership) schedulerDelay() (delay time.Duration, merges bool) {
 		delay += more
 	}
 	return delay, false
+}
+
+// answerDelay draws the time from the apply of a write of the scheduler to its answer.
+func (l *leadership) answerDelay() time.Duration {
+	delay, _ := l.world.Faults.strike(scenario.SchedLateAnswer, target{})
+	return delay
 }
 
 // setClockIfStruck sets the server's clock if a clock fault strikes.

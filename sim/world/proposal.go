@@ -107,16 +107,31 @@ type proposals struct {
 	from   *leadership // never nil
 	// answered is called after each reply, unless it is nil.
 	answered func()
+	// late returns by how much an answer is late. Nil is never.
+	late func() time.Duration
 }
 
 var _ shims.Proposals = proposals{}
 
 func (p proposals) Propose(m shims.Message, reply func(shims.Answer)) (queued bool) {
-	return p.log.propose(p.from, p.source, m, func(a shims.Answer) {
+	answer := func(a shims.Answer) {
 		reply(a)
 		if p.answered != nil {
 			p.answered()
 		}
+	}
+	return p.log.propose(p.from, p.source, m, func(a shims.Answer) {
+		w := p.log.world
+		if p.late != nil {
+			if delay := p.late(); delay > 0 {
+				w.At(w.now.Add(delay), func() error {
+					answer(a)
+					return nil
+				})
+				return
+			}
+		}
+		answer(a)
 	})
 }
 

@@ -65,7 +65,7 @@ func unplayableFault(name scenario.FaultName) string {
 		return word + "raft alone decides the outcome of a write"
 	case scenario.ApplyPartialRefuse, scenario.SchedFailEval:
 		return word + "a play cannot insert an entry between two entries"
-	case scenario.WatchSpurious, scenario.ViewStale, scenario.SchedSlow:
+	case scenario.WatchSpurious, scenario.ViewStale, scenario.SchedSlow, scenario.SchedLateAnswer:
 		return word + "the server's own code reads the store and wakes its goroutines"
 	}
 	return ""
