@@ -111,6 +111,9 @@ type Drain struct {
 	// StillStopping counts allocations that had to leave and were not yet
 	// client-terminal when the drain ended.
 	StillStopping int
+	// VolumesLeft are the volumes that allocations which had to leave still had on the node when the
+	// drain ended, as far as the servers knew, or nil. They are shared and never written to.
+	VolumesLeft *VolumeHolds `codec:",omitempty"`
 
 	CreateIndex uint64
 	// EndIndex is the raft index of the entry that ended the drain, or zero.
@@ -129,7 +132,7 @@ const (
 	MaxDrainRecords = 10_000
 )
 
-// Copy returns a copy that shares nothing with d that either may write to.
+// Copy returns a copy that shares nothing with d that either may write to: only VolumesLeft.
 func (d *Drain) Copy() *Drain {
 	if d == nil {
 		return nil

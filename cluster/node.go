@@ -210,6 +210,7 @@ const (
 	EventNodeEligible          = "Node marked as eligible for scheduling"
 	EventNodeIneligible        = "Node marked as ineligible for scheduling"
 	EventDetailDeadlineReached = "deadline_reached"
+	EventDetailVolumesLeft     = "volumes_left"
 )
 
 // cloneMap distinguishes a nil map from an empty one.

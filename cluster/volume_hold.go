@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -43,6 +45,45 @@ func (h *VolumeHolds) Count() int {
 // Holds reports whether the volume of the allocation is among them. If some are not named, each may be.
 func (h *VolumeHolds) Holds(k ClaimKey) bool {
 	return h != nil && (h.More > 0 || slices.ContainsFunc(h.Volumes, func(v VolumeHold) bool { return v.Key() == k }))
+}
+
+// Hold returns the volume of the claim, or false if it is not named.
+func (h *VolumeHolds) Hold(k ClaimKey) (VolumeHold, bool) {
+	if h != nil {
+		for _, v := range h.Volumes {
+			if v.Key() == k {
+				return v, true
+			}
+		}
+	}
+	return VolumeHold{}, false
+}
+
+// WithoutReasons returns a copy without the reasons: they repeat errors of plugins and the commands of
+// processes, which may hold secrets. Nil holds stay nil.
+func (h *VolumeHolds) WithoutReasons() *VolumeHolds {
+	c := h.Copy()
+	if c != nil {
+		for i := range c.Volumes {
+			c.Volumes[i].Reason = ""
+		}
+	}
+	return c
+}
+
+// Names names the volumes in one line, or is empty.
+func (h *VolumeHolds) Names() string {
+	if h.Count() == 0 {
+		return ""
+	}
+	var names []string
+	for _, v := range h.Volumes {
+		names = append(names, fmt.Sprintf("%s of allocation %s", v.Key().Volume, v.Alloc))
+	}
+	if h.More > 0 {
+		names = append(names, fmt.Sprintf("%d more", h.More))
+	}
+	return strings.Join(names, ", ")
 }
 
 // Key returns the key of the claim that the volume belongs to.

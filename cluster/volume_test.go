@@ -112,3 +112,22 @@ func TestVolumeHolds_Bounded(t *testing.T) {
 	must.False(t, kept.Equal(h))
 	must.True(t, kept.Holds(cluster.ClaimKey{Alloc: "any"}), must.Sprint("some are not named"))
 }
+
+// What a caller without the right to write sees has no reasons. The holds themselves stay.
+func TestVolumeHolds_WithoutReasons(t *testing.T) {
+	t.Parallel()
+	must.Nil(t, (*cluster.VolumeHolds)(nil).WithoutReasons())
+	must.Eq(t, "", (*cluster.VolumeHolds)(nil).Names())
+	h := &cluster.VolumeHolds{More: 2, Volumes: []cluster.VolumeHold{
+		{Namespace: "ops", Volume: "data", Alloc: "a1", Path: "/mnt", Reason: "busy"}, {Namespace: "ops", Volume: "logs", Alloc: "a2"},
+	}}
+	must.Eq(t, cluster.VolumeHold{Namespace: "ops", Volume: "data", Alloc: "a1", Path: "/mnt"}, h.WithoutReasons().Volumes[0])
+	must.Eq(t, 2, h.WithoutReasons().More)
+	must.Eq(t, "busy", h.Volumes[0].Reason)
+	must.Eq(t, "ops/data of allocation a1, ops/logs of allocation a2, 2 more", h.WithoutReasons().Names())
+	found, named := h.Hold(h.Volumes[1].Key())
+	must.True(t, named)
+	must.Eq(t, h.Volumes[1], found)
+	_, named = h.Hold(cluster.ClaimKey{Alloc: "a1"})
+	must.False(t, named)
+}

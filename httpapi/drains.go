@@ -105,6 +105,11 @@ func explain(q *request, w *wire.NodeDrain, n *cluster.Node) error {
 	case err == nil:
 		w.Drain = wire.NewDrain(report.Drain)
 		w.Progress = wire.NewDrainProgress(&report.Status)
+		if !q.author.Write {
+			for i := range report.Allocs {
+				report.Allocs[i] = report.Allocs[i].WithoutTexts()
+			}
+		}
 		w.Allocs = wire.NewDrainAllocs(report.Allocs)
 		return addWaits(q, w.Allocs)
 	case q.params.stale && errors.Is(err, rules.ErrNotEnabled):

@@ -12,7 +12,7 @@ import (
 const redacted = "[redacted]"
 
 // redactedState is a state without the secrets of jobs: the environments of tasks, the
-// configurations of their drivers, and texts of clients that may repeat them. Filters and events see
+// configurations of their drivers, options of mounts, and texts of clients that may repeat them. Filters and events see
 // no more than the answer. It is for one request, and not safe for concurrent use.
 type redactedState struct {
 	State
@@ -113,7 +113,7 @@ func (s *redactedState) alloc(a *cluster.Allocation) *cluster.Allocation {
 		return a
 	}
 	c := *a
-	c.Job, c.TaskStates, c.VolumeHolds = job, states, withoutReasons(a.VolumeHolds)
+	c.Job, c.TaskStates, c.VolumeHolds = job, states, a.VolumeHolds.WithoutReasons()
 	return &c
 }
 
@@ -159,13 +159,35 @@ func (s *redactedState) Jobs() iter.Seq[*cluster.Job] {
 	}
 }
 
-// withoutReasons are the volumes without the texts of plugins.
-func withoutReasons(h *cluster.VolumeHolds) *cluster.VolumeHolds {
-	c := h.Copy()
-	if c != nil {
-		for i := range c.Volumes {
-			c.Volumes[i].Reason = ""
+// drain returns the record of a drain without the reasons of clients.
+func (s *redactedState) drain(d *cluster.Drain) *cluster.Drain {
+	if d == nil || d.VolumesLeft == nil {
+		return d
+	}
+	c := *d
+	c.VolumesLeft = d.VolumesLeft.WithoutReasons()
+	return &c
+}
+
+func (s *redactedState) drains(rows iter.Seq[*cluster.Drain]) iter.Seq[*cluster.Drain] {
+	return func(yield func(*cluster.Drain) bool) {
+		for d := range rows {
+			if !yield(s.drain(d)) {
+				return
+			}
 		}
 	}
-	return c
+}
+
+// DrainRecord returns the record of an ended drain, or nil.
+func (s *redactedState) DrainRecord(id cluster.DrainID) *cluster.Drain {
+	return s.drain(s.State.DrainRecord(id))
+}
+
+// Drains yields all records, the newest last.
+func (s *redactedState) Drains() iter.Seq[*cluster.Drain] { return s.drains(s.State.Drains()) }
+
+// DrainsByNode yields the records of a node, the newest last.
+func (s *redactedState) DrainsByNode(id cluster.NodeID) iter.Seq[*cluster.Drain] {
+	return s.drains(s.State.DrainsByNode(id))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
 // A caller that may only read sees no environment and no driver configuration: not in an answer, not
@@ -56,17 +57,67 @@ func TestRedaction(t *testing.T) {
 	must.Eq(t, secret, w.State().Job(j.Key()).TaskGroups[0].Tasks[0].Env["PASSWORD"], must.Sprint("the state stays"))
 }
 
-// Each method of a state that returns jobs or allocations must hide their secrets: see redactedState.
+// Each method of a state that returns jobs, allocations or drains must hide their secrets: see redactedState.
 func TestRedaction_EveryMethodIsKnown(t *testing.T) {
 	t.Parallel()
 	var found []string
 	for m := range reflect.TypeFor[httpapi.State]().Methods() {
 		for i := range m.Type.NumOut() {
-			if out := m.Type.Out(i).String(); strings.Contains(out, "cluster.Job") || strings.Contains(out, "cluster.Alloc") {
+			if out := m.Type.Out(i).String(); strings.Contains(out, "cluster.Job") || strings.Contains(out, "cluster.Alloc") || strings.Contains(out, "cluster.Drain") {
 				found = append(found, m.Name)
 			}
 		}
 	}
 	slices.Sort(found)
-	must.Eq(t, []string{"Alloc", "Allocs", "AllocsByJob", "AllocsByNode", "Job", "Jobs"}, found)
+	must.Eq(t, []string{"Alloc", "Allocs", "AllocsByJob", "AllocsByNode", "DrainRecord", "Drains", "DrainsByNode", "Job", "Jobs"}, found)
+}
+
+// What a client says of volumes may repeat an error of a plugin and the command of a process. A caller
+// that may only read sees the volumes and their paths without it: of an allocation, of a reason, in
+// the record of a drain and in lists, after the drain's end too.
+func TestRedaction_volumes(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2"
+	w := newFixture(t).nodes(1)
+	w.must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
+	pluginNode(w, 1, allocID(9))
+	w.must(&shims.VolumeRegister{At: w.Now(), Volume: &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{{
+		Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem,
+	}}}})
+	j := w.job("web", cluster.JobService, 1).Copy()
+	j.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "d", Type: cluster.VolumeCSI, Source: "data", Capability: cluster.VolumeCapability{
+		Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem,
+	}}}
+	w.place(1, w.Job(j), nodeID(1))
+	w.drain(nodeID(1), cluster.DrainSpec{Deadline: -1})
+	w.mark(1, cluster.MarkForced)
+	w.stop(1)
+	held := &cluster.VolumeHolds{Volumes: []cluster.VolumeHold{{
+		Namespace: "default", Volume: "data", Alloc: allocID(1), Path: "/mnt/data", Reason: "busy: process 7 (mysql -p" + secret + ")", Since: w.Now(),
+	}}}
+	report := func(s cluster.ClientStatus) {
+		w.must(&shims.AllocClientUpdate{Reports: []cluster.AllocReport{{Alloc: allocID(1), Node: nodeID(1), ClientStatus: s, VolumeHolds: held, At: w.Now()}}})
+	}
+	b := w.backend()
+	b.Access = everyToken()
+	base := w.serveAs(b, httpapi.Options{}).URL
+	hides := func(paths ...string) {
+		t.Helper()
+		for _, path := range paths {
+			seen, hidden := ask(t, "GET", base+path, "", "X-Nomad-Token", "writer-token"), ask(t, "GET", base+path, "", "X-Nomad-Token", "reader-token")
+			must.StrContains(t, seen.body, secret, must.Sprint(path))
+			must.StrNotContains(t, hidden.body, secret, must.Sprint(path))
+			must.StrContains(t, hidden.body, "/mnt/data", must.Sprint(path))
+		}
+	}
+	node := "/v1/node/" + string(nodeID(1))
+	report(cluster.ClientRunning)
+	hides("/v1/allocation/"+string(allocID(1)), node+"/allocations", node+"/drain")
+	report(cluster.ClientComplete)
+	w.end(nodeID(1))
+	must.StrContains(t, ask(t, "GET", base+node+"/drain", "", "X-Nomad-Token", "reader-token").body, `"VolumesLeft":{"Volumes":[{"Namespace":"default","Volume":"data"`)
+	hides("/v1/allocation/"+string(allocID(1)), node+"/drain", "/v1/drains")
+	events := w.State().Node(nodeID(1)).Events
+	must.Eq(t, "default/data of allocation "+string(allocID(1)), events[len(events)-1].Details["volumes_left"])
+	must.StrContains(t, held.Volumes[0].Reason, secret, must.Sprint("the state stays"))
 }

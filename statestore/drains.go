@@ -92,6 +92,9 @@ func (t *Txn) cancelDrain(n *cluster.Node, u cluster.DrainUpdate) cluster.DrainR
 func (t *Txn) CompleteDrains(at time.Time, endings []rules.Ending) {
 	for _, e := range endings {
 		n := t.Node(e.Node)
+		if n.Draining() {
+			e.VolumesLeft = t.volumesLeft(n.Drain)
+		}
 		if after, record := lifecycle.EndDrain(n, e, at, t.written.index); after != nil {
 			t.recordDrain(record)
 			t.putNode(n, after)

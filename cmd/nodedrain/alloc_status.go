@@ -101,7 +101,7 @@ func (c *allocStatusCommand) one(asked *client.Client, f *statusFlags, id string
 		fmt.Fprintln(c.out, "\nVolumes")
 		t.write(c.out)
 	}
-	if t := holdTable(a, f.verbose); t != nil {
+	if t := holdTable(a.VolumeHolds, f.verbose); t != nil {
 		fmt.Fprintln(c.out, "\nVolumes Still On The Node")
 		t.write(c.out)
 	}

@@ -111,17 +111,39 @@ func (f *follower) ended(n *wire.Node, record *wire.Drain) (events []event) {
 	return []event{{at, line}}
 }
 
-// outcomeText returns the outcome of an ended drain if it says more than "complete".
-func outcomeText(record *wire.Drain) []string {
+// outcomeText returns the outcome of an ended drain if it says more than "complete", and the volumes
+// that it left.
+func outcomeText(record *wire.Drain) (lines []string) {
 	switch {
 	case record == nil || record.Outcome == string(cluster.OutcomeNone):
 		return nil
 	case record.StillStopping > 0:
-		return []string{fmt.Sprintf("Outcome: %s; %s still stopping", record.Outcome, counted(record.StillStopping, "allocation"))}
-	case record.Outcome == string(cluster.OutcomeComplete):
-		return nil
+		lines = append(lines, fmt.Sprintf("Outcome: %s; %s still stopping", record.Outcome, counted(record.StillStopping, "allocation")))
+	case record.Outcome != string(cluster.OutcomeComplete):
+		lines = append(lines, "Outcome: "+record.Outcome)
 	}
-	return []string{"Outcome: " + record.Outcome}
+	if record.VolumesLeft == nil {
+		return lines
+	}
+	for _, v := range record.VolumesLeft.Volumes {
+		lines = append(lines, singleLine("Left on the node: "+volumeText(v)))
+	}
+	if more := record.VolumesLeft.More; more > 0 {
+		lines = append(lines, fmt.Sprintf("Left on the node: %s more", counted(more, "volume")))
+	}
+	return lines
+}
+
+// volumeText names a volume that is still on a node, and why.
+func volumeText(v wire.VolumeHold) string {
+	text := fmt.Sprintf("volume %s of allocation %s", jobName(v.Namespace, v.Volume), v.AllocID)
+	if v.Path != "" {
+		text += " at " + v.Path
+	}
+	if v.Reason != "" {
+		text += ": " + v.Reason
+	}
+	return text
 }
 
 // sawAllocs returns the changes of the node's allocations.

@@ -143,6 +143,18 @@ func TestFollower_ended(t *testing.T) {
 			[]string{"Drain complete for node n1", "Outcome: forced; 1 allocation still stopping"},
 			false,
 		},
+		"volumes left": {
+			node("complete", nil),
+			&wire.Drain{Outcome: "complete", VolumesLeft: &wire.VolumeHolds{More: 2, Volumes: []wire.VolumeHold{
+				{Namespace: "default", Volume: "data", AllocID: "a1", Path: "/mnt/data", Reason: "busy:\nprocess 7 (tail)"},
+				{Namespace: "ops", Volume: "logs", AllocID: "a2"},
+			}}},
+			[]string{
+				"Drain complete for node n1", "Left on the node: volume data of allocation a1 at /mnt/data: busy: process 7 (tail)",
+				"Left on the node: volume ops/logs of allocation a2", "Left on the node: 2 volumes more",
+			},
+			false,
+		},
 		"cancelled": {node("canceled", nil), &wire.Drain{Outcome: "cancelled"}, []string{`Drain of node "n1" was cancelled`}, true},
 		"cancelled, and why": {
 			node("canceled", map[string]string{"cancel_message": "wrong\nnode"}),

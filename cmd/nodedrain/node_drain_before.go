@@ -117,17 +117,12 @@ func movingText(node *wire.Node, allocs []*wire.Allocation, skipSystem bool) str
 		return fmt.Sprintf("Node %s has no allocations to move", nodeText(node))
 	}
 	text := fmt.Sprintf("Node %s has %s to move: %s", nodeText(node), counted(total, "allocation"), strings.Join(parts, ", "))
-	if skipSystem && slices.ContainsFunc(allocs, func(a *wire.Allocation) bool { return alive(a) && leaves.stays(a) && hasVolumes(a) }) {
+	if skipSystem && slices.ContainsFunc(allocs, func(a *wire.Allocation) bool {
+		return alive(a) && leaves.stays(a) && groupOf(a) != nil && len(groupOf(a).Volumes) > 0
+	}) {
 		text += "; storage plugins that serve system jobs stay"
 	}
 	return singleLine(text)
-}
-
-// hasVolumes reports whether the allocation's group asks for volumes.
-func hasVolumes(a *wire.Allocation) bool {
-	return slices.ContainsFunc(a.Job.TaskGroups, func(g *wire.TaskGroup) bool {
-		return g.Name != nil && *g.Name == a.TaskGroup && len(g.Volumes) > 0
-	})
 }
 
 // jobName returns a job's id, with its namespace unless that is the default one.

@@ -92,6 +92,10 @@ func (c *nodeExplainCommand) explain(r *wire.NodeDrain, verbose bool) {
 	case r.State != wire.StateDraining:
 		fmt.Fprintf(c.out, "Node %q does not drain\n\nLast Drain\n", r.NodeID)
 		drainFacts(r.Drain, nil).write(c.out)
+		if t := holdTable(r.Drain.VolumesLeft, verbose); t != nil {
+			fmt.Fprintln(c.out, "\nVolumes Left on the Node")
+			t.write(c.out)
+		}
 		return
 	}
 	drainFacts(r.Drain, r.Progress).write(c.out)
@@ -150,12 +154,25 @@ func stagesText(p *wire.DrainProgress) string {
 	return text
 }
 
-// outcomeCell returns a drain's outcome and the number of allocations still stopping.
+// outcomeCell returns a drain's outcome, and how many allocations still stopped and how many volumes were
+// left.
 func outcomeCell(d *wire.Drain) string {
+	text := d.Outcome
 	if d.StillStopping > 0 {
-		return fmt.Sprintf("%s; %d still stopping", d.Outcome, d.StillStopping)
+		text += fmt.Sprintf("; %d still stopping", d.StillStopping)
 	}
-	return d.Outcome
+	if left := volumesLeft(d); left > 0 {
+		text += fmt.Sprintf("; %s left on the node", counted(left, "volume"))
+	}
+	return text
+}
+
+// volumesLeft counts the volumes that a drain left on its node.
+func volumesLeft(d *wire.Drain) int {
+	if d.VolumesLeft == nil {
+		return 0
+	}
+	return len(d.VolumesLeft.Volumes) + d.VolumesLeft.More
 }
 
 // reasonTable counts allocations by reason, in the order in which reasons are tried.

@@ -63,17 +63,17 @@ func mountsOf(g *wire.TaskGroup, volume string) string {
 	return strings.Join(at, ", ")
 }
 
-// holdTable lists the volumes that an allocation which must end, or has ended, has still on its node,
-// or returns nil if there is none.
-func holdTable(a *wire.Allocation, verbose bool) *table {
-	if a.VolumeHolds == nil || len(a.VolumeHolds.Volumes) == 0 {
+// holdTable lists volumes that an allocation which must end, or has ended, or that a drain has left on
+// a node, or returns nil if there is none.
+func holdTable(holds *wire.VolumeHolds, verbose bool) *table {
+	if holds == nil || len(holds.Volumes) == 0 {
 		return nil
 	}
 	t := newTable("Volume", "Used By", "Since", "Waits For", "Path")
-	for _, h := range a.VolumeHolds.Volumes {
+	for _, h := range holds.Volumes {
 		t.row(jobName(h.Namespace, h.Volume), shortID(h.AllocID, verbose), timeCell(h.Since), cmp.Or(h.Reason, "-"), cmp.Or(h.Path, "-"))
 	}
-	if more := a.VolumeHolds.More; more > 0 {
+	if more := holds.More; more > 0 {
 		t.row(fmt.Sprintf("and %d more", more), "-", "-", "-", "-")
 	}
 	return t

@@ -20,11 +20,19 @@ func EndDrain(n *cluster.Node, e rules.Ending, at time.Time, index uint64) (afte
 	if e.Outcome == cluster.OutcomeDeadlineReached || e.Outcome == cluster.OutcomeForced {
 		details = map[string]string{cluster.EventDetailDeadlineReached: "true"}
 	}
+	if left := e.VolumesLeft.Names(); left != "" {
+		if details == nil {
+			details = map[string]string{}
+		}
+		details[cluster.EventDetailVolumesLeft] = left
+	}
 	after = touch(n, at, index)
 	after.Drain = nil
 	after.LastDrain = lastDrain(n, cluster.DrainStatusComplete, at, nil, "")
 	appendEvent(after, cluster.EventDrainComplete, details, at, index)
-	return after, record(n, e.Outcome, e.StillStopping, at, index)
+	ended = record(n, e.Outcome, e.StillStopping, at, index)
+	ended.VolumesLeft = e.VolumesLeft
+	return after, ended
 }
 
 // NodeGone returns the record of the drain of a node that is deleted, or nil if the node does not

@@ -13,6 +13,9 @@ type Ending struct {
 	// StillStopping counts allocations that had to leave and are not
 	// client-terminal.
 	StillStopping int
+	// VolumesLeft are for the record ([cluster.Drain].VolumesLeft). RecheckCompletions leaves them nil:
+	// a state with volumes fills them in.
+	VolumesLeft *cluster.VolumeHolds
 }
 
 // endState is whether a drain may end, and if not, what it waits for.

@@ -142,6 +142,18 @@ func (e *Explainer) explainHeld(r *AllocExplanation, a *cluster.Allocation, n *c
 		r.Due = a.StoppedAt.Add(a.StopTimeOn(n))
 	}
 	r.set(ReasonHeldForVolumes, Since{At: since}, "waits for "+heldVolumes(a.VolumeHolds))
+	r.Held = a.VolumeHolds
+}
+
+// WithoutTexts returns the reason without what the client said of volumes: errors of plugins and the
+// commands of processes, which may hold secrets.
+func (r AllocExplanation) WithoutTexts() AllocExplanation {
+	if r.Held != nil {
+		said := strings.TrimSuffix(r.Detail, heldVolumes(r.Held))
+		r.Held = r.Held.WithoutReasons()
+		r.Detail = said + heldVolumes(r.Held)
+	}
+	return r
 }
 
 // heldVolumes names the volumes and what keeps them.
@@ -175,6 +187,7 @@ func (e *Explainer) explainStopping(r *AllocExplanation, a *cluster.Allocation, 
 	}
 	if a.VolumeHolds.Count() > 0 {
 		detail += "; waits for " + heldVolumes(a.VolumeHolds)
+		r.Held = a.VolumeHolds
 	}
 	r.set(ReasonStopping, Since{At: a.StoppedAt}, detail)
 }

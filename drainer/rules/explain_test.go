@@ -14,6 +14,32 @@ import (
 )
 
 // Each reason, with its text.
+// What the client says of volumes is in the reason, and not in that for callers who may not see it.
+func TestAllocExplanation_WithoutTexts(t *testing.T) {
+	t.Parallel()
+	holds := &cluster.VolumeHolds{More: 1, Volumes: []cluster.VolumeHold{{
+		Namespace: "default", Volume: "data", Alloc: "c1", Path: "/mnt/data", Reason: "busy: process 7 (mysql -psecret)", Since: fixture.Epoch,
+	}}}
+	for reason, held := range map[Reason]bool{ReasonHeldForVolumes: true, ReasonStopping: false} {
+		w := fixture.NewCluster(1, 1)
+		w.StartDrain("n1", 0)
+		a := w.Alloc("a1")
+		a.VolumeHolds, a.DesiredStatus, a.StoppedAt = holds, cluster.DesiredStop, fixture.Epoch
+		a.Job.TaskGroups[0].Tasks[0].StoragePlugin = held
+		report, err := Explain(w, Pending{}, "n1", fixture.Epoch, Policy{})
+		must.NoError(t, err)
+		full := report.Allocs[0]
+		must.Eq(t, reason, full.Reason)
+		must.StrHasSuffix(t, "waits for volume default/data of allocation c1 at /mnt/data: busy: process 7 (mysql -psecret); 1 more volumes", full.Detail)
+		public := full.WithoutTexts()
+		must.StrHasSuffix(t, "waits for volume default/data of allocation c1 at /mnt/data; 1 more volumes", public.Detail)
+		must.Eq(t, "", public.Held.Volumes[0].Reason)
+		must.Eq(t, holds, full.Held, must.Sprint("the explanation itself stays"))
+		public.Detail, public.Held = full.Detail, full.Held
+		must.Eq(t, full, public, must.Sprint("all else is the same"))
+	}
+}
+
 func TestExplain_Reasons(t *testing.T) {
 	t.Parallel()
 	minute := func(m int) time.Time { return fixture.Epoch.Add(time.Duration(m) * time.Minute) }

@@ -73,8 +73,11 @@ type Drain struct {
 	Outcome       string
 	EndedAt       Time
 	StillStopping int
-	CreateIndex   uint64
-	EndIndex      uint64
+	// VolumesLeft are the volumes that allocations which had to leave still had on the node when the
+	// drain ended, or null.
+	VolumesLeft *VolumeHolds `json:",omitempty"`
+	CreateIndex uint64
+	EndIndex    uint64
 }
 
 // NewDrain returns the drain without its idempotency keys.
@@ -84,7 +87,7 @@ func NewDrain(d *cluster.Drain) *Drain {
 		Strategy: newDrainStrategy(d.Strategy), UpdatedAt: NewTime(d.UpdatedAt), Meta: d.Meta, UpdatedBy: d.UpdatedBy,
 		Marked: map[string]int{}, PurgedRunning: d.PurgedRunning,
 		Outcome: string(d.Outcome), EndedAt: NewTime(d.EndedAt), StillStopping: d.StillStopping,
-		CreateIndex: d.CreateIndex, EndIndex: d.EndIndex,
+		VolumesLeft: newVolumeHolds(d.VolumesLeft), CreateIndex: d.CreateIndex, EndIndex: d.EndIndex,
 	}
 	for class := range cluster.MarkClassCount {
 		if count := d.Marked[class]; count > 0 {

@@ -36,6 +36,7 @@ const (
 	EndedEarly        // a drain ended before its completion contract allowed it
 	UntrueOutcome     // an outcome is false
 	MiscountedLeft    // a record miscounts the allocations left
+	MiscountedVolumes // a record does not count the volumes left on the node
 	MiscountedMarks   // a drain miscounts its marks
 	MiscountedPurged  // a drain miscounts the allocations that were purged while they ran
 	NoRecord          // a drain ended and no record says how
@@ -116,7 +117,7 @@ func (c Check) String() string {
 		"stopped without mark", "placed again", "repeated request acted", "revision moved", "wrote after term",
 		"out of turn", "batch early",
 		"late end", "end forgotten", "stalled", "wrong bound", "bound broken", "mistimed", "deadline moved",
-		"ended early", "untrue outcome", "miscounted left", "miscounted marks", "miscounted purged", "no record",
+		"ended early", "untrue outcome", "miscounted left", "miscounted volumes", "miscounted marks", "miscounted purged", "no record",
 		"second outcome", "ended without cause", "made eligible",
 		"no evaluation", "valid item refused", "wrong answer", "mark lost", "planned before barrier", "planned from old state", "sent twice",
 		"not retried", "not reevaluated", "job forgotten", "needless evaluation",

@@ -135,7 +135,7 @@ func digestDrain(r *cluster.Drain) digest {
 		d = d.int(n)
 	}
 	d = text(d.int(r.PurgedRunning), r.Outcome).time(r.EndedAt).int(r.StillStopping)
-	return d.number(r.CreateIndex).number(r.EndIndex)
+	return d.holds(r.VolumesLeft).number(r.CreateIndex).number(r.EndIndex)
 }
 
 func digestJob(j *cluster.Job) digest {

@@ -187,6 +187,9 @@ func (j *truthJudge) judgeEnd(e *entry, c change[cluster.Node], was *cluster.Dra
 	if record.StillStopping != left {
 		j.find(MiscountedLeft, about, "the record counts %d allocations left, but there were %d", record.StillStopping, left)
 	}
+	if named, on := volumesNamed(record), j.volumesLeft(e, record, want); named != on {
+		j.find(MiscountedVolumes, about, "the record names %d volumes left on the node, but there were %d", named, on)
+	}
 	if record.Marked != d.marked {
 		j.find(MiscountedMarks, about, "the record counts the marks %v, but the drain made %v", record.Marked, d.marked)
 	}

@@ -56,6 +56,15 @@ func brokenTruth() []broken {
 			})
 			return s
 		}},
+		{"a record that does not name the volumes left", invariant.MiscountedVolumes, nil, func(t *testing.T) *fixture {
+			s := volumeLeft(t)
+			m := s.ends("n1")
+			endings := []rules.Ending{{Completion: m.Completions.Completions[0], Outcome: cluster.OutcomeForced, StillStopping: 0}}
+			s.forge(m, shims.CompletionsApplied{Ended: endings}, func(txn *statestore.Txn) { txn.CompleteDrains(m.At, endings) }, func(state *statestore.Snapshot) {
+				state.DrainRecord("dn1").VolumesLeft = nil
+			})
+			return s
+		}},
 		{"a record that miscounts the allocations left", invariant.MiscountedLeft, nil, func(t *testing.T) *fixture {
 			s := atDeadline(t)
 			s.wait(time.Hour)
@@ -135,8 +144,27 @@ func brokenTruth() []broken {
 	}
 }
 
+// volumeLeft is a fixture with a forced drain that may end. An allocation has ended without its volume.
+func volumeLeft(t *testing.T) *fixture {
+	s := volumeInUse(t)
+	held := &cluster.VolumeHolds{Volumes: []cluster.VolumeHold{{Namespace: "default", Volume: "data", Alloc: "d1", Reason: "busy", Since: s.now}}}
+	s.apply(&shims.AllocClientUpdate{Reports: []cluster.AllocReport{{Alloc: "d1", Node: "n1", ClientStatus: cluster.ClientComplete, VolumeHolds: held, At: s.now}}})
+	s.ended("s1")
+	return s
+}
+
 func fineTruth() []fine {
 	return []fine{
+		{"the end of a drain that leaves a volume, and names it", func(t *testing.T) *fixture {
+			s := volumeLeft(t)
+			s.end("n1")
+			return s
+		}},
+		{"the end of a drain that leaves a volume by request", func(t *testing.T) *fixture {
+			s := servingPlugin(t, invariant.Options{})
+			s.end("n1")
+			return s
+		}},
 		{"complete after the last allocation ended", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
