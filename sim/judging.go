@@ -9,6 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/claimed"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/collected"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
@@ -30,6 +31,10 @@ type judging struct {
 	plans placement.Judge
 	// collection judges the deletion of ended work.
 	collection collected.Judge
+	// claims judges the claims of volumes. It has looked at looked: the index of the state, and how many calls
+	// the storage of the nodes had got.
+	claims claimed.Judge
+	looked [2]uint64
 	// quietPoints counts the judged quiet points.
 	quietPoints int
 	// nextIndex is the index of the state at which the next quiet point is judged.
@@ -52,6 +57,10 @@ func newJudging(p *player) *judging {
 			judge.Applied(w.Now(), a)
 			j.plans.Applied(w.Now(), a)
 			j.collection.Applied(w.Now(), a)
+			j.claims.Applied(w.Now(), a)
+			if m, is := a.Message.(*shims.AllocClientUpdate); is && !(w.Log.Entry(a.Index).Proposed && w.Log.Entry(a.Index).Source == world.FromClients) {
+				j.claims.Untrue(m.Reports)
+			}
 		},
 		Elected:   func(server int) { judge.Began(w.Now(), server, w.Term()) },
 		TermEnded: func(term int) { judge.Ended(w.Now(), term) },
@@ -115,8 +124,31 @@ func (j *judging) proposed(p world.Proposal) {
 	}
 }
 
+// quietClaims judges the volumes of all nodes at a quiet point, if anything has changed.
+func (j *judging) quietClaims() {
+	w := j.world
+	if !j.player.scenario.UsesVolumes() {
+		return
+	}
+	state := w.Truth()
+	at := [2]uint64{state.Index()}
+	for _, m := range w.Machines() {
+		at[1] += uint64(len(m.Storage().Calls(0)))
+	}
+	if at == j.looked {
+		return
+	}
+	j.looked = at
+	var machines []claimed.Machine
+	for _, m := range w.Machines() {
+		machines = append(machines, claimed.Machine{Node: m.ID(), Mounts: m.Storage().Mounts()})
+	}
+	j.claims.Look(w.Now(), state, machines, w.Attached)
+}
+
 // quiet judges the drainer's reports at a quiet point, if the state has changed enough.
 func (j *judging) quiet() {
+	j.quietClaims()
 	w := j.world
 	state := w.State()
 	if state.Index() < j.nextIndex && !j.player.options.Thorough {
@@ -231,5 +263,5 @@ func (j *judging) end(idle bool, limit time.Time) ([]invariant.Violation, error)
 		j.still()
 	}
 	j.judge.End(at, states...)
-	return slices.Concat(j.judge.Violations(), j.plans.Violations(), j.collection.Violations(), j.player.nodes.violations()), nil
+	return slices.Concat(j.judge.Violations(), j.plans.Violations(), j.collection.Violations(), j.claims.Violations(), j.player.nodes.violations()), nil
 }

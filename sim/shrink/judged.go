@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/claimed"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/collected"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
@@ -76,7 +77,7 @@ func Known(check string) bool {
 		}
 	}
 	kind, _, found := strings.Cut(check, ": ")
-	return check == "G10 too many steps" || placement.Known(check) || collected.Known(check) || found && (kind == "panic" || kind == "unplayable")
+	return check == "G10 too many steps" || placement.Known(check) || collected.Known(check) || claimed.Known(check) || found && (kind == "panic" || kind == "unplayable")
 }
 
 // failureOf returns a failure of a kind with a reason. The name of the check leaves out the numbers of

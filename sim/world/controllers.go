@@ -1,10 +1,7 @@
 package world
 
 import (
-	"cmp"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -13,8 +10,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// Attachment is a volume that a controller has attached to a node.
-type Attachment struct {
+// attachment is a volume that a controller has attached to a node.
+type attachment struct {
 	Volume cluster.VolumeKey
 	Node   cluster.NodeID
 }
@@ -23,20 +20,18 @@ type Attachment struct {
 // the attachments.
 type controllers struct {
 	world    *World
-	attached map[Attachment]bool
+	attached map[attachment]bool
 	// flying are the calls in flight of each volume.
 	flying map[cluster.VolumeKey]int
 }
 
 func newControllers(w *World) *controllers {
-	return &controllers{world: w, attached: map[Attachment]bool{}, flying: map[cluster.VolumeKey]int{}}
+	return &controllers{world: w, attached: map[attachment]bool{}, flying: map[cluster.VolumeKey]int{}}
 }
 
-// Attachments returns what is attached, by volume and node.
-func (w *World) Attachments() []Attachment {
-	return slices.SortedFunc(maps.Keys(w.controllers.attached), func(a, b Attachment) int {
-		return cmp.Or(a.Volume.Compare(b.Volume), cmp.Compare(a.Node, b.Node))
-	})
+// Attached reports whether a controller has attached the volume to the node.
+func (w *World) Attached(k cluster.VolumeKey, id cluster.NodeID) bool {
+	return w.controllers.attached[attachment{k, id}]
 }
 
 // Attach makes controllers attach the volumes of the allocations that exist.
@@ -44,7 +39,7 @@ func (s Setup) Attach() error {
 	u := &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: s.world.now}}
 	for c := range s.world.Truth().Claims() {
 		if c.WaitsForController() {
-			s.world.controllers.attached[Attachment{c.Volume, c.Node}] = true
+			s.world.controllers.attached[attachment{c.Volume, c.Node}] = true
 			u.Changes = append(u.Changes, cluster.ClaimChange{Claim: c.Key(), Node: c.Node, Cause: cluster.CauseAttached, PublishContext: published(c.Node)})
 		}
 	}
@@ -58,7 +53,9 @@ func (s Setup) Attach() error {
 func published(id cluster.NodeID) map[string]string { return map[string]string{"node": string(id)} }
 
 // controllerTime is how long a controller needs for a call.
-var controllerTime = scenario.Range{Min: 20 * time.Millisecond, Max: 2 * time.Second}
+func controllerTime() scenario.Range {
+	return scenario.Range{Min: 20 * time.Millisecond, Max: 2 * time.Second}
+}
 
 var errNoSession = errors.New("simulated: no controller answers")
 
@@ -69,7 +66,7 @@ func (c *controllers) begin(a *volumesActor, call *volumes.Call, on cluster.Node
 	volume := call.Volume.Key()
 	c.flying[volume]++
 	var failure error
-	w.At(w.now.Add(w.chance.draw("controllers", controllerTime)), func() error {
+	w.At(w.now.Add(w.chance.draw("controllers", controllerTime())), func() error {
 		c.flying[volume]--
 		acts, answers := c.fate(call.Volume.Plugin, on)
 		if acts {
@@ -113,7 +110,7 @@ func (c *controllers) fate(id cluster.PluginID, on cluster.NodeID) (acts, answer
 
 // act attaches or detaches a volume.
 func (c *controllers) act(call *volumes.Call) {
-	at := Attachment{call.Volume.Key(), call.Node}
+	at := attachment{call.Volume.Key(), call.Node}
 	if call.Detach {
 		delete(c.attached, at)
 		return

@@ -35,7 +35,7 @@ type coreNode struct {
 	row       *cluster.Node
 	state     *statestore.Snapshot
 	equipment equipment
-	// registration is what the servers are told of the node.
+	// registration is what the client tells the servers about the node.
 	registration registration
 }
 

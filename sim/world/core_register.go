@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// registration is what a client tells the servers of its node.
+// registration is what a client tells the servers about its node.
 type registration struct {
 	node *coreNode
 	// devices are the facts that the client has published last, or nil if it has published none.

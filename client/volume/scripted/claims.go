@@ -45,8 +45,13 @@ func (s *Storage) Release(q volume.Request, waiting func() bool, reply func(erro
 	s.fly(f)
 	s.play(f, s.fault(c), func(answer func(error)) {
 		s.options.Release(q, func(err error) {
-			if err == nil {
+			claim, is := s.claims[key]
+			switch {
+			case err == nil:
 				delete(s.claims, key)
+			case is:
+				claim.Kept = true
+				s.claims[key] = claim
 			}
 			answer(err)
 		})

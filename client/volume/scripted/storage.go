@@ -66,6 +66,8 @@ type Claim struct {
 	At time.Time
 	// ReleasingAt is when a client has last asked the servers to take it back, or zero.
 	ReleasingAt time.Time
+	// Kept: the servers have refused that, because they wait for something else.
+	Kept bool
 }
 
 // Key names the claim.

@@ -294,7 +294,7 @@ func (v *porter) mustWait(n *machine.Node, c *storage.Claim) bool {
 		return config != nil && p.Kind == scripted.TaskProcess && config.ID == c.Plugin && config.Type.Node() && v.now.Sub(p.StartedAt) > time.Minute
 	})
 	busy := slices.ContainsFunc(s.Mounts(), func(m storage.Mount) bool { return m.Volume == c.Volume && slices.Contains(s.Busy(), m.Path) })
-	return !runs || busy || v.lost[c.Volume.String()]
+	return !runs || busy || c.Kept || v.lost[c.Volume.String()]
 }
 
 // leaves reports whether nothing of an allocation is left on the node but its volumes, for some minutes.

@@ -1,0 +1,232 @@
+package claimed
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// Guarantee is the name of the guarantee. Each check is one part of it.
+const Guarantee = "S3"
+
+// Check is one rule that the claims of a world can break.
+type Check string
+
+// The checks.
+const (
+	Unclaimed    Check = "mount without a claim" // a machine has a volume that its allocation does not claim
+	TwoWriters   Check = "two writers"           // two machines write to a volume for one writer
+	Conflict     Check = "claims in conflict"    // two claims of a volume exclude each other
+	FreedEarly   Check = "freed too early"       // the claim of a writer on an unreachable node
+	Detached     Check = "not attached"          // a volume is on a node to which no controller has attached it
+	LeftUnnamed  Check = "left without a name"   // an ended allocation has a volume that its report does not name
+	DetachedUsed Check = "detached in use"       // the state says that a node is done with a volume, and it is not
+)
+
+// Known reports whether a text names the guarantee and one of its checks: "S3 two writers".
+func Known(check string) bool {
+	name, found := strings.CutPrefix(check, Guarantee+" ")
+	return found && slices.Contains([]Check{Unclaimed, TwoWriters, Conflict, FreedEarly, Detached, LeftUnnamed, DetachedUsed}, Check(name))
+}
+
+// maxViolations is the largest number of violations that a judge keeps.
+const maxViolations = 100
+
+// margin is how long the servers wait beyond what a client needs to stop an allocation.
+const margin = time.Minute
+
+// Machine is what a machine has mounted.
+type Machine struct {
+	Node   cluster.NodeID
+	Mounts []storage.Mount
+}
+
+// Attached reports whether a controller has attached the volume to the node.
+type Attached func(cluster.VolumeKey, cluster.NodeID) bool
+
+// Judge collects the violations of one run. The zero value is ready to use. A Judge is not safe for
+// concurrent use. It never changes the rows that it reads.
+type Judge struct {
+	violations []invariant.Violation
+	seen       map[string]bool
+	// forced are volumes whose claims an operator has freed by force, freed claims that the servers have freed
+	// on nodes that they could not reach.
+	forced map[cluster.VolumeKey]bool
+	freed  map[cluster.ClaimKey]bool
+	// untrue are allocations whose end no client has reported.
+	untrue map[cluster.AllocID]bool
+}
+
+// Violations returns the first 100 violations, in order. The slice belongs to the judge.
+func (j *Judge) Violations() []invariant.Violation { return j.violations }
+
+func (j *Judge) report(now time.Time, c Check, node cluster.NodeID, alloc cluster.AllocID, format string, args ...any) {
+	v := invariant.Violation{Guarantee: Guarantee, Check: string(c), At: now, Node: node, Alloc: alloc, Text: fmt.Sprintf(format, args...)}
+	key := fmt.Sprint(c, node, alloc, v.Text)
+	if j.seen[key] || len(j.violations) >= maxViolations {
+		return
+	}
+	if j.seen == nil {
+		j.seen = map[string]bool{}
+	}
+	j.seen[key] = true
+	j.violations = append(j.violations, v)
+}
+
+// Applied notes an entry, and checks what it frees. Call it once for each entry, in the order of the log.
+func (j *Judge) Applied(now time.Time, a shims.Applied) {
+	switch m := a.Message.(type) {
+	case *shims.VolumeDetach:
+		j.force(m.Volume, m.Force)
+	case *shims.VolumeDeregister:
+		j.force(m.Volume, m.Force)
+	case *shims.ClaimUpdate:
+		for _, c := range m.Changes {
+			j.frees(now, a, c, m.At)
+		}
+	}
+}
+
+// Untrue notes reports that no client has made: a scenario ends allocations in the state alone.
+func (j *Judge) Untrue(reports []cluster.AllocReport) {
+	if j.untrue == nil {
+		j.untrue = map[cluster.AllocID]bool{}
+	}
+	for _, r := range reports {
+		j.untrue[r.Alloc] = true
+	}
+}
+
+func (j *Judge) force(k cluster.VolumeKey, force bool) {
+	if !force {
+		return
+	}
+	if j.forced == nil {
+		j.forced = map[cluster.VolumeKey]bool{}
+	}
+	j.forced[k] = true
+}
+
+// frees checks a change that frees a claim on an unreachable node.
+func (j *Judge) frees(now time.Time, a shims.Applied, c cluster.ClaimChange, at time.Time) {
+	before, after := a.Before.Claim(c.Claim), a.After.Claim(c.Claim)
+	if c.Cause != cluster.CauseUnreachable || before == nil || !before.State.OnNode() || after != nil && after.State.OnNode() {
+		return
+	}
+	if j.freed == nil {
+		j.freed = map[cluster.ClaimKey]bool{}
+	}
+	j.freed[c.Claim] = true
+	if access := before.Capability.Access; before.Mode != cluster.ClaimWrite || access != cluster.SingleNodeWriter && access != cluster.MultiNodeSingleWriter {
+		return
+	}
+	n, alloc := a.Before.Node(c.Node), a.Before.Alloc(c.Claim.Alloc)
+	switch {
+	case alloc == nil || alloc.Job.Group(alloc.TaskGroup) == nil:
+		j.report(now, FreedEarly, c.Node, c.Claim.Alloc, "%s: nothing says when its client has stopped it", c.Claim.Volume)
+		return
+	case n == nil:
+		return // the servers have lost the allocation after they deleted the node
+	case n.Status != cluster.NodeDown && n.Status != cluster.NodeDisconnected:
+		j.report(now, FreedEarly, c.Node, c.Claim.Alloc, "%s: the node is %s", c.Claim.Volume, n.Status)
+		return
+	}
+	g := alloc.Job.Group(alloc.TaskGroup)
+	needs := g.ShutdownDelay + margin + g.Disconnect.StopOnClientAfter
+	for _, t := range g.Tasks {
+		if t.Main() {
+			needs += t.ShutdownDelay + t.KillTimeout
+		}
+	}
+	if since := at.Sub(n.StatusChangedAt); g.Disconnect.StopOnClientAfter <= 0 || needs > 0 && since < needs {
+		j.report(now, FreedEarly, c.Node, c.Claim.Alloc, "%s: %s after the node was given up, and its client needs %s", c.Claim.Volume, since, needs)
+	}
+}
+
+// Look checks the mount tables against the state, at a quiet point. attached may be nil: there are no
+// controllers.
+func (j *Judge) Look(now time.Time, state *statestore.Snapshot, machines []Machine, attached Attached) {
+	j.conflicts(now, state)
+	writers := map[cluster.VolumeKey]cluster.NodeID{}
+	for _, m := range machines {
+		for _, mount := range m.Mounts {
+			if j.forced[mount.Volume] {
+				continue
+			}
+			if mount.Alloc != "" {
+				j.published(now, state, m.Node, mount, writers)
+			}
+			if c := claimOn(state, mount, m.Node); attached != nil && c != nil && c.Controller && !attached(mount.Volume, m.Node) {
+				j.report(now, Detached, m.Node, mount.Alloc, "%s is at %s", mount.Volume, mount.Path)
+			}
+		}
+	}
+}
+
+// claimOn returns a claim of the mount's volume on the node that the node may use, or nil.
+func claimOn(state *statestore.Snapshot, mount storage.Mount, node cluster.NodeID) *cluster.VolumeClaim {
+	for c := range state.ClaimsOnNode(node) {
+		if c.Volume == mount.Volume && c.State.OnNode() && (mount.Alloc == "" || c.Alloc == mount.Alloc) {
+			return c
+		}
+	}
+	return nil
+}
+
+// published checks a volume that is published for an allocation.
+func (j *Judge) published(now time.Time, state *statestore.Snapshot, node cluster.NodeID, mount storage.Mount, writers map[cluster.VolumeKey]cluster.NodeID) {
+	key := cluster.ClaimKey{Volume: mount.Volume, Alloc: mount.Alloc}
+	if j.freed[key] || j.untrue[mount.Alloc] {
+		return
+	}
+	switch c := state.Claim(key); {
+	case c == nil:
+		j.report(now, Unclaimed, node, mount.Alloc, "%s is at %s", mount.Volume, mount.Path)
+	case !c.State.OnNode():
+		j.report(now, DetachedUsed, node, mount.Alloc, "%s is at %s, and its claim is %s", mount.Volume, mount.Path, c.State)
+	}
+	if access := mount.Usage.Access; !mount.Usage.ReadOnly && (access == cluster.SingleNodeWriter || access == cluster.MultiNodeSingleWriter) {
+		if other, is := writers[mount.Volume]; is && other != node {
+			j.report(now, TwoWriters, node, mount.Alloc, "%s is published on %s too", mount.Volume, other)
+		}
+		writers[mount.Volume] = node
+	}
+	a := state.Alloc(mount.Alloc)
+	if a == nil || a.ClientStatus != cluster.ClientComplete && a.ClientStatus != cluster.ClientFailed {
+		return
+	}
+	named := a.VolumeHolds != nil && (a.VolumeHolds.More > 0 || slices.ContainsFunc(a.VolumeHolds.Volumes, func(h cluster.VolumeHold) bool {
+		return h.Namespace == mount.Volume.Namespace && h.Volume == mount.Volume.ID && h.Alloc == mount.Alloc
+	}))
+	if !named {
+		j.report(now, LeftUnnamed, node, mount.Alloc, "%s is at %s, and the allocation is %s", mount.Volume, mount.Path, a.ClientStatus)
+	}
+}
+
+// conflicts checks the claims of the state against each other.
+func (j *Judge) conflicts(now time.Time, state *statestore.Snapshot) {
+	users := map[cluster.VolumeKey]*cluster.VolumeClaim{}
+	writers := map[cluster.VolumeKey]*cluster.VolumeClaim{}
+	for c := range state.Claims() {
+		access := c.Capability.Access
+		single := access == cluster.SingleNodeReader || access == cluster.SingleNodeWriter
+		if o := users[c.Volume]; o != nil && (single || o.Capability != c.Capability) {
+			j.report(now, Conflict, c.Node, c.Alloc, "%s: %s on %s claims it too", c.Volume, o.Alloc, o.Node)
+		}
+		users[c.Volume] = c
+		if c.Mode != cluster.ClaimWrite || access != cluster.MultiNodeSingleWriter {
+			continue
+		}
+		if o := writers[c.Volume]; o != nil {
+			j.report(now, Conflict, c.Node, c.Alloc, "%s: %s on %s writes to it too", c.Volume, o.Alloc, o.Node)
+		}
+		writers[c.Volume] = c
+	}
+}

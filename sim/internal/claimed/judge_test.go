@@ -1,0 +1,179 @@
+package claimed_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/claimed"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+func start() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+func data() cluster.VolumeKey { return cluster.VolumeKey{Namespace: "default", ID: "data"} }
+
+// world is a state with the node n1 and its allocation a1, which writes to a volume of one writer. A test
+// changes it before it is judged.
+type world struct {
+	t     *testing.T
+	store *statestore.Store
+	index uint64
+	// mounts are those of n1 and n2.
+	mounts   [2][]storage.Mount
+	attached claimed.Attached
+	judge    claimed.Judge
+}
+
+func newWorld(t *testing.T, controllers bool) *world {
+	t.Helper()
+	w := &world{t: t, store: statestore.New()}
+	w.write(func(txn *statestore.Txn) {
+		txn.RaiseClusterVersion(cluster.MaxVersion)
+		p := &cluster.StoragePlugin{ID: "disks", Type: cluster.PluginMonolith, Alloc: "p", Healthy: true, NodeID: "n1", Attaches: controllers}
+		must.NoError(t, txn.UpsertNode(&cluster.Node{
+			ID: "n1", Name: "n1", Status: cluster.NodeReady, SchedulingEligibility: cluster.NodeEligible, StoragePlugins: []*cluster.StoragePlugin{p},
+		}, start()))
+		must.NoError(t, statestore.UpsertVolume(txn, &cluster.Volume{
+			Namespace: "default", ID: "data", Name: "data", ExternalID: "ext", Plugin: "disks", Capabilities: []cluster.VolumeCapability{mode()},
+		}, start()))
+		j := &cluster.Job{ID: "web", Type: cluster.JobService, TaskGroups: []*cluster.TaskGroup{{
+			Name: "g", Count: 1, Tasks: []*cluster.Task{{Name: "t", KillTimeout: 5 * time.Second}},
+			Disconnect: cluster.DisconnectStrategy{StopOnClientAfter: time.Minute},
+			Volumes:    []cluster.VolumeRequest{{Name: "data", Type: cluster.VolumeCSI, Source: "data", Capability: mode()}},
+		}}}
+		j.Canonicalize()
+		must.NoError(t, j.Validate())
+		must.NoError(t, txn.UpsertJob(j))
+		_, err := txn.ApplyPlan(&cluster.Plan{At: start(), Places: []*cluster.Allocation{{
+			ID: "a1", Namespace: "default", JobID: "web", Job: j, TaskGroup: "g", Name: "web.g[0]", NodeID: "n1",
+			DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientRunning,
+		}}})
+		must.NoError(t, err)
+	})
+	w.mounts[0] = []storage.Mount{w.mount("a1")}
+	return w
+}
+
+func mode() cluster.VolumeCapability {
+	return cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
+}
+
+func (*world) mount(alloc cluster.AllocID) storage.Mount {
+	return storage.Mount{Path: "/volumes/data", Volume: data(), Usage: volume.Usage{VolumeCapability: mode()}, Alloc: alloc, Plugin: "disks"}
+}
+
+func (w *world) write(change func(*statestore.Txn)) (before, after *statestore.Snapshot) {
+	w.t.Helper()
+	before = w.store.Snapshot()
+	w.index++
+	txn := w.store.Begin(w.index)
+	change(txn)
+	txn.Commit()
+	return before, w.store.Snapshot()
+}
+
+// change applies a change of the claim of a1, and gives the entry to the judge.
+func (w *world) change(cause cluster.ClaimCause, after time.Duration) {
+	w.t.Helper()
+	u := cluster.ClaimUpdate{At: start().Add(after), Changes: []cluster.ClaimChange{{Claim: cluster.ClaimKey{Volume: data(), Alloc: "a1"}, Node: "n1", Cause: cause}}}
+	before, now := w.write(func(txn *statestore.Txn) { must.SliceEmpty(w.t, statestore.UpdateClaims(txn, &u)) })
+	w.judge.Applied(u.At, shims.Applied{Index: w.index, Before: before, After: now, Message: &shims.ClaimUpdate{ClaimUpdate: u}})
+}
+
+// force detaches the volume by force, and gives the entry to the judge.
+func (w *world) force() {
+	before, now := w.write(func(txn *statestore.Txn) {
+		detach(w.t, txn)
+	})
+	w.judge.Applied(start(), shims.Applied{Index: w.index, Before: before, After: now, Message: &shims.VolumeDetach{Volume: data(), Node: "n1", Force: true}})
+}
+
+func detach(t *testing.T, txn *statestore.Txn) {
+	t.Helper()
+	_, err := statestore.DetachVolume(txn, data(), "n1", true, start())
+	must.NoError(t, err)
+}
+
+// row changes the row of a1 without its claims.
+func (w *world) row(status cluster.ClientStatus, holds *cluster.VolumeHolds) {
+	w.write(func(txn *statestore.Txn) {
+		txn.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: "a1", Node: "n1", ClientStatus: status, VolumeHolds: holds, At: start()}})
+	})
+}
+
+// down makes the servers give the node up.
+func (w *world) down() {
+	w.write(func(txn *statestore.Txn) { must.NoError(w.t, txn.UpdateNodeStatus("n1", cluster.NodeDown, start())) })
+}
+
+func (w *world) checks() (names []string) {
+	w.t.Helper()
+	w.judge.Look(start(), w.store.Snapshot(), []claimed.Machine{{Node: "n1", Mounts: w.mounts[0]}, {Node: "n2", Mounts: w.mounts[1]}}, w.attached)
+	for _, v := range w.judge.Violations() {
+		must.True(w.t, claimed.Known(v.Guarantee+" "+v.Check))
+		names = append(names, v.Check)
+	}
+	return names
+}
+
+// Each rule is broken once, and what looks like it is allowed.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	is := func(yes bool) claimed.Attached { return func(cluster.VolumeKey, cluster.NodeID) bool { return yes } }
+	for name, test := range map[string]struct {
+		controllers bool
+		edit        func(*world)
+		want        []string
+	}{
+		"in order":                       {false, func(*world) {}, nil},
+		"staged only":                    {false, func(w *world) { w.mounts[0][0].Alloc = "" }, nil},
+		"an allocation without a claim":  {false, func(w *world) { w.mounts[0] = []storage.Mount{w.mount("a2")} }, []string{"mount without a claim"}},
+		"a released claim":               {false, func(w *world) { w.change(cluster.CauseNode, 0) }, []string{"mount without a claim"}},
+		"a claim that an operator frees": {false, func(w *world) { w.force() }, nil},
+		"a claim that waits for a controller": {true, func(w *world) {
+			w.change(cluster.CauseAttached, 0)
+			w.change(cluster.CauseNode, 0)
+		}, []string{"detached in use"}},
+		"two writers": {false, func(w *world) { w.mounts[1] = []storage.Mount{w.mount("a1")} }, []string{"two writers"}},
+		"a reader beside the writer": {false, func(w *world) {
+			w.mounts[1] = []storage.Mount{w.mount("a1")}
+			w.mounts[1][0].Usage.ReadOnly = true
+		}, nil},
+		"not attached": {true, func(w *world) { w.attached = is(false) }, []string{"not attached"}},
+		"attached":     {true, func(w *world) { w.attached = is(true) }, nil},
+		"an end that does not name it": {false, func(w *world) { w.row(cluster.ClientComplete, &cluster.VolumeHolds{}) },
+			[]string{"mount without a claim", "left without a name"}},
+		"an end that names it": {false, func(w *world) {
+			w.row(cluster.ClientComplete, &cluster.VolumeHolds{Volumes: []cluster.VolumeHold{{Namespace: "default", Volume: "data", Alloc: "a1"}}})
+		}, nil},
+		"freed when the client has surely stopped it": {false, func(w *world) {
+			w.down()
+			w.change(cluster.CauseUnreachable, 3*time.Minute)
+		}, nil},
+	} {
+		w := newWorld(t, test.controllers)
+		test.edit(w)
+		must.Eq(t, test.want, w.checks(), must.Sprint(name))
+	}
+}
+
+// The state machine refuses to free a claim too early, so the judge gets an entry that a broken one has
+// applied.
+func TestJudge_freedTooEarly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, false)
+	w.down()
+	before := w.store.Snapshot()
+	w.write(func(txn *statestore.Txn) { detach(t, txn) })
+	at := start().Add(2 * time.Minute)
+	w.judge.Applied(at, shims.Applied{Index: w.index, Before: before, After: w.store.Snapshot(), Message: &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{
+		At: at, Changes: []cluster.ClaimChange{{Claim: cluster.ClaimKey{Volume: data(), Alloc: "a1"}, Node: "n1", Cause: cluster.CauseUnreachable}},
+	}}})
+	must.Eq(t, []string{"freed too early"}, w.checks())
+}
