@@ -31,6 +31,8 @@ type reached struct {
 	served chan struct{}
 	// requests counts what the servers asked; hanging those that wait for their end.
 	requests, hanging atomic.Int64
+	// stuck makes the controllers of the node hang.
+	stuck atomic.Bool
 }
 
 // reach registers a node, which holds a session with the server.
@@ -78,6 +80,10 @@ func (r *reached) answer(w http.ResponseWriter, hr *http.Request) {
 		}
 	}
 	switch {
+	case strings.HasPrefix(hr.URL.Path, "/v1/internal/storage/") && r.stuck.Load():
+		r.hanging.Add(1)
+		defer r.hanging.Add(-1)
+		<-hr.Context().Done()
 	case strings.HasPrefix(hr.URL.Path, "/v1/internal/storage/"):
 		var asked struct{ ExternalID, NodeID string }
 		if err := json.NewDecoder(hr.Body).Decode(&asked); err != nil {

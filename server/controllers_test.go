@@ -242,3 +242,159 @@ func TestServer_controllersThatHang(t *testing.T) {
 		must.EqOp(t, 1, d.effects)
 	})
 }
+
+// attachAndStop runs the writer until a controller has attached its volume, and stops its job.
+func attachAndStop(t *testing.T, g *server.Group) *cluster.VolumeClaim {
+	t.Helper()
+	registerWriter(t, g)
+	time.Sleep(5 * time.Second)
+	runs(t, g, 1)
+	do(t, g, func(ctx context.Context, s *server.Server) error {
+		_, err := s.StopJob(ctx, webKey, false)
+		return err
+	})
+	claim := claimsOf(g)[0]
+	must.True(t, claim.Attached)
+	return claim
+}
+
+// ends reports that the allocation has ended and its volume is off the node.
+func ends(t *testing.T, g *server.Group, claim *cluster.VolumeClaim) {
+	t.Helper()
+	do(t, g, func(ctx context.Context, s *server.Server) error {
+		_, err := s.ReportAllocs(ctx, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}})
+		return err
+	})
+}
+
+// The leader dies after a controller has detached the volume and before the claim is freed. The next leader
+// repeats the call, which has no second effect, and then another node gets the volume.
+func TestServer_leaderDiesDuringADetachment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, d := attachedVolume(t)
+		claim := attachAndStop(t, g)
+		d.set(func() { d.slow["c1"] = true })
+		d.take()
+		ends(t, g, claim)
+		time.Sleep(5 * time.Second)
+		must.Eq(t, []string{"detach " + claim.ExternalNodeID + " by c1"}, d.take())
+		must.EqOp(t, 2, d.effects)
+		must.Eq(t, cluster.ClaimNodeDetached, claimsOf(g)[0].State)
+
+		d.set(func() { d.slow["c1"] = false })
+		must.NoError(t, g.Kill(g.Leader()))
+		time.Sleep(20 * time.Second)
+		must.Len(t, 1, d.take())
+		must.EqOp(t, 2, d.effects)
+		must.SliceEmpty(t, claimsOf(g))
+		registerWriter(t, g)
+		time.Sleep(20 * time.Second)
+		must.True(t, claimsOf(g)[0].Attached)
+		must.EqOp(t, 3, d.effects)
+	})
+}
+
+// A leader that is cut off believes for a moment that it leads. A call that is due then is not made: the
+// volume may be in use again by what the next leader has written.
+func TestServer_leaderThatIsCutOffCallsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, d := attachedVolume(t)
+		claim := attachAndStop(t, g)
+		d.set(func() { d.broken["c1"], d.broken["c2"] = true, true })
+		ends(t, g, claim)
+		time.Sleep(5 * time.Minute) // by now a call is repeated each 30 s
+		d.take()
+		for len(d.take()) == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(29900 * time.Millisecond)
+		must.SliceEmpty(t, d.take())
+		old := g.Leader()
+		g.Cut(old)
+		until := time.Now().Add(300 * time.Millisecond)
+		for time.Now().Before(until) {
+			must.True(t, old.Leads(), must.Sprint("it has not noticed"))
+			time.Sleep(10 * time.Millisecond)
+		}
+		must.SliceEmpty(t, d.take())
+		d.set(func() { d.broken["c1"], d.broken["c2"] = false, false })
+		time.Sleep(time.Minute)
+		must.Len(t, 1, d.take(), must.Sprint("the next leader calls"))
+		must.NoError(t, g.Kill(old))
+		must.SliceEmpty(t, claimsOf(g))
+	})
+}
+
+// stuck are controllers that never answer. It counts the calls in flight by plugin.
+type stuck struct {
+	mu     sync.Mutex
+	flying map[cluster.PluginID]int // guarded by mu
+}
+
+func (s *stuck) Call(ctx context.Context, _ cluster.NodeID, c *volumes.Call) (map[string]string, error) {
+	s.add(c.Volume.Plugin, 1)
+	defer s.add(c.Volume.Plugin, -1)
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+func (s *stuck) add(p cluster.PluginID, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flying[p] += n
+}
+
+// most are how many calls of one plugin, and of all, are in flight.
+func (s *stuck) most() (one, all int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.flying { //lint:order a sum and a maximum
+		one, all = max(one, n), all+n
+	}
+	return one, all
+}
+
+// Calls that hang are bounded, for each plugin and for all of them.
+func TestServer_controllersAreBounded(t *testing.T) {
+	t.Parallel()
+	for plugins, want := range map[int][2]int{
+		1: {server.MaxCallsOfPlugin, server.MaxCallsOfPlugin},
+		5: {0, server.MaxControllerCalls},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stuck{flying: map[cluster.PluginID]int{}}
+			g := newGroup(t, server.GroupConfig{Servers: 1, Server: server.Config{Controllers: s}})
+			do(t, g, func(ctx context.Context, s *server.Server) error {
+				_, err := s.RaiseVersion(ctx, cluster.MaxVersion)
+				return err
+			})
+			n := testNode("n1")
+			for p := range plugins {
+				n.StoragePlugins = append(n.StoragePlugins, &cluster.StoragePlugin{ID: cluster.PluginID(fmt.Sprint("p", p)), Type: cluster.PluginMonolith, Healthy: true, NodeID: "ext", Attaches: true})
+			}
+			do(t, g, func(ctx context.Context, s *server.Server) error { _, err := s.RegisterNode(ctx, n); return err })
+			for job := range 2 {
+				j := clustertest.Job(cluster.JobID(fmt.Sprint("job", job)), cluster.JobService, 1)
+				for v := range 25 {
+					id := cluster.VolumeID(fmt.Sprintf("v%d-%02d", job, v))
+					j.TaskGroups[0].Volumes = append(j.TaskGroups[0].Volumes, cluster.VolumeRequest{Name: string(id), Type: cluster.VolumeCSI, Source: id, Capability: oneWriter()})
+					do(t, g, func(ctx context.Context, s *server.Server) error {
+						_, err := server.NewVolumes(s).Register(ctx, &cluster.Volume{
+							ID: id, ExternalID: "x", Plugin: cluster.PluginID(fmt.Sprint("p", v%plugins)), Capabilities: []cluster.VolumeCapability{oneWriter()},
+						})
+						return err
+					})
+				}
+				registerJob(t, g, j)
+			}
+			time.Sleep(10 * time.Second)
+			must.Len(t, 50, claimsOf(g))
+			one, all := s.most()
+			must.EqOp(t, want[1], all)
+			must.LessEq(t, server.MaxCallsOfPlugin, one)
+			must.GreaterEq(t, want[0], one)
+		})
+	}
+}
