@@ -360,8 +360,8 @@ func (s *stuck) most() (one, all int) {
 func TestServer_controllersAreBounded(t *testing.T) {
 	t.Parallel()
 	for plugins, want := range map[int][2]int{
-		1: {server.MaxCallsOfPlugin, server.MaxCallsOfPlugin},
-		5: {0, server.MaxControllerCalls},
+		1: {volumes.MaxCallsOfPlugin, volumes.MaxCallsOfPlugin},
+		5: {0, volumes.MaxCalls},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &stuck{flying: map[cluster.PluginID]int{}}
@@ -393,7 +393,7 @@ func TestServer_controllersAreBounded(t *testing.T) {
 			must.Len(t, 50, claimsOf(g))
 			one, all := s.most()
 			must.EqOp(t, want[1], all)
-			must.LessEq(t, server.MaxCallsOfPlugin, one)
+			must.LessEq(t, volumes.MaxCallsOfPlugin, one)
 			must.GreaterEq(t, want[0], one)
 		})
 	}

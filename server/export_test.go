@@ -12,9 +12,3 @@ func (g *Group) Cut(s *Server) {
 		}
 	}
 }
-
-// The bounds on calls of controllers.
-const (
-	MaxControllerCalls = maxControllerCalls
-	MaxCallsOfPlugin   = maxCallsOfPlugin
-)

@@ -80,6 +80,9 @@ func DetachVolume(t *Txn, k cluster.VolumeKey, n cluster.NodeID, force bool, at 
 		if !c.State.OnNode() || a == nil || a.ClientTerminal() {
 			continue
 		}
+		if !force && a.ServerTerminal() {
+			return nil, fmt.Errorf("%w: allocation %s is stopping: its node unmounts the volume after the tasks", ErrVolumeInUse, c.Alloc)
+		}
 		if !force {
 			return nil, fmt.Errorf("%w: allocation %s has not ended: stop it first", ErrVolumeInUse, c.Alloc)
 		}

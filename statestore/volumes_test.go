@@ -214,6 +214,10 @@ func TestVolume_Detach(t *testing.T) {
 	must.ErrorIs(t, w.detach("n1", false), statestore.ErrClaimNotFound)
 	w.place(w.job(volumeJob(single)), "n1", nil, "a")
 	must.ErrorIs(t, w.detach("n1", false), statestore.ErrVolumeInUse)
+	must.ErrorContains(t, w.detach("n1", false), "allocation a has not ended: stop it first")
+	w.stop("a")
+	must.ErrorIs(t, w.detach("n1", false), statestore.ErrVolumeInUse)
+	must.ErrorContains(t, w.detach("n1", false), "allocation a is stopping: its node unmounts the volume after the tasks")
 	must.ErrorIs(t, w.detach("n2", true), statestore.ErrClaimNotFound)
 	must.NoError(t, w.detach("n1", true))
 	must.Eq(t, []string{"a: node detached"}, w.claimStates())
@@ -221,6 +225,28 @@ func TestVolume_Detach(t *testing.T) {
 	must.Eq(t, []string{"a: node detached"}, w.claimStates())
 	must.NoError(t, w.detach("n1", true))
 	must.SliceEmpty(t, w.claimStates())
+}
+
+// A reader of one volume waits for its ClaimsIndex: it moves with each change of its claims, also when one
+// ends and leaves no row, and with no claim of another volume. A new registration keeps it.
+func TestVolume_ClaimsIndex(t *testing.T) {
+	t.Parallel()
+	w := volumeWorld(t, false, "n1")
+	other := w.snap().Volume(dataKey).Copy()
+	other.ID = "other"
+	w.write(func(x *statestore.Txn) { must.NoError(t, statestore.UpsertVolume(x, other, w.now)) })
+	must.EqOp(t, 0, w.snap().Volume(dataKey).ClaimsIndex)
+	changed := func() bool { return w.snap().Volume(dataKey).ClaimsIndex == w.index }
+	w.place(w.job(volumeJob(shared)), "n1", nil, "a", "b")
+	must.True(t, changed())
+	w.report(cluster.ClientComplete, "a")
+	must.True(t, changed())
+	at := w.index
+	w.write(func(x *statestore.Txn) { must.NoError(t, statestore.UpsertVolume(x, w.snap().Volume(dataKey), w.now)) })
+	must.EqOp(t, at, w.snap().Volume(dataKey).ClaimsIndex)
+	must.EqOp(t, 0, w.snap().Volume(other.Key()).ClaimsIndex)
+	w.write(func(x *statestore.Txn) { must.NoError(t, statestore.DeleteVolume(x, dataKey, true)) })
+	must.Nil(t, w.snap().Volume(dataKey))
 }
 
 // Force stops the allocations that use the volume on the node, and no others: another node may have the

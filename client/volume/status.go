@@ -157,7 +157,7 @@ func (r *runner) wait(f *ref) Wait {
 	w.Err, w.Holders = a.err, slices.Clone(a.holders)
 	switch {
 	case plugin && r.plugin == "":
-		w.Err = cmp.Or(a.err, errors.New("the servers must name its storage plugin"))
+		w.Err = cmp.Or(a.err, errors.New("the servers have not told its storage plugin"))
 	case plugin && !r.up():
 		w.Err, w.Holders = fmt.Errorf("the storage plugin %q does not answer", r.plugin), nil
 	case r.saveErr != nil && r.saved < a.needs:

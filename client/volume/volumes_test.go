@@ -428,7 +428,7 @@ func TestVolumes_lostRecord(t *testing.T) {
 		n.crash()
 		n.stop("a")
 		must.False(t, n.volumes.Status("a").Off)
-		must.StrContains(t, texts(n.volumes.Status("a").Waits)[0], "the servers must name its storage plugin")
+		must.StrContains(t, texts(n.volumes.Status("a").Waits)[0], "the servers have not told its storage plugin")
 		must.SliceLen(t, 2, n.volumes.Serving("disks"), must.Sprint("the plugin may be needed"))
 		n.run(time.Minute)
 		must.True(t, n.volumes.Status("a").Off)
