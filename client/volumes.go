@@ -40,16 +40,16 @@ func newVolumes(c *Core) (*volume.Volumes, error) {
 	return volume.New(o)
 }
 
-// restoreVolumes takes the volumes from allocations that have ended or that the node does not know. Tasks
-// that may run have their volumes, also if the record of a volume is lost: to mount it again has no effect
-// on them.
+// restoreVolumes takes the volumes from allocations that have ended or that the node does not know. Others
+// have their volumes, also if the record of a volume is lost: to mount it again has no effect on their tasks,
+// and what their end has not undone is undone.
 func (c *Core) restoreVolumes() {
 	if c.volumes == nil {
 		return
 	}
 	for _, a := range c.allocs {
-		if !a.rec.Ended && slices.ContainsFunc(a.tasks, func(t *taskRunner) bool { return t.rec.ID != "" }) {
-			c.volumes.Adopt(a.mounts.requests())
+		if !a.rec.Ended || a.rec.VolumesLeft {
+			c.volumes.Adopt(a.mounts.requests(), a.mounts.ran())
 		}
 	}
 	for _, id := range c.volumes.Allocs() {
@@ -87,6 +87,12 @@ func (m *mounts) requests() []volume.Request {
 		})
 	}
 	return requests
+}
+
+// ran reports whether tasks of the allocation have run, or may have, by its own record.
+func (m *mounts) ran() bool {
+	rec := m.alloc.rec
+	return rec.UnmountBegan != 0 || rec.Ended || m.alloc.anyStarted() || slices.ContainsFunc(rec.Tasks, func(t TaskRecord) bool { return t.ID != "" })
 }
 
 // ready reports whether the volumes of a task that is about to start are published. The first call begins

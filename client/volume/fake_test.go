@@ -113,7 +113,7 @@ func (n *node) startClient() {
 func (n *node) tell() {
 	for _, id := range slices.Sorted(maps.Keys(n.wanted)) {
 		if n.running[id] {
-			n.volumes.Adopt(n.wanted[id])
+			n.volumes.Adopt(n.wanted[id], true)
 		}
 		n.volumes.Mount(n.wanted[id])
 	}

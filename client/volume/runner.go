@@ -125,15 +125,19 @@ func (r *runner) want(q Request) (news bool) {
 	return true
 }
 
-// adopt takes in an allocation that may have the volume staged and published.
-func (r *runner) adopt(q Request) {
+// adopt takes in an allocation that may have the volume staged and published, and a claim if it ran.
+func (r *runner) adopt(q Request, ran bool) {
 	root := r.v.options.Root
 	mounted := slices.Contains(r.v.options.Mounted, TargetPath(root, q.Alloc, r.key, q.Usage)) || slices.Contains(r.v.options.Mounted, StagePath(root, r.key, q.Usage))
-	if !r.want(q) || !mounted && q.Usage.Attachment == cluster.AttachFileSystem {
+	if !mounted && !ran || !r.want(q) {
 		return
 	}
 	f := r.refs[len(r.refs)-1]
-	f.Phase, f.asked = Publishing, true
+	f.asked = true
+	if !mounted && q.Usage.Attachment == cluster.AttachFileSystem {
+		return
+	}
+	f.Phase = Publishing
 	if r.stageOf(q.Usage) == nil {
 		s := &stage{StageRecord: StageRecord{Usage: q.Usage}, open: true}
 		s.next(r.version)
@@ -299,12 +303,14 @@ func (r *runner) mount(f *ref) bool {
 	s := r.stageOf(f.Usage)
 	if s == nil {
 		s = &stage{StageRecord: StageRecord{Usage: f.Usage, Options: f.options().Copy()}}
-		if !r.v.plugins[r.plugin].Stages {
-			s.Phase, s.Skipped = Staged, true
-		}
 		r.touch()
 		s.next(r.version)
 		r.stages = append(r.stages, s)
+	}
+	if s.Phase == Staging && !r.v.plugins[r.plugin].Stages { // also one that was adopted
+		s.Phase, s.Skipped = Staged, true
+		r.touch()
+		s.next(r.version)
 	}
 	if s.open && s.Phase == Staging {
 		if f.Phase == Held && slices.ContainsFunc(r.refs, func(o *ref) bool { return o.Usage == f.Usage && o.Phase.mounted() }) {

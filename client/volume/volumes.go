@@ -117,12 +117,12 @@ func (v *Volumes) Mount(requests []Request) (news bool) {
 	return news
 }
 
-// Adopt makes volumes an allocation's that had them when the client started, although their records may be
-// lost. What the mount table shows is then undone or used, with the plugin that the claim names. It can be
-// repeated.
-func (v *Volumes) Adopt(requests []Request) {
+// Adopt makes volumes an allocation's that may have had them when the client started, although their records
+// may be lost. What the mount table shows is then undone or used, with the plugin that the claim names. If the
+// tasks of the allocation ran, it has claims. It can be repeated.
+func (v *Volumes) Adopt(requests []Request, ran bool) {
 	for _, q := range requests {
-		v.runner(q.Volume).adopt(q)
+		v.runner(q.Volume).adopt(q, ran)
 	}
 }
 

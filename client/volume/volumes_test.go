@@ -485,3 +485,21 @@ func TestVolumes_oldRecordOfAClaim(t *testing.T) {
 	n.tells("the client is killed", "unpublish data", "unpublish data", "unstage data", "release data", "release data")
 	n.clean()
 }
+
+// The record of a volume is lost, and its plugin does not stage. It is not asked to.
+func TestVolumes_lostRecordWithoutStages(t *testing.T) {
+	n := newNode(t)
+	n.stages = false
+	n.setAway(false)
+	n.mount("a", "data")
+	n.run(time.Second)
+	clear(n.disk)
+	n.story = nil
+	n.crash()
+	n.run(time.Minute)
+	must.True(t, n.volumes.Status("a").Ready)
+	n.tells("the client is killed", "claim data", "publish data")
+	n.stop("a")
+	n.run(time.Minute)
+	n.clean()
+}

@@ -120,6 +120,12 @@ func (s *Storage) fly(f *flight) {
 	s.flights = append(s.flights, f)
 }
 
+// InFlight reports whether a call for a volume has no answer yet. It may take effect although its client does
+// not wait for it any more.
+func (s *Storage) InFlight(k cluster.VolumeKey) bool {
+	return slices.ContainsFunc(s.flights, func(f *flight) bool { return f.call.Request.Volume == k })
+}
+
 // land answers a call, unless it has an answer.
 func (s *Storage) land(f *flight, err error) {
 	if f.over {

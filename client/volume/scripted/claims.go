@@ -58,6 +58,10 @@ func (s *Storage) Release(q volume.Request, waiting func() bool, reply func(erro
 	}, func() {})
 }
 
+// TakeBack strikes a claim from the book that the servers take back by themselves: after the report of an end
+// that does not name the volume, or by force.
+func (s *Storage) TakeBack(k cluster.ClaimKey) { delete(s.claims, k) }
+
 // mounted says which mounts need a claim that is given back.
 func (s *Storage) mounted(q volume.Request) (wrong []string) {
 	for _, m := range s.Mounts() {

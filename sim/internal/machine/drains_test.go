@@ -38,12 +38,15 @@ type drained struct {
 	// users are the allocations with volumes, and plugins those of the storage plugin.
 	users, plugins []cluster.AllocID
 	placed         int
+	// losesVolumes: records of volumes are lost, and not those of allocations. With both, none is left that
+	// knows a mount.
+	losesVolumes bool
 	// told are the faults and wishes so far.
 	told []string
 }
 
 func playDrain(t *testing.T, rng *rand.Rand) {
-	d := &drained{newFixture(t, rand.New(rand.NewPCG(rng.Uint64(), 1))), draw{rng}, nil, nil, 0, nil}
+	d := &drained{newFixture(t, rand.New(rand.NewPCG(rng.Uint64(), 1))), draw{rng}, nil, nil, 0, rng.IntN(2) == 0, nil}
 	defer func() {
 		if t.Failed() {
 			t.Log(d.story())
@@ -167,7 +170,7 @@ func (d *drained) storageFaultOf(c storage.Call, odds int) storage.Fault {
 // disturb draws a fault.
 func (d *drained) disturb() {
 	s := d.node.Storage()
-	what := d.dice.IntN(12)
+	what := d.dice.IntN(13)
 	d.told = append(d.told, fmt.Sprint(d.now.Sub(begin), " disturb ", what))
 	switch what {
 	case 0:
@@ -198,7 +201,22 @@ func (d *drained) disturb() {
 		} else if d.dice.chance(2) {
 			d.stop(d.plugins[d.dice.IntN(len(d.plugins))])
 		}
+	case 12:
+		d.lose()
 	}
+}
+
+// lose damages a record and restarts the client. The record of a volume is lost while no call for it is in
+// flight: nothing would know what the call does.
+func (d *drained) lose() {
+	volumes, allocs := slices.DeleteFunc(d.node.Storage().Records(), d.node.Storage().InFlight), d.node.Records()
+	switch {
+	case d.losesVolumes && len(volumes) > 0:
+		d.node.Storage().LoseRecord(volumes[d.dice.IntN(len(volumes))])
+	case !d.losesVolumes && len(allocs) > 0:
+		d.node.LoseRecord(allocs[d.dice.IntN(len(allocs))].Alloc.ID)
+	}
+	d.node.KillClient()
 }
 
 // story are the calls that the storage has got, for tests that fail.

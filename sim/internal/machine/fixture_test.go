@@ -97,6 +97,7 @@ func (f *fixture) report(reports []cluster.AllocReport, reply func(bool)) {
 					if r.Healthy != nil {
 						changed.DeploymentStatus = &cluster.DeploymentStatus{Healthy: r.Healthy, Timestamp: r.HealthyAt}
 					}
+					f.takeBack(r)
 					f.index++
 					changed.ModifyIndex = f.index
 					f.allocs[i] = changed
@@ -105,6 +106,15 @@ func (f *fixture) report(reports []cluster.AllocReport, reply func(bool)) {
 		}
 	}
 	reply(!f.away)
+}
+
+// takeBack takes back the claims of an allocation that has ended.
+func (f *fixture) takeBack(r cluster.AllocReport) {
+	for _, c := range f.node.Storage().Claims() {
+		if c.Alloc == r.Alloc && (&cluster.Allocation{ClientStatus: r.ClientStatus}).ClientTerminal() && !r.VolumeHolds.Holds(c.Key()) {
+			f.node.Storage().TakeBack(c.Key())
+		}
+	}
 }
 
 // claim gives a claim that is free. Servers that are away do not answer.

@@ -8,6 +8,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -177,4 +178,30 @@ func TestNode_claimOfAnUnknownPlugin(t *testing.T) {
 	f.settle()
 	must.EqOp(t, cluster.ClientComplete, f.row("p1").ClientStatus)
 	empty(f)
+}
+
+// The record of a volume is lost while the volume leaves, or after its allocation was reported as ended with
+// the volume named. It is taken off the node nevertheless, and the report tells the truth.
+func TestNode_volumeRecordLostWhileItLeaves(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]time.Duration{"before the hold limit": time.Minute, "after it": 11 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, nil)
+			f.place(disks("p"))
+			f.place(mounts(three(f), "data"))
+			f.run(30 * time.Second)
+			busy := f.node.Storage().Mounts()[0].Path
+			f.node.Storage().MakeBusy(busy, volume.Holder{PID: 99, Command: "tail"})
+			f.stop("a1")
+			f.run(wait)
+			f.node.Storage().LoseRecord(f.node.Storage().Records()[0])
+			f.node.KillClient()
+			f.run(time.Minute)
+			must.Len(t, 2, f.node.Storage().Mounts())
+			f.node.Storage().Free(busy)
+			f.settle()
+			must.EqOp(t, cluster.ClientComplete, f.row("a1").ClientStatus)
+			empty(f)
+		})
+	}
 }

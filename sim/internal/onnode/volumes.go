@@ -140,8 +140,9 @@ func (v *porter) volumesAreOff(n *machine.Node, a *alloc, r *cluster.AllocReport
 }
 
 // belongs reports whether a mount is that of an allocation. A stage is that of the only one with a claim,
-// unless a record on the disk, which may be old, has another one.
-func (*porter) belongs(s *machine.Storage, m *storage.Mount, a *alloc) bool {
+// unless a record on the disk, which may be old, has another one. After the loss of a record each allocation
+// may have a stage.
+func (v *porter) belongs(s *machine.Storage, m *storage.Mount, a *alloc) bool {
 	if m.Alloc != "" {
 		return m.Alloc == a.id
 	}
@@ -154,7 +155,7 @@ func (*porter) belongs(s *machine.Storage, m *storage.Mount, a *alloc) bool {
 	if r := s.Record(m.Volume); r != nil {
 		others = others || slices.ContainsFunc(r.Refs, func(f volume.RefRecord) bool { return f.Usage == m.Usage && f.Alloc != a.id })
 	}
-	return own && !others
+	return own && !others && !v.lost[m.Volume.String()]
 }
 
 // lastEnd is when the last process of an allocation has ended, or zero.
