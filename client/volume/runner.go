@@ -19,6 +19,8 @@ type runner struct {
 	refs       []*ref
 	// busy: a call is in flight.
 	busy bool
+	// recorded: an earlier client has left a record.
+	recorded bool
 	saves
 }
 
@@ -67,7 +69,7 @@ func (f *ref) request(k cluster.VolumeKey) Request {
 
 // restore continues from a record.
 func (r *runner) restore(rec *Record) {
-	r.version, r.saved, r.tried = 1, 1, 1
+	r.recorded, r.version, r.saved, r.tried = true, 1, 1, 1
 	r.plugin, r.externalID = rec.Plugin, rec.ExternalID
 	booted := rec.BootID != r.v.options.BootID
 	for i := range rec.Refs {
@@ -125,11 +127,12 @@ func (r *runner) want(q Request) (news bool) {
 	return true
 }
 
-// adopt takes in an allocation that may have the volume staged and published, and a claim if it ran.
+// adopt takes in an allocation that may have the volume staged and published, and a claim if it ran. If there
+// is a record, it says so.
 func (r *runner) adopt(q Request, ran bool) {
 	root := r.v.options.Root
 	mounted := slices.Contains(r.v.options.Mounted, TargetPath(root, q.Alloc, r.key, q.Usage)) || slices.Contains(r.v.options.Mounted, StagePath(root, r.key, q.Usage))
-	if !mounted && !ran || !r.want(q) {
+	if r.recorded || !mounted && !ran || !r.want(q) {
 		return
 	}
 	f := r.refs[len(r.refs)-1]

@@ -42,9 +42,10 @@ type Call struct {
 	Step Step
 	// Request is what the call is for. That of Unstaging has no allocation.
 	Request volume.Request
-	// Plugin and Path are empty for the servers.
-	Plugin cluster.PluginID
-	Path   string
+	// Plugin, ExternalID and Path are empty for the servers.
+	Plugin     cluster.PluginID
+	ExternalID string
+	Path       string
 	// Count is how many calls of the step the storage has got, from 1.
 	Count int
 	// Wrong is what is out of order with the call, or nil.
@@ -181,8 +182,8 @@ func (s *Storage) Do(task driver.TaskID, c volume.Call, waiting func() bool, rep
 	if step == Staging || step == Unstaging {
 		path = volume.StagePath(s.options.Root, c.Volume, c.Request.Usage)
 	}
-	call := Call{Step: step, Request: c.Request, Plugin: c.Plugin, Path: path}
-	call = s.begin(call, s.wrong(call, &c))
+	call := Call{Step: step, Request: c.Request, Plugin: c.Plugin, ExternalID: c.ExternalID, Path: path}
+	call = s.begin(call, s.wrong(call))
 	f := &flight{call: call, waiting: waiting, end: func(err error) { reply(s.result(call, err)) }}
 	aborted := slices.ContainsFunc(s.flights, func(other *flight) bool {
 		return other.call.Request.Volume == c.Volume && other.process != (scripted.Identity{})
@@ -216,6 +217,9 @@ func (s *Storage) result(c Call, err error) volume.Result {
 // effect changes the mount table.
 func (s *Storage) effect(c Call) error {
 	_, mounted := s.mounts[c.Path]
+	if (c.Step == Staging || c.Step == Publishing) && !s.known[c.ExternalID] {
+		return volume.Errorf(volume.Refused, "no volume has the id %q", c.ExternalID)
+	}
 	switch c.Step {
 	case Staging:
 		s.mount(c, "")
@@ -234,15 +238,15 @@ func (s *Storage) effect(c Call) error {
 }
 
 // wrong says what is out of order with a call of a plugin.
-func (s *Storage) wrong(c Call, call *volume.Call) (wrong []string) {
+func (s *Storage) wrong(c Call) (wrong []string) {
 	q, stages := c.Request, s.Stages(c.Plugin)
 	claim, claimed := s.claims[cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}]
 	if c.Step == Staging || c.Step == Publishing {
 		switch {
 		case !claimed:
 			wrong = append(wrong, "the servers have given no claim")
-		case claim.ExternalID != call.ExternalID || claim.Plugin != c.Plugin:
-			wrong = append(wrong, fmt.Sprintf("the claim is for %q of %q, and not %q of %q", claim.ExternalID, claim.Plugin, call.ExternalID, c.Plugin))
+		case claim.ExternalID != c.ExternalID || claim.Plugin != c.Plugin:
+			wrong = append(wrong, fmt.Sprintf("the claim is for %q of %q, and not %q of %q", claim.ExternalID, claim.Plugin, c.ExternalID, c.Plugin))
 		}
 	}
 	switch c.Step {

@@ -2,8 +2,8 @@ package scripted_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/shoenig/test/must"
@@ -22,9 +22,42 @@ var (
 	staged = volume.StagePath("/v", data, usage)
 )
 
+// clock is a clock of one goroutine.
+type clock struct {
+	now    time.Time
+	events []*event
+}
+
+type event struct {
+	at time.Time
+	do func()
+}
+
+func (c *clock) Now() time.Time { return c.now }
+
+func (c *clock) After(d time.Duration, do func()) (cancel func()) {
+	e := &event{c.now.Add(max(0, d)), do}
+	c.events = append(c.events, e)
+	return func() { e.do = func() {} }
+}
+
+// sleep lets time pass.
+func (c *clock) sleep(d time.Duration) {
+	for end := c.now.Add(d); ; {
+		slices.SortStableFunc(c.events, func(a, b *event) int { return a.at.Compare(b.at) })
+		if len(c.events) == 0 || c.events[0].at.After(end) {
+			c.now = end
+			return
+		}
+		first := c.events[0]
+		c.now, c.events = first.at, c.events[1:]
+		first.do()
+	}
+}
+
 // fixture is a machine with a storage plugin, whose task has the start "plugin".
 type fixture struct {
-	loop    *drivers.Loop
+	*clock
 	machine *drivers.Machine
 	storage *scripted.Storage
 	fault   scripted.Fault
@@ -32,25 +65,21 @@ type fixture struct {
 	answers []error
 }
 
-func play(t *testing.T, story func(f *fixture)) {
-	synctest.Test(t, func(*testing.T) {
-		f := &fixture{loop: drivers.NewLoop(), stages: true}
-		f.loop.Do(func() {
-			f.machine = drivers.NewMachine(f.loop)
-			f.storage = scripted.New(f.machine, f.loop, scripted.Options{
-				Root: "/v",
-				Claim: func(_ volume.Request, reply func(volume.Claimed, error)) {
-					reply(volume.Claimed{Plugin: "disks", ExternalID: "ext"}, nil)
-				},
-				Release: func(_ volume.Request, reply func(error)) { reply(nil) },
-				Stages:  func(cluster.PluginID) bool { return f.stages },
-				Fault:   func(scripted.Call) scripted.Fault { return f.fault },
-			})
-			f.start()
-		})
-		synctest.Wait()
-		story(f)
+func newFixture() *fixture {
+	f := &fixture{clock: &clock{now: time.Unix(0, 0)}, stages: true}
+	f.machine = drivers.NewMachine(f.clock)
+	f.storage = scripted.New(f.machine, f.clock, scripted.Options{
+		Root: "/v",
+		Claim: func(_ volume.Request, reply func(volume.Claimed, error)) {
+			reply(volume.Claimed{Plugin: "disks", ExternalID: "ext"}, nil)
+		},
+		Release: func(_ volume.Request, reply func(error)) { reply(nil) },
+		Stages:  func(cluster.PluginID) bool { return f.stages },
+		Fault:   func(scripted.Call) scripted.Fault { return f.fault },
 	})
+	f.start()
+	f.sleep(time.Second)
+	return f
 }
 
 // start starts the plugin's task.
@@ -72,9 +101,8 @@ func waits() bool { return true }
 // do makes calls by name, one after the other, for the allocation "a" or "b".
 func (f *fixture) do(alloc cluster.AllocID, names ...string) {
 	for _, name := range names {
-		f.loop.Do(func() { f.begin(alloc, name, waits) })
-		time.Sleep(time.Second)
-		synctest.Wait()
+		f.begin(alloc, name, waits)
+		f.sleep(time.Second)
 	}
 }
 
@@ -109,18 +137,17 @@ func (f *fixture) wrong() (all []string) {
 
 // Calls in order change the tables, and are not wrong. Each can be repeated.
 func TestStorage_order(t *testing.T) {
-	play(t, func(f *fixture) {
-		f.do("a", "claim", "claim", "stage", "stage", "publish", "publish")
-		must.Len(t, 2, f.storage.Mounts())
-		must.Len(t, 1, f.storage.Claims())
-		f.do("a", "unpublish", "unpublish", "unstage", "unstage", "release", "release")
-		must.SliceEmpty(t, f.storage.Mounts())
-		must.SliceEmpty(t, f.storage.Claims())
-		must.SliceEmpty(t, f.wrong())
-		for _, err := range f.answers {
-			must.NoError(t, err)
-		}
-	})
+	f := newFixture()
+	f.do("a", "claim", "claim", "stage", "stage", "publish", "publish")
+	must.Len(t, 2, f.storage.Mounts())
+	must.Len(t, 1, f.storage.Claims())
+	f.do("a", "unpublish", "unpublish", "unstage", "unstage", "release", "release")
+	must.SliceEmpty(t, f.storage.Mounts())
+	must.SliceEmpty(t, f.storage.Claims())
+	must.SliceEmpty(t, f.wrong())
+	for _, err := range f.answers {
+		must.NoError(t, err)
+	}
 }
 
 // Each call that is out of order is noted.
@@ -137,35 +164,33 @@ func TestStorage_wrong(t *testing.T) {
 		{[]string{"claim", "stage", "release"}, "the volume is staged at " + staged + ", and no other allocation has a claim", nil},
 		{[]string{"claim", "stage"}, "the plugin does not stage", func(f *fixture) { f.stages = false }},
 	} {
-		play(t, func(f *fixture) {
-			if c.do != nil {
-				c.do(f)
-			}
-			f.do("a", c.calls...)
-			must.SliceContains(t, f.wrong(), c.wrong)
-		})
+		f := newFixture()
+		if c.do != nil {
+			c.do(f)
+		}
+		f.do("a", c.calls...)
+		must.SliceContains(t, f.wrong(), c.wrong)
 	}
 }
 
 // A client has one call in flight for a volume. A later client finds the call of an earlier one in flight,
 // and is told to come again.
 func TestStorage_oneCallAtATime(t *testing.T) {
-	play(t, func(f *fixture) {
-		f.do("a", "claim", "stage")
-		waiting := true
-		f.fault.Delay = time.Minute
-		f.loop.Do(func() { f.begin("a", "publish", func() bool { return waiting }) })
-		f.do("a", "publish")
-		must.Len(t, 1, f.wrong())
-		must.ErrorContains(t, f.answers[2], "aborted")
-		waiting, f.fault.Delay = false, 0
-		f.do("a", "publish")
-		must.Len(t, 1, f.wrong())
-		must.ErrorContains(t, f.answers[3], "aborted")
-		time.Sleep(time.Minute)
-		f.do("a", "publish")
-		must.NoError(t, f.answers[5])
-	})
+	f := newFixture()
+	f.do("a", "claim", "stage")
+	waiting := true
+	f.fault.Delay = time.Minute
+	f.begin("a", "publish", func() bool { return waiting })
+	f.do("a", "publish")
+	must.Len(t, 1, f.wrong())
+	must.ErrorContains(t, f.answers[2], "aborted")
+	waiting, f.fault.Delay = false, 0
+	f.do("a", "publish")
+	must.Len(t, 1, f.wrong())
+	must.ErrorContains(t, f.answers[3], "aborted")
+	f.sleep(time.Minute)
+	f.do("a", "publish")
+	must.NoError(t, f.answers[5])
 }
 
 // What becomes of a call, and of its effect.
@@ -186,40 +211,36 @@ func TestStorage_faults(t *testing.T) {
 		{scripted.Crash, true, errors.New("the storage plugin has died"), 1, false},
 		{scripted.CrashAfter, true, errors.New("the storage plugin has died"), 2, false},
 	} {
-		play(t, func(f *fixture) {
-			f.do("a", "claim", "stage")
-			f.fault = scripted.Fault{Action: c.action, Err: no}
-			f.do("a", "publish")
-			must.EqOp(t, c.answered, len(f.answers) == 3)
-			if c.answered && c.err != nil {
-				must.EqError(t, f.answers[2], c.err.Error())
-			}
-			must.Len(t, c.mounts, f.storage.Mounts(), must.Sprint(c.action))
-			f.fault = scripted.Fault{}
-			f.answers = nil
-			f.loop.Do(func() { f.storage.Probe("plugin", "disks", func(err error) { f.answers = append(f.answers, err) }) })
-			time.Sleep(time.Second)
-			must.EqOp(t, c.lives, f.answers[0] == nil)
-		})
+		f := newFixture()
+		f.do("a", "claim", "stage")
+		f.fault = scripted.Fault{Action: c.action, Err: no}
+		f.do("a", "publish")
+		must.EqOp(t, c.answered, len(f.answers) == 3)
+		if c.answered && c.err != nil {
+			must.EqError(t, f.answers[2], c.err.Error())
+		}
+		must.Len(t, c.mounts, f.storage.Mounts(), must.Sprint(c.action))
+		f.fault = scripted.Fault{}
+		f.answers = nil
+		f.storage.Probe("plugin", "disks", func(err error) { f.answers = append(f.answers, err) })
+		f.sleep(time.Second)
+		must.EqOp(t, c.lives, f.answers[0] == nil)
 	}
 }
 
 // A mount that a process keeps stays, and a halt of the machine takes it away.
 func TestStorage_busyAndHalt(t *testing.T) {
-	play(t, func(f *fixture) {
-		f.do("a", "claim", "stage", "publish")
-		f.storage.MakeBusy(target, volume.Holder{PID: 7, Command: "tail"})
-		f.do("a", "unpublish")
-		must.ErrorContains(t, f.answers[3], "busy")
-		must.Len(t, 2, f.storage.Mounts())
-		f.loop.Do(func() {
-			f.machine.Halt()
-			f.storage.Halt()
-			f.machine.Boot()
-		})
-		must.SliceEmpty(t, f.storage.Mounts())
-		must.Len(t, 1, f.storage.Claims())
-		f.do("a", "stage")
-		must.ErrorContains(t, f.answers[4], "connection refused")
-	})
+	f := newFixture()
+	f.do("a", "claim", "stage", "publish")
+	f.storage.MakeBusy(target, volume.Holder{PID: 7, Command: "tail"})
+	f.do("a", "unpublish")
+	must.ErrorContains(t, f.answers[3], "busy")
+	must.Len(t, 2, f.storage.Mounts())
+	f.machine.Halt()
+	f.storage.Halt()
+	f.machine.Boot()
+	must.SliceEmpty(t, f.storage.Mounts())
+	must.Len(t, 1, f.storage.Claims())
+	f.do("a", "stage")
+	must.ErrorContains(t, f.answers[4], "connection refused")
 }

@@ -34,6 +34,8 @@ type Storage struct {
 	// mounts are the mount table, and claims the claims of the servers.
 	mounts map[string]Mount
 	claims map[cluster.ClaimKey]Claim
+	// known are the volumes for which there was a claim, by their external ids.
+	known map[string]bool
 	// lost are the paths of mounts that a fault has taken away.
 	lost map[string]bool
 	busy map[string]volume.Holder
@@ -79,7 +81,7 @@ func New(m *scripted.Machine, clock scripted.Clock, o Options) *Storage {
 		o.Stages = func(cluster.PluginID) bool { return true }
 	}
 	return &Storage{
-		machine: m, clock: clock, options: o, mounts: map[string]Mount{}, claims: map[cluster.ClaimKey]Claim{}, lost: map[string]bool{},
+		machine: m, clock: clock, options: o, mounts: map[string]Mount{}, claims: map[cluster.ClaimKey]Claim{}, lost: map[string]bool{}, known: map[string]bool{},
 		busy: map[string]volume.Holder{}, hungUntil: map[cluster.PluginID]time.Time{}, counts: map[Step]int{},
 	}
 }
@@ -167,6 +169,7 @@ func (s *Storage) mount(c Call, alloc cluster.AllocID) {
 
 func (s *Storage) given(q volume.Request, got volume.Claimed) {
 	key := cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}
+	s.known[got.ExternalID] = true
 	if _, is := s.claims[key]; !is {
 		s.claims[key] = Claim{Alloc: q.Alloc, Volume: q.Volume, Usage: q.Usage, Plugin: got.Plugin, ExternalID: got.ExternalID, At: s.clock.Now()}
 	}

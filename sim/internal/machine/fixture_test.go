@@ -90,6 +90,7 @@ func newFixture(t *testing.T, rng *rand.Rand) *fixture {
 func (f *fixture) report(reports []cluster.AllocReport, reply func(bool)) {
 	if !f.away {
 		for _, r := range reports {
+			f.takeBack(r)
 			for i, a := range f.allocs {
 				if a.ID == r.Alloc && !a.ClientTerminal() {
 					changed := a.Copy()
@@ -97,7 +98,6 @@ func (f *fixture) report(reports []cluster.AllocReport, reply func(bool)) {
 					if r.Healthy != nil {
 						changed.DeploymentStatus = &cluster.DeploymentStatus{Healthy: r.Healthy, Timestamp: r.HealthyAt}
 					}
-					f.takeBack(r)
 					f.index++
 					changed.ModifyIndex = f.index
 					f.allocs[i] = changed

@@ -174,7 +174,6 @@ func TestNode_claimOfAnUnknownPlugin(t *testing.T) {
 	f.stop("a1")
 	f.run(time.Minute)
 	must.Len(t, 1, tasks(f))
-	must.Len(t, 1, f.node.Storage().Claims())
 	f.settle()
 	must.EqOp(t, cluster.ClientComplete, f.row("p1").ClientStatus)
 	empty(f)

@@ -1,0 +1,45 @@
+package scripted
+
+import (
+	"context"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Blocking is a storage plugin over a [Storage] of the same loop, whose calls block: the plugin that a start
+// of a task serves. It is what package client/volume/volumetest tests.
+type Blocking struct {
+	loop    *scripted.Loop
+	storage *Storage
+	task    driver.TaskID
+	id      cluster.PluginID
+}
+
+// NewBlocking returns the plugin with the id that a start of a task serves.
+func NewBlocking(loop *scripted.Loop, s *Storage, task driver.TaskID, id cluster.PluginID) *Blocking {
+	return &Blocking{loop: loop, storage: s, task: task, id: id}
+}
+
+// Probe returns nil if the plugin answers.
+func (b *Blocking) Probe(ctx context.Context) error {
+	_, err := scripted.Block(ctx, b.loop, "Probe", func(reply func(struct{}, error)) {
+		b.storage.Probe(b.task, b.id, func(err error) { reply(struct{}{}, err) })
+	})
+	return err
+}
+
+// Describe returns what the plugin says of itself.
+func (b *Blocking) Describe(context.Context, cluster.PluginType) (*cluster.StoragePlugin, error) {
+	return &cluster.StoragePlugin{Provider: "scripted", Version: "1", NodeID: "this", Stages: b.storage.Stages(b.id)}, nil
+}
+
+// Do makes a call. The paths are those of the storage.
+func (b *Blocking) Do(ctx context.Context, c volume.Call, _, _ string) error {
+	_, err := scripted.Block(ctx, b.loop, c.Verb.String(), func(reply func(struct{}, error)) {
+		b.storage.Do(b.task, c, func() bool { return ctx.Err() == nil }, func(r volume.Result) { reply(struct{}{}, r.Err) })
+	})
+	return err
+}

@@ -1,0 +1,104 @@
+package volumetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// T is what the suite needs of a *testing.T.
+type T = conformance.T
+
+// Plugin is a storage plugin of a node. Package plugin/storage connects to one that speaks CSI. Its methods
+// are safe for concurrent use.
+type Plugin interface {
+	// Probe returns nil if the plugin is ready.
+	Probe(ctx context.Context) error
+	// Describe returns what the plugin says of itself.
+	Describe(ctx context.Context, t cluster.PluginType) (*cluster.StoragePlugin, error)
+	// Do makes a call. Staging and target are the paths of the volume. The error has a class of package
+	// volume. To undo what is not there is no error.
+	Do(ctx context.Context, c volume.Call, staging, target string) error
+}
+
+// Harness gives the suite a storage plugin. New is required.
+type Harness struct {
+	// New returns a node with a plugin that runs. Everything that it starts ends with the test. Tests run at
+	// the same time, each with its own node, unless OneByOne is set.
+	New func(T) Node
+	// Usage is how volumes are used. Its zero value is a file system of one writer on one node.
+	Usage volume.Usage
+	// OneByOne: one test runs at a time, as a plugin needs that serves all of them.
+	OneByOne bool
+	// Skips are the rules that the plugin cannot keep, by the id of the rule, with the reason.
+	Skips map[string]string
+	// Around, if not nil, runs each test. Its use is synctest.Test.
+	Around func(t *testing.T, test func(t *testing.T))
+}
+
+// Node is one node with one storage plugin.
+type Node interface {
+	// Plugin returns the present process of the plugin.
+	Plugin() Plugin
+	// Restart kills the plugin's process, and returns when another one answers.
+	Restart(T)
+	// Root is an empty folder, which the plugin sees at the same path.
+	Root() string
+	// Volume makes a volume that can be mounted on the node, and returns what the servers would.
+	Volume(T) volume.Claimed
+	// Mounted reports whether something is mounted at a path.
+	Mounted(t T, path string) bool
+	// Use writes a file below a target and reads it again. The error says why it cannot.
+	Use(target string) error
+	// MakeBusy makes a process keep a target busy, until the function that it returns is called.
+	MakeBusy(t T, target string) (free func())
+}
+
+// Run runs the suite.
+func Run(t *testing.T, h Harness) {
+	t.Helper()
+	conformance.Run(t, Bind(h, Tests()), h.Skips, h.Around)
+}
+
+// Judge runs tests outside of go test, like conformance.Judge. It ignores Harness.Around.
+func Judge(ctx context.Context, h Harness, tests []Test, report func(conformance.Finding)) {
+	conformance.Judge(ctx, Bind(h, tests), h.Skips, report)
+}
+
+// Test is one test of the suite.
+type Test struct {
+	conformance.Rule
+	run func(*check)
+}
+
+// Run runs the test, whether the harness skips it or not.
+func (test Test) Run(t T, h Harness) {
+	t.Helper()
+	Bind(h, []Test{test})[0].RunIn(t)
+}
+
+// Bind returns tests of one harness, for conformance.Judge.
+func Bind(h Harness, tests []Test) []conformance.Test {
+	if h.Usage == (volume.Usage{}) {
+		h.Usage.VolumeCapability = cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
+	}
+	var turn chan struct{}
+	if h.OneByOne {
+		turn = make(chan struct{}, 1)
+	}
+	var bound []conformance.Test
+	for _, test := range tests {
+		bound = append(bound, conformance.Test{Rule: test.Rule, Run: func(t T, calls *conformance.Trace) {
+			if turn != nil {
+				turn <- struct{}{}
+				t.Cleanup(func() { <-turn })
+			}
+			calls.Start()
+			test.run(newCheck(t, h, calls))
+		}})
+	}
+	return bound
+}

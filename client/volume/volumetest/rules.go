@@ -1,0 +1,53 @@
+package volumetest
+
+import "github.com/seed-f9cf0b39/nodedrain/client/conformance"
+
+// Tests returns the tests of the suite in the order of their numbers.
+func Tests() []Test {
+	return []Test{
+		{conformance.Rule{
+			ID: "S1", Doc: "The plugin is ready and describes itself.",
+			Contract: "Probe is answered at once. A plugin has a name.",
+		}, describes},
+		{conformance.Rule{
+			ID: "S2", Doc: "A volume is mounted, used and taken off.",
+			Contract: "Stage, publish, unpublish and unstage succeed in this order. A target is mounted in between and not afterwards.",
+		}, inOrder},
+		{conformance.Rule{
+			ID: "S3", Doc: "Each call can be repeated.",
+			Contract: "A call whose effect is there succeeds and changes nothing.",
+		}, again},
+		{conformance.Rule{
+			ID: "S3 undo", Doc: "What was never done can be undone.",
+			Contract: "Unpublish and unstage of what is not there succeed: a client may not know how far an earlier one came.",
+		}, undoNothing},
+		{conformance.Rule{
+			ID: "S4", Doc: "A publish before the stage is refused.",
+			Contract: "A plugin that stages refuses a publish without a stage, and says that the stage is missing. Then both succeed.",
+		}, publishBeforeStage},
+		{conformance.Rule{
+			ID: "S5", Doc: "A volume that does not exist is not mounted.",
+			Contract: "Stage or publish of an unknown volume is an error. To undo them is none.",
+		}, unknownVolume},
+		{conformance.Rule{
+			ID: "S6", Doc: "A busy mount stays until it is free.",
+			Contract: "Unpublish of a busy target fails and leaves it mounted. It succeeds when the target is free.",
+		}, busyMount},
+		{conformance.Rule{
+			ID: "S7", Doc: "A volume has two targets.",
+			Contract: "A volume is staged once and published for each allocation. To unpublish one leaves the other.",
+		}, twoTargets},
+		{conformance.Rule{
+			ID: "S7 read only", Doc: "A volume that is mounted read only cannot be written to.",
+			Contract: "A publish that says so is read only.",
+		}, readOnly},
+		{conformance.Rule{
+			ID: "S8", Doc: "The plugin is started again between all calls.",
+			Contract: "Mounts outlive the plugin. The next process goes on where the last one was.",
+		}, restarts},
+		{conformance.Rule{
+			ID: "S9", Doc: "Two calls for one volume at the same time do no harm.",
+			Contract: "Each of them succeeds, or fails and can be repeated: an earlier client may have left a call in flight.",
+		}, atTheSameTime},
+	}
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/shoenig/test/must"
+
+	volumes "github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume/volumetest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
+)
+
+// conformingNode is a machine with a program of the plugin, as a client sees it.
+type conformingNode struct {
+	volumetest.Host
+	machine machine
+	test    *testing.T
+	program *program
+	plugin  *storage.Plugin
+}
+
+var _ volumetest.Node = (*conformingNode)(nil)
+
+func newConformingNode(t *testing.T) *conformingNode {
+	n := &conformingNode{machine: newMachine(t), test: t}
+	n.Folder = n.machine.path("volumes")
+	must.NoError(t, os.Mkdir(n.Folder, 0o700))
+	n.start()
+	return n
+}
+
+func (n *conformingNode) start() {
+	n.program = n.machine.start(n.test)
+	var err error
+	n.plugin, err = storage.Connect(n.machine.path("csi.sock"))
+	must.NoError(n.test, err)
+	n.test.Cleanup(func() { _ = n.plugin.Close() })
+}
+
+func (n *conformingNode) Plugin() volumetest.Plugin { return n.plugin }
+
+func (n *conformingNode) Restart(volumetest.T) {
+	must.NoError(n.test, n.plugin.Close())
+	n.program.kill(n.test)
+	n.start()
+}
+
+func (n *conformingNode) Volume(volumetest.T) volumes.Claimed {
+	made, err := n.program.CreateVolume(n.test.Context(), &csi.CreateVolumeRequest{
+		Name: "tested", VolumeCapabilities: []*csi.VolumeCapability{capability(manyWriters), capability(singleWriter)},
+	})
+	must.NoError(n.test, err)
+	info, err := n.program.NodeGetInfo(n.test.Context(), &csi.NodeGetInfoRequest{})
+	must.NoError(n.test, err)
+	attached, err := n.program.ControllerPublishVolume(n.test.Context(), &csi.ControllerPublishVolumeRequest{
+		VolumeId: made.GetVolume().GetVolumeId(), NodeId: info.GetNodeId(), VolumeCapability: capability(manyWriters),
+	})
+	must.NoError(n.test, err)
+	return volumes.Claimed{ExternalID: made.GetVolume().GetVolumeId(), Context: made.GetVolume().GetVolumeContext(), PublishContext: attached.GetPublishContext()}
+}
+
+// The plugin keeps the rules of the suite through the protocol, on a real socket with real mounts.
+func TestPlugin_conformance(t *testing.T) {
+	t.Parallel()
+	needMounts(t)
+	volumetest.Run(t, volumetest.Harness{New: func(t volumetest.T) volumetest.Node {
+		one, is := t.(*testing.T)
+		if !is {
+			t.Fatalf("%T is no test of go test", t)
+		}
+		return newConformingNode(one)
+	}})
+}
