@@ -94,11 +94,12 @@ func TestFound_IsComplete(t *testing.T) {
 	}
 }
 
-// testExists reports whether a package of the product has the test, as in "drainer.TestX".
+// testExists reports whether a package of the product, or one that simulates a node, has the test, as in
+// "drainer.TestX".
 func testExists(t *testing.T, name string) bool {
 	t.Helper()
 	folder, test, _ := strings.Cut(name, ".")
-	for _, pattern := range []string{folder, "drainer/" + folder} {
+	for _, pattern := range []string{folder, "drainer/" + folder, "client/" + folder, "sim/internal/" + folder} {
 		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern), "*_test.go"))
 		must.NoError(t, err)
 		for _, name := range files {

@@ -95,10 +95,17 @@ func (h *hunter) play(ctx context.Context, bug string, args ...string) (row plan
 	return row, json.Unmarshal(output, &row)
 }
 
-// byTest runs the tests of the changed packages and of the drainer.
+// simulatedNode is the folder of the tests that play one node with the real client.
+const simulatedNode = "./sim/internal/machine"
+
+// byTest runs the tests of the changed packages and of the drainer, and those of a simulated node first if
+// the client is changed.
 func (h *hunter) byTest(ctx context.Context, b *planted.Bug) (found string, err error) {
 	// The cache of go test does not see that the variable has changed.
 	args := []string{"test", "-count=1", "-overlay", h.overlay, "-failfast", "-p", "1"}
+	if slices.ContainsFunc(b.Edits, func(e planted.Edit) bool { return e.Folder == "client" || strings.HasPrefix(e.Folder, "client/") }) {
+		args = append(args, simulatedNode)
+	}
 	for _, e := range b.Edits {
 		args = append(args, "./"+e.Folder)
 	}
