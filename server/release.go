@@ -20,6 +20,7 @@ func (l *leader) releaseClaims(ctx context.Context, store *statestore.Store) {
 	logger := l.config.Logger.Named("volumes")
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	began := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -27,6 +28,10 @@ func (l *leader) releaseClaims(ctx context.Context, store *statestore.Store) {
 		case <-timer.C:
 		}
 		now := time.Now()
+		if !volumes.AnyWaits(store.Snapshot()) {
+			began = now
+		}
+		now = slower(began, now, now.Sub(began))
 		if changes := volumes.Overdue(store.Snapshot(), now); len(changes) > 0 {
 			m := &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: now, Changes: changes}}
 			switch done, _, err := shims.Apply(ctx, l.own, m); {
@@ -38,4 +43,15 @@ func (l *leader) releaseClaims(ctx context.Context, store *statestore.Store) {
 		}
 		timer.Reset(releaseInterval)
 	}
+}
+
+// slower returns the time to a claim that may have waited since began: now, but not later than the time
+// that has passed by the monotonic clock says. If the clock of the leader is set forward, a claim is not
+// freed while its node may still write.
+func slower(began, now time.Time, passed time.Duration) time.Time {
+	began, now = began.Round(0), now.Round(0) // compared as clocks show them
+	if steady := began.Add(passed); steady.Before(now) {
+		return steady
+	}
+	return now
 }

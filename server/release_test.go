@@ -15,41 +15,36 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/server"
 )
 
+// A new leader goes on with the wait of the last one: it frees the volume of an unreachable node at the
+// same time, neither earlier nor after another full wait. Two leaders are lost on the way.
+func TestServer_aNewLeaderFreesTheVolumeOfAnUnreachableNode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, first, surely := writerOnADownNode(t, 5)
+		claims := func() []*cluster.VolumeClaim { return slices.Collect(g.Leader().Store().Snapshot().Claims()) }
+		down := time.Now()
+		for range 2 {
+			time.Sleep(surely / 3)
+			must.NoError(t, g.Kill(g.Leader()))
+			for g.Leader() == nil {
+				time.Sleep(time.Second)
+			}
+		}
+		time.Sleep(time.Until(down.Add(surely - time.Second)))
+		must.Eq(t, []*cluster.VolumeClaim{first}, claims())
+		time.Sleep(20 * time.Second)
+		must.Len(t, 1, claims())
+		must.NotEq(t, first.Alloc, claims()[0].Alloc)
+	})
+}
+
 // A node with the only writer of a volume goes down. Its allocation is lost at once and its replacement
 // waits, until the client has surely stopped the writer; then it gets the volume.
 func TestServer_freesTheVolumeOfAnUnreachableNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := newGroup(t, server.GroupConfig{Servers: 3})
-		mode := cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
-		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.RaiseVersion(ctx, cluster.MaxVersion)
-			return err
-		})
-		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := server.NewVolumes(s).Register(ctx, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{mode}})
-			return err
-		})
-		for _, id := range []cluster.NodeID{"n1", "n2"} {
-			n := testNode(id)
-			n.StoragePlugins = []*cluster.StoragePlugin{{ID: "disks", Type: cluster.PluginNode, Healthy: true}}
-			do(t, g, func(ctx context.Context, s *server.Server) error { _, err := s.RegisterNode(ctx, n); return err })
-		}
-		j := clustertest.Job("web", cluster.JobService, 1)
-		group := j.TaskGroups[0]
-		group.Volumes = []cluster.VolumeRequest{{Name: "d", Type: cluster.VolumeCSI, Source: "data", Capability: mode}}
-		group.Disconnect.StopOnClientAfter = 10 * time.Minute
-		registerJob(t, g, j)
-		runs(t, g, 1)
+		g, first, surely := writerOnADownNode(t, 3)
 		claims := func() []*cluster.VolumeClaim { return slices.Collect(g.Leader().Store().Snapshot().Claims()) }
-		must.Len(t, 1, claims())
-		first := claims()[0]
-
-		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.UpdateNodeStatus(ctx, first.Node, cluster.NodeDown)
-			return err
-		})
-		surely := group.Disconnect.StopOnClientAfter + g.Leader().Store().Snapshot().Alloc(first.Alloc).StopTime() + volumes.ReleaseMargin
 		time.Sleep(surely - time.Second)
 		must.Eq(t, cluster.ClientLost, g.Leader().Store().Snapshot().Alloc(first.Alloc).ClientStatus)
 		must.Eq(t, []*cluster.VolumeClaim{first}, claims())
@@ -58,4 +53,41 @@ func TestServer_freesTheVolumeOfAnUnreachableNode(t *testing.T) {
 		must.NotEq(t, first.Node, claims()[0].Node)
 		must.NotEq(t, first.Alloc, claims()[0].Alloc)
 	})
+}
+
+// writerOnADownNode starts a group in which the node of the only writer of a volume has gone down. It
+// returns the writer's claim, and the wait until it is over. The other node could take the volume.
+func writerOnADownNode(t *testing.T, servers int) (*server.Group, *cluster.VolumeClaim, time.Duration) {
+	t.Helper()
+	g := newGroup(t, server.GroupConfig{Servers: servers})
+	mode := cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
+	do(t, g, func(ctx context.Context, s *server.Server) error {
+		_, err := s.RaiseVersion(ctx, cluster.MaxVersion)
+		return err
+	})
+	do(t, g, func(ctx context.Context, s *server.Server) error {
+		_, err := server.NewVolumes(s).Register(ctx, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{mode}})
+		return err
+	})
+	for _, id := range []cluster.NodeID{"n1", "n2"} {
+		n := testNode(id)
+		n.StoragePlugins = []*cluster.StoragePlugin{{ID: "disks", Type: cluster.PluginNode, Healthy: true}}
+		do(t, g, func(ctx context.Context, s *server.Server) error { _, err := s.RegisterNode(ctx, n); return err })
+	}
+	j := clustertest.Job("web", cluster.JobService, 1)
+	group := j.TaskGroups[0]
+	group.Volumes = []cluster.VolumeRequest{{Name: "d", Type: cluster.VolumeCSI, Source: "data", Capability: mode}}
+	group.Disconnect.StopOnClientAfter = 10 * time.Minute
+	registerJob(t, g, j)
+	runs(t, g, 1)
+	claims := slices.Collect(g.Leader().Store().Snapshot().Claims())
+	must.Len(t, 1, claims)
+	first := claims[0]
+
+	do(t, g, func(ctx context.Context, s *server.Server) error {
+		_, err := s.UpdateNodeStatus(ctx, first.Node, cluster.NodeDown)
+		return err
+	})
+	surely := group.Disconnect.StopOnClientAfter + g.Leader().Store().Snapshot().Alloc(first.Alloc).StopTime() + volumes.ReleaseMargin
+	return g, first, surely
 }

@@ -93,7 +93,7 @@ func (t *Txn) CompleteDrains(at time.Time, endings []rules.Ending) {
 	for _, e := range endings {
 		n := t.Node(e.Node)
 		if n.Draining() {
-			e.VolumesLeft = t.volumesLeft(n.Drain)
+			e.VolumesLeft = volumesLeft(t, n.Drain)
 		}
 		if after, record := lifecycle.EndDrain(n, e, at, t.written.index); after != nil {
 			t.recordDrain(record)

@@ -138,7 +138,7 @@ func (t *Txn) DeleteNodes(ids []cluster.NodeID, at time.Time) (missing []cluster
 			continue
 		}
 		if record := lifecycle.NodeGone(t, n, at, t.written.index); record != nil {
-			record.VolumesLeft = t.volumesLeft(record)
+			record.VolumesLeft = volumesLeft(t, record)
 			t.recordDrain(record)
 		}
 		t.putNode(n, nil)

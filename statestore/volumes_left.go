@@ -12,7 +12,7 @@ const (
 // volumesLeft are the volumes that a drain leaves on its node when it ends, or nil: those of claims
 // that are on the node, except of allocations that had not to leave. The reason is that of the client
 // of the allocation, if it has named one.
-func (t *Txn) volumesLeft(d *cluster.Drain) *cluster.VolumeHolds {
+func volumesLeft(t *Txn, d *cluster.Drain) *cluster.VolumeHolds {
 	left := &cluster.VolumeHolds{}
 	for c := range t.ClaimsOnNode(d.NodeID) {
 		a := t.Alloc(c.Alloc)

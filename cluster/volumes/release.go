@@ -13,6 +13,10 @@ import (
 // option, because all servers judge by it.
 const ReleaseMargin = time.Minute
 
+// DeletedNodeAllowance is how long the client of a deleted node may need to take volumes off it: what it
+// registered is gone with its row. It is the default of real clients.
+const DeletedNodeAllowance = 10 * time.Minute
+
 // Fate says when the claim of an allocation on a node that the servers cannot reach is over.
 type Fate struct {
 	// At is when the claim is over, or zero: never.
@@ -30,7 +34,8 @@ func (f Fate) Over(now time.Time) bool { return !f.At.IsZero() && !now.Before(f.
 // A claim that another writer could harm is over when the client has surely stopped the allocation: its
 // group says that the client stops it when it reaches no server (StopOnClientAfter), and since the last
 // answered heartbeat this time, the stop time and [ReleaseMargin] have passed. The state knows when the
-// servers gave up the node, which is later than that heartbeat. The claim of a reader of a volume with
+// servers gave up the node, which is later than that heartbeat. All leaders count from that time: a new
+// one goes on where the last one was. The claim of a reader of a volume with
 // several claims is over when the allocation is lost.
 func Unreachable(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluster.Node) Fate {
 	if node.Reachable() {
@@ -60,6 +65,9 @@ func Unreachable(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluste
 	if since.IsZero() {
 		return Fate{Why: where + " since an unknown time: only volume detach -force frees the claim"}
 	}
+	if node == nil {
+		since = since.Add(DeletedNodeAllowance)
+	}
 	// Added one by one: the sum of durations may wrap around.
 	at := since.Add(g.Disconnect.StopOnClientAfter).Add(alloc.StopTimeOn(node)).Add(ReleaseMargin)
 	return Fate{At: at, Why: fmt.Sprintf("%s, and its client has surely stopped the allocation at %s", where, at.UTC().Format(time.RFC3339))}
@@ -77,6 +85,17 @@ type Claims interface {
 	// Alloc and Node return the row, or nil.
 	Alloc(cluster.AllocID) *cluster.Allocation
 	Node(cluster.NodeID) *cluster.Node
+}
+
+// AnyWaits reports whether a claim waits for a node that the servers cannot reach, and will be over by
+// itself.
+func AnyWaits(v Claims) bool {
+	for c := range v.Claims() {
+		if c.State.OnNode() && !Unreachable(c, v.Alloc(c.Alloc), v.Node(c.Node)).At.IsZero() {
+			return true
+		}
+	}
+	return false
 }
 
 // Overdue returns the changes of the claims that are over at the time although the servers cannot

@@ -38,7 +38,7 @@ func TestUnreachable(t *testing.T) {
 		"a lost job":                     {func(w *world) { w.alloc.Job = nil }, 0, "only volume detach -force"},
 		"a deleted node": {func(w *world) {
 			w.node, w.alloc.ClientStatus, w.alloc.ModifyTime = nil, cluster.ClientLost, epoch.Add(time.Second)
-		}, after + 6*time.Second + volumes.ReleaseMargin, "cannot be reached"},
+		}, after + 6*time.Second + volumes.DeletedNodeAllowance + volumes.ReleaseMargin, "cannot be reached"},
 		"a deleted node, and the scheduler has not seen it": {func(w *world) { w.node = nil }, 0, "not lost yet"},
 		"since an unknown time":                             {func(w *world) { w.node.StatusChangedAt = time.Time{} }, 0, "an unknown time"},
 		"a reader of a single-node volume":                  {func(w *world) { w.claim.Mode = cluster.ClaimRead }, surely, "surely stopped"},
