@@ -31,17 +31,9 @@ func TestServer_devicesNeedEveryServer(t *testing.T) {
 			_, err := s.RegisterNode(ctx, node)
 			return err
 		}
-		raise := func(to cluster.Version) {
-			for v := g.Leader().Store().Snapshot().ClusterVersion() + 1; v <= to; v++ {
-				do(t, g, func(ctx context.Context, s *server.Server) error {
-					_, err := s.RaiseVersion(ctx, v)
-					return err
-				})
-			}
-		}
 		do(t, g, registerNode)
 		for _, older := range []cluster.Version{cluster.MinVersion, cluster.VersionOfDrivers, cluster.VersionOfDevices - 1} {
-			raise(older)
+			raiseTo(t, g, older)
 			do(t, g, registerNode)
 			must.SliceEmpty(t, g.Leader().Store().Snapshot().Node("gpus").Devices)
 			must.Len(t, 2, node.Devices[0].Devices, must.Sprint("the node is the caller's"))
@@ -51,7 +43,7 @@ func TestServer_devicesNeedEveryServer(t *testing.T) {
 				return nil
 			})
 		}
-		raise(cluster.VersionOfDevices)
+		raiseTo(t, g, cluster.VersionOfDevices)
 		do(t, g, registerNode)
 		do(t, g, func(ctx context.Context, s *server.Server) error {
 			_, err := s.RegisterJob(ctx, job, nil)
