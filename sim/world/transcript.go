@@ -92,6 +92,7 @@ func (t *Transcript) entry(a shims.Applied) {
 		t.line("%s refused: %v", a.Type, refused.Err)
 		return
 	}
+	defer t.claims(a)
 	switch m := a.Message.(type) {
 	case *shims.NodeUpdateDrain:
 		t.drain(a, m)
