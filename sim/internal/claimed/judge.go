@@ -163,21 +163,26 @@ func (j *Judge) Look(now time.Time, state *statestore.Snapshot, machines []Machi
 			if mount.Alloc != "" {
 				j.published(now, state, m.Node, mount, writers)
 			}
-			if c := claimOn(state, mount, m.Node); attached != nil && c != nil && c.Controller && !attached(mount.Volume, m.Node) {
+			if attached != nil && needsController(state, mount, m.Node) && !attached(mount.Volume, m.Node) {
 				j.report(now, Detached, m.Node, mount.Alloc, "%s is at %s", mount.Volume, mount.Path)
 			}
 		}
 	}
 }
 
-// claimOn returns a claim of the mount's volume on the node that the node may use, or nil.
-func claimOn(state *statestore.Snapshot, mount storage.Mount, node cluster.NodeID) *cluster.VolumeClaim {
+// needsController reports whether all claims that the mount may belong to wait for a controller, or have done so.
+// A claim that was made while the plugin had none does not.
+func needsController(state *statestore.Snapshot, mount storage.Mount, node cluster.NodeID) bool {
+	found := false
 	for c := range state.ClaimsOnNode(node) {
 		if c.Volume == mount.Volume && c.State.OnNode() && (mount.Alloc == "" || c.Alloc == mount.Alloc) {
-			return c
+			if !c.Controller {
+				return false
+			}
+			found = true
 		}
 	}
-	return nil
+	return found
 }
 
 // published checks a volume that is published for an allocation.
