@@ -35,6 +35,8 @@ type judging struct {
 	// the storage of the nodes had got.
 	claims claimed.Judge
 	looked [2]uint64
+	// appliedAt is the time of the newest entry.
+	appliedAt time.Time
 	// quietPoints counts the judged quiet points.
 	quietPoints int
 	// nextIndex is the index of the state at which the next quiet point is judged.
@@ -54,6 +56,7 @@ func newJudging(p *player) *judging {
 	o := world.Observer{
 		ClockSet: func(term int, ahead time.Duration) { judge.ClockSet(w.Now(), term, ahead) },
 		Applied: func(a world.Applied) {
+			j.appliedAt = w.Now()
 			judge.Applied(w.Now(), a)
 			j.plans.Applied(w.Now(), a)
 			j.collection.Applied(w.Now(), a)
@@ -179,7 +182,7 @@ func (j *judging) silence() {
 		break
 	}
 	j.judge.Still(w.Now(), q)
-	if p := j.player; p.faultsEnded && w.Now().Sub(p.faultsEndedAt) > settle(p.scenario) {
+	if p := j.player; p.faultsEnded && w.Now().Sub(p.faultsEndedAt) > settle(p.scenario) && w.Now().Sub(j.appliedAt) > settle(p.scenario)+p.scenario.Cluster.Schedule.Max {
 		j.plans.Still(w.Now(), w.Truth())
 	}
 	j.collected()
