@@ -116,11 +116,6 @@ func (s *Storage) begin(c Call, wrong []string) Call {
 	return c
 }
 
-// fly adds a call that is in flight.
-func (s *Storage) fly(f *flight) {
-	s.flights = append(s.flights, f)
-}
-
 // InFlight reports whether a call for a volume has no answer yet. It may take effect although its client does
 // not wait for it any more.
 func (s *Storage) InFlight(k cluster.VolumeKey) bool {
@@ -188,8 +183,8 @@ func (s *Storage) Do(task driver.TaskID, c volume.Call, waiting func() bool, rep
 	aborted := slices.ContainsFunc(s.flights, func(other *flight) bool {
 		return other.call.Request.Volume == c.Volume && other.process != (scripted.Identity{})
 	})
-	s.fly(f)
-	p, lives := s.living(task)
+	s.flights = append(s.flights, f)
+	p, lives := living(s.machine, task)
 	if !lives {
 		s.clock.After(callTime, func() { s.land(f, errGone) })
 		return
@@ -271,7 +266,7 @@ func (s *Storage) wrong(c Call) (wrong []string) {
 
 // Probe asks a plugin whether it answers.
 func (s *Storage) Probe(task driver.TaskID, id cluster.PluginID, reply func(error)) {
-	p, lives := s.living(task)
+	p, lives := living(s.machine, task)
 	if !lives {
 		s.clock.After(callTime, func() { reply(errGone) })
 		return

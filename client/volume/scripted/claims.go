@@ -18,7 +18,7 @@ func (s *Storage) Claim(q volume.Request, waiting func() bool, reply func(volume
 		}
 		reply(got, err)
 	}}
-	s.fly(f)
+	s.flights = append(s.flights, f)
 	s.play(f, s.fault(c), func(answer func(error)) {
 		if !waiting() {
 			return
@@ -42,7 +42,7 @@ func (s *Storage) Release(q volume.Request, waiting func() bool, reply func(erro
 		s.claims[key] = claim
 	}
 	f := &flight{call: c, waiting: waiting, end: reply}
-	s.fly(f)
+	s.flights = append(s.flights, f)
 	s.play(f, s.fault(c), func(answer func(error)) {
 		s.options.Release(q, func(err error) {
 			claim, is := s.claims[key]

@@ -176,8 +176,8 @@ func (s *Storage) given(q volume.Request, got volume.Claimed) {
 }
 
 // living returns the process of a task, if it runs.
-func (s *Storage) living(task driver.TaskID) (scripted.Process, bool) {
-	for p := range s.machine.EachLiving() {
+func living(m *scripted.Machine, task driver.TaskID) (scripted.Process, bool) {
+	for p := range m.EachLiving() {
 		if p.Task == task && p.Kind == scripted.TaskProcess {
 			return p, true
 		}
