@@ -59,13 +59,13 @@ func (a *allocRunner) mainsStarted() bool {
 	return true
 }
 
-// ending reports whether the allocation's tasks must stop: the allocation is stopping, a task has
-// failed, the leader has ended, or all main tasks have ended. An allocation that is held for volumes runs
-// as if nothing had happened.
-func (a *allocRunner) ending() bool {
-	if a.mounts.held() {
-		return false
-	}
+// ending reports whether the allocation's tasks must stop. An allocation that is held for volumes runs as if
+// nothing had happened.
+func (a *allocRunner) ending() bool { return a.ends() && !a.mounts.held() }
+
+// ends reports whether nothing but volumes keeps the allocation's tasks from being stopped: the allocation is
+// stopping, a task has failed, the leader has ended, or all main tasks have ended.
+func (a *allocRunner) ends() bool {
 	if a.rec.Stopping || a.rec.Ended || a.failed() {
 		return true
 	}

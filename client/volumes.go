@@ -193,7 +193,7 @@ func (m *mounts) keeping() []volume.Wait {
 // succeeded reports whether another allocation of the node serves the plugin, or will.
 func (m *mounts) succeeded(p *cluster.CSIPlugin) bool {
 	for _, other := range m.alloc.core.allocs {
-		if other == m.alloc || other.rec.Ended || other.rec.Stopping || other.failed() {
+		if other == m.alloc || other.ends() {
 			continue
 		}
 		for _, t := range other.tasks {
@@ -209,7 +209,7 @@ func (m *mounts) succeeded(p *cluster.CSIPlugin) bool {
 // volumes of the node.
 func (m *mounts) held() bool {
 	a := m.alloc
-	if !a.rec.Stopping && !a.failed() || len(m.plugins()) == 0 {
+	if !a.ends() || len(m.plugins()) == 0 {
 		return false
 	}
 	if a.rec.HoldOver || len(m.keeping()) == 0 {

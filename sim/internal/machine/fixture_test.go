@@ -67,7 +67,7 @@ func newFixture(t *testing.T, rng *rand.Rand) *fixture {
 			return f.deviceFault(c)
 		},
 		Storage: &machine.StorageOptions{
-			Claim: f.claim, Release: f.release,
+			Claim: f.claim, Release: f.release, Claimed: claimed,
 			Stages: func(cluster.PluginID) bool { return f.stages },
 			Fault: func(c storage.Call) storage.Fault {
 				if f.storageFault == nil {
@@ -128,7 +128,11 @@ func (f *fixture) claim(q volume.Request, reply func(volume.Claimed, error)) {
 			return
 		}
 	}
-	reply(volume.Claimed{Plugin: "disks", ExternalID: "ext-" + string(q.Volume.ID)}, nil)
+	reply(claimed(q), nil)
+}
+
+func claimed(q volume.Request) volume.Claimed {
+	return volume.Claimed{Plugin: "disks", ExternalID: "ext-" + string(q.Volume.ID)}
 }
 
 // release takes each claim back.

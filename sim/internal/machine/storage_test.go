@@ -204,3 +204,45 @@ func TestNode_volumeRecordLostWhileItLeaves(t *testing.T) {
 		})
 	}
 }
+
+// A storage plugin runs beside a task that ends by itself, and must end with it. It waits for its volumes.
+func TestNode_pluginBesideATaskThatEnds(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	f.scripts["main"] = scripted.Script{Ends: true, RunFor: time.Minute}
+	p := disks("p")
+	p.Job.Type = cluster.JobBatch
+	p.Job.TaskGroups[0].Tasks[0].Lifecycle = &cluster.Lifecycle{Hook: cluster.HookPrestart, Sidecar: true}
+	p.Job.TaskGroups[0].Tasks = append(p.Job.TaskGroups[0].Tasks, &cluster.Task{Name: "main", Driver: "mock", KillTimeout: time.Second})
+	f.place(p)
+	f.place(mounts(three(f), "data"))
+	f.run(5 * time.Minute)
+	must.Len(t, 3, tasks(f))
+	f.stop("a1")
+	f.settle()
+	must.EqOp(t, cluster.ClientComplete, f.row("p").ClientStatus)
+	empty(f)
+}
+
+// Allocations that run when the simulation begins have their claims and mounts, and the next clients know
+// them.
+func TestNode_adoptsVolumes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	f.node.KillClient()
+	p, a := disks("p"), mounts(allocation("a1", &cluster.Task{Name: "web", KillTimeout: time.Second}), "data", "logs")
+	for _, one := range []*cluster.Allocation{p, a} {
+		one.ClientStatus = cluster.ClientRunning
+		f.allocs = append(f.allocs, one)
+	}
+	must.NoError(t, f.node.Adopt("c1", f.allocs))
+	must.Len(t, 2, tasks(f))
+	must.Len(t, 4, f.node.Storage().Mounts())
+	f.run(time.Minute)
+	must.SliceEmpty(t, steps(f))
+	f.stop("a1")
+	f.stop("p")
+	f.settle()
+	must.EqOp(t, cluster.ClientComplete, f.row("p").ClientStatus)
+	empty(f)
+}

@@ -230,7 +230,8 @@ func restarts(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
 func (v *porter) holdIsOver(n *machine.Node, a *alloc) bool {
 	limit := n.Storage().HoldLimit()
 	since := []time.Time{a.stopAt, a.awayAt}
-	if r := n.Record(a.id); r != nil && r.HoldBegan != 0 && a.failed {
+	told := !a.stopAt.IsZero() || !a.awayAt.IsZero()
+	if r := n.Record(a.id); r != nil && r.HoldBegan != 0 && (a.failed || !told) { // it ends by itself
 		since = append(since, n.Machine().BootedAt().Add(r.HoldBegan))
 	}
 	return slices.ContainsFunc(since, func(at time.Time) bool { return !at.IsZero() && !v.now.Before(at.Add(limit)) })
