@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -190,6 +191,7 @@ func findPlugins(ctx context.Context, o pluginOptions) (*foundPlugins, error) {
 			return nil, fmt.Errorf("the configuration enables the plugin %q: there is no such file in plugin_dir %q", name, o.config.PluginDir)
 		}
 	}
+	o.stopUnused(found)
 	plugins := make([]client.Plugin, len(found))
 	var asking sync.WaitGroup
 	for i, p := range found {
@@ -218,6 +220,25 @@ func findPlugins(ctx context.Context, o pluginOptions) (*foundPlugins, error) {
 		}
 	}
 	return all, nil
+}
+
+// stopUnused ends the processes that an earlier client has left of plugins that are off now, or whose files
+// are gone. Nothing else would end them.
+func (o *pluginOptions) stopUnused(found []*pluginProgram) {
+	for _, file := range slices.Sorted(maps.Keys(o.kept)) {
+		if slices.ContainsFunc(found, func(p *pluginProgram) bool { return p.file == file }) {
+			continue
+		}
+		err := killProcess(o.kept[file].Process.Process)
+		if err == nil {
+			err = o.records.Delete(file)
+		}
+		if err != nil {
+			o.logger.Error("a plugin that is off, or whose file is gone, could not be stopped: its process runs on", "plugin", file, "error", err)
+			continue
+		}
+		o.logger.Warn("a plugin is off, or its file is gone: its process was stopped, and its tasks are lost", "plugin", file)
+	}
 }
 
 // pluginFiles returns the names of the files in the plugin folder, sorted. Hidden files are left out.

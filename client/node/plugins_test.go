@@ -124,3 +124,26 @@ func TestWithRawExec(t *testing.T) {
 		must.EqJSON(t, want, string(got))
 	}
 }
+
+// A plugin that was switched off while no client ran: the next client stops its process, and forgets it.
+func TestNode_pluginSwitchedOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
+	w.begin()
+	w.await(func(s *scripted) bool {
+		n := len(s.registered)
+		return n > 0 && s.registered[n-1].Drivers["mock"] != nil && s.registered[n-1].Drivers["mock"].Healthy
+	})
+	w.stop()
+	driver := w.kept()["mock"].Process.Process
+	alive, err := driver.Alive()
+	must.NoError(t, err)
+	must.True(t, alive, must.Sprint("a driver outlives its client"))
+	w.config.Plugins["mock"] = config.Plugin{Name: "mock"}
+	w.begin()
+	alive, err = driver.Alive()
+	must.NoError(t, err)
+	must.False(t, alive)
+	w.stop()
+	must.MapEmpty(t, w.kept())
+}
