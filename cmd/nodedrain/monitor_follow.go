@@ -37,7 +37,8 @@ type follower struct {
 	// down reports whether the node was down when it was last read.
 	down bool
 	// held are the groups that have not moved, with their reasons; endsBy is the latest
-	// end of the drain, or zero. Both come from the server.
+	// end of the drain, or zero. Both come from the server. After the end of the drain held are
+	// those that still stop.
 	held   []heldGroup
 	endsBy time.Time
 	// reported are the allocations left as the server last reported them.
@@ -62,7 +63,9 @@ func (f *follower) sawNode(n *wire.Node, record *wire.Drain) (events []event) {
 	case strategy == nil:
 		f.drainEnded = true
 		f.nothingLeft = record != nil && record.Outcome != string(cluster.OutcomeNone) && record.StillStopping == 0
-		return append(events, f.ended(n, record)...)
+		events = append(events, f.ended(n, record)...)
+		f.held = nil
+		return append(events, f.lingering()...)
 	case f.strategy != nil && !sameStrategy(f.strategy, strategy):
 		events = append(events, event{updatedAt(n), fmt.Sprintf("Node %q drain updated: %s", n.ID, limitText(strategy))})
 	}
@@ -166,7 +169,7 @@ func (f *follower) sawAllocs(list []*wire.Allocation) (events []event) {
 		events = append(events, event{stopped, fmt.Sprintf("All allocations on node %q have stopped", f.node)})
 	}
 	f.allStopped = left == 0
-	return events
+	return append(events, f.lingering()...)
 }
 
 // changes returns the changes of an allocation between two reads, oldest first. A slow read
@@ -238,7 +241,7 @@ func marked(a *wire.Allocation) bool {
 func (f *follower) look(now time.Time) drainLook {
 	l := drainLook{leaving: f.leaving, rounds: roundsLeft(f.reported, f.strategy, now), endsBy: f.endsBy, held: f.held, at: now}
 	if f.drainEnded {
-		l.held, l.endsBy, l.rounds = nil, time.Time{}, 0
+		l.endsBy, l.rounds = time.Time{}, 0
 	}
 	return l
 }
@@ -264,7 +267,7 @@ func (h heldGroup) String() string {
 // sawReport stores why allocations have not moved, and returns an event for each group with
 // a new reason.
 func (f *follower) sawReport(r *wire.NodeDrain) (events []event) {
-	if r.Progress == nil {
+	if r.Progress == nil || f.drainEnded {
 		return nil // the drain has ended, or this server does not lead
 	}
 	before := f.held

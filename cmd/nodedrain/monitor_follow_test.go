@@ -241,6 +241,35 @@ func TestFollower_report(t *testing.T) {
 	must.StrContains(t, f.look(began).String(), "1 of 1 allocation left, at least 1 round, ends by ")
 }
 
+// After the end of the drain the monitor says for what it waits: a task whose driver is off may never end.
+func TestFollower_lingering(t *testing.T) {
+	t.Parallel()
+	f := follower{node: "n1"}
+	f.sawNode(seenNode(time.Minute), nil)
+	web, other := seenAlloc("a1", "service", "stop", "running", true), seenAlloc("a2", "service", "stop", "running", true)
+	web.Namespace, other.Namespace = "default", "default"
+	web.TaskStates = map[string]*wire.TaskState{"main": {Waiting: &wire.TaskWait{For: "driver", Detail: "the driver raw_exec is not healthy"}}, "side": {}}
+	other.TaskGroup, other.ClientDescription = "db", "stopping (waiting for 1 volumes)"
+	must.SliceEmpty(t, f.sawAllocs([]*wire.Allocation{web, other}))
+	must.SliceEmpty(t, f.sawReport(report(leftAlloc("web", "stopping", "may take 5s"))))
+	ended := &wire.Node{ID: "n1", Status: "ready", LastDrain: &wire.DrainMetadata{Status: "complete"}}
+	must.Eq(t, []string{
+		"Drain complete for node n1",
+		"Outcome: deadline reached; 2 allocations still stopping",
+		"Waiting: 1 of default/job.db: stopping: stopping (waiting for 1 volumes)",
+		`Waiting: 1 of default/job.web: stopping: task "main" waits for driver: the driver raw_exec is not healthy`,
+	}, texts(f.sawNode(ended, &wire.Drain{Outcome: "deadline reached", StillStopping: 2})))
+	must.SliceEmpty(t, f.sawAllocs([]*wire.Allocation{web, other}), must.Sprint("nothing is new"))
+	must.SliceLen(t, 2, f.look(began).held, must.Sprint("the bar shows it"))
+	ended2 := seenAlloc("a2", "service", "stop", "complete", true)
+	web.TaskStates["main"].Waiting.For = "process"
+	must.Eq(t, []string{
+		`Alloc "a2" status running -> complete`,
+		`Waiting: 1 of default/job.web: stopping: task "main" waits for process: the driver raw_exec is not healthy`,
+	}, texts(f.sawAllocs([]*wire.Allocation{web, ended2})))
+	must.False(t, f.over())
+}
+
 // Every reason outside the set holds an allocation: no reason is lost.
 func TestOnItsWay(t *testing.T) {
 	t.Parallel()
