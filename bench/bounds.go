@@ -60,6 +60,11 @@ func bounds() []bound {
 		{"first-mark", "p99-ratio", 3, "from a drain to its first mark, to a no-op: all but 1 % are faster"},
 		{"first-mark/busy", "missed-ratio", 0.1, "updates that the servers did not take in time, of all updates"},
 		{"throughput", ratio, 2, "time in which three servers drain, to the time in which they apply the same entries"},
+		{"claims/wake-ups", "wake-ups", 0, "a changed claim of a volume on another node: the drainer's wake-ups"},
+		{"claims/wake-ups", "rows", 0, "a changed claim of a volume on another node: rows the drainer reads"},
+		{"claims/place", ratio, 2, "placing allocations with a volume among 10,000 claims, to the same with one claim on each node"},
+		{"claims/due", "cpu-ratio", 1, "10,000 claims that wait for controllers: processor time to find the calls, of 50 ms"},
+		{"claims/list", "cpu-ratio", 1, "10,000 volumes with claims: processor time of GET /v1/volumes, of 200 ms"},
 		{"real-clients", ratio, 2, "small simulated worlds: the real client on each node, to simulated clients"},
 		// The figures of nodes use tmpfs. Records and the log of the server are synced there.
 		{"node/idle", "steps", 0, "idle client on tmpfs: steps of its core"},
@@ -73,5 +78,7 @@ func bounds() []bound {
 		{"node/exec", "first-byte-p99-ratio", 1, "exec in a task of raw_exec: from the request to the first byte, of 50 ms: all but 1 % are faster"},
 		{"node/logs/alone", "line-p99-ratio", 1, "a followed log: from the write of a line until its follower has it, of 50 ms: all but 1 % are faster"},
 		{"node/logs/crowd", "line-p99-ratio", 1, "a log with 1,000 followers: from the write of a line until a follower has it, of 50 ms: all but 1 % are faster"},
+		{"node/volume-stop", "overhead-p99-ratio", 1, "an allocation with a volume: from the exit of its task to the applied report, beside the storage plugin's own time, of 0.1 s: all but 1 % are faster"},
+		{"node/volume-drain", "time-ratio", 1, "forced drain of a node with 200 mounted volumes, to the report of the storage plugin's end, of 10 s"},
 	}
 }

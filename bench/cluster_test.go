@@ -38,6 +38,8 @@ type clusterPlan struct {
 	ended int
 	// alloc changes each allocation, or is nil.
 	alloc func(*cluster.Allocation)
+	// volumes gives each allocation a volume of its own, which a controller attaches, with a claim.
+	volumes bool
 }
 
 // layout assigns the allocations of jobs to nodes.
@@ -72,15 +74,21 @@ func newCluster(tb testing.TB, p clusterPlan) *testCluster {
 	for i := range p.nodes {
 		t.nodes = append(t.nodes, nodeID(i))
 	}
+	if p.volumes {
+		t.edit(func(txn *statestore.Txn) { txn.RaiseClusterVersion(cluster.MaxVersion) })
+	}
 	t.inParts(p.nodes, clusterRows, func(txn *statestore.Txn, i int) {
 		must.NoError(tb, txn.UpsertNode(&cluster.Node{
 			ID: t.nodes[i], Name: fmt.Sprintf("node-%d", i), Status: cluster.NodeReady, SchedulingEligibility: cluster.NodeEligible,
-			Resources: cluster.Resources{CPU: 1 << 40, MemoryMB: 1 << 40, DiskMB: 1 << 40},
+			Resources: cluster.Resources{CPU: 1 << 40, MemoryMB: 1 << 40, DiskMB: 1 << 40}, StoragePlugins: p.plugins(i),
 		}, epoch))
 	})
 	node := p.deal(t.nodes)
 	t.inParts(p.nodes*p.perNode/p.jobSize, max(1, clusterRows/(p.jobSize+p.ended)), func(txn *statestore.Txn, j int) {
 		job := p.newJob(j)
+		for _, v := range p.volumesOf(job) {
+			must.NoError(tb, statestore.UpsertVolume(txn, v, epoch))
+		}
 		must.NoError(tb, txn.UpsertJob(job))
 		plan := &cluster.Plan{At: epoch}
 		for k := range p.jobSize + p.ended {
@@ -96,6 +104,30 @@ func newCluster(tb testing.TB, p clusterPlan) *testCluster {
 		must.Len(tb, 0, dropped)
 	})
 	return t
+}
+
+// plugins are the storage plugins of the ith node, or nil.
+func (p clusterPlan) plugins(i int) []*cluster.StoragePlugin {
+	if !p.volumes {
+		return nil
+	}
+	return []*cluster.StoragePlugin{{ID: "disks", Type: cluster.PluginMonolith, Healthy: true, Stages: true, Attaches: true, NodeID: fmt.Sprint(i)}}
+}
+
+// volumesOf are the volumes of a job, one for each allocation, or nil.
+func (p clusterPlan) volumesOf(job *cluster.Job) (all []*cluster.Volume) {
+	if !p.volumes {
+		return nil
+	}
+	for k := range p.jobSize + p.ended {
+		id := job.TaskGroups[0].Volumes[0].VolumeOf(fmt.Sprintf("%s.g[%d]", job.ID, k))
+		all = append(all, &cluster.Volume{Namespace: job.Namespace, ID: id, ExternalID: string(id), Plugin: "disks", Capabilities: []cluster.VolumeCapability{oneWriter()}})
+	}
+	return all
+}
+
+func oneWriter() cluster.VolumeCapability {
+	return cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
 }
 
 // deal returns the node of each allocation.
@@ -141,6 +173,9 @@ func (p clusterPlan) newJob(j int) *cluster.Job {
 	if p.job == cluster.JobService {
 		group.Migrate = cluster.DefaultMigrateStrategy()
 		group.Migrate.MaxParallel = p.maxParallel
+	}
+	if p.volumes {
+		group.Volumes = []cluster.VolumeRequest{{Name: "disk", Type: cluster.VolumeCSI, Source: cluster.VolumeID(fmt.Sprintf("disk-%05d", j)), PerAlloc: true, Capability: oneWriter()}}
 	}
 	job := &cluster.Job{ID: cluster.JobID(fmt.Sprintf("job-%05d", j)), Type: p.job, TaskGroups: []*cluster.TaskGroup{group}}
 	job.Canonicalize()

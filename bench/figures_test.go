@@ -23,6 +23,7 @@ func figures() []measuredFigure {
 		{"drains", figureDrains},
 		{"first-mark", figureFirstMark},
 		{"throughput", figureThroughput},
+		{"claims", figureClaims},
 		{"real-clients", figureRealClients},
 		{"node", figureNode},
 	}

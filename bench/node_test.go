@@ -39,6 +39,8 @@ func figureNode(b *testing.B) {
 	b.Run("reattach", figureNodeReattach)
 	b.Run("exec", figureNodeExec)
 	b.Run("logs", figureNodeLogs)
+	b.Run("volume-stop", figureNodeVolumeStop)
+	b.Run("volume-drain", figureNodeVolumeDrain)
 }
 
 // testNode is a server and the client of one node. Both end with the benchmark.
@@ -229,7 +231,7 @@ func (n *testNode) register(j *cluster.Job) {
 func (n *testNode) running(count int) (all []*cluster.Allocation) {
 	n.b.Helper()
 	n.await(strconv.Itoa(count)+" running allocations", func(s *statestore.Snapshot) bool {
-		all = slices.Collect(s.LiveAllocsByNode(n.id))
+		all = slices.DeleteFunc(slices.Collect(s.LiveAllocsByNode(n.id)), func(a *cluster.Allocation) bool { return a.Job.StoragePlugin() })
 		return len(all) == count && !slices.ContainsFunc(all, func(a *cluster.Allocation) bool {
 			if a.ClientStatus != cluster.ClientRunning {
 				return true
@@ -360,7 +362,7 @@ func (n *testNode) clean() {
 		_ = n.client.Process.Kill()
 		_ = n.client.Wait()
 	}
-	for _, program := range []string{"task", "nodedrain"} {
+	for _, program := range []string{"task", "csi", "nodedrain"} {
 		for pid := range n.processesOf(program) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
