@@ -172,22 +172,22 @@ func (m *mounts) plugins() []*cluster.CSIPlugin {
 
 // keeping are the volumes that need a storage plugin of the allocation, which must stop. It is empty if
 // another allocation of the node will serve them.
-func (m *mounts) keeping() []volume.Wait {
+func (m *mounts) keeping() []volume.Need {
 	if m.machine() == nil {
 		return nil
 	}
-	var waits []volume.Wait
+	var needs []volume.Need
 	for _, p := range m.plugins() {
 		if m.succeeded(p) {
 			continue
 		}
-		for _, w := range m.machine().Serving(p.ID) {
-			if w.Mounted && p.Type.Node() || !w.Mounted && p.Type.Controller() {
-				waits = append(waits, w)
+		for _, n := range m.machine().Serving(p.ID) {
+			if n.Mounted && p.Type.Node() || !n.Mounted && p.Type.Controller() {
+				needs = append(needs, n)
 			}
 		}
 	}
-	return waits
+	return needs
 }
 
 // succeeded reports whether another allocation of the node serves the plugin, or will.
@@ -224,10 +224,10 @@ func (m *mounts) held() bool {
 	}
 	a.rec.HoldOver = true
 	a.touch()
-	a.core.options.Logger.Error("a storage plugin is stopped although volumes need it: its hold is over", "alloc", a.id(), "volumes", words(m.keeping()))
+	a.core.options.Logger.Error("a storage plugin is stopped although volumes need it: its hold is over", "alloc", a.id(), "volumes", needWords(m.keeping()))
 	for _, t := range a.tasks {
 		if t.task.CSIPlugin != nil {
-			t.event("Hold Over", "The storage plugin stops after its hold of "+a.core.options.HoldLimit.String()+" although volumes need it: "+words(m.keeping()))
+			t.event("Hold Over", "The storage plugin stops after its hold of "+a.core.options.HoldLimit.String()+" although volumes need it: "+needWords(m.keeping()))
 		}
 	}
 	return false
@@ -239,21 +239,7 @@ func (m *mounts) holdEnds() time.Duration {
 
 // holdNote notes for operators what a held task waits for.
 func (m *mounts) holdNote(t *taskRunner) {
-	t.waitFor(cluster.WaitVolume, m.holdEnds(), words(m.keeping()))
-}
-
-// waits are the volumes that keep the allocation from its end, and since when.
-func (m *mounts) waits() ([]volume.Wait, time.Duration) {
-	a := m.alloc
-	switch {
-	case m.machine() == nil:
-		return nil, 0
-	case a.allDead():
-		return m.machine().Status(a.id()).Waits, a.rec.UnmountBegan
-	case m.held():
-		return m.keeping(), a.rec.HoldBegan
-	}
-	return nil, 0
+	t.waitFor(cluster.WaitVolume, m.holdEnds(), needWords(m.keeping()))
 }
 
 // waitText says for how many volumes a storage plugin is held.
@@ -267,17 +253,29 @@ func (m *mounts) waitText() string {
 // holds are the volumes that a report names, or nil for an allocation that has nothing to do with
 // volumes.
 func (m *mounts) holds() *cluster.VolumeHolds {
-	serves := slices.ContainsFunc(m.alloc.tasks, func(t *taskRunner) bool { return t.task.CSIPlugin != nil })
-	if len(m.alloc.group.Volumes) == 0 && !serves || m.machine() == nil {
+	a := m.alloc
+	serves := slices.ContainsFunc(a.tasks, func(t *taskRunner) bool { return t.task.CSIPlugin != nil })
+	if len(a.group.Volumes) == 0 && !serves || m.machine() == nil {
 		return nil
 	}
 	h := &cluster.VolumeHolds{}
-	waits, since := m.waits()
-	for _, w := range waits {
-		if w.Mounted || !m.alloc.allDead() {
-			h.Volumes = append(h.Volumes, cluster.VolumeHold{
-				Namespace: w.Volume.Namespace, Volume: w.Volume.ID, Alloc: w.Alloc, Path: w.Path, Reason: w.Reason(), Since: m.alloc.core.wallAt(since),
-			})
+	add := func(w volume.Wait, since time.Duration) {
+		h.Volumes = append(h.Volumes, cluster.VolumeHold{
+			Namespace: w.Volume.Namespace, Volume: w.Volume.ID, Alloc: w.Alloc, Path: w.Path, Reason: w.Reason(), Since: a.core.wallAt(since),
+		})
+	}
+	if a.allDead() {
+		for _, w := range m.machine().Status(a.id()).Waits {
+			if w.Mounted {
+				add(w, a.rec.UnmountBegan)
+			}
+		}
+	} else if m.held() {
+		needs := m.keeping()
+		named := min(len(needs), cluster.MaxVolumeHolds)
+		h.More = len(needs) - named
+		for _, n := range needs[:named] {
+			add(n.Wait(), a.rec.HoldBegan)
 		}
 	}
 	if bounded := h.Bounded(); bounded != nil {
@@ -317,13 +315,21 @@ func more(h *cluster.VolumeHolds) int {
 
 // words say what volumes wait for.
 func words(waits []volume.Wait) string {
+	return firstWords(len(waits), func(i int) volume.Wait { return waits[i] })
+}
+
+// needWords say what volumes that need a storage plugin wait for.
+func needWords(needs []volume.Need) string {
+	return firstWords(len(needs), func(i int) volume.Wait { return needs[i].Wait() })
+}
+
+func firstWords(count int, wait func(int) volume.Wait) string {
 	var texts []string
-	for i, w := range waits {
-		if i == maxWords {
-			texts = append(texts, fmt.Sprintf("and %d more", len(waits)-i))
-			break
-		}
-		texts = append(texts, w.String())
+	for i := range min(count, maxWords) {
+		texts = append(texts, wait(i).String())
+	}
+	if count > maxWords {
+		texts = append(texts, fmt.Sprintf("and %d more", count-maxWords))
 	}
 	return strings.Join(texts, "; ")
 }

@@ -37,6 +37,8 @@ type stage struct {
 type ref struct {
 	RefRecord
 	attempt
+	// target is where the volume is published.
+	target string
 	// asked: the servers were asked for the claim, perhaps by an earlier client.
 	asked bool
 	// claimed is the servers' answer to this client, or nil.
@@ -73,13 +75,13 @@ func (r *runner) restore(rec *Record) {
 	r.plugin, r.externalID = rec.Plugin, rec.ExternalID
 	booted := rec.BootID != r.v.options.BootID
 	for i := range rec.Refs {
-		f := &ref{RefRecord: rec.Refs[i].copy(), asked: true}
-		missing := f.Usage.Attachment == cluster.AttachFileSystem && !slices.Contains(r.v.options.Mounted, TargetPath(r.v.options.Root, f.Alloc, r.key, f.Usage))
+		f := r.newRef(rec.Refs[i].copy())
+		f.asked = true
+		missing := f.Usage.Attachment == cluster.AttachFileSystem && !slices.Contains(r.v.options.Mounted, f.target)
 		if f.Phase == Published && (booted || missing) {
 			f.Phase = Publishing
 			r.touch()
 		}
-		r.refs = append(r.refs, f)
 	}
 	for _, s := range rec.Stages {
 		if s.Phase == Staged && !s.Skipped && !slices.Contains(r.v.options.Mounted, StagePath(r.v.options.Root, r.key, s.Usage)) {
@@ -121,10 +123,43 @@ func (r *runner) want(q Request) (news bool) {
 		return false
 	}
 	r.touch()
-	f := &ref{RefRecord: RefRecord{Alloc: q.Alloc, Usage: q.Usage, Options: q.Options.Copy()}}
-	f.next(r.version)
-	r.refs = append(r.refs, f)
+	r.newRef(RefRecord{Alloc: q.Alloc, Usage: q.Usage, Options: q.Options.Copy()}).next(r.version)
 	return true
+}
+
+// newRef adds a reference.
+func (r *runner) newRef(rec RefRecord) *ref {
+	f := &ref{RefRecord: rec, target: TargetPath(r.v.options.Root, rec.Alloc, r.key, rec.Usage)}
+	r.refs = append(r.refs, f)
+	r.index(f.Alloc)
+	return f
+}
+
+// index notes that the volume has a reference of an allocation.
+func (r *runner) index(alloc cluster.AllocID) {
+	of := r.v.byAlloc[alloc]
+	if i, found := slices.BinarySearchFunc(of, r.key, func(o *runner, k cluster.VolumeKey) int { return o.key.Compare(k) }); !found {
+		r.v.byAlloc[alloc] = slices.Insert(of, i, r)
+	}
+}
+
+// drop removes the references that are gone.
+func (r *runner) drop(gone func(*ref) bool) {
+	for _, f := range r.refs {
+		if !gone(f) {
+			continue
+		}
+		r.touch()
+		if of := slices.DeleteFunc(r.v.byAlloc[f.Alloc], func(o *runner) bool { return o == r }); len(of) > 0 {
+			r.v.byAlloc[f.Alloc] = of
+		} else {
+			delete(r.v.byAlloc, f.Alloc)
+		}
+	}
+	r.refs = slices.DeleteFunc(r.refs, gone)
+	for _, f := range r.refs { // another usage of the same allocation
+		r.index(f.Alloc)
+	}
 }
 
 // adopt takes in an allocation that may have the volume staged and published, and a claim if it ran. If there
@@ -241,13 +276,7 @@ func (r *runner) step() {
 
 // settle makes the changes that need no call.
 func (r *runner) settle() {
-	r.refs = slices.DeleteFunc(r.refs, func(f *ref) bool {
-		unasked := f.Leaving && f.Phase == Claiming && !f.asked
-		if unasked {
-			r.touch()
-		}
-		return unasked
-	})
+	r.drop(func(f *ref) bool { return f.Leaving && f.Phase == Claiming && !f.asked })
 	for _, f := range r.refs {
 		if f.Leaving && (f.Phase == Held || f.Phase == Claiming && !r.busy) {
 			r.enter(f, Releasing)
@@ -416,8 +445,7 @@ func (r *runner) release(f *ref) bool {
 			f.fail(r.v, err, nil, false)
 			return
 		}
-		r.refs = slices.DeleteFunc(r.refs, func(other *ref) bool { return other == f })
-		r.touch()
+		r.drop(func(other *ref) bool { return other == f })
 	}))
 	return true
 }

@@ -76,7 +76,7 @@ func (w Wait) Reason() string {
 // Status returns how far the volumes of an allocation are. Without volumes it is ready and off.
 func (v *Volumes) Status(alloc cluster.AllocID) Status {
 	s := Status{Ready: true, Off: true}
-	for _, r := range v.all {
+	for _, r := range v.byAlloc[alloc] {
 		for _, f := range r.refs {
 			if f.Alloc == alloc {
 				r.judge(f, &s)
@@ -110,49 +110,65 @@ func (r *runner) on(f *ref) bool {
 	return f.Phase.mounted() || f.Phase != Claiming && r.stageOf(f.Usage) != nil && (!f.Leaving || !r.needed(f.Usage))
 }
 
-// Serving returns why a storage plugin is needed on the node, one entry for each reference: a volume of it
-// is staged or published, is about to be, or is being released.
-func (v *Volumes) Serving(plugin cluster.PluginID) []Wait {
-	var waits []Wait
+// Need is a reference for which a storage plugin is needed on the node: a volume of it is staged or
+// published, is about to be, or is being released. It is good until the next step.
+type Need struct {
+	runner *runner
+	ref    *ref
+	// Mounted is that of [Wait].
+	Mounted bool
+}
+
+// Wait says what the reference waits for.
+func (n Need) Wait() Wait { return n.runner.wait(n.ref) }
+
+// Serving returns why a storage plugin is needed on the node, by volume. A node may have many volumes, and
+// few are ever named.
+func (v *Volumes) Serving(plugin cluster.PluginID) []Need {
+	var needs []Need
 	for _, r := range v.all {
+		if r.plugin != "" && r.plugin != plugin {
+			continue
+		}
 		for _, f := range r.refs {
 			// A volume whose plugin is unknown may be of any.
-			if (r.plugin == "" || r.plugin == plugin) && (f.Leaving && f.asked || r.on(f)) {
-				waits = append(waits, r.wait(f))
+			if on := r.on(f); on || f.Leaving && f.asked {
+				needs = append(needs, Need{r, f, on})
 			}
 		}
 	}
-	return waits
+	return needs
 }
+
+func (r *runner) stagePath(u Usage) string { return StagePath(r.v.options.Root, r.key, u) }
 
 // wait says what a reference waits for.
 func (r *runner) wait(f *ref) Wait {
 	w := Wait{Volume: r.key, Alloc: f.Alloc, Plugin: r.plugin, Undoes: f.Leaving, Mounted: r.on(f)}
-	root := r.v.options.Root
 	a, plugin := &f.attempt, true
 	s := r.stageOf(f.Usage)
 	switch {
 	case f.Leaving && f.Phase.mounted():
-		w.What, w.Path = "must be unpublished", TargetPath(root, f.Alloc, r.key, f.Usage)
+		w.What, w.Path = "must be unpublished", f.target
 	case s != nil && s.Phase == Unstaging:
-		w.What, w.Path, w.Undoes, a = "must be unstaged", StagePath(root, r.key, f.Usage), true, &s.attempt
+		w.What, w.Path, w.Undoes, a = "must be unstaged", r.stagePath(f.Usage), true, &s.attempt
 	case f.Leaving:
 		w.What, plugin = "must be released by the servers", false
 	case f.Phase == Published:
 		w.What, plugin = "is published", false
-		w.Path = TargetPath(root, f.Alloc, r.key, f.Usage)
+		w.Path = f.target
 	case f.claimed == nil:
 		w.What, plugin = "must be claimed", false
 	case s.excludes(f):
-		w.What, w.Path, w.Err = "must be unstaged", StagePath(root, r.key, f.Usage), errOtherOptions
+		w.What, w.Path, w.Err = "must be unstaged", r.stagePath(f.Usage), errOtherOptions
 		return w
 	case s == nil || s.Phase == Staging:
-		w.What, w.Path = "must be staged", StagePath(root, r.key, f.Usage)
+		w.What, w.Path = "must be staged", r.stagePath(f.Usage)
 		if s != nil {
 			a = &s.attempt
 		}
 	default:
-		w.What, w.Path = "must be published", TargetPath(root, f.Alloc, r.key, f.Usage)
+		w.What, w.Path = "must be published", f.target
 	}
 	w.Err, w.Holders = a.err, slices.Clone(a.holders)
 	switch {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -50,6 +51,9 @@ type Volumes struct {
 	answers []func()
 	// all are in the order of their keys.
 	all []*runner
+	// byAlloc are the runners with references of an allocation, in the order of their keys: a node has many
+	// volumes, and an allocation few.
+	byAlloc map[cluster.AllocID][]*runner
 	// plugins are those that run, by id.
 	plugins map[cluster.PluginID]Plugin
 }
@@ -76,7 +80,7 @@ func New(o Options) (*Volumes, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	v := &Volumes{options: o, plugins: make(map[cluster.PluginID]Plugin)}
+	v := &Volumes{options: o, plugins: make(map[cluster.PluginID]Plugin), byAlloc: make(map[cluster.AllocID][]*runner)}
 	for _, rec := range o.Records {
 		v.runner(rec.Volume).restore(rec)
 	}
@@ -128,17 +132,15 @@ func (v *Volumes) Adopt(requests []Request, ran bool) {
 
 // Retry repeats calls for an allocation that were refused.
 func (v *Volumes) Retry(alloc cluster.AllocID) {
-	for _, r := range v.all {
-		if slices.ContainsFunc(r.refs, func(f *ref) bool { return f.Alloc == alloc }) {
-			r.retry()
-		}
+	for _, r := range v.byAlloc[alloc] {
+		r.retry()
 	}
 }
 
 // Unmount takes all volumes from an allocation whose tasks have ended. It can be repeated. It reports
 // whether that was news.
 func (v *Volumes) Unmount(alloc cluster.AllocID) (news bool) {
-	for _, r := range v.all {
+	for _, r := range v.byAlloc[alloc] {
 		news = r.leave(alloc) || news
 	}
 	return news
@@ -146,14 +148,7 @@ func (v *Volumes) Unmount(alloc cluster.AllocID) (news bool) {
 
 // Allocs returns the allocations that have volumes, in the order of their ids.
 func (v *Volumes) Allocs() []cluster.AllocID {
-	var ids []cluster.AllocID
-	for _, r := range v.all {
-		for _, f := range r.refs {
-			ids = append(ids, f.Alloc)
-		}
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
+	return slices.Sorted(maps.Keys(v.byAlloc))
 }
 
 // PluginUp notes that a storage plugin answers. Each new process of it is noted.

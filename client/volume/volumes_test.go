@@ -77,11 +77,18 @@ func TestVolumes_busyMount(t *testing.T) {
 	s := n.volumes.Status("a")
 	must.False(t, s.Off)
 	must.Eq(t, []string{"volume default/data must be unpublished; kept busy by process 17 (tail): device or resource busy; at " + target("a", "data")}, texts(s.Waits))
-	must.Eq(t, texts(s.Waits), texts(n.volumes.Serving("disks")))
+	must.Eq(t, texts(s.Waits), texts(waitsOf(n.volumes.Serving("disks"))))
 	clear(n.busy)
 	n.run(volume.DefaultMaxRetry)
 	must.True(t, n.volumes.Status("a").Off)
 	n.clean()
+}
+
+func waitsOf(needs []volume.Need) (waits []volume.Wait) {
+	for _, n := range needs {
+		waits = append(waits, n.Wait())
+	}
+	return waits
 }
 
 func texts(waits []volume.Wait) []string {
