@@ -216,11 +216,16 @@ func sinceCell(a wire.DrainAlloc) string {
 	return timeCell(a.Since)
 }
 
-// detailCell is the detail of a reason, and what each task waits for.
+// detailCell is the detail of a reason, and what each task waits for. The reason has named the volumes that
+// a storage plugin waits for, so its tasks say only until when.
 func detailCell(a wire.DrainAlloc) string {
 	parts := []string{localTimes(a.Detail)}
 	for _, task := range slices.Sorted(maps.Keys(a.Waiting)) {
-		parts = append(parts, fmt.Sprintf("task %q waits for %s", task, waitText(a.Waiting[task], time.Now())))
+		w := *a.Waiting[task]
+		if a.Reason == rules.ReasonHeldForVolumes.String() {
+			w.Detail = ""
+		}
+		parts = append(parts, fmt.Sprintf("task %q waits for %s", task, waitText(&w, time.Now())))
 	}
 	return strings.Join(parts, "; ")
 }

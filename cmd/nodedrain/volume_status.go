@@ -63,7 +63,7 @@ func (c *volumeStatusCommand) one(asked *client.Client, f *statusFlags, id strin
 	fmt.Fprintln(c.out, "\nClaims")
 	t := newTable("Allocation", "Node", "Mode", "State", "Waits for")
 	for _, claim := range v.Claims {
-		t.row(shortID(claim.AllocID, f.verbose), shortID(claim.NodeID, f.verbose), claim.Mode, claim.StateDescription, cmp.Or(claim.Waits, "-"))
+		t.row(shortID(claim.AllocID, f.verbose), shortID(claim.NodeID, f.verbose), claim.Mode, claim.StateDescription, cmp.Or(localTimes(claim.Waits), "-"))
 	}
 	t.write(c.out)
 	return nil
