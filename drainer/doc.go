@@ -67,8 +67,8 @@
 // # What an embedder must do
 //
 // This is the full contract. docs/embedding.md is the tutorial. Package drainertest tests a
-// store (TestStore), a state machine (TestFSM) and an applier (TestApplier); the duties that it
-// does not test are marked with a star.
+// store (TestStore, and TestVolumes if it has volumes), a state machine (TestFSM) and an applier
+// (TestApplier); the duties that it does not test are marked with a star.
 //
 // The FSM judges every entry with [rules.Recheck] or [rules.RecheckCompletions], in the
 // transaction that applies the entry. It applies what they return and nothing else. Without

@@ -66,14 +66,16 @@ func TestRollingUpgrade(t *testing.T) {
 	s.says(leader, "server "+third.Name+" understands version 1 at most")
 	must.Eq(t, 1, s.version(first))
 	must.Eq(t, 1, s.version(second))
+	must.ErrorContains(t, registerVolume(leader.api), "needs version 7, and the cluster has version 1: upgrade every server of the cluster")
 	t.Logf("%s leads and says: the cluster version stays %d, server %s understands version 1 at most", leader.Name, s.version(leader), third.Name)
 
 	s.replace(third, this)
 	for _, p := range s.all {
 		s.await("the version of this build on "+p.Name, func() bool { return s.version(p) == cluster.MaxVersion })
 	}
+	must.NoError(t, registerVolume(s.leader().api))
 	o.betweenDrains(s.sameState)
-	t.Logf("%s runs this build, cluster version %d; all states are equal", third.Name, s.version(third))
+	t.Logf("%s runs this build, cluster version %d, with a volume; all states are equal", third.Name, s.version(third))
 
 	endLoad()
 	s.healthy()
@@ -150,6 +152,15 @@ func TestDowngradeBelowTheClusterVersion(t *testing.T) {
 	s.kill(fourth)
 	s.all = s.all[:3]
 	s.sameState()
+}
+
+// registerVolume registers a volume, which needs the newest cluster version.
+func registerVolume(c *api.Client) error {
+	_, err := c.CSIVolumes().Register(&api.CSIVolume{
+		ID: "data", Name: "data", ExternalID: "data", PluginID: "disks",
+		RequestedCapabilities: []*api.CSIVolumeCapability{{AccessMode: "single-node-writer", AttachmentMode: "file-system"}},
+	}, nil)
+	return err
 }
 
 // newcomer is a fourth server, which does not run yet.
