@@ -144,15 +144,15 @@ func (t *taskRunner) mayStart() bool {
 	}
 	switch {
 	case t.task.Main():
-		return a.prestartDone()
+		return prestartDone(a)
 	case t.task.Lifecycle.Hook == cluster.HookPoststart:
 		return a.mainsStarted()
 	}
 	return true
 }
 
-// prestartDone reports whether the prestart tasks have succeeded, and their sidecars run.
-func (a *allocRunner) prestartDone() bool {
+// prestartDone reports whether the prestart tasks of an allocation have succeeded, and their sidecars run.
+func prestartDone(a *allocRunner) bool {
 	for _, t := range a.tasks {
 		if l := t.task.Lifecycle; l == nil || l.Hook != cluster.HookPrestart {
 			continue
