@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
@@ -244,5 +245,34 @@ func TestNode_adoptsVolumes(t *testing.T) {
 	f.stop("p")
 	f.settle()
 	must.EqOp(t, cluster.ClientComplete, f.row("p").ClientStatus)
+	empty(f)
+}
+
+// C2: a mount is busy for longer than the hold limit. The ends are reported with the volume named, and the
+// plugin stops. Another plugin takes the volume off, for a client that was started again.
+func TestNode_holdLimit(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	f.place(disks("p"))
+	f.place(mounts(three(f), "data"))
+	f.run(30 * time.Second)
+	busy := f.node.Storage().Mounts()[0].Path
+	f.node.Storage().MakeBusy(busy, volume.Holder{PID: 99, Command: "tail"})
+	f.stop("p")
+	f.stop("a1")
+	f.run(client.DefaultHoldLimit - time.Minute)
+	must.Len(t, 1, tasks(f))
+	must.EqOp(t, cluster.ClientRunning, f.row("a1").ClientStatus)
+	f.settle()
+	must.SliceEmpty(t, tasks(f))
+	must.EqOp(t, cluster.ClientComplete, f.row("a1").ClientStatus)
+	must.EqOp(t, cluster.ClientComplete, f.row("p").ClientStatus)
+	must.Len(t, 1, f.node.Storage().Claims())
+	f.node.KillClient()
+	f.place(disks("p2"))
+	f.run(time.Minute)
+	must.Len(t, 2, f.node.Storage().Mounts())
+	f.node.Storage().Free(busy)
+	f.settle()
 	empty(f)
 }

@@ -74,6 +74,8 @@
 //     nothing, or if its allocation had to stop the hold limit before. Or its record says that it stops to
 //     start again. Or another allocation serves the plugin's id and may run, as far as the present client
 //     can know. A task that the client cannot keep, or does not know to have started, is not judged.
+//   - When a node has had no trouble for some time, an allocation that must stop and has had no process
+//     for the hold limit has ended in its record, although volumes of it are mounted.
 //
 // # N8, devices
 //

@@ -349,6 +349,15 @@ func TestJudge(t *testing.T) {
 			f.told(f.plugin, f.alloc)
 			f.stopPlugin()
 		}},
+		{"an end is not reported after the hold limit", "N7", "its end is not reported", func(t *testing.T, f *fixture) {
+			f.node.KillClient() // the record does not say that it has ended
+			f.told(f.alloc, f.plugin)
+			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByFault)
+			must.NoError(t, f.node.Machine().RemoveCgroup("a1:web"))
+			f.node.Storage().MakeBusy(f.node.Storage().Mounts()[0].Path, volume.Holder{PID: 7, Command: "tail"})
+			f.advance(t, client.DefaultHoldLimit+2*time.Minute)
+			f.judge.Settled(f.node.Now(), f.node, func(cluster.AllocID) *cluster.Allocation { return nil })
+		}},
 		{"a volume is mounted when the end is reported", "N3", "not the truth", func(_ *testing.T, f *fixture) {
 			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByFault)
 			must.NoError(t, f.node.Machine().RemoveCgroup("a1:web"))

@@ -277,6 +277,11 @@ func (v *porter) settledVolumes(n *machine.Node) {
 			v.find("N6", "a volume is not mounted", a.id, "the servers have given a claim on %s", c.Volume)
 		}
 	}
+	for _, a := range v.order {
+		if r := n.Record(a.id); r != nil && !r.Ended && !a.stopAt.IsZero() && v.isOverdue(n, a) {
+			v.find("N7", "its end is not reported", a.id, "all its tasks have ended, and the hold limit of %s is over", s.HoldLimit())
+		}
+	}
 	for _, m := range s.Mounts() {
 		of := slices.DeleteFunc(s.Claims(), func(c storage.Claim) bool { return c.Volume != m.Volume || c.Usage != m.Usage })
 		if m.Alloc != "" {
@@ -286,6 +291,19 @@ func (v *porter) settledVolumes(n *machine.Node) {
 			v.find("N6", "a mount is left", m.Alloc, "%s is mounted at %s, and no allocation has a claim", m.Volume, m.Path)
 		}
 	}
+}
+
+// isOverdue reports whether an allocation that must stop has had no process for longer than it may wait for
+// its volumes.
+func (v *porter) isOverdue(n *machine.Node, a *alloc) bool {
+	end := v.lastEnd(n, a)
+	for _, at := range []time.Time{a.stopAt, v.since, v.trouble.boot, v.trouble.disk} {
+		if at.After(end) {
+			end = at
+		}
+	}
+	lived := lives(n, func(p scripted.Process) bool { id, _ := machine.SplitCgroup(p.Cgroup); return id == a.id })
+	return !lived && len(a.wants()) > 0 && v.now.Sub(end) > n.Storage().HoldLimit()+time.Minute
 }
 
 // mustWait reports whether a volume waits for something that no client can change.
