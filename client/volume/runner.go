@@ -131,35 +131,8 @@ func (r *runner) want(q Request) (news bool) {
 func (r *runner) newRef(rec RefRecord) *ref {
 	f := &ref{RefRecord: rec, target: TargetPath(r.v.options.Root, rec.Alloc, r.key, rec.Usage)}
 	r.refs = append(r.refs, f)
-	r.index(f.Alloc)
+	r.v.index(r, f.Alloc)
 	return f
-}
-
-// index notes that the volume has a reference of an allocation.
-func (r *runner) index(alloc cluster.AllocID) {
-	of := r.v.byAlloc[alloc]
-	if i, found := slices.BinarySearchFunc(of, r.key, func(o *runner, k cluster.VolumeKey) int { return o.key.Compare(k) }); !found {
-		r.v.byAlloc[alloc] = slices.Insert(of, i, r)
-	}
-}
-
-// drop removes the references that are gone.
-func (r *runner) drop(gone func(*ref) bool) {
-	for _, f := range r.refs {
-		if !gone(f) {
-			continue
-		}
-		r.touch()
-		if of := slices.DeleteFunc(r.v.byAlloc[f.Alloc], func(o *runner) bool { return o == r }); len(of) > 0 {
-			r.v.byAlloc[f.Alloc] = of
-		} else {
-			delete(r.v.byAlloc, f.Alloc)
-		}
-	}
-	r.refs = slices.DeleteFunc(r.refs, gone)
-	for _, f := range r.refs { // another usage of the same allocation
-		r.index(f.Alloc)
-	}
 }
 
 // adopt takes in an allocation that may have the volume staged and published, and a claim if it ran. If there
@@ -276,7 +249,7 @@ func (r *runner) step() {
 
 // settle makes the changes that need no call.
 func (r *runner) settle() {
-	r.drop(func(f *ref) bool { return f.Leaving && f.Phase == Claiming && !f.asked })
+	r.v.drop(r, func(f *ref) bool { return f.Leaving && f.Phase == Claiming && !f.asked })
 	for _, f := range r.refs {
 		if f.Leaving && (f.Phase == Held || f.Phase == Claiming && !r.busy) {
 			r.enter(f, Releasing)
@@ -445,7 +418,7 @@ func (r *runner) release(f *ref) bool {
 			f.fail(r.v, err, nil, false)
 			return
 		}
-		r.drop(func(other *ref) bool { return other == f })
+		r.v.drop(r, func(other *ref) bool { return other == f })
 	}))
 	return true
 }

@@ -140,8 +140,6 @@ func (v *Volumes) Serving(plugin cluster.PluginID) []Need {
 	return needs
 }
 
-func (r *runner) stagePath(u Usage) string { return StagePath(r.v.options.Root, r.key, u) }
-
 // wait says what a reference waits for.
 func (r *runner) wait(f *ref) Wait {
 	w := Wait{Volume: r.key, Alloc: f.Alloc, Plugin: r.plugin, Undoes: f.Leaving, Mounted: r.on(f)}
@@ -151,7 +149,7 @@ func (r *runner) wait(f *ref) Wait {
 	case f.Leaving && f.Phase.mounted():
 		w.What, w.Path = "must be unpublished", f.target
 	case s != nil && s.Phase == Unstaging:
-		w.What, w.Path, w.Undoes, a = "must be unstaged", r.stagePath(f.Usage), true, &s.attempt
+		w.What, w.Path, w.Undoes, a = "must be unstaged", StagePath(r.v.options.Root, r.key, f.Usage), true, &s.attempt
 	case f.Leaving:
 		w.What, plugin = "must be released by the servers", false
 	case f.Phase == Published:
@@ -160,10 +158,10 @@ func (r *runner) wait(f *ref) Wait {
 	case f.claimed == nil:
 		w.What, plugin = "must be claimed", false
 	case s.excludes(f):
-		w.What, w.Path, w.Err = "must be unstaged", r.stagePath(f.Usage), errOtherOptions
+		w.What, w.Path, w.Err = "must be unstaged", StagePath(r.v.options.Root, r.key, f.Usage), errOtherOptions
 		return w
 	case s == nil || s.Phase == Staging:
-		w.What, w.Path = "must be staged", r.stagePath(f.Usage)
+		w.What, w.Path = "must be staged", StagePath(r.v.options.Root, r.key, f.Usage)
 		if s != nil {
 			a = &s.attempt
 		}

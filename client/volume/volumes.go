@@ -164,6 +164,33 @@ func (v *Volumes) PluginUp(id cluster.PluginID, p Plugin) {
 // PluginDown notes that a storage plugin does not answer.
 func (v *Volumes) PluginDown(id cluster.PluginID) { delete(v.plugins, id) }
 
+// index notes that a volume has a reference of an allocation.
+func (v *Volumes) index(r *runner, alloc cluster.AllocID) {
+	of := v.byAlloc[alloc]
+	if i, found := slices.BinarySearchFunc(of, r.key, func(o *runner, k cluster.VolumeKey) int { return o.key.Compare(k) }); !found {
+		v.byAlloc[alloc] = slices.Insert(of, i, r)
+	}
+}
+
+// drop removes the references of a volume that are gone.
+func (v *Volumes) drop(r *runner, gone func(*ref) bool) {
+	for _, f := range r.refs {
+		if !gone(f) {
+			continue
+		}
+		r.touch()
+		if of := slices.DeleteFunc(v.byAlloc[f.Alloc], func(o *runner) bool { return o == r }); len(of) > 0 {
+			v.byAlloc[f.Alloc] = of
+		} else {
+			delete(v.byAlloc, f.Alloc)
+		}
+	}
+	r.refs = slices.DeleteFunc(r.refs, gone)
+	for _, f := range r.refs { // another usage of the same allocation
+		v.index(r, f.Alloc)
+	}
+}
+
 // runner returns the runner of a volume, and makes it if there is none.
 func (v *Volumes) runner(k cluster.VolumeKey) *runner {
 	i, found := slices.BinarySearchFunc(v.all, k, func(r *runner, k cluster.VolumeKey) int { return r.key.Compare(k) })

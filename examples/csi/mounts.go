@@ -61,6 +61,9 @@ func parseMounts(text string) mountTable {
 
 // unescape replaces the octal escapes of mountinfo.
 func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s // a replacer costs much more than most paths, and a node has many mounts
+	}
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
