@@ -200,7 +200,7 @@ func TestVolumeCommands_register(t *testing.T) {
 	t.Parallel()
 	_, server, c := storageCluster(t)
 	v := dataVolume()
-	v.ID, v.Namespace = "zoned", "team"
+	v.ID, v.Namespace, v.ExternalID = "zoned", "team", "vol-7"
 	v.MountOptions = &api.CSIMountOptions{FSType: "ext4", MountFlags: []string{"noatime"}}
 	v.Parameters, v.Context = map[string]string{"pool": "a"}, map[string]string{"lun": "7"}
 	v.RequestedCapacityMin, v.RequestedCapacityMax, v.CloneID = 1, 2, "vol-0"
@@ -212,12 +212,19 @@ func TestVolumeCommands_register(t *testing.T) {
 	must.NoError(t, err)
 	must.Positive(t, meta.LastIndex)
 	must.Eq(t, "zoned", answer.Volumes[0].ID)
+	must.Eq(t, "", answer.Warnings)
 	must.Eq(t, api.CSISecrets{"key": "[redacted]"}, answer.Volumes[0].Secrets)
 	read, _, err := c.CSIVolumes().Info("zoned", &api.QueryOptions{Namespace: "team"})
 	must.NoError(t, err)
 	must.Eq(t, []*api.CSITopology{{Segments: map[string]string{"zone": "a"}}}, read.Topologies)
 	must.Eq(t, v.MountOptions, read.MountOptions)
 	must.Eq(t, v.Context, read.Context)
+
+	// Two volumes that are one storage have claims of their own.
+	v.ExternalID = "vol-1"
+	answer, _, err = c.CSIVolumes().RegisterOpts(&api.CSIVolumeRegisterRequest{Volumes: []*api.CSIVolume{v}}, nil)
+	must.NoError(t, err)
+	must.Eq(t, `the external id "vol-1" of plugin "disks" is also that of default/data, team/other: a claim of one volume does not exclude claims of another`, answer.Warnings)
 
 	// These commands need a controller that creates volumes. They are not supported, and say so.
 	for _, path := range []string{"PUT /v1/volume/csi/data/create", "DELETE /v1/volume/csi/data/delete", "GET /v1/volumes/external?plugin_id=disks", "GET /v1/volumes/snapshot", "PUT /v1/volume/host/create"} {

@@ -185,7 +185,26 @@ func registerVolume(q *request) error {
 	}
 	answer := wire.NewVolume(v, nil)
 	answer.Secrets = hidden(v.Secrets)
-	return q.written(done.Index, wire.VolumeRegisterResponse{Volumes: []*wire.Volume{answer}, Index: done.Index})
+	response := wire.VolumeRegisterResponse{Volumes: []*wire.Volume{answer}, Index: done.Index}
+	if state, err := q.state(); err == nil { // the volume is registered in any case
+		response.Warnings = sameStorage(state, v)
+	}
+	return q.written(done.Index, response)
+}
+
+// sameStorage warns of other volumes that are the same storage, or is empty. Each of them has claims of its
+// own, so they do not keep two writers apart.
+func sameStorage(s State, v *cluster.Volume) string {
+	var same []string
+	for o := range s.Volumes() {
+		if o.Key() != v.Key() && o.Plugin == v.Plugin && o.ExternalID == v.ExternalID && len(same) < maxMatches {
+			same = append(same, o.Key().String())
+		}
+	}
+	if len(same) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the external id %q of plugin %q is also that of %s: a claim of one volume does not exclude claims of another", v.ExternalID, v.Plugin, strings.Join(same, ", "))
 }
 
 // deregisterVolume answers DELETE /v1/volume/csi/{id}.
