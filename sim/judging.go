@@ -62,7 +62,7 @@ func newJudging(p *player) *judging {
 			j.collection.Applied(w.Now(), a)
 			j.claims.Applied(w.Now(), a)
 			if m, is := a.Message.(*shims.AllocClientUpdate); is && !(w.Log.Entry(a.Index).Proposed && w.Log.Entry(a.Index).Source == world.FromClients) {
-				j.claims.Untrue(m.Reports)
+				j.claims.Untrue(a.Before, m.Reports)
 			}
 		},
 		Elected:   func(server int) { judge.Began(w.Now(), server, w.Term()) },

@@ -206,7 +206,8 @@
 //
 // With real clients, these words describe the tasks of the allocation. Start is the time until a
 // prestart task ends, or until the driver has started the main task. Stop counts from the order, and the
-// client limits it. An allocation with stop=never is in state D. An unhealthy one exits with 1 again
+// client limits it. An allocation with stop=never is in state D; one that
+// serves volumes ends by SIGKILL alone. An unhealthy one exits with 1 again
 // and again. A real client judges each allocation once and copies no data. So verdict, copy, worsen and
 // recover have no effect.
 //

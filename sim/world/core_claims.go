@@ -59,7 +59,7 @@ func (c *cores) serve() error {
 	return nil
 }
 
-// serveOne answers a request by the state that one of the servers has.
+// serveOne answers a request. The leader reads the claims, after it has asked the other servers whether it leads.
 func (c *cores) serveOne(a *ask) error {
 	v, claim := c.read(a)
 	if !a.release {
@@ -71,21 +71,15 @@ func (c *cores) serveOne(a *ask) error {
 		return a.answer(func() { a.released(errDetaching) })
 	case claim == nil && a.proposed:
 		return a.answer(func() { a.released(nil) })
-	case a.proposed: // the server lags behind
+	case a.proposed: // the claim is another one by now
 		return a.answer(func() { a.released(errNoAnswer) })
 	}
 	return c.propose(a)
 }
 
-// read returns the claim that a request is about, with its volume. Each server may be asked. Nil: the server
-// does not know it.
+// read returns the claim that a request is about, with its volume. Nil: there is none.
 func (c *cores) read(a *ask) (*cluster.Volume, *cluster.VolumeClaim) {
-	w := c.fleet.world
-	s := w.Servers.all[0]
-	if len(w.Servers.all) > 1 {
-		s = w.Servers.all[w.chance.stream("claims/"+string(a.node.id)).IntN(len(w.Servers.all))]
-	}
-	state := s.state()
+	state := c.fleet.world.Truth()
 	claim := state.Claim(a.key())
 	if claim != nil && claim.Node != a.node.id {
 		claim = nil

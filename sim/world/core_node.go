@@ -197,7 +197,9 @@ func (n *coreNode) script(c *driver.TaskConfig) scripted.Script {
 	case b.Unhealthy && !s.alloc.HasVerdict():
 		script.Ends, script.RunFor, script.Exit = true, crashing, driver.ExitResult{Code: 1}
 	}
-	if b.Stop == Never {
+	if b.Stop == Never && task.CSIPlugin != nil {
+		script.IgnoreSignals = true // in state D it would keep calls in flight for good
+	} else if b.Stop == Never {
 		script.IgnoreSignals, script.KillTakes = true, Never
 	} else {
 		script.StopTakes = max(0, b.Stop-group.ShutdownDelay-task.ShutdownDelay)

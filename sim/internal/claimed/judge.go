@@ -51,6 +51,12 @@ type Machine struct {
 // Attached reports whether a controller has attached the volume to the node.
 type Attached func(cluster.VolumeKey, cluster.NodeID) bool
 
+// place is a volume on a node.
+type place struct {
+	volume cluster.VolumeKey
+	node   cluster.NodeID
+}
+
 // Judge collects the violations of one run. The zero value is ready to use. A Judge is not safe for
 // concurrent use. It never changes the rows that it reads.
 type Judge struct {
@@ -60,8 +66,8 @@ type Judge struct {
 	// on nodes that they could not reach.
 	forced map[cluster.VolumeKey]bool
 	freed  map[cluster.ClaimKey]bool
-	// untrue are allocations whose end no client has reported.
-	untrue map[cluster.AllocID]bool
+	// left are volumes that may still be on a node although the servers have freed claims there.
+	left map[place]bool
 }
 
 // Violations returns the first 100 violations, in order. The slice belongs to the judge.
@@ -94,13 +100,13 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	}
 }
 
-// Untrue notes reports that no client has made: a scenario ends allocations in the state alone.
-func (j *Judge) Untrue(reports []cluster.AllocReport) {
-	if j.untrue == nil {
-		j.untrue = map[cluster.AllocID]bool{}
-	}
+// Untrue notes reports that no client has made: a scenario ends allocations in the state alone. Their volumes
+// are then as if freed by force.
+func (j *Judge) Untrue(before *statestore.Snapshot, reports []cluster.AllocReport) {
 	for _, r := range reports {
-		j.untrue[r.Alloc] = true
+		for c := range before.ClaimsOfAlloc(r.Alloc) {
+			j.force(c.Volume, true)
+		}
 	}
 }
 
@@ -121,9 +127,9 @@ func (j *Judge) frees(now time.Time, a shims.Applied, c cluster.ClaimChange, at 
 		return
 	}
 	if j.freed == nil {
-		j.freed = map[cluster.ClaimKey]bool{}
+		j.freed, j.left = map[cluster.ClaimKey]bool{}, map[place]bool{}
 	}
-	j.freed[c.Claim] = true
+	j.freed[c.Claim], j.left[place{c.Claim.Volume, c.Node}] = true, true
 	if access := before.Capability.Access; before.Mode != cluster.ClaimWrite || access != cluster.SingleNodeWriter && access != cluster.MultiNodeSingleWriter {
 		return
 	}
@@ -163,7 +169,7 @@ func (j *Judge) Look(now time.Time, state *statestore.Snapshot, machines []Machi
 			if mount.Alloc != "" {
 				j.published(now, state, m.Node, mount, writers)
 			}
-			if attached != nil && needsController(state, mount, m.Node) && !attached(mount.Volume, m.Node) {
+			if attached != nil && !j.left[place{mount.Volume, m.Node}] && needsController(state, mount, m.Node) && !attached(mount.Volume, m.Node) {
 				j.report(now, Detached, m.Node, mount.Alloc, "%s is at %s", mount.Volume, mount.Path)
 			}
 		}
@@ -188,7 +194,7 @@ func needsController(state *statestore.Snapshot, mount storage.Mount, node clust
 // published checks a volume that is published for an allocation.
 func (j *Judge) published(now time.Time, state *statestore.Snapshot, node cluster.NodeID, mount storage.Mount, writers map[cluster.VolumeKey]cluster.NodeID) {
 	key := cluster.ClaimKey{Volume: mount.Volume, Alloc: mount.Alloc}
-	if j.freed[key] || j.untrue[mount.Alloc] {
+	if j.freed[key] {
 		return
 	}
 	switch c := state.Claim(key); {
