@@ -37,6 +37,7 @@ func Steady(s *scenario.Scenario) *scenario.Scenario {
 	steady.Name += "-steady"
 	steady.Prose = append(steady.Prose, "Steady: no race decides a final fact.")
 	steadyServers(&steady.Cluster)
+	withoutVolumes(steady)
 	steadyDrainer(&steady.Drainer)
 	steady.Nodes = roomyNodes(steady.Nodes)
 	steadyAllocs(steady.Allocs)
@@ -127,6 +128,17 @@ func steadyServers(c *scenario.Cluster) {
 		{&c.Schedule, 50 * time.Millisecond}, {&c.Late, scenario.DefaultLate},
 	} {
 		*way.is = atMost(*way.is, way.most)
+	}
+}
+
+// withoutVolumes removes the volumes: they need real clients.
+func withoutVolumes(s *scenario.Scenario) {
+	s.Cluster.Hold, s.Volumes = 0, nil
+	for i := range s.Jobs {
+		for k := range s.Jobs[i].Groups {
+			g := &s.Jobs[i].Groups[k]
+			g.Serves, g.Volumes = scenario.Service{}, nil
+		}
 	}
 }
 
