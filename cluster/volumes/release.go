@@ -70,7 +70,7 @@ func Unreachable(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluste
 	}
 	// Added one by one: the sum of durations may wrap around.
 	at := since.Add(g.Disconnect.StopOnClientAfter).Add(alloc.StopTimeOn(node)).Add(ReleaseMargin)
-	return Fate{At: at, Why: fmt.Sprintf("%s, and its client has surely stopped the allocation at %s", where, at.UTC().Format(time.RFC3339))}
+	return Fate{At: at, Why: fmt.Sprintf("%s, and a client that runs there has surely stopped the allocation at %s", where, at.UTC().Format(time.RFC3339))}
 }
 
 // exclusive reports whether a second user of the volume could harm it while the claim is in use.

@@ -120,7 +120,7 @@ func (c *allocStatusCommand) tasks(a *wire.Allocation) {
 	for _, name := range names {
 		s, waits := a.TaskStates[name], "-"
 		if s.Waiting != nil {
-			waits = waitText(s.Waiting, time.Now())
+			waits = taskWait(a, *s.Waiting, time.Now())
 		}
 		t.row(name, driverOf(a, name), s.State, fmt.Sprint(s.Failed), exitCodeOf(s), fmt.Sprint(s.Restarts), timeCell(s.StartedAt), timeCell(s.FinishedAt), waits)
 	}
@@ -137,6 +137,14 @@ func (c *allocStatusCommand) tasks(a *wire.Allocation) {
 		}
 		t.write(c.out)
 	}
+}
+
+// taskWait says what a task waits for. Volumes that are still on the node have a table of their own.
+func taskWait(a *wire.Allocation, w wire.TaskWait, now time.Time) string {
+	if w.For == string(cluster.WaitVolume) && a.VolumeHolds != nil && len(a.VolumeHolds.Volumes) > 0 {
+		w.Detail = ""
+	}
+	return waitText(&w, now)
 }
 
 func allocFacts(a *wire.Allocation, verbose bool) *facts {

@@ -36,6 +36,8 @@ cache  cache[2]  single-node-writer      write  main: local/cache, side: local/c
 data   shared    multi-node-reader-only  read   main: /data
 `, text(volumeTable(a)))
 	must.Nil(t, holdTable(a.VolumeHolds, false))
+	wait := wire.TaskWait{For: string(cluster.WaitVolume), Detail: "volume default/shared must be staged"}
+	must.Eq(t, "volume: volume default/shared must be staged", taskWait(a, wait, time.Now()))
 	since := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	a.VolumeHolds = &wire.VolumeHolds{More: 3, Volumes: []wire.VolumeHold{
 		{Namespace: "default", Volume: "shared", AllocID: "0a1b2c3d-4e5f", Path: "/mnt/x", Reason: "must be unpublished; kept busy by process 7 (tail)", Since: wire.NewTime(since)},
@@ -46,6 +48,7 @@ shared      0a1b2c3d  %-19s  must be unpublished; kept busy by process 7 (tail) 
 team/other  1a1b2c3d  %-19s  -                                                   -
 and 3 more  -         %-19s  -                                                   -
 `, timeCell(wire.NewTime(since)), "-", "-"), text(holdTable(a.VolumeHolds, false)))
+	must.Eq(t, "volume", taskWait(a, wait, time.Now()), must.Sprint("the table says it"))
 	must.Nil(t, volumeTable(wire.NewAllocation(&cluster.Allocation{ID: "2a", TaskGroup: "gone", Job: &cluster.Job{}})))
 }
 
