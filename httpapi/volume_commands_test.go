@@ -192,6 +192,12 @@ func TestVolumeCommands_one(t *testing.T) {
 	must.Eq(t, "must be unpublished; kept busy by process 7 (tail)", waits())
 	w.must(&shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: w.Now(), Changes: []cluster.ClaimChange{{Claim: claim, Node: nodeID(1), Cause: cluster.CauseNode}}}})
 	must.Eq(t, "a controller must detach the volume from the node", waits())
+	for n := range 2 {
+		node := w.State().Node(nodeID(n + 1)).Copy()
+		node.StoragePlugins[0].Healthy = false
+		w.must(&shims.NodeRegister{At: w.Now(), Node: node})
+	}
+	must.Eq(t, "a controller must detach the volume from the node, and no healthy controller of its plugin attaches volumes", waits())
 }
 
 // A registration with all fields of a file that the command has parsed: an unknown one is no error, and the

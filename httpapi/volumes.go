@@ -114,7 +114,7 @@ func readVolume(q *request) error {
 				if alloc != nil {
 					stub = wire.NewAllocationListStub(alloc)
 				}
-				w.Claim(c, claimWaits(s, c, alloc), stub)
+				w.Claim(c, claimWaits(s, c, alloc, plugin), stub)
 			}
 			return w, nil
 		}
@@ -124,9 +124,9 @@ func readVolume(q *request) error {
 
 // claimWaits says what a claim waits for, or is empty: a controller, what the client says of the volume, or
 // how long the servers wait for a node that they cannot reach.
-func claimWaits(s State, c *cluster.VolumeClaim, alloc *cluster.Allocation) string {
+func claimWaits(s State, c *cluster.VolumeClaim, alloc *cluster.Allocation, plugin *volumes.Plugin) string {
 	if !c.State.OnNode() && c.Controller {
-		return "a controller must detach the volume from the node"
+		return "a controller must detach the volume from the node" + lacksController(plugin)
 	}
 	if !c.State.OnNode() {
 		return ""
@@ -135,7 +135,7 @@ func claimWaits(s State, c *cluster.VolumeClaim, alloc *cluster.Allocation) stri
 	case why != "":
 		return why
 	case c.State == cluster.ClaimTaken && c.WaitsForController():
-		return "a controller must attach the volume to the node"
+		return "a controller must attach the volume to the node" + lacksController(plugin)
 	case alloc == nil || alloc.VolumeHolds == nil:
 		return ""
 	}
@@ -145,6 +145,14 @@ func claimWaits(s State, c *cluster.VolumeClaim, alloc *cluster.Allocation) stri
 		}
 	}
 	return ""
+}
+
+// lacksController says that no controller of the plugin, which may be nil, can be called, or is empty.
+func lacksController(p *volumes.Plugin) string {
+	if p != nil && slices.ContainsFunc(p.Instances, func(i volumes.Instance) bool { return i.Type.Controller() && i.Attaches && i.Usable() }) {
+		return ""
+	}
+	return ", and no healthy controller of its plugin attaches volumes"
 }
 
 // hidden are the keys of a map with values that are not shown.
