@@ -71,17 +71,18 @@ func (h *VolumeHolds) WithoutReasons() *VolumeHolds {
 	return c
 }
 
-// Names names the volumes in one line, or is empty.
-func (h *VolumeHolds) Names() string {
+// Names names at most so many of the volumes in one line, and counts the others. It is empty if there
+// are none.
+func (h *VolumeHolds) Names(most int) string {
 	if h.Count() == 0 {
 		return ""
 	}
 	var names []string
-	for _, v := range h.Volumes {
+	for _, v := range h.Volumes[:min(most, len(h.Volumes))] {
 		names = append(names, fmt.Sprintf("%s of allocation %s", v.Key().Volume, v.Alloc))
 	}
-	if h.More > 0 {
-		names = append(names, fmt.Sprintf("%d more", h.More))
+	if more := h.Count() - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(names, ", ")
 }

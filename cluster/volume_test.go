@@ -117,14 +117,15 @@ func TestVolumeHolds_Bounded(t *testing.T) {
 func TestVolumeHolds_WithoutReasons(t *testing.T) {
 	t.Parallel()
 	must.Nil(t, (*cluster.VolumeHolds)(nil).WithoutReasons())
-	must.Eq(t, "", (*cluster.VolumeHolds)(nil).Names())
+	must.Eq(t, "", (*cluster.VolumeHolds)(nil).Names(9))
 	h := &cluster.VolumeHolds{More: 2, Volumes: []cluster.VolumeHold{
 		{Namespace: "ops", Volume: "data", Alloc: "a1", Path: "/mnt", Reason: "busy"}, {Namespace: "ops", Volume: "logs", Alloc: "a2"},
 	}}
 	must.Eq(t, cluster.VolumeHold{Namespace: "ops", Volume: "data", Alloc: "a1", Path: "/mnt"}, h.WithoutReasons().Volumes[0])
 	must.Eq(t, 2, h.WithoutReasons().More)
 	must.Eq(t, "busy", h.Volumes[0].Reason)
-	must.Eq(t, "ops/data of allocation a1, ops/logs of allocation a2, 2 more", h.WithoutReasons().Names())
+	must.Eq(t, "ops/data of allocation a1, ops/logs of allocation a2, 2 more", h.WithoutReasons().Names(9))
+	must.Eq(t, "ops/data of allocation a1, 3 more", h.Names(1))
 	found, named := h.Hold(h.Volumes[1].Key())
 	must.True(t, named)
 	must.Eq(t, h.Volumes[1], found)

@@ -20,7 +20,7 @@ func EndDrain(n *cluster.Node, e rules.Ending, at time.Time, index uint64) (afte
 	if e.Outcome == cluster.OutcomeDeadlineReached || e.Outcome == cluster.OutcomeForced {
 		details = map[string]string{cluster.EventDetailDeadlineReached: "true"}
 	}
-	if left := e.VolumesLeft.Names(); left != "" {
+	if left := e.VolumesLeft.Names(volumesInEvent); left != "" {
 		if details == nil {
 			details = map[string]string{}
 		}
@@ -34,6 +34,9 @@ func EndDrain(n *cluster.Node, e rules.Ending, at time.Time, index uint64) (afte
 	ended.VolumesLeft = e.VolumesLeft
 	return after, ended
 }
+
+// volumesInEvent bounds the volumes that the event of a drain's end names: a node keeps several events.
+const volumesInEvent = 4
 
 // NodeGone returns the record of the drain of a node that is deleted, or nil if the node does not
 // drain. The view is the state in which the entry is applied. The node's allocations stay, so
