@@ -42,10 +42,12 @@ type Call struct {
 	Step Step
 	// Request is what the call is for. That of Unstaging has no allocation.
 	Request volume.Request
-	// Plugin, ExternalID and Path are empty for the servers.
+	// Plugin, ExternalID, Path and Options are empty for the servers. Options are those of a call that mounts,
+	// or nil for none.
 	Plugin     cluster.PluginID
 	ExternalID string
 	Path       string
+	Options    *cluster.MountOptions
 	// Count is how many calls of the step the storage has got, from 1.
 	Count int
 	// Wrong is what is out of order with the call, or nil.
@@ -177,7 +179,7 @@ func (s *Storage) Do(task driver.TaskID, c volume.Call, waiting func() bool, rep
 	if step == Staging || step == Unstaging {
 		path = volume.StagePath(s.options.Root, c.Volume, c.Request.Usage)
 	}
-	call := Call{Step: step, Request: c.Request, Plugin: c.Plugin, ExternalID: c.ExternalID, Path: path}
+	call := Call{Step: step, Request: c.Request, Plugin: c.Plugin, ExternalID: c.ExternalID, Path: path, Options: cmp.Or(c.Request.Options, c.Claimed.Options)}
 	call = s.begin(call, s.wrong(call))
 	f := &flight{call: call, waiting: waiting, end: func(err error) { reply(s.result(call, err)) }}
 	aborted := slices.ContainsFunc(s.flights, func(other *flight) bool {
@@ -251,8 +253,11 @@ func (s *Storage) wrong(c Call) (wrong []string) {
 		}
 	case Publishing:
 		path := volume.StagePath(s.options.Root, q.Volume, q.Usage)
-		if _, staged := s.mounts[path]; stages && !staged && !s.lost[path] {
+		switch stage, staged := s.mounts[path]; {
+		case stages && !staged && !s.lost[path]:
 			wrong = append(wrong, "the volume is not staged")
+		case staged && !stage.Options.Equal(c.Options):
+			wrong = append(wrong, "the volume is staged with other mount options")
 		}
 	case Unstaging:
 		for _, m := range s.Mounts() {

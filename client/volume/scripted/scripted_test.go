@@ -118,6 +118,8 @@ func (f *fixture) begin(alloc cluster.AllocID, name string, waiting func() bool)
 		return
 	case "stage":
 		c.Verb = volume.Stage
+	case "publish with options":
+		c.Verb, c.Request.Options = volume.Publish, &cluster.MountOptions{FSType: "ext4"}
 	case "publish":
 		c.Verb = volume.Publish
 	case "unpublish":
@@ -162,6 +164,7 @@ func TestStorage_wrong(t *testing.T) {
 		{[]string{"claim", "stage", "publish", "unstage"}, "the volume is published at " + target, nil},
 		{[]string{"claim", "stage", "publish", "release"}, "the volume is published at " + target, nil},
 		{[]string{"claim", "stage", "release"}, "the volume is staged at " + staged + ", and no other allocation has a claim", nil},
+		{[]string{"claim", "stage", "publish with options"}, "the volume is staged with other mount options", nil},
 		{[]string{"claim", "stage"}, "the plugin does not stage", func(f *fixture) { f.stages = false }},
 	} {
 		f := newFixture()

@@ -52,9 +52,10 @@ type Mount struct {
 	Volume cluster.VolumeKey
 	Usage  volume.Usage
 	// Alloc is the allocation for which the volume is published, or empty where it is staged.
-	Alloc  cluster.AllocID
-	Plugin cluster.PluginID
-	At     time.Time
+	Alloc   cluster.AllocID
+	Plugin  cluster.PluginID
+	Options *cluster.MountOptions
+	At      time.Time
 }
 
 // Claim is a claim that the servers have given to the machine and not taken back.
@@ -112,7 +113,7 @@ func (s *Storage) Calls(n int) []Call { return slices.Clip(s.calls[n:]) }
 // earlier client has.
 func (s *Storage) Adopt(q volume.Request, got volume.Claimed) {
 	s.given(q, got)
-	c := Call{Request: q, Plugin: got.Plugin}
+	c := Call{Request: q, Plugin: got.Plugin, Options: cmp.Or(q.Options, got.Options)}
 	if s.Stages(got.Plugin) {
 		c.Path = volume.StagePath(s.options.Root, q.Volume, q.Usage)
 		s.mount(c, "")
@@ -161,7 +162,7 @@ func (s *Storage) Lost(path string) bool { return s.lost[path] }
 func (s *Storage) mount(c Call, alloc cluster.AllocID) {
 	if _, is := s.mounts[c.Path]; !is {
 		s.mounts[c.Path] = Mount{
-			Path: c.Path, Volume: c.Request.Volume, Usage: c.Request.Usage, Alloc: alloc, Plugin: c.Plugin, At: s.clock.Now(),
+			Path: c.Path, Volume: c.Request.Volume, Usage: c.Request.Usage, Alloc: alloc, Plugin: c.Plugin, Options: c.Options, At: s.clock.Now(),
 		}
 	}
 	delete(s.lost, c.Path)

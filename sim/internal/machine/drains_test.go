@@ -103,6 +103,9 @@ func (d *drained) addUser() {
 	if d.dice.chance(4) {
 		a.Job.TaskGroups[0].Volumes[0].ReadOnly = true
 	}
+	if d.dice.chance(8) {
+		a.Job.TaskGroups[0].Volumes[0].MountOptions = &cluster.MountOptions{FSType: "ext4"}
+	}
 	d.users = append(d.users, a.ID)
 	d.place(a)
 }
