@@ -329,6 +329,9 @@ func (r *run) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
 		r.answers("Clean", func() { reply(left, err) })
 	}
 	destroyed := func(failed error) {
+		if !r.alive() {
+			return // a dead client kills nothing
+		}
 		if failed != nil && driver.ClassOf(failed) == driver.Gone {
 			answer(nil, failed)
 			return
