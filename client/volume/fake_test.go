@@ -112,9 +112,7 @@ func (n *node) startClient() {
 // have ended.
 func (n *node) tell() {
 	for _, id := range slices.Sorted(maps.Keys(n.wanted)) {
-		if n.running[id] {
-			n.volumes.Adopt(n.wanted[id], true)
-		}
+		n.volumes.Adopt(n.wanted[id], n.running[id])
 		n.volumes.Mount(n.wanted[id])
 	}
 	for _, id := range n.volumes.Allocs() {

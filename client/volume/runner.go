@@ -136,10 +136,11 @@ func (r *runner) newRef(rec RefRecord) *ref {
 }
 
 // adopt takes in an allocation that may have the volume staged and published, and a claim if it ran. If there
-// is a record, it says so.
+// is a record, it says so. A stage is perhaps that of an allocation that ran, and not of one that waits.
 func (r *runner) adopt(q Request, ran bool) {
 	root := r.v.options.Root
-	mounted := slices.Contains(r.v.options.Mounted, TargetPath(root, q.Alloc, r.key, q.Usage)) || slices.Contains(r.v.options.Mounted, StagePath(root, r.key, q.Usage))
+	mounted := slices.Contains(r.v.options.Mounted, TargetPath(root, q.Alloc, r.key, q.Usage)) ||
+		ran && slices.Contains(r.v.options.Mounted, StagePath(root, r.key, q.Usage))
 	if r.recorded || !mounted && !ran || !r.want(q) {
 		return
 	}

@@ -510,3 +510,29 @@ func TestVolumes_lostRecordWithoutStages(t *testing.T) {
 	n.run(time.Minute)
 	n.clean()
 }
+
+// The record of a volume is lost while an allocation waits for the end of a stage with other mount options. The
+// stage is not taken for its own.
+func TestVolumes_lostRecordOfAnotherStage(t *testing.T) {
+	n := newNode(t)
+	n.mount("a", "data")
+	n.run(time.Second)
+	other := request("b", "data")
+	other.Options = &cluster.MountOptions{FSType: "ext4"}
+	n.wanted["b"] = []volume.Request{other}
+	n.volumes.Mount(n.wanted["b"])
+	n.run(time.Minute)
+	clear(n.disk)
+	n.crash()
+	n.run(time.Minute)
+	must.True(t, n.published[target("a", "data")])
+	must.False(t, n.published[target("b", "data")])
+	n.stop("a")
+	n.run(time.Minute)
+	n.volumes.Retry("b")
+	n.run(time.Minute)
+	must.True(t, n.volumes.Status("b").Ready)
+	n.stop("b")
+	n.run(time.Minute)
+	n.clean()
+}
