@@ -31,6 +31,8 @@ type stage struct {
 	// open: nothing is staged with the options of the record, or they are unknown. The next reference
 	// decides.
 	open bool
+	// adopted: it was found without a record, so that its options are unknown.
+	adopted bool
 }
 
 // ref is an allocation that wants the volume, or of which something is left.
@@ -41,6 +43,9 @@ type ref struct {
 	target string
 	// asked: the servers were asked for the claim, perhaps by an earlier client.
 	asked bool
+	// staged: the volume may be staged for the allocation and is not published. Until the servers name the
+	// plugin, the phase is as if it were.
+	staged bool
 	// claimed is the servers' answer to this client, or nil.
 	claimed *Claimed
 }
@@ -136,11 +141,11 @@ func (r *runner) newRef(rec RefRecord) *ref {
 }
 
 // adopt takes in an allocation that may have the volume staged and published, and a claim if it ran. If there
-// is a record, it says so. A stage is perhaps that of an allocation that ran, and not of one that waits.
+// is a record, it says so.
 func (r *runner) adopt(q Request, ran bool) {
 	root := r.v.options.Root
-	mounted := slices.Contains(r.v.options.Mounted, TargetPath(root, q.Alloc, r.key, q.Usage)) ||
-		ran && slices.Contains(r.v.options.Mounted, StagePath(root, r.key, q.Usage))
+	published := slices.Contains(r.v.options.Mounted, TargetPath(root, q.Alloc, r.key, q.Usage))
+	mounted := published || slices.Contains(r.v.options.Mounted, StagePath(root, r.key, q.Usage))
 	if r.recorded || !mounted && !ran || !r.want(q) {
 		return
 	}
@@ -149,9 +154,9 @@ func (r *runner) adopt(q Request, ran bool) {
 	if !mounted && q.Usage.Attachment == cluster.AttachFileSystem {
 		return
 	}
-	f.Phase = Publishing
+	f.Phase, f.staged = Publishing, !published && !ran
 	if r.stageOf(q.Usage) == nil {
-		s := &stage{StageRecord: StageRecord{Usage: q.Usage}, open: true}
+		s := &stage{StageRecord: StageRecord{Usage: q.Usage}, open: true, adopted: true}
 		s.next(r.version)
 		r.stages = append(r.stages, s)
 	}
@@ -322,6 +327,12 @@ func (r *runner) mount(f *ref) bool {
 		if f.Phase == Held && slices.ContainsFunc(r.refs, func(o *ref) bool { return o.Usage == f.Usage && o.Phase.mounted() }) {
 			return false // what is published already decides
 		}
+		if f.Phase == Held && s.adopted {
+			s.Phase = Unstaging // it may be staged with other options
+			r.touch()
+			s.next(r.version)
+			return false
+		}
 		s.open, s.Options = false, f.options().Copy()
 		r.touch()
 		s.needs = r.version
@@ -352,7 +363,8 @@ func (r *runner) claim(f *ref) bool {
 				r.plugin, r.externalID = got.Plugin, got.ExternalID
 			}
 			f.next(f.needs)
-			if f.Phase == Claiming {
+			if f.Phase == Claiming || f.staged {
+				f.staged = false
 				r.enter(f, Held)
 			}
 		}

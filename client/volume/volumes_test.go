@@ -1,6 +1,7 @@
 package volume_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -533,6 +534,24 @@ func TestVolumes_lostRecordOfAnotherStage(t *testing.T) {
 	n.run(time.Minute)
 	must.True(t, n.volumes.Status("b").Ready)
 	n.stop("b")
+	n.run(time.Minute)
+	n.clean()
+}
+
+// The record of a volume is lost after its stage and before its publish, and the allocation leaves. The stage
+// is undone.
+func TestVolumes_lostRecordOfAStage(t *testing.T) {
+	n := newNode(t)
+	n.takes["publish"] = time.Minute
+	n.errors["publish"] = []failure{{err: errors.New("not now")}}
+	n.mount("a", "data")
+	n.run(90 * time.Second)
+	must.MapLen(t, 1, n.staged)
+	n.inFlight = map[cluster.VolumeKey]int{} // the plugin's process ends with the client
+	n.events = nil
+	clear(n.disk)
+	n.crash()
+	n.stop("a")
 	n.run(time.Minute)
 	n.clean()
 }
