@@ -61,6 +61,10 @@ type storage struct {
 
 	mu  sync.Mutex
 	all []*served // in the order in which they began; guarded by mu
+	// untold are plugins whose newest state the core and the servers may not know, in the order of the changes.
+	// telling: a goroutine tells them. Guarded by mu.
+	untold  []cluster.PluginID
+	telling bool
 }
 
 // served is one start of a task that is a storage plugin.
@@ -216,23 +220,47 @@ func (s *storage) note(p *served, found *cluster.StoragePlugin, err error) {
 	}
 }
 
-// tell tells the core and the servers of a plugin's newest state.
+// tell tells the core and the servers of a plugin's newest state. One goroutine tells at a time, and another one
+// leaves its plugin to it: an older state never follows a newer one, and no lock is held meanwhile.
 func (s *storage) tell(id cluster.PluginID) {
 	s.mu.Lock()
+	s.untold = append(s.untold, id)
+	busy := s.telling
+	s.telling = true
+	s.mu.Unlock()
+	for more := !busy; more; {
+		more = s.tellNext()
+	}
+}
+
+// tellNext tells of the plugin that has waited longest, and reports whether there was one.
+func (s *storage) tellNext() bool {
+	s.mu.Lock()
+	if len(s.untold) == 0 {
+		s.telling = false
+		s.mu.Unlock()
+		return false
+	}
+	id := s.untold[0]
+	s.untold = s.untold[1:]
 	var plugins []*cluster.StoragePlugin
 	for _, p := range slices.Backward(s.all) { // the newest start of a plugin first
 		if f := p.found; f != nil && !slices.ContainsFunc(plugins, func(o *cluster.StoragePlugin) bool { return o.ID == f.ID && o.Type == f.Type }) {
 			plugins = append(plugins, f.Copy())
 		}
 	}
-	up := s.newest(id, cluster.PluginType.Node)
+	var up *volume.Plugin
+	if p := s.newest(id, cluster.PluginType.Node); p != nil {
+		up = &volume.Plugin{Stages: p.found.Stages}
+	}
 	s.mu.Unlock()
 	if up != nil {
-		s.events.StoragePluginUp(id, volume.Plugin{Stages: up.found.Stages})
+		s.events.StoragePluginUp(id, *up)
 	} else {
 		s.events.StoragePluginDown(id)
 	}
 	s.publish(plugins)
+	return true
 }
 
 // newest returns the newest healthy plugin of a role, or nil. The caller holds mu.

@@ -199,3 +199,57 @@ func TestStorage_controller(t *testing.T) {
 		must.ErrorIs(t, c.Detach(t.Context(), "disks", nodeapi.Attachment{}), nodeapi.ErrRefused)
 	})
 }
+
+// Two plugins answer for the first time, and the client is slow to publish the first of them. A regression: the
+// older list of the two was published last, and the servers missed a plugin until its health changed.
+func TestStorage_publishesTheNewestListLast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newStorageWorld(t)
+		first, goOn := true, make(chan struct{})
+		w.publish = func(p []*cluster.StoragePlugin) {
+			if first {
+				first = false
+				<-goOn
+			}
+			w.published = p
+		}
+		w.start("a", cluster.PluginNode, nil)
+		synctest.Wait()
+		w.start("b", cluster.PluginController, nil)
+		synctest.Wait()
+		close(goOn)
+		synctest.Wait()
+		must.SliceLen(t, 2, w.published)
+	})
+}
+
+// slowDown is a core that is slow to hear that a plugin is down, and does not hear it before goOn is closed.
+type slowDown struct {
+	*storageWorld
+	goOn chan struct{}
+}
+
+func (s *slowDown) StoragePluginDown(id cluster.PluginID) {
+	<-s.goOn
+	s.storageWorld.StoragePluginDown(id)
+}
+
+// The old version of a plugin ends while the new one answers for the first time. A regression: the core heard last
+// that the plugin was down, and mounted nothing with it until its health changed.
+func TestStorage_upIsToldAfterDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newStorageWorld(t)
+		_, old := w.start("old", cluster.PluginNode, nil)
+		w.tells("disks is up, stages: true")
+		goOn := make(chan struct{})
+		w.storage.events = &slowDown{w, goOn}
+		go w.end(old)
+		synctest.Wait()
+		w.start("new", cluster.PluginNode, nil)
+		synctest.Wait()
+		close(goOn)
+		w.tells("disks is down", "disks is up, stages: true")
+	})
+}
