@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"time"
 )
 
 // VolumeClaim is the right of one allocation to use a volume. It exists from the plan that places the
@@ -28,6 +29,12 @@ type VolumeClaim struct {
 	// ExternalNodeID is what the plugin called the node when the claim was made. A controller detaches
 	// by it, also when the node is gone.
 	ExternalNodeID string `codec:",omitempty"`
+	// NodeGoneAt is when the row of the node was deleted while the node might use the volume, or zero.
+	// The servers have answered no heartbeat of the node after that, unless it has registered again.
+	NodeGoneAt time.Time `codec:",omitempty"`
+	// NodeStopTime is how long the allocation could take to stop on the deleted node, see
+	// [Allocation.StopTimeOn]. Zero without NodeGoneAt.
+	NodeStopTime time.Duration `codec:",omitempty"`
 
 	CreateIndex uint64
 	ModifyIndex uint64

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
@@ -164,5 +165,18 @@ func (t claimEdits) release(before, after *cluster.Allocation) {
 		} else {
 			t.advance(c, cluster.ClaimNodeDetached)
 		}
+	}
+}
+
+// nodeGone notes on the claims that the deleted node may still use what their fate depends on.
+func (t claimEdits) nodeGone(n *cluster.Node, at time.Time) {
+	for _, c := range slices.Collect(t.ClaimsOnNode(n.ID)) {
+		a := t.Alloc(c.Alloc)
+		if !c.State.OnNode() || a == nil {
+			continue // of a purged allocation nothing but force frees the claim
+		}
+		after := c.Copy()
+		after.NodeGoneAt, after.NodeStopTime = at, a.StopTimeOn(n)
+		t.put(c, after)
 	}
 }

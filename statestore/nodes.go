@@ -125,8 +125,9 @@ func (t *Txn) UpdateNodeEligibility(id cluster.NodeID, e cluster.Eligibility, at
 }
 
 // DeleteNodes deletes nodes. Drains of these nodes end as [cluster.OutcomeNodeGone]. The
-// allocations stay: the scheduler marks them as lost. It returns the ids that do not exist;
-// the other nodes are deleted.
+// allocations stay: the scheduler marks them as lost. So do their claims, with the time: a node may be
+// deleted while it is well and its volumes are mounted. It returns the ids that do not exist; the other
+// nodes are deleted.
 func (t *Txn) DeleteNodes(ids []cluster.NodeID, at time.Time) (missing []cluster.NodeID) {
 	deleted := make(map[cluster.NodeID]bool, len(ids))
 	for _, id := range ids {
@@ -142,6 +143,7 @@ func (t *Txn) DeleteNodes(ids []cluster.NodeID, at time.Time) (missing []cluster
 			t.recordDrain(record)
 		}
 		t.putNode(n, nil)
+		(claimEdits{&t.rowWrites}).nodeGone(n, at.UTC())
 		deleted[id] = true
 	}
 	return missing

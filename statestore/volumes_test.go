@@ -10,6 +10,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -162,6 +163,41 @@ func TestClaim_UnreachableNode(t *testing.T) {
 	w.now = w.now.Add(11*time.Minute + 3*time.Second) // beside the stop time of 5 s
 	must.Eq(t, "its node may still use the volume", w.change("a", "n1", cluster.CauseUnreachable))
 	w.now = w.now.Add(time.Second)
+	must.Eq(t, "", w.change("a", "n1", cluster.CauseUnreachable))
+	must.SliceEmpty(t, w.claimStates())
+}
+
+// Regression: an operator deletes the row of a node that is well. One allocation ended an hour ago and left
+// a busy mount there, so its claim was freed at once: it was taken for given up since the end. Now the wait
+// begins with the deletion, and is not shorter than on a node that is down.
+func TestClaim_NodeDeletedWithALeftMount(t *testing.T) {
+	t.Parallel()
+	const allowance = 20 * time.Minute
+	w := volumeWorld(t, false, "n1")
+	n := w.snap().Node("n1").Copy()
+	n.VolumeAllowance = allowance
+	w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertNode(n, w.now)) })
+	j := volumeJob(single)
+	j.TaskGroups[0].Disconnect.StopOnClientAfter = 10 * time.Minute
+	w.place(w.job(j), "n1", nil, "a")
+	w.reports(busy(w, "a"))
+	w.now = w.now.Add(time.Hour)
+	must.Eq(t, "its node may still use the volume", w.change("a", "n1", cluster.CauseUnreachable))
+
+	w.write(func(x *statestore.Txn) { must.SliceEmpty(t, x.DeleteNodes([]cluster.NodeID{"n1"}, w.now)) })
+	deleted := w.now
+	must.True(t, deleted.Equal(w.claim("a").NodeGoneAt))
+	must.EqOp(t, w.index, w.claim("a").ModifyIndex)
+	must.Eq(t, "its node may still use the volume", w.change("a", "n1", cluster.CauseUnreachable))
+	w.now = deleted.Add(10*time.Minute + 5*time.Second + allowance + volumes.ReleaseMargin - 2*time.Second)
+	must.Eq(t, "its node may still use the volume", w.change("a", "n1", cluster.CauseUnreachable))
+
+	// Its client registers the node again: it alone frees the claim.
+	w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertNode(n, w.now)) })
+	w.now = w.now.Add(time.Hour)
+	must.Eq(t, "its node may still use the volume", w.change("a", "n1", cluster.CauseUnreachable))
+	w.write(func(x *statestore.Txn) { must.SliceEmpty(t, x.DeleteNodes([]cluster.NodeID{"n1"}, w.now)) })
+	w.now = w.now.Add(10*time.Minute + 5*time.Second + allowance + volumes.ReleaseMargin - time.Second)
 	must.Eq(t, "", w.change("a", "n1", cluster.CauseUnreachable))
 	must.SliceEmpty(t, w.claimStates())
 }

@@ -13,10 +13,6 @@ import (
 // option, because all servers judge by it.
 const ReleaseMargin = time.Minute
 
-// DeletedNodeAllowance is how long the client of a deleted node may need to take volumes off it: what it
-// registered is gone with its row. It is the default of real clients.
-const DeletedNodeAllowance = 10 * time.Minute
-
 // Fate says when the claim of an allocation on a node that the servers cannot reach is over.
 type Fate struct {
 	// At is when the claim is over, or zero: never.
@@ -34,8 +30,8 @@ func (f Fate) Over(now time.Time) bool { return !f.At.IsZero() && !now.Before(f.
 // A claim that another writer could harm is over when the client has surely stopped the allocation: its
 // group says that the client stops it when it reaches no server (StopOnClientAfter), and since the last
 // answered heartbeat this time, the stop time and [ReleaseMargin] have passed. The state knows when the
-// servers gave up the node, which is later than that heartbeat. All leaders count from that time: a new
-// one goes on where the last one was. The claim of a reader of a volume with
+// servers gave up the node, or when its row was deleted, which is later than that heartbeat. All leaders
+// count from that time: a new one goes on where the last one was. The claim of a reader of a volume with
 // several claims is over when the allocation is lost.
 func Unreachable(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluster.Node) Fate {
 	if node.Reachable() {
@@ -45,12 +41,9 @@ func Unreachable(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluste
 	if alloc == nil {
 		return Fate{Why: where + ", and its allocation is gone: only volume detach -force frees the claim"}
 	}
-	since := alloc.ModifyTime // a deleted node: the servers have marked the allocation as lost after that
-	switch {
-	case node != nil:
-		since = node.StatusChangedAt
-	case !alloc.ClientTerminal():
-		return Fate{Why: where + ", and its allocation is not lost yet"}
+	since, stopTime := c.NodeGoneAt, c.NodeStopTime
+	if node != nil {
+		since, stopTime = node.StatusChangedAt, alloc.StopTimeOn(node)
 	}
 	if !exclusive(c) {
 		if alloc.ClientTerminal() {
@@ -65,11 +58,8 @@ func Unreachable(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluste
 	if since.IsZero() {
 		return Fate{Why: where + " since an unknown time: only volume detach -force frees the claim"}
 	}
-	if node == nil {
-		since = since.Add(DeletedNodeAllowance)
-	}
 	// Added one by one: the sum of durations may wrap around.
-	at := since.Add(g.Disconnect.StopOnClientAfter).Add(alloc.StopTimeOn(node)).Add(ReleaseMargin)
+	at := since.Add(g.Disconnect.StopOnClientAfter).Add(stopTime).Add(ReleaseMargin)
 	return Fate{At: at, Why: fmt.Sprintf("%s, and a client that runs there has surely stopped the allocation at %s", where, at.UTC().Format(time.RFC3339))}
 }
 

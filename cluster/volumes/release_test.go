@@ -36,12 +36,25 @@ func TestUnreachable(t *testing.T) {
 		"a client that never stops it":   {func(w *world) { w.alloc.Job.TaskGroups[0].Disconnect.StopOnClientAfter = 0 }, 0, "no stop_on_client_after: only volume detach -force"},
 		"a purged allocation":            {func(w *world) { w.alloc = nil }, 0, "its allocation is gone: only volume detach -force"},
 		"a lost job":                     {func(w *world) { w.alloc.Job = nil }, 0, "only volume detach -force"},
+		// Its allocation ended long ago and left a mount. The node was deleted while it answered heartbeats.
 		"a deleted node": {func(w *world) {
-			w.node, w.alloc.ClientStatus, w.alloc.ModifyTime = nil, cluster.ClientLost, epoch.Add(time.Second)
-		}, after + 6*time.Second + volumes.DeletedNodeAllowance + volumes.ReleaseMargin, "cannot be reached"},
-		"a deleted node, and the scheduler has not seen it": {func(w *world) { w.node = nil }, 0, "not lost yet"},
-		"since an unknown time":                             {func(w *world) { w.node.StatusChangedAt = time.Time{} }, 0, "an unknown time"},
-		"a reader of a single-node volume":                  {func(w *world) { w.claim.Mode = cluster.ClaimRead }, surely, "surely stopped"},
+			w.node, w.alloc.ClientStatus, w.alloc.ModifyTime = nil, cluster.ClientComplete, epoch.Add(-time.Hour)
+			w.claim.State, w.claim.NodeGoneAt, w.claim.NodeStopTime = cluster.ClaimUnpublishing, epoch, 12*time.Second
+		}, surely, "surely stopped the allocation at 2026-01-02T03:15:17Z"},
+		"a deleted node, and the scheduler has not seen it": {func(w *world) {
+			w.node, w.claim.NodeGoneAt, w.claim.NodeStopTime = nil, epoch, 12*time.Second
+		}, surely, "surely stopped"},
+		"a node that was deleted at an unknown time": {func(w *world) {
+			w.node, w.alloc.ClientStatus, w.alloc.ModifyTime = nil, cluster.ClientLost, epoch
+		}, 0, "an unknown time"},
+		"a deleted node that is back":               {func(w *world) { w.node.Status, w.claim.NodeGoneAt = cluster.NodeReady, epoch }, 0, ""},
+		"a deleted node that came back and is down": {func(w *world) { w.claim.NodeGoneAt = epoch.Add(-time.Hour) }, surely, "surely stopped"},
+		"a lost reader on a deleted node": {func(w *world) {
+			w.claim.Mode, w.claim.Capability.Access, w.alloc.ClientStatus = cluster.ClaimRead, cluster.MultiNodeSingleWriter, cluster.ClientLost
+			w.node, w.claim.NodeGoneAt = nil, epoch.Add(time.Nanosecond)
+		}, time.Nanosecond, "cannot be reached"},
+		"since an unknown time":            {func(w *world) { w.node.StatusChangedAt = time.Time{} }, 0, "an unknown time"},
+		"a reader of a single-node volume": {func(w *world) { w.claim.Mode = cluster.ClaimRead }, surely, "surely stopped"},
 		"a reader beside a writer": {func(w *world) {
 			w.claim.Mode, w.claim.Capability.Access = cluster.ClaimRead, cluster.MultiNodeSingleWriter
 		}, 0, "not lost yet"},

@@ -10,7 +10,7 @@
 //   - Two machines do not have a volume for one writer published to write, with the same exceptions.
 //   - The state has no two claims of a volume that exclude each other.
 //   - The servers free the claim of a writer on an unreachable node only when its client has had
-//     stop_on_client_after, the stop time and a minute since they gave up the node.
+//     stop_on_client_after, the stop time and a minute since they gave up the node or its row was deleted.
 //   - A volume of a storage plugin with controllers is on a node only while it is attached to the node.
 //   - An allocation that its client has reported as ended has nothing published, except for what the report
 //     names. So a complete drain leaves no mount without a name.

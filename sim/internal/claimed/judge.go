@@ -66,6 +66,8 @@ type Judge struct {
 	// on nodes that they could not reach.
 	forced map[cluster.VolumeKey]bool
 	freed  map[cluster.ClaimKey]bool
+	// deleted is when the rows of nodes were last deleted.
+	deleted map[cluster.NodeID]time.Time
 	// left are volumes that may still be on a node although the servers have freed claims there.
 	left map[place]bool
 }
@@ -93,6 +95,13 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 		j.force(m.Volume, m.Force)
 	case *shims.VolumeDeregister:
 		j.force(m.Volume, m.Force)
+	case *shims.NodeDeregister:
+		if j.deleted == nil {
+			j.deleted = map[cluster.NodeID]time.Time{}
+		}
+		for _, id := range m.Nodes {
+			j.deleted[id] = m.At
+		}
 	case *shims.ClaimUpdate:
 		for _, c := range m.Changes {
 			j.frees(now, a, c, m.At)
@@ -134,15 +143,17 @@ func (j *Judge) frees(now time.Time, a shims.Applied, c cluster.ClaimChange, at 
 		return
 	}
 	n, alloc := a.Before.Node(c.Node), a.Before.Alloc(c.Claim.Alloc)
+	given := j.deleted[c.Node]
 	switch {
 	case alloc == nil || alloc.Job.Group(alloc.TaskGroup) == nil:
 		j.report(now, FreedEarly, c.Node, c.Claim.Alloc, "%s: nothing says when its client has stopped it", c.Claim.Volume)
 		return
 	case n == nil:
-		return // the servers have lost the allocation after they deleted the node
 	case n.Status != cluster.NodeDown && n.Status != cluster.NodeDisconnected:
 		j.report(now, FreedEarly, c.Node, c.Claim.Alloc, "%s: the node is %s", c.Claim.Volume, n.Status)
 		return
+	default:
+		given = n.StatusChangedAt
 	}
 	g := alloc.Job.Group(alloc.TaskGroup)
 	needs := g.ShutdownDelay + margin + g.Disconnect.StopOnClientAfter
@@ -151,7 +162,7 @@ func (j *Judge) frees(now time.Time, a shims.Applied, c cluster.ClaimChange, at 
 			needs += t.ShutdownDelay + t.KillTimeout
 		}
 	}
-	if since := at.Sub(n.StatusChangedAt); g.Disconnect.StopOnClientAfter <= 0 || needs > 0 && since < needs {
+	if since := at.Sub(given); g.Disconnect.StopOnClientAfter <= 0 || needs > 0 && since < needs {
 		j.report(now, FreedEarly, c.Node, c.Claim.Alloc, "%s: %s after the node was given up, and its client needs %s", c.Claim.Volume, since, needs)
 	}
 }

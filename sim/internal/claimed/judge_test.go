@@ -112,6 +112,13 @@ func (w *world) down() {
 	w.write(func(txn *statestore.Txn) { must.NoError(w.t, txn.UpdateNodeStatus("n1", cluster.NodeDown, start())) })
 }
 
+// deleted makes an operator delete the row of the node.
+func (w *world) deleted() {
+	before, after := w.write(func(txn *statestore.Txn) { must.SliceEmpty(w.t, txn.DeleteNodes([]cluster.NodeID{"n1"}, start())) })
+	m := &shims.NodeDeregister{At: start(), Nodes: []cluster.NodeID{"n1"}}
+	w.judge.Applied(m.At, shims.Applied{Index: w.index, Before: before, After: after, Message: m})
+}
+
 func (w *world) checks() (names []string) {
 	w.t.Helper()
 	w.judge.Look(start(), w.store.Snapshot(), []claimed.Machine{{Node: "n1", Mounts: w.mounts[0]}, {Node: "n2", Mounts: w.mounts[1]}}, w.attached)
@@ -156,6 +163,10 @@ func TestJudge(t *testing.T) {
 			w.down()
 			w.change(cluster.CauseUnreachable, 3*time.Minute)
 		}, nil},
+		"freed in time on a deleted node": {false, func(w *world) {
+			w.deleted()
+			w.change(cluster.CauseUnreachable, 3*time.Minute)
+		}, nil},
 	} {
 		w := newWorld(t, test.controllers)
 		test.edit(w)
@@ -164,16 +175,18 @@ func TestJudge(t *testing.T) {
 }
 
 // The state machine refuses to free a claim too early, so the judge gets an entry that a broken one has
-// applied.
+// applied. The node is down, or its row was deleted.
 func TestJudge_freedTooEarly(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, false)
-	w.down()
-	before := w.store.Snapshot()
-	w.write(func(txn *statestore.Txn) { detach(t, txn) })
-	at := start().Add(2 * time.Minute)
-	w.judge.Applied(at, shims.Applied{Index: w.index, Before: before, After: w.store.Snapshot(), Message: &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{
-		At: at, Changes: []cluster.ClaimChange{{Claim: cluster.ClaimKey{Volume: data(), Alloc: "a1"}, Node: "n1", Cause: cluster.CauseUnreachable}},
-	}}})
-	must.Eq(t, []string{"freed too early"}, w.checks())
+	for _, lose := range []func(*world){(*world).down, (*world).deleted} {
+		w := newWorld(t, false)
+		lose(w)
+		before := w.store.Snapshot()
+		w.write(func(txn *statestore.Txn) { detach(t, txn) })
+		at := start().Add(2 * time.Minute)
+		w.judge.Applied(at, shims.Applied{Index: w.index, Before: before, After: w.store.Snapshot(), Message: &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{
+			At: at, Changes: []cluster.ClaimChange{{Claim: cluster.ClaimKey{Volume: data(), Alloc: "a1"}, Node: "n1", Cause: cluster.CauseUnreachable}},
+		}}})
+		must.Eq(t, []string{"freed too early"}, w.checks())
+	}
 }
