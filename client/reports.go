@@ -13,12 +13,13 @@ const (
 	maxReportBytes = 768 << 10
 )
 
-// What reports, tasks, events and details need as JSON beside their texts, at most.
+// What reports, tasks, events, details and volumes need as JSON beside their texts, at most.
 const (
 	jsonOfReport = 256
 	jsonOfTask   = 384
 	jsonOfEvent  = 128
 	jsonOfDetail = 8
+	jsonOfHold   = 160
 )
 
 // reports takes the state of the allocations to the servers, in one batch at a time, until the
@@ -163,7 +164,8 @@ func (a *allocRunner) newReport() (cluster.AllocReport, int) {
 		Alloc: a.id(), Node: a.core.options.Node, ClientStatus: a.rec.ClientStatus, ClientDescription: cluster.CutText(a.description()),
 		TaskStates: states.Bounded(a.group), VolumeHolds: a.mounts.reported, Healthy: a.rec.Healthy, HealthyAt: a.rec.HealthyAt, At: a.core.now.Wall,
 	}
-	size, tasks := jsonOfReport+jsonOf(string(r.Alloc))+jsonOf(r.ClientDescription), jsonOfTasks(r.TaskStates)
+	size := jsonOfReport + jsonOf(string(r.Alloc)) + jsonOf(r.ClientDescription) + jsonOfHolds(r.VolumeHolds)
+	tasks := jsonOfTasks(r.TaskStates)
 	if size+tasks > maxReportBytes {
 		r.TaskStates, tasks = nil, 0
 	}
@@ -182,6 +184,16 @@ func jsonOfTasks(states *cluster.TaskStates) (size int) {
 				size += jsonOfDetail + jsonOf(key) + jsonOf(value)
 			}
 		}
+	}
+	return size
+}
+
+func jsonOfHolds(holds *cluster.VolumeHolds) (size int) {
+	if holds == nil {
+		return 0
+	}
+	for _, h := range holds.Volumes {
+		size += jsonOfHold + jsonOf(string(h.Namespace)) + jsonOf(string(h.Volume)) + jsonOf(string(h.Alloc)) + jsonOf(h.Path) + jsonOf(h.Reason)
 	}
 	return size
 }

@@ -50,7 +50,7 @@ func newWeigher(t *testing.T) (*node, *weigher) {
 	n.epoch++
 	w := &weigher{shell: &shell{node: n, epoch: n.epoch}, t: t}
 	core, err := client.New(client.Options{
-		Node: "node-1", Shell: w, BootID: n.bootID, Drivers: []string{"mock"},
+		Node: "node-1", Shell: w, BootID: n.bootID, Drivers: []string{"mock"}, Volumes: n.storage.options(n.epoch),
 		NewTaskID: func(alloc cluster.AllocID, task string) driver.TaskID {
 			n.ids++
 			return driver.TaskID(fmt.Sprintf("%s/%s/%d", alloc, task, n.ids))
@@ -98,6 +98,38 @@ func TestReports_aBatchFits(t *testing.T) {
 			must.Greater(t, 256<<10, largest, must.Sprint("the bound is reached"))
 		})
 	}
+}
+
+// The servers take every batch of allocations whose volumes stay on the node. Once the names, paths and
+// reasons of volumes did not count, and the servers refused the same batch again and again.
+func TestReports_aBatchWithVolumesFits(t *testing.T) {
+	n, w := newWeigher(t)
+	n.placePlugin("p")
+	var volumes []cluster.VolumeID
+	for i := range cluster.MaxVolumeHolds {
+		volumes = append(volumes, cluster.VolumeID(fmt.Sprint(strings.Repeat("<", 100), i)))
+	}
+	var ids []cluster.AllocID
+	for i := range 23 {
+		ids = append(ids, cluster.AllocID(fmt.Sprintf("8d5d7a4e-0000-0000-0000-%012d", i)))
+		n.place(withVolumes(allocation(ids[i], mainTask(fmt.Sprint("web-", i))), volumes...))
+	}
+	n.run(20 * time.Second)
+	n.silent = true
+	n.storage.failing["unpublish"] = errors.New(strings.Repeat("<", 300))
+	for _, id := range ids {
+		n.stop(id)
+	}
+	n.run(20 * time.Second)
+	n.silent = false
+	n.run(20 * time.Second)
+	must.EqOp(t, 0, w.refused)
+	for _, id := range ids {
+		must.Eq(t, cluster.MaxVolumeHolds, n.servers[id].VolumeHolds.Count(), must.Sprint(id))
+	}
+	largest := slices.Max(w.batches)
+	must.LessEq(t, 768<<10, largest)
+	must.Greater(t, 256<<10, largest, must.Sprint("the bound is reached"))
 }
 
 func fail(message string) error {
