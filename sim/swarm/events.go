@@ -78,6 +78,13 @@ const (
 	DeviceSickInUse  Event = "device/sick-in-use"       // a device that an allocation has becomes unhealthy or goes
 )
 
+// Events of volumes.
+const (
+	VolumesLeft     Event = "volumes/left"         // the end of an allocation is reported with volumes on the node
+	ClaimFreedAway  Event = "claim/freed-away"     // the servers free the claim of an unreachable node
+	ClaimController Event = "claim/for-controller" // a claim waits until a controller has detached its volume
+)
+
 // Families of events.
 func faultEvent(f scenario.FaultName) Event { return "fault/" + Event(f) }
 func reasonEvent(r rules.Reason) Event      { return "reason/" + Event(r.String()) }

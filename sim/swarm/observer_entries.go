@@ -54,6 +54,9 @@ func (o *Observer) applied(a shims.Applied) {
 		o.count(DeviceSickInUse, loses(a, m.Node.ID))
 	case *shims.AllocClientUpdate:
 		o.judged(a, m)
+		o.left(m)
+	case *shims.ClaimUpdate:
+		o.freed(a, m)
 	case *shims.JobDeregister:
 		o.count(PurgedRunning, purged(a))
 	case *shims.ApplyPlan:

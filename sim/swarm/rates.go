@@ -69,6 +69,9 @@ func Rates() []Rate {
 		{DeviceGiven, "a new allocation has devices while nodes drain", small(0.019)},
 		{DeviceOfLost, "a new allocation has a device of a lost one", small(0.002)},
 		{DeviceSickInUse, "a device that an allocation has becomes unhealthy or goes", small(0.01)},
+		{VolumesLeft, "the end of an allocation is reported with volumes on the node", small(0.0024)},
+		{ClaimFreedAway, "the servers free a claim on an unreachable node", small(0.0045)},
+		{ClaimController, "a claim waits until a controller has detached its volume", small(0.0045)},
 	}
 	rates = append(rates, classRates()...)
 	rates = append(rates, outcomeRates()...)
@@ -125,12 +128,10 @@ func reasonRates() []Rate {
 		rules.ReasonWaitingForHealth: in(0.19, 0.46), rules.ReasonDisconnected: in(0.16, 0.26),
 		rules.ReasonLeftByRequest: in(0.14, 0.2), rules.ReasonBelowBudget: in(0.095, 0.6),
 		rules.ReasonWaitingForReplacement: in(0.092, 0.071), rules.ReasonNoPacedMoves: in(0.071, 0.38),
+		rules.ReasonHeldForVolumes: small(0.002),
 	}
 	var rates []Rate
 	for r := range rules.ReasonCount {
-		if r == rules.ReasonHeldForVolumes {
-			continue // no world of the swarm has volumes
-		}
 		rates = append(rates, Rate{reasonEvent(r), "an allocation is left for the reason " + r.String(), least[r]})
 	}
 	return rates
@@ -158,8 +159,8 @@ func faultRates() []Rate {
 		scenario.ShimKill: small(0.02), scenario.NodeReboot: small(0.02), scenario.DiskFull: small(0.02),
 		scenario.RecordLose: small(0.02), scenario.DeviceCrash: small(0.007), scenario.DeviceHang: small(0.007), scenario.DeviceFail: small(0.0038),
 		scenario.DeviceSick: small(0.015), scenario.DeviceVanish: small(0.018), scenario.DeviceRename: small(0.017), scenario.DeviceMute: small(0.016),
-		scenario.StorageFail: small(0.002), scenario.StorageSlow: small(0.002), scenario.StorageHang: small(0.002),
-		scenario.StorageCrash: small(0.002), scenario.MountBusy: small(0.002), scenario.ClaimLose: small(0.002),
+		scenario.StorageFail: small(0.0028), scenario.StorageSlow: small(0.0046), scenario.StorageHang: small(0.0024),
+		scenario.StorageCrash: small(0.0029), scenario.MountBusy: small(0.0037), scenario.ClaimLose: small(0.0037),
 	}
 	var rates []Rate
 	for _, f := range scenario.Faults() {

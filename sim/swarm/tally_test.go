@@ -112,7 +112,7 @@ func TestRates(t *testing.T) {
 		must.NotEq(t, "", r.What)
 		for _, size := range swarm.Sizes() {
 			name, _ := strings.CutPrefix(string(r.Event), "fault/")
-			if real := scenario.FaultName(name).Kind().Real || strings.HasPrefix(name, "device/"); real && size != swarm.Small {
+			if real := scenario.FaultName(name).Kind().Real || ofRealClients(r.Event); real && size != swarm.Small {
 				must.Zero(t, r.Least[size]) // only small worlds have real clients
 				continue
 			}
@@ -129,6 +129,16 @@ func TestRates(t *testing.T) {
 	for _, f := range scenario.Faults() {
 		must.True(t, seen["fault/"+swarm.Event(f.Name)])
 	}
+}
+
+// ofRealClients reports whether an event needs devices or volumes.
+func ofRealClients(e swarm.Event) bool {
+	for _, with := range []string{"device/", "claim/", "volumes/", "reason/held for volumes"} {
+		if strings.HasPrefix(string(e), with) {
+			return true
+		}
+	}
+	return false
 }
 
 // An event with a rate that never happens is short after an hour of large seeds.

@@ -14,7 +14,10 @@
 //     elections (servers.go, leadership.go, leader_actors.go, election.go, reader.go)
 //   - [RaftLog]: the committed entries, the writes in flight and their fates (log.go)
 //   - the clients of all nodes: simulated ones (fleet.go), or the real client of each node over
-//     scripted drivers (cores.go, core_node.go, core_faults.go)
+//     scripted drivers (cores.go, core_node.go, core_faults.go), devices (core_devices.go) and
+//     storage plugins (core_storage.go, core_claims.go)
+//   - the claims of volumes: what the leader frees, and the controllers that it calls (volumes.go,
+//     controllers.go)
 //   - [Operator]: requests (operator.go)
 //   - [Faults]: the armed faults. The other parts ask at each opportunity whether one strikes
 //     (faults.go)
