@@ -133,12 +133,12 @@ func plugin(is *bool, serves *Service) field {
 		},
 		text: func() string {
 			switch {
-			case !*is:
-				return ""
-			case *serves == Service{}:
+			case *serves != Service{}:
+				return "plugin=" + serves.text()
+			case *is:
 				return "plugin"
 			}
-			return "plugin=" + serves.text()
+			return ""
 		},
 	}
 }

@@ -212,8 +212,8 @@ func (j *Judge) excused(p *scripted.Process) bool {
 }
 
 // driverAway reports whether a driver had trouble in the last duration.
-func (j *Judge) driverAway(d time.Duration) bool {
-	return !j.trouble.driver.IsZero() && !j.trouble.driver.Before(j.now.Add(-d))
+func (f *facts) driverAway(d time.Duration) bool {
+	return !f.trouble.driver.IsZero() && !f.trouble.driver.Before(f.now.Add(-d))
 }
 
 // diskFails reports whether records may be missing because of a full disk.

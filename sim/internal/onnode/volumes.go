@@ -208,6 +208,9 @@ func (v *porter) storageStops(n *machine.Node, a *alloc, p *scripted.Process) {
 	if len(needs) == 0 || restarts(n, a.id, p) || v.holdIsOver(n, a) || v.hasSuccessor(n, a, config) {
 		return
 	}
+	if v.driverAway(time.Minute) && slices.ContainsFunc(v.order, func(o *alloc) bool { return o != a && o.serves(config) }) {
+		return // the driver was asked when there was a successor, and the signal comes when it is gone
+	}
 	v.find("N7", "stopped before its volumes", a.id, "%s of the storage plugin %q is stopped, and it serves %s", p.Task, config.ID, strings.Join(needs, "; "))
 }
 
@@ -243,9 +246,14 @@ func (v *porter) hasSuccessor(n *machine.Node, a *alloc, p *cluster.CSIPlugin) b
 	return slices.ContainsFunc(v.order, func(o *alloc) bool {
 		r := n.Record(o.id)
 		stops := !o.toldAt.IsZero() && !o.toldAt.Before(v.since) || !o.awayAt.IsZero() || r != nil && r.Stopping
-		return o != a && !o.ended && !o.failed && !o.received.IsZero() && !stops && slices.ContainsFunc(o.group().Tasks, func(t *cluster.Task) bool {
-			return t != nil && t.CSIPlugin != nil && t.CSIPlugin.ID == p.ID && (t.CSIPlugin.Type.Node() || !p.Type.Node()) && (t.CSIPlugin.Type.Controller() || !p.Type.Controller())
-		})
+		return o != a && !o.ended && !o.failed && !o.received.IsZero() && !stops && o.serves(p)
+	})
+}
+
+// serves reports whether a task of the allocation has the roles of the plugin.
+func (a *alloc) serves(p *cluster.CSIPlugin) bool {
+	return slices.ContainsFunc(a.group().Tasks, func(t *cluster.Task) bool {
+		return t != nil && t.CSIPlugin != nil && t.CSIPlugin.ID == p.ID && (t.CSIPlugin.Type.Node() || !p.Type.Node()) && (t.CSIPlugin.Type.Controller() || !p.Type.Controller())
 	})
 }
 
