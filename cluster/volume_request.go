@@ -79,6 +79,20 @@ func (r VolumeRequest) VolumeOf(allocName string) VolumeID {
 	return r.Source + VolumeID(allocName[at:])
 }
 
+// mayBe reports whether both requests need the same volume for some allocation. One may have a volume for
+// each allocation, and the other name the volume of one.
+func (r VolumeRequest) mayBe(o VolumeRequest) bool {
+	if r.PerAlloc == o.PerAlloc {
+		return r.Source == o.Source
+	}
+	if o.PerAlloc {
+		r, o = o, r
+	}
+	index, found := strings.CutPrefix(string(o.Source), string(r.Source)+"[")
+	index, closed := strings.CutSuffix(index, "]")
+	return found && closed && index != "" && strings.Trim(index, "0123456789") == ""
+}
+
 // Equal reports whether both requests ask for the same.
 func (r VolumeRequest) Equal(o VolumeRequest) bool {
 	return r.Name == o.Name && r.Type == o.Type && r.Source == o.Source && r.ReadOnly == o.ReadOnly && r.PerAlloc == o.PerAlloc &&
@@ -160,7 +174,7 @@ func (g *TaskGroup) validateVolumes() (errs []error) {
 		for _, o := range g.Volumes[:i] {
 			if o.Name == r.Name {
 				errs = append(errs, fmt.Errorf("Volume %q is defined twice", r.Name))
-			} else if o.Source == r.Source && o.PerAlloc == r.PerAlloc {
+			} else if o.mayBe(r) {
 				errs = append(errs, fmt.Errorf("Volumes %q and %q have the same source", o.Name, r.Name))
 			}
 		}

@@ -71,6 +71,15 @@ func TestJob_Validate_volumes(t *testing.T) {
 			g.Volumes = append(g.Volumes, g.Volumes[0])
 			g.Volumes[1].Name = "e"
 		},
+		// Regression: both are data[0] for the first allocation. It had one claim, of whichever came last.
+		`Volumes "d" and "e" have the same source`: func(g *cluster.TaskGroup) {
+			g.Volumes = append(g.Volumes, g.Volumes[0])
+			g.Volumes[0].PerAlloc, g.Volumes[1].Name, g.Volumes[1].Source = true, "e", "data[0]"
+		},
+		`Volumes "c" and "d" have the same source`: func(g *cluster.TaskGroup) {
+			g.Volumes = append([]cluster.VolumeRequest{g.Volumes[0]}, g.Volumes[0])
+			g.Volumes[1].PerAlloc, g.Volumes[0].Name, g.Volumes[0].Source = true, "c", "data[12]"
+		},
 		"A group has at most 32 volumes but found 33": func(g *cluster.TaskGroup) { g.Volumes = make([]cluster.VolumeRequest, 33) },
 		`the group has no volume "x"`:                 func(g *cluster.TaskGroup) { g.Tasks[0].VolumeMounts[0].Volume = "x" },
 		"it leaves the file system of the task":       func(g *cluster.TaskGroup) { g.Tasks[0].VolumeMounts[0].Destination = "/a/../b" },
@@ -89,6 +98,20 @@ func TestJob_Validate_volumes(t *testing.T) {
 		} else {
 			must.ErrorContains(t, j.Validate(), want)
 		}
+	}
+}
+
+// A volume for each allocation stands beside others that no allocation can have as its own.
+func TestJob_Validate_volumesForEachAllocation(t *testing.T) {
+	t.Parallel()
+	for _, other := range []cluster.VolumeID{"data", "data[]", "data[x]", "data[0", "data0]", "data[0][1]", "other[0]"} {
+		g := &cluster.TaskGroup{Name: "g", Tasks: []*cluster.Task{{Name: "t"}}, Volumes: []cluster.VolumeRequest{
+			{Name: "own", Type: cluster.VolumeCSI, Source: "data", PerAlloc: true, Capability: soundVolume().Capabilities[0]},
+			{Name: "other", Type: cluster.VolumeCSI, Source: other, Capability: soundVolume().Capabilities[0]},
+		}}
+		j := &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{g}}
+		j.Canonicalize()
+		must.NoError(t, j.Validate(), must.Sprint(other))
 	}
 }
 

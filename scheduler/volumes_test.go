@@ -133,6 +133,28 @@ func TestVolumes_PerAlloc(t *testing.T) {
 	must.Eq(t, []string{"web.g[0]", "web.g[1]", "web.g[2]"}, namesOf(c.wanted(job)))
 }
 
+// Regression: an allocation had one volume twice, to read and to write, and the state kept one claim, of the
+// reader. So another job got the volume of one writer. Such a job is refused when it is registered. One that is
+// in the state already gets no such placement.
+func TestVolumes_OneVolumeTwice(t *testing.T) {
+	c := parallel(t)
+	c.node("n1", disks(true))
+	registerVolume(c, "data[0]")
+	registerVolume(c, "data[1]")
+	job := c.job("web", cluster.JobService, 2, uses(cluster.MultiNodeSingleWriter, perAlloc))
+	twice := c.view().Job(job).Copy()
+	uses(cluster.MultiNodeSingleWriter, readOnly, func(r *cluster.VolumeRequest) { r.Name, r.Source = "r", "data[0]" })(twice)
+	must.ErrorContains(t, twice.Validate(), "have the same source")
+	c.write(func(txn *statestore.Txn) error { return txn.UpsertJob(twice) })
+	plan := c.pending(job)
+	must.Eq(t, []string{"web.g[1]"}, namesOf(plan.Places))
+	plan.Places[0].Name = "web.g[0]" // by a scheduler that does not look
+	refused := c.apply(plan)
+	must.Eq(t, []string{`node n1: requests "d" and "r" are both volume default/data[0]: an allocation has one claim of a volume`}, reasons(refused))
+	c.run()
+	must.Eq(t, []string{"web.g[1]"}, namesOf(c.wanted(job)))
+}
+
 // A node takes as many volumes of a plugin as the plugin says; a volume counts once.
 func TestVolumes_MaxVolumesOfANode(t *testing.T) {
 	c := parallel(t)

@@ -37,8 +37,14 @@ func NewBook(v View) *Book { return &Book{view: v} }
 // Unclaimable returns why no allocation of the name may use the volumes of its group on any node, or
 // the empty string.
 func (b *Book) Unclaimable(ns cluster.Namespace, g *cluster.TaskGroup, allocName string) string {
-	for _, r := range g.Volumes {
-		if why := b.unclaimable(keyOf(ns, r, allocName), r); why != "" {
+	for i, r := range g.Volumes {
+		k := keyOf(ns, r, allocName)
+		for _, o := range g.Volumes[:i] { // a job that was registered is in order, one in an old state may not be
+			if keyOf(ns, o, allocName) == k {
+				return fmt.Sprintf("requests %q and %q are both volume %s: an allocation has one claim of a volume", o.Name, r.Name, k)
+			}
+		}
+		if why := b.unclaimable(k, r); why != "" {
 			return why
 		}
 	}
