@@ -88,17 +88,13 @@ func (c *contact) publish(facts client.NodeFacts) {
 }
 
 // publishStorage registers the node with these storage plugins, soon. It owns them. It leaves them out if
-// the servers would refuse them. The limit is that of holds for volumes.
-func (c *contact) publishStorage(plugins []*cluster.StoragePlugin, limit time.Duration) {
+// the servers would refuse them.
+func (c *contact) publishStorage(plugins []*cluster.StoragePlugin) {
 	c.change(func(n *cluster.Node) {
 		n.StoragePlugins = plugins
 		if err := n.CheckStoragePlugins(); err != nil {
 			c.logger.Error("the servers would refuse the node with its storage plugins: it is registered without them", "error", err)
 			n.StoragePlugins = nil
-		}
-		n.VolumeAllowance, n.HoldLimit = 0, 0
-		if len(n.StoragePlugins) > 0 {
-			n.VolumeAllowance, n.HoldLimit = limit, limit
 		}
 	})
 }

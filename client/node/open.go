@@ -99,11 +99,11 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	if err != nil {
 		return err
 	}
-	self := describe(o.Config, n.home.identity, machine, groups)
 	servers, err := n.serversOf(o)
 	if err != nil {
 		return err
 	}
+	self := describe(o.Config, n.home.identity, machine, groups, servers)
 	store, err := record.OpenDisk(n.home.file(recordsDir))
 	if err != nil {
 		return err
@@ -140,8 +140,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		contact: newContact(self, servers, n.logger),
 		logger:  n.logger, disk: make(chan struct{}, diskWrites),
 	}
-	hold := cmp.Or(o.Config.Limits.HoldLimit, client.DefaultHoldLimit)
-	n.shell.storage = n.newStorage(sockets, hold)
+	n.shell.storage = n.newStorage(sockets)
 	n.shell.tasks = &tasks{
 		node: n.shell.contact.newest, region: o.Config.Region, dirs: dirs, groups: groups, logger: n.logger,
 		logs:    newLogs(life, keeper.Command{Path: o.Program, Args: o.LogKeeper}, n.logger),
@@ -160,7 +159,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		Node: n.ID(), Shell: n.shell, BootID: n.bootID, NewTaskID: newTaskID,
 		Drivers: n.shell.drivers.names(), DevicePlugins: n.shell.devices.names(),
 		Records: append(left.allocs, lost.records...), LastContact: n.home.contact(n.bootID), Logger: n.logger, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
-		KeepEnded: o.keepEnded, Volumes: volumes, HoldLimit: hold,
+		KeepEnded: o.keepEnded, Volumes: volumes, HoldLimit: holdLimit(o.Config),
 	})
 	if err != nil {
 		return err
@@ -183,12 +182,17 @@ func (n *Node) serversOf(o Options) (Servers, error) {
 	return remote, nil
 }
 
-// newStorage runs the storage plugins of the node. The servers learn of them with the limit of holds.
-func (n *Node) newStorage(sockets string, hold time.Duration) *storage {
+// newStorage runs the storage plugins of the node.
+func (n *Node) newStorage(sockets string) *storage {
 	return &storage{
 		sockets: filepath.Join(sockets, storageDir), connect: connectStorage, logger: n.logger,
-		publish: func(p []*cluster.StoragePlugin) { n.shell.contact.publishStorage(p, hold) },
+		publish: func(p []*cluster.StoragePlugin) { n.shell.contact.publishStorage(p) },
 	}
+}
+
+// holdLimit is how long the client holds what waits for volumes.
+func holdLimit(c *config.Config) time.Duration {
+	return cmp.Or(c.Limits.HoldLimit, client.DefaultHoldLimit)
 }
 
 // findGroups returns where the node can make control groups. Where it can make none, tasks are killed by
@@ -210,8 +214,8 @@ func findGroups(ctx context.Context, optional bool, logger *slog.Logger) (cgroup
 	return cgroup.Hierarchies{}, nil
 }
 
-// describe returns the node as it is registered, without its drivers and devices.
-func describe(c *config.Config, self identity, m *fingerprint.Machine, groups cgroup.Hierarchies) *cluster.Node {
+// describe returns the node as it is registered, without its drivers, devices and storage plugins.
+func describe(c *config.Config, self identity, m *fingerprint.Machine, groups cgroup.Hierarchies, servers Servers) *cluster.Node {
 	n := &cluster.Node{
 		ID: self.ID, SecretID: self.Secret, Name: c.Name, Datacenter: c.Datacenter, NodeClass: c.Class, NodePool: c.Pool,
 		Status: cluster.NodeReady, Attributes: m.Attributes, Meta: c.Meta, Resources: m.Resources, Reserved: c.Reserved,
@@ -229,6 +233,10 @@ func describe(c *config.Config, self identity, m *fingerprint.Machine, groups cg
 	}
 	if kind := groups.Kind(); kind != "none" {
 		n.Attributes["unique.cgroup.version"] = kind
+	}
+	if _, is := servers.(VolumeServers); is {
+		// Also while no storage plugin answers: volumes are mounted, and the servers count on these limits.
+		n.VolumeAllowance, n.HoldLimit = holdLimit(c), holdLimit(c)
 	}
 	n.Canonicalize()
 	return n

@@ -52,10 +52,8 @@ func (r *registration) changed(row *cluster.Node) *cluster.Node {
 		for _, p := range r.plugins {
 			n.StoragePlugins = append(n.StoragePlugins, p.Copy())
 		}
-		n.VolumeAllowance, n.HoldLimit = 0, 0
-		if len(n.StoragePlugins) > 0 {
-			n.VolumeAllowance, n.HoldLimit = r.node.machine.Storage().HoldLimit(), r.node.machine.Storage().HoldLimit()
-		}
+		// Also without plugins: volumes may be mounted.
+		n.VolumeAllowance, n.HoldLimit = r.node.machine.Storage().HoldLimit(), r.node.machine.Storage().HoldLimit()
 	}
 	return n
 }

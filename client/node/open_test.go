@@ -1,0 +1,35 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/client/fingerprint"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// A storage plugin is restarted, and its volumes stay mounted. A regression: the node lost its limits for volumes with
+// its last plugin, so that an exclusive claim on a lost node was freed too early.
+func TestDescribe_limitsForVolumes(t *testing.T) {
+	t.Parallel()
+	c := &config.Config{Limits: config.Limits{HoldLimit: 7 * time.Minute}}
+	limits := func(s Servers) (before, without [2]time.Duration) {
+		o := newContact(describe(c, identity{ID: "n1"}, new(fingerprint.Machine), cgroup.Hierarchies{}, s), s, quiet())
+		read := func() [2]time.Duration { return [...]time.Duration{o.newest().VolumeAllowance, o.newest().HoldLimit} }
+		before = read()
+		o.publishStorage([]*cluster.StoragePlugin{{ID: "disks", Type: cluster.PluginNode, Healthy: true}})
+		must.SliceLen(t, 1, o.newest().StoragePlugins)
+		o.publishStorage(nil)
+		return before, read()
+	}
+	want := [...]time.Duration{7 * time.Minute, 7 * time.Minute}
+	before, without := limits(new(httpServers))
+	must.Eq(t, want, before)
+	must.Eq(t, want, without)
+	before, _ = limits(new(scripted)) // it gives no claims
+	must.Eq(t, [2]time.Duration{}, before)
+}
