@@ -200,6 +200,7 @@ func (c *Core) receive(w Wanted) {
 			a.forgotten()
 		}
 	}
+	c.releaseOld(w, known)
 }
 
 // want takes in an allocation that the servers have placed or changed.
@@ -208,7 +209,11 @@ func (c *Core) want(alloc *cluster.Allocation) {
 		a.update(alloc)
 		return
 	}
-	if alloc.NodeID != c.options.Node || alloc.ClientTerminal() {
+	if alloc.NodeID != c.options.Node {
+		return
+	}
+	if alloc.ClientTerminal() {
+		c.releaseLost(alloc)
 		return
 	}
 	a := newAllocRunner(c, &Record{

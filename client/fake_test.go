@@ -199,6 +199,7 @@ func (n *node) answer() {
 		w.Allocs = append(w.Allocs, known)
 		w.Known = append(w.Known, a.ID)
 	}
+	w.Claims = n.storage.claimed()
 	n.core.Servers(w)
 }
 

@@ -24,8 +24,10 @@ type storage struct {
 	// staged and published are mounts by path, with the volume. A boot of the machine empties them.
 	staged, published map[string]cluster.VolumeKey
 	// claims are those of the servers.
-	claims   map[cluster.ClaimKey]bool
-	released map[cluster.ClaimKey]int
+	claims map[cluster.ClaimKey]bool
+	// claimedAt are the indexes of claims by plans. The others have none.
+	claimedAt map[cluster.ClaimKey]uint64
+	released  map[cluster.ClaimKey]int
 	// revoked are claims that an operator has freed by force.
 	revoked map[cluster.ClaimKey]bool
 	// inFlight has a call for a volume, with the core that made it.
@@ -49,7 +51,7 @@ const volumesRoot = "/volumes"
 func newStorage(n *node) *storage {
 	return &storage{
 		node: n, disk: map[cluster.VolumeKey]*volume.Record{}, staged: map[string]cluster.VolumeKey{}, published: map[string]cluster.VolumeKey{},
-		claims: map[cluster.ClaimKey]bool{}, released: map[cluster.ClaimKey]int{}, revoked: map[cluster.ClaimKey]bool{}, inFlight: map[cluster.VolumeKey]int{},
+		claims: map[cluster.ClaimKey]bool{}, claimedAt: map[cluster.ClaimKey]uint64{}, released: map[cluster.ClaimKey]int{}, revoked: map[cluster.ClaimKey]bool{}, inFlight: map[cluster.VolumeKey]int{},
 		busy: map[string]volume.Holder{}, failing: map[string]error{},
 	}
 }
@@ -67,6 +69,14 @@ func (st *storage) options(epoch int) *volume.Options {
 		Shell: &volumeShell{st, &shell{node: st.node, epoch: epoch}}, Root: volumesRoot,
 		Records: records, Mounted: slices.Concat(slices.Sorted(maps.Keys(st.published)), slices.Sorted(maps.Keys(st.staged))),
 	}
+}
+
+// claimed are the claims as the servers tell them.
+func (st *storage) claimed() (claims []*cluster.VolumeClaim) {
+	for _, k := range slices.SortedFunc(maps.Keys(st.claims), cluster.ClaimKey.Compare) {
+		claims = append(claims, &cluster.VolumeClaim{Volume: k.Volume, Alloc: k.Alloc, Mode: cluster.ClaimWrite, Capability: manyWriters, CreateIndex: st.claimedAt[k]})
+	}
+	return claims
 }
 
 // plugin is the process of the storage plugin, or nil.
@@ -270,11 +280,13 @@ func withVolumes(a *cluster.Allocation, ids ...cluster.VolumeID) *cluster.Alloca
 	for _, id := range ids {
 		g.Volumes = append(g.Volumes, cluster.VolumeRequest{
 			Name: string(id), Type: cluster.VolumeCSI, Source: id,
-			Capability: cluster.VolumeCapability{Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem},
+			Capability: manyWriters,
 		})
 	}
 	return a
 }
+
+var manyWriters = cluster.VolumeCapability{Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem}
 
 // pluginTask is a task that serves volumes.
 func pluginTask(name string) *cluster.Task {
@@ -282,9 +294,7 @@ func pluginTask(name string) *cluster.Task {
 }
 
 func busyTarget(alloc cluster.AllocID, id cluster.VolumeID) string {
-	return volume.TargetPath(volumesRoot, alloc, cluster.VolumeKey{Namespace: cluster.DefaultNamespace, ID: id}, volume.Usage{
-		VolumeCapability: cluster.VolumeCapability{Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem},
-	})
+	return volume.TargetPath(volumesRoot, alloc, cluster.VolumeKey{Namespace: cluster.DefaultNamespace, ID: id}, volume.Usage{VolumeCapability: manyWriters})
 }
 
 var _ volume.Shell = (*volumeShell)(nil)

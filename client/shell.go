@@ -141,4 +141,7 @@ type Wanted struct {
 	// is used only if Complete is set: the core stops an allocation that is not among them.
 	Known    []cluster.AllocID
 	Complete bool
+	// Claims are the node's claims on volumes in that state or a later one. They are used only if Complete is
+	// set: the core releases those that no allocation of Known has.
+	Claims []*cluster.VolumeClaim
 }

@@ -59,6 +59,42 @@ func (c *Core) restoreVolumes() {
 	}
 }
 
+// releaseOld releases the claims of allocations that the servers do not count as living, or have deleted. They free no
+// claim of a node that they reach: only its client knows that nothing is mounted, also for an allocation of
+// which it has never heard. A claim that is younger than the answer may be of an allocation that the next
+// answer has.
+func (c *Core) releaseOld(w Wanted, known map[cluster.AllocID]bool) {
+	for _, claim := range w.Claims {
+		if known[claim.Alloc] || claim.CreateIndex > w.Index || !claim.State.OnNode() {
+			continue
+		}
+		c.releaseClaim(volume.Request{
+			Alloc: claim.Alloc, Volume: claim.Volume, Usage: volume.Usage{VolumeCapability: claim.Capability, ReadOnly: !claim.Writes()},
+		})
+	}
+}
+
+// releaseLost releases the claims of an allocation that the servers lost before the client knew it.
+func (c *Core) releaseLost(alloc *cluster.Allocation) {
+	if alloc.ClientStatus != cluster.ClientLost {
+		return // the client has reported its end, which frees the claims
+	}
+	for _, q := range requestsOf(alloc) {
+		c.releaseClaim(q)
+	}
+}
+
+// releaseClaim releases a claim when its volume is off the node and no task of the allocation runs.
+func (c *Core) releaseClaim(q volume.Request) {
+	if c.volumes == nil {
+		return
+	}
+	c.volumes.Owe(q)
+	if a := c.alloc(q.Alloc); a == nil || a.rec.Ended {
+		c.volumes.Unmount(q.Alloc)
+	}
+}
+
 // stepVolumes steps the machine of the volumes.
 func (c *Core) stepVolumes() {
 	if c.volumes != nil {
@@ -77,10 +113,14 @@ type mounts struct {
 func (m *mounts) machine() *volume.Volumes { return m.alloc.core.volumes }
 
 // requests are what the allocation wants of volumes.
-func (m *mounts) requests() []volume.Request {
-	alloc := m.alloc.rec.Alloc
-	var requests []volume.Request
-	for _, r := range m.alloc.group.Volumes {
+func (m *mounts) requests() []volume.Request { return requestsOf(m.alloc.rec.Alloc) }
+
+func requestsOf(alloc *cluster.Allocation) (requests []volume.Request) {
+	g := alloc.Job.Group(alloc.TaskGroup)
+	if g == nil {
+		return nil
+	}
+	for _, r := range g.Volumes {
 		requests = append(requests, volume.Request{
 			Alloc: alloc.ID, Volume: cluster.VolumeKey{Namespace: alloc.Namespace, ID: r.VolumeOf(alloc.Name)},
 			Usage: volume.Usage{VolumeCapability: r.Capability, ReadOnly: r.ReadOnly}, Options: r.MountOptions,

@@ -430,3 +430,74 @@ func TestVolumes_nodePluginAndARelease(t *testing.T) {
 	n.run(time.Minute)
 	must.Eq(t, cluster.ClientComplete, n.status("p"))
 }
+
+// planned notes a claim that a plan has made.
+func (st *storage) planned(alloc cluster.AllocID) {
+	k := cluster.ClaimKey{Volume: dataKey, Alloc: alloc}
+	st.claims[k], st.claimedAt[k] = true, st.node.index
+}
+
+// C12. Servers free no claim of a node that they reach. A regression: a claim of an allocation that the client had not
+// known, or for which it had not asked, stayed for ever.
+func TestVolumes_releasesClaimsOfUnknownAllocations(t *testing.T) {
+	t.Parallel()
+	for name, story := range map[string]func(*node){
+		"lost before the client knew it": func(n *node) {
+			n.index++
+			n.storage.planned("a")
+			a := withVolumes(allocation("a", mainTask("web")), "data")
+			a.DesiredStatus, a.ClientStatus = cluster.DesiredStop, cluster.ClientLost
+			n.place(a)
+		},
+		"purged before the client knew it": func(n *node) {
+			n.index++
+			n.storage.planned("a")
+			n.index++
+			n.answer()
+		},
+		"purged before the client asked for the claim": func(n *node) {
+			n.index++
+			n.storage.planned("a")
+			init := mainTask("init")
+			init.Lifecycle = &cluster.Lifecycle{Hook: cluster.HookPrestart}
+			n.place(withVolumes(allocation("a", init, mainTask("web")), "data"))
+			n.allocs = n.allocs[:1]
+			n.index++
+			n.answer()
+		},
+		"purged while it is mounted": func(n *node) {
+			n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+			n.run(time.Minute)
+			must.MapLen(n.t, 1, n.storage.published)
+			n.allocs = n.allocs[:1]
+			n.index++
+			n.answer()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			n.placePlugin("p")
+			story(n)
+			n.run(time.Minute)
+			n.storage.empty()
+		})
+	}
+}
+
+// A claim that is younger than the answer is of an allocation that the next answer has.
+func TestVolumes_keepsClaimsOfLaterPlans(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.placePlugin("p")
+	n.index++
+	n.storage.planned("a")
+	n.index-- // the list of allocations is older than the claims
+	n.answer()
+	n.run(time.Minute)
+	must.MapLen(t, 1, n.storage.claims)
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	must.MapLen(t, 1, n.storage.published)
+	must.MapEmpty(t, n.storage.released)
+}

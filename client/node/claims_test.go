@@ -20,6 +20,8 @@ type claimedHere struct {
 	released []wire.ClaimRelease
 	// then is the claim after its release.
 	then *cluster.VolumeClaim
+	// live are the ids of the node's allocations, or nil if the answer is a list of changes.
+	live []string
 }
 
 func newClaimed(t *testing.T) *claimedHere {
@@ -42,6 +44,9 @@ func newClaimed(t *testing.T) *claimedHere {
 				answer.Volumes = append(answer.Volumes, one)
 			}
 			must.NoError(t, json.NewEncoder(w).Encode(answer))
+		case "GET /v1/node/n1/allocations":
+			w.Header().Set("X-Nomad-Index", "7")
+			must.NoError(t, json.NewEncoder(w).Encode(wire.AllocChanges{ClusterID: "c", Index: 7, Live: s.live}))
 		case "PUT /v1/client/n1/claims":
 			var body wire.ClaimsRequest
 			must.NoError(t, json.NewDecoder(r.Body).Decode(&body))
@@ -99,4 +104,19 @@ func TestHTTPServers_release(t *testing.T) {
 	s.claim, s.then = nil, nil
 	must.NoError(t, s.ReleaseVolume(t.Context(), dataOfA))
 	must.SliceLen(t, 2, s.released, must.Sprint("the server may lag behind"))
+}
+
+// The client reads its claims when it gets a list of its allocations, and not after other changes.
+func TestHTTPServers_changesWithClaims(t *testing.T) {
+	t.Parallel()
+	s := newClaimed(t)
+	s.claim.CreateIndex = 5
+	w, err := s.Changes(t.Context(), "c", 6)
+	must.NoError(t, err)
+	must.SliceEmpty(t, w.Claims)
+	s.live = []string{"b"}
+	w, err = s.Changes(t.Context(), "c", 6)
+	must.NoError(t, err)
+	must.True(t, w.Complete)
+	must.Eq(t, []*cluster.VolumeClaim{s.claim}, w.Claims)
 }

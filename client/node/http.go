@@ -133,9 +133,25 @@ func (s *httpServers) Changes(ctx context.Context, clusterID string, index uint6
 	err = s.ask(func(one httpServer) error {
 		c, err := one.self.Changes(ctx, api.Since{ClusterID: clusterID, Index: index}, changesWait)
 		w = wanted(c)
+		if err == nil && w.Complete {
+			w.Claims, err = one.claims(ctx)
+		}
 		return err
 	})
 	return w, err
+}
+
+// claims reads the claims of the node. The server has answered with a list of allocations just now, and with
+// claims it does not lag behind that. One of an older release knows no volumes.
+func (s httpServer) claims(ctx context.Context) (claims []*cluster.VolumeClaim, err error) {
+	all, _, err := s.self.Volumes(ctx, 0, 0)
+	if api.NotFound(err) {
+		return nil, nil
+	}
+	for _, v := range all {
+		claims = append(claims, v.Claims...)
+	}
+	return claims, err
 }
 
 // wanted is an answer as the core takes it.

@@ -41,7 +41,7 @@ type ref struct {
 	attempt
 	// target is where the volume is published.
 	target string
-	// asked: the servers were asked for the claim, perhaps by an earlier client.
+	// asked: the servers were asked for the claim, perhaps by an earlier client, or say that they have it.
 	asked bool
 	// staged: the volume may be staged for the allocation and is not published. Until the servers name the
 	// plugin, the phase is as if it were.
@@ -159,6 +159,17 @@ func (r *runner) adopt(q Request, ran bool) {
 		s := &stage{StageRecord: StageRecord{Usage: q.Usage}, open: true, adopted: true}
 		s.next(r.version)
 		r.stages = append(r.stages, s)
+	}
+}
+
+// owe takes in that the servers have a claim of an allocation.
+func (r *runner) owe(q Request) {
+	if !slices.ContainsFunc(r.refs, func(f *ref) bool { return f.Alloc == q.Alloc }) {
+		r.adopt(q, true)
+		r.want(q)
+	}
+	for _, f := range r.refs {
+		f.asked = f.asked || f.Alloc == q.Alloc
 	}
 }
 

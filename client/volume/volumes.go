@@ -130,6 +130,10 @@ func (v *Volumes) Adopt(requests []Request, ran bool) {
 	}
 }
 
+// Owe notes that the servers have a claim of an allocation, which must be released when the allocation leaves.
+// What the mount table shows for one without a record is undone before. It can be repeated.
+func (v *Volumes) Owe(q Request) { v.runner(q.Volume).owe(q) }
+
 // Retry repeats calls for an allocation that were refused.
 func (v *Volumes) Retry(alloc cluster.AllocID) {
 	for _, r := range v.byAlloc[alloc] {

@@ -185,6 +185,7 @@ func (c *cores) answer(id cluster.NodeID) error {
 		return nil // servers answer when something has changed
 	}
 	n.known = w.Known
+	w.Claims = slices.Collect(state.ClaimsOnNode(id))
 	n.machine.Servers(w)
 	c.wake(n)
 	return nil
