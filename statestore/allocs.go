@@ -16,12 +16,20 @@ import (
 //   - it contains nothing new,
 //   - its allocation is complete or failed, or is lost and the report does not say
 //     complete or failed.
+//
+// Of an allocation that is complete or failed, and of which the report says the same, the volumes are
+// taken, and nothing else: the client goes on to unmount what it left. Its claims stay, as only
+// [cluster.CauseNode] ends them then.
 func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport) {
 	edits := t.editAllocs()
 	cuts := t.ClusterVersion() >= cluster.VersionOfDrivers
 	for _, r := range reports {
 		a := edits.look(r.Alloc)
-		if a == nil || a.NodeID != r.Node || !mayReport(a, r.ClientStatus) {
+		if a == nil || a.NodeID != r.Node {
+			continue
+		}
+		if !mayReport(a, r.ClientStatus) {
+			edits.left(a, r)
 			continue
 		}
 		verdict := newVerdict(a, r)
@@ -58,6 +66,22 @@ func mayReport(a *cluster.Allocation, s cluster.ClientStatus) bool {
 		return !a.ClientTerminal()
 	}
 	return false
+}
+
+// left takes the volumes of a report on an allocation whose client has ended it. Its other fields, also its
+// time, are those of the end.
+func (e *allocEdits) left(a *cluster.Allocation, r cluster.AllocReport) {
+	if !endedByClient(a) || a.ClientStatus != r.ClientStatus || r.VolumeHolds == nil {
+		return
+	}
+	if holds := r.VolumeHolds.Bounded(); !holds.Equal(a.VolumeHolds) {
+		e.edit(a, a.ModifyTime).VolumeHolds = holds
+	}
+}
+
+// endedByClient reports whether the client has ended the allocation. A nil allocation has not ended.
+func endedByClient(a *cluster.Allocation) bool {
+	return a != nil && (a.ClientStatus == cluster.ClientComplete || a.ClientStatus == cluster.ClientFailed)
 }
 
 // newVerdict reports whether the report changes the health verdict.

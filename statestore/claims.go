@@ -149,12 +149,11 @@ func (t claimEdits) claim(placed []*cluster.Allocation) {
 	}
 }
 
-// release moves the claims of an allocation on after a change: its client has ended it, or its
-// row is deleted. Volumes that the client still has on the node stay claimed.
+// release moves the claims of an allocation on when its client ends it, or its row is deleted. Volumes that
+// the client still has on the node then stay claimed, whatever it reports of them later.
 func (t claimEdits) release(before, after *cluster.Allocation) {
-	ended := after != nil && (after.ClientStatus == cluster.ClientComplete || after.ClientStatus == cluster.ClientFailed)
 	switch {
-	case before == nil || after != nil && !ended:
+	case before == nil || after != nil && (endedByClient(before) || !endedByClient(after)):
 		return
 	case t.counters.Claims == 0: // most clusters have no volumes
 		return

@@ -138,6 +138,38 @@ func TestClaim_HeldAfterTheEnd(t *testing.T) {
 	must.SliceEmpty(t, w.claimStates())
 }
 
+// Regression: the client unmounts what it left after the end of the allocation, and reports that. The row named
+// the path and the process for ever. Nothing else of the row changes, and a report frees no claim any more: the
+// client may have lost its records, and not see yet what is mounted.
+func TestClaim_ReportAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	w := volumeWorld(t, false, "n1")
+	w.place(w.job(volumeJob(single)), "n1", nil, "a")
+	w.reports(busy(w, "a"))
+	ended := w.snap().Alloc("a")
+	must.Eq(t, 1, ended.VolumeHolds.Count())
+	report := func(s cluster.ClientStatus, holds *cluster.VolumeHolds) *cluster.Allocation {
+		w.reports(cluster.AllocReport{
+			Alloc: "a", Node: "n1", ClientStatus: s, ClientDescription: "late", VolumeHolds: holds, At: w.now,
+			TaskStates: &cluster.TaskStates{}, Healthy: pointer(false), HealthyAt: w.now,
+		})
+		return w.snap().Alloc("a")
+	}
+	must.Eq(t, ended, report(cluster.ClientFailed, nil), must.Sprint("it says nothing of volumes"))
+	must.Eq(t, ended, report(cluster.ClientFailed, ended.VolumeHolds), must.Sprint("nothing is new"))
+	must.Eq(t, ended, report(cluster.ClientComplete, &cluster.VolumeHolds{}), must.Sprint("another end"))
+	must.Eq(t, ended, report(cluster.ClientRunning, &cluster.VolumeHolds{}), must.Sprint("it does not run again"))
+
+	want := ended.Copy()
+	want.VolumeHolds = nil
+	after := report(cluster.ClientFailed, &cluster.VolumeHolds{})
+	want.ModifyIndex = w.index
+	must.Eq(t, want, after)
+	must.Eq(t, []string{"a: unpublishing"}, w.claimStates())
+	must.Eq(t, "", w.change("a", "n1", cluster.CauseNode))
+	must.SliceEmpty(t, w.claimStates())
+}
+
 // A purge deletes the allocation, not what it has on its node.
 func TestClaim_OutlivesItsAllocation(t *testing.T) {
 	t.Parallel()
