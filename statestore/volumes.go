@@ -2,6 +2,7 @@ package statestore
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -10,7 +11,8 @@ import (
 
 // UpsertVolume registers a volume, or changes a registered one. The error says what is wrong with the
 // volume, or wraps [ErrVolumeInUse]: claims keep the plugin, the external id, the context, the
-// parameters and their modes as they are.
+// parameters and their modes as they are. The plugin was called with them, and is called with them again
+// until the volume is off all nodes. Secrets may change: they are renewed while a volume is in use.
 func UpsertVolume(t *Txn, v *cluster.Volume, at time.Time) error {
 	after := v.Copy()
 	after.Canonicalize()
@@ -35,8 +37,9 @@ func UpsertVolume(t *Txn, v *cluster.Volume, at time.Time) error {
 // mayChange returns why a claim forbids the change of its volume, or nil.
 func mayChange(t *Txn, before, after *cluster.Volume) error {
 	for c := range t.ClaimsOfVolume(before.Key()) { // all claims have the same modes
-		if before.Plugin != after.Plugin || before.ExternalID != after.ExternalID || !after.Allows(c.Capability) {
-			return fmt.Errorf("%w: allocation %s claims it, and its plugin, external id and used modes cannot change", ErrVolumeInUse, c.Alloc)
+		if before.Plugin != after.Plugin || before.ExternalID != after.ExternalID || !after.Allows(c.Capability) ||
+			!maps.Equal(before.Context, after.Context) || !maps.Equal(before.Parameters, after.Parameters) {
+			return fmt.Errorf("%w: allocation %s claims it, and its plugin, external id, context, parameters and used modes cannot change", ErrVolumeInUse, c.Alloc)
 		}
 		return nil
 	}

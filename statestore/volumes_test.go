@@ -239,6 +239,7 @@ func TestVolume_Register(t *testing.T) {
 	w := volumeWorld(t, false, "n1")
 	upsert := func(edit func(*cluster.Volume)) (err error) {
 		v := dataVolume()
+		v.Context, v.Parameters = map[string]string{"share": "/data"}, map[string]string{"tier": "fast"}
 		edit(v)
 		w.write(func(x *statestore.Txn) { err = statestore.UpsertVolume(x, v, w.now) })
 		return err
@@ -253,6 +254,9 @@ func TestVolume_Register(t *testing.T) {
 	must.ErrorIs(t, upsert(func(v *cluster.Volume) { v.ExternalID = "vol-2" }), statestore.ErrVolumeInUse)
 	must.ErrorIs(t, upsert(func(v *cluster.Volume) { v.Plugin = "other" }), statestore.ErrVolumeInUse)
 	must.ErrorIs(t, upsert(func(v *cluster.Volume) { v.Capabilities = v.Capabilities[1:] }), statestore.ErrVolumeInUse)
+	// Regression: these two could change while the volume was mounted with the old ones.
+	must.ErrorIs(t, upsert(func(v *cluster.Volume) { v.Context["share"] = "/other" }), statestore.ErrVolumeInUse)
+	must.ErrorIs(t, upsert(func(v *cluster.Volume) { v.Parameters = nil }), statestore.ErrVolumeInUse)
 	must.NoError(t, upsert(func(v *cluster.Volume) {
 		v.Capabilities = v.Capabilities[:1]
 		v.Secrets = map[string]string{"key": "new"}
