@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -32,17 +31,18 @@ func (s *httpServers) claim(ctx context.Context, k cluster.ClaimKey) (v *cluster
 	return v, c, err
 }
 
-// ClaimVolume implements [VolumeServers]. The plan that placed the allocation made the claim. A server may
-// lag behind.
+// ClaimVolume implements [VolumeServers]. The plan that placed the allocation made the claim, and the leader
+// answers. So a claim that is gone does not come back: the start of the task fails, and the servers replace
+// the allocation when its restarts are used up.
 func (s *httpServers) ClaimVolume(ctx context.Context, k cluster.ClaimKey) (volume.Claimed, error) {
 	v, c, err := s.claim(ctx, k)
 	switch {
 	case err != nil:
 		return volume.Claimed{}, err
 	case c == nil:
-		return volume.Claimed{}, errors.New("the servers have no claim of the allocation")
+		return volume.Claimed{}, volume.Errorf(volume.Refused, "the servers have no claim of the allocation any more")
 	case !c.State.OnNode():
-		return volume.Claimed{}, fmt.Errorf("the claim is released: its state is %q", c.State)
+		return volume.Claimed{}, volume.Errorf(volume.Refused, "the claim is released: its state is %q", c.State)
 	case v == nil:
 		return volume.Claimed{}, volume.Errorf(volume.Refused, "the volume was deregistered by force")
 	case c.WaitsForController():

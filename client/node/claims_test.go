@@ -84,11 +84,11 @@ func TestHTTPServers_claim(t *testing.T) {
 	_, err = s.ClaimVolume(t.Context(), dataOfA)
 	must.NoError(t, err)
 	s.claim.State = cluster.ClaimNodeDetached
-	refuses("the claim is released", volume.Transient)
+	refuses("the claim is released", volume.Refused)
 	s.claim.State, s.volume = cluster.ClaimTaken, nil
 	refuses("deregistered by force", volume.Refused)
 	s.claim = nil
-	refuses("the servers have no claim of the allocation", volume.Transient)
+	refuses("the servers have no claim of the allocation any more", volume.Refused)
 }
 
 // A claim is released once. It has ended when a controller has detached the volume.

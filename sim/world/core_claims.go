@@ -2,7 +2,6 @@ package world
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -22,7 +21,6 @@ type ask struct {
 
 // Answers of servers that the client tries again.
 var (
-	errNoClaim   = errors.New("the servers have no claim of the allocation")
 	errAttaching = errors.New("a controller must attach the volume to the node")
 	errDetaching = errors.New("a controller must detach the volume from the node")
 	errNoAnswer  = errors.New("the servers do not answer")
@@ -91,9 +89,9 @@ func (c *cores) read(a *ask) (*cluster.Volume, *cluster.VolumeClaim) {
 func claimed(v *cluster.Volume, c *cluster.VolumeClaim) (volume.Claimed, error) {
 	switch {
 	case c == nil:
-		return volume.Claimed{}, errNoClaim
+		return volume.Claimed{}, volume.Errorf(volume.Refused, "the servers have no claim of the allocation any more")
 	case !c.State.OnNode():
-		return volume.Claimed{}, fmt.Errorf("the claim is released: its state is %q", c.State)
+		return volume.Claimed{}, volume.Errorf(volume.Refused, "the claim is released: its state is %q", c.State)
 	case v == nil:
 		return volume.Claimed{}, volume.Errorf(volume.Refused, "the volume was deregistered by force")
 	case c.WaitsForController():
