@@ -150,7 +150,7 @@ func (t claimEdits) claim(placed []*cluster.Allocation) {
 }
 
 // release moves the claims of an allocation on when its client ends it, or its row is deleted. Volumes that
-// the client still has on the node then stay claimed, whatever it reports of them later.
+// the client still has on the node then stay claimed. A later report does not free them.
 func (t claimEdits) release(before, after *cluster.Allocation) {
 	switch {
 	case before == nil || after != nil && (endedByClient(before) || !endedByClient(after)):
