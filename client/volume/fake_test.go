@@ -34,6 +34,10 @@ type node struct {
 	staged, published map[string]bool
 	// stagedWith are the options of stages, by path.
 	stagedWith map[string]*cluster.MountOptions
+	// options are those of all volumes, or nil.
+	options *cluster.MountOptions
+	// undone is what the errors of calls that undid must not repeat, in the order of the calls.
+	undone []volume.Confidential
 	// claims are those of the servers, and taken counts claims of each allocation, released their ends.
 	claims   map[string]bool
 	released map[string]int
@@ -341,7 +345,7 @@ func (s *shell) Claim(q volume.Request, reply func(volume.Claimed, error)) {
 		n.claims[claimName(q)] = true
 		return nil
 	}, func(err error) {
-		reply(volume.Claimed{Plugin: "disks", ExternalID: "ext-" + string(q.Volume.ID), Secrets: map[string]string{"key": "secret"}}, err)
+		reply(volume.Claimed{Plugin: "disks", ExternalID: "ext-" + string(q.Volume.ID), Options: n.options, Secrets: map[string]string{"key": "secret"}}, err)
 	})
 }
 
@@ -381,6 +385,9 @@ func (s *shell) Call(c volume.Call, reply func(volume.Result)) {
 		must.EqOp(n.t, "ext-"+string(q.Volume.ID), c.ExternalID)
 		rec := n.disk[q.Volume]
 		must.NotNil(n.t, rec, must.Sprint(name, " without a record"))
+		if c.Verb == volume.Unpublish || c.Verb == volume.Unstage {
+			n.undone = append(n.undone, c.Confidential)
+		}
 		switch c.Verb {
 		case volume.Stage:
 			must.True(n.t, n.stages, must.Sprint("the plugin does not stage"))

@@ -454,6 +454,8 @@ func (r *runner) call(verb Verb, q Request, claimed *Claimed, a *attempt, done f
 	c := Call{Verb: verb, Volume: r.key, Plugin: r.plugin, ExternalID: r.externalID, Request: q, Staged: s != nil && !s.Skipped}
 	if claimed != nil {
 		c.Claimed = *claimed
+	} else {
+		c.Confidential = r.confidential(s)
 	}
 	undoes := verb == Unpublish || verb == Unstage
 	r.v.options.Shell.Call(c, answer(r.v, func(got Result) {
@@ -470,4 +472,17 @@ func (r *runner) call(verb Verb, q Request, claimed *Claimed, a *attempt, done f
 		}
 	}))
 	return true
+}
+
+// confidential is with what the volume was mounted by its stage, or nil.
+func (r *runner) confidential(s *stage) (c Confidential) {
+	for _, f := range r.refs {
+		if f.claimed != nil { // each claim has those of the volume
+			c = Confidential{Options: f.claimed.Options, Secrets: f.claimed.Secrets}
+		}
+	}
+	if s != nil && s.Options != nil {
+		c.Options = s.Options.Copy()
+	}
+	return c
 }

@@ -56,6 +56,15 @@ type Call struct {
 	Staged bool
 	// Claimed is empty in calls that undo.
 	Claimed Claimed
+	// Confidential is set in calls that undo. It is not for the plugin.
+	Confidential Confidential
+}
+
+// Confidential is what an error of a call must not repeat: with what the volume was mounted, as far as this client
+// knows it. Secrets are in no record, so they are known to the client that has mounted the volume.
+type Confidential struct {
+	Options *cluster.MountOptions
+	Secrets map[string]string
 }
 
 // Result is the answer to a call.

@@ -166,6 +166,25 @@ func TestVolumes_otherMountOptions(t *testing.T) {
 	}
 }
 
+// Calls that undo say what their errors must not repeat. After a restart, the record of the stage knows the options
+// of the volume, and nothing knows its secrets.
+func TestVolumes_undoesConfidentially(t *testing.T) {
+	n := newNode(t)
+	n.options = &cluster.MountOptions{Flags: []string{"password=hunter2"}}
+	for _, name := range []cluster.AllocID{"a", "b"} {
+		n.mount(name, "data")
+		n.run(time.Second)
+		if name == "b" {
+			n.crash()
+		}
+		n.stop(name)
+		n.run(time.Second)
+	}
+	known := volume.Confidential{Options: n.options, Secrets: map[string]string{"key": "secret"}}
+	restarted := volume.Confidential{Options: n.options}
+	must.Eq(t, []volume.Confidential{known, known, restarted, restarted}, n.undone)
+}
+
 // An allocation leaves while the plugin works on a call that it then refuses. What the call may have done
 // is undone.
 func TestVolumes_refusedWhileLeaving(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 // error has a class of package volume. A volume that the plugin does not know is neither published nor
 // staged.
 func (p *Plugin) Do(ctx context.Context, c volume.Call, staging, target string) error {
-	return hide(p.do(ctx, c, staging, target), c.Claimed.Secrets, optionsOf(c))
+	err := hide(p.do(ctx, c, staging, target), c.Claimed.Secrets, optionsOf(c))
+	return hide(err, c.Confidential.Secrets, c.Confidential.Options)
 }
 
 func (p *Plugin) do(ctx context.Context, c volume.Call, staging, target string) error {
