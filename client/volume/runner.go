@@ -162,17 +162,6 @@ func (r *runner) adopt(q Request, ran bool) {
 	}
 }
 
-// owe takes in that the servers have a claim of an allocation.
-func (r *runner) owe(q Request) {
-	if !slices.ContainsFunc(r.refs, func(f *ref) bool { return f.Alloc == q.Alloc }) {
-		r.adopt(q, true)
-		r.want(q)
-	}
-	for _, f := range r.refs {
-		f.asked = f.asked || f.Alloc == q.Alloc
-	}
-}
-
 // leave notes that an allocation does not want the volume any more.
 func (r *runner) leave(alloc cluster.AllocID) (news bool) {
 	for _, f := range r.refs {
@@ -455,7 +444,7 @@ func (r *runner) call(verb Verb, q Request, claimed *Claimed, a *attempt, done f
 	if claimed != nil {
 		c.Claimed = *claimed
 	} else {
-		c.Confidential = r.confidential(s)
+		c.Confidential = confidential(r.refs, s)
 	}
 	undoes := verb == Unpublish || verb == Unstage
 	r.v.options.Shell.Call(c, answer(r.v, func(got Result) {
@@ -474,9 +463,9 @@ func (r *runner) call(verb Verb, q Request, claimed *Claimed, a *attempt, done f
 	return true
 }
 
-// confidential is with what the volume was mounted by its stage, or nil.
-func (r *runner) confidential(s *stage) (c Confidential) {
-	for _, f := range r.refs {
+// confidential is with what a volume was mounted, by its references and a stage of it, or nil.
+func confidential(refs []*ref, s *stage) (c Confidential) {
+	for _, f := range refs {
 		if f.claimed != nil { // each claim has those of the volume
 			c = Confidential{Options: f.claimed.Options, Secrets: f.claimed.Secrets}
 		}

@@ -132,7 +132,16 @@ func (v *Volumes) Adopt(requests []Request, ran bool) {
 
 // Owe notes that the servers have a claim of an allocation, which must be released when the allocation leaves.
 // What the mount table shows for one without a record is undone before. It can be repeated.
-func (v *Volumes) Owe(q Request) { v.runner(q.Volume).owe(q) }
+func (v *Volumes) Owe(q Request) {
+	r := v.runner(q.Volume)
+	if !slices.ContainsFunc(r.refs, func(f *ref) bool { return f.Alloc == q.Alloc }) {
+		r.adopt(q, true)
+		r.want(q)
+	}
+	for _, f := range r.refs {
+		f.asked = f.asked || f.Alloc == q.Alloc
+	}
+}
 
 // Retry repeats calls for an allocation that were refused.
 func (v *Volumes) Retry(alloc cluster.AllocID) {
