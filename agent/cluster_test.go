@@ -90,7 +90,12 @@ func (n *network) dialer(from string) func(context.Context, string, string) (net
 		l := &link{Conn: conn, network: n, from: from, to: to}
 		n.mu.Lock()
 		n.links[l] = struct{}{}
+		severed = n.cut[from] || n.cut[to] // while it was dialled
 		n.mu.Unlock()
+		if severed {
+			_ = l.Close()
+			return nil, errors.New("the network is cut")
+		}
 		return l, nil
 	}
 }
