@@ -222,7 +222,8 @@ func (m *mounts) keeping() []volume.Need {
 			continue
 		}
 		for _, n := range m.machine().Serving(p.ID) {
-			if n.Mounted && p.Type.Node() || !n.Mounted && p.Type.Controller() {
+			// A volume that leaves needs a controller when it has left, to detach it.
+			if n.Mounted && p.Type.Node() || n.Leaves() && p.Type.Controller() {
 				needs = append(needs, n)
 			}
 		}

@@ -417,6 +417,31 @@ func TestVolumes_controllerUntilTheRelease(t *testing.T) {
 	n.storage.empty()
 }
 
+// A controller must stop while a volume is still taken off the node. It stays: it is needed soon, to
+// detach the volume. Once it was asked to stop, its driver was slow, and it stopped during the release.
+func TestVolumes_controllerUntilAVolumeHasLeft(t *testing.T) {
+	n := newNode(t)
+	n.kind = cluster.PluginNode
+	n.placePlugin("p")
+	n.kind = cluster.PluginController
+	n.placePlugin("c")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	must.SliceLen(t, 2, n.live("plugin"))
+	n.storage.unpublishTakes = 30 * time.Second
+	n.stop("a")
+	n.run(10 * time.Second)
+	must.SliceEmpty(t, n.live("web"))
+	n.stop("c")
+	n.run(10 * time.Second)
+	must.MapNotEmpty(t, n.storage.published)
+	must.SliceLen(t, 2, n.live("plugin"))
+	n.run(time.Minute)
+	must.Eq(t, cluster.ClientComplete, n.status("a"))
+	must.Eq(t, cluster.ClientComplete, n.status("c"))
+	must.MapEmpty(t, n.storage.claims)
+}
+
 // A plugin that only mounts is not held for a release.
 func TestVolumes_nodePluginAndARelease(t *testing.T) {
 	n := newNode(t)

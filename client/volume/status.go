@@ -119,6 +119,9 @@ type Need struct {
 	Mounted bool
 }
 
+// Leaves reports whether the volume is taken off the node for the reference.
+func (n Need) Leaves() bool { return n.ref.Leaving }
+
 // Wait says what the reference waits for.
 func (n Need) Wait() Wait { return n.runner.wait(n.ref) }
 
