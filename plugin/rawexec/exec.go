@@ -19,6 +19,8 @@ import (
 // maxOutput bounds each stream of Exec's answer, in bytes. The rest is dropped.
 const maxOutput = 4 << 20
 
+var errEnded = errors.New("the task has ended")
+
 // Exec runs a command beside a task and returns what it prints, at most 4 MiB of each stream.
 func (d *Driver) Exec(ctx context.Context, id driver.TaskID, command []string, timeout time.Duration) (driver.Output, error) {
 	if timeout > 0 {
@@ -66,7 +68,7 @@ func (d *Driver) run(ctx context.Context, id driver.TaskID, command []string, st
 	r, err := d.read(t)
 	switch {
 	case t.ended():
-		return driver.ExitResult{}, errors.New("the task has ended")
+		return driver.ExitResult{}, errEnded
 	case c == nil:
 		return driver.ExitResult{}, errors.New("the task was not recovered from its handle, so that its environment is not known")
 	case len(command) == 0:
@@ -117,6 +119,9 @@ func (d *Driver) run(ctx context.Context, id driver.TaskID, command []string, st
 		err = begin()
 	}
 	if err != nil {
+		if t.ended() {
+			return driver.ExitResult{}, errEnded
+		}
 		return driver.ExitResult{}, fmt.Errorf("exec %s: %w", command[0], err)
 	}
 	_ = cmd.Wait() // the state says all

@@ -119,7 +119,7 @@ func (d *Driver) Signal(ctx context.Context, id driver.TaskID, name string) erro
 		return err
 	}
 	if t.ended() {
-		return errors.New("the task has ended")
+		return errEnded
 	}
 	return t.folder.Signal(ctx, sig)
 }
