@@ -54,13 +54,13 @@ func (s *httpServers) ClaimVolume(ctx context.Context, k cluster.ClaimKey) (volu
 	}, nil
 }
 
-// ReleaseVolume implements [VolumeServers].
+// ReleaseVolume implements [VolumeServers]. The leader answers: a claim that it does not have is released.
 func (s *httpServers) ReleaseVolume(ctx context.Context, k cluster.ClaimKey) error {
 	_, c, err := s.claim(ctx, k)
 	if err != nil {
 		return err
 	}
-	if c == nil || c.State.OnNode() { // a server that lags behind may not know the claim
+	if c != nil && c.State.OnNode() {
 		err := s.ask(func(one httpServer) error {
 			_, err := one.self.Release(ctx, []cluster.ClaimKey{k})
 			return err

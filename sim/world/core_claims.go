@@ -67,7 +67,7 @@ func (c *cores) serveOne(a *ask) error {
 	switch {
 	case claim != nil && !claim.State.OnNode():
 		return a.answer(func() { a.released(errDetaching) })
-	case claim == nil && a.proposed:
+	case claim == nil:
 		return a.answer(func() { a.released(nil) })
 	case a.proposed: // the claim is another one by now
 		return a.answer(func() { a.released(errNoAnswer) })
