@@ -154,7 +154,7 @@ func TestPluginTest_words(t *testing.T) {
 	must.One(t, code)
 	for _, want := range []string{
 		"D1            passed   The first fingerprint comes at once.\n",
-		"D17 children  skipped  Destroy with force kills children that have a session of their own.\n    why       the tasks have no processes\n",
+		"D17 children  skipped  Destroy with force kills children in other sessions.\n    why       the tasks have no processes\n",
 		"D19           failed   Inspect has the state of the task, and its result at the end.\n    done      at 0s: encode {",
 		": StartTask: ok",
 		": InspectTask: exited",

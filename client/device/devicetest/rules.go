@@ -15,26 +15,26 @@ func Tests() []Test {
 		}, emptyList},
 		{conformance.Rule{
 			ID: "V1 change", Doc: "A change of the devices is reported.",
-			Contract: "Fingerprint sends all devices again at each change: a device that came, went, or has another health.",
+			Contract: "Fingerprint sends all devices again at each change: a device was added, was removed, or has a different health.",
 		}, change},
 		{conformance.Rule{
-			ID: "V1 cancel", Doc: "The end of the context ends the stream of fingerprints, and nothing else.",
-			Contract: "Fingerprint goes on until the host ends the stream. A host may end it and open it again.",
+			ID: "V1 cancel", Doc: "When the context of Fingerprint ends, only the stream of fingerprints ends.",
+			Contract: "Fingerprint sends until the host ends the stream. The host may end the stream and open a new one.",
 		}, cancelFingerprints},
 		{conformance.Rule{
-			ID: "V1 ids", Doc: "Kinds are complete, and each device has an id of its own.",
-			Contract: "A group has a vendor, a type and a name. An id names one device among those of its kind, and is not empty.",
+			ID: "V1 ids", Doc: "Kinds are complete, and each device has a different id.",
+			Contract: "A group has a vendor, a type and a name. An id identifies one device of its kind, and is not empty.",
 		}, goodGroups},
 		{conformance.Rule{
-			ID: "V3", Doc: "A plugin that was killed comes back with the same devices.",
-			Contract: "The id of a device is the same in all lives of the plugin. A task keeps its device while the plugin is away.",
+			ID: "V3", Doc: "A plugin that was killed and restarted reports the same devices.",
+			Contract: "The id of a device is the same after each restart of the plugin. A task keeps its device while the plugin is down.",
 		}, relaunch},
 		{conformance.Rule{
 			ID: "V6", Doc: "What a task needs for a device is valid.",
 			Contract: "Paths are absolute, permissions are letters of rwm, and the names of variables are valid.",
 		}, validReservation},
 		{conformance.Rule{
-			ID: "V7", Doc: "Reserve of an unknown id is an error, and the plugin lives on.",
+			ID: "V7", Doc: "Reserve of an unknown id is an error, and the plugin continues to work.",
 			Contract: "Reserve refuses an id that the plugin does not know: the start of the task fails and may be repeated.",
 		}, unknownID},
 		{conformance.Rule{
@@ -42,19 +42,19 @@ func Tests() []Test {
 			Contract: "Without ids there is nothing to prepare.",
 		}, reserveNothing},
 		{conformance.Rule{
-			ID: "V7 others", Doc: "The answer of Reserve is for the devices that were asked for, and names no others.",
+			ID: "V7 others", Doc: "The answer of Reserve contains only the requested devices.",
 			Contract: "A task gets the devices of the request and no others. The client cannot see which devices an answer is for.",
 		}, onlyTheReserved},
 		{conformance.Rule{
-			ID: "V7 repeat", Doc: "Reserve of the same ids has the same answer, any number of times.",
-			Contract: "Nothing gives a device back, so Reserve succeeds again. The owner of a device is the client's business.",
+			ID: "V7 repeat", Doc: "Reserve of the same ids always returns the same answer.",
+			Contract: "The protocol has no call to release a device, so Reserve succeeds again. Only the client knows the owner of a device.",
 		}, reserveAgain},
 		{conformance.Rule{
-			ID: "V7 several", Doc: "Reserve takes all ids of a kind in one call, and its answer goes into one task.",
-			Contract: "The ids of a request are those of one kind, any number of them. No two mounts or device files of an answer have one path.",
+			ID: "V7 several", Doc: "Reserve accepts all ids of a kind in one call, and one task can use the answer.",
+			Contract: "A request has any number of ids of one kind. No two mounts or device files of an answer have the same path.",
 		}, reserveSeveral},
 		{conformance.Rule{
-			ID: "V8", Doc: "Statistics come in each interval and are about known devices, or the plugin has none.",
+			ID: "V8", Doc: "Stats sends values of known devices in each interval, or the plugin does not support it.",
 			Contract: "Stats sends values at once and in each interval until the host ends the stream. A plugin that does not measure answers Unimplemented.",
 		}, statistics},
 		{conformance.Rule{

@@ -21,8 +21,8 @@ func rulesOfRunning() []Test {
 		},
 		{
 			conformance.Rule{
-				ID: "D2", Doc: "The end of the context ends the stream of fingerprints, and nothing else.",
-				Contract: "Fingerprint goes on until the host ends the stream. A host may end it and open it again.",
+				ID: "D2", Doc: "When the context of Fingerprint ends, only the stream of fingerprints ends.",
+				Contract: "Fingerprint sends until the host ends the stream. The host may end the stream and open a new one.",
 			},
 			cancelFingerprints,
 		},
@@ -36,7 +36,7 @@ func rulesOfRunning() []Test {
 		{
 			conformance.Rule{
 				ID: "D4", Doc: "A task that was started runs.",
-				Contract: "StartTask returns when the task runs. Its handle is all that a later life of the driver needs.",
+				Contract: "StartTask returns when the task runs. After a restart the driver needs only the handle to recover the task.",
 			},
 			started,
 		},
@@ -49,8 +49,8 @@ func rulesOfRunning() []Test {
 		},
 		{
 			conformance.Rule{
-				ID: "D5", Doc: "A second start with one id fails, or starts no second process.",
-				Contract: "A task id names one start for ever. StartTask refuses an id that it knows.",
+				ID: "D5", Doc: "A second start with the same id fails, or starts no second process.",
+				Contract: "A task id identifies one start and is never used again. StartTask refuses an id that it knows.",
 			},
 			startTwice,
 		},
@@ -63,22 +63,22 @@ func rulesOfRunning() []Test {
 		},
 		{
 			conformance.Rule{
-				ID: "D7", Doc: "To recover a task that the driver knows is a success and changes nothing.",
+				ID: "D7", Doc: "Recover of a task that the driver knows succeeds and changes nothing.",
 				Contract: "RecoverTask of a task that the driver knows succeeds and has no effect.",
 			},
 			recoverKnown,
 		},
 		{
 			conformance.Rule{
-				ID: "D8", Doc: "Calls in flight end when the driver dies. The next life recovers the task and stops it.",
-				Contract: "A task outlives the driver's process. RecoverTask takes it over from its handle, after which all calls work.",
+				ID: "D8", Doc: "Calls in flight end when the driver dies. The restarted driver recovers the task and stops it.",
+				Contract: "A task continues to run when the driver's process ends. RecoverTask takes the task over from its handle. Then all calls work.",
 			},
 			relaunch,
 		},
 		{
 			conformance.Rule{
-				ID: "D9", Doc: "A task that ended without its driver cannot be recovered, or has its true result or none.",
-				Contract: "A driver that lost the result of a task says so. It never makes a result up.",
+				ID: "D9", Doc: "If a task ended while the driver was down, Recover fails, or the result is true or unknown.",
+				Contract: "A driver that lost the result of a task reports that. It never invents a result.",
 			},
 			endedMeanwhile,
 		},
@@ -90,14 +90,14 @@ func rulesOfEnding() []Test {
 	return []Test{
 		{
 			conformance.Rule{
-				ID: "D10", Doc: "Two that wait for one task get the same result.",
+				ID: "D10", Doc: "Two calls of Wait for one task get the same result.",
 				Contract: "WaitTask may be called several times at once. All callers get the same result.",
 			},
 			twoWaiters,
 		},
 		{
 			conformance.Rule{
-				ID: "D11", Doc: "Exit codes are the task's. A signal is named, with code 128 plus its number.",
+				ID: "D11", Doc: "Wait returns the task's exit code. For a signal it returns the signal, and 128 plus its number as the code.",
 				Contract: "The result has the exit code of the task. If a signal ended it, the result has the signal, and the code is 128 plus its number.",
 			},
 			exitCodes,
@@ -111,28 +111,28 @@ func rulesOfEnding() []Test {
 		},
 		{
 			conformance.Rule{
-				ID: "D13", Doc: "A task that ignores its signal has its whole grace, and is killed at its end.",
+				ID: "D13", Doc: "A task that ignores its signal is killed at the end of its timeout, not earlier.",
 				Contract: "StopTask sends the signal, waits for the timeout, and then kills the task with SIGKILL: not earlier, and at most a second later.",
 			},
 			graceKept,
 		},
 		{
 			conformance.Rule{
-				ID: "D13 orderly", Doc: "A task that obeys its signal ends with its own code and is not waited for.",
+				ID: "D13 orderly", Doc: "A task that obeys its signal ends with its own code, and Stop returns at once.",
 				Contract: "StopTask returns when the task has ended. It does not wait for the rest of the timeout.",
 			},
 			orderlyStop,
 		},
 		{
 			conformance.Rule{
-				ID: "D14", Doc: "Stop of a task that has ended is a success and keeps the result.",
+				ID: "D14", Doc: "Stop of a task that has ended succeeds and keeps the result.",
 				Contract: "StopTask of a task that has ended succeeds. It cleans nothing up: InspectTask and WaitTask still have the result.",
 			},
 			stopEnded,
 		},
 		{
 			conformance.Rule{
-				ID: "D15", Doc: "Stop sends the signal that it was asked to send.",
+				ID: "D15", Doc: "Stop sends the requested signal.",
 				Contract: "StopTask sends the signal of the request. The empty signal is the driver's default.",
 			},
 			stopSignal,
@@ -159,8 +159,8 @@ func rulesOfDestruction() []Test {
 		},
 		{
 			conformance.Rule{
-				ID: "D17 children", Doc: "Destroy with force kills children that have a session of their own.",
-				Contract: "A kill reaches all processes of the task, also those that began a session of their own.",
+				ID: "D17 children", Doc: "Destroy with force kills children in other sessions.",
+				Contract: "A kill reaches all processes of the task, also processes that started a new session.",
 			},
 			destroyChildren,
 		},
@@ -180,8 +180,8 @@ func rulesOfDestruction() []Test {
 		},
 		{
 			conformance.Rule{
-				ID: "D20", Doc: "A call that the driver does not have is an error. A call that it has works.",
-				Contract: "Capabilities tell the truth. A call that the driver does not have answers an error, and the driver lives on.",
+				ID: "D20", Doc: "An unsupported call is an error. A supported call works.",
+				Contract: "Capabilities are true. A call that the driver does not support returns an error, and the driver continues to work.",
 			},
 			optionalCalls,
 		},

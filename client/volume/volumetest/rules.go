@@ -10,16 +10,16 @@ func Tests() []Test {
 			Contract: "Probe is answered at once. A plugin has a name.",
 		}, describes},
 		{conformance.Rule{
-			ID: "S2", Doc: "A volume is mounted, used and taken off.",
+			ID: "S2", Doc: "A volume is mounted, used and unmounted.",
 			Contract: "Stage, publish, unpublish and unstage succeed in this order. A target is mounted in between and not afterwards.",
 		}, inOrder},
 		{conformance.Rule{
 			ID: "S3", Doc: "Each call can be repeated.",
-			Contract: "A call whose effect is there succeeds and changes nothing.",
+			Contract: "A call succeeds and changes nothing if its effect already exists.",
 		}, again},
 		{conformance.Rule{
-			ID: "S3 undo", Doc: "What was never done can be undone.",
-			Contract: "Unpublish and unstage of what is not there succeed: a client may not know how far an earlier one came.",
+			ID: "S3 undo", Doc: "Unpublish and unstage succeed if nothing was published or staged.",
+			Contract: "Unpublish and unstage succeed if there is nothing to undo: after a crash the client may not know which calls took effect.",
 		}, undoNothing},
 		{conformance.Rule{
 			ID: "S4", Doc: "A publish before the stage is refused.",
@@ -27,7 +27,7 @@ func Tests() []Test {
 		}, publishBeforeStage},
 		{conformance.Rule{
 			ID: "S5", Doc: "A volume that does not exist is not mounted.",
-			Contract: "Stage or publish of an unknown volume is an error. To undo them is none.",
+			Contract: "Stage or publish of an unknown volume is an error. Unpublish and unstage of it succeed.",
 		}, unknownVolume},
 		{conformance.Rule{
 			ID: "S6", Doc: "A busy mount stays until it is free.",
@@ -35,15 +35,15 @@ func Tests() []Test {
 		}, busyMount},
 		{conformance.Rule{
 			ID: "S7", Doc: "A volume has two targets.",
-			Contract: "A volume is staged once and published for each allocation. To unpublish one leaves the other.",
+			Contract: "A volume is staged once and published for each allocation. Unpublish of one target leaves the other.",
 		}, twoTargets},
 		{conformance.Rule{
 			ID: "S7 read only", Doc: "A volume that is mounted read only cannot be written to.",
-			Contract: "A publish that says so is read only.",
+			Contract: "If a publish is read only, tasks cannot write to the target.",
 		}, readOnly},
 		{conformance.Rule{
-			ID: "S8", Doc: "The plugin is started again between all calls.",
-			Contract: "Mounts outlive the plugin. The next process goes on where the last one was.",
+			ID: "S8", Doc: "The plugin restarts between all calls.",
+			Contract: "Mounts stay when the plugin ends. The next process continues from the mounts.",
 		}, restarts},
 		{conformance.Rule{
 			ID: "S9", Doc: "Two calls for one volume at the same time do no harm.",
