@@ -54,6 +54,7 @@ plugin "files" {
 		text, _ := os.ReadFile(filepath.Join(s.journal, "lock")) // it does not exist before the first start
 		return strings.Split(strings.TrimSpace(string(text)), "\n")
 	}
+	t.Cleanup(func() { t.Logf("the tasks noted %q", noted()) })
 	await := func(lines int) (last string) {
 		t.Helper()
 		s.await(strconv.Itoa(lines)+" notes of the tasks", func() bool { return len(noted()) >= lines })

@@ -124,6 +124,17 @@ func (s *volumeSite) claims() int {
 	return len(v.ReadAllocs) + len(v.WriteAllocs)
 }
 
+// runs waits until the task runs on its volume and the servers know it. A client that is killed earlier may
+// not have recorded the start: the next client destroys the task without its signal, and starts it again.
+func (s *volumeSite) runs(is func(starts string) bool) {
+	s.t.Helper()
+	s.await("the task with its volume", func() bool {
+		return is(s.starts()) && slices.ContainsFunc(s.allocs("web"), func(a *api.AllocationListStub) bool {
+			return a.DesiredStatus == "run" && a.ClientStatus == "running"
+		})
+	})
+}
+
 // finish stops all jobs and ends the client. Nothing is left.
 func (s *volumeSite) finish() {
 	s.t.Helper()
@@ -144,7 +155,7 @@ func TestNode_drainedWithAVolume(t *testing.T) {
 	t.Parallel()
 	s := startVolume(t, api.CSIPluginTypeNode)
 	said := "start\n"
-	s.await("the task with its volume", func() bool { return s.starts() == said })
+	s.runs(func(starts string) bool { return starts == said })
 	_, err := s.api.Nodes().UpdateDrainOpts(s.id, &api.DrainOptions{DrainSpec: &api.DrainSpec{Deadline: -1}}, nil)
 	must.NoError(t, err)
 	s.pause(300 * time.Millisecond)
@@ -154,7 +165,7 @@ func TestNode_drainedWithAVolume(t *testing.T) {
 	_, err = s.api.Nodes().ToggleEligibility(s.id, true, nil)
 	must.NoError(t, err)
 	said += "stop\nstart\n"
-	s.await("the data of the first task", func() bool { return s.starts() == said })
+	s.runs(func(starts string) bool { return starts == said })
 
 	for _, away := range []bool{false, true} {
 		if away {
@@ -166,7 +177,7 @@ func TestNode_drainedWithAVolume(t *testing.T) {
 			s.begin(s.node)
 		}
 		said += "stop\nstart\n"
-		s.await("the replacement of the task", func() bool { return s.starts() == said })
+		s.runs(func(starts string) bool { return starts == said })
 	}
 	s.finish()
 }
@@ -181,8 +192,9 @@ func TestNode_drainedWithAnAttachedVolume(t *testing.T) {
 	s := startVolume(t, api.CSIPluginTypeMonolith)
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 21))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(random.Int64N(int64(d))) }
+	started := func(starts string) bool { return strings.HasSuffix(starts, "start\n") }
 	for round := range rounds {
-		s.await("the task with its volume", func() bool { return strings.HasSuffix(s.starts(), "start\n") && len(s.mounted()) > 0 })
+		s.runs(started)
 		before := s.starts()
 		spec := &api.DrainSpec{Deadline: [...]time.Duration{5 * time.Minute, 500 * time.Millisecond, -1}[round%3]}
 		after, pause := upTo(3*time.Second), upTo(time.Second)
@@ -207,7 +219,7 @@ func TestNode_drainedWithAnAttachedVolume(t *testing.T) {
 			s.begin(s.node)
 		}
 	}
-	s.await("the task with its volume", func() bool { return strings.HasSuffix(s.starts(), "start\n") && len(s.mounted()) > 0 })
+	s.runs(started)
 	s.finish()
 	attach, detach := "ControllerPublishVolume", "ControllerUnpublishVolume"
 	must.Eq(t, slices.Repeat([]string{attach, detach}, rounds+1), s.inOrder())
