@@ -37,7 +37,40 @@ type Test struct {
 	Run func(T, *Trace)
 }
 
-// Failure is one failure of a test. A test gives it to its T as the only argument of Errorf or
+// Checked is a rule with the check of a suite that tests it. C is one test that runs.
+type Checked[C any] struct {
+	Rule
+	Check func(C)
+}
+
+// Bind returns the tests of rules. Begin returns what the check of a rule gets, for each test.
+func Bind[C any](rules []Checked[C], begin func(T, *Trace) C) []Test {
+	var tests []Test
+	for _, rule := range rules {
+		tests = append(tests, Test{rule.Rule, func(t T, calls *Trace) { rule.Check(begin(t, calls)) }})
+	}
+	return tests
+}
+
+// Check is one test that runs. Those of the suites embed it.
+type Check struct {
+	T
+	Calls *Trace
+}
+
+// Failf notes a failure. The arguments belong to what happened.
+func (c Check) Failf(expected, happened string, args ...any) {
+	c.Helper()
+	c.Errorf("%v", Failure{expected, fmt.Sprintf(happened, args...)})
+}
+
+// Stopf notes a failure and ends the test.
+func (c Check) Stopf(expected, happened string, args ...any) {
+	c.Helper()
+	c.Fatalf("%v", Failure{expected, fmt.Sprintf(happened, args...)})
+}
+
+// Failure is one failure of a test. [Check] gives it to its T as the only argument of Errorf or
 // Fatalf.
 type Failure struct {
 	// Expected is empty if the node failed and not the plugin.
@@ -71,16 +104,12 @@ func Run(t *testing.T, tests []Test, skips map[string]string, around func(*testi
 			if reason, ok := skips[one.ID]; ok {
 				t.Skipf("%s: %s", one.Doc, reason)
 			}
-			around(t, func(t *testing.T) { one.RunIn(t) })
+			around(t, func(t *testing.T) {
+				calls := &Trace{}
+				t.Cleanup(func() { calls.log(t) })
+				t.Logf("%s: %s", one.ID, one.Doc)
+				one.Run(t, calls)
+			})
 		})
 	}
-}
-
-// RunIn runs the test and writes its calls to the log of t.
-func (one Test) RunIn(t T) {
-	t.Helper()
-	calls := &Trace{}
-	t.Cleanup(func() { calls.log(t) })
-	t.Logf("%s: %s", one.ID, one.Doc)
-	one.Run(t, calls)
 }

@@ -25,6 +25,12 @@ func (t *Trace) Start() {
 	t.began = time.Now()
 }
 
+// Logger is a node of a suite that knows what the plugin has written to its log.
+type Logger interface {
+	// Log returns the last lines of the log.
+	Log() string
+}
+
 // Keep notes the end of the plugin's log.
 func (t *Trace) Keep(text string) {
 	t.mu.Lock()

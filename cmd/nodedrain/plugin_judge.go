@@ -139,10 +139,7 @@ func checkRules(flagged string) error {
 // allRules returns the rules of all plugins.
 func allRules() []conformance.Rule {
 	var all []conformance.Rule
-	for _, one := range drivertest.Tests() {
-		all = append(all, one.Rule)
-	}
-	for _, one := range devicetest.Tests() {
+	for _, one := range slices.Concat(drivertest.Tests(drivertest.Harness{}), devicetest.Tests(devicetest.Harness{})) {
 		all = append(all, one.Rule)
 	}
 	return all

@@ -15,8 +15,8 @@ import (
 // failures runs one test of the suite over a driver and returns its failures.
 func failures(t *testing.T, id string, o plugintest.Options) (found []conformance.Failure) {
 	t.Helper()
-	tests := slices.DeleteFunc(drivertest.Tests(), func(test drivertest.Test) bool { return test.ID != id })
-	drivertest.Judge(t.Context(), plugintest.Harness(o), tests, func(f conformance.Finding) { found = f.Failures })
+	tests := slices.DeleteFunc(drivertest.Tests(plugintest.Harness(o)), func(test conformance.Test) bool { return test.ID != id })
+	conformance.Judge(t.Context(), tests, o.Skips, func(f conformance.Finding) { found = f.Failures })
 	return found
 }
 

@@ -29,7 +29,7 @@ type DeviceOptions struct {
 // ReadDevices reads the options of a device plugin's program from a file.
 func ReadDevices(path, file string) (DeviceOptions, error) {
 	o := DeviceOptions{Program: Program{Path: path}}
-	return o, read(file, &o, func() error { return checkSkips(o.Skips, devicetest.Bind(devicetest.Harness{}, devicetest.Tests())) })
+	return o, read(file, &o, func() error { return checkSkips(o.Skips, devicetest.Tests(devicetest.Harness{})) })
 }
 
 // DeviceHarness returns the harness of a device plugin's program.
@@ -54,10 +54,7 @@ type deviceNode struct {
 	change []string
 }
 
-var (
-	_ devicetest.Node   = (*deviceNode)(nil)
-	_ devicetest.Logger = (*deviceNode)(nil)
-)
+var _ devicetest.Node = (*deviceNode)(nil)
 
 func newDeviceNode(t devicetest.T, o DeviceOptions, config json.RawMessage) *deviceNode {
 	n := &deviceNode{life: newLife(t, o.Program), change: o.Change}

@@ -40,6 +40,8 @@ type life struct {
 	instance *host.Instance // or nil
 }
 
+var _ conformance.Logger = (*life)(nil)
+
 // newLife prepares the node. It ends what the node has started, and removes its folder.
 func newLife(t conformance.T, of Program) *life {
 	t.Helper()

@@ -28,10 +28,7 @@ type node struct {
 	tasks       []driver.TaskID
 }
 
-var (
-	_ drivertest.Node   = (*node)(nil)
-	_ drivertest.Logger = (*node)(nil)
-)
+var _ drivertest.Node = (*node)(nil)
 
 func newNode(t drivertest.T, o Options) *node {
 	n := &node{life: newLife(t, o.Program), noProcesses: o.NoProcesses}

@@ -88,7 +88,7 @@ func (o Options) check() error {
 			errs = append(errs, fmt.Errorf("the suite has no tasks of kind %q", name))
 		}
 	}
-	return errors.Join(append(errs, checkSkips(o.Skips, drivertest.Bind(Harness(o), drivertest.Tests())))...)
+	return errors.Join(append(errs, checkSkips(o.Skips, drivertest.Tests(Harness(o))))...)
 }
 
 // checkSkips finds skips of rules that do not exist.

@@ -49,11 +49,11 @@ func Open(ctx context.Context, path, file string) (Suite, error) {
 		if file != "" {
 			o, err = ReadDevices(path, file)
 		}
-		return Suite{kind, devicetest.Bind(DeviceHarness(o), devicetest.Tests()), o.Skips}, err
+		return Suite{kind, devicetest.Tests(DeviceHarness(o)), o.Skips}, err
 	}
 	o, err := Commands(path)
 	if file != "" {
 		o, err = Read(path, file)
 	}
-	return Suite{kind, drivertest.Bind(Harness(o), drivertest.Tests()), o.Skips}, err
+	return Suite{kind, drivertest.Tests(Harness(o)), o.Skips}, err
 }

@@ -19,9 +19,8 @@ const patience = 30 * time.Second
 
 // check is one test that runs.
 type check struct {
-	T
+	conformance.Check
 	harness Harness
-	trace   *conformance.Trace
 }
 
 // node returns a node with the plugin.
@@ -29,30 +28,18 @@ func (c *check) node() Node { return c.started(c.harness.New(c.T)) }
 
 // started notes the log of a node.
 func (c *check) started(n Node) Node {
-	if l, is := n.(Logger); is {
-		c.Cleanup(func() { c.trace.Keep(l.Log()) })
+	if l, is := n.(conformance.Logger); is {
+		c.Cleanup(func() { c.Calls.Keep(l.Log()) })
 	}
-	c.trace.Start()
+	c.Calls.Start()
 	return n
-}
-
-// errorf notes a failure. The arguments belong to what happened.
-func (c *check) errorf(expected, happened string, args ...any) {
-	c.Helper()
-	c.Errorf("%v", conformance.Failure{Expected: expected, Happened: fmt.Sprintf(happened, args...)})
-}
-
-// fatalf notes a failure and ends the test.
-func (c *check) fatalf(expected, happened string, args ...any) {
-	c.Helper()
-	c.Fatalf("%v", conformance.Failure{Expected: expected, Happened: fmt.Sprintf(happened, args...)})
 }
 
 // ok stops the test after an error.
 func (c *check) ok(err error, what string) {
 	c.Helper()
 	if err != nil {
-		c.fatalf("no error", "%s: %v (class: %s)", what, err, driver.ClassOf(err))
+		c.Stopf("no error", "%s: %v (class: %s)", what, err, driver.ClassOf(err))
 	}
 }
 
@@ -74,11 +61,11 @@ func (c *check) listen(n Node) *listening {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		answer := c.trace.Begin("Fingerprint")
+		answer := c.Calls.Begin("Fingerprint")
 		reports := 0
 		err := p.Fingerprints(ctx, func(groups []*cluster.DeviceGroup) {
 			if reports++; reports <= mostNoted {
-				c.trace.Begin("Fingerprint, report %d", reports)(describe(groups))
+				c.Calls.Begin("Fingerprint, report %d", reports)(describe(groups))
 			}
 			select {
 			case l.reports <- groups:
@@ -131,9 +118,9 @@ func (c *check) next(l *listening, within time.Duration) []*cluster.DeviceGroup 
 			return groups
 		default:
 		}
-		c.fatalf("the stream goes on until its context ends", "the stream ended by itself: %v", err)
+		c.Stopf("the stream goes on until its context ends", "the stream ended by itself: %v", err)
 	case <-time.After(within):
-		c.fatalf(fmt.Sprintf("a fingerprint within %v", within), "no fingerprint")
+		c.Stopf(fmt.Sprintf("a fingerprint within %v", within), "no fingerprint")
 	}
 	return nil
 }
@@ -144,7 +131,7 @@ func (c *check) first(n Node) (*listening, []*cluster.DeviceGroup) {
 	l := c.listen(n)
 	groups := c.next(l, patience)
 	if late := time.Since(l.began); late > c.harness.Slack {
-		c.errorf(fmt.Sprintf("the first fingerprint within %v", c.harness.Slack), "the first fingerprint came after %v", conformance.Rounded(late))
+		c.Failf(fmt.Sprintf("the first fingerprint within %v", c.harness.Slack), "the first fingerprint came after %v", conformance.Rounded(late))
 	}
 	return l, groups
 }
@@ -164,7 +151,7 @@ func (c *check) usable(report []*cluster.DeviceGroup) []*cluster.DeviceGroup {
 	groups, _ := device.Check(report) // a problem fails the rule V1 ids
 	groups = slices.DeleteFunc(groups, func(g *cluster.DeviceGroup) bool { return len(g.Devices) == 0 })
 	if len(groups) == 0 {
-		c.fatalf("a device, or a named skip of this rule", "the plugin has no device")
+		c.Stopf("a device, or a named skip of this rule", "the plugin has no device")
 	}
 	return groups
 }
@@ -180,7 +167,7 @@ func (c *check) several(n Node) *cluster.DeviceGroup {
 		}
 	}
 	if len(most.Devices) < 2 {
-		c.fatalf("two devices of one kind, or a named skip of this rule", "the plugin has one device of the kind %s", most.Kind)
+		c.Stopf("two devices of one kind, or a named skip of this rule", "the plugin has one device of the kind %s", most.Kind)
 	}
 	return most
 }
@@ -201,7 +188,7 @@ func idsOf(g *cluster.DeviceGroup) []string {
 func (c *check) try(n Node, ids ...string) (device.Reservation, error) {
 	ctx, cancel := context.WithTimeout(c.Context(), patience)
 	defer cancel()
-	answer := c.trace.Begin("Reserve %q", ids)
+	answer := c.Calls.Begin("Reserve %q", ids)
 	r, err := n.Plugin().Reserve(ctx, ids)
 	if err != nil {
 		answer(conformance.ErrorText(err))

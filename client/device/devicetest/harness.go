@@ -1,7 +1,6 @@
 package devicetest
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -47,49 +46,22 @@ type Node interface {
 	Change(T) bool
 }
 
-// Logger is a [Node] that knows what the plugin has written to its log.
-type Logger interface {
-	// Log returns the last lines of the log.
-	Log() string
-}
-
 // Run runs the suite.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
-	conformance.Run(t, Bind(h, Tests()), h.Skips, h.Around)
+	conformance.Run(t, Tests(h), h.Skips, h.Around)
 }
 
-// Judge runs tests outside of go test, like conformance.Judge. It ignores Harness.Around.
-func Judge(ctx context.Context, h Harness, tests []Test, report func(conformance.Finding)) {
-	conformance.Judge(ctx, Bind(h, tests), h.Skips, report)
-}
-
-// Test is one test of the suite.
-type Test struct {
-	conformance.Rule
-	run func(*check)
-}
-
-// Run runs the test, whether the harness skips it or not.
-func (test Test) Run(t T, h Harness) {
-	t.Helper()
-	Bind(h, []Test{test})[0].RunIn(t)
-}
-
-// Bind returns tests of one harness, for conformance.Judge.
-func Bind(h Harness, tests []Test) []conformance.Test {
+// Tests returns the tests of one harness in the order of their numbers.
+func Tests(h Harness) []conformance.Test {
 	if h.Unit == 0 {
 		h.Unit = time.Second
 	}
 	if h.Slack == 0 {
 		h.Slack = time.Second
 	}
-	var bound []conformance.Test
-	for _, test := range tests {
-		bound = append(bound, conformance.Test{Rule: test.Rule, Run: func(t T, calls *conformance.Trace) {
-			calls.Start()
-			test.run(&check{T: t, harness: h, trace: calls})
-		}})
-	}
-	return bound
+	return conformance.Bind(rules(), func(t T, calls *conformance.Trace) *check {
+		calls.Start()
+		return &check{conformance.Check{T: t, Calls: calls}, h}
+	})
 }

@@ -2,64 +2,66 @@ package devicetest
 
 import "github.com/seed-f9cf0b39/nodedrain/client/conformance"
 
-// Tests returns the tests of the suite in the order of their numbers.
-func Tests() []Test {
-	return []Test{
-		{conformance.Rule{
+type rule = conformance.Checked[*check]
+
+// rules returns the rules of the suite in the order of their numbers.
+func rules() []rule {
+	return []rule{
+		{Rule: conformance.Rule{
 			ID: "V1", Doc: "The first fingerprint comes at once.",
 			Contract: "Fingerprint sends all devices at once, and again at each change.",
-		}, firstFingerprint},
-		{conformance.Rule{
+		}, Check: firstFingerprint},
+		{Rule: conformance.Rule{
 			ID: "V1 empty", Doc: "A plugin without a device reports an empty list at once.",
 			Contract: "An empty list is a fingerprint. Without it the client waits for the plugin.",
-		}, emptyList},
-		{conformance.Rule{
+		}, Check: emptyList},
+		{Rule: conformance.Rule{
 			ID: "V1 change", Doc: "A change of the devices is reported.",
 			Contract: "Fingerprint sends all devices again at each change: a device was added, was removed, or has a different health.",
-		}, change},
-		{conformance.Rule{
+		}, Check: change},
+		{Rule: conformance.Rule{
 			ID: "V1 cancel", Doc: "When the context of Fingerprint ends, only the stream of fingerprints ends.",
 			Contract: "Fingerprint sends until the host ends the stream. The host may end the stream and open a new one.",
-		}, cancelFingerprints},
-		{conformance.Rule{
+		}, Check: cancelFingerprints},
+		{Rule: conformance.Rule{
 			ID: "V1 ids", Doc: "Kinds are complete, and each device has a different id.",
 			Contract: "A group has a vendor, a type and a name. An id identifies one device of its kind, and is not empty.",
-		}, goodGroups},
-		{conformance.Rule{
+		}, Check: goodGroups},
+		{Rule: conformance.Rule{
 			ID: "V3", Doc: "A plugin that was killed and restarted reports the same devices.",
 			Contract: "The id of a device is the same after each restart of the plugin. A task keeps its device while the plugin is down.",
-		}, relaunch},
-		{conformance.Rule{
+		}, Check: relaunch},
+		{Rule: conformance.Rule{
 			ID: "V6", Doc: "What a task needs for a device is valid.",
 			Contract: "Paths are absolute, permissions are letters of rwm, and the names of variables are valid.",
-		}, validReservation},
-		{conformance.Rule{
+		}, Check: validReservation},
+		{Rule: conformance.Rule{
 			ID: "V7", Doc: "Reserve of an unknown id is an error, and the plugin continues to work.",
 			Contract: "Reserve refuses an id that the plugin does not know: the start of the task fails and may be repeated.",
-		}, unknownID},
-		{conformance.Rule{
+		}, Check: unknownID},
+		{Rule: conformance.Rule{
 			ID: "V7 none", Doc: "Reserve without ids is no error and returns nothing.",
 			Contract: "Without ids there is nothing to prepare.",
-		}, reserveNothing},
-		{conformance.Rule{
+		}, Check: reserveNothing},
+		{Rule: conformance.Rule{
 			ID: "V7 others", Doc: "The answer of Reserve contains only the requested devices.",
 			Contract: "A task gets the devices of the request and no others. The client cannot see which devices an answer is for.",
-		}, onlyTheReserved},
-		{conformance.Rule{
+		}, Check: onlyTheReserved},
+		{Rule: conformance.Rule{
 			ID: "V7 repeat", Doc: "Reserve of the same ids always returns the same answer.",
 			Contract: "The protocol has no call to release a device, so Reserve succeeds again. Only the client knows the owner of a device.",
-		}, reserveAgain},
-		{conformance.Rule{
+		}, Check: reserveAgain},
+		{Rule: conformance.Rule{
 			ID: "V7 several", Doc: "Reserve accepts all ids of a kind in one call, and one task can use the answer.",
 			Contract: "A request has any number of ids of one kind. No two mounts or device files of an answer have the same path.",
-		}, reserveSeveral},
-		{conformance.Rule{
+		}, Check: reserveSeveral},
+		{Rule: conformance.Rule{
 			ID: "V8", Doc: "Stats sends values of known devices in each interval, or the plugin does not support it.",
 			Contract: "Stats sends values at once and in each interval until the host ends the stream. A plugin that does not measure answers Unimplemented.",
-		}, statistics},
-		{conformance.Rule{
+		}, Check: statistics},
+		{Rule: conformance.Rule{
 			ID: "V9", Doc: "A wrong config of the plugin is refused.",
 			Contract: "SetConfig answers an error for a config that the plugin cannot use, and says why.",
-		}, wrongConfig},
+		}, Check: wrongConfig},
 	}
 }

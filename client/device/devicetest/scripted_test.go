@@ -89,10 +89,10 @@ func TestRun_overTheDouble(t *testing.T) {
 // failures judges one rule in virtual time and returns what happened.
 func failures(t *testing.T, id string, h devicetest.Harness) (happened []string) {
 	t.Helper()
-	tests := slices.DeleteFunc(devicetest.Tests(), func(one devicetest.Test) bool { return one.ID != id })
+	tests := slices.DeleteFunc(devicetest.Tests(h), func(one conformance.Test) bool { return one.ID != id })
 	must.SliceLen(t, 1, tests)
 	synctest.Test(t, func(t *testing.T) {
-		devicetest.Judge(t.Context(), h, tests, func(f conformance.Finding) {
+		conformance.Judge(t.Context(), tests, h.Skips, func(f conformance.Finding) {
 			for _, failure := range f.Failures {
 				happened = append(happened, failure.Happened)
 			}

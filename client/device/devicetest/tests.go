@@ -19,10 +19,10 @@ func firstFingerprint(c *check) { c.first(c.node()) }
 
 func emptyList(c *check) {
 	if c.harness.Empty == nil {
-		c.fatalf("a plugin that finds no device, or a named skip of this rule", "the harness has none")
+		c.Stopf("a plugin that finds no device, or a named skip of this rule", "the harness has none")
 	}
 	if _, groups := c.first(c.started(c.harness.Empty(c.T))); slices.ContainsFunc(groups, func(g *cluster.DeviceGroup) bool { return len(g.Devices) > 0 }) {
-		c.errorf("no device", "the plugin has devices: %s", describe(groups))
+		c.Failf("no device", "the plugin has devices: %s", describe(groups))
 	}
 }
 
@@ -31,9 +31,9 @@ func change(c *check) {
 	l := c.listen(n)
 	before, _ := device.Check(c.next(l, patience))
 	if !n.Change(c.T) {
-		c.fatalf("a change of the devices, or a named skip of this rule", "the harness cannot change the devices")
+		c.Stopf("a change of the devices, or a named skip of this rule", "the harness cannot change the devices")
 	}
-	c.trace.Begin("change the devices")("ok")
+	c.Calls.Begin("change the devices")("ok")
 	within := 10 * c.harness.Unit
 	end := time.After(within)
 	for {
@@ -43,9 +43,9 @@ func change(c *check) {
 				return
 			}
 		case err := <-l.returned:
-			c.fatalf("the stream goes on until its context ends", "the stream ended by itself: %v", err)
+			c.Stopf("the stream goes on until its context ends", "the stream ended by itself: %v", err)
 		case <-end:
-			c.fatalf(fmt.Sprintf("a fingerprint with other devices within %v", within), "no fingerprint with other devices")
+			c.Stopf(fmt.Sprintf("a fingerprint with other devices within %v", within), "no fingerprint with other devices")
 		}
 	}
 }
@@ -57,13 +57,13 @@ func cancelFingerprints(c *check) {
 	select {
 	case err := <-l.returned:
 		if err == nil {
-			c.errorf("the error of the context", "the stream ended without an error")
+			c.Failf("the error of the context", "the stream ended without an error")
 		}
 	case <-time.After(c.harness.Slack):
-		c.fatalf(fmt.Sprintf("the stream ends within %v of its context", c.harness.Slack), "the stream did not end")
+		c.Stopf(fmt.Sprintf("the stream ends within %v of its context", c.harness.Slack), "the stream did not end")
 	}
 	if _, again := c.first(n); !sameDevices(before, again) {
-		c.errorf("the same devices on the second stream: "+describe(before), "the second stream has %s", describe(again))
+		c.Failf("the same devices on the second stream: "+describe(before), "the second stream has %s", describe(again))
 	}
 }
 
@@ -71,7 +71,7 @@ func goodGroups(c *check) {
 	n := c.node()
 	if _, err := device.Check(c.next(c.listen(n), patience)); err != nil {
 		for problem := range strings.SplitSeq(err.Error(), "\n") {
-			c.errorf("groups that a client can use", "%s", problem)
+			c.Failf("groups that a client can use", "%s", problem)
 		}
 	}
 }
@@ -92,15 +92,15 @@ func relaunch(c *check) {
 	select {
 	case err := <-l.returned:
 		if driver.ClassOf(err) != driver.Gone {
-			c.errorf(fmt.Sprintf("an error of class %q", driver.Gone), "the stream of the killed plugin ended: %s", conformance.ErrorText(err))
+			c.Failf(fmt.Sprintf("an error of class %q", driver.Gone), "the stream of the killed plugin ended: %s", conformance.ErrorText(err))
 		}
 	case <-time.After(patience):
-		c.fatalf("the stream ends with the plugin", "the stream of the killed plugin did not end")
+		c.Stopf("the stream ends with the plugin", "the stream of the killed plugin did not end")
 	}
 	n.Launch(c.T)
 	_, after := c.first(n)
 	if !sameDevices(before, after) {
-		c.fatalf("the same devices after a restart: "+describe(before), "after a restart the plugin has %s", describe(after))
+		c.Stopf("the same devices after a restart: "+describe(before), "after a restart the plugin has %s", describe(after))
 	}
 	for _, g := range c.usable(after) {
 		c.reserve(n, g.Devices[0].ID)
@@ -120,7 +120,7 @@ func validReservation(c *check) {
 func (c *check) valid(of string, r device.Reservation) {
 	c.Helper()
 	if _, err := device.Merge([]device.Part{{For: of, Reservation: r}}); err != nil {
-		c.errorf("a reservation that a task can have", "%v", err)
+		c.Failf("a reservation that a task can have", "%v", err)
 	}
 }
 
@@ -132,9 +132,9 @@ func unknownID(c *check) {
 		_, err := c.try(n, ids...)
 		switch class := driver.ClassOf(err); {
 		case err == nil:
-			c.errorf("an error", "Reserve takes the ids %q, of which one is unknown", ids)
+			c.Failf("an error", "Reserve takes the ids %q, of which one is unknown", ids)
 		case class != driver.Fatal && class != driver.Recoverable:
-			c.fatalf("an error of the plugin", "reserving %q: %v (class: %s)", ids, err, class)
+			c.Stopf("an error of the plugin", "reserving %q: %v (class: %s)", ids, err, class)
 		}
 	}
 	c.reserve(n, known)
@@ -143,7 +143,7 @@ func unknownID(c *check) {
 func reserveNothing(c *check) {
 	n := c.node()
 	if r := c.reserve(n); len(r.Env) > 0 || len(r.Mounts) > 0 || len(r.Devices) > 0 {
-		c.errorf("an empty answer", "Reserve without ids returns variables %v, mounts %v, devices %v", r.Env, r.Mounts, r.Devices)
+		c.Failf("an empty answer", "Reserve without ids returns variables %v, mounts %v, devices %v", r.Env, r.Mounts, r.Devices)
 	}
 }
 
@@ -184,7 +184,7 @@ func onlyTheReserved(c *check) {
 		named := words(c.reserve(n, own))
 		for _, other := range ids {
 			if other != own && named[other] && (!named[own] || len(other) >= telling) {
-				c.fatalf("an answer for "+own, "the answer for %q names the device %q", own, other)
+				c.Stopf("an answer for "+own, "the answer for %q names the device %q", own, other)
 			}
 		}
 	}
@@ -196,7 +196,7 @@ func reserveAgain(c *check) {
 	one := c.reserve(n, id)
 	for range 2 {
 		if again := c.reserve(n, id); !equal(one, again) {
-			c.fatalf("the same answer each time", "a later answer for %q is another one: %v and %v", id, one, again)
+			c.Stopf("the same answer each time", "a later answer for %q is another one: %v and %v", id, one, again)
 		}
 	}
 }
@@ -233,7 +233,7 @@ func statistics(c *check) {
 	reports, returned := make(chan []device.GroupStats, 10), make(chan error, 1)
 	p := n.Plugin()
 	go func() {
-		answer := c.trace.Begin("Stats, interval %v", c.harness.Unit)
+		answer := c.Calls.Begin("Stats, interval %v", c.harness.Unit)
 		err := p.Stats(ctx, c.harness.Unit, func(groups []device.GroupStats) {
 			select {
 			case reports <- groups:
@@ -255,16 +255,16 @@ func statistics(c *check) {
 			if i == 0 && driver.ClassOf(err) == driver.Unsupported {
 				return
 			}
-			c.fatalf("statistics until the context ends", "the stream of statistics ended: %s", conformance.ErrorText(err))
+			c.Stopf("statistics until the context ends", "the stream of statistics ended: %s", conformance.ErrorText(err))
 		case <-time.After(within):
-			c.fatalf(fmt.Sprintf("statistics within %v", within), "no statistics after %d reports", i)
+			c.Stopf(fmt.Sprintf("statistics within %v", within), "no statistics after %d reports", i)
 		}
 	}
 	cancel()
 	select {
 	case <-returned:
 	case <-time.After(c.harness.Slack):
-		c.fatalf(fmt.Sprintf("the stream ends within %v of its context", c.harness.Slack), "the stream of statistics did not end")
+		c.Stopf(fmt.Sprintf("the stream ends within %v of its context", c.harness.Slack), "the stream of statistics did not end")
 	}
 }
 
@@ -274,7 +274,7 @@ func (c *check) strangers(groups []device.GroupStats, known map[cluster.DeviceKi
 	for _, g := range groups {
 		for id := range g.Devices {
 			if !known[g.Kind][id] {
-				c.fatalf("statistics of devices of the fingerprint", "there are statistics of the device %q of the kind %s, which the plugin does not have", id, g.Kind)
+				c.Stopf("statistics of devices of the fingerprint", "there are statistics of the device %q of the kind %s, which the plugin does not have", id, g.Kind)
 			}
 		}
 	}
@@ -282,11 +282,11 @@ func (c *check) strangers(groups []device.GroupStats, known map[cluster.DeviceKi
 
 func wrongConfig(c *check) {
 	if c.harness.Wrong == nil {
-		c.fatalf("a config that the plugin must refuse, or a named skip of this rule", "the harness has none")
+		c.Stopf("a config that the plugin must refuse, or a named skip of this rule", "the harness has none")
 	}
 	err := c.harness.Wrong(c.T)
-	c.trace.Begin("launch with a wrong config")(conformance.ErrorText(err))
+	c.Calls.Begin("launch with a wrong config")(conformance.ErrorText(err))
 	if err == nil {
-		c.errorf("an error of SetConfig", "the plugin takes a wrong config")
+		c.Failf("an error of SetConfig", "the plugin takes a wrong config")
 	}
 }

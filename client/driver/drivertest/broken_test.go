@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,54 +13,26 @@ import (
 	"github.com/shoenig/test"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 )
 
-// recorder notes the failures of a test of the suite.
-type recorder struct {
-	*testing.T
-	failures []string
-	cleanups []func()
-	ctx      context.Context
-}
-
-func (r *recorder) Errorf(format string, args ...any) {
-	r.failures = append(r.failures, fmt.Sprintf(format, args...))
-}
-
-func (r *recorder) Fatalf(format string, args ...any) {
-	r.Errorf(format, args...)
-	runtime.Goexit()
-}
-
-func (*recorder) Logf(string, ...any)        {}
-func (r *recorder) Cleanup(do func())        { r.cleanups = append(r.cleanups, do) }
-func (r *recorder) Context() context.Context { return r.ctx }
-
-// check runs one test of the suite and returns its failures.
-func check(t *testing.T, one drivertest.Test, h drivertest.Harness) []string {
+// check runs tests of the suite, those that the harness skips too, and returns the findings about those
+// that fail.
+func check(t *testing.T, tests []conformance.Test) (failed []conformance.Finding) {
 	t.Helper()
-	var failures []string
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		r := &recorder{T: t, ctx: ctx}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			one.Run(r, h)
-		}()
-		<-done
-		cancel()
-		for _, do := range slices.Backward(r.cleanups) {
-			do()
-		}
+		conformance.Judge(t.Context(), tests, nil, func(f conformance.Finding) {
+			if f.Outcome == conformance.Failed {
+				failed = append(failed, f)
+			}
+		})
 		// Goroutines of slow drivers end in this time.
 		time.Sleep(time.Hour)
-		failures = r.failures
 	})
-	return failures
+	return failed
 }
 
 // broken is a driver with one fault. The functions that are nil are those of the double.
@@ -375,16 +345,14 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			return n
 		}
 		var fails, why []string
-		for _, one := range drivertest.Tests() {
-			if failures := check(t, one, h); len(failures) > 0 {
-				found[one.ID] = true
-				fails = append(fails, strings.ReplaceAll(one.ID, " ", "_"))
-				why = append(why, one.ID+": "+strings.Join(failures, "; "))
-			}
+		for _, f := range check(t, drivertest.Tests(h)) {
+			found[f.Rule.ID] = true
+			fails = append(fails, strings.ReplaceAll(f.Rule.ID, " ", "_"))
+			why = append(why, fmt.Sprintf("%s: %v", f.Rule.ID, f.Failures))
 		}
 		test.EqOp(t, story.fails, strings.Join(fails, " "), test.Sprintf("a driver that %s:\n%s", story.name, strings.Join(why, "\n")))
 	}
-	for _, one := range drivertest.Tests() {
+	for _, one := range drivertest.Tests(drivertest.Harness{}) {
 		test.True(t, found[one.ID], test.Sprintf("no broken driver fails %s", one.ID))
 	}
 }
@@ -397,9 +365,5 @@ func TestRun_missingTaskFails(t *testing.T) {
 		config, _ := doubleConfig(b)
 		return config, b.Kind != drivertest.Fork
 	}
-	for _, one := range drivertest.Tests() {
-		if one.ID == "D17 children" {
-			must.SliceLen(t, 1, check(t, one, h))
-		}
-	}
+	must.SliceLen(t, 1, check(t, rule("D17 children", h)))
 }

@@ -11,10 +11,9 @@ import (
 
 // check is one test that runs.
 type check struct {
-	T
+	conformance.Check
 	harness Harness
 	node    Node
-	trace   *conformance.Trace
 }
 
 // patience is how long a call may take that should be answered at once. It only ends tests of
@@ -22,19 +21,7 @@ type check struct {
 const patience = 30 * time.Second
 
 // driver returns the present life of the driver, whose calls are noted.
-func (c *check) driver() driver.Driver { return traced{c.node.Driver(), c.trace} }
-
-// errorf notes a failure. The arguments belong to what happened.
-func (c *check) errorf(expected, happened string, args ...any) {
-	c.Helper()
-	c.Errorf("%v", conformance.Failure{Expected: expected, Happened: fmt.Sprintf(happened, args...)})
-}
-
-// fatalf notes a failure and ends the test.
-func (c *check) fatalf(expected, happened string, args ...any) {
-	c.Helper()
-	c.Fatalf("%v", conformance.Failure{Expected: expected, Happened: fmt.Sprintf(happened, args...)})
-}
+func (c *check) driver() driver.Driver { return traced{c.node.Driver(), c.Calls} }
 
 // context is that of one call.
 func (c *check) context() context.Context {
@@ -48,7 +35,7 @@ func (c *check) config(b Behaviour) []byte {
 	c.Helper()
 	config, ok := c.harness.Config(b)
 	if !ok {
-		c.fatalf("a task of this kind, or a named skip of this test", "the harness has no task of kind %q", b.Kind)
+		c.Stopf("a task of this kind, or a named skip of this test", "the harness has no task of kind %q", b.Kind)
 	}
 	return config
 }
@@ -84,7 +71,7 @@ func (c *check) start(b Behaviour) (*driver.TaskConfig, driver.Handle) {
 func (c *check) ok(err error, format string, args ...any) {
 	c.Helper()
 	if err != nil {
-		c.fatalf("no error", format+": %v (class: %s)", append(args, err, driver.ClassOf(err))...)
+		c.Stopf("no error", format+": %v (class: %s)", append(args, err, driver.ClassOf(err))...)
 	}
 }
 
@@ -92,14 +79,14 @@ func (c *check) ok(err error, format string, args ...any) {
 func (c *check) class(err error, what string, classes ...driver.Class) {
 	c.Helper()
 	if err == nil {
-		c.fatalf(fmt.Sprintf("an error of one of the classes %v", classes), "%s: no error", what)
+		c.Stopf(fmt.Sprintf("an error of one of the classes %v", classes), "%s: no error", what)
 	}
 	for _, class := range classes {
 		if driver.ClassOf(err) == class {
 			return
 		}
 	}
-	c.fatalf(fmt.Sprintf("an error of one of the classes %v", classes), "%s: an error of class %q: %v", what, driver.ClassOf(err), err)
+	c.Stopf(fmt.Sprintf("an error of one of the classes %v", classes), "%s: an error of class %q: %v", what, driver.ClassOf(err), err)
 }
 
 // unlessNotFound is ok, where an unknown task is a success.
@@ -150,7 +137,7 @@ func (c *check) answered(answers <-chan ending, within time.Duration) ending {
 	case e := <-answers:
 		return e
 	case <-time.After(within):
-		c.fatalf(fmt.Sprintf("an answer of Wait within %v", within), "no answer")
+		c.Stopf(fmt.Sprintf("an answer of Wait within %v", within), "no answer")
 	}
 	return ending{}
 }
@@ -160,7 +147,7 @@ func (c *check) runs(answers <-chan ending, during time.Duration) {
 	c.Helper()
 	select {
 	case e := <-answers:
-		c.fatalf(fmt.Sprintf("the task runs for at least %v", during), "Wait answered %s of a task that should run", answerOf(e.result, e.err))
+		c.Stopf(fmt.Sprintf("the task runs for at least %v", during), "Wait answered %s of a task that should run", answerOf(e.result, e.err))
 	case <-time.After(during):
 	}
 }
@@ -171,7 +158,7 @@ func (c *check) inspect(id driver.TaskID) driver.Status {
 	status, err := c.driver().Inspect(c.context(), id)
 	c.ok(err, "inspecting the task")
 	if status.ID != id {
-		c.errorf(fmt.Sprintf("the status of the task %q", id), "Inspect answers for the task %q", status.ID)
+		c.Failf(fmt.Sprintf("the status of the task %q", id), "Inspect answers for the task %q", status.ID)
 	}
 	return status
 }
@@ -181,7 +168,7 @@ func (c *check) state(id driver.TaskID, want driver.TaskState) driver.Status {
 	c.Helper()
 	status := c.inspect(id)
 	if status.State != want {
-		c.fatalf(fmt.Sprintf("the state %q", want), "Inspect says the state %q", status.State)
+		c.Stopf(fmt.Sprintf("the state %q", want), "Inspect says the state %q", status.State)
 	}
 	return status
 }
@@ -190,7 +177,7 @@ func (c *check) state(id driver.TaskID, want driver.TaskState) driver.Status {
 func (c *check) result(got driver.ExitResult, code, signal int) {
 	c.Helper()
 	if got.Unknown || got.Code != code || got.Signal != signal {
-		c.fatalf(fmt.Sprintf("code %d, signal %d", code, signal), "the task ended with %s", resultText(got))
+		c.Stopf(fmt.Sprintf("code %d, signal %d", code, signal), "the task ended with %s", resultText(got))
 	}
 }
 
@@ -213,7 +200,7 @@ func (c *check) noneLeft(id driver.TaskID) {
 		case <-tick.C:
 		case <-end:
 			list, _ := c.node.Processes(id)
-			c.fatalf("no process of the task is left", "the task has left processes: %q", list)
+			c.Stopf("no process of the task is left", "the task has left processes: %q", list)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -23,7 +22,7 @@ type Harness struct {
 	// Required is the name of a key that Config gives for [RunForever] and that the driver demands.
 	// It is empty if the driver demands none.
 	Required string
-	// Skips are the tests that the driver cannot pass, by [Test].ID, with the reason.
+	// Skips are the tests that the driver cannot pass, by the id of the rule, with the reason.
 	Skips map[string]string
 	// Unit is the time that tasks run and have to stop, in most tests. Zero is a second.
 	Unit time.Duration
@@ -50,12 +49,6 @@ type Node interface {
 	Processes(driver.TaskID) ([]string, bool)
 	// Stdout returns what the task has written to its standard output.
 	Stdout(*driver.TaskConfig) (string, error)
-}
-
-// Logger is a [Node] that knows what the driver has written to its log.
-type Logger interface {
-	// Log returns the last lines of the log.
-	Log() string
 }
 
 // Behaviour is what a task does.
@@ -103,45 +96,23 @@ const Output = "one\ntwo\nthree\n"
 // Run runs the suite.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
-	conformance.Run(t, Bind(h, Tests()), h.Skips, h.Around)
+	conformance.Run(t, Tests(h), h.Skips, h.Around)
 }
 
-// Judge runs tests outside of go test, like conformance.Judge. It ignores Harness.Around.
-func Judge(ctx context.Context, h Harness, tests []Test, report func(conformance.Finding)) {
-	conformance.Judge(ctx, Bind(h, tests), h.Skips, report)
-}
-
-// Test is one test of the suite. Its ID is "D1" to "D20", with a word behind it if one number has
-// several tests.
-type Test struct {
-	conformance.Rule
-	run func(*check)
-}
-
-// Run runs the test, whether the harness skips it or not.
-func (test Test) Run(t T, h Harness) {
-	t.Helper()
-	Bind(h, []Test{test})[0].RunIn(t)
-}
-
-// Bind returns tests of one harness, for conformance.Judge.
-func Bind(h Harness, tests []Test) []conformance.Test {
+// Tests returns the tests of one harness in the order of their numbers.
+func Tests(h Harness) []conformance.Test {
 	if h.Unit == 0 {
 		h.Unit = time.Second
 	}
 	if h.Slack == 0 {
 		h.Slack = time.Second
 	}
-	var bound []conformance.Test
-	for _, test := range tests {
-		bound = append(bound, conformance.Test{Rule: test.Rule, Run: func(t T, calls *conformance.Trace) {
-			node := h.New(t)
-			if l, is := node.(Logger); is {
-				t.Cleanup(func() { calls.Keep(l.Log()) })
-			}
-			calls.Start()
-			test.run(&check{T: t, harness: h, node: node, trace: calls})
-		}})
-	}
-	return bound
+	return conformance.Bind(rules(), func(t T, calls *conformance.Trace) *check {
+		node := h.New(t)
+		if l, is := node.(conformance.Logger); is {
+			t.Cleanup(func() { calls.Keep(l.Log()) })
+		}
+		calls.Start()
+		return &check{conformance.Check{T: t, Calls: calls}, h, node}
+	})
 }

@@ -25,10 +25,10 @@ func firstFingerprint(c *check) {
 		cancel()
 	})
 	if first.IsZero() {
-		c.fatalf("a fingerprint", "the stream ended without a fingerprint: %v", err)
+		c.Stopf("a fingerprint", "the stream ended without a fingerprint: %v", err)
 	}
 	if late := first.Sub(began); late > c.harness.Slack {
-		c.errorf(fmt.Sprintf("the first fingerprint within %v", c.harness.Slack), "the first fingerprint came after %v", conformance.Rounded(late))
+		c.Failf(fmt.Sprintf("the first fingerprint within %v", c.harness.Slack), "the first fingerprint came after %v", conformance.Rounded(late))
 	}
 }
 
@@ -47,18 +47,18 @@ func cancelFingerprints(c *check) {
 	select {
 	case <-seen:
 	case err := <-returned:
-		c.fatalf("the stream goes on until its context ends", "the stream ended by itself: %v", err)
+		c.Stopf("the stream goes on until its context ends", "the stream ended by itself: %v", err)
 	case <-time.After(patience):
-		c.fatalf(fmt.Sprintf("a fingerprint within %v", patience), "no fingerprint")
+		c.Stopf(fmt.Sprintf("a fingerprint within %v", patience), "no fingerprint")
 	}
 	cancel()
 	select {
 	case err := <-returned:
 		if err == nil {
-			c.errorf("the error of the context", "the stream ended without an error")
+			c.Failf("the error of the context", "the stream ended without an error")
 		}
 	case <-time.After(c.harness.Slack):
-		c.fatalf(fmt.Sprintf("the stream ends within %v of its context", c.harness.Slack), "the stream did not end")
+		c.Stopf(fmt.Sprintf("the stream ends within %v of its context", c.harness.Slack), "the stream did not end")
 	}
 	c.start(Behaviour{Kind: RunForever})
 }
@@ -79,9 +79,9 @@ func schema(c *check) {
 		c.Helper()
 		switch {
 		case err == nil:
-			c.errorf("an error that names the key "+key, "the schema takes a config with %s", what)
+			c.Failf("an error that names the key "+key, "the schema takes a config with %s", what)
 		case !strings.Contains(err.Error(), key):
-			c.errorf("an error that names the key "+key, "the error about %s is: %v", what, err)
+			c.Failf("an error that names the key "+key, "the error about %s is: %v", what, err)
 		}
 	}
 	c.ok(encode(func(map[string]json.RawMessage) {}), "encoding a good config")
@@ -96,16 +96,16 @@ func started(c *check) {
 	began := time.Now()
 	task, handle := c.start(Behaviour{Kind: RunForever})
 	if len(handle) == 0 {
-		c.errorf("a handle that Recover can use", "the handle is empty")
+		c.Failf("a handle that Recover can use", "the handle is empty")
 	}
 	c.runs(c.wait(task.ID), c.harness.Unit/4)
 	status := c.state(task.ID, driver.TaskRunning)
 	// Clocks of files and processes may be some ticks behind.
 	if at := status.StartedAt; !at.IsZero() && (at.Before(began.Add(-c.harness.Slack)) || at.After(time.Now().Add(c.harness.Slack))) {
-		c.errorf(fmt.Sprintf("a start of the task after %v", began), "Inspect says that the task started at %v", at)
+		c.Failf(fmt.Sprintf("a start of the task after %v", began), "Inspect says that the task started at %v", at)
 	}
 	if c.count(task.ID) == 0 {
-		c.errorf("a process of the task", "the task has no process")
+		c.Failf("a process of the task", "the task has no process")
 	}
 }
 
@@ -124,7 +124,7 @@ func output(c *check) {
 		select {
 		case <-tick.C:
 		case <-end:
-			c.fatalf(fmt.Sprintf("the output %q", Output), "the output is %q", got)
+			c.Stopf(fmt.Sprintf("the output %q", Output), "the output is %q", got)
 		}
 	}
 }
@@ -135,9 +135,9 @@ func startTwice(c *check) {
 	_, err := c.driver().Start(c.context(), task)
 	switch after := c.count(task.ID); {
 	case before < 0 && err == nil:
-		c.fatalf("an error of the second start, since the node cannot see processes", "the driver takes one id for two starts")
+		c.Stopf("an error of the second start, since the node cannot see processes", "the driver takes one id for two starts")
 	case after > before:
-		c.errorf(fmt.Sprintf("%d processes of the task", before), "the task has %d processes after a second start", after)
+		c.Failf(fmt.Sprintf("%d processes of the task", before), "the task has %d processes after a second start", after)
 	}
 	c.state(task.ID, driver.TaskRunning)
 	c.runs(c.wait(task.ID), c.harness.Unit/4)
@@ -159,7 +159,7 @@ func recoverKnown(c *check) {
 	c.runs(answers, c.harness.Unit/4)
 	c.state(task.ID, driver.TaskRunning)
 	if after := c.count(task.ID); after != before {
-		c.errorf(fmt.Sprintf("%d processes of the task", before), "the task has %d processes after Recover", after)
+		c.Failf(fmt.Sprintf("%d processes of the task", before), "the task has %d processes after Recover", after)
 	}
 }
 
@@ -170,7 +170,7 @@ func relaunch(c *check) {
 	c.node.Kill(c.T)
 	c.class(c.answered(answers, c.harness.Slack+3*time.Second).err, "Wait in a driver that dies", driver.Gone)
 	if c.count(task.ID) == 0 {
-		c.fatalf("the task runs on without its driver", "the task died with its driver")
+		c.Stopf("the task runs on without its driver", "the task died with its driver")
 	}
 	c.node.Launch(c.T)
 	c.ok(c.driver().Recover(c.context(), task.ID, handle), "recovering the task")
@@ -247,9 +247,9 @@ func graceKept(c *check) {
 	c.result(e.result, 137, 9)
 	switch took := e.at.Sub(began); {
 	case took < grace-c.harness.Unit/20:
-		c.errorf(fmt.Sprintf("the whole grace of %v", grace), "the task was killed after %v, within its grace", conformance.Rounded(took))
+		c.Failf(fmt.Sprintf("the whole grace of %v", grace), "the task was killed after %v, within its grace", conformance.Rounded(took))
 	case took > grace+c.harness.Slack:
-		c.errorf(fmt.Sprintf("the kill within %v after the grace of %v", c.harness.Slack, grace), "the task was killed after %v, late after its grace", conformance.Rounded(took))
+		c.Failf(fmt.Sprintf("the kill within %v after the grace of %v", c.harness.Slack, grace), "the task was killed after %v, late after its grace", conformance.Rounded(took))
 	}
 	c.noneLeft(task.ID)
 }
@@ -261,7 +261,7 @@ func orderlyStop(c *check) {
 	began := time.Now()
 	c.ok(c.driver().Stop(c.context(), task.ID, 20*c.harness.Unit, "SIGTERM"), "stopping the task")
 	if took := time.Since(began); took > c.harness.Unit+3*c.harness.Slack {
-		c.errorf("Stop returns when the task has ended, which was at once", "Stop took %v", conformance.Rounded(took))
+		c.Failf("Stop returns when the task has ended, which was at once", "Stop took %v", conformance.Rounded(took))
 	}
 	c.result(c.ended(answers, c.harness.Slack).result, 6, 0)
 }
@@ -273,7 +273,7 @@ func stopEnded(c *check) {
 	c.ok(c.driver().Stop(c.context(), task.ID, c.harness.Unit, ""), "stopping a task that has ended")
 	status := c.state(task.ID, driver.TaskExited)
 	if status.Exit == nil {
-		c.fatalf("the result of the task, after Stop too", "Inspect has lost the result")
+		c.Stopf("the result of the task, after Stop too", "Inspect has lost the result")
 	}
 	c.result(*status.Exit, 8, 0)
 }
@@ -302,7 +302,7 @@ func destroyForced(c *check) {
 	c.ok(c.driver().Destroy(c.context(), task.ID, true), "destroying the task")
 	// The result is taken by the open Wait, or lost with the task.
 	if e := c.answered(answers, c.harness.Slack); e.err == nil && e.result.Successful() {
-		c.errorf("a result that is no success", "a task that was killed has the result: %s", resultText(e.result))
+		c.Failf("a result that is no success", "a task that was killed has the result: %s", resultText(e.result))
 	}
 	c.noneLeft(task.ID)
 }
@@ -312,9 +312,9 @@ func destroyChildren(c *check) {
 	c.runs(c.wait(task.ID), c.harness.Unit/2)
 	switch n := c.count(task.ID); {
 	case n < 0:
-		c.fatalf("the processes of the task, or a named skip of this test", "the node cannot see processes")
+		c.Stopf("the processes of the task, or a named skip of this test", "the node cannot see processes")
 	case n < 2:
-		c.fatalf("a process and its child", "the task has %d processes", n)
+		c.Stopf("a process and its child", "the task has %d processes", n)
 	}
 	c.ok(c.driver().Destroy(c.context(), task.ID, true), "destroying the task")
 	c.noneLeft(task.ID)
@@ -333,19 +333,19 @@ func inspect(c *check) {
 	answers := c.wait(task.ID)
 	running := c.state(task.ID, driver.TaskRunning)
 	if running.Exit != nil || !running.CompletedAt.IsZero() {
-		c.errorf("no result and no end of a running task", "Inspect says: %+v", running)
+		c.Failf("no result and no end of a running task", "Inspect says: %+v", running)
 	}
 	if running.Name != task.Name {
-		c.errorf(fmt.Sprintf("the name %q", task.Name), "Inspect names the task %q", running.Name)
+		c.Failf(fmt.Sprintf("the name %q", task.Name), "Inspect names the task %q", running.Name)
 	}
 	c.result(c.ended(answers, patience).result, 10, 0)
 	status := c.state(task.ID, driver.TaskExited)
 	if status.Exit == nil {
-		c.fatalf("the result of a task that has ended", "Inspect has no result")
+		c.Stopf("the result of a task that has ended", "Inspect has no result")
 	}
 	c.result(*status.Exit, 10, 0)
 	if !status.CompletedAt.IsZero() && status.CompletedAt.Before(status.StartedAt) {
-		c.errorf(fmt.Sprintf("an end after the start at %v", status.StartedAt), "Inspect says that the task ended at %v", status.CompletedAt)
+		c.Failf(fmt.Sprintf("an end after the start at %v", status.StartedAt), "Inspect says that the task ended at %v", status.CompletedAt)
 	}
 }
 
@@ -355,21 +355,21 @@ func optionalCalls(c *check) {
 	answers := c.wait(task.ID)
 	if !has.SendSignals {
 		if err := c.driver().Signal(c.context(), task.ID, "SIGHUP"); err == nil {
-			c.errorf("an error: the capabilities have no SendSignals", "Signal succeeded")
+			c.Failf("an error: the capabilities have no SendSignals", "Signal succeeded")
 		}
 	}
 	switch out, err := c.driver().Exec(c.context(), task.ID, []string{"/bin/true"}, patience); {
 	case !has.Exec && err == nil:
-		c.errorf("an error: the capabilities have no Exec", "Exec succeeded")
+		c.Failf("an error: the capabilities have no Exec", "Exec succeeded")
 	case has.Exec && err != nil:
-		c.errorf("the capabilities have Exec, so a command runs", "Exec failed: %v", err)
+		c.Failf("the capabilities have Exec, so a command runs", "Exec failed: %v", err)
 	case has.Exec && !out.Exit.Successful():
-		c.errorf("code 0, signal 0", "/bin/true ended with %s", resultText(out.Exit))
+		c.Failf("code 0, signal 0", "/bin/true ended with %s", resultText(out.Exit))
 	}
 	execStreams(c, task.ID)
 	if !has.MustCreateNetwork {
 		if _, _, err := c.driver().CreateNetwork(c.context(), "alloc", ""); err == nil {
-			c.errorf("an error: the capabilities have no MustCreateNetwork", "CreateNetwork succeeded")
+			c.Failf("an error: the capabilities have no MustCreateNetwork", "CreateNetwork succeeded")
 		}
 	}
 	c.runs(answers, c.harness.Unit/10)
@@ -388,11 +388,11 @@ func execStreams(c *check, id driver.TaskID) {
 		exit, err := c.driver().ExecStreaming(c.context(), id, []string{"/bin/echo", "hello"}, driver.ExecStreams{Stdout: &printed, TTY: tty})
 		switch {
 		case !has && err == nil:
-			c.errorf("an error: the capabilities have no Exec", "ExecStreaming succeeded")
+			c.Failf("an error: the capabilities have no Exec", "ExecStreaming succeeded")
 		case has && err != nil:
-			c.errorf("the capabilities have Exec, so a command with streams runs", "ExecStreaming failed, terminal %t: %v", tty, err)
+			c.Failf("the capabilities have Exec, so a command with streams runs", "ExecStreaming failed, terminal %t: %v", tty, err)
 		case has && (!exit.Successful() || !strings.Contains(printed.String(), "hello")):
-			c.errorf("/bin/echo hello prints hello and ends with code 0", "it printed %q and ended with %s, terminal %t", printed.String(), resultText(exit), tty)
+			c.Failf("/bin/echo hello prints hello and ends with code 0", "it printed %q and ended with %s, terminal %t", printed.String(), resultText(exit), tty)
 		}
 		if !has {
 			continue
@@ -401,7 +401,7 @@ func execStreams(c *check, id driver.TaskID) {
 		goes()
 		_, err = c.driver().ExecStreaming(ctx, id, []string{"/bin/sleep", "600"}, driver.ExecStreams{TTY: tty})
 		if c.context().Err() != nil {
-			c.errorf("a command ends with its caller", "it runs on, terminal %t: %v", tty, err)
+			c.Failf("a command ends with its caller", "it runs on, terminal %t: %v", tty, err)
 		}
 	}
 }

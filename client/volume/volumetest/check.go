@@ -19,9 +19,8 @@ const patience = 30 * time.Second
 
 // check is one test that runs, with one volume.
 type check struct {
-	T
-	node  Node
-	trace *conformance.Trace
+	conformance.Check
+	node Node
 	// stages: the plugin stages volumes.
 	stages  bool
 	claimed volume.Claimed
@@ -29,8 +28,8 @@ type check struct {
 	key     cluster.VolumeKey
 }
 
-func newCheck(t T, h Harness, trace *conformance.Trace) *check {
-	c := &check{T: t, node: h.New(t), trace: trace, usage: h.Usage, key: cluster.VolumeKey{Namespace: cluster.DefaultNamespace, ID: "tested"}}
+func newCheck(t T, h Harness, calls *conformance.Trace) *check {
+	c := &check{Check: conformance.Check{T: t, Calls: calls}, node: h.New(t), usage: h.Usage, key: cluster.VolumeKey{Namespace: cluster.DefaultNamespace, ID: "tested"}}
 	c.stages = c.describe().Stages
 	c.claimed = c.node.Volume(t)
 	c.Cleanup(func() { // what a test that has failed leaves
@@ -42,28 +41,16 @@ func newCheck(t T, h Harness, trace *conformance.Trace) *check {
 	return c
 }
 
-// errorf notes a failure. The arguments belong to what happened.
-func (c *check) errorf(expected, happened string, args ...any) {
-	c.Helper()
-	c.Errorf("%v", conformance.Failure{Expected: expected, Happened: fmt.Sprintf(happened, args...)})
-}
-
-// fatalf notes a failure and ends the test.
-func (c *check) fatalf(expected, happened string, args ...any) {
-	c.Helper()
-	c.Fatalf("%v", conformance.Failure{Expected: expected, Happened: fmt.Sprintf(happened, args...)})
-}
-
 func (c *check) describe() *cluster.StoragePlugin {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), patience)
 	defer cancel()
 	if err := c.node.Plugin().Probe(ctx); err != nil {
-		c.fatalf("the plugin is ready", "Probe: %v", err)
+		c.Stopf("the plugin is ready", "Probe: %v", err)
 	}
 	d, err := c.node.Plugin().Describe(ctx, cluster.PluginNode)
 	if err != nil {
-		c.fatalf("the plugin describes itself", "Describe: %v", err)
+		c.Stopf("the plugin describes itself", "Describe: %v", err)
 	}
 	return d
 }
@@ -97,7 +84,7 @@ func (c *check) try(call volume.Call) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), patience)
 	defer cancel()
-	answer := c.trace.Begin("%s for %s", call.Verb, call.Request.Alloc)
+	answer := c.Calls.Begin("%s for %s", call.Verb, call.Request.Alloc)
 	err := c.node.Plugin().Do(ctx, call, c.staging(), target)
 	if err != nil {
 		answer(fmt.Sprintf("error of class %d: %v", volume.ClassOf(err), err))
@@ -133,7 +120,7 @@ func (c *check) do(alloc cluster.AllocID, verbs ...volume.Verb) {
 	c.Helper()
 	for _, verb := range verbs {
 		if err := c.try(c.call(verb, alloc)); err != nil {
-			c.fatalf(verb.String()+" succeeds", "%v", err)
+			c.Stopf(verb.String()+" succeeds", "%v", err)
 		}
 	}
 }
@@ -145,7 +132,7 @@ func (c *check) mounted(alloc cluster.AllocID, want bool, when string) {
 		return
 	}
 	if is := c.node.Mounted(c.T, c.target(alloc)); is != want {
-		c.errorf(fmt.Sprintf("%s something is mounted at the target: %v", when, want), "mounted: %v", is)
+		c.Failf(fmt.Sprintf("%s something is mounted at the target: %v", when, want), "mounted: %v", is)
 	}
 }
 
@@ -155,6 +142,6 @@ func (c *check) gone() {
 	c.mounted("a", false, "at the end")
 	c.mounted("b", false, "at the end")
 	if c.stages && c.node.Mounted(c.T, c.staging()) {
-		c.errorf("at the end nothing is mounted at the path of the stage", "something is mounted")
+		c.Failf("at the end nothing is mounted at the path of the stage", "something is mounted")
 	}
 }

@@ -60,28 +60,11 @@ type Node interface {
 // Run runs the suite.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
-	conformance.Run(t, Bind(h, Tests()), h.Skips, h.Around)
+	conformance.Run(t, Tests(h), h.Skips, h.Around)
 }
 
-// Judge runs tests outside of go test, like conformance.Judge. It ignores Harness.Around.
-func Judge(ctx context.Context, h Harness, tests []Test, report func(conformance.Finding)) {
-	conformance.Judge(ctx, Bind(h, tests), h.Skips, report)
-}
-
-// Test is one test of the suite.
-type Test struct {
-	conformance.Rule
-	run func(*check)
-}
-
-// Run runs the test, whether the harness skips it or not.
-func (test Test) Run(t T, h Harness) {
-	t.Helper()
-	Bind(h, []Test{test})[0].RunIn(t)
-}
-
-// Bind returns tests of one harness, for conformance.Judge.
-func Bind(h Harness, tests []Test) []conformance.Test {
+// Tests returns the tests of one harness in the order of their numbers.
+func Tests(h Harness) []conformance.Test {
 	if h.Usage == (volume.Usage{}) {
 		h.Usage.VolumeCapability = cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
 	}
@@ -89,16 +72,12 @@ func Bind(h Harness, tests []Test) []conformance.Test {
 	if h.OneByOne {
 		turn = make(chan struct{}, 1)
 	}
-	var bound []conformance.Test
-	for _, test := range tests {
-		bound = append(bound, conformance.Test{Rule: test.Rule, Run: func(t T, calls *conformance.Trace) {
-			if turn != nil {
-				turn <- struct{}{}
-				t.Cleanup(func() { <-turn })
-			}
-			calls.Start()
-			test.run(newCheck(t, h, calls))
-		}})
-	}
-	return bound
+	return conformance.Bind(rules(), func(t T, calls *conformance.Trace) *check {
+		if turn != nil {
+			turn <- struct{}{}
+			t.Cleanup(func() { <-turn })
+		}
+		calls.Start()
+		return newCheck(t, h, calls)
+	})
 }

@@ -254,20 +254,17 @@ func TestTests_brokenPlugins(t *testing.T) {
 		"S8":           {do: fine, dies: true},
 		"S9":           {do: func(d *double, c volume.Call) error { return no }},
 	}
-	for _, test := range volumetest.Tests() {
-		t.Run(test.ID, func(t *testing.T) {
-			t.Parallel()
-			node := broken[test.ID]
-			must.NotNil(t, node)
-			var found conformance.Finding
-			synctest.Test(t, func(t *testing.T) {
-				h := volumetest.Harness{New: func(t volumetest.T) volumetest.Node {
-					node.double = newDouble(t, true)
-					return node
-				}}
-				volumetest.Judge(t.Context(), h, []volumetest.Test{test}, func(f conformance.Finding) { found = f })
+	var node *changed
+	for _, test := range volumetest.Tests(volumetest.Harness{New: func(t volumetest.T) volumetest.Node {
+		node.double = newDouble(t, true)
+		return node
+	}}) {
+		node = broken[test.ID]
+		must.NotNil(t, node)
+		synctest.Test(t, func(t *testing.T) {
+			conformance.Judge(t.Context(), []conformance.Test{test}, nil, func(f conformance.Finding) {
+				must.EqOp(t, conformance.Failed, f.Outcome, must.Sprint(test.ID))
 			})
-			must.EqOp(t, conformance.Failed, found.Outcome)
 		})
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 func describes(c *check) {
 	if d := c.describe(); d.Provider == "" {
-		c.errorf("a name", "the plugin has no name")
+		c.Failf("a name", "the plugin has no name")
 	}
 }
 
@@ -15,7 +15,7 @@ func inOrder(c *check) {
 	c.do("a", volume.Stage, volume.Publish)
 	c.mounted("a", true, "after the publish")
 	if err := c.node.Use(c.target("a")); err != nil {
-		c.errorf("the volume can be used", "%v", err)
+		c.Failf("the volume can be used", "%v", err)
 	}
 	c.do("a", volume.Unpublish)
 	c.mounted("a", false, "after the unpublish")
@@ -42,7 +42,7 @@ func publishBeforeStage(c *check) {
 		return
 	}
 	if err := c.try(c.call(volume.Publish, "a")); volume.ClassOf(err) != volume.NotStaged {
-		c.errorf("an error that says that the volume is not staged", "the error of the publish is %v", err)
+		c.Failf("an error that says that the volume is not staged", "the error of the publish is %v", err)
 	}
 	c.mounted("a", false, "after the refusal")
 	c.do("a", volume.Stage, volume.Publish)
@@ -58,7 +58,7 @@ func unknownVolume(c *check) {
 		first = volume.Stage
 	}
 	if err := c.try(c.call(first, "a")); err == nil {
-		c.errorf("an error", "%s of an unknown volume succeeds", first)
+		c.Failf("an error", "%s of an unknown volume succeeds", first)
 	}
 	c.do("a", volume.Unpublish, volume.Unstage)
 	c.gone()
@@ -68,7 +68,7 @@ func busyMount(c *check) {
 	c.do("a", volume.Stage, volume.Publish)
 	free := c.node.MakeBusy(c.T, c.target("a"))
 	if err := c.try(c.call(volume.Unpublish, "a")); err == nil {
-		c.errorf("an error", "the unpublish of a busy target succeeds")
+		c.Failf("an error", "the unpublish of a busy target succeeds")
 	}
 	c.mounted("a", true, "while it is busy")
 	free()
@@ -87,7 +87,7 @@ func twoTargets(c *check) {
 	c.mounted("a", false, "after its unpublish")
 	c.mounted("b", true, "after the unpublish of the other target")
 	if err := c.node.Use(c.target("b")); err != nil {
-		c.errorf("the volume can be used", "%v", err)
+		c.Failf("the volume can be used", "%v", err)
 	}
 	c.do("b", volume.Unpublish, volume.Unstage)
 	c.gone()
@@ -97,7 +97,7 @@ func readOnly(c *check) {
 	c.usage.ReadOnly = true
 	c.do("a", volume.Stage, volume.Publish)
 	if err := c.node.Use(c.target("a")); err == nil {
-		c.errorf("an error", "a file can be written")
+		c.Failf("an error", "a file can be written")
 	}
 	c.do("a", volume.Unpublish, volume.Unstage)
 	c.gone()
