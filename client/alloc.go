@@ -16,12 +16,13 @@ type allocRunner struct {
 	group *cluster.TaskGroup
 	tasks []*taskRunner
 
-	// built: the folders of the allocation exist. building: they are being made.
+	// built: the folders of the allocation exist. building: a Build call is in flight.
 	built, building bool
 	buildAt         time.Duration
 	buildFailures   int
 
-	// pending is the allocation that must run once what was left of it is gone, or nil.
+	// pending is set for an orphan only: the allocation that must run when the remains of the
+	// orphan are removed, or nil.
 	pending *cluster.Allocation
 
 	report         reportState
@@ -53,13 +54,13 @@ func newAllocRunner(c *Core, rec *Record) *allocRunner {
 
 func (a *allocRunner) id() cluster.AllocID { return a.rec.Alloc.ID }
 
-// touch notes a change of the record, which will be saved and reported.
+// touch marks the record as changed. The core then saves and reports it.
 func (a *allocRunner) touch() {
 	a.saves.note()
 	a.report.note()
 }
 
-// received begins the life of an allocation that the servers have placed.
+// received initializes an allocation that the servers have placed.
 func (a *allocRunner) received() {
 	for _, t := range a.tasks {
 		t.event("Received", "The client has received the task")
@@ -89,7 +90,7 @@ func (a *allocRunner) restore() {
 	a.report.noteUrgent() // the earlier core may not have reported it
 }
 
-// update takes in a newer version of the allocation.
+// update handles a newer version of the allocation.
 func (a *allocRunner) update(alloc *cluster.Allocation) {
 	if a.orphan() {
 		a.pending = alloc
@@ -103,12 +104,13 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 		}
 	}
 	if alloc.ClientStatus != a.rec.ClientStatus || a.rec.Healthy != nil && !agrees(alloc, *a.rec.Healthy) {
-		a.report.noteUrgent() // the servers have lost the report, or gave the node up
+		a.report.noteUrgent() // the servers have lost the report, or marked the node as down
 	}
-	// After the restore of an older state of the servers, the index is lower than before.
+	// The index can also be lower than before, after the servers restored an older state.
 	if alloc.AllocModifyIndex != a.rec.Alloc.AllocModifyIndex {
-		// The client runs what the servers placed: a later version of the job has its own allocation, and
-		// the ledger holds the devices that this one has.
+		// The job and the devices of an allocation never change on the client: a later version of
+		// the job has a separate allocation, and the ledger uses the devices with which this
+		// allocation started.
 		alloc.Job, alloc.Devices = a.rec.Alloc.Job, a.rec.Alloc.Devices
 		a.rec.Alloc = alloc
 		a.saves.note()
@@ -118,20 +120,20 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 	}
 }
 
-// forgotten stops an allocation that the servers do not know, or have given up. One that has ended stays: the servers
-// do not name those whose end they know.
-func (a *allocRunner) forgotten() {
+// stopUnknown stops an allocation that the servers do not know, or have marked as lost. It keeps an
+// ended allocation: the servers do not list allocations whose end they know.
+func (a *allocRunner) stopUnknown() {
 	a.pending, a.report.endOnly = nil, true
 	if !a.rec.Ended {
 		a.stop("the servers do not know the allocation")
 	}
 }
 
-// orphan reports whether the record was made from what was found on the node, without an allocation
-// of the servers.
+// orphan reports whether the record comes from [OrphanRecord]: the client has found remains of the
+// allocation on the node, without a record of the allocation.
 func (a *allocRunner) orphan() bool { return a.rec.Alloc.Job == nil && a.rec.Alloc.NodeID == "" }
 
-// stop begins to stop the allocation.
+// stop marks the allocation as stopping. The steps of its tasks then stop them.
 func (a *allocRunner) stop(reason string) {
 	if a.rec.Stopping || a.rec.Ended {
 		return
@@ -141,7 +143,7 @@ func (a *allocRunner) stop(reason string) {
 }
 
 func (a *allocRunner) step() {
-	defer a.restarts.keepPromises()
+	defer a.restarts.sendReplies()
 	if a.rec.Ended {
 		a.mounts.left()
 		a.mounts.note()
@@ -164,7 +166,7 @@ func (a *allocRunner) step() {
 	a.saves.step()
 }
 
-// build makes the folders of an allocation that is going to start a task.
+// build creates the folders of an allocation that will start a task.
 func (a *allocRunner) build() {
 	if a.built || a.building || a.saves.saved == 0 || a.ending() && !a.anyStarted() || !a.core.reached(a.buildAt) {
 		return
@@ -187,7 +189,7 @@ func (a *allocRunner) build() {
 	}))
 }
 
-// updateStatus derives the status that the servers are told.
+// updateStatus derives the status that the client reports.
 func (a *allocRunner) updateStatus() {
 	status := a.rec.ClientStatus
 	switch {
@@ -198,7 +200,7 @@ func (a *allocRunner) updateStatus() {
 			status = cluster.ClientFailed
 		}
 		if len(a.tasks) == 0 && !a.rec.Stopping {
-			status = cluster.ClientFailed // the job has lost the group
+			status = cluster.ClientFailed // the job does not contain the group
 		}
 		a.rec.Ended, a.rec.EndedAt = true, a.core.now.Wall
 		a.touch()
@@ -212,7 +214,7 @@ func (a *allocRunner) updateStatus() {
 	}
 }
 
-// description says in words why the allocation has its status.
+// description is a text for operators that explains the status.
 func (a *allocRunner) description() string {
 	switch {
 	case a.rec.ClientStatus == cluster.ClientFailed && len(a.tasks) == 0:
@@ -239,8 +241,8 @@ func (a *allocRunner) description() string {
 	return "no tasks have started"
 }
 
-// discardable reports whether the allocation has ended, the servers know its end, and no other
-// allocation waits for one before it.
+// discardable reports whether the allocation has ended, the servers know its end, and it does not
+// wait for a predecessor.
 func (a *allocRunner) discardable() bool {
 	return a.rec.Ended && !a.rec.VolumesLeft && (a.orphan() || a.report.endTaken) && !a.waitsForPredecessor()
 }

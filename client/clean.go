@@ -7,11 +7,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// cleanWithoutDriver is how long the core waits for a driver before it removes what is left of a
-// start without it.
+// cleanWithoutDriver is how long the core waits for a driver before it removes the remains of a
+// start without the driver.
 const cleanWithoutDriver = 30 * time.Second
 
-// clean removes what is left of the start.
+// clean removes the remains of the start.
 func (s *start) clean() {
 	if s.cleaning || !s.t.tried() || !s.t.core().reached(s.retryAt) {
 		return
@@ -38,8 +38,8 @@ func (s *start) clean() {
 	s.t.core().options.Shell.Clean(ref, answer2(s, func(left []Process, err error) { s.cleaned(ref.Life, left, err) }))
 }
 
-// killWithoutDriver kills what is left of the start while its driver is away. What a driver that returns
-// still starts is removed later.
+// killWithoutDriver kills the processes of the start while its driver is down. If the driver comes
+// back and still starts the task, clean removes it later.
 func (s *start) killWithoutDriver() {
 	if s.killed || s.killing || !s.t.rec.HostCgroup && !s.t.alloc.orphan() {
 		return
@@ -48,7 +48,8 @@ func (s *start) killWithoutDriver() {
 	s.t.core().options.Shell.Kill(s.t.ref(), answer2(s, func([]Process, error) { s.killing, s.killed = false, true }))
 }
 
-// drivers are the drivers that may know the start. Of an orphan the driver is unknown: it may be any.
+// drivers returns the drivers that may know the start. The driver of an orphan is unknown, so any
+// driver may know it.
 func (s *start) drivers() []*driverState {
 	all := s.t.core().drivers
 	if s.t.alloc.orphan() {
@@ -60,7 +61,7 @@ func (s *start) drivers() []*driverState {
 	return nil
 }
 
-// waitsFor reports whether what is left of the start cannot be removed before a driver is back.
+// waitsFor reports whether the removal of the start's remains must wait for a driver that is down.
 func (s *start) waitsFor(d *driverState) bool {
 	if s.deadline == 0 {
 		s.deadline = s.t.core().now.Boot + cleanWithoutDriver
@@ -69,7 +70,7 @@ func (s *start) waitsFor(d *driverState) bool {
 }
 
 // mayStartLate reports whether the driver may still work on the call to start the task: an earlier
-// client has made it and has not seen its answer.
+// client made the call and did not get the answer.
 func (s *start) mayStartLate() bool { return s.t.rec.End == EndLost && len(s.t.rec.Handle) == 0 }
 
 func (s *start) cleaned(life Life, left []Process, err error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Core decides for one node. Only its owner calls Step. The other methods are posts: they return at
-// once, take effect in the next step, and are safe for concurrent use.
+// Core makes all decisions for one node. Only its owner calls Step. The other methods post events:
+// they return at once, take effect in the next step, and are safe for concurrent use.
 type Core struct {
 	options  Options
 	inbox    *inbox
@@ -25,15 +25,16 @@ type Core struct {
 	ledger    ledger
 	publisher publisher
 	reports   reports
-	// volumes are those of the node, or nil if it mounts none.
+	// volumes are the volumes of the node, or nil if the node mounts none.
 	volumes *volume.Volumes
-	// allocs are in the order of their ids.
+	// allocs are sorted by id.
 	allocs []*allocRunner
-	// cluster and index name the newest answer of the servers. Contacted: this core has one.
+	// cluster and index are from the newest answer of the servers. contacted: this core has got an
+	// answer.
 	cluster   string
 	index     uint64
 	contacted bool
-	// contactAt is when the last heartbeat was sent that the servers have answered.
+	// contactAt is when the client sent the last heartbeat that the servers have answered.
 	contactAt time.Duration
 }
 
@@ -52,10 +53,10 @@ func New(o Options) (*Core, error) {
 	return c, nil
 }
 
-// Woken receives a value when a step is wanted before the time that the last step returned.
+// Woken receives a value when the core needs a step before the time that the last step returned.
 func (c *Core) Woken() <-chan struct{} { return c.inbox.woken }
 
-// Servers posts an answer of the servers. The core owns it.
+// Servers posts an answer of the servers. The core owns w.
 func (c *Core) Servers(w Wanted) {
 	if len(w.Allocs) == 0 && !w.Complete {
 		c.inbox.keep(noteAnswer, func() { c.receive(w) })
@@ -64,7 +65,8 @@ func (c *Core) Servers(w Wanted) {
 	c.inbox.post(func() { c.receive(w) })
 }
 
-// Contact posts that the servers have answered a heartbeat, which was sent at this time.
+// Contact posts that the servers have answered a heartbeat. sent is the time when the client sent
+// it.
 func (c *Core) Contact(sent time.Duration) {
 	c.inbox.keep(noteContact, func() { c.contactAt = max(c.contactAt, sent) })
 }
@@ -85,15 +87,15 @@ func (c *Core) Fingerprint(name string, life Life, f driver.Fingerprint) {
 	c.inbox.post(func() { c.drivers.fingerprint(name, life, f) })
 }
 
-// Devices posts all devices of a device plugin, as [device.Check] returns them, or the error with which
-// the plugin stopped reporting them: then they are unhealthy until the next report. The core owns the
-// groups.
+// Devices posts all devices of a device plugin, as [device.Check] returns them, or the error with
+// which the plugin stopped reporting. After an error its devices are unhealthy until the next
+// report. The core owns the groups.
 func (c *Core) Devices(plugin string, life Life, groups []*cluster.DeviceGroup, err error) {
 	c.inbox.post(func() { c.devices.report(plugin, life, groups, err) })
 }
 
-// Step handles what was posted and does what is due. It returns when it must be called again at
-// the latest, or [Never]. An earlier or needless call is harmless. It never blocks.
+// Step handles the posted events and starts the effects that are due. It returns the latest time of
+// the next call, or [Never]. Additional calls are harmless. Step never blocks.
 func (c *Core) Step(now Time) (wakeAt time.Duration) {
 	c.now = now
 	if !c.restored {
@@ -103,7 +105,7 @@ func (c *Core) Step(now Time) (wakeAt time.Duration) {
 	for _, act := range c.inbox.take() {
 		act()
 	}
-	// A change of one allocation may concern another one, such as its replacement.
+	// A change of one allocation can affect another allocation, such as its replacement.
 	for again := true; again; again = c.changed {
 		c.wakeAt, c.changed = Never, false
 		c.drivers.step()
@@ -119,7 +121,8 @@ func (c *Core) Step(now Time) (wakeAt time.Duration) {
 	return c.wakeAt
 }
 
-// reached reports whether a time has come. If not, the core is stepped then.
+// reached reports whether the time is at or after at. If not, the core asks for a step at that
+// time.
 func (c *Core) reached(at time.Duration) bool {
 	if at <= c.now.Boot {
 		return true
@@ -128,7 +131,8 @@ func (c *Core) reached(at time.Duration) bool {
 	return false
 }
 
-// later is a time after some waits. A job may have waits of centuries: a sum that overflows is [Never].
+// later returns the time after some waits. A sum that overflows is [Never], because a job may
+// contain waits of centuries.
 func later(at time.Duration, waits ...time.Duration) time.Duration {
 	for _, wait := range waits {
 		if wait > Never-at {
@@ -139,7 +143,7 @@ func later(at time.Duration, waits ...time.Duration) time.Duration {
 	return at
 }
 
-// wallAt is the time of day at a time of the boot clock.
+// wallAt converts a time of the boot clock to the time of day.
 func (c *Core) wallAt(at time.Duration) time.Time { return c.now.Wall.Add(at - c.now.Boot) }
 
 // alloc returns the runner of an allocation, or nil.
@@ -168,8 +172,8 @@ func (c *Core) remove(a *allocRunner) {
 	}
 }
 
-// receive takes in an answer of the servers. An answer of another cluster, or one that is older than the
-// last, could lack allocations that must run: it is ignored.
+// receive handles an answer of the servers. It ignores an answer of another cluster, and an answer
+// that is older than the last one: allocations that must run could be missing in them.
 func (c *Core) receive(w Wanted) {
 	switch {
 	case c.cluster == "":
@@ -197,13 +201,13 @@ func (c *Core) receive(w Wanted) {
 	}
 	for _, a := range c.allocs {
 		if !known[a.id()] {
-			a.forgotten()
+			a.stopUnknown()
 		}
 	}
 	c.releaseOld(w, known)
 }
 
-// want takes in an allocation that the servers have placed or changed.
+// want handles an allocation that the servers have placed or changed.
 func (c *Core) want(alloc *cluster.Allocation) {
 	if a := c.alloc(alloc.ID); a != nil {
 		a.update(alloc)
@@ -223,7 +227,8 @@ func (c *Core) want(alloc *cluster.Allocation) {
 	a.received()
 }
 
-// discard removes ended allocations, the oldest first, if there are too many. Orphans go at once.
+// discard removes the oldest ended allocations if there are more than KeepEnded. It removes ended
+// orphans at once.
 func (c *Core) discard() {
 	keep := max(0, c.options.KeepEnded)
 	count, orphans := 0, false
@@ -244,7 +249,7 @@ func (c *Core) discard() {
 	}
 }
 
-// restore continues from the records of an earlier core.
+// restore continues with the records of an earlier core.
 func (c *Core) restore() {
 	if c.contactAt == 0 {
 		c.contactAt = c.now.Boot

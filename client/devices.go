@@ -10,22 +10,22 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// devices are the node's device plugins and the devices that they have told.
+// devices are the node's device plugins and the devices that they have reported.
 type devices struct {
 	core *Core
-	// all are in the order of their names.
+	// all are sorted by name.
 	all []*devicePlugin
 }
 
-// devicePlugin is the core's knowledge of one device plugin.
+// devicePlugin is the state of one device plugin.
 type devicePlugin struct {
 	process
-	// told are the groups of the newest report, also one of an earlier life.
-	told []*cluster.DeviceGroup
-	// reported: the present life has told its devices, or that it cannot.
+	// groups are from the newest report, which may be from an earlier process of the plugin.
+	groups []*cluster.DeviceGroup
+	// reported: the present process has reported its devices, or an error.
 	reported bool
-	// trouble says why no device of the plugin is healthy, or is empty.
-	trouble string
+	// unhealthyReason says why all devices of the plugin are unhealthy, or is empty.
+	unhealthyReason string
 }
 
 func newDevices(c *Core, names []string) *devices {
@@ -51,26 +51,26 @@ func (d *devices) step() {
 		p.step(func(l Launched) {
 			p.reported = false
 			if !p.launched(l) {
-				d.fail(p, "the device plugin did not start: "+l.Err.Error())
+				d.markUnhealthy(p, "the device plugin did not start: "+l.Err.Error())
 			}
 		})
 	}
 }
 
-// allKnown reports whether each device plugin has told its devices or failed to start.
+// allKnown reports whether each device plugin has reported its devices or failed to start.
 func (d *devices) allKnown() bool {
 	return !slices.ContainsFunc(d.all, func(p *devicePlugin) bool { return !p.known })
 }
 
-// down takes in the end of a device plugin's process. Its devices stay, and are unhealthy.
+// down handles the end of a device plugin's process. Its devices stay in the list, as unhealthy.
 func (d *devices) down(name string, life Life) {
 	if p := d.state(name); p != nil && p.down(life) {
 		p.reported = false
-		d.fail(p, "the process of the device plugin has died")
+		d.markUnhealthy(p, "the process of the device plugin has died")
 	}
 }
 
-// report takes in the devices of a plugin, or the error with which it stopped telling them.
+// report handles the devices of a plugin, or the error with which it stopped reporting them.
 func (d *devices) report(name string, life Life, groups []*cluster.DeviceGroup, err error) {
 	p := d.state(name)
 	if p == nil || p.life != life {
@@ -78,42 +78,43 @@ func (d *devices) report(name string, life Life, groups []*cluster.DeviceGroup, 
 	}
 	p.known, p.reported = true, true
 	if err != nil {
-		d.fail(p, "the device plugin does not report its devices: "+err.Error())
+		d.markUnhealthy(p, "the device plugin does not report its devices: "+err.Error())
 		return
 	}
-	if p.trouble != "" || !slices.EqualFunc(p.told, groups, sameGroup) {
+	if p.unhealthyReason != "" || !slices.EqualFunc(p.groups, groups, sameGroup) {
 		d.core.publisher.note()
 	}
-	p.told, p.trouble = groups, ""
+	p.groups, p.unhealthyReason = groups, ""
 }
 
-// fail makes the devices of a plugin unhealthy.
-func (d *devices) fail(p *devicePlugin, trouble string) {
-	if p.trouble != trouble && len(p.told) > 0 {
+// markUnhealthy marks all devices of a plugin as unhealthy.
+func (d *devices) markUnhealthy(p *devicePlugin, reason string) {
+	if p.unhealthyReason != reason && len(p.groups) > 0 {
 		d.core.publisher.note()
 	}
-	p.trouble = trouble
+	p.unhealthyReason = reason
 }
 
-// sameGroup reports whether two groups are the same for the servers.
+// sameGroup reports whether two groups have the same content.
 func sameGroup(a, b *cluster.DeviceGroup) bool {
 	return a.Kind == b.Kind && maps.Equal(a.Attributes, b.Attributes) && slices.Equal(a.Devices, b.Devices)
 }
 
-// groups are the devices as the servers are told, in the order of their kinds. If several plugins have
-// devices of one kind, those of the first plugin count: nothing says whether the others are the same.
-func (d *devices) groups() []*cluster.DeviceGroup {
+// reportedGroups returns the devices as the client reports them to the servers, sorted by kind. If
+// several plugins have devices of one kind, it returns only the devices of the first plugin,
+// because the client cannot find out whether the plugins report the same devices.
+func (d *devices) reportedGroups() []*cluster.DeviceGroup {
 	var all []*cluster.DeviceGroup
 	for _, p := range d.all {
-		for _, told := range p.told {
-			if first, _ := d.find(told.Kind); first != p {
-				d.core.options.Logger.Error("two device plugins have devices of one kind: those of the second one are not used", "kind", told.Kind.String(), "plugin", p.plugin.Name)
+		for _, reported := range p.groups {
+			if first, _ := d.find(reported.Kind); first != p {
+				d.core.options.Logger.Error("two device plugins have devices of one kind: those of the second one are not used", "kind", reported.Kind.String(), "plugin", p.plugin.Name)
 				continue
 			}
-			group := told.Copy()
+			group := reported.Copy()
 			for i := range group.Devices {
-				if p.trouble != "" {
-					group.Devices[i].Healthy, group.Devices[i].HealthDescription = false, cluster.CutText(p.trouble)
+				if p.unhealthyReason != "" {
+					group.Devices[i].Healthy, group.Devices[i].HealthDescription = false, cluster.CutText(p.unhealthyReason)
 				}
 			}
 			all = append(all, group)
@@ -128,7 +129,7 @@ func (d *devices) groups() []*cluster.DeviceGroup {
 // find returns the plugin that has the devices of a kind, or nil.
 func (d *devices) find(kind cluster.DeviceKind) (*devicePlugin, *cluster.DeviceGroup) {
 	for _, p := range d.all {
-		for _, g := range p.told {
+		for _, g := range p.groups {
 			if g.Kind == kind {
 				return p, g
 			}
@@ -137,9 +138,9 @@ func (d *devices) find(kind cluster.DeviceKind) (*devicePlugin, *cluster.DeviceG
 	return nil, nil
 }
 
-// away says which plugin must tell its devices before devices of the kind can be given, or returns
-// nothing. That of an unknown kind may be any.
-func (d *devices) away(kind cluster.DeviceKind) string {
+// waitReason says which plugin must report before a task can get devices of the kind, or returns
+// "". If no plugin has reported the kind yet, every plugin must report.
+func (d *devices) waitReason(kind cluster.DeviceKind) string {
 	owner, _ := d.find(kind)
 	for _, p := range d.all {
 		switch {
@@ -153,8 +154,8 @@ func (d *devices) away(kind cluster.DeviceKind) string {
 	return ""
 }
 
-// check says why devices of one kind cannot be given to a task, or returns the plugin that has them.
-// No plugin is [devices.away] for the kind.
+// check returns the plugin that has the devices, or an error that says why a task cannot get them.
+// The caller has checked that [devices.waitReason] is empty for the kind.
 func (d *devices) check(kind cluster.DeviceKind, ids []string) (*devicePlugin, error) {
 	p, group := d.find(kind)
 	if p == nil {
@@ -165,8 +166,8 @@ func (d *devices) check(kind cluster.DeviceKind, ids []string) (*devicePlugin, e
 		switch {
 		case at < 0:
 			return nil, fmt.Errorf("the node has no device %s", deviceName(kind, id))
-		case p.trouble != "":
-			return nil, fmt.Errorf("the device %s is unhealthy: %s", deviceName(kind, id), p.trouble)
+		case p.unhealthyReason != "":
+			return nil, fmt.Errorf("the device %s is unhealthy: %s", deviceName(kind, id), p.unhealthyReason)
 		case !group.Devices[at].Healthy:
 			return nil, fmt.Errorf("the device %s is unhealthy: %s", deviceName(kind, id), cmp.Or(group.Devices[at].HealthDescription, "the device plugin does not say why"))
 		}

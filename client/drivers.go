@@ -11,13 +11,13 @@ import (
 // drivers are the node's drivers and their health.
 type drivers struct {
 	core *Core
-	// all are in the order of their names.
+	// all are sorted by name.
 	all []*driverState
-	// foreign: the servers belong to another cluster than the allocations.
+	// foreign: the servers and the allocations belong to different clusters.
 	foreign bool
 }
 
-// driverState is the core's knowledge of one driver.
+// driverState is the state of one driver.
 type driverState struct {
 	process
 	name         string
@@ -46,7 +46,7 @@ func (d *drivers) state(name string) *driverState {
 	return nil
 }
 
-// life returns the present life of a driver's process, or zero.
+// life returns the number of a driver's present process, or zero.
 func (d *drivers) life(name string) Life {
 	if s := d.state(name); s != nil {
 		return s.life
@@ -60,7 +60,7 @@ func (d *drivers) step() {
 	}
 }
 
-// infos are the drivers as the servers are told.
+// infos returns the drivers as the client reports them to the servers.
 func (d *drivers) infos() map[string]*cluster.DriverInfo {
 	infos := make(map[string]*cluster.DriverInfo, len(d.all))
 	for _, s := range d.all {
@@ -72,7 +72,7 @@ func (d *drivers) infos() map[string]*cluster.DriverInfo {
 	return infos
 }
 
-// foreignServers is why the drivers of a node are unhealthy that would ignore what is placed on it.
+// foreignServers is the reported reason for unhealthy drivers while the client ignores the servers.
 const foreignServers = "the servers belong to another cluster than the data directory of the client, which ignores them"
 
 // setForeign notes whether the servers belong to another cluster.
@@ -83,7 +83,7 @@ func (d *drivers) setForeign(foreign bool) {
 	d.foreign = foreign
 }
 
-// launched takes in the answer to a launch.
+// launched handles the answer to a launch.
 func (d *drivers) launched(s *driverState, l Launched) {
 	if s.launched(l) {
 		s.capabilities = l.Capabilities
@@ -92,14 +92,14 @@ func (d *drivers) launched(s *driverState, l Launched) {
 	d.setInfo(s, cluster.DriverInfo{HealthDescription: "the driver did not start: " + l.Err.Error()})
 }
 
-// down takes in the end of a driver's process.
+// down handles the end of a driver's process.
 func (d *drivers) down(name string, life Life) {
 	if s := d.state(name); s != nil && s.down(life) {
 		d.setInfo(s, cluster.DriverInfo{Detected: s.info.Detected, Attributes: s.info.Attributes, HealthDescription: "the driver's process has died"})
 	}
 }
 
-// fingerprint takes in a driver's report on itself.
+// fingerprint handles the health and the attributes that a driver reports.
 func (d *drivers) fingerprint(name string, life Life, f driver.Fingerprint) {
 	s := d.state(name)
 	if s == nil || s.life != life {
@@ -121,7 +121,7 @@ func (d *drivers) setInfo(s *driverState, info cluster.DriverInfo) {
 	d.core.publisher.note()
 }
 
-// allKnown reports whether each driver has told its health or failed to start.
+// allKnown reports whether each driver has reported its health or failed to start.
 func (d *drivers) allKnown() bool {
 	return !slices.ContainsFunc(d.all, func(s *driverState) bool { return !s.known })
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// judgeHealth gives the verdict on the health of a service allocation, once. The allocation is
-// healthy when its one-shot tasks have succeeded and all others have run for the minimum healthy
-// time since their last start. It is unhealthy when it fails, or is not healthy by the deadline.
+// judgeHealth sets the health verdict of a service allocation, once. The allocation is healthy when
+// its one-shot tasks have succeeded and all other tasks have run for the minimum healthy time since
+// their last start. It is unhealthy when it fails, or when it is not healthy by the deadline.
 func (a *allocRunner) judgeHealth() {
 	if a.job != cluster.JobService || a.rec.Healthy != nil || a.orphan() {
 		return
@@ -36,7 +36,7 @@ func (a *allocRunner) judgeHealth() {
 	}
 }
 
-// healthyFor reports whether the tasks have run well for a time.
+// healthyFor reports whether the tasks have been healthy for at least this time.
 func (a *allocRunner) healthyFor(least time.Duration) bool {
 	healthy := true
 	for _, t := range a.tasks {

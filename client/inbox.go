@@ -2,23 +2,23 @@ package client
 
 import "sync"
 
-// inbox holds what was posted to a core until its next step. It is safe for concurrent use.
+// inbox holds the posted events of a core until its next step. It is safe for concurrent use.
 type inbox struct {
 	// woken has capacity 1 and is sent to without blocking.
 	woken chan struct{}
 
 	mu    sync.Mutex
 	posts []func() // guarded by mu
-	// notes are what the next step learns first; guarded by mu
+	// notes run before posts in the next step; guarded by mu
 	notes [notesEnd]func()
 }
 
-// note is a kind of news that needs no step of its own.
+// note is a kind of event that does not wake the owner of the core.
 type note int
 
 const (
 	noteContact note = iota // the servers have answered a heartbeat
-	noteAnswer              // the servers have changed nothing
+	noteAnswer              // an answer of the servers without changes
 	notesEnd
 )
 
@@ -35,8 +35,8 @@ func (b *inbox) post(f func()) {
 	}
 }
 
-// keep queues a function for the next step and does not wake the owner of the core. It replaces the one
-// of the same kind that is queued. Functions that were posted before run before it.
+// keep queues a function for the next step and does not wake the owner of the core. It replaces a
+// queued function of the same kind. Functions that were posted earlier run earlier.
 func (b *inbox) keep(kind note, f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,7 +52,7 @@ func reply[T any](c *Core, take func(T)) func(T) {
 	return func(answer T) { c.inbox.post(func() { take(answer) }) }
 }
 
-// reply2 is reply for an answer with an error.
+// reply2 is like reply, for an answer with a value and an error.
 func reply2[T any](c *Core, take func(T, error)) func(T, error) {
 	return func(answer T, err error) { c.inbox.post(func() { take(answer, err) }) }
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// ledger says which start of a task holds which devices. It is derived from the records alone, so it is
-// the same after a restart of the client: a start holds the devices that the plan gave to its task, from
-// the moment when the record names the start until what is left of the start is removed and the record
-// says so.
+// ledger says which start of a task holds which devices. It is derived only from the records, so it
+// is the same after a restart of the client. A start holds the devices that the plan assigned to
+// its task. It holds them from the moment when the record names the start, until the remains of the
+// start are removed and the record says so.
 type ledger struct{ core *Core }
 
-// devicesOf returns the devices that the plan gave to a task, one entry for each request.
+// devicesOf returns the devices that the plan assigned to a task, with one entry for each request.
 func devicesOf(t *taskRunner) (given []cluster.AssignedDevice) {
 	alloc := t.alloc.rec.Alloc
 	if t.alloc.orphan() && t.alloc.pending != nil {
@@ -30,9 +30,10 @@ func devicesOf(t *taskRunner) (given []cluster.AssignedDevice) {
 	return given
 }
 
-// mayExist reports whether a start of the task may have something on the node, by the newest record or by
-// the one on the disk, which the next client would read.
-func mayExist(t *taskRunner) bool {
+// mayHoldDevices reports whether a start of the task may have something on the node. Both the
+// newest record and the record on the disk count, because the next client reads the record on the
+// disk.
+func mayHoldDevices(t *taskRunner) bool {
 	switch t.rec.Phase {
 	case PhaseStarting, PhaseRunning, PhaseCleaning:
 		return true
@@ -40,8 +41,9 @@ func mayExist(t *taskRunner) bool {
 	return !t.durable()
 }
 
-// await reports whether a start of the task must wait for its devices, and notes what it waits for.
-func (l ledger) await(t *taskRunner) bool {
+// mustWait reports whether a start of the task must wait for its devices, and sets what it waits
+// for.
+func (l ledger) mustWait(t *taskRunner) bool {
 	wanted := devicesOf(t)
 	if len(wanted) == 0 {
 		return false
@@ -51,23 +53,23 @@ func (l ledger) await(t *taskRunner) bool {
 		return true
 	}
 	for _, d := range wanted {
-		if away := l.core.devices.away(d.Kind); away != "" {
-			t.waitFor(cluster.WaitDevice, 0, away)
+		if reason := l.core.devices.waitReason(d.Kind); reason != "" {
+			t.waitFor(cluster.WaitDevice, 0, reason)
 			return true
 		}
 	}
 	return false
 }
 
-// holder returns another task that holds one of the devices, and which one, or nil. An orphan whose
-// allocation is not known may hold any.
+// holder returns another task that holds one of the devices and the name of this device, or nil. An
+// orphan without a known allocation may hold any device.
 func (l ledger) holder(t *taskRunner, wanted []cluster.AssignedDevice) (*taskRunner, string) {
 	for _, a := range l.core.allocs {
 		if a.rec.Alloc.Devices == nil && !a.orphan() {
 			continue
 		}
 		for _, other := range a.tasks {
-			if other == t || !mayExist(other) {
+			if other == t || !mayHoldDevices(other) {
 				continue
 			}
 			if a.orphan() && a.pending == nil {
@@ -83,11 +85,11 @@ func (l ledger) holder(t *taskRunner, wanted []cluster.AssignedDevice) (*taskRun
 	return nil, ""
 }
 
-// shared returns the id of a device that is in both, or nothing.
+// shared returns the id of a device that is in both, or "".
 func (l ledger) shared(wanted []cluster.AssignedDevice, held cluster.AssignedDevice) string {
 	for _, w := range wanted {
 		for _, id := range w.IDs {
-			if slices.Contains(held.IDs, id) && l.alike(w.Kind, held.Kind) {
+			if slices.Contains(held.IDs, id) && l.mayBeSame(w.Kind, held.Kind) {
 				return id
 			}
 		}
@@ -95,9 +97,9 @@ func (l ledger) shared(wanted []cluster.AssignedDevice, held cluster.AssignedDev
 	return ""
 }
 
-// alike reports whether one id may name one device in both kinds. A plugin is asked for ids and not for
-// kinds, and its newer version may name a kind otherwise.
-func (l ledger) alike(wanted, held cluster.DeviceKind) bool {
+// mayBeSame reports whether the same id in both kinds may be the same device. Reserve gets ids but
+// no kinds, and a newer version of a plugin may rename a kind.
+func (l ledger) mayBeSame(wanted, held cluster.DeviceKind) bool {
 	if wanted == held {
 		return true
 	}
@@ -106,7 +108,7 @@ func (l ledger) alike(wanted, held cluster.DeviceKind) bool {
 	return has != nil && (had == nil || had == has)
 }
 
-// deviceName is a device as operators see it.
+// deviceName is the name of a device for operators.
 func deviceName(kind cluster.DeviceKind, id string) string { return kind.String() + "/" + id }
 
 // waitsForDevices reports whether a task waits for a device.

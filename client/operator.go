@@ -11,33 +11,33 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Errors of what operators ask for.
+// Errors of requests of operators.
 var (
 	// ErrUnknownAlloc: the node does not have the allocation.
 	ErrUnknownAlloc = errors.New("the node does not have the allocation")
 	// ErrUnknownTask: the allocation does not have the task.
 	ErrUnknownTask = errors.New("the allocation does not have the task")
-	// ErrNotRunning: what must run for the request does not run.
+	// ErrNotRunning: the allocation or the task does not run.
 	ErrNotRunning = errors.New("not running")
-	// ErrDisk: the client cannot write its records to the disk now.
+	// ErrDisk: at present the client cannot write its records to the disk.
 	ErrDisk = errors.New("the client cannot write its records to the disk")
 )
 
-// TaskInfo is what a core tells of a task.
+// TaskInfo describes a task for [Core.Tasks].
 type TaskInfo struct {
-	// Ref names the present start of the task. Its Life is zero while the driver's process is away, its
-	// ID is empty if nothing is left of any start.
+	// Ref names the present start of the task. Its Life is zero while the driver is down. Its ID is
+	// empty if nothing is left of any start.
 	Ref TaskRef
-	// Running: the driver has started the task, and the client knows of no end.
+	// Running: the driver has started the task, and the client does not know that it has ended.
 	Running bool
-	// State is what the servers are told: "pending", "running" or "dead".
+	// State is the state that the client reports: "pending", "running" or "dead".
 	State string
-	// Capabilities are those of the driver, zero if it is away.
+	// Capabilities are the capabilities of the driver, zero while it is down.
 	Capabilities driver.Capabilities
 }
 
-// Tasks asks for the tasks of an allocation, in the order of its job. The next step calls reply, which
-// must not block. The error is [ErrUnknownAlloc].
+// Tasks requests the tasks of an allocation, in the order of its job. The next step calls reply,
+// which must not block. The error is [ErrUnknownAlloc].
 func (c *Core) Tasks(id cluster.AllocID, reply func([]TaskInfo, error)) {
 	c.inbox.post(func() {
 		a := c.alloc(id)
@@ -61,11 +61,12 @@ func infoOf(t *taskRunner) TaskInfo {
 	return i
 }
 
-// Restart asks for a restart of a task that runs, or of all tasks that run if task is empty. The
-// restart policy does not count it. With all, the whole allocation stops in its order and starts again
-// in its order, prestart tasks included; task is empty then. A step calls reply, which must not block,
-// when the record is on disk: then the restart survives the client. The error wraps one of this package
-// and says why there is no restart, or for [ErrDisk] why it may come later or never.
+// Restart requests a restart of a running task, or of all running tasks if task is empty. The
+// restart policy does not count it. With all, the whole allocation stops and starts again in the
+// usual order, with its prestart tasks; task must be empty then. A step calls reply, which must not
+// block, when the record is on disk. From then on a crash of the client does not cancel the
+// restart. The error wraps an error of this package. After [ErrDisk] the restart may still happen
+// later; after all other errors it does not happen.
 func (c *Core) Restart(id cluster.AllocID, task string, all bool, reply func(error)) {
 	c.inbox.post(func() {
 		a := c.alloc(id)
@@ -77,7 +78,7 @@ func (c *Core) Restart(id cluster.AllocID, task string, all bool, reply func(err
 			reply(err)
 			return
 		}
-		a.restarts.promises = append(a.restarts.promises, promise{needs: a.saves.version, reply: reply})
+		a.restarts.replies = append(a.restarts.replies, savedReply{needs: a.saves.version, reply: reply})
 	})
 }
 
@@ -90,11 +91,11 @@ func (c *Core) Signaled(ref TaskRef, signal string) {
 	})
 }
 
-// follower wants to know the end of one start of a task.
+// follower is a subscriber to the end of one start of a task.
 type follower struct{ ended func() }
 
-// Follow calls ended once, in a step, when the start of the task has ended. Ended must not block. The
-// function that Follow returns ends the interest.
+// Follow calls ended once, in a step, when the start of the task has ended. ended must not block.
+// The returned function ends the subscription.
 func (c *Core) Follow(ref TaskRef, ended func()) (stop func()) {
 	f := &follower{ended: ended}
 	c.inbox.post(func() {
@@ -128,23 +129,23 @@ func (c *Core) running(ref TaskRef) *taskRunner {
 	return nil
 }
 
-// restarts are what operators want of one allocation.
+// restarts are the restarts of one allocation that operators have requested.
 type restarts struct {
 	alloc *allocRunner
-	// promises are answers to operators that wait for a save.
-	promises []promise
+	// replies are answers to operators that wait for a save.
+	replies []savedReply
 }
 
-// promise is an answer to an operator that waits for a save.
-type promise struct {
+// savedReply is an answer to an operator. It waits until a version of the record is saved.
+type savedReply struct {
 	needs uint64
 	reply func(error)
 }
 
-// keepPromises answers operators whose requests are on disk, or cannot be saved now.
-func (r *restarts) keepPromises() {
+// sendReplies answers operators whose requests are on disk, or could not be saved.
+func (r *restarts) sendReplies() {
 	saves := &r.alloc.saves
-	r.promises = slices.DeleteFunc(r.promises, func(p promise) bool {
+	r.replies = slices.DeleteFunc(r.replies, func(p savedReply) bool {
 		switch {
 		case saves.saved >= p.needs:
 			p.reply(nil)
@@ -157,7 +158,7 @@ func (r *restarts) keepPromises() {
 	})
 }
 
-// begin begins a restart of one task, of all that run, or of the whole allocation.
+// begin starts a restart of one task, of all running tasks, or of the whole allocation.
 func (r *restarts) begin(name string, all bool) error {
 	a := r.alloc
 	switch {
@@ -207,7 +208,7 @@ func (r *restarts) names() (names []string) {
 	return names
 }
 
-// signaled notes the restart of a task, whose stop waits until the record is saved.
+// signaled adds the event of a restart. The stop of the task waits until the record is saved.
 func (*restarts) signaled(t *taskRunner, message string) {
 	t.event("Restart Signaled", message)
 	t.start.needs = t.alloc.saves.version
@@ -218,7 +219,7 @@ func (t *taskRunner) restarting() bool {
 	return (t.rec.Restarting || t.alloc.rec.RestartAll && !t.task.Poststop()) && !t.alloc.ending()
 }
 
-// mustRestart reports whether a task that runs must stop now, to start again.
+// mustRestart reports whether a running task must stop now because of a restart.
 func (t *taskRunner) mustRestart() bool {
 	if !t.restarting() || !t.durable() {
 		return false
@@ -226,7 +227,8 @@ func (t *taskRunner) mustRestart() bool {
 	return t.rec.Restarting || turnOf(t.task) <= t.alloc.restarts.turn()
 }
 
-// turn is the turn whose tasks must stop now in a restart of all tasks. [turnPoststop] is none.
+// turn is the turn whose tasks must stop now in a restart of all tasks. [turnPoststop] means that
+// none must stop.
 func (r *restarts) turn() turn {
 	now := turnPoststop
 	for _, t := range r.alloc.tasks {
@@ -237,8 +239,8 @@ func (r *restarts) turn() turn {
 	return now
 }
 
-// step starts all tasks again when an operator's restart has stopped them. A stop of the
-// allocation ends the restart.
+// step starts all tasks again when an operator's restart of the allocation has stopped them. A stop
+// of the allocation cancels the restart.
 func (r *restarts) step() {
 	a := r.alloc
 	if !a.rec.RestartAll || !a.ending() && r.turn() != turnPoststop {
@@ -264,7 +266,8 @@ func (r *restarts) step() {
 	}
 }
 
-// restartNow starts the task again because an operator wants it. The restart policy does not count it.
+// restartNow starts the task again because an operator requested it. The restart policy does not
+// count this restart.
 func (t *taskRunner) restartNow() {
 	t.countRestart()
 	t.rec.RestartAt = t.core().now.Boot

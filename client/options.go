@@ -31,45 +31,47 @@ type Options struct {
 	Shell Shell
 	// BootID names the present boot of the machine; required.
 	BootID string
-	// NewTaskID returns an id that the node has never used; required. A step calls it, so it must
-	// not block.
+	// NewTaskID returns a new id that the node has never used before; required. A step calls it, so
+	// it must not block.
 	NewTaskID func(alloc cluster.AllocID, task string) driver.TaskID
 	// Drivers are the names of the node's drivers. The core launches all of them.
 	Drivers []string
 	// DevicePlugins are the names of the node's device plugins. The core launches all of them.
 	DevicePlugins []string
-	// Records are the records that an earlier core has left. The core owns them.
+	// Records are the records of an earlier core. The core owns them.
 	Records []*Record
-	// LastContact is [Core.Contact]'s last value in an earlier life of the client in this boot, or
-	// zero.
+	// LastContact is the last time that an earlier client passed to [Core.Contact] since the
+	// machine booted, or zero.
 	LastContact time.Duration
-	// Volumes are what the volumes of the node are built from: shell, records, mount table and folder. The
-	// core sets the rest. Nil: the node mounts no volumes.
+	// Volumes are the options for the volumes of the node: shell, records, mount table and folder.
+	// The core sets the other fields. Nil means that the node mounts no volumes.
 	Volumes *volume.Options
-	// Logger receives what an operator wants to know; nil is none.
+	// Logger receives messages for operators. Nil means no log.
 	Logger *slog.Logger
 
 	// StartTimeout is how long a driver may take to start a task. Then the client kills the
 	// driver's process and starts it again. Zero is [DefaultStartTimeout].
 	StartTimeout time.Duration
-	// StartTimeouts are those of single drivers, by name, for example of one that fetches images.
-	// Zero or none is StartTimeout.
+	// StartTimeouts are the timeouts of single drivers, by name, for example of a driver that
+	// downloads images. If the value is zero or missing, StartTimeout applies.
 	StartTimeouts map[string]time.Duration
-	// MinRelaunch and MaxRelaunch bound the wait before a plugin that died is started again. The
-	// first restart of a plugin that lived for MaxRelaunch is at once. Zero is
-	// [DefaultMinRelaunch] and [DefaultMaxRelaunch].
+	// MinRelaunch and MaxRelaunch are the shortest and the longest wait before the core restarts a
+	// plugin that died. The wait is zero for the first restart of a plugin that ran for
+	// MaxRelaunch. Zero is [DefaultMinRelaunch] and [DefaultMaxRelaunch].
 	MinRelaunch, MaxRelaunch time.Duration
-	// MinRetry and MaxRetry bound the wait before a failed effect is repeated. The wait doubles
-	// with each consecutive failure. Zero is [DefaultMinRetry] and [DefaultMaxRetry].
+	// MinRetry and MaxRetry are the shortest and the longest wait before the core retries a failed
+	// effect. The wait doubles with each consecutive failure. Zero is [DefaultMinRetry] and
+	// [DefaultMaxRetry].
 	MinRetry, MaxRetry time.Duration
 	// PublishInterval is the least time between two writes of the drivers' health and the devices. Zero is
 	// [DefaultPublishInterval].
 	PublishInterval time.Duration
-	// HoldLimit bounds the time for which a storage plugin that must stop waits for the volumes that it
-	// serves, and for which the end of an allocation waits for its volumes. Zero is [DefaultHoldLimit].
+	// HoldLimit is how long a storage plugin that must stop waits for the volumes that it serves,
+	// and how long an ended allocation waits for the unmount of its volumes. Zero is
+	// [DefaultHoldLimit].
 	HoldLimit time.Duration
-	// KeepEnded is how many ended allocations keep their folders. Zero is [DefaultKeepEnded]; a
-	// number below zero keeps none.
+	// KeepEnded is the number of ended allocations whose folders the client keeps. Zero is
+	// [DefaultKeepEnded]; a negative number keeps none.
 	KeepEnded int
 }
 

@@ -4,7 +4,7 @@ import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
 // The order of the tasks of an allocation. Everything here is derived from the phases of the tasks.
 
-// turn is the position of a task in the order in which an allocation stops. A turn begins when all
+// turn is the position of a task in the order in which an allocation stops. A turn starts when all
 // tasks of the earlier turns are dead.
 type turn uint8
 
@@ -27,7 +27,7 @@ func turnOf(task *cluster.Task) turn {
 	return turnMain
 }
 
-// oneShot reports whether the task is meant to end by itself before the allocation does.
+// oneShot reports whether the task must end by itself before the allocation ends.
 func (t *taskRunner) oneShot() bool { return t.task.Lifecycle != nil && !t.task.Lifecycle.Sidecar }
 
 func (a *allocRunner) allDead() bool {
@@ -39,7 +39,7 @@ func (a *allocRunner) allDead() bool {
 	return true
 }
 
-// failed reports whether a task has failed. A poststop task fails alone.
+// failed reports whether a task has failed. A failed poststop task does not count.
 func (a *allocRunner) failed() bool {
 	for _, t := range a.tasks {
 		if t.rec.State.Failed && !t.task.Poststop() {
@@ -49,7 +49,7 @@ func (a *allocRunner) failed() bool {
 	return false
 }
 
-// mainsStarted reports whether each main task has been started.
+// mainsStarted reports whether all main tasks have started.
 func (a *allocRunner) mainsStarted() bool {
 	for _, t := range a.tasks {
 		if t.task.Main() && t.rec.State.StartedAt.IsZero() {
@@ -59,12 +59,12 @@ func (a *allocRunner) mainsStarted() bool {
 	return true
 }
 
-// ending reports whether the allocation's tasks must stop. An allocation that is held for volumes runs as if
-// nothing had happened.
+// ending reports whether the allocation's tasks must stop. The tasks of an allocation that is held
+// for volumes do not stop yet.
 func (a *allocRunner) ending() bool { return a.ends() && !a.mounts.held() }
 
-// ends reports whether nothing but volumes keeps the allocation's tasks from being stopped: the allocation is
-// stopping, a task has failed, the leader has ended, or all main tasks have ended.
+// ends reports whether the allocation must end, apart from a hold for volumes: the servers or the
+// client stop it, a task has failed, the leader task has ended, or all main tasks have ended.
 func (a *allocRunner) ends() bool {
 	if a.rec.Stopping || a.rec.Ended || a.failed() {
 		return true
@@ -87,10 +87,11 @@ func (a *allocRunner) delayed() bool {
 	return a.rec.Stopping && !a.failed() && !a.skipsDelays() && !a.core.reached(later(a.rec.StopBegan, a.group.ShutdownDelay))
 }
 
-// skipsDelays reports whether the servers asked to skip shutdown delays.
+// skipsDelays reports whether the stop request skips shutdown delays.
 func (a *allocRunner) skipsDelays() bool { return a.rec.Alloc.DesiredTransition.NoShutdownDelay }
 
-// stoppingTurn is the turn whose tasks must stop now. It is meant for an allocation that is ending.
+// stoppingTurn is the turn whose tasks must stop now. It is valid only for an allocation that is
+// ending.
 func (a *allocRunner) stoppingTurn() turn {
 	now := turnPoststop
 	for _, t := range a.tasks {
@@ -101,7 +102,7 @@ func (a *allocRunner) stoppingTurn() turn {
 	return now
 }
 
-// mustStop reports whether the task must stop now, or may never start.
+// mustStop reports whether the task must stop now, or must not start any more.
 func (t *taskRunner) mustStop() bool {
 	a := t.alloc
 	if !a.ending() {
@@ -120,7 +121,7 @@ func (t *taskRunner) mustStop() bool {
 	return !a.anyStarted() || a.core.reached(t.rec.TurnAt+cluster.PoststopLimit)
 }
 
-// anyStarted reports whether any task was ever started.
+// anyStarted reports whether a task of the allocation has ever started.
 func (a *allocRunner) anyStarted() bool {
 	if a.rec.RestartedAll {
 		return true
@@ -133,7 +134,7 @@ func (a *allocRunner) anyStarted() bool {
 	return false
 }
 
-// mayStart reports whether the task's turn to start has come.
+// mayStart reports whether the order of tasks permits a start of the task.
 func (t *taskRunner) mayStart() bool {
 	a := t.alloc
 	if t.task.Poststop() {
@@ -151,7 +152,8 @@ func (t *taskRunner) mayStart() bool {
 	return true
 }
 
-// prestartDone reports whether the prestart tasks of an allocation have succeeded, and their sidecars run.
+// prestartDone reports whether the prestart tasks of an allocation have succeeded, and all prestart
+// sidecars have started.
 func prestartDone(a *allocRunner) bool {
 	for _, t := range a.tasks {
 		if l := t.task.Lifecycle; l == nil || l.Hook != cluster.HookPrestart {
@@ -170,7 +172,7 @@ func prestartDone(a *allocRunner) bool {
 // runs on this node.
 func (a *allocRunner) waitsForPredecessor() bool {
 	previous := a.core.alloc(a.rec.Alloc.PreviousAllocation)
-	for range a.core.allocs { // a chain has no cycle, but it comes from outside
+	for range a.core.allocs { // the bound protects from a cycle in data of the servers
 		if previous == nil || previous == a {
 			return false
 		}

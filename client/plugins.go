@@ -31,26 +31,25 @@ type Plugin struct {
 // String returns the type and the name.
 func (p Plugin) String() string { return p.Type.String() + " " + p.Name }
 
-// process is the core's knowledge of the process of one plugin. It starts the process again when it
-// dies.
+// process is the state of the process of one plugin. It restarts the process when the process dies.
 type process struct {
 	core   *Core
 	plugin Plugin
-	// life is the present life of the process, or zero.
+	// life is the number of the present process, or zero if none runs.
 	life       Life
 	reattached bool
 	upSince    time.Duration
 	launching  bool
-	// known: the plugin has told its state once, or failed to start.
+	// known: the plugin has reported its state once, or failed to start.
 	known    bool
 	launchAt time.Duration
 	failures int
 }
 
-// pluginNames returns the names in order, each one once.
+// pluginNames returns the names sorted and without duplicates.
 func pluginNames(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 
-// step starts the process if none runs. The function takes in the answer.
+// step starts the process if none runs. take handles the answer.
 func (p *process) step(take func(Launched)) {
 	if p.life == 0 && !p.launching && p.core.reached(p.launchAt) {
 		p.launching = true
@@ -58,7 +57,7 @@ func (p *process) step(take func(Launched)) {
 	}
 }
 
-// launched takes in the answer to a launch, and returns whether the process runs.
+// launched handles the answer to a launch, and returns whether the process runs.
 func (p *process) launched(l Launched) bool {
 	p.launching = false
 	if l.Err != nil {
@@ -74,7 +73,7 @@ func (p *process) launched(l Launched) bool {
 	return true
 }
 
-// down takes in the end of a life, and returns whether it was the present one.
+// down handles the end of a process, and returns whether it was the present process.
 func (p *process) down(life Life) bool {
 	if p.life != life || life == 0 {
 		return false

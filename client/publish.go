@@ -6,30 +6,31 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// NodeFacts are what the servers are told about the node, beside its allocations.
+// NodeFacts are the facts that the client reports about the node, beside its allocations.
 type NodeFacts struct {
-	// Drivers are the health and the attributes of the drivers by name.
+	// Drivers contains the health and the attributes of the drivers, by name.
 	Drivers map[string]*cluster.DriverInfo
-	// Devices are in the order of their kinds.
+	// Devices are sorted by kind.
 	Devices []*cluster.DeviceGroup
 }
 
-// publisher tells the servers about the plugins of the node.
+// publisher reports the plugins of the node to the servers.
 type publisher struct {
 	core *Core
-	// unpublished: the servers do not know the newest facts. publishAt is when they may be published.
+	// unpublished: the newest facts are not published. publishAt is the earliest time to publish
+	// them.
 	unpublished bool
 	publishAt   time.Duration
-	// published: the servers were told once. The first time waits for all plugins until firstBy, so
-	// that a new node is complete at once.
+	// published: the facts were published at least once. The first time waits for all plugins until
+	// firstBy, so that a new node registers with all its plugins.
 	published bool
 	firstBy   time.Duration
 }
 
-// firstPublish bounds the wait for the first fingerprints of all plugins.
+// firstPublish is the longest wait for the first fingerprints of all plugins.
 const firstPublish = 10 * time.Second
 
-// note notes a change that the servers must learn.
+// note marks the facts as changed, so that the next step publishes them.
 func (p *publisher) note() { p.unpublished = true }
 
 func (p *publisher) step() {
@@ -43,6 +44,6 @@ func (p *publisher) step() {
 	if p.unpublished && c.reached(p.publishAt) {
 		p.unpublished, p.published = false, true
 		p.publishAt = c.now.Boot + c.options.PublishInterval
-		c.options.Shell.Publish(NodeFacts{Drivers: c.drivers.infos(), Devices: c.devices.groups()})
+		c.options.Shell.Publish(NodeFacts{Drivers: c.drivers.infos(), Devices: c.devices.reportedGroups()})
 	}
 }

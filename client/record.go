@@ -8,9 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Record is what the core keeps on disk about one allocation. It is enough to undo everything that
-// the allocation has left on the node. All durations in it are times since the boot that BootID
-// names.
+// Record is the state of one allocation on disk. With it a core can undo everything that the
+// allocation has left on the node. All durations in it are times since the boot that BootID names.
 type Record struct {
 	// Alloc is the allocation as the servers last sent it.
 	Alloc *cluster.Allocation
@@ -19,24 +18,26 @@ type Record struct {
 	BootID    string
 	// Received is when the client first saw the allocation.
 	Received time.Duration
-	// Stopping: the servers or the client itself wanted the allocation to stop, at StopBegan and for
+	// Stopping: the servers or the client stop the allocation, since StopBegan and because of
 	// StopReason.
 	Stopping   bool
 	StopBegan  time.Duration
 	StopReason string
-	// RestartAll: an operator wants all tasks to stop, and then to start again.
+	// RestartAll: an operator has requested that all tasks stop and then start again.
 	RestartAll bool
-	// RestartedAll: that has happened. Tasks that have not started since look as if they never had.
+	// RestartedAll: a restart of all tasks has stopped them at least once. A task that has not
+	// started again since then looks like a task that never started.
 	RestartedAll bool
-	// Healthy is the verdict on the allocation's health, or nil while there is none.
+	// Healthy is the health verdict, or nil while there is none.
 	Healthy   *bool
 	HealthyAt time.Time
-	// UnmountBegan is when the client began to take the volumes off the node, or zero. VolumesLeft: the
-	// allocation has ended, and they are not off.
+	// UnmountBegan is when the client started to unmount the volumes, or zero. VolumesLeft: the
+	// allocation has ended, and a volume is still mounted.
 	UnmountBegan time.Duration
 	VolumesLeft  bool
-	// HoldBegan is when the allocation had to stop and a storage plugin in it was needed, or zero.
-	// HoldOver: it stops although the plugin is needed.
+	// HoldBegan is when the hold for volumes started, because the allocation had to stop and
+	// volumes needed a storage plugin in it, or zero. HoldOver: the limit of the hold has passed,
+	// so the allocation stops although volumes need the plugin.
 	HoldBegan time.Duration
 	HoldOver  bool
 	// Tasks are in the order of the group.
@@ -50,21 +51,22 @@ type Record struct {
 // TaskRecord is the part of a [Record] about one task.
 type TaskRecord struct {
 	Phase Phase
-	// ID is the start that Phase is about, or empty if nothing is left of any start. Handle is empty
-	// until the driver has answered.
+	// ID identifies the start to which Phase belongs. It is empty if nothing is left of any start.
+	// Handle is empty until the driver has answered.
 	ID     driver.TaskID
 	Handle driver.Handle
-	// HostCgroup: all processes of the start are in the cgroup that the shell made for it.
+	// HostCgroup: all processes of the start are in the cgroup that the shell created for the
+	// start.
 	HostCgroup bool
-	// TurnAt is when the turn of a poststop task came, or zero.
+	// TurnAt is when the phase of the poststop tasks started, or zero.
 	TurnAt time.Duration
-	// Stopping: the task's turn to stop came at StopBegan.
+	// Stopping: the task must stop since StopBegan.
 	Stopping  bool
 	StopBegan time.Duration
-	// Restarting: an operator wants the task to stop and to start again.
+	// Restarting: an operator has requested that the task stops and starts again.
 	Restarting bool
-	// SignalAt is when the driver was asked to send the kill signal, or zero. The grace counts from
-	// it.
+	// SignalAt is when the client asked the driver to send the kill signal, or zero. The kill
+	// timeout counts from this time.
 	SignalAt time.Duration
 	// End is how the start ended, and Exit its result, or nil if there is none.
 	End  End
@@ -76,7 +78,7 @@ type TaskRecord struct {
 	// Restarts counts the restarts since WindowBegan.
 	Restarts    int
 	WindowBegan time.Duration
-	// State is what the servers are told.
+	// State is the state that the client reports.
 	State cluster.TaskState
 }
 
@@ -85,17 +87,18 @@ type Phase uint8
 
 // The phases of a task.
 const (
-	// PhaseWaiting: the task's turn to start has not come.
+	// PhaseWaiting: the task has not started, because other tasks must start or end first.
 	PhaseWaiting Phase = iota
-	// PhaseStarting: the driver was or will be asked to start the task. It may run.
+	// PhaseStarting: the client has asked or will ask the driver to start the task. The task may
+	// run.
 	PhaseStarting
 	// PhaseRunning: the driver has started the task.
 	PhaseRunning
-	// PhaseCleaning: the start has ended, or is given up, and what it left must be removed.
+	// PhaseCleaning: the start has ended or has failed, and its remains must be removed.
 	PhaseCleaning
-	// PhaseBackoff: the next start waits for RestartAt. Nothing is left of the last one.
+	// PhaseBackoff: the next start waits until RestartAt. Nothing is left of the last start.
 	PhaseBackoff
-	// PhaseDead: the task will not start again, and nothing of it is left.
+	// PhaseDead: the task will not start again, and nothing is left of it.
 	PhaseDead
 )
 
@@ -109,7 +112,7 @@ type End uint8
 
 // The ends of a start.
 const (
-	// EndNone: it has not ended.
+	// EndNone: the start has not ended.
 	EndNone End = iota
 	// EndExit: the task ended by itself.
 	EndExit
@@ -119,12 +122,13 @@ const (
 	EndNotStarted
 	// EndRefused: the driver will never start the task.
 	EndRefused
-	// EndLost: the client could not take the task over, and destroys what is left of it.
+	// EndLost: the client could not take the task over, and destroys it.
 	EndLost
 )
 
-// OrphanRecord returns the record of an allocation of which the node has only processes: its own
-// record is damaged or missing. The core destroys what is left of the tasks. It reports nothing.
+// OrphanRecord returns a record for an allocation whose record is damaged or missing, and whose
+// processes or folders are still on the node. The core destroys the tasks and reports nothing about
+// the allocation.
 func OrphanRecord(alloc cluster.AllocID, tasks []string, bootID string) *Record {
 	r := &Record{Alloc: &cluster.Allocation{ID: alloc}, BootID: bootID, Stopping: true, StopReason: "no record knows the allocation"}
 	for _, name := range tasks {
@@ -136,8 +140,9 @@ func OrphanRecord(alloc cluster.AllocID, tasks []string, bootID string) *Record 
 	return r
 }
 
-// copy returns a copy that later changes of the record do not reach. Both share the exits and events of
-// tasks: the core replaces them, or adds behind the last event, and never writes to them.
+// copy returns a copy that later changes of the record do not affect. Both share the exits and
+// events of tasks. This is safe because the core only replaces these or appends events, and never
+// changes them.
 func (r *Record) copy() *Record {
 	c := *r
 	c.Tasks = slices.Clone(r.Tasks)

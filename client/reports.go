@@ -6,14 +6,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Bounds on one batch. The servers refuse a batch of more than 1 MiB as a whole.
+// Limits of one batch. The servers refuse a whole batch if it has more than 1 MiB.
 const (
 	maxReports = 250
-	// maxReportBytes bounds the bytes that the reports of a batch need as JSON.
+	// maxReportBytes is the largest size of the reports of a batch as JSON.
 	maxReportBytes = 768 << 10
 )
 
-// What reports, tasks, events, details and volumes need as JSON beside their texts, at most.
+// The largest sizes of reports, tasks, events, details and volumes as JSON, without their strings.
 const (
 	jsonOfReport = 256
 	jsonOfTask   = 384
@@ -22,8 +22,8 @@ const (
 	jsonOfHold   = 160
 )
 
-// reports takes the state of the allocations to the servers, in one batch at a time, until the
-// servers have it.
+// reports sends the state of the allocations to the servers, one batch at a time, until the servers
+// have it.
 type reports struct {
 	core     *Core
 	inFlight bool
@@ -31,24 +31,26 @@ type reports struct {
 	retryAt  time.Duration
 }
 
-// reportDelay is how long a change waits for others that go in the same report. Each report is an entry
-// in the log of the servers. A new status, a verdict and the end of a task do not wait.
+// reportDelay is how long a change waits for other changes, so that they go in the same report.
+// Each report is an entry in the raft log of the servers. A new status, a health verdict and the
+// end of a task do not wait.
 const reportDelay = 500 * time.Millisecond
 
-// reportState is what the servers know of one allocation.
+// reportState says which changes of one allocation the servers know.
 type reportState struct {
 	core *Core
-	// version counts the changes. sent is the newest in a report, and taken the newest that the servers
-	// have. urgent is the newest that does not wait for others.
+	// version counts the changes. sent is the newest change in a report, taken is the newest change
+	// that the servers have, and urgent is the newest change that does not wait for others.
 	version, sent, taken, urgent uint64
-	// due is when the first change after sent has waited long enough.
+	// due is when the first change after sent must be reported.
 	due time.Duration
 	// endTaken: the servers know the end of the allocation.
 	endTaken bool
-	// restored: the earlier core may have reported the newest state. The first answer of the servers shows it.
+	// restored: the earlier core may have reported the newest state. The first answer of the
+	// servers shows whether it did.
 	restored bool
-	// endOnly: the servers have said that the allocation has ended, or that they do not know it. They may
-	// still take its true end.
+	// endOnly: for the servers the allocation has ended or does not exist, so the client reports
+	// only its end. The servers may still accept the end.
 	endOnly bool
 }
 
@@ -78,7 +80,8 @@ func (r *reports) step() {
 	r.core.options.Shell.Report(batch, reply(r.core, func(taken bool) { r.answer(sent, taken) }))
 }
 
-// due reports whether a report must go now. The others that are ready then go with it.
+// due reports whether a report must be sent now. The batch then contains all reports that are
+// ready.
 func (r *reports) due() (due bool) {
 	for _, a := range r.core.allocs {
 		if a.reportable() {
@@ -111,7 +114,7 @@ func (r *reports) answer(sent []sentReport, taken bool) {
 	r.core.changed = true
 }
 
-// note notes a change that the servers must learn within [reportDelay].
+// note counts a change that must be reported within [reportDelay].
 func (s *reportState) note() {
 	if s.version == s.sent {
 		s.due = s.core.now.Boot + reportDelay
@@ -120,14 +123,14 @@ func (s *reportState) note() {
 	s.core.changed = true
 }
 
-// noteUrgent notes a change that the servers must learn at once.
+// noteUrgent counts a change that must be reported at once.
 func (s *reportState) noteUrgent() {
 	s.note()
 	s.urgent = s.version
 }
 
-// reportable reports whether the servers do not know the newest state and would take it. The end of an
-// allocation is reported after the client has tried to save it: after a crash it is then still known.
+// reportable reports whether the servers need and accept the newest state. The client tries to save
+// the end of an allocation before it reports it, so that the end is still known after a crash.
 func (a *allocRunner) reportable() bool {
 	s := &a.report
 	switch {
@@ -139,20 +142,20 @@ func (a *allocRunner) reportable() bool {
 	return !s.endOnly && (!s.restored || a.core.contacted)
 }
 
-// knows reports whether the servers have all that a report says.
+// knows reports whether the row of the servers contains everything in the report.
 func knows(row *cluster.Allocation, r cluster.AllocReport) bool {
 	return r.ClientStatus == row.ClientStatus && r.ClientDescription == row.ClientDescription && r.TaskStates.Equal(row.TaskStates) &&
 		r.VolumeHolds.Bounded().Equal(row.VolumeHolds) && (r.Healthy == nil || agrees(row, *r.Healthy))
 }
 
-// agrees reports whether the servers know the verdict.
+// agrees reports whether the row of the servers contains the verdict.
 func agrees(row *cluster.Allocation, healthy bool) bool {
 	return row.HasVerdict() && row.JudgedHealthy() == healthy
 }
 
-// newReport returns the report of the allocation and the bytes that it needs as JSON. It has what the
-// servers keep of the texts. One report fits in a batch: with so many tasks that it does not, it
-// leaves the states of the tasks out.
+// newReport returns the report of the allocation, and its size as JSON. It cuts the strings as the
+// servers do. A single report always fits in a batch: if the allocation has too many tasks,
+// newReport omits the states of the tasks.
 func (a *allocRunner) newReport() (cluster.AllocReport, int) {
 	states := &cluster.TaskStates{Tasks: make([]cluster.TaskState, 0, len(a.tasks))}
 	for _, t := range a.tasks {
@@ -198,7 +201,7 @@ func jsonOfHolds(holds *cluster.VolumeHolds) (size int) {
 	return size
 }
 
-// jsonOf is how many bytes the text needs inside a JSON string, at most.
+// jsonOf is the largest number of bytes that the text needs inside a JSON string.
 func jsonOf(text string) (size int) {
 	for _, b := range []byte(text) {
 		switch {

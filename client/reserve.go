@@ -8,8 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// reserve asks the device plugins for what the task needs to use its devices, one request after the
-// other, and reports whether the start has all of it. The record of the start is on disk.
+// reserve calls Reserve of the device plugins, one request after the other, and reports whether all
+// requests are answered. The record of the start must be on disk before.
 func (s *start) reserve() (done bool) {
 	given := devicesOf(s.t)
 	if asks := len(s.t.task.Devices); len(given) < asks {
@@ -23,8 +23,8 @@ func (s *start) reserve() (done bool) {
 		return false
 	}
 	c, d := s.t.core(), given[len(s.parts)]
-	if away := c.devices.away(d.Kind); away != "" {
-		s.t.waitFor(cluster.WaitDevice, 0, away)
+	if reason := c.devices.waitReason(d.Kind); reason != "" {
+		s.t.waitFor(cluster.WaitDevice, 0, reason)
 		return false
 	}
 	p, err := c.devices.check(d.Kind, d.IDs)
@@ -50,7 +50,7 @@ func (s *start) reserve() (done bool) {
 	return false
 }
 
-// unreserved ends a start whose devices cannot be used. A later start may get them.
+// unreserved ends a start that cannot use its devices. A later start may get them.
 func (s *start) unreserved(err error) {
 	s.t.event("Setup Failure", "failed to reserve devices: "+err.Error())
 	s.t.over(EndNotStarted, nil)

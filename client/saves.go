@@ -2,17 +2,17 @@ package client
 
 import "time"
 
-// saves writes the record of one allocation. A newer record waits for the one in flight.
+// saves writes the record of one allocation. A newer version waits for the save in flight.
 type saves struct {
 	alloc *allocRunner
-	// version counts the changes of the record. saved is the newest version that is durable, tried
-	// the newest whose save was answered, and flight the one in flight, or zero.
+	// version counts the changes of the record. saved is the newest version on disk, tried is the
+	// newest version whose save was answered, and flight is the version in flight, or zero.
 	version, saved, tried, flight uint64
 	failures                      int
 	retryAt                       time.Duration
 }
 
-// note notes a change of the record.
+// note counts a change of the record.
 func (s *saves) note() {
 	s.version++
 	s.alloc.core.changed = true

@@ -9,45 +9,46 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// start is what the core knows, beside the record, of one start of a task: which effects are in
-// flight. It is replaced when the start has ended, and answers to an earlier one are dropped.
+// start is the state of one start of a task that is not in the record: mainly the effects in
+// flight. The core replaces it when the start has ended. Answers to effects of an earlier start are
+// dropped.
 type start struct {
 	t *taskRunner
-	// needs is the version of the record that must be saved before the next effect.
+	// needs is the version of the record that must be on disk before the next effect.
 	needs uint64
 
-	// parts are what the device plugins have answered, in the order of the task's devices. reserving: a
+	// parts are the answers of the device plugins, in the order of the task's devices. reserving: a
 	// call is in flight.
 	parts     []device.Part
 	reserving bool
 
-	// asked: the driver was asked to start the task, and has until the deadline to do so.
+	// asked: a call to start the task is in flight. deadline is the latest time for its answer.
 	asked    bool
 	deadline time.Duration
-	// abandoned: the driver did not answer, and was killed.
+	// abandoned: the driver did not answer, and the core has asked the shell to kill it.
 	abandoned bool
 
-	// knownTo is the life of the driver that knows the task. seenRunning: that life has said that the
-	// task runs.
+	// knownTo is the process of the driver that knows the task. seenRunning: this process has
+	// confirmed that the task runs.
 	knownTo             Life
 	seenRunning         bool
 	recovering, waiting bool
-	// retryAt is when a failed call is repeated, and failures counts the failed calls.
+	// retryAt is when the core retries a failed call, and failures counts the failed calls.
 	retryAt  time.Duration
 	failures int
 
-	// stopAsked: the driver was asked to stop the task, for the driver's default signal if
+	// stopAsked: a call to stop the task was made, with the driver's default signal if
 	// defaultSignal is set.
 	stopAsked, defaultSignal bool
-	// driverMissed is when the signal was due and the driver could not be asked, or zero.
+	// driverMissed is when the signal was due while the driver was down, or zero.
 	driverMissed time.Duration
-	// killed: no process is left. The driver has until collectBy to tell the result; then it was
-	// inspected.
+	// killed: no process is left. collectBy is the latest time for the driver to return the result.
+	// inspected: after that time the core has asked the driver for the state.
 	killing, killed, inspected bool
 	killAt, collectBy          time.Duration
 
 	cleaning bool
-	// followers want to know the end of the start.
+	// followers are called when the start ends.
 	followers []*follower
 }
 
@@ -61,7 +62,7 @@ func answer[T any](s *start, take func(T)) func(T) {
 	})
 }
 
-// answer2 is answer for an answer with an error.
+// answer2 is like answer, for an answer with a value and an error.
 func answer2[T any](s *start, take func(T, error)) func(T, error) {
 	return reply2(s.t.core(), func(got T, err error) {
 		if s.t.start == s {
@@ -71,15 +72,15 @@ func answer2[T any](s *start, take func(T, error)) func(T, error) {
 	})
 }
 
-// maxSilence is how often a driver may leave a call about one task without an answer, before the
-// client restarts the driver. maxWaitFailures is how often it may fail to say how a task ended,
-// before the task counts as lost.
+// maxSilence is the number of unanswered calls about one task after which the client restarts the
+// driver. maxWaitFailures is the number of failed calls to get the result of a task after which the
+// task counts as lost.
 const (
 	maxSilence      = 3
 	maxWaitFailures = 5
 )
 
-// ask asks the driver to start the task, once the record of the start is on disk.
+// ask asks the driver to start the task when the record of the start is on disk.
 func (s *start) ask() {
 	a, shell := s.t.alloc, s.t.core().options.Shell
 	if !s.asked {
@@ -96,8 +97,8 @@ func (s *start) ask() {
 		}
 		return
 	}
-	// A driver that does not answer is killed, which ends the call: a start that succeeds later would
-	// make a second copy.
+	// If the driver does not answer, kill it. This ends the call. Otherwise the start could succeed
+	// later and create a second copy of the task.
 	deadline := s.deadline
 	if s.t.mustStop() {
 		s.t.beginStop()
@@ -111,7 +112,7 @@ func (s *start) ask() {
 	}
 }
 
-// answered takes in the answer to a start.
+// answered handles the answer to a start.
 func (s *start) answered(handle driver.Handle, err error) {
 	now := s.t.core().now
 	if err == nil {
@@ -133,7 +134,8 @@ func (s *start) answered(handle driver.Handle, err error) {
 	s.t.over(end, nil)
 }
 
-// watch makes the present life of the driver know the task, and keeps one wait open there.
+// watch passes the task to the present process of the driver if this process does not know it, and
+// keeps one Wait call open.
 func (s *start) watch() {
 	ref, shell := s.t.ref(), s.t.core().options.Shell
 	if s.t.core().drivers.state(s.t.task.Driver) == nil {
@@ -169,8 +171,8 @@ func (s *start) recovered(life Life, err error) {
 	}
 }
 
-// abandonSilent kills a life of the driver that has failed to answer several times: the next one
-// may answer.
+// abandonSilent kills a process of the driver that has left several calls unanswered. The next
+// process may answer.
 func (s *start) abandonSilent(life Life, class driver.Class) {
 	if class == driver.Deadline && s.failures%maxSilence == 0 {
 		s.t.core().options.Logger.Warn("a driver does not answer and is restarted", "driver", s.t.task.Driver, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
@@ -188,8 +190,8 @@ func (s *start) retry() {
 	s.retryAt = s.t.core().now.Boot + backoff(s.failures, o.MinRetry, o.MaxRetry)
 }
 
-// waited takes in the end of a task. If the driver has lost the result, it may still have it when
-// it is asked for the state.
+// waited handles the answer of Wait. After an error it asks the driver for the state, which may
+// contain the result.
 func (s *start) waited(exit driver.ExitResult, err error) {
 	if err == nil {
 		s.t.exited(exit)
@@ -202,11 +204,11 @@ func (s *start) waited(exit driver.ExitResult, err error) {
 	s.inspect()
 }
 
-// gone notes that the driver has died. Its next life will be asked.
+// gone handles the death of the driver. The core then asks its next process.
 func (s *start) gone() { s.waiting, s.knownTo, s.seenRunning = false, 0, false }
 
-// confirm asks a life of the driver that has taken the task over whether the task runs. The task may
-// have ended while no client looked, and the answer to the wait comes later than the next verdict.
+// confirm asks a driver that has taken the task over whether the task runs. The task may have ended
+// while no client was running, and the health verdict may come before the answer of Wait.
 func (s *start) confirm() {
 	life := s.knownTo
 	s.t.core().options.Shell.Inspect(s.t.ref(), answer2(s, func(status driver.Status, err error) {
@@ -214,7 +216,7 @@ func (s *start) confirm() {
 	}))
 }
 
-// inspect asks the driver for the state of the task. The wait stays closed until then.
+// inspect asks the driver for the state of the task. No new Wait call starts before the answer.
 func (s *start) inspect() {
 	s.t.core().options.Shell.Inspect(s.t.ref(), answer2(s, func(status driver.Status, err error) {
 		switch class := driver.ClassOf(err); {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// shutdownDelay is the task's own delay before the signal.
+// shutdownDelay is the delay of the task before the kill signal.
 func (t *taskRunner) shutdownDelay() time.Duration {
 	if t.alloc.skipsDelays() {
 		return 0
@@ -17,7 +17,7 @@ func (t *taskRunner) shutdownDelay() time.Duration {
 	return t.task.ShutdownDelay
 }
 
-// beginStop notes that the task's turn to stop has come.
+// beginStop records that the task must stop now.
 func (t *taskRunner) beginStop() {
 	if t.rec.Stopping {
 		return
@@ -26,7 +26,7 @@ func (t *taskRunner) beginStop() {
 	t.event("Killing", fmt.Sprintf("Sent interrupt. Waiting %s before force killing", t.task.KillTimeout))
 }
 
-// describe names processes that cannot be killed.
+// describe is a text for operators about processes that cannot be killed.
 func describe(left []Process) string {
 	var texts []string
 	for _, p := range left {
@@ -35,7 +35,7 @@ func describe(left []Process) string {
 	return strings.Join(texts, ", ") + " does not die"
 }
 
-// wait is what a task waits for, as operators see it. The zero value is nothing.
+// wait says for operators what a task waits for. The zero value means that it waits for nothing.
 type wait struct {
 	kind   cluster.WaitKind
 	until  time.Time
@@ -50,7 +50,8 @@ func (w wait) report() *cluster.TaskWait {
 	return &cluster.TaskWait{For: w.kind, Until: w.until, Detail: w.detail}
 }
 
-// waitFor notes what the task waits for, until a time of the boot clock, or zero.
+// waitFor sets what the task waits for. at is the end of the wait on the boot clock, or zero if it
+// is unknown.
 func (t *taskRunner) waitFor(kind cluster.WaitKind, at time.Duration, detail string) {
 	if t.wait.kind == kind && t.wait.at == at && t.wait.detail == detail {
 		return
@@ -62,7 +63,7 @@ func (t *taskRunner) waitFor(kind cluster.WaitKind, at time.Duration, detail str
 	t.alloc.report.note()
 }
 
-// waitForDisk notes that a start waits for the record of the allocation.
+// waitForDisk sets that a start waits until the record of the allocation is on disk.
 func (t *taskRunner) waitForDisk() {
 	t.waitFor(cluster.WaitDisk, 0, "the client cannot write its record to the disk")
 }
@@ -74,8 +75,8 @@ func (t *taskRunner) endWait() {
 	}
 }
 
-// stop stops a running task: the shutdown delay, the signal, the grace, SIGKILL. The end of the
-// task comes through the open wait.
+// stop stops a running task: shutdown delay, kill signal, grace (the kill timeout), SIGKILL. The
+// core learns the end of the task from the open Wait call.
 func (s *start) stop() {
 	c := s.t.core()
 	if signalDue := later(s.t.rec.StopBegan, s.t.shutdownDelay()); !c.reached(signalDue) {
@@ -92,8 +93,8 @@ func (s *start) stop() {
 	}
 }
 
-// signal asks the driver to send the signal. The grace counts from the first time. A later life of
-// the driver gets the rest of it.
+// signal asks the driver to send the kill signal. The grace counts from the first request. If the
+// driver restarts meanwhile, the core asks again with the rest of the grace.
 func (s *start) signal() {
 	ref := s.t.ref()
 	if s.stopAsked || ref.Life == 0 || s.knownTo != ref.Life || s.killed {
@@ -129,14 +130,14 @@ func (s *start) stopAnswered(name string, err error) {
 	}
 }
 
-// killMargin is added to the grace before the client kills a task that its driver should have
+// killMargin is how long after the grace the client kills a task that its driver should have
 // killed. The driver sends the signal a little later than the client asks for it, and the task must
 // get its whole grace.
 const killMargin = 500 * time.Millisecond
 
-// killDue reports whether the grace is over. A task whose driver is away gets no signal: it is
-// killed when this client has waited for the driver for the length of the grace and [StopSlack]. The
-// time in which no client ran does not count, because the driver may be well.
+// killDue reports whether the client must kill the task now. If the driver is down, the task gets
+// no signal. The client kills it after it has waited for the driver for the grace and [StopSlack].
+// The time in which no client ran does not count, because the driver may have been healthy then.
 func (s *start) killDue() bool {
 	if s.t.rec.SignalAt != 0 {
 		return s.t.core().reached(later(s.t.rec.SignalAt, s.t.task.KillTimeout, killMargin))
@@ -150,7 +151,7 @@ func (s *start) killDue() bool {
 	return s.t.core().reached(later(s.driverMissed, s.t.task.KillTimeout, StopSlack))
 }
 
-// kill sends SIGKILL to what is left of the task.
+// kill sends SIGKILL to the processes of the task.
 func (s *start) kill() {
 	c := s.t.core()
 	if s.killing || s.killed || !c.reached(s.killAt) {
@@ -190,10 +191,10 @@ func (s *start) killAgain() {
 	s.killAt = s.t.core().now.Boot + killInterval
 }
 
-// killInterval is the wait after an attempt to kill whose outcome is unknown.
+// killInterval is the wait after a kill whose outcome is unknown.
 const killInterval = time.Second
 
-// giveUpWaiting ends the start of a task that was killed and whose end the driver does not tell.
+// giveUpWaiting ends the start of a task that was killed if the driver has not returned its result.
 func (s *start) giveUpWaiting() {
 	if s.t.ref().Life == 0 {
 		s.t.exited(driver.ExitResult{Unknown: true})

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// taskRunner runs one task of an allocation. What must survive a crash is in rec; the rest says
-// which effects are in flight for the present start.
+// taskRunner runs one task of an allocation. rec is the state that must survive a crash. The other
+// fields describe effects in flight for the present start.
 type taskRunner struct {
 	alloc *allocRunner
 	task  *cluster.Task
@@ -31,12 +31,12 @@ func newTaskRunner(a *allocRunner, rec *TaskRecord) *taskRunner {
 
 func (t *taskRunner) core() *Core { return t.alloc.core }
 
-// ref names the present start for a call to the present life of the driver.
+// ref names the present start and the present process of the driver.
 func (t *taskRunner) ref() TaskRef {
 	return TaskRef{Alloc: t.alloc.id(), Task: t.task.Name, ID: t.rec.ID, Driver: t.task.Driver, Life: t.core().drivers.life(t.task.Driver)}
 }
 
-// enter begins a phase. Effects of the phase wait until the record is saved.
+// enter starts a phase. Effects of the phase wait until the record is saved.
 func (t *taskRunner) enter(p Phase) {
 	t.rec.Phase = p
 	t.alloc.touch()
@@ -46,11 +46,11 @@ func (t *taskRunner) enter(p Phase) {
 // durable reports whether the record of the present phase is on disk.
 func (t *taskRunner) durable() bool { return t.alloc.saves.saved >= t.start.needs }
 
-// tried reports whether the core has at least tried to save the record. A full disk must not keep
-// a task from being stopped.
+// tried reports whether the core has at least tried to save the record. It is enough for a stop,
+// because a full disk must not prevent it.
 func (t *taskRunner) tried() bool { return t.alloc.saves.tried >= t.start.needs }
 
-// event adds a line to the task's history.
+// event adds an event to the task's state.
 func (t *taskRunner) event(kind, message string) {
 	events := append(t.rec.State.Events, cluster.TaskEvent{Type: kind, Time: t.core().now.Wall, Message: message})
 	t.rec.State.Events = events[max(0, len(events)-cluster.MaxTaskEvents):]
@@ -92,7 +92,7 @@ func (t *taskRunner) stepBackoff() {
 	}
 }
 
-// begin begins a start, if it is possible now.
+// begin starts the task if this is possible now.
 func (t *taskRunner) begin() {
 	a := t.alloc
 	if a.saves.failures > 0 {
@@ -115,7 +115,7 @@ func (t *taskRunner) begin() {
 		t.waitFor(cluster.WaitDriver, 0, "the driver "+s.name+" is not running")
 		return
 	}
-	if a.core.ledger.await(t) {
+	if a.core.ledger.mustWait(t) {
 		return
 	}
 	t.endWait()
@@ -133,7 +133,7 @@ func (t *taskRunner) stepRunning() {
 		return
 	}
 	if t.rec.Stopping && t.rec.SignalAt == 0 && !t.mustRestart() && t.alloc.mounts.held() {
-		t.rec.Stopping = false // volumes need the plugin since its turn to stop came
+		t.rec.Stopping = false // volumes have needed the plugin since the task had to stop
 		t.alloc.touch()
 	}
 	if t.mustStop() || t.rec.Stopping || t.mustRestart() {
@@ -146,7 +146,7 @@ func (t *taskRunner) stepRunning() {
 	}
 }
 
-// exited ends a start with the task's own result.
+// exited ends a start with the task's result.
 func (t *taskRunner) exited(exit driver.ExitResult) {
 	end := EndExit
 	if t.rec.SignalAt != 0 || t.start.killed || t.start.killing {
@@ -170,7 +170,7 @@ func terminated(exit driver.ExitResult) string {
 	return text
 }
 
-// over ends a start. What is left of it is removed next.
+// over ends a start. The core removes its remains next.
 func (t *taskRunner) over(end End, exit *driver.ExitResult) {
 	if exit == nil {
 		exit = &driver.ExitResult{Unknown: true}
@@ -183,7 +183,7 @@ func (t *taskRunner) over(end End, exit *driver.ExitResult) {
 	t.enter(PhaseCleaning)
 }
 
-// finished decides what follows a start of which nothing is left.
+// finished decides what happens after the remains of a start are removed.
 func (t *taskRunner) finished() {
 	success := t.rec.Exit.Successful() && t.rec.End == EndExit
 	completed := success && (t.oneShot() || t.alloc.job.ToCompletion() && t.task.Main())
@@ -210,7 +210,7 @@ func (t *taskRunner) finished() {
 	}
 }
 
-// restart follows the restart policy.
+// restart applies the restart policy.
 func (t *taskRunner) restart() {
 	now := t.core().now
 	policy := t.alloc.group.RestartPolicyOf(t.task, t.alloc.job)
@@ -233,7 +233,7 @@ func (t *taskRunner) restart() {
 	t.enter(PhaseBackoff)
 }
 
-// die ends the task for good.
+// die ends the task. It will not start again.
 func (t *taskRunner) die(kind, message string) {
 	if kind != "" {
 		t.event(kind, message)
