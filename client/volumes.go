@@ -11,7 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// StoragePluginUp posts that a storage plugin of the node answers. Each new process of it is posted.
+// StoragePluginUp posts that a storage plugin of the node answers. The shell posts each new
+// process.
 func (c *Core) StoragePluginUp(id cluster.PluginID, p volume.Plugin) {
 	c.inbox.post(func() {
 		if c.volumes != nil {
@@ -29,7 +30,7 @@ func (c *Core) StoragePluginDown(id cluster.PluginID) {
 	})
 }
 
-// newVolumes returns the machine of the node's volumes, or nil if the node mounts none.
+// newVolumes returns the step machine of the node's volumes, or nil if the node mounts none.
 func newVolumes(c *Core) (*volume.Volumes, error) {
 	if c.options.Volumes == nil {
 		return nil, nil
@@ -40,9 +41,9 @@ func newVolumes(c *Core) (*volume.Volumes, error) {
 	return volume.New(o)
 }
 
-// restoreVolumes takes the volumes from allocations that have ended or that the node does not know. Others
-// have their volumes, also if the record of a volume is lost: to mount it again has no effect on their tasks,
-// and what their end has not undone is undone.
+// restoreVolumes unmounts the volumes of allocations that have ended or that the node does not
+// know. It adopts the volumes of all other allocations, also if the record of a volume is lost:
+// another mount has no effect on running tasks, and the end of the allocation unmounts the volume.
 func (c *Core) restoreVolumes() {
 	if c.volumes == nil {
 		return
@@ -59,10 +60,10 @@ func (c *Core) restoreVolumes() {
 	}
 }
 
-// releaseOld releases the claims of allocations that the servers do not count as living, or have deleted. They free no
-// claim of a node that they reach: only its client knows that nothing is mounted, also for an allocation of
-// which it has never heard. A claim that is younger than the answer may be of an allocation that the next
-// answer has.
+// releaseOld releases the claims of allocations that have ended for the servers or are deleted. The
+// servers free no claim on a node that they reach, because only its client knows that nothing is
+// mounted. So the client also releases claims of allocations that it has never received. It does
+// not release a claim that is newer than the answer: its allocation may be in the next answer.
 func (c *Core) releaseOld(w Wanted, known map[cluster.AllocID]bool) {
 	for _, claim := range w.Claims {
 		if known[claim.Alloc] || claim.CreateIndex > w.Index || !claim.State.OnNode() {
@@ -74,7 +75,7 @@ func (c *Core) releaseOld(w Wanted, known map[cluster.AllocID]bool) {
 	}
 }
 
-// releaseLost releases the claims of an allocation that the servers lost before the client knew it.
+// releaseLost releases the claims of an allocation that was lost before the client received it.
 func (c *Core) releaseLost(alloc *cluster.Allocation) {
 	if alloc.ClientStatus != cluster.ClientLost {
 		return // the client has reported its end, which frees the claims
@@ -84,7 +85,7 @@ func (c *Core) releaseLost(alloc *cluster.Allocation) {
 	}
 }
 
-// releaseClaim releases a claim when its volume is off the node and no task of the allocation runs.
+// releaseClaim releases a claim when its volume is unmounted and no task of the allocation runs.
 func (c *Core) releaseClaim(q volume.Request) {
 	if c.volumes == nil {
 		return
@@ -95,7 +96,7 @@ func (c *Core) releaseClaim(q volume.Request) {
 	}
 }
 
-// stepVolumes steps the machine of the volumes.
+// stepVolumes calls the step machine of the volumes.
 func (c *Core) stepVolumes() {
 	if c.volumes != nil {
 		c.wakeAt = min(c.wakeAt, c.volumes.Step(c.now.Boot))
@@ -109,10 +110,10 @@ type mounts struct {
 	reported *cluster.VolumeHolds
 }
 
-// machine returns the machine of the node's volumes, or nil.
+// machine returns the step machine of the node's volumes, or nil.
 func (m *mounts) machine() *volume.Volumes { return m.alloc.core.volumes }
 
-// requests are what the allocation wants of volumes.
+// requests returns the requests of the allocation for volumes.
 func (m *mounts) requests() []volume.Request { return requestsOf(m.alloc.rec.Alloc) }
 
 func requestsOf(alloc *cluster.Allocation) (requests []volume.Request) {
@@ -129,13 +130,13 @@ func requestsOf(alloc *cluster.Allocation) (requests []volume.Request) {
 	return requests
 }
 
-// ran reports whether tasks of the allocation have run, or may have, by its own record.
+// ran reports whether tasks of the allocation have run or may have run, by the allocation's record.
 func (m *mounts) ran() bool {
 	rec := m.alloc.rec
 	return rec.UnmountBegan != 0 || rec.Ended || m.alloc.anyStarted() || slices.ContainsFunc(rec.Tasks, func(t TaskRecord) bool { return t.ID != "" })
 }
 
-// ready reports whether the volumes of a task that is about to start are published. The first call begins
+// ready reports whether the volumes of a task that will start are published. The first call starts
 // to mount them.
 func (m *mounts) ready(t *taskRunner) bool {
 	if len(m.alloc.group.Volumes) == 0 {
@@ -163,8 +164,8 @@ func (m *mounts) ready(t *taskRunner) bool {
 	return false
 }
 
-// gone takes the volumes from the allocation, whose tasks are dead, and reports whether they are off the
-// node or the limit has passed.
+// gone unmounts the volumes of the allocation, whose tasks are dead. It reports whether all are
+// unmounted or the limit has passed.
 func (m *mounts) gone() bool {
 	a := m.alloc
 	if m.machine() == nil {
@@ -189,7 +190,7 @@ func (m *mounts) gone() bool {
 	return true
 }
 
-// left follows the volumes that an allocation which has ended has left on the node.
+// left reports the end of the unmount of volumes that an ended allocation has left on the node.
 func (m *mounts) left() {
 	if a := m.alloc; a.rec.VolumesLeft && (m.machine() == nil || m.machine().Status(a.id()).Off) {
 		a.rec.VolumesLeft = false
@@ -198,8 +199,9 @@ func (m *mounts) left() {
 	}
 }
 
-// plugins are the storage plugins in the allocation that run, or will. One that has not started yet may be
-// the only one left: another one has stopped because this one will serve.
+// plugins returns the storage plugins in the allocation that run or will run. A plugin that has not
+// started yet counts, because another allocation may already have stopped its plugin in favor of
+// it.
 func (m *mounts) plugins() []*cluster.CSIPlugin {
 	var plugins []*cluster.CSIPlugin
 	for _, t := range m.alloc.tasks {
@@ -210,8 +212,8 @@ func (m *mounts) plugins() []*cluster.CSIPlugin {
 	return plugins
 }
 
-// keeping are the volumes that need a storage plugin of the allocation, which must stop. It is empty if
-// another allocation of the node will serve them.
+// keeping returns the volumes that need a storage plugin of the allocation, which must stop. It
+// returns none if another allocation of the node will serve them.
 func (m *mounts) keeping() []volume.Need {
 	if m.machine() == nil {
 		return nil
@@ -222,7 +224,7 @@ func (m *mounts) keeping() []volume.Need {
 			continue
 		}
 		for _, n := range m.machine().Serving(p.ID) {
-			// A volume that leaves needs a controller when it has left, to detach it.
+			// A volume that is being unmounted needs a controller afterwards, to detach it.
 			if n.Mounted && p.Type.Node() || n.Leaves() && p.Type.Controller() {
 				needs = append(needs, n)
 			}
@@ -231,7 +233,7 @@ func (m *mounts) keeping() []volume.Need {
 	return needs
 }
 
-// succeeded reports whether another allocation of the node serves the plugin, or will.
+// succeeded reports whether another allocation of the node runs or will run the same plugin.
 func (m *mounts) succeeded(p *cluster.CSIPlugin) bool {
 	for _, other := range m.alloc.core.allocs {
 		if other == m.alloc || other.ends() {
@@ -246,8 +248,8 @@ func (m *mounts) succeeded(p *cluster.CSIPlugin) bool {
 	return false
 }
 
-// held reports whether the allocation must stop and does not, because a storage plugin in it serves
-// volumes of the node.
+// held reports whether the allocation must stop but does not stop yet, because volumes of the node
+// need a storage plugin in it.
 func (m *mounts) held() bool {
 	a := m.alloc
 	if !a.ends() || len(m.plugins()) == 0 {
@@ -278,12 +280,12 @@ func (m *mounts) holdEnds() time.Duration {
 	return later(m.alloc.rec.HoldBegan, m.alloc.core.options.HoldLimit)
 }
 
-// holdNote notes for operators what a held task waits for.
+// holdNote sets for operators what a held task waits for.
 func (m *mounts) holdNote(t *taskRunner) {
 	t.waitFor(cluster.WaitVolume, m.holdEnds(), needWords(m.keeping()))
 }
 
-// waitText says for how many volumes a storage plugin is held.
+// waitText says how many volumes a storage plugin waits for.
 func (m *mounts) waitText() string {
 	if n := len(m.keeping()); n != 1 {
 		return fmt.Sprintf("waiting for %d volumes", n)
@@ -291,7 +293,7 @@ func (m *mounts) waitText() string {
 	return "waiting for 1 volume"
 }
 
-// holds are the volumes that a report names, or nil for an allocation that has nothing to do with
+// holds returns the volumes that a report names, or nil if the allocation neither uses nor serves
 // volumes.
 func (m *mounts) holds() *cluster.VolumeHolds {
 	a := m.alloc
@@ -325,7 +327,7 @@ func (m *mounts) holds() *cluster.VolumeHolds {
 	return h
 }
 
-// note notes a change of what a report names.
+// note starts a report if the volumes that it names have changed.
 func (m *mounts) note() {
 	if now := m.holds(); !sameHolds(now, m.reported) {
 		m.reported = now
@@ -333,7 +335,7 @@ func (m *mounts) note() {
 	}
 }
 
-// sameHolds compares all but the times, which are computed from two clocks.
+// sameHolds compares everything except the times, because these are computed from two clocks.
 func sameHolds(a, b *cluster.VolumeHolds) bool {
 	if a.Count() != b.Count() || (a == nil) != (b == nil) {
 		return false
@@ -354,12 +356,12 @@ func more(h *cluster.VolumeHolds) int {
 	return h.More
 }
 
-// words say what volumes wait for.
+// words returns a text about what volumes wait for.
 func words(waits []volume.Wait) string {
 	return firstWords(len(waits), func(i int) volume.Wait { return waits[i] })
 }
 
-// needWords say what volumes that need a storage plugin wait for.
+// needWords returns a text about what volumes that need a storage plugin wait for.
 func needWords(needs []volume.Need) string {
 	return firstWords(len(needs), func(i int) volume.Wait { return needs[i].Wait() })
 }
@@ -375,5 +377,5 @@ func firstWords(count int, wait func(int) volume.Wait) string {
 	return strings.Join(texts, "; ")
 }
 
-// maxWords bounds the volumes that a text names.
+// maxWords is the largest number of volumes that a text names.
 const maxWords = 3
