@@ -12,46 +12,42 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	drivers "github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 const root = "/volumes"
 
-// node is a machine in virtual time with a storage plugin and servers. It survives the machine under
-// test, and judges each call by its own mount table.
+// node is a machine in virtual time with servers and the double of its storage, which judges each call.
+// It survives the volumes under test.
 type node struct {
 	t      *testing.T
 	now    time.Duration
 	bootID string
-	events []event
+	events []*event
 	order  int
 	disk   map[cluster.VolumeKey]*volume.Record
 
+	machine *drivers.Machine
+	storage *scripted.Storage
+	// judged counts the calls whose order was judged.
+	judged int
 	// stages: the plugin has the capability. away: the plugin does not run.
 	stages, away bool
-	// staged and published are the mount table, by path.
-	staged, published map[string]bool
-	// stagedWith are the options of stages, by path.
-	stagedWith map[string]*cluster.MountOptions
 	// options are those of all volumes, or nil.
 	options *cluster.MountOptions
 	// undone is what the errors of calls that undid must not repeat, in the order of the calls.
 	undone []volume.Confidential
-	// claims are those of the servers, and taken counts claims of each allocation, released their ends.
-	claims   map[string]bool
+	// released counts the ends of claims.
 	released map[string]int
 	// running are the allocations whose tasks run, wanted those that must run.
 	running map[cluster.AllocID]bool
 	wanted  map[cluster.AllocID][]volume.Request
-	// inFlight are the calls of plugin and servers, by volume, with the number of the machine.
-	inFlight map[cluster.VolumeKey]int
-	// busy are mounts that processes keep. errors are those of the next calls, by name of the call: the
-	// second part of an answer is whether the call takes effect.
-	busy   map[string]volume.Holder
-	errors map[string][]failure
-	// takes is how long calls take, by name.
-	takes map[string]time.Duration
+	// faults are those of the next calls, by name of the call. takes is how long calls take.
+	faults map[string][]scripted.Fault
+	takes  map[string]time.Duration
 	// fullDisk fails all saves, and diskFailed is set then.
 	fullDisk, diskFailed bool
 	// exclusive: the servers give one claim at a time.
@@ -65,45 +61,98 @@ type node struct {
 	story          []string
 }
 
-type failure struct {
-	err    error
-	effect bool
-}
-
 type event struct {
 	at    time.Duration
 	order int
 	do    func()
 }
 
-func newNode(t *testing.T) *node {
+// newNode returns a node with allocations that have the volume "data".
+func newNode(t *testing.T, allocs ...cluster.AllocID) *node {
 	n := &node{
-		t: t, now: time.Hour, bootID: "boot-1", disk: map[cluster.VolumeKey]*volume.Record{}, stages: true,
-		staged: map[string]bool{}, published: map[string]bool{}, stagedWith: map[string]*cluster.MountOptions{}, claims: map[string]bool{}, released: map[string]int{},
-		running: map[cluster.AllocID]bool{}, wanted: map[cluster.AllocID][]volume.Request{}, inFlight: map[cluster.VolumeKey]int{},
-		busy: map[string]volume.Holder{}, errors: map[string][]failure{}, takes: map[string]time.Duration{},
+		t: t, now: time.Hour, bootID: "boot-1", disk: map[cluster.VolumeKey]*volume.Record{}, stages: true, released: map[string]int{},
+		running: map[cluster.AllocID]bool{}, wanted: map[cluster.AllocID][]volume.Request{},
+		faults: map[string][]scripted.Fault{}, takes: map[string]time.Duration{},
 	}
+	n.machine = drivers.NewMachine(n)
+	n.storage = scripted.New(n.machine, n, scripted.Options{
+		Root: root, Claim: n.claim, Release: n.release, Fault: n.fault, Stages: func(cluster.PluginID) bool { return n.stages },
+	})
+	n.launch()
 	n.startClient()
+	for _, alloc := range allocs {
+		n.mount(alloc, "data")
+	}
+	n.run(time.Second)
 	return n
+}
+
+// claim is the answer of the servers to a claim.
+func (n *node) claim(q volume.Request, reply func(volume.Claimed, error)) {
+	rec := n.disk[q.Volume]
+	must.NotNil(n.t, rec, must.Sprint("a claim without a record"))
+	must.True(n.t, slices.ContainsFunc(rec.Refs, func(f volume.RefRecord) bool { return f.Alloc == q.Alloc }))
+	for _, c := range n.storage.Claims() {
+		if n.exclusive && c.Volume == q.Volume && c.Alloc != q.Alloc {
+			reply(volume.Claimed{}, fmt.Errorf("the claim is %s", claimName(c.Key())))
+			return
+		}
+	}
+	reply(volume.Claimed{Plugin: "disks", ExternalID: "ext-" + string(q.Volume.ID), Options: n.options, Secrets: map[string]string{"key": "secret"}}, nil)
+}
+
+// release is the answer of the servers to the end of a claim.
+func (n *node) release(q volume.Request, reply func(error)) {
+	for _, c := range n.storage.Claims() {
+		if c.Volume == q.Volume && c.Alloc == q.Alloc {
+			n.released[claimName(c.Key())]++
+		}
+	}
+	reply(nil)
+}
+
+func claimName(k cluster.ClaimKey) string { return string(k.Alloc) + " " + string(k.Volume.ID) }
+
+func (n *node) fault(c scripted.Call) (f scripted.Fault) {
+	name := c.Step.String()
+	if all := n.faults[name]; len(all) > 0 {
+		f, n.faults[name] = all[0], all[1:]
+	}
+	f.Delay = n.takes[name]
+	return f
+}
+
+// fail makes the next call of a name fail without an effect.
+func (n *node) fail(name string, err error) {
+	n.faults[name] = append(n.faults[name], scripted.Fault{Action: scripted.Fail, Err: err})
+}
+
+// launch starts the plugin's process.
+func (n *node) launch() {
+	_, err := n.machine.Spawn(drivers.Process{Task: "plugin"})
+	must.NoError(n.t, err)
 }
 
 // startClient starts the machine under test over what is on the disk, as after a crash.
 func (n *node) startClient() {
 	n.epoch++
 	n.posts = nil
-	var records []*volume.Record
-	for _, key := range slices.SortedFunc(maps.Keys(n.disk), cluster.VolumeKey.Compare) {
-		records = append(records, n.disk[key])
-	}
 	epoch := n.epoch
-	v, err := volume.New(volume.Options{
-		Shell: &shell{n, epoch}, BootID: n.bootID, Root: root, Records: records, Mounted: slices.Concat(slices.Sorted(maps.Keys(n.published)), slices.Sorted(maps.Keys(n.staged))),
+	o := volume.Options{
+		Shell: &shell{n, epoch}, BootID: n.bootID, Root: root,
 		Post: func(f func()) {
 			if epoch == n.epoch {
 				n.posts = append(n.posts, f)
 			}
 		},
-	})
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(n.disk), cluster.VolumeKey.Compare) {
+		o.Records = append(o.Records, n.disk[key])
+	}
+	for _, m := range n.storage.Mounts() {
+		o.Mounted = append(o.Mounted, m.Path)
+	}
+	v, err := volume.New(o)
 	must.NoError(n.t, err)
 	n.volumes = v
 	if !n.away {
@@ -134,17 +183,26 @@ func (n *node) crash() {
 // reboot restarts the machine: nothing is mounted.
 func (n *node) reboot() {
 	n.log("the machine restarts")
-	n.staged, n.published, n.running = map[string]bool{}, map[string]bool{}, map[cluster.AllocID]bool{}
-	n.events, n.inFlight = nil, map[cluster.VolumeKey]int{}
+	n.machine.Halt()
+	n.storage.Halt()
+	n.machine.Boot()
+	if !n.away {
+		n.launch()
+	}
+	clear(n.running)
 	n.bootID += "'"
 	n.startClient()
 }
 
+// setAway ends the plugin's process. If it is not to be away, it starts again.
 func (n *node) setAway(away bool) {
 	n.away = away
-	if away {
-		n.volumes.PluginDown("disks")
-	} else {
+	for _, p := range n.machine.Living() {
+		n.machine.Signal(p.Identity, drivers.SIGKILL, drivers.ByFault)
+	}
+	n.volumes.PluginDown("disks")
+	if !away {
+		n.launch()
 		n.volumes.PluginUp("disks", volume.Plugin{Stages: n.stages})
 	}
 	n.log("the plugin is away: %v", away)
@@ -188,10 +246,26 @@ func (n *node) stop(alloc cluster.AllocID) {
 	n.volumes.Unmount(alloc)
 }
 
-func (n *node) after(d time.Duration, do func()) {
+// end ends the last allocations of the node.
+func (n *node) end(allocs ...cluster.AllocID) {
+	n.t.Helper()
+	for _, alloc := range allocs {
+		n.stop(alloc)
+	}
+	n.run(time.Minute)
+	n.clean()
+}
+
+// Now implements the clock of the doubles.
+func (n *node) Now() time.Time { return time.Unix(0, 0).Add(n.now) }
+
+// After implements the clock of the doubles.
+func (n *node) After(d time.Duration, do func()) (cancel func()) {
 	n.order++
-	n.events = append(n.events, event{n.now + d, n.order, do})
-	slices.SortFunc(n.events, func(a, b event) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.order, b.order)) })
+	e := &event{n.now + max(0, d), n.order, do}
+	n.events = append(n.events, e)
+	slices.SortFunc(n.events, func(a, b *event) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.order, b.order)) })
+	return func() { e.do = func() {} }
 }
 
 // run lets time pass.
@@ -209,11 +283,15 @@ func (n *node) run(d time.Duration) {
 			post()
 		}
 		wake := n.volumes.Step(n.now)
+		for _, c := range n.storage.Calls(n.judged) {
+			must.SliceEmpty(n.t, c.Wrong, must.Sprint(c.Step, " of ", c.Request.Volume))
+			n.judged++
+		}
 		for _, id := range slices.Sorted(maps.Keys(n.wanted)) {
 			if !n.running[id] && n.volumes.Status(id).Ready {
 				n.running[id] = true
 				for _, q := range n.wanted[id] {
-					must.True(n.t, n.published[volume.TargetPath(root, id, q.Volume, q.Usage)], must.Sprint(id, " runs without ", q.Volume))
+					must.True(n.t, n.mounted(volume.TargetPath(root, id, q.Volume, q.Usage)), must.Sprint(id, " runs without ", q.Volume))
 				}
 				n.log("%s runs", id)
 			}
@@ -260,7 +338,7 @@ func (s *shell) later(d time.Duration, do func() (answer func())) {
 	if !s.effect() {
 		return
 	}
-	s.node.after(d, func() {
+	s.node.After(d, func() {
 		if answer := do(); answer != nil && s.effect() {
 			answer()
 		}
@@ -289,151 +367,71 @@ func (s *shell) DeleteVolume(k cluster.VolumeKey, reply func(error)) {
 	})
 }
 
-// call makes a call that may fail. Two calls of one machine for one volume are a fault. A call beside
-// one that an earlier client has left is answered as plugins do.
-func (s *shell) call(name string, k cluster.VolumeKey, effect func() error, reply func(error)) {
-	n := s.node
+// lives reports whether the client waits for answers.
+func (s *shell) lives() bool { return s.epoch == s.node.epoch }
+
+// answer tells the story of a call, and hands on its answer.
+func (s *shell) answer(name any, k cluster.VolumeKey, err error, reply func()) {
+	if err != nil {
+		s.node.log("%v %s: %v", name, k.ID, err)
+	} else {
+		s.node.log("%v %s", name, k.ID)
+	}
+	if s.effect() {
+		reply()
+	}
+}
+
+func (s *shell) Claim(q volume.Request, reply func(volume.Claimed, error)) {
 	if !s.effect() {
 		return
 	}
-	must.NotEqOp(n.t, s.epoch, n.inFlight[k], must.Sprint("two calls for ", k, " at a time"))
-	aborted := n.inFlight[k] != 0
-	if !aborted {
-		n.inFlight[k] = s.epoch
-	}
-	n.after(max(time.Millisecond, n.takes[name]), func() {
-		var err error
-		if aborted {
-			err = errors.New("another call is in flight")
-		} else {
-			delete(n.inFlight, k)
-			var planned failure
-			if all := n.errors[name]; len(all) > 0 {
-				planned, n.errors[name] = all[0], all[1:]
-			}
-			if planned.err == nil || planned.effect {
-				err = effect()
-			}
-			err = cmp.Or(planned.err, err)
-		}
-		if err != nil {
-			n.log("%s %s: %v", name, k.ID, err)
-		} else {
-			n.log("%s %s", name, k.ID)
-		}
-		if s.effect() {
-			reply(err)
-		}
-	})
-}
-
-func claimName(q volume.Request) string { return string(q.Alloc) + " " + string(q.Volume.ID) }
-
-func (s *shell) Claim(q volume.Request, reply func(volume.Claimed, error)) {
-	n := s.node
-	s.call("claim", q.Volume, func() error {
-		rec := n.disk[q.Volume]
-		must.NotNil(n.t, rec, must.Sprint("a claim without a record"))
-		must.True(n.t, slices.ContainsFunc(rec.Refs, func(f volume.RefRecord) bool { return f.Alloc == q.Alloc }))
-		if n.exclusive && !n.claims[claimName(q)] {
-			for name := range n.claims {
-				if strings.HasSuffix(name, " "+string(q.Volume.ID)) {
-					return fmt.Errorf("the claim is %s", name)
-				}
-			}
-		}
-		n.claims[claimName(q)] = true
-		return nil
-	}, func(err error) {
-		reply(volume.Claimed{Plugin: "disks", ExternalID: "ext-" + string(q.Volume.ID), Options: n.options, Secrets: map[string]string{"key": "secret"}}, err)
+	s.node.storage.Claim(q, s.lives, func(c volume.Claimed, err error) {
+		s.answer(scripted.Claiming, q.Volume, err, func() { reply(c, err) })
 	})
 }
 
 func (s *shell) Release(q volume.Request, reply func(error)) {
-	n := s.node
-	s.call("release", q.Volume, func() error {
-		must.False(n.t, n.published[volume.TargetPath(root, q.Alloc, q.Volume, q.Usage)], must.Sprint("released while published: ", q))
-		others := false
-		for name := range n.claims {
-			others = others || name != claimName(q) && strings.HasSuffix(name, " "+string(q.Volume.ID))
-		}
-		if !others {
-			must.False(n.t, n.staged[volume.StagePath(root, q.Volume, q.Usage)], must.Sprint("released while staged: ", q))
-		}
-		if n.claims[claimName(q)] {
-			n.released[claimName(q)]++
-		}
-		delete(n.claims, claimName(q))
-		return nil
-	}, reply)
-}
-
-func (s *shell) Call(c volume.Call, reply func(volume.Result)) {
-	n := s.node
-	q := c.Request
-	stage, target := volume.StagePath(root, q.Volume, q.Usage), volume.TargetPath(root, q.Alloc, q.Volume, q.Usage)
-	path := target
-	if c.Verb == volume.Stage || c.Verb == volume.Unstage {
-		path = stage
+	if s.effect() {
+		s.node.storage.Release(q, s.lives, func(err error) { s.answer(scripted.Releasing, q.Volume, err, func() { reply(err) }) })
 	}
-	name := [...]string{"stage", "publish", "unpublish", "unstage"}[c.Verb]
-	var holders []volume.Holder
-	s.call(name, q.Volume, func() error {
-		if n.away {
-			return errors.New("the plugin is away")
-		}
-		must.EqOp(n.t, "ext-"+string(q.Volume.ID), c.ExternalID)
-		rec := n.disk[q.Volume]
-		must.NotNil(n.t, rec, must.Sprint(name, " without a record"))
-		if c.Verb == volume.Unpublish || c.Verb == volume.Unstage {
-			n.undone = append(n.undone, c.Confidential)
-		}
-		switch c.Verb {
-		case volume.Stage:
-			must.True(n.t, n.stages, must.Sprint("the plugin does not stage"))
-			must.True(n.t, n.claims[claimName(q)], must.Sprint("staged without a claim"))
-			must.EqOp(n.t, "secret", c.Claimed.Secrets["key"])
-			if n.staged[stage] && !n.stagedWith[stage].Equal(q.Options) {
-				must.False(n.t, n.anyPublished(q), must.Sprint("staged with other options while it is published"))
-			}
-			n.staged[stage], n.stagedWith[stage] = true, q.Options
-		case volume.Publish:
-			must.True(n.t, n.claims[claimName(q)], must.Sprint("published without a claim"))
-			must.EqOp(n.t, n.stages, c.Staged)
-			if n.stages && !n.staged[stage] {
-				return volume.Errorf(volume.NotStaged, "the volume is not staged")
-			}
-			must.True(n.t, !n.stages || n.stagedWith[stage].Equal(q.Options), must.Sprint("published with other options than staged"))
-			n.published[target] = true
-		case volume.Unpublish:
-			must.False(n.t, n.running[q.Alloc], must.Sprint(q.Alloc, " runs and loses its volume"))
-			if h, busy := n.busy[path]; busy && n.published[target] {
-				holders = append(holders, h)
-				return errors.New("device or resource busy")
-			}
-			delete(n.published, target)
-		case volume.Unstage:
-			must.False(n.t, n.anyPublished(q), must.Sprint("unstaged while published"))
-			written := slices.ContainsFunc(rec.Stages, func(s volume.StageRecord) bool { return s.Phase == volume.Unstaging })
-			must.True(n.t, written || n.diskFailed, must.Sprint("unstaged, and the record says that it is staged"))
-			delete(n.staged, stage)
-		}
-		return nil
-	}, func(err error) { reply(volume.Result{Err: err, Holders: holders}) })
 }
 
-// anyPublished reports whether a usage of a volume is published for any allocation.
-func (n *node) anyPublished(q volume.Request) bool {
-	return slices.ContainsFunc([]cluster.AllocID{"a", "b", "c", "d"}, func(alloc cluster.AllocID) bool {
-		return n.published[volume.TargetPath(root, alloc, q.Volume, q.Usage)]
-	})
+// Call judges what the double does not see: the record that is written before, the secrets, and the tasks.
+func (s *shell) Call(c volume.Call, reply func(volume.Result)) {
+	n, q := s.node, c.Request
+	if !s.effect() {
+		return
+	}
+	rec := n.disk[q.Volume]
+	must.NotNil(n.t, rec, must.Sprint(c.Verb, " without a record"))
+	step := scripted.StepOf(c.Verb)
+	switch c.Verb {
+	case volume.Stage:
+		must.EqOp(n.t, "secret", c.Claimed.Secrets["key"])
+	case volume.Publish:
+		must.EqOp(n.t, n.stages, c.Staged)
+	case volume.Unpublish:
+		must.False(n.t, n.running[q.Alloc], must.Sprint(q.Alloc, " runs and loses its volume"))
+	case volume.Unstage:
+		written := slices.ContainsFunc(rec.Stages, func(s volume.StageRecord) bool { return s.Phase == volume.Unstaging })
+		must.True(n.t, written || n.diskFailed, must.Sprint("unstaged, and the record says that it is staged"))
+	}
+	if step >= scripted.Unpublishing {
+		n.undone = append(n.undone, c.Confidential)
+	}
+	n.storage.Do("plugin", c, s.lives, func(r volume.Result) { s.answer(step, q.Volume, r.Err, func() { reply(r) }) })
+}
+
+// mounted reports whether something is mounted at a path.
+func (n *node) mounted(path string) bool {
+	return slices.ContainsFunc(n.storage.Mounts(), func(m scripted.Mount) bool { return m.Path == path })
 }
 
 // clean checks that nothing is left on the node, nor at the servers.
 func (n *node) clean() {
-	must.MapEmpty(n.t, n.published)
-	must.MapEmpty(n.t, n.staged)
-	must.MapEmpty(n.t, n.claims)
+	must.SliceEmpty(n.t, n.storage.Mounts())
+	must.SliceEmpty(n.t, n.storage.Claims())
 	must.MapEmpty(n.t, n.disk)
 	must.SliceEmpty(n.t, n.volumes.Allocs())
 	must.SliceEmpty(n.t, n.volumes.Serving("disks"))

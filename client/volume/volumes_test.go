@@ -12,6 +12,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -22,9 +23,7 @@ func (n *node) tells(lines ...string) {
 
 // The whole way of a volume, and the way back.
 func TestVolumes_order(t *testing.T) {
-	n := newNode(t)
-	n.mount("a", "data")
-	n.run(time.Second)
+	n := newNode(t, "a")
 	must.True(t, n.volumes.Status("a").Ready)
 	must.SliceLen(t, 1, n.volumes.Serving("disks"))
 	n.stop("a")
@@ -47,10 +46,7 @@ func TestVolumes_pluginWithoutStages(t *testing.T) {
 
 // C5: two allocations share a staged volume, and the client restarts between their ends.
 func TestVolumes_sharedAcrossARestart(t *testing.T) {
-	n := newNode(t)
-	n.mount("a", "data")
-	n.mount("b", "data")
-	n.run(time.Second)
+	n := newNode(t, "a", "b")
 	n.story = nil
 	n.crash()
 	n.run(time.Minute)
@@ -58,7 +54,7 @@ func TestVolumes_sharedAcrossARestart(t *testing.T) {
 	n.stop("a")
 	n.run(time.Minute)
 	must.True(t, n.volumes.Status("a").Off)
-	must.True(t, n.published[target("b", "data")])
+	must.True(t, n.mounted(target("b", "data")))
 	n.stop("b")
 	n.run(time.Minute)
 	n.tells("the client is killed", "unpublish data", "release data", "unpublish data", "unstage data", "release data")
@@ -67,19 +63,17 @@ func TestVolumes_sharedAcrossARestart(t *testing.T) {
 
 // C8: the client dies while an unpublish fails. The next one goes on, and names who keeps the mount busy.
 func TestVolumes_busyMount(t *testing.T) {
-	n := newNode(t)
-	n.mount("a", "data")
-	n.run(time.Second)
-	n.busy[target("a", "data")] = volume.Holder{PID: 17, Command: "tail"}
+	n := newNode(t, "a")
+	n.storage.MakeBusy(target("a", "data"), volume.Holder{PID: 17, Command: "tail"})
 	n.stop("a")
 	n.run(time.Minute)
 	n.crash()
 	n.run(time.Minute)
 	s := n.volumes.Status("a")
 	must.False(t, s.Off)
-	must.Eq(t, []string{"volume default/data must be unpublished; kept busy by process 17 (tail): device or resource busy; at " + target("a", "data")}, texts(s.Waits))
+	must.Eq(t, []string{"volume default/data must be unpublished; kept busy by process 17 (tail): " + target("a", "data") + ": device or resource busy; at " + target("a", "data")}, texts(s.Waits))
 	must.Eq(t, texts(s.Waits), texts(waitsOf(n.volumes.Serving("disks"))))
-	clear(n.busy)
+	n.storage.Free(target("a", "data"))
 	n.run(volume.DefaultMaxRetry)
 	must.True(t, n.volumes.Status("a").Off)
 	n.clean()
@@ -114,25 +108,23 @@ func TestVolumes_replacementOnTheSameNode(t *testing.T) {
 	n.stop("a")
 	n.run(time.Minute)
 	must.True(t, n.volumes.Status("b").Ready)
-	n.stop("b")
-	n.run(time.Minute)
-	n.clean()
+	n.end("b")
 }
 
 // C10: a publish that is refused for good. The claim is released once, in its mode.
 func TestVolumes_refused(t *testing.T) {
 	n := newNode(t)
 	for range 2 {
-		n.errors["publish"] = append(n.errors["publish"], failure{err: volume.Errorf(volume.Refused, "unknown file system")})
+		n.fail("publish", volume.Errorf(volume.Refused, "unknown file system"))
 	}
 	n.mount("a", "data")
 	n.run(time.Hour)
 	must.ErrorContains(t, n.volumes.Status("a").Failed, "volume default/data: unknown file system")
-	must.SliceLen(t, 1, n.errors["publish"])
+	must.SliceLen(t, 1, n.faults["publish"])
 	n.volumes.Retry("a")
 	must.NoError(t, n.volumes.Status("a").Failed)
 	n.run(time.Hour)
-	must.SliceEmpty(t, n.errors["publish"])
+	must.SliceEmpty(t, n.faults["publish"])
 	n.stop("a")
 	n.run(time.Minute)
 	must.Eq(t, map[string]int{"a data": 1}, n.released)
@@ -145,9 +137,7 @@ func TestVolumes_refused(t *testing.T) {
 func TestVolumes_otherMountOptions(t *testing.T) {
 	for name, meanwhile := range map[string]func(*node){"": func(*node) {}, "restart": (*node).crash, "reboot": (*node).reboot} {
 		t.Run(name, func(t *testing.T) {
-			n := newNode(t)
-			n.mount("a", "data")
-			n.run(time.Second)
+			n := newNode(t, "a")
 			n.mount("c", "data")
 			n.run(time.Minute)
 			must.ErrorContains(t, n.volumes.Status("c").Failed, "volume default/data: it is staged on the node with other mount options, for another allocation")
@@ -159,9 +149,7 @@ func TestVolumes_otherMountOptions(t *testing.T) {
 			n.stop("a")
 			n.run(time.Minute)
 			n.tells("unpublish data", "unstage data", "release data", "stage data", "publish data", "c runs")
-			n.stop("c")
-			n.run(time.Minute)
-			n.clean()
+			n.end("c")
 		})
 	}
 }
@@ -190,7 +178,7 @@ func TestVolumes_undoesConfidentially(t *testing.T) {
 func TestVolumes_refusedWhileLeaving(t *testing.T) {
 	for _, name := range []string{"claim", "stage", "publish"} {
 		n := newNode(t)
-		n.errors[name] = []failure{{volume.Errorf(volume.Refused, "no"), true}}
+		n.faults[name] = []scripted.Fault{{Action: scripted.FailAfter, Err: volume.Errorf(volume.Refused, "no")}}
 		n.takes[name] = time.Minute
 		n.mount("a", "data")
 		n.run(30 * time.Second)
@@ -203,7 +191,7 @@ func TestVolumes_refusedWhileLeaving(t *testing.T) {
 // A call that the plugin does not implement is made again by the next process of the plugin alone.
 func TestVolumes_unimplemented(t *testing.T) {
 	n := newNode(t)
-	n.errors["unpublish"] = []failure{{err: volume.Errorf(volume.Unimplemented, "unimplemented")}}
+	n.fail("unpublish", volume.Errorf(volume.Unimplemented, "unimplemented"))
 	n.mount("a", "data")
 	n.run(time.Second)
 	n.stop("a")
@@ -217,9 +205,7 @@ func TestVolumes_unimplemented(t *testing.T) {
 
 // C13: the plugin is away when the volume must go. The volume waits for it.
 func TestVolumes_pluginAway(t *testing.T) {
-	n := newNode(t)
-	n.mount("a", "data")
-	n.run(time.Second)
+	n := newNode(t, "a")
 	n.setAway(true)
 	n.stop("a")
 	n.run(time.Hour)
@@ -249,75 +235,57 @@ func TestVolumes_oneHangs(t *testing.T) {
 
 // A plugin that has lost what it staged is asked to stage again.
 func TestVolumes_pluginForgetsAStage(t *testing.T) {
-	n := newNode(t)
-	n.mount("a", "data")
-	n.run(time.Second)
-	clear(n.staged)
+	n := newNode(t, "a")
+	n.storage.Lose(volume.StagePath(root, key("data"), usage))
 	n.mount("b", "data")
 	n.run(time.Minute)
 	must.True(t, n.volumes.Status("b").Ready)
-	n.stop("a")
-	n.stop("b")
-	n.run(time.Minute)
-	n.clean()
+	n.end("a", "b")
 }
 
 // After a boot nothing is mounted: what is still wanted is mounted again, and the rest is undone.
 func TestVolumes_reboot(t *testing.T) {
-	n := newNode(t)
-	n.mount("a", "data")
-	n.mount("b", "data")
-	n.run(time.Second)
+	n := newNode(t, "a", "b")
 	n.reboot()
 	n.stop("b")
 	must.False(t, n.volumes.Status("a").Ready)
 	n.run(time.Minute)
 	must.True(t, n.running["a"])
-	must.False(t, n.published[target("b", "data")])
-	n.stop("a")
-	n.run(time.Minute)
-	n.clean()
+	must.False(t, n.mounted(target("b", "data")))
+	n.end("a")
 }
 
 // A target that was unmounted behind the client's back is published again.
 func TestVolumes_missingMount(t *testing.T) {
-	n := newNode(t)
-	n.mount("a", "data")
-	n.run(time.Second)
-	delete(n.published, target("a", "data"))
+	n := newNode(t, "a")
+	n.storage.Lose(target("a", "data"))
 	n.crash()
 	n.run(time.Minute)
-	must.True(t, n.published[target("a", "data")])
+	must.True(t, n.mounted(target("a", "data")))
 }
 
 // A full disk keeps a volume from being mounted, and not from being unmounted.
 func TestVolumes_fullDisk(t *testing.T) {
-	n := newNode(t)
-	n.mount("a", "data")
-	n.run(time.Second)
+	n := newNode(t, "a")
 	n.fullDisk = true
 	n.mount("b", "logs")
 	n.stop("a")
 	n.run(time.Minute)
 	must.False(t, n.volumes.Status("b").Ready)
 	must.StrContains(t, texts(n.volumes.Status("b").Waits)[0], "no space left on device")
-	must.MapEmpty(t, n.published)
-	must.MapEmpty(t, n.claims)
+	must.SliceEmpty(t, n.storage.Mounts())
+	must.SliceEmpty(t, n.storage.Claims())
 	n.fullDisk = false
 	n.run(time.Minute)
 	must.True(t, n.volumes.Status("b").Ready)
-	n.stop("b")
-	n.run(time.Minute)
-	n.clean()
+	n.end("b")
 }
 
 // An allocation that leaves before anything has happened leaves nothing, and the servers are not asked.
 func TestVolumes_leavesAtOnce(t *testing.T) {
 	n := newNode(t)
 	n.mount("a", "data")
-	n.stop("a")
-	n.run(time.Minute)
-	n.clean()
+	n.end("a")
 	must.SliceEmpty(t, n.story)
 }
 
@@ -334,11 +302,9 @@ func TestVolumes_diesAtEachEffect(t *testing.T) {
 		must.True(t, n.running["a"] && n.running["b"], must.Sprint("dies at ", dieAt, "\n", strings.Join(n.story, "\n")))
 		n.stop("a")
 		n.run(time.Minute)
-		must.True(t, n.published[target("b", "data")])
-		must.False(t, n.published[target("a", "data")])
-		n.stop("b")
-		n.run(time.Minute)
-		n.clean()
+		must.True(t, n.mounted(target("b", "data")))
+		must.False(t, n.mounted(target("a", "data")))
+		n.end("b")
 		if n.dieAt != 0 {
 			return
 		}
@@ -396,27 +362,29 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 				n.reboot()
 			}
 		case 10:
-			if _, busy := n.busy[target(alloc, id)]; busy {
-				delete(n.busy, target(alloc, id))
+			if path := target(alloc, id); slices.Contains(n.storage.Busy(), path) {
+				n.storage.Free(path)
 			} else {
-				n.busy[target(alloc, id)] = volume.Holder{PID: 1, Command: "init"}
+				n.storage.MakeBusy(path, volume.Holder{PID: 1, Command: "init"})
 			}
 		case 11:
 			name := []string{"claim", "stage", "publish", "unpublish", "unstage", "release"}[rng.IntN(6)]
 			for range 1 + rng.IntN(8) {
-				n.errors[name] = append(n.errors[name], failure{volume.Errorf(volume.Class(rng.IntN(4)), "no"), chance(2)})
+				n.faults[name] = append(n.faults[name], scripted.Fault{Action: scripted.Fail + scripted.Action(rng.IntN(2)), Err: volume.Errorf(volume.Class(rng.IntN(4)), "no")})
 			}
 			n.takes[name] = upTo(time.Second)
 		}
 	}
 	n.fullDisk, n.dieAt = false, 0
-	clear(n.busy)
+	for _, path := range n.storage.Busy() {
+		n.storage.Free(path)
+	}
 	n.setAway(false)
 	for _, alloc := range allocs {
 		n.stop(alloc)
 	}
 	n.run(time.Hour)
-	clear(n.errors)
+	clear(n.faults)
 	n.setAway(false) // a call that it has called unimplemented
 	n.run(time.Hour)
 	n.clean()
@@ -450,7 +418,7 @@ func TestVolumes_lostRecord(t *testing.T) {
 		n.run(time.Second)
 		clear(n.disk)
 		for range 3 {
-			n.errors["claim"] = append(n.errors["claim"], failure{err: volume.Errorf(volume.Refused, "no leader")})
+			n.fail("claim", volume.Errorf(volume.Refused, "no leader"))
 		}
 		n.crash()
 		n.stop("a")
@@ -459,10 +427,8 @@ func TestVolumes_lostRecord(t *testing.T) {
 		must.SliceLen(t, 2, n.volumes.Serving("disks"), must.Sprint("the plugin may be needed"))
 		n.run(time.Minute)
 		must.True(t, n.volumes.Status("a").Off)
-		must.True(t, n.published[target("b", "data")])
-		n.stop("b")
-		n.run(time.Minute)
-		n.clean()
+		must.True(t, n.mounted(target("b", "data")))
+		n.end("b")
 	}
 }
 
@@ -475,10 +441,10 @@ func TestVolumes_oldRecordOfAStage(t *testing.T) {
 	n.run(30 * time.Second)
 	n.fullDisk = true
 	n.run(time.Minute)
-	n.takes["release"] = 2 * time.Minute
+	n.faults["release"] = []scripted.Fault{{Action: scripted.Hang}}
 	n.stop("a")
 	n.run(time.Minute)
-	must.MapEmpty(t, n.staged)
+	must.SliceEmpty(t, n.storage.Mounts())
 	n.story, n.fullDisk = nil, false
 	n.wanted["a"] = []volume.Request{request("a", "data")} // the client does not know its end
 	n.crash()
@@ -493,10 +459,7 @@ func TestVolumes_oldRecordOfAStage(t *testing.T) {
 // next client does not take the old record for a claim: the other allocation does not release the volume while
 // it is staged.
 func TestVolumes_oldRecordOfAClaim(t *testing.T) {
-	n := newNode(t)
-	n.mount("a", "data")
-	n.mount("b", "data")
-	n.run(time.Second)
+	n := newNode(t, "a", "b")
 	n.fullDisk = true
 	n.stop("a")
 	n.run(time.Minute)
@@ -526,17 +489,13 @@ func TestVolumes_lostRecordWithoutStages(t *testing.T) {
 	n.run(time.Minute)
 	must.True(t, n.volumes.Status("a").Ready)
 	n.tells("the client is killed", "claim data", "publish data")
-	n.stop("a")
-	n.run(time.Minute)
-	n.clean()
+	n.end("a")
 }
 
 // The record of a volume is lost while an allocation waits for the end of a stage with other mount options. The
 // stage is not taken for its own.
 func TestVolumes_lostRecordOfAnotherStage(t *testing.T) {
-	n := newNode(t)
-	n.mount("a", "data")
-	n.run(time.Second)
+	n := newNode(t, "a")
 	other := request("b", "data")
 	other.Options = &cluster.MountOptions{FSType: "ext4"}
 	n.wanted["b"] = []volume.Request{other}
@@ -545,16 +504,14 @@ func TestVolumes_lostRecordOfAnotherStage(t *testing.T) {
 	clear(n.disk)
 	n.crash()
 	n.run(time.Minute)
-	must.True(t, n.published[target("a", "data")])
-	must.False(t, n.published[target("b", "data")])
+	must.True(t, n.mounted(target("a", "data")))
+	must.False(t, n.mounted(target("b", "data")))
 	n.stop("a")
 	n.run(time.Minute)
 	n.volumes.Retry("b")
 	n.run(time.Minute)
 	must.True(t, n.volumes.Status("b").Ready)
-	n.stop("b")
-	n.run(time.Minute)
-	n.clean()
+	n.end("b")
 }
 
 // The record of a volume is lost after its stage and before its publish, and the allocation leaves. The stage
@@ -562,15 +519,13 @@ func TestVolumes_lostRecordOfAnotherStage(t *testing.T) {
 func TestVolumes_lostRecordOfAStage(t *testing.T) {
 	n := newNode(t)
 	n.takes["publish"] = time.Minute
-	n.errors["publish"] = []failure{{err: errors.New("not now")}}
+	n.fail("publish", errors.New("not now"))
 	n.mount("a", "data")
 	n.run(90 * time.Second)
-	must.MapLen(t, 1, n.staged)
-	n.inFlight = map[cluster.VolumeKey]int{} // the plugin's process ends with the client
-	n.events = nil
+	must.SliceLen(t, 1, n.storage.Mounts())
 	clear(n.disk)
+	n.setAway(true) // the plugin's process ends with the client
 	n.crash()
-	n.stop("a")
-	n.run(time.Minute)
-	n.clean()
+	n.setAway(false)
+	n.end("a")
 }

@@ -118,14 +118,13 @@ func (m *Machine) ByPID(pid int) (Process, bool) {
 // caller must not write to them.
 func (m *Machine) Changes(n int) []Change { return slices.Clip(m.changes[n:]) }
 
-// Spawn starts a process of kind [OtherProcess] that ends after the duration, or at a signal. The
+// Spawn starts a process without a driver. A signal ends it. The machine sets its identity and times. The
 // cgroup is empty or exists.
-func (m *Machine) Spawn(command, cgroup string, runFor time.Duration) (Identity, error) {
-	p, err := m.start(Process{Kind: OtherProcess, Command: command, Cgroup: cgroup})
+func (m *Machine) Spawn(row Process) (Identity, error) {
+	p, err := m.start(row)
 	if err != nil {
 		return Identity{}, err
 	}
-	p.after(m.clock, runFor, func() { m.exit(p, driver.ExitResult{}) })
 	return p.row.Identity, nil
 }
 

@@ -31,8 +31,8 @@ func (s Step) String() string {
 	return [...]string{"claim", "stage", "publish", "unpublish", "unstage", "release"}[min(s, Releasing)]
 }
 
-// stepOf is the step of a call of a plugin.
-func stepOf(v volume.Verb) Step {
+// StepOf returns the step of a call of a plugin.
+func StepOf(v volume.Verb) Step {
 	return [...]Step{Staging, Publishing, Unpublishing, Unstaging}[v]
 }
 
@@ -175,7 +175,7 @@ func (s *Storage) fault(c Call) Fault {
 // waits for the answer.
 func (s *Storage) Do(task driver.TaskID, c volume.Call, waiting func() bool, reply func(volume.Result)) {
 	path := volume.TargetPath(s.options.Root, c.Request.Alloc, c.Volume, c.Request.Usage)
-	step := stepOf(c.Verb)
+	step := StepOf(c.Verb)
 	if step == Staging || step == Unstaging {
 		path = volume.StagePath(s.options.Root, c.Volume, c.Request.Usage)
 	}

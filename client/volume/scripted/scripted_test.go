@@ -8,7 +8,6 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	drivers "github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
@@ -58,6 +57,7 @@ func (c *clock) sleep(d time.Duration) {
 // fixture is a machine with a storage plugin, whose task has the start "plugin".
 type fixture struct {
 	*clock
+	t       *testing.T
 	machine *drivers.Machine
 	storage *scripted.Storage
 	fault   scripted.Fault
@@ -65,8 +65,8 @@ type fixture struct {
 	answers []error
 }
 
-func newFixture() *fixture {
-	f := &fixture{clock: &clock{now: time.Unix(0, 0)}, stages: true}
+func newFixture(t *testing.T) *fixture {
+	f := &fixture{t: t, clock: &clock{now: time.Unix(0, 0)}, stages: true}
 	f.machine = drivers.NewMachine(f.clock)
 	f.storage = scripted.New(f.machine, f.clock, scripted.Options{
 		Root: "/v",
@@ -84,12 +84,8 @@ func newFixture() *fixture {
 
 // start starts the plugin's task.
 func (f *fixture) start() {
-	p := f.machine.Install("mock", drivers.Options{})
-	p.Launch(func(d *drivers.Driver, err error) {
-		if err == nil {
-			d.Start(&driver.TaskConfig{ID: "plugin", Name: "plugin"}, func(driver.Handle, error) {})
-		}
-	})
+	_, err := f.machine.Spawn(drivers.Process{Task: "plugin"})
+	must.NoError(f.t, err)
 }
 
 func request(alloc cluster.AllocID) volume.Request {
@@ -139,7 +135,7 @@ func (f *fixture) wrong() (all []string) {
 
 // Calls in order change the tables, and are not wrong. Each can be repeated.
 func TestStorage_order(t *testing.T) {
-	f := newFixture()
+	f := newFixture(t)
 	f.do("a", "claim", "claim", "stage", "stage", "publish", "publish")
 	must.Len(t, 2, f.storage.Mounts())
 	must.Len(t, 1, f.storage.Claims())
@@ -167,7 +163,7 @@ func TestStorage_wrong(t *testing.T) {
 		{[]string{"claim", "stage", "publish with options"}, "the volume is staged with other mount options", nil},
 		{[]string{"claim", "stage"}, "the plugin does not stage", func(f *fixture) { f.stages = false }},
 	} {
-		f := newFixture()
+		f := newFixture(t)
 		if c.do != nil {
 			c.do(f)
 		}
@@ -179,7 +175,7 @@ func TestStorage_wrong(t *testing.T) {
 // A client has one call in flight for a volume. A later client finds the call of an earlier one in flight,
 // and is told to come again.
 func TestStorage_oneCallAtATime(t *testing.T) {
-	f := newFixture()
+	f := newFixture(t)
 	f.do("a", "claim", "stage")
 	waiting := true
 	f.fault.Delay = time.Minute
@@ -214,7 +210,7 @@ func TestStorage_faults(t *testing.T) {
 		{scripted.Crash, true, errors.New("the storage plugin has died"), 1, false},
 		{scripted.CrashAfter, true, errors.New("the storage plugin has died"), 2, false},
 	} {
-		f := newFixture()
+		f := newFixture(t)
 		f.do("a", "claim", "stage")
 		f.fault = scripted.Fault{Action: c.action, Err: no}
 		f.do("a", "publish")
@@ -233,7 +229,7 @@ func TestStorage_faults(t *testing.T) {
 
 // A mount that a process keeps stays, and a halt of the machine takes it away.
 func TestStorage_busyAndHalt(t *testing.T) {
-	f := newFixture()
+	f := newFixture(t)
 	f.do("a", "claim", "stage", "publish")
 	f.storage.MakeBusy(target, volume.Holder{PID: 7, Command: "tail"})
 	f.do("a", "unpublish")

@@ -6,12 +6,10 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	drivers "github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
@@ -25,7 +23,6 @@ type double struct {
 	machine *drivers.Machine
 	storage *scripted.Storage
 	root    string
-	tasks   int
 	plugin  volumetest.Plugin
 }
 
@@ -49,22 +46,12 @@ func newDouble(t volumetest.T, stages bool) *double {
 
 // start starts the plugin's task.
 func (d *double) start(t volumetest.T) {
-	d.tasks++
-	task := driver.TaskID(time.Unix(int64(d.tasks), 0).UTC().Format("plugin 05"))
-	started := make(chan error, 1)
 	d.loop.Do(func() {
-		d.machine.Install("mock", drivers.Options{}).Launch(func(p *drivers.Driver, err error) {
-			if err != nil {
-				started <- err
-				return
-			}
-			p.Start(&driver.TaskConfig{ID: task, Name: "plugin"}, func(_ driver.Handle, err error) { started <- err })
-		})
+		if _, err := d.machine.Spawn(drivers.Process{Task: "plugin"}); err != nil {
+			t.Errorf("starting the plugin: %v", err)
+		}
 	})
-	if err := <-started; err != nil {
-		t.Fatalf("starting the plugin: %v", err)
-	}
-	d.plugin = scripted.NewBlocking(d.loop, d.storage, task, "disks")
+	d.plugin = scripted.NewBlocking(d.loop, d.storage, "plugin", "disks")
 }
 
 func (d *double) Plugin() volumetest.Plugin { return d.plugin }
