@@ -241,10 +241,9 @@ func (a *allocRunner) description() string {
 	return "no tasks have started"
 }
 
-// discardable reports whether the allocation has ended, the servers know its end, and it does not
-// wait for a predecessor.
-func (a *allocRunner) discardable() bool {
-	return a.rec.Ended && !a.rec.VolumesLeft && (a.orphan() || a.report.endTaken) && !a.waitsForPredecessor()
+// over reports whether the allocation has ended, and the servers know its end.
+func (a *allocRunner) over() bool {
+	return a.rec.Ended && !a.rec.VolumesLeft && (a.orphan() || a.report.endTaken)
 }
 
 // discard removes the record and the folders.

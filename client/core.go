@@ -102,7 +102,13 @@ func (c *Core) Step(now Time) (wakeAt time.Duration) {
 		c.restored = true
 		c.restore()
 	}
-	for _, act := range c.inbox.take() {
+	notes, posts := c.inbox.take()
+	for _, act := range notes {
+		if act != nil {
+			act()
+		}
+	}
+	for _, act := range posts {
 		act()
 	}
 	// A change of one allocation can affect another allocation, such as its replacement.
@@ -228,22 +234,22 @@ func (c *Core) want(alloc *cluster.Allocation) {
 }
 
 // discard removes the oldest ended allocations if there are more than KeepEnded. It removes ended
-// orphans at once.
+// orphans at once. An allocation that waits for a predecessor stays.
 func (c *Core) discard() {
 	keep := max(0, c.options.KeepEnded)
-	count, orphans := 0, false
+	over, orphans := 0, false
 	for _, a := range c.allocs {
-		if a.discardable() {
-			count, orphans = count+1, orphans || a.orphan()
+		if a.over() {
+			over, orphans = over+1, orphans || a.orphan()
 		}
 	}
-	if count <= keep && !orphans {
-		return
+	if over <= keep && !orphans {
+		return // the usual case needs no search
 	}
-	ended := slices.DeleteFunc(slices.Clone(c.allocs), func(a *allocRunner) bool { return !a.discardable() })
+	ended := slices.DeleteFunc(slices.Clone(c.allocs), func(a *allocRunner) bool { return !a.over() || a.waitsForPredecessor() })
 	slices.SortStableFunc(ended, func(a, b *allocRunner) int { return a.rec.EndedAt.Compare(b.rec.EndedAt) })
 	for i, a := range ended {
-		if i < count-keep || a.orphan() {
+		if i < len(ended)-keep || a.orphan() {
 			a.discard()
 		}
 	}

@@ -48,12 +48,17 @@ func (d *devices) state(name string) *devicePlugin {
 
 func (d *devices) step() {
 	for _, p := range d.all {
-		p.step(func(l Launched) {
-			p.reported = false
-			if !p.launched(l) {
-				d.markUnhealthy(p, "the device plugin did not start: "+l.Err.Error())
-			}
-		})
+		if p.mustLaunch() {
+			p.launch(func(l Launched) { d.launched(p, l) })
+		}
+	}
+}
+
+// launched handles the answer to a launch.
+func (d *devices) launched(p *devicePlugin, l Launched) {
+	p.reported = false
+	if !p.process.launched(l) {
+		d.markUnhealthy(p, "the device plugin did not start: "+l.Err.Error())
 	}
 }
 

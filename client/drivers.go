@@ -56,7 +56,9 @@ func (d *drivers) life(name string) Life {
 
 func (d *drivers) step() {
 	for _, s := range d.all {
-		s.step(func(l Launched) { d.launched(s, l) })
+		if s.mustLaunch() {
+			s.launch(func(l Launched) { d.launched(s, l) })
+		}
 	}
 }
 

@@ -57,17 +57,11 @@ func reply2[T any](c *Core, take func(T, error)) func(T, error) {
 	return func(answer T, err error) { c.inbox.post(func() { take(answer, err) }) }
 }
 
-// take empties the inbox.
-func (b *inbox) take() []func() {
+// take empties the inbox. The notes, of which some are nil, run before the posts.
+func (b *inbox) take() (notes [notesEnd]func(), posts []func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var all []func()
-	for _, f := range b.notes {
-		if f != nil {
-			all = append(all, f)
-		}
-	}
-	all = append(all, b.posts...)
+	notes, posts = b.notes, b.posts
 	b.notes, b.posts = [notesEnd]func(){}, nil
-	return all
+	return notes, posts
 }

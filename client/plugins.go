@@ -49,12 +49,15 @@ type process struct {
 // pluginNames returns the names sorted and without duplicates.
 func pluginNames(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 
-// step starts the process if none runs. take handles the answer.
-func (p *process) step(take func(Launched)) {
-	if p.life == 0 && !p.launching && p.core.reached(p.launchAt) {
-		p.launching = true
-		p.core.options.Shell.Launch(p.plugin, reply(p.core, take))
-	}
+// mustLaunch reports whether the process must be started now, because none runs.
+func (p *process) mustLaunch() bool {
+	return p.life == 0 && !p.launching && p.core.reached(p.launchAt)
+}
+
+// launch starts the process. take handles the answer.
+func (p *process) launch(take func(Launched)) {
+	p.launching = true
+	p.core.options.Shell.Launch(p.plugin, reply(p.core, take))
 }
 
 // launched handles the answer to a launch, and returns whether the process runs.

@@ -137,15 +137,16 @@ func (s *start) answered(handle driver.Handle, err error) {
 // watch passes the task to the present process of the driver if this process does not know it, and
 // keeps one Wait call open.
 func (s *start) watch() {
-	ref, shell := s.t.ref(), s.t.core().options.Shell
-	if s.t.core().drivers.state(s.t.task.Driver) == nil {
+	d := s.t.core().drivers.state(s.t.task.Driver)
+	if d == nil {
 		s.t.event("Driver Failure", fmt.Sprintf("The node has no driver %q any more", s.t.task.Driver))
 		s.t.over(EndLost, nil)
 		return
 	}
-	if ref.Life == 0 || s.recovering || s.waiting || !s.t.core().reached(s.retryAt) {
+	if d.life == 0 || s.recovering || s.waiting || !s.t.core().reached(s.retryAt) {
 		return
 	}
+	ref, shell := s.t.ref(), s.t.core().options.Shell
 	if s.knownTo != ref.Life {
 		s.recovering = true
 		shell.Recover(ref, s.t.alloc.rec.Alloc, s.t.rec.Handle, answer(s, func(err error) { s.recovered(ref.Life, err) }))

@@ -252,7 +252,7 @@ func (m *mounts) succeeded(p *cluster.CSIPlugin) bool {
 // need a storage plugin in it.
 func (m *mounts) held() bool {
 	a := m.alloc
-	if !a.ends() || len(m.plugins()) == 0 {
+	if len(m.plugins()) == 0 || !a.ends() {
 		return false
 	}
 	if a.rec.HoldOver || len(m.keeping()) == 0 {
@@ -297,8 +297,11 @@ func (m *mounts) waitText() string {
 // volumes.
 func (m *mounts) holds() *cluster.VolumeHolds {
 	a := m.alloc
+	if m.machine() == nil {
+		return nil
+	}
 	serves := slices.ContainsFunc(a.tasks, func(t *taskRunner) bool { return t.task.CSIPlugin != nil })
-	if len(a.group.Volumes) == 0 && !serves || m.machine() == nil {
+	if len(a.group.Volumes) == 0 && !serves {
 		return nil
 	}
 	h := &cluster.VolumeHolds{}
@@ -337,23 +340,12 @@ func (m *mounts) note() {
 
 // sameHolds compares everything except the times, because these are computed from two clocks.
 func sameHolds(a, b *cluster.VolumeHolds) bool {
-	if a.Count() != b.Count() || (a == nil) != (b == nil) {
-		return false
+	if a == nil || b == nil {
+		return a == b
 	}
-	for i := range a.Count() - more(a) {
-		x, y := a.Volumes[i], b.Volumes[i]
-		if x.Key() != y.Key() || x.Path != y.Path || x.Reason != y.Reason {
-			return false
-		}
-	}
-	return true
-}
-
-func more(h *cluster.VolumeHolds) int {
-	if h == nil {
-		return 0
-	}
-	return h.More
+	return a.More == b.More && slices.EqualFunc(a.Volumes, b.Volumes, func(x, y cluster.VolumeHold) bool {
+		return x.Key() == y.Key() && x.Path == y.Path && x.Reason == y.Reason
+	})
 }
 
 // words returns a text about what volumes wait for.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // TaskStates are the states of an allocation's tasks. They are shared and never written to.
@@ -143,7 +144,7 @@ func (s *TaskStates) Bounded(g *TaskGroup) *TaskStates {
 	if s == nil {
 		return nil
 	}
-	known := make(map[string]bool, len(g.taskList()))
+	known := map[string]bool{} // a small map needs no heap
 	for _, t := range g.taskList() {
 		if t != nil {
 			known[t.Name] = true
@@ -224,7 +225,11 @@ func (e TaskEvent) bytes() int {
 // CutText returns valid UTF-8 of at most [MaxTaskEventBytes]: the beginning of a text that a client
 // reports.
 func CutText(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), MaxTaskEventBytes)], "")
+	text = text[:min(len(text), MaxTaskEventBytes)]
+	if utf8.ValidString(text) { // the usual case
+		return text
+	}
+	return strings.ToValidUTF8(text, "")
 }
 
 // Copy returns a copy that shares nothing with s.
