@@ -14,39 +14,41 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Bounds of a fingerprint. Texts are counted in bytes.
+// Limits of a fingerprint. Texts are counted in bytes.
 const (
-	// MaxDevices bounds the devices of a plugin, as the servers bound those of a node.
+	// MaxDevices is the largest number of devices of a plugin. The servers have the same limit for
+	// a node.
 	MaxDevices = cluster.MaxDevices
-	// MaxGroups bounds its kinds in the same way.
+	// MaxGroups is the largest number of kinds of a plugin. The servers have the same limit for a
+	// node.
 	MaxGroups = cluster.MaxDeviceKinds
-	// MaxID bounds an id and a PCI bus id.
+	// MaxID is the longest id and the longest PCI bus id.
 	MaxID = 128
-	// MaxName bounds each part of a kind.
+	// MaxName is the longest part of a kind.
 	MaxName = 128
-	// MaxDescription bounds what a device says of its health. Longer texts are cut.
+	// MaxDescription is the longest health description of a device. Longer texts are cut.
 	MaxDescription = 256
-	// MaxAttributes bounds the attributes of a group.
+	// MaxAttributes is the largest number of attributes of a group.
 	MaxAttributes = cluster.MaxDeviceAttributes
-	// MaxAttributeName bounds the name of an attribute.
+	// MaxAttributeName is the longest name of an attribute.
 	MaxAttributeName = 200
-	// MaxAttributeText bounds its text.
+	// MaxAttributeText is the longest text of an attribute.
 	MaxAttributeText = 1024
-	// MaxUnit bounds its unit.
+	// MaxUnit is the longest unit of an attribute.
 	MaxUnit = cluster.MaxIDBytes
 )
 
-// maxProblems bounds the problems that an error of [Check] names.
+// maxProblems is the largest number of problems in an error of [Check].
 const maxProblems = 10
 
-// Check returns the groups of a fingerprint that may be used, in the order of their kinds, with their
-// devices in the order of their ids. The error names what is left out and why; it is for the
-// operator, and the groups are of use also with an error. The groups are copies.
+// Check returns the valid groups of a fingerprint, sorted by kind, with their devices sorted by id.
+// The error says for operators what is left out and why. The groups are valid also with an error.
+// They are copies.
 //
-// A group is left out as a whole if its kind is not complete, if a device has no id or another one's,
-// or if it breaks a bound. The other groups stay. Groups of one kind with equal attributes are one
-// group, and with different ones all are left out: nothing says which is true. An attribute that
-// breaks a bound is left out, and its group stays.
+// A whole group is left out if its kind is not complete, if a device has no id or the id of another
+// device, or if it exceeds a limit. The other groups stay. Groups of one kind with equal attributes
+// are merged. If their attributes differ, all of them are left out, because Check cannot know which
+// attributes are true. An attribute that exceeds a limit is left out, and its group stays.
 func Check(groups []*cluster.DeviceGroup) ([]*cluster.DeviceGroup, error) {
 	var c checker
 	var good []*cluster.DeviceGroup
@@ -73,8 +75,8 @@ func Check(groups []*cluster.DeviceGroup) ([]*cluster.DeviceGroup, error) {
 	return c.distinct(good), c.err()
 }
 
-// distinct leaves out the groups that have an id of another one: the plugin is asked for ids alone, and
-// could not tell the devices apart.
+// distinct leaves out groups that have an id in common: Reserve gets only ids, so the plugin could
+// not distinguish the devices.
 func (c *checker) distinct(groups []*cluster.DeviceGroup) []*cluster.DeviceGroup {
 	owner := make(map[string]*cluster.DeviceGroup)
 	shared := make(map[*cluster.DeviceGroup]string)
@@ -98,7 +100,7 @@ func (c *checker) distinct(groups []*cluster.DeviceGroup) []*cluster.DeviceGroup
 	return kept
 }
 
-// byKind returns copies of the groups, those of one kind together, in the order of their kinds.
+// byKind returns copies of the groups, grouped and sorted by kind.
 func byKind(groups []*cluster.DeviceGroup) [][]*cluster.DeviceGroup {
 	sorted := make([]*cluster.DeviceGroup, 0, len(groups))
 	for _, g := range groups {
@@ -144,7 +146,7 @@ func (c *checker) err() error {
 	return errors.Join(c.problems...)
 }
 
-// join returns groups of one kind as one group, with the attributes that may be used.
+// join merges groups of one kind into one group, with the valid attributes.
 func (c *checker) join(same []*cluster.DeviceGroup) (*cluster.DeviceGroup, error) {
 	whole := same[0]
 	for _, g := range same[1:] {
@@ -174,11 +176,10 @@ func (c *checker) join(same []*cluster.DeviceGroup) (*cluster.DeviceGroup, error
 	return whole, nil
 }
 
-// nameOf is a kind as an error may contain it.
+// nameOf is a kind for an error message.
 func nameOf(k cluster.DeviceKind) string { return fmt.Sprintf("%q", cut(k.String(), 3*MaxName)) }
 
-// checkGroup says why a group may not be used, or returns nil. Its devices are in the order of their
-// ids.
+// checkGroup says why a group is not valid, or returns nil. Its devices are sorted by id.
 func checkGroup(g *cluster.DeviceGroup) error {
 	for _, part := range []struct{ what, text, not string }{
 		{"vendor", g.Kind.Vendor, "/"}, {"type", g.Kind.Type, "/"}, {"name", g.Kind.Name, ""},
@@ -206,7 +207,7 @@ func checkGroup(g *cluster.DeviceGroup) error {
 	return nil
 }
 
-// checkAttribute says why an attribute may not be used, or returns nil.
+// checkAttribute says why an attribute is not valid, or returns nil.
 func checkAttribute(name string, a cluster.DeviceAttribute) error {
 	if err := checkText(name, MaxAttributeName); err != nil {
 		return fmt.Errorf("its name %w", err)
@@ -226,7 +227,7 @@ func checkAttribute(name string, a cluster.DeviceAttribute) error {
 	return nil
 }
 
-// checkText says why a text names nothing, or returns nil.
+// checkText says why a text is not valid as a name, or returns nil.
 func checkText(text string, most int) error {
 	switch {
 	case text == "":
@@ -241,7 +242,7 @@ func checkText(text string, most int) error {
 	return nil
 }
 
-// cut returns the beginning of a text, with valid characters.
+// cut returns the start of a text, without incomplete characters.
 func cut(text string, most int) string {
 	if len(text) > most {
 		text = text[:most] + "…"

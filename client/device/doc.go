@@ -1,5 +1,5 @@
-// Package device holds what the client of a node asks of a device plugin, in plain Go types. It does
-// no I/O.
+// Package device defines the interface between the client of a node and a device plugin, in plain
+// Go types. It does no I/O.
 //
 // A device plugin is a separate program that speaks the plugin protocol. Package plugin/host starts
 // it and implements [Plugin] over its connection. Package client/device/devicetest tests any
@@ -7,19 +7,19 @@
 //
 // # Generations
 //
-// A [Plugin] is one life of a plugin's process. When the process dies, all calls in flight return an
-// error of class driver.Gone, and all later calls too. The client starts the program again and gets
-// another Plugin, which knows the same devices by the same ids. Tasks keep their devices meanwhile: a
-// plugin holds nothing for a task that its end would take away.
+// A [Plugin] is one process of a plugin. When the process dies, all calls in flight and all later
+// calls return an error of class driver.Gone. The client starts the program again and gets another
+// Plugin, which has the same devices with the same ids. Tasks keep their devices meanwhile, because
+// the process of a plugin holds no resources for them.
 //
 // # Owners
 //
-// The protocol has no call that gives a device back. The plugin does not know which task has a
-// device: only the client's ledger does. Reserve prepares devices, any number of times.
+// The protocol has no call to release a device. The plugin does not know which task has a device:
+// only the client's ledger does. Reserve prepares devices, and may be called any number of times.
 //
 // # Bad reports
 //
-// A fingerprint and a reservation come from outside. [Check] returns the part of a fingerprint that
-// may be used: one bad group does not lose the others. A bad reservation is an error of the start:
-// [Merge] refuses it.
+// The client does not trust fingerprints and reservations. [Check] returns the valid groups of a
+// fingerprint, so one bad group does not lose the others. [Merge] refuses a bad reservation, and
+// the start of the task fails.
 package device

@@ -18,17 +18,17 @@ type Part struct {
 	Reservation
 }
 
-// Merge returns what a task needs for all its devices. The error says which part may not be used, or
-// which two contradict each other: the task cannot have all its devices then, and must not start with
-// some of them.
+// Merge returns what a task needs for all its devices. The error says which part is not valid, or
+// which two parts conflict. After an error the task must not start, because it would have only some
+// of its devices.
 //
-// A variable may be in several parts if it has the same value in all. So may a mount or a device file
-// at one path of the task, if it is the same file of the host. The mount is writable if one part needs
-// to write, and the device has the permissions of all parts. Nothing is mounted where another part has
-// a device file. Mounts are in the order of their paths, so that a folder comes before what is below
-// it. Device files are in that order too.
+// Several parts may contain the same variable if its value is the same. Several parts may contain
+// the same path in the task if it is the same file of the host. The mount is writable if one part
+// needs to write, and a device file has the permissions of all parts. A mount and a device file at
+// the same path conflict. Mounts and device files are sorted by path, so that a folder comes before
+// the files in it.
 //
-// The environment of devices wins over the job's, as client/taskenv has it.
+// Variables of devices replace variables of the job with the same name: see client/taskenv.
 func Merge(parts []Part) (Reservation, error) {
 	m := merging{env: map[string]from[string]{}, mounts: map[string]from[driver.Mount]{}, devices: map[string]from[driver.Device]{}}
 	for _, part := range parts {
@@ -42,13 +42,13 @@ func Merge(parts []Part) (Reservation, error) {
 	return m.result(), nil
 }
 
-// from is a value and the part that has it.
+// from is a value and the name of its part.
 type from[T any] struct {
 	value T
 	part  string
 }
 
-// merging is a merge in progress. Mounts and devices are by their path in the task.
+// merging is a merge in progress. The keys of mounts and devices are their paths in the task.
 type merging struct {
 	env     map[string]from[string]
 	mounts  map[string]from[driver.Mount]
@@ -91,7 +91,7 @@ func (m *merging) add(part Part) error {
 	return nil
 }
 
-// conflict is the error of two parts that do not go together.
+// conflict is the error of two parts that conflict.
 func conflict(what, one, other string) error {
 	if one == other {
 		return fmt.Errorf("the devices %s give %s", one, what)
@@ -116,8 +116,8 @@ func (m *merging) result() Reservation {
 	return r
 }
 
-// union returns the letters of both permissions in the order of permissions. Empty permissions are the
-// driver's default, which is all.
+// union returns the letters of both permissions, in the order of permissions. Empty permissions are
+// the driver's default, which is all permissions.
 func union(a, b string) string {
 	if a == "" || b == "" {
 		return ""
@@ -131,18 +131,18 @@ func union(a, b string) string {
 	return both.String()
 }
 
-// permissions are the letters of a device's permissions: read, write, and make its file.
+// permissions are the letters of a device's permissions: read, write, mknod.
 const permissions = "rwm"
 
-// Bounds of a reservation.
+// Limits of a reservation.
 const (
-	// MaxPaths bounds the mounts, and the device files, of a reservation.
+	// MaxPaths is the largest number of mounts, and of device files, in a reservation.
 	MaxPaths = 4096
-	// MaxPath bounds a path, in bytes.
+	// MaxPath is the longest path in bytes.
 	MaxPath = 4096
 )
 
-// check says why no task can use a reservation, or returns nil. Package taskenv bounds the size of an
+// check says why a reservation is not valid, or returns nil. Package taskenv limits the size of an
 // environment.
 func (r Reservation) check() error {
 	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
@@ -172,7 +172,7 @@ func (r Reservation) check() error {
 	return nil
 }
 
-// checkPath says why a path may not be in a reservation, or returns nil.
+// checkPath says why a path is not valid in a reservation, or returns nil.
 func checkPath(path string) error {
 	switch {
 	case !filepath.IsAbs(path):

@@ -4,8 +4,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Record is what the node keeps on disk about one volume. It is enough to undo everything that the
-// volume has left on the node.
+// Record is the state of one volume on disk. It contains everything that is needed to undo the
+// calls of the volume on the node.
 type Record struct {
 	Volume cluster.VolumeKey
 	// BootID names the boot of the machine in which the record was written.
@@ -14,58 +14,60 @@ type Record struct {
 	Plugin     cluster.PluginID
 	ExternalID string
 	Stages     []StageRecord
-	// Refs are in the order in which the allocations came.
+	// Refs are in the order in which the allocations requested the volume.
 	Refs []RefRecord
 }
 
-// StageRecord is a usage that is staged, or may be.
+// StageRecord describes a usage that is or may be staged.
 type StageRecord struct {
 	Usage Usage
 	Phase StagePhase
 	// Skipped: the plugin does not stage. No call was made.
 	Skipped bool
-	// Options are those of the stage, or nil for none. A volume has one stage for a usage, so that
-	// allocations with other options cannot use it meanwhile.
+	// Options are the mount options of the stage, or nil for none. A volume has at most one stage
+	// for each usage, so an allocation with different options cannot use the volume meanwhile.
 	Options *cluster.MountOptions
 }
 
-// StagePhase is how far a usage of a volume is staged.
+// StagePhase is the state of a stage.
 type StagePhase uint8
 
 // The phases of a stage.
 const (
-	// Staging: the plugin was or will be asked to stage. The volume may be staged.
+	// Staging: a stage call was or will be made. The volume may be staged.
 	Staging StagePhase = iota
 	// Staged: the plugin has staged the volume.
 	Staged
-	// Unstaging: the plugin was or will be asked to unstage. The volume may be staged.
+	// Unstaging: an unstage call was or will be made. The volume may be staged.
 	Unstaging
 )
 
-// RefRecord is an allocation that wants the volume, or of which something is left.
+// RefRecord describes an allocation that uses the volume, or has used it and has left something to
+// undo.
 type RefRecord struct {
 	Alloc   cluster.AllocID
 	Usage   Usage
 	Options *cluster.MountOptions
 	Phase   RefPhase
-	// Leaving: the allocation does not want the volume any more.
+	// Leaving: the allocation does not use the volume any more.
 	Leaving bool
 }
 
-// RefPhase is how far a volume is an allocation's.
+// RefPhase is the state of a reference.
 type RefPhase uint8
 
 // The phases of a reference.
 const (
-	// Claiming: the servers were or will be asked for the claim. They may have given it.
+	// Claiming: a request for the claim was or will be sent. The servers may have granted the
+	// claim.
 	Claiming RefPhase = iota
-	// Held: the servers have given the claim, and nothing is published.
+	// Held: the servers have granted the claim, and the volume is not published.
 	Held
-	// Publishing: the plugin was or will be asked to publish. The volume may be published.
+	// Publishing: a publish call was or will be made. The volume may be published.
 	Publishing
 	// Published: the plugin has published the volume.
 	Published
-	// Releasing: nothing is published, and the servers must take the claim back.
+	// Releasing: the volume is not published, and the claim must be released.
 	Releasing
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Usage is the mode in which a volume is used. A volume is staged once for each usage.
+// Usage is the way in which an allocation uses a volume. A volume is staged once for each usage.
 type Usage struct {
 	cluster.VolumeCapability
 	ReadOnly bool
@@ -22,27 +22,28 @@ func (u Usage) name() string {
 	return pathname.Encode(mode + string(u.Attachment) + "-" + string(u.Access))
 }
 
-// Request is the wish of an allocation for a volume.
+// Request is a request of an allocation for a volume.
 type Request struct {
 	Alloc  cluster.AllocID
 	Volume cluster.VolumeKey
 	Usage  Usage
-	// Options say how the file system is mounted, or are nil for those of the volume. While a usage is
-	// staged, requests with other options are refused.
+	// Options are the mount options, or nil to use the options of the volume. While a usage is
+	// staged, requests with different options are refused.
 	Options *cluster.MountOptions
 }
 
-// Claimed is what the servers answer to a claim.
+// Claimed is the answer of the servers to a claim.
 type Claimed struct {
-	// Plugin is the id of the storage plugin, and ExternalID the name by which it knows the volume.
+	// Plugin is the id of the storage plugin, and ExternalID is the id of the volume in the storage
+	// plugin.
 	Plugin     cluster.PluginID
 	ExternalID string
-	// Options are those of the volume, for requests that have none, or nil.
+	// Options are the mount options of the volume, for requests without options, or nil.
 	Options *cluster.MountOptions
-	// PublishContext is what the controller has returned, or nil.
+	// PublishContext is the answer of the controller, or nil.
 	PublishContext map[string]string
-	// Context and Secrets are those of the volume's registration, or nil. Secrets are never written to
-	// a record.
+	// Context and Secrets are from the registration of the volume, or nil. Secrets are never
+	// written to a record.
 	Context, Secrets map[string]string
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// runner decides for one volume.
+// runner decides the calls of one volume.
 type runner struct {
 	v   *Volumes
 	key cluster.VolumeKey
@@ -19,7 +19,7 @@ type runner struct {
 	refs       []*ref
 	// busy: a call is in flight.
 	busy bool
-	// recorded: an earlier client has left a record.
+	// recorded: the volume has a record of an earlier client.
 	recorded bool
 	saves
 }
@@ -28,41 +28,41 @@ type runner struct {
 type stage struct {
 	StageRecord
 	attempt
-	// open: nothing is staged with the options of the record, or they are unknown. The next reference
-	// decides.
+	// open: the volume is not staged with the options of the record, or the options are unknown.
+	// The next reference decides the options.
 	open bool
-	// adopted: it was found without a record, so that its options are unknown.
+	// adopted: the mount was found without a record, so its options are unknown.
 	adopted bool
 }
 
-// ref is an allocation that wants the volume, or of which something is left.
+// ref is the state of a [RefRecord].
 type ref struct {
 	RefRecord
 	attempt
 	// target is where the volume is published.
 	target string
-	// asked: the servers were asked for the claim, perhaps by an earlier client, or say that they have it.
+	// asked: this or an earlier client has requested the claim, or the servers say that it exists.
 	asked bool
-	// staged: the volume may be staged for the allocation and is not published. Until the servers name the
-	// plugin, the phase is as if it were.
+	// staged: the volume may be staged for the allocation and is not published. Until the servers
+	// name the plugin, the phase is nevertheless Publishing.
 	staged bool
 	// claimed is the servers' answer to this client, or nil.
 	claimed *Claimed
 }
 
-// attempt is what is known of the next call for a stage or a reference.
+// attempt is the state of the next call for a stage or a reference.
 type attempt struct {
-	// needs is the version of the record that must be saved before the call.
+	// needs is the version of the record that must be on disk before the call.
 	needs    uint64
 	failures int
 	retryAt  time.Duration
-	// refused: the call is not repeated until [runner.retry].
+	// refused: the call is not retried until [runner.retry].
 	refused bool
 	err     error
 	holders []Holder
 }
 
-// next begins the attempts of another call.
+// next starts the attempts of another call.
 func (a *attempt) next(needs uint64) { *a = attempt{needs: needs} }
 
 func (a *attempt) fail(v *Volumes, err error, holders []Holder, final bool) {
@@ -90,8 +90,9 @@ func (r *runner) restore(rec *Record) {
 	}
 	for _, s := range rec.Stages {
 		if s.Phase == Staged && !s.Skipped && !slices.Contains(r.v.options.Mounted, StagePath(r.v.options.Root, r.key, s.Usage)) {
-			// The record may be older than an unstage whose record a full disk did not take. Some plugins mount
-			// nothing here, and to stage a volume that is staged has no effect.
+			// The record may be older than an unstage, if the disk was full. Some plugins mount
+			// nothing at the stage path. In both cases another stage is right, because it has no
+			// effect on a staged volume.
 			s.Phase = Staging
 			r.touch()
 		}
@@ -105,7 +106,7 @@ func (r *runner) restore(rec *Record) {
 	}
 }
 
-// record returns what is kept on disk.
+// record returns the record for the disk.
 func (r *runner) record() *Record {
 	rec := &Record{Volume: r.key, BootID: r.v.options.BootID, Plugin: r.plugin, ExternalID: r.externalID}
 	for _, s := range r.stages {
@@ -119,10 +120,10 @@ func (r *runner) record() *Record {
 
 func (r *runner) empty() bool { return len(r.refs) == 0 && len(r.stages) == 0 }
 
-// gone reports whether nothing is left, not even the record.
+// gone reports whether nothing is left of the volume, also no record.
 func (r *runner) gone() bool { return r.empty() && !r.saving && !r.busy && r.saved == r.version }
 
-// want takes in the wish of an allocation.
+// want adds the request of an allocation, and reports whether it is new.
 func (r *runner) want(q Request) (news bool) {
 	if slices.ContainsFunc(r.refs, func(f *ref) bool { return f.Alloc == q.Alloc && f.Usage == q.Usage }) {
 		return false
@@ -140,8 +141,8 @@ func (r *runner) newRef(rec RefRecord) *ref {
 	return f
 }
 
-// adopt takes in an allocation that may have the volume staged and published, and a claim if it ran. If there
-// is a record, it says so.
+// adopt adds an allocation that may have the volume staged and published, and that has a claim if
+// its tasks ran. If the volume has a record, adopt does nothing, because the record says so.
 func (r *runner) adopt(q Request, ran bool) {
 	root := r.v.options.Root
 	published := slices.Contains(r.v.options.Mounted, TargetPath(root, q.Alloc, r.key, q.Usage))
@@ -162,7 +163,7 @@ func (r *runner) adopt(q Request, ran bool) {
 	}
 }
 
-// leave notes that an allocation does not want the volume any more.
+// leave marks the references of an allocation as leaving, and reports whether this is new.
 func (r *runner) leave(alloc cluster.AllocID) (news bool) {
 	for _, f := range r.refs {
 		if f.Alloc == alloc && !f.Leaving {
@@ -174,7 +175,7 @@ func (r *runner) leave(alloc cluster.AllocID) (news bool) {
 	return news
 }
 
-// retry repeats calls that were refused, and takes the waits from the others.
+// retry retries refused calls, and ends the backoff of other calls.
 func (r *runner) retry() {
 	for _, s := range r.stages {
 		s.refused, s.retryAt = false, 0
@@ -194,22 +195,23 @@ func (r *runner) stageOf(u Usage) *stage {
 	return nil
 }
 
-// needed reports whether an allocation has the usage published, or is about to publish it. A claim that
-// the servers have not given needs nothing: they may wait for the end of this usage.
+// needed reports whether an allocation has published the usage or will publish it. A reference
+// without a claim does not count: the servers may grant its claim only after this usage ends.
 func (r *runner) needed(u Usage) bool {
 	return slices.ContainsFunc(r.refs, func(f *ref) bool {
 		return f.Usage == u && (f.Phase.mounted() || f.Phase == Held && !f.Leaving && !r.stageOf(u).excludes(f))
 	})
 }
 
-// excludes reports whether the stage, or nil, has other options than a reference wants that is not published.
+// excludes reports whether a reference that is not published cannot use the stage, because their
+// mount options differ. The stage may be nil.
 func (s *stage) excludes(f *ref) bool {
 	return s != nil && !s.open && !s.Skipped && f.Phase == Held && f.claimed != nil && !s.Options.Equal(f.options())
 }
 
 var errOtherOptions = errors.New("it is staged on the node with other mount options, for another allocation")
 
-// options are those of the reference, or those of the volume if it has none.
+// options are the mount options of the reference, or of the volume if the reference has none.
 func (f *ref) options() *cluster.MountOptions {
 	if f.Options == nil && f.claimed != nil {
 		return f.claimed.Options
@@ -224,13 +226,14 @@ func (r *runner) step() {
 		return
 	}
 	for _, f := range r.refs {
-		// Without the record of the volume, the servers must name its plugin before it can be undone.
+		// If the record of the volume is lost, the servers must name its plugin before a call can
+		// undo it.
 		if r.plugin == "" && f.Phase.mounted() && r.may(&f.attempt) {
 			r.claim(f)
 			return
 		}
 	}
-	// What must be undone comes first: others may wait for it.
+	// Calls that undo come first, because others may wait for them.
 	for _, f := range r.refs {
 		if f.Leaving && f.Phase.mounted() && r.unpublish(f) {
 			return
@@ -253,7 +256,7 @@ func (r *runner) step() {
 	}
 }
 
-// settle makes the changes that need no call.
+// settle makes the changes that do not need a call.
 func (r *runner) settle() {
 	r.v.drop(r, func(f *ref) bool { return f.Leaving && f.Phase == Claiming && !f.asked })
 	for _, f := range r.refs {
@@ -277,9 +280,10 @@ func (r *runner) settle() {
 	})
 }
 
-// releasable reports whether nothing keeps the claim of a reference that is not published: the usage is
-// not staged, or an allocation that stays needs it and surely has a claim. The claims of others may be
-// released already, by a client that could not write its last record.
+// releasable reports whether the claim of an unpublished reference may be released: the usage is
+// not staged, or another allocation that stays needs the stage and certainly has a claim. A
+// reference that leaves does not count: its claim may already be released, by a client that could
+// not write its last record.
 func (r *runner) releasable(f *ref) bool {
 	return r.stageOf(f.Usage) == nil || slices.ContainsFunc(r.refs, func(o *ref) bool {
 		return o.Usage == f.Usage && !o.Leaving && (o.claimed != nil || o.Phase == Published) && !r.stageOf(f.Usage).excludes(o)
@@ -301,7 +305,7 @@ func (r *runner) up() bool {
 	return up
 }
 
-// mount begins the next call for an allocation that wants the volume, and reports whether it did.
+// mount starts the next call for an allocation that uses the volume, and reports whether it did.
 func (r *runner) mount(f *ref) bool {
 	switch {
 	case f.Phase == Published || !r.may(&f.attempt):
@@ -318,14 +322,14 @@ func (r *runner) mount(f *ref) bool {
 		s.next(r.version)
 		r.stages = append(r.stages, s)
 	}
-	if s.Phase == Staging && !r.v.plugins[r.plugin].Stages { // also one that was adopted
+	if s.Phase == Staging && !r.v.plugins[r.plugin].Stages { // also for an adopted stage
 		s.Phase, s.Skipped = Staged, true
 		r.touch()
 		s.next(r.version)
 	}
 	if s.open && s.Phase == Staging {
 		if f.Phase == Held && slices.ContainsFunc(r.refs, func(o *ref) bool { return o.Usage == f.Usage && o.Phase.mounted() }) {
-			return false // what is published already decides
+			return false // the published references decide the options
 		}
 		if f.Phase == Held && s.adopted {
 			s.Phase = Unstaging // it may be staged with other options
@@ -349,7 +353,7 @@ func (r *runner) mount(f *ref) bool {
 	return r.durable(&f.attempt) && r.publish(f, s)
 }
 
-// claim asks the servers for the claim.
+// claim requests the claim from the servers.
 func (r *runner) claim(f *ref) bool {
 	r.busy, f.asked = true, true
 	take := func(got Claimed, err error) {
@@ -390,7 +394,7 @@ func (r *runner) stage(s *stage, f *ref) bool {
 func (r *runner) publish(f *ref, s *stage) bool {
 	return r.call(Publish, f.request(r.key), f.claimed, &f.attempt, func() { r.enter(f, Published) }, func(err error) {
 		if f.Leaving {
-			f.next(f.needs) // the allocation left meanwhile, and this was not about its next call
+			f.next(f.needs) // the allocation leaves, so its next call is another one
 		}
 		if ClassOf(err) == NotStaged && s.Phase == Staged && !s.Skipped {
 			s.Phase = Staging
@@ -417,7 +421,7 @@ func (r *runner) unstage(s *stage) bool {
 	})
 }
 
-// undoable reports whether a call that undoes may be made now. A full disk does not keep it.
+// undoable reports whether a call that undoes may be made now. A full disk does not prevent it.
 func (r *runner) undoable(a *attempt) bool { return r.up() && r.may(a) && r.tried >= a.needs }
 
 func (r *runner) release(f *ref) bool {
@@ -436,7 +440,7 @@ func (r *runner) release(f *ref) bool {
 	return true
 }
 
-// call makes a call of the plugin.
+// call makes a call to the plugin.
 func (r *runner) call(verb Verb, q Request, claimed *Claimed, a *attempt, done func(), failed ...func(error)) bool {
 	r.busy = true
 	s := r.stageOf(q.Usage)
@@ -463,7 +467,8 @@ func (r *runner) call(verb Verb, q Request, claimed *Claimed, a *attempt, done f
 	return true
 }
 
-// confidential is with what a volume was mounted, by its references and a stage of it, or nil.
+// confidential returns the options and secrets with which a volume was mounted, as far as its
+// references and the stage know them.
 func confidential(refs []*ref, s *stage) (c Confidential) {
 	for _, f := range refs {
 		if f.claimed != nil { // each claim has those of the volume

@@ -2,10 +2,10 @@ package volume
 
 import "time"
 
-// saves writes the record of one volume. A newer record waits for the one in flight.
+// saves writes the record of one volume. A newer version waits for the save in flight.
 type saves struct {
-	// version counts the changes of the record. saved is the newest version that is durable, and tried
-	// the newest whose save was answered.
+	// version counts the changes of the record. saved is the newest version on disk, and tried is
+	// the newest version whose save was answered.
 	version, saved, tried uint64
 	saving                bool
 	saveFailures          int
@@ -13,10 +13,10 @@ type saves struct {
 	saveErr               error
 }
 
-// touch notes a change of the record.
+// touch counts a change of the record.
 func (s *saves) touch() { s.version++ }
 
-// durable reports whether the record that an attempt needs is on disk.
+// durable reports whether the version of the record that an attempt needs is on disk.
 func (s *saves) durable(a *attempt) bool { return s.saved >= a.needs }
 
 // save writes the newest record, or deletes it if nothing is left.

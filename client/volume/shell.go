@@ -7,27 +7,27 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Shell acts for [Volumes]. Each method returns at once and does not block. It calls reply exactly
-// once, from any goroutine but not before it returns. If the owner stops the machine, the replies no
-// longer matter. All effects can be repeated.
+// Shell executes the effects of [Volumes]. Each method returns at once and does not block. It calls
+// reply exactly once, from any goroutine, and not before it returns. After the owner has stopped
+// the step machine, replies are not needed any more. All effects must be repeatable.
 type Shell interface {
-	// SaveVolume writes a record durably. The record belongs to the shell. Only one save or deletion for
-	// each volume is in flight.
+	// SaveVolume writes a record durably. The shell owns the record. At most one save or deletion
+	// of each volume is in flight.
 	SaveVolume(record *Record, reply func(error))
-	// DeleteVolume deletes a record. It is no error if there is none.
+	// DeleteVolume deletes a record. A missing record is not an error.
 	DeleteVolume(volume cluster.VolumeKey, reply func(error))
 
-	// Claim asks the servers for a claim. The servers answer when a controller has published the volume to
-	// the node, if it needs that. They answer at once if the claim is not free.
+	// Claim requests a claim from the servers. If a controller must publish the volume to the node,
+	// they answer after that. If no claim is free, they answer at once.
 	Claim(request Request, reply func(Claimed, error))
-	// Release gives a claim back. It is answered without an error when the servers have no claim of the
-	// allocation any more, and if a controller must unpublish the volume, after that.
+	// Release releases a claim. The answer has no error when the servers have no claim of the
+	// allocation any more. If a controller must unpublish the volume, the answer comes after that.
 	Release(request Request, reply func(error))
-	// Call makes one call of a storage plugin of the node, with a time limit.
+	// Call makes one call to a storage plugin of the node, with a time limit.
 	Call(call Call, reply func(Result))
 }
 
-// Verb is a call of a storage plugin of the node.
+// Verb is the kind of a call to a storage plugin of the node.
 type Verb uint8
 
 // The calls.
@@ -43,25 +43,27 @@ func (v Verb) String() string {
 	return [...]string{"NodeStageVolume", "NodePublishVolume", "NodeUnpublishVolume", "NodeUnstageVolume"}[v]
 }
 
-// Call is one call of a storage plugin.
+// Call is one call to a storage plugin.
 type Call struct {
 	Verb   Verb
 	Volume cluster.VolumeKey
 	Plugin cluster.PluginID
-	// ExternalID is the name by which the plugin knows the volume.
+	// ExternalID is the id of the volume in the storage plugin.
 	ExternalID string
-	// Request is the reference that the call is for. That of [Unstage] has a usage alone.
+	// Request is the reference that the call is for. For [Unstage] only Volume and Usage are set.
 	Request Request
-	// Staged: a usage of the volume is staged at [StagePath]. Otherwise the plugin does not stage.
+	// Staged: the usage is staged at [StagePath]. False means that the plugin does not stage
+	// volumes.
 	Staged bool
-	// Claimed is empty in calls that undo.
+	// Claimed is empty for [Unpublish] and [Unstage].
 	Claimed Claimed
-	// Confidential is set in calls that undo. It is not for the plugin.
+	// Confidential is set for [Unpublish] and [Unstage]. It must not be sent to the plugin.
 	Confidential Confidential
 }
 
-// Confidential is what an error of a call must not repeat: with what the volume was mounted, as far as this client
-// knows it. Secrets are in no record, so they are known to the client that has mounted the volume.
+// Confidential are the mount options and secrets with which the volume was mounted. An error of a
+// call must not contain them. Secrets are not in a record, so only the client process that mounted
+// the volume knows them.
 type Confidential struct {
 	Options *cluster.MountOptions
 	Secrets map[string]string
@@ -69,31 +71,32 @@ type Confidential struct {
 
 // Result is the answer to a call.
 type Result struct {
-	// Err is nil if the call has succeeded, and the mount table agrees.
+	// Err is nil if the call has succeeded and the mount table shows its effect.
 	Err error
-	// Holders are processes that keep a mount busy, as far as they show. They are set after a call that
-	// undoes and fails.
+	// Holders are processes that use the mount, if /proc shows them. They are set after a failed
+	// [Unpublish] or [Unstage].
 	Holders []Holder
 }
 
-// Holder is a process that keeps a mount busy.
+// Holder is a process that uses a mount, so that it cannot be unmounted.
 type Holder struct {
 	PID     int
 	Command string
 }
 
-// Class says what an error means for the next call.
+// Class says whether a retry after an error can succeed.
 type Class uint8
 
 // The classes of errors.
 const (
-	// Transient: a later call may succeed. An error without a class is transient.
+	// Transient: a retry may succeed. An error without a class is transient.
 	Transient Class = iota
-	// Refused: the same call will never succeed. A call that undoes is repeated nevertheless.
+	// Refused: the same call will never succeed. [Unpublish] and [Unstage] are retried
+	// nevertheless.
 	Refused
-	// Unimplemented: this process of the plugin never does it.
+	// Unimplemented: this process of the plugin does not implement the call.
 	Unimplemented
-	// NotStaged: the plugin does not know that the volume is staged.
+	// NotStaged: for the plugin the volume is not staged.
 	NotStaged
 )
 

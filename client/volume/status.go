@@ -10,37 +10,39 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Status is how far the volumes of an allocation are.
+// Status is the state of the volumes of an allocation.
 type Status struct {
 	// Ready: all of them are published.
 	Ready bool
-	// Failed is why one of them cannot be published, or nil. [Volumes.Retry] tries again.
+	// Failed is the reason why a volume cannot be published, or nil. [Volumes.Retry] tries again.
 	Failed error
-	// Off: none of them is on the node for this allocation. Claims may still have to be released.
+	// Off: no volume is mounted on the node for this allocation. Claims may still have to be
+	// released.
 	Off bool
-	// Waits are what is missing, one for each volume.
+	// Waits says what each volume waits for.
 	Waits []Wait
 }
 
-// Wait is what a volume waits for.
+// Wait describes what a volume waits for.
 type Wait struct {
 	Volume cluster.VolumeKey
 	Alloc  cluster.AllocID
 	// Plugin is the id of the storage plugin, or empty while it is unknown.
 	Plugin cluster.PluginID
-	// What is what must happen, in words, and Path where, or empty.
+	// What is the next action, as a text, and Path its path, or empty.
 	What, Path string
 	// Err is why the last attempt failed, or nil.
 	Err error
-	// Mounted: the volume may be staged or published on the node. Otherwise it must be claimed or
-	// released.
+	// Mounted: the volume may be staged or published on the node. False means that it must be
+	// claimed or released.
 	Mounted bool
-	// Undoes: the volume leaves. Then Holders are the processes that keep it busy, as far as they show.
+	// Undoes: the volume must be unmounted. Holders are then the processes that use it, if /proc
+	// shows them.
 	Undoes  bool
 	Holders []Holder
 }
 
-// String says it in words.
+// String is a text for operators.
 func (w Wait) String() string {
 	text := fmt.Sprintf("volume %s %s", w.Volume, w.Reason())
 	if w.Path != "" {
@@ -49,8 +51,8 @@ func (w Wait) String() string {
 	return text
 }
 
-// Reason says it without the volume and the path. Reports cut long texts, so what an operator needs
-// first comes first.
+// Reason is like String without the volume and the path. Reports cut long texts, so the most
+// important part is at the start.
 func (w Wait) Reason() string {
 	var text strings.Builder
 	text.WriteString(w.What)
@@ -73,7 +75,7 @@ func (w Wait) Reason() string {
 	return text.String()
 }
 
-// Status returns how far the volumes of an allocation are. Without volumes it is ready and off.
+// Status returns the state of the volumes of an allocation. Without volumes it is ready and off.
 func (v *Volumes) Status(alloc cluster.AllocID) Status {
 	s := Status{Ready: true, Off: true}
 	for _, r := range v.byAlloc[alloc] {
@@ -105,28 +107,29 @@ func (r *runner) judge(f *ref, s *Status) {
 	}
 }
 
-// on reports whether the volume may be on the node for a reference. What stays staged for others is theirs.
+// on reports whether the volume may be on the node for a reference. A stage that other references
+// need does not count for a reference that leaves.
 func (r *runner) on(f *ref) bool {
 	return f.Phase.mounted() || f.Phase != Claiming && r.stageOf(f.Usage) != nil && (!f.Leaving || !r.needed(f.Usage))
 }
 
-// Need is a reference for which a storage plugin is needed on the node: a volume of it is staged or
-// published, is about to be, or is being released. It is good until the next step.
+// Need is a reference that needs a storage plugin on the node: the volume is or will be staged or
+// published, or is being released. It is valid until the next step.
 type Need struct {
 	runner *runner
 	ref    *ref
-	// Mounted is that of [Wait].
+	// Mounted is as in [Wait].
 	Mounted bool
 }
 
-// Leaves reports whether the volume is taken off the node for the reference.
+// Leaves reports whether the volume is being unmounted for the reference.
 func (n Need) Leaves() bool { return n.ref.Leaving }
 
 // Wait says what the reference waits for.
 func (n Need) Wait() Wait { return n.runner.wait(n.ref) }
 
-// Serving returns why a storage plugin is needed on the node, by volume. A node may have many volumes, and
-// few are ever named.
+// Serving returns the references that need a storage plugin on the node, by volume. It computes no
+// texts, because a node may have many volumes and a message names few of them.
 func (v *Volumes) Serving(plugin cluster.PluginID) []Need {
 	var needs []Need
 	for _, r := range v.all {
@@ -134,7 +137,7 @@ func (v *Volumes) Serving(plugin cluster.PluginID) []Need {
 			continue
 		}
 		for _, f := range r.refs {
-			// A volume whose plugin is unknown may be of any.
+			// A volume whose plugin is unknown may belong to any plugin.
 			if on := r.on(f); on || f.Leaving && f.asked {
 				needs = append(needs, Need{r, f, on})
 			}

@@ -22,39 +22,40 @@ const Never time.Duration = 1<<63 - 1
 
 // Options are what [Volumes] are built from.
 type Options struct {
-	// Shell acts for the machine; required.
+	// Shell executes the effects; required.
 	Shell Shell
 	// Post queues a function that the owner runs before its next step; required. It is safe for
 	// concurrent use.
 	Post func(func())
 	// BootID names the present boot of the machine; required.
 	BootID string
-	// Root is the folder of all volumes, for the words that operators read.
+	// Root is the folder of all volumes. It is used in messages only.
 	Root string
-	// Records are the records that an earlier client has left. The machine owns them.
+	// Records are the records of an earlier client. Volumes owns them.
 	Records []*Record
 	// Mounted are the paths at which something is mounted when the client starts.
 	Mounted []string
-	// MinRetry and MaxRetry bound the wait before a failed call is repeated. The wait doubles with each
-	// consecutive failure. Zero is [DefaultMinRetry] and [DefaultMaxRetry].
+	// MinRetry and MaxRetry are the shortest and the longest wait before a failed call is retried.
+	// The wait doubles with each consecutive failure. Zero is [DefaultMinRetry] and
+	// [DefaultMaxRetry].
 	MinRetry, MaxRetry time.Duration
-	// Logger receives what an operator wants to know; nil is none.
+	// Logger receives messages for operators. Nil means no log.
 	Logger *slog.Logger
 }
 
-// Volumes decides for the volumes of one node. Only its owner calls its methods.
+// Volumes is the step machine of the volumes of one node. Only its owner calls its methods.
 type Volumes struct {
 	options Options
 	now     time.Duration
 	wakeAt  time.Duration
-	// answers are what the next step learns first.
+	// answers run first in the next step.
 	answers []func()
-	// all are in the order of their keys.
+	// all are sorted by key.
 	all []*runner
-	// byAlloc are the runners with references of an allocation, in the order of their keys: a node has many
-	// volumes, and an allocation few.
+	// byAlloc are the runners with references of an allocation, sorted by key. It is an index: a
+	// node has many volumes, and an allocation has few.
 	byAlloc map[cluster.AllocID][]*runner
-	// plugins are those that run, by id.
+	// plugins are the running plugins, by id.
 	plugins map[cluster.PluginID]Plugin
 }
 
@@ -64,7 +65,7 @@ type Plugin struct {
 	Stages bool
 }
 
-// New continues from records.
+// New returns a step machine that continues with the records.
 func New(o Options) (*Volumes, error) {
 	switch {
 	case o.Shell == nil:
@@ -88,8 +89,8 @@ func New(o Options) (*Volumes, error) {
 	return v, nil
 }
 
-// Step handles answers and begins what is due. It returns when it must be called again at the latest,
-// or [Never]. An earlier or needless call is harmless.
+// Step handles answers and starts the calls that are due. It returns the latest time of the next
+// call, or [Never]. Additional calls are harmless.
 func (v *Volumes) Step(now time.Duration) (wakeAt time.Duration) {
 	v.now, v.wakeAt = now, Never
 	answers := v.answers
@@ -104,7 +105,7 @@ func (v *Volumes) Step(now time.Duration) (wakeAt time.Duration) {
 	return v.wakeAt
 }
 
-// reached reports whether a time has come. If not, the machine is stepped then.
+// reached reports whether the time is at or after at. If not, Step asks to be called at that time.
 func (v *Volumes) reached(at time.Duration) bool {
 	if at <= v.now {
 		return true
@@ -113,7 +114,8 @@ func (v *Volumes) reached(at time.Duration) bool {
 	return false
 }
 
-// Mount makes volumes an allocation's. It can be repeated. It reports whether that was news.
+// Mount starts to mount the requested volumes. It can be repeated. It reports whether a request was
+// new.
 func (v *Volumes) Mount(requests []Request) (news bool) {
 	for _, q := range requests {
 		news = v.runner(q.Volume).want(q) || news
@@ -121,17 +123,19 @@ func (v *Volumes) Mount(requests []Request) (news bool) {
 	return news
 }
 
-// Adopt makes volumes an allocation's that may have had them when the client started, although their records
-// may be lost. What the mount table shows is then undone or used, with the plugin that the claim names. If the
-// tasks of the allocation ran, it has claims. It can be repeated.
+// Adopt adds the volumes of an allocation that may have mounted them before the client started, for
+// the case that the record of a volume is lost. Mounts in the mount table are then used or undone,
+// with the plugin that the claim names. ran says that tasks of the allocation ran, so that it has
+// claims. Adopt can be repeated.
 func (v *Volumes) Adopt(requests []Request, ran bool) {
 	for _, q := range requests {
 		v.runner(q.Volume).adopt(q, ran)
 	}
 }
 
-// Owe notes that the servers have a claim of an allocation, which must be released when the allocation leaves.
-// What the mount table shows for one without a record is undone before. It can be repeated.
+// Owe adds a claim that the servers have for an allocation, so that it is released when the
+// allocation leaves. If the allocation has no record and the mount table shows a mount of it, the
+// mount is undone first. Owe can be repeated.
 func (v *Volumes) Owe(q Request) {
 	r := v.runner(q.Volume)
 	if !slices.ContainsFunc(r.refs, func(f *ref) bool { return f.Alloc == q.Alloc }) {
@@ -143,15 +147,15 @@ func (v *Volumes) Owe(q Request) {
 	}
 }
 
-// Retry repeats calls for an allocation that were refused.
+// Retry retries the refused calls of an allocation.
 func (v *Volumes) Retry(alloc cluster.AllocID) {
 	for _, r := range v.byAlloc[alloc] {
 		r.retry()
 	}
 }
 
-// Unmount takes all volumes from an allocation whose tasks have ended. It can be repeated. It reports
-// whether that was news.
+// Unmount starts to unmount all volumes of an allocation whose tasks have ended. It can be
+// repeated. It reports whether this was new.
 func (v *Volumes) Unmount(alloc cluster.AllocID) (news bool) {
 	for _, r := range v.byAlloc[alloc] {
 		news = r.leave(alloc) || news
@@ -159,12 +163,13 @@ func (v *Volumes) Unmount(alloc cluster.AllocID) (news bool) {
 	return news
 }
 
-// Allocs returns the allocations that have volumes, in the order of their ids.
+// Allocs returns the allocations that have volumes, sorted by id.
 func (v *Volumes) Allocs() []cluster.AllocID {
 	return slices.Sorted(maps.Keys(v.byAlloc))
 }
 
-// PluginUp notes that a storage plugin answers. Each new process of it is noted.
+// PluginUp says that a storage plugin answers. It must be called for each new process of the
+// plugin.
 func (v *Volumes) PluginUp(id cluster.PluginID, p Plugin) {
 	v.plugins[id] = p
 	for _, r := range v.all {
@@ -174,10 +179,10 @@ func (v *Volumes) PluginUp(id cluster.PluginID, p Plugin) {
 	}
 }
 
-// PluginDown notes that a storage plugin does not answer.
+// PluginDown says that a storage plugin does not answer.
 func (v *Volumes) PluginDown(id cluster.PluginID) { delete(v.plugins, id) }
 
-// index notes that a volume has a reference of an allocation.
+// index adds a volume to the index of an allocation.
 func (v *Volumes) index(r *runner, alloc cluster.AllocID) {
 	of := v.byAlloc[alloc]
 	if i, found := slices.BinarySearchFunc(of, r.key, func(o *runner, k cluster.VolumeKey) int { return o.key.Compare(k) }); !found {
@@ -185,7 +190,7 @@ func (v *Volumes) index(r *runner, alloc cluster.AllocID) {
 	}
 }
 
-// drop removes the references of a volume that are gone.
+// drop removes the references of a volume for which gone is true.
 func (v *Volumes) drop(r *runner, gone func(*ref) bool) {
 	for _, f := range r.refs {
 		if !gone(f) {
@@ -204,7 +209,7 @@ func (v *Volumes) drop(r *runner, gone func(*ref) bool) {
 	}
 }
 
-// runner returns the runner of a volume, and makes it if there is none.
+// runner returns the runner of a volume. It creates the runner if there is none.
 func (v *Volumes) runner(k cluster.VolumeKey) *runner {
 	i, found := slices.BinarySearchFunc(v.all, k, func(r *runner, k cluster.VolumeKey) int { return r.key.Compare(k) })
 	if !found {
