@@ -13,23 +13,23 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// operators acts on tasks for operators. It starts no goroutine.
+// operators handles requests of operators for tasks. It starts no goroutine.
 type operators struct {
 	core    core
 	drivers *drivers
-	// life ends with the node.
+	// life ends when the node stops.
 	life context.Context
 }
 
 var _ nodeapi.Tasks = (*operators)(nil)
 
-// operators returns what acts on the node's tasks for operators.
+// operators returns the handler of operators' requests for the node's tasks.
 func (n *Node) operators() *operators {
 	return &operators{core: n.core, drivers: n.shell.drivers, life: n.shell.life}
 }
 
-// endDelay is how long after a command a node waits for the news that the task has ended, which may be why
-// the command did.
+// endDelay is how long after the end of a command the node waits to learn whether the task has
+// ended, and the command with it.
 const endDelay = 2 * time.Second
 
 // answer is an answer of the core.
@@ -38,7 +38,7 @@ type answer[T any] struct {
 	err   error
 }
 
-// await waits for an answer of the core.
+// await returns an answer of the core.
 func await[T any](ctx context.Context, o *operators, answers <-chan answer[T]) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -53,7 +53,7 @@ func await[T any](ctx context.Context, o *operators, answers <-chan answer[T]) (
 	}
 }
 
-// refusalOf turns an error of the core into one of [nodeapi.Tasks].
+// refusalOf converts an error of the core into an error of [nodeapi.Tasks].
 func refusalOf(err error) error {
 	switch {
 	case err == nil:
@@ -94,7 +94,7 @@ func refOf(t nodeapi.Task) client.TaskRef {
 // Exec implements [nodeapi.Tasks].
 func (o *operators) Exec(ctx context.Context, t nodeapi.Task, command []string, streams driver.ExecStreams) (driver.ExitResult, error) {
 	ref := refOf(t)
-	// A server that was restarted without tokens hands on the commands of strangers.
+	// A server that was restarted without tokens forwards commands of every user.
 	if err := o.drivers.trust.check(ctx, ref.Driver); err != nil {
 		return driver.ExitResult{}, err
 	}
@@ -116,8 +116,8 @@ func (o *operators) Exec(ctx context.Context, t nodeapi.Task, command []string, 
 	return exit, err
 }
 
-// runs reports whether the driver says that the task runs. A command that has failed has then failed by
-// itself, such as one that does not exist.
+// runs reports whether the driver says that the task runs. If it runs, a failed command has failed
+// by itself, for example because it does not exist.
 func (o *operators) runs(ctx context.Context, ref client.TaskRef) bool {
 	ctx, cancel := context.WithTimeout(ctx, endDelay)
 	defer cancel()

@@ -24,8 +24,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// newRawExec returns a node that runs one task of raw_exec: a shell with this script. The test ends it by
-// stopRawExec.
+// newRawExec returns a node that runs one task of raw_exec: a shell with this script. The test must
+// call stopRawExec.
 func newRawExec(t *testing.T, script string) (*world, *operators, nodeapi.Task) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -72,7 +72,7 @@ func (w *world) stopRawExec() {
 	w.stop()
 }
 
-// output keeps what a command prints, and says when a line is there.
+// output collects the output of a command, and wakes waiters.
 type output struct {
 	mu    sync.Mutex
 	text  bytes.Buffer  // guarded by mu
@@ -110,8 +110,8 @@ func (o *output) awaitText(t *testing.T, part string) {
 	}
 }
 
-// A command runs in the folder, the environment and the control group of its task, keeps its two
-// outputs apart, reads its input to the end, and tells its exit code, also that of a signal.
+// A command runs in the folder, the environment and the control group of its task. It has separate
+// stdout and stderr, reads its input to the end, and returns its exit code, also after a signal.
 func TestExec_pipes(t *testing.T) {
 	w, o, task := newRawExec(t, "sleep 600")
 	defer w.stopRawExec()
@@ -139,8 +139,8 @@ func TestExec_pipes(t *testing.T) {
 	must.EqOp(t, much, stdout.Len())
 }
 
-// With a terminal, a command has a real one: it has a name and a size, follows a thousand changes of the
-// size, and Ctrl-C interrupts it. The end of the input is Ctrl-D.
+// With -tty a command gets a real terminal: it has a name and a size, its size changes a thousand
+// times, and Ctrl-C interrupts the command. The end of the input is Ctrl-D.
 func TestExec_terminal(t *testing.T) {
 	w, o, task := newRawExec(t, "sleep 600")
 	defer w.stopRawExec()
@@ -181,7 +181,7 @@ func TestExec_terminal(t *testing.T) {
 	must.StrContains(t, stdout.String(), "typed\r\n")
 }
 
-// A command whose caller goes is killed.
+// A command is killed when its caller closes the connection.
 func TestExec_callerGoes(t *testing.T) {
 	w, o, task := newRawExec(t, "sleep 600")
 	defer w.stopRawExec()
@@ -228,7 +228,7 @@ func TestExec_taskStops(t *testing.T) {
 	must.ErrorIs(t, o.Restart(t.Context(), "none", "", false), nodeapi.ErrUnknown)
 }
 
-// A signal reaches the task. A restart ends the start and begins another one.
+// A signal reaches the task. A restart ends the present start of the task and starts a new one.
 func TestSignalAndRestart(t *testing.T) {
 	w, o, task := newRawExec(t, "trap 'echo hup > hup' HUP; echo ready > ready; while :; do sleep 0.05; done")
 	defer w.stopRawExec()

@@ -30,7 +30,7 @@ func newAlarm() (*alarm, error) {
 	return a, nil
 }
 
-// wait passes the rings on until the alarm is closed.
+// wait forwards the events of the timer until the alarm is closed.
 func (a *alarm) wait() {
 	defer close(a.ended)
 	count := make([]byte, 8)
@@ -45,8 +45,8 @@ func (a *alarm) wait() {
 	}
 }
 
-// set makes the alarm ring at a time, and not at the times that were set before. A time in the past
-// rings at once, [client.Never] not at all.
+// set replaces the time at which the alarm rings. For a time in the past it rings at once, for
+// [client.Never] it does not ring.
 func (a *alarm) set(at time.Duration) error {
 	var spec unix.ItimerSpec // zero never rings
 	if at != client.Never {

@@ -15,14 +15,15 @@ import (
 // othersTimeout is how long the client waits for the other servers after the first has answered.
 const othersTimeout = 2 * time.Second
 
-// anonymity is the answer of one server.
+// anonymity says whether one server accepts jobs without a token.
 type anonymity struct {
 	accept bool
 	err    error
 }
 
-// AcceptAnonymous implements [Servers]. It asks all servers: one without tokens is enough for a
-// stranger. A server that does not answer does not count, unless none does.
+// AcceptAnonymous implements [Servers]. It asks all servers, because an attacker needs only one
+// server that requires no token. Servers that do not answer are ignored. If no server answers, it
+// returns an error.
 func (s *httpServers) AcceptAnonymous(ctx context.Context) (accept bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	var asking sync.WaitGroup
@@ -58,8 +59,8 @@ func (s *httpServers) AcceptAnonymous(ctx context.Context) (accept bool, err err
 	return false, errors.Join(errs...)
 }
 
-// acceptsAnonymous offers a server a job that is none, without a token. A server that demands one
-// refuses before it looks at the job.
+// acceptsAnonymous sends an invalid job without a token to a server. A server that requires a token
+// refuses it before it reads the job.
 func (s httpServer) acceptsAnonymous(ctx context.Context) (accept bool, err error) {
 	_, _, err = s.stranger.RegisterJob(ctx, json.RawMessage("{}"))
 	answer, is := errors.AsType[*api.Error](err)
@@ -76,6 +77,6 @@ func (s httpServer) acceptsAnonymous(ctx context.Context) (accept bool, err erro
 	return true, nil
 }
 
-// tokenMissing is the answer of a server that demands a token. A server without tokens refuses, too:
-// requests for another host name, for example, which a stranger does not send.
+// tokenMissing is the answer of a server that requires a token. Other refusals do not count: a
+// server without tokens refuses requests for another host name, and an attacker can avoid that.
 const tokenMissing = "Permission denied"

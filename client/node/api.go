@@ -7,7 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
 )
 
-// nodeapiOptions are what the handler of the servers' requests needs of this node.
+// nodeapiOptions returns the options of the handler that answers the servers' requests.
 func (n *Node) nodeapiOptions() nodeapi.Options {
 	return nodeapi.Options{
 		Logger:  n.logger,

@@ -39,7 +39,8 @@ func get(t *testing.T, url string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-// A caller follows the log of a task from before its start to its end, over a restart of the client.
+// A caller follows the log of a task from before its start until its end, across a restart of the
+// client.
 func TestNode_files(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})

@@ -10,7 +10,7 @@ import (
 
 var _ VolumeServers = (*httpServers)(nil)
 
-// claim reads a claim of the node with its volume. Both are nil if the server has no such claim.
+// claim reads a claim of the node and its volume. Both are nil if the server has no such claim.
 func (s *httpServers) claim(ctx context.Context, k cluster.ClaimKey) (v *cluster.Volume, c *cluster.VolumeClaim, err error) {
 	err = s.ask(func(one httpServer) error {
 		found, err := one.self.Volume(ctx, k.Volume)
@@ -31,9 +31,9 @@ func (s *httpServers) claim(ctx context.Context, k cluster.ClaimKey) (v *cluster
 	return v, c, err
 }
 
-// ClaimVolume implements [VolumeServers]. The plan that placed the allocation made the claim, and the leader
-// answers. So a claim that is gone does not come back: the start of the task fails, and the servers replace
-// the allocation when its restarts are used up.
+// ClaimVolume implements [VolumeServers]. The plan that placed the allocation has created the
+// claim, and the leader answers with the newest state. So a missing claim will not appear later:
+// the start of the task fails, and the servers replace the allocation after its last restart.
 func (s *httpServers) ClaimVolume(ctx context.Context, k cluster.ClaimKey) (volume.Claimed, error) {
 	v, c, err := s.claim(ctx, k)
 	switch {
@@ -54,7 +54,8 @@ func (s *httpServers) ClaimVolume(ctx context.Context, k cluster.ClaimKey) (volu
 	}, nil
 }
 
-// ReleaseVolume implements [VolumeServers]. The leader answers: a claim that it does not have is released.
+// ReleaseVolume implements [VolumeServers]. The leader answers. If it does not have the claim, the
+// claim is released.
 func (s *httpServers) ReleaseVolume(ctx context.Context, k cluster.ClaimKey) error {
 	_, c, err := s.claim(ctx, k)
 	if err != nil {

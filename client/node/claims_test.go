@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// claimedHere are servers with one claim, or none.
+// claimedHere are test servers with one claim, or none.
 type claimedHere struct {
 	*httpServers
 	volume   *cluster.Volume
@@ -91,7 +91,7 @@ func TestHTTPServers_claim(t *testing.T) {
 	refuses("the servers have no claim of the allocation any more", volume.Refused)
 }
 
-// A claim is released once. It has ended when a controller has detached the volume.
+// A claim is released once. The release ends when a controller has detached the volume.
 func TestHTTPServers_release(t *testing.T) {
 	t.Parallel()
 	s := newClaimed(t)

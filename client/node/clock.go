@@ -12,7 +12,7 @@ import (
 // now reads the node's clocks.
 func now() client.Time { return client.Time{Boot: sinceBoot(), Wall: time.Now().Round(0)} }
 
-// sinceBoot is the time since the machine booted, suspend included.
+// sinceBoot is the time since the machine booted, including suspend.
 func sinceBoot() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {

@@ -15,22 +15,22 @@ import (
 // Servers are the servers of the node's cluster. All methods are safe for concurrent use and return
 // when their context ends.
 type Servers interface {
-	// Register registers the node; Heartbeat says that it is alive. Both return the time within which
-	// the next heartbeat is due. The error of a Heartbeat wraps [ErrNotRegistered] if the servers do not
-	// know the node.
+	// Register registers the node, and Heartbeat says that it is alive. Both return the time within
+	// which the servers expect the next heartbeat. The error of Heartbeat wraps [ErrNotRegistered]
+	// if the servers do not know the node.
 	Register(ctx context.Context, n *cluster.Node) (ttl time.Duration, err error)
 	Heartbeat(ctx context.Context) (ttl time.Duration, err error)
-	// Changes returns what the servers have changed of the node's allocations since an answer that had
-	// this cluster and index. It waits for a change, for a time that the implementation chooses. A zero
-	// index asks for all allocations.
+	// Changes returns the node's allocations that the servers have changed since the answer with
+	// this cluster and index. It waits for a change, up to a time that the implementation chooses.
+	// With index zero it returns all allocations.
 	Changes(ctx context.Context, clusterID string, index uint64) (client.Wanted, error)
 	// Report reports the node's allocations.
 	Report(ctx context.Context, reports []cluster.AllocReport) error
-	// OpenSession opens a session with a server, for requests of the servers to the node. After an error
-	// and after the end of a session, the next call may ask another server. The error wraps a
-	// [session.Refused] if the server answers and gives none.
+	// OpenSession opens a session with a server, for requests of the servers to the node. After an
+	// error and after the end of a session, the next call may use another server. The error wraps a
+	// [session.Refused] if the server answers and refuses a session.
 	OpenSession(ctx context.Context) (*session.NodeEnd, error)
-	// AcceptAnonymous reports whether the servers take jobs without a token.
+	// AcceptAnonymous reports whether a server accepts jobs without a token.
 	AcceptAnonymous(ctx context.Context) (bool, error)
 }
 
@@ -38,26 +38,27 @@ type Servers interface {
 var ErrNotRegistered = errors.New("the node is not registered")
 
 const (
-	// retryInterval is the wait before a failed request is repeated.
+	// retryInterval is the wait before a failed request is retried.
 	retryInterval = 500 * time.Millisecond
-	// firstTimeout bounds the first registration: servers without a leader wait for one.
+	// firstTimeout is the timeout of the first registration. Servers without a leader wait for one.
 	firstTimeout = 10 * time.Second
-	// reportTimeout bounds one attempt to report.
+	// reportTimeout is the timeout of one attempt to report.
 	reportTimeout = 10 * time.Second
 )
 
-// contact keeps the servers informed of the node, and the core of what the servers want.
+// contact registers the node, sends its heartbeats and reports, and passes changes of allocations
+// to the core.
 type contact struct {
 	servers Servers
 	logger  *slog.Logger
-	// heard is called after each answered heartbeat, with the time at which it was sent; wanted is called
-	// with each answer to a question for changes. Both are called by one goroutine each.
+	// heard is called after each answered heartbeat, with the time when it was sent. wanted is
+	// called with each answer of Changes. Each of them is called by one goroutine.
 	heard  func(sent time.Duration)
 	wanted func(client.Wanted)
 
 	// registered is closed after the first registration.
 	registered chan struct{}
-	// changed has capacity 1: the node has changed since it was registered.
+	// changed has capacity 1. It holds a value if the node has changed since its registration.
 	changed chan struct{}
 
 	mu   sync.Mutex
@@ -71,8 +72,9 @@ func newContact(n *cluster.Node, s Servers, logger *slog.Logger) *contact {
 	}
 }
 
-// publish registers the node with these facts, soon. It owns them. Devices that the servers would refuse
-// are left out: a node that cannot register sends no heartbeats, and loses its tasks.
+// publish makes keepAlive register the node with these facts. It owns them. It leaves out devices
+// that the servers would refuse: a node that cannot register sends no heartbeats, and loses its
+// tasks.
 func (c *contact) publish(facts client.NodeFacts) {
 	c.change(func(n *cluster.Node) {
 		var err error
@@ -87,8 +89,8 @@ func (c *contact) publish(facts client.NodeFacts) {
 	})
 }
 
-// publishStorage registers the node with these storage plugins, soon. It owns them. It leaves them out if
-// the servers would refuse them.
+// publishStorage makes keepAlive register the node with these storage plugins. It owns them. It
+// leaves them out if the servers would refuse them.
 func (c *contact) publishStorage(plugins []*cluster.StoragePlugin) {
 	c.change(func(n *cluster.Node) {
 		n.StoragePlugins = plugins
@@ -99,7 +101,7 @@ func (c *contact) publishStorage(plugins []*cluster.StoragePlugin) {
 	})
 }
 
-// change registers a changed copy of the node, soon.
+// change makes keepAlive register a changed copy of the node.
 func (c *contact) change(change func(*cluster.Node)) {
 	c.mu.Lock()
 	after := *c.node
@@ -108,7 +110,7 @@ func (c *contact) change(change func(*cluster.Node)) {
 	c.mu.Unlock()
 	select {
 	case c.changed <- struct{}{}:
-	default: // it will be noticed
+	default: // a change is already pending
 	}
 }
 
@@ -135,7 +137,8 @@ func (c *contact) keepAlive(ctx context.Context) {
 		} else if ttl, err = c.servers.Register(attempt, node); err == nil {
 			known = node
 		} else if known != nil {
-			// The node is alive, and its tasks must not be lost because the servers refuse what it has become.
+			// The node still sends heartbeats with its old registration. Otherwise it would lose
+			// its tasks because the servers refuse a change of the node.
 			failures.note(ctx, c.logger, "registration", err)
 			ttl, err = c.servers.Heartbeat(attempt)
 			refused = err == nil
@@ -164,7 +167,7 @@ func (c *contact) keepAlive(ctx context.Context) {
 	}
 }
 
-// pause waits. If wake is set, a change of the node ends the wait.
+// pause waits for a time. If wake is set, a change of the node ends the wait.
 func (c *contact) pause(ctx context.Context, d time.Duration, wake bool) {
 	var changed chan struct{}
 	if wake {
@@ -179,7 +182,8 @@ func (c *contact) pause(ctx context.Context, d time.Duration, wake bool) {
 	}
 }
 
-// listen hands on what the servers want, once the node is registered, until the context ends.
+// listen passes changes of allocations to wanted, after the first registration and until the
+// context ends.
 func (c *contact) listen(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -215,7 +219,7 @@ func (c *contact) report(ctx context.Context, reports []cluster.AllocReport) boo
 	return err == nil
 }
 
-// failureLog logs each of a row of failures once.
+// failureLog logs consecutive equal failures once.
 type failureLog struct{ last string }
 
 func (f *failureLog) note(ctx context.Context, logger *slog.Logger, what string, err error) {
@@ -231,7 +235,7 @@ func (f *failureLog) isNew(err error) bool {
 	return differs
 }
 
-// over ends the row, and reports whether there was one.
+// over ends a series of failures, and reports whether there was one.
 func (f *failureLog) over() bool {
 	was := f.last != ""
 	f.last = ""

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/session"
 )
 
-// scripted are servers that answer as a test says.
+// scripted are test servers whose answers the test sets.
 type scripted struct {
 	mu         sync.Mutex
 	ttl        time.Duration
@@ -63,7 +63,7 @@ func (s *scripted) Register(ctx context.Context, n *cluster.Node) (time.Duration
 	}
 	s.known = true
 	s.registered = append(s.registered, n)
-	s.tell()
+	s.wake()
 	return s.ttl, nil
 }
 
@@ -114,7 +114,7 @@ func (s *scripted) Report(ctx context.Context, reports []cluster.AllocReport) er
 			s.reported[r.Alloc] = r
 		}
 	}
-	s.tell()
+	s.wake()
 	return nil
 }
 
@@ -124,8 +124,8 @@ func (s *scripted) AcceptAnonymous(ctx context.Context) (bool, error) {
 	return s.anonymous, s.answer(ctx)
 }
 
-// tell wakes a test that waits. Called with mu.
-func (s *scripted) tell() {
+// wake wakes a waiting test. The caller holds mu.
+func (s *scripted) wake() {
 	select {
 	case s.news <- struct{}{}:
 	default: // it is awake, or there is none
@@ -138,7 +138,8 @@ func (s *scripted) set(change func()) {
 	change()
 }
 
-// Devices that the servers would refuse do not cost the node its registration, nor its other devices.
+// The client leaves out devices that the servers would refuse. The node registers with its other
+// devices.
 func TestContact_tooManyDevices(t *testing.T) {
 	t.Parallel()
 	c := newContact(&cluster.Node{ID: "n"}, new(scripted), quiet())
@@ -158,7 +159,7 @@ func TestContact_tooManyDevices(t *testing.T) {
 	must.SliceEmpty(t, c.newest().Devices)
 }
 
-// arrivals are servers that note when a request reaches them.
+// arrivals are test servers that record when a request arrives.
 type arrivals struct {
 	scripted
 	at []time.Duration
@@ -174,9 +175,9 @@ func (a *arrivals) Heartbeat(ctx context.Context) (time.Duration, error) {
 	return a.scripted.Heartbeat(ctx)
 }
 
-// stop_on_client_after counts from a time before the servers had the heartbeat, on the clock of the machine's
-// boot: the servers count from a time after that before they give a volume to another node. Also if they
-// refuse what the node has become, and answer its heartbeat.
+// The client counts stop_on_client_after from before the heartbeat reached the servers, on the boot
+// clock. The servers count from a later time before they give a volume to another node. The same
+// holds if the servers refuse a change of the node and answer its heartbeat.
 func TestContact_countsFromSending(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -204,7 +205,7 @@ func TestContact_countsFromSending(t *testing.T) {
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // The node registers, and sends a heartbeat in each third of the TTL. It registers again when the
-// servers have forgotten it, and when its drivers have changed.
+// servers do not know it any more, and when its drivers have changed.
 func TestContact_keepAlive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -249,8 +250,8 @@ func TestContact_keepAlive(t *testing.T) {
 	})
 }
 
-// The servers refuse what the node has become. It lives: it sends heartbeats and tries again, or its tasks
-// would be lost.
+// The servers refuse a change of the node. The node still sends heartbeats, so that its tasks are
+// not lost, and retries the registration.
 func TestContact_refusedRegistration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -278,8 +279,8 @@ func TestContact_refusedRegistration(t *testing.T) {
 	})
 }
 
-// Each question names the cluster and the index of the last answer. An answer without a cluster is not
-// taken.
+// Each request contains the cluster and the index of the last answer. An answer without a cluster
+// is ignored.
 func TestContact_listen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

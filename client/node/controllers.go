@@ -10,7 +10,7 @@ import (
 	csi "github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
-// controllers calls the controllers among the storage plugins of the node, for servers.
+// controllers calls the controllers among the storage plugins of the node, for the leader.
 type controllers struct{ storage *storage }
 
 var _ nodeapi.Storage = (*controllers)(nil)

@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// destroyLook is the time between two looks at what is left of a node that is destroyed.
+	// destroyLook is the time between two checks of what is left of a node that is being destroyed.
 	destroyLook = 20 * time.Millisecond
-	// pluginsWait is how long such a node waits for its plugins if nothing else is left: a plugin that
-	// an earlier client has started is found by starting it.
+	// pluginsWait is how long Destroy waits for plugins if nothing else is left. It starts a plugin
+	// to find the process that an earlier client has started.
 	pluginsWait = 5 * time.Second
 )
 
-// Destroy ends everything that the client of a data directory has left, and removes the directory and
-// the folder of the sockets. Tasks get their grace. With force they get none. An error says what is
-// left; a later call goes on. The servers of the options are not asked.
+// Destroy stops all tasks and plugins of the client of a data directory, and removes the directory
+// and the folder of the sockets. Tasks get their kill timeout, or none with force. An error says
+// what is left; a later call continues. Destroy does not contact the servers of the options.
 func Destroy(ctx context.Context, o Options, force bool) error {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -48,7 +48,7 @@ func Destroy(ctx context.Context, o Options, force bool) error {
 	}
 	err = n.empty(ctx)
 	if err == nil {
-		err = n.killPlugins() // otherwise the next call needs them
+		err = n.killPlugins() // after an error, the next call still needs them
 	}
 	if err = errors.Join(err, n.Close()); err != nil {
 		return fmt.Errorf("destroying the node in %s: %w", o.Config.DataDir, err)
@@ -60,8 +60,8 @@ func Destroy(ctx context.Context, o Options, force bool) error {
 	return errors.Join(err, os.RemoveAll(sockets), os.RemoveAll(o.Config.DataDir))
 }
 
-// nothingMounted returns an error that names what is mounted below a folder: to remove it would remove the
-// files of a volume.
+// nothingMounted returns an error that names the mounts below a folder. Removal of the folder would
+// remove the files of a mounted volume.
 func nothingMounted(dir string) error {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -87,7 +87,7 @@ func clusterOf(records []*client.Record) string {
 	return "none"
 }
 
-// hasten takes all waits from the stops of allocations.
+// hasten removes all delays from the stops of allocations.
 func hasten(records []*client.Record) {
 	for _, r := range records {
 		if r.Alloc.Job == nil {
@@ -134,7 +134,7 @@ func (n *Node) empty(ctx context.Context) error {
 	}
 }
 
-// left returns the allocations of which the node has a record or a folder.
+// left returns the allocations that have a record or a folder on the node.
 func (n *Node) left() ([]string, error) {
 	ids, err := n.shell.tasks.dirs.List()
 	if err != nil || len(ids) > 0 {
@@ -151,7 +151,7 @@ func (n *Node) left() ([]string, error) {
 	return ids, err
 }
 
-// killPlugins kills the plugins, which outlive a client.
+// killPlugins kills the plugins, which continue to run without a client.
 func (n *Node) killPlugins() error {
 	left, err := readRecords(n.shell.store)
 	if err != nil {
@@ -188,7 +188,7 @@ func killProcess(id process.Identity) error {
 	return errors.Join(err, p.Close())
 }
 
-// lastServers are servers that want nothing of a node, and take each report.
+// lastServers are servers that want no allocation on the node, and accept each report.
 type lastServers struct{ cluster string }
 
 var _ VolumeServers = (*lastServers)(nil)
@@ -213,18 +213,18 @@ func (s *lastServers) Changes(ctx context.Context, _ string, index uint64) (clie
 // Report implements [Servers].
 func (*lastServers) Report(context.Context, []cluster.AllocReport) error { return nil }
 
-// ClaimVolume implements [VolumeServers]: nothing starts any more.
+// ClaimVolume implements [VolumeServers]. No task starts any more.
 func (*lastServers) ClaimVolume(context.Context, cluster.ClaimKey) (volume.Claimed, error) {
 	return volume.Claimed{}, errors.New("the node is being destroyed")
 }
 
-// ReleaseVolume implements [VolumeServers]. The servers free the claims of a node that is gone.
+// ReleaseVolume implements [VolumeServers]. The servers free the claims of a node that is down.
 func (*lastServers) ReleaseVolume(context.Context, cluster.ClaimKey) error { return nil }
 
 // AcceptAnonymous implements [Servers].
 func (*lastServers) AcceptAnonymous(context.Context) (bool, error) { return false, nil }
 
-// OpenSession implements [Servers]: nothing is asked of such a node.
+// OpenSession implements [Servers]. Such a node needs no session.
 func (*lastServers) OpenSession(ctx context.Context) (*session.NodeEnd, error) {
 	<-ctx.Done()
 	return nil, context.Cause(ctx)

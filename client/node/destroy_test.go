@@ -13,8 +13,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Destroy ends what a client has left: tasks, drivers and folders. With force a task that takes an hour
-// to stop gets no time.
+// Destroy removes everything that a client has left: tasks, drivers and folders. With force a task
+// that needs an hour to stop is killed at once.
 func TestDestroy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -58,7 +58,7 @@ func TestDestroy(t *testing.T) {
 	}
 }
 
-// Destroy gives up with its context, and says what is left.
+// Destroy returns when its context ends, and says what is left.
 func TestDestroy_givesUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})

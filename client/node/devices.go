@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// deviceInstance is one life of a device plugin's process.
+// deviceInstance is one process of a device plugin.
 type deviceInstance interface {
 	instance
 	device.Plugin
@@ -25,7 +25,7 @@ func newDevices(programs map[string]program[deviceInstance], calls int, e plugin
 	return &devices{supervise(client.DevicePlugin, programs, calls, e, logger)}
 }
 
-// launch begins the next life of a device plugin.
+// launch starts the next process of a device plugin.
 func (d *devices) launch(ctx context.Context, name string) client.Launched {
 	b, err := d.supervised.launch(ctx, name, func() {})
 	if err != nil {
@@ -35,8 +35,8 @@ func (d *devices) launch(ctx context.Context, name string) client.Launched {
 	return client.Launched{Life: b.life, Reattached: b.present.TakenOver()}
 }
 
-// fingerprints posts the devices of a life. While its stream is closed they are unhealthy, and tasks keep
-// those that they have.
+// fingerprints posts the devices of a process. While its stream is closed, the devices are
+// unhealthy, and running tasks keep their devices.
 func (d *devices) fingerprints(b *begun[deviceInstance]) {
 	name := b.plugin.name
 	var problems failureLog
@@ -57,9 +57,9 @@ func (d *devices) fingerprints(b *begun[deviceInstance]) {
 }
 
 const (
-	// deviceWindow is the time over which devices are measured, where a plugin measures over a time.
+	// deviceWindow is the interval of measurements, for plugins that measure over an interval.
 	deviceWindow = time.Second
-	// deviceTimeout bounds one measurement.
+	// deviceTimeout is the timeout of one measurement.
 	deviceTimeout = 3 * time.Second
 )
 

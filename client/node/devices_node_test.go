@@ -68,9 +68,9 @@ func (w *world) awaitDevices(ids ...string) {
 	})
 }
 
-// A node has a device plugin's process beside its driver. A task gets its device. The client ends, a newer
-// version of the plugin is installed, and the next client starts it: the task runs on and keeps its device,
-// and the other allocation with the same device waits until the first one has ended.
+// A task gets a device of a real plugin process. The client stops, a newer version of the plugin is
+// installed, and the next client starts it. The task continues to run with its device. Another
+// allocation with the same device waits until the first one has ended.
 func TestNode_devices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})

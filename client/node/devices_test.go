@@ -20,7 +20,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// deviceDouble is a device plugin's process that answers as a test says.
+// deviceDouble is a double of a device plugin's process. The test sets its answers.
 type deviceDouble struct {
 	*double
 	groups []*cluster.DeviceGroup
@@ -73,8 +73,8 @@ func devicesOfDouble(p *posted, one *deviceDouble) *devices {
 	return newDevices(map[string]program[deviceInstance]{"toys": &deviceProgramOf{one}}, 8, p, quiet())
 }
 
-// The core gets the devices that can be used. When the stream ends it learns why, and the stream is opened
-// again.
+// The core gets the valid devices. When the stream ends, the core gets the error, and the shell
+// opens the stream again.
 func TestDevices_fingerprints(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -101,8 +101,8 @@ func TestDevices_fingerprints(t *testing.T) {
 	})
 }
 
-// V7: a plugin does not answer to a reservation. The call has a limit, and the core can have the plugin
-// killed. A call for a life that has ended is answered at once.
+// V7: a plugin does not answer a reservation. The call has a limit, and the core can have the
+// plugin killed. A call for a process that has ended returns at once.
 func TestShell_reserve(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -139,8 +139,8 @@ func TestShell_reserve(t *testing.T) {
 	})
 }
 
-// What a driver without mounts cannot do for a device is refused with words; what its tasks see anyway is
-// not passed on.
+// For a driver without mounts, requests that it does not support are refused with a message. Files
+// that its tasks already see are not passed to it.
 func TestFit(t *testing.T) {
 	t.Parallel()
 	mount := func(task, host string, readOnly bool) device.Reservation {
@@ -185,7 +185,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// starter is a driver that keeps what it gets to start a task.
+// starter is a driver that stores the configuration of a task's start.
 type starter struct {
 	*double
 	got *driver.TaskConfig
@@ -202,8 +202,8 @@ func (s *starter) Start(_ context.Context, c *driver.TaskConfig) (driver.Handle,
 	return driver.Handle("h"), nil
 }
 
-// V6: the reservations of a task's devices become part of its config, and win over the job's environment.
-// Two that contradict each other start nothing, and a later start may succeed.
+// V6: the reservations of a task's devices become part of its config, and replace variables of the
+// job. If two reservations conflict, the start fails, and a later start may succeed.
 func TestTasks_startWithDevices(t *testing.T) {
 	t.Parallel()
 	dirs, err := allocdir.Open(filepath.Join(t.TempDir(), "allocs"))
@@ -243,7 +243,7 @@ func TestTasks_startWithDevices(t *testing.T) {
 	}
 }
 
-// A file in the plugin folder that was a device plugin is one again, also while it cannot be started.
+// A file that was a device plugin still counts as a device plugin while it cannot start.
 func TestFindPlugins_devicePlugin(t *testing.T) {
 	t.Parallel()
 	o := pluginsOf(t, map[string]os.FileMode{"toys": 0o700, "other": 0o700}, config.Plugin{Name: "other"})
@@ -256,7 +256,8 @@ func TestFindPlugins_devicePlugin(t *testing.T) {
 	must.ErrorContains(t, err, "the plugin did not start")
 }
 
-// Devices are measured once, and only when they are asked for. A plugin that does not answer costs three seconds.
+// Devices are measured only on request, once for each request. A plugin that does not answer delays
+// the request by three seconds.
 func TestDevices_stats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

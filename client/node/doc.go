@@ -1,3 +1,4 @@
-// Package node is the shell of a node's client: it acts for the core in package client. It runs
-// tasks through driver plugins, keeps records on disk, and speaks with the servers.
+// Package node is the shell of a node's client: it executes the effects of the core in package
+// client. It runs tasks through driver plugins, writes records to disk, and communicates with the
+// servers.
 package node

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
-// driverInstance is one life of a driver's process. Package plugin/host implements it.
+// driverInstance is one process of a driver. Package plugin/host implements it.
 type driverInstance interface {
 	instance
 	driver.Driver
@@ -31,7 +31,7 @@ func newDrivers(programs map[string]program[driverInstance], calls int, e plugin
 	return &drivers{supervised: supervise(client.DriverPlugin, programs, calls, e, logger), trust: t, rotates: make(map[string]bool)}
 }
 
-// startTimeouts returns how long drivers may take to start a task, for those whose plugin's block says it.
+// startTimeouts returns the start timeouts that the blocks of the plugins set, by driver.
 func (d *drivers) startTimeouts(blocks map[string]config.Plugin) map[string]time.Duration {
 	limits := map[string]time.Duration{}
 	for name, process := range d.all {
@@ -42,7 +42,7 @@ func (d *drivers) startTimeouts(blocks map[string]config.Plugin) map[string]time
 	return limits
 }
 
-// launch begins the next life of a driver.
+// launch starts the next process of a driver.
 func (d *drivers) launch(ctx context.Context, name string) client.Launched {
 	b, err := d.supervised.launch(ctx, name, func() { d.trust.forget(name) })
 	if err != nil {
@@ -53,8 +53,8 @@ func (d *drivers) launch(ctx context.Context, name string) client.Launched {
 	return client.Launched{Life: b.life, Capabilities: b.present.Capabilities(), Reattached: b.present.TakenOver()}
 }
 
-// fingerprints posts the health of a life. While its stream is closed the driver is unhealthy, and its
-// tasks are not concerned.
+// fingerprints posts the health of a process. While its stream is closed, the driver is unhealthy,
+// and its tasks continue.
 func (d *drivers) fingerprints(b *begun[driverInstance]) {
 	name := b.plugin.name
 	post := func(f driver.Fingerprint) {
@@ -71,8 +71,8 @@ func (d *drivers) fingerprints(b *begun[driverInstance]) {
 	})
 }
 
-// listen logs what a driver says about its tasks. The stream is opened once: released plugins do not
-// notice that its reader has left.
+// listen logs the events of a driver. It opens the stream only once, because released plugins do
+// not notice when a reader closes it.
 func (d *drivers) listen(b *begun[driverInstance]) {
 	err := b.present.Events(b.ctx, func(e driver.Event) {
 		d.logger.Info("a driver reports on a task", "driver", b.plugin.name, "task", string(e.Task), "says", e.Message)
@@ -82,7 +82,7 @@ func (d *drivers) listen(b *begun[driverInstance]) {
 	}
 }
 
-// rotatesLogs reports whether a driver has said that it writes and rotates logs itself.
+// rotatesLogs reports whether a driver writes and rotates logs itself, by its capabilities.
 func (d *drivers) rotatesLogs(name string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// double is a driver's process that answers as a test says. Calls that it does not have panic.
+// double is a double of a driver's process. The test sets its answers. Other calls panic.
 type double struct {
 	driver.Driver
 	done       chan struct{}
@@ -92,7 +92,7 @@ func (d *double) Wait(ctx context.Context, _ driver.TaskID) (driver.ExitResult, 
 
 func (d *double) Destroy(context.Context, driver.TaskID, bool) error { return d.destroyed }
 
-// programOf launches the doubles one after the other.
+// programOf is a program whose launches return the doubles one after the other.
 type programOf struct{ next []*double }
 
 func (p *programOf) launch(context.Context) (driverInstance, error) {
@@ -104,7 +104,7 @@ func (p *programOf) launch(context.Context) (driverInstance, error) {
 	return d, nil
 }
 
-// posted are what plugins do by themselves.
+// posted are the events of plugins.
 type posted struct {
 	mu  sync.Mutex
 	all []string
@@ -150,7 +150,7 @@ func driversOf(p *posted, calls int, lives ...*double) *drivers {
 	return newDrivers(map[string]program[driverInstance]{"d": &programOf{lives}}, calls, p, t, quiet())
 }
 
-// Each life has its own calls. A call for a life that has ended is answered at once.
+// Each process has its own calls. A call for a process that has ended returns at once.
 func TestDrivers_lives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestDrivers_lives(t *testing.T) {
 	})
 }
 
-// The client's end leaves the process.
+// The process continues to run when the client stops.
 func TestDrivers_detach(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestDrivers_detach(t *testing.T) {
 	})
 }
 
-// A stream of fingerprints that ends makes the driver unhealthy until it is opened again.
+// When a stream of fingerprints ends, the driver is unhealthy until the stream is open again.
 func TestDrivers_fingerprintsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestDrivers_fingerprintsEnd(t *testing.T) {
 	})
 }
 
-// The short calls of a driver are bounded. A call that waits for a task needs no room.
+// The number of short calls of a driver is limited. A call that waits for a task does not count.
 func TestShell_boundedCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestShell_boundedCalls(t *testing.T) {
 	})
 }
 
-// H9: a driver that hangs at a short call does not hold the core, nor the calls for other tasks.
+// H9: a driver that hangs at a short call blocks neither the core nor the calls for other tasks.
 func TestShell_hangingCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -297,8 +297,8 @@ func TestShell_hangingCalls(t *testing.T) {
 	})
 }
 
-// H6, H9: the driver does not answer whether it has destroyed a task. The processes are killed, and the
-// client asks again.
+// H6, H9: the driver does not answer a call to destroy a task. The client kills the processes and
+// asks again.
 func TestTasks_cleanWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -336,8 +336,8 @@ func TestTasks_cleanWithoutAnAnswer(t *testing.T) {
 	must.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// raw_exec on a client that runs as root waits for the servers' answer, and is refused while they take
-// jobs without a token.
+// On a client that runs as root, raw_exec waits for the servers' answer, and is refused while they
+// accept jobs without a token.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -36,16 +36,17 @@ type home struct {
 	last lastContact
 }
 
-// identity is what makes the node itself. It is made once.
+// identity identifies the node to the servers. It is created once.
 type identity struct {
 	ID cluster.NodeID
-	// Secret proves to the servers that a request is the node's own.
+	// Secret proves to the servers that a request is from the node.
 	Secret string
 }
 
-// lastContact is what the client has last learned from the servers.
+// lastContact is the result of the last contact with the servers.
 type lastContact struct {
-	// BootID names the boot in which the last heartbeat was sent that was answered, and Sent its time.
+	// BootID and Sent say in which boot and when the client sent the last heartbeat that was
+	// answered.
 	BootID string
 	Sent   time.Duration
 	// Guarded: the servers accept no jobs without a token.
@@ -66,7 +67,7 @@ func openHome(path string) (*home, error) {
 }
 
 func (h *home) open() error {
-	// The users of tasks pass through it to the folders of allocations. They cannot list it.
+	// The users of tasks need access to the folders of allocations below it, but must not list it.
 	if err := os.Chmod(h.path, 0o711); err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (h *home) close() error {
 	return h.lock.Close()
 }
 
-// readIdentity reads the identity, or makes it if there is none yet.
+// readIdentity reads the identity, or creates it if there is none yet.
 func (h *home) readIdentity() error {
 	content, err := os.ReadFile(h.file(identityFile))
 	switch {
@@ -124,8 +125,8 @@ func (h *home) contact(bootID string) time.Duration {
 	return h.last.Sent
 }
 
-// noteContact keeps what was learned. The file need not survive the machine: after a boot it says
-// nothing.
+// noteContact changes lastContact and writes the file. The file need not survive a power failure,
+// because it is not valid after a boot.
 func (h *home) noteContact(change func(*lastContact)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

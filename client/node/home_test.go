@@ -37,7 +37,7 @@ func TestHome_identity(t *testing.T) {
 	must.NoError(t, h.close())
 }
 
-// A client never becomes another node because of a damaged file.
+// A damaged file never gives the client the identity of a new node.
 func TestHome_damagedIdentity(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{"empty": "", "cut": `{"ID":"a","Sec`, "without a secret": `{"ID":"a"}`, "without an id": `{"Secret":"a"}`} {
@@ -51,7 +51,7 @@ func TestHome_damagedIdentity(t *testing.T) {
 	}
 }
 
-// The time of the last contact holds in the boot in which it was noted.
+// The time of the last contact is valid only in the same boot of the machine.
 func TestHome_contact(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()

@@ -16,27 +16,30 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/session"
 )
 
-// changesWait is how long the servers wait for a change before they answer that there is none.
-// changesTimeout bounds such an answer: servers add a sixteenth, to spread their readers.
+// changesWait is how long the servers wait for a change before they answer without one.
+// changesTimeout is the timeout of the request: the servers wait up to a sixteenth longer, to
+// spread the requests.
 const (
 	changesWait    = 30 * time.Second
 	changesTimeout = changesWait + changesWait/16 + 10*time.Second
 )
 
-// httpServers are servers behind the HTTP API. A server that fails is left for the next one.
+// httpServers are servers with the HTTP API. After a failure the next request goes to the next
+// server.
 type httpServers struct {
 	all []httpServer
-	// at is the index of the server to ask, modulo their number.
+	// at is the index of the server for the next request, modulo their number.
 	at atomic.Uint64
 	// sessionAt is the index of the server for the next session, modulo their number.
 	sessionAt atomic.Uint64
-	// registeredIn is the cluster version of the last registration. Servers left out what it did not have.
+	// registeredIn is the cluster version of the last registration. The servers dropped fields of
+	// newer versions.
 	registeredIn atomic.Uint64
 }
 
 var _ Servers = (*httpServers)(nil)
 
-// httpServer is one server, as three callers see it.
+// httpServer is one server, with a client for each of three kinds of callers.
 type httpServer struct {
 	// registrar has the token that may register, member the secret of the node; stranger has none.
 	registrar, member, stranger *api.Client
@@ -44,7 +47,7 @@ type httpServer struct {
 	close                       func()
 }
 
-// newHTTPServers sends nothing yet.
+// newHTTPServers sends no request.
 func newHTTPServers(c config.Servers, self identity) (*httpServers, error) {
 	s := new(httpServers)
 	for _, address := range c.Addresses {
@@ -75,7 +78,7 @@ func (s *httpServers) close() error {
 	return nil
 }
 
-// ask asks a server. If it failed, the next request goes to the next server.
+// ask sends a request to a server. If it failed, the next request goes to the next server.
 func (s *httpServers) ask(question func(httpServer) error) error {
 	at := s.at.Load()
 	err := question(s.all[at%uint64(len(s.all))])
@@ -85,8 +88,8 @@ func (s *httpServers) ask(question func(httpServer) error) error {
 	return err
 }
 
-// Register implements [Servers]. The secret registers a known node. The token is for a node that the
-// servers do not know: it may be removed after the first registration.
+// Register implements [Servers]. A known node registers with its secret. An unknown node registers
+// with the token, so the token may be removed after the first registration.
 func (s *httpServers) Register(ctx context.Context, n *cluster.Node) (ttl time.Duration, err error) {
 	err = s.ask(func(one httpServer) error {
 		answer, err := one.member.Register(ctx, n)
@@ -102,8 +105,8 @@ func (s *httpServers) Register(ctx context.Context, n *cluster.Node) (ttl time.D
 	return ttl, err
 }
 
-// Heartbeat implements [Servers]. If the cluster version has grown since the registration, the node counts as
-// not registered.
+// Heartbeat implements [Servers]. If the cluster version has increased since the registration, the
+// node counts as not registered.
 func (s *httpServers) Heartbeat(ctx context.Context) (ttl time.Duration, err error) {
 	var version cluster.Version
 	err = s.ask(func(one httpServer) error {
@@ -141,8 +144,9 @@ func (s *httpServers) Changes(ctx context.Context, clusterID string, index uint6
 	return w, err
 }
 
-// claims reads the claims of the node. The server has answered with a list of allocations just now, and with
-// claims it does not lag behind that. One of an older release knows no volumes.
+// claims reads the claims of the node from the server that has just answered with a list of
+// allocations. So the claims are not older than the list. A server of an older release has no
+// claims.
 func (s httpServer) claims(ctx context.Context) (claims []*cluster.VolumeClaim, err error) {
 	all, _, err := s.self.Volumes(ctx, 0, 0)
 	if api.NotFound(err) {
@@ -154,7 +158,7 @@ func (s httpServer) claims(ctx context.Context) (claims []*cluster.VolumeClaim, 
 	return claims, err
 }
 
-// wanted is an answer as the core takes it.
+// wanted converts an answer for the core.
 func wanted(c api.Changes) client.Wanted {
 	return client.Wanted{ClusterID: c.ClusterID, Index: c.Index, Allocs: c.Allocs, Known: c.Live, Complete: c.Live != nil}
 }
@@ -172,8 +176,8 @@ func forbidden(err error) bool {
 	return is && answer.Status == http.StatusForbidden
 }
 
-// OpenSession implements [Servers]. Each session is with the server after that of the last one, which may
-// be about to stop.
+// OpenSession implements [Servers]. Each session uses the server after the server of the last
+// session, because that one may be stopping.
 func (s *httpServers) OpenSession(ctx context.Context) (*session.NodeEnd, error) {
 	at := s.sessionAt.Add(1) - 1
 	return s.all[at%uint64(len(s.all))].self.OpenSession(ctx)

@@ -15,7 +15,7 @@ import (
 	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
 
-// asking returns servers that answer as a handler does.
+// asking returns servers with this handler.
 func asking(t *testing.T, handlers ...http.HandlerFunc) *httpServers {
 	t.Helper()
 	var c config.Servers
@@ -69,7 +69,7 @@ func TestHTTPServers_acceptAnonymous(t *testing.T) {
 	}
 }
 
-// One server without tokens is enough for a stranger, whichever the client speaks to.
+// AcceptAnonymous is true if one of the servers requires no token.
 func TestSecurity_OneOpenServer(t *testing.T) {
 	t.Parallel()
 	guarded, open, broken := says(http.StatusForbidden, "Permission denied"), says(http.StatusBadRequest, "Job must be specified"), says(http.StatusInternalServerError, "No cluster leader")
@@ -90,7 +90,7 @@ func TestSecurity_OneOpenServer(t *testing.T) {
 	}
 }
 
-// The secret of a node registers it. The token is used only if the servers do not take the secret.
+// A node registers with its secret. It uses the token only if the servers refuse the secret.
 func TestHTTPServers_registersWithTheSecret(t *testing.T) {
 	t.Parallel()
 	known := false
@@ -111,7 +111,8 @@ func TestHTTPServers_registersWithTheSecret(t *testing.T) {
 	must.Eq(t, []string{"secret", "registrar", "secret"}, tokens)
 }
 
-// Requests carry the secret of the node. A server that fails is left for the next one.
+// Requests contain the secret of the node. After a failure the next request goes to the next
+// server.
 func TestHTTPServers_tokens(t *testing.T) {
 	t.Parallel()
 	s := asking(t, says(http.StatusInternalServerError, ""), func(w http.ResponseWriter, r *http.Request) {
@@ -135,9 +136,9 @@ func TestHTTPServers_tokens(t *testing.T) {
 	must.NoError(t, s.Report(t.Context(), nil))
 }
 
-// While the servers of a cluster are upgraded they leave out what their version does not have, such as the
-// devices of a node. The client registers again when the version has grown, and only then. Servers of an
-// older release name no version.
+// During an upgrade the servers drop fields of newer cluster versions, such as the devices of a
+// node. The client registers again when the version has increased, and only then. Servers of an
+// older release report no version.
 func TestHTTPServers_RegisterAgainInANewerClusterVersion(t *testing.T) {
 	t.Parallel()
 	version := 0

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// keeperTimeout bounds the start of a log keeper. keeperEnd bounds its end, which is longer than a
-	// keeper may take.
+	// keeperTimeout is the timeout of the start of a log keeper. keeperEnd is the timeout of its
+	// end. It is longer than a working keeper needs.
 	keeperTimeout = 10 * time.Second
 	keeperEnd     = 3 * keeper.DrainTime
 	// keeperRetry is the wait before a log keeper that died is started again.
 	keeperRetry = time.Second
 )
 
-// logs gives each task readers of its output, which outlive the client.
+// logs starts the log keepers of tasks, which continue to run without the client.
 type logs struct {
-	// life ends the goroutines that watch log keepers.
+	// life ends when the goroutines that watch log keepers must end.
 	life    context.Context
 	command keeper.Command
 	logger  *slog.Logger
@@ -42,7 +42,7 @@ type logPlace struct{ folder, task string }
 
 // kept is a log keeper that this client watches.
 type kept struct {
-	// end ends the watch, which then hands over the keeper that runs, or nil.
+	// end ends the watch. The watch then returns the running keeper, or nil.
 	end  context.CancelFunc
 	last chan *keeper.Keeper
 }
@@ -54,14 +54,14 @@ func newLogs(life context.Context, command keeper.Command, logger *slog.Logger) 
 // logPaths are where a driver sends the output of a task.
 type logPaths struct{ stdout, stderr string }
 
-// config is what the log keeper of a task is started with.
+// config returns the configuration of a task's log keeper.
 func (l *logs) config(p logPlace, limits cluster.LogConfig) keeper.Config {
 	return keeper.Config{Logs: p.folder, Task: p.task, Limits: tasklog.Limits{
 		MaxFiles: limits.MaxFiles, MaxFileSize: int64(limits.MaxFileSizeMB) << 20,
 	}}
 }
 
-// begin returns the paths for a new start.
+// begin returns the log paths of a new start.
 func (l *logs) begin(ctx context.Context, d driver.Driver, rotates bool, p logPlace, limits cluster.LogConfig) (logPaths, error) {
 	switch {
 	case d.Capabilities().NoLogCollection:
@@ -73,7 +73,7 @@ func (l *logs) begin(ctx context.Context, d driver.Driver, rotates bool, p logPl
 	return logPaths{c.FIFO("stdout"), c.FIFO("stderr")}, l.keep(ctx, c)
 }
 
-// rotated makes a driver that can rotate logs write the files itself.
+// rotated returns the path for a driver that writes and rotates the log files itself.
 func rotated(p logPlace, stream string, limits cluster.LogConfig) string {
 	values := url.Values{"max_files": {strconv.Itoa(limits.MaxFiles)}, "max_file_size": {strconv.FormatInt(int64(limits.MaxFileSizeMB)<<20, 10)}}
 	return (&url.URL{Scheme: "rotate", OmitHost: true, Path: filepath.Join(p.folder, p.task+"."+stream), RawQuery: values.Encode()}).String()
@@ -112,8 +112,8 @@ func (l *logs) keep(ctx context.Context, c keeper.Config) error {
 	return nil
 }
 
-// watch starts the log keeper again when it dies, until the context ends. It returns the one that runs,
-// or nil.
+// watch restarts the log keeper when it dies, until the context ends. It returns the running
+// keeper, or nil.
 func (l *logs) watch(ctx context.Context, c keeper.Config, k *keeper.Keeper) *keeper.Keeper {
 	for {
 		if err := k.Wait(ctx); err != nil {
@@ -136,7 +136,7 @@ func (l *logs) watch(ctx context.Context, c keeper.Config, k *keeper.Keeper) *ke
 	}
 }
 
-// take ends the watch of a log keeper, and returns the keeper that runs, or nil.
+// take ends the watch of a log keeper, and returns the running keeper, or nil.
 func (l *logs) take(place logPlace) *keeper.Keeper {
 	l.mu.Lock()
 	one := l.kept[place]
@@ -149,7 +149,8 @@ func (l *logs) take(place logPlace) *keeper.Keeper {
 	return <-one.last
 }
 
-// end ends the log keeper of a task after it has read the rest. A keeper that does not end is killed.
+// end stops the log keeper of a task after it has read the rest. It kills a keeper that does not
+// stop.
 func (l *logs) end(ctx context.Context, p logPlace) error {
 	c := keeper.Config{Logs: p.folder, Task: p.task}
 	if !exists(p.folder) {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// core decides for the node: a [client.Core].
+// core is a [client.Core].
 type core interface {
 	pluginEvents
 	Step(client.Time) (wakeAt time.Duration)
@@ -38,11 +38,11 @@ type Node struct {
 	reach  *reach
 	bootID string
 	logger *slog.Logger
-	// noting is for heard.
+	// noting logs failures of heard.
 	noting failureLog
-	// end ends the shell's effects.
+	// end cancels the shell's effects.
 	end context.CancelFunc
-	// closers release what Open has opened, the last one first.
+	// closers release the resources of Open, in reverse order.
 	closers []func() error
 }
 
@@ -50,7 +50,7 @@ type Node struct {
 func (n *Node) ID() cluster.NodeID { return n.home.identity.ID }
 
 // Run runs the client until the context ends, in the calling goroutine and in goroutines that have
-// ended when it returns. It then leaves tasks and plugins running, for the next client. It is called
+// ended when it returns. Tasks and plugins continue to run, for the next client. Run may be called
 // once.
 func (n *Node) Run(ctx context.Context) error {
 	ring, err := newAlarm()
@@ -79,7 +79,7 @@ func (n *Node) Run(ctx context.Context) error {
 	return err
 }
 
-// loop waits and steps the core.
+// loop waits for events and calls the core's steps.
 func (n *Node) loop(ctx context.Context, ring *alarm) error {
 	for {
 		if err := ring.set(n.core.Step(now())); err != nil {
@@ -95,8 +95,8 @@ func (n *Node) loop(ctx context.Context, ring *alarm) error {
 	}
 }
 
-// askTrust asks the servers whether raw_exec may be used, until they answer. Without an answer the core
-// must not get allocations: it would count starts that fail.
+// askTrust asks the servers whether raw_exec may be used, until they answer. Before that the core
+// must not get allocations, because failed starts would use up their restarts.
 func (n *Node) askTrust(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := n.trust.check(ctx, rawExec)
@@ -107,8 +107,8 @@ func (n *Node) askTrust(ctx context.Context) {
 	}
 }
 
-// keepAskingTrust asks again and again, until the context ends. A driver that is not used starts nothing,
-// and no start asks.
+// keepAskingTrust asks repeatedly, until the context ends. It is needed because the driver may
+// start no task for a long time, and only starts ask.
 func (n *Node) keepAskingTrust(ctx context.Context) {
 	for ctx.Err() == nil {
 		sleep(ctx, trustInterval)
@@ -116,7 +116,7 @@ func (n *Node) keepAskingTrust(ctx context.Context) {
 	}
 }
 
-// heard notes an answered heartbeat, for the core and for the next client.
+// heard passes an answered heartbeat to the core, and writes it to the disk for the next client.
 func (n *Node) heard(sent time.Duration) {
 	n.core.Contact(sent)
 	if err := n.home.noteContact(func(c *lastContact) { c.BootID, c.Sent = n.bootID, sent }); err == nil {
@@ -126,7 +126,7 @@ func (n *Node) heard(sent time.Duration) {
 	}
 }
 
-// Close releases the data directory. Run has ended, or was not called.
+// Close releases the data directory. Call it after Run has returned, or without a call of Run.
 func (n *Node) Close() error {
 	n.end()
 	var errs []error
@@ -136,7 +136,8 @@ func (n *Node) Close() error {
 	return errors.Join(errs...)
 }
 
-// events hands on what plugins do to a core that does not exist yet when the plugins are made.
+// events passes events of plugins to the core. It exists because the plugins are created before the
+// core.
 type events struct{ core core }
 
 var _ pluginEvents = (*events)(nil)

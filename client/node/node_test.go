@@ -27,7 +27,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
-// The test binary is also the program that serves plugins and keeps logs.
+// The test binary is also the program that serves plugins and runs as a log keeper.
 func TestMain(m *testing.M) {
 	switch args := strings.Join(os.Args[1:], " "); {
 	case args == "plugin mock":
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// world is a node with servers that a test plays.
+// world is a node with test servers.
 type world struct {
 	*testing.T
 	servers *scripted
@@ -86,7 +86,8 @@ func newWorld(t *testing.T, plugins map[string]config.Plugin) *world {
 	return w
 }
 
-// killKeepers kills the log keepers of tasks that still run: they outlive their client.
+// killKeepers kills the log keepers of running tasks, because they continue to run without a
+// client.
 func (w *world) killKeepers() {
 	w.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -119,7 +120,7 @@ func (w *world) stop() {
 	must.NoError(w, w.node.Close())
 }
 
-// kept are the plugins in the records.
+// kept returns the plugins in the records.
 func (w *world) kept() map[string]pluginRecord {
 	store, err := record.OpenDisk(filepath.Join(w.config.DataDir, recordsDir))
 	must.NoError(w, err)
@@ -128,7 +129,7 @@ func (w *world) kept() map[string]pluginRecord {
 	return left.plugins
 }
 
-// killPlugins ends the processes that outlive the node.
+// killPlugins kills the plugin processes, because they continue to run without the client.
 func (w *world) killPlugins() {
 	for _, r := range w.kept() {
 		if alive, _ := r.Process.Process.Alive(); alive {
@@ -137,7 +138,7 @@ func (w *world) killPlugins() {
 	}
 }
 
-// await waits until the servers know something.
+// await waits until a condition on the servers holds.
 func (w *world) await(known func(s *scripted) bool) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
@@ -181,7 +182,7 @@ func (w *world) alloc(id cluster.AllocID, taskConfig string) *cluster.Allocation
 }
 
 // A node runs tasks through a plugin's process. The next client takes the task over, with the same
-// process of the plugin. It destroys what no record knows.
+// process of the plugin. It destroys tasks without a record.
 func TestNode_restart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
@@ -297,7 +298,7 @@ func TestNode_strangeNames(t *testing.T) {
 	w.stop()
 }
 
-// copies returns copies of the allocations: a client owns what the servers send.
+// copies returns copies of the allocations, because the client owns the answers of the servers.
 func copies(allocs []*cluster.Allocation) (copied []*cluster.Allocation) {
 	for _, a := range allocs {
 		copied = append(copied, a.Copy())
@@ -305,8 +306,8 @@ func copies(allocs []*cluster.Allocation) (copied []*cluster.Allocation) {
 	return copied
 }
 
-// The record of a running task is damaged. The next client destroys the task, and starts it again because
-// the servers want it. Nothing of the damaged record is left.
+// The record of a running task is damaged. The next client destroys the task, and starts it again
+// because the servers still want it. It removes the damaged record.
 func TestNode_damagedRecord(t *testing.T) {
 	t.Parallel()
 	for name, id := range map[string]cluster.AllocID{"short": "a1", "long": cluster.AllocID("a1" + strings.Repeat("/x", 200))} {
@@ -354,8 +355,8 @@ func testDamagedRecord(t *testing.T, id cluster.AllocID) {
 	must.SliceEmpty(t, damaged)
 }
 
-// A process of an allocation that no record knows is found by its folder and killed. A process in a group
-// of another name is left alone.
+// If an allocation has no record, the client finds its process by its folder and kills it. It does
+// not touch a process in a control group with another name.
 func TestNode_processWithoutARecord(t *testing.T) {
 	t.Parallel()
 	ghost, long := fmt.Sprint("ghost-", os.Getpid()), strings.Repeat("/x", 200)

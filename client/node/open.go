@@ -27,42 +27,42 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Options are what a node is opened with.
+// Options are the options of [Open].
 type Options struct {
 	// Config is required.
 	Config *config.Config
-	// Program is the absolute path of the program that serves "plugin NAME" and the log keeper. Empty is
-	// this program.
+	// Program is the absolute path of the program that serves "plugin NAME" and the log keeper.
+	// Empty means the running program.
 	Program string
-	// LogKeeper are the arguments that make the program a log keeper; required.
+	// LogKeeper are the arguments with which the program runs as a log keeper; required.
 	LogKeeper []string
 	// Version is the version of the client, an attribute of the node.
 	Version string
-	// Servers are the servers to speak to; nil is those of Config over the HTTP API.
+	// Servers are the servers of the node. Nil means the servers of Config, over the HTTP API.
 	Servers Servers
-	// Logger receives what an operator wants to know; nil is none.
+	// Logger receives messages for operators. Nil means no log.
 	Logger *slog.Logger
-	// GroupsOptional lets a client that runs as root do without control groups where it can make none.
-	// Only drivers can kill tasks then.
+	// GroupsOptional permits a client that runs as root to work without control groups if it cannot
+	// create them. Then only drivers can kill tasks.
 	GroupsOptional bool
 	// keepEnded is KeepEnded of the core's options.
 	keepEnded int
 }
 
-// Versions of what the records hold.
+// Versions of the content of records.
 const (
 	allocRecords  = 1
 	pluginRecords = 1
 )
 
-// Open opens the data directory, and takes up what an earlier client has left in it. It may wait for
-// new plugins to say their names, at most until the context ends. An error says what an operator must
-// change.
+// Open opens the data directory, and restores the state of an earlier client. It may start new
+// plugins to ask for their names, at most until the context ends. An error says what an operator
+// must change.
 func Open(ctx context.Context, o Options) (*Node, error) {
 	return open(ctx, o, func(*leftovers) {})
 }
 
-// open opens the data directory. The function may change the records before the core gets them.
+// open opens the data directory. change may change the records before the core gets them.
 func open(ctx context.Context, o Options, change func(*leftovers)) (*Node, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -182,7 +182,7 @@ func (n *Node) serversOf(o Options) (Servers, error) {
 	return remote, nil
 }
 
-// newStorage runs the storage plugins of the node.
+// newStorage returns the supervisor of the node's storage plugins.
 func (n *Node) newStorage(sockets string) *storage {
 	return &storage{
 		sockets: filepath.Join(sockets, storageDir), connect: connectStorage, logger: n.logger,
@@ -190,13 +190,13 @@ func (n *Node) newStorage(sockets string) *storage {
 	}
 }
 
-// holdLimit is how long the client holds what waits for volumes.
+// holdLimit is the HoldLimit of the core's options.
 func holdLimit(c *config.Config) time.Duration {
 	return cmp.Or(c.Limits.HoldLimit, client.DefaultHoldLimit)
 }
 
-// findGroups returns where the node can make control groups. Where it can make none, tasks are killed by
-// their drivers alone.
+// findGroups returns the hierarchies in which the node can create control groups. If there is none,
+// only drivers can kill tasks.
 func findGroups(ctx context.Context, optional bool, logger *slog.Logger) (cgroup.Hierarchies, error) {
 	found, err := cgroup.Find("/")
 	if err != nil || found.Kind() == "none" {
@@ -214,7 +214,7 @@ func findGroups(ctx context.Context, optional bool, logger *slog.Logger) (cgroup
 	return cgroup.Hierarchies{}, nil
 }
 
-// describe returns the node as it is registered, without its drivers, devices and storage plugins.
+// describe returns the node for its registration, without drivers, devices and storage plugins.
 func describe(c *config.Config, self identity, m *fingerprint.Machine, groups cgroup.Hierarchies, servers Servers) *cluster.Node {
 	n := &cluster.Node{
 		ID: self.ID, SecretID: self.Secret, Name: c.Name, Datacenter: c.Datacenter, NodeClass: c.Class, NodePool: c.Pool,
@@ -235,14 +235,15 @@ func describe(c *config.Config, self identity, m *fingerprint.Machine, groups cg
 		n.Attributes["unique.cgroup.version"] = kind
 	}
 	if _, is := servers.(VolumeServers); is {
-		// Also while no storage plugin answers: volumes are mounted, and the servers count on these limits.
+		// Also while no storage plugin answers: volumes may be mounted, and the servers use these
+		// limits.
 		n.VolumeAllowance, n.HoldLimit = holdLimit(c), holdLimit(c)
 	}
 	n.Canonicalize()
 	return n
 }
 
-// leftovers are what an earlier client has left in its records.
+// leftovers are the records of an earlier client.
 type leftovers struct {
 	store       record.Store
 	allocTable  record.Table[*client.Record]
@@ -291,9 +292,9 @@ func readRecords(store record.Store) (*leftovers, error) {
 	return l, nil
 }
 
-// socketsOf makes the folder for the sockets of a client: a short path, because the path of a socket has
-// at most 107 bytes. Without a configured one it follows from the data directory, so that the next client
-// finds it again.
+// socketsOf creates the folder for the sockets of a client. Its path is short, because the path of
+// a socket has at most 107 bytes. Without a configured path it is derived from the data directory,
+// so that the next client uses the same path.
 func socketsOf(c *config.Config) (string, error) {
 	dir := c.RunDir
 	if dir == "" {
@@ -310,13 +311,13 @@ func socketsOf(c *config.Config) (string, error) {
 	return dir, socket.MakeFolder(dir, socket.MaxPath-1-config.MaxRunDir)
 }
 
-// shortName returns 16 characters that stand for a text.
+// shortName returns a hash of a text with 16 characters.
 func shortName(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
 
-// withRawExec adds to the configuration of raw_exec what the client decides.
+// withRawExec adds the keys that the client sets to the configuration of raw_exec.
 func withRawExec(own json.RawMessage, shims string) (json.RawMessage, error) {
 	settings := make(map[string]json.RawMessage)
 	if len(own) > 0 {

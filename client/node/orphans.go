@@ -10,15 +10,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// orphans are the allocations of which the node has something, and no record that can be read.
+// orphans are the allocations with folders or a damaged record on the node, but without a readable
+// record.
 type orphans struct {
 	records []*client.Record
-	// damaged are the records that were set aside, by allocation. They go with the folders.
+	// damaged are the damaged records, by allocation. They are removed together with the folders.
 	damaged map[cluster.AllocID]record.Damaged
 }
 
-// findOrphans makes a record for each allocation whose record is damaged, and for each folder without
-// one. The core destroys what they had: the folders say which control groups and log keepers these are.
+// findOrphans creates a record for each allocation whose record is damaged, and for each folder
+// without a record. The core then destroys their tasks: the folders say which control groups and
+// log keepers exist.
 func findOrphans(dirs *allocdir.Folders, left *leftovers, bootID string, logger *slog.Logger) (*orphans, error) {
 	o := &orphans{damaged: make(map[cluster.AllocID]record.Damaged)}
 	known := make(map[cluster.AllocID]bool, len(left.allocs))
@@ -47,11 +49,11 @@ func findOrphans(dirs *allocdir.Folders, left *leftovers, bootID string, logger 
 			if err := add(cluster.AllocID(id)); err != nil {
 				return nil, err
 			}
-		case owns: // the id is too long for the name of the file: the folder of the allocation has it
+		case owns: // the id is too long for the name of the file, but the folder of the allocation contains it
 			unnamed = append(unnamed, d)
 		default:
-			// Of a plugin: its process is found by its socket. Of a volume: the record of the allocation
-			// knows it.
+			// The record of a plugin is not needed, because its socket shows its process. The
+			// record of a volume is not needed, because the record of the allocation names it.
 			if err := left.store.Discard(d); err != nil {
 				return nil, err
 			}

@@ -21,25 +21,26 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 )
 
-// inTree are the drivers of this program, which run if the configuration has a block for them.
+// inTree are the built-in drivers, which run if the configuration has a block for them.
 func inTree() []string { return []string{"mock", rawExec} }
 
-// probeTimeout bounds the first launch of a plugin that was never seen, to learn its name.
+// probeTimeout is the timeout of the first launch of a new plugin, which asks for its name.
 const probeTimeout = 20 * time.Second
 
-// pluginRecord is what the client keeps about a plugin.
+// pluginRecord is the record of a plugin on disk.
 type pluginRecord struct {
-	// Driver or Device is the name that the plugin gave itself, as a driver or as a device plugin. Both
-	// are empty while it is unknown.
+	// Driver or Device is the name that the plugin reports, as a driver or as a device plugin. Both
+	// are empty while the name is unknown.
 	Driver, Device string
 	// Process is the newest process of the plugin.
 	Process host.Record
 }
 
-// pluginProgram is a plugin. One goroutine at a time uses it: the core begins no launch of a plugin before
-// the last one was answered.
+// pluginProgram is a plugin. One goroutine at a time uses it, because the core starts a launch of a
+// plugin only after the answer to the last launch.
 type pluginProgram struct {
-	// file is the name of its file, or that of a driver of this program. It names the record.
+	// file is the name of the plugin's file or of the built-in driver. It is also the name of the
+	// record.
 	file    string
 	host    *host.Program // nil if the file must not run
 	refused error         // why, or nil
@@ -79,7 +80,7 @@ func (p *deviceProgram) launch(ctx context.Context) (deviceInstance, error) {
 	return devicesOf{i, i.Device()}, nil
 }
 
-// devicesOf is a life of a device plugin: its process, and what it does.
+// devicesOf is one process of a device plugin, with its calls.
 type devicesOf struct {
 	instance
 	device.Plugin
@@ -114,7 +115,7 @@ func (p *pluginProgram) launchNow(ctx context.Context) (*host.Instance, error) {
 	return i, nil
 }
 
-// identify notes what the plugin says it is, and returns the new record.
+// identify stores the type and the name that the plugin reports, and returns the new record.
 func (p *pluginProgram) identify(i host.Info) pluginRecord {
 	p.record.Driver, p.record.Device = "", ""
 	if i.Type == host.Device {
@@ -125,8 +126,8 @@ func (p *pluginProgram) identify(i host.Info) pluginRecord {
 	return p.record
 }
 
-// plugin returns what the plugin is. One that cannot be asked now is taken for a driver with the name of
-// the file: it is reported with the reason.
+// plugin returns the type and the name of the plugin. If the plugin cannot start, it counts as a
+// driver with the name of the file, and is reported with the reason.
 func (p *pluginProgram) plugin(ctx context.Context) (client.Plugin, error) {
 	if p.record.Driver == "" && p.record.Device == "" {
 		if p.refused != nil {
@@ -146,14 +147,14 @@ func (p *pluginProgram) plugin(ctx context.Context) (client.Plugin, error) {
 	return client.Plugin{Name: p.record.Driver}, nil
 }
 
-// pluginOptions are what all plugins of a node have in common.
+// pluginOptions are the options that all plugins of a node share.
 type pluginOptions struct {
 	config *config.Config
 	// program is the path of this program, sockets the folder of all sockets.
 	program, sockets string
 	// logs is the folder of the plugins' logs.
 	logs string
-	// groups is whether the node can make control groups.
+	// groups says whether the node can create control groups.
 	groups  bool
 	records record.Table[pluginRecord]
 	kept    map[string]pluginRecord
@@ -166,8 +167,8 @@ type foundPlugins struct {
 	devices map[string]program[deviceInstance]
 }
 
-// findPlugins returns the programs of the node's plugins. A plugin that must not run is among them: it is
-// reported with the reason.
+// findPlugins returns the programs of the node's plugins. It includes plugins that must not run, so
+// that they are reported with the reason.
 func findPlugins(ctx context.Context, o pluginOptions) (*foundPlugins, error) {
 	var found []*pluginProgram
 	files, err := pluginFiles(o.config.PluginDir)
@@ -222,8 +223,8 @@ func findPlugins(ctx context.Context, o pluginOptions) (*foundPlugins, error) {
 	return all, nil
 }
 
-// stopUnused ends the processes that an earlier client has left of plugins that are off now, or whose files
-// are gone. Nothing else would end them.
+// stopUnused kills the processes of plugins that an earlier client has started and that are now
+// disabled or removed. Nothing else would kill them.
 func (o *pluginOptions) stopUnused(found []*pluginProgram) {
 	for _, file := range slices.Sorted(maps.Keys(o.kept)) {
 		if slices.ContainsFunc(found, func(p *pluginProgram) bool { return p.file == file }) {
@@ -271,7 +272,7 @@ func (o *pluginOptions) newProgram(name, path string, args []string) *pluginProg
 			return p
 		}
 	}
-	var kind host.Type // a file in the plugin folder says what it is
+	var kind host.Type // the program of a file in the plugin folder reports its type
 	if args != nil {
 		kind = host.Driver
 	}
@@ -283,7 +284,8 @@ func (o *pluginOptions) newProgram(name, path string, args []string) *pluginProg
 	return p
 }
 
-// pluginEnv is the environment of plugins: what programs need to run, and nothing of the client's own.
+// pluginEnv is the environment of plugins: the variables that programs need to run, and no other
+// variable of the client.
 func pluginEnv() (env []string) {
 	for _, name := range []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR"} {
 		if value, has := os.LookupEnv(name); has {

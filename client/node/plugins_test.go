@@ -73,7 +73,7 @@ func TestFindPlugins(t *testing.T) {
 	}
 }
 
-// A plugin that must not run is a driver that does not start, with the reason.
+// A plugin that must not run is reported as a driver that does not start, with the reason.
 func TestFindPlugins_refused(t *testing.T) {
 	t.Parallel()
 	found, err := findPlugins(t.Context(), pluginsOf(t, map[string]os.FileMode{"open": 0o777, "text": 0o600, "broken": 0o700}))
@@ -91,7 +91,7 @@ func TestFindPlugins_refused(t *testing.T) {
 	must.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// The driver has the name that the plugin gives itself. The name is kept.
+// The driver has the name that the plugin reports. The client stores the name.
 func TestFindPlugins_namesItself(t *testing.T) {
 	t.Parallel()
 	o := pluginsOf(t, nil)
@@ -125,7 +125,8 @@ func TestWithRawExec(t *testing.T) {
 	}
 }
 
-// A plugin that was switched off while no client ran: the next client stops its process, and forgets it.
+// A plugin was disabled while no client ran. The next client kills its process and deletes its
+// record.
 func TestNode_pluginSwitchedOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})

@@ -16,16 +16,16 @@ import (
 const (
 	firstSessionWait = 500 * time.Millisecond
 	maxSessionWait   = 10 * time.Second
-	// oldServerWait is the wait after a server without sessions: it may be upgraded.
+	// oldServerWait is the wait after a server without sessions, which may be upgraded later.
 	oldServerWait = time.Minute
-	// steadySession is how long a session lasts that was no failure.
+	// steadySession is how long a session must last to count as a success.
 	steadySession = maxSessionWait
-	// loggedFailure is the failure of a row that is logged: a server that does not lead may learn of a new
-	// node a moment later.
+	// loggedFailure is the number of the consecutive failure that is logged. The first failures are
+	// normal, because a follower may not know a new node yet.
 	loggedFailure = 3
 )
 
-// reach keeps a session with a server, over which the servers reach the node.
+// reach keeps a session with a server open, so that the servers can reach the node.
 type reach struct {
 	servers Servers
 	handler http.Handler
@@ -36,8 +36,8 @@ func newReach(n *Node) *reach {
 	return &reach{servers: n.shell.contact.servers, handler: nodeapi.New(n.nodeapiOptions()), logger: n.logger}
 }
 
-// keep keeps a session once the node is registered, until the context ends. It answers requests in
-// goroutines that have ended when it returns.
+// keep keeps a session open after the node is registered, until the context ends. It answers
+// requests in goroutines that have ended when it returns.
 func (r *reach) keep(ctx context.Context, registered <-chan struct{}) {
 	select {
 	case <-ctx.Done():
@@ -71,6 +71,6 @@ func (r *reach) keep(ctx context.Context, registered <-chan struct{}) {
 		} else {
 			wait = min(2*wait, maxSessionWait)
 		}
-		sleep(ctx, pause/2+rand.N(pause/2+1)) // the nodes of a server that stops do not come at the same time
+		sleep(ctx, pause/2+rand.N(pause/2+1)) // spread the nodes of a server that stops
 	}
 }

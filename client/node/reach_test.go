@@ -18,7 +18,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/session"
 )
 
-// refusing are servers that give no session.
+// refusing are test servers that refuse sessions.
 type refusing struct {
 	*scripted
 	err error
@@ -34,8 +34,8 @@ func (r *refusing) OpenSession(context.Context) (*session.NodeEnd, error) {
 	return nil, r.err
 }
 
-// A node asks again and again for a session, less and less often, and logs a row of failures once. It
-// asks an old server each minute at most.
+// A node retries to open a session, with backoff, and logs consecutive failures once. It asks an
+// old server at most once a minute.
 func TestReach_backoff(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -70,7 +70,7 @@ func TestReach_backoff(t *testing.T) {
 	}
 }
 
-// A node opens the next session with the next server, and its secret opens it.
+// A node opens the next session with the next server, and authenticates with its secret.
 func TestReach_nextServer(t *testing.T) {
 	t.Parallel()
 	held := make(chan *session.ServerEnd)

@@ -8,11 +8,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
-// fit returns the part of a reservation that a driver must know, or the reason why a task of the driver
-// cannot use its devices.
+// fit returns the part of a reservation that the driver must get, or an error if a task of the
+// driver cannot use its devices.
 //
-// A driver without mounts whose tasks see the files of the host needs none of them: what lies at the same
-// path in the task is there already. It cannot move a file, nor limit what the task does with it.
+// If a driver supports no mounts and its tasks see the file system of the host, it gets no mounts:
+// a file at the same path in the task is already there. Such a driver cannot provide a file at
+// another path, and cannot limit the access of the task to a file.
 func fit(r device.Reservation, name string, c driver.Capabilities) (device.Reservation, error) {
 	if !c.NoMounts {
 		return r, nil

@@ -13,7 +13,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// roster knows what the newest records say of tasks. So readers of logs do not bother the core.
+// roster contains the state of tasks from the newest records. So requests for logs do not need a
+// step of the core.
 type roster struct {
 	drivers *drivers
 
@@ -23,10 +24,10 @@ type roster struct {
 
 var _ nodeapi.Roster = (*roster)(nil)
 
-// rostered is an allocation. It does not change: a newer record makes another one.
+// rostered is an allocation. It is immutable: a newer record creates a new one.
 type rostered struct {
 	tasks []rosteredTask
-	// changed is closed when a newer record comes, or when the allocation goes.
+	// changed is closed when a newer record arrives, or when the allocation is removed.
 	changed chan struct{}
 }
 
@@ -44,7 +45,7 @@ func newRoster(d *drivers, records ...[]*client.Record) *roster {
 	return r
 }
 
-// put takes in a record. It keeps nothing of it.
+// put updates the roster from a record. It keeps no reference to the record.
 func (r *roster) put(rec *client.Record) {
 	next := &rostered{changed: make(chan struct{})}
 	for i := range rec.Tasks {
@@ -63,7 +64,7 @@ func (r *roster) put(rec *client.Record) {
 	r.replace(rec.Alloc.ID, next)
 }
 
-// remove forgets an allocation.
+// remove removes an allocation.
 func (r *roster) remove(alloc cluster.AllocID) { r.replace(alloc, nil) }
 
 func (r *roster) replace(alloc cluster.AllocID, next *rostered) {
@@ -116,14 +117,14 @@ func (r *roster) Usage(ctx context.Context, alloc, task string) (driver.Usage, e
 }
 
 const (
-	// sampleWindow is the time over which the use of processors is measured.
+	// sampleWindow is the interval over which the use of processors is measured.
 	sampleWindow = 200 * time.Millisecond
-	// sampleTimeout bounds one measurement.
+	// sampleTimeout is the timeout of one measurement.
 	sampleTimeout = 2 * time.Second
 )
 
-// sample measures a task. The first report of a driver may be from before there was anything to compare
-// with, so that it has no processor time: the second one counts, if it comes.
+// sample measures a task. A driver computes processor time from two measurements, so its first
+// report may have none. sample returns the second report if it arrives in time.
 func sample(ctx context.Context, d driver.Driver, id driver.TaskID) (driver.Usage, error) {
 	ctx, enough := context.WithTimeout(ctx, sampleTimeout)
 	defer enough()

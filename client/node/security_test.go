@@ -18,10 +18,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// outsider is a user of the machine who owns nothing of the client.
+// outsider is a user of the machine who owns no file of the client.
 const outsider = 65534
 
-// usable returns those of the paths that another user of the machine can read or write.
+// usable returns the paths that another user of the machine can read or write.
 func usable(t *testing.T, paths []string) string {
 	t.Helper()
 	sh := exec.Command("/bin/sh", "-c", `while read -r p; do if [ -r "$p" ] || [ -w "$p" ]; then echo "$p"; fi; done`)
@@ -32,9 +32,10 @@ func usable(t *testing.T, paths []string) string {
 	return string(out)
 }
 
-// Another user of a node's machine reads and writes nothing that the client keeps: the secret of the
-// node, the records with the jobs and their environments, the logs and folders of tasks, the sockets of
-// plugins. He sees no environment of a process of the client, and no command line has a secret.
+// Another user of the machine can neither read nor write the files of the client: the secret of the
+// node, the records with the jobs and their environments, the logs and folders of tasks, the
+// sockets of plugins. The user sees no environment of the client's processes, and no command line
+// contains a secret.
 func TestSecurity_LocalUserOfANode(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

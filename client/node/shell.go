@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// diskWrites bounds the effects in flight that write to the disk.
+	// diskWrites is the largest number of effects in flight that write to the disk.
 	diskWrites = 16
-	// callTimeout bounds a call of a driver that does not wait for its task.
+	// callTimeout is the timeout of a driver call that does not wait for its task.
 	callTimeout = 30 * time.Second
 )
 
-// shell acts for the core of one node. Each effect has a goroutine of its own.
+// shell executes the effects of the core of one node. Each effect has its own goroutine.
 type shell struct {
-	// life ends the effects.
+	// life ends when the effects must end.
 	life    context.Context
 	running sync.WaitGroup
 	drivers *drivers
@@ -42,7 +42,7 @@ type shell struct {
 
 var _ client.Shell = (*shell)(nil)
 
-// write runs an effect on the disk.
+// write runs an effect that writes to the disk.
 func (s *shell) write(effect func() error, reply func(error)) {
 	s.running.Go(func() {
 		select {
@@ -85,7 +85,8 @@ func (s *shell) Save(r *client.Record, reply func(error)) {
 	s.write(func() error { return s.records.Put(string(r.Alloc.ID), r) }, reply)
 }
 
-// Discard implements [client.Shell]. The record goes last: it names what the folders belong to.
+// Discard implements [client.Shell]. It removes the record last, because the record identifies the
+// folders.
 func (s *shell) Discard(alloc cluster.AllocID, reply func(error)) {
 	s.roster.remove(alloc)
 	s.write(func() error {
@@ -106,7 +107,7 @@ func (s *shell) Build(alloc *cluster.Allocation, reply func(error)) {
 	s.write(func() error { return s.tasks.build(alloc) }, reply)
 }
 
-// short runs a call of a driver that does not wait for its task.
+// short runs a driver call that does not wait for its task.
 func short[T any](s *shell, call string, task client.TaskRef, f func(driver.Driver) (T, error), reply func(T, error)) {
 	s.running.Go(func() {
 		d, leave, err := s.drivers.enter(s.life, call, task.Driver, task.Life)
@@ -185,7 +186,8 @@ func (s *shell) Wait(task client.TaskRef, reply func(driver.ExitResult, error)) 
 	})
 }
 
-// Stop implements [client.Shell]. It needs no room among the short calls: it takes as long as the task.
+// Stop implements [client.Shell]. It does not count as a short call, because it takes as long as
+// the task.
 func (s *shell) Stop(task client.TaskRef, grace time.Duration, signal string, reply func(error)) {
 	s.running.Go(func() {
 		i, err := s.drivers.instance("StopTask", task.Driver, task.Life)
@@ -232,7 +234,7 @@ func (s *shell) Clean(task client.TaskRef, reply func([]client.Process, error)) 
 	})
 }
 
-// owner returns the driver of a call that also works without one, or nil.
+// owner returns the driver for a call that also works without a driver, or nil.
 func (s *shell) owner(call string, task client.TaskRef) (driver.Driver, error) {
 	if task.Life == 0 {
 		return nil, nil

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// start starts a task. An error of the node itself may pass: it is recoverable. An error of the task's
-// config does not.
+// start starts a task. An error of the node is recoverable, because a retry may succeed. An error
+// of the task's config is not.
 func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, alloc *cluster.Allocation, devices []device.Part) (driver.Handle, error) {
 	fail := func(class driver.Class, err error) (driver.Handle, error) {
 		return nil, &driver.Error{Class: class, Call: "StartTask", Err: err}
@@ -88,7 +88,8 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 	})
 }
 
-// environment returns the environment of a task, and of texts in its job.
+// environment returns the environment of a task. It is also used to replace variables in strings of
+// the job.
 func (t *tasks) environment(alloc *cluster.Allocation, group *cluster.TaskGroup, task *cluster.Task, isolation driver.FSIsolation, devices map[string]string) (*taskenv.Env, error) {
 	id := string(alloc.ID)
 	return taskenv.New(taskenv.Source{
@@ -98,14 +99,14 @@ func (t *tasks) environment(alloc *cluster.Allocation, group *cluster.TaskGroup,
 	})
 }
 
-// recover gives a task to a new life of its driver.
+// recover passes a task to a new process of its driver.
 func (t *tasks) recover(ctx context.Context, d driver.Driver, ref client.TaskRef, alloc *cluster.Allocation, handle driver.Handle) error {
 	limits := cluster.DefaultLogConfig()
 	if _, task := taskOf(alloc, ref.Task); task != nil {
 		limits = task.Logs()
 	}
 	if err := t.logs.resume(ctx, t.logOf(ref.Alloc, ref.Task), limits); err != nil {
-		// Without a reader the task stands still at its next line, but it lives.
+		// Without a reader the task blocks at its next line, but it is still alive.
 		t.logger.Error("the log of a task has no reader", "task", string(ref.ID), "error", err)
 	}
 	return d.Recover(ctx, ref.ID, handle)
@@ -133,7 +134,7 @@ func taskOf(alloc *cluster.Allocation, name string) (*cluster.TaskGroup, *cluste
 	return group, nil
 }
 
-// refuseUnsupported returns why the node cannot give a task what it asks for, or nil.
+// refuseUnsupported returns an error if the node does not support a request of a task.
 func refuseUnsupported(task *cluster.Task, c driver.Capabilities) error {
 	switch {
 	case c.MustCreateNetwork:
@@ -144,7 +145,8 @@ func refuseUnsupported(task *cluster.Task, c driver.Capabilities) error {
 	return nil
 }
 
-// createGroup makes the control group of a task. The path is empty if the machine has none.
+// createGroup creates the control group of a task. The path is empty if the machine has no control
+// groups.
 func (t *tasks) createGroup(alloc cluster.AllocID, task *cluster.Task) (string, error) {
 	// A thousandth of a core weighs about as much as one share of the kernel's 1,024.
 	group, err := t.groups.Create(groupName(alloc, task.Name), cgroup.Limits{

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// probeInterval is the time between two probes of a storage plugin that answers, and probeAgain that
-	// before the next one of a plugin that does not.
+	// probeInterval is the time between two probes of a storage plugin that answers. probeAgain is
+	// the time between two probes of a plugin that does not answer.
 	probeInterval = 30 * time.Second
 	probeAgain    = time.Second
-	// storageProbeTimeout bounds one probe.
+	// storageProbeTimeout is the timeout of one probe.
 	storageProbeTimeout = 10 * time.Second
-	// storageDir is the folder of the sockets of storage plugins, below that of all sockets.
+	// storageDir is the folder of the sockets of storage plugins, below the folder of all sockets.
 	storageDir = "csi"
 )
 
-// storageEvents hears of storage plugins: a core.
+// storageEvents receives events of storage plugins. The core implements it.
 type storageEvents interface {
 	StoragePluginUp(id cluster.PluginID, p volume.Plugin)
 	StoragePluginDown(id cluster.PluginID)
@@ -46,28 +46,28 @@ type storagePlugin interface {
 
 func connectStorage(path string) (storagePlugin, error) { return csi.Connect(path) }
 
-// storage are the storage plugins that run on the node as tasks. A task that a driver has started or taken
-// over is added, and it is removed when the core removes what is left of the start. So the list outlives
-// no client, and a new client has it again.
+// storage is the list of the storage plugins that run on the node as tasks. A task is added when a
+// driver has started it or taken it over, and removed when the core removes the remains of the
+// start. So the list is not stored on disk, and a new client builds it again.
 type storage struct {
 	sockets string
-	// volumes is the folder of the node's volumes, or empty if the servers give no claims.
+	// volumes is the folder of the node's volumes, or empty if the servers have no volumes.
 	volumes string
 	connect func(socket string) (storagePlugin, error)
 	events  storageEvents
-	// publish makes the plugins known to the servers.
+	// publish registers the plugins with the servers.
 	publish func([]*cluster.StoragePlugin)
 	logger  *slog.Logger
 
 	mu  sync.Mutex
-	all []*served // in the order in which they began; guarded by mu
-	// untold are plugins whose newest state the core and the servers may not know, in the order of the changes.
-	// telling: a goroutine tells them. Guarded by mu.
-	untold  []cluster.PluginID
-	telling bool
+	all []*served // in the order of their starts; guarded by mu
+	// changed are plugins whose newest state the core and the servers may not know, in the order of
+	// the changes. reporting: a goroutine reports them. Guarded by mu.
+	changed   []cluster.PluginID
+	reporting bool
 }
 
-// served is one start of a task that is a storage plugin.
+// served is one start of a storage plugin's task.
 type served struct {
 	ref    client.TaskRef
 	config cluster.CSIPlugin
@@ -76,12 +76,12 @@ type served struct {
 	plugin  storagePlugin
 	stop    context.CancelFunc
 	stopped chan struct{}
-	// found is what the plugin says of itself, or nil while it has never answered. It is replaced and never
-	// written to; guarded by mu of storage.
+	// found is the plugin's description of itself, or nil before its first answer. It is replaced
+	// and never changed; guarded by mu of storage.
 	found *cluster.StoragePlugin
 }
 
-// begin watches a task that has started, if it is a storage plugin, until end or until the context ends.
+// begin watches a started task if it is a storage plugin, until end is called or the context ends.
 func (s *storage) begin(life context.Context, running *sync.WaitGroup, ref client.TaskRef, alloc *cluster.Allocation, isolation driver.FSIsolation) {
 	_, task := taskOf(alloc, ref.Task)
 	if task == nil || task.CSIPlugin == nil {
@@ -91,7 +91,7 @@ func (s *storage) begin(life context.Context, running *sync.WaitGroup, ref clien
 	known := slices.ContainsFunc(s.all, func(p *served) bool { return p.ref.ID == ref.ID })
 	s.mu.Unlock()
 	if known {
-		return // a new life of the driver has taken the task over
+		return // a new process of the driver has taken the task over
 	}
 	plugin, err := s.connect(s.socketOf(ref.Alloc, ref.Task))
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *storage) begin(life context.Context, running *sync.WaitGroup, ref clien
 	})
 }
 
-// end forgets the starts of a task.
+// end removes the starts of a task from the list.
 func (s *storage) end(ref client.TaskRef) {
 	s.mu.Lock()
 	var ended []*served
@@ -130,12 +130,12 @@ func (s *storage) end(ref client.TaskRef) {
 		p.stop()
 		<-p.stopped
 		s.remove(p.ref.Alloc, p.ref.Task)
-		s.tell(p.config.ID)
+		s.report(p.config.ID)
 	}
 }
 
-// watch probes a plugin until the context ends. A plugin that does not answer for its health timeout, from
-// its start or from the first failure, is restarted.
+// watch probes a plugin until the context ends. If the plugin does not answer for its health
+// timeout since its start or since the first failed probe, watch restarts it.
 func (s *storage) watch(ctx context.Context, p *served) {
 	var problems failureLog
 	failing := time.Now() // since when, or zero
@@ -176,7 +176,8 @@ func (s *storage) restart(p *served, limit time.Duration) {
 	})
 }
 
-// probe asks a plugin whether it is ready, and the first time what it is.
+// probe asks a plugin whether it is ready. The first time it also asks for the plugin's
+// description.
 func (s *storage) probe(ctx context.Context, p *served) (*cluster.StoragePlugin, error) {
 	ctx, cancel := context.WithTimeout(ctx, storageProbeTimeout)
 	defer cancel()
@@ -197,7 +198,8 @@ func (s *storage) probe(ctx context.Context, p *served) (*cluster.StoragePlugin,
 	return found, nil
 }
 
-// note keeps the outcome of a probe. The plugin's process may be another one after a failure.
+// note stores the result of a probe. After a failure the next answer may be from a new process of
+// the plugin.
 func (s *storage) note(p *served, found *cluster.StoragePlugin, err error) {
 	s.mu.Lock()
 	before := p.found
@@ -216,33 +218,34 @@ func (s *storage) note(p *served, found *cluster.StoragePlugin, err error) {
 	}
 	s.mu.Unlock()
 	if !same {
-		s.tell(p.config.ID)
+		s.report(p.config.ID)
 	}
 }
 
-// tell tells the core and the servers of a plugin's newest state. One goroutine tells at a time, and another one
-// leaves its plugin to it: an older state never follows a newer one, and no lock is held meanwhile.
-func (s *storage) tell(id cluster.PluginID) {
+// report reports a plugin's newest state to the core and the servers. One goroutine at a time sends
+// reports. If it is busy, report only adds the plugin to the list. So an older state never follows
+// a newer one, and no lock is held during a report.
+func (s *storage) report(id cluster.PluginID) {
 	s.mu.Lock()
-	s.untold = append(s.untold, id)
-	busy := s.telling
-	s.telling = true
+	s.changed = append(s.changed, id)
+	busy := s.reporting
+	s.reporting = true
 	s.mu.Unlock()
 	for more := !busy; more; {
-		more = s.tellNext()
+		more = s.reportNext()
 	}
 }
 
-// tellNext tells of the plugin that has waited longest, and reports whether there was one.
-func (s *storage) tellNext() bool {
+// reportNext reports the plugin that has waited longest. It returns false if there was none.
+func (s *storage) reportNext() bool {
 	s.mu.Lock()
-	if len(s.untold) == 0 {
-		s.telling = false
+	if len(s.changed) == 0 {
+		s.reporting = false
 		s.mu.Unlock()
 		return false
 	}
-	id := s.untold[0]
-	s.untold = s.untold[1:]
+	id := s.changed[0]
+	s.changed = s.changed[1:]
 	var plugins []*cluster.StoragePlugin
 	for _, p := range slices.Backward(s.all) { // the newest start of a plugin first
 		if f := p.found; f != nil && !slices.ContainsFunc(plugins, func(o *cluster.StoragePlugin) bool { return o.ID == f.ID && o.Type == f.Type }) {
@@ -263,7 +266,7 @@ func (s *storage) tellNext() bool {
 	return true
 }
 
-// newest returns the newest healthy plugin of a role, or nil. The caller holds mu.
+// newest returns the newest healthy plugin with a role, or nil. The caller holds mu.
 func (s *storage) newest(id cluster.PluginID, role func(cluster.PluginType) bool) *served {
 	for _, p := range slices.Backward(s.all) {
 		if p.config.ID == id && role(p.config.Type) && p.found != nil && p.found.Healthy {
@@ -273,7 +276,7 @@ func (s *storage) newest(id cluster.PluginID, role func(cluster.PluginType) bool
 	return nil
 }
 
-// plugin returns the plugin that has a role, or an error.
+// plugin returns the newest healthy plugin with a role, or an error.
 func (s *storage) plugin(id cluster.PluginID, role func(cluster.PluginType) bool) (*served, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,16 +13,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// storageSocket is the name of the socket of a storage plugin, in a folder of its own.
+// storageSocket is the name of a storage plugin's socket. Each socket has a separate folder.
 const storageSocket = "csi.sock"
 
-// storagePlace is what the task of a storage plugin gets, in paths as the task sees them.
+// storagePlace contains the paths and mounts for a storage plugin's task. The paths are valid
+// inside the task.
 type storagePlace struct {
-	// socket is where it must serve CSI.
+	// socket is the path at which the plugin must serve CSI.
 	socket string
 	// volumes is the folder of the node's volumes, or empty.
 	volumes string
-	// mounts make both visible to a task that has files of its own.
+	// mounts make both visible to a task with a separate file system.
 	mounts []driver.Mount
 }
 
@@ -37,9 +38,9 @@ func (s *storage) socketOf(alloc cluster.AllocID, task string) string {
 	return filepath.Join(s.folderOf(alloc, task), storageSocket)
 }
 
-// placeOf returns what the task of a storage plugin gets from the client. A task that sees the files of the
-// node has the paths of the node. Another one has mounts where its job wants them. What the plugin mounts
-// there must appear on the node.
+// placeOf returns the paths and mounts for a storage plugin's task. A task that sees the file
+// system of the node uses the paths of the node. Any other task gets mounts at the paths of its
+// job. The plugin's own mounts in them must appear on the node.
 func (s *storage) placeOf(alloc cluster.AllocID, task *cluster.Task, isolation driver.FSIsolation) storagePlace {
 	if !ownFiles(isolation) {
 		return storagePlace{socket: s.socketOf(alloc, task.Name), volumes: s.volumes}
@@ -56,7 +57,8 @@ func (s *storage) placeOf(alloc cluster.AllocID, task *cluster.Task, isolation d
 	return place
 }
 
-// endpointOf returns where a task must serve CSI, or an empty text for a task that is no storage plugin.
+// endpointOf returns the address at which a task must serve CSI, or "" for a task that is not a
+// storage plugin.
 func (s *storage) endpointOf(alloc cluster.AllocID, task *cluster.Task, isolation driver.FSIsolation) string {
 	if task == nil || task.CSIPlugin == nil {
 		return ""
@@ -64,8 +66,8 @@ func (s *storage) endpointOf(alloc cluster.AllocID, task *cluster.Task, isolatio
 	return "unix://" + s.placeOf(alloc, task, isolation).socket
 }
 
-// prepare makes the folder of the socket before a storage plugin starts, and removes what another start has
-// left there.
+// prepare creates the folder of the socket before a storage plugin starts, and removes the files of
+// an earlier start from it.
 func (s *storage) prepare(alloc cluster.AllocID, task *cluster.Task) error {
 	if task.CSIPlugin == nil {
 		return nil
@@ -86,10 +88,10 @@ func (s *storage) remove(alloc cluster.AllocID, task string) {
 	}
 }
 
-// ownFiles reports whether tasks have a file system of their own.
+// ownFiles reports whether tasks have a separate file system.
 func ownFiles(i driver.FSIsolation) bool { return i == driver.FSChroot || i == driver.FSImage }
 
-// refuseStorage returns why a task cannot be a storage plugin of this client, or nil.
+// refuseStorage returns an error if a task cannot be a storage plugin of this client.
 func refuseStorage(task *cluster.Task, name string, c driver.Capabilities) error {
 	plugin := task.CSIPlugin
 	own := ownFiles(c.FSIsolation)

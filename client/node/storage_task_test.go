@@ -15,15 +15,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// isolated is a driver whose tasks have files of their own.
+// isolated is a driver whose tasks have a separate file system.
 type isolated struct{ starter }
 
 func (*isolated) Capabilities() driver.Capabilities {
 	return driver.Capabilities{NoLogCollection: true, FSIsolation: driver.FSImage}
 }
 
-// A storage plugin of raw_exec gets paths of the node. One with files of its own gets its socket and the
-// volumes where its job wants them, and each call names the paths that it sees.
+// A storage plugin of raw_exec gets paths of the node. A storage plugin with a separate file system
+// gets its socket and the volumes at the paths of its job, and each call contains the paths that it
+// sees.
 func TestStorage_whatThePluginSees(t *testing.T) {
 	t.Parallel()
 	usage := volume.Usage{VolumeCapability: manyWriters}
@@ -91,7 +92,7 @@ func TestStorage_whatThePluginSees(t *testing.T) {
 	}
 }
 
-// What has no effect is refused, with what to do.
+// Settings without effect are refused, with a message that says what to do.
 func TestRefuseStorage(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -59,7 +59,7 @@ func (f *fakeStorage) Detach(context.Context, csi.Attachment) error {
 
 func (*fakeStorage) Close() error { return nil }
 
-// storageWorld is a list of storage plugins whose core is a list of words.
+// storageWorld is a list of storage plugins with a core that records its events.
 type storageWorld struct {
 	*storage
 	t         *testing.T
@@ -163,7 +163,8 @@ func TestStorage_neverAnswers(t *testing.T) {
 	})
 }
 
-// Two tasks run the same plugin: the newest healthy one is used. A new life of the driver changes nothing.
+// Two tasks run the same plugin: the newest healthy one is used. A restart of the driver changes
+// nothing.
 func TestStorage_twoOfThem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -186,7 +187,7 @@ func TestStorage_twoOfThem(t *testing.T) {
 	})
 }
 
-// A controller mounts nothing, and answers servers.
+// A controller mounts nothing, and answers the leader's calls.
 func TestStorage_controller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -224,7 +225,7 @@ func TestStorage_publishesTheNewestListLast(t *testing.T) {
 	})
 }
 
-// slowDown is a core that is slow to hear that a plugin is down, and does not hear it before goOn is closed.
+// slowDown is a core whose PluginDown blocks until goOn is closed.
 type slowDown struct {
 	*storageWorld
 	goOn chan struct{}
@@ -235,8 +236,9 @@ func (s *slowDown) StoragePluginDown(id cluster.PluginID) {
 	s.storageWorld.StoragePluginDown(id)
 }
 
-// The old version of a plugin ends while the new one answers for the first time. A regression: the core heard last
-// that the plugin was down, and mounted nothing with it until its health changed.
+// The old version of a plugin ends while the new one answers for the first time. A regression: the
+// core got the event that the plugin was down last, and used the plugin for no mount until its
+// health changed.
 func TestStorage_upIsToldAfterDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

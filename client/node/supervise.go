@@ -15,30 +15,30 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// instance is one life of a plugin's process.
+// instance is one process of a plugin.
 type instance interface {
 	// Done is closed after the process has ended.
 	Done() <-chan struct{}
-	// Kill ends the process. Detach leaves it to the next client.
+	// Kill kills the process. Detach leaves it running for the next client.
 	Kill(context.Context) error
 	Detach()
 	// TakenOver reports whether an earlier client has started the process.
 	TakenOver() bool
 }
 
-// program starts the process of a plugin, or takes over the one that an earlier client has left.
+// program starts the process of a plugin, or takes over the process of an earlier client.
 type program[I instance] interface {
 	launch(context.Context) (I, error)
 }
 
-// pluginEvents receives what plugins do by themselves.
+// pluginEvents receives events of plugins that no call caused.
 type pluginEvents interface {
 	PluginDown(p client.Plugin, life client.Life)
 	Fingerprint(driver string, life client.Life, f driver.Fingerprint)
 	Devices(plugin string, life client.Life, groups []*cluster.DeviceGroup, err error)
 }
 
-// errLifeEnded answers calls for an earlier life of a plugin.
+// errLifeEnded is the answer to calls for an earlier process of a plugin.
 var errLifeEnded = errors.New("this life of the plugin has ended")
 
 // supervised are the plugins of one type. The set does not change.
@@ -49,7 +49,7 @@ type supervised[I instance] struct {
 	logger *slog.Logger
 }
 
-// pluginProcess is one plugin, with its present life.
+// pluginProcess is one plugin, with its present process.
 type pluginProcess[I instance] struct {
 	name    string
 	program program[I]
@@ -57,14 +57,15 @@ type pluginProcess[I instance] struct {
 	calls chan struct{}
 
 	mu      sync.Mutex
-	life    client.Life     // the newest life, or zero; guarded by mu
+	life    client.Life     // the number of the newest process, or zero; guarded by mu
 	runs    bool            // whether present is a process that runs; guarded by mu
 	present I               // guarded by mu
-	end     func()          // ends the goroutines of the life, or nil; guarded by mu
-	running *sync.WaitGroup // the goroutines of the life, or nil; guarded by mu
+	end     func()          // ends the goroutines of the process, or nil; guarded by mu
+	running *sync.WaitGroup // the goroutines of the process, or nil; guarded by mu
 }
 
-// supervise returns the plugins that the programs run. Calls bounds the short calls in flight of each.
+// supervise returns the plugins that the programs run. calls is the largest number of short calls
+// in flight for each plugin.
 func supervise[I instance](kind client.PluginType, programs map[string]program[I], calls int, e pluginEvents, logger *slog.Logger) supervised[I] {
 	s := supervised[I]{kind: kind, all: make(map[string]*pluginProcess[I], len(programs)), events: e, logger: logger}
 	for name, p := range programs {
@@ -75,17 +76,17 @@ func supervise[I instance](kind client.PluginType, programs map[string]program[I
 
 func (s *supervised[I]) names() []string { return slices.Sorted(maps.Keys(s.all)) }
 
-// begun is a life that has begun.
+// begun is a process that has started.
 type begun[I instance] struct {
 	plugin  *pluginProcess[I]
 	life    client.Life
 	present I
-	// ctx ends with the life. running are its goroutines.
+	// ctx ends with the process. running are its goroutines.
 	ctx     context.Context
 	running *sync.WaitGroup
 }
 
-// launch begins the next life of a plugin. Ended is called when it has ended.
+// launch starts the next process of a plugin. ended is called when the process has ended.
 func (s *supervised[I]) launch(ctx context.Context, name string, ended func()) (*begun[I], error) {
 	p := s.all[name]
 	if p == nil {
@@ -106,7 +107,7 @@ func (s *supervised[I]) launch(ctx context.Context, name string, ended func()) (
 	return b, nil
 }
 
-// watch posts the end of a life.
+// watch posts the end of a process.
 func (s *supervised[I]) watch(b *begun[I], ended func()) {
 	select {
 	case <-b.ctx.Done():
@@ -122,7 +123,7 @@ func (s *supervised[I]) watch(b *begun[I], ended func()) {
 	s.events.PluginDown(client.Plugin{Type: s.kind, Name: b.plugin.name}, b.life)
 }
 
-// abandon kills the process of a life. It has no effect on a life that has ended.
+// abandon kills a process of a plugin. It has no effect if the process has ended.
 func (s *supervised[I]) abandon(ctx context.Context, name string, life client.Life) {
 	i, err := s.instance("Kill", name, life)
 	if err != nil {
@@ -134,7 +135,7 @@ func (s *supervised[I]) abandon(ctx context.Context, name string, life client.Li
 	}
 }
 
-// instance returns the process of a life, or an error of class [driver.Gone].
+// instance returns the process with this number, or an error of class [driver.Gone].
 func (s *supervised[I]) instance(call, name string, life client.Life) (i I, err error) {
 	gone := &driver.Error{Class: driver.Gone, Call: call, Err: errLifeEnded}
 	p := s.all[name]
@@ -160,8 +161,8 @@ func (s *supervised[I]) current(call, name string) (I, error) {
 	return s.instance(call, name, life)
 }
 
-// enter waits for room for a short call, and returns the process and the function that leaves. Long
-// calls, which wait for a task, need no room.
+// enter waits until the number of short calls permits another call. It returns the process, and a
+// function that must be called after the call. Long calls, which wait for a task, do not count.
 func (s *supervised[I]) enter(ctx context.Context, call, name string, life client.Life) (i I, leave func(), err error) {
 	p := s.all[name]
 	if p == nil {
@@ -194,7 +195,7 @@ func (s *supervised[I]) allRun() bool {
 	return true
 }
 
-// detach leaves all processes to the next client, and ends the goroutines.
+// detach leaves all processes running for the next client, and ends the goroutines.
 func (s *supervised[I]) detach() {
 	for _, name := range s.names() {
 		p := s.all[name]

@@ -23,10 +23,10 @@ import (
 // killWait is how long a kill waits for the end of the processes.
 const killWait = time.Second
 
-// tasks makes and removes what a start of a task has on the node beside its driver: folders, a control
-// group, a log keeper.
+// tasks creates and removes the parts of a task's start that the driver does not own: folders, a
+// control group, a log keeper.
 type tasks struct {
-	// node returns the node as it is registered.
+	// node returns the registered node.
 	node   func() *cluster.Node
 	region string
 	dirs   *allocdir.Folders
@@ -40,8 +40,8 @@ type tasks struct {
 	logger  *slog.Logger
 }
 
-// newTaskID returns an id that the node has never used, in the form of the reference. The protocol of plugins
-// carries UTF-8 only.
+// newTaskID returns a new id that the node has never used, in the format of the reference. The
+// plugin protocol permits only UTF-8.
 func newTaskID(alloc cluster.AllocID, task string) driver.TaskID {
 	random := make([]byte, 4)
 	_, _ = rand.Read(random) // it never fails
@@ -68,7 +68,7 @@ func (t *tasks) group(alloc cluster.AllocID, task string) (*cgroup.Group, error)
 	return g, err
 }
 
-// build makes the folders of an allocation.
+// build creates the folders of an allocation.
 func (t *tasks) build(alloc *cluster.Allocation) error {
 	group := groupOf(alloc)
 	if group == nil {
@@ -84,8 +84,8 @@ func (t *tasks) build(alloc *cluster.Allocation) error {
 	return t.dirs.Build(string(alloc.ID), all)
 }
 
-// ownerOf returns the user who owns the folders of a task. A user that cannot be found is left out: the
-// start of the task then fails, and says why.
+// ownerOf returns the user who owns the folders of a task, or "" if the user does not exist. The
+// start of the task then fails with this reason.
 func (t *tasks) ownerOf(alloc *cluster.Allocation, group *cluster.TaskGroup, task *cluster.Task) string {
 	env, err := t.environment(alloc, group, task, driver.FSNone, nil)
 	if err != nil {
@@ -108,12 +108,13 @@ func (t *tasks) remove(ctx context.Context, alloc cluster.AllocID) error {
 	return t.dirs.Remove(ctx, string(alloc))
 }
 
-// logOf returns where the logs of a task are.
+// logOf returns the place of a task's logs.
 func (t *tasks) logOf(alloc cluster.AllocID, task string) logPlace {
 	return logPlace{folder: t.dirs.Logs(string(alloc)), task: allocdir.TaskFolder(task)}
 }
 
-// kill kills the processes of a task. A driver that keeps its tasks elsewhere destroys the task first.
+// kill kills the processes of a task. If the driver does not keep its tasks in the client's cgroup,
+// kill asks the driver to destroy the task first.
 func (t *tasks) kill(ctx context.Context, d driver.Driver, task client.TaskRef) ([]client.Process, error) {
 	if d != nil && !d.Capabilities().HostCgroup {
 		if err := t.destroy(ctx, d, task); err != nil {
@@ -146,7 +147,7 @@ func killGroup(ctx context.Context, group *cgroup.Group) ([]client.Process, erro
 	for _, p := range remaining {
 		left = append(left, client.Process{PID: p.PID, Command: p.Command, State: string(rune(p.State))})
 	}
-	if len(left) == 0 { // the kernel hides them while they end
+	if len(left) == 0 { // the kernel does not list processes that are exiting
 		populated, err := group.Populated()
 		if err == nil && populated {
 			err = fmt.Errorf("control group %s still has processes, which the kernel does not list", group.Name())
@@ -156,7 +157,7 @@ func killGroup(ctx context.Context, group *cgroup.Group) ([]client.Process, erro
 	return left, nil
 }
 
-// destroy makes a driver destroy a task. A driver that does not know the task has no part of it.
+// destroy asks a driver to destroy a task. An unknown task is a success.
 func (t *tasks) destroy(ctx context.Context, d driver.Driver, task client.TaskRef) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -167,7 +168,7 @@ func (t *tasks) destroy(ctx context.Context, d driver.Driver, task client.TaskRe
 	case class.Uncertain(), !d.Capabilities().HostCgroup:
 		return err
 	}
-	// The control group has all of the task.
+	// All processes of the task are in the control group.
 	t.logger.Warn("a driver does not destroy a task; its control group is killed", "driver", task.Driver, "task", string(task.ID), "error", err)
 	return nil
 }
@@ -181,10 +182,10 @@ func (t *tasks) awaitEmpty(ctx context.Context, task client.TaskRef) error {
 	return group.Wait(ctx)
 }
 
-// clean removes all that a start has left, except folders. A driver that does not answer does not keep the
-// processes alive.
+// clean removes the remains of a start, except folders. It kills the processes even if the driver
+// does not answer.
 func (t *tasks) clean(ctx context.Context, d driver.Driver, task client.TaskRef) ([]client.Process, error) {
-	var unknown error // what the driver still has of the task
+	var unknown error // not nil if the driver may still know the task
 	if d != nil {
 		unknown = t.destroy(ctx, d, task)
 	}

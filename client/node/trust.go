@@ -13,8 +13,8 @@ import (
 // rawExec is the driver that runs commands without isolation.
 const rawExec = "raw_exec"
 
-// trustInterval is the time between two questions of a client that starts nothing: its drivers become
-// healthy again after the servers have got tokens.
+// trustInterval is the time between two checks while the client starts no tasks. Without these
+// checks the driver would stay unhealthy after the servers start to require tokens.
 const trustInterval = 30 * time.Second
 
 var (
@@ -23,20 +23,20 @@ var (
 	errUnknownServers = errors.New("raw_exec waits: this client runs as root, and the servers have not said yet whether they accept jobs without a token")
 )
 
-// trust decides whether raw_exec may start tasks. A client that runs as root allows it only if the
-// servers demand a token for jobs. Running tasks are not concerned.
+// trust decides whether raw_exec may start tasks. A client that runs as root permits it only if the
+// servers require a token for jobs. Running tasks continue in any case.
 type trust struct {
 	servers Servers
 	home    *home
 	logger  *slog.Logger
-	// checks is false for a client that need not check: it does not run as root, or has no raw_exec.
+	// checks is false if the client need not check: it does not run as root, or has no raw_exec.
 	checks bool
 
 	// asking holds a value while a goroutine asks the servers.
 	asking chan struct{}
 
 	mu    sync.Mutex
-	asked time.Time // when the last question was sent; guarded by mu
+	asked time.Time // when the last request was sent; guarded by mu
 	why   error     // nil if raw_exec may start tasks; guarded by mu
 	// last is the last fingerprint of raw_exec, with the function that posts it, or nil; guarded by mu
 	last *heldFingerprint
@@ -47,7 +47,7 @@ type heldFingerprint struct {
 	post        func(driver.Fingerprint)
 }
 
-// newTrust begins with what an earlier client has learned.
+// newTrust starts with the last answer that an earlier client got.
 func newTrust(s Servers, h *home, root bool, logger *slog.Logger) *trust {
 	t := &trust{servers: s, home: h, checks: root, logger: logger, asking: make(chan struct{}, 1)}
 	if root && !h.guarded() {
@@ -56,9 +56,9 @@ func newTrust(s Servers, h *home, root bool, logger *slog.Logger) *trust {
 	return t
 }
 
-// check returns why a driver may not start tasks, or nil. It asks the servers: an answer to a question
-// that was sent before the call may be from before a restart of the servers, and the task from after it.
-// Callers that wait share the next answer. If no server answers, the last answer holds.
+// check returns an error if a driver may not start tasks. It always asks the servers, because an
+// earlier answer may be from before a restart of the servers, and the task from after it.
+// Concurrent callers share the next answer. If no server answers, the last answer stays valid.
 func (t *trust) check(ctx context.Context, name string) error {
 	if name != rawExec || !t.checks {
 		return nil
@@ -95,7 +95,7 @@ func (t *trust) check(ctx context.Context, name string) error {
 	return why
 }
 
-// learn keeps an answer, and posts raw_exec's health again if it has changed.
+// learn stores an answer, and posts raw_exec's health again if the answer has changed.
 func (t *trust) learn(why error) {
 	t.mu.Lock()
 	changed := why != t.why
@@ -134,7 +134,7 @@ func (t *trust) filtered(f driver.Fingerprint) driver.Fingerprint {
 	return f
 }
 
-// forget drops the fingerprint of a life that has ended.
+// forget drops the fingerprint of a process that has ended.
 func (t *trust) forget(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

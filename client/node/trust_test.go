@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
 )
 
-// slowToSay are servers that answer the question for tokens when the test says so.
+// slowToSay are test servers that answer AcceptAnonymous when the test says so.
 type slowToSay struct {
 	*scripted
 	// asked gets a value for each question, answers the answer.
@@ -25,8 +25,9 @@ func (s slowToSay) AcceptAnonymous(context.Context) (bool, error) {
 	return <-s.answers, nil
 }
 
-// A task starts only after an answer to a question that was sent after the task came. The servers may
-// have been restarted without tokens since an earlier one. Tasks that come together share a question.
+// A task starts only after the answer to a request that was sent after the task arrived, because
+// the servers may have been restarted without tokens since an earlier request. Tasks that arrive
+// together share a request.
 func TestSecurity_AsksBeforeEachStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

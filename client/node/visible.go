@@ -11,20 +11,21 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// view is how a task sees one volume of its group.
+// view says how a task sees one volume of its group.
 type view struct {
 	// link is the path of a symbolic link below the task's folder, or empty.
 	link string
-	// mount is for a driver whose tasks have files of their own, or nil.
+	// mount is for a driver whose tasks have a separate file system, or nil.
 	mount *driver.Mount
-	// target is where the volume is published.
+	// target is the path at which the volume is published.
 	target string
 }
 
-// views returns how a task of a driver sees its volumes, or why it cannot see them.
+// views returns how a task of a driver sees its volumes, or an error if it cannot see them.
 //
-// Tasks that see the files of the node get a symbolic link at the destination, below the task's own folder.
-// The link cannot hide what is elsewhere on the node, and cannot make a writable volume read-only.
+// Tasks that see the file system of the node get a symbolic link at the destination, below the
+// task's folder. A link elsewhere could replace files of the node. A link also cannot make a
+// writable volume read-only.
 func views(root string, alloc *cluster.Allocation, group *cluster.TaskGroup, task *cluster.Task, name string, c driver.Capabilities) ([]view, error) {
 	var all []view
 	for _, m := range task.VolumeMounts {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// A task sees a volume by a link below its folder, or by a mount, or is refused with words.
+// A task sees a volume by a link below its folder or by a mount, or is refused with a message.
 func TestViews(t *testing.T) {
 	t.Parallel()
 	hostFiles, own := driver.Capabilities{}, driver.Capabilities{FSIsolation: driver.FSImage}

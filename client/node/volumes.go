@@ -20,29 +20,33 @@ import (
 const (
 	// volumesDir is the folder of all volumes, below the data directory.
 	volumesDir = "volumes"
-	// volumeRecords is the version of what the records of volumes hold.
+	// volumeRecords is the version of the content of volume records.
 	volumeRecords = 1
-	// volumeCallTimeout bounds one call of a storage plugin. A call that takes longer is repeated.
+	// volumeCallTimeout is the timeout of one call to a storage plugin. A call that takes longer is
+	// retried.
 	volumeCallTimeout = 2 * time.Minute
-	// claimTimeout bounds one request for a claim or its release: a controller may have to attach a volume.
+	// claimTimeout is the timeout of one request for a claim or its release. A controller may have
+	// to attach the volume meanwhile.
 	claimTimeout = 2 * time.Minute
-	// holdersTimeout bounds the search for processes that keep a mount busy.
+	// holdersTimeout is the timeout of the search for processes that use a mount.
 	holdersTimeout = 10 * time.Second
 )
 
-// VolumeServers are [Servers] that give claims on volumes. The node of other servers mounts no volumes.
+// VolumeServers are [Servers] with claims on volumes. With other servers the node mounts no
+// volumes.
 type VolumeServers interface {
 	Servers
-	// ClaimVolume returns what the node needs to use a volume that the servers have given to an allocation,
-	// when a controller has attached it to the node. The error says what is missing for now. One of the
-	// class [volume.Refused] is for good.
+	// ClaimVolume returns what the node needs to mount a volume for an allocation with a claim. If
+	// a controller must attach the volume, it returns after that. The error says what is missing.
+	// An error of class [volume.Refused] is final.
 	ClaimVolume(ctx context.Context, k cluster.ClaimKey) (volume.Claimed, error)
-	// ReleaseVolume says that a volume is off the node for an allocation. It returns nil when the servers
-	// have no claim of the allocation any more, and a controller has detached the volume if it must.
+	// ReleaseVolume reports that a volume is unmounted for an allocation. It returns nil when the
+	// servers have no claim of the allocation any more, and a controller has detached the volume if
+	// necessary.
 	ReleaseVolume(ctx context.Context, k cluster.ClaimKey) error
 }
 
-// volumes acts for the volumes of the node.
+// volumes executes the effects of the node's volumes.
 type volumes struct {
 	shell   *shell
 	root    string
@@ -114,7 +118,8 @@ func (v *volumes) call(ctx context.Context, c volume.Call, path string) error {
 	return v.check(c, path)
 }
 
-// prepare makes the folders that a plugin expects. It does not look at a path where something is mounted.
+// prepare creates the folders that a plugin expects. It does not stat a path where something is
+// mounted.
 func (v *volumes) prepare(c volume.Call, path string) error {
 	if c.Verb != volume.Stage && c.Verb != volume.Publish {
 		return nil
@@ -123,7 +128,7 @@ func (v *volumes) prepare(c volume.Call, path string) error {
 	if err != nil || table.Has(path) {
 		return err
 	}
-	// Users of tasks pass through the folders above a target, and cannot list them.
+	// Users of tasks need access through the folders above a target, but must not list them.
 	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
 		return err
 	}
@@ -135,7 +140,7 @@ func (v *volumes) prepare(c volume.Call, path string) error {
 	return nil
 }
 
-// check compares the mount table with what a plugin has said.
+// check compares the mount table with the answer of a plugin.
 func (v *volumes) check(c volume.Call, path string) error {
 	table, err := mounts.Read()
 	if err != nil {
@@ -143,7 +148,7 @@ func (v *volumes) check(c volume.Call, path string) error {
 	}
 	mounted := table.Has(path)
 	switch c.Verb {
-	case volume.Stage: // what a plugin does there is its own matter
+	case volume.Stage: // a plugin may stage without a mount
 	case volume.Publish:
 		if !mounted && c.Request.Usage.Attachment == cluster.AttachFileSystem {
 			return fmt.Errorf("the storage plugin says that the volume is published, and nothing is mounted at %s", path)
@@ -157,16 +162,16 @@ func (v *volumes) check(c volume.Call, path string) error {
 	return nil
 }
 
-// removeFolders removes the folder of a mount that is gone, and the empty folders above it.
+// removeFolders removes the folder of an unmounted volume, and the empty folders above it.
 func (v *volumes) removeFolders(path string) {
 	for ; path != v.root && path != "/" && path != "."; path = filepath.Dir(path) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return // other volumes have it
+			return // other volumes use it
 		}
 	}
 }
 
-// holders finds who keeps a mount busy that could not be undone.
+// holders finds the processes that use a mount that could not be undone.
 func (v *volumes) holders(c volume.Call, path string, err error) []volume.Holder {
 	if err == nil || c.Verb == volume.Stage || c.Verb == volume.Publish {
 		return nil
@@ -180,7 +185,7 @@ func (v *volumes) holders(c volume.Call, path string, err error) []volume.Holder
 	return found
 }
 
-// unknownMounts are the mounts below the folder of all volumes that no record names.
+// unknownMounts returns the mounts below the folder of all volumes that no record names.
 func unknownMounts(table mounts.Table, root string, records []*volume.Record) []string {
 	named := make(map[string]bool)
 	for _, r := range records {
@@ -194,7 +199,8 @@ func unknownMounts(table mounts.Table, root string, records []*volume.Record) []
 	return slices.DeleteFunc(table.Below(root), func(point string) bool { return named[point] })
 }
 
-// volumeOptions are what the core needs for the volumes of the node, or nil if the servers give no claims.
+// volumeOptions returns the core's options for the volumes of the node, or nil if the servers have
+// no claims.
 func volumeOptions(s *shell, servers Servers, dataDir string, left *leftovers) (*volume.Options, error) {
 	claims, is := servers.(VolumeServers)
 	if !is {

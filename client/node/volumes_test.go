@@ -32,7 +32,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/session"
 )
 
-// fileServers are servers in a folder. The test and the process of a client share it.
+// fileServers are test servers whose state is in a folder, which the test and the client's process
+// share.
 type fileServers struct {
 	dir  string
 	node *Node
@@ -40,7 +41,7 @@ type fileServers struct {
 
 var _ VolumeServers = (*fileServers)(nil)
 
-// wishes are what the servers want of the node.
+// wishes are the allocations that the servers want on the node.
 type wishes struct {
 	Index  uint64
 	Allocs []*cluster.Allocation
@@ -105,7 +106,7 @@ func (*fileServers) OpenSession(context.Context) (*session.NodeEnd, error) {
 	return nil, errors.New("there are no sessions")
 }
 
-// controller calls the controller on the node, as servers do through its session.
+// controller calls the controller on the node, as the leader does through the session.
 func (s *fileServers) controller(verb string) error {
 	var self cluster.Node
 	s.read("node.json", &self)
@@ -155,8 +156,8 @@ func volumesConfig(dir, run string) *config.Config {
 	}
 }
 
-// volumesClient is the process of a client whose servers are in a folder. It ends with SIGTERM, and tasks
-// go on.
+// volumesClient is the process of a client with fileServers. It stops after SIGTERM, and tasks
+// continue.
 func volumesClient(dir, run string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -169,7 +170,7 @@ func volumesClient(dir, run string) error {
 	return errors.Join(n.Run(ctx), n.Close())
 }
 
-// machine is a client in a process of its own, with real mounts.
+// machine is a client in a separate process, with real mounts.
 type machine struct {
 	*testing.T
 	servers *fileServers
@@ -240,7 +241,7 @@ func (m *machine) begin() {
 	must.NoError(m, m.process.Start())
 }
 
-// kill kills the client, and leaves tasks, plugins and mounts.
+// kill kills the client. Tasks, plugins and mounts stay.
 func (m *machine) kill() {
 	m.Helper()
 	if m.process != nil {
@@ -330,7 +331,7 @@ func (m *machine) plugin(version string) *cluster.Allocation {
 	}}}, cluster.JobSystem)
 }
 
-// consumer is an allocation whose task writes its pid to a file of the volume.
+// consumer returns an allocation whose task writes its pid to a file on the volume.
 func (m *machine) consumer() *cluster.Allocation {
 	return m.alloc(&cluster.TaskGroup{
 		Name: "g", Count: 1,
@@ -343,7 +344,7 @@ func (m *machine) consumer() *cluster.Allocation {
 	}, cluster.JobService)
 }
 
-// pid is the process of a consumer, which the file on the disk of the storage plugin has.
+// pid returns the pid of a consumer, from the file on the volume.
 func (m *machine) pid(a *cluster.Allocation) int {
 	m.Helper()
 	var pid int
@@ -384,7 +385,7 @@ func (m *machine) calls() []csiCall {
 	return all
 }
 
-// succeeded are the names of the calls that have succeeded, without repetitions of the same.
+// succeeded returns the names of the successful calls, without consecutive duplicates.
 func (m *machine) succeeded() []string {
 	m.Helper()
 	var names []string
