@@ -166,7 +166,7 @@ func (s *site) end(n *realNode) {
 // clean ends all processes of the site's program: the drivers outlive their clients.
 func (s *site) clean() {
 	if s.t.Failed() && s.api != nil {
-		s.logAllocations()
+		s.logState()
 	}
 	for _, n := range s.nodes {
 		if s.t.Failed() {
@@ -188,8 +188,19 @@ func (s *site) clean() {
 	}
 }
 
-// logAllocations logs what the servers know of each allocation, and the evaluations that are not complete.
-func (s *site) logAllocations() {
+// logState logs what the servers know of the nodes and the allocations, and the evaluations that are not
+// complete.
+func (s *site) logState() {
+	nodes, _, err := s.api.Nodes().List(nil)
+	if err != nil {
+		s.t.Logf("the nodes: %v", err)
+	}
+	for _, n := range nodes {
+		s.t.Logf("node %s: %s, drain %v, eligibility %s", n.ID, n.Status, n.Drain, n.SchedulingEligibility)
+		for name, d := range n.Drivers {
+			s.t.Logf("    driver %s: detected %v, healthy %v (%s), at %s", name, d.Detected, d.Healthy, d.HealthDescription, d.UpdateTime)
+		}
+	}
 	allocs, _, err := s.api.Allocations().List(nil)
 	if err != nil {
 		s.t.Logf("the allocations: %v", err)
