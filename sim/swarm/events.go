@@ -82,6 +82,7 @@ const (
 const (
 	VolumesLeft     Event = "volumes/left"         // the end of an allocation is reported with volumes on the node
 	ClaimFreedAway  Event = "claim/freed-away"     // the servers free the claim of an unreachable node
+	ClaimForced     Event = "claim/forced"         // an operator detaches a volume that an allocation uses
 	ClaimController Event = "claim/for-controller" // a claim waits until a controller has detached its volume
 )
 

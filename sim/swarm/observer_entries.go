@@ -55,6 +55,8 @@ func (o *Observer) applied(a shims.Applied) {
 	case *shims.AllocClientUpdate:
 		o.judged(a, m)
 		o.left(m)
+	case *shims.VolumeDetach:
+		o.forced(a, m)
 	case *shims.ClaimUpdate:
 		o.freed(a, m)
 	case *shims.JobDeregister:

@@ -22,3 +22,15 @@ func (o *Observer) freed(a shims.Applied, m *shims.ClaimUpdate) {
 		o.count(ClaimController, c.Cause == cluster.CauseDetached && before != nil && after == nil)
 	}
 }
+
+// forced counts the detaches that take a volume from an allocation that has not ended.
+func (o *Observer) forced(a shims.Applied, m *shims.VolumeDetach) {
+	for before := range a.Before.ClaimsOnNode(m.Node) {
+		if before.Volume != m.Volume || !before.State.OnNode() {
+			continue
+		}
+		after := a.After.Claim(before.Key())
+		alloc := a.Before.Alloc(before.Alloc)
+		o.count(ClaimForced, alloc != nil && !alloc.ClientTerminal() && (after == nil || !after.State.OnNode()))
+	}
+}

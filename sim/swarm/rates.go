@@ -71,6 +71,7 @@ func Rates() []Rate {
 		{DeviceSickInUse, "a device that an allocation has becomes unhealthy or goes", small(0.01)},
 		{VolumesLeft, "the end of an allocation is reported with volumes on the node", small(0.0024)},
 		{ClaimFreedAway, "the servers free a claim on an unreachable node", small(0.0045)},
+		{ClaimForced, "an operator detaches a volume that an allocation uses", small(0.0013)},
 		{ClaimController, "a claim waits until a controller has detached its volume", small(0.0045)},
 	}
 	rates = append(rates, classRates()...)

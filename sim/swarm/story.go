@@ -27,6 +27,7 @@ func (m *story) drawStory() {
 	changes.drawEnds()
 	changes.drawExits()
 	changes.drawPlaces()
+	changes.drawVolumeChanges()
 	m.drawLosses()
 	m.drawReturns()
 	changes.drawRaces()

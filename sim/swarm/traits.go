@@ -65,7 +65,9 @@ const (
 	nodeDelete      trait = "node/delete"
 	nodeRegister    trait = "node/register"
 	nodeEligible    trait = "node/eligible"
-	raceMarks       trait = "race/marks" // an event just before an entry of marks
+	volumeDetach    trait = "volume/detach" // by an operator, most of them by force
+	volumeChange    trait = "volume/change" // registered again, or deregistered and registered
+	raceMarks       trait = "race/marks"    // an event just before an entry of marks
 	raceCompletions trait = "race/completion"
 	racePlans       trait = "race/plan"
 	raceReports     trait = "race/report"
@@ -85,7 +87,7 @@ func traits() []trait {
 		slowClients, heavyTail, neverStop, neverGood, slowWays, tunedDrainer, policies,
 		drainAll, drainTogether, drainUpdate, drainCancel, drainAgain, drainRepeat, ignoreSystem,
 		jobEdit, jobScale, jobGroups, jobRegister, jobStop, jobPurge, allocExit, allocStop, allocPlace,
-		nodeDown, nodeAway, nodeDelete, nodeRegister, nodeEligible,
+		nodeDown, nodeAway, nodeDelete, nodeRegister, nodeEligible, volumeDetach, volumeChange,
 		raceMarks, raceCompletions, racePlans, raceReports, elections, pauses, clockSkew, clockStep, restores, forgets,
 	}
 	for _, f := range scenario.Faults() {
@@ -112,7 +114,9 @@ type character map[trait]float64
 func (m *draft) drawCharacter() {
 	many := m.dice("character").share(15, 85)
 	for _, t := range traits() {
-		if kind := scenario.FaultName(t).Kind(); kind.Real && !m.real() || kind.Devices && !m.equipped || kind.Volumes && !m.stored {
+		kind := scenario.FaultName(t).Kind()
+		volumes := kind.Volumes || t == volumeDetach || t == volumeChange
+		if kind.Real && !m.real() || kind.Devices && !m.equipped || volumes && !m.stored {
 			continue
 		}
 		d, share := m.dice("trait/"+string(t)), many

@@ -105,6 +105,45 @@ func (m *population) drawUses(d dice, g *scenario.Group, name string, indexes in
 	g.Volumes = append(g.Volumes, scenario.VolumeUse{Name: id, ReadOnly: !writes || d.odds(0.2)})
 }
 
+// drawVolumeChanges draws what operators do with volumes. A deregistered volume is registered again before
+// the calm begins: without it, the allocations of its group cannot move.
+func (m *edits) drawVolumeChanges() {
+	var users []*group
+	for _, g := range m.groups {
+		if len(m.specOf(g).Volumes) > 0 {
+			users = append(users, g)
+		}
+	}
+	if len(users) == 0 {
+		return
+	}
+	d := m.dice("volumes/changes")
+	for range m.often(d, volumeDetach) {
+		id, node := m.drawVolume(d, users)
+		m.happens(m.moment(d), &scenario.VolumeChange{Volume: id, Change: scenario.VolumeDetach, Node: node, Force: d.odds(0.7)})
+	}
+	for range m.often(d, volumeChange) {
+		id, _ := m.drawVolume(d, users)
+		at := m.moment(d)
+		if d.odds(0.7) {
+			m.happens(at, &scenario.VolumeChange{Volume: id, Change: scenario.VolumeDeregister, Force: d.odds(0.7)})
+			at = min(at+d.span(10*time.Millisecond, time.Minute), m.calm-time.Millisecond)
+		}
+		m.happens(at, &scenario.VolumeChange{Volume: id, Change: scenario.VolumeRegister})
+	}
+}
+
+// drawVolume draws a volume of one of the groups, and a node that mostly has an allocation with it.
+func (m *edits) drawVolume(d dice, users []*group) (cluster.VolumeID, cluster.NodeID) {
+	g := m.touched(d, users)
+	use, index, node := one(d, m.specOf(g).Volumes...), d.IntN(max(1, len(g.on))), m.somewhere(d)
+	if index < len(g.on) && d.odds(0.7) {
+		node = g.on[index]
+	}
+	v := m.s.VolumeNamed(use)
+	return v.IDs()[min(index, len(v.IDs())-1)], node
+}
+
 // strays are the groups with allocations that no plan could have placed with volumes: they have ended, or
 // their node does not exist.
 func (m *population) strays() map[cluster.GroupKey]bool {

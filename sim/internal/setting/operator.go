@@ -162,7 +162,7 @@ func (o *Operator) volume(op *scenario.VolumeChange) {
 	case scenario.VolumeDeregister:
 		o.Ask(&shims.VolumeDeregister{Volume: k, Force: op.Force})
 	case scenario.VolumeDetach:
-		o.Ask(&shims.VolumeDetach{Volume: k, Node: op.Node, Force: op.Force})
+		o.Ask(&shims.VolumeDetach{At: o.Clock(), Volume: k, Node: op.Node, Force: op.Force})
 	}
 }
 
