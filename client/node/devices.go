@@ -25,14 +25,16 @@ func newDevices(programs map[string]program[deviceInstance], calls int, e plugin
 	return &devices{supervise(client.DevicePlugin, programs, calls, e, logger)}
 }
 
-// launch starts the next process of a device plugin.
-func (d *devices) launch(ctx context.Context, name string) client.Launched {
-	b, err := d.supervised.launch(ctx, name, func() {})
+// launch starts the next process of a device plugin, and posts its events after the answer.
+func (d *devices) launch(ctx context.Context, name string, reply func(client.Launched)) {
+	b, err := d.supervised.launch(ctx, name)
 	if err != nil {
-		return client.Launched{Err: err}
+		reply(client.Launched{Err: err})
+		return
 	}
+	reply(client.Launched{Life: b.life, Reattached: b.present.TakenOver()})
+	b.running.Go(func() { d.watch(b, func() {}) })
 	b.running.Go(func() { d.fingerprints(b) })
-	return client.Launched{Life: b.life, Reattached: b.present.TakenOver()}
 }
 
 // fingerprints posts the devices of a process. While its stream is closed, the devices are

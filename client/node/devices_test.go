@@ -81,8 +81,8 @@ func TestDevices_fingerprints(t *testing.T) {
 		var p posted
 		one := &deviceDouble{double: newDouble(), groups: []*cluster.DeviceGroup{toys("d2", "d1"), {Kind: cluster.DeviceKind{Vendor: "acme"}}}}
 		d := devicesOfDouble(&p, one)
-		launched := d.launch(t.Context(), "toys")
-		must.NoError(t, launched.Err)
+		answer := launched(t.Context(), d, "toys")
+		must.NoError(t, answer.Err)
 		synctest.Wait()
 		must.Eq(t, []string{"toys 1 has acme/toy/t1/d1 acme/toy/t1/d2"}, p.take())
 		began := time.Now()
@@ -264,7 +264,7 @@ func TestDevices_stats(t *testing.T) {
 		one := &deviceDouble{double: newDouble()}
 		d := devicesOfDouble(new(posted), one)
 		must.SliceEmpty(t, d.stats(t.Context()), must.Sprint("no process runs"))
-		must.NoError(t, d.launch(t.Context(), "toys").Err)
+		must.NoError(t, launched(t.Context(), d, "toys").Err)
 		began := time.Now()
 		must.SliceEmpty(t, d.stats(t.Context()))
 		must.Eq(t, deviceTimeout, time.Since(began))

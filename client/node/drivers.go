@@ -42,15 +42,17 @@ func (d *drivers) startTimeouts(blocks map[string]config.Plugin) map[string]time
 	return limits
 }
 
-// launch starts the next process of a driver.
-func (d *drivers) launch(ctx context.Context, name string) client.Launched {
-	b, err := d.supervised.launch(ctx, name, func() { d.trust.forget(name) })
+// launch starts the next process of a driver, and posts its events after the answer.
+func (d *drivers) launch(ctx context.Context, name string, reply func(client.Launched)) {
+	b, err := d.supervised.launch(ctx, name)
 	if err != nil {
-		return client.Launched{Err: err}
+		reply(client.Launched{Err: err})
+		return
 	}
+	reply(client.Launched{Life: b.life, Capabilities: b.present.Capabilities(), Reattached: b.present.TakenOver()})
+	b.running.Go(func() { d.watch(b, func() { d.trust.forget(name) }) })
 	b.running.Go(func() { d.fingerprints(b) })
 	b.running.Go(func() { d.listen(b) })
-	return client.Launched{Life: b.life, Capabilities: b.present.Capabilities(), Reattached: b.present.TakenOver()}
 }
 
 // fingerprints posts the health of a process. While its stream is closed, the driver is unhealthy,

@@ -150,6 +150,36 @@ func driversOf(p *posted, calls int, lives ...*double) *drivers {
 	return newDrivers(map[string]program[driverInstance]{"d": &programOf{lives}}, calls, p, t, quiet())
 }
 
+// launched launches the next process of a plugin, and returns the answer.
+func launched(ctx context.Context, plugins interface {
+	launch(context.Context, string, func(client.Launched))
+}, name string) (answer client.Launched) {
+	plugins.launch(ctx, name, func(l client.Launched) { answer = l })
+	return answer
+}
+
+// The core drops the events of a process before the answer to its launch. A driver that was healthy or dead
+// before the answer was lost: it reported nothing more, and no task was placed on it again.
+func TestLaunch_answersBeforeEvents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var p posted
+		one, toy := newDouble(), &deviceDouble{double: newDouble()}
+		close(one.done)
+		close(toy.done)
+		slow := func(client.Launched) {
+			synctest.Wait()
+			must.SliceEmpty(t, p.take())
+		}
+		driversOf(&p, 8, one).launch(t.Context(), "d", slow)
+		synctest.Wait()
+		must.SliceContains(t, p.take(), "driver d 1 is down")
+		devicesOfDouble(&p, toy).launch(t.Context(), "toys", slow)
+		synctest.Wait()
+		must.SliceContains(t, p.take(), "device plugin toys 1 is down")
+	})
+}
+
 // Each process has its own calls. A call for a process that has ended returns at once.
 func TestDrivers_lives(t *testing.T) {
 	t.Parallel()
@@ -158,10 +188,10 @@ func TestDrivers_lives(t *testing.T) {
 		first, second := newDouble(), newDouble()
 		d := driversOf(&p, 8, first, second)
 		ctx, cancel := context.WithCancel(t.Context())
-		launched := d.launch(ctx, "d")
-		must.NoError(t, launched.Err)
-		must.Eq(t, 1, launched.Life)
-		must.True(t, launched.Capabilities.SendSignals)
+		answer := launched(ctx, d, "d")
+		must.NoError(t, answer.Err)
+		must.Eq(t, 1, answer.Life)
+		must.True(t, answer.Capabilities.SendSignals)
 		synctest.Wait()
 		must.Eq(t, []string{"d 1 is healthy: "}, p.take())
 
@@ -171,7 +201,7 @@ func TestDrivers_lives(t *testing.T) {
 		_, err := d.instance("WaitTask", "d", 1)
 		must.Eq(t, driver.Gone, driver.ClassOf(err))
 
-		must.Eq(t, 2, d.launch(ctx, "d").Life)
+		must.Eq(t, 2, launched(ctx, d, "d").Life)
 		i, err := d.instance("WaitTask", "d", 2)
 		must.NoError(t, err)
 		must.True(t, i == driverInstance(second))
@@ -185,8 +215,8 @@ func TestDrivers_lives(t *testing.T) {
 		synctest.Wait()
 		must.Eq(t, []string{"d 2 is healthy: ", "driver d 2 is down"}, p.take())
 
-		must.ErrorContains(t, d.launch(ctx, "d").Err, "no such program")
-		must.ErrorContains(t, d.launch(ctx, "x").Err, `no driver x`)
+		must.ErrorContains(t, launched(ctx, d, "d").Err, "no such program")
+		must.ErrorContains(t, launched(ctx, d, "x").Err, `no driver x`)
 		cancel()
 	})
 }
@@ -198,7 +228,7 @@ func TestDrivers_detach(t *testing.T) {
 		var p posted
 		one := newDouble()
 		d := driversOf(&p, 8, one)
-		must.NoError(t, d.launch(t.Context(), "d").Err)
+		must.NoError(t, launched(t.Context(), d, "d").Err)
 		synctest.Wait()
 		p.take()
 		d.detach()
@@ -216,7 +246,7 @@ func TestDrivers_fingerprintsEnd(t *testing.T) {
 		one := newDouble()
 		one.attributes = map[string]string{"driver.d.rotates_logs": "1"}
 		d := driversOf(&p, 8, one)
-		must.NoError(t, d.launch(t.Context(), "d").Err)
+		must.NoError(t, launched(t.Context(), d, "d").Err)
 		synctest.Wait()
 		must.True(t, d.rotatesLogs("d"))
 		p.take()
@@ -240,7 +270,7 @@ func TestShell_boundedCalls(t *testing.T) {
 		one := newDouble()
 		d := driversOf(&p, 2, one)
 		s := &shell{life: t.Context(), drivers: d, logger: quiet()}
-		must.NoError(t, d.launch(t.Context(), "d").Err)
+		must.NoError(t, launched(t.Context(), d, "d").Err)
 		ref := client.TaskRef{Driver: "d", Life: 1}
 		var mu sync.Mutex
 		var answers []string
@@ -277,7 +307,7 @@ func TestShell_hangingCalls(t *testing.T) {
 		one := newDouble()
 		d := driversOf(&p, 1, one)
 		s := &shell{life: t.Context(), drivers: d, tasks: &tasks{dirs: new(allocdir.Folders), logs: newLogs(t.Context(), keeper.Command{}, quiet())}, logger: quiet()}
-		must.NoError(t, d.launch(t.Context(), "d").Err)
+		must.NoError(t, launched(t.Context(), d, "d").Err)
 		ref := client.TaskRef{Driver: "d", Life: 1}
 		began := time.Now()
 		answers := make(chan error, 2)

@@ -61,10 +61,10 @@ func (s *shell) write(effect func() error, reply func(error)) {
 func (s *shell) Launch(p client.Plugin, reply func(client.Launched)) {
 	s.running.Go(func() {
 		if p.Type == client.DevicePlugin {
-			reply(s.devices.launch(s.life, p.Name))
+			s.devices.launch(s.life, p.Name, reply)
 			return
 		}
-		reply(s.drivers.launch(s.life, p.Name))
+		s.drivers.launch(s.life, p.Name, reply)
 	})
 }
 

@@ -81,13 +81,14 @@ type begun[I instance] struct {
 	plugin  *pluginProcess[I]
 	life    client.Life
 	present I
-	// ctx ends with the process. running are its goroutines.
+	// ctx ends with the process. running are its goroutines, which start after the core knows the
+	// process: the core drops the events of a process that it does not know.
 	ctx     context.Context
 	running *sync.WaitGroup
 }
 
-// launch starts the next process of a plugin. ended is called when the process has ended.
-func (s *supervised[I]) launch(ctx context.Context, name string, ended func()) (*begun[I], error) {
+// launch starts the next process of a plugin. The caller tells the core, and then calls watch.
+func (s *supervised[I]) launch(ctx context.Context, name string) (*begun[I], error) {
 	p := s.all[name]
 	if p == nil {
 		return nil, fmt.Errorf("the node has no %s", client.Plugin{Type: s.kind, Name: name})
@@ -103,11 +104,10 @@ func (s *supervised[I]) launch(ctx context.Context, name string, ended func()) (
 	b.life = p.life
 	p.runs, p.present, p.end, p.running = true, i, end, b.running
 	p.mu.Unlock()
-	b.running.Go(func() { s.watch(b, ended) })
 	return b, nil
 }
 
-// watch posts the end of a process.
+// watch calls ended and posts the end of a process, when it has ended.
 func (s *supervised[I]) watch(b *begun[I], ended func()) {
 	select {
 	case <-b.ctx.Done():
