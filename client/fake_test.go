@@ -252,6 +252,8 @@ func (n *node) run(d time.Duration) {
 			if e.epoch == 0 || e.epoch == n.epoch {
 				ran = true
 				e.do()
+			}
+			if len(n.core.Woken()) > 0 || n.dieAt > 0 && n.effects >= n.dieAt {
 				break
 			}
 		}

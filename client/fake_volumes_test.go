@@ -2,58 +2,111 @@ package client_test
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	drivers "github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// storage is the mount table of the machine, which only its storage plugin writes, and the claims of the
-// servers. It judges the order of all calls.
+// storage is the double of the machine's storage, which judges the order of calls, with records and the
+// claims of the servers.
 type storage struct {
+	*scripted.Storage
 	node *node
-	disk map[cluster.VolumeKey]*volume.Record
-	// staged and published are mounts by path, with the volume. A boot of the machine empties them.
-	staged, published map[string]cluster.VolumeKey
-	// claims are those of the servers.
-	claims map[cluster.ClaimKey]bool
-	// claimedAt are the indexes of claims by plans. The others have none.
-	claimedAt map[cluster.ClaimKey]uint64
-	released  map[cluster.ClaimKey]int
+	// machine has the process of the storage plugin alone. It stands for the task serving, or nil, of which the
+	// core toldTo knows.
+	machine *drivers.Machine
+	serving *task
+	toldTo  int
+	disk    map[cluster.VolumeKey]*volume.Record
+	// claims are those of the servers, with the index of the plan that made them, or zero.
+	claims   map[cluster.ClaimKey]uint64
+	released map[cluster.ClaimKey]int
 	// revoked are claims that an operator has freed by force.
 	revoked map[cluster.ClaimKey]bool
-	// inFlight has a call for a volume, with the core that made it.
-	inFlight map[cluster.VolumeKey]int
-	// busy are targets that a process keeps. failing are errors of calls by name.
-	busy    map[string]volume.Holder
+	// failing are errors of calls by name.
 	failing map[string]error
 	// unpublishTakes is how long the plugin needs.
 	unpublishTakes time.Duration
-	// known is the plugin's process that the present core knows of, or nil, and toldTo that core.
-	known  *task
-	toldTo int
 	// holdLimits counts the holds that were over.
 	holdLimits int
-	// calls are the calls that the plugin has answered.
-	calls []string
+	// calls are the calls that the plugin has answered, and judged counts those whose order was judged.
+	calls  []string
+	judged int
 }
 
 const volumesRoot = "/volumes"
 
 func newStorage(n *node) *storage {
-	return &storage{
-		node: n, disk: map[cluster.VolumeKey]*volume.Record{}, staged: map[string]cluster.VolumeKey{}, published: map[string]cluster.VolumeKey{},
-		claims: map[cluster.ClaimKey]bool{}, claimedAt: map[cluster.ClaimKey]uint64{}, released: map[cluster.ClaimKey]int{}, revoked: map[cluster.ClaimKey]bool{}, inFlight: map[cluster.VolumeKey]int{},
-		busy: map[string]volume.Holder{}, failing: map[string]error{},
+	st := &storage{
+		node: n, disk: map[cluster.VolumeKey]*volume.Record{}, claims: map[cluster.ClaimKey]uint64{},
+		released: map[cluster.ClaimKey]int{}, revoked: map[cluster.ClaimKey]bool{}, failing: map[string]error{},
 	}
+	st.machine = drivers.NewMachine(st)
+	st.Storage = scripted.New(st.machine, st, scripted.Options{Root: volumesRoot, Claim: st.claim, Release: st.release, Fault: st.fault})
+	return st
+}
+
+// Now implements the clock of the double.
+func (st *storage) Now() time.Time { return st.node.time().Wall }
+
+// After implements the clock of the double.
+func (st *storage) After(d time.Duration, do func()) (cancel func()) {
+	canceled := false
+	st.node.after(max(0, d), 0, func() {
+		if !canceled {
+			do()
+		}
+	})
+	return func() { canceled = true }
+}
+
+// claim is the answer of the servers to a claim.
+func (st *storage) claim(q volume.Request, reply func(volume.Claimed, error)) {
+	k := cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}
+	if st.revoked[k] {
+		reply(volume.Claimed{}, errors.New("the servers have no claim of the allocation"))
+		return
+	}
+	if _, is := st.claims[k]; !is {
+		st.claims[k] = 0
+	}
+	reply(volume.Claimed{Plugin: "disks", ExternalID: "ext"}, nil)
+}
+
+// release is the answer of the servers to the end of a claim.
+func (st *storage) release(q volume.Request, reply func(error)) {
+	k := cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}
+	if _, is := st.claims[k]; is {
+		st.released[k]++
+		delete(st.claims, k)
+	}
+	reply(nil)
+}
+
+// revoke frees a claim by force.
+func (st *storage) revoke(k cluster.ClaimKey) {
+	st.revoked[k] = true
+	delete(st.claims, k)
+	st.TakeBack(k)
+}
+
+func (st *storage) fault(c scripted.Call) (f scripted.Fault) {
+	if f.Err = st.failing[c.Step.String()]; f.Err != nil {
+		f.Action = scripted.Fail
+	}
+	if c.Step == scripted.Unpublishing {
+		f.Delay = st.unpublishTakes
+	}
+	return f
 }
 
 // options are what a new core gets.
@@ -61,22 +114,42 @@ func (st *storage) options(epoch int) *volume.Options {
 	if st.node.noVolumes {
 		return nil
 	}
-	var records []*volume.Record
+	o := &volume.Options{Shell: &volumeShell{st, &shell{node: st.node, epoch: epoch}}, Root: volumesRoot}
 	for _, key := range slices.SortedFunc(maps.Keys(st.disk), cluster.VolumeKey.Compare) {
-		records = append(records, st.disk[key])
+		o.Records = append(o.Records, st.disk[key])
 	}
-	return &volume.Options{
-		Shell: &volumeShell{st, &shell{node: st.node, epoch: epoch}}, Root: volumesRoot,
-		Records: records, Mounted: slices.Concat(slices.Sorted(maps.Keys(st.published)), slices.Sorted(maps.Keys(st.staged))),
+	for _, m := range st.Mounts() {
+		o.Mounted = append(o.Mounted, m.Path)
 	}
+	return o
 }
 
 // claimed are the claims as the servers tell them.
 func (st *storage) claimed() (claims []*cluster.VolumeClaim) {
 	for _, k := range slices.SortedFunc(maps.Keys(st.claims), cluster.ClaimKey.Compare) {
-		claims = append(claims, &cluster.VolumeClaim{Volume: k.Volume, Alloc: k.Alloc, Mode: cluster.ClaimWrite, Capability: manyWriters, CreateIndex: st.claimedAt[k]})
+		claims = append(claims, &cluster.VolumeClaim{Volume: k.Volume, Alloc: k.Alloc, Mode: cluster.ClaimWrite, Capability: manyWriters, CreateIndex: st.claims[k]})
 	}
 	return claims
+}
+
+// published are the targets in the mount table.
+func (st *storage) published() []scripted.Mount {
+	return slices.DeleteFunc(st.Mounts(), func(m scripted.Mount) bool { return m.Alloc == "" })
+}
+
+// reboot empties what a machine that restarts forgets.
+func (st *storage) reboot() {
+	st.machine.Halt()
+	st.Halt()
+	st.machine.Boot()
+	st.serving = nil
+}
+
+// freeAll ends what keeps mounts busy.
+func (st *storage) freeAll() {
+	for _, path := range st.Busy() {
+		st.Free(path)
+	}
 }
 
 // plugin is the process of the storage plugin, or nil.
@@ -89,16 +162,29 @@ func (st *storage) plugin() *task {
 	return nil
 }
 
-// tell tells the core which process of the plugin answers.
+// tell judges the calls, and tells the double and the core which process of the plugin answers.
 func (st *storage) tell() {
-	now := st.plugin()
-	if st.toldTo == st.node.epoch && st.known == now {
+	for _, c := range st.Calls(st.judged) {
+		must.SliceEmpty(st.node.t, c.Wrong, must.Sprint(c.Step, " of ", c.Request.Volume))
+		st.judged++
+	}
+	now, told := st.plugin(), st.toldTo == st.node.epoch
+	if told && st.serving == now {
 		return
 	}
-	if st.toldTo == st.node.epoch && st.known != nil {
+	if told && st.serving != nil {
 		st.node.core.StoragePluginDown("disks")
 	}
-	st.toldTo, st.known = st.node.epoch, now
+	if st.serving != now {
+		for _, p := range st.machine.Living() {
+			st.machine.Signal(p.Identity, drivers.SIGKILL, drivers.ByFault)
+		}
+	}
+	if st.serving != now && now != nil {
+		_, err := st.machine.Spawn(drivers.Process{Task: "plugin"})
+		must.NoError(st.node.t, err)
+	}
+	st.toldTo, st.serving = st.node.epoch, now
 	if now != nil {
 		st.node.core.StoragePluginUp("disks", volume.Plugin{Stages: true})
 	}
@@ -108,7 +194,7 @@ func (st *storage) tell() {
 // hold is over or another one comes.
 func (st *storage) stopping(t *task, why string) {
 	task := st.node.taskOf(t)
-	if task == nil || task.CSIPlugin == nil || len(st.staged) == 0 && len(st.published) == 0 {
+	if task == nil || task.CSIPlugin == nil || len(st.Mounts()) == 0 {
 		return
 	}
 	rec := st.node.disk[t.alloc]
@@ -122,16 +208,16 @@ func (st *storage) stopping(t *task, why string) {
 				return
 			}
 		}
-		must.Unreachable(st.node.t, must.Sprint("the storage plugin is stopped while volumes are mounted: ", why, " ", st.published, st.staged))
+		must.Unreachable(st.node.t, must.Sprint("the storage plugin is stopped while volumes are mounted: ", why, " ", st.Mounts()))
 	}
 }
 
 // reported judges the report of an end: no volume is published for the allocation, unless the report
 // names it.
 func (st *storage) reported(r cluster.AllocReport) {
-	for path, key := range st.published {
-		if strings.HasPrefix(path, volumesRoot+"/per-alloc/"+string(r.Alloc)+"/") {
-			must.True(st.node.t, r.VolumeHolds.Holds(cluster.ClaimKey{Volume: key, Alloc: r.Alloc}), must.Sprint("reported as ended, but its volume is published: ", path))
+	for _, m := range st.published() {
+		if m.Alloc == r.Alloc {
+			must.True(st.node.t, r.VolumeHolds.Holds(cluster.ClaimKey{Volume: m.Volume, Alloc: m.Alloc}), must.Sprint("reported as ended, but its volume is published: ", m.Path))
 		}
 	}
 }
@@ -163,113 +249,55 @@ func (s *volumeShell) DeleteVolume(k cluster.VolumeKey, reply func(error)) {
 	})
 }
 
-// call makes a call. Two calls of one core for one volume are a fault.
-func (s *volumeShell) call(name string, k cluster.VolumeKey, takes time.Duration, effect func() error, reply func(error)) {
-	if !s.shell.effect() {
-		return
+func (s *volumeShell) lives() bool { return s.shell.epoch == s.node.epoch }
+
+// answer tells the story of a call, and hands on its answer.
+func (s *volumeShell) answer(step scripted.Step, k cluster.VolumeKey, err error, reply func()) {
+	if err == nil {
+		s.calls = append(s.calls, step.String())
+		s.node.log("%s %s", step, k.ID)
 	}
-	must.NotEqOp(s.node.t, s.shell.epoch, s.inFlight[k], must.Sprint("two calls for ", k, " at a time"))
-	aborted := s.inFlight[k] != 0
-	if !aborted {
-		s.inFlight[k] = s.shell.epoch
+	if s.shell.effect() {
+		reply()
 	}
-	s.node.after(max(takes, time.Millisecond), 0, func() {
-		err := errors.New("another call is in flight")
-		if !aborted {
-			delete(s.inFlight, k)
-			if err = s.failing[name]; err == nil {
-				err = effect()
-			}
-		}
-		if err == nil {
-			s.calls = append(s.calls, name)
-			s.node.log("%s %s", name, k.ID)
-		}
-		if s.shell.effect() {
-			reply(err)
-		}
-	})
 }
 
 func (s *volumeShell) Claim(q volume.Request, reply func(volume.Claimed, error)) {
-	s.call("claim", q.Volume, 0, func() error {
-		if s.revoked[cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}] {
-			return errors.New("the servers have no claim of the allocation")
-		}
-		s.claims[cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}] = true
-		return nil
-	}, func(err error) { reply(volume.Claimed{Plugin: "disks", ExternalID: "ext"}, err) })
+	if s.shell.effect() {
+		s.storage.Claim(q, s.lives, func(c volume.Claimed, err error) {
+			s.answer(scripted.Claiming, q.Volume, err, func() { reply(c, err) })
+		})
+	}
 }
 
 func (s *volumeShell) Release(q volume.Request, reply func(error)) {
-	claim := cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}
-	s.call("release", q.Volume, 0, func() error {
-		must.MapNotContainsKey(s.node.t, s.published, volume.TargetPath(volumesRoot, q.Alloc, q.Volume, q.Usage), must.Sprint("released while published"))
-		if s.claims[claim] {
-			s.released[claim]++
-			delete(s.claims, claim)
-		}
-		for other := range s.claims { //lint:order one is enough
-			if other.Volume == q.Volume {
-				return nil
-			}
-		}
-		for _, key := range s.staged {
-			must.NotEqOp(s.node.t, q.Volume, key, must.Sprint("released while staged"))
-		}
-		return nil
-	}, reply)
+	if s.shell.effect() {
+		s.storage.Release(q, s.lives, func(err error) { s.answer(scripted.Releasing, q.Volume, err, func() { reply(err) }) })
+	}
 }
 
+// Call judges what the double does not see: the record that is written before, and the tasks.
 func (s *volumeShell) Call(c volume.Call, reply func(volume.Result)) {
-	q, n := c.Request, s.node
-	stage, target := volume.StagePath(volumesRoot, q.Volume, q.Usage), volume.TargetPath(volumesRoot, q.Alloc, q.Volume, q.Usage)
-	name := [...]string{"stage", "publish", "unpublish", "unstage"}[c.Verb]
-	takes := time.Duration(0)
-	if c.Verb == volume.Unpublish {
-		takes = s.unpublishTakes
+	if !s.shell.effect() {
+		return
 	}
-	var holders []volume.Holder
-	s.call(name, q.Volume, takes, func() error {
-		if s.plugin() == nil {
-			return errors.New("connection refused")
+	step := scripted.StepOf(c.Verb)
+	if step < scripted.Unpublishing {
+		must.MapContainsKey(s.node.t, s.disk, c.Volume, must.Sprint(step, " without a record"))
+	}
+	if step == scripted.Unpublishing {
+		for _, t := range s.node.live("") {
+			must.NotEqOp(s.node.t, c.Request.Alloc, t.alloc, must.Sprint("unpublished while ", t.id, " lives"))
 		}
-		if c.Verb == volume.Stage || c.Verb == volume.Publish {
-			must.MapContainsKey(n.t, s.disk, q.Volume, must.Sprint(name, " without a record"))
-		}
-		claimed := s.claims[cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}]
-		switch c.Verb {
-		case volume.Stage:
-			must.True(n.t, claimed, must.Sprint("staged without a claim"))
-			s.staged[stage] = q.Volume
-		case volume.Publish:
-			must.True(n.t, claimed, must.Sprint("published without a claim"))
-			must.MapContainsKey(n.t, s.staged, stage, must.Sprint("published before it was staged"))
-			s.published[target] = q.Volume
-		case volume.Unpublish:
-			for _, t := range n.live("") {
-				must.NotEqOp(n.t, q.Alloc, t.alloc, must.Sprint("unpublished while ", t.id, " lives"))
-			}
-			if h, busy := s.busy[target]; busy {
-				holders = append(holders, h)
-				return fmt.Errorf("%s: device or resource busy", target)
-			}
-			delete(s.published, target)
-		case volume.Unstage:
-			for path, key := range s.published {
-				must.NotEqOp(n.t, q.Volume, key, must.Sprint("unstaged while published at ", path))
-			}
-			delete(s.staged, stage)
-		}
-		return nil
-	}, func(err error) { reply(volume.Result{Err: err, Holders: holders}) })
+	}
+	s.Do("plugin", c, s.lives, func(r volume.Result) { s.answer(step, c.Volume, r.Err, func() { reply(r) }) })
 }
 
 // empty checks that no volume is left, neither on the node nor at the servers.
 func (st *storage) empty() {
 	st.node.t.Helper()
-	must.MapEmpty(st.node.t, st.published)
-	must.MapEmpty(st.node.t, st.staged)
+	must.SliceEmpty(st.node.t, st.Mounts())
+	must.SliceEmpty(st.node.t, st.Claims())
 	must.MapEmpty(st.node.t, st.claims)
 	must.MapEmpty(st.node.t, st.disk)
 }
@@ -304,11 +332,10 @@ func (st *storage) trouble(rng *rand.Rand, alloc cluster.AllocID) {
 	chance := func(of int) bool { return rng.IntN(of) == 0 }
 	switch rng.IntN(3) {
 	case 0:
-		target := busyTarget(alloc, "data")
-		if _, busy := st.busy[target]; busy {
-			delete(st.busy, target)
+		if target := busyTarget(alloc, "data"); slices.Contains(st.Busy(), target) {
+			st.Free(target)
 		} else {
-			st.busy[target] = volume.Holder{PID: 1, Command: "init"}
+			st.MakeBusy(target, volume.Holder{PID: 1, Command: "init"})
 		}
 	case 1:
 		st.unpublishTakes = time.Duration(rng.Int64N(int64(20 * time.Second)))

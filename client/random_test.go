@@ -151,7 +151,7 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 		}
 	}
 	n.fullDisk, n.silent, n.dieAt = false, false, 0
-	clear(n.storage.busy)
+	n.storage.freeAll()
 	clear(n.storage.failing)
 	n.run(time.Minute)
 	for _, a := range n.allocs {
@@ -198,10 +198,8 @@ func (n *node) reboot() {
 	}
 	n.tasks = map[driver.TaskID]*task{}
 	n.events = nil
-	clear(n.storage.staged)
-	clear(n.storage.published)
-	clear(n.storage.inFlight)
 	n.boot, n.bootID = time.Hour, n.bootID+"'"
+	n.storage.reboot()
 	n.driver = driverProcess{life: n.driver.life + 1}
 	n.devices.reboot()
 	n.startCore()

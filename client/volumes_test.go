@@ -23,15 +23,38 @@ func (n *node) placePlugin(id cluster.AllocID) {
 	n.run(time.Second)
 }
 
-// A task starts when its volume is published, and its allocation has ended when the volume is off the
-// node.
-func TestVolumes_aroundTheTasks(t *testing.T) {
+// newMounted returns a node with a storage plugin p and an allocation a, whose task web has the volume "data".
+func newMounted(t *testing.T) *node {
 	n := newNode(t)
 	n.placePlugin("p")
 	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
 	n.run(time.Minute)
+	return n
+}
+
+// completed checks that the servers know the end of allocations.
+func completed(n *node, ids ...cluster.AllocID) {
+	n.t.Helper()
+	for _, id := range ids {
+		must.Eq(n.t, cluster.ClientComplete, n.status(id))
+	}
+}
+
+// end ends the last allocation that has a volume.
+func end(n *node, id cluster.AllocID) {
+	n.t.Helper()
+	n.stop(id)
+	n.run(time.Minute)
+	completed(n, id)
+	n.storage.empty()
+}
+
+// A task starts when its volume is published, and its allocation has ended when the volume is off the
+// node.
+func TestVolumes_aroundTheTasks(t *testing.T) {
+	n := newMounted(t)
 	must.Eq(t, cluster.ClientRunning, n.status("a"))
-	must.MapLen(t, 1, n.storage.published)
+	must.SliceLen(t, 1, n.storage.published())
 	n.storage.unpublishTakes = 5 * time.Second
 	n.stop("a")
 	n.run(4 * time.Second)
@@ -94,11 +117,8 @@ func TestVolumes_nodeWithoutVolumes(t *testing.T) {
 // C1: the plugin must stop at the same moment as the allocation that uses its volume, as in a forced drain.
 // It gets its signal after the last volume is off, and its claim is free.
 func TestVolumes_pluginsLast(t *testing.T) {
-	n := newNode(t)
-	n.placePlugin("p")
+	n := newMounted(t)
 	n.scripts["web"] = script{stopTakes: 2 * time.Second}
-	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
-	n.run(time.Minute)
 	n.storage.unpublishTakes = 5 * time.Second
 	n.stop("p")
 	n.stop("a")
@@ -108,8 +128,7 @@ func TestVolumes_pluginsLast(t *testing.T) {
 	must.Eq(t, dataKey, n.servers["p"].VolumeHolds.Volumes[0].Key().Volume)
 	must.EqOp(t, cluster.WaitVolume, n.taskState("p", "plugin").Waiting.For)
 	n.run(time.Minute)
-	must.Eq(t, cluster.ClientComplete, n.status("a"))
-	must.Eq(t, cluster.ClientComplete, n.status("p"))
+	completed(n, "a", "p")
 	must.Eq(t, &cluster.VolumeHolds{}, n.servers["p"].VolumeHolds)
 	n.storage.empty()
 }
@@ -120,16 +139,12 @@ func TestVolumes_detachedByForce(t *testing.T) {
 	for name, meanwhile := range map[string]func(*node){
 		"nothing":           func(*node) {},
 		"the client dies":   func(n *node) { n.crash() },
-		"the mount is lost": func(n *node) { clear(n.storage.published); n.crash() },
+		"the mount is lost": func(n *node) { n.storage.Lose(busyTarget("a", "data")); n.crash() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNode(t)
-			n.placePlugin("p")
+			n := newMounted(t)
 			n.scripts["web"] = script{stopTakes: 2 * time.Second}
-			n.place(withVolumes(allocation("a", mainTask("web")), "data"))
-			n.run(time.Minute)
-			delete(n.storage.claims, cluster.ClaimKey{Volume: dataKey, Alloc: "a"})
-			n.storage.revoked[cluster.ClaimKey{Volume: dataKey, Alloc: "a"}] = true
+			n.storage.revoke(cluster.ClaimKey{Volume: dataKey, Alloc: "a"})
 			meanwhile(n)
 			n.run(10 * time.Second) // the node is away
 			must.SliceLen(t, 1, n.live("web"))
@@ -147,11 +162,8 @@ func TestVolumes_detachedByForce(t *testing.T) {
 // C2: a busy mount holds the plugin, and the reports name the volume and the process. When it is free, all
 // ends.
 func TestVolumes_busyMountHoldsThePlugin(t *testing.T) {
-	n := newNode(t)
-	n.placePlugin("p")
-	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
-	n.run(time.Minute)
-	n.storage.busy[busyTarget("a", "data")] = volume.Holder{PID: 99, Command: "tail -f x"}
+	n := newMounted(t)
+	n.storage.MakeBusy(busyTarget("a", "data"), volume.Holder{PID: 99, Command: "tail -f x"})
 	n.stop("p")
 	n.stop("a")
 	n.run(5 * time.Minute)
@@ -166,10 +178,9 @@ func TestVolumes_busyMountHoldsThePlugin(t *testing.T) {
 	n.answer()
 	n.run(time.Minute)
 	must.SliceLen(t, 1, n.live("plugin"))
-	clear(n.storage.busy)
+	n.storage.freeAll()
 	n.run(time.Minute)
-	must.Eq(t, cluster.ClientComplete, n.status("a"))
-	must.Eq(t, cluster.ClientComplete, n.status("p"))
+	completed(n, "a", "p")
 	must.Zero(t, n.storage.holdLimits)
 	n.storage.empty()
 }
@@ -177,26 +188,22 @@ func TestVolumes_busyMountHoldsThePlugin(t *testing.T) {
 // The hold has a limit. Then the allocations are reported with the volumes, which the client still
 // unmounts, with the plugin that comes next.
 func TestVolumes_holdLimit(t *testing.T) {
-	n := newNode(t)
-	n.placePlugin("p")
-	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
-	n.run(time.Minute)
-	n.storage.busy[busyTarget("a", "data")] = volume.Holder{PID: 99, Command: "tail"}
+	n := newMounted(t)
+	n.storage.MakeBusy(busyTarget("a", "data"), volume.Holder{PID: 99, Command: "tail"})
 	n.stop("p")
 	n.stop("a")
 	n.run(client.DefaultHoldLimit - time.Second)
 	must.Eq(t, cluster.ClientRunning, n.status("a"))
 	must.SliceLen(t, 1, n.live("plugin"))
 	n.run(time.Minute)
-	must.Eq(t, cluster.ClientComplete, n.status("a"))
-	must.Eq(t, cluster.ClientComplete, n.status("p"))
+	completed(n, "a", "p")
 	must.EqOp(t, 1, n.storage.holdLimits)
 	must.StrContains(t, n.eventsOf("p", "plugin"), "Hold Over")
 	must.Eq(t, "all tasks have ended, and volumes are left on the node", n.servers["a"].ClientDescription)
 	must.SliceLen(t, 1, n.servers["a"].VolumeHolds.Volumes)
 	n.crash()
 	n.answer()
-	clear(n.storage.busy)
+	n.storage.freeAll()
 	n.placePlugin("q")
 	n.run(time.Minute)
 	n.storage.empty()
@@ -205,28 +212,21 @@ func TestVolumes_holdLimit(t *testing.T) {
 
 // C13: a plugin that dies while it is held is started again, and the volume is unpublished.
 func TestVolumes_pluginDiesWhileItIsHeld(t *testing.T) {
-	n := newNode(t)
-	n.placePlugin("p")
-	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
-	n.run(time.Minute)
+	n := newMounted(t)
 	n.storage.unpublishTakes = 10 * time.Second
 	n.stop("p")
 	n.stop("a")
 	n.run(3 * time.Second)
 	n.exit(n.live("plugin")[0], 1, 0)
 	n.run(2 * time.Minute)
-	must.Eq(t, cluster.ClientComplete, n.status("a"))
-	must.Eq(t, cluster.ClientComplete, n.status("p"))
+	completed(n, "a", "p")
 	must.Zero(t, n.storage.holdLimits)
 	n.storage.empty()
 }
 
 // A newer version of the plugin replaces the older one while a volume is published, and unpublishes it.
 func TestVolumes_newVersionOfThePlugin(t *testing.T) {
-	n := newNode(t)
-	n.placePlugin("p")
-	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
-	n.run(time.Minute)
+	n := newMounted(t)
 	q := allocation("q", pluginTask("plugin"))
 	q.Job.Type, q.PreviousAllocation = cluster.JobSystem, "p"
 	n.place(q)
@@ -235,10 +235,7 @@ func TestVolumes_newVersionOfThePlugin(t *testing.T) {
 	must.Eq(t, cluster.ClientComplete, n.status("p"))
 	must.Eq(t, cluster.ClientRunning, n.status("q"))
 	must.SliceLen(t, 1, n.live("web"))
-	n.stop("a")
-	n.run(time.Minute)
-	must.Eq(t, cluster.ClientComplete, n.status("a"))
-	n.storage.empty()
+	end(n, "a")
 }
 
 // C14: a plugin that serves nothing stops at once.
@@ -252,9 +249,7 @@ func TestVolumes_onlyPluginsLeft(t *testing.T) {
 
 // C5, C11: two allocations share a volume, and the client restarts between their ends.
 func TestVolumes_sharedAcrossARestart(t *testing.T) {
-	n := newNode(t)
-	n.placePlugin("p")
-	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n := newMounted(t)
 	n.place(withVolumes(allocation("b", mainTask("db")), "data"))
 	n.run(time.Minute)
 	before := len(n.storage.calls)
@@ -265,7 +260,7 @@ func TestVolumes_sharedAcrossARestart(t *testing.T) {
 	n.stop("a")
 	n.run(time.Minute)
 	must.Eq(t, cluster.ClientComplete, n.status("a"))
-	must.MapLen(t, 1, n.storage.published)
+	must.SliceLen(t, 1, n.storage.published())
 	n.stop("b")
 	n.run(time.Minute)
 	must.Eq(t, []string{"unpublish", "release", "unpublish", "unstage", "release"}, n.storage.calls[before:])
@@ -274,10 +269,7 @@ func TestVolumes_sharedAcrossARestart(t *testing.T) {
 
 // C9: the replacement on the same node is mounted after the old allocation is off.
 func TestVolumes_replacementWaits(t *testing.T) {
-	n := newNode(t)
-	n.placePlugin("p")
-	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
-	n.run(time.Minute)
+	n := newMounted(t)
 	n.storage.unpublishTakes = 5 * time.Second
 	b := withVolumes(allocation("b", mainTask("web")), "data")
 	b.PreviousAllocation = "a"
@@ -290,9 +282,7 @@ func TestVolumes_replacementWaits(t *testing.T) {
 
 // C16: an unpublish that hangs delays the end of no other allocation.
 func TestVolumes_oneHangs(t *testing.T) {
-	n := newNode(t)
-	n.placePlugin("p")
-	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n := newMounted(t)
 	n.place(withVolumes(allocation("b", mainTask("db")), "logs"))
 	n.run(time.Minute)
 	n.storage.unpublishTakes = 5 * time.Minute
@@ -308,10 +298,7 @@ func TestVolumes_oneHangs(t *testing.T) {
 // C12: the servers do not know an allocation any more, which the client had while they were away. Its
 // volume goes.
 func TestVolumes_forgottenAllocation(t *testing.T) {
-	n := newNode(t)
-	n.placePlugin("p")
-	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
-	n.run(time.Minute)
+	n := newMounted(t)
 	n.allocs = n.allocs[:1]
 	n.index++
 	n.answer()
@@ -321,18 +308,13 @@ func TestVolumes_forgottenAllocation(t *testing.T) {
 
 // After a boot of the machine nothing is mounted, and the plugin comes first.
 func TestVolumes_reboot(t *testing.T) {
-	n := newNode(t)
-	n.placePlugin("p")
-	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
-	n.run(time.Minute)
+	n := newMounted(t)
 	n.reboot()
 	n.answer()
 	n.run(time.Minute)
 	must.SliceLen(t, 1, n.live("web"))
-	must.MapLen(t, 1, n.storage.published)
-	n.stop("a")
-	n.run(time.Minute)
-	n.storage.empty()
+	must.SliceLen(t, 1, n.storage.published())
+	end(n, "a")
 }
 
 // An allocation of three tasks with volumes and a device lives and ends, with its plugin, and the client dies at each
@@ -381,28 +363,19 @@ func TestVolumes_failingCall(t *testing.T) {
 
 // The record of a volume is lost. The allocation's own record knows that the volume is there.
 func TestVolumes_lostRecord(t *testing.T) {
-	n := newNode(t)
-	n.placePlugin("p")
-	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
-	n.run(time.Minute)
+	n := newMounted(t)
 	clear(n.storage.disk)
 	n.crash()
 	n.answer()
 	n.run(time.Minute)
 	must.SliceLen(t, 1, n.live("web"))
-	n.stop("a")
-	n.run(time.Minute)
-	must.Eq(t, cluster.ClientComplete, n.status("a"))
-	n.storage.empty()
+	end(n, "a")
 }
 
 // C15: the volume is off the node, and its claim is not released. A plugin with a controller stays until it
 // is: the servers may need it. The allocation has ended.
 func TestVolumes_controllerUntilTheRelease(t *testing.T) {
-	n := newNode(t)
-	n.placePlugin("p")
-	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
-	n.run(time.Minute)
+	n := newMounted(t)
 	n.storage.failing["release"] = errors.New("the controller is busy")
 	n.stop("p")
 	n.stop("a")
@@ -434,7 +407,7 @@ func TestVolumes_controllerUntilAVolumeHasLeft(t *testing.T) {
 	must.SliceEmpty(t, n.live("web"))
 	n.stop("c")
 	n.run(10 * time.Second)
-	must.MapNotEmpty(t, n.storage.published)
+	must.SliceNotEmpty(t, n.storage.published())
 	must.SliceLen(t, 2, n.live("plugin"))
 	n.run(time.Minute)
 	must.Eq(t, cluster.ClientComplete, n.status("a"))
@@ -459,7 +432,7 @@ func TestVolumes_nodePluginAndARelease(t *testing.T) {
 // planned notes a claim that a plan has made.
 func (st *storage) planned(alloc cluster.AllocID) {
 	k := cluster.ClaimKey{Volume: dataKey, Alloc: alloc}
-	st.claims[k], st.claimedAt[k] = true, st.node.index
+	st.claims[k] = st.node.index
 }
 
 // C12. Servers free no claim of a node that they reach. A regression: a claim of an allocation that the client had not
@@ -493,7 +466,7 @@ func TestVolumes_releasesClaimsOfUnknownAllocations(t *testing.T) {
 		"purged while it is mounted": func(n *node) {
 			n.place(withVolumes(allocation("a", mainTask("web")), "data"))
 			n.run(time.Minute)
-			must.MapLen(n.t, 1, n.storage.published)
+			must.SliceLen(n.t, 1, n.storage.published())
 			n.allocs = n.allocs[:1]
 			n.index++
 			n.answer()
@@ -523,6 +496,6 @@ func TestVolumes_keepsClaimsOfLaterPlans(t *testing.T) {
 	must.MapLen(t, 1, n.storage.claims)
 	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
 	n.run(time.Minute)
-	must.MapLen(t, 1, n.storage.published)
+	must.SliceLen(t, 1, n.storage.published())
 	must.MapEmpty(t, n.storage.released)
 }
