@@ -30,22 +30,35 @@ func empty(f *fixture) {
 	must.SliceEmpty(f.t, f.node.Storage().Records())
 }
 
-// The way of a volume and back. The plugin must stop at the same moment as its consumer, and stops last.
-func TestNode_volume(t *testing.T) {
-	t.Parallel()
+// mounted returns a fixture with a storage plugin p and an allocation a1 that has mounted a volume.
+func mounted(t *testing.T) *fixture {
 	f := newFixture(t, nil)
 	f.place(disks("p"))
 	f.place(mounts(three(f), "data"))
 	f.run(30 * time.Second)
+	return f
+}
+
+// ended lets the node come to rest, and checks that allocations have ended and no volume is left.
+func ended(f *fixture, ids ...cluster.AllocID) {
+	f.t.Helper()
+	f.settle()
+	for _, id := range ids {
+		must.EqOp(f.t, cluster.ClientComplete, f.row(id).ClientStatus)
+	}
+	empty(f)
+}
+
+// The way of a volume and back. The plugin must stop at the same moment as its consumer, and stops last.
+func TestNode_volume(t *testing.T) {
+	t.Parallel()
+	f := mounted(t)
 	must.Len(t, 3, tasks(f))
 	must.Len(t, 2, f.node.Storage().Mounts())
 	f.stop("p")
 	f.stop("a1")
-	f.settle()
-	must.EqOp(t, cluster.ClientComplete, f.row("a1").ClientStatus)
-	must.EqOp(t, cluster.ClientComplete, f.row("p").ClientStatus)
+	ended(f, "a1", "p")
 	must.Eq(t, []string{"claim", "stage", "publish", "unpublish", "unstage", "release"}, steps(f))
-	empty(f)
 }
 
 // The plugin dies in each of its calls, and each call fails or hangs, before or after it takes effect.
@@ -105,11 +118,8 @@ func everything(f *fixture) {
 	f.run(30 * time.Second)
 	f.stop("p")
 	f.stop("a1")
-	f.settle()
-	must.EqOp(f.t, cluster.ClientComplete, f.row("a1").ClientStatus)
-	must.EqOp(f.t, cluster.ClientComplete, f.row("p").ClientStatus)
+	ended(f, "a1", "p")
 	must.SliceEmpty(f.t, tasks(f))
-	empty(f)
 }
 
 // A storage plugin must stop before it has started, and it is the only one that is left: the one before it
@@ -127,9 +137,7 @@ func TestNode_onlyPluginHasNotStarted(t *testing.T) {
 	must.EqOp(t, cluster.ClientComplete, f.row("p1").ClientStatus)
 	f.stop("p2")
 	f.stop("a1")
-	f.settle()
-	must.EqOp(t, cluster.ClientComplete, f.row("a1").ClientStatus)
-	empty(f)
+	ended(f, "a1")
 }
 
 // A storage plugin must stop while its driver starts it, and nothing needs it. When it runs, a claim is being
@@ -152,9 +160,7 @@ func TestNode_pluginIsNeededAfterAll(t *testing.T) {
 	f.stop("a1")
 	f.run(30 * time.Second)
 	must.Len(t, 1, tasks(f))
-	f.settle()
-	must.EqOp(t, cluster.ClientComplete, f.row("p1").ClientStatus)
-	empty(f)
+	ended(f, "p1")
 }
 
 // An allocation leaves while the servers answer its claim: they may have given it. The plugin stays until it
@@ -175,9 +181,7 @@ func TestNode_claimOfAnUnknownPlugin(t *testing.T) {
 	f.stop("a1")
 	f.run(time.Minute)
 	must.Len(t, 1, tasks(f))
-	f.settle()
-	must.EqOp(t, cluster.ClientComplete, f.row("p1").ClientStatus)
-	empty(f)
+	ended(f, "p1")
 }
 
 // The record of a volume is lost while the volume leaves, or after its allocation was reported as ended with
@@ -186,10 +190,7 @@ func TestNode_volumeRecordLostWhileItLeaves(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]time.Duration{"before the hold limit": time.Minute, "after it": 11 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, nil)
-			f.place(disks("p"))
-			f.place(mounts(three(f), "data"))
-			f.run(30 * time.Second)
+			f := mounted(t)
 			busy := f.node.Storage().Mounts()[0].Path
 			f.node.Storage().MakeBusy(busy, volume.Holder{PID: 99, Command: "tail"})
 			f.stop("a1")
@@ -199,9 +200,7 @@ func TestNode_volumeRecordLostWhileItLeaves(t *testing.T) {
 			f.run(time.Minute)
 			must.Len(t, 2, f.node.Storage().Mounts())
 			f.node.Storage().Free(busy)
-			f.settle()
-			must.EqOp(t, cluster.ClientComplete, f.row("a1").ClientStatus)
-			empty(f)
+			ended(f, "a1")
 		})
 	}
 }
@@ -220,9 +219,7 @@ func TestNode_pluginBesideATaskThatEnds(t *testing.T) {
 	f.run(5 * time.Minute)
 	must.Len(t, 3, tasks(f))
 	f.stop("a1")
-	f.settle()
-	must.EqOp(t, cluster.ClientComplete, f.row("p").ClientStatus)
-	empty(f)
+	ended(f, "p")
 }
 
 // Allocations that run when the simulation begins have their claims and mounts, and the next clients know
@@ -243,19 +240,14 @@ func TestNode_adoptsVolumes(t *testing.T) {
 	must.SliceEmpty(t, steps(f))
 	f.stop("a1")
 	f.stop("p")
-	f.settle()
-	must.EqOp(t, cluster.ClientComplete, f.row("p").ClientStatus)
-	empty(f)
+	ended(f, "p")
 }
 
 // C2: a mount is busy for longer than the hold limit. The ends are reported with the volume named, and the
 // plugin stops. Another plugin takes the volume off, for a client that was started again.
 func TestNode_holdLimit(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, nil)
-	f.place(disks("p"))
-	f.place(mounts(three(f), "data"))
-	f.run(30 * time.Second)
+	f := mounted(t)
 	busy := f.node.Storage().Mounts()[0].Path
 	f.node.Storage().MakeBusy(busy, volume.Holder{PID: 99, Command: "tail"})
 	f.stop("p")
