@@ -24,10 +24,28 @@ func command(ctx context.Context, line string) (code int, out, errs string) {
 	return code, stdout.String(), stderr.String()
 }
 
+// mistake is a wrong command line, with a part of its error.
+type mistake struct{ line, want string }
+
+// refuses checks that wrong command lines give one line of error, and no output.
+func refuses(t *testing.T, mistakes []mistake) {
+	t.Helper()
+	for _, m := range mistakes {
+		t.Run(m.line, func(t *testing.T) {
+			t.Parallel()
+			code, out, errs := command(t.Context(), m.line)
+			must.One(t, code)
+			must.Eq(t, "", out)
+			must.StrContains(t, errs, m.want)
+			must.Eq(t, 1, strings.Count(errs, "\n"), must.Sprint(errs))
+		})
+	}
+}
+
 // A wrong command line gives an error that names the mistake, and nothing starts.
 func TestRun_mistakes(t *testing.T) {
 	t.Parallel()
-	cases := []struct{ line, want string }{
+	refuses(t, []mistake{
 		{"demo -size 3", `flag provided but not defined: -size; "nodedrain demo -h" lists the options`},
 		{"demo -nodes many", `invalid value "many" for flag -nodes`},
 		{"demo -nodes 0", "-nodes is 0 and must be above 0"},
@@ -44,17 +62,7 @@ func TestRun_mistakes(t *testing.T) {
 		{"demo -log-level loud", `-log-level is "loud"`},
 		{"demo now", `unexpected argument "now"`},
 		{"plugin mock now", "nodedrain plugin mock takes no arguments"},
-	}
-	for _, c := range cases {
-		t.Run(c.line, func(t *testing.T) {
-			t.Parallel()
-			code, out, errs := command(t.Context(), c.line)
-			must.Eq(t, 1, code)
-			must.Eq(t, "", out)
-			must.StrContains(t, errs, c.want)
-			must.Eq(t, 1, strings.Count(errs, "\n"), must.Sprint(errs))
-		})
-	}
+	})
 }
 
 // Help names every command and every option of each.

@@ -27,34 +27,25 @@ import (
 // Invalid flags are refused, and no server starts.
 func TestServer_mistakes(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ line, want string }{
-		{"", "-data-dir is required: it holds the server's log"},
-		{"now", `unexpected argument "now"; "nodedrain server -h" lists the options`},
-		{"-colour", "flag provided but not defined: -colour"},
-		{"-dev -data-dir x", "-dev and -data-dir are mutually exclusive"},
-		{"-dev -join a:1", "-dev and -join are mutually exclusive"},
-		{"-dev -bootstrap-expect 3", "-dev and -bootstrap-expect are mutually exclusive"},
-		{"-dev -clients -1", "-clients is -1 and must not be below 0"},
-		{"-clients 3 -data-dir x", "-clients needs -dev: only a development server has simulated clients"},
-		{"-data-dir x -bootstrap-expect 0", "-bootstrap-expect is 0 and must be above 0"},
-		{"-data-dir x -join a:1,,b:2", `"a:1,,b:2" has an empty item`},
-		{"-data-dir x -cert c", "-cert and -key must be given together"},
-		{"-data-dir x -ca c", "-ca needs -cert and -key"},
-		{"-dev -log-level loud", `-log-level is "loud" and must be trace, debug, info, warn, error or off`},
-		{"-dev -tokens testdata/none", "tokens file testdata/none"},
-		{"-dev -cert testdata/none -key testdata/none", "testdata/none"},
-		{"-dev -http nowhere", "agent: Config.HTTPAddr: address nowhere: missing port in address"},
-		{"-dev -http 0.0.0.0:0", "every host could drain nodes at 0.0.0.0:0"},
-	} {
-		t.Run(c.line, func(t *testing.T) {
-			t.Parallel()
-			code, out, errs := command(t.Context(), "server "+c.line)
-			must.One(t, code)
-			must.Eq(t, "", out)
-			must.StrContains(t, errs, c.want)
-			must.Eq(t, 1, strings.Count(errs, "\n"), must.Sprint(errs))
-		})
-	}
+	refuses(t, []mistake{
+		{"server", "-data-dir is required: it holds the server's log"},
+		{"server now", `unexpected argument "now"; "nodedrain server -h" lists the options`},
+		{"server -colour", "flag provided but not defined: -colour"},
+		{"server -dev -data-dir x", "-dev and -data-dir are mutually exclusive"},
+		{"server -dev -join a:1", "-dev and -join are mutually exclusive"},
+		{"server -dev -bootstrap-expect 3", "-dev and -bootstrap-expect are mutually exclusive"},
+		{"server -dev -clients -1", "-clients is -1 and must not be below 0"},
+		{"server -clients 3 -data-dir x", "-clients needs -dev: only a development server has simulated clients"},
+		{"server -data-dir x -bootstrap-expect 0", "-bootstrap-expect is 0 and must be above 0"},
+		{"server -data-dir x -join a:1,,b:2", `"a:1,,b:2" has an empty item`},
+		{"server -data-dir x -cert c", "-cert and -key must be given together"},
+		{"server -data-dir x -ca c", "-ca needs -cert and -key"},
+		{"server -dev -log-level loud", `-log-level is "loud" and must be trace, debug, info, warn, error or off`},
+		{"server -dev -tokens testdata/none", "tokens file testdata/none"},
+		{"server -dev -cert testdata/none -key testdata/none", "testdata/none"},
+		{"server -dev -http nowhere", "agent: Config.HTTPAddr: address nowhere: missing port in address"},
+		{"server -dev -http 0.0.0.0:0", "every host could drain nodes at 0.0.0.0:0"},
+	})
 }
 
 // serve runs a server until the test's function returns, and returns its exit code.

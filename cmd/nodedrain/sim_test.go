@@ -88,7 +88,7 @@ func read(t *testing.T, path ...string) string {
 // A wrong command line gives an error that names the mistake, and nothing is played.
 func TestSim_mistakes(t *testing.T) {
 	t.Parallel()
-	cases := []struct{ line, want string }{
+	refuses(t, []mistake{
 		{"sim run", `no scenario file is named; see "nodedrain sim run -h"`},
 		{"sim run -colour a.drain", `flag provided but not defined: -colour; "nodedrain sim run -h" lists the options`},
 		{"sim run a.drain -colour", `flag provided but not defined: -colour`},
@@ -122,17 +122,7 @@ func TestSim_mistakes(t *testing.T) {
 		{"sim shrink a.drain -size small", "-size needs -seed"},
 		{"sim shrink -seed 3 -size huge", `"huge" is not a size`},
 		{"sim shrink -seed 3 -plays 0", "-plays is 0 and must be above 0"},
-	}
-	for _, c := range cases {
-		t.Run(c.line, func(t *testing.T) {
-			t.Parallel()
-			code, out, errs := command(t.Context(), c.line)
-			must.Eq(t, 1, code)
-			must.Eq(t, "", out)
-			must.StrContains(t, errs, c.want)
-			must.Eq(t, 1, strings.Count(errs, "\n"), must.Sprint(errs))
-		})
-	}
+	})
 }
 
 // Help matches its golden file and names every option.
