@@ -381,3 +381,13 @@ func parallel(t *testing.T) *cell {
 	t.Parallel()
 	return newCell(t)
 }
+
+// running is parallel with a job that runs on the node n1, which is the only one.
+func running(t *testing.T, id string, kind cluster.JobType, count int, edit ...func(*cluster.Job)) (c *cell, n1 cluster.NodeID, job cluster.JobKey) {
+	t.Helper()
+	c = parallel(t)
+	n1 = c.node("n1")
+	job = c.job(id, kind, count, edit...)
+	c.run()
+	return c, n1, job
+}

@@ -78,10 +78,7 @@ func TestWithdrawnMark(t *testing.T) {
 
 // A system allocation whose mark was withdrawn is not stopped either.
 func TestWithdrawnSystemMark(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("log", cluster.JobSystem, 1)
-	c.run()
+	c, n1, job := running(t, "log", cluster.JobSystem, 1)
 	c.drain(n1)
 	c.mark(cluster.MarkStage, c.wanted(job)...)
 	plan := c.pending(job)
@@ -131,10 +128,7 @@ func TestSamePlanTwice(t *testing.T) {
 
 // One predecessor has one replacement, even if something is free besides.
 func TestNoSecondReplacement(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 1)
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 1)
 	c.node("n2")
 	c.drain(n1)
 	old := c.wanted(job)[0]
@@ -225,10 +219,7 @@ func TestSurplusThatIsGone(t *testing.T) {
 // A surplus is given up by what is marked first: if something was marked after the
 // plan was made, what the plan chose instead stays.
 func TestSurplusThatWasMarked(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 1)
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 1)
 	marked := c.wanted(job)[0]
 	c.node("n2")
 	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 2 })

@@ -81,10 +81,7 @@ func TestNodeOfAnotherClass(t *testing.T) {
 
 // A canary is not placed beside the one it replaces.
 func TestCanaryBesideItsPredecessor(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 1)
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 1)
 	old := c.seed(job, n1, canary)
 	c.node("n2")
 	c.drain(n1)
@@ -121,10 +118,7 @@ func TestCanaryOutOfTouch(t *testing.T) {
 
 // Batch stopped at a deadline runs again only as other work.
 func TestBatchStoppedAtDeadlineAndEdited(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("sum", cluster.JobBatch, 1)
-	c.run()
+	c, n1, job := running(t, "sum", cluster.JobBatch, 1)
 	c.node("n2")
 	c.drain(n1)
 	c.mark(cluster.MarkDeadline, c.wanted(job)...)
@@ -202,10 +196,7 @@ func TestScaledDownWithAFailure(t *testing.T) {
 // One that came back after it was replaced, and is marked, gets no second
 // replacement linked to it.
 func TestMarkedAfterItCameBack(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 1, lostAfter(time.Minute))
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 1, lostAfter(time.Minute))
 	c.node("n2")
 	c.drain(n1)
 	c.status(n1, cluster.NodeDisconnected)
@@ -223,10 +214,7 @@ func TestMarkedAfterItCameBack(t *testing.T) {
 
 // Two that bear one name are not followed by a third.
 func TestNamesStayApart(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 1, lostAfter(time.Minute))
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 1, lostAfter(time.Minute))
 	n2 := c.node("n2")
 	c.status(n1, cluster.NodeDisconnected)
 	c.run()
@@ -241,10 +229,7 @@ func TestNamesStayApart(t *testing.T) {
 
 // What is gone now is replaced before what was given up long ago.
 func TestReplacementFollowsTheLatest(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 2)
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 2)
 	c.drain(n1)
 	given := c.wanted(job)[0]
 	c.mark(cluster.MarkPaced, given)
@@ -262,10 +247,7 @@ func TestReplacementFollowsTheLatest(t *testing.T) {
 
 // A surplus that is marked on a dead node is lost with it.
 func TestMarkedSurplusOnDownNode(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 1)
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 1)
 	c.drain(n1)
 	old := c.wanted(job)[0]
 	c.mark(cluster.MarkPaced, old)
@@ -277,10 +259,7 @@ func TestMarkedSurplusOnDownNode(t *testing.T) {
 
 // So is what nothing wants.
 func TestStoppedJobOnDownNode(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 2)
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 2)
 	c.status(n1, cluster.NodeDown)
 	c.stopJob(job, false)
 	c.settle()
@@ -289,10 +268,7 @@ func TestStoppedJobOnDownNode(t *testing.T) {
 
 // Of two on one node, the one worth more stays.
 func TestTwoOfASystemJobOnOneNode(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("log", cluster.JobSystem, 1)
-	c.run()
+	c, n1, job := running(t, "log", cluster.JobSystem, 1)
 	kept := c.wanted(job)[0]
 	extra := c.seed(job, n1)
 	c.evaluate(job)
@@ -419,10 +395,7 @@ func TestLaterPlansLeaveRoomForEarlierOnes(t *testing.T) {
 
 // A client that reports at the last moment how an allocation ended is believed.
 func TestLostButComplete(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("sum", cluster.JobBatch, 1)
-	c.run()
+	c, n1, job := running(t, "sum", cluster.JobBatch, 1)
 	c.node("n2")
 	c.status(n1, cluster.NodeDown)
 	plan := c.pending(job)
@@ -451,10 +424,7 @@ func TestNoPlaceForBatchStoppedForGood(t *testing.T) {
 
 // Of two equals the one that came back goes, though it is the elder.
 func TestEqualsAfterReconnection(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 1, lostAfter(time.Minute))
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 1, lostAfter(time.Minute))
 	n2 := c.node("n2")
 	c.status(n1, cluster.NodeDisconnected)
 	c.run()

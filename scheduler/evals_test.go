@@ -73,10 +73,7 @@ func TestBlockedAndScaledDown(t *testing.T) {
 // A marked allocation is stopped although its replacement fits nowhere, and the
 // replacement that comes at last is still linked to it.
 func TestStopDoesNotWaitForPlacement(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 2)
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 2)
 	c.drain(n1)
 	old := c.wanted(job)[0]
 	c.mark(cluster.MarkPaced, old)

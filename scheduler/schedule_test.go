@@ -70,10 +70,7 @@ func TestDrainingAloneMovesNothing(t *testing.T) {
 // Row 103: a marked service allocation is stopped, and replaced under its name
 // by one that is linked to it.
 func TestMarkedServiceIsReplaced(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 2)
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 2)
 	c.node("n2")
 	c.drain(n1)
 	old := c.wanted(job)[1]
@@ -132,10 +129,7 @@ func TestScaledWhileDraining(t *testing.T) {
 // Row 105: a marked canary is replaced by a canary of its deployment, however
 // late there is room for it.
 func TestMarkedCanaryIsReplacedAsCanary(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 1)
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 1)
 	old := c.seed(job, n1, canary)
 	c.drain(n1)
 	c.mark(cluster.MarkCanary, old)
@@ -237,10 +231,7 @@ func TestDrainingNodeGoesDown(t *testing.T) {
 // An allocation that was stopped already when its node goes down becomes lost
 // too: no client will report that it stopped, and a drain waits for that.
 func TestStoppingOnDownNodeBecomesLost(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 1)
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 1)
 	c.node("n2")
 	c.drain(n1)
 	old := c.wanted(job)[0]
@@ -256,10 +247,7 @@ func TestStoppingOnDownNodeBecomesLost(t *testing.T) {
 
 // What ran on a node that is deleted is lost.
 func TestDeletedNode(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 3)
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 3)
 	n2 := c.node("n2")
 	c.write(func(txn *statestore.Txn) error {
 		must.SliceEmpty(t, txn.DeleteNodes([]cluster.NodeID{n1}, c.now))
@@ -273,10 +261,7 @@ func TestDeletedNode(t *testing.T) {
 
 // Row 109: batch that completed is not run again, wherever it was.
 func TestCompletedBatchIsDone(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("sum", cluster.JobBatch, 3)
-	c.run()
+	c, n1, job := running(t, "sum", cluster.JobBatch, 3)
 	finished := c.wanted(job)[0]
 	c.report(c.says(finished, cluster.ClientComplete))
 	c.node("n2")
@@ -299,10 +284,7 @@ func TestCompletedBatchIsDone(t *testing.T) {
 // Batch that a drain stops at its deadline is only stopped, and its slot stays
 // taken after the node is back.
 func TestBatchStoppedAtDeadlineKeepsItsSlot(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("sum", cluster.JobBatch, 2)
-	c.run()
+	c, n1, job := running(t, "sum", cluster.JobBatch, 2)
 	c.node("n2")
 	c.drain(n1)
 	c.mark(cluster.MarkDeadline, c.wanted(job)...)
@@ -351,10 +333,7 @@ func TestBatchStoppedAsSurplus(t *testing.T) {
 // Batch that was stopped at a deadline on a node that died in that moment is not
 // placed again either.
 func TestBatchStoppedAtDeadlineOnDownNode(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("sum", cluster.JobBatch, 1)
-	c.run()
+	c, n1, job := running(t, "sum", cluster.JobBatch, 1)
 	c.node("n2")
 	c.drain(n1)
 	c.mark(cluster.MarkForced, c.wanted(job)...)
@@ -513,10 +492,7 @@ func lostAfter(d time.Duration) func(*cluster.Job) {
 // A disconnected node's allocations become unknown and others take their slots.
 // When the node returns, those go whose replacement runs.
 func TestDisconnectedAndBack(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 2, lostAfter(time.Minute))
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 2, lostAfter(time.Minute))
 	n2 := c.node("n2")
 	c.status(n1, cluster.NodeDisconnected)
 	c.run()
@@ -542,10 +518,7 @@ func TestDisconnectedAndBack(t *testing.T) {
 
 // If the replacement could not start yet, the one that came back is kept.
 func TestReconnectedIsWorthMoreThanPending(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 1, lostAfter(time.Minute))
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 1, lostAfter(time.Minute))
 	c.node("n2")
 	c.status(n1, cluster.NodeDisconnected)
 	c.settle()
@@ -588,10 +561,7 @@ func TestDisconnectedTooLong(t *testing.T) {
 // A marked allocation that is out of touch is judged again when it returns, and
 // then it goes, because its slot is taken.
 func TestMarkedWhileDisconnected(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("web", cluster.JobService, 1, lostAfter(time.Hour))
-	c.run()
+	c, n1, job := running(t, "web", cluster.JobService, 1, lostAfter(time.Hour))
 	c.node("n2")
 	c.drain(n1)
 	c.status(n1, cluster.NodeDisconnected)
