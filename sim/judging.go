@@ -31,10 +31,11 @@ type judging struct {
 	plans placement.Judge
 	// collection judges the deletion of ended work.
 	collection collected.Judge
-	// claims judges the claims of volumes. It has looked at looked: the index of the state, and how many calls
-	// the storage of the nodes had got.
-	claims claimed.Judge
-	looked [2]uint64
+	// claims judges the claims of volumes, if the scenario uses volumes. It has looked at looked: the index of
+	// the state, and how many calls the storage of the nodes had got.
+	claims  claimed.Judge
+	volumes bool
+	looked  [2]uint64
 	// appliedAt is the time of the newest entry.
 	appliedAt time.Time
 	// quietPoints counts the judged quiet points.
@@ -51,7 +52,7 @@ const reportsPerEntry = 4
 func newJudging(p *player) *judging {
 	w := p.world
 	judge := invariant.New(p.judgeOptions())
-	j := &judging{player: p, world: w, judge: judge}
+	j := &judging{player: p, world: w, judge: judge, volumes: p.scenario.UsesVolumes()}
 	judge.Began(w.Now(), w.Leader(), w.Term())
 	o := world.Observer{
 		ClockSet: func(term int, ahead time.Duration) { judge.ClockSet(w.Now(), term, ahead) },
@@ -130,7 +131,7 @@ func (j *judging) proposed(p world.Proposal) {
 // quietClaims judges the volumes of all nodes at a quiet point, if anything has changed.
 func (j *judging) quietClaims() {
 	w := j.world
-	if !j.player.scenario.UsesVolumes() {
+	if !j.volumes {
 		return
 	}
 	state := w.Truth()

@@ -66,11 +66,10 @@ func (r *registration) send() {
 	}
 	fleet := r.node.cores.fleet
 	w, id := fleet.world, r.node.id
-	row := w.Truth().Node(id)
-	if row == nil || !r.node.reachable() {
+	if !r.node.reachable() {
 		return
 	}
-	n := r.changed(row)
+	n := r.changed(r.node.row)
 	if n == nil {
 		return
 	}

@@ -95,6 +95,17 @@ func (m *Machine) EachLiving() iter.Seq[Process] {
 	}
 }
 
+// EachLivingIn is [Machine.EachLiving] for the processes of one cgroup.
+func (m *Machine) EachLivingIn(cgroup string) iter.Seq[Process] {
+	return func(yield func(Process) bool) {
+		for _, p := range m.living {
+			if cgroup != "" && p.row.Cgroup == cgroup && !yield(p.row) {
+				return
+			}
+		}
+	}
+}
+
 // Process returns a process by its identity, whether it runs or has ended.
 func (m *Machine) Process(id Identity) (Process, bool) {
 	p := m.byID[id]

@@ -19,7 +19,7 @@ type Program struct {
 	launched int
 	lives    []*Driver
 	tasks    map[driver.TaskID]*task
-	calls    map[Call]int
+	calls    map[counted]int
 	// networks are the allocations that have one.
 	networks map[string]bool
 }
@@ -32,7 +32,7 @@ func (m *Machine) Install(name string, options Options) *Program {
 	p := &Program{
 		machine: m, name: name, options: options,
 		fingerprint: driver.Fingerprint{Health: driver.Healthy, Description: "Healthy"},
-		tasks:       map[driver.TaskID]*task{}, calls: map[Call]int{}, networks: map[string]bool{},
+		tasks:       map[driver.TaskID]*task{}, calls: map[counted]int{}, networks: map[string]bool{},
 	}
 	if options.Fingerprint != nil {
 		p.fingerprint = *options.Fingerprint
@@ -85,9 +85,15 @@ func (p *Program) SetFingerprint(f driver.Fingerprint) {
 	}
 }
 
+// counted are the calls that are counted together.
+type counted struct {
+	name string
+	task driver.TaskID
+}
+
 // fault returns what happens to a call.
 func (p *Program) fault(c Call) Fault {
-	key := Call{Name: c.Name, Task: c.Task}
+	key := counted{c.Name, c.Task}
 	p.calls[key]++
 	if p.options.Fault == nil {
 		return Fault{}

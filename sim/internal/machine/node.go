@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
@@ -154,7 +155,7 @@ func (n *Node) StartClient() error {
 
 func (n *Node) newTaskID(alloc cluster.AllocID, task string) driver.TaskID {
 	n.starts++
-	return driver.TaskID(fmt.Sprintf("%s/%s/%d", alloc, task, n.starts))
+	return driver.TaskID(string(alloc) + "/" + task + "/" + strconv.Itoa(n.starts))
 }
 
 // readDisk returns copies of the records on the disk.
@@ -241,8 +242,10 @@ func next(n *Node) time.Time {
 // step steps the client.
 func (n *Node) step() {
 	// Heartbeats are no events: the client has sent them until the last one that was answered.
-	n.contact = max(n.contact, n.LastContact().Sub(n.machine.BootedAt()))
-	n.run.core.Contact(n.contact)
+	if contact := n.LastContact().Sub(n.machine.BootedAt()); contact > n.contact {
+		n.contact = contact
+		n.run.core.Contact(contact)
+	}
 	select {
 	case <-n.run.core.Woken():
 	default:

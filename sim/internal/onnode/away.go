@@ -14,8 +14,15 @@ func (j *Judge) noteAway(n *machine.Node) {
 	if !n.Running() && !j.trouble.client.Equal(j.now) { // one that dies now may have asked for stops before
 		return
 	}
+	var contact time.Time
 	for _, a := range j.order {
-		if a.leash > 0 && a.awayAt.IsZero() && !j.now.Before(n.LastContact().Add(a.leash)) {
+		if a.leash <= 0 || !a.awayAt.IsZero() {
+			continue
+		}
+		if contact.IsZero() {
+			contact = n.LastContact()
+		}
+		if !j.now.Before(contact.Add(a.leash)) {
 			a.awayAt = j.now
 		}
 	}

@@ -46,5 +46,8 @@ func (f *facts) alloc(id cluster.AllocID) *alloc {
 
 // taskLives reports whether a process of a task lives.
 func (f *facts) taskLives(n *machine.Node, id cluster.AllocID, task string) bool {
-	return len(n.Machine().LivingIn(string(id)+":"+task)) > 0
+	for range n.Machine().EachLivingIn(string(id) + ":" + task) {
+		return true
+	}
+	return false
 }

@@ -111,10 +111,11 @@ func (j *Judge) Started(n *machine.Node) {
 			a.received, a.judged = j.now, r.Healthy != nil
 		}
 	}
+	boot := n.BootID()
 	for _, a := range j.order { // a client cannot know what no record says
 		if r := n.Record(a.id); r == nil {
 			a.received = time.Time{}
-		} else if r.BootID != n.BootID() {
+		} else if r.BootID != boot {
 			a.received = j.now
 		}
 	}

@@ -2,6 +2,7 @@ package onnode_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -216,17 +217,17 @@ func TestJudge(t *testing.T) {
 			f.judge.Reported(f.node, exited("The exit code is unknown"))
 		}},
 		{"a report is lost", "N4", "a report is lost", func(_ *testing.T, f *fixture) {
-			f.judge.Settled(f.node.Now(), f.node, func(cluster.AllocID) *cluster.Allocation { return f.alloc })
+			f.judge.Settled(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{f.alloc}))
 		}},
 		{"a driver does not come back", "N5", "a driver does not come back", func(_ *testing.T, f *fixture) {
 			f.node.KillClient()
 			f.node.KillDriver("mock")
-			f.judge.Settled(f.node.Now(), f.node, func(cluster.AllocID) *cluster.Allocation { return nil })
+			f.judge.Settled(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{}))
 		}},
 		{"a device plugin does not come back", "N5", "a device plugin does not come back", func(_ *testing.T, f *fixture) {
 			f.node.KillClient()
 			f.node.Devices().Kill("toys")
-			f.judge.Settled(f.node.Now(), f.node, func(cluster.AllocID) *cluster.Allocation { return nil })
+			f.judge.Settled(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{}))
 		}},
 		{"devices are not free when the end is reported", "N3", "not the truth", func(_ *testing.T, f *fixture) {
 			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByFault) // its cgroup is there
@@ -275,7 +276,7 @@ func TestJudge(t *testing.T) {
 			batch.Job.Type = cluster.JobBatch
 			f.judge.Received(f.node, f.wanted(batch)) // the client is not told
 			f.advance(t, 6*time.Minute)
-			f.judge.Settled(f.node.Now(), f.node, func(cluster.AllocID) *cluster.Allocation { return nil })
+			f.judge.Settled(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{}))
 		}},
 		{"a call is out of order", "N6", "out of order", func(t *testing.T, f *fixture) {
 			f.call(t, volume.Unstage, volume.Request{Volume: data, Usage: usage})
@@ -308,18 +309,18 @@ func TestJudge(t *testing.T) {
 			f.judge.Received(f.node, f.wanted())
 			f.advance(t, 6*time.Minute)
 			f.node.Storage().Lose(volume.TargetPath(f.node.Storage().Root(), "a1", data, usage))
-			f.judge.Settled(f.node.Now(), f.node, func(cluster.AllocID) *cluster.Allocation { return nil })
+			f.judge.Settled(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{}))
 		}},
 		{"a claim is left", "N6", "a claim is not released", func(t *testing.T, f *fixture) {
 			f.node.Storage().Adopt(request("a2"), volume.Claimed{Plugin: "disks", ExternalID: "ext"})
 			f.advance(t, 6*time.Minute)
-			f.judge.Settled(f.node.Now(), f.node, func(cluster.AllocID) *cluster.Allocation { return nil })
+			f.judge.Settled(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{}))
 		}},
 		{"a mount is left", "N6", "a mount is left", func(t *testing.T, f *fixture) {
 			f.node.Storage().Adopt(request("a2"), volume.Claimed{Plugin: "disks", ExternalID: "ext"})
 			f.node.Storage().Release(request("a2"), func() bool { return false }, func(error) {})
 			f.advance(t, 6*time.Minute)
-			f.judge.Settled(f.node.Now(), f.node, func(cluster.AllocID) *cluster.Allocation { return nil })
+			f.judge.Settled(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{}))
 			must.EqOp(t, "out of order", f.judge.Violations()[0].Check)
 			f.skip = 1
 		}},
@@ -356,7 +357,7 @@ func TestJudge(t *testing.T) {
 			must.NoError(t, f.node.Machine().RemoveCgroup("a1:web"))
 			f.node.Storage().MakeBusy(f.node.Storage().Mounts()[0].Path, volume.Holder{PID: 7, Command: "tail"})
 			f.advance(t, client.DefaultHoldLimit+2*time.Minute)
-			f.judge.Settled(f.node.Now(), f.node, func(cluster.AllocID) *cluster.Allocation { return nil })
+			f.judge.Settled(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{}))
 		}},
 		{"a volume is mounted when the end is reported", "N3", "not the truth", func(_ *testing.T, f *fixture) {
 			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByFault)

@@ -67,7 +67,7 @@ func (j *Judge) taskChanged(n *machine.Node, c scripted.Change, p *scripted.Proc
 func (j *Judge) taskStarted(n *machine.Node, id cluster.AllocID, p *scripted.Process) {
 	a := j.alloc(id)
 	j.starts[p.Cgroup] = append(j.starts[p.Cgroup], p.Identity)
-	for _, other := range n.Machine().LivingIn(p.Cgroup) {
+	for other := range n.Machine().EachLivingIn(p.Cgroup) {
 		if other.Task != p.Task {
 			j.find("N1", "second copy", id, "%s starts while process %d of %s lives", p.Task, other.PID, other.Task)
 		}

@@ -1,8 +1,9 @@
 package onnode
 
 import (
-	"fmt"
+	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ func (j *Judge) Saved(n *machine.Node, r *client.Record) {
 	j.now = n.Now()
 	a := j.alloc(r.Alloc.ID)
 	for _, t := range r.Tasks {
-		for _, p := range n.Machine().LivingIn(string(r.Alloc.ID) + ":" + t.State.Name) {
+		for p := range n.Machine().EachLivingIn(string(r.Alloc.ID) + ":" + t.State.Name) {
 			if t.ID != p.Task && !a.lost {
 				j.find("N1", "a process without a record", r.Alloc.ID, "process %d of %s lives, and the record has %q", p.PID, p.Task, t.ID)
 			}
@@ -47,7 +48,7 @@ func (j *Judge) noneLives(n *machine.Node, guarantee, check string, id cluster.A
 		if t == nil {
 			continue
 		}
-		for _, p := range n.Machine().LivingIn(string(id) + ":" + t.Name) {
+		for p := range n.Machine().EachLivingIn(string(id) + ":" + t.Name) {
 			j.find(guarantee, check, id, "%s, and process %d of %s lives", why, p.PID, p.Task)
 		}
 	}
@@ -93,8 +94,8 @@ func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t clus
 				last = p
 			}
 		}
-		var code int
-		if _, err := fmt.Sscanf(e.Message, "Exit Code: %d", &code); err != nil {
+		code, says := exitCode(e.Message)
+		if !says {
 			if !j.excused(&last) && !a.lost && strings.Contains(e.Message, "unknown") {
 				j.find("N4", "exit code lost", id, "%s: %q, and there was no trouble", t.Name, e.Message)
 			}
@@ -108,6 +109,18 @@ func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t clus
 			j.find("N4", "exit code wrong", id, "%s: %q, and no process of it has ended so", t.Name, e.Message)
 		}
 	}
+}
+
+// exitCode returns the exit code in a text such as "Exit Code: 137, Signal: 9", and whether the text is
+// one. What is no number is -1, which is the exit code of no process.
+func exitCode(message string) (code int, says bool) {
+	text, says := strings.CutPrefix(message, "Exit Code: ")
+	number, _, _ := strings.Cut(text, ",")
+	code, err := strconv.Atoi(number)
+	if err != nil {
+		code = -1
+	}
+	return code, says
 }
 
 // judgeHealthy judges N9 when a record has a good verdict.
@@ -170,8 +183,8 @@ func (j *Judge) checkVerdicts(n *machine.Node) {
 }
 
 // Settled judges N4 and N5 on a node that has had no trouble for some minutes, and whose client runs
-// and is connected. row returns what the servers know of an allocation, or nil.
-func (j *Judge) Settled(now time.Time, n *machine.Node, row func(cluster.AllocID) *cluster.Allocation) {
+// and is connected. live are the allocations of the node whose end the servers do not know.
+func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.Allocation]) {
 	j.now = now
 	for _, name := range n.Drivers() {
 		if !lives(n, func(p scripted.Process) bool { return p.Kind == scripted.DriverProcess && p.Driver == name }) {
@@ -193,10 +206,10 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, row func(cluster.AllocID
 			j.find("N4", "a task is not stopped", id, "%s runs, and the servers told the client to stop at %s", name, a.stopAt)
 		}
 	}
-	for _, r := range n.Records() {
-		known := row(r.Alloc.ID)
+	for known := range live {
+		r := n.Record(known.ID)
 		switch {
-		case known == nil || known.ClientTerminal():
+		case r == nil:
 		case r.Alloc.Job == nil && j.alloc(r.Alloc.ID).lost: // what is left of a lost record has nothing to report
 		case known.ClientStatus != r.ClientStatus:
 			j.find("N4", "a report is lost", r.Alloc.ID, "the record says %s, and the servers know %s", r.ClientStatus, known.ClientStatus)
