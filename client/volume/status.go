@@ -36,9 +36,10 @@ type Wait struct {
 	// Mounted: the volume may be staged or published on the node. False means that it must be
 	// claimed or released.
 	Mounted bool
-	// Undoes: the volume must be unmounted. Holders are then the processes that use it, if /proc
-	// shows them.
+	// Undoes: the volume must be unmounted. Sought: the last call for that failed. Holders are then the
+	// processes that use it, if /proc shows them.
 	Undoes  bool
+	Sought  bool
 	Holders []Holder
 }
 
@@ -57,7 +58,7 @@ func (w Wait) Reason() string {
 	var text strings.Builder
 	text.WriteString(w.What)
 	switch {
-	case !w.Undoes || w.Err == nil || w.Path == "":
+	case !w.Sought || w.Path == "":
 	case len(w.Holders) == 0:
 		text.WriteString("; no process was found that keeps it busy")
 	default:
@@ -174,14 +175,15 @@ func (r *runner) wait(f *ref) Wait {
 	default:
 		w.What, w.Path = "must be published", f.target
 	}
-	w.Err, w.Holders = a.err, slices.Clone(a.holders)
+	w.Err, w.Holders, w.Sought = a.err, slices.Clone(a.holders), w.Undoes && a.err != nil
 	switch {
 	case plugin && r.plugin == "":
+		w.Sought = false // nothing was called
 		w.Err = cmp.Or(a.err, errors.New("the servers have not told its storage plugin"))
 	case plugin && !r.up():
-		w.Err, w.Holders = fmt.Errorf("the storage plugin %q does not answer", r.plugin), nil
+		w.Err, w.Holders, w.Sought = fmt.Errorf("the storage plugin %q does not answer", r.plugin), nil, false
 	case r.saveErr != nil && r.saved < a.needs:
-		w.Err, w.Holders = fmt.Errorf("the record of the volume cannot be written: %w", r.saveErr), nil
+		w.Err, w.Holders, w.Sought = fmt.Errorf("the record of the volume cannot be written: %w", r.saveErr), nil, false
 	}
 	return w
 }

@@ -73,6 +73,10 @@ func TestVolumes_busyMount(t *testing.T) {
 	must.False(t, s.Off)
 	must.Eq(t, []string{"volume default/data must be unpublished; kept busy by process 17 (tail): " + target("a", "data") + ": device or resource busy; at " + target("a", "data")}, texts(s.Waits))
 	must.Eq(t, texts(s.Waits), texts(waitsOf(n.volumes.Serving("disks"))))
+	n.setAway(true)
+	// What keeps the mount busy is not known then: nothing is called, and no process is sought.
+	must.Eq(t, []string{`volume default/data must be unpublished: the storage plugin "disks" does not answer; at ` + target("a", "data")}, texts(n.volumes.Status("a").Waits))
+	n.setAway(false)
 	n.storage.Free(target("a", "data"))
 	n.run(volume.DefaultMaxRetry)
 	must.True(t, n.volumes.Status("a").Off)
