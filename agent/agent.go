@@ -234,6 +234,8 @@ func (a *Agent) Backend() httpapi.Backend {
 		Snapshots: snapshots{a},
 		Planner:   planner{a.server},
 		Nodes:     a.sessions,
+
+		Controllers: server.NewVolumes(a.server),
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/agent"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 )
 
@@ -71,4 +73,32 @@ func TestControllers_theSessionMoves(t *testing.T) {
 		return len(claims) == 1 && claims[0].Attached
 	})
 	must.EqOp(t, 0, first.hanging.Load())
+}
+
+// A controller fails, and every server tells why: the leader knows it, and the others ask the leader.
+func TestControllers_theErrorIsTold(t *testing.T) {
+	t.Parallel()
+	w := newServers(t, 3, nil)
+	leader := w.leader()
+	eventually(t, "the cluster version", func() bool {
+		return leader.Server().Store().Snapshot().ClusterVersion() >= cluster.VersionOfVolumes
+	})
+	n := controllerNode()
+	r := reach(t, w.others(leader)[0], n)
+	r.fails.Store(true)
+	runWriter(t, leader)
+	var calls []wire.ControllerCall
+	eventually(t, "the call fails", func() bool {
+		v, _, err := api(t, w.others(leader)[1]).Volumes().Read(t.Context(), "data", apiclient.Query{})
+		must.NoError(t, err)
+		calls = v.ControllerCalls
+		return len(calls) == 1
+	})
+	must.Eq(t, "attach default/data "+string(n.ID), calls[0].Call+" "+calls[0].Namespace+"/"+calls[0].Volume+" "+calls[0].NodeID)
+	must.StrHasPrefix(t, "the client answers 500: ControllerPublishVolume: Internal: the pool is busy", calls[0].LastError)
+	r.fails.Store(false)
+	eventually(t, "the call succeeds, and is told no more", func() bool {
+		v, _, err := api(t, leader).Volumes().Read(t.Context(), "data", apiclient.Query{})
+		return err == nil && len(v.ControllerCalls) == 0 && v.Claims[0].Attached
+	})
 }

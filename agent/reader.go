@@ -50,5 +50,10 @@ func (p planner) PlanJob(ctx context.Context, j *cluster.Job, most int) (*cluste
 	return scheduler.Preview(state, j, time.Now(), most), state, nil
 }
 
+// GivenUp returns the allocations whose slots stay empty.
+func (p planner) GivenUp(k cluster.JobKey) []cluster.AllocID {
+	return scheduler.GivenUp(p.server.Store().Snapshot(), k)
+}
+
 // Consistent waits until the state contains every acknowledged write.
 func (r reader) Consistent(ctx context.Context) error { return apiErrorOf(r.server.Consistent(ctx)) }

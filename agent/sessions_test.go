@@ -31,8 +31,8 @@ type reached struct {
 	served chan struct{}
 	// requests counts what the servers asked; hanging those that wait for their end.
 	requests, hanging atomic.Int64
-	// stuck makes the controllers of the node hang.
-	stuck atomic.Bool
+	// stuck makes the controllers of the node hang, and fails makes them fail.
+	stuck, fails atomic.Bool
 }
 
 // reach registers a node, which holds a session with the server.
@@ -84,6 +84,8 @@ func (r *reached) answer(w http.ResponseWriter, hr *http.Request) {
 		r.hanging.Add(1)
 		defer r.hanging.Add(-1)
 		<-hr.Context().Done()
+	case strings.HasPrefix(hr.URL.Path, "/v1/internal/storage/") && r.fails.Load():
+		http.Error(w, "ControllerPublishVolume: Internal: the pool is busy", http.StatusInternalServerError)
 	case strings.HasPrefix(hr.URL.Path, "/v1/internal/storage/"):
 		var asked struct{ ExternalID, NodeID string }
 		if err := json.NewDecoder(hr.Body).Decode(&asked); err != nil {

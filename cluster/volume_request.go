@@ -79,6 +79,9 @@ func (r VolumeRequest) VolumeOf(allocName string) VolumeID {
 	return r.Source + VolumeID(allocName[at:])
 }
 
+// MayBe reports whether some allocation needs that volume for the request.
+func (r VolumeRequest) MayBe(id VolumeID) bool { return r.mayBe(VolumeRequest{Source: id}) }
+
 // mayBe reports whether both requests need the same volume for some allocation. One may have a volume for
 // each allocation, and the other name the volume of one.
 func (r VolumeRequest) mayBe(o VolumeRequest) bool {

@@ -142,6 +142,7 @@ func readAlloc(q *request) error {
 		return found{index: a.ModifyIndex, body: func() (any, error) {
 			w := wire.NewAllocation(a)
 			w.Metrics, w.RescheduleTracker = placement(s, a), rescheduled(s, a)
+			w.ControllerCalls = controllerCalls(q, ofAlloc(s, a))
 			return w, nil
 		}}, nil
 	})

@@ -32,6 +32,8 @@ type Backend struct {
 	Planner Planner
 	// Nodes reaches the clients of nodes. Nil: these routes answer 501.
 	Nodes Nodes
+	// Controllers tells which calls of controllers fail. Nil: answers name none.
+	Controllers Controllers
 }
 
 // State is the replicated state at one index. It does not change, and nothing in it
@@ -216,12 +218,22 @@ var (
 	ErrTooManyStreams = errors.New("the session of the node has too many open streams")
 )
 
-// Planner previews registrations.
+// Controllers knows the calls of controllers of storage plugins that the leader makes.
+type Controllers interface {
+	// FailingCalls returns the due calls that have failed, by volume and node. It is empty on a server that
+	// does not lead.
+	FailingCalls() []volumes.FailedCall
+}
+
+// Planner knows the scheduler's rules. It previews registrations.
 type Planner interface {
 	// PlanJob returns the plan that the scheduler would make if the job were registered, and the
 	// state from which it made the plan. It writes nothing. The plan has at most most allocations that
 	// replace no other. The job is valid and has its defaults. The error is one of [Reader].Consistent.
 	PlanJob(ctx context.Context, j *cluster.Job, most int) (*cluster.Plan, State, error)
+	// GivenUp returns the ended allocations of the job whose slots stay empty in the state of this server,
+	// because too many in a row have failed, by id.
+	GivenUp(cluster.JobKey) []cluster.AllocID
 }
 
 // SavedSnapshot is a file with the state.

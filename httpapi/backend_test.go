@@ -406,6 +406,8 @@ func (w planner) PlanJob(_ context.Context, j *cluster.Job, most int) (*cluster.
 	return scheduler.Preview(state, j, w.Now(), most), state, nil
 }
 
+func (w planner) GivenUp(k cluster.JobKey) []cluster.AllocID { return scheduler.GivenUp(w.State(), k) }
+
 // explainer is the fixture's httpapi.Explainer.
 type explainer struct{ *fixture }
 

@@ -38,13 +38,18 @@ func readDrain(q *request) error {
 			return fail(http.StatusNotFound, got.missing)
 		}
 		answer := describe(q.nodeID(), node, records)
-		err = explain(q, answer, node)
+		state, err := q.state()
+		if err != nil {
+			return err
+		}
+		err = explain(q, answer, node, state)
 		if errors.Is(err, rules.ErrNotDraining) && looks < mostLooks {
 			continue // it has ended since, which is news
 		}
 		if err != nil {
 			return err
 		}
+		answer.ControllerCalls = controllerCalls(q, ofDrain(state, q.nodeID(), answer.Allocs))
 		q.readHeaders(got.index)
 		return q.answer(answer)
 	}
@@ -96,7 +101,7 @@ func describe(id cluster.NodeID, n *cluster.Node, records []*cluster.Drain) *wir
 
 // explain adds the part that only the drainer knows. A server that does not lead leaves it out of
 // stale answers.
-func explain(q *request, w *wire.NodeDrain, n *cluster.Node) error {
+func explain(q *request, w *wire.NodeDrain, n *cluster.Node, s State) error {
 	if !n.Draining() {
 		return nil
 	}
@@ -111,7 +116,8 @@ func explain(q *request, w *wire.NodeDrain, n *cluster.Node) error {
 			}
 		}
 		w.Allocs = wire.NewDrainAllocs(report.Allocs)
-		return addWaits(q, w.Allocs)
+		addWaits(s, w.Allocs)
+		return nil
 	case q.params.stale && errors.Is(err, rules.ErrNotEnabled):
 		return nil
 	}
@@ -119,17 +125,12 @@ func explain(q *request, w *wire.NodeDrain, n *cluster.Node) error {
 }
 
 // addWaits adds what the tasks of stopping allocations wait for, as far as their clients report it.
-func addWaits(q *request, left []wire.DrainAlloc) error {
-	s, err := q.state()
-	if err != nil {
-		return err
-	}
+func addWaits(s State, left []wire.DrainAlloc) {
 	for i := range left {
 		if a := s.Alloc(cluster.AllocID(left[i].ID)); a != nil && !a.ClientTerminal() {
 			left[i].Waiting = wire.NewTaskWaits(a.TaskStates)
 		}
 	}
-	return nil
 }
 
 // listDrains answers GET /v1/drains: running drains by node, then records of ended drains, newest

@@ -80,7 +80,11 @@ func readJobSummary(q *request) error {
 			return found{index: s.TableIndex(TableJobs), missing: jobNotFound}, nil
 		}
 		sum := summarize(s, j)
-		return found{index: sum.index, rows: sum.rows, body: func() (any, error) { return sum.summary(), nil }}, nil
+		return found{index: sum.index, rows: sum.rows, body: func() (any, error) {
+			w := sum.summary()
+			w.GivenUp, w.ControllerCalls = givenUp(q, s, j), controllerCalls(q, ofJob(j))
+			return w, nil
+		}}, nil
 	})
 }
 

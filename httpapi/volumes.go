@@ -116,6 +116,7 @@ func readVolume(q *request) error {
 				}
 				w.Claim(c, claimWaits(s, c, alloc, plugin), stub)
 			}
+			w.ControllerCalls = controllerCalls(q, func(c volumes.FailedCall) bool { return c.Volume == v.Key() })
 			return w, nil
 		}
 		return f, nil

@@ -176,6 +176,30 @@ func TestForcedReschedule(t *testing.T) {
 	must.Eq(t, c.wanted(forced)[0].ID, c.alloc(old.ID).NextAllocation)
 }
 
+// An allocation is given up when it holds its slot although it failed: until its tasks change, or an operator
+// wants it to be placed again.
+func TestGivenUp(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	web, done, forced := c.job("web", cluster.JobService, 2), c.job("done", cluster.JobBatch, 1), c.job("forced", cluster.JobService, 1)
+	old := c.spend(web, n1)
+	c.spend(done, n1, func(a *cluster.Allocation) { a.ClientStatus = cluster.ClientComplete })
+	c.spend(forced, n1, func(a *cluster.Allocation) { a.DesiredTransition.ForceReschedule = true })
+	c.seed(web, n1, func(a *cluster.Allocation) { a.ClientStatus = cluster.ClientFailed })
+	givenUp := func(k cluster.JobKey) []cluster.AllocID { return scheduler.GivenUp(c.view(), k) }
+	must.Eq(t, []cluster.AllocID{old.ID}, givenUp(web))
+	must.SliceEmpty(t, givenUp(forced))
+	must.SliceEmpty(t, givenUp(cluster.JobKey{ID: "none"}))
+	c.run()
+	must.Eq(t, []cluster.AllocID{old.ID}, givenUp(web))
+	c.stopJob(web, false)
+	must.SliceEmpty(t, givenUp(web))
+	c.edit(web, func(j *cluster.Job) { j.Stop = false })
+	must.Eq(t, []cluster.AllocID{old.ID}, givenUp(web))
+	c.edit(web, func(j *cluster.Job) { j.TaskGroups[0].Tasks[0].Resources.CPU++ })
+	must.SliceEmpty(t, givenUp(web))
+}
+
 // The slot of one that failed for good is the first to be given up.
 func TestScaledDownWithAFailure(t *testing.T) {
 	c := parallel(t)

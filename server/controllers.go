@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -61,6 +62,7 @@ func (l *leader) callControllers(ctx context.Context, store *statestore.Store) {
 		leader: l, store: store, logger: l.config.Logger.Named("volumes"),
 		caller: volumes.NewCaller(), lacking: make(map[lackingCall]bool), ended: make(chan endedCall, volumes.MaxCalls),
 	}
+	defer l.failing.Store(nil)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -70,6 +72,8 @@ func (l *leader) callControllers(ctx context.Context, store *statestore.Store) {
 			c.end(ctx, e)
 			c.look(ctx)
 		case <-timer.C:
+			failing := c.caller.Failing() // before new attempts begin, of which nothing is known
+			l.failing.Store(&failing)
 			c.look(ctx)
 			timer.Reset(callInterval)
 		}
@@ -93,6 +97,7 @@ func (c *controllerCalls) look(ctx context.Context) {
 		c.seen = index
 		return
 	}
+	c.caller.Forget(calls)
 	c.lack(calls)
 	now := time.Now()
 	if len(shared) == 0 && !slices.ContainsFunc(calls, func(call *volumes.Call) bool { return c.caller.Ready(call, now) }) {
@@ -104,7 +109,6 @@ func (c *controllerCalls) look(ctx context.Context) {
 		return
 	}
 	calls, shared = volumes.Due(c.store.Snapshot())
-	c.caller.Forget(calls)
 	for _, call := range calls {
 		if c.caller.Ready(call, now) {
 			c.begin(ctx, call)
@@ -148,24 +152,13 @@ func (c *controllerCalls) call(ctx context.Context, call *volumes.Call, controll
 		err = cluster.CheckPublishContext(published)
 	}
 	if err != nil {
-		return &callError{controller, err}
+		return err
 	}
-	return c.update(ctx, call.Changes(published))
+	if err := c.update(ctx, call.Changes(published)); err != nil {
+		return fmt.Errorf("the controller has served the volume, and the servers could not write it: %w", err)
+	}
+	return nil
 }
-
-// callError is the error of one controller.
-type callError struct {
-	controller cluster.NodeID
-	err        error
-}
-
-// Error names the controller.
-func (e *callError) Error() string {
-	return "controller on node " + string(e.controller) + ": " + e.err.Error()
-}
-
-// Unwrap returns the error of the controller.
-func (e *callError) Unwrap() error { return e.err }
 
 // update proposes changes of claims. A change that does not hold any more is refused, which is no error.
 func (c *controllerCalls) update(ctx context.Context, changes []cluster.ClaimChange) error {
@@ -181,9 +174,10 @@ func (c *controllerCalls) end(ctx context.Context, e endedCall) {
 		c.log(e.call).Info("a controller has served a volume")
 		return
 	}
-	failures, wait := c.caller.Failed(e.call, time.Now())
+	failed := c.caller.Failed(e.call, time.Now(), e.err)
 	if ctx.Err() == nil {
-		c.log(e.call).Warn("a call of a controller failed, and is repeated", "failures", failures, "wait", wait, "error", e.err)
+		c.log(e.call).Warn("a call of a controller failed, and is repeated", "controller", failed.Controller, "failures", failed.Failures,
+			"wait", failed.NextAt.Sub(failed.LastAt), "error", e.err)
 	}
 }
 

@@ -327,6 +327,59 @@ func TestServer_leaderThatIsCutOffCallsNothing(t *testing.T) {
 	})
 }
 
+// The leader tells which calls fail, why and how often. The next leader knows nothing of them until it has made
+// the same experience.
+func TestServer_failingCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, d := attachedVolume(t)
+		d.set(func() { d.broken["c1"], d.broken["c2"] = true, true })
+		registerWriter(t, g)
+		time.Sleep(10 * time.Second)
+		failing := server.NewVolumes(g.Leader()).FailingCalls()
+		must.Len(t, 1, failing)
+		must.EqOp(t, 4, failing[0].Failures)
+		must.EqOp(t, "the controller is broken", failing[0].LastError)
+		must.EqOp(t, "c2", failing[0].Controller)
+		must.EqOp(t, 8*time.Second, failing[0].NextAt.Sub(failing[0].LastAt))
+		must.EqOp(t, claimsOf(g)[0].Node, failing[0].Node)
+		old := g.Leader()
+		for _, s := range g.Servers() {
+			must.EqOp(t, s == old, len(server.NewVolumes(s).FailingCalls()) > 0)
+		}
+
+		must.NoError(t, g.Kill(old))
+		time.Sleep(5 * time.Second)
+		must.SliceEmpty(t, server.NewVolumes(old).FailingCalls())
+		must.Len(t, 1, server.NewVolumes(g.Leader()).FailingCalls())
+		must.Less(t, 4, server.NewVolumes(g.Leader()).FailingCalls()[0].Failures)
+
+		d.set(func() { d.broken["c1"] = false })
+		time.Sleep(time.Minute)
+		must.True(t, claimsOf(g)[0].Attached)
+		must.SliceEmpty(t, server.NewVolumes(g.Leader()).FailingCalls())
+	})
+}
+
+// A call that fails is not told any more when it is due no more.
+func TestServer_failingCallIsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, d := attachedVolume(t)
+		d.set(func() { d.broken["c1"], d.broken["c2"] = true, true })
+		registerWriter(t, g)
+		time.Sleep(10 * time.Second)
+		must.Len(t, 1, server.NewVolumes(g.Leader()).FailingCalls())
+		do(t, g, func(ctx context.Context, s *server.Server) error {
+			_, err := s.StopJob(ctx, webKey, false)
+			return err
+		})
+		ends(t, g, claimsOf(g)[0])
+		time.Sleep(2 * time.Second)
+		must.SliceEmpty(t, slices.DeleteFunc(server.NewVolumes(g.Leader()).FailingCalls(), func(c volumes.FailedCall) bool { return c.Detach }))
+	})
+}
+
 // stuck are controllers that never answer. It counts the calls in flight by plugin.
 type stuck struct {
 	mu     sync.Mutex

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 	"github.com/seed-f9cf0b39/nodedrain/collect"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
@@ -59,6 +60,8 @@ type leader struct {
 	scheduler atomic.Pointer[scheduler.Scheduler]
 	// held is what the collector has found, or nil.
 	held atomic.Pointer[collect.Held]
+	// failing are the calls of controllers that fail, or nil.
+	failing atomic.Pointer[[]volumes.FailedCall]
 }
 
 // begin begins a term. The function that it returns ends the term and waits: nothing of the

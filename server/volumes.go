@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// Volumes changes the volumes of a server's cluster and their claims.
+// Volumes changes the volumes of a server's cluster and their claims, and knows which calls of controllers fail.
 type Volumes struct{ server *Server }
 
 // NewVolumes returns the volumes of the server.
@@ -47,4 +48,13 @@ func (v Volumes) Update(ctx context.Context, changes []cluster.ClaimChange) ([]c
 	response, index, err := shims.Apply(ctx, v.server.requests, m)
 	w, err := written(index, nil, err)
 	return response.Refused, w, err
+}
+
+// FailingCalls returns the due calls of controllers that have failed, by volume and node, at most a second
+// old. It is empty on a server that does not lead. It is not written to.
+func (v Volumes) FailingCalls() []volumes.FailedCall {
+	if failing := v.server.leader.failing.Load(); failing != nil {
+		return *failing
+	}
+	return nil
 }

@@ -23,10 +23,10 @@ const (
 // Caller decides which of the due calls begin during one term, and when those that failed are repeated. The
 // next leader has another one. It belongs to one goroutine, and does not block.
 type Caller struct {
-	// flying are the volumes with a call in flight, and their plugins.
-	flying map[cluster.VolumeKey]cluster.PluginID
+	// flying are the calls in flight, by their volumes.
+	flying map[cluster.VolumeKey]*Call
 	// failed are the due calls that have failed.
-	failed map[callKey]failedCall
+	failed map[callKey]FailedCall
 }
 
 // callKey names a call for as long as it is due.
@@ -38,15 +38,9 @@ type callKey struct {
 
 func keyOfCall(c *Call) callKey { return callKey{c.Volume.Key(), c.Node, c.Detach} }
 
-// failedCall says how often a call has failed, and when it is repeated.
-type failedCall struct {
-	failures int
-	at       time.Time
-}
-
 // NewCaller returns a caller without calls.
 func NewCaller() *Caller {
-	return &Caller{flying: make(map[cluster.VolumeKey]cluster.PluginID), failed: make(map[callKey]failedCall)}
+	return &Caller{flying: make(map[cluster.VolumeKey]*Call), failed: make(map[callKey]FailedCall)}
 }
 
 // Flying is how many calls are in flight.
@@ -71,8 +65,8 @@ func (c *Caller) Ready(call *Call, now time.Time) bool {
 		return false
 	}
 	ofPlugin := 0
-	for _, id := range c.flying {
-		if id == call.Volume.Plugin {
+	for _, o := range c.flying {
+		if o.Volume.Plugin == call.Volume.Plugin {
 			ofPlugin++
 		}
 	}
@@ -80,12 +74,12 @@ func (c *Caller) Ready(call *Call, now time.Time) bool {
 }
 
 // Again is when a call that has failed is repeated at the earliest, or the zero time.
-func (c *Caller) Again(call *Call) time.Time { return c.failed[keyOfCall(call)].at }
+func (c *Caller) Again(call *Call) time.Time { return c.failed[keyOfCall(call)].NextAt }
 
 // Begin notes that a ready call begins, and returns the node of the controller to call.
 func (c *Caller) Begin(call *Call) cluster.NodeID {
-	c.flying[call.Volume.Key()] = call.Volume.Plugin
-	return call.Controller(c.failed[keyOfCall(call)].failures)
+	c.flying[call.Volume.Key()] = call
+	return call.Controller(c.failed[keyOfCall(call)].Failures)
 }
 
 // Succeeded notes that a call is over.
@@ -94,17 +88,19 @@ func (c *Caller) Succeeded(call *Call) {
 	delete(c.failed, keyOfCall(call))
 }
 
-// Failed notes that a call is over and not done. It returns how often it has failed, and the wait before it
-// is repeated.
-func (c *Caller) Failed(call *Call, now time.Time) (failures int, wait time.Duration) {
+// Failed notes that a call is over and not done, for the error. It returns what is known of the call now.
+func (c *Caller) Failed(call *Call, now time.Time, err error) FailedCall {
 	k := keyOfCall(call)
 	delete(c.flying, k.volume)
-	failed := c.failed[k]
-	wait = MaxCallBackoff
-	if failed.failures < 5 {
-		wait = min(MaxCallBackoff, MinCallBackoff<<failed.failures)
+	failures := c.failed[k].Failures
+	wait := MaxCallBackoff
+	if failures < 5 {
+		wait = min(MaxCallBackoff, MinCallBackoff<<failures)
 	}
-	failed.failures, failed.at = failed.failures+1, now.Add(wait)
+	failed := FailedCall{
+		Volume: k.volume, Plugin: call.Volume.Plugin, Node: k.node, Detach: k.detach, Failures: failures + 1,
+		Controller: call.Controller(failures), LastError: cluster.CutText(err.Error()), LastAt: now, NextAt: now.Add(wait),
+	}
 	c.failed[k] = failed
-	return failed.failures, wait
+	return failed
 }

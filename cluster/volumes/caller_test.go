@@ -1,8 +1,11 @@
 package volumes_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/shoenig/test/must"
 
@@ -25,7 +28,9 @@ func TestCaller_Failed(t *testing.T) {
 		must.True(t, c.Ready(call, now))
 		controller := c.Begin(call)
 		must.False(t, c.Ready(call, now), must.Sprint("it is in flight"))
-		_, wait := c.Failed(call, now)
+		failed := c.Failed(call, now, errors.New("the disk is away"))
+		wait := failed.NextAt.Sub(failed.LastAt)
+		must.EqOp(t, controller, failed.Controller)
 		must.False(t, c.Ready(call, now.Add(wait-1)))
 		must.Eq(t, now.Add(wait), c.Again(call))
 		now = now.Add(wait)
@@ -42,6 +47,36 @@ func TestCaller_Failed(t *testing.T) {
 	c.Succeeded(call)
 	must.Eq(t, 0, c.Flying())
 	must.True(t, c.Again(call).IsZero())
+}
+
+// What is known of calls that fail: the last attempt of each, until it succeeds or is due no more.
+func TestCaller_Failing(t *testing.T) {
+	t.Parallel()
+	c := volumes.NewCaller()
+	must.SliceEmpty(t, c.Failing())
+	data, logs := callOf("data", "disks", "a", "b"), callOf("logs", "disks", "a")
+	data.Detach = true
+	fail := func(call *volumes.Call, after time.Duration, why string) {
+		c.Begin(call)
+		c.Failed(call, epoch.Add(after), errors.New(why))
+	}
+	fail(logs, 0, strings.Repeat("x", 2*cluster.MaxTaskEventBytes))
+	fail(data, 0, "the disk is away")
+	fail(data, time.Second, "the pool is busy")
+	want := []volumes.FailedCall{
+		{Volume: data.Volume.Key(), Plugin: "disks", Node: "n1", Detach: true, Failures: 2, Controller: "b", LastError: "the pool is busy",
+			LastAt: epoch.Add(time.Second), NextAt: epoch.Add(3 * time.Second)},
+		{Volume: logs.Volume.Key(), Plugin: "disks", Node: "n1", Failures: 1, Controller: "a", LastError: strings.Repeat("x", cluster.MaxTaskEventBytes),
+			LastAt: epoch, NextAt: epoch.Add(time.Second)},
+	}
+	must.Eq(t, want, c.Failing())
+	c.Begin(data)
+	want[0].InFlight = true
+	must.Eq(t, want, c.Failing())
+	c.Succeeded(data)
+	must.Eq(t, want[1:], c.Failing())
+	c.Forget(nil)
+	must.SliceEmpty(t, c.Failing())
 }
 
 // One plugin has few calls in flight, all plugins together have more, and a call without a controller waits.

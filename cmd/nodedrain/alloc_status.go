@@ -105,6 +105,7 @@ func (c *allocStatusCommand) one(asked *client.Client, f *statusFlags, id string
 		fmt.Fprintln(c.out, "\nVolumes Still On The Node")
 		t.write(c.out)
 	}
+	printControllerCalls(c.out, a.ControllerCalls, f.verbose)
 	c.usage(asked, a)
 	return nil
 }

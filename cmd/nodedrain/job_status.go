@@ -96,6 +96,8 @@ func (c *jobStatusCommand) one(asked *client.Client, f *statusFlags, id string) 
 			c.shortages(e)
 		}
 	}
+	printGivenUp(c.out, summary, f.verbose)
+	printControllerCalls(c.out, summary.ControllerCalls, f.verbose)
 	fmt.Fprintln(c.out, "\nAllocations")
 	if !f.all {
 		allocs = slices.DeleteFunc(allocs, endedAlloc)

@@ -85,6 +85,7 @@ func (c *nodeExplainCommand) run(args []string) error {
 }
 
 func (c *nodeExplainCommand) explain(r *wire.NodeDrain, verbose bool) {
+	defer printControllerCalls(c.out, r.ControllerCalls, verbose)
 	switch {
 	case r.Drain == nil:
 		fmt.Fprintf(c.out, "Node %q does not drain, and the servers have no record of a drain\n", r.NodeID)

@@ -56,6 +56,7 @@ func (c *volumeStatusCommand) one(asked *client.Client, f *statusFlags, id strin
 		return printRaw(&f.outputFlags, c.out, v)
 	}
 	volumeFacts(v).write(c.out)
+	defer printControllerCalls(c.out, v.ControllerCalls, f.verbose)
 	if len(v.Claims) == 0 {
 		fmt.Fprintln(c.out, "\nNo allocation claims the volume")
 		return nil

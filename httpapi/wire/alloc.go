@@ -39,6 +39,10 @@ type Allocation struct {
 	// or nil. Ours.
 	VolumeHolds *VolumeHolds `json:",omitempty"`
 
+	// ControllerCalls are the calls of controllers for volumes of the allocation on its node that fail. Only
+	// the answer for one allocation has them. Ours.
+	ControllerCalls []ControllerCall `json:",omitempty"`
+
 	DeploymentID       string            `json:",omitempty"`
 	DeploymentStatus   *DeploymentStatus `json:",omitempty"`
 	PreviousAllocation string            `json:",omitempty"`

@@ -30,6 +30,9 @@ type NodeDrain struct {
 	// Allocs are the allocations still on the draining node, by stage, then id; null
 	// where Progress is.
 	Allocs []DrainAlloc
+	// ControllerCalls are the calls of controllers that fail: those that attach a volume to the node or
+	// detach it, and those for volumes that groups with an allocation in Allocs ask for.
+	ControllerCalls []ControllerCall `json:",omitempty"`
 	// Recent are records of drains that have ended, newest first, the one in Drain not
 	// among them.
 	Recent []*Drain

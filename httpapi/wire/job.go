@@ -192,6 +192,35 @@ type JobSummary struct {
 	Children    *JobChildren
 	CreateIndex uint64
 	ModifyIndex uint64
+
+	// The following fields are only in the answer for one job. Ours.
+
+	// GivenUp are the groups with slots that stay empty because too many allocations in a row have failed,
+	// by name.
+	GivenUp map[string]GroupGivenUp `json:",omitempty"`
+	// ControllerCalls are the calls of controllers for volumes of the job that fail.
+	ControllerCalls []ControllerCall `json:",omitempty"`
+}
+
+// GroupGivenUp says that the scheduler does not replace allocations of a group any more. It does again when
+// the tasks or the disk of the group change, or the job is purged and registered again. Ours.
+type GroupGivenUp struct {
+	// Slots is how many slots of the group stay empty, and Failed how many allocations have failed for good
+	// in them.
+	Slots  int
+	Failed int
+	// Replaced is how many times in a row the scheduler replaced the allocation of a slot before it stopped
+	// to do so.
+	Replaced int
+	// AllocID and NodeID are the allocation that failed last.
+	AllocID string
+	NodeID  string
+	// Task, Event, Message and At say how it failed, in the words of its client: the type, the text and the
+	// time of an event of the task. Without any, as of a simulated client, all but Message are zero.
+	Task    string
+	Event   string
+	Message string
+	At      Time
 }
 
 // JobChildren counts the jobs that a job has made. Jobs of this system make none.

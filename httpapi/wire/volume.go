@@ -42,6 +42,8 @@ type Volume struct {
 	ProviderVersion string
 	// Claims are all claims. Ours.
 	Claims []VolumeClaim `json:",omitempty"`
+	// ControllerCalls are the calls of controllers for the volume that fail. Ours.
+	ControllerCalls []ControllerCall `json:",omitempty"`
 
 	CreateIndex uint64
 	ModifyIndex uint64

@@ -79,7 +79,7 @@ func (c *controllers) begin(a *volumesActor, call *volumes.Call, on cluster.Node
 			return nil
 		}
 		if failure != nil {
-			a.caller.Failed(call, a.clock())
+			a.caller.Failed(call, a.clock(), failure)
 			return nil
 		}
 		a.update(call.Changes(published(call.Node)), func(err error) {
@@ -87,7 +87,7 @@ func (c *controllers) begin(a *volumesActor, call *volumes.Call, on cluster.Node
 				return
 			}
 			if err != nil {
-				a.caller.Failed(call, a.clock())
+				a.caller.Failed(call, a.clock(), err)
 			} else {
 				a.caller.Succeeded(call)
 			}

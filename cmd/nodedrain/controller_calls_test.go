@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// answers is a server whose answers are the values, by path.
+func answers(t *testing.T, bodies map[string]any) (asking func(line string) (code int, out string)) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, known := bodies[r.URL.Path]
+		if !known {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.Header().Set("X-Nomad-Index", "7")
+		_ = json.NewEncoder(w).Encode(body)
+	}))
+	t.Cleanup(server.Close)
+	return func(line string) (int, string) {
+		var out bytes.Buffer
+		code := run(t.Context(), strings.Fields(line), stdio{in: strings.NewReader(""), out: &out, errs: &out, getenv: func(name string) string {
+			return map[string]string{client.EnvAddress: server.URL}[name]
+		}})
+		return code, out.String()
+	}
+}
+
+// failingCalls are two calls of controllers that fail.
+func failingCalls() []wire.ControllerCall {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local) // the output is the same in every zone
+	return []wire.ControllerCall{
+		{Call: "attach", Namespace: "default", Volume: "data", PluginID: "disks", NodeID: "7c6b3110-0001", Failures: 3, ControllerNodeID: "e1d90000-0002",
+			LastError: "the client answers 500: ControllerPublishVolume: Internal:\nthe pool is busy", LastAt: wire.NewTime(at), NextAt: wire.NewTime(at.Add(4 * time.Second)), InFlight: true},
+		{Call: "detach", Namespace: "team", Volume: "logs", PluginID: "disks", NodeID: "7c6b3110-0001", Failures: 1, ControllerNodeID: "7c6b3110-0001",
+			LastError: "the node has no session with a server", LastAt: wire.NewTime(at), NextAt: wire.NewTime(at.Add(time.Second))},
+	}
+}
+
+// Each command whose subject waits for a controller shows the calls that fail.
+func TestFailingControllerCalls(t *testing.T) {
+	t.Parallel()
+	const node, alloc = "7c6b3110-0001", "0a1b2c3d-0003"
+	job := wire.NewJob(&cluster.Job{ID: "web", Namespace: "default", Type: cluster.JobService, TaskGroups: []*cluster.TaskGroup{{Name: "web", Count: 1}}})
+	job.Status = new("running")
+	ask := answers(t, map[string]any{
+		"/v1/volumes":         []wire.VolumeListStub{{ID: "data"}},
+		"/v1/volume/csi/data": wire.Volume{ID: "data", Namespace: "default", ControllerCalls: failingCalls()},
+		"/v1/allocations":     []wire.AllocationListStub{{ID: alloc}},
+		"/v1/allocation/" + alloc: wire.Allocation{
+			ID: alloc, Namespace: "default", JobID: "web", TaskGroup: "web", DesiredStatus: "run", ClientStatus: "pending", ControllerCalls: failingCalls(),
+		},
+		"/v1/jobs":                    []wire.JobListStub{{ID: "web"}},
+		"/v1/job/web":                 job,
+		"/v1/job/web/summary":         wire.JobSummary{JobID: "web", Summary: map[string]wire.GroupSummary{"web": {Starting: 1}}, ControllerCalls: failingCalls()},
+		"/v1/job/web/evaluations":     []wire.Evaluation{},
+		"/v1/job/web/allocations":     []wire.AllocationListStub{},
+		"/v1/nodes":                   []wire.NodeListStub{{ID: node}},
+		"/v1/node/" + node:            wire.Node{ID: node},
+		"/v1/node/" + node + "/drain": wire.NodeDrain{NodeID: node, State: wire.StateNone, ControllerCalls: failingCalls()},
+	})
+	var all strings.Builder
+	for _, line := range []string{"volume status data", "alloc status " + alloc, "job status web", "node explain " + node, "node explain -verbose " + node} {
+		code, out := ask(line)
+		must.Zero(t, code, must.Sprint(line, ": ", out))
+		if _, calls, found := strings.Cut(out, "\nFailing Controller Calls\n"); found {
+			table, _, _ := strings.Cut(calls, "\n\n")
+			all.WriteString("$ nodedrain " + line + "\n" + strings.TrimRight(table, "\n") + "\n")
+		}
+	}
+	golden(t, "failing_controller_calls.golden", all.String())
+}
+
+// The next attempt is at a time, in flight, or due: then no controller can be called, or too many calls are in
+// flight.
+func TestNextAttempt(t *testing.T) {
+	t.Parallel()
+	call := failingCalls()[1]
+	must.Eq(t, clock(call.NextAt), nextAttempt(call, call.LastAt.Time))
+	must.Eq(t, "due", nextAttempt(call, call.NextAt.Time))
+	call.InFlight = true
+	must.Eq(t, "in flight", nextAttempt(call, call.LastAt.Time))
+}
