@@ -28,6 +28,7 @@ type monitor struct {
 // Exit codes of a command that monitored a drain.
 const (
 	exitCancelled   exitCode = 2
+	exitVolumesLeft exitCode = 3
 	exitInterrupted exitCode = 130
 )
 

@@ -34,6 +34,8 @@ type follower struct {
 	// drainEnded and allStopped are the two conditions of the monitor's end. cancelled
 	// means that the drain ended by a cancel.
 	drainEnded, allStopped, cancelled bool
+	// record is the record of the drain after its end, or nil.
+	record *wire.Drain
 	// down reports whether the node was down when it was last read.
 	down bool
 	// held are the groups that have not moved, with their reasons; endsBy is the latest
@@ -61,7 +63,7 @@ func (f *follower) sawNode(n *wire.Node, record *wire.Drain) (events []event) {
 	strategy := n.DrainStrategy
 	switch {
 	case strategy == nil:
-		f.drainEnded = true
+		f.drainEnded, f.record = true, record
 		f.nothingLeft = record != nil && record.Outcome != string(cluster.OutcomeNone) && record.StillStopping == 0
 		events = append(events, f.ended(n, record)...)
 		f.held = nil

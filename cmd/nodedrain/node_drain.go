@@ -66,11 +66,14 @@ Options:
 Exit code:
 
   0   The request succeeded, or the user did not confirm it. With a monitor: the drain
-      has ended and all allocations that had to leave have stopped.
+      has ended, and all allocations that had to leave have stopped, with their volumes
+      off the node.
   1   The request failed, or the drain's outcome is not known: the node was deleted, or
       no server answered for 10 minutes. If monitoring fails, Nomad's command exits
       with 0 instead.
   2   The drain was cancelled while it was monitored.
+  3   The drain has ended and all allocations have stopped, but volumes are still on the
+      node. The last lines name each with its path. Nomad's command exits with 0.
   130 The monitor was interrupted. The drain continues.
 `)
 }
@@ -224,10 +227,31 @@ func (c *nodeDrainCommand) watch(asked *client.Client, f *nodeDrainFlags, follow
 		m.show = newDrainBar(c.out)
 	}
 	err := m.Run(c.ctx)
+	if err == nil {
+		err = c.lookForVolumes(m)
+	}
 	if err == exitInterrupted {
 		c.interrupted(f, m)
 	}
 	return err
+}
+
+// lookForVolumes prints which volumes are still on the node after its drain. The error is nil if none is.
+func (c *nodeDrainCommand) lookForVolumes(m *monitor) error {
+	left, err := m.volumesLeft(c.ctx)
+	switch {
+	case c.ctx.Err() != nil:
+		return exitInterrupted
+	case err != nil:
+		return saidf("Error looking for volumes on the node: %v", err)
+	}
+	for _, line := range left {
+		stamped(c.out, time.Now(), line)
+	}
+	if len(left) > 0 {
+		return exitVolumesLeft
+	}
+	return nil
 }
 
 // interrupted tells what goes on after the monitor was interrupted.

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// volumesLeft returns a line for each volume that had to leave the node and is still there. It works after
+// [monitor.Run]. The record of the drain has those of the drain's end. The allocations have stopped since, and
+// their volumes may have left the node: the claims tell.
+func (m *monitor) volumesLeft(ctx context.Context) (lines []string, err error) {
+	if r := m.follow.record; r == nil || r.VolumesLeft == nil {
+		return nil, nil
+	}
+	stubs, _, err := again(ctx, &m.contact, func() ([]*wire.VolumeListStub, client.Answer, error) {
+		return m.asked.Volumes().OnNode(ctx, cluster.NodeID(m.follow.node))
+	})
+	for i := 0; err == nil && i < len(stubs); i++ {
+		var v *wire.Volume
+		v, _, err = again(ctx, &m.contact, func() (*wire.Volume, client.Answer, error) {
+			return m.asked.Volumes().ReadIn(ctx, cluster.Namespace(stubs[i].Namespace), stubs[i].ID)
+		})
+		switch {
+		case err == nil:
+			lines = append(lines, m.follow.volumesLeft(v)...)
+		case client.NotFound(err): // it was deregistered by force
+			err = nil
+		}
+	}
+	return lines, err
+}
+
+// volumesLeft returns a line for each claim of the volume that is still on the node, except those of
+// allocations that stay there.
+func (f *follower) volumesLeft(v *wire.Volume) (lines []string) {
+	for _, c := range v.Claims {
+		a := f.allocs[c.AllocID]
+		if c.NodeID != f.node || !cluster.ClaimState(c.State).OnNode() || a != nil && alive(a) && f.stays(a) {
+			continue
+		}
+		left := wire.VolumeHold{Namespace: c.Namespace, Volume: c.Volume, AllocID: c.AllocID}
+		if a != nil && a.VolumeHolds != nil {
+			left = heldBy(a.VolumeHolds, left)
+		}
+		left = heldBy(f.record.VolumesLeft, left)
+		left.Reason = cmp.Or(left.Reason, c.Waits)
+		lines = append(lines, singleLine(fmt.Sprintf("Still on node %q: %s", f.node, volumeText(left))))
+	}
+	return lines
+}
+
+// heldBy adds the path and the reason of the volume, if the holds name it.
+func heldBy(holds *wire.VolumeHolds, left wire.VolumeHold) wire.VolumeHold {
+	for _, h := range holds.Volumes {
+		if h.Namespace == left.Namespace && h.Volume == left.Volume && h.AllocID == left.AllocID {
+			left.Path, left.Reason = cmp.Or(left.Path, h.Path), cmp.Or(left.Reason, h.Reason)
+		}
+	}
+	return left
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// storageNode has a storage plugin, and one job may use its volume.
+const storageNode = "570a0000-0000-4000-8000-00000000000e"
+
+// useVolume registers the node, a volume, and a job whose allocation on the node uses it and does not leave by
+// itself.
+func useVolume(ctx context.Context, t *testing.T, c *scriptCluster) (key cluster.JobKey) {
+	t.Helper()
+	state := func() bool { return c.Server().Store().Snapshot().ClusterVersion() >= cluster.VersionOfVolumes }
+	must.NoError(t, c.await(ctx, func() (bool, error) { return state(), nil }))
+	n := scriptNodes()[0]
+	n.ID, n.SecretID, n.Name, n.NodeClass = storageNode, "secret of storage", "storage", "storage"
+	n.StoragePlugins = []*cluster.StoragePlugin{{ID: "disks", Type: cluster.PluginNode, Healthy: true, NodeID: "ext"}}
+	n.Canonicalize()
+	must.NoError(t, insist(ctx, func() error { _, err := c.writer.RegisterNode(ctx, n); return err }))
+	mode := cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
+	_, err := c.writer.RegisterVolume(ctx, &cluster.Volume{ID: "data", Namespace: "team", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{mode}})
+	must.NoError(t, err)
+	j := scriptJobs()[3] // max_parallel is 0
+	j.ID, j.Namespace, j.TaskGroups[0].Count, j.TaskGroups[0].NodeClasses = "writer", "team", 1, []string{"storage"}
+	j.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "d", Type: cluster.VolumeCSI, Source: "data", Capability: mode}}
+	j.Canonicalize()
+	_, err = c.writer.RegisterJob(ctx, j, nil)
+	must.NoError(t, err)
+	must.NoError(t, c.await(ctx, func() (bool, error) {
+		for a := range c.Server().Store().Snapshot().AllocsByJob(j.Key()) {
+			if a.ClientStatus == cluster.ClientRunning {
+				return true, nil
+			}
+		}
+		return false, nil
+	}))
+	return j.Key()
+}
+
+// A drain ends, and a volume is still on the node: here the job was purged, and the client has not said that
+// the volume is off. A script must not turn the machine off, so the exit code is not zero. When an operator has
+// freed the volume it is.
+func TestMonitor_volumesLeft(t *testing.T) {
+	t.Parallel()
+	ctx, c := startScriptCluster(t)
+	key := useVolume(ctx, t, c)
+	const enable = "node drain -enable -yes -no-deadline "
+	purge := func() {
+		_, err := c.writer.StopJob(ctx, key, true)
+		must.NoError(t, err)
+	}
+	code, out, errs := watched(ctx, c, enable+storageNode, "Waiting: 1 of team/writer.db: no paced moves", purge)
+	must.EqOp(t, int(exitVolumesLeft), code, must.Sprint(out, errs))
+	must.StrContains(t, out, ": All allocations on node \""+storageNode+"\" have stopped\n")
+	must.RegexMatch(t, regexp.MustCompile(`\n\S+: Still on node "`+storageNode+`": volume team/data of allocation \S+: its allocation was purged, and its client has not reported that it is off the node\n$`), out)
+
+	_, err := c.writer.UpdateEligibility(ctx, storageNode, cluster.NodeEligible)
+	must.NoError(t, err)
+	_, err = c.writer.DetachVolume(ctx, cluster.VolumeKey{Namespace: "team", ID: "data"}, storageNode, true)
+	must.NoError(t, err)
+	code, out, errs = watched(ctx, c, enable+storageNode, "drain strategy set", func() {})
+	must.Zero(t, code, must.Sprint(out, errs))
+	must.StrNotContains(t, out, "Still on node")
+}
+
+// What is still on a node after a drain follows from the claims. The allocation, or else the record of the drain,
+// says where and why.
+func TestFollower_volumesLeft(t *testing.T) {
+	t.Parallel()
+	held := func(alloc, path, reason string) *wire.VolumeHolds {
+		return &wire.VolumeHolds{Volumes: []wire.VolumeHold{{Namespace: "default", Volume: "data", AllocID: alloc, Path: path, Reason: reason}}}
+	}
+	claim := func(alloc, node string, state cluster.ClaimState) wire.VolumeClaim {
+		return wire.VolumeClaim{Namespace: "default", Volume: "data", AllocID: alloc, NodeID: node, State: uint8(state), Waits: "the client says more"}
+	}
+	busy := seenAlloc("a1", "service", "stop", "complete", false)
+	busy.VolumeHolds = held("a1", "/mnt/a1", "busy:\nprocess 7 (tail)")
+	system := seenAlloc("a4", "system", "run", "running", false)
+	f := follower{node: "n1", skipSystem: true, record: &wire.Drain{VolumesLeft: held("a2", "/mnt/a2", "its client is silent")}}
+	f.sawAllocs([]*wire.Allocation{busy, system})
+	lines := f.volumesLeft(&wire.Volume{ID: "data", Claims: []wire.VolumeClaim{
+		claim("a1", "n1", cluster.ClaimUnpublishing), claim("a2", "n1", cluster.ClaimTaken), claim("a3", "n1", cluster.ClaimTaken),
+		claim("a4", "n1", cluster.ClaimTaken), claim("a5", "n1", cluster.ClaimNodeDetached), claim("a6", "n2", cluster.ClaimTaken),
+	}})
+	must.Eq(t, []string{
+		`Still on node "n1": volume data of allocation a1 at /mnt/a1: busy: process 7 (tail)`,
+		`Still on node "n1": volume data of allocation a2 at /mnt/a2: its client is silent`,
+		`Still on node "n1": volume data of allocation a3: the client says more`,
+	}, lines)
+}
