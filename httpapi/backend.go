@@ -220,8 +220,8 @@ var (
 
 // Controllers knows the calls of controllers of storage plugins that the leader makes.
 type Controllers interface {
-	// FailingCalls returns the due calls that have failed, by volume and node. It is empty on a server that
-	// does not lead.
+	// FailingCalls returns the due calls that have failed or have no controller, by volume and node. It is
+	// empty on a server that does not lead.
 	FailingCalls() []volumes.FailedCall
 }
 

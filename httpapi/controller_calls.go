@@ -19,7 +19,7 @@ func controllerCalls(q *request, wanted func(volumes.FailedCall) bool) (calls []
 		if !wanted(c) {
 			continue
 		}
-		if !q.author.Write {
+		if !q.author.Write && c.LastError != "" {
 			c.LastError = redacted
 		}
 		calls = append(calls, wire.NewControllerCall(c))

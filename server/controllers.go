@@ -39,6 +39,8 @@ type controllerCalls struct {
 	lacking map[lackingCall]bool
 	// ended receives the calls that have ended.
 	ended chan endedCall
+	// due are the calls that were due at the last look.
+	due []*volumes.Call
 	// seen is the index of the claims in which no call was due, or zero.
 	seen uint64
 }
@@ -72,7 +74,7 @@ func (l *leader) callControllers(ctx context.Context, store *statestore.Store) {
 			c.end(ctx, e)
 			c.look(ctx)
 		case <-timer.C:
-			failing := c.caller.Failing() // before new attempts begin, of which nothing is known
+			failing := c.caller.Failing(c.due) // before new attempts begin, of which nothing is known
 			l.failing.Store(&failing)
 			c.look(ctx)
 			timer.Reset(callInterval)
@@ -91,13 +93,13 @@ func (c *controllerCalls) look(ctx context.Context) {
 		return
 	}
 	calls, shared := volumes.Due(snapshot)
+	c.due = calls
 	if len(calls) == 0 && len(shared) == 0 {
 		c.caller.Forget(nil)
 		clear(c.lacking)
 		c.seen = index
 		return
 	}
-	c.caller.Forget(calls)
 	c.lack(calls)
 	now := time.Now()
 	if len(shared) == 0 && !slices.ContainsFunc(calls, func(call *volumes.Call) bool { return c.caller.Ready(call, now) }) {
@@ -109,6 +111,7 @@ func (c *controllerCalls) look(ctx context.Context) {
 		return
 	}
 	calls, shared = volumes.Due(c.store.Snapshot())
+	c.caller.Forget(calls)
 	for _, call := range calls {
 		if c.caller.Ready(call, now) {
 			c.begin(ctx, call)

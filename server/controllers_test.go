@@ -380,6 +380,26 @@ func TestServer_failingCallIsOver(t *testing.T) {
 	})
 }
 
+// A call that no controller can serve is told, too.
+func TestServer_noController(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := attachedVolume(t)
+		claim := attachAndStop(t, g)
+		for _, id := range []cluster.NodeID{"c1", "c2"} {
+			setStatus(t, g.Leader(), id, cluster.NodeDown)
+		}
+		ends(t, g, claim)
+		time.Sleep(3 * time.Second)
+		want := []volumes.FailedCall{{Volume: claim.Volume, Plugin: "disks", Node: claim.Node, Detach: true, NoController: true}}
+		must.Eq(t, want, server.NewVolumes(g.Leader()).FailingCalls())
+		setStatus(t, g.Leader(), "c2", cluster.NodeReady)
+		time.Sleep(3 * time.Second)
+		must.SliceEmpty(t, server.NewVolumes(g.Leader()).FailingCalls())
+		must.SliceEmpty(t, claimsOf(g))
+	})
+}
+
 // stuck are controllers that never answer. It counts the calls in flight by plugin.
 type stuck struct {
 	mu     sync.Mutex

@@ -50,8 +50,8 @@ func (v Volumes) Update(ctx context.Context, changes []cluster.ClaimChange) ([]c
 	return response.Refused, w, err
 }
 
-// FailingCalls returns the due calls of controllers that have failed, by volume and node, at most a second
-// old. It is empty on a server that does not lead. It is not written to.
+// FailingCalls returns the due calls of controllers that have failed or have no controller, by volume and
+// node, at most two seconds old. It is empty on a server that does not lead. It is not written to.
 func (v Volumes) FailingCalls() []volumes.FailedCall {
 	if failing := v.server.leader.failing.Load(); failing != nil {
 		return *failing

@@ -53,9 +53,10 @@ func TestCaller_Failed(t *testing.T) {
 func TestCaller_Failing(t *testing.T) {
 	t.Parallel()
 	c := volumes.NewCaller()
-	must.SliceEmpty(t, c.Failing())
-	data, logs := callOf("data", "disks", "a", "b"), callOf("logs", "disks", "a")
+	data, logs, lone := callOf("data", "disks", "a", "b"), callOf("logs", "disks", "a"), callOf("lone", "none")
 	data.Detach = true
+	due := []*volumes.Call{data, logs}
+	must.SliceEmpty(t, c.Failing(due))
 	fail := func(call *volumes.Call, after time.Duration, why string) {
 		c.Begin(call)
 		c.Failed(call, epoch.Add(after), errors.New(why))
@@ -69,14 +70,16 @@ func TestCaller_Failing(t *testing.T) {
 		{Volume: logs.Volume.Key(), Plugin: "disks", Node: "n1", Failures: 1, Controller: "a", LastError: strings.Repeat("x", cluster.MaxTaskEventBytes),
 			LastAt: epoch, NextAt: epoch.Add(time.Second)},
 	}
-	must.Eq(t, want, c.Failing())
+	must.Eq(t, want, c.Failing(due))
 	c.Begin(data)
 	want[0].InFlight = true
-	must.Eq(t, want, c.Failing())
+	must.Eq(t, want, c.Failing(due))
+	must.Eq(t, want[1:], c.Failing(due[1:]), must.Sprint("one is due no more"))
 	c.Succeeded(data)
-	must.Eq(t, want[1:], c.Failing())
-	c.Forget(nil)
-	must.SliceEmpty(t, c.Failing())
+	must.Eq(t, want[1:], c.Failing(due))
+
+	logs.Controllers, want[1].NoController = nil, true
+	must.Eq(t, []volumes.FailedCall{want[1], {Volume: lone.Volume.Key(), Plugin: "none", Node: "n1", NoController: true}}, c.Failing([]*volumes.Call{data, logs, lone}))
 }
 
 // One plugin has few calls in flight, all plugins together have more, and a call without a controller waits.

@@ -22,7 +22,7 @@ func controllerTable(calls []wire.ControllerCall, verbose bool, now time.Time) *
 	t := newTable("Call", "Volume", "Node", "Failures", "Last Failure", "Next Attempt", "Controller", "Error")
 	for _, c := range calls {
 		t.row(c.Call, jobName(c.Namespace, c.Volume), shortID(c.NodeID, verbose), fmt.Sprint(c.Failures), timeCell(c.LastAt), nextAttempt(c, now),
-			shortID(c.ControllerNodeID, verbose), cmp.Or(singleLine(c.LastError), "-"))
+			cmp.Or(shortID(c.ControllerNodeID, verbose), "-"), cmp.Or(c.LastError, "-"))
 	}
 	return t
 }
@@ -32,6 +32,8 @@ func nextAttempt(c wire.ControllerCall, now time.Time) string {
 	switch {
 	case c.InFlight:
 		return "in flight"
+	case c.NoController:
+		return "no healthy controller"
 	case c.NextAt.After(now):
 		return clock(c.NextAt)
 	}

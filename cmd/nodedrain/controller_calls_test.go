@@ -38,7 +38,7 @@ func answers(t *testing.T, bodies map[string]any) (asking func(line string) (cod
 	}
 }
 
-// failingCalls are two calls of controllers that fail.
+// failingCalls are calls of controllers that fail: two have failed, and one has no controller.
 func failingCalls() []wire.ControllerCall {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local) // the output is the same in every zone
 	return []wire.ControllerCall{
@@ -46,6 +46,7 @@ func failingCalls() []wire.ControllerCall {
 			LastError: "the client answers 500: ControllerPublishVolume: Internal:\nthe pool is busy", LastAt: wire.NewTime(at), NextAt: wire.NewTime(at.Add(4 * time.Second)), InFlight: true},
 		{Call: "detach", Namespace: "team", Volume: "logs", PluginID: "disks", NodeID: "7c6b3110-0001", Failures: 1, ControllerNodeID: "7c6b3110-0001",
 			LastError: "the node has no session with a server", LastAt: wire.NewTime(at), NextAt: wire.NewTime(at.Add(time.Second))},
+		{Call: "detach", Namespace: "default", Volume: "web", PluginID: "nfs", NodeID: "7c6b3110-0001", NoController: true},
 	}
 }
 
@@ -83,13 +84,15 @@ func TestFailingControllerCalls(t *testing.T) {
 	golden(t, "failing_controller_calls.golden", all.String())
 }
 
-// The next attempt is at a time, in flight, or due: then no controller can be called, or too many calls are in
-// flight.
+// The next attempt is at a time, in flight, or due: then too many calls are in flight. Or it waits for a
+// controller.
 func TestNextAttempt(t *testing.T) {
 	t.Parallel()
 	call := failingCalls()[1]
 	must.Eq(t, clock(call.NextAt), nextAttempt(call, call.LastAt.Time))
 	must.Eq(t, "due", nextAttempt(call, call.NextAt.Time))
+	call.NoController = true
+	must.Eq(t, "no healthy controller", nextAttempt(call, call.LastAt.Time))
 	call.InFlight = true
 	must.Eq(t, "in flight", nextAttempt(call, call.LastAt.Time))
 }

@@ -3,7 +3,7 @@ package wire
 import "github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 
 // ControllerCall is a call of a storage plugin's controller that a claim waits for and that has failed so
-// far. The leader repeats it until it succeeds. Ours.
+// far, or that no controller can serve. The leader repeats it until it succeeds. Ours.
 type ControllerCall struct {
 	// Call is attach or detach.
 	Call      string
@@ -12,14 +12,18 @@ type ControllerCall struct {
 	PluginID  string
 	// NodeID is the node to which the volume is attached, or from which it is detached.
 	NodeID string
-	// Failures counts the attempts, all of which failed. A new leader counts from zero.
+	// NoController says that no healthy controller of the plugin attaches volumes. The next attempt waits for
+	// one.
+	NoController bool
+	// Failures counts the attempts, all of which failed. A new leader counts from zero. Without any, the
+	// fields that follow are zero.
 	Failures int
 	// ControllerNodeID is the node of the controller that was called last. LastError is why that attempt
 	// failed, and LastAt when.
 	ControllerNodeID string
 	LastError        string
 	LastAt           Time
-	// NextAt is when the next attempt begins at the earliest, and InFlight says that it has begun.
+	// NextAt is when the next attempt begins at the earliest, and InFlight says that one has begun.
 	NextAt   Time
 	InFlight bool
 }
@@ -28,7 +32,7 @@ type ControllerCall struct {
 func NewControllerCall(c volumes.FailedCall) ControllerCall {
 	w := ControllerCall{
 		Call: "attach", Namespace: string(c.Volume.Namespace), Volume: string(c.Volume.ID), PluginID: string(c.Plugin), NodeID: string(c.Node),
-		Failures: c.Failures, ControllerNodeID: string(c.Controller), LastError: c.LastError, LastAt: NewTime(c.LastAt), NextAt: NewTime(c.NextAt),
+		NoController: c.NoController, Failures: c.Failures, ControllerNodeID: string(c.Controller), LastError: c.LastError, LastAt: NewTime(c.LastAt), NextAt: NewTime(c.NextAt),
 		InFlight: c.InFlight,
 	}
 	if c.Detach {
