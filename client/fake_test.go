@@ -695,6 +695,9 @@ func (s *shell) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
 }
 
 func (s *shell) Report(reports []cluster.AllocReport, reply func(bool)) {
+	for _, r := range reports {
+		s.node.saved(r)
+	}
 	s.later(2*time.Millisecond, func() func() {
 		n := s.node
 		if n.silent {
@@ -716,6 +719,21 @@ func (s *shell) Report(reports []cluster.AllocReport, reply func(bool)) {
 		}
 		return func() { reply(true) }
 	})
+}
+
+// saved checks that the record on the disk shows each task running that the report shows running. A core
+// that cannot save reports nevertheless.
+func (n *node) saved(r cluster.AllocReport) {
+	rec := n.disk[r.Alloc]
+	if rec == nil || n.fullDisk || r.TaskStates == nil {
+		return
+	}
+	for _, t := range r.TaskStates.Tasks {
+		i := slices.IndexFunc(rec.Tasks, func(saved client.TaskRecord) bool { return saved.State.Name == t.Name })
+		if t.State == cluster.TaskRunning && i >= 0 {
+			must.EqOp(n.t, cluster.TaskRunning, rec.Tasks[i].State.State, must.Sprintf("the record of %s of %s", t.Name, r.Alloc))
+		}
+	}
 }
 
 // inWords says what a report tells after the last one.

@@ -130,16 +130,15 @@ func (s *reportState) noteUrgent() {
 }
 
 // reportable reports whether the servers need and accept the newest state. The client tries to save
-// the end of an allocation before it reports it, so that the end is still known after a crash.
+// what it reports first: the next client must not know less than the servers do. Otherwise it would
+// destroy a task that the servers know as running, without its signal, because its record says that
+// the start was never answered.
 func (a *allocRunner) reportable() bool {
 	s := &a.report
-	switch {
-	case s.version == s.taken || a.orphan():
+	if s.version == s.taken || a.orphan() || a.saves.tried != a.saves.version {
 		return false
-	case a.rec.Ended:
-		return a.saves.tried == a.saves.version
 	}
-	return !s.endOnly && (!s.restored || a.core.contacted)
+	return a.rec.Ended || !s.endOnly && (!s.restored || a.core.contacted)
 }
 
 // knows reports whether the row of the servers contains everything in the report.

@@ -147,7 +147,7 @@ func TestReports_ofOneLife(t *testing.T) {
 	}{
 		"quick": {
 			tasks:   []*cluster.Task{mainTask("web"), mainTask("log")},
-			reports: []string{"running: running, running", "healthy", "running: running, dead", "complete: dead, dead"},
+			reports: []string{"running: running, running", "healthy", "complete: dead, dead"},
 		},
 		"slow": {
 			script: script{startTakes: 2 * time.Second, stopTakes: 3 * time.Second},
