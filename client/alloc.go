@@ -31,6 +31,7 @@ type allocRunner struct {
 	discardFailing int
 	restarts       restarts
 	mounts         mounts
+	visits         visits
 }
 
 func newAllocRunner(c *Core, rec *Record) *allocRunner {
@@ -48,7 +49,7 @@ func newAllocRunner(c *Core, rec *Record) *allocRunner {
 	for i := range rec.Tasks {
 		a.tasks = append(a.tasks, newTaskRunner(a, &rec.Tasks[i]))
 	}
-	a.saves.alloc, a.restarts.alloc, a.mounts.alloc, a.report.core = a, a, a, c
+	a.saves.alloc, a.restarts.alloc, a.mounts.alloc, a.report.alloc, a.visits = a, a, a, a, visits{alloc: a, marked: true}
 	return a
 }
 
@@ -175,6 +176,7 @@ func (a *allocRunner) build() {
 	a.core.options.Shell.Build(a.rec.Alloc, reply(a.core, func(err error) {
 		a.building, a.built = false, err == nil
 		a.core.changed = true
+		a.visits.mark()
 		if err != nil {
 			a.buildFailures++
 			a.buildAt = a.core.now.Boot + backoff(a.buildFailures, a.core.options.MinRetry, a.core.options.MaxRetry)
@@ -204,6 +206,7 @@ func (a *allocRunner) updateStatus() {
 		}
 		a.rec.Ended, a.rec.EndedAt = true, a.core.now.Wall
 		a.touch()
+		a.visits.markSuccessors()
 	case status == cluster.ClientPending && a.mainsStarted():
 		status = cluster.ClientRunning
 	}
@@ -233,7 +236,7 @@ func (a *allocRunner) description() string {
 		return "stopping: " + a.rec.StopReason
 	case a.rec.ClientStatus == cluster.ClientRunning:
 		return "tasks are running"
-	case a.waitsForPredecessor():
+	case a.predecessor() != nil:
 		return "waiting for the end of the allocation that this one replaces"
 	case a.waitsForDevices():
 		return "waiting for devices"
@@ -254,6 +257,7 @@ func (a *allocRunner) discard() {
 	a.discarding = true
 	a.core.options.Shell.Discard(a.id(), reply(a.core, func(err error) {
 		a.discarding = false
+		a.visits.mark()
 		if err != nil {
 			a.discardFailing++
 			a.discardAt = a.core.now.Boot + backoff(a.discardFailing, a.core.options.MinRetry, a.core.options.MaxRetry)

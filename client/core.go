@@ -25,6 +25,7 @@ type Core struct {
 	ledger    ledger
 	publisher publisher
 	reports   reports
+	visiting  visiting
 	// volumes are the volumes of the node, or nil if the node mounts none.
 	volumes *volume.Volumes
 	// allocs are sorted by id.
@@ -46,7 +47,7 @@ func New(o Options) (*Core, error) {
 	}
 	c := &Core{options: o, inbox: newInbox(), contactAt: o.LastContact}
 	c.drivers, c.devices = newDrivers(c, o.Drivers), newDevices(c, o.DevicePlugins)
-	c.ledger, c.publisher, c.reports.core = ledger{c}, publisher{core: c, unpublished: true}, c
+	c.ledger, c.publisher, c.reports.core, c.visiting.core = ledger{c}, publisher{core: c, unpublished: true}, c, c
 	if c.volumes, err = newVolumes(c); err != nil {
 		return nil, err
 	}
@@ -68,7 +69,10 @@ func (c *Core) Servers(w Wanted) {
 // Contact posts that the servers have answered a heartbeat. sent is the time when the client sent
 // it.
 func (c *Core) Contact(sent time.Duration) {
-	c.inbox.keep(noteContact, func() { c.contactAt = max(c.contactAt, sent) })
+	c.inbox.keep(noteContact, func() {
+		c.contactAt = max(c.contactAt, sent)
+		c.visiting.all()
+	})
 }
 
 // PluginDown posts that the process of a plugin has ended.
@@ -117,9 +121,9 @@ func (c *Core) Step(now Time) (wakeAt time.Duration) {
 		c.drivers.step()
 		c.devices.step()
 		c.publisher.step()
-		c.stepVolumes()
+		c.visiting.stepVolumes()
 		for _, a := range c.allocs {
-			a.step()
+			a.visits.visit()
 		}
 	}
 	c.reports.step()
@@ -170,12 +174,14 @@ func (c *Core) add(a *allocRunner) {
 	i, _ := c.find(a.id())
 	c.allocs = slices.Insert(c.allocs, i, a)
 	c.changed = true
+	c.visiting.added(a)
 }
 
 func (c *Core) remove(a *allocRunner) {
 	if i, found := c.find(a.id()); found {
 		c.allocs = slices.Delete(c.allocs, i, i+1)
 	}
+	c.visiting.removed(a)
 }
 
 // receive handles an answer of the servers. It ignores an answer of another cluster, and an answer
@@ -194,7 +200,11 @@ func (c *Core) receive(w Wanted) {
 	if w.Index < c.index {
 		return
 	}
-	c.index, c.contacted = w.Index, true
+	if !c.contacted {
+		c.contacted = true
+		c.visiting.all()
+	}
+	c.index = w.Index
 	for _, alloc := range w.Allocs {
 		c.want(alloc)
 	}
@@ -246,7 +256,7 @@ func (c *Core) discard() {
 	if over <= keep && !orphans {
 		return // the usual case needs no search
 	}
-	ended := slices.DeleteFunc(slices.Clone(c.allocs), func(a *allocRunner) bool { return !a.over() || a.waitsForPredecessor() })
+	ended := slices.DeleteFunc(slices.Clone(c.allocs), func(a *allocRunner) bool { return !a.over() || a.predecessor() != nil })
 	slices.SortStableFunc(ended, func(a, b *allocRunner) int { return a.rec.EndedAt.Compare(b.rec.EndedAt) })
 	for i, a := range ended {
 		if i < len(ended)-keep || a.orphan() {

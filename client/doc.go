@@ -14,6 +14,15 @@
 // Package client/node is the shell for a real node. The simulator has another shell with scripted
 // drivers, in virtual time.
 //
+// # Visits
+//
+// A node has many allocations and volumes, and an event concerns few of them. A step visits an
+// allocation only if it is marked, or if the time has come that its last visit asked for. Each
+// change marks the allocations that depend on it: the allocation itself, its successors at its end,
+// all allocations at the start or the end of a plugin's process, the allocations that use a volume,
+// and the storage plugins, which may be held for volumes. A task that waits for a device is visited
+// in each step.
+//
 // # Records
 //
 // Before an effect that leaves something behind, the core saves a [Record] with which a later core

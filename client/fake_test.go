@@ -58,9 +58,11 @@ type node struct {
 	// kind is the type of the storage plugin, by default a monolith.
 	kind cluster.PluginType
 
-	core   *client.Core
-	epoch  int // counts cores
-	driver driverProcess
+	core  *client.Core
+	epoch int // counts cores
+	// visitsAll: after each step, another one that visits all allocations must find nothing to do.
+	visitsAll bool
+	driver    driverProcess
 	// ownCgroup: the driver keeps its tasks in groups that the shell does not know.
 	ownCgroup bool
 	// launchError fails all starts of the driver's process.
@@ -237,6 +239,9 @@ func (n *node) run(d time.Duration) {
 			continue
 		default:
 		}
+		if n.visitsAll {
+			visitAll(n, wake)
+		}
 		if n.dieAt > 0 && n.effects >= n.dieAt {
 			continue
 		}
@@ -261,6 +266,14 @@ func (n *node) run(d time.Duration) {
 			return
 		}
 	}
+}
+
+// visitAll checks that the last step has visited all allocations that had something to do.
+func visitAll(n *node, wake time.Duration) {
+	begun := n.effects
+	client.MarkAll(n.core)
+	must.GreaterEq(n.t, wake, n.core.Step(n.time()), must.Sprint("a time that the core has missed, at ", n.boot))
+	must.EqOp(n.t, begun, n.effects, must.Sprint("an effect that the core has missed, at ", n.boot))
 }
 
 func last(lines []string, count int) []string { return lines[max(0, len(lines)-count):] }

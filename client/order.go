@@ -140,7 +140,11 @@ func (t *taskRunner) mayStart() bool {
 	if t.task.Poststop() {
 		return a.ending() && a.stoppingTurn() == turnPoststop && a.anyStarted()
 	}
-	if a.ending() || a.waitsForPredecessor() {
+	if a.ending() {
+		return false
+	}
+	if previous := a.predecessor(); previous != nil {
+		previous.visits.succeededBy(a)
 		return false
 	}
 	switch {
@@ -168,18 +172,21 @@ func prestartDone(a *allocRunner) bool {
 	return true
 }
 
-// waitsForPredecessor reports whether the allocation that this one replaces, or one before that, still
-// runs on this node.
-func (a *allocRunner) waitsForPredecessor() bool {
-	previous := a.core.alloc(a.rec.Alloc.PreviousAllocation)
+// predecessor returns the allocation that this one replaces, or one before that, if it still runs on
+// this node, or nil.
+func (a *allocRunner) predecessor() *allocRunner {
+	previous := a
 	for range a.core.allocs { // the bound protects from a cycle in data of the servers
-		if previous == nil || previous == a {
-			return false
-		}
-		if !previous.rec.Ended {
-			return true
+		if previous.rec.Alloc.PreviousAllocation == "" {
+			return nil
 		}
 		previous = a.core.alloc(previous.rec.Alloc.PreviousAllocation)
+		if previous == nil || previous == a {
+			return nil
+		}
+		if !previous.rec.Ended {
+			return previous
+		}
 	}
-	return false
+	return nil
 }

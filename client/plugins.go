@@ -72,6 +72,7 @@ func (p *process) launched(l Launched) bool {
 		return false
 	}
 	p.life, p.reattached, p.upSince = l.Life, l.Reattached, p.core.now.Boot
+	p.core.visiting.all()
 	p.core.options.Logger.Info("a plugin has started", "plugin", p.plugin.String(), "life", uint64(l.Life))
 	return true
 }
@@ -82,6 +83,7 @@ func (p *process) down(life Life) bool {
 		return false
 	}
 	p.life = 0
+	p.core.visiting.all()
 	if p.core.now.Boot-p.upSince >= p.core.options.MaxRelaunch {
 		p.failures = 0
 	}

@@ -38,7 +38,7 @@ const reportDelay = 500 * time.Millisecond
 
 // reportState says which changes of one allocation the servers know.
 type reportState struct {
-	core *Core
+	alloc *allocRunner
 	// version counts the changes. sent is the newest change in a report, taken is the newest change
 	// that the servers have, and urgent is the newest change that does not wait for others.
 	version, sent, taken, urgent uint64
@@ -117,10 +117,11 @@ func (r *reports) answer(sent []sentReport, taken bool) {
 // note counts a change that must be reported within [reportDelay].
 func (s *reportState) note() {
 	if s.version == s.sent {
-		s.due = s.core.now.Boot + reportDelay
+		s.due = s.alloc.core.now.Boot + reportDelay
 	}
 	s.version++
-	s.core.changed = true
+	s.alloc.core.changed = true
+	s.alloc.visits.mark()
 }
 
 // noteUrgent counts a change that must be reported at once.

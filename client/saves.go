@@ -16,6 +16,10 @@ type saves struct {
 func (s *saves) note() {
 	s.version++
 	s.alloc.core.changed = true
+	s.alloc.visits.mark()
+	if s.alloc.mounts.serves() {
+		s.alloc.core.visiting.plugins()
+	}
 }
 
 func (s *saves) step() {
@@ -40,6 +44,7 @@ func (s *saves) answer(err error) {
 	}
 	s.flight = 0
 	c.changed = true
+	s.alloc.visits.mark()
 }
 
 // busy reports whether a save is in flight.

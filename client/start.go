@@ -58,6 +58,7 @@ func answer[T any](s *start, take func(T)) func(T) {
 		if s.t.start == s {
 			take(got)
 			s.t.core().changed = true
+			s.t.alloc.visits.mark()
 		}
 	})
 }
@@ -68,6 +69,7 @@ func answer2[T any](s *start, take func(T, error)) func(T, error) {
 		if s.t.start == s {
 			take(got, err)
 			s.t.core().changed = true
+			s.t.alloc.visits.mark()
 		}
 	})
 }
@@ -189,6 +191,7 @@ func (s *start) retry() {
 	o := s.t.core().options
 	s.failures++
 	s.retryAt = s.t.core().now.Boot + backoff(s.failures, o.MinRetry, o.MaxRetry)
+	s.t.alloc.visits.mark()
 }
 
 // waited handles the answer of Wait. After an error it asks the driver for the state, which may

@@ -96,13 +96,6 @@ func (c *Core) releaseClaim(q volume.Request) {
 	}
 }
 
-// stepVolumes calls the step machine of the volumes.
-func (c *Core) stepVolumes() {
-	if c.volumes != nil {
-		c.wakeAt = min(c.wakeAt, c.volumes.Step(c.now.Boot))
-	}
-}
-
 // mounts are the volumes of one allocation.
 type mounts struct {
 	alloc *allocRunner
@@ -149,12 +142,14 @@ func (m *mounts) ready(t *taskRunner) bool {
 	}
 	if m.machine().Mount(m.requests()) {
 		m.alloc.core.changed = true
+		m.alloc.core.visiting.moved()
 	}
 	switch s := m.machine().Status(m.alloc.id()); {
 	case s.Ready:
 		return true
 	case s.Failed != nil:
 		m.machine().Retry(m.alloc.id()) // at the next start
+		m.alloc.core.visiting.moved()
 		t.event("Setup Failure", "failed to mount: "+s.Failed.Error())
 		t.rec.End, t.rec.Exit = EndNotStarted, &driver.ExitResult{Unknown: true}
 		t.finished()
@@ -173,6 +168,7 @@ func (m *mounts) gone() bool {
 	}
 	if m.machine().Unmount(a.id()) {
 		a.core.changed = true
+		a.core.visiting.moved()
 	}
 	if m.machine().Status(a.id()).Off {
 		return true
@@ -212,30 +208,43 @@ func (m *mounts) plugins() []*cluster.CSIPlugin {
 	return plugins
 }
 
-// keeping returns the volumes that need a storage plugin of the allocation, which must stop. It
-// returns none if another allocation of the node will serve them.
-func (m *mounts) keeping() []volume.Need {
+// serves reports whether a storage plugin is in the allocation.
+func (m *mounts) serves() bool {
+	return slices.ContainsFunc(m.alloc.tasks, func(t *taskRunner) bool { return t.task.CSIPlugin != nil })
+}
+
+// keeping returns the first volumes that need a storage plugin of the allocation, which must stop,
+// and the number of all such volumes. There are none if another allocation of the node will serve
+// them.
+func (m *mounts) keeping(most int) (first []volume.Need, count int) {
 	if m.machine() == nil {
-		return nil
+		return nil, 0
 	}
-	var needs []volume.Need
 	for _, p := range m.plugins() {
-		if m.succeeded(p) {
+		n := m.machine().CountServing(p.ID, p.Type)
+		if n == 0 || m.succeeded(p) {
 			continue
 		}
-		for _, n := range m.machine().Serving(p.ID) {
-			// A volume that is being unmounted needs a controller afterwards, to detach it.
-			if n.Mounted && p.Type.Node() || n.Leaves() && p.Type.Controller() {
-				needs = append(needs, n)
+		count += n
+		for need := range m.machine().Serving(p.ID, p.Type) {
+			if len(first) == most {
+				break
 			}
+			first = append(first, need)
 		}
 	}
-	return needs
+	return first, count
+}
+
+// kept reports how many volumes need a storage plugin of the allocation.
+func (m *mounts) kept() int {
+	_, count := m.keeping(0)
+	return count
 }
 
 // succeeded reports whether another allocation of the node runs or will run the same plugin.
 func (m *mounts) succeeded(p *cluster.CSIPlugin) bool {
-	for _, other := range m.alloc.core.allocs {
+	for _, other := range m.alloc.core.visiting.serving {
 		if other == m.alloc || other.ends() {
 			continue
 		}
@@ -255,7 +264,7 @@ func (m *mounts) held() bool {
 	if len(m.plugins()) == 0 || !a.ends() {
 		return false
 	}
-	if a.rec.HoldOver || len(m.keeping()) == 0 {
+	if a.rec.HoldOver || m.kept() == 0 {
 		return false
 	}
 	if a.rec.HoldBegan == 0 {
@@ -267,10 +276,10 @@ func (m *mounts) held() bool {
 	}
 	a.rec.HoldOver = true
 	a.touch()
-	a.core.options.Logger.Error("a storage plugin is stopped although volumes need it: its hold is over", "alloc", a.id(), "volumes", needWords(m.keeping()))
+	a.core.options.Logger.Error("a storage plugin is stopped although volumes need it: its hold is over", "alloc", a.id(), "volumes", m.keptWords())
 	for _, t := range a.tasks {
 		if t.task.CSIPlugin != nil {
-			t.event("Hold Over", "The storage plugin stops after its hold of "+a.core.options.HoldLimit.String()+" although volumes need it: "+needWords(m.keeping()))
+			t.event("Hold Over", "The storage plugin stops after its hold of "+a.core.options.HoldLimit.String()+" although volumes need it: "+m.keptWords())
 		}
 	}
 	return false
@@ -282,12 +291,12 @@ func (m *mounts) holdEnds() time.Duration {
 
 // holdNote sets for operators what a held task waits for.
 func (m *mounts) holdNote(t *taskRunner) {
-	t.waitFor(cluster.WaitVolume, m.holdEnds(), needWords(m.keeping()))
+	t.waitFor(cluster.WaitVolume, m.holdEnds(), m.keptWords())
 }
 
 // waitText says how many volumes a storage plugin waits for.
 func (m *mounts) waitText() string {
-	if n := len(m.keeping()); n != 1 {
+	if n := m.kept(); n != 1 {
 		return fmt.Sprintf("waiting for %d volumes", n)
 	}
 	return "waiting for 1 volume"
@@ -297,11 +306,7 @@ func (m *mounts) waitText() string {
 // volumes.
 func (m *mounts) holds() *cluster.VolumeHolds {
 	a := m.alloc
-	if m.machine() == nil {
-		return nil
-	}
-	serves := slices.ContainsFunc(a.tasks, func(t *taskRunner) bool { return t.task.CSIPlugin != nil })
-	if len(a.group.Volumes) == 0 && !serves {
+	if m.machine() == nil || len(a.group.Volumes) == 0 && !m.serves() {
 		return nil
 	}
 	h := &cluster.VolumeHolds{}
@@ -317,10 +322,9 @@ func (m *mounts) holds() *cluster.VolumeHolds {
 			}
 		}
 	} else if m.held() {
-		needs := m.keeping()
-		named := min(len(needs), cluster.MaxVolumeHolds)
-		h.More = len(needs) - named
-		for _, n := range needs[:named] {
+		needs, count := m.keeping(cluster.MaxVolumeHolds)
+		h.More = count - len(needs)
+		for _, n := range needs {
 			add(n.Wait(), a.rec.HoldBegan)
 		}
 	}
@@ -350,21 +354,27 @@ func sameHolds(a, b *cluster.VolumeHolds) bool {
 
 // words returns a text about what volumes wait for.
 func words(waits []volume.Wait) string {
-	return firstWords(len(waits), func(i int) volume.Wait { return waits[i] })
+	return wordsOf(waits[:min(len(waits), maxWords)], len(waits))
 }
 
-// needWords returns a text about what volumes that need a storage plugin wait for.
-func needWords(needs []volume.Need) string {
-	return firstWords(len(needs), func(i int) volume.Wait { return needs[i].Wait() })
-}
-
-func firstWords(count int, wait func(int) volume.Wait) string {
-	var texts []string
-	for i := range min(count, maxWords) {
-		texts = append(texts, wait(i).String())
+// keptWords returns a text about what volumes that need a storage plugin of the allocation wait for.
+func (m *mounts) keptWords() string {
+	first, count := m.keeping(maxWords)
+	var waits []volume.Wait
+	for _, n := range first {
+		waits = append(waits, n.Wait())
 	}
-	if count > maxWords {
-		texts = append(texts, fmt.Sprintf("and %d more", count-maxWords))
+	return wordsOf(waits, count)
+}
+
+// wordsOf say what the first of a number of volumes wait for.
+func wordsOf(first []volume.Wait, count int) string {
+	var texts []string
+	for _, w := range first {
+		texts = append(texts, w.String())
+	}
+	if count > len(first) {
+		texts = append(texts, fmt.Sprintf("and %d more", count-len(first)))
 	}
 	return strings.Join(texts, "; ")
 }

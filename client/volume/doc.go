@@ -21,6 +21,11 @@
 // call that a plugin does not implement is not retried before the plugin restarts. While a plugin
 // is down, its calls wait.
 //
+// # Visits
+//
+// A step visits a volume only if something has happened to it, or if a time has come that its last
+// visit asked for. [Volumes.Moved] names the allocations of the visited volumes.
+//
 // # Records
 //
 // A [Record] of a volume is on the disk before a call that leaves something behind. It says what

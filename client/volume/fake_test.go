@@ -299,6 +299,7 @@ func (n *node) run(d time.Duration) {
 		if len(n.posts) > 0 || n.dieAt > 0 && n.effects >= n.dieAt {
 			continue
 		}
+		n.visitAll(wake)
 		next := min(wake, end)
 		if len(n.events) > 0 {
 			next = min(next, n.events[0].at)
@@ -314,6 +315,21 @@ func (n *node) run(d time.Duration) {
 			return
 		}
 	}
+}
+
+// visitAll checks that the last step has visited all volumes that had something to do, and that the number of
+// those that need the plugin is right.
+func (n *node) visitAll(wake time.Duration) {
+	for _, kind := range []cluster.PluginType{cluster.PluginNode, cluster.PluginController, cluster.PluginMonolith} {
+		must.EqOp(n.t, len(slices.Collect(n.volumes.Serving("disks", kind))), n.volumes.CountServing("disks", kind))
+	}
+	if n.volumes.AnyMarked() {
+		return // the next step goes on with what this one has changed
+	}
+	begun := n.effects
+	n.volumes.MarkAll()
+	must.GreaterEq(n.t, wake, n.volumes.Step(n.now), must.Sprint("a time that the machine has missed, at ", n.now))
+	must.EqOp(n.t, begun, n.effects, must.Sprint("an effect that the machine has missed, at ", n.now))
 }
 
 func last(lines []string, count int) []string { return lines[max(0, len(lines)-count):] }
@@ -434,7 +450,7 @@ func (n *node) clean() {
 	must.SliceEmpty(n.t, n.storage.Claims())
 	must.MapEmpty(n.t, n.disk)
 	must.SliceEmpty(n.t, n.volumes.Allocs())
-	must.SliceEmpty(n.t, n.volumes.Serving("disks"))
+	must.SliceEmpty(n.t, slices.Collect(n.volumes.Serving("disks", cluster.PluginMonolith)))
 }
 
 // words are the lines of the story from a line on, without times.

@@ -22,6 +22,7 @@ type runner struct {
 	// recorded: the volume has a record of an earlier client.
 	recorded bool
 	saves
+	visits
 }
 
 // stage is a usage that may be staged.
@@ -104,6 +105,7 @@ func (r *runner) restore(rec *Record) {
 	for _, s := range r.stages {
 		s.needs = r.version
 	}
+	r.mark()
 }
 
 // record returns the record for the disk.
@@ -130,6 +132,7 @@ func (r *runner) want(q Request) (news bool) {
 	}
 	r.touch()
 	r.newRef(RefRecord{Alloc: q.Alloc, Usage: q.Usage, Options: q.Options.Copy()}).next(r.version)
+	r.mark()
 	return true
 }
 
@@ -161,6 +164,7 @@ func (r *runner) adopt(q Request, ran bool) {
 		s.next(r.version)
 		r.stages = append(r.stages, s)
 	}
+	r.mark()
 }
 
 // leave marks the references of an allocation as leaving, and reports whether this is new.
@@ -170,6 +174,7 @@ func (r *runner) leave(alloc cluster.AllocID) (news bool) {
 			f.Leaving, news = true, true
 			r.touch()
 			f.next(r.version)
+			r.mark()
 		}
 	}
 	return news
@@ -183,6 +188,7 @@ func (r *runner) retry() {
 	for _, f := range r.refs {
 		f.refused, f.retryAt = false, 0
 	}
+	r.mark()
 }
 
 // stageOf returns the stage of a usage, or nil.
@@ -373,7 +379,7 @@ func (r *runner) claim(f *ref) bool {
 			}
 		}
 	}
-	post := answer(r.v, func(a claimAnswer) { take(a.claimed, a.err) })
+	post := answer(r, func(a claimAnswer) { take(a.claimed, a.err) })
 	r.v.options.Shell.Claim(f.request(r.key), func(got Claimed, err error) { post(claimAnswer{got, err}) })
 	return true
 }
@@ -429,7 +435,7 @@ func (r *runner) release(f *ref) bool {
 		return false
 	}
 	r.busy = true
-	r.v.options.Shell.Release(f.request(r.key), answer(r.v, func(err error) {
+	r.v.options.Shell.Release(f.request(r.key), answer(r, func(err error) {
 		r.busy = false
 		if err != nil {
 			f.fail(r.v, err, nil, false)
@@ -451,7 +457,7 @@ func (r *runner) call(verb Verb, q Request, claimed *Claimed, a *attempt, done f
 		c.Confidential = confidential(r.refs, s)
 	}
 	undoes := verb == Unpublish || verb == Unstage
-	r.v.options.Shell.Call(c, answer(r.v, func(got Result) {
+	r.v.options.Shell.Call(c, answer(r, func(got Result) {
 		r.busy = false
 		if got.Err == nil {
 			done()

@@ -26,7 +26,7 @@ func (r *runner) save() {
 	}
 	r.saving = true
 	flight := r.version
-	taken := answer(r.v, func(err error) {
+	taken := answer(r, func(err error) {
 		r.saving, r.tried, r.saveErr = false, flight, err
 		if err == nil {
 			r.saved, r.saveFailures, r.saveAt = flight, 0, 0

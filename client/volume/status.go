@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -119,32 +120,44 @@ func (r *runner) on(f *ref) bool {
 type Need struct {
 	runner *runner
 	ref    *ref
-	// Mounted is as in [Wait].
-	Mounted bool
 }
-
-// Leaves reports whether the volume is being unmounted for the reference.
-func (n Need) Leaves() bool { return n.ref.Leaving }
 
 // Wait says what the reference waits for.
 func (n Need) Wait() Wait { return n.runner.wait(n.ref) }
 
-// Serving returns the references that need a storage plugin on the node, by volume. It computes no
-// texts, because a node may have many volumes and a message names few of them.
-func (v *Volumes) Serving(plugin cluster.PluginID) []Need {
-	var needs []Need
-	for _, r := range v.all {
-		if r.plugin != "" && r.plugin != plugin {
-			continue
-		}
-		for _, f := range r.refs {
+// Serving returns the references that need a storage plugin of the type on the node, by volume. It
+// computes no texts, because a node may have many volumes and a message names few of them.
+func (v *Volumes) Serving(plugin cluster.PluginID, t cluster.PluginType) iter.Seq[Need] {
+	return func(yield func(Need) bool) {
+		for _, r := range v.all {
 			// A volume whose plugin is unknown may belong to any plugin.
-			if on := r.on(f); on || f.Leaving && f.asked {
-				needs = append(needs, Need{r, f, on})
+			if r.plugin != "" && r.plugin != plugin {
+				continue
+			}
+			for _, f := range r.refs {
+				if needsOf(r, f).of(t) > 0 && !yield(Need{r, f}) {
+					return
+				}
 			}
 		}
 	}
-	return needs
+}
+
+// CountServing returns how many references [Volumes.Serving] returns.
+func (v *Volumes) CountServing(plugin cluster.PluginID, t cluster.PluginType) int {
+	return v.needs[plugin].of(t) + v.needs[""].of(t)
+}
+
+// needsOf says for which types of plugins the reference needs one.
+func needsOf(r *runner, f *ref) (n needs) {
+	if r.on(f) {
+		n.mounted, n.either = 1, 1
+	}
+	// A volume that leaves needs a controller when it has left, to detach it.
+	if f.Leaving && (n.mounted > 0 || f.asked) {
+		n.leaving, n.either = 1, 1
+	}
+	return n
 }
 
 // wait says what a reference waits for.

@@ -57,6 +57,13 @@ type Volumes struct {
 	byAlloc map[cluster.AllocID][]*runner
 	// plugins are the running plugins, by id.
 	plugins map[cluster.PluginID]Plugin
+	// needs counts the references that need each plugin, by id. It is an index: a held plugin asks for
+	// the number in each of its visits.
+	needs map[cluster.PluginID]needs
+	// moved is the result of the next [Volumes.Moved].
+	moved []cluster.AllocID
+	// visits counts for [Volumes.Visits].
+	visits int
 }
 
 // Plugin is a storage plugin of the node that answers.
@@ -81,7 +88,7 @@ func New(o Options) (*Volumes, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	v := &Volumes{options: o, plugins: make(map[cluster.PluginID]Plugin), byAlloc: make(map[cluster.AllocID][]*runner)}
+	v := &Volumes{options: o, plugins: make(map[cluster.PluginID]Plugin), byAlloc: make(map[cluster.AllocID][]*runner), needs: make(map[cluster.PluginID]needs)}
 	for _, rec := range o.Records {
 		v.runner(rec.Volume).restore(rec)
 	}
@@ -98,11 +105,25 @@ func (v *Volumes) Step(now time.Duration) (wakeAt time.Duration) {
 	for _, take := range answers {
 		take()
 	}
+	gone := false
 	for _, r := range v.all {
-		r.step()
+		gone = r.visit() || gone
 	}
-	v.all = slices.DeleteFunc(v.all, func(r *runner) bool { return r.gone() })
+	if gone {
+		v.all = slices.DeleteFunc(v.all, func(r *runner) bool { return r.gone() })
+	}
 	return v.wakeAt
+}
+
+// Visits returns how often steps have visited a volume.
+func (v *Volumes) Visits() int { return v.visits }
+
+// Moved returns the allocations whose [Status] may have changed since the last call. An allocation
+// can be in the result more than once.
+func (v *Volumes) Moved() []cluster.AllocID {
+	moved := v.moved
+	v.moved = nil
+	return moved
 }
 
 // reached reports whether the time is at or after at. If not, Step asks to be called at that time.
@@ -145,6 +166,7 @@ func (v *Volumes) Owe(q Request) {
 	for _, f := range r.refs {
 		f.asked = f.asked || f.Alloc == q.Alloc
 	}
+	r.mark()
 }
 
 // Retry retries the refused calls of an allocation.
@@ -180,7 +202,14 @@ func (v *Volumes) PluginUp(id cluster.PluginID, p Plugin) {
 }
 
 // PluginDown says that a storage plugin does not answer.
-func (v *Volumes) PluginDown(id cluster.PluginID) { delete(v.plugins, id) }
+func (v *Volumes) PluginDown(id cluster.PluginID) {
+	delete(v.plugins, id)
+	for _, r := range v.all {
+		if r.plugin == id {
+			r.mark()
+		}
+	}
+}
 
 // index adds a volume to the index of an allocation.
 func (v *Volumes) index(r *runner, alloc cluster.AllocID) {
@@ -197,6 +226,7 @@ func (v *Volumes) drop(r *runner, gone func(*ref) bool) {
 			continue
 		}
 		r.touch()
+		v.moved = append(v.moved, f.Alloc)
 		if of := slices.DeleteFunc(v.byAlloc[f.Alloc], func(o *runner) bool { return o == r }); len(of) > 0 {
 			v.byAlloc[f.Alloc] = of
 		} else {
@@ -213,14 +243,23 @@ func (v *Volumes) drop(r *runner, gone func(*ref) bool) {
 func (v *Volumes) runner(k cluster.VolumeKey) *runner {
 	i, found := slices.BinarySearchFunc(v.all, k, func(r *runner, k cluster.VolumeKey) int { return r.key.Compare(k) })
 	if !found {
-		v.all = slices.Insert(v.all, i, &runner{v: v, key: k})
+		r := &runner{v: v, key: k}
+		r.visits = visits{volume: r, marked: true}
+		v.all = slices.Insert(v.all, i, r)
 	}
 	return v.all[i]
 }
 
 // answer returns a function that queues an answer for the next step.
-func answer[T any](v *Volumes, take func(T)) func(T) {
-	return func(got T) { v.options.Post(func() { v.answers = append(v.answers, func() { take(got) }) }) }
+func answer[T any](r *runner, take func(T)) func(T) {
+	return func(got T) {
+		r.v.options.Post(func() {
+			r.v.answers = append(r.v.answers, func() {
+				take(got)
+				r.mark()
+			})
+		})
+	}
 }
 
 // backoff is the wait after a number of consecutive failures.

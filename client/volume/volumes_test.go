@@ -25,7 +25,7 @@ func (n *node) tells(lines ...string) {
 func TestVolumes_order(t *testing.T) {
 	n := newNode(t, "a")
 	must.True(t, n.volumes.Status("a").Ready)
-	must.SliceLen(t, 1, n.volumes.Serving("disks"))
+	must.SliceLen(t, 1, slices.Collect(n.volumes.Serving("disks", cluster.PluginMonolith)))
 	n.stop("a")
 	n.run(time.Second)
 	n.tells("claim data", "stage data", "publish data", "a runs", "unpublish data", "unstage data", "release data")
@@ -72,7 +72,7 @@ func TestVolumes_busyMount(t *testing.T) {
 	s := n.volumes.Status("a")
 	must.False(t, s.Off)
 	must.Eq(t, []string{"volume default/data must be unpublished; kept busy by process 17 (tail): " + target("a", "data") + ": device or resource busy; at " + target("a", "data")}, texts(s.Waits))
-	must.Eq(t, texts(s.Waits), texts(waitsOf(n.volumes.Serving("disks"))))
+	must.Eq(t, texts(s.Waits), texts(waitsOf(slices.Collect(n.volumes.Serving("disks", cluster.PluginMonolith)))))
 	n.setAway(true)
 	// What keeps the mount busy is not known then: nothing is called, and no process is sought.
 	must.Eq(t, []string{`volume default/data must be unpublished: the storage plugin "disks" does not answer; at ` + target("a", "data")}, texts(n.volumes.Status("a").Waits))
@@ -428,7 +428,7 @@ func TestVolumes_lostRecord(t *testing.T) {
 		n.stop("a")
 		must.False(t, n.volumes.Status("a").Off)
 		must.StrContains(t, texts(n.volumes.Status("a").Waits)[0], "the servers have not told its storage plugin")
-		must.SliceLen(t, 2, n.volumes.Serving("disks"), must.Sprint("the plugin may be needed"))
+		must.SliceLen(t, 2, slices.Collect(n.volumes.Serving("disks", cluster.PluginMonolith)), must.Sprint("the plugin may be needed"))
 		n.run(time.Minute)
 		must.True(t, n.volumes.Status("a").Off)
 		must.True(t, n.mounted(target("b", "data")))
