@@ -2,12 +2,16 @@ package mounts_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
+	"github.com/shoenig/test"
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/mounts"
@@ -52,7 +56,7 @@ func TestHolders(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	must.NoError(t, err)
 	me := func() bool {
-		found := mounts.Holders(context.Background(), dir)
+		found := mounts.NewSearch().Holders(context.Background(), dir) // it rests after its first pass
 		return slices.ContainsFunc(found, func(h mounts.Holder) bool { return h.PID == os.Getpid() && strings.Contains(h.Command, "mounts") })
 	}
 	must.False(t, me())
@@ -65,6 +69,38 @@ func TestHolders(t *testing.T) {
 	must.False(t, me())
 	t.Chdir(dir)
 	must.True(t, me())
+}
+
+// Searches that wait share the next pass over /proc, and each learns the processes of its own path. A search whose
+// context ends does not take the pass from the others.
+func TestSearch_sharesPasses(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	must.NoError(t, err)
+	f, err := os.Create(filepath.Join(root, "file"))
+	must.NoError(t, err)
+	defer f.Close()
+	synctest.Test(t, func(t *testing.T) {
+		search := mounts.NewSearch()
+		release := mounts.Hold(search)
+		var running sync.WaitGroup
+		for i := range 100 {
+			running.Go(func() {
+				path := f.Name()
+				if i%2 > 0 {
+					path = filepath.Join(root, fmt.Sprint("other-", i))
+				}
+				isMe := func(h mounts.Holder) bool { return h.PID == os.Getpid() }
+				test.EqOp(t, i%2 == 0, slices.ContainsFunc(search.Holders(t.Context(), path), isMe))
+			})
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		running.Go(func() { test.SliceEmpty(t, search.Holders(ended, f.Name())) })
+		synctest.Wait()
+		must.EqOp(t, 51, release())
+		running.Wait()
+		must.False(t, mounts.Waits(search), must.Sprint("a second pass"))
+	})
 }
 
 func FuzzParse(f *testing.F) {

@@ -52,6 +52,8 @@ type volumes struct {
 	root    string
 	records record.Table[*volume.Record]
 	servers VolumeServers
+	// search finds processes that keep mounts busy.
+	search *mounts.Search
 }
 
 var _ volume.Shell = (*volumes)(nil)
@@ -179,7 +181,7 @@ func (v *volumes) holders(c volume.Call, path string, err error) []volume.Holder
 	ctx, cancel := context.WithTimeout(v.shell.life, holdersTimeout)
 	defer cancel()
 	var found []volume.Holder
-	for _, h := range mounts.Holders(ctx, path) {
+	for _, h := range v.search.Holders(ctx, path) {
 		found = append(found, volume.Holder{PID: h.PID, Command: h.Command})
 	}
 	return found
@@ -215,7 +217,7 @@ func volumeOptions(s *shell, servers Servers, dataDir string, left *leftovers) (
 	if err != nil {
 		return nil, err
 	}
-	v := &volumes{shell: s, root: filepath.Join(real, volumesDir), records: left.volumeTable, servers: claims}
+	v := &volumes{shell: s, root: filepath.Join(real, volumesDir), records: left.volumeTable, servers: claims, search: mounts.NewSearch()}
 	if err := os.MkdirAll(v.root, 0o711); err != nil {
 		return nil, err
 	}
