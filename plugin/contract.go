@@ -1,9 +1,9 @@
-// Package plugin is what hosts and plugins agree on before their first call.
+// Package plugin defines the constants of the handshake between hosts and plugins.
 package plugin
 
 import goplugin "github.com/hashicorp/go-plugin"
 
-// APIVersion is the version of the plugin API that this host and its plugins speak.
+// APIVersion is the version of the plugin API.
 const APIVersion = "v0.1.0"
 
 // ProtocolVersion is the version of the protocol below that API: gRPC.
@@ -15,8 +15,8 @@ const (
 	DeviceName = "device"
 )
 
-// Handshake is what a plugin checks before it serves. It is no secret: it keeps a person from
-// running a plugin by mistake.
+// Handshake is the environment variable that a plugin checks before it serves. It is not a secret.
+// It prevents that a person runs a plugin by mistake.
 func Handshake() goplugin.HandshakeConfig {
 	return goplugin.HandshakeConfig{
 		ProtocolVersion:  ProtocolVersion,

@@ -16,12 +16,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/structs"
 )
 
-// exitDelay bounds the time between the end of a connection and the end of its process, as the
-// client sees them.
+// exitDelay is the longest time between the end of a connection and the end of its process, as the
+// client notices them.
 const exitDelay = 3 * time.Second
 
-// notFound are the texts with which released drivers say that they do not know a task. Their
-// errors have no code.
+// notFound are the error texts of released drivers for an unknown task. Their errors have no code.
 func notFound() []string {
 	return []string{
 		"task not found for given id", // the reference's drivers
@@ -31,14 +30,14 @@ func notFound() []string {
 	}
 }
 
-// classify returns the class of an error of a call. An error of class driver.Gone says that the
-// connection is broken. The process may live.
+// classify returns the class of an error of a call. The class driver.Gone means that the connection
+// is broken. The process may still run.
 func classify(err error) driver.Class {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return driver.Deadline
 	case errors.Is(err, io.EOF):
-		// A stream that the plugin has ended. It says nothing about the process.
+		// The plugin has ended the stream. The process may still run.
 		return driver.Fatal
 	}
 	s, ok := status.FromError(err)
@@ -57,7 +56,7 @@ func classify(err error) driver.Class {
 	case codes.Unavailable:
 		return driver.Gone
 	case codes.Canceled:
-		// gRPC answers so when this side has closed the connection.
+		// gRPC returns this error when this side has closed the connection.
 		if strings.Contains(s.Message(), "connection is closing") {
 			return driver.Gone
 		}
@@ -69,7 +68,7 @@ func classify(err error) driver.Class {
 	case codes.NotFound:
 		return driver.NotFound
 	case codes.Internal:
-		// A connection that breaks within a message.
+		// The connection broke within a message.
 		for _, text := range []string{"stream terminated by RST_STREAM", "unexpected EOF", "connection reset by peer", "broken pipe"} {
 			if strings.Contains(s.Message(), text) {
 				return driver.Gone
@@ -90,7 +89,7 @@ func classifyText(text string) driver.Class {
 	return driver.Fatal
 }
 
-// calls is what all calls of an instance have in common, those of a driver and of a device plugin.
+// calls is the state that all calls of an instance share, for drivers and device plugins.
 type calls struct {
 	options Options
 	// gone is closed when the process has ended.
@@ -131,12 +130,12 @@ func (c *calls) fail(ctx context.Context, call string, err error) error {
 	case c.ended() && class == driver.Deadline:
 		class = driver.Gone
 	case class == driver.NotFound && (call == "StartTask" || call == reserve):
-		// The text is about something else than a task.
+		// Streams and other calls without a task cannot fail because of an unknown task.
 		class = driver.Fatal
 	}
 	wrapped := errors.New(text)
 	if class == driver.Deadline && (classify(err) == driver.Deadline || ctx.Err() != nil) {
-		// The plugin's clock may see the deadline first.
+		// The plugin may notice the deadline first.
 		wrapped = fmt.Errorf("no answer: %w", cmp.Or(context.Cause(ctx), context.DeadlineExceeded))
 	}
 	return &driver.Error{Class: class, Call: call, Err: wrapped}
@@ -150,7 +149,7 @@ func (c *calls) ending(ctx context.Context, call string, err error) error {
 	return c.fail(ctx, call, err)
 }
 
-// failText is fail for an error that is part of an answer.
+// failText is like fail, for an error that is part of an answer.
 func failText(call, text string) error {
 	return &driver.Error{Class: classifyText(text), Call: call, Err: errors.New(plain(text))}
 }

@@ -36,7 +36,7 @@ func toTask(t *driver.TaskConfig) *pb.TaskConfig {
 // sharesOfCore is the weight of a whole core in a cgroup.
 const sharesOfCore = 1024
 
-// toResources fills the fields for Linux too: released drivers read either.
+// toResources also fills the fields for Linux, because released drivers read one or the other.
 func toResources(r driver.Resources) *pb.Resources {
 	return &pb.Resources{
 		AllocatedResources: &pb.AllocatedTaskResources{
@@ -109,7 +109,7 @@ func fromStatus(answer *pb.InspectTaskResponse) driver.Status {
 	return status
 }
 
-// fromTime returns the zero time for an absent one, and for the year 1 that released drivers send.
+// fromTime returns the zero time for a missing time, and for the year 1 that released drivers send.
 func fromTime(t *timestamppb.Timestamp) time.Time {
 	if !t.IsValid() || t.AsTime().Year() <= 1 {
 		return time.Time{}
@@ -117,7 +117,7 @@ func fromTime(t *timestamppb.Timestamp) time.Time {
 	return t.AsTime()
 }
 
-// Bounds of a driver's attributes, which become attributes of the node.
+// Limits of a driver's attributes, which become attributes of the node.
 const (
 	maxAttributes     = 256
 	maxAttributeName  = 200

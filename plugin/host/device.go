@@ -26,8 +26,8 @@ var _ device.Plugin = (*devices)(nil)
 // reserve is the name of the call that prepares devices.
 const reserve = "Reserve"
 
-// Fingerprints implements device.Plugin. It reports the first devices at once, and then the newest
-// ones at most once in each interval of the options.
+// Fingerprints implements device.Plugin. It reports the first devices at once. Then it reports the
+// newest devices, at most once in each interval of the options.
 func (d *devices) Fingerprints(ctx context.Context, report func([]*cluster.DeviceGroup)) error {
 	const name = "Fingerprint"
 	ctx, cancel := context.WithCancel(ctx)
@@ -46,7 +46,7 @@ func (d *devices) Fingerprints(ctx context.Context, report func([]*cluster.Devic
 	}, func(answer *pb.FingerprintResponse) { report(fromGroups(answer.GetDeviceGroup())) })
 }
 
-// Reserve implements device.Plugin. The answer does not say for which devices it is.
+// Reserve implements device.Plugin. The answer does not contain the ids of its devices.
 func (d *devices) Reserve(ctx context.Context, ids []string) (device.Reservation, error) {
 	answer, err := d.plugin.Reserve(ctx, &pb.ReserveRequest{DeviceIds: ids})
 	if err != nil {
@@ -74,8 +74,8 @@ func (d *devices) Stats(ctx context.Context, interval time.Duration, report func
 	}
 }
 
-// fromGroups keeps what the plugin said, for package device to judge. Only texts for people are made
-// plain.
+// fromGroups converts the groups without checks: package device checks them. It only removes
+// control characters from texts for people.
 func fromGroups(groups []*pb.DeviceGroup) []*cluster.DeviceGroup {
 	all := make([]*cluster.DeviceGroup, 0, len(groups))
 	for _, g := range groups {
@@ -96,7 +96,8 @@ func fromGroups(groups []*pb.DeviceGroup) []*cluster.DeviceGroup {
 	return all
 }
 
-// fromDeviceAttribute returns an attribute with its type. One without a value is an empty text.
+// fromDeviceAttribute returns an attribute with its type. An attribute without a value is an empty
+// text.
 func fromDeviceAttribute(a *structs.Attribute) cluster.DeviceAttribute {
 	attribute := cluster.DeviceAttribute{Unit: plain(a.GetUnit())}
 	switch v := a.GetValue().(type) {
@@ -140,7 +141,7 @@ func fromGroupStats(groups []*pb.DeviceGroupStats) []device.GroupStats {
 	return all
 }
 
-// maxStatDepth bounds the depth of a tree of values. What is below is left out.
+// maxStatDepth is the largest depth of a tree of values. Deeper values are left out.
 const maxStatDepth = 16
 
 func fromStatObject(o *structs.StatObject, depth int) device.StatObject {
@@ -181,7 +182,7 @@ func fromStatValue(v *structs.StatValue) device.StatValue {
 	return value
 }
 
-// number returns a value, or nil for one that is absent or no number.
+// number returns a value, or nil if the value is missing or not a number.
 func number(v *wrapperspb.DoubleValue) *float64 {
 	if v == nil || math.IsNaN(v.GetValue()) || math.IsInf(v.GetValue(), 0) {
 		return nil

@@ -18,7 +18,7 @@ type remote struct {
 	calls
 	driver       pb.DriverClient
 	capabilities driver.Capabilities
-	tasks        *schema.Schema // nil for a plugin that is no driver
+	tasks        *schema.Schema // nil for a device plugin
 }
 
 // Capabilities implements driver.Driver.
@@ -45,10 +45,10 @@ func (r *remote) Start(ctx context.Context, task *driver.TaskConfig) (driver.Han
 		return nil, r.fail(ctx, name, err)
 	}
 	if answer.GetHandle() == nil {
-		// Without a handle the task cannot be taken over. It may run: the class says so.
+		// Without a handle the task cannot be taken over. The class says that the task may run.
 		return nil, &driver.Error{Class: driver.Deadline, Call: name, Err: errors.New("the driver returned no handle")}
 	}
-	// Fields that this version does not know are kept.
+	// The handle keeps fields that this version does not know.
 	handle, err := proto.MarshalOptions{Deterministic: true}.Marshal(answer.GetHandle())
 	if err != nil {
 		return nil, &driver.Error{Class: driver.Deadline, Call: name, Err: err}

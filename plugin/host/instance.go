@@ -23,18 +23,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/schema"
 )
 
-// Info is what a plugin says it is. Type and Name identify it, not its file.
+// Info is a plugin's description of itself. Type and Name identify the plugin, not its file.
 type Info struct {
 	Type    Type
 	Name    string
 	Version string
-	// APIVersion is the version that the host has chosen.
+	// APIVersion is the version of the API that the host has chosen.
 	APIVersion string
 }
 
-// Instance is one generation of a plugin. That of a driver implements driver.Driver, and that of a
-// device plugin has [Instance.Device]. It is safe for concurrent use. It owns the goroutines that
-// watch the process; they end with the process, or with the client.
+// Instance is one generation of a plugin. For a driver it implements driver.Driver. For a device
+// plugin use [Instance.Device]. It is safe for concurrent use. It owns the goroutines that watch
+// the process. They end when the process ends, or after Detach.
 type Instance struct {
 	remote
 	devices    devices
@@ -51,9 +51,9 @@ type Instance struct {
 	base         base.BasePluginClient
 
 	detach sync.Once
-	// detached is closed when the client has let the process go.
+	// detached is closed when the client has detached from the process.
 	detached chan struct{}
-	// done is closed after the process has ended and nothing of it is left.
+	// done is closed after the process has ended and is cleaned up.
 	done chan struct{}
 }
 
@@ -72,13 +72,13 @@ func newInstance(o Options, generation uint64, client *goplugin.Client, a *attac
 	return i
 }
 
-// logInterval is how often the size of a plugin's log is looked at.
+// logInterval is the time between two checks of a plugin's log size.
 const logInterval = time.Minute
 
-// drainDelay is the time for answers that the process has sent before it ended.
+// drainDelay is the time to receive answers that the process sent before it ended.
 const drainDelay = 100 * time.Millisecond
 
-// watch waits for the end of the process, and bounds its log until then.
+// watch waits for the end of the process, and limits the size of its log until then.
 func (i *Instance) watch() {
 	ticker := time.NewTicker(logInterval)
 	defer ticker.Stop()
@@ -96,7 +96,7 @@ func (i *Instance) watch() {
 				return
 			case <-time.After(drainDelay):
 			}
-			// The process has ended, so this does not wait for it.
+			// The process has ended, so Kill does not block.
 			i.client.Kill()
 			if i.socketDir != "" {
 				_ = os.RemoveAll(i.socketDir)
@@ -109,7 +109,7 @@ func (i *Instance) watch() {
 	}
 }
 
-// Device returns the face of a device plugin, or nil for a plugin of another type.
+// Device returns the device plugin, or nil for a driver.
 func (i *Instance) Device() device.Plugin {
 	if i.info.Type != Device {
 		return nil
@@ -120,10 +120,10 @@ func (i *Instance) Device() device.Plugin {
 // Generation returns the number of this generation. Later generations have larger numbers.
 func (i *Instance) Generation() uint64 { return i.generation }
 
-// Info returns what the plugin says it is.
+// Info returns the plugin's description of itself.
 func (i *Instance) Info() Info { return i.info }
 
-// Record returns what the next client needs to take the process over.
+// Record returns the record with which the next client can take the process over.
 func (i *Instance) Record() Record { return i.record }
 
 // TakenOver reports whether an earlier client has started the process.
@@ -132,8 +132,7 @@ func (i *Instance) TakenOver() bool { return i.takenOver }
 // Done is closed after the process has ended.
 func (i *Instance) Done() <-chan struct{} { return i.done }
 
-// Check asks the process whether it serves. An error means that the process does not answer: kill
-// it.
+// Check asks the process whether it serves. After an error the caller should kill the process.
 func (i *Instance) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, i.options.CallTimeout)
 	defer cancel()
@@ -147,11 +146,11 @@ func (i *Instance) Check(ctx context.Context) error {
 	return nil
 }
 
-// Kill kills the process and waits for its end. Tasks that live outside the process go on. The error
-// names a process that does not end before the context does.
+// Kill kills the process and waits for its end. Tasks outside the process continue. The error names
+// a process that does not end before the context ends.
 func (i *Instance) Kill(ctx context.Context) error {
 	select {
-	case <-i.process.ended: // there is nothing to kill, and the process may be closed
+	case <-i.process.ended: // the process has ended, and its pidfd may be closed
 	default:
 		if err := i.process.Kill(ctx); err != nil {
 			return fmt.Errorf("killing the plugin: %w", err)
@@ -178,11 +177,11 @@ func (i *Instance) Kill(ctx context.Context) error {
 	return fmt.Errorf("the killed plugin does not end: %w", ctx.Err())
 }
 
-// stopTimeout bounds each step of a plugin's own way to its end.
+// stopTimeout is the timeout of each step of an orderly shutdown.
 const stopTimeout = 2 * time.Second
 
-// Shutdown asks the process to end, and kills it if it does not. Tasks that live outside the process
-// go on.
+// Shutdown asks the process to exit, and kills it if it does not. Tasks outside the process
+// continue.
 func (i *Instance) Shutdown(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -207,7 +206,7 @@ func (i *Instance) Shutdown(ctx context.Context) error {
 	return i.Kill(ctx)
 }
 
-// Detach leaves the process running, for the next client. The instance is of no use then.
+// Detach leaves the process running for the next client. The instance cannot be used after that.
 func (i *Instance) Detach() {
 	i.detach.Do(func() {
 		close(i.detached)
@@ -229,7 +228,7 @@ func call[Q, A any](ctx context.Context, i *Instance, method func(context.Contex
 	return answer, err
 }
 
-// configure makes a new process ready.
+// configure configures a new process.
 func (i *Instance) configure(ctx context.Context, save func(Record) error) error {
 	if err := save(i.record); err != nil {
 		return fmt.Errorf("writing the record of the plugin: %w", err)
@@ -263,7 +262,7 @@ func (i *Instance) configure(ctx context.Context, save func(Record) error) error
 	return i.prepare(ctx)
 }
 
-// identify makes a process ready that an earlier client has configured.
+// identify initializes the instance for a process that an earlier client has configured.
 func (i *Instance) identify(ctx context.Context) error {
 	if err := i.Check(ctx); err != nil {
 		return err
@@ -274,7 +273,7 @@ func (i *Instance) identify(ctx context.Context) error {
 	return i.prepare(ctx)
 }
 
-// ask asks the plugin what it is.
+// ask asks the plugin for its description.
 func (i *Instance) ask(ctx context.Context) error {
 	answer, err := call(ctx, i, i.base.PluginInfo, "PluginInfo", &base.PluginInfoRequest{})
 	if err != nil {
@@ -293,14 +292,15 @@ func (i *Instance) ask(ctx context.Context) error {
 	return err
 }
 
-// isName reports whether a plugin may have this name: it is part of attributes and constraints.
+// isName reports whether the name is valid for a plugin. The name is part of attributes and
+// constraints.
 func isName(name string) bool { return names.MatchString(name) }
 
 var names = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 var versions = regexp.MustCompile(`^v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})$`)
 
-// chooseVersion returns the version of the API that the host and the plugin speak.
+// chooseVersion returns the version of the API that the host and the plugin have in common.
 func chooseVersion(offered []string) (string, error) {
 	for _, version := range offered {
 		if !versions.MatchString(version) {
@@ -313,7 +313,7 @@ func chooseVersion(offered []string) (string, error) {
 	return plugin.APIVersion, nil
 }
 
-// prepare reads what does not change in a driver's life.
+// prepare reads the properties that do not change while a driver runs.
 func (i *Instance) prepare(ctx context.Context) error {
 	if i.info.Type != Driver {
 		return nil

@@ -24,9 +24,9 @@ func openLog(path string, most int64) (*os.File, error) {
 	return file, nil
 }
 
-// rotateLog copies a large log to the file with ".1" and makes it empty. The plugin appends to the
-// file and never opens it again, so the file cannot be renamed. Lines that the plugin writes
-// meanwhile may be lost.
+// rotateLog copies a large log to the file with ".1" and truncates it. It cannot rename the file,
+// because the plugin does not open the file again. Lines that the plugin writes meanwhile may be
+// lost.
 func rotateLog(path string, most int64) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() < most {
@@ -44,7 +44,7 @@ func rotateLog(path string, most int64) error {
 	if err != nil {
 		return fmt.Errorf("the log of the plugin: %w", err)
 	}
-	// The newest lines are at the end. A full disk must not keep the log from being cut.
+	// Keep the end, which has the newest lines. A full disk must not prevent the truncation.
 	_, copied := io.Copy(to, io.NewSectionReader(from, max(0, info.Size()-most), most))
 	return errors.Join(copied, to.Close(), from.Truncate(0))
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Type is what a plugin is for.
+// Type is the type of a plugin.
 type Type uint8
 
 // The values of [Type], with the numbers of the wire.
@@ -32,9 +32,9 @@ func (t Type) String() string {
 
 // The defaults of [Options].
 const (
-	// DefaultHandshakeTimeout bounds the time from the start of the process to its first line.
+	// DefaultHandshakeTimeout is the longest time from the start of the process to its first line.
 	DefaultHandshakeTimeout = time.Minute
-	// DefaultCallTimeout bounds each call of a launch.
+	// DefaultCallTimeout is the timeout of each call of a launch.
 	DefaultCallTimeout = 10 * time.Second
 	// DefaultFingerprintInterval is the shortest time between two reports of health.
 	DefaultFingerprintInterval = time.Second
@@ -54,39 +54,41 @@ type Group interface {
 
 // Options describe a plugin.
 type Options struct {
-	// Type is what the plugin must be. Zero is either: Instance.Info has the type then.
+	// Type is the required type of the plugin. Zero permits both: Instance.Info then has the type.
 	Type Type
 	// Path is the absolute path of its program, and Args are its arguments.
 	Path string
 	Args []string
 	// Config is the plugin's own configuration: a JSON object, or empty.
 	Config []byte
-	// Env is the whole environment of the process, as NAME=value. It contains no secrets of the
-	// client.
+	// Env is the whole environment of the process, as NAME=value. It must not contain secrets of
+	// the client.
 	Env []string
-	// SocketDir is the absolute path of a folder for this plugin alone, of at most 64 bytes. Launch
-	// creates it and deletes what it finds in it.
+	// SocketDir is the absolute path of a folder for this plugin only, with at most 64 bytes.
+	// Launch creates it and deletes all files in it.
 	SocketDir string
-	// LogFile receives what the plugin writes to its standard error. At MaxLogBytes it is moved to
-	// a file of the same name with ".1".
+	// LogFile receives the standard error of the plugin. At MaxLogBytes it is copied to a file of
+	// the same name with ".1", and truncated.
 	LogFile string
-	// MinPort and MaxPort are the range of ports that the plugin may give to tasks. Zero is none.
+	// MinPort and MaxPort are the range of ports that the plugin may give to tasks. Zero means no
+	// ports.
 	MinPort, MaxPort uint32
 	// HostCgroup: this driver keeps its tasks in the cgroup of their config.
 	HostCgroup bool
 	// Group is the plugin's control group, or nil.
 	Group Group
-	// Logger gets the life of the plugin; nil is silent.
+	// Logger receives starts and ends of the plugin. Nil means no log.
 	Logger *slog.Logger
 
-	// Zero values are the defaults above.
+	// The defaults above apply to zero values.
 	HandshakeTimeout    time.Duration
 	CallTimeout         time.Duration
 	FingerprintInterval time.Duration
 	MaxLogBytes         int64
 }
 
-// withDefaults returns the options with values for those that are zero, or what is wrong with them.
+// withDefaults returns the options with defaults for zero values, or an error if they are not
+// valid.
 func (o Options) withDefaults() (Options, error) {
 	switch {
 	case !filepath.IsAbs(o.Path):
@@ -122,8 +124,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// digest names what the process of a plugin was started and configured with. The program is the
-// file, not its path: after an upgrade the path may name another file.
+// digest identifies the program and the configuration of a process. It uses the identity of the
+// program's file and not only its path, because an upgrade may replace the file.
 func (o Options) digest() (string, error) {
 	info, err := os.Stat(o.Path)
 	if err != nil {
@@ -139,9 +141,9 @@ func (o Options) digest() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
-// CheckFile reports why the client must not run a file: it or its folder belongs to a user other
-// than root and the client's, or other users may write to it. The program of the client itself may
-// always run.
+// CheckFile returns an error if the client must not run a file: the file or its folder belongs to a
+// user other than root and the client's user, or other users may write to it. The program of the
+// client may always run.
 func CheckFile(path string) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -177,11 +179,10 @@ func checkOwner(name string, info os.FileInfo) error {
 	return nil
 }
 
-// maxText bounds texts of plugins in errors, in bytes.
+// maxText is the longest text of a plugin in an error, in bytes.
 const maxText = 1024
 
-// plain returns a text of a plugin as an error may contain it: bounded, and without characters that
-// a terminal obeys.
+// plain returns a text of a plugin for an error message: shortened, and without control characters.
 func plain(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {

@@ -26,15 +26,15 @@ import (
 // ErrRunning means that the process of the last generation has not ended.
 var ErrRunning = errors.New("the last generation of the plugin has not ended")
 
-// maxMessage bounds a message of a plugin, in bytes.
+// maxMessage is the largest message of a plugin, in bytes.
 const maxMessage = 64 << 20
 
-// Record says where a generation of a plugin is, for the next client. Its zero value is none. Its
-// fields may get more: a client ignores those that it does not know.
+// Record identifies the process of a generation, for the next client. The zero value means that
+// there is none. Later versions may add fields: a client ignores unknown fields.
 type Record struct {
 	Process process.Identity `json:"process"`
 	Socket  string           `json:"socket"`
-	// Digest names the program, the file that it was, and the configuration of the process.
+	// Digest identifies the program, its file, and the configuration of the process.
 	Digest string `json:"digest"`
 }
 
@@ -57,18 +57,19 @@ func New(o Options) (*Program, error) {
 	return &Program{options: o}, nil
 }
 
-// Launch begins the next generation. It takes over the process of the record if it can, and
-// otherwise kills it and starts the program. Save writes the record of the new generation durably;
-// Launch calls it before it configures the process, and not for a process that it takes over.
+// Launch starts the next generation. It takes over the process of the record if possible. Otherwise
+// it kills the process and starts the program. save must write the record of the new generation
+// durably. Launch calls save before it configures a new process, and not for a process that it
+// takes over.
 //
-// An error leaves no process behind, unless it says so. The caller tries again later, with longer
-// and longer waits. ErrRunning asks it to wait for the last instance, or to kill it.
+// After an error no process is left, unless the error says so. The caller should retry with
+// backoff. After ErrRunning it should wait for the end of the last instance, or kill it.
 func (p *Program) Launch(ctx context.Context, last Record, save func(Record) error) (*Instance, error) {
 	generation, err := p.begin()
 	if err != nil {
 		return nil, err
 	}
-	var begun *Instance // or nil: nothing has begun, or it has ended
+	var begun *Instance // nil if no process was started, or if it has ended
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -130,7 +131,7 @@ func (p *Program) takeOver(ctx context.Context, generation uint64, last Record) 
 	return nil, end(ending, running)
 }
 
-// attach connects to a process. After an error the process may be killed.
+// attach connects to a process. After an error the caller may kill the process.
 func (p *Program) attach(ctx context.Context, generation uint64, last Record, running *process.Process) (*Instance, error) {
 	digest, err := p.options.digest()
 	if err != nil {
@@ -159,7 +160,7 @@ func (p *Program) attach(ctx context.Context, generation uint64, last Record, ru
 		_ = running.Wait(watching)
 	}()
 	spare := context.AfterFunc(answering, func() { _ = a.Kill(answering) })
-	// Old plugins have their socket elsewhere.
+	// Plugins with an old go-plugin have their socket in another folder.
 	dir := filepath.Dir(last.Socket)
 	if filepath.Dir(dir) != p.options.SocketDir {
 		dir = ""
@@ -186,7 +187,8 @@ func (p *Program) attach(ctx context.Context, generation uint64, last Record, ru
 func (p *Program) start(ctx context.Context, generation uint64) (*Instance, error) {
 	starting, cancel := context.WithTimeout(ctx, p.options.HandshakeTimeout+p.options.CallTimeout)
 	defer cancel()
-	// Before the start: if the file changes meanwhile, the next client starts the plugin again.
+	// Computed before the start: if the file changes meanwhile, the next client restarts the
+	// plugin.
 	digest, err := p.options.digest()
 	if err != nil {
 		return nil, err
@@ -245,8 +247,8 @@ func (p *Program) config(set func(*goplugin.ClientConfig)) *goplugin.ClientConfi
 	return c
 }
 
-// connect returns an instance that is connected to its process. The error leaves the process. The
-// call ends when the process ends.
+// connect returns an instance that is connected to its process. After an error the process still
+// runs. The call returns when the process ends.
 func (p *Program) connect(generation uint64, client *goplugin.Client, a *attached, dir string) (*Instance, error) {
 	c, err := client.Client()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 )
 
-// attached is a running plugin as go-plugin wants it.
+// attached implements go-plugin's interface for a running plugin.
 type attached struct {
 	process *process.Process
 	// ended is closed after the process has ended.
@@ -38,7 +38,7 @@ func (a *attached) Kill(context.Context) error {
 	return nil
 }
 
-// ID implements runner.AttachedRunner. go-plugin kills nothing that has no id.
+// ID implements runner.AttachedRunner. go-plugin does not kill a process without an id.
 func (a *attached) ID() string {
 	if a.process == nil {
 		return ""
@@ -58,14 +58,14 @@ func (a *attached) HostToPlugin(network, address string) (pluginNetwork, pluginA
 	return network, address, nil
 }
 
-// runner starts the process of a plugin, as go-plugin wants it.
+// runner implements go-plugin's interface to start a plugin.
 type runner struct {
 	attached
 	options Options
 	env     []string
 	stdout  *firstLine
-	// When starting ends, the process is killed, unless spare was called before. Spare reports
-	// whether it came in time.
+	// The process is killed when starting ends, unless spare was called before. spare reports
+	// whether it was called in time.
 	starting context.Context
 	spare    func() bool
 }
@@ -98,7 +98,7 @@ func (r *runner) Start(context.Context) error {
 		_ = read.Close()
 		return errors.Join(fmt.Errorf("starting the plugin: %w", err), discard(command))
 	}
-	// The process is not reaped yet, so the pid is its own.
+	// The process is not reaped yet, so no other process can have its pid.
 	identity, err := process.Identify(command.Process.Pid)
 	if err == nil {
 		r.process, err = process.Open(identity)
@@ -114,13 +114,13 @@ func (r *runner) Start(context.Context) error {
 	go func() {
 		defer close(ended)
 		_ = command.Wait()
-		// A process that the plugin has started may still hold the pipe.
+		// A child process of the plugin may still hold the pipe open.
 		_ = read.SetReadDeadline(time.Now().Add(time.Second))
 	}()
 	return nil
 }
 
-// discard kills and reaps a process that was not wanted, if there is one.
+// discard kills and reaps the process of a failed start, if there is one.
 func discard(command *exec.Cmd) error {
 	if command.Process == nil {
 		return nil
@@ -142,11 +142,11 @@ func (r *runner) Name() string { return r.options.Path }
 // Diagnose implements runner.Runner.
 func (r *runner) Diagnose(context.Context) string { return "" }
 
-// maxFirstLine bounds the first line of a plugin, in bytes.
+// maxFirstLine is the longest first line of a plugin, in bytes.
 const maxFirstLine = 4096
 
-// firstLine reads the first line of a plugin and drops what follows: go-plugin stops to read at a
-// long line, and the plugin would wait for it. It ends without an error.
+// firstLine returns the first line of a plugin and discards the rest. Without it go-plugin would
+// stop to read at a long line, and the plugin would block. It ends without an error.
 type firstLine struct {
 	file *os.File
 	read int

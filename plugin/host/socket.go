@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/socket"
 )
 
-// prepareSockets makes the folder for the sockets of a plugin.
+// prepareSockets creates the folder for the sockets of a plugin.
 func prepareSockets(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("the socket folder: %w", err)
@@ -32,7 +32,7 @@ func prepareSockets(dir string) error {
 	return nil
 }
 
-// listener returns the pid of the process that listens on a socket. The process lives.
+// listener returns the pid of the running process that listens on a socket.
 func listener(ctx context.Context, path string) (int, error) {
 	var d net.Dialer
 	connection, err := d.DialContext(ctx, "unix", path)
@@ -51,7 +51,7 @@ func listener(ctx context.Context, path string) (int, error) {
 	return int(peer.Pid), nil
 }
 
-// checkListener reports whether a process is the one that listens on a socket.
+// checkListener returns an error if another process or none listens on a socket.
 func checkListener(ctx context.Context, path string, pid int) error {
 	got, err := listener(ctx, path)
 	if err != nil {
@@ -63,8 +63,8 @@ func checkListener(ctx context.Context, path string, pid int) error {
 	return nil
 }
 
-// sweep kills the processes that listen in a plugin's socket folder and empties the folder. They
-// are plugins of a client that died before it wrote their record.
+// sweep kills the processes that listen in a plugin's socket folder and empties the folder. These
+// processes are plugins of a client that died before it wrote their record.
 func sweep(ctx context.Context, dir string) error {
 	var errs []error
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -88,7 +88,7 @@ func sweep(ctx context.Context, dir string) error {
 // process may still listen.
 func killListener(ctx context.Context, path string) error {
 	pid, err := listener(ctx, path)
-	if nobodyListens(err) {
+	if noListener(err) {
 		return nil
 	}
 	if err != nil {
@@ -109,11 +109,11 @@ func killListener(ctx context.Context, path string) error {
 		return err
 	}
 	defer p.Close()
-	// The pid was the listener's before the process was opened. If it still is, it is the same
+	// The pid listened before the pidfd was opened. If it still listens, the pidfd is for the same
 	// process.
 	again, err := listener(ctx, path)
 	switch {
-	case nobodyListens(err):
+	case noListener(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("the process %d listens, and was not killed: %w", pid, err)
@@ -123,9 +123,9 @@ func killListener(ctx context.Context, path string) error {
 	return end(ctx, p)
 }
 
-// nobodyListens reports whether the error of a connection means that no process listens. Others do
-// not: a process that hangs has no room for one more connection (EAGAIN).
-func nobodyListens(err error) bool {
+// noListener reports whether a connection error means that no process listens. Other errors do
+// not mean that: for example, a process that hangs does not accept another connection (EAGAIN).
+func noListener(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
 }
 

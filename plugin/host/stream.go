@@ -14,12 +14,12 @@ import (
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
 )
 
-// maxPerSecond bounds the messages that the host takes from a stream. A plugin that sends more of
-// them waits.
+// maxPerSecond is the largest number of messages that the host receives from a stream in a second.
+// A plugin that sends more must wait.
 const maxPerSecond = 100
 
-// Fingerprints implements driver.Driver. It reports the first health at once, and then the newest
-// one at most once in each interval of the options.
+// Fingerprints implements driver.Driver. It reports the first health at once. Then it reports the
+// newest health, at most once in each interval of the options.
 func (r *remote) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
 	const name = "Fingerprint"
 	ctx, cancel := context.WithCancel(ctx)
@@ -60,8 +60,8 @@ func (r *remote) Events(ctx context.Context, report func(driver.Event)) error {
 	}
 }
 
-// Stats implements driver.Driver. It returns nil when the driver ends the stream: the task has
-// ended.
+// Stats implements driver.Driver. It returns nil when the driver ends the stream, because the task
+// has ended.
 func (r *remote) Stats(ctx context.Context, id driver.TaskID, interval time.Duration, report func(driver.Usage)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -103,9 +103,9 @@ func paced[M any](ctx context.Context, stream grpc.ServerStreamingClient[M]) fun
 	}
 }
 
-// newest calls report with values of next: the first at once, then the newest one at most once in
-// each interval. It returns the error of next, after it has reported the last value. Next is called
-// by another goroutine, which ends with it.
+// newest calls report with values of next: first with the first value, then with the newest value,
+// at most once in each interval. It reports the last value and then returns the error of next.
+// Another goroutine calls next. It ends when next returns an error.
 func newest[T any](interval time.Duration, next func() (T, error), report func(T)) error {
 	values, end := make(chan T, 1), make(chan error, 1)
 	go func() {
@@ -116,7 +116,7 @@ func newest[T any](interval time.Duration, next func() (T, error), report func(T
 				return
 			}
 			select {
-			case <-values: // an older one
+			case <-values: // drop an older value
 			default:
 			}
 			values <- value
@@ -144,8 +144,8 @@ func newest[T any](interval time.Duration, next func() (T, error), report func(T
 	}
 }
 
-// ExecStreaming implements driver.Driver. A Stdin that blocks keeps one goroutine until it returns:
-// the caller closes it.
+// ExecStreaming implements driver.Driver. While a read of Stdin blocks, one goroutine is left, so
+// the caller must close Stdin.
 func (r *remote) ExecStreaming(ctx context.Context, id driver.TaskID, command []string, streams driver.ExecStreams) (driver.ExitResult, error) {
 	const name = "ExecTaskStreaming"
 	ctx, cancel := context.WithCancel(ctx)
@@ -155,7 +155,7 @@ func (r *remote) ExecStreaming(ctx context.Context, id driver.TaskID, command []
 		return driver.ExitResult{}, r.fail(ctx, name, err)
 	}
 	setup := &pb.ExecTaskStreamingRequest{Setup: &pb.ExecTaskStreamingRequest_Setup{TaskId: string(id), Command: command, Tty: streams.TTY}}
-	// An error of Send is io.EOF: Recv has the reason.
+	// On an error Send returns io.EOF, and Recv returns the reason.
 	_ = stream.Send(setup)
 	var sending sync.WaitGroup
 	sending.Go(func() { sendInput(ctx, stream, streams) })
@@ -219,7 +219,7 @@ func sendInput(ctx context.Context, stream grpc.BidiStreamingClient[pb.ExecTaskS
 // inputChunk is the size of a message of input, in bytes.
 const inputChunk = 32 << 10
 
-// readInput reads input to its end, which is a message of its own.
+// readInput reads input to its end. A separate message reports the end.
 func readInput(ctx context.Context, from io.Reader, input chan<- *pb.ExecTaskStreamingIOOperation) {
 	for ended := from == nil; ; {
 		operation := &pb.ExecTaskStreamingIOOperation{Close: ended}

@@ -1,7 +1,7 @@
-// Package mock is a task driver whose tasks have no processes. A task does what its config says:
-// it starts late or not at all, ends after a time, ignores signals, and makes its driver hang or
-// crash at a call. It is served over the plugin protocol like every other driver, so it tests
-// clients, jobs and drains without side effects.
+// Package mock is a task driver whose tasks have no processes. The config of a task says what the
+// task does: it starts late or not at all, ends after a time, ignores signals, or makes its driver
+// hang or crash at a call. The driver uses the plugin protocol like every other driver. So it can
+// test clients, jobs and drains without side effects.
 //
 // # Tasks
 //
@@ -27,10 +27,10 @@
 //
 // # State
 //
-// A task is a record of when it ends and how. The record is a file in the task's folder, written
-// before each call is answered. Thus tasks outlive the driver's process as those of real drivers do:
-// they "run" and end on time while there is no driver, a stop that has begun is finished, and the
-// next process recovers them with their result. The record names the boot of the machine: tasks do
-// not outlive that. Times are those of the wall clock; when it is set, recovered tasks end earlier or
-// later. Files are not flushed to the disk, since nothing survives a loss of power anyway.
+// A task is a record that says when and how it ends. The record is a file in the task's folder. The
+// driver writes it before it answers a call. So tasks continue when the driver's process ends, like
+// tasks of real drivers: they end in time while no driver runs, a started stop is finished, and the
+// next process recovers them with their result. The record names the boot of the machine, because
+// tasks end with it. Times are wall-clock times: if the clock is set, recovered tasks end earlier
+// or later. Files are not flushed to the disk, because tasks do not survive a power failure.
 package mock

@@ -23,7 +23,7 @@ const Name = "mock"
 // version is the version of the driver.
 const version = "0.1.0"
 
-// Driver is one life of the driver. Use [New].
+// Driver is the driver in one process. Use [New].
 type Driver struct {
 	boot string
 	// exit ends the driver's process.
@@ -34,7 +34,7 @@ type Driver struct {
 	fingerprints int
 
 	mu    sync.Mutex
-	tasks map[driver.TaskID]*task // guarded by mu; nil for a task that starts
+	tasks map[driver.TaskID]*task // guarded by mu; the value is nil while the task starts
 }
 
 var (
@@ -51,7 +51,7 @@ func New(exit func(code int)) (*Driver, error) {
 	return &Driver{boot: boot, exit: exit, fingerprints: 1, tasks: map[driver.TaskID]*task{}}, nil
 }
 
-// Info is that of [sdk.Driver].
+// Info implements [sdk.Driver].
 func (*Driver) Info() sdk.Info {
 	return sdk.Info{
 		Name: Name, Version: version, TaskSchema: taskSchema(), HandleVersion: 1,
@@ -62,7 +62,7 @@ func (*Driver) Info() sdk.Info {
 	}
 }
 
-// Configure is that of [sdk.Driver].
+// Configure implements [sdk.Driver].
 func (d *Driver) Configure(config []byte) error {
 	c := struct {
 		Unhealthy    string `codec:"unhealthy"`
@@ -75,12 +75,12 @@ func (d *Driver) Configure(config []byte) error {
 	return nil
 }
 
-// Capabilities is that of [sdk.Driver].
+// Capabilities implements [sdk.Driver].
 func (*Driver) Capabilities() driver.Capabilities {
 	return driver.Capabilities{SendSignals: true, NetworkModes: []driver.NetworkMode{driver.NetworkHost}}
 }
 
-// Fingerprints is that of [sdk.Driver].
+// Fingerprints implements [sdk.Driver].
 func (d *Driver) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
 	f := driver.Fingerprint{Health: driver.Healthy, Description: "Healthy"}
 	if d.unhealthy != "" {
@@ -100,7 +100,7 @@ func (d *Driver) Fingerprints(ctx context.Context, report func(driver.Fingerprin
 	return ctx.Err()
 }
 
-// Start is that of [sdk.Driver].
+// Start implements [sdk.Driver].
 func (d *Driver) Start(ctx context.Context, cfg *driver.TaskConfig) ([]byte, error) {
 	b, err := parse(cfg.Config)
 	if err != nil {
@@ -126,7 +126,7 @@ func (d *Driver) Start(ctx context.Context, cfg *driver.TaskConfig) ([]byte, err
 	return []byte(d.boot), d.crash(t, callStart)
 }
 
-// reserve takes an id for a start.
+// reserve reserves an id for a start.
 func (d *Driver) reserve(id driver.TaskID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,7 +160,7 @@ func (d *Driver) start(cfg *driver.TaskConfig, b behaviour) (*task, error) {
 	return newTask(f, r), f.write(r)
 }
 
-// writeTimeout bounds a write to a FIFO whose reader does not read.
+// writeTimeout is the timeout of a write to a FIFO whose reader does not read.
 const writeTimeout = 5 * time.Second
 
 // write appends a text to a file, or writes it to a FIFO that has a reader.
@@ -183,7 +183,7 @@ func write(path, text string) error {
 	return nil
 }
 
-// Recover is that of [sdk.Driver].
+// Recover implements [sdk.Driver].
 func (d *Driver) Recover(ctx context.Context, cfg *driver.TaskConfig, _ int32, _ []byte) error {
 	if _, err := d.find(cfg.ID); err == nil {
 		return nil
@@ -221,7 +221,7 @@ func (d *Driver) find(id driver.TaskID) (*task, error) {
 	return nil, driver.ErrUnknownTask
 }
 
-// begin returns the task of a call, which hangs if the task's config says so.
+// begin returns the task of a call. It hangs if the task's config says so.
 func (d *Driver) begin(ctx context.Context, id driver.TaskID, call string) (*task, error) {
 	t, err := d.find(id)
 	if err != nil {
@@ -231,7 +231,7 @@ func (d *Driver) begin(ctx context.Context, id driver.TaskID, call string) (*tas
 	return t, d.hang(ctx, &r.Behaviour, call)
 }
 
-// hang does not return before the host gives up, if the config says so.
+// hang blocks until the context ends, if the config says so.
 func (*Driver) hang(ctx context.Context, b *behaviour, call string) error {
 	if b.HangAt != call {
 		return nil
@@ -240,7 +240,7 @@ func (*Driver) hang(ctx context.Context, b *behaviour, call string) error {
 	return ctx.Err()
 }
 
-// crash ends the driver's process, if the config says so and it has not happened to this task.
+// crash ends the driver's process if the config says so, once for each task.
 func (d *Driver) crash(t *task, call string) error {
 	if r, _ := t.now(); r.Behaviour.CrashAt != call || r.Crashed {
 		return nil
@@ -256,7 +256,7 @@ func (d *Driver) crash(t *task, call string) error {
 	return nil
 }
 
-// Wait is that of [sdk.Driver].
+// Wait implements [sdk.Driver].
 func (d *Driver) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
 	t, err := d.begin(ctx, id, callWait)
 	if err != nil {
@@ -268,7 +268,7 @@ func (d *Driver) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult,
 	return t.wait(ctx)
 }
 
-// Stop is that of [sdk.Driver].
+// Stop implements [sdk.Driver].
 func (d *Driver) Stop(ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
 	number, err := parseSignal(signal)
 	if err != nil {
@@ -288,7 +288,7 @@ func (d *Driver) Stop(ctx context.Context, id driver.TaskID, grace time.Duration
 	return err
 }
 
-// Signal is that of [sdk.Signaler].
+// Signal implements [sdk.Signaler].
 func (d *Driver) Signal(ctx context.Context, id driver.TaskID, signal string) error {
 	number, err := parseSignal(signal)
 	if err != nil {
@@ -304,7 +304,7 @@ func (d *Driver) Signal(ctx context.Context, id driver.TaskID, signal string) er
 	return d.crash(t, callSignal)
 }
 
-// Destroy is that of [sdk.Driver].
+// Destroy implements [sdk.Driver].
 func (d *Driver) Destroy(ctx context.Context, id driver.TaskID, force bool) error {
 	t, err := d.begin(ctx, id, callDestroy)
 	if err != nil {
@@ -330,7 +330,7 @@ func (d *Driver) Destroy(ctx context.Context, id driver.TaskID, force bool) erro
 	return nil
 }
 
-// Inspect is that of [sdk.Driver].
+// Inspect implements [sdk.Driver].
 func (d *Driver) Inspect(ctx context.Context, id driver.TaskID) (driver.Status, error) {
 	t, err := d.begin(ctx, id, callInspect)
 	if err != nil {

@@ -21,13 +21,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
-// life is one life of the driver, in this process.
+// life is the driver in one simulated process.
 type life struct {
 	*mock.Driver
 	died chan struct{}
 }
 
-// newLife returns a driver whose process ends by closing died.
+// newLife returns a driver. died is closed when its simulated process ends.
 func newLife(t drivertest.T) *life {
 	l := &life{died: make(chan struct{})}
 	var once sync.Once
@@ -188,7 +188,7 @@ func config(b drivertest.Behaviour) ([]byte, bool) {
 	return text, err == nil
 }
 
-// The driver passes the suite. Package plugin/host runs it over the protocol.
+// The driver passes the conformance suite. Package plugin/host tests it over the protocol.
 func TestDriver_conformance(t *testing.T) {
 	t.Parallel()
 	drivertest.Run(t, drivertest.Harness{
@@ -208,8 +208,8 @@ func start(t *testing.T, n *node, keys string) (*driver.TaskConfig, driver.Handl
 	return task, handle, err
 }
 
-// At each call the driver's process ends once, after the call took effect. The next life recovers
-// the task, and the call is answered.
+// At each call the driver's process crashes once, after the call took effect. The next process
+// recovers the task, and the repeated call succeeds.
 func TestDriver_crashAt(t *testing.T) {
 	t.Parallel()
 	calls := map[string]func(*node, context.Context, driver.TaskID) error{
@@ -248,7 +248,7 @@ func TestDriver_crashAt(t *testing.T) {
 	}
 }
 
-// The process ends in StartTask after the task has started: the host has no handle, and the id
+// The process crashes in StartTask after the task has started. The host has no handle, and the id
 // cannot be used again.
 func TestDriver_crashAtStart(t *testing.T) {
 	t.Parallel()
@@ -276,7 +276,7 @@ func TestDriver_hangAt(t *testing.T) {
 	})
 }
 
-// A stop that a dead life has begun is finished: the task ends at the end of its grace.
+// A stop continues after the crash of its process: the task ends at the end of its grace.
 func TestDriver_stopOutlivesTheDriver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -295,7 +295,7 @@ func TestDriver_stopOutlivesTheDriver(t *testing.T) {
 	})
 }
 
-// A start takes its time, also if the host gives up, and then takes effect.
+// A slow start takes effect also after the host has stopped waiting.
 func TestDriver_lateStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -314,7 +314,7 @@ func TestDriver_lateStart(t *testing.T) {
 	})
 }
 
-// What a task's config may say, and what the driver refuses.
+// Valid and invalid task configs.
 func TestDriver_configs(t *testing.T) {
 	t.Parallel()
 	for keys, want := range map[string]string{
@@ -338,8 +338,8 @@ func TestDriver_configs(t *testing.T) {
 	must.ErrorContains(t, n.life.Signal(t.Context(), task.ID, "SIGNO"), "unknown signal")
 }
 
-// Records that the driver does not take over: none, one of an earlier boot, a damaged one, and one
-// of another task.
+// The driver does not recover a task if its record is missing, from an earlier boot, damaged, or
+// from another task.
 func TestDriver_refusesRecords(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
-// record is a task. It is a file in the task's folder.
+// record is the state of a task. It is a file in the task's folder.
 type record struct {
 	ID        driver.TaskID `json:"id"`
 	Name      string        `json:"name"`
@@ -23,7 +23,7 @@ type record struct {
 	StartedAt time.Time     `json:"started_at"`
 	// End is when and how the task ends or has ended, or nil.
 	End *end `json:"end,omitempty"`
-	// Crashed: the driver has ended its process at the call that crash_at names.
+	// Crashed: the driver has already crashed at the call that crash_at names.
 	Crashed bool `json:"crashed,omitempty"`
 }
 
@@ -35,7 +35,7 @@ type end struct {
 // ended reports whether the task has ended.
 func (r *record) ended(now time.Time) bool { return r.End != nil && !r.End.At.After(now) }
 
-// plan returns the record with another end, if that is earlier.
+// plan returns the record with the earlier of its end and the given end.
 func (r record) plan(at time.Time, exit driver.ExitResult) record {
 	if r.End == nil || at.Before(r.End.At) {
 		r.End = &end{At: at, Exit: exit}
@@ -43,13 +43,13 @@ func (r record) plan(at time.Time, exit driver.ExitResult) record {
 	return r
 }
 
-// file is the place of a record.
+// file is the path of a record.
 type file struct {
 	allocDir string
 	name     string
 }
 
-// fileOf returns the place of a task's record. Task ids have slashes.
+// fileOf returns the path of a task's record. It encodes the task id, because ids contain slashes.
 func fileOf(task *driver.TaskConfig) file {
 	sum := sha256.Sum256([]byte(task.ID))
 	return file{allocDir: task.AllocDir, name: filepath.Join(task.Name, ".mock-"+hex.EncodeToString(sum[:12])+".json")}
@@ -69,7 +69,7 @@ func (f file) write(r record) error {
 	})
 }
 
-// read reads the record of a task of this boot.
+// read reads the record of a task. It refuses a record of an earlier boot.
 func (f file) read(id driver.TaskID, boot string) (record, error) {
 	var r record
 	err := f.within("read", func(root *os.Root) error {

@@ -10,10 +10,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
-// task is a task that this life of the driver knows.
+// task is a task that this process of the driver knows.
 type task struct {
 	file file
-	// changing is held while the record changes on disk. It is taken before mu.
+	// changing is held while the record changes on disk. It must be locked before mu.
 	changing sync.Mutex
 	removed  bool // guarded by changing
 
@@ -26,14 +26,14 @@ func newTask(f file, r record) *task {
 	return &task{file: f, record: r, changed: make(chan struct{})}
 }
 
-// now returns the record, and a channel that is closed when it changes.
+// now returns the record, and a channel that is closed when the record changes.
 func (t *task) now() (record, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.record, t.changed
 }
 
-// change writes a changed record, and then uses it.
+// change writes a changed record to disk, and then stores it.
 func (t *task) change(change func(record) record) error {
 	t.changing.Lock()
 	defer t.changing.Unlock()
@@ -88,7 +88,7 @@ func (r record) stop(number unix.Signal, grace time.Duration) record {
 	return r.signal(number).plan(time.Now().Add(grace), killed)
 }
 
-// wait returns how the task has ended, once it has.
+// wait returns the result of the task when it has ended.
 func (t *task) wait(ctx context.Context) (driver.ExitResult, error) {
 	for {
 		r, changed := t.now()

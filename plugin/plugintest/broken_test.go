@@ -20,8 +20,8 @@ func failures(t *testing.T, id string, o plugintest.Options) (found []conformanc
 	return found
 }
 
-// Faults that cross the protocol: the driver crashes or hangs at a call, or its tasks do something
-// else than their files say. The named test fails.
+// Faults over the protocol: the driver crashes or hangs at a call, or its tasks do not do what
+// their files say. The named test fails.
 func TestHarness_findsBrokenDrivers(t *testing.T) {
 	t.Parallel()
 	path := command(t)

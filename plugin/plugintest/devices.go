@@ -17,10 +17,10 @@ type DeviceOptions struct {
 	Empty json.RawMessage `json:"empty"`
 	// Wrong is a config that the plugin must refuse, or empty.
 	Wrong json.RawMessage `json:"wrong"`
-	// Change is a command after which the plugin has other devices, or one with another health. It is
-	// empty if the devices cannot be changed.
+	// Change is a command that changes the devices: others appear or disappear, or the health of
+	// one changes. It is empty if the devices cannot be changed.
 	Change []string `json:"change"`
-	// Skips are the rules that the plugin cannot keep, with the reason.
+	// Skips are the rules that the plugin cannot satisfy, with the reason.
 	Skips map[string]string `json:"skips"`
 	// UnitMillis is the unit of time of the suite in milliseconds; zero is a second.
 	UnitMillis int `json:"unit_millis"`
@@ -62,10 +62,10 @@ func newDeviceNode(t devicetest.T, o DeviceOptions, config json.RawMessage) *dev
 	return n
 }
 
-// Plugin is that of [devicetest.Node].
+// Plugin implements [devicetest.Node].
 func (n *deviceNode) Plugin() device.Plugin { return n.instance.Device() }
 
-// Change is that of [devicetest.Node].
+// Change implements [devicetest.Node].
 func (n *deviceNode) Change(t devicetest.T) bool {
 	n.run(t, "change", n.change)
 	return len(n.change) > 0

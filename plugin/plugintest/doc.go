@@ -1,10 +1,10 @@
-// Package plugintest runs the conformance suites over a plugin's program, in real processes and over
-// the plugin protocol. [Harness] makes package drivertest's harness out of the [Options] of a driver,
-// and [DeviceHarness] that of package devicetest out of the [DeviceOptions] of a device plugin. [Read]
-// and [ReadDevices] read these from a file, for a plugin that is not part of this repository. [Open]
-// finds out what a program is.
+// Package plugintest runs the conformance suites for a plugin's program, with real processes and
+// over the plugin protocol. [Harness] builds a harness of package drivertest from the [Options] of
+// a driver, and [DeviceHarness] builds a harness of package devicetest from the [DeviceOptions] of
+// a device plugin. [Read] and [ReadDevices] read the options from a file, for plugins outside this
+// repository. [Open] asks a program for its type.
 //
-// The harness of a driver finds the processes of a task by a variable in their environment, so it needs
-// to read /proc of the tasks, and a driver whose tasks run on this machine with the environment that
-// they are given.
+// The harness of a driver finds the processes of a task by a variable in their environment. So it
+// must be able to read /proc of the tasks, and the driver must run tasks on this machine with the
+// given environment.
 package plugintest

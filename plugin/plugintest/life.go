@@ -17,18 +17,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 )
 
-// patience bounds a launch and a kill of a program.
+// patience is the timeout of a launch and of a kill of a program.
 const patience = 30 * time.Second
 
-// Program is a plugin's program. In the texts of Args, Config and Setup, {dir} is a folder of the test
-// alone, which is empty at first.
+// Program is a plugin's program. In the strings of Args, Config and Setup, {dir} is a folder that
+// only one test uses. It is empty at first.
 type Program struct {
 	// Path is the absolute path of the program. It is not part of a file.
 	Path string   `json:"-"`
 	Args []string `json:"args"`
-	// Config is the plugin's own config, or empty.
+	// Config is the plugin's config, or empty.
 	Config json.RawMessage `json:"config"`
-	// Setup is a command that runs before the plugin starts, such as one that fills {dir}, or empty.
+	// Setup is a command that runs before the plugin starts, for example to create files in {dir},
+	// or empty.
 	Setup []string `json:"setup"`
 }
 
@@ -42,10 +43,10 @@ type life struct {
 
 var _ conformance.Logger = (*life)(nil)
 
-// newLife prepares the node. It ends what the node has started, and removes its folder.
+// newLife prepares the node. At the end of the test it stops the plugin and removes the folder.
 func newLife(t conformance.T, of Program) *life {
 	t.Helper()
-	// The path of a socket is short. Folders of tests are not.
+	// The path of a socket must be short, and t.TempDir is too long.
 	dir, err := os.MkdirTemp("", "nd")
 	if err != nil {
 		t.Fatalf("making the node's folder: %v", err)
@@ -91,7 +92,7 @@ func (l *life) run(t conformance.T, what string, command []string) {
 	}
 }
 
-// begin launches the plugin with a config of its own.
+// begin launches the plugin with a config.
 func (l *life) begin(t conformance.T, kind host.Type, config json.RawMessage) {
 	t.Helper()
 	if err := l.try(kind, config); err != nil {
@@ -99,7 +100,7 @@ func (l *life) begin(t conformance.T, kind host.Type, config json.RawMessage) {
 	}
 }
 
-// try is begin with an error.
+// try is like begin, but returns the error.
 func (l *life) try(kind host.Type, config json.RawMessage) error {
 	args := make([]string, len(l.of.Args))
 	for i, arg := range l.of.Args {
@@ -146,7 +147,7 @@ func (l *life) Launch(t conformance.T) {
 	}
 }
 
-// mostLog bounds the log that a finding has, in bytes.
+// mostLog is the largest part of the log in a finding, in bytes.
 const mostLog = 4096
 
 // Log returns the end of the plugin's log.
@@ -164,6 +165,6 @@ func (l *life) Log() string {
 		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
 			return r
 		}
-		return '?' // a terminal may obey it
+		return '?' // control characters could change the terminal
 	}, string(text))
 }

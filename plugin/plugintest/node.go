@@ -37,7 +37,7 @@ func newNode(t drivertest.T, o Options) *node {
 	return n
 }
 
-// clear ends what tasks have left.
+// clear kills the remaining processes of tasks.
 func (n *node) clear(t drivertest.T) {
 	for _, id := range n.tasks {
 		found, err := n.find(id)

@@ -23,15 +23,15 @@ import (
 type Options struct {
 	Program
 	// Tasks are the configs of tasks by the name of a [drivertest.Kind], such as "run for ever". In
-	// their texts the harness replaces {after}, in seconds, {millis}, {code}, {signal}, such as HUP,
-	// {number} of the signal, and {output}, which is [drivertest.Output]. A text that begins with =
-	// becomes a number: "={code}".
+	// their strings the harness replaces {after}, in seconds, {millis}, {code}, {signal}, such as
+	// HUP, {number} of the signal, and {output}, which is [drivertest.Output]. A text that begins
+	// with = becomes a number: "={code}".
 	Tasks map[string]json.RawMessage `json:"tasks"`
 	// Required is the name of a key that the config of "run for ever" must have, or empty.
 	Required string `json:"required"`
 	// Skips are the tests that the driver cannot pass, with the reason.
 	Skips map[string]string `json:"skips"`
-	// NoProcesses: the tasks have no processes that the harness could see.
+	// NoProcesses: the harness cannot see the processes of tasks.
 	NoProcesses bool `json:"no_processes"`
 	// UnitMillis is the unit of time of the suite in milliseconds; zero is a second.
 	UnitMillis int `json:"unit_millis"`
@@ -127,7 +127,7 @@ func (o Options) config(b drivertest.Behaviour) ([]byte, bool) {
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // people read the configs in findings
+	encoder.SetEscapeHTML(false) // so that people can read the configs in findings
 	err := encoder.Encode(fill(config, strings.NewReplacer(
 		"{after}", strconv.FormatFloat(b.After.Seconds(), 'f', -1, 64),
 		"{millis}", strconv.FormatInt(b.After.Milliseconds(), 10),
@@ -139,7 +139,7 @@ func (o Options) config(b drivertest.Behaviour) ([]byte, bool) {
 	return bytes.TrimSpace(text.Bytes()), err == nil
 }
 
-// fill replaces the names in braces in the texts of a config.
+// fill replaces the names in braces in the strings of a config.
 func fill(config any, values *strings.Replacer) any {
 	switch c := config.(type) {
 	case string:

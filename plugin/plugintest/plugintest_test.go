@@ -24,7 +24,7 @@ func command(t testing.TB) string {
 	return path
 }
 
-// The drivers of the nodedrain command pass the suite, in processes of their own.
+// The drivers of the nodedrain command pass the suite, as separate processes.
 func TestHarness_ourDrivers(t *testing.T) {
 	t.Parallel()
 	path := command(t)
@@ -49,7 +49,7 @@ func TestHarness_anyDriver(t *testing.T) {
 	drivertest.Run(t, plugintest.Harness(o))
 }
 
-// What a file of tasks may say.
+// Valid and invalid files of tasks.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -12,22 +12,23 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 )
 
-// Suite are the rules of one plugin.
+// Suite contains the rules for one plugin.
 type Suite struct {
-	// Type is what the plugin says it is.
+	// Type is the type that the plugin reports.
 	Type  host.Type
 	Tests []conformance.Test
 	Skips map[string]string
 }
 
-// Open starts the program, asks it for its type, and returns the suite for it. File has the options:
-// those of a driver or of a device plugin. If it is empty, a driver has the options of [Commands], and a
-// device plugin the zero options. The error says why the file is of no use, or why the plugin did not
-// start.
+// Open starts the program, asks it for its type, and returns the suite for it. file contains the
+// options of a driver or of a device plugin. If file is empty, a driver gets the options of
+// [Commands], and a device plugin gets the zero options. The error says why the file is not valid,
+// or why the plugin did not start.
 func Open(ctx context.Context, path, file string) (Suite, error) {
 	program := Program{Path: path}
 	if file != "" {
-		// What the plugin is says which file this must be. What starts it is the same in both.
+		// The type of the plugin decides the format of the file. The fields of Program are the same
+		// in both.
 		text, err := os.ReadFile(file)
 		if err == nil {
 			err = json.Unmarshal(text, &program)

@@ -19,18 +19,18 @@ import (
 // Name is the name of the driver in a job.
 const Name = "raw_exec"
 
-// handleVersion is the version of the state in a handle. Raise it when an older driver could not
-// read it.
+// handleVersion is the version of the state in a handle. Increase it when an older driver cannot
+// read the state.
 const handleVersion = 1
 
-// Options are what a driver needs. The zero value is for production.
+// Options are the options of [New]. The zero value is for production.
 type Options struct {
-	// Program is the program that becomes a shim, with shim.Argument as its only argument. Empty is
-	// this program.
+	// Program is the program of the shim. It is started with shim.Argument as its only argument.
+	// Empty means the running program.
 	Program string
-	// Root is the folder below which control groups are found. Empty is "/".
+	// Root is the folder below which control groups are mounted. Empty means "/".
 	Root string
-	// Log is where the driver logs. Nil logs to stderr.
+	// Log is the log of the driver. Nil logs to stderr.
 	Log *slog.Logger
 }
 
@@ -56,7 +56,7 @@ type config struct {
 func New(o Options) *Driver {
 	d := &Driver{machine: machine{program: o.Program, root: o.Root}, log: o.Log, tasks: map[driver.TaskID]*task{}}
 	if d.machine.program == "" {
-		d.machine.program = "/proc/self/exe" // also when the file was replaced
+		d.machine.program = "/proc/self/exe" // this also works after the file was replaced
 	}
 	if d.machine.root == "" {
 		d.machine.root = "/"
@@ -115,7 +115,7 @@ func (*Driver) Capabilities() driver.Capabilities {
 	}
 }
 
-// Fingerprints reports once: nothing changes in the life of a driver.
+// Fingerprints reports once, because nothing changes while a driver runs.
 func (d *Driver) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
 	report(d.fingerprint())
 	<-ctx.Done()
@@ -158,19 +158,19 @@ func (d *Driver) find(id driver.TaskID) (*task, error) {
 	if !exists {
 		return nil, driver.ErrUnknownTask
 	}
-	// The driver died in the start of this task, or nothing was recovered yet.
+	// An earlier driver died during the start of this task, or the task is not recovered yet.
 	t := &task{id: id, folder: folder, done: make(chan struct{})}
 	d.adopt(t)
 	return t, nil
 }
 
-// adopt makes a task known, and begins to watch it. The caller holds mu.
+// adopt adds a task and starts to watch it. The caller holds mu.
 func (d *Driver) adopt(t *task) {
 	d.tasks[t.id] = t
 	go d.watch(t) // ends with the task
 }
 
-// forget makes a destroyed task unknown.
+// forget removes a destroyed task from the driver.
 func (d *Driver) forget(t *task) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

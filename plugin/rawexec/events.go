@@ -8,17 +8,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
-// maxEvents is how many events wait for a stream. The oldest goes first.
+// maxEvents is the largest number of events that wait for a stream. The oldest is dropped first.
 const maxEvents = 64
 
-// events passes events to the streams of the host. Events before the first stream wait for it.
+// events sends events to the streams of the host. Events wait until the first stream opens.
 type events struct {
 	mu      sync.Mutex
 	waiting []driver.Event                 // guarded by mu
 	streams map[chan driver.Event]struct{} // guarded by mu
 }
 
-// send passes an event to all streams. A stream that does not read loses it.
+// send sends an event to all streams. If a stream is full, the event is lost for this stream.
 func (e *events) send(event driver.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -34,7 +34,7 @@ func (e *events) send(event driver.Event) {
 	}
 }
 
-// open returns a new stream with the events that have waited.
+// open returns a new stream, which starts with the waiting events.
 func (e *events) open() chan driver.Event {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -59,7 +59,7 @@ func (e *events) close(stream chan driver.Event) {
 	delete(e.streams, stream)
 }
 
-// Events reports what happens to tasks beside their end, until the context ends.
+// Events reports events of tasks, except their ends, until the context ends.
 func (d *Driver) Events(ctx context.Context, report func(driver.Event)) error {
 	stream := d.events.open()
 	defer d.events.close(stream)

@@ -16,12 +16,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
-// maxOutput bounds each stream of Exec's answer, in bytes. The rest is dropped.
+// maxOutput is the largest size of each stream in Exec's answer, in bytes. The rest is dropped.
 const maxOutput = 4 << 20
 
 var errEnded = errors.New("the task has ended")
 
-// Exec runs a command beside a task and returns what it prints, at most 4 MiB of each stream.
+// Exec runs a command beside a task and returns its output, at most 4 MiB of each stream.
 func (d *Driver) Exec(ctx context.Context, id driver.TaskID, command []string, timeout time.Duration) (driver.Output, error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
@@ -96,13 +96,13 @@ func (d *Driver) run(ctx context.Context, id driver.TaskID, command []string, st
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Args, cmd.Dir, cmd.Env = command, spec.Dir, spec.Env
 	if cmd.Env == nil {
-		cmd.Env = []string{} // nil would be the driver's own
+		cmd.Env = []string{} // nil would be the driver's environment
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if u := spec.User; u != nil {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
 	}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // not reaped yet: the pid is its own
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // not reaped yet, so no other process has its pid
 	cmd.WaitDelay = time.Second
 	g, err := d.machine.group(r.Cgroup)
 	if err != nil {
@@ -124,9 +124,9 @@ func (d *Driver) run(ctx context.Context, id driver.TaskID, command []string, st
 		}
 		return driver.ExitResult{}, fmt.Errorf("exec %s: %w", command[0], err)
 	}
-	_ = cmd.Wait() // the state says all
+	_ = cmd.Wait() // the process state contains the result
 	streams()
-	if t.ended() && g != nil { // it may have been started after the last kill of the shim
+	if t.ended() && g != nil { // the command may have started after the shim's last kill
 		_ = g.Kill(context.WithoutCancel(ctx))
 	}
 	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -136,7 +136,8 @@ func (d *Driver) run(ctx context.Context, id driver.TaskID, command []string, st
 	return driver.ExitResult{Code: cmd.ProcessState.ExitCode()}, nil
 }
 
-// startPipes starts a command with pipes. Its end does not wait for its input.
+// startPipes starts a command with pipes. The end of the command does not wait for the end of its
+// input.
 func startPipes(cmd *exec.Cmd, s driver.ExecStreams) (func(), error) {
 	cmd.Stdout, cmd.Stderr = s.Stdout, s.Stderr
 	if s.Stdin == nil {
@@ -156,13 +157,13 @@ func startPipes(cmd *exec.Cmd, s driver.ExecStreams) (func(), error) {
 	return func() {}, nil
 }
 
-// startTerminal starts a command with a terminal of its own.
+// startTerminal starts a command with a new terminal.
 func startTerminal(cmd *exec.Cmd, s driver.ExecStreams) (func(), error) {
 	pty, tty, err := openTerminal()
 	if err != nil {
 		return nil, fmt.Errorf("open a terminal: %w", err)
 	}
-	if c := cmd.SysProcAttr.Credential; c != nil { // some programs open their terminal again, by its name
+	if c := cmd.SysProcAttr.Credential; c != nil { // some programs open their terminal by its name
 		if err := tty.Chown(int(c.Uid), -1); err != nil {
 			return nil, errors.Join(fmt.Errorf("give the terminal to the user of the task: %w", err), tty.Close(), pty.Close())
 		}
@@ -200,7 +201,7 @@ func startTerminal(cmd *exec.Cmd, s driver.ExecStreams) (func(), error) {
 		close(printed)
 	}()
 	return func() {
-		timer := time.NewTimer(cmd.WaitDelay) // a process that stays in the background holds the terminal
+		timer := time.NewTimer(cmd.WaitDelay) // a background process may keep the terminal open
 		defer timer.Stop()
 		select {
 		case <-printed:
@@ -212,7 +213,7 @@ func startTerminal(cmd *exec.Cmd, s driver.ExecStreams) (func(), error) {
 	}, nil
 }
 
-// endOfInput is Ctrl-D, which says on a terminal that the input has ended.
+// endOfInput is Ctrl-D, which ends the input of a terminal.
 const endOfInput = 4
 
 // openTerminal opens both sides of a new terminal.

@@ -15,9 +15,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec/shim"
 )
 
-// machine is what the driver sees of processes and control groups.
+// machine gives the driver access to processes and control groups.
 type machine struct {
-	program string // which becomes a shim
+	program string // of the shim
 	root    string // below which control groups are mounted
 }
 
@@ -41,7 +41,8 @@ func (m machine) launch(ctx context.Context, folder shim.Folder, group *cgroup.G
 	return folder.Start(ctx, shim.Launch{Program: m.program, Fork: m.fork}, spec)
 }
 
-// shimGroup is the control group of all shims: it is not the driver's own, which a host may kill.
+// shimGroup is the control group of all shims. The shims are not in the driver's control group,
+// because a host may kill that one.
 const shimGroup = "nodedrain-shims"
 
 // fork starts a shim in the group of shims, if the machine has control groups.
@@ -60,8 +61,8 @@ func (m machine) fork(attr *syscall.SysProcAttr, start func() error) error {
 	return g.Start(attr, start)
 }
 
-// choose returns the control group for a task: the one that the host passes, or one that the
-// driver will create, with its limits. It is nil where the machine has none for this user.
+// choose returns the control group for a task: the group that the host passes, or a group that the
+// driver will create, with its limits. It is nil if this user cannot create control groups.
 func (m machine) choose(c *driver.TaskConfig) (*cgroup.Group, *cgroup.Limits, error) {
 	h, err := cgroup.Find(m.root)
 	if err != nil {
@@ -81,7 +82,7 @@ func (m machine) choose(c *driver.TaskConfig) (*cgroup.Group, *cgroup.Limits, er
 // groupName is the name of the group of a task whose host passes none.
 func groupName(c *driver.TaskConfig) string { return pathname.Encode(c.AllocID + "." + c.Name) }
 
-// killLost kills what a handle names and no record.
+// killLost kills the processes in a handle if there is no record.
 func (m machine) killLost(ctx context.Context, st state) error {
 	if boot, err := process.BootID(); err != nil || boot != st.Shim.Boot {
 		return err
@@ -140,14 +141,14 @@ func (m machine) clear(r shim.Record) error {
 		}
 		return g.Wait(ctx)
 	}
-	// Without a control group the task's session is all that is known.
+	// Without a control group only the task's session can be found.
 	if r.Task.IsZero() {
 		return nil
 	}
 	return process.KillSession(ctx, r.Task)
 }
 
-// measure adds up what the processes of a task have used.
+// measure returns the total usage of the processes of a task.
 func (m machine) measure(r shim.Record) (process.Usage, time.Time, error) {
 	pids, err := m.pids(r)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec/shim"
 )
 
-// defaultSignal stops a task whose host names none.
+// defaultSignal is the signal of a stop without a signal.
 const defaultSignal = syscall.SIGINT
 
 // parseSignal returns the signal of a name such as "SIGTERM" or "term".

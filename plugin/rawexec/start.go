@@ -57,7 +57,7 @@ func (d *Driver) Start(ctx context.Context, c *driver.TaskConfig) ([]byte, error
 	d.adopt(t)
 	d.mu.Unlock()
 	if err != nil {
-		// The task is destroyed also after the host has given up.
+		// Destroy the task also if the host does not wait any more.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleFor)
 		defer cancel()
 		return nil, errors.Join(fmt.Errorf("start %s: %w", spec.Path, err), d.Destroy(ctx, t.id, true))
@@ -65,8 +65,8 @@ func (d *Driver) Start(ctx context.Context, c *driver.TaskConfig) ([]byte, error
 	return json.Marshal(t.known)
 }
 
-// claim makes a new task known, and writes its first record. A second start with its id fails from
-// now on.
+// claim adds a new task, and writes its first record. After that a second start with the same id
+// fails.
 func (d *Driver) claim(t *task, spec *shim.Spec) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -38,7 +38,7 @@ func (d *Driver) Stats(ctx context.Context, id driver.TaskID, interval time.Dura
 			return err
 		}
 		usage := driver.Usage{Time: at, RSS: now.RSS}
-		if elapsed := at.Sub(last); elapsed > 0 && now.CPU > before.CPU { // less: a process has ended
+		if elapsed := at.Sub(last); elapsed > 0 && now.CPU > before.CPU { // the sum is lower if a process has ended
 			usage.CPUPercent = 100 * float64(now.CPU-before.CPU) / float64(elapsed)
 		}
 		report(usage)

@@ -16,10 +16,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
-// settleFor is how long Stop and Destroy wait after the last SIGKILL before they say what remains.
+// settleFor is how long Stop and Destroy wait after the last SIGKILL before they return an error
+// with the remaining processes.
 const settleFor = 10 * time.Second
 
-// killMargin is how long after the grace a shim has to kill its task, before the driver does.
+// killMargin is how long the driver waits after the grace for the shim to kill its task, before the
+// driver kills it.
 const killMargin = time.Second
 
 // task is a task that the driver knows.
@@ -30,13 +32,14 @@ type task struct {
 	known  state              // guarded by the driver's mu: of the handle, or zero
 	killAt time.Time          // guarded by the driver's mu: the end of the grace of a stop, or zero
 
-	// done is closed when no process of the task lives. Then exit and record do not change.
+	// done is closed when all processes of the task have ended. After that exit and record do not
+	// change.
 	done   chan struct{}
 	exit   driver.ExitResult
 	record shim.Record
 }
 
-// ended reports whether no process of the task lives.
+// ended reports whether all processes of the task have ended.
 func (t *task) ended() bool {
 	select {
 	case <-t.done:
@@ -67,7 +70,7 @@ func (d *Driver) Recover(ctx context.Context, c *driver.TaskConfig, _ int32, enc
 	case err == nil && r.Protocol > shim.Protocol:
 		return fmt.Errorf("the shim of task %q speaks protocol %d, and this driver up to %d: run the newer driver", c.ID, r.Protocol, shim.Protocol)
 	}
-	// A record that cannot be read is settled by what the handle names.
+	// If the record cannot be read, the handle names the processes and the control group.
 	d.adopt(&task{id: c.ID, folder: st.Folder, config: c, known: st, done: make(chan struct{})})
 	return nil
 }
@@ -80,7 +83,7 @@ func killShim(id process.Identity) {
 	}
 }
 
-// read returns the record, or what the handle says if it cannot be read.
+// read returns the record. If the record cannot be read, it builds one from the handle.
 func (d *Driver) read(t *task) (shim.Record, error) {
 	r, err := t.folder.Read()
 	if err != nil {
@@ -91,7 +94,7 @@ func (d *Driver) read(t *task) (shim.Record, error) {
 	return r, nil
 }
 
-// Wait returns the result when no process of the task lives.
+// Wait returns the result when all processes of the task have ended.
 func (d *Driver) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
 	t, err := d.find(id)
 	if err != nil {
@@ -105,7 +108,7 @@ func (d *Driver) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult,
 	}
 }
 
-// Signal sends a signal to the task's first process. An ended task gets none.
+// Signal sends a signal to the task's first process, unless the task has ended.
 func (d *Driver) Signal(ctx context.Context, id driver.TaskID, name string) error {
 	if name == "" {
 		return errors.New("no signal is named")
@@ -124,7 +127,7 @@ func (d *Driver) Signal(ctx context.Context, id driver.TaskID, name string) erro
 	return t.folder.Signal(ctx, sig)
 }
 
-// Stop stops a task. An unknown signal is an error and kills nothing.
+// Stop stops a task. An unknown signal is an error and does not stop the task.
 func (d *Driver) Stop(ctx context.Context, id driver.TaskID, grace time.Duration, name string) error {
 	sig, err := parseSignal(name)
 	if err != nil {
@@ -157,7 +160,7 @@ func (d *Driver) Stop(ctx context.Context, id driver.TaskID, grace time.Duration
 	return d.awaitEnd(ctx, t, settleFor)
 }
 
-// stopAlone stops the task of a shim that does not answer. Its result is lost.
+// stopAlone stops a task whose shim does not answer. The result is lost.
 func (d *Driver) stopAlone(ctx context.Context, t *task, sig syscall.Signal, grace time.Duration) {
 	r, err := d.read(t)
 	if err == nil && !r.Task.IsZero() {
@@ -173,7 +176,8 @@ func (d *Driver) stopAlone(ctx context.Context, t *task, sig syscall.Signal, gra
 	killShim(r.Shim) // the watch of the task kills the rest
 }
 
-// awaitEnd waits until no process of the task lives. The error names those that remain.
+// awaitEnd waits until all processes of the task have ended. The error names the remaining
+// processes.
 func (d *Driver) awaitEnd(ctx context.Context, t *task, atMost time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
@@ -186,7 +190,7 @@ func (d *Driver) awaitEnd(ctx context.Context, t *task, atMost time.Duration) er
 	}
 }
 
-// Destroy forgets a task and removes what the driver has of it.
+// Destroy removes a task and its folder.
 func (d *Driver) Destroy(ctx context.Context, id driver.TaskID, force bool) error {
 	t, err := d.find(id)
 	if err != nil {
@@ -217,8 +221,8 @@ func (d *Driver) Destroy(ctx context.Context, id driver.TaskID, force bool) erro
 	return nil
 }
 
-// kill asks the shim to kill, or kills a shim that does not answer: the watch of the task kills the
-// rest. A shim that has only begun is asked again.
+// kill asks the shim to kill the task. It kills a shim that does not answer, and then the watch of
+// the task kills the processes. It asks a shim that is still starting again.
 func (d *Driver) kill(ctx context.Context, t *task) {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -237,8 +241,8 @@ func (d *Driver) kill(ctx context.Context, t *task) {
 	}
 }
 
-// Inspect returns what is known of a task. A task whose first process has ended runs until its other
-// processes have ended too.
+// Inspect returns the state of a task. If the first process has ended, the task still counts as
+// running until the other processes have ended too.
 func (d *Driver) Inspect(_ context.Context, id driver.TaskID) (driver.Status, error) {
 	t, err := d.find(id)
 	if err != nil {

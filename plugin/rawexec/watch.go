@@ -33,7 +33,7 @@ func (d *Driver) watch(t *task) {
 
 // awaitShim returns after the shim has ended.
 func (d *Driver) awaitShim(t *task) {
-	ctx := context.Background() // the goroutine ends with the task or the driver
+	ctx := context.Background() // the goroutine ends when the task or the driver ends
 	for {
 		r, _ := d.read(t)
 		if !r.Shim.IsZero() {
@@ -43,7 +43,7 @@ func (d *Driver) awaitShim(t *task) {
 				return
 			}
 		}
-		// No record yet, or none that can be read: the lock says whether a shim lives.
+		// There is no readable record. The lock says whether a shim runs.
 		if locked, err := t.folder.Locked(); err == nil && !locked {
 			return
 		}
@@ -51,7 +51,7 @@ func (d *Driver) awaitShim(t *task) {
 	}
 }
 
-// clear kills what a dead shim has left, and returns when no process lives.
+// clear kills the processes that a dead shim has left, and returns when all have ended.
 func (d *Driver) clear(t *task, r shim.Record) {
 	wait := time.Second
 	for {

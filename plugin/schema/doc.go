@@ -1,11 +1,8 @@
-// Package schema gives a plugin its configuration. A plugin describes the config of its tasks, and
-// its own, by a schema (package plugin/proto/hclspec). A config is a JSON object; the plugin gets it
-// as msgpack.
+// Package schema checks and encodes configurations for plugins. A plugin describes its config and
+// the config of its tasks by schemas (package plugin/proto/hclspec). A config is a JSON object, and
+// the plugin gets it as msgpack.
 //
-// [Schema.Encode] does this in three steps. It replaces variables in the texts of the config
-// (package client/taskenv). It decodes the result by the schema, which finds unknown and missing keys and
-// wrong types. It encodes the value: a map with every key of the schema, nil for those without a
-// value. [Decode] is the other side, for plugins written in Go.
+// [Schema.Encode] has three steps. It replaces variables in the strings of the config (package client/taskenv). It decodes the result by the schema, and finds unknown and missing keys and wrong types. It encodes a map with every key of the schema, and nil for keys without a value. [Decode] is the opposite, for plugins written in Go.
 //
-// Schemas come from plugins and configs from users. Neither makes this package panic.
+// Schemas come from plugins and configs come from users. No schema and no config causes a panic.
 package schema

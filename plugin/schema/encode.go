@@ -19,9 +19,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/taskenv"
 )
 
-// Encode returns a config as msgpack. The config is a JSON object, or empty for none. Lookup has the
-// values of the variables in it. An error names the key or the variable, and means that the config
-// is at fault.
+// Encode returns a config as msgpack. The config is a JSON object, or empty for none. lookup
+// returns the values of variables. An error names the key or the variable, and means that the
+// config is wrong.
 func (s *Schema) Encode(config []byte, lookup taskenv.Lookup) (_ []byte, err error) {
 	defer guard(&err)
 	config, err = interpolated(config, lookup)
@@ -32,7 +32,7 @@ func (s *Schema) Encode(config []byte, lookup taskenv.Lookup) (_ []byte, err err
 	if diags.HasErrors() {
 		return nil, fmt.Errorf("the config: %w", asError(diags))
 	}
-	// Without a context of variables a text is no template.
+	// Without an evaluation context hcldec does not treat strings as templates.
 	value, diags := hcldec.Decode(file.Body, s.spec, nil)
 	if diags.HasErrors() {
 		return nil, fmt.Errorf("the config: %w", asError(diags))
@@ -47,7 +47,8 @@ func (s *Schema) Encode(config []byte, lookup taskenv.Lookup) (_ []byte, err err
 	return encoded, nil
 }
 
-// interpolated returns a config with the values of its variables. No config is an empty one.
+// interpolated returns a config whose variables are replaced. A missing config counts as an empty
+// one.
 func interpolated(config []byte, lookup taskenv.Lookup) ([]byte, error) {
 	if len(bytes.TrimSpace(config)) == 0 {
 		return []byte("{}"), nil
@@ -61,7 +62,7 @@ func interpolated(config []byte, lookup taskenv.Lookup) ([]byte, error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more than one value")
 	}
-	// As in the files of users, null is no value: a required key is missing then.
+	// As in HCL files, null means no value, so a required key is then missing.
 	maps.DeleteFunc(object, func(_ string, v any) bool { return v == nil })
 	if len(object) == 0 {
 		return []byte("{}"), nil
@@ -73,8 +74,8 @@ func interpolated(config []byte, lookup taskenv.Lookup) ([]byte, error) {
 	return json.Marshal(replaced)
 }
 
-// texts replaces the variables in the texts of one config. All texts together may have as many bytes
-// as one alone.
+// texts replaces the variables in the strings of one config. The limit for one string is also the
+// limit for all strings together.
 type texts struct {
 	lookup taskenv.Lookup
 	size   int // of the texts so far, in bytes
@@ -89,8 +90,8 @@ func (t *texts) interpolate(text string) (string, error) {
 	return text, err
 }
 
-// replace replaces the variables in the texts of a JSON value, those of keys included. The error
-// begins with the path of the text.
+// replace replaces the variables in the strings and keys of a JSON value. The error starts with the
+// path of the string.
 func (t *texts) replace(path string, value any) (any, error) {
 	switch v := value.(type) {
 	case json.Number:
@@ -134,7 +135,8 @@ func (t *texts) replace(path string, value any) (any, error) {
 	return value, nil
 }
 
-// checkNumbers refuses numbers that no float64 can hold: their texts may fill the memory.
+// checkNumbers refuses numbers that do not fit into a float64, because their text could fill the
+// memory.
 func checkNumbers(value cty.Value) error {
 	return cty.Walk(value, func(_ cty.Path, v cty.Value) (bool, error) {
 		if v.Type() != cty.Number || v.IsNull() || !v.IsKnown() {
@@ -147,8 +149,8 @@ func checkNumbers(value cty.Value) error {
 	})
 }
 
-// Decode writes an encoded config to out, a pointer. The tag codec:"name" of a struct's field is the
-// key. Keys without a field are ignored, and fields without a value keep theirs.
+// Decode writes an encoded config to out, a pointer. The tag codec:"name" of a struct field is the
+// key. Keys without a field are ignored. Fields without a value in the config do not change.
 func Decode(encoded []byte, out any) error {
 	handle := &codec.MsgpackHandle{}
 	handle.RawToString = true

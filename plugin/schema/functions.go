@@ -6,7 +6,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// functions are those that the literals of a schema may call.
+// functions are the functions that literals of a schema may call.
 func functions() map[string]function.Function {
 	return map[string]function.Function{
 		"abs":        stdlib.AbsoluteFunc,

@@ -20,10 +20,10 @@ import (
 // Schema describes a config. It is safe for concurrent use.
 type Schema struct{ spec hcldec.Spec }
 
-// New returns the schema that a plugin has sent. Nil and the empty schema have no keys. An error
-// names the key and means that the plugin is at fault.
+// New returns the schema of a plugin. Nil and the empty schema have no keys. An error names the key
+// and means that the plugin is wrong.
 func New(spec *hclspec.Spec) (_ *Schema, err error) {
-	// hcldec panics on contradictions in a schema that it does not check itself.
+	// hcldec panics on some invalid schemas that it does not check.
 	defer guard(&err)
 	if spec.GetBlock() == nil {
 		return &Schema{hcldec.ObjectSpec{}}, nil
@@ -36,15 +36,14 @@ func New(spec *hclspec.Spec) (_ *Schema, err error) {
 	return &Schema{converted}, nil
 }
 
-// guard makes an error of a panic.
+// guard converts a panic to an error.
 func guard(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("the schema contradicts itself: %v", p)
 	}
 }
 
-// convertSpec converts a part of a schema. A part without a name has the key of the object that
-// holds it.
+// convertSpec converts a part of a schema. key is the name of a part without a name.
 func convertSpec(key string, spec *hclspec.Spec) (hcldec.Spec, error) {
 	converted, err := convertBlock(key, spec)
 	if err != nil && key != "" {
@@ -158,7 +157,7 @@ func convertArray(array *hclspec.Array) (hcldec.Spec, error) {
 	return converted, nil
 }
 
-// convertDefault gives a literal default the type of the value that it stands for.
+// convertDefault converts a literal default to the type of its value.
 func convertDefault(key string, d *hclspec.Default) (hcldec.Spec, error) {
 	primary, err := convertSpec(key, d.GetPrimary())
 	if err != nil {
@@ -176,7 +175,7 @@ func convertDefault(key string, d *hclspec.Default) (hcldec.Spec, error) {
 	return &hcldec.DefaultSpec{Primary: primary, Default: fallback}, nil
 }
 
-// maxExpression is the length of an expression in bytes. The parser needs stack for each level.
+// maxExpression is the longest expression in bytes. The parser needs stack for each level.
 const maxExpression = 64 << 10
 
 // parse reads an expression of a schema.
@@ -220,7 +219,8 @@ func literal(text string) (hcldec.Spec, error) {
 	return &hcldec.LiteralSpec{Value: value}, nil
 }
 
-// asError returns all errors of a diagnosis, without positions: the text is no file of the user's.
+// asError returns all errors of diagnostics. It omits positions, because the text is not a file of
+// the user.
 func asError(diags hcl.Diagnostics) error {
 	var errs []error
 	seen := map[string]bool{}

@@ -61,7 +61,7 @@ func command() *hclspec.Spec {
 	})
 }
 
-// lookup has the variables of the tests.
+// lookup returns the variables of the tests.
 func lookup(name string) (string, bool) {
 	value, ok := map[string]string{
 		"attr.kernel.name": "linux", "meta.my-key": "v", "meta.a b": "spaces", "NOMAD_TASK_DIR": "/t", "empty": "", "quoted": `"${x}\`,
@@ -186,7 +186,7 @@ func TestEncode_fails(t *testing.T) {
 	}
 }
 
-// A schema with an error is its plugin's fault.
+// New returns an error for an invalid schema.
 func TestNew_fails(t *testing.T) {
 	t.Parallel()
 	in := func(part *hclspec.Spec) *hclspec.Spec { return object(map[string]*hclspec.Spec{"key": part}) }

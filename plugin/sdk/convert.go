@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/hclspec"
 )
 
-// toTask converts a task of the wire.
+// toTask converts a task from the protocol.
 func toTask(t *pb.TaskConfig) *driver.TaskConfig {
 	task := &driver.TaskConfig{
 		ID:          driver.TaskID(t.GetId()),
@@ -96,7 +96,7 @@ func fromExit(e driver.ExitResult) *pb.ExitResult {
 	return &pb.ExitResult{ExitCode: int32(e.Code), Signal: int32(e.Signal), OomKilled: e.OOMKilled}
 }
 
-// fromTime leaves a time out that is not known.
+// fromTime returns nil for an unknown time.
 func fromTime(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil

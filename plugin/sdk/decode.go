@@ -10,8 +10,8 @@ import (
 )
 
 // Decode reads a config that the host has encoded with a schema into a struct whose fields have the
-// tag `codec:"KEY"`. Keys that the user left out leave their field as it is, so a
-// default may be set before the call. An unknown key is an error. Empty bytes have no keys.
+// tag `codec:"KEY"`. A key that the user left out does not change its field, so a default may be
+// set before the call. An unknown key is an error. Empty bytes mean that there are no keys.
 func Decode(config []byte, into any) error {
 	if len(config) == 0 {
 		return nil
@@ -29,7 +29,7 @@ func Decode(config []byte, into any) error {
 	if _, err := r.ReadByte(); err != io.EOF {
 		return fmt.Errorf("decode the config: %d bytes after its end", r.Len()+1)
 	}
-	// A host sends each key of the schema, with nil for those that the user left out. The codec would
+	// A host sends each key of the schema, and nil for keys that the user left out. The codec would
 	// clear their fields.
 	given, err := Encode(withoutNil(values))
 	if err != nil {
@@ -41,7 +41,7 @@ func Decode(config []byte, into any) error {
 	return nil
 }
 
-// withoutNil returns the values that the user gave, in nested objects too.
+// withoutNil returns the values that are not nil, also in nested objects.
 func withoutNil(values map[string]any) map[string]any {
 	given := map[string]any{}
 	for key, value := range values {
@@ -52,7 +52,7 @@ func withoutNil(values map[string]any) map[string]any {
 	return given
 }
 
-// givenIn is withoutNil for a value. A nil in a list is an element of it.
+// givenIn is withoutNil for a value. It keeps a nil in a list, because it is an element.
 func givenIn(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -65,7 +65,7 @@ func givenIn(value any) any {
 	return value
 }
 
-// Encode writes a config like a host: for tests of a driver.
+// Encode encodes a config as a host does, for tests of a driver.
 func Encode(config any) ([]byte, error) {
 	handle := &codec.MsgpackHandle{}
 	handle.WriteExt = true

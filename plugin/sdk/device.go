@@ -17,18 +17,19 @@ import (
 type Device interface {
 	// Info returns what never changes.
 	Info() Info
-	// Configure is called once, before all other calls but Info, with the plugin's config in the
-	// form of Info's ConfigSchema. Use [Decode].
+	// Configure is called once, before all other calls except Info, with the plugin's config as
+	// Info's ConfigSchema describes it. Use [Decode].
 	Configure(config []byte) error
 	// Fingerprints reports all devices at once and then at each change, until the context ends. An
-	// empty list is a report. The ids of devices stay the same over all lives of the plugin.
+	// empty list is a valid report. The ids of devices must stay the same after a restart of the
+	// plugin.
 	Fingerprints(ctx context.Context, report func([]*cluster.DeviceGroup)) error
 	// Reserve prepares devices of one kind and returns what their task needs. It is called at each
-	// start of a task, and nothing is called at its end. An unknown id is an error.
+	// start of a task. There is no call at the end of a task. An unknown id is an error.
 	Reserve(ctx context.Context, ids []string) (device.Reservation, error)
 }
 
-// DeviceStatsSource is a device plugin that measures, until the context ends.
+// DeviceStatsSource is a device plugin that reports measured values, until the context ends.
 type DeviceStatsSource interface {
 	Stats(ctx context.Context, interval time.Duration, report func([]device.GroupStats)) error
 }

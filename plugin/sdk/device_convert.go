@@ -85,7 +85,7 @@ func fromStatObject(o device.StatObject) *structs.StatObject {
 	return object
 }
 
-// fromStatValue leaves a value out that is none.
+// fromStatValue returns nil for a value without any part.
 func fromStatValue(v device.StatValue) *structs.StatValue {
 	if v.IsZero() {
 		return nil

@@ -32,7 +32,7 @@ func (s *server) ExecTaskStreaming(stream execStream) error {
 		return status.Error(codes.InvalidArgument, "the first message has no setup")
 	}
 	in, typed := io.Pipe()
-	defer in.Close() // ends the goroutine below if it writes
+	defer in.Close() // unblocks a write of the goroutine below
 	resize := make(chan driver.TerminalSize, 1)
 	go receive(stream, first, typed, resize) // ends with the stream, which ends with this call
 
@@ -77,7 +77,7 @@ func receive(stream execStream, m *pb.ExecTaskStreamingRequest, typed *io.PipeWr
 		}
 		if in := m.GetStdin(); in != nil {
 			if len(in.GetData()) > 0 {
-				_, _ = typed.Write(in.GetData()) // an error: the command does not read any more
+				_, _ = typed.Write(in.GetData()) // on an error the command does not read any more
 			}
 			if in.GetClose() {
 				_ = typed.Close()
@@ -91,7 +91,7 @@ func receive(stream execStream, m *pb.ExecTaskStreamingRequest, typed *io.PipeWr
 	}
 }
 
-// output sends what is written to it.
+// output sends everything that is written to it.
 type output struct{ send func(*execBytes) error }
 
 func (o *output) Write(b []byte) (int, error) {

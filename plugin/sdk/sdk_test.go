@@ -26,7 +26,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
-// tea is the smallest driver: a task is a cup that is full until it is stopped.
+// tea is a minimal driver. Its tasks run until they are stopped.
 type tea struct{ leaves string }
 
 func (*tea) Info() sdk.Info {
@@ -177,7 +177,7 @@ func TestServe_driver(t *testing.T) {
 	must.Nil(t, st.GetTask().GetCompletedAt())
 }
 
-// pot is a driver that has something to do at its end.
+// pot is a driver that implements sdk.Closer.
 type pot struct {
 	tea
 	closed bool
@@ -188,7 +188,7 @@ func (p *pot) Close(context.Context) error {
 	return nil
 }
 
-// The end in order is an optional call.
+// Close is optional.
 func TestServe_close(t *testing.T) {
 	t.Parallel()
 	d := &pot{}
@@ -199,7 +199,7 @@ func TestServe_close(t *testing.T) {
 	must.EqOp(t, codes.Unimplemented, status.Code(err))
 }
 
-// Hosts read the schemas that the package builds, nested ones too.
+// Hosts can read the schemas that the package builds, also nested schemas.
 func TestObject(t *testing.T) {
 	t.Parallel()
 	spec, err := schema.New(sdk.Object(map[string]*sdk.Spec{
@@ -264,8 +264,8 @@ func TestServe_errors(t *testing.T) {
 	defer end()
 	_, err = c.WaitTask(brief, &pb.WaitTaskRequest{TaskId: "running"})
 	must.Eq(t, codes.DeadlineExceeded, status.Code(err))
-	// The driver may see the end of the call before its caller does. It answered Unknown once, which a
-	// host takes for a final error.
+	// The driver may notice the end of the call before its caller does. A regression: it answered
+	// Unknown, which a host treats as a final error.
 	_, err = c.WaitTask(ctx, &pb.WaitTaskRequest{TaskId: "late"})
 	must.Eq(t, codes.DeadlineExceeded, status.Code(err))
 
@@ -340,7 +340,7 @@ func TestDecode(t *testing.T) {
 	must.Error(t, sdk.Decode([]byte{0xc1}, &c))
 }
 
-// Keys that the user left out come as nil, and their fields keep their defaults.
+// Keys that the user left out are nil in the config, and their fields keep their defaults.
 func TestDecode_defaults(t *testing.T) {
 	t.Parallel()
 	type disk struct {

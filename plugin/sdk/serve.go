@@ -18,18 +18,19 @@ import (
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
 )
 
-// Serve serves the driver to the host that started this process, until the host ends it. It owns
-// stdout: the driver must not print there, and logs to stderr.
+// Serve serves the driver to the host that started this process, until the host stops it. It owns
+// stdout: the driver must not print there, and must log to stderr.
 func Serve(d Driver) {
 	unignoreSignals()
 	serve(plugin.DriverName, func(s *grpc.Server) { Register(s, d) })
 }
 
-// closeTimeout is what a host gives a plugin to end in order, without what the server's own end takes.
+// closeTimeout is the time that a host gives a plugin to exit, minus the time that the server
+// needs.
 const closeTimeout = 1500 * time.Millisecond
 
-// ServeDevice serves the device plugin to the host that started this process, until the host ends it.
-// It owns stdout: the plugin must not print there, and logs to stderr.
+// ServeDevice serves the device plugin to the host that started this process, until the host stops
+// it. It owns stdout: the plugin must not print there, and must log to stderr.
 func ServeDevice(d Device) {
 	serve(plugin.DeviceName, func(s *grpc.Server) { RegisterDevice(s, d) })
 	if c, ok := d.(Closer); ok {
@@ -57,9 +58,10 @@ func serve(name string, register func(*grpc.Server)) {
 	})
 }
 
-// keepStderr returns an interceptor that takes back, at the first call, what go-plugin does to os.Stdout and
-// os.Stderr: it replaces them by pipes to the host. What the plugin writes there is lost in them, and the
-// plugin hangs in a write while no host reads. A host makes unary calls before all others.
+// keepStderr returns an interceptor that restores os.Stdout and os.Stderr at the first call.
+// go-plugin replaces them by pipes to the host. While no host reads these pipes, output is lost and
+// a write blocks the plugin. A host makes unary calls before streaming calls, so a unary
+// interceptor is enough.
 func keepStderr() grpc.UnaryServerInterceptor {
 	stderr := os.Stderr
 	var once sync.Once
@@ -69,24 +71,24 @@ func keepStderr() grpc.UnaryServerInterceptor {
 	}
 }
 
-// logger writes what this package and go-plugin have to say to the log of the plugin.
+// logger writes the messages of this package and of go-plugin to the log of the plugin.
 func logger() hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, JSONFormat: true})
 }
 
-// Register adds the services of a driver to a gRPC server: for tests in one process.
+// Register adds the services of a driver to a gRPC server, for tests in one process.
 func Register(s *grpc.Server, d Driver) {
 	base.RegisterBasePluginServer(s, &baseServer{plugin: d, kind: base.PluginType_DRIVER})
 	pb.RegisterDriverServer(s, &server{driver: d})
 }
 
-// RegisterDevice adds the services of a device plugin to a gRPC server: for tests in one process.
+// RegisterDevice adds the services of a device plugin to a gRPC server, for tests in one process.
 func RegisterDevice(s *grpc.Server, d Device) {
 	base.RegisterBasePluginServer(s, &baseServer{plugin: d, kind: base.PluginType_DEVICE})
 	devicepb.RegisterDevicePluginServer(s, &deviceServer{device: d})
 }
 
-// served is the server's half of a plugin of go-plugin.
+// served is the server side of a go-plugin plugin.
 type served struct {
 	goplugin.NetRPCUnsupportedPlugin
 	register func(*grpc.Server)
@@ -101,7 +103,7 @@ func (served) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn
 	return nil, errors.New("this is the server's half of the plugin")
 }
 
-// baseServer serves what each plugin answers.
+// baseServer serves the calls that all plugins have.
 type baseServer struct {
 	base.UnimplementedBasePluginServer
 	plugin interface {

@@ -131,7 +131,7 @@ func (s *server) TaskEvents(_ *pb.TaskEventsRequest, stream grpc.ServerStreaming
 	ctx, send := sender(stream)
 	d, ok := s.driver.(EventSource)
 	if !ok {
-		<-ctx.Done() // a driver without events is a quiet one
+		<-ctx.Done() // a driver without events keeps the stream open
 		return nil
 	}
 	return ended(ctx, d.Events(ctx, func(e driver.Event) {
@@ -212,7 +212,7 @@ func ended(ctx context.Context, err error) error {
 	return toStatus(err)
 }
 
-// answer returns the response, or the error in the form of the wire.
+// answer returns the response, or the error as a gRPC status.
 func answer[M any](response *M, err error) (*M, error) {
 	if err != nil {
 		return nil, toStatus(err)
@@ -220,7 +220,7 @@ func answer[M any](response *M, err error) (*M, error) {
 	return response, nil
 }
 
-// toStatus converts a driver's error to the form that hosts know.
+// toStatus converts a driver's error to the gRPC status that hosts expect.
 func toStatus(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return status.FromContextError(err).Err()

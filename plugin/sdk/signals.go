@@ -6,9 +6,10 @@ import (
 	"syscall"
 )
 
-// unignoreSignals gives the tasks that the driver starts the default action of each signal. A process
-// inherits ignored signals, for example those that nohup ignores, and a shell cannot trap them. It does not
-// inherit handlers, so the plugin handles these signals, and does nothing.
+// unignoreSignals restores the default action of signals for tasks that the driver starts. A
+// process inherits ignored signals, for example from nohup, and a shell cannot trap them. A process
+// does not inherit handlers. So the plugin installs a handler for each ignored signal, and the
+// handler does nothing.
 func unignoreSignals() {
 	var ignored []os.Signal
 	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2} {

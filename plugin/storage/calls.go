@@ -11,9 +11,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Do makes a call for a volume of the node. Staging and target are the paths, as the plugin sees them. The
-// error has a class of package volume. A volume that the plugin does not know is neither published nor
-// staged.
+// Do makes a call for a volume of the node. staging and target are paths as the plugin sees them.
+// The error has a class of package volume. If the plugin does not know the volume, unpublish and
+// unstage succeed.
 func (p *Plugin) Do(ctx context.Context, c volume.Call, staging, target string) error {
 	err := hide(p.do(ctx, c, staging, target), c.Claimed.Secrets, optionsOf(c))
 	return hide(err, c.Confidential.Secrets, c.Confidential.Options)
@@ -49,7 +49,7 @@ func (p *Plugin) do(ctx context.Context, c volume.Call, staging, target string) 
 	return classify(c.Verb.String(), err)
 }
 
-// capabilityOf is how the volume of a call is used.
+// capabilityOf converts the usage of a call's volume.
 func capabilityOf(c volume.Call) *csi.VolumeCapability {
 	return capability(c.Request.Usage.VolumeCapability, optionsOf(c))
 }
@@ -91,9 +91,9 @@ func accessMode(m cluster.AccessMode) csi.VolumeCapability_AccessMode_Mode {
 	return csi.VolumeCapability_AccessMode_UNKNOWN
 }
 
-// Attachment is what a controller must attach to a node, or detach from it.
+// Attachment describes a volume and a node for [Plugin.Attach] and [Plugin.Detach].
 type Attachment struct {
-	// ExternalID and NodeID are what the plugin calls the volume and the node.
+	// ExternalID and NodeID are the ids of the volume and the node in the storage plugin.
 	ExternalID, NodeID string
 	Capability         cluster.VolumeCapability
 	ReadOnly           bool
@@ -112,8 +112,8 @@ func (p *Plugin) Attach(ctx context.Context, a Attachment) (map[string]string, e
 	return answer.GetPublishContext(), hide(classify("ControllerPublishVolume", err), a.Secrets, a.Options)
 }
 
-// Detach asks a controller to unpublish a volume from a node. A volume that the plugin does not know is
-// not published.
+// Detach asks a controller to unpublish a volume from a node. If the plugin does not know the
+// volume, Detach succeeds.
 func (p *Plugin) Detach(ctx context.Context, a Attachment) error {
 	_, err := p.controller.ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: a.ExternalID, NodeId: a.NodeID, Secrets: a.Secrets})
 	if status.Code(err) == codes.NotFound {

@@ -12,14 +12,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
-// socketVariable names the socket of a storage plugin that runs on this machine, and volumeVariable a volume
-// of it that is not in use.
+// The environment variables socketVariable and volumeVariable name the socket of a running storage
+// plugin and an unused volume of it.
 const (
 	socketVariable = "NODEDRAIN_CSI_SOCKET"
 	volumeVariable = "NODEDRAIN_CSI_VOLUME"
 )
 
-// given is a node with a storage plugin that runs already.
+// given is a node whose storage plugin already runs.
 type given struct {
 	volumetest.Host
 	plugin *storage.Plugin
@@ -34,7 +34,7 @@ func (g *given) Restart(t volumetest.T) {
 	t.Fatalf("this test has not started the plugin of the volume %s", g.volume)
 }
 
-// Volume attaches the volume to the node, if the plugin is a monolith that attaches.
+// Volume attaches the volume to the node if the plugin is also a controller.
 func (g *given) Volume(t volumetest.T) volume.Claimed {
 	claimed := volume.Claimed{ExternalID: g.volume}
 	d, err := g.plugin.Describe(t.Context(), cluster.PluginMonolith)
@@ -56,7 +56,7 @@ func (g *given) Volume(t volumetest.T) volume.Claimed {
 	return claimed
 }
 
-// Any storage plugin keeps the rules of the suite.
+// The plugin in the environment variables passes the conformance suite.
 func TestPlugin_givenSocket(t *testing.T) {
 	path, id := os.Getenv(socketVariable), os.Getenv(volumeVariable)
 	if path == "" || id == "" {

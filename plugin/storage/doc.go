@@ -1,6 +1,6 @@
-// Package storage speaks with storage plugins for the client of a node. A storage plugin serves the
+// Package storage calls storage plugins for the client of a node. A storage plugin serves the
 // Container Storage Interface (CSI) 1.x on a unix socket.
 //
-// It turns the calls of package volume into requests, and codes of answers into classes: an answer that
-// may differ the next time is transient.
+// It converts the calls of package volume to requests, and gRPC codes to error classes. An error is
+// transient if a retry may succeed.
 package storage

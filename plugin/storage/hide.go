@@ -11,16 +11,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Bounds of what [hide] looks for.
+// Constants of [hide].
 const (
-	// minHidden is the least length of a value in bytes. A shorter one is a part of many words.
+	// minHidden is the shortest value in bytes that is removed. A shorter value would match parts
+	// of many words.
 	minHidden = 4
-	// hidden stands for a value.
+	// hidden replaces a value.
 	hidden = "[redacted]"
 )
 
-// hide takes the values of secrets, and those of mount flags such as "password=…", out of the text of an
-// error. A plugin should not repeat them, and some do: the text goes to logs and into the state.
+// hide removes the values of secrets, and of mount flags such as "password=…", from the text of an
+// error. Some plugins repeat these values in their errors, and the text goes to logs and into the
+// state.
 func hide(err error, secrets map[string]string, options *cluster.MountOptions) error {
 	if err == nil {
 		return nil
@@ -32,7 +34,7 @@ func hide(err error, secrets map[string]string, options *cluster.MountOptions) e
 			values = append(values, value)
 		}
 	}
-	slices.SortFunc(values, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }) // a value may be a part of another
+	slices.SortFunc(values, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }) // longest first, because a value may be a part of another
 	var pairs []string
 	for _, value := range values {
 		if len(value) >= minHidden {

@@ -27,16 +27,16 @@ type Plugin struct {
 	controller csi.ControllerClient
 }
 
-// Waits before the next attempt to connect, and the time for one.
+// Waits between attempts to connect, and the timeout of one attempt.
 const (
 	firstRedial    = 50 * time.Millisecond
 	maxRedial      = time.Second
 	connectTimeout = 5 * time.Second
 )
 
-// Connect returns a connection to the plugin behind a socket. It waits for nothing: the first call
-// connects, and a call after the end of the plugin's process connects again. The peer must be this user or
-// root.
+// Connect returns a connection to the plugin at a socket. It does not connect yet: the first call
+// connects, and a call after a restart of the plugin connects again. The peer must run as this user
+// or root.
 func Connect(path string) (*Plugin, error) {
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -61,7 +61,7 @@ func Connect(path string) (*Plugin, error) {
 	return &Plugin{conn, csi.NewIdentityClient(conn), csi.NewNodeClient(conn), csi.NewControllerClient(conn)}, nil
 }
 
-// Close ends the connection, and calls in flight with an error.
+// Close closes the connection. Calls in flight return an error.
 func (p *Plugin) Close() error { return p.conn.Close() }
 
 // Probe returns why the plugin is not ready, or nil.
@@ -70,13 +70,13 @@ func (p *Plugin) Probe(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return inWords("Probe", err)
-	case answer.GetReady() != nil && !answer.GetReady().GetValue(): // without the field it is ready
+	case answer.GetReady() != nil && !answer.GetReady().GetValue(): // a missing field means ready
 		return errors.New("Probe: the plugin says that it is not ready")
 	}
 	return nil
 }
 
-// Describe asks the plugin what it is and can do. The type is what the job says.
+// Describe asks the plugin for its name, version and capabilities. t is the type in the job.
 func (p *Plugin) Describe(ctx context.Context, t cluster.PluginType) (*cluster.StoragePlugin, error) {
 	info, err := p.identity.GetPluginInfo(ctx, &csi.GetPluginInfoRequest{})
 	if err != nil {
@@ -128,13 +128,13 @@ func (p *Plugin) describeController(ctx context.Context, found *cluster.StorageP
 			found.Attaches = true
 		case csi.ControllerServiceCapability_RPC_PUBLISH_READONLY:
 			found.ReadOnlyAttaches = true
-		default: // no part of the client asks for it
+		default: // the client does not use it
 		}
 	}
 	return nil
 }
 
-// inWords names the call of an error.
+// inWords adds the name of the call to an error.
 func inWords(call string, err error) error {
 	if s, is := status.FromError(err); is {
 		return fmt.Errorf("%s: %s: %s", call, s.Code(), s.Message())
@@ -153,7 +153,7 @@ func classify(call string, err error) error {
 		class = volume.Refused
 	case codes.Unimplemented:
 		class = volume.Unimplemented
-	default: // a later call may succeed, such as one after Aborted
+	default: // a retry may succeed, for example after Aborted
 	}
 	return &volume.Error{Class: class, Err: inWords(call, err)}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
-// scripted is a storage plugin that keeps requests and answers as a test says.
+// scripted is a storage plugin that stores its requests. The test sets its answers.
 type scripted struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedNodeServer
@@ -29,7 +29,7 @@ type scripted struct {
 	notReady bool
 	// err is the answer to all calls for volumes, or nil.
 	err error
-	// asked is the last of these calls.
+	// asked is the request of the last of these calls.
 	asked proto.Message
 }
 
@@ -147,7 +147,7 @@ func TestPlugin_nobodyListens(t *testing.T) {
 
 var writer = cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
 
-// Each call carries what the plugin needs, and nothing more.
+// Each request contains exactly the fields that the plugin needs.
 func TestPlugin_requests(t *testing.T) {
 	t.Parallel()
 	s := new(scripted)
@@ -207,7 +207,7 @@ func TestPlugin_accessModes(t *testing.T) {
 	}
 }
 
-// Codes of answers decide whether a call is repeated.
+// The code of an answer decides whether the call is retried.
 func TestPlugin_classes(t *testing.T) {
 	t.Parallel()
 	s := new(scripted)
@@ -250,8 +250,8 @@ func TestPlugin_controller(t *testing.T) {
 	must.True(t, errors.As(err, &classed))
 }
 
-// A plugin that repeats secrets or the values of mount flags in its errors does not bring them into logs
-// and reports. The class of the error stays.
+// If a plugin repeats secrets or values of mount flags in an error, they do not get into logs and
+// reports. The class of the error stays.
 func TestPlugin_hidesSecrets(t *testing.T) {
 	t.Parallel()
 	said := status.Error(codes.InvalidArgument, "mount -o username=bob,password=hunter2+: key hunter2 of 12 is wrong")
@@ -268,7 +268,7 @@ func TestPlugin_hidesSecrets(t *testing.T) {
 		check(p.Do(t.Context(), volume.Call{Verb: verb, Claimed: volume.Claimed{Secrets: secrets, Options: flags}}, "/s", "/t"))
 		check(p.Do(t.Context(), volume.Call{Verb: verb, Request: volume.Request{Options: flags}, Claimed: volume.Claimed{Secrets: secrets}}, "/s", "/t"))
 	}
-	// A regression: calls that undo have no claim, and showed what the volume was mounted with.
+	// A regression: calls that undo have no claim, so their errors contained options and secrets.
 	for _, verb := range []volume.Verb{volume.Unpublish, volume.Unstage} {
 		check(p.Do(t.Context(), volume.Call{Verb: verb, Confidential: volume.Confidential{Secrets: secrets, Options: flags}}, "/s", "/t"))
 	}

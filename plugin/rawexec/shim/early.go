@@ -2,8 +2,8 @@ package shim
 
 import "os"
 
-// A process that is a shim never reaches main. The initialization of all packages that this program
-// has would cost it a third of its memory.
+// A shim process never reaches main. The initialization of all packages of this program would
+// increase its memory by a third.
 func init() {
 	if len(os.Args) == 2 && os.Args[1] == Argument {
 		os.Exit(Main())

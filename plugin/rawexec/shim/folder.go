@@ -24,7 +24,7 @@ import (
 // ErrUsed means that a task id was used before.
 var ErrUsed = errors.New("a task with this id exists")
 
-// A Folder is what a driver has of a task: the folder of its shim.
+// A Folder is the path of the folder of a task's shim.
 type Folder string
 
 // FolderOf returns the folder of a task below the folder of all tasks.
@@ -44,9 +44,9 @@ func (f Folder) Exists() (bool, error) {
 	return err == nil, err
 }
 
-// Create makes the folder of a new task with its first record, and the folder of all tasks. The
-// record names the control group before the group exists. The error is ErrUsed if the task has a
-// folder. The caller removes it after a start that failed.
+// Create creates the folder of a new task with its first record, and the folder of all tasks. The
+// record names the control group before the group exists. The error is ErrUsed if the task already
+// has a folder. The caller removes the folder after a failed start.
 func (f Folder) Create(spec *Spec) error {
 	base := filepath.Dir(string(f))
 	if err := os.MkdirAll(base, 0o700); err != nil {
@@ -82,7 +82,7 @@ func (f Folder) Remove() error { return os.RemoveAll(string(f)) }
 
 // Read returns the record of the task. The error is fs.ErrNotExist if there is none yet.
 func (f Folder) Read() (Record, error) {
-	const tries = 3 // a read may see a write in its middle
+	const tries = 3 // a read may overlap a write
 	var last error
 	for range tries {
 		b, err := os.ReadFile(f.path("record"))
@@ -99,16 +99,17 @@ func (f Folder) Read() (Record, error) {
 	return Record{}, fmt.Errorf("%s: %w", f.path("record"), last)
 }
 
-// A Launch is how to start a shim.
+// A Launch says how to start a shim.
 type Launch struct {
 	// Program is the path of this program.
 	Program string
-	// Fork starts the process with its attributes: in a control group that lives as long as the node.
+	// Fork starts the process with these attributes, in a control group that is never killed.
 	Fork func(attr *syscall.SysProcAttr, start func() error) error
 }
 
-// Start starts a shim in a folder that Create has made, and returns its record when the task runs.
-// After an error no process is left, except if the context ended: then ask again, or kill the group.
+// Start starts a shim in a folder of Create, and returns its record when the task runs. After an
+// error no process is left, except if the context ended: then the caller must ask the shim again,
+// or kill the group.
 func (f Folder) Start(ctx context.Context, l Launch, spec *Spec) (Record, error) {
 	spec.Protocol = Protocol
 	b, err := json.Marshal(spec)
@@ -122,7 +123,7 @@ func (f Folder) Start(ctx context.Context, l Launch, spec *Spec) (Record, error)
 	defer ready.Close()
 	stop := context.AfterFunc(ctx, func() { _ = ready.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if _, err := io.ReadAll(ready); err != nil { // it ends when the task runs, or with the shim
+	if _, err := io.ReadAll(ready); err != nil { // the pipe closes when the task runs or the shim ends
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
@@ -205,14 +206,14 @@ func (f Folder) launch(l Launch, spec []byte) (ready *os.File, err error) {
 	if err := out.SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		return nil, errors.Join(err, p.Kill(), ready.Close())
 	}
-	if _, err := out.Write(spec); err != nil { // it has begun nothing: its spec is not complete
+	if _, err := out.Write(spec); err != nil { // the shim has started nothing, because its spec is not complete
 		return nil, errors.Join(fmt.Errorf("write the spec: %w", err), p.Kill(), ready.Close())
 	}
 	return ready, nil
 }
 
-// reap waits for the end of a shim and takes its exit status, so that no zombie is left. The pidfd
-// costs no thread, unlike a call of Wait that blocks.
+// reap waits for the end of a shim and reads its exit status, so that no zombie is left. It waits
+// on a pidfd, because a blocking Wait call needs a thread.
 func reap(p *os.Process, id process.Identity) {
 	if open, err := process.Open(id); err == nil {
 		_ = open.Wait(context.Background())
@@ -221,7 +222,7 @@ func reap(p *os.Process, id process.Identity) {
 	_, _ = p.Wait()
 }
 
-// Locked reports whether a shim lives, or is about to.
+// Locked reports whether a shim runs or is being started.
 func (f Folder) Locked() (bool, error) {
 	lock, err := os.Open(f.path("lock"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -238,8 +239,8 @@ func (f Folder) Locked() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// A process that is being started holds a copy of the file until its exec: Close alone would leave
-	// the lock with it.
+	// A process that is being started holds a copy of the file until its exec, so Close alone would
+	// not release the lock.
 	return false, unix.Flock(int(lock.Fd()), unix.LOCK_UN)
 }
 
@@ -249,7 +250,7 @@ func (f Folder) Signal(ctx context.Context, sig syscall.Signal) error {
 }
 
 // Stop asks the shim to send the signal, and to kill all processes after the grace. It returns when
-// the signal was sent. The shim goes on without its caller.
+// the signal was sent. The shim continues without its caller.
 func (f Folder) Stop(ctx context.Context, sig syscall.Signal, grace time.Duration) error {
 	return f.ask(ctx, request{Operation: opStop, Signal: int(sig), Grace: grace})
 }
@@ -269,7 +270,7 @@ func (f Folder) ask(ctx context.Context, in request) error {
 }
 
 func (f Folder) exchange(ctx context.Context, in request) error {
-	// The path of a socket may have 107 bytes only. The path through an open folder is short.
+	// The path of a socket has at most 107 bytes. The path through an open folder is short.
 	dir, err := os.Open(string(f))
 	if err != nil {
 		return err

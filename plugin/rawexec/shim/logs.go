@@ -31,8 +31,8 @@ type rotated struct {
 	pipe *os.File // what the task writes
 }
 
-// openLogs opens the standard streams. The descriptors stay out of Go's files, which would make
-// them non-blocking for the task.
+// openLogs opens the standard streams. It uses plain descriptors, because os.File would make them
+// non-blocking for the task.
 func openLogs(log *slog.Logger, spec *Spec) (*logs, error) {
 	l := &logs{log: log}
 	null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -63,7 +63,8 @@ func (l *logs) open(to Log) (int, error) {
 	}
 	flags := unix.O_WRONLY | unix.O_APPEND | unix.O_CREAT
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeNamedPipe {
-		// Open for both, the FIFO waits for no reader and outlives one: no SIGPIPE between two.
+		// Opened for reading and writing, the FIFO needs no reader, and the task gets no SIGPIPE
+		// while the reader restarts.
 		flags = unix.O_RDWR
 	}
 	fd, err := unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NOCTTY, 0o600)
@@ -99,14 +100,14 @@ func (l *logs) files() []uintptr {
 	return []uintptr{uintptr(l.child[0]), uintptr(l.child[1]), uintptr(l.child[2])}
 }
 
-// started closes the task's files in this process: then a pipe ends with its last writer.
+// started closes the task's files in this process, so that a pipe ends with its last writer.
 func (l *logs) started() {
 	for _, fd := range l.child {
 		_ = unix.Close(fd)
 	}
 }
 
-// begin copies the rotated streams in goroutines that end with the streams, or with finish.
+// begin starts goroutines that copy the rotated streams. They end with the streams, or with finish.
 func (l *logs) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
@@ -119,8 +120,8 @@ func (l *logs) begin() {
 	}
 }
 
-// finish waits until what the task has printed is in the files, each of two steps at most for the
-// given time: to read the pipes, and to write the buffers.
+// finish waits until the output of the task is in the files. It waits at most atMost for each of
+// two steps: reading the pipes, and writing the buffers.
 func (l *logs) finish(atMost time.Duration) {
 	l.cancel()
 	l.copying.Wait()

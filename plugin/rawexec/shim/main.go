@@ -22,7 +22,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 )
 
-// Argument is the first argument of a process that is a shim.
+// Argument is the first argument of a shim process.
 const Argument = "raw_exec-shim"
 
 // Files of a shim beside the standard streams.
@@ -35,13 +35,13 @@ const (
 // drain is how long the shim reads logs after the last process has ended.
 const drain = 2 * time.Second
 
-// Main is the life of a shim, in the folder of its task. It returns the exit code. The caller's
-// goroutine must be on the first thread of the process: the kernel kills the task when the thread
+// Main runs a shim in the folder of its task, and returns the exit code. The caller's goroutine
+// must run on the first thread of the process, because the kernel kills the task when the thread
 // that started it ends.
 func Main() int {
 	runtime.LockOSThread()
 	runtime.GOMAXPROCS(1)
-	debug.SetGCPercent(10) // of the 4 MiB that are the runtime's least heap
+	debug.SetGCPercent(10) // percent of 4 MiB, the smallest heap of the runtime
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	record := os.NewFile(fdRecord, "record")
 	ready := os.NewFile(fdReady, "ready")
@@ -49,7 +49,8 @@ func Main() int {
 	syscall.CloseOnExec(fdRecord)
 	syscall.CloseOnExec(fdReady)
 
-	// A shim ends with its task and not before. A handler, unlike an ignored signal, is not inherited.
+	// A shim must not end before its task. It uses a handler and does not ignore the signals,
+	// because the task would inherit ignored signals.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE, unix.SIGUSR1, unix.SIGUSR2)
 
@@ -125,7 +126,7 @@ func prepare(log *slog.Logger, file *os.File) (*shim, *Spec, error) {
 	return s, &spec, nil
 }
 
-// fail ends a shim whose task was not started.
+// fail ends a shim whose task did not start.
 func (s *shim) fail(err error) int {
 	s.log.Error("the task was not started", "error", err)
 	if s.group != nil {
@@ -163,7 +164,7 @@ func (s *shim) start(spec *Spec, logs *logs) error {
 		s.pid, err = syscall.ForkExec(spec.Path, spec.Args, attr)
 		return err
 	}
-	// The record must not say "starting" of a task that runs. The reaper begins after it is written.
+	// The record must not say "starting" while the task runs. So the reaper starts after the write.
 	var err error
 	if s.group != nil {
 		err = s.group.Start(attr.Sys, fork)
@@ -188,9 +189,9 @@ func (s *shim) start(spec *Spec, logs *logs) error {
 	return nil
 }
 
-// abort kills a task that has just been started.
+// abort kills a task that has just started.
 func (s *shim) abort() error {
-	if err := syscall.Kill(s.pid, syscall.SIGKILL); err != nil { // a child that is not reaped
+	if err := syscall.Kill(s.pid, syscall.SIGKILL); err != nil { // the child is not reaped, so its pid is valid
 		return err
 	}
 	_, err := syscall.Wait4(s.pid, nil, 0, nil)

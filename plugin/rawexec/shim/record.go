@@ -12,10 +12,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 )
 
-// Protocol is the version of requests, specs and records. A shim has its version for its whole life.
+// Protocol is the version of requests, specs and records. The version of a running shim does not
+// change.
 const Protocol = 1
 
-// Spec is all that a shim needs to start its task.
+// Spec contains everything that a shim needs to start its task.
 type Spec struct {
 	Protocol int    `json:"protocol"`
 	TaskID   string `json:"task"`
@@ -26,10 +27,10 @@ type Spec struct {
 	Env []string `json:"env"`
 	// Dir is the working folder.
 	Dir string `json:"dir"`
-	// User is nil for the shim's own user.
+	// User is nil for the shim's user.
 	User *User `json:"user,omitempty"`
-	// Cgroup is the path of the control group, or empty for none. OwnCgroup says that the driver
-	// created it, and so removes it.
+	// Cgroup is the path of the control group, or empty for none. OwnCgroup: the driver has created
+	// it, so the driver removes it.
 	Cgroup    string `json:"cgroup,omitempty"`
 	OwnCgroup bool   `json:"own_cgroup,omitempty"`
 	// Root is the folder below which control groups are mounted: "/".
@@ -49,27 +50,28 @@ type User struct {
 type Log struct {
 	// Path is a FIFO, a device or a file, which the task writes itself. Empty is /dev/null.
 	Path string `json:"path,omitempty"`
-	// Rotate says that the shim writes the stream: to files Path.0, Path.1 and so on.
+	// Rotate: the shim writes the stream to the files Path.0, Path.1 and so on.
 	Rotate bool `json:"rotate,omitempty"`
-	// MaxFiles and MaxFileSize bound rotated files. Zero is the default of package tasklog.
+	// MaxFiles and MaxFileSize limit rotated files. Zero is the default of package tasklog.
 	MaxFiles    int   `json:"max_files,omitempty"`
 	MaxFileSize int64 `json:"max_file_size,omitempty"`
 }
 
-// A Phase says how far a task has come.
+// A Phase is the state of a task.
 type Phase string
 
-// The phases, in their order. A task in phase Ending has an exit result, and processes that live on.
+// The phases, in their order. A task in phase Ending has an exit result, and processes that still
+// run.
 const (
 	Starting Phase = "starting"
 	Running  Phase = "running"
 	Ending   Phase = "ending"
 	Exited   Phase = "exited"
-	// Failed: the task was not started. Nothing of it exists.
+	// Failed: the task was not started, and no process is left.
 	Failed Phase = "failed"
 )
 
-// Record is what a shim leaves about its task.
+// Record is the state of a shim's task on disk.
 type Record struct {
 	Protocol  int              `json:"protocol"`
 	TaskID    string           `json:"task"`
@@ -94,10 +96,10 @@ type Exit struct {
 	OOMKilled bool `json:"oom_killed,omitempty"`
 }
 
-// recordSize is one page: the kernel writes it completely or not at all.
+// recordSize is one page, because the kernel writes a page completely or not at all.
 const recordSize = 4096
 
-// write writes the record in place. The file keeps its size, so that no room is needed.
+// write overwrites the record. The file keeps its size, so that the write needs no free space.
 func (r *Record) write(f *os.File) error {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -142,7 +144,7 @@ func exitOf(status syscall.WaitStatus) *Exit {
 	return &Exit{Code: status.ExitStatus()}
 }
 
-// An operation is what a client may ask of a shim.
+// An operation is a request that a client may send to a shim.
 type operation string
 
 const (
@@ -155,12 +157,13 @@ const (
 type request struct {
 	Protocol  int       `json:"protocol"`
 	Operation operation `json:"operation"`
-	// Signal is a number. Grace belongs to a stop.
+	// Signal is a number. Grace is set for a stop only.
 	Signal int           `json:"signal,omitempty"`
 	Grace  time.Duration `json:"grace,omitempty"`
 }
 
-// response answers a request in a line of JSON. It means that the shim has begun the operation.
+// response is the answer to a request, as a line of JSON. It means that the shim has started the
+// operation.
 type response struct {
 	Protocol int    `json:"protocol"`
 	Error    string `json:"error,omitempty"`

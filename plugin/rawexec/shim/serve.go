@@ -17,10 +17,10 @@ import (
 // patience is how long a shim waits for a request, and a client for an answer.
 const patience = 2 * time.Second
 
-// maxLine bounds a request and a response, in bytes.
+// maxLine is the largest request or response, in bytes.
 const maxLine = 4096
 
-// serve answers requests, one for each connection, one after the other.
+// serve answers requests one after the other. Each connection has one request.
 func (s *shim) serve(listener *net.UnixListener) {
 	for {
 		conn, err := listener.AcceptUnix()
@@ -74,7 +74,7 @@ func (s *shim) do(in request) error {
 	return fmt.Errorf("unknown operation %q with signal %d", in.Operation, in.Signal)
 }
 
-// readLine decodes a line of JSON of bounded size.
+// readLine decodes a line of JSON with at most maxLine bytes.
 func readLine(r io.Reader, into any) error {
 	line, err := bufio.NewReaderSize(io.LimitReader(r, maxLine), 512).ReadBytes('\n')
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 type shim struct {
 	log    *slog.Logger
 	file   *os.File      // of the record
-	group  *cgroup.Group // nil: the task is the tree of processes below the shim
+	group  *cgroup.Group // nil: the descendants of the shim are the task
 	pid    int           // of the task's first process
 	pidfd  *os.File      // nil where the kernel has none
 	record Record        // for the goroutine of Main
@@ -40,7 +40,7 @@ func (s *shim) signal(sig syscall.Signal) error {
 	if ended {
 		return nil
 	}
-	if s.pidfd == nil { // before Linux 5.3: the pid is free for a moment only after the reaper
+	if s.pidfd == nil { // before Linux 5.3: the pid stays valid until the reaper has run
 		return ignoreGone(syscall.Kill(s.pid, sig))
 	}
 	raw, err := s.pidfd.SyscallConn()
@@ -59,8 +59,8 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// stop sends the signal and kills all processes after the grace. Another stop never lengthens the
-// grace. It repeats the signal only if it is another one.
+// stop sends the signal and kills all processes after the grace. A later stop never extends the
+// grace, and sends its signal only if it differs from the last signal.
 func (s *shim) stop(sig unix.Signal, grace time.Duration) error {
 	at := time.Now().Add(max(grace, 0))
 	s.mu.Lock()
@@ -80,7 +80,7 @@ func (s *shim) stop(sig unix.Signal, grace time.Duration) error {
 	if err := s.signal(sig); err != nil {
 		return err
 	}
-	return s.signal(unix.SIGCONT) // a stopped process obeys too
+	return s.signal(unix.SIGCONT) // so that a stopped process receives the signal
 }
 
 // kill kills all processes of the task. The reaper sees their end.
@@ -97,8 +97,8 @@ func (s *shim) kill() {
 	}
 }
 
-// killTree kills the processes below the shim. As their subreaper it is the parent of all that lost
-// their own. A process that forks while it is killed leaves children for the next round.
+// killTree kills the descendants of the shim. The shim is their subreaper, so orphaned descendants
+// are its children. A process that forks while it is killed leaves children for the next call.
 func (s *shim) killTree() {
 	for range 100 {
 		below, err := process.Descendants(os.Getpid())
@@ -122,8 +122,8 @@ func (s *shim) killTree() {
 	}
 }
 
-// await reaps children until no process of the task lives. The first end of the task's own process
-// is its result: all other processes are killed then.
+// await reaps children until all processes of the task have ended. The end of the task's first
+// process is the result. All other processes are killed then.
 func (s *shim) await() {
 	for {
 		var status syscall.WaitStatus
@@ -182,7 +182,7 @@ func (s *shim) awaitGroup() {
 	}
 }
 
-// finish writes the last record. While it cannot be written, the shim lives.
+// finish writes the last record. The shim runs until the write succeeds.
 func (s *shim) finish() {
 	s.record.Phase = Exited
 	s.write()
