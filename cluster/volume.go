@@ -26,50 +26,51 @@ func (k VolumeKey) Compare(o VolumeKey) int {
 	return cmp.Or(cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.ID, o.ID))
 }
 
-// Volume is storage that exists outside the cluster, and that a storage plugin brings to a node.
+// Volume is storage outside the cluster. A storage plugin mounts it on a node.
 type Volume struct {
 	Namespace Namespace
 	ID        VolumeID
-	// Name is for the reader.
+	// Name is a name for people.
 	Name string
-	// ExternalID is what the plugin calls the volume.
+	// ExternalID is the id of the volume in the storage plugin.
 	ExternalID string
 	// Plugin is the id of the storage plugin.
 	Plugin PluginID
 	// Capabilities are the modes in which the volume may be used. There is at least one, and no two
 	// are equal.
 	Capabilities []VolumeCapability
-	// MountOptions are those of requests that have none, or nil.
+	// MountOptions apply to requests without mount options. Nil means none.
 	MountOptions *MountOptions `codec:",omitempty"`
-	// Secrets are given to the plugin with each call. Only clients that serve the volume read them.
+	// Secrets are sent to the plugin with each call. Only clients that mount the volume read them.
 	Secrets map[string]string `codec:",omitempty"`
-	// Parameters and Context are given to the plugin as they are.
+	// Parameters and Context are sent to the plugin unchanged.
 	Parameters map[string]string `codec:",omitempty"`
 	Context    map[string]string `codec:",omitempty"`
-	// CapacityBytes is how large the volume is, or zero if the operator did not say.
+	// CapacityBytes is the size of the volume, or zero if the operator did not set it.
 	CapacityBytes int64 `codec:",omitempty"`
-	// Topologies are where the volume can be reached: on a node whose plugin has all segments of
-	// one of them. Nil is everywhere.
+	// Topologies say which nodes can reach the volume: nodes whose plugin has all segments of one
+	// of them. Nil means all nodes.
 	Topologies []Topology `codec:",omitempty"`
 
 	CreateTime  time.Time
 	ModifyTime  time.Time
 	CreateIndex uint64
 	ModifyIndex uint64
-	// ClaimsIndex is the raft index of the last change of its claims, or zero. A reader of one volume waits
-	// for it: the deletion of a claim leaves no row.
+	// ClaimsIndex is the raft index of the last change of the volume's claims, or zero. Blocking
+	// queries for one volume use it, because a deleted claim leaves no row.
 	ClaimsIndex uint64 `codec:",omitempty"`
 }
 
-// Topology says where a volume or a node is, such as "zone": "a".
+// Topology is the place of a volume or a node, such as "zone": "a".
 type Topology struct{ Segments map[string]string }
 
-// Equal reports whether both are the same place.
+// Equal reports whether both have the same segments.
 func (t Topology) Equal(o Topology) bool { return maps.Equal(t.Segments, o.Segments) }
 
-// Bounds on one volume.
+// Limits of one volume.
 const (
-	// MaxVolumeBytes bounds the secrets, parameters, context, topologies and mount options together.
+	// MaxVolumeBytes is the largest total size of secrets, parameters, context, topologies and
+	// mount options.
 	MaxVolumeBytes        = 64 << 10
 	MaxVolumeCapabilities = 16
 	MaxVolumeTopologies   = 64
@@ -81,7 +82,7 @@ func (v *Volume) Key() VolumeKey { return VolumeKey{Namespace: v.Namespace, ID: 
 // Allows reports whether the volume may be used in the modes.
 func (v *Volume) Allows(c VolumeCapability) bool { return slices.Contains(v.Capabilities, c) }
 
-// ReachableFrom reports whether a node in the place can use the volume.
+// ReachableFrom reports whether a node with this topology can use the volume.
 func (v *Volume) ReachableFrom(place Topology) bool {
 	if len(v.Topologies) == 0 {
 		return true

@@ -7,33 +7,34 @@ import (
 	"time"
 )
 
-// VolumeClaim is the right of one allocation to use a volume. It exists from the plan that places the
-// allocation until the volume has surely left the allocation's node. The state keeps claims beside
-// their volumes.
+// VolumeClaim is the right of one allocation to use a volume. The plan that places the allocation
+// creates it. It exists until the volume is certainly off the allocation's node. The state has a
+// separate table of claims.
 type VolumeClaim struct {
 	Volume VolumeKey
 	Alloc  AllocID
 	// Node is the allocation's node.
 	Node NodeID
 	Mode ClaimMode
-	// Capability are the modes in which the volume is used.
+	// Capability contains the modes in which the allocation uses the volume.
 	Capability VolumeCapability
-	// State is how far the release of the claim has come.
+	// State is the progress of the release of the claim.
 	State ClaimState `codec:",omitempty"`
-	// Controller says that a controller attaches the volume to the node, so that one must detach it.
+	// Controller says that a controller must attach the volume to the node, and detach it at the
+	// end.
 	Controller bool `codec:",omitempty"`
-	// Attached says that a controller has attached the volume. PublishContext is its answer, for the
-	// node's calls, or nil. The node waits for it.
+	// Attached says that a controller has attached the volume. The node waits for that.
+	// PublishContext is the answer of the controller, for the node's calls, or nil.
 	Attached       bool              `codec:",omitempty"`
 	PublishContext map[string]string `codec:",omitempty"`
-	// ExternalNodeID is what the plugin called the node when the claim was made. A controller detaches
-	// by it, also when the node is gone.
+	// ExternalNodeID is the id of the node in the storage plugin when the claim was made. A
+	// controller uses it to detach the volume, also when the node's row is deleted.
 	ExternalNodeID string `codec:",omitempty"`
-	// NodeGoneAt is when the row of the node was deleted while the node might use the volume, or zero.
-	// The servers have answered no heartbeat of the node after that, unless it has registered again.
+	// NodeGoneAt is when the row of the node was deleted while the node might use the volume, or
+	// zero. After that the servers answer no heartbeat of the node, unless it registers again.
 	NodeGoneAt time.Time `codec:",omitempty"`
-	// NodeStopTime is how long the allocation could take to stop on the deleted node, see
-	// [Allocation.StopTimeOn]. Zero without NodeGoneAt.
+	// NodeStopTime is the stop time of the allocation on the deleted node, see
+	// [Allocation.StopTimeOn]. It is zero without NodeGoneAt.
 	NodeStopTime time.Duration `codec:",omitempty"`
 
 	CreateIndex uint64
@@ -52,28 +53,29 @@ const (
 // Valid reports whether m is one of the two values.
 func (m ClaimMode) Valid() bool { return m == ClaimRead || m == ClaimWrite }
 
-// ClaimState is how far the release of a claim has come. The numbers are those of the compatible API.
+// ClaimState is the progress of the release of a claim. The numbers are those of the compatible
+// API.
 type ClaimState uint8
 
 // The values of [ClaimState].
 const (
-	// ClaimTaken: the volume is on the node, or comes to it.
+	// ClaimTaken: the volume is or will be mounted on the node.
 	ClaimTaken ClaimState = 0
-	// ClaimNodeDetached: the node uses the volume no more.
+	// ClaimNodeDetached: the node does not use the volume any more.
 	ClaimNodeDetached ClaimState = 1
 	// ClaimControllerDetached: a controller has detached the volume from the node.
 	ClaimControllerDetached ClaimState = 2
-	// ClaimReadyToFree: nothing is left to do. The state keeps no claim in this state.
+	// ClaimReadyToFree: nothing is left to do. The state never contains a claim with this value.
 	ClaimReadyToFree ClaimState = 3
-	// ClaimUnpublishing: the node is asked to unmount, because the allocation has ended or an operator
-	// detaches the volume.
+	// ClaimUnpublishing: the node must unmount the volume, because the allocation has ended or an
+	// operator detaches the volume.
 	ClaimUnpublishing ClaimState = 4
 )
 
 // Valid reports whether s is one of the five values.
 func (s ClaimState) Valid() bool { return s <= ClaimUnpublishing }
 
-// step orders the states as a release passes them.
+// step is the position of a state in the order of a release.
 func (s ClaimState) step() int {
 	switch s {
 	case ClaimTaken:
@@ -88,13 +90,13 @@ func (s ClaimState) step() int {
 	return 4
 }
 
-// Before reports whether a release passes s before it comes to o.
+// Before reports whether s comes before o in a release.
 func (s ClaimState) Before(o ClaimState) bool { return s.step() < o.step() }
 
 // OnNode reports whether the node may still use the volume.
 func (s ClaimState) OnNode() bool { return s == ClaimTaken || s == ClaimUnpublishing }
 
-// String returns the state's name as operators read it.
+// String returns the name of the state for operators.
 func (s ClaimState) String() string {
 	switch s {
 	case ClaimTaken:
@@ -111,10 +113,11 @@ func (s ClaimState) String() string {
 	return "unknown state"
 }
 
-// MaxPublishContextBytes bounds the keys and values of [VolumeClaim.PublishContext] together.
+// MaxPublishContextBytes is the largest total size of the keys and values of
+// [VolumeClaim.PublishContext].
 const MaxPublishContextBytes = 16 << 10
 
-// CheckPublishContext returns what is wrong with a controller's answer, or nil.
+// CheckPublishContext returns an error if a controller's answer is not valid.
 func CheckPublishContext(context map[string]string) error {
 	if err := checkMap("PublishContext", context); err != nil {
 		return err

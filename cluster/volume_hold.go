@@ -7,31 +7,32 @@ import (
 	"time"
 )
 
-// VolumeHolds are the volumes that an allocation which must stop, or has stopped, has still on its node.
-// They are shared and never written to.
+// VolumeHolds are the volumes that an allocation still has on its node although it must stop or has
+// stopped. They are shared and must not be changed.
 type VolumeHolds struct {
-	// Volumes are at most [MaxVolumeHolds], in the order of their keys and allocations.
+	// Volumes are at most [MaxVolumeHolds] volumes, sorted by key and allocation.
 	Volumes []VolumeHold
-	// More is how many others there are.
+	// More is the number of other volumes.
 	More int `codec:",omitempty"`
 }
 
-// VolumeHold is one volume that is still staged or published on a node, or on its way off it.
+// VolumeHold is one volume that is still staged or published on a node, or is being unmounted.
 type VolumeHold struct {
 	Namespace Namespace
 	Volume    VolumeID
-	// Alloc is the allocation that used the volume. A storage plugin is held by volumes of others.
+	// Alloc is the allocation that used the volume. For a storage plugin it is another allocation.
 	Alloc AllocID
 	// Path is the busy mount target on the node, or empty.
 	Path string `codec:",omitempty"`
-	// Reason says what the client waits for: the step, and the last error with the process that keeps
-	// the mount busy.
+	// Reason says what the client waits for: the next call, and the last error with the process
+	// that uses the mount.
 	Reason string `codec:",omitempty"`
-	// Since is when the client began to take the volume off the node.
+	// Since is when the client started to unmount the volume.
 	Since time.Time
 }
 
-// MaxVolumeHolds bounds [VolumeHolds.Volumes]. [MaxTaskEventBytes] bounds each text.
+// MaxVolumeHolds is the largest number of [VolumeHolds.Volumes]. [MaxTaskEventBytes] limits each
+// text.
 const MaxVolumeHolds = 16
 
 // Count is how many volumes there are. Nil holds have none.
@@ -42,7 +43,8 @@ func (h *VolumeHolds) Count() int {
 	return len(h.Volumes) + h.More
 }
 
-// Holds reports whether the volume of the allocation is among them. If some are not named, each may be.
+// Holds reports whether the volume of the claim is or may be among them. If More is not zero, every
+// volume may be among them.
 func (h *VolumeHolds) Holds(k ClaimKey) bool {
 	return h != nil && (h.More > 0 || slices.ContainsFunc(h.Volumes, func(v VolumeHold) bool { return v.Key() == k }))
 }
@@ -59,8 +61,8 @@ func (h *VolumeHolds) Hold(k ClaimKey) (VolumeHold, bool) {
 	return VolumeHold{}, false
 }
 
-// WithoutReasons returns a copy without the reasons: they repeat errors of plugins and the commands of
-// processes, which may hold secrets. Nil holds stay nil.
+// WithoutReasons returns a copy without the reasons. Reasons repeat errors of plugins and command
+// lines of processes, which may contain secrets. For nil it returns nil.
 func (h *VolumeHolds) WithoutReasons() *VolumeHolds {
 	c := h.Copy()
 	if c != nil {
@@ -71,8 +73,8 @@ func (h *VolumeHolds) WithoutReasons() *VolumeHolds {
 	return c
 }
 
-// Names names at most so many of the volumes in one line, and counts the others. It is empty if there
-// are none.
+// Names is a line that names at most most of the volumes and counts the others. It is empty if
+// there are none.
 func (h *VolumeHolds) Names(most int) string {
 	if h.Count() == 0 {
 		return ""
@@ -92,7 +94,7 @@ func (v VolumeHold) Key() ClaimKey {
 	return ClaimKey{Volume: VolumeKey{Namespace: v.Namespace, ID: v.Volume}, Alloc: v.Alloc}
 }
 
-// Equal reports whether both are the same in every field.
+// Equal reports whether all fields are equal.
 func (h *VolumeHolds) Equal(o *VolumeHolds) bool {
 	if h == nil || o == nil {
 		return h == o
@@ -102,8 +104,8 @@ func (h *VolumeHolds) Equal(o *VolumeHolds) bool {
 	})
 }
 
-// Bounded returns a copy of what the state of the cluster keeps: sorted, without doubles, with bounded
-// texts. It returns nil if no volume is left.
+// Bounded returns the copy that the state of the cluster stores: sorted, without duplicates, and
+// with shortened texts. It returns nil if there is no volume.
 func (h *VolumeHolds) Bounded() *VolumeHolds {
 	if h.Count() <= 0 {
 		return nil

@@ -11,15 +11,15 @@ type AccessMode string
 
 // The values of [AccessMode].
 const (
-	// SingleNodeReader is one claim, which reads.
+	// SingleNodeReader allows one claim, which reads.
 	SingleNodeReader AccessMode = "single-node-reader-only"
-	// SingleNodeWriter is one claim, which reads or writes.
+	// SingleNodeWriter allows one claim, which reads or writes.
 	SingleNodeWriter AccessMode = "single-node-writer"
-	// MultiNodeReader is any number of claims, which read.
+	// MultiNodeReader allows any number of claims, which read.
 	MultiNodeReader AccessMode = "multi-node-reader-only"
-	// MultiNodeSingleWriter is any number of claims, of which one may write.
+	// MultiNodeSingleWriter allows any number of claims, of which one may write.
 	MultiNodeSingleWriter AccessMode = "multi-node-single-writer"
-	// MultiNodeMultiWriter is any number of claims.
+	// MultiNodeMultiWriter allows any number of claims.
 	MultiNodeMultiWriter AccessMode = "multi-node-multi-writer"
 )
 
@@ -35,13 +35,13 @@ func (m AccessMode) Valid() bool {
 // Writes reports whether a claim may write in the mode.
 func (m AccessMode) Writes() bool { return m.Valid() && m != SingleNodeReader && m != MultiNodeReader }
 
-// SingleNode reports whether the mode has one claim only.
+// SingleNode reports whether the mode allows only one claim.
 func (m AccessMode) SingleNode() bool { return m == SingleNodeReader || m == SingleNodeWriter }
 
 // SingleWriter reports whether two writers would damage the volume.
 func (m AccessMode) SingleWriter() bool { return m == SingleNodeWriter || m == MultiNodeSingleWriter }
 
-// AttachmentMode is what a task sees of a volume.
+// AttachmentMode says how a task sees a volume.
 type AttachmentMode string
 
 // The values of [AttachmentMode].
@@ -62,7 +62,7 @@ type VolumeCapability struct {
 // String returns "access mode, attachment mode".
 func (c VolumeCapability) String() string { return fmt.Sprintf("%s, %s", c.Access, c.Attachment) }
 
-// Validate returns what is wrong with the modes, or nil.
+// Validate returns an error if the modes are not valid.
 func (c VolumeCapability) Validate() error {
 	if !c.Access.Valid() {
 		return fmt.Errorf("Invalid access mode: %q", c.Access)
@@ -75,19 +75,19 @@ func (c VolumeCapability) Validate() error {
 
 // MountOptions say how a file system is mounted.
 type MountOptions struct {
-	// FSType is the file system, or empty for the plugin's choice.
+	// FSType is the file system. Empty means that the plugin chooses.
 	FSType string
-	// Flags are options of mount. They may hold secrets.
+	// Flags are mount options. They may contain secrets.
 	Flags []string
 }
 
-// Bounds on mount options.
+// Limits of mount options.
 const (
 	MaxMountFlags     = 64
 	MaxMountFlagBytes = 1 << 10
 )
 
-// Equal reports whether both say the same. Nil says nothing, as do empty options.
+// Equal reports whether both are equal. Nil is equal to empty options.
 func (o *MountOptions) Equal(p *MountOptions) bool {
 	o, p = o.canonical(), p.canonical()
 	if o == nil || p == nil {
@@ -142,5 +142,5 @@ func (o *MountOptions) bytes() int {
 	return size
 }
 
-// errMountedBlock is the refusal of mount options for a device.
+// errMountedBlock is the error for mount options with a block device.
 var errMountedBlock = errors.New("Mount options need the attachment mode file-system")

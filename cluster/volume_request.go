@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// VolumeType says where a volume comes from.
+// VolumeType is the type of a volume.
 type VolumeType string
 
 // VolumeCSI is a volume of a storage plugin. Other types are refused.
@@ -15,27 +15,27 @@ const VolumeCSI VolumeType = "csi"
 
 // VolumeRequest is a volume that each allocation of a group needs.
 type VolumeRequest struct {
-	// Name is what the tasks of the group call the volume.
+	// Name is the name by which tasks of the group refer to the volume.
 	Name string
 	Type VolumeType
-	// Source is the id of the volume. With PerAlloc it is the beginning of it: see
+	// Source is the id of the volume. With PerAlloc it is the start of the id: see
 	// [VolumeRequest.VolumeOf].
 	Source VolumeID
-	// ReadOnly asks for a claim that does not write.
+	// ReadOnly requests a claim that does not write.
 	ReadOnly bool `codec:",omitempty"`
-	// PerAlloc gives each allocation of the group a volume of its own.
+	// PerAlloc gives each allocation of the group a separate volume.
 	PerAlloc bool `codec:",omitempty"`
-	// Capability are the modes in which the group uses the volume.
+	// Capability contains the modes in which the group uses the volume.
 	Capability VolumeCapability
-	// MountOptions are nil for those of the volume.
+	// MountOptions are the mount options. Nil means the options of the volume.
 	MountOptions *MountOptions `codec:",omitempty"`
 }
 
-// VolumeMount shows a volume of the group to a task.
+// VolumeMount makes a volume of the group visible to a task.
 type VolumeMount struct {
 	// Volume is the name of a request of the group.
 	Volume string
-	// Destination is where the task sees it.
+	// Destination is the path of the volume in the task.
 	Destination string
 	ReadOnly    bool `codec:",omitempty"`
 	// Propagation is one of private, host-to-task and bidirectional, or empty for private.
@@ -49,12 +49,13 @@ const (
 	PropagationBidirectional = "bidirectional"
 )
 
-// Bounds on the volumes of a job.
+// Limits of the volumes of a job.
 const (
-	// MaxGroupVolumes bounds the requests of one group, and MaxTaskMounts the mounts of one task.
+	// MaxGroupVolumes is the largest number of requests of a group, and MaxTaskMounts is the
+	// largest number of mounts of a task.
 	MaxGroupVolumes = 32
 	MaxTaskMounts   = 64
-	// MaxMountPathBytes bounds a destination.
+	// MaxMountPathBytes is the longest destination.
 	MaxMountPathBytes = 1 << 10
 )
 
@@ -66,8 +67,8 @@ func (r VolumeRequest) Mode() ClaimMode {
 	return ClaimWrite
 }
 
-// VolumeOf returns the volume that an allocation with the name needs: the source, and with PerAlloc
-// the index of the name behind it, such as "data[2]" for "web.server[2]".
+// VolumeOf returns the volume for an allocation with this name: the source, and with PerAlloc also
+// the index in the name, such as "data[2]" for "web.server[2]".
 func (r VolumeRequest) VolumeOf(allocName string) VolumeID {
 	if !r.PerAlloc {
 		return r.Source
@@ -82,8 +83,8 @@ func (r VolumeRequest) VolumeOf(allocName string) VolumeID {
 // MayBe reports whether some allocation needs that volume for the request.
 func (r VolumeRequest) MayBe(id VolumeID) bool { return r.mayBe(VolumeRequest{Source: id}) }
 
-// mayBe reports whether both requests need the same volume for some allocation. One may have a volume for
-// each allocation, and the other name the volume of one.
+// mayBe reports whether both requests may need the same volume. For example, one has PerAlloc, and
+// the other names the volume of one allocation.
 func (r VolumeRequest) mayBe(o VolumeRequest) bool {
 	if r.PerAlloc == o.PerAlloc {
 		return r.Source == o.Source
@@ -96,7 +97,7 @@ func (r VolumeRequest) mayBe(o VolumeRequest) bool {
 	return found && closed && index != "" && strings.Trim(index, "0123456789") == ""
 }
 
-// Equal reports whether both requests ask for the same.
+// Equal reports whether both requests are equal.
 func (r VolumeRequest) Equal(o VolumeRequest) bool {
 	return r.Name == o.Name && r.Type == o.Type && r.Source == o.Source && r.ReadOnly == o.ReadOnly && r.PerAlloc == o.PerAlloc &&
 		r.Capability == o.Capability && r.MountOptions.Equal(o.MountOptions)
@@ -143,7 +144,7 @@ func (m VolumeMount) validate(g *TaskGroup) error {
 	return errors.Join(errs...)
 }
 
-// VolumeRequest returns the request with the name, or nil. A nil group has none.
+// VolumeRequest returns the request with the name, or nil. For a nil group it returns nil.
 func (g *TaskGroup) VolumeRequest(name string) *VolumeRequest {
 	if g == nil {
 		return nil
@@ -165,7 +166,7 @@ func (a *Allocation) VolumeRequests() []VolumeRequest {
 	return g.Volumes
 }
 
-// validateVolumes checks the volumes of the group, and what its tasks do with them.
+// validateVolumes checks the volumes of the group, and the mounts of its tasks.
 func (g *TaskGroup) validateVolumes() (errs []error) {
 	if len(g.Volumes) > MaxGroupVolumes {
 		return []error{fmt.Errorf("A group has at most %d volumes but found %d", MaxGroupVolumes, len(g.Volumes))}
@@ -204,8 +205,8 @@ func (j *Job) UsesVolumes() bool {
 	return slices.ContainsFunc(j.TaskGroups, func(g *TaskGroup) bool { return g != nil && len(g.Volumes) > 0 })
 }
 
-// WithoutCSIPlugins returns a copy of the job whose storage plugins serve no volumes: what the servers
-// of an older cluster keep of it.
+// WithoutCSIPlugins returns a copy of the job whose tasks are not storage plugins. Servers of an
+// older cluster version store this copy.
 func (j *Job) WithoutCSIPlugins() *Job {
 	c := j.Copy()
 	for _, g := range c.TaskGroups {
@@ -227,7 +228,7 @@ func (g *TaskGroup) usesVolumes() bool {
 	})
 }
 
-// volumeBytes is what the volumes of the group add to the size of the job.
+// volumeBytes is the size of the group's volumes, for the size of the job.
 func (g *TaskGroup) volumeBytes() int {
 	size := 0
 	for _, r := range g.Volumes {

@@ -71,7 +71,8 @@ func TestJob_Validate_volumes(t *testing.T) {
 			g.Volumes = append(g.Volumes, g.Volumes[0])
 			g.Volumes[1].Name = "e"
 		},
-		// Regression: both are data[0] for the first allocation. It had one claim, of whichever came last.
+		// Regression: for the first allocation both are data[0]. It had only one claim, for the
+		// last request.
 		`Volumes "d" and "e" have the same source`: func(g *cluster.TaskGroup) {
 			g.Volumes = append(g.Volumes, g.Volumes[0])
 			g.Volumes[0].PerAlloc, g.Volumes[1].Name, g.Volumes[1].Source = true, "e", "data[0]"
@@ -101,7 +102,7 @@ func TestJob_Validate_volumes(t *testing.T) {
 	}
 }
 
-// A volume for each allocation stands beside others that no allocation can have as its own.
+// A request with PerAlloc is valid beside requests for volumes that no allocation of it can get.
 func TestJob_Validate_volumesForEachAllocation(t *testing.T) {
 	t.Parallel()
 	for _, other := range []cluster.VolumeID{"data", "data[]", "data[x]", "data[0", "data0]", "data[0][1]", "other[0]"} {
@@ -115,7 +116,7 @@ func TestJob_Validate_volumesForEachAllocation(t *testing.T) {
 	}
 }
 
-// The state keeps few volumes of a report, in one order, with short texts.
+// The state stores a limited number of volumes of a report, sorted, with shortened texts.
 func TestVolumeHolds_Bounded(t *testing.T) {
 	t.Parallel()
 	must.Nil(t, (*cluster.VolumeHolds)(nil).Bounded())
@@ -136,7 +137,7 @@ func TestVolumeHolds_Bounded(t *testing.T) {
 	must.True(t, kept.Holds(cluster.ClaimKey{Alloc: "any"}), must.Sprint("some are not named"))
 }
 
-// What a caller without the right to write sees has no reasons. The holds themselves stay.
+// A caller without the right to write sees the volumes without the reasons.
 func TestVolumeHolds_WithoutReasons(t *testing.T) {
 	t.Parallel()
 	must.Nil(t, (*cluster.VolumeHolds)(nil).WithoutReasons())

@@ -11,7 +11,7 @@ import (
 type View interface {
 	// Volume returns the volume, or nil.
 	Volume(cluster.VolumeKey) *cluster.Volume
-	// ClaimsOfVolume yields the claims of the volume, those that write first. The volume need not
+	// ClaimsOfVolume yields the claims of the volume, claims that write first. The volume need not
 	// exist.
 	ClaimsOfVolume(cluster.VolumeKey) iter.Seq[*cluster.VolumeClaim]
 	// ClaimsOnNode yields the claims of allocations on the node. The node need not exist.
@@ -20,26 +20,26 @@ type View interface {
 	Nodes() iter.Seq[*cluster.Node]
 }
 
-// Book judges the placements of plans, one after the other. Each placement that is added counts for the
-// next. It belongs to one goroutine.
+// Book checks the placements of plans one after the other. Each check takes the placements that
+// were added before into account. A Book belongs to one goroutine.
 type Book struct {
 	view View
-	// byVolume and onNode are the added claims.
+	// byVolume and onNode are the claims that were added.
 	byVolume map[cluster.VolumeKey][]*cluster.VolumeClaim
 	onNode   map[cluster.NodeID][]*cluster.VolumeClaim
-	// controllers caches the plugins whose controllers were looked up.
+	// controllers is a cache of [ControllersOf].
 	controllers map[cluster.PluginID]Controllers
 }
 
-// NewBook returns a book of the state. The view must not change while the book is used.
+// NewBook returns a book for the state. The view must not change while the book is used.
 func NewBook(v View) *Book { return &Book{view: v} }
 
-// Unclaimable returns why no allocation of the name may use the volumes of its group on any node, or
-// the empty string.
+// Unclaimable returns why an allocation with this name cannot use the volumes of its group on any
+// node, or the empty string.
 func (b *Book) Unclaimable(ns cluster.Namespace, g *cluster.TaskGroup, allocName string) string {
 	for i, r := range g.Volumes {
 		k := keyOf(ns, r, allocName)
-		for _, o := range g.Volumes[:i] { // a job that was registered is in order, one in an old state may not be
+		for _, o := range g.Volumes[:i] { // registration refuses such jobs, but an old state may contain one
 			if keyOf(ns, o, allocName) == k {
 				return fmt.Sprintf("requests %q and %q are both volume %s: an allocation has one claim of a volume", o.Name, r.Name, k)
 			}
@@ -51,8 +51,8 @@ func (b *Book) Unclaimable(ns cluster.Namespace, g *cluster.TaskGroup, allocName
 	return ""
 }
 
-// Unfit returns why the storage plugins of the node cannot serve the volumes of an allocation of the
-// name, or the empty string. Volumes that do not exist count as served.
+// Unfit returns why the storage plugins of the node cannot serve the volumes of an allocation with
+// this name, or the empty string. It ignores volumes that do not exist.
 func (b *Book) Unfit(ns cluster.Namespace, g *cluster.TaskGroup, allocName string, n *cluster.Node) string {
 	for _, r := range g.Volumes {
 		if v := b.view.Volume(keyOf(ns, r, allocName)); v != nil {
@@ -64,8 +64,8 @@ func (b *Book) Unfit(ns cluster.Namespace, g *cluster.TaskGroup, allocName strin
 	return ""
 }
 
-// Refusal returns why an allocation of the name may not use the volumes of its group on the node, or
-// the empty string.
+// Refusal returns why an allocation with this name may not use the volumes of its group on the
+// node, or the empty string.
 func (b *Book) Refusal(ns cluster.Namespace, g *cluster.TaskGroup, allocName string, n *cluster.Node) string {
 	if len(g.Volumes) == 0 {
 		return ""
@@ -79,7 +79,7 @@ func (b *Book) Refusal(ns cluster.Namespace, g *cluster.TaskGroup, allocName str
 	return b.full(ns, g, allocName, n)
 }
 
-// Add counts the claims of a placed allocation.
+// Add adds the claims of a placed allocation.
 func (b *Book) Add(a *cluster.Allocation, g *cluster.TaskGroup) {
 	if len(g.Volumes) == 0 {
 		return
@@ -95,7 +95,8 @@ func (b *Book) Add(a *cluster.Allocation, g *cluster.TaskGroup) {
 	}
 }
 
-// Claims are the claims of a new allocation on the node, which exists. The caller has judged them.
+// Claims returns the claims of a new allocation on the node. The node exists, and the caller has
+// checked [Book.Refusal].
 func (b *Book) Claims(a *cluster.Allocation, g *cluster.TaskGroup, n *cluster.Node) []*cluster.VolumeClaim {
 	var claims []*cluster.VolumeClaim
 	for _, r := range g.Volumes {
@@ -130,7 +131,8 @@ func (b *Book) unclaimable(k cluster.VolumeKey, r cluster.VolumeRequest) string 
 	case !v.Allows(r.Capability):
 		return fmt.Sprintf("volume %s does not allow %s", k, r.Capability)
 	}
-	// The claims of a volume have one mode, and those that write come first. So the first tells all.
+	// The claims of a volume have the same mode, and claims that write come first. So the first
+	// claim decides.
 	for _, c := range b.byVolume[k] {
 		if why := conflict(c, r); why != "" {
 			return why
@@ -151,7 +153,7 @@ func conflict(c *cluster.VolumeClaim, r cluster.VolumeRequest) string {
 	return fmt.Sprintf("volume %s is claimed by allocation %s on node %s (%s, %s)", c.Volume, c.Alloc, c.Node, c.Capability.Access, c.State)
 }
 
-// unfit returns why the storage plugins of the node cannot serve the volume, or the empty string.
+// unfit is Unfit for one volume.
 func (b *Book) unfit(v *cluster.Volume, n *cluster.Node) string {
 	p := n.NodePlugin(v.Plugin)
 	switch {
@@ -168,8 +170,9 @@ func (b *Book) unfit(v *cluster.Volume, n *cluster.Node) string {
 	return ""
 }
 
-// full returns why the node cannot take the volumes now, or the empty string: a controller detaches
-// one of them, or a plugin has as many as it can. A volume counts once on a node.
+// full returns why the node cannot use the volumes now, or the empty string. The reason is that a
+// controller is detaching one of them, or that a plugin has reached its largest number of volumes.
+// A volume counts once on a node.
 func (b *Book) full(ns cluster.Namespace, g *cluster.TaskGroup, allocName string, n *cluster.Node) string {
 	var on map[cluster.PluginID]map[cluster.VolumeKey]bool
 	for _, r := range g.Volumes {
@@ -219,7 +222,7 @@ func (b *Book) volumesOn(n cluster.NodeID) map[cluster.PluginID]map[cluster.Volu
 	return on
 }
 
-// controllersOf reads every node once for each plugin.
+// controllersOf is ControllersOf with a cache, because it reads every node.
 func (b *Book) controllersOf(id cluster.PluginID) Controllers {
 	c, known := b.controllers[id]
 	if !known {

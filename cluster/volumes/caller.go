@@ -6,22 +6,23 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Bounds on the calls of controllers.
+// Limits of the calls of controllers.
 const (
-	// MaxCalls bounds the calls in flight, MaxCallsOfPlugin those of one storage plugin: a plugin that
-	// hangs delays no other one. A volume has one call in flight.
+	// MaxCalls is the largest number of calls in flight. MaxCallsOfPlugin is the largest number for
+	// one storage plugin, so that a plugin that hangs does not delay other plugins. A volume has at
+	// most one call in flight.
 	MaxCalls         = 32
 	MaxCallsOfPlugin = 8
-	// CallTimeout bounds one call. A call that takes longer is repeated, at another controller if there is
-	// one.
+	// CallTimeout is the timeout of one call. A call that takes longer is retried, at another
+	// controller if there is one.
 	CallTimeout = time.Minute
-	// A call that failed is repeated after MinCallBackoff, which doubles up to MaxCallBackoff.
+	// A failed call is retried after MinCallBackoff, which doubles up to MaxCallBackoff.
 	MinCallBackoff = time.Second
 	MaxCallBackoff = 30 * time.Second
 )
 
-// Caller decides which of the due calls begin during one term, and when those that failed are repeated. The
-// next leader has another one. It belongs to one goroutine, and does not block.
+// Caller decides which due calls start during one term, and when failed calls are retried. The next
+// leader has a new Caller. It belongs to one goroutine, and does not block.
 type Caller struct {
 	// flying are the calls in flight, by their volumes.
 	flying map[cluster.VolumeKey]*Call
@@ -29,7 +30,7 @@ type Caller struct {
 	failed map[callKey]FailedCall
 }
 
-// callKey names a call for as long as it is due.
+// callKey identifies a call while it is due.
 type callKey struct {
 	volume cluster.VolumeKey
 	node   cluster.NodeID
@@ -46,7 +47,7 @@ func NewCaller() *Caller {
 // Flying is how many calls are in flight.
 func (c *Caller) Flying() int { return len(c.flying) }
 
-// Forget forgets the failures of calls that are due no more.
+// Forget removes the failures of calls that are not due any more.
 func (c *Caller) Forget(due []*Call) {
 	is := make(map[callKey]bool, len(due))
 	for _, call := range due {
@@ -59,7 +60,7 @@ func (c *Caller) Forget(due []*Call) {
 	}
 }
 
-// Ready reports whether a due call may begin at the time. A call without a controller may not.
+// Ready reports whether a due call may start at the time. A call without a controller may not.
 func (c *Caller) Ready(call *Call, now time.Time) bool {
 	if _, flies := c.flying[call.Volume.Key()]; flies || len(call.Controllers) == 0 || len(c.flying) >= MaxCalls || now.Before(c.Again(call)) {
 		return false
@@ -73,16 +74,16 @@ func (c *Caller) Ready(call *Call, now time.Time) bool {
 	return ofPlugin < MaxCallsOfPlugin
 }
 
-// Again is when a call that has failed is repeated at the earliest, or the zero time.
+// Again is the earliest time at which a failed call is retried, or the zero time.
 func (c *Caller) Again(call *Call) time.Time { return c.failed[keyOfCall(call)].NextAt }
 
-// Begin notes that a ready call begins, and returns the node of the controller to call.
+// Begin records that a ready call starts, and returns the node of the controller to call.
 func (c *Caller) Begin(call *Call) cluster.NodeID {
 	c.flying[call.Volume.Key()] = call
 	return call.Controller(c.failed[keyOfCall(call)].Failures)
 }
 
-// Succeeded notes that a call is over.
+// Succeeded records that a call has succeeded.
 func (c *Caller) Succeeded(call *Call) {
 	delete(c.flying, call.Volume.Key())
 	delete(c.failed, keyOfCall(call))

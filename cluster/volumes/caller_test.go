@@ -17,8 +17,8 @@ func callOf(volume cluster.VolumeID, plugin cluster.PluginID, controllers ...clu
 	return &volumes.Call{Volume: &cluster.Volume{ID: volume, Plugin: plugin}, Node: "n1", Controllers: controllers}
 }
 
-// A call that fails goes to the next controller after a wait that doubles, and begins again from the first
-// wait when it was due no more.
+// A failed call goes to the next controller after a wait that doubles. If the call was not due any
+// more meanwhile, the next failure starts with the first wait.
 func TestCaller_Failed(t *testing.T) {
 	t.Parallel()
 	c, now := volumes.NewCaller(), epoch
@@ -82,7 +82,8 @@ func TestCaller_Failing(t *testing.T) {
 	must.Eq(t, []volumes.FailedCall{want[1], {Volume: lone.Volume.Key(), Plugin: "none", Node: "n1", NoController: true}}, c.Failing([]*volumes.Call{data, logs, lone}))
 }
 
-// One plugin has few calls in flight, all plugins together have more, and a call without a controller waits.
+// The calls in flight are limited for each plugin and for all plugins, and a call without a
+// controller waits.
 func TestCaller_Ready(t *testing.T) {
 	t.Parallel()
 	c := volumes.NewCaller()

@@ -12,20 +12,21 @@ import (
 type Call struct {
 	Volume *cluster.Volume
 	Node   cluster.NodeID
-	// Detach says that the controller detaches the volume.
+	// Detach says that the controller detaches the volume. Otherwise it attaches the volume.
 	Detach bool
-	// ExternalNodeID is what the plugin called the node when the claim was made.
+	// ExternalNodeID is the id of the node in the storage plugin when the claim was made.
 	ExternalNodeID string
-	// Capability are the modes of the claims.
+	// Capability contains the modes of the claims.
 	Capability cluster.VolumeCapability
-	// Claims wait for the answer, by allocation. There are at most [cluster.MaxClaimChanges].
+	// Claims are the claims that wait for the answer, by allocation. There are at most
+	// [cluster.MaxClaimChanges].
 	Claims []cluster.ClaimKey
-	// Controllers are the nodes whose controllers can serve the call, by id. It may be empty.
+	// Controllers are the nodes whose controllers can execute the call, by id. It may be empty.
 	Controllers []cluster.NodeID
 }
 
-// Controller returns the node whose controller is called after so many failures, or the empty id if no
-// controller can be called. The next failure leads to the next node.
+// Controller returns the node whose controller is called after a number of failures, or the empty
+// id if there is no controller. Each failure moves to the next node.
 func (c *Call) Controller(failures int) cluster.NodeID {
 	if len(c.Controllers) == 0 {
 		return ""
@@ -33,8 +34,8 @@ func (c *Call) Controller(failures int) cluster.NodeID {
 	return c.Controllers[failures%len(c.Controllers)]
 }
 
-// Changes are what a successful call makes true of its claims. The context is the answer of a controller
-// that has attached the volume, or nil.
+// Changes returns the changes of the claims after a successful call. publishContext is the answer
+// of a controller that has attached the volume, or nil.
 func (c *Call) Changes(publishContext map[string]string) (changes []cluster.ClaimChange) {
 	cause := cluster.CauseAttached
 	if c.Detach {
@@ -46,7 +47,7 @@ func (c *Call) Changes(publishContext map[string]string) (changes []cluster.Clai
 	return changes
 }
 
-// Waiting is a state whose claims may wait for controllers.
+// Waiting is the part of the state that [Due] reads.
 type Waiting interface {
 	// Claims yields all claims by volume and allocation.
 	Claims() iter.Seq[*cluster.VolumeClaim]
@@ -56,10 +57,10 @@ type Waiting interface {
 	Nodes() iter.Seq[*cluster.Node]
 }
 
-// Due returns the calls of controllers that the claims wait for: one at most for each volume and node, by
-// volume and node. A volume is detached from a node when no allocation there may use it any more. shared are the
-// changes of claims that need no call, because the volume is attached for another claim on the node; at
-// most [cluster.MaxClaimChanges]. Due reads all claims.
+// Due returns the calls of controllers that claims wait for: at most one for each volume and node,
+// sorted by volume and node. A volume is detached from a node when no allocation there may use it
+// any more. shared are changes of claims that need no call, because the volume is already attached
+// for another claim on the node; there are at most [cluster.MaxClaimChanges]. Due reads all claims.
 func Due(v Waiting) (calls []*Call, shared []cluster.ClaimChange) {
 	controllers := make(map[cluster.PluginID][]cluster.NodeID)
 	var ofVolume []*cluster.VolumeClaim
@@ -67,7 +68,7 @@ func Due(v Waiting) (calls []*Call, shared []cluster.ClaimChange) {
 		if len(ofVolume) == 0 {
 			return
 		}
-		// A call is of one node. The order within a node stays that of allocations.
+		// A call is for one node. The sort keeps the order of allocations within a node.
 		slices.SortStableFunc(ofVolume, func(a, b *cluster.VolumeClaim) int { return cmp.Compare(a.Node, b.Node) })
 		volume := v.Volume(ofVolume[0].Volume)
 		for rest := ofVolume; volume != nil && len(rest) > 0; {
@@ -100,8 +101,7 @@ func Due(v Waiting) (calls []*Call, shared []cluster.ClaimChange) {
 	return calls, shared[:min(len(shared), cluster.MaxClaimChanges)]
 }
 
-// due judges the claims of one volume on one node. It returns a call without its controllers, or the
-// changes that need none.
+// due is Due for the claims of one volume on one node. The call has no controllers yet.
 func due(volume *cluster.Volume, claims []*cluster.VolumeClaim) (call *Call, shared []cluster.ClaimChange) {
 	var inUse bool
 	var attached *cluster.VolumeClaim
@@ -136,7 +136,7 @@ func due(volume *cluster.Volume, claims []*cluster.VolumeClaim) (call *Call, sha
 	return call, nil
 }
 
-// attaching returns the nodes whose controllers of the plugin can be used and attach volumes, by id.
+// attaching returns the nodes with a usable controller of the plugin that attaches volumes, by id.
 func attaching(v Waiting, id cluster.PluginID) (nodes []cluster.NodeID) {
 	for n := range v.Nodes() {
 		if p := n.ControllerPlugin(id); p != nil && p.Attaches && (Instance{n, p}).Usable() {

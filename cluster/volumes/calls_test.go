@@ -28,7 +28,8 @@ func (w waiting) Volume(k cluster.VolumeKey) *cluster.Volume {
 	return &cluster.Volume{Namespace: k.Namespace, ID: k.ID, Plugin: "disks"}
 }
 
-// parseClaim reads "volume allocation node state", with "controller" or "attached" behind it.
+// parseClaim reads "volume allocation node state", optionally followed by "controller" or
+// "attached".
 func parseClaim(line string) *cluster.VolumeClaim {
 	f := append(strings.Fields(line), "")
 	states := map[string]cluster.ClaimState{"taken": cluster.ClaimTaken, "unpublishing": cluster.ClaimUnpublishing, "off": cluster.ClaimNodeDetached}
@@ -49,7 +50,7 @@ func controllerNode(id cluster.NodeID, edit func(*cluster.Node, *cluster.Storage
 	return n
 }
 
-// Which calls are due, and which claims need none.
+// Which calls are due, and which claims need no call.
 func TestDue(t *testing.T) {
 	t.Parallel()
 	same := func(*cluster.Node, *cluster.StoragePlugin) {}
@@ -111,7 +112,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// Each failure leads to the next controller.
+// Each failure moves to the next controller.
 func TestCall_controller(t *testing.T) {
 	t.Parallel()
 	c := &volumes.Call{Controllers: []cluster.NodeID{"n1", "n3"}}

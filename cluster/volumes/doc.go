@@ -1,27 +1,27 @@
-// Package volumes holds the rules of volumes: which node and which allocation may use one, when a
-// claim is over, and which storage plugins a cluster has. The scheduler, the state machine, the leader
-// and the API use these rules and no others.
+// Package volumes contains the rules of volumes: which node and which allocation may use a volume,
+// when a claim ends, and which storage plugins a cluster has. The scheduler, the FSM, the leader
+// and the API use only these rules.
 //
-// # Who may use a volume
+// # Which allocation may use a volume
 //
-// A plan that places an allocation claims its volumes in the entry of the plan, so two plans never
-// take the last claim. [Book.Refusal] judges a placement when it is planned and again when it is
-// applied. All claims of a volume have the same access and attachment modes. A single-node mode has
-// one claim, multi-node-single-writer has one that writes.
+// The entry of a plan creates the claims of the allocations that it places, so two plans never take
+// the same last claim. [Book.Refusal] checks a placement when it is planned, and again when it is
+// applied. All claims of a volume have the same access and attachment modes. A single-node mode
+// allows one claim, multi-node-single-writer allows one claim that writes.
 //
-// # When a claim is over
+// # When a claim ends
 //
 //	taken ─▶ unpublishing ─▶ node detached ─▶ (controller detached) ─▶ freed
 //
-// The claim goes to node detached when the volume is surely off the node: the client says so, by a
-// terminal report that names no such volume or by a request of its own; or [Unreachable] holds; or an
-// operator forces it. A claim that no controller attached is then freed. Otherwise it waits for the
-// controller, unless another allocation on the node still uses the volume.
+// The claim goes to node detached when the volume is certainly off the node. There are three
+// reasons: the client reports it, by a terminal report that does not name the volume or by a
+// separate request; or [Unreachable] permits it; or an operator forces it. If no controller has
+// attached the volume, the claim is then freed. Otherwise it waits until a controller has detached
+// the volume, unless another allocation on the node still uses the volume.
 //
 // # Which controller is called
 //
-// [Due] returns the calls of controllers that claims wait for. The leader makes them, and their answers
-// are changes of the claims. A [Caller] says which of them begin, and when those that failed are repeated.
+// [Due] returns the calls of controllers that claims wait for. The leader makes these calls, and the answers are changes of the claims. A [Caller] decides which calls start, and when failed calls are retried.
 //
 // Nothing here blocks or reads a clock. Times are parameters.
 package volumes

@@ -30,7 +30,7 @@ func down() *cluster.Node {
 	return &cluster.Node{ID: "n1", Status: cluster.NodeDown, StatusChangedAt: epoch}
 }
 
-// Only claims that the node may still use are overdue, and one update holds so many.
+// Only claims that the node may still use are overdue, and the size of one update is limited.
 func TestOverdue(t *testing.T) {
 	t.Parallel()
 	one := claims{[]*cluster.VolumeClaim{claimIn(cluster.ClaimTaken), claimIn(cluster.ClaimNodeDetached), claimIn(cluster.ClaimUnpublishing)}, lost(), down()}

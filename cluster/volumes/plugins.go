@@ -8,16 +8,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Controllers sums up the controllers of one storage plugin.
+// Controllers is a summary of the controllers of one storage plugin.
 type Controllers struct {
-	// Expected is how many there are, on all nodes, and Healthy how many of them can be used: they are
-	// healthy, and their node is ready or drains.
+	// Expected is the number of controllers on all nodes. Healthy is the number of usable
+	// controllers: they are healthy, and their node is ready or drains.
 	Expected, Healthy int
-	// Attach says that they attach volumes to nodes.
+	// Attach says that the controllers attach volumes to nodes.
 	Attach bool
 }
 
-// ControllersOf sums up the controllers of the plugin.
+// ControllersOf returns the summary of the plugin's controllers.
 func ControllersOf(v View, id cluster.PluginID) (c Controllers) {
 	for n := range v.Nodes() {
 		p := n.ControllerPlugin(id)
@@ -36,9 +36,9 @@ func ControllersOf(v View, id cluster.PluginID) (c Controllers) {
 // Plugin is one storage plugin of the cluster, as the nodes report it.
 type Plugin struct {
 	ID cluster.PluginID
-	// Provider and Version are those of the first node that has any.
+	// Provider and Version are from the first node that reports them.
 	Provider, Version string
-	// Instances are what runs of the plugin, by node.
+	// Instances are the running instances of the plugin, by node.
 	Instances []Instance
 	// NeedsController says that volumes need a controller.
 	NeedsController bool
@@ -53,8 +53,8 @@ type Instance struct {
 // Usable reports whether the instance is healthy on a node that is ready.
 func (i Instance) Usable() bool { return i.Healthy && i.Node.Status == cluster.NodeReady }
 
-// Count returns how many instances mount volumes and how many of them are usable, and the same for
-// controllers.
+// Count returns the number of instances that mount volumes, the number of usable ones among them,
+// and the same numbers for controllers.
 func (p *Plugin) Count() (nodes, nodesHealthy, controllers, controllersHealthy int) {
 	for _, i := range p.Instances {
 		if i.Type.Node() {

@@ -8,31 +8,32 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// ReleaseMargin is how long the leader waits, beyond what the client of an unreachable node needs to
-// stop an allocation, before it frees a claim of the allocation. It covers clocks that differ. It is no
-// option, because all servers judge by it.
+// ReleaseMargin is an additional wait before the leader frees a claim on an unreachable node, after
+// the time that the client needs to stop the allocation. It covers differences of clocks. It is a
+// constant, because all servers must use the same value.
 const ReleaseMargin = time.Minute
 
-// Fate says when the claim of an allocation on a node that the servers cannot reach is over.
+// Fate says when the leader frees a claim on a node that the servers cannot reach.
 type Fate struct {
-	// At is when the claim is over, or zero: never.
+	// At is when the claim is freed, or zero for never.
 	At time.Time
-	// Why says what the claim waits for, in words; empty if the servers reach the node.
+	// Why is a text about what the claim waits for. It is empty if the servers reach the node.
 	Why string
 }
 
-// Over reports whether the claim is over at the time.
+// Over reports whether the claim is freed at the time.
 func (f Fate) Over(now time.Time) bool { return !f.At.IsZero() && !now.Before(f.At) }
 
-// Unreachable returns the fate of a claim that the node may still use. alloc is the claim's allocation
-// and node its node; both may be nil. If the servers reach the node, only its client frees the claim.
+// Unreachable returns when a claim is freed that the node may still use. alloc is the claim's
+// allocation and node is its node; both may be nil. If the servers reach the node, only its client
+// frees the claim.
 //
-// A claim that another writer could harm is over when the client has surely stopped the allocation: its
-// group says that the client stops it when it reaches no server (StopOnClientAfter), and since the last
-// answered heartbeat this time, the stop time and [ReleaseMargin] have passed. The state knows when the
-// servers gave up the node, or when its row was deleted, which is later than that heartbeat. All leaders
-// count from that time: a new one goes on where the last one was. The claim of a reader of a volume with
-// several claims is over when the allocation is lost.
+// If a second user could damage the volume, the claim is freed when the client must have stopped
+// the allocation: the group has StopOnClientAfter, and this time, the stop time and [ReleaseMargin]
+// have passed since the last answered heartbeat. The state does not contain heartbeats. It contains
+// the time when the servers marked the node down, or when its row was deleted, and this is later
+// than the heartbeat. All leaders count from that time, so a new leader continues. If a second user
+// does no harm, the claim is freed when the allocation is lost.
 func Unreachable(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluster.Node) Fate {
 	if node.Reachable() {
 		return Fate{}
@@ -58,7 +59,7 @@ func Unreachable(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluste
 	if since.IsZero() {
 		return Fate{Why: where + " since an unknown time: only volume detach -force frees the claim"}
 	}
-	// Added one by one: the sum of durations may wrap around.
+	// Added one by one, because the sum of durations may overflow.
 	at := since.Add(g.Disconnect.StopOnClientAfter).Add(stopTime).Add(ReleaseMargin)
 	return Fate{At: at, Why: fmt.Sprintf("%s, and a client that runs there has surely stopped the allocation at %s", where, at.UTC().Format(time.RFC3339))}
 }
@@ -68,7 +69,7 @@ func exclusive(c *cluster.VolumeClaim) bool {
 	return c.Capability.Access.SingleNode() || c.Writes() && c.Capability.Access.SingleWriter()
 }
 
-// Claims are the claims of one state, and what their fate depends on.
+// Claims is the part of the state that [Overdue] reads.
 type Claims interface {
 	// Claims yields all claims by volume and allocation.
 	Claims() iter.Seq[*cluster.VolumeClaim]
@@ -77,8 +78,7 @@ type Claims interface {
 	Node(cluster.NodeID) *cluster.Node
 }
 
-// AnyWaits reports whether a claim waits for a node that the servers cannot reach, and will be over by
-// itself.
+// AnyWaits reports whether a claim on a node that the servers cannot reach will be freed by time.
 func AnyWaits(v Claims) bool {
 	for c := range v.Claims() {
 		if c.State.OnNode() && !Unreachable(c, v.Alloc(c.Alloc), v.Node(c.Node)).At.IsZero() {
@@ -88,8 +88,8 @@ func AnyWaits(v Claims) bool {
 	return false
 }
 
-// Overdue returns the changes of the claims that are over at the time although the servers cannot
-// reach their nodes, at most [cluster.MaxClaimChanges]. It reads all claims.
+// Overdue returns the changes that free claims on unreachable nodes whose time has passed, at most
+// [cluster.MaxClaimChanges]. It reads all claims.
 func Overdue(v Claims, now time.Time) (changes []cluster.ClaimChange) {
 	for c := range v.Claims() {
 		if !c.State.OnNode() || !Unreachable(c, v.Alloc(c.Alloc), v.Node(c.Node)).Over(now) {

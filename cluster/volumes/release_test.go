@@ -13,8 +13,8 @@ import (
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// When the claim of an allocation on an unreachable node is over. The node is down since epoch, its
-// client may take 7 s to unmount, and the task 5 s to end.
+// When the claim of an allocation on an unreachable node is freed. The node is down since epoch,
+// its client may take 7 s to unmount, and the task may take 5 s to stop.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	type world struct {
@@ -36,7 +36,8 @@ func TestUnreachable(t *testing.T) {
 		"a client that never stops it":   {func(w *world) { w.alloc.Job.TaskGroups[0].Disconnect.StopOnClientAfter = 0 }, 0, "no stop_on_client_after: only volume detach -force"},
 		"a purged allocation":            {func(w *world) { w.alloc = nil }, 0, "its allocation is gone: only volume detach -force"},
 		"a lost job":                     {func(w *world) { w.alloc.Job = nil }, 0, "only volume detach -force"},
-		// Its allocation ended long ago and left a mount. The node was deleted while it answered heartbeats.
+		// The allocation ended long ago and left a mount. The node was deleted while its heartbeats
+		// were answered.
 		"a deleted node": {func(w *world) {
 			w.node, w.alloc.ClientStatus, w.alloc.ModifyTime = nil, cluster.ClientComplete, epoch.Add(-time.Hour)
 			w.claim.State, w.claim.NodeGoneAt, w.claim.NodeStopTime = cluster.ClaimUnpublishing, epoch, 12*time.Second

@@ -16,7 +16,7 @@ type callLog struct {
 	file *os.File // guarded by mu
 }
 
-// openLog opens a log, which may exist. If a program died in the middle of a line, the line is ended.
+// openLog opens or creates a log. If a process died while it wrote a line, openLog ends the line.
 func openLog(path string) (*callLog, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -31,7 +31,7 @@ func openLog(path string) (*callLog, error) {
 	return &callLog{file: file}, nil
 }
 
-// append adds a line. It is durable when append returns.
+// append adds a line. The line is durable when append returns.
 func (l *callLog) append(e entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {

@@ -9,26 +9,24 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// maxID is the length of the longest id that CSI allows for a volume, in bytes. Ids of nodes may
-// have 256.
+// maxID is the longest volume id that CSI allows, in bytes. Ids of nodes may have 256 bytes.
 const (
 	maxID     = 128
 	maxNodeID = 256
 )
 
-// mode is an access mode, as far as the plugin uses it.
+// mode contains the properties of an access mode that the plugin uses.
 type mode struct {
 	name string
-	// single means that the volume is published to one node at most.
+	// single: the volume may be published to one node only.
 	single bool
-	// reads means that nothing writes.
+	// reads: no node may write.
 	reads bool
-	// oneWriter means that one node at most writes.
+	// oneWriter: at most one node may write.
 	oneWriter bool
 }
 
-// modeOf returns the access mode of a capability. It returns an error for a capability that this
-// plugin does not have.
+// modeOf returns the access mode of a capability, or an error if this plugin does not support it.
 func modeOf(c *csi.VolumeCapability) (mode, error) {
 	if c == nil {
 		return mode{}, invalidArgument("the request has no volume capability")
@@ -44,7 +42,7 @@ func modeOf(c *csi.VolumeCapability) (mode, error) {
 		return mode{}, invalidArgument("this plugin does not change the group of a volume")
 	}
 	if flags := mount.GetMountFlags(); len(flags) > 0 {
-		// Flags may hold secrets, so the error does not name them.
+		// Flags may contain secrets, so the error does not contain them.
 		return mode{}, invalidArgument("this plugin knows no mount flags")
 	}
 	m := mode{name: c.GetAccessMode().GetMode().String()}

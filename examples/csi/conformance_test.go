@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
-// conformingNode is a machine with a program of the plugin, as a client sees it.
+// conformingNode implements volumetest.Node for a process of the plugin.
 type conformingNode struct {
 	volumetest.Host
 	machine machine
@@ -61,7 +61,7 @@ func (n *conformingNode) Volume(volumetest.T) volumes.Claimed {
 	return volumes.Claimed{ExternalID: made.GetVolume().GetVolumeId(), Context: made.GetVolume().GetVolumeContext(), PublishContext: attached.GetPublishContext()}
 }
 
-// The plugin keeps the rules of the suite through the protocol, on a real socket with real mounts.
+// The plugin passes the conformance suite, on a real socket with real mounts.
 func TestPlugin_conformance(t *testing.T) {
 	t.Parallel()
 	needMounts(t)

@@ -8,14 +8,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// controller is the service that makes volumes and publishes them to nodes.
+// controller is the service that creates volumes and publishes them to nodes.
 type controller struct {
 	csi.UnimplementedControllerServer
 	gate  *gate
 	store *store
 }
 
-// ControllerGetCapabilities says what the controller can do.
+// ControllerGetCapabilities returns the capabilities of the controller.
 func (*controller) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
 	answer := &csi.ControllerGetCapabilitiesResponse{}
 	for _, can := range []csi.ControllerServiceCapability_RPC_Type{
@@ -29,7 +29,7 @@ func (*controller) ControllerGetCapabilities(context.Context, *csi.ControllerGet
 	return answer, nil
 }
 
-// CreateVolume makes a folder. The name of the volume is its id.
+// CreateVolume creates a folder. The name of the volume is its id.
 func (c *controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	v := volume{ID: r.GetName()}
 	least, most := r.GetCapacityRange().GetRequiredBytes(), r.GetCapacityRange().GetLimitBytes()
@@ -89,7 +89,7 @@ func (c *controller) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeReques
 		if err != nil {
 			return err
 		}
-		// Also without the strict mode: tasks would lose their files.
+		// Also without the strict mode, because tasks would lose their files.
 		if points := table.showing(table.folder(c.store.data(id))); len(points) > 0 {
 			return status.Errorf(codes.FailedPrecondition, "the volume %s is still mounted at %s", id, points[0])
 		}
@@ -119,7 +119,7 @@ func (c *controller) ValidateVolumeCapabilities(ctx context.Context, r *csi.Vali
 	}}, nil
 }
 
-// ControllerPublishVolume notes that a node may mount a volume.
+// ControllerPublishVolume records that a node may mount a volume.
 func (c *controller) ControllerPublishVolume(ctx context.Context, r *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
 	id, node := r.GetVolumeId(), r.GetNodeId()
 	m, wrong := modeOf(r.GetVolumeCapability())
@@ -146,7 +146,7 @@ func (c *controller) ControllerPublishVolume(ctx context.Context, r *csi.Control
 	return &csi.ControllerPublishVolumeResponse{}, nil
 }
 
-// publish publishes a volume that exists, unless the access modes do not allow it.
+// publish publishes an existing volume, unless the access modes do not allow it.
 func (c *controller) publish(id string, wanted publication) error {
 	all, err := c.store.publications(id)
 	if err != nil {
@@ -165,7 +165,8 @@ func (c *controller) publish(id string, wanted publication) error {
 	return c.store.publish(id, wanted)
 }
 
-// ControllerUnpublishVolume takes a volume back from a node, or from all if the request names none.
+// ControllerUnpublishVolume unpublishes a volume from a node, or from all nodes if the request
+// names none.
 func (c *controller) ControllerUnpublishVolume(ctx context.Context, r *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
 	id, node := r.GetVolumeId(), r.GetNodeId()
 	err := c.gate.run(ctx, call{Name: controllerUnpublish, Volume: id, Node: node}, checkVolumeID(id), func() error {

@@ -15,27 +15,30 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// fault says what goes wrong with calls. The zero value is no fault.
+// fault describes a fault of calls. The zero value means no fault.
 type fault struct {
-	// Call and Volume are the calls that have the fault. Empty ones are all.
+	// Call and Volume select the calls with the fault. Empty values select all.
 	Call   string `json:"call"`
 	Volume string `json:"volume"`
 	// Delay is how long a call waits.
 	Delay duration `json:"delay"`
-	// Hang makes a call wait until its caller gives up, or until the file changes.
+	// Hang makes a call wait until its caller cancels it, or until the file changes.
 	Hang bool `json:"hang"`
-	// Fail is the number of calls that fail, counted from the change of the file. -1 is all.
+	// Fail is the number of calls that fail, counted from the change of the file. -1 means all
+	// calls.
 	Fail int `json:"fail"`
-	// Code is the code of the failure. 0 is Internal.
+	// Code is the gRPC code of the failure. 0 means Internal.
 	Code codes.Code `json:"code"`
-	// After means that the work of the call is done before the fault: the caller does not know.
+	// After: the fault happens after the work of the call, so that the caller does not know that
+	// the work is done.
 	After bool `json:"after"`
-	// After a change of the file a fault is another one.
+	// generation counts the changes of the file. A fault of another generation is a different
+	// fault.
 	generation int
 	index      int
 }
 
-// duration is a time in the form of [time.ParseDuration].
+// duration is a duration in the format of [time.ParseDuration].
 type duration time.Duration
 
 // UnmarshalText reads a duration.
@@ -59,7 +62,7 @@ func parseFaults(text []byte) ([]fault, error) {
 	return all, nil
 }
 
-// faults are those of a file. It is read at each call, so that a test can change it meanwhile.
+// faults are the faults in a file. The file is read at each call, so that a test can change it.
 type faults struct {
 	// path is empty if there are no faults.
 	path string
@@ -70,7 +73,7 @@ type faults struct {
 	failed     map[int]int // by index, the calls of this generation that failed
 }
 
-// poll is how often a call that hangs looks at the file.
+// poll is the time between two checks of the file by a call that hangs.
 const poll = 20 * time.Millisecond
 
 // find returns the first fault of a call.
@@ -103,7 +106,7 @@ func (f *faults) find(c call) (fault, error) {
 	return fault{}, nil
 }
 
-// act lets a call wait and fail as its fault says.
+// act makes a call wait and fail as its fault says.
 func (f *faults) act(ctx context.Context, c call, what fault) error {
 	if what.Delay > 0 {
 		if err := wait(ctx, time.Duration(what.Delay)); err != nil {

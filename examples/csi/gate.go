@@ -11,17 +11,16 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The verdicts about calls. Only outOfOrder and inFlight are mistakes of the caller in the order of
-// its calls.
+// The verdicts about calls. Only outOfOrder and inFlight are mistakes of the caller.
 const (
 	inOrder    = "in order"
 	outOfOrder = "out of order"
 	// inFlight means that another call of the volume had not ended, and that its caller still waited.
 	inFlight = "in flight"
 	// abandoned means that another call of the volume had not ended, and that its caller no longer
-	// waited. To call again is right then.
+	// waited. This is not a mistake of the caller.
 	abandoned = "abandoned"
-	// invalid means that the request had no meaning.
+	// invalid means that the request was not valid.
 	invalid = "invalid"
 )
 
@@ -29,7 +28,7 @@ const (
 type gate struct {
 	store  *store
 	faults *faults
-	// log is nil unless the mode is strict. Without it calls are not judged.
+	// log is nil without the strict mode. Calls are then not checked.
 	log    *callLog
 	logger *slog.Logger
 
@@ -39,7 +38,7 @@ type gate struct {
 
 // entry is a line of the strict mode's log.
 type entry struct {
-	// Began and Time are when the call came, and when its answer was sent.
+	// Began is when the call arrived, and Time is when its answer was sent.
 	Began time.Time `json:"began"`
 	Time  time.Time `json:"time"`
 	call
@@ -49,7 +48,7 @@ type entry struct {
 	Error string `json:"error,omitempty"`
 }
 
-// run does the work of a call, unless its request is wrong or it must not come now.
+// run does the work of a call, unless its request is not valid or the call is out of order.
 func (g *gate) run(ctx context.Context, c call, wrong error, work func() error) error {
 	e := entry{Began: time.Now().UTC(), call: c}
 	var err error
@@ -70,7 +69,7 @@ func (g *gate) run(ctx context.Context, c call, wrong error, work func() error) 
 	return err
 }
 
-// verdict judges a call, and does its work if it may come.
+// verdict checks a call, and does its work if the call is in order.
 func (g *gate) verdict(ctx context.Context, c call, wrong error, work func() error) (string, error) {
 	if wrong != nil {
 		return invalid, wrong
@@ -79,8 +78,8 @@ func (g *gate) verdict(ctx context.Context, c call, wrong error, work func() err
 		return verdict, status.Errorf(codes.Aborted, "another call of the volume %s is in flight", c.Volume)
 	}
 	defer g.end(c.Volume)
-	// A call is judged when it comes, and again when its work begins: other programs of the plugin
-	// may have worked meanwhile.
+	// A call is checked when it arrives, and again when its work starts, because other processes of
+	// the plugin may have changed the state meanwhile.
 	if err := g.store.locked(func() error { return g.judge(c) }); err != nil {
 		return judged(err), err
 	}
@@ -105,7 +104,7 @@ func (g *gate) verdict(ctx context.Context, c call, wrong error, work func() err
 	return judged(err), err
 }
 
-// judge returns an error that is an *orderError if a strict plugin refuses the call.
+// judge returns an *orderError if a strict plugin must refuse the call.
 func (g *gate) judge(c call) error {
 	if g.log == nil {
 		return nil
@@ -124,13 +123,13 @@ func (g *gate) judge(c call) error {
 	return nil
 }
 
-// orderError refuses a call that comes at the wrong time.
+// orderError is the error of a call that is out of order.
 type orderError struct{ why string }
 
 // Error says why.
 func (e *orderError) Error() string { return e.why }
 
-// GRPCStatus has the code of the answer.
+// GRPCStatus returns the gRPC status of the answer.
 func (e *orderError) GRPCStatus() *status.Status { return status.New(codes.FailedPrecondition, e.why) }
 
 func judged(err error) string {
@@ -140,7 +139,7 @@ func judged(err error) string {
 	return inOrder
 }
 
-// begin notes that a call is in flight. It returns a verdict if another one is.
+// begin records that a call is in flight. If another call is in flight, it returns a verdict.
 func (g *gate) begin(ctx context.Context, volume string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -161,7 +160,7 @@ func (g *gate) end(volume string) {
 	delete(g.flights, volume)
 }
 
-// coded returns an error with a gRPC code. Errors without one have the code Internal.
+// coded returns an error with a gRPC code. Errors without a code get the code Internal.
 func coded(err error) error {
 	if err == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 // version is the version of the plugin.
 const version = "1.0.0"
 
-// identity is the service that every program of a plugin has.
+// identity is the service that every role of the plugin has.
 type identity struct {
 	csi.UnimplementedIdentityServer
 	name string
@@ -21,14 +21,14 @@ func (i *identity) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*c
 	return &csi.GetPluginInfoResponse{Name: i.name, VendorVersion: version}, nil
 }
 
-// GetPluginCapabilities says that nodes need a controller. Programs of nodes say so, too.
+// GetPluginCapabilities says that the plugin has a controller service. The node role says so, too.
 func (*identity) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
 	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{{
 		Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: csi.PluginCapability_Service_CONTROLLER_SERVICE}},
 	}}}, nil
 }
 
-// Probe reports that the plugin is ready. A program that may not mount does not start.
+// Probe reports that the plugin is ready. A process without the right to mount does not start.
 func (*identity) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
 	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }

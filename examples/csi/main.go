@@ -108,7 +108,7 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	return err
 }
 
-// grace is how long calls in flight may take when the program must end.
+// grace is how long calls in flight may take when the program must exit.
 const grace = 3 * time.Second
 
 func shutDown(server *grpc.Server) {
@@ -180,7 +180,7 @@ func socketPath(endpoint string) (string, error) {
 	return path, nil
 }
 
-// listen listens on a socket for this user alone. It replaces the socket of a program that died.
+// listen listens on a socket that only this user may use. It replaces the socket of a dead process.
 func listen(endpoint string) (net.Listener, error) {
 	path, err := socketPath(endpoint)
 	if err != nil {

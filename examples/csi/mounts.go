@@ -16,9 +16,9 @@ import (
 
 // mount is a line of the mount table.
 type mount struct {
-	// device and root name what is mounted: a file system, and a folder of it.
+	// device and root identify what is mounted: a file system, and a folder of it.
 	device, root string
-	// point is where it is mounted.
+	// point is the mount point.
 	point    string
 	readOnly bool
 }
@@ -62,7 +62,7 @@ func parseMounts(text string) mountTable {
 // unescape replaces the octal escapes of mountinfo.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {
-		return s // a replacer costs much more than most paths, and a node has many mounts
+		return s // most paths have no escapes, and a replacer is slow
 	}
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
@@ -77,7 +77,8 @@ func (t mountTable) at(path string) (mount, bool) {
 	return mount{}, false
 }
 
-// folder returns a mount as it would show a folder. The path has no symbolic links.
+// folder returns the mount that a bind mount of a folder would have. The path must not contain
+// symbolic links.
 func (t mountTable) folder(path string) mount {
 	var found mount
 	for _, m := range t {
@@ -92,7 +93,7 @@ func (t mountTable) folder(path string) mount {
 	return found
 }
 
-// showing returns the points of all mounts that show a folder.
+// showing returns the mount points of all mounts of a folder.
 func (t mountTable) showing(folder mount) []string {
 	var points []string
 	for _, m := range t {
@@ -103,8 +104,8 @@ func (t mountTable) showing(folder mount) []string {
 	return points
 }
 
-// bind mounts a folder at a path. A mount that is read only is first mounted, then changed: the
-// kernel has no single call for both.
+// bind mounts a folder at a path. For a read-only mount it makes two calls, because the kernel has
+// no single call for this.
 func bind(from, to string, readOnly bool) error {
 	if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
 		return mountFailed("mount "+from+" at "+to, err)
@@ -133,7 +134,7 @@ func makeReadOnly(path string) error {
 	return nil
 }
 
-// unmount takes the visible mount off a path. A mount that is in use stays, and the error names it.
+// unmount unmounts the visible mount at a path. A mount in use stays, and the error names it.
 func unmount(path string) error {
 	if err := unix.Unmount(path, unix.UMOUNT_NOFOLLOW); err != nil {
 		return mountFailed("unmount "+path, err)
@@ -141,7 +142,7 @@ func unmount(path string) error {
 	return nil
 }
 
-// mountFailed returns an error with the code that callers of the plugin see.
+// mountFailed returns an error with the gRPC code for callers of the plugin.
 func mountFailed(what string, err error) error {
 	switch {
 	case errors.Is(err, unix.EBUSY):
@@ -152,8 +153,8 @@ func mountFailed(what string, err error) error {
 	return status.Errorf(codes.Internal, "%s: %v", what, err)
 }
 
-// checkRights returns an error if this process may not mount. To find out it mounts a new folder on
-// itself.
+// checkRights returns an error if this process may not mount. It tests this by a bind mount of a
+// new folder on itself.
 func checkRights(parent string) error {
 	folder, err := os.MkdirTemp(parent, "probe~")
 	if err != nil {
@@ -166,8 +167,8 @@ func checkRights(parent string) error {
 	return errors.Join(err, os.Remove(folder))
 }
 
-// resolve returns a path as the mount table shows it: without symbolic links in its parent. Without
-// a parent nothing is mounted there.
+// resolve returns a path as the mount table shows it: without symbolic links in its parent. If the
+// parent does not exist, it returns the path unchanged.
 func resolve(path string) string {
 	if parent, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		return filepath.Join(parent, filepath.Base(path))

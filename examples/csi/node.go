@@ -22,14 +22,14 @@ type node struct {
 	id    string
 }
 
-// NodeGetCapabilities says what the node can do.
+// NodeGetCapabilities returns the capabilities of the node.
 func (*node) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	return &csi.NodeGetCapabilitiesResponse{Capabilities: []*csi.NodeServiceCapability{{
 		Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME}},
 	}}}, nil
 }
 
-// NodeGetInfo names the node.
+// NodeGetInfo returns the id of the node.
 func (n *node) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
 	return &csi.NodeGetInfoResponse{NodeId: n.id}, nil
 }
@@ -96,8 +96,8 @@ func (n *node) mayPublish(id string, m mode, wanted askedMount) error {
 	return nil
 }
 
-// mount mounts a folder for a volume, unless it is mounted. The store knows of the mount before it
-// exists.
+// mount mounts a folder for a volume, unless it is already mounted. It records the mount in the
+// store before it mounts.
 func (n *node) mount(id, from string, wanted askedMount) error {
 	if err := n.store.mustHave(id); err != nil {
 		return err
@@ -124,8 +124,8 @@ func (n *node) mount(id, from string, wanted askedMount) error {
 	return bind(from, wanted.Path, wanted.ReadOnly)
 }
 
-// mountedAlready is for a mount that exists. If the plugin died before it became read only, it becomes
-// so now.
+// mountedAlready checks an existing mount. If the plugin died before it made the mount read only,
+// it does so now.
 func (n *node) mountedAlready(id string, at mount, wanted askedMount) error {
 	asked, err := n.store.asked(n.id, id)
 	if err != nil {
@@ -143,7 +143,7 @@ func (n *node) mountedAlready(id string, at mount, wanted askedMount) error {
 	return nil
 }
 
-// NodeUnpublishVolume takes a volume off a target, and removes the target.
+// NodeUnpublishVolume unmounts a volume from a target, and removes the target.
 func (n *node) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	id := r.GetVolumeId()
 	c := call{Name: nodeUnpublish, Volume: id, Node: n.id, Target: resolve(r.GetTargetPath())}
@@ -155,7 +155,8 @@ func (n *node) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolu
 	return &csi.NodeUnpublishVolumeResponse{}, nil
 }
 
-// NodeUnstageVolume takes a volume off a staging path. The folder stays: its caller has made it.
+// NodeUnstageVolume unmounts a volume from a staging path. The folder stays, because the caller
+// created it.
 func (n *node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
 	id := r.GetVolumeId()
 	c := call{Name: nodeUnstage, Volume: id, Node: n.id, Staging: resolve(r.GetStagingTargetPath())}
@@ -167,8 +168,8 @@ func (n *node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRe
 	return &csi.NodeUnstageVolumeResponse{}, nil
 }
 
-// unmount takes a volume off a path, however often it is mounted there. Without a mount and without
-// a note of one there is nothing to do.
+// unmount unmounts all mounts of a volume at a path. It does nothing if neither the mount table nor
+// the store contains one.
 func (n *node) unmount(id, path string, removeFolder bool) error {
 	asked, err := n.store.asked(n.id, id)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	nodeUnpublish       = "NodeUnpublishVolume"
 )
 
-// call is one call of a volume, as far as its order matters.
+// call contains the fields of a call that matter for the order.
 type call struct {
 	// Name is one of the constants above.
 	Name   string `json:"call"`
@@ -32,10 +32,10 @@ type call struct {
 	Target  string `json:"target,omitempty"`
 }
 
-// standing says where a volume is now. Its keys are the ids of nodes.
+// standing is the state of a volume on all nodes. Its keys are the ids of nodes.
 type standing map[string]onNode
 
-// onNode is what a node has of a volume.
+// onNode is the state of a volume on one node.
 type onNode struct {
 	// attached means that a controller has published the volume to the node.
 	attached bool
@@ -48,8 +48,8 @@ type onNode struct {
 // target is a path where a node has published a volume.
 type target struct{ path, staging string }
 
-// outOfOrder returns why a call comes at the wrong time, or an empty string. A call that repeats one
-// that succeeded is in order.
+// outOfOrder returns why a call is out of order, or an empty string. The repetition of a successful
+// call is in order.
 func (s standing) outOfOrder(c call) string {
 	node := s[c.Node]
 	switch c.Name {
@@ -92,7 +92,7 @@ func (s standing) outOfOrder(c call) string {
 	return ""
 }
 
-// mounted returns a path at which the node with this id still has the volume, or an empty string.
+// mounted returns a path where the volume is still mounted on the node, or an empty string.
 func (n onNode) mounted(id string) string {
 	switch {
 	case len(n.published) > 0:

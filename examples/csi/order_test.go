@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Each rule, with the words of the refusal.
+// Each rule, with its error message.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	const staging, rw = "/staging", "/target"
@@ -56,10 +56,11 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// twin judges by the history of calls that were let through, and knows no state.
+// twin checks calls by the history of accepted calls, and has no state.
 type twin []call
 
-// last reports whether the last call that fits is named begin, and none since is named end.
+// last reports whether the history contains a matching call named begin, and no later one named
+// end.
 func (w twin) last(begin, end string, fits func(call) bool) bool {
 	for _, c := range slices.Backward(w) {
 		if fits(c) && (c.Name == begin || c.Name == end) {
@@ -107,7 +108,7 @@ func (w twin) refuses(c call) bool {
 	return false
 }
 
-// apply does what the plugin does.
+// apply changes the state like the plugin.
 func (s standing) apply(c call) {
 	n := s[c.Node]
 	switch c.Name {
@@ -138,7 +139,7 @@ func (s standing) apply(c call) {
 	}
 }
 
-// The rules over a state and those over a history refuse the same calls.
+// The rules based on the state and the rules based on the history refuse the same calls.
 func TestOrder_agreesWithTwin(t *testing.T) {
 	t.Parallel()
 	refused := map[string]int{}
@@ -147,7 +148,7 @@ func TestOrder_agreesWithTwin(t *testing.T) {
 		for range rapid.IntRange(1, 100).Draw(t, "calls") {
 			c := call{Name: rapid.SampledFrom([]string{
 				createVolume, deleteVolume, controllerPublish, controllerUnpublish, nodeStage, nodeUnstage, nodePublish, nodeUnpublish,
-				controllerPublish, nodeStage, nodePublish, nodePublish, nodePublish, // else little is published
+				controllerPublish, nodeStage, nodePublish, nodePublish, nodePublish, // more often, so that more is published
 			}).Draw(t, "name")}
 			if c.Name != createVolume && c.Name != deleteVolume {
 				c.Node = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node")

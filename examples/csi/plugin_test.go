@@ -24,7 +24,8 @@ func mustCode(t *testing.T, want codes.Code, err error, words ...string) {
 	}
 }
 
-// A volume goes its whole way, each call twice, and between any two of them the program is killed.
+// All calls of a volume from creation to deletion, each call twice. The program is killed between
+// any two calls.
 func TestPlugin_everyCallTwiceAndKilledBetween(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
@@ -65,7 +66,7 @@ func TestPlugin_everyCallTwiceAndKilledBetween(t *testing.T) {
 	must.SliceEmpty(t, m.refused(t, "log"))
 	must.Len(t, 28, m.entries(t, "log"))
 	u.end(t)
-	// Nothing is left but the folders of the plugin and of the caller.
+	// Only the folders of the plugin and of the caller are left.
 	must.DirNotExists(t, u.target("one"))
 	must.DirExists(t, u.staging())
 	for _, folder := range []string{"volumes", "unfinished", "nodes/a/volumes"} {
@@ -75,8 +76,8 @@ func TestPlugin_everyCallTwiceAndKilledBetween(t *testing.T) {
 	}
 }
 
-// What is published read only cannot be written to, also if the plugin dies before it says so to the
-// kernel.
+// A read-only publication cannot be written to, also if the plugin died between its two mount
+// calls.
 func TestPlugin_readOnly(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
@@ -91,7 +92,7 @@ func TestPlugin_readOnly(t *testing.T) {
 	must.ErrorIs(t, write("ro"), syscall.EROFS)
 	mustCode(t, codes.AlreadyExists, u.publish(t, "rw", true), u.target("rw"))
 	mustCode(t, codes.AlreadyExists, u.publish(t, "ro", false), u.target("ro"))
-	// As after a death between the two calls of the kernel.
+	// The state after a death between the two mount calls.
 	must.NoError(t, unix.Mount("", u.target("ro"), "", unix.MS_REMOUNT|unix.MS_BIND, ""))
 	must.NoError(t, write("ro"))
 	must.NoError(t, u.publish(t, "ro", true))
@@ -101,7 +102,7 @@ func TestPlugin_readOnly(t *testing.T) {
 	must.NoError(t, u.unpublish(t, "ro"))
 	must.NoError(t, u.unstage(t.Context()))
 	must.NoError(t, u.detach(t))
-	// A mode for readers is enough.
+	// A reader mode without the read-only flag is enough.
 	u.mode = singleReader
 	must.NoError(t, u.attach(t))
 	must.NoError(t, u.stage(t.Context()))
@@ -111,7 +112,7 @@ func TestPlugin_readOnly(t *testing.T) {
 	must.NoError(t, u.unstage(t.Context()))
 }
 
-// A mount that a process uses stays, and the error names it. It goes when the process ends.
+// A mount in use stays mounted, and the error names it. It can be unmounted when the process ends.
 func TestPlugin_busy(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
@@ -133,7 +134,8 @@ func TestPlugin_busy(t *testing.T) {
 	must.Eq(t, []string{nodeUnstage + ": " + outOfOrder}, m.refused(t, "log"))
 }
 
-// A strict plugin refuses each call that is out of order, a lax one only those that it cannot do.
+// A strict plugin refuses each call that is out of order. Without the strict mode a plugin refuses
+// only calls that it cannot execute.
 func TestPlugin_order(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
@@ -178,7 +180,7 @@ func TestPlugin_order(t *testing.T) {
 	}
 }
 
-// One call of a volume is in flight. A caller that gave up may call again, which is no mistake.
+// A volume has at most one call in flight. A caller whose call was cancelled may call again.
 func TestPlugin_inFlight(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
@@ -195,7 +197,7 @@ func TestPlugin_inFlight(t *testing.T) {
 	go stage()
 	for status.Code(u.attach(t)) != codes.Aborted { // until the call hangs
 		select {
-		case err := <-ended: // it met a call of ours
+		case err := <-ended: // it ran at the same time as a call of this test
 			mustCode(t, codes.Aborted, err)
 			go stage()
 		default:
@@ -216,7 +218,7 @@ func TestPlugin_inFlight(t *testing.T) {
 	}
 	must.NoError(t, os.Remove(faults))
 	for err := u.stage(t.Context()); err != nil; err = u.stage(t.Context()) {
-		mustCode(t, codes.Aborted, err) // the program has not noticed yet
+		mustCode(t, codes.Aborted, err) // the program has not noticed the cancellation yet
 	}
 	must.NoError(t, u.unstage(t.Context()))
 	met := false
@@ -229,7 +231,7 @@ func TestPlugin_inFlight(t *testing.T) {
 	must.True(t, met)
 }
 
-// A fault after the work leaves the caller without an answer. The repeated call succeeds.
+// With a fault after the work the caller gets no answer. The repeated call succeeds.
 func TestPlugin_faultAfter(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
@@ -287,7 +289,7 @@ func TestPlugin_accessModes(t *testing.T) {
 		must.Eq(t, c.ro, os.WriteFile(a.target("one")+"/file", nil, 0o600) != nil)
 		mustCode(t, c.second, b.publish(t, "one", false))
 		must.NoError(t, b.publish(t, "two", true))
-		// A node does not wait for another one.
+		// A node does not wait for other nodes.
 		must.NoError(t, b.unpublish(t, "one"))
 		must.NoError(t, b.unpublish(t, "two"))
 		must.NoError(t, b.unstage(t.Context()))
@@ -299,7 +301,7 @@ func TestPlugin_accessModes(t *testing.T) {
 	must.SliceEmpty(t, m.refused(t, "log"))
 }
 
-// A volume that is mounted is not deleted, also if the files below the root do not know of the mount.
+// A mounted volume is not deleted, also if the files below the root do not contain the mount.
 func TestPlugin_deleteMounted(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
@@ -313,7 +315,7 @@ func TestPlugin_deleteMounted(t *testing.T) {
 	must.NoError(t, u.remove(t))
 }
 
-// A program that begins after a restart of the machine finds no mounts, and mounts again.
+// After a restart of the machine the program finds no mounts, and mounts again.
 func TestPlugin_mountsLost(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
@@ -334,7 +336,7 @@ func TestPlugin_mountsLost(t *testing.T) {
 	must.NoError(t, u.detach(t))
 }
 
-// What is at a path and is not of the volume stays.
+// Files and mounts at a path that do not belong to the volume stay.
 func TestPlugin_foreignPaths(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
@@ -355,7 +357,7 @@ func TestPlugin_foreignPaths(t *testing.T) {
 	})
 	mustCode(t, codes.FailedPrecondition, err, "something else is mounted at "+u.target("one"))
 	must.Len(t, 2, m.mounts(t))
-	// What covers a volume is not taken away.
+	// A mount that covers a volume is not unmounted.
 	must.NoError(t, bind(m.path("root"), u.target("one"), false))
 	mustCode(t, codes.FailedPrecondition, u.unpublish(t, "one"), "something else is mounted at "+u.target("one"))
 	must.Len(t, 3, m.mounts(t))
@@ -363,7 +365,7 @@ func TestPlugin_foreignPaths(t *testing.T) {
 	must.NoError(t, bind(m.path("root"), u.staging(), false))
 	mustCode(t, codes.FailedPrecondition, u.publish(t, "two", false), "not staged")
 	must.NoError(t, unmount(u.staging()))
-	// Paths may lead over links, and a link is no place for a mount.
+	// Paths may contain symbolic links, but a link cannot be a mount point.
 	must.NoError(t, os.Symlink(m.dir, m.path("link")))
 	over := m
 	over.dir = m.path("link")
@@ -376,7 +378,7 @@ func TestPlugin_foreignPaths(t *testing.T) {
 	must.Len(t, 2, m.mounts(t))
 	must.NoError(t, os.Symlink(m.dir, u.target("link")))
 	mustCode(t, codes.FailedPrecondition, u.publish(t, "link", false), "no folder")
-	// A target with files below the mount is not removed with them.
+	// A target with files below the mount is not removed.
 	must.NoError(t, os.Mkdir(u.target("full"), 0o700))
 	must.NoError(t, os.WriteFile(filepath.Join(u.target("full"), "file"), nil, 0o600))
 	must.NoError(t, u.publish(t, "full", false))
@@ -425,7 +427,7 @@ func TestPlugin_secrets(t *testing.T) {
 	}))
 }
 
-// A user without the right to mount learns so. A controller needs no right.
+// Without the right to mount the program does not start. A controller does not need the right.
 func TestPlugin_withoutRights(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -439,7 +441,7 @@ func TestPlugin_withoutRights(t *testing.T) {
 		cmd, out := m.command("-type", c.kind)
 		cmd.Path = binary
 		if c.kind == controllerOnly {
-			cmd.Args = append(cmd.Args, "-endpoint", "relative") // ends after it has found its rights sufficient
+			cmd.Args = append(cmd.Args, "-endpoint", "relative") // exits after the check of its rights
 		}
 		if os.Geteuid() == 0 {
 			must.NoError(t, os.Chmod(m.dir, 0o777))
@@ -452,7 +454,7 @@ func TestPlugin_withoutRights(t *testing.T) {
 	}
 }
 
-// Words of mistakes in flags.
+// Error messages for wrong flags.
 func TestPlugin_mistakes(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -475,7 +477,7 @@ func TestPlugin_mistakes(t *testing.T) {
 	}
 }
 
-// Forms of an endpoint.
+// Formats of an endpoint.
 func TestSocketPath(t *testing.T) {
 	t.Parallel()
 	for endpoint, want := range map[string]string{
@@ -488,8 +490,8 @@ func TestSocketPath(t *testing.T) {
 	}
 }
 
-// A program replaces the socket of one that was killed, and not that of one that lives. Others may not
-// use it.
+// A program replaces the socket of a killed program, and not the socket of a running program. Other
+// users may not use the socket.
 func TestPlugin_socket(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

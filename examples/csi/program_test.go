@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// asProgram makes the test binary the program.
+// asProgram is the environment variable that makes the test binary run as the plugin.
 const asProgram = "NODEDRAIN_TEST_CSI"
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,7 @@ func newMachine(t *testing.T) machine {
 	m := machine{resolve(base)}
 	t.Cleanup(func() {
 		left := m.mounts(t)
-		for range len(left) { // a mount may cover another one
+		for range len(left) { // a mount may cover another mount
 			for _, path := range left {
 				_ = unix.Unmount(path, unix.MNT_DETACH)
 			}
@@ -74,7 +74,7 @@ func (m machine) mounts(t *testing.T) []string {
 
 func (m machine) path(name string) string { return filepath.Join(m.dir, name) }
 
-// needMounts skips a test on a machine that does not let it mount.
+// needMounts skips a test if it may not mount on this machine.
 func needMounts(t *testing.T) {
 	t.Helper()
 	if err := checkRights(t.TempDir()); err != nil {
@@ -92,13 +92,13 @@ type program struct {
 	conn    *grpc.ClientConn
 }
 
-// output is what a program prints.
+// output is the output of a program.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer // guarded by mu
 }
 
-// Write keeps what a program prints.
+// Write stores the output of a program.
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -161,7 +161,7 @@ func (p *program) kill(t *testing.T) {
 	_ = p.process.Wait()
 }
 
-// end ends a program as a client does.
+// end stops a program as a client does.
 func (p *program) end(t *testing.T) {
 	t.Helper()
 	must.NoError(t, p.process.Process.Signal(syscall.SIGTERM))
@@ -196,7 +196,7 @@ func (m machine) refused(t *testing.T, name string) []string {
 	return all
 }
 
-// capability is an access mode as callers ask for it.
+// capability returns the capability for an access mode.
 func capability(m csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability {
 	return &csi.VolumeCapability{
 		AccessMode: &csi.VolumeCapability_AccessMode{Mode: m},
@@ -212,7 +212,7 @@ const (
 	manyWriters  = csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
 )
 
-// user is a caller of a program, for one volume and one node.
+// user calls a program, for one volume and one node.
 type user struct {
 	*program
 	machine machine

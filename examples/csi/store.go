@@ -15,7 +15,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
 )
 
-// store is what all programs of the plugin on a machine share: the folders below the root.
+// store is the state that all processes of the plugin on a machine share: the folders below the
+// root.
 //
 //	lock                          held while a call changes something
 //	volumes/VOLUME/volume.json    a volume
@@ -24,15 +25,15 @@ import (
 //	nodes/NODE/volumes/VOLUME     the mounts that a node was asked for
 //	unfinished/                   volumes that are being made or deleted
 //
-// The mount table says what is mounted. It does not say for which node, from which staging path and
-// in which mode: the last file says so, and is written before the mount. A mount counts only if it is
-// in the file and in the table.
+// The mount table says what is mounted, but not for which node, from which staging path and in
+// which mode. nodes/NODE/volumes/VOLUME contains this, and is written before the mount. A mount
+// counts only if both the file and the mount table contain it.
 type store struct{ root string }
 
 // volume is the content of volume.json.
 type volume struct {
 	ID string `json:"id"`
-	// Capacity is in bytes. Nothing enforces it. 0 means that none was asked for.
+	// Capacity is in bytes. It is not enforced. 0 means that no capacity was requested.
 	Capacity int64 `json:"capacity,omitempty"`
 }
 
@@ -42,13 +43,13 @@ type publication struct {
 	Mode string `json:"mode"`
 }
 
-// nodeMounts are the mounts of one volume that one node was asked for.
+// nodeMounts are the requested mounts of one volume on one node.
 type nodeMounts struct {
 	Node   string       `json:"node"`
 	Mounts []askedMount `json:"mounts"`
 }
 
-// askedMount is one of them.
+// askedMount is one requested mount.
 type askedMount struct {
 	Path string `json:"path"`
 	// Staging is the staging path that is published at Path. It is empty if Path is a staging path.
@@ -57,7 +58,7 @@ type askedMount struct {
 	ReadOnly bool   `json:"read_only,omitempty"`
 }
 
-// openStore makes the folders. The root may exist.
+// openStore creates the folders. The root may exist.
 func openStore(root string) (*store, error) {
 	if !filepath.IsAbs(root) {
 		return nil, fmt.Errorf("the root %q is no absolute path", root)
@@ -78,13 +79,14 @@ func openStore(root string) (*store, error) {
 	return s, nil
 }
 
-// locked runs a function while no other program of the plugin does, nor another call of this one.
+// locked runs a function under a lock, so that no other process and no other call runs one at the
+// same time.
 func (s *store) locked(f func() error) error {
 	file, err := os.OpenFile(filepath.Join(s.root, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("lock the root: %w", err)
 	}
-	defer file.Close() // which unlocks
+	defer file.Close() // this also unlocks
 	for {
 		err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
 		if !errors.Is(err, unix.EINTR) {
@@ -101,7 +103,7 @@ func (s *store) volumeFolder(id string) string {
 	return filepath.Join(s.root, "volumes", pathname.Encode(id))
 }
 
-// data is the folder that the nodes mount.
+// data returns the folder that the nodes mount.
 func (s *store) data(id string) string { return filepath.Join(s.volumeFolder(id), "data") }
 
 func (s *store) publicationFile(volume, node string) string {
@@ -116,7 +118,7 @@ func (s *store) mountsFile(node, volume string) string {
 	return filepath.Join(s.nodeFolder(node), "volumes", pathname.Encode(volume))
 }
 
-// addNode makes a node known to controllers. It returns an error if this process may not mount.
+// addNode registers a node for controllers. It returns an error if this process may not mount.
 func (s *store) addNode(node string) error {
 	if err := checkRights(filepath.Join(s.root, "unfinished")); err != nil {
 		return err
@@ -154,7 +156,7 @@ func (s *store) mustHave(id string) error {
 	return err
 }
 
-// create makes a volume that does not exist. Either all of it exists afterwards, or nothing.
+// create creates a new volume. Afterwards the volume exists completely or not at all.
 func (s *store) create(v volume) error {
 	half := filepath.Join(s.root, "unfinished", pathname.Encode(v.ID))
 	if err := os.RemoveAll(half); err != nil {
@@ -163,7 +165,7 @@ func (s *store) create(v volume) error {
 	data := filepath.Join(half, "data")
 	err := errors.Join(os.MkdirAll(data, 0o700), os.Mkdir(filepath.Join(half, "nodes"), 0o700))
 	if err == nil {
-		// Tasks of every user may use the volumes that they get. Other users do not come below the root.
+		// Tasks of every user may use their volumes. Other users have no access below the root.
 		err = os.Chmod(data, 0o777)
 	}
 	if err == nil {
@@ -181,7 +183,7 @@ func (s *store) create(v volume) error {
 	return nil
 }
 
-// remove deletes a volume with its content. A volume that does not exist is no error.
+// remove deletes a volume with its content. A missing volume is not an error.
 func (s *store) remove(id string) error {
 	half := filepath.Join(s.root, "unfinished", pathname.Encode(id))
 	err := os.RemoveAll(half)
@@ -200,7 +202,7 @@ func (s *store) remove(id string) error {
 	return nil
 }
 
-// publications returns the nodes that a volume is published to, in the order of their files.
+// publications returns the nodes to which a volume is published, in the order of their files.
 func (s *store) publications(volume string) ([]publication, error) {
 	return readFolder[publication](filepath.Join(s.volumeFolder(volume), "nodes"))
 }
@@ -213,14 +215,14 @@ func (s *store) unpublish(volume, node string) error {
 	return removeFile(s.publicationFile(volume, node))
 }
 
-// asked returns the mounts of a volume that a node was asked for.
+// asked returns the requested mounts of a volume on a node.
 func (s *store) asked(node, volume string) ([]askedMount, error) {
 	var m nodeMounts
 	_, err := readJSON(s.mountsFile(node, volume), &m)
 	return m.Mounts, err
 }
 
-// ask adds a mount, or replaces the one with its path.
+// ask adds a mount, or replaces the mount with the same path.
 func (s *store) ask(node, volume string, m askedMount) error {
 	mounts, err := s.asked(node, volume)
 	if err != nil {
@@ -230,7 +232,7 @@ func (s *store) ask(node, volume string, m askedMount) error {
 	return writeJSON(s.mountsFile(node, volume), nodeMounts{Node: node, Mounts: mounts})
 }
 
-// forget removes the mount with this path, if there is one.
+// forget removes the mount with this path, if it exists.
 func (s *store) forget(node, volume, path string) error {
 	before, err := s.asked(node, volume)
 	if err != nil {
@@ -249,7 +251,7 @@ func without(mounts []askedMount, path string) []askedMount {
 	return slices.DeleteFunc(slices.Clone(mounts), func(m askedMount) bool { return m.Path == path })
 }
 
-// onNodes returns the mounts of a volume that exist, by the ids of the nodes.
+// onNodes returns the existing mounts of a volume, by the ids of the nodes.
 func (s *store) onNodes(volume string, table mountTable) (map[string][]askedMount, error) {
 	nodes, err := os.ReadDir(filepath.Join(s.root, "nodes"))
 	if err != nil {
@@ -272,7 +274,7 @@ func (s *store) onNodes(volume string, table mountTable) (map[string][]askedMoun
 	return found, nil
 }
 
-// standing says where a volume is.
+// standing returns the state of a volume on all nodes.
 func (s *store) standing(volume string, table mountTable) (standing, error) {
 	publications, err := s.publications(volume)
 	if err != nil {
@@ -315,7 +317,7 @@ func readJSON(path string, into any) (bool, error) {
 	return true, nil
 }
 
-// readFolder reads the files of a folder. Without the folder there are none.
+// readFolder reads the files of a folder. A missing folder counts as empty.
 func readFolder[T any](folder string) ([]T, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -338,7 +340,7 @@ func readFolder[T any](folder string) ([]T, error) {
 	return all, nil
 }
 
-// temporary is the suffix of a file that is being written. No other name ends so.
+// temporary is the suffix of a file that is being written. No other name has this suffix.
 const temporary = "~new"
 
 // writeJSON replaces a file. It is durable when writeJSON returns.
@@ -364,7 +366,7 @@ func writeJSON(path string, content any) error {
 	return syncFolder(filepath.Dir(path))
 }
 
-// removeFile removes a file, durably. It need not exist.
+// removeFile removes a file durably. The file need not exist.
 func removeFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

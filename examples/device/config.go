@@ -8,20 +8,20 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
-// group is a block of the config: the files of one kind.
+// group is a block of the config: the files of one kind of device.
 type group struct {
 	Vendor string `codec:"vendor"`
 	Type   string `codec:"type"`
 	Name   string `codec:"name"`
 	// Paths are absolute paths, and patterns such as /dev/video*.
 	Paths []string `codec:"paths"`
-	// Attributes are facts about each of the files, for the constraints of jobs.
+	// Attributes describe each of the files, for constraints of jobs.
 	Attributes map[string]string `codec:"attributes"`
 	// ReadOnly: tasks do not write to the files.
 	ReadOnly bool `codec:"read_only"`
 }
 
-// schema is the schema of the plugin's config. The host checks configs by it.
+// schema is the schema of the plugin's config. The host checks the config against it.
 func schema() *sdk.Spec {
 	return sdk.Object(map[string]*sdk.Spec{
 		"device": sdk.Blocks(sdk.Object(map[string]*sdk.Spec{
@@ -35,7 +35,7 @@ func schema() *sdk.Spec {
 	})
 }
 
-// read reads a config. The schema does not know what a path is: the plugin refuses what it cannot use.
+// read reads and checks a config. It checks the paths, because a schema cannot check them.
 func read(config []byte) ([]group, error) {
 	var c struct {
 		Device []group `codec:"device"`
@@ -61,5 +61,5 @@ func read(config []byte) ([]group, error) {
 	return c.Device, nil
 }
 
-// isPattern reports whether a path of the config may mean several files.
+// isPattern reports whether a path of the config may match several files.
 func isPattern(path string) bool { return strings.ContainsAny(path, `*?[\`) }

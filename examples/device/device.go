@@ -19,11 +19,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
-// interval is how often the plugin looks for changes.
+// interval is the time between two checks for changes.
 const interval = time.Second
 
-// files is the plugin. It keeps nothing but its config: what the machine has is on the machine, and
-// which task has a device is the client's business.
+// files is the plugin. Its only state is its config. It reads the devices from the machine each
+// time, and the client knows which task has a device.
 type files struct {
 	// groups does not change after Configure.
 	groups []group
@@ -31,7 +31,7 @@ type files struct {
 
 var _ sdk.Device = (*files)(nil)
 
-// Info names the plugin and the schema of its config.
+// Info describes the plugin and the schema of its config.
 func (*files) Info() sdk.Info {
 	return sdk.Info{Name: "files", Version: "1.0.0", ConfigSchema: schema()}
 }
@@ -60,8 +60,9 @@ func (p *files) Fingerprints(ctx context.Context, report func([]*cluster.DeviceG
 	}
 }
 
-// find returns the devices that the machine has now. The id of a device is its path: it is the same
-// after a restart of the plugin and of the machine. A file that two groups name belongs to the first.
+// find returns the present devices of the machine. The id of a device is its path, so it stays the
+// same after a restart of the plugin or the machine. If two groups name a file, it belongs to the
+// first group.
 func (p *files) find() []*cluster.DeviceGroup {
 	var found []*cluster.DeviceGroup
 	taken := map[string]bool{}
@@ -83,8 +84,8 @@ func (p *files) find() []*cluster.DeviceGroup {
 	return found
 }
 
-// find returns the paths of a group. A path that is no pattern is a device also when there is no file:
-// then the device is unhealthy. A device of a pattern vanishes with its file.
+// find returns the paths of a group. A path without a pattern is always a device; if the file does
+// not exist, the device is unhealthy. A device of a pattern disappears when its file disappears.
 func (g group) find() []string {
 	var paths []string
 	for _, path := range g.Paths {
@@ -99,7 +100,8 @@ func (g group) find() []string {
 	return slices.Compact(paths)
 }
 
-// attributes returns the attributes of a group. A whole number can be compared with other numbers.
+// attributes returns the attributes of a group. Whole numbers become integers, so that constraints
+// can compare them.
 func attributes(g group) map[string]cluster.DeviceAttribute {
 	all := map[string]cluster.DeviceAttribute{}
 	for name, text := range g.Attributes {
@@ -111,7 +113,7 @@ func attributes(g group) map[string]cluster.DeviceAttribute {
 	return all
 }
 
-// inspect returns a device with its health: the file exists, and may be used.
+// inspect returns a device. It is healthy if the file exists and can be used.
 func (g group) inspect(path string) cluster.Device {
 	mode := uint32(unix.R_OK | unix.W_OK)
 	if g.ReadOnly {
@@ -123,8 +125,8 @@ func (g group) inspect(path string) cluster.Device {
 	return cluster.Device{ID: path, Healthy: true}
 }
 
-// Reserve returns what a task needs to use its files: a variable with their paths, and each file at the
-// same path in the task. It prepares nothing, so nothing is left when the task ends.
+// Reserve returns what a task needs to use its files: a variable with their paths, and each file at
+// the same path in the task. It creates nothing, so nothing must be removed when the task ends.
 func (p *files) Reserve(_ context.Context, ids []string) (device.Reservation, error) {
 	var r device.Reservation
 	found := p.find()
@@ -134,7 +136,7 @@ func (p *files) Reserve(_ context.Context, ids []string) (device.Reservation, er
 			return device.Reservation{}, err
 		}
 		if !d.Healthy {
-			// It may be there again when the client tries again.
+			// The file may exist again when the client retries.
 			return device.Reservation{}, sdk.Recoverable(fmt.Errorf("%s: %s", id, d.HealthDescription))
 		}
 		if err := p.add(&r, g, id); err != nil {
@@ -144,8 +146,8 @@ func (p *files) Reserve(_ context.Context, ids []string) (device.Reservation, er
 	return r, nil
 }
 
-// lookUp returns a device and its kind. An id that is no device is an error: a task must not get a file
-// that the config does not name.
+// lookUp returns a device and its kind. An unknown id is an error, because a task must not get a
+// file that the config does not name.
 func lookUp(found []*cluster.DeviceGroup, id string) (cluster.DeviceKind, cluster.Device, error) {
 	for _, g := range found {
 		for _, d := range g.Devices {
@@ -157,7 +159,7 @@ func lookUp(found []*cluster.DeviceGroup, id string) (cluster.DeviceKind, cluste
 	return cluster.DeviceKind{}, cluster.Device{}, fmt.Errorf("%q is no device of this plugin", id)
 }
 
-// add adds a file to a reservation: a device file as one, and all else as a mount.
+// add adds a file to a reservation: a device file as a device, every other file as a mount.
 func (p *files) add(r *device.Reservation, kind cluster.DeviceKind, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -176,7 +178,8 @@ func (p *files) add(r *device.Reservation, kind cluster.DeviceKind, path string)
 	if r.Env == nil {
 		r.Env = map[string]string{}
 	}
-	// The name has the kind in it: a task may have files of two kinds, and needs both variables.
+	// The name contains the kind, because a task may have files of two kinds and needs both
+	// variables.
 	name := variable(kind.Name)
 	r.Env[name] = strings.TrimPrefix(r.Env[name]+","+path, ",")
 	return nil

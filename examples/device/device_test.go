@@ -40,7 +40,8 @@ func configured(t *testing.T, groups ...map[string]any) (*files, error) {
 	return p, p.Configure(config)
 }
 
-// Files, sockets and device files are devices. What a task needs for them is at the same path.
+// Files, sockets and device files are devices. Their paths in the task are the same as on the
+// machine.
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "nd") // the path of a socket is short
@@ -78,7 +79,7 @@ func TestReserve(t *testing.T) {
 	must.EqError(t, err, `"/etc/passwd" is no device of this plugin`)
 }
 
-// A file that the config names is unhealthy while it is away. That of a pattern is no device then.
+// While a file is missing, its device is unhealthy, or not reported if the config has a pattern.
 func TestFingerprints(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -123,7 +124,7 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
-// A file that tasks only read is healthy without the right to write.
+// A read-only file is healthy without the permission to write.
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {

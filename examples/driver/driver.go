@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
-// handleVersion is the version of [state]. It rises when an older driver could not read it.
+// handleVersion is the version of [state]. Increase it when an older driver cannot read the state.
 const handleVersion = 1
 
 // scripts is the driver.
@@ -22,7 +22,7 @@ type scripts struct {
 	shell string
 
 	mu    sync.Mutex
-	tasks map[driver.TaskID]*task // guarded by mu; nil for a task that starts
+	tasks map[driver.TaskID]*task // guarded by mu; the value is nil while the task starts
 }
 
 var (
@@ -32,7 +32,7 @@ var (
 
 func newDriver() *scripts { return &scripts{tasks: map[driver.TaskID]*task{}} }
 
-// Info names the driver and its schemas. The host checks configs by the schemas.
+// Info describes the driver and its schemas. The host checks configs against the schemas.
 func (*scripts) Info() sdk.Info {
 	return sdk.Info{
 		Name:          "script",
@@ -60,7 +60,7 @@ func (d *scripts) Configure(config []byte) error {
 	return nil
 }
 
-// Capabilities says what the driver can do. The host refuses jobs that ask for more.
+// Capabilities says what the driver supports. The host refuses jobs that request more.
 func (*scripts) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		SendSignals:  true,
@@ -70,7 +70,8 @@ func (*scripts) Capabilities() driver.Capabilities {
 	}
 }
 
-// Fingerprints reports the health at once. Nothing changes later, so it waits for its end.
+// Fingerprints reports the health at once. The health never changes, so it then waits for the end
+// of its context.
 func (*scripts) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
 	groups, err := cgroup.Find("/")
 	switch {
@@ -106,7 +107,7 @@ func (d *scripts) Start(_ context.Context, c *driver.TaskConfig) ([]byte, error)
 	return json.Marshal(t.state)
 }
 
-// Recover takes over a task that another process of this driver has started.
+// Recover takes a task over that another process of this driver has started.
 func (d *scripts) Recover(_ context.Context, c *driver.TaskConfig, _ int32, encoded []byte) error {
 	if _, err := d.find(c.ID); err == nil {
 		return nil
@@ -157,7 +158,7 @@ func (d *scripts) Signal(_ context.Context, id driver.TaskID, signal string) err
 	return t.signal(signal)
 }
 
-// Destroy forgets the task. With force it kills the task first.
+// Destroy removes the task from the driver. With force it kills the task first.
 func (d *scripts) Destroy(ctx context.Context, id driver.TaskID, force bool) error {
 	t, err := d.find(id)
 	if err != nil {
@@ -173,7 +174,7 @@ func (d *scripts) Destroy(ctx context.Context, id driver.TaskID, force bool) err
 	return nil
 }
 
-// Inspect returns what the driver knows of the task.
+// Inspect returns the state of the task, and its result at the end.
 func (d *scripts) Inspect(_ context.Context, id driver.TaskID) (driver.Status, error) {
 	t, err := d.find(id)
 	if err != nil {
@@ -182,7 +183,7 @@ func (d *scripts) Inspect(_ context.Context, id driver.TaskID) (driver.Status, e
 	return t.status(), nil
 }
 
-// reserve takes an id, so that two calls with one id do not start two processes.
+// reserve reserves an id, so that two calls with the same id do not start two processes.
 func (d *scripts) reserve(id driver.TaskID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -193,7 +194,7 @@ func (d *scripts) reserve(id driver.TaskID) error {
 	return nil
 }
 
-// adopt makes a task known whose id is reserved.
+// adopt adds a task whose id is reserved.
 func (d *scripts) adopt(t *task) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -18,15 +18,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 )
 
-// taskConfig is the config of a task. Its keys are those of the task's schema.
+// taskConfig is the config of a task. Its keys are the keys of the task schema.
 type taskConfig struct {
 	Script string `codec:"script"`
 	Shell  string `codec:"shell"`
 }
 
-// state is what a later process of the driver needs to take a task over.
+// state is the data with which a later process of the driver can take a task over.
 type state struct {
-	// Shell is the process of the script. Its identity is never that of another process.
+	// Shell is the process of the script. No other process ever has the same identity.
 	Shell process.Identity
 	// Group is the control group of the task.
 	Group   string
@@ -38,7 +38,7 @@ type task struct {
 	id    driver.TaskID
 	name  string
 	state state
-	// group has all processes of the task.
+	// group contains all processes of the task.
 	group *cgroup.Group
 	// shell is open until the task is removed.
 	shell *process.Process
@@ -49,7 +49,7 @@ type task struct {
 	completed time.Time
 }
 
-// start starts the process of a task. After an error nothing is left of it.
+// start starts the process of a task. After an error no process and no group is left.
 func start(c *driver.TaskConfig, config taskConfig) (*task, error) {
 	groups, err := cgroup.Find("/")
 	if err != nil {
@@ -67,7 +67,7 @@ func start(c *driver.TaskConfig, config taskConfig) (*task, error) {
 		return nil, errors.Join(err, t.clear(context.Background()))
 	}
 	go t.watch(func() driver.ExitResult { // ends with the task
-		_ = command.Wait() // the state of the process says how it ended
+		_ = command.Wait() // the process state contains the result
 		return resultOf(command.ProcessState)
 	})
 	return t, nil
@@ -80,8 +80,8 @@ func (t *task) fork(c *driver.TaskConfig, config taskConfig) (*exec.Cmd, error) 
 	for key, value := range c.Env {
 		command.Env = append(command.Env, key+"="+value)
 	}
-	// The paths are FIFOs, which the client reads, or files. The processes of the task write to them
-	// directly, so that the output goes on when the driver has died.
+	// The paths are FIFOs with a reader, or files. The task writes to them directly, so that no
+	// output is lost when the driver dies.
 	out, err := os.OpenFile(c.StdoutPath, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open the standard output: %w", err)
@@ -93,7 +93,7 @@ func (t *task) fork(c *driver.TaskConfig, config taskConfig) (*exec.Cmd, error) 
 	}
 	defer errs.Close()
 	command.Stdout, command.Stderr = out, errs
-	// A session of its own: a signal to the driver's process group does not reach the task.
+	// In a new session the task gets no signals for the driver's process group.
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := t.group.Start(command.SysProcAttr, command.Start); err != nil {
 		return nil, fmt.Errorf("start the script: %w", err)
@@ -106,7 +106,7 @@ func (t *task) fork(c *driver.TaskConfig, config taskConfig) (*exec.Cmd, error) 
 	return command, err
 }
 
-// takeOver returns the task of a state.
+// takeOver takes the task of a state over.
 func takeOver(c *driver.TaskConfig, s state) (*task, error) {
 	groups, err := cgroup.Find("/")
 	if err != nil {
@@ -117,21 +117,22 @@ func takeOver(c *driver.TaskConfig, s state) (*task, error) {
 		return nil, err
 	}
 	if t.shell, err = process.Open(s.Shell); errors.Is(err, process.ErrGone) {
-		// Its result is lost, and the client does not ask for it again.
+		// The result is lost, and the client does not ask for it again.
 		return nil, errors.Join(errors.New("the task has ended without its driver"), t.clear(context.Background()))
 	}
 	if err != nil {
 		return nil, err
 	}
 	go t.watch(func() driver.ExitResult { // ends with the task
-		_ = t.shell.Wait(context.Background()) // an error: it cannot be watched, and its result is unknown
-		// The process is no child of this one, so its exit code is lost. It must not be made up.
+		_ = t.shell.Wait(context.Background()) // after an error the result is unknown, too
+		// The process is not a child of this process, so its exit code is lost. Never invent a
+		// result.
 		return driver.ExitResult{Unknown: true}
 	})
 	return t, nil
 }
 
-// watch notes the end of the shell. What the script has left in the background ends with it.
+// watch waits for the end of the shell. Then it kills background processes of the script.
 func (t *task) watch(wait func() driver.ExitResult) {
 	t.exit = wait()
 	t.completed = time.Now()
@@ -139,7 +140,7 @@ func (t *task) watch(wait func() driver.ExitResult) {
 	close(t.done)
 }
 
-// resultOf is the result of a process: the code of a signal is 128 plus its number.
+// resultOf returns the result of a process. After a signal the code is 128 plus its number.
 func resultOf(ended *os.ProcessState) driver.ExitResult {
 	status, _ := ended.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
@@ -178,7 +179,7 @@ func (t *task) signal(name string) error {
 	return nil
 }
 
-// stop gives the task its grace, and kills it after that.
+// stop sends the signal, and kills the task after the grace.
 func (t *task) stop(ctx context.Context, grace time.Duration, signal string) error {
 	if t.ended() {
 		return nil
@@ -202,7 +203,7 @@ func (t *task) stop(ctx context.Context, grace time.Duration, signal string) err
 	return err
 }
 
-// remove kills what lives, and removes the group.
+// remove kills all processes of the task, and removes the group.
 func (t *task) remove(ctx context.Context) error {
 	if err := t.clear(ctx); err != nil {
 		return err
@@ -210,11 +211,11 @@ func (t *task) remove(ctx context.Context) error {
 	if _, err := t.wait(ctx); err != nil {
 		return err
 	}
-	_ = t.shell.Close() // an error: another call has closed it
+	_ = t.shell.Close() // on an error another call has closed it
 	return nil
 }
 
-// clear kills what lives in the group, and removes the group.
+// clear kills all processes in the group, and removes the group.
 func (t *task) clear(ctx context.Context) error {
 	if err := t.group.Kill(ctx); err != nil {
 		return err
