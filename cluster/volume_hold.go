@@ -73,8 +73,8 @@ func (h *VolumeHolds) WithoutReasons() *VolumeHolds {
 	return c
 }
 
-// Names is a line that names at most most of the volumes and counts the others. It is empty if
-// there are none.
+// Names returns one line that names up to most volumes and counts the others. It is empty if there
+// are no volumes.
 func (h *VolumeHolds) Names(most int) string {
 	if h.Count() == 0 {
 		return ""

@@ -24,7 +24,7 @@
 //
 // The plugin has the keys "enabled" (default false) and "shim_dir", the folder of the shims. The
 // default is /run/nodedrain/shims, or a folder below the temporary folder for users other than
-// root.
+// root. The folder must be on a local disk, or on a file system that is empty after a boot.
 //
 // A task has the keys "command" and "args", a list. A command without a slash is searched in the
 // task's folder, in its folder "local", and then in the PATH of the task's environment. Other

@@ -30,7 +30,7 @@ const (
 	DetachedUsed Check = "detached in use"       // the state says that a node is done with a volume, and it is not
 )
 
-// Known reports whether a text names the guarantee and one of its checks: "S3 two writers".
+// Known reports whether a text names the guarantee and one of its checks, such as "S3 two writers".
 func Known(check string) bool {
 	name, found := strings.CutPrefix(check, Guarantee+" ")
 	return found && slices.Contains([]Check{Unclaimed, TwoWriters, Conflict, FreedEarly, Detached, LeftUnnamed, DetachedUsed}, Check(name))
@@ -39,10 +39,10 @@ func Known(check string) bool {
 // maxViolations is the largest number of violations that a judge keeps.
 const maxViolations = 100
 
-// margin is how long the servers wait beyond what a client needs to stop an allocation.
+// margin is how long the servers wait after the time that a client needs to stop an allocation.
 const margin = time.Minute
 
-// Machine is what a machine has mounted.
+// Machine contains the mounts of a machine.
 type Machine struct {
 	Node   cluster.NodeID
 	Mounts []storage.Mount
@@ -62,11 +62,11 @@ type place struct {
 type Judge struct {
 	violations []invariant.Violation
 	seen       map[string]bool
-	// forced are volumes whose claims an operator has freed by force, freed claims that the servers have freed
-	// on nodes that they could not reach.
+	// forced are volumes whose claims an operator has freed by force. freed are claims that the
+	// servers have freed on unreachable nodes.
 	forced map[cluster.VolumeKey]bool
 	freed  map[cluster.ClaimKey]bool
-	// deleted is when the rows of nodes were last deleted.
+	// deleted contains when the row of a node was last deleted.
 	deleted map[cluster.NodeID]time.Time
 	// left are volumes that may still be on a node although the servers have freed claims there.
 	left map[place]bool
@@ -88,7 +88,8 @@ func (j *Judge) report(now time.Time, c Check, node cluster.NodeID, alloc cluste
 	j.violations = append(j.violations, v)
 }
 
-// Applied notes an entry, and checks what it frees. Call it once for each entry, in the order of the log.
+// Applied records an entry, and checks the claims that it frees. Call it once for each entry, in
+// the order of the log.
 func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	switch m := a.Message.(type) {
 	case *shims.VolumeDetach:
@@ -109,8 +110,8 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	}
 }
 
-// Untrue notes reports that no client has made: a scenario ends allocations in the state alone. Their volumes
-// are then as if freed by force.
+// Untrue records reports that no client has made: a scenario has ended allocations only in the
+// state. Their volumes count as freed by force.
 func (j *Judge) Untrue(before *statestore.Snapshot, reports []cluster.AllocReport) {
 	for _, r := range reports {
 		for c := range before.ClaimsOfAlloc(r.Alloc) {
@@ -167,7 +168,7 @@ func (j *Judge) frees(now time.Time, a shims.Applied, c cluster.ClaimChange, at 
 	}
 }
 
-// Look checks the mount tables against the state, at a quiet point. attached may be nil: there are no
+// Look compares the mount tables with the state, at a quiet point. attached is nil if there are no
 // controllers.
 func (j *Judge) Look(now time.Time, state *statestore.Snapshot, machines []Machine, attached Attached) {
 	j.conflicts(now, state)
@@ -187,8 +188,8 @@ func (j *Judge) Look(now time.Time, state *statestore.Snapshot, machines []Machi
 	}
 }
 
-// needsController reports whether all claims that the mount may belong to wait for a controller, or have done so.
-// A claim that was made while the plugin had none does not.
+// needsController reports whether all claims to which the mount may belong need a controller. A
+// claim that was created while the plugin had no controller does not need one.
 func needsController(state *statestore.Snapshot, mount storage.Mount, node cluster.NodeID) bool {
 	found := false
 	for c := range state.ClaimsOnNode(node) {
@@ -232,7 +233,7 @@ func (j *Judge) published(now time.Time, state *statestore.Snapshot, node cluste
 	}
 }
 
-// conflicts checks the claims of the state against each other.
+// conflicts checks that no two claims of a volume exclude each other.
 func (j *Judge) conflicts(now time.Time, state *statestore.Snapshot) {
 	users := map[cluster.VolumeKey]*cluster.VolumeClaim{}
 	writers := map[cluster.VolumeKey]*cluster.VolumeClaim{}

@@ -18,13 +18,13 @@ func start() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 func data() cluster.VolumeKey { return cluster.VolumeKey{Namespace: "default", ID: "data"} }
 
-// world is a state with the node n1 and its allocation a1, which writes to a volume of one writer. A test
-// changes it before it is judged.
+// world is a state with the node n1 and its allocation a1, which writes to a single-writer volume.
+// A test changes the state before the judge checks it.
 type world struct {
 	t     *testing.T
 	store *statestore.Store
 	index uint64
-	// mounts are those of n1 and n2.
+	// mounts are the mounts of n1 and n2.
 	mounts   [2][]storage.Mount
 	attached claimed.Attached
 	judge    claimed.Judge
@@ -78,7 +78,7 @@ func (w *world) write(change func(*statestore.Txn)) (before, after *statestore.S
 	return before, w.store.Snapshot()
 }
 
-// change applies a change of the claim of a1, and gives the entry to the judge.
+// change applies a change of the claim of a1, and passes the entry to the judge.
 func (w *world) change(cause cluster.ClaimCause, after time.Duration) {
 	w.t.Helper()
 	u := cluster.ClaimUpdate{At: start().Add(after), Changes: []cluster.ClaimChange{{Claim: cluster.ClaimKey{Volume: data(), Alloc: "a1"}, Node: "n1", Cause: cause}}}
@@ -86,7 +86,7 @@ func (w *world) change(cause cluster.ClaimCause, after time.Duration) {
 	w.judge.Applied(u.At, shims.Applied{Index: w.index, Before: before, After: now, Message: &shims.ClaimUpdate{ClaimUpdate: u}})
 }
 
-// force detaches the volume by force, and gives the entry to the judge.
+// force detaches the volume by force, and passes the entry to the judge.
 func (w *world) force() {
 	before, now := w.write(func(txn *statestore.Txn) {
 		detach(w.t, txn)
@@ -107,12 +107,12 @@ func (w *world) row(status cluster.ClientStatus, holds *cluster.VolumeHolds) {
 	})
 }
 
-// down makes the servers give the node up.
+// down marks the node as down.
 func (w *world) down() {
 	w.write(func(txn *statestore.Txn) { must.NoError(w.t, txn.UpdateNodeStatus("n1", cluster.NodeDown, start())) })
 }
 
-// deleted makes an operator delete the row of the node.
+// deleted deletes the row of the node, as an operator does.
 func (w *world) deleted() {
 	before, after := w.write(func(txn *statestore.Txn) { must.SliceEmpty(w.t, txn.DeleteNodes([]cluster.NodeID{"n1"}, start())) })
 	m := &shims.NodeDeregister{At: start(), Nodes: []cluster.NodeID{"n1"}}
@@ -129,7 +129,7 @@ func (w *world) checks() (names []string) {
 	return names
 }
 
-// Each rule is broken once, and what looks like it is allowed.
+// Each rule is broken once. Similar states that are allowed cause no violation.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	is := func(yes bool) claimed.Attached { return func(cluster.VolumeKey, cluster.NodeID) bool { return yes } }
@@ -174,8 +174,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// The state machine refuses to free a claim too early, so the judge gets an entry that a broken one has
-// applied. The node is down, or its row was deleted.
+// The FSM refuses to free a claim too early, so the judge gets an entry of a broken FSM. The node
+// is down, or its row was deleted.
 func TestJudge_freedTooEarly(t *testing.T) {
 	t.Parallel()
 	for _, lose := range []func(*world){(*world).down, (*world).deleted} {

@@ -8,10 +8,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 )
 
-// noteAway notes the allocations that the client must stop because it has not reached the servers for as
-// long as their group allows.
+// noteAway records which allocations the client must stop because it has not reached the servers
+// for the time that their group sets.
 func (j *Judge) noteAway(n *machine.Node) {
-	if !n.Running() && !j.trouble.client.Equal(j.now) { // one that dies now may have asked for stops before
+	if !n.Running() && !j.trouble.client.Equal(j.now) { // a client that dies now may have requested stops before
 		return
 	}
 	var contact time.Time
@@ -28,12 +28,12 @@ func (j *Judge) noteAway(n *machine.Node) {
 	}
 }
 
-// awaySlack is how long beyond the stop time of an allocation its tasks may live after its client had to
-// stop it.
+// awaySlack is how long after the stop time of an allocation its tasks may still run, if its client
+// had to stop it.
 const awaySlack = time.Minute
 
-// Still judges N2 in a pause in which nothing has happened: an allocation stops while its node is away for
-// too long. It does not judge nodes with trouble on the way.
+// Still judges N2 in a pause without events: an allocation must stop while its node is cut off for
+// too long. It does not judge nodes that had trouble meanwhile.
 func (j *Judge) Still(now time.Time, n *machine.Node) {
 	j.now = now
 	if n.Reachable() || !n.Running() || n.DiskFull() {
@@ -51,12 +51,12 @@ func (j *Judge) Still(now time.Time, n *machine.Node) {
 	}
 }
 
-// since reports whether there was trouble after a time.
+// since reports whether trouble occurred after a time.
 func (t trouble) since(from time.Time) bool {
 	return slices.ContainsFunc([]time.Time{t.client, t.driver, t.shim, t.boot, t.disk}, func(at time.Time) bool { return at.After(from) })
 }
 
-// stuck reports whether a process of the allocation that p belongs to cannot die. Later tasks wait for it.
+// stuck reports whether a process of p's allocation cannot die. Later tasks wait for it.
 func stuck(n *machine.Node, p scripted.Process) bool {
 	id, _ := machine.SplitCgroup(p.Cgroup)
 	return lives(n, func(q scripted.Process) bool {

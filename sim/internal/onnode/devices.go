@@ -13,14 +13,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 )
 
-// ledger judges the devices of a node. It is a part of a [Judge].
+// ledger judges the devices of a node. It is part of a [Judge].
 type ledger struct {
 	*facts
-	// told are the devices that each device plugin has told the present client.
+	// told are the devices that each device plugin has reported to the present client.
 	told map[string][]*cluster.DeviceGroup
 }
 
-// Told is [machine.Observer.Told].
+// Told implements [machine.Observer].
 func (l *ledger) Told(n *machine.Node, plugin string, groups []*cluster.DeviceGroup, err error) {
 	l.now = n.Now()
 	if l.told[plugin] = nil; err == nil {
@@ -30,7 +30,7 @@ func (l *ledger) Told(n *machine.Node, plugin string, groups []*cluster.DeviceGr
 	}
 }
 
-// healthy reports whether a plugin has told the client that it has a device and that the device is healthy.
+// healthy reports whether a plugin has reported a device as healthy to the present client.
 func (l *ledger) healthy(n *machine.Node, kind cluster.DeviceKind, id string) bool {
 	for _, plugin := range n.Devices().Programs() {
 		for _, g := range l.told[plugin.Name()] {
@@ -42,7 +42,7 @@ func (l *ledger) healthy(n *machine.Node, kind cluster.DeviceKind, id string) bo
 	return false
 }
 
-// Reserves is [machine.Observer.Reserves]. It judges N8 when a start asks for devices.
+// Reserves implements [machine.Observer]. It judges N8 when a start reserves devices.
 func (l *ledger) Reserves(n *machine.Node, task client.TaskRef, kind cluster.DeviceKind, ids []string) {
 	l.now = n.Now()
 	a := l.alloc(task.Alloc)
@@ -66,7 +66,7 @@ func (l *ledger) Reserves(n *machine.Node, task client.TaskRef, kind cluster.Dev
 	}
 }
 
-// exists reports whether something of a start is on the machine: its cgroup, or a process.
+// exists reports whether the cgroup or a process of a start is on the machine.
 func exists(n *machine.Node, id driver.TaskID) bool {
 	alloc, task := split(id)
 	if slices.Contains(n.Machine().Cgroups(), string(alloc)+":"+task) {
@@ -111,7 +111,7 @@ func (l *ledger) deviceUser(n *machine.Node, id cluster.AllocID, p *scripted.Pro
 	}
 }
 
-// given are the device files of a task by the servers, sorted.
+// given returns the device files that the servers assigned to a task, sorted.
 func given(row *cluster.Allocation, task string) (paths []string) {
 	if row.Devices == nil {
 		return nil
@@ -127,7 +127,7 @@ func given(row *cluster.Allocation, task string) (paths []string) {
 	return paths
 }
 
-// deviceIsSick reports whether a process uses a device that the client does not know as healthy.
+// deviceIsSick reports whether a process uses a device that is not healthy for the client.
 func (l *ledger) deviceIsSick(n *machine.Node, p *scripted.Process) bool {
 	return slices.ContainsFunc(n.Devices().Rows(), func(row devices.Row) bool {
 		return slices.Contains(p.Devices, row.Path()) && !l.healthy(n, row.Kind, row.ID)
@@ -143,10 +143,11 @@ func (l *ledger) devicesAreFree(n *machine.Node, id cluster.AllocID, status clus
 	}
 }
 
-// deviceWait is longer than a client needs to give a free device.
+// deviceWait is longer than a client needs to give a free device to a task.
 const deviceWait = 5 * time.Minute
 
-// settledDevices judges N5 for device plugins, and N8 for devices that are free and wanted.
+// settledDevices judges N5 for device plugins, and N8 for free devices for which an allocation
+// waits.
 func (l *ledger) settledDevices(n *machine.Node) {
 	for _, plugin := range n.Devices().Programs() {
 		if !lives(n, func(p scripted.Process) bool { return p.Kind == scripted.PluginProcess && p.Command == plugin.Name() }) {
@@ -160,8 +161,8 @@ func (l *ledger) settledDevices(n *machine.Node) {
 	}
 }
 
-// waits reports whether an allocation has devices and should run. An allocation with a prestart task may
-// wait for that.
+// waits reports whether an allocation has devices and should run now. An allocation with a prestart
+// task may have to wait for that task, so it does not count.
 func (l *ledger) waits(a *alloc) bool {
 	if a.row == nil || a.row.Devices == nil || a.received.IsZero() || !a.stopAt.IsZero() || !a.awayAt.IsZero() || a.ended || a.lost || a.failed {
 		return false
@@ -169,9 +170,10 @@ func (l *ledger) waits(a *alloc) bool {
 	return !slices.ContainsFunc(a.group().Tasks, func(t *cluster.Task) bool { return t != nil && !t.Main() && !t.Poststop() })
 }
 
-// couldHave reports whether no start of the allocation was tried, and its devices are healthy and free. An
-// allocation may wait for the end of the one that it replaces, and for that of one whose record was lost:
-// without the record a client does not know its devices.
+// couldHave reports whether the allocation has made no start although its devices are healthy and
+// free. An allocation may wait for the end of the allocation that it replaces, and of an allocation
+// whose record was lost: without the record the client does not know the devices of that
+// allocation.
 func (l *ledger) couldHave(n *machine.Node, id cluster.AllocID, a *alloc) bool {
 	for p := range n.Machine().EachLiving() {
 		if of, _ := machine.SplitCgroup(p.Cgroup); of != "" && (of == a.row.PreviousAllocation || l.alloc(of).lost) {

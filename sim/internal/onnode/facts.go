@@ -10,18 +10,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
-// facts are what all parts of a judge know.
+// facts are the state that all parts of a judge share.
 type facts struct {
 	violations []invariant.Violation
 	now        time.Time
 	node       cluster.NodeID
 	allocs     map[cluster.AllocID]*alloc
 	trouble    trouble
-	// since is when the present client has started, or zero.
+	// since is when the present client started, or zero.
 	since time.Time
-	// order are the allocations in the order of their first sight.
+	// order are the allocations in the order in which the judge first saw them.
 	order []*alloc
-	// starts are the task processes of each cgroup, in the order of their starts.
+	// starts are the task processes of each cgroup, in the order of their start.
 	starts map[string][]scripted.Identity
 }
 
@@ -33,7 +33,7 @@ func (f *facts) find(guarantee, check string, id cluster.AllocID, format string,
 	}
 }
 
-// alloc returns what the judge knows of an allocation.
+// alloc returns the judge's state of an allocation.
 func (f *facts) alloc(id cluster.AllocID) *alloc {
 	a := f.allocs[id]
 	if a == nil {
@@ -44,7 +44,7 @@ func (f *facts) alloc(id cluster.AllocID) *alloc {
 	return a
 }
 
-// taskLives reports whether a process of a task lives.
+// taskLives reports whether a process of a task runs.
 func (f *facts) taskLives(n *machine.Node, id cluster.AllocID, task string) bool {
 	for range n.Machine().EachLivingIn(string(id) + ":" + task) {
 		return true

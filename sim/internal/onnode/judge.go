@@ -13,8 +13,8 @@ import (
 // maxViolations is the largest number of violations that a judge keeps.
 const maxViolations = 20
 
-// Judge judges the clients of one node. Make it with [New] and give it to the node as its observer.
-// It never changes what it reads.
+// Judge judges the clients of one node. Create it with [New] and use it as the observer of the
+// node. It never changes what it reads.
 type Judge struct {
 	*facts
 	*ledger
@@ -23,15 +23,15 @@ type Judge struct {
 	// cluster and index name the newest answer of the servers that a client must obey.
 	cluster string
 	index   uint64
-	// changes is the number of changes of the process table that were judged.
+	// changes is the number of changes of the process table that are judged already.
 	changes int
 	graces  []grace
-	// lives counts clients.
+	// lives counts the clients.
 	lives int
-	// away: the servers did not answer lately. blocked is when that, or a full disk, has ended.
+	// away: the servers have not answered lately. blocked is when this, or a full disk, ended last.
 	away    bool
 	blocked time.Time
-	// launches are the last starts of each driver in the present life of the client.
+	// launches are the last starts of each driver by the present client.
 	launches map[string][]scripted.Identity
 	// checked is when the verdicts were last checked.
 	checked time.Time
@@ -39,17 +39,19 @@ type Judge struct {
 
 var _ machine.Observer = (*Judge)(nil)
 
-// alloc is what a judge knows of an allocation.
+// alloc is a judge's state of an allocation.
 type alloc struct {
 	id  cluster.AllocID
 	row *cluster.Allocation
-	// received is when a client first saw it in this boot, and stopAt when one was told to stop it.
+	// received is when a client first received it in this boot, and stopAt is when a client was
+	// first told to stop it.
 	received, stopAt time.Time
 	// toldAt is when a client was last told to stop it.
 	toldAt time.Time
-	// leash is how long it may run while its client does not reach the servers; zero is for ever.
+	// leash is how long it may run while its client does not reach the servers. Zero means no
+	// limit.
 	leash time.Duration
-	// awayAt is when a client had to stop it because of that, or zero.
+	// awayAt is when a client had to stop it because of leash, or zero.
 	awayAt time.Time
 	// ended: it was reported as terminal. lost: its record was lost. judged: it has a verdict.
 	// failed: a task was reported as failed.
@@ -72,7 +74,7 @@ func New(node cluster.NodeID) *Judge {
 // Violations returns the first violations, in order.
 func (j *Judge) Violations() []invariant.Violation { return j.violations }
 
-// see notes how the servers want the allocation.
+// see stores the row of the servers.
 func (a *alloc) see(row *cluster.Allocation) {
 	a.row = row
 	a.leash = bounded(a.group().Disconnect.StopOnClientAfter)
@@ -98,21 +100,21 @@ func (a *alloc) task(name string) *cluster.Task {
 	return nil
 }
 
-// Started is [machine.Observer.Started].
+// Started implements [machine.Observer].
 func (j *Judge) Started(n *machine.Node) {
 	j.now = n.Now()
 	j.since = j.now
 	j.lives++
 	clear(j.launches)
 	clear(j.told)
-	for _, r := range n.Records() { // the records of allocations that ran at the beginning
+	for _, r := range n.Records() { // the records of allocations that ran at the start of the simulation
 		if a := j.alloc(r.Alloc.ID); a.row == nil {
 			a.see(r.Alloc)
 			a.received, a.judged = j.now, r.Healthy != nil
 		}
 	}
 	boot := n.BootID()
-	for _, a := range j.order { // a client cannot know what no record says
+	for _, a := range j.order { // a client does not know an allocation without a record
 		if r := n.Record(a.id); r == nil {
 			a.received = time.Time{}
 		} else if r.BootID != boot {
@@ -121,20 +123,20 @@ func (j *Judge) Started(n *machine.Node) {
 	}
 }
 
-// Killed is [machine.Observer.Killed].
+// Killed implements [machine.Observer].
 func (j *Judge) Killed(n *machine.Node) {
 	j.now = n.Now()
 	j.since, j.trouble.client = time.Time{}, j.now
 }
 
-// Received is [machine.Observer.Received].
+// Received implements [machine.Observer].
 func (j *Judge) Received(n *machine.Node, w client.Wanted) {
 	j.now = n.Now()
 	if j.cluster == "" {
 		j.cluster = w.ClusterID
 	}
 	if w.ClusterID != j.cluster || w.Index < j.index {
-		return // the client must not obey
+		return // the client must ignore this answer
 	}
 	j.index = w.Index
 	if j.away {
@@ -166,7 +168,7 @@ func (j *Judge) Received(n *machine.Node, w client.Wanted) {
 	}
 }
 
-// stop notes that a client is told to stop the allocation.
+// stop records that a client is told to stop the allocation.
 func (a *alloc) stop(now time.Time) {
 	a.toldAt = now
 	if a.stopAt.IsZero() {
@@ -174,7 +176,7 @@ func (a *alloc) stop(now time.Time) {
 	}
 }
 
-// Troubled is [machine.Observer.Troubled].
+// Troubled implements [machine.Observer].
 func (j *Judge) Troubled(n *machine.Node, kind machine.Trouble, subject string) {
 	j.now = n.Now()
 	switch kind {
@@ -194,14 +196,14 @@ func (j *Judge) Troubled(n *machine.Node, kind machine.Trouble, subject string) 
 		a.lost, a.ended = true, false
 	case machine.TroubleVolumeRecord:
 		j.porter.lost[subject] = true
-	case machine.TroubleStorage: // tasks and drivers are well
+	case machine.TroubleStorage: // tasks and drivers are not affected
 	}
 }
 
 // startTakes is longer than a driver may take to start a task.
 const startTakes = 3 * time.Minute
 
-// excused reports whether trouble can be the reason for what happens now to a process.
+// excused reports whether trouble can be the reason for a present event of a process.
 func (j *Judge) excused(p *scripted.Process) bool {
 	from := p.StartedAt.Add(-startTakes)
 	for _, at := range []time.Time{j.trouble.client, j.trouble.driver, j.trouble.shim, j.trouble.boot} {

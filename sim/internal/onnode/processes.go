@@ -15,18 +15,18 @@ import (
 type grace struct {
 	process scripted.Identity
 	alloc   cluster.AllocID
-	// until is when it must have got SIGKILL. life is the client that must see to it.
+	// until is the latest time of SIGKILL. life is the number of the client that must ensure this.
 	until time.Time
 	life  int
 }
 
-// bounded is a wait of a job, or a century if it is longer, so that sums do not overflow.
+// bounded limits a wait of a job to a century, so that sums do not overflow.
 func bounded(d time.Duration) time.Duration { return min(d, 100*365*24*time.Hour) }
 
-// killLate is the time after the grace in which SIGKILL must come.
+// killLate is how long after the grace SIGKILL must come.
 const killLate = time.Second
 
-// Looked is [machine.Observer.Looked].
+// Looked implements [machine.Observer].
 func (j *Judge) Looked(n *machine.Node) {
 	j.now = n.Now()
 	m := n.Machine()
@@ -163,7 +163,7 @@ func (j *Judge) mustStop(n *machine.Node, id cluster.AllocID, a *alloc, task *cl
 	return n.DiskFull() || a.failed || restarts(n, id, p) || r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.State.Failed })
 }
 
-// stopSlack is how long beyond the grace a client waits for a driver that is away.
+// stopSlack is longer than a client waits for a driver that is down, after the grace.
 const stopSlack = time.Minute
 
 // taskKilled judges N2 when a client or driver kills a task.
@@ -185,7 +185,7 @@ func (j *Judge) taskKilled(n *machine.Node, id cluster.AllocID, name string, p *
 	j.find("N2", "killed before the end of its grace", id, "%s got SIGKILL; its kill timeout is %s and its signals were %v", p.Task, task.KillTimeout, p.Signals)
 }
 
-// calledLost reports whether the client could not keep a start, and says so in its record.
+// calledLost reports whether the record says that the client could not keep a start.
 func (j *Judge) calledLost(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
 	if !j.excused(p) {
 		return false
@@ -196,7 +196,8 @@ func (j *Judge) calledLost(n *machine.Node, id cluster.AllocID, p *scripted.Proc
 	})
 }
 
-// isStarting reports whether no record says that a start has succeeded: a later client does not know it.
+// isStarting reports whether no record says that a start has succeeded, so that a later client does
+// not know it.
 func isStarting(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
 	r := n.Record(id)
 	return r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.ID == p.Task && t.Phase == client.PhaseStarting })

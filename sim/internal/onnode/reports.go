@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 )
 
-// Saved is [machine.Observer.Saved].
+// Saved implements [machine.Observer].
 func (j *Judge) Saved(n *machine.Node, r *client.Record) {
 	j.now = n.Now()
 	a := j.alloc(r.Alloc.ID)
@@ -32,7 +32,7 @@ func (j *Judge) Saved(n *machine.Node, r *client.Record) {
 	}
 }
 
-// Discarded is [machine.Observer.Discarded].
+// Discarded implements [machine.Observer].
 func (j *Judge) Discarded(n *machine.Node, id cluster.AllocID) {
 	j.now = n.Now()
 	j.noneLives(n, "N1", "a process without a record", id, "the record was removed")
@@ -41,7 +41,7 @@ func (j *Judge) Discarded(n *machine.Node, id cluster.AllocID) {
 	}
 }
 
-// noneLives finds the processes of an allocation that live.
+// noneLives adds a violation if a process of the allocation runs.
 func (j *Judge) noneLives(n *machine.Node, guarantee, check string, id cluster.AllocID, why string) {
 	a := j.alloc(id)
 	for _, t := range a.group().Tasks {
@@ -54,7 +54,7 @@ func (j *Judge) noneLives(n *machine.Node, guarantee, check string, id cluster.A
 	}
 }
 
-// Reported is [machine.Observer.Reported].
+// Reported implements [machine.Observer].
 func (j *Judge) Reported(n *machine.Node, reports []cluster.AllocReport) {
 	j.now = n.Now()
 	for _, r := range reports {
@@ -75,7 +75,7 @@ func (j *Judge) Reported(n *machine.Node, reports []cluster.AllocReport) {
 	}
 }
 
-// judgeExits judges N4: the exit codes that are reported.
+// judgeExits judges N4: the reported exit codes.
 func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t cluster.TaskState) {
 	judged := a.terminated[t.Name]
 	for _, e := range t.Events {
@@ -123,7 +123,7 @@ func exitCode(message string) (code int, says bool) {
 	return code, says
 }
 
-// judgeHealthy judges N9 when a record has a good verdict.
+// judgeHealthy judges N9 when a record has a healthy verdict.
 func (j *Judge) judgeHealthy(n *machine.Node, a *alloc, r *client.Record) {
 	least := time.Duration(cluster.DefaultMinHealthyTime)
 	if m := a.group().Migrate; m != nil {
@@ -153,8 +153,8 @@ func (j *Judge) judgeHealthy(n *machine.Node, a *alloc, r *client.Record) {
 	}
 }
 
-// warmUp is how long a client may take until it works after its start, or after the end of a full disk
-// or of an absence of the servers. It is longer than the longest wait before a retry.
+// warmUp is how long a client may take until it works normally, after its start, after a full disk,
+// or after the servers did not answer. It is longer than the longest wait before a retry.
 const warmUp = 12 * time.Second
 
 // checkVerdicts judges N9: the verdicts that are due.
@@ -210,7 +210,7 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.A
 		r := n.Record(known.ID)
 		switch {
 		case r == nil:
-		case r.Alloc.Job == nil && j.alloc(r.Alloc.ID).lost: // what is left of a lost record has nothing to report
+		case r.Alloc.Job == nil && j.alloc(r.Alloc.ID).lost: // an orphan reports nothing
 		case known.ClientStatus != r.ClientStatus:
 			j.find("N4", "a report is lost", r.Alloc.ID, "the record says %s, and the servers know %s", r.ClientStatus, known.ClientStatus)
 		case r.Healthy != nil && !known.HasVerdict():
@@ -219,7 +219,7 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.A
 	}
 }
 
-// lives reports whether a process of which something is true runs.
+// lives reports whether a process runs for which is is true.
 func lives(n *machine.Node, is func(scripted.Process) bool) bool {
 	for p := range n.Machine().EachLiving() {
 		if is(p) {

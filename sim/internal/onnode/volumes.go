@@ -12,16 +12,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 )
 
-// porter judges the volumes of a node. It is a part of a [Judge].
+// porter judges the volumes of a node. It is part of a [Judge].
 type porter struct {
 	*facts
-	// calls is the number of calls of the storage that were judged.
+	// calls is the number of calls to the storage that are judged already.
 	calls int
 	// lost are the volumes whose record was lost.
 	lost map[string]bool
 }
 
-// volumesChanged judges N6 for the calls that have come.
+// volumesChanged judges N6 for new calls.
 func (v *porter) volumesChanged(n *machine.Node) {
 	s := n.Storage()
 	if s == nil {
@@ -45,7 +45,7 @@ func (v *porter) volumesChanged(n *machine.Node) {
 	}
 }
 
-// isRecorded judges that a record on the disk can undo a call.
+// isRecorded judges that a record on the disk says how to undo a call.
 func (v *porter) isRecorded(s *machine.Storage, c *storage.Call) {
 	if v.lost[c.Request.Volume.String()] {
 		return
@@ -67,7 +67,7 @@ func (v *porter) isRecorded(s *machine.Storage, c *storage.Call) {
 	}
 }
 
-// staysRecorded judges that a later client knows that a volume may be staged no more.
+// staysRecorded judges that after an unstage no record says that the volume is staged.
 func (v *porter) staysRecorded(n *machine.Node, c *storage.Call) {
 	r := n.Storage().Record(c.Request.Volume)
 	if r == nil || v.lost[c.Request.Volume.String()] || n.DiskFull() || !v.trouble.disk.IsZero() {
@@ -78,7 +78,7 @@ func (v *porter) staysRecorded(n *machine.Node, c *storage.Call) {
 	}
 }
 
-// tasksAreDead judges that no process of an allocation needs a volume that is taken away.
+// tasksAreDead judges that no process of an allocation runs when its volume is unpublished.
 func (v *porter) tasksAreDead(n *machine.Node, c *storage.Call) {
 	for p := range n.Machine().EachLiving() {
 		if id, _ := machine.SplitCgroup(p.Cgroup); id == c.Request.Alloc {
@@ -87,7 +87,7 @@ func (v *porter) tasksAreDead(n *machine.Node, c *storage.Call) {
 	}
 }
 
-// wants are the volumes of an allocation.
+// wants returns the volumes of an allocation.
 func (a *alloc) wants() (all []volume.Request) {
 	if a.row == nil {
 		return nil
@@ -139,9 +139,9 @@ func (v *porter) volumesAreOff(n *machine.Node, a *alloc, r *cluster.AllocReport
 	}
 }
 
-// belongs reports whether a mount is that of an allocation. A stage is that of the only one with a claim,
-// unless a record on the disk, which may be old, has another one. After the loss of a record each allocation
-// may have a stage.
+// belongs reports whether a mount belongs to an allocation. A stage belongs to an allocation if no
+// other allocation has a claim, and no record on the disk, which may be old, names another one.
+// After the loss of a record a stage may belong to any allocation, so it belongs to none.
 func (v *porter) belongs(s *machine.Storage, m *storage.Mount, a *alloc) bool {
 	if m.Alloc != "" {
 		return m.Alloc == a.id
@@ -158,7 +158,7 @@ func (v *porter) belongs(s *machine.Storage, m *storage.Mount, a *alloc) bool {
 	return own && !others && !v.lost[m.Volume.String()]
 }
 
-// lastEnd is when the last process of an allocation has ended, or zero.
+// lastEnd is when the last process of an allocation ended, or zero.
 func (v *porter) lastEnd(n *machine.Node, a *alloc) (end time.Time) {
 	for _, t := range a.group().Tasks {
 		if t == nil {
@@ -173,8 +173,8 @@ func (v *porter) lastEnd(n *machine.Node, a *alloc) (end time.Time) {
 	return end
 }
 
-// served are the volumes that need a storage plugin on the node, in words. A client that could not write its
-// records may have left a release that the next one does not know.
+// served describes the volumes that need a storage plugin on the node. If a client could not write
+// its records, the next client may not know a release, so such a release does not count.
 func (v *porter) served(n *machine.Node, p *cluster.CSIPlugin) (all []string) {
 	s := n.Storage()
 	if p.Type.Node() {
@@ -202,19 +202,19 @@ func (v *porter) storageStops(n *machine.Node, a *alloc, p *scripted.Process) {
 	}
 	config := s.Plugin(p.Task)
 	if config == nil || len(p.Signals) > 1 {
-		return // it is judged at the first signal
+		return // only the first signal is judged
 	}
 	needs := v.served(n, config)
 	if len(needs) == 0 || restarts(n, a.id, p) || v.holdIsOver(n, a) || v.hasSuccessor(n, a, config) {
 		return
 	}
 	if v.driverAway(time.Minute) && slices.ContainsFunc(v.order, func(o *alloc) bool { return o != a && o.serves(config) }) {
-		return // the driver was asked when there was a successor, and the signal comes when it is gone
+		return // a successor existed when the client asked the driver to stop the task
 	}
 	v.find("N7", "stopped before its volumes", a.id, "%s of the storage plugin %q is stopped, and it serves %s", p.Task, config.ID, strings.Join(needs, "; "))
 }
 
-// restarts reports whether a record says that a task stops to start again.
+// restarts reports whether a record says that a task restarts.
 func restarts(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
 	r := n.Record(id)
 	if r == nil {
@@ -228,8 +228,8 @@ func restarts(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
 	return r.RestartAll
 }
 
-// holdIsOver reports whether a storage plugin has waited for its volumes for the hold limit since its
-// allocation had to stop.
+// holdIsOver reports whether the hold limit has passed since the allocation of a storage plugin had
+// to stop.
 func (v *porter) holdIsOver(n *machine.Node, a *alloc) bool {
 	limit := n.Storage().HoldLimit()
 	since := []time.Time{a.stopAt, a.awayAt}
@@ -240,8 +240,8 @@ func (v *porter) holdIsOver(n *machine.Node, a *alloc) bool {
 	return slices.ContainsFunc(since, func(at time.Time) bool { return !at.IsZero() && !v.now.Before(at.Add(limit)) })
 }
 
-// hasSuccessor reports whether another allocation that may run, as far as the present client can know,
-// serves a storage plugin.
+// hasSuccessor reports whether, for the present client, another allocation with the same storage
+// plugin may run.
 func (v *porter) hasSuccessor(n *machine.Node, a *alloc, p *cluster.CSIPlugin) bool {
 	return slices.ContainsFunc(v.order, func(o *alloc) bool {
 		r := n.Record(o.id)
@@ -257,7 +257,7 @@ func (a *alloc) serves(p *cluster.CSIPlugin) bool {
 	})
 }
 
-// hold is how much longer than its stop time an allocation may take because of volumes.
+// hold is how much longer than its stop time an allocation may need because of volumes.
 func (a *alloc) hold(n *machine.Node) time.Duration {
 	if s := n.Storage(); s != nil && slices.ContainsFunc(a.group().Tasks, func(t *cluster.Task) bool { return t != nil && t.CSIPlugin != nil }) {
 		return s.HoldLimit()
@@ -265,11 +265,11 @@ func (a *alloc) hold(n *machine.Node) time.Duration {
 	return 0
 }
 
-// mountWait is longer than a client needs to mount a volume, or to take one off and release it.
+// mountWait is longer than a client needs to mount a volume, or to unmount and release it.
 const mountWait = 5 * time.Minute
 
-// settledVolumes judges N6 on a node that has had no trouble for some minutes. Volumes of a plugin that does
-// not run wait, and so do those that are kept busy.
+// settledVolumes judges N6 on a node that has had no trouble for some minutes. Volumes may wait for
+// a plugin that does not run, and for processes that use them.
 func (v *porter) settledVolumes(n *machine.Node) {
 	s := n.Storage()
 	if s == nil {
@@ -301,8 +301,8 @@ func (v *porter) settledVolumes(n *machine.Node) {
 	}
 }
 
-// isOverdue reports whether an allocation that must stop has had no process for longer than it may wait for
-// its volumes.
+// isOverdue reports whether an allocation that must stop has had no process for longer than the
+// hold limit.
 func (v *porter) isOverdue(n *machine.Node, a *alloc) bool {
 	end := v.lastEnd(n, a)
 	for _, at := range []time.Time{a.stopAt, v.since, v.trouble.boot, v.trouble.disk} {
@@ -314,7 +314,7 @@ func (v *porter) isOverdue(n *machine.Node, a *alloc) bool {
 	return !lived && len(a.wants()) > 0 && v.now.Sub(end) > n.Storage().HoldLimit()+time.Minute
 }
 
-// mustWait reports whether a volume waits for something that no client can change.
+// mustWait reports whether a volume waits for an event that the client cannot cause.
 func (v *porter) mustWait(n *machine.Node, c *storage.Claim) bool {
 	s := n.Storage()
 	runs := lives(n, func(p scripted.Process) bool {
@@ -325,7 +325,7 @@ func (v *porter) mustWait(n *machine.Node, c *storage.Claim) bool {
 	return !runs || busy || c.Kept || v.lost[c.Volume.String()]
 }
 
-// leaves reports whether nothing of an allocation is left on the node but its volumes, for some minutes.
+// leaves reports whether for some minutes only volumes of an allocation have been left on the node.
 func (v *porter) leaves(n *machine.Node, a *alloc) bool {
 	if r := n.Record(a.id); r != nil && !r.Ended {
 		return false
@@ -337,8 +337,8 @@ func (v *porter) leaves(n *machine.Node, a *alloc) bool {
 	return v.now.Sub(end) > mountWait && v.now.Sub(a.received) > mountWait
 }
 
-// mustRun reports whether the tasks of an allocation have had to run for some minutes, and nothing but
-// volumes can keep them from it.
+// mustRun reports whether the tasks of an allocation should have been running for some minutes, so
+// that only volumes can be the reason why they do not.
 func (v *porter) mustRun(n *machine.Node, a *alloc) bool {
 	r := n.Record(a.id)
 	if r == nil || r.Ended || a.received.IsZero() || v.now.Sub(a.received) <= mountWait {
