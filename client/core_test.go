@@ -37,7 +37,7 @@ func hooked(name string, hook cluster.Hook, sidecar bool) *cluster.Task {
 	return &cluster.Task{Name: name, KillTimeout: 5 * time.Second, Lifecycle: &cluster.Lifecycle{Hook: hook, Sidecar: sidecar}}
 }
 
-// storyOf returns what happened on the machine, without times.
+// storyOf returns the events of the machine, without times.
 func (n *node) storyOf() string {
 	var lines []string
 	for _, l := range n.story {
@@ -74,8 +74,8 @@ func TestCore_runsReportsAndStops(t *testing.T) {
 	must.Len(t, 0, n.live(""))
 }
 
-// The servers first hear of a node's drivers when all have told their health. Later changes are told at
-// most once in five seconds.
+// The client first publishes the drivers when all have reported their health. It publishes later
+// changes at most once in five seconds.
 func TestCore_publish(t *testing.T) {
 	n := newNode(t)
 	n.run(time.Minute)
@@ -99,7 +99,7 @@ func TestCore_idle(t *testing.T) {
 	n.run(time.Minute)
 	steps := n.core.Step(n.time())
 	must.EqOp(t, 1<<63-1, steps)
-	// Heartbeats and answers without news need no step. The next step learns them.
+	// Heartbeats and answers without changes need no step. The next step handles them.
 	for range 100 {
 		n.core.Contact(n.boot)
 		n.index++
@@ -154,7 +154,7 @@ a/cleanup/7 exits with 0
 a is reported as complete`, n.storyOf())
 }
 
-// A kill timeout of centuries does not overflow into none.
+// A kill timeout of centuries does not overflow.
 func TestCore_graceOfCenturies(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -170,7 +170,7 @@ func TestCore_graceOfCenturies(t *testing.T) {
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 }
 
-// A task gets its whole grace, and dies within a second after it.
+// A task gets its whole grace, and is killed within a second after it.
 func TestCore_grace(t *testing.T) {
 	web := mainTask("web")
 	web.ShutdownDelay = 3 * time.Second
@@ -197,8 +197,8 @@ func TestCore_grace(t *testing.T) {
 	must.Between(t, 5*time.Second, kill, 6*time.Second)
 }
 
-// The driver dies one second into a stop. The task keeps its grace and dies at its end, although no
-// call to stop it is open any more.
+// The driver dies one second after the start of a stop. The task still gets its whole grace and is
+// killed at the end, although no call to stop it is in flight any more.
 func TestCore_driverDiesDuringStop(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{ignores: true}
@@ -213,7 +213,7 @@ func TestCore_driverDiesDuringStop(t *testing.T) {
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 }
 
-// The client restarts in the middle of the grace. The task gets neither a second grace nor none.
+// The client restarts during the grace. The task gets exactly the rest of its grace.
 func TestCore_restartDuringGrace(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{ignores: true}
@@ -242,7 +242,7 @@ func TestCore_restartTakesTasksOver(t *testing.T) {
 	must.EqOp(t, uint64(1), n.servers["a"].TaskStates.State("web").Restarts)
 }
 
-// A task ended while no client ran: its true result is reported.
+// A task ended while no client ran. The next client reports its true result.
 func TestCore_exitWhileAway(t *testing.T) {
 	n := newNode(t)
 	n.place(allocation("a", mainTask("web")))
@@ -290,8 +290,7 @@ func TestCore_restartPolicy(t *testing.T) {
 	})
 }
 
-// The driver loses the result of a task that it has stopped, but still has it when it is asked for the
-// state.
+// Wait returns no result for a stopped task, but Inspect returns it.
 func TestCore_waitFails(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{waitError: errors.New("executor: plugin is shut down"), ignores: true}
@@ -303,7 +302,7 @@ func TestCore_waitFails(t *testing.T) {
 	must.StrContains(t, fmt.Sprint(n.servers["a"].TaskStates.State("web").Events), "Exit Code: 137")
 }
 
-// A driver that dies again and again is not started in a loop.
+// A driver that dies repeatedly is restarted with backoff.
 func TestCore_driverKeepsDying(t *testing.T) {
 	n := newNode(t)
 	n.place(allocation("a", mainTask("web")))
@@ -326,7 +325,7 @@ func TestCore_healthAfterRestart(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{runs: []ending{{after: 8 * time.Second, code: 1}, {}}}
 	n.place(allocation("a", mainTask("web")))
-	n.run(30 * time.Second) // it runs again since second 23
+	n.run(30 * time.Second) // it has been running again since second 23
 	must.Nil(t, n.servers["a"].Healthy)
 	n.run(5 * time.Second)
 	must.NotNil(t, n.servers["a"].Healthy)
@@ -367,7 +366,7 @@ func TestCore_startErrors(t *testing.T) {
 }
 
 // The driver does not answer a start for ten minutes, and would then start the task. The client
-// kills the driver, so that there is never a second copy.
+// kills the driver, so that there is never a second copy of the task.
 func TestCore_startHangs(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{startTakes: 10 * time.Minute}
@@ -380,7 +379,7 @@ func TestCore_startHangs(t *testing.T) {
 	must.EqOp(t, cluster.ClientRunning, n.status("a"))
 }
 
-// A driver that fetches images may take longer than others to start a task.
+// A driver that downloads images may have a longer start timeout.
 func TestCore_startTimeouts(t *testing.T) {
 	for name, test := range map[string]struct {
 		timeouts map[string]time.Duration
@@ -407,7 +406,7 @@ func TestCore_startTimeouts(t *testing.T) {
 	must.ErrorContains(t, err, "negative")
 }
 
-// A process in state D keeps its allocation from being reported as ended.
+// While a process is in state D, its allocation is not reported as ended.
 func TestCore_stateD(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{ignores: true, undying: time.Hour}
@@ -437,7 +436,7 @@ func TestCore_unknownSignal(t *testing.T) {
 	must.StrContains(t, fmt.Sprint(n.servers["a"].TaskStates.State("web").Events), "the driver did not send SIGPOLL")
 }
 
-// The driver cannot take a task over: what is left is destroyed, and only then it is started again.
+// The driver cannot take a task over. The client destroys the task, and then starts it again.
 func TestCore_recoverFails(t *testing.T) {
 	n := newNode(t)
 	n.place(allocation("a", mainTask("web")))
@@ -484,8 +483,8 @@ func TestCore_serversAway(t *testing.T) {
 	must.EqOp(t, cluster.ClientRunning, n.status("b"))
 }
 
-// The servers do not get a report, and the client restarts. The next client repeats it, although the
-// servers know the right status and verdict.
+// The servers do not get a report, and the client restarts. The next client repeats the report,
+// although the servers know the right status and verdict.
 func TestCore_reportAfterRestart(t *testing.T) {
 	n := newNode(t)
 	n.place(allocation("a", mainTask("web")))
@@ -502,7 +501,7 @@ func TestCore_reportAfterRestart(t *testing.T) {
 	must.EqOp(t, "Received, Started, Terminated, Restarting, Started", n.eventsOf("a", "web"))
 }
 
-// Answers of a new cluster and answers of the past stop nothing.
+// Answers of another cluster and old answers stop nothing.
 func TestCore_agreement(t *testing.T) {
 	n := newNode(t)
 	n.place(allocation("a", mainTask("web")))
@@ -526,7 +525,7 @@ func TestCore_agreement(t *testing.T) {
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 }
 
-// A client that ignores the servers does not offer them its drivers.
+// While the client ignores the servers, it reports its drivers as unhealthy.
 func TestCore_foreignServers(t *testing.T) {
 	n := newNode(t)
 	n.place(allocation("a", mainTask("web")))
@@ -559,8 +558,8 @@ func TestCore_fullDisk(t *testing.T) {
 	must.EqOp(t, cluster.ClientRunning, n.status("b"))
 }
 
-// The core dies at each of its effects, begun and answered, of the whole life of an allocation of
-// three tasks. No second copy runs, no process is left, and the end is reported.
+// The core dies at each start and each answer of an effect, from the start to the end of an
+// allocation of three tasks. No second copy runs, no process is left, and the end is reported.
 func TestCore_diesAtEachEffect(t *testing.T) {
 	play := func(dieAt int) *node {
 		n := newNode(t)
@@ -585,8 +584,8 @@ func TestCore_diesAtEachEffect(t *testing.T) {
 	}
 }
 
-// The client was away for longer than the grace of a task that had to stop. The task gets its signal
-// and its whole grace then: its driver was never asked.
+// The client was down for longer than the grace of a task that had to stop. The task then gets its
+// signal and its whole grace, because the driver was never asked to stop it.
 func TestCore_clientAwayBeforeTheSignal(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

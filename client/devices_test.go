@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// waiting is what a task waits for, as the servers know it.
+// waiting returns what a task waits for, from the reports to the servers.
 func (n *node) waiting(id cluster.AllocID, name string) string {
 	state := n.servers[id].TaskStates.State(name)
 	if state == nil || state.Waiting == nil {
@@ -20,7 +20,7 @@ func (n *node) waiting(id cluster.AllocID, name string) string {
 	return string(state.Waiting.For) + ": " + state.Waiting.Detail
 }
 
-// told are the devices that the servers know of, in words.
+// told describes the devices that the client has published.
 func (n *node) told() (words []string) {
 	if len(n.published) == 0 {
 		return nil
@@ -37,10 +37,10 @@ func (n *node) told() (words []string) {
 	return words
 }
 
-// N8: the client is killed at each of its effects, begun and answered, of the whole life of an
-// allocation of three tasks of which two have devices, while another allocation waits for the same
-// devices. The table of devices proves that none has two owners, and N3 that they are free when the end
-// is reported.
+// N8: the client is killed at each start and each answer of an effect, from the start to the end of
+// an allocation of three tasks of which two have devices, while another allocation waits for the
+// same devices. The table of devices shows that no device has two owners, and that the devices are
+// free when the end is reported (N3).
 func TestLedger_diesAtEachEffect(t *testing.T) {
 	t.Parallel()
 	play := func(dieAt int) *node {
@@ -75,8 +75,8 @@ func TestLedger_diesAtEachEffect(t *testing.T) {
 	}
 }
 
-// V4, V7: a task's devices are reserved at each of its starts, and not when a client or a driver takes
-// the task over.
+// V4, V7: the client reserves a task's devices at each start, and not when a client or a driver
+// takes the task over.
 func TestLedger_reservesAtEachStart(t *testing.T) {
 	n := newNode(t)
 	n.install("d1")
@@ -98,8 +98,8 @@ func TestLedger_reservesAtEachStart(t *testing.T) {
 	must.Len(t, 1, n.live("web"))
 }
 
-// V5: the device's owner stops slowly and cannot be killed at once. What waits for the device says which
-// allocation holds it, and starts when the owner's start is cleaned.
+// V5: the device's owner stops slowly and cannot be killed at once. The waiting task names the
+// allocation that holds the device, and starts when the owner's start is removed.
 func TestLedger_waitsForTheOwner(t *testing.T) {
 	n := newNode(t)
 	n.install("d1")
@@ -119,8 +119,8 @@ func TestLedger_waitsForTheOwner(t *testing.T) {
 	must.EqOp(t, "", n.waiting("b", "new"))
 }
 
-// V4: the servers give one device to two tasks. The second one waits, also after a restart of the
-// client, and never has it.
+// V4: the servers assign one device to two tasks. The second task waits, also after a restart of
+// the client, and never gets the device.
 func TestLedger_doubleGrant(t *testing.T) {
 	n := newNode(t)
 	n.install("d1", "d2")
@@ -137,8 +137,9 @@ func TestLedger_doubleGrant(t *testing.T) {
 	must.EqOp(t, "d1 1", n.devices.reserved())
 }
 
-// The disk is full when the owner ends. By the records on the disk it still has the device: a client that
-// crashed now would find two owners. So the next start waits until the end is on the disk.
+// The disk is full when the owner ends. In the records on the disk it still has the device, so
+// after a crash the next client would find two owners. The next start therefore waits until the end
+// is on the disk.
 func TestLedger_releaseIsOnTheDisk(t *testing.T) {
 	n := newNode(t)
 	n.install("d1")
@@ -157,8 +158,8 @@ func TestLedger_releaseIsOnTheDisk(t *testing.T) {
 	must.Len(t, 1, n.live("new"))
 }
 
-// V2, V7: a device that is unknown or unhealthy is not given: the start fails by the restart policy, and
-// its words name the device. A task that runs keeps it.
+// V2, V7: a start with an unknown or unhealthy device fails, the restart policy applies, and the
+// event names the device. A running task keeps its device.
 func TestDevices_missingAndUnhealthy(t *testing.T) {
 	n := newNode(t)
 	n.install("d1", "d2")
@@ -182,7 +183,8 @@ func TestDevices_missingAndUnhealthy(t *testing.T) {
 	must.EqOp(t, uint64(0), n.servers["a"].TaskStates.State("web").Restarts)
 }
 
-// V1: a node with a plugin and no device tells none, and the first report does not wait for ten seconds.
+// V1: a plugin without devices reports an empty list, so the first publication does not wait for
+// ten seconds.
 func TestDevices_empty(t *testing.T) {
 	n := newNode(t)
 	n.install()
@@ -194,8 +196,8 @@ func TestDevices_empty(t *testing.T) {
 	must.StrContains(t, n.said("a", "web"), "the node has no device acme/toy/t1/d1: no device plugin has this kind")
 }
 
-// V3: the plugin dies. Its devices are unhealthy until the next life tells them by the same ids; a task
-// with one runs on, and one that needs one waits.
+// V3: the plugin dies. Its devices are unhealthy until the next process reports them with the same
+// ids. A task with a device continues to run, and a task that needs a device waits.
 func TestDevices_pluginDies(t *testing.T) {
 	n := newNode(t)
 	n.install("d1", "d2")
@@ -217,7 +219,7 @@ func TestDevices_pluginDies(t *testing.T) {
 	must.EqOp(t, "d1 1, d2 1", n.devices.reserved())
 }
 
-// A stream of devices ends with an error, and a plugin tells nothing at all.
+// A stream of devices ends with an error, and a plugin reports nothing at all.
 func TestDevices_pluginTellsNothing(t *testing.T) {
 	n := newNode(t)
 	n.install("d1")
@@ -238,8 +240,8 @@ func TestDevices_pluginTellsNothing(t *testing.T) {
 	must.Len(t, 1, n.live("web"))
 }
 
-// V7: a reservation fails, its plugin dies or hangs. The start fails by the restart policy, and a plugin
-// that hangs is restarted.
+// V7: a reservation fails, or its plugin dies or hangs. The start fails, the restart policy
+// applies, and the client restarts a plugin that hangs.
 func TestDevices_reservationFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		script deviceScript
@@ -283,8 +285,9 @@ func TestDevices_stoppedWhileReserving(t *testing.T) {
 	must.MapEmpty(t, n.tasks)
 }
 
-// The record of an allocation is damaged, and a process of it lives: the client cannot know its devices.
-// No task gets a device until the process is gone, or the servers say which devices it had.
+// The record of an allocation is damaged, and a process of it runs, so the client does not know its
+// devices. No task gets a device until the process has ended, or the servers send the allocation
+// with its devices.
 func TestLedger_orphan(t *testing.T) {
 	n := newNode(t)
 	n.install("d1", "d2")
@@ -293,7 +296,7 @@ func TestLedger_orphan(t *testing.T) {
 	n.run(time.Minute)
 	n.disk["a"] = client.OrphanRecord("a", []string{"old"}, n.bootID)
 	placed := n.allocs
-	n.allocs = nil // the servers have forgotten it
+	n.allocs = nil // the servers do not know it any more
 	n.crash()
 	n.place(gives(allocation("b", mainTask("other")), "other", "d2"))
 	n.run(time.Minute)
@@ -306,7 +309,7 @@ func TestLedger_orphan(t *testing.T) {
 	must.Len(t, 1, n.live("old"))
 }
 
-// The machine restarts: nothing holds a device any more, and all tasks start again.
+// After a restart of the machine all devices are free, and all tasks start again.
 func TestLedger_reboot(t *testing.T) {
 	n := newNode(t)
 	n.install("d1")
@@ -319,7 +322,7 @@ func TestLedger_reboot(t *testing.T) {
 	must.EqOp(t, "d1 2", n.devices.reserved())
 }
 
-// A newer placement of the servers does not change the devices of an allocation that runs.
+// A newer version of an allocation does not change the devices of the running allocation.
 func TestLedger_devicesOfARunStay(t *testing.T) {
 	n := newNode(t)
 	n.install("d1", "d2")
@@ -335,8 +338,8 @@ func TestLedger_devicesOfARunStay(t *testing.T) {
 	must.EqOp(t, "d1 2", n.devices.reserved())
 }
 
-// A newer version of a plugin gives another name to the kind of a device that a task has. The servers take
-// the device for a free one. It has its owner all the same: a plugin is asked for ids and not for kinds.
+// A newer version of a plugin renames the kind of a device that a task has. For the servers the
+// device is free. For the client it still has its owner, because Reserve gets ids but no kinds.
 func TestLedger_renamedKind(t *testing.T) {
 	n := newNode(t)
 	n.install("d1", "d2")
@@ -356,7 +359,7 @@ func TestLedger_renamedKind(t *testing.T) {
 	n.run(time.Minute)
 	must.EqOp(t, "device: the device acme/toy/t1/d1 is held by task old of allocation a", n.waiting("b", "newd1"))
 	must.Len(t, 1, n.live("newd2"))
-	// One kind is still there, and the device has gone to another kind of the same plugin.
+	// The old kind still exists, and the device is now in another kind of the same plugin.
 	n.core.Devices("toys", n.devices.process.life, append(groups(), &cluster.DeviceGroup{Kind: toy}), nil)
 	n.run(time.Minute)
 	must.EqOp(t, "device: the device acme/toy/t1/d1 is held by task old of allocation a", n.waiting("b", "newd1"))
@@ -366,7 +369,7 @@ func TestLedger_renamedKind(t *testing.T) {
 	must.Len(t, 1, n.live("newd1"))
 }
 
-// The servers place a task and leave out its device. It must not run without it.
+// The servers place a task without its device. The task must not run without the device.
 func TestDevices_notAssigned(t *testing.T) {
 	n := newNode(t)
 	n.install("d1")

@@ -39,11 +39,11 @@ func TestCore_unhealthyDriverStopsTasks(t *testing.T) {
 	must.EqOp(t, 3*time.Second, process.ended-process.signaled)
 }
 
-// health is what the servers know of the driver.
+// health returns the published state of the driver.
 func health(n *node) *cluster.DriverInfo { return n.published[len(n.published)-1].Drivers["mock"] }
 
-// H4, H8, H13: the driver dies once at each call, after the call took effect. A task has one copy at
-// most, gets its signal once, keeps its exit code, and leaves nothing.
+// H4, H8, H13: the driver dies once at each call, after the call took effect. The task has at most
+// one copy, gets its signal once, keeps its exit code, and leaves nothing behind.
 func TestCore_driverDiesAtEachCall(t *testing.T) {
 	for _, call := range []string{"StartTask", "RecoverTask", "WaitTask", "InspectTask", "StopTask", "DestroyTask"} {
 		t.Run(call, func(t *testing.T) {
@@ -71,15 +71,15 @@ func TestCore_driverDiesAtEachCall(t *testing.T) {
 	}
 }
 
-// H9: a call of the driver has no answer, in one life of the driver or in all. What the task waits
-// for names the driver or the grace, and the stop ends.
+// H9: the driver does not answer a call, in one process of the driver or in all. The wait of the
+// task names the driver or the grace, and the stop ends.
 func TestCore_driverHangsAtEachCall(t *testing.T) {
 	for _, test := range []struct {
 		call  string
 		waits string        // what an operator sees while the task stops
 		at    time.Duration // after the stop
 		ended time.Duration // the stop has ended
-		kill  bool          // the task gets no signal from a driver that hangs in all of its lives
+		kill  bool          // the task gets no signal, because all processes of the driver hang
 	}{
 		{"RecoverTask", "the driver mock", 10 * time.Second, 2 * time.Minute, true},
 		{"WaitTask", "the driver mock has not said how the task ended", 10 * time.Second, time.Minute, false},
@@ -96,7 +96,7 @@ func TestCore_driverHangsAtEachCall(t *testing.T) {
 				if test.call == "RecoverTask" || test.call == "InspectTask" {
 					sc := n.scripts["web"]
 					n.killDriver()
-					n.scripts["web"] = sc // the next life hangs
+					n.scripts["web"] = sc // the next process hangs
 					n.run(10 * time.Second)
 				}
 				process := n.live("web")[0]
@@ -119,8 +119,8 @@ func TestCore_driverHangsAtEachCall(t *testing.T) {
 	}
 }
 
-// H5: no start of a task is ever answered. The driver is restarted each time, and the allocation fails
-// after its attempts with the reason.
+// H5: the driver never answers a start. The client restarts the driver each time, and the
+// allocation fails after its restart attempts, with the reason.
 func TestCore_startNeverAnswers(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{hangsAt: "StartTask"}
@@ -132,8 +132,8 @@ func TestCore_startNeverAnswers(t *testing.T) {
 	must.Len(t, 0, n.live(""))
 }
 
-// H9: the driver keeps its tasks in groups of its own, and cannot destroy one. The client restarts the
-// driver, and the next life destroys the task.
+// H9: the driver keeps its tasks in its own groups, and cannot destroy a task. The client restarts
+// the driver, and the next process destroys the task.
 func TestCore_killHangs(t *testing.T) {
 	n := newNode(t)
 	n.ownCgroup = true
@@ -149,8 +149,8 @@ func TestCore_killHangs(t *testing.T) {
 	must.Len(t, 0, n.live(""))
 }
 
-// H10: the driver says that it has stopped the task, and the task lives. The client kills it at the end
-// of the grace.
+// H10: the driver says that it has stopped the task, but the task still runs. The client kills it
+// at the end of the grace.
 func TestCore_stopLies(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{stopLies: true}
@@ -167,7 +167,7 @@ func TestCore_stopLies(t *testing.T) {
 	must.StrContains(t, n.said("a", "web"), "Exit Code: 137, Signal: 9")
 }
 
-// H6: the driver cannot take a task over while the task must stop. The task is destroyed.
+// H6: the driver cannot take a task over while the task must stop. The client destroys the task.
 func TestCore_recoverFailsDuringAStop(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{ignores: true, recoverErr: errors.New("failed to decode driver config: EOF")}
@@ -201,8 +201,8 @@ func TestCore_restartWithoutTheDriver(t *testing.T) {
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 }
 
-// R4: the client is killed while its driver starts a task. The driver would start it for the client that
-// is gone, beside the next copy: the next client restarts the driver first.
+// R4: the client is killed while its driver starts a task. The driver could still start this copy
+// beside the next one, so the next client restarts the driver first.
 func TestCore_killedDuringAStart(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{startTakes: 10 * time.Second}
@@ -218,7 +218,7 @@ func TestCore_killedDuringAStart(t *testing.T) {
 	must.EqOp(t, cluster.ClientRunning, n.status("a"))
 }
 
-// R7: the servers drain the node while its client is away. The next client stops the task, with its
+// R7: the servers drain the node while its client is down. The next client stops the task, with its
 // whole grace.
 func TestCore_drainedWhileAway(t *testing.T) {
 	n := newNode(t)
@@ -235,8 +235,8 @@ func TestCore_drainedWhileAway(t *testing.T) {
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 }
 
-// A plugin that prints garbage, or makes no handshake, or speaks another version does not start. The
-// servers learn why, the client does not start it in a loop, and tasks wait for it.
+// A plugin that prints garbage, does no handshake, or uses another version does not start. The
+// client publishes the reason, restarts the plugin with backoff, and tasks wait for it.
 func TestCore_driverDoesNotStart(t *testing.T) {
 	n := newNode(t)
 	n.driver.down = true
@@ -255,8 +255,8 @@ func TestCore_driverDoesNotStart(t *testing.T) {
 	must.True(t, health(n).Healthy)
 }
 
-// A driver says that it is healthy, and each start of a task fails, with and without the hope of a
-// repetition. The allocation fails with the driver's words.
+// A driver is healthy, but each start of a task fails, with a recoverable or a final error. The
+// allocation fails with the driver's message.
 func TestCore_healthyAndUseless(t *testing.T) {
 	for class, starts := range map[driver.Class]int{driver.Recoverable: 3, driver.Fatal: 1} {
 		t.Run(class.String(), func(t *testing.T) {
@@ -277,7 +277,8 @@ func TestCore_healthyAndUseless(t *testing.T) {
 	}
 }
 
-// A task exits at once a thousand times. Its history is bounded, and the last copy is stopped like any.
+// A task exits at once a thousand times. The number of its events is limited, and its last copy
+// stops normally.
 func TestCore_exitsAtOnce(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{runs: []ending{{after: time.Millisecond, code: 1}}}
@@ -298,7 +299,8 @@ func TestCore_exitsAtOnce(t *testing.T) {
 	must.Len(t, 0, n.live(""))
 }
 
-// The servers are away for an hour. Tasks run, restart and end, and all of it is reported afterwards.
+// The servers do not answer for an hour. Tasks run, restart and end, and the client reports all of
+// it afterwards.
 func TestCore_anHourWithoutServers(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{runs: []ending{{after: 30 * time.Minute, code: 1}, {}}}

@@ -16,17 +16,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// deviceTable is the device plugin "toys" and what its devices are used for. It knows nothing of
-// records: an owner comes with a call to reserve, and goes when the machine has cleaned its start.
+// deviceTable is the device plugin "toys" with the owners of its devices. It does not use the
+// records: a Reserve call sets the owner, and the removal of the start by the machine clears it.
 type deviceTable struct {
 	installed bool
 	process   driverProcess
-	// rows are by id. ids are what the plugin tells.
+	// rows are by id. ids are the devices that the plugin reports.
 	rows map[string]*deviceRow
 	ids  []cluster.Device
-	// scripts say how reservations for tasks go, by the name of the task.
+	// scripts say what reservations do, by the name of the task.
 	scripts map[string]deviceScript
-	// mute: the plugin tells no devices.
+	// mute: the plugin reports no devices.
 	mute        bool
 	launchError error
 	hanging     []func()
@@ -38,7 +38,7 @@ type deviceRow struct {
 	reserved int // counts the calls
 }
 
-// deviceScript is what a reservation does. The zero value succeeds at once.
+// deviceScript says what a reservation does. The zero value succeeds at once.
 type deviceScript struct {
 	errors []error // of the first calls
 	takes  time.Duration
@@ -49,7 +49,7 @@ type deviceScript struct {
 // toy is the kind of the devices.
 var toy = cluster.DeviceKind{Vendor: "acme", Type: "toy", Name: "t1"}
 
-// install gives the node a device plugin with healthy devices.
+// install installs a device plugin with healthy devices on the node.
 func (n *node) install(ids ...string) {
 	n.devices.installed = true
 	for _, id := range ids {
@@ -91,7 +91,7 @@ func (d *deviceTable) clean(ref client.TaskRef) {
 	}
 }
 
-// reboot ends the plugin, and all that has used a device.
+// reboot ends the plugin and all owners.
 func (d *deviceTable) reboot() {
 	d.process, d.hanging = driverProcess{life: d.process.life + 1}, nil
 	for _, row := range d.rows {
@@ -99,10 +99,10 @@ func (d *deviceTable) reboot() {
 	}
 }
 
-// tell posts the plugin's devices.
+// tell posts the plugin's devices to the core.
 func (n *node) tell() { n.core.Devices("toys", n.devices.process.life, n.devices.groups(), nil) }
 
-// killDevicePlugin ends a life of the device plugin.
+// killDevicePlugin ends the process of the device plugin.
 func (n *node) killDevicePlugin(life client.Life) {
 	d := n.devices
 	if d.process.life != life || d.process.down {
@@ -199,8 +199,8 @@ func (s *shell) Reserve(ref client.TaskRef, devices client.DevicesRef, reply fun
 	})
 }
 
-// noOtherRecord checks that by the disk, which is what the next client would know, no other start has the
-// device.
+// noOtherRecord checks that in the records on the disk no other start has the device. The next
+// client would read these records.
 func (n *node) noOtherRecord(ref client.TaskRef, id string) {
 	for _, alloc := range slices.Sorted(maps.Keys(n.disk)) {
 		rec := n.disk[alloc]
@@ -215,8 +215,8 @@ func (n *node) noOtherRecord(ref client.TaskRef, id string) {
 	}
 }
 
-// useDevices gives a process that starts the devices of its reservations. Each is one that the servers
-// gave to the task, and no process that lives uses it.
+// useDevices records the devices of a starting process. It checks that the servers assigned each
+// device to the task, and that no other running process uses it.
 func (n *node) useDevices(t *task, parts []device.Part) {
 	for _, p := range parts {
 		t.devices = append(t.devices, strings.Split(p.Env["TOYS"], ",")...)
@@ -240,7 +240,7 @@ func (n *node) useDevices(t *task, parts []device.Part) {
 	}
 }
 
-// gives gives a task devices, by its allocation.
+// gives assigns devices to a task of an allocation.
 func gives(a *cluster.Allocation, task string, ids ...string) *cluster.Allocation {
 	if a.Devices == nil {
 		a.Devices = &cluster.AssignedDevices{}
@@ -249,7 +249,7 @@ func gives(a *cluster.Allocation, task string, ids ...string) *cluster.Allocatio
 	return a
 }
 
-// reserved says how often each device was reserved.
+// reserved returns how often each device was reserved.
 func (d *deviceTable) reserved() string {
 	var all []string
 	for _, id := range slices.Sorted(maps.Keys(d.rows)) {

@@ -18,16 +18,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// node is a machine in virtual time: its processes, its disk, its driver and its servers. It survives
-// a core: it is what a core finds after a crash.
+// node is a machine in virtual time: its processes, its disk, its driver and its servers. It
+// continues when a core dies, and the next core finds it in this state.
 type node struct {
 	t      *testing.T
 	boot   time.Duration
 	bootID string
-	// events are what happens later, in order. They belong to the machine or to one core.
+	// events are future events, in order. They belong to the machine or to one core.
 	events []event
 	order  int
-	// startTimeouts are those of the next core.
+	// startTimeouts are the start timeouts of the next core.
 	startTimeouts map[string]time.Duration
 	// scripts say how tasks behave, by name.
 	scripts map[string]script
@@ -37,17 +37,18 @@ type node struct {
 	ids int
 	// launches counts the starts of the driver's process.
 	launches int
-	// published are the facts of the node as the servers were told.
+	// published are the last published facts of the node.
 	published []client.NodeFacts
-	// devices are those of the device plugin "toys". No core and no record fills their table.
+	// devices are the devices of the device plugin "toys". Cores and records do not change this
+	// table.
 	devices *deviceTable
-	// allocs are those that the servers have placed, in the order of placement, and index is that of
-	// their last write.
+	// allocs are the allocations that the servers have placed, in the order of placement. index is
+	// the index of their last write.
 	allocs []*cluster.Allocation
 	index  uint64
 	// servers is the last report on each allocation.
 	servers map[cluster.AllocID]cluster.AllocReport
-	// reports are the reports that the servers took, in words.
+	// reports are the reports that the servers accepted, as texts.
 	reports []string
 	story   []string
 
@@ -63,22 +64,23 @@ type node struct {
 	// visitsAll: after each step, another one that visits all allocations must find nothing to do.
 	visitsAll bool
 	driver    driverProcess
-	// ownCgroup: the driver keeps its tasks in groups that the shell does not know.
+	// ownCgroup: the driver keeps its tasks in groups that the shell cannot kill.
 	ownCgroup bool
 	// launchError fails all starts of the driver's process.
 	launchError error
 	// hanging are the calls that the driver does not answer. They end with its process.
 	hanging []func()
-	// silent servers do not take reports. fullDisk fails all saves.
+	// silent: the servers do not accept reports. fullDisk: all saves fail.
 	silent, fullDisk bool
-	// effects counts begun and answered effects; the core dies at number dieAt, or never if it is zero.
+	// effects counts started and answered effects. The core dies at number dieAt, or never if it is
+	// zero.
 	effects, dieAt int
 }
 
 type event struct {
 	at    time.Duration
 	order int
-	epoch int // zero survives cores
+	epoch int // zero: the event also happens after the death of the core
 	do    func()
 }
 
@@ -88,21 +90,21 @@ type driverProcess struct {
 	down bool
 }
 
-// script is the behaviour of a task. The zero value runs until it is stopped, and then exits with 0
-// at once.
+// script is the behaviour of a task. With the zero value the task runs until it gets a signal, and
+// then exits with 0 at once.
 type script struct {
 	startErrors []error       // of the first starts
 	startTakes  time.Duration // time until the driver answers
-	runs        []ending      // of the first starts that succeed; the last one counts for the others too
+	runs        []ending      // of the first successful starts; the last one applies to all later starts
 	stopTakes   time.Duration // time from the signal to the exit
 	ignores     bool          // ignores signals
-	undying     time.Duration // SIGKILL takes so long
+	undying     time.Duration // how long SIGKILL takes
 	stopError   error
 	waitError   error // after the task has been stopped
 	recoverErr  error
-	stopLies    bool // the driver says that it has stopped the task, and does nothing
-	// diesAt is the call at which the driver dies once, after it took effect. hangsAt is the call that
-	// takes no effect and has no answer, in each life of the driver or in one.
+	stopLies    bool // the driver answers a stop with success, and does nothing
+	// diesAt is the call at which the driver dies once, after the call took effect. hangsAt is the
+	// call that takes no effect and gets no answer, in each process of the driver or in one.
 	diesAt, hangsAt string
 	hangsOnce       bool
 }
@@ -126,7 +128,7 @@ type task struct {
 	known    bool // to the driver
 	waiters  []func(driver.ExitResult, error)
 	emptied  []func(error)
-	devices  []string // what it uses while it is alive
+	devices  []string // the devices that it uses
 }
 
 func newNode(t *testing.T) *node {
@@ -144,7 +146,7 @@ var wallAtBoot = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
 func (n *node) time() client.Time { return client.Time{Boot: n.boot, Wall: wallAtBoot.Add(n.boot)} }
 
-// startCore starts a core over what is on the machine, as after a crash.
+// startCore starts a core with the present state of the machine, as after a crash.
 func (n *node) startCore() {
 	n.epoch++
 	var records []*client.Record
@@ -171,7 +173,7 @@ func (n *node) place(a *cluster.Allocation) {
 	n.answer()
 }
 
-// stop tells the node to stop an allocation.
+// stop stops an allocation, as the servers do.
 func (n *node) stop(id cluster.AllocID, change ...func(*cluster.Allocation)) {
 	for i, a := range n.allocs {
 		if a.ID == id {
@@ -215,7 +217,8 @@ func (n *node) log(format string, args ...any) {
 	n.story = append(n.story, fmt.Sprintf("%8s  ", n.boot-time.Hour)+fmt.Sprintf(format, args...))
 }
 
-// after plans something on the machine. Epoch zero survives the core.
+// after schedules an event on the machine. With epoch zero it also happens after the death of the
+// core.
 func (n *node) after(d time.Duration, epoch int, do func()) {
 	n.order++
 	n.events = append(n.events, event{at: n.boot + d, order: n.order, epoch: epoch, do: do})
@@ -322,7 +325,7 @@ func (n *node) kill(t *task) {
 	n.exit(t, 137, 9)
 }
 
-// killDriver ends the process of the driver. Its tasks live on.
+// killDriver ends the process of the driver. Its tasks continue to run.
 func (n *node) killDriver() {
 	life := n.driver.life
 	n.driver = driverProcess{life: life + 1, down: true}
@@ -353,8 +356,8 @@ func gone(call string) error {
 	return &driver.Error{Class: driver.Gone, Call: call, Err: errors.New("the plugin is gone")}
 }
 
-// shell is the client's shell for one core. Each effect is a point at which the core may die, when it
-// begins and when it is answered.
+// shell is the client's shell for one core. The core may die at the start and at the answer of each
+// effect.
 type shell struct {
 	node  *node
 	epoch int
@@ -362,7 +365,7 @@ type shell struct {
 
 var _ client.Shell = (*shell)(nil)
 
-// effect counts a begun or answered effect. It returns false if the core is dead.
+// effect counts a started or answered effect. It returns false if the core is dead.
 func (s *shell) effect() bool {
 	if s.epoch != s.node.epoch {
 		return false
@@ -375,7 +378,7 @@ func (s *shell) effect() bool {
 	return true
 }
 
-// later does something on the machine after a time, and then answers, unless the core has died.
+// later calls do after a time, and then answers, unless the core has died.
 func (s *shell) later(d time.Duration, do func() (answer func())) {
 	if !s.effect() {
 		return
@@ -388,11 +391,11 @@ func (s *shell) later(d time.Duration, do func() (answer func())) {
 	})
 }
 
-// callLimit is the shell's limit of a call that does not wait for a task.
+// callLimit is the shell's timeout of a call that does not wait for a task.
 const callLimit = 30 * time.Second
 
-// hangs reports whether the driver leaves a call without an answer. The call then ends at the shell's
-// limit, or never if the limit is zero, or with the driver.
+// hangs reports whether the driver does not answer a call. The call then ends at the shell's limit
+// (never if the limit is zero), or when the driver dies.
 func (s *shell) hangs(ref client.TaskRef, call string, limit time.Duration, reply func(error)) bool {
 	n := s.node
 	if n.scripts[ref.Task].hangsAt != call || n.driver.down || n.driver.life != ref.Life {
@@ -415,7 +418,7 @@ func (s *shell) hangs(ref client.TaskRef, call string, limit time.Duration, repl
 	return true
 }
 
-// dies lets the driver die at a call, if the script says so, and reports whether it has died.
+// dies kills the driver at a call if the script says so, and reports whether it did.
 func (s *shell) dies(ref client.TaskRef, call string) bool {
 	sc := s.node.scripts[ref.Task]
 	if sc.diesAt != call || s.node.driver.down || s.node.driver.life != ref.Life {
@@ -749,7 +752,7 @@ func (n *node) saved(r cluster.AllocReport) {
 	}
 }
 
-// inWords says what a report tells after the last one.
+// inWords describes the changes in a report since the last report.
 func inWords(before, r cluster.AllocReport) string {
 	if r.Healthy != nil && before.Healthy == nil {
 		return map[bool]string{true: "healthy", false: "unhealthy"}[*r.Healthy]

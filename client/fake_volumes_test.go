@@ -34,9 +34,9 @@ type storage struct {
 	revoked map[cluster.ClaimKey]bool
 	// failing are errors of calls by name.
 	failing map[string]error
-	// unpublishTakes is how long the plugin needs.
+	// unpublishTakes is how long an unpublish takes.
 	unpublishTakes time.Duration
-	// holdLimits counts the holds that were over.
+	// holdLimits counts the holds whose limit has passed.
 	holdLimits int
 	// calls are the calls that the plugin has answered, and judged counts those whose order was judged.
 	calls  []string
@@ -109,7 +109,7 @@ func (st *storage) fault(c scripted.Call) (f scripted.Fault) {
 	return f
 }
 
-// options are what a new core gets.
+// options returns the options of a new core.
 func (st *storage) options(epoch int) *volume.Options {
 	if st.node.noVolumes {
 		return nil
@@ -124,7 +124,7 @@ func (st *storage) options(epoch int) *volume.Options {
 	return o
 }
 
-// claimed are the claims as the servers tell them.
+// claimed returns the claims as the servers report them.
 func (st *storage) claimed() (claims []*cluster.VolumeClaim) {
 	for _, k := range slices.SortedFunc(maps.Keys(st.claims), cluster.ClaimKey.Compare) {
 		claims = append(claims, &cluster.VolumeClaim{Volume: k.Volume, Alloc: k.Alloc, Mode: cluster.ClaimWrite, Capability: manyWriters, CreateIndex: st.claims[k]})
@@ -190,8 +190,8 @@ func (st *storage) tell() {
 	}
 }
 
-// stopping judges the stop of a process: no storage plugin stops while a volume is mounted, unless its
-// hold is over or another one comes.
+// stopping checks the stop of a process: a storage plugin must not stop while a volume is mounted,
+// unless its hold limit has passed or it has a successor.
 func (st *storage) stopping(t *task, why string) {
 	task := st.node.taskOf(t)
 	if task == nil || task.CSIPlugin == nil || len(st.Mounts()) == 0 {
@@ -212,8 +212,8 @@ func (st *storage) stopping(t *task, why string) {
 	}
 }
 
-// reported judges the report of an end: no volume is published for the allocation, unless the report
-// names it.
+// reported checks the report of an end: no volume is published for the allocation, unless the
+// report names it.
 func (st *storage) reported(r cluster.AllocReport) {
 	for _, m := range st.published() {
 		if m.Alloc == r.Alloc {
@@ -222,7 +222,7 @@ func (st *storage) reported(r cluster.AllocReport) {
 	}
 }
 
-// volumeShell acts for the volumes of one core.
+// volumeShell executes the effects of one core's volumes.
 type volumeShell struct {
 	*storage
 	shell *shell
@@ -302,7 +302,7 @@ func (st *storage) empty() {
 	must.MapEmpty(st.node.t, st.disk)
 }
 
-// withVolumes makes the group of an allocation ask for volumes, and its tasks see them.
+// withVolumes adds requests for volumes and mounts of them to an allocation.
 func withVolumes(a *cluster.Allocation, ids ...cluster.VolumeID) *cluster.Allocation {
 	g := a.Job.TaskGroups[0]
 	for _, id := range ids {
@@ -316,7 +316,7 @@ func withVolumes(a *cluster.Allocation, ids ...cluster.VolumeID) *cluster.Alloca
 
 var manyWriters = cluster.VolumeCapability{Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem}
 
-// pluginTask is a task that serves volumes.
+// pluginTask is the task of a storage plugin.
 func pluginTask(name string) *cluster.Task {
 	return &cluster.Task{Name: name, KillTimeout: 5 * time.Second, StoragePlugin: true, CSIPlugin: &cluster.CSIPlugin{ID: "disks", Type: cluster.PluginMonolith}}
 }
@@ -327,7 +327,7 @@ func busyTarget(alloc cluster.AllocID, id cluster.VolumeID) string {
 
 var _ volume.Shell = (*volumeShell)(nil)
 
-// trouble makes one thing go wrong with the volumes, or right again.
+// trouble starts or ends a random fault of volumes.
 func (st *storage) trouble(rng *rand.Rand, alloc cluster.AllocID) {
 	chance := func(of int) bool { return rng.IntN(of) == 0 }
 	switch rng.IntN(3) {

@@ -24,15 +24,16 @@ func (n *node) restart(id cluster.AllocID, task string, all bool) *asked {
 	return a
 }
 
-// taskState is what the servers know of a task.
+// taskState returns the reported state of a task.
 func (n *node) taskState(id cluster.AllocID, name string) cluster.TaskState {
 	s := n.servers[id].TaskStates.State(name)
 	must.NotNil(n.t, s)
 	return *s
 }
 
-// An operator's restart gives a task its delay, its signal and its grace, and starts it again at once. The
-// restart policy, which allows two restarts in an hour, counts none of five.
+// An operator's restart gives a task its shutdown delay, its signal and its grace, and starts it
+// again at once. The restart policy allows two restarts in an hour, and counts none of five
+// restarts by an operator.
 func TestRestart_isNoFailure(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -57,8 +58,8 @@ func TestRestart_isNoFailure(t *testing.T) {
 	must.True(t, *n.servers["a"].Healthy)
 }
 
-// A restart of all tasks stops them in their order and starts them in their order. The task that cleans
-// up runs only at the end of the allocation.
+// A restart of all tasks stops and starts them in the usual order. The poststop task runs only at
+// the end of the allocation.
 func TestRestart_all(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -139,8 +140,8 @@ func TestRestart_refused(t *testing.T) {
 	}
 }
 
-// A restart that the disk does not hold is answered with the reason, and no task is touched until the
-// disk holds it.
+// If a restart cannot be saved to the disk, the operator gets an error, and no task stops until it
+// is saved.
 func TestRestart_waitsForTheDisk(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -156,8 +157,9 @@ func TestRestart_waitsForTheDisk(t *testing.T) {
 	must.EqOp(t, "a/web/2", n.live("web")[0].id)
 }
 
-// The client dies at each effect of a restart. If it had accepted the restart, the task starts again. The
-// policy allows one restart: a start that the client does not survive is one, as ever.
+// The client dies at each effect of a restart. If it had accepted the restart, the task starts
+// again. If the client dies during the start, this counts as a restart of the policy, which allows
+// one.
 func TestRestart_clientDiesAtEachEffect(t *testing.T) {
 	t.Parallel()
 	for _, all := range []bool{false, true} {
@@ -185,7 +187,7 @@ func TestRestart_clientDiesAtEachEffect(t *testing.T) {
 	}
 }
 
-// A stop in the midst of a restart ends the allocation. The task keeps the grace that had begun.
+// A stop during a restart ends the allocation. The grace of the task continues.
 func TestRestart_stoppedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, all := range []bool{false, true} {
@@ -205,7 +207,8 @@ func TestRestart_stoppedMeanwhile(t *testing.T) {
 	}
 }
 
-// An allocation that is restarted before its verdict is healthy later, counted from the last start.
+// If an allocation restarts before its verdict, the minimum healthy time counts from the last
+// start.
 func TestRestart_beforeTheVerdict(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -219,7 +222,7 @@ func TestRestart_beforeTheVerdict(t *testing.T) {
 	must.True(t, *n.servers["a"].Healthy)
 }
 
-// Who follows a start of a task learns its end once.
+// A follower of a start of a task is called once, at its end.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

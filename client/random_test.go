@@ -14,10 +14,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Random nodes: clients and drivers die at random, disks fill, machines restart, tasks misbehave.
-// At each moment a task has one copy at most, each process has a record and each device one owner; these
-// are checked by the fake. At the end every allocation that had to stop was reported, with no process left, and no
-// task was killed before its grace.
+// Random nodes: clients and drivers die at random, disks become full, machines restart, tasks
+// misbehave. The fake checks at all times that a task has at most one copy, each process has a
+// record, and each device has one owner. At the end every allocation that had to stop is reported
+// as ended, no process is left, and no task was killed before the end of its grace.
 func TestCore_random(t *testing.T) {
 	t.Parallel()
 	seeds := 400

@@ -17,10 +17,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// mostTaken is what the servers take of one request, in bytes.
+// mostTaken is the largest request that the servers accept, in bytes.
 const mostTaken = 1 << 20
 
-// weigher is a shell that refuses a batch of reports as real servers do: as a whole, by its size.
+// weigher is a shell that refuses a whole batch of reports if it is too large, as real servers do.
 type weigher struct {
 	*shell
 	t       *testing.T
@@ -44,7 +44,7 @@ func (w *weigher) Report(reports []cluster.AllocReport, reply func(bool)) {
 	w.shell.Report(reports, reply)
 }
 
-// newWeigher returns a node with such servers.
+// newWeigher returns a node with a weigher.
 func newWeigher(t *testing.T) (*node, *weigher) {
 	n := newNode(t)
 	n.epoch++
@@ -61,8 +61,8 @@ func newWeigher(t *testing.T) (*node, *weigher) {
 	return n, w
 }
 
-// The servers take every batch of many allocations with long histories, with any text in the errors of
-// a driver.
+// The servers accept every batch of many allocations with many events, with any text in the errors
+// of a driver.
 func TestReports_aBatchFits(t *testing.T) {
 	for name, message := range map[string]string{
 		"long":      strings.Repeat("long ", 10_000),
@@ -100,8 +100,9 @@ func TestReports_aBatchFits(t *testing.T) {
 	}
 }
 
-// The servers take every batch of allocations whose volumes stay on the node. Once the names, paths and
-// reasons of volumes did not count, and the servers refused the same batch again and again.
+// The servers accept every batch of allocations whose volumes stay on the node. A regression: the
+// size did not include the names, paths and reasons of volumes, and the servers refused the same
+// batch repeatedly.
 func TestReports_aBatchWithVolumesFits(t *testing.T) {
 	n, w := newWeigher(t)
 	n.placePlugin("p")
@@ -136,9 +137,9 @@ func fail(message string) error {
 	return &driver.Error{Class: driver.Recoverable, Call: "StartTask", Err: errors.New(message)}
 }
 
-// One entry in the log of the servers tells the start of an allocation, one its verdict and one its stop,
-// although each of them makes several events. A task that ends before the others, and one that takes long
-// to stop, are told too.
+// The client sends one report for the start of an allocation, one for its verdict and one for its
+// stop, although each of them has several events. It also reports a task that ends before the
+// others, and a task that takes long to stop.
 func TestReports_ofOneLife(t *testing.T) {
 	for name, c := range map[string]struct {
 		script  script
@@ -191,7 +192,7 @@ func TestReports_verdictAtOnce(t *testing.T) {
 	must.NotNil(t, n.servers["a"].Healthy)
 }
 
-// The end of an allocation is reported at once, also beside changes that wait for others.
+// The end of an allocation is reported at once, also together with changes that wait.
 func TestReports_endAtOnce(t *testing.T) {
 	n := newNode(t)
 	n.place(allocation("a", mainTask("web")))
@@ -203,8 +204,8 @@ func TestReports_endAtOnce(t *testing.T) {
 	must.EqOp(t, cluster.ClientRunning, n.status("b"))
 }
 
-// One allocation of as many tasks as a job may have is reported: with names so long that their states do
-// not fit, without them.
+// An allocation with the largest number of tasks is reported. If the names are so long that the
+// states do not fit, the report omits the states.
 func TestReports_oneReportFits(t *testing.T) {
 	for name, long := range map[string]int{"short": 0, "long": 240} {
 		t.Run(name, func(t *testing.T) {
@@ -224,14 +225,15 @@ func TestReports_oneReportFits(t *testing.T) {
 	}
 }
 
-// A client that restarts waits for the first answer of the servers, and then reports what they do not
-// know. Each of its reports would be an entry in their log.
+// After a restart the client waits for the first answer of the servers, and then reports only what
+// they do not know, because each report is an entry in the raft log.
 func TestReports_afterARestart(t *testing.T) {
 	taskOf := func(n *node) *task { return n.live("web")[0] }
 	for name, c := range map[string]struct {
 		missed  func(n *node) // what the servers do not know
 		reports []string
-		// early: it is reported before the first answer, which would not show whether it is known.
+		// early: the client reports before the first answer, because the answer does not contain
+		// ended allocations.
 		early bool
 	}{
 		"nothing is new": {missed: func(*node) {}},
@@ -278,7 +280,7 @@ func TestReports_afterARestart(t *testing.T) {
 	}
 }
 
-// The servers take nothing but the end of an allocation that they have given up or do not know.
+// For an allocation that is lost or unknown to the servers, the client reports only the end.
 func TestReports_ofAForgottenAllocation(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{stopTakes: 3 * time.Second}
@@ -290,14 +292,14 @@ func TestReports_ofAForgottenAllocation(t *testing.T) {
 	n.run(time.Minute)
 	must.Eq(t, []string{"complete: dead"}, n.reports)
 
-	n.allocs, n.reports = allocs, nil // they know it after all
+	n.allocs, n.reports = allocs, nil // the servers know it again
 	n.answer()
 	n.run(time.Minute)
 	must.Eq(t, nil, n.reports)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 }
 
-// A change of the row that no report tells makes no report.
+// A change of the row by the servers causes no report.
 func TestReports_notOfChangesByTheServers(t *testing.T) {
 	n := newNode(t)
 	n.place(allocation("a", mainTask("web")))

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// A task that died while the client was away must not be judged healthy.
+// A task that died while the client was down must not get a healthy verdict.
 func TestCore_healthOfADeadTask(t *testing.T) {
 	n := newNode(t)
 	n.place(allocation("a", mainTask("web")))
@@ -35,7 +35,7 @@ func TestCore_restoredServersLearnTheEnd(t *testing.T) {
 	n.stop("a")
 	n.run(20 * time.Second)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
-	// The snapshot is from before the stop. Its index is above all that were used.
+	// The snapshot is from before the stop. Its index is above all indexes that were used.
 	n.allocs[0] = old
 	clear(n.servers)
 	n.index = 1000
@@ -44,7 +44,8 @@ func TestCore_restoredServersLearnTheEnd(t *testing.T) {
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 }
 
-// The same while it runs, with a mark that the snapshot lacks: the stop that follows has a greater index.
+// The same for a running allocation, with a mark that the snapshot does not contain. The following
+// stop has a greater index.
 func TestCore_restoredServersLearnThatItRuns(t *testing.T) {
 	n := newNode(t)
 	n.place(allocation("a", mainTask("web")))
@@ -86,7 +87,7 @@ func TestCore_chainOfReplacements(t *testing.T) {
 	must.Len(t, 1, n.live("web"), must.Sprint(n.storyOf()))
 }
 
-// A full disk must not keep an allocation with a poststop task from ending.
+// A full disk must not prevent the end of an allocation with a poststop task.
 func TestCore_poststopOnAFullDisk(t *testing.T) {
 	n := newNode(t)
 	n.scripts["cleanup"] = script{runs: []ending{{after: time.Second}}}
@@ -98,7 +99,7 @@ func TestCore_poststopOnAFullDisk(t *testing.T) {
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 }
 
-// An orphan's allocation is purged while the orphan is removed.
+// The allocation of an orphan is purged while the client removes the orphan.
 func TestCore_purgedWhileOrphan(t *testing.T) {
 	n := newNode(t)
 	n.disk["a"] = client.OrphanRecord("a", []string{"web"}, n.bootID)
@@ -111,8 +112,9 @@ func TestCore_purgedWhileOrphan(t *testing.T) {
 	must.Len(t, 0, n.live(""), must.Sprint(n.storyOf()))
 }
 
-// A record is lost, and a driver of the node does not start. What the node has of the allocation is killed
-// at once; its record goes when the driver can no longer start another copy.
+// A record is lost, and a driver of the node does not start. The client kills the processes of the
+// allocation at once. It removes the orphan's record when the driver can no longer start another
+// copy.
 func TestCore_orphanWithoutADriver(t *testing.T) {
 	n := newNode(t)
 	n.place(allocation("a", mainTask("web")))
@@ -129,7 +131,7 @@ func TestCore_orphanWithoutADriver(t *testing.T) {
 	must.MapLen(t, 0, n.disk)
 }
 
-// A driver that fails to wait now and then, over months, does not lose the task: it runs.
+// If Wait fails occasionally, over months, the task is not lost.
 func TestCore_rareWaitErrors(t *testing.T) {
 	n := newNode(t)
 	n.place(allocation("a", mainTask("web")))
@@ -146,7 +148,7 @@ func TestCore_rareWaitErrors(t *testing.T) {
 	must.True(t, web.alive, must.Sprint(n.storyOf()))
 }
 
-// The grace ends while calls to take the task over fail: SIGKILL must come within a second.
+// The grace ends while calls to recover the task fail. SIGKILL must come within a second.
 func TestCore_killIsNotDelayedByOtherRetries(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{ignores: true, recoverErr: &driver.Error{Class: driver.Deadline, Call: "RecoverTask", Err: errors.New("no answer")}}
@@ -160,7 +162,8 @@ func TestCore_killIsNotDelayedByOtherRetries(t *testing.T) {
 	must.LessEq(t, 71*time.Second, web.killed-web.signaled, must.Sprint(n.storyOf()))
 }
 
-// A task whose driver is away does not die: the report names the process, not only the driver.
+// A task cannot be killed while its driver is down. The report names the process, not only the
+// driver.
 func TestCore_undyingWithoutItsDriver(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{undying: time.Hour, recoverErr: &driver.Error{Class: driver.Deadline, Call: "RecoverTask", Err: errors.New("no answer")}}
@@ -174,8 +177,8 @@ func TestCore_undyingWithoutItsDriver(t *testing.T) {
 	must.StrContains(t, w.Detail, "4711")
 }
 
-// The client restarts during a stop, and no server answers. The poststop task does not start then, and
-// must not keep the allocation for ever.
+// The client restarts during a stop, and no server answers. The poststop task does not start then,
+// and must not prevent the end of the allocation.
 func TestCore_poststopWithoutServers(t *testing.T) {
 	n := newNode(t)
 	n.scripts["cleanup"] = script{runs: []ending{{after: time.Second}}}
@@ -196,7 +199,7 @@ func TestCore_endOfALostAllocation(t *testing.T) {
 	n.place(allocation("a", mainTask("web")))
 	n.run(20 * time.Second)
 	n.crash()
-	n.allocs = nil // a complete answer names live allocations only
+	n.allocs = nil // a complete answer contains live allocations only
 	n.index++
 	n.silent = true // the first report fails: an election
 	n.answer()

@@ -49,8 +49,7 @@ func end(n *node, id cluster.AllocID) {
 	n.storage.empty()
 }
 
-// A task starts when its volume is published, and its allocation has ended when the volume is off the
-// node.
+// A task starts when its volume is published, and its allocation ends when the volume is unmounted.
 func TestVolumes_aroundTheTasks(t *testing.T) {
 	n := newMounted(t)
 	must.Eq(t, cluster.ClientRunning, n.status("a"))
@@ -69,7 +68,7 @@ func TestVolumes_aroundTheTasks(t *testing.T) {
 	n.storage.empty()
 }
 
-// An allocation whose volume waits says for what.
+// An allocation reports what its volume waits for.
 func TestVolumes_waitsAreShown(t *testing.T) {
 	n := newNode(t)
 	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
@@ -85,8 +84,8 @@ func TestVolumes_waitsAreShown(t *testing.T) {
 	must.Nil(t, n.taskState("a", "web").Waiting)
 }
 
-// A volume that is refused for good fails a start, which the restart policy repeats. C10: the claim is
-// released once.
+// If a mount is refused with a final error, the start fails, and the restart policy applies. C10:
+// the claim is released once.
 func TestVolumes_refused(t *testing.T) {
 	n := newNode(t)
 	n.placePlugin("p")
@@ -114,8 +113,9 @@ func TestVolumes_nodeWithoutVolumes(t *testing.T) {
 	must.StrContains(t, n.eventsOf("a", "web"), "Setup Failure")
 }
 
-// C1: the plugin must stop at the same moment as the allocation that uses its volume, as in a forced drain.
-// It gets its signal after the last volume is off, and its claim is free.
+// C1: the plugin must stop at the same moment as the allocation that uses its volume, as in a
+// forced drain. The plugin gets its signal after the last volume is unmounted and its claim is
+// released.
 func TestVolumes_pluginsLast(t *testing.T) {
 	n := newMounted(t)
 	n.scripts["web"] = script{stopTakes: 2 * time.Second}
@@ -133,8 +133,9 @@ func TestVolumes_pluginsLast(t *testing.T) {
 	n.storage.empty()
 }
 
-// An operator detaches a volume by force: the claim is gone, and the servers stop the allocation. The client
-// unmounts after the tasks, and publishes nothing again, also if it restarts meanwhile and its mount is lost.
+// An operator detaches a volume by force: the claim is freed, and the servers stop the allocation.
+// The client unmounts the volume after the tasks have ended, and does not publish it again, also if
+// it restarts meanwhile and the mount is lost.
 func TestVolumes_detachedByForce(t *testing.T) {
 	for name, meanwhile := range map[string]func(*node){
 		"nothing":           func(*node) {},
@@ -159,8 +160,8 @@ func TestVolumes_detachedByForce(t *testing.T) {
 	}
 }
 
-// C2: a busy mount holds the plugin, and the reports name the volume and the process. When it is free, all
-// ends.
+// C2: a busy mount holds the plugin, and the reports name the volume and the process. When the
+// mount is free, all allocations end.
 func TestVolumes_busyMountHoldsThePlugin(t *testing.T) {
 	n := newMounted(t)
 	n.storage.MakeBusy(busyTarget("a", "data"), volume.Holder{PID: 99, Command: "tail -f x"})
@@ -185,8 +186,8 @@ func TestVolumes_busyMountHoldsThePlugin(t *testing.T) {
 	n.storage.empty()
 }
 
-// The hold has a limit. Then the allocations are reported with the volumes, which the client still
-// unmounts, with the plugin that comes next.
+// The hold has a limit. After it the allocations are reported as ended with the volumes, and the
+// client unmounts the volumes with the next plugin.
 func TestVolumes_holdLimit(t *testing.T) {
 	n := newMounted(t)
 	n.storage.MakeBusy(busyTarget("a", "data"), volume.Holder{PID: 99, Command: "tail"})
@@ -210,7 +211,7 @@ func TestVolumes_holdLimit(t *testing.T) {
 	must.Eq(t, &cluster.VolumeHolds{}, n.servers["a"].VolumeHolds)
 }
 
-// C13: a plugin that dies while it is held is started again, and the volume is unpublished.
+// C13: a plugin that dies during its hold is restarted, and the volume is unpublished.
 func TestVolumes_pluginDiesWhileItIsHeld(t *testing.T) {
 	n := newMounted(t)
 	n.storage.unpublishTakes = 10 * time.Second
@@ -267,7 +268,8 @@ func TestVolumes_sharedAcrossARestart(t *testing.T) {
 	n.storage.empty()
 }
 
-// C9: the replacement on the same node is mounted after the old allocation is off.
+// C9: the volume of the replacement on the same node is mounted after the volume of the old
+// allocation is unmounted.
 func TestVolumes_replacementWaits(t *testing.T) {
 	n := newMounted(t)
 	n.storage.unpublishTakes = 5 * time.Second
@@ -295,8 +297,8 @@ func TestVolumes_oneHangs(t *testing.T) {
 	must.Eq(t, cluster.ClientComplete, n.status("b"))
 }
 
-// C12: the servers do not know an allocation any more, which the client had while they were away. Its
-// volume goes.
+// C12: the servers do not know an allocation any more that the client still has. The client
+// unmounts its volume.
 func TestVolumes_forgottenAllocation(t *testing.T) {
 	n := newMounted(t)
 	n.allocs = n.allocs[:1]
@@ -306,7 +308,7 @@ func TestVolumes_forgottenAllocation(t *testing.T) {
 	n.storage.empty()
 }
 
-// After a boot of the machine nothing is mounted, and the plugin comes first.
+// After a boot of the machine nothing is mounted, and the plugin starts first.
 func TestVolumes_reboot(t *testing.T) {
 	n := newMounted(t)
 	n.reboot()
@@ -317,8 +319,8 @@ func TestVolumes_reboot(t *testing.T) {
 	end(n, "a")
 }
 
-// An allocation of three tasks with volumes and a device lives and ends, with its plugin, and the client dies at each
-// effect.
+// The client dies at each effect of an allocation of three tasks with volumes and a device, and of
+// its plugin, from the start to the end.
 func TestVolumes_diesAtEachEffect(t *testing.T) {
 	t.Parallel()
 	for dieAt := 1; ; dieAt++ {
@@ -348,7 +350,7 @@ func TestVolumes_diesAtEachEffect(t *testing.T) {
 	}
 }
 
-// A call that fails again and again is a wait with the error.
+// While a call fails repeatedly, the wait shows the error.
 func TestVolumes_failingCall(t *testing.T) {
 	n := newNode(t)
 	n.placePlugin("p")
@@ -361,7 +363,8 @@ func TestVolumes_failingCall(t *testing.T) {
 	must.SliceLen(t, 1, n.live("web"))
 }
 
-// The record of a volume is lost. The allocation's own record knows that the volume is there.
+// The record of a volume is lost. The record of the allocation still says that the volume is
+// mounted.
 func TestVolumes_lostRecord(t *testing.T) {
 	n := newMounted(t)
 	clear(n.storage.disk)
@@ -372,8 +375,8 @@ func TestVolumes_lostRecord(t *testing.T) {
 	end(n, "a")
 }
 
-// C15: the volume is off the node, and its claim is not released. A plugin with a controller stays until it
-// is: the servers may need it. The allocation has ended.
+// C15: the volume is unmounted, and its claim is not released yet. The allocation has ended. A
+// plugin with a controller stays until the release, because the servers may need it.
 func TestVolumes_controllerUntilTheRelease(t *testing.T) {
 	n := newMounted(t)
 	n.storage.failing["release"] = errors.New("the controller is busy")
@@ -390,8 +393,9 @@ func TestVolumes_controllerUntilTheRelease(t *testing.T) {
 	n.storage.empty()
 }
 
-// A controller must stop while a volume is still taken off the node. It stays: it is needed soon, to
-// detach the volume. Once it was asked to stop, its driver was slow, and it stopped during the release.
+// A controller must stop while a volume is being unmounted. It stays, because it is needed
+// afterwards to detach the volume. A regression: it was asked to stop, its driver was slow, and it
+// stopped during the release.
 func TestVolumes_controllerUntilAVolumeHasLeft(t *testing.T) {
 	n := newNode(t)
 	n.kind = cluster.PluginNode
@@ -429,14 +433,14 @@ func TestVolumes_nodePluginAndARelease(t *testing.T) {
 	must.Eq(t, cluster.ClientComplete, n.status("p"))
 }
 
-// planned notes a claim that a plan has made.
+// planned adds a claim that a plan has created.
 func (st *storage) planned(alloc cluster.AllocID) {
 	k := cluster.ClaimKey{Volume: dataKey, Alloc: alloc}
 	st.claims[k] = st.node.index
 }
 
-// C12. Servers free no claim of a node that they reach. A regression: a claim of an allocation that the client had not
-// known, or for which it had not asked, stayed for ever.
+// C12. The servers free no claim on a node that they reach. A regression: a claim stayed for ever
+// if the client had never received its allocation, or had not requested the claim.
 func TestVolumes_releasesClaimsOfUnknownAllocations(t *testing.T) {
 	t.Parallel()
 	for name, story := range map[string]func(*node){
@@ -483,7 +487,7 @@ func TestVolumes_releasesClaimsOfUnknownAllocations(t *testing.T) {
 	}
 }
 
-// A claim that is younger than the answer is of an allocation that the next answer has.
+// A claim that is newer than the answer belongs to an allocation in the next answer.
 func TestVolumes_keepsClaimsOfLaterPlans(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

@@ -16,8 +16,8 @@ type attachment struct {
 	Node   cluster.NodeID
 }
 
-// controllers are the controllers of all storage plugins, and what they have attached. Nothing else writes
-// the attachments.
+// controllers are the controllers of all storage plugins, and their attachments. Only controllers
+// change the attachments.
 type controllers struct {
 	world    *World
 	attached map[attachment]bool
@@ -34,7 +34,7 @@ func (w *World) Attached(k cluster.VolumeKey, id cluster.NodeID) bool {
 	return w.controllers.attached[attachment{k, id}]
 }
 
-// Attach makes controllers attach the volumes of the allocations that exist.
+// Attach attaches the volumes of existing allocations.
 func (s Setup) Attach() error {
 	u := &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: s.world.now}}
 	for c := range s.world.Truth().Claims() {
@@ -59,8 +59,8 @@ func controllerTime() scenario.Range {
 
 var errNoSession = errors.New("simulated: no controller answers")
 
-// begin makes a call over the session of the controller's node. The answer belongs to the term of the actor:
-// the effect may come when the term is over.
+// begin makes a call over the session of the controller's node. The answer is dropped after the end
+// of the actor's term, but the call may still take effect then.
 func (c *controllers) begin(a *volumesActor, call *volumes.Call, on cluster.NodeID) {
 	w := c.world
 	volume := call.Volume.Key()
@@ -96,7 +96,7 @@ func (c *controllers) begin(a *volumesActor, call *volumes.Call, on cluster.Node
 	})
 }
 
-// fate says whether a controller on the node acts on a call, and whether its answer comes back.
+// fate says whether a controller on the node executes a call, and whether its answer arrives.
 func (c *controllers) fate(id cluster.PluginID, on cluster.NodeID) (acts, answers bool) {
 	n := c.world.clients.real.node(on)
 	if n == nil || !n.reachable() || !n.machine.Running() || !n.serves(id, cluster.PluginType.Controller) {

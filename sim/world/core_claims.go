@@ -9,17 +9,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// ask is a request of a client about a claim, which the servers have not answered.
+// ask is a request of a client for a claim or a release, which the servers have not answered yet.
 type ask struct {
 	node    *coreNode
 	request volume.Request
-	// release says that the client gives the claim back. Proposed says that the servers have been told.
+	// release: the client releases the claim. proposed: the leader has proposed the release.
 	release, proposed bool
 	claimed           func(volume.Claimed, error)
 	released          func(error)
 }
 
-// Answers of servers that the client tries again.
+// Errors of servers after which the client retries.
 var (
 	errAttaching = errors.New("a controller must attach the volume to the node")
 	errDetaching = errors.New("a controller must detach the volume from the node")
@@ -30,17 +30,17 @@ func (a *ask) key() cluster.ClaimKey {
 	return cluster.ClaimKey{Volume: a.request.Volume, Alloc: a.request.Alloc}
 }
 
-// claim asks for a claim. The next step of the nodes answers.
+// claim requests a claim. The next step of the nodes answers.
 func (n *coreNode) claim(q volume.Request, reply func(volume.Claimed, error)) {
 	n.cores.asks = append(n.cores.asks, &ask{node: n, request: q, claimed: reply})
 }
 
-// release gives a claim back.
+// release releases a claim.
 func (n *coreNode) release(q volume.Request, reply func(error)) {
 	n.cores.asks = append(n.cores.asks, &ask{node: n, request: q, release: true, released: reply})
 }
 
-// serve answers the requests of nodes that reach the servers. The others get no answer.
+// serve answers the requests of nodes that reach the servers. Other nodes get no answer.
 func (c *cores) serve() error {
 	for len(c.asks) > 0 {
 		asks := c.asks
@@ -57,7 +57,8 @@ func (c *cores) serve() error {
 	return nil
 }
 
-// serveOne answers a request. The leader reads the claims, after it has asked the other servers whether it leads.
+// serveOne answers a request. The leader first asks the other servers whether it still leads, and
+// then reads the claims.
 func (c *cores) serveOne(a *ask) error {
 	v, claim := c.read(a)
 	if !a.release {
@@ -69,13 +70,13 @@ func (c *cores) serveOne(a *ask) error {
 		return a.answer(func() { a.released(errDetaching) })
 	case claim == nil:
 		return a.answer(func() { a.released(nil) })
-	case a.proposed: // the claim is another one by now
+	case a.proposed: // the claim has been replaced meanwhile
 		return a.answer(func() { a.released(errNoAnswer) })
 	}
 	return c.propose(a)
 }
 
-// read returns the claim that a request is about, with its volume. Nil: there is none.
+// read returns the claim of a request, and its volume. Both are nil if there is no claim.
 func (c *cores) read(a *ask) (*cluster.Volume, *cluster.VolumeClaim) {
 	state := c.fleet.world.Truth()
 	claim := state.Claim(a.key())
@@ -85,7 +86,7 @@ func (c *cores) read(a *ask) (*cluster.Volume, *cluster.VolumeClaim) {
 	return state.Volume(a.request.Volume), claim
 }
 
-// claimed is the answer to a request for a claim, as the product's client makes it of what it reads.
+// claimed converts a claim to an answer, like the client of package client/node.
 func claimed(v *cluster.Volume, c *cluster.VolumeClaim) (volume.Claimed, error) {
 	switch {
 	case c == nil:
@@ -102,7 +103,8 @@ func claimed(v *cluster.Volume, c *cluster.VolumeClaim) (volume.Claimed, error) 
 	}, nil
 }
 
-// propose tells the leader that the node has taken a volume off. The request is read again after that.
+// propose proposes a change that says that the node has unmounted a volume. After that the request
+// is served again.
 func (c *cores) propose(a *ask) error {
 	w := c.fleet.world
 	m := &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{
@@ -122,10 +124,10 @@ func (c *cores) propose(a *ask) error {
 	return nil
 }
 
-// answer gives an answer to the client at the present time.
+// answer passes an answer to the client at the present time.
 func (a *ask) answer(do func()) error { return a.node.disturb(do) }
 
-// refuse answers the requests whose writes were not applied.
+// refuse answers the requests whose entries were not applied.
 func (c *cores) refuse() error {
 	refused := c.refused
 	c.refused = nil

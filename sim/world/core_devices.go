@@ -12,16 +12,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// equipment are the devices of a node with a real client.
+// equipment contains the devices of a node with a real client.
 type equipment struct {
 	node *coreNode
-	// has are the devices of the machine while no fault changes them.
+	// has are the devices of the machine without faults.
 	has []*cluster.DeviceGroup
-	// changes are those of faults, in the order in which they began.
+	// changes are the active changes by faults, in the order of their start.
 	changes []*deviceChange
 }
 
-// deviceChange is what a fault does to devices.
+// deviceChange is a change of devices by a fault.
 type deviceChange struct {
 	by scenario.FaultName
 	// kind and id name the device, if the fault changes one.
@@ -37,7 +37,7 @@ func (e *equipment) plugins() (all []machine.DevicePlugin) {
 	return all
 }
 
-// now returns the devices of one kind as they are now.
+// now returns the present devices of one kind.
 func (e *equipment) now(g *cluster.DeviceGroup) *cluster.DeviceGroup {
 	g = g.Copy()
 	renamed := false
@@ -62,7 +62,7 @@ func (e *equipment) now(g *cluster.DeviceGroup) *cluster.DeviceGroup {
 	return g
 }
 
-// changed gives the plugins the devices as they are now.
+// changed passes the present devices to the plugins.
 func (e *equipment) changed() error {
 	e.node.tell(DevicesChange)
 	return e.node.disturb(func() {
@@ -88,7 +88,7 @@ func (e *equipment) fault(name string, c devices.Call) scripted.Fault {
 		n.machine.Devices().Hang(name, delay)
 		until := w.now.Add(delay)
 		w.Faults.undoAfter(delay, func() error {
-			if w.now.Before(until) { // it would stand still longer than faults last
+			if w.now.Before(until) { // the hang would last longer than the faults
 				return n.disturb(func() {
 					n.machine.Devices().Hang(name, 0)
 					n.machine.Devices().Kill(name)
@@ -117,8 +117,8 @@ func (e *equipment) fault(name string, c devices.Call) scripted.Fault {
 // errBusy is the error of device/fail.
 var errBusy = errors.New("the device is busy")
 
-// changeDevices changes the devices of the fault's node, or of a drawn one with devices, for the fault's
-// delay.
+// changeDevices changes the devices of the fault's node, or of a random node with devices, for the
+// fault's delay.
 func (f *fleet) changeDevices(by *fault) error {
 	w := f.world
 	var nodes []*coreNode
@@ -147,7 +147,7 @@ func (f *fleet) changeDevices(by *fault) error {
 	return e.changed()
 }
 
-// each does something to each plugin of the node.
+// each calls do for each plugin of the node.
 func (e *equipment) each(do func(name string)) error {
 	return e.node.disturb(func() {
 		for _, g := range e.has {

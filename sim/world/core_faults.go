@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// tell tells the observers of a change of the node.
+// tell reports a change of the node to the observers.
 func (n *coreNode) tell(change NodeChange) {
 	for _, o := range n.cores.fleet.world.observers {
 		if o.NodeChanged != nil {
@@ -20,7 +20,7 @@ func (n *coreNode) tell(change NodeChange) {
 
 func (n *coreNode) target() target { return target{Words: []string{string(n.id)}} }
 
-// leastRestart is the least time from the death of a client to the start of the next.
+// leastRestart is the shortest time from the death of a client to the start of the next one.
 const leastRestart = 100 * time.Millisecond
 
 // effect is an opportunity of client/crash. It returns false if the client dies.
@@ -78,7 +78,7 @@ func (n *coreNode) fault(name string, c scripted.Call) scripted.Fault {
 	return scripted.Fault{}
 }
 
-// disturb does something to the machine at the present time.
+// disturb advances the machine to the present time and calls do.
 func (n *coreNode) disturb(do func()) error {
 	if err := n.advance(); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (n *coreNode) disturb(do func()) error {
 	return nil
 }
 
-// endHang kills a driver that would stand still longer than faults last.
+// endHang kills a driver that would hang longer than the faults last.
 func (n *coreNode) endHang(name string, until time.Time) error {
 	if !n.cores.fleet.world.now.Before(until) {
 		return nil
@@ -105,7 +105,7 @@ func (n *coreNode) killShims(c scripted.Call) error {
 	return n.disturb(func() { n.machine.KillShims(cluster.AllocID(id)) })
 }
 
-// fails begins the outage of a machine or of its client.
+// fails starts the outage of a machine or of its client.
 func (c *cores) fails(id cluster.NodeID, by scenario.FaultName) {
 	n := c.node(id)
 	if n == nil || by == scenario.NodeDisconnect {
@@ -159,7 +159,7 @@ func (f *fleet) fillDisk(by *fault) {
 	})
 }
 
-// loseRecord damages a record of a node that has one, and restarts its client.
+// loseRecord damages a record of a node that has records, and restarts its client.
 func (f *fleet) loseRecord(by *fault) {
 	w := f.world
 	var nodes []*coreNode

@@ -17,33 +17,34 @@ type coreNode struct {
 	cores   *cores
 	id      cluster.NodeID
 	machine *machine.Node
-	// next is when the node must be advanced; zero is never.
+	// next is when the node must be advanced. Zero means never.
 	next time.Time
-	// told is the index of the last answer that the present client got.
+	// told is the index of the last answer to the present client.
 	told uint64
-	// known are the live allocations of that answer, or nil if the client must get the next one anyway.
+	// known are the live allocations of that answer. Nil means that the client gets the next answer
+	// in any case.
 	known []cluster.AllocID
-	// allocs are the allocations that its clients have seen.
+	// allocs are the allocations that its clients have received.
 	allocs map[cluster.AllocID]*seen
-	// adopting: the tasks that start now have run for long.
+	// adopting: the tasks that start now count as started long ago.
 	adopting bool
-	// cutAt is since when the servers do not answer, as far as it was noticed, or zero.
+	// cutAt is when the client noticed that the servers do not answer, or zero.
 	cutAt time.Time
 	// off: the machine is switched off.
 	off bool
-	// row is the node in the state that its client has last asked: each of its steps does.
+	// row is the row of the node in the last state that its client has read. Each step reads it.
 	row       *cluster.Node
 	state     *statestore.Snapshot
 	equipment equipment
-	// registration is what the client tells the servers about the node.
+	// registration is the data that the client registers about the node.
 	registration registration
 }
 
-// seen is an allocation that a real client has seen, with its behaviour.
+// seen is an allocation that a real client has received, with its behaviour.
 type seen struct {
 	alloc     *cluster.Allocation
 	behaviour Behaviour
-	// lie is what its driver does not do as it says.
+	// lie says which call its driver answers wrongly.
 	lie lie
 }
 
@@ -58,7 +59,7 @@ const (
 	lieCount
 )
 
-// newNode makes the machine of a node, with the tasks that run there.
+// newNode creates the machine of a node, with the tasks that run on it.
 func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 	w := c.fleet.world
 	n := &coreNode{cores: c, id: id, allocs: map[cluster.AllocID]*seen{}}
@@ -119,7 +120,7 @@ func (n *coreNode) start() error {
 		return err
 	}
 	n.told, n.known = 0, nil
-	if n.registration.storage { // a new client registers before it knows its storage plugins
+	if n.registration.storage { // a new client registers before it has probed its storage plugins
 		n.registration.plugins = nil
 	}
 	n.cores.changed(n.id)
@@ -135,7 +136,7 @@ func (n *coreNode) advance() error {
 	return nil
 }
 
-// sees draws the behaviour of an allocation at the first sight.
+// sees draws the behaviour of an allocation when a client first receives it.
 func (n *coreNode) sees(a *cluster.Allocation) {
 	if s := n.allocs[a.ID]; s != nil {
 		s.alloc = a
@@ -149,13 +150,13 @@ func (n *coreNode) sees(a *cluster.Allocation) {
 	}
 }
 
-// Behaviours of tasks that no word of a scenario describes.
+// Behaviours of tasks that the language of scenarios cannot describe.
 const (
 	shortTask = time.Second // how long a poststart or poststop task runs
 	crashing  = time.Second // how long a task runs that exits with 1 again and again
 )
 
-// script is what one start of a task does.
+// script returns the script of one start of a task.
 func (n *coreNode) script(c *driver.TaskConfig) scripted.Script {
 	s := n.allocs[cluster.AllocID(c.AllocID)]
 	if s == nil {
@@ -198,7 +199,7 @@ func (n *coreNode) script(c *driver.TaskConfig) scripted.Script {
 		script.Ends, script.RunFor, script.Exit = true, crashing, driver.ExitResult{Code: 1}
 	}
 	if b.Stop == Never && task.CSIPlugin != nil {
-		script.IgnoreSignals = true // in state D it would keep calls in flight for good
+		script.IgnoreSignals = true // in state D it would block calls for ever
 	} else if b.Stop == Never {
 		script.IgnoreSignals, script.KillTakes = true, Never
 	} else {

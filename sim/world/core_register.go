@@ -10,22 +10,22 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// registration is what a client tells the servers about its node.
+// registration is the data that a client registers about its node.
 type registration struct {
 	node *coreNode
-	// devices are the facts that the client has published last, or nil if it has published none.
+	// devices are the last facts that the client has published, or nil.
 	devices *client.NodeFacts
-	// storage says that the client tells its storage plugins. Plugins are the last ones.
+	// storage: the client reports storage plugins. plugins are from its last report.
 	storage bool
 	plugins []*cluster.StoragePlugin
-	// telling: an entry with them is in flight, or a wait for the next one.
+	// telling: an entry with the registration is in flight, or waits for a retry.
 	telling bool
 }
 
-// publish notes the facts of the node. The next step of the nodes sends them.
+// publish stores the facts of the node. The next step of the nodes sends them.
 func (r *registration) publish(facts client.NodeFacts) { r.devices = &facts }
 
-// publishStorage notes the storage plugins of the node, in the order in which the servers keep them.
+// publishStorage stores the storage plugins of the node, in the order of the servers' state.
 func (r *registration) publishStorage(plugins []*cluster.StoragePlugin) {
 	slices.SortFunc(plugins, func(a, b *cluster.StoragePlugin) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Type, b.Type))
@@ -33,7 +33,7 @@ func (r *registration) publishStorage(plugins []*cluster.StoragePlugin) {
 	r.storage, r.plugins = true, plugins
 }
 
-// changed returns the node as its client tells it, or nil if the servers know it so.
+// changed returns the row with the data of the client, or nil if the row already contains it.
 func (r *registration) changed(row *cluster.Node) *cluster.Node {
 	devices := r.devices != nil && !slices.EqualFunc(row.Devices, r.devices.Devices, sameDevices)
 	storage := r.storage && !slices.EqualFunc(row.StoragePlugins, r.plugins, samePlugin)
@@ -52,14 +52,14 @@ func (r *registration) changed(row *cluster.Node) *cluster.Node {
 		for _, p := range r.plugins {
 			n.StoragePlugins = append(n.StoragePlugins, p.Copy())
 		}
-		// Also without plugins: volumes may be mounted.
+		// Also without plugins, because volumes may be mounted.
 		n.VolumeAllowance, n.HoldLimit = r.node.machine.Storage().HoldLimit(), r.node.machine.Storage().HoldLimit()
 	}
 	return n
 }
 
-// send registers the node again until the servers know it as it is. A node that is cut off, or that the
-// servers do not know, waits for its next answer.
+// send registers the node until the row contains the data of the client. A node that is cut off, or
+// that the servers do not know, waits for its next answer.
 func (r *registration) send() {
 	if r.telling || r.devices == nil && !r.storage {
 		return
@@ -83,7 +83,7 @@ func (r *registration) send() {
 	}
 	taken := w.Log.propose(nil, FromClients, w.Operator.Requests.RegisterNode(n), func(a shims.Answer) {
 		if o := fleet.silent[id]; o != nil && o.status.sent != nil && w.Truth().Node(id).Reachable() {
-			_ = o.status.start() // the node has registered in the moment in which it was cut off
+			_ = o.status.start() // the node was cut off while it registered
 		}
 		if a.Outcome != raftwrite.Applied {
 			again()

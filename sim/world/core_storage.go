@@ -12,15 +12,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// Storage are the storage plugins of a world with volumes.
+// Storage describes the storage plugins of a world with volumes.
 type Storage struct {
-	// Plugin returns what the programs of a plugin can do; never nil.
+	// Plugin returns the capabilities of a plugin; never nil.
 	Plugin func(cluster.PluginID) setting.Storage
-	// HoldLimit is that of all clients. Zero is the client's own default.
+	// HoldLimit is the HoldLimit of all clients. Zero is the client's default.
 	HoldLimit time.Duration
 }
 
-// storage is the storage of the machine, or nil if the world has no volumes.
+// storage returns the storage options of the machine, or nil if the world has no volumes.
 func (n *coreNode) storage() *machine.StorageOptions {
 	o := n.cores.fleet.world.options.Storage
 	if o == nil {
@@ -39,7 +39,7 @@ func (n *coreNode) storage() *machine.StorageOptions {
 	}
 }
 
-// claimedAtBeginning is the answer that an earlier client got.
+// claimedAtBeginning returns the answer that an earlier client got for a claim.
 func (n *coreNode) claimedAtBeginning(q volume.Request) volume.Claimed {
 	state := n.cores.fleet.world.Truth()
 	got, _ := claimed(state.Volume(q.Volume), state.Claim(cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}))
@@ -93,16 +93,16 @@ func (n *coreNode) storageFault(c storage.Call) storage.Fault {
 	return storage.Fault{}
 }
 
-// makeBusy makes a process keep a mount busy for a time.
+// makeBusy makes a process use a mount for a time.
 func (n *coreNode) makeBusy(path string, d time.Duration) {
 	n.machine.Storage().MakeBusy(path, volume.Holder{PID: busyPID, Command: "less"})
 	n.cores.fleet.world.Faults.undoAfter(d, func() error { return n.disturb(func() { n.machine.Storage().Free(path) }) })
 }
 
-// busyPID is the process that keeps mounts busy.
+// busyPID is the pid of the process that uses mounts.
 const busyPID = 4711
 
-// killStorageAtEnd kills a plugin when all faults end, if it would stand still for longer.
+// killStorageAtEnd kills a plugin at the end of all faults, if it would hang longer.
 func (n *coreNode) killStorageAtEnd(id cluster.PluginID, d time.Duration) {
 	w := n.cores.fleet.world
 	until := w.now.Add(d)
@@ -117,7 +117,7 @@ func (n *coreNode) killStorageAtEnd(id cluster.PluginID, d time.Duration) {
 	})
 }
 
-// serves reports whether a task on the machine serves a storage plugin in a role.
+// serves reports whether a task on the machine runs a storage plugin with a role.
 func (n *coreNode) serves(id cluster.PluginID, role func(cluster.PluginType) bool) bool {
 	for p := range n.machine.Machine().EachLiving() {
 		if s := n.machine.Storage().Plugin(p.Task); p.Kind == scripted.TaskProcess && s != nil && s.ID == id && role(s.Type) {

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// volumeCases are the faults of storage plugins and of claims. The volume of n1's allocation is there from the
-// beginning, so the first call is the one that takes it off.
+// volumeCases are the faults of storage plugins and of claims. The volume of n1's allocation is
+// mounted from the start, so the first call unmounts it.
 func volumeCases() []faultCase {
 	later := func(least, most time.Duration) func(t *testing.T, plain, struck *fixture) {
 		return func(t *testing.T, plain, struck *fixture) {
@@ -46,7 +46,7 @@ func volumeCases() []faultCase {
 				}
 				return n
 			}
-			must.Eq(t, releases(plain), releases(struck)) // the client reads that the claim is gone
+			must.Eq(t, releases(plain), releases(struck)) // the client reads that the claim is released
 			must.Eq(t, plain.claims(), struck.claims())
 		},
 	}}
@@ -60,7 +60,7 @@ func (w *fixture) claims() (on []cluster.NodeID) {
 	return on
 }
 
-// disks is the id of the storage plugin of a fixture with a volume.
+// disks is the id of the storage plugin.
 const disks cluster.PluginID = "disks"
 
 // store gives the world storage plugins.
@@ -68,7 +68,7 @@ func store(o *world.Options) {
 	o.Storage = &world.Storage{Plugin: func(cluster.PluginID) setting.Storage { return setting.Storage{Stages: true} }}
 }
 
-// placeVolume writes a volume, and a storage plugin on each node that runs there from the beginning.
+// placeVolume writes a volume, and a running storage plugin on each node.
 func (w *fixture) placeVolume(t *testing.T, on ...cluster.NodeID) {
 	t.Helper()
 	j := world.NewJob(cluster.JobSystem, "disks", 1)
@@ -94,5 +94,5 @@ func (w *fixture) placeVolume(t *testing.T, on ...cluster.NodeID) {
 	}))
 }
 
-// shared is how the allocations of a fixture use the volume.
+// shared are the modes in which allocations use the volume.
 var shared = cluster.VolumeCapability{Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem}

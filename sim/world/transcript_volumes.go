@@ -8,7 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// claims adds a line for each claim that an entry has made, moved on or freed.
+// claims adds a line for each claim that an entry has created, changed or freed.
 func (t *Transcript) claims(a shims.Applied) {
 	if a.After.TableIndex(statestore.TableClaims) == a.Before.TableIndex(statestore.TableClaims) {
 		return

@@ -11,24 +11,25 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// volumesActor moves claims on while a server leads: it frees those of nodes that the servers cannot reach,
-// and calls controllers.
+// volumesActor is the leader's actor for claims: it frees claims on nodes that the servers cannot
+// reach, and calls controllers.
 type volumesActor struct {
 	*leadership
 	caller *volumes.Caller
-	// looked is the index of the state that was read last, and over when the first of its claims is over,
-	// on the server's clock, or zero.
+	// looked is the index of the last state that was read. over is when the first claim of this
+	// state will be freed, on the server's clock, or zero.
 	looked uint64
 	over   time.Time
-	// due are the calls of that state, and shared the changes that need none.
+	// due are the due calls of that state, and shared are the changes that need no call.
 	due    []*volumes.Call
 	shared []cluster.ClaimChange
-	// busy says that an entry has no answer yet. again is when a failed one is repeated, or zero.
+	// busy: an entry is in flight. again is when a failed entry is retried, or zero.
 	busy  bool
 	again time.Time
 }
 
-// volumesInterval is how late the leader notices that a claim is over, and repeats a write that failed.
+// volumesInterval is the longest delay before the leader frees an overdue claim, or retries a
+// failed write.
 const volumesInterval = time.Second
 
 func newVolumesActor(l *leadership) *volumesActor {
@@ -110,7 +111,7 @@ func (a *volumesActor) step() error {
 	return nil
 }
 
-// errNotWritten says that a change of claims was not applied, or may not have been.
+// errNotWritten says that a change of claims was not applied, or that the outcome is unknown.
 var errNotWritten = errors.New("simulated: the claims were not updated")
 
 // update proposes changes of claims.

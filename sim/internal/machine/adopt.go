@@ -9,9 +9,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Adopt starts the tasks of allocations that run when the simulation begins, and writes the records
-// that an earlier client has left. Call it before the first client starts. The scripts of these starts
-// have no delay.
+// Adopt starts the tasks of allocations that run at the start of the simulation, and writes the
+// records of an earlier client. Call it before the first client starts. These tasks start without
+// delay.
 func (n *Node) Adopt(clusterID string, allocs []*cluster.Allocation) error {
 	if len(allocs) == 0 {
 		return nil
@@ -80,7 +80,7 @@ func adopt(n *Node, clusterID string, a *cluster.Allocation, drivers map[string]
 	}
 }
 
-// taskConfig is what a driver gets to start a task.
+// taskConfig returns the configuration for the start of a task.
 func taskConfig(n *Node, id driver.TaskID, a *cluster.Allocation, task string) *driver.TaskConfig {
 	return &driver.TaskConfig{
 		ID: id, Name: task, AllocID: string(a.ID), GroupName: a.TaskGroup, JobID: string(a.JobID), NodeID: string(n.options.ID),

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 )
 
-// clock is the time of one node, and what happens on it later. Events of one time run in an order
-// that is drawn, or in the order of their addition if rng is nil.
+// clock is the clock of one node, with its future events. Events of the same time run in random
+// order, or in the order in which they were added if rng is nil.
 type clock struct {
 	now    time.Time
 	rng    *rand.Rand
@@ -23,7 +23,7 @@ type event struct {
 	at       time.Time
 	tie      uint64
 	sequence uint64
-	// do is nil if the event was taken back.
+	// do is nil if the event was cancelled.
 	do func()
 }
 
@@ -41,7 +41,7 @@ func (c *clock) After(d time.Duration, do func()) (cancel func()) {
 	return func() { e.do = nil }
 }
 
-// first is the next event, or nil. It removes those that were taken back.
+// first returns the next event, or nil. It removes cancelled events.
 func (c *clock) first() *event {
 	for len(c.events) > 0 && c.events[0].do == nil {
 		heap.Pop(&c.events)
@@ -52,7 +52,7 @@ func (c *clock) first() *event {
 	return c.events[0]
 }
 
-// next is the time of the next event, or zero.
+// next returns the time of the next event, or zero.
 func (c *clock) next() time.Time {
 	if e := c.first(); e != nil {
 		return e.at
@@ -71,7 +71,7 @@ func (c *clock) runOne() bool {
 	return true
 }
 
-// coin draws one of two.
+// coin draws a random bool.
 func (c *clock) coin() bool { return c.rng != nil && c.rng.Uint64()&1 == 0 }
 
 type events []*event

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// reopenTime is the time from the end of a plugin's stream to the next one.
+// reopenTime is the time from the end of a plugin's stream to the start of the next stream.
 const reopenTime = 5 * time.Second
 
 // Equipment are the device plugins of a node, with their devices.
@@ -21,7 +21,7 @@ type Equipment struct {
 	node *Node
 	// programs are in the order of the options.
 	programs []*devices.Program
-	// hungUntil is when a plugin that stands still runs again.
+	// hungUntil is the end of a hang, by plugin.
 	hungUntil map[string]time.Time
 }
 
@@ -36,7 +36,7 @@ func (e *Equipment) install(n *Node) {
 	}
 }
 
-// fault is what happens to a call of a device plugin.
+// fault returns the fault of a call to a device plugin.
 func (e *Equipment) fault(name string, c devices.Call) scripted.Fault {
 	n := e.node
 	if until := e.hungUntil[name]; until.After(n.clock.now) {
@@ -69,7 +69,7 @@ func (e *Equipment) names() []string {
 // Programs returns the programs of the device plugins, for judges. They do not change them.
 func (e *Equipment) Programs() []*devices.Program { return e.programs }
 
-// Rows returns the table of devices of the machine: what its devices are used for.
+// Rows returns the table of devices of the machine, with their owners.
 func (e *Equipment) Rows() (rows []devices.Row) {
 	for _, p := range e.programs {
 		rows = append(rows, p.Rows()...)
@@ -89,19 +89,17 @@ func (e *Equipment) Kill(name string) bool {
 	return true
 }
 
-// Hang makes the processes of a device plugin stand still: calls take effect after the
-// duration.
+// Hang makes the processes of a device plugin hang: calls take effect after the duration.
 func (e *Equipment) Hang(name string, d time.Duration) {
 	e.hungUntil[name] = e.node.clock.now.Add(d)
 }
 
-// Set changes the devices that a plugin has.
+// Set changes the devices of a plugin.
 func (e *Equipment) Set(name string, groups []*cluster.DeviceGroup) {
 	e.program(name).SetGroups(groups)
 }
 
-// Mute ends the reports of the living processes of a device plugin, and opens none for the
-// duration.
+// Mute ends the streams of reports of a device plugin. No stream opens for the duration.
 func (e *Equipment) Mute(name string, d time.Duration) {
 	e.Hang(name, d)
 	for _, life := range e.program(name).Living() {
@@ -109,7 +107,8 @@ func (e *Equipment) Mute(name string, d time.Duration) {
 	}
 }
 
-// launchDevices takes over the newest process of a device plugin and kills older ones, or starts one.
+// launchDevices takes over the newest process of a device plugin and kills older processes, or
+// starts one.
 func (r *run) launchDevices(name string, reply func(client.Launched)) {
 	program := r.node.equipment.program(name)
 	if living := program.Living(); len(living) > 0 {
@@ -144,7 +143,7 @@ func (r *run) devicesLaunched(name string, d *devices.Plugin, err error, reattac
 	})
 }
 
-// follow opens a stream of a device plugin, and again when it ends.
+// follow opens a stream of a device plugin, and opens it again when it ends.
 func (r *run) follow(name string, d *devices.Plugin) {
 	tell := func(groups []*cluster.DeviceGroup, err error) {
 		if r.alive() && d.Alive() {
@@ -186,7 +185,7 @@ func (r *run) Reserve(ref client.TaskRef, asked client.DevicesRef, reply func(de
 	})
 }
 
-// adopt starts the device plugins, as the earlier client has.
+// adopt starts the device plugins, as the earlier client did.
 func (e *Equipment) adopt(allocs []*cluster.Allocation) {
 	if !slices.ContainsFunc(allocs, func(a *cluster.Allocation) bool { return a.Devices != nil }) {
 		return
@@ -196,7 +195,7 @@ func (e *Equipment) adopt(allocs []*cluster.Allocation) {
 	}
 }
 
-// given reserves the devices of a task that runs when the simulation begins.
+// given reserves the devices of a task that runs at the start of the simulation.
 func (e *Equipment) given(id driver.TaskID, a *cluster.Allocation, task string) (files []driver.Device) {
 	if a.Devices == nil {
 		return nil

@@ -12,7 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// succession plays two allocations. The second one gets devices of the first one, which stops slowly.
+// succession plays two allocations. The second one gets devices of the first one, and the first one
+// stops slowly.
 func succession(f *fixture) {
 	f.scripts["next"] = scripted.Script{}
 	f.place(gives(gives(three(f), "web", "d0", "d1"), "proxy", "d2"))
@@ -41,8 +42,8 @@ func TestNode_devicesCrashAtEachEffect(t *testing.T) {
 	}
 }
 
-// V3, V7: the device plugin dies, errs or does not answer at each of its calls. Each task gets its devices
-// in the end.
+// V3, V7: the device plugin dies, returns an error or does not answer at each of its calls. At the
+// end each task has its devices.
 func TestNode_devicePluginFailsAtEachCall(t *testing.T) {
 	t.Parallel()
 	plain, calls := newFixture(t, nil), 0
@@ -71,8 +72,8 @@ func TestNode_devicePluginFailsAtEachCall(t *testing.T) {
 	}
 }
 
-// V2: the devices of tasks become unhealthy, vanish and return, and their plugin ends its reports. The
-// tasks keep them, and nothing new is started with them meanwhile.
+// V2: the devices of tasks become unhealthy, disappear and return, and their plugin ends its
+// reports. The tasks keep their devices, and no other task starts with them meanwhile.
 func TestNode_devicesChange(t *testing.T) {
 	t.Parallel()
 	sick := toys("d0", "d1", "d2")

@@ -16,8 +16,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// C4: random drains of a node with volumes, paced and forced. The client dies, calls fail, hang and take
-// effect without an answer, plugins die, mounts are busy. No call is out of order, and nothing is left.
+// C4: random drains of a node with volumes, paced and forced. The client dies, calls fail, hang or
+// take effect without an answer, plugins die, mounts are busy. No call is out of order, and no
+// mount, claim or process is left.
 func TestNode_randomDrains(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(1000)
@@ -31,17 +32,18 @@ func TestNode_randomDrains(t *testing.T) {
 	}
 }
 
-// drained is a node that is drained.
+// drained is a node that a test drains.
 type drained struct {
 	*fixture
 	dice draw
-	// users are the allocations with volumes, and plugins those of the storage plugin.
+	// users are the allocations with volumes, and plugins are the allocations of the storage
+	// plugin.
 	users, plugins []cluster.AllocID
 	placed         int
-	// losesVolumes: records of volumes are lost, and not those of allocations. With both, none is left that
-	// knows a mount.
+	// losesVolumes: records of volumes are lost, and records of allocations are not. If both were
+	// lost, no record would contain the mount.
 	losesVolumes bool
-	// told are the faults and wishes so far.
+	// told are the faults and requests so far.
 	told []string
 }
 
@@ -110,7 +112,7 @@ func (d *drained) addUser() {
 	d.place(a)
 }
 
-// drain stops everything: the plugins after the others, or at the same moment.
+// drain stops all allocations: the plugins after the others, or at the same time.
 func (d *drained) drain() {
 	all := d.users
 	if d.dice.chance(2) {
@@ -130,7 +132,7 @@ func (d *drained) drain() {
 	}
 }
 
-// calm ends all faults. Plugins are killed: a call that hangs ends with its process.
+// calm ends all faults. It kills the plugins, because a hanging call ends only with its process.
 func (d *drained) calm() {
 	d.fault, d.storageFault, d.away, d.dieAt = nil, nil, false, 0
 	d.node.FillDisk(false)
@@ -141,7 +143,7 @@ func (d *drained) calm() {
 	d.node.Storage().Kill("disks")
 	d.run(12 * time.Minute) // no task lives longer
 	if !slices.ContainsFunc(tasks(d.fixture), func(p scripted.Process) bool { return p.Command == "plugin" }) {
-		d.addPlugin() // the others have failed too often, or their hold is over
+		d.addPlugin() // the others have failed too often, or the hold limit has passed
 	}
 	d.run(10 * time.Minute)
 	for _, id := range d.plugins {
@@ -170,7 +172,7 @@ func (d *drained) storageFaultOf(c storage.Call, odds int) storage.Fault {
 	return f
 }
 
-// disturb draws a fault.
+// disturb causes a random fault.
 func (d *drained) disturb() {
 	s := d.node.Storage()
 	what := d.dice.IntN(13)
@@ -209,8 +211,9 @@ func (d *drained) disturb() {
 	}
 }
 
-// lose damages a record and restarts the client. The record of a volume is lost while no call for it is in
-// flight: nothing would know what the call does.
+// lose damages a record and restarts the client. It damages the record of a volume only while no
+// call for the volume is in flight, because otherwise no record would contain the effect of the
+// call.
 func (d *drained) lose() {
 	volumes, allocs := slices.DeleteFunc(d.node.Storage().Records(), d.node.Storage().InFlight), d.node.Records()
 	switch {
@@ -222,7 +225,7 @@ func (d *drained) lose() {
 	d.node.KillClient()
 }
 
-// story are the calls that the storage has got, for tests that fail.
+// story returns the calls to the storage, for messages of failed tests.
 func (d *drained) story() string {
 	lines := d.told
 	for _, c := range d.node.Storage().Calls(0) {

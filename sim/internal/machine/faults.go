@@ -8,7 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// KillClient kills the client. Its drivers and tasks live on.
+// KillClient kills the client. Its drivers and tasks continue to run.
 func (n *Node) KillClient() {
 	if n.run != nil {
 		n.run = nil
@@ -29,7 +29,7 @@ func (n *Node) KillDriver(name string) bool {
 	return true
 }
 
-// HangDriver makes the processes of a driver stand still: calls take effect after the duration.
+// HangDriver makes the processes of a driver hang: calls take effect after the duration.
 func (n *Node) HangDriver(name string, d time.Duration) {
 	n.hungUntil[name] = n.clock.now.Add(d)
 	n.options.Observer.Troubled(n, TroubleDriver, name)
@@ -48,7 +48,7 @@ func (n *Node) KillShims(id cluster.AllocID) bool {
 	return found
 }
 
-// Halt kills everything on the machine, as a loss of power does. Its disk stays.
+// Halt kills all processes of the machine, like a power failure. The disk stays.
 func (n *Node) Halt() {
 	n.KillClient()
 	n.options.Observer.Troubled(n, TroubleReboot, "")
@@ -62,14 +62,14 @@ func (n *Node) Halt() {
 // Boot starts a machine that was halted, without a client.
 func (n *Node) Boot() { n.machine.Boot() }
 
-// FillDisk makes all writes to the disk fail, or not any more.
+// FillDisk makes all writes to the disk fail if full is set, and succeed otherwise.
 func (n *Node) FillDisk(full bool) {
 	n.diskFull = full
 	n.options.Observer.Troubled(n, TroubleDisk, "")
 }
 
-// LoseRecord removes the record of an allocation from the disk, as a damaged file is set aside. It has
-// an effect on the next client only.
+// LoseRecord removes the record of an allocation from the disk, like a damaged record. Only the
+// next client notices it.
 func (n *Node) LoseRecord(id cluster.AllocID) {
 	delete(n.disk, id)
 	n.options.Observer.Troubled(n, TroubleRecord, string(id))

@@ -29,21 +29,22 @@ type fixture struct {
 	node  *machine.Node
 	judge *onnode.Judge
 	now   time.Time
-	// scripts are the scripts of tasks by name.
+	// scripts are the scripts of tasks, by name.
 	scripts map[string]scripted.Script
 	fault   func(scripted.Call) scripted.Fault
-	// deviceFault is that of the device plugin "toys", which has the devices d0 to d2.
+	// deviceFault is the fault of the device plugin "toys", which has the devices d0 to d2.
 	deviceFault func(devices.Call) scripted.Fault
-	// storageFault is that of the storage plugin "disks" and of the claims. stages: the plugin stages.
+	// storageFault is the fault of the storage plugin "disks" and of claims. stages: the plugin
+	// stages volumes.
 	storageFault func(storage.Call) storage.Fault
 	stages       bool
 	// exclusive: a volume has one claim at a time.
 	exclusive bool
 	away      bool
-	// allocs are the rows of the servers, in the order of their placement.
+	// allocs are the rows of the servers, in the order of placement.
 	allocs []*cluster.Allocation
 	index  uint64
-	// effects counts effects that begin or are answered. The client is killed at number dieAt.
+	// effects counts started and answered effects. The client is killed at number dieAt.
 	effects, dieAt int
 }
 
@@ -87,7 +88,7 @@ func newFixture(t *testing.T, rng *rand.Rand) *fixture {
 	return f
 }
 
-// report takes reports, unless the servers are away.
+// report accepts reports, unless the servers are down.
 func (f *fixture) report(reports []cluster.AllocReport, reply func(bool)) {
 	if !f.away {
 		for _, r := range reports {
@@ -109,7 +110,7 @@ func (f *fixture) report(reports []cluster.AllocReport, reply func(bool)) {
 	reply(!f.away)
 }
 
-// takeBack takes back the claims of an allocation that has ended.
+// takeBack frees the claims of an ended allocation.
 func (f *fixture) takeBack(r cluster.AllocReport) {
 	for _, c := range f.node.Storage().Claims() {
 		if c.Alloc == r.Alloc && (&cluster.Allocation{ClientStatus: r.ClientStatus}).ClientTerminal() && !r.VolumeHolds.Holds(c.Key()) {
@@ -118,7 +119,7 @@ func (f *fixture) takeBack(r cluster.AllocReport) {
 	}
 }
 
-// claim gives a claim that is free. Servers that are away do not answer.
+// claim grants a free claim. Servers that are down do not answer.
 func (f *fixture) claim(q volume.Request, reply func(volume.Claimed, error)) {
 	if f.away {
 		return
@@ -136,14 +137,14 @@ func claimed(q volume.Request) volume.Claimed {
 	return volume.Claimed{Plugin: "disks", ExternalID: "ext-" + string(q.Volume.ID)}
 }
 
-// release takes each claim back.
+// release releases each claim.
 func (f *fixture) release(_ volume.Request, reply func(error)) {
 	if !f.away {
 		reply(nil)
 	}
 }
 
-// run lets time pass. A client that dies is started again a second later.
+// run lets time pass. A dead client restarts after a second.
 func (f *fixture) run(d time.Duration) {
 	f.t.Helper()
 	for end := f.now.Add(d); ; {
@@ -213,7 +214,7 @@ func (f *fixture) row(id cluster.AllocID) *cluster.Allocation {
 	return nil
 }
 
-// settle lets the node come to rest, and judges it.
+// settle waits until the node is idle, and judges it.
 func (f *fixture) settle() {
 	f.t.Helper()
 	f.run(10 * time.Minute)
@@ -252,7 +253,7 @@ func toys(ids ...string) []*cluster.DeviceGroup {
 	return []*cluster.DeviceGroup{g}
 }
 
-// gives gives a task devices, by its allocation.
+// gives assigns devices to a task of the allocation.
 func gives(a *cluster.Allocation, task string, ids ...string) *cluster.Allocation {
 	if a.Devices == nil {
 		a.Devices = &cluster.AssignedDevices{}
@@ -261,7 +262,7 @@ func gives(a *cluster.Allocation, task string, ids ...string) *cluster.Allocatio
 	return a
 }
 
-// mounts makes the group of an allocation ask for volumes.
+// mounts adds requests for volumes to the group of an allocation.
 func mounts(a *cluster.Allocation, ids ...cluster.VolumeID) *cluster.Allocation {
 	g := a.Job.TaskGroups[0]
 	for _, id := range ids {
@@ -273,12 +274,12 @@ func mounts(a *cluster.Allocation, ids ...cluster.VolumeID) *cluster.Allocation 
 	return a
 }
 
-// disks is an allocation of the storage plugin, which is a system job.
+// disks returns an allocation of the storage plugin, which is a system job.
 func disks(id cluster.AllocID) *cluster.Allocation {
 	a := allocation(id, &cluster.Task{Name: "plugin", KillTimeout: 5 * time.Second, StoragePlugin: true, CSIPlugin: &cluster.CSIPlugin{ID: "disks", Type: cluster.PluginMonolith}})
 	a.Job.Type = cluster.JobSystem
 	return a
 }
 
-// wiped is an answer of servers that have begun again.
+// wiped is an answer of servers that have lost their state.
 func wiped() client.Wanted { return client.Wanted{ClusterID: "c2", Index: 1000, Complete: true} }

@@ -26,7 +26,7 @@ func three(f *fixture) *cluster.Allocation {
 	)
 }
 
-// story plays the life of an allocation of three tasks.
+// story plays an allocation of three tasks from its start to its end.
 func story(f *fixture) {
 	f.place(three(f))
 	f.run(30 * time.Second)
@@ -36,7 +36,7 @@ func story(f *fixture) {
 	must.SliceEmpty(f.t, tasks(f))
 }
 
-// tasks are the task processes that live.
+// tasks returns the running task processes.
 func tasks(f *fixture) (living []scripted.Process) {
 	for _, p := range f.node.Machine().Living() {
 		if p.Kind == scripted.TaskProcess {
@@ -46,8 +46,8 @@ func tasks(f *fixture) (living []scripted.Process) {
 	return living
 }
 
-// Once a task has stopped, nothing is left to wait for: not the limits of calls that were answered, and
-// not the end of its grace.
+// After a task has stopped, no timer is left: not the timeouts of answered calls, and not the end
+// of its grace.
 func TestNode_stoppedTaskLeavesNoTimers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -63,8 +63,8 @@ func TestNode_stoppedTaskLeavesNoTimers(t *testing.T) {
 	f.noViolations()
 }
 
-// The client dies at each effect of one allocation of three tasks, when the effect begins and when it
-// is answered. No guarantee breaks, and the allocation ends.
+// The client dies at each effect of one allocation of three tasks, when the effect starts and when
+// it is answered. No guarantee breaks, and the allocation ends.
 func TestNode_crashAtEachEffect(t *testing.T) {
 	t.Parallel()
 	plain := newFixture(t, nil)
@@ -108,7 +108,7 @@ func TestNode_driverFailsAtEachCall(t *testing.T) {
 	}
 }
 
-// A record is lost: its tasks are destroyed, and the allocation runs again.
+// A record is lost. The client destroys its tasks, and the allocation runs again.
 func TestNode_lostRecord(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -122,8 +122,8 @@ func TestNode_lostRecord(t *testing.T) {
 	f.settle()
 }
 
-// A record is lost while the driver works on a start that it names. The driver belongs to no record of
-// the next client, and would start the task when another copy runs.
+// A record is lost while the driver works on its start. The next client does not know this start,
+// and the driver would start the task while another copy runs.
 func TestNode_lostRecordOfAStart(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -139,7 +139,7 @@ func TestNode_lostRecordOfAStart(t *testing.T) {
 	f.settle()
 }
 
-// Servers of another cluster want nothing of what the node runs.
+// Servers of another cluster do not list the allocations of the node.
 func TestNode_otherCluster(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -165,7 +165,7 @@ func TestNode_random(t *testing.T) {
 	}
 }
 
-// world draws a random node.
+// draw draws random nodes.
 type draw struct{ *rand.Rand }
 
 func (d draw) chance(of int) bool                 { return d.IntN(of) == 0 }
@@ -201,7 +201,7 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 	must.SliceEmpty(t, tasks(f))
 }
 
-// fault draws what happens to a call.
+// fault draws a fault of a call.
 func (d draw) fault(c scripted.Call, odds int) scripted.Fault {
 	if c.Name == scripted.CallFingerprint || !d.chance(odds) {
 		return scripted.Fault{}
@@ -285,7 +285,7 @@ func (d draw) lifecycle() *cluster.Lifecycle {
 	return nil
 }
 
-// trouble draws one fault of the machine, or a request of the servers.
+// trouble causes a random fault of the machine, or a random request of the servers.
 func (d draw) trouble(f *fixture, count int) {
 	some := cluster.AllocID(fmt.Sprint("a", d.IntN(count)))
 	switch d.IntN(11) {

@@ -22,19 +22,19 @@ type Node struct {
 	programs map[string]*scripted.Program
 	disk     map[cluster.AllocID]*client.Record
 	diskFull bool
-	// hungUntil is when a driver that stands still runs again.
+	// hungUntil is the end of a hang, by driver.
 	hungUntil map[string]time.Time
 	equipment Equipment
 	storage   *Storage
 	run       *run // of the present client, or nil while none runs
 	wakeAt    time.Time
 	starts    int // counts the starts of tasks
-	// adopting: the tasks that start now have run for long.
+	// adopting: the tasks that start now count as started long ago.
 	adopting bool
 	contact  time.Duration
 }
 
-// New returns a machine that runs, without a client.
+// New returns a running machine without a client.
 func New(o Options) *Node {
 	if o.Observer == nil {
 		o.Observer = noObserver{}
@@ -58,7 +58,8 @@ func New(o Options) *Node {
 	return n
 }
 
-// fault is what happens to a call. A driver that stands still acts when it runs again.
+// fault returns the fault of a call. While a driver hangs, calls take effect at the end of the
+// hang.
 func (n *Node) fault(name string, c scripted.Call) scripted.Fault {
 	if until := n.hungUntil[name]; until.After(n.clock.now) {
 		return scripted.Fault{Delay: until.Sub(n.clock.now)}

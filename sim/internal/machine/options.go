@@ -63,16 +63,17 @@ type Observer interface {
 	Received(n *Node, w client.Wanted)
 	// Reported: the client sends reports.
 	Reported(n *Node, reports []cluster.AllocReport)
-	// Saved and Discarded: a record was written to the disk, or removed from it.
+	// Saved and Discarded: a record was written to the disk, or was removed from it.
 	Saved(n *Node, record *client.Record)
 	Discarded(n *Node, alloc cluster.AllocID)
-	// Told: a device plugin tells the client its devices, or the error with which it stopped telling them.
+	// Told: a device plugin reports its devices to the client, or the error with which it stopped
+	// reporting.
 	Told(n *Node, plugin string, groups []*cluster.DeviceGroup, err error)
-	// Reserves: the client asks a living device plugin for devices for a start of a task.
+	// Reserves: the client calls Reserve of a running device plugin, for a start of a task.
 	Reserves(n *Node, task client.TaskRef, kind cluster.DeviceKind, ids []string)
 	// Looked is called after each event and step of the node.
 	Looked(n *Node)
-	// Troubled: something has happened to the machine beside the client.
+	// Troubled: a fault that is not a fault of the client has occurred.
 	Troubled(n *Node, kind Trouble, subject string)
 }
 
@@ -83,28 +84,28 @@ type Trouble uint8
 const (
 	// TroubleReboot: the machine has restarted.
 	TroubleReboot Trouble = iota
-	// TroubleDriver: a driver, which is the subject, has died, stands still or has not answered a
-	// call as it should.
+	// TroubleDriver: a driver, which is the subject, has died, hangs, or has answered a call
+	// wrongly or not at all.
 	TroubleDriver
 	// TroubleShim: the shim of a task has died.
 	TroubleShim
-	// TroubleDisk: the disk is full, or has room again.
+	// TroubleDisk: the disk is full, or has free space again.
 	TroubleDisk
 	// TroubleRecord: the record of an allocation, which is the subject, was lost.
 	TroubleRecord
-	// TroubleStorage: a storage plugin, which is the subject, has died, stands still or has not answered a
-	// call as it should. An empty subject is the servers, which give claims.
+	// TroubleStorage: a storage plugin, which is the subject, has died, hangs, or has answered a
+	// call wrongly or not at all. An empty subject means the servers, which grant claims.
 	TroubleStorage
 	// TroubleVolumeRecord: the record of a volume, which is the subject, was lost.
 	TroubleVolumeRecord
 )
 
-// Times of the machine itself.
+// Times of the machine.
 const (
 	saveTime   = 2 * time.Millisecond
 	folderTime = time.Millisecond
-	// killTime is the time in which a kill answers.
+	// killTime is the longest time until a kill is answered.
 	killTime = time.Second
-	// callTimeout limits the calls that have no time of their own.
+	// callTimeout is the timeout of calls without another timeout.
 	callTimeout = 30 * time.Second
 )

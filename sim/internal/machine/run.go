@@ -12,8 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// run is one life of the client, and the shell of its core. What it has begun on the machine goes on
-// after its death, but is not answered.
+// run is one process of the client, and the shell of its core. After its death, started effects
+// continue on the machine, but they are not answered.
 type run struct {
 	node    *Node
 	core    *client.Core
@@ -27,7 +27,7 @@ var _ client.Shell = (*run)(nil)
 // alive reports whether the client of the run still runs.
 func (r *run) alive() bool { return r.node.run == r }
 
-// begins notes the beginning of an effect. It returns false if the client is dead.
+// begins records the start of an effect. It returns false if the client is dead.
 func (r *run) begins(name string) bool {
 	if !r.alive() {
 		return false
@@ -51,7 +51,7 @@ func (r *run) answers(name string, reply func()) {
 	reply()
 }
 
-// after does something on the machine after a time, if it has not restarted until then.
+// after calls do after a time, unless the machine restarts before.
 func (r *run) after(d time.Duration, do func()) (cancel func()) {
 	boot := r.node.machine.BootNumber()
 	return r.node.clock.After(d, func() {
@@ -61,7 +61,7 @@ func (r *run) after(d time.Duration, do func()) (cancel func()) {
 	})
 }
 
-// Launch takes over the newest process of the plugin and kills older ones, or starts one.
+// Launch takes over the newest process of the plugin and kills older processes, or starts one.
 func (r *run) Launch(p client.Plugin, reply func(client.Launched)) {
 	if !r.begins("Launch") {
 		return
@@ -108,7 +108,7 @@ func (r *run) launched(name string, d *scripted.Driver, err error, reattached bo
 	})
 }
 
-// Abandon kills a life of a plugin.
+// Abandon kills a process of a plugin.
 func (r *run) Abandon(p client.Plugin, life client.Life) {
 	if !r.begins("Abandon") {
 		return
@@ -155,14 +155,14 @@ func (r *run) Discard(alloc cluster.AllocID, reply func(error)) {
 	})
 }
 
-// Build makes no folders: no double reads them.
+// Build creates no folders, because no double reads them.
 func (r *run) Build(_ *cluster.Allocation, reply func(error)) {
 	if r.begins("Build") {
 		r.after(folderTime, func() { r.answers("Build", func() { reply(nil) }) })
 	}
 }
 
-// driver returns the life that the call is for, or the error of a driver that is gone.
+// driver returns the process of the driver that the call is for, or an error if it has ended.
 func (r *run) driver(ref client.TaskRef, call string) (*scripted.Driver, error) {
 	d := r.drivers[ref.Driver]
 	if d == nil || client.Life(d.Life()) != ref.Life || !d.Alive() {
@@ -171,7 +171,7 @@ func (r *run) driver(ref client.TaskRef, call string) (*scripted.Driver, error) 
 	return d, nil
 }
 
-// Start makes the cgroup and starts the task.
+// Start creates the cgroup and starts the task.
 func (r *run) Start(ref client.TaskRef, alloc *cluster.Allocation, parts []device.Part, reply func(driver.Handle, error)) {
 	if !r.begins("Start") {
 		return
@@ -199,7 +199,7 @@ func (r *run) Start(ref client.TaskRef, alloc *cluster.Allocation, parts []devic
 	d.Start(config, answer)
 }
 
-// Recover gives a task to a new life of its driver.
+// Recover passes a task to a new process of its driver.
 func (r *run) Recover(ref client.TaskRef, _ *cluster.Allocation, handle driver.Handle, reply func(error)) {
 	recovered := func(err error) {
 		if err == nil {
@@ -210,7 +210,7 @@ func (r *run) Recover(ref client.TaskRef, _ *cluster.Allocation, handle driver.H
 	r.call(ref, "Recover", recovered, func(d *scripted.Driver, answer func(error)) { d.Recover(ref.ID, handle, answer) })
 }
 
-// call calls a driver whose answer is only an error.
+// call makes a driver call whose answer is only an error.
 func (r *run) call(ref client.TaskRef, name string, reply func(error), do func(d *scripted.Driver, answer func(error))) {
 	if !r.begins(name) {
 		return
@@ -224,7 +224,7 @@ func (r *run) call(ref client.TaskRef, name string, reply func(error), do func(d
 	do(d, r.once(name, callTimeout, answer))
 }
 
-// once answers with the first of the answer and the end of the time limit.
+// once answers once: with the answer, or with an error at the end of the time limit.
 func (r *run) once(name string, limit time.Duration, answer func(error)) func(error) {
 	done := false
 	var cancel func()
@@ -255,7 +255,7 @@ func (r *run) Wait(ref client.TaskRef, reply func(driver.ExitResult, error)) {
 	d.Wait(ref.ID, answer)
 }
 
-// Inspect answers with what the driver knows of the task.
+// Inspect answers with the driver's state of the task.
 func (r *run) Inspect(ref client.TaskRef, reply func(driver.Status, error)) {
 	var status driver.Status
 	r.call(ref, "Inspect", func(err error) { reply(status, err) }, func(d *scripted.Driver, answer func(error)) {

@@ -10,27 +10,27 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// served are the storage plugins that one client knows: the tasks that a driver has started or taken over.
+// served are the storage plugins of one client: the tasks that a driver has started or taken over.
 type served struct {
 	run *run
-	all []*storagePlugin // in the order in which they began
+	all []*storagePlugin // in the order of their starts
 }
 
-// storagePlugin is one start of a task that is a storage plugin.
+// storagePlugin is one start of a storage plugin's task.
 type storagePlugin struct {
 	ref    client.TaskRef
 	config *cluster.CSIPlugin
-	// found is what the servers know about it, or nil while it has never answered. It is replaced and never
-	// written to.
+	// found is the plugin as it is registered with the servers, or nil before its first answer. It
+	// is replaced and never changed.
 	found *cluster.StoragePlugin
-	// failing is since when it does not answer, or zero.
+	// failing is since when the plugin has not answered, or zero.
 	failing time.Time
 	over    bool
-	// disturbed makes the next probe come, or is nil if it comes anyway.
+	// disturbed schedules the next probe, or is nil if it is already scheduled.
 	disturbed func()
 }
 
-// begin watches a start of a task, if it is a storage plugin.
+// begin watches a start of a task if the task is a storage plugin.
 func (s *served) begin(ref client.TaskRef) {
 	if s.run.node.storage == nil {
 		return
@@ -44,7 +44,7 @@ func (s *served) begin(ref client.TaskRef) {
 	s.probe(p)
 }
 
-// end forgets the starts of a task.
+// end removes the starts of a task from the list.
 func (s *served) end(ref client.TaskRef) {
 	var ended []*storagePlugin
 	s.all = slices.DeleteFunc(s.all, func(p *storagePlugin) bool {
@@ -59,8 +59,8 @@ func (s *served) end(ref client.TaskRef) {
 	}
 }
 
-// probe asks a plugin whether it answers, again and again. One that does not answer for its health timeout
-// is restarted.
+// probe probes a plugin periodically. If the plugin does not answer for its health timeout, probe
+// restarts it.
 func (s *served) probe(p *storagePlugin) {
 	first := s.run.once("Probe", probeLimit, func(err error) { s.probed(p, err) })
 	s.run.node.storage.Probe(p.ref.ID, p.config.ID, first)
@@ -88,8 +88,8 @@ func (s *served) probed(p *storagePlugin, err error) {
 	s.later(p, probeAgain)
 }
 
-// rest leaves out the probes that would be answered, so that a node at rest has no events: the next one
-// comes when it is due after the plugin was disturbed.
+// rest skips probes that would be answered, so that an idle node has no events. After the plugin is
+// disturbed, the next probe runs at its regular time.
 func (s *served) rest(p *storagePlugin, last time.Time) {
 	p.disturbed = func() {
 		p.disturbed = nil
@@ -113,7 +113,7 @@ func (s *served) later(p *storagePlugin, wait time.Duration) {
 	})
 }
 
-// disturb says that a plugin may answer no more.
+// disturb says that a plugin may not answer the next probe.
 func (s *served) disturb(id cluster.PluginID) {
 	for _, p := range s.all {
 		if p.config.ID == id && p.disturbed != nil {
@@ -122,7 +122,7 @@ func (s *served) disturb(id cluster.PluginID) {
 	}
 }
 
-// note keeps the outcome of a probe.
+// note stores the result of a probe.
 func (s *served) note(p *storagePlugin, err error) {
 	next := &cluster.StoragePlugin{
 		ID: p.config.ID, Type: p.config.Type, Alloc: p.ref.Alloc, Healthy: err == nil, HealthDescription: "healthy",
@@ -138,7 +138,7 @@ func (s *served) note(p *storagePlugin, err error) {
 	s.tell(p.config.ID)
 }
 
-// tell tells the core and the servers of a plugin's newest state.
+// tell reports a plugin's newest state to the core and the servers.
 func (s *served) tell(id cluster.PluginID) {
 	if p := s.newest(id); p != nil {
 		s.run.core.StoragePluginUp(id, volume.Plugin{Stages: p.found.Stages})

@@ -17,45 +17,48 @@ import (
 
 // Times of the storage of a node.
 const (
-	// probeInterval is the time between two probes of a storage plugin that answers, and probeAgain that
-	// before the next one of a plugin that does not. probeLimit bounds a probe.
+	// probeInterval is the time between two probes of a storage plugin that answers. probeAgain is
+	// the time between two probes of a plugin that does not answer. probeLimit is the timeout of a
+	// probe.
 	probeInterval = 30 * time.Second
 	probeAgain    = time.Second
 	probeLimit    = 10 * time.Second
-	// volumeCallTimeout bounds a call of a storage plugin, and a request to the servers for a claim.
+	// volumeCallTimeout is the timeout of a call to a storage plugin, and of a request for a claim.
 	volumeCallTimeout = 2 * time.Minute
 )
 
-// StorageOptions are the storage of a node. Claim and Release are required.
+// StorageOptions are the options of a node's storage. Claim and Release are required.
 type StorageOptions struct {
-	// Claim and Release ask the servers for a claim, and give it back. They call reply at most once, later.
+	// Claim requests a claim from the servers, and Release releases it. They call reply at most
+	// once, and not before they return.
 	Claim   func(q volume.Request, reply func(volume.Claimed, error))
 	Release func(q volume.Request, reply func(error))
-	// Claimed is the answer to a claim of an allocation that runs when the simulation begins; nil: none of
-	// those has volumes.
+	// Claimed is the answer to a claim of an allocation that runs at the start of the simulation.
+	// Nil means that none of these has volumes.
 	Claimed func(volume.Request) volume.Claimed
-	// Stages reports whether a plugin has the capability to stage volumes; nil: each has it.
+	// Stages reports whether a plugin has the capability to stage volumes. Nil means that each
+	// plugin has it.
 	Stages func(cluster.PluginID) bool
-	// Fault is what happens to one call of a plugin or of the servers; nil is nothing.
+	// Fault returns the fault of one call to a plugin or to the servers. Nil means no faults.
 	Fault func(storage.Call) storage.Fault
-	// Plugins takes the storage plugins of the node to the servers whenever one of them changes; nil drops
-	// them.
+	// Plugins reports the storage plugins of the node to the servers whenever one of them changes.
+	// Nil drops the reports.
 	Plugins func(all []*cluster.StoragePlugin)
-	// HoldLimit is that of the client's options.
+	// HoldLimit is the HoldLimit of the client's options.
 	HoldLimit time.Duration
 }
 
 // volumesRoot is the folder of all volumes of a node.
 const volumesRoot = "/volumes"
 
-// Storage is the storage of a node: the double, the records of volumes on the disk, and the tasks that are
-// storage plugins.
+// Storage is the storage of a node: the double, the records of volumes on the disk, and the tasks
+// of storage plugins.
 type Storage struct {
 	*storage.Storage
 	node    *Node
 	options *StorageOptions
 	disk    map[cluster.VolumeKey]*volume.Record
-	// tasks are the starts of tasks that are storage plugins.
+	// tasks are the starts of storage plugins' tasks.
 	tasks map[driver.TaskID]*cluster.CSIPlugin
 }
 
@@ -84,7 +87,7 @@ func (s *Storage) HoldLimit() time.Duration {
 	return cmp.Or(s.options.HoldLimit, client.DefaultHoldLimit)
 }
 
-// Plugin returns what a start of a task serves as a storage plugin, or nil.
+// Plugin returns the storage plugin of a start of a task, or nil.
 func (s *Storage) Plugin(task driver.TaskID) *cluster.CSIPlugin { return s.tasks[task] }
 
 // Record returns the record of a volume on the disk, or nil. The caller does not change it.
@@ -95,14 +98,14 @@ func (s *Storage) Records() []cluster.VolumeKey {
 	return slices.SortedFunc(maps.Keys(s.disk), cluster.VolumeKey.Compare)
 }
 
-// LoseRecord removes the record of a volume from the disk, as a damaged file is set aside. It has an effect
-// on the next client only.
+// LoseRecord removes the record of a volume from the disk, like a damaged record. Only the next
+// client notices it.
 func (s *Storage) LoseRecord(k cluster.VolumeKey) {
 	delete(s.disk, k)
 	s.node.options.Observer.Troubled(s.node, TroubleVolumeRecord, k.String())
 }
 
-// Kill kills the processes of the tasks that serve a storage plugin. It reports whether there was one.
+// Kill kills the processes of a storage plugin's tasks. It reports whether there was one.
 func (s *Storage) Kill(id cluster.PluginID) bool {
 	found := false
 	for _, p := range s.node.machine.Living() {
@@ -115,7 +118,7 @@ func (s *Storage) Kill(id cluster.PluginID) bool {
 	return found
 }
 
-// Hang makes a storage plugin stand still: calls and probes take effect after the duration.
+// Hang makes a storage plugin hang: calls and probes take effect after the duration.
 func (s *Storage) Hang(id cluster.PluginID, d time.Duration) {
 	s.Storage.Hang(id, d)
 	if s.node.run != nil {
@@ -124,7 +127,7 @@ func (s *Storage) Hang(id cluster.PluginID, d time.Duration) {
 	s.node.options.Observer.Troubled(s.node, TroubleStorage, string(id))
 }
 
-// starts notes a start of a task that is a storage plugin.
+// starts records a start of a storage plugin's task.
 func (s *Storage) starts(id driver.TaskID, a *cluster.Allocation, name string) {
 	if s == nil {
 		return
@@ -134,7 +137,7 @@ func (s *Storage) starts(id driver.TaskID, a *cluster.Allocation, name string) {
 	}
 }
 
-// pluginOf returns what a task serves as a storage plugin, or nil.
+// pluginOf returns the storage plugin of a task, or nil.
 func pluginOf(a *cluster.Allocation, name string) *cluster.CSIPlugin {
 	group := a.Job.Group(a.TaskGroup)
 	if group == nil {
@@ -148,7 +151,7 @@ func pluginOf(a *cluster.Allocation, name string) *cluster.CSIPlugin {
 	return nil
 }
 
-// volumes are what a client gets for its volumes, or nil.
+// volumes returns the client's options for volumes, or nil.
 func (s *Storage) volumes(r *run) *volume.Options {
 	if s == nil {
 		return nil
@@ -169,7 +172,8 @@ func copyRecord(r *volume.Record) *volume.Record {
 	return &read
 }
 
-// adopt mounts the volumes of an allocation that runs when the simulation begins, and writes their records.
+// adopt mounts the volumes of an allocation that runs at the start of the simulation, and writes
+// their records.
 func (s *Storage) adopt(a *cluster.Allocation) {
 	group := a.Job.Group(a.TaskGroup)
 	if s == nil || s.options.Claimed == nil || group == nil {
@@ -196,7 +200,7 @@ func (s *Storage) adopt(a *cluster.Allocation) {
 	}
 }
 
-// storageShell acts for the volumes of one client.
+// storageShell executes the effects of one client's volumes.
 type storageShell struct {
 	run     *run
 	storage *Storage
@@ -230,7 +234,7 @@ func (s *storageShell) write(name string, reply func(error), effect func()) {
 	})
 }
 
-// Claim asks the servers for a claim.
+// Claim requests a claim from the servers.
 func (s *storageShell) Claim(q volume.Request, reply func(volume.Claimed, error)) {
 	var got volume.Claimed
 	s.call("Claim", func(err error) { reply(got, err) }, func(waiting func() bool, answer func(error)) {
@@ -241,7 +245,7 @@ func (s *storageShell) Claim(q volume.Request, reply func(volume.Claimed, error)
 	})
 }
 
-// Release gives a claim back.
+// Release releases a claim.
 func (s *storageShell) Release(q volume.Request, reply func(error)) {
 	s.call("Release", reply, func(waiting func() bool, answer func(error)) {
 		s.storage.Release(q, waiting, answer)

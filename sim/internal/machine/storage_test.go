@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// steps are the calls that the storage has got.
+// steps returns the calls to the storage.
 func steps(f *fixture) (all []string) {
 	for _, c := range f.node.Storage().Calls(0) {
 		all = append(all, c.Step.String())
@@ -49,7 +49,8 @@ func ended(f *fixture, ids ...cluster.AllocID) {
 	empty(f)
 }
 
-// The way of a volume and back. The plugin must stop at the same moment as its consumer, and stops last.
+// A volume is mounted and unmounted. The plugin and its consumer must stop at the same time, and
+// the plugin stops last.
 func TestNode_volume(t *testing.T) {
 	t.Parallel()
 	f := mounted(t)
@@ -76,7 +77,7 @@ func TestNode_storageFailsAtEachCall(t *testing.T) {
 			f.place(disks("p"))
 			f.place(mounts(three(f), "data"))
 			f.run(5 * time.Minute)
-			f.node.Storage().Kill("disks") // a call that hangs ends
+			f.node.Storage().Kill("disks") // ends a hanging call
 			f.run(5 * time.Minute)
 			must.Len(t, 3, tasks(f), must.Sprint(action, " ", at))
 			f.stop("a1")
@@ -92,8 +93,9 @@ func TestNode_storageFailsAtEachCall(t *testing.T) {
 	}
 }
 
-// NODE.md 10, N1 to N8: the client dies at each effect of one allocation of three tasks with a volume and a
-// device, and of the plugin that serves the volume, when the effect begins and when it is answered.
+// NODE.md 10, N1 to N8: the client dies at each effect of one allocation of three tasks with a
+// volume and a device, and of the plugin of the volume, when the effect starts and when it is
+// answered.
 func TestNode_everythingCrashAtEachEffect(t *testing.T) {
 	t.Parallel()
 	plain := newFixture(t, nil)
@@ -110,8 +112,8 @@ func TestNode_everythingCrashAtEachEffect(t *testing.T) {
 	}
 }
 
-// everything plays the life of an allocation of three tasks with a volume and devices, and of its storage
-// plugin, which must stop at the same moment.
+// everything plays an allocation of three tasks with a volume and devices from its start to its
+// end. Its storage plugin must stop at the same time.
 func everything(f *fixture) {
 	f.place(disks("p"))
 	f.place(mounts(gives(gives(three(f), "web", "d0"), "proxy", "d2"), "data"))
@@ -122,8 +124,8 @@ func everything(f *fixture) {
 	must.SliceEmpty(f.t, tasks(f))
 }
 
-// A storage plugin must stop before it has started, and it is the only one that is left: the one before it
-// has stopped because this one would serve. It starts, and stops when the volumes are off.
+// A storage plugin must stop before it has started, and it is the only one left, because the
+// previous one has stopped in favor of it. It starts, and stops when the volumes are unmounted.
 func TestNode_onlyPluginHasNotStarted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -140,8 +142,8 @@ func TestNode_onlyPluginHasNotStarted(t *testing.T) {
 	ended(f, "a1")
 }
 
-// A storage plugin must stop while its driver starts it, and nothing needs it. When it runs, a claim is being
-// released through it.
+// A storage plugin must stop while its driver starts it, and nothing needs it. When it runs, the
+// release of a claim needs it.
 func TestNode_pluginIsNeededAfterAll(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -163,8 +165,9 @@ func TestNode_pluginIsNeededAfterAll(t *testing.T) {
 	ended(f, "p1")
 }
 
-// An allocation leaves while the servers answer its claim: they may have given it. The plugin stays until it
-// is released, although the client does not know whose volume it is.
+// An allocation must stop while the servers answer its claim, so they may have granted it. The
+// plugin stays until the claim is released, although the client does not know the plugin of the
+// volume yet.
 func TestNode_claimOfAnUnknownPlugin(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -184,8 +187,8 @@ func TestNode_claimOfAnUnknownPlugin(t *testing.T) {
 	ended(f, "p1")
 }
 
-// The record of a volume is lost while the volume leaves, or after its allocation was reported as ended with
-// the volume named. It is taken off the node nevertheless, and the report tells the truth.
+// The record of a volume is lost during the unmount, or after its allocation was reported as ended
+// with the volume named. The volume is unmounted nevertheless, and the report is true.
 func TestNode_volumeRecordLostWhileItLeaves(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]time.Duration{"before the hold limit": time.Minute, "after it": 11 * time.Minute} {
@@ -205,7 +208,8 @@ func TestNode_volumeRecordLostWhileItLeaves(t *testing.T) {
 	}
 }
 
-// A storage plugin runs beside a task that ends by itself, and must end with it. It waits for its volumes.
+// A storage plugin runs in an allocation whose other task ends by itself, so it must stop. It waits
+// for its volumes.
 func TestNode_pluginBesideATaskThatEnds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -222,8 +226,8 @@ func TestNode_pluginBesideATaskThatEnds(t *testing.T) {
 	ended(f, "p")
 }
 
-// Allocations that run when the simulation begins have their claims and mounts, and the next clients know
-// them.
+// Allocations that run at the start of the simulation have claims and mounts, and the next clients
+// know them.
 func TestNode_adoptsVolumes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -243,8 +247,9 @@ func TestNode_adoptsVolumes(t *testing.T) {
 	ended(f, "p")
 }
 
-// C2: a mount is busy for longer than the hold limit. The ends are reported with the volume named, and the
-// plugin stops. Another plugin takes the volume off, for a client that was started again.
+// C2: a mount is busy for longer than the hold limit. The end of the allocation is reported with
+// the volume named, and the plugin stops. After a restart of the client another plugin unmounts the
+// volume.
 func TestNode_holdLimit(t *testing.T) {
 	t.Parallel()
 	f := mounted(t)
