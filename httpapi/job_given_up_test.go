@@ -61,7 +61,11 @@ func TestJobSummary_givenUp(t *testing.T) {
 	b.Access = everyToken()
 	base := w.serveAs(b, httpapi.Options{}).URL
 	writer, reader := []string{"X-Nomad-Token", "writer-token"}, []string{"X-Nomad-Token", "reader-token"}
-	job := w.job("web", cluster.JobService, 2)
+	job := w.job("web", cluster.JobService, 2).Copy()
+	side := *job.TaskGroups[0].Tasks[0]
+	side.Name = "side"
+	job.TaskGroups[0].Tasks = append(job.TaskGroups[0].Tasks, &side)
+	job = w.Job(job)
 	must.MapEmpty(t, givenUp(t, base, "web", writer...))
 	spend(w, job, func(n int) *cluster.TaskStates {
 		if n <= 20 {
