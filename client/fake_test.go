@@ -712,7 +712,7 @@ func (s *shell) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
 
 func (s *shell) Report(reports []cluster.AllocReport, reply func(bool)) {
 	for _, r := range reports {
-		s.node.saved(r)
+		checkSaved(s.node, r)
 	}
 	s.later(2*time.Millisecond, func() func() {
 		n := s.node
@@ -737,9 +737,9 @@ func (s *shell) Report(reports []cluster.AllocReport, reply func(bool)) {
 	})
 }
 
-// saved checks that the record on the disk shows each task running that the report shows running. A core
+// checkSaved checks that the record on the disk shows each task running that the report shows running. A core
 // that cannot save reports nevertheless.
-func (n *node) saved(r cluster.AllocReport) {
+func checkSaved(n *node, r cluster.AllocReport) {
 	rec := n.disk[r.Alloc]
 	if rec == nil || n.fullDisk || r.TaskStates == nil {
 		return

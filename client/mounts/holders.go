@@ -114,7 +114,7 @@ func (p *pass) look(ctx context.Context) {
 		if err != nil {
 			continue
 		}
-		for path := range paths { //lint:order each path has a list of its own
+		for path := range paths {
 			if len(p.found[path]) < MaxHolders {
 				p.found[path] = append(p.found[path], Holder{PID: pid, Command: d.Command})
 			}
