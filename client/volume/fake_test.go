@@ -20,8 +20,8 @@ import (
 
 const root = "/volumes"
 
-// node is a machine in virtual time with servers and the double of its storage, which judges each call.
-// It survives the volumes under test.
+// node is a machine in virtual time with servers and the double of its storage, which judges each
+// call. It continues when the volumes under test are restarted.
 type node struct {
 	t      *testing.T
 	now    time.Duration
@@ -32,17 +32,18 @@ type node struct {
 
 	machine *drivers.Machine
 	storage *scripted.Storage
-	// judged counts the calls whose order was judged.
+	// judged counts the calls whose order was checked.
 	judged int
 	// stages: the plugin has the capability. away: the plugin does not run.
 	stages, away bool
-	// options are those of all volumes, or nil.
+	// options are the mount options of all volumes, or nil.
 	options *cluster.MountOptions
-	// undone is what the errors of calls that undid must not repeat, in the order of the calls.
+	// undone contains the values that errors of unpublish and unstage must not contain, in the
+	// order of the calls.
 	undone []volume.Confidential
 	// released counts the ends of claims.
 	released map[string]int
-	// running are the allocations whose tasks run, wanted those that must run.
+	// running are the allocations whose tasks run, wanted are the allocations that must run.
 	running map[cluster.AllocID]bool
 	wanted  map[cluster.AllocID][]volume.Request
 	// faults are those of the next calls, by name of the call. takes is how long calls take.
@@ -50,13 +51,14 @@ type node struct {
 	takes  map[string]time.Duration
 	// fullDisk fails all saves, and diskFailed is set then.
 	fullDisk, diskFailed bool
-	// exclusive: the servers give one claim at a time.
+	// exclusive: the servers grant one claim at a time.
 	exclusive bool
 
 	volumes *volume.Volumes
 	epoch   int
 	posts   []func()
-	// effects counts begun and answered effects; the client dies at number dieAt, or never if it is zero.
+	// effects counts started and answered effects. The client dies at number dieAt, or never if it
+	// is zero.
 	effects, dieAt int
 	story          []string
 }
@@ -133,7 +135,7 @@ func (n *node) launch() {
 	must.NoError(n.t, err)
 }
 
-// startClient starts the machine under test over what is on the disk, as after a crash.
+// startClient starts the step machine under test with the records on the disk, as after a crash.
 func (n *node) startClient() {
 	n.epoch++
 	n.posts = nil

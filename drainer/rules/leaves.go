@@ -6,25 +6,25 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// VolumeView is what the [View] of a cluster with volumes can do besides. A view that is no
-// VolumeView has no volumes: then a drain leaves no storage plugin for an allocation that it leaves.
+// VolumeView is an optional interface of a [View], for clusters with volumes. For a view without
+// this interface the drain leaves no storage plugin on the node.
 type VolumeView interface {
-	// VolumePlugins yields the storage plugins of the volumes that the allocation has claimed, and
-	// that may be on its node. It may yield one twice. The allocation need not exist.
+	// VolumePlugins yields the storage plugins of the volumes that the allocation has claimed and
+	// that may be mounted on its node. It may yield a plugin twice. The allocation need not exist.
 	VolumePlugins(cluster.AllocID) iter.Seq[cluster.PluginID]
 }
 
-// users are the first allocations by id that a drain leaves on its node, by the storage plugin of
-// their volumes. Those that are leaving all the same come last.
+// users maps a storage plugin to an allocation that the drain leaves on its node and that uses a
+// volume of the plugin: the first by id, where allocations that leave for another reason come last.
 type users map[cluster.PluginID]cluster.AllocID
 
-// leaves reports whether the allocation has to leave the node, which is its own and drains.
+// leaves reports whether the allocation must leave its node, which drains.
 func (s *Snapshot) leaves(a *cluster.Allocation, n *cluster.Node) bool {
 	return n.Drain.Leaves(a.Stage()) && s.staysFor(a, n) == ""
 }
 
-// staysFor returns an allocation that the drain leaves on the node, and whose volumes the node plugin
-// of the given allocation serves, or the empty string.
+// staysFor returns the allocation because of which the drain leaves a storage plugin on the node:
+// the drain leaves it, and the plugin serves its volumes. It returns "" if there is none.
 func (s *Snapshot) staysFor(a *cluster.Allocation, n *cluster.Node) cluster.AllocID {
 	if !n.Drain.Strategy.IgnoreSystemJobs || a.Stage() != cluster.StagePlugins {
 		return ""

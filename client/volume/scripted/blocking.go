@@ -9,8 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Blocking is a storage plugin over a [Storage] of the same loop, whose calls block: the plugin that a start
-// of a task serves. It is what package client/volume/volumetest tests.
+// Blocking is the storage plugin of one start of a task, with blocking calls, over a [Storage] of
+// the same loop. Package client/volume/volumetest tests it.
 type Blocking struct {
 	loop    *scripted.Loop
 	storage *Storage
@@ -18,7 +18,7 @@ type Blocking struct {
 	id      cluster.PluginID
 }
 
-// NewBlocking returns the plugin with the id that a start of a task serves.
+// NewBlocking returns the plugin with this id of a start of a task.
 func NewBlocking(loop *scripted.Loop, s *Storage, task driver.TaskID, id cluster.PluginID) *Blocking {
 	return &Blocking{loop: loop, storage: s, task: task, id: id}
 }
@@ -31,12 +31,12 @@ func (b *Blocking) Probe(ctx context.Context) error {
 	return err
 }
 
-// Describe returns what the plugin says of itself.
+// Describe returns the plugin's description of itself.
 func (b *Blocking) Describe(context.Context, cluster.PluginType) (*cluster.StoragePlugin, error) {
 	return &cluster.StoragePlugin{Provider: "scripted", Version: "1", NodeID: "this", Stages: b.storage.Stages(b.id)}, nil
 }
 
-// Do makes a call. The paths are those of the storage.
+// Do makes a call. It uses the paths of the storage.
 func (b *Blocking) Do(ctx context.Context, c volume.Call, _, _ string) error {
 	_, err := scripted.Block(ctx, b.loop, c.Verb.String(), func(reply func(struct{}, error)) {
 		b.storage.Do(b.task, c, func() bool { return ctx.Err() == nil }, func(r volume.Result) { reply(struct{}{}, r.Err) })

@@ -13,10 +13,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Step is a call of a plugin or of the servers.
+// Step is the kind of a call to a plugin or to the servers.
 type Step uint8
 
-// The steps, in the order in which a volume comes and goes.
+// The steps, in the order of the calls for a volume.
 const (
 	Claiming Step = iota
 	Staging
@@ -31,30 +31,30 @@ func (s Step) String() string {
 	return [...]string{"claim", "stage", "publish", "unpublish", "unstage", "release"}[min(s, Releasing)]
 }
 
-// StepOf returns the step of a call of a plugin.
+// StepOf returns the step of a call to a plugin.
 func StepOf(v volume.Verb) Step {
 	return [...]Step{Staging, Publishing, Unpublishing, Unstaging}[v]
 }
 
-// Call is one call of a plugin or of the servers.
+// Call is one call to a plugin or to the servers.
 type Call struct {
 	At   time.Time
 	Step Step
-	// Request is what the call is for. That of Unstaging has no allocation.
+	// Request is the reference that the call is for. For Unstaging it has no allocation.
 	Request volume.Request
-	// Plugin, ExternalID, Path and Options are empty for the servers. Options are those of a call that mounts,
-	// or nil for none.
+	// Plugin, ExternalID, Path and Options are empty for calls to the servers. Options are the
+	// mount options of a call that mounts, or nil.
 	Plugin     cluster.PluginID
 	ExternalID string
 	Path       string
 	Options    *cluster.MountOptions
-	// Count is how many calls of the step the storage has got, from 1.
+	// Count is the number of the call among all calls of its step, from 1.
 	Count int
-	// Wrong is what is out of order with the call, or nil.
+	// Wrong says what is out of order with the call, or is nil.
 	Wrong []string
 }
 
-// Fault is what happens to a call. The zero value is an answer soon.
+// Fault is the fault of a call. The zero value means a quick answer.
 type Fault struct {
 	// Delay is the time until the plugin acts on the call.
 	Delay time.Duration
@@ -64,7 +64,7 @@ type Fault struct {
 	Err error
 }
 
-// Action is what becomes of a call.
+// Action is the outcome of a call.
 type Action uint8
 
 // The actions. The servers do not crash: they hang.
@@ -83,7 +83,7 @@ const (
 	CrashAfter
 )
 
-// callTime is the least time that a call takes.
+// callTime is the shortest time of a call.
 const callTime = 2 * time.Millisecond
 
 var (
@@ -96,7 +96,7 @@ var (
 // flight is a call that has no answer yet.
 type flight struct {
 	call Call
-	// process is that of the plugin. It is not set for the servers.
+	// process is the process of the plugin. It is not set for calls to the servers.
 	process scripted.Identity
 	// waiting reports whether its client still waits for the answer.
 	waiting func() bool
@@ -104,7 +104,7 @@ type flight struct {
 	end     func(error)
 }
 
-// begin notes a call, and judges its order.
+// begin records a call, and checks its order.
 func (s *Storage) begin(c Call, wrong []string) Call {
 	s.counts[c.Step]++
 	c.At, c.Count = s.clock.Now(), s.counts[c.Step]
@@ -134,7 +134,8 @@ func (s *Storage) land(f *flight, err error) {
 	s.clock.After(0, func() { f.end(err) })
 }
 
-// play plays a fault around the effect of a call. The effect gets a function that answers.
+// play executes the effect of a call with a fault before or after it. effect gets the function that
+// answers.
 func (s *Storage) play(f *flight, fault Fault, effect func(answer func(error)), crash func()) {
 	s.clock.After(callTime+fault.Delay, func() {
 		failure := cmp.Or(fault.Err, errFault)
@@ -171,7 +172,7 @@ func (s *Storage) fault(c Call) Fault {
 	return f
 }
 
-// Do makes a call of the plugin that a start of a task serves. waiting reports whether the client still
+// Do makes a call to the plugin of a start of a task. waiting reports whether the client still
 // waits for the answer.
 func (s *Storage) Do(task driver.TaskID, c volume.Call, waiting func() bool, reply func(volume.Result)) {
 	path := volume.TargetPath(s.options.Root, c.Request.Alloc, c.Volume, c.Request.Usage)
@@ -202,7 +203,8 @@ func (s *Storage) Do(task driver.TaskID, c volume.Call, waiting func() bool, rep
 		func() { s.machine.Signal(p.Identity, scripted.SIGKILL, scripted.ByFault) })
 }
 
-// result is the answer to a call. The client looks for the processes that keep a mount busy.
+// result returns the answer to a call. After a failed undo it contains the processes that use the
+// mount.
 func (s *Storage) result(c Call, err error) volume.Result {
 	r := volume.Result{Err: err}
 	if by, is := s.busy[c.Path]; is && err != nil && (c.Step == Unpublishing || c.Step == Unstaging) {

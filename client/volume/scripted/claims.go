@@ -7,8 +7,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Claim asks the servers for a claim, and writes it into the book when they have given it. They do not see
-// a request that its client has given up.
+// Claim requests a claim from the servers, and stores it when they have granted it. If the client
+// does not wait any more, the servers do not see the request.
 func (s *Storage) Claim(q volume.Request, waiting func() bool, reply func(volume.Claimed, error)) {
 	c := s.begin(Call{Step: Claiming, Request: q}, nil)
 	var got volume.Claimed
@@ -33,7 +33,7 @@ func (s *Storage) Claim(q volume.Request, waiting func() bool, reply func(volume
 	}, func() {})
 }
 
-// Release gives a claim back, and strikes it from the book when the servers have taken it.
+// Release releases a claim, and removes it when the servers have released it.
 func (s *Storage) Release(q volume.Request, waiting func() bool, reply func(error)) {
 	key := cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}
 	c := s.begin(Call{Step: Releasing, Request: q}, s.mounted(q))
@@ -58,11 +58,11 @@ func (s *Storage) Release(q volume.Request, waiting func() bool, reply func(erro
 	}, func() {})
 }
 
-// TakeBack strikes a claim from the book that the servers take back by themselves: after the report of an end
-// that does not name the volume, or by force.
+// TakeBack removes a claim that the servers free without a release: after the report of an end that
+// does not name the volume, or by force.
 func (s *Storage) TakeBack(k cluster.ClaimKey) { delete(s.claims, k) }
 
-// mounted says which mounts need a claim that is given back.
+// mounted says which mounts still need a claim that the client releases.
 func (s *Storage) mounted(q volume.Request) (wrong []string) {
 	for _, m := range s.Mounts() {
 		switch {

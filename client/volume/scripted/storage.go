@@ -25,21 +25,21 @@ type Options struct {
 	Fault func(Call) Fault
 }
 
-// Storage is the storage of one machine. Make it with [New].
+// Storage is the storage of one machine. Create it with [New].
 type Storage struct {
 	machine *scripted.Machine
 	clock   scripted.Clock
 	options Options
 
-	// mounts are the mount table, and claims the claims of the servers.
+	// mounts is the mount table, and claims are the claims that the servers have granted.
 	mounts map[string]Mount
 	claims map[cluster.ClaimKey]Claim
 	// known are the volumes for which there was a claim, by their external ids.
 	known map[string]bool
-	// lost are the paths of mounts that a fault has taken away.
+	// lost are the paths of mounts that a fault has unmounted.
 	lost map[string]bool
 	busy map[string]volume.Holder
-	// hungUntil is when a plugin that stands still runs again.
+	// hungUntil is the end of a hang, by plugin.
 	hungUntil map[cluster.PluginID]time.Time
 	calls     []Call
 	counts    map[Step]int
@@ -58,18 +58,18 @@ type Mount struct {
 	At      time.Time
 }
 
-// Claim is a claim that the servers have given to the machine and not taken back.
+// Claim is a claim that the servers have granted and not released.
 type Claim struct {
 	Alloc      cluster.AllocID
 	Volume     cluster.VolumeKey
 	Usage      volume.Usage
 	Plugin     cluster.PluginID
 	ExternalID string
-	// At is when the servers have first given it.
+	// At is when the servers first granted it.
 	At time.Time
-	// ReleasingAt is when a client has last asked the servers to take it back, or zero.
+	// ReleasingAt is when a client last requested the release, or zero.
 	ReleasingAt time.Time
-	// Kept: the servers have refused that, because they wait for something else.
+	// Kept: the servers have refused the release, because they wait for another event.
 	Kept bool
 }
 
@@ -93,24 +93,23 @@ func (s *Storage) Root() string { return s.options.Root }
 // Stages reports whether a plugin has the capability to stage volumes.
 func (s *Storage) Stages(id cluster.PluginID) bool { return s.options.Stages(id) }
 
-// Mounts returns the mount table, in the order of its paths.
+// Mounts returns the mount table, sorted by path.
 func (s *Storage) Mounts() []Mount {
 	return slices.SortedFunc(maps.Values(s.mounts), func(a, b Mount) int { return cmp.Compare(a.Path, b.Path) })
 }
 
-// Claims returns the claim book, by volume and allocation.
+// Claims returns the claims, by volume and allocation.
 func (s *Storage) Claims() []Claim {
 	return slices.SortedFunc(maps.Values(s.claims), func(a, b Claim) int {
 		return cmp.Or(a.Volume.Compare(b.Volume), cmp.Compare(a.Alloc, b.Alloc))
 	})
 }
 
-// Calls returns the calls that have come, without the first n, in their order. The caller must not write
-// to them.
+// Calls returns all calls without the first n, in their order. The caller must not change them.
 func (s *Storage) Calls(n int) []Call { return slices.Clip(s.calls[n:]) }
 
-// Adopt gives an allocation a claim, stages the volume where the plugin stages, and publishes it, as an
-// earlier client has.
+// Adopt grants a claim to an allocation, stages the volume if the plugin stages volumes, and
+// publishes it, as an earlier client did.
 func (s *Storage) Adopt(q volume.Request, got volume.Claimed) {
 	s.given(q, got)
 	c := Call{Request: q, Plugin: got.Plugin, Options: cmp.Or(q.Options, got.Options)}
@@ -122,7 +121,7 @@ func (s *Storage) Adopt(q volume.Request, got volume.Claimed) {
 	s.mount(c, q.Alloc)
 }
 
-// Halt forgets what a machine that halts forgets: its mounts, and the calls in flight.
+// Halt removes the mounts and the calls in flight, as a halt of the machine does.
 func (s *Storage) Halt() {
 	for _, f := range s.flights {
 		f.over = true
@@ -134,21 +133,21 @@ func (s *Storage) Halt() {
 	clear(s.hungUntil)
 }
 
-// MakeBusy makes a process keep a mount busy: it cannot be taken away until [Storage.Free].
+// MakeBusy makes a process use a mount, so that it cannot be unmounted until [Storage.Free].
 func (s *Storage) MakeBusy(path string, by volume.Holder) { s.busy[path] = by }
 
-// Free ends what keeps a mount busy.
+// Free ends the use of a mount.
 func (s *Storage) Free(path string) { delete(s.busy, path) }
 
-// Busy returns the paths of the mounts that are kept busy, in order.
+// Busy returns the paths of the busy mounts, sorted.
 func (s *Storage) Busy() []string { return slices.Sorted(maps.Keys(s.busy)) }
 
-// Hang makes a plugin stand still: calls and probes take effect after the duration.
+// Hang makes a plugin hang: calls and probes take effect after the duration.
 func (s *Storage) Hang(id cluster.PluginID, d time.Duration) {
 	s.hungUntil[id] = s.clock.Now().Add(d)
 }
 
-// Lose takes a mount away, as an operator does by hand.
+// Lose unmounts a mount, as an operator does by hand.
 func (s *Storage) Lose(path string) {
 	if _, is := s.mounts[path]; is {
 		delete(s.mounts, path)
@@ -156,7 +155,7 @@ func (s *Storage) Lose(path string) {
 	}
 }
 
-// Lost reports whether [Storage.Lose] has taken a mount away that is not there again.
+// Lost reports whether [Storage.Lose] has unmounted a mount that has not been mounted again.
 func (s *Storage) Lost(path string) bool { return s.lost[path] }
 
 func (s *Storage) mount(c Call, alloc cluster.AllocID) {

@@ -5,10 +5,17 @@
 // The guarantee is S3. S1 is the guarantee of the scheduler, and S2 is the guarantee of the garbage
 // collection. Package onnode judges each node separately.
 //
-//   - A volume that a machine has published for an allocation has a claim of this allocation, unless an operator has freed the claim by force, or the servers have freed it because they could not reach the node.
-//   - Two machines do not have a single-writer volume published for writing, with the same exceptions.
+//   - A volume that a machine has published for an allocation has a claim of this allocation,
+//     unless an operator has freed the claim by force, or the servers have freed it because they
+//     could not reach the node.
+//   - Two machines do not have a single-writer volume published for writing, with the same
+//     exceptions.
 //   - The state has no two claims of a volume that exclude each other.
-//   - The servers free the claim of a writer on an unreachable node only after stop_on_client_after, the stop time and a minute have passed since they marked the node down or its row was deleted.
-//   - A volume of a storage plugin with controllers is on a node only while it is attached to the node.
-//   - An allocation that its client has reported as ended has no published volume, except volumes that the report names. So a complete drain leaves no mount that is not named.
+//   - The servers free the claim of a writer on an unreachable node only after
+//     stop_on_client_after, the stop time and a minute have passed since they marked the node down
+//     or its row was deleted.
+//   - A volume of a storage plugin with controllers is on a node only while it is attached to the
+//     node.
+//   - An allocation that its client has reported as ended has no published volume, except volumes
+//     that the report names. So a complete drain leaves no mount that is not named.
 package claimed

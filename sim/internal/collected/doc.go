@@ -10,7 +10,8 @@
 //   - Each deleted row had its last write before the time that the entry names.
 //   - A deleted allocation had ended. No running drain had marked it. It was not a canary whose
 //     replacement lives. No client may come back and still run it. It claimed no volume.
-//   - The group of a deleted allocation has the same allocations in slots as before, counts the same
+//   - The group of a deleted allocation has the same allocations in slots as before, counts the
+//     same
 //     failures in a row, and owes the same replacements. So no plan places more or fewer
 //     allocations because of the entry.
 //   - A deleted evaluation was closed. The blocked evaluation that it made was not open, no

@@ -11,41 +11,65 @@
 //
 //   - A task's process starts only while no process of another start of the task runs.
 //   - At that time a record on the disk names the start.
-//   - A record is removed, or names another start, only when no process of the allocation or the start runs. The exception is an allocation whose record was lost. The client must destroy its processes.
+//   - A record is removed, or names another start, only when no process of the allocation or the
+//     start runs. The exception is an allocation whose record was lost. The client must destroy its
+//     processes.
 //
 // # N2, grace
 //
-//   - A task gets its kill signal only if its allocation must stop. There are four reasons. The servers stop it, or have not answered for the stop_on_client_after of the group, and the shutdown delays of the group and of the task have passed. Or a task of the allocation has ended, and the shutdown delay of the task has passed since then. Or a record or a report says that a task has failed; with a full disk this may be missing. Or the task is a poststop task that has used its time.
-//   - At that time the tasks that must stop earlier have no process. The order is: leader, main tasks, sidecars.
-//   - A client that has not reached the servers for stop_on_client_after stops the allocation. Its tasks end within the stop time and a minute, unless there was trouble.
-//   - SIGKILL follows the kill signal after the kill timeout, and at most a second later. The upper limit holds while the same client runs.
-//   - SIGKILL without a kill signal is only for a task that the client cannot keep: a record says after trouble that the task is lost, or the task has no record, or its driver was down for the whole grace.
+//   - A task gets its kill signal only if its allocation must stop. There are four reasons. The
+//     servers stop it, or have not answered for the stop_on_client_after of the group, and the
+//     shutdown delays of the group and of the task have passed. Or a task of the allocation has
+//     ended, and the shutdown delay of the task has passed since then. Or a record or a report says
+//     that a task has failed; with a full disk this may be missing. Or the task is a poststop task
+//     that has used its time.
+//   - At that time the tasks that must stop earlier have no process. The order is: leader, main
+//     tasks, sidecars.
+//   - A client that has not reached the servers for stop_on_client_after stops the allocation. Its
+//     tasks end within the stop time and a minute, unless there was trouble.
+//   - SIGKILL follows the kill signal after the kill timeout, and at most a second later. The upper
+//     limit holds while the same client runs.
+//   - SIGKILL without a kill signal is only for a task that the client cannot keep: a record says
+//     after trouble that the task is lost, or the task has no record, or its driver was down for
+//     the whole grace.
 //
 // SIGKILL from the kernel or from a fault is not judged.
 //
 // # N3, truth
 //
-//   - When an allocation is reported as terminal, no process of it runs, and nothing is left of a start that has one of its devices.
-//   - At that time nothing is mounted for it. A staged volume belongs to an allocation if this is the only one with a claim for it. The exception is a volume that the report names, after the last process of the allocation has been dead for the hold limit.
+//   - When an allocation is reported as terminal, no process of it runs, and nothing is left of a
+//     start that has one of its devices.
+//   - At that time nothing is mounted for it. A staged volume belongs to an allocation if this is
+//     the only one with a claim for it. The exception is a volume that the report names, after the
+//     last process of the allocation has been dead for the hold limit.
 //   - After that no process of it starts, unless the disk was full.
 //
 // # N4, nothing lost
 //
-//   - A reported exit code is the exit code of an ended process of the task. It is unknown only after trouble.
-//   - When a node has had no trouble for some time, the servers know the state in its records, no task that must stop runs longer than permitted, and each process has a record, unless the record was lost and the process cannot die.
+//   - A reported exit code is the exit code of an ended process of the task. It is unknown only
+//     after trouble.
+//   - When a node has had no trouble for some time, the servers know the state in its records, no
+//     task that must stop runs longer than permitted, and each process has a record, unless the
+//     record was lost and the process cannot die.
 //
 // # N5, plugins die
 //
 //   - At most one process of each driver or device plugin runs.
-//   - Three starts of a plugin take five seconds or more, unless the first process ran for two minutes.
+//   - Three starts of a plugin take five seconds or more, unless the first process ran for two
+//     minutes.
 //   - When a node has had no trouble for some time, each of its drivers and device plugins runs.
 //
 // # N6, volume order
 //
-//   - No call is out of order. The double of the storage, package client/volume/scripted, checks this.
-//   - A volume is claimed, staged and published only if its record on the disk says so. When the volume is unstaged, the record does not say that it is staged, unless the disk was full. After the loss of a volume's record this is not judged.
-//   - A task's process starts only when all volumes of its allocation are published for it. A volume is unpublished only when no process of the allocation runs.
-//   - When a node has had no trouble for some time, nothing is mounted without a claim, an allocation
+//   - No call is out of order. The double of the storage, package client/volume/scripted, checks
+//     this.
+//   - A volume is claimed, staged and published only if its record on the disk says so. When the
+//     volume is unstaged, the record does not say that it is staged, unless the disk was full.
+//     After the loss of a volume's record this is not judged.
+//   - A task's process starts only when all volumes of its allocation are published for it. A
+//     volume is unpublished only when no process of the allocation runs.
+//   - When a node has had no trouble for some time, nothing is mounted without a claim, an
+//     allocation
 //     that has ended has no claim, and an allocation that should run and has a claim has the volume.
 //     A volume may wait for a plugin that does not run, and for processes that use it.
 //
@@ -55,22 +79,35 @@
 // claims whose release a client has started and the servers have not finished. A monolith serves
 // both.
 //
-//   - A task that is a storage plugin gets its kill signal, or SIGKILL without one, in these cases only: it serves nothing; its allocation had to stop, and the hold limit has passed since then; its record says that it restarts; or, for the present client, another allocation with the same plugin id may run. Tasks that the client cannot keep, or that it does not know, are not judged.
-//   - When a node has had no trouble for some time, an allocation that must stop and has had no process for the hold limit has ended in its record, even if its volumes are still mounted.
+//   - A task that is a storage plugin gets its kill signal, or SIGKILL without one, in these cases
+//     only: it serves nothing; its allocation had to stop, and the hold limit has passed since
+//     then; its record says that it restarts; or, for the present client, another allocation with
+//     the same plugin id may run. Tasks that the client cannot keep, or that it does not know, are
+//     not judged.
+//   - When a node has had no trouble for some time, an allocation that must stop and has had no
+//     process for the hold limit has ended in its record, even if its volumes are still mounted.
 //
 // # N8, devices
 //
 // The owner of a device is the start for which it was reserved last. A start has remains while a
 // process of it runs or the cgroup of its task exists.
 //
-//   - A start reserves a device only if another owner has no remains, and the newest report of a plugin to this client contains the device as healthy. A record on the disk names the start, and no process of the start has started.
-//   - A task's process starts with exactly the devices that the servers assigned to the task. Its start owns them, and no process of another start has one of them.
+//   - A start reserves a device only if another owner has no remains, and the newest report of a
+//     plugin to this client contains the device as healthy. A record on the disk names the start,
+//     and no process of the start has started.
+//   - A task's process starts with exactly the devices that the servers assigned to the task. Its
+//     start owns them, and no process of another start has one of them.
 //   - A task does not get its kill signal because its device is unhealthy or has disappeared.
-//   - When a node has had no trouble for some time, no allocation has waited for five minutes for devices
+//   - When a node has had no trouble for some time, no allocation has waited for five minutes for
+//     devices
 //     that are healthy and free. It may wait for an allocation that it replaces, and for the remains of an allocation whose record was lost.
 //
 // # N9, health
 //
-//   - If a client has been running and connected, with space on its disk, for twelve seconds, each service allocation has a verdict one second after its healthy deadline. The deadline counts from the time when a client first received the allocation in this boot, as far as records contain it. An allocation that must stop or has ended needs no verdict.
-//   - At a healthy verdict, each task that must run has run for the minimum healthy time, and each one-shot task has exited with 0.
+//   - If a client has been running and connected, with space on its disk, for twelve seconds, each
+//     service allocation has a verdict one second after its healthy deadline. The deadline counts
+//     from the time when a client first received the allocation in this boot, as far as records
+//     contain it. An allocation that must stop or has ended needs no verdict.
+//   - At a healthy verdict, each task that must run has run for the minimum healthy time, and each
+//     one-shot task has exited with 0.
 package onnode
