@@ -202,7 +202,7 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			}
 			return []byte("{}"), nil
 		}}},
-		{name: "says that it started a task that did not start", fails: "D4 D5 D6 D7 D8 D13 D13_orderly D15 D16 D17 D17_children D20", fault: broken{
+		{name: "says that it started a task that did not start", fails: "D4 D5 D6 D7 D8 D13 D13_orderly D15 D16 D17 D17_children D19 D20", fault: broken{
 			start: func(b *broken, ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
 				if strings.Contains(string(task.Config), `"ends"`) {
 					return b.Driver.Start(ctx, task)

@@ -329,8 +329,7 @@ func destroyed(c *check) {
 }
 
 func inspect(c *check) {
-	task, _ := c.start(Behaviour{Kind: Exit, After: c.harness.Unit, Code: 10})
-	answers := c.wait(task.ID)
+	task, _ := c.start(Behaviour{Kind: RunForever})
 	running := c.state(task.ID, driver.TaskRunning)
 	if running.Exit != nil || !running.CompletedAt.IsZero() {
 		c.Failf("no result and no end of a running task", "Inspect says: %+v", running)
@@ -338,7 +337,8 @@ func inspect(c *check) {
 	if running.Name != task.Name {
 		c.Failf(fmt.Sprintf("the name %q", task.Name), "Inspect names the task %q", running.Name)
 	}
-	c.result(c.ended(answers, patience).result, 10, 0)
+	task, _ = c.start(Behaviour{Kind: Exit, After: c.harness.Unit, Code: 10})
+	c.result(c.ended(c.wait(task.ID), patience).result, 10, 0)
 	status := c.state(task.ID, driver.TaskExited)
 	if status.Exit == nil {
 		c.Stopf("the result of a task that has ended", "Inspect has no result")
