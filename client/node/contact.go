@@ -219,25 +219,40 @@ func (c *contact) report(ctx context.Context, reports []cluster.AllocReport) boo
 	return err == nil
 }
 
-// failureLog logs consecutive equal failures once.
-type failureLog struct{ last string }
+// failureLog logs each failure of a series once. A success ends the series.
+type failureLog struct{ seen map[string]bool }
 
+// maxSeen bounds the failures that a series remembers: a plugin may invent new ones for ever.
+const maxSeen = 16
+
+// note logs a failed request. The text of an error may contain a port, which differs at each attempt.
+// The cause does not.
 func (f *failureLog) note(ctx context.Context, logger *slog.Logger, what string, err error) {
-	if ctx.Err() == nil && f.isNew(err) {
+	cause := err
+	for next := errors.Unwrap(cause); next != nil; next = errors.Unwrap(cause) {
+		cause = next
+	}
+	if ctx.Err() == nil && f.isNew(cause) {
 		logger.Warn("a request to the servers failed", "request", what, "error", err)
 	}
 }
 
-// isNew reports whether a failure differs from the last one.
+// isNew reports whether the series had no such failure.
 func (f *failureLog) isNew(err error) bool {
-	differs := err.Error() != f.last
-	f.last = err.Error()
-	return differs
+	text := err.Error()
+	if f.seen[text] {
+		return false
+	}
+	if f.seen == nil || len(f.seen) == maxSeen {
+		f.seen = make(map[string]bool)
+	}
+	f.seen[text] = true
+	return true
 }
 
 // over ends a series of failures, and reports whether there was one.
 func (f *failureLog) over() bool {
-	was := f.last != ""
-	f.last = ""
+	was := len(f.seen) > 0
+	f.seen = nil
 	return was
 }

@@ -3,10 +3,13 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -315,4 +318,29 @@ func TestContact_report(t *testing.T) {
 
 func (s *scripted) OpenSession(context.Context) (*session.NodeEnd, error) {
 	return nil, &session.Refused{Status: http.StatusNotImplemented}
+}
+
+// A client without a right certificate fails in turn with two causes, and with a new port each time. It
+// logged two lines a second.
+func TestFailureLog_eachCauseOnce(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	logger := slog.New(slog.NewTextHandler(&text, nil))
+	var failures failureLog
+	fails := func() {
+		for port := range 20 {
+			cause := []error{syscall.EPIPE, errors.New("tls: certificate required")}[port%2]
+			failures.note(t.Context(), logger, "registration", fmt.Errorf("write 127.0.0.1:%d: %w", port, cause))
+		}
+	}
+	fails()
+	must.EqOp(t, 2, strings.Count(text.String(), "\n"))
+	must.True(t, failures.over())
+	must.False(t, failures.over())
+	fails()
+	must.EqOp(t, 4, strings.Count(text.String(), "\n"), must.Sprint("another series"))
+	for i := range 10 * maxSeen {
+		must.True(t, failures.isNew(fmt.Errorf("failure %d", i)))
+	}
+	must.LessEq(t, maxSeen, len(failures.seen))
 }
