@@ -93,6 +93,6 @@ func (p *process) down(life Life) bool {
 	}
 	p.failures++
 	p.launchAt = p.core.now.Boot + wait
-	p.core.options.Logger.Warn("a plugin has died; tasks are not concerned", "plugin", p.plugin.String(), "life", uint64(life), "restart_in", wait)
+	p.core.options.Logger.Warn("a plugin has ended; its tasks continue to run", "plugin", p.plugin.String(), "life", uint64(life), "restart_in", wait)
 	return true
 }

@@ -73,7 +73,7 @@ type Health uint8
 const (
 	// Undetected: the driver cannot work on this machine.
 	Undetected Health = iota
-	// Unhealthy: the driver starts no task now. Its running tasks are not concerned.
+	// Unhealthy: the driver starts no task now. Its running tasks are not affected.
 	Unhealthy
 	Healthy
 )
