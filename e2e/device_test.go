@@ -58,7 +58,11 @@ plugin "files" {
 	await := func(lines int) (last string) {
 		t.Helper()
 		s.await(strconv.Itoa(lines)+" notes of the tasks", func() bool { return len(noted()) >= lines })
-		return noted()[lines-1]
+		last = noted()[lines-1]
+		if job, got := strings.CutPrefix(last, "got "); got {
+			s.await("the start of "+job, func() bool { return s.knownToRun(job) })
+		}
+		return last
 	}
 	killed := func() {
 		t.Helper()
@@ -67,7 +71,7 @@ plugin "files" {
 		s.begin(node)
 	}
 	s.registerLock("one")
-	s.await("the first task", func() bool { return noted()[0] == "got one" })
+	s.await("the first task", func() bool { return noted()[0] == "got one" && s.knownToRun("one") })
 	s.registerLock("two")
 	_, err := s.api.Nodes().UpdateDrainOpts(id, &api.DrainOptions{DrainSpec: &api.DrainSpec{Deadline: 5 * time.Minute}}, nil)
 	must.NoError(t, err)

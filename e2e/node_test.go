@@ -297,6 +297,14 @@ func (s *site) allocs(job string) []*api.AllocationListStub {
 	return list
 }
 
+// knownToRun reports whether the servers know that an allocation of a job runs. Its client has then recorded
+// the start of its tasks.
+func (s *site) knownToRun(job string) bool {
+	return slices.ContainsFunc(s.allocs(job), func(a *api.AllocationListStub) bool {
+		return a.DesiredStatus == "run" && a.ClientStatus == "running"
+	})
+}
+
 // running waits until so many allocations of a job run, with started tasks.
 func (s *site) running(job string, count int) (all []*api.AllocationListStub) {
 	s.t.Helper()

@@ -129,9 +129,7 @@ func (s *volumeSite) claims() int {
 func (s *volumeSite) runs(is func(starts string) bool) {
 	s.t.Helper()
 	s.await("the task with its volume", func() bool {
-		return is(s.starts()) && slices.ContainsFunc(s.allocs("web"), func(a *api.AllocationListStub) bool {
-			return a.DesiredStatus == "run" && a.ClientStatus == "running"
-		})
+		return is(s.starts()) && s.knownToRun("web")
 	})
 }
 
