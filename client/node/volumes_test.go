@@ -323,7 +323,8 @@ func command(t *testing.T, path string, args ...string) json.RawMessage {
 // plugin is an allocation of the storage plugin.
 func (m *machine) plugin(version string) *cluster.Allocation {
 	dir := m.servers.dir
-	return m.alloc(&cluster.TaskGroup{Name: "g", Count: 1, Meta: map[string]string{"version": version}, Tasks: []*cluster.Task{{
+	again := &cluster.RestartPolicy{Attempts: 10, Interval: time.Minute, Delay: 100 * time.Millisecond, Mode: cluster.RestartDelay}
+	return m.alloc(&cluster.TaskGroup{Name: "g", Count: 1, RestartPolicy: again, Meta: map[string]string{"version": version}, Tasks: []*cluster.Task{{
 		Name: "plugin", Driver: "raw_exec", KillTimeout: 5 * time.Second,
 		Config: command(m.T, m.csi, "-root", filepath.Join(dir, "disks"), "-node-id", "this", "-create", "data",
 			"-strict", filepath.Join(dir, "calls"), "-faults", filepath.Join(dir, "faults")),
