@@ -439,8 +439,7 @@ func (s *site) judge(id string) {
 	}
 	lived := time.Unix(0, ns).Sub(s.noted(id, "deaf", "term")[0])
 	const slack = time.Second     // of the loop in the task, on a busy machine
-	const away = 15 * time.Second // the next client kills the task, and it may start slowly
-	must.Between(s.t, grace-slack, lived, grace+away, must.Sprintf("the grace of %s", id))
+	must.Between(s.t, grace-slack, lived, grace+time.Second+slack, must.Sprintf("the grace of %s", id))
 	must.SliceEmpty(s.t, groups(s.t, id))
 }
 

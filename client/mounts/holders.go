@@ -89,21 +89,21 @@ func (s *Search) Holders(ctx context.Context, path string) []Holder {
 	s.next = nil
 	s.mu.Unlock()
 	began := time.Now()
-	p.look(ctx)
+	p.look() // others wait for this pass: the context of one caller does not end it
 	close(p.done)
 	s.restEnds = time.Now().Add(min(maxRest, restFactor*time.Since(began)))
 	return p.found[path]
 }
 
 // look looks at all processes.
-func (p *pass) look(ctx context.Context) {
+func (p *pass) look() {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return
 	}
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || ctx.Err() != nil {
+		if err != nil {
 			continue
 		}
 		paths := p.heldBy(filepath.Join("/proc", entry.Name()))
