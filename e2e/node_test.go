@@ -438,7 +438,7 @@ func (s *site) judge(id string) {
 		return // it was killed while it wrote
 	}
 	lived := time.Unix(0, ns).Sub(s.noted(id, "deaf", "term")[0])
-	const slack = time.Second     // of the loop in the task, on a busy machine
+	const slack = time.Second // of the loop in the task, on a busy machine
 	must.Between(s.t, grace-slack, lived, grace+time.Second+slack, must.Sprintf("the grace of %s", id))
 	must.SliceEmpty(s.t, groups(s.t, id))
 }
