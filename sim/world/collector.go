@@ -20,9 +20,11 @@ type collectorActor struct {
 	busy bool
 	// found says that the present round has made a request.
 	found bool
-	// settled is the index of a state in which a round found nothing, or zero. In this state the alarm is
-	// set to the time at which a row comes of age, or never fires.
-	settled uint64
+	// settled says that a round found nothing in the state of settledAt, an index. In this state the
+	// alarm is set to the time at which a row comes of age, or never fires. A server that has applied
+	// no entry has the index 0.
+	settled   bool
+	settledAt uint64
 }
 
 func newCollectorActor(l *leadership) (*collectorActor, error) {
@@ -57,7 +59,7 @@ func (a *collectorActor) nextStep(time.Time) time.Time {
 	if a.busy {
 		return time.Time{}
 	}
-	if a.settled != a.server.state().Index() {
+	if a.settledAt != a.server.state().Index() {
 		a.unsettle()
 	}
 	return a.server.afterPause(a.alarm.next())
@@ -65,8 +67,8 @@ func (a *collectorActor) nextStep(time.Time) time.Time {
 
 // unsettle returns to the round that is next.
 func (a *collectorActor) unsettle() {
-	if a.settled > 0 {
-		a.settled = 0
+	if a.settled {
+		a.settled = false
 		a.wait(a.roundAfter(a.clock()))
 	}
 }
@@ -83,7 +85,7 @@ func (a *collectorActor) roundAfter(now time.Time) time.Time {
 // settle waits for the round that finds a row, after one that found nothing in a state.
 func (a *collectorActor) settle(state *statestore.Snapshot, now time.Time) {
 	age := a.world.options.Collect
-	a.settled = state.Index()
+	a.settled, a.settledAt = true, state.Index()
 	next := a.wakeAt
 	if ripe := firstAfter(state, now.Add(-age)); ripe.IsZero() {
 		a.wait(time.Time{})

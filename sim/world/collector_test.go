@@ -82,6 +82,25 @@ func TestCollector(t *testing.T) {
 	})
 }
 
+// A server that has applied no entry has a state of index 0. A round over this state finds nothing.
+// Later rounds find rows. Once a leader that fell behind to this state never searched again.
+func TestCollector_emptyLog(t *testing.T) {
+	t.Parallel()
+	w, err := world.New(world.Options{Collect: age})
+	must.NoError(t, err)
+	f := &fixture{World: w, ended: map[int]time.Duration{}}
+	f.observe()
+	f.at(age+age/4, func() {
+		must.Zero(t, w.Truth().Index())
+		must.NoError(t, w.Setup.Commit(&shims.NodeRegister{At: w.Now(), Node: world.NewNode("n1")}))
+		f.place(t, web.ID, "n1")
+		f.empty(web)
+	})
+	f.run(t, time.Hour)
+	must.SliceNotEmpty(t, f.times())
+	must.SliceEmpty(t, f.stopped(web))
+}
+
 // A world that collects nothing has no such entry.
 func TestCollector_off(t *testing.T) {
 	t.Parallel()
