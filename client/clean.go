@@ -22,20 +22,20 @@ func (s *start) clean() {
 		return
 	}
 	for _, d := range s.drivers() {
-		if d.life == 0 && s.waitsFor(d) {
+		if d.generation == 0 && s.waitsFor(d) {
 			s.killWithoutDriver()
 			s.t.waitFor(cluster.WaitDriver, 0, "the driver "+d.name+" is not running")
 			return
 		}
-		if d.life != 0 && d.reattached && s.mayStartLate() {
+		if d.generation != 0 && d.reattached && s.mayStartLate() {
 			s.t.core().options.Logger.Warn("a driver may still start a task for a client that is gone: the driver is restarted", "driver", d.name, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
-			s.t.core().options.Shell.Abandon(d.plugin, d.life)
+			s.t.core().options.Shell.Abandon(d.plugin, d.generation)
 			s.retry()
 			return
 		}
 	}
 	s.cleaning = true
-	s.t.core().options.Shell.Clean(ref, answer2(s, func(left []Process, err error) { s.cleaned(ref.Life, left, err) }))
+	s.t.core().options.Shell.Clean(ref, answer2(s, func(left []Process, err error) { s.cleaned(ref.Generation, left, err) }))
 }
 
 // killWithoutDriver kills the processes of the start while its driver is down. If the driver comes
@@ -73,14 +73,14 @@ func (s *start) waitsFor(d *driverState) bool {
 // client made the call and did not get the answer.
 func (s *start) mayStartLate() bool { return s.t.rec.End == EndLost && len(s.t.rec.Handle) == 0 }
 
-func (s *start) cleaned(life Life, left []Process, err error) {
+func (s *start) cleaned(generation Generation, left []Process, err error) {
 	s.cleaning = false
 	switch class := driver.ClassOf(err); {
 	case err != nil && class == driver.Gone:
 	case err != nil:
 		s.retry()
 		s.t.waitFor(cluster.WaitDriver, 0, "what is left of the task cannot be removed: "+err.Error())
-		s.abandonSilent(life, class)
+		s.abandonSilent(generation, class)
 	case len(left) > 0:
 		s.cleaning = true
 		s.t.waitFor(cluster.WaitProcess, 0, describe(left))

@@ -76,26 +76,26 @@ func (c *Core) Contact(sent time.Duration) {
 }
 
 // PluginDown posts that the process of a plugin has ended.
-func (c *Core) PluginDown(p Plugin, life Life) {
+func (c *Core) PluginDown(p Plugin, generation Generation) {
 	c.inbox.post(func() {
 		if p.Type == DevicePlugin {
-			c.devices.down(p.Name, life)
+			c.devices.down(p.Name, generation)
 			return
 		}
-		c.drivers.down(p.Name, life)
+		c.drivers.down(p.Name, generation)
 	})
 }
 
 // Fingerprint posts the health of a driver.
-func (c *Core) Fingerprint(name string, life Life, f driver.Fingerprint) {
-	c.inbox.post(func() { c.drivers.fingerprint(name, life, f) })
+func (c *Core) Fingerprint(name string, generation Generation, f driver.Fingerprint) {
+	c.inbox.post(func() { c.drivers.fingerprint(name, generation, f) })
 }
 
 // Devices posts all devices of a device plugin, as [device.Check] returns them, or the error with
 // which the plugin stopped reporting. After an error its devices are unhealthy until the next
 // report. The core owns the groups.
-func (c *Core) Devices(plugin string, life Life, groups []*cluster.DeviceGroup, err error) {
-	c.inbox.post(func() { c.devices.report(plugin, life, groups, err) })
+func (c *Core) Devices(plugin string, generation Generation, groups []*cluster.DeviceGroup, err error) {
+	c.inbox.post(func() { c.devices.report(plugin, generation, groups, err) })
 }
 
 // Step handles the posted events and starts the effects that are due. It returns the latest time of

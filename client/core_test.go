@@ -82,7 +82,7 @@ func TestCore_publish(t *testing.T) {
 	must.SliceLen(t, 1, n.published)
 	must.True(t, n.published[0].Drivers["mock"].Healthy)
 	for i := range 100 {
-		n.core.Fingerprint("mock", n.driver.life, driver.Fingerprint{Health: driver.Health(1 + i%2)})
+		n.core.Fingerprint("mock", n.driver.generation, driver.Fingerprint{Health: driver.Health(1 + i%2)})
 		n.run(100 * time.Millisecond)
 	}
 	n.run(time.Minute)

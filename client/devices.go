@@ -68,17 +68,17 @@ func (d *devices) allKnown() bool {
 }
 
 // down handles the end of a device plugin's process. Its devices stay in the list, as unhealthy.
-func (d *devices) down(name string, life Life) {
-	if p := d.state(name); p != nil && p.down(life) {
+func (d *devices) down(name string, generation Generation) {
+	if p := d.state(name); p != nil && p.down(generation) {
 		p.reported = false
 		d.markUnhealthy(p, "the process of the device plugin has died")
 	}
 }
 
 // report handles the devices of a plugin, or the error with which it stopped reporting them.
-func (d *devices) report(name string, life Life, groups []*cluster.DeviceGroup, err error) {
+func (d *devices) report(name string, generation Generation, groups []*cluster.DeviceGroup, err error) {
 	p := d.state(name)
-	if p == nil || p.life != life {
+	if p == nil || p.generation != generation {
 		return
 	}
 	p.known, p.reported = true, true
@@ -150,7 +150,7 @@ func (d *devices) waitReason(kind cluster.DeviceKind) string {
 	for _, p := range d.all {
 		switch {
 		case owner != nil && owner != p:
-		case p.life == 0:
+		case p.generation == 0:
 			return "the " + p.plugin.String() + " is not running"
 		case !p.reported:
 			return "the " + p.plugin.String() + " has not reported its devices yet"

@@ -204,7 +204,7 @@ func TestDevices_pluginDies(t *testing.T) {
 	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
 	n.run(time.Minute)
 	n.devices.launchError = errors.New("exec format error")
-	n.killDevicePlugin(n.devices.process.life)
+	n.killDevicePlugin(n.devices.process.generation)
 	n.place(gives(allocation("b", mainTask("next")), "next", "d2"))
 	n.run(10 * time.Second)
 	must.Eq(t, []string{
@@ -224,7 +224,7 @@ func TestDevices_pluginTellsNothing(t *testing.T) {
 	n := newNode(t)
 	n.install("d1")
 	n.run(time.Minute)
-	n.core.Devices("toys", n.devices.process.life, nil, errors.New("the stream has ended"))
+	n.core.Devices("toys", n.devices.process.generation, nil, errors.New("the stream has ended"))
 	n.run(10 * time.Second)
 	must.Eq(t, []string{"acme/toy/t1/d1 the device plugin does not report its devices: the stream has ended"}, n.told())
 	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
@@ -350,7 +350,7 @@ func TestLedger_renamedKind(t *testing.T) {
 	groups := func() []*cluster.DeviceGroup {
 		return []*cluster.DeviceGroup{{Kind: renamed, Devices: []cluster.Device{{ID: "d1", Healthy: true}, {ID: "d2", Healthy: true}}}}
 	}
-	n.core.Devices("toys", n.devices.process.life, groups(), nil)
+	n.core.Devices("toys", n.devices.process.generation, groups(), nil)
 	for id, device := range map[cluster.AllocID]string{"b": "d1", "c": "d2"} {
 		a := gives(allocation(id, mainTask("new"+device)), "new"+device, device)
 		a.Devices.All[0].Kind = renamed
@@ -360,7 +360,7 @@ func TestLedger_renamedKind(t *testing.T) {
 	must.EqOp(t, "device: the device acme/toy/t1/d1 is held by task old of allocation a", n.waiting("b", "newd1"))
 	must.Len(t, 1, n.live("newd2"))
 	// The old kind still exists, and the device is now in another kind of the same plugin.
-	n.core.Devices("toys", n.devices.process.life, append(groups(), &cluster.DeviceGroup{Kind: toy}), nil)
+	n.core.Devices("toys", n.devices.process.generation, append(groups(), &cluster.DeviceGroup{Kind: toy}), nil)
 	n.run(time.Minute)
 	must.EqOp(t, "device: the device acme/toy/t1/d1 is held by task old of allocation a", n.waiting("b", "newd1"))
 	must.Len(t, 0, n.live("newd1"))

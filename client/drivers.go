@@ -46,10 +46,10 @@ func (d *drivers) state(name string) *driverState {
 	return nil
 }
 
-// life returns the number of a driver's present process, or zero.
-func (d *drivers) life(name string) Life {
+// generation returns the number of a driver's present process, or zero.
+func (d *drivers) generation(name string) Generation {
 	if s := d.state(name); s != nil {
-		return s.life
+		return s.generation
 	}
 	return 0
 }
@@ -95,16 +95,16 @@ func (d *drivers) launched(s *driverState, l Launched) {
 }
 
 // down handles the end of a driver's process.
-func (d *drivers) down(name string, life Life) {
-	if s := d.state(name); s != nil && s.down(life) {
+func (d *drivers) down(name string, generation Generation) {
+	if s := d.state(name); s != nil && s.down(generation) {
 		d.setInfo(s, cluster.DriverInfo{Detected: s.info.Detected, Attributes: s.info.Attributes, HealthDescription: "the driver's process has died"})
 	}
 }
 
 // fingerprint handles the health and the attributes that a driver reports.
-func (d *drivers) fingerprint(name string, life Life, f driver.Fingerprint) {
+func (d *drivers) fingerprint(name string, generation Generation, f driver.Fingerprint) {
 	s := d.state(name)
-	if s == nil || s.life != life {
+	if s == nil || s.generation != generation {
 		return
 	}
 	s.known = true

@@ -29,7 +29,7 @@ func TestCore_unhealthyDriverStopsTasks(t *testing.T) {
 	n.place(allocation("a", mainTask("web")))
 	n.run(time.Minute)
 	process := n.live("web")[0]
-	n.core.Fingerprint("mock", n.driver.life, driver.Fingerprint{Health: driver.Unhealthy, Description: "no coffee"})
+	n.core.Fingerprint("mock", n.driver.generation, driver.Fingerprint{Health: driver.Unhealthy, Description: "no coffee"})
 	n.run(time.Minute)
 	must.EqOp(t, "no coffee", health(n).HealthDescription)
 	must.True(t, process.alive)

@@ -93,29 +93,29 @@ func (d *deviceTable) clean(ref client.TaskRef) {
 
 // reboot ends the plugin and all owners.
 func (d *deviceTable) reboot() {
-	d.process, d.hanging = driverProcess{life: d.process.life + 1}, nil
+	d.process, d.hanging = driverProcess{generation: d.process.generation + 1}, nil
 	for _, row := range d.rows {
 		row.owner = client.TaskRef{}
 	}
 }
 
 // tell posts the plugin's devices to the core.
-func (n *node) tell() { n.core.Devices("toys", n.devices.process.life, n.devices.groups(), nil) }
+func (n *node) tell() { n.core.Devices("toys", n.devices.process.generation, n.devices.groups(), nil) }
 
 // killDevicePlugin ends the process of the device plugin.
-func (n *node) killDevicePlugin(life client.Life) {
+func (n *node) killDevicePlugin(generation client.Generation) {
 	d := n.devices
-	if d.process.life != life || d.process.down {
+	if d.process.generation != generation || d.process.down {
 		return
 	}
-	d.process = driverProcess{life: life + 1, down: true}
+	d.process = driverProcess{generation: generation + 1, down: true}
 	n.log("the device plugin dies")
 	hanging := d.hanging
 	d.hanging = nil
 	for _, end := range hanging {
 		end()
 	}
-	n.core.PluginDown(client.Plugin{Type: client.DevicePlugin, Name: "toys"}, life)
+	n.core.PluginDown(client.Plugin{Type: client.DevicePlugin, Name: "toys"}, generation)
 }
 
 func (s *shell) launchDevices(reply func(client.Launched)) {
@@ -131,11 +131,11 @@ func (s *shell) launchDevices(reply func(client.Launched)) {
 			d.launches++
 			n.log("the device plugin is started")
 		}
-		life := d.process.life
+		generation := d.process.generation
 		return func() {
-			reply(client.Launched{Life: life, Reattached: reattached})
+			reply(client.Launched{Generation: generation, Reattached: reattached})
 			if !d.mute {
-				n.core.Devices("toys", life, d.groups(), nil)
+				n.core.Devices("toys", generation, d.groups(), nil)
 			}
 		}
 	})
@@ -171,7 +171,7 @@ func (s *shell) Reserve(ref client.TaskRef, devices client.DevicesRef, reply fun
 		answered = true
 	}
 	script := d.scripts[ref.Task]
-	if script.hangs && d.process.life == devices.Life && !d.process.down {
+	if script.hangs && d.process.generation == devices.Generation && !d.process.down {
 		d.hanging = append(d.hanging, func() { answer(device.Reservation{}, gone("Reserve")) })
 		n.after(callLimit, 0, func() {
 			answer(device.Reservation{}, &driver.Error{Class: driver.Deadline, Call: "Reserve", Err: errors.New("no answer")})
@@ -181,12 +181,12 @@ func (s *shell) Reserve(ref client.TaskRef, devices client.DevicesRef, reply fun
 	n.after(max(script.takes, time.Millisecond), 0, func() {
 		script := d.scripts[ref.Task]
 		switch {
-		case d.process.life != devices.Life || d.process.down:
+		case d.process.generation != devices.Generation || d.process.down:
 			answer(device.Reservation{}, gone("Reserve"))
 		case script.dies:
 			script.dies = false
 			d.scripts[ref.Task] = script
-			n.killDevicePlugin(devices.Life)
+			n.killDevicePlugin(devices.Generation)
 			answer(device.Reservation{}, gone("Reserve"))
 		case len(script.errors) > 0:
 			err := script.errors[0]

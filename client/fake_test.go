@@ -86,8 +86,8 @@ type event struct {
 
 // driverProcess is the driver's process of the machine.
 type driverProcess struct {
-	life client.Life
-	down bool
+	generation client.Generation
+	down       bool
 }
 
 // script is the behaviour of a task. With the zero value the task runs until it gets a signal, and
@@ -134,8 +134,8 @@ type task struct {
 func newNode(t *testing.T) *node {
 	n := &node{
 		t: t, boot: time.Hour, bootID: "boot-1", scripts: map[string]script{}, disk: map[cluster.AllocID]*client.Record{},
-		tasks: map[driver.TaskID]*task{}, servers: map[cluster.AllocID]cluster.AllocReport{}, driver: driverProcess{life: 1},
-		devices: &deviceTable{process: driverProcess{life: 1}, rows: map[string]*deviceRow{}, scripts: map[string]deviceScript{}},
+		tasks: map[driver.TaskID]*task{}, servers: map[cluster.AllocID]cluster.AllocReport{}, driver: driverProcess{generation: 1},
+		devices: &deviceTable{process: driverProcess{generation: 1}, rows: map[string]*deviceRow{}, scripts: map[string]deviceScript{}},
 	}
 	n.storage = newStorage(n)
 	n.startCore()
@@ -327,8 +327,8 @@ func (n *node) kill(t *task) {
 
 // killDriver ends the process of the driver. Its tasks continue to run.
 func (n *node) killDriver() {
-	life := n.driver.life
-	n.driver = driverProcess{life: life + 1, down: true}
+	generation := n.driver.generation
+	n.driver = driverProcess{generation: generation + 1, down: true}
 	n.log("the driver dies")
 	for _, id := range slices.Sorted(maps.Keys(n.tasks)) {
 		t := n.tasks[id]
@@ -349,7 +349,7 @@ func (n *node) killDriver() {
 	for _, end := range hanging {
 		end()
 	}
-	n.core.PluginDown(client.Plugin{Type: client.DriverPlugin, Name: "mock"}, life)
+	n.core.PluginDown(client.Plugin{Type: client.DriverPlugin, Name: "mock"}, generation)
 }
 
 func gone(call string) error {
@@ -398,7 +398,7 @@ const callLimit = 30 * time.Second
 // (never if the limit is zero), or when the driver dies.
 func (s *shell) hangs(ref client.TaskRef, call string, limit time.Duration, reply func(error)) bool {
 	n := s.node
-	if n.scripts[ref.Task].hangsAt != call || n.driver.down || n.driver.life != ref.Life {
+	if n.scripts[ref.Task].hangsAt != call || n.driver.down || n.driver.generation != ref.Generation {
 		return false
 	}
 	if !s.effect() {
@@ -421,7 +421,7 @@ func (s *shell) hangs(ref client.TaskRef, call string, limit time.Duration, repl
 // dies kills the driver at a call if the script says so, and reports whether it did.
 func (s *shell) dies(ref client.TaskRef, call string) bool {
 	sc := s.node.scripts[ref.Task]
-	if sc.diesAt != call || s.node.driver.down || s.node.driver.life != ref.Life {
+	if sc.diesAt != call || s.node.driver.down || s.node.driver.generation != ref.Generation {
 		return false
 	}
 	sc.diesAt = ""
@@ -447,23 +447,23 @@ func (s *shell) Launch(p client.Plugin, reply func(client.Launched)) {
 			n.launches++
 			n.log("the driver is started")
 		}
-		life := n.driver.life
+		generation := n.driver.generation
 		return func() {
-			reply(client.Launched{Life: life, Reattached: reattached, Capabilities: driver.Capabilities{HostCgroup: !n.ownCgroup}})
-			n.core.Fingerprint(p.Name, life, driver.Fingerprint{Health: driver.Healthy, Description: "Healthy"})
+			reply(client.Launched{Generation: generation, Reattached: reattached, Capabilities: driver.Capabilities{HostCgroup: !n.ownCgroup}})
+			n.core.Fingerprint(p.Name, generation, driver.Fingerprint{Health: driver.Healthy, Description: "Healthy"})
 		}
 	})
 }
 
-func (s *shell) Abandon(p client.Plugin, life client.Life) {
+func (s *shell) Abandon(p client.Plugin, generation client.Generation) {
 	if !s.effect() {
 		return
 	}
 	if p.Type == client.DevicePlugin {
-		s.node.killDevicePlugin(life)
+		s.node.killDevicePlugin(generation)
 		return
 	}
-	if s.node.driver.life == life && !s.node.driver.down {
+	if s.node.driver.generation == generation && !s.node.driver.down {
 		s.node.killDriver()
 	}
 }
@@ -498,7 +498,7 @@ func (s *shell) Start(ref client.TaskRef, _ *cluster.Allocation, parts []device.
 		return
 	}
 	s.later(max(sc.startTakes, time.Millisecond), func() func() {
-		if n.driver.life != ref.Life || n.driver.down {
+		if n.driver.generation != ref.Generation || n.driver.down {
 			return func() { reply(nil, gone("StartTask")) }
 		}
 		if len(sc.startErrors) > 0 {
@@ -547,7 +547,7 @@ func (n *node) liveOf(alloc cluster.AllocID, name string) (live []*task) {
 // call finds the task of a call to the driver, or answers with an error.
 func (s *shell) call(ref client.TaskRef, name string, needsKnown bool) (*task, error) {
 	n := s.node
-	if ref.Life != n.driver.life || n.driver.down {
+	if ref.Generation != n.driver.generation || n.driver.down {
 		return nil, gone(name)
 	}
 	t := n.tasks[ref.ID]
@@ -642,7 +642,7 @@ func (s *shell) Stop(ref client.TaskRef, grace time.Duration, signal string, rep
 			n.after(sc.stopTakes, 0, func() { n.exit(t, 0, 0) })
 		}
 		n.after(min(grace, client.Never-n.boot), 0, func() {
-			if !n.driver.down && n.driver.life == ref.Life {
+			if !n.driver.down && n.driver.generation == ref.Generation {
 				n.kill(t)
 			}
 		})
@@ -654,7 +654,7 @@ func (s *shell) Stop(ref client.TaskRef, grace time.Duration, signal string, rep
 }
 
 func (s *shell) Kill(ref client.TaskRef, reply func([]client.Process, error)) {
-	if s.node.ownCgroup && ref.Life != 0 && s.hangs(ref, "DestroyTask", callLimit, func(err error) { reply(nil, err) }) {
+	if s.node.ownCgroup && ref.Generation != 0 && s.hangs(ref, "DestroyTask", callLimit, func(err error) { reply(nil, err) }) {
 		return
 	}
 	s.later(time.Millisecond, func() func() {
@@ -693,7 +693,7 @@ func (s *shell) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
 	}
 	s.later(2*time.Millisecond, func() func() {
 		n := s.node
-		if ref.Life != 0 && (n.driver.down || n.driver.life != ref.Life) {
+		if ref.Generation != 0 && (n.driver.down || n.driver.generation != ref.Generation) {
 			return func() { reply(nil, gone("DestroyTask")) }
 		}
 		if s.dies(ref, "DestroyTask") {

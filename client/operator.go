@@ -25,8 +25,8 @@ var (
 
 // TaskInfo describes a task for [Core.Tasks].
 type TaskInfo struct {
-	// Ref names the present start of the task. Its Life is zero while the driver is down. Its ID is
-	// empty if nothing is left of any start.
+	// Ref names the present start of the task. Its Generation is zero while the driver is down. Its
+	// ID is empty if nothing is left of any start.
 	Ref TaskRef
 	// Running: the driver has started the task, and the client does not know that it has ended.
 	Running bool
@@ -55,7 +55,7 @@ func (c *Core) Tasks(id cluster.AllocID, reply func([]TaskInfo, error)) {
 
 func infoOf(t *taskRunner) TaskInfo {
 	i := TaskInfo{Ref: t.ref(), Running: t.rec.Phase == PhaseRunning, State: string(t.rec.State.State)}
-	if d := t.core().drivers.state(t.task.Driver); d != nil && d.life != 0 {
+	if d := t.core().drivers.state(t.task.Driver); d != nil && d.generation != 0 {
 		i.Capabilities = d.capabilities
 	}
 	return i

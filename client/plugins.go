@@ -35,8 +35,8 @@ func (p Plugin) String() string { return p.Type.String() + " " + p.Name }
 type process struct {
 	core   *Core
 	plugin Plugin
-	// life is the number of the present process, or zero if none runs.
-	life       Life
+	// generation is the number of the present process, or zero if none runs.
+	generation Generation
 	reattached bool
 	upSince    time.Duration
 	launching  bool
@@ -51,7 +51,7 @@ func pluginNames(names []string) []string { return slices.Compact(slices.Sorted(
 
 // mustLaunch reports whether the process must be started now, because none runs.
 func (p *process) mustLaunch() bool {
-	return p.life == 0 && !p.launching && p.core.reached(p.launchAt)
+	return p.generation == 0 && !p.launching && p.core.reached(p.launchAt)
 }
 
 // launch starts the process. take handles the answer.
@@ -71,18 +71,18 @@ func (p *process) launched(l Launched) bool {
 		p.core.options.Logger.Error("a plugin did not start", "plugin", p.plugin.String(), "error", l.Err, "retry_in", wait)
 		return false
 	}
-	p.life, p.reattached, p.upSince = l.Life, l.Reattached, p.core.now.Boot
+	p.generation, p.reattached, p.upSince = l.Generation, l.Reattached, p.core.now.Boot
 	p.core.visiting.all()
-	p.core.options.Logger.Info("a plugin has started", "plugin", p.plugin.String(), "life", uint64(l.Life))
+	p.core.options.Logger.Info("a plugin has started", "plugin", p.plugin.String(), "generation", uint64(l.Generation))
 	return true
 }
 
 // down handles the end of a process, and returns whether it was the present process.
-func (p *process) down(life Life) bool {
-	if p.life != life || life == 0 {
+func (p *process) down(generation Generation) bool {
+	if p.generation != generation || generation == 0 {
 		return false
 	}
-	p.life = 0
+	p.generation = 0
 	p.core.visiting.all()
 	if p.core.now.Boot-p.upSince >= p.core.options.MaxRelaunch {
 		p.failures = 0
@@ -93,6 +93,6 @@ func (p *process) down(life Life) bool {
 	}
 	p.failures++
 	p.launchAt = p.core.now.Boot + wait
-	p.core.options.Logger.Warn("a plugin has ended; its tasks continue to run", "plugin", p.plugin.String(), "life", uint64(life), "restart_in", wait)
+	p.core.options.Logger.Warn("a plugin has ended; its tasks continue to run", "plugin", p.plugin.String(), "generation", uint64(generation), "restart_in", wait)
 	return true
 }

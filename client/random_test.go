@@ -143,7 +143,7 @@ func playRandom(t *testing.T, rng *rand.Rand, visitsAll bool) {
 				n.restart(one.alloc, one.name, false)
 			}
 		case 10:
-			n.killDevicePlugin(n.devices.process.life)
+			n.killDevicePlugin(n.devices.process.generation)
 		case 11:
 			n.devices.ids[rng.IntN(3)].Healthy = chance(2)
 			n.tell()
@@ -201,7 +201,7 @@ func (n *node) reboot() {
 	n.events = nil
 	n.boot, n.bootID = time.Hour, n.bootID+"'"
 	n.storage.reboot()
-	n.driver = driverProcess{life: n.driver.life + 1}
+	n.driver = driverProcess{generation: n.driver.generation + 1}
 	n.devices.reboot()
 	n.startCore()
 }

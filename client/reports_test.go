@@ -140,7 +140,7 @@ func fail(message string) error {
 // The client sends one report for the start of an allocation, one for its verdict and one for its
 // stop, although each of them has several events. It also reports a task that ends before the
 // others, and a task that takes long to stop.
-func TestReports_ofOneLife(t *testing.T) {
+func TestReports_ofOneGeneration(t *testing.T) {
 	for name, c := range map[string]struct {
 		script  script
 		tasks   []*cluster.Task

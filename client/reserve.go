@@ -33,7 +33,7 @@ func (s *start) reserve() (done bool) {
 		return false
 	}
 	s.reserving = true
-	ref := DevicesRef{Plugin: p.plugin.Name, Life: p.life, Kind: d.Kind, IDs: d.IDs}
+	ref := DevicesRef{Plugin: p.plugin.Name, Generation: p.generation, Kind: d.Kind, IDs: d.IDs}
 	c.options.Shell.Reserve(s.t.ref(), ref, answer2(s, func(r device.Reservation, err error) {
 		s.reserving = false
 		if err == nil {
@@ -43,7 +43,7 @@ func (s *start) reserve() (done bool) {
 		}
 		if driver.ClassOf(err) == driver.Deadline {
 			c.options.Logger.Warn("a device plugin does not answer and is restarted", "plugin", ref.Plugin, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
-			c.options.Shell.Abandon(p.plugin, ref.Life)
+			c.options.Shell.Abandon(p.plugin, ref.Generation)
 		}
 		s.unreserved(err)
 	}))

@@ -19,9 +19,9 @@ type Time struct {
 // Never means that no step is needed.
 const Never time.Duration = 1<<63 - 1
 
-// Life identifies one process of a plugin on this node, from its start to its end. A later process
-// has a greater number. Zero means that no process runs.
-type Life uint64
+// Generation identifies one process of a plugin on this node, from its start to its end. A later
+// process has a greater number. Zero means that no process runs.
+type Generation uint64
 
 // TaskRef names one start of a task, and the process of the driver that a call is for.
 type TaskRef struct {
@@ -29,16 +29,16 @@ type TaskRef struct {
 	Task   string
 	ID     driver.TaskID
 	Driver string
-	// Life is zero in calls that need no driver.
-	Life Life
+	// Generation is zero in calls that need no driver.
+	Generation Generation
 }
 
 // DevicesRef names devices of one kind, and the process of their plugin that a call is for.
 type DevicesRef struct {
-	Plugin string
-	Life   Life
-	Kind   cluster.DeviceKind
-	IDs    []string
+	Plugin     string
+	Generation Generation
+	Kind       cluster.DeviceKind
+	IDs        []string
 }
 
 // Shell executes the effects of a [Core]. Each method returns at once and does not block. It calls
@@ -59,7 +59,7 @@ type Shell interface {
 	Launch(p Plugin, reply func(Launched))
 	// Abandon kills the process of a plugin that does not answer. It has no effect if this process
 	// has ended.
-	Abandon(p Plugin, life Life)
+	Abandon(p Plugin, generation Generation)
 
 	// Save writes a record durably. The shell owns the record. At most one save of each allocation
 	// is in flight.
@@ -89,18 +89,18 @@ type Shell interface {
 	// overflow.
 	Stop(task TaskRef, grace time.Duration, signal string, reply func(error))
 	// Kill sends SIGKILL to all processes of the task's cgroup, and answers within about a second
-	// with the processes that still run. If task.Life is set and the driver does not keep its tasks
-	// in this cgroup, Kill asks the driver to destroy the task instead. An error means that the
-	// shell does not know what is left.
+	// with the processes that still run. If task.Generation is set and the driver does not keep its
+	// tasks in this cgroup, Kill asks the driver to destroy the task instead. An error means that
+	// the shell does not know what is left.
 	Kill(task TaskRef, reply func([]Process, error))
 	// AwaitEmpty answers when no process is left in the task's cgroup. It waits for an event of the
 	// kernel and does not poll.
 	AwaitEmpty(task TaskRef, reply func(error))
 	// Clean removes the remains of a start. It asks the driver to destroy the task by force, kills
-	// and removes the cgroup, and stops the log readers after they have read the rest. If task.Life
-	// is zero, it does not ask the driver. If task.ID is empty, it removes all starts of the task.
-	// If processes still run, it answers with them and has not removed the cgroup. An error means
-	// that the shell does not know what is left.
+	// and removes the cgroup, and stops the log readers after they have read the rest. If
+	// task.Generation is zero, it does not ask the driver. If task.ID is empty, it removes all
+	// starts of the task. If processes still run, it answers with them and has not removed the
+	// cgroup. An error means that the shell does not know what is left.
 	Clean(task TaskRef, reply func([]Process, error))
 
 	// Report sends reports to the servers. taken means that the servers have them.
@@ -116,8 +116,8 @@ const StopSlack = 20 * time.Second
 
 // Launched is the answer to [Shell.Launch].
 type Launched struct {
-	// Life is the number of the new process, or zero after an error.
-	Life Life
+	// Generation is the number of the new process, or zero after an error.
+	Generation Generation
 	// Capabilities are set for a driver only.
 	Capabilities driver.Capabilities
 	// Reattached: an earlier client has started the process. The process may still work on calls of

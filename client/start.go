@@ -30,7 +30,7 @@ type start struct {
 
 	// knownTo is the process of the driver that knows the task. seenRunning: this process has
 	// confirmed that the task runs.
-	knownTo             Life
+	knownTo             Generation
 	seenRunning         bool
 	recovering, waiting bool
 	// retryAt is when the core retries a failed call, and failures counts the failed calls.
@@ -91,10 +91,10 @@ func (s *start) ask() {
 			s.t.over(EndStopped, nil)
 		case a.saves.failures > 0:
 			s.t.waitForDisk()
-		case s.t.durable() && s.reserve() && s.t.ref().Life != 0:
+		case s.t.durable() && s.reserve() && s.t.ref().Generation != 0:
 			s.asked = true
 			s.deadline = a.core.now.Boot + a.core.options.startTimeout(s.t.task.Driver)
-			s.knownTo = s.t.ref().Life
+			s.knownTo = s.t.ref().Generation
 			shell.Start(s.t.ref(), a.rec.Alloc, s.parts, answer2(s, s.answered))
 		}
 		return
@@ -145,29 +145,29 @@ func (s *start) watch() {
 		s.t.over(EndLost, nil)
 		return
 	}
-	if d.life == 0 || s.recovering || s.waiting || !s.t.core().reached(s.retryAt) {
+	if d.generation == 0 || s.recovering || s.waiting || !s.t.core().reached(s.retryAt) {
 		return
 	}
 	ref, shell := s.t.ref(), s.t.core().options.Shell
-	if s.knownTo != ref.Life {
+	if s.knownTo != ref.Generation {
 		s.recovering = true
-		shell.Recover(ref, s.t.alloc.rec.Alloc, s.t.rec.Handle, answer(s, func(err error) { s.recovered(ref.Life, err) }))
+		shell.Recover(ref, s.t.alloc.rec.Alloc, s.t.rec.Handle, answer(s, func(err error) { s.recovered(ref.Generation, err) }))
 		return
 	}
 	s.waiting = true
 	shell.Wait(ref, answer2(s, s.waited))
 }
 
-func (s *start) recovered(life Life, err error) {
+func (s *start) recovered(generation Generation, err error) {
 	s.recovering = false
 	switch class := driver.ClassOf(err); {
 	case err == nil:
-		s.knownTo, s.failures, s.stopAsked = life, 0, false
+		s.knownTo, s.failures, s.stopAsked = generation, 0, false
 		s.t.core().options.Logger.Debug("a driver has taken over a task", "driver", s.t.task.Driver, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
 		s.confirm()
 	case class.Uncertain():
 		s.retry()
-		s.abandonSilent(life, class)
+		s.abandonSilent(generation, class)
 	default:
 		s.t.event("Driver Failure", "the driver could not take the task over: "+err.Error())
 		s.t.over(EndLost, nil)
@@ -176,10 +176,10 @@ func (s *start) recovered(life Life, err error) {
 
 // abandonSilent kills a process of the driver that has left several calls unanswered. The next
 // process may answer.
-func (s *start) abandonSilent(life Life, class driver.Class) {
+func (s *start) abandonSilent(generation Generation, class driver.Class) {
 	if class == driver.Deadline && s.failures%maxSilence == 0 {
 		s.t.core().options.Logger.Warn("a driver does not answer and is restarted", "driver", s.t.task.Driver, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
-		s.t.core().options.Shell.Abandon(s.driverPlugin(), life)
+		s.t.core().options.Shell.Abandon(s.driverPlugin(), generation)
 	}
 }
 
@@ -214,9 +214,9 @@ func (s *start) gone() { s.waiting, s.knownTo, s.seenRunning = false, 0, false }
 // confirm asks a driver that has taken the task over whether the task runs. The task may have ended
 // while no client was running, and the health verdict may come before the answer of Wait.
 func (s *start) confirm() {
-	life := s.knownTo
+	generation := s.knownTo
 	s.t.core().options.Shell.Inspect(s.t.ref(), answer2(s, func(status driver.Status, err error) {
-		s.seenRunning = err == nil && status.State == driver.TaskRunning && s.knownTo == life
+		s.seenRunning = err == nil && status.State == driver.TaskRunning && s.knownTo == generation
 	}))
 }
 

@@ -97,7 +97,7 @@ func (s *start) stop() {
 // driver restarts meanwhile, the core asks again with the rest of the grace.
 func (s *start) signal() {
 	ref := s.t.ref()
-	if s.stopAsked || ref.Life == 0 || s.knownTo != ref.Life || s.killed {
+	if s.stopAsked || ref.Generation == 0 || s.knownTo != ref.Generation || s.killed {
 		return
 	}
 	c := s.t.core()
@@ -159,17 +159,17 @@ func (s *start) kill() {
 	}
 	s.killing = true
 	ref := s.t.ref()
-	c.options.Shell.Kill(ref, answer2(s, func(left []Process, err error) { s.killAnswered(ref.Life, left, err) }))
+	c.options.Shell.Kill(ref, answer2(s, func(left []Process, err error) { s.killAnswered(ref.Generation, left, err) }))
 }
 
-func (s *start) killAnswered(life Life, left []Process, err error) {
+func (s *start) killAnswered(generation Generation, left []Process, err error) {
 	c := s.t.core()
 	switch {
 	case err != nil:
 		s.killAgain()
 		s.t.waitFor(cluster.WaitDriver, 0, "the task cannot be killed: "+err.Error())
 		s.failures++
-		s.abandonSilent(life, driver.ClassOf(err))
+		s.abandonSilent(generation, driver.ClassOf(err))
 	case len(left) > 0:
 		s.t.waitFor(cluster.WaitProcess, 0, describe(left))
 		c.options.Shell.AwaitEmpty(s.t.ref(), answer(s, func(err error) {
@@ -196,7 +196,7 @@ const killInterval = time.Second
 
 // giveUpWaiting ends the start of a task that was killed if the driver has not returned its result.
 func (s *start) giveUpWaiting() {
-	if s.t.ref().Life == 0 {
+	if s.t.ref().Generation == 0 {
 		s.t.exited(driver.ExitResult{Unknown: true})
 		return
 	}

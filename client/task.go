@@ -33,7 +33,7 @@ func (t *taskRunner) core() *Core { return t.alloc.core }
 
 // ref names the present start and the present process of the driver.
 func (t *taskRunner) ref() TaskRef {
-	return TaskRef{Alloc: t.alloc.id(), Task: t.task.Name, ID: t.rec.ID, Driver: t.task.Driver, Life: t.core().drivers.life(t.task.Driver)}
+	return TaskRef{Alloc: t.alloc.id(), Task: t.task.Name, ID: t.rec.ID, Driver: t.task.Driver, Generation: t.core().drivers.generation(t.task.Driver)}
 }
 
 // enter starts a phase. Effects of the phase wait until the record is saved.
@@ -111,7 +111,7 @@ func (t *taskRunner) begin() {
 		t.die("Driver Failure", fmt.Sprintf("The node has no driver %q", t.task.Driver))
 		return
 	}
-	if s.life == 0 {
+	if s.generation == 0 {
 		t.waitFor(cluster.WaitDriver, 0, "the driver "+s.name+" is not running")
 		return
 	}

@@ -128,11 +128,11 @@ func (s crowdShell) done(reply func(error)) { s.later(time.Millisecond, func() {
 
 func (s crowdShell) Launch(_ client.Plugin, reply func(client.Launched)) {
 	s.later(time.Millisecond, func() {
-		reply(client.Launched{Life: 1})
+		reply(client.Launched{Generation: 1})
 		s.core.Fingerprint("mock", 1, driver.Fingerprint{Health: driver.Healthy})
 	})
 }
-func (s crowdShell) Abandon(client.Plugin, client.Life)                  {}
+func (s crowdShell) Abandon(client.Plugin, client.Generation)            {}
 func (s crowdShell) Save(_ *client.Record, reply func(error))            { s.done(reply) }
 func (s crowdShell) Discard(_ cluster.AllocID, reply func(error))        { s.done(reply) }
 func (s crowdShell) Build(_ *cluster.Allocation, reply func(error))      { s.done(reply) }

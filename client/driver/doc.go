@@ -7,10 +7,10 @@
 //
 // # Generations
 //
-// A [Driver] is one life of a driver's process. When the process dies, all calls in flight return
-// an error of class [Gone], and all later calls too. The client starts the program again and gets
-// another Driver. Tasks that live outside the driver's process continue to run; the client hands
-// each of them to the new Driver with [Driver.Recover].
+// A [Driver] is one generation of a driver's process. When the process dies, all calls in flight
+// return an error of class [Gone], and all later calls too. The client starts the program again and
+// gets another Driver. Tasks that live outside the driver's process continue to run; the client
+// hands each of them to the new Driver with [Driver.Recover].
 //
 // # Order of calls
 //

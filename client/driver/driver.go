@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Driver is one life of a driver's process. All methods are safe for concurrent use. Each returns
-// when its context ends, with an error of class [Deadline]; the call may still take effect in the
-// driver then. All errors have a [Class].
+// Driver is one generation of a driver's process. All methods are safe for concurrent use. Each
+// returns when its context ends, with an error of class [Deadline]; the call may still take effect
+// in the driver then. All errors have a [Class].
 type Driver interface {
-	// Capabilities returns what the driver can do. It does not change during the driver's life,
+	// Capabilities returns what the driver can do. It does not change while the process runs,
 	// and is read from the driver once.
 	Capabilities() Capabilities
 	// Encode returns a task's config in the form that the driver expects: [TaskConfig].Config. The
@@ -27,8 +27,8 @@ type Driver interface {
 	// Start starts a task and returns its handle. After an error of class [Gone] or [Deadline] the
 	// task may have been started. After any other error it has not.
 	Start(ctx context.Context, task *TaskConfig) (Handle, error)
-	// Recover takes over a task that another life of the driver has started. It has no effect on
-	// a task that the driver already knows.
+	// Recover takes over a task that another generation of the driver has started. It has no effect
+	// on a task that the driver already knows.
 	Recover(ctx context.Context, id TaskID, handle Handle) error
 	// Wait returns when the task has ended.
 	Wait(ctx context.Context, id TaskID) (ExitResult, error)
@@ -63,7 +63,7 @@ type Driver interface {
 type TaskID string
 
 // Handle is what a driver returned when it started a task, in the form of the wire. The client
-// keeps it unchanged: a later life of the driver recovers the task with it.
+// keeps it unchanged: a later generation of the driver recovers the task with it.
 type Handle []byte
 
 // Health is a driver's opinion of itself.

@@ -80,7 +80,7 @@ func (o *operators) List(ctx context.Context, alloc string) ([]nodeapi.Task, err
 	for i, t := range infos {
 		tasks[i] = nodeapi.Task{
 			Alloc: alloc, Name: t.Ref.Task, ID: t.Ref.ID, State: t.State, Running: t.Running,
-			Driver: t.Ref.Driver, Life: uint64(t.Ref.Life), Capabilities: t.Capabilities,
+			Driver: t.Ref.Driver, Generation: uint64(t.Ref.Generation), Capabilities: t.Capabilities,
 		}
 	}
 	return tasks, nil
@@ -88,7 +88,7 @@ func (o *operators) List(ctx context.Context, alloc string) ([]nodeapi.Task, err
 
 // refOf names the start of a task.
 func refOf(t nodeapi.Task) client.TaskRef {
-	return client.TaskRef{Alloc: cluster.AllocID(t.Alloc), Task: t.Name, ID: t.ID, Driver: t.Driver, Life: client.Life(t.Life)}
+	return client.TaskRef{Alloc: cluster.AllocID(t.Alloc), Task: t.Name, ID: t.ID, Driver: t.Driver, Generation: client.Generation(t.Generation)}
 }
 
 // Exec implements [nodeapi.Tasks].
@@ -98,7 +98,7 @@ func (o *operators) Exec(ctx context.Context, t nodeapi.Task, command []string, 
 	if err := o.drivers.trust.check(ctx, ref.Driver); err != nil {
 		return driver.ExitResult{}, err
 	}
-	i, err := o.drivers.instance("ExecTaskStreaming", ref.Driver, ref.Life)
+	i, err := o.drivers.instance("ExecTaskStreaming", ref.Driver, ref.Generation)
 	if err != nil {
 		return driver.ExitResult{}, err
 	}
@@ -121,7 +121,7 @@ func (o *operators) Exec(ctx context.Context, t nodeapi.Task, command []string, 
 func (o *operators) runs(ctx context.Context, ref client.TaskRef) bool {
 	ctx, cancel := context.WithTimeout(ctx, endDelay)
 	defer cancel()
-	d, leave, err := o.drivers.enter(ctx, "InspectTask", ref.Driver, ref.Life)
+	d, leave, err := o.drivers.enter(ctx, "InspectTask", ref.Driver, ref.Generation)
 	if err != nil {
 		return false
 	}
@@ -135,7 +135,7 @@ func (o *operators) Signal(ctx context.Context, t nodeapi.Task, signal string) e
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	ref := refOf(t)
-	d, leave, err := o.drivers.enter(ctx, "SignalTask", ref.Driver, ref.Life)
+	d, leave, err := o.drivers.enter(ctx, "SignalTask", ref.Driver, ref.Generation)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (d *devices) launch(ctx context.Context, name string, reply func(client.Lau
 		reply(client.Launched{Err: err})
 		return
 	}
-	reply(client.Launched{Life: b.life, Reattached: b.present.TakenOver()})
+	reply(client.Launched{Generation: b.generation, Reattached: b.present.TakenOver()})
 	b.running.Go(func() { d.watch(b, func() {}) })
 	b.running.Go(func() { d.fingerprints(b) })
 }
@@ -50,10 +50,10 @@ func (d *devices) fingerprints(b *begun[deviceInstance]) {
 			} else if problems.isNew(err) {
 				d.logger.Error("devices of a plugin cannot be used", "plugin", name, "error", err)
 			}
-			d.events.Devices(name, b.life, groups, nil)
+			d.events.Devices(name, b.generation, groups, nil)
 		})
 	}, func(err error, retryIn time.Duration) {
-		d.events.Devices(name, b.life, nil, err)
+		d.events.Devices(name, b.generation, nil, err)
 		d.logger.Warn("a device plugin does not report its devices", "plugin", name, "error", err, "retry_in", retryIn)
 	})
 }

@@ -116,10 +116,10 @@ func TestShell_reserve(t *testing.T) {
 		}}
 		s := &shell{life: t.Context(), devices: devicesOfDouble(&p, one), logger: quiet()}
 		toy := client.Plugin{Type: client.DevicePlugin, Name: "toys"}
-		s.Launch(toy, func(l client.Launched) { must.Eq(t, 1, l.Life) })
+		s.Launch(toy, func(l client.Launched) { must.Eq(t, 1, l.Generation) })
 		s.running.Wait()
-		reserve := func(life client.Life, id string) (r device.Reservation, err error) {
-			s.Reserve(client.TaskRef{}, client.DevicesRef{Plugin: "toys", Life: life, IDs: []string{id}}, func(got device.Reservation, e error) { r, err = got, e })
+		reserve := func(generation client.Generation, id string) (r device.Reservation, err error) {
+			s.Reserve(client.TaskRef{}, client.DevicesRef{Plugin: "toys", Generation: generation, IDs: []string{id}}, func(got device.Reservation, e error) { r, err = got, e })
 			s.running.Wait()
 			return r, err
 		}

@@ -49,7 +49,7 @@ func (d *drivers) launch(ctx context.Context, name string, reply func(client.Lau
 		reply(client.Launched{Err: err})
 		return
 	}
-	reply(client.Launched{Life: b.life, Capabilities: b.present.Capabilities(), Reattached: b.present.TakenOver()})
+	reply(client.Launched{Generation: b.generation, Capabilities: b.present.Capabilities(), Reattached: b.present.TakenOver()})
 	b.running.Go(func() { d.watch(b, func() { d.trust.forget(name) }) })
 	b.running.Go(func() { d.fingerprints(b) })
 	b.running.Go(func() { d.listen(b) })
@@ -63,7 +63,7 @@ func (d *drivers) fingerprints(b *begun[driverInstance]) {
 		d.mu.Lock()
 		d.rotates[name] = d.rotates[name] || f.Attributes["driver."+name+".rotates_logs"] == "1"
 		d.mu.Unlock()
-		d.events.Fingerprint(name, b.life, f)
+		d.events.Fingerprint(name, b.generation, f)
 	}
 	keepOpen(b.ctx, func() error {
 		return b.present.Fingerprints(b.ctx, func(f driver.Fingerprint) { d.trust.filter(name, f, post) })

@@ -124,12 +124,12 @@ func (p *posted) take() []string {
 	return all
 }
 
-func (p *posted) PluginDown(plugin client.Plugin, life client.Life) {
-	p.add(fmt.Sprintf("%s %d is down", plugin, life))
+func (p *posted) PluginDown(plugin client.Plugin, generation client.Generation) {
+	p.add(fmt.Sprintf("%s %d is down", plugin, generation))
 }
 
-func (p *posted) Devices(plugin string, life client.Life, groups []*cluster.DeviceGroup, err error) {
-	words := []string{fmt.Sprintf("%s %d has", plugin, life)}
+func (p *posted) Devices(plugin string, generation client.Generation, groups []*cluster.DeviceGroup, err error) {
+	words := []string{fmt.Sprintf("%s %d has", plugin, generation)}
 	for _, g := range groups {
 		for _, d := range g.Devices {
 			words = append(words, g.Kind.String()+"/"+d.ID)
@@ -141,13 +141,13 @@ func (p *posted) Devices(plugin string, life client.Life, groups []*cluster.Devi
 	p.add(strings.Join(words, " "))
 }
 
-func (p *posted) Fingerprint(name string, life client.Life, f driver.Fingerprint) {
-	p.add(fmt.Sprintf("%s %d is %s: %s", name, life, f.Health, f.Description))
+func (p *posted) Fingerprint(name string, generation client.Generation, f driver.Fingerprint) {
+	p.add(fmt.Sprintf("%s %d is %s: %s", name, generation, f.Health, f.Description))
 }
 
-func driversOf(p *posted, calls int, lives ...*double) *drivers {
+func driversOf(p *posted, calls int, generations ...*double) *drivers {
 	t := newTrust(new(scripted), new(home), false, quiet())
-	return newDrivers(map[string]program[driverInstance]{"d": &programOf{lives}}, calls, p, t, quiet())
+	return newDrivers(map[string]program[driverInstance]{"d": &programOf{generations}}, calls, p, t, quiet())
 }
 
 // launched launches the next process of a plugin, and returns the answer.
@@ -181,7 +181,7 @@ func TestLaunch_answersBeforeEvents(t *testing.T) {
 }
 
 // Each process has its own calls. A call for a process that has ended returns at once.
-func TestDrivers_lives(t *testing.T) {
+func TestDrivers_generations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p posted
@@ -190,7 +190,7 @@ func TestDrivers_lives(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		answer := launched(ctx, d, "d")
 		must.NoError(t, answer.Err)
-		must.Eq(t, 1, answer.Life)
+		must.Eq(t, 1, answer.Generation)
 		must.True(t, answer.Capabilities.SendSignals)
 		synctest.Wait()
 		must.Eq(t, []string{"d 1 is healthy: "}, p.take())
@@ -201,7 +201,7 @@ func TestDrivers_lives(t *testing.T) {
 		_, err := d.instance("WaitTask", "d", 1)
 		must.Eq(t, driver.Gone, driver.ClassOf(err))
 
-		must.Eq(t, 2, launched(ctx, d, "d").Life)
+		must.Eq(t, 2, launched(ctx, d, "d").Generation)
 		i, err := d.instance("WaitTask", "d", 2)
 		must.NoError(t, err)
 		must.True(t, i == driverInstance(second))
@@ -209,7 +209,7 @@ func TestDrivers_lives(t *testing.T) {
 		must.Eq(t, driver.Gone, driver.ClassOf(err))
 		synctest.Wait()
 		d.abandon(ctx, "d", 1)
-		must.False(t, second.killed, must.Sprint("an old order must not kill the new life"))
+		must.False(t, second.killed, must.Sprint("an old order must not kill the new generation"))
 		d.abandon(ctx, "d", 2)
 		must.True(t, second.killed)
 		synctest.Wait()
@@ -271,7 +271,7 @@ func TestShell_boundedCalls(t *testing.T) {
 		d := driversOf(&p, 2, one)
 		s := &shell{life: t.Context(), drivers: d, logger: quiet()}
 		must.NoError(t, launched(t.Context(), d, "d").Err)
-		ref := client.TaskRef{Driver: "d", Life: 1}
+		ref := client.TaskRef{Driver: "d", Generation: 1}
 		var mu sync.Mutex
 		var answers []string
 		answer := func(text string) {
@@ -291,7 +291,7 @@ func TestShell_boundedCalls(t *testing.T) {
 		slices.Sort(answers)
 		must.Eq(t, []string{"7 <nil>", "7 <nil>", "7 <nil>", "inspect", "inspect", "inspect"}, answers)
 
-		ref.Life = 9
+		ref.Generation = 9
 		s.Inspect(ref, func(_ driver.Status, err error) { answer(driver.ClassOf(err).String()) })
 		s.running.Wait()
 		must.Eq(t, "driver gone", answers[6])
@@ -308,7 +308,7 @@ func TestShell_hangingCalls(t *testing.T) {
 		d := driversOf(&p, 1, one)
 		s := &shell{life: t.Context(), drivers: d, tasks: &tasks{dirs: new(allocdir.Folders), logs: newLogs(t.Context(), keeper.Command{}, quiet())}, logger: quiet()}
 		must.NoError(t, launched(t.Context(), d, "d").Err)
-		ref := client.TaskRef{Driver: "d", Life: 1}
+		ref := client.TaskRef{Driver: "d", Generation: 1}
 		began := time.Now()
 		answers := make(chan error, 2)
 		s.Recover(ref, &cluster.Allocation{}, nil, func(err error) { answers <- err })

@@ -142,12 +142,14 @@ type events struct{ core core }
 
 var _ pluginEvents = (*events)(nil)
 
-func (e *events) PluginDown(p client.Plugin, life client.Life) { e.core.PluginDown(p, life) }
-
-func (e *events) Devices(plugin string, life client.Life, groups []*cluster.DeviceGroup, err error) {
-	e.core.Devices(plugin, life, groups, err)
+func (e *events) PluginDown(p client.Plugin, generation client.Generation) {
+	e.core.PluginDown(p, generation)
 }
 
-func (e *events) Fingerprint(name string, life client.Life, f driver.Fingerprint) {
-	e.core.Fingerprint(name, life, f)
+func (e *events) Devices(plugin string, generation client.Generation, groups []*cluster.DeviceGroup, err error) {
+	e.core.Devices(plugin, generation, groups, err)
+}
+
+func (e *events) Fingerprint(name string, generation client.Generation, f driver.Fingerprint) {
+	e.core.Fingerprint(name, generation, f)
 }

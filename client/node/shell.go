@@ -69,13 +69,13 @@ func (s *shell) Launch(p client.Plugin, reply func(client.Launched)) {
 }
 
 // Abandon implements [client.Shell].
-func (s *shell) Abandon(p client.Plugin, life client.Life) {
+func (s *shell) Abandon(p client.Plugin, generation client.Generation) {
 	s.running.Go(func() {
 		if p.Type == client.DevicePlugin {
-			s.devices.abandon(s.life, p.Name, life)
+			s.devices.abandon(s.life, p.Name, generation)
 			return
 		}
-		s.drivers.abandon(s.life, p.Name, life)
+		s.drivers.abandon(s.life, p.Name, generation)
 	})
 }
 
@@ -110,7 +110,7 @@ func (s *shell) Build(alloc *cluster.Allocation, reply func(error)) {
 // short runs a driver call that does not wait for its task.
 func short[T any](s *shell, call string, task client.TaskRef, f func(driver.Driver) (T, error), reply func(T, error)) {
 	s.running.Go(func() {
-		d, leave, err := s.drivers.enter(s.life, call, task.Driver, task.Life)
+		d, leave, err := s.drivers.enter(s.life, call, task.Driver, task.Generation)
 		if err != nil {
 			var none T
 			reply(none, err)
@@ -125,7 +125,7 @@ func short[T any](s *shell, call string, task client.TaskRef, f func(driver.Driv
 // Reserve implements [client.Shell].
 func (s *shell) Reserve(_ client.TaskRef, devices client.DevicesRef, reply func(device.Reservation, error)) {
 	s.running.Go(func() {
-		p, leave, err := s.devices.enter(s.life, "Reserve", devices.Plugin, devices.Life)
+		p, leave, err := s.devices.enter(s.life, "Reserve", devices.Plugin, devices.Generation)
 		if err != nil {
 			reply(device.Reservation{}, err)
 			return
@@ -177,7 +177,7 @@ func (s *shell) Inspect(task client.TaskRef, reply func(driver.Status, error)) {
 // Wait implements [client.Shell].
 func (s *shell) Wait(task client.TaskRef, reply func(driver.ExitResult, error)) {
 	s.running.Go(func() {
-		i, err := s.drivers.instance("WaitTask", task.Driver, task.Life)
+		i, err := s.drivers.instance("WaitTask", task.Driver, task.Generation)
 		if err != nil {
 			reply(driver.ExitResult{}, err)
 			return
@@ -190,7 +190,7 @@ func (s *shell) Wait(task client.TaskRef, reply func(driver.ExitResult, error)) 
 // the task.
 func (s *shell) Stop(task client.TaskRef, grace time.Duration, signal string, reply func(error)) {
 	s.running.Go(func() {
-		i, err := s.drivers.instance("StopTask", task.Driver, task.Life)
+		i, err := s.drivers.instance("StopTask", task.Driver, task.Generation)
 		if err != nil {
 			reply(err)
 			return
@@ -236,10 +236,10 @@ func (s *shell) Clean(task client.TaskRef, reply func([]client.Process, error)) 
 
 // owner returns the driver for a call that also works without a driver, or nil.
 func (s *shell) owner(call string, task client.TaskRef) (driver.Driver, error) {
-	if task.Life == 0 {
+	if task.Generation == 0 {
 		return nil, nil
 	}
-	i, err := s.drivers.instance(call, task.Driver, task.Life)
+	i, err := s.drivers.instance(call, task.Driver, task.Generation)
 	if err != nil {
 		return nil, err
 	}

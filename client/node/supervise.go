@@ -33,13 +33,13 @@ type program[I instance] interface {
 
 // pluginEvents receives events of plugins that no call caused.
 type pluginEvents interface {
-	PluginDown(p client.Plugin, life client.Life)
-	Fingerprint(driver string, life client.Life, f driver.Fingerprint)
-	Devices(plugin string, life client.Life, groups []*cluster.DeviceGroup, err error)
+	PluginDown(p client.Plugin, generation client.Generation)
+	Fingerprint(driver string, generation client.Generation, f driver.Fingerprint)
+	Devices(plugin string, generation client.Generation, groups []*cluster.DeviceGroup, err error)
 }
 
-// errLifeEnded is the answer to calls for an earlier process of a plugin.
-var errLifeEnded = errors.New("this life of the plugin has ended")
+// errGenerationEnded is the answer to calls for an earlier process of a plugin.
+var errGenerationEnded = errors.New("this generation of the plugin has ended")
 
 // supervised are the plugins of one type. The set does not change.
 type supervised[I instance] struct {
@@ -56,12 +56,12 @@ type pluginProcess[I instance] struct {
 	// calls holds a value for each short call in flight.
 	calls chan struct{}
 
-	mu      sync.Mutex
-	life    client.Life     // the number of the newest process, or zero; guarded by mu
-	runs    bool            // whether present is a process that runs; guarded by mu
-	present I               // guarded by mu
-	end     func()          // ends the goroutines of the process, or nil; guarded by mu
-	running *sync.WaitGroup // the goroutines of the process, or nil; guarded by mu
+	mu         sync.Mutex
+	generation client.Generation // the number of the newest process, or zero; guarded by mu
+	runs       bool              // whether present is a process that runs; guarded by mu
+	present    I                 // guarded by mu
+	end        func()            // ends the goroutines of the process, or nil; guarded by mu
+	running    *sync.WaitGroup   // the goroutines of the process, or nil; guarded by mu
 }
 
 // supervise returns the plugins that the programs run. calls is the largest number of short calls
@@ -78,9 +78,9 @@ func (s *supervised[I]) names() []string { return slices.Sorted(maps.Keys(s.all)
 
 // begun is a process that has started.
 type begun[I instance] struct {
-	plugin  *pluginProcess[I]
-	life    client.Life
-	present I
+	plugin     *pluginProcess[I]
+	generation client.Generation
+	present    I
 	// ctx ends with the process. running are its goroutines, which start after the core knows the
 	// process: the core drops the events of a process that it does not know.
 	ctx     context.Context
@@ -100,8 +100,8 @@ func (s *supervised[I]) launch(ctx context.Context, name string) (*begun[I], err
 	ctx, end := context.WithCancel(ctx)
 	b := &begun[I]{plugin: p, present: i, ctx: ctx, running: new(sync.WaitGroup)}
 	p.mu.Lock()
-	p.life++
-	b.life = p.life
+	p.generation++
+	b.generation = p.generation
 	p.runs, p.present, p.end, p.running = true, i, end, b.running
 	p.mu.Unlock()
 	return b, nil
@@ -120,12 +120,12 @@ func (s *supervised[I]) watch(b *begun[I], ended func()) {
 	b.plugin.mu.Unlock()
 	end()
 	ended()
-	s.events.PluginDown(client.Plugin{Type: s.kind, Name: b.plugin.name}, b.life)
+	s.events.PluginDown(client.Plugin{Type: s.kind, Name: b.plugin.name}, b.generation)
 }
 
 // abandon kills a process of a plugin. It has no effect if the process has ended.
-func (s *supervised[I]) abandon(ctx context.Context, name string, life client.Life) {
-	i, err := s.instance("Kill", name, life)
+func (s *supervised[I]) abandon(ctx context.Context, name string, generation client.Generation) {
+	i, err := s.instance("Kill", name, generation)
 	if err != nil {
 		return
 	}
@@ -136,15 +136,15 @@ func (s *supervised[I]) abandon(ctx context.Context, name string, life client.Li
 }
 
 // instance returns the process with this number, or an error of class [driver.Gone].
-func (s *supervised[I]) instance(call, name string, life client.Life) (i I, err error) {
-	gone := &driver.Error{Class: driver.Gone, Call: call, Err: errLifeEnded}
+func (s *supervised[I]) instance(call, name string, generation client.Generation) (i I, err error) {
+	gone := &driver.Error{Class: driver.Gone, Call: call, Err: errGenerationEnded}
 	p := s.all[name]
 	if p == nil {
 		return i, gone
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.runs || p.life != life {
+	if !p.runs || p.generation != generation {
 		return i, gone
 	}
 	return p.present, nil
@@ -152,21 +152,21 @@ func (s *supervised[I]) instance(call, name string, life client.Life) (i I, err 
 
 // current returns the present process of a plugin, or an error of class [driver.Gone].
 func (s *supervised[I]) current(call, name string) (I, error) {
-	life := client.Life(0)
+	generation := client.Generation(0)
 	if p := s.all[name]; p != nil {
 		p.mu.Lock()
-		life = p.life
+		generation = p.generation
 		p.mu.Unlock()
 	}
-	return s.instance(call, name, life)
+	return s.instance(call, name, generation)
 }
 
 // enter waits until the number of short calls permits another call. It returns the process, and a
 // function that must be called after the call. Long calls, which wait for a task, do not count.
-func (s *supervised[I]) enter(ctx context.Context, call, name string, life client.Life) (i I, leave func(), err error) {
+func (s *supervised[I]) enter(ctx context.Context, call, name string, generation client.Generation) (i I, leave func(), err error) {
 	p := s.all[name]
 	if p == nil {
-		_, err := s.instance(call, name, life)
+		_, err := s.instance(call, name, generation)
 		return i, nil, err
 	}
 	select {
@@ -175,7 +175,7 @@ func (s *supervised[I]) enter(ctx context.Context, call, name string, life clien
 		return i, nil, &driver.Error{Class: driver.Deadline, Call: call, Err: context.Cause(ctx)}
 	}
 	leave = func() { <-p.calls }
-	if i, err = s.instance(call, name, life); err != nil {
+	if i, err = s.instance(call, name, generation); err != nil {
 		leave()
 		return i, nil, err
 	}

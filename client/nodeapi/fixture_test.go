@@ -63,13 +63,13 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	able := driver.Capabilities{Exec: true, SendSignals: true}
 	task := func(name string) nodeapi.Task {
-		return nodeapi.Task{Alloc: "two", Name: name, ID: driver.TaskID("two/" + name), State: "running", Running: true, Driver: "mock", Life: 1, Capabilities: able}
+		return nodeapi.Task{Alloc: "two", Name: name, ID: driver.TaskID("two/" + name), State: "running", Running: true, Driver: "mock", Generation: 1, Capabilities: able}
 	}
 	one, web, dead, weak, away := task("web"), task("web"), task("init"), task("weak"), task("away")
 	one.Alloc, one.ID = "one", "one/web"
 	dead.Running, dead.State = false, "dead"
 	weak.Capabilities = driver.Capabilities{}
-	away.Life = 0
+	away.Generation = 0
 	w := &world{T: t, tasks: &scripted{
 		tasks: map[string][]nodeapi.Task{
 			"one": {one}, "two": {web, dead}, "odd": {web, weak}, "away": {away}, "dead": {dead}, "weak": {weak},

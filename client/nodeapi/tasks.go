@@ -37,10 +37,10 @@ type Task struct {
 	// State is "pending", "running" or "dead". Running: the task takes commands and signals.
 	State   string
 	Running bool
-	// Driver is the name of its driver. Life is that of its process, or zero if it is away. Capabilities
-	// are what it can do then.
+	// Driver is the name of its driver. Generation is the number of the driver's process, or zero
+	// if none runs. Capabilities are what it can do then.
 	Driver       string
-	Life         uint64
+	Generation   uint64
 	Capabilities driver.Capabilities
 }
 
@@ -118,7 +118,7 @@ func checkRunning(t Task) error {
 	switch {
 	case !t.Running:
 		return refuse(http.StatusConflict, fmt.Sprintf("task %q is %s, and must be running", t.Name, t.State))
-	case t.Life == 0:
+	case t.Generation == 0:
 		return refuse(http.StatusConflict, fmt.Sprintf("task %q runs, but its driver %s does not: try again later", t.Name, t.Driver))
 	}
 	return nil

@@ -35,7 +35,7 @@ type Harness struct {
 
 // Node is one node with one device plugin.
 type Node interface {
-	// Plugin returns the present life of the plugin.
+	// Plugin returns the present generation of the plugin.
 	Plugin() device.Plugin
 	// Kill sends SIGKILL to the plugin's process and returns when it has ended.
 	Kill(T)

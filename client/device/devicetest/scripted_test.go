@@ -37,8 +37,8 @@ func (d *double) Plugin() device.Plugin { return d.plugin }
 
 func (d *double) Kill(devicetest.T) {
 	d.loop.Do(func() {
-		for _, life := range d.program.Living() {
-			life.Kill(drivers.ByFault)
+		for _, generation := range d.program.Living() {
+			generation.Kill(drivers.ByFault)
 		}
 	})
 }
@@ -120,8 +120,8 @@ func TestTests_findBrokenDoubles(t *testing.T) {
 		{"V1", fault(scripted.CallFingerprint, drivers.Fault{Delay: 2 * time.Second}), "the first fingerprint came after 2s"},
 		{"V1", fault(scripted.CallFingerprint, drivers.Fault{Action: drivers.Hang}), "no fingerprint"},
 		{"V1 change", fault(scripted.CallFingerprint, drivers.Fault{Action: drivers.Fail}), "the stream ended by itself: Fingerprint: a fault of the script"},
-		{"V3", scripted.Options{Launch: func(life int) drivers.Launch {
-			if life > 1 {
+		{"V3", scripted.Options{Launch: func(generation int) drivers.Launch {
+			if generation > 1 {
 				return drivers.Launch{Err: "once is enough"}
 			}
 			return drivers.Launch{}

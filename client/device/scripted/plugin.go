@@ -12,14 +12,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Plugin is one life of a device plugin's process: the calls of [device.Plugin], with replies.
+// Plugin is one generation of a device plugin's process: the calls of [device.Plugin], with
+// replies.
 type Plugin struct {
-	program *Program
-	life    int
-	process scripted.Identity
-	alive   bool
-	flights []*flight
-	streams []*stream
+	program    *Program
+	generation int
+	process    scripted.Identity
+	alive      bool
+	flights    []*flight
+	streams    []*stream
 	// onEnd run when the process has ended.
 	onEnd []func()
 }
@@ -42,8 +43,8 @@ type stream struct {
 // Program returns the plugin's program.
 func (d *Plugin) Program() *Program { return d.program }
 
-// Life returns the number of the life, from 1.
-func (d *Plugin) Life() int { return d.life }
+// Generation returns the number of the process, from 1.
+func (d *Plugin) Generation() int { return d.generation }
 
 // Process returns the identity of the plugin's process.
 func (d *Plugin) Process() scripted.Identity { return d.process }
@@ -70,7 +71,7 @@ var errGone = errors.New("the device plugin's process is gone")
 // ended answers all calls when the process has ended.
 func (d *Plugin) ended() {
 	d.alive = false
-	d.program.lives = slices.DeleteFunc(d.program.lives, func(other *Plugin) bool { return other == d })
+	d.program.living = slices.DeleteFunc(d.program.living, func(other *Plugin) bool { return other == d })
 	for _, f := range slices.Clone(d.flights) {
 		d.answer(f, func() { f.fail(callError(f.call, driver.Gone, errGone)) })
 	}
@@ -106,7 +107,7 @@ func (d *Plugin) call(c Call, fail func(error), effect func(answer func(reply fu
 		d.answer(f, func() { fail(callError(c.Name, driver.Gone, errGone)) })
 		return
 	}
-	c.Life = d.life
+	c.Generation = d.generation
 	fault := d.program.fault(c)
 	act := func() {
 		if f.over {

@@ -22,8 +22,8 @@ const (
 type Call struct {
 	// Name is one of the names above.
 	Name string
-	// Life is the plugin's life, from 1.
-	Life int
+	// Generation is the number of the plugin's process, from 1.
+	Generation int
 	// Task is the start for which devices are reserved. It is empty for streams.
 	Task driver.TaskID
 	// Count is how many calls of this name the program has got, from 1.
@@ -36,8 +36,8 @@ type Options struct {
 	Groups []*cluster.DeviceGroup
 	// Fault returns what happens to a call; nil is nothing. It is called once for each call.
 	Fault func(Call) scripted.Fault
-	// Launch returns what the launch of a life does; nil is a success at once.
-	Launch func(life int) scripted.Launch
+	// Launch returns what the launch of a generation does; nil is a success at once.
+	Launch func(generation int) scripted.Launch
 }
 
 // Program is a device plugin that is installed on a machine.
@@ -48,7 +48,7 @@ type Program struct {
 	options  Options
 	groups   []*cluster.DeviceGroup
 	launched int
-	lives    []*Plugin
+	living   []*Plugin
 	calls    map[string]int
 	rows     map[key]Row
 }
@@ -97,8 +97,8 @@ func (p *Program) Groups() []*cluster.DeviceGroup {
 func (p *Program) SetGroups(groups []*cluster.DeviceGroup) {
 	p.groups = groups
 	p.groups = p.Groups()
-	for _, life := range p.lives {
-		life.report()
+	for _, generation := range p.living {
+		generation.report()
 	}
 }
 
@@ -121,7 +121,7 @@ func (p *Program) Rows() []Row {
 // Launch starts a process of the plugin, whether another one lives or not. It answers with an error of
 // class Gone if the process ends before the plugin has answered.
 func (p *Program) Launch(reply func(*Plugin, error)) {
-	d := &Plugin{program: p, life: p.launched + 1}
+	d := &Plugin{program: p, generation: p.launched + 1}
 	process, err := p.machine.StartPlugin(p.name, d.ended)
 	if err != nil {
 		p.clock.After(0, func() { reply(nil, callError("Launch", driver.Gone, err)) })
@@ -129,10 +129,10 @@ func (p *Program) Launch(reply func(*Plugin, error)) {
 	}
 	p.launched++
 	d.process, d.alive = process, true
-	p.lives = append(p.lives, d)
+	p.living = append(p.living, d)
 	var launch scripted.Launch
 	if p.options.Launch != nil {
-		launch = p.options.Launch(d.life)
+		launch = p.options.Launch(d.generation)
 	}
 	f := d.begin("Launch", func(err error) { reply(nil, err) })
 	p.after(launch.Takes, func() {
@@ -147,8 +147,8 @@ func (p *Program) Launch(reply func(*Plugin, error)) {
 	})
 }
 
-// Living returns the lives of the plugin whose process runs, oldest first.
-func (p *Program) Living() []*Plugin { return slices.Clone(p.lives) }
+// Living returns the generations of the plugin whose process runs, oldest first.
+func (p *Program) Living() []*Plugin { return slices.Clone(p.living) }
 
 // fault returns what happens to a call.
 func (p *Program) fault(c Call) scripted.Fault {

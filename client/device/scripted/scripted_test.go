@@ -93,7 +93,7 @@ func TestPlugin_Reserve(t *testing.T) {
 	})
 }
 
-// A plugin that dies answers its calls, and the next life has the same devices.
+// A plugin that dies answers its calls, and the next generation has the same devices.
 func TestPlugin_dies(t *testing.T) {
 	t.Parallel()
 	hang := func(c scripted.Call) drivers.Fault {
@@ -122,7 +122,7 @@ func TestPlugin_dies(t *testing.T) {
 		_, err := n.reserve("a/web/1", "d1")
 		must.EqOp(t, driver.Gone, driver.ClassOf(err))
 		n.launch()
-		must.EqOp(t, 2, n.plugin.Life())
+		must.EqOp(t, 2, n.plugin.Generation())
 		_, err = n.reserve("a/web/2", "d1")
 		must.NoError(t, err)
 	})

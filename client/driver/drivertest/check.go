@@ -20,7 +20,7 @@ type check struct {
 // drivers that hang.
 const patience = 30 * time.Second
 
-// driver returns the present life of the driver, whose calls are noted.
+// driver returns the present generation of the driver, whose calls are noted.
 func (c *check) driver() driver.Driver { return traced{c.node.Driver(), c.Calls} }
 
 // context is that of one call.

@@ -35,7 +35,7 @@ type Harness struct {
 
 // Node is one node with one driver.
 type Node interface {
-	// Driver returns the present life of the driver.
+	// Driver returns the present generation of the driver.
 	Driver() driver.Driver
 	// Kill sends SIGKILL to the driver's process and returns when it has ended.
 	Kill(T)

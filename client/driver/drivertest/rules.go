@@ -11,7 +11,7 @@ type rule = conformance.Checked[*check]
 // rules returns the rules of the suite in the order of their numbers.
 func rules() []rule { return slices.Concat(rulesOfRunning(), rulesOfEnding(), rulesOfDestruction()) }
 
-// rulesOfRunning are D1 to D9: the driver itself, starts, and the lives of the driver.
+// rulesOfRunning are D1 to D9: the driver itself, starts, and the generations of the driver.
 func rulesOfRunning() []rule {
 	return []rule{
 		{Rule: conformance.Rule{

@@ -117,8 +117,8 @@ func (d *double) Driver() driver.Driver { return d.driver }
 
 func (d *double) Kill(drivertest.T) {
 	d.loop.Do(func() {
-		for _, life := range d.program.Living() {
-			life.Kill(scripted.ByFault)
+		for _, generation := range d.program.Living() {
+			generation.Kill(scripted.ByFault)
 		}
 	})
 }
@@ -126,8 +126,8 @@ func (d *double) Kill(drivertest.T) {
 func (d *double) Launch(t drivertest.T) {
 	launched := make(chan error, 1)
 	d.loop.Do(func() {
-		d.program.Launch(func(life *scripted.Driver, err error) {
-			d.driver = scripted.NewBlocking(d.loop, life, encodeDouble)
+		d.program.Launch(func(generation *scripted.Driver, err error) {
+			d.driver = scripted.NewBlocking(d.loop, generation, encodeDouble)
 			launched <- err
 		})
 	})

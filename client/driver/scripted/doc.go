@@ -1,9 +1,10 @@
 // Package scripted is a double of task drivers and of the machine that they run on, in virtual time.
 //
 // A [Machine] is one node: its boots, processes and cgroups. A [Program] is a driver that is
-// installed on it, and a [Driver] is one life of the driver's process. Each task follows a [Script],
-// and a [Fault] says what happens to a call. The simulator plays the client over these doubles, and
-// its judges read the machine: which process ran when, which signal it got, from which process and when.
+// installed on it, and a [Driver] is one generation of the driver's process. Each task follows a
+// [Script], and a [Fault] says what happens to a call. The simulator plays the client over these
+// doubles, and its judges read the machine: which process ran when, which signal it got, from which
+// process and when.
 //
 // # Time
 //

@@ -9,22 +9,23 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
-// Driver is one life of a driver's process: the calls of [driver.Driver], with replies. See the
-// package for when replies come. A stream's report function is called like a reply, but many times.
+// Driver is one generation of a driver's process: the calls of [driver.Driver], with replies. See
+// the package for when replies come. A stream's report function is called like a reply, but many
+// times.
 type Driver struct {
-	program *Program
-	life    int
-	process *process
-	known   map[driver.TaskID]*knowledge
-	flights flights
-	streams streams
+	program    *Program
+	generation int
+	process    *process
+	known      map[driver.TaskID]*knowledge
+	flights    flights
+	streams    streams
 }
 
-// knowledge is what one life of a driver keeps of a task.
+// knowledge is what one generation of a driver keeps of a task.
 type knowledge struct {
 	task    *task
 	waiters []func()
-	// stopBegan: this life has got StopTask.
+	// stopBegan: this generation has got StopTask.
 	stopBegan bool
 }
 
@@ -68,8 +69,8 @@ func (c *flights) fail() {
 // Program returns the driver's program.
 func (d *Driver) Program() *Program { return d.program }
 
-// Life returns the number of the life, from 1.
-func (d *Driver) Life() int { return d.life }
+// Generation returns the number of the process, from 1.
+func (d *Driver) Generation() int { return d.generation }
 
 // Process returns the identity of the driver's process.
 func (d *Driver) Process() Identity { return d.process.row.Identity }
@@ -95,7 +96,7 @@ func (d *Driver) NotifyEnd(reply func()) {
 
 // ended answers all calls when the driver's process has ended.
 func (d *Driver) ended() {
-	d.program.lives = slices.DeleteFunc(d.program.lives, func(other *Driver) bool { return other == d })
+	d.program.living = slices.DeleteFunc(d.program.living, func(other *Driver) bool { return other == d })
 	d.flights.fail()
 	d.streams.open = nil
 }
@@ -110,7 +111,7 @@ func (d *Driver) call(name string, id driver.TaskID, fail func(error), effect fu
 		d.ended()
 		return
 	}
-	fault := d.program.fault(Call{Name: name, Life: d.life, Task: id})
+	fault := d.program.fault(Call{Name: name, Generation: d.generation, Task: id})
 	act := func() {
 		if f.over {
 			return

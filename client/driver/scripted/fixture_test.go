@@ -91,7 +91,7 @@ func newNode(t *testing.T, o scripted.Options) *node {
 	return n
 }
 
-// launch starts a life of the driver.
+// launch starts a generation of the driver.
 func (n *node) launch() {
 	n.Helper()
 	launched := 0

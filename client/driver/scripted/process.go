@@ -27,9 +27,9 @@ const (
 	ExecProcess
 	// ShimProcess is the parent of one task.
 	ShimProcess
-	// DriverProcess is one life of a driver.
+	// DriverProcess is one generation of a driver.
 	DriverProcess
-	// PluginProcess is one life of another plugin: see [Machine.StartPlugin].
+	// PluginProcess is one generation of another plugin: see [Machine.StartPlugin].
 	PluginProcess
 	// OtherProcess is a process that no driver has started: see [Machine.Spawn].
 	OtherProcess

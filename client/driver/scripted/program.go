@@ -8,7 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
-// Program is a driver that is installed on a [Machine]. It holds what outlives a life of the
+// Program is a driver that is installed on a [Machine]. It holds what outlives a generation of the
 // driver: its tasks.
 type Program struct {
 	machine     *Machine
@@ -17,7 +17,7 @@ type Program struct {
 	fingerprint driver.Fingerprint
 
 	launched int
-	lives    []*Driver
+	living   []*Driver
 	tasks    map[driver.TaskID]*task
 	calls    map[counted]int
 	// networks are the allocations that have one.
@@ -53,12 +53,12 @@ func (p *Program) Launch(reply func(*Driver, error)) {
 		return
 	}
 	p.launched++
-	d := &Driver{program: p, life: p.launched, process: process, known: map[driver.TaskID]*knowledge{}, flights: flights{clock: p.machine.clock}}
+	d := &Driver{program: p, generation: p.launched, process: process, known: map[driver.TaskID]*knowledge{}, flights: flights{clock: p.machine.clock}}
 	var launch Launch
 	if p.options.Launch != nil {
-		launch = p.options.Launch(d.life)
+		launch = p.options.Launch(d.generation)
 	}
-	p.lives = append(p.lives, d)
+	p.living = append(p.living, d)
 	f := d.flights.begin(func(err error) { reply(nil, err) }, "Launch")
 	d.process.ended = append(d.process.ended, d.ended)
 	after(p.machine.clock, launch.Takes, func() {
@@ -73,14 +73,14 @@ func (p *Program) Launch(reply func(*Driver, error)) {
 	})
 }
 
-// Living returns the lives of the driver whose process runs, oldest first. A client that starts
-// takes over the newest of them.
-func (p *Program) Living() []*Driver { return slices.Clone(p.lives) }
+// Living returns the generations of the driver whose process runs, oldest first. A client that
+// starts takes over the newest of them.
+func (p *Program) Living() []*Driver { return slices.Clone(p.living) }
 
 // SetFingerprint changes the health and attributes of the driver. Its living processes report it.
 func (p *Program) SetFingerprint(f driver.Fingerprint) {
 	p.fingerprint = f
-	for _, d := range p.lives {
+	for _, d := range p.living {
 		d.streams.report(f)
 	}
 }

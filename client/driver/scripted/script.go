@@ -79,8 +79,8 @@ const (
 type Call struct {
 	// Name is one of the names above.
 	Name string
-	// Life is the driver's life, from 1.
-	Life int
+	// Generation is the number of the driver's process, from 1.
+	Generation int
 	// Task is empty for calls that are not for a task. Script is nil unless the program knows the
 	// task.
 	Task   driver.TaskID
@@ -127,8 +127,8 @@ const (
 	// InShim: each task has a shim, which outlives the driver's process, finishes a StopTask that
 	// it has begun, and keeps the exit result.
 	InShim Parent = iota
-	// InInit: tasks outlive the driver's process, but their exit results do not. A life of the
-	// driver that has recovered a task says that the result is unknown.
+	// InInit: tasks outlive the driver's process, but their exit results do not. A generation of
+	// the driver that has recovered a task says that the result is unknown.
 	InInit
 	// InDriver: tasks are killed when the driver's process ends.
 	InDriver
@@ -162,6 +162,6 @@ type Options struct {
 	Script func(*driver.TaskConfig) Script
 	// Fault returns what happens to a call; nil is nothing. It is called once for each call.
 	Fault func(Call) Fault
-	// Launch returns what the launch of a life does; nil is a success at once.
-	Launch func(life int) Launch
+	// Launch returns what the launch of a generation does; nil is a success at once.
+	Launch func(generation int) Launch
 }

@@ -62,13 +62,13 @@ func TestDriver_startFails(t *testing.T) {
 	}
 }
 
-// The driver's process ends inside StartTask after the task has started. The next life does not
-// know the task, and only the cgroup finds its process.
+// The driver's process ends inside StartTask after the task has started. The next generation does
+// not know the task, and only the cgroup finds its process.
 func TestDriver_crashInsideStart(t *testing.T) {
 	t.Parallel()
 	o := script(scripted.Script{})
 	o.Fault = func(c scripted.Call) scripted.Fault {
-		if c.Name == scripted.CallStart && c.Life == 1 {
+		if c.Name == scripted.CallStart && c.Generation == 1 {
 			return scripted.Fault{Action: scripted.CrashAfter}
 		}
 		return scripted.Fault{}
@@ -165,7 +165,7 @@ func TestDriver_shimDies(t *testing.T) {
 	must.Eq(t, []scripted.SignalSent{{At: n.clock.now, Signal: scripted.SIGKILL, By: scripted.ByKernel}}, n.main("web").Signals)
 }
 
-// A task that ended while no life of the driver ran: the next life knows the result.
+// A task that ended while no generation of the driver ran: the next generation knows the result.
 func TestDriver_recoversEndedTask(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, script(scripted.Script{Ends: true, RunFor: time.Minute, Exit: driver.ExitResult{Code: 3}}))
@@ -424,8 +424,8 @@ func TestProgram_launches(t *testing.T) {
 	t.Parallel()
 	clock := newVirtual(1)
 	m := scripted.NewMachine(clock)
-	p := m.Install("double", scripted.Options{Launch: func(life int) scripted.Launch {
-		return []scripted.Launch{{Takes: scripted.Never}, {Takes: time.Second, Err: "no handshake"}, {}}[life-1]
+	p := m.Install("double", scripted.Options{Launch: func(generation int) scripted.Launch {
+		return []scripted.Launch{{Takes: scripted.Never}, {Takes: time.Second, Err: "no handshake"}, {}}[generation-1]
 	}})
 	var answers []string
 	for range 3 {

@@ -18,14 +18,14 @@ type task struct {
 	// shim is nil unless the tasks of the driver have shims.
 	shim     *process
 	children []*process
-	// starter is the life that has started the task.
+	// starter is the generation that has started the task.
 	starter *Driver
 	// resultLost: the process that knew the result has ended before the task.
 	resultLost bool
 	stopped    bool
 }
 
-// startTask starts a task's processes for a life of the driver.
+// startTask starts a task's processes for a generation of the driver.
 func (p *Program) startTask(d *Driver, cfg *driver.TaskConfig, script Script) (*task, error) {
 	m := p.machine
 	t := &task{program: p, id: cfg.ID, name: cfg.Name, script: script, starter: d}
@@ -140,7 +140,7 @@ func (t *task) forget() {
 	if t.shim != nil {
 		t.program.machine.end(t.shim, driver.ExitResult{})
 	}
-	for _, d := range t.program.lives {
+	for _, d := range t.program.living {
 		delete(d.known, t.id)
 	}
 }

@@ -83,8 +83,8 @@ func (e *Equipment) Kill(name string) bool {
 	if p == nil || len(p.Living()) == 0 {
 		return false
 	}
-	for _, life := range p.Living() {
-		life.Kill(scripted.ByFault)
+	for _, generation := range p.Living() {
+		generation.Kill(scripted.ByFault)
 	}
 	return true
 }
@@ -102,8 +102,8 @@ func (e *Equipment) Set(name string, groups []*cluster.DeviceGroup) {
 // Mute ends the streams of reports of a device plugin. No stream opens for the duration.
 func (e *Equipment) Mute(name string, d time.Duration) {
 	e.Hang(name, d)
-	for _, life := range e.program(name).Living() {
-		life.EndStreams()
+	for _, generation := range e.program(name).Living() {
+		generation.EndStreams()
 	}
 }
 
@@ -130,14 +130,14 @@ func (r *run) devicesLaunched(name string, d *devices.Plugin, err error, reattac
 		r.answers("Launch", func() { reply(client.Launched{Err: err}) })
 		return
 	}
-	life := client.Life(d.Life())
+	generation := client.Generation(d.Generation())
 	r.answers("Launch", func() {
 		r.plugins[name] = d
-		reply(client.Launched{Life: life, Reattached: reattached})
+		reply(client.Launched{Generation: generation, Reattached: reattached})
 		r.follow(name, d)
 		d.NotifyEnd(func() {
 			if r.alive() {
-				r.core.PluginDown(client.Plugin{Type: client.DevicePlugin, Name: name}, life)
+				r.core.PluginDown(client.Plugin{Type: client.DevicePlugin, Name: name}, generation)
 			}
 		})
 	})
@@ -148,7 +148,7 @@ func (r *run) follow(name string, d *devices.Plugin) {
 	tell := func(groups []*cluster.DeviceGroup, err error) {
 		if r.alive() && d.Alive() {
 			r.node.options.Observer.Told(r.node, name, groups, err)
-			r.core.Devices(name, client.Life(d.Life()), groups, err)
+			r.core.Devices(name, client.Generation(d.Generation()), groups, err)
 		}
 	}
 	d.Fingerprints(func(groups []*cluster.DeviceGroup) {
@@ -172,7 +172,7 @@ func (r *run) Reserve(ref client.TaskRef, asked client.DevicesRef, reply func(de
 	var got device.Reservation
 	answer := func(err error) { r.answers("Reserve", func() { reply(got, err) }) }
 	d := r.plugins[asked.Plugin]
-	if d == nil || client.Life(d.Life()) != asked.Life || !d.Alive() {
+	if d == nil || client.Generation(d.Generation()) != asked.Generation || !d.Alive() {
 		err := &driver.Error{Class: driver.Gone, Call: devices.CallReserve, Err: errors.New("the device plugin has died")}
 		r.after(folderTime, func() { answer(err) })
 		return

@@ -91,35 +91,35 @@ func (r *run) launched(name string, d *scripted.Driver, err error, reattached bo
 		r.answers("Launch", func() { reply(client.Launched{Err: err}) })
 		return
 	}
-	life := client.Life(d.Life())
+	generation := client.Generation(d.Generation())
 	r.answers("Launch", func() {
 		r.drivers[name] = d
-		reply(client.Launched{Life: life, Capabilities: d.Capabilities(), Reattached: reattached})
+		reply(client.Launched{Generation: generation, Capabilities: d.Capabilities(), Reattached: reattached})
 		d.Fingerprints(func(f driver.Fingerprint) {
 			if r.alive() {
-				r.core.Fingerprint(name, life, f)
+				r.core.Fingerprint(name, generation, f)
 			}
 		}, func(error) {})
 		d.NotifyEnd(func() {
 			if r.alive() {
-				r.core.PluginDown(client.Plugin{Type: client.DriverPlugin, Name: name}, life)
+				r.core.PluginDown(client.Plugin{Type: client.DriverPlugin, Name: name}, generation)
 			}
 		})
 	})
 }
 
 // Abandon kills a process of a plugin.
-func (r *run) Abandon(p client.Plugin, life client.Life) {
+func (r *run) Abandon(p client.Plugin, generation client.Generation) {
 	if !r.begins("Abandon") {
 		return
 	}
 	if p.Type == client.DevicePlugin {
-		if d := r.plugins[p.Name]; d != nil && client.Life(d.Life()) == life {
+		if d := r.plugins[p.Name]; d != nil && client.Generation(d.Generation()) == generation {
 			d.Kill(scripted.ByClient)
 		}
 		return
 	}
-	if d := r.drivers[p.Name]; d != nil && client.Life(d.Life()) == life {
+	if d := r.drivers[p.Name]; d != nil && client.Generation(d.Generation()) == generation {
 		d.Kill(scripted.ByClient)
 	}
 }
@@ -165,7 +165,7 @@ func (r *run) Build(_ *cluster.Allocation, reply func(error)) {
 // driver returns the process of the driver that the call is for, or an error if it has ended.
 func (r *run) driver(ref client.TaskRef, call string) (*scripted.Driver, error) {
 	d := r.drivers[ref.Driver]
-	if d == nil || client.Life(d.Life()) != ref.Life || !d.Alive() {
+	if d == nil || client.Generation(d.Generation()) != ref.Generation || !d.Alive() {
 		return nil, &driver.Error{Class: driver.Gone, Call: call, Err: errors.New("the driver has died")}
 	}
 	return d, nil
@@ -348,7 +348,7 @@ func (r *run) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
 			answer(nil, r.node.machine.RemoveCgroup(cgroup(ref.Alloc, ref.Task)))
 		})
 	}
-	if ref.Life == 0 || ref.ID == "" {
+	if ref.Generation == 0 || ref.ID == "" {
 		destroyed(nil)
 		return
 	}
