@@ -143,6 +143,9 @@ func (d *Disk) All() ([]Record, []Damaged, error) {
 		}
 		path := filepath.Join(d.dir, file)
 		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another goroutine has deleted it
+		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("read record: %w", err)
 		}

@@ -73,6 +73,29 @@ func TestStore(t *testing.T) {
 	})
 }
 
+// A record that is deleted while another goroutine reads all of them is not an error. Destroy of
+// package client/node failed when the last record of a node was deleted at such a moment.
+func TestDisk_readWhileDeleted(t *testing.T) {
+	t.Parallel()
+	d := openDisk(t, t.TempDir())
+	for i := range 60 {
+		must.NoError(t, d.Put(fmt.Sprint(i), nil))
+	}
+	deleted := make(chan error, 1)
+	go func() {
+		var errs []error
+		for i := range 60 {
+			errs = append(errs, d.Delete(fmt.Sprint(i)))
+		}
+		deleted <- errors.Join(errs...)
+	}()
+	for left := 60; left > 0; {
+		found, _ := all(t, d)
+		left = len(found)
+	}
+	must.NoError(t, <-deleted)
+}
+
 // A record that is cut at any byte, or changed at any byte, is set aside. Its key is known, the other
 // records are not affected, and it is reported again until it is discarded. (NP-B1)
 func TestDisk_EveryDamage(t *testing.T) {
