@@ -26,6 +26,7 @@ import (
 // double is a double of a driver's process. The test sets its answers. Other calls panic.
 type double struct {
 	driver.Driver
+	generation uint64
 	done       chan struct{}
 	streams    chan error // each ends the stream of fingerprints
 	inFlight   chan struct{}
@@ -38,7 +39,7 @@ type double struct {
 }
 
 func newDouble() *double {
-	return &double{done: make(chan struct{}), streams: make(chan error), inFlight: make(chan struct{}, 100), hold: make(chan struct{})}
+	return &double{generation: 1, done: make(chan struct{}), streams: make(chan error), inFlight: make(chan struct{}, 100), hold: make(chan struct{})}
 }
 
 func (d *double) Capabilities() driver.Capabilities {
@@ -46,6 +47,7 @@ func (d *double) Capabilities() driver.Capabilities {
 }
 func (d *double) Done() <-chan struct{} { return d.done }
 func (d *double) TakenOver() bool       { return false }
+func (d *double) Generation() uint64    { return d.generation }
 func (d *double) Detach()               { d.detached = true }
 func (d *double) Kill(context.Context) error {
 	d.killed = true
@@ -93,7 +95,10 @@ func (d *double) Wait(ctx context.Context, _ driver.TaskID) (driver.ExitResult, 
 func (d *double) Destroy(context.Context, driver.TaskID, bool) error { return d.destroyed }
 
 // programOf is a program whose launches return the doubles one after the other.
-type programOf struct{ next []*double }
+type programOf struct {
+	next     []*double
+	launched uint64
+}
 
 func (p *programOf) launch(context.Context) (driverInstance, error) {
 	if len(p.next) == 0 {
@@ -101,6 +106,8 @@ func (p *programOf) launch(context.Context) (driverInstance, error) {
 	}
 	d := p.next[0]
 	p.next = p.next[1:]
+	p.launched++
+	d.generation = p.launched
 	return d, nil
 }
 
@@ -147,7 +154,7 @@ func (p *posted) Fingerprint(name string, generation client.Generation, f driver
 
 func driversOf(p *posted, calls int, generations ...*double) *drivers {
 	t := newTrust(new(scripted), new(home), false, quiet())
-	return newDrivers(map[string]program[driverInstance]{"d": &programOf{generations}}, calls, p, t, quiet())
+	return newDrivers(map[string]program[driverInstance]{"d": &programOf{next: generations}}, calls, p, t, quiet())
 }
 
 // launched launches the next process of a plugin, and returns the answer.

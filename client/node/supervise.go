@@ -22,6 +22,9 @@ type instance interface {
 	// Kill kills the process. Detach leaves it running for the next client.
 	Kill(context.Context) error
 	Detach()
+	// Generation returns the number of the process. A later process of the plugin has a greater
+	// number.
+	Generation() uint64
 	// TakenOver reports whether an earlier client has started the process.
 	TakenOver() bool
 }
@@ -56,12 +59,11 @@ type pluginProcess[I instance] struct {
 	// calls holds a value for each short call in flight.
 	calls chan struct{}
 
-	mu         sync.Mutex
-	generation client.Generation // the number of the newest process, or zero; guarded by mu
-	runs       bool              // whether present is a process that runs; guarded by mu
-	present    I                 // guarded by mu
-	end        func()            // ends the goroutines of the process, or nil; guarded by mu
-	running    *sync.WaitGroup   // the goroutines of the process, or nil; guarded by mu
+	mu      sync.Mutex
+	runs    bool            // whether present is a process that runs; guarded by mu
+	present I               // guarded by mu
+	end     func()          // ends the goroutines of the process, or nil; guarded by mu
+	running *sync.WaitGroup // the goroutines of the process, or nil; guarded by mu
 }
 
 // supervise returns the plugins that the programs run. calls is the largest number of short calls
@@ -98,10 +100,8 @@ func (s *supervised[I]) launch(ctx context.Context, name string) (*begun[I], err
 		return nil, err
 	}
 	ctx, end := context.WithCancel(ctx)
-	b := &begun[I]{plugin: p, present: i, ctx: ctx, running: new(sync.WaitGroup)}
+	b := &begun[I]{plugin: p, generation: client.Generation(i.Generation()), present: i, ctx: ctx, running: new(sync.WaitGroup)}
 	p.mu.Lock()
-	p.generation++
-	b.generation = p.generation
 	p.runs, p.present, p.end, p.running = true, i, end, b.running
 	p.mu.Unlock()
 	return b, nil
@@ -135,30 +135,30 @@ func (s *supervised[I]) abandon(ctx context.Context, name string, generation cli
 	}
 }
 
-// instance returns the process with this number, or an error of class [driver.Gone].
-func (s *supervised[I]) instance(call, name string, generation client.Generation) (i I, err error) {
-	gone := &driver.Error{Class: driver.Gone, Call: call, Err: errGenerationEnded}
-	p := s.all[name]
-	if p == nil {
-		return i, gone
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.runs || p.generation != generation {
-		return i, gone
-	}
-	return p.present, nil
-}
-
 // current returns the present process of a plugin, or an error of class [driver.Gone].
-func (s *supervised[I]) current(call, name string) (I, error) {
-	generation := client.Generation(0)
+func (s *supervised[I]) current(call, name string) (i I, err error) {
 	if p := s.all[name]; p != nil {
 		p.mu.Lock()
-		generation = p.generation
-		p.mu.Unlock()
+		defer p.mu.Unlock()
+		if p.runs {
+			return p.present, nil
+		}
 	}
-	return s.instance(call, name, generation)
+	return i, gone(call)
+}
+
+// instance returns the process with this number, or an error of class [driver.Gone].
+func (s *supervised[I]) instance(call, name string, generation client.Generation) (i I, err error) {
+	present, err := s.current(call, name)
+	if err == nil && client.Generation(present.Generation()) != generation {
+		return i, gone(call)
+	}
+	return present, err
+}
+
+// gone is the answer to a call for a process that has ended.
+func gone(call string) error {
+	return &driver.Error{Class: driver.Gone, Call: call, Err: errGenerationEnded}
 }
 
 // enter waits until the number of short calls permits another call. It returns the process, and a
