@@ -264,6 +264,9 @@ func (s *volumeShell) answer(step scripted.Step, k cluster.VolumeKey, err error,
 
 func (s *volumeShell) Claim(q volume.Request, reply func(volume.Claimed, error)) {
 	if s.shell.effect() {
+		rec := s.disk[q.Volume]
+		must.NotNil(s.node.t, rec, must.Sprint("a claim without a record"))
+		must.True(s.node.t, slices.ContainsFunc(rec.Refs, func(f volume.RefRecord) bool { return f.Alloc == q.Alloc }))
 		s.storage.Claim(q, s.lives, func(c volume.Claimed, err error) {
 			s.answer(scripted.Claiming, q.Volume, err, func() { reply(c, err) })
 		})

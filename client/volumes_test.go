@@ -503,3 +503,24 @@ func TestVolumes_keepsClaimsOfLaterPlans(t *testing.T) {
 	must.SliceLen(t, 1, n.storage.published())
 	must.MapEmpty(t, n.storage.released)
 }
+
+// The client knows the mounts that an earlier client has left. A regression: a client that had
+// unmounted a volume since then unmounted it again for a claim of an allocation that it had never
+// received, and requested the claim again without a record of it.
+func TestVolumes_claimOfAnUnknownAllocationAfterTheUnmount(t *testing.T) {
+	t.Parallel()
+	n := newMounted(t)
+	n.crash()
+	n.answer()
+	n.run(time.Minute)
+	n.stop("a")
+	n.run(time.Minute)
+	before := len(n.storage.calls)
+	n.index++
+	n.storage.planned("b")
+	n.index++
+	n.answer() // b is purged
+	n.run(time.Minute)
+	must.Eq(t, []string{"release"}, n.storage.calls[before:])
+	n.storage.empty()
+}

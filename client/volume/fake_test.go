@@ -91,9 +91,6 @@ func newNode(t *testing.T, allocs ...cluster.AllocID) *node {
 
 // claim is the answer of the servers to a claim.
 func (n *node) claim(q volume.Request, reply func(volume.Claimed, error)) {
-	rec := n.disk[q.Volume]
-	must.NotNil(n.t, rec, must.Sprint("a claim without a record"))
-	must.True(n.t, slices.ContainsFunc(rec.Refs, func(f volume.RefRecord) bool { return f.Alloc == q.Alloc }))
 	for _, c := range n.storage.Claims() {
 		if n.exclusive && c.Volume == q.Volume && c.Alloc != q.Alloc {
 			reply(volume.Claimed{}, fmt.Errorf("the claim is %s", claimName(c.Key())))
@@ -404,6 +401,9 @@ func (s *shell) Claim(q volume.Request, reply func(volume.Claimed, error)) {
 	if !s.effect() {
 		return
 	}
+	rec := s.node.disk[q.Volume]
+	must.NotNil(s.node.t, rec, must.Sprint("a claim without a record"))
+	must.True(s.node.t, slices.ContainsFunc(rec.Refs, func(f volume.RefRecord) bool { return f.Alloc == q.Alloc }))
 	s.node.storage.Claim(q, s.lives, func(c volume.Claimed, err error) {
 		s.answer(scripted.Claiming, q.Volume, err, func() { reply(c, err) })
 	})

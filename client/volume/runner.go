@@ -234,7 +234,7 @@ func (r *runner) step() {
 	for _, f := range r.refs {
 		// If the record of the volume is lost, the servers must name its plugin before a call can
 		// undo it.
-		if r.plugin == "" && f.Phase.mounted() && r.may(&f.attempt) {
+		if r.plugin == "" && f.Phase.mounted() && r.may(&f.attempt) && r.durable(&f.attempt) {
 			r.claim(f)
 			return
 		}
@@ -414,7 +414,10 @@ func (r *runner) unpublish(f *ref) bool {
 	if !r.undoable(&f.attempt) {
 		return false
 	}
-	return r.call(Unpublish, f.request(r.key), nil, &f.attempt, func() { r.enter(f, Releasing) })
+	return r.call(Unpublish, f.request(r.key), nil, &f.attempt, func() {
+		r.v.unmounted(f.target)
+		r.enter(f, Releasing)
+	})
 }
 
 func (r *runner) unstage(s *stage) bool {
@@ -422,6 +425,7 @@ func (r *runner) unstage(s *stage) bool {
 		return false
 	}
 	return r.call(Unstage, Request{Volume: r.key, Usage: s.Usage}, nil, &s.attempt, func() {
+		r.v.unmounted(StagePath(r.v.options.Root, r.key, s.Usage))
 		r.stages = slices.DeleteFunc(r.stages, func(other *stage) bool { return other == s })
 		r.touch()
 	})

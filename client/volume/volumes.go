@@ -33,7 +33,8 @@ type Options struct {
 	Root string
 	// Records are the records of an earlier client. Volumes owns them.
 	Records []*Record
-	// Mounted are the paths at which something is mounted when the client starts.
+	// Mounted are the paths at which something is mounted when the client starts. Volumes owns the
+	// slice.
 	Mounted []string
 	// MinRetry and MaxRetry are the shortest and the longest wait before a failed call is retried.
 	// The wait doubles with each consecutive failure. Zero is [DefaultMinRetry] and
@@ -260,6 +261,11 @@ func answer[T any](r *runner, take func(T)) func(T) {
 			})
 		})
 	}
+}
+
+// unmounted removes a path from those of the mounts that an earlier client has left.
+func (v *Volumes) unmounted(path string) {
+	v.options.Mounted = slices.DeleteFunc(v.options.Mounted, func(at string) bool { return at == path })
 }
 
 // backoff is the wait after a number of consecutive failures.

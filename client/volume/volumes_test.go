@@ -533,3 +533,21 @@ func TestVolumes_lostRecordOfAStage(t *testing.T) {
 	n.setAway(false)
 	n.end("a")
 }
+
+// An allocation that the client does not know has a claim on a block volume, and the mount table
+// does not show whether it is published. The servers name the plugin for a client whose record says
+// what must be undone. A regression: the record was written later.
+func TestVolumes_owedBlockVolume(t *testing.T) {
+	n := newNode(t)
+	q := request("a", "data")
+	q.Usage.Attachment = cluster.AttachBlockDevice
+	n.fullDisk = true
+	n.volumes.Owe(q)
+	n.volumes.Unmount("a")
+	n.run(time.Minute)
+	must.SliceEmpty(t, n.storage.Calls(0), must.Sprint("nothing is requested without a record"))
+	n.fullDisk, n.story = false, nil
+	n.run(time.Minute)
+	n.tells("claim data", "unpublish data", "unstage data", "release data")
+	n.clean()
+}
