@@ -605,3 +605,21 @@ func TestCore_clientAwayBeforeTheSignal(t *testing.T) {
 	must.Positive(t, process.signaled)
 	must.EqOp(t, 0, process.killed)
 }
+
+// The machine restarts while a task waits for its restart, and the servers stop the allocation in
+// the first step, at time zero of the boot clock. A regression: the core took this time, at which
+// the poststop phase started, for no time, and its step did not end.
+func TestCore_stopAtTheBootOfTheMachine(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{runs: []ending{{after: time.Second, code: 1}}}
+	n.scripts["cleanup"] = script{runs: []ending{{after: time.Second}}}
+	n.place(allocation("a", mainTask("web"), hooked("cleanup", cluster.HookPoststop, false)))
+	n.run(5 * time.Second)
+	must.SliceEmpty(t, n.live("web"))
+	n.reboot()
+	n.boot = 0
+	n.stop("a")
+	n.run(time.Minute)
+	must.Eq(t, cluster.ClientComplete, n.status("a"))
+	must.StrContains(t, n.eventsOf("a", "cleanup"), "Terminated")
+}

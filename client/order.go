@@ -115,7 +115,7 @@ func (t *taskRunner) mustStop() bool {
 		return false
 	}
 	if t.rec.TurnAt == 0 {
-		t.rec.TurnAt = a.core.now.Boot
+		t.rec.TurnAt = max(1, a.core.now.Boot) // zero is not begun
 		a.touch()
 	}
 	return !a.anyStarted() || a.core.reached(t.rec.TurnAt+cluster.PoststopLimit)

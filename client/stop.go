@@ -104,7 +104,7 @@ func (s *start) signal() {
 	s.stopAsked = true
 	grace := s.t.task.KillTimeout
 	if s.t.rec.SignalAt == 0 {
-		s.t.rec.SignalAt = c.now.Boot
+		s.t.rec.SignalAt = max(1, c.now.Boot) // zero is not asked
 		s.t.alloc.touch()
 	} else {
 		grace = max(0, later(s.t.rec.SignalAt, grace, killMargin)-c.now.Boot)
