@@ -51,10 +51,10 @@ type lackingCall struct {
 	node   cluster.NodeID
 }
 
-// endedCall is a call with its result.
+// endedCall is an attempt of a call with its result.
 type endedCall struct {
-	call *volumes.Call
-	err  error
+	attempt volumes.Attempt
+	err     error
 }
 
 // callControllers calls the controllers that claims of volumes wait for, until the term ends. It joins the
@@ -142,22 +142,25 @@ func (c *controllerCalls) lack(calls []*volumes.Call) {
 
 // begin begins a call in a goroutine, which ends with the term.
 func (c *controllerCalls) begin(ctx context.Context, call *volumes.Call) {
-	controller := c.caller.Begin(call)
-	go func() { c.ended <- endedCall{call, c.call(ctx, call, controller)} }()
+	attempt := c.caller.Begin(call)
+	go func() { c.ended <- endedCall{attempt, c.call(ctx, attempt)} }()
 }
 
 // call calls a controller, and proposes what is true then. It reads nothing that the loop writes.
-func (c *controllerCalls) call(ctx context.Context, call *volumes.Call, controller cluster.NodeID) error {
+func (c *controllerCalls) call(ctx context.Context, a volumes.Attempt) error {
 	limited, cancel := context.WithTimeout(ctx, volumes.CallTimeout)
 	defer cancel()
-	published, err := c.leader.config.Controllers.Call(limited, controller, call)
+	published, err := c.leader.config.Controllers.Call(limited, a.Controller, a.Call)
+	if err != nil && limited.Err() != nil {
+		return fmt.Errorf("%w: %w", volumes.ErrNoAnswer, err)
+	}
 	if err == nil {
 		err = cluster.CheckPublishContext(published)
 	}
-	if err != nil {
+	if err != nil || !a.Completes {
 		return err
 	}
-	if err := c.update(ctx, call.Changes(published)); err != nil {
+	if err := c.update(ctx, a.Changes(published)); err != nil {
 		return fmt.Errorf("the controller has served the volume, and the servers could not write it: %w", err)
 	}
 	return nil
@@ -173,13 +176,13 @@ func (c *controllerCalls) update(ctx context.Context, changes []cluster.ClaimCha
 // end notes the result of a call.
 func (c *controllerCalls) end(ctx context.Context, e endedCall) {
 	if e.err == nil {
-		c.caller.Succeeded(e.call)
-		c.log(e.call).Info("a controller has served a volume")
+		c.caller.Succeeded(e.attempt)
+		c.log(e.attempt.Call).Info("a controller has served a volume")
 		return
 	}
-	failed := c.caller.Failed(e.call, time.Now(), e.err)
+	failed := c.caller.Failed(e.attempt, time.Now(), e.err)
 	if ctx.Err() == nil {
-		c.log(e.call).Warn("a call of a controller failed, and is repeated", "controller", failed.Controller, "failures", failed.Failures,
+		c.log(e.attempt.Call).Warn("a call of a controller failed, and is repeated", "controller", failed.Controller, "failures", failed.Failures,
 			"wait", failed.NextAt.Sub(failed.LastAt), "error", e.err)
 	}
 }

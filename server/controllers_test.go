@@ -243,6 +243,58 @@ func TestServer_controllersThatHang(t *testing.T) {
 	})
 }
 
+// A controller does not answer the call that attaches the volume, and another one attaches it. The first one
+// may still execute its call. So it must detach the volume too, before the claim is free.
+func TestServer_controllerMayStillAttach(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, d := attachedVolume(t)
+		d.set(func() { d.slow["c1"] = true })
+		registerWriter(t, g)
+		time.Sleep(70 * time.Second)
+		claim := claimsOf(g)[0]
+		node := claim.ExternalNodeID
+		must.Eq(t, []string{"attach " + node + " by c1", "attach " + node + " by c2"}, d.take())
+		must.True(t, claim.Attached)
+		do(t, g, func(ctx context.Context, s *server.Server) error {
+			_, err := s.StopJob(ctx, webKey, false)
+			return err
+		})
+		d.set(func() { d.slow["c1"], d.broken["c1"] = false, true })
+		ends(t, g, claim)
+		time.Sleep(2 * time.Minute)
+		must.SliceNotEmpty(t, claimsOf(g), must.Sprint("c2 alone is not enough"))
+		must.SliceNotContains(t, d.take(), "detach "+node+" by c2")
+		must.EqOp(t, "the controller is broken", server.NewVolumes(g.Leader()).FailingCalls()[0].LastError)
+		d.set(func() { d.broken["c1"] = false })
+		time.Sleep(time.Minute)
+		must.Eq(t, []string{"detach " + node + " by c1"}, d.take())
+		must.SliceEmpty(t, claimsOf(g))
+	})
+}
+
+// If a controller that has not answered cannot be called any more, another one detaches the volume.
+func TestServer_controllerThatMayAttachIsGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, d := attachedVolume(t)
+		d.set(func() { d.slow["c1"] = true })
+		registerWriter(t, g)
+		time.Sleep(70 * time.Second)
+		claim := claimsOf(g)[0]
+		do(t, g, func(ctx context.Context, s *server.Server) error {
+			_, err := s.StopJob(ctx, webKey, false)
+			return err
+		})
+		d.take()
+		setStatus(t, g.Leader(), "c1", cluster.NodeDown)
+		ends(t, g, claim)
+		time.Sleep(5 * time.Second)
+		must.Eq(t, []string{"detach " + claim.ExternalNodeID + " by c2"}, d.take())
+		must.SliceEmpty(t, claimsOf(g))
+	})
+}
+
 // attachAndStop runs the writer until a controller has attached its volume, and stops its job.
 func attachAndStop(t *testing.T, g *server.Group) *cluster.VolumeClaim {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
@@ -32,10 +33,11 @@ type judging struct {
 	// collection judges the deletion of ended work.
 	collection collected.Judge
 	// claims judges the claims of volumes, if the scenario uses volumes. It has looked at looked: the index of
-	// the state, and how many calls the storage of the nodes had got.
-	claims  claimed.Judge
-	volumes bool
-	looked  [2]uint64
+	// the state, and how many calls the storage of the nodes had got; and at the attachments.
+	claims   claimed.Judge
+	volumes  bool
+	looked   [2]uint64
+	attached []claimed.Attachment
 	// appliedAt is the time of the newest entry.
 	appliedAt time.Time
 	// quietPoints counts the judged quiet points.
@@ -62,6 +64,7 @@ func newJudging(p *player) *judging {
 			j.plans.Applied(w.Now(), a)
 			j.collection.Applied(w.Now(), a)
 			j.claims.Applied(w.Now(), a)
+			j.claims.Detached(w.Now(), a, j.attachments())
 			if m, is := a.Message.(*shims.AllocClientUpdate); is && !(w.Log.Entry(a.Index).Proposed && w.Log.Entry(a.Index).Source == world.FromClients) {
 				j.claims.Untrue(a.Before, m.Reports)
 			}
@@ -75,6 +78,7 @@ func newJudging(p *player) *judging {
 				Term: s.Term, Clock: s.At, Woken: s.Woken, View: s.View, Looks: s.Looks, WakeAt: s.WakeAt, Held: s.Held,
 			})
 		},
+		Called:   j.called,
 		Restored: func(taken, restored *statestore.Snapshot) { judge.Restored(w.Now(), taken, restored) },
 	}
 	if p.scenario.Cluster.Replicas {
@@ -128,6 +132,30 @@ func (j *judging) proposed(p world.Proposal) {
 	}
 }
 
+// called judges a call of a controller.
+func (j *judging) called(c world.ControllerCall, open []world.ControllerCall) {
+	var before []claimed.Call
+	for _, o := range open {
+		before = append(before, claimed.Call(o))
+	}
+	var mounts []storage.Mount
+	for _, m := range j.world.Machines() {
+		if m.ID() == c.Node {
+			mounts = m.Storage().Mounts()
+		}
+	}
+	j.claims.Called(j.world.Now(), claimed.Call(c), before, mounts)
+}
+
+// attachments returns the attachments of volumes to nodes.
+func (j *judging) attachments() []claimed.Attachment {
+	var all []claimed.Attachment
+	for _, at := range j.world.Attachments() {
+		all = append(all, claimed.Attachment(at))
+	}
+	return all
+}
+
 // quietClaims judges the volumes of all nodes at a quiet point, if anything has changed.
 func (j *judging) quietClaims() {
 	w := j.world
@@ -139,15 +167,16 @@ func (j *judging) quietClaims() {
 	for _, m := range w.Machines() {
 		at[1] += uint64(len(m.Storage().Calls(0)))
 	}
-	if at == j.looked {
+	attached := j.attachments()
+	if at == j.looked && slices.Equal(attached, j.attached) {
 		return
 	}
-	j.looked = at
+	j.looked, j.attached = at, attached
 	var machines []claimed.Machine
 	for _, m := range w.Machines() {
 		machines = append(machines, claimed.Machine{Node: m.ID(), Mounts: m.Storage().Mounts()})
 	}
-	j.claims.Look(w.Now(), state, machines, w.Attached)
+	j.claims.Look(w.Now(), state, machines, attached)
 }
 
 // quiet judges the drainer's reports at a quiet point, if the state has changed enough.

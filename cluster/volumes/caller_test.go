@@ -26,15 +26,15 @@ func TestCaller_Failed(t *testing.T) {
 	var went []string
 	fail := func() {
 		must.True(t, c.Ready(call, now))
-		controller := c.Begin(call)
+		a := c.Begin(call)
 		must.False(t, c.Ready(call, now), must.Sprint("it is in flight"))
-		failed := c.Failed(call, now, errors.New("the disk is away"))
+		failed := c.Failed(a, now, errors.New("the disk is away"))
 		wait := failed.NextAt.Sub(failed.LastAt)
-		must.EqOp(t, controller, failed.Controller)
+		must.EqOp(t, a.Controller, failed.Controller)
 		must.False(t, c.Ready(call, now.Add(wait-1)))
 		must.Eq(t, now.Add(wait), c.Again(call))
 		now = now.Add(wait)
-		went = append(went, fmt.Sprint(controller, " ", wait))
+		went = append(went, fmt.Sprint(a.Controller, " ", wait))
 	}
 	for range 7 {
 		fail()
@@ -43,10 +43,50 @@ func TestCaller_Failed(t *testing.T) {
 	c.Forget(nil)
 	fail()
 	must.Eq(t, "a 1s", went[len(went)-1])
-	must.Eq(t, "b", c.Begin(call))
-	c.Succeeded(call)
+	a := c.Begin(call)
+	must.Eq(t, volumes.Attempt{Call: call, Controller: "b", Completes: true}, a)
+	c.Succeeded(a)
 	must.Eq(t, 0, c.Flying())
 	must.True(t, c.Again(call).IsZero())
+}
+
+// A controller that has not answered may still execute its call. So the opposite call goes to it, and is not
+// done before each such controller that can be called has executed it.
+func TestCaller_noAnswer(t *testing.T) {
+	t.Parallel()
+	attach := callOf("data", "disks", "a", "b", "c")
+	detach := callOf("data", "disks", "a", "b", "c")
+	detach.Detach = true
+	silence := fmt.Errorf("%w: the session has ended", volumes.ErrNoAnswer)
+	attempt := func(call *volumes.Call, controller cluster.NodeID, completes bool) volumes.Attempt {
+		return volumes.Attempt{Call: call, Controller: controller, Completes: completes}
+	}
+
+	c := volumes.NewCaller()
+	c.Failed(c.Begin(attach), epoch, silence)
+	c.Failed(c.Begin(attach), epoch, silence)
+	a := c.Begin(attach)
+	must.Eq(t, attempt(attach, "c", true), a, must.Sprint("the same call goes on to the next one"))
+	c.Succeeded(a)
+	a = c.Begin(detach)
+	must.Eq(t, attempt(detach, "a", false), a)
+	c.Failed(a, epoch, errors.New("another call of the volume is in flight"))
+	a = c.Begin(detach)
+	must.Eq(t, attempt(detach, "b", false), a)
+	c.Succeeded(a)
+	a = c.Begin(detach)
+	must.Eq(t, attempt(detach, "a", true), a)
+	c.Succeeded(a)
+	must.Eq(t, attempt(attach, "a", true), c.Begin(attach), must.Sprint("all have answered"))
+
+	c = volumes.NewCaller()
+	c.Failed(c.Begin(detach), epoch, silence)
+	must.Eq(t, attempt(attach, "a", true), c.Begin(attach))
+	attach.Controllers = []cluster.NodeID{"b", "c"}
+	must.Eq(t, attempt(attach, "b", true), c.Begin(attach), must.Sprint("a controller that has gone is not waited for"))
+	elsewhere := callOf("data", "disks", "b", "a")
+	elsewhere.Node = "n2"
+	must.Eq(t, attempt(elsewhere, "b", true), c.Begin(elsewhere), must.Sprint("another node"))
 }
 
 // What is known of calls that fail: the last attempt of each, until it succeeds or is due no more.
@@ -58,8 +98,7 @@ func TestCaller_Failing(t *testing.T) {
 	due := []*volumes.Call{data, logs}
 	must.SliceEmpty(t, c.Failing(due))
 	fail := func(call *volumes.Call, after time.Duration, why string) {
-		c.Begin(call)
-		c.Failed(call, epoch.Add(after), errors.New(why))
+		c.Failed(c.Begin(call), epoch.Add(after), errors.New(why))
 	}
 	fail(logs, 0, strings.Repeat("x", 2*cluster.MaxTaskEventBytes))
 	fail(data, 0, "the disk is away")
@@ -71,11 +110,11 @@ func TestCaller_Failing(t *testing.T) {
 			LastAt: epoch, NextAt: epoch.Add(time.Second)},
 	}
 	must.Eq(t, want, c.Failing(due))
-	c.Begin(data)
+	a := c.Begin(data)
 	want[0].InFlight = true
 	must.Eq(t, want, c.Failing(due))
 	must.Eq(t, want[1:], c.Failing(due[1:]), must.Sprint("one is due no more"))
-	c.Succeeded(data)
+	c.Succeeded(a)
 	must.Eq(t, want[1:], c.Failing(due))
 
 	logs.Controllers, want[1].NoController = nil, true

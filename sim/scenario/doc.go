@@ -373,10 +373,13 @@
 //
 // Faults of storage plugins that serve volumes, on=NODE:
 //
-//   - At each call of a client or of the leader to a storage plugin. storage/fail: it fails, before or
-//     after it takes effect. storage/slow: its answer comes after delay. storage/hang: the plugin stands still for
+//   - At each call of a client to a storage plugin. storage/fail, also at each call of the leader: it fails,
+//     before or after it takes effect. storage/slow: its answer comes after delay. storage/hang: the plugin stands still for
 //     delay. storage/crash: the plugin's task dies, before or after the call takes effect, or after delay.
-//   - mount/busy, at each such call that takes a volume off an allocation: processes keep the mount busy
+//   - At each call of the leader to a controller on the node: it is not answered for delay. controller/hang:
+//     it takes effect after delay, unless the controller has died by then. controller/mute: it takes effect at
+//     once.
+//   - mount/busy, at each call of a client that takes a volume off an allocation: processes keep the mount busy
 //     for delay.
 //   - claim/lose, at each request of a client for a claim, or to release one: the answer is lost.
 //

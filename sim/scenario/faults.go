@@ -94,12 +94,15 @@ const (
 	DeviceVanish FaultName = "device/vanish" // a device is not there
 	DeviceRename FaultName = "device/rename" // all devices have other ids
 	DeviceMute   FaultName = "device/mute"   // the plugins end their reports
-	// At each call of a real client or of the leader to a storage plugin.
-	StorageFail  FaultName = "storage/fail"  // it fails, before or after it takes effect
+	// At each call of a real client to a storage plugin.
+	StorageFail  FaultName = "storage/fail"  // it fails, before or after it takes effect; also at calls of the leader
 	StorageSlow  FaultName = "storage/slow"  // its answer comes after Delay
 	StorageHang  FaultName = "storage/hang"  // the plugin stands still for Delay
 	StorageCrash FaultName = "storage/crash" // the plugin's task dies before or after the call takes effect, or after Delay
-	// At each such call that takes a volume off an allocation: processes keep its mount busy for Delay.
+	// At each call of the leader to a controller: it is not answered for Delay.
+	ControllerHang FaultName = "controller/hang" // it takes effect after Delay
+	ControllerMute FaultName = "controller/mute" // it takes effect at once
+	// At each call of a client that takes a volume off an allocation: processes keep its mount busy for Delay.
 	MountBusy FaultName = "mount/busy"
 	// At each request of a real client for a claim, or to release one: the answer is lost.
 	ClaimLose FaultName = "claim/lose"
@@ -209,6 +212,8 @@ func Faults() []FaultKind {
 		{Name: StorageSlow, On: OnNode, Delays: MustDelay, Real: true, Volumes: true},
 		{Name: StorageHang, On: OnNode, Delays: MustDelay, Real: true, Volumes: true},
 		{Name: StorageCrash, On: OnNode, Delays: MayDelay, Real: true, Volumes: true},
+		{Name: ControllerHang, On: OnNode, Delays: MustDelay, Real: true, Volumes: true},
+		{Name: ControllerMute, On: OnNode, Delays: MustDelay, Real: true, Volumes: true},
 		{Name: MountBusy, On: OnNode, Delays: MustDelay, Real: true, Volumes: true},
 		{Name: ClaimLose, On: OnNode, Real: true, Volumes: true},
 	}

@@ -19,6 +19,8 @@ func (m *story) drawFaults() {
 			at := m.moment(d)
 			switch {
 			case kind.Lasts: // it strikes once
+			case hitsControllers(kind.Name): // which are called rarely, on any node
+				f.On, f.For, f.Probability, f.Count = "", m.calm, one(d, 0.3, 0.6, 1), 2*m.shape.times
 			case kind.Name == scenario.StoreRestore: // it costs as much as many entries
 			case kind.Name.Operates() && d.odds(0.5):
 				f.For = d.span(10*time.Second, m.calm)
@@ -31,7 +33,7 @@ func (m *story) drawFaults() {
 				f.Probability = one(d, 0.02, 0.05, 0.1, 0.3)
 				f.Count = 5 * m.shape.times
 			}
-			if decidesBehaviour(kind.Name) && d.odds(0.5) {
+			if (decidesBehaviour(kind.Name) || hitsControllers(kind.Name)) && d.odds(0.5) {
 				at = 0 // for the allocations that exist at the beginning
 			}
 			m.happens(at, f)
@@ -68,6 +70,11 @@ func decidesBehaviour(name scenario.FaultName) bool {
 		name == scenario.DriverLie
 }
 
+// hitsControllers reports whether a fault strikes at the calls of controllers.
+func hitsControllers(name scenario.FaultName) bool {
+	return name == scenario.ControllerHang || name == scenario.ControllerMute
+}
+
 // delays returns the bounds of a fault's delay. Zero means no delay.
 func delays(name scenario.FaultName) (least, most time.Duration) {
 	switch name {
@@ -91,6 +98,8 @@ func delays(name scenario.FaultName) (least, most time.Duration) {
 		return 50 * time.Millisecond, 10 * time.Second
 	case scenario.DriverHang, scenario.ShimKill, scenario.StorageHang:
 		return 10 * time.Millisecond, time.Minute
+	case scenario.ControllerHang, scenario.ControllerMute:
+		return time.Second, 4 * time.Minute
 	case scenario.NodeReturn, scenario.DrainAgain, scenario.MountBusy,
 		scenario.DeviceHang, scenario.DeviceSick, scenario.DeviceVanish, scenario.DeviceRename, scenario.DeviceMute:
 		return 10 * time.Millisecond, 2 * time.Minute

@@ -24,7 +24,7 @@ func (m *population) drawStorage() {
 	d := m.dice("storage")
 	m.s.Cluster.Hold = d.span(5*time.Second, 80*time.Second)
 	serves := scenario.Service{Plugin: storage, Unstaged: d.odds(0.25)}
-	controllers := d.odds(0.4)
+	controllers := d.odds(0.6)
 	if controllers && d.odds(0.3) {
 		serves.Type, controllers = cluster.PluginMonolith, false
 	}

@@ -3,7 +3,6 @@ package world
 import (
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -115,14 +114,4 @@ func (n *coreNode) killStorageAtEnd(id cluster.PluginID, d time.Duration) {
 			n.machine.Storage().Kill(id)
 		})
 	})
-}
-
-// serves reports whether a task on the machine runs a storage plugin with a role.
-func (n *coreNode) serves(id cluster.PluginID, role func(cluster.PluginType) bool) bool {
-	for p := range n.machine.Machine().EachLiving() {
-		if s := n.machine.Storage().Plugin(p.Task); p.Kind == scripted.TaskProcess && s != nil && s.ID == id && role(s.Type) {
-			return true
-		}
-	}
-	return false
 }

@@ -25,7 +25,6 @@ func realCases() []faultCase {
 		})
 		w.at(drains+time.Second, func() { w.drainNode("n4", 0) })
 	}
-	const five = 5 * time.Second
 	return []faultCase{{
 		fault: scenario.Fault{Name: scenario.ClientCrash, On: "n1", Delay: exactly(8 * time.Second)},
 		keeps: terms | applied | ending,

@@ -14,6 +14,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
+// five is the delay of the faults.
+const five = 5 * time.Second
+
 // volumeCases are the faults of storage plugins and of claims. The volume of n1's allocation is
 // mounted from the start, so the first call unmounts it.
 func volumeCases() []faultCase {
@@ -24,7 +27,6 @@ func volumeCases() []faultCase {
 			must.Eq(t, plain.claims(), struck.claims())
 		}
 	}
-	const five = 5 * time.Second
 	return []faultCase{{
 		fault: scenario.Fault{Name: scenario.StorageFail, On: "n1"}, keeps: terms | applied | ending, check: later(100*time.Millisecond, time.Second),
 	}, {
@@ -33,6 +35,10 @@ func volumeCases() []faultCase {
 		fault: scenario.Fault{Name: scenario.StorageHang, On: "n1", Delay: exactly(five)}, keeps: terms | applied | ending, check: later(five, five+time.Second),
 	}, {
 		fault: scenario.Fault{Name: scenario.StorageCrash, On: "n1"}, keeps: terms | applied | ending, check: later(10*time.Second, 30*time.Second),
+	}, {
+		fault: scenario.Fault{Name: scenario.ControllerHang, On: "n1", Delay: exactly(five)}, keeps: terms | applied | ending, check: attaches(false), setup: sampled,
+	}, {
+		fault: scenario.Fault{Name: scenario.ControllerMute, On: "n1", Delay: exactly(five)}, keeps: terms | applied | ending, check: attaches(true), setup: sampled,
 	}, {
 		fault: scenario.Fault{Name: scenario.MountBusy, On: "n1", Delay: exactly(five)}, keeps: terms | applied | ending, check: later(five, 2*five),
 	}, {
@@ -52,6 +58,32 @@ func volumeCases() []faultCase {
 	}}
 }
 
+// sampled looks at the attachments while the call that attaches the volume to n4 has no answer yet.
+func sampled(_ *testing.T, w *fixture) {
+	w.at(drains+5*time.Second, func() {
+		for _, at := range w.Attachments() {
+			w.attached = w.attached || at.Node == "n4" && at.Attached
+		}
+	})
+}
+
+// attaches checks that the replacement waits for the answer of the controller, and whether the call took
+// effect meanwhile.
+func attaches(early bool) func(t *testing.T, plain, struck *fixture) {
+	return func(t *testing.T, plain, struck *fixture) {
+		answered := func(w *fixture) time.Duration {
+			return whenThat(w, func(m *shims.ClaimUpdate) bool {
+				return m.Changes[0].Cause == cluster.CauseAttached && m.Changes[0].Node == "n4"
+			})
+		}
+		must.Positive(t, answered(plain))
+		must.Between(t, five, answered(struck)-answered(plain), five+time.Second)
+		must.True(t, plain.attached)
+		must.EqOp(t, early, struck.attached)
+		must.Eq(t, plain.claims(), struck.claims())
+	}
+}
+
 // claims are the nodes with claims at the end of a run.
 func (w *fixture) claims() (on []cluster.NodeID) {
 	for c := range w.Truth().Claims() {
@@ -63,16 +95,21 @@ func (w *fixture) claims() (on []cluster.NodeID) {
 // disks is the id of the storage plugin.
 const disks cluster.PluginID = "disks"
 
-// store gives the world storage plugins.
-func store(o *world.Options) {
-	o.Storage = &world.Storage{Plugin: func(cluster.PluginID) setting.Storage { return setting.Storage{Stages: true} }}
+// store gives the world storage plugins, with controllers if the fault needs them.
+func store(o *world.Options, of scenario.FaultKind) setting.Storage {
+	can := setting.Storage{Stages: true, Controllers: of.Name == scenario.ControllerHang || of.Name == scenario.ControllerMute}
+	o.Storage = &world.Storage{Plugin: func(cluster.PluginID) setting.Storage { return can }}
+	return can
 }
 
 // placeVolume writes a volume, and a running storage plugin on each node.
-func (w *fixture) placeVolume(t *testing.T, on ...cluster.NodeID) {
+func (w *fixture) placeVolume(t *testing.T, can setting.Storage, on ...cluster.NodeID) {
 	t.Helper()
 	j := world.NewJob(cluster.JobSystem, "disks", 1)
 	j.TaskGroups[0].Tasks[0].CSIPlugin = &cluster.CSIPlugin{ID: disks, Type: cluster.PluginNode}
+	if can.Controllers {
+		j.TaskGroups[0].Tasks[0].CSIPlugin.Type = cluster.PluginMonolith
+	}
 	j.Canonicalize()
 	allocs := make([]*cluster.Allocation, len(on))
 	for i, node := range on {
@@ -82,7 +119,7 @@ func (w *fixture) placeVolume(t *testing.T, on ...cluster.NodeID) {
 	must.NoError(t, w.Setup.Write(func(txn *statestore.Txn) error {
 		for _, a := range allocs {
 			n := txn.Node(a.NodeID).Copy()
-			p := setting.Storage{Stages: true}.Report(j.TaskGroups[0].Tasks[0].CSIPlugin, a.ID, a.NodeID, true, world.Epoch)
+			p := can.Report(j.TaskGroups[0].Tasks[0].CSIPlugin, a.ID, a.NodeID, true, world.Epoch)
 			n.StoragePlugins, n.HoldLimit, n.VolumeAllowance = []*cluster.StoragePlugin{p}, 10*time.Minute, 10*time.Minute
 			if err := txn.UpsertNode(n, world.Epoch); err != nil {
 				return err

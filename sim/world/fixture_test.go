@@ -10,6 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
@@ -24,6 +25,8 @@ type fixture struct {
 	elected []time.Duration // the starts of terms, without the first
 	ended   map[int]time.Duration
 	strikes []world.Strike
+	// attached: the volume of the replacement was attached when the test looked.
+	attached bool
 }
 
 // entry is an applied entry, write a proposal of a drainer with its answer, and step a step
@@ -74,8 +77,9 @@ func gpus() []*cluster.DeviceGroup {
 // allocation one. If it needs volumes, the allocations share one.
 func newFixtureOf(t *testing.T, o world.Options, of scenario.FaultKind) *fixture {
 	t.Helper()
+	var can setting.Storage
 	if of.Volumes {
-		store(&o)
+		can = store(&o, of)
 	}
 	if o.Commit == (scenario.Range{}) {
 		o.Commit = scenario.Range{Min: commits, Max: commits}
@@ -91,9 +95,10 @@ func newFixtureOf(t *testing.T, o world.Options, of scenario.FaultKind) *fixture
 		must.NoError(t, w.Setup.Commit(&shims.NodeRegister{At: w.Now(), Node: node}))
 	}
 	if of.Volumes {
-		f.placeVolume(t, "n1", "n2", "n3", "n4")
+		f.placeVolume(t, can, "n1", "n2", "n3", "n4")
 	}
 	f.placeWith(t, "web", of, "n1", "n2", "n3")
+	must.NoError(t, w.Setup.Attach())
 	f.observe()
 	return f
 }

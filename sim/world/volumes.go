@@ -92,7 +92,7 @@ func (a *volumesActor) step() error {
 	now := a.clock()
 	for _, call := range a.due {
 		if a.caller.Ready(call, now) {
-			a.world.controllers.begin(a, call, a.caller.Begin(call))
+			a.world.controllers.begin(a, a.caller.Begin(call))
 		}
 	}
 	if a.busy || a.world.now.Before(a.again) {

@@ -16,6 +16,12 @@
 //     or its row was deleted.
 //   - A volume of a storage plugin with controllers is on a node only while it is attached to the
 //     node.
+//   - A leader has one call of a controller in flight for a volume, and asks no controller to detach a
+//     volume that is mounted. A call is done only if no other controller that can be called may still
+//     undo it.
+//   - A claim that a controller has detached ends only when the volume is detached, and a volume is
+//     attached only to nodes that claim it. The calls of an earlier leader and of controllers that
+//     cannot be called are excepted.
 //   - An allocation that its client has reported as ended has no published volume, except volumes
 //     that the report names. So a complete drain leaves no mount that is not named.
 package claimed

@@ -28,12 +28,25 @@ const (
 	Detached     Check = "not attached"          // a volume is on a node to which no controller has attached it
 	LeftUnnamed  Check = "left without a name"   // an ended allocation has a volume that its report does not name
 	DetachedUsed Check = "detached in use"       // the state says that a node is done with a volume, and it is not
+	CalledTwice  Check = "two calls in flight"   // of one volume, by one leader
+	CalledEarly  Check = "detached too early"    // a controller is asked to detach a volume that is mounted
+	Overtaken    Check = "overtaken call"        // a controller may still undo the call of another one
+	FreedHere    Check = "freed while attached"  // the state says that a volume is detached, and it is not
+	LeftAttached Check = "left attached"         // a volume is attached to a node that does not claim it
 )
+
+// checks returns all checks.
+func checks() []Check {
+	return []Check{
+		Unclaimed, TwoWriters, Conflict, FreedEarly, Detached, LeftUnnamed, DetachedUsed,
+		CalledTwice, CalledEarly, Overtaken, FreedHere, LeftAttached,
+	}
+}
 
 // Known reports whether a text names the guarantee and one of its checks, such as "S3 two writers".
 func Known(check string) bool {
 	name, found := strings.CutPrefix(check, Guarantee+" ")
-	return found && slices.Contains([]Check{Unclaimed, TwoWriters, Conflict, FreedEarly, Detached, LeftUnnamed, DetachedUsed}, Check(name))
+	return found && slices.Contains(checks(), Check(name))
 }
 
 // maxViolations is the largest number of violations that a judge keeps.
@@ -47,9 +60,6 @@ type Machine struct {
 	Node   cluster.NodeID
 	Mounts []storage.Mount
 }
-
-// Attached reports whether a controller has attached the volume to the node.
-type Attached func(cluster.VolumeKey, cluster.NodeID) bool
 
 // place is a volume on a node.
 type place struct {
@@ -168,9 +178,9 @@ func (j *Judge) frees(now time.Time, a shims.Applied, c cluster.ClaimChange, at 
 	}
 }
 
-// Look compares the mount tables with the state, at a quiet point. attached is nil if there are no
-// controllers.
-func (j *Judge) Look(now time.Time, state *statestore.Snapshot, machines []Machine, attached Attached) {
+// Look compares the mount tables and the attachments with the state, at a quiet point.
+func (j *Judge) Look(now time.Time, state *statestore.Snapshot, machines []Machine, attachments []Attachment) {
+	j.leftAttached(now, state, attachments)
 	j.conflicts(now, state)
 	writers := map[cluster.VolumeKey]cluster.NodeID{}
 	for _, m := range machines {
@@ -181,7 +191,7 @@ func (j *Judge) Look(now time.Time, state *statestore.Snapshot, machines []Machi
 			if mount.Alloc != "" {
 				j.published(now, state, m.Node, mount, writers)
 			}
-			if attached != nil && !j.left[place{mount.Volume, m.Node}] && needsController(state, mount, m.Node) && !attached(mount.Volume, m.Node) {
+			if !j.left[place{mount.Volume, m.Node}] && needsController(state, mount, m.Node) && !attached(attachments, mount.Volume, m.Node) {
 				j.report(now, Detached, m.Node, mount.Alloc, "%s is at %s", mount.Volume, mount.Path)
 			}
 		}

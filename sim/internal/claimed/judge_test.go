@@ -26,7 +26,7 @@ type world struct {
 	index uint64
 	// mounts are the mounts of n1 and n2.
 	mounts   [2][]storage.Mount
-	attached claimed.Attached
+	attached []claimed.Attachment
 	judge    claimed.Judge
 }
 
@@ -82,8 +82,13 @@ func (w *world) write(change func(*statestore.Txn)) (before, after *statestore.S
 func (w *world) change(cause cluster.ClaimCause, after time.Duration) {
 	w.t.Helper()
 	u := cluster.ClaimUpdate{At: start().Add(after), Changes: []cluster.ClaimChange{{Claim: cluster.ClaimKey{Volume: data(), Alloc: "a1"}, Node: "n1", Cause: cause}}}
-	before, now := w.write(func(txn *statestore.Txn) { must.SliceEmpty(w.t, statestore.UpdateClaims(txn, &u)) })
+	before, now := w.update(&u)
 	w.judge.Applied(u.At, shims.Applied{Index: w.index, Before: before, After: now, Message: &shims.ClaimUpdate{ClaimUpdate: u}})
+}
+
+func (w *world) update(u *cluster.ClaimUpdate) (before, after *statestore.Snapshot) {
+	w.t.Helper()
+	return w.write(func(txn *statestore.Txn) { must.SliceEmpty(w.t, statestore.UpdateClaims(txn, u)) })
 }
 
 // force detaches the volume by force, and passes the entry to the judge.
@@ -132,7 +137,9 @@ func (w *world) checks() (names []string) {
 // Each rule is broken once. Similar states that are allowed cause no violation.
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	is := func(yes bool) claimed.Attached { return func(cluster.VolumeKey, cluster.NodeID) bool { return yes } }
+	is := func(yes bool) []claimed.Attachment {
+		return []claimed.Attachment{{Volume: data(), Node: "n1", Attached: yes}}
+	}
 	for name, test := range map[string]struct {
 		controllers bool
 		edit        func(*world)
@@ -154,6 +161,10 @@ func TestJudge(t *testing.T) {
 		}, nil},
 		"not attached": {true, func(w *world) { w.attached = is(false) }, []string{"not attached"}},
 		"attached":     {true, func(w *world) { w.attached = is(true) }, nil},
+		"detached in an order that no leader could prevent": {true, func(w *world) {
+			w.attached = is(false)
+			w.attached[0].Astray = true
+		}, nil},
 		"an end that does not name it": {false, func(w *world) { w.row(cluster.ClientComplete, &cluster.VolumeHolds{}) },
 			[]string{"mount without a claim", "left without a name"}},
 		"an end that names it": {false, func(w *world) {
