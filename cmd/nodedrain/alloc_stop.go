@@ -75,7 +75,8 @@ func (c *allocStopCommand) run(args []string) error {
 	if f.detach || stopped.EvalID == "" {
 		return nil
 	}
-	return c.evaluated(asked, stopped.EvalID, "The allocation stops")
+	_, err = c.evaluated(asked, stopped.EvalID, "The allocation stops")
+	return err
 }
 
 // AutocompleteArgs completes the allocation.

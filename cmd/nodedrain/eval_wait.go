@@ -17,9 +17,9 @@ const exitNotPlaced exitCode = 2
 const evaluatedPatience = 30 * time.Second
 
 // evaluated waits until the scheduler has answered an evaluation, and tells what it did. done is what the
-// command has changed already, as a sentence without its full stop.
-func (c *operatorCommand) evaluated(asked *client.Client, id, done string) error {
-	var e *wire.Evaluation
+// command has changed already, as a sentence without its full stop. The error is [exitNotPlaced] if the
+// scheduler answered and some allocations have no place. After any other error the evaluation is nil.
+func (c *operatorCommand) evaluated(asked *client.Client, id, done string) (e *wire.Evaluation, err error) {
 	servers := contact{patience: evaluatedPatience}
 	servers.answered() // the change was made
 	for index := uint64(0); e == nil || e.Status == string(cluster.EvalPending); {
@@ -29,17 +29,17 @@ func (c *operatorCommand) evaluated(asked *client.Client, id, done string) error
 		switch {
 		case c.ctx.Err() != nil:
 			fmt.Fprintf(c.out, "%s, and the scheduler goes on: nodedrain eval status %s\n", done, shortID(id, false))
-			return exitInterrupted
+			return nil, exitInterrupted
 		case err != nil:
-			return saidf("Error reading evaluation: %v", err)
+			return nil, saidf("Error reading evaluation: %v", err)
 		}
 		e, index = read, answer.Index
 	}
 	fmt.Fprintf(c.out, "Evaluation %s is %s\n", shortID(id, false), joined(e.Status, e.StatusDescription))
 	if e.BlockedEval == "" && e.Status != string(cluster.EvalBlocked) {
-		return nil
+		return e, nil
 	}
 	fmt.Fprintf(c.out, "Some allocations have no place. Evaluation %s waits for room.\n", shortID(e.BlockedEval, false))
 	c.shortages(e)
-	return exitNotPlaced
+	return e, exitNotPlaced
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -11,6 +12,9 @@ import (
 	"strings"
 
 	"github.com/posener/complete"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // jobRunCommand is "nodedrain job run".
@@ -54,8 +58,9 @@ Exit code:
 
   0   The job is registered. Without -detach: every allocation has a place.
   1   The request failed.
-  2   Some allocations have no place. The command says what is short. The servers place
-      them when there is room.
+  2   Some allocations have no place. The command says what is short, and the servers
+      place them when there is room. Or slots of the job stay empty because too many
+      allocations in a row failed. The command says what fills them.
 `
 }
 
@@ -93,7 +98,25 @@ func (c *jobRunCommand) run(args []string) error {
 	if f.detach || written.EvalID == "" {
 		return nil
 	}
-	return c.evaluated(asked, written.EvalID, "The job is registered")
+	e, err := c.evaluated(asked, written.EvalID, "The job is registered")
+	if e == nil {
+		return err
+	}
+	return cmp.Or(c.emptySlots(asked, e), err)
+}
+
+// emptySlots prints the slots of an evaluated job that the scheduler does not fill any more. The
+// evaluation itself is complete then. The error is [exitNotPlaced] if there are any.
+func (c *jobRunCommand) emptySlots(asked *client.Client, e *wire.Evaluation) error {
+	sum, _, err := asked.JobSummary(c.ctx, e.JobID, client.Query{Namespace: e.Namespace})
+	switch {
+	case err != nil:
+		return saidf("Error querying job: %v", err)
+	case len(sum.GivenUp) == 0:
+		return nil
+	}
+	printGivenUp(c.out, sum, false)
+	return exitNotPlaced
 }
 
 // enforcing adds the modify index that the registered job must have to a registration.

@@ -49,3 +49,39 @@ func withoutSpace(text string) string {
 	text = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(text)
 	return strings.Join(strings.Fields(text), "")
 }
+
+// A job whose slots the scheduler does not fill any more says so after each "job run" that changes nothing.
+// Regression: the command printed that the evaluation was complete, and exited with 0.
+func TestJobRun_givenUp(t *testing.T) {
+	t.Parallel()
+	summary := `{"JobID": "shop"}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v1/jobs":
+			_, _ = io.WriteString(w, `{"EvalID": "e1"}`)
+		case "/v1/evaluation/e1":
+			_, _ = io.WriteString(w, `{"ID": "e1", "Namespace": "shops", "JobID": "shop", "Status": "complete"}`)
+		case "/v1/job/shop/summary":
+			must.Eq(t, "shops", r.URL.Query().Get("namespace"))
+			_, _ = io.WriteString(w, summary)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	register := func() (int, string) {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), []string{"job", "run", "-"}, stdio{in: strings.NewReader(`{"ID": "shop", "Namespace": "shops"}`), out: &out, errs: &errs,
+			getenv: func(name string) string { return map[string]string{client.EnvAddress: server.URL}[name] }})
+		must.Eq(t, "", errs.String())
+		return code, out.String()
+	}
+	code, out := register()
+	must.Zero(t, code)
+	must.StrNotContains(t, out, "empty")
+	summary = `{"JobID": "shop", "GivenUp": {"web": {"Slots": 1, "Failed": 11, "Replaced": 10, "AllocID": "a1", "NodeID": "n1"}}}`
+	code, out = register()
+	must.Eq(t, int(exitNotPlaced), code)
+	must.StrContains(t, out, "Evaluation e1 is complete\n\nGroup \"web\": 1 slot stays empty, because too many allocations in a row failed\n")
+	must.StrContains(t, out, "To fill the slot: nodedrain job run FILE with a change of the group's tasks or disk\n")
+}

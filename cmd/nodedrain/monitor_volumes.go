@@ -23,7 +23,7 @@ func (m *monitor) volumesLeft(ctx context.Context) (lines []string, err error) {
 	for i := 0; err == nil && i < len(stubs); i++ {
 		var v *wire.Volume
 		v, _, err = again(ctx, &m.contact, func() (*wire.Volume, client.Answer, error) {
-			return m.asked.Volumes().ReadIn(ctx, cluster.Namespace(stubs[i].Namespace), stubs[i].ID)
+			return m.asked.Volumes().Read(ctx, stubs[i].ID, client.Query{Namespace: stubs[i].Namespace})
 		})
 		switch {
 		case err == nil:

@@ -58,6 +58,8 @@ type Query struct {
 	// fields of the listed objects, NextToken the token of the page before.
 	Prefix, Filter, NextToken string
 	PerPage                   int
+	// Namespace replaces that of the client, unless it is empty.
+	Namespace string
 }
 
 func (q Query) values() url.Values {
@@ -73,6 +75,7 @@ func (q Query) values() url.Values {
 	set("prefix", q.Prefix, q.Prefix != "")
 	set("filter", q.Filter, q.Filter != "")
 	set("next_token", q.NextToken, q.NextToken != "")
+	set("namespace", q.Namespace, q.Namespace != "")
 	set("per_page", strconv.Itoa(q.PerPage), q.PerPage > 0)
 	return v
 }

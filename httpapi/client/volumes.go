@@ -34,11 +34,6 @@ func (v Volumes) Read(ctx context.Context, id string, q Query) (*wire.Volume, An
 	return get[*wire.Volume](ctx, v.client, volumePath(id, ""), q.values())
 }
 
-// ReadIn reads a volume of the namespace by its whole id.
-func (v Volumes) ReadIn(ctx context.Context, ns cluster.Namespace, id string) (*wire.Volume, Answer, error) {
-	return get[*wire.Volume](ctx, v.client, volumePath(id, ""), url.Values{"namespace": {string(ns)}})
-}
-
 // Register registers a volume, or changes a registered one.
 func (v Volumes) Register(ctx context.Context, volume *wire.Volume) (*wire.VolumeRegisterResponse, Answer, error) {
 	return put[*wire.VolumeRegisterResponse](ctx, v.client, volumePath(volume.ID, ""), wire.VolumeRegisterRequest{Volumes: []*wire.Volume{volume}})
