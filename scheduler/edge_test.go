@@ -200,6 +200,26 @@ func TestGivenUp(t *testing.T) {
 	must.SliceEmpty(t, givenUp(web))
 }
 
+// A job that was mended has all its tries again: failures of its former tasks do not count.
+// Regression: the first failure after the change gave the slot up.
+func TestGivenUp_afterAChange(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	web := c.job("web", cluster.JobService, 1)
+	old := c.spend(web, n1)
+	c.edit(web, func(j *cluster.Job) { j.TaskGroups[0].Tasks[0].Resources.CPU++ })
+	c.run()
+	for range scheduler.MaxReschedules + 1 {
+		must.Len(t, 1, c.wanted(web))
+		must.SliceEmpty(t, scheduler.GivenUp(c.view(), web))
+		old = c.wanted(web)[0]
+		c.report(c.says(old, cluster.ClientFailed))
+		c.run()
+	}
+	must.SliceEmpty(t, c.wanted(web))
+	must.Eq(t, []cluster.AllocID{old.ID}, scheduler.GivenUp(c.view(), web))
+}
+
 // The slot of one that failed for good is the first to be given up.
 func TestScaledDownWithAFailure(t *testing.T) {
 	c := parallel(t)

@@ -146,14 +146,17 @@ func (l look) isSameWork(a *cluster.Allocation) bool {
 	return was != nil && is != nil && was.EphemeralDisk == is.EphemeralDisk && slices.EqualFunc(was.Tasks, is.Tasks, (*cluster.Task).Equal)
 }
 
-// isSpent reports whether the allocation has reached MaxReschedules.
+// isSpent reports whether the allocation has reached MaxReschedules. From the cluster version of
+// volumes on, failures of other tasks or another disk do not count: a job that was mended has all its
+// tries again.
 func (l look) isSpent(a *cluster.Allocation) bool {
 	if a.DesiredTransition.ForceReschedule || !l.isSameWork(a) {
 		return false
 	}
+	onlySameWork := l.view.ClusterVersion() >= cluster.VersionOfVolumes
 	for range MaxReschedules {
 		a = l.view.Alloc(a.PreviousAllocation)
-		if a == nil || a.DesiredDescription != cluster.DescRescheduled {
+		if a == nil || a.DesiredDescription != cluster.DescRescheduled || (onlySameWork && !l.isSameWork(a)) {
 			return false
 		}
 	}
