@@ -138,7 +138,7 @@ func (p *Program) attach(ctx context.Context, generation uint64, last Record, ru
 		return nil, err
 	}
 	if last.Digest != digest {
-		return nil, errors.New("its program or its configuration has changed")
+		return nil, errors.New("its program, configuration or environment has changed")
 	}
 	answering, cancel := context.WithTimeout(ctx, p.options.CallTimeout)
 	defer cancel()
