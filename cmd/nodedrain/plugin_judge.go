@@ -15,6 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
 	"github.com/seed-f9cf0b39/nodedrain/client/device/devicetest"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume/volumetest"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/plugintest"
 )
 
@@ -45,14 +46,17 @@ func (c *pluginTestCommand) Help() string {
 Usage: nodedrain plugin test [options] PATH
 
   Starts the plugin PATH as a client does, and tests it in some ten seconds: a task driver
-  by the rules D1 to D20, a device plugin by the rules V1 to V9. For each rule that fails
-  it prints the calls, what was expected, what happened, and the sentence of the contract.
-  docs/plugins.md and docs/device-plugins.md explain the rules. Each has a plugin to copy.
+  by the rules D1 to D20, a device plugin by the rules V1 to V9, a storage plugin (CSI) by
+  the rules S1 to S9. For each rule that fails it prints the calls, what was expected,
+  what happened, and the sentence of the contract. docs/plugins.md, docs/device-plugins.md
+  and docs/volume-tests.md explain the rules, and each names a plugin to copy.
 
   The rules of drivers need tasks of eight kinds, such as one that ignores signals. FILE
   says how the driver's tasks are configured. Without it the tasks have the keys "command"
   and "args", with programs of this machine. Those of device plugins need two devices, and
-  a way to change them. FILE also says which rules the plugin cannot keep, and why.
+  a way to change them. Those of storage plugins need a volume that nothing uses, and
+  mount it: FILE names it. PATH may be the socket of a storage plugin that runs. FILE also
+  says which rules the plugin cannot keep, and why.
 
 Options:
 
@@ -106,7 +110,7 @@ func (c *pluginTestCommand) test(args []string) (failed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	out := judgement{Plugin: path, Type: suite.Type.String()}
+	out := judgement{Plugin: path, Type: suite.Type}
 	conformance.Judge(c.ctx, tests, suite.Skips, func(found conformance.Finding) {
 		out.add(found)
 		if !f.json {
@@ -130,7 +134,7 @@ func (c *pluginTestCommand) test(args []string) (failed bool, err error) {
 func checkRules(flagged string) error {
 	for _, name := range namesOf(flagged) {
 		if !slices.ContainsFunc(allRules(), func(one conformance.Rule) bool { return names(name, one) }) {
-			return misused("plugin test", fmt.Sprintf("There is no rule %q. The rules are D1 to D20 for drivers, and V1 to V9 for device plugins", name))
+			return misused("plugin test", fmt.Sprintf("There is no rule %q. The rules are D1 to D20 for drivers, V1 to V9 for device plugins, and S1 to S9 for storage plugins", name))
 		}
 	}
 	return nil
@@ -139,7 +143,7 @@ func checkRules(flagged string) error {
 // allRules returns the rules of all plugins.
 func allRules() []conformance.Rule {
 	var all []conformance.Rule
-	for _, one := range slices.Concat(drivertest.Tests(drivertest.Harness{}), devicetest.Tests(devicetest.Harness{})) {
+	for _, one := range slices.Concat(drivertest.Tests(drivertest.Harness{}), devicetest.Tests(devicetest.Harness{}), volumetest.Tests(volumetest.Harness{})) {
 		all = append(all, one.Rule)
 	}
 	return all

@@ -73,7 +73,9 @@ func TestPluginTest_eachRuleIsBroken(t *testing.T) {
 		broken = append(broken, strings.Split(story.fails, ", ")...)
 	}
 	for _, rule := range allRules() {
-		if rule.ID != "D17 children" { // the tasks of the wrong drivers have no processes
+		// The tasks of the wrong drivers have no processes. Package volumetest breaks the rules of storage
+		// plugins.
+		if rule.ID != "D17 children" && rule.ID[0] != 'S' {
 			must.SliceContains(t, broken, rule.ID)
 		}
 	}

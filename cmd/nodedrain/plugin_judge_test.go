@@ -172,7 +172,7 @@ func TestPluginTest_mistakes(t *testing.T) {
 	for _, story := range []struct{ line, want string }{
 		{"", "This command takes one argument: <path>"},
 		{"a b", "This command takes one argument: <path>"},
-		{"-run D21 /bin/true", `There is no rule "D21". The rules are D1 to D20 for drivers, and V1 to V9 for device plugins`},
+		{"-run D21 /bin/true", `There is no rule "D21". The rules are D1 to D20 for drivers, V1 to V9 for device plugins, and S1 to S9 for storage plugins`},
 		{"-config none.json /bin/true", "none.json"},
 		{"-config " + written(t, `{"args": ["none"], "skips": {"D99": "why"}}`) + " " + wrong, `the suite has no test "D99" to skip`},
 		{"-colour /bin/true", "flag provided but not defined: -colour"},

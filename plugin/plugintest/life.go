@@ -39,6 +39,8 @@ type life struct {
 	dir      string
 	program  *host.Program
 	instance *host.Instance // or nil
+	// keep: the folder stays at the end of the test.
+	keep bool
 }
 
 var _ conformance.Logger = (*life)(nil)
@@ -55,6 +57,9 @@ func newLife(t conformance.T, of Program) *life {
 	t.Cleanup(func() {
 		if l.instance != nil {
 			l.Kill(t)
+		}
+		if l.keep {
+			return
 		}
 		if err := os.RemoveAll(dir); err != nil {
 			t.Errorf("removing the node's folder: %v", err)

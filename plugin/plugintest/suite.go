@@ -5,56 +5,76 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
 	"github.com/seed-f9cf0b39/nodedrain/client/device/devicetest"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume/volumetest"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 )
 
 // Suite contains the rules for one plugin.
 type Suite struct {
-	// Type is the type that the plugin reports.
-	Type  host.Type
+	// Type is "driver", "device" or "storage".
+	Type  string
 	Tests []conformance.Test
 	Skips map[string]string
 }
 
-// Open starts the program, asks it for its type, and returns the suite for it. file contains the
-// options of a driver or of a device plugin. If file is empty, a driver gets the options of
-// [Commands], and a device plugin gets the zero options. The error says why the file is not valid,
-// or why the plugin did not start.
+// Open returns the suite for the plugin at path. If file names a volume, that is a storage plugin, and
+// file contains its [StorageOptions]. Otherwise Open starts the program and asks it for its type, and
+// file contains the options of a driver or of a device plugin. If file is empty, a driver gets the
+// options of [Commands], and a device plugin gets the zero options. The error says why the file is not
+// valid, or why the plugin did not start.
 func Open(ctx context.Context, path, file string) (Suite, error) {
-	program := Program{Path: path}
+	var given struct {
+		Program
+		Volume string `json:"volume"`
+	}
+	given.Path = path
 	if file != "" {
 		// The type of the plugin decides the format of the file. The fields of Program are the same
-		// in both.
+		// for drivers and device plugins.
 		text, err := os.ReadFile(file)
 		if err == nil {
-			err = json.Unmarshal(text, &program)
+			err = json.Unmarshal(text, &given)
 		}
 		if err != nil {
 			return Suite{}, fmt.Errorf("reading the config of the test: %s: %w", file, err)
 		}
 	}
+	if given.Volume != "" {
+		return openStorage(ctx, path, file)
+	}
+	program := given.Program
 	var kind host.Type
 	if err := conformance.Probe(ctx, func(t conformance.T) {
 		l := newLife(t, program)
 		l.begin(t, 0, program.Config)
 		kind = l.instance.Info().Type
 	}); err != nil {
-		return Suite{}, err
+		return Suite{}, fmt.Errorf("%s\nA storage plugin (CSI) is tested with a file that names a volume: docs/volume-tests.md describes it", strings.TrimSpace(err.Error()))
 	}
 	if kind == host.Device {
 		o, err := DeviceOptions{Program: program}, error(nil)
 		if file != "" {
 			o, err = ReadDevices(path, file)
 		}
-		return Suite{kind, devicetest.Tests(DeviceHarness(o)), o.Skips}, err
+		return Suite{kind.String(), devicetest.Tests(DeviceHarness(o)), o.Skips}, err
 	}
 	o, err := Commands(path)
 	if file != "" {
 		o, err = Read(path, file)
 	}
-	return Suite{kind, drivertest.Tests(Harness(o)), o.Skips}, err
+	return Suite{kind.String(), drivertest.Tests(Harness(o)), o.Skips}, err
+}
+
+// openStorage starts a storage plugin once, and returns its suite.
+func openStorage(ctx context.Context, path, file string) (Suite, error) {
+	o, err := ReadStorage(path, file)
+	if err == nil {
+		err = conformance.Probe(ctx, func(t conformance.T) { newStorageNode(t, o) })
+	}
+	return Suite{"storage", volumetest.Tests(StorageHarness(o)), o.Skips}, err
 }

@@ -30,6 +30,9 @@ type check struct {
 
 func newCheck(t T, h Harness, calls *conformance.Trace) *check {
 	c := &check{Check: conformance.Check{T: t, Calls: calls}, node: h.New(t), usage: h.Usage, key: cluster.VolumeKey{Namespace: cluster.DefaultNamespace, ID: "tested"}}
+	if l, is := c.node.(conformance.Logger); is {
+		c.Cleanup(func() { calls.Keep(l.Log()) })
+	}
 	c.stages = c.describe().Stages
 	c.claimed = c.node.Volume(t)
 	c.Cleanup(func() { // what a test that has failed leaves
@@ -87,7 +90,7 @@ func (c *check) try(call volume.Call) error {
 	answer := c.Calls.Begin("%s for %s", call.Verb, call.Request.Alloc)
 	err := c.node.Plugin().Do(ctx, call, c.staging(), target)
 	if err != nil {
-		answer(fmt.Sprintf("error of class %d: %v", volume.ClassOf(err), err))
+		answer(err.Error())
 	} else {
 		answer("ok")
 	}

@@ -1,0 +1,237 @@
+package plugintest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
+	"github.com/seed-f9cf0b39/nodedrain/client/mounts"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume/volumetest"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
+)
+
+// StorageOptions describe the program of a storage plugin, which speaks CSI. In a file they are a JSON
+// object. The program gets the address of its socket in the environment variable CSI_ENDPOINT.
+type StorageOptions struct {
+	// Path is the absolute path of the program, or of the socket of a plugin that runs. It is not part
+	// of a file.
+	Path string `json:"-"`
+	// Args are the arguments of the program. In them and in Setup, {dir} is a folder that only one
+	// test uses.
+	Args []string `json:"args"`
+	// Setup is a command that runs before the plugin starts, or empty.
+	Setup []string `json:"setup"`
+	// Volume is the external id of a volume that nothing uses.
+	Volume string `json:"volume"`
+	// Context and Secrets go to the plugin with the volume.
+	Context map[string]string `json:"context"`
+	Secrets map[string]string `json:"secrets"`
+	// Skips are the rules that the plugin cannot satisfy, with the reason.
+	Skips map[string]string `json:"skips"`
+}
+
+// ReadStorage reads the options of a storage plugin from a file.
+func ReadStorage(path, file string) (StorageOptions, error) {
+	o := StorageOptions{Path: path}
+	err := read(file, &o, func() error { return checkSkips(o.Skips, volumetest.Tests(volumetest.Harness{})) })
+	if err == nil && isSocket(path) {
+		if o.Skips == nil {
+			o.Skips = map[string]string{}
+		}
+		o.Skips["S8"] = "the test did not start the plugin, so it cannot start it again"
+	}
+	return o, err
+}
+
+// isSocket reports whether a path is that of a socket.
+func isSocket(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&os.ModeSocket != 0
+}
+
+// StorageHarness returns the harness of a storage plugin. One test runs at a time, because all of them
+// may use the same volume.
+func StorageHarness(o StorageOptions) volumetest.Harness {
+	return volumetest.Harness{
+		New:      func(t volumetest.T) volumetest.Node { return newStorageNode(t, o) },
+		OneByOne: true,
+		Skips:    o.Skips,
+	}
+}
+
+// storageNode is a node with a storage plugin: its process, or its socket alone.
+type storageNode struct {
+	volumetest.Host
+	life    *life
+	of      StorageOptions
+	plugin  *storage.Plugin
+	process *exec.Cmd // or nil
+	// exited is closed when the process has ended.
+	exited chan struct{}
+}
+
+var (
+	_ volumetest.Node    = (*storageNode)(nil)
+	_ conformance.Logger = (*storageNode)(nil)
+)
+
+func newStorageNode(t volumetest.T, o StorageOptions) *storageNode {
+	t.Helper()
+	n := &storageNode{life: newLife(t, Program{Path: o.Path, Setup: o.Setup}), of: o}
+	t.Cleanup(func() { n.end(t) })
+	// The mount table has paths without links.
+	dir, err := filepath.EvalSymlinks(n.life.dir)
+	if err != nil {
+		t.Fatalf("the node's folder: %v", err)
+	}
+	n.Folder = filepath.Join(dir, "v")
+	if err := os.Mkdir(n.Folder, 0o700); err != nil {
+		t.Fatalf("making the folder of the volumes: %v", err)
+	}
+	n.begin(t)
+	return n
+}
+
+// socket is where the plugin listens.
+func (n *storageNode) socket() string {
+	if isSocket(n.of.Path) {
+		return n.of.Path
+	}
+	return filepath.Join(n.life.dir, "csi.sock")
+}
+
+// begin starts the program, and waits until the plugin answers.
+func (n *storageNode) begin(t volumetest.T) {
+	t.Helper()
+	if err := n.launch(); err != nil {
+		t.Fatalf("the plugin did not start: %v", err)
+	}
+	plugin, err := storage.Connect(n.socket())
+	if err != nil {
+		t.Fatalf("connecting to the plugin: %v", err)
+	}
+	n.plugin = plugin
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		if err = plugin.Probe(ctx); err == nil {
+			return
+		}
+		select {
+		case <-time.After(probePause):
+		case <-n.exited:
+			t.Fatalf("the plugin did not start: it has ended\n%s", n.Log())
+		case <-ctx.Done():
+			t.Fatalf("the plugin did not start: %v\n%s", err, n.Log())
+		}
+	}
+}
+
+// probePause is the time between two probes of a plugin that starts.
+const probePause = 50 * time.Millisecond
+
+// launch starts the program, unless the plugin runs already.
+func (n *storageNode) launch() error {
+	if isSocket(n.of.Path) {
+		return nil
+	}
+	log, err := os.OpenFile(n.life.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	args := make([]string, len(n.of.Args))
+	for i, arg := range n.of.Args {
+		args[i] = n.life.filled(arg)
+	}
+	// The process outlives the context of the test: it must still unmount.
+	cmd, exited := exec.CommandContext(context.Background(), n.of.Path, args...), make(chan struct{})
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "CSI_ENDPOINT=unix://" + n.socket()}
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the command alone
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		defer close(exited)
+		_ = cmd.Wait()
+	}()
+	n.process, n.exited = cmd, exited
+	return nil
+}
+
+// kill kills the process of the plugin, if the test has started one, and closes the connection.
+func (n *storageNode) kill() {
+	if n.plugin != nil {
+		_ = n.plugin.Close()
+	}
+	if n.process != nil {
+		_ = n.process.Process.Kill()
+		<-n.exited
+	}
+}
+
+// end kills the plugin. A volume that is still mounted is left with its folder: to remove the folder
+// would remove the files of the volume.
+func (n *storageNode) end(t volumetest.T) {
+	t.Helper()
+	n.kill()
+	table, err := mounts.Read()
+	if err == nil && n.Folder != "" {
+		if left := table.Below(filepath.Dir(n.Folder)); len(left) > 0 {
+			err = fmt.Errorf("still mounted: %s", strings.Join(left, ", "))
+		}
+	}
+	if err != nil {
+		n.life.keep = true
+		t.Errorf("the folder %s is not removed: %v", n.life.dir, err)
+	}
+}
+
+// Log returns the end of the plugin's log.
+func (n *storageNode) Log() string { return n.life.Log() }
+
+// Plugin implements [volumetest.Node].
+func (n *storageNode) Plugin() volumetest.Plugin { return n.plugin }
+
+// Restart implements [volumetest.Node].
+func (n *storageNode) Restart(t volumetest.T) {
+	t.Helper()
+	if n.process == nil {
+		t.Fatalf("the test did not start the plugin of volume %s", n.of.Volume)
+	}
+	n.kill()
+	n.begin(t)
+}
+
+// Volume implements [volumetest.Node]. It attaches the volume to the node if the plugin is also a
+// controller that attaches.
+func (n *storageNode) Volume(t volumetest.T) volume.Claimed {
+	t.Helper()
+	claimed := volume.Claimed{ExternalID: n.of.Volume, Context: n.of.Context, Secrets: n.of.Secrets}
+	d, err := n.plugin.Describe(t.Context(), cluster.PluginMonolith)
+	if err != nil || !d.Attaches {
+		return claimed // it has no controller
+	}
+	a := storage.Attachment{
+		ExternalID: n.of.Volume, NodeID: d.NodeID, Context: n.of.Context, Secrets: n.of.Secrets,
+		Capability: cluster.VolumeCapability{Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem},
+	}
+	if claimed.PublishContext, err = n.plugin.Attach(t.Context(), a); err != nil {
+		t.Fatalf("attaching the volume: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := n.plugin.Detach(context.WithoutCancel(t.Context()), a); err != nil {
+			t.Errorf("detaching the volume: %v", err)
+		}
+	})
+	return claimed
+}
