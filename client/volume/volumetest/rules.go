@@ -9,7 +9,7 @@ func rules() []rule {
 	return []rule{
 		{Rule: conformance.Rule{
 			ID: "S1", Doc: "The plugin is ready and describes itself.",
-			Contract: "Probe is answered at once. A plugin has a name.",
+			Contract: "The plugin answers Probe at once and has a name.",
 		}, Check: describes},
 		{Rule: conformance.Rule{
 			ID: "S2", Doc: "A volume is mounted, used and unmounted.",
@@ -25,11 +25,11 @@ func rules() []rule {
 		}, Check: undoNothing},
 		{Rule: conformance.Rule{
 			ID: "S4", Doc: "A publish before the stage is refused.",
-			Contract: "A plugin that stages refuses a publish without a stage, and says that the stage is missing. Then both succeed.",
+			Contract: "A plugin that stages refuses a publish without a stage, and the error names the missing stage. Stage and publish succeed afterwards.",
 		}, Check: publishBeforeStage},
 		{Rule: conformance.Rule{
 			ID: "S5", Doc: "A volume that does not exist is not mounted.",
-			Contract: "Stage or publish of an unknown volume is an error. Unpublish and unstage of it succeed.",
+			Contract: "Stage and publish of an unknown volume fail. Unpublish and unstage of it succeed.",
 		}, Check: unknownVolume},
 		{Rule: conformance.Rule{
 			ID: "S6", Doc: "A busy mount stays until it is free.",
