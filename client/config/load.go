@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -34,6 +35,9 @@ func Load(path string) (*Config, error) {
 
 // Parse reads the content of a file. The path decides between HCL and JSON, and is shown in errors.
 func Parse(path string, src []byte) (*Config, error) {
+	if ext := strings.ToLower(filepath.Ext(path)); ext != ".hcl" && ext != ".json" {
+		return nil, fmt.Errorf("reading the configuration: the name of %s must end with .hcl or .json", path)
+	}
 	var f file
 	if err := hclsimple.Decode(path, src, nil, &f); err != nil {
 		return nil, readable(err)

@@ -48,7 +48,7 @@ func checkAddress(address string) (secure bool, err error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("%q is no URL", address)
+		return false, fmt.Errorf("%q is no URL, such as \"https://10.0.0.1:4646\"", address)
 	case u.Scheme != "http" && u.Scheme != "https":
 		return false, fmt.Errorf("%q must begin with http:// or https://", address)
 	case u.Hostname() == "":

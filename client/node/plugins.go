@@ -171,7 +171,7 @@ type foundPlugins struct {
 // that they are reported with the reason.
 func findPlugins(ctx context.Context, o pluginOptions) (*foundPlugins, error) {
 	var found []*pluginProgram
-	files, err := pluginFiles(o.config.PluginDir)
+	files, err := enabledFiles(o.config)
 	if err != nil {
 		return nil, err
 	}
@@ -185,11 +185,6 @@ func findPlugins(ctx context.Context, o pluginOptions) (*foundPlugins, error) {
 		if o.config.Plugins[name].Enabled && !slices.Contains(files, name) {
 			found = append(found, o.newProgram(name, o.program, []string{"plugin", name}))
 			files = append(files, name)
-		}
-	}
-	for name, block := range o.config.Plugins {
-		if block.Enabled && !slices.Contains(files, name) {
-			return nil, fmt.Errorf("the configuration enables the plugin %q: there is no such file in plugin_dir %q", name, o.config.PluginDir)
 		}
 	}
 	o.stopUnused(found)
@@ -240,6 +235,28 @@ func (o *pluginOptions) stopUnused(found []*pluginProgram) {
 		}
 		o.logger.Warn("a plugin is off, or its file is gone: its process was stopped, and its tasks are lost", "plugin", file)
 	}
+}
+
+// CheckPlugins returns an error if the plugin folder of the configuration cannot be read, or if a plugin
+// that the configuration enables has no file. A client with this configuration does not start.
+func CheckPlugins(c *config.Config) error {
+	_, err := enabledFiles(c)
+	return err
+}
+
+// enabledFiles returns the names of the files in the plugin folder, also of those that the configuration
+// disables. Each plugin that it enables is one of them, or part of this program.
+func enabledFiles(c *config.Config) ([]string, error) {
+	files, err := pluginFiles(c.PluginDir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
+		if c.Plugins[name].Enabled && !slices.Contains(files, name) && !slices.Contains(inTree(), name) {
+			return nil, fmt.Errorf("the configuration enables the plugin %q: there is no such file in plugin_dir %q", name, c.PluginDir)
+		}
+	}
+	return files, nil
 }
 
 // pluginFiles returns the names of the files in the plugin folder, sorted. Hidden files are left out.

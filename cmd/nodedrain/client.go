@@ -77,6 +77,9 @@ func (c *clientCommand) run(args []string) (err error) {
 		return err
 	}
 	if f.check {
+		if err := node.CheckPlugins(settings); err != nil {
+			return err
+		}
 		fmt.Fprintln(c.out, "The configuration is valid")
 		return nil
 	}
