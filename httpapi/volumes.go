@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -188,6 +189,9 @@ func registerVolume(q *request) error {
 	case v.Namespace == everyNamespace:
 		return fail(http.StatusBadRequest, "a volume needs one namespace")
 	}
+	if err := checkRedacted(v); err != nil {
+		return err
+	}
 	done, err := q.backend.Writer.RegisterVolume(q.Context(), v)
 	if err != nil {
 		return err
@@ -196,9 +200,29 @@ func registerVolume(q *request) error {
 	answer.Secrets = hidden(v.Secrets)
 	response := wire.VolumeRegisterResponse{Volumes: []*wire.Volume{answer}, Index: done.Index}
 	if state, err := q.state(); err == nil { // the volume is registered in any case
-		response.Warnings = sameStorage(state, v)
+		response.Warnings = strings.Trim(unknownPlugin(state, v)+"\n"+sameStorage(state, v), "\n")
 	}
 	return q.written(done.Index, response)
+}
+
+// checkRedacted refuses values that an answer has hidden: they would replace the real ones.
+func checkRedacted(v *cluster.Volume) error {
+	for _, values := range []map[string]string{v.Secrets, v.Context, v.Parameters} {
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			if values[key] == redacted {
+				return fail(http.StatusBadRequest, fmt.Sprintf("the value of %q is %q, which hides the real value in answers: give the real one", key, redacted))
+			}
+		}
+	}
+	return nil
+}
+
+// unknownPlugin warns if no node has reported the storage plugin of the volume, or is empty.
+func unknownPlugin(s State, v *cluster.Volume) string {
+	if plugins(s)[v.Plugin] != nil {
+		return ""
+	}
+	return fmt.Sprintf("no node runs the storage plugin %q: allocations that use the volume have no place until one does", v.Plugin)
 }
 
 // sameStorage warns of other volumes that are the same storage, or is empty. Each of them has claims of its

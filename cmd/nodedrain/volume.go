@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -83,6 +84,11 @@ func (c *volumeRegisterCommand) volumeIn(file string) (*wire.Volume, error) {
 	}
 	if volume.ID == "" {
 		return nil, saidf("Error reading volume: %s has no ID", file)
+	}
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(new(wire.Volume)); err != nil {
+		c.warn(fmt.Sprintf("%s: %s, which has no effect", file, strings.TrimPrefix(err.Error(), "json: ")))
 	}
 	return volume, nil
 }

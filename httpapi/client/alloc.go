@@ -57,7 +57,7 @@ func (a Alloc) Restart(ctx context.Context, r wire.RestartRequest) error {
 
 // Stop stops the allocation. The servers answer it, and the scheduler replaces the allocation.
 func (a Alloc) Stop(ctx context.Context) (wire.AllocStopResponse, error) {
-	stopped, _, err := put[wire.AllocStopResponse](ctx, a.client, "/v1/allocation/"+url.PathEscape(a.id)+"/stop", wire.Nothing{})
+	stopped, _, err := put[wire.AllocStopResponse](ctx, a.client, "/v1/allocation/"+pathElement(a.id)+"/stop", wire.Nothing{})
 	return stopped, err
 }
 
@@ -67,10 +67,10 @@ func (a Alloc) Stats(ctx context.Context) (*wire.AllocStats, error) {
 	return stats, err
 }
 
-func (a Alloc) fs(what string) string { return "/v1/client/fs/" + what + "/" + url.PathEscape(a.id) }
+func (a Alloc) fs(what string) string { return "/v1/client/fs/" + what + "/" + pathElement(a.id) }
 
 func (a Alloc) node(what string) string {
-	return "/v1/client/allocation/" + url.PathEscape(a.id) + "/" + what
+	return "/v1/client/allocation/" + pathElement(a.id) + "/" + what
 }
 
 // NodeStats reads the resources of a node that are in use. The node answers, see [Alloc].

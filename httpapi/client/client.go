@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -60,6 +61,14 @@ type Query struct {
 	PerPage                   int
 	// Namespace replaces that of the client, unless it is empty.
 	Namespace string
+}
+
+// pathElement escapes an id for a path. Servers clean paths, so steps in a path are escaped too.
+func pathElement(id string) string {
+	if id == "." || id == ".." {
+		return strings.ReplaceAll(id, ".", "%2E")
+	}
+	return url.PathEscape(id)
 }
 
 func (q Query) values() url.Values {

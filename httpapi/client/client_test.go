@@ -49,12 +49,12 @@ func TestClient_read(t *testing.T) {
 		"X-Nomad-Index": "17", "X-Nomad-LastContact": "250", "X-Nomad-KnownLeader": "true", "X-Nomad-NextToken": "n2",
 	}, `[{"ID":"n1","Drain":true}]`)
 	nodes, answer, err := c.Nodes(t.Context(), client.NodesQuery{OS: true, Query: client.Query{
-		Index: 12, Wait: time.Minute, Stale: true, Prefix: "ab", Filter: `Name == "a b"`, NextToken: "n1", PerPage: 3,
+		Index: 12, Wait: time.Minute, Stale: true, Prefix: "ab", Filter: `Name == "a b"`, NextToken: "n1", PerPage: 3, Namespace: "shop",
 	}})
 	must.NoError(t, err)
 	must.Eq(t, request{
 		method: "GET", path: "/v1/nodes", token: "secret",
-		query: "filter=Name+%3D%3D+%22a+b%22&index=12&namespace=web&next_token=n1&os=true&per_page=3&prefix=ab&region=eu&stale=&wait=60000ms",
+		query: "filter=Name+%3D%3D+%22a+b%22&index=12&namespace=shop&next_token=n1&os=true&per_page=3&prefix=ab&region=eu&stale=&wait=60000ms",
 	}, *last)
 	must.Eq(t, client.Answer{Index: 17, LastContact: 250 * time.Millisecond, KnownLeader: true, NextToken: "n2"}, answer)
 	must.SliceLen(t, 1, nodes)
@@ -97,6 +97,7 @@ func TestClient_calls(t *testing.T) {
 		"GET /v1/node/n/drain":                       func(c *client.Client) error { _, _, err := c.NodeDrain(ctx, "n", client.Query{}); return err },
 		"GET /v1/jobs":                               func(c *client.Client) error { _, _, err := c.Jobs(ctx, client.Query{}); return err },
 		"GET /v1/job/a%2Fb":                          func(c *client.Client) error { _, _, err := c.Job(ctx, "a/b", client.Query{}); return err },
+		"GET /v1/job/%2E%2E":                         func(c *client.Client) error { _, _, err := c.Job(ctx, "..", client.Query{}); return err },
 		"GET /v1/job/j/summary":                      func(c *client.Client) error { _, _, err := c.JobSummary(ctx, "j", client.Query{}); return err },
 		"GET /v1/job/j/allocations":                  func(c *client.Client) error { _, _, err := c.JobAllocations(ctx, "j", client.Query{}); return err },
 		"GET /v1/job/j/evaluations":                  func(c *client.Client) error { _, _, err := c.JobEvaluations(ctx, "j", client.Query{}); return err },

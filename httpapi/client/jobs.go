@@ -61,7 +61,7 @@ func (c *Client) Allocations(ctx context.Context, q Query) ([]*wire.AllocationLi
 
 // Allocation reads an allocation by its whole id.
 func (c *Client) Allocation(ctx context.Context, id string, q Query) (*wire.Allocation, Answer, error) {
-	return get[*wire.Allocation](ctx, c, "/v1/allocation/"+url.PathEscape(id), q.values())
+	return get[*wire.Allocation](ctx, c, "/v1/allocation/"+pathElement(id), q.values())
 }
 
 // Evaluations lists evaluations by id.
@@ -71,7 +71,7 @@ func (c *Client) Evaluations(ctx context.Context, q Query) ([]*wire.Evaluation, 
 
 // Evaluation reads an evaluation by its whole id. If it is blocked, it says why.
 func (c *Client) Evaluation(ctx context.Context, id string, q Query) (*wire.Evaluation, Answer, error) {
-	return get[*wire.Evaluation](ctx, c, "/v1/evaluation/"+url.PathEscape(id), q.values())
+	return get[*wire.Evaluation](ctx, c, "/v1/evaluation/"+pathElement(id), q.values())
 }
 
-func jobPath(id, what string) string { return "/v1/job/" + url.PathEscape(id) + what }
+func jobPath(id, what string) string { return "/v1/job/" + pathElement(id) + what }

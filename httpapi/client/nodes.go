@@ -59,4 +59,4 @@ func (c *Client) Drains(ctx context.Context, q Query) (*wire.DrainList, Answer, 
 	return get[*wire.DrainList](ctx, c, "/v1/drains", q.values())
 }
 
-func nodePath(id, what string) string { return "/v1/node/" + url.PathEscape(id) + what }
+func nodePath(id, what string) string { return "/v1/node/" + pathElement(id) + what }

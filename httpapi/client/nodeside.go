@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -99,5 +98,5 @@ func (s NodeSide) Changes(ctx context.Context, since Since, wait time.Duration) 
 }
 
 func (s NodeSide) path(what string) string {
-	return "/v1/client/" + url.PathEscape(string(s.id)) + what
+	return "/v1/client/" + pathElement(string(s.id)) + what
 }

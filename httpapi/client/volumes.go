@@ -61,10 +61,10 @@ func (v Volumes) Plugins(ctx context.Context, q Query) ([]*wire.PluginListStub, 
 
 // Plugin reads a storage plugin by its whole id.
 func (v Volumes) Plugin(ctx context.Context, id string, q Query) (*wire.Plugin, Answer, error) {
-	return get[*wire.Plugin](ctx, v.client, "/v1/plugin/csi/"+url.PathEscape(id), q.values())
+	return get[*wire.Plugin](ctx, v.client, "/v1/plugin/csi/"+pathElement(id), q.values())
 }
 
-func volumePath(id, what string) string { return "/v1/volume/csi/" + url.PathEscape(id) + what }
+func volumePath(id, what string) string { return "/v1/volume/csi/" + pathElement(id) + what }
 
 func forced(force bool) url.Values { return url.Values{"force": {strconv.FormatBool(force)}} }
 
