@@ -158,7 +158,7 @@ func (c *volumeDetachCommand) Help() string {
 Usage: nodedrain volume detach [options] VOLUME NODE
 
   Asks a node to unmount a volume from allocations that have ended. VOLUME is its whole
-  id, NODE the id of a node with a claim on it, or a prefix of that id.
+  id, NODE the id of a node with a claim on it, a prefix of that id, or the node's name.
 
 Options:
 
@@ -202,22 +202,37 @@ func (c *volumeDetachCommand) run(args []string) error {
 	return nil
 }
 
-// claimant returns the node with a claim on the volume that the id or the prefix names. The node itself
-// may be gone.
+// claimant returns the node with a claim on the volume that the id, the prefix or the name means. The
+// node itself may be gone.
 func (c *volumeDetachCommand) claimant(asked *client.Client, volume, given string) (cluster.NodeID, error) {
+	if len(given) < minPrefix {
+		return "", said("Identifier must contain at least two characters.")
+	}
 	v, _, err := asked.Volumes().Read(c.ctx, volume, client.Query{})
 	if err != nil {
 		return "", saidf("Error querying volume: %v", err)
 	}
-	var nodes []string
-	for _, claim := range v.Claims {
-		if hasPrefixFold(claim.NodeID, given) && !slices.Contains(nodes, claim.NodeID) {
-			nodes = append(nodes, claim.NodeID)
+	claiming := func(is func(id string) bool) (nodes []string) {
+		for _, claim := range v.Claims {
+			if is(claim.NodeID) && !slices.Contains(nodes, claim.NodeID) {
+				nodes = append(nodes, claim.NodeID)
+			}
 		}
+		return nodes
+	}
+	nodes := claiming(func(id string) bool { return hasPrefixFold(id, given) })
+	if len(nodes) == 0 {
+		named, err := c.matches(asked, given)
+		if err != nil {
+			return "", saidf("Error querying nodes: %v", err)
+		}
+		nodes = claiming(func(id string) bool {
+			return slices.ContainsFunc(named, func(n *wire.NodeListStub) bool { return n.ID == id })
+		})
 	}
 	switch {
 	case len(nodes) == 0:
-		return "", saidf("No allocation on a node with prefix or id %q claims volume %q", given, volume)
+		return "", saidf("No allocation on a node with prefix or id %q, or with this name, claims volume %q", given, volume)
 	case len(nodes) > 1 && !slices.Contains(nodes, given):
 		return "", saidf("Prefix matched multiple nodes\n\n%s", strings.Join(nodes, "\n"))
 	case len(nodes) > 1:

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,7 +72,8 @@ nfs     node      false    <none>      -        Probe: no answer
 `, text(nodePluginTable(n, false)))
 }
 
-// A volume is detached from the node with a claim on it that a prefix names. The node itself may be gone.
+// A volume is detached from the node with a claim on it that a prefix or a name means. The node itself may
+// be gone. Regression: the empty prefix meant the only node with a claim.
 func TestVolumeDetach_node(t *testing.T) {
 	t.Parallel()
 	const first, second, other = "aa11-1", "aa11-1-2", "bb22-3"
@@ -81,11 +84,20 @@ func TestVolumeDetach_node(t *testing.T) {
 			_, _ = w.Write([]byte("{}"))
 			return
 		}
+		if r.URL.Path == "/v1/nodes" {
+			all := []wire.NodeListStub{{ID: other, Name: "rack-7"}, {ID: "dd44-5", Name: "rack-8"}}
+			_ = json.NewEncoder(w).Encode(slices.DeleteFunc(all, func(n wire.NodeListStub) bool {
+				filter := r.URL.Query().Get("filter")
+				return !strings.HasPrefix(n.ID, r.URL.Query().Get("prefix")) || filter != "" && !strings.Contains(filter, n.Name)
+			}))
+			return
+		}
 		_ = json.NewEncoder(w).Encode(wire.Volume{ID: "data", Claims: []wire.VolumeClaim{{NodeID: first}, {NodeID: second}, {NodeID: other}, {NodeID: other}}})
 	}))
 	t.Cleanup(server.Close)
 	for given, want := range map[string]string{
 		"bb": other + " false", "BB22-3": other + " false", second: second + " false", first: first + " false", "aa": "", "cc": "",
+		"rack-7": other + " false", "rack-8": "", "dd44-5": "", "": "", "b": "",
 	} {
 		detached = ""
 		var out bytes.Buffer
