@@ -225,16 +225,16 @@ func (t *taskRunner) mustRestart() bool {
 	if !t.restarting() || !t.durable() {
 		return false
 	}
-	return t.rec.Restarting || turnOf(t.task) <= t.alloc.restarts.turn()
+	return t.rec.Restarting || t.task.StopPhase() <= t.alloc.restarts.phase()
 }
 
-// turn is the turn whose tasks must stop now in a restart of all tasks. [turnPoststop] means that
-// none must stop.
-func (r *restarts) turn() turn {
-	now := turnPoststop
+// phase is the phase whose tasks must stop now in a restart of all tasks. [cluster.StopPoststop]
+// means that none must stop.
+func (r *restarts) phase() cluster.StopPhase {
+	now := cluster.StopPoststop
 	for _, t := range r.alloc.tasks {
 		if p := t.rec.Phase; p == PhaseStarting || p == PhaseRunning || p == PhaseCleaning {
-			now = min(now, turnOf(t.task))
+			now = min(now, t.task.StopPhase())
 		}
 	}
 	return now
@@ -244,7 +244,7 @@ func (r *restarts) turn() turn {
 // of the allocation cancels the restart.
 func (r *restarts) step() {
 	a := r.alloc
-	if !a.rec.RestartAll || !a.ending() && r.turn() != turnPoststop {
+	if !a.rec.RestartAll || !a.ending() && r.phase() != cluster.StopPoststop {
 		return
 	}
 	a.rec.RestartAll = false

@@ -4,29 +4,6 @@ import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
 // The order of the tasks of an allocation. Everything here is derived from the phases of the tasks.
 
-// turn is the position of a task in the order in which an allocation stops. A turn starts when all
-// tasks of the earlier turns are dead.
-type turn uint8
-
-const (
-	turnLeader turn = iota
-	turnMain
-	turnSidecar
-	turnPoststop
-)
-
-func turnOf(task *cluster.Task) turn {
-	switch {
-	case task.Poststop():
-		return turnPoststop
-	case task.Sidecar():
-		return turnSidecar
-	case task.Leader:
-		return turnLeader
-	}
-	return turnMain
-}
-
 // oneShot reports whether the task must end by itself before the allocation ends.
 func (t *taskRunner) oneShot() bool { return t.task.Lifecycle != nil && !t.task.Lifecycle.Sidecar }
 
@@ -90,13 +67,13 @@ func (a *allocRunner) delayed() bool {
 // skipsDelays reports whether the stop request skips shutdown delays.
 func (a *allocRunner) skipsDelays() bool { return a.rec.Alloc.DesiredTransition.NoShutdownDelay }
 
-// stoppingTurn is the turn whose tasks must stop now. It is valid only for an allocation that is
-// ending.
-func (a *allocRunner) stoppingTurn() turn {
-	now := turnPoststop
+// stoppingPhase is the phase whose tasks must stop now: all tasks of the earlier phases are dead. It
+// is valid only for an allocation that is ending.
+func (a *allocRunner) stoppingPhase() cluster.StopPhase {
+	now := cluster.StopPoststop
 	for _, t := range a.tasks {
 		if t.rec.Phase != PhaseDead {
-			now = min(now, turnOf(t.task))
+			now = min(now, t.task.StopPhase())
 		}
 	}
 	return now
@@ -109,9 +86,9 @@ func (t *taskRunner) mustStop() bool {
 		return false
 	}
 	if !t.task.Poststop() {
-		return !a.delayed() && turnOf(t.task) <= a.stoppingTurn()
+		return !a.delayed() && t.task.StopPhase() <= a.stoppingPhase()
 	}
-	if a.stoppingTurn() != turnPoststop {
+	if a.stoppingPhase() != cluster.StopPoststop {
 		return false
 	}
 	if t.rec.TurnAt == 0 {
@@ -138,7 +115,7 @@ func (a *allocRunner) anyStarted() bool {
 func (t *taskRunner) mayStart() bool {
 	a := t.alloc
 	if t.task.Poststop() {
-		return a.ending() && a.stoppingTurn() == turnPoststop && a.anyStarted()
+		return a.ending() && a.stoppingPhase() == cluster.StopPoststop && a.anyStarted()
 	}
 	if a.ending() {
 		return false

@@ -37,36 +37,56 @@ func (t *Task) Sidecar() bool { return t.Lifecycle != nil && t.Lifecycle.Sidecar
 // Poststop reports whether the task runs after all others.
 func (t *Task) Poststop() bool { return t.Lifecycle != nil && t.Lifecycle.Hook == HookPoststop }
 
+// StopPhase is the place of a task in the order in which its allocation stops. The tasks of a phase
+// stop together, after those of the earlier phases.
+type StopPhase uint8
+
+// The values of [StopPhase], in their order.
+const (
+	// StopLeader: the leader, if the group has one.
+	StopLeader StopPhase = iota
+	// StopMain: the other tasks, except sidecars and poststop tasks.
+	StopMain
+	// StopSidecars: the sidecars.
+	StopSidecars
+	// StopPoststop: poststop tasks, which start in this phase.
+	StopPoststop
+)
+
+// StopPhase returns the phase of the task.
+func (t *Task) StopPhase() StopPhase {
+	switch {
+	case t.Poststop():
+		return StopPoststop
+	case t.Sidecar():
+		return StopSidecars
+	case t.Leader:
+		return StopLeader
+	}
+	return StopMain
+}
+
 // PoststopLimit is how long a poststop task may run. The client then kills it, with the task's kill
 // timeout.
 const PoststopLimit = 5 * time.Minute
 
 // StopTime is how long an allocation of the group may take to stop: the group's shutdown delay,
-// then phase by phase the longest shutdown delay and kill timeout of the tasks of the phase:
-//
-//   - the leader, if the group has one
-//   - the other tasks, except sidecars and poststop tasks
-//   - sidecars
-//   - poststop tasks, which start here: [PoststopLimit] and the kill timeout
+// then [StopPhase] by [StopPhase] the longest shutdown delay and kill timeout of the tasks of the
+// phase. Poststop tasks start in their phase, so they have [PoststopLimit] instead of the delay.
 func (g *TaskGroup) StopTime() time.Duration {
-	var leader, main, sidecars, poststop time.Duration
+	var phases [StopPoststop + 1]time.Duration
 	for _, t := range g.Tasks {
 		if t == nil {
 			continue
 		}
-		phase, stop := &main, addDelays(t.ShutdownDelay, t.KillTimeout)
-		switch {
-		case t.Poststop():
-			phase, stop = &poststop, addDelays(PoststopLimit, t.KillTimeout)
-		case t.Sidecar():
-			phase = &sidecars
-		case t.Leader:
-			phase = &leader
+		phase, delay := t.StopPhase(), t.ShutdownDelay
+		if phase == StopPoststop {
+			delay = PoststopLimit
 		}
-		*phase = max(*phase, stop)
+		phases[phase] = max(phases[phase], addDelays(delay, t.KillTimeout))
 	}
 	total := g.ShutdownDelay
-	for _, phase := range []time.Duration{leader, main, sidecars, poststop} {
+	for _, phase := range phases {
 		total = addDelays(total, phase)
 	}
 	return total
