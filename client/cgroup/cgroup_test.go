@@ -142,6 +142,26 @@ func TestGroup_killReachesWhatForkedAway(t *testing.T) {
 	})
 }
 
+// A signal reaches the processes of groups below and of other sessions, and no process elsewhere.
+func TestGroup_Signal(t *testing.T) {
+	t.Parallel()
+	eachVersion(t, func(t *testing.T, h cgroup.Hierarchies) {
+		g, other := create(t, h), create(t, h)
+		must.NoError(t, g.Signal(syscall.SIGTERM), must.Sprint("an empty group"))
+		stranger := shell(t, other, "echo ready; exec sleep 600")
+		cmd := shell(t, g, "trap : USR1; setsid sh -c 'trap \"exit 7\" USR1; echo ready; while :; do sleep 0.01; done' & "+
+			"while kill -0 $!; do wait $!; code=$?; done; exit $code")
+		must.NoError(t, g.Signal(syscall.SIGUSR1))
+		must.Error(t, cmd.Wait())
+		must.Eq(t, "exit status 7", cmd.ProcessState.String())
+		must.NoError(t, g.Wait(t.Context()))
+		alive, err := other.Populated()
+		must.NoError(t, err)
+		must.True(t, alive)
+		must.NoError(t, stranger.Process.Kill())
+	})
+}
+
 // The thread that forks a process into a group of v1 is a guest there. A kill of the group once killed
 // the whole program of that thread, and a wait for the group waited for the program's end.
 func TestGroup_theForkingThreadIsAGuest(t *testing.T) {

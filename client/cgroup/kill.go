@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -53,7 +54,7 @@ func (g *Group) killUnified(ctx context.Context) error {
 		n, ok := value(string(b), "frozen")
 		return err != nil || ok && n == 1
 	})
-	err = g.signalAll()
+	err = g.signalAll(unix.SIGKILL)
 	if thaw := write(freezer, "0"); thaw != nil && !isGone(thaw) {
 		err = errors.Join(err, thaw)
 	}
@@ -79,7 +80,7 @@ func (g *Group) killV1(ctx context.Context) error {
 			return err != nil || strings.TrimSpace(string(b)) == "FROZEN"
 		})
 	}
-	err = g.signalAll()
+	err = g.signalAll(unix.SIGKILL)
 	if freezer == "" {
 		return err
 	}
@@ -105,9 +106,18 @@ func poll(ctx context.Context, done func() bool) {
 	}
 }
 
-// signalAll sends SIGKILL to each process. It opens pidfds of all and lists again: a pidfd whose pid
+// Signal sends a signal to all processes of the group. A process that is forked meanwhile may miss
+// it. A group without processes is no error.
+func (g *Group) Signal(sig syscall.Signal) error {
+	if err := g.signalAll(sig); err != nil {
+		return fmt.Errorf("signal the processes of %s: %w", g.name, err)
+	}
+	return nil
+}
+
+// signalAll sends a signal to each process. It opens pidfds of all and lists again: a pidfd whose pid
 // is in the second list belongs to a member, or to a process that has ended.
-func (g *Group) signalAll() error {
+func (g *Group) signalAll(sig syscall.Signal) error {
 	pids, err := g.PIDs()
 	if err != nil {
 		return err
@@ -138,7 +148,7 @@ func (g *Group) signalAll() error {
 		if _, member := slices.BinarySearch(again, pid); !ok || !member {
 			continue
 		}
-		if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := unix.PidfdSendSignal(fd, sig, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 			failed = append(failed, fmt.Errorf("pid %d: %w", pid, err))
 		}
 	}
