@@ -1,0 +1,19 @@
+// Package guard decides what must stop on a node whose client has died.
+//
+// The servers free a volume for one writer when the client of an unreachable node must have stopped
+// its task: StopOnClientAfter, the stop time and a margin after the last answered heartbeat. A
+// client that was killed stops nothing. So a second process, the watchdog (client/watchdog), keeps
+// this promise for it. [Watch] is what the watchdog decides. The simulator steps it too.
+//
+// A [Guard] says how the tasks of one allocation stop. It derives from the allocation alone. The
+// deadline of a guard is StopOnClientAfter after the client has sent the last heartbeat that was
+// answered. All times are times since the machine booted, including suspend.
+//
+// While the client lives, a Watch does nothing. When the client is gone, the tasks stop in the order
+// of the client: the group's shutdown delay, then phase by phase the shutdown delay, the kill signal
+// and the kill timeout of each task. The times count from the deadline and not from the death of the
+// client. So tasks that the client was stopping when it died get the rest of their kill timeout, and
+// everything has ended within the stop time that the servers wait.
+//
+// The package does no I/O.
+package guard
