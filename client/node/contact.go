@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/session"
 )
@@ -128,7 +129,7 @@ func (c *contact) keepAlive(ctx context.Context) {
 	var failures failureLog
 	first := true
 	for ctx.Err() == nil {
-		node, sent, refused := c.newest(), sinceBoot(), false
+		node, sent, refused := c.newest(), bootclock.Now(), false
 		var ttl time.Duration
 		var err error
 		attempt, end := context.WithTimeout(ctx, timeout)

@@ -17,6 +17,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/session"
 )
@@ -169,12 +170,12 @@ type arrivals struct {
 }
 
 func (a *arrivals) Register(ctx context.Context, n *cluster.Node) (time.Duration, error) {
-	a.at = append(a.at, sinceBoot())
+	a.at = append(a.at, bootclock.Now())
 	return a.scripted.Register(ctx, n)
 }
 
 func (a *arrivals) Heartbeat(ctx context.Context) (time.Duration, error) {
-	a.at = append(a.at, sinceBoot())
+	a.at = append(a.at, bootclock.Now())
 	return a.scripted.Heartbeat(ctx)
 }
 
@@ -186,7 +187,7 @@ func TestContact_countsFromSending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &arrivals{scripted: scripted{ttl: 30 * time.Second}}
 		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
-		answered, before := 0, sinceBoot()
+		answered, before := 0, bootclock.Now()
 		c.heard = func(sent time.Duration) {
 			must.Between(t, before, sent, s.at[len(s.at)-1])
 			before, answered = sent, answered+1

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -53,11 +54,11 @@ func (n *Node) ID() cluster.NodeID { return n.home.identity.ID }
 // ended when it returns. Tasks and plugins continue to run, for the next client. Run may be called
 // once.
 func (n *Node) Run(ctx context.Context) error {
-	ring, err := newAlarm()
+	ring, err := bootclock.NewAlarm()
 	if err != nil {
 		return err
 	}
-	defer ring.close()
+	defer ring.Close()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var running sync.WaitGroup
@@ -80,9 +81,9 @@ func (n *Node) Run(ctx context.Context) error {
 }
 
 // loop waits for events and calls the core's steps.
-func (n *Node) loop(ctx context.Context, ring *alarm) error {
+func (n *Node) loop(ctx context.Context, ring *bootclock.Alarm) error {
 	for {
-		if err := ring.set(n.core.Step(now())); err != nil {
+		if err := ring.Set(n.core.Step(now())); err != nil {
 			return fmt.Errorf("setting a timer: %w", err)
 		}
 		n.logger.Debug("the core has made a step")
@@ -90,7 +91,7 @@ func (n *Node) loop(ctx context.Context, ring *alarm) error {
 		case <-ctx.Done():
 			return nil
 		case <-n.core.Woken():
-		case <-ring.rings:
+		case <-ring.Rings():
 		}
 	}
 }

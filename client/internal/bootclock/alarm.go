@@ -1,37 +1,42 @@
-package node
+package bootclock
 
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/seed-f9cf0b39/nodedrain/client"
 )
 
-// alarm rings at times of the boot clock, which continues while the machine is suspended. The timers of
-// package time do not.
-type alarm struct {
-	file *os.File
-	// rings has capacity 1.
+// Never is the time at which an alarm does not ring.
+const Never time.Duration = math.MaxInt64
+
+// Alarm rings at times of the boot clock. The timers of package time do not continue while the machine
+// is suspended.
+type Alarm struct {
+	file  *os.File
 	rings chan struct{}
 	ended chan struct{}
 }
 
-func newAlarm() (*alarm, error) {
+// NewAlarm returns an alarm that does not ring yet, with a goroutine that [Alarm.Close] joins.
+func NewAlarm() (*Alarm, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("creating a timer: %w", err)
 	}
-	a := &alarm{file: os.NewFile(uintptr(fd), "timer"), rings: make(chan struct{}, 1), ended: make(chan struct{})}
+	a := &Alarm{file: os.NewFile(uintptr(fd), "timer"), rings: make(chan struct{}, 1), ended: make(chan struct{})}
 	go a.wait()
 	return a, nil
 }
 
+// Rings receives a value when the alarm rings. It holds at most one.
+func (a *Alarm) Rings() <-chan struct{} { return a.rings }
+
 // wait forwards the events of the timer until the alarm is closed.
-func (a *alarm) wait() {
+func (a *Alarm) wait() {
 	defer close(a.ended)
 	count := make([]byte, 8)
 	for {
@@ -45,11 +50,11 @@ func (a *alarm) wait() {
 	}
 }
 
-// set replaces the time at which the alarm rings. For a time in the past it rings at once, for
-// [client.Never] it does not ring.
-func (a *alarm) set(at time.Duration) error {
+// Set replaces the time at which the alarm rings. For a time in the past it rings at once, for
+// [Never] it does not ring.
+func (a *Alarm) Set(at time.Duration) error {
 	var spec unix.ItimerSpec // zero never rings
-	if at != client.Never {
+	if at != Never {
 		spec.Value = unix.NsecToTimespec(int64(max(at, 1)))
 	}
 	raw, err := a.file.SyscallConn()
@@ -61,8 +66,8 @@ func (a *alarm) set(at time.Duration) error {
 	return errors.Join(err, failed)
 }
 
-// close ends the alarm and its goroutine.
-func (a *alarm) close() {
+// Close ends the alarm and its goroutine.
+func (a *Alarm) Close() {
 	_ = a.file.Close()
 	<-a.ended
 }
