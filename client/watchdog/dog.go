@@ -1,0 +1,169 @@
+package watchdog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/client/guard"
+	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// dog is a watchdog: it waits, steps its Watch, and acts.
+type dog struct {
+	dir      string
+	bootID   string
+	groups   cgroup.Hierarchies
+	logger   *slog.Logger
+	messages *json.Decoder
+	watch    guard.Watch
+	notes    map[cluster.AllocID]*guard.Stopped
+	// ended receives tasks whose control groups are empty.
+	ended chan taskName
+}
+
+// taskName names a task.
+type taskName struct {
+	alloc cluster.AllocID
+	task  string
+}
+
+// read reads the next message. Any error is the end of the client: its pipe ends, perhaps in the
+// middle of a message.
+func (d *dog) read() (message, error) {
+	var m message
+	if err := d.messages.Decode(&m); err != nil {
+		return m, err
+	}
+	return m, m.check()
+}
+
+// listen passes messages to the loop, and closes the channel at the end of the client.
+func (d *dog) listen(to chan<- message) {
+	defer close(to)
+	for {
+		m, err := d.read()
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+				d.logger.Error("the client sends what this watchdog does not understand", "error", err)
+			}
+			return
+		}
+		to <- m
+	}
+}
+
+// loop returns when the client is gone and nothing is left to guard. Its goroutines end with the
+// process.
+func (d *dog) loop() error {
+	ring, err := bootclock.NewAlarm()
+	if err != nil {
+		return err
+	}
+	defer ring.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	d.ended, d.notes = make(chan taskName), map[cluster.AllocID]*guard.Stopped{}
+	messages := make(chan message)
+	go d.listen(messages)
+	gone := false
+	for {
+		wakeAt := d.step(ctx)
+		if gone && d.watch.Over() {
+			return nil
+		}
+		if err := ring.Set(wakeAt); err != nil {
+			return fmt.Errorf("setting a timer: %w", err)
+		}
+		select {
+		case m, open := <-messages:
+			if open {
+				m.apply(&d.watch)
+				continue
+			}
+			gone, messages = true, nil
+			d.watch.Gone()
+			d.logger.Info("the client is gone")
+		case t := <-d.ended:
+			d.watch.Ended(t.alloc, t.task)
+		case <-ring.Rings():
+		}
+	}
+}
+
+// step acts until nothing is due.
+func (d *dog) step(ctx context.Context) (wakeAt time.Duration) {
+	for {
+		acts, wakeAt := d.watch.Step(bootclock.Now())
+		if len(acts) == 0 {
+			return wakeAt
+		}
+		for _, a := range acts {
+			if err := d.act(ctx, a); err != nil {
+				d.logger.Error("a task is not stopped; it is tried again", "alloc", string(a.Alloc), "task", a.Task.Name, "error", err)
+			}
+		}
+	}
+}
+
+// act signals or kills a task.
+func (d *dog) act(ctx context.Context, a guard.Act) error {
+	group, err := d.groups.Open(a.Task.Group)
+	if err != nil {
+		return err
+	}
+	populated, err := group.Populated()
+	if err != nil {
+		return err
+	}
+	if !populated {
+		d.watch.Ended(a.Alloc, a.Task.Name)
+		return nil
+	}
+	if a.Kill {
+		d.logger.Info("a task is killed", "alloc", string(a.Alloc), "task", a.Task.Name)
+		return group.Kill(ctx)
+	}
+	d.logger.Info("a task gets its kill signal: no client and no server", "alloc", string(a.Alloc), "task", a.Task.Name, "after", a.After)
+	d.note(a)
+	go func() { // it ends with the task, or with this process
+		if err := group.Wait(ctx); err != nil {
+			d.logger.Error("the end of a task is not seen", "alloc", string(a.Alloc), "task", a.Task.Name, "error", err)
+			return
+		}
+		select {
+		case d.ended <- taskName{a.Alloc, a.Task.Name}:
+		case <-ctx.Done():
+		}
+	}()
+	return group.Signal(killSignal(a.Task))
+}
+
+// killSignal is the kill signal of a task.
+func killSignal(t guard.Task) unix.Signal {
+	if s := unix.SignalNum(t.Signal); s != 0 {
+		return s
+	}
+	return unix.SIGINT
+}
+
+// note writes for the next client that a task is stopped.
+func (d *dog) note(a guard.Act) {
+	s := d.notes[a.Alloc]
+	if s == nil {
+		s = &guard.Stopped{Alloc: a.Alloc, BootID: d.bootID, After: a.After, Signals: map[string]time.Duration{}}
+		d.notes[a.Alloc] = s
+	}
+	s.Signals[a.Task.Name] = bootclock.Now()
+	if err := writeNote(d.dir, s); err != nil {
+		d.logger.Error("the next client will not know why an allocation stopped", "alloc", string(a.Alloc), "error", err)
+	}
+}

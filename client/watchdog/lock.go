@@ -1,0 +1,135 @@
+package watchdog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/process"
+)
+
+// holder is the content of the lock's file: the watchdog that has the lock.
+type holder struct {
+	Process process.Identity
+	// Number is the time of the start on the boot clock. A later start has a greater one.
+	Number int64
+}
+
+const (
+	lockFile = "lock"
+	// lockWait is how long a watchdog waits for the lock of another one that it has killed.
+	lockWait = 5 * time.Second
+	// lockLook is the time between two attempts to take the lock.
+	lockLook = 2 * time.Millisecond
+)
+
+func openLock(dir string) (*os.File, error) {
+	return os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+}
+
+// take ends an earlier watchdog and takes the lock. It is an error if a later watchdog has it.
+func take(dir string, number int64) (*os.File, error) {
+	self, err := process.Identify(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	content, err := json.Marshal(holder{Process: self, Number: number})
+	if err != nil {
+		return nil, err
+	}
+	file, err := openLock(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = evict(file, number)
+	if err == nil {
+		err = file.Truncate(0)
+	}
+	if err == nil {
+		_, err = file.WriteAt(content, 0)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("take the lock of the watchdog: %w", err), file.Close())
+	}
+	return file, nil
+}
+
+// errLater says that the watchdog of a later start has the lock.
+var errLater = errors.New("a later watchdog runs")
+
+// evict kills the watchdog that has the lock, unless it has a later number, and takes the lock.
+func evict(file *os.File, number int64) error {
+	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+	defer cancel()
+	look := time.NewTicker(lockLook)
+	defer look.Stop()
+	for {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
+		}
+		h, err := readHolder(file)
+		switch {
+		case err != nil: // the other watchdog has just taken the lock, and writes its name
+		case h.Number > number:
+			return errLater
+		default:
+			err = kill(ctx, h.Process)
+			if err != nil {
+				return err
+			}
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return errors.Join(errors.New("another watchdog does not end"), err)
+		}
+	}
+}
+
+func readHolder(file *os.File) (holder, error) {
+	var h holder
+	err := json.NewDecoder(io.NewSectionReader(file, 0, 4096)).Decode(&h)
+	return h, err
+}
+
+// kill kills a process and waits for its end. It is no error if it has ended.
+func kill(ctx context.Context, id process.Identity) error {
+	p, err := process.Open(id)
+	if err == nil {
+		if err = p.Signal(unix.SIGKILL); err == nil {
+			err = p.Wait(ctx)
+		}
+		err = errors.Join(err, p.Close())
+	}
+	if errors.Is(err, process.ErrGone) {
+		return nil
+	}
+	return err
+}
+
+// End ends the watchdog of a folder. The folder need not exist. While the caller lives, no other
+// process may start a watchdog there.
+func End(dir string) error {
+	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	file, err := openLock(dir)
+	if err == nil {
+		// The name of an earlier holder stays in the file. Its process has ended.
+		err = evict(file, math.MaxInt64)
+		err = errors.Join(err, unix.Flock(int(file.Fd()), unix.LOCK_UN), file.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("end the watchdog of an earlier client: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,304 @@
+package watchdog_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/client/guard"
+	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
+	"github.com/seed-f9cf0b39/nodedrain/client/watchdog"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// role is the environment variable that makes this test binary the double of a client. As a watchdog
+// it never reaches TestMain.
+const role = "NODEDRAIN_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(role) == "client" {
+		os.Exit(client(os.Args[1], os.Args[2], os.Args[3:]))
+	}
+	m.Run()
+}
+
+// client starts a watchdog for tasks with these control groups, and waits to be killed. The first task
+// has a kill timeout of a minute.
+func client(dir, after string, groups []string) int {
+	o := watchdog.Options{Program: os.Args[0], Dir: dir, Contact: bootclock.Now()}
+	var err error
+	if o.Groups, err = cgroup.Find("/"); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	for i, group := range groups {
+		g := newGuard("a"+strconv.Itoa(i), group, after)
+		if i == 0 {
+			g.Tasks[0].KillTimeout = time.Minute
+		}
+		o.Guards = append(o.Guards, g)
+	}
+	if _, err := watchdog.Start(context.Background(), o); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("ready")
+	_, err = os.Stdin.Read(make([]byte, 1))
+	fmt.Println(err)
+	return 1
+}
+
+// newGuard is the guard of an allocation with one task, which gets SIGTERM and 100 ms.
+func newGuard(alloc, group, after string) guard.Guard {
+	d, err := time.ParseDuration(after)
+	if err != nil {
+		panic(err)
+	}
+	return guard.Guard{Alloc: cluster.AllocID(alloc), After: d, Tasks: []guard.Task{
+		{Name: "main", Group: group, Phase: cluster.StopMain, Signal: "SIGTERM", KillTimeout: 100 * time.Millisecond},
+	}}
+}
+
+// machine has tasks in control groups, and a folder for watchdogs.
+type machine struct {
+	*testing.T
+	groups cgroup.Hierarchies
+	dir    string
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it creates control groups")
+	}
+	groups, err := cgroup.Find("/")
+	must.NoError(t, err)
+	if groups.Kind() == "none" {
+		t.Skip("needs control groups")
+	}
+	m := &machine{t, groups, filepath.Join(t.TempDir(), "watchdog")}
+	t.Cleanup(func() { must.NoError(t, watchdog.End(m.dir)) }) // no watchdog outlives its test
+	return m
+}
+
+// task starts a shell in a control group, and returns when it is ready.
+func (m *machine) task(name, script string) (*cgroup.Group, *exec.Cmd) {
+	m.Helper()
+	g, err := m.groups.Create("test-"+strconv.Itoa(os.Getpid())+strings.ReplaceAll(m.Name(), "/", "_")+"."+name, cgroup.Limits{})
+	must.NoError(m, err)
+	cmd := exec.Command("/bin/sh", "-c", script)
+	out, in, err := os.Pipe()
+	must.NoError(m, err)
+	defer out.Close()
+	cmd.Stdout, cmd.SysProcAttr = in, &syscall.SysProcAttr{}
+	must.NoError(m, g.Start(cmd.SysProcAttr, cmd.Start))
+	must.NoError(m, in.Close())
+	m.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		must.NoError(m, g.Kill(ctx))
+		must.NoError(m, g.Wait(ctx))
+		_ = cmd.Wait()
+		must.NoError(m, g.Remove(ctx))
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	must.NoError(m, err)
+	must.Eq(m, "ready\n", line)
+	return g, cmd
+}
+
+// obedient ends with code 7 at SIGTERM. It leaves a process of another session behind.
+const obedient = "trap 'exit 7' TERM; setsid sleep 600 & echo ready; while :; do sleep 0.01; done"
+
+// stubborn ignores SIGTERM.
+const stubborn = "trap '' TERM; echo ready; while :; do sleep 0.01; done"
+
+func (m *machine) lives(g *cgroup.Group) bool {
+	m.Helper()
+	populated, err := g.Populated()
+	must.NoError(m, err)
+	return populated
+}
+
+func (m *machine) start(contact time.Duration, guards ...guard.Guard) *watchdog.Process {
+	m.Helper()
+	p, err := watchdog.Start(m.Context(), m.options(contact, guards...))
+	must.NoError(m, err)
+	return p
+}
+
+func (m *machine) options(contact time.Duration, guards ...guard.Guard) watchdog.Options {
+	return watchdog.Options{Program: os.Args[0], Dir: m.dir, Groups: m.groups, Contact: contact, Guards: guards}
+}
+
+func (m *machine) end(p *watchdog.Process) {
+	m.Helper()
+	select {
+	case <-p.Ended():
+	case <-m.Context().Done():
+		m.Fatal("the watchdog does not end")
+	}
+}
+
+// The client is killed with its process group, and never comes back. Its tasks get their signal, and
+// SIGKILL if they ignore it. The next client learns what has happened.
+func TestWatchdog_StopsTheTasksOfADeadClient(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	good, goodTask := m.task("good", obedient)
+	bad, badTask := m.task("bad", stubborn)
+	other, _ := m.task("other", stubborn)
+	double := exec.Command(os.Args[0], m.dir, "300ms", good.Name(), bad.Name(), "no-such-group")
+	double.Env, double.SysProcAttr = []string{role + "=client"}, &syscall.SysProcAttr{Setpgid: true}
+	out, err := double.StdoutPipe()
+	must.NoError(t, err)
+	hold, err := double.StdinPipe() // the client waits for it
+	must.NoError(t, err)
+	defer hold.Close()
+	must.NoError(t, double.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	must.NoError(t, err)
+	must.Eq(t, "ready\n", line)
+	dead := bootclock.Now()
+	must.NoError(t, syscall.Kill(-double.Process.Pid, syscall.SIGKILL))
+	must.Error(t, double.Wait())
+
+	must.NoError(t, good.Wait(t.Context()))
+	must.NoError(t, bad.Wait(t.Context()))
+	must.Eq(t, "exit status 7", result(goodTask))
+	must.Eq(t, "signal: killed", result(badTask))
+	must.True(t, m.lives(other), must.Sprint("no guard names it"))
+	notes, err := watchdog.Notes(m.dir)
+	must.NoError(t, err)
+	must.Len(t, 2, notes)
+	for i, n := range notes {
+		must.Eq(t, cluster.AllocID("a"+strconv.Itoa(i)), n.Alloc)
+		must.Eq(t, "stopped by the watchdog: no client and no server for 300ms", n.Reason())
+		must.Greater(t, dead, n.Signals["main"])
+		must.NoError(t, watchdog.Forget(m.dir, n.Alloc))
+		must.NoError(t, watchdog.Forget(m.dir, n.Alloc), must.Sprint("it is forgotten already"))
+	}
+	notes, err = watchdog.Notes(m.dir)
+	must.NoError(t, err)
+	must.Len(t, 0, notes)
+}
+
+// result waits for the end of a task.
+func result(cmd *exec.Cmd) string {
+	_ = cmd.Wait() // its error is the state
+	return cmd.ProcessState.String()
+}
+
+// The first allocation is overdue unless the heartbeat counts. The end of the second one says that the
+// watchdog has decided.
+func TestWatchdog_ARenewedDeadline(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	renewed, _ := m.task("renewed", obedient)
+	due, _ := m.task("due", obedient)
+	ended, _ := m.task("ended", obedient)
+	now := bootclock.Now()
+	p := m.start(now-time.Hour, newGuard("a", renewed.Name(), "30m"), newGuard("c", ended.Name(), "1ns"))
+	must.NoError(t, p.Contact(now))
+	must.NoError(t, p.Put(newGuard("b", due.Name(), "50ms")))
+	must.NoError(t, p.Remove("c"))
+	must.NoError(t, p.Release())
+	must.NoError(t, due.Wait(t.Context()))
+	must.True(t, m.lives(renewed))
+	must.True(t, m.lives(ended))
+}
+
+// The next client takes over: the first watchdog ends before Start returns, although it would have
+// killed the task.
+func TestWatchdog_TheNextClientTakesOver(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	task, _ := m.task("task", obedient)
+	now := bootclock.Now()
+	first := m.start(now, newGuard("a", task.Name(), "1h"))
+	must.NoError(t, first.Release())
+	second := m.start(now-2*time.Hour, newGuard("a", task.Name(), "1h")) // overdue, and its client lives
+	m.end(first)
+	must.NoError(t, second.Contact(now))
+	must.True(t, m.lives(task))
+
+	// A start that was overtaken, and a client that dies while it starts a watchdog, change nothing.
+	for text, in := range map[string]string{`{"Begin":true}`: "error take the lock of the watchdog: a later watchdog runs", `{"Contact":1}`: "error the client has not sent all guards: EOF"} {
+		late := exec.Command(os.Args[0], watchdog.Argument, "-protocol", "1", "-dir", m.dir, "-number", "1")
+		late.Stdin = strings.NewReader(text)
+		said, err := late.Output()
+		must.Error(t, err)
+		must.Eq(t, in+"\n", string(said))
+	}
+	must.NoError(t, watchdog.End(m.dir))
+	m.end(second)
+	must.NoError(t, watchdog.End(m.dir), must.Sprint("none runs"))
+	must.True(t, m.lives(task))
+	must.Error(t, second.Contact(now), must.Sprint("the client learns it"))
+}
+
+// A watchdog without allocations ends with its client, and one that is killed says so to its client.
+func TestWatchdog_Ends(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	p := m.start(bootclock.Now(), newGuard("a", "no-such-group", "1h"))
+	must.NoError(t, p.Remove("a"))
+	must.NoError(t, p.Release())
+	m.end(p)
+	p = m.start(bootclock.Now(), newGuard("a", "no-such-group", "1h"))
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT} {
+		must.NoError(t, syscall.Kill(p.ID.PID, signal))
+	}
+	must.NoError(t, p.Contact(bootclock.Now()), must.Sprint("it ignores the signals"))
+	must.NoError(t, p.Stop())
+	m.end(p)
+}
+
+func TestStart_Refused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*watchdog.Options)
+		want   string
+	}{
+		"no program":             {func(o *watchdog.Options) { o.Program = "/missing" }, "no such file"},
+		"a program that ends":    {func(o *watchdog.Options) { o.Program = "/bin/true" }, "did not say that it is ready"},
+		"another program":        {func(o *watchdog.Options) { o.Program = "/bin/echo" }, "did not say that it is ready"},
+		"a file for the folder":  {func(o *watchdog.Options) { o.Dir = "/dev/null" }, "not a directory"},
+		"no control groups":      {func(o *watchdog.Options) { o.Groups = cgroup.Hierarchies{} }, cgroup.ErrNone.Error()},
+		"a guard without a time": {func(o *watchdog.Options) { o.Guards[0].After = 0 }, "no positive time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			o := m.options(bootclock.Now(), newGuard("a", "no-such-group", "1h"))
+			c.change(&o)
+			_, err := watchdog.Start(t.Context(), o)
+			must.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// A program that never becomes ready is killed at the end of the context.
+func TestStart_NeverReady(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	o := m.options(bootclock.Now())
+	o.Program = filepath.Join(t.TempDir(), "program")
+	must.NoError(t, os.WriteFile(o.Program, []byte("#!/bin/sh\nexec sleep 3600\n"), 0o700))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("the client is stopping"))
+	defer cancel()
+	_, err := watchdog.Start(ctx, o)
+	must.ErrorContains(t, err, "the client is stopping")
+}
