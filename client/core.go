@@ -278,6 +278,11 @@ func (c *Core) restore() {
 		c.add(a)
 		a.restore()
 	}
-	c.options.Records = nil
+	for _, s := range c.options.Stopped {
+		if a := c.alloc(s.Alloc); a != nil {
+			a.stoppedByWatchdog(&s)
+		}
+	}
+	c.options.Records, c.options.Stopped = nil, nil
 	c.restoreVolumes()
 }

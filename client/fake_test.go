@@ -15,6 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -27,6 +28,8 @@ type node struct {
 	// events are future events, in order. They belong to the machine or to one core.
 	events []event
 	order  int
+	// stopped are the notes of a watchdog for the next core.
+	stopped []guard.Stopped
 	// startTimeouts are the start timeouts of the next core.
 	startTimeouts map[string]time.Duration
 	// scripts say how tasks behave, by name.
@@ -155,7 +158,7 @@ func (n *node) startCore() {
 	}
 	core, err := client.New(client.Options{
 		Node: "node-1", Shell: &shell{node: n, epoch: n.epoch}, BootID: n.bootID, Drivers: []string{"mock"}, DevicePlugins: n.devices.plugins(), Records: records,
-		StartTimeouts: n.startTimeouts, Volumes: n.storage.options(n.epoch),
+		StartTimeouts: n.startTimeouts, Volumes: n.storage.options(n.epoch), Stopped: slices.Clone(n.stopped),
 		NewTaskID: func(alloc cluster.AllocID, task string) driver.TaskID {
 			n.ids++
 			return driver.TaskID(fmt.Sprintf("%s/%s/%d", alloc, task, n.ids))

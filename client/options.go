@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -43,6 +44,8 @@ type Options struct {
 	// LastContact is the last time that an earlier client passed to [Core.Contact] since the
 	// machine booted, or zero.
 	LastContact time.Duration
+	// Stopped are the allocations in which the watchdog of an earlier client has stopped tasks.
+	Stopped []guard.Stopped
 	// Volumes are the options for the volumes of the node: shell, records, mount table and folder.
 	// The core sets the other fields. Nil means that the node mounts no volumes.
 	Volumes *volume.Options
