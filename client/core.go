@@ -280,7 +280,7 @@ func (c *Core) restore() {
 	}
 	for _, s := range c.options.Stopped {
 		if a := c.alloc(s.Alloc); a != nil {
-			a.stoppedByWatchdog(&s)
+			stoppedByWatchdog(a, &s)
 		}
 	}
 	c.options.Records, c.options.Stopped = nil, nil

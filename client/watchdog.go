@@ -14,13 +14,13 @@ const watchdogEvent = "Watchdog"
 // stoppedByWatchdog continues the stop of an allocation that the watchdog of an earlier client has
 // started. Tasks that still run get the rest of their kill timeout. The note of the watchdog stays
 // until the allocation has ended, so later clients see it again.
-func (a *allocRunner) stoppedByWatchdog(s *guard.Stopped) {
+func stoppedByWatchdog(a *allocRunner, s *guard.Stopped) {
 	if a.rec.Ended {
 		return
 	}
 	if !a.rec.Stopping {
 		a.stop(s.Reason())
-		a.rec.StopBegan = a.watchdogBegan(s)
+		a.rec.StopBegan = watchdogBegan(a, s)
 	}
 	noted := false
 	for _, t := range a.tasks {
@@ -42,7 +42,7 @@ func (a *allocRunner) stoppedByWatchdog(s *guard.Stopped) {
 func isWatchdogEvent(e cluster.TaskEvent) bool { return e.Type == watchdogEvent }
 
 // watchdogBegan is when the stop began: the group's shutdown delay is over at the first signal.
-func (a *allocRunner) watchdogBegan(s *guard.Stopped) time.Duration {
+func watchdogBegan(a *allocRunner, s *guard.Stopped) time.Duration {
 	began := a.core.now.Boot
 	for _, t := range a.tasks {
 		if at, signalled := s.Signals[t.task.Name]; signalled && s.BootID == a.rec.BootID {

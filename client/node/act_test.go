@@ -24,9 +24,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// newRawExec returns a node that runs one task of raw_exec: a shell with this script. The test must
-// call stopRawExec.
-func newRawExec(t *testing.T, script string) (*world, *operators, nodeapi.Task) {
+// newRawExec returns a node that runs one task of raw_exec: a shell with this script. change changes
+// its group. The test must call stopRawExec.
+func newRawExec(t *testing.T, script string, change ...func(*cluster.TaskGroup)) (*world, *operators, nodeapi.Task) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("needs root: it creates control groups")
@@ -40,6 +40,9 @@ func newRawExec(t *testing.T, script string) (*world, *operators, nodeapi.Task) 
 	must.NoError(t, err)
 	task := a.Job.TaskGroups[0].Tasks[0]
 	task.Driver, task.Config, task.Env = "raw_exec", command, map[string]string{"COLOR": "red"}
+	for _, c := range change {
+		c(a.Job.TaskGroups[0])
+	}
 	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{a}}
 	w.await(func(s *scripted) bool {
 		return s.reported[w.id].ClientStatus != "" && s.reported[w.id].ClientStatus != cluster.ClientPending

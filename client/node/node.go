@@ -62,6 +62,7 @@ func (n *Node) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var running sync.WaitGroup
+	running.Go(func() { n.shell.guards.keep(ctx) })
 	running.Go(func() { n.shell.contact.keepAlive(ctx) })
 	running.Go(func() { n.reach.keep(ctx, n.shell.contact.registered) })
 	running.Go(func() {
@@ -117,9 +118,11 @@ func (n *Node) keepAskingTrust(ctx context.Context) {
 	}
 }
 
-// heard passes an answered heartbeat to the core, and writes it to the disk for the next client.
+// heard passes an answered heartbeat to the core and to the watchdog, and writes it to the disk for
+// the next client.
 func (n *Node) heard(sent time.Duration) {
 	n.core.Contact(sent)
+	n.shell.guards.heard(sent)
 	if err := n.home.noteContact(func(c *lastContact) { c.BootID, c.Sent = n.bootID, sent }); err == nil {
 		n.noting.over()
 	} else if n.noting.isNew(err) {

@@ -24,6 +24,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/socket"
 	"github.com/seed-f9cf0b39/nodedrain/client/tasklog/keeper"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/client/watchdog"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -150,6 +151,14 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	if err != nil {
 		return err
 	}
+	lastContact := n.home.contact(n.bootID)
+	n.shell.guards = newGuards(o.Program, n.home.file(watchdogDir), groups, holdLimit(o.Config), lastContact, left.allocs, n.logger)
+	n.shell.guards.take(ctx)
+	n.closers = append(n.closers, func() error { n.shell.guards.release(); return nil })
+	stopped, err := watchdog.Notes(n.home.file(watchdogDir))
+	if err != nil {
+		return err
+	}
 	lost, err := findOrphans(n.shell.tasks.dirs, left, n.bootID, n.logger)
 	if err != nil {
 		return err
@@ -158,7 +167,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	made, err := client.New(client.Options{
 		Node: n.ID(), Shell: n.shell, BootID: n.bootID, NewTaskID: newTaskID,
 		Drivers: n.shell.drivers.names(), DevicePlugins: n.shell.devices.names(),
-		Records: append(left.allocs, lost.records...), LastContact: n.home.contact(n.bootID), Logger: n.logger, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
+		Records: append(left.allocs, lost.records...), LastContact: lastContact, Stopped: stopped, Logger: n.logger, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
 		KeepEnded: o.keepEnded, Volumes: volumes, HoldLimit: holdLimit(o.Config),
 	})
 	if err != nil {

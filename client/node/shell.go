@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -35,6 +36,7 @@ type shell struct {
 	// damaged are the damaged records by allocation. It is read only.
 	damaged map[cluster.AllocID]record.Damaged
 	contact *contact
+	guards  *guards
 	logger  *slog.Logger
 	// disk holds a value for each effect in flight that writes to the disk.
 	disk chan struct{}
@@ -79,10 +81,16 @@ func (s *shell) Abandon(p client.Plugin, generation client.Generation) {
 	})
 }
 
-// Save implements [client.Shell].
+// Save implements [client.Shell]. An allocation that has ended needs no guard any more.
 func (s *shell) Save(r *client.Record, reply func(error)) {
 	s.roster.put(r)
-	s.write(func() error { return s.records.Put(string(r.Alloc.ID), r) }, reply)
+	s.write(func() error {
+		err := s.records.Put(string(r.Alloc.ID), r)
+		if r.Ended {
+			err = errors.Join(err, s.guards.remove(s.life, r.Alloc))
+		}
+		return err
+	}, reply)
 }
 
 // Discard implements [client.Shell]. It removes the record last, because the record identifies the
@@ -102,9 +110,14 @@ func (s *shell) Discard(alloc cluster.AllocID, reply func(error)) {
 	}, reply)
 }
 
-// Build implements [client.Shell].
+// Build implements [client.Shell]. It also guards the allocation.
 func (s *shell) Build(alloc *cluster.Allocation, reply func(error)) {
-	s.write(func() error { return s.tasks.build(alloc) }, reply)
+	s.write(func() error {
+		if err := s.guards.put(s.life, alloc); err != nil {
+			return err
+		}
+		return s.tasks.build(alloc)
+	}, reply)
 }
 
 // short runs a driver call that does not wait for its task.

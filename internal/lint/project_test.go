@@ -36,6 +36,8 @@ func loopRule() lint.LoopRule {
 			{Package: module + "/client/volume", Receiver: "Volumes", Name: "Step"},
 			{Package: module + "/client/volume", Receiver: "Volumes", Name: "Status"},
 
+			{Package: module + "/client/guard", Receiver: "Watch", Name: "Step"},
+
 			{Package: module + "/cluster/volumes", Name: "Due"},
 			{Package: module + "/cluster/volumes", Name: "Overdue"},
 			{Package: module + "/cluster/volumes", Receiver: "Caller", Name: "Ready"},
