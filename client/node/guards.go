@@ -57,9 +57,9 @@ type guardChange struct {
 
 // newGuards returns the guards of the node's records. contact is the last contact of an earlier
 // client in this boot, or zero.
-func newGuards(program, dir string, groups cgroup.Hierarchies, holdLimit, contact time.Duration, records []*client.Record, logger *slog.Logger) *guards {
+func newGuards(o Options, dir string, groups cgroup.Hierarchies, contact time.Duration, records []*client.Record, logger *slog.Logger) *guards {
 	g := &guards{
-		options: watchdog.Options{Program: program, Dir: dir, Groups: groups}, holdLimit: holdLimit, logger: logger,
+		options: watchdog.Options{Program: o.Program, Dir: dir, Groups: groups}, holdLimit: holdLimit(o.Config), logger: logger,
 		changes: make(chan guardChange), heartbeat: make(chan struct{}, 1), contact: cmp.Or(contact, bootclock.Now()),
 		all: make(map[cluster.AllocID]guard.Guard),
 	}

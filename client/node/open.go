@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
 	"github.com/seed-f9cf0b39/nodedrain/client/fingerprint"
+	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/client/socket"
@@ -142,20 +144,12 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		logger:  n.logger, disk: make(chan struct{}, diskWrites),
 	}
 	n.shell.storage = n.newStorage(sockets)
-	n.shell.tasks = &tasks{
-		node: n.shell.contact.newest, region: o.Config.Region, dirs: dirs, groups: groups, logger: n.logger,
-		logs:    newLogs(life, keeper.Command{Path: o.Program, Args: o.LogKeeper}, n.logger),
-		rotates: n.shell.drivers.rotatesLogs, storage: n.shell.storage,
-	}
+	n.shell.tasks = n.newTasks(life, o, dirs, groups)
 	volumes, err := volumeOptions(n.shell, servers, n.home.path, left)
 	if err != nil {
 		return err
 	}
-	lastContact := n.home.contact(n.bootID)
-	n.shell.guards = newGuards(o.Program, n.home.file(watchdogDir), groups, holdLimit(o.Config), lastContact, left.allocs, n.logger)
-	n.shell.guards.take(ctx)
-	n.closers = append(n.closers, func() error { n.shell.guards.release(); return nil })
-	stopped, err := watchdog.Notes(n.home.file(watchdogDir))
+	stopped, err := n.takeWatchdog(ctx, o, groups, left.allocs)
 	if err != nil {
 		return err
 	}
@@ -167,7 +161,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	made, err := client.New(client.Options{
 		Node: n.ID(), Shell: n.shell, BootID: n.bootID, NewTaskID: newTaskID,
 		Drivers: n.shell.drivers.names(), DevicePlugins: n.shell.devices.names(),
-		Records: append(left.allocs, lost.records...), LastContact: lastContact, Stopped: stopped, Logger: n.logger, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
+		Records: append(left.allocs, lost.records...), LastContact: n.home.contact(n.bootID), Stopped: stopped, Logger: n.logger, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
 		KeepEnded: o.keepEnded, Volumes: volumes, HoldLimit: holdLimit(o.Config),
 	})
 	if err != nil {
@@ -176,6 +170,40 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	n.core, happen.core, n.shell.storage.events = made, made, made
 	n.shell.contact.heard, n.shell.contact.wanted = n.heard, made.Servers
 	return nil
+}
+
+// newTasks returns what starts and removes tasks for the shell.
+func (n *Node) newTasks(life context.Context, o Options, dirs *allocdir.Folders, groups cgroup.Hierarchies) *tasks {
+	return &tasks{
+		node: n.shell.contact.newest, region: o.Config.Region, dirs: dirs, groups: groups, logger: n.logger,
+		logs:    newLogs(life, keeper.Command{Path: o.Program, Args: o.LogKeeper}, n.logger),
+		rotates: n.shell.drivers.rotatesLogs, storage: n.shell.storage,
+	}
+}
+
+// takeWatchdog replaces the watchdog of an earlier client, and returns what it has stopped. It removes
+// notes that no client needs any more.
+func (n *Node) takeWatchdog(ctx context.Context, o Options, groups cgroup.Hierarchies, records []*client.Record) ([]guard.Stopped, error) {
+	dir := n.home.file(watchdogDir)
+	n.shell.guards = newGuards(o, dir, groups, n.home.contact(n.bootID), records, n.logger)
+	n.shell.guards.take(ctx)
+	n.closers = append(n.closers, func() error {
+		n.shell.guards.release()
+		return nil
+	})
+	notes, err := watchdog.Notes(dir)
+	if err != nil {
+		return nil, err
+	}
+	var stopped []guard.Stopped
+	for _, note := range notes {
+		if slices.ContainsFunc(records, func(r *client.Record) bool { return r.Alloc.ID == note.Alloc && !r.Ended }) {
+			stopped = append(stopped, note)
+		} else if err := watchdog.Forget(dir, note.Alloc); err != nil {
+			return nil, err
+		}
+	}
+	return stopped, nil
 }
 
 // serversOf returns the servers of the options, or else those of the configuration.
