@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 )
@@ -194,6 +195,10 @@ func (g *TaskGroup) validateVolumes() (errs []error) {
 		for i, m := range t.VolumeMounts {
 			if err := m.validate(g); err != nil {
 				errs = append(errs, fmt.Errorf("Task %q: Volume mount %d: %w", t.Name, i, err))
+			}
+			at := path.Clean(m.Destination)
+			if slices.ContainsFunc(t.VolumeMounts[:i], func(o VolumeMount) bool { return path.Clean(o.Destination) == at }) {
+				errs = append(errs, fmt.Errorf("Task %q: two volume mounts have the destination %q", t.Name, at))
 			}
 		}
 	}

@@ -84,8 +84,11 @@ func TestJob_Validate_volumes(t *testing.T) {
 		"A group has at most 32 volumes but found 33": func(g *cluster.TaskGroup) { g.Volumes = make([]cluster.VolumeRequest, 33) },
 		`the group has no volume "x"`:                 func(g *cluster.TaskGroup) { g.Tasks[0].VolumeMounts[0].Volume = "x" },
 		"it leaves the file system of the task":       func(g *cluster.TaskGroup) { g.Tasks[0].VolumeMounts[0].Destination = "/a/../b" },
-		`Invalid propagation mode: "all"`:             func(g *cluster.TaskGroup) { g.Tasks[0].VolumeMounts[0].Propagation = "all" },
-		"CSIPlugin: invalid type":                     func(g *cluster.TaskGroup) { g.Tasks[0].CSIPlugin = &cluster.CSIPlugin{ID: "disks"} },
+		`Task "t": two volume mounts have the destination "/data"`: func(g *cluster.TaskGroup) {
+			g.Tasks[0].VolumeMounts = append(g.Tasks[0].VolumeMounts, cluster.VolumeMount{Volume: "d", Destination: "/data/./"})
+		},
+		`Invalid propagation mode: "all"`: func(g *cluster.TaskGroup) { g.Tasks[0].VolumeMounts[0].Propagation = "all" },
+		"CSIPlugin: invalid type":         func(g *cluster.TaskGroup) { g.Tasks[0].CSIPlugin = &cluster.CSIPlugin{ID: "disks"} },
 	} {
 		j := &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{{
 			Name:    "g",
