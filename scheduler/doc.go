@@ -52,12 +52,13 @@
 // # Placement
 //
 // A node takes allocations if it is ready, is in the job's pool and datacenters
-// and the group's classes, and has the resources free. An allocation that is
-// being stopped holds its resources until its client says that it has ended.
-// The node chosen has the fewest allocations of the group, then the least left
-// after the placement, then the lowest id. A replacement returns to the node its
-// predecessor left only if no other fits, except that a failed allocation of a
-// group with a sticky disk returns there first.
+// and the group's classes, meets the constraints, has healthy drivers for the
+// tasks, and has the resources, the devices and the volumes free. An allocation
+// that is being stopped holds its resources until its client says that it has
+// ended. The node chosen has the fewest allocations of the group, then the least
+// left after the placement, then the lowest id. A replacement returns to the node
+// its predecessor left only if no other fits, except that a failed allocation of
+// a group with a sticky disk returns there first.
 //
 // What fits nowhere is counted in the evaluation's Queued and waits in one
 // blocked evaluation of the job, which is looked at again when capacity has come.
@@ -67,8 +68,8 @@
 // It has no deployments: an edited job moves nothing that runs, and an allocation
 // gets the new version when it is next placed; canaries are kept but never made
 // nor promoted. It does not preempt: priority is only the order of the queue. It
-// has no affinities, constraints beyond pool, datacenter and class, spread
-// beyond the rule above, devices beyond a count of GPUs, networks, ports or
-// volumes. It has no delay before a failed allocation is replaced, only a bound
-// on how often. It deletes nothing that has ended: [Needs] says what it still needs.
+// has no affinities beyond those of devices, no spread beyond the rule above, and
+// no networks or ports. It has no delay before a failed allocation is replaced,
+// only a bound on how often. It deletes nothing that has ended: [Needs] says what
+// it still needs.
 package scheduler

@@ -13,6 +13,7 @@ import (
 
 	"github.com/posener/complete"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
@@ -102,7 +103,35 @@ func (c *jobRunCommand) run(args []string) error {
 	if e == nil {
 		return err
 	}
-	return cmp.Or(c.emptySlots(asked, e), err)
+	return cmp.Or(c.olderVersions(asked, e), c.emptySlots(asked, e), err)
+}
+
+// olderVersions says how many allocations of an evaluated job continue with an older version of it.
+func (c *jobRunCommand) olderVersions(asked *client.Client, e *wire.Evaluation) error {
+	in := client.Query{Namespace: e.Namespace}
+	job, _, err := asked.Job(c.ctx, e.JobID, in)
+	if err != nil {
+		return saidf("Error querying job: %v", err)
+	}
+	allocs, _, err := asked.JobAllocations(c.ctx, e.JobID, in)
+	if err != nil {
+		return saidf("Error querying job: %v", err)
+	}
+	older := 0
+	for _, a := range allocs {
+		if !endedAlloc(a) && a.DesiredStatus == string(cluster.DesiredRun) && a.JobVersion < *job.Version {
+			older++
+		}
+	}
+	if older > 0 {
+		have := "have"
+		if older == 1 {
+			have = "has"
+		}
+		fmt.Fprintf(c.out, "%s %s an older version of the job. It stays until the allocation is placed again, as after nodedrain alloc stop ALLOC\n",
+			counted(older, "running allocation"), have)
+	}
+	return nil
 }
 
 // emptySlots prints the slots of an evaluated job that the scheduler does not fill any more. The

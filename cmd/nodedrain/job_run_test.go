@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"strings"
 	"testing"
 
@@ -50,20 +51,21 @@ func withoutSpace(text string) string {
 	return strings.Join(strings.Fields(text), "")
 }
 
-// A job whose slots the scheduler does not fill any more says so after each "job run" that changes nothing.
-// Regression: the command printed that the evaluation was complete, and exited with 0.
-func TestJobRun_givenUp(t *testing.T) {
+// "job run" says what the evaluation leaves as it is: slots that the scheduler does not fill any more, and
+// allocations with an older version of the job. Regression: it printed only that the evaluation was complete,
+// and exited with 0.
+func TestJobRun_leftAsItIs(t *testing.T) {
 	t.Parallel()
-	summary := `{"JobID": "shop"}`
+	summary, allocs := `{"JobID": "shop"}`, `[]`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/v1/jobs":
 			_, _ = io.WriteString(w, `{"EvalID": "e1"}`)
 		case "/v1/evaluation/e1":
 			_, _ = io.WriteString(w, `{"ID": "e1", "Namespace": "shops", "JobID": "shop", "Status": "complete"}`)
-		case "/v1/job/shop/summary":
+		case "/v1/job/shop/summary", "/v1/job/shop/allocations", "/v1/job/shop":
 			must.Eq(t, "shops", r.URL.Query().Get("namespace"))
-			_, _ = io.WriteString(w, summary)
+			_, _ = io.WriteString(w, map[string]string{"summary": summary, "allocations": allocs, "shop": `{"ID": "shop", "Version": 2}`}[path.Base(r.URL.Path)])
 		default:
 			http.NotFound(w, r)
 		}
@@ -84,4 +86,14 @@ func TestJobRun_givenUp(t *testing.T) {
 	must.Eq(t, int(exitNotPlaced), code)
 	must.StrContains(t, out, "Evaluation e1 is complete\n\nGroup \"web\": 1 slot stays empty, because too many allocations in a row failed\n")
 	must.StrContains(t, out, "To fill the slot: nodedrain job run FILE with a change of the group's tasks or disk\n")
+
+	// Allocations that run keep their version.
+	summary, allocs = `{"JobID": "shop"}`, `[
+		{"ID": "a1", "ClientStatus": "running", "DesiredStatus": "run", "JobVersion": 1},
+		{"ID": "a2", "ClientStatus": "running", "DesiredStatus": "run", "JobVersion": 2},
+		{"ID": "a3", "ClientStatus": "running", "DesiredStatus": "stop", "JobVersion": 1},
+		{"ID": "a4", "ClientStatus": "complete", "DesiredStatus": "run", "JobVersion": 0}]`
+	code, out = register()
+	must.Zero(t, code)
+	must.StrContains(t, out, "\n1 running allocation has an older version of the job. It stays until the allocation is placed again, as after nodedrain alloc stop ALLOC\n")
 }
