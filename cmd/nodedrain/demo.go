@@ -144,7 +144,7 @@ func (c *demoCommand) run(args []string) error {
 	ctx := c.ctx
 	if f.Real {
 		var stop context.CancelFunc
-		ctx, stop = demoSignals(ctx)
+		ctx, stop = heldSignals(ctx)
 		defer stop()
 	}
 	summary, err := demo.Run(ctx, f.Config)
@@ -163,10 +163,10 @@ func (c *demoCommand) run(args []string) error {
 	return nil
 }
 
-// demoSignals keeps signals from killing this process while it has real tasks: a second Ctrl-C, the end
-// of the terminal, and the end of the program that reads the output. The last does not end the
-// demonstration.
-func demoSignals(ctx context.Context) (context.Context, context.CancelFunc) {
+// heldSignals keeps signals from killing this process while it has processes that must end with it: a
+// second Ctrl-C, the end of the terminal, and the end of the program that reads the output. The last does
+// not end the context.
+func heldSignals(ctx context.Context) (context.Context, context.CancelFunc) {
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

@@ -74,6 +74,9 @@ Exit code:
 }
 
 func (c *pluginTestCommand) Run(args []string) int {
+	ctx, stop := heldSignals(c.ctx)
+	defer stop()
+	c.ctx = ctx
 	failed, err := c.test(args)
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -44,6 +45,27 @@ func TestPluginTest_exampleStorage(t *testing.T) {
 	must.Zero(t, code, must.Sprint(out, errs))
 	must.StrContains(t, out, "10 passed, 0 failed, 1 skipped")
 	must.StrContains(t, out, "the test did not start the plugin, so it cannot start it again")
+}
+
+// A reader that ends early, such as head, does not end the test: the plugin is stopped and its folders are
+// removed. Regression: the plugin ran on, with its volume mounted.
+func TestPluginTest_readerEnds(t *testing.T) {
+	t.Parallel()
+	needMounts(t)
+	path, dir := built(t, "../../examples/csi"), t.TempDir()
+	program, err := os.Executable()
+	must.NoError(t, err)
+	nodedrain, temp := filepath.Join(dir, "nodedrain"), filepath.Join(dir, "tmp")
+	must.NoError(t, os.Symlink(program, nodedrain)) // TestMain runs the command under this name
+	must.NoError(t, os.Mkdir(temp, 0o700))
+	pipe := exec.CommandContext(t.Context(), "/bin/sh", "-c", nodedrain+" plugin test -config ../../examples/csi/test.json "+path+" | head -n 1")
+	pipe.Env = append(os.Environ(), "TMPDIR="+temp)
+	out, err := pipe.CombinedOutput()
+	must.NoError(t, err)
+	must.StrContains(t, string(out), "S1            passed")
+	left, err := os.ReadDir(temp)
+	must.NoError(t, err)
+	must.SliceEmpty(t, left)
 }
 
 // The command names the rules that a wrong storage plugin breaks, and no others. Package volumetest breaks
