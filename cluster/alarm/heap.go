@@ -85,6 +85,15 @@ func (h *Heap[K]) First() time.Time {
 	return h.queue[0].at
 }
 
+// FirstKey is the key with the earliest time, or the zero key if there is none. Of several equal times it
+// is the lowest key.
+func (h *Heap[K]) FirstKey() (key K) {
+	if len(h.queue) > 0 {
+		key = h.queue[0].key
+	}
+	return key
+}
+
 // Pop removes and returns every key whose time has come, in key order.
 func (h *Heap[K]) Pop(now time.Time) []K {
 	var keys []K

@@ -110,14 +110,17 @@ func compare(t *rapid.T, want twin, got *Heap[name], closing time.Time) {
 			t.Fatalf("%+v is at %d, want %+v", *a, i, want[a.key])
 		}
 	}
-	first, last := time.Time{}, time.Time{}
+	first, last, key := time.Time{}, time.Time{}, name("")
 	for i, r := range rings {
 		if i == 0 {
-			first, last = r.at, r.at
+			first, last, key = r.at, r.at, r.key
 		}
 		if r.at.Before(closing) {
 			last = r.at
 		}
+	}
+	if got.FirstKey() != key {
+		t.Fatalf("the first key is %q, want %q", got.FirstKey(), key)
 	}
 	if !got.First().Equal(first) || !got.LastBefore(closing).Equal(last) {
 		t.Fatalf("first %v, last before %v %v; want %v and %v", got.First(), closing, got.LastBefore(closing), first, last)

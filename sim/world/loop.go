@@ -54,10 +54,8 @@ type slot struct {
 	number int // from 1, over all slots that were ever added
 	actor  actor
 	kind   Kind
-	// at is the time of the actor's next step; zero is never.
-	at time.Time
-	// generation counts the changes of at. Events of an older generation are void.
-	generation uint64
+	// next is the event of the actor's next step, or nil.
+	next *event
 }
 
 // Loop holds the virtual time and the queue of events, and runs one event per step.
@@ -216,7 +214,7 @@ func (l *Loop) step(e *event) error {
 		return fmt.Errorf("%w, more than %d: %s", ErrTooManySteps, l.maxSteps, &l.counts)
 	}
 	l.counts.kinds[e.kind]++
-	l.queue.pop()
+	l.queue.remove(e)
 	l.kind, l.cause = e.kind, e.cause
 	if e.kind != Clients {
 		l.silentSince = l.now
@@ -227,7 +225,7 @@ func (l *Loop) step(e *event) error {
 		return errors.Join(e.do(), l.failure)
 	}
 	l.hash.add(uint64(e.slot.number))
-	e.slot.at = time.Time{}
+	e.slot.next = nil
 	return errors.Join(e.slot.actor.step(), l.failure)
 }
 
@@ -239,14 +237,22 @@ func (l *Loop) queueSlots() {
 		if !at.IsZero() && at.Before(l.now) {
 			at = l.now
 		}
-		if at.Equal(s.at) && at.IsZero() == s.at.IsZero() {
+		if s.next == nil && at.IsZero() || s.next != nil && at.Equal(s.next.at) {
 			continue
 		}
-		s.at = at
-		s.generation++
+		l.unqueue(s)
 		if !at.IsZero() {
-			l.queue.push(&event{at: at, tie: l.tie(s.kind), kind: s.kind, cause: l.steps, slot: s, generation: s.generation})
+			s.next = &event{at: at, tie: l.tie(s.kind), kind: s.kind, cause: l.steps, slot: s}
+			l.queue.push(s.next)
 		}
+	}
+}
+
+// unqueue removes the event of an actor.
+func (l *Loop) unqueue(s *slot) {
+	if s.next != nil {
+		l.queue.remove(s.next)
+		s.next = nil
 	}
 }
 
@@ -258,7 +264,7 @@ func (l *Loop) add(k Kind, a actor) {
 func (l *Loop) drop(a actor) {
 	for i, s := range l.slots {
 		if s.actor == a {
-			s.generation++ // makes its queued event void
+			l.unqueue(s)
 			l.slots = append(l.slots[:i:i], l.slots[i+1:]...)
 			return
 		}

@@ -1,8 +1,10 @@
 package world
 
 import (
-	"container/heap"
+	"cmp"
 	"time"
+
+	alarms "github.com/seed-f9cf0b39/nodedrain/cluster/alarm"
 )
 
 // event is one future step.
@@ -16,65 +18,30 @@ type event struct {
 	kind     Kind
 	// cause is the step that queued the event.
 	cause int
-	// slot is the slot of the actor to step, or nil. generation is the slot's generation
-	// when the event was queued.
-	slot       *slot
-	generation uint64
+	// slot is the slot of the actor to step, or nil.
+	slot *slot
 	// do is the function to run, if slot is nil.
 	do func() error
 }
 
+// Compare orders the events of one time.
+func (e *event) Compare(o *event) int {
+	return cmp.Or(cmp.Compare(e.tie, o.tie), cmp.Compare(e.sequence, o.sequence))
+}
+
 // queue holds events, ordered by time, tie and sequence.
 type queue struct {
-	events eventHeap
+	events alarms.Heap[*event]
 	pushed uint64
 }
 
 func (q *queue) push(e *event) {
 	q.pushed++
 	e.sequence = q.pushed
-	heap.Push(&q.events, e)
+	q.events.Set(e, e.at)
 }
 
-// next returns the first valid event, or nil. The event stays in the queue.
-func (q *queue) next() *event {
-	for len(q.events) > 0 {
-		e := q.events[0]
-		if e.slot == nil || e.generation == e.slot.generation {
-			return e
-		}
-		heap.Pop(&q.events)
-	}
-	return nil
-}
+// next returns the first event, or nil. The event stays in the queue.
+func (q *queue) next() *event { return q.events.FirstKey() }
 
-func (q *queue) pop() { heap.Pop(&q.events) }
-
-// eventHeap is a heap.Interface.
-type eventHeap []*event
-
-var _ heap.Interface = (*eventHeap)(nil)
-
-func (h eventHeap) Len() int      { return len(h) }
-func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-
-func (h eventHeap) Less(i, j int) bool {
-	a, b := h[i], h[j]
-	if c := a.at.Compare(b.at); c != 0 {
-		return c < 0
-	}
-	if a.tie != b.tie {
-		return a.tie < b.tie
-	}
-	return a.sequence < b.sequence
-}
-
-func (h *eventHeap) Push(x any) { *h = append(*h, x.(*event)) }
-
-func (h *eventHeap) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return last
-}
+func (q *queue) remove(e *event) { q.events.Remove(e) }

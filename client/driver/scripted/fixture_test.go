@@ -1,7 +1,7 @@
 package scripted_test
 
 import (
-	"container/heap"
+	"cmp"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/alarm"
 )
 
 // virtual is a clock that the test moves. Functions of one time run in an order that the seed
@@ -17,30 +18,18 @@ import (
 type virtual struct {
 	now    time.Time
 	ties   *rand.Rand
-	events events
+	events alarm.Heap[*event]
+	added  uint64
 }
 
 type event struct {
-	at  time.Time
-	tie uint64
-	do  func()
+	tie, sequence uint64
+	do            func()
 }
 
-type events []event
-
-func (e events) Len() int      { return len(e) }
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e events) Less(i, j int) bool {
-	if c := e[i].at.Compare(e[j].at); c != 0 {
-		return c < 0
-	}
-	return e[i].tie < e[j].tie
-}
-func (e *events) Push(x any) { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	last := (*e)[len(*e)-1]
-	*e = (*e)[:len(*e)-1]
-	return last
+// Compare orders the events of one time.
+func (e *event) Compare(o *event) int {
+	return cmp.Or(cmp.Compare(e.tie, o.tie), cmp.Compare(e.sequence, o.sequence))
 }
 
 func newVirtual(seed uint64) *virtual {
@@ -50,21 +39,18 @@ func newVirtual(seed uint64) *virtual {
 func (v *virtual) Now() time.Time { return v.now }
 
 func (v *virtual) After(d time.Duration, do func()) (cancel func()) {
-	canceled := false
-	heap.Push(&v.events, event{at: v.now.Add(max(d, 0)), tie: v.ties.Uint64(), do: func() {
-		if !canceled {
-			do()
-		}
-	}})
-	return func() { canceled = true }
+	v.added++
+	e := &event{v.ties.Uint64(), v.added, do}
+	v.events.Set(e, v.now.Add(max(d, 0)))
+	return func() { v.events.Remove(e) }
 }
 
 // pass runs what happens within the duration.
 func (v *virtual) pass(d time.Duration) {
 	end := v.now.Add(d)
-	for len(v.events) > 0 && !v.events[0].at.After(end) {
-		e := heap.Pop(&v.events).(event)
-		v.now = e.at
+	for at := v.events.First(); !at.IsZero() && !at.After(end); at = v.events.First() {
+		v.now = at
+		e, _ := v.events.PopFirst(at)
 		e.do()
 	}
 	v.now = end

@@ -1,8 +1,11 @@
 package scripted
 
 import (
+	"cmp"
 	"sync"
 	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster/alarm"
 )
 
 // Loop is a [Clock] in real time, or in the time of testing/synctest. It runs functions of one time
@@ -10,8 +13,18 @@ import (
 // [Loop.Do], which makes it safe for concurrent use.
 type Loop struct {
 	mu      sync.Mutex
-	pending agenda
+	pending alarm.Heap[*pendingCall]
+	added   uint64
 }
+
+// pendingCall is a function that runs later.
+type pendingCall struct {
+	sequence uint64
+	do       func()
+}
+
+// Compare orders the functions of one time.
+func (p *pendingCall) Compare(o *pendingCall) int { return cmp.Compare(p.sequence, o.sequence) }
 
 var _ Clock = (*Loop)(nil)
 
@@ -31,21 +44,18 @@ func (*Loop) Now() time.Time { return time.Now() }
 // After is [Clock.After]. Call it, and the function that it returns, inside [Loop.Do] only.
 func (l *Loop) After(d time.Duration, do func()) (cancel func()) {
 	d = max(d, 0)
-	canceled := false
-	l.pending.add(time.Now().Add(d), func() {
-		if !canceled {
-			do()
-		}
-	})
+	l.added++
+	p := &pendingCall{l.added, do}
+	l.pending.Set(p, time.Now().Add(d))
 	time.AfterFunc(d, l.run)
-	return func() { canceled = true }
+	return func() { l.pending.Remove(p) }
 }
 
 // run runs what is due.
 func (l *Loop) run() {
 	l.Do(func() {
-		for do := l.pending.due(time.Now()); do != nil; do = l.pending.due(time.Now()) {
-			do()
+		for p, due := l.pending.PopFirst(time.Now()); due; p, due = l.pending.PopFirst(time.Now()) {
+			p.do()
 		}
 	})
 }
