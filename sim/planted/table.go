@@ -35,7 +35,7 @@ type Table []Row
 const (
 	tableTitle = `# How the planted bugs are found
 
-` + "`go run ./sim/planted/find`" + ` writes this file; see [doc.go](doc.go). A seed is the first small
+` + "`go run ./sim/planted/find`" + ` writes this file; see [doc.go](doc.go). A seed is a small
 seed that fails, a scenario is a file of [sim/scenarios](../scenarios).
 
 `
@@ -62,6 +62,14 @@ func (t Table) Set(row Row) Table {
 	t = append(t, row)
 	slices.SortFunc(t, func(a, b Row) int { return strings.Compare(a.Bug, b.Bug) })
 	return t
+}
+
+// Row returns the row of a bug, or a zero one.
+func (t Table) Row(bug string) Row {
+	if i := t.index(bug); i >= 0 {
+		return t[i]
+	}
+	return Row{}
 }
 
 func (t Table) index(bug string) int {

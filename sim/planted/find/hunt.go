@@ -67,6 +67,27 @@ func (h *hunter) command(ctx context.Context, bug, name string, args ...string) 
 	return output, false, err
 }
 
+// again reports whether the seed, the scenario or the test of the row still finds the bug, and returns the
+// row with the check that fails now.
+func (h *hunter) again(ctx context.Context, b *planted.Bug, row planted.Row) (now planted.Row, found bool, err error) {
+	kind, name, _ := strings.Cut(row.Found, " ")
+	switch kind {
+	case "seed":
+		now, err = h.play(ctx, b.Name, "-seeds", "1", "-first", name)
+	case "scenario":
+		now, err = h.play(ctx, b.Name, h.scenario(name))
+	case "test":
+		_, test, _ := strings.Cut(name, ".")
+		now.Found, err = h.byTest(ctx, b, "-run", "^"+test+"$")
+	}
+	now.Bug, now.Breaks = b.Name, b.Breaks
+	return now, row.Found != "" && now.Found == row.Found, err
+}
+
+func (h *hunter) scenario(name string) string {
+	return filepath.Join(h.root, "sim", "scenarios", name+".drain")
+}
+
 // bySimulation plays seeds and scenarios. It returns an error if the one that fails also fails
 // without a bug.
 func (h *hunter) bySimulation(ctx context.Context, bug string) (row planted.Row, err error) {
@@ -77,7 +98,7 @@ func (h *hunter) bySimulation(ctx context.Context, bug string) (row planted.Row,
 	args := []string{"-seeds", "1", "-first"}
 	kind, name, _ := strings.Cut(row.Found, " ")
 	if kind == "scenario" {
-		args, name = nil, filepath.Join(h.root, "sim", "scenarios", name+".drain")
+		args, name = nil, h.scenario(name)
 	}
 	control, err := h.play(ctx, "", append(args, name)...)
 	if control.Found != "" {
@@ -99,10 +120,10 @@ func (h *hunter) play(ctx context.Context, bug string, args ...string) (row plan
 const simulatedNode = "./sim/internal/machine"
 
 // byTest runs the tests of the changed packages and of the drainer, and those of a simulated node first if
-// the client is changed.
-func (h *hunter) byTest(ctx context.Context, b *planted.Bug) (found string, err error) {
+// the client is changed. flags are further flags of go test.
+func (h *hunter) byTest(ctx context.Context, b *planted.Bug, flags ...string) (found string, err error) {
 	// The cache of go test does not see that the variable has changed.
-	args := []string{"test", "-count=1", "-overlay", h.overlay, "-failfast", "-p", "1"}
+	args := append([]string{"test", "-count=1", "-overlay", h.overlay, "-failfast", "-p", "1"}, flags...)
 	if slices.ContainsFunc(b.Edits, func(e planted.Edit) bool { return e.Folder == "client" || strings.HasPrefix(e.Folder, "client/") }) {
 		args = append(args, simulatedNode)
 	}

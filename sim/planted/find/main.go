@@ -1,7 +1,9 @@
 // Command find finds planted bugs, and writes how into sim/planted/FOUND.md after each bug.
 // It runs at the top of the repository; see package planted.
 //
-//	go run ./sim/planted/find [-seeds N] [NAME...]
+//	go run ./sim/planted/find [-seeds N] [-stale] [NAME...]
+//
+// With -stale it leaves out the bugs that their rows still find.
 package main
 
 import (
@@ -25,17 +27,18 @@ const (
 
 func main() {
 	seeds := flag.Int("seeds", 3000, "how many small `seeds` to play at most")
+	stale := flag.Bool("stale", false, "leave out the bugs that their rows still find")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *seeds, flag.Args()); err != nil {
+	if err := run(ctx, *seeds, *stale, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // run finds the named bugs, or all. A bug that is not found does not stop the others.
-func run(ctx context.Context, seeds int, names []string) (err error) {
+func run(ctx context.Context, seeds int, stale bool, names []string) (err error) {
 	bugs, err := planted.Load(os.DirFS(bugsFolder))
 	if err != nil {
 		return err
@@ -62,7 +65,13 @@ func run(ctx context.Context, seeds int, names []string) (err error) {
 		if len(names) > 0 && !slices.Contains(names, b.Name) {
 			continue
 		}
-		row, err := h.find(ctx, b)
+		row, found, err := planted.Row{}, false, error(nil)
+		if stale {
+			row, found, err = h.again(ctx, b, table.Row(b.Name))
+		}
+		if !found && err == nil {
+			row, err = h.find(ctx, b)
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
