@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 )
 
@@ -47,15 +49,20 @@ func (c controllers) Call(ctx context.Context, controller cluster.NodeID, call *
 		return nil, fmt.Errorf("building the call: %w", err)
 	}
 	response, err := c.agent.sessions.Ask(request, controller)
-	if err != nil {
+	switch {
+	case errors.Is(err, httpapi.ErrNoSession) || errors.Is(err, httpapi.ErrTooManyStreams): // nothing was sent
 		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", volumes.ErrNoAnswer, err)
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxControllerAnswer))
-	if err != nil {
-		return nil, fmt.Errorf("reading the answer: %w", err)
-	}
-	if response.StatusCode != http.StatusOK {
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: reading the answer: %w", volumes.ErrNoAnswer, err)
+	case response.StatusCode == http.StatusBadGateway: // another server has lost the session
+		return nil, fmt.Errorf("%w: %s", volumes.ErrNoAnswer, cluster.CutText(string(answer)))
+	case response.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("the client answers %d: %s", response.StatusCode, cluster.CutText(string(answer)))
 	}
 	var attached nodeapi.Attached

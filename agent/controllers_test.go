@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/agent"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
@@ -73,6 +75,32 @@ func TestControllers_theSessionMoves(t *testing.T) {
 		return len(claims) == 1 && claims[0].Attached
 	})
 	must.EqOp(t, 0, first.hanging.Load())
+}
+
+// If the session ends during a call, the controller may still execute the call. If there is no session, or if
+// the client answers, it does not.
+func TestControllers_whoMayStillExecute(t *testing.T) {
+	t.Parallel()
+	w := newServers(t, 3, nil)
+	leader := w.leader()
+	n := controllerNode()
+	call := &volumes.Call{Volume: &cluster.Volume{ID: "data", ExternalID: "disk-1", Plugin: "team/disks"}, ExternalNodeID: "ext"}
+	for _, holder := range []*agent.Agent{leader, w.others(leader)[0]} {
+		r := reach(t, holder, n)
+		r.stuck.Store(true)
+		called := make(chan error, 1)
+		go func() { called <- agent.CallController(t.Context(), leader, n.ID, call) }()
+		eventually(t, "the controller is called", func() bool { return r.hanging.Load() == 1 })
+		must.NoError(t, r.end.Close())
+		must.ErrorIs(t, <-called, volumes.ErrNoAnswer)
+	}
+	err := agent.CallController(t.Context(), leader, n.ID, call)
+	must.Error(t, err)
+	must.False(t, errors.Is(err, volumes.ErrNoAnswer), must.Sprint(err))
+	reach(t, leader, n).fails.Store(true)
+	err = agent.CallController(t.Context(), leader, n.ID, call)
+	must.Error(t, err)
+	must.False(t, errors.Is(err, volumes.ErrNoAnswer), must.Sprint(err))
 }
 
 // A controller fails, and every server tells why: the leader knows it, and the others ask the leader.

@@ -286,6 +286,6 @@ func writeNodeError(w http.ResponseWriter, _ *http.Request, err error) {
 	case errors.Is(err, httpapi.ErrTooManyStreams):
 		httpapi.WriteError(w, http.StatusTooManyRequests, err.Error())
 	default:
-		httpapi.WriteError(w, http.StatusInternalServerError, err.Error())
+		httpapi.WriteError(w, http.StatusBadGateway, err.Error())
 	}
 }

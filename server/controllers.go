@@ -18,7 +18,8 @@ import (
 // Controllers calls the controllers of storage plugins on their nodes. It is safe for concurrent use.
 type Controllers interface {
 	// Call makes the controller on the node do what the call says, and returns the publish context of an
-	// attachment. After an error it is unknown whether the controller has done it.
+	// attachment. After an error it is unknown whether the controller has done it. The error wraps
+	// [volumes.ErrNoAnswer] if the controller may still do it.
 	Call(ctx context.Context, controller cluster.NodeID, c *volumes.Call) (publishContext map[string]string, err error)
 }
 

@@ -23,9 +23,9 @@ const (
 	MaxCallBackoff = 30 * time.Second
 )
 
-// ErrNoAnswer is the error of a call that its controller has not answered within [CallTimeout]. The
-// controller may still execute the call, at any later time.
-var ErrNoAnswer = errors.New("the controller has not answered within a minute, and may still execute the call")
+// ErrNoAnswer is the error of a call that its controller has not answered within [CallTimeout], or before
+// the connection to it has ended. The controller may still execute the call, at any later time.
+var ErrNoAnswer = errors.New("the controller has not answered, and may still execute the call")
 
 // Caller decides which due calls start during one term, and when failed calls are retried. The next
 // leader has a new Caller. It belongs to one goroutine, and does not block.

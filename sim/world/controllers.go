@@ -201,8 +201,21 @@ func (n *coreNode) executes(f *flight) bool {
 
 // hang continues with a call after a delay. Meanwhile its leader gives up.
 func (c *controllers) hang(f *flight, begun time.Time, delay time.Duration, then func() error) {
-	c.world.At(begun.Add(volumes.CallTimeout), func() error { return c.answer(f, volumes.ErrNoAnswer) })
+	c.world.At(begun.Add(volumes.CallTimeout), func() error {
+		c.answer(f, volumes.ErrNoAnswer)
+		return nil
+	})
 	c.world.Faults.undoAfter(delay, then)
+}
+
+// cut ends the session of a node, and with it the calls that its leader waits for. The controllers may still
+// execute them.
+func (c *controllers) cut(id cluster.NodeID) {
+	for _, f := range slices.Clone(c.flights) {
+		if f.On == id && f.process != (scripted.Identity{}) {
+			c.answer(f, volumes.ErrNoAnswer)
+		}
+	}
 }
 
 // act attaches or detaches the volume of a call.
@@ -219,11 +232,12 @@ func (c *controllers) land(f *flight) {
 // end answers a call that takes effect no more.
 func (c *controllers) end(f *flight, err error) error {
 	c.land(f)
-	return c.answer(f, err)
+	c.answer(f, err)
+	return nil
 }
 
 // answer passes the answer to the leader, if it waits for one.
-func (c *controllers) answer(f *flight, err error) error {
+func (c *controllers) answer(f *flight, err error) {
 	a, waited := f.actor, f.Waits
 	f.Waits = false
 	c.clean()
@@ -245,7 +259,6 @@ func (c *controllers) answer(f *flight, err error) error {
 			}
 		})
 	}
-	return nil
 }
 
 // clean drops the calls that are over.

@@ -11,6 +11,9 @@ import (
 
 // tell reports a change of the node to the observers.
 func (n *coreNode) tell(change NodeChange) {
+	if change == ClientDies || change == MachineHalts {
+		n.cores.fleet.world.controllers.cut(n.id)
+	}
 	for _, o := range n.cores.fleet.world.observers {
 		if o.NodeChanged != nil {
 			o.NodeChanged(n.id, change)
