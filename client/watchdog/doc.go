@@ -15,8 +15,9 @@
 // nothing after [Start] has returned. Each start has a number, and a watchdog that finds a later one
 // ends. A client that has nothing to guard calls [End].
 //
-// The watchdog knows tasks by their control group only. It does not reach tasks that a driver runs
-// elsewhere, and it does nothing on a machine without control groups.
+// The watchdog knows tasks by their control group only. It removes a group that has no process, so that
+// a driver that still works on a start of the dead client cannot finish it. It does not reach tasks
+// that a driver runs elsewhere, and it does nothing on a machine without control groups.
 //
 // Before the first signal it writes a [guard.Stopped] to the folder. [Notes] returns them to the next
 // client. If the disk is full, the note is lost and the tasks stop nevertheless.

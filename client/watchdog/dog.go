@@ -26,14 +26,8 @@ type dog struct {
 	messages *json.Decoder
 	watch    guard.Watch
 	notes    map[cluster.AllocID]*guard.Stopped
-	// ended receives tasks whose control groups are empty.
-	ended chan taskName
-}
-
-// taskName names a task.
-type taskName struct {
-	alloc cluster.AllocID
-	task  string
+	// ended receives acts whose control groups have become empty.
+	ended chan guard.Act
 }
 
 // read reads the next message. Any error is the end of the client: its pipe ends, perhaps in the
@@ -71,7 +65,7 @@ func (d *dog) loop() error {
 	defer ring.Close()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	d.ended, d.notes = make(chan taskName), map[cluster.AllocID]*guard.Stopped{}
+	d.ended, d.notes = make(chan guard.Act), map[cluster.AllocID]*guard.Stopped{}
 	messages := make(chan message)
 	go d.listen(messages)
 	gone := false
@@ -92,8 +86,10 @@ func (d *dog) loop() error {
 			gone, messages = true, nil
 			d.watch.Gone()
 			d.logger.Info("the client is gone")
-		case t := <-d.ended:
-			d.watch.Ended(t.alloc, t.task)
+		case a := <-d.ended:
+			if err := d.act(ctx, a); err != nil {
+				d.logger.Error("the control group of a task is not removed; it is tried again", "alloc", string(a.Alloc), "task", a.Task.Name, "error", err)
+			}
 		case <-ring.Rings():
 		}
 	}
@@ -114,7 +110,8 @@ func (d *dog) step(ctx context.Context) (wakeAt time.Duration) {
 	}
 }
 
-// act signals or kills a task.
+// act signals or kills a task. If the task has no process, act removes its control group. A driver that
+// still works on a start, which the dead client has asked for, then cannot finish it.
 func (d *dog) act(ctx context.Context, a guard.Act) error {
 	group, err := d.groups.Open(a.Task.Group)
 	if err != nil {
@@ -125,6 +122,9 @@ func (d *dog) act(ctx context.Context, a guard.Act) error {
 		return err
 	}
 	if !populated {
+		if err := group.Remove(ctx); err != nil {
+			return err
+		}
 		d.watch.Ended(a.Alloc, a.Task.Name)
 		return nil
 	}
@@ -140,7 +140,7 @@ func (d *dog) act(ctx context.Context, a guard.Act) error {
 			return
 		}
 		select {
-		case d.ended <- taskName{a.Alloc, a.Task.Name}:
+		case d.ended <- a:
 		case <-ctx.Done():
 		}
 	}()

@@ -3,6 +3,7 @@ package watchdog_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
+	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/client/watchdog"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -160,7 +162,9 @@ func TestWatchdog_StopsTheTasksOfADeadClient(t *testing.T) {
 	good, goodTask := m.task("good", obedient)
 	bad, badTask := m.task("bad", stubborn)
 	other, _ := m.task("other", stubborn)
-	double := exec.Command(os.Args[0], m.dir, "300ms", good.Name(), bad.Name(), "no-such-group")
+	starting, err := m.groups.Create("test-"+strconv.Itoa(os.Getpid())+m.Name()+".starting", cgroup.Limits{})
+	must.NoError(t, err)
+	double := exec.Command(os.Args[0], m.dir, "300ms", good.Name(), bad.Name(), starting.Name(), "no-such-group")
 	double.Env, double.SysProcAttr = []string{role + "=client"}, &syscall.SysProcAttr{Setpgid: true}
 	out, err := double.StdoutPipe()
 	must.NoError(t, err)
@@ -180,6 +184,11 @@ func TestWatchdog_StopsTheTasksOfADeadClient(t *testing.T) {
 	must.Eq(t, "exit status 7", result(goodTask))
 	must.Eq(t, "signal: killed", result(badTask))
 	must.True(t, m.lives(other), must.Sprint("no guard names it"))
+	m.awaitEnd()
+	for _, g := range []*cgroup.Group{good, bad, starting} {
+		_, err := os.Stat(g.Path())
+		must.ErrorIs(t, err, os.ErrNotExist, must.Sprint("no driver can start a task in it"))
+	}
 	notes, err := watchdog.Notes(m.dir)
 	must.NoError(t, err)
 	must.Len(t, 2, notes)
@@ -193,6 +202,22 @@ func TestWatchdog_StopsTheTasksOfADeadClient(t *testing.T) {
 	notes, err = watchdog.Notes(m.dir)
 	must.NoError(t, err)
 	must.Len(t, 0, notes)
+}
+
+// awaitEnd waits for the end of a watchdog that another process has started.
+func (m *machine) awaitEnd() {
+	m.Helper()
+	content, err := os.ReadFile(filepath.Join(m.dir, "lock"))
+	must.NoError(m, err)
+	var holder struct{ Process process.Identity }
+	must.NoError(m, json.Unmarshal(content, &holder))
+	p, err := process.Open(holder.Process)
+	if errors.Is(err, process.ErrGone) {
+		return
+	}
+	must.NoError(m, err)
+	must.NoError(m, p.Wait(m.Context()))
+	must.NoError(m, p.Close())
 }
 
 // result waits for the end of a task.
