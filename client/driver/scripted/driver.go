@@ -279,7 +279,7 @@ func (d *Driver) Wait(id driver.TaskID, reply func(driver.ExitResult, error)) {
 func (d *Driver) Stop(id driver.TaskID, grace time.Duration, signal string, reply func(error)) {
 	d.callTask(CallStop, id, reply, func(k *knowledge, answer func(func())) {
 		t, m := k.task, d.program.machine
-		number, err := parseSignal(signal, d.program.options.DefaultSignal)
+		number, err := ParseSignal(signal, d.program.options.DefaultSignal)
 		switch {
 		case t.main.row.Ended:
 			answer(func() { reply(nil) })
@@ -360,7 +360,7 @@ func (d *Driver) Inspect(id driver.TaskID, reply func(driver.Status, error)) {
 // Signal is [driver.Driver.Signal].
 func (d *Driver) Signal(id driver.TaskID, signal string, reply func(error)) {
 	d.callTask(CallSignal, id, reply, func(k *knowledge, answer func(func())) {
-		number, err := parseSignal(signal, SIGINT)
+		number, err := ParseSignal(signal, SIGINT)
 		switch {
 		case !d.Capabilities().SendSignals:
 			err = callError(CallSignal, driver.Unsupported, errors.New("the driver sends no signals"))

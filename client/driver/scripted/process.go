@@ -95,11 +95,13 @@ const (
 	ByKernel
 	// ByFault: a fault of the simulation, or a person.
 	ByFault
+	// ByWatchdog: the watchdog of a client that is dead.
+	ByWatchdog
 )
 
-// String returns "driver", "client", "kernel" or "fault".
+// String returns "driver", "client", "kernel", "fault" or "watchdog".
 func (s Sender) String() string {
-	return [...]string{"driver", "client", "kernel", "fault"}[min(s, ByFault)]
+	return [...]string{"driver", "client", "kernel", "fault", "watchdog"}[min(s, ByWatchdog)]
 }
 
 // Change is one change of the process table.

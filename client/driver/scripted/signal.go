@@ -37,8 +37,8 @@ func (s Signal) String() string {
 	return fmt.Sprintf("signal %d", int(s))
 }
 
-// parseSignal returns the signal of a name, or that of fallback for the empty name.
-func parseSignal(name string, fallback Signal) (Signal, error) {
+// ParseSignal returns the signal of a name, or that of fallback for the empty name.
+func ParseSignal(name string, fallback Signal) (Signal, error) {
 	if name == "" {
 		return fallback, nil
 	}

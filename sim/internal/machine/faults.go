@@ -8,11 +8,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// KillClient kills the client. Its drivers and tasks continue to run.
+// KillClient kills the client. Its drivers and tasks continue to run, and its watchdog counts from the
+// last answered heartbeat.
 func (n *Node) KillClient() {
 	if n.run != nil {
+		n.hears()
 		n.run = nil
 		n.options.Observer.Killed(n)
+		n.watchdog.gone()
 	}
 }
 
@@ -53,6 +56,7 @@ func (n *Node) Halt() {
 	n.KillClient()
 	n.options.Observer.Troubled(n, TroubleReboot, "")
 	n.contact = 0
+	n.watchdog.end()
 	n.machine.Halt()
 	if n.storage != nil {
 		n.storage.Halt()

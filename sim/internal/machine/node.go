@@ -31,7 +31,12 @@ type Node struct {
 	starts    int // counts the starts of tasks
 	// adopting: the tasks that start now count as started long ago.
 	adopting bool
+	// contact is when the servers last answered a heartbeat in this boot, as the disk and the watchdog
+	// know it, or zero.
 	contact  time.Duration
+	watchdog *watchdog
+	// started is when the last client started.
+	started time.Time
 }
 
 // New returns a running machine without a client.
@@ -50,6 +55,7 @@ func New(o Options) *Node {
 			Fault: func(c scripted.Call) scripted.Fault { return n.fault(name, c) },
 		})
 	}
+	n.watchdog = newWatchdog(n)
 	n.equipment.install(n)
 	if o.Storage != nil {
 		n.storage = &Storage{}
@@ -110,15 +116,43 @@ func (n *Node) Running() bool { return n.run != nil }
 // Reachable reports whether the servers answer heartbeats.
 func (n *Node) Reachable() bool { return n.options.Reachable == nil || n.options.Reachable() }
 
-// LastContact returns when the servers last answered a heartbeat.
+// LastContact returns when the servers last answered a heartbeat of a client. In a boot without such
+// an answer it is the last start of a client.
 func (n *Node) LastContact() time.Time {
-	switch {
-	case n.Reachable():
-		return n.clock.now
-	case n.options.Contact == nil:
-		return n.machine.BootedAt().Add(n.contact)
+	if at, answered := n.answered(); answered {
+		return at
 	}
-	return n.options.Contact()
+	if n.contact == 0 {
+		return n.started
+	}
+	return n.machine.BootedAt().Add(n.contact)
+}
+
+// answered returns when the servers last answered a heartbeat of the client that runs. It reports false
+// if they have answered none.
+func (n *Node) answered() (at time.Time, answered bool) {
+	switch {
+	case n.run == nil:
+		return at, false
+	case n.Reachable():
+		return n.clock.now, true
+	case n.options.Contact == nil:
+		return at, false
+	}
+	at = n.options.Contact()
+	return at, at.After(n.started)
+}
+
+// hears records the last answered heartbeat. Heartbeats are no events: the client has sent them until
+// the last one that was answered. It reports whether there was a new one.
+func (n *Node) hears() bool {
+	at, answered := n.answered()
+	contact := at.Sub(n.machine.BootedAt())
+	if !answered || contact <= n.contact {
+		return false
+	}
+	n.contact = contact
+	return true
 }
 
 // DiskFull reports whether writes to the disk fail.
@@ -135,11 +169,12 @@ func (n *Node) StartClient() error {
 	if n.run != nil {
 		return nil
 	}
+	n.started = n.clock.now
 	r := &run{node: n, drivers: map[string]*scripted.Driver{}, plugins: map[string]*devices.Plugin{}}
 	r.served.run = r
 	o := client.Options{
 		Node: n.options.ID, Shell: r, BootID: n.BootID(), Drivers: n.options.Drivers, DevicePlugins: n.equipment.names(),
-		Records: append(readDisk(n), orphans(n)...), KeepEnded: n.options.KeepEnded, LastContact: n.contact,
+		Records: append(readDisk(n), orphans(n)...), KeepEnded: n.options.KeepEnded, LastContact: n.contact, Stopped: n.watchdog.replace(),
 		NewTaskID: n.newTaskID, Volumes: n.storage.volumes(r),
 	}
 	if n.storage != nil {
@@ -242,10 +277,8 @@ func next(n *Node) time.Time {
 
 // step steps the client.
 func (n *Node) step() {
-	// Heartbeats are no events: the client has sent them until the last one that was answered.
-	if contact := n.LastContact().Sub(n.machine.BootedAt()); contact > n.contact {
-		n.contact = contact
-		n.run.core.Contact(contact)
+	if n.hears() {
+		n.run.core.Contact(n.contact)
 	}
 	select {
 	case <-n.run.core.Woken():

@@ -137,6 +137,9 @@ func (r *run) Save(record *client.Record, reply func(error)) {
 			r.node.disk[record.Alloc.ID] = record
 			r.node.options.Observer.Saved(r.node, record)
 		}
+		if record.Ended && r.alive() {
+			r.node.watchdog.remove(record.Alloc.ID)
+		}
 		r.answers("Save", func() { reply(err) })
 	})
 }
@@ -155,11 +158,17 @@ func (r *run) Discard(alloc cluster.AllocID, reply func(error)) {
 	})
 }
 
-// Build creates no folders, because no double reads them.
-func (r *run) Build(_ *cluster.Allocation, reply func(error)) {
-	if r.begins("Build") {
-		r.after(folderTime, func() { r.answers("Build", func() { reply(nil) }) })
+// Build guards the allocation. It creates no folders, because no double reads them.
+func (r *run) Build(alloc *cluster.Allocation, reply func(error)) {
+	if !r.begins("Build") {
+		return
 	}
+	r.after(folderTime, func() {
+		if r.alive() {
+			r.node.watchdog.put(alloc)
+		}
+		r.answers("Build", func() { reply(nil) })
+	})
 }
 
 // driver returns the process of the driver that the call is for, or an error if it has ended.
