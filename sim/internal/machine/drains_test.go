@@ -189,7 +189,7 @@ func (d *drained) disturb() {
 	case 6:
 		d.node.FillDisk(!d.node.DiskFull())
 	case 7:
-		d.away = !d.away
+		d.cut(!d.away)
 		d.answer()
 	case 8, 9:
 		if rows := s.Mounts(); len(rows) > 0 {

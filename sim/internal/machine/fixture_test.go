@@ -40,12 +40,22 @@ type fixture struct {
 	stages       bool
 	// exclusive: a volume has one claim at a time.
 	exclusive bool
-	away      bool
+	// away: the servers do not answer, since cutAt.
+	away  bool
+	cutAt time.Time
 	// allocs are the rows of the servers, in the order of placement.
 	allocs []*cluster.Allocation
 	index  uint64
 	// effects counts started and answered effects. The client is killed at number dieAt.
 	effects, dieAt int
+}
+
+// cut makes the servers silent if away is set, and answer otherwise.
+func (f *fixture) cut(away bool) {
+	if away && !f.away {
+		f.cutAt = f.node.Now()
+	}
+	f.away = away
 }
 
 func newFixture(t *testing.T, rng *rand.Rand) *fixture {
@@ -54,6 +64,7 @@ func newFixture(t *testing.T, rng *rand.Rand) *fixture {
 		ID: "n1", Start: begin, Random: rng, Drivers: []string{"mock"}, Observer: f.judge,
 		Script:    func(c *driver.TaskConfig) scripted.Script { return f.scripts[c.Name] },
 		Reachable: func() bool { return !f.away },
+		Contact:   func() time.Time { return f.cutAt },
 		Report:    f.report,
 		Fault: func(_ string, c scripted.Call) scripted.Fault {
 			if f.fault == nil {

@@ -302,7 +302,7 @@ func (d draw) trouble(f *fixture, count int) {
 	case 6:
 		f.node.FillDisk(!f.node.DiskFull())
 	case 7:
-		f.away = !f.away
+		f.cut(!f.away)
 		f.answer()
 	case 8:
 		f.stop(some)

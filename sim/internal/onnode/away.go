@@ -8,12 +8,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 )
 
-// noteAway records which allocations the client must stop because it has not reached the servers
-// for the time that their group sets.
+// noteAway records which allocations the client, or the watchdog of a dead client, must stop because
+// no client has reached the servers for the time that their group sets.
 func (j *Judge) noteAway(n *machine.Node) {
-	if !n.Running() && !j.trouble.client.Equal(j.now) { // a client that dies now may have requested stops before
-		return
-	}
 	var contact time.Time
 	for _, a := range j.order {
 		if a.leash <= 0 || !a.awayAt.IsZero() {
@@ -32,15 +29,16 @@ func (j *Judge) noteAway(n *machine.Node) {
 // had to stop it.
 const awaySlack = time.Minute
 
-// Still judges N2 in a pause without events: an allocation must stop while its node is cut off for
-// too long. It does not judge nodes that had trouble meanwhile.
+// Still judges N2 in a pause without events: an allocation must stop while its node is cut off, or
+// without a client, for too long. It does not judge nodes that had trouble meanwhile. The death of
+// the client is no such trouble while no client runs.
 func (j *Judge) Still(now time.Time, n *machine.Node) {
 	j.now = now
-	if n.Reachable() || !n.Running() || n.DiskFull() {
+	if n.Running() && n.Reachable() || n.DiskFull() {
 		return
 	}
 	for _, a := range j.order {
-		if a.awayAt.IsZero() || a.lost || a.row == nil || !j.now.After(a.awayAt.Add(bounded(a.row.StopTime())+a.hold(n)+awaySlack)) || j.since.After(a.awayAt) || j.trouble.since(a.awayAt.Add(-startTakes)) {
+		if a.awayAt.IsZero() || a.lost || a.row == nil || !j.now.After(a.awayAt.Add(bounded(a.row.StopTime())+a.hold(n)+awaySlack)) || j.awayExcused(n, a) {
 			continue
 		}
 		for p := range n.Machine().EachLiving() {
@@ -49,6 +47,17 @@ func (j *Judge) Still(now time.Time, n *machine.Node) {
 			}
 		}
 	}
+}
+
+// awayExcused reports whether trouble can be the reason that an allocation still runs. A watchdog needs
+// no driver, and kills what a driver starts late. After a full disk the next client may have missed
+// what a watchdog has stopped, and may have started it again.
+func (j *Judge) awayExcused(n *machine.Node, a *alloc) bool {
+	from := a.awayAt.Add(-startTakes)
+	if !n.Running() {
+		return j.trouble.disk.After(from)
+	}
+	return j.since.After(a.awayAt) || j.trouble.since(from)
 }
 
 // since reports whether trouble occurred after a time.

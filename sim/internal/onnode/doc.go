@@ -26,9 +26,11 @@
 //   - At that time the tasks that must stop earlier have no process. The order is: leader, main
 //     tasks, sidecars.
 //   - A client that has not reached the servers for stop_on_client_after stops the allocation. Its
-//     tasks end within the stop time and a minute, unless there was trouble.
+//     tasks end within the stop time and a minute, unless there was trouble. If the client is dead,
+//     its watchdog does the same, and trouble other than a full disk is no excuse.
 //   - SIGKILL follows the kill signal after the kill timeout, and at most a second later. The upper
-//     limit holds while the same client runs.
+//     limit holds while the same client runs, or while its watchdog does. A watchdog may kill earlier
+//     a task that should have ended before.
 //   - SIGKILL without a kill signal is only for a task that the client cannot keep: a record says
 //     after trouble that the task is lost, or the task has no record, or its driver was down for
 //     the whole grace.

@@ -16,8 +16,10 @@ type grace struct {
 	process scripted.Identity
 	alloc   cluster.AllocID
 	// until is the latest time of SIGKILL. life is the number of the client that must ensure this.
-	until time.Time
-	life  int
+	// watchdog: after the death of that client its watchdog must ensure it.
+	until    time.Time
+	life     int
+	watchdog bool
 }
 
 // bounded limits a wait of a job to a century, so that sums do not overflow.
@@ -52,11 +54,11 @@ func (j *Judge) taskChanged(n *machine.Node, c scripted.Change, p *scripted.Proc
 	switch {
 	case c.What == scripted.Started:
 		j.taskStarted(n, id, p)
-	case c.What == scripted.Signalled && c.Signal != scripted.SIGKILL && c.By == scripted.ByDriver:
+	case c.What == scripted.Signalled && c.Signal != scripted.SIGKILL && (c.By == scripted.ByDriver || c.By == scripted.ByWatchdog):
 		if first, _ := p.Signalled(c.Signal); first.At.Equal(c.At) && p.Signals[0].Signal == c.Signal {
-			j.taskSignalled(n, id, task, p)
+			j.taskSignalled(n, id, task, p, c.By == scripted.ByWatchdog)
 		}
-	case c.What == scripted.Signalled && c.Signal == scripted.SIGKILL && (c.By == scripted.ByDriver || c.By == scripted.ByClient):
+	case c.What == scripted.Signalled && c.Signal == scripted.SIGKILL && (c.By == scripted.ByDriver || c.By == scripted.ByClient || c.By == scripted.ByWatchdog):
 		if first, _ := p.Signalled(scripted.SIGKILL); first.At.Equal(c.At) && first.By == c.By {
 			j.taskKilled(n, id, task, p)
 		}
@@ -113,15 +115,18 @@ func place(t *cluster.Task) int {
 }
 
 // taskSignalled judges N2 when a task gets its kill signal.
-func (j *Judge) taskSignalled(n *machine.Node, id cluster.AllocID, name string, p *scripted.Process) {
+func (j *Judge) taskSignalled(n *machine.Node, id cluster.AllocID, name string, p *scripted.Process, watchdog bool) {
 	a := j.alloc(id)
 	j.storageStops(n, a, p)
 	task := a.task(name)
 	if task == nil {
 		return
 	}
-	j.graces = append(j.graces, grace{process: p.Identity, alloc: id, until: j.now.Add(bounded(task.KillTimeout) + killLate), life: j.lives})
+	j.graces = append(j.graces, grace{process: p.Identity, alloc: id, until: j.now.Add(bounded(task.KillTimeout) + killLate), life: j.lives, watchdog: watchdog})
 	for _, other := range a.group().Tasks {
+		if watchdog && stuck(n, *p) {
+			break // a watchdog does not wait for a process that cannot die
+		}
 		if other != nil && place(other) < place(task) && j.taskLives(n, id, other.Name) {
 			j.find("N2", "order", id, "%s must stop before %s, which runs", name, other.Name)
 		}
@@ -179,10 +184,19 @@ func (j *Judge) taskKilled(n *machine.Node, id cluster.AllocID, name string, p *
 	if first := p.Signals[0]; first.Signal != scripted.SIGKILL && !j.now.Before(first.At.Add(bounded(task.KillTimeout))) {
 		return
 	}
+	if c := p.Signals[len(p.Signals)-1]; c.By == scripted.ByWatchdog && j.overdue(a, task) {
+		return
+	}
 	if j.calledLost(n, id, p) || j.driverAway(bounded(task.KillTimeout)+stopSlack) || j.signalLost(n, a, id, p) {
 		return
 	}
 	j.find("N2", "killed before the end of its grace", id, "%s got SIGKILL; its kill timeout is %s and its signals were %v", p.Task, task.KillTimeout, p.Signals)
+}
+
+// overdue reports whether a task that must stop without servers should have ended before. A watchdog
+// then kills it with its signal.
+func (j *Judge) overdue(a *alloc, task *cluster.Task) bool {
+	return !a.awayAt.IsZero() && !j.now.Before(a.awayAt.Add(bounded(a.group().ShutdownDelay)+bounded(task.ShutdownDelay)+bounded(task.KillTimeout)))
 }
 
 // calledLost reports whether the record says that the client could not keep a start.
@@ -222,7 +236,7 @@ func (j *Judge) checkGraces(n *machine.Node) {
 		p, _ := n.Machine().Process(g.process)
 		kill, killed := p.Signalled(scripted.SIGKILL)
 		onTime := p.Ended && !p.EndedAt.After(g.until) || killed && !kill.At.After(g.until)
-		if !onTime && n.Running() && j.lives == g.life {
+		if !onTime && n.Running() != g.watchdog && j.lives == g.life {
 			j.find("N2", "not killed after its grace", g.alloc, "%s lives a second after its grace", p.Task)
 		}
 		return true
