@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
@@ -12,6 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/claimed"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/collected"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
@@ -174,9 +176,20 @@ func (j *judging) quietClaims() {
 	j.looked, j.attached = at, attached
 	var machines []claimed.Machine
 	for _, m := range w.Machines() {
-		machines = append(machines, claimed.Machine{Node: m.ID(), Mounts: m.Storage().Mounts()})
+		machines = append(machines, claimed.Machine{Node: m.ID(), Mounts: m.Storage().Mounts(), Runs: running(m)})
 	}
 	j.claims.Look(w.Now(), state, machines, attached)
+}
+
+// running are the allocations with a task that has processes, except processes that cannot die.
+func running(n *machine.Node) map[cluster.AllocID]bool {
+	all := map[cluster.AllocID]bool{}
+	for p := range n.Machine().EachLiving() {
+		if alloc, _ := machine.SplitCgroup(p.Cgroup); p.Kind == scripted.TaskProcess && !p.Stuck {
+			all[alloc] = true
+		}
+	}
+	return all
 }
 
 // quiet judges the drainer's reports at a quiet point, if the state has changed enough.

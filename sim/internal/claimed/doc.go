@@ -13,7 +13,8 @@
 //   - The state has no two claims of a volume that exclude each other.
 //   - The servers free the claim of a writer on an unreachable node only after
 //     stop_on_client_after, the stop time and a minute have passed since they marked the node down
-//     or its row was deleted.
+//     or its row was deleted. At that time no task of the allocation runs, also if the client of the
+//     node is dead.
 //   - A volume of a storage plugin with controllers is on a node only while it is attached to the
 //     node.
 //   - A leader has one call of a controller in flight for a volume, and asks no controller to detach a

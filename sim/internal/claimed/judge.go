@@ -28,6 +28,7 @@ const (
 	Detached     Check = "not attached"          // a volume is on a node to which no controller has attached it
 	LeftUnnamed  Check = "left without a name"   // an ended allocation has a volume that its report does not name
 	DetachedUsed Check = "detached in use"       // the state says that a node is done with a volume, and it is not
+	FreedInUse   Check = "freed in use"          // a task of an unreachable node may write after the servers freed its claim
 	CalledTwice  Check = "two calls in flight"   // of one volume, by one leader
 	CalledEarly  Check = "detached too early"    // a controller is asked to detach a volume that is mounted
 	Overtaken    Check = "overtaken call"        // a controller may still undo the call of another one
@@ -38,7 +39,7 @@ const (
 // checks returns all checks.
 func checks() []Check {
 	return []Check{
-		Unclaimed, TwoWriters, Conflict, FreedEarly, Detached, LeftUnnamed, DetachedUsed,
+		Unclaimed, TwoWriters, Conflict, FreedEarly, Detached, LeftUnnamed, DetachedUsed, FreedInUse,
 		CalledTwice, CalledEarly, Overtaken, FreedHere, LeftAttached,
 	}
 }
@@ -59,6 +60,8 @@ const margin = time.Minute
 type Machine struct {
 	Node   cluster.NodeID
 	Mounts []storage.Mount
+	// Runs are the allocations with a task that has processes, except processes that cannot die.
+	Runs map[cluster.AllocID]bool
 }
 
 // place is a volume on a node.
@@ -189,7 +192,7 @@ func (j *Judge) Look(now time.Time, state *statestore.Snapshot, machines []Machi
 				continue
 			}
 			if mount.Alloc != "" {
-				j.published(now, state, m.Node, mount, writers)
+				j.published(now, state, m, mount, writers)
 			}
 			if !j.left[place{mount.Volume, m.Node}] && needsController(state, mount, m.Node) && !attached(attachments, mount.Volume, m.Node) {
 				j.report(now, Detached, m.Node, mount.Alloc, "%s is at %s", mount.Volume, mount.Path)
@@ -214,9 +217,13 @@ func needsController(state *statestore.Snapshot, mount storage.Mount, node clust
 }
 
 // published checks a volume that is published for an allocation.
-func (j *Judge) published(now time.Time, state *statestore.Snapshot, node cluster.NodeID, mount storage.Mount, writers map[cluster.VolumeKey]cluster.NodeID) {
-	key := cluster.ClaimKey{Volume: mount.Volume, Alloc: mount.Alloc}
+func (j *Judge) published(now time.Time, state *statestore.Snapshot, m Machine, mount storage.Mount, writers map[cluster.VolumeKey]cluster.NodeID) {
+	node, key := m.Node, cluster.ClaimKey{Volume: mount.Volume, Alloc: mount.Alloc}
+	writes := !mount.Usage.ReadOnly && (mount.Usage.Access == cluster.SingleNodeWriter || mount.Usage.Access == cluster.MultiNodeSingleWriter)
 	if j.freed[key] {
+		if writes && m.Runs[mount.Alloc] {
+			j.report(now, FreedInUse, node, mount.Alloc, "%s is at %s, its claim was freed, and a task runs", mount.Volume, mount.Path)
+		}
 		return
 	}
 	switch c := state.Claim(key); {
@@ -225,7 +232,7 @@ func (j *Judge) published(now time.Time, state *statestore.Snapshot, node cluste
 	case !c.State.OnNode():
 		j.report(now, DetachedUsed, node, mount.Alloc, "%s is at %s, and its claim is %s", mount.Volume, mount.Path, c.State)
 	}
-	if access := mount.Usage.Access; !mount.Usage.ReadOnly && (access == cluster.SingleNodeWriter || access == cluster.MultiNodeSingleWriter) {
+	if writes {
 		if other, is := writers[mount.Volume]; is && other != node {
 			j.report(now, TwoWriters, node, mount.Alloc, "%s is published on %s too", mount.Volume, other)
 		}

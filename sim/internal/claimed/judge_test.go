@@ -27,7 +27,9 @@ type world struct {
 	// mounts are the mounts of n1 and n2.
 	mounts   [2][]storage.Mount
 	attached []claimed.Attachment
-	judge    claimed.Judge
+	// runs are the allocations whose tasks run on n1.
+	runs  map[cluster.AllocID]bool
+	judge claimed.Judge
 }
 
 func newWorld(t *testing.T, controllers bool) *world {
@@ -126,7 +128,7 @@ func (w *world) deleted() {
 
 func (w *world) checks() (names []string) {
 	w.t.Helper()
-	w.judge.Look(start(), w.store.Snapshot(), []claimed.Machine{{Node: "n1", Mounts: w.mounts[0]}, {Node: "n2", Mounts: w.mounts[1]}}, w.attached)
+	w.judge.Look(start(), w.store.Snapshot(), []claimed.Machine{{Node: "n1", Mounts: w.mounts[0], Runs: w.runs}, {Node: "n2", Mounts: w.mounts[1]}}, w.attached)
 	for _, v := range w.judge.Violations() {
 		must.True(w.t, claimed.Known(v.Guarantee+" "+v.Check))
 		names = append(names, v.Check)
@@ -174,6 +176,11 @@ func TestJudge(t *testing.T) {
 			w.down()
 			w.change(cluster.CauseUnreachable, 3*time.Minute)
 		}, nil},
+		"freed while the task of a dead client runs": {false, func(w *world) {
+			w.down()
+			w.runs = map[cluster.AllocID]bool{"a1": true}
+			w.change(cluster.CauseUnreachable, 3*time.Minute)
+		}, []string{"freed in use"}},
 		"freed in time on a deleted node": {false, func(w *world) {
 			w.deleted()
 			w.change(cluster.CauseUnreachable, 3*time.Minute)

@@ -63,6 +63,49 @@ func TestNode_stoppedTaskLeavesNoTimers(t *testing.T) {
 	f.noViolations()
 }
 
+// A client dies while no server answers, and no client runs when its tasks must stop. The watchdog stops
+// them in their order, and the next client reports it. The deadline of the first death was renewed.
+func TestNode_watchdog(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	a := three(f)
+	a.Job.TaskGroups[0].Disconnect.StopOnClientAfter = time.Minute
+	f.place(a)
+	f.run(30 * time.Second)
+	f.node.KillClient()
+	pass(f, 50*time.Second)
+	must.Len(t, 2, tasks(f), must.Sprint("the deadline has not passed"))
+	f.run(time.Second) // the next client reaches the servers
+	f.run(30 * time.Second)
+	must.Len(t, 2, tasks(f))
+	f.cut(true)
+	f.run(30 * time.Second)
+	f.node.KillClient()
+	pass(f, 30*time.Second-time.Millisecond)
+	must.Len(t, 2, tasks(f))
+	pass(f, 4*time.Second+time.Millisecond) // a second of delay, and three that the task takes
+	left := tasks(f)
+	must.Len(t, 1, left)
+	must.Eq(t, scripted.SignalSent{At: f.now, Signal: scripted.SIGINT, By: scripted.ByWatchdog}, left[0].Signals[0], must.Sprint("the sidecar is next"))
+	pass(f, 5*time.Second)
+	must.Len(t, 0, tasks(f))
+	f.judge.Still(f.now.Add(time.Hour), f.node)
+	f.cut(false)
+	f.run(time.Minute)
+	f.settle()
+	must.EqOp(t, cluster.ClientComplete, f.row("a1").ClientStatus)
+	must.Len(t, 0, tasks(f))
+	f.noViolations()
+}
+
+// pass lets time pass, and starts no client.
+func pass(f *fixture, d time.Duration) {
+	f.t.Helper()
+	f.now = f.now.Add(d)
+	_, err := f.node.Advance(f.now)
+	must.NoError(f.t, err)
+}
+
 // The client dies at each effect of one allocation of three tasks, when the effect starts and when
 // it is answered. No guarantee breaks, and the allocation ends.
 func TestNode_crashAtEachEffect(t *testing.T) {

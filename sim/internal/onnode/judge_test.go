@@ -207,6 +207,25 @@ func TestJudge(t *testing.T) {
 			f.advance(t, 3*time.Minute)
 			f.judge.Still(f.node.Now(), f.node)
 		}},
+		{"a task outlives its client", "N2", "runs while its node is away", func(t *testing.T, f *fixture) {
+			brief := f.alloc.Copy()
+			brief.Job = brief.Job.Copy()
+			brief.Job.TaskGroups[0].Disconnect.StopOnClientAfter = time.Minute
+			f.judge.Received(f.node, wanted(f.plugin, brief)) // the watchdog is not told
+			f.node.KillClient()
+			f.advance(t, 2*time.Minute)
+			f.judge.Looked(f.node)
+			f.advance(t, 3*time.Minute)
+			f.judge.Still(f.node.Now(), f.node)
+		}},
+		{"a watchdog stops a task while its client lives", "N2", "stops without cause", func(_ *testing.T, f *fixture) {
+			f.node.Machine().Signal(f.task(), scripted.SIGTERM, scripted.ByWatchdog)
+			f.judge.Looked(f.node)
+		}},
+		{"a watchdog kills a task too early", "N2", "killed before the end of its grace", func(_ *testing.T, f *fixture) {
+			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByWatchdog)
+			f.judge.Looked(f.node)
+		}},
 		{"a task lives that was reported as ended", "N3", "not the truth", func(_ *testing.T, f *fixture) {
 			f.judge.Reported(f.node, []cluster.AllocReport{{Alloc: "a1", ClientStatus: cluster.ClientComplete}})
 		}},
