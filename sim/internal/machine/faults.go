@@ -12,7 +12,7 @@ import (
 // last answered heartbeat.
 func (n *Node) KillClient() {
 	if n.run != nil {
-		n.hears()
+		hears(n)
 		n.run = nil
 		n.options.Observer.Killed(n)
 		n.watchdog.gone()

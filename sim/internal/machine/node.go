@@ -119,7 +119,7 @@ func (n *Node) Reachable() bool { return n.options.Reachable == nil || n.options
 // LastContact returns when the servers last answered a heartbeat of a client. In a boot without such
 // an answer it is the last start of a client.
 func (n *Node) LastContact() time.Time {
-	if at, answered := n.answered(); answered {
+	if at, ok := answered(n); ok {
 		return at
 	}
 	if n.contact == 0 {
@@ -130,7 +130,7 @@ func (n *Node) LastContact() time.Time {
 
 // answered returns when the servers last answered a heartbeat of the client that runs. It reports false
 // if they have answered none.
-func (n *Node) answered() (at time.Time, answered bool) {
+func answered(n *Node) (at time.Time, ok bool) {
 	switch {
 	case n.run == nil:
 		return at, false
@@ -145,10 +145,10 @@ func (n *Node) answered() (at time.Time, answered bool) {
 
 // hears records the last answered heartbeat. Heartbeats are no events: the client has sent them until
 // the last one that was answered. It reports whether there was a new one.
-func (n *Node) hears() bool {
-	at, answered := n.answered()
+func hears(n *Node) bool {
+	at, ok := answered(n)
 	contact := at.Sub(n.machine.BootedAt())
-	if !answered || contact <= n.contact {
+	if !ok || contact <= n.contact {
 		return false
 	}
 	n.contact = contact
@@ -277,7 +277,7 @@ func next(n *Node) time.Time {
 
 // step steps the client.
 func (n *Node) step() {
-	if n.hears() {
+	if hears(n) {
 		n.run.core.Contact(n.contact)
 	}
 	select {
