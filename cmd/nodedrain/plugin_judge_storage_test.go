@@ -31,7 +31,19 @@ func TestPluginTest_exampleStorage(t *testing.T) {
 	must.Zero(t, code, must.Sprint(out, errs))
 	must.StrContains(t, out, "11 passed, 0 failed, 0 skipped")
 
+	// A script may start the plugin. Regression: only the script was killed.
 	dir := t.TempDir()
+	script := filepath.Join(dir, "script")
+	must.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\n"+path+" \"$@\"\nexit $?\n"), 0o700))
+	code, out, errs = command(t.Context(), "plugin test -run S8 -config ../../examples/csi/test.json "+script)
+	must.Zero(t, code, must.Sprint(out, errs))
+	running, err := filepath.Glob("/proc/[0-9]*/exe")
+	must.NoError(t, err)
+	for _, exe := range running {
+		of, _ := os.Readlink(exe) // it may have ended
+		must.NotEq(t, path, of)
+	}
+
 	socket := filepath.Join(dir, "s")
 	plugin := exec.CommandContext(t.Context(), path, "-root", filepath.Join(dir, "volumes"), "-endpoint", socket, "-node-id", "tested", "-create", "vol-1")
 	must.NoError(t, plugin.Start())

@@ -70,10 +70,11 @@ func StorageHarness(o StorageOptions) volumetest.Harness {
 // storageNode is a node with a storage plugin: its process, or its socket alone.
 type storageNode struct {
 	volumetest.Host
-	life    *life
-	of      StorageOptions
-	plugin  *storage.Plugin
-	process *exec.Cmd // or nil
+	life   *life
+	of     StorageOptions
+	plugin *storage.Plugin
+	// stop kills the process of the plugin and its children. It is nil if the test has started none.
+	stop context.CancelFunc
 	// exited is closed when the process has ended.
 	exited chan struct{}
 }
@@ -153,18 +154,22 @@ func (n *storageNode) launch() error {
 		args[i] = n.life.filled(arg)
 	}
 	// The process outlives the context of the test: it must still unmount.
-	cmd, exited := exec.CommandContext(context.Background(), n.of.Path, args...), make(chan struct{})
+	ctx, stop := context.WithCancel(context.Background())
+	cmd, exited := exec.CommandContext(ctx, n.of.Path, args...), make(chan struct{})
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "CSI_ENDPOINT=unix://" + n.socket()}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the command alone
+	// A script may have started the plugin. The process is not reaped yet, so no other one has its pid.
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Start(); err != nil {
+		stop()
 		return err
 	}
 	go func() {
 		defer close(exited)
 		_ = cmd.Wait()
 	}()
-	n.process, n.exited = cmd, exited
+	n.stop, n.exited = stop, exited
 	return nil
 }
 
@@ -173,8 +178,8 @@ func (n *storageNode) kill() {
 	if n.plugin != nil {
 		_ = n.plugin.Close()
 	}
-	if n.process != nil {
-		_ = n.process.Process.Kill()
+	if n.stop != nil {
+		n.stop()
 		<-n.exited
 	}
 }
@@ -205,7 +210,7 @@ func (n *storageNode) Plugin() volumetest.Plugin { return n.plugin }
 // Restart implements [volumetest.Node].
 func (n *storageNode) Restart(t volumetest.T) {
 	t.Helper()
-	if n.process == nil {
+	if n.stop == nil {
 		t.Fatalf("the test did not start the plugin of volume %s", n.of.Volume)
 	}
 	n.kill()
