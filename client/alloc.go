@@ -49,7 +49,7 @@ func newAllocRunner(c *Core, rec *Record) *allocRunner {
 	for i := range rec.Tasks {
 		a.tasks = append(a.tasks, newTaskRunner(a, &rec.Tasks[i]))
 	}
-	a.saves.alloc, a.restarts.alloc, a.mounts.alloc, a.report.alloc, a.visits = a, a, a, a, visits{alloc: a, marked: true}
+	a.saves.alloc, a.restarts.alloc, a.mounts.alloc, a.report.alloc, a.visits = a, a, a, a, visits{alloc: a}
 	return a
 }
 
@@ -173,10 +173,8 @@ func (a *allocRunner) build() {
 		return
 	}
 	a.building = true
-	a.core.options.Shell.Build(a.rec.Alloc, reply(a.core, func(err error) {
+	a.core.options.Shell.Build(a.rec.Alloc, answerOf(a, func(err error) {
 		a.building, a.built = false, err == nil
-		a.core.changed = true
-		a.visits.mark()
 		if err != nil {
 			a.buildFailures++
 			a.buildAt = a.core.now.Boot + backoff(a.buildFailures, a.core.options.MinRetry, a.core.options.MaxRetry)
@@ -206,7 +204,7 @@ func (a *allocRunner) updateStatus() {
 		}
 		a.rec.Ended, a.rec.EndedAt = true, a.core.now.Wall
 		a.touch()
-		a.visits.markSuccessors()
+		a.core.visiting.ended()
 	case status == cluster.ClientPending && a.mainsStarted():
 		status = cluster.ClientRunning
 	}
@@ -255,9 +253,8 @@ func (a *allocRunner) discard() {
 		return
 	}
 	a.discarding = true
-	a.core.options.Shell.Discard(a.id(), reply(a.core, func(err error) {
+	a.core.options.Shell.Discard(a.id(), answerOf(a, func(err error) {
 		a.discarding = false
-		a.visits.mark()
 		if err != nil {
 			a.discardFailing++
 			a.discardAt = a.core.now.Boot + backoff(a.discardFailing, a.core.options.MinRetry, a.core.options.MaxRetry)

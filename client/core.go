@@ -17,7 +17,6 @@ type Core struct {
 	inbox    *inbox
 	now      Time
 	wakeAt   time.Duration
-	changed  bool
 	restored bool
 
 	drivers   *drivers
@@ -115,16 +114,13 @@ func (c *Core) Step(now Time) (wakeAt time.Duration) {
 	for _, act := range posts {
 		act()
 	}
-	// A change of one allocation can affect another allocation, such as its replacement.
-	for again := true; again; again = c.changed {
-		c.wakeAt, c.changed = Never, false
+	// A visit of one allocation can mark another allocation, such as its replacement.
+	for again := true; again; again = c.visiting.marked {
+		c.wakeAt = Never
 		c.drivers.step()
 		c.devices.step()
 		c.publisher.step()
-		c.visiting.stepVolumes()
-		for _, a := range c.allocs {
-			a.visits.visit()
-		}
+		c.visiting.pass()
 	}
 	c.reports.step()
 	c.discard()
@@ -173,7 +169,6 @@ func (c *Core) find(id cluster.AllocID) (int, bool) {
 func (c *Core) add(a *allocRunner) {
 	i, _ := c.find(a.id())
 	c.allocs = slices.Insert(c.allocs, i, a)
-	c.changed = true
 	c.visiting.added(a)
 }
 

@@ -17,11 +17,18 @@
 // # Visits
 //
 // A node has many allocations and volumes, and an event concerns few of them. A step visits an
-// allocation only if it is marked, or if the time has come that its last visit asked for. Each
-// change marks the allocations that depend on it: the allocation itself, its successors at its end,
-// all allocations at the start or the end of a plugin's process, the allocations that use a volume,
-// and the storage plugins, which may be held for volumes. A task that waits for a device is visited
-// in each step.
+// allocation only if it is marked, or if the time has come that its last visit asked for. These
+// mark an allocation:
+//
+//   - the answer to an effect of the allocation, and a change of its record
+//   - the start of a plugin's process, and the first answer of the servers
+//   - the end of the allocation that it replaces
+//   - a change of its volumes
+//   - for a storage plugin, which may be held for volumes: a change of any volume, and a change of
+//     the record of another storage plugin
+//
+// A task that waits for a device is visited in each step. A step ends when no allocation is marked.
+// A test follows each step by one that visits all allocations, and checks that it has no effect.
 //
 // # Records
 //

@@ -205,7 +205,7 @@ func TestCore_restartWithoutTheDriver(t *testing.T) {
 // beside the next one, so the next client restarts the driver first.
 func TestCore_killedDuringAStart(t *testing.T) {
 	n := newNode(t)
-	n.scripts["web"] = script{startTakes: 10 * time.Second}
+	n.scripts["web"], n.dyingTakes = script{startTakes: 10 * time.Second}, 3*time.Second
 	n.place(allocation("a", mainTask("web")))
 	n.run(time.Second)
 	n.scripts["web"] = script{}

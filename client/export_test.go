@@ -3,5 +3,13 @@ package client
 // MarkAll makes the next step of a core visit all allocations.
 func MarkAll(c *Core) { c.visiting.all() }
 
+// Changes counts the changes of records and reports.
+func Changes(c *Core) (count uint64) {
+	for _, a := range c.allocs {
+		count += a.saves.version + a.report.version
+	}
+	return count
+}
+
 // Visits returns how often steps of a core have visited an allocation or a volume.
 func Visits(c *Core) int { return c.visiting.count + c.volumes.Visits() }

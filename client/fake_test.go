@@ -62,11 +62,11 @@ type node struct {
 	// kind is the type of the storage plugin, by default a monolith.
 	kind cluster.PluginType
 
-	core  *client.Core
-	epoch int // counts cores
-	// visitsAll: after each step, another one that visits all allocations must find nothing to do.
-	visitsAll bool
-	driver    driverProcess
+	core   *client.Core
+	epoch  int // counts cores
+	driver driverProcess
+	// dyingTakes is how long a driver that is killed takes to die.
+	dyingTakes time.Duration
 	// ownCgroup: the driver keeps its tasks in groups that the shell cannot kill.
 	ownCgroup bool
 	// launchError fails all starts of the driver's process.
@@ -239,15 +239,15 @@ func (n *node) run(d time.Duration) {
 			n.answer() // of the servers to the new client
 		}
 		n.storage.tell()
-		wake := n.core.Step(n.time())
 		select {
-		case <-n.core.Woken():
-			continue
+		case <-n.core.Woken(): // before the step, so that no second step hides what the first one has missed
 		default:
 		}
-		if n.visitsAll {
-			visitAll(n, wake)
+		wake := n.core.Step(n.time())
+		if len(n.core.Woken()) > 0 {
+			continue
 		}
+		visitAll(n, wake)
 		if n.dieAt > 0 && n.effects >= n.dieAt {
 			continue
 		}
@@ -274,12 +274,14 @@ func (n *node) run(d time.Duration) {
 	}
 }
 
-// visitAll checks that the last step has visited all allocations that had something to do.
+// visitAll checks that the last step has visited all allocations that had something to do: a step
+// that visits all of them changes nothing, begins no effect, and asks for no earlier step.
 func visitAll(n *node, wake time.Duration) {
-	begun := n.effects
+	begun, changes := n.effects, client.Changes(n.core)
 	client.MarkAll(n.core)
 	must.GreaterEq(n.t, wake, n.core.Step(n.time()), must.Sprint("a time that the core has missed, at ", n.boot))
 	must.EqOp(n.t, begun, n.effects, must.Sprint("an effect that the core has missed, at ", n.boot))
+	must.EqOp(n.t, changes, client.Changes(n.core), must.Sprint("a change that the core has missed, at ", n.boot))
 }
 
 func last(lines []string, count int) []string { return lines[max(0, len(lines)-count):] }
@@ -466,9 +468,16 @@ func (s *shell) Abandon(p client.Plugin, generation client.Generation) {
 		s.node.killDevicePlugin(generation)
 		return
 	}
-	if s.node.driver.generation == generation && !s.node.driver.down {
-		s.node.killDriver()
+	kill := func() {
+		if s.node.driver.generation == generation && !s.node.driver.down {
+			s.node.killDriver()
+		}
 	}
+	if s.node.dyingTakes == 0 {
+		kill()
+		return
+	}
+	s.node.after(s.node.dyingTakes, 0, kill)
 }
 
 func (s *shell) Save(r *client.Record, reply func(error)) {

@@ -49,14 +49,16 @@ func (b *inbox) keep(kind note, f func()) {
 
 // reply returns a function that queues an answer for the next step.
 func reply[T any](c *Core, take func(T)) func(T) {
-	c.visiting.begun++
 	return func(answer T) { c.inbox.post(func() { take(answer) }) }
 }
 
-// reply2 is like reply, for an answer with a value and an error.
-func reply2[T any](c *Core, take func(T, error)) func(T, error) {
-	c.visiting.begun++
-	return func(answer T, err error) { c.inbox.post(func() { take(answer, err) }) }
+// answerOf is like reply, for an answer to an effect of an allocation. The next step visits the
+// allocation.
+func answerOf[T any](a *allocRunner, take func(T)) func(T) {
+	return reply(a.core, func(answer T) {
+		take(answer)
+		a.visits.mark()
+	})
 }
 
 // take empties the inbox. The notes, of which some are nil, run before the posts.

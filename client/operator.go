@@ -78,7 +78,6 @@ func (c *Core) Restart(id cluster.AllocID, task string, all bool, reply func(err
 			reply(err)
 			return
 		}
-		a.visits.mark()
 		a.restarts.replies = append(a.restarts.replies, savedReply{needs: a.saves.version, reply: reply})
 	})
 }

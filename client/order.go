@@ -120,8 +120,7 @@ func (t *taskRunner) mayStart() bool {
 	if a.ending() {
 		return false
 	}
-	if previous := a.predecessor(); previous != nil {
-		previous.visits.succeededBy(a)
+	if a.predecessor() != nil {
 		return false
 	}
 	switch {

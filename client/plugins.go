@@ -83,7 +83,6 @@ func (p *process) down(generation Generation) bool {
 		return false
 	}
 	p.generation = 0
-	p.core.visiting.all()
 	if p.core.now.Boot-p.upSince >= p.core.options.MaxRelaunch {
 		p.failures = 0
 	}

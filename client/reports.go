@@ -111,7 +111,6 @@ func (r *reports) answer(sent []sentReport, taken bool) {
 		s.alloc.report.taken = max(s.alloc.report.taken, s.version)
 		s.alloc.report.endTaken = s.alloc.report.endTaken || s.ended
 	}
-	r.core.changed = true
 }
 
 // note counts a change that must be reported within [reportDelay].
@@ -120,8 +119,6 @@ func (s *reportState) note() {
 		s.due = s.alloc.core.now.Boot + reportDelay
 	}
 	s.version++
-	s.alloc.core.changed = true
-	s.alloc.visits.mark()
 }
 
 // noteUrgent counts a change that must be reported at once.

@@ -15,7 +15,6 @@ type saves struct {
 // note counts a change of the record.
 func (s *saves) note() {
 	s.version++
-	s.alloc.core.changed = true
 	s.alloc.visits.mark()
 	if s.alloc.mounts.serves() {
 		s.alloc.core.visiting.plugins()
@@ -28,10 +27,10 @@ func (s *saves) step() {
 		return
 	}
 	s.flight = s.version
-	c.options.Shell.Save(s.alloc.rec.copy(), reply(c, s.answer))
+	c.options.Shell.Save(s.alloc.rec.copy(), answerOf(s.alloc, s.answered))
 }
 
-func (s *saves) answer(err error) {
+func (s *saves) answered(err error) {
 	c := s.alloc.core
 	s.tried = s.flight
 	if err == nil {
@@ -43,8 +42,6 @@ func (s *saves) answer(err error) {
 		c.options.Logger.Error("a record could not be saved: no task of the allocation starts until it is", "alloc", s.alloc.id(), "error", err, "retry_in", wait)
 	}
 	s.flight = 0
-	c.changed = true
-	s.alloc.visits.mark()
 }
 
 // busy reports whether a save is in flight.

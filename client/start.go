@@ -52,26 +52,23 @@ type start struct {
 	followers []*follower
 }
 
-// answer returns a function that queues an answer to an effect of the start.
+// answer is like [answerOf], for an answer to an effect of the start.
 func answer[T any](s *start, take func(T)) func(T) {
-	return reply(s.t.core(), func(got T) {
+	return answerOf(s.t.alloc, func(got T) {
 		if s.t.start == s {
 			take(got)
-			s.t.core().changed = true
-			s.t.alloc.visits.mark()
 		}
 	})
 }
 
 // answer2 is like answer, for an answer with a value and an error.
 func answer2[T any](s *start, take func(T, error)) func(T, error) {
-	return reply2(s.t.core(), func(got T, err error) {
-		if s.t.start == s {
-			take(got, err)
-			s.t.core().changed = true
-			s.t.alloc.visits.mark()
-		}
-	})
+	type result struct {
+		value T
+		err   error
+	}
+	queue := answer(s, func(got result) { take(got.value, got.err) })
+	return func(value T, err error) { queue(result{value, err}) }
 }
 
 // maxSilence is the number of unanswered calls about one task after which the client restarts the
@@ -82,35 +79,45 @@ const (
 	maxWaitFailures = 5
 )
 
+// stepStarting asks the driver to start the task, and waits for the answer.
+func (s *start) stepStarting() {
+	if !s.asked {
+		s.ask()
+	}
+	if s.asked {
+		s.awaitAnswer()
+	}
+}
+
 // ask asks the driver to start the task when the record of the start is on disk.
 func (s *start) ask() {
-	a, shell := s.t.alloc, s.t.core().options.Shell
-	if !s.asked {
-		switch {
-		case s.t.mustStop():
-			s.t.over(EndStopped, nil)
-		case a.saves.failures > 0:
-			s.t.waitForDisk()
-		case s.t.durable() && s.reserve() && s.t.ref().Generation != 0:
-			s.asked = true
-			s.deadline = a.core.now.Boot + a.core.options.startTimeout(s.t.task.Driver)
-			s.knownTo = s.t.ref().Generation
-			shell.Start(s.t.ref(), a.rec.Alloc, s.parts, answer2(s, s.answered))
-		}
-		return
+	a, c := s.t.alloc, s.t.core()
+	switch {
+	case s.t.mustStop():
+		s.t.over(EndStopped, nil)
+	case a.saves.failures > 0:
+		s.t.waitForDisk()
+	case s.t.durable() && s.reserve() && s.t.ref().Generation != 0:
+		s.asked = true
+		s.deadline = c.now.Boot + c.options.startTimeout(s.t.task.Driver)
+		s.knownTo = s.t.ref().Generation
+		c.options.Shell.Start(s.t.ref(), a.rec.Alloc, s.parts, answer2(s, s.answered))
 	}
-	// If the driver does not answer, kill it. This ends the call. Otherwise the start could succeed
-	// later and create a second copy of the task.
+}
+
+// awaitAnswer kills a driver that does not answer to the start. This ends the call. Otherwise the
+// start could succeed later and create a second copy of the task.
+func (s *start) awaitAnswer() {
 	deadline := s.deadline
 	if s.t.mustStop() {
 		s.t.beginStop()
 		deadline = min(deadline, later(s.t.rec.StopBegan, s.t.shutdownDelay(), s.t.task.KillTimeout))
 		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" has not answered whether it has started the task")
 	}
-	if a.core.reached(deadline) && !s.abandoned {
+	if s.t.core().reached(deadline) && !s.abandoned {
 		s.abandoned = true
 		s.t.event("Driver Failure", "The driver did not start the task in time, and the client restarts the driver")
-		shell.Abandon(s.driverPlugin(), s.knownTo)
+		s.t.core().options.Shell.Abandon(s.driverPlugin(), s.knownTo)
 	}
 }
 
@@ -191,7 +198,7 @@ func (s *start) retry() {
 	o := s.t.core().options
 	s.failures++
 	s.retryAt = s.t.core().now.Boot + backoff(s.failures, o.MinRetry, o.MaxRetry)
-	s.t.alloc.visits.mark()
+	s.t.core().reached(s.retryAt) // asks for a step at that time
 }
 
 // waited handles the answer of Wait. After an error it asks the driver for the state, which may

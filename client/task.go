@@ -62,7 +62,7 @@ func (t *taskRunner) step() {
 	case PhaseWaiting:
 		t.stepWaiting()
 	case PhaseStarting:
-		t.start.ask()
+		t.start.stepStarting()
 	case PhaseRunning:
 		t.stepRunning()
 	case PhaseCleaning:

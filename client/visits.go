@@ -3,14 +3,17 @@ package client
 import (
 	"slices"
 	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// visiting says which allocations the core visits. A node has many allocations and volumes, and an
-// event concerns few of them.
+// visiting says which allocations the core visits.
 type visiting struct {
 	core *Core
-	// count counts the visits of allocations, and begun the effects that were begun.
-	count, begun int
+	// marked: a visit of the last pass has marked an allocation, so another pass follows.
+	marked bool
+	// count counts the visits of allocations.
+	count int
 	// serving are the allocations with a storage plugin.
 	serving []*allocRunner
 }
@@ -29,11 +32,35 @@ func (v *visiting) plugins() {
 	}
 }
 
-// moved makes the core visit the allocations whose volumes have changed, and the storage plugins.
-func (v *visiting) moved() {
-	moved := v.core.volumes.Moved()
+// ended makes the core visit the allocations that have waited for the end of another one.
+func (v *visiting) ended() {
+	for _, a := range v.core.allocs {
+		if a.rec.ClientStatus == cluster.ClientPending && a.rec.Alloc.PreviousAllocation != "" && a.predecessor() == nil {
+			a.visits.mark()
+		}
+	}
+}
+
+// pass visits the volumes and allocations that have something to do.
+func (v *visiting) pass() {
+	v.stepVolumes()
+	v.marked = false
+	for _, a := range v.core.allocs {
+		a.visits.visit()
+	}
+}
+
+// stepVolumes steps the machine of the node's volumes. It makes the core visit the allocations
+// whose volumes have changed, and the storage plugins.
+func (v *visiting) stepVolumes() {
+	c := v.core
+	if c.volumes == nil {
+		return
+	}
+	c.wakeAt = min(c.wakeAt, c.volumes.Step(c.now.Boot))
+	moved := c.volumes.Moved()
 	for _, id := range moved {
-		if a := v.core.alloc(id); a != nil {
+		if a := c.alloc(id); a != nil {
 			a.visits.mark()
 		}
 	}
@@ -54,32 +81,20 @@ func (v *visiting) removed(a *allocRunner) {
 	v.serving = slices.DeleteFunc(v.serving, func(other *allocRunner) bool { return other == a })
 }
 
-// stepVolumes steps the machine of the node's volumes.
-func (v *visiting) stepVolumes() {
-	if c := v.core; c.volumes != nil {
-		c.wakeAt = min(c.wakeAt, c.volumes.Step(c.now.Boot))
-		v.moved()
-	}
-}
-
 // visits says when the next step of an allocation can have an effect.
 type visits struct {
 	alloc *allocRunner
-	// marked: something that the allocation depends on has changed since its last visit.
+	// marked: something that the allocation depends on has changed since its last visit began.
 	marked bool
 	// restless: the allocation waits for devices, which any other allocation may hold. Each step
 	// visits it.
 	restless bool
 	// at is the earliest time that the last visit asked for.
 	at time.Duration
-	// successors wait for the end of the allocation.
-	successors []*allocRunner
-	// awaits is the allocation in whose successors this one is, or nil.
-	awaits *allocRunner
 }
 
 // mark makes the core visit the allocation.
-func (v *visits) mark() { v.marked = true }
+func (v *visits) mark() { v.marked, v.alloc.core.visiting.marked = true, true }
 
 // visit steps the allocation if this can have an effect.
 func (v *visits) visit() {
@@ -87,28 +102,10 @@ func (v *visits) visit() {
 	if !v.marked && !v.restless && !c.reached(v.at) {
 		return
 	}
-	others, begun := c.wakeAt, c.visiting.begun
+	others := c.wakeAt
 	c.wakeAt, v.marked = Never, false
 	c.visiting.count++
 	v.alloc.step()
 	v.at, c.wakeAt = c.wakeAt, min(c.wakeAt, others)
-	v.marked = v.marked || c.visiting.begun != begun // the next visit asks for the deadline of the effect
 	v.restless = v.alloc.waitsForDevices()
-}
-
-// succeededBy adds an allocation that waits for the end of this one.
-func (v *visits) succeededBy(next *allocRunner) {
-	if next.visits.awaits != v.alloc {
-		next.visits.awaits = v.alloc
-		v.successors = append(v.successors, next)
-	}
-}
-
-// markSuccessors makes the core visit the allocations that waited for the end of this one.
-func (v *visits) markSuccessors() {
-	for _, next := range v.successors {
-		next.visits.awaits = nil
-		next.visits.mark()
-	}
-	v.successors = nil
 }

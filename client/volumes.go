@@ -141,15 +141,13 @@ func (m *mounts) ready(t *taskRunner) bool {
 		return false
 	}
 	if m.machine().Mount(m.requests()) {
-		m.alloc.core.changed = true
-		m.alloc.core.visiting.moved()
+		m.alloc.visits.mark()
 	}
 	switch s := m.machine().Status(m.alloc.id()); {
 	case s.Ready:
 		return true
 	case s.Failed != nil:
 		m.machine().Retry(m.alloc.id()) // at the next start
-		m.alloc.core.visiting.moved()
 		t.event("Setup Failure", "failed to mount: "+s.Failed.Error())
 		t.rec.End, t.rec.Exit = EndNotStarted, &driver.ExitResult{Unknown: true}
 		t.finished()
@@ -167,8 +165,7 @@ func (m *mounts) gone() bool {
 		return true
 	}
 	if m.machine().Unmount(a.id()) {
-		a.core.changed = true
-		a.core.visiting.moved()
+		a.visits.mark()
 	}
 	if m.machine().Status(a.id()).Off {
 		return true

@@ -239,6 +239,20 @@ func TestVolumes_newVersionOfThePlugin(t *testing.T) {
 	end(n, "a")
 }
 
+// A newer version of the plugin that arrives during the hold of the older one ends the hold.
+func TestVolumes_newVersionEndsTheHold(t *testing.T) {
+	n := newMounted(t)
+	n.stop("p")
+	n.run(10 * time.Second)
+	must.Eq(t, cluster.ClientRunning, n.status("p"))
+	q := allocation("q", pluginTask("plugin"))
+	q.Job.Type = cluster.JobSystem
+	n.place(q)
+	n.run(2 * time.Second)
+	must.Eq(t, cluster.ClientComplete, n.status("p"))
+	end(n, "a")
+}
+
 // C14: a plugin that serves nothing stops at once.
 func TestVolumes_onlyPluginsLeft(t *testing.T) {
 	n := newNode(t)

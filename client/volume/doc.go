@@ -24,7 +24,8 @@
 // # Visits
 //
 // A step visits a volume only if something has happened to it, or if a time has come that its last
-// visit asked for. [Volumes.Moved] names the allocations of the visited volumes.
+// visit asked for. A step ends when it has visited all volumes that a visit has changed.
+// [Volumes.Moved] names the allocations of the visited volumes.
 //
 // # Records
 //

@@ -322,9 +322,6 @@ func (n *node) visitAll(wake time.Duration) {
 	for _, kind := range []cluster.PluginType{cluster.PluginNode, cluster.PluginController, cluster.PluginMonolith} {
 		must.EqOp(n.t, len(slices.Collect(n.volumes.Serving("disks", kind))), n.volumes.CountServing("disks", kind))
 	}
-	if n.volumes.AnyMarked() {
-		return // the next step goes on with what this one has changed
-	}
 	begun := n.effects
 	n.volumes.MarkAll()
 	must.GreaterEq(n.t, wake, n.volumes.Step(n.now), must.Sprint("a time that the machine has missed, at ", n.now))

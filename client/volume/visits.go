@@ -67,18 +67,17 @@ func (v *visits) noteChange() {
 	}
 }
 
-// visit steps the volume if this can have an effect, and reports whether nothing is left.
-func (v *visits) visit() (gone bool) {
+// visit steps the volume if this can have an effect.
+func (v *visits) visit() {
 	r, all := v.volume, v.volume.v
 	if !v.marked && !all.reached(v.at) {
-		return false
+		return
 	}
-	others, version, busy := all.wakeAt, r.version, r.busy
+	others, version := all.wakeAt, r.version
 	all.wakeAt, v.marked = Never, false
 	all.visits++
 	r.step()
 	v.at, all.wakeAt = all.wakeAt, min(all.wakeAt, others)
-	v.marked = r.version != version || r.busy != busy // the next visit goes on with what it has changed
+	v.marked = r.version != version // the next visit goes on with what this one has changed
 	v.noteChange()
-	return r.gone()
 }

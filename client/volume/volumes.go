@@ -100,19 +100,20 @@ func New(o Options) (*Volumes, error) {
 // Step handles answers and starts the calls that are due. It returns the latest time of the next
 // call, or [Never]. Additional calls are harmless.
 func (v *Volumes) Step(now time.Duration) (wakeAt time.Duration) {
-	v.now, v.wakeAt = now, Never
+	v.now = now
 	answers := v.answers
 	v.answers = nil
 	for _, take := range answers {
 		take()
 	}
-	gone := false
-	for _, r := range v.all {
-		gone = r.visit() || gone
+	for again := true; again; {
+		v.wakeAt, again = Never, false
+		for _, r := range v.all {
+			r.visit()
+			again = again || r.marked
+		}
 	}
-	if gone {
-		v.all = slices.DeleteFunc(v.all, func(r *runner) bool { return r.gone() })
-	}
+	v.all = slices.DeleteFunc(v.all, func(r *runner) bool { return r.gone() })
 	return v.wakeAt
 }
 
@@ -245,7 +246,7 @@ func (v *Volumes) runner(k cluster.VolumeKey) *runner {
 	i, found := slices.BinarySearchFunc(v.all, k, func(r *runner, k cluster.VolumeKey) int { return r.key.Compare(k) })
 	if !found {
 		r := &runner{v: v, key: k}
-		r.visits = visits{volume: r, marked: true}
+		r.visits = visits{volume: r}
 		v.all = slices.Insert(v.all, i, r)
 	}
 	return v.all[i]
