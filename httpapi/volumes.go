@@ -133,7 +133,7 @@ func claimWaits(s State, c *cluster.VolumeClaim, alloc *cluster.Allocation, plug
 	if !c.State.OnNode() {
 		return ""
 	}
-	switch why := volumes.Unreachable(c, alloc, s.Node(c.Node)).Why; {
+	switch why := volumes.ExpiryOf(c, alloc, s.Node(c.Node)).Why; {
 	case why != "":
 		return why
 	case c.State == cluster.ClaimTaken && c.WaitsForController():

@@ -12,7 +12,7 @@ import (
 
 // UpdateClaims applies changes of claims, one after the other. A change is ignored if its claim does
 // not exist, is of another node, or is further already. A change because of an unreachable node is
-// judged again ([volumes.Unreachable]). It returns the refused changes with their reasons.
+// judged again ([volumes.ExpiryOf]). It returns the refused changes with their reasons.
 func UpdateClaims(t *Txn, u *cluster.ClaimUpdate) (refused []cluster.ClaimRefusal) {
 	for _, ch := range u.Changes {
 		c := t.Claim(ch.Claim)
@@ -54,7 +54,7 @@ func (t claimEdits) change(c *cluster.VolumeClaim, ch cluster.ClaimChange, u *cl
 		if !c.State.OnNode() {
 			return ""
 		}
-		if fate := volumes.Unreachable(c, t.Alloc(c.Alloc), t.Node(c.Node)); !fate.Over(u.At) {
+		if expiry := volumes.ExpiryOf(c, t.Alloc(c.Alloc), t.Node(c.Node)); !expiry.Passed(u.At) {
 			return "its node may still use the volume"
 		}
 		t.advance(c, cluster.ClaimNodeDetached)
@@ -167,7 +167,7 @@ func (t claimEdits) release(before, after *cluster.Allocation) {
 	}
 }
 
-// nodeGone notes on the claims that the deleted node may still use what their fate depends on.
+// nodeGone notes on the claims that the deleted node may still use what their expiry depends on.
 func (t claimEdits) nodeGone(n *cluster.Node, at time.Time) {
 	for _, c := range slices.Collect(t.ClaimsOnNode(n.ID)) {
 		a := t.Alloc(c.Alloc)

@@ -15,7 +15,7 @@
 //
 // The claim goes to node detached when the volume is certainly off the node. There are three
 // reasons: the client reports it, by a terminal report that does not name the volume or by a
-// separate request; or [Unreachable] permits it; or an operator forces it. If no controller has
+// separate request; or [ExpiryOf] permits it; or an operator forces it. If no controller has
 // attached the volume, the claim is then freed. Otherwise it waits until a controller has detached
 // the volume, unless another allocation on the node still uses the volume.
 //

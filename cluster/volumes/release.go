@@ -13,18 +13,18 @@ import (
 // constant, because all servers must use the same value.
 const ReleaseMargin = time.Minute
 
-// Fate says when the leader frees a claim on a node that the servers cannot reach.
-type Fate struct {
+// Expiry says when the leader frees a claim on a node that the servers cannot reach.
+type Expiry struct {
 	// At is when the claim is freed, or zero for never.
 	At time.Time
 	// Why is a text about what the claim waits for. It is empty if the servers reach the node.
 	Why string
 }
 
-// Over reports whether the claim is freed at the time.
-func (f Fate) Over(now time.Time) bool { return !f.At.IsZero() && !now.Before(f.At) }
+// Passed reports whether the claim is freed at the time.
+func (e Expiry) Passed(now time.Time) bool { return !e.At.IsZero() && !now.Before(e.At) }
 
-// Unreachable returns when a claim is freed that the node may still use. alloc is the claim's
+// ExpiryOf returns when a claim is freed that the node may still use. alloc is the claim's
 // allocation and node is its node; both may be nil. If the servers reach the node, only its client
 // frees the claim.
 //
@@ -34,13 +34,13 @@ func (f Fate) Over(now time.Time) bool { return !f.At.IsZero() && !now.Before(f.
 // the time when the servers marked the node down, or when its row was deleted, and this is later
 // than the heartbeat. All leaders count from that time, so a new leader continues. If a second user
 // does no harm, the claim is freed when the allocation is lost.
-func Unreachable(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluster.Node) Fate {
+func ExpiryOf(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluster.Node) Expiry {
 	if node.Reachable() {
-		return Fate{}
+		return Expiry{}
 	}
 	where := fmt.Sprintf("node %s cannot be reached", c.Node)
 	if alloc == nil {
-		return Fate{Why: where + ", and its allocation is gone: only volume detach -force frees the claim"}
+		return Expiry{Why: where + ", and its allocation is gone: only volume detach -force frees the claim"}
 	}
 	since, stopTime := c.NodeGoneAt, c.NodeStopTime
 	if node != nil {
@@ -48,20 +48,20 @@ func Unreachable(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluste
 	}
 	if !exclusive(c) {
 		if alloc.ClientTerminal() {
-			return Fate{At: since, Why: where}
+			return Expiry{At: since, Why: where}
 		}
-		return Fate{Why: where + ", and its allocation is not lost yet"}
+		return Expiry{Why: where + ", and its allocation is not lost yet"}
 	}
 	g := alloc.Job.Group(alloc.TaskGroup)
 	if g == nil || g.Disconnect.StopOnClientAfter <= 0 {
-		return Fate{Why: where + ", and its group has no stop_on_client_after: only volume detach -force frees the claim"}
+		return Expiry{Why: where + ", and its group has no stop_on_client_after: only volume detach -force frees the claim"}
 	}
 	if since.IsZero() {
-		return Fate{Why: where + " since an unknown time: only volume detach -force frees the claim"}
+		return Expiry{Why: where + " since an unknown time: only volume detach -force frees the claim"}
 	}
 	// Added one by one, because the sum of durations may overflow.
 	at := since.Add(g.Disconnect.StopOnClientAfter).Add(stopTime).Add(ReleaseMargin)
-	return Fate{At: at, Why: fmt.Sprintf("%s, and a client that runs there has surely stopped the allocation at %s", where, at.UTC().Format(time.RFC3339))}
+	return Expiry{At: at, Why: fmt.Sprintf("%s, and a client that runs there has surely stopped the allocation at %s", where, at.UTC().Format(time.RFC3339))}
 }
 
 // exclusive reports whether a second user of the volume could harm it while the claim is in use.
@@ -69,7 +69,7 @@ func exclusive(c *cluster.VolumeClaim) bool {
 	return c.Capability.Access.SingleNode() || c.Writes() && c.Capability.Access.SingleWriter()
 }
 
-// Claims is the part of the state that [Overdue] reads.
+// Claims is the part of the state that [Expired] reads.
 type Claims interface {
 	// Claims yields all claims by volume and allocation.
 	Claims() iter.Seq[*cluster.VolumeClaim]
@@ -78,21 +78,21 @@ type Claims interface {
 	Node(cluster.NodeID) *cluster.Node
 }
 
-// AnyWaits reports whether a claim on a node that the servers cannot reach will be freed by time.
-func AnyWaits(v Claims) bool {
+// AnyExpires reports whether time alone will free a claim on a node that the servers cannot reach.
+func AnyExpires(v Claims) bool {
 	for c := range v.Claims() {
-		if c.State.OnNode() && !Unreachable(c, v.Alloc(c.Alloc), v.Node(c.Node)).At.IsZero() {
+		if c.State.OnNode() && !ExpiryOf(c, v.Alloc(c.Alloc), v.Node(c.Node)).At.IsZero() {
 			return true
 		}
 	}
 	return false
 }
 
-// Overdue returns the changes that free claims on unreachable nodes whose time has passed, at most
+// Expired returns the changes that free claims on unreachable nodes whose time has passed, at most
 // [cluster.MaxClaimChanges]. It reads all claims.
-func Overdue(v Claims, now time.Time) (changes []cluster.ClaimChange) {
+func Expired(v Claims, now time.Time) (changes []cluster.ClaimChange) {
 	for c := range v.Claims() {
-		if !c.State.OnNode() || !Unreachable(c, v.Alloc(c.Alloc), v.Node(c.Node)).Over(now) {
+		if !c.State.OnNode() || !ExpiryOf(c, v.Alloc(c.Alloc), v.Node(c.Node)).Passed(now) {
 			continue
 		}
 		changes = append(changes, cluster.ClaimChange{Claim: c.Key(), Node: c.Node, Cause: cluster.CauseUnreachable})

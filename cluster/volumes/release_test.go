@@ -79,16 +79,16 @@ func TestUnreachable(t *testing.T) {
 			node:  &cluster.Node{ID: "n1", Status: cluster.NodeDown, StatusChangedAt: epoch, VolumeAllowance: 7 * time.Second},
 		}
 		test.edit(w)
-		fate := volumes.Unreachable(w.claim, w.alloc, w.node)
-		must.StrContains(t, fate.Why, test.why, must.Sprint(name))
-		must.Eq(t, test.why == "", fate.Why == "", must.Sprint(name))
+		expiry := volumes.ExpiryOf(w.claim, w.alloc, w.node)
+		must.StrContains(t, expiry.Why, test.why, must.Sprint(name))
+		must.Eq(t, test.why == "", expiry.Why == "", must.Sprint(name))
 		if test.want == 0 {
-			must.True(t, fate.At.IsZero(), must.Sprint(name))
-			must.False(t, fate.Over(epoch.Add(1000*time.Hour)), must.Sprint(name))
+			must.True(t, expiry.At.IsZero(), must.Sprint(name))
+			must.False(t, expiry.Passed(epoch.Add(1000*time.Hour)), must.Sprint(name))
 			continue
 		}
-		must.Eq(t, test.want, fate.At.Sub(epoch), must.Sprint(name))
-		must.True(t, fate.Over(fate.At) && !fate.Over(fate.At.Add(-1)), must.Sprint(name))
-		must.False(t, strings.Contains(fate.Why, "\n"))
+		must.Eq(t, test.want, expiry.At.Sub(epoch), must.Sprint(name))
+		must.True(t, expiry.Passed(expiry.At) && !expiry.Passed(expiry.At.Add(-1)), must.Sprint(name))
+		must.False(t, strings.Contains(expiry.Why, "\n"))
 	}
 }

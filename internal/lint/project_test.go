@@ -39,7 +39,7 @@ func loopRule() lint.LoopRule {
 			{Package: module + "/client/guard", Receiver: "Watch", Name: "Step"},
 
 			{Package: module + "/cluster/volumes", Name: "Due"},
-			{Package: module + "/cluster/volumes", Name: "Overdue"},
+			{Package: module + "/cluster/volumes", Name: "Expired"},
 			{Package: module + "/cluster/volumes", Receiver: "Caller", Name: "Ready"},
 			{Package: module + "/cluster/volumes", Receiver: "Caller", Name: "Failed"},
 

@@ -50,7 +50,7 @@ func (a *volumesActor) look() {
 		if !c.State.OnNode() {
 			continue
 		}
-		if at := volumes.Unreachable(c, state.Alloc(c.Alloc), state.Node(c.Node)).At; !at.IsZero() && (a.over.IsZero() || at.Before(a.over)) {
+		if at := volumes.ExpiryOf(c, state.Alloc(c.Alloc), state.Node(c.Node)).At; !at.IsZero() && (a.over.IsZero() || at.Before(a.over)) {
 			a.over = at
 		}
 	}
@@ -98,7 +98,7 @@ func (a *volumesActor) step() error {
 	if a.busy || a.world.now.Before(a.again) {
 		return nil
 	}
-	changes := append(volumes.Overdue(a.server.state(), now), a.shared...)
+	changes := append(volumes.Expired(a.server.state(), now), a.shared...)
 	if len(changes) > 0 {
 		a.busy = true
 		a.update(changes[:min(len(changes), cluster.MaxClaimChanges)], func(err error) {

@@ -31,13 +31,13 @@ func down() *cluster.Node {
 }
 
 // Only claims that the node may still use are overdue, and the size of one update is limited.
-func TestOverdue(t *testing.T) {
+func TestExpired(t *testing.T) {
 	t.Parallel()
 	one := claims{[]*cluster.VolumeClaim{claimIn(cluster.ClaimTaken), claimIn(cluster.ClaimNodeDetached), claimIn(cluster.ClaimUnpublishing)}, lost(), down()}
-	must.Len(t, 2, volumes.Overdue(one, epoch.Add(time.Second)))
-	must.SliceEmpty(t, volumes.Overdue(one, epoch.Add(-1)))
+	must.Len(t, 2, volumes.Expired(one, epoch.Add(time.Second)))
+	must.SliceEmpty(t, volumes.Expired(one, epoch.Add(-1)))
 	one.node.Status = cluster.NodeReady
-	must.SliceEmpty(t, volumes.Overdue(one, epoch.Add(time.Second)))
+	must.SliceEmpty(t, volumes.Expired(one, epoch.Add(time.Second)))
 	many := claims{slices.Repeat([]*cluster.VolumeClaim{claimIn(cluster.ClaimTaken)}, cluster.MaxClaimChanges+1), lost(), down()}
-	must.Len(t, cluster.MaxClaimChanges, volumes.Overdue(many, epoch.Add(time.Second)))
+	must.Len(t, cluster.MaxClaimChanges, volumes.Expired(many, epoch.Add(time.Second)))
 }
