@@ -232,6 +232,9 @@ func TestJudge(t *testing.T) {
 		{"an exit code that no process had", "N4", "exit code wrong", func(_ *testing.T, f *fixture) {
 			f.judge.Reported(f.node, exited("Exit Code: 3"))
 		}},
+		{"no exit code", "N4", "exit code wrong", func(t *testing.T, f *fixture) { f.exits(t, "Exit Code: ") }},
+		{"an exit code that is no number", "N4", "exit code wrong", func(t *testing.T, f *fixture) { f.exits(t, "Exit Code: 137x, Signal: 9") }},
+		{"an exit code that is cut", "N4", "exit code wrong", func(t *testing.T, f *fixture) { f.exits(t, "Exit Code: 137 Signal: 9") }},
 		{"an exit code is lost", "N4", "exit code lost", func(_ *testing.T, f *fixture) {
 			f.judge.Reported(f.node, exited("The exit code is unknown"))
 		}},
@@ -412,10 +415,25 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// exits ends the task with the exit code 137, and reports its end with a text.
+func (f *fixture) exits(t *testing.T, message string) {
+	t.Helper()
+	f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByFault)
+	f.judge.Reported(f.node, exited(message))
+}
+
 func exited(message string) []cluster.AllocReport {
 	event := cluster.TaskEvent{Type: "Terminated", Time: begin.Add(time.Hour), Message: message}
 	states := &cluster.TaskStates{Tasks: []cluster.TaskState{{Name: "web", Events: []cluster.TaskEvent{event}}}}
 	return []cluster.AllocReport{{Alloc: "a1", ClientStatus: cluster.ClientRunning, TaskStates: states}}
+}
+
+// The true exit code of a task is no violation.
+func TestJudge_trueExitCode(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exits(t, "Exit Code: 137, Signal: 9")
+	must.SliceEmpty(t, f.judge.Violations())
 }
 
 // Two allocations run with one device at the beginning.
