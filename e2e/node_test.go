@@ -243,7 +243,7 @@ func (s *site) ofTasks() (found []string) {
 		words := strings.Split(string(line), "\x00")
 		text := strings.Join(words, " ")
 		switch {
-		case len(words) > 1 && (words[1] == "client" || words[1] == "server" || words[1] == "plugin" || words[1] == "watchdog"):
+		case len(words) > 1 && (words[1] == "client" || words[1] == "server" || words[1] == "plugin" || words[1] == "nodedrain-watchdog"):
 		case strings.Contains(text, s.dir):
 			found = append(found, fmt.Sprint(pid, " ", text))
 		default:

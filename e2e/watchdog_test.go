@@ -94,7 +94,7 @@ func TestNode_theWatchdogStopsWhatADeadClientLeaves(t *testing.T) {
 func (s *site) watchdogs() (found []int) {
 	for _, pid := range pids(s.t) {
 		line, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline")) // the process may have ended
-		if words := strings.Split(string(line), "\x00"); len(words) > 1 && words[1] == "watchdog" && strings.Contains(string(line), s.dir) {
+		if words := strings.Split(string(line), "\x00"); len(words) > 1 && words[1] == "nodedrain-watchdog" && strings.Contains(string(line), s.dir) {
 			found = append(found, pid)
 		}
 	}

@@ -19,8 +19,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 )
 
-// Argument is the first argument of a watchdog process. People do not use it.
-const Argument = "watchdog"
+// Argument is the first argument of a watchdog process. Its name does not collide with a command of a
+// program that imports this package.
+const Argument = "nodedrain-watchdog"
 
 // Protocol is the version of the protocol between client and watchdog.
 const Protocol = 1
