@@ -21,13 +21,12 @@ import (
 // casesIn is where the cases are.
 const casesIn = "../sim/scenarios"
 
-// maxSmallSteps is how many steps a story may have to be told once for each.
+// maxSmallSteps is the maximum number of steps of a case with variants at each step.
 const maxSmallSteps = 500
 
-// Every case is told once as it stands, and must go as it says, to the letter. Then
-// it is told again with everything that may go wrong, at every point at which it may:
-// see variants. However that changes the story, it must come to the same end, and no
-// guarantee may break on the way.
+// Each case is played once, and must give exactly the story and the end of its file. Then its
+// variants are played, with faults at many points: see variants. A variant may change the story. It
+// must have the same end and break no guarantee.
 func TestCases(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(casesIn + "/case-*.drain")
@@ -38,15 +37,15 @@ func TestCases(t *testing.T) {
 		t.Run(strings.TrimPrefix(c.Name, "case-"), func(t *testing.T) {
 			t.Parallel()
 			if raceEnabled && isHuge(c) {
-				t.Skip("many times slower, and a world has one goroutine: there is nothing to race")
+				t.Skip("many times slower, and a world has one goroutine: it cannot race")
 			}
 			run(t, c)
 		})
 	}
 }
 
-// readCase reads a case. One that is told briefly is large: it has too many steps to
-// tell it once for each.
+// readCase reads a case. A case with a brief story is large: it has too many steps for a variant at
+// each.
 func readCase(t *testing.T, file string) *scenario.Scenario {
 	text, err := os.ReadFile(file)
 	must.NoError(t, err)
@@ -65,88 +64,87 @@ func isHuge(c *scenario.Scenario) bool {
 	return allocs > 1000
 }
 
-// run tells the case as it stands, and then every variant of it.
+// run plays the case, then its variants.
 func run(t *testing.T, c *scenario.Scenario) {
-	base := tell(c, telling{})
+	base := play(c, variant{})
 	must.NoError(t, base.err, must.Sprint(base.story))
 	must.Eq(t, c.Story, base.story, must.Sprint("\n"+base.story+"\n"))
 	must.Eq(t, c.End, base.end+base.lowest, must.Sprint("\n"+base.end+base.lowest))
 	large := c.Run.Brief
 	if !large {
-		must.LessEq(t, maxSmallSteps, base.steps, must.Sprint("a small story must be told with few steps"))
+		must.LessEq(t, maxSmallSteps, base.steps, must.Sprint("a small case must have few steps"))
 	}
 	if raceEnabled {
-		return // a world has one goroutine: what can race is worlds side by side
+		return // a world has one goroutine: only parallel worlds can race, and one play of each is enough
 	}
 	all := slices.Collect(variants(c, base))
 	if !large {
-		retellAll(t, c, all, base)
+		playVariants(t, c, all, base)
 		return
 	}
-	for i, half := range [...][]telling{all[:len(all)/2], all[len(all)/2:]} {
-		t.Run(fmt.Sprintf("told again, half %d", i+1), func(t *testing.T) {
+	for i, half := range [...][]variant{all[:len(all)/2], all[len(all)/2:]} {
+		t.Run(fmt.Sprintf("variants, half %d", i+1), func(t *testing.T) {
 			t.Parallel()
-			retellAll(t, c, half, base)
+			playVariants(t, c, half, base)
 		})
 	}
 }
 
-// retellAll tells the case otherwise in many ways.
-func retellAll(t *testing.T, c *scenario.Scenario, ways []telling, base told) {
+// playVariants fails for each variant that differs from the base where it must not.
+func playVariants(t *testing.T, c *scenario.Scenario, variants []variant, base result) {
 	failures := 0
-	for _, how := range ways {
-		err := retell(c, how, base)
+	for _, v := range variants {
+		err := playVariant(c, v, base)
 		if err == nil {
 			continue
 		}
-		how.everything = true
-		t.Errorf("%s: %v\n%s", how.name, err, tell(c, how).story)
+		v.everything = true
+		t.Errorf("%s: %v\n%s", v.name, err, play(c, v).story)
 		if failures++; failures == 2 {
-			t.Fatal("and so on")
+			t.Fatal("no more variants are played")
 		}
 	}
 }
 
-// retell tells the case otherwise and says what is wrong with how it went.
-func retell(c *scenario.Scenario, how telling, base told) error {
-	got := tell(c, how)
+// playVariant returns how the variant differs from the base, or nil.
+func playVariant(c *scenario.Scenario, v variant, base result) error {
+	got := play(c, v)
 	switch {
 	case got.err != nil:
 		return got.err
 	case got.end != base.end:
-		return fmt.Errorf("it ended otherwise:\n%s", got.end)
-	case !how.faults && !jumps(c) && got.story != base.story:
-		return errors.New("it went otherwise")
+		return fmt.Errorf("the end differs:\n%s", got.end)
+	case !v.faults && !jumps(c) && got.story != base.story:
+		return errors.New("the story differs")
 	}
 	return nil
 }
 
-// told is what came of telling a case.
-type told struct {
-	// end is how it ended, but for the lowest healthy counts, which depend on what
-	// goes wrong.
+// result is the result of a play.
+type result struct {
+	// end does not contain the lowest healthy counts: they depend on the variant.
 	story, end, lowest string
 	steps, writes      int
 	err                error
 }
 
-// tell tells a case once.
-func tell(c *scenario.Scenario, how telling) told {
-	again := *c
-	if how.servers > 0 {
-		again.Cluster.Servers, again.Cluster.Replicas = how.servers, true
+// play plays a variant of a case.
+func play(c *scenario.Scenario, v variant) result {
+	changed := *c
+	if v.servers > 0 {
+		changed.Cluster.Servers, changed.Cluster.Replicas = v.servers, true
 	}
 	var w *world.World
 	promises := promises{}
 	var errs []error
-	result, err := sim.Play(&again, sim.Options{
-		Story: true, Everything: how.everything, Thorough: true, Reader: how.reader, MaxSteps: world.DefaultMaxSteps,
+	r, err := sim.Play(&changed, sim.Options{
+		Story: true, Everything: v.everything, Thorough: true, Reader: v.reader, MaxSteps: world.DefaultMaxSteps,
 		Watch: func(its *world.World) {
-			if w = its; how.begin != nil {
-				how.begin(w)
+			if w = its; v.begin != nil {
+				v.begin(w)
 			}
 		},
-		Quiet: how.quiet,
+		Quiet: v.quiet,
 		Reports: func(reports []rules.Report) {
 			if !jumps(c) {
 				errs = append(errs, promises.check(w.Clock(), reports))
@@ -154,22 +152,22 @@ func tell(c *scenario.Scenario, how telling) told {
 		},
 	})
 	if err != nil {
-		return told{err: err}
+		return result{err: err}
 	}
-	if !result.Idle && c.Run.For == 0 {
-		errs = append(errs, fmt.Errorf("something is still to come after %s", result.Lasted))
+	if !r.Idle && c.Run.For == 0 {
+		errs = append(errs, fmt.Errorf("events are still pending after %s", r.Lasted))
 	}
-	for _, v := range result.Violations {
-		errs = append(errs, fmt.Errorf("at %s: %s", v.At.Sub(world.Epoch), v))
+	for _, broken := range r.Violations {
+		errs = append(errs, fmt.Errorf("at %s: %s", broken.At.Sub(world.Epoch), broken))
 	}
-	return told{
-		story: result.Story, end: strings.TrimSuffix(result.End, result.Lowest), lowest: result.Lowest,
-		steps: result.Steps, writes: w.Log.Writes(world.FromDrainer), err: errors.Join(errs...),
+	return result{
+		story: r.Story, end: strings.TrimSuffix(r.End, r.Lowest), lowest: r.Lowest,
+		steps: r.Steps, writes: w.Log.Writes(world.FromDrainer), err: errors.Join(errs...),
 	}
 }
 
-// jumps reports whether clocks of leaders are set on the way. Then nothing ends at
-// the expected time, and an extra step looks at the clock sooner.
+// jumps reports whether the case sets the clock of a leader. Then ends do not come at the expected
+// time, and an unneeded step sees the clock sooner.
 func jumps(c *scenario.Scenario) bool {
 	return slices.ContainsFunc(c.Events, func(e scenario.Event) bool {
 		set, is := e.Op.(*scenario.Clock)

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestMain has garbage wait until there is some. The worlds of small stories take a few
-// MB and are told by the thousand: to collect after each of them would take a fifth of
-// the time. The ballast is never touched: it takes addresses, but no memory.
+// TestMain reduces the number of garbage collections. The worlds of small cases take a few MB, and
+// the tests play thousands: collections after each would take a fifth of the time. The ballast is
+// never touched: it takes addresses, but no memory.
 func TestMain(m *testing.M) {
 	ballast := make([]byte, 100<<20)
 	m.Run()

@@ -8,8 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// promises are by when drains were said to end, by drain and what they were then
-// asked for.
+// promises are the latest ends that a drain has reported, by drain and revision.
 type promises map[promised]time.Time
 
 type promised struct {
@@ -17,9 +16,8 @@ type promised struct {
 	revision cluster.Revision
 }
 
-// check says which drain runs on beyond the last time by which it was said to end.
-// A drain may promise later and later times while allocations arrive on its node.
-// It must not outlast all its promises, with any one fault.
+// check returns an error if a drain runs longer than its latest reported end. A drain may report
+// later ends while allocations arrive on its node. It must keep the latest, with any one fault.
 func (p promises) check(clock time.Time, reports []rules.Report) error {
 	for i := range reports {
 		report := &reports[i]
@@ -31,7 +29,7 @@ func (p promises) check(clock time.Time, reports []rules.Report) error {
 			p[key] = report.EndsBy
 		}
 		if late := clock.Sub(p[key]); late > 0 {
-			return fmt.Errorf("the drain of %s was to end %s ago", report.Drain.NodeID, late)
+			return fmt.Errorf("the drain of %s should have ended %s ago", report.Drain.NodeID, late)
 		}
 	}
 	return nil

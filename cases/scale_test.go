@@ -21,13 +21,13 @@ import (
 // town is a cluster of equal nodes and equal service jobs.
 type town struct {
 	nodes, draining int
-	// perNode is how many allocations a node has, perJob how many a job.
+	// perNode and perJob are the numbers of allocations of a node and of a job.
 	perNode, perJob int
 }
 
-// sizeAt is the town for a pace: the real one at the middle pace, and a tenth of it at the
-// others, which take as long and show nothing new, unless every point is wanted.
-// Under the race detector it is a tenth.
+// sizeAt returns the town for a pace. It has full size at the middle pace, and a tenth of it at the
+// others, which take as long and show nothing new, unless the environment has everyPoint. Under the
+// race detector it is a tenth.
 func sizeAt(pace int) town {
 	if raceEnabled || pace != middlePace && os.Getenv(everyPoint) == "" {
 		return town{nodes: 100, draining: 10, perNode: 50, perJob: 100}
@@ -37,10 +37,10 @@ func sizeAt(pace int) town {
 
 const middlePace = 10
 
-// Many drains at once are where completions get lost: one that is refused, or
-// written together with one that is, or that waits for a timer that another drain
-// has taken. All of them have to end, at any pace.
-func TestScale_AHundredNodesOfAThousandAtOnce(t *testing.T) {
+// Many drains at the same time can lose completions: one that is refused, one in an entry with a
+// refused one, or one that waits for a timer that another drain has changed. All drains must end,
+// at any pace.
+func TestScale_OneHundredDrains(t *testing.T) {
 	for _, pace := range []int{1, middlePace, 100} {
 		t.Run(fmt.Sprintf("max_parallel %d", pace), func(t *testing.T) {
 			t.Parallel()
@@ -82,9 +82,8 @@ func TestScale_AHundredNodesOfAThousandAtOnce(t *testing.T) {
 	}
 }
 
-// build registers the town, in transactions that stay small. A job's allocations
-// are spread over the nodes, so that each job has as many of them on draining
-// nodes as any other.
+// build registers the town in small transactions. It spreads the allocations of each job over the
+// nodes, so that all jobs have equally many on draining nodes.
 func (t town) build(w *world.World, nodes []cluster.NodeID, pace int) error {
 	at := w.Now()
 	for chunk := range slices.Chunk(nodes, 500) {

@@ -11,25 +11,24 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// everyPoint is the variable that has every story told again as often as can be, and
-// not only as often as there is time for whenever something has changed.
+// everyPoint is the environment variable that plays the variants of huge cases at more points.
 const everyPoint = "NODEDRAIN_EVERY_POINT"
 
-// share is at how many points of each kind a story is told again, evenly spread. Zero
-// is at all.
+// share is the number of points of each kind at which a case has variants, evenly spread. Zero
+// means all.
 type share struct{ steps, writes int }
 
-// Shares of stories that are not told again at all their points.
+// Shares of cases that do not have variants at all points.
 var (
-	// ofLarge is of a story that is told briefly.
+	// ofLarge is the share of a case with a brief story.
 	ofLarge = share{steps: 32, writes: 32}
-	// ofHuge is of one with thousands of allocations, each telling of which takes
-	// seconds: both kinds of election come once, and so do two fates. The same story in
-	// small is told at all points.
+	// ofHuge is the share of a case with thousands of allocations, which takes seconds to play.
+	// Each kind of election comes once, and so do two fates. A small case with the same story
+	// has variants at all points.
 	ofHuge = share{steps: 2, writes: 2}
 )
 
-// shareOf is at how many points a case is told again.
+// shareOf returns the share of a case.
 func shareOf(c *scenario.Scenario) share {
 	switch {
 	case isHuge(c) && os.Getenv(everyPoint) == "":
@@ -40,14 +39,13 @@ func shareOf(c *scenario.Scenario) share {
 	return share{}
 }
 
-// variants are the ways in which a case is told again, once it has been told as
-// it stands: with steps for nothing, with a store that has no feed, with another
-// leader at each step, and with each fate at each write of the drainer. The first
-// two must change nothing at all. Of a large story each point is told once, with
-// what goes wrong there by turns.
-func variants(c *scenario.Scenario, base told) iter.Seq[telling] {
+// variants returns the variants of a case: with unneeded steps, with a store that has no feed, with
+// a new leader at each step, and with each fate at each write of the drainer. The first two must
+// not change the story. A large case has one variant for each point: kinds of elections and fates
+// take turns.
+func variants(c *scenario.Scenario, base result) iter.Seq[variant] {
 	of, large := shareOf(c), c.Run.Brief
-	return func(yield func(telling) bool) {
+	return func(yield func(variant) bool) {
 		if !yield(spurious()) || !yield(withoutFeed()) {
 			return
 		}
@@ -68,13 +66,12 @@ func variants(c *scenario.Scenario, base told) iter.Seq[telling] {
 	}
 }
 
-// fates are what may become of a write, other than what should.
+// fates are the outcomes of a write other than success.
 var fates = []world.Fate{
 	world.Slow, world.Reject, world.UnknownApplied, world.UnknownLate, world.UnknownLost, world.NoRoom,
 }
 
-// points are numbers below n: all of them if most is zero, or so many at most, evenly
-// spread.
+// points returns numbers below n, evenly spread: all if most is zero, otherwise at most so many.
 func points(n, most int) []int {
 	count := n
 	if most > 0 {
@@ -87,28 +84,28 @@ func points(n, most int) []int {
 	return points
 }
 
-// telling is how a case is told: what goes wrong. The zero value is as it stands.
-type telling struct {
+// variant is a fault or another change in a play of a case. The zero value changes nothing.
+type variant struct {
 	name string
-	// servers is how many servers there are, each with a state of its own; zero is as
-	// many as the case has.
+	// servers is the number of servers, each with a state of its own. Zero means the number of
+	// the case.
 	servers int
-	// reader is how drainers read a store; nil is the store's own.
+	// reader returns the reader that drainers use, or is nil for the store's own.
 	reader func(*statestore.Store) drainer.StateReader
-	// begin is called before anything happens; nil does nothing.
+	// begin is called before the first step, or is nil.
 	begin func(*world.World)
-	// quiet is called at each quiet point; nil does nothing.
+	// quiet is called at each quiet point, or is nil.
 	quiet func(*world.World)
-	// faults says that it may go otherwise, as long as it comes to the same end.
+	// faults says that the story may differ. The end must not.
 	faults bool
-	// everything is written down.
+	// everything records every event in the story.
 	everything bool
 }
 
-// spurious steps the drainer for nothing at each quiet point.
-func spurious() telling {
+// spurious makes an unneeded step of the drainer at each quiet point.
+func spurious() variant {
 	woken := world.Epoch.AddDate(-1, 0, 0)
-	return telling{name: "with steps for nothing", quiet: func(w *world.World) {
+	return variant{name: "with unneeded steps", quiet: func(w *world.World) {
 		if !w.Now().Equal(woken) {
 			woken = w.Now()
 			w.Servers.WakeDrainer()
@@ -116,21 +113,20 @@ func spurious() telling {
 	}}
 }
 
-// withoutFeed has a store that cannot say what changed.
-func withoutFeed() telling {
-	return telling{
+// withoutFeed has a store that does not report which rows changed.
+func withoutFeed() variant {
+	return variant{
 		name:   "with a store that has no feed",
 		reader: func(s *statestore.Store) drainer.StateReader { return feedless{s.Reader()} },
 	}
 }
 
-// elected has an election before a step. What the old leader had in flight
-// survives, and the next one is a server that lags behind; or it is lost, and the
-// same server leads again.
-func elected(step int, survive bool) telling {
-	what := map[bool]string{true: "survives", false: "is lost"}[survive]
-	how := telling{
-		name:   fmt.Sprintf("with an election before step %d, where what was in flight %s", step, what),
+// elected has an election before a step. If the old leader's writes in flight survive, a server that
+// is behind leads next. If they are lost, the same server leads again.
+func elected(step int, survive bool) variant {
+	fate := map[bool]string{true: "survive", false: "are lost"}[survive]
+	v := variant{
+		name:   fmt.Sprintf("with an election before step %d, writes in flight %s", step, fate),
 		faults: true,
 		begin: func(w *world.World) {
 			w.OnStep(func(n int) error {
@@ -142,14 +138,14 @@ func elected(step int, survive bool) telling {
 		},
 	}
 	if survive {
-		how.servers = 2
+		v.servers = 2
 	}
-	return how
+	return v
 }
 
 // failing gives a fate to the nth write of the drainer.
-func failing(n int, fate world.Fate) telling {
-	return telling{
+func failing(n int, fate world.Fate) variant {
+	return variant{
 		name:   fmt.Sprintf("with the drainer's write %d %s", n, fate),
 		faults: true,
 		begin: func(w *world.World) {
@@ -163,8 +159,7 @@ func failing(n int, fate world.Fate) telling {
 	}
 }
 
-// feedless is a store whose feed says at every change that anything may have
-// changed.
+// feedless is a reader whose feed reports every change as [drainer.Changes].All.
 type feedless struct{ drainer.StateReader }
 
 func (f feedless) Subscribe(wake chan<- struct{}) drainer.Feed {
@@ -174,9 +169,9 @@ func (f feedless) Subscribe(wake chan<- struct{}) drainer.Feed {
 type allFeed struct{ drainer.Feed }
 
 func (f allFeed) Take() drainer.Changes {
-	told := f.Feed.Take()
-	if told.Empty() {
-		return told
+	c := f.Feed.Take()
+	if c.Empty() {
+		return c
 	}
-	return drainer.Changes{All: true, Abandoned: told.Abandoned}
+	return drainer.Changes{All: true, Abandoned: c.Abandoned}
 }

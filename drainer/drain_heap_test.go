@@ -184,7 +184,7 @@ func TestDeadlineHeap_UnreadBatchIsMerged(t *testing.T) {
 
 // The window is searched once, when its first deadline comes. The cost of a change does not
 // depend on how many deadlines are in the window.
-func TestDeadlineHeap_LooksThroughAWindowOnce(t *testing.T) {
+func TestDeadlineHeap_SearchesAWindowOnce(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(time.Second)
 	h.Watch("first", fixture.Epoch)

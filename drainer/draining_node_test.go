@@ -138,7 +138,7 @@ func TestTerm_WaitsForData(t *testing.T) {
 }
 
 // A job changes between the look that named it and the follow. A second look sees the change.
-func TestTerm_LooksAgainAtWhatItFollows(t *testing.T) {
+func TestTerm_RereadsFollowedGroups(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 1)
 	a := w.Alloc("a1")

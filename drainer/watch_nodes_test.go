@@ -13,24 +13,28 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// told is a NodeTracker that records its calls.
-type told struct {
+// recordingTracker is a NodeTracker that records its calls.
+type recordingTracker struct {
 	tracked map[cluster.NodeID]cluster.Revision
 	calls   []string
 }
 
-func (n *told) TrackedNodes() []cluster.NodeID { return slices.Sorted(maps.Keys(n.tracked)) }
+func (n *recordingTracker) TrackedNodes() []cluster.NodeID {
+	return slices.Sorted(maps.Keys(n.tracked))
+}
 
-func (n *told) Tracked(id cluster.NodeID) (cluster.Revision, bool) {
+func (n *recordingTracker) Tracked(id cluster.NodeID) (cluster.Revision, bool) {
 	revision, ok := n.tracked[id]
 	return revision, ok
 }
 
-func (n *told) Update(node *cluster.Node) {
+func (n *recordingTracker) Update(node *cluster.Node) {
 	n.calls = append(n.calls, fmt.Sprintf("update %s to %d", node.ID, node.Drain.Revision))
 }
 
-func (n *told) Remove(id cluster.NodeID) { n.calls = append(n.calls, fmt.Sprintf("remove %s", id)) }
+func (n *recordingTracker) Remove(id cluster.NodeID) {
+	n.calls = append(n.calls, fmt.Sprintf("remove %s", id))
+}
 
 func TestNodeWatcher(t *testing.T) {
 	t.Parallel()
@@ -62,7 +66,7 @@ func TestNodeWatcher(t *testing.T) {
 			if test.edit != nil {
 				test.edit(w)
 			}
-			tracker := &told{tracked: test.tracked}
+			tracker := &recordingTracker{tracked: test.tracked}
 			watcher := NewNodeWatcher(Env{Logger: slog.New(slog.DiscardHandler)}, tracker)
 			wakeAt := watcher.Step(Look{Now: fixture.Epoch, View: w, Changes: test.changes})
 			must.True(t, wakeAt.IsZero(), must.Sprint("it never wants a timer"))

@@ -28,7 +28,7 @@ var applierAnswers = []struct {
 	{"panicked", nil, nil, raftwrite.Unknown},
 }
 
-func TestRaftApplier_TellsTheDrainerWhatBecameOfItsWrites(t *testing.T) {
+func TestRaftApplier_ReportsTheOutcomeOfWrites(t *testing.T) {
 	t.Parallel()
 	for _, c := range applierAnswers {
 		synctest.Test(t, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestRaftApplier_TellsTheDrainerWhatBecameOfItsWrites(t *testing.T) {
 	}
 }
 
-func TestRaftApplier_PassesOnWhatWasRefusedOfAnEntry(t *testing.T) {
+func TestRaftApplier_ReportsTheRefusedPartsOfAnEntry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := new(fakeRaft)

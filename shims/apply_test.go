@@ -48,7 +48,7 @@ func TestApply_GivesEachMessageItsOwnResponse(t *testing.T) {
 	must.Eq(t, gone.Nodes, response.Missing)
 }
 
-func TestApply_WhatWasRefusedIsAnErrorWithItsCause(t *testing.T) {
+func TestApply_ARefusalIsAnErrorWithItsCause(t *testing.T) {
 	t.Parallel()
 	_, index, err := asked(t, startDrain("n9", "d1", 0), func(r *fakeRaft, _ context.CancelCauseFunc) {
 		r.answer(7, shims.Refused{Err: statestore.ErrNodeNotFound}, nil)
@@ -68,7 +68,7 @@ func TestApply_SaysWhetherTheMessageMayHaveTakenEffect(t *testing.T) {
 	}
 }
 
-func TestApply_AResponseThatIsAnothersIsAnError(t *testing.T) {
+func TestApply_AResponseOfAnotherTypeIsAnError(t *testing.T) {
 	t.Parallel()
 	_, _, err := asked(t, eval("e1"), func(r *fakeRaft, _ context.CancelCauseFunc) { r.answer(7, shims.MarksApplied{}, nil) })
 	must.EqError(t, err, "EvalUpdate was answered with shims.MarksApplied")
@@ -82,7 +82,7 @@ func TestApply_EndsWithItsContext(t *testing.T) {
 	must.ErrorIs(t, err, shims.ErrUnknown)
 }
 
-func TestApply_FindsNoRoom(t *testing.T) {
+func TestApply_FullQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newProposer(t, new(fakeRaft), shims.NewFSM(shims.FSMConfig{}), shims.Options{})

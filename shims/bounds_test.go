@@ -46,7 +46,7 @@ func longID(kind string, i, length int) string {
 // The drainer cuts its entries to MaxBytesPerEntry by an estimate, since it does not know the
 // codec. The estimate must be above the encoded size for any ids and any mix of marks, but not far
 // above it.
-func TestBounds_EntriesAreNoLargerThanTheDrainerThinks(t *testing.T) {
+func TestBounds_EntriesAreNoLargerThanTheDrainerAssumes(t *testing.T) {
 	t.Parallel()
 	const bound = 4 << 10
 	for name, test := range map[string]struct {

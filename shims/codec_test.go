@@ -152,7 +152,7 @@ func TestCodec_AMarkCostsLittleMoreThanItsID(t *testing.T) {
 	must.Eq(t, marks, decode[*shims.AllocUpdateDesiredTransition](t, data))
 }
 
-func TestCodec_MarksKeepWhateverOrderTheyAreIn(t *testing.T) {
+func TestCodec_MarksKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	group := func(name string) cluster.GroupKey {
 		return cluster.GroupKey{Job: cluster.JobKey{ID: "job"}, Name: name}
@@ -224,13 +224,13 @@ func TestCodec_BrokenEntries(t *testing.T) {
 	}
 }
 
-func TestCodec_AFieldThatIsNotThereIsZero(t *testing.T) {
+func TestCodec_AMissingFieldIsZero(t *testing.T) {
 	t.Parallel()
 	got := decode[*shims.NodeUpdateStatus](t, entry(shims.NodeUpdateStatusType, 1, body(t, map[string]any{"Node": "n1"})))
 	must.Eq(t, &shims.NodeUpdateStatus{Node: "n1"}, got)
 }
 
-func TestCodec_UnknownIgnorableTypesAreSkippedWhateverTheyHold(t *testing.T) {
+func TestCodec_UnknownIgnorableTypesAreSkipped(t *testing.T) {
 	t.Parallel()
 	for _, data := range [][]byte{entry(shims.IgnorableFlag|77, 1, nil), entry(shims.IgnorableFlag, 9, []byte{0xff})} {
 		m, err := shims.Decode(data)
@@ -246,7 +246,7 @@ func TestCodec_NestingIsBounded(t *testing.T) {
 	must.ErrorIs(t, err, shims.ErrBroken)
 }
 
-func TestCodec_NoMessageIsNotEncoded(t *testing.T) {
+func TestCodec_ANilMessageIsNotEncoded(t *testing.T) {
 	t.Parallel()
 	_, err := shims.Encode(nil)
 	must.EqError(t, err, "encoding an entry: no message")

@@ -16,7 +16,7 @@ import (
 // The FSM deletes what nothing needs, and answers with what it deleted. The job
 // is stopped: two of its allocations have ended, and the third has not stopped yet. A server that
 // restores a snapshot from after the entry has the same state.
-func TestCollect_DeletesWhatNothingNeeds(t *testing.T) {
+func TestCollect_DeletesUnneededRows(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t, shims.FSMConfig{})
 	h.apply(node("n1"), node("n2"), &shims.JobRegister{Job: webJob(3), Evals: []*cluster.Evaluation{jobEval("e1")}})

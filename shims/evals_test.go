@@ -38,7 +38,7 @@ func evalsOf(t testing.TB, r shims.Response) []cluster.EvalID {
 // Each of these changes was proposed from a state without the previous entry, so it carries no
 // evaluation. The FSM must add one for each affected job. Without it a replacement stayed on a node
 // that was down, and a drain that waited for it never ended.
-func TestFSM_ChangesHaveEveryJobLookedAtThatTheyConcern(t *testing.T) {
+func TestFSM_AChangeEvaluatesEveryJobThatItConcerns(t *testing.T) {
 	t.Parallel()
 	two := func(h *history) {
 		h.apply(node("n1"), node("n2"), &shims.JobRegister{Job: webJob(2), Evals: []*cluster.Evaluation{jobEval("e1")}})
@@ -131,7 +131,7 @@ func TestFSM_ChangesHaveEveryJobLookedAtThatTheyConcern(t *testing.T) {
 
 // Each affected job gets one evaluation, whether the entry carries it or not, and no id is used
 // twice.
-func TestFSM_EvaluationsAreMadeOnce(t *testing.T) {
+func TestFSM_EvaluationsAreCreatedOnce(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
 	h.apply(&shims.JobRegister{Job: logsJob()})
@@ -169,7 +169,7 @@ func TestFSM_ABlockedEvaluationDoesNotReplaceAPendingOne(t *testing.T) {
 }
 
 // Of two concurrent registrations with different secrets the first one gets the node.
-func TestFSM_ANodeIsWhoseSecretCameFirst(t *testing.T) {
+func TestFSM_TheFirstSecretOfANodeCounts(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t, shims.FSMConfig{})
 	first, second := node("n1"), node("n1")

@@ -107,7 +107,7 @@ func addFields(found map[string]bool, path string, value any) {
 // A server must read the entries of all older versions: its log may begin with them. An
 // entry that is decoded and encoded again is the same, so a field that was added later
 // leaves no trace in a message that does not use it.
-func TestFormat_EveryGoldenIsReadForEver(t *testing.T) {
+func TestFormat_EveryGoldenStaysReadable(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "format", "v*", "*.entry"))
 	must.NoError(t, err)

@@ -55,7 +55,7 @@ func TestFSM_ADrainFromItsRequestToItsEnd(t *testing.T) {
 	must.Eq(t, cluster.OutcomeComplete, h.state().DrainRecord("d1").Outcome)
 }
 
-func TestFSM_ACancelledDrainSaysWhatItCouldNotTakeBack(t *testing.T) {
+func TestFSM_ACancelNamesTheMarksThatStay(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
 	h.apply(startDrain("n1", "d1", -1))
@@ -81,7 +81,7 @@ func TestFSM_ACancelledDrainSaysWhatItCouldNotTakeBack(t *testing.T) {
 	must.Eq(t, cluster.DesiredRun, h.state().Alloc("a0").DesiredStatus)
 }
 
-func TestFSM_ARepeatedRequestChangesNothingAndMakesNoEvaluation(t *testing.T) {
+func TestFSM_ARepeatedRequestChangesNothing(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
 	start := startDrain("n1", "d1", time.Hour)
@@ -94,7 +94,7 @@ func TestFSM_ARepeatedRequestChangesNothingAndMakesNoEvaluation(t *testing.T) {
 	must.True(t, before.Node("n1") == h.state().Node("n1"))
 }
 
-func TestFSM_WhatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
+func TestFSM_AnInvalidMessageIsRefusedAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	noID := []*cluster.Evaluation{{}}
 	invalid := webJob(-1)
@@ -151,7 +151,7 @@ func TestFSM_OneMissingNodeDoesNotFailABatch(t *testing.T) {
 	must.NotNil(t, h.state().Node("n1"))
 }
 
-func TestFSM_APlanThatIsOverIsRefusedAsAWhole(t *testing.T) {
+func TestFSM_APlanOfAClosedEvaluationIsRefused(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
 	again := h.apply(h.place("e1", "n2")).(shims.PlanApplied)
@@ -220,7 +220,7 @@ func TestFSM_ASnapshotOfANewerBuildStopsIt(t *testing.T) {
 	must.Eq(t, before, dump(t, h.fsm))
 }
 
-func TestFSM_TheLogGoesForward(t *testing.T) {
+func TestFSM_AnEntryOfAnOldIndexIsRefused(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
 	before := dump(t, h.fsm)
@@ -272,15 +272,15 @@ func TestFSM_ARestoreReplacesTheStore(t *testing.T) {
 	source := twoOnOneNode(t)
 	source.apply(startDrain("n1", "d1", time.Hour))
 
-	var told *statestore.Store
-	h := newHistory(t, shims.FSMConfig{OnRestore: func(s *statestore.Store) { told = s }})
+	var restored *statestore.Store
+	h := newHistory(t, shims.FSMConfig{OnRestore: func(s *statestore.Store) { restored = s }})
 	h.apply(node("n7"))
 	old := h.fsm.Store()
 	restore(t, h.fsm, persist(t, source.fsm))
 
 	must.Eq(t, dump(t, source.fsm), dump(t, h.fsm))
 	must.True(t, h.fsm.Store() != old)
-	must.True(t, told == h.fsm.Store())
+	must.True(t, restored == h.fsm.Store())
 	select {
 	case <-old.Abandoned():
 	default:
@@ -294,7 +294,7 @@ func TestFSM_ARestoreReplacesTheStore(t *testing.T) {
 	must.Eq(t, dump(t, source.fsm), dump(t, h.fsm), must.Sprint("and the log goes on"))
 }
 
-func TestFSM_ASnapshotIsOfItsMoment(t *testing.T) {
+func TestFSM_ASnapshotShowsOneIndex(t *testing.T) {
 	t.Parallel()
 	h, twin := twoOnOneNode(t), twoOnOneNode(t)
 	snapshot, err := h.fsm.Snapshot()

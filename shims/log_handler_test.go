@@ -54,7 +54,7 @@ func TestLogHandler_Writes(t *testing.T) {
 	}
 }
 
-func TestLogHandler_IsEnabledAsItsLogger(t *testing.T) {
+func TestLogHandler_HasTheLevelOfItsLogger(t *testing.T) {
 	t.Parallel()
 	levels := []slog.Level{slog.LevelDebug - 4, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
 	for first, level := range []hclog.Level{hclog.Trace, hclog.Debug, hclog.Info, hclog.Warn, hclog.Error, hclog.Off} {

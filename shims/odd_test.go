@@ -18,7 +18,7 @@ import (
 
 // Well-formed messages with missing, huge, negative or foreign values are refused or have little
 // effect, and cause no panic.
-func TestFSM_OddMessagesAreAnsweredAlikeEverywhere(t *testing.T) {
+func TestFSM_ReplicasAnswerOddMessagesAlike(t *testing.T) {
 	t.Parallel()
 	start := newHistory(t, shims.FSMConfig{})
 	for i, data := range randomLog(t, 3, 150) {

@@ -53,7 +53,7 @@ func (r *moodyRaft) Barrier(time.Duration) raft.Future { panic("not asked for") 
 
 // In any order of events each queued write is answered exactly once, and no write that raft may
 // apply is answered as rejected.
-func TestProposer_EveryWriteIsAnsweredExactlyOnceAndTruly(t *testing.T) {
+func TestProposer_EveryWriteGetsOneCorrectAnswer(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestProposer_EveryWriteIsAnsweredExactlyOnceAndTruly(t *testing.T) {
 	}
 }
 
-func TestProposer_NeverProposesWhatItRejected(t *testing.T) {
+func TestProposer_ARejectedWriteIsNeverProposed(t *testing.T) {
 	t.Parallel()
 	// A write times out at the moment at which raft gets it: the first goroutine
 	// decides the outcome.
@@ -121,7 +121,7 @@ func TestProposer_NeverProposesWhatItRejected(t *testing.T) {
 }
 
 // A write that Close has answered while it was being encoded is not proposed.
-func TestProposer_NeverProposesWhatCloseRejected(t *testing.T) {
+func TestProposer_AWriteRejectedByCloseIsNeverProposed(t *testing.T) {
 	t.Parallel()
 	large := new(shims.EvalUpdate)
 	for i := range 2_000 {

@@ -71,7 +71,7 @@ func TestProposer_AnswersByRaftsError(t *testing.T) {
 	}
 }
 
-func TestProposer_AResponseThatIsNoneLeavesTheOutcomeUnknown(t *testing.T) {
+func TestProposer_AnInvalidResponseLeavesTheOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, got := new(fakeRaft), newAnswers(t)
@@ -89,7 +89,7 @@ func TestProposer_AResponseThatIsNoneLeavesTheOutcomeUnknown(t *testing.T) {
 	})
 }
 
-func TestProposer_ProposesInOrderAndRefusesWhatDoesNotFit(t *testing.T) {
+func TestProposer_ProposesInOrderAndRefusesWritesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, got := new(fakeRaft), newAnswers(t)
@@ -118,7 +118,7 @@ func TestProposer_ProposesInOrderAndRefusesWhatDoesNotFit(t *testing.T) {
 	})
 }
 
-func TestProposer_AFutureThatRaftForgetsIsAbandonedAndBlocksNobody(t *testing.T) {
+func TestProposer_AFutureThatRaftForgetsBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, got := new(fakeRaft), newAnswers(t)
@@ -147,7 +147,7 @@ func TestProposer_AFutureThatRaftForgetsIsAbandonedAndBlocksNobody(t *testing.T)
 	})
 }
 
-func TestProposer_WhatRaftWasNeverGivenIsRejected(t *testing.T) {
+func TestProposer_AWriteThatNeverReachedRaftIsRejected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, got := new(fakeRaft), newAnswers(t)
@@ -183,7 +183,7 @@ func TestProposer_RaftIsTooBusyToTakeAnEntry(t *testing.T) {
 	})
 }
 
-func TestProposer_WhatCannotBeEncodedIsRejectedAndCostsNoPlace(t *testing.T) {
+func TestProposer_AnEncodingErrorRejectsTheWriteAndUsesNoSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, got := new(fakeRaft), newAnswers(t)
@@ -224,7 +224,7 @@ func TestProposer_CloseAnswersEverythingAtOnce(t *testing.T) {
 	})
 }
 
-func TestProposer_CloseWaitsNoLongerThanRaftTakesToRefuse(t *testing.T) {
+func TestProposer_CloseWaitsAtMostTheEnqueueTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, got := new(fakeRaft), newAnswers(t)
@@ -280,7 +280,7 @@ func TestProposer_LargeEntriesAreLogged(t *testing.T) {
 
 // A body of 4 MB became an entry of 21 MB. The proposer does not refuse the servers' own large
 // writes: they would make the same write again.
-func TestProposer_WhatClientsSayIsBounded(t *testing.T) {
+func TestProposer_TextsOfClientsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, got := new(fakeRaft), newAnswers(t)
@@ -317,7 +317,7 @@ func largestReport() *shims.AllocClientUpdate {
 	return m
 }
 
-func TestProposer_ImpossibleOptionsAreNamed(t *testing.T) {
+func TestProposer_InvalidOptionsAreNamed(t *testing.T) {
 	t.Parallel()
 	fsm := shims.NewFSM(shims.FSMConfig{})
 	for want, opts := range map[string]shims.Options{

@@ -76,7 +76,7 @@ var faults = []struct {
 // While leaders are cut off and hand over, every server gets writes. Afterwards each write answered
 // as applied is applied on every server, at the given index, and each write answered as rejected on
 // none.
-func TestRaft_AnswersAreTrueWhateverHappensToTheLeader(t *testing.T) {
+func TestRaft_AnswersAreTrueWhenTheLeaderChanges(t *testing.T) {
 	t.Parallel()
 	var appliedUnknown, lostUnknown, rejected int
 	for seed := range uint64(5) {
@@ -135,7 +135,7 @@ func TestRaft_AnswersAreTrueWhateverHappensToTheLeader(t *testing.T) {
 	must.Positive(t, appliedUnknown)
 }
 
-func TestRaft_ALeaderThatIsShutDownAnswersWhatItHad(t *testing.T) {
+func TestRaft_AStoppedLeaderAnswersItsWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		servers, got := startServers(t, 3), newAnswers(t)
@@ -156,7 +156,7 @@ func TestRaft_ALeaderThatIsShutDownAnswersWhatItHad(t *testing.T) {
 
 // ErrAbortedByRestore is Unknown, although raft's comments differ: raft answers the future before it
 // reads the snapshot. If the snapshot cannot be read, the leader goes on with the entry in its log.
-func TestRaft_AnEntryAbortedByARestoreMayBeAppliedYet(t *testing.T) {
+func TestRaft_AnEntryAbortedByARestoreMayStillBeApplied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		servers, got := startServers(t, 3), newAnswers(t)

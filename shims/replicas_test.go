@@ -50,7 +50,7 @@ func (c tally) mustHave(t testing.TB, what ...string) {
 
 // The same log gives the same state and the same responses on every server, including one restored
 // from a snapshot in the middle.
-func TestReplicas_OneLogOneState(t *testing.T) {
+func TestReplicas_EqualLogsGiveEqualStates(t *testing.T) {
 	t.Parallel()
 	total := make(tally)
 	for seed := range uint64(12) {
@@ -97,7 +97,7 @@ func TestReplicas_OneLogOneState(t *testing.T) {
 }
 
 // Later entries do not change an entry and a state that an observer keeps.
-func TestReplicas_NothingThatWasReadIsWrittenTo(t *testing.T) {
+func TestReplicas_ReadRowsNeverChange(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {
 		var kept []shims.Applied

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-func TestSchedulerApplier_TellsTheSchedulerWhatBecameOfItsWrites(t *testing.T) {
+func TestSchedulerApplier_ReportsTheOutcomeOfWrites(t *testing.T) {
 	t.Parallel()
 	want := map[raftwrite.Outcome]raftwrite.Outcome{
 		raftwrite.Applied: raftwrite.Applied, raftwrite.Rejected: raftwrite.Rejected, raftwrite.Unknown: raftwrite.Unknown,

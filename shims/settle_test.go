@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-func TestSettle_WaitsForWhatRaftHasNotAnswered(t *testing.T) {
+func TestSettle_WaitsForUnansweredWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, got := new(fakeRaft), newAnswers(t)
@@ -36,7 +36,7 @@ func TestSettle_WaitsForWhatRaftHasNotAnswered(t *testing.T) {
 	})
 }
 
-func TestSettle_OfAProposerWithNothingToDo(t *testing.T) {
+func TestSettle_IdleProposer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newProposer(t, new(fakeRaft), shims.NewFSM(shims.FSMConfig{}), shims.Options{})

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-func TestVersion_AnEntryRaisesItForGood(t *testing.T) {
+func TestVersion_AnEntryRaisesItPermanently(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
 	must.Eq(t, 1, h.state().ClusterVersion())
@@ -64,7 +64,7 @@ func TestVersion_AMessageWaitsForTheVersionThatItNeeds(t *testing.T) {
 }
 
 // Raft answers a barrier although the FSM has stopped before it.
-func TestVersion_ABarrierBehindAStoppedFSMSaysNothing(t *testing.T) {
+func TestVersion_ABarrierBehindAStoppedFSMIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, fsm := new(fakeRaft), shims.NewFSM(shims.FSMConfig{})
 		p, err := shims.NewProposer(r, fsm, shims.Options{})

@@ -135,7 +135,7 @@ func TestReportsThatChangeNothing(t *testing.T) {
 	must.Eq(t, 0, w.snap().LiveCount("n1"))
 }
 
-func TestAReconnectedAllocationRunsOn(t *testing.T) {
+func TestAReconnectedAllocationKeepsRunning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1")
@@ -212,7 +212,7 @@ func replacement(j *cluster.Job, id string, n cluster.NodeID, previous cluster.A
 }
 
 // An allocation may refer to rows that do not exist. The totals of the others are right.
-func TestAnAllocationThatPointsToNothing(t *testing.T) {
+func TestAnAllocationOfMissingRows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1")

@@ -69,7 +69,7 @@ func TestABlockingQueryEndsOnChange(t *testing.T) {
 	})
 }
 
-func TestABlockingQueryWaitsForWhatItRead(t *testing.T) {
+func TestABlockingQueryWaitsForItsRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.nodes("n1", "n2")
@@ -108,7 +108,7 @@ func TestABlockingQueryWaitsForWhatItRead(t *testing.T) {
 	})
 }
 
-func TestABlockingQueryThatNeedNotWait(t *testing.T) {
+func TestABlockingQueryWithoutAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.nodes("n1", "n2")

@@ -39,7 +39,7 @@ func TestClusterVersion_ASnapshotBeginsWithIt(t *testing.T) {
 	must.Eq(t, dump(t, w.snap()), dump(t, r.Snapshot()))
 }
 
-func TestClusterVersion_ASnapshotFromBeyondIsRefused(t *testing.T) {
+func TestClusterVersion_ASnapshotOfANewerVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	state := persisted(t, story(t).snap())
 	state[len("nodedrain state\n")] = byte(cluster.MaxVersion + 1)

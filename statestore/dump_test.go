@@ -39,7 +39,7 @@ func TestTheDumpShowsEveryFieldOfEveryTable(t *testing.T) {
 	}
 }
 
-func TestTheDumpSaysTheSameOfTheSameTime(t *testing.T) {
+func TestTheDumpIgnoresTimeZones(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 1)
 	here := &cluster.Evaluation{ID: "e", CreateTime: at.In(time.FixedZone("here", 7200))}
@@ -48,7 +48,7 @@ func TestTheDumpSaysTheSameOfTheSameTime(t *testing.T) {
 }
 
 // Two stores need not share versions of jobs in the same way to be equal.
-func TestTheDumpLooksThroughSharing(t *testing.T) {
+func TestTheDumpIgnoresSharedVersions(t *testing.T) {
 	t.Parallel()
 	shared, apart := statestore.New(), statestore.New()
 	j := serviceJob("web", 3)

@@ -22,15 +22,15 @@ func TestFeed_unconcernedChangesCostNothing(t *testing.T) {
 		reports[i] = cluster.AllocReport{Alloc: cluster.AllocID(id), Node: "n2", ClientStatus: cluster.ClientRunning, ClientDescription: "up"}
 	}
 	w.write(func(x *statestore.Txn) { x.UpdateAllocsFromClient(reports) })
-	must.Eq(t, nothing, s.told())
+	must.Eq(t, nothing, s.changes())
 	must.Eq(t, 0, testing.AllocsPerRun(100, w.store.Hook(s.feed, []cluster.NodeID{"n2"}, []cluster.JobKey{db.Key()}, "more1", "more2", "d2")))
-	must.Eq(t, nothing, s.told())
+	must.Eq(t, nothing, s.changes())
 	ids := make([]cluster.AllocID, len(reports))
 	for i, r := range reports {
 		ids[i] = r.Alloc
 	}
 	must.Eq(t, 0, testing.AllocsPerRun(100, w.store.Hook(s.feed, nil, nil, ids...)))
-	must.Eq(t, nothing, s.told())
+	must.Eq(t, nothing, s.changes())
 }
 
 // A node goes down and comes back with allocations that no subscriber follows. The write has
@@ -46,7 +46,7 @@ func TestFeed_reconnectingNodesCostNothing(t *testing.T) {
 		w.status("n3", cluster.NodeReady)
 	}
 	with := testing.AllocsPerRun(100, goAndCome)
-	must.Eq(t, nothing, s.told())
+	must.Eq(t, nothing, s.changes())
 	s.feed.Close()
 	must.Eq(t, testing.AllocsPerRun(100, goAndCome), with)
 }

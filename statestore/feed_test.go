@@ -26,9 +26,9 @@ func subscribe(t must.T, s *statestore.Store) *subscriber {
 	return sub
 }
 
-// told returns the feed's changes, and checks that it woke its subscriber exactly if there are
+// changes returns the feed's changes, and checks that it woke its subscriber exactly if there are
 // any.
-func (s *subscriber) told() string {
+func (s *subscriber) changes() string {
 	s.t.Helper()
 	woken := false
 	select {
@@ -37,7 +37,7 @@ func (s *subscriber) told() string {
 	default:
 	}
 	c := s.feed.Take()
-	must.Eq(s.t, woken, !c.Empty(), must.Sprint("woken exactly if there is something to tell"))
+	must.Eq(s.t, woken, !c.Empty(), must.Sprint("woken exactly if there are changes"))
 	slices.Sort(c.Nodes)
 	slices.Sort(c.Hosts)
 	text := fmt.Sprint(c.Nodes, sortedKeys(c.Groups), sortedKeys(c.Jobs))
@@ -160,8 +160,8 @@ func TestFeed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w, s := feedWorld(t)
 			c.do(w)
-			must.Eq(t, c.want, s.told())
-			must.Eq(t, nothing, s.told(), must.Sprint("it is told once"))
+			must.Eq(t, c.want, s.changes())
+			must.Eq(t, nothing, s.changes(), must.Sprint("a change is reported once"))
 		})
 	}
 }
@@ -170,9 +170,9 @@ func TestFeed_endedAllocationsDoNotConcernTheirNode(t *testing.T) {
 	t.Parallel()
 	w, s := feedWorld(t)
 	w.report(cluster.ClientFailed, "w2")
-	s.told()
+	s.changes()
 	w.status("n2", cluster.NodeDown)
-	must.Eq(t, nothing, s.told())
+	must.Eq(t, nothing, s.changes())
 }
 
 func TestFeed_ignoresAbortedTransactions(t *testing.T) {
@@ -181,7 +181,7 @@ func TestFeed_ignoresAbortedTransactions(t *testing.T) {
 	x := w.store.Begin(99)
 	must.NoError(t, x.UpdateNodeStatus("n1", cluster.NodeDown, w.now))
 	x.Abort()
-	must.Eq(t, nothing, s.told())
+	must.Eq(t, nothing, s.changes())
 }
 
 func TestFollowsAreCounted(t *testing.T) {
@@ -191,14 +191,14 @@ func TestFollowsAreCounted(t *testing.T) {
 	s.feed.Follow(web)
 	s.feed.Unfollow(web)
 	w.report(cluster.ClientPending, "w2")
-	must.Eq(t, "[] [default/web.g] []", s.told())
+	must.Eq(t, "[] [default/web.g] []", s.changes())
 	s.feed.Unfollow(web)
 	s.feed.Unfollow(web) // one too many is none
 	w.report(cluster.ClientRunning, "w2")
-	must.Eq(t, nothing, s.told())
+	must.Eq(t, nothing, s.changes())
 	s.feed.Follow(web)
 	w.report(cluster.ClientPending, "w2")
-	must.Eq(t, "[] [default/web.g] []", s.told())
+	must.Eq(t, "[] [default/web.g] []", s.changes())
 }
 
 func TestFeeds_areIndependent(t *testing.T) {
@@ -206,19 +206,19 @@ func TestFeeds_areIndependent(t *testing.T) {
 	w, s := feedWorld(t)
 	other := subscribe(t, w.store)
 	w.report(cluster.ClientPending, "w2")
-	must.Eq(t, nothing, other.told())
+	must.Eq(t, nothing, other.changes())
 	w.report(cluster.ClientPending, "w1")
-	must.Eq(t, "[] [default/web.g] [] on [n1]", other.told())
-	must.Eq(t, "[] [default/web.g] [] on [n1]", s.told())
+	must.Eq(t, "[] [default/web.g] [] on [n1]", other.changes())
+	must.Eq(t, "[] [default/web.g] [] on [n1]", s.changes())
 }
 
-func TestAClosedFeedIsSilent(t *testing.T) {
+func TestAClosedFeedReportsNothing(t *testing.T) {
 	t.Parallel()
 	w, s := feedWorld(t)
 	s.feed.Close()
 	s.feed.Close()
 	w.status("n1", cluster.NodeDown)
-	must.Eq(t, nothing, s.told())
+	must.Eq(t, nothing, s.changes())
 	w.store.Abandon()
 	statestore.Tell(s.feed, "n1") // a commit that was about to tell it
 	must.Eq(t, 0, len(s.wake))
@@ -236,12 +236,12 @@ func TestFeed_reportsAllAfterTooManyKeys(t *testing.T) {
 			must.NoError(t, err)
 		}
 	})
-	must.Eq(t, "[] [] [] all", s.told())
+	must.Eq(t, "[] [] [] all", s.changes())
 	w.status("n1", cluster.NodeDown)
-	must.Eq(t, "[n1] [] []", s.told())
+	must.Eq(t, "[n1] [] []", s.changes())
 }
 
-func TestAnAbandonedStoreSaysSo(t *testing.T) {
+func TestAnAbandonedStoreIsReported(t *testing.T) {
 	t.Parallel()
 	w, s := feedWorld(t)
 	w.status("n1", cluster.NodeDown)
@@ -254,7 +254,7 @@ func TestAnAbandonedStoreSaysSo(t *testing.T) {
 	must.True(t, s.feed.Take().Abandoned, must.Sprint("whenever it is asked"))
 
 	late := subscribe(t, w.store)
-	must.Eq(t, nothing+" abandoned", late.told())
+	must.Eq(t, nothing+" abandoned", late.changes())
 	must.NotNil(t, w.snap().Node("n1"), must.Sprint("snapshots stay readable"))
 	<-w.store.Abandoned()
 }

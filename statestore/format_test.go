@@ -78,7 +78,7 @@ func firstDifference(a, b []byte) int {
 // around returns the bytes around an offset.
 func around(b []byte, at int) []byte { return b[max(0, at-20):min(len(b), at+40)] }
 
-func TestFormat_EverySnapshotIsReadForEver(t *testing.T) {
+func TestFormat_EverySnapshotStaysReadable(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "format", "v*", "state"))
 	must.NoError(t, err)

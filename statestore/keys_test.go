@@ -27,7 +27,7 @@ func TestKeysCompareAsTheirTuplesDo(t *testing.T) {
 	})
 }
 
-func TestAKeyIsThePrefixOfItsOwnTuplesOnly(t *testing.T) {
+func TestAKeyIsOnlyThePrefixOfItsOwnTuples(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := tuples().Draw(t, "a"), tuples().Draw(t, "b")
@@ -47,7 +47,7 @@ func TestNumbersInKeys(t *testing.T) {
 }
 
 // Where an id is a prefix for people, it is one of its own bytes.
-func TestAnOpenKeyIsThePrefixOfWhatItBegins(t *testing.T) {
+func TestAnOpenKeyIsThePrefixOfLongerIDs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		pair := rapid.SliceOfN(tuples().Filter(func(s []string) bool { return len(s) > 0 }), 2, 2).Draw(t, "pair")

@@ -46,7 +46,7 @@ func TestRegisteringStartsNoDrain(t *testing.T) {
 	must.Eq(t, []string{cluster.EventNodeRegistered}, w.messages("n1"))
 }
 
-func TestRegisteringAgainKeepsWhatTheServersOwn(t *testing.T) {
+func TestRegisteringAgainKeepsTheServersFields(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1")

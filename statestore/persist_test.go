@@ -67,7 +67,7 @@ func TestARestoredStoreEqualsTheOriginal(t *testing.T) {
 	must.Eq(t, dump(t, statestore.New().Snapshot()), dump(t, empty.Snapshot()))
 }
 
-func TestARestoredStoreGoesOn(t *testing.T) {
+func TestARestoredStoreAcceptsEntries(t *testing.T) {
 	t.Parallel()
 	w := story(t)
 	r := &world{t: t, store: restored(t, w.snap()), index: w.index, now: w.now}
@@ -113,7 +113,7 @@ func TestPersistingKeepsEveryField(t *testing.T) {
 }
 
 // A snapshot does not change while it is persisted.
-func TestPersistingASnapshotOfTheStoreThatMovedOn(t *testing.T) {
+func TestPersistingAnOldSnapshot(t *testing.T) {
 	t.Parallel()
 	w := story(t)
 	s := w.snap()
@@ -185,7 +185,7 @@ func (f frames) summed() []byte {
 	return binary.BigEndian.AppendUint64(f, statestore.Sum(f))
 }
 
-func TestStatesThatMakeNoSense(t *testing.T) {
+func TestInconsistentStatesAreRefused(t *testing.T) {
 	t.Parallel()
 	_, err := statestore.Restore(bytes.NewReader(stateBegin().summed()))
 	must.NoError(t, err)

@@ -48,7 +48,7 @@ func TestAbortLeavesNothing(t *testing.T) {
 
 // An entry that changes nothing still moves the index: a reader that waits for the state to reach
 // it must not wait for ever.
-func TestAnEmptyEntryMovesTheIndex(t *testing.T) {
+func TestAnEmptyEntryChangesTheIndex(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1")

@@ -423,7 +423,7 @@ func TestFeed_claims(t *testing.T) {
 		kind   cluster.JobType
 		spec   cluster.DrainSpec
 		change func(w *world)
-		told   string
+		feed   string
 		left   int // plugins of volumes that may be on the node
 	}{
 		"detached by force": {
@@ -462,7 +462,7 @@ func TestFeed_claims(t *testing.T) {
 			must.Eq(t, []cluster.PluginID{"disks"}, slices.Collect(w.snap().VolumePlugins("a")))
 			sub := subscribe(t, w.store)
 			c.change(w)
-			must.Eq(t, c.told, sub.told())
+			must.Eq(t, c.feed, sub.changes())
 			must.Len(t, c.left, slices.Collect(w.snap().VolumePlugins("a")))
 		})
 	}

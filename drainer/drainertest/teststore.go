@@ -169,29 +169,29 @@ func (f *testedFeed) check(before, after *model, rows Rows) error {
 	case <-f.wake:
 	default:
 	}
-	told := f.feed.Take()
+	reported := f.feed.Take()
 	due, f.due = f.due, drainer.Changes{}
-	if told.Abandoned {
+	if reported.Abandoned {
 		return errors.New("a feed says that its store was abandoned")
 	}
-	if told.All {
+	if reported.All {
 		return nil
 	}
-	if missing := untold("node", due.Nodes, told.Nodes); missing != nil {
+	if missing := unreported("node", due.Nodes, reported.Nodes); missing != nil {
 		return missing
 	}
-	if missing := untold("host", due.Hosts, slices.Concat(told.Hosts, told.Nodes)); missing != nil {
+	if missing := unreported("host", due.Hosts, slices.Concat(reported.Hosts, reported.Nodes)); missing != nil {
 		return missing
 	}
-	if missing := untold("group", due.Groups, told.Groups); missing != nil {
+	if missing := unreported("group", due.Groups, reported.Groups); missing != nil {
 		return missing
 	}
-	return untold("job", due.Jobs, told.Jobs)
+	return unreported("job", due.Jobs, reported.Jobs)
 }
 
-func untold[T comparable](what string, due, told []T) error {
+func unreported[T comparable](what string, due, reported []T) error {
 	for _, item := range due {
-		if !slices.Contains(told, item) {
+		if !slices.Contains(reported, item) {
 			return fmt.Errorf("a feed has not reported %s %v, which changed", what, item)
 		}
 	}

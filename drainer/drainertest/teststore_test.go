@@ -221,18 +221,18 @@ func (s *plainStore) Commit(index uint64, rows Rows) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, after := s.model, s.model.next(index)
-	told := rows
+	reported := rows
 	if s.flaws.rows != nil {
 		rows = s.flaws.rows(rows)
 	}
 	after.write(rows)
 	due := make([]drainer.Changes, len(s.feeds))
 	for i, f := range s.feeds {
-		due[i] = mustTell(before, after, told, f.follows)
+		due[i] = mustTell(before, after, reported, f.follows)
 	}
 	tell := func() {
 		for i, f := range s.feeds {
-			f.told(due[i])
+			f.reported(due[i])
 		}
 	}
 	if s.flaws.early > 0 {
@@ -280,7 +280,7 @@ type plainFeed struct {
 	changes drainer.Changes
 }
 
-func (f *plainFeed) told(c drainer.Changes) {
+func (f *plainFeed) reported(c drainer.Changes) {
 	due := !c.Empty()
 	if f.store.flaws.tell != nil && due {
 		f.store.flaws.tell(&c)

@@ -45,8 +45,8 @@ func TestVolumes(newStore func() VolumeStore) error {
 			return fmt.Errorf("a feed has not woken its subscriber for claim %d", index)
 		}
 		<-f.wake
-		if told := f.feed.Take(); !told.All {
-			if missing := untold("host", []cluster.NodeID{"n1"}, slices.Concat(told.Hosts, told.Nodes)); missing != nil {
+		if reported := f.feed.Take(); !reported.All {
+			if missing := unreported("host", []cluster.NodeID{"n1"}, slices.Concat(reported.Hosts, reported.Nodes)); missing != nil {
 				return fmt.Errorf("after claim %d: %w", index, missing)
 			}
 		}

@@ -77,7 +77,7 @@ func (s *volumeStore) Claim(index uint64, _ cluster.AllocID, plugins []cluster.P
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.feeds {
-		f.told(drainer.Changes{Hosts: []cluster.NodeID{s.host}})
+		f.reported(drainer.Changes{Hosts: []cluster.NodeID{s.host}})
 	}
 	return nil
 }

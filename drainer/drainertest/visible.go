@@ -113,18 +113,18 @@ func (s *subscriber) run() {
 }
 
 func (s *subscriber) look() {
-	told := s.feed.Take()
+	reported := s.feed.Take()
 	view := s.store.Snapshot()
 	s.found.index = view.Index()
-	for i := 0; i < visibleCommits && s.found.wrong == nil && !told.All; i++ {
-		if toldOf(told, i) && !shows(view, i) {
+	for i := 0; i < visibleCommits && s.found.wrong == nil && !reported.All; i++ {
+		if reportedAt(reported, i) && !shows(view, i) {
 			s.found.wrong = fmt.Errorf("a subscriber was woken before the commit was visible: the feed reported the commit of index %d, and the snapshot after it has index %d", i+2, view.Index())
 		}
 	}
 }
 
-// toldOf reports whether the feed has named a commit.
-func toldOf(c drainer.Changes, i int) bool {
+// reportedAt reports whether the feed has named a commit.
+func reportedAt(c drainer.Changes, i int) bool {
 	job := visibleJob(i)
 	switch i % 4 {
 	case 0:

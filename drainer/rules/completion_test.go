@@ -288,7 +288,7 @@ func TestWaitEnd_EndlessStopTime(t *testing.T) {
 
 // Under PluginsAfterStop storage plugins wait for the allocations that have to leave, and not for
 // stopping ones that were left by request.
-func TestTurn_PluginsDoNotWaitForWhatIsLeftByRequest(t *testing.T) {
+func TestTurn_PluginsDoNotWaitForAllocationsLeftByRequest(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 0)
 	w.Place("p1", w.AddJob("disk", cluster.JobSystem), "n1").Job.TaskGroups[0].Tasks[0].StoragePlugin = true

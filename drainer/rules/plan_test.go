@@ -401,7 +401,7 @@ func TestPlanGroup_DeadlineMarkTakesRoom(t *testing.T) {
 
 // Reasons are recorded one by one: an allocation that waits for its health does not hide that
 // another waits for room.
-func TestPlanGroup_HoldsAreKeptApart(t *testing.T) {
+func TestPlanGroup_EachHoldIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 2)
 	w.TaskGroup().Count = 5

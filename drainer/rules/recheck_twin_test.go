@@ -144,7 +144,7 @@ func TestRecheck_KeepsTheBudget(t *testing.T) {
 }
 
 // Recheck writes neither to the rows nor to the entry.
-func TestRecheck_WritesToNothing(t *testing.T) {
+func TestRecheck_ChangesNoInput(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w, now := fixture.AnyWorld(t)

@@ -253,7 +253,7 @@ func TestDevice_hangsAtACall(t *testing.T) {
 	}
 }
 
-// Errors of device plugins have the classes that their codes and details mean. None is about a task.
+// Errors of device plugins have the classes of their codes and details. No class is about a task.
 func TestDevice_classesOfErrors(t *testing.T) {
 	t.Parallel()
 	for how, class := range map[string]driver.Class{
@@ -281,8 +281,8 @@ func TestDevice_classesOfErrors(t *testing.T) {
 	must.Eq(t, driver.Fatal, driver.ClassOf(err))
 }
 
-// A plugin that sends a million fingerprints is slowed down. The client hears of few of them, in their
-// order, and the other calls work.
+// A plugin that sends a million fingerprints is slowed down. The client receives few of them, in
+// their order, and the other calls work.
 func TestDevice_aMillionFingerprints(t *testing.T) {
 	t.Parallel()
 	s := ofDevices(1)

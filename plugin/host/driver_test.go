@@ -157,7 +157,7 @@ func TestDriver_classesOfErrors(t *testing.T) {
 	}
 }
 
-// All calls carry what they should.
+// Each call carries all its fields.
 func TestDriver(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, script{HealthMessage: "all\x07 well"})
@@ -270,7 +270,7 @@ type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// A plugin that sends a million messages of health is slowed down. The client hears of few of them,
+// A plugin that sends a million messages of health is slowed down. The client receives few of them,
 // in their order, and the other calls work.
 func TestFingerprints_aMillion(t *testing.T) {
 	t.Parallel()

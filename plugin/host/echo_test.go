@@ -64,7 +64,7 @@ func (*echo) Inspect(_ context.Context, id driver.TaskID) (driver.Status, error)
 	}, nil
 }
 
-// What the client says and hears is what a driver of package sdk hears and says.
+// Messages pass unchanged between the client and a driver of package sdk.
 func TestEcho(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, script{})

@@ -73,8 +73,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// The end of a process is seen after that of its connection. If the process lives, the call is
-// uncertain, and the driver is not gone.
+// The host notices the end of a process after the end of its connection. If the process still runs,
+// the outcome of the call is unknown, and the driver is not gone.
 func TestFail_waitsForTheEnd(t *testing.T) {
 	t.Parallel()
 	broken := status.Error(codes.Unavailable, "error reading from server: EOF")
@@ -126,7 +126,7 @@ func TestNewest(t *testing.T) {
 	})
 }
 
-// go-plugin sees one line of bounded length, and what follows is dropped.
+// go-plugin gets one line of bounded length. The rest is dropped.
 func TestFirstLine(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ written, want string }{
@@ -183,9 +183,8 @@ func TestRotateLog(t *testing.T) {
 	must.NoError(t, rotateLog("/nonexistent", 100))
 }
 
-// A plugin that hangs and has no room for one more connection still listens: the next one must not
-// be started beside it.
-func TestSweep_fullBacklog(t *testing.T) { // not parallel: a process of another test would have the socket
+// A plugin that hangs with a full backlog still listens: the next one must not start beside it.
+func TestSweep_fullBacklog(t *testing.T) { // not parallel: a process of another test could inherit the socket
 	dir, err := os.MkdirTemp("", "nd")
 	must.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
@@ -244,7 +243,7 @@ func TestFromFingerprint_bounds(t *testing.T) {
 	must.Eq(t, " (4 attributes are too many or too long)", f.Description)
 }
 
-// All that a device plugin may send can be converted and judged.
+// Each message of a device plugin can be converted and checked.
 func FuzzDevices(f *testing.F) {
 	for _, m := range []proto.Message{
 		&devicepb.FingerprintResponse{DeviceGroup: []*devicepb.DeviceGroup{{

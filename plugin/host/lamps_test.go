@@ -122,7 +122,7 @@ func launchLamps(t *testing.T, as string) (*host.Instance, string) {
 	return b.launch(), folder
 }
 
-// What a plugin writes to its standard error is in its log, and what it prints by mistake.
+// The log of a plugin has its standard error, and what it prints to standard output by mistake.
 func TestDevice_ofTheSDK_log(t *testing.T) {
 	t.Parallel()
 	b := newDeviceBench(t, script{})
@@ -133,7 +133,7 @@ func TestDevice_ofTheSDK_log(t *testing.T) {
 	must.StrContains(t, string(log), strings.Repeat("on stderr\n", 20)+"printed\n")
 }
 
-// To kill a plugin that has ended is no error.
+// Kill of an ended plugin returns no error.
 func TestInstance_Kill_twice(t *testing.T) {
 	t.Parallel()
 	i, _ := launchLamps(t, asLamps)
@@ -142,7 +142,7 @@ func TestInstance_Kill_twice(t *testing.T) {
 	}
 }
 
-// What a plugin of package sdk says reaches the client as it is.
+// Answers of a plugin of package sdk reach the client unchanged.
 func TestDevice_ofTheSDK(t *testing.T) {
 	t.Parallel()
 	i, folder := launchLamps(t, asLamps)
@@ -185,7 +185,7 @@ func TestDevice_ofTheSDK(t *testing.T) {
 	must.NoError(t, err, must.Sprint("the plugin ended in order"))
 }
 
-// A plugin need not measure, and need not do anything at its end.
+// Statistics and a shutdown function are optional.
 func TestDevice_ofTheSDK_smallest(t *testing.T) {
 	t.Parallel()
 	i, folder := launchLamps(t, asQuiet)

@@ -54,7 +54,7 @@ func newNode(t *testing.T) *node {
 	return &node{T: t, dir: t.TempDir(), root: "/"}
 }
 
-// only makes the machine one with control groups of v1 only, or with none.
+// only gives the machine only control groups of v1, or none.
 func (n *node) only(kind string) {
 	n.Helper()
 	all, err := os.ReadFile("/proc/self/mountinfo")
@@ -148,7 +148,7 @@ func (n *node) task(script string) *pb.TaskConfig {
 		StderrPath:          filepath.Join(dir, name+".err"),
 		Env:                 map[string]string{"MARK": n.mark()},
 	}
-	n.Cleanup(func() { // nothing is left of a test that failed
+	n.Cleanup(func() { // a failed test leaves nothing
 		l := n.launch()
 		l.DestroyTask(context.Background(), &pb.DestroyTaskRequest{TaskId: c.Id, Force: true})
 		l.client.Kill()
@@ -159,7 +159,8 @@ func (n *node) task(script string) *pb.TaskConfig {
 // mark is the value by which processes of this test are found.
 func (n *node) mark() string { return n.dir }
 
-// processes returns the pids of all processes of this test's tasks, also of those that forked away.
+// processes returns the pids of all processes of this test's tasks, also of those that left their
+// session.
 func (n *node) processes() []int {
 	n.Helper()
 	entries, err := os.ReadDir("/proc")

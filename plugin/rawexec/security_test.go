@@ -14,13 +14,14 @@ import (
 	"github.com/shoenig/test/must"
 )
 
-// Another user of the machine sees no environment of a task and nothing of its shim. He sees the command
-// line of the task, as of every process. The shim's own has nothing of the task.
+// Another user of the machine sees no environment of a task and nothing of its shim. The user sees
+// the command line of the task, as of every process. The command line of the shim has nothing of
+// the task.
 func TestSecurity_LocalUserAndATask(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	for _, open := range []string{filepath.Dir(n.dir), n.dir} {
-		must.NoError(t, os.Chmod(open, 0o755)) // the folder of the test must not be what keeps others out
+		must.NoError(t, os.Chmod(open, 0o755)) // the folder of the test must not block other users
 	}
 	l := n.launch()
 	c := n.task("echo ready; exec sleep 600 # argument-of-the-task")

@@ -19,8 +19,8 @@ type coreNode struct {
 	machine *machine.Node
 	// next is when the node must be advanced. Zero means never.
 	next time.Time
-	// told is the index of the last answer to the present client.
-	told uint64
+	// answered is the index of the last answer to the present client.
+	answered uint64
 	// known are the live allocations of that answer. Nil means that the client gets the next answer
 	// in any case.
 	known []cluster.AllocID
@@ -119,7 +119,7 @@ func (n *coreNode) start() error {
 	if err := n.advance(); err != nil {
 		return err
 	}
-	n.told, n.known = 0, nil
+	n.answered, n.known = 0, nil
 	if n.registration.storage { // a new client registers before it has probed its storage plugins
 		n.registration.plugins = nil
 	}

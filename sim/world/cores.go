@@ -175,12 +175,12 @@ func (c *cores) answer(id cluster.NodeID) error {
 	w := client.Wanted{ClusterID: clusterID, Index: state.Index(), Complete: true, Known: []cluster.AllocID{}}
 	for a := range state.LiveAllocsByNode(id) {
 		w.Known = append(w.Known, a.ID)
-		if a.AllocModifyIndex > n.told {
+		if a.AllocModifyIndex > n.answered {
 			w.Allocs = append(w.Allocs, a)
 			n.sees(a)
 		}
 	}
-	n.told = w.Index
+	n.answered = w.Index
 	if len(w.Allocs) == 0 && n.known != nil && slices.Equal(n.known, w.Known) {
 		return nil // servers answer when something has changed
 	}

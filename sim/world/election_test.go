@@ -92,7 +92,7 @@ func TestElection_slow(t *testing.T) {
 // A deposed leader that still believes that it leads sees no new state, even if a hook writes
 // right before the apply of its own entries. Changes that it cannot see do not wake its drainer,
 // and its writes have no effect.
-func TestElection_believes(t *testing.T) {
+func TestElection_deposedLeaderStillWrites(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, o world.Options) {
 		w := newFixture(t, o)

@@ -193,7 +193,7 @@ func TestFaults_evaluationsOnce(t *testing.T) {
 }
 
 // A client that becomes silent does not send the reports that are already pending.
-func TestFaults_silentAtOnce(t *testing.T) {
+func TestFaults_silentClientSendsNoPendingReport(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, world.Options{Commit: exactly(5 * time.Second)})
 	w.drain()

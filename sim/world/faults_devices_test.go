@@ -17,12 +17,12 @@ func deviceCases() []faultCase {
 		must.Positive(t, plain.reported("n4", running))
 		must.Greater(t, plain.reported("n4", running)+10*time.Second, struck.reported("n4", running)) // after the delay of the restart policy
 	}
-	// tells: the client tells the servers its devices, and again when the fault has ended. The task runs on.
-	tells := func(devices string) func(t *testing.T, plain, struck *fixture) {
+	// registers: the client registers its devices, and again when the fault has ended. The task keeps running.
+	registers := func(devices string) func(t *testing.T, plain, struck *fixture) {
 		return func(t *testing.T, plain, struck *fixture) {
-			must.Eq(t, []string{devices, "gpu0 gpu1"}, struck.told("n1"))
+			must.Eq(t, []string{devices, "gpu0 gpu1"}, struck.registered("n1"))
 			must.Eq(t, plain.reported("n1", ended), struck.reported("n1", ended))
-			must.SliceEmpty(t, plain.told("n1"))
+			must.SliceEmpty(t, plain.registered("n1"))
 		}
 	}
 	const twenty = 20 * time.Second
@@ -36,18 +36,18 @@ func deviceCases() []faultCase {
 			must.Between(t, 4*time.Second, struck.reported("n4", running)-plain.reported("n4", running), 6*time.Second)
 		},
 	}, {
-		fault: scenario.Fault{Name: scenario.DeviceSick, On: "n1", Delay: exactly(twenty)}, keeps: terms | applied | ending, check: tells("!gpu0 gpu1"),
+		fault: scenario.Fault{Name: scenario.DeviceSick, On: "n1", Delay: exactly(twenty)}, keeps: terms | applied | ending, check: registers("!gpu0 gpu1"),
 	}, {
-		fault: scenario.Fault{Name: scenario.DeviceVanish, On: "n1", Delay: exactly(twenty)}, keeps: terms | applied | ending, check: tells("gpu1"),
+		fault: scenario.Fault{Name: scenario.DeviceVanish, On: "n1", Delay: exactly(twenty)}, keeps: terms | applied | ending, check: registers("gpu1"),
 	}, {
-		fault: scenario.Fault{Name: scenario.DeviceRename, On: "n1", Delay: exactly(twenty)}, keeps: terms | applied | ending, check: tells("other-gpu0 other-gpu1"),
+		fault: scenario.Fault{Name: scenario.DeviceRename, On: "n1", Delay: exactly(twenty)}, keeps: terms | applied | ending, check: registers("other-gpu0 other-gpu1"),
 	}, {
-		fault: scenario.Fault{Name: scenario.DeviceMute, On: "n1", Delay: exactly(twenty)}, keeps: terms | applied | ending, check: tells("!gpu0 !gpu1"),
+		fault: scenario.Fault{Name: scenario.DeviceMute, On: "n1", Delay: exactly(twenty)}, keeps: terms | applied | ending, check: registers("!gpu0 !gpu1"),
 	}}
 }
 
-// told are the devices with which a node has registered again. A ! is before those that are unhealthy.
-func (w *fixture) told(id cluster.NodeID) (all []string) {
+// registered returns the devices of each later registration of a node. Unhealthy ones have a !.
+func (w *fixture) registered(id cluster.NodeID) (all []string) {
 	for _, e := range w.entries {
 		m, is := e.Message.(*shims.NodeRegister)
 		if !is || m.Node.ID != id {

@@ -147,7 +147,7 @@ func (r *run) devicesLaunched(name string, d *devices.Plugin, err error, reattac
 func (r *run) follow(name string, d *devices.Plugin) {
 	tell := func(groups []*cluster.DeviceGroup, err error) {
 		if r.alive() && d.Alive() {
-			r.node.options.Observer.Told(r.node, name, groups, err)
+			r.node.options.Observer.DevicesReported(r.node, name, groups, err)
 			r.core.Devices(name, client.Generation(d.Generation()), groups, err)
 		}
 	}

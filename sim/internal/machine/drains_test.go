@@ -43,8 +43,8 @@ type drained struct {
 	// losesVolumes: records of volumes are lost, and records of allocations are not. If both were
 	// lost, no record would contain the mount.
 	losesVolumes bool
-	// told are the faults and requests so far.
-	told []string
+	// log are the faults and requests so far.
+	log []string
 }
 
 func playDrain(t *testing.T, rng *rand.Rand) {
@@ -176,7 +176,7 @@ func (d *drained) storageFaultOf(c storage.Call, odds int) storage.Fault {
 func (d *drained) disturb() {
 	s := d.node.Storage()
 	what := d.dice.IntN(13)
-	d.told = append(d.told, fmt.Sprint(d.now.Sub(begin), " disturb ", what))
+	d.log = append(d.log, fmt.Sprint(d.now.Sub(begin), " disturb ", what))
 	switch what {
 	case 0:
 		d.node.KillClient()
@@ -227,7 +227,7 @@ func (d *drained) lose() {
 
 // story returns the calls to the storage, for messages of failed tests.
 func (d *drained) story() string {
-	lines := d.told
+	lines := d.log
 	for _, c := range d.node.Storage().Calls(0) {
 		lines = append(lines, fmt.Sprint(c.At.Sub(begin), " ", c.Step, " ", c.Request.Volume.ID, " ", c.Request.Alloc, " ", c.Path, " ", strings.Join(c.Wrong, ", ")))
 	}

@@ -305,6 +305,6 @@ func (noObserver) Reported(*Node, []cluster.AllocReport)                        
 func (noObserver) Saved(*Node, *client.Record)                                  {}
 func (noObserver) Discarded(*Node, cluster.AllocID)                             {}
 func (noObserver) Looked(*Node)                                                 {}
-func (noObserver) Told(*Node, string, []*cluster.DeviceGroup, error)            {}
+func (noObserver) DevicesReported(*Node, string, []*cluster.DeviceGroup, error) {}
 func (noObserver) Reserves(*Node, client.TaskRef, cluster.DeviceKind, []string) {}
 func (noObserver) Troubled(*Node, Trouble, string)                              {}

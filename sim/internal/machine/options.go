@@ -66,9 +66,9 @@ type Observer interface {
 	// Saved and Discarded: a record was written to the disk, or was removed from it.
 	Saved(n *Node, record *client.Record)
 	Discarded(n *Node, alloc cluster.AllocID)
-	// Told: a device plugin reports its devices to the client, or the error with which it stopped
+	// DevicesReported: a device plugin reports its devices to the client, or the error with which it stopped
 	// reporting.
-	Told(n *Node, plugin string, groups []*cluster.DeviceGroup, err error)
+	DevicesReported(n *Node, plugin string, groups []*cluster.DeviceGroup, err error)
 	// Reserves: the client calls Reserve of a running device plugin, for a start of a task.
 	Reserves(n *Node, task client.TaskRef, kind cluster.DeviceKind, ids []string)
 	// Looked is called after each event and step of the node.

@@ -16,16 +16,16 @@ import (
 // ledger judges the devices of a node. It is part of a [Judge].
 type ledger struct {
 	*facts
-	// told are the devices that each device plugin has reported to the present client.
-	told map[string][]*cluster.DeviceGroup
+	// reported are the devices that each device plugin has reported to the present client.
+	reported map[string][]*cluster.DeviceGroup
 }
 
-// Told implements [machine.Observer].
-func (l *ledger) Told(n *machine.Node, plugin string, groups []*cluster.DeviceGroup, err error) {
+// DevicesReported implements [machine.Observer].
+func (l *ledger) DevicesReported(n *machine.Node, plugin string, groups []*cluster.DeviceGroup, err error) {
 	l.now = n.Now()
-	if l.told[plugin] = nil; err == nil {
+	if l.reported[plugin] = nil; err == nil {
 		for _, g := range groups {
-			l.told[plugin] = append(l.told[plugin], g.Copy())
+			l.reported[plugin] = append(l.reported[plugin], g.Copy())
 		}
 	}
 }
@@ -33,7 +33,7 @@ func (l *ledger) Told(n *machine.Node, plugin string, groups []*cluster.DeviceGr
 // healthy reports whether a plugin has reported a device as healthy to the present client.
 func (l *ledger) healthy(n *machine.Node, kind cluster.DeviceKind, id string) bool {
 	for _, plugin := range n.Devices().Programs() {
-		for _, g := range l.told[plugin.Name()] {
+		for _, g := range l.reported[plugin.Name()] {
 			if g.Kind == kind && slices.ContainsFunc(g.Devices, func(d cluster.Device) bool { return d.ID == id && d.Healthy }) {
 				return true
 			}
@@ -56,7 +56,7 @@ func (l *ledger) Reserves(n *machine.Node, task client.TaskRef, kind cluster.Dev
 	}
 	for _, id := range ids {
 		if !l.healthy(n, kind, id) {
-			l.find("N8", "not healthy", task.Alloc, "%s/%s is reserved for %s, and no device plugin has told that it is healthy", kind, id, task.ID)
+			l.find("N8", "not healthy", task.Alloc, "%s/%s is reserved for %s, and no device plugin has reported it as healthy", kind, id, task.ID)
 		}
 		for _, row := range n.Devices().Rows() {
 			if row.Kind == kind && row.ID == id && row.Owner != task.ID && exists(n, row.Owner) {

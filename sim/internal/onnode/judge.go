@@ -46,8 +46,8 @@ type alloc struct {
 	// received is when a client first received it in this boot, and stopAt is when a client was
 	// first told to stop it.
 	received, stopAt time.Time
-	// toldAt is when a client was last told to stop it.
-	toldAt time.Time
+	// lastStopAt is the time of the last stop that the client received.
+	lastStopAt time.Time
 	// leash is how long it may run while its client does not reach the servers. Zero means no
 	// limit.
 	leash time.Duration
@@ -67,7 +67,7 @@ type trouble struct{ client, driver, shim, boot, disk time.Time }
 func New(node cluster.NodeID) *Judge {
 	f := &facts{node: node, allocs: map[cluster.AllocID]*alloc{}, starts: map[string][]scripted.Identity{}}
 	return &Judge{
-		facts: f, ledger: &ledger{facts: f, told: map[string][]*cluster.DeviceGroup{}}, porter: &porter{facts: f, lost: map[string]bool{}}, launches: map[string][]scripted.Identity{},
+		facts: f, ledger: &ledger{facts: f, reported: map[string][]*cluster.DeviceGroup{}}, porter: &porter{facts: f, lost: map[string]bool{}}, launches: map[string][]scripted.Identity{},
 	}
 }
 
@@ -106,7 +106,7 @@ func (j *Judge) Started(n *machine.Node) {
 	j.since = j.now
 	j.lives++
 	clear(j.launches)
-	clear(j.told)
+	clear(j.reported)
 	for _, r := range n.Records() { // the records of allocations that ran at the start of the simulation
 		if a := j.alloc(r.Alloc.ID); a.row == nil {
 			a.see(r.Alloc)
@@ -170,7 +170,7 @@ func (j *Judge) Received(n *machine.Node, w client.Wanted) {
 
 // stop records that a client is told to stop the allocation.
 func (a *alloc) stop(now time.Time) {
-	a.toldAt = now
+	a.lastStopAt = now
 	if a.stopAt.IsZero() {
 		a.stopAt = now
 	}

@@ -149,8 +149,8 @@ func (f *fixture) stopPlugin() {
 	f.judge.Looked(f.node)
 }
 
-// told tells the judge, and not the client, that an allocation must stop.
-func (f *fixture) told(a *cluster.Allocation, others ...*cluster.Allocation) {
+// received tells the judge, but not the client, that an allocation must stop.
+func (f *fixture) received(a *cluster.Allocation, others ...*cluster.Allocation) {
 	stopped := a.Copy()
 	stopped.DesiredStatus = cluster.DesiredStop
 	f.judge.Received(f.node, wanted(append(others, stopped)...))
@@ -264,15 +264,15 @@ func TestJudge(t *testing.T) {
 		{"an unhealthy device is given", "N8", "not healthy", func(t *testing.T, f *fixture) {
 			ref, groups := f.slow(t), toys()
 			groups[0].Devices[1].Healthy = false
-			f.judge.Told(f.node, "toys", groups, nil) // the client is not told
+			f.judge.DevicesReported(f.node, "toys", groups, nil) // the client is not told
 			f.judge.Reserves(f.node, ref, toy, []string{"d1"})
 		}},
 		{"a device is given that is not there", "N8", "not healthy", func(t *testing.T, f *fixture) {
 			f.judge.Reserves(f.node, f.slow(t), toy, []string{"d9"})
 		}},
-		{"a device is given whose plugin tells nothing", "N8", "not healthy", func(t *testing.T, f *fixture) {
+		{"a device is given whose plugin reports nothing", "N8", "not healthy", func(t *testing.T, f *fixture) {
 			ref := f.slow(t)
-			f.judge.Told(f.node, "toys", toys(), errors.New("the stream has ended"))
+			f.judge.DevicesReported(f.node, "toys", toys(), errors.New("the stream has ended"))
 			f.judge.Reserves(f.node, ref, toy, []string{"d1"})
 		}},
 		{"a device is reserved for another start", "N8", "two owners", func(t *testing.T, f *fixture) {
@@ -289,7 +289,7 @@ func TestJudge(t *testing.T) {
 			f.advance(t, time.Minute)
 		}},
 		{"a task loses a device that is sick", "N8", "a device is taken away", func(_ *testing.T, f *fixture) {
-			f.judge.Told(f.node, "toys", nil, nil)
+			f.judge.DevicesReported(f.node, "toys", nil, nil)
 			f.node.Machine().Signal(f.task(), scripted.SIGTERM, scripted.ByDriver)
 			f.judge.Looked(f.node)
 		}},
@@ -347,34 +347,34 @@ func TestJudge(t *testing.T) {
 			f.skip = 1
 		}},
 		{"a storage plugin stops before its volumes", "N7", "stopped before its volumes", func(_ *testing.T, f *fixture) {
-			f.told(f.plugin, f.alloc)
+			f.received(f.plugin, f.alloc)
 			f.stopPlugin()
 		}},
 		{"a storage plugin is killed before its volumes", "N7", "stopped before its volumes", func(_ *testing.T, f *fixture) {
-			f.told(f.plugin, f.alloc)
+			f.received(f.plugin, f.alloc)
 			f.node.Machine().Signal(f.pluginProcess().Identity, scripted.SIGKILL, scripted.ByClient)
 			f.judge.Looked(f.node)
 		}},
 		{"a storage plugin stops a moment before the end of its hold", "N7", "stopped before its volumes", func(t *testing.T, f *fixture) {
-			f.told(f.plugin, f.alloc)
+			f.received(f.plugin, f.alloc)
 			f.advance(t, client.DefaultHoldLimit-time.Second)
 			f.stopPlugin()
 		}},
 		{"a storage plugin stops although its successor must stop too", "N7", "stopped before its volumes", func(_ *testing.T, f *fixture) {
-			f.told(f.plugin, f.alloc, disks("p2"))
-			f.told(disks("p2"), f.alloc)
+			f.received(f.plugin, f.alloc, disks("p2"))
+			f.received(disks("p2"), f.alloc)
 			f.stopPlugin()
 		}},
 		{"a controller stops before a claim is released", "N7", "stopped before its volumes", func(t *testing.T, f *fixture) {
 			f.node.Storage().Lose(volume.TargetPath(f.node.Storage().Root(), "a1", data, usage))
 			f.node.Storage().Lose(volume.StagePath(f.node.Storage().Root(), data, usage))
 			f.node.Storage().Release(request("a1"), func() bool { return false }, func(error) {})
-			f.told(f.plugin, f.alloc)
+			f.received(f.plugin, f.alloc)
 			f.stopPlugin()
 		}},
 		{"an end is not reported after the hold limit", "N7", "its end is not reported", func(t *testing.T, f *fixture) {
 			f.node.KillClient() // the record does not say that it has ended
-			f.told(f.alloc, f.plugin)
+			f.received(f.alloc, f.plugin)
 			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByFault)
 			must.NoError(t, f.node.Machine().RemoveCgroup("a1:web"))
 			f.node.Storage().MakeBusy(f.node.Storage().Mounts()[0].Path, volume.Holder{PID: 7, Command: "tail"})

@@ -233,8 +233,8 @@ func restarts(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
 func (v *porter) holdIsOver(n *machine.Node, a *alloc) bool {
 	limit := n.Storage().HoldLimit()
 	since := []time.Time{a.stopAt, a.awayAt}
-	told := !a.stopAt.IsZero() || !a.awayAt.IsZero()
-	if r := n.Record(a.id); r != nil && r.HoldBegan != 0 && (a.failed || !told) { // it ends by itself
+	stopped := !a.stopAt.IsZero() || !a.awayAt.IsZero()
+	if r := n.Record(a.id); r != nil && r.HoldBegan != 0 && (a.failed || !stopped) { // it ends by itself
 		since = append(since, n.Machine().BootedAt().Add(r.HoldBegan))
 	}
 	return slices.ContainsFunc(since, func(at time.Time) bool { return !at.IsZero() && !v.now.Before(at.Add(limit)) })
@@ -245,7 +245,7 @@ func (v *porter) holdIsOver(n *machine.Node, a *alloc) bool {
 func (v *porter) hasSuccessor(n *machine.Node, a *alloc, p *cluster.CSIPlugin) bool {
 	return slices.ContainsFunc(v.order, func(o *alloc) bool {
 		r := n.Record(o.id)
-		stops := !o.toldAt.IsZero() && !o.toldAt.Before(v.since) || !o.awayAt.IsZero() || r != nil && r.Stopping
+		stops := !o.lastStopAt.IsZero() && !o.lastStopAt.Before(v.since) || !o.awayAt.IsZero() || r != nil && r.Stopping
 		return o != a && !o.ended && !o.failed && !o.received.IsZero() && !stops && o.serves(p)
 	})
 }
