@@ -20,7 +20,7 @@ const answerTimeout = 30 * time.Second
 // Reasons to cancel an attempt. A leader that lost its power or its network does not close its
 // connections, so the attempt would wait for ever.
 var (
-	errLeaderChanged = errors.New("another server leads now, or none does")
+	errLeaderChanged = errors.New("another server leads now, or no server does")
 	errNoAnswer      = fmt.Errorf("no answer for %s", answerTimeout)
 )
 

@@ -138,14 +138,14 @@ func (c *Certs) check(m *certSet, now time.Time) error {
 	for _, raw := range m.certificate.Certificate[1:] {
 		certificate, err := x509.ParseCertificate(raw)
 		if err != nil {
-			return fmt.Errorf("certificate %s: one of the certificates below the first: %w", c.config.Certificate, err)
+			return fmt.Errorf("certificate %s: one of its intermediate certificates: %w", c.config.Certificate, err)
 		}
 		intermediates.AddCert(certificate)
 	}
 	for _, use := range []struct {
 		usage x509.ExtKeyUsage
 		what  string
-	}{{x509.ExtKeyUsageServerAuth, "a server (serverAuth)"}, {x509.ExtKeyUsageClientAuth, "a client, which a server is to the others (clientAuth)"}} {
+	}{{x509.ExtKeyUsageServerAuth, "a server (serverAuth)"}, {x509.ExtKeyUsageClientAuth, "a client of other servers (clientAuth)"}} {
 		_, err := m.certificate.Leaf.Verify(x509.VerifyOptions{
 			Roots: m.authorities, Intermediates: intermediates, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{use.usage},
 		})

@@ -280,7 +280,7 @@ func (d *digests) send(ctx context.Context, s raft.Server, v verdict) error {
 }
 
 // remedy is what the operator does with a server whose state differs.
-const remedy = "stop it, run \"nodedrain server recover -discard\" on its data directory, and let it join again as a new member, as that command says"
+const remedy = "stop it, run \"nodedrain server recover -discard\" on its data directory, and start it as a new member, as that command describes"
 
 // report logs a verdict on another server.
 func (d *digests) report(id raft.ServerID, v verdict) {
@@ -290,7 +290,7 @@ func (d *digests) report(id raft.ServerID, v verdict) {
 		logger.Error("a server has another state than the majority, and must not lead: "+remedy, "server", id, "index", v.Index)
 	case httpapi.StateUndecided:
 		logger.Error("the servers have different states, and no majority of them has the same: "+
-			"start the servers that are absent, or see \"A server has another state\" in docs/operators.md", "server", id, "index", v.Index)
+			"start the servers that are down, or see \"A server has another state\" in docs/operators.md", "server", id, "index", v.Index)
 	}
 }
 

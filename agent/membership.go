@@ -182,7 +182,7 @@ func (m *membership) bootstrap(ctx context.Context, found map[string]serverInfo)
 		return fmt.Errorf("found %d servers of the %d expected", len(found), expect)
 	}
 	if len(found) > expect {
-		return fmt.Errorf("found %d servers and expected %d: stop those that are not of the cluster", len(found), expect)
+		return fmt.Errorf("found %d servers and expected %d: stop those that do not belong to the cluster", len(found), expect)
 	}
 	p := promise{By: m.agent.Name(), Cluster: m.id()}
 	if p.Cluster == "" {

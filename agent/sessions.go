@@ -267,7 +267,7 @@ func (s *sessions) serveHanded(w http.ResponseWriter, r *http.Request) {
 		Transport: end,
 		ModifyResponse: func(answer *http.Response) error {
 			if answer.StatusCode < http.StatusContinue { // to hand it on would panic
-				return errors.New("the client of the node gives no valid answer")
+				return errors.New("the client of the node sends no valid answer")
 			}
 			return nil
 		},

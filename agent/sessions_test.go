@@ -377,6 +377,6 @@ func TestSessions_impossibleStatus(t *testing.T) {
 	awaitSameState(t, w.agents...)
 	other := w.others(leader)[0]
 	eventually(t, "the server refuses the answer", func() bool {
-		return strings.Contains(asks(t, other, n), "gives no valid answer")
+		return strings.Contains(asks(t, other, n), "sends no valid answer")
 	})
 }

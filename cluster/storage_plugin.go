@@ -200,7 +200,7 @@ func (n *Node) CheckStoragePlugins() error {
 			return fmt.Errorf("storage plugin %q: %w", p.ID, err)
 		}
 		if slices.ContainsFunc(n.StoragePlugins[:i], func(o *StoragePlugin) bool { return o.compare(p) == 0 }) {
-			return fmt.Errorf("storage plugin %q of type %s is there twice", p.ID, p.Type)
+			return fmt.Errorf("storage plugin %q of type %s occurs twice", p.ID, p.Type)
 		}
 	}
 	return nil

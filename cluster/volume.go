@@ -134,7 +134,7 @@ func (v *Volume) Validate() error {
 			if err := c.Validate(); err != nil {
 				errs = append(errs, fmt.Errorf("Capability %d: %w", i, err))
 			} else if slices.Contains(v.Capabilities[:i], c) {
-				errs = append(errs, fmt.Errorf("Capability %d: %s is there twice", i, c))
+				errs = append(errs, fmt.Errorf("Capability %d: %s occurs twice", i, c))
 			}
 		}
 	}

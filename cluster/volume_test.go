@@ -30,7 +30,7 @@ func TestVolume_Validate(t *testing.T) {
 		"Missing capabilities":           func(v *cluster.Volume) { v.Capabilities = nil },
 		`Invalid access mode: "all"`:     func(v *cluster.Volume) { v.Capabilities[0].Access = "all" },
 		`Invalid attachment mode: ""`:    func(v *cluster.Volume) { v.Capabilities[0].Attachment = "" },
-		"is there twice":                 func(v *cluster.Volume) { v.Capabilities = append(v.Capabilities, v.Capabilities[0]) },
+		"occurs twice":                   func(v *cluster.Volume) { v.Capabilities = append(v.Capabilities, v.Capabilities[0]) },
 		"Capacity must be >= 0":          func(v *cluster.Volume) { v.CapacityBytes = -1 },
 		"Mount flag 0 must have":         func(v *cluster.Volume) { v.MountOptions = &cluster.MountOptions{Flags: []string{""}} },
 		"a volume have at most 65536 bytes": func(v *cluster.Volume) {

@@ -70,7 +70,7 @@ func (r *retry) answered(accepted bool, b Backoff, now time.Time) {
 func (r *retry) wait(now time.Time, logger *slog.Logger) time.Time {
 	if r.accepted {
 		r.accepted = false
-		logger.Error("a write was answered as applied, and the state does not show it")
+		logger.Error("a write was answered as applied, but the state does not show it")
 	}
 	return r.attempts.wait(now)
 }

@@ -161,7 +161,7 @@ func (s sleeper) Step(l Look) time.Time {
 
 // A factory that builds nothing is an error, also if it returns a nil pointer. The other
 // components are told to end.
-func TestTerm_FactoryBuildsNothing(t *testing.T) {
+func TestTerm_FactoryReturnsNil(t *testing.T) {
 	t.Parallel()
 	var done <-chan struct{}
 	for name, edit := range map[string]func(*NodeDrainerConfig){
@@ -180,7 +180,7 @@ func TestTerm_FactoryBuildsNothing(t *testing.T) {
 			c := NodeDrainerConfig{Raft: &fakeRaft{}}
 			edit(&c)
 			term, err := NewTerm(c, state, nil)
-			must.EqError(t, err, "NodeDrainerConfig: a factory built nothing")
+			must.EqError(t, err, "NodeDrainerConfig: a factory returned nil")
 			must.Nil(t, term)
 			must.True(t, state.feed().closed)
 			<-done

@@ -403,7 +403,7 @@ func TestOutbox_RefusalsAreCountedInARow(t *testing.T) {
 }
 
 // One mark of many is refused. The others of the node are written without delay.
-func TestOutbox_RefusedOneDoesNotDelayTheRest(t *testing.T) {
+func TestOutbox_RefusedMarkDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(6)
 	w.StartDrain("n1", -1)
@@ -421,7 +421,7 @@ func TestOutbox_RefusedOneDoesNotDelayTheRest(t *testing.T) {
 
 // An allocation ends while its forced mark is in flight, and another never stops. The retry
 // of the refused mark does not lose the wait for the other, which ends the drain.
-func TestOutbox_RefusalDoesNotLoseTheWaitForTheRest(t *testing.T) {
+func TestOutbox_RefusalKeepsTheWaitForOthers(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(2)
 	w.StartDrain("n1", -1)
@@ -437,7 +437,7 @@ func TestOutbox_RefusalDoesNotLoseTheWaitForTheRest(t *testing.T) {
 
 // Under CompletionMarked a completion is refused while marked allocations still stop. It is
 // written again.
-func TestOutbox_RefusedCompletionIsWantedAgainWhileOthersStop(t *testing.T) {
+func TestOutbox_RefusedCompletionIsRetriedWhileOthersStop(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(1)
 	w.StartDrain("n1", -1)
@@ -470,7 +470,7 @@ func TestOutbox_OneFailureARound(t *testing.T) {
 // again with backoff: a mark of a group, a mark of a node, a completion.
 func TestOutbox_AppliedAndNotShown(t *testing.T) {
 	t.Parallel()
-	const lost = "a write was answered as applied, and the state does not show it"
+	const lost = "a write was answered as applied, but the state does not show it"
 	for name, edit := range map[string]func(*fixture.Cluster){
 		"a group's mark": func(w *fixture.Cluster) {},
 		"a node's mark":  func(w *fixture.Cluster) { w.StartDrain("n1", -1) },
@@ -588,7 +588,7 @@ func TestOutbox_Stalls(t *testing.T) {
 }
 
 // A write without room that is no longer wanted is no stall.
-func TestOutbox_UnwantedMarkIsNoStall(t *testing.T) {
+func TestOutbox_DroppedMarkIsNotAStall(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(2)
 	w.Alloc("a01").NodeID = "n2"
@@ -605,7 +605,7 @@ func TestOutbox_UnwantedMarkIsNoStall(t *testing.T) {
 }
 
 // Requested items for which a round has no room are rejected at once.
-func TestOutbox_AnswersWhatFoundNoRoom(t *testing.T) {
+func TestOutbox_WriteWithoutRoomIsRejected(t *testing.T) {
 	t.Parallel()
 	var o outbox
 	raft := &fakeRaft{script: []fate{applied, full}}

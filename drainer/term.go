@@ -69,7 +69,7 @@ func NewTerm(c NodeDrainerConfig, state StateReader, wake chan<- struct{}) (*Ter
 	}
 	if isNil(t.nodeWatcher) || isNil(t.nodes.jobs) || isNil(t.nodes.notifier) {
 		t.Close()
-		return nil, errors.New("NodeDrainerConfig: a factory built nothing")
+		return nil, errors.New("NodeDrainerConfig: a factory returned nil")
 	}
 	return t, nil
 }

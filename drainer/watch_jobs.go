@@ -135,7 +135,7 @@ func (w *jobWatcher) settle(r DrainReply) {
 	for _, key := range r.Reevaluated {
 		if g := w.groups.get(key); g != nil {
 			g.reevaluated.failed(w.retry, r.At)
-			w.logger.Info("marked allocations ran on without an evaluation, their job is evaluated again",
+			w.logger.Info("marked allocations have no open evaluation: the leader creates one",
 				"job", key.Job, "group", key.Name, "attempt", g.reevaluated.count)
 		}
 	}

@@ -96,7 +96,7 @@ func reevaluated(r *DrainRequest) []cluster.GroupKey {
 
 // No feed names a change between the view of a step and a follow in that step. So the next step
 // plans the group again.
-func TestJobWatcher_LooksAgainAtWhatItFollows(t *testing.T) {
+func TestJobWatcher_RereadsFollowedGroups(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(1, 1)
 	begin.TaskGroup().Count = 5
@@ -258,7 +258,7 @@ func TestJobWatcher_PlansEverythingOnAll(t *testing.T) {
 // and another allocation takes its room.
 func TestJobWatcher_Replies(t *testing.T) {
 	t.Parallel()
-	const lost = "a write was answered as applied, and the state does not show it"
+	const lost = "a write was answered as applied, but the state does not show it"
 	for name, test := range map[string]struct {
 		reply func(*watch, *DrainRequest)
 		want  []cluster.AllocID // wanted after the reply

@@ -87,7 +87,7 @@ func readHealth(q *request) error {
 	case "", "server":
 		answer.Server = healthOf(q.backend.Peers.Leader() != "", "No cluster leader")
 	case "client":
-		answer.Client = healthOf(false, "this agent is a server, and no client")
+		answer.Client = healthOf(false, "this agent is a server, not a client")
 	default:
 		return fail(http.StatusBadRequest, fmt.Sprintf("unknown type %q", kind))
 	}

@@ -91,7 +91,7 @@ func TestReferenceClient_DevicesBeforeTheirVersion(t *testing.T) {
 	w.serve(httpapi.Options{})
 	answer, _, err := w.client().Jobs().Register(gpuJob(1), nil)
 	must.NoError(t, err)
-	must.Eq(t, "the cluster has version 5 until all its servers are upgraded: devices and volumes of the job have no effect yet; register it again then", answer.Warnings)
+	must.Eq(t, "the cluster has version 5 until all its servers are upgraded: devices and volumes of the job have no effect yet; register it again after the upgrade", answer.Warnings)
 	kept := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"})
 	must.Eq(t, "raw_exec", kept.TaskGroups[0].Tasks[0].Driver)
 	must.SliceEmpty(t, kept.TaskGroups[0].Tasks[0].Devices)

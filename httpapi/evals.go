@@ -69,14 +69,14 @@ func comparePlace(e *cluster.Evaluation, index uint64, id cluster.EvalID) int {
 	return cmp.Or(cmp.Compare(e.CreateIndex, index), cmp.Compare(e.ID, id))
 }
 
-// evalWithShortages returns the evaluation and why its allocations have no place.
+// evalWithShortages returns the evaluation and why its allocations cannot be placed.
 func evalWithShortages(s State, e *cluster.Evaluation) *wire.Evaluation {
 	w := wire.NewEvaluation(e)
 	w.FailedTGAllocs = shortages(s, e)
 	return w
 }
 
-// addShortages adds why allocations have no place to the evaluations of one job. It computes the
+// addShortages adds why allocations cannot be placed to the evaluations of one job. It computes the
 // shortages of each blocked evaluation once.
 func addShortages(s State, evals []*wire.Evaluation) {
 	known := map[string]map[string]*wire.AllocationMetric{}

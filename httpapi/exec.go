@@ -24,8 +24,8 @@ const (
 	// greetingTime is for the first message, which has the token. maxGreeting bounds it, in bytes.
 	greetingTime = 10 * time.Second
 	maxGreeting  = 4096
-	// maxGreetings bounds the callers of a server that have not shown their right yet, maxGreetingsPerClient
-	// those of one address. They take no place of callers with a right.
+	// maxGreetings bounds the callers of a server that have not shown their right yet,
+	// maxGreetingsPerClient those of one address. They use no slot of callers with a right.
 	maxGreetings          = 256
 	maxGreetingsPerClient = 64
 	// pingTime is the time between two signs of life to the caller. A caller that is silent for
@@ -213,7 +213,7 @@ func parseGreeting(text []byte) (token string, err error) {
 		AuthToken string `json:"auth_token"`
 	}
 	if err := json.Unmarshal(text, &first); err != nil {
-		return "", errors.New("the first message is no JSON object")
+		return "", errors.New("the first message is not a JSON object")
 	}
 	if first.Version != 1 {
 		return "", fmt.Errorf("the first message has version %d, and must have 1", first.Version)
@@ -306,7 +306,7 @@ func (b *execBridge) fromCaller() {
 		var line bytes.Buffer
 		if err := json.Compact(&line, message); err != nil {
 			_ = b.command.Close()
-			dismiss(b.caller, websocket.CloseInvalidFramePayloadData, "a message is no JSON")
+			dismiss(b.caller, websocket.CloseInvalidFramePayloadData, "a message is not JSON")
 			return
 		}
 		line.WriteByte('\n')

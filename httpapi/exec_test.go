@@ -39,7 +39,7 @@ func TestExec_handshake(t *testing.T) {
 		{"unknown token", `{"version":1,"auth_token":"x"}`, "main", websocket.ClosePolicyViolation, "ACL token not found"},
 		{"no token", `{"version":1}`, "main", websocket.ClosePolicyViolation, "Permission denied"},
 		{"version", `{"version":2,"auth_token":"writer"}`, "main", websocket.ClosePolicyViolation, "the first message has version 2, and must have 1"},
-		{"no JSON", `writer`, "main", websocket.ClosePolicyViolation, "the first message is no JSON object"},
+		{"no JSON", `writer`, "main", websocket.ClosePolicyViolation, "the first message is not a JSON object"},
 		{"the node refuses", `{"version":1,"auth_token":"writer"}`, "other", websocket.ClosePolicyViolation, "unknown task"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -24,6 +24,6 @@ func TestReferenceClient_health(t *testing.T) {
 	must.Eq(t, "No cluster leader", health.Server.Message)
 	url := w.serve(httpapi.Options{}).URL + "/v1/agent/health"
 	must.Eq(t, 500, ask(t, "GET", url, "").code)
-	must.Eq(t, `{"client":{"ok":false,"message":"this agent is a server, and no client"}}`, ask(t, "GET", url+"?type=client", "").body)
+	must.Eq(t, `{"client":{"ok":false,"message":"this agent is a server, not a client"}}`, ask(t, "GET", url+"?type=client", "").body)
 	must.Eq(t, 400, ask(t, "GET", url+"?type=x", "").code)
 }

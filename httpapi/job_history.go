@@ -19,7 +19,7 @@ func listJobVersions(q *request) error {
 		return err
 	}
 	if diffs {
-		return fail(http.StatusNotImplemented, "this server computes no differences between versions of a job: ask without diffs")
+		return fail(http.StatusNotImplemented, "this server does not compute differences between versions of a job: omit diffs")
 	}
 	return q.read(func(s State) (found, error) {
 		j := s.Job(q.jobKey())

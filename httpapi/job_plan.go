@@ -17,7 +17,7 @@ const mostPlanned = 100_000
 // planJob answers PUT /v1/job/{id}/plan: what a registration of the job would do. It writes nothing.
 func planJob(q *request) error {
 	if q.backend.Planner == nil {
-		return fail(http.StatusNotImplemented, "this server plans no jobs before they are registered")
+		return fail(http.StatusNotImplemented, "this server does not plan jobs")
 	}
 	var body wire.JobPlanRequest
 	if err := q.decode(&body); err != nil {
@@ -127,7 +127,7 @@ func updateWords(u *wire.DesiredUpdates) map[string]uint64 {
 	return words
 }
 
-// unplaced says, by group, why allocations have no place in a plan; nil if all have one.
+// unplaced says, by group, why a plan does not place allocations. It is nil if all are placed.
 func unplaced(s State, j *cluster.Job, p *cluster.Plan) map[string]*wire.AllocationMetric {
 	if len(p.Eval.Queued) == 0 {
 		return nil

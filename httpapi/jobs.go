@@ -109,12 +109,12 @@ func registerJob(q *request) error {
 	if v := state.ClusterVersion(); v < cluster.VersionOfVolumes {
 		if job.UsesVolumes() { // without them its tasks would write to other places
 			return fail(http.StatusServiceUnavailable, fmt.Sprintf("the cluster has version %d until all its servers are upgraded, and jobs with volumes need version %d: "+
-				"upgrade the servers, and register the job then", v, cluster.VersionOfVolumes))
+				"upgrade the servers, then register the job", v, cluster.VersionOfVolumes))
 		}
 		if job.NeededVersion() == cluster.VersionOfVolumes {
 			job = job.WithoutCSIPlugins()
 			warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: storage plugins serve no volumes yet; "+
-				"register the job again then", v))
+				"register the job again after the upgrade", v))
 		}
 	}
 	if v := state.ClusterVersion(); job.NeededVersion() > v {
@@ -127,7 +127,7 @@ func registerJob(q *request) error {
 			missing = "drivers, devices, volumes, lifecycle, constraints and environments"
 		}
 		warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: %s of the job have no effect yet; "+
-			"register it again then", v, missing))
+			"register it again after the upgrade", v, missing))
 	}
 	var at *uint64
 	if body.EnforceIndex {
@@ -187,7 +187,7 @@ func poolExists(q *request, j *cluster.Job) error {
 			return nil
 		}
 	}
-	return fail(http.StatusBadRequest, fmt.Sprintf("job %q is in the node pool %q, and no node is", j.ID, j.NodePool))
+	return fail(http.StatusBadRequest, fmt.Sprintf("no node is in the node pool %q of job %q", j.NodePool, j.ID))
 }
 
 // checkCounts refuses a job for every node that wants several allocations on each.

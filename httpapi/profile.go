@@ -43,7 +43,7 @@ func readProfile(q *request) error {
 	own := q.backend.Peers.Name()
 	switch server := values.Get("server_id"); {
 	case !q.options.Profiles:
-		return fail(http.StatusNotFound, "this server takes no profiles: start it with -pprof")
+		return fail(http.StatusNotFound, "this server does not record profiles: start it with -pprof")
 	case values.Get("node_id") != "":
 		return fail(http.StatusNotImplemented, "profiles of clients are not implemented")
 	case server != "" && server != own && (server != "leader" || !q.backend.Peers.Leads()):

@@ -48,7 +48,7 @@ func TestProfiles_refused(t *testing.T) {
 		{"without a token", on + "/v1/agent/pprof/heap", "", 403, "Permission denied"},
 		{"a reader", on + "/v1/agent/pprof/heap", "reader-token", 403, "Permission denied"},
 		{"a reader, switched off", off + "/v1/agent/pprof/heap", "reader-token", 403, "Permission denied"},
-		{"switched off", off + "/v1/agent/pprof/heap", "writer-token", 404, "this server takes no profiles: start it with -pprof"},
+		{"switched off", off + "/v1/agent/pprof/heap", "writer-token", 404, "this server does not record profiles: start it with -pprof"},
 		{"unknown", on + "/v1/agent/pprof/none", "writer-token", 404, `unknown profile "none"`},
 		{"too long", on + "/v1/agent/pprof/profile?seconds=61", "writer-token", 400, `seconds is "61" and must be a number from 0 to 60`},
 		{"no number", on + "/v1/agent/pprof/heap?debug=x", "writer-token", 400, `debug is "x" and must be a number from 0 to 2`},

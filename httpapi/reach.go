@@ -128,7 +128,7 @@ func (p passage) handOn(node *cluster.Node) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode < http.StatusOK {
-		return fail(http.StatusInternalServerError, fmt.Sprintf("the client of node %s gives no valid answer", node.Name))
+		return fail(http.StatusInternalServerError, fmt.Sprintf("the client of node %s sends no valid answer", node.Name))
 	}
 	p.pass(response)
 	return nil
@@ -190,7 +190,7 @@ func (p passage) unreached(node *cluster.Node, err error) error {
 	}
 	what := "retry"
 	if !p.route.reads {
-		what = "the client may have got the request: look before you retry"
+		what = "the client may have executed the request: check before you retry"
 	}
 	return fail(http.StatusInternalServerError, fmt.Sprintf("the session of node %s ended before the answer; %s (%v)", name, what, err))
 }

@@ -42,7 +42,7 @@ func TestReferenceClient_JobStatus(t *testing.T) {
 	must.Eq(t, 1, *versions[1].TaskGroups[0].Count)
 	must.Eq(t, noon.UnixNano(), *versions[1].SubmitTime)
 	_, _, _, err = jobs.Versions("web", true, nil)
-	must.ErrorContains(t, err, "501 (this server computes no differences")
+	must.ErrorContains(t, err, "501 (this server does not compute differences")
 	_, _, _, err = jobs.Versions("unknown", false, nil)
 	must.ErrorContains(t, err, "404 (job not found)")
 

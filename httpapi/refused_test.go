@@ -23,7 +23,7 @@ func TestReferenceClient_refusedJobs(t *testing.T) {
 	}{
 		{job("system", "default", 2), `400 (Task group "main": Count of a system job must be 0 or 1 but found 2)`},
 		{job("sysbatch", "default", 2), `Count of a sysbatch job must be 0 or 1 but found 2`},
-		{job("service", "nowhere", 1), `400 (job "web" is in the node pool "nowhere", and no node is)`},
+		{job("service", "nowhere", 1), `400 (no node is in the node pool "nowhere" of job "web")`},
 		{job("service", "other", 2), ""},
 		{job("system", "default", 1), ""},
 	} {

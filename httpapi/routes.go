@@ -224,7 +224,7 @@ func notImplemented(r *http.Request) string {
 		{"/v1/acl/", "tokens are not in the state: a file that the servers read lists them"},
 		{"/v1/node/pool/", "node pools cannot be managed: a pool exists as long as a node is in it"},
 		{"/v1/jobs/parse", "send the job as JSON"},
-		{"/v1/client/", "the clients of this system do not answer that"},
+		{"/v1/client/", "clients of this system do not implement this route"},
 		{"/v1/deployment/", "jobs have no deployments"},
 	} {
 		if strings.HasPrefix(r.URL.Path, one.prefix) {

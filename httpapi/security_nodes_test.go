@@ -65,7 +65,7 @@ func TestExec_longGreeting(t *testing.T) {
 	must.True(t, websocket.IsCloseError(err, websocket.CloseMessageTooBig), must.Sprint(err))
 }
 
-// Strangers who send no first message take no place of a caller with a right.
+// Strangers who send no first message use no slot of a caller with a right.
 func TestExec_silentStrangers(t *testing.T) {
 	t.Parallel()
 	r := newReachable(t, echoNode)

@@ -21,5 +21,5 @@ func holdSession(q *request) error {
 }
 
 func errNoNodes() error {
-	return fail(http.StatusNotImplemented, "this server reaches no clients of nodes")
+	return fail(http.StatusNotImplemented, "this server has no sessions with nodes")
 }

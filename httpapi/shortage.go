@@ -12,10 +12,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// shortages says why the allocations that an open evaluation could not place have no place, by
-// group; nil if there are none. It judges the present state, with the rules of the scheduler. The
-// evaluation of a plan has the shortages of the blocked evaluation that the plan made, as long as
-// that one is open.
+// shortages says why an open evaluation could not place allocations, by group; nil if there are
+// none. It judges the present state, with the rules of the scheduler. The evaluation of a plan has
+// the shortages of the blocked evaluation that the plan made, as long as that one is open.
 func shortages(s State, e *cluster.Evaluation) map[string]*wire.AllocationMetric {
 	open := e
 	if e.BlockedEval != "" {

@@ -42,7 +42,7 @@ func restoreSnapshot(q *request) error {
 	}
 	index, err := q.backend.Snapshots.Restore(q.Context(), q.Body)
 	if errors.Is(err, ErrNotLeader) { // too late to forward: the body was read
-		return fail(http.StatusServiceUnavailable, "this server leads no more, and nothing has changed: retry")
+		return fail(http.StatusServiceUnavailable, "this server no longer leads, and nothing has changed: retry")
 	}
 	if err != nil {
 		return err
@@ -53,5 +53,5 @@ func restoreSnapshot(q *request) error {
 }
 
 func errNoSnapshots() error {
-	return fail(http.StatusNotImplemented, "this server saves and restores no snapshots")
+	return fail(http.StatusNotImplemented, "this server cannot save or restore snapshots")
 }

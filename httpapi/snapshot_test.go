@@ -84,7 +84,7 @@ func TestSnapshot_errors(t *testing.T) {
 		code      int
 		want      string
 	}{
-		"none":             {nil, http.StatusNotImplemented, "saves and restores no snapshots"},
+		"none":             {nil, http.StatusNotImplemented, "cannot save or restore snapshots"},
 		"refused":          {&snapshots{err: bad}, http.StatusBadRequest, "the snapshot was refused, and nothing has changed: it is cut"},
 		"leads no more":    {&snapshots{err: httpapi.ErrNotLeader}, http.StatusServiceUnavailable, "nothing has changed: retry"},
 		"not certain":      {&snapshots{err: httpapi.ErrUnknown}, http.StatusInternalServerError, "the outcome of the write is not known"},

@@ -143,7 +143,7 @@ func claimWaits(s State, c *cluster.VolumeClaim, alloc *cluster.Allocation, plug
 	}
 	for _, hold := range alloc.VolumeHolds.Volumes {
 		if hold.Key() == c.Key() {
-			return cmp.Or(hold.Reason, "the client takes the volume off the node")
+			return cmp.Or(hold.Reason, "the client must unmount the volume")
 		}
 	}
 	return ""

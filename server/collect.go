@@ -36,7 +36,7 @@ func (l *leader) collect(ctx context.Context, store *statestore.Store) {
 		case request != nil:
 			done, err := apply(ctx, l.own, request)
 			if err != nil && ctx.Err() == nil {
-				logger.Warn("an entry that collects ended work failed, and its rows are left to the next round", "rows", request.Len(), "error", err)
+				logger.Warn("an entry that deletes ended rows failed, and the next round retries it", "rows", request.Len(), "error", err)
 			}
 			deleted = deleted.Plus(done)
 		case deleted.Total() > 0:

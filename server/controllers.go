@@ -120,7 +120,7 @@ func (c *controllerCalls) look(ctx context.Context) {
 	}
 	if len(shared) > 0 {
 		if err := c.update(ctx, shared); err != nil && ctx.Err() == nil {
-			c.logger.Warn("claims of attached volumes could not be updated, and are tried again", "claims", len(shared), "error", err)
+			c.logger.Warn("claims of attached volumes could not be updated, and the leader retries", "claims", len(shared), "error", err)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func (c *controllerCalls) call(ctx context.Context, a volumes.Attempt) error {
 		return err
 	}
 	if err := c.update(ctx, a.Changes(published)); err != nil {
-		return fmt.Errorf("the controller has served the volume, and the servers could not write it: %w", err)
+		return fmt.Errorf("the call of the controller succeeded, but the servers could not write the result: %w", err)
 	}
 	return nil
 }
@@ -178,12 +178,12 @@ func (c *controllerCalls) update(ctx context.Context, changes []cluster.ClaimCha
 func (c *controllerCalls) end(ctx context.Context, e endedCall) {
 	if e.err == nil {
 		c.caller.Succeeded(e.attempt)
-		c.log(e.attempt.Call).Info("a controller has served a volume")
+		c.log(e.attempt.Call).Info("a call of a controller succeeded")
 		return
 	}
 	failed := c.caller.Failed(e.attempt, time.Now(), e.err)
 	if ctx.Err() == nil {
-		c.log(e.attempt.Call).Warn("a call of a controller failed, and is repeated", "controller", failed.Controller, "failures", failed.Failures,
+		c.log(e.attempt.Call).Warn("a call of a controller failed, and the leader retries", "controller", failed.Controller, "failures", failed.Failures,
 			"wait", failed.NextAt.Sub(failed.LastAt), "error", e.err)
 	}
 }

@@ -38,7 +38,7 @@ func (l *leader) releaseClaims(ctx context.Context, store *statestore.Store) {
 			case err == nil:
 				logger.Info("freed claims of volumes on unreachable nodes", "claims", len(changes)-len(done.Refused), "refused", len(done.Refused))
 			case ctx.Err() == nil:
-				logger.Warn("claims of volumes on unreachable nodes could not be freed, and are tried again", "claims", len(changes), "error", err)
+				logger.Warn("claims of volumes on unreachable nodes could not be freed, and the leader retries", "claims", len(changes), "error", err)
 			}
 		}
 		timer.Reset(releaseInterval)

@@ -221,18 +221,18 @@ func member(in *tar.Reader, name string) ([]byte, error) {
 func missing(name string, err error) error {
 	switch {
 	case err == io.EOF:
-		return fmt.Errorf("it is cut: %s is missing", name)
+		return fmt.Errorf("it is incomplete: %s is missing", name)
 	case err != nil:
 		return fmt.Errorf("reading %s: %w", name, damaged(err))
 	}
-	return fmt.Errorf("it is of another program: it has no %s where that belongs", name)
+	return fmt.Errorf("it is of another program: its next member is not %s", name)
 }
 
 // end checks that nothing follows, and the checksum of gzip.
 func end(in *tar.Reader, compressed io.Reader) error {
 	switch head, err := in.Next(); {
 	case err == nil:
-		return fmt.Errorf("it has another member, %q", head.Name)
+		return fmt.Errorf("it has the unknown member %q", head.Name)
 	case err != io.EOF:
 		return damaged(err)
 	}
@@ -244,7 +244,7 @@ func end(in *tar.Reader, compressed io.Reader) error {
 
 func damaged(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("it is cut: %w", err)
+		return fmt.Errorf("it is incomplete: %w", err)
 	}
 	return fmt.Errorf("it is damaged: %w", err)
 }

@@ -110,11 +110,11 @@ func TestRead_refusesOtherFiles(t *testing.T) {
 	}{
 		"empty":            {nil, "it is empty or of another program"},
 		"a text":           {[]byte("hello, hello, hello"), "it is empty or of another program"},
-		"another archive":  {members(t, []string{"readme"}, "hello"), "it is of another program: it has no meta.json"},
+		"another archive":  {members(t, []string{"readme"}, "hello"), "it is of another program: its next member is not meta.json"},
 		"another program":  {members(t, order, `{"Version": 1, "ID": "4-812"}`, "x", "y"), `it is of another program: the format in its meta.json is ""`},
 		"a newer form":     {members(t, order, `{"Format": "nodedrain snapshot", "Version": 2}`, "x", "y"), "it has snapshot version 2, and this build reads version 1"},
-		"no state":         {members(t, order[:1], ours), "it is cut: state.bin is missing"},
-		"no checksums":     {members(t, order[:2], ours, "x"), "it is cut: SHA256SUMS is missing"},
+		"no state":         {members(t, order[:1], ours), "it is incomplete: state.bin is missing"},
+		"no checksums":     {members(t, order[:2], ours, "x"), "it is incomplete: SHA256SUMS is missing"},
 		"wrong checksums":  {members(t, order, ours, "x", "y"), "it is damaged: a checksum (SHA-256) does not match"},
 		"metadata no JSON": {members(t, order, "}", "x", "y"), "its meta.json cannot be read"},
 	} {

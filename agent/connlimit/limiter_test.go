@@ -219,8 +219,8 @@ func TestLimits(t *testing.T) {
 	must.Eq(t, connlimit.Limits{All: 1, PerAddress: 1}, connlimit.Limits{All: 1}.WithDefaults())
 	must.Eq(t, connlimit.Limits{All: 7, PerAddress: 9}, connlimit.Limits{All: 7, PerAddress: 9}.WithDefaults())
 	must.NoError(t, byDefault.Validate())
-	must.EqError(t, connlimit.Limits{All: -1}.Validate(), "the bound of all connections must not be negative")
-	must.EqError(t, connlimit.Limits{PerAddress: -1}.Validate(), "the bound of an address must not be negative")
+	must.EqError(t, connlimit.Limits{All: -1}.Validate(), "the limit of all connections must not be negative")
+	must.EqError(t, connlimit.Limits{PerAddress: -1}.Validate(), "the limit of an address must not be negative")
 	var log strings.Builder
 	byDefault.Warn(hclog.New(&hclog.LoggerOptions{Output: &log}))
 	must.Eq(t, "", log.String())

@@ -44,9 +44,9 @@ func (l Limits) WithDefaults() Limits {
 func (l Limits) Validate() error {
 	switch {
 	case l.All < 0:
-		return errors.New("the bound of all connections must not be negative")
+		return errors.New("the limit of all connections must not be negative")
 	case l.PerAddress < 0:
-		return errors.New("the bound of an address must not be negative")
+		return errors.New("the limit of an address must not be negative")
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func (l Limits) Validate() error {
 // and its log.
 func (l Limits) Warn(logger hclog.Logger) {
 	if files := descriptors(); files > 0 && uint64(l.All) > max(MinDefault, files/share) {
-		logger.Warn("the bound on connections is more than a quarter of the files that the process may have open: raise that limit (ulimit -n), or lower the bound",
+		logger.Warn("the limit of connections is more than a quarter of the files that the process may have open: raise the limit of open files (ulimit -n), or lower the limit of connections",
 			"bound", l.All, "files", files)
 	}
 }

@@ -342,7 +342,7 @@ func TestOpenPath(t *testing.T) {
 		h, err := cgroup.Find(fakeRoot(t, v2Mount))
 		must.NoError(t, err)
 		_, err = h.Open(name)
-		must.ErrorContains(t, err, "no name of a control group")
+		must.ErrorContains(t, err, "not the name of a control group")
 	}
 }
 

@@ -104,7 +104,7 @@ const (
 // path element of at most 200 bytes; released plugins expect ALLOC.TASK.
 func (h Hierarchies) Open(name string) (*Group, error) {
 	if name == "" || name[0] == '.' || len(name) > 200 || strings.ContainsAny(name, "/\x00\n") {
-		return nil, fmt.Errorf("%q is no name of a control group", name)
+		return nil, fmt.Errorf("%q is not the name of a control group", name)
 	}
 	g := &Group{name: name, home: h}
 	if h.unified != "" {

@@ -79,7 +79,7 @@ func (g *Group) OOMKills() (int, error) {
 			continue
 		}
 		if err != nil {
-			return 0, fmt.Errorf("count kills for want of memory: %w", err)
+			return 0, fmt.Errorf("count out-of-memory kills: %w", err)
 		}
 		if n, ok := value(string(b), "oom_kill"); ok {
 			total += n

@@ -87,7 +87,7 @@ func positions(process, thread int) (map[string]string, error) {
 	for line := range strings.Lines(string(b)) { // NUMBER:CONTROLLER,...:PATH
 		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
 		if len(parts) != 3 {
-			return nil, fmt.Errorf("%q is no line of a cgroup file", line)
+			return nil, fmt.Errorf("%q is not a line of a cgroup file", line)
 		}
 		for c := range strings.SplitSeq(parts[1], ",") {
 			all[c] = parts[2]

@@ -48,11 +48,11 @@ func checkAddress(address string) (secure bool, err error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("%q is no URL, such as \"https://10.0.0.1:4646\"", address)
+		return false, fmt.Errorf("%q is not a URL, such as \"https://10.0.0.1:4646\"", address)
 	case u.Scheme != "http" && u.Scheme != "https":
 		return false, fmt.Errorf("%q must begin with http:// or https://", address)
 	case u.Hostname() == "":
-		return false, fmt.Errorf("%q names no host", address)
+		return false, fmt.Errorf("%q has no host", address)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return false, fmt.Errorf("%q may have a scheme, a host, a port and a path", address)
 	}

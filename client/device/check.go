@@ -151,7 +151,7 @@ func (c *checker) join(same []*cluster.DeviceGroup) (*cluster.DeviceGroup, error
 	whole := same[0]
 	for _, g := range same[1:] {
 		if !maps.Equal(whole.Attributes, g.Attributes) {
-			return nil, errors.New("it is there twice, with different attributes")
+			return nil, errors.New("the group occurs twice, with different attributes")
 		}
 		whole.Devices = append(whole.Devices, g.Devices...)
 	}
@@ -196,7 +196,7 @@ func checkGroup(g *cluster.DeviceGroup) error {
 			return fmt.Errorf("the id %q of a device %w", cut(d.ID, MaxID), err)
 		}
 		if i > 0 && d.ID == g.Devices[i-1].ID {
-			return fmt.Errorf("the id %q is there twice", d.ID)
+			return fmt.Errorf("the id %q occurs twice", d.ID)
 		}
 		if d.PCIBusID != "" {
 			if err := checkText(d.PCIBusID, MaxID); err != nil {
@@ -216,13 +216,13 @@ func checkAttribute(name string, a cluster.DeviceAttribute) error {
 	case a.Kind > cluster.AttributeBool:
 		return errors.New("its value has no type")
 	case math.IsNaN(a.Float), math.IsInf(a.Float, 0):
-		return errors.New("its value is no number")
+		return errors.New("its value is not a number")
 	case len(a.Text) > MaxAttributeText:
 		return fmt.Errorf("its value has %d bytes, and may have %d", len(a.Text), MaxAttributeText)
 	case len(a.Unit) > MaxUnit:
 		return fmt.Errorf("its unit has %d bytes, and may have %d", len(a.Unit), MaxUnit)
 	case a.Unit != "" && a.Kind != cluster.AttributeInt && a.Kind != cluster.AttributeFloat:
-		return errors.New("its value has a unit and is no number")
+		return errors.New("its value has a unit but is not a number")
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func (s *httpServers) ClaimVolume(ctx context.Context, k cluster.ClaimKey) (volu
 	case err != nil:
 		return volume.Claimed{}, err
 	case c == nil:
-		return volume.Claimed{}, volume.Errorf(volume.Refused, "the servers have no claim of the allocation any more")
+		return volume.Claimed{}, volume.Errorf(volume.Refused, "the servers no longer have the claim of the allocation")
 	case !c.State.OnNode():
 		return volume.Claimed{}, volume.Errorf(volume.Refused, "the claim is released: its state is %q", c.State)
 	case v == nil:

@@ -88,7 +88,7 @@ func TestHTTPServers_claim(t *testing.T) {
 	s.claim.State, s.volume = cluster.ClaimTaken, nil
 	refuses("deregistered by force", volume.Refused)
 	s.claim = nil
-	refuses("the servers have no claim of the allocation any more", volume.Refused)
+	refuses("the servers no longer have the claim of the allocation", volume.Refused)
 }
 
 // A claim is released once. The release ends when a controller has detached the volume.

@@ -81,7 +81,7 @@ func (c *contact) publish(facts client.NodeFacts) {
 		var err error
 		n.Drivers = facts.Drivers
 		if n.Devices, err = cluster.UsableDevices(facts.Devices); err != nil {
-			c.logger.Error("devices that the servers would refuse are left out", "error", err)
+			c.logger.Error("the client leaves out devices that the servers would refuse", "error", err)
 		}
 		if err := n.CheckDevices(); err != nil {
 			c.logger.Error("the servers would refuse the node with its devices: it is registered without them", "error", err)
@@ -215,7 +215,7 @@ func (c *contact) report(ctx context.Context, reports []cluster.AllocReport) boo
 	defer end()
 	err := c.servers.Report(attempt, reports)
 	if err != nil && ctx.Err() == nil {
-		c.logger.Warn("a report of allocations failed; it is repeated", "allocs", len(reports), "error", err)
+		c.logger.Warn("a report of allocations failed, and the client retries", "allocs", len(reports), "error", err)
 	}
 	return err == nil
 }

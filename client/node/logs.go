@@ -120,7 +120,7 @@ func (l *logs) watch(ctx context.Context, c keeper.Config, k *keeper.Keeper) *ke
 			return k
 		}
 		k.Close()
-		l.logger.Warn("a log keeper has died and is started again", "task", c.Task, "folder", c.Logs)
+		l.logger.Warn("a log keeper died, and the client starts another", "task", c.Task, "folder", c.Logs)
 		for {
 			next, err := keeper.Start(ctx, l.command, c)
 			if err == nil {

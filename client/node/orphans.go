@@ -41,7 +41,7 @@ func findOrphans(dirs *allocdir.Folders, left *leftovers, bootID string, logger 
 	}
 	var unnamed []record.Damaged
 	for _, d := range left.damaged {
-		logger.Error("a record is damaged: what it was about is destroyed", "error", d.Err)
+		logger.Error("a record is damaged: the client destroys its task or allocation", "error", d.Err)
 		id, owns := left.allocTable.Owns(d)
 		switch {
 		case owns && id != "":
@@ -79,7 +79,7 @@ func findOrphans(dirs *allocdir.Folders, left *leftovers, bootID string, logger 
 		if known[alloc] {
 			continue
 		}
-		logger.Warn("a folder of an allocation has no record: what it belongs to is destroyed", "alloc", alloc)
+		logger.Warn("a folder of an allocation has no record: the client destroys the allocation", "alloc", alloc)
 		if err := add(alloc); err != nil {
 			return nil, err
 		}

@@ -60,7 +60,7 @@ func (p *driverProgram) launch(ctx context.Context) (driverInstance, error) {
 		return nil, err
 	}
 	if i.Info().Type != host.Driver {
-		return nil, errors.Join(errors.New("the plugin is no driver: the client uses it after its next start"), i.Kill(ctx))
+		return nil, errors.Join(errors.New("the plugin is not a driver: the client uses it after its next start"), i.Kill(ctx))
 	}
 	return i, nil
 }
@@ -75,7 +75,7 @@ func (p *deviceProgram) launch(ctx context.Context) (deviceInstance, error) {
 		return nil, err
 	}
 	if i.Info().Type != host.Device {
-		return nil, errors.Join(errors.New("the plugin is no device plugin: the client uses it after its next start"), i.Kill(ctx))
+		return nil, errors.Join(errors.New("the plugin is not a device plugin: the client uses it after its next start"), i.Kill(ctx))
 	}
 	return devicesOf{i, i.Device()}, nil
 }
@@ -204,7 +204,7 @@ func findPlugins(ctx context.Context, o pluginOptions) (*foundPlugins, error) {
 	for i, p := range found {
 		switch is := plugins[i]; {
 		case seen[is]:
-			o.logger.Error("two files are the same plugin; the second one is not used", "plugin", is.String(), "file", p.file)
+			o.logger.Error("two files are the same plugin: the client ignores the second one", "plugin", is.String(), "file", p.file)
 		case is.Type == client.DevicePlugin:
 			all.devices[is.Name] = &deviceProgram{p}
 			seen[is] = true

@@ -57,7 +57,7 @@ func (h *Handler) exec(w http.ResponseWriter, r *http.Request) error {
 	case h.execs <- struct{}{}:
 		defer func() { <-h.execs }()
 	default:
-		return refuse(http.StatusTooManyRequests, fmt.Sprintf("%d commands of operators run on this node: try again later", MaxExecs))
+		return refuse(http.StatusTooManyRequests, fmt.Sprintf("%d commands of operators run on this node: retry later", MaxExecs))
 	}
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -67,7 +67,7 @@ func (h *Handler) exec(w http.ResponseWriter, r *http.Request) error {
 	_ = conn.SetDeadline(time.Time{}) // the server's limits are for short requests
 	const answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + ExecProtocol + "\r\n\r\n"
 	if _, err := io.WriteString(conn, answer); err != nil {
-		return nil // the caller has gone
+		return nil // the caller has disconnected
 	}
 	h.options.Logger.Info("an operator runs a command in a task", "alloc", q.task.Alloc, "task", q.task.Name, "command", q.command[0], "tty", q.tty)
 	// To read the end of the connection ends the context of the request, without the reason.
@@ -128,7 +128,7 @@ func parseCommand(text string) (command []string, err error) {
 }
 
 // errCallerGone ends a command whose caller has closed the connection.
-var errCallerGone = errors.New("the caller has gone")
+var errCallerGone = errors.New("the caller has disconnected")
 
 // runExec runs a command over a connection, and returns when nothing of it is left.
 func (h *Handler) runExec(ctx context.Context, conn net.Conn, from *bufio.Reader, q execRequest) {
@@ -245,7 +245,7 @@ func finish(frames *frameWriter, exit driver.ExitResult, err error) {
 	if text != "" {
 		_, _ = outputStream{frames, stderrFrame}.Write([]byte("nodedrain: " + text + "\r\n"))
 	}
-	// After an error of a write the caller has gone.
+	// After an error of a write the caller has disconnected.
 	for _, f := range []outputFrame{
 		{Stdout: &bytesFrame{Close: true}}, {Stderr: &bytesFrame{Close: true}}, {Exited: true, Result: &resultFrame{ExitCode: code}},
 	} {

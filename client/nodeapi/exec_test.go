@@ -29,7 +29,7 @@ func TestExec_refused(t *testing.T) {
 		"unknown task":       {"two", "db", "", ls, 404, `the allocation has no task "db": it has web, init`},
 		"which task":         {"two", "", "", ls, 400, "task is missing: the allocation has the tasks web, init"},
 		"dead task":          {"two", "init", "", ls, 409, `task "init" is dead, and must be running`},
-		"driver away":        {"away", "", "", ls, 409, `task "away" runs, but its driver mock does not: try again later`},
+		"driver away":        {"away", "", "", ls, 409, `task "away" runs, but its driver mock does not: retry later`},
 		"driver without it":  {"weak", "", "", ls, 400, `the driver mock of task "weak" cannot run commands`},
 		"no command":         {"one", "", "", "", 400, `command must be a JSON array of texts, such as ["ls","-l"]`},
 		"empty command":      {"one", "", "", "[]", 400, "command is empty"},
@@ -143,7 +143,7 @@ func TestExec_callerVanishes(t *testing.T) {
 			s := w.exec(url.Values{})
 			<-w.tasks.calls
 			must.NoError(t, s.conn.Close())
-			must.ErrorContains(t, <-ended, "the caller has gone")
+			must.ErrorContains(t, <-ended, "the caller has disconnected")
 		})
 	}
 }
@@ -152,9 +152,9 @@ func TestExec_callerVanishes(t *testing.T) {
 func TestExec_badFrames(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ line, want string }{
-		"no JSON":  {"hello\n", "nodedrain: the command failed: a frame is not what it must be: invalid character 'h' looking for beginning of value\r\n"},
-		"no frame": {"[1]\n", "nodedrain: the command failed: a frame is not what it must be: json: cannot unmarshal array into Go value of type nodeapi.inputFrame\r\n"},
-		"no bytes": {`{"stdin":{"data":"!"}}` + "\n", "nodedrain: the command failed: a frame is not what it must be: illegal base64 data at input byte 0\r\n"},
+		"no JSON":  {"hello\n", "nodedrain: the command failed: a frame is malformed: invalid character 'h' looking for beginning of value\r\n"},
+		"no frame": {"[1]\n", "nodedrain: the command failed: a frame is malformed: json: cannot unmarshal array into Go value of type nodeapi.inputFrame\r\n"},
+		"no bytes": {`{"stdin":{"data":"!"}}` + "\n", "nodedrain: the command failed: a frame is malformed: illegal base64 data at input byte 0\r\n"},
 		"too long": {strings.Repeat(" ", nodeapi.MaxFrame+(8<<10)), "nodedrain: the command failed: a frame has more than 1048576 bytes\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestExec_bound(t *testing.T) {
 	}
 	status, text := w.refusedExec("one", url.Values{"command": {`["ls"]`}})
 	must.EqOp(t, http.StatusTooManyRequests, status)
-	must.EqOp(t, "256 commands of operators run on this node: try again later", text)
+	must.EqOp(t, "256 commands of operators run on this node: retry later", text)
 	sessions[0].send(frame{Stdin: &part{Close: true}})
 	sessions[0].end()
 	w.exec(url.Values{})

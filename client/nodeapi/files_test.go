@@ -107,8 +107,8 @@ func TestRefusals(t *testing.T) {
 		{"fs/logs/a?task=cache&type=stdout", 404, `allocation "a" has no task "cache"`},
 		{"fs/logs/a?task=web&type=stdin", 400, `type: "stdin" is neither stdout nor stderr`},
 		{"fs/logs/a?type=stdout", 400, "task: it is missing"},
-		{"fs/logs/a?task=web&type=stdout&file=db.stdout.0", 400, `"db.stdout.0" is no file of this log`},
-		{"fs/logs/a?task=web&type=stdout&file=../x", 400, "is no file of this log"},
+		{"fs/logs/a?task=web&type=stdout&file=db.stdout.0", 400, `"db.stdout.0" is not a file of this log`},
+		{"fs/logs/a?task=web&type=stdout&file=../x", 400, "is not a file of this log"},
 		{"fs/logs/a?task=web&type=stdout", 404, `task "web" has not started yet: it has no stdout log`},
 		{"fs/logs/a?task=old&type=stderr&follow=true", 404, `task "old" has ended and has no stderr log`},
 		{"allocation/b/stats", 404, `the node does not have allocation "b"`},
@@ -181,7 +181,7 @@ func TestFiles_busy(t *testing.T) {
 	const another = "/v1/client/fs/stream/a?path=web/local/file&follow=false"
 	status, body := n.get(another)
 	must.Eq(t, http.StatusTooManyRequests, status)
-	must.StrContains(t, body, "takes no more")
+	must.StrContains(t, body, "already answers")
 	for _, short := range []string{"ls/a?path=/", "stat/a?path=web/local/file", "cat/a?path=web/local/file"} {
 		status, body = n.get("/v1/client/fs/" + short)
 		must.Eq(t, http.StatusOK, status, must.Sprint(body))

@@ -82,7 +82,7 @@ func (r *frameReader) next() (inputFrame, error) {
 	}
 	var f inputFrame
 	if err := json.Unmarshal(line, &f); err != nil {
-		return inputFrame{}, &badFrame{"a frame is not what it must be: " + err.Error()}
+		return inputFrame{}, &badFrame{"a frame is malformed: " + err.Error()}
 	}
 	return f, nil
 }

@@ -34,7 +34,7 @@ func (l *logRequest) read(q query) (err error) {
 		return refuse(http.StatusBadRequest, fmt.Sprintf("type: %q is neither stdout nor stderr", l.stream))
 	}
 	if _, is := tasklog.FileNumber(l.name(), l.file); l.file != "" && !is {
-		return refuse(http.StatusBadRequest, fmt.Sprintf("file: %q is no file of this log, such as %q", l.file, l.name()+".0"))
+		return refuse(http.StatusBadRequest, fmt.Sprintf("file: %q is not a file of this log, such as %q", l.file, l.name()+".0"))
 	}
 	if l.follow, err = q.flag("follow", false); err != nil {
 		return err

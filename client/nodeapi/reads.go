@@ -46,12 +46,12 @@ func (h *reader) reads(bound chan struct{}, answer func(http.ResponseWriter, *ht
 			return refuse(http.StatusMethodNotAllowed, "only GET reads")
 		}
 		if h.options.Dirs == nil || h.options.Roster == nil || h.options.Host == nil {
-			return refuse(http.StatusNotImplemented, "this node answers no requests for files, logs and statistics")
+			return refuse(http.StatusNotImplemented, "this node does not serve files, logs and statistics")
 		}
 		select {
 		case bound <- struct{}{}:
 		default:
-			return refuse(http.StatusTooManyRequests, fmt.Sprintf("the node answers %d requests of this kind, and takes no more", maxReading))
+			return refuse(http.StatusTooManyRequests, fmt.Sprintf("the node already answers %d requests of this kind, its limit: retry later", maxReading))
 		}
 		defer func() { <-bound }()
 		return answer(w, r)

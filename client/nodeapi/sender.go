@@ -34,7 +34,7 @@ func (h *reader) piece() *piece {
 }
 
 // errGone means that the caller does not take its answer.
-var errGone = errors.New("the caller is gone")
+var errGone = errors.New("the caller has disconnected")
 
 // sender sends parts of files to a caller, as JSON objects one after the other, or plain.
 type sender struct {

@@ -51,7 +51,7 @@ func (h *Handler) routeStorage() {
 	} {
 		h.handle("POST /v1/internal/storage/{plugin}/"+verb, func(w http.ResponseWriter, r *http.Request) error {
 			if h.options.Storage == nil {
-				return refuse(http.StatusNotImplemented, "this node calls no storage plugins")
+				return refuse(http.StatusNotImplemented, "this node does not call storage plugins")
 			}
 			var a Attachment
 			if err := readBody(w, r, &a); err != nil {

@@ -69,7 +69,7 @@ const maxActBody = 64 << 10
 // readBody reads a small JSON body.
 func readBody(w http.ResponseWriter, r *http.Request, into any) error {
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxActBody)).Decode(into); err != nil {
-		return refuse(http.StatusBadRequest, "the body is not what it must be: "+err.Error())
+		return refuse(http.StatusBadRequest, "the body is malformed: "+err.Error())
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func checkRunning(t Task) error {
 	case !t.Running:
 		return refuse(http.StatusConflict, fmt.Sprintf("task %q is %s, and must be running", t.Name, t.State))
 	case t.Generation == 0:
-		return refuse(http.StatusConflict, fmt.Sprintf("task %q runs, but its driver %s does not: try again later", t.Name, t.Driver))
+		return refuse(http.StatusConflict, fmt.Sprintf("task %q runs, but its driver %s does not: retry later", t.Name, t.Driver))
 	}
 	return nil
 }

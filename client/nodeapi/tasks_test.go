@@ -27,12 +27,12 @@ func TestSignal(t *testing.T) {
 		"unknown task":       {"two", `{"Signal":"SIGHUP","Task":"db"}`, 404, `the allocation has no task "db": it has web, init`, ""},
 		"dead task":          {"two", `{"Signal":"SIGHUP","Task":"init"}`, 409, `task "init" is dead, and must be running`, ""},
 		"all are dead":       {"dead", `{"Signal":"SIGHUP"}`, 409, "no task of the allocation is running", ""},
-		"driver away":        {"away", `{"Signal":"SIGHUP"}`, 409, `task "away" runs, but its driver mock does not: try again later`, ""},
+		"driver away":        {"away", `{"Signal":"SIGHUP"}`, 409, `task "away" runs, but its driver mock does not: retry later`, ""},
 		"no signal":          {"two", `{}`, 400, "Signal is missing, such as SIGHUP", ""},
 		"odd signal":         {"two", `{"Signal":"HUP"}`, 400, `the signal "HUP" is unknown: use a name such as SIGHUP`, ""},
 		"number":             {"two", `{"Signal":"9"}`, 400, `the signal "9" is unknown: use a name such as SIGHUP`, ""},
 		"no task gets it":    {"odd", `{"Signal":"SIGHUP"}`, 400, `the driver mock of task "weak" cannot send signals`, ""},
-		"no JSON":            {"two", `SIGHUP`, 400, "the body is not what it must be: invalid character 'S' looking for beginning of value", ""},
+		"no JSON":            {"two", `SIGHUP`, 400, "the body is malformed: invalid character 'S' looking for beginning of value", ""},
 		"the driver's error": {"one", `{"Signal":"SIGHUP"}`, 500, `task "web" did not get SIGHUP: broken`, "signal one/web SIGHUP\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestRestart(t *testing.T) {
 		"unknown":     {`{}`, nodeapi.ErrUnknown, 404, "unknown on this node", "restart a/ all=false\n"},
 		"is stopping": {`{}`, fmt.Errorf("%w: the allocation is stopping", nodeapi.ErrState), 409, "not possible now: the allocation is stopping", "restart a/ all=false\n"},
 		"full disk":   {`{}`, errors.New("the disk is full"), 500, "the disk is full", "restart a/ all=false\n"},
-		"large body":  {`{"TaskName":"` + strings.Repeat("x", 64<<10) + `"}`, nil, 400, "the body is not what it must be: http: request body too large", ""},
+		"large body":  {`{"TaskName":"` + strings.Repeat("x", 64<<10) + `"}`, nil, 400, "the body is malformed: http: request body too large", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

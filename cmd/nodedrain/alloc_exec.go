@@ -40,25 +40,26 @@ func (c *allocExecCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain alloc exec [options] ALLOC COMMAND [ARGUMENT...]
 
-  Runs a command in a running task, with the task's environment. Options of nodedrain
-  come before ALLOC. -task may be left out if the allocation has one task. ALLOC is the
+  Runs a command in a running task, with the task's environment. Options of nodedrain come
+  before ALLOC. If the allocation has one task, -task is not needed. ALLOC is the
   allocation's id or a prefix of it.
 
 Options:
 
   -task TASK        The task.
-  -i                Send the standard input to the command. Default: true. To send
-                    nothing use -i=false.
+  -i                Send the standard input to the command. Default: true. -i=false sends
+                    nothing.
   -t                Give the command a terminal. The default is true if the standard
                     input and output are terminals and -i is true.
   -e CHARACTER      With a terminal: CHARACTER and "." at the start of a line end the
-                    connection, twice CHARACTER sends it. "none" is none. Default: ~.
+                    connection. CHARACTER twice sends it once. "none" switches this off.
+                    Default: ~.
 `+connectHelp) + `
 
 Exit code:
 
-  The command's own, or 1 if it did not start or its exit code is not known, or 130 if
-  you ended the connection.
+  That of the command; 1 if it did not start or its exit code is unknown; 130 if you ended
+  the connection.
 `
 }
 

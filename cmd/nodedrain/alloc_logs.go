@@ -41,12 +41,11 @@ func (c *allocLogsCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain alloc logs [options] ALLOC [TASK]
 
-  Prints what a task has written to its standard output, as far as its node keeps it.
-  TASK may be left out if the allocation has one task. ALLOC is the allocation's id or a
-  prefix of it.
+  Prints the standard output of a task, as far as its node keeps it. TASK is not needed if
+  the allocation has one task. ALLOC is the allocation's id or a prefix of it.
 
-  With -f the command goes on until the task has ended. It continues where it was when
-  a connection is lost, or when a server or the client of the node restarts.
+  With -f the command follows the log until the task has ended. If a connection is lost,
+  or a server or the client of the node restarts, it continues from the same line.
 
 Options:
 
@@ -54,7 +53,7 @@ Options:
   -stderr           Show the standard error. -stdout is the default.
   -stdout           Show the standard output.
   -tail             Show the end of the log: its last 10 lines, unless -n or -c is given.
-  -n LINES          Show the last lines. They have at most 4 MiB.
+  -n LINES          Show the last lines, at most 4 MiB.
   -c BYTES          Show the last bytes.
   -task TASK        The task, instead of the second argument.
 `+connectHelp) + `
@@ -62,7 +61,7 @@ Options:
 Exit code:
 
   0     The log was printed. With -f: the task has ended.
-  1     The log cannot be read. With -f: nothing has answered for 10 minutes.
+  1     The log cannot be read. With -f: no server answered for 10 minutes.
   130   After Ctrl-C.
 `
 }

@@ -64,8 +64,8 @@ func TestAllocLogs_followsARestartedNode(t *testing.T) {
 	must.Eq(t, "one\ntwo\nthree\nfour\n", out.String())
 	lines := strings.Split(errs.String(), "\n")
 	must.SliceLen(t, 3, lines)
-	must.StrHasPrefix(t, "the log cannot be read, trying again: ", lines[0])
-	must.Eq(t, "the log goes on", lines[1])
+	must.StrHasPrefix(t, "the log cannot be read, retrying: ", lines[0])
+	must.Eq(t, "the log continues", lines[1])
 }
 
 // A server that cannot go on in a file of the log does not make the command print lines twice.
@@ -77,7 +77,7 @@ func TestAllocLogs_olderServer(t *testing.T) {
 	var errs bytes.Buffer
 	must.One(t, f.command(t.Context(), stdio{out: out, errs: &errs}, "alloc", "logs", "-f", "a1"))
 	must.Eq(t, "one\ntwo\nthree\n", out.String())
-	must.StrContains(t, errs.String(), "Error reading the log: the server does not go on where the log was")
+	must.StrContains(t, errs.String(), "Error reading the log: the server cannot continue the log at the same line")
 }
 
 // An interrupt ends a followed log with 130; a closed output ends it with 1.

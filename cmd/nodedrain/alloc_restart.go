@@ -31,12 +31,12 @@ func (c *allocRestartCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain alloc restart [options] ALLOC [TASK]
 
-  Restarts a task in place, or without TASK every running task of the allocation. ALLOC is
-  the allocation's id or a prefix of it.
+  Restarts a task on its node, or without TASK every running task of the allocation. ALLOC
+  is the allocation's id or a prefix of it.
 
 Options:
 
-  -all-tasks        Also restart tasks that have ended, in the order of a start.
+  -all-tasks        Also restart ended tasks, in the order of a first start.
   -task TASK        The task, instead of the second argument.
 ` + connectHelp)
 }

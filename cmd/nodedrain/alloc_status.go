@@ -21,16 +21,16 @@ const allocHelp = `Usage: nodedrain alloc <command> [options]
 
   Shows allocations, their files and the output of their tasks, and runs commands in
   tasks, sends them signals, and restarts and stops them. The node of the allocation
-  answers most of these commands, over any server.`
+  answers most of these commands, through any server.`
 
 func (c *allocStatusCommand) Synopsis() string { return "List allocations, or show one" }
 
 func (c *allocStatusCommand) Help() string {
 	return statusHelp("alloc status [options] [ALLOC]", `  Without ALLOC, lists the allocations of the namespace that have not ended. With ALLOC,
-  shows the allocation: its node, its health, the mark of a drain, the allocations
-  before and after it, the states and events of its tasks, their devices, its volumes,
-  the volumes that keep it from ending, and the resources that its tasks use, if its
-  node says so. ALLOC is the allocation's id or a prefix of it.`)
+  shows the allocation: its node, its health, the mark of a drain, its predecessor and
+  replacement, the states and events of its tasks, their devices, its volumes, the volumes
+  that keep it from ending, and the resources in use, if its node answers. ALLOC is the
+  allocation's id or a prefix of it.`)
 }
 
 func (c *allocStatusCommand) Run(args []string) int { return c.exit(c.run(args)) }

@@ -41,9 +41,9 @@ Options:
 
 Exit code:
 
-  0   The allocation stops. Without -detach: every allocation of the job has a place.
+  0   The allocation stops. Without -detach: every allocation of the job is placed.
   1   The request failed.
-  2   Some allocations have no place. The command says what is short.
+  2   Some allocations cannot be placed. The command prints the reasons.
 `
 }
 

@@ -33,12 +33,12 @@ func (c *clientCommand) Help() string {
 Usage: nodedrain client -config FILE
 
   Runs the client of this node: it registers the node with the servers, starts and stops
-  the tasks that they place here, and reports how they are. Tasks run through task
+  the tasks that they place here, and reports their states. Tasks run through task
   drivers: raw_exec and mock, which this program contains, and plugins in the folder
   plugin_dir of the configuration.
 
-  SIGINT and SIGTERM end the client and no task: tasks, their logs and drivers run on, and
-  the next client takes them over. To end the tasks first, drain the node.
+  SIGINT and SIGTERM end the client but no task: tasks, their logs and drivers continue,
+  and the next client takes them over. To end the tasks first, drain the node.
 
   The configuration is a file in HCL or JSON, with a name that ends with .hcl or .json:
 
@@ -50,12 +50,13 @@ Usage: nodedrain client -config FILE
     }
     plugin "raw_exec" {}
 
-  docs/client.md describes every key, the files of a client, and what to do in trouble.
+  docs/client.md describes every key, the files of a client, and what to do when something
+  fails.
 
 Options:
 
   -config FILE  The configuration. Required.
-  -check        Check the configuration, print "The configuration is valid", and end.
+  -check        Check the configuration, print "The configuration is valid", and exit.
 `)
 }
 

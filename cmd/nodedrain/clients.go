@@ -50,18 +50,19 @@ func (c *clientsCommand) Help() string {
 	return strings.TrimSpace(fmt.Sprintf(`
 Usage: nodedrain clients [options]
 
-  Simulates the clients of a cluster: registers nodes with running servers, and starts
-  and stops the allocations placed on them. No process runs. The command runs until it
-  is interrupted. The servers mark its nodes down some time later. A later run with the
-  same names continues with the same nodes.
+  Simulates the clients of a cluster: registers nodes with running servers, and starts and
+  stops the allocations placed on them. No process runs. The command runs until it is
+  interrupted. After that the servers mark its nodes down. A later run with the same names
+  continues with the same nodes.
 
-  Use this command to try servers. The ids and secrets of simulated nodes follow from
+  Use this command to try servers. The ids and secrets of simulated nodes are derived from
   their names: do not use it with production servers.
 
 Options:
 
   -servers URLS     The servers' addresses, each in the form of -address, separated by
-                    commas. If one is down, the next is used. Default: that of -address.
+                    commas. If one does not answer, the command uses the next. Default:
+                    that of -address.
   -nodes N          Number of nodes. Default: %d.
   -name NAME        The nodes are named NAME-1, NAME-2 and so on. Default: %s.
   -class CLASS      The nodes' class. Default: %s.

@@ -35,8 +35,8 @@ func (f *connectFlags) set(set *flag.FlagSet) {
 const connectHelp = `
 General options:
 
-  -address URLS     The API of any server, or of several, separated by commas. When
-                    one does not answer, the next is tried. Default: NOMAD_ADDR, or
+  -address URLS     The API of any server, or of several, separated by commas. If one does
+                    not answer, the command uses the next. Default: NOMAD_ADDR, or
                     http://127.0.0.1:4646.
   -token TOKEN      Token that authenticates the request. Default: NOMAD_TOKEN.
   -region NAME      Region sent with the request. Default: NOMAD_REGION.
@@ -52,7 +52,7 @@ General options:
   -tls-skip-verify  Do not verify the server's certificate. Default:
                     NOMAD_SKIP_VERIFY.
   -no-color, -force-color
-                    Accepted for compatibility. Output is never coloured.
+                    Accepted for compatibility. Output has no colors.
 `
 
 // again returns the flags that name the same servers, for a command line that the user can repeat.

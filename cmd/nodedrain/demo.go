@@ -70,10 +70,10 @@ Usage: nodedrain demo [options]
       no paced mark took a group below its limit (of the jobs as they were
       registered, so "-without" can end with 0).
 
-  Tasks are simulated and run faster than real ones, by the time scale. Raft and
-  the drainer are real and are not scaled. With -real the clients are real, too:
-  they run processes of the driver raw_exec, in real time. All of them have ended
-  at the end, also on Ctrl-C. As root, the processes run as an unprivileged user.
+  Tasks are simulated and run faster than real ones, by the time scale. Raft and the
+  drainer are real and are not scaled. With -real the clients are real, too: they run
+  processes of the driver raw_exec, in real time. The command ends all of them before it
+  exits, also on Ctrl-C. As root, the processes run as an unprivileged user.
 
 Options:
 
@@ -81,10 +81,9 @@ Options:
                     format of Alibaba's cluster-trace-gpu-v2023: running pods of
                     equal request and QoS make one job. Without it a cluster is
                     generated.
-  -real             Run tasks as processes of this machine. It fails with a reason
-                    where the machine does not allow that. The processes of a
-                    demonstration that was killed with SIGKILL run on until the
-                    next one of this user ends them.
+  -real             Run tasks as processes of this machine. It fails with a reason if the
+                    machine does not allow that. If a demo is killed with SIGKILL, its
+                    processes run until the next demo of this user ends them.
   -nodes N          Nodes of the generated cluster. Default: %d; %d with -real, and
                     %d at most.
   -drains N         Nodes to drain at once, at most half of the nodes. Default: 5%%

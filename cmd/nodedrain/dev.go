@@ -42,10 +42,10 @@ Usage: nodedrain dev [options]
   the driver raw_exec, and example jobs of real processes. Prints the commands that drain
   a node and show what happens.
 
-  SIGINT and SIGTERM end all of it: the tasks get their kill timeout, then drivers, shims
-  and the directory go. After a second signal the tasks get no more time. If this process
-  is killed with SIGKILL, its tasks run on until the next "nodedrain dev" with the same
-  directory ends them.
+  SIGINT and SIGTERM end the cluster: tasks get their kill timeout, then the command ends
+  drivers and shims and deletes the directory. A second signal ends the tasks at once. If
+  this process is killed with SIGKILL, its tasks run until the next "nodedrain dev" with
+  the same directory ends them.
 
   The API demands the token in DIR/token: other users of this machine cannot run tasks.
   As root, the example tasks run as an unprivileged user. Tasks of your own jobs run as
@@ -53,10 +53,10 @@ Usage: nodedrain dev [options]
 
 Options:
 
-  -dir DIR      Directory of the cluster. It must not exist, be empty, or be one of
+  -dir DIR      Directory of the cluster: a new one, an empty one, or one of an earlier
                 "nodedrain dev". Default: a directory of this user in the temporary
                 directory.
-  -addr ADDR    Address of the HTTP API, on the loopback interface. Port 0 is any free
+  -addr ADDR    Address of the HTTP API, on the loopback interface. Port 0 means any free
                 port. Default: %s.
   -nodes N      Number of nodes, at most %d. Default: %d.
   -user NAME    User of the example tasks, a name or an id. Only root can choose.

@@ -39,9 +39,9 @@ func (c *drainListCommand) Help() string {
 Usage: nodedrain drain list [options]
 
   Lists running drains and ended drains. For a running drain it shows the number of
-  allocations left, the reason of the allocation least likely to leave by itself, and
-  the latest time at which the drain ends. Ended drains are listed newest first,
-  including those of deleted nodes.
+  allocations left, the reason of the allocation that needs help most, and the latest time
+  at which the drain ends. Ended drains are listed newest first, including those of
+  deleted nodes.
 
 Options:
 

@@ -25,9 +25,10 @@ func (c *evalStatusCommand) Synopsis() string { return "List evaluations, or sho
 
 func (c *evalStatusCommand) Help() string {
 	return statusHelp("eval status [options] [EVAL]", `  Without EVAL, lists the evaluations of the namespace that are pending or blocked. With
-  EVAL, shows the evaluation. For a blocked one, and for one that made a blocked one, it
-  says which resource or constraint is short and on how many nodes. The servers compute
-  that from the present state. EVAL is the evaluation's id or a prefix of it.`)
+  EVAL, shows the evaluation. If it is blocked, or has created a blocked one, the command
+  shows the missing resources and the constraints that exclude nodes, and on how many
+  nodes. The servers compute this from their current state. EVAL is the evaluation's id or
+  a prefix of it.`)
 }
 
 func (c *evalStatusCommand) Run(args []string) int { return c.exit(c.run(args)) }

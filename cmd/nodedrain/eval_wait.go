@@ -9,7 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// exitNotPlaced is the exit code of a job whose allocations have no place, as of Nomad's command.
+// exitNotPlaced is the exit code of a job whose allocations cannot be placed, as of Nomad's
+// command.
 const exitNotPlaced exitCode = 2
 
 // evaluatedPatience is how long the command continues without an answer from any server. It is
@@ -28,7 +29,7 @@ func (c *operatorCommand) evaluated(asked *client.Client, id, done string) (e *w
 		})
 		switch {
 		case c.ctx.Err() != nil:
-			fmt.Fprintf(c.out, "%s, and the scheduler goes on: nodedrain eval status %s\n", done, shortID(id, false))
+			fmt.Fprintf(c.out, "%s, and the scheduler continues: nodedrain eval status %s\n", done, shortID(id, false))
 			return nil, exitInterrupted
 		case err != nil:
 			return nil, saidf("Error reading evaluation: %v", err)
@@ -39,7 +40,7 @@ func (c *operatorCommand) evaluated(asked *client.Client, id, done string) (e *w
 	if e.BlockedEval == "" && e.Status != string(cluster.EvalBlocked) {
 		return e, nil
 	}
-	fmt.Fprintf(c.out, "Some allocations have no place. Evaluation %s waits for room.\n", shortID(e.BlockedEval, false))
+	fmt.Fprintf(c.out, "Some allocations cannot be placed. Evaluation %s is blocked until they can.\n", shortID(e.BlockedEval, false))
 	c.shortages(e)
 	return e, exitNotPlaced
 }

@@ -173,7 +173,7 @@ func (f *fixtureNode) stop(w http.ResponseWriter, r *http.Request) {
 	f.answer(w, 11, wire.AllocStopResponse{EvalID: fixtureEval, Index: 11})
 }
 
-// readEval answers with an evaluation that has ended; of the allocation with two tasks nothing has a place.
+// readEval answers with an ended evaluation. That of the allocation with two tasks placed nothing.
 func (f *fixtureNode) readEval(w http.ResponseWriter, r *http.Request) {
 	e := &wire.Evaluation{ID: r.PathValue("id"), Status: "complete"}
 	if slices.ContainsFunc(f.requests(), func(asked string) bool { return strings.HasPrefix(asked, "PUT /v1/allocation/"+twoTasks) }) {

@@ -21,9 +21,9 @@ func printGivenUp(out io.Writer, sum *wire.JobSummary, verbose bool) {
 		}
 		fmt.Fprintf(out, "\nGroup %q: %s empty, because too many allocations in a row failed\n", name, slots)
 		for _, line := range []string{
-			fmt.Sprintf("%s failed for good. The scheduler replaced %d in a row, which is the most, and then stopped", counted(g.Failed, "allocation"), g.Replaced),
+			fmt.Sprintf("%s failed for good. The scheduler replaced %d in a row, the maximum, and then gave up", counted(g.Failed, "allocation"), g.Replaced),
 			"Last failure: " + failureText(g, verbose),
-			fmt.Sprintf("To fill %s: nodedrain job run FILE with a change of the group's tasks or disk", those),
+			fmt.Sprintf("To fill %s: change the group's tasks or disk, then nodedrain job run FILE", those),
 			fmt.Sprintf("If the cause was outside the job: nodedrain job stop -purge %s, then nodedrain job run FILE", sum.JobID),
 		} {
 			fmt.Fprintf(out, "  * %s\n", singleLine(line))
@@ -35,7 +35,7 @@ func printGivenUp(out io.Writer, sum *wire.JobSummary, verbose bool) {
 func failureText(g wire.GroupGivenUp, verbose bool) string {
 	at := fmt.Sprintf("allocation %s on node %s", shortID(g.AllocID, verbose), shortID(g.NodeID, verbose))
 	if g.Task == "" {
-		return at + ": " + cmp.Or(g.Message, "its client does not say how")
+		return at + ": " + cmp.Or(g.Message, "its client did not report how")
 	}
 	text := fmt.Sprintf("task %q of %s at %s: %s", g.Task, at, clock(g.At), g.Event)
 	if message := strings.TrimSpace(g.Message); message != "" {

@@ -34,8 +34,8 @@ func (c *jobPlanCommand) Help() string {
 Usage: nodedrain job plan [options] FILE
 
   Shows what "job run" would do with the job in FILE: the difference to the registered
-  job, the allocations that the scheduler would create, stop or leave alone, and why
-  allocations would have no place. It changes nothing. FILE is as for "job run".
+  job, the allocations that the scheduler would create, stop or keep, and why allocations
+  could not be placed. It changes nothing. FILE is as for "job run".
 
 Options:
 `+connectHelp) + `
@@ -91,7 +91,7 @@ func (c *jobPlanCommand) run(args []string) (code int, err error) {
 	fmt.Fprintln(c.out)
 	c.groupShortages(plan.FailedTGAllocs)
 	if len(plan.FailedTGAllocs) == 0 {
-		fmt.Fprintln(c.out, "Every allocation has a place")
+		fmt.Fprintln(c.out, "Every allocation can be placed")
 	}
 	fmt.Fprintf(c.out, "\nJob Modify Index: %d\nnodedrain job run -check-index %d registers the job unless it has changed since\n",
 		plan.JobModifyIndex, plan.JobModifyIndex)

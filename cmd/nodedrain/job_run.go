@@ -44,24 +44,24 @@ func (c *jobRunCommand) Help() string {
 Usage: nodedrain job run [options] FILE
 
   Registers the job in FILE, or its next version, and waits until the scheduler has
-  evaluated it. FILE is JSON: a job, or an object with the job as "Job", as the API takes
-  it. "-" is the standard input. The command cannot read HCL. docs/operators.md has an
+  evaluated it. FILE is JSON: a job, or an object with the job as "Job", as for the API.
+  "-" means the standard input. The command cannot read HCL. docs/operators.md has an
   example.
 
 Options:
 
-  -check-index N    Register the job only if its modify index is N, see "job plan".
-                    Zero is a job that does not exist. It needs cluster version 4.
+  -check-index N    Register the job only if its modify index is N, see "job plan". Zero
+                    means that the job does not exist. It needs cluster version 4.
   -detach           Do not wait for the scheduler.
 `+connectHelp) + `
 
 Exit code:
 
-  0   The job is registered. Without -detach: every allocation has a place.
+  0   The job is registered. Without -detach: every allocation is placed.
   1   The request failed.
-  2   Some allocations have no place. The command says what is short, and the servers
-      place them when there is room. Or slots of the job stay empty because too many
-      allocations in a row failed. The command says what fills them.
+  2   Some allocations cannot be placed. The command prints the reasons, and the servers
+      place them when they can. Or slots of the job stay empty because too many
+      allocations in a row failed. The command prints how to fill them.
 `
 }
 

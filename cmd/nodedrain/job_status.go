@@ -25,7 +25,8 @@ func (c *jobStatusCommand) Synopsis() string { return "List jobs, or show one jo
 
 func (c *jobStatusCommand) Help() string {
 	return statusHelp("job status [options] [JOB]", `  Without JOB, lists the jobs of the namespace. With JOB, shows the job, its groups, why
-  allocations have no place, and its allocations. JOB is the job's id or a prefix of it.`)
+  allocations cannot be placed, and its allocations. JOB is the job's id or a prefix of
+  it.`)
 }
 
 func (c *jobStatusCommand) Run(args []string) int { return c.exit(c.run(args)) }

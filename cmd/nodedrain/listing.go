@@ -121,7 +121,7 @@ func statusHelp(usage, about string) string {
 
 Options:
 
-  -all              List ended ones too.
+  -all              Also list ended ones.
   -filter EXPR      List only those that match an expression over their fields, such as
                     'Status == "blocked"'.
   -verbose          Show whole ids and more columns.

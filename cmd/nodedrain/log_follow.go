@@ -16,7 +16,7 @@ func (c *allocLogsCommand) follow(asked *client.Client, alloc string, from *task
 	asked.OnMove(nil) // an outage has one line
 	from.heard = func() {
 		if lost {
-			fmt.Fprintln(c.errs, "the log goes on")
+			fmt.Fprintln(c.errs, "the log continues")
 		}
 		lost = false
 	}
@@ -30,7 +30,7 @@ func (c *allocLogsCommand) follow(asked *client.Client, alloc string, from *task
 		}
 		if err != nil && !lost {
 			lost = true
-			fmt.Fprintf(c.errs, "the log cannot be read, trying again: %v\n", err)
+			fmt.Fprintf(c.errs, "the log cannot be read, retrying: %v\n", err)
 		}
 		if !ended.IsZero() { // before this read began
 			if err == nil || client.Refused(err) || time.Since(ended) > evaluatedPatience {

@@ -25,7 +25,7 @@ type taskLog struct {
 
 // errElsewhere is the answer of a server that does not know [client.LogsQuery].File, when the log has more
 // than one file.
-var errElsewhere = errors.New("the server does not go on where the log was: it is of an older release")
+var errElsewhere = errors.New("the server cannot continue the log at the same line: its release is older")
 
 // errPrint is a failure to print. To read again does not help.
 type errPrint struct{ error }

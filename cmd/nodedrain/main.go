@@ -133,8 +133,8 @@ func is(c cli.Command) cli.CommandFactory {
 
 const nodeHelp = `Usage: nodedrain node <command> [options]
 
-  Takes nodes out of service and returns them, shows their status, and explains why a
-  node has not drained yet. Except for "explain", the commands have the names, flags
+  Takes nodes out of service and returns them to it, shows their status, and explains why
+  a node has not drained yet. Except for "explain", the commands have the names, flags
   and messages of Nomad's commands.`
 
 const systemHelp = `Usage: nodedrain system <command> [options]
@@ -143,4 +143,4 @@ const systemHelp = `Usage: nodedrain system <command> [options]
 
 const drainHelp = `Usage: nodedrain drain <command> [options]
 
-  Shows which drains run and how others ended.`
+  Shows which drains run and how ended drains ended.`

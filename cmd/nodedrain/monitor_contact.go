@@ -90,7 +90,7 @@ func (o *outage) moved(m client.Move, patience time.Duration) string {
 		return movedText(m)
 	case !o.full:
 		o.full = true
-		return fmt.Sprintf("no server answers, trying for %s", patience)
+		return fmt.Sprintf("no server answers, retrying for %s", patience)
 	}
 	return ""
 }

@@ -45,5 +45,5 @@ func stoppingText(a *wire.Allocation) string {
 			waits = append(waits, fmt.Sprintf("task %q waits for %s", name, waitText(s.Waiting, s.Waiting.Until.Time)))
 		}
 	}
-	return cmp.Or(strings.Join(waits, "; "), a.ClientDescription, "its client does not say for what it waits")
+	return cmp.Or(strings.Join(waits, "; "), a.ClientDescription, "its client does not report what it waits for")
 }

@@ -99,7 +99,7 @@ func TestMonitor_exitCodes(t *testing.T) {
 	code, out, _ = watched(interrupted, c, enable+pinnedNode, "Waiting: 2 of default/db.db", interrupt)
 	must.Eq(t, 130, code)
 	must.StrNotContains(t, out, "Drain complete")
-	must.StrHasSuffix(t, fmt.Sprintf("The drain of node %q goes on. To watch it again: nodedrain node drain -monitor %s\n"+
+	must.StrHasSuffix(t, fmt.Sprintf("The drain of node %q continues. To watch it again: nodedrain node drain -monitor %s\n"+
 		"To cancel it: nodedrain node drain -disable %s\n", pinnedNode, pinnedNode, pinnedNode), out)
 	must.True(t, c.Server().Store().Snapshot().Node(pinnedNode).Draining())
 
@@ -224,7 +224,7 @@ func TestOutage(t *testing.T) {
 	must.Eq(t, "", o.answered())
 	must.Eq(t, "connection lost, trying s2", to("s2"))
 	must.Eq(t, "connection lost, trying s1", to("s1"))
-	must.Eq(t, "no server answers, trying for 10m0s", to("s2"))
+	must.Eq(t, "no server answers, retrying for 10m0s", to("s2"))
 	must.Eq(t, "", to("s1"))
 	must.Eq(t, "a server answers again", o.answered())
 	must.Eq(t, "connection lost, trying s0 again", to("s0"))

@@ -21,26 +21,27 @@ func (c *nodeDrainCommand) Help() string {
 Usage: nodedrain node drain [options] NODE
 
   Starts, changes or cancels the drain of a node. NODE is the node's name, its id or a
-  prefix of the id. Services leave at the pace of their migrate block, and batch work
-  when it is done. System jobs leave next, then storage plugins. At the deadline all
-  remaining allocations leave, in the same order. A draining node gets no new work.
-  After the drain it gets none until "nodedrain node eligibility -enable".
+  prefix of the id. Allocations of services leave at the pace of their migrate block,
+  those of batch jobs when they are done. System jobs leave next, then storage plugins. At
+  the deadline all remaining allocations leave, in the same order. A draining node gets no
+  new allocations. After the drain it gets none until "nodedrain node eligibility
+  -enable".
 
-  After -enable the command monitors the drain until it has ended and all allocations
-  have stopped. It prints each event as a line, with the time at which it happened by
-  the servers' clocks. On a terminal it also shows a bar with the rounds left at least
-  and why allocations have not moved. Ctrl-C stops the monitor, not the drain; the
-  command then says how to watch the drain again and how to cancel it.
+  After -enable the command monitors the drain until it has ended and all allocations have
+  stopped. It prints a line for each event, with its time by the servers' clocks. On a
+  terminal it also shows a bar with the minimum of rounds left and why allocations have
+  not moved. Ctrl-C stops the monitor, not the drain. The command then prints how to watch
+  the drain again and how to cancel it.
 
-  When a server fails, the monitor continues with the next one of -address, and notices
-  within two seconds. It gives up after 10 minutes without an answer from any server.
+  If a server fails, the monitor continues with the next one of -address within about two
+  seconds. It gives up after 10 minutes without an answer from any server.
 
 Options:
 
   -enable           Start the drain, or change a running one.
-  -disable          Cancel the drain. Lists allocations that stop all the same. The
-                    node gets new work again, unless -keep-ineligible is set. A node
-                    that does not drain is an error.
+  -disable          Cancel the drain. Lists the allocations that stop nevertheless. The
+                    node gets new allocations again, unless -keep-ineligible is set. It is
+                    an error if the node does not drain.
   -monitor          Monitor a running drain.
 
   -deadline D       Time after which all remaining allocations leave, such as 30m or
@@ -48,29 +49,29 @@ Options:
   -no-deadline      The drain has no deadline.
   -force            All allocations leave now.
   -ignore-system    Leave system jobs on the node.
-  -keep-ineligible  With -disable: the node gets no new work.
+  -keep-ineligible  With -disable: the node gets no new allocations.
   -m MESSAGE        Reason of the request, kept with the drain.
   -meta KEY=VALUE   Metadata, kept with the drain. May be repeated.
 
   -idempotency-token KEY
-                    Apply the request once: a repeated request with the same key
-                    changes nothing, even after the drain has ended. Without a key
-                    every request applies, and each restarts the deadline.
+                    Apply the request once: a repeated request with the same key changes
+                    nothing, even after the drain has ended. Without a key every request
+                    takes effect, and each restarts the deadline.
 
   -detach           Do not monitor the drain.
   -plain            Print lines only, even on a terminal.
   -self             Use the node of the agent at -address.
-  -yes              Do not ask for confirmation. Without it the command asks when
-                    NODE is no whole id, and before it changes a running drain.
+  -yes              Do not ask for confirmation. Without it the command asks if NODE is
+                    not a whole id, and before it changes a running drain.
 ` + connectHelp + `
 Exit code:
 
   0   The request succeeded, or the user did not confirm it. With a monitor: the drain
       has ended, and all allocations that had to leave have stopped, with their volumes
       off the node.
-  1   The request failed, or the drain's outcome is not known: the node was deleted, or
-      no server answered for 10 minutes. If monitoring fails, Nomad's command exits
-      with 0 instead.
+  1   The request failed, or the drain's outcome is unknown: the node was deleted, or no
+      server answered for 10 minutes. If monitoring fails, Nomad's command exits with 0
+      instead.
   2   The drain was cancelled while it was monitored.
   3   The drain has ended and all allocations have stopped, but volumes are still on the
       node. The last lines name each with its path. Nomad's command exits with 0.
@@ -180,7 +181,7 @@ func (c *nodeDrainCommand) printStopping(written *wire.DrainResponse) {
 	if len(written.StillStopping) == 0 {
 		return
 	}
-	fmt.Fprintf(c.out, "%s will stop all the same:\n", counted(len(written.StillStopping), "allocation"))
+	fmt.Fprintf(c.out, "%s will stop nevertheless:\n", counted(len(written.StillStopping), "allocation"))
 	for _, id := range written.StillStopping {
 		fmt.Fprintf(c.out, "  %s\n", id)
 	}
@@ -262,6 +263,6 @@ func (c *nodeDrainCommand) interrupted(f *nodeDrainFlags, m *monitor) {
 			node, counted(m.follow.left(), "allocation"), f.again(), node)
 		return
 	}
-	fmt.Fprintf(c.out, "The drain of node %q goes on. To watch it again: nodedrain node drain -monitor%s %s\n", node, f.again(), node)
+	fmt.Fprintf(c.out, "The drain of node %q continues. To watch it again: nodedrain node drain -monitor%s %s\n", node, f.again(), node)
 	fmt.Fprintf(c.out, "To cancel it: nodedrain node drain -disable%s %s\n", f.again(), node)
 }

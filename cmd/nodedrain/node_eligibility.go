@@ -27,21 +27,21 @@ func (f *nodeEligibilityFlags) set() *flag.FlagSet {
 	return set
 }
 
-func (c *nodeEligibilityCommand) Synopsis() string { return "Set whether a node gets new work" }
+func (c *nodeEligibilityCommand) Synopsis() string { return "Set whether a node gets new allocations" }
 
 func (c *nodeEligibilityCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain node eligibility [options] NODE
 
-  Sets whether a node gets new work. Allocations on the node stay. NODE is the node's
-  name, its id or a prefix of the id. A draining node cannot be enabled: cancel its
+  Sets whether a node gets new allocations. Allocations on the node stay. NODE is the
+  node's name, its id or a prefix of the id. A draining node cannot be enabled: cancel its
   drain with "nodedrain node drain -disable". After a drain has ended, use -enable to
   return the node to service.
 
 Options:
 
-  -enable           The node gets new work.
-  -disable          The node gets no new work.
+  -enable           The node gets new allocations.
+  -disable          The node gets no new allocations.
   -self             Use the node of the agent at -address.
 ` + connectHelp)
 }

@@ -101,7 +101,7 @@ func (c *nodeExplainCommand) explain(r *wire.NodeDrain, verbose bool) {
 	}
 	drainFacts(r.Drain, r.Progress).write(c.out)
 	if r.Progress == nil {
-		fmt.Fprintln(c.out, "\nThe server that answered is not the leader: only the leader knows why allocations have not moved")
+		fmt.Fprintln(c.out, "\nThe server that answered is not the leader. Only the leader knows why allocations have not moved")
 		return
 	}
 	if len(r.Allocs) == 0 {

@@ -26,9 +26,8 @@ const operatorHelp = `Usage: nodedrain operator <command> [options]
 
 const snapshotHelp = `Usage: nodedrain operator snapshot <command> [options]
 
-  Saves the state of the servers to a file, restores it, and shows what a file holds. The
-  file holds the secrets of the nodes: keep it as carefully as the data directory of a
-  server.`
+  Saves the state of the servers to a file, restores it, and shows the content of a file.
+  The file holds the secrets of the nodes: protect it like the data directory of a server.`
 
 // snapshotSaveCommand is "nodedrain operator snapshot save".
 type snapshotSaveCommand struct{ operatorCommand }
@@ -54,12 +53,12 @@ Usage: nodedrain operator snapshot save [options] FILE
 
   Saves the newest state of the servers to FILE, which must not exist yet. The command
   reads the file again and verifies its checksums before it ends with 0. It needs a token
-  that may write, because the file holds the secrets of the nodes.
+  with the right write, because the file holds the secrets of the nodes.
 
 Options:
 
-  -stale            Let the server that is asked answer, also without a leader. The
-                    state may lack the newest writes.
+  -stale            The server at -address answers, also without a leader. The state may
+                    lack the newest writes.
 ` + connectHelp)
 }
 
@@ -124,22 +123,22 @@ func (f *snapshotRestoreFlags) set() *flag.FlagSet {
 }
 
 func (c *snapshotRestoreCommand) Synopsis() string {
-	return "Replace the state of the servers by that of a file"
+	return "Replace the state of the servers with that of a file"
 }
 
 func (c *snapshotRestoreCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain operator snapshot restore [options] FILE
 
-  Replaces the state of all servers by the one in FILE. Every change after the file was
-  saved is lost. The command shows what the file holds, and asks. The servers verify the
-  file before they change anything.
+  Replaces the state of all servers with the one in FILE. Every change after the file was
+  saved is lost. The command shows the content of the file, and asks. The servers verify
+  the file before they change anything.
 
   Drains that ran when the file was saved continue with the deadlines they had then. If
-  a deadline has passed meanwhile, the drain stops at once what is left on its node.
-  Nodes have the secrets of that time. A node that registered later is unknown, and its
-  client registers it again. Work that was placed later is unknown, too: it is not in
-  the state any more, and its client must stop it.
+  its deadline has passed, a drain stops the rest of the allocations on its node at once.
+  Nodes have the secrets of that time. The servers do not know a node that registered
+  later: its client registers it again. They do not know allocations that were placed
+  later: their clients stop them.
 
 Options:
 
@@ -171,7 +170,7 @@ func (c *snapshotRestoreCommand) run(args []string) error {
 	defer asked.Close()
 	if !f.yes {
 		found.write(c.out, time.Now())
-		const question = "\nReplace the state of all servers by this one? Every later change is lost. [y/N]"
+		const question = "\nReplace the state of all servers with this one? Every later change is lost. [y/N]"
 		if err := c.confirmedAs(question, "Cancelling snapshot restore"); err != nil {
 			return err
 		}
@@ -197,16 +196,16 @@ func (*snapshotInspectCommand) flags() *flag.FlagSet {
 }
 
 func (c *snapshotInspectCommand) Synopsis() string {
-	return "Verify a saved state and show what it holds"
+	return "Verify a saved state and show its content"
 }
 
 func (c *snapshotInspectCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain operator snapshot inspect FILE
 
-  Verifies the checksums of FILE, reads the whole state, and shows what it holds. It asks
-  no server. The exit code is 1 if the file is damaged, cut, of another program, or of a
-  cluster version that this build does not understand.
+  Verifies the checksums of FILE, reads the whole state, and shows its content. It
+  contacts no server. The exit code is 1 if the file is damaged, incomplete, of another
+  program, or of a cluster version that this build does not understand.
 `)
 }
 
@@ -313,7 +312,7 @@ func savedLimit(d *cluster.Drain, now time.Time) string {
 	case !d.Strategy.Finite():
 		return "drains without a deadline"
 	case d.Strategy.Passed(now):
-		return "its deadline has passed: a restored drain stops at once what is left"
+		return "its deadline has passed: a restored drain stops the rest at once"
 	}
 	return "drains until " + d.Strategy.ForceDeadline.UTC().Format(time.RFC3339)
 }

@@ -63,8 +63,8 @@ func (c *pluginCommand) Run(args []string) int {
 const pluginHelp = `Usage: nodedrain plugin <command>
 
   Shows storage plugins, tests the program of a task driver or a device plugin, or serves
-  one of the drivers that this program contains. The client of a node starts these; they
-  are not meant for people.`
+  one of the drivers that this program contains. The client of a node starts these
+  drivers. Do not start them yourself.`
 
 const pluginMockHelp = `Usage: nodedrain plugin mock
 
@@ -74,16 +74,17 @@ const pluginMockHelp = `Usage: nodedrain plugin mock
 
   Keys of a task's config, all optional, with durations such as "10s":
 
-    run_for                  The time until the task ends; by default it runs until a
+    run_for                  The time until the task ends. By default it runs until a
                              signal.
-    exit_code, exit_signal   Its result then.
-    stdout_string            What it writes when it starts.
-    stop_ignore              It ignores all signals but SIGKILL.
-    kill_after               The time from another signal to its end.
-    signal_codes             Exit codes by the name of a signal; it ignores the others.
-    start_block_for          The time that a start takes.
+    exit_code, exit_signal The result of the task.
+    stdout_string            The task writes this text when it starts.
+    stop_ignore              The task ignores all signals but SIGKILL.
+    kill_after               The time from another signal to the end of the task.
+    signal_codes             Exit codes by the name of a signal. The task ignores the
+                             others.
+    start_block_for          The duration of a start.
     start_error              A start fails with this text.
-    start_error_recoverable  ... and may be repeated.
+    start_error_recoverable The client may repeat such a start.
     hang_at                  The driver does not answer this call, such as "StopTask".
     crash_at                 The driver ends at this call, once for each start.
 
@@ -99,12 +100,11 @@ const pluginRawExecHelp = `Usage: nodedrain plugin raw_exec
 
   Keys of a task's config:
 
-    command    The program: an absolute path, a path below the task's folder, or a name
-               that is looked for in the task's folder and in the PATH of its environment.
+    command    The program: an absolute path, a path below the task's folder, or a name in
+               the task's folder or in the PATH of its environment.
     args       A list of its arguments.
 
   Keys of the plugin's own config:
 
     enabled    The driver starts tasks. The default is false.
-    shim_dir   The folder for what the driver knows of its tasks, by default
-               /run/nodedrain/shims.`
+    shim_dir   The folder for the driver's records of tasks, by default /run/nodedrain/shims.`

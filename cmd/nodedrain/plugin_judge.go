@@ -47,23 +47,23 @@ Usage: nodedrain plugin test [options] PATH
 
   Starts the plugin PATH as a client does, and tests it in some ten seconds: a task driver
   by the rules D1 to D20, a device plugin by the rules V1 to V9, a storage plugin (CSI) by
-  the rules S1 to S9. For each rule that fails it prints the calls, what was expected,
-  what happened, and the sentence of the contract. docs/plugins.md, docs/device-plugins.md
-  and docs/volume-tests.md explain the rules, and each names a plugin to copy.
+  the rules S1 to S9. For each rule that fails it prints the calls, the expected and the
+  actual result, and the sentence of the contract. docs/plugins.md, docs/device-plugins.md
+  and docs/volume-tests.md explain the rules, and each names an example plugin to copy.
 
   The rules of drivers need tasks of eight kinds, such as one that ignores signals. FILE
-  says how the driver's tasks are configured. Without it the tasks have the keys "command"
-  and "args", with programs of this machine. Those of device plugins need two devices, and
-  a way to change them. Those of storage plugins need a volume that nothing uses, and
-  mount it: FILE names it. PATH may be the socket of a storage plugin that runs. FILE also
-  says which rules the plugin cannot keep, and why.
+  configures these tasks. Without it the tasks have the keys "command" and "args", with
+  programs of this machine. The rules of device plugins need two devices, and a way to
+  change them. Those of storage plugins need a volume that nothing uses, and mount it:
+  FILE names it. PATH may be the socket of a running storage plugin. FILE also names the
+  rules that the plugin cannot follow, and why.
 
 Options:
 
-  -config FILE   What the test needs to know of the plugin, as JSON.
+  -config FILE   Facts of the plugin that the test needs, as JSON.
   -json          Print the findings as JSON.
-  -run RULE      Test some rules only, with commas between them. "D13" is all rules with
-                 this number, "D13 orderly" is one of them.
+  -run RULE      Test only these rules, separated by commas. "D13" means all rules with
+                 this number, "D13 orderly" one of them.
 
 Exit code:
 

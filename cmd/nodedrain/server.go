@@ -33,32 +33,32 @@ Usage: nodedrain server -dev [options]
   Runs one server of a cluster: raft, the state store, a scheduler, the drainer, and the
   HTTP API that the other commands use. The first form runs a development cluster of one
   server in memory, with simulated clients and some jobs. The second form runs one of N
-  servers that form a new cluster when they have found each other. The third form joins
-  a running cluster. A restarted server finds its cluster again by itself.
+  servers that form a new cluster when all have connected. The third form joins a running
+  cluster. A restarted server returns to its cluster with any form.
 
-  SIGINT and SIGTERM shut the server down in order. A second signal ends it at once. On
-  SIGHUP the server reads its tokens and certificates again.
+  SIGINT and SIGTERM shut the server down. A second signal ends it at once. On SIGHUP the
+  server reads its tokens and certificates again.
 
-  A server that finds a raft entry or a snapshot it must not apply, as after a
-  downgrade, prints which one and exits with code %d. Its data is intact. A restart of
-  the same build fails again: start a newer build instead.
+  If a server finds a raft entry or a snapshot that it cannot apply, as after a downgrade,
+  it prints which one and exits with code %d. Its data is intact. A restart of the same
+  build fails again: start a newer build instead.
 
-  A server that finds its data directory damaged, or its log or a snapshot lost, prints
-  the file and the remedy and exits with the same code: it must not vote without what
-  it has acknowledged. See "nodedrain server recover -help".
+  If the data directory is damaged, or the log or a snapshot is lost, the server prints
+  the file and what to do, and exits with the same code. It must not vote without writes
+  that it has acknowledged. See "nodedrain server recover -help".
 
 Options:
 
   -dev              Run a development cluster of one server in memory.
-  -clients N        Number of simulated clients, with -dev. Default: %d. With 0 there are
-                    no example jobs either.
+  -clients N        Number of simulated clients, with -dev. Default: %d. 0 means no
+                    clients and no example jobs.
 
   -name NAME        The server's name in the cluster. It must never change. Default:
                     random, kept in the data directory.
   -data-dir DIR     Directory of the log and the snapshots.
   -http ADDRESS     Address on which the HTTP API listens. Default: %s.
-  -allow-host NAME  Name with a dot by which clients reach the HTTP API. Needed if there
-                    is neither -tokens nor -cert. May be repeated.
+  -allow-host NAME  Name with a dot by which clients reach the HTTP API. Needed without
+                    -tokens and -cert. May be repeated.
   -bind ADDRESS     Address on which the server listens for other servers. Default:
                     %s.
   -advertise ADDRESS
@@ -75,19 +75,19 @@ Options:
   -tokens FILE      File of tokens and their rights; see "nodedrain token create".
                     Without it every user may read and change everything.
   -cert FILE, -key FILE
-                    The server's certificate and key. They switch the HTTP API to
-                    HTTPS.
-  -ca FILE          CA certificates. They switch the servers' own traffic to TLS, and
-                    clients must present a certificate too.
+                    The server's certificate and key. With them the HTTP API uses HTTPS.
+  -ca FILE          CA certificates. With them the servers use TLS between each other, and
+                    clients must also present a certificate.
   -region NAME      Region in the names of servers' certificates. Default: %s.
   -insecure         Allow unauthenticated access from other machines.
 
-  -max-conns N      Most connections to the HTTP API. Default: a quarter of the files that
-                    the process may have open, %d at most. At a bound the longest idle
-                    connection is closed.
+  -max-conns N      Maximum of connections to the HTTP API. Default: a quarter of the
+                    files that the process may have open, %d at most. At the limit the
+                    server closes the connection that is idle for the longest time.
   -max-conns-per-address N
-                    Most connections of one remote address. Default: half of -max-conns.
-  -pprof            Let users with the right to write take profiles of the process at
+                    Maximum of connections of one remote address. Default: half of
+                    -max-conns.
+  -pprof            Let users with the right write take profiles of the process at
                     /v1/agent/pprof/.
 
   -log-level LEVEL  trace, debug, info, warn, error or off. Default: info.

@@ -18,9 +18,9 @@ func (c *serverJoinCommand) Help() string {
 Usage: nodedrain server join [options] NAME ADDRESS
 
   Adds a server to a cluster. NAME is its name, ADDRESS the address on which it listens
-  for other servers. The server must be running there, and votes from then on. A server
-  started with -join adds itself. Use this command for a server whose address changed
-  while it could not tell the cluster.
+  for other servers. The server must run there, and becomes a voter. A server that is
+  started with -join adds itself. Use this command if the address of a server changed
+  while the server could not report it.
 ` + connectHelp)
 }
 

@@ -32,15 +32,15 @@ func (c *serverMembersCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain server members [options]
 
-  Lists the servers of the cluster: whether each answers and leads, whether it votes, the
-  start of its process, how many entries of the leader it has not applied, its build, and
-  the cluster versions that it understands; then the cluster version. The cluster version
-  rises by itself when every server understands a higher one.
+  Lists the servers of the cluster: whether each answers, leads and votes, the start of
+  its process, how many entries of the leader it has not applied, its build, and the
+  cluster versions that it understands. Then it shows the cluster version. The leader
+  raises it when every server understands a higher one.
 
-  Any server answers, and asks the others itself. The command works without a leader. It
-  then says how many voters answer and how many a leader needs. A server that does not
-  answer is shown with the time since the leader last heard from it. A new leader counts
-  from its election. Without a leader, the time is known for the last leader at most.
+  The server at -address asks the others. The command works without a leader. It then
+  shows how many voters answer and how many a leader needs. For a server that does not
+  answer, it shows the time since the leader's last contact with it. A new leader counts
+  from its election. Without a leader, only the contact with the last leader is known.
 
 Options:
 
@@ -123,7 +123,7 @@ func leaderless(servers []wire.RaftServer) string {
 	needed := voters/2 + 1
 	text := fmt.Sprintf("No leader: %d of %s answer, and a leader needs %d.", alive, counted(voters, "voter"), needed)
 	if alive >= needed {
-		return text + " They elect one soon, unless they do not reach each other."
+		return text + " They elect one soon if they reach each other."
 	}
 	return text + " Start the servers that do not answer."
 }
@@ -136,7 +136,7 @@ func stateLines(servers []wire.RaftServer) (lines []string) {
 			lines = append(lines, fmt.Sprintf("Server %s has another state than the majority at index %d, and does not lead. "+
 				"Stop it and run \"nodedrain server recover -discard\".", s.ID, s.StateIndex))
 		case string(httpapi.StateUndecided):
-			lines = append(lines, fmt.Sprintf("Server %s has a state at index %d that no majority has. Start the servers that are absent.", s.ID, s.StateIndex))
+			lines = append(lines, fmt.Sprintf("Server %s has a state at index %d that no majority has. Start the servers that are down.", s.ID, s.StateIndex))
 		}
 	}
 	return lines

@@ -37,7 +37,7 @@ func TestMemberTable(t *testing.T) {
 	gone.Alive = false
 	must.Eq(t, "No leader: 1 of 3 voters answer, and a leader needs 2. Start the servers that do not answer.",
 		leaderless([]wire.RaftServer{gone, follows, dead, {ID: "s5", Alive: true}}))
-	must.Eq(t, "No leader: 2 of 3 voters answer, and a leader needs 2. They elect one soon, unless they do not reach each other.",
+	must.Eq(t, "No leader: 2 of 3 voters answer, and a leader needs 2. They elect one soon if they reach each other.",
 		leaderless([]wire.RaftServer{gone, follows, older}))
 }
 
@@ -49,7 +49,7 @@ func TestStateLines(t *testing.T) {
 		`Server s3 has another state than the majority at index 812, and does not lead. Stop it and run "nodedrain server recover -discard".`,
 	}, stateLines([]wire.RaftServer{{ID: "s1", State: "same", StateIndex: 812}, {ID: "s3", State: "differs", StateIndex: 812}}))
 	must.Eq(t, []string{
-		"Server s1 has a state at index 9 that no majority has. Start the servers that are absent.",
-		"Server s2 has a state at index 9 that no majority has. Start the servers that are absent.",
+		"Server s1 has a state at index 9 that no majority has. Start the servers that are down.",
+		"Server s2 has a state at index 9 that no majority has. Start the servers that are down.",
 	}, stateLines([]wire.RaftServer{{ID: "s1", State: "undecided", StateIndex: 9}, {ID: "s2", State: "undecided", StateIndex: 9}}))
 }

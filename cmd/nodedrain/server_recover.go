@@ -39,28 +39,28 @@ func (c *serverRecoverCommand) Help() string {
 Usage: nodedrain server recover -data-dir DIR -discard [-yes]
        nodedrain server recover -data-dir DIR -alone [-yes]
 
-  Changes the data directory of a server that does not run. It asks no other server.
+  Changes the data directory of a server that does not run. It contacts no other server.
   First copy the directory.
 
-  -discard is for a server that has lost a part of its data, while a majority of the
-  other servers runs. It moves the data into DIR/discarded-TIME and deletes nothing.
-  Then the directory is that of a new server. Remove the old server from the cluster
-  and let the new one join, under another name and at another address. The new server
-  gets the whole state from the others.
+  -discard is for a server that has lost a part of its data, while a majority of the other
+  servers runs. It moves the data into DIR/discarded-TIME and deletes nothing. After that
+  the directory belongs to a new server. Remove the old server from the cluster, and start
+  the new one under another name and at another address, to join. The new server gets the
+  whole state from the others.
 
-  -alone is for the only server that is left, when the others will never run again. It
-  makes this server the only member of a new cluster, with the state that it has. Every
-  entry of its log takes effect, also an entry that no client got an answer for. Writes
-  that only the other servers had are lost. The command refuses a damaged log, and it
-  refuses while another server accepts connections. It accepts a log that is an older
-  copy, and says what is lost. Never start one of the other servers with its data
-  afterwards: it could overwrite this one.
+  -alone is for the only server left, if the others will never run again. It makes this
+  server the only member of a new cluster, with the state that it has. Every entry of its
+  log takes effect, also an entry that was never acknowledged. Writes that only the other
+  servers had are lost. The command refuses a damaged log, and it refuses while another
+  server accepts connections. It accepts a log that is an older copy, and prints what is
+  lost. Never start one of the other servers with its data afterwards: it could overwrite
+  this one.
 
 Options:
 
   -data-dir DIR  Data directory of the server.
-  -discard       Put the data aside, to join again as a new member.
-  -alone         Go on alone, with the state of this server.
+  -discard       Move the data aside, to join again as a new member.
+  -alone         Continue alone, with the state of this server.
   -yes           Do not ask for confirmation.
 `)
 }
@@ -82,7 +82,7 @@ func (c *serverRecoverCommand) run(args []string) error {
 	}
 	question := "Make this server the only member of a new cluster? Writes that only other servers have are lost. [y/N]"
 	if f.discard {
-		question = "Put aside all data of this server? [y/N]"
+		question = "Move aside all data of this server? [y/N]"
 	}
 	if !f.yes {
 		answer, err := c.ask(question)

@@ -9,19 +9,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// shortages prints why an evaluation's allocations have no place.
+// shortages prints why an evaluation's allocations cannot be placed.
 func (c *operatorCommand) shortages(e *wire.Evaluation) {
 	c.groupShortages(e.FailedTGAllocs)
 	if len(e.FailedTGAllocs) == 0 {
-		fmt.Fprintln(c.out, "Every waiting allocation has a place now, or its group is gone")
+		fmt.Fprintln(c.out, "Every waiting allocation is placed now, or its group is gone")
 	}
 }
 
-// groupShortages prints why allocations of groups have no place.
+// groupShortages prints why allocations of groups cannot be placed.
 func (c *operatorCommand) groupShortages(failed map[string]*wire.AllocationMetric) {
 	for _, group := range slices.Sorted(maps.Keys(failed)) {
 		m := failed[group]
-		fmt.Fprintf(c.out, "Group %q has no place for %s:\n", group, counted(m.CoalescedFailures+1, "allocation"))
+		fmt.Fprintf(c.out, "Group %q: %s cannot be placed:\n", group, counted(m.CoalescedFailures+1, "allocation"))
 		for _, line := range shortageLines(m) {
 			fmt.Fprintf(c.out, "  * %s\n", singleLine(line))
 		}
@@ -41,7 +41,7 @@ func shortageLines(m *wire.AllocationMetric) (lines []string) {
 	each(m.ConstraintFiltered, "Constraint %q excludes %s")
 	each(m.DimensionExhausted, "Not enough %s on %s")
 	if n := m.NodesEvaluated - m.NodesFiltered - m.NodesExhausted; n > 0 {
-		lines = append(lines, fmt.Sprintf("%s room for one allocation: the scheduler will try again", has(n)))
+		lines = append(lines, fmt.Sprintf("%s room for one allocation: the scheduler will retry", has(n)))
 	}
 	if m.Nearest != nil {
 		lines = append(lines, fmt.Sprintf("Nearest is node %s (%s): it lacks %s", m.Nearest.Name, shortID(m.Nearest.ID, false), shortText(m.Nearest.Short)))

@@ -18,9 +18,9 @@ func (c *systemGCCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain system gc [options]
 
-  Deletes ended allocations, closed evaluations, stopped jobs and finished batch jobs
-  that nothing needs, of every age. The leader does so by itself when they are old. What
-  a running drain, the scheduler or a client still needs stays.
+  Deletes ended allocations, closed evaluations, stopped jobs and finished batch jobs that
+  nothing needs, of every age. The leader does this itself when they are old. Rows that a
+  running drain, the scheduler or a client still needs stay.
 
 Options:
 

@@ -34,9 +34,10 @@ Options:
 
   -name NAME    The user's name: letters, digits and . _ - @. It is not secret. It
                 appears in the log and with the user's changes.
-  -right RIGHT  "write" to see and change everything. "read" to see everything but the
-                environments and driver configurations of tasks. "node" to register
-                nodes and nothing else: for the token file of a node's client.
+  -right RIGHT  "write" can read and change everything. "read" can read all but the
+                environments and driver configurations of tasks and the secrets, contexts
+                and mount options of volumes. "node" can only register nodes: for the
+                token file of a node's client.
 `)
 }
 

@@ -17,8 +17,8 @@ import (
 
 const volumeHelp = `Usage: nodedrain volume <command> [options]
 
-  Registers volumes that exist outside the cluster, shows who uses them, and detaches
-  and deregisters them.`
+  Registers volumes that exist outside the cluster, shows which allocations use them, and
+  detaches and deregisters them.`
 
 // volumeRegisterCommand is "nodedrain volume register".
 type volumeRegisterCommand struct{ operatorCommand }
@@ -109,19 +109,19 @@ func (f *volumeForceFlags) set(name string) *flag.FlagSet {
 // volumeDeregisterCommand is "nodedrain volume deregister".
 type volumeDeregisterCommand struct{ operatorCommand }
 
-func (c *volumeDeregisterCommand) Synopsis() string { return "Forget a volume" }
+func (c *volumeDeregisterCommand) Synopsis() string { return "Deregister a volume" }
 
 func (c *volumeDeregisterCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain volume deregister [options] VOLUME
 
-  Makes the servers forget a volume. The volume itself stays as it is. VOLUME is its whole
-  id.
+  Deletes the servers' record of a volume. The volume itself stays as it is. VOLUME is its
+  whole id.
 
 Options:
 
-  -force            Forget the volume also while allocations claim it. Nothing detaches it
-                    from their nodes by a controller then.
+  -force            Deregister the volume also while allocations claim it. No controller
+                    detaches it from their nodes then.
 ` + connectHelp)
 }
 
@@ -151,7 +151,7 @@ func (c *volumeDeregisterCommand) run(args []string) error {
 // volumeDetachCommand is "nodedrain volume detach".
 type volumeDetachCommand struct{ operatorCommand }
 
-func (c *volumeDetachCommand) Synopsis() string { return "Take a volume off a node" }
+func (c *volumeDetachCommand) Synopsis() string { return "Detach a volume from a node" }
 
 func (c *volumeDetachCommand) Help() string {
 	return strings.TrimSpace(`
@@ -162,12 +162,12 @@ Usage: nodedrain volume detach [options] VOLUME NODE
 
 Options:
 
-  -force            Go on as if the node had unmounted the volume, also while allocations
-                    run. They are stopped and replaced, and the node unmounts the volume,
-                    at the latest when it returns. A second time: as if the controller had
-                    detached it. Another node may get the volume at once. If this node
-                    still writes to it, the data is destroyed: use it only for a node that
-                    is surely off.
+  -force            Continue as if the node had unmounted the volume, also while
+                    allocations run. They are stopped and replaced, and the node unmounts
+                    the volume, at the latest when it returns. A second time: as if the
+                    controller had detached it. Another node may get the volume at once.
+                    If this node still writes to it, the data is destroyed: use it only if
+                    you are sure that the node is off.
 ` + connectHelp)
 }
 

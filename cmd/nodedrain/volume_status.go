@@ -18,7 +18,7 @@ func (c *volumeStatusCommand) Synopsis() string { return "List volumes, or show 
 
 func (c *volumeStatusCommand) Help() string {
 	return statusHelp("volume status [options] [VOLUME]", `  Without VOLUME, lists the volumes of the namespace. With VOLUME, shows the volume, its
-  storage plugin, and the claims of allocations with what they wait for. VOLUME is the
+  storage plugin, and the claims of allocations, and what each waits for. VOLUME is the
   volume's id or a prefix of it.`)
 }
 

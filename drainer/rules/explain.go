@@ -197,7 +197,7 @@ func (e *Explainer) explainMarked(r *AllocExplanation, a *cluster.Allocation) {
 		r.Eval = eval
 		break
 	}
-	detail := "marked, and no evaluation of its job is open: it is proposed again"
+	detail := "marked, but its job has no open evaluation: the leader creates one"
 	if r.Eval != nil {
 		detail = fmt.Sprintf("marked, evaluation %s is %s", r.Eval.ID, r.Eval.Status)
 	}
@@ -262,7 +262,7 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 		g.readSlots()
 		r.Outstanding = sorted(g.slots, g.taking)
 		r.set(ReasonWaitingForRoom, e.seen(r.Group, ReasonWaitingForRoom, here),
-			fmt.Sprintf("%d of %d moves that take no room under way", len(g.slots)+len(g.taking), g.maxSlots()))
+			fmt.Sprintf("%d of %d moves outside the budget in progress", len(g.slots)+len(g.taking), g.maxSlots()))
 		return
 	}
 	numbers := fmt.Sprintf("%d of %d healthy, max_parallel %d", g.healthyNow(), g.pace.Count, g.pace.MaxParallel)
@@ -275,7 +275,7 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 		r.set(reason, since, fmt.Sprintf("%s; evaluation %s is blocked: %s", numbers, r.Eval.ID, r.Eval.StatusDescription))
 	case ReasonWaitingForRoom:
 		r.Outstanding = sorted(g.census.underway, g.planned)
-		r.set(reason, since, fmt.Sprintf("%s; %d of the group on their way", numbers, len(r.Outstanding)))
+		r.set(reason, since, fmt.Sprintf("%s; %d of the group moving", numbers, len(r.Outstanding)))
 	default:
 		r.set(reason, since, fmt.Sprintf("%s, need %d", numbers, g.pace.Count-g.pace.MaxParallel+1))
 	}

@@ -123,7 +123,7 @@ func TestExplain_Reasons(t *testing.T) {
 		},
 		"marked, no evaluation": {
 			edit: func(w *fixture.Cluster) { mark(w.Alloc("a1")); w.Evals = append(w.Evals, eval(cluster.EvalFailed)) },
-			want: AllocExplanation{Reason: ReasonWaitingForScheduler, Since: Since{At: minute(1)}, Detail: "marked, and no evaluation of its job is open: it is proposed again"},
+			want: AllocExplanation{Reason: ReasonWaitingForScheduler, Since: Since{At: minute(1)}, Detail: "marked, but its job has no open evaluation: the leader creates one"},
 		},
 		"marked by hand": {
 			edit: func(w *fixture.Cluster) {
@@ -231,18 +231,18 @@ func TestExplain_Reasons(t *testing.T) {
 			edit:  func(w *fixture.Cluster) { stop(w.Alloc("a2")) },
 			known: heldSince(ReasonWaitingForRoom, minute(2)),
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{At: minute(2), Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 1, Count: 2, MaxParallel: 1,
-				Detail: "1 of 2 healthy, max_parallel 1; 1 of the group on their way"},
+				Detail: "1 of 2 healthy, max_parallel 1; 1 of the group moving"},
 		},
 		"waiting for a mark in flight": {
 			edit:  func(w *fixture.Cluster) { w.StartDrain("n2", 0) },
 			known: Pending{Marks: map[cluster.AllocID]PendingMark{"a2": {Drain: "d-n2", InFlight: true}}},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
-				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group on their way"},
+				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group moving"},
 		},
 		"waiting for what a deadline takes elsewhere": {
 			edit: func(w *fixture.Cluster) { w.StartDrain("n2", -1) },
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
-				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group on their way"},
+				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group moving"},
 		},
 		"unhealthy, waiting for a slot": {
 			edit: func(w *fixture.Cluster) {
@@ -251,7 +251,7 @@ func TestExplain_Reasons(t *testing.T) {
 				w.Alloc("a2").DesiredTransition.Class = cluster.MarkFree
 			},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Count: 2, MaxParallel: 1,
-				Detail: "1 of 1 moves that take no room under way"},
+				Detail: "1 of 1 moves outside the budget in progress"},
 		},
 		// The slot of a healthy canary that has left is held by its replacement.
 		"a canary, waiting for another's replacement": {
@@ -264,7 +264,7 @@ func TestExplain_Reasons(t *testing.T) {
 				r.PreviousAllocation, r.DeploymentStatus, r.CreateTime = "c1", &cluster.DeploymentStatus{Canary: true}, minute(4)
 			},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"c2"}, Healthy: 1, Count: 2, MaxParallel: 1,
-				Detail: "1 of 1 moves that take no room under way"},
+				Detail: "1 of 1 moves outside the budget in progress"},
 		},
 		"a canary, waiting for another's replacement to be placed": {
 			edit: func(w *fixture.Cluster) {
@@ -275,7 +275,7 @@ func TestExplain_Reasons(t *testing.T) {
 				w.Evals = append(w.Evals, eval(cluster.EvalPending))
 			},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"c1"}, Healthy: 1, Count: 2, MaxParallel: 1,
-				Detail: "1 of 1 moves that take no room under way"},
+				Detail: "1 of 1 moves outside the budget in progress"},
 		},
 		"below budget": {
 			edit:  func(w *fixture.Cluster) { w.TaskGroup().Count = 4 },

@@ -109,10 +109,10 @@ func TestNew_badFiles(t *testing.T) {
 		tls  client.TLS
 		want string
 	}{
-		"no such file":       {client.TLS{CACert: filepath.Join(folder, "missing")}, "reading the authorities' certificates"},
-		"no certificate":     {client.TLS{CACert: file}, "there is none in"},
-		"no such folder":     {client.TLS{CAPath: filepath.Join(folder, "missing")}, "reading the authorities' certificates"},
-		"empty folder":       {client.TLS{CAPath: t.TempDir()}, "there is no file in"},
+		"no such file":       {client.TLS{CACert: filepath.Join(folder, "missing")}, "reading the CA certificates"},
+		"no certificate":     {client.TLS{CACert: file}, "no certificate is in"},
+		"no such folder":     {client.TLS{CAPath: filepath.Join(folder, "missing")}, "reading the CA certificates"},
+		"empty folder":       {client.TLS{CAPath: t.TempDir()}, "no file is in"},
 		"key alone":          {client.TLS{ClientKey: file}, "must be given together"},
 		"certificate alone":  {client.TLS{ClientCert: file}, "must be given together"},
 		"broken certificate": {client.TLS{ClientCert: file, ClientKey: file}, "loading the client certificate"},

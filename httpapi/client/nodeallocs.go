@@ -12,7 +12,7 @@ import (
 
 // ErrOtherCluster says that an answer is of another cluster than those before. A client of a real
 // node keeps what it runs. An operator decides which cluster the node belongs to.
-var ErrOtherCluster = errors.New("the servers are of another cluster")
+var ErrOtherCluster = errors.New("the servers belong to another cluster")
 
 // ErrOlder says that an answer is older than those before: the server lacks writes that another one
 // has shown. Ask again later.
@@ -62,7 +62,7 @@ func (n *NodeAllocs) Merge(c Changes) (changed bool, err error) {
 	case named && c.Index < n.newest.Index:
 		return false, fmt.Errorf("%w: index %d, before %d", ErrOlder, c.Index, n.newest.Index)
 	case !c.Complete && (asked.Index == 0 || asked.ClusterID != c.ClusterID):
-		return false, errors.New("the answer has only changes, and the question was for all")
+		return false, errors.New("the answer has only changes, but the request was for all allocations")
 	}
 	n.known = c.Since
 	if named {

@@ -78,7 +78,7 @@ func TestNodeAllocs_keeps(t *testing.T) {
 	_, err = n.Merge(all(client.Since{ClusterID: "c", Index: 8}))
 	must.ErrorIs(t, err, client.ErrOlder)
 	_, err = n.Merge(client.Changes{Since: client.Since{ClusterID: "c", Index: 10}, Live: []cluster.AllocID{}})
-	must.ErrorContains(t, err, "the question was for all")
+	must.ErrorContains(t, err, "the request was for all")
 	must.Eq(t, []cluster.AllocID{"a"}, held(&n))
 
 	must.True(t, merged(t, &n, all(client.Since{Index: 3}, alloc("b", 3, cluster.ClientRunning), alloc("old", 2, cluster.ClientFailed))))

@@ -54,7 +54,7 @@ func (t TLS) authorities() (*x509.CertPool, error) {
 	case t.CACert == "":
 		entries, err := os.ReadDir(t.CAPath)
 		if err != nil {
-			return nil, fmt.Errorf("reading the authorities' certificates: %w", err)
+			return nil, fmt.Errorf("reading the CA certificates: %w", err)
 		}
 		files = nil
 		for _, e := range entries {
@@ -63,17 +63,17 @@ func (t TLS) authorities() (*x509.CertPool, error) {
 			}
 		}
 		if len(files) == 0 {
-			return nil, fmt.Errorf("reading the authorities' certificates: there is no file in %s", t.CAPath)
+			return nil, fmt.Errorf("reading the CA certificates: no file is in %s", t.CAPath)
 		}
 	}
 	pool := x509.NewCertPool()
 	for _, file := range files {
 		pem, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("reading the authorities' certificates: %w", err)
+			return nil, fmt.Errorf("reading the CA certificates: %w", err)
 		}
 		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("reading the authorities' certificates: there is none in %s", file)
+			return nil, fmt.Errorf("reading the CA certificates: no certificate is in %s", file)
 		}
 	}
 	return pool, nil

@@ -16,8 +16,8 @@ type Evaluation struct {
 	PreviousEval      string         `json:",omitempty"`
 	BlockedEval       string         `json:",omitempty"`
 	QueuedAllocations map[string]int `json:",omitempty"`
-	// FailedTGAllocs says, by group, why allocations have no place. It is computed for evaluations
-	// that are blocked, and for those that made a blocked one.
+	// FailedTGAllocs says, by group, why allocations cannot be placed. It is computed for
+	// evaluations that are blocked, and for those that made a blocked one.
 	FailedTGAllocs map[string]*AllocationMetric `json:",omitempty"`
 	// RelatedEvals are the evaluations before and after this one, if the request had related=true.
 	RelatedEvals  []*EvaluationStub `json:",omitempty"`

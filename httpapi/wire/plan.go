@@ -17,7 +17,7 @@ type JobPlanResponse struct {
 	// Diff compares the job with the registered one; nil if the request did not ask.
 	Diff        *JobDiff
 	Annotations *PlanAnnotations
-	// FailedTGAllocs says, by group, why allocations would have no place.
+	// FailedTGAllocs says, by group, why allocations could not be placed.
 	FailedTGAllocs map[string]*AllocationMetric
 	// NextPeriodicLaunch is always null: there are no periodic jobs.
 	NextPeriodicLaunch Time

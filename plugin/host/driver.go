@@ -28,7 +28,7 @@ func (r *remote) Capabilities() driver.Capabilities { return r.capabilities }
 func (r *remote) Encode(config []byte, lookup func(variable string) (string, bool)) ([]byte, error) {
 	const name = "Encode"
 	if r.tasks == nil {
-		return nil, &driver.Error{Class: driver.Unsupported, Call: name, Err: errors.New("the plugin is no driver")}
+		return nil, &driver.Error{Class: driver.Unsupported, Call: name, Err: errors.New("the plugin is not a driver")}
 	}
 	encoded, err := r.tasks.Encode(config, lookup)
 	if err != nil {

@@ -286,7 +286,7 @@ func (i *Instance) ask(ctx context.Context) error {
 	case i.options.Type != 0 && i.info.Type != i.options.Type:
 		return fmt.Errorf("the plugin is a %s, not a %s", answer.GetType(), i.options.Type)
 	case !isName(i.info.Name):
-		return fmt.Errorf("the name of the plugin %q is no name", plain(i.info.Name))
+		return fmt.Errorf("the plugin has the invalid name %q", plain(i.info.Name))
 	}
 	i.info.APIVersion, err = chooseVersion(answer.GetPluginApiVersions())
 	return err
@@ -304,7 +304,7 @@ var versions = regexp.MustCompile(`^v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})$`)
 func chooseVersion(offered []string) (string, error) {
 	for _, version := range offered {
 		if !versions.MatchString(version) {
-			return "", fmt.Errorf("the plugin speaks the API version %q, which is no version", plain(version))
+			return "", fmt.Errorf("the plugin speaks the invalid API version %q", plain(version))
 		}
 	}
 	if !slices.ContainsFunc(offered, func(v string) bool { return strings.TrimPrefix(v, "v") == strings.TrimPrefix(plugin.APIVersion, "v") }) {

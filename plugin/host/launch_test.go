@@ -27,7 +27,7 @@ import (
 // taskOfClient is the task that the killed client has started.
 var taskOfClient = driver.TaskConfig{ID: "alloc/web/1", Name: "web", AllocDir: "/alloc"}
 
-// bench is where a plugin of a test lives.
+// bench is the environment of a plugin in a test.
 type bench struct {
 	t       *testing.T
 	calls   string
@@ -114,7 +114,7 @@ func (b *bench) launch() *host.Instance {
 	return instance
 }
 
-// fails launches a plugin that does not come up.
+// fails launches a plugin that does not start.
 func (b *bench) fails(wants ...string) {
 	b.t.Helper()
 	_, err := b.program().Launch(b.t.Context(), host.Record{}, keep)
@@ -177,7 +177,7 @@ func TestLaunch(t *testing.T) {
 	must.SliceEmpty(t, entries)
 }
 
-// A plugin that does not come up leaves an error that says why, and no process.
+// The launch of a plugin that does not start returns the reason and leaves no process.
 func TestLaunch_fails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -196,10 +196,10 @@ func TestLaunch_fails(t *testing.T) {
 
 		"another API":         {script{Versions: []string{"v0.2.0"}}, []string{`API versions ["v0.2.0"]`, "v0.1.0 only"}},
 		"no API":              {script{Versions: []string{}}, []string{"API versions"}},
-		"no version":          {script{Versions: []string{"v0.1.0", "newest"}}, []string{`"newest", which is no version`}},
+		"no version":          {script{Versions: []string{"v0.1.0", "newest"}}, []string{`the invalid API version "newest"`}},
 		"a device plugin":     {script{Type: base.PluginType_DEVICE}, []string{"is a DEVICE, not a driver"}},
 		"no type":             {script{Type: base.PluginType(1)}, []string{"is a 1, not a driver or a device plugin"}},
-		"a name with a slash": {script{Name: "../raw_exec"}, []string{`"../raw_exec" is no name`}},
+		"a name with a slash": {script{Name: "../raw_exec"}, []string{`the invalid name "../raw_exec"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -232,14 +232,14 @@ func TestLaunch_failsAtCalls(t *testing.T) {
 	}
 }
 
-// A plugin with a version that is written in another way, and with Init, comes up.
+// A plugin that writes its version in another form, or that has Init, starts.
 func TestLaunch_variants(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, script{Versions: []string{"v9.0.0", "0.1.0"}, At: map[string]string{"Init": "unimplemented"}})
 	must.Eq(t, "v0.1.0", b.launch().Info().APIVersion)
 }
 
-// The plugin's own config is checked before it gets it.
+// The host checks the plugin's own config before it sends it.
 func TestLaunch_config(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, script{})
@@ -460,7 +460,7 @@ func TestTakeOver_fails(t *testing.T) {
 	}
 }
 
-// A program that is replaced is started: its path is the same, and the file is not.
+// A replaced program is started again: its path is the same, but the file differs.
 func TestTakeOver_replacedProgram(t *testing.T) {
 	t.Parallel()
 	const text = "#!/bin/sh\n" + `exec "$0.real" "$@"` + "\n"
@@ -537,7 +537,7 @@ func TestNew_fails(t *testing.T) {
 		"the socket folder \"s\"":       func(o *host.Options) { o.SocketDir = "s" },
 		"has 65 bytes, and may have 64": func(o *host.Options) { o.SocketDir = "/" + strings.Repeat("s", 64) },
 		"the log file":                  func(o *host.Options) { o.LogFile = "l" },
-		"the type":                      func(o *host.Options) { o.Type = 1 },
+		"the plugin type":               func(o *host.Options) { o.Type = 1 },
 	} {
 		o := good
 		change(&o)
@@ -559,7 +559,7 @@ func TestCheckFile(t *testing.T) {
 		"writable by the group":  {0o775, 0o755, 0, "other users may write to"},
 		"writable by all":        {0o757, 0o755, 0, "other users may write to"},
 		"in a shared folder":     {0o755, 0o777, 0, "other users may write to"},
-		"not executable":         {0o644, 0o755, 0, "is no executable file"},
+		"not executable":         {0o644, 0o755, 0, "is not an executable file"},
 		"a file of another user": {0o755, 0o755, 12345, "belongs to the user 12345"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -586,6 +586,6 @@ func TestCheckFile(t *testing.T) {
 			must.Eq(t, err == nil, host.CheckFile(link) == nil)
 		})
 	}
-	must.ErrorContains(t, host.CheckFile(t.TempDir()), "is no executable file")
+	must.ErrorContains(t, host.CheckFile(t.TempDir()), "is not an executable file")
 	must.ErrorContains(t, host.CheckFile("/nonexistent"), "no such file")
 }

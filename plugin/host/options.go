@@ -100,7 +100,7 @@ func (o Options) withDefaults() (Options, error) {
 	case !filepath.IsAbs(o.LogFile):
 		return o, fmt.Errorf("the log file %q is not absolute", o.LogFile)
 	case o.Type != 0 && o.Type != Driver && o.Type != Device:
-		return o, fmt.Errorf("no plugin has the type %d", o.Type)
+		return o, fmt.Errorf("the plugin type %d is unknown", o.Type)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -157,7 +157,7 @@ func CheckFile(path string) error {
 		return nil
 	}
 	if !file.Mode().IsRegular() || file.Mode()&0o111 == 0 {
-		return fmt.Errorf("the plugin %s is no executable file", path)
+		return fmt.Errorf("the plugin %s is not an executable file", path)
 	}
 	folder, err := os.Stat(filepath.Dir(real))
 	if err != nil {

@@ -113,7 +113,7 @@ func (p *Program) takeOver(ctx context.Context, generation uint64, last Record) 
 	logger := p.options.Logger.With("pid", last.Process.PID)
 	running, err := process.Open(last.Process)
 	if errors.Is(err, process.ErrGone) {
-		logger.Info("the plugin has ended while no client was there")
+		logger.Info("the plugin ended while no client ran")
 		return nil, nil
 	}
 	if err != nil {

@@ -24,7 +24,7 @@ func prepareSockets(dir string) error {
 		return fmt.Errorf("the socket folder: %w", err)
 	}
 	if sys, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || ok && int(sys.Uid) != os.Geteuid() {
-		return fmt.Errorf("the socket folder %s is no folder of the client's user", dir)
+		return fmt.Errorf("the socket folder %s does not belong to the client's user", dir)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return fmt.Errorf("the socket folder: %w", err)
@@ -42,7 +42,7 @@ func listener(ctx context.Context, path string) (int, error) {
 	defer connection.Close()
 	unix, is := connection.(*net.UnixConn)
 	if !is {
-		return 0, fmt.Errorf("%s is no unix socket", path)
+		return 0, fmt.Errorf("%s is not a unix socket", path)
 	}
 	peer, err := socket.Peer(unix)
 	if err != nil {

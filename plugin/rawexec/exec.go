@@ -72,7 +72,7 @@ func (d *Driver) run(ctx context.Context, id driver.TaskID, command []string, st
 	case c == nil:
 		return driver.ExitResult{}, errors.New("the task was not recovered from its handle, so that its environment is not known")
 	case len(command) == 0:
-		return driver.ExitResult{}, errors.New("no command is given")
+		return driver.ExitResult{}, errors.New("the command is empty")
 	case err != nil:
 		return driver.ExitResult{}, err
 	}

@@ -85,7 +85,7 @@ func parseLog(path string) (shim.Log, error) {
 		n, err := strconv.ParseInt(query.Get(key), 10, 63)
 		switch {
 		case err != nil || n < 1:
-			return shim.Log{}, fmt.Errorf("log path %q: %s is no positive number", path, key)
+			return shim.Log{}, fmt.Errorf("log path %q: %s is not a positive number", path, key)
 		case key == "max_files":
 			l.MaxFiles = int(min(n, 1<<20))
 		case key == "max_file_size":

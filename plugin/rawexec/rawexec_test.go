@@ -21,7 +21,7 @@ import (
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
 )
 
-// A task sees its own folder and environment, and its result can be asked for until it is destroyed.
+// A task sees its own folder and environment. Its result is available until it is destroyed.
 func TestTask_life(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -128,7 +128,8 @@ func TestStop_olderMachines(t *testing.T) {
 			must.Eq(t, int32(137), n.wait(l, c).GetResult().GetExitCode())
 			n.destroy(l, c)
 
-			// What began a session of its own survives the death of the shim only without a group.
+			// A process in a session of its own survives the death of the shim only without a
+			// group.
 			if kind == "none" {
 				c = n.task("sh -c 'sleep 600 & sleep 600' & echo ready; sleep 600")
 			} else {
@@ -168,7 +169,8 @@ func TestSignal(t *testing.T) {
 	n.empty()
 }
 
-// The shim dies: its task is killed, with what forked away, and the result is said to be lost.
+// The shim dies: all processes of its task are killed, and the driver reports that the result is
+// lost.
 func TestShimDies(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -188,7 +190,7 @@ func TestShimDies(t *testing.T) {
 	n.empty()
 }
 
-// A shim and the plugin die. The next life of the plugin kills what they left.
+// A shim and the plugin die. The next life of the plugin kills the rest of the processes.
 func TestShimAndPluginDie(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -227,7 +229,7 @@ func TestShimHangs(t *testing.T) {
 	n.empty()
 }
 
-// H8, D8: the plugin dies and its task lives on. The next life has the true result.
+// H8, D8: the plugin dies and its task keeps running. The next life has the true result.
 func TestPluginDies(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -339,7 +341,8 @@ func TestStart_deadline(t *testing.T) {
 	n.empty()
 }
 
-// The record is damaged or written by a newer shim. Its task runs on, and its own shim repairs it.
+// The record is damaged or written by a newer shim. Its task keeps running, and its shim repairs
+// the record.
 func TestRecord_damagedOrNewer(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -399,7 +402,8 @@ func TestRecord_fullDisk(t *testing.T) {
 	n.empty()
 }
 
-// A process in state D keeps its task running, with its name. The freezer of v1 plays state D.
+// A process in state D keeps its task running, and Inspect names it. The freezer of v1 simulates
+// state D.
 func TestProcessThatCannotBeKilled(t *testing.T) {
 	t.Parallel()
 	const freezer = "/sys/fs/cgroup/freezer"
@@ -491,7 +495,7 @@ func TestLogs_acrossRestarts(t *testing.T) {
 	n.empty()
 }
 
-// A FIFO without a reader delays no start, and a reader that goes away kills no task.
+// A FIFO without a reader delays no start, and the end of a reader kills no task.
 func TestLogs_fifo(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -589,8 +593,8 @@ func TestCgroup(t *testing.T) {
 	n.destroy(l, third)
 }
 
-// A task exits at once, again and again: no process, file or thread is left. NODEDRAIN_EXITS is how
-// often.
+// A task exits immediately, many times: no process, file or thread is left. NODEDRAIN_EXITS is the
+// number.
 func TestExits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -649,7 +653,7 @@ func TestExec(t *testing.T) {
 	must.Eq(t, int32(137), r.GetResult().GetExitCode())
 	must.Less(t, 10*time.Second, time.Since(begin))
 	_, err = run(time.Second)
-	must.ErrorContains(t, err, "no command")
+	must.ErrorContains(t, err, "the command is empty")
 	_, err = run(time.Second, "does-not-exist")
 	must.ErrorContains(t, err, "no program")
 	_, err = run(time.Second, "/does/not/exist")
@@ -714,7 +718,7 @@ func TestExecStreaming(t *testing.T) {
 		}
 		must.Eq(t, tt.want, out, must.Sprint(name))
 	}
-	// A person hangs up: the command ends.
+	// The user disconnects: the command ends.
 	ctx, hangUp := context.WithCancel(t.Context())
 	stream, err := l.ExecTaskStreaming(ctx)
 	must.NoError(t, err)
@@ -753,7 +757,7 @@ func TestStats(t *testing.T) {
 	n.empty()
 }
 
-// The events of a task name what its operator cannot see otherwise.
+// The events of a task report facts that its operator cannot see elsewhere.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

@@ -124,7 +124,7 @@ func (t *texts) replace(path string, value any) (any, error) {
 				return nil, fmt.Errorf("%s: %w", below, err)
 			}
 			if _, twice := replaced[name]; twice {
-				return nil, fmt.Errorf("%s: the key %.40q is there twice", below, name)
+				return nil, fmt.Errorf("%s: the key %.40q occurs twice", below, name)
 			}
 			if replaced[name], err = t.replace(below, v[key]); err != nil {
 				return nil, err

@@ -160,7 +160,7 @@ func TestEncode_fails(t *testing.T) {
 		"an expression":           {command(), `{"command": "${1 + 1}"}`, []string{"command: there is no variable ${1 + 1}"}},
 		"an open brace":           {command(), `{"command": "${x"}`, []string{`command: "${x" has no closing brace`}},
 		"a variable in a key":     {command(), `{"${x}": 1}`, []string{"${x}: there is no variable ${x}"}},
-		"one key twice":           {object(map[string]*hclspec.Spec{"l": attr("map(string)", false)}), `{"l": {"v": "1", "${meta.my-key}": "2"}}`, []string{`l.v: the key "v" is there twice`}},
+		"one key twice":           {object(map[string]*hclspec.Spec{"l": attr("map(string)", false)}), `{"l": {"v": "1", "${meta.my-key}": "2"}}`, []string{`l.v: the key "v" occurs twice`}},
 		"a text that grows":       {command(), `{"command": "` + strings.Repeat("${meta.large}", 5000) + `"}`, []string{`command: the text "${meta.large}`, "has more than 1048576 bytes"}},
 		"texts that grow":         {command(), `{"command": "sh", "args": ["` + strings.Repeat(`${meta.large}", "`, 5000) + `"]}`, []string{"args[31]: with this text the config has more than 1048576 bytes of text"}},
 		"keys that grow":          {command(), `{"${meta.large}": "` + strings.Repeat("${meta.large}", 31) + `", "a${meta.large}": 1}`, []string{"a${meta.large}: with this text the config has"}},

@@ -37,7 +37,7 @@ func ServeDevice(d Device) {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		if err := c.Close(ctx); err != nil {
-			logger().Warn("the plugin did not close in order", "error", err)
+			logger().Warn("the plugin did not close cleanly", "error", err)
 		}
 	}
 }

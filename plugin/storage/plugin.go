@@ -46,7 +46,7 @@ func Connect(path string) (*Plugin, error) {
 		}
 		u, is := c.(*net.UnixConn)
 		if !is {
-			return nil, errors.Join(fmt.Errorf("%s is no unix socket", path), c.Close())
+			return nil, errors.Join(fmt.Errorf("%s is not a unix socket", path), c.Close())
 		}
 		if err := socket.CheckPeer(u); err != nil {
 			return nil, errors.Join(err, c.Close())

@@ -102,7 +102,7 @@ func parseDevices(text string) (d Devices, err error) {
 			failed = fmt.Errorf("%q: an attribute is name=number", word)
 		}
 		if slices.ContainsFunc(d.Attributes, func(o DeviceAttribute) bool { return o.Name == a.Name }) {
-			failed = fmt.Errorf("%q: the attribute is there twice", word)
+			failed = fmt.Errorf("%q: the attribute occurs twice", word)
 		}
 		err = errors.Join(err, failed)
 		d.Attributes = append(d.Attributes, a)

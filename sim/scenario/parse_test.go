@@ -59,7 +59,7 @@ func TestParse_Errors(t *testing.T) {
 		"node n7 devices=gpu:1,b/gpu/one:1":            `devices: "b/gpu/one:1": another kind has this type and this name`,
 		"node n7 devices=gpu:1:memory":                 `devices: "memory": write a name, one of = != < <= > >=, and a number`,
 		"node n7 devices=gpu:1:memory>=1":              `devices: "memory>=1": an attribute is name=number`,
-		"node n7 devices=gpu:1:memory=1:memory=2":      `devices: "memory=2": the attribute is there twice`,
+		"node n7 devices=gpu:1:memory=1:memory=2":      `devices: "memory=2": the attribute occurs twice`,
 		"node n7 gpu=1 devices=gpu:1":                  `gpu and devices exclude each other`,
 		"node n7 status=gone":                          `status: unknown value "gone": expected one of ready, initializing, down, disconnected`,
 		"job":                                          `the job's name is missing`,

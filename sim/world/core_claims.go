@@ -90,7 +90,7 @@ func (c *cores) read(a *ask) (*cluster.Volume, *cluster.VolumeClaim) {
 func claimed(v *cluster.Volume, c *cluster.VolumeClaim) (volume.Claimed, error) {
 	switch {
 	case c == nil:
-		return volume.Claimed{}, volume.Errorf(volume.Refused, "the servers have no claim of the allocation any more")
+		return volume.Claimed{}, volume.Errorf(volume.Refused, "the servers no longer have the claim of the allocation")
 	case !c.State.OnNode():
 		return volume.Claimed{}, volume.Errorf(volume.Refused, "the claim is released: its state is %q", c.State)
 	case v == nil:

@@ -76,7 +76,7 @@ func parseArgs(args []string) (Config, error) {
 	case err != nil:
 		return c, err
 	case flags.NArg() > 0:
-		return c, errors.New("a log keeper takes flags only")
+		return c, errors.New("a log keeper accepts only flags")
 	}
 	return c, c.validate()
 }

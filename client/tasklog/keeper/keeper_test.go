@@ -369,7 +369,7 @@ func TestFind_ReusedPID(t *testing.T) {
 	must.Nil(t, n.find()) // locked, but the process with this pid is another one
 	must.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
 	_, err = keeper.Find(n.config)
-	must.ErrorContains(t, err, "try again")
+	must.ErrorContains(t, err, "retry")
 }
 
 // The disk is full: the task runs to its end, what was dropped is counted, and lines return when there

@@ -45,7 +45,7 @@ func serve(ctx context.Context, args []string, stdout io.WriteCloser, stderr io.
 	}
 	defer k.close()
 	if _, err := fmt.Fprintln(stdout, "ready", Protocol); err != nil {
-		return fmt.Errorf("the client went away: %w", err)
+		return fmt.Errorf("the client disconnected: %w", err)
 	}
 	if err := stdout.Close(); err != nil {
 		return err

@@ -148,7 +148,7 @@ func Find(c Config) (_ *Keeper, err error) {
 	}
 	var id process.Identity
 	if err := json.NewDecoder(io.LimitReader(file, 4096)).Decode(&id); err != nil {
-		return nil, fmt.Errorf("%s is locked and names no process: a keeper starts or ends; try again: %w", file.Name(), err)
+		return nil, fmt.Errorf("%s is locked and names no process: a keeper is starting or ending; retry: %w", file.Name(), err)
 	}
 	return attach(c, id)
 }

@@ -24,7 +24,7 @@
 //	lock     locked while a shim lives, or is being started
 //	record   a Record as JSON, one page of a fixed size, so that a full disk cannot refuse the result
 //	socket   the shim listens here for requests of processes with its own uid or root's
-//	log      what the shim itself has to say
+//	log      messages of the shim
 //
 // # Versions
 //

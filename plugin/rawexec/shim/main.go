@@ -60,7 +60,7 @@ func Main() int {
 
 	s, spec, err := prepare(log, record)
 	if err != nil {
-		log.Error("the shim cannot begin", "error", err)
+		log.Error("the shim cannot start", "error", err)
 		return 1
 	}
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: "socket"})

@@ -25,7 +25,7 @@ func (s *shim) serve(listener *net.UnixListener) {
 	for {
 		conn, err := listener.AcceptUnix()
 		if err != nil {
-			s.log.Error("the shim cannot be asked any more", "error", err)
+			s.log.Error("the shim accepts no more requests", "error", err)
 			return
 		}
 		if err := s.answer(conn); err != nil {

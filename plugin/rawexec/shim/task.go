@@ -160,7 +160,7 @@ func (s *shim) end(status syscall.WaitStatus) {
 	if s.group != nil && status.Signal() == syscall.SIGKILL {
 		kills, err := s.group.OOMKills()
 		if err != nil {
-			s.log.Warn("kills for want of memory were not counted", "error", err)
+			s.log.Warn("out-of-memory kills were not counted", "error", err)
 		}
 		s.record.Exit.OOMKilled = kills > 0
 	}

@@ -14,7 +14,7 @@ import (
 
 // The allocations of the beginning get devices that fit and that no other one has. One that has ended has
 // none, and one on a node that the servers do not know has none.
-func TestEquip(t *testing.T) {
+func TestEquip_initialAllocations(t *testing.T) {
 	t.Parallel()
 	s, _, err := scenario.Parse("case.drain", strings.NewReader(`# why
 node n1 devices=gpu:2:memory=16GiB,acme/gpu/small:1:memory=4GiB
