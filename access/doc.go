@@ -1,11 +1,12 @@
-// Package access decides by bearer tokens what a request may do.
+// Package access decides by bearer tokens what a request may do. A server opens its tokens file
+// with [Open], and package httpapi asks [Tokens] for the right of each request.
 //
 // # Tokens and rights
 //
 // A token is a secret that a request carries. It has a name and one of three rights: [Read] allows
-// to see everything but the environments and driver configurations of tasks, [Write] allows to see
-// and to change everything, [Node] allows to register nodes and nothing else. The name is not
-// secret. It is in the log and in what the token changed.
+// reads of everything except the environments and driver configurations of tasks and the secrets of
+// volumes, [Write] allows reads and changes of everything, [Node] allows only registrations of
+// nodes. The name is not secret. The log and the token's changes contain it.
 //
 // # The file
 //
@@ -17,10 +18,10 @@
 //	dashboard  read   9d3bb7f3b1c44a2b0a3c9d1f2e4b5a6c7d8e9f00112233445566778899aabbcc
 //	machines   node   0c1d2e3f405162738495a6b7c8d9eafb0c1d2e3f405162738495a6b7c8d9eafb
 //
-// The secret is not in the file, so a stolen file opens nothing. One round of SHA-256 is enough
-// because [Generate] draws secrets of 256 bits. It is not enough for a word that a person
-// invented, so generate every secret. Anyone who can write to the file can add a token: keep its
-// mode 0600. [Open] and [Tokens.Reload] warn otherwise.
+// The secret is not in the file, so a stolen file is useless. One round of SHA-256 is enough
+// because [Generate] draws secrets of 256 bits. It is not enough for a word that a person invented,
+// so generate every secret. Anyone who can write to the file can add a token: keep its mode 0600.
+// [Open] and [Tokens.Reload] warn otherwise.
 //
 // # What is never printed
 //

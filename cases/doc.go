@@ -1,6 +1,5 @@
-// Package cases tests the drainer by stories: the files sim/scenarios/case-*.drain. A test
-// plays each story with the real state store, FSM, drainer and scheduler, in one goroutine.
-// Then it plays the story again with a leader change at every step and with a failed and an
-// unknown write at every write. The drains of a story must end alike each time, and no
-// guarantee may break.
+// Package cases tests the drainer with the scenarios sim/scenarios/case-*.drain. A test plays each
+// with the real state store, FSM, drainer and scheduler, in one goroutine. Then it plays variants:
+// with an election at each step, and with each fate of a write at each write of the drainer. The
+// drains of all variants must end like the original, and no guarantee may break.
 package cases

@@ -1,4 +1,5 @@
-// Package collect decides which ended work is deleted from the state.
+// Package collect decides which ended rows are deleted from the state: the garbage collection. The
+// leader proposes rows with a [Collector], and every FSM checks them.
 //
 // # Rules
 //
@@ -18,9 +19,9 @@
 //     batch job, all its allocations have ended, and no evaluation of it is open. A finished batch
 //     job goes in one piece: without some of its allocations it would run again.
 //
-// So a running job keeps one evaluation, and the state is bounded by what lives, by what ended
-// lately, and by the records of drains, which have bounds of their own. Sysbatch jobs stay until they
-// are stopped: a node that joins later still has to run them.
+// So a running job keeps one evaluation. The size of the state is bounded by the live rows, the
+// rows that ended recently, and the records of drains, which have limits of their own. Sysbatch
+// jobs stay until they are stopped: a node that joins later still has to run them.
 //
 // # Rounds
 //

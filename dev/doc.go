@@ -1,12 +1,12 @@
-// Package dev runs a cluster of real processes on the loopback interface, to try everything: one
-// server in this process and in memory, clients of nodes that run tasks with raw_exec, and example
-// jobs. "nodedrain dev" is its command.
+// Package dev runs a cluster of real processes on the loopback interface, for people who try
+// nodedrain: one server in this process and in memory, clients of nodes that run tasks with
+// raw_exec, and example jobs. [Start] starts it. "nodedrain dev" is its command.
 //
 // # Nothing stays
 //
-// A cluster owns one directory. Nothing of it survives: [Cluster.Stop] stops the tasks, ends drivers
-// and shims, and removes the directory. If the process is killed, its tasks run on. The next [Start]
-// with the same directory ends them before it starts a new cluster.
+// A cluster owns one directory. [Cluster.Stop] stops the tasks, ends drivers and shims, and deletes
+// the directory. If the process is killed, its tasks keep running. The next [Start] with the same
+// directory ends them before it starts a new cluster.
 //
 // # Limits of a machine
 //

@@ -1,6 +1,6 @@
-// Package e2e plays whole clusters: three server processes on loopback, with real sockets and
-// disks, clients of their nodes, and an operator. Meanwhile servers are killed, cut off from
-// each other and paused. The tests check the result from outside.
+// Package e2e tests whole clusters: three server processes on loopback, with real sockets and
+// disks, clients of their nodes, and an operator. The tests kill, cut off and pause servers, and
+// check the result from outside.
 //
 // It holds tests only. The servers are this package's own test binary, started as other
 // processes; see child_test.go.

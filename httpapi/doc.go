@@ -1,6 +1,6 @@
-// Package httpapi is the HTTP API of a cluster with a node drainer: handlers over the
-// small interfaces of a [Backend], which the nomad command, its Go client and ours can
-// drive. docs/api.md lists every route with its parameters.
+// Package httpapi is the HTTP API of a cluster with a node drainer: handlers over the small
+// interfaces of a [Backend]. The nomad command, its Go client and ours can use it. Begin with
+// [NewHandler]. docs/api.md lists every route with its parameters.
 //
 // # Compatible routes and our own
 //

@@ -1,13 +1,13 @@
-// Package scheduler is a small reference scheduler: evaluations in, plans out.
-// It does what a drain needs of a scheduler, for every type of job, and no more.
+// Package scheduler is a small reference scheduler: evaluations in, plans out. It does only what a
+// drain needs of a scheduler, for every type of job. Package server runs a [Scheduler] on the
+// leader.
 //
 // # Words
 //
-// An evaluation asks to look at a job: what runs against what should. A plan is
-// the answer: allocations to stop, allocations to place, and what becomes of the
-// evaluation. [Schedule] makes a plan from a view, [Check] judges it again in
-// the state in which it is applied, and a [Scheduler] carries plans from the one
-// to the other for as long as a server leads.
+// An evaluation requests a comparison of a job with its allocations. A plan is the answer:
+// allocations to stop, allocations to place, and the new status of the evaluation. [Schedule] makes
+// a plan from a view, [Check] checks it again in the state in which it is applied, and a
+// [Scheduler] proposes plans while its server leads.
 //
 // A slot is one of the Count places of a group. An allocation holds one from its
 // placement until a plan stops it, or it ends when it should not have. Work that

@@ -1,7 +1,7 @@
-// Package server is one server of a cluster: hashicorp/raft, the state that its log makes,
-// and on the leader the node drainer and a scheduler. It is also the example to copy for
-// embedding package drainer in a server of your own. The drainer needs five things of such
-// a server:
+// Package server is one server of a cluster: hashicorp/raft, the state built from its log, and on
+// the leader the node drainer and a scheduler. Package agent adds sockets and disks to it. To embed
+// package drainer in a server of your own, copy from this package. The drainer needs five things of
+// such a server:
 //
 //  1. An FSM that checks marks and completions again when it applies them (package shims
 //     calls rules.Recheck), over a state that publishes its changes (package statestore).

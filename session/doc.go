@@ -9,9 +9,9 @@
 // [Dial] and [NodeEnd] are the node's end: it serves an [http.Handler]. [Accept] and [ServerEnd] are the
 // server's end: an [http.RoundTripper].
 //
-// Both ends ask each other for a sign of life every [pingInterval]. A session whose other end is silent
-// ends within 25 seconds, with all its streams. A stream that has no reader fills its window of 256
-// KiB and stops there; other streams continue. It is cut when no byte has moved for a minute. At most
+// Both ends ping each other every [pingInterval]. If one end is silent, the session ends within 25
+// seconds, with all its streams. A stream that has no reader fills its window of 256 KiB and stops
+// there; other streams continue. It is cut when no byte has moved for a minute. At most
 // [MaxStreams] streams are open at a time.
 //
 // A version is in the name of the protocol. A server that does not know the version answers 426 with the

@@ -1,5 +1,6 @@
-// Package statestore holds the state of a cluster in go-memdb tables. It is read in
-// consistent snapshots, and written in transactions, one for each raft entry.
+// Package statestore holds the state of a cluster in go-memdb tables. The FSM of package shims
+// writes one transaction for each raft entry. All others read consistent snapshots. Begin with
+// [New] and [Store.Snapshot].
 //
 // # Tables
 //

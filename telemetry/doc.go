@@ -1,10 +1,11 @@
-// Package telemetry counts what a server does.
+// Package telemetry keeps the metrics of a server, and judges the drainer with a witness. Begin
+// with [New]: each server has one [Telemetry], and package httpapi serves its metrics.
+// docs/metrics.md lists the metrics.
 //
 // # Where numbers come from
 //
-// A scrape reads the numbers of the present state: the running drains, the reasons of waiting
-// allocations, the indexes of raft ([Sources]). Nothing is updated between two scrapes, and there
-// is no timer.
+// A scrape reads numbers from the present state: the running drains, the reasons of waiting
+// allocations, the indexes of raft ([Sources]). Nothing updates them between two scrapes.
 //
 // Events are counted when they happen: a proposer calls [Telemetry.Answered], the HTTP API calls
 // [Telemetry.Request], the drainer's goroutine calls [Telemetry.Stepped]. Each Telemetry has its
@@ -19,11 +20,12 @@
 //
 // # Bounds
 //
-// Raft's goroutine for the FSM never waits. If the queue is full, an entry is missed and counted
-// as missed. The witness continues from the state after it. A witness that has grown too much is
-// replaced by a new one that starts from the state. All labels have a fixed set of values, except
-// the routes of HTTP requests and the names of drains. Only [MaxRoutes] routes have their own label.
-// The others share the label "other". Each series that names drains names [MaxNamedDrains].
+// Raft's goroutine for the FSM never waits. If the queue is full, the witness misses the entry, and
+// a counter counts it. The witness continues from the state after it. A new witness that starts
+// from the state replaces one that has grown too large. All labels have a fixed set of values,
+// except the routes of HTTP requests and the names of drains. Only [MaxRoutes] routes have their
+// own label. The others share the label "other". Each series that names drains names
+// [MaxNamedDrains].
 //
 // # Raft's own numbers
 //

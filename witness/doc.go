@@ -1,7 +1,8 @@
-// Package witness re-counts what a drain did from the states before and after each raft
+// Package witness counts the effects of drains again, from the states before and after each raft
 // entry. It shares no code with the drainer that planned the marks, or with the re-check that
 // accepted them, and it reads only the fields of the rows of package cluster, never their judging
-// methods. Where both agree, two independent programs have counted the same.
+// methods. If both agree, two independent programs have counted the same. Telemetry, the demo and
+// the simulator use it. Begin with [New].
 //
 // # What it is shown
 //

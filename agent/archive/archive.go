@@ -1,5 +1,6 @@
-// Package archive is the file of "nodedrain operator snapshot": the state of a cluster, with what is
-// known about it, and checksums.
+// Package archive writes and reads the file of "nodedrain operator snapshot": the state of a
+// cluster, its metadata, and checksums. The servers and the command use it. Begin with [Write] and
+// [Read].
 //
 // The file is a tar archive, compressed with gzip. Its members, in this order:
 //
@@ -7,8 +8,7 @@
 //	state.bin     the state, as [statestore.Snapshot.Persist] writes it
 //	SHA256SUMS    the checksums of the two members, as sha256sum writes them
 //
-// The state holds everything, also the secrets of nodes: the file must be kept as carefully as the
-// data directory of a server.
+// The state contains the secrets of nodes: protect the file like the data directory of a server.
 package archive
 
 import (

@@ -1,7 +1,8 @@
-// Package connlimit bounds the open connections of a server, in all and for each remote address.
+// Package connlimit limits the open connections of a server, in all and for each remote address.
+// Package agent uses it for both ports. Begin with [New].
 //
 // A [Limiter] has a [Gate] for each kind of connection, with bounds of its own. So a flood of one
-// kind takes no place of another. An admitted connection counts until it is closed. It is idle or in
+// kind uses no slot of another. An admitted connection counts until it is closed. It is idle or in
 // use. At a bound, a gate closes the connection that has been idle for the longest time and admits
 // the new one. It refuses the new one only if none is idle:
 //

@@ -1,6 +1,6 @@
-// Command task is a task of raw_exec for the figures of nodes. It creates the file DIR/ALLOC.ready when
-// it is ready for its signal, SIGINT. Then it runs for the given time, writes the times of the signal
-// and of its end to DIR/ALLOC.end, in nanoseconds since 1970, and ends.
+// Command task is the raw_exec task that package bench measures. It creates the file
+// DIR/ALLOC.ready when it is ready for its signal, SIGINT. Then it runs for the given time, writes
+// the times of the signal and of its end to DIR/ALLOC.end, in nanoseconds since 1970, and ends.
 //
 //	task DIR TIME
 package main

@@ -1,9 +1,9 @@
-// Package cgroup keeps the processes of one task together: it starts them in a control group,
-// kills all of them, waits until none lives, and says which remain.
+// Package cgroup starts the processes of one task in a control group, kills all of them, waits for
+// their end, and lists the remaining ones. The client and the raw_exec driver use it.
 //
 // A Group is one name in several hierarchies. Cgroup v2 is preferred, also where it is mounted
 // beside v1 and has no controllers: cgroup.kill reaches processes that fork at that moment, and
-// "populated" says when the last one has ended. Where v1 is mounted too, the group has folders in
+// "populated" reports the end of the last one. Where v1 is mounted too, the group has folders in
 // its freezer, memory and cpu hierarchies, since released plugins use these and since the limits
 // need controllers. Kill, Populated, Wait and Remove always treat all folders together, so it does
 // not matter in which of them a driver put its task.

@@ -1,5 +1,5 @@
 // Package device defines the interface between the client of a node and a device plugin, in plain
-// Go types. It does no I/O.
+// Go types. It does no I/O. Begin with [Plugin].
 //
 // A device plugin is a separate program that speaks the plugin protocol. Package plugin/host starts
 // it and implements [Plugin] over its connection. Package client/device/devicetest tests any

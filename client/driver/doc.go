@@ -1,5 +1,5 @@
-// Package driver holds what the client of a node asks of a task driver, in plain Go types. It
-// does no I/O.
+// Package driver defines the interface between the client of a node and a task driver, in plain Go
+// types. It does no I/O. Begin with [Driver].
 //
 // A driver is a separate program that speaks the plugin protocol. Package plugin/host starts it
 // and implements [Driver] over its connection. Package client/driver/drivertest tests any

@@ -1,5 +1,5 @@
 // Package hoststats measures the machine of a node: its memory, its processors, and the disk of the
-// data directory.
+// data directory. Package client/nodeapi answers GET /v1/client/stats with it.
 package hoststats
 
 import (

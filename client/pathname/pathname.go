@@ -1,5 +1,6 @@
 // Package pathname turns ids into path elements. Ids of jobs, tasks and allocations may contain
-// slashes, dots and any other byte, and be 256 bytes long.
+// slashes, dots and any other byte, and have up to 256 bytes. The client and its drivers name files
+// and folders with it.
 package pathname
 
 import (

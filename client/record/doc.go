@@ -1,5 +1,6 @@
-// Package record keeps the durable records of a client: what must be undone if the client dies. A
-// record exists before the thing that it can undo, and goes when that thing is surely gone.
+// Package record keeps the durable records of a client. A record says what the next client must
+// undo if this one dies. The client writes it before the effect, and deletes it when the effect is
+// certainly undone.
 //
 // A [Store] holds records by key. [Disk] keeps each in a file of its own, and writes it with one
 // change: a temporary file, fsync, rename, fsync of the folder. When a write or a deletion returns nil,

@@ -1,5 +1,5 @@
-// Package alarm keeps times by key, the earliest first: when a node's deadline comes, when a
-// group is planned again, when a client has work to do, when something happens in a simulation. It
-// reads no clock. A step asks which keys are due at its time, and returns the first time as the one
-// of the next step.
+// Package alarm keeps a time for each key, the earliest first: the deadline of a node, the next
+// plan of a group, the next work of a client, the next event of a simulation. Step machines use it.
+// It reads no clock: a step asks which keys are due at its time, and returns the first time as the
+// time of the next step.
 package alarm

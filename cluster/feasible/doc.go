@@ -1,6 +1,7 @@
-// Package feasible judges whether a group may run on a node: by its constraints, its drivers, its kill
-// timeouts and the devices of the node. It also chooses devices. It does not judge the node pool, the datacenter, the node class, the status of
-// the node and its free resources.
+// Package feasible checks whether a group may run on a node: its constraints, drivers, kill
+// timeouts and devices. It also chooses devices. It does not check the node pool, the datacenter,
+// the node class, the status of the node and its free resources. The scheduler and the HTTP API use
+// it.
 //
 // A target of a constraint is a text, or one of these names of a fact:
 //
@@ -10,8 +11,8 @@
 //	${meta.NAME}            metadata of the node
 //	${node.unique.id}, ${node.unique.name}, ${node.datacenter}, ${node.class}, ${node.pool}
 //
-// A fact that the node does not have is not set. A constraint on it does not hold, except with !=
-// and is_not_set.
+// A fact that the node does not have is not set. A constraint on it is false, except with != and
+// is_not_set.
 //
 // Constraints and affinities of requests for devices have other names:
 //

@@ -1,2 +1,3 @@
-// Package inbox keeps items that other goroutines post, until a step machine takes them.
+// Package inbox keeps items that other goroutines post, until the next step of a step machine takes
+// them.
 package inbox

@@ -1,5 +1,5 @@
-// Package quantity reads numbers with units, such as "11441 MiB", and compares them exactly. Constraints on
-// devices speak of them.
+// Package quantity reads numbers with units, such as "11441 MiB", and compares them exactly.
+// Constraints on devices use them.
 //
 // A number is decimal: digits with an optional sign, fraction and exponent. The units are
 //

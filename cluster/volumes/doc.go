@@ -21,7 +21,9 @@
 //
 // # Which controller is called
 //
-// [Due] returns the calls of controllers that claims wait for. The leader makes these calls, and the answers are changes of the claims. A [Caller] decides which calls start, and when failed calls are retried.
+// [Due] returns the calls of controllers that claims wait for. The leader makes these calls, and
+// the answers change the claims. A [Caller] decides which calls start, and when failed calls are
+// retried.
 //
 // Nothing here blocks or reads a clock. Times are parameters.
 package volumes

@@ -1,4 +1,4 @@
-// Package attributes decodes the attributes of devices as they were encoded.
+// Package attributes decodes maps of device attributes. Packages shims and statestore use it.
 //
 // The codec decodes all structs of a map into one value and does not clear it in between. A field that was
 // left out of one attribute, because it is zero, is then that of the attribute before. A map of pointers has

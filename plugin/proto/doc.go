@@ -5,7 +5,7 @@
 // plugins know: they must not change. The texts are our own. New fields do no harm: older plugins
 // and hosts ignore them.
 //
-//   - base: what each plugin answers: its identity, the schema of its config, its config.
+//   - base: every plugin: its identity, the schema of its config, its config.
 //   - driver: tasks.
 //   - device: devices.
 //   - hclspec: schemas, which base and driver use.

@@ -2,7 +2,10 @@
 // the config of its tasks by schemas (package plugin/proto/hclspec). A config is a JSON object, and
 // the plugin gets it as msgpack.
 //
-// [Schema.Encode] has three steps. It replaces variables in the strings of the config (package client/taskenv). It decodes the result by the schema, and finds unknown and missing keys and wrong types. It encodes a map with every key of the schema, and nil for keys without a value. [Decode] is the opposite, for plugins written in Go.
+// [Schema.Encode] has these steps. It replaces variables in the strings of the config (package
+// client/taskenv). It decodes the result by the schema, and finds unknown and missing keys and
+// wrong types. It encodes a map with every key of the schema, and nil for keys without a value.
+// [Decode] is the opposite, for plugins written in Go.
 //
 // Schemas come from plugins and configs come from users. No schema and no config causes a panic.
 package schema

@@ -1,6 +1,6 @@
-// Package planted tests the simulator and the tests. It plants bugs in a copy of the product,
-// and each must be found: by a seed, by a scenario or by a named test. A simulator that finds
-// no bug may be right about the product, or blind.
+// Package planted tests the simulator and the tests. It plants bugs in a copy of the product. A
+// seed, a scenario or a named test must find each. A simulator that finds no bug may be right about
+// the product, or unable to find any.
 //
 // # Which bugs
 //

@@ -1,4 +1,5 @@
 // Package swarm generates scenarios from seeds, plays many of them, and counts rare events.
+// "nodedrain sim swarm" and the continuous integration use it. Begin with [Play].
 //
 // # From a seed
 //

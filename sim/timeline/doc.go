@@ -1,5 +1,6 @@
 // Package timeline shows one simulated run in three forms: as text for a terminal, as an SVG
-// picture for a report, and as a trace in JSON that a program can search.
+// picture for a report, and as a trace in JSON that a program can search. "nodedrain sim run" uses
+// it. Begin with a [Recorder].
 //
 // # Recording
 //

@@ -2,10 +2,10 @@
 // [simclient.Fleet] register, send heartbeats, read their allocations and report them, as
 // real clients do.
 //
-// [Run] does so over the HTTP API, from any process. If a server is down, does not answer or
-// knows no leader, the node turns to the next one of [Config].Addresses. Failed requests
-// are repeated. [KeepAlive] performs one node's registration and heartbeats alone, for
-// callers that reach the servers in another way.
+// [Run] does so over the HTTP API, from any process. If a server is down, does not answer or knows
+// no leader, the node uses the next one of [Config].Addresses. It retries failed requests.
+// [KeepAlive] performs only the registration and the heartbeats of one node, for callers that reach
+// the servers in another way.
 //
 // # Each node by itself
 //

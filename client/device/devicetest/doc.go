@@ -1,10 +1,9 @@
 // Package devicetest is the conformance suite of device plugins. It tests any implementation of
 // [device.Plugin]: a double, or a plugin in a process of its own.
 //
-// The rules are V1 to V9. [Tests] lists them, and each has a line that says what it demands. V2, V4 and
-// V5 are not among them: they bind the client, which has the ledger, and docs/driver-tests.md names
-// their tests. An author of a plugin writes a
-// [Harness] and calls [Run]:
+// The rules are V1 to V9. [Tests] lists them, each with its demand. V2, V4 and V5 are missing: they
+// are rules for the client, and docs/driver-tests.md names their tests. An author of a plugin
+// writes a [Harness] and calls [Run]:
 //
 //	func TestConformance(t *testing.T) {
 //		devicetest.Run(t, devicetest.Harness{New: newNode, Empty: newEmptyNode, Wrong: launchWrong})

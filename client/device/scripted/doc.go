@@ -1,8 +1,8 @@
 // Package scripted is a double of device plugins, in virtual time.
 //
-// A [Program] is a device plugin that is installed on a machine of package client/driver/scripted, and
-// a [Plugin] is one generation of its process. A [Fault] says what happens to a call. The simulator
-// plays the client over these doubles.
+// A [Program] is a device plugin that is installed on a machine of package client/driver/scripted,
+// and a [Plugin] is one generation of its process. A [Fault] changes the result of a call. The
+// simulator plays the client over these doubles.
 //
 // Time and replies are as for the doubles of drivers: nothing blocks, and each answer comes later
 // through a function, exactly once. None of the types is safe for concurrent use.

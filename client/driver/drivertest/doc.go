@@ -1,15 +1,15 @@
 // Package drivertest is the conformance suite of task drivers. It tests any implementation of
 // [driver.Driver]: a double, or a plugin in a process of its own.
 //
-// The tests are D1 to D20. [Tests] lists them, and each has a line that says what it demands. An
-// author of a driver writes a [Harness] and calls [Run]:
+// The tests are D1 to D20. [Tests] lists them, each with its demand. An author of a driver writes a
+// [Harness] and calls [Run]:
 //
 //	func TestConformance(t *testing.T) {
 //		drivertest.Run(t, drivertest.Harness{New: newNode, Config: config})
 //	}
 //
-// The suite knows nothing of a driver but its interface. What it cannot see through the interface,
-// the processes of a task and its output, the harness shows through [Node].
+// The suite sees only the interface of a driver. The harness shows the processes of a task and its
+// output through [Node].
 //
 // # Skips
 //

@@ -2,9 +2,9 @@
 //
 // A [Machine] is one node: its boots, processes and cgroups. A [Program] is a driver that is
 // installed on it, and a [Driver] is one generation of the driver's process. Each task follows a
-// [Script], and a [Fault] says what happens to a call. The simulator plays the client over these
-// doubles, and its judges read the machine: which process ran when, which signal it got, from which
-// process and when.
+// [Script], and a [Fault] changes the result of a call. The simulator runs the client over these
+// doubles, and its judges read the machine: when each process ran, and which signals it got, from
+// whom and when.
 //
 // # Time
 //

@@ -1,4 +1,4 @@
-// Package watch tells when files change. The kernel says so, and no goroutine asks again and again.
+// Package watch reports changes of files. It uses events of the kernel (inotify) and does not poll.
 package watch
 
 import (

@@ -1,2 +1,3 @@
-// Package base is what each plugin answers: identity, schema, config. Its code is generated from base.proto.
+// Package base is the service of every plugin: its identity, its schema, its config. Its code is
+// generated from base.proto.
 package base

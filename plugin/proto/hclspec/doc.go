@@ -1,2 +1,2 @@
-// Package hclspec is the schema of a config. Its code is generated from hclspec.proto.
+// Package hclspec has the messages of schemas of configs. Its code is generated from hclspec.proto.
 package hclspec

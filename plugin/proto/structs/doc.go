@@ -1,2 +1,3 @@
-// Package structs is the values that drivers and device plugins share. Its code is generated from structs.proto.
+// Package structs has the messages that drivers and device plugins share. Its code is generated
+// from structs.proto.
 package structs

@@ -1,5 +1,6 @@
-// Command find finds planted bugs, and writes how into sim/planted/FOUND.md after each bug.
-// It runs at the top of the repository; see package planted.
+// Command find searches for planted bugs with seeds, scenarios and tests. After each bug it writes
+// into sim/planted/FOUND.md which of them found it. It runs at the top of the repository; see
+// package planted.
 //
 //	go run ./sim/planted/find [-seeds N] [-stale] [NAME...]
 //
