@@ -222,7 +222,7 @@ func unknownPlugin(s State, v *cluster.Volume) string {
 	if plugins(s)[v.Plugin] != nil {
 		return ""
 	}
-	return fmt.Sprintf("no node runs the storage plugin %q: allocations that use the volume have no place until one does", v.Plugin)
+	return fmt.Sprintf("no node runs the storage plugin %q: allocations that use the volume cannot be placed until one does", v.Plugin)
 }
 
 // sameStorage warns of other volumes that are the same storage, or is empty. Each of them has claims of its

@@ -19,7 +19,7 @@ const evaluatedPatience = 30 * time.Second
 
 // evaluated waits until the scheduler has answered an evaluation, and tells what it did. done is what the
 // command has changed already, as a sentence without its full stop. The error is [exitNotPlaced] if the
-// scheduler answered and some allocations have no place. After any other error the evaluation is nil.
+// scheduler answered and some allocations cannot be placed. After any other error the evaluation is nil.
 func (c *operatorCommand) evaluated(asked *client.Client, id, done string) (e *wire.Evaluation, err error) {
 	servers := contact{patience: evaluatedPatience}
 	servers.answered() // the change was made
