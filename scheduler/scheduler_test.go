@@ -272,6 +272,26 @@ func TestFullLog(t *testing.T) {
 	must.Eq(t, 3, log.plans)
 }
 
+// The log has no room for the plan of the last blocked evaluation. The scheduler tries it again.
+// Regression: it waited until more capacity was added.
+func TestFullLog_blocked(t *testing.T) {
+	c := parallel(t)
+	jobs := []cluster.JobKey{c.job("job-0", cluster.JobService, 1), c.job("job-1", cluster.JobService, 1)}
+	s, log := c.leader()
+	log.lead(s)
+	c.now = c.now.Add(scheduler.DefaultBlockedInterval)
+	c.node("n1")
+	log.room = 1
+	s.Step(c.now)
+	must.Len(t, 1, log.queue)
+	log.lead(s)
+	c.now = c.now.Add(scheduler.DefaultBlockedInterval)
+	log.lead(s)
+	for _, job := range jobs {
+		must.Len(t, 1, c.wanted(job))
+	}
+}
+
 // A plan with more than fits an entry goes in parts; stops stay with their
 // replacements.
 func TestPlanInParts(t *testing.T) {

@@ -117,11 +117,13 @@ func (t *turn) plan(e *cluster.Evaluation) *cluster.Plan {
 	return plan
 }
 
-// write begins the plan's write.
-func (t *turn) write(plan *cluster.Plan) {
+// write begins the plan's write. It reports false if the applier has no room.
+func (t *turn) write(plan *cluster.Plan) (queued bool) {
 	part := firstPart(plan, t.config.MaxPlanParts)
 	f := &flight{job: plan.Eval.JobKey(), plan: part}
-	t.begin(f, t.config.Applier.ApplyPlan(part, t.reply(f)))
+	queued = t.config.Applier.ApplyPlan(part, t.reply(f))
+	t.begin(f, queued)
+	return queued
 }
 
 // begin notes a started write, or that the applier has no room.
@@ -164,8 +166,8 @@ func (t *turn) planBlocked() {
 			looked = true
 			if plan := t.plan(e); isIdle(plan, e) {
 				tried[e.ID] = plan.SnapshotIndex
-			} else {
-				t.write(plan)
+			} else if !t.write(plan) {
+				t.blocked.dirty = true
 			}
 		}
 	}
