@@ -115,7 +115,7 @@ func (e *entry) judgeGroup(key cluster.GroupKey) {
 		if stops := a.DesiredStatus != "run"; stops {
 			continue // the servers replace it no more
 		}
-		if was, is := placement.Rescheduled(e.before, a), placement.Rescheduled(e.after, a); was != is && was <= longestChain {
+		if was, is := placement.Rescheduled(e.before, a, g), placement.Rescheduled(e.after, a, g); was != is && was <= longestChain {
 			e.report(CountChanged, a, "it follows %d failures in a row, and after the entry %d", was, is)
 		}
 	}

@@ -80,7 +80,7 @@ func owesReplacement(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.T
 	case opinion.Stopping(a):
 		d := a.DesiredDescription
 		return d == "alloc is being migrated" || d == "alloc is lost since its node is down" || d == "alloc was rescheduled because it failed"
-	case opinion.Canary(a) && placement.Rescheduled(s, a) >= longestChain && placement.SameWork(a, g) && !a.DesiredTransition.ForceReschedule:
+	case opinion.Canary(a) && placement.Rescheduled(s, a, g) >= longestChain && placement.SameWork(a, g) && !a.DesiredTransition.ForceReschedule:
 		return a.DesiredTransition.Migrate
 	}
 	return kind != "batch" && kind != "sysbatch" || placement.SameWork(a, g)

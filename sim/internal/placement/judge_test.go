@@ -247,6 +247,17 @@ func TestJudge(t *testing.T) {
 			w.failures(11)
 			w.replace()
 		}, []string{"replaced too often"}},
+		"eleven failures in a row, ten of them with other tasks": {func(w *world) {
+			w.failures(11)
+			other := *w.job
+			group := *other.TaskGroups[0]
+			group.Tasks = []*cluster.Task{{Name: "other"}}
+			other.TaskGroups = []*cluster.TaskGroup{&group}
+			for _, a := range w.allocs[3:] {
+				a.Job = &other
+			}
+			w.replace()
+		}, nil},
 		"a stop without a replacement": {func(w *world) {
 			w.replace()
 			w.plan.Places = nil
@@ -268,6 +279,8 @@ func TestJudge(t *testing.T) {
 			w.plan.Places, w.plan.Blocked = nil, w.blocked("b1", 2)
 			w.plan.Blocked.SnapshotIndex = 0
 		}, nil},
+		"a group shrinks: a moved allocation takes the slot of one that failed for good": {func(w *world) { w.shrink(1) }, nil},
+		"a group shrinks, and a slot too many is counted":                                {func(w *world) { w.shrink(2) }, []string{"miscounted"}},
 		"two are missing, and one is counted": {func(w *world) {
 			w.job.TaskGroups[0].Count = 3
 			w.replace()
@@ -319,6 +332,16 @@ func (w *world) blocked(id cluster.EvalID, queued int) *cluster.Evaluation {
 	e := w.eval(id, cluster.EvalBlocked)
 	e.Queued, e.SnapshotIndex = map[string]int{"web": queued}, 1
 	return e
+}
+
+// shrink sets up a group with two slots and three allocations: one has failed for good, one runs, and
+// the plan stops one. The blocked evaluation counts a number of slots.
+func (w *world) shrink(counted int) {
+	w.failures(10)
+	w.allocs[0].ClientStatus = cluster.ClientFailed
+	w.allocs = append(w.allocs, w.alloc("a3", "web.web[2]", "n3"))
+	w.plan.Stops = []cluster.PlanStop{{Alloc: "a3", Description: cluster.DescMigrating}}
+	w.plan.Blocked = w.blocked("b1", counted)
 }
 
 func (w *world) batch() {

@@ -38,7 +38,7 @@ func (p *plan) judgeUnfinished() {
 		// The count may be too high until the next retry, if an allocation ended or a node came
 		// back between the plan and its apply. A system job also needs fewer allocations after a
 		// node has gone.
-		case empty > queued, queued > empty+p.onUnreachableNodes(s)+p.canariesToReplace(g) && !onEveryNode(p.job) && !retried:
+		case empty > queued, queued > empty+p.onUnreachableNodes(s)+p.canariesToReplace(g)+p.takenFromFailed(s) && !onEveryNode(p.job) && !retried:
 			p.report(Miscounted, nil, "group %s of job %s lacks %d, and its blocked evaluation counts %d", g.Name, p.key, empty, queued)
 		}
 		p.judgeSurplus(s)
@@ -101,6 +101,24 @@ func (p *plan) canariesToReplace(g *cluster.TaskGroup) (n int) {
 		}
 	}
 	return n
+}
+
+// takenFromFailed counts the failed allocations in slots whose slots others get. If a group has
+// more allocations than its count, the scheduler takes slots away from failed ones first, and then
+// replaces all that it has stopped.
+func (p *plan) takenFromFailed(s *slots) int {
+	failed, replaced := 0, 0
+	for _, a := range s.held {
+		if a.ClientStatus == "failed" {
+			failed++
+		}
+	}
+	for a := range p.after.AllocsByJob(p.key) {
+		if a.TaskGroup == s.group.Name && opinion.Stopping(a) && a.NextAllocation == "" && !Holds(p.after, a, s.group) {
+			replaced++
+		}
+	}
+	return min(failed, max(0, len(s.held)+replaced-s.group.Count))
 }
 
 // judgeSurplus reports a group that runs more allocations than its count.

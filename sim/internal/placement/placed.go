@@ -86,8 +86,10 @@ func (p *plan) judgeLineage(a *cluster.Allocation) {
 	if runs(previous) && (previous.ClientStatus != "unknown" || opinion.Reachable(p.after.Node(previous.NodeID))) {
 		p.report(StillRunning, a, "it replaces %s, which still runs", previous.ID)
 	}
-	if Rescheduled(p.after, previous) > maxReschedules {
-		p.report(ReplacedOften, a, "it replaces %s, after %d failures in a row", previous.ID, Rescheduled(p.after, previous))
+	if group := p.groups[a.TaskGroup]; group != nil {
+		if failures := Rescheduled(p.after, previous, group.group); failures > maxReschedules {
+			p.report(ReplacedOften, a, "it replaces %s, after %d failures in a row", previous.ID, failures)
+		}
 	}
 }
 

@@ -63,16 +63,16 @@ func endedForGood(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.Task
 	case kind == "sysbatch", kind == "batch" && a.ClientStatus == "complete":
 		return true
 	}
-	return a.NextAllocation == "" && !a.DesiredTransition.ForceReschedule && Rescheduled(s, a) >= maxReschedules
+	return a.NextAllocation == "" && !a.DesiredTransition.ForceReschedule && Rescheduled(s, a, g) >= maxReschedules
 }
 
-// Rescheduled counts the direct predecessors of an allocation that failed and were replaced. It
-// stops at maxReschedules+1.
-func Rescheduled(s *statestore.Snapshot, a *cluster.Allocation) int {
+// Rescheduled counts the direct predecessors of an allocation that failed with the tasks and the disk
+// of the group, and were replaced. It stops at maxReschedules+1.
+func Rescheduled(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.TaskGroup) int {
 	n := 0
 	for n <= maxReschedules {
 		a = s.Alloc(a.PreviousAllocation)
-		if a == nil || a.DesiredDescription != "alloc was rescheduled because it failed" {
+		if a == nil || a.DesiredDescription != "alloc was rescheduled because it failed" || !SameWork(a, g) {
 			break
 		}
 		n++
