@@ -86,15 +86,20 @@ func (c *crowd) run(d time.Duration) {
 	}
 }
 
-// place places allocations: a storage plugin, and a number of others, with a volume each if they want one.
-func (c *crowd) place(count int, volumes bool) {
+// place places allocations: a storage plugin, and a number of others. They use no volume, one that is "shared", or one
+// each, whose name begins so.
+func (c *crowd) place(count int, name string) {
 	plugin := allocation("plugin", pluginTask("plugin"))
 	plugin.Job.Type = cluster.JobSystem
 	c.allocs = append(c.allocs, plugin)
 	for i := range count {
 		a := allocation(cluster.AllocID(fmt.Sprintf("a%05d", i)), mainTask("web"))
-		if volumes {
-			withVolumes(a, cluster.VolumeID(fmt.Sprintf("v%05d", i)))
+		switch name {
+		case "":
+		case "shared":
+			withVolumes(a, "shared")
+		default:
+			withVolumes(a, cluster.VolumeID(fmt.Sprint(name, i)))
 		}
 		c.allocs = append(c.allocs, a)
 	}
@@ -185,7 +190,7 @@ func (s crowdShell) Call(_ volume.Call, reply func(volume.Result)) {
 // visit has a cause: the answer to an effect, or a time that has come. A visit may need a second one.
 func TestCore_visitsWhatHappens(t *testing.T) {
 	t.Parallel()
-	for name, volumes := range map[string]bool{"with volumes": true, "without volumes": false} {
+	for name, volumes := range map[string]string{"a volume each": "v", "one volume for all": "shared", "without volumes": ""} {
 		t.Run(name, func(t *testing.T) {
 			few, many := visitsOf(t, 30, volumes), visitsOf(t, 120, volumes)
 			for phase := range few {
@@ -200,7 +205,7 @@ type crowdWork struct{ visits, answers int }
 
 // visitsOf returns the work while allocations are placed, while they run, while they stop, and in a later minute,
 // in which the storage plugin still fails.
-func visitsOf(t *testing.T, count int, volumes bool) (phases [4]crowdWork) {
+func visitsOf(t *testing.T, count int, volumes string) (phases [4]crowdWork) {
 	c := newCrowd(t)
 	c.run(time.Second)
 	for i, begin := range []func(){func() { c.place(count, volumes) }, func() { c.failing = true }, c.stop, func() {}} {

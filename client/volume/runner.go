@@ -49,6 +49,8 @@ type ref struct {
 	staged bool
 	// claimed is the servers' answer to this client, or nil.
 	claimed *Claimed
+	// seen is the look of the reference after the last change of the volume.
+	seen look
 }
 
 // attempt is the state of the next call for a stage or a reference.

@@ -53,7 +53,10 @@ func (v *visits) noteChange() {
 	var counted needs
 	r := v.volume
 	for _, f := range r.refs {
-		r.v.moved = append(r.v.moved, f.Alloc)
+		if now := r.look(f); now != f.seen {
+			f.seen = now
+			r.v.moved = append(r.v.moved, f.Alloc)
+		}
 		counted = counted.plus(needsOf(r, f), 1)
 	}
 	all := r.v.needs
@@ -65,6 +68,35 @@ func (v *visits) noteChange() {
 	if counted != (needs{}) {
 		all[r.plugin] = all[r.plugin].plus(counted, 1)
 	}
+}
+
+// look is what [Volumes.Status] and [Need.Wait] of a reference depend on. Many allocations may share a
+// volume, and a change of one reference concerns few of them. Failures stand for errors: each error
+// counts one.
+type look struct {
+	phase                   RefPhase
+	leaving, claimed, on    bool
+	staged, excluded        bool
+	stage                   StagePhase
+	plugin                  cluster.PluginID
+	up                      bool
+	failures, stageFailures int
+	refused, stageRefused   bool
+	unsaved, stageUnsaved   bool
+	saveFailures            int
+	looked                  bool
+}
+
+func (r *runner) look(f *ref) look {
+	l := look{
+		phase: f.Phase, leaving: f.Leaving, claimed: f.claimed != nil, on: r.on(f), plugin: r.plugin, up: r.up(),
+		failures: f.failures, refused: f.refused, unsaved: r.saveErr != nil && r.saved < f.needs, saveFailures: r.saveFailures, looked: true,
+	}
+	if s := r.stageOf(f.Usage); s != nil {
+		l.staged, l.stage, l.excluded = true, s.Phase, s.excludes(f)
+		l.stageFailures, l.stageRefused, l.stageUnsaved = s.failures, s.refused, r.saveErr != nil && r.saved < s.needs
+	}
+	return l
 }
 
 // visit steps the volume if this can have an effect.
