@@ -13,7 +13,7 @@ const cleanWithoutDriver = 30 * time.Second
 
 // clean removes the remains of the start.
 func (s *start) clean() {
-	if s.cleaning || !s.t.tried() || !s.t.core().reached(s.retryAt) {
+	if s.call == callClean || !s.t.tried() || !s.t.core().reached(s.retryAt) {
 		return
 	}
 	ref := s.t.ref()
@@ -34,18 +34,18 @@ func (s *start) clean() {
 			return
 		}
 	}
-	s.cleaning = true
+	s.call = callClean
 	s.t.core().options.Shell.Clean(ref, answer2(s, func(left []Process, err error) { s.cleaned(ref.Generation, left, err) }))
 }
 
 // killWithoutDriver kills the processes of the start while its driver is down. If the driver comes
 // back and still starts the task, clean removes it later.
 func (s *start) killWithoutDriver() {
-	if s.killed || s.killing || !s.t.rec.HostCgroup && !s.t.alloc.orphan() {
+	if s.kills != killNone || !s.t.rec.HostCgroup && !s.t.alloc.orphan() {
 		return
 	}
-	s.killing = true
-	s.t.core().options.Shell.Kill(s.t.ref(), answer2(s, func([]Process, error) { s.killing, s.killed = false, true }))
+	s.kills = killCalled
+	s.t.core().options.Shell.Kill(s.t.ref(), answer2(s, func([]Process, error) { s.kills = killDone }))
 }
 
 // drivers returns the drivers that may know the start. The driver of an orphan is unknown, so any
@@ -74,7 +74,7 @@ func (s *start) waitsFor(d *driverState) bool {
 func (s *start) mayStartLate() bool { return s.t.rec.End == EndLost && len(s.t.rec.Handle) == 0 }
 
 func (s *start) cleaned(generation Generation, left []Process, err error) {
-	s.cleaning = false
+	s.call = callNone
 	switch class := driver.ClassOf(err); {
 	case err != nil && class == driver.Gone:
 	case err != nil:
@@ -82,10 +82,10 @@ func (s *start) cleaned(generation Generation, left []Process, err error) {
 		s.t.waitFor(cluster.WaitDriver, 0, "what is left of the task cannot be removed: "+err.Error())
 		s.abandonSilent(generation, class)
 	case len(left) > 0:
-		s.cleaning = true
+		s.call = callClean
 		s.t.waitFor(cluster.WaitProcess, 0, describe(left))
 		s.t.core().options.Shell.AwaitEmpty(s.t.ref(), answer(s, func(err error) {
-			s.cleaning = false
+			s.call = callNone
 			if err != nil {
 				s.retry()
 			}

@@ -19,7 +19,7 @@ func (s *start) reserve() (done bool) {
 	if len(s.parts) == len(given) {
 		return true
 	}
-	if s.reserving {
+	if s.call == callReserve {
 		return false
 	}
 	c, d := s.t.core(), given[len(s.parts)]
@@ -32,10 +32,10 @@ func (s *start) reserve() (done bool) {
 		s.unreserved(err)
 		return false
 	}
-	s.reserving = true
+	s.call = callReserve
 	ref := DevicesRef{Plugin: p.plugin.Name, Generation: p.generation, Kind: d.Kind, IDs: d.IDs}
 	c.options.Shell.Reserve(s.t.ref(), ref, answer2(s, func(r device.Reservation, err error) {
-		s.reserving = false
+		s.call = callNone
 		if err == nil {
 			s.t.endWait()
 			s.parts = append(s.parts, device.Part{For: d.Kind.String(), Reservation: r})

@@ -16,41 +16,59 @@ type start struct {
 	t *taskRunner
 	// needs is the version of the record that must be on disk before the next effect.
 	needs uint64
-
-	// parts are the answers of the device plugins, in the order of the task's devices. reserving: a
-	// call is in flight.
-	parts     []device.Part
-	reserving bool
-
-	// asked: a call to start the task is in flight. deadline is the latest time for its answer.
-	asked    bool
-	deadline time.Duration
-	// abandoned: the driver did not answer, and the core has asked the shell to kill it.
-	abandoned bool
-
-	// knownTo is the process of the driver that knows the task. seenRunning: this process has
-	// confirmed that the task runs.
-	knownTo             Generation
-	seenRunning         bool
-	recovering, waiting bool
+	call  call
 	// retryAt is when the core retries a failed call, and failures counts the failed calls.
 	retryAt  time.Duration
 	failures int
+
+	// parts are the answers of the device plugins, in the order of the task's devices.
+	parts []device.Part
+	// deadline is the latest time for the answer of the driver to the start, or for a driver to come
+	// back that must remove the start's remains.
+	deadline time.Duration
+	// abandoned: the driver did not answer, and the core has asked the shell to kill it.
+	abandoned bool
+	// knownTo is the process of the driver that knows the task. seenRunning: this process has
+	// confirmed that the task runs.
+	knownTo     Generation
+	seenRunning bool
 
 	// stopAsked: a call to stop the task was made, with the driver's default signal if
 	// defaultSignal is set.
 	stopAsked, defaultSignal bool
 	// driverMissed is when the signal was due while the driver was down, or zero.
 	driverMissed time.Duration
-	// killed: no process is left. collectBy is the latest time for the driver to return the result.
-	// inspected: after that time the core has asked the driver for the state.
-	killing, killed, inspected bool
-	killAt, collectBy          time.Duration
+	kills        kills
+	// killAt is the earliest time for the next attempt to kill. collectBy is the latest time for the
+	// driver to return the result of a task that was killed.
+	killAt, collectBy time.Duration
 
-	cleaning bool
 	// followers are called when the start ends.
 	followers []*follower
 }
+
+// call is the call in flight that brings a start to its next phase. There is at most one, and it
+// belongs to the phase of the record.
+type call uint8
+
+const (
+	callNone    call = iota
+	callReserve      // PhaseStarting: a device plugin prepares devices
+	callStart        // PhaseStarting: the driver starts the task
+	callRecover      // PhaseRunning: a later process of the driver takes the task over
+	callWait         // PhaseRunning: the driver waits for the end, or says after an error whether the task runs
+	callClean        // PhaseCleaning: the remains are removed, or processes that are left must end
+)
+
+// kills says how far the client itself has killed the processes of a start.
+type kills uint8
+
+const (
+	killNone   kills = iota
+	killCalled       // a call to kill is in flight, or processes that are left must end
+	killDone         // no process is left
+	killAsked        // no process is left, and the core has asked the driver for the result, which is late
+)
 
 // answer is like [answerOf], for an answer to an effect of the start.
 func answer[T any](s *start, take func(T)) func(T) {
@@ -81,10 +99,10 @@ const (
 
 // stepStarting asks the driver to start the task, and waits for the answer.
 func (s *start) stepStarting() {
-	if !s.asked {
+	if s.call != callStart {
 		s.ask()
 	}
-	if s.asked {
+	if s.call == callStart {
 		s.awaitAnswer()
 	}
 }
@@ -98,7 +116,7 @@ func (s *start) ask() {
 	case a.saves.failures > 0:
 		s.t.waitForDisk()
 	case s.t.durable() && s.reserve() && s.t.ref().Generation != 0:
-		s.asked = true
+		s.call = callStart
 		s.deadline = c.now.Boot + c.options.startTimeout(s.t.task.Driver)
 		s.knownTo = s.t.ref().Generation
 		c.options.Shell.Start(s.t.ref(), a.rec.Alloc, s.parts, answer2(s, s.answered))
@@ -152,21 +170,21 @@ func (s *start) watch() {
 		s.t.over(EndLost, nil)
 		return
 	}
-	if d.generation == 0 || s.recovering || s.waiting || !s.t.core().reached(s.retryAt) {
+	if d.generation == 0 || s.call != callNone || !s.t.core().reached(s.retryAt) {
 		return
 	}
 	ref, shell := s.t.ref(), s.t.core().options.Shell
 	if s.knownTo != ref.Generation {
-		s.recovering = true
+		s.call = callRecover
 		shell.Recover(ref, s.t.alloc.rec.Alloc, s.t.rec.Handle, answer(s, func(err error) { s.recovered(ref.Generation, err) }))
 		return
 	}
-	s.waiting = true
+	s.call = callWait
 	shell.Wait(ref, answer2(s, s.waited))
 }
 
 func (s *start) recovered(generation Generation, err error) {
-	s.recovering = false
+	s.call = callNone
 	switch class := driver.ClassOf(err); {
 	case err == nil:
 		s.knownTo, s.failures, s.stopAsked = generation, 0, false
@@ -216,7 +234,7 @@ func (s *start) waited(exit driver.ExitResult, err error) {
 }
 
 // gone handles the death of the driver. The core then asks its next process.
-func (s *start) gone() { s.waiting, s.knownTo, s.seenRunning = false, 0, false }
+func (s *start) gone() { s.call, s.knownTo, s.seenRunning = callNone, 0, false }
 
 // confirm asks a driver that has taken the task over whether the task runs. The task may have ended
 // while no client was running, and the health verdict may come before the answer of Wait.
@@ -238,14 +256,14 @@ func (s *start) inspect() {
 		case err != nil && class == driver.Gone:
 			s.gone()
 		case err == nil:
-			s.waiting, s.failures, s.seenRunning = false, 0, true
+			s.call, s.failures, s.seenRunning = callNone, 0, true
 			s.retry()
 			s.failures = 0
 		case s.failures < maxWaitFailures:
-			s.waiting = false
+			s.call = callNone
 			s.retry()
 		case !s.abandoned:
-			s.waiting, s.failures, s.abandoned = false, 0, true
+			s.call, s.failures, s.abandoned = callNone, 0, true
 			s.t.event("Driver Failure", "the driver does not say whether the task runs, and the client restarts the driver")
 			s.t.core().options.Shell.Abandon(s.driverPlugin(), s.knownTo)
 		default:

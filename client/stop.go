@@ -87,8 +87,8 @@ func (s *start) stop() {
 	if s.killDue() {
 		s.kill()
 	}
-	if s.killed && !s.inspected && c.reached(s.collectBy) {
-		s.inspected = true
+	if s.kills == killDone && c.reached(s.collectBy) {
+		s.kills = killAsked
 		s.giveUpWaiting()
 	}
 }
@@ -97,7 +97,7 @@ func (s *start) stop() {
 // driver restarts meanwhile, the core asks again with the rest of the grace.
 func (s *start) signal() {
 	ref := s.t.ref()
-	if s.stopAsked || ref.Generation == 0 || s.knownTo != ref.Generation || s.killed {
+	if s.stopAsked || ref.Generation == 0 || s.knownTo != ref.Generation || s.kills >= killDone {
 		return
 	}
 	c := s.t.core()
@@ -142,7 +142,7 @@ func (s *start) killDue() bool {
 	if s.t.rec.SignalAt != 0 {
 		return s.t.core().reached(later(s.t.rec.SignalAt, s.t.task.KillTimeout, killMargin))
 	}
-	if !s.killing && !s.killed {
+	if s.kills == killNone {
 		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" is not running")
 	}
 	if s.driverMissed == 0 {
@@ -154,10 +154,10 @@ func (s *start) killDue() bool {
 // kill sends SIGKILL to the processes of the task.
 func (s *start) kill() {
 	c := s.t.core()
-	if s.killing || s.killed || !c.reached(s.killAt) {
+	if s.kills != killNone || !c.reached(s.killAt) {
 		return
 	}
-	s.killing = true
+	s.kills = killCalled
 	ref := s.t.ref()
 	c.options.Shell.Kill(ref, answer2(s, func(left []Process, err error) { s.killAnswered(ref.Generation, left, err) }))
 }
@@ -173,13 +173,13 @@ func (s *start) killAnswered(generation Generation, left []Process, err error) {
 	case len(left) > 0:
 		s.t.waitFor(cluster.WaitProcess, 0, describe(left))
 		c.options.Shell.AwaitEmpty(s.t.ref(), answer(s, func(err error) {
-			s.killing = false
+			s.kills = killNone
 			if err != nil {
 				s.killAgain()
 			}
 		}))
 	default:
-		s.killing, s.killed = false, true
+		s.kills = killDone
 		s.collectBy = c.now.Boot + StopSlack
 		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" has not said how the task ended")
 	}
@@ -187,7 +187,7 @@ func (s *start) killAnswered(generation Generation, left []Process, err error) {
 
 // killAgain waits before the next attempt to kill.
 func (s *start) killAgain() {
-	s.killing = false
+	s.kills = killNone
 	s.killAt = s.t.core().now.Boot + killInterval
 }
 
