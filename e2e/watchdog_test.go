@@ -33,7 +33,8 @@ func startQuick(t *testing.T) *site {
 	tokens, err := access.Open(filepath.Join(s.dir, "tokens"), nil)
 	must.NoError(t, err)
 	server, err := agent.New(agent.Config{
-		HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", BootstrapExpect: 1, Access: tokens, Heartbeats: heartbeat.Options{MinTTL: 300 * time.Millisecond},
+		HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", BootstrapExpect: 1, Access: tokens,
+		Heartbeats: heartbeat.Options{MinTTL: 300 * time.Millisecond, Grace: patience}, // no allocation is lost
 	})
 	must.NoError(t, err)
 	t.Cleanup(func() { must.NoError(t, server.Stop()) })
