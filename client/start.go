@@ -52,12 +52,16 @@ type start struct {
 type call uint8
 
 const (
-	callNone    call = iota
-	callReserve      // PhaseStarting: a device plugin prepares devices
-	callStart        // PhaseStarting: the driver starts the task
-	callRecover      // PhaseRunning: a later process of the driver takes the task over
-	callWait         // PhaseRunning: the driver waits for the end, or says after an error whether the task runs
-	callClean        // PhaseCleaning: the remains are removed, or processes that are left must end
+	callNone call = iota
+	// In PhaseStarting a device plugin prepares devices, and then the driver starts the task.
+	callReserve
+	callStart
+	// In PhaseRunning a later process of the driver takes the task over. The driver waits for the
+	// end of the task, and after an error it says whether the task runs.
+	callRecover
+	callWait
+	// In PhaseCleaning the remains are removed, and processes that are left must end.
+	callClean
 )
 
 // kills says how far the client itself has killed the processes of a start.
@@ -66,8 +70,8 @@ type kills uint8
 const (
 	killNone   kills = iota
 	killCalled       // a call to kill is in flight, or processes that are left must end
-	killDone         // no process is left
-	killAsked        // no process is left, and the core has asked the driver for the result, which is late
+	killDone         // no process is left, and the driver may still return the result
+	killAsked        // the result is late, and the core has asked the driver for it
 )
 
 // answer is like [answerOf], for an answer to an effect of the start.
