@@ -53,7 +53,7 @@ func (v *visits) noteChange() {
 	var counted needs
 	r := v.volume
 	for _, f := range r.refs {
-		if now := r.look(f); now != f.seen {
+		if now := lookOf(r, f); now != f.seen {
 			f.seen = now
 			r.v.moved = append(r.v.moved, f.Alloc)
 		}
@@ -87,7 +87,7 @@ type look struct {
 	looked                  bool
 }
 
-func (r *runner) look(f *ref) look {
+func lookOf(r *runner, f *ref) look {
 	l := look{
 		phase: f.Phase, leaving: f.Leaving, claimed: f.claimed != nil, on: r.on(f), plugin: r.plugin, up: r.up(),
 		failures: f.failures, refused: f.refused, unsaved: r.saveErr != nil && r.saved < f.needs, saveFailures: r.saveFailures, looked: true,
