@@ -78,7 +78,7 @@ func TestFindPlugins_refused(t *testing.T) {
 	t.Parallel()
 	found, err := findPlugins(t.Context(), pluginsOf(t, map[string]os.FileMode{"open": 0o777, "text": 0o600, "broken": 0o700}))
 	must.NoError(t, err)
-	for name, want := range map[string]string{"open": "other users may write to", "text": "no executable file", "broken": "the plugin did not start"} {
+	for name, want := range map[string]string{"open": "other users may write to", "text": "not an executable file", "broken": "the plugin did not start"} {
 		_, err := found.drivers[name].launch(t.Context())
 		must.ErrorContains(t, err, want)
 	}
