@@ -70,12 +70,13 @@ func (v *visits) noteChange() {
 	}
 }
 
-// look is what [Volumes.Status] and [Need.Wait] of a reference depend on. Many allocations may share a
+// look is what [Volumes.Status] and the [Need] of a reference depend on. Many allocations may share a
 // volume, and a change of one reference concerns few of them. Failures stand for errors: each error
 // counts one.
 type look struct {
 	phase                   RefPhase
 	leaving, claimed, on    bool
+	asked                   bool
 	staged, excluded        bool
 	stage                   StagePhase
 	plugin                  cluster.PluginID
@@ -89,7 +90,7 @@ type look struct {
 
 func lookOf(r *runner, f *ref) look {
 	l := look{
-		phase: f.Phase, leaving: f.Leaving, claimed: f.claimed != nil, on: r.on(f), plugin: r.plugin, up: r.up(),
+		phase: f.Phase, leaving: f.Leaving, claimed: f.claimed != nil, on: r.on(f), asked: f.asked, plugin: r.plugin, up: r.up(),
 		failures: f.failures, refused: f.refused, unsaved: r.saveErr != nil && r.saved < f.needs, saveFailures: r.saveFailures, looked: true,
 	}
 	if s := r.stageOf(f.Usage); s != nil {
