@@ -143,6 +143,13 @@ func (a *allocRunner) stop(reason string) {
 	a.touch()
 }
 
+// cutOff reports whether the client has not reached the servers for so long that the allocation
+// must stop.
+func cutOff(a *allocRunner) bool {
+	after := a.group.Disconnect.StopOnClientAfter
+	return after > 0 && a.core.reached(later(a.core.contactAt, after))
+}
+
 func (a *allocRunner) step() {
 	defer a.restarts.sendReplies()
 	if a.rec.Ended {
@@ -153,8 +160,8 @@ func (a *allocRunner) step() {
 		}
 		return
 	}
-	if after := a.group.Disconnect.StopOnClientAfter; after > 0 && !a.rec.Stopping && a.core.reached(later(a.core.contactAt, after)) {
-		a.stop("the client has not reached the servers for " + after.String())
+	if !a.rec.Stopping && cutOff(a) {
+		a.stop("the client has not reached the servers for " + a.group.Disconnect.StopOnClientAfter.String())
 	}
 	a.build()
 	for _, t := range a.tasks {

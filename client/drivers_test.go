@@ -318,3 +318,18 @@ func TestCore_anHourWithoutServers(t *testing.T) {
 	must.EqOp(t, uint64(1), n.servers["a"].TaskStates.State("web").Restarts)
 	must.EqOp(t, cluster.ClientComplete, n.status("b"))
 }
+
+// A Wait call fails, and the answer comes when the next process of the driver runs. A regression:
+// the core asked that process for the state of a task that it had not taken over, took the answer
+// for the end of the task, and killed it.
+func TestDrivers_waitFailsLate(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{waitLate: errors.New("the stream is broken")}
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	first := n.live("web")
+	must.SliceLen(t, 1, first)
+	n.killDriver()
+	n.run(time.Minute)
+	must.Eq(t, first, n.live("web"))
+}

@@ -104,6 +104,7 @@ type script struct {
 	undying     time.Duration // how long SIGKILL takes
 	stopError   error
 	waitError   error // after the task has been stopped
+	waitLate    error // two seconds after the death of the driver, instead of [driver.Gone] at once
 	recoverErr  error
 	stopLies    bool // the driver answers a stop with success, and does nothing
 	// diesAt is the call at which the driver dies once, after the call took effect. hangsAt is the
@@ -339,7 +340,11 @@ func (n *node) killDriver() {
 		t := n.tasks[id]
 		t.known = false
 		for _, w := range t.waiters {
-			w(driver.ExitResult{}, gone("WaitTask"))
+			if late := n.scripts[t.name].waitLate; late != nil {
+				n.after(2*time.Second, n.epoch, func() { w(driver.ExitResult{}, late) })
+			} else {
+				w(driver.ExitResult{}, gone("WaitTask"))
+			}
 		}
 		t.waiters = nil
 	}
@@ -503,7 +508,7 @@ func (s *shell) Build(_ *cluster.Allocation, reply func(error)) {
 	s.later(time.Millisecond, func() func() { return func() { reply(nil) } })
 }
 
-func (s *shell) Start(ref client.TaskRef, _ *cluster.Allocation, parts []device.Part, reply func(driver.Handle, error)) {
+func (s *shell) Start(ref client.TaskRef, alloc *cluster.Allocation, parts []device.Part, reply func(driver.Handle, error)) {
 	n := s.node
 	sc := n.scripts[ref.Task]
 	if s.hangs(ref, "StartTask", 0, func(err error) { reply(nil, err) }) {
@@ -525,6 +530,7 @@ func (s *shell) Start(ref client.TaskRef, _ *cluster.Allocation, parts []device.
 		must.NotNil(n.t, rec)
 		must.True(n.t, slices.ContainsFunc(rec.Tasks, func(t client.TaskRecord) bool { return t.ID == ref.ID }), must.Sprint("no record of ", ref.ID))
 		must.Len(n.t, 0, n.liveOf(ref.Alloc, ref.Task), must.Sprint("a second copy of ", ref.ID))
+		n.storage.starting(alloc, ref)
 		t := &task{id: ref.ID, alloc: ref.Alloc, name: ref.Task, alive: true, started: n.boot, known: true}
 		n.useDevices(t, parts)
 		n.tasks[ref.ID] = t

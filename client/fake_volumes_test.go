@@ -190,6 +190,14 @@ func (st *storage) tell() {
 	}
 }
 
+// starting checks the start of a task: its volumes are published.
+func (st *storage) starting(a *cluster.Allocation, ref client.TaskRef) {
+	for _, v := range a.Job.TaskGroups[0].Volumes {
+		is := slices.ContainsFunc(st.published(), func(m scripted.Mount) bool { return m.Alloc == a.ID && m.Volume.ID == v.Source })
+		must.True(st.node.t, is, must.Sprint(ref.ID, " starts without ", v.Source))
+	}
+}
+
 // stopping checks the stop of a process: a storage plugin must not stop while a volume is mounted,
 // unless its hold limit has passed or it has a successor.
 func (st *storage) stopping(t *task, why string) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -35,6 +36,9 @@ type Record struct {
 	// allocation has ended, and a volume is still mounted.
 	UnmountBegan time.Duration
 	VolumesLeft  bool
+	// Volumes are the volumes that were published when a task last started. They contain what the
+	// client needs to unmount the volumes if their own records are lost.
+	Volumes []volume.Identity
 	// HoldBegan is when the hold for volumes started, because the allocation had to stop and
 	// volumes needed a storage plugin in it, or zero. HoldOver: the limit of the hold has passed,
 	// so the allocation stops although volumes need the plugin.

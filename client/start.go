@@ -230,7 +230,8 @@ func (s *start) waited(exit driver.ExitResult, err error) {
 		s.t.exited(exit)
 		return
 	}
-	if driver.ClassOf(err) == driver.Gone {
+	// A new process of the driver does not know the task before it takes the task over.
+	if driver.ClassOf(err) == driver.Gone || s.knownTo != s.t.ref().Generation {
 		s.gone()
 		return
 	}
@@ -246,6 +247,9 @@ func (s *start) confirm() {
 	generation := s.knownTo
 	s.t.core().options.Shell.Inspect(s.t.ref(), answer2(s, func(status driver.Status, err error) {
 		s.seenRunning = err == nil && status.State == driver.TaskRunning && s.knownTo == generation
+		if s.seenRunning {
+			s.t.alloc.mounts.confirm()
+		}
 	}))
 }
 

@@ -103,6 +103,7 @@ func (s *start) signal() {
 	c := s.t.core()
 	s.stopAsked = true
 	grace := s.t.task.KillTimeout
+	s.t.alloc.mounts.leaves(s.t)
 	if s.t.rec.SignalAt == 0 {
 		s.t.rec.SignalAt = max(1, c.now.Boot) // zero is not asked
 		s.t.alloc.touch()

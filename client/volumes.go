@@ -15,8 +15,16 @@ import (
 // process.
 func (c *Core) StoragePluginUp(id cluster.PluginID, p volume.Plugin) {
 	c.inbox.post(func() {
-		if c.volumes != nil {
-			c.volumes.PluginUp(id, p)
+		if c.volumes == nil {
+			return
+		}
+		c.volumes.PluginUp(id, p)
+		for _, a := range c.visiting.serving {
+			for _, t := range a.tasks {
+				if t.task.CSIPlugin != nil && t.task.CSIPlugin.ID == id && t.rec.Phase == PhaseRunning && t.rec.SignalAt != 0 {
+					a.mounts.leaves(t) // it answers, and stops nevertheless
+				}
+			}
 		}
 	})
 }
@@ -50,6 +58,9 @@ func (c *Core) restoreVolumes() {
 	}
 	for _, a := range c.allocs {
 		if !a.rec.Ended || a.rec.VolumesLeft {
+			for _, id := range a.rec.Volumes {
+				c.volumes.Identify(id)
+			}
 			c.volumes.Adopt(a.mounts.requests(), a.mounts.ran())
 		}
 	}
@@ -145,6 +156,10 @@ func (m *mounts) ready(t *taskRunner) bool {
 	}
 	switch s := m.machine().Status(m.alloc.id()); {
 	case s.Ready:
+		if ids := m.machine().Identities(m.alloc.id()); !slices.Equal(m.alloc.rec.Volumes, ids) {
+			m.alloc.rec.Volumes = ids // on the disk before the task runs
+			m.alloc.saves.note()
+		}
 		return true
 	case s.Failed != nil:
 		m.machine().Retry(m.alloc.id()) // at the next start
@@ -155,6 +170,21 @@ func (m *mounts) ready(t *taskRunner) bool {
 		t.waitFor(cluster.WaitVolume, 0, s.Waits[0].String())
 	}
 	return false
+}
+
+// leaves says that the storage plugin of a task is asked to stop.
+func (m *mounts) leaves(t *taskRunner) {
+	if p := t.task.CSIPlugin; p != nil && m.machine() != nil && !m.succeeded(p) {
+		m.machine().PluginLeaves(p.ID)
+		m.alloc.visits.mark() // its volumes come first in the next pass
+	}
+}
+
+// confirm says that a task of the allocation was seen running.
+func (m *mounts) confirm() {
+	if m.machine() != nil {
+		m.machine().Confirm(m.alloc.id())
+	}
 }
 
 // gone unmounts the volumes of the allocation, whose tasks are dead. It reports whether all are
@@ -242,7 +272,7 @@ func (m *mounts) kept() int {
 // succeeded reports whether another allocation of the node runs or will run the same plugin.
 func (m *mounts) succeeded(p *cluster.CSIPlugin) bool {
 	for _, other := range m.alloc.core.visiting.serving {
-		if other == m.alloc || other.ends() {
+		if other == m.alloc || other.ends() || cutOff(other) {
 			continue
 		}
 		for _, t := range other.tasks {

@@ -135,12 +135,14 @@ func TestVolumes_pluginsLast(t *testing.T) {
 
 // An operator detaches a volume by force: the claim is freed, and the servers stop the allocation.
 // The client unmounts the volume after the tasks have ended, and does not publish it again, also if
-// it restarts meanwhile and the mount is lost.
+// it restarts meanwhile and the mount is lost, or the record of the volume. A regression: without
+// that record the client asked the servers for the plugin for ever, because they had no claim.
 func TestVolumes_detachedByForce(t *testing.T) {
 	for name, meanwhile := range map[string]func(*node){
-		"nothing":           func(*node) {},
-		"the client dies":   func(n *node) { n.crash() },
-		"the mount is lost": func(n *node) { n.storage.Lose(busyTarget("a", "data")); n.crash() },
+		"nothing":                          func(*node) {},
+		"the client dies":                  func(n *node) { n.crash() },
+		"the record of the volume is lost": func(n *node) { clear(n.storage.disk); n.crash() },
+		"the mount is lost":                func(n *node) { n.storage.Lose(busyTarget("a", "data")); n.crash() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newMounted(t)
@@ -499,6 +501,108 @@ func TestVolumes_releasesClaimsOfUnknownAllocations(t *testing.T) {
 			n.storage.empty()
 		})
 	}
+}
+
+// The disk is full when an allocation ends, and the client dies while it unpublishes the volume. The
+// record on the disk says that the allocation runs and has its volume, and the mount table agrees. A
+// regression: the next client started the task, and then the call of the dead client unpublished the
+// volume.
+func TestVolumes_unpublishOfADeadClient(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.placePlugin("p")
+	a := withVolumes(allocation("a", mainTask("web")), "data")
+	a.Job.Type = cluster.JobBatch
+	n.scripts["web"] = script{recoverErr: errors.New("it is destroyed")}
+	n.place(a)
+	n.run(time.Minute)
+	n.storage.unpublishTakes, n.fullDisk = 20*time.Second, true
+	n.exit(n.live("web")[0], 0, 0)
+	n.run(time.Second)
+	must.SliceEmpty(t, n.live("web"))
+	n.storage.unpublishTakes, n.fullDisk = 0, false
+	n.crash()
+	n.answer()
+	n.run(time.Minute)
+	must.SliceLen(t, 1, n.live("web"))
+	must.SliceLen(t, 1, n.storage.published())
+	end(n, "a")
+}
+
+// The servers are out of reach, and two allocations of a controller must stop at the same moment. A
+// regression: one of them stopped during the release of a volume, because the other one would serve
+// it, and then the other one had to stop too.
+func TestVolumes_twoControllersThatAreCutOff(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.kind = cluster.PluginNode
+	n.placePlugin("p")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	for _, id := range []cluster.AllocID{"c1", "c2"} {
+		a := allocation(id, pluginTask("plugin"))
+		a.Job.TaskGroups[0].Tasks[0].CSIPlugin.Type = cluster.PluginController
+		a.Job.TaskGroups[0].Disconnect.StopOnClientAfter = time.Hour
+		n.place(a)
+	}
+	n.run(time.Minute)
+	n.storage.failing["release"] = errors.New("the servers do not answer")
+	n.stop("a")
+	n.run(time.Hour)
+	must.SliceLen(t, 3, n.live("plugin"), must.Sprint("both controllers are held"))
+	n.run(client.DefaultHoldLimit)
+	must.SliceLen(t, 1, n.live("plugin"))
+}
+
+// The records of a volume and of its allocation are lost, and the volume is still mounted. The claim
+// at the servers says what the client must undo.
+func TestVolumes_bothRecordsLost(t *testing.T) {
+	t.Parallel()
+	n := newMounted(t)
+	n.storage.MakeBusy(busyTarget("a", "data"), volume.Holder{PID: 99, Command: "tail"})
+	n.stop("a")
+	n.run(client.DefaultHoldLimit + time.Minute)
+	completed(n, "a")
+	clear(n.storage.disk)
+	delete(n.disk, "a")
+	n.allocs = n.allocs[:1] // the servers list no allocation whose end they know
+	n.storage.freeAll()
+	n.crash()
+	n.run(time.Minute)
+	must.SliceLen(t, 1, n.storage.published())
+	n.index++
+	n.answer()
+	n.run(time.Minute)
+	n.storage.empty()
+}
+
+// A plugin must stop, serves nothing, and takes long to stop. A regression: an allocation that got
+// its claim meanwhile had its volume mounted by this plugin, which then ended.
+func TestVolumes_noMountsByAPluginThatStops(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	p := allocation("p", pluginTask("plugin"))
+	p.Job.Type, p.Job.TaskGroups[0].Tasks[0].KillTimeout = cluster.JobSystem, time.Minute
+	n.place(p)
+	n.scripts["plugin"] = script{ignores: true}
+	n.storage.failing["claim"] = errors.New("the volume is another allocation's")
+	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
+	n.run(time.Minute)
+	n.stop("p")
+	n.run(time.Second)
+	must.SliceLen(t, 1, n.live("plugin"))
+	delete(n.storage.failing, "claim")
+	n.crash() // the next client finds a plugin that answers
+	n.answer()
+	n.run(30 * time.Second)
+	must.SliceLen(t, 1, n.live("plugin"))
+	must.SliceEmpty(t, n.storage.Mounts())
+	n.run(time.Hour)
+	must.SliceEmpty(t, n.live("plugin"))
+	must.SliceEmpty(t, n.storage.Mounts())
+	n.placePlugin("q")
+	n.run(time.Minute)
+	must.SliceLen(t, 1, n.live("web"))
+	end(n, "a")
 }
 
 // A claim that is newer than the answer belongs to an allocation in the next answer.

@@ -165,7 +165,11 @@ func (n *node) startClient() {
 func (n *node) tell() {
 	for _, id := range slices.Sorted(maps.Keys(n.wanted)) {
 		n.volumes.Adopt(n.wanted[id], n.running[id])
-		n.volumes.Mount(n.wanted[id])
+		if n.running[id] {
+			n.volumes.Confirm(id)
+		} else {
+			n.volumes.Mount(n.wanted[id])
+		}
 	}
 	for _, id := range n.volumes.Allocs() {
 		if n.wanted[id] == nil {

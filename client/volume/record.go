@@ -27,6 +27,11 @@ type StageRecord struct {
 	// Options are the mount options of the stage, or nil for none. A volume has at most one stage
 	// for each usage, so an allocation with different options cannot use the volume meanwhile.
 	Options *cluster.MountOptions
+	// Open: the volume is not staged with Options, or the options are unknown. The next reference
+	// decides the options.
+	Open bool
+	// Adopted: the mount was found without a record, so its options are unknown.
+	Adopted bool
 }
 
 // StagePhase is the state of a stage.
@@ -51,6 +56,9 @@ type RefRecord struct {
 	Phase   RefPhase
 	// Leaving: the allocation does not use the volume any more.
 	Leaving bool
+	// Adopted: a stage was found without a record. It may be for the allocation, for which the volume
+	// is not published. Until the servers name the plugin, the phase is nevertheless Publishing.
+	Adopted bool
 }
 
 // RefPhase is the state of a reference.

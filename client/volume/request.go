@@ -32,6 +32,13 @@ type Request struct {
 	Options *cluster.MountOptions
 }
 
+// Identity says how a storage plugin names a volume.
+type Identity struct {
+	Volume     cluster.VolumeKey
+	Plugin     cluster.PluginID
+	ExternalID string
+}
+
 // Claimed is the answer of the servers to a claim.
 type Claimed struct {
 	// Plugin is the id of the storage plugin, and ExternalID is the id of the volume in the storage

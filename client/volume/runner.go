@@ -29,11 +29,8 @@ type runner struct {
 type stage struct {
 	StageRecord
 	attempt
-	// open: the volume is not staged with the options of the record, or the options are unknown.
-	// The next reference decides the options.
-	open bool
-	// adopted: the mount was found without a record, so its options are unknown.
-	adopted bool
+	// unconfirmed is as in a ref.
+	unconfirmed bool
 }
 
 // ref is the state of a [RefRecord].
@@ -44,9 +41,8 @@ type ref struct {
 	target string
 	// asked: this or an earlier client has requested the claim, or the servers say that it exists.
 	asked bool
-	// staged: the volume may be staged for the allocation and is not published. Until the servers
-	// name the plugin, the phase is nevertheless Publishing.
-	staged bool
+	// unconfirmed: see unconfirmed.go.
+	unconfirmed bool
 	// claimed is the servers' answer to this client, or nil.
 	claimed *Claimed
 	// seen is the look of the reference after the last change of the volume.
@@ -90,6 +86,7 @@ func (r *runner) restore(rec *Record) {
 			f.Phase = Publishing
 			r.touch()
 		}
+		f.unconfirmed = f.Phase == Published
 	}
 	for _, s := range rec.Stages {
 		if s.Phase == Staged && !s.Skipped && !slices.Contains(r.v.options.Mounted, StagePath(r.v.options.Root, r.key, s.Usage)) {
@@ -99,7 +96,8 @@ func (r *runner) restore(rec *Record) {
 			s.Phase = Staging
 			r.touch()
 		}
-		r.stages = append(r.stages, &stage{StageRecord: s.copy(), open: booted})
+		s.Open = s.Open || booted
+		r.stages = append(r.stages, &stage{StageRecord: s.copy(), unconfirmed: s.Phase == Staged && !s.Skipped})
 	}
 	for _, f := range r.refs {
 		f.needs = r.version
@@ -127,10 +125,13 @@ func (r *runner) empty() bool { return len(r.refs) == 0 && len(r.stages) == 0 }
 // gone reports whether nothing is left of the volume, also no record.
 func (r *runner) gone() bool { return r.empty() && !r.saving && !r.busy && r.saved == r.version }
 
-// want adds the request of an allocation, and reports whether it is new.
+// want adds the request of an allocation, and reports whether a call follows from it that was not
+// due before.
 func (r *runner) want(q Request) (news bool) {
-	if slices.ContainsFunc(r.refs, func(f *ref) bool { return f.Alloc == q.Alloc && f.Usage == q.Usage }) {
-		return false
+	for _, f := range r.refs {
+		if f.Alloc == q.Alloc && f.Usage == q.Usage {
+			return publishAgain(r, f)
+		}
 	}
 	r.touch()
 	r.newRef(RefRecord{Alloc: q.Alloc, Usage: q.Usage, Options: q.Options.Copy()}).next(r.version)
@@ -160,9 +161,9 @@ func (r *runner) adopt(q Request, ran bool) {
 	if !mounted && q.Usage.Attachment == cluster.AttachFileSystem {
 		return
 	}
-	f.Phase, f.staged = Publishing, !published && !ran
+	f.Phase, f.Adopted = Publishing, !published && !ran
 	if r.stageOf(q.Usage) == nil {
-		s := &stage{StageRecord: StageRecord{Usage: q.Usage}, open: true, adopted: true}
+		s := &stage{StageRecord: StageRecord{Usage: q.Usage, Open: true, Adopted: true}}
 		s.next(r.version)
 		r.stages = append(r.stages, s)
 	}
@@ -214,7 +215,7 @@ func (r *runner) needed(u Usage) bool {
 // excludes reports whether a reference that is not published cannot use the stage, because their
 // mount options differ. The stage may be nil.
 func (s *stage) excludes(f *ref) bool {
-	return s != nil && !s.open && !s.Skipped && f.Phase == Held && f.claimed != nil && !s.Options.Equal(f.options())
+	return s != nil && !s.Open && !s.Skipped && f.Phase == Held && f.claimed != nil && !s.Options.Equal(f.options())
 }
 
 var errOtherOptions = errors.New("it is staged on the node with other mount options, for another allocation")
@@ -320,7 +321,7 @@ func (r *runner) mount(f *ref) bool {
 		return false
 	case f.claimed == nil:
 		return r.durable(&f.attempt) && r.claim(f)
-	case !r.up():
+	case !r.up() || r.v.plugins[r.plugin].leaving:
 		return false
 	}
 	s := r.stageOf(f.Usage)
@@ -335,22 +336,25 @@ func (r *runner) mount(f *ref) bool {
 		r.touch()
 		s.next(r.version)
 	}
-	if s.open && s.Phase == Staging {
+	if s.Open && s.Phase == Staging {
 		if f.Phase == Held && slices.ContainsFunc(r.refs, func(o *ref) bool { return o.Usage == f.Usage && o.Phase.mounted() }) {
 			return false // the published references decide the options
 		}
-		if f.Phase == Held && s.adopted {
+		if f.Phase == Held && s.Adopted {
 			s.Phase = Unstaging // it may be staged with other options
 			r.touch()
 			s.next(r.version)
 			return false
 		}
-		s.open, s.Options = false, f.options().Copy()
+		s.Open, s.Options = false, f.options().Copy()
 		r.touch()
 		s.needs = r.version
 	}
 	switch {
 	case s.Phase == Unstaging || s.excludes(f):
+		return false
+	case s.Phase == Staged && s.unconfirmed:
+		stageAgain(r, s)
 		return false
 	case s.Phase == Staging:
 		return r.may(&s.attempt) && r.durable(&s.attempt) && r.stage(s, f)
@@ -375,8 +379,8 @@ func (r *runner) claim(f *ref) bool {
 				r.plugin, r.externalID = got.Plugin, got.ExternalID
 			}
 			f.next(f.needs)
-			if f.Phase == Claiming || f.staged {
-				f.staged = false
+			if f.Phase == Claiming || f.Adopted {
+				f.Adopted = false
 				r.enter(f, Held)
 			}
 		}
@@ -405,9 +409,7 @@ func (r *runner) publish(f *ref, s *stage) bool {
 			f.next(f.needs) // the allocation leaves, so its next call is another one
 		}
 		if ClassOf(err) == NotStaged && s.Phase == Staged && !s.Skipped {
-			s.Phase = Staging
-			r.touch()
-			s.needs = r.version
+			stageAgain(r, s)
 		}
 	})
 }

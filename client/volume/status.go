@@ -195,6 +195,8 @@ func (r *runner) wait(f *ref) Wait {
 		w.Err = cmp.Or(a.err, errors.New("the servers have not told its storage plugin"))
 	case plugin && !r.up():
 		w.Err, w.Holders, w.Sought = fmt.Errorf("the storage plugin %q does not answer", r.plugin), nil, false
+	case plugin && !w.Undoes && r.v.plugins[r.plugin].leaving:
+		w.Err, w.Holders, w.Sought = fmt.Errorf("the storage plugin %q is stopping", r.plugin), nil, false
 	case r.saveErr != nil && r.saved < a.needs:
 		w.Err, w.Holders, w.Sought = fmt.Errorf("the record of the volume cannot be written: %w", r.saveErr), nil, false
 	}

@@ -80,7 +80,7 @@ type look struct {
 	staged, excluded        bool
 	stage                   StagePhase
 	plugin                  cluster.PluginID
-	up                      bool
+	up, stopping            bool
 	failures, stageFailures int
 	refused, stageRefused   bool
 	unsaved, stageUnsaved   bool
@@ -90,7 +90,7 @@ type look struct {
 
 func lookOf(r *runner, f *ref) look {
 	l := look{
-		phase: f.Phase, leaving: f.Leaving, claimed: f.claimed != nil, on: r.on(f), asked: f.asked, plugin: r.plugin, up: r.up(),
+		phase: f.Phase, leaving: f.Leaving, claimed: f.claimed != nil, on: r.on(f), asked: f.asked, plugin: r.plugin, up: r.up(), stopping: r.v.plugins[r.plugin].leaving,
 		failures: f.failures, refused: f.refused, unsaved: r.saveErr != nil && r.saved < f.needs, saveFailures: r.saveFailures, looked: true,
 	}
 	if s := r.stageOf(f.Usage); s != nil {

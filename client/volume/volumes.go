@@ -71,6 +71,8 @@ type Volumes struct {
 type Plugin struct {
 	// Stages: the plugin has the capability to stage volumes.
 	Stages bool
+	// leaving: the plugin must stop, so it mounts nothing more.
+	leaving bool
 }
 
 // New returns a step machine that continues with the records.
@@ -137,8 +139,10 @@ func (v *Volumes) reached(at time.Duration) bool {
 	return false
 }
 
-// Mount starts to mount the requested volumes. It can be repeated. It reports whether a request was
-// new.
+// Mount starts to mount the requested volumes for an allocation whose task will start. It can be
+// repeated. It reports whether a request was new. A volume that an earlier client has mounted is
+// mounted again, unless [Volumes.Confirm] was called: a call of that client may be in flight that
+// unmounts it, and the record does not say so if the disk was full.
 func (v *Volumes) Mount(requests []Request) (news bool) {
 	for _, q := range requests {
 		news = v.runner(q.Volume).want(q) || news
@@ -146,10 +150,28 @@ func (v *Volumes) Mount(requests []Request) (news bool) {
 	return news
 }
 
+// Identities returns the volumes of an allocation whose plugin is known.
+func (v *Volumes) Identities(alloc cluster.AllocID) (ids []Identity) {
+	for _, r := range v.byAlloc[alloc] {
+		if r.plugin != "" {
+			ids = append(ids, Identity{r.key, r.plugin, r.externalID})
+		}
+	}
+	return ids
+}
+
+// Identify names a volume for the case that its record is lost, before [Volumes.Adopt]. Its mounts
+// are then undone also if the servers do not answer, or have no claim any more.
+func (v *Volumes) Identify(id Identity) {
+	if r := v.runner(id.Volume); r.plugin == "" {
+		r.plugin, r.externalID = id.Plugin, id.ExternalID
+	}
+}
+
 // Adopt adds the volumes of an allocation that may have mounted them before the client started, for
 // the case that the record of a volume is lost. Mounts in the mount table are then used or undone,
-// with the plugin that the claim names. ran says that tasks of the allocation ran, so that it has
-// claims. Adopt can be repeated.
+// with the plugin of [Volumes.Identify], or else with the plugin that the claim names. ran says that
+// tasks of the allocation ran, so that it has claims. Adopt can be repeated.
 func (v *Volumes) Adopt(requests []Request, ran bool) {
 	for _, q := range requests {
 		v.runner(q.Volume).adopt(q, ran)
@@ -203,9 +225,25 @@ func (v *Volumes) PluginUp(id cluster.PluginID, p Plugin) {
 	}
 }
 
+// PluginLeaves says that the process of a storage plugin is asked to stop, and that no other process
+// of it runs. It still unmounts volumes, and mounts no more: its volumes would be on the node without
+// a plugin. The next [Volumes.PluginUp] ends this.
+func (v *Volumes) PluginLeaves(id cluster.PluginID) {
+	if p, is := v.plugins[id]; is {
+		p.leaving = true
+		v.plugins[id] = p
+		v.markAll(id)
+	}
+}
+
 // PluginDown says that a storage plugin does not answer.
 func (v *Volumes) PluginDown(id cluster.PluginID) {
 	delete(v.plugins, id)
+	v.markAll(id)
+}
+
+// markAll marks the volumes of a plugin.
+func (v *Volumes) markAll(id cluster.PluginID) {
 	for _, r := range v.all {
 		if r.plugin == id {
 			r.mark()

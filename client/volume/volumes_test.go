@@ -518,6 +518,47 @@ func TestVolumes_lostRecordOfAnotherStage(t *testing.T) {
 	n.end("b")
 }
 
+// The record of a volume is lost while an allocation waits for the end of a stage with other mount
+// options, and two clients die. A regression: the record of the second one did not say that the
+// options of the stage are unknown, and that the other allocation does not have the volume. The
+// third one published the stage for it.
+func TestVolumes_lostRecordAndTwoClients(t *testing.T) {
+	for dieAt := 1; ; dieAt++ {
+		n := newNode(t, "a")
+		n.mount("c", "data") // with other mount options
+		n.run(time.Second)
+		clear(n.disk)
+		clear(n.running) // the tasks have ended, and start again
+		n.dieAt = n.effects + dieAt
+		n.crash()
+		n.run(time.Minute)
+		must.True(t, n.running["a"], must.Sprint("dies at ", dieAt, "\n", strings.Join(n.story, "\n")))
+		must.False(t, n.mounted(target("c", "data")))
+		n.stop("a")
+		n.run(time.Minute)
+		must.True(t, n.running["c"], must.Sprint("dies at ", dieAt, "\n", strings.Join(n.story, "\n")))
+		n.end("c")
+		if n.dieAt != 0 {
+			return
+		}
+	}
+}
+
+// A plugin comes after the claim, and nothing else happens. A regression: the step that added the
+// stage did not save the record, and did not ask for another step.
+func TestVolumes_pluginComesAfterTheClaim(t *testing.T) {
+	n := newNode(t)
+	n.setAway(true)
+	n.mount("a", "data")
+	n.run(time.Minute)
+	n.crash()
+	n.run(time.Minute)
+	n.setAway(false)
+	n.run(time.Minute)
+	must.True(t, n.running["a"])
+	n.end("a")
+}
+
 // The record of a volume is lost after its stage and before its publish, and the allocation leaves. The stage
 // is undone.
 func TestVolumes_lostRecordOfAStage(t *testing.T) {
@@ -532,6 +573,26 @@ func TestVolumes_lostRecordOfAStage(t *testing.T) {
 	n.crash()
 	n.setAway(false)
 	n.end("a")
+}
+
+// The disk is full, and the client dies while it unpublishes or unstages a volume: its record says
+// that the volume is published. The next client mounts the volume again before a task starts, after
+// the call of the dead client.
+func TestVolumes_unmountOfADeadClient(t *testing.T) {
+	for _, call := range []string{"unpublish", "unstage"} {
+		n := newNode(t, "a")
+		n.takes[call], n.fullDisk = time.Minute, true
+		wanted := n.wanted["a"]
+		n.stop("a")
+		n.run(time.Second)
+		n.wanted["a"], n.fullDisk = wanted, false // the client does not know its end
+		n.crash()
+		n.run(2 * time.Minute)
+		must.True(t, n.running["a"])
+		must.True(t, n.mounted(target("a", "data")))
+		clear(n.takes)
+		n.end("a")
+	}
 }
 
 // An allocation that the client does not know has a claim on a block volume, and the mount table

@@ -171,12 +171,17 @@ func (l *ledger) waits(a *alloc) bool {
 }
 
 // couldHave reports whether the allocation has made no start although its devices are healthy and
-// free. An allocation may wait for the end of the allocation that it replaces, and of an allocation
-// whose record was lost: without the record the client does not know the devices of that
-// allocation.
+// free. An allocation may wait for its volumes, for the end of the allocation that it replaces, and
+// for the end of an allocation whose record was lost: without the record the client does not know
+// the devices of that allocation.
 func (l *ledger) couldHave(n *machine.Node, id cluster.AllocID, a *alloc) bool {
 	for p := range n.Machine().EachLiving() {
 		if of, _ := machine.SplitCgroup(p.Cgroup); of != "" && (of == a.row.PreviousAllocation || l.alloc(of).lost) {
+			return false
+		}
+	}
+	for _, q := range a.wants() {
+		if s := n.Storage(); s == nil || !published(s, q) {
 			return false
 		}
 	}

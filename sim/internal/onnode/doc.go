@@ -21,8 +21,8 @@
 //     servers stop it, or have not answered for the stop_on_client_after of the group, and the
 //     shutdown delays of the group and of the task have passed. Or a task of the allocation has
 //     ended, and the shutdown delay of the task has passed since then. Or a record or a report says
-//     that a task has failed; with a full disk this may be missing. Or the task is a poststop task
-//     that has used its time.
+//     that a task has failed. The record may be saved a little later. With a full disk, or if the
+//     client dies before, it is missing. Or the task is a poststop task that has used its time.
 //   - At that time the tasks that must stop earlier have no process. The order is: leader, main
 //     tasks, sidecars.
 //   - A client that has not reached the servers for stop_on_client_after stops the allocation. Its
@@ -102,7 +102,8 @@
 //   - A task does not get its kill signal because its device is unhealthy or has disappeared.
 //   - When a node has had no trouble for some time, no allocation has waited for five minutes for
 //     devices
-//     that are healthy and free. It may wait for an allocation that it replaces, and for the remains of an allocation whose record was lost.
+//     that are healthy and free. It may wait for its volumes, for an allocation that it replaces,
+//     and for the remains of an allocation whose record was lost.
 //
 // # N9, health
 //

@@ -26,6 +26,8 @@ type Judge struct {
 	// changes is the number of changes of the process table that are judged already.
 	changes int
 	graces  []grace
+	// causeless are the kill signals without a known cause.
+	causeless []causeless
 	// lives counts the clients.
 	lives int
 	// away: the servers have not answered lately. blocked is when this, or a full disk, ended last.

@@ -3,6 +3,7 @@ package onnode_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,7 +50,10 @@ func newFixture(t *testing.T) *fixture {
 		Report:    func(_ []cluster.AllocReport, reply func(bool)) { reply(true) },
 		Reachable: func() bool { return !f.away },
 		Storage: &machine.StorageOptions{
-			Claim: func(_ volume.Request, reply func(volume.Claimed, error)) {
+			Claim: func(q volume.Request, reply func(volume.Claimed, error)) {
+				if q.Alloc == "unanswered" {
+					return
+				}
 				reply(volume.Claimed{Plugin: "disks", ExternalID: "ext"}, nil)
 			},
 			Release: func(_ volume.Request, reply func(error)) { reply(nil) },
@@ -183,8 +187,10 @@ func TestJudge(t *testing.T) {
 			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByClient)
 			f.judge.Looked(f.node)
 		}},
-		{"a task gets a signal that no one asked for", "N2", "stops without cause", func(_ *testing.T, f *fixture) {
+		{"a task gets a signal that no one asked for", "N2", "stops without cause", func(t *testing.T, f *fixture) {
 			f.node.Machine().Signal(f.task(), scripted.SIGTERM, scripted.ByDriver)
+			f.judge.Looked(f.node)
+			f.advance(t, time.Second)
 			f.judge.Looked(f.node)
 		}},
 		{"a task outlives its grace", "N2", "not killed after its grace", func(t *testing.T, f *fixture) {
@@ -288,9 +294,11 @@ func TestJudge(t *testing.T) {
 			f.judge.Received(f.node, f.wanted(gives(allocation("slow"), "d0"))) // the client is not told
 			f.advance(t, time.Minute)
 		}},
-		{"a task loses a device that is sick", "N8", "a device is taken away", func(_ *testing.T, f *fixture) {
+		{"a task loses a device that is sick", "N8", "a device is taken away", func(t *testing.T, f *fixture) {
 			f.judge.DevicesReported(f.node, "toys", nil, nil)
 			f.node.Machine().Signal(f.task(), scripted.SIGTERM, scripted.ByDriver)
+			f.judge.Looked(f.node)
+			f.advance(t, time.Second)
 			f.judge.Looked(f.node)
 		}},
 		{"a free device is not given", "N8", "a free device is not given", func(t *testing.T, f *fixture) {
@@ -420,6 +428,53 @@ func (f *fixture) exits(t *testing.T, message string) {
 	t.Helper()
 	f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByFault)
 	f.judge.Reported(f.node, exited(message))
+}
+
+// An allocation waits for its volume, and not for its devices. A regression: the judge missed the
+// devices.
+func TestJudge_waitsForItsVolume(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.node.Servers(f.wanted(withVolume(gives(allocation("unanswered"), "d1"))))
+	f.advance(t, 10*time.Minute)
+	f.judge.Settled(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{}))
+	for _, v := range f.judge.Violations() {
+		must.NotEqOp(t, "N8", v.Guarantee, must.Sprint(v))
+	}
+}
+
+// A driver refuses a task, and the other task of the allocation must stop. A regression: with a
+// short shutdown delay it gets its signal before the record of the failure is saved, and the judge
+// saw no cause.
+func TestJudge_failureIsBeingSaved(t *testing.T) {
+	t.Parallel()
+	for delay := time.Duration(0); delay < 6*time.Millisecond; delay += 100 * time.Microsecond {
+		judge, signalled := onnode.New("n1"), false
+		node := machine.New(machine.Options{
+			ID: "n1", Start: begin, Drivers: []string{"mock"}, Observer: judge,
+			Script: func(*driver.TaskConfig) scripted.Script { return scripted.Script{} },
+			Fault: func(_ string, c scripted.Call) scripted.Fault {
+				if c.Name == scripted.CallStart && strings.HasPrefix(string(c.Task), "a1/bad/") {
+					return scripted.Fault{Delay: time.Second, Action: scripted.Fail}
+				}
+				return scripted.Fault{}
+			},
+			Report: func(_ []cluster.AllocReport, reply func(bool)) { reply(true) },
+		})
+		must.NoError(t, node.StartClient())
+		a := allocation("a1")
+		g := a.Job.TaskGroups[0]
+		g.Tasks[0].ShutdownDelay = delay
+		g.Tasks = append(g.Tasks, &cluster.Task{Name: "bad", Driver: "mock", KillTimeout: time.Second})
+		node.Servers(wanted(a))
+		_, err := node.Advance(begin.Add(time.Minute))
+		must.NoError(t, err)
+		for _, p := range node.Machine().Processes() {
+			signalled = signalled || p.Kind == scripted.TaskProcess && len(p.Signals) > 0
+		}
+		must.True(t, signalled)
+		must.SliceEmpty(t, judge.Violations(), must.Sprint(delay))
+	}
 }
 
 func exited(message string) []cluster.AllocReport {

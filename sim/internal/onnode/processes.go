@@ -46,6 +46,7 @@ func (j *Judge) Looked(n *machine.Node) {
 	}
 	j.volumesChanged(n)
 	j.checkGraces(n)
+	j.checkCauses(n)
 	j.checkVerdicts(n)
 }
 
@@ -131,13 +132,65 @@ func (j *Judge) taskSignalled(n *machine.Node, id cluster.AllocID, name string, 
 			j.find("N2", "order", id, "%s must stop before %s, which runs", name, other.Name)
 		}
 	}
-	switch {
-	case j.mustStop(n, id, a, task, p):
-	case j.deviceIsSick(n, p):
-		j.find("N8", "a device is taken away", id, "%s gets its kill signal, and one of its devices %v is unhealthy or gone", p.Task, p.Devices)
-	default:
-		j.find("N2", "stops without cause", id, "%s gets its kill signal; the servers told the client to stop at %s", p.Task, a.stopAt)
+	if j.mustStop(n, id, a, task, p) {
+		return
 	}
+	c := causeless{process: p.Identity, alloc: id, sick: j.deviceIsSick(n, p), until: j.now.Add(saveWait), life: j.lives}
+	if watchdog { // it saves no records
+		j.noCause(n, c)
+		return
+	}
+	j.causeless = append(j.causeless, c)
+}
+
+// causeless is a kill signal without a known cause. The client may have decided that another task
+// has failed, and may be saving the record of that.
+type causeless struct {
+	process scripted.Identity
+	alloc   cluster.AllocID
+	// sick: one of the devices of the process was unhealthy or gone.
+	sick  bool
+	until time.Time
+	life  int
+}
+
+// saveWait is longer than a client needs to save a record while it saves an earlier version of it.
+const saveWait = 10 * time.Millisecond
+
+// checkCauses judges kill signals without a cause when a record of the cause would be on the disk. A
+// cause that the client could not save is unknown.
+func (j *Judge) checkCauses(n *machine.Node) {
+	j.causeless = slices.DeleteFunc(j.causeless, func(c causeless) bool {
+		switch r := n.Record(c.alloc); {
+		case n.DiskFull() || !n.Running() || j.lives != c.life,
+			r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.State.Failed && !j.wasSignalled(n, c.alloc, t.State.Name) }):
+			return true
+		case !j.now.After(c.until):
+			return false
+		}
+		j.noCause(n, c)
+		return true
+	})
+}
+
+func (f *facts) noCause(n *machine.Node, c causeless) {
+	p, _ := n.Machine().Process(c.process)
+	if c.sick {
+		f.find("N8", "a device is taken away", c.alloc, "%s got its kill signal at %s, and one of its devices %v is unhealthy or gone", p.Task, p.Signals[0].At, p.Devices)
+		return
+	}
+	f.find("N2", "stops without cause", c.alloc, "%s got its kill signal at %s; the servers told the client to stop at %s", p.Task, p.Signals[0].At, f.alloc(c.alloc).stopAt)
+}
+
+// wasSignalled reports whether the last process of a task got a signal, so that its end may be the
+// effect of that.
+func (f *facts) wasSignalled(n *machine.Node, id cluster.AllocID, task string) bool {
+	starts := f.starts[string(id)+":"+task]
+	if len(starts) == 0 {
+		return false
+	}
+	p, _ := n.Machine().Process(starts[len(starts)-1])
+	return len(p.Signals) > 0
 }
 
 // mustStop reports whether the delays before a task's kill signal are over.
