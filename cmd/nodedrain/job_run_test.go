@@ -85,7 +85,7 @@ func TestJobRun_leftAsItIs(t *testing.T) {
 	code, out = register()
 	must.Eq(t, int(exitNotPlaced), code)
 	must.StrContains(t, out, "Evaluation e1 is complete\n\nGroup \"web\": 1 slot stays empty, because too many allocations in a row failed\n")
-	must.StrContains(t, out, "To fill the slot: nodedrain job run FILE with a change of the group's tasks or disk\n")
+	must.StrContains(t, out, "To fill the slot: change the group's tasks or disk, then nodedrain job run FILE\n")
 
 	// Allocations that run keep their version.
 	summary, allocs = `{"JobID": "shop"}`, `[
