@@ -53,7 +53,7 @@ func TestNode_theWatchdogStopsWhatADeadClientLeaves(t *testing.T) {
 	s := startQuick(t)
 	n := s.newNode("n1", true, "")
 	s.begin(n)
-	id, kind, after, short := "web", "service", 3*time.Second, 500*time.Millisecond
+	id, kind, after, short := "web", "service", 8*time.Second, 500*time.Millisecond
 	group := api.NewTaskGroup("g", 1).AddTask(rawExec("obeys", s.script(obeys))).AddTask(rawExec("deaf", s.script(deaf)))
 	group.Tasks[1].KillTimeout = &short
 	group.Disconnect = &api.DisconnectStrategy{StopOnClientAfter: &after}
@@ -84,7 +84,7 @@ func TestNode_theWatchdogStopsWhatADeadClientLeaves(t *testing.T) {
 		for _, e := range a.TaskStates[task].Events {
 			said += e.Type + ": " + e.DisplayMessage + "\n"
 		}
-		must.StrContains(t, said, "Watchdog: stopped by the watchdog: no client and no server for 3s\n")
+		must.StrContains(t, said, "Watchdog: stopped by the watchdog: no client and no server for 8s\n")
 		must.StrContains(t, said, "Terminated: "+exit+"\n")
 	}
 	must.Eq(t, 1, strings.Count(n.logs.String(), "the watchdog has stopped an allocation while no client ran"))
