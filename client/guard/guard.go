@@ -2,6 +2,7 @@ package guard
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -30,14 +31,15 @@ type Task struct {
 }
 
 // Of returns the guard of an allocation. It reports false for an allocation that may run without
-// servers. holdLimit is how long a storage plugin waits for the volumes that it serves.
+// servers. holdLimit is how long a group with a storage plugin waits for the volumes that it serves.
 func Of(a *cluster.Allocation, holdLimit time.Duration) (Guard, bool) {
 	group := a.Job.Group(a.TaskGroup)
 	if group == nil || group.Disconnect.StopOnClientAfter <= 0 {
 		return Guard{}, false
 	}
 	g := Guard{Alloc: a.ID, After: group.Disconnect.StopOnClientAfter, Delay: group.ShutdownDelay}
-	if a.Job.StoragePlugin() {
+	holds := func(t *cluster.Task) bool { return t != nil && t.CSIPlugin != nil }
+	if slices.ContainsFunc(group.Tasks, holds) {
 		g.Delay = later(g.Delay, holdLimit)
 	}
 	for _, t := range group.Tasks {

@@ -201,7 +201,12 @@ func TestOf(t *testing.T) {
 		Tasks: []guard.Task{{Name: "main", Phase: cluster.StopMain, Signal: "SIGTERM", KillTimeout: 5 * second}},
 	}
 	must.Eq(t, want, g)
-	group.Tasks[0].StoragePlugin = true
+	a.Job.TaskGroups = append(a.Job.TaskGroups, &cluster.TaskGroup{Name: "plugins", Tasks: []*cluster.Task{
+		{Name: "disks", StoragePlugin: true, CSIPlugin: &cluster.CSIPlugin{ID: "disks"}},
+	}})
+	g, _ = guard.Of(a, time.Hour)
+	must.Eq(t, want, g, must.Sprint("another group of the job is a storage plugin: once the group waited for its volumes, too"))
+	group.Tasks[0].CSIPlugin = &cluster.CSIPlugin{ID: "disks"}
 	g, _ = guard.Of(a, time.Hour)
 	must.Eq(t, time.Hour+second, g.Delay, must.Sprint("a storage plugin waits for volumes"))
 	a.TaskGroup = "other"
