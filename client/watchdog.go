@@ -35,7 +35,7 @@ func stoppedByWatchdog(a *allocRunner, s *guard.Stopped) {
 		}
 	}
 	if noted {
-		a.core.options.Logger.Warn("the watchdog has stopped an allocation while no client ran", "alloc", a.id(), "reason", s.Reason())
+		a.core.options.Logger.Warn("the watchdog has stopped an allocation while no client ran", "alloc", a.id(), "why", s.Reason())
 	}
 }
 
