@@ -148,7 +148,7 @@ func TestCluster_refusesBadSnapshots(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"cut":                 {whole.Bytes()[:whole.Len()-100], "it is cut"},
+		"cut":                 {whole.Bytes()[:whole.Len()-100], "it is incomplete"},
 		"damaged":             {damaged, "not a usable snapshot"},
 		"foreign":             {[]byte("hello, hello, hello"), "of another program"},
 		"newer cluster":       {file(cluster.MaxVersion+1, statestore.New().Snapshot().Persist), "upgrade this server to a build that understands cluster version"},
