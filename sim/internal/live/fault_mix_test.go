@@ -126,10 +126,13 @@ func TestPlay_withFaults(t *testing.T) {
 			})
 		}
 	})
+	t.Log(struck)
+	if shareOfScenarios > 1 {
+		return // a share of the scenarios may give a fault no chance to strike
+	}
 	for _, mix := range faultMixes() {
 		for _, f := range mix.faults {
 			must.Positive(t, struck[f.Name], must.Sprintf("%s never struck", f.Name))
 		}
 	}
-	t.Log(struck)
 }
