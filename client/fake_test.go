@@ -75,6 +75,9 @@ type node struct {
 	hanging []func()
 	// silent: the servers do not accept reports. fullDisk: all saves fail.
 	silent, fullDisk bool
+	// unsaved are the allocations whose last save failed. The core tries it again after some seconds,
+	// also when the disk has room again.
+	unsaved map[cluster.AllocID]bool
 	// effects counts started and answered effects. The core dies at number dieAt, or never if it is
 	// zero.
 	effects, dieAt int
@@ -137,7 +140,7 @@ type task struct {
 
 func newNode(t *testing.T) *node {
 	n := &node{
-		t: t, boot: time.Hour, bootID: "boot-1", scripts: map[string]script{}, disk: map[cluster.AllocID]*client.Record{},
+		t: t, boot: time.Hour, bootID: "boot-1", scripts: map[string]script{}, disk: map[cluster.AllocID]*client.Record{}, unsaved: map[cluster.AllocID]bool{},
 		tasks: map[driver.TaskID]*task{}, servers: map[cluster.AllocID]cluster.AllocReport{}, driver: driverProcess{generation: 1},
 		devices: &deviceTable{process: driverProcess{generation: 1}, rows: map[string]*deviceRow{}, scripts: map[string]deviceScript{}},
 	}
@@ -488,10 +491,12 @@ func (s *shell) Abandon(p client.Plugin, generation client.Generation) {
 func (s *shell) Save(r *client.Record, reply func(error)) {
 	s.later(time.Millisecond, func() func() {
 		if s.node.fullDisk {
+			s.node.unsaved[r.Alloc.ID] = true
 			return func() { reply(errors.New("no space left on device")) }
 		}
 		if s.epoch == s.node.epoch {
 			s.node.disk[r.Alloc.ID] = r
+			delete(s.node.unsaved, r.Alloc.ID)
 		}
 		return func() { reply(nil) }
 	})
@@ -759,7 +764,7 @@ func (s *shell) Report(reports []cluster.AllocReport, reply func(bool)) {
 // that cannot save reports nevertheless.
 func checkSaved(n *node, r cluster.AllocReport) {
 	rec := n.disk[r.Alloc]
-	if rec == nil || n.fullDisk || r.TaskStates == nil {
+	if rec == nil || n.unsaved[r.Alloc] || r.TaskStates == nil {
 		return
 	}
 	for _, t := range r.TaskStates.Tasks {
