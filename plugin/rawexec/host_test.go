@@ -179,6 +179,17 @@ func (n *node) processes() []int {
 	return pids
 }
 
+// living waits until a number of processes of this test's tasks live, and returns their pids. While a
+// process executes another program its environment is empty, and processes does not find it.
+func (n *node) living(count int) (pids []int) {
+	n.Helper()
+	n.until(func() bool {
+		pids = n.processes()
+		return len(pids) == count
+	})
+	return pids
+}
+
 func (n *node) config(c map[string]any) []byte {
 	n.Helper()
 	b, err := sdk.Encode(c)

@@ -421,7 +421,7 @@ func TestProcessThatCannotBeKilled(t *testing.T) {
 	l := n.launch()
 	c := n.task("setsid sleep 600 & echo ready; wait")
 	n.start(l, c)
-	for _, pid := range n.processes() {
+	for _, pid := range n.living(2) {
 		if pid != n.pid(l, c, "pid") {
 			must.NoError(t, os.WriteFile(ice+"/cgroup.procs", []byte(strconv.Itoa(pid)), 0))
 		}
@@ -571,7 +571,7 @@ func TestCgroup(t *testing.T) {
 	n.start(l, c)
 	pids, err := g.PIDs()
 	must.NoError(t, err)
-	must.Eq(t, n.processes(), pids)
+	must.Eq(t, n.living(1), pids)
 
 	second := n.task("true")
 	second.Resources = c.GetResources()
@@ -726,7 +726,7 @@ func TestExecStreaming(t *testing.T) {
 	_, err = stream.Recv()
 	must.NoError(t, err)
 	hangUp()
-	n.until(func() bool { return len(n.processes()) == 1 })
+	n.living(1)
 	n.destroy(l, c)
 	n.empty()
 }

@@ -28,8 +28,7 @@ func TestSecurity_LocalUserAndATask(t *testing.T) {
 	c.Env["PASSWORD"] = "hunter2"
 	n.start(l, c)
 	n.until(func() bool { return strings.TrimSpace(n.stdout(c)) == "ready" })
-	pids := n.processes()
-	must.SliceNotEmpty(t, pids)
+	pids := n.living(1)
 	shim := n.pid(l, c, "shim_pid")
 	asNobody := func(command ...string) (string, error) {
 		cmd := exec.Command(command[0], command[1:]...)
