@@ -76,9 +76,12 @@ type Judge struct {
 	violations []invariant.Violation
 	seen       map[string]bool
 	// forced are volumes whose claims an operator has freed by force. freed are claims that the
-	// servers have freed on unreachable nodes.
+	// servers have freed on unreachable nodes. It is true if the client or its watchdog had the time
+	// to stop the tasks: a leader whose clock is set forward frees a claim too early.
 	forced map[cluster.VolumeKey]bool
 	freed  map[cluster.ClaimKey]bool
+	// gone contains when the servers gave an unreachable node up, by the clock of the world.
+	gone map[cluster.NodeID]time.Time
 	// deleted contains when the row of a node was last deleted.
 	deleted map[cluster.NodeID]time.Time
 	// left are volumes that may still be on a node although the servers have freed claims there.
@@ -115,7 +118,12 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 		}
 		for _, id := range m.Nodes {
 			j.deleted[id] = m.At
+			j.note(now, id, true)
 		}
+	case *shims.NodeRegister:
+		j.status(now, a, m.Node.ID)
+	case *shims.NodeUpdateStatus:
+		j.status(now, a, m.Node)
 	case *shims.ClaimUpdate:
 		for _, c := range m.Changes {
 			j.frees(now, a, c, m.At)
@@ -143,6 +151,26 @@ func (j *Judge) force(k cluster.VolumeKey, force bool) {
 	j.forced[k] = true
 }
 
+// status notes a change of the status of a node.
+func (j *Judge) status(now time.Time, a shims.Applied, id cluster.NodeID) {
+	before, after := a.Before.Node(id), a.After.Node(id)
+	if after == nil || before != nil && before.Status == after.Status && before.StatusChangedAt.Equal(after.StatusChangedAt) {
+		return
+	}
+	j.note(now, id, after.Status == cluster.NodeDown || after.Status == cluster.NodeDisconnected)
+}
+
+func (j *Judge) note(now time.Time, id cluster.NodeID, gone bool) {
+	if j.gone == nil {
+		j.gone = map[cluster.NodeID]time.Time{}
+	}
+	if gone {
+		j.gone[id] = now
+	} else {
+		delete(j.gone, id)
+	}
+}
+
 // frees checks a change that frees a claim on an unreachable node.
 func (j *Judge) frees(now time.Time, a shims.Applied, c cluster.ClaimChange, at time.Time) {
 	before, after := a.Before.Claim(c.Claim), a.After.Claim(c.Claim)
@@ -152,7 +180,7 @@ func (j *Judge) frees(now time.Time, a shims.Applied, c cluster.ClaimChange, at 
 	if j.freed == nil {
 		j.freed, j.left = map[cluster.ClaimKey]bool{}, map[place]bool{}
 	}
-	j.freed[c.Claim], j.left[place{c.Claim.Volume, c.Node}] = true, true
+	j.freed[c.Claim], j.left[place{c.Claim.Volume, c.Node}] = false, true
 	if access := before.Capability.Access; before.Mode != cluster.ClaimWrite || access != cluster.SingleNodeWriter && access != cluster.MultiNodeSingleWriter {
 		return
 	}
@@ -176,6 +204,8 @@ func (j *Judge) frees(now time.Time, a shims.Applied, c cluster.ClaimChange, at 
 			needs += t.ShutdownDelay + t.KillTimeout
 		}
 	}
+	gone, known := j.gone[c.Node]
+	j.freed[c.Claim] = known && now.Sub(gone) >= needs
 	if since := at.Sub(given); g.Disconnect.StopOnClientAfter <= 0 || needs > 0 && since < needs {
 		j.report(now, FreedEarly, c.Node, c.Claim.Alloc, "%s: %s after the node was given up, and its client needs %s", c.Claim.Volume, since, needs)
 	}
@@ -220,8 +250,8 @@ func needsController(state *statestore.Snapshot, mount storage.Mount, node clust
 func (j *Judge) published(now time.Time, state *statestore.Snapshot, m Machine, mount storage.Mount, writers map[cluster.VolumeKey]cluster.NodeID) {
 	node, key := m.Node, cluster.ClaimKey{Volume: mount.Volume, Alloc: mount.Alloc}
 	writes := !mount.Usage.ReadOnly && (mount.Usage.Access == cluster.SingleNodeWriter || mount.Usage.Access == cluster.MultiNodeSingleWriter)
-	if j.freed[key] {
-		if writes && m.Runs[mount.Alloc] {
+	if inTime, freed := j.freed[key]; freed {
+		if inTime && writes && m.Runs[mount.Alloc] {
 			j.report(now, FreedInUse, node, mount.Alloc, "%s is at %s, its claim was freed, and a task runs", mount.Volume, mount.Path)
 		}
 		return

@@ -27,6 +27,8 @@ type world struct {
 	// mounts are the mounts of n1 and n2.
 	mounts   [2][]storage.Mount
 	attached []claimed.Attachment
+	// skipped is how far the leader's clock is set forward after the node is down.
+	skipped time.Duration
 	// runs are the allocations whose tasks run on n1.
 	runs  map[cluster.AllocID]bool
 	judge claimed.Judge
@@ -116,7 +118,9 @@ func (w *world) row(status cluster.ClientStatus, holds *cluster.VolumeHolds) {
 
 // down marks the node as down.
 func (w *world) down() {
-	w.write(func(txn *statestore.Txn) { must.NoError(w.t, txn.UpdateNodeStatus("n1", cluster.NodeDown, start())) })
+	before, after := w.write(func(txn *statestore.Txn) { must.NoError(w.t, txn.UpdateNodeStatus("n1", cluster.NodeDown, start())) })
+	m := &shims.NodeUpdateStatus{At: start(), Node: "n1", Status: cluster.NodeDown}
+	w.judge.Applied(m.At.Add(w.skipped), shims.Applied{Index: w.index, Before: before, After: after, Message: m})
 }
 
 // deleted deletes the row of the node, as an operator does.
@@ -181,6 +185,12 @@ func TestJudge(t *testing.T) {
 			w.runs = map[cluster.AllocID]bool{"a1": true}
 			w.change(cluster.CauseUnreachable, 3*time.Minute)
 		}, []string{"freed in use"}},
+		"freed too early, because the clock of the leader was set forward": {false, func(w *world) {
+			w.skipped = time.Minute
+			w.down()
+			w.runs = map[cluster.AllocID]bool{"a1": true}
+			w.change(cluster.CauseUnreachable, 3*time.Minute)
+		}, nil},
 		"freed in time on a deleted node": {false, func(w *world) {
 			w.deleted()
 			w.change(cluster.CauseUnreachable, 3*time.Minute)
