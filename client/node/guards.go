@@ -216,9 +216,10 @@ func (g *guards) tell(send func(*watchdog.Process) error) {
 	}
 }
 
-// start starts a watchdog with all guards. It logs an error.
+// start starts a watchdog with all guards. It logs an error. A client that stops meanwhile waits for the
+// start, because the watchdog must continue without it.
 func (g *guards) start(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, watchdogStart)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), watchdogStart)
 	defer cancel()
 	o := g.options
 	o.Contact = g.newest()
