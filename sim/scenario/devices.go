@@ -49,8 +49,8 @@ const (
 // errTwoGPUs: a node or a group has thousandths of a GPU beside devices.
 var errTwoGPUs = errors.New("gpu and devices exclude each other")
 
-// maxDevices bounds the devices of a kind and of a request.
-const maxDevices = 64
+// MaxDevices bounds the devices of a kind and of a request.
+const MaxDevices = 64
 
 // ID returns the id of the device with the number, which counts from 0.
 func (d *Devices) ID(number int) string {
@@ -115,7 +115,7 @@ func deviceCount(text string, words []string) (int, []string, error) {
 	if len(words) < 2 {
 		return 0, nil, fmt.Errorf("%q: write a kind and a count: gpu:4", text)
 	}
-	n, err := parseNumber(words[1], 1, maxDevices)
+	n, err := parseNumber(words[1], 1, MaxDevices)
 	return int(n), words[2:], err
 }
 

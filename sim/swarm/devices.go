@@ -48,10 +48,15 @@ func (m *population) drawDevices() {
 	for i := range m.s.Nodes {
 		for _, id := range m.s.Nodes[i].IDs {
 			if count := used[id] + least + d.between(0, 2); count > 0 {
-				m.s.Nodes[i].Devices = []scenario.Devices{{Kind: gpu(), Count: count, Attributes: []scenario.DeviceAttribute{memory(16)}}}
+				m.s.Nodes[i].Devices = gpus(count)
 			}
 		}
 	}
+}
+
+// gpus are the devices of a node.
+func gpus(count int) []scenario.Devices {
+	return []scenario.Devices{{Kind: gpu(), Count: count, Attributes: []scenario.DeviceAttribute{memory(16)}}}
 }
 
 // memory is an attribute of devices.

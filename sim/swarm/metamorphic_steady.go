@@ -39,9 +39,9 @@ func Steady(s *scenario.Scenario) *scenario.Scenario {
 	steadyServers(&steady.Cluster)
 	withoutVolumes(steady)
 	steadyDrainer(&steady.Drainer)
-	steady.Nodes = roomyNodes(steady.Nodes)
 	steadyAllocs(steady.Allocs)
 	steadyCounts(steady)
+	steady.Nodes = roomyNodes(steady.Nodes, devicesAsked(steady.Jobs))
 	steady.Clients = steadyClients(steady)
 	steady.Events = steadyEvents(steady.Events)
 	steady.Nodes = steadyEligibility(steady.Nodes, steady.Events)
@@ -51,21 +51,44 @@ func Steady(s *scenario.Scenario) *scenario.Scenario {
 	return steady
 }
 
-// roomyNodes removes all limits of the nodes and adds one more node of each class. So there is room
-// even if all other nodes drain.
-func roomyNodes(nodes []scenario.Node) []scenario.Node {
+// roomyNodes removes all limits of the nodes and adds one more node of each class. It has the devices
+// that jobs ask for; if these are too many for a node, it adds several. So there is room even if all
+// other nodes drain.
+func roomyNodes(nodes []scenario.Node, devices int) []scenario.Node {
 	var havens []scenario.Node
 	has := map[string]bool{}
 	for i := range nodes {
 		n := &nodes[i]
 		n.CPU, n.MemoryMB, n.DiskMB, n.GPUMilli, n.MaxAllocs = 0, 0, 0, 0, 0
-		if !has[n.Class] {
-			has[n.Class] = true
-			haven := cluster.NodeID(fmt.Sprintf("haven%d", len(havens)+1))
-			havens = append(havens, scenario.Node{IDs: ids(haven), Class: n.Class})
+		if has[n.Class] {
+			continue
+		}
+		has[n.Class] = true
+		for left := devices; ; left -= scenario.MaxDevices {
+			haven := scenario.Node{IDs: ids(cluster.NodeID(fmt.Sprintf("haven%d", len(havens)+1))), Class: n.Class}
+			if left > 0 {
+				haven.Devices = gpus(min(left, scenario.MaxDevices))
+			}
+			havens = append(havens, haven)
+			if left <= scenario.MaxDevices {
+				break
+			}
 		}
 	}
 	return append(nodes, havens...)
+}
+
+// devicesAsked is how many devices the allocations of all jobs ask for.
+func devicesAsked(jobs []scenario.Job) int {
+	asked := 0
+	for _, j := range jobs {
+		for _, g := range j.Groups {
+			for _, r := range g.Devices {
+				asked += g.Count * r.Count
+			}
+		}
+	}
+	return asked
 }
 
 // steadyEligibility makes the nodes that drain ineligible from the beginning. Otherwise the

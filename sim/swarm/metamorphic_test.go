@@ -94,6 +94,39 @@ func TestSteady_deadlinesAreEqual(t *testing.T) {
 	}
 }
 
+// Small seed 2200004083 ended a drain differently when nodes reported their status again: two jobs
+// competed for the last devices of the nodes that did not drain.
+func TestSteady_devicesForAll(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		groups []int // of one allocation each: how many devices it asks for
+		want   []int // devices of the nodes that are added
+	}{
+		{nil, []int{0}},
+		{[]int{0}, []int{0}},
+		{[]int{1, 2}, []int{3}},
+		{[]int{64}, []int{64}},
+		{[]int{64, 64, 2}, []int{64, 64, 2}},
+	} {
+		s := &scenario.Scenario{Nodes: []scenario.Node{{IDs: []cluster.NodeID{"a"}}}}
+		for _, devices := range c.groups {
+			g := scenario.Group{Count: 1}
+			if devices > 0 {
+				g.Devices = []scenario.DeviceRequest{{Name: "gpu", Count: devices}}
+			}
+			s.Jobs = append(s.Jobs, scenario.Job{Groups: []scenario.Group{g}})
+		}
+		var got []int
+		for _, n := range swarm.Steady(s).Nodes[1:] {
+			got = append(got, 0)
+			for _, d := range n.Devices {
+				got[len(got)-1] += d.Count
+			}
+		}
+		must.Eq(t, c.want, got)
+	}
+}
+
 // lossy is a simulator with a bug: an event that must not matter makes it lose all drains.
 func lossy(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 	broken := s.Copy()
