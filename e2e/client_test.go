@@ -25,7 +25,7 @@ func devServer(t *testing.T) *servers {
 	t.Cleanup(func() { must.NoError(t, d.Stop()) })
 	c, err := api.NewClient(&api.Config{Address: "http://" + d.HTTPAddr()})
 	must.NoError(t, err)
-	s := &servers{t: t, all: []*process{{api: c}}}
+	s := &servers{t: t, all: []*serverProcess{{api: c}}}
 	s.registerJobs(4)
 	s.allRun("web", 8)
 	return s

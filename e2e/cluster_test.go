@@ -23,12 +23,12 @@ import (
 // servers are the server processes of one cluster.
 type servers struct {
 	t       testing.TB
-	all     []*process
+	all     []*serverProcess
 	cutFile string
 }
 
-// process is one server, which may be killed and begun again.
-type process struct {
+// serverProcess is one server. Tests kill it and start it again.
+type serverProcess struct {
 	childConfig
 	// binary is the program that runs: a test binary of this package, of some commit.
 	binary  string
@@ -56,7 +56,7 @@ func startBuild(t testing.TB, binary string, ttl time.Duration) *servers {
 		join = append(join, ports[2*i])
 	}
 	for i := range 3 {
-		p := &process{childConfig: childConfig{
+		p := &serverProcess{childConfig: childConfig{
 			Name: fmt.Sprintf("server-%d", i+1), DataDir: filepath.Join(dir, fmt.Sprint(i+1)), ServerAddr: ports[2*i], HTTPAddr: ports[2*i+1],
 			Join: join, CutFile: s.cutFile, TTL: ttl,
 		}, binary: binary}
@@ -91,7 +91,7 @@ func freePorts(t testing.TB, n int) []string {
 	return addresses
 }
 
-func (s *servers) start(p *process) {
+func (s *servers) start(p *serverProcess) {
 	s.t.Helper()
 	config, err := json.Marshal(p.childConfig)
 	must.NoError(s.t, err)
@@ -105,7 +105,7 @@ func (s *servers) start(p *process) {
 }
 
 // kill ends a server as a power cut does.
-func (s *servers) kill(p *process) {
+func (s *servers) kill(p *serverProcess) {
 	s.t.Helper()
 	must.NoError(s.t, p.command.Process.Kill())
 	_ = p.command.Wait() // the error only says that it was killed
@@ -113,7 +113,7 @@ func (s *servers) kill(p *process) {
 }
 
 // freeze pauses a server: its connections stay open, and it does not answer.
-func (s *servers) freeze(p *process, while func()) {
+func (s *servers) freeze(p *serverProcess, while func()) {
 	s.t.Helper()
 	must.NoError(s.t, p.command.Process.Signal(syscall.SIGSTOP))
 	while()
@@ -136,7 +136,7 @@ func (s *servers) stop() {
 }
 
 // cut cuts one server off from the others; nil mends it.
-func (s *servers) cut(p *process) {
+func (s *servers) cut(p *serverProcess) {
 	s.t.Helper()
 	var address string
 	if p != nil {
@@ -146,9 +146,9 @@ func (s *servers) cut(p *process) {
 }
 
 // leader waits for a leader that most agree on, and returns it.
-func (s *servers) leader() *process {
+func (s *servers) leader() *serverProcess {
 	s.t.Helper()
-	var found *process
+	var found *serverProcess
 	s.await("a leader", func() bool {
 		votes := map[string]int{}
 		for _, p := range s.all {
@@ -222,7 +222,7 @@ func (s *servers) do(ctx context.Context, request func(*api.Client) error) error
 }
 
 // get reads a path of one server that the client package does not have.
-func (p *process) get(path string) (body string, header http.Header, err error) {
+func (p *serverProcess) get(path string) (body string, header http.Header, err error) {
 	answer, err := http.Get("http://" + p.HTTPAddr + path)
 	if err != nil {
 		return "", nil, err
@@ -236,7 +236,7 @@ func (p *process) get(path string) (body string, header http.Header, err error) 
 }
 
 // violations is how often the server has found a guarantee broken, or the error of reading that.
-func (p *process) violations() (lines []string, err error) {
+func (p *serverProcess) violations() (lines []string, err error) {
 	body, _, err := p.get("/v1/metrics?format=prometheus")
 	if err != nil {
 		return nil, err

@@ -13,6 +13,8 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/process"
 )
 
 // trial is "nodedrain dev" as people run it.
@@ -84,7 +86,7 @@ func (d *trial) nothingLeft() {
 func (d *trial) left() (found []int) {
 	for _, pid := range pids(d.t) {
 		place := filepath.Join("/proc", strconv.Itoa(pid))
-		env, _ := os.ReadFile(filepath.Join(place, "environ")) // the process may have ended
+		env, _ := process.Environment(pid) // the process may have ended
 		exe, _ := os.Readlink(filepath.Join(place, "exe"))
 		if strings.TrimSuffix(exe, " (deleted)") == d.binary || strings.Contains(string(env), "="+d.dir+"/") {
 			found = append(found, pid)

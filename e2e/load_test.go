@@ -122,7 +122,7 @@ func askSteadily(ctx context.Context, s *servers, nodes []string, requests int) 
 var residentLine = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
 
 // resident is how much memory a server has, in bytes.
-func (p *process) resident(t *testing.T) int {
+func (p *serverProcess) resident(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
 	if err != nil {

@@ -58,7 +58,7 @@ func TestLostLog(t *testing.T) {
 
 			s.start(first)
 			s.leaderOf(first)
-			for _, p := range []*process{first, third} {
+			for _, p := range []*serverProcess{first, third} {
 				for _, id := range acknowledged {
 					s.await(id+" on "+p.Name, func() bool {
 						state, _, err := p.get("/e2e/state")
@@ -72,7 +72,7 @@ func TestLostLog(t *testing.T) {
 			must.NoError(t, first.api.Operator().RaftRemovePeerByID(second.Name, nil))
 			fourth := s.newcomer(os.Args[0])
 			fourth.DataDir, fourth.Join = second.DataDir, []string{first.ServerAddr, third.ServerAddr}
-			s.all = []*process{first, third, fourth}
+			s.all = []*serverProcess{first, third, fourth}
 			s.start(fourth)
 			s.sameState()
 			t.Logf("%d acknowledged writes survived", len(acknowledged))

@@ -19,6 +19,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/access"
+	"github.com/seed-f9cf0b39/nodedrain/client/process"
 )
 
 // killsVariable sets how often clients of nodes are killed.
@@ -484,7 +485,7 @@ func (s *site) copies(alloc, task string) (n int) {
 	for _, pid := range pids(s.t) {
 		dir := filepath.Join("/proc", strconv.Itoa(pid))
 		line, _ := os.ReadFile(filepath.Join(dir, "cmdline")) // the process may have ended
-		env, _ := os.ReadFile(filepath.Join(dir, "environ"))
+		env, _ := process.Environment(pid)
 		stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
 		if !bytes.HasPrefix(line, []byte("/bin/sh\x00-c\x00")) || !bytes.Contains(env, []byte("NOMAD_ALLOC_ID="+alloc+"\x00")) ||
 			!bytes.Contains(env, []byte("NOMAD_TASK_NAME="+task+"\x00")) {

@@ -164,10 +164,10 @@ func registerVolume(c *api.Client) error {
 }
 
 // newcomer is a fourth server, which does not run yet.
-func (s *servers) newcomer(binary string) *process {
+func (s *servers) newcomer(binary string) *serverProcess {
 	s.t.Helper()
 	ports := freePorts(s.t, 2)
-	p := &process{childConfig: s.all[0].childConfig, binary: binary}
+	p := &serverProcess{childConfig: s.all[0].childConfig, binary: binary}
 	p.Name, p.DataDir, p.ServerAddr, p.HTTPAddr = "server-4", s.all[0].DataDir+"-of-4", ports[0], ports[1]
 	var err error
 	p.logs, err = os.Create(p.DataDir + ".log")
@@ -191,7 +191,7 @@ func (s *servers) drainAll(nodes []string) (o *operator, end func()) {
 }
 
 // replace ends a server in good order and starts a build on its data.
-func (s *servers) replace(p *process, binary string) {
+func (s *servers) replace(p *serverProcess, binary string) {
 	s.t.Helper()
 	s.end(p)
 	p.binary = binary
@@ -204,14 +204,14 @@ func (s *servers) replace(p *process, binary string) {
 }
 
 // end ends a server in good order.
-func (s *servers) end(p *process) {
+func (s *servers) end(p *serverProcess) {
 	s.t.Helper()
 	must.NoError(s.t, p.command.Process.Signal(syscall.SIGTERM))
 	must.Eq(s.t, 0, s.exits(p), must.Sprint(p.Name))
 }
 
 // exits waits until a server has ended, and returns its exit code.
-func (s *servers) exits(p *process) int {
+func (s *servers) exits(p *serverProcess) int {
 	s.t.Helper()
 	kill := time.AfterFunc(patience, func() { _ = p.command.Process.Kill() })
 	defer kill.Stop()
@@ -226,7 +226,7 @@ func (s *servers) exits(p *process) int {
 
 // version is the cluster version of a server's state: 1 if the server knows none, 0 if it
 // does not answer.
-func (s *servers) version(p *process) cluster.Version {
+func (s *servers) version(p *serverProcess) cluster.Version {
 	s.t.Helper()
 	var c wire.RaftConfiguration
 	body, _, err := p.get("/v1/operator/raft/configuration?stale")
@@ -238,7 +238,7 @@ func (s *servers) version(p *process) cluster.Version {
 }
 
 // leaderOf waits until one of the servers leads.
-func (s *servers) leaderOf(of ...*process) (leader *process) {
+func (s *servers) leaderOf(of ...*serverProcess) (leader *serverProcess) {
 	s.t.Helper()
 	s.await("a leader of some", func() bool {
 		now := s.leader()
@@ -254,7 +254,7 @@ func (s *servers) leaderOf(of ...*process) (leader *process) {
 
 // writeUntilCompacted writes until the log of a server does not reach back to the entries
 // before: those are in a snapshot only. It returns how many entries that took.
-func (s *servers) writeUntilCompacted(p *process) (entries uint64) {
+func (s *servers) writeUntilCompacted(p *serverProcess) (entries uint64) {
 	s.t.Helper()
 	index := func(name string) uint64 {
 		var stats map[string]string
@@ -284,7 +284,7 @@ func (s *servers) writeUntilCompacted(p *process) (entries uint64) {
 }
 
 // said is the server's log since its last start.
-func (p *process) said() string {
+func (p *serverProcess) said() string {
 	text, err := os.ReadFile(p.logs.Name())
 	if err != nil {
 		return fmt.Sprint(err)
@@ -293,13 +293,13 @@ func (p *process) said() string {
 }
 
 // says waits until a server has logged a text.
-func (s *servers) says(p *process, words string) {
+func (s *servers) says(p *serverProcess, words string) {
 	s.t.Helper()
 	s.await(fmt.Sprintf("%s to say %q", p.Name, words), func() bool { return strings.Contains(p.said(), words) })
 }
 
 // lastLine is the last line that a server has logged with one of some words in it.
-func (p *process) lastLine(words ...string) (last string) {
+func (p *serverProcess) lastLine(words ...string) (last string) {
 	for line := range strings.Lines(p.said()) {
 		for _, w := range words {
 			if strings.Contains(line, w) {

@@ -106,6 +106,9 @@ func (id Identity) stat() (stat, error) {
 	return st, nil
 }
 
+// kernelThread is the flag PF_KTHREAD of field 9 of /proc/PID/stat.
+const kernelThread = 0x00200000
+
 // stat is what this package reads of /proc/PID/stat.
 type stat struct {
 	state   byte
@@ -115,10 +118,16 @@ type stat struct {
 	ticks   uint64 // of the processor, in user and system mode
 	start   uint64
 	pages   uint64 // in memory
+	kernel  bool   // it is a thread of the kernel
+	from    uint64 // address of the environment
+	to      uint64 // address after the environment, 0 during an execve
 }
 
 // living reports whether the thread has not ended.
 func (s stat) living() bool { return s.state != 'Z' && s.state != 'X' && s.state != 'x' }
+
+// hasEnvironment reports whether the environment is not empty, or will not be after an execve.
+func (s stat) hasEnvironment() bool { return s.living() && !s.kernel && (s.to == 0 || s.from != s.to) }
 
 // readStat reads the stat file of a folder below /proc. The error is ErrGone if it does not exist.
 func readStat(name string) (stat, error) {
@@ -141,17 +150,17 @@ func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is
 
 // parseStat reads a line of /proc/PID/stat. The command in brackets may hold brackets and spaces.
 func parseStat(line []byte) (stat, error) {
-	from, to := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
-	if from < 0 || to < from {
+	left, right := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
+	if left < 0 || right < left {
 		return stat{}, errors.New("no command in brackets")
 	}
-	fields := strings.Fields(string(line[to+1:]))
-	// Fields 3, 4, 6, 14, 15, 22 and 24 of proc(5), counted from field 3.
-	const state, parent, session, user, system, start, pages = 0, 1, 3, 11, 12, 19, 21
-	if len(fields) <= pages || len(fields[state]) != 1 {
+	fields := strings.Fields(string(line[right+1:]))
+	// Fields 3, 4, 6, 9, 14, 15, 22, 24, 50 and 51 of proc(5), counted from field 3.
+	const state, parent, session, flags, user, system, start, pages, from, to = 0, 1, 3, 6, 11, 12, 19, 21, 47, 48
+	if len(fields) <= to || len(fields[state]) != 1 {
 		return stat{}, fmt.Errorf("%d fields after the command", len(fields))
 	}
-	st := stat{state: fields[state][0], command: string(line[from+1 : to])}
+	st := stat{state: fields[state][0], command: string(line[left+1 : right])}
 	var err error
 	if st.parent, err = strconv.Atoi(fields[parent]); err != nil {
 		return stat{}, fmt.Errorf("parent: %w", err)
@@ -160,11 +169,15 @@ func parseStat(line []byte) (stat, error) {
 		return stat{}, fmt.Errorf("session: %w", err)
 	}
 	var ticks [2]uint64
-	for i, into := range map[int]*uint64{user: &ticks[0], system: &ticks[1], start: &st.start, pages: &st.pages} {
+	var flagBits uint64
+	for i, into := range map[int]*uint64{
+		flags: &flagBits, user: &ticks[0], system: &ticks[1], start: &st.start, pages: &st.pages, from: &st.from, to: &st.to,
+	} {
 		if *into, err = strconv.ParseUint(fields[i], 10, 64); err != nil {
 			return stat{}, fmt.Errorf("field %d: %w", i+3, err)
 		}
 	}
 	st.ticks = ticks[0] + ticks[1]
+	st.kernel = flagBits&kernelThread != 0
 	return st, nil
 }

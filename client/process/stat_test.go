@@ -7,13 +7,14 @@ import (
 	"github.com/shoenig/test/must"
 )
 
-const statLine = "4711 (a) b (c) D 17 4711 4711 0 -1 4194560 1 0 0 0 7 8 0 0 20 0 1 0 987654 5 33\n"
+const statLine = "4711 (a) b (c) D 17 4711 4711 0 -1 4194560 1 0 0 0 7 8 0 0 20 0 1 0 987654 5 33 " +
+	"18446744073709551615 1 2 3 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 4 5 6 7 8 9 1234 0\n"
 
 func TestParseStat(t *testing.T) {
 	t.Parallel()
 	st, err := parseStat([]byte(statLine))
 	must.NoError(t, err)
-	must.Eq(t, stat{state: 'D', command: "a) b (c", parent: 17, session: 4711, ticks: 15, start: 987654, pages: 33}, st)
+	must.Eq(t, stat{state: 'D', command: "a) b (c", parent: 17, session: 4711, ticks: 15, start: 987654, pages: 33, from: 9, to: 1234}, st)
 	must.StrContains(t, Description{PID: 1, State: st.state, Command: "dd"}.String(), "state D, waits for a device")
 }
 

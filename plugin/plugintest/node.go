@@ -131,9 +131,8 @@ func (*node) find(id driver.TaskID) ([]process.Identity, error) {
 		if err != nil {
 			continue
 		}
-		// A zombie has no environment.
-		environment, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.ESRCH) {
+		environment, err := process.Environment(pid)
+		if err != nil && !errors.Is(err, process.ErrGone) && !errors.Is(err, fs.ErrPermission) {
 			return nil, fmt.Errorf("looking for processes: %w", err)
 		}
 		if !bytes.Contains(environment, []byte(mark+"="+string(id)+"\x00")) {

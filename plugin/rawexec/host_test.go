@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/plugin"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
@@ -171,7 +172,7 @@ func (n *node) processes() []int {
 		if err != nil {
 			continue
 		}
-		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
+		env, err := process.Environment(pid)
 		if err == nil && strings.Contains(string(env), "MARK="+n.mark()+"\x00") {
 			pids = append(pids, pid)
 		}
@@ -179,8 +180,7 @@ func (n *node) processes() []int {
 	return pids
 }
 
-// living waits until a number of processes of this test's tasks live, and returns their pids. While a
-// process executes another program its environment is empty, and processes does not find it.
+// living waits until a number of processes of this test's tasks live, and returns their pids.
 func (n *node) living(count int) (pids []int) {
 	n.Helper()
 	n.until(func() bool {
