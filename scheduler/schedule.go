@@ -106,11 +106,15 @@ func (p *planner) stop(a *cluster.Allocation, description string) {
 }
 
 // lose marks an allocation as lost, because its client cannot report its end. A stopped
-// allocation keeps its description.
+// allocation keeps its description. If a mark excludes a replacement, the allocation comes here only
+// as surplus or because no group wants it: [planner.migrate] loses the others.
 func (p *planner) lose(a *cluster.Allocation) {
 	description := cluster.DescLost
-	if a.ServerTerminal() {
+	switch {
+	case a.ServerTerminal():
 		description = a.DesiredDescription
+	case isStopOnly(a):
+		description = cluster.DescNotNeeded
 	}
 	p.plan.Stops = append(p.plan.Stops, cluster.PlanStop{Alloc: a.ID, Description: description, Lost: true})
 }

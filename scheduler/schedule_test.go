@@ -343,6 +343,62 @@ func TestBatchStoppedAtDeadlineOnDownNode(t *testing.T) {
 	must.Eq(t, cluster.ClientLost, c.allocs(job, on(n1))[0].ClientStatus)
 }
 
+// A node dies, and the plan that replaces its batch allocation is in flight when a deadline marks the
+// allocation. The mark came first, so the allocation is not placed again, also after its client came
+// back and said how it ended. Bug: the plan was applied as it stood, and a later plan placed the
+// allocation again. A server of a version before volumes still does that, because a plan must have the
+// same effect on every server of a cluster.
+func TestBatchLostInAPlanBeforeItsDeadline(t *testing.T) {
+	for _, tc := range []struct {
+		version cluster.Version
+		refused []string
+		end     string
+	}{
+		{cluster.VersionOfVolumes - 1, nil, cluster.DescLost},
+		{cluster.VersionOfVolumes, []string{"it was marked, and must not be replaced"}, cluster.DescMigrating},
+	} {
+		t.Run(fmt.Sprintf("cluster version %d", tc.version), func(t *testing.T) {
+			c := newCellOf(t, tc.version)
+			n1 := c.node("n1")
+			job := c.job("sum", cluster.JobBatch, 1)
+			c.run()
+			c.drain(n1)
+			a := c.wanted(job)[0]
+			c.status(n1, cluster.NodeDown)
+			plan := c.pending(job)
+			c.mark(cluster.MarkDeadline, a)
+			must.Eq(t, tc.refused, reasons(c.apply(plan)))
+			c.run()
+			must.Eq(t, tc.end, c.alloc(a.ID).DesiredDescription)
+			c.status(n1, cluster.NodeReady)
+			c.report(c.says(a, cluster.ClientComplete))
+			c.node("n2")
+			c.evaluate(job)
+			c.run()
+			must.Eq(t, tc.refused == nil, len(c.wanted(job)) == 1)
+		})
+	}
+}
+
+// A job that gives up an allocation whose mark excludes a replacement, on a node that died, owes it
+// no replacement: if the job grows again, its new allocation replaces no other.
+func TestBatchLostAsSurplus(t *testing.T) {
+	c, n1, job := running(t, "sum", cluster.JobBatch, 1)
+	c.node("n2")
+	c.drain(n1)
+	a := c.wanted(job)[0]
+	c.mark(cluster.MarkDeadline, a)
+	c.status(n1, cluster.NodeDown)
+	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 0 })
+	c.run()
+	must.Eq(t, cluster.DescNotNeeded, c.alloc(a.ID).DesiredDescription)
+	must.Eq(t, cluster.ClientLost, c.alloc(a.ID).ClientStatus)
+	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 1 })
+	c.run()
+	must.Len(t, 1, c.wanted(job))
+	must.Eq(t, "", c.wanted(job)[0].PreviousAllocation)
+}
+
 // Row 110: data on a sticky disk does not bring an allocation back to a node that
 // drains, nor a marked one to any.
 func TestStickyDisk(t *testing.T) {

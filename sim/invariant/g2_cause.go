@@ -120,16 +120,23 @@ func (j *causeJudge) judgePlan(e *entry, m *shims.ApplyPlan) {
 		if c.before != nil || c.after == nil {
 			continue
 		}
-		if p := e.change(c.after.PreviousAllocation); p != nil && p.after != nil && stoppedForGood(p.after) {
+		if p := e.change(c.after.PreviousAllocation); p != nil && p.after != nil && stoppedForGood(p.before, p.after) {
 			j.find(PlacedAgain, Violation{Node: p.after.NodeID, Alloc: p.after.ID, Group: groupOf(p.after)},
 				"a deadline stopped it, but %s replaces it on %s", c.after.ID, c.after.NodeID)
 		}
 	}
 }
 
-// stoppedForGood reports whether a deadline stopped batch work. Batch work that failed or was
-// lost does not count: the scheduler may place it again.
-func stoppedForGood(a *cluster.Allocation) bool {
-	ended := a.ClientStatus == "failed" || a.ClientStatus == "lost" || a.ClientStatus == "unknown"
-	return a.DesiredTransition.MigrateDisablePlacement && opinion.Stopping(a) && !ended
+// stoppedForGood reports whether batch work was stopped after a deadline had marked it. before and
+// after are its rows around the plan that replaces it; before may be nil. Work that had ended by
+// itself before its stop does not count: the scheduler may place it again. How the work ends after its stop
+// does not matter.
+func stoppedForGood(before, after *cluster.Allocation) bool {
+	switch {
+	case !after.DesiredTransition.MigrateDisablePlacement || !opinion.Stopping(after):
+		return false
+	case before != nil && !opinion.Stopping(before):
+		return opinion.Live(before)
+	}
+	return after.DesiredDescription != "alloc was rescheduled because it failed"
 }

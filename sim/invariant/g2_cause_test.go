@@ -172,6 +172,23 @@ func brokenCause() []broken {
 			s.place("b2", "sum", "n3", replacing("b1"))
 			return s
 		}},
+		{"batch work placed again after a deadline marked it and its node died", invariant.PlacedAgain, nil, func(t *testing.T) *fixture {
+			s := batch(t)
+			s.wait(time.Minute)
+			s.mark(cluster.MarkDeadline, "b1")
+			s.stopAs(cluster.PlanStop{Alloc: "b1", Lost: true, Description: cluster.DescLost})
+			s.place("b2", "sum", "n3", replacing("b1"))
+			return s
+		}},
+		{"batch work placed again that failed after a deadline stopped it", invariant.PlacedAgain, nil, func(t *testing.T) *fixture {
+			s := batch(t)
+			s.wait(time.Minute)
+			s.mark(cluster.MarkDeadline, "b1")
+			s.stop("b1", true)
+			s.failed("b1")
+			s.place("b2", "sum", "n3", replacing("b1"))
+			return s
+		}},
 		{"a deadline mark on batch work that may be placed again", invariant.PlacedAgain, nil, func(t *testing.T) *fixture {
 			s := batch(t)
 			s.wait(time.Minute)
@@ -281,6 +298,15 @@ func fineCause() []fine {
 			s.wait(time.Minute)
 			s.mark(cluster.MarkDeadline, "b1")
 			s.failed("b1")
+			s.place("b2", "sum", "n3", replacing("b1"))
+			return s
+		}},
+		{"batch work placed again that failed, in a later plan than its stop", func(t *testing.T) *fixture {
+			s := batch(t)
+			s.wait(time.Minute)
+			s.mark(cluster.MarkDeadline, "b1")
+			s.failed("b1")
+			s.stopAs(cluster.PlanStop{Alloc: "b1", Description: cluster.DescRescheduled})
 			s.place("b2", "sum", "n3", replacing("b1"))
 			return s
 		}},

@@ -181,9 +181,14 @@ func replacing(id cluster.AllocID) func(*cluster.Allocation) {
 
 // stop applies a plan that stops an allocation.
 func (s *history) stop(id cluster.AllocID, migrate bool) {
-	e := s.eval(s.state().Alloc(id).JobID)
+	s.stopAs(cluster.PlanStop{Alloc: id, Migrate: migrate})
+}
+
+// stopAs applies a plan with one stop.
+func (s *history) stopAs(stop cluster.PlanStop) {
+	e := s.eval(s.state().Alloc(stop.Alloc).JobID)
 	e.Status = cluster.EvalComplete
-	m := &shims.ApplyPlan{Plan: cluster.Plan{At: s.now, Eval: e, Stops: []cluster.PlanStop{{Alloc: id, Migrate: migrate}}}}
+	m := &shims.ApplyPlan{Plan: cluster.Plan{At: s.now, Eval: e, Stops: []cluster.PlanStop{stop}}}
 	s.fake(m, shims.PlanApplied{Accepted: &m.Plan}, func(txn *statestore.Txn) {
 		_, err := txn.ApplyPlan(&m.Plan)
 		must.NoError(s.t, err)
