@@ -265,6 +265,9 @@ func (s *start) inspect() {
 			s.gone()
 		case err == nil:
 			s.call, s.failures, s.seenRunning = callNone, 0, true
+			if status.State == driver.TaskRunning {
+				s.t.alloc.mounts.confirm()
+			}
 			s.retry()
 			s.failures = 0
 		case s.failures < maxWaitFailures:

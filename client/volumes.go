@@ -50,8 +50,8 @@ func newVolumes(c *Core) (*volume.Volumes, error) {
 }
 
 // restoreVolumes unmounts the volumes of allocations that have ended or that the node does not
-// know. It adopts the volumes of all other allocations, also if the record of a volume is lost:
-// another mount has no effect on running tasks, and the end of the allocation unmounts the volume.
+// know. It adopts the volumes of all other allocations, also if the record of a volume is lost. They
+// are mounted again if a task runs or will start, and the end of the allocation unmounts them.
 func (c *Core) restoreVolumes() {
 	if c.volumes == nil {
 		return

@@ -3,7 +3,6 @@ package volume
 import (
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -33,60 +32,20 @@ type stage struct {
 	unconfirmed bool
 }
 
-// ref is the state of a [RefRecord].
-type ref struct {
-	RefRecord
-	attempt
-	// target is where the volume is published.
-	target string
-	// asked: this or an earlier client has requested the claim, or the servers say that it exists.
-	asked bool
-	// unconfirmed: see unconfirmed.go.
-	unconfirmed bool
-	// claimed is the servers' answer to this client, or nil.
-	claimed *Claimed
-	// seen is the look of the reference after the last change of the volume.
-	seen look
-}
-
-// attempt is the state of the next call for a stage or a reference.
-type attempt struct {
-	// needs is the version of the record that must be on disk before the call.
-	needs    uint64
-	failures int
-	retryAt  time.Duration
-	// refused: the call is not retried until [runner.retry].
-	refused bool
-	err     error
-	holders []Holder
-}
-
-// next starts the attempts of another call.
-func (a *attempt) next(needs uint64) { *a = attempt{needs: needs} }
-
-func (a *attempt) fail(v *Volumes, err error, holders []Holder, final bool) {
-	a.failures++
-	a.retryAt, a.err, a.holders, a.refused = v.now+v.backoff(a.failures), err, holders, final
-}
-
-func (f *ref) request(k cluster.VolumeKey) Request {
-	return Request{Alloc: f.Alloc, Volume: k, Usage: f.Usage, Options: f.Options}
-}
-
 // restore continues from a record.
 func (r *runner) restore(rec *Record) {
 	r.recorded, r.version, r.saved, r.tried = true, 1, 1, 1
 	r.plugin, r.externalID = rec.Plugin, rec.ExternalID
 	booted := rec.BootID != r.v.options.BootID
 	for i := range rec.Refs {
-		f := r.newRef(rec.Refs[i].copy())
+		f := newRef(r, rec.Refs[i].copy())
 		f.asked = true
 		missing := f.Usage.Attachment == cluster.AttachFileSystem && !slices.Contains(r.v.options.Mounted, f.target)
 		if f.Phase == Published && (booted || missing) {
 			f.Phase = Publishing
 			r.touch()
 		}
-		f.unconfirmed = f.Phase == Published
+		f.unconfirmed = true
 	}
 	for _, s := range rec.Stages {
 		if s.Phase == Staged && !s.Skipped && !slices.Contains(r.v.options.Mounted, StagePath(r.v.options.Root, r.key, s.Usage)) {
@@ -125,64 +84,6 @@ func (r *runner) empty() bool { return len(r.refs) == 0 && len(r.stages) == 0 }
 // gone reports whether nothing is left of the volume, also no record.
 func (r *runner) gone() bool { return r.empty() && !r.saving && !r.busy && r.saved == r.version }
 
-// want adds the request of an allocation, and reports whether a call follows from it that was not
-// due before.
-func (r *runner) want(q Request) (news bool) {
-	for _, f := range r.refs {
-		if f.Alloc == q.Alloc && f.Usage == q.Usage {
-			return publishAgain(r, f)
-		}
-	}
-	r.touch()
-	r.newRef(RefRecord{Alloc: q.Alloc, Usage: q.Usage, Options: q.Options.Copy()}).next(r.version)
-	r.mark()
-	return true
-}
-
-// newRef adds a reference.
-func (r *runner) newRef(rec RefRecord) *ref {
-	f := &ref{RefRecord: rec, target: TargetPath(r.v.options.Root, rec.Alloc, r.key, rec.Usage)}
-	r.refs = append(r.refs, f)
-	r.v.index(r, f.Alloc)
-	return f
-}
-
-// adopt adds an allocation that may have the volume staged and published, and that has a claim if
-// its tasks ran. If the volume has a record, adopt does nothing, because the record says so.
-func (r *runner) adopt(q Request, ran bool) {
-	root := r.v.options.Root
-	published := slices.Contains(r.v.options.Mounted, TargetPath(root, q.Alloc, r.key, q.Usage))
-	mounted := published || slices.Contains(r.v.options.Mounted, StagePath(root, r.key, q.Usage))
-	if r.recorded || !mounted && !ran || !r.want(q) {
-		return
-	}
-	f := r.refs[len(r.refs)-1]
-	f.asked = true
-	if !mounted && q.Usage.Attachment == cluster.AttachFileSystem {
-		return
-	}
-	f.Phase, f.Adopted = Publishing, !published && !ran
-	if r.stageOf(q.Usage) == nil {
-		s := &stage{StageRecord: StageRecord{Usage: q.Usage, Open: true, Adopted: true}}
-		s.next(r.version)
-		r.stages = append(r.stages, s)
-	}
-	r.mark()
-}
-
-// leave marks the references of an allocation as leaving, and reports whether this is new.
-func (r *runner) leave(alloc cluster.AllocID) (news bool) {
-	for _, f := range r.refs {
-		if f.Alloc == alloc && !f.Leaving {
-			f.Leaving, news = true, true
-			r.touch()
-			f.next(r.version)
-			r.mark()
-		}
-	}
-	return news
-}
-
 // retry retries refused calls, and ends the backoff of other calls.
 func (r *runner) retry() {
 	for _, s := range r.stages {
@@ -219,14 +120,6 @@ func (s *stage) excludes(f *ref) bool {
 }
 
 var errOtherOptions = errors.New("it is staged on the node with other mount options, for another allocation")
-
-// options are the mount options of the reference, or of the volume if the reference has none.
-func (f *ref) options() *cluster.MountOptions {
-	if f.Options == nil && f.claimed != nil {
-		return f.claimed.Options
-	}
-	return f.Options
-}
 
 func (r *runner) step() {
 	r.settle()
@@ -317,7 +210,7 @@ func (r *runner) up() bool {
 // mount starts the next call for an allocation that uses the volume, and reports whether it did.
 func (r *runner) mount(f *ref) bool {
 	switch {
-	case f.Phase == Published || !r.may(&f.attempt):
+	case f.Phase == Published || f.unconfirmed || !r.may(&f.attempt):
 		return false
 	case f.claimed == nil:
 		return r.durable(&f.attempt) && r.claim(f)

@@ -175,6 +175,8 @@ func (r *runner) wait(f *ref) Wait {
 	case f.Phase == Published:
 		w.What, plugin = "is published", false
 		w.Path = f.target
+	case f.unconfirmed:
+		w.What, w.Path, plugin = "may be mounted by an earlier client, and no task is known to run", f.target, false
 	case f.claimed == nil:
 		w.What, plugin = "must be claimed", false
 	case s.excludes(f):

@@ -2,34 +2,45 @@ package volume
 
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
-// A stage or a reference is unconfirmed if an earlier client has mounted it, by its record and by the
-// mount table. That client may also have begun to unmount it, if its disk was full, and its call may
-// still be in flight. A call that mounts again comes after that call, and has no effect on a mounted
-// volume.
+// A reference is unconfirmed if an earlier client has created it: by its record, by the mount table
+// or by a claim. If the disk of that client was full, its last records may be old. It may have begun
+// to unmount the volume, and its call may still be in flight. It may even have reported the end of
+// the allocation, and this report may still be in flight and free the claim. So an unconfirmed
+// volume is unmounted if its allocation ends, and it is not mounted before one of two events:
+//
+//   - A task of the allocation was seen running. So the earlier client has not begun to unmount.
+//   - A task of the allocation will start. A published volume is then published again. This call
+//     comes after a call in flight, and has no effect on a mounted volume.
+//
+// An unconfirmed stage is staged again before it is used, for the same reason.
 
 // Confirm says that a task of the allocation runs, so that no client has begun to unmount its
-// volumes.
+// volumes. Volumes that the mount table does not show are then mounted again.
 func (v *Volumes) Confirm(alloc cluster.AllocID) {
 	for _, r := range v.byAlloc[alloc] {
 		for _, f := range r.refs {
-			if f.Alloc != alloc {
+			if f.Alloc != alloc || f.Leaving {
 				continue
 			}
 			f.unconfirmed = false
 			if s := r.stageOf(f.Usage); s != nil {
 				s.unconfirmed = false
 			}
+			r.mark()
 		}
 	}
 }
 
-// publishAgain publishes an unconfirmed volume again, and reports whether it did.
-func publishAgain(r *runner, f *ref) bool {
+// confirmToMount confirms a reference for a task that will start, and reports whether a call follows
+// from it.
+func confirmToMount(r *runner, f *ref) bool {
 	if !f.unconfirmed || f.Leaving {
 		return false
 	}
 	f.unconfirmed = false
-	r.enter(f, Publishing)
+	if f.Phase == Published {
+		r.enter(f, Publishing)
+	}
 	r.mark()
 	return true
 }

@@ -76,6 +76,7 @@ func (v *visits) noteChange() {
 type look struct {
 	phase                   RefPhase
 	leaving, claimed, on    bool
+	unconfirmed             bool
 	asked                   bool
 	staged, excluded        bool
 	stage                   StagePhase
@@ -90,7 +91,7 @@ type look struct {
 
 func lookOf(r *runner, f *ref) look {
 	l := look{
-		phase: f.Phase, leaving: f.Leaving, claimed: f.claimed != nil, on: r.on(f), asked: f.asked, plugin: r.plugin, up: r.up(), stopping: r.v.plugins[r.plugin].leaving,
+		phase: f.Phase, leaving: f.Leaving, claimed: f.claimed != nil, on: r.on(f), unconfirmed: f.unconfirmed, asked: f.asked, plugin: r.plugin, up: r.up(), stopping: r.v.plugins[r.plugin].leaving,
 		failures: f.failures, refused: f.refused, unsaved: r.saveErr != nil && r.saved < f.needs, saveFailures: r.saveFailures, looked: true,
 	}
 	if s := r.stageOf(f.Usage); s != nil {

@@ -171,7 +171,8 @@ func (v *Volumes) Identify(id Identity) {
 // Adopt adds the volumes of an allocation that may have mounted them before the client started, for
 // the case that the record of a volume is lost. Mounts in the mount table are then used or undone,
 // with the plugin of [Volumes.Identify], or else with the plugin that the claim names. ran says that
-// tasks of the allocation ran, so that it has claims. Adopt can be repeated.
+// tasks of the allocation ran, so that it has claims. Nothing is mounted before [Volumes.Mount] or
+// [Volumes.Confirm]. Adopt can be repeated.
 func (v *Volumes) Adopt(requests []Request, ran bool) {
 	for _, q := range requests {
 		v.runner(q.Volume).adopt(q, ran)
@@ -185,7 +186,9 @@ func (v *Volumes) Owe(q Request) {
 	r := v.runner(q.Volume)
 	if !slices.ContainsFunc(r.refs, func(f *ref) bool { return f.Alloc == q.Alloc }) {
 		r.adopt(q, true)
-		r.want(q)
+		if f, added := r.add(q); added {
+			f.unconfirmed = true
+		}
 	}
 	for _, f := range r.refs {
 		f.asked = f.asked || f.Alloc == q.Alloc

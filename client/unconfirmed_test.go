@@ -1,0 +1,68 @@
+package client_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+)
+
+// The disk is full when an allocation ends, and the client dies after it has unmounted the volume and
+// reported the end. The record of the allocation says that its task runs, and a record of the volume
+// says that it is published. A regression: the next client mounted the volume again until it noticed
+// that the task had ended. The report of the dead client was still in flight and freed the claim, so
+// the volume was on the node without a claim.
+func TestVolumes_endOfADeadClient(t *testing.T) {
+	t.Parallel()
+	for name, shared := range map[string]bool{"the volume has an old record": true, "the volume has no record": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newMounted(t)
+			if shared {
+				n.place(withVolumes(allocation("b", mainTask("other")), "data"))
+				n.run(time.Minute)
+			}
+			n.fullDisk, n.silent = true, true
+			n.stop("a")
+			n.run(time.Minute)
+			must.SliceEmpty(t, n.live("web"))
+			must.EqOp(t, shared, n.storage.disk[dataKey] != nil)
+			before := len(n.storage.calls)
+			n.fullDisk, n.silent = false, false
+			n.crash()
+			n.answer()
+			n.run(time.Minute)
+			completed(n, "a")
+			for _, call := range n.storage.calls[before:] {
+				must.SliceContains(t, []string{"unpublish", "release"}, call)
+			}
+			if shared {
+				must.SliceLen(t, 1, n.storage.published())
+				end(n, "b")
+			}
+			n.storage.empty()
+		})
+	}
+}
+
+// A target of a running task was unmounted while no client ran. The next client publishes the volume
+// again, when the driver says that the task runs.
+func TestVolumes_missingMountOfARunningTask(t *testing.T) {
+	t.Parallel()
+	for name, loseRecord := range map[string]bool{"with its record": false, "without its record": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newMounted(t)
+			n.storage.Lose(busyTarget("a", "data"))
+			if loseRecord {
+				clear(n.storage.disk)
+			}
+			n.crash()
+			n.answer()
+			n.run(time.Minute)
+			must.SliceLen(t, 1, n.live("web"))
+			must.SliceLen(t, 1, n.storage.published())
+			end(n, "a")
+		})
+	}
+}

@@ -1,0 +1,124 @@
+package volume
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// ref is the state of a [RefRecord].
+type ref struct {
+	RefRecord
+	attempt
+	// target is where the volume is published.
+	target string
+	// asked: this or an earlier client has requested the claim, or the servers say that it exists.
+	asked bool
+	// unconfirmed: see unconfirmed.go.
+	unconfirmed bool
+	// claimed is the servers' answer to this client, or nil.
+	claimed *Claimed
+	// seen is the look of the reference after the last change of the volume.
+	seen look
+}
+
+// attempt is the state of the next call for a stage or a reference.
+type attempt struct {
+	// needs is the version of the record that must be on disk before the call.
+	needs    uint64
+	failures int
+	retryAt  time.Duration
+	// refused: the call is not retried until [runner.retry].
+	refused bool
+	err     error
+	holders []Holder
+}
+
+// next starts the attempts of another call.
+func (a *attempt) next(needs uint64) { *a = attempt{needs: needs} }
+
+func (a *attempt) fail(v *Volumes, err error, holders []Holder, final bool) {
+	a.failures++
+	a.retryAt, a.err, a.holders, a.refused = v.now+v.backoff(a.failures), err, holders, final
+}
+
+func (f *ref) request(k cluster.VolumeKey) Request {
+	return Request{Alloc: f.Alloc, Volume: k, Usage: f.Usage, Options: f.Options}
+}
+
+// options are the mount options of the reference, or of the volume if the reference has none.
+func (f *ref) options() *cluster.MountOptions {
+	if f.Options == nil && f.claimed != nil {
+		return f.claimed.Options
+	}
+	return f.Options
+}
+
+// want adds the request of an allocation, and reports whether a call follows from it that was not
+// due before.
+func (r *runner) want(q Request) (news bool) {
+	f, added := r.add(q)
+	return added || confirmToMount(r, f)
+}
+
+// add returns the reference of a request, and reports whether it is new.
+func (r *runner) add(q Request) (f *ref, added bool) {
+	for _, f := range r.refs {
+		if f.Alloc == q.Alloc && f.Usage == q.Usage {
+			return f, false
+		}
+	}
+	r.touch()
+	f = newRef(r, RefRecord{Alloc: q.Alloc, Usage: q.Usage, Options: q.Options.Copy()})
+	f.next(r.version)
+	r.mark()
+	return f, true
+}
+
+// newRef adds a reference.
+func newRef(r *runner, rec RefRecord) *ref {
+	f := &ref{RefRecord: rec, target: TargetPath(r.v.options.Root, rec.Alloc, r.key, rec.Usage)}
+	r.refs = append(r.refs, f)
+	r.v.index(r, f.Alloc)
+	return f
+}
+
+// adopt adds an allocation that may have the volume staged and published, and that has a claim if
+// its tasks ran. If the volume has a record, adopt does nothing, because the record says so.
+func (r *runner) adopt(q Request, ran bool) {
+	root := r.v.options.Root
+	published := slices.Contains(r.v.options.Mounted, TargetPath(root, q.Alloc, r.key, q.Usage))
+	mounted := published || slices.Contains(r.v.options.Mounted, StagePath(root, r.key, q.Usage))
+	if r.recorded || !mounted && !ran {
+		return
+	}
+	f, added := r.add(q)
+	if !added {
+		return
+	}
+	f.asked, f.unconfirmed = true, true
+	if !mounted && q.Usage.Attachment == cluster.AttachFileSystem {
+		return
+	}
+	f.Phase, f.Adopted = Publishing, !published && !ran
+	if r.stageOf(q.Usage) == nil {
+		s := &stage{StageRecord: StageRecord{Usage: q.Usage, Open: true, Adopted: true}}
+		s.next(r.version)
+		r.stages = append(r.stages, s)
+	}
+	r.mark()
+}
+
+// leave marks the references of an allocation as leaving, and reports whether this is new.
+func (r *runner) leave(alloc cluster.AllocID) (news bool) {
+	for _, f := range r.refs {
+		if f.Alloc == alloc && !f.Leaving {
+			f.Leaving, news = true, true
+			r.touch()
+			f.next(r.version)
+			r.mark()
+		}
+	}
+	return news
+}
