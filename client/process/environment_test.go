@@ -18,6 +18,7 @@ func TestEnvironment_whileTheProcessExecutes(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", `exec /bin/sh -c "$SCRIPT"`)
 	cmd.Env = []string{"MARK=here", `SCRIPT=exec /bin/sh -c "$SCRIPT"`}
 	must.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	for range 2000 {
 		env, err := process.Environment(cmd.Process.Pid)
 		must.NoError(t, err)
