@@ -84,7 +84,7 @@ func (c *Cluster) startServer(ctx context.Context) error {
 	}
 	c.registers = registers
 	for name, text := range map[string]string{tokensFile: token.Line() + "\n" + nodeToken.Line(), tokenFile: secret.Reveal()} {
-		// A file of an earlier process keeps its mode: only a new one has 0600 surely.
+		// A file of an earlier process keeps its mode: only a new file certainly has 0600.
 		if err := os.Remove(c.dir.file(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

@@ -53,7 +53,7 @@ type leader struct {
 	config *Config
 	fsm    *shims.FSM
 	own    *shims.Proposer
-	// consistent returns when the state is the newest one, and the server surely leads.
+	// consistent returns when the state is the newest one, and the server certainly leads.
 	consistent func(context.Context) error
 	drainer    *drainer.NodeDrainer
 	// scheduler is that of the present term, or nil.

@@ -14,8 +14,8 @@ import (
 // unreachable node is freed so much later at most.
 const releaseInterval = 5 * time.Second
 
-// releaseClaims frees claims of volumes on nodes that the servers cannot reach, when their clients
-// have surely stopped the allocations, until the term ends. It writes nothing while there are none.
+// releaseClaims frees claims of volumes on nodes that the servers cannot reach, when the nodes
+// must have stopped the allocations, until the term ends. It writes nothing while there are none.
 func (l *leader) releaseClaims(ctx context.Context, store *statestore.Store) {
 	logger := l.config.Logger.Named("volumes")
 	timer := time.NewTimer(0)

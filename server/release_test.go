@@ -20,17 +20,17 @@ import (
 func TestServer_aNewLeaderFreesTheVolumeOfAnUnreachableNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g, first, surely := writerOnADownNode(t, 5)
+		g, first, waits := writerOnADownNode(t, 5)
 		claims := func() []*cluster.VolumeClaim { return slices.Collect(g.Leader().Store().Snapshot().Claims()) }
 		down := time.Now()
 		for range 2 {
-			time.Sleep(surely / 3)
+			time.Sleep(waits / 3)
 			must.NoError(t, g.Kill(g.Leader()))
 			for g.Leader() == nil {
 				time.Sleep(time.Second)
 			}
 		}
-		time.Sleep(time.Until(down.Add(surely - time.Second)))
+		time.Sleep(time.Until(down.Add(waits - time.Second)))
 		must.Eq(t, []*cluster.VolumeClaim{first}, claims())
 		time.Sleep(20 * time.Second)
 		must.Len(t, 1, claims())
@@ -39,13 +39,13 @@ func TestServer_aNewLeaderFreesTheVolumeOfAnUnreachableNode(t *testing.T) {
 }
 
 // A node with the only writer of a volume goes down. Its allocation is lost at once and its replacement
-// waits, until the client has surely stopped the writer; then it gets the volume.
+// waits, until the node must have stopped the writer; then it gets the volume.
 func TestServer_freesTheVolumeOfAnUnreachableNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g, first, surely := writerOnADownNode(t, 3)
+		g, first, waits := writerOnADownNode(t, 3)
 		claims := func() []*cluster.VolumeClaim { return slices.Collect(g.Leader().Store().Snapshot().Claims()) }
-		time.Sleep(surely - time.Second)
+		time.Sleep(waits - time.Second)
 		must.Eq(t, cluster.ClientLost, g.Leader().Store().Snapshot().Alloc(first.Alloc).ClientStatus)
 		must.Eq(t, []*cluster.VolumeClaim{first}, claims())
 		time.Sleep(20 * time.Second)
@@ -88,6 +88,6 @@ func writerOnADownNode(t *testing.T, servers int) (*server.Group, *cluster.Volum
 		_, err := s.UpdateNodeStatus(ctx, first.Node, cluster.NodeDown)
 		return err
 	})
-	surely := group.Disconnect.StopOnClientAfter + g.Leader().Store().Snapshot().Alloc(first.Alloc).StopTime() + volumes.ReleaseMargin
-	return g, first, surely
+	waits := group.Disconnect.StopOnClientAfter + g.Leader().Store().Snapshot().Alloc(first.Alloc).StopTime() + volumes.ReleaseMargin
+	return g, first, waits
 }

@@ -11,7 +11,7 @@
 //	evals    evaluations
 //	volumes  volumes that exist outside the cluster
 //	claims   which allocation may use which volume, from the plan that places it until
-//	         the volume has surely left the node
+//	         the volume has left the node
 //	ledger   what a node's allocations take, which follows from allocs; how many of a group
 //	         are healthy, which follows from allocs and nodes; and the counters: the last
 //	         entry that wrote to each table, that brought capacity, and of all, and how many

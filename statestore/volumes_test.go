@@ -182,7 +182,7 @@ func TestClaim_OutlivesItsAllocation(t *testing.T) {
 	must.SliceEmpty(t, w.claimStates())
 }
 
-// The claim of a writer on a node that cannot be reached is freed when its client has surely stopped
+// The claim of a writer on a node that cannot be reached is freed when the node must have stopped
 // the allocation, never before: the rule is judged again in the entry.
 func TestClaim_UnreachableNode(t *testing.T) {
 	t.Parallel()

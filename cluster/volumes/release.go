@@ -28,8 +28,8 @@ func (e Expiry) Passed(now time.Time) bool { return !e.At.IsZero() && !now.Befor
 // allocation and node is its node; both may be nil. If the servers reach the node, only its client
 // frees the claim.
 //
-// If a second user could damage the volume, the claim is freed when the client must have stopped
-// the allocation: the group has StopOnClientAfter, and this time, the stop time and [ReleaseMargin]
+// If a second user could damage the volume, the claim is freed when the node must have stopped
+// the allocation, by its client or by the watchdog: the group has StopOnClientAfter, and this time, the stop time and [ReleaseMargin]
 // have passed since the last answered heartbeat. The state does not contain heartbeats. It contains
 // the time when the servers marked the node down, or when its row was deleted, and this is later
 // than the heartbeat. All leaders count from that time, so a new leader continues. If a second user
@@ -61,7 +61,7 @@ func ExpiryOf(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluster.N
 	}
 	// Added one by one, because the sum of durations may overflow.
 	at := since.Add(g.Disconnect.StopOnClientAfter).Add(stopTime).Add(ReleaseMargin)
-	return Expiry{At: at, Why: fmt.Sprintf("%s, and a client that runs there has surely stopped the allocation at %s", where, at.UTC().Format(time.RFC3339))}
+	return Expiry{At: at, Why: fmt.Sprintf("%s, and the leader frees the claim at %s: the node itself has stopped the allocation by then", where, at.UTC().Format(time.RFC3339))}
 }
 
 // exclusive reports whether a second user of the volume could harm it while the claim is in use.

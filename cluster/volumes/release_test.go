@@ -23,39 +23,39 @@ func TestUnreachable(t *testing.T) {
 		node  *cluster.Node
 	}
 	const after = 10 * time.Minute
-	surely := after + 12*time.Second + volumes.ReleaseMargin
+	waits := after + 12*time.Second + volumes.ReleaseMargin
 	for name, test := range map[string]struct {
 		edit func(*world)
 		// want is the time after epoch, or zero for never. why is a part of the reason.
 		want time.Duration
 		why  string
 	}{
-		"a writer whose client stops it": {func(*world) {}, surely, "surely stopped the allocation at 2026-01-02T03:15:17Z"},
-		"the node is back":               {func(w *world) { w.node.Status = cluster.NodeReady }, 0, ""},
-		"a disconnected node":            {func(w *world) { w.node.Status = cluster.NodeDisconnected }, surely, "cannot be reached"},
-		"a client that never stops it":   {func(w *world) { w.alloc.Job.TaskGroups[0].Disconnect.StopOnClientAfter = 0 }, 0, "no stop_on_client_after: only volume detach -force"},
-		"a purged allocation":            {func(w *world) { w.alloc = nil }, 0, "its allocation is gone: only volume detach -force"},
-		"a lost job":                     {func(w *world) { w.alloc.Job = nil }, 0, "only volume detach -force"},
+		"a writer that its node stops": {func(*world) {}, waits, "the leader frees the claim at 2026-01-02T03:15:17Z"},
+		"the node is back":             {func(w *world) { w.node.Status = cluster.NodeReady }, 0, ""},
+		"a disconnected node":          {func(w *world) { w.node.Status = cluster.NodeDisconnected }, waits, "cannot be reached"},
+		"a client that never stops it": {func(w *world) { w.alloc.Job.TaskGroups[0].Disconnect.StopOnClientAfter = 0 }, 0, "no stop_on_client_after: only volume detach -force"},
+		"a purged allocation":          {func(w *world) { w.alloc = nil }, 0, "its allocation is gone: only volume detach -force"},
+		"a lost job":                   {func(w *world) { w.alloc.Job = nil }, 0, "only volume detach -force"},
 		// The allocation ended long ago and left a mount. The node was deleted while its heartbeats
 		// were answered.
 		"a deleted node": {func(w *world) {
 			w.node, w.alloc.ClientStatus, w.alloc.ModifyTime = nil, cluster.ClientComplete, epoch.Add(-time.Hour)
 			w.claim.State, w.claim.NodeGoneAt, w.claim.NodeStopTime = cluster.ClaimUnpublishing, epoch, 12*time.Second
-		}, surely, "surely stopped the allocation at 2026-01-02T03:15:17Z"},
+		}, waits, "the leader frees the claim at 2026-01-02T03:15:17Z"},
 		"a deleted node, and the scheduler has not seen it": {func(w *world) {
 			w.node, w.claim.NodeGoneAt, w.claim.NodeStopTime = nil, epoch, 12*time.Second
-		}, surely, "surely stopped"},
+		}, waits, "the leader frees the claim at"},
 		"a node that was deleted at an unknown time": {func(w *world) {
 			w.node, w.alloc.ClientStatus, w.alloc.ModifyTime = nil, cluster.ClientLost, epoch
 		}, 0, "an unknown time"},
 		"a deleted node that is back":               {func(w *world) { w.node.Status, w.claim.NodeGoneAt = cluster.NodeReady, epoch }, 0, ""},
-		"a deleted node that came back and is down": {func(w *world) { w.claim.NodeGoneAt = epoch.Add(-time.Hour) }, surely, "surely stopped"},
+		"a deleted node that came back and is down": {func(w *world) { w.claim.NodeGoneAt = epoch.Add(-time.Hour) }, waits, "the leader frees the claim at"},
 		"a lost reader on a deleted node": {func(w *world) {
 			w.claim.Mode, w.claim.Capability.Access, w.alloc.ClientStatus = cluster.ClaimRead, cluster.MultiNodeSingleWriter, cluster.ClientLost
 			w.node, w.claim.NodeGoneAt = nil, epoch.Add(time.Nanosecond)
 		}, time.Nanosecond, "cannot be reached"},
 		"since an unknown time":            {func(w *world) { w.node.StatusChangedAt = time.Time{} }, 0, "an unknown time"},
-		"a reader of a single-node volume": {func(w *world) { w.claim.Mode = cluster.ClaimRead }, surely, "surely stopped"},
+		"a reader of a single-node volume": {func(w *world) { w.claim.Mode = cluster.ClaimRead }, waits, "the leader frees the claim at"},
 		"a reader beside a writer": {func(w *world) {
 			w.claim.Mode, w.claim.Capability.Access = cluster.ClaimRead, cluster.MultiNodeSingleWriter
 		}, 0, "not lost yet"},

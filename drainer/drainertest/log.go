@@ -23,7 +23,7 @@ type Log struct {
 
 // Result is how the log answers.
 type Result struct {
-	// Outcome is Applied; Rejected, an error after which the entry is surely not applied; or
+	// Outcome is Applied; Rejected, an error after which the entry is certainly not applied; or
 	// Unknown, an error after which it may be applied.
 	Outcome raftwrite.Outcome
 	// Index is that of an applied entry. For a barrier it is the index of the newest entry in the

@@ -17,7 +17,7 @@ func TestTestApplier_appliers(t *testing.T) {
 	for name, f := range map[string]applierFlaws{
 		"a plain applier": {},
 		"an applier that answers before it returns": {inline: true},
-		"an applier that cannot tell what is surely rejected": {answer: func(a *drainer.Answer) {
+		"an applier that cannot tell what is certainly rejected": {answer: func(a *drainer.Answer) {
 			if a.Outcome == raftwrite.Rejected {
 				a.Outcome = raftwrite.Unknown
 			}

@@ -176,7 +176,7 @@ func TestJudge(t *testing.T) {
 		"an end that names it": {false, func(w *world) {
 			w.row(cluster.ClientComplete, &cluster.VolumeHolds{Volumes: []cluster.VolumeHold{{Namespace: "default", Volume: "data", Alloc: "a1"}}})
 		}, nil},
-		"freed when the client has surely stopped it": {false, func(w *world) {
+		"freed when the node must have stopped it": {false, func(w *world) {
 			w.down()
 			w.change(cluster.CauseUnreachable, 3*time.Minute)
 		}, nil},
