@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,6 +49,9 @@ type pluginProgram struct {
 	record  pluginRecord
 	// probed is a process that was launched to learn the name, or nil.
 	probed *host.Instance
+	// is and failed are the result of ask: the plugin, and whether it cannot be used.
+	is     client.Plugin
+	failed bool
 }
 
 // driverProgram is a plugin that runs a driver.
@@ -126,25 +130,34 @@ func (p *pluginProgram) identify(i host.Info) pluginRecord {
 	return p.record
 }
 
-// plugin returns the type and the name of the plugin. If the plugin cannot start, it counts as a
-// driver with the name of the file, and is reported with the reason.
-func (p *pluginProgram) plugin(ctx context.Context) (client.Plugin, error) {
-	if p.record.Driver == "" && p.record.Device == "" {
-		if p.refused != nil {
-			return client.Plugin{Name: p.file}, p.refused
-		}
+// ask learns the type and the name of the plugin. If the plugin cannot start, it counts as a driver
+// with the name of the file, and the reason is logged.
+func (p *pluginProgram) ask(ctx context.Context, logger *slog.Logger) {
+	err := p.refused
+	if err == nil && p.record.Driver == "" && p.record.Device == "" {
 		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 		defer cancel()
-		i, err := p.launchNow(ctx)
-		if err != nil {
-			return client.Plugin{Name: p.file}, err
-		}
-		p.probed = i
+		p.probed, err = p.launchNow(ctx)
 	}
-	if p.record.Device != "" {
-		return client.Plugin{Type: client.DevicePlugin, Name: p.record.Device}, nil
+	if p.failed = err != nil; p.failed {
+		logger.Error("a plugin cannot be used", "plugin", p.file, "error", err)
 	}
-	return client.Plugin{Name: p.record.Driver}, nil
+	switch {
+	case p.record.Device != "":
+		p.is = client.Plugin{Type: client.DevicePlugin, Name: p.record.Device}
+	case p.record.Driver != "":
+		p.is = client.Plugin{Name: p.record.Driver}
+	default:
+		p.is = client.Plugin{Name: p.file}
+	}
+}
+
+// rank sorts plugins that cannot be used behind the others.
+func (p *pluginProgram) rank() int {
+	if p.failed {
+		return 1
+	}
+	return 0
 }
 
 // pluginOptions are the options that all plugins of a node share.
@@ -188,23 +201,19 @@ func findPlugins(ctx context.Context, o pluginOptions) (*foundPlugins, error) {
 		}
 	}
 	o.stopUnused(found)
-	plugins := make([]client.Plugin, len(found))
 	var asking sync.WaitGroup
-	for i, p := range found {
-		asking.Go(func() {
-			var err error
-			if plugins[i], err = p.plugin(ctx); err != nil {
-				o.logger.Error("a plugin cannot be used", "plugin", p.file, "error", err)
-			}
-		})
+	for _, p := range found {
+		asking.Go(func() { p.ask(ctx, o.logger) })
 	}
 	asking.Wait()
+	// A file that cannot be used must not hide a usable file with its name.
+	slices.SortStableFunc(found, func(a, b *pluginProgram) int { return cmp.Compare(a.rank(), b.rank()) })
 	all := &foundPlugins{drivers: make(map[string]program[driverInstance]), devices: make(map[string]program[deviceInstance])}
 	seen := make(map[client.Plugin]bool)
-	for i, p := range found {
-		switch is := plugins[i]; {
+	for _, p := range found {
+		switch is := p.is; {
 		case seen[is]:
-			o.logger.Error("two files are the same plugin: the client ignores the second one", "plugin", is.String(), "file", p.file)
+			o.logger.Error("two files are the same plugin: the client ignores this one", "plugin", is.String(), "file", p.file)
 		case is.Type == client.DevicePlugin:
 			all.devices[is.Name] = &deviceProgram{p}
 			seen[is] = true

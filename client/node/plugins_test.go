@@ -112,6 +112,20 @@ func TestFindPlugins_namesItself(t *testing.T) {
 	must.Eq(t, []string{"mock"}, namesOf(t, o))
 }
 
+// A bug: a file that must not run hid a usable plugin with the same name.
+func TestFindPlugins_badFileDoesNotHide(t *testing.T) {
+	t.Parallel()
+	o := pluginsOf(t, map[string]os.FileMode{"a-text": 0o600, "mock": 0o600})
+	o.kept = map[string]pluginRecord{"a-text": {Driver: "mock"}}
+	must.NoError(t, os.WriteFile(filepath.Join(o.config.PluginDir, "nomad-driver-x"), []byte("#!/bin/sh\nexec "+o.program+" plugin mock\n"), 0o700))
+	found, err := findPlugins(t.Context(), o)
+	must.NoError(t, err)
+	must.Eq(t, []string{"mock"}, slices.Sorted(maps.Keys(found.drivers)))
+	i, err := found.drivers["mock"].launch(t.Context())
+	must.NoError(t, err)
+	must.NoError(t, i.Kill(t.Context()))
+}
+
 func TestWithRawExec(t *testing.T) {
 	t.Parallel()
 	for own, want := range map[string]string{
