@@ -134,8 +134,8 @@ func answered(n *Node) (at time.Time, ok bool) {
 	switch {
 	case n.run == nil:
 		return at, false
-	case n.Reachable():
-		return n.clock.now, true
+	case n.Reachable(): // an answer takes time
+		return n.clock.now, n.clock.now.After(n.started)
 	case n.options.Contact == nil:
 		return at, false
 	}

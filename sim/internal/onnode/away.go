@@ -9,11 +9,12 @@ import (
 )
 
 // noteAway records which allocations the client, or the watchdog of a dead client, must stop because
-// no client has reached the servers for the time that their group sets.
+// no client has reached the servers for the time that their group sets. A client does not know an
+// allocation without a record.
 func (j *Judge) noteAway(n *machine.Node) {
 	var contact time.Time
 	for _, a := range j.order {
-		if a.leash <= 0 || !a.awayAt.IsZero() {
+		if a.leash <= 0 || !a.awayAt.IsZero() || n.Running() && n.Record(a.id) == nil {
 			continue
 		}
 		if contact.IsZero() {

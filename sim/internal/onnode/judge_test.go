@@ -477,6 +477,81 @@ func TestJudge_failureIsBeingSaved(t *testing.T) {
 	}
 }
 
+// leashed is a node that runs an allocation. The allocation must stop when its client has not reached the
+// servers for a minute, and its task gets its signal half a minute later.
+type leashed struct {
+	node   *machine.Node
+	judge  *onnode.Judge
+	wanted client.Wanted
+	silent bool // the servers do not answer
+}
+
+func newLeashed(t *testing.T) *leashed {
+	t.Helper()
+	l := &leashed{judge: onnode.New("n1")}
+	l.node = machine.New(machine.Options{
+		ID: "n1", Start: begin, Drivers: []string{"mock"}, Observer: l.judge,
+		Script:    func(*driver.TaskConfig) scripted.Script { return scripted.Script{} },
+		Report:    func(_ []cluster.AllocReport, reply func(bool)) { reply(true) },
+		Reachable: func() bool { return !l.silent },
+	})
+	must.NoError(t, l.node.StartClient())
+	a := allocation("a1")
+	g := a.Job.TaskGroups[0]
+	g.Disconnect.StopOnClientAfter, g.Tasks[0].ShutdownDelay = time.Minute, 30*time.Second
+	l.wanted = wanted(a)
+	l.node.Servers(l.wanted)
+	l.advance(t, time.Minute)
+	must.Len(t, 1, l.node.Machine().LivingIn("a1:web"))
+	return l
+}
+
+func (l *leashed) advance(t *testing.T, d time.Duration) {
+	t.Helper()
+	_, err := l.node.Advance(l.node.Now().Add(d))
+	must.NoError(t, err)
+}
+
+// The client is dead for longer than an allocation may run without it, and the record is lost. The
+// next client runs the allocation again. Small seed 3320013339: when this client died, the judge
+// expected that the watchdog had stopped the allocation because of the first absence.
+func TestJudge_runsAgainAfterItsAbsence(t *testing.T) {
+	t.Parallel()
+	for _, silent := range []time.Duration{0, time.Minute} {
+		l := newLeashed(t)
+		l.node.LoseRecord("a1")
+		l.node.KillClient()
+		l.advance(t, 80*time.Second)
+		must.NoError(t, l.node.StartClient())
+		l.silent = true
+		l.advance(t, silent)
+		l.silent = false
+		l.node.Servers(l.wanted)
+		l.advance(t, 90*time.Second)
+		must.EqOp(t, "a1/web/2", l.node.Machine().LivingIn("a1:web")[0].Task)
+		l.node.KillClient()
+		l.advance(t, 50*time.Second)
+		l.judge.Still(l.node.Now(), l.node)
+		must.SliceEmpty(t, l.judge.Violations(), must.Sprint(silent))
+	}
+}
+
+// A client comes back after the allocation had to stop, and before the watchdog has sent a signal. It
+// stops the allocation: its first step comes before the answer to a heartbeat. A regression: the
+// answer came at once, the allocation ran on, and the judge still expected that it stops.
+func TestJudge_clientComesBackLate(t *testing.T) {
+	t.Parallel()
+	l := newLeashed(t)
+	l.node.KillClient()
+	l.advance(t, 70*time.Second)
+	must.NoError(t, l.node.StartClient())
+	l.node.Servers(l.wanted)
+	l.advance(t, time.Minute)
+	must.SliceEmpty(t, l.node.Machine().LivingIn("a1:web"))
+	must.True(t, l.node.Record("a1").Ended)
+	must.SliceEmpty(t, l.judge.Violations())
+}
+
 func exited(message string) []cluster.AllocReport {
 	event := cluster.TaskEvent{Type: "Terminated", Time: begin.Add(time.Hour), Message: message}
 	states := &cluster.TaskStates{Tasks: []cluster.TaskState{{Name: "web", Events: []cluster.TaskEvent{event}}}}

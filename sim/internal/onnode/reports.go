@@ -37,7 +37,7 @@ func (j *Judge) Discarded(n *machine.Node, id cluster.AllocID) {
 	j.now = n.Now()
 	j.noneLives(n, "N1", "a process without a record", id, "the record was removed")
 	if a := j.alloc(id); a.lost { // the client may run it again
-		a.lost, a.judged, a.received = false, false, time.Time{}
+		a.lost, a.judged, a.received, a.awayAt = false, false, time.Time{}, time.Time{}
 	}
 }
 
