@@ -13,7 +13,7 @@ type agenda[K alarm.Key[K]] struct {
 	later alarm.Heap[K]
 }
 
-// Now makes the key due: this step plans it, or the next step that plans.
+// Now makes the key due: the next Take returns it.
 func (a *agenda[K]) Now(key K) {
 	if a.due == nil {
 		a.due = map[K]struct{}{}
@@ -21,16 +21,16 @@ func (a *agenda[K]) Now(key K) {
 	a.due[key] = struct{}{}
 }
 
-// At makes the key due at a time, in place of any later time it had. Zero is no time.
+// At makes the key due at a time, which replaces its earlier time. Zero removes the time.
 func (a *agenda[K]) At(key K, at time.Time) { a.later.Wake(key, at) }
 
-// Drop forgets the key.
+// Drop removes the key.
 func (a *agenda[K]) Drop(key K) {
 	delete(a.due, key)
 	a.later.Remove(key)
 }
 
-// Ring makes the keys due whose time has come.
+// Ring makes keys due whose time has come.
 func (a *agenda[K]) Ring(now time.Time) {
 	for key, rings := a.later.PopFirst(now); rings; key, rings = a.later.PopFirst(now) {
 		a.Now(key)
@@ -47,7 +47,7 @@ func (a *agenda[K]) Has(key K, now time.Time) bool {
 	return due || (!at.IsZero() && !now.Before(at))
 }
 
-// Take returns the keys that are due, in order. They have no time any more: a caller that
+// Take returns the keys that are due, in order, and removes them with their times. A caller that
 // plans a key sets its next time.
 func (a *agenda[K]) Take() []K {
 	keys := make([]K, 0, len(a.due))

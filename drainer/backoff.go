@@ -29,10 +29,10 @@ func (b Backoff) after(n int) time.Duration {
 	return min(wait, b.Max)
 }
 
-// attempts counts failures in a row. The zero value is none.
+// attempts counts consecutive failures. The zero value is none.
 type attempts struct {
 	count int
-	// since is the time of the last failure, until that of the next attempt.
+	// since is the time of the last failure, until the time of the next attempt.
 	since, until time.Time
 }
 
@@ -41,9 +41,8 @@ func (a *attempts) failed(b Backoff, now time.Time) {
 	a.since, a.until = now, now.Add(b.after(a.count))
 }
 
-// wait is until when the next attempt has to wait, or zero if it may be made now. A clock that
-// was set back to before the last failure ends the wait, because the wait would otherwise last
-// longer by the same time.
+// wait returns the time of the next attempt, or zero if it may be made now. A clock that was set
+// back to before the last failure ends the wait. Otherwise the wait would be longer by that amount.
 func (a attempts) wait(now time.Time) time.Time {
 	if now.Before(a.since) || !now.Before(a.until) {
 		return time.Time{}
@@ -51,11 +50,11 @@ func (a attempts) wait(now time.Time) time.Time {
 	return a.until
 }
 
-// retry spaces one item that was answered and is still wanted.
+// retry spaces the writes of one item that was answered and is still wanted.
 type retry struct {
 	attempts
 	drain cluster.DrainID // the drain that wanted it
-	// accepted says that the newest answer was that the item is applied.
+	// accepted says that the newest answer was "applied".
 	accepted bool
 }
 
@@ -65,8 +64,8 @@ func (r *retry) answered(accepted bool, b Backoff, now time.Time) {
 	r.failed(b, now)
 }
 
-// wait is until when the item has to wait, or zero. It logs once that the item is still wanted
-// although it was answered as applied.
+// wait returns the time of the next attempt, or zero if it may be made now. It logs once that the
+// item is still wanted although it was answered as applied.
 func (r *retry) wait(now time.Time, logger *slog.Logger) time.Time {
 	if r.accepted {
 		r.accepted = false
@@ -76,8 +75,8 @@ func (r *retry) wait(now time.Time, logger *slog.Logger) time.Time {
 }
 
 // retries spaces the marks of one node or group that were answered and are still wanted: the FSM
-// refused them, or the applier answered "applied" and the state does not show them. A mark that
-// is no longer wanted is forgotten. The zero value is empty.
+// refused them, or the applier answered "applied" and the state does not show them. keep removes
+// marks that are no longer wanted. The zero value is empty.
 type retries map[cluster.AllocID]*retry
 
 // answered notes an answer to a mark.
@@ -97,8 +96,8 @@ func (r retries) waits(m rules.Mark, now time.Time) bool {
 	return item != nil && item.drain == m.Drain && !item.attempts.wait(now).IsZero()
 }
 
-// keep forgets all marks except the wanted ones, and returns when the first waiting mark may be
-// tried again, or zero.
+// keep removes all marks except the wanted ones, and returns when the first waiting mark may be
+// retried, or zero.
 func (r *retries) keep(wanted []rules.Mark, now time.Time, logger *slog.Logger) (again time.Time) {
 	if len(*r) == 0 {
 		return time.Time{}

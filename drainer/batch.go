@@ -17,9 +17,9 @@ const (
 	minBytesPerEntry = 4 << 10
 )
 
-// cut cuts the wanted items into entries with at most so many ids and bytes. Completions come
-// first, in entries of their own. The evaluation of a job counts in every entry that has a mark
-// of the job or a group of it to re-evaluate, because a mark always has its evaluation.
+// cut divides the wanted items into entries with at most maxIDs ids and maxBytes bytes. Completions
+// come first, in separate entries. Every entry with a mark of a job, or a group to re-evaluate,
+// also counts an evaluation of the job, because a mark always has its evaluation.
 func (w wants) cut(maxIDs, maxBytes int) []wants {
 	var entries []wants
 	ids, bytes := 0, 0
@@ -78,8 +78,8 @@ func evalsFor(v rules.View, w wants, now time.Time, newID func() cluster.EvalID)
 	return evals
 }
 
-// jobOf is the group's job. If the job is gone, it is the job version of one of the group's
-// allocations, or nil if there is none.
+// jobOf returns the group's job. If the job is gone, it returns the job version of one of the
+// group's allocations, or nil if there is none.
 func jobOf(v rules.View, key cluster.GroupKey) *cluster.Job {
 	if job := v.Job(key.Job); job != nil {
 		return job

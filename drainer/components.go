@@ -15,15 +15,15 @@ type Look struct {
 	Now time.Time
 	// View is the newest state, the same for all components of a step.
 	View rules.View
-	// Changes says where it differs from the view of the step before. The first step of a term
+	// Changes says where it differs from the view of the previous step. The first step of a term
 	// looks everywhere.
 	Changes Changes
 
-	// Deferred says that earlier steps knew of some of the changes and could not look. The states
-	// in between are unknown.
+	// Deferred says that earlier steps knew of some of the changes but could not read the state
+	// then. So the states between the two views are unknown.
 	Deferred bool
-	// snapshot is shared by the built-in components of a step. It is nil in a look that other
-	// code made.
+	// snapshot is shared by the built-in components of a step. It is nil in a look that code
+	// outside this package made.
 	snapshot *rules.Snapshot
 }
 
@@ -42,7 +42,7 @@ type Component interface {
 	Step(Look) (wakeAt time.Time)
 }
 
-// DrainingNodeWatcher sees nodes begin, change and end draining, and tells its tracker.
+// DrainingNodeWatcher finds nodes whose drain began, changed or ended, and updates its tracker.
 type DrainingNodeWatcher interface {
 	Component
 }
@@ -63,17 +63,17 @@ type NodeTracker interface {
 // DrainingJobWatcher applies each group's migrate limit to the jobs that it watches.
 type DrainingJobWatcher interface {
 	Component
-	// RegisterJobs adds groups that have allocations on draining nodes. A group that is already
-	// watched is planned again. It takes effect in the next step. A group with nothing on a
-	// draining node is dropped.
+	// RegisterJobs adds groups that have allocations on draining nodes, from the next step on. A
+	// group that is already watched is planned again. The watcher drops a group without allocations
+	// on draining nodes.
 	RegisterJobs([]cluster.GroupKey)
 	// Drain offers everything that the watcher wants written. A newer request replaces an unread
-	// older one. A request is good for one round of writes: after a Reply that something was not
-	// applied, the watcher plans again and offers everything again. Every answer causes a step.
-	// The capacity is one.
+	// older one. A request is used for one round of writes. After a Reply that something was not
+	// applied, the watcher plans again and offers a new request. Every answer causes a step. The
+	// capacity is one.
 	Drain() <-chan *DrainRequest
 	// Migrated names nodes that allocations have left since the last plan of their groups. Unread
-	// names are merged into the next. The capacity is one.
+	// names are merged into the next send. The capacity is one.
 	Migrated() <-chan []cluster.NodeID
 }
 
@@ -82,7 +82,7 @@ type DrainRequest struct {
 	// Marks are in (namespace, job, group, allocation) order. Marks of the classes stage,
 	// deadline and forced are left out: the drainer plans them with their node.
 	Marks []rules.Mark
-	// Reevaluate are groups, in order, with marked allocations that run on and no open
+	// Reevaluate are groups, in order, with marked allocations that still run and no open
 	// evaluation that would stop them.
 	Reevaluate []cluster.GroupKey
 	// Reply receives the result of every write of the request's marks and evaluations. Items
@@ -94,14 +94,14 @@ type DrainRequest struct {
 // DrainReply is the result of one write of a request's marks and evaluations.
 type DrainReply struct {
 	Answer
-	// At is when the drainer received the answer. Waits because of the answer begin then.
+	// At is when the drainer received the answer. Retries are spaced from this time.
 	At          time.Time
 	Marks       []rules.Mark
 	Reevaluated []cluster.GroupKey
 }
 
-// DrainDeadlineNotifier wakes the drainer when deadlines pass. It is only a hint: the node's
-// strategy and the time are the evidence.
+// DrainDeadlineNotifier wakes the drainer when deadlines pass. It is only a hint: decisions read
+// the node's strategy and the time.
 type DrainDeadlineNotifier interface {
 	Component
 	// Watch sets the node's deadline and replaces an earlier one. A forced drain has none: the
@@ -118,7 +118,7 @@ type DrainDeadlineNotifier interface {
 type Env struct {
 	Logger *slog.Logger
 	State  StateReader
-	// Feed is the term's feed, for Follow and Unfollow. Only the term takes.
+	// Feed is the term's feed, for Follow and Unfollow. Only the term calls Take.
 	Feed Feed
 	// Wake asks for a step. It never blocks. A component with goroutines of its own calls it when
 	// they have results.
@@ -126,9 +126,8 @@ type Env struct {
 	// Done is closed when the term ends. A component's own goroutines end then.
 	Done   <-chan struct{}
 	Policy rules.Policy
-	// MarksAhead is how many marks a round of writes takes at most. A request need not name more,
-	// as long as they are the first in order: the next request names the next ones. Zero is no
-	// bound.
+	// MarksAhead is the most marks that a round of writes takes. A request need not name more: it
+	// names the first in order, and the next request names the next ones. Zero is no bound.
 	MarksAhead int
 	// DeadlineCoalesce is how late a deadline may be to share a batch.
 	DeadlineCoalesce time.Duration

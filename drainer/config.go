@@ -28,36 +28,33 @@ type NodeDrainerConfig struct {
 	JobWatcher       DrainingJobWatcherFactory
 	DeadlineNotifier DrainDeadlineNotifierFactory
 
-	// OnStep is called after each step, by the drainer's goroutine, with the duration of the
-	// step; or nil. It must not call the [NodeDrainer], which waits for that goroutine when it is
-	// disabled.
+	// OnStep is called after each step, by the drainer's goroutine, with the duration of the step;
+	// or nil. It must not call the [NodeDrainer]: SetEnabled waits for that goroutine.
 	OnStep func(took time.Duration)
-	// NewEvalID makes the ids of evaluations. It is called during a step, so it must not call the
-	// drainer either. Nil makes random UUIDs.
+	// NewEvalID makes the ids of evaluations. It is called during a step and must not call the
+	// [NodeDrainer]. Nil makes random UUIDs.
 	NewEvalID func() cluster.EvalID
 
-	// Policy is the policy of all decisions. Its zero values are its defaults.
+	// Policy is used by all decisions. Its zero values are its defaults.
 	Policy rules.Policy
 
-	// StateQueriesPerSecond bounds how often the drainer looks at the state. It allows a burst of
-	// a tenth of that number, and at least one. In a busier cluster one look sees several
-	// changes. A low value delays every look by up to its inverse, and with storage plugins a
-	// decision may take two looks. Zero is [DefaultStateQueriesPerSecond].
+	// StateQueriesPerSecond bounds how often the drainer looks at the state. It allows a burst of a
+	// tenth of that number, and at least one. When changes come faster, one look covers several of
+	// them. A low value delays each look by up to its inverse. With storage plugins a decision may
+	// take two looks. Zero is [DefaultStateQueriesPerSecond].
 	StateQueriesPerSecond float64
-	// MaxIDsPerEntry bounds the marks and evaluations, or the completions, in
-	// one raft entry. Beyond some two thousand rows a go-memdb transaction costs
-	// several times more per row. Zero is [DefaultMaxIDsPerEntry]; one mark and its
-	// evaluation must fit.
+	// MaxIDsPerEntry bounds the marks and evaluations, or the completions, in one raft entry. Above
+	// about 2,000 rows a go-memdb transaction costs several times more per row. Zero is
+	// [DefaultMaxIDsPerEntry]. One mark and its evaluation must fit.
 	MaxIDsPerEntry int
 	// MaxBytesPerEntry bounds an entry's size, estimated from the ids in it.
 	// Large entries delay raft's heartbeats. Zero is [DefaultMaxBytesPerEntry].
 	MaxBytesPerEntry int
-	// MaxInFlight bounds the entries that have begun and have no answer. Zero is
-	// [DefaultMaxInFlight].
+	// MaxInFlight bounds the entries without an answer. Zero is [DefaultMaxInFlight].
 	MaxInFlight int
 	// MinWriteInterval is the least time between rounds of writes, including rounds for which the
-	// applier had no room. Zero, the default, writes as soon as no write is in flight: items that
-	// become due meanwhile leave together.
+	// applier had no room. Zero, the default, writes as soon as no write is in flight. Items that
+	// become due while one is in flight are written together.
 	MinWriteInterval time.Duration
 	// DeadlineCoalesce is how late a deadline may be to share a batch with later
 	// ones. Zero is [DefaultDeadlineCoalesce]; negative is no coalescing.
@@ -66,11 +63,10 @@ type NodeDrainerConfig struct {
 	Retry Backoff
 }
 
-// queryBurst is how many looks at the state may follow each other immediately.
+// queryBurst is how many looks at the state the limiter allows without a wait.
 func (c NodeDrainerConfig) queryBurst() int { return max(1, int(c.StateQueriesPerSecond/10)) }
 
-// lookInterval is how long a look at the state may have to wait for the one before, at most an
-// hour.
+// lookInterval is the longest wait between two looks at the state, at most an hour.
 func (c NodeDrainerConfig) lookInterval() time.Duration {
 	return time.Duration(min(float64(time.Second)/c.StateQueriesPerSecond, float64(time.Hour)))
 }
@@ -144,7 +140,7 @@ func (c NodeDrainerConfig) validate() error {
 	return nil
 }
 
-// isNil reports whether v is nil or holds a nil pointer. A typed nil would panic much later.
+// isNil reports whether v is nil or holds a nil pointer, which would panic at its first use.
 func isNil(v any) bool {
 	value := reflect.ValueOf(v)
 	switch value.Kind() {

@@ -1,11 +1,11 @@
 // Package drainer takes nodes out of service without hurting the services that run on them.
 //
-// It runs on the raft leader of a cluster scheduler. An operator sets the drain strategy of a
-// node. The drainer marks the node's allocations at the pace that each job allows, stage by
-// stage, and by the deadline. A scheduler stops and replaces marked allocations. The drainer
-// ends the drain when its promise is kept. It reads a state store through [StateReader] and
-// changes the cluster only through raft, by [RaftApplier]. It imports no store and no raft.
-// Package rules holds its decisions. An FSM imports that package without the goroutine.
+// It runs on the raft leader of a cluster scheduler. An operator sets the drain strategy of a node.
+// The drainer marks the node's allocations at the pace that each job allows, stage by stage, and by
+// the deadline. A scheduler stops and replaces marked allocations. The drainer ends the drain when
+// its completion policy is met. It reads a state store through [StateReader] and changes the
+// cluster only through raft, by [RaftApplier]. It imports no store and no raft. Package rules holds
+// its decisions. An FSM imports that package without the goroutine.
 //
 // # Life of a drain
 //
@@ -15,8 +15,8 @@
 //	                    ▼ its stop time and a margin
 //	               deadline reached · forced
 //
-// At any time an operator may change the strategy, which moves the drain's revision, or cancel
-// the drain, which withdraws its marks. The node may be deleted.
+// At any time an operator may change the strategy. This moves the drain's revision. An operator may
+// also cancel the drain, which withdraws its marks, or delete the node.
 //
 // # Budget
 //
@@ -31,7 +31,8 @@
 //
 //	G1  budget   A paced mark leaves, in the state in which it is applied, at
 //	             least count − max_parallel healthy allocations in its group. A
-//	             mark of another class is applied only if its class holds there.
+//	             mark of another class is applied only if that state still gives
+//	             the allocation this class.
 //	G2  cause    Only allocations on a draining node are marked. Nothing planned
 //	             for another drain is applied. A deadline, forced or stage mark
 //	             or a completion planned for an older revision is not applied.
@@ -40,7 +41,7 @@
 //	G4  end      A drain with a deadline ends by the time that its report
 //	             names (EndsBy). A drain without one ends as soon as everything
 //	             that had to leave has left.
-//	G5  truth    The end of a drain is judged again when it is applied. Each
+//	G5  truth    The FSM checks the end of a drain again when it applies it. Each
 //	             drain has one outcome.
 //	G6  nothing  The items of a failed write are planned again. One bad item
 //	    lost     never fails its batch. A mark always has its evaluation.
@@ -51,16 +52,16 @@
 //	G9  bounds   Ids and bytes per entry, entries in flight, and state queries
 //	             per second have bounds; see [NodeDrainerConfig].
 //	G10 quiet    While nothing changes, the drainer writes nothing and does not
-//	             wake before the next time that it has named.
+//	             wake before the time that its last step returned.
 //	G11 replicas rules.Recheck and rules.RecheckCompletions read a view and an
 //	             entry and nothing else: the same log gives the same state.
 //	G12 cost     Work follows what changed, not what exists.
 //
 // # What is not promised
 //
-// A drain without a deadline waits for ever for batch work that does not end, for a group below
-// its budget, and for a client that does not report. Its reasons say so. From the deadline on,
-// the end does not mean that every task has stopped: the record counts those that had not. With
+// A drain without a deadline waits forever for batch work that does not end, for a group below its
+// budget, and for a client that does not report. The reasons in its report say so. After the
+// deadline a drain may end while tasks still run: its record counts them. With
 // rules.PluginsAfterStop a drain with storage plugins has no bound. Where the clocks of leaders
 // differ, a deadline is as exact as the leader's clock.
 //
@@ -70,14 +71,14 @@
 // store (TestStore, and TestVolumes if it has volumes), a state machine (TestFSM) and an applier
 // (TestApplier); the duties that it does not test are marked with a star.
 //
-// The FSM judges every entry with [rules.Recheck] or [rules.RecheckCompletions], in the
-// transaction that applies the entry. It applies what they return and nothing else. Without
-// this, G1, G2, G3 and G5 hold only until something changes between plan and apply.
+// The FSM checks every entry with [rules.Recheck] or [rules.RecheckCompletions], in the transaction
+// that applies the entry. It applies what they return and nothing else. Without this, G1, G2, G3
+// and G5 hold only until something changes between plan and apply.
 //
 // The FSM writes an accepted mark with lifecycle.ApplyMark, and in the same transaction the
-// evaluations that Recheck returned, each new one with the entry's index as CreateIndex.
-// Without this, G6 and the outcomes are lost, and batch work that a deadline stopped is placed
-// again.
+// evaluations that Recheck returned. A new evaluation gets the entry's index as CreateIndex.
+// Without this, G6 and the outcomes are lost, and the scheduler places batch work again that a
+// deadline stopped.
 //
 // The FSM changes drains with package lifecycle only:
 //
@@ -90,38 +91,38 @@
 //	                            with a withdrawn mark *.
 //	a drain ends                EndDrain. Write the node and the record. The
 //	                            node stays ineligible.
-//	a node is deleted           NodeGone. Write the record, leave the node's
-//	                            allocations. *
+//	a node is deleted           NodeGone. Write the record. Do not change the
+//	                            node's allocations. *
 //	a job is purged             CountPurged, for allocations that may run. *
 //	a node registers again      Keep Drain, LastDrain, eligibility and events. *
 //
-// Without this, marked allocations leave after a cancel, deadlines move, and marks that were
-// planned for an older strategy are applied.
+// Without this, marked allocations leave after a cancel, deadlines move, and the FSM applies marks
+// that were planned for an older strategy.
 //
-// The FSM reads no clock and no randomness. Every entry moves the state's index, even if all of
-// it is refused, and all rows of an entry become visible at once. Without this, replicas differ
-// and the drainer waits for an index that never comes.
+// The FSM reads no clock and no randomness. Every entry moves the state's index, even if all of it
+// is refused, and all rows of an entry become visible at once. Without this, replicas differ, and
+// the drainer waits for an index that the store never reaches.
 //
 // The store answers from one state that never changes, in the order that [rules.View] gives. In a
-// cluster with volumes its views are a [rules.VolumeView]. Without this, a drain that ignores system
-// jobs takes the storage plugins away under them.
-// It publishes every change that [Feed] names, once the change is visible, without blocking.
-// When the store is replaced, it says Abandoned to every feed. Without this, drains stall.
+// cluster with volumes its views implement [rules.VolumeView]. Without this, a drain that ignores
+// system jobs stops the storage plugins that these jobs still use. The store publishes every change
+// that [Feed] names after the change is visible, without blocking. When the store is replaced, it
+// sets Abandoned in every feed. Without this, drains stall.
 //
 // The applier returns at once, answers every queued write exactly once, with the index of that
 // write, answers Unknown when in doubt, has a time limit, and never calls the drainer:
 // [RaftApplier] has the details. Without this, drains stall, and a wrong Rejected breaks G2.
 //
-// The server calls [NodeDrainer.SetEnabled] on every change of leadership, and again with the
-// new store after each restore of a snapshot. Without this, no node drains, or nodes drain from
-// a state that is no longer true. *
+// The server calls [NodeDrainer.SetEnabled] on every change of leadership, and again with the new
+// store after each restore of a snapshot. Without this, no node drains, or the drainer decides from
+// an outdated state. *
 //
 // The scheduler places nothing on a draining node, and checks this again when a plan is applied.
-// It refuses to stop a migrating allocation whose mark is gone by then. Without this, drains
-// chase new allocations on their nodes, and cancelled drains still move allocations. The
-// scheduler stops marked allocations whether or not it can place their replacements, and
-// reports missing capacity with a blocked evaluation and its Queued. Without this, reasons are
-// wrong. *
+// When it applies a plan that migrates an allocation, it refuses the stop if the mark was
+// withdrawn. Without this, new allocations keep a drain from ending, and cancelled drains still
+// move allocations. The scheduler stops marked allocations whether or not it can place their
+// replacements, and reports missing capacity with a blocked evaluation and its Queued counts.
+// Without this, reasons are wrong. *
 //
 // The client reports the end of an allocation when its tasks have ended. Without this, a drain
 // does not end before its deadline. It reports a health verdict for every service allocation by
@@ -130,11 +131,11 @@
 // # The loop rule
 //
 // Decisions are made in [Term.Step] and the functions that it calls. They do not block, sleep,
-// start goroutines or read a clock. Around them is one goroutine that only waits. Every step
-// derives its decisions from the newest snapshot. Wake-ups, feeds and timers say where and when
-// to look, never what is true.
+// start goroutines or read a clock. One goroutine calls Step and otherwise only waits. Every step
+// derives its decisions from the newest snapshot. Wake-ups, feeds and timers only say where and
+// when to look.
 //
-// A write begins in one step and is answered in a later one: applied, rejected, or unknown.
-// While a write is in flight nothing is planned. After an unknown answer, and at the beginning
-// of a term, nothing is planned before a barrier.
+// A write begins in one step and is answered in a later one: applied, rejected, or unknown. While a
+// write is in flight, the drainer plans nothing. After an unknown answer, and at the beginning of a
+// term, it plans nothing until a barrier is applied.
 package drainer

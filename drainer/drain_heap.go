@@ -11,23 +11,23 @@ import (
 
 // deadlineHeap is the built-in [DrainDeadlineNotifier].
 //
-// A batch waits for the latest deadline that is less than the coalescing window after the
-// earliest. So it is never early, and late by less than the window. That deadline is searched
-// once, when the earliest comes. Until then the cost of a change does not depend on how many
-// deadlines are close together.
+// A batch waits for the latest deadline that is less than the coalescing window after the earliest.
+// So a batch is never early, and late by less than the window. The heap searches this deadline
+// once, when the earliest passes. So the cost of a change does not depend on how many deadlines are
+// close together.
 type deadlineHeap struct {
 	window time.Duration
 	batch  chan []cluster.NodeID // capacity 1
 
 	posts inbox.Inbox[deadlinePost]
 
-	// pending and fire belong to Step. fire is when the batch whose first deadline has come is
-	// offered, or zero if none has come.
+	// pending and fire belong to Step. fire is when the next batch is offered, or zero while no
+	// deadline has passed.
 	pending alarm.Heap[cluster.NodeID]
 	fire    time.Time
 }
 
-// deadlinePost is a Watch or a Remove that has not taken effect.
+// deadlinePost is a call of Watch or Remove that has not taken effect.
 type deadlinePost struct {
 	node     cluster.NodeID
 	deadline time.Time
@@ -47,7 +47,7 @@ func (h *deadlineHeap) Remove(n cluster.NodeID) { h.posts.Post(deadlinePost{node
 
 func (h *deadlineHeap) NextBatch() <-chan []cluster.NodeID { return h.batch }
 
-// Step takes in the posts and offers the nodes whose time has come.
+// Step applies the posts and offers the nodes whose deadlines have passed.
 func (h *deadlineHeap) Step(look Look) time.Time {
 	for _, p := range h.posts.Take() {
 		if p.remove {
@@ -64,7 +64,7 @@ func (h *deadlineHeap) Step(look Look) time.Time {
 	if h.fire.IsZero() {
 		h.fire = h.fireAt()
 	}
-	// A deadline that was added meanwhile may not allow such a wait.
+	// A deadline that was added since may be too early for this wait.
 	if look.Now.Before(h.fire) && h.fire.Before(first.Add(h.window)) {
 		return h.fire
 	}

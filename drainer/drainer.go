@@ -9,11 +9,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// clockCheck is how often a drainer that waits for a time reads the wall clock. Timers are
-// monotonic, deadlines are not.
+// clockCheck is how often a drainer that waits for a time reads the wall clock. Timers follow the
+// monotonic clock, deadlines follow the wall clock.
 const clockCheck = 30 * time.Second
 
-// NodeDrainer drains nodes while its server leads. Build it once in a server's life, with
+// NodeDrainer drains nodes while its server leads. Build one for each server process, with
 // [NewNodeDrainer]. Call [NodeDrainer.SetEnabled] when leadership is gained or lost, or the state
 // store is replaced.
 //
@@ -38,8 +38,8 @@ type run struct {
 	exited chan struct{}
 }
 
-// NewNodeDrainer returns a drainer that is not enabled. It refuses a config that cannot work, and
-// names the field.
+// NewNodeDrainer returns a drainer that is not enabled. For a config that cannot work it returns an
+// error that names the field.
 func NewNodeDrainer(c NodeDrainerConfig) (*NodeDrainer, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -48,10 +48,10 @@ func NewNodeDrainer(c NodeDrainerConfig) (*NodeDrainer, error) {
 	return &NodeDrainer{config: c, now: wallClock}, nil
 }
 
-// SetEnabled starts the drainer over a state, or stops it. Nothing of an earlier term survives:
-// enabling an enabled drainer starts a new term. When SetEnabled returns, the goroutine of the
-// earlier term has ended and will begin no write. SetEnabled does not wait for writes in flight,
-// so it is quick.
+// SetEnabled starts the drainer over a state, or stops it. Enabling an enabled drainer starts a new
+// term, which keeps nothing of the earlier term. When SetEnabled returns, the goroutine of the
+// earlier term has ended and will begin no write. SetEnabled does not wait for writes in flight, so
+// it is quick.
 //
 // Enable it after the server's own leadership work has begun. The drainer waits for a barrier of
 // its own before it plans. When enabled is false, the state is not used and may be nil. An error
@@ -84,7 +84,8 @@ func (r *run) end() {
 	<-r.exited
 }
 
-// loop only waits: for a wake-up, for the time that the term named, or for the end.
+// loop steps the term after each wake-up and at the time that the last step returned, until stop is
+// closed.
 func (r *run) loop() {
 	defer close(r.exited)
 	timer := time.NewTimer(clockCheck)
@@ -117,7 +118,7 @@ func (r *run) step(now time.Time) (wakeAt time.Time) {
 }
 
 // timerAt sets the timer to a time, or to the next clock check if that is sooner, and returns its
-// channel. For no time it returns nil, which is never ready.
+// channel. For the zero time it returns nil, which is never ready.
 func timerAt(timer *time.Timer, at, now time.Time) <-chan time.Time {
 	if at.IsZero() {
 		timer.Stop()

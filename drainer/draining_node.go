@@ -10,24 +10,24 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// drainingNode is the memory of a term about one draining node. Everything except the waits can
-// be derived from the state again.
+// drainingNode is what a term remembers of one draining node. Everything except the retries can be
+// derived from the state.
 type drainingNode struct {
 	id    cluster.NodeID
 	drain cluster.DrainID
 	// marks and completion are what the node wants written in this step.
 	marks      []rules.Mark
 	completion *rules.Completion
-	// planned says that the node was planned since its drain was last set. passed, pluginsTurn
-	// and serving are facts of that plan which the plans of groups depend on.
+	// planned says that the node was planned since its drain was last set. The plans of its groups
+	// depend on passed, pluginsTurn and serving, which are facts of that plan.
 	planned, passed, pluginsTurn bool
 	serving                      []cluster.PluginID
 	// watched is the deadline that the notifier watches, or zero if it watches none or has
 	// announced it.
 	watched time.Time
-	// waitsFor are the followed jobs for which the drain's completion waits.
+	// waitsFor are the jobs for which the drain's completion waits. The feed follows them.
 	waitsFor []cluster.JobKey
-	// retries spaces the node's marks, ending its completion.
+	// retries spaces the node's marks, ending spaces its completion.
 	retries retries
 	ending  retry
 }
@@ -54,7 +54,7 @@ func (d *drainingNodes) track(posts []trackPost, v rules.View) {
 	for _, post := range posts {
 		if post.node == nil {
 			d.forget(post.id)
-			d.jobs.RegisterJobs(groupsOn(v, post.id)) // the drain has no claim on the rest
+			d.jobs.RegisterJobs(groupsOn(v, post.id)) // the groups no longer leave this node
 			continue
 		}
 		n := d.byID[post.id]
@@ -80,7 +80,7 @@ func (d *drainingNodes) forget(id cluster.NodeID) {
 	delete(d.byID, id)
 }
 
-// noteChanges makes the nodes due that changes may concern.
+// noteChanges makes nodes due that changes may concern.
 func (d *drainingNodes) noteChanges(look Look) {
 	d.agenda.Ring(look.Now)
 	d.makeDue(d.wanting)
@@ -101,7 +101,7 @@ func (d *drainingNodes) noteChanges(look Look) {
 	}
 }
 
-// makeDue makes the nodes of the list due that drain.
+// makeDue makes those nodes of the list due that the term drains.
 func (d *drainingNodes) makeDue(ids []cluster.NodeID) {
 	for _, id := range ids {
 		if d.byID[id] != nil {
@@ -110,7 +110,7 @@ func (d *drainingNodes) makeDue(ids []cluster.NodeID) {
 	}
 }
 
-// deadlinesPassed makes the nodes due whose deadlines the notifier has announced.
+// deadlinesPassed makes nodes due whose deadlines the notifier has announced.
 func (d *drainingNodes) deadlinesPassed(ids []cluster.NodeID) {
 	for _, id := range ids {
 		if n := d.byID[id]; n != nil {
@@ -120,9 +120,8 @@ func (d *drainingNodes) deadlinesPassed(ids []cluster.NodeID) {
 	d.makeDue(ids)
 }
 
-// plan plans the due nodes and returns them in order. Nodes that want a write are wanting
-// afterwards. So are nodes that are not planned because the others already fill a round of
-// writes.
+// plan plans the due nodes and returns them in order. It adds nodes that want a write to wanting.
+// It also adds nodes that it does not plan because the others fill a round of writes.
 func (d *drainingNodes) plan(look Look) (planned []cluster.NodeID) {
 	s, wanted := look.snapshot, 0
 	planned = d.agenda.Take()
@@ -166,8 +165,8 @@ func (d *drainingNodes) planNode(s *rules.Snapshot, node *cluster.Node, n *drain
 	}
 }
 
-// watchDeadline passes a future deadline to the notifier. A deadline that has passed, and force,
-// need no timer: the plan has seen them.
+// watchDeadline passes a future deadline to the notifier. A deadline that has passed, and a forced
+// drain, need no timer: the plan has considered them.
 func (d *drainingNodes) watchDeadline(n *drainingNode, s *cluster.DrainStrategy, passed bool) {
 	var deadline time.Time
 	if s.Finite() && !passed {
@@ -224,7 +223,7 @@ func (d *drainingNodes) wants() (marks []rules.Mark, completions []rules.Complet
 // answered passes the answers of an applied entry to its nodes.
 func (d *drainingNodes) answered(a answered, b Backoff, now time.Time) {
 	if a.answer.Outcome != raftwrite.Applied {
-		return // the nodes are planned again, and the outbox spaces the writes
+		return // the next step plans the nodes again, and the outbox spaces the writes
 	}
 	refused := refusedMarks(a.answer)
 	for _, m := range a.entry.marks {
@@ -240,8 +239,7 @@ func (d *drainingNodes) answered(a answered, b Backoff, now time.Time) {
 	}
 }
 
-// groupsOn are the groups with allocations on the node that are not client-terminal, each
-// once.
+// groupsOn returns the groups with allocations on the node that are not client-terminal, each once.
 func groupsOn(v rules.View, n cluster.NodeID) []cluster.GroupKey {
 	seen := map[cluster.GroupKey]bool{}
 	var groups []cluster.GroupKey

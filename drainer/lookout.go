@@ -8,25 +8,25 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// lookout reads the state within the query limit, together with the changes since the last look.
+// lookout reads the state within the query limit, and collects the changes since the last look.
 type lookout struct {
 	state   StateReader
 	feed    Feed
 	limiter *rate.Limiter
 	policy  rules.Policy
-	// retry is the wait for a view that shows all answered writes.
+	// retry is the wait when the view does not yet show all answered writes.
 	retry time.Duration
 
 	// changes are those that no step has looked at yet.
 	changes Changes
-	// deferred says that a step knew of some of them and could not look.
+	// deferred says that a step knew of some of them but could not look.
 	deferred bool
 	// notBefore is when the limiter allows the next look, or zero.
 	notBefore time.Time
 }
 
-// note takes the changes from the feed. They are taken before the snapshot, so that the snapshot
-// holds at least what they name.
+// note takes the changes from the feed. It runs before the snapshot is taken, so that the snapshot
+// shows all changes that it names.
 func (l *lookout) note() { l.changes.merge(l.feed.Take()) }
 
 // lookEverywhere makes the next look immediate and complete.
@@ -35,8 +35,8 @@ func (l *lookout) lookEverywhere() {
 	l.changes = Changes{All: true, Abandoned: l.changes.Abandoned}
 }
 
-// look takes a snapshot, if the limiter allows it and the state has reached the index.
-// Otherwise its view is nil, and it returns when to try again.
+// look takes a snapshot, if the limiter allows it and the state has reached the index. Otherwise
+// the view is nil, and look returns when to retry.
 func (l *lookout) look(now time.Time, minIndex uint64) (Look, time.Time) {
 	deferred := l.deferred
 	if l.notBefore.IsZero() {

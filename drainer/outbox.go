@@ -17,12 +17,12 @@ import (
 // room, before the drainer logs it and Explain shows it.
 const StalledAfter = 30 * time.Second
 
-// errNoRoom is the answer to requested items for which a round had no room.
+// errNoRoom is the answer to requested items that do not fit into a round.
 var errNoRoom = errors.New("the applier has no room for the write, or the round is full")
 
-// outbox writes in rounds of entries. The first round begins at once. While a round is in flight
-// nothing is planned. Items that become due leave in the next round. So entries grow with the
-// load, and without load nothing waits.
+// outbox writes in rounds of entries. The first round begins immediately. While a round is in
+// flight, nothing is planned. Items that become due are written in the next round. So entries grow
+// with the load, and without load nothing waits.
 type outbox struct {
 	logger *slog.Logger
 	config NodeDrainerConfig
@@ -31,7 +31,7 @@ type outbox struct {
 
 	// round is the newest round.
 	round round
-	// lastWrite is when the last round of writes began, which may be one before a barrier.
+	// lastWrite is when the last round of writes began. A barrier does not change it.
 	lastWrite time.Time
 	// failures counts consecutive failed rounds. No round begins before its wait is over.
 	// lastError is the last failure, or nil.
@@ -53,11 +53,11 @@ type round struct {
 	began    time.Time
 	inFlight int
 	failed   bool
-	// marks are the round's wanted marks that are not applied, in flight or not.
+	// marks are the round's marks that are not applied, in flight or not.
 	marks map[cluster.AllocID]rules.PendingMark
 }
 
-// wants are the writes that a step wants. All of it is in order.
+// wants are the writes that a step wants. Each slice is in order.
 type wants struct {
 	marks       []rules.Mark
 	reevaluate  []cluster.GroupKey
@@ -72,8 +72,8 @@ type entry struct {
 	barrier bool
 	// reply receives the answer to the requested marks and evaluations; or nil.
 	reply func(DrainReply)
-	// closed says that the entry was answered, or never queued. A later answer is a mistake of
-	// the applier.
+	// closed says that the entry was answered, or never queued. A later answer is an error of the
+	// applier.
 	closed bool
 }
 
@@ -83,7 +83,7 @@ type answered struct {
 	answer Answer
 }
 
-// answerRequest passes the answer to the job watcher's request, if the entry has items of it.
+// answerRequest passes the answer to the job watcher, if the entry has items of its request.
 func (e *entry) answerRequest(a Answer, now time.Time) {
 	r := DrainReply{Answer: a, At: now, Reevaluated: e.reevaluate}
 	for _, m := range e.marks {
@@ -96,7 +96,7 @@ func (e *entry) answerRequest(a Answer, now time.Time) {
 	}
 }
 
-// settle takes in the answers, and returns those to entries in flight.
+// settle applies the answers in the inbox, and returns those to entries in flight.
 func (o *outbox) settle(now time.Time) []answered {
 	var settled []answered
 	for _, a := range o.inbox.Take() {
@@ -139,7 +139,7 @@ func (o *outbox) flag(marks []rules.Mark, inFlight bool) {
 	}
 }
 
-// fail counts a failure, once for each round, however many of its entries fail.
+// fail counts a failed round. Further failed entries of the round do not count.
 func (o *outbox) fail(a answered, now time.Time) {
 	o.lastError = a.answer.Err
 	if !o.round.failed {
@@ -153,8 +153,8 @@ func (o *outbox) fail(a answered, now time.Time) {
 		"marks", len(a.entry.marks), "completions", len(a.entry.completions), "attempt", o.failures.count)
 }
 
-// ready reports whether a round of writes may begin. If not, it returns when to try again, or
-// zero if an answer comes first. It begins a barrier if one is needed.
+// ready reports whether a round of writes may begin. If not, it returns when to retry, or zero if
+// it waits for an answer. It begins a barrier if one is needed.
 func (o *outbox) ready(now time.Time) (bool, time.Time) {
 	if why := o.stalled(now); why != "" && !o.stallLogged {
 		o.stallLogged = true
@@ -180,7 +180,8 @@ func (o *outbox) ready(now time.Time) (bool, time.Time) {
 	return false, now.Add(StalledAfter)
 }
 
-// stalled says why nothing was written for too long, or returns the empty string.
+// stalled says what has waited for [StalledAfter], for an answer or for room, or returns the empty
+// string.
 func (o *outbox) stalled(now time.Time) string {
 	late := func(since time.Time) bool { return !since.IsZero() && now.Sub(since) >= StalledAfter }
 	switch {
@@ -192,8 +193,9 @@ func (o *outbox) stalled(now time.Time) string {
 	return ""
 }
 
-// begin begins a round of writes, within the bounds and the applier's room. It returns when to
-// look for room again, or zero. Items without room are answered with errNoRoom.
+// begin begins a round of writes, within the bounds and the applier's room. If the applier had no
+// room for any entry, it returns when to retry, otherwise zero. Items without room are answered
+// with errNoRoom.
 func (o *outbox) begin(w wants, look Look, request func(DrainReply)) time.Time {
 	before := o.round.marks
 	if w.empty() {
@@ -224,7 +226,7 @@ func (o *outbox) begin(w wants, look Look, request func(DrainReply)) time.Time {
 	return time.Time{}
 }
 
-// noRoom counts a round for which the applier had no room, and returns when to try again.
+// noRoom counts a round for which the applier had no room, and returns when to retry.
 func (o *outbox) noRoom(now time.Time) time.Time {
 	o.failures.failed(o.config.Retry, now)
 	o.lastError = errNoRoom
@@ -260,8 +262,8 @@ func (o *outbox) send(e *entry, look Look) (queued bool) {
 	return queued
 }
 
-// pending is Explain's view of the writes. deferred says that the state has changed since the
-// last look. Then it is unknown since when a mark is planned that is not in flight.
+// pending returns the writes for Explain. deferred says that the state has changed since the last
+// look. Then marks that are not in flight are left out, because their Since may be outdated.
 func (o *outbox) pending(now time.Time, deferred bool) rules.Pending {
 	p := rules.Pending{
 		Marks: maps.Clone(o.round.marks), Barrier: o.behind,

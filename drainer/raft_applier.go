@@ -12,24 +12,24 @@ type Answer = raftwrite.Answer[[]rules.Refusal]
 // Reply receives the answer to one of the drainer's raft writes, once. It never blocks.
 type Reply = raftwrite.Reply[[]rules.Refusal]
 
-// RaftApplier begins raft writes. Each method returns at once. It returns true if the write was
-// queued, and then calls reply exactly once, from any goroutine, before or after it returns. It
+// RaftApplier begins raft writes. Each method returns without waiting. It returns true if the write
+// was queued, and then calls reply exactly once, from any goroutine, before or after it returns. It
 // returns false if there is no room, and then never calls reply. The content of a queued write
-// belongs to the applier, and the drainer no longer writes to it.
+// belongs to the applier. The drainer does not change it after that.
 //
 // A method must not call the [NodeDrainer], not even Explain or SetEnabled(false). The drainer
-// waits for the method while it holds a lock that these methods need, so both would wait for
-// ever. Nor may a method wait for a goroutine that calls the drainer. A goroutine that the method
-// starts may call it.
+// calls the method while it holds a lock that these methods need, so both would wait forever. A
+// method must not wait for a goroutine that calls the drainer either. It may start a goroutine that
+// calls the drainer.
 //
-// A write that is queued and never answered stops the drainer for good. So an applier has a time
-// limit and then answers Unknown.
+// A queued write that is never answered stops the drainer until the end of its term. So an applier
+// has a time limit and answers Unknown when it ends.
 //
 // An applier that answers Rejected for a write that may still be applied breaks G2 and G6. When
 // in doubt, answer Unknown.
 //
-// The index of an answer is that of the write's own entry. The drainer plans from no older view.
-// If the index is too high, the drainer waits for later entries of other proposers.
+// The index of an answer is that of the write's own entry. The drainer plans from no older view. If
+// the index is too high, the drainer waits until entries of other proposers reach it.
 // drainertest.TestApplier tests an applier.
 type RaftApplier interface {
 	// AllocUpdateDesiredTransition marks allocations and makes evaluations.

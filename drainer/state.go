@@ -14,15 +14,14 @@ type StateReader interface {
 	Subscribe(wake chan<- struct{}) Feed
 }
 
-// Feed collects for one subscriber where the state has changed. It carries hints of where to
-// look, never evidence. A feed that names too much costs time. A feed that names too little
-// stalls drains.
+// Feed collects for one subscriber where the state has changed. It only says where to look. A feed
+// that names too much costs time. A feed that names too little stalls drains.
 //
 // A feed names
 //   - a node: it drains, or did before the commit, and its row changed;
-//   - a host: a node that drains, or did before the commit, and one of its
-//     allocations changed, or what [rules.VolumeView] says of one that the
-//     drain leaves; it may be named as a node;
+//   - a host: a node that drains, or did before the commit, and one of its allocations changed, or
+//     the answer of [rules.VolumeView] changed for an allocation that the drain leaves; it may be
+//     named as a node;
 //   - a group: one of its allocations changed, and the allocation's node drains
 //     or the job is followed; or the job is followed, the group has an
 //     allocation that is not client-terminal on some node, and that node was
@@ -48,8 +47,8 @@ type Changes struct {
 	// All says that anything may have changed: look everywhere. A store without a real feed sets
 	// it after every change.
 	All bool
-	// Abandoned says that the store was replaced and will never change again. The drainer stops
-	// deciding from it.
+	// Abandoned says that the store was replaced and will never change again. The drainer decides
+	// nothing from it after that.
 	Abandoned bool
 	Nodes     []cluster.NodeID
 	Hosts     []cluster.NodeID
@@ -62,7 +61,7 @@ func (c Changes) Empty() bool {
 	return !c.All && !c.Abandoned && len(c.Nodes) == 0 && len(c.Hosts) == 0 && len(c.Groups) == 0 && len(c.Jobs) == 0
 }
 
-// maxChanges bounds the changes that were not looked at. Beyond it, they become All.
+// maxChanges bounds the changes that no step has looked at. Beyond it, they become All.
 const maxChanges = 1 << 14
 
 // merge adds the changes of o.

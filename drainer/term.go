@@ -13,8 +13,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Term is the drainer of one leadership term: all decisions, and no waiting. [NodeDrainer] steps
-// one on a goroutine of its own. A simulator or a test steps one by hand, in the same way.
+// Term is the drainer of one leadership term. It makes all decisions and never waits. [NodeDrainer]
+// steps it on a goroutine. A simulator or a test calls Step itself.
 //
 // A term depends on nothing but its state: a new term over the same state reaches the same end
 // (G7).
@@ -24,23 +24,23 @@ type Term struct {
 	done   chan struct{} // closed by Close
 	poked  atomic.Bool   // a component asked for a step
 
-	mu          sync.Mutex // held by Step, Close and Explain; guards what follows
+	mu          sync.Mutex // held by Step, Close and Explain; guards the fields below
 	nodeWatcher DrainingNodeWatcher
 	tracker     tracker
-	nodes       drainingNodes // with the other components
+	nodes       drainingNodes // holds the other components
 	lookout     lookout
 	outbox      outbox
 	closed      bool
-	// abandoned says that the store was replaced: the term decides nothing any more.
+	// abandoned says that the store was replaced. The term then decides nothing.
 	abandoned bool
-	// stale says that something has happened since the last look at the state.
+	// stale says that a step must look at the state again.
 	stale bool
 	// stepped is the time of the last step. wakeAt is the time of the next step if nothing
 	// happens before, or zero.
 	stepped, wakeAt time.Time
 }
 
-// NewTerm begins a term over the state. It sends to wake, without blocking, after each change
+// NewTerm begins a term over the state. The term sends to wake, without blocking, after each change
 // that concerns it and after each answer to a write. Then the owner calls Step. Close ends the
 // term.
 func NewTerm(c NodeDrainerConfig, state StateReader, wake chan<- struct{}) (*Term, error) {
@@ -74,8 +74,8 @@ func NewTerm(c NodeDrainerConfig, state StateReader, wake chan<- struct{}) (*Ter
 	return t, nil
 }
 
-// Close ends the term. From then on it writes nothing and forgets the answers to writes in
-// flight. It waits for a running Step, which never blocks.
+// Close ends the term. After it the term writes nothing and ignores the answers to writes in
+// flight. Close waits for a running Step, which never blocks.
 func (t *Term) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,8 +100,8 @@ func (t *Term) rouse() {
 	}
 }
 
-// Step decides and writes. It returns the latest time for the next step; zero means that it waits
-// for a wake-up. It may be called sooner, and without a reason. It never blocks.
+// Step decides and writes. It returns the latest time for the next step; zero means that the term
+// waits for a wake-up. It may be called sooner, and without a reason. It never blocks.
 func (t *Term) Step(now time.Time) (wakeAt time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -145,7 +145,7 @@ func (t *Term) next(outboxAt time.Time) time.Time {
 }
 
 // checkClock makes the next look complete when the clock was set back. Otherwise every wait would
-// last longer by the same time.
+// be longer by that amount.
 func (t *Term) checkClock(now time.Time) {
 	if now.Before(t.stepped) {
 		t.config.Logger.Warn("the clock was set back", "by", t.stepped.Sub(now))
@@ -154,7 +154,7 @@ func (t *Term) checkClock(now time.Time) {
 	t.stepped = now
 }
 
-// plan steps the components, plans the nodes and writes what is wanted. The plan of a node
+// plan steps the components, plans the nodes and begins the wanted writes. The plan of a node
 // depends on no plan of a group, and names the groups to plan again. So nodes come first, and one
 // pass is enough.
 func (t *Term) plan(look Look) (wakeAt time.Time) {
@@ -177,8 +177,8 @@ func (t *Term) plan(look Look) (wakeAt time.Time) {
 	return earliest(wakeAt, t.nodes.agenda.First())
 }
 
-// receive returns the job watcher's request, or an empty one. It makes the nodes due that
-// allocations have left, except nodes that this step has planned.
+// receive returns the job watcher's request, or an empty one. It makes nodes due that allocations
+// have left, except nodes that this step has planned.
 func (t *Term) receive(planned []cluster.NodeID) (request *DrainRequest) {
 	request = &DrainRequest{}
 	select {
@@ -197,12 +197,12 @@ func (t *Term) receive(planned []cluster.NodeID) (request *DrainRequest) {
 	return request
 }
 
-// write begins a round of writes if something is wanted. It returns when to try again, or zero.
+// write begins a round of writes if there is something to write. It returns when to retry, or zero.
 func (t *Term) write(look Look, request *DrainRequest) time.Time {
 	w := wants{reevaluate: request.Reevaluate}
 	w.marks, w.completions = t.nodes.wants()
 	for _, m := range request.Marks {
-		if !rules.PlannedWithNode(m.Class) { // an injected watcher may name them all the same
+		if !rules.PlannedWithNode(m.Class) { // a watcher of an embedder may name them
 			w.marks = append(w.marks, m)
 		}
 	}
@@ -222,7 +222,7 @@ func (t *Term) settle(now time.Time) {
 	}
 }
 
-// refusedMarks are the marks of an applied entry that were refused, by allocation.
+// refusedMarks returns the refused marks of an applied entry, by allocation.
 func refusedMarks(a Answer) map[cluster.AllocID]bool {
 	refused := make(map[cluster.AllocID]bool, len(a.Response))
 	for _, r := range a.Response {

@@ -11,11 +11,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// holdReporter is a job watcher that remembers since when groups are held. The built-in watcher
-// does. Without it, reasons for which the state holds no time have none.
+// holdReporter is a job watcher that remembers since when groups are held, as the built-in watcher
+// does. With another watcher, reasons for which the state holds no time have no time.
 type holdReporter interface {
-	// holds returns since when groups are held. It leaves out groups that are due, because the
-	// memory of them may be outdated. The map is the caller's.
+	// holds returns since when groups are held. It leaves out groups that are due, because their
+	// times may be outdated. The map is the caller's.
 	holds(now time.Time) map[cluster.GroupKey][]hold
 }
 
@@ -58,8 +58,8 @@ func (t *Term) Abandoned() bool {
 	return t.lookout.changes.Abandoned
 }
 
-// pending is a view, and the knowledge of the term besides it. It is a copy, so that a long
-// report delays no step.
+// pending returns a view, and what the term knows that the view does not hold. Both are copies, so
+// a long report delays no step.
 func (t *Term) pending(now time.Time) (rules.View, rules.Pending) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +71,7 @@ func (t *Term) pending(now time.Time) (rules.View, rules.Pending) {
 	p := t.outbox.pending(now, !changes.Empty())
 	p.WriteTime = sync.OnceValue(func() time.Duration { return t.config.writeTime(view) })
 	reporter, ok := t.nodes.jobs.(holdReporter)
-	if !ok || changes.All || len(changes.Nodes) > 0 { // a drain begun or cancelled changes what groups wait for
+	if !ok || changes.All || len(changes.Nodes) > 0 { // a drain that began or was cancelled changes what groups wait for
 		return view, p
 	}
 	holds := reporter.holds(now)
@@ -93,9 +93,8 @@ func (t *Term) pending(now time.Time) (rules.View, rules.Pending) {
 	return view, p
 }
 
-// writeTime bounds how long the drainer takes until a leader with a quorum has applied a write:
-// one wait before a retry, and the rounds that write everything on draining nodes, one after
-// another.
+// writeTime bounds the time from a plan until its write is applied, on a leader with a quorum: one
+// wait before a retry, and the rounds that write everything on draining nodes, one after another.
 func (c NodeDrainerConfig) writeTime(v rules.View) time.Duration {
 	left := 0
 	for n := range v.DrainingNodes() {

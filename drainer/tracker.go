@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/inbox"
 )
 
-// tracker is the term's [NodeTracker]. It holds the node watcher's posts until the next step.
+// tracker is the term's [NodeTracker]. It keeps the node watcher's posts until the next step.
 type tracker struct {
 	mu      sync.Mutex
 	tracked map[cluster.NodeID]cluster.Revision // guarded by mu

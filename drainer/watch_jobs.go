@@ -12,8 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// jobWatcher is the built-in [DrainingJobWatcher]. It follows the groups that have allocations on
-// draining nodes, plans a group when a change may concern it, and requests the marks that the
+// jobWatcher is the built-in [DrainingJobWatcher]. It watches the groups that have allocations on
+// draining nodes. It plans a group when a change may concern it, and requests the marks that the
 // group's budget allows.
 //
 // It keeps no marks from one step to the next: a group that had a mark in the last request is
@@ -34,9 +34,9 @@ type jobWatcher struct {
 
 	groups watchedGroups
 	agenda agenda[*watchedGroup]
-	// begun are groups whose job is followed since this step. The view of the step may be older
-	// than the follow, so the next step plans them again.
-	begun []*watchedGroup
+	// added are the groups that this step began to watch. Its view may be older than the Follow of
+	// their jobs, so the next step plans them again.
+	added []*watchedGroup
 	// requesting are the groups with something in the last request.
 	requesting []*watchedGroup
 }
@@ -61,15 +61,16 @@ func (w *jobWatcher) Migrated() <-chan []cluster.NodeID { return w.migrated }
 
 func (w *jobWatcher) RegisterJobs(groups []cluster.GroupKey) { w.registered.Post(groups...) }
 
-// Step plans every group that changes may concern, and sends a request for what they want.
+// Step plans every group that changes may concern, and sends a request with the marks that they
+// want.
 func (w *jobWatcher) Step(look Look) (wakeAt time.Time) {
 	w.agenda.Ring(look.Now)
-	for _, g := range slices.Concat(w.begun, w.requesting) {
-		if w.groups.get(g.key) == g { // it was not dropped since
+	for _, g := range slices.Concat(w.added, w.requesting) {
+		if w.groups.get(g.key) == g { // it is still watched
 			w.agenda.Now(g)
 		}
 	}
-	w.begun = nil
+	w.added = nil
 	for _, r := range w.replies.Take() {
 		w.settle(r)
 	}
@@ -78,13 +79,13 @@ func (w *jobWatcher) Step(look Look) (wakeAt time.Time) {
 	}
 	w.noteChanges(look)
 	w.plan(look)
-	if len(w.begun) > 0 {
+	if len(w.added) > 0 {
 		return look.Now
 	}
 	return w.agenda.First()
 }
 
-// noteChanges makes the groups due that changed, or whose job changed.
+// noteChanges makes groups due that changed, or whose job changed.
 func (w *jobWatcher) noteChanges(look Look) {
 	for _, key := range look.Changes.Groups {
 		w.makeDue(key, look.Deferred)
@@ -103,8 +104,8 @@ func (w *jobWatcher) noteChanges(look Look) {
 	}
 }
 
-// makeDue makes a group due, and begins to follow it if it is new. undated says that its hold reasons
-// may have ended and begun again since its last plan.
+// makeDue makes a group due, and begins to watch it if it is new. undated says that its hold
+// reasons may have ended and begun again since its last plan.
 func (w *jobWatcher) makeDue(key cluster.GroupKey, undated bool) {
 	g := w.groups.get(key)
 	if g == nil {
@@ -113,7 +114,7 @@ func (w *jobWatcher) makeDue(key cluster.GroupKey, undated bool) {
 			w.feed.Follow(key.Job)
 		}
 		w.groups.add(g)
-		w.begun = append(w.begun, g)
+		w.added = append(w.added, g)
 	}
 	if undated {
 		g.held = nil
@@ -124,7 +125,7 @@ func (w *jobWatcher) makeDue(key cluster.GroupKey, undated bool) {
 // settle applies the answers to a request.
 func (w *jobWatcher) settle(r DrainReply) {
 	if r.Outcome != raftwrite.Applied {
-		return // the groups are planned again, and the drainer spaces its writes
+		return // the next step plans the groups again, and the outbox spaces the writes
 	}
 	refused := refusedMarks(r.Answer)
 	for _, m := range r.Marks {
@@ -142,8 +143,8 @@ func (w *jobWatcher) settle(r DrainReply) {
 }
 
 // plan plans the due groups. It sends a request if there is something to write, or if the last
-// request had something. When the request fills a round of writes, the other groups stay due
-// until the round is answered.
+// request was not empty. When the request fills a round of writes, the other groups stay due until
+// the round is answered.
 func (w *jobWatcher) plan(look Look) {
 	request := &DrainRequest{Reply: func(r DrainReply) { w.replies.Post(r) }}
 	requested := len(w.requesting) > 0
@@ -197,14 +198,14 @@ func (w *jobWatcher) planGroup(s *rules.Snapshot, g *watchedGroup, now time.Time
 // drop forgets a group that has nothing on a draining node.
 func (w *jobWatcher) drop(g *watchedGroup) {
 	w.agenda.Drop(g)
-	w.begun = slices.DeleteFunc(w.begun, func(o *watchedGroup) bool { return o == g })
+	w.added = slices.DeleteFunc(w.added, func(o *watchedGroup) bool { return o == g })
 	w.groups.remove(g)
 	if len(w.groups[g.key.Job]) == 0 {
 		w.feed.Unfollow(g.key.Job)
 	}
 }
 
-// holds implements [holdReporter].
+// holds is for [holdReporter].
 func (w *jobWatcher) holds(now time.Time) map[cluster.GroupKey][]hold {
 	holds := map[cluster.GroupKey][]hold{}
 	for _, groups := range w.groups { //lint:order each group by itself

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// nodeWatcher is the built-in [DrainingNodeWatcher]. It remembers nothing. The tracker knows the
-// tracked nodes, so a tracker that has lost a node gets it again.
+// nodeWatcher is the built-in [DrainingNodeWatcher]. It has no memory of its own: the tracker knows
+// the tracked nodes. So a tracker that has lost a node gets it again.
 type nodeWatcher struct {
 	logger  *slog.Logger
 	tracker NodeTracker // never nil

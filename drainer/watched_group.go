@@ -9,8 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// watchedGroup is the memory of a job watcher about a group with allocations on draining nodes.
-// Everything except the waits and dates can be derived from the state again.
+// watchedGroup is what a job watcher remembers of a group with allocations on draining nodes.
+// Everything except the retries and hold times can be derived from the state.
 type watchedGroup struct {
 	key cluster.GroupKey
 	// nodes are the draining nodes of the group's live allocations at its last plan, in order,
@@ -19,12 +19,12 @@ type watchedGroup struct {
 	// retries spaces the group's marks, reevaluated its evaluations.
 	retries     retries
 	reevaluated attempts
-	// held are the reasons for which allocations of the group are held, with the time since which
-	// this watcher has seen that. The slice is replaced, never written to.
+	// held are the reasons for which allocations of the group are held, with the time when this
+	// watcher first saw each. The slice is replaced, never written to.
 	held []hold
 }
 
-// hold is the time since which allocations of a group are held for a reason.
+// hold is a reason for which allocations of a group are held, and since when.
 type hold struct {
 	reason rules.Reason
 	since  time.Time
@@ -51,8 +51,8 @@ func (g *watchedGroup) noteHolds(holds [rules.ReasonCount]bool, now time.Time) {
 	g.held = held
 }
 
-// reevaluate reports whether the group's job needs another evaluation: at once the first time,
-// then less and less often while marked allocations run on. It returns when to look again, or
+// reevaluate reports whether the group's job needs another evaluation: immediately the first time,
+// then after growing waits while marked allocations still run. It returns when to check again, or
 // zero.
 func (g *watchedGroup) reevaluate(plan rules.GroupPlan, now time.Time) (needed bool, at time.Time) {
 	switch {

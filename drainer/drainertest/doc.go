@@ -3,11 +3,11 @@
 // write.
 //
 //	TestStore    views, feeds and wake-ups: see rules.View and drainer.StateReader
-//	TestVolumes  what a store of a cluster with volumes says of them: see rules.VolumeView
+//	TestVolumes  views and feeds of a store with volumes: see rules.VolumeView
 //	TestFSM      entries of marks and completions, and requests: see package lifecycle
 //	TestApplier  answers to writes: see drainer.RaftApplier
 //
-// Every test but TestVolumes has time limits, [CallLimit] and [TestLimit].
+// All tests except TestVolumes have time limits, [CallLimit] and [TestLimit].
 //
-// The tests of this package run each of them on deliberate mistakes.
+// The tests of this package run each of them on implementations with deliberate mistakes.
 package drainertest

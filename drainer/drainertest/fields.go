@@ -10,9 +10,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// DecisionFields returns the fields of rows that [TestStore] sets and compares, as "Type.Field"
-// and sorted: the fields that the drainer's decisions read, and Drain.PurgedRunning, which is in
-// the record of the drain. A store keeps them. It may lose all others.
+// DecisionFields returns the fields of rows that [TestStore] sets and compares, as "Type.Field" and
+// sorted: the fields that the drainer's decisions read, and Drain.PurgedRunning, which is in the
+// record of the drain. A store must keep these fields. It may lose all others.
 func DecisionFields() []string {
 	var names []string
 	for _, t := range rowTypes() {
@@ -35,8 +35,8 @@ func rowTypes() []reflect.Type {
 	}
 }
 
-// decisionFieldsOf returns the fields of a type that decisions read, or nil. Differences are
-// searched in that order.
+// decisionFieldsOf returns the fields of a type that decisions read, or nil. diff compares them in
+// this order.
 func decisionFieldsOf(t reflect.Type) []string {
 	switch t {
 	case reflect.TypeFor[cluster.Node]():
@@ -83,8 +83,8 @@ type row interface {
 	cluster.Node | cluster.Drain | cluster.Job | cluster.Allocation | cluster.Evaluation
 }
 
-// diffRow returns the field in which two rows differ, or the empty string. It may compare further
-// fields of the row too.
+// diffRow returns the field in which two rows differ, or the empty string. It compares the decision
+// fields and those in also.
 func diffRow[T row](got, want *T, also ...string) string {
 	switch {
 	case got == want:

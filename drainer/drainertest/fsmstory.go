@@ -107,7 +107,7 @@ func fsmStory() []fsmStep {
 	web, batch, agent := storyJob("web", cluster.JobService, 3, 1), storyJob("sum", cluster.JobBatch, 1, 0), storyJob("agent", cluster.JobSystem, 0, 0)
 	w1, w2, w3 := storyAlloc("w1", web, "n1"), storyAlloc("w2", web, "n1"), storyAlloc("w3", web, "n2")
 	b1, b2, b3, s1 := storyAlloc("b1", batch, "n1"), storyAlloc("b2", batch, "n1"), storyAlloc("b3", batch, "n2"), storyAlloc("s1", agent, "n1")
-	b2.DesiredTransition.Migrate = true // set by another party than a drain
+	b2.DesiredTransition.Migrate = true // not set by a drain
 	node := func(id cluster.NodeID) *cluster.Node {
 		return &cluster.Node{ID: id, Name: string(id), Status: cluster.NodeReady, SchedulingEligibility: cluster.NodeEligible}
 	}
@@ -157,7 +157,7 @@ func fsmStory() []fsmStep {
 	}
 	ended := gone(b3)
 	ended.DesiredTransition = cluster.DesiredTransition{Migrate: true, MigrateDisablePlacement: true, Drain: "d2", Class: cluster.MarkForced, MarkedAt: storyTime(3 * hour)}
-	s.rows("what was on the other node has ended", Rows{Allocs: []*cluster.Allocation{gone(w3), ended}})
+	s.rows("the allocations on the other node have ended", Rows{Allocs: []*cluster.Allocation{gone(w3), ended}})
 	s.complete("a completion that was planned against another revision", 5*hour, rules.Completion{Node: "n2", Drain: "d2", Revision: first})
 	s.complete("a completion, twice in the entry", 5*hour, rules.Completion{Node: "n2", Drain: "d2", Revision: other}, rules.Completion{Node: "n2", Drain: "d2", Revision: other})
 	s.drain("the request that started the first drain comes again, after its end", "n1", "d4", "start", 5*hour, hour)
@@ -166,7 +166,7 @@ func fsmStory() []fsmStep {
 	s.marks("a mark of the wrong class", storyMarks(6*hour, storyEval("e10", web), mark(w2, "d3", forced, cluster.MarkPaced)))
 	s.marks("a stage mark before its turn", storyMarks(6*hour, storyEval("e11", agent), mark(s1, "d3", forced, cluster.MarkStage)))
 	s.marks("forced marks of a service", storyMarks(6*hour, storyEval("e12", web), mark(w2, "d3", forced, cluster.MarkForced)))
-	s.marks("a stage mark in its turn, when the wait for what came before is over", storyMarks(7*hour, storyEval("e13", agent), mark(s1, "d3", forced, cluster.MarkStage)))
+	s.marks("a stage mark in its turn, when the wait for the earlier stages is over", storyMarks(7*hour, storyEval("e13", agent), mark(s1, "d3", forced, cluster.MarkStage)))
 	s.complete("a completion while allocations still stop", 8*hour, rules.Completion{Node: "n1", Drain: "d3", Revision: forced})
 	return *s
 }

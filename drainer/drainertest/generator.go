@@ -78,7 +78,8 @@ func (g *generator) node(m *model, rows *Rows) {
 		ID: id, Name: fmt.Sprintf("%s-%d", id, g.random.IntN(3)), StatusChangedAt: g.time(),
 		Status: pick(g.random, []cluster.NodeStatus{cluster.NodeReady, cluster.NodeReady, cluster.NodeDown, cluster.NodeDisconnected}),
 	}
-	// The limits and volumes follow from other fields: so the worlds are those of older releases.
+	// The limits and volumes are computed from other fields, so that the generator draws the same
+	// worlds as in older releases.
 	n.VolumeAllowance, n.HoldLimit = time.Duration(n.StatusChangedAt.Nanosecond()), 2*time.Duration(n.StatusChangedAt.Nanosecond())
 	if g.oneIn(2) {
 		n.Drain = g.drain(id, cluster.Revision(m.index))

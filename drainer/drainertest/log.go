@@ -8,14 +8,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Log is the log below an applier under test. The double of the embedder's log calls it for each
-// entry and barrier that the applier proposes, from any goroutine. Every call blocks until the
-// test lets the log answer. Result says how the double answers.
+// Log is the log below an applier under test. The embedder's test double of its log calls it for
+// each entry and barrier that the applier proposes, from any goroutine. Every call blocks until the
+// test lets the log answer. The [Result] says how the double answers.
 type Log struct {
 	mu sync.Mutex
 	// proposals are the unanswered ones, oldest first; guarded by mu.
 	proposals []*proposal
-	// answering says that the log answers without the test; guarded by mu.
+	// answering says that the log answers by itself; guarded by mu.
 	answering bool
 	// index is that of the last entry that was applied; guarded by mu.
 	index uint64
@@ -23,8 +23,8 @@ type Log struct {
 
 // Result is how the log answers.
 type Result struct {
-	// Outcome is Applied; Rejected, an error after which the entry is certainly not applied; or
-	// Unknown, an error after which it may be applied.
+	// Outcome is Applied; Rejected, an error after which the entry is never applied; or Unknown, an
+	// error after which it may be applied.
 	Outcome raftwrite.Outcome
 	// Index is that of an applied entry. For a barrier it is the index of the newest entry in the
 	// state.

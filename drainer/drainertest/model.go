@@ -34,9 +34,9 @@ func (m *model) DrainingNodes() iter.Seq[*cluster.Node] {
 func byID(a, b *cluster.Node) int            { return a.ID.Compare(b.ID) }
 func byAllocID(a, b *cluster.Allocation) int { return cmp.Compare(a.ID, b.ID) }
 
-func (m *model) NodeAllocs(n cluster.NodeID, s cluster.Stage, asked bool) iter.Seq[*cluster.Allocation] {
+func (m *model) NodeAllocs(n cluster.NodeID, s cluster.Stage, leaving bool) iter.Seq[*cluster.Allocation] {
 	return chosen(m.allocs, func(a *cluster.Allocation) bool {
-		return a.NodeID == n && a.Stage() == s && a.Leaving() == asked && !a.ClientTerminal()
+		return a.NodeID == n && a.Stage() == s && a.Leaving() == leaving && !a.ClientTerminal()
 	}, byAllocID)
 }
 
@@ -160,8 +160,8 @@ func (m *model) compareJob(v rules.View, key cluster.JobKey) error {
 	return differ(fmt.Sprintf("OpenEvals(%s)", key), v.OpenEvals(key), m.OpenEvals(key))
 }
 
-// differ returns how two sequences differ. It walks the first twice, and once stops after the
-// first row, as callers do.
+// differ returns how two sequences differ. It iterates over got three times, and the first time stops
+// after the first row, as callers do.
 func differ[T row](what string, got, want iter.Seq[*T], strip ...func(*T) *T) error {
 	for range got {
 		break
@@ -198,8 +198,8 @@ func namesOf[T row](rows []*T) string {
 	return strings.Join(names, ", ")
 }
 
-// mustTell are the changes that a feed must name for a commit.
-func mustTell(before, after *model, rows Rows, follows map[cluster.JobKey]int) drainer.Changes {
+// mustName returns the changes that a feed must name for a commit.
+func mustName(before, after *model, rows Rows, follows map[cluster.JobKey]int) drainer.Changes {
 	var c drainer.Changes
 	drains := func(id cluster.NodeID) bool { return before.Node(id).Draining() || after.Node(id).Draining() }
 	for _, id := range append(slices.Clone(rows.DeletedNodes), idOfNodes(rows.Nodes)...) {

@@ -15,8 +15,7 @@ import (
 // referenceFSM is a state machine made of package rules and package lifecycle over plain
 // rows.
 type referenceFSM struct {
-	// state is the newest state, never nil. An entry is written to a copy, which then replaces
-	// it.
+	// state is the newest state, never nil. An entry changes a copy, which then replaces it.
 	state   atomic.Pointer[model]
 	records map[cluster.DrainID]*cluster.Drain
 	// drains are the ids of all drains, ended or not, in the order in which they began.

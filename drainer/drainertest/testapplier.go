@@ -14,24 +14,24 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// How much TestApplier tries.
+// The limits of TestApplier.
 const (
-	// manyWrites is how many writes fill a queue. A queue that still has room counts as
-	// unbounded.
+	// manyWrites is the most writes that testFull queues. A queue that then still has room counts
+	// as unbounded.
 	manyWrites = 2000
 	// settleTime is how long the test waits for a second answer.
 	settleTime = 50 * time.Millisecond
 )
 
-// TestApplier tests that a drainer can rely on an applier. Its methods return at once. A queued
-// write is answered exactly once, with its own index, outcome and refusals. A write that was not
-// queued is never answered. A write that the log may apply is never answered Rejected. A write
-// that the log does not answer is answered Unknown. The methods do not call the drainer.
+// TestApplier tests the contract of [drainer.RaftApplier]. The methods return without waiting and
+// do not call the drainer. A queued write is answered exactly once, with its own index, outcome and
+// refusals. A write that was not queued is never answered. A write that the log may apply is never
+// answered Rejected. A write that the log does not answer is answered Unknown.
 //
-// newApplier makes an applier over a double of the embedder's log, which calls the [Log]. The
-// applier gives up a write after less than [CallLimit], a second or so. An applier that needs its
-// drainer has a method Attach(*drainer.NodeDrainer), which is called before the drainer is
-// enabled.
+// newApplier makes an applier over a test double of the embedder's log, which calls the [Log]. The
+// applier's time limit for a write must be well below [CallLimit], about a second. An applier that
+// needs its drainer has a method Attach(*drainer.NodeDrainer), which the test calls before it
+// enables the drainer.
 func TestApplier(newApplier func(*Log) drainer.RaftApplier) error {
 	return testApplier(newApplier, CallLimit)
 }
@@ -58,7 +58,7 @@ func testApplier(newApplier func(*Log) drainer.RaftApplier, callLimit time.Durat
 	})
 }
 
-// applierPlay plays writes to an applier.
+// applierPlay makes writes with an applier.
 type applierPlay struct {
 	applier drainer.RaftApplier
 	log     *Log
@@ -150,7 +150,7 @@ func (p *applierPlay) release(w *testedWrite, at *proposal, r Result) {
 	p.log.answer(at, r)
 }
 
-// is reports whether the proposal is the write, and names a changed field.
+// is reports whether the proposal is the write. The error names a changed field.
 func (at *proposal) is(w *testedWrite) (bool, error) {
 	switch {
 	case w.marks != nil:
@@ -246,7 +246,7 @@ func (p *applierPlay) check(w *testedWrite, want Result) error {
 
 func (w *testedWrite) isBarrier() bool { return w.marks == nil && w.completions == nil }
 
-// testAnswers plays each kind of write with each outcome, one after the other.
+// testAnswers makes each kind of write with each outcome, one after the other.
 func (p *applierPlay) testAnswers() error {
 	for n := range 18 {
 		w := p.write(n)
@@ -273,19 +273,20 @@ func (p *applierPlay) testAnswers() error {
 	return nil
 }
 
-// testOwnIndex plays an entry of marks and an entry of completions at the same time. If the log
-// takes both, it answers the later one first.
+// testOwnIndex makes a write of marks and a write of completions at the same time. If the log has
+// both, it answers the later one first.
 func (p *applierPlay) testOwnIndex() error {
 	writes := []*testedWrite{p.write(0), p.write(1)}
 	for _, w := range writes {
 		p.begin(w)
 	}
-	// Both may reach the log. An applier that writes one after the other needs the whole wait.
+	// Both may reach the log. With an applier that makes one write after the other, the loop waits
+	// the whole time.
 	for start := time.Now(); len(p.log.waiting()) < len(writes) && time.Since(start) < 10*settleTime; {
 		time.Sleep(settleTime / 10)
 	}
 	var want [2]Result
-	free := []uint64{50, 51} // the log's next indexes, for the writes in the order in which it takes them
+	free := []uint64{50, 51} // the next indexes of the log, in the order of its entries
 	for left := len(writes); left > 0; left-- {
 		if !p.until(func() bool { return len(p.log.waiting()) > 0 }) {
 			return errors.New("two writes were queued, and have not reached the log")
@@ -310,7 +311,7 @@ func (p *applierPlay) testOwnIndex() error {
 	return nil
 }
 
-// testSilence plays a log that does not answer.
+// testSilence makes a write while the log does not answer.
 func (p *applierPlay) testSilence() error {
 	w := p.write(0)
 	p.begin(w)
@@ -363,8 +364,8 @@ func (p *applierPlay) settle() error {
 	return nil
 }
 
-// testUnderADrainer lets a drainer call the applier. The drainer waits for the methods while it
-// holds a lock that its own methods need: a method that calls the drainer never returns.
+// testUnderADrainer lets a drainer call the applier. The drainer holds a lock during the call that
+// its own methods need, so an applier method that calls the drainer never returns.
 func testUnderADrainer(applier drainer.RaftApplier, log *Log, w *watch) error {
 	log.answerAll()
 	watched := &watchedApplier{applier: applier, watch: w, marked: make(chan struct{})}
@@ -415,7 +416,7 @@ func (a *watchedApplier) Barrier(r drainer.Reply) (queued bool) {
 }
 
 // stillState is a state that never changes: a draining node with an allocation, and an empty
-// node.
+// draining node.
 type stillState struct{}
 
 func (stillState) Snapshot() rules.View {

@@ -13,12 +13,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// FSM is a state machine as [TestFSM] uses it. Each method but View and Record applies one
-// entry with a raft index. After an error the entry has changed nothing but the index.
+// FSM is a state machine as [TestFSM] uses it. All methods except View and Record apply one entry
+// with a raft index. After an error the entry has changed only the index.
 type FSM interface {
-	// Commit writes rows as they are and replaces present ones. Of a present allocation the story
-	// changes DesiredStatus with StoppedAt, ClientStatus and ModifyTime, of a present evaluation
-	// Status, and nothing else.
+	// Commit writes rows as they are and replaces existing ones. In an existing allocation the
+	// story changes only DesiredStatus with StoppedAt, ClientStatus and ModifyTime, in an existing
+	// evaluation only Status.
 	Commit(index uint64, rows Rows) error
 	// Drain applies a request that starts the drain of a node, with the id, or updates the
 	// running drain. It changes nothing if a drain of the node has the request's key.
@@ -35,11 +35,11 @@ type FSM interface {
 	Record(cluster.DrainID) *cluster.Drain
 }
 
-// TestFSM tests that a drainer can rely on a state machine: it judges each entry again, applies
-// the items that hold and nothing else, and writes them as package lifecycle does, in one
-// transaction. TestFSM plays a story to the state machine and to one made of package rules and
-// package lifecycle, and compares rows, records and refusals after each entry. An error names the
-// entry, the row and the field. newFSM makes a state machine with an empty state.
+// TestFSM tests that a state machine checks each entry again, applies only the accepted items, and
+// writes them as package lifecycle does, in one transaction. TestFSM applies the entries of a story
+// to the state machine and to a reference made of package rules and package lifecycle, and compares
+// rows, records and refusals after each entry. An error names the entry, the row and the field.
+// newFSM makes a state machine with an empty state.
 //
 // It compares the fields of [DecisionFields], SchedulingEligibility of nodes, and the fields
 // of records.
@@ -59,7 +59,7 @@ func testFSM(newFSM func() FSM, callLimit time.Duration) error {
 	})
 }
 
-// fsmPlay plays a story to the state machine under test and to the reference.
+// fsmPlay applies a story to the state machine under test and to the reference.
 type fsmPlay struct {
 	fsm   FSM
 	want  *referenceFSM
@@ -195,8 +195,8 @@ func testOneTransaction(f FSM, w *watch) error {
 	return <-found
 }
 
-// readWhole reads the newest state until it is stopped. It returns the first half-written entry
-// that it finds, or nil.
+// readWhole reads the newest state until stop is closed. It returns an error for the first
+// half-written entry that it finds.
 func readWhole(f FSM, stop chan struct{}) error {
 	for {
 		select {

@@ -13,19 +13,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Store is a state store for [TestStore]: the reader of the drainer, and a way to write rows.
+// Store is a state store for [TestStore]: the drainer's StateReader, and a method that writes rows.
 //
-// A store that can be replaced by one restored from a snapshot also has a method Abandon(), which
-// reports the replacement to its feeds.
+// A store that a restored snapshot can replace also has a method Abandon(), which reports the
+// replacement to its feeds.
 type Store interface {
 	drainer.StateReader
-	// Commit makes one commit, which is the entry of a raft index: all of the rows or none. The
-	// rows belong to the store from then on.
+	// Commit makes one commit, which is the entry of a raft index: all of the rows or none. After
+	// the call the rows belong to the store.
 	Commit(index uint64, rows Rows) error
 }
 
-// Rows are the changes of one commit. A row that is put is written as it is and replaces the row
-// with its id. A row that is deleted exists.
+// Rows are the changes of one commit. A written row replaces the row with its id. A deleted row
+// exists before the commit.
 type Rows struct {
 	Nodes  []*cluster.Node
 	Jobs   []*cluster.Job
@@ -38,21 +38,20 @@ type Rows struct {
 	DeletedEvals  []cluster.EvalID
 }
 
-// The size of TestStore.
+// The number of worlds of TestStore, and of commits in each.
 const (
 	testWorlds  = 20
 	testCommits = 60
 )
 
-// TestStore tests that a drainer can rely on a store. Its views answer as [rules.View] says, in
-// that order, and never change. Its feeds name at least the changes that [drainer.Feed] requires,
-// and wake for them. A subscriber finds in the next snapshot what woke it. TestStore compares the
-// store with a model that reads everything for every answer. The random commits are the same each
-// time.
+// TestStore tests the contract of [drainer.StateReader]. Views answer as [rules.View] says, in that
+// order, and never change. Feeds name at least the changes that [drainer.Feed] requires, and wake
+// their subscribers. The next snapshot of a subscriber shows the change that woke it. TestStore
+// compares the store with a model that reads everything for every answer. The random commits are
+// the same each time.
 //
-// The rows have only the fields that decisions read, see [DecisionFields], and only these are
-// compared. Times have microseconds, and are compared as instants. An error names the answer, the
-// row and the field.
+// The test sets and compares only the fields in [DecisionFields]. Times have microseconds, and are
+// compared as instants. An error names the answer, the row and the field.
 //
 // newStore makes an empty store. A call that takes longer than [CallLimit] is an error, such
 // as a commit whose send to wake blocks. Run the test under the race detector too.
@@ -151,16 +150,16 @@ func (f *testedFeed) change(random *rand.Rand) {
 	}
 }
 
-// check takes from the feed, but not after every commit, and returns the change that the feed
-// left out.
+// check takes from the feed, but not after every commit, and returns an error with the first change
+// that the feed did not name.
 func (f *testedFeed) check(before, after *model, rows Rows) error {
-	due := mustTell(before, after, rows, f.follows)
+	due := mustName(before, after, rows, f.follows)
 	f.due.Nodes = append(f.due.Nodes, due.Nodes...)
 	f.due.Hosts = append(f.due.Hosts, due.Hosts...)
 	f.due.Groups = append(f.due.Groups, due.Groups...)
 	f.due.Jobs = append(f.due.Jobs, due.Jobs...)
 	if !due.Empty() && len(f.wake) == 0 {
-		return errors.New("a feed with something to tell has not woken its subscriber")
+		return errors.New("a feed with changes has not woken its subscriber")
 	}
 	if after.index%3 == 0 {
 		return nil // the feed gathers more
@@ -220,7 +219,7 @@ func testClosing(s Store) error {
 	return nil
 }
 
-// testAbandoning tests that every subscriber hears of a store that was replaced.
+// testAbandoning tests that the feed of every subscriber reports that the store was replaced.
 func testAbandoning(abandonable Store, w *watch) error {
 	replaced, can := abandonable.(interface{ Abandon() })
 	if !can {

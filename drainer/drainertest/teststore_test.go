@@ -228,7 +228,7 @@ func (s *plainStore) Commit(index uint64, rows Rows) error {
 	after.write(rows)
 	due := make([]drainer.Changes, len(s.feeds))
 	for i, f := range s.feeds {
-		due[i] = mustTell(before, after, reported, f.follows)
+		due[i] = mustName(before, after, reported, f.follows)
 	}
 	tell := func() {
 		for i, f := range s.feeds {

@@ -9,19 +9,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// VolumeStore is a store for [TestVolumes]: that of a cluster with volumes. Its views are a
+// VolumeStore is the store of a cluster with volumes, for [TestVolumes]. Its views implement
 // [rules.VolumeView].
 type VolumeStore interface {
 	Store
-	// Claim makes one commit: the allocation, which exists, has claimed a volume of each of the
-	// storage plugins, and no other volume.
+	// Claim makes one commit. After it the allocation, which exists, has claimed one volume of each
+	// of the storage plugins, and no other volume.
 	Claim(index uint64, a cluster.AllocID, plugins []cluster.PluginID) error
 }
 
-// TestVolumes tests that a drainer can rely on what a store says of volumes. Its views yield the
-// storage plugins of claimed volumes, and never change. Its feeds name the host of an allocation that
-// a drain leaves when its claims change. Its jobs keep the id and the type of their storage plugins. A
-// store of a cluster without volumes needs neither this test nor the method.
+// TestVolumes tests the contract of a store with volumes. Its views yield the storage plugins of
+// claimed volumes, and never change. Its feeds name the node of an allocation that a drain leaves
+// when the allocation's claims change. Its jobs keep the id and the type of their storage plugins.
+// A store of a cluster without volumes needs neither this test nor the method.
 func TestVolumes(newStore func() VolumeStore) error {
 	s := newStore()
 	if err := s.Commit(1, volumeRows()); err != nil {
@@ -60,7 +60,7 @@ func TestVolumes(newStore func() VolumeStore) error {
 	return nil
 }
 
-// volumeRows are a node whose drain leaves the system allocation s1, and a storage plugin there.
+// volumeRows are a node whose drain leaves the system allocation s1, and a storage plugin on it.
 func volumeRows() Rows {
 	n := &cluster.Node{ID: "n1", Status: cluster.NodeReady, Drain: &cluster.Drain{ID: "d1", NodeID: "n1"}}
 	n.Drain.Strategy.IgnoreSystemJobs = true
@@ -81,7 +81,7 @@ func volumeRows() Rows {
 	return rows
 }
 
-// keepsPlugins returns what a view has lost of a storage plugin.
+// keepsPlugins returns an error if the view has lost fields of a storage plugin.
 func keepsPlugins(v rules.View) error {
 	a := v.Alloc("d1")
 	if a == nil || a.Job.Group("g") == nil {
@@ -94,7 +94,7 @@ func keepsPlugins(v rules.View) error {
 	return nil
 }
 
-// yieldsPlugins returns how a view differs from the claims of s1.
+// yieldsPlugins returns an error if VolumePlugins does not yield the claims of s1.
 func yieldsPlugins(v rules.View, want []cluster.PluginID) error {
 	volumes, has := v.(rules.VolumeView)
 	if !has {

@@ -10,13 +10,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// visibleCommits is how many commits testVisible makes. They are enough to find a store that
-// wakes a moment too early on a machine with several processors.
+// visibleCommits is how many commits testVisible makes. On a machine with several processors they
+// are enough to find a store that wakes subscribers slightly too early.
 const visibleCommits = 400
 
 // testVisible tests that a wake-up implies visibility: a subscriber that is woken, takes from the
 // feed, and then takes a snapshot finds all of these changes there. The subscriber runs
-// concurrently and does nothing else. Every commit brings rows with names of its own, so that the
+// concurrently and does nothing else. Every commit writes rows with different names, so that the
 // subscriber knows which commits the feed named.
 func testVisible(s Store) error {
 	sub := &subscriber{store: s, wake: make(chan struct{}, 1), asked: make(chan chan found)}
@@ -78,7 +78,7 @@ type subscriber struct {
 	store Store
 	feed  drainer.Feed
 	wake  chan struct{}
-	// asked carries requests for the subscriber's findings. It is closed at the end.
+	// asked carries requests for the subscriber's findings. testVisible closes it at the end.
 	asked chan chan found
 	found found
 }
@@ -107,7 +107,7 @@ func (s *subscriber) run() {
 			}
 			answer <- s.found
 		default:
-			runtime.Gosched() // only a running subscriber notices a wake-up that is a moment too early
+			runtime.Gosched() // only a running subscriber notices a wake-up that is slightly too early
 		}
 	}
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Time limits of the tests. A test that reaches one fails, and leaves the blocked goroutine
-// behind.
+// Time limits of the tests. A test that reaches one fails, and its blocked goroutine keeps running.
 const (
 	// CallLimit is how long one call to the tested part may take.
 	CallLimit = 10 * time.Second
@@ -20,7 +19,7 @@ const (
 	TestLimit = 5 * time.Minute
 )
 
-// looksPerLimit is how often the watch looks within CallLimit.
+// looksPerLimit is how often the watch checks all calls within CallLimit.
 const looksPerLimit = 8
 
 // watch fails a test whose call does not return.
@@ -35,7 +34,7 @@ type watch struct {
 // call is a call that has not returned.
 type call struct {
 	name string
-	// looks is how often the watch has found it running.
+	// looks is how many checks have found it running.
 	looks int
 }
 

@@ -35,12 +35,13 @@ func EndDrain(n *cluster.Node, e rules.Ending, at time.Time, index uint64) (afte
 	return after, ended
 }
 
-// volumesInEvent bounds the volumes that the event of a drain's end names: a node keeps several events.
+// volumesInEvent bounds the volumes that the event of a drain's end names, because a node keeps
+// several events.
 const volumesInEvent = 4
 
 // NodeGone returns the record of the drain of a node that is deleted, or nil if the node does not
-// drain. The view is the state in which the entry is applied. The node's allocations stay, so
-// that the scheduler finds them lost.
+// drain. The view is the state in which the entry is applied. The node's allocations stay in the
+// state, so that the scheduler finds that they are lost.
 func NodeGone(v rules.View, n *cluster.Node, at time.Time, index uint64) *cluster.Drain {
 	if !n.Draining() {
 		return nil
@@ -48,7 +49,7 @@ func NodeGone(v rules.View, n *cluster.Node, at time.Time, index uint64) *cluste
 	return record(n, cluster.OutcomeNodeGone, rules.CountLeft(v, n), at.UTC(), index)
 }
 
-// record returns the record of the node's drain, which ends.
+// record returns the record of the node's drain, which ends now.
 func record(n *cluster.Node, o cluster.Outcome, stillStopping int, at time.Time, index uint64) *cluster.Drain {
 	d := n.Drain.Copy()
 	d.NodeName = n.Name
@@ -57,7 +58,7 @@ func record(n *cluster.Node, o cluster.Outcome, stillStopping int, at time.Time,
 	return d
 }
 
-// touch returns a copy of the node, written to at the time.
+// touch returns a copy of the node with the time and index of a write.
 func touch(n *cluster.Node, at time.Time, index uint64) *cluster.Node {
 	c := n.Copy()
 	c.StatusUpdatedAt = at.Unix()
@@ -69,13 +70,13 @@ func appendEvent(n *cluster.Node, message string, details map[string]string, at 
 	n.AppendEvent(cluster.NodeEvent{Message: message, Subsystem: cluster.SubsystemDrain, Details: details, Timestamp: at}, index)
 }
 
-// lastDrain is the compatible API's account of the last drain, after a write to the drain of the
-// node.
+// lastDrain returns what the compatible API reports of the node's last drain, after a change of the
+// drain.
 func lastDrain(n *cluster.Node, s cluster.DrainStatus, at time.Time, meta map[string]string, by string) *cluster.DrainMetadata {
 	at = at.Truncate(time.Second)
 	last := n.LastDrain.Copy()
 	switch {
-	case !n.Draining(): // a new drain replaces the account
+	case !n.Draining(): // a new drain replaces it
 		last = &cluster.DrainMetadata{StartedAt: at}
 	case last == nil:
 		last = &cluster.DrainMetadata{StartedAt: n.Drain.Strategy.StartedAt.Truncate(time.Second)}

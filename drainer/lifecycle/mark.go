@@ -7,18 +7,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// CanMark reports whether the rows allow the mark: the allocation runs on the node and is not
-// leaving, the node is in the drain of the mark, and the class is valid. [rules.Recheck] accepts
-// no other mark. Rows may be nil.
+// CanMark reports whether the rows allow the mark: the allocation is on the node, has not stopped
+// and is not leaving, the node is in the drain of the mark, and the class is valid. [rules.Recheck]
+// accepts only marks for which this holds. Rows may be nil.
 func CanMark(n *cluster.Node, a *cluster.Allocation, m rules.Mark) bool {
 	return a != nil && !a.Leaving() && !a.ClientTerminal() &&
 		m.Class > cluster.MarkNone && m.Class < cluster.MarkClassCount &&
 		n.Draining() && n.Drain.ID == m.Drain && a.NodeID == n.ID
 }
 
-// ApplyMark makes an accepted mark at the time of its entry. It sets the allocation's
-// transition and counts the mark in the drain of the node. It writes to both rows, which are
-// copies of those of the state. It changes nothing if the mark cannot be made, see [CanMark].
+// ApplyMark makes an accepted mark at the time of its entry. It sets the allocation's transition
+// and counts the mark in the drain of the node. It changes both rows, which must be copies of those
+// in the state. It changes nothing if [CanMark] returns false.
 //
 // The store writes the marked rows and the evaluations that [rules.Recheck] returned in one
 // transaction.
@@ -48,14 +48,14 @@ func withdrawn(a *cluster.Allocation, at time.Time, index uint64) *cluster.Alloc
 	return after
 }
 
-// written records a write of the servers.
+// written sets the time and index of a write by the servers.
 func written(a *cluster.Allocation, at time.Time, index uint64) {
 	a.ModifyTime = at
 	a.ModifyIndex, a.AllocModifyIndex = index, index
 }
 
-// CountPurged counts in the drain of the node an allocation whose record is deleted while its
-// tasks may still run. It writes to the node, which is a copy of the row of the state.
+// CountPurged counts in the drain of the node an allocation whose record is deleted while its tasks
+// may still run. It changes the node, which must be a copy of the row in the state.
 func CountPurged(n *cluster.Node, a *cluster.Allocation, index uint64) {
 	if n.Draining() && a.NodeID == n.ID && !a.ClientTerminal() {
 		n.Drain.PurgedRunning++

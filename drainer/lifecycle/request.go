@@ -20,13 +20,13 @@ type Request struct {
 	// whose key a running or recorded drain of the node has; see [cluster.Drain.HasKey].
 	Key string
 	// Meta and UpdatedBy describe the request. If they are empty, the drain keeps those of the
-	// request before.
+	// previous request.
 	Meta      map[string]string
 	UpdatedBy string
 }
 
-// StartDrain returns the next row of a node that does not drain. The id is new: no node and
-// no record has it. The proposer makes it, so that it is the same on every server.
+// StartDrain returns the next row of a node that does not drain. The id must be new: no node and no
+// record has it. The proposer makes the id, so that it is the same on every server.
 func StartDrain(n *cluster.Node, id cluster.DrainID, r Request, index uint64) *cluster.Node {
 	d := &cluster.Drain{ID: id, NodeID: n.ID, CreateIndex: index}
 	d.Strategy.StartedAt = r.At.UTC()
@@ -71,13 +71,13 @@ type Cancelled struct {
 	Stopping []cluster.AllocID
 }
 
-// CancelDrain ends the node's drain on request. It withdraws the drain's marks on allocations
-// that the servers have not stopped. Marks of other parties stay. The view is the state in which
-// the entry is applied. For a node that does not drain it changes only the eligibility, if the
+// CancelDrain ends the node's drain on request. It withdraws the drain's marks on allocations that
+// the servers have not stopped. Marks of other writers stay. The view is the state in which the
+// entry is applied. If the node does not drain, CancelDrain changes only the eligibility, if the
 // request says so.
 //
 // The entry has an evaluation of each job with a withdrawn mark, because a scheduler may have to
-// revise its plan.
+// change its plan.
 func CancelDrain(v rules.View, n *cluster.Node, r Request, index uint64) Cancelled {
 	at := r.At.UTC()
 	c := Cancelled{Node: touch(n, at, index)}
@@ -104,7 +104,7 @@ func CancelDrain(v rules.View, n *cluster.Node, r Request, index uint64) Cancell
 	return c
 }
 
-// noteRequest records in the drain the request that made or changed it.
+// noteRequest records a request in the drain that it started, changed or cancelled.
 func noteRequest(d *cluster.Drain, r Request) {
 	if r.Key != "" {
 		d.Keys = append(d.Keys, r.Key)

@@ -1,5 +1,5 @@
-// Package rowview makes a [rules.View] from plain rows. It is for a scheduler whose state is small
-// enough to be read whole at each look: it filters and sorts the rows. A store with thousands of
-// allocations needs indexes of its own instead. So does one whose jobs have volumes: this view is
-// not a [rules.VolumeView].
+// Package rowview makes a [rules.View] from plain rows. It filters and sorts all rows for each
+// view, so it suits a scheduler with a small state. A store with thousands of allocations needs its
+// own indexes. A store whose jobs have volumes needs another view, because this one does not
+// implement [rules.VolumeView].
 package rowview

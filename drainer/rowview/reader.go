@@ -9,9 +9,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Reader shows a drainer the newest view. Its feeds say that anything may have changed: the
-// drainer looks everywhere after every entry. The zero value shows an empty state. It is safe
-// for concurrent use.
+// Reader shows a drainer the newest view. Its feeds say that anything may have changed, so the
+// drainer looks everywhere after every entry. The zero value shows an empty state. It is safe for
+// concurrent use.
 type Reader struct {
 	mu    sync.Mutex
 	view  *View   // nil while the state is empty; guarded by mu

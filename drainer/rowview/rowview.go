@@ -34,9 +34,9 @@ type place struct {
 
 var _ rules.View = (*View)(nil)
 
-// New returns the view of a state: all rows as they are after the entry of the index. The rows
-// may come in any order. They belong to the view: the caller must not write to the rows or the
-// slices again. New sorts all rows. After that the cost of every method follows what it returns.
+// New returns the view of a state: all rows as they are after the entry of the index. The rows may
+// be in any order. They belong to the view: the caller must not change the rows or the slices after
+// the call. New sorts all rows. After that the cost of every method depends on what it returns.
 func New(index uint64, nodes []*cluster.Node, jobs []*cluster.Job, allocs []*cluster.Allocation, evals []*cluster.Evaluation) *View {
 	v := &View{
 		index: index,

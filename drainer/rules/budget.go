@@ -6,10 +6,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// budget is how many allocations a group may give up. It counts the admitted marks, so that each
-// mark is judged in the state after those before it. It reads a number of the group when a
-// decision first needs it: a paced mark needs no slots, and a free mark no count of healthy
-// allocations.
+// budget is how many allocations of a group may be marked. It counts the admitted marks, so that
+// each mark is judged in the state after the marks before it. It reads a number when a decision
+// first needs it: a paced mark needs no slots, and a free mark no count of healthy allocations.
 type budget struct {
 	*group
 	// healthy is the group's count in the view; -1 until it is read. released counts the
@@ -18,7 +17,7 @@ type budget struct {
 	// marked says that an allocation was marked since.
 	marked bool
 	// slots are the allocations that hold a slot for free and canary marks, once for each slot.
-	// slotsRead says that the view's slots were counted. Admitted marks are in slots either way.
+	// They include admitted marks. slotsRead says that the view's slots were added.
 	slots     []cluster.AllocID
 	slotsRead bool
 	// slotDue is the earliest time at which a slot becomes free because a missing verdict
@@ -28,8 +27,8 @@ type budget struct {
 
 func (g *group) budget() *budget { return &budget{group: g, healthy: -1} }
 
-// healthyNow counts the group's healthy allocations, wherever they are, without those that
-// were marked since.
+// healthyNow counts the group's healthy allocations on all nodes, without those that were marked
+// since.
 func (b *budget) healthyNow() int {
 	if b.healthy < 0 {
 		b.healthy = b.view.Healthy(b.key)
@@ -37,13 +36,13 @@ func (b *budget) healthyNow() int {
 	return b.healthy - b.released
 }
 
-// room is how many paced marks the budget leaves.
+// room is how many more paced marks the budget allows.
 func (b *budget) room() int { return b.pace.Room(b.healthyNow()) }
 
 // maxSlots is how many free and canary marks may be outstanding.
 func (b *budget) maxSlots() int { return max(1, b.pace.MaxParallel) }
 
-// freeSlots is how many free and canary marks the group may take.
+// freeSlots is how many more free and canary marks the group may have.
 func (b *budget) freeSlots() int {
 	b.readSlots()
 	return b.maxSlots() - len(b.slots)
@@ -85,14 +84,14 @@ func (b *budget) countSlots(a *cluster.Allocation) {
 
 func takesSlot(c cluster.MarkClass) bool { return c == cluster.MarkFree || c == cluster.MarkCanary }
 
-// leftHealthy reports whether the allocation, or nil, is a canary that has stopped and that a
-// drain marked while it was healthy.
+// leftHealthy reports whether the allocation is a canary that has stopped and that a drain marked
+// while it was healthy. It accepts nil.
 func leftHealthy(a *cluster.Allocation) bool {
 	return a != nil && a.ClientTerminal() && a.DesiredTransition.Class == cluster.MarkCanary && a.JudgedHealthy()
 }
 
-// mayProceed reports whether a group below its budget may give up one more allocation: the policy
-// allows it, and nothing is under way that could restore the budget.
+// mayProceed reports whether one more allocation of a group below its budget may be marked: the
+// policy allows it, and nothing is under way that could restore the budget.
 func (b *budget) mayProceed() bool {
 	return b.policy.BelowBudget == BelowBudgetProceed && b.room() <= 0 && !b.marked &&
 		!hasPendingEval(b.view, b.key.Job) && !b.anyChanging(b.isUnderway)
@@ -123,7 +122,7 @@ func (b *budget) admit(could ruling, a *cluster.Allocation, n *cluster.Node, cla
 	return ""
 }
 
-// countLeaving counts an allocation that leaves.
+// countLeaving counts an allocation as marked.
 func (b *budget) countLeaving(a *cluster.Allocation, n *cluster.Node) {
 	if a.Healthy(n) {
 		b.released++

@@ -6,31 +6,31 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Ending is a drain whose end was accepted in the state in which it was judged.
+// Ending is an accepted completion, with the outcome of its drain.
 type Ending struct {
 	Completion
 	Outcome cluster.Outcome
 	// StillStopping counts allocations that had to leave and are not
 	// client-terminal.
 	StillStopping int
-	// VolumesLeft are for the record ([cluster.Drain].VolumesLeft). RecheckCompletions leaves them nil:
-	// a state with volumes fills them in.
+	// VolumesLeft is for the record ([cluster.Drain].VolumesLeft). RecheckCompletions leaves it
+	// nil; a store with volumes sets it.
 	VolumesLeft *cluster.VolumeHolds
 }
 
-// endState is whether a drain may end, and if not, what it waits for.
+// endState says whether a drain may end, and if not, what it waits for.
 type endState struct {
 	done bool
 	// stage is the first stage that is not over, or StageCount.
 	stage cluster.Stage
-	// waitEnds is when the first wait of those stages ends, or zero.
+	// waitEnds is the earliest [stageState] waitEnds of the stages that are not over, or zero.
 	waitEnds time.Time
-	// waitsFor are the jobs whose replacements the policy waits for, in the
-	// order in which they were met.
+	// waitsFor are the jobs whose replacements the policy waits for, in the order in which
+	// awaitedJobs found them.
 	waitsFor []cluster.JobKey
 }
 
-// judgeEnd judges a node's drain by its completion policy.
+// judgeEnd returns whether the completion policy allows the end of a node's drain.
 func (s *Snapshot) judgeEnd(n *cluster.Node) endState {
 	policy := s.policy.Completion
 	if n.Drain.Strategy.Passed(s.now) && policy != CompletionMarked {
@@ -56,7 +56,7 @@ func (s *Snapshot) judgeEnd(n *cluster.Node) endState {
 	return end
 }
 
-// awaitedJobs returns the jobs of the drain's marks that do not fulfil the policy yet.
+// awaitedJobs returns the jobs of marked allocations that do not meet the policy yet.
 func awaitedJobs(v View, d *cluster.Drain, policy CompletionPolicy) []cluster.JobKey {
 	var jobs []cluster.JobKey
 	seen := map[cluster.JobKey]bool{}
@@ -70,8 +70,8 @@ func awaitedJobs(v View, d *cluster.Drain, policy CompletionPolicy) []cluster.Jo
 	return jobs
 }
 
-// isReplaced reports whether the allocation has a replacement, needs none, or a blocked
-// evaluation waits for its capacity. A drain replaces only service allocations.
+// isReplaced reports whether the allocation has a replacement, needs none, or waits for capacity
+// with a blocked evaluation. Only service allocations of a drain are replaced.
 func isReplaced(v View, a *cluster.Allocation) bool {
 	if a.JobType() != cluster.JobService || a.NextAllocation != "" || a.DesiredTransition.MigrateDisablePlacement {
 		return true
@@ -80,13 +80,14 @@ func isReplaced(v View, a *cluster.Allocation) bool {
 	if job.Stopped() || job.Group(a.TaskGroup) == nil {
 		return true
 	}
-	// While an evaluation is pending, a blocked one may be old: the scheduler has not said yet
-	// that it cannot place this allocation.
+	// While an evaluation is pending, a blocked one may be older than the mark. Then it does not
+	// show that the scheduler cannot place this allocation.
 	return !hasPendingEval(v, a.JobKey()) && (a.Terminal() || hasOpenEval(v, a.JobKey()))
 }
 
-// hasMigrated reports whether the allocation's ephemeral data has moved, or cannot move: there is
-// none, it was lost, or no replacement will come. A replacement starts only when it has the data.
+// hasMigrated reports whether the allocation's ephemeral data has moved, or cannot move because
+// there is none, it was lost, or the allocation gets no replacement. A replacement starts only when
+// it has the data.
 func hasMigrated(v View, a *cluster.Allocation) bool {
 	g := a.Job.Group(a.TaskGroup)
 	if g == nil || !g.EphemeralDisk.Migrate || a.ClientStatus == cluster.ClientLost {

@@ -1,10 +1,9 @@
-// Package rules decides what a drain may do. It is pure: every function reads a [View], a
-// time and a [Policy], and nothing else. It starts no goroutine and keeps nothing.
+// Package rules decides what a drain may do. It is pure: every function reads a [View], a time and
+// a [Policy], and nothing else. It starts no goroutine and has no state.
 //
-// The drainer plans with it. Every FSM judges each entry with [Recheck] and
-// [RecheckCompletions] in the state in which it applies the entry. Both use the same
-// decisions, so the FSM accepts in a state what the drainer planned from that state. A
-// refusal means that the state has changed in between.
+// The drainer plans with this package. Every FSM checks each entry with [Recheck] or
+// [RecheckCompletions] in the state in which it applies the entry. Plan and check use the same
+// decisions, so the FSM refuses an item only if the state has changed since the plan.
 //
-// [Explain] derives from the same decisions why each allocation is still on its node.
+// [Explain] uses the same decisions to say why each allocation is still on its node.
 package rules

@@ -2,7 +2,7 @@ package rules
 
 import "errors"
 
-// Why there is no report of a drain.
+// The reasons why there is no report of a drain.
 var (
 	// ErrNotEnabled says that this drainer decides nothing, because its server does not lead. Ask
 	// the leader, or use [Explain] with any state.
@@ -10,7 +10,7 @@ var (
 	// ErrAbandoned says that the store that this drainer reads was replaced. It decides nothing
 	// until its server enables it with the new store.
 	ErrAbandoned = errors.New("node drainer reads a store that was replaced")
-	// ErrNotDraining says that the node does not drain, or does not exist. Its last drain is in
-	// the state.
+	// ErrNotDraining says that the node does not drain, or does not exist. The record of its last
+	// drain is in the state.
 	ErrNotDraining = errors.New("node is not draining")
 )

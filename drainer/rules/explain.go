@@ -9,10 +9,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Pending is the knowledge of a leader besides the state: its writes, and since when groups are
-// held. The zero value is that of a server that does not lead.
+// Pending is what a leader knows beyond the state: its writes, and since when groups are held. The
+// zero value is that of a server that does not lead.
 type Pending struct {
-	// Marks are those of the newest round of writes that are not applied, by allocation.
+	// Marks are the marks of the newest round of writes that are not applied, by allocation.
 	Marks map[cluster.AllocID]PendingMark
 	// Attempts counts consecutive failed rounds of writes, or consecutive failed barriers while
 	// Barrier is set. LastError is the last failure, or nil.
@@ -25,8 +25,8 @@ type Pending struct {
 	// WriteTime bounds how long the leader takes until a write is applied. If it is nil, reports
 	// do not say when the drain ends.
 	WriteTime func() time.Duration
-	// HeldSince returns since when the leader has seen a group held for a reason, or zero if it
-	// does not know; or nil.
+	// HeldSince returns since when the leader has seen a group held for a reason, or zero if the
+	// leader does not know. It may be nil.
 	HeldSince func(cluster.GroupKey, Reason) time.Time
 }
 
@@ -40,8 +40,8 @@ type PendingMark struct {
 	InFlight bool
 }
 
-// Explain reports the drain of one node and why each allocation is still there: one reason each,
-// the first that matches. The error wraps [ErrNotDraining].
+// Explain reports the drain of one node and the [Reason] why each allocation is still there. The
+// error wraps [ErrNotDraining].
 func Explain(v View, pending Pending, id cluster.NodeID, now time.Time, p Policy) (Report, error) {
 	node := v.Node(id)
 	if !node.Draining() {
@@ -59,12 +59,12 @@ type Explainer struct {
 	onNode *onNode
 }
 
-// explained is a group with its plan. Nothing is counted in its budget.
+// explained is a group with its plan. Its budget counts no marks of the plan.
 type explained struct {
 	*budget
 	census *census
-	// planned are its allocations whose marks are in flight, or would be planned now, by id.
-	// taking are those of them that take a slot for free and canary marks.
+	// planned are, by id, the allocations whose marks are in flight or would be planned now. taking
+	// are the planned allocations whose marks take a slot.
 	planned, taking []cluster.AllocID
 }
 
@@ -76,7 +76,7 @@ func NewExplainer(v View, pending Pending, now time.Time, p Policy) *Explainer {
 // inFlight reports whether a mark of the allocation is in flight.
 func (e *Explainer) inFlight(id cluster.AllocID) bool { return e.pending.Marks[id].InFlight }
 
-// Report reports the drain of a node of the view, which drains.
+// Report reports the drain of a draining node of the view.
 func (e *Explainer) Report(n *cluster.Node) Report {
 	r := Report{Status: Status{Drain: n.Drain, NodeName: n.Name, Stalled: e.pending.Stalled}}
 	e.onNode = e.lookOn(n)
@@ -102,7 +102,6 @@ func (e *Explainer) Report(n *cluster.Node) Report {
 	return r
 }
 
-// explain gives one allocation its reason: the first that matches.
 func (e *Explainer) explain(a *cluster.Allocation, n *cluster.Node) AllocExplanation {
 	r := AllocExplanation{Alloc: a.ID, Group: a.GroupKey(), Stage: a.Stage()}
 	switch {
@@ -145,8 +144,8 @@ func (e *Explainer) explainHeld(r *AllocExplanation, a *cluster.Allocation, n *c
 	r.Held = a.VolumeHolds
 }
 
-// WithoutTexts returns the reason without what the client said of volumes: errors of plugins and the
-// commands of processes, which may hold secrets.
+// WithoutTexts returns the explanation without the client's texts about volumes: errors of plugins
+// and commands of processes, which may hold secrets.
 func (r AllocExplanation) WithoutTexts() AllocExplanation {
 	if r.Held != nil {
 		said := strings.TrimSuffix(r.Detail, heldVolumes(r.Held))
@@ -315,7 +314,7 @@ func sorted(lists ...[]cluster.AllocID) []cluster.AllocID {
 	return slices.Compact(ids)
 }
 
-// explained counts a group, and plans it as the drainer would.
+// explained returns a group, planned as the drainer would plan it. It caches the group.
 func (e *Explainer) explained(key cluster.GroupKey) *explained {
 	if g := e.groups[key]; g != nil {
 		return g
@@ -338,8 +337,8 @@ func (e *Explainer) explained(key cluster.GroupKey) *explained {
 	return g
 }
 
-// seen dates a reason for which the state holds no time. The date is never before the allocation
-// was placed and the drain began.
+// seen returns since when the leader has seen a reason for which the state holds no time. The
+// result is never before here, the time when the allocation was placed or the drain began.
 func (e *Explainer) seen(key cluster.GroupKey, r Reason, here time.Time) Since {
 	since := Since{Seen: true}
 	if e.pending.HeldSince != nil {
@@ -351,7 +350,7 @@ func (e *Explainer) seen(key cluster.GroupKey, r Reason, here time.Time) Since {
 	return since
 }
 
-// before lists the allocations that are left of the earlier stages.
+// before says how many allocations of each earlier stage are left.
 func (e *Explainer) before(s cluster.Stage) string {
 	var parts []string
 	for _, earlier := range cluster.Stages() {
@@ -362,7 +361,7 @@ func (e *Explainer) before(s cluster.Stage) string {
 	return "waits for " + strings.Join(parts, ", ")
 }
 
-// severity ranks reasons by how unlikely the allocation is to leave by itself.
+// severity ranks reasons: the higher, the less likely the allocation leaves without help.
 func (r Reason) severity() int {
 	order := [...]Reason{
 		ReasonLeftByRequest, ReasonStopping, ReasonHeldForVolumes, ReasonWritePending, ReasonWaitingForScheduler, ReasonWaitingForStage, ReasonWaitingForRoom,

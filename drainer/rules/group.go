@@ -7,8 +7,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// group is one group as a snapshot shows it. It is read-only: a [budget] counts marks. Planning
-// and re-checking judge by the same group.
+// group is one group as a snapshot shows it. It is read-only; a [budget] counts marks. Plan and
+// re-check both decide with it.
 type group struct {
 	*Snapshot
 	key cluster.GroupKey
@@ -27,8 +27,8 @@ func (s *Snapshot) group(key cluster.GroupKey) *group {
 	return g
 }
 
-// ruling is the decision about one allocation that stays on a draining node: the class that its
-// mark would have, or, with [cluster.MarkNone], the reason why it can have none. It does not
+// ruling is the decision about one allocation that is not leaving a draining node: the class that
+// its mark would have, or, with [cluster.MarkNone], the reason why it cannot be marked. It does not
 // consider room and slots.
 type ruling struct {
 	class cluster.MarkClass
@@ -75,8 +75,8 @@ func (g *group) judgeHealth(a *cluster.Allocation, node *cluster.Node) ruling {
 	return ruling{hold: ReasonWaitingForHealth}
 }
 
-// judgeWithNode judges an allocation that leaves with its whole stage, or that the deadline
-// or force takes.
+// judgeWithNode judges an allocation that leaves with its whole stage, or because of the deadline
+// or force.
 func (s *Snapshot) judgeWithNode(a *cluster.Allocation, node *cluster.Node) ruling {
 	d := node.Drain
 	switch {
@@ -130,8 +130,8 @@ func (g *group) awaitsVerdict(a *cluster.Allocation) bool {
 	return g.exists && !a.Leaving() && g.lacksVerdict(a)
 }
 
-// isUnderway reports whether the group's numbers may still change because of the
-// allocation: it is leaving, or a verdict on it is outstanding.
+// isUnderway reports whether the group's numbers may still change because of the allocation: the
+// allocation is leaving, or its health verdict is missing and can still come.
 func (g *group) isUnderway(a *cluster.Allocation, node *cluster.Node) bool {
 	return a.Leaving() || (!a.Canary() && node.Reachable() && g.awaitsVerdict(a))
 }
@@ -156,8 +156,8 @@ func (g *group) anyChanging(is func(*cluster.Allocation, *cluster.Node) bool) bo
 	return false
 }
 
-// stuck reports whether a marked allocation runs on and no evaluation is open that would
-// stop it.
+// stuck reports whether a marked allocation still runs and no evaluation is open that would stop
+// it.
 func (g *group) stuck() bool {
 	return len(g.openEvals()) == 0 && g.anyChanging(runsOnMarked)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// VolumeView is an optional interface of a [View], for clusters with volumes. For a view without
-// this interface the drain leaves no storage plugin on the node.
+// VolumeView is an optional interface of a [View], for clusters with volumes. If the view does not
+// implement it, a drain leaves no storage plugin on the node.
 type VolumeView interface {
 	// VolumePlugins yields the storage plugins of the volumes that the allocation has claimed and
 	// that may be mounted on its node. It may yield a plugin twice. The allocation need not exist.
@@ -15,7 +15,8 @@ type VolumeView interface {
 }
 
 // users maps a storage plugin to an allocation that the drain leaves on its node and that uses a
-// volume of the plugin: the first by id, where allocations that leave for another reason come last.
+// volume of the plugin: the first by id that is not leaving for another reason, or else the first
+// by id.
 type users map[cluster.PluginID]cluster.AllocID
 
 // leaves reports whether the allocation must leave its node, which drains.
@@ -23,8 +24,9 @@ func (s *Snapshot) leaves(a *cluster.Allocation, n *cluster.Node) bool {
 	return n.Drain.Leaves(a.Stage()) && s.staysFor(a, n) == ""
 }
 
-// staysFor returns the allocation because of which the drain leaves a storage plugin on the node:
-// the drain leaves it, and the plugin serves its volumes. It returns "" if there is none.
+// staysFor returns an allocation for which the drain leaves a storage plugin on the node: the
+// plugin serves its volumes, and the drain leaves the allocation too. It returns "" if there is
+// none.
 func (s *Snapshot) staysFor(a *cluster.Allocation, n *cluster.Node) cluster.AllocID {
 	if !n.Drain.Strategy.IgnoreSystemJobs || a.Stage() != cluster.StagePlugins {
 		return ""
@@ -44,8 +46,8 @@ func (s *Snapshot) staysFor(a *cluster.Allocation, n *cluster.Node) cluster.Allo
 	return ""
 }
 
-// usersOn returns the users on a node that drains. They are kept: marks and completions change no
-// system allocation that a drain leaves, and no claim.
+// usersOn returns the users on a node that drains. It caches them, because marks and completions
+// change no claim and no system allocation that a drain leaves.
 func (s *Snapshot) usersOn(n *cluster.Node) users {
 	found, known := s.users[n.ID]
 	if known {

@@ -11,33 +11,33 @@ import (
 
 // GroupPlan is what one group wants at the time of its snapshot.
 type GroupPlan struct {
-	// Marks are in allocation order. Postponed are those that the caller postponed. They take no
+	// Marks are in allocation order. Postponed are the marks that the caller postponed. They use no
 	// room.
 	Marks, Postponed []Mark
-	// RunsOnMarked says that marked allocations run on. Stuck says that no evaluation is
-	// open that would stop them.
+	// RunsOnMarked says that marked allocations still run. Stuck says that no evaluation is open
+	// that would stop them.
 	RunsOnMarked, Stuck bool
 	// Holds are the reasons why allocations that stay are not marked.
 	Holds [ReasonCount]bool
-	// WakeAt is the next time at which the plan changes although the view does not: a missing
-	// verdict becomes overdue. It may be zero.
+	// WakeAt is when a missing verdict becomes overdue, so that the plan changes although the view
+	// does not. It may be zero.
 	WakeAt time.Time
 	// Nodes are the draining nodes of the group's live allocations, in order, once for
 	// each allocation.
 	Nodes []cluster.NodeID
 }
 
-// PlanGroup decides which allocations of a group are marked now. Allocations that leave with
-// their whole stage, or at the deadline, are planned with their node ([Snapshot.PlanNode]), but
-// they take room here too. Marks for which postpone returns true are postponed; nil postpones
+// PlanGroup decides which allocations of a group are marked now. Allocations that leave with their
+// whole stage, or at the deadline, are planned with their node ([Snapshot.PlanNode]), but they use
+// room here too. Marks for which postpone returns true are postponed. A nil postpone postpones
 // none.
 func (s *Snapshot) PlanGroup(key cluster.GroupKey, postpone func(Mark) bool) GroupPlan {
 	g := s.group(key)
 	return g.plan(g.census(), g.budget(), nil, postpone)
 }
 
-// plan plans a group from its census. It counts its marks in the budget. Marks in flight take
-// room before all others. Either function may be nil.
+// plan plans a group from its census, and counts the marks in the budget. Marks in flight come
+// before all others. Either function may be nil.
 func (g *group) plan(c *census, b *budget, inFlight func(cluster.AllocID) bool, postpone func(Mark) bool) GroupPlan {
 	plan := GroupPlan{
 		RunsOnMarked: c.runsOnMarked, Stuck: c.runsOnMarked && len(g.openEvals()) == 0,
@@ -51,7 +51,7 @@ func (g *group) plan(c *census, b *budget, inFlight func(cluster.AllocID) bool, 
 			b.countLeaving(a.Allocation, a.node)
 		case could.class == cluster.MarkNone:
 			plan.Holds[could.hold] = true
-			if could.hold == ReasonWaitingForHealth { // includes one that is judged healthy but does not run
+			if could.hold == ReasonWaitingForHealth { // also one that was judged healthy but does not run
 				plan.WakeAt = earliest(plan.WakeAt, g.dueAt(a.Allocation))
 			}
 		case postpone != nil && postpone(markOf(a.Allocation, a.node, could.class)):
@@ -79,8 +79,8 @@ func PlannedWithNode(c cluster.MarkClass) bool {
 type candidate struct {
 	resident
 	class cluster.MarkClass
-	// rank is zero for marks in flight, one for allocations whose loss costs nothing, and two for
-	// the others.
+	// rank is zero for marks in flight, two for paced marks, which use room, and one for the
+	// others.
 	rank, consumers int
 }
 
@@ -106,8 +106,8 @@ func rank(class cluster.MarkClass, inFlight bool) int {
 	return 1
 }
 
-// order sorts the candidates in the order of marking, if the order makes a difference. Most
-// groups wait for room or have room for all, and need no order.
+// order sorts the candidates in the order of marking, if the order matters. Most groups have no
+// room, or room for all candidates, so that it does not.
 func (b *budget) order(candidates []candidate) {
 	if len(candidates) == 0 {
 		return
@@ -124,9 +124,8 @@ func (b *budget) order(candidates []candidate) {
 	slices.SortFunc(candidates, candidate.compare)
 }
 
-// choose marks the candidates that the budget admits. A group below its budget gives one up only
-// if there is nothing else to mark: a mark of class proceed holds only where nothing is under
-// way, in whatever order the marks are judged.
+// choose marks the candidates that the budget admits. A mark of class proceed is tried last: it is
+// admitted only while nothing else of the group is marked or under way.
 func (p *GroupPlan) choose(b *budget, c *census, candidates []candidate) {
 	held := candidates[:0]
 	for _, c := range candidates {
@@ -158,8 +157,8 @@ func (p *GroupPlan) choose(b *budget, c *census, candidates []candidate) {
 	}
 }
 
-// mark marks the candidate under the class if the budget admits it, and reports whether it
-// did.
+// mark marks the candidate under the class if the budget admits it, and reports whether it was
+// marked.
 func (p *GroupPlan) mark(b *budget, c candidate, class cluster.MarkClass) bool {
 	if b.admit(ruling{class: c.class}, c.Allocation, c.node, class) != "" {
 		return false
@@ -172,8 +171,8 @@ func markOf(a *cluster.Allocation, n *cluster.Node, class cluster.MarkClass) Mar
 	return Mark{Alloc: a.ID, Group: a.GroupKey(), Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: class}
 }
 
-// shortage is why the group's numbers hold an allocation that could be marked under the class.
-// underway says that marks, stops or verdicts of the group are outstanding.
+// shortage returns the reason why the budget or the slots hold an allocation that could be marked
+// under the class. underway says that marks, stops or verdicts of the group are outstanding.
 func (g *group) shortage(class cluster.MarkClass, underway bool) Reason {
 	switch {
 	case takesSlot(class):
@@ -188,22 +187,22 @@ func (g *group) shortage(class cluster.MarkClass, underway bool) Reason {
 
 // NodePlan is what one node's drain wants at the time of its snapshot.
 type NodePlan struct {
-	// Marks are allocations that leave with their stage, or because of deadline or force. They
-	// are in (namespace, job, group, allocation) order.
+	// Marks are of allocations that leave with their stage, or because of the deadline or force, in
+	// (namespace, job, group, allocation) order.
 	Marks []Mark
-	// Completion is the end of the drain if it may end, or nil.
+	// Completion ends the drain; or nil if the drain may not end.
 	Completion *Completion
-	// WakeAt is the next time at which the plan changes although the view does not: the wait of a
-	// stage ends. The deadline is not among these times. It may be zero.
+	// WakeAt is when the wait of a stage ends, so that the plan changes although the view does not.
+	// It does not consider the deadline. It may be zero.
 	WakeAt time.Time
 	// WaitsFor are the jobs whose replacements the completion policy waits for, in order.
 	WaitsFor []cluster.JobKey
 	// Passed says that the deadline has passed or that the drain is forced. PluginsTurn says that
-	// storage plugins have their turn, and some are left. The plans of the groups on the node
+	// the stage of storage plugins has begun and is not over. The plans of the groups on the node
 	// depend on both.
 	Passed, PluginsTurn bool
-	// Serving are the storage plugins that have to serve allocations which the drain leaves, in order,
-	// while storage plugins have their turn. The plans of the groups on the node depend on them too.
+	// Serving are, in order, the storage plugins that serve allocations that the drain leaves. It
+	// is set with PluginsTurn. The plans of the groups on the node depend on it too.
 	Serving []cluster.PluginID
 }
 

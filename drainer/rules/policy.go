@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// Policy holds the inputs of decisions besides the state. The policy of a plan travels in its
-// raft entry, so that every server judges the plan by the same policy.
+// Policy configures decisions. A raft entry holds the policy of its plan, so that every server
+// checks the plan by the same policy.
 type Policy struct {
-	// HealthGrace is how long after its group's healthy deadline an allocation
-	// without a verdict counts as overdue. Zero is [DefaultHealthGrace].
+	// HealthGrace is the time from the healthy deadline of its group until an allocation without a
+	// verdict is overdue. Zero is [DefaultHealthGrace].
 	HealthGrace time.Duration
-	// StopMargin is how long past its stop time an allocation is waited for after the deadline:
-	// the time for its evaluation and its client's report. With a short margin, drains end while
-	// tasks still stop. Zero is [DefaultStopMargin].
+	// StopMargin is how long a drain waits, after the deadline, for an allocation beyond its stop
+	// time. It gives time for the evaluation and the client's report. With a short margin, drains
+	// end while tasks still stop. Zero is [DefaultStopMargin].
 	StopMargin time.Duration
-	// BelowBudget is what happens to a group that has fewer healthy allocations
-	// than its budget demands and nothing under way. Zero is [BelowBudgetHold].
+	// BelowBudget is what happens to a group that has fewer healthy allocations than its budget
+	// requires and nothing under way. Zero is [BelowBudgetHold].
 	BelowBudget BelowBudget
 	// PluginsAfterDeadline is when storage plugins are stopped after the deadline. Zero is
 	// [PluginsAfterWait].
 	PluginsAfterDeadline PluginOrder
-	// Completion is the promise of a drain that ends in its own time. Zero is
-	// [CompletionStopped]. From the deadline on, every policy except [CompletionMarked] is
+	// Completion is the condition for the end of a drain before its deadline. Zero is
+	// [CompletionStopped]. After the deadline, every policy except [CompletionMarked] acts as
 	// [CompletionStopped].
 	Completion CompletionPolicy
 }
@@ -50,12 +50,12 @@ type PluginOrder uint8
 const (
 	// PluginsAfterWait stops plugins when the wait for the stages before them has ended.
 	PluginsAfterWait PluginOrder = iota
-	// PluginsAfterStop stops plugins only when the stages before them have stopped. With a client
-	// that never stops, the drain never ends, with any deadline.
+	// PluginsAfterStop stops plugins only when the stages before them have stopped. If a task never
+	// stops, the drain never ends, even with a deadline.
 	PluginsAfterStop
 )
 
-// CompletionPolicy is the promise of a drain's end.
+// CompletionPolicy is the condition for the end of a drain.
 type CompletionPolicy uint8
 
 const (

@@ -6,13 +6,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Recheck judges an entry of marks in the state in which it is applied, and returns the marks
-// that hold there. Marks are judged in (namespace, job, group, allocation) order, each in the
-// state after those before it. A refused mark refuses only itself. Recheck also returns the
-// evaluations to write: those of jobs with an accepted mark, and of groups that still need one.
+// Recheck checks an entry of marks in the state in which it is applied, and returns the marks that
+// may be applied. It checks them in (namespace, job, group, allocation) order, each in the state
+// after the accepted marks before it. A refused mark does not refuse others. Recheck also returns
+// the evaluations to write: those of jobs with an accepted mark, and of groups that still need one.
 //
-// Every FSM calls it in the transaction that applies the entry. It reads the
-// view and the entry and nothing else, and writes to neither.
+// Every FSM calls it in the transaction that applies the entry. It reads the view and the entry and
+// nothing else, and changes neither.
 func Recheck(v View, m *Marks) (accepted []Mark, evals []*cluster.Evaluation, refused []Refusal) {
 	c := &checker{Snapshot: NewSnapshot(v, m.At, m.Policy)}
 	marks := m.Marks
@@ -52,8 +52,8 @@ func Recheck(v View, m *Marks) (accepted []Mark, evals []*cluster.Evaluation, re
 	return accepted, evals, refused
 }
 
-// RecheckCompletions judges an entry of completions in the state in which it is applied, node by
-// node, and returns the drains that end there, and how. Every FSM calls it in the transaction
+// RecheckCompletions checks an entry of completions in the state in which it is applied, node by
+// node, and returns the drains that end, with their outcomes. Every FSM calls it in the transaction
 // that applies the entry.
 func RecheckCompletions(v View, c *Completions) (ended []Ending, refused []Refusal) {
 	s := NewSnapshot(v, c.At, c.Policy)
@@ -89,9 +89,9 @@ func (s *Snapshot) checkCompletion(c Completion) string {
 	return ""
 }
 
-// endingOf returns the outcome of a drain that may end. A drain that leaves something running was
-// ended by its deadline, or by force, even if these marked nothing. It is not complete, unless
-// its completion policy is CompletionMarked.
+// endingOf returns the ending of a drain that may end. A drain that leaves something running was
+// ended by its deadline, or by force, even if no mark has such a class. Its outcome is not
+// complete, unless its completion policy is CompletionMarked.
 func (s *Snapshot) endingOf(c Completion) Ending {
 	n := s.Node(c.Node)
 	e := Ending{Completion: c, Outcome: n.Drain.CompletedOutcome(), StillStopping: s.countLeft(n)}
@@ -104,7 +104,7 @@ func (s *Snapshot) endingOf(c Completion) Ending {
 	return e
 }
 
-// checkDrain returns why no plan for the drain holds on the node, or the empty string.
+// checkDrain returns why the node is not in the drain, or the empty string.
 func checkDrain(n *cluster.Node, id cluster.DrainID) string {
 	switch {
 	case n == nil:
@@ -117,18 +117,18 @@ func checkDrain(n *cluster.Node, id cluster.DrainID) string {
 	return ""
 }
 
-// checker judges the marks of one entry. It counts its groups as far as their marks need it,
-// without reading stable allocations. It then adds the accepted marks.
+// checker checks the marks of one entry. It counts a group only as far as the group's marks need,
+// without reading stable allocations, and adds the accepted marks.
 type checker struct {
 	*Snapshot
-	// last is the group of the mark before, or nil. Marks of a group are adjacent.
+	// last is the budget of the previous mark's group, or nil. Marks of a group are adjacent.
 	last *budget
 	// accepted is the allocation of the last accepted mark, or empty. Repeats of a mark are
 	// adjacent.
 	accepted cluster.AllocID
 }
 
-// check returns why a mark does not hold, or counts the mark and returns the empty string.
+// check returns why a mark is refused, or counts the mark and returns the empty string.
 func (c *checker) check(m Mark) string {
 	a := c.view.Alloc(m.Alloc)
 	if why := checkAlloc(a, m); why != "" {

@@ -6,27 +6,28 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Reason is why an allocation is still on its draining node. An allocation has exactly one: the
-// first that matches, in this order.
+// Reason is why an allocation is still on its draining node. An allocation has exactly one reason.
+// If several match, it is the first of them in the order below.
 type Reason uint8
 
-// The reasons, in the order in which they are tried.
+// The reasons, in the order in which they are checked.
 const (
-	// ReasonLeftByRequest: the operator said that it need not leave.
+	// ReasonLeftByRequest: the operator asked to leave it on the node.
 	ReasonLeftByRequest Reason = iota
 	// ReasonWritePending: its mark is planned or in flight.
 	ReasonWritePending
-	// ReasonHeldForVolumes: it is a storage plugin that leaves, and waits for volumes on its node.
+	// ReasonHeldForVolumes: it is a storage plugin that is leaving, and volumes on its node still
+	// need it.
 	ReasonHeldForVolumes
 	// ReasonStopping: the servers want it stopped and its client has not reported the end.
 	ReasonStopping
-	// ReasonWaitingForScheduler: it is marked and its evaluation has not stopped it.
+	// ReasonWaitingForScheduler: it is marked and the scheduler has not stopped it.
 	ReasonWaitingForScheduler
 	// ReasonDisconnected: its node cannot be reached.
 	ReasonDisconnected
-	// ReasonBatchRunning: it runs until it is done, or the deadline.
+	// ReasonBatchRunning: it runs until it is done or the deadline passes.
 	ReasonBatchRunning
-	// ReasonWaitingForStage: the stages before it have not left yet.
+	// ReasonWaitingForStage: the stages before its own are not over.
 	ReasonWaitingForStage
 	// ReasonWaitingForHealth: it has no health verdict and is not overdue.
 	ReasonWaitingForHealth
@@ -35,9 +36,9 @@ const (
 	// ReasonWaitingForReplacement: its group has no room and an evaluation of its job
 	// is blocked.
 	ReasonWaitingForReplacement
-	// ReasonWaitingForRoom: its group has no room while others of it are on the move.
+	// ReasonWaitingForRoom: its group has no room while other allocations of the group move.
 	ReasonWaitingForRoom
-	// ReasonBelowBudget: its group has no room and nothing of it is on the move.
+	// ReasonBelowBudget: its group has no room and no allocation of the group moves.
 	ReasonBelowBudget
 
 	// ReasonCount is how many reasons there are.
@@ -75,9 +76,9 @@ type AllocExplanation struct {
 	// Detail is one line for people, with the reason's numbers.
 	Detail string
 
-	// Due is when the reason ends by itself or is overdue: of ReasonStopping and
-	// ReasonHeldForVolumes, the end of the stop time; of ReasonWaitingForHealth, when the verdict is due; of
-	// ReasonBatchRunning and ReasonNoPacedMoves, the deadline. Zero if there is no such time.
+	// Due is when the reason ends or becomes overdue. For ReasonStopping and ReasonHeldForVolumes
+	// it is the end of the stop time, for ReasonWaitingForHealth the time when the verdict is due,
+	// for ReasonBatchRunning and ReasonNoPacedMoves the deadline. Zero if there is no such time.
 	Due time.Time
 	// Eval is the evaluation that ReasonWaitingForScheduler and ReasonWaitingForReplacement name,
 	// or nil. It is never written to.
@@ -111,12 +112,12 @@ type Status struct {
 	// Waiting counts the allocations on the node by reason.
 	Waiting [ReasonCount]int
 	// Reason is the worst reason that has a count: that of the allocation least likely to leave
-	// by itself. It has no meaning if there is no allocation.
+	// without help. It has no meaning if there is no allocation.
 	Reason Reason
-	// Stalled says why the leader has not been able to write for too long, or is empty.
+	// Stalled says why the leader could not write for too long, or is empty.
 	Stalled string
-	// EndsBy is when the drain ends at the latest while there is a leader with a
-	// quorum (G4), or zero for a drain that has no such time.
+	// EndsBy is the latest end of the drain while there is a leader with a quorum (G4), or zero for
+	// a drain that has no such time.
 	EndsBy time.Time
 }
 

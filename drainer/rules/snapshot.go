@@ -6,9 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Snapshot is the input of decisions: a view, a time and a policy. It remembers answers that many
-// decisions need. It lives as long as one step, one re-check or one report, and one goroutine
-// uses it.
+// Snapshot is the input of decisions: a view, a time and a policy. It caches answers that many
+// decisions need. It is used for one step, one re-check or one report, by one goroutine.
 type Snapshot struct {
 	view   View
 	now    time.Time
@@ -19,7 +18,7 @@ type Snapshot struct {
 	users map[cluster.NodeID]users // nil until a decision needs them
 }
 
-// turn names the beginning of one stage on one node.
+// turn is one stage on one node.
 type turn struct {
 	node  cluster.NodeID
 	stage cluster.Stage

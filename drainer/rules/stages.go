@@ -10,22 +10,23 @@ import (
 
 // stageState is the progress of one stage of a drain.
 type stageState struct {
-	// over: the next stage need not wait for this one.
+	// over says that the next stage need not wait for this one.
 	over bool
-	// staying: an allocation that has to leave is not leaving.
+	// staying says that an allocation has to leave and is not leaving yet.
 	staying bool
-	// waitEnds is when to look again at a stage that waits, after the deadline, for allocations
-	// that still stop: the wait for one of them ends then. It is zero for a stage that is over,
-	// and before the deadline.
+	// waitEnds is when the wait for one stopping allocation ends. Look at the stage again then. It
+	// is set only after the deadline, for a stage that waits for stopping allocations.
 	waitEnds time.Time
 }
 
-// stageOf judges one stage of a node's drain. Before the deadline a stage is over when nothing of
-// it is left. After the deadline it is also over when nothing is left to mark and the stopping
-// allocations have used their time. Allocations that cannot report are not waited for then.
+// stageOf returns the progress of one stage of a node's drain. Before the deadline a stage is over
+// when it has no allocations left. After the deadline it is also over when nothing is left to mark
+// and the stopping allocations have used their time. It then does not wait for allocations that
+// cannot report.
 //
-// It reads no more than necessary: until the deadline at most one allocation that has to leave, and
-// no consumers, which are counted, unless it matters whether they are leaving.
+// It reads no more than necessary. Before the deadline it reads at most one allocation that has to
+// leave. It uses the count of consumers, unless CompletionMarked needs to know whether they are
+// leaving.
 func (s *Snapshot) stageOf(n *cluster.Node, stage cluster.Stage) stageState {
 	if !n.Drain.Leaves(stage) {
 		return stageState{over: true}
@@ -46,8 +47,8 @@ func (s *Snapshot) stageOf(n *cluster.Node, stage cluster.Stage) stageState {
 		case !passed:
 			return stageState{}
 		}
-		// One allocation that is waited for is enough. To read all of them at each report would
-		// cost the square of their number.
+		// One allocation that the stage waits for is enough. To read all of them after each client
+		// report would cost the square of their number.
 		if ends := waitEnd(a, n, s.policy); canReport(a, n) && s.now.Before(ends) {
 			return stageState{waitEnds: ends}
 		}
@@ -55,8 +56,8 @@ func (s *Snapshot) stageOf(n *cluster.Node, stage cluster.Stage) stageState {
 	return stageState{over: true}
 }
 
-// waitEnd is until when a leaving allocation is waited for after the deadline: its stop time and
-// a margin, from the deadline or from its mark or stop, whichever came later.
+// waitEnd is when the wait for a leaving allocation ends after the deadline: its stop time and a
+// margin, counted from the deadline or from its mark or stop, whichever is later.
 func waitEnd(a *cluster.Allocation, n *cluster.Node, p Policy) time.Time {
 	since := a.DesiredTransition.MarkedAt
 	if !a.Marked() {
@@ -76,8 +77,8 @@ func passedAt(d *cluster.Drain) time.Time {
 }
 
 // turnHasCome reports whether the stages before this one are over, so that it may begin. With
-// [PluginsAfterStop], plugins wait also after the deadline until nothing is left that can report.
-// The answer is the same for every allocation of a stage and is kept.
+// [PluginsAfterStop], plugins wait, also after the deadline, until no allocation of these stages is
+// left that can report. The answer is the same for every allocation of a stage and is cached.
 func (s *Snapshot) turnHasCome(n *cluster.Node, stage cluster.Stage) bool {
 	if stage == cluster.StageConsumers {
 		return true // the first
@@ -117,8 +118,8 @@ func (s *Snapshot) stillStopping(n *cluster.Node, stage cluster.Stage) bool {
 	return false
 }
 
-// onNode are the allocations on a draining node that are not client-terminal: by stage those that
-// have to leave, and those that the drain leaves.
+// onNode are the allocations on a draining node that are not client-terminal. staying and leaving
+// have to leave; the drain leaves excluded on the node.
 type onNode [cluster.StageCount]struct{ staying, leaving, excluded []*cluster.Allocation }
 
 func (s *Snapshot) lookOn(n *cluster.Node) *onNode {
@@ -139,7 +140,6 @@ func (s *Snapshot) lookOn(n *cluster.Node) *onNode {
 	return &on
 }
 
-// count counts them all.
 func (o *onNode) count() int {
 	n := 0
 	for s, stage := range o {
@@ -151,11 +151,11 @@ func (o *onNode) count() int {
 // left counts the allocations of a stage that have to leave.
 func (o *onNode) left(s cluster.Stage) int { return len(o[s].staying) + len(o[s].leaving) }
 
-// bound is when the node's drain ends at the latest, as seen now, while there is a leader with a
-// quorum. Leaving allocations have their stop time. The others are marked within writeTime of
-// their turn and then have their stop time, stage after stage. The completion takes another
-// writeTime, which bounds how long the drainer takes until a write is applied. bound is zero
-// under [PluginsAfterStop] with plugins on the node. The drain has a deadline.
+// bound is the latest end of a drain with a deadline, as seen now, while there is a leader with a
+// quorum. writeTime bounds the time until a write is applied. Stage after stage, leaving
+// allocations take their stop time; the others are marked within writeTime and then take their stop
+// time. The completion takes another writeTime. bound is zero under [PluginsAfterStop] with plugins
+// on the node.
 func (o *onNode) bound(n *cluster.Node, now time.Time, p Policy, writeTime time.Duration) time.Time {
 	bound := latest(now, passedAt(n.Drain))
 	for _, s := range cluster.Stages() {
@@ -168,8 +168,8 @@ func (o *onNode) bound(n *cluster.Node, now time.Time, p Policy, writeTime time.
 	return bound.Add(writeTime)
 }
 
-// stageBound is when the stage is over at the latest if its staying allocations are marked at a
-// time, and whether it has any allocation.
+// stageBound is the latest time at which the stage is over if its staying allocations are marked at
+// markedAt, and whether it has any allocation.
 func (o *onNode) stageBound(n *cluster.Node, s cluster.Stage, markedAt time.Time, p Policy) (end time.Time, any bool) {
 	for _, a := range o[s].leaving {
 		end, any = latest(end, waitEnd(a, n, p)), true

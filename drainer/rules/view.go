@@ -6,9 +6,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// View is one consistent state of the cluster. Callers write to nothing that it returns. It
-// yields everything in a fixed order, given with each method. The order is part of every
-// decision, and decisions must be the same on every server.
+// View is one consistent state of the cluster. Callers do not change what it returns. Each method
+// yields in a fixed order, which its comment gives. Decisions depend on the order and must be the
+// same on every server.
 //
 // The cost of every method must depend on what it returns only, not on the size of the state. A view
 // without such indexes is correct but slow.
@@ -23,27 +23,25 @@ type View interface {
 	Job(cluster.JobKey) *cluster.Job
 	// Alloc returns the allocation, or nil.
 	Alloc(cluster.AllocID) *cluster.Allocation
-	// NodeAllocs yields the allocations of a node that belong to the stage and
-	// are not client-terminal, by id: those that are leaving
-	// ([cluster.Allocation.Leaving]) or those that are not.
+	// NodeAllocs yields, by id, the allocations of a node that belong to the stage and are not
+	// client-terminal: those that are leaving ([cluster.Allocation.Leaving]), or those that are
+	// not.
 	NodeAllocs(n cluster.NodeID, s cluster.Stage, leaving bool) iter.Seq[*cluster.Allocation]
 	// Consumers counts the node's allocations of [cluster.StageConsumers] that
 	// are not client-terminal.
 	Consumers(cluster.NodeID) int
-	// GroupAllocs yields, by id, the group's allocations that are not
-	// client-terminal, and its canaries that a drain marked, that are
-	// client-terminal, and that have no replacement.
+	// GroupAllocs yields, by id, the group's allocations that are not client-terminal. It also
+	// yields client-terminal canaries that a drain marked and that have no replacement.
 	GroupAllocs(cluster.GroupKey) iter.Seq[*cluster.Allocation]
-	// ChangingAllocs yields, by [cluster.Allocation.Progress] and then by id, those of
-	// GroupAllocs that are on a draining node or are not stable. The drainer reads them one by
-	// one. The cost must follow the number of items taken: a re-check stops early. Fields that
-	// [cluster.Allocation.Bare] leaves out are not read, and may be missing.
+	// ChangingAllocs yields, by [cluster.Allocation.Progress] and then by id, those of GroupAllocs
+	// that are on a draining node or are not stable. The cost must follow the number of items read,
+	// because a re-check stops early. Fields that [cluster.Allocation.Bare] leaves out are not
+	// read, and may be missing.
 	ChangingAllocs(cluster.GroupKey) iter.Seq[*cluster.Allocation]
-	// Healthy counts the group's allocations that count towards its budget,
-	// wherever they are ([cluster.Allocation.Healthy]).
+	// Healthy counts the group's healthy allocations ([cluster.Allocation.Healthy]) on all nodes.
 	Healthy(cluster.GroupKey) int
-	// DrainAllocs yields all allocations that the drain has marked, by id, also those that have
-	// ended.
+	// DrainAllocs yields, by id, all allocations that the drain has marked, including those that
+	// have ended.
 	DrainAllocs(cluster.DrainID) iter.Seq[*cluster.Allocation]
 	// OpenEvals yields the job's evaluations that are pending or blocked, by
 	// creation index, then id.

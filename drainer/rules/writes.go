@@ -19,7 +19,7 @@ type Mark struct {
 	Class    cluster.MarkClass
 }
 
-// Compare orders marks as they are judged: by namespace, job, group, allocation.
+// Compare orders marks by namespace, job, group, allocation.
 func (m Mark) Compare(o Mark) int {
 	return cmp.Or(m.Group.Compare(o.Group), cmp.Compare(m.Alloc, o.Alloc))
 }
@@ -31,12 +31,12 @@ type Marks struct {
 	Policy Policy
 	// Marks are in (namespace, job, group, allocation) order.
 	Marks []Mark
-	// Reevaluate are groups, in order, with marked allocations that run on and no
-	// open evaluation that would stop them.
+	// Reevaluate are groups, in order, with marked allocations that still run and no open
+	// evaluation that would stop them.
 	Reevaluate []cluster.GroupKey
-	// Evals holds one evaluation for each job with a mark or a group to re-evaluate, in
-	// (namespace, job) order. The evaluation of a job with no accepted mark, and no group that
-	// still needs it, is dropped.
+	// Evals holds one evaluation for each job with a mark or a group to re-evaluate, in (namespace,
+	// job) order. [Recheck] drops the evaluation of a job with no accepted mark and no group that
+	// still needs it.
 	Evals []*cluster.Evaluation
 }
 
