@@ -37,9 +37,9 @@ func (m *AllocClientUpdate) apply(txn *statestore.Txn) Response {
 	return done(evaluate(txn, m.Evals, required))
 }
 
-// AllocStop stops an allocation because an operator wants it, and has it replaced: the allocation gets
-// the mark that a drain would set, of no drain, and its job an evaluation. An allocation that is leaving
-// or has ended only gets the evaluation.
+// AllocStop stops and replaces an allocation at an operator's request. The allocation gets a mark
+// to migrate that belongs to no drain, and its job gets an evaluation. For an allocation that is
+// leaving or has ended, only the evaluation is written.
 type AllocStop struct {
 	// At is the proposer's time.
 	At    time.Time

@@ -43,7 +43,7 @@ func (a *DrainerApplier) Barrier(reply drainer.Reply) (queued bool) {
 }
 
 // drainerAnswer converts an answer for the drainer. An entry that the FSM refused counts as
-// rejected: it changed nothing.
+// rejected, because it changed nothing.
 func drainerAnswer(a Answer) drainer.Answer {
 	answer := drainer.Answer{Outcome: a.Outcome, Index: a.Index, Err: a.Err}
 	switch response := a.Response.(type) {

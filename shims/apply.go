@@ -10,14 +10,13 @@ import (
 
 // Errors of [Apply]. They say whether the message may have taken effect.
 var (
-	// ErrBusy: the proposer has no room, or is closed. The message was not
-	// proposed; try again later.
+	// ErrBusy: the proposer has no room, or is closed. The message was not proposed; retry later.
 	ErrBusy = errors.New("no room for another raft write")
-	// ErrRejected: the message was not applied and never will be. Try again, perhaps
-	// with the new leader.
+	// ErrRejected: the message was not applied and never will be. Retry, perhaps with the new
+	// leader.
 	ErrRejected = errors.New("raft write rejected")
-	// ErrUnknown: the message may be applied, now or later. Read the state behind a
-	// barrier before trying again.
+	// ErrUnknown: the message may be applied, now or later. Read the state behind a barrier before
+	// a retry.
 	ErrUnknown = errors.New("raft write with unknown outcome")
 )
 

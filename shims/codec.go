@@ -30,11 +30,11 @@ const usualSize = 1 << 10
 // has groups, which have tasks, which have resources.
 const maxDepth = 32
 
-// ErrBroken means that [Decode] met an entry that no server has written. The FSM must stop.
+// ErrBroken means that [Decode] found an entry that no server has written. The FSM must stop.
 var ErrBroken = errors.New("broken raft entry")
 
-// handle is the msgpack configuration. It is shared because the codec caches its analysis of
-// types in it, and never changed.
+// handle is the msgpack configuration. It never changes. All calls share it because the codec
+// caches its analysis of types in it.
 var handle = newHandle()
 
 func newHandle() *codec.MsgpackHandle {

@@ -8,11 +8,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Collect deletes ended allocations, evaluations and jobs. The FSM judges each row in the state in
-// which it applies the entry, and keeps a row that something needs: see package collect. A deleted
-// job takes its last evaluation with it.
+// Collect deletes ended allocations, evaluations and jobs. The FSM checks each row in the state in
+// which it applies the entry, and keeps a row that is still needed: see package collect. The last
+// evaluation of a job is deleted with the job.
 type Collect struct {
-	// At is the proposer's time. The ages of rows count to the times of the request.
+	// At is the proposer's time. The request has its own times, to which it compares the ages of
+	// rows.
 	At time.Time
 	collect.Request
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// evaluate writes the evaluations that an entry carries, and the required evaluations of
-// other jobs. It returns all their ids.
+// evaluate writes the evaluations that an entry carries, and the required evaluations of other
+// jobs. It returns the ids of both.
 //
 // The FSM computes the required evaluations when it applies the entry. The proposer cannot:
 // an entry in flight, such as a plan that places an allocation on a failing node, may add a
 // job that the proposer does not know, and no other evaluation would follow.
-func evaluate(txn *statestore.Txn, carried, called []*cluster.Evaluation) ([]cluster.EvalID, error) {
+func evaluate(txn *statestore.Txn, carried, required []*cluster.Evaluation) ([]cluster.EvalID, error) {
 	evals := carried
-	if len(called) > 0 {
-		evals = complete(txn.Index(), carried, called)
+	if len(required) > 0 {
+		evals = complete(txn.Index(), carried, required)
 	}
 	if len(evals) == 0 {
 		return nil, nil
@@ -33,16 +33,16 @@ func evaluate(txn *statestore.Txn, carried, called []*cluster.Evaluation) ([]clu
 
 // complete returns the evaluations that an entry carries and, with ids, one required
 // evaluation for each other job.
-func complete(index uint64, carried, called []*cluster.Evaluation) []*cluster.Evaluation {
-	looked := make(map[cluster.JobKey]bool, len(carried)+len(called))
-	evals := make([]*cluster.Evaluation, 0, len(carried)+len(called))
+func complete(index uint64, carried, required []*cluster.Evaluation) []*cluster.Evaluation {
+	covered := make(map[cluster.JobKey]bool, len(carried)+len(required))
+	evals := make([]*cluster.Evaluation, 0, len(carried)+len(required))
 	for _, e := range carried {
-		looked[e.JobKey()] = looked[e.JobKey()] || e.Status == cluster.EvalPending
+		covered[e.JobKey()] = covered[e.JobKey()] || e.Status == cluster.EvalPending
 		evals = append(evals, e)
 	}
-	for _, e := range called {
-		if key := e.JobKey(); !looked[key] {
-			looked[key] = true
+	for _, e := range required {
+		if key := e.JobKey(); !covered[key] {
+			covered[key] = true
 			e.ID = evalID(index, key)
 			evals = append(evals, e)
 		}
@@ -62,7 +62,7 @@ func evalID(index uint64, job cluster.JobKey) cluster.EvalID {
 	return cluster.EvalID(fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:]))
 }
 
-// unnamed leaves the id to evaluate, which sets it on the evaluations that it writes.
+// unnamed returns no id: evaluate sets the ids of the evaluations that it writes.
 func unnamed() cluster.EvalID { return "" }
 
 // nodeEvals are the evaluations that a written change of nodes requires.

@@ -21,9 +21,9 @@ type FSMConfig struct {
 	// OnApply is called after each entry, in the order of the log, or nil. It runs on
 	// raft's goroutine for the FSM and delays it.
 	OnApply func(Applied)
-	// OnRestore is called with the new store after a snapshot was restored, or nil. It
-	// runs on raft's goroutine for the FSM and delays it. The old store is abandoned
-	// already. A leader starts its drainer again after this call, on another goroutine.
+	// OnRestore is called with the new store after a snapshot was restored, or nil. It runs on
+	// raft's goroutine for the FSM and delays it. The old store is already abandoned. A leader then
+	// enables its drainer again, on another goroutine.
 	OnRestore func(*statestore.Store)
 }
 
@@ -42,9 +42,9 @@ type Applied struct {
 // FSM applies raft's log to a state store. Only raft calls Apply, Snapshot and
 // Restore, one at a time; Store, Stop, Stopped and Err are safe for concurrent use.
 //
-// An FSM stops for good at an entry that it cannot apply, at a snapshot of a cluster
-// version that it does not understand, and at the wish of its owner. Its state does not change any more. Its owner must
-// shut raft down then: see [FSM.Stopped].
+// An FSM stops at an entry that it cannot apply, at a snapshot of a cluster version that it does
+// not understand, or when its owner calls Stop. A stopped FSM never continues, and its state does
+// not change. Its owner must shut raft down: see [FSM.Stopped].
 type FSM struct {
 	config FSMConfig
 	store  atomic.Pointer[statestore.Store]
@@ -89,8 +89,8 @@ func (f *FSM) Err() error {
 	}
 }
 
-// Stop stops the FSM, also for an owner that finds that the state must not be used. Only the first
-// call has an effect.
+// Stop stops the FSM. An owner may call it when the state must not be used. Only the first call has
+// an effect.
 func (f *FSM) Stop(err error) {
 	f.stopOnce.Do(func() {
 		f.config.Logger.Error("the state machine has stopped, and this server must be shut down", "error", err)
@@ -138,7 +138,7 @@ func (f *FSM) ApplyEntry(index uint64, data []byte) (Response, error) {
 	return applied.Response, nil
 }
 
-// write applies a message in a transaction of its own. A nil message is skipped.
+// write applies a message in one transaction. A nil message is skipped.
 func (f *FSM) write(store *statestore.Store, index uint64, t MessageType, m Message) Response {
 	txn := store.Begin(index)
 	defer func() { txn.Abort() }() // for a panic: after Commit it does nothing
@@ -156,12 +156,12 @@ func (f *FSM) write(store *statestore.Store, index uint64, t MessageType, m Mess
 	return response
 }
 
-// StoreConfiguration does nothing: raft keeps the servers itself. Without this method raft takes no
-// snapshot between a change of the servers and the next write.
+// StoreConfiguration does nothing: raft stores the list of servers itself. Without this method raft
+// takes no snapshot between a change of the servers and the next write.
 func (*FSM) StoreConfiguration(uint64, raft.Configuration) {}
 
-// Snapshot returns the present state. Raft persists it while the FSM applies further entries.
-// A stopped FSM returns an error: its state lacks entries that raft counts as applied.
+// Snapshot returns the current state. Raft persists it while the FSM applies further entries. A
+// stopped FSM returns an error: its state lacks entries that raft counts as applied.
 func (f *FSM) Snapshot() (raft.FSMSnapshot, error) {
 	if err := f.Err(); err != nil {
 		return nil, err
@@ -169,9 +169,9 @@ func (f *FSM) Snapshot() (raft.FSMSnapshot, error) {
 	return &fsmSnapshot{f.Store().Snapshot()}, nil
 }
 
-// Restore replaces the state by that of a snapshot. After an error the present state stays.
-// A snapshot that needs a newer build stops the FSM: raft would try older snapshots, and the
-// log may lack the entries after them.
+// Restore replaces the state by that of a snapshot. After an error the old state stays. A snapshot
+// that needs a newer build stops the FSM. Otherwise raft would try older snapshots, and the log may
+// lack the entries after them.
 func (f *FSM) Restore(source io.ReadCloser) error {
 	if err := f.Err(); err != nil {
 		return err
@@ -200,7 +200,7 @@ var _ raft.FSMSnapshot = (*fsmSnapshot)(nil)
 // Persist writes the state.
 func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 	if err := s.state.Persist(sink); err != nil {
-		_ = sink.Cancel() // the error that matters is the one before
+		_ = sink.Cancel() // the error of Persist matters more
 		return fmt.Errorf("persisting the state: %w", err)
 	}
 	return sink.Close()

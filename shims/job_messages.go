@@ -14,7 +14,7 @@ import (
 type JobRegister struct {
 	Job *cluster.Job
 	// EnforceIndex refuses the registration unless the registered job has this JobModifyIndex when
-	// the entry is applied. Zero is a job that does not exist.
+	// the entry is applied. Zero means that the job must not exist.
 	EnforceIndex   bool   `codec:",omitempty"`
 	JobModifyIndex uint64 `codec:",omitempty"`
 	// Evals are the job's evaluations, or nil.
@@ -24,7 +24,7 @@ type JobRegister struct {
 func (*JobRegister) Type() MessageType      { return JobRegisterType }
 func (*JobRegister) responds(ChangeApplied) {}
 
-// needs is the version of the job's fields. No older version has an enforced index.
+// needs is the version of the job's fields, or of the enforced index if that is higher.
 func (m *JobRegister) needs() cluster.Version {
 	if m.EnforceIndex || m.JobModifyIndex != 0 {
 		return max(cluster.VersionOfDrivers, m.Job.NeededVersion())
@@ -61,8 +61,8 @@ type JobDeregister struct {
 	Job cluster.JobKey
 	// Purge deletes the job, its allocations and its evaluations.
 	Purge bool
-	// Evals are the job's evaluations, or nil. A purged job needs none. The FSM creates
-	// one for a stopped job if there is none here; it has no time, as the entry has none.
+	// Evals are the job's evaluations, or nil. A purged job needs none. If they have none for a
+	// stopped job, the FSM creates one. Its time is zero, because the entry has no time.
 	Evals []*cluster.Evaluation
 }
 
@@ -74,11 +74,11 @@ func (m *JobDeregister) apply(txn *statestore.Txn) Response {
 	if err := txn.DeleteJob(m.Job, m.Purge); err != nil {
 		return Refused{Err: err}
 	}
-	var called []*cluster.Evaluation
+	var required []*cluster.Evaluation
 	if j := txn.Job(m.Job); j != nil {
-		called = append(called, scheduler.JobEval(j, cluster.TriggerJobDeregister, time.Time{}, unnamed()))
+		required = append(required, scheduler.JobEval(j, cluster.TriggerJobDeregister, time.Time{}, unnamed()))
 	}
-	return done(evaluate(txn, m.Evals, called))
+	return done(evaluate(txn, m.Evals, required))
 }
 
 // EvalUpdate writes evaluations.

@@ -12,7 +12,7 @@ import (
 // key.
 type LogHandler struct {
 	logger hclog.Logger
-	// group is what stands before the next key: "" or "a.b.".
+	// group is the prefix of the next key: "" or "a.b.".
 	group string
 }
 

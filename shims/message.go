@@ -30,15 +30,15 @@ const (
 	CollectType MessageType = 101
 	// AllocStopType does not exist in Nomad.
 	AllocStopType MessageType = 102
-	// The types of volumes have numbers of our own.
+	// The types of volumes do not exist in Nomad.
 	VolumeRegisterType   MessageType = 110
 	VolumeDeregisterType MessageType = 111
 	VolumeDetachType     MessageType = 112
 	ClaimUpdateType      MessageType = 113
 )
 
-// IgnorableFlag is set in ignorable types. A server skips an entry of an unknown ignorable
-// type. Such an entry must not change the state. No type of this version is ignorable.
+// IgnorableFlag is set in ignorable types. A server skips an entry of an unknown ignorable type.
+// Such an entry must not change the state. No type of this build is ignorable.
 const IgnorableFlag MessageType = 1 << 7
 
 // Ignorable reports whether servers skip entries of the type if they do not know it.
@@ -54,12 +54,12 @@ func (t MessageType) String() string {
 	}
 }
 
-// Message is one change to the replicated state, in the form of the log. The set is closed: [NodeRegister], [NodeDeregister], [NodeUpdateStatus],
-// [NodeUpdateEligibility], [NodeUpdateDrain], [JobRegister], [JobDeregister],
-// [EvalUpdate], [AllocClientUpdate], [ApplyPlan],
-// [AllocUpdateDesiredTransition], [NodesDrainComplete], [RaiseClusterVersion],
-// [Collect], [AllocStop], [VolumeRegister], [VolumeDeregister], [VolumeDetach] and [ClaimUpdate], each
-// as a pointer.
+// Message is one change to the replicated state, as the log holds it. The set is closed:
+// [NodeRegister], [NodeDeregister], [NodeUpdateStatus], [NodeUpdateEligibility], [NodeUpdateDrain],
+// [JobRegister], [JobDeregister], [EvalUpdate], [AllocClientUpdate], [ApplyPlan],
+// [AllocUpdateDesiredTransition], [NodesDrainComplete], [RaiseClusterVersion], [Collect],
+// [AllocStop], [VolumeRegister], [VolumeDeregister], [VolumeDetach] and [ClaimUpdate], each as a
+// pointer.
 //
 // A message carries every time and id that its effect needs, because the FSM reads neither
 // a clock nor randomness. Most messages can carry evaluations, so that change and evaluations

@@ -81,11 +81,11 @@ func (m *NodeUpdateStatus) apply(txn *statestore.Txn) Response {
 	if err := txn.UpdateNodeStatus(m.Node, m.Status, m.At); err != nil {
 		return Refused{Err: err}
 	}
-	var called []*cluster.Evaluation
+	var required []*cluster.Evaluation
 	if before.Status != m.Status {
-		called = nodeEvals(txn, m.At, m.Node)
+		required = nodeEvals(txn, m.At, m.Node)
 	}
-	return done(evaluate(txn, m.Evals, called))
+	return done(evaluate(txn, m.Evals, required))
 }
 
 // NodeUpdateEligibility sets a node's eligibility. A draining node cannot become eligible.

@@ -15,8 +15,8 @@ type Options struct {
 	// answer, or nil. Like replies it is called from any goroutine, with no lock held, and
 	// must not block.
 	OnAnswer func(Message, Answer)
-	// QueueSize bounds the queued writes. The proposer refuses further writes at once.
-	// Zero is [DefaultQueueSize].
+	// QueueSize bounds the queued writes. The proposer refuses further writes. Zero is
+	// [DefaultQueueSize].
 	QueueSize int
 	// MaxInFlight bounds the proposed entries that raft has not answered. A low value costs
 	// throughput, because raft commits in groups. Zero is

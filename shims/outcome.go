@@ -8,10 +8,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 )
 
-// Errors that a proposer itself answers with.
+// Errors in answers of the proposer itself.
 var (
-	// ErrClosed: the proposer was closed before the write was answered. Try another
-	// server.
+	// ErrClosed: the proposer was closed before the write was answered. Use another server.
 	ErrClosed = errors.New("proposer is closed")
 	// ErrTooLarge: the entry of a request would be larger than [MaxRequestEntry]. Split
 	// the request or make it smaller.
@@ -28,29 +27,27 @@ var (
 // entry. So an error is Rejected only if raft returns it before it appends the entry to any
 // log:
 //
-//	ErrNotLeader                    Rejected  raft.go:182, 395: the follower's and the candidate's loop
-//	                                          answer what they take from applyCh; raft.go:929: the leader
-//	                                          that is removing itself, instead of dispatchLogs
+//	ErrNotLeader                    Rejected  raft.go:182, 395: the loops of follower and candidate return
+//	                                          it for each entry from applyCh; raft.go:929: a leader that
+//	                                          removes itself returns it instead of dispatchLogs
 //	ErrEnqueueTimeout               Rejected  api.go:894, 920: the timer won over the send to applyCh
 //	ErrLeadershipTransferInProgress Rejected  raft.go:910: the leader's loop, instead of dispatchLogs
-//	ErrLeadershipLost               Unknown   raft.go:520: in the leader's log and perhaps in others, whose
-//	                                          next leader keeps it
-//	ErrAbortedByRestore             Unknown   raft.go:1130: likewise in logs by then, see below
-//	ErrRaftShutdown                 Unknown   api.go:896, 922: before the entry was taken; raft.go:1310: after
+//	ErrLeadershipLost               Unknown   raft.go:520: the entry is in the leader's log and perhaps in
+//	                                          others, and the next leader may keep it
+//	ErrAbortedByRestore             Unknown   raft.go:1130: the entry is in these logs too, see below
+//	ErrRaftShutdown                 Unknown   api.go:896, 922: before raft took the entry; raft.go:1310: after
 //	                                          it was committed. The error is the same
-//	any other                       Unknown   raft.go:1273: the log store's own error when it appends the
-//	                                          entry, which may be on disk in spite of it
+//	any other                       Unknown   raft.go:1273: an error of the log store when it appends the
+//	                                          entry, which may be on disk anyway
 //
-// api.go:865 says that a write that ended with ErrAbortedByRestore "effectively
-// failed". That is so only if the restore then succeeds, and reaches a quorum
-// before this leader is lost. The futures are answered first: when the snapshot
-// cannot be created or read afterwards (raft.go:1150 to 1163), the leader leads
-// on with the entry in its log and applies it with the next that is committed.
+// api.go:865 says that a write that ended with ErrAbortedByRestore "effectively failed". This is
+// true only if the restore then succeeds, and reaches a quorum before this leader is lost. Raft
+// answers the futures first. If it then cannot create or read the snapshot (raft.go:1150 to 1163),
+// the leader stays leader with the entry in its log, and applies it with the next committed entry.
 //
-// Raft never answers some futures: those of entries that were committed and
-// waited for the FSM's goroutine when raft was shut down (fsm.go:260, its loop
-// may take shutdownCh before fsmMutateCh). No error of raft's says so, which is
-// why a [Proposer] has a deadline of its own.
+// Raft never answers some futures: those of committed entries that wait for the FSM's goroutine
+// when raft is shut down (fsm.go:260, its loop may receive from shutdownCh before fsmMutateCh). No
+// error reports this, so a [Proposer] has its own timeout.
 func OutcomeOf(err error) raftwrite.Outcome {
 	switch {
 	case err == nil:

@@ -69,8 +69,8 @@ func (p *packedPlan) unpackInto(m Message) error {
 	return nil
 }
 
-// packedMarks is an entry of marks with one copy of each drain, and one copy of the group for
-// each run of marks of the same group: the marks are sorted by group.
+// packedMarks is an entry of marks with one copy of each drain, and one copy of the group for each
+// run of marks of the same group. The marks are sorted by group.
 type packedMarks struct {
 	At         time.Time
 	Policy     rules.Policy

@@ -21,14 +21,14 @@ type Raft interface {
 
 var _ Raft = (*raft.Raft)(nil)
 
-// Proposer writes messages to raft's log and answers with their outcome. All methods are safe
-// for concurrent use, and all except Close and Settle return at once. Entries are proposed in
+// Proposer writes messages to raft's log and answers with their outcome. All methods are safe for
+// concurrent use, and all except Close and Settle return without waiting. Entries are proposed in
 // the order of the queue.
 //
-// A Proposer owns one goroutine, which alone calls raft, and one for each proposed entry that
-// raft has not answered: at most MaxInFlight of these. If raft answers a future late or
-// never, the goroutine keeps its place among the MaxInFlight, although the Proposer answers
-// the write after Timeout.
+// A Proposer owns one goroutine, which alone calls raft, and one for each proposed entry that raft
+// has not answered: at most MaxInFlight of these. If raft answers a future late or never, its
+// goroutine still counts towards MaxInFlight, although the Proposer answers the write after
+// Timeout.
 type Proposer struct {
 	raft Raft
 	fsm  *FSM // never nil
@@ -46,7 +46,7 @@ type Proposer struct {
 	closed bool // guarded by mu
 	// queue are the writes to propose, oldest first; guarded by mu.
 	queue []*write
-	// open are the writes without an answer, each exactly once; guarded by mu.
+	// open are the writes without an answer; guarded by mu.
 	open map[*write]struct{}
 	// sequence numbers the writes; guarded by mu.
 	sequence uint64
@@ -91,16 +91,16 @@ func NewProposer(r Raft, fsm *FSM, opts Options) (*Proposer, error) {
 	return p, nil
 }
 
-// Propose queues a message. It returns false if there is no room or the proposer is closed,
-// and then nothing happens. Otherwise it calls reply exactly once, from any goroutine and
-// with no lock held. reply must not block. The proposer owns the message: the caller must not
-// change it any more.
+// Propose queues a message. If there is no room or the proposer is closed, it returns false and
+// does nothing else. Otherwise it calls reply exactly once, from any goroutine and with no lock
+// held. reply must not block. After the call the proposer owns the message: the caller must not
+// change it.
 func (p *Proposer) Propose(m Message, reply func(Answer)) (queued bool) {
 	return p.enqueue(&write{message: m, reply: reply})
 }
 
-// Barrier queues a barrier, which is answered after this server has applied all earlier
-// entries. In all else it equals [Proposer.Propose].
+// Barrier queues a barrier, which is answered after this server has applied all earlier entries.
+// Otherwise it works like [Proposer.Propose].
 func (p *Proposer) Barrier(reply func(Answer)) (queued bool) {
 	return p.enqueue(&write{reply: reply})
 }
@@ -125,11 +125,11 @@ func (p *Proposer) enqueue(w *write) bool {
 	return true
 }
 
-// Close answers every open write at once: with Unknown if raft may have the entry, otherwise
-// with Rejected. It waits for the proposer's goroutine, at most EnqueueTimeout or until raft
-// is shut down. After Close has returned, no reply runs or will be called. Goroutines that
-// wait for raft's answers end with these answers; see [Proposer.Settle]. Do not call Close
-// from a reply. A second call waits like the first.
+// Close answers every open write: with Unknown if raft may have the entry, otherwise with Rejected.
+// It waits for the proposer's goroutine, at most EnqueueTimeout or until raft is shut down. After
+// Close has returned, no reply runs or is called. Goroutines that wait for raft's answers end with
+// these answers; see [Proposer.Settle]. Do not call Close from a reply. A second call waits like
+// the first.
 func (p *Proposer) Close() {
 	p.mu.Lock()
 	first := !p.closed
@@ -228,9 +228,9 @@ func (p *Proposer) propose(w *write) bool {
 	return true
 }
 
-// MaxRequestEntry bounds the entries of requests, whose size a client chooses, in bytes. The
-// drainer and the scheduler bound their own entries, which are never refused for their size:
-// they would propose the same entry again. A plan contains the body of its job.
+// MaxRequestEntry bounds, in bytes, the entries whose size a client chooses. The proposer never
+// refuses entries of the drainer and the scheduler for their size: they would propose the same
+// entry again. They bound their entries themselves. A plan contains the body of its job.
 const MaxRequestEntry = 4 << 20
 
 // isRequest reports whether a client chooses the size of the message.
@@ -242,8 +242,8 @@ func isRequest(m Message) bool {
 	return false
 }
 
-// begin notes that raft may have the entry from now on. It returns false if the write is
-// answered already: then it must not be proposed.
+// begin records that raft may have the entry from now on. It returns false if the write is already
+// answered. Such a write must not be proposed.
 func (p *Proposer) begin(w *write) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -298,8 +298,8 @@ func (p *Proposer) answer(w *write, a Answer) {
 	p.reply(w, a)
 }
 
-// take removes an open write. The caller holds mu, and replies to the write. take returns the
-// answer to use if raft has given none and err is the reason.
+// take removes an open write. The caller holds mu, and must call reply afterwards. take returns the
+// answer for a write that raft has not answered, with err as the reason.
 func (p *Proposer) take(w *write, err error) Answer {
 	delete(p.open, w)
 	w.timer.Stop()
@@ -310,7 +310,7 @@ func (p *Proposer) take(w *write, err error) Answer {
 	return rejected(err)
 }
 
-// reply calls the reply of a write that the caller has taken.
+// reply calls the reply of a write that take has removed.
 func (p *Proposer) reply(w *write, a Answer) {
 	defer p.replying.Done()
 	if p.opts.OnAnswer != nil {

@@ -77,7 +77,7 @@ type CompletionsApplied struct {
 type Collected struct {
 	// Deleted are the deleted rows.
 	Deleted collect.Rows
-	// Kept is how many of the entry's rows stay: something needs them, or they were gone before.
+	// Kept counts the entry's rows that were not deleted: they are still needed, or did not exist.
 	Kept int
 }
 

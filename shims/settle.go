@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Settle waits until raft has answered every proposed entry, or the context ends. Call it
-// after [Proposer.Close] and before you shut raft down: after its shutdown raft never answers
-// some entries (see [OutcomeOf]), and the goroutines that wait for them never end. Settle
-// takes as long as raft needs to commit the entries or, without a quorum, to step down.
+// Settle waits until raft has answered every proposed entry, or the context ends. Call it after
+// [Proposer.Close] and before you shut raft down: after its shutdown raft never answers some
+// entries (see [OutcomeOf]), and the goroutines that wait for the answers never end. Settle takes
+// as long as raft needs to commit the entries or, without a quorum, to step down.
 func (p *Proposer) Settle(ctx context.Context) error {
 	for held := range cap(p.inFlight) {
 		select {

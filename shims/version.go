@@ -7,11 +7,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// RaiseClusterVersion raises the cluster version of the state. The leader proposes it when
-// every server of the cluster has said that it understands the version. An FSM that does
-// not understand the version stops at this entry, before it meets any entry that needs it.
+// RaiseClusterVersion raises the cluster version of the state. The leader proposes it when every
+// server of the cluster has reported that it understands the version. An FSM that does not
+// understand the version stops at this entry, before any entry that needs it.
 //
-// Its form never changes: no version adds a field to it.
+// Its encoding never changes: no version adds a field to it.
 type RaiseClusterVersion struct {
 	Version cluster.Version
 }

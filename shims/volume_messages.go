@@ -32,7 +32,8 @@ func (m *VolumeRegister) apply(txn *statestore.Txn) Response {
 	return done(nil, statestore.UpsertVolume(txn, m.Volume, m.At))
 }
 
-// VolumeDeregister deletes a volume: without Force only one that nothing claims.
+// VolumeDeregister deletes a volume. Without Force the FSM refuses it while claims of the volume
+// exist.
 type VolumeDeregister struct {
 	Volume cluster.VolumeKey
 	// Force deletes the claims too.
@@ -48,14 +49,15 @@ func (m *VolumeDeregister) apply(txn *statestore.Txn) Response {
 	return done(nil, statestore.DeleteVolume(txn, m.Volume, m.Force))
 }
 
-// VolumeDetach takes a volume off a node because an operator wants it.
+// VolumeDetach takes a volume off a node at an operator's request.
 type VolumeDetach struct {
 	// At is the proposer's time.
 	At     time.Time
 	Volume cluster.VolumeKey
 	Node   cluster.NodeID
-	// Force goes on as if the node had unmounted the volume. The allocations that use it there are
-	// stopped and replaced, as by [AllocStop]: their node must not use the volume any more.
+	// Force changes the claims as if the node had unmounted the volume. Allocations on the node
+	// that use the volume are stopped and replaced, as by [AllocStop], because their node must not
+	// use it any more.
 	Force bool
 }
 
@@ -76,8 +78,8 @@ func (m *VolumeDetach) apply(txn *statestore.Txn) Response {
 	return done(evaluate(txn, nil, required))
 }
 
-// ClaimUpdate moves claims of volumes on. The FSM judges each change in the state in which it applies
-// the entry.
+// ClaimUpdate moves claims of volumes to later states. The FSM checks each change in the state in
+// which it applies the entry.
 type ClaimUpdate struct {
 	cluster.ClaimUpdate
 }
@@ -99,7 +101,7 @@ func (m *ClaimUpdate) apply(txn *statestore.Txn) Response {
 
 // ClaimsUpdated answers [ClaimUpdate].
 type ClaimsUpdated struct {
-	// Refused are the changes that do not hold, or nil. The others are applied, or were before.
+	// Refused are the refused changes, or nil. The others are applied, or were already.
 	Refused []cluster.ClaimRefusal
 }
 

@@ -33,7 +33,7 @@ func (h *health) id() key   { return healthKey(h.Group) }
 
 func (*versionRow) id() key { return versionKey() }
 
-// countersKey is empty: the counters are then at the root of their tree, which every entry
+// countersKey is empty, so that the counters are at the root of their tree, which every entry
 // copies anyway.
 func countersKey() key { return key{} }
 

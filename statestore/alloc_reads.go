@@ -57,8 +57,8 @@ func (r allocReads) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation
 	return scan[cluster.Allocation](r.tables, TableAllocs, indexGroup, inGroup(g))
 }
 
-// DrainAllocs yields the allocations that the drain has marked, by id, in every status.
-// It leaves out withdrawn marks.
+// DrainAllocs yields the allocations that the drain has marked, by id, with any status. It leaves
+// out withdrawn marks.
 func (r allocReads) DrainAllocs(d cluster.DrainID) iter.Seq[*cluster.Allocation] {
 	return func(yield func(*cluster.Allocation) bool) {
 		for m := range scan[markRow](r.tables, tableMarks, indexID, newKey(d)) {

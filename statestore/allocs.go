@@ -17,8 +17,8 @@ import (
 //   - its allocation is complete or failed, or is lost and the report does not say
 //     complete or failed.
 //
-// Of an allocation that is complete or failed, and of which the report says the same, the volumes are
-// taken, and nothing else: the client goes on to unmount what it left. Its claims stay, as only
+// If the allocation is complete or failed and the report has the same status, only the volumes of
+// the report are applied, because the client continues to unmount them. The claims stay: only
 // [cluster.CauseNode] ends them then.
 func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport) {
 	edits := t.editAllocs()
@@ -68,8 +68,8 @@ func mayReport(a *cluster.Allocation, s cluster.ClientStatus) bool {
 	return false
 }
 
-// left takes the volumes of a report on an allocation whose client has ended it. Its other fields, also its
-// time, are those of the end.
+// left applies the volumes of a report to an allocation that its client has ended. All other
+// fields, including its time, stay.
 func (e *allocEdits) left(a *cluster.Allocation, r cluster.AllocReport) {
 	if !endedByClient(a) || a.ClientStatus != r.ClientStatus || r.VolumeHolds == nil {
 		return

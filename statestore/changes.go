@@ -6,8 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// changes lists what a transaction has changed and feeds may need. Each feed selects the
-// changes that concern it at the commit: most changes concern no feed.
+// changes lists the changes of a transaction that feeds may need. At the commit each feed selects
+// the changes that concern it. Most changes concern no feed.
 type changes struct {
 	// draining are the nodes that drained before the transaction. toggled are the nodes
 	// whose drain the transaction has started (true) or ended (false).
@@ -15,13 +15,13 @@ type changes struct {
 	toggled  map[cluster.NodeID]bool
 	// nodes are the changed nodes that drain or drained before.
 	nodes []cluster.NodeID
-	// claiming are the nodes whose drain leaves an allocation although a claim of it changed.
+	// claiming are the nodes whose drain leaves an allocation of which a claim changed.
 	claiming []cluster.NodeID
 	// around are the groups with allocations on a node that was deleted or registered, or
 	// whose reachability changed. The transaction counts these groups again.
 	around set[cluster.GroupKey]
-	// allocs are the rows after their change. The row before the change is listed too if
-	// it was deleted or if its group or node differs.
+	// allocs are the rows after their change. The row before the change is also listed if it was
+	// deleted or if its group or node differs.
 	allocs []*cluster.Allocation
 	// jobs are the jobs that changed, or whose evaluations changed.
 	jobs []cluster.JobKey

@@ -10,9 +10,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 )
 
-// UpdateClaims applies changes of claims, one after the other. A change is ignored if its claim does
-// not exist, is of another node, or is further already. A change because of an unreachable node is
-// judged again ([volumes.ExpiryOf]). It returns the refused changes with their reasons.
+// UpdateClaims applies changes of claims, one after the other. A change is ignored if its claim
+// does not exist, is of another node, or has already reached the state. A change because of an
+// unreachable node is checked again with [volumes.ExpiryOf]. It returns the refused changes with
+// their reasons.
 func UpdateClaims(t *Txn, u *cluster.ClaimUpdate) (refused []cluster.ClaimRefusal) {
 	for _, ch := range u.Changes {
 		c := t.Claim(ch.Claim)
@@ -26,10 +27,10 @@ func UpdateClaims(t *Txn, u *cluster.ClaimUpdate) (refused []cluster.ClaimRefusa
 	return refused
 }
 
-// claimEdits moves claims on in a transaction.
+// claimEdits changes claims in a transaction.
 type claimEdits struct{ *rowWrites }
 
-// change applies one change to its claim, or returns why not.
+// change applies one change to its claim, or returns why it is refused.
 func (t claimEdits) change(c *cluster.VolumeClaim, ch cluster.ClaimChange, u *cluster.ClaimUpdate) (why string) {
 	switch ch.Cause {
 	case cluster.CauseAttached:
@@ -69,7 +70,7 @@ func (t claimEdits) change(c *cluster.VolumeClaim, ch cluster.ClaimChange, u *cl
 	return ""
 }
 
-// advance moves a claim on to the state, or further if nothing is left to do before.
+// advance moves a claim to a later state. It deletes the claim if nothing is left to do.
 func (t claimEdits) advance(c *cluster.VolumeClaim, to cluster.ClaimState) {
 	if !c.State.Before(to) {
 		return
@@ -83,8 +84,8 @@ func (t claimEdits) advance(c *cluster.VolumeClaim, to cluster.ClaimState) {
 	t.put(c, after)
 }
 
-// otherAttaches reports whether another claim of the volume on the same node takes care of the
-// controller: one whose allocation still uses the volume, or one that waits for the controller.
+// otherAttaches reports whether another claim of the volume on the same node needs the controller:
+// its allocation still uses the volume, or it waits for the controller.
 func (t claimEdits) otherAttaches(c *cluster.VolumeClaim) bool {
 	for o := range t.ClaimsOnNode(c.Node) {
 		if o.Volume == c.Volume && o.Alloc != c.Alloc && o.Controller {
@@ -94,7 +95,7 @@ func (t claimEdits) otherAttaches(c *cluster.VolumeClaim) bool {
 	return false
 }
 
-// put writes or deletes a claim. The caller must not change after any more.
+// put writes or deletes a claim. The store owns after: the caller must not change it.
 func (t claimEdits) put(before, after *cluster.VolumeClaim) {
 	if after == nil {
 		t.counters.Capacity = t.written.index // another allocation may have the volume now
@@ -109,7 +110,7 @@ func (t claimEdits) put(before, after *cluster.VolumeClaim) {
 	t.tell(cmp.Or(after, before))
 }
 
-// note writes that claims of the volume have changed.
+// note sets the volume's ClaimsIndex, because claims of the volume have changed.
 func (t claimEdits) note(k cluster.VolumeKey) {
 	v := t.Volume(k)
 	if v == nil || v.ClaimsIndex == t.written.index {
@@ -120,8 +121,8 @@ func (t claimEdits) note(k cluster.VolumeKey) {
 	put(t.rowWrites, TableVolumes, v, &changed)
 }
 
-// tell tells feeds of a changed claim, if a drain looks at it: that of an allocation which it leaves on
-// the node. Its storage plugin stays or leaves with the claim.
+// tell notes a changed claim for feeds, if it is of an allocation that a drain leaves on the node.
+// The drain leaves the storage plugin too while such a claim exists.
 func (t claimEdits) tell(c *cluster.VolumeClaim) {
 	if !t.written.changes.drains(c.Node) {
 		return
@@ -132,7 +133,7 @@ func (t claimEdits) tell(c *cluster.VolumeClaim) {
 	}
 }
 
-// claim writes the claims of new allocations. The caller has judged them.
+// claim writes the claims of new allocations. The caller has checked them.
 func (t claimEdits) claim(placed []*cluster.Allocation) {
 	var book *volumes.Book
 	for _, a := range placed {
@@ -149,8 +150,9 @@ func (t claimEdits) claim(placed []*cluster.Allocation) {
 	}
 }
 
-// release moves the claims of an allocation on when its client ends it, or its row is deleted. Volumes that
-// the client still has on the node then stay claimed. A later report does not free them.
+// release moves the claims of an allocation to later states when its client ends it, or its row is
+// deleted. Volumes that the client still has on the node stay claimed. A later report does not free
+// them.
 func (t claimEdits) release(before, after *cluster.Allocation) {
 	switch {
 	case before == nil || after != nil && (endedByClient(before) || !endedByClient(after)):
@@ -167,12 +169,13 @@ func (t claimEdits) release(before, after *cluster.Allocation) {
 	}
 }
 
-// nodeGone notes on the claims that the deleted node may still use what their expiry depends on.
+// nodeGone records, in the claims that the deleted node may still use, the values that their expiry
+// depends on.
 func (t claimEdits) nodeGone(n *cluster.Node, at time.Time) {
 	for _, c := range slices.Collect(t.ClaimsOnNode(n.ID)) {
 		a := t.Alloc(c.Alloc)
 		if !c.State.OnNode() || a == nil {
-			continue // of a purged allocation nothing but force frees the claim
+			continue // only force frees the claim of a purged allocation
 		}
 		after := c.Copy()
 		after.NodeGoneAt, after.NodeStopTime = at, a.StopTimeOn(n)

@@ -9,7 +9,7 @@ type counters struct {
 	Entry, Capacity uint64
 	// The last entry that wrote to each table.
 	Nodes, Drains, Jobs, Allocs, Evals uint64
-	// Those of cluster version 7. They stay zero below it.
+	// Volumes and Claims stay zero below cluster version 7.
 	Volumes uint64 `codec:",omitempty"`
 	Claims  uint64 `codec:",omitempty"`
 	// Records counts the records of ended drains.
@@ -68,15 +68,16 @@ func (c *counters) of(table string) *uint64 {
 	return nil
 }
 
-// Advance gives the state and each table an index, and changes no row. A state that replaces a newer
-// one gets an index above that one's, so that every waiting reader looks again. The index must be
-// above every index in the state. The state also gets the cluster version, if its own is lower.
+// Advance sets the index of the state and of each table, and changes no row. A state that replaces
+// a newer one gets a higher index than that one, so that every waiting reader reads again. The
+// index must be above every index in the state. Advance also raises the cluster version to v, if it
+// is lower.
 func (s *Store) Advance(index uint64, v cluster.Version) {
 	t := s.Begin(index)
 	t.RaiseClusterVersion(v)
 	for _, name := range persistedCounters() {
 		if (name == TableVolumes || name == TableClaims) && t.ClusterVersion() < cluster.VersionOfVolumes {
-			continue // an older server does not know it
+			continue // older servers do not know these tables
 		}
 		*t.counters.named(name) = index
 	}

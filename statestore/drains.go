@@ -86,9 +86,8 @@ func (t *Txn) cancelDrain(n *cluster.Node, u cluster.DrainUpdate) cluster.DrainR
 	return result
 }
 
-// CompleteDrains ends drains that [rules.RecheckCompletions] has accepted in this state. An
-// ending is ignored if its node is gone or no longer in that drain. The nodes stay
-// ineligible.
+// CompleteDrains ends drains that [rules.RecheckCompletions] has accepted in this state. An ending
+// is ignored if its node does not exist or is not in that drain. The nodes stay ineligible.
 func (t *Txn) CompleteDrains(at time.Time, endings []rules.Ending) {
 	for _, e := range endings {
 		n := t.Node(e.Node)

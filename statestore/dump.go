@@ -13,9 +13,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Dump writes every field of every row of every table as text, one row on each line. Two
-// states are equal exactly if their dumps are equal. Each job version is written once; rows
-// refer to it by number.
+// Dump writes every field of every row of every table as text, one row on each line. Two states are
+// equal if and only if their dumps are equal. Each job version is written once; rows refer to it by
+// number.
 func (s *Snapshot) Dump(w io.Writer) error {
 	versions, err := s.jobVersions(func(j *cluster.Job) (string, error) {
 		return string(dumper{nil, names{}}.value(nil, reflect.ValueOf(j).Elem())), nil
@@ -33,7 +33,7 @@ func (s *Snapshot) Dump(w io.Writer) error {
 		rows := s.rows(table, indexID, nil)
 		row := rows.Next()
 		if row == nil && (table == TableVolumes || table == TableClaims) {
-			continue // older builds do not have the table, and the dumps of two builds are compared
+			continue // older builds do not have the table, and dumps of different builds are compared
 		}
 		fmt.Fprintln(out, table)
 		for ; row != nil; row = rows.Next() {
@@ -53,8 +53,8 @@ type dumper struct {
 // names caches the fields of each type.
 type names map[reflect.Type][]field
 
-// field is a field of a struct. optional fields are not written when they are empty: older builds do
-// not have them, and the dumps of two builds with the same state are equal.
+// field is a field of a struct. Empty optional fields are not written: older builds do not have
+// them, and dumps of different builds with the same state must be equal.
 type field struct {
 	name     string
 	optional bool

@@ -6,9 +6,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// allocEdits collects the changes of one entry to allocations. Each row is written once,
-// and all rows are read before the first write: a read between two writes makes go-memdb
-// copy and track tree nodes again.
+// allocEdits collects the changes of one entry to allocations. Each row is written once. All rows
+// are read before the first write, because a read between two writes makes go-memdb copy and track
+// tree nodes again.
 type allocEdits struct {
 	txn *Txn
 	// order holds the edits in the order of their creation.

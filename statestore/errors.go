@@ -11,7 +11,7 @@ var (
 	ErrAllocNotFound = errors.New("allocation not found")
 	// ErrVolumeNotFound means that no volume has this id.
 	ErrVolumeNotFound = errors.New("volume not found")
-	// ErrClaimNotFound means that nothing on the node claims the volume.
+	// ErrClaimNotFound means that no allocation on the node claims the volume.
 	ErrClaimNotFound = errors.New("volume is not claimed on the node")
 	// ErrVolumeInUse means that claims forbid the change. Stop the allocations that claim the volume, or
 	// force the change.

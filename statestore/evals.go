@@ -7,7 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// UpsertEvals writes the evaluations that have an id. The error names the others.
+// UpsertEvals writes the evaluations that have an id. The error names the evaluations without one.
 func (t *Txn) UpsertEvals(evals []*cluster.Evaluation) error {
 	var errs []error
 	edits := make([]*cluster.Evaluation, 0, 2*len(evals)) // before, after, before, after

@@ -119,9 +119,9 @@ func (f *feed) add(c *changes) {
 	}
 }
 
-// addAllocs adds the changed allocations that concern the subscriber, and reports whether
-// there are any. Most allocations that change together belong to one group, so that the
-// lookup of a group serves the next allocations too.
+// addAllocs adds the changed allocations that concern the subscriber, and reports whether there are
+// any. Allocations that change together mostly belong to one group, so it reuses the look-up of the
+// last group.
 func (f *feed) addAllocs(c *changes) (added bool) {
 	var group cluster.GroupKey
 	follows, hasGroup := false, false
@@ -157,8 +157,8 @@ func (f *feed) bound() {
 	f.jobs.take()
 }
 
-// ring wakes the subscriber. It sends under mu, so that nothing is sent after Close has
-// returned. The send cannot block.
+// ring wakes the subscriber. The caller holds mu, so that nothing is sent after Close has returned.
+// The send cannot block.
 func (f *feed) ring() {
 	select {
 	case f.wake <- struct{}{}:

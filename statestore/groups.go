@@ -67,9 +67,9 @@ func (t *rowWrites) accountAlloc(before, after *cluster.Allocation) {
 	}
 }
 
-// accountNode updates the accounts of the groups with allocations on the node, if the node
-// was deleted or registered, its reachability changed, or its drain started or ended. In
-// all cases but the last it notes the groups, so that feeds need not read them.
+// accountNode updates the accounts of the groups with allocations on the node, if the node was
+// deleted or registered, its reachability changed, or its drain started or ended. In all cases
+// except the last it also notes the groups, so that feeds need not read them.
 func (t *rowWrites) accountNode(before, after *cluster.Node) {
 	reached := 0
 	if after.Reachable() {

@@ -9,10 +9,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 )
 
-// UpsertJob registers a job, or its next version. Allocations keep the version that they
-// were placed for. The error says what is missing in the job. The proposer has filled in
-// defaults with [cluster.Job.Canonicalize]: a server of another release may have other
-// defaults, and its state would differ.
+// UpsertJob registers a job, or its next version. Allocations keep the version that they were
+// placed for. The error says what is missing in the job. The caller has filled in defaults with
+// [cluster.Job.Canonicalize].
 func (t *Txn) UpsertJob(j *cluster.Job) error {
 	if err := whole(j); err != nil {
 		return fmt.Errorf("registering a job: %w", err)
@@ -28,8 +27,8 @@ func (t *Txn) UpsertJob(j *cluster.Job) error {
 	return nil
 }
 
-// whole returns an error if a part of the job is missing. The proposer has checked the
-// values with [cluster.Job.Validate].
+// whole returns an error if a part of the job is missing. The caller has checked the values with
+// [cluster.Job.Validate].
 func whole(j *cluster.Job) error {
 	switch {
 	case j == nil:

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// key is a position in an index. Keys are built from parts, and compare like the tuples of
-// their parts. A key is a prefix of another key exactly if its parts are the first parts of
-// the other key.
+// key is a position in an index. Keys are built from parts, and compare like the tuples of their
+// parts. A key is a prefix of another key if and only if its parts are the first parts of the other
+// key.
 type key []byte
 
 // keyRoom is spare capacity for a list, two numbers and the row's id (a UUID), which
@@ -37,7 +37,7 @@ func texts[S ~string](k key, parts []S) key {
 	return k
 }
 
-// lone returns the key of one part, to which nothing is appended.
+// lone returns the key of one part, without room for further parts.
 func lone[S ~string](part S) key { return make(key, 0, len(part)+2).text(string(part)) }
 
 // text appends a string. It ends in 00 01, and a zero byte in the string becomes 00 FF. So

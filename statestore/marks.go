@@ -26,8 +26,8 @@ func (t *Txn) ApplyMarks(at time.Time, marks []rules.Mark, evals []*cluster.Eval
 	return t.UpsertEvals(evals)
 }
 
-// markRow says that a drain has marked an allocation. It is a row of its own instead of an
-// index of allocations, so that later writes to the allocation do not write it again.
+// markRow says that a drain has marked an allocation. It is a separate row instead of an index of
+// allocations, so that later writes to the allocation do not write it again.
 type markRow struct {
 	Drain cluster.DrainID
 	Alloc cluster.AllocID

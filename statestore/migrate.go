@@ -6,8 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// MigrateAlloc tells an allocation to leave its node, for no drain. The scheduler stops it and places
-// its replacement. An allocation that is leaving or has ended does not change. The error is
+// MigrateAlloc marks an allocation to leave its node, without a drain. The scheduler stops it and
+// places its replacement. An allocation that is leaving or has ended does not change. The error is
 // [ErrAllocNotFound].
 func MigrateAlloc(t *Txn, id cluster.AllocID, at time.Time) error {
 	at = at.UTC()

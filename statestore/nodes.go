@@ -10,9 +10,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 )
 
-// UpsertNode registers a node. A node that exists keeps its eligibility, drain, LastDrain
-// and events: a registration neither starts nor ends a drain. The error is [ErrNodeSecret]
-// if the existing node has another secret, or names the invalid field.
+// UpsertNode registers a node. An existing node keeps its eligibility, drain, LastDrain and events:
+// a registration neither starts nor ends a drain. The error is [ErrNodeSecret] if the existing node
+// has another secret, or names the invalid field.
 func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 	if n == nil || n.ID == "" {
 		return errors.New("registering a node without an id")
@@ -97,9 +97,9 @@ func (t *Txn) changeStatus(n *cluster.Node, status cluster.NodeStatus, at time.T
 	n.StatusChangedAt = at
 }
 
-// UpdateNodeEligibility sets whether a scheduler may place allocations on the node. An
-// equal eligibility changes nothing. The error is [ErrNodeNotFound], [ErrNodeDraining], or
-// says that the eligibility is invalid.
+// UpdateNodeEligibility sets whether a scheduler may place allocations on the node. If the node has
+// that eligibility, nothing changes. The error is [ErrNodeNotFound], [ErrNodeDraining], or says
+// that the eligibility is invalid.
 func (t *Txn) UpdateNodeEligibility(id cluster.NodeID, e cluster.Eligibility, at time.Time) error {
 	if !e.Valid() {
 		return fmt.Errorf("invalid scheduling eligibility %q", e)
@@ -125,9 +125,9 @@ func (t *Txn) UpdateNodeEligibility(id cluster.NodeID, e cluster.Eligibility, at
 }
 
 // DeleteNodes deletes nodes. Drains of these nodes end as [cluster.OutcomeNodeGone]. The
-// allocations stay: the scheduler marks them as lost. So do their claims, with the time: a node may be
-// deleted while it is well and its volumes are mounted. It returns the ids that do not exist; the other
-// nodes are deleted.
+// allocations stay, and the scheduler marks them as lost. Their claims stay too, with the time of
+// the deletion, because a deleted node may be healthy and have its volumes mounted. It returns the
+// ids that do not exist; the other nodes are deleted.
 func (t *Txn) DeleteNodes(ids []cluster.NodeID, at time.Time) (missing []cluster.NodeID) {
 	deleted := make(map[cluster.NodeID]bool, len(ids))
 	for _, id := range ids {

@@ -13,11 +13,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// A persisted state is the magic, the cluster version, then a frame for each row: its
-// kind, its length, and that many bytes of MessagePack. Frames are ordered by kind, and
-// within a kind by id. The frame of kind end holds the checksum of all bytes before it.
-// Derived rows (usage, health, changing allocations, marks) and the number of records are
-// left out: Restore computes them.
+// A persisted state is the magic, the cluster version, and a frame for each row: its kind, its
+// length, and that many bytes of MessagePack. Frames are ordered by kind, and within a kind by id.
+// The last frame, of kindEnd, holds the checksum of all bytes before it. Derived rows (usage,
+// health, changing allocations, marks) and the number of records are left out: Restore computes
+// them.
 //
 // Equal states have equal bytes.
 const (
@@ -37,18 +37,18 @@ const (
 	kindAlloc
 	kindEval
 	kindEnd
-	// kindVolume and kindClaim are those of cluster version 7.
+	// kindVolume and kindClaim exist from cluster version 7 on.
 	kindVolume
 	kindClaim
 )
 
-// versionRef is a job's number among the versions, from one; zero is none.
+// versionRef is the number of a job version, counted from one; zero is none.
 type versionRef uint64
 
-// allocRow is an allocation whose job version is in a frame of its own.
+// allocRow is an allocation whose job version is in another frame.
 type allocRow struct {
 	Job   versionRef
-	Alloc *cluster.Allocation // never nil; its Job is
+	Alloc *cluster.Allocation // never nil; its Job is nil
 }
 
 // handle is the codec's configuration: canonical, with times in nanoseconds, and with an

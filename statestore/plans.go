@@ -8,10 +8,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// ApplyPlan applies the accepted part of a plan. It returns the ids of the dropped
-// placements: their job is missing or stopped by now, or their id is empty or taken. A stop
-// of an allocation that does not exist is ignored. The error says that the plan is missing,
-// or is that of UpsertEvals.
+// ApplyPlan applies the accepted part of a plan. It returns the ids of the dropped placements:
+// their job is missing or stopped, or their id is empty or taken. A stop of an allocation that does
+// not exist is ignored. The error says that the plan is missing, or is that of UpsertEvals.
 func (t *Txn) ApplyPlan(p *cluster.Plan) (dropped []cluster.AllocID, err error) {
 	if p == nil {
 		return nil, errors.New("plan is missing")
@@ -95,7 +94,7 @@ func (w *planWriter) stop(a *cluster.Allocation, s cluster.PlanStop) {
 	}
 }
 
-// edit returns a copy of the allocation. Its AllocModifyIndex makes the client read it again.
+// edit returns a copy of the allocation. The new AllocModifyIndex makes the client read it again.
 func (w *planWriter) edit(a *cluster.Allocation) *cluster.Allocation {
 	c := w.edits.edit(a, w.at)
 	c.AllocModifyIndex = w.txn.written.index

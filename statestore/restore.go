@@ -16,10 +16,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/attributes"
 )
 
-// Restore returns a new store with the state that [Snapshot.Persist] wrote. An
-// error means that the input is not such a state or is damaged; the caller keeps its
-// store. The error wraps [cluster.ErrVersion] if this build does not understand the
-// cluster version of the state.
+// Restore returns a new store with the state that [Snapshot.Persist] wrote. An error means that the
+// input is not such a state or is damaged; the caller should keep its store. The error wraps
+// [cluster.ErrVersion] if this build does not understand the cluster version of the state.
 func Restore(r io.Reader) (*Store, error) {
 	s := New()
 	t := s.Begin(0)
@@ -232,7 +231,7 @@ func (r *restorer) record() error {
 	return r.drain(d)
 }
 
-// drain checks that the ids of drains are distinct.
+// drain checks that no other drain has the id.
 func (r *restorer) drain(d *cluster.Drain) error {
 	if r.drains[d.ID] {
 		return fmt.Errorf("there is another drain %s", d.ID)

@@ -10,10 +10,9 @@ import (
 // rowWrites writes the rows of one transaction.
 type rowWrites struct{ reads }
 
-// The put methods replace a row, and update all that depends on it: the changes for feeds,
-// the accounts of nodes and groups, and the capacity index. before is the stored row; nil
-// means that the row is new. A nil after deletes the row. The caller must not change after
-// any more.
+// The put methods replace a row, and update everything that depends on it: the changes for feeds,
+// the accounts of nodes and groups, and the capacity index. before is the stored row, or nil for a
+// new row. A nil after deletes the row. The store owns after: the caller must not change it.
 
 func (t *rowWrites) putNode(before, after *cluster.Node) {
 	version := t.ClusterVersion()
@@ -77,7 +76,7 @@ func (t *rowWrites) delete(table string, row any) {
 // live reports whether the allocation uses resources of its node.
 func live(a *cluster.Allocation) bool { return a != nil && !a.ClientTerminal() }
 
-// roomier reports whether an allocation may fit on the node that did not fit before: the
+// roomier reports whether the node may have room for an allocation that did not fit before: the
 // node became ready, or a field changed that placements depend on.
 func roomier(before, after *cluster.Node) bool {
 	switch {
@@ -105,7 +104,7 @@ func equipped(before, after *cluster.Node) bool {
 	return before.Ready() && after.Ready() && !slices.EqualFunc(before.Devices, after.Devices, (*cluster.DeviceGroup).FulfilsAs)
 }
 
-// sameDriver reports whether both fulfil the same demands.
+// sameDriver reports whether both drivers fulfil the same demands.
 func sameDriver(a, b *cluster.DriverInfo) bool {
 	return a.Detected == b.Detected && a.Healthy == b.Healthy && maps.Equal(a.Attributes, b.Attributes)
 }

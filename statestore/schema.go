@@ -18,13 +18,13 @@ const (
 	TableJobs   = "jobs"
 	TableAllocs = "allocs"
 	TableEvals  = "evals"
-	// TableVolumes and TableClaims are those of cluster version 7.
+	// TableVolumes and TableClaims exist from cluster version 7 on.
 	TableVolumes = "volumes"
 	TableClaims  = "claims"
 	// tableLedger holds the accounts.
 	tableLedger = "ledger"
-	// tableChanging holds the rows of ChangingAllocs.
-	// The name is that of the first release: dumps of servers of different builds are compared.
+	// tableChanging holds the rows of ChangingAllocs. Its name is the one of the first release,
+	// because dumps of different builds are compared.
 	tableChanging = "restless"
 	// tableMarks holds the allocations that each drain has marked.
 	tableMarks = "marks"
@@ -64,7 +64,7 @@ const (
 	listClaimAlloc
 )
 
-// readyKeys makes look-ups take complete keys.
+// readyKeys makes look-ups accept complete keys.
 type readyKeys struct{}
 
 // FromArgs returns the one argument, a key.

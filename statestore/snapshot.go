@@ -11,15 +11,15 @@ var (
 	_ rules.View = (*Txn)(nil)
 )
 
-// Snapshot is one state of the store. It never changes, and is safe for
-// concurrent use, but for one that [Store.Blocking] gives to a query.
+// Snapshot is one state of the store. It never changes. It is safe for concurrent use, except the
+// one that [Store.Blocking] passes to a query.
 type Snapshot struct {
 	reads
 	removals  *removals       // of the store
 	abandoned <-chan struct{} // of the store
 }
 
-// Abandoned reports whether another store has replaced that of this state: see [Store.Abandon].
+// Abandoned reports whether the store of this state was replaced: see [Store.Abandon].
 func (s *Snapshot) Abandoned() bool {
 	select {
 	case <-s.abandoned:
@@ -29,8 +29,8 @@ func (s *Snapshot) Abandoned() bool {
 	}
 }
 
-// watching returns the same state, with every read adding to ws what it has to
-// wait for. It belongs to one goroutine.
+// watching returns the same state. Every read of it adds to ws the channels that signal a change.
+// It belongs to one goroutine.
 func (s *Snapshot) watching(ws memdb.WatchSet) *Snapshot {
 	watched := *s.tables
 	watched.ws = ws

@@ -18,7 +18,7 @@ type Store struct {
 
 	// committing is held while a transaction commits, so that newest never goes back.
 	committing sync.Mutex
-	// newest is the newest state, or nil during a commit: a query that the commit wakes
+	// newest is the newest state, or nil during a commit, because a query that the commit wakes
 	// must not get the previous state.
 	newest atomic.Pointer[Snapshot]
 
@@ -27,7 +27,7 @@ type Store struct {
 	// spare is memory for the changes of the next transaction, or nil.
 	spare atomic.Pointer[changes]
 
-	// removals belong to this store, and to no snapshot of it.
+	// removals belong to the store. A snapshot of it shows the newest ones.
 	removals *removals
 
 	// abandoned is closed when the store has been replaced.
@@ -48,7 +48,7 @@ func New() *Store {
 	return s
 }
 
-// Snapshot returns the newest state. It costs nothing and never blocks.
+// Snapshot returns the newest state. It is cheap and never blocks.
 func (s *Store) Snapshot() *Snapshot {
 	if newest := s.newest.Load(); newest != nil {
 		return newest
@@ -62,8 +62,8 @@ func (s *Store) snapshot() *Snapshot {
 	return &Snapshot{readsOf(r), s.removals, s.abandoned}
 }
 
-// commit makes a transaction's writes the newest state, and wakes feeds. It updates the
-// draining nodes before the next transaction can begin, because that one reads them.
+// commit makes a transaction's writes the newest state, and wakes feeds. It updates the draining
+// nodes before the next transaction can begin, because that transaction reads them.
 func (s *Store) commit(t *Txn) {
 	s.committing.Lock()
 	defer s.committing.Unlock()
@@ -95,8 +95,8 @@ func (s *Store) giveBack(t *Txn) {
 	s.spare.Store(c)
 }
 
-// Begin starts the write transaction of one raft entry. It blocks while another
-// is open. The caller commits or aborts it.
+// Begin starts the write transaction of one raft entry. It blocks while another is open. The caller
+// commits or aborts the transaction.
 func (s *Store) Begin(index uint64) *Txn {
 	txn := s.db.Txn(true) // blocks; afterwards the newest state cannot change
 	c := *s.Snapshot().counters

@@ -12,7 +12,7 @@ type Txn struct {
 	done  bool
 }
 
-// written is the state of a transaction apart from rows.
+// written is the state of a transaction that is not in rows.
 type written struct {
 	index uint64
 	// usage and healthy hold the accounts that the transaction may have changed, or are

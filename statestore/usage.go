@@ -8,9 +8,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// usage is the sum of the resources of a node's allocations that are not client-terminal. It
-// is a row of its own, so that a client's report does not write to the nodes table. A node
-// without such allocations has no row.
+// usage is the sum of the resources of a node's allocations that are not client-terminal. It is a
+// separate row, so that a client's report does not write to the nodes table. A node without such
+// allocations has no row.
 type usage struct {
 	NodeID cluster.NodeID
 	cluster.Usage

@@ -44,8 +44,8 @@ func (r volumeReads) ClaimsOnNode(n cluster.NodeID) iter.Seq[*cluster.VolumeClai
 	return scan[cluster.VolumeClaim](r.tables, TableClaims, indexLists, inList(listClaimNode, n))
 }
 
-// VolumePlugins yields the storage plugins of the volumes that the allocation has claimed, and that may
-// be on its node, for [rules.VolumeView].
+// VolumePlugins yields the storage plugins of the volumes that the allocation has claimed and that
+// may be on its node, for [rules.VolumeView].
 func (r volumeReads) VolumePlugins(a cluster.AllocID) iter.Seq[cluster.PluginID] {
 	return func(yield func(cluster.PluginID) bool) {
 		for c := range r.ClaimsOfAlloc(a) {

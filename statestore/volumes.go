@@ -9,10 +9,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// UpsertVolume registers a volume, or changes a registered one. The error says what is wrong with the
-// volume, or wraps [ErrVolumeInUse]: claims keep the plugin, the external id, the context, the
-// parameters and their modes as they are. The plugin was called with them, and is called with them again
-// until the volume is off all nodes. Secrets may change: they are renewed while a volume is in use.
+// UpsertVolume registers a volume, or changes a registered one. The error says what is wrong with
+// the volume, or wraps [ErrVolumeInUse]: while claims exist, the plugin, the external id, the
+// context, the parameters and the claimed modes cannot change, because the plugin is called with
+// them until the volume is off all nodes. Secrets may change while a volume is in use.
 func UpsertVolume(t *Txn, v *cluster.Volume, at time.Time) error {
 	after := v.Copy()
 	after.Canonicalize()
@@ -46,8 +46,9 @@ func mayChange(t *Txn, before, after *cluster.Volume) error {
 	return nil
 }
 
-// DeleteVolume deletes a volume. With force it deletes the claims too: their nodes and controllers
-// are then on their own. The error is [ErrVolumeNotFound], or wraps [ErrVolumeInUse].
+// DeleteVolume deletes a volume. With force it also deletes the claims, and the servers no longer
+// detach the volume from nodes and controllers. The error is [ErrVolumeNotFound], or wraps
+// [ErrVolumeInUse].
 func DeleteVolume(t *Txn, k cluster.VolumeKey, force bool) error {
 	before := t.Volume(k)
 	if before == nil {
@@ -64,10 +65,11 @@ func DeleteVolume(t *Txn, k cluster.VolumeKey, force bool) error {
 	return nil
 }
 
-// DetachVolume asks the node to unmount the volume from allocations that have ended or are gone. With
-// force the claims go on as if the node had done so, also those of allocations that run: these get a
-// mark to migrate, and are returned. With force again it frees claims that wait for a controller. The
-// error is [ErrClaimNotFound], or wraps [ErrVolumeInUse] and names an allocation that runs.
+// DetachVolume asks the node to unmount the volume from allocations that have ended or do not
+// exist. With force it changes the claims as if the node had unmounted the volume, including claims
+// of running allocations. These allocations get a mark to migrate, and are returned. When all
+// claims wait for a controller, force deletes them. The error is [ErrClaimNotFound], or wraps
+// [ErrVolumeInUse] and names a running allocation.
 func DetachVolume(t *Txn, k cluster.VolumeKey, n cluster.NodeID, force bool, at time.Time) (stopped []cluster.AllocID, err error) {
 	var claims []*cluster.VolumeClaim
 	for c := range t.ClaimsOnNode(n) {

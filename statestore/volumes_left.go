@@ -2,16 +2,16 @@ package statestore
 
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
-// The reasons of volumes of which the client has named none.
+// The reasons of volumes for which the client has reported no reason.
 const (
 	reasonRuns   = "its allocation has not ended"
 	reasonSilent = "its client has not reported that it is off the node"
 	reasonPurged = "its allocation was purged, and its client has not reported that it is off the node"
 )
 
-// volumesLeft are the volumes that a drain leaves on its node when it ends, or nil: those of claims
-// that are on the node, except of allocations that had not to leave. The reason is that of the client
-// of the allocation, if it has named one.
+// volumesLeft returns the volumes that a drain leaves on its node when it ends, or nil: those of
+// claims that are on the node, except of allocations that did not have to leave. The reason is the
+// client's, if the client has reported one.
 func volumesLeft(t *Txn, d *cluster.Drain) *cluster.VolumeHolds {
 	left := &cluster.VolumeHolds{}
 	for c := range t.ClaimsOnNode(d.NodeID) {
