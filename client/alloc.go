@@ -185,10 +185,10 @@ func (a *allocRunner) build() {
 		if err != nil {
 			a.buildFailures++
 			a.buildAt = a.core.now.Boot + backoff(a.buildFailures, a.core.options.MinRetry, a.core.options.MaxRetry)
-			a.core.options.Logger.Error("the folders of an allocation could not be made", "alloc", a.id(), "error", err)
+			a.core.options.Logger.Error("the folders of an allocation could not be created; the client retries", "alloc", a.id(), "error", err)
 			if a.buildFailures == 1 {
 				for _, t := range a.tasks {
-					t.event("Setup Failure", "The folders could not be made, and the client tries again: "+err.Error())
+					t.event("Setup Failure", "The client could not create the folders of the allocation, and retries: "+err.Error())
 				}
 				a.touch()
 			}
@@ -226,11 +226,11 @@ func (a *allocRunner) updateStatus() {
 func (a *allocRunner) description() string {
 	switch {
 	case a.rec.ClientStatus == cluster.ClientFailed && len(a.tasks) == 0:
-		return "the allocation's job has no such task group"
+		return "the job of the allocation does not contain its task group"
 	case a.rec.ClientStatus == cluster.ClientFailed:
 		return "failed tasks"
 	case a.rec.VolumesLeft:
-		return "all tasks have ended, and volumes are left on the node"
+		return "all tasks have ended; volumes are left on the node, and the client retries to unmount them"
 	case a.rec.Ended:
 		return "all tasks have ended"
 	case a.allDead():
@@ -265,7 +265,7 @@ func (a *allocRunner) discard() {
 		if err != nil {
 			a.discardFailing++
 			a.discardAt = a.core.now.Boot + backoff(a.discardFailing, a.core.options.MinRetry, a.core.options.MaxRetry)
-			a.core.options.Logger.Error("the folders of an ended allocation could not be removed", "alloc", a.id(), "error", err)
+			a.core.options.Logger.Error("the folders of an ended allocation could not be removed; the client retries", "alloc", a.id(), "error", err)
 			return
 		}
 		a.core.remove(a)

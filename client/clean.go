@@ -18,7 +18,7 @@ func (s *start) clean() {
 	}
 	ref := s.t.ref()
 	if !s.t.rec.HostCgroup && ref.ID != "" && s.t.core().drivers.state(s.t.task.Driver) == nil {
-		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+", which alone can remove the task, is not installed")
+		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" is not installed, and only it can remove the task")
 		return
 	}
 	for _, d := range s.drivers() {
@@ -28,7 +28,7 @@ func (s *start) clean() {
 			return
 		}
 		if d.generation != 0 && d.reattached && s.mayStartLate() {
-			s.t.core().options.Logger.Warn("a driver may still start a task for a client that is gone: the driver is restarted", "driver", d.name, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
+			s.t.core().options.Logger.Warn("a driver may still start a task for an earlier client; the client restarts the driver", "driver", d.name, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
 			s.t.core().options.Shell.Abandon(d.plugin, d.generation)
 			s.retry()
 			return
@@ -79,7 +79,7 @@ func (s *start) cleaned(generation Generation, left []Process, err error) {
 	case err != nil && class == driver.Gone:
 	case err != nil:
 		s.retry()
-		s.t.waitFor(cluster.WaitDriver, 0, "what is left of the task cannot be removed: "+err.Error())
+		s.t.waitFor(cluster.WaitDriver, 0, "the remains of the task could not be removed, and the client retries: "+err.Error())
 		s.abandonSilent(generation, class)
 	case len(left) > 0:
 		s.call = callClean

@@ -186,8 +186,8 @@ func (c *Core) receive(w Wanted) {
 	case c.cluster == "":
 		c.cluster = w.ClusterID
 	case c.cluster != w.ClusterID:
-		c.options.Logger.Error("the servers belong to another cluster: this client keeps running what the old cluster placed and ignores the new one; "+
-			"drain or stop the tasks and start the client with an empty data directory", "cluster", c.cluster, "servers", w.ClusterID)
+		c.options.Logger.Error("the servers belong to another cluster: the client ignores them, and keeps running the allocations of its own cluster; "+
+			"to join the other cluster, stop the tasks and start the client with an empty data directory", "cluster", c.cluster, "servers", w.ClusterID)
 		c.drivers.setForeign(true)
 		return
 	}

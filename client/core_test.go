@@ -433,7 +433,7 @@ func TestCore_unknownSignal(t *testing.T) {
 	n.stop("a")
 	n.run(time.Second)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
-	must.StrContains(t, fmt.Sprint(n.servers["a"].TaskStates.State("web").Events), "the driver did not send SIGPOLL")
+	must.StrContains(t, fmt.Sprint(n.servers["a"].TaskStates.State("web").Events), "The driver could not send SIGPOLL")
 }
 
 // The driver cannot take a task over. The client destroys the task, and then starts it again.

@@ -113,7 +113,7 @@ func (d *devices) reportedGroups() []*cluster.DeviceGroup {
 	for _, p := range d.all {
 		for _, reported := range p.groups {
 			if first, _ := d.find(reported.Kind); first != p {
-				d.core.options.Logger.Error("two device plugins have devices of one kind: those of the second one are not used", "kind", reported.Kind.String(), "plugin", p.plugin.Name)
+				d.core.options.Logger.Error("two device plugins report devices of the same kind; the client ignores those of the second plugin", "kind", reported.Kind.String(), "plugin", p.plugin.Name)
 				continue
 			}
 			group := reported.Copy()

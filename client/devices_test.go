@@ -378,7 +378,7 @@ func TestDevices_notAssigned(t *testing.T) {
 	n.place(a)
 	n.run(5 * time.Second)
 	must.Len(t, 0, n.live(""))
-	must.StrContains(t, n.said("a", "web"), "failed to reserve devices: the task asks for devices 1 times, and the servers have given it 0")
+	must.StrContains(t, n.said("a", "web"), "failed to reserve devices: the task has 1 device requests, and the servers have assigned devices to 0")
 	n.run(10 * time.Minute)
 	must.EqOp(t, cluster.ClientFailed, n.status("a"))
 }

@@ -75,7 +75,7 @@ func (d *drivers) infos() map[string]*cluster.DriverInfo {
 }
 
 // foreignServers is the reported reason for unhealthy drivers while the client ignores the servers.
-const foreignServers = "the servers belong to another cluster than the data directory of the client, which ignores them"
+const foreignServers = "the client ignores the servers, because they belong to another cluster than its data directory"
 
 // setForeign notes whether the servers belong to another cluster.
 func (d *drivers) setForeign(foreign bool) {

@@ -85,7 +85,7 @@ func TestCore_driverHangsAtEachCall(t *testing.T) {
 		{"WaitTask", "the driver mock has not said how the task ended", 10 * time.Second, time.Minute, false},
 		{"InspectTask", "", 0, time.Minute, false},
 		{"StopTask", "", time.Second, 10 * time.Second, true},
-		{"DestroyTask", "what is left of the task cannot be removed: DestroyTask: no answer", 40 * time.Second, 10 * time.Minute, false},
+		{"DestroyTask", "the remains of the task could not be removed, and the client retries: DestroyTask: no answer", 40 * time.Second, 10 * time.Minute, false},
 	} {
 		for _, once := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s once=%t", test.call, once), func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestCore_killHangs(t *testing.T) {
 	n.run(time.Minute)
 	n.stop("a")
 	n.run(time.Minute)
-	must.StrContains(t, n.servers["a"].TaskStates.State("web").Waiting.Detail, "the task cannot be killed: DestroyTask: no answer")
+	must.StrContains(t, n.servers["a"].TaskStates.State("web").Waiting.Detail, "the task could not be killed, and the client retries: DestroyTask: no answer")
 	n.run(5 * time.Minute)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.servers["a"].TaskStates.State("web").Waiting))
 	must.Len(t, 0, n.live(""))
@@ -178,7 +178,7 @@ func TestCore_recoverFailsDuringAStop(t *testing.T) {
 	n.killDriver()
 	n.run(time.Minute)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
-	must.StrContains(t, n.said("a", "web"), "the driver could not take the task over: failed to decode driver config: EOF")
+	must.StrContains(t, n.said("a", "web"), "The driver could not take the task over: failed to decode driver config: EOF")
 	must.Len(t, 0, n.live(""))
 }
 

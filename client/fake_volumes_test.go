@@ -16,13 +16,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// storage is the double of the machine's storage, which judges the order of calls, with records and the
-// claims of the servers.
+// storage is the double of the machine's storage, which judges the order of calls, with records and
+// the claims of the servers.
 type storage struct {
 	*scripted.Storage
 	node *node
-	// machine has the process of the storage plugin alone. It stands for the task serving, or nil, of which the
-	// core toldTo knows.
+	// machine has the process of the storage plugin alone. It stands for the task serving, or nil,
+	// of which the core toldTo knows.
 	machine *drivers.Machine
 	serving *task
 	toldTo  int
@@ -38,7 +38,8 @@ type storage struct {
 	unpublishTakes time.Duration
 	// holdLimits counts the holds whose limit has passed.
 	holdLimits int
-	// calls are the calls that the plugin has answered, and judged counts those whose order was judged.
+	// calls are the calls that the plugin has answered, and judged counts those whose order was
+	// judged.
 	calls  []string
 	judged int
 }

@@ -271,7 +271,7 @@ func (r *restarts) step() {
 func (t *taskRunner) restartNow() {
 	t.countRestart()
 	t.rec.RestartAt = t.core().now.Boot
-	t.event("Restarting", "Task restarting because an operator wants it")
+	t.event("Restarting", "Task restarting because an operator requested it")
 	t.enter(PhaseBackoff)
 }
 

@@ -66,8 +66,8 @@ type Options struct {
 	// effect. The wait doubles with each consecutive failure. Zero is [DefaultMinRetry] and
 	// [DefaultMaxRetry].
 	MinRetry, MaxRetry time.Duration
-	// PublishInterval is the least time between two writes of the drivers' health and the devices. Zero is
-	// [DefaultPublishInterval].
+	// PublishInterval is the least time between two writes of the drivers' health and the devices.
+	// Zero is [DefaultPublishInterval].
 	PublishInterval time.Duration
 	// HoldLimit is how long a storage plugin that must stop waits for the volumes that it serves,
 	// and how long an ended allocation waits for the unmount of its volumes. Zero is

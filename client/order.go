@@ -67,8 +67,8 @@ func (a *allocRunner) delayed() bool {
 // skipsDelays reports whether the stop request skips shutdown delays.
 func (a *allocRunner) skipsDelays() bool { return a.rec.Alloc.DesiredTransition.NoShutdownDelay }
 
-// stoppingPhase is the phase whose tasks must stop now: all tasks of the earlier phases are dead. It
-// is valid only for an allocation that is ending.
+// stoppingPhase is the phase whose tasks must stop now: all tasks of the earlier phases are dead.
+// It is valid only for an allocation that is ending.
 func (a *allocRunner) stoppingPhase() cluster.StopPhase {
 	now := cluster.StopPoststop
 	for _, t := range a.tasks {
@@ -148,8 +148,8 @@ func prestartDone(a *allocRunner) bool {
 	return true
 }
 
-// predecessor returns the allocation that this one replaces, or one before that, if it still runs on
-// this node, or nil.
+// predecessor returns the allocation that this one replaces, or one before that, if it still runs
+// on this node, or nil.
 func (a *allocRunner) predecessor() *allocRunner {
 	previous := a
 	for range a.core.allocs { // the bound protects from a cycle in data of the servers

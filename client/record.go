@@ -134,7 +134,7 @@ const (
 // processes or folders are still on the node. The core destroys the tasks and reports nothing about
 // the allocation.
 func OrphanRecord(alloc cluster.AllocID, tasks []string, bootID string) *Record {
-	r := &Record{Alloc: &cluster.Allocation{ID: alloc}, BootID: bootID, Stopping: true, StopReason: "no record knows the allocation"}
+	r := &Record{Alloc: &cluster.Allocation{ID: alloc}, BootID: bootID, Stopping: true, StopReason: "the client has no record of the allocation"}
 	for _, name := range tasks {
 		r.Tasks = append(r.Tasks, TaskRecord{
 			Phase: PhaseCleaning, End: EndLost, Exit: &driver.ExitResult{Unknown: true},

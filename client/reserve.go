@@ -13,7 +13,7 @@ import (
 func (s *start) reserve() (done bool) {
 	given := devicesOf(s.t)
 	if asks := len(s.t.task.Devices); len(given) < asks {
-		s.unreserved(fmt.Errorf("the task asks for devices %d times, and the servers have given it %d", asks, len(given)))
+		s.unreserved(fmt.Errorf("the task has %d device requests, and the servers have assigned devices to %d", asks, len(given)))
 		return false
 	}
 	if len(s.parts) == len(given) {
@@ -42,7 +42,7 @@ func (s *start) reserve() (done bool) {
 			return
 		}
 		if driver.ClassOf(err) == driver.Deadline {
-			c.options.Logger.Warn("a device plugin does not answer and is restarted", "plugin", ref.Plugin, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
+			c.options.Logger.Warn("a device plugin does not answer; the client restarts it", "plugin", ref.Plugin, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
 			c.options.Shell.Abandon(p.plugin, ref.Generation)
 		}
 		s.unreserved(err)

@@ -39,7 +39,7 @@ func (s *saves) answered(err error) {
 		s.failures++
 		wait := backoff(s.failures, c.options.MinRetry, c.options.MaxRetry)
 		s.retryAt = c.now.Boot + wait
-		c.options.Logger.Error("a record could not be saved: no task of the allocation starts until it is", "alloc", s.alloc.id(), "error", err, "retry_in", wait)
+		c.options.Logger.Error("the record of an allocation could not be saved; its tasks do not start until it is saved", "alloc", s.alloc.id(), "error", err, "retry_in", wait)
 	}
 	s.flight = 0
 }

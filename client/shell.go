@@ -53,9 +53,9 @@ type DevicesRef struct {
 // at a time.
 type Shell interface {
 	// Launch starts the plugin's program, or takes over the process of an earlier client. After an
-	// answer without an error, and not before it, the shell calls [Core.PluginDown] when the process
-	// ends. It calls [Core.Fingerprint] with the health of a driver, and [Core.Devices] with the
-	// devices of a device plugin.
+	// answer without an error, and not before it, the shell calls [Core.PluginDown] when the
+	// process ends. It calls [Core.Fingerprint] with the health of a driver, and [Core.Devices]
+	// with the devices of a device plugin.
 	Launch(p Plugin, reply func(Launched))
 	// Abandon kills the process of a plugin that does not answer. It has no effect if this process
 	// has ended.

@@ -23,8 +23,8 @@ type start struct {
 
 	// parts are the answers of the device plugins, in the order of the task's devices.
 	parts []device.Part
-	// deadline is the latest time for the answer of the driver to the start, or for a driver to come
-	// back that must remove the start's remains.
+	// deadline is the latest time for the answer of the driver to the start, or for a driver to
+	// come back that must remove the start's remains.
 	deadline time.Duration
 	// abandoned: the driver did not answer, and the core has asked the shell to kill it.
 	abandoned bool
@@ -39,8 +39,8 @@ type start struct {
 	// driverMissed is when the signal was due while the driver was down, or zero.
 	driverMissed time.Duration
 	kills        kills
-	// killAt is the earliest time for the next attempt to kill. collectBy is the latest time for the
-	// driver to return the result of a task that was killed.
+	// killAt is the earliest time for the next attempt to kill. collectBy is the latest time for
+	// the driver to return the result of a task that was killed.
 	killAt, collectBy time.Duration
 
 	// followers are called when the start ends.
@@ -134,7 +134,7 @@ func (s *start) awaitAnswer() {
 	if s.t.mustStop() {
 		s.t.beginStop()
 		deadline = min(deadline, later(s.t.rec.StopBegan, s.t.shutdownDelay(), s.t.task.KillTimeout))
-		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" has not answered whether it has started the task")
+		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" has not answered the request to start the task")
 	}
 	if s.t.core().reached(deadline) && !s.abandoned {
 		s.abandoned = true
@@ -198,7 +198,7 @@ func (s *start) recovered(generation Generation, err error) {
 		s.retry()
 		s.abandonSilent(generation, class)
 	default:
-		s.t.event("Driver Failure", "the driver could not take the task over: "+err.Error())
+		s.t.event("Driver Failure", "The driver could not take the task over: "+err.Error())
 		s.t.over(EndLost, nil)
 	}
 }
@@ -207,7 +207,7 @@ func (s *start) recovered(generation Generation, err error) {
 // process may answer.
 func (s *start) abandonSilent(generation Generation, class driver.Class) {
 	if class == driver.Deadline && s.failures%maxSilence == 0 {
-		s.t.core().options.Logger.Warn("a driver does not answer and is restarted", "driver", s.t.task.Driver, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
+		s.t.core().options.Logger.Warn("a driver does not answer; the client restarts it", "driver", s.t.task.Driver, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
 		s.t.core().options.Shell.Abandon(s.driverPlugin(), generation)
 	}
 }
@@ -275,10 +275,10 @@ func (s *start) inspect() {
 			s.retry()
 		case !s.abandoned:
 			s.call, s.failures, s.abandoned = callNone, 0, true
-			s.t.event("Driver Failure", "the driver does not say whether the task runs, and the client restarts the driver")
+			s.t.event("Driver Failure", "The driver did not say whether the task runs, and the client restarts the driver")
 			s.t.core().options.Shell.Abandon(s.driverPlugin(), s.knownTo)
 		default:
-			s.t.event("Driver Failure", "the driver does not say how the task ended")
+			s.t.event("Driver Failure", "The driver did not say how the task ended")
 			s.t.over(EndLost, nil)
 		}
 	}))

@@ -124,10 +124,10 @@ func (s *start) stopAnswered(name string, err error) {
 	case class == driver.Gone:
 		s.stopAsked = false
 	case name != "":
-		s.t.event("Driver Failure", fmt.Sprintf("the driver did not send %s, and the client asks for its default signal: %v", name, err))
+		s.t.event("Driver Failure", fmt.Sprintf("The driver could not send %s, and the client requests its default signal: %v", name, err))
 		s.stopAsked, s.defaultSignal = false, true
 	default:
-		s.t.event("Driver Failure", "the driver did not stop the task, which is killed after the grace: "+err.Error())
+		s.t.event("Driver Failure", "The driver did not stop the task, and the client kills the task after the kill timeout: "+err.Error())
 	}
 }
 
@@ -168,7 +168,7 @@ func (s *start) killAnswered(generation Generation, left []Process, err error) {
 	switch {
 	case err != nil:
 		s.killAgain()
-		s.t.waitFor(cluster.WaitDriver, 0, "the task cannot be killed: "+err.Error())
+		s.t.waitFor(cluster.WaitDriver, 0, "the task could not be killed, and the client retries: "+err.Error())
 		s.failures++
 		s.abandonSilent(generation, driver.ClassOf(err))
 	case len(left) > 0:

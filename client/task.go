@@ -251,10 +251,10 @@ func (t *taskRunner) restore(rebooted bool) {
 	}
 	switch {
 	case t.rec.Phase == PhaseStarting:
-		t.event("Driver Failure", "The client has restarted and does not know whether the task was started: it is destroyed")
+		t.event("Driver Failure", "The client restarted and does not know whether the task was started, so it destroys the task")
 		t.over(EndLost, nil)
 	case t.rec.Phase == PhaseRunning && rebooted:
-		t.event("Terminated", "The machine has restarted: the exit code is unknown")
+		t.event("Terminated", "The machine restarted, so the exit code is unknown")
 		t.over(EndLost, nil)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// crowd is a node with many allocations. It judges nothing: its core does the work. No two effects are
-// answered in one step, as on a busy machine.
+// crowd is a node with many allocations. It judges nothing: its core does the work. No two effects
+// are answered in one step, as on a busy machine.
 type crowd struct {
 	tb      testing.TB
 	core    *client.Core
@@ -86,8 +86,8 @@ func (c *crowd) run(d time.Duration) {
 	}
 }
 
-// place places allocations: a storage plugin, and a number of others. They use no volume, one that is "shared", or one
-// each, whose name begins so.
+// place places allocations: a storage plugin, and a number of others. They use no volume, one that
+// is "shared", or one each, whose name begins so.
 func (c *crowd) place(count int, name string) {
 	plugin := allocation("plugin", pluginTask("plugin"))
 	plugin.Job.Type = cluster.JobSystem
@@ -185,9 +185,10 @@ func (s crowdShell) Call(_ volume.Call, reply func(volume.Result)) {
 	})
 }
 
-// The work of the core grows with what happens, and not with the square of it: four times the allocations make four
-// times the visits, while they are placed, while they stop, and while the storage plugin fails each call. Each
-// visit has a cause: the answer to an effect, or a time that has come. A visit may need a second one.
+// The work of the core grows with what happens, and not with the square of it: four times the
+// allocations make four times the visits, while they are placed, while they stop, and while the
+// storage plugin fails each call. Each visit has a cause: the answer to an effect, or a time that
+// has come. A visit may need a second one.
 func TestCore_visitsWhatHappens(t *testing.T) {
 	t.Parallel()
 	for name, volumes := range map[string]string{"a volume each": "v", "one volume for all": "shared", "without volumes": ""} {
@@ -203,8 +204,8 @@ func TestCore_visitsWhatHappens(t *testing.T) {
 
 type crowdWork struct{ visits, answers int }
 
-// visitsOf returns the work while allocations are placed, while they run, while they stop, and in a later minute,
-// in which the storage plugin still fails.
+// visitsOf returns the work while allocations are placed, while they run, while they stop, and in a
+// later minute, in which the storage plugin still fails.
 func visitsOf(t *testing.T, count int, volumes string) (phases [4]crowdWork) {
 	c := newCrowd(t)
 	c.run(time.Second)

@@ -50,8 +50,8 @@ func newVolumes(c *Core) (*volume.Volumes, error) {
 }
 
 // restoreVolumes unmounts the volumes of allocations that have ended or that the node does not
-// know. It adopts the volumes of all other allocations, also if the record of a volume is lost. They
-// are mounted again if a task runs or will start, and the end of the allocation unmounts them.
+// know. It adopts the volumes of all other allocations, also if the record of a volume is lost.
+// They are mounted again if a task runs or will start, and the end of the allocation unmounts them.
 func (c *Core) restoreVolumes() {
 	if c.volumes == nil {
 		return
@@ -148,7 +148,7 @@ func (m *mounts) ready(t *taskRunner) bool {
 	}
 	if m.machine() == nil {
 		t.rec.State.Failed = true
-		t.die("Setup Failure", "The client of the node mounts no volumes")
+		t.die("Setup Failure", "The client of this node does not support volumes")
 		return false
 	}
 	if m.machine().Mount(m.requests()) {
@@ -208,7 +208,7 @@ func (m *mounts) gone() bool {
 		return false
 	}
 	a.rec.VolumesLeft = true
-	a.core.options.Logger.Error("an allocation is reported as ended, and volumes of it are left on the node: the client goes on to unmount them",
+	a.core.options.Logger.Error("an allocation is reported as ended while its volumes are still on the node; the client retries to unmount them",
 		"alloc", a.id(), "volumes", words(m.machine().Status(a.id()).Waits))
 	return true
 }
@@ -303,7 +303,7 @@ func (m *mounts) held() bool {
 	}
 	a.rec.HoldOver = true
 	a.touch()
-	a.core.options.Logger.Error("a storage plugin is stopped although volumes need it: its hold is over", "alloc", a.id(), "volumes", m.keptWords())
+	a.core.options.Logger.Error("a storage plugin is stopped although volumes need it, because the hold limit has passed", "alloc", a.id(), "volumes", m.keptWords())
 	for _, t := range a.tasks {
 		if t.task.CSIPlugin != nil {
 			t.event("Hold Over", "The storage plugin stops after its hold of "+a.core.options.HoldLimit.String()+" although volumes need it: "+m.keptWords())
@@ -384,7 +384,8 @@ func words(waits []volume.Wait) string {
 	return wordsOf(waits[:min(len(waits), maxWords)], len(waits))
 }
 
-// keptWords returns a text about what volumes that need a storage plugin of the allocation wait for.
+// keptWords returns a text about what volumes that need a storage plugin of the allocation wait
+// for.
 func (m *mounts) keptWords() string {
 	first, count := m.keeping(maxWords)
 	var waits []volume.Wait

@@ -23,7 +23,8 @@ func (n *node) placePlugin(id cluster.AllocID) {
 	n.run(time.Second)
 }
 
-// newMounted returns a node with a storage plugin p and an allocation a, whose task web has the volume "data".
+// newMounted returns a node with a storage plugin p and an allocation a, whose task web has the
+// volume "data".
 func newMounted(t *testing.T) *node {
 	n := newNode(t)
 	n.placePlugin("p")
@@ -202,7 +203,7 @@ func TestVolumes_holdLimit(t *testing.T) {
 	completed(n, "a", "p")
 	must.EqOp(t, 1, n.storage.holdLimits)
 	must.StrContains(t, n.eventsOf("p", "plugin"), "Hold Over")
-	must.Eq(t, "all tasks have ended, and volumes are left on the node", n.servers["a"].ClientDescription)
+	must.Eq(t, "all tasks have ended; volumes are left on the node, and the client retries to unmount them", n.servers["a"].ClientDescription)
 	must.SliceLen(t, 1, n.servers["a"].VolumeHolds.Volumes)
 	n.crash()
 	n.answer()
@@ -227,7 +228,8 @@ func TestVolumes_pluginDiesWhileItIsHeld(t *testing.T) {
 	n.storage.empty()
 }
 
-// A newer version of the plugin replaces the older one while a volume is published, and unpublishes it.
+// A newer version of the plugin replaces the older one while a volume is published, and unpublishes
+// it.
 func TestVolumes_newVersionOfThePlugin(t *testing.T) {
 	n := newMounted(t)
 	q := allocation("q", pluginTask("plugin"))
@@ -503,10 +505,10 @@ func TestVolumes_releasesClaimsOfUnknownAllocations(t *testing.T) {
 	}
 }
 
-// The disk is full when an allocation ends, and the client dies while it unpublishes the volume. The
-// record on the disk says that the allocation runs and has its volume, and the mount table agrees. A
-// regression: the next client started the task, and then the call of the dead client unpublished the
-// volume.
+// The disk is full when an allocation ends, and the client dies while it unpublishes the volume.
+// The record on the disk says that the allocation runs and has its volume, and the mount table
+// agrees. A regression: the next client started the task, and then the call of the dead client
+// unpublished the volume.
 func TestVolumes_unpublishOfADeadClient(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -553,8 +555,8 @@ func TestVolumes_twoControllersThatAreCutOff(t *testing.T) {
 	must.SliceLen(t, 1, n.live("plugin"))
 }
 
-// The records of a volume and of its allocation are lost, and the volume is still mounted. The claim
-// at the servers says what the client must undo.
+// The records of a volume and of its allocation are lost, and the volume is still mounted. The
+// claim at the servers says what the client must undo.
 func TestVolumes_bothRecordsLost(t *testing.T) {
 	t.Parallel()
 	n := newMounted(t)

@@ -13,7 +13,7 @@ import (
 // A client starts while the watchdog of an earlier one stops an allocation. One task has ended, and
 // one ignores its signal.
 func TestCore_watchdogStops(t *testing.T) {
-	const reason = "stopped by the watchdog: no client and no server for 1m0s"
+	const reason = "stopped by the watchdog: no client has reached a server for 1m0s"
 	begin := func(t *testing.T) *node {
 		n := newNode(t)
 		a := allocation("a", mainTask("obeys"), mainTask("ignores"), hooked("side", cluster.HookPrestart, true))

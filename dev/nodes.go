@@ -103,7 +103,7 @@ func (n *Nodes) chooseLimits() error {
 		return err
 	}
 	if !groups.Usable() {
-		n.limits = append(n.limits, "This user can make no control groups here: tasks have no limits of CPU and memory, and only their driver can kill them.")
+		n.limits = append(n.limits, "This user cannot create control groups here: tasks have no limits of CPU and memory, and only their driver can kill them.")
 	}
 	if os.Geteuid() != 0 {
 		n.limits = append(n.limits, "This user is not root: tasks run as this user.")

@@ -84,7 +84,7 @@ func TestNode_theWatchdogStopsWhatADeadClientLeaves(t *testing.T) {
 		for _, e := range a.TaskStates[task].Events {
 			said += e.Type + ": " + e.DisplayMessage + "\n"
 		}
-		must.StrContains(t, said, "Watchdog: stopped by the watchdog: no client and no server for 8s\n")
+		must.StrContains(t, said, "Watchdog: stopped by the watchdog: no client has reached a server for 8s\n")
 		must.StrContains(t, said, "Terminated: "+exit+"\n")
 	}
 	must.Eq(t, 1, strings.Count(n.logs.String(), "the watchdog has stopped an allocation while no client ran"))

@@ -63,10 +63,10 @@ func Check(groups []*cluster.DeviceGroup) ([]*cluster.DeviceGroup, error) {
 		case len(good) == MaxGroups:
 			err = fmt.Errorf("the plugin has more than %d kinds of devices", MaxGroups)
 		case devices+len(g.Devices) > MaxDevices:
-			err = fmt.Errorf("with its %d devices the plugin has more than %d", len(g.Devices), MaxDevices)
+			err = fmt.Errorf("with its %d devices the plugin has more than %d devices", len(g.Devices), MaxDevices)
 		}
 		if err != nil {
-			c.refuse(fmt.Errorf("the group %s is left out: %w", nameOf(same[0].Kind), err))
+			c.refuse(fmt.Errorf("the group %s is ignored: %w", nameOf(same[0].Kind), err))
 			continue
 		}
 		devices += len(g.Devices)
@@ -92,7 +92,7 @@ func (c *checker) distinct(groups []*cluster.DeviceGroup) []*cluster.DeviceGroup
 	var kept []*cluster.DeviceGroup
 	for _, g := range groups {
 		if id, is := shared[g]; is {
-			c.refuse(fmt.Errorf("the group %s is left out: another group has the id %q too", nameOf(g.Kind), id))
+			c.refuse(fmt.Errorf("the group %s is ignored: another group has a device with the same id %q", nameOf(g.Kind), id))
 			continue
 		}
 		kept = append(kept, g)
@@ -164,13 +164,13 @@ func (c *checker) join(same []*cluster.DeviceGroup) (*cluster.DeviceGroup, error
 	for _, name := range slices.Sorted(maps.Keys(whole.Attributes)) {
 		err := checkAttribute(name, whole.Attributes[name])
 		if err == nil && kept == MaxAttributes {
-			err = fmt.Errorf("the group has more than %d", MaxAttributes)
+			err = fmt.Errorf("the group has more than %d attributes", MaxAttributes)
 		}
 		if err == nil {
 			kept++
 			continue
 		}
-		c.refuse(fmt.Errorf("the attribute %q of the group %s is left out: %w", cut(name, MaxAttributeName), nameOf(whole.Kind), err))
+		c.refuse(fmt.Errorf("the attribute %q of the group %s is ignored: %w", cut(name, MaxAttributeName), nameOf(whole.Kind), err))
 		delete(whole.Attributes, name)
 	}
 	return whole, nil
@@ -188,7 +188,7 @@ func checkGroup(g *cluster.DeviceGroup) error {
 			return fmt.Errorf("its %s %w", part.what, err)
 		}
 		if part.not != "" && strings.Contains(part.text, part.not) {
-			return fmt.Errorf("its %s contains %q, so no job can ask for it", part.what, part.not)
+			return fmt.Errorf("its %s contains %q, so no job can request it", part.what, part.not)
 		}
 	}
 	for i, d := range g.Devices {
@@ -237,7 +237,7 @@ func checkText(text string, most int) error {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
 		return errors.New("contains a control character, or is not UTF-8")
 	case text == ".", text == "..":
-		return errors.New("is a step in a path")
+		return errors.New("is \".\" or \"..\"")
 	}
 	return nil
 }

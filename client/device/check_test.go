@@ -68,10 +68,10 @@ func TestCheck(t *testing.T) {
 		{"a group without devices", []*cluster.DeviceGroup{group("a")}, []string{"a:"}, ""},
 		{
 			"the same id in two kinds", []*cluster.DeviceGroup{group("a", "1", "2"), group("b", "3"), group("c", "2")}, []string{"b: 3"},
-			`the group "acme/lamp/a" is left out: another group has the id "2" too`,
+			`the group "acme/lamp/a" is ignored: another group has a device with the same id "2"`,
 		},
-		{"an id twice", []*cluster.DeviceGroup{group("a", "1", "2", "1"), group("b", "1")}, []string{"b: 1"}, `"acme/lamp/a" is left out: the id "1" occurs twice`},
-		{"an empty id", []*cluster.DeviceGroup{group("a", ""), group("b", "1")}, []string{"b: 1"}, `"acme/lamp/a" is left out: the id "" of a device is empty`},
+		{"an id twice", []*cluster.DeviceGroup{group("a", "1", "2", "1"), group("b", "1")}, []string{"b: 1"}, `"acme/lamp/a" is ignored: the id "1" occurs twice`},
+		{"an empty id", []*cluster.DeviceGroup{group("a", ""), group("b", "1")}, []string{"b: 1"}, `"acme/lamp/a" is ignored: the id "" of a device is empty`},
 		{"a long id", []*cluster.DeviceGroup{group("a", long), group("b", "1")}, []string{"b: 1"}, "has 129 bytes, and may have 128"},
 		{"an id that a terminal obeys", []*cluster.DeviceGroup{group("a", "\x1b[2J"), group("b", "1")}, []string{"b: 1"}, "control character"},
 		{"an id that is not UTF-8", []*cluster.DeviceGroup{group("a", "\xff"), group("b", "1")}, []string{"b: 1"}, "not UTF-8"},
@@ -79,19 +79,19 @@ func TestCheck(t *testing.T) {
 		{"no type", []*cluster.DeviceGroup{{Kind: cluster.DeviceKind{Vendor: "acme", Name: "a"}}, group("b", "1")}, []string{"b: 1"}, "its type is empty"},
 		{"no name", []*cluster.DeviceGroup{group("", "1"), group("b", "1")}, []string{"b: 1"}, "its name is empty"},
 		{"a name with a slash", []*cluster.DeviceGroup{group("a/b", "1")}, []string{"a/b: 1"}, ""},
-		{"a type with a slash", []*cluster.DeviceGroup{{Kind: cluster.DeviceKind{Vendor: "acme", Type: "l/a", Name: "a"}}}, nil, "no job can ask for it"},
+		{"a type with a slash", []*cluster.DeviceGroup{{Kind: cluster.DeviceKind{Vendor: "acme", Type: "l/a", Name: "a"}}}, nil, "no job can request it"},
 		{"a bad bus id", []*cluster.DeviceGroup{{Kind: kind("a"), Devices: []cluster.Device{{ID: "1", PCIBusID: "\n"}}}}, nil, `PCI bus id of the device "1"`},
 		{"one kind in two groups", []*cluster.DeviceGroup{group("a", "1"), group("b", "3"), group("a", "2")}, []string{"a: 1 2", "b: 3"}, ""},
 		{"one kind in two groups with one id", []*cluster.DeviceGroup{group("a", "1"), group("a", "1")}, nil, `the id "1" occurs twice`},
 		{"one kind with two truths", []*cluster.DeviceGroup{with(group("a", "1"), "power", watt), group("a", "2"), group("b", "1")}, []string{"b: 1"}, "twice, with different attributes"},
 		{"an attribute", []*cluster.DeviceGroup{with(group("a", "1"), "power", watt)}, []string{"a: 1 (1 attributes)"}, ""},
-		{"an attribute without a name", []*cluster.DeviceGroup{with(with(group("a", "1"), "", watt), "power", watt)}, []string{"a: 1 (1 attributes)"}, `the attribute "" of the group "acme/lamp/a" is left out`},
+		{"an attribute without a name", []*cluster.DeviceGroup{with(with(group("a", "1"), "", watt), "power", watt)}, []string{"a: 1 (1 attributes)"}, `the attribute "" of the group "acme/lamp/a" is ignored`},
 		{"an attribute that is no number", []*cluster.DeviceGroup{with(group("a", "1"), "power", cluster.DeviceAttribute{Kind: cluster.AttributeFloat, Float: math.NaN()})}, []string{"a: 1"}, "its value is not a number"},
 		{"an attribute of no type", []*cluster.DeviceGroup{with(group("a", "1"), "power", cluster.DeviceAttribute{Kind: 9})}, []string{"a: 1"}, "its value has no type"},
 		{"a text with a unit", []*cluster.DeviceGroup{with(group("a", "1"), "power", cluster.DeviceAttribute{Text: "much", Unit: "W"})}, []string{"a: 1"}, "its value has a unit but is not a number"},
 		{"a long unit", []*cluster.DeviceGroup{with(group("a", "1"), "power", cluster.DeviceAttribute{Kind: cluster.AttributeInt, Unit: strings.Repeat("x", 257)})}, []string{"a: 1"}, "its unit has 257 bytes"},
-		{"an attribute that is a step in a path", []*cluster.DeviceGroup{with(group("a", "1"), "..", watt)}, []string{"a: 1"}, "its name is a step in a path"},
-		{"an id that is a step in a path", []*cluster.DeviceGroup{group("a", "."), group("b", "1")}, []string{"b: 1"}, "is a step in a path"},
+		{"an attribute that is a step in a path", []*cluster.DeviceGroup{with(group("a", "1"), "..", watt)}, []string{"a: 1"}, "its name is \".\" or \"..\""},
+		{"an id that is a step in a path", []*cluster.DeviceGroup{group("a", "."), group("b", "1")}, []string{"b: 1"}, "is \".\" or \"..\""},
 		{"a long attribute", []*cluster.DeviceGroup{with(group("a", "1"), "power", cluster.DeviceAttribute{Text: strings.Repeat("x", 1025)})}, []string{"a: 1"}, "has 1025 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func ids(n int) []string {
 func TestCheck_bounds(t *testing.T) {
 	t.Parallel()
 	good, err := device.Check([]*cluster.DeviceGroup{group("a", ids(10_000)...), group("b", ids(device.MaxDevices)[10_000:]...), group("c", "1"), group("d")})
-	must.ErrorContains(t, err, `the group "acme/lamp/c" is left out: with its 1 devices the plugin has more than 16384`)
+	must.ErrorContains(t, err, `the group "acme/lamp/c" is ignored: with its 1 devices the plugin has more than 16384`)
 	must.Len(t, 3, good)
 	must.Len(t, 10_000, good[0].Devices)
 	must.Eq(t, "d", good[2].Kind.Name)

@@ -9,11 +9,11 @@
 // deadline of a guard is StopOnClientAfter after the client has sent the last heartbeat that was
 // answered. All times are times since the machine booted, including suspend.
 //
-// While the client lives, a Watch does nothing. When the client is gone, the tasks stop in the order
-// of the client: the group's shutdown delay, then phase by phase the shutdown delay, the kill signal
-// and the kill timeout of each task. The times count from the deadline and not from the death of the
-// client. So tasks that the client was stopping when it died get the rest of their kill timeout, and
-// everything has ended within the stop time that the servers wait.
+// While the client lives, a Watch does nothing. When the client is gone, the tasks stop in the
+// order of the client: the group's shutdown delay, then phase by phase the shutdown delay, the kill
+// signal and the kill timeout of each task. The times count from the deadline and not from the
+// death of the client. So tasks that the client was stopping when it died get the rest of their
+// kill timeout, and everything has ended within the stop time that the servers wait.
 //
 // The package does no I/O.
 package guard

@@ -24,14 +24,16 @@ type Task struct {
 	// Group is the name of the task's control group. The owner of the guard sets it.
 	Group string
 	Phase cluster.StopPhase
-	// Signal is the name of the kill signal. Empty is SIGINT, which is also the default of raw_exec.
+	// Signal is the name of the kill signal. Empty is SIGINT, which is also the default of
+	// raw_exec.
 	Signal        string
 	ShutdownDelay time.Duration
 	KillTimeout   time.Duration
 }
 
 // Of returns the guard of an allocation. It reports false for an allocation that may run without
-// servers. holdLimit is how long a group with a storage plugin waits for the volumes that it serves.
+// servers. holdLimit is how long a group with a storage plugin waits for the volumes that it
+// serves.
 func Of(a *cluster.Allocation, holdLimit time.Duration) (Guard, bool) {
 	group := a.Job.Group(a.TaskGroup)
 	if group == nil || group.Disconnect.StopOnClientAfter <= 0 {

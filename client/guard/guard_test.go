@@ -145,8 +145,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// The servers wait for the deadline and the stop time. For each group, all tasks have got SIGKILL by
-// then, and each task that was not late has got its whole kill timeout.
+// The servers wait for the deadline and the stop time. For each group, all tasks have got SIGKILL
+// by then, and each task that was not late has got its whole kill timeout.
 func TestWatch_endsWithinTheStopTime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -20,5 +20,5 @@ type Stopped struct {
 
 // Reason is a text for operators.
 func (s *Stopped) Reason() string {
-	return "stopped by the watchdog: no client and no server for " + s.After.String()
+	return "stopped by the watchdog: no client has reached a server for " + s.After.String()
 }

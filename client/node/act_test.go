@@ -24,8 +24,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// newRawExec returns a node that runs one task of raw_exec: a shell with this script. change changes
-// its group. The test must call stopRawExec.
+// newRawExec returns a node that runs one task of raw_exec: a shell with this script. change
+// changes its group. The test must call stopRawExec.
 func newRawExec(t *testing.T, script string, change ...func(*cluster.TaskGroup)) (*world, *operators, nodeapi.Task) {
 	t.Helper()
 	if os.Getuid() != 0 {

@@ -81,10 +81,10 @@ func (c *contact) publish(facts client.NodeFacts) {
 		var err error
 		n.Drivers = facts.Drivers
 		if n.Devices, err = cluster.UsableDevices(facts.Devices); err != nil {
-			c.logger.Error("the client leaves out devices that the servers would refuse", "error", err)
+			c.logger.Error("the servers would refuse some devices of the node; the client registers the node without these", "error", err)
 		}
 		if err := n.CheckDevices(); err != nil {
-			c.logger.Error("the servers would refuse the node with its devices: it is registered without them", "error", err)
+			c.logger.Error("the servers would refuse the devices of the node; the client registers the node without devices", "error", err)
 			n.Devices = nil
 		}
 	})
@@ -96,7 +96,7 @@ func (c *contact) publishStorage(plugins []*cluster.StoragePlugin) {
 	c.change(func(n *cluster.Node) {
 		n.StoragePlugins = plugins
 		if err := n.CheckStoragePlugins(); err != nil {
-			c.logger.Error("the servers would refuse the node with its storage plugins: it is registered without them", "error", err)
+			c.logger.Error("the servers would refuse the storage plugins of the node; the client registers the node without them", "error", err)
 			n.StoragePlugins = nil
 		}
 	})
@@ -226,8 +226,8 @@ type failureLog struct{ seen map[string]bool }
 // maxSeen bounds the failures that a series remembers: a plugin may invent new ones for ever.
 const maxSeen = 16
 
-// note logs a failed request. The text of an error may contain a port, which differs at each attempt.
-// The cause does not.
+// note logs a failed request. The text of an error may contain a port, which differs at each
+// attempt. The cause does not.
 func (f *failureLog) note(ctx context.Context, logger *slog.Logger, what string, err error) {
 	cause := err
 	for next := errors.Unwrap(cause); next != nil; next = errors.Unwrap(cause) {

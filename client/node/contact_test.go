@@ -321,8 +321,8 @@ func (s *scripted) OpenSession(context.Context) (*session.NodeEnd, error) {
 	return nil, &session.Refused{Status: http.StatusNotImplemented}
 }
 
-// A client without a right certificate fails in turn with two causes, and with a new port each time. It
-// logged two lines a second.
+// A client without a right certificate fails in turn with two causes, and with a new port each
+// time. It logged two lines a second.
 func TestFailureLog_eachCauseOnce(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder

@@ -72,7 +72,7 @@ func nothingMounted(dir string) error {
 		return err
 	}
 	if left := table.Below(real); len(left) > 0 {
-		return fmt.Errorf("%s is not removed: volumes are mounted at %s", dir, strings.Join(left, ", "))
+		return fmt.Errorf("%s is not removed, because volumes are mounted below it; unmount them first: %s", dir, strings.Join(left, ", "))
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (d *devices) fingerprints(b *begun[deviceInstance]) {
 			if err == nil {
 				problems.over()
 			} else if problems.isNew(err) {
-				d.logger.Error("devices of a plugin cannot be used", "plugin", name, "error", err)
+				d.logger.Error("the client ignores invalid devices of a plugin", "plugin", name, "error", err)
 			}
 			d.events.Devices(name, b.generation, groups, nil)
 		})

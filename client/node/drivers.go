@@ -77,10 +77,10 @@ func (d *drivers) fingerprints(b *begun[driverInstance]) {
 // not notice when a reader closes it.
 func (d *drivers) listen(b *begun[driverInstance]) {
 	err := b.present.Events(b.ctx, func(e driver.Event) {
-		d.logger.Info("a driver reports on a task", "driver", b.plugin.name, "task", string(e.Task), "says", e.Message)
+		d.logger.Info("a driver reports an event of a task", "driver", b.plugin.name, "task", string(e.Task), "message", e.Message)
 	})
 	if b.ctx.Err() == nil {
-		d.logger.Debug("a driver reports nothing on its tasks", "driver", b.plugin.name, "error", err)
+		d.logger.Debug("the events of a driver have stopped", "driver", b.plugin.name, "error", err)
 	}
 }
 

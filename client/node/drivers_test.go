@@ -165,8 +165,8 @@ func launched(ctx context.Context, plugins interface {
 	return answer
 }
 
-// The core drops the events of a process before the answer to its launch. A driver that was healthy or dead
-// before the answer was lost: it reported nothing more, and no task was placed on it again.
+// The core drops the events of a process before the answer to its launch. A driver that was healthy
+// or dead before the answer was lost: it reported nothing more, and no task was placed on it again.
 func TestLaunch_answersBeforeEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -129,8 +129,8 @@ func (g *guards) newest() time.Duration {
 	return g.contact
 }
 
-// take replaces the watchdog of an earlier client. It must return before the notes of that watchdog are
-// read, and before the client sends a heartbeat: afterwards the old watchdog would count from a
+// take replaces the watchdog of an earlier client. It must return before the notes of that watchdog
+// are read, and before the client sends a heartbeat: afterwards the old watchdog would count from a
 // heartbeat that is too old.
 func (g *guards) take(ctx context.Context) {
 	if len(g.all) == 0 || g.start(ctx) != nil {
@@ -140,8 +140,8 @@ func (g *guards) take(ctx context.Context) {
 	}
 }
 
-// keep keeps a watchdog while there is something to guard, until the context ends. The watchdog then
-// continues without the client.
+// keep keeps a watchdog while there is something to guard, until the context ends. The watchdog
+// then continues without the client.
 func (g *guards) keep(ctx context.Context) {
 	defer g.release()
 	var retry <-chan time.Time // or nil if no start is planned
@@ -160,7 +160,7 @@ func (g *guards) keep(ctx context.Context) {
 		case <-g.heartbeat:
 			g.tell(func(p *watchdog.Process) error { return p.Contact(g.newest()) })
 		case <-ended:
-			g.logger.Error("the watchdog has ended; it is started again", "pid", g.dog.ID.PID)
+			g.logger.Error("the watchdog has ended; the client starts another", "pid", g.dog.ID.PID)
 			g.release()
 			if time.Since(g.started) > watchdogRetry {
 				_ = g.start(ctx) // it has logged the error
@@ -208,16 +208,16 @@ func (g *guards) tell(send func(*watchdog.Process) error) {
 		return
 	}
 	if err := send(g.dog); err != nil {
-		g.logger.Error("the watchdog does not listen; it is replaced", "pid", g.dog.ID.PID, "error", err)
+		g.logger.Error("the watchdog reads no messages; the client replaces it", "pid", g.dog.ID.PID, "error", err)
 		if err := g.dog.Stop(); err != nil {
-			g.logger.Error("a watchdog does not end", "error", err)
+			g.logger.Error("a watchdog could not be stopped", "error", err)
 		}
 		g.dog = nil
 	}
 }
 
-// start starts a watchdog with all guards. It logs an error. A client that stops meanwhile waits for the
-// start, because the watchdog must continue without it.
+// start starts a watchdog with all guards. It logs an error. A client that stops meanwhile waits
+// for the start, because the watchdog must continue without it.
 func (g *guards) start(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), watchdogStart)
 	defer cancel()
@@ -228,9 +228,9 @@ func (g *guards) start(ctx context.Context) (err error) {
 	}
 	g.started = time.Now()
 	if g.dog, err = watchdog.Start(ctx, o); err != nil {
-		g.logger.Error("the watchdog does not start; tasks with stop_on_client_after do not start without it", "error", err)
+		g.logger.Error("the watchdog did not start; the client retries, and tasks with stop_on_client_after wait for it", "error", err)
 		return err
 	}
-	g.logger.Info("a watchdog runs", "pid", g.dog.ID.PID, "allocs", len(o.Guards))
+	g.logger.Info("a watchdog has started", "pid", g.dog.ID.PID, "allocs", len(o.Guards))
 	return nil
 }

@@ -96,7 +96,8 @@ func TestNode_noWatchdog(t *testing.T) {
 	w.stopRawExec()
 }
 
-// watchdogOptions are those of a client that guards the task. The servers have last answered it then.
+// watchdogOptions are those of a client that guards the task. The servers have last answered it
+// then.
 func (w *world) watchdogOptions(contact, after time.Duration) watchdog.Options {
 	w.Helper()
 	one := guard.Guard{Alloc: w.id, After: after, Tasks: []guard.Task{
@@ -107,8 +108,8 @@ func (w *world) watchdogOptions(contact, after time.Duration) watchdog.Options {
 	}
 }
 
-// The watchdog stops the task of a dead client. The next client reports the exit as the driver knows
-// it, does not restart the task, and forgets the note at the end.
+// The watchdog stops the task of a dead client. The next client reports the exit as the driver
+// knows it, does not restart the task, and forgets the note at the end.
 func TestNode_afterTheWatchdog(t *testing.T) {
 	t.Parallel()
 	w, _, _ := newRawExec(t, "trap 'exit 7' TERM; while :; do sleep 0.01; done", mayStop(time.Hour))
@@ -128,7 +129,7 @@ func TestNode_afterTheWatchdog(t *testing.T) {
 			events = append(events, e.Type+": "+e.Message)
 		}
 	})
-	must.SliceContains(t, events, "Watchdog: stopped by the watchdog: no client and no server for 1ms")
+	must.SliceContains(t, events, "Watchdog: stopped by the watchdog: no client has reached a server for 1ms")
 	must.SliceContains(t, events, "Terminated: Exit Code: 7")
 	must.SliceContains(t, events, "Killed: Task successfully killed")
 	w.stop()

@@ -130,7 +130,7 @@ func (l *logs) watch(ctx context.Context, c keeper.Config, k *keeper.Keeper) *ke
 			if ctx.Err() != nil {
 				return nil
 			}
-			l.logger.Error("a log keeper did not start", "task", c.Task, "folder", c.Logs, "error", err)
+			l.logger.Error("a log keeper did not start; the client retries", "task", c.Task, "folder", c.Logs, "error", err)
 			sleep(ctx, keeperRetry)
 		}
 	}
@@ -166,7 +166,7 @@ func (l *logs) end(ctx context.Context, p logPlace) error {
 	ctx, cancel := context.WithTimeout(ctx, keeperEnd)
 	defer cancel()
 	if err := k.Stop(ctx); err != nil {
-		l.logger.Warn("the end of a log is lost", "task", c.Task, "folder", c.Logs, "error", err)
+		l.logger.Warn("the last output of a task may be missing in its log", "task", c.Task, "folder", c.Logs, "error", err)
 	}
 	return nil
 }

@@ -247,8 +247,8 @@ func TestNode_restart(t *testing.T) {
 	must.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Ids and names with slashes, dots and 256 bytes stay below the data directory. Their tasks run, are taken
-// over, and end.
+// Ids and names with slashes, dots and 256 bytes stay below the data directory. Their tasks run,
+// are taken over, and end.
 func TestNode_strangeNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
@@ -423,7 +423,8 @@ func TestOpen_newerRecord(t *testing.T) {
 	must.NoError(t, store.Delete("alloc/a1"))
 }
 
-// An effect on a start that does not exist any more succeeds: the core repeats effects after a crash.
+// An effect on a start that does not exist any more succeeds: the core repeats effects after a
+// crash.
 func TestTasks_cleanTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -441,7 +442,8 @@ func TestTasks_cleanTwice(t *testing.T) {
 	w.stop()
 }
 
-// Different tasks have different control groups. Ids that released plugins understand keep their form.
+// Different tasks have different control groups. Ids that released plugins understand keep their
+// form.
 func TestGroupName(t *testing.T) {
 	t.Parallel()
 	must.Eq(t, "0f7e-11.web", groupName("0f7e-11", "web"))

@@ -181,8 +181,8 @@ func (n *Node) newTasks(life context.Context, o Options, dirs *allocdir.Folders,
 	}
 }
 
-// takeWatchdog replaces the watchdog of an earlier client, and returns what it has stopped. It removes
-// notes that no client needs any more.
+// takeWatchdog replaces the watchdog of an earlier client, and returns what it has stopped. It
+// removes notes that no client needs any more.
 func (n *Node) takeWatchdog(ctx context.Context, o Options, groups cgroup.Hierarchies, records []*client.Record) ([]guard.Stopped, error) {
 	dir := n.home.file(watchdogDir)
 	n.shell.guards = newGuards(o, dir, groups, n.home.contact(n.bootID), records, n.logger)
@@ -247,7 +247,7 @@ func findGroups(ctx context.Context, optional bool, logger *slog.Logger) (cgroup
 	if os.Geteuid() == 0 && !optional {
 		return found, err
 	}
-	logger.Warn("this user can make no control groups: only drivers can kill tasks", "error", err)
+	logger.Warn("this user cannot create control groups; only drivers can kill tasks", "error", err)
 	return cgroup.Hierarchies{}, nil
 }
 

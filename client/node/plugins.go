@@ -64,7 +64,7 @@ func (p *driverProgram) launch(ctx context.Context) (driverInstance, error) {
 		return nil, err
 	}
 	if i.Info().Type != host.Driver {
-		return nil, errors.Join(errors.New("the plugin is not a driver: the client uses it after its next start"), i.Kill(ctx))
+		return nil, errors.Join(errors.New("the file is no longer a driver: restart the client to use it"), i.Kill(ctx))
 	}
 	return i, nil
 }
@@ -79,7 +79,7 @@ func (p *deviceProgram) launch(ctx context.Context) (deviceInstance, error) {
 		return nil, err
 	}
 	if i.Info().Type != host.Device {
-		return nil, errors.Join(errors.New("the plugin is not a device plugin: the client uses it after its next start"), i.Kill(ctx))
+		return nil, errors.Join(errors.New("the file is no longer a device plugin: restart the client to use it"), i.Kill(ctx))
 	}
 	return devicesOf{i, i.Device()}, nil
 }
@@ -213,12 +213,12 @@ func findPlugins(ctx context.Context, o pluginOptions) (*foundPlugins, error) {
 	for _, p := range found {
 		switch is := p.is; {
 		case seen[is]:
-			o.logger.Error("two files are the same plugin: the client ignores this one", "plugin", is.String(), "file", p.file)
+			o.logger.Error("two files contain the same plugin; the client ignores this one", "plugin", is.String(), "file", p.file)
 		case is.Type == client.DevicePlugin:
 			all.devices[is.Name] = &deviceProgram{p}
 			seen[is] = true
 		case is.Name == rawExec && !o.config.Plugins[rawExec].Enabled && !o.config.Plugins[p.file].Enabled:
-			o.logger.Warn("raw_exec is off: the configuration does not enable it", "plugin", p.file)
+			o.logger.Warn("the client does not use raw_exec, because the configuration does not enable it", "plugin", p.file)
 		default:
 			all.drivers[is.Name] = &driverProgram{p}
 			seen[is] = true
@@ -239,22 +239,23 @@ func (o *pluginOptions) stopUnused(found []*pluginProgram) {
 			err = o.records.Delete(file)
 		}
 		if err != nil {
-			o.logger.Error("a plugin that is off, or whose file is gone, could not be stopped: its process runs on", "plugin", file, "error", err)
+			o.logger.Error("the process of a plugin that is disabled or has no file could not be stopped; it still runs", "plugin", file, "error", err)
 			continue
 		}
-		o.logger.Warn("a plugin is off, or its file is gone: its process was stopped, and its tasks are lost", "plugin", file)
+		o.logger.Warn("a plugin is disabled or has no file; the client has stopped its process, and its tasks are lost", "plugin", file)
 	}
 }
 
-// CheckPlugins returns an error if the plugin folder of the configuration cannot be read, or if a plugin
-// that the configuration enables has no file. A client with this configuration does not start.
+// CheckPlugins returns an error if the plugin folder of the configuration cannot be read, or if a
+// plugin that the configuration enables has no file. A client with this configuration does not
+// start.
 func CheckPlugins(c *config.Config) error {
 	_, err := enabledFiles(c)
 	return err
 }
 
-// enabledFiles returns the names of the files in the plugin folder, also of those that the configuration
-// disables. Each plugin that it enables is one of them, or part of this program.
+// enabledFiles returns the names of the files in the plugin folder, also of those that the
+// configuration disables. Each plugin that it enables is one of them, or part of this program.
 func enabledFiles(c *config.Config) ([]string, error) {
 	files, err := pluginFiles(c.PluginDir)
 	if err != nil {
@@ -268,7 +269,8 @@ func enabledFiles(c *config.Config) ([]string, error) {
 	return files, nil
 }
 
-// pluginFiles returns the names of the files in the plugin folder, sorted. Hidden files are left out.
+// pluginFiles returns the names of the files in the plugin folder, sorted. Hidden files are left
+// out.
 func pluginFiles(dir string) ([]string, error) {
 	if dir == "" {
 		return nil, nil

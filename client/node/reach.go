@@ -63,7 +63,7 @@ func (r *reach) keep(ctx context.Context, registered <-chan struct{}) {
 			}
 		} else if failures++; failures == loggedFailure || old && failures < loggedFailure {
 			failures = loggedFailure
-			r.logger.Warn("no session with a server: files, logs and commands of tasks cannot be reached", "error", err)
+			r.logger.Warn("the node has no session with a server; operators cannot reach the files, logs and commands of its tasks", "error", err)
 		}
 		pause := wait
 		if old {

@@ -64,7 +64,7 @@ func TestReach_backoff(t *testing.T) {
 				must.LessEq(t, c.first, s.asked[1].Sub(s.asked[0]))
 				must.LessEq(t, c.last, s.asked[last].Sub(s.asked[last-1]))
 				must.GreaterEq(t, c.atLeast, s.asked[last].Sub(s.asked[last-1]))
-				must.Eq(t, 1, strings.Count(log.String(), "cannot be reached"))
+				must.Eq(t, 1, strings.Count(log.String(), "operators cannot reach"))
 			})
 		})
 	}

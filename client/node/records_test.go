@@ -17,8 +17,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 )
 
-// A client reads the records that an older client has written. The files of the folder never change:
-// a field that is renamed, or a phase with another number, needs a new version of the records.
+// A client reads the records that an older client has written. The files of the folder never
+// change: a field that is renamed, or a phase with another number, needs a new version of the
+// records.
 func TestReadRecords_ofAnOlderClient(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -107,7 +107,7 @@ func (t *tasks) recover(ctx context.Context, d driver.Driver, ref client.TaskRef
 	}
 	if err := t.logs.resume(ctx, t.logOf(ref.Alloc, ref.Task), limits); err != nil {
 		// Without a reader the task blocks at its next line, but it is still alive.
-		t.logger.Error("the log of a task has no reader", "task", string(ref.ID), "error", err)
+		t.logger.Error("the output of a task has no reader, so the task may block when it writes", "task", string(ref.ID), "error", err)
 	}
 	return d.Recover(ctx, ref.ID, handle)
 }
@@ -138,7 +138,7 @@ func taskOf(alloc *cluster.Allocation, name string) (*cluster.TaskGroup, *cluste
 func refuseUnsupported(task *cluster.Task, c driver.Capabilities) error {
 	switch {
 	case c.MustCreateNetwork:
-		return errors.New("the driver needs a network of its own for each allocation, which this client does not have")
+		return errors.New("the driver needs a separate network for each allocation, and this client creates none")
 	case task.KillSignal != "" && !c.SendSignals:
 		return fmt.Errorf("the task has the kill signal %s, and the driver cannot send signals", task.KillSignal)
 	}

@@ -168,10 +168,10 @@ func (s *storage) watch(ctx context.Context, p *served) {
 
 // restart asks the core to restart the task of a plugin. Volumes stay mounted meanwhile.
 func (s *storage) restart(p *served, limit time.Duration) {
-	s.logger.Error("a storage plugin has not answered for its health timeout and is restarted", "plugin", p.config.ID, "alloc", p.ref.Alloc, "task", p.ref.Task, "limit", limit)
+	s.logger.Error("a storage plugin has not answered within its health timeout; the client restarts it", "plugin", p.config.ID, "alloc", p.ref.Alloc, "task", p.ref.Task, "limit", limit)
 	s.events.Restart(p.ref.Alloc, p.ref.Task, false, func(err error) {
 		if err != nil {
-			s.logger.Warn("a storage plugin is not restarted", "plugin", p.config.ID, "alloc", p.ref.Alloc, "task", p.ref.Task, "error", err)
+			s.logger.Warn("a storage plugin could not be restarted", "plugin", p.config.ID, "alloc", p.ref.Alloc, "task", p.ref.Task, "error", err)
 		}
 	})
 }

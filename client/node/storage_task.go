@@ -27,8 +27,8 @@ type storagePlace struct {
 	mounts []driver.Mount
 }
 
-// folderOf returns the folder of a plugin's socket. The path of the socket has at most 30 bytes beyond the
-// folder of all sockets.
+// folderOf returns the folder of a plugin's socket. The path of the socket has at most 30 bytes
+// beyond the folder of all sockets.
 func (s *storage) folderOf(alloc cluster.AllocID, task string) string {
 	return filepath.Join(s.sockets, shortName(fmt.Sprintf("%q %q", alloc, task)))
 }
@@ -99,9 +99,9 @@ func refuseStorage(task *cluster.Task, name string, c driver.Capabilities) error
 	case plugin == nil:
 		return nil
 	case task.User != "":
-		return errors.New("a storage plugin runs as the user of the client: its socket is for that user alone")
+		return errors.New("a storage plugin must run as the user of the client, because only that user can open its socket: remove the user of the task")
 	case c.FSIsolation == driver.FSUnveil:
-		return fmt.Errorf("a storage plugin mounts volumes where all tasks see them, and tasks of the driver %s see a part of the node alone", name)
+		return fmt.Errorf("a storage plugin must mount volumes where all tasks see them, and tasks of the driver %s see only a part of the node", name)
 	case own && c.NoMounts:
 		return fmt.Errorf("a storage plugin needs mounts for its socket and for volumes, and the driver %s has none", name)
 	case own && (plugin.MountDir != "" && !path.IsAbs(plugin.MountDir) || plugin.StagePublishBaseDir != "" && !path.IsAbs(plugin.StagePublishBaseDir)):
@@ -109,9 +109,9 @@ func refuseStorage(task *cluster.Task, name string, c driver.Capabilities) error
 	case own:
 		return nil
 	case plugin.MountDir != "" && plugin.MountDir != cluster.DefaultPluginMountDir:
-		return fmt.Errorf("tasks of the driver %s see the files of the node: the socket of a storage plugin is where CSI_ENDPOINT says, and MountDir %q has no effect: leave it out", name, plugin.MountDir)
+		return fmt.Errorf("MountDir %q has no effect, because tasks of the driver %s see the files of the node: remove it, and use the socket at CSI_ENDPOINT", plugin.MountDir, name)
 	case plugin.StagePublishBaseDir != "" && plugin.StagePublishBaseDir != cluster.DefaultPluginVolumesDir:
-		return fmt.Errorf("tasks of the driver %s see the files of the node: volumes are where the client says, and StagePublishBaseDir %q has no effect: leave it out", name, plugin.StagePublishBaseDir)
+		return fmt.Errorf("StagePublishBaseDir %q has no effect, because tasks of the driver %s see the files of the node: remove it, and use the paths in each request", plugin.StagePublishBaseDir, name)
 	}
 	return nil
 }

@@ -104,13 +104,13 @@ func TestRefuseStorage(t *testing.T) {
 		"a task of the node":            {},
 		"a container":                   {can: driver.Capabilities{FSIsolation: driver.FSImage}},
 		"paths in a container":          {plugin: cluster.CSIPlugin{MountDir: "/x", StagePublishBaseDir: "/y"}, can: driver.Capabilities{FSIsolation: driver.FSChroot}},
-		"another user":                  {user: "www", want: "runs as the user of the client"},
+		"another user":                  {user: "www", want: "must run as the user of the client"},
 		"a container without mounts":    {can: driver.Capabilities{FSIsolation: driver.FSChroot, NoMounts: true}, want: "and the driver d has none"},
-		"a part of the node":            {can: driver.Capabilities{FSIsolation: driver.FSUnveil}, want: "see a part of the node alone"},
+		"a part of the node":            {can: driver.Capabilities{FSIsolation: driver.FSUnveil}, want: "see only a part of the node"},
 		"a relative path":               {plugin: cluster.CSIPlugin{MountDir: "x"}, can: driver.Capabilities{FSIsolation: driver.FSImage}, want: "must be absolute paths"},
 		"another relative path":         {plugin: cluster.CSIPlugin{StagePublishBaseDir: "x"}, can: driver.Capabilities{FSIsolation: driver.FSImage}, want: "must be absolute paths"},
-		"a socket of the node":          {plugin: cluster.CSIPlugin{MountDir: "/x"}, want: `MountDir "/x" has no effect: leave it out`},
-		"volumes elsewhere on the node": {plugin: cluster.CSIPlugin{StagePublishBaseDir: "/x"}, want: `StagePublishBaseDir "/x" has no effect: leave it out`},
+		"a socket of the node":          {plugin: cluster.CSIPlugin{MountDir: "/x"}, want: `MountDir "/x" has no effect, because tasks of the driver`},
+		"volumes elsewhere on the node": {plugin: cluster.CSIPlugin{StagePublishBaseDir: "/x"}, want: `StagePublishBaseDir "/x" has no effect, because tasks of the driver`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -116,8 +116,8 @@ func (w *storageWorld) start(alloc cluster.AllocID, kind cluster.PluginType, err
 	return f, ref
 }
 
-// A plugin that answers is probed each 30 seconds. One that does not is probed each second, and restarted
-// after its health timeout.
+// A plugin that answers is probed each 30 seconds. One that does not is probed each second, and
+// restarted after its health timeout.
 func TestStorage_health(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -201,8 +201,9 @@ func TestStorage_controller(t *testing.T) {
 	})
 }
 
-// Two plugins answer for the first time, and the client is slow to publish the first of them. A regression: the
-// older list of the two was published last, and the servers missed a plugin until its health changed.
+// Two plugins answer for the first time, and the client is slow to publish the first of them. A
+// regression: the older list of the two was published last, and the servers missed a plugin until
+// its health changed.
 func TestStorage_publishesTheNewestListLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -48,8 +48,8 @@ func newTaskID(alloc cluster.AllocID, task string) driver.TaskID {
 	return driver.TaskID(strings.ToValidUTF8(string(alloc)+"/"+task, "\uFFFD") + "/" + hex.EncodeToString(random))
 }
 
-// groupName is the name of a task's control group. Released plugins expect ALLOC.TASK. Other names would
-// be ambiguous or too long for some ids, which get a hash.
+// groupName is the name of a task's control group. Released plugins expect ALLOC.TASK. Other names
+// would be ambiguous or too long for some ids, which get a hash.
 func groupName(alloc cluster.AllocID, task string) string {
 	name := pathname.Encode(string(alloc)) + "." + pathname.Encode(task)
 	if strings.Contains(string(alloc), ".") || len(name) > pathname.MaxLength {
@@ -169,7 +169,7 @@ func (t *tasks) destroy(ctx context.Context, d driver.Driver, task client.TaskRe
 		return err
 	}
 	// All processes of the task are in the control group.
-	t.logger.Warn("a driver does not destroy a task; its control group is killed", "driver", task.Driver, "task", string(task.ID), "error", err)
+	t.logger.Warn("a driver could not destroy a task; the client kills the control group of the task", "driver", task.Driver, "task", string(task.ID), "error", err)
 	return nil
 }
 

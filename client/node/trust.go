@@ -38,7 +38,8 @@ type trust struct {
 	mu    sync.Mutex
 	asked time.Time // when the last request was sent; guarded by mu
 	why   error     // nil if raw_exec may start tasks; guarded by mu
-	// last is the last fingerprint of raw_exec, with the function that posts it, or nil; guarded by mu
+	// last is the last fingerprint of raw_exec, with the function that posts it, or nil; guarded by
+	// mu
 	last *heldFingerprint
 }
 

@@ -37,7 +37,7 @@ func views(root string, alloc *cluster.Allocation, group *cluster.TaskGroup, tas
 		v := view{target: volume.TargetPath(root, alloc.ID, key, volume.Usage{VolumeCapability: r.Capability, ReadOnly: r.ReadOnly})}
 		switch clean := path.Clean(m.Destination); {
 		case c.FSIsolation != driver.FSNone && c.NoMounts:
-			return nil, fmt.Errorf("volume mount %q: the driver %s has no mounts, and its tasks have files of their own", m.Volume, name)
+			return nil, fmt.Errorf("volume mount %q: the driver %s has no mounts, and its tasks do not see the files of the node", m.Volume, name)
 		case c.FSIsolation != driver.FSNone && !path.IsAbs(clean):
 			return nil, fmt.Errorf("volume mount %q: the destination %q must be an absolute path in the task", m.Volume, m.Destination)
 		case c.FSIsolation != driver.FSNone:

@@ -153,11 +153,11 @@ func (v *volumes) check(c volume.Call, path string) error {
 	case volume.Stage: // a plugin may stage without a mount
 	case volume.Publish:
 		if !mounted && c.Request.Usage.Attachment == cluster.AttachFileSystem {
-			return fmt.Errorf("the storage plugin says that the volume is published, and nothing is mounted at %s", path)
+			return fmt.Errorf("the storage plugin says that the volume is published, but nothing is mounted at %s", path)
 		}
 	case volume.Unpublish, volume.Unstage:
 		if mounted {
-			return fmt.Errorf("the storage plugin says that %s has succeeded, and the volume is still mounted at %s", c.Verb, path)
+			return fmt.Errorf("the storage plugin says that %s has succeeded, but the volume is still mounted at %s", c.Verb, path)
 		}
 		v.removeFolders(path)
 	}
@@ -223,7 +223,7 @@ func volumeOptions(s *shell, servers Servers, dataDir string, left *leftovers) (
 	}
 	s.tasks.volumes, s.storage.volumes = v.root, v.root
 	for _, point := range unknownMounts(table, v.root, left.volumes) {
-		s.logger.Error("something is mounted that no record of a volume names: unmount it by hand if no allocation has it", "path", point)
+		s.logger.Error("no record of a volume names a mount; unmount it by hand if no allocation uses it", "path", point)
 	}
 	return &volume.Options{Shell: v, Root: v.root, Records: left.volumes, Mounted: table.Below(v.root)}, nil
 }

@@ -421,8 +421,8 @@ func (m *machine) empty(pids ...int) {
 	must.ErrorIs(m, err, os.ErrNotExist)
 }
 
-// C1, C3: consumer and plugin must stop at the same moment, and the unpublish takes a while. The plugin gets
-// its signal after the last volume is off.
+// C1, C3: consumer and plugin must stop at the same moment, and the unpublish takes a while. The
+// plugin gets its signal after the last volume is off.
 func TestVolumes_pluginsLast(t *testing.T) {
 	m := newMachine(t)
 	a := m.consumer()
@@ -557,8 +557,8 @@ func TestVolumes_pluginDies(t *testing.T) {
 	m.empty(pid)
 }
 
-// The record of a volume is damaged while no client runs. The record of the allocation knows the volume: the
-// task goes on, and the volume is unmounted after it.
+// The record of a volume is damaged while no client runs. The record of the allocation knows the
+// volume: the task goes on, and the volume is unmounted after it.
 func TestVolumes_damagedRecord(t *testing.T) {
 	m := newMachine(t)
 	a := m.consumer()

@@ -320,8 +320,8 @@ func (n *node) run(d time.Duration) {
 	}
 }
 
-// visitAll checks that the last step has visited all volumes that had something to do, and that the number of
-// those that need the plugin is right.
+// visitAll checks that the last step has visited all volumes that had something to do, and that the
+// number of those that need the plugin is right.
 func (n *node) visitAll(wake time.Duration) {
 	for _, kind := range []cluster.PluginType{cluster.PluginNode, cluster.PluginController, cluster.PluginMonolith} {
 		must.EqOp(n.t, len(slices.Collect(n.volumes.Serving("disks", kind))), n.volumes.CountServing("disks", kind))
@@ -334,8 +334,8 @@ func (n *node) visitAll(wake time.Duration) {
 
 func last(lines []string, count int) []string { return lines[max(0, len(lines)-count):] }
 
-// shell acts for one machine under test. Each effect is a point at which the client may die, when it
-// begins and when it is answered.
+// shell acts for one machine under test. Each effect is a point at which the client may die, when
+// it begins and when it is answered.
 type shell struct {
 	node  *node
 	epoch int
@@ -416,7 +416,8 @@ func (s *shell) Release(q volume.Request, reply func(error)) {
 	}
 }
 
-// Call judges what the double does not see: the record that is written before, the secrets, and the tasks.
+// Call judges what the double does not see: the record that is written before, the secrets, and the
+// tasks.
 func (s *shell) Call(c volume.Call, reply func(volume.Result)) {
 	n, q := s.node, c.Request
 	if !s.effect() {

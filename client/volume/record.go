@@ -56,8 +56,9 @@ type RefRecord struct {
 	Phase   RefPhase
 	// Leaving: the allocation does not use the volume any more.
 	Leaving bool
-	// Adopted: a stage was found without a record. It may be for the allocation, for which the volume
-	// is not published. Until the servers name the plugin, the phase is nevertheless Publishing.
+	// Adopted: a stage was found without a record. It may be for the allocation, for which the
+	// volume is not published. Until the servers name the plugin, the phase is nevertheless
+	// Publishing.
 	Adopted bool
 }
 

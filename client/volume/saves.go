@@ -34,7 +34,7 @@ func (r *runner) save() {
 		}
 		r.saveFailures++
 		r.saveAt = r.v.now + r.v.backoff(r.saveFailures)
-		r.v.options.Logger.Error("the record of a volume could not be saved: the volume is not mounted before it is", "volume", r.key.String(), "error", err)
+		r.v.options.Logger.Error("the record of a volume could not be saved; the volume is not mounted until it is saved", "volume", r.key.String(), "error", err)
 	})
 	if r.empty() {
 		r.v.options.Shell.DeleteVolume(r.key, taken)

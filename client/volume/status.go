@@ -37,8 +37,8 @@ type Wait struct {
 	// Mounted: the volume may be staged or published on the node. False means that it must be
 	// claimed or released.
 	Mounted bool
-	// Undoes: the volume must be unmounted. Sought: the last call for that failed. Holders are then the
-	// processes that use it, if /proc shows them.
+	// Undoes: the volume must be unmounted. Sought: the last call for that failed. Holders are then
+	// the processes that use it, if /proc shows them.
 	Undoes  bool
 	Sought  bool
 	Holders []Holder
@@ -176,7 +176,7 @@ func (r *runner) wait(f *ref) Wait {
 		w.What, plugin = "is published", false
 		w.Path = f.target
 	case f.unconfirmed:
-		w.What, w.Path, plugin = "may be mounted by an earlier client, and no task is known to run", f.target, false
+		w.What, w.Path, plugin = "may be mounted by an earlier client, and waits until the driver confirms that a task runs", f.target, false
 	case f.claimed == nil:
 		w.What, plugin = "must be claimed", false
 	case s.excludes(f):
@@ -194,7 +194,7 @@ func (r *runner) wait(f *ref) Wait {
 	switch {
 	case plugin && r.plugin == "":
 		w.Sought = false // nothing was called
-		w.Err = cmp.Or(a.err, errors.New("the servers have not told its storage plugin"))
+		w.Err = cmp.Or(a.err, errors.New("the servers have not named its storage plugin"))
 	case plugin && !r.up():
 		w.Err, w.Holders, w.Sought = fmt.Errorf("the storage plugin %q does not answer", r.plugin), nil, false
 	case plugin && !w.Undoes && r.v.plugins[r.plugin].leaving:

@@ -3,10 +3,11 @@ package volume
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
 // A reference is unconfirmed if an earlier client has created it: by its record, by the mount table
-// or by a claim. If the disk of that client was full, its last records may be old. It may have begun
-// to unmount the volume, and its call may still be in flight. It may even have reported the end of
-// the allocation, and this report may still be in flight and free the claim. So an unconfirmed
-// volume is unmounted if its allocation ends, and it is not mounted before one of two events:
+// or by a claim. If the disk of that client was full, its last records may be old. It may have
+// begun to unmount the volume, and its call may still be in flight. It may even have reported the
+// end of the allocation, and this report may still be in flight and free the claim. So an
+// unconfirmed volume is unmounted if its allocation ends, and it is not mounted before one of two
+// events:
 //
 //   - A task of the allocation was seen running. So the earlier client has not begun to unmount.
 //   - A task of the allocation will start. A published volume is then published again. This call
@@ -31,8 +32,8 @@ func (v *Volumes) Confirm(alloc cluster.AllocID) {
 	}
 }
 
-// confirmToMount confirms a reference for a task that will start, and reports whether a call follows
-// from it.
+// confirmToMount confirms a reference for a task that will start, and reports whether a call
+// follows from it.
 func confirmToMount(r *runner, f *ref) bool {
 	if !f.unconfirmed || f.Leaving {
 		return false

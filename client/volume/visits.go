@@ -6,8 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// visits says when the next step of a volume can have an effect. A node has many volumes, and an event
-// concerns few of them, so a step of the machine visits no others.
+// visits says when the next step of a volume can have an effect. A node has many volumes, and an
+// event concerns few of them, so a step of the machine visits no others.
 type visits struct {
 	volume *runner
 	// marked: something has changed since the last visit.
@@ -21,7 +21,8 @@ type visits struct {
 
 // needs counts references for which a storage plugin is needed.
 type needs struct {
-	// mounted counts those that need one that mounts, leaving those that need a controller, and either all.
+	// mounted counts those that need one that mounts, leaving those that need a controller, and
+	// either all.
 	mounted, leaving, either int
 }
 
@@ -70,9 +71,9 @@ func (v *visits) noteChange() {
 	}
 }
 
-// look is what [Volumes.Status] and the [Need] of a reference depend on. Many allocations may share a
-// volume, and a change of one reference concerns few of them. Failures stand for errors: each error
-// counts one.
+// look is what [Volumes.Status] and the [Need] of a reference depend on. Many allocations may share
+// a volume, and a change of one reference concerns few of them. Failures stand for errors: each
+// error counts one.
 type look struct {
 	phase                   RefPhase
 	leaving, claimed, on    bool

@@ -58,8 +58,8 @@ type Volumes struct {
 	byAlloc map[cluster.AllocID][]*runner
 	// plugins are the running plugins, by id.
 	plugins map[cluster.PluginID]Plugin
-	// needs counts the references that need each plugin, by id. It is an index: a held plugin asks for
-	// the number in each of its visits.
+	// needs counts the references that need each plugin, by id. It is an index: a held plugin asks
+	// for the number in each of its visits.
 	needs map[cluster.PluginID]needs
 	// moved is the result of the next [Volumes.Moved].
 	moved []cluster.AllocID
@@ -170,9 +170,9 @@ func (v *Volumes) Identify(id Identity) {
 
 // Adopt adds the volumes of an allocation that may have mounted them before the client started, for
 // the case that the record of a volume is lost. Mounts in the mount table are then used or undone,
-// with the plugin of [Volumes.Identify], or else with the plugin that the claim names. ran says that
-// tasks of the allocation ran, so that it has claims. Nothing is mounted before [Volumes.Mount] or
-// [Volumes.Confirm]. Adopt can be repeated.
+// with the plugin of [Volumes.Identify], or else with the plugin that the claim names. ran says
+// that tasks of the allocation ran, so that it has claims. Nothing is mounted before
+// [Volumes.Mount] or [Volumes.Confirm]. Adopt can be repeated.
 func (v *Volumes) Adopt(requests []Request, ran bool) {
 	for _, q := range requests {
 		v.runner(q.Volume).adopt(q, ran)
@@ -228,9 +228,9 @@ func (v *Volumes) PluginUp(id cluster.PluginID, p Plugin) {
 	}
 }
 
-// PluginLeaves says that the process of a storage plugin is asked to stop, and that no other process
-// of it runs. It still unmounts volumes, and mounts no more: its volumes would be on the node without
-// a plugin. The next [Volumes.PluginUp] ends this.
+// PluginLeaves says that the process of a storage plugin is asked to stop, and that no other
+// process of it runs. It still unmounts volumes, and mounts no more: its volumes would be on the
+// node without a plugin. The next [Volumes.PluginUp] ends this.
 func (v *Volumes) PluginLeaves(id cluster.PluginID) {
 	if p, is := v.plugins[id]; is {
 		p.leaving = true

@@ -61,7 +61,8 @@ func TestVolumes_sharedAcrossARestart(t *testing.T) {
 	n.clean()
 }
 
-// C8: the client dies while an unpublish fails. The next one goes on, and names who keeps the mount busy.
+// C8: the client dies while an unpublish fails. The next one goes on, and names who keeps the mount
+// busy.
 func TestVolumes_busyMount(t *testing.T) {
 	n := newNode(t, "a")
 	n.storage.MakeBusy(target("a", "data"), volume.Holder{PID: 17, Command: "tail"})
@@ -98,7 +99,8 @@ func texts(waits []volume.Wait) []string {
 	return all
 }
 
-// C9: on one node the replacement gets an exclusive volume after the old allocation has released it.
+// C9: on one node the replacement gets an exclusive volume after the old allocation has released
+// it.
 func TestVolumes_replacementOnTheSameNode(t *testing.T) {
 	n := newNode(t)
 	n.exclusive = true
@@ -135,9 +137,9 @@ func TestVolumes_refused(t *testing.T) {
 	n.clean()
 }
 
-// A volume is staged once for a usage. An allocation with other mount options is refused while another one
-// uses it, and gets it with its own options after that. So it is after a restart of the client, and a machine
-// that restarts has no stage that could exclude.
+// A volume is staged once for a usage. An allocation with other mount options is refused while
+// another one uses it, and gets it with its own options after that. So it is after a restart of the
+// client, and a machine that restarts has no stage that could exclude.
 func TestVolumes_otherMountOptions(t *testing.T) {
 	for name, meanwhile := range map[string]func(*node){"": func(*node) {}, "restart": (*node).crash, "reboot": (*node).reboot} {
 		t.Run(name, func(t *testing.T) {
@@ -158,8 +160,8 @@ func TestVolumes_otherMountOptions(t *testing.T) {
 	}
 }
 
-// Calls that undo say what their errors must not repeat. After a restart, the record of the stage knows the options
-// of the volume, and nothing knows its secrets.
+// Calls that undo say what their errors must not repeat. After a restart, the record of the stage
+// knows the options of the volume, and nothing knows its secrets.
 func TestVolumes_undoesConfidentially(t *testing.T) {
 	n := newNode(t)
 	n.options = &cluster.MountOptions{Flags: []string{"password=hunter2"}}
@@ -177,8 +179,8 @@ func TestVolumes_undoesConfidentially(t *testing.T) {
 	must.Eq(t, []volume.Confidential{known, known, restarted, restarted}, n.undone)
 }
 
-// An allocation leaves while the plugin works on a call that it then refuses. What the call may have done
-// is undone.
+// An allocation leaves while the plugin works on a call that it then refuses. What the call may
+// have done is undone.
 func TestVolumes_refusedWhileLeaving(t *testing.T) {
 	for _, name := range []string{"claim", "stage", "publish"} {
 		n := newNode(t)
@@ -285,7 +287,8 @@ func TestVolumes_fullDisk(t *testing.T) {
 	n.end("b")
 }
 
-// An allocation that leaves before anything has happened leaves nothing, and the servers are not asked.
+// An allocation that leaves before anything has happened leaves nothing, and the servers are not
+// asked.
 func TestVolumes_leavesAtOnce(t *testing.T) {
 	n := newNode(t)
 	n.mount("a", "data")
@@ -315,8 +318,8 @@ func TestVolumes_diesAtEachEffect(t *testing.T) {
 	}
 }
 
-// Random nodes: clients, plugins and machines die, calls fail before and after they take effect, mounts
-// are busy. The fake checks the order at each call. At the end nothing is left.
+// Random nodes: clients, plugins and machines die, calls fail before and after they take effect,
+// mounts are busy. The fake checks the order at each call. At the end nothing is left.
 func TestVolumes_random(t *testing.T) {
 	t.Parallel()
 	seeds := 2000
@@ -397,8 +400,8 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// hasLeft reports whether something of an allocation that has ended is left: its id does not come back
-// before.
+// hasLeft reports whether something of an allocation that has ended is left: its id does not come
+// back before.
 func hasLeft(n *node, alloc cluster.AllocID) bool {
 	if slices.Contains(n.volumes.Allocs(), alloc) {
 		return true
@@ -427,7 +430,7 @@ func TestVolumes_lostRecord(t *testing.T) {
 		n.crash()
 		n.stop("a")
 		must.False(t, n.volumes.Status("a").Off)
-		must.StrContains(t, texts(n.volumes.Status("a").Waits)[0], "the servers have not told its storage plugin")
+		must.StrContains(t, texts(n.volumes.Status("a").Waits)[0], "the servers have not named its storage plugin")
 		must.SliceLen(t, 2, slices.Collect(n.volumes.Serving("disks", cluster.PluginMonolith)), must.Sprint("the plugin may be needed"))
 		n.run(time.Minute)
 		must.True(t, n.volumes.Status("a").Off)
@@ -436,8 +439,8 @@ func TestVolumes_lostRecord(t *testing.T) {
 	}
 }
 
-// The disk is full when a volume leaves, and the client is killed. The next client finds a record of a volume
-// that is staged, and it is not: it stages before it publishes.
+// The disk is full when a volume leaves, and the client is killed. The next client finds a record
+// of a volume that is staged, and it is not: it stages before it publishes.
 func TestVolumes_oldRecordOfAStage(t *testing.T) {
 	n := newNode(t)
 	n.takes["publish"] = time.Minute
@@ -459,9 +462,9 @@ func TestVolumes_oldRecordOfAStage(t *testing.T) {
 	n.clean()
 }
 
-// The disk is full when an allocation releases a volume that another one has, and the client is killed. The
-// next client does not take the old record for a claim: the other allocation does not release the volume while
-// it is staged.
+// The disk is full when an allocation releases a volume that another one has, and the client is
+// killed. The next client does not take the old record for a claim: the other allocation does not
+// release the volume while it is staged.
 func TestVolumes_oldRecordOfAClaim(t *testing.T) {
 	n := newNode(t, "a", "b")
 	n.fullDisk = true
@@ -496,8 +499,8 @@ func TestVolumes_lostRecordWithoutStages(t *testing.T) {
 	n.end("a")
 }
 
-// The record of a volume is lost while an allocation waits for the end of a stage with other mount options. The
-// stage is not taken for its own.
+// The record of a volume is lost while an allocation waits for the end of a stage with other mount
+// options. The stage is not taken for its own.
 func TestVolumes_lostRecordOfAnotherStage(t *testing.T) {
 	n := newNode(t, "a")
 	other := request("b", "data")
@@ -559,8 +562,8 @@ func TestVolumes_pluginComesAfterTheClaim(t *testing.T) {
 	n.end("a")
 }
 
-// The record of a volume is lost after its stage and before its publish, and the allocation leaves. The stage
-// is undone.
+// The record of a volume is lost after its stage and before its publish, and the allocation leaves.
+// The stage is undone.
 func TestVolumes_lostRecordOfAStage(t *testing.T) {
 	n := newNode(t)
 	n.takes["publish"] = time.Minute

@@ -47,7 +47,7 @@ func (d *dog) listen(to chan<- message) {
 		m, err := d.read()
 		if err != nil {
 			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-				d.logger.Error("the client sends what this watchdog does not understand", "error", err)
+				d.logger.Error("the client sent a message that this watchdog does not understand; the watchdog reads no more messages", "error", err)
 			}
 			return
 		}
@@ -85,10 +85,10 @@ func (d *dog) loop() error {
 			}
 			gone, messages = true, nil
 			d.watch.Gone()
-			d.logger.Info("the client is gone")
+			d.logger.Info("the client has ended")
 		case a := <-d.ended:
 			if err := d.act(ctx, a); err != nil {
-				d.logger.Error("the control group of a task is not removed; it is tried again", "alloc", string(a.Alloc), "task", a.Task.Name, "error", err)
+				d.logger.Error("the control group of a task could not be removed; the watchdog retries", "alloc", string(a.Alloc), "task", a.Task.Name, "error", err)
 			}
 		case <-ring.Rings():
 		}
@@ -104,14 +104,14 @@ func (d *dog) step(ctx context.Context) (wakeAt time.Duration) {
 		}
 		for _, a := range acts {
 			if err := d.act(ctx, a); err != nil {
-				d.logger.Error("a task is not stopped; it is tried again", "alloc", string(a.Alloc), "task", a.Task.Name, "error", err)
+				d.logger.Error("a task could not be stopped; the watchdog retries", "alloc", string(a.Alloc), "task", a.Task.Name, "error", err)
 			}
 		}
 	}
 }
 
-// act signals or kills a task. If the task has no process, act removes its control group. A driver that
-// still works on a start, which the dead client has asked for, then cannot finish it.
+// act signals or kills a task. If the task has no process, act removes its control group. A driver
+// that still works on a start, which the dead client has asked for, then cannot finish it.
 func (d *dog) act(ctx context.Context, a guard.Act) error {
 	group, err := d.groups.Open(a.Task.Group)
 	if err != nil {
@@ -129,14 +129,14 @@ func (d *dog) act(ctx context.Context, a guard.Act) error {
 		return nil
 	}
 	if a.Kill {
-		d.logger.Info("a task is killed", "alloc", string(a.Alloc), "task", a.Task.Name)
+		d.logger.Info("the watchdog kills a task", "alloc", string(a.Alloc), "task", a.Task.Name)
 		return group.Kill(ctx)
 	}
-	d.logger.Info("a task gets its kill signal: no client and no server", "alloc", string(a.Alloc), "task", a.Task.Name, "after", a.After)
+	d.logger.Info("no client has reached a server for too long; the watchdog sends a task its kill signal", "alloc", string(a.Alloc), "task", a.Task.Name, "after", a.After)
 	d.note(a)
 	go func() { // it ends with the task, or with this process
 		if err := group.Wait(ctx); err != nil {
-			d.logger.Error("the end of a task is not seen", "alloc", string(a.Alloc), "task", a.Task.Name, "error", err)
+			d.logger.Error("the watchdog cannot wait for the end of a task", "alloc", string(a.Alloc), "task", a.Task.Name, "error", err)
 			return
 		}
 		select {
@@ -164,6 +164,6 @@ func (d *dog) note(a guard.Act) {
 	}
 	s.Signals[a.Task.Name] = bootclock.Now()
 	if err := writeNote(d.dir, s); err != nil {
-		d.logger.Error("the next client will not know why an allocation stopped", "alloc", string(a.Alloc), "error", err)
+		d.logger.Error("the note on a stopped allocation could not be written; the next client will not know why it stopped", "alloc", string(a.Alloc), "error", err)
 	}
 }

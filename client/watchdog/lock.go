@@ -90,7 +90,7 @@ func evict(file *os.File, number int64) error {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return errors.Join(errors.New("another watchdog does not end"), err)
+			return errors.Join(errors.New("the other watchdog did not end"), err)
 		}
 	}
 }

@@ -35,15 +35,15 @@ func writeNote(dir string, s *guard.Stopped) error {
 	return os.Rename(path+".new", path)
 }
 
-// Notes returns what watchdogs have stopped, by allocation. The folder need not exist. A damaged note
-// is removed: it only explains an end.
+// Notes returns what watchdogs have stopped, by allocation. The folder need not exist. A damaged
+// note is removed: it only explains an end.
 func Notes(dir string) ([]guard.Stopped, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what the watchdog has stopped: %w", err)
+		return nil, fmt.Errorf("read the notes of the watchdog: %w", err)
 	}
 	var all []guard.Stopped
 	for _, e := range entries {
@@ -53,7 +53,7 @@ func Notes(dir string) ([]guard.Stopped, error) {
 		path := filepath.Join(dir, e.Name())
 		content, err := os.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("read what the watchdog has stopped: %w", err)
+			return nil, fmt.Errorf("read the notes of the watchdog: %w", err)
 		}
 		s, err := parseNote(content)
 		if err != nil {

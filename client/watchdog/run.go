@@ -19,8 +19,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 )
 
-// Argument is the first argument of a watchdog process. Its name does not collide with a command of a
-// program that imports this package.
+// Argument is the first argument of a watchdog process. Its name does not collide with a command of
+// a program that imports this package.
 const Argument = "nodedrain-watchdog"
 
 // Protocol is the version of the protocol between client and watchdog.
@@ -68,7 +68,7 @@ func run(args []string, in io.Reader, out io.WriteCloser) int {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE)
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if err := os.WriteFile("/proc/self/comm", []byte("nodedrain-watch"), 0); err != nil { // what ps shows
-		logger.Warn("the watchdog has no name", "error", err)
+		logger.Warn("the process name of the watchdog could not be set", "error", err)
 	}
 	d, lock, err := begin(args, in, logger)
 	if err != nil {
@@ -77,7 +77,7 @@ func run(args []string, in io.Reader, out io.WriteCloser) int {
 	}
 	defer lock.Close()
 	if _, err := fmt.Fprintln(out, "ready", Protocol); err != nil {
-		logger.Warn("the client does not wait for its watchdog", "error", err)
+		logger.Warn("the client could not be told that its watchdog is ready", "error", err)
 	}
 	_ = out.Close()
 	debug.FreeOSMemory()

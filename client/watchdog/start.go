@@ -48,8 +48,8 @@ const (
 	logFile = "log"
 )
 
-// Process is a watchdog that runs. Its owner calls [Process.Release] or [Process.Stop]. It is not safe
-// for concurrent use, except Ended.
+// Process is a watchdog that runs. Its owner calls [Process.Release] or [Process.Stop]. It is not
+// safe for concurrent use, except Ended.
 type Process struct {
 	// ID identifies the process.
 	ID    process.Identity
@@ -158,8 +158,8 @@ func openLog(path string) (*os.File, error) {
 	return file, nil
 }
 
-// reap waits for the end of the process, and reaps it. It waits with a pidfd first, because a blocking
-// Wait call needs a thread.
+// reap waits for the end of the process, and reaps it. It waits with a pidfd first, because a
+// blocking Wait call needs a thread.
 func (p *Process) reap(cmd *exec.Cmd) {
 	if open, err := process.Open(p.ID); err == nil {
 		_ = open.Wait(context.Background())
@@ -181,8 +181,8 @@ func (p *Process) Remove(alloc cluster.AllocID) error { return p.send(message{Re
 // Contact says when an answered heartbeat was sent.
 func (p *Process) Contact(sent time.Duration) error { return p.send(message{Contact: sent}) }
 
-// send writes a message. After an error the watchdog must be replaced: it may have read a part of the
-// message.
+// send writes a message. After an error the watchdog must be replaced: it may have read a part of
+// the message.
 func (p *Process) send(m message) error {
 	b, err := json.Marshal(m)
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// role is the environment variable that makes this test binary the double of a client. As a watchdog
-// it never reaches TestMain.
+// role is the environment variable that makes this test binary the double of a client. As a
+// watchdog it never reaches TestMain.
 const role = "NODEDRAIN_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// client starts a watchdog for tasks with these control groups, and waits to be killed. The first task
-// has a kill timeout of a minute.
+// client starts a watchdog for tasks with these control groups, and waits to be killed. The first
+// task has a kill timeout of a minute.
 func client(dir, after string, groups []string) int {
 	o := watchdog.Options{Program: os.Args[0], Dir: dir, Contact: bootclock.Now()}
 	var err error
@@ -154,8 +154,8 @@ func (m *machine) end(p *watchdog.Process) {
 	}
 }
 
-// The client is killed with its process group, and never comes back. Its tasks get their signal, and
-// SIGKILL if they ignore it. The next client learns what has happened.
+// The client is killed with its process group, and never comes back. Its tasks get their signal,
+// and SIGKILL if they ignore it. The next client learns what has happened.
 func TestWatchdog_StopsTheTasksOfADeadClient(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -194,7 +194,7 @@ func TestWatchdog_StopsTheTasksOfADeadClient(t *testing.T) {
 	must.Len(t, 2, notes)
 	for i, n := range notes {
 		must.Eq(t, cluster.AllocID("a"+strconv.Itoa(i)), n.Alloc)
-		must.Eq(t, "stopped by the watchdog: no client and no server for 300ms", n.Reason())
+		must.Eq(t, "stopped by the watchdog: no client has reached a server for 300ms", n.Reason())
 		must.Greater(t, dead, n.Signals["main"])
 		must.NoError(t, watchdog.Forget(m.dir, n.Alloc))
 		must.NoError(t, watchdog.Forget(m.dir, n.Alloc), must.Sprint("it is forgotten already"))
@@ -226,8 +226,8 @@ func result(cmd *exec.Cmd) string {
 	return cmd.ProcessState.String()
 }
 
-// The first allocation is overdue unless the heartbeat counts. The end of the second one says that the
-// watchdog has decided.
+// The first allocation is overdue unless the heartbeat counts. The end of the second one says that
+// the watchdog has decided.
 func TestWatchdog_ARenewedDeadline(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -259,7 +259,8 @@ func TestWatchdog_TheNextClientTakesOver(t *testing.T) {
 	must.NoError(t, second.Contact(now))
 	must.True(t, m.lives(task))
 
-	// A start that was overtaken, and a client that dies while it starts a watchdog, change nothing.
+	// A start that was overtaken, and a client that dies while it starts a watchdog, change
+	// nothing.
 	for text, in := range map[string]string{`{"Begin":true}`: "error take the lock of the watchdog: a later watchdog runs", `{"Contact":1}`: "error the client has not sent all guards: EOF"} {
 		late := exec.Command(os.Args[0], watchdog.Argument, "-protocol", "1", "-dir", m.dir, "-number", "1")
 		late.Stdin = strings.NewReader(text)
@@ -274,7 +275,8 @@ func TestWatchdog_TheNextClientTakesOver(t *testing.T) {
 	must.Error(t, second.Contact(now), must.Sprint("the client learns it"))
 }
 
-// A watchdog without allocations ends with its client, and one that is killed says so to its client.
+// A watchdog without allocations ends with its client, and one that is killed says so to its
+// client.
 func TestWatchdog_Ends(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -308,7 +308,7 @@ func chooseVersion(offered []string) (string, error) {
 		}
 	}
 	if !slices.ContainsFunc(offered, func(v string) bool { return strings.TrimPrefix(v, "v") == strings.TrimPrefix(plugin.APIVersion, "v") }) {
-		return "", fmt.Errorf("the plugin speaks the API versions %q, and the client %s only", offered, plugin.APIVersion)
+		return "", fmt.Errorf("the plugin speaks the API versions %q, and the client speaks only %s", offered, plugin.APIVersion)
 	}
 	return plugin.APIVersion, nil
 }

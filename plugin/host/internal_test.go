@@ -205,7 +205,7 @@ func TestSweep_fullBacklog(t *testing.T) { // not parallel: a process of another
 	must.ErrorIs(t, err, unix.EAGAIN)
 	err = sweep(t.Context(), dir)
 	must.ErrorIs(t, err, unix.EAGAIN)
-	must.ErrorContains(t, err, "a process may listen")
+	must.ErrorContains(t, err, "the process that listens on")
 	must.ErrorContains(t, err, address.Name)
 	_, err = os.Stat(address.Name)
 	must.NoError(t, err, must.Sprint("the next launch must find it"))

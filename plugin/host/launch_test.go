@@ -194,7 +194,7 @@ func TestLaunch_fails(t *testing.T) {
 		"another transport":    {script{First: "1|2|unix|/tmp/x|netrpc|\n"}, []string{"did not start", "unsupported plugin protocol"}},
 		"no socket":            {script{First: "1|2|unix|/nonexistent/socket|grpc|\n"}, []string{"did not start"}},
 
-		"another API":         {script{Versions: []string{"v0.2.0"}}, []string{`API versions ["v0.2.0"]`, "v0.1.0 only"}},
+		"another API":         {script{Versions: []string{"v0.2.0"}}, []string{`API versions ["v0.2.0"]`, "only v0.1.0"}},
 		"no API":              {script{Versions: []string{}}, []string{"API versions"}},
 		"no version":          {script{Versions: []string{"v0.1.0", "newest"}}, []string{`the invalid API version "newest"`}},
 		"a device plugin":     {script{Type: base.PluginType_DEVICE}, []string{"is a DEVICE, not a driver"}},

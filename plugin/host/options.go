@@ -42,8 +42,8 @@ const (
 	DefaultMaxLogBytes = 16 << 20
 )
 
-// maxSocketDir bounds the path of the socket folder. go-plugin adds two names of up to 21 bytes, and
-// the kernel takes 107 bytes.
+// maxSocketDir bounds the path of the socket folder. go-plugin adds two names of up to 21 bytes,
+// and the kernel takes 107 bytes.
 const maxSocketDir = 64
 
 // Group puts the process of a plugin into a control group. It calls start, which forks the process

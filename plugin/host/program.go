@@ -117,14 +117,14 @@ func (p *Program) takeOver(ctx context.Context, generation uint64, last Record) 
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the plugin of the last client: %w", err)
+		return nil, fmt.Errorf("the plugin of the earlier client: %w", err)
 	}
 	instance, err := p.attach(ctx, generation, last, running)
 	if err == nil {
-		logger.Info("took over the plugin")
+		logger.Info("the client has taken over the plugin")
 		return instance, nil
 	}
-	logger.Warn("killing the plugin of the last client, which cannot be used", "error", err)
+	logger.Warn("the plugin of the earlier client cannot be used; the client kills it", "error", err)
 	defer running.Close()
 	ending, cancel := context.WithTimeout(ctx, p.options.CallTimeout)
 	defer cancel()

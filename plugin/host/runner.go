@@ -46,7 +46,8 @@ func (a *attached) ID() string {
 	return fmt.Sprint(a.process.Identity().PID)
 }
 
-// PluginToHost and HostToPlugin implement runner.AddrTranslator: host and plugin see the same files.
+// PluginToHost and HostToPlugin implement runner.AddrTranslator: host and plugin see the same
+// files.
 func (a *attached) PluginToHost(network, address string) (hostNetwork, hostAddress string, err error) {
 	if network != "unix" {
 		return "", "", fmt.Errorf("the plugin serves %q, not a unix socket", plain(network))

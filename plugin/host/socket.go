@@ -75,7 +75,7 @@ func sweep(ctx context.Context, dir string) error {
 		return nil
 	})
 	if err := errors.Join(append(errs, err)...); err != nil {
-		return fmt.Errorf("a plugin without a record: %w", err)
+		return fmt.Errorf("kill a plugin that has no record: %w", err)
 	}
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -92,7 +92,7 @@ func killListener(ctx context.Context, path string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("a process may listen, and cannot be found: %w", err)
+		return fmt.Errorf("the process that listens on %s could not be found: %w", path, err)
 	}
 	identity, err := process.Identify(pid)
 	if errors.Is(err, process.ErrGone) {
@@ -116,9 +116,9 @@ func killListener(ctx context.Context, path string) error {
 	case noListener(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("the process %d listens, and was not killed: %w", pid, err)
+		return fmt.Errorf("the process %d listened on %s and was not killed: %w", pid, path, err)
 	case again != pid:
-		return fmt.Errorf("the process %d listens on %s, and before it did the process %d", again, path, pid)
+		return fmt.Errorf("the process that listens on %s changed from %d to %d, and was not killed", path, pid, again)
 	}
 	return end(ctx, p)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 )
 
-// DeviceOptions describe a device plugin's program. In a file they are a JSON object. With the config
-// of the program the plugin has at least two devices of one kind.
+// DeviceOptions describe a device plugin's program. In a file they are a JSON object. With the
+// config of the program the plugin has at least two devices of one kind.
 type DeviceOptions struct {
 	Program
 	// Empty is a config with which the plugin finds no device, or empty.

@@ -18,11 +18,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
-// StorageOptions describe the program of a storage plugin, which speaks CSI. In a file they are a JSON
-// object. The program gets the address of its socket in the environment variable CSI_ENDPOINT.
+// StorageOptions describe the program of a storage plugin, which speaks CSI. In a file they are a
+// JSON object. The program gets the address of its socket in the environment variable CSI_ENDPOINT.
 type StorageOptions struct {
-	// Path is the absolute path of the program, or of the socket of a plugin that runs. It is not part
-	// of a file.
+	// Path is the absolute path of the program, or of the socket of a plugin that runs. It is not
+	// part of a file.
 	Path string `json:"-"`
 	// Args are the arguments of the program. In them and in Setup, {dir} is a folder that only one
 	// test uses.
@@ -57,8 +57,8 @@ func isSocket(path string) bool {
 	return err == nil && info.Mode()&os.ModeSocket != 0
 }
 
-// StorageHarness returns the harness of a storage plugin. One test runs at a time, because all of them
-// may use the same volume.
+// StorageHarness returns the harness of a storage plugin. One test runs at a time, because all of
+// them may use the same volume.
 func StorageHarness(o StorageOptions) volumetest.Harness {
 	return volumetest.Harness{
 		New:      func(t volumetest.T) volumetest.Node { return newStorageNode(t, o) },
@@ -73,7 +73,8 @@ type storageNode struct {
 	life   *life
 	of     StorageOptions
 	plugin *storage.Plugin
-	// stop kills the process of the plugin and its children. It is nil if the test has started none.
+	// stop kills the process of the plugin and its children. It is nil if the test has started
+	// none.
 	stop context.CancelFunc
 	// exited is closed when the process has ended.
 	exited chan struct{}
@@ -159,7 +160,8 @@ func (n *storageNode) launch() error {
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "CSI_ENDPOINT=unix://" + n.socket()}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the command alone
-	// A script may have started the plugin. The process is not reaped yet, so no other one has its pid.
+	// A script may have started the plugin. The process is not reaped yet, so no other one has its
+	// pid.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Start(); err != nil {
 		stop()
@@ -184,8 +186,8 @@ func (n *storageNode) kill() {
 	}
 }
 
-// end kills the plugin. A volume that is still mounted is left with its folder: to remove the folder
-// would remove the files of the volume.
+// end kills the plugin. A volume that is still mounted is left with its folder: to remove the
+// folder would remove the files of the volume.
 func (n *storageNode) end(t volumetest.T) {
 	t.Helper()
 	n.kill()

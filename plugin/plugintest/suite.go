@@ -22,11 +22,11 @@ type Suite struct {
 	Skips map[string]string
 }
 
-// Open returns the suite for the plugin at path. If file names a volume, that is a storage plugin, and
-// file contains its [StorageOptions]. Otherwise Open starts the program and asks it for its type, and
-// file contains the options of a driver or of a device plugin. If file is empty, a driver gets the
-// options of [Commands], and a device plugin gets the zero options. The error says why the file is not
-// valid, or why the plugin did not start.
+// Open returns the suite for the plugin at path. If file names a volume, that is a storage plugin,
+// and file contains its [StorageOptions]. Otherwise Open starts the program and asks it for its
+// type, and file contains the options of a driver or of a device plugin. If file is empty, a driver
+// gets the options of [Commands], and a device plugin gets the zero options. The error says why the
+// file is not valid, or why the plugin did not start.
 func Open(ctx context.Context, path, file string) (Suite, error) {
 	var given struct {
 		Program

@@ -34,8 +34,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Driver is the raw_exec driver. Its methods may be called concurrently. Each task that has not been
-// destroyed has one goroutine, which waits for the end of its shim.
+// Driver is the raw_exec driver. Its methods may be called concurrently. Each task that has not
+// been destroyed has one goroutine, which waits for the end of its shim.
 type Driver struct {
 	machine machine
 	log     *slog.Logger

@@ -55,8 +55,8 @@ func (d *Driver) ExecStreaming(ctx context.Context, id driver.TaskID, command []
 }
 
 // run runs a command with the task's user, folder, environment and control group. The command ends
-// with the task, with the context, and with the driver. start starts it with its streams, and returns
-// a function that waits for their end.
+// with the task, with the context, and with the driver. start starts it with its streams, and
+// returns a function that waits for their end.
 func (d *Driver) run(ctx context.Context, id driver.TaskID, command []string, start func(*exec.Cmd) (func(), error)) (driver.ExitResult, error) {
 	t, err := d.find(id)
 	if err != nil {

@@ -33,7 +33,8 @@ func parseSignal(name string) (syscall.Signal, error) {
 	return 0, fmt.Errorf("unknown signal %q", name)
 }
 
-// lookUpUser returns the user of a name or number with the groups, or nil for the driver's own user.
+// lookUpUser returns the user of a name or number with the groups, or nil for the driver's own
+// user.
 func lookUpUser(name string) (*shim.User, error) {
 	if name == "" {
 		return nil, nil

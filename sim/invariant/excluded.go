@@ -9,8 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// hasToLeave reports whether the drain of the allocation's node has to wait for it: the request does
-// not exclude it. The node drains.
+// hasToLeave reports whether the drain of the allocation's node has to wait for it: the request
+// does not exclude it. The node drains.
 func (a *alloc) hasToLeave() bool {
 	d := a.node.drain()
 	if !d.Strategy.IgnoreSystemJobs || a.stage == opinion.Consumer {
@@ -45,8 +45,8 @@ func (v volumes) ClaimsOnNode(n cluster.NodeID) iter.Seq[*cluster.VolumeClaim] {
 	}
 }
 
-// mayExclude returns the nodes with drains for which the entry may exclude other storage plugins than
-// before: those of system allocations that ended, and all if it is about volumes.
+// mayExclude returns the nodes with drains for which the entry may exclude other storage plugins
+// than before: those of system allocations that ended, and all if it is about volumes.
 func (e *entry) mayExclude(b *tables) (nodes []*node) {
 	switch e.Message.(type) {
 	case *shims.VolumeDeregister, *shims.VolumeDetach, *shims.ClaimUpdate:
@@ -68,8 +68,8 @@ func volumesNamed(record *cluster.Drain) int {
 	return len(record.VolumesLeft.Volumes) + record.VolumesLeft.More
 }
 
-// volumesLeft counts the volumes that a drain left on its node: claimed ones that may be there, except
-// of allocations that the request excluded. A cancelled drain leaves none.
+// volumesLeft counts the volumes that a drain left on its node: claimed ones that may be there,
+// except of allocations that the request excluded. A cancelled drain leaves none.
 func (j *truthJudge) volumesLeft(e *entry, record *cluster.Drain, o cluster.Outcome) (left int) {
 	if o == cluster.OutcomeCancelled {
 		return 0

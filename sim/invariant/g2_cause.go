@@ -129,8 +129,8 @@ func (j *causeJudge) judgePlan(e *entry, m *shims.ApplyPlan) {
 
 // stoppedForGood reports whether batch work was stopped after a deadline had marked it. before and
 // after are its rows around the plan that replaces it; before may be nil. Work that had ended by
-// itself before its stop does not count: the scheduler may place it again. How the work ends after its stop
-// does not matter.
+// itself before its stop does not count: the scheduler may place it again. How the work ends after
+// its stop does not matter.
 func stoppedForGood(before, after *cluster.Allocation) bool {
 	switch {
 	case !after.DesiredTransition.MigrateDisablePlacement || !opinion.Stopping(after):

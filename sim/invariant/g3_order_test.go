@@ -139,8 +139,8 @@ func fineOrder() []fine {
 	}
 }
 
-// volumeInUse is a fixture with a forced drain that has marked a consumer with a volume on a node which
-// takes volumes off within a minute. A system allocation follows it.
+// volumeInUse is a fixture with a forced drain that has marked a consumer with a volume on a node
+// which takes volumes off within a minute. A system allocation follows it.
 func volumeInUse(t *testing.T) *fixture {
 	s := newFixture(t, invariant.Options{})
 	s.node("n1")
@@ -156,8 +156,8 @@ func volumeInUse(t *testing.T) *fixture {
 	return s
 }
 
-// servingPlugin is a fixture whose drain leaves the system allocation s1 with a volume of the plugin p1.
-// Nothing else is on the node.
+// servingPlugin is a fixture whose drain leaves the system allocation s1 with a volume of the
+// plugin p1. Nothing else is on the node.
 func servingPlugin(t *testing.T, o invariant.Options) *fixture {
 	s := newFixture(t, o)
 	s.node("n1")

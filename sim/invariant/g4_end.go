@@ -20,9 +20,10 @@ import (
 //     the margin, where the node's limits for volumes belong to the stop time;
 //   - the time to write the end of the drain.
 //
-// A drain gets a later bound only for a reason: a new strategy, a new allocation on the node,
-// new limits of the node, a storage plugin that no longer serves what the drain leaves, a new leader, a change of the leader's clock, or a mark or stop with a time that lies in
-// the future because the clock was set back.
+// A drain gets a later bound only for a reason: a new strategy, a new allocation on the node, new
+// limits of the node, a storage plugin that no longer serves what the drain leaves, a new leader, a
+// change of the leader's clock, or a mark or stop with a time that lies in the future because the
+// clock was set back.
 
 // endJudge judges when drains end, once all faults have ended.
 type endJudge struct {

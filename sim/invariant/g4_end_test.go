@@ -159,8 +159,8 @@ func brokenEnd() []broken {
 	}
 }
 
-// heldPlugin is a fixture with all stages, on a node that registers a hold of ten minutes when the bound
-// of its drain has been set.
+// heldPlugin is a fixture with all stages, on a node that registers a hold of ten minutes when the
+// bound of its drain has been set.
 func heldPlugin(t *testing.T) *fixture {
 	s := allStages(t, bounded(), time.Minute)
 	s.lead(1)

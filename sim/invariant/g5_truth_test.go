@@ -144,7 +144,8 @@ func brokenTruth() []broken {
 	}
 }
 
-// volumeLeft is a fixture with a forced drain that may end. An allocation has ended without its volume.
+// volumeLeft is a fixture with a forced drain that may end. An allocation has ended without its
+// volume.
 func volumeLeft(t *testing.T) *fixture {
 	s := volumeInUse(t)
 	held := &cluster.VolumeHolds{Volumes: []cluster.VolumeHold{{Namespace: "default", Volume: "data", Alloc: "d1", Reason: "busy", Since: s.now}}}

@@ -20,9 +20,9 @@ type collectorActor struct {
 	busy bool
 	// found says that the present round has made a request.
 	found bool
-	// settled says that a round found nothing in the state of settledAt, an index. In this state the
-	// alarm is set to the time at which a row comes of age, or never fires. A server that has applied
-	// no entry has the index 0.
+	// settled says that a round found nothing in the state of settledAt, an index. In this state
+	// the alarm is set to the time at which a row comes of age, or never fires. A server that has
+	// applied no entry has the index 0.
 	settled   bool
 	settledAt uint64
 }
@@ -53,8 +53,8 @@ func (a *collectorActor) wait(wakeAt time.Time) {
 	}
 }
 
-// nextStep skips the rounds that find nothing in a settled state, so that a world without other events
-// becomes idle.
+// nextStep skips the rounds that find nothing in a settled state, so that a world without other
+// events becomes idle.
 func (a *collectorActor) nextStep(time.Time) time.Time {
 	if a.busy {
 		return time.Time{}
@@ -125,8 +125,8 @@ func (a *collectorActor) step() error {
 	return nil
 }
 
-// firstAfter is the earliest of the times to which the ages of ended rows count that is not before a
-// time, or zero.
+// firstAfter is the earliest of the times to which the ages of ended rows count that is not before
+// a time, or zero.
 func firstAfter(state *statestore.Snapshot, after time.Time) (first time.Time) {
 	note := func(t time.Time) {
 		if !t.Before(after) && (first.IsZero() || t.Before(first)) {

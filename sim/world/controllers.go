@@ -34,9 +34,9 @@ type Attachment struct {
 	Volume   cluster.VolumeKey
 	Node     cluster.NodeID
 	Attached bool
-	// Astray: a call has taken effect after the opposite call, and the leader of the opposite call could not
-	// prevent it: an earlier leader had made the call, or its controller could not be called any more. The next
-	// call for the site ends this.
+	// Astray: a call has taken effect after the opposite call, and the leader of the opposite call
+	// could not prevent it: an earlier leader had made the call, or its controller could not be
+	// called any more. The next call for the site ends this.
 	Astray bool
 }
 
@@ -46,7 +46,8 @@ type ControllerCall struct {
 	Volume cluster.VolumeKey
 	Node   cluster.NodeID
 	Detach bool
-	// On is the node of the controller. Completes: the leader writes that the call is done if it succeeds.
+	// On is the node of the controller. Completes: the leader writes that the call is done if it
+	// succeeds.
 	On        cluster.NodeID
 	Completes bool
 	// Waits: the leader waits for the answer.
@@ -77,7 +78,8 @@ func newControllers(w *World) *controllers {
 	return &controllers{world: w, attached: map[site]bool{}, astray: map[site]bool{}}
 }
 
-// Attachments returns the places to which controllers have ever attached volumes, by volume and node.
+// Attachments returns the places to which controllers have ever attached volumes, by volume and
+// node.
 func (w *World) Attachments() []Attachment {
 	c := w.controllers
 	var all []Attachment
@@ -208,8 +210,8 @@ func (c *controllers) hang(f *flight, begun time.Time, delay time.Duration, then
 	c.world.Faults.undoAfter(delay, then)
 }
 
-// cut ends the session of a node, and with it the calls that its leader waits for. The controllers may still
-// execute them.
+// cut ends the session of a node, and with it the calls that its leader waits for. The controllers
+// may still execute them.
 func (c *controllers) cut(id cluster.NodeID) {
 	for _, f := range slices.Clone(c.flights) {
 		if f.On == id && f.process != (scripted.Identity{}) {

@@ -23,9 +23,11 @@ type cores struct {
 	// answers are the nodes whose clients get an answer of the servers in the next step.
 	answers []cluster.NodeID
 	outbox  []outgoing
-	// hanging are reports of nodes that are cut off. They fail when their node reaches the servers again.
+	// hanging are reports of nodes that are cut off. They fail when their node reaches the servers
+	// again.
 	hanging []outgoing
-	// asks are requests for claims that wait for the servers, and refused those whose writes were not applied.
+	// asks are requests for claims that wait for the servers, and refused those whose writes were
+	// not applied.
 	asks, refused []*ask
 }
 
@@ -136,8 +138,8 @@ func (c *cores) step() error {
 	return nil
 }
 
-// nodeTick is how often a node meets the rest of the world. In between it plays what happens on it, at the
-// exact times of its own clock: a chain of short effects is one step of the world.
+// nodeTick is how often a node meets the rest of the world. In between it plays what happens on it,
+// at the exact times of its own clock: a chain of short effects is one step of the world.
 const nodeTick = 10 * time.Millisecond
 
 // atTick is the first tick at or after a time. Zero stays.
@@ -148,8 +150,8 @@ func atTick(at time.Time) time.Time {
 	return at
 }
 
-// answer gives the present state to the client of a node, if it is connected. A node that the servers
-// see for the first time gets its machine.
+// answer gives the present state to the client of a node, if it is connected. A node that the
+// servers see for the first time gets its machine.
 func (c *cores) answer(id cluster.NodeID) error {
 	n := c.node(id)
 	if n == nil {

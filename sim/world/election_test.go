@@ -158,8 +158,8 @@ func TestElection_beforeApply(t *testing.T) {
 			w.drain()
 			w.at(drains, func() { w.drainNode("n2", 0) })
 			w.Log.Before(isMarks, func() error {
-				// The first election commits the surviving entries. A second election comes right before
-				// one of them.
+				// The first election commits the surviving entries. A second election comes right
+				// before one of them.
 				w.Log.Before(isMarks, func() error { return w.Servers.Elect(!lost) })
 				return w.Servers.Depose(world.Election{Next: -1, Lost: lost})
 			})

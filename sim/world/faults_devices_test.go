@@ -17,7 +17,8 @@ func deviceCases() []faultCase {
 		must.Positive(t, plain.reported("n4", running))
 		must.Greater(t, plain.reported("n4", running)+10*time.Second, struck.reported("n4", running)) // after the delay of the restart policy
 	}
-	// registers: the client registers its devices, and again when the fault has ended. The task keeps running.
+	// registers: the client registers its devices, and again when the fault has ended. The task
+	// keeps running.
 	registers := func(devices string) func(t *testing.T, plain, struck *fixture) {
 		return func(t *testing.T, plain, struck *fixture) {
 			must.Eq(t, []string{devices, "gpu0 gpu1"}, struck.registered("n1"))

@@ -67,8 +67,8 @@ func sampled(_ *testing.T, w *fixture) {
 	})
 }
 
-// attaches checks that the replacement waits for the answer of the controller, and whether the call took
-// effect meanwhile.
+// attaches checks that the replacement waits for the answer of the controller, and whether the call
+// took effect meanwhile.
 func attaches(early bool) func(t *testing.T, plain, struck *fixture) {
 	return func(t *testing.T, plain, struck *fixture) {
 		answered := func(w *fixture) time.Duration {

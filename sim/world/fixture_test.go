@@ -73,8 +73,8 @@ func gpus() []*cluster.DeviceGroup {
 	return []*cluster.DeviceGroup{{Kind: kind, Devices: []cluster.Device{{ID: "gpu0", Healthy: true}, {ID: "gpu1", Healthy: true}}}}
 }
 
-// newFixtureOf returns a fixture for a fault. If the fault needs devices, each node has two, and each
-// allocation one. If it needs volumes, the allocations share one.
+// newFixtureOf returns a fixture for a fault. If the fault needs devices, each node has two, and
+// each allocation one. If it needs volumes, the allocations share one.
 func newFixtureOf(t *testing.T, o world.Options, of scenario.FaultKind) *fixture {
 	t.Helper()
 	var can setting.Storage
@@ -109,7 +109,8 @@ func (w *fixture) place(t *testing.T, id cluster.JobID, on ...cluster.NodeID) {
 	w.placeWith(t, id, scenario.FaultKind{}, on...)
 }
 
-// placeWith is place for a fault. Each allocation has the device or the volume that the fault needs.
+// placeWith is place for a fault. Each allocation has the device or the volume that the fault
+// needs.
 func (w *fixture) placeWith(t *testing.T, id cluster.JobID, of scenario.FaultKind, on ...cluster.NodeID) {
 	t.Helper()
 	j := world.NewJob(cluster.JobService, id, len(on))

@@ -181,9 +181,9 @@ func (l *Loop) quiet() error {
 // stillAfter is the shortest pause after which onStill and onSilence are called.
 const stillAfter = 5 * time.Second
 
-// still calls onStill if the next event is far away, and onSilence if it ends a long silence. During
-// the calls the time is right before that event, so that every deadline that passes during the pause
-// has passed.
+// still calls onStill if the next event is far away, and onSilence if it ends a long silence.
+// During the calls the time is right before that event, so that every deadline that passes during
+// the pause has passed.
 func (l *Loop) still(until time.Time, endsSilence bool) error {
 	defer func(now time.Time) { l.now = now }(l.now)
 	isStill := until.Sub(l.now) >= stillAfter

@@ -36,8 +36,8 @@ type Observer struct {
 	Struck func(Strike)
 	// NodeChanged is called when a real client dies or starts, or its machine is switched off.
 	NodeChanged func(cluster.NodeID, NodeChange)
-	// Called is called when a leader calls a controller. open are the calls before that may still take effect,
-	// or whose leader waits for the answer.
+	// Called is called when a leader calls a controller. open are the calls before that may still
+	// take effect, or whose leader waits for the answer.
 	Called func(call ControllerCall, open []ControllerCall)
 }
 

@@ -57,7 +57,8 @@ func TestWorld_OnStill(t *testing.T) {
 	must.Eq(t, world.Epoch.Add(time.Minute), w.Now())
 }
 
-// OnSilence is called when a report of clients reaches the servers, not when the clients step before.
+// OnSilence is called when a report of clients reaches the servers, not when the clients step
+// before.
 func TestWorld_OnSilence(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, world.Options{})

@@ -144,8 +144,8 @@ func (c *check) devices(n Node) []*cluster.DeviceGroup {
 	return c.usable(c.next(l, patience))
 }
 
-// usable returns the groups of a report that a client may use and that have devices. There is at least
-// one.
+// usable returns the groups of a report that a client may use and that have devices. There is at
+// least one.
 func (c *check) usable(report []*cluster.DeviceGroup) []*cluster.DeviceGroup {
 	c.Helper()
 	groups, _ := device.Check(report) // a problem fails the rule V1 ids

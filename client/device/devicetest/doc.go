@@ -9,16 +9,16 @@
 //		devicetest.Run(t, devicetest.Harness{New: newNode, Empty: newEmptyNode, Wrong: launchWrong})
 //	}
 //
-// The suite knows nothing of a plugin but its interface. What it cannot do through the interface, the
-// harness does: kill and launch the plugin, and change the devices of the machine.
+// The suite knows nothing of a plugin but its interface. What it cannot do through the interface,
+// the harness does: kill and launch the plugin, and change the devices of the machine.
 //
 // # Skips
 //
-// A rule that a plugin cannot keep must be named in [Harness].Skips with its reason. The suite skips
-// nothing else: what the harness cannot do fails the test.
+// A rule that a plugin cannot keep must be named in [Harness].Skips with its reason. The suite
+// skips nothing else: what the harness cannot do fails the test.
 //
 // # Time
 //
-// All durations are multiples of [Harness].Unit. With the zero unit the suite takes a few seconds in
-// real time. With [Harness].Around the tests run in the time of testing/synctest.
+// All durations are multiples of [Harness].Unit. With the zero unit the suite takes a few seconds
+// in real time. With [Harness].Around the tests run in the time of testing/synctest.
 package devicetest

@@ -13,9 +13,9 @@ type T = conformance.T
 
 // Harness gives the suite a device plugin. New is required.
 type Harness struct {
-	// New returns a node with one plugin, whose first process runs, with at least two devices of one
-	// kind. Everything that it starts ends with the test. Tests run at the same time, each with its
-	// own node.
+	// New returns a node with one plugin, whose first process runs, with at least two devices of
+	// one kind. Everything that it starts ends with the test. Tests run at the same time, each with
+	// its own node.
 	New func(T) Node
 	// Empty is New for a plugin that finds no device, or nil if the harness has none.
 	Empty func(T) Node
@@ -24,8 +24,8 @@ type Harness struct {
 	Wrong func(T) error
 	// Skips are the rules that the plugin cannot keep, by the id of the rule, with the reason.
 	Skips map[string]string
-	// Unit is the interval of statistics, and a tenth of the time that a plugin has to see a change.
-	// Zero is a second.
+	// Unit is the interval of statistics, and a tenth of the time that a plugin has to see a
+	// change. Zero is a second.
 	Unit time.Duration
 	// Slack is how late an answer may be. Zero is a second.
 	Slack time.Duration

@@ -147,8 +147,8 @@ func reserveNothing(c *check) {
 	}
 }
 
-// words returns the parts of a reservation that may name a device, cut at what separates ids in lists
-// and paths.
+// words returns the parts of a reservation that may name a device, cut at what separates ids in
+// lists and paths.
 func words(r device.Reservation) map[string]bool {
 	all := map[string]bool{}
 	add := func(text string) {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Blocking is a [device.Plugin] over a [Plugin] of the same loop. It notes no start as the owner of a
-// device, and it does not measure.
+// Blocking is a [device.Plugin] over a [Plugin] of the same loop. It notes no start as the owner of
+// a device, and it does not measure.
 type Blocking struct {
 	loop   *scripted.Loop
 	plugin *Plugin

@@ -99,8 +99,8 @@ func (d *Plugin) answer(f *flight, reply func()) {
 	d.program.clock.After(0, reply)
 }
 
-// call plays the fault of a call around its effect, which is answered later with the function that it
-// gets.
+// call plays the fault of a call around its effect, which is answered later with the function that
+// it gets.
 func (d *Plugin) call(c Call, fail func(error), effect func(answer func(reply func()))) {
 	f := d.begin(c.Name, fail)
 	if !d.alive {
@@ -138,8 +138,8 @@ func (d *Plugin) call(c Call, fail func(error), effect func(answer func(reply fu
 	d.program.after(fault.Delay, act)
 }
 
-// Reserve is [device.Plugin.Reserve] for a start of a task. The plugin notes the start as the owner of
-// its devices when the call comes, also if the call fails: it may take effect later.
+// Reserve is [device.Plugin.Reserve] for a start of a task. The plugin notes the start as the owner
+// of its devices when the call comes, also if the call fails: it may take effect later.
 func (d *Plugin) Reserve(task driver.TaskID, ids []string, reply func(device.Reservation, error)) {
 	p := d.program
 	if d.alive {
@@ -184,8 +184,8 @@ func variable(text string) string {
 	}, strings.ToUpper(text))
 }
 
-// Fingerprints is [device.Plugin.Fingerprints]. The function that it returns ends the stream; then ended
-// is not called.
+// Fingerprints is [device.Plugin.Fingerprints]. The function that it returns ends the stream; then
+// ended is not called.
 func (d *Plugin) Fingerprints(report func([]*cluster.DeviceGroup), ended func(error)) (cancel func()) {
 	s := &stream{report: report}
 	end := func(err error) {

@@ -112,14 +112,14 @@ func (p *Program) find(id string) (found key, is bool) {
 	return key{}, false
 }
 
-// Rows returns what the devices are used for, in the order of their kinds and ids. A device that was
-// never reserved has no row.
+// Rows returns what the devices are used for, in the order of their kinds and ids. A device that
+// was never reserved has no row.
 func (p *Program) Rows() []Row {
 	return slices.SortedFunc(maps.Values(p.rows), func(a, b Row) int { return cmp.Compare(a.Path(), b.Path()) })
 }
 
-// Launch starts a process of the plugin, whether another one lives or not. It answers with an error of
-// class Gone if the process ends before the plugin has answered.
+// Launch starts a process of the plugin, whether another one lives or not. It answers with an error
+// of class Gone if the process ends before the plugin has answered.
 func (p *Program) Launch(reply func(*Plugin, error)) {
 	d := &Plugin{program: p, generation: p.launched + 1}
 	process, err := p.machine.StartPlugin(p.name, d.ended)

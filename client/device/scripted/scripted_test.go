@@ -64,8 +64,8 @@ func (n *node) reserve(task driver.TaskID, ids ...string) (r device.Reservation,
 	return r, err
 }
 
-// A reservation names the file of each device, a repetition has the same answer, and the table knows the
-// newest owner.
+// A reservation names the file of each device, a repetition has the same answer, and the table
+// knows the newest owner.
 func TestPlugin_Reserve(t *testing.T) {
 	t.Parallel()
 	play(t, scripted.Options{Groups: groups("d1", "d2")}, func(n *node) {

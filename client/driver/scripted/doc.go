@@ -1,4 +1,5 @@
-// Package scripted is a double of task drivers and of the machine that they run on, in virtual time.
+// Package scripted is a double of task drivers and of the machine that they run on, in virtual
+// time.
 //
 // A [Machine] is one node: its boots, processes and cgroups. A [Program] is a driver that is
 // installed on it, and a [Driver] is one generation of the driver's process. Each task follows a
@@ -8,10 +9,10 @@
 //
 // # Time
 //
-// Nothing here blocks, starts goroutines or reads a clock. All time comes from a [Clock]. Every call
-// returns at once; its answer comes later through the reply function, exactly once, and never before
-// the call has returned. Equal calls at equal times give equal results. None of the types is safe
-// for concurrent use.
+// Nothing here blocks, starts goroutines or reads a clock. All time comes from a [Clock]. Every
+// call returns at once; its answer comes later through the reply function, exactly once, and never
+// before the call has returned. Equal calls at equal times give equal results. None of the types is
+// safe for concurrent use.
 //
 // [Blocking] makes a [driver.Driver] out of a [Driver], in real time or in the time of
 // testing/synctest. The conformance suite in package drivertest runs over it.

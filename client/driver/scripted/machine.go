@@ -83,8 +83,8 @@ func (m *Machine) LivingIn(cgroup string) []Process {
 	return rows(m.in(cgroup))
 }
 
-// EachLiving yields the processes that run, in the order of their starts. The receiver must not write to
-// the slices in them, and the table must not change meanwhile.
+// EachLiving yields the processes that run, in the order of their starts. The receiver must not
+// write to the slices in them, and the table must not change meanwhile.
 func (m *Machine) EachLiving() iter.Seq[Process] {
 	return func(yield func(Process) bool) {
 		for _, p := range m.living {
@@ -129,8 +129,8 @@ func (m *Machine) ByPID(pid int) (Process, bool) {
 // caller must not write to them.
 func (m *Machine) Changes(n int) []Change { return slices.Clip(m.changes[n:]) }
 
-// Spawn starts a process without a driver. A signal ends it. The machine sets its identity and times. The
-// cgroup is empty or exists.
+// Spawn starts a process without a driver. A signal ends it. The machine sets its identity and
+// times. The cgroup is empty or exists.
 func (m *Machine) Spawn(row Process) (Identity, error) {
 	p, err := m.start(row)
 	if err != nil {
@@ -139,7 +139,8 @@ func (m *Machine) Spawn(row Process) (Identity, error) {
 	return p.row.Identity, nil
 }
 
-// StartPlugin starts the process of a plugin that is not a driver, and calls ended when it has ended.
+// StartPlugin starts the process of a plugin that is not a driver, and calls ended when it has
+// ended.
 func (m *Machine) StartPlugin(name string, ended func()) (Identity, error) {
 	p, err := m.start(Process{Kind: PluginProcess, Command: name})
 	if err != nil {

@@ -77,8 +77,8 @@ const (
 	// Hang: the call has no effect and no answer. HangAfter: it takes effect, without an answer.
 	Hang
 	HangAfter
-	// Crash: the plugin's process ends and the call has no effect. CrashAfter: it takes effect, and then
-	// the process ends.
+	// Crash: the plugin's process ends and the call has no effect. CrashAfter: it takes effect, and
+	// then the process ends.
 	Crash
 	CrashAfter
 )
@@ -118,8 +118,8 @@ func (s *Storage) begin(c Call, wrong []string) Call {
 	return c
 }
 
-// InFlight reports whether a call for a volume has no answer yet. It may take effect although its client does
-// not wait for it any more.
+// InFlight reports whether a call for a volume has no answer yet. It may take effect although its
+// client does not wait for it any more.
 func (s *Storage) InFlight(k cluster.VolumeKey) bool {
 	return slices.ContainsFunc(s.flights, func(f *flight) bool { return f.call.Request.Volume == k })
 }

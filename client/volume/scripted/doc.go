@@ -24,6 +24,6 @@
 //     other
 //     allocation of the machine has a claim for that.
 //
-// A call that is out of order takes effect nevertheless, as with a careless plugin. A publish without a stage
-// fails with the class [volume.NotStaged].
+// A call that is out of order takes effect nevertheless, as with a careless plugin. A publish
+// without a stage fails with the class [volume.NotStaged].
 package scripted

@@ -172,8 +172,8 @@ func TestStorage_wrong(t *testing.T) {
 	}
 }
 
-// A client has one call in flight for a volume. A later client finds the call of an earlier one in flight,
-// and is told to come again.
+// A client has one call in flight for a volume. A later client finds the call of an earlier one in
+// flight, and is told to come again.
 func TestStorage_oneCallAtATime(t *testing.T) {
 	f := newFixture(t)
 	f.do("a", "claim", "stage")

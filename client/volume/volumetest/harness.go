@@ -12,22 +12,22 @@ import (
 // T is what the suite needs of a *testing.T.
 type T = conformance.T
 
-// Plugin is a storage plugin of a node. Package plugin/storage connects to one that speaks CSI. Its methods
-// are safe for concurrent use.
+// Plugin is a storage plugin of a node. Package plugin/storage connects to one that speaks CSI. Its
+// methods are safe for concurrent use.
 type Plugin interface {
 	// Probe returns nil if the plugin is ready.
 	Probe(ctx context.Context) error
 	// Describe returns what the plugin says of itself.
 	Describe(ctx context.Context, t cluster.PluginType) (*cluster.StoragePlugin, error)
-	// Do makes a call. Staging and target are the paths of the volume. The error has a class of package
-	// volume. To undo what is not there is no error.
+	// Do makes a call. Staging and target are the paths of the volume. The error has a class of
+	// package volume. To undo what is not there is no error.
 	Do(ctx context.Context, c volume.Call, staging, target string) error
 }
 
 // Harness gives the suite a storage plugin. New is required.
 type Harness struct {
-	// New returns a node with a plugin that runs. Everything that it starts ends with the test. Tests run at
-	// the same time, each with its own node, unless OneByOne is set.
+	// New returns a node with a plugin that runs. Everything that it starts ends with the test.
+	// Tests run at the same time, each with its own node, unless OneByOne is set.
 	New func(T) Node
 	// Usage is how volumes are used. Its zero value is a file system of one writer on one node.
 	Usage volume.Usage

@@ -38,8 +38,8 @@ func (Host) Use(target string) error {
 	return os.Remove(name)
 }
 
-// MakeBusy implements [Node]. The process is the program sleep, which has the target as its folder for a
-// minute at most.
+// MakeBusy implements [Node]. The process is the program sleep, which has the target as its folder
+// for a minute at most.
 func (Host) MakeBusy(t T, target string) (free func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

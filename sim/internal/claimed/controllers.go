@@ -25,7 +25,8 @@ type Call struct {
 	Volume cluster.VolumeKey
 	Node   cluster.NodeID
 	Detach bool
-	// On is the node of the controller. Completes: the leader writes that the call is done if it succeeds.
+	// On is the node of the controller. Completes: the leader writes that the call is done if it
+	// succeeds.
 	On        cluster.NodeID
 	Completes bool
 	// Waits: the leader waits for the answer.
@@ -34,8 +35,9 @@ type Call struct {
 	Reachable bool
 }
 
-// Called checks a new call. open are the calls before it that may still take effect, or whose leader
-// waits for the answer. mounts are the mounts of the node to which or from which the volume moves.
+// Called checks a new call. open are the calls before it that may still take effect, or whose
+// leader waits for the answer. mounts are the mounts of the node to which or from which the volume
+// moves.
 func (j *Judge) Called(now time.Time, c Call, open []Call, mounts []storage.Mount) {
 	for _, o := range open {
 		if o.Volume != c.Volume {

@@ -76,8 +76,8 @@ type Judge struct {
 	violations []invariant.Violation
 	seen       map[string]bool
 	// forced are volumes whose claims an operator has freed by force. freed are claims that the
-	// servers have freed on unreachable nodes. It is true if the client or its watchdog had the time
-	// to stop the tasks: a leader whose clock is set forward frees a claim too early.
+	// servers have freed on unreachable nodes. It is true if the client or its watchdog had the
+	// time to stop the tasks: a leader whose clock is set forward frees a claim too early.
 	forced map[cluster.VolumeKey]bool
 	freed  map[cluster.ClaimKey]bool
 	// gone contains when the servers gave an unreachable node up, by the clock of the world.

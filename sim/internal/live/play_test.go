@@ -79,7 +79,8 @@ func play(t *testing.T, s *scenario.Scenario, want ending) (result *live.Result)
 	return result
 }
 
-// judged plays a scenario and passes every entry to the judges of drains and of the collection. Call it in a bubble.
+// judged plays a scenario and passes every entry to the judges of drains and of the collection.
+// Call it in a bubble.
 func judged(t *testing.T, s *scenario.Scenario, o live.Options) (*live.Result, []invariant.Violation) {
 	t.Helper()
 	config, err := setting.Drainer(s.Drainer)

@@ -8,8 +8,8 @@
 //
 // A node may have device plugins, the doubles of package client/device/scripted: see [Equipment].
 //
-// It may have storage, the double of package client/volume/scripted: see [StorageOptions]. Its storage
-// plugins are tasks of the node.
+// It may have storage, the double of package client/volume/scripted: see [StorageOptions]. Its
+// storage plugins are tasks of the node.
 //
 // An [Observer] gets the events of the node. The observer of package onnode judges the client.
 package machine

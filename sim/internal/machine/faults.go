@@ -8,8 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// KillClient kills the client. Its drivers and tasks continue to run, and its watchdog counts from the
-// last answered heartbeat.
+// KillClient kills the client. Its drivers and tasks continue to run, and its watchdog counts from
+// the last answered heartbeat.
 func (n *Node) KillClient() {
 	if n.run != nil {
 		hears(n)

@@ -63,8 +63,9 @@ func TestNode_stoppedTaskLeavesNoTimers(t *testing.T) {
 	f.noViolations()
 }
 
-// A client dies while no server answers, and no client runs when its tasks must stop. The watchdog stops
-// them in their order, and the next client reports it. The deadline of the first death was renewed.
+// A client dies while no server answers, and no client runs when its tasks must stop. The watchdog
+// stops them in their order, and the next client reports it. The deadline of the first death was
+// renewed.
 func TestNode_watchdog(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -124,7 +125,8 @@ func TestNode_crashAtEachEffect(t *testing.T) {
 	}
 }
 
-// The driver dies at each of its calls, before or after the call takes effect, or does not answer it.
+// The driver dies at each of its calls, before or after the call takes effect, or does not answer
+// it.
 func TestNode_driverFailsAtEachCall(t *testing.T) {
 	t.Parallel()
 	plain, calls := newFixture(t, nil), 0

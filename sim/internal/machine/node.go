@@ -31,8 +31,8 @@ type Node struct {
 	starts    int // counts the starts of tasks
 	// adopting: the tasks that start now count as started long ago.
 	adopting bool
-	// contact is when the servers last answered a heartbeat in this boot, as the disk and the watchdog
-	// know it, or zero.
+	// contact is when the servers last answered a heartbeat in this boot, as the disk and the
+	// watchdog know it, or zero.
 	contact  time.Duration
 	watchdog *watchdog
 	// started is when the last client started.
@@ -116,8 +116,8 @@ func (n *Node) Running() bool { return n.run != nil }
 // Reachable reports whether the servers answer heartbeats.
 func (n *Node) Reachable() bool { return n.options.Reachable == nil || n.options.Reachable() }
 
-// LastContact returns when the servers last answered a heartbeat of a client. In a boot without such
-// an answer it is the last start of a client.
+// LastContact returns when the servers last answered a heartbeat of a client. In a boot without
+// such an answer it is the last start of a client.
 func (n *Node) LastContact() time.Time {
 	if at, ok := answered(n); ok {
 		return at
@@ -128,8 +128,8 @@ func (n *Node) LastContact() time.Time {
 	return n.machine.BootedAt().Add(n.contact)
 }
 
-// answered returns when the servers last answered a heartbeat of the client that runs. It reports false
-// if they have answered none.
+// answered returns when the servers last answered a heartbeat of the client that runs. It reports
+// false if they have answered none.
 func answered(n *Node) (at time.Time, ok bool) {
 	switch {
 	case n.run == nil:
@@ -143,8 +143,8 @@ func answered(n *Node) (at time.Time, ok bool) {
 	return at, at.After(n.started)
 }
 
-// hears records the last answered heartbeat. Heartbeats are no events: the client has sent them until
-// the last one that was answered. It reports whether there was a new one.
+// hears records the last answered heartbeat. Heartbeats are no events: the client has sent them
+// until the last one that was answered. It reports whether there was a new one.
 func hears(n *Node) bool {
 	at, ok := answered(n)
 	contact := at.Sub(n.machine.BootedAt())
@@ -236,7 +236,8 @@ func (n *Node) Servers(w client.Wanted) {
 	n.run.core.Servers(w)
 }
 
-// livelock is the number of steps and events at one time after which a client does not come to rest.
+// livelock is the number of steps and events at one time after which a client does not come to
+// rest.
 const livelock = 100_000
 
 // Advance lets time pass until a time, and returns when the node must be advanced again at the

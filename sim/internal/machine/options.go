@@ -36,8 +36,8 @@ type Options struct {
 	Publish func(client.NodeFacts)
 	// Reachable reports whether the servers answer heartbeats; nil is always.
 	Reachable func() bool
-	// Contact returns when the servers last answered a heartbeat of a node that is not Reachable. Nil is
-	// the last step of a client that was.
+	// Contact returns when the servers last answered a heartbeat of a node that is not Reachable.
+	// Nil is the last step of a client that was.
 	Contact func() time.Time
 	// Effect is called when an effect of the client begins and when it is answered. If it returns
 	// false, the client is killed at that point. Nil is never.
@@ -66,8 +66,8 @@ type Observer interface {
 	// Saved and Discarded: a record was written to the disk, or was removed from it.
 	Saved(n *Node, record *client.Record)
 	Discarded(n *Node, alloc cluster.AllocID)
-	// DevicesReported: a device plugin reports its devices to the client, or the error with which it stopped
-	// reporting.
+	// DevicesReported: a device plugin reports its devices to the client, or the error with which
+	// it stopped reporting.
 	DevicesReported(n *Node, plugin string, groups []*cluster.DeviceGroup, err error)
 	// Reserves: the client calls Reserve of a running device plugin, for a start of a task.
 	Reserves(n *Node, task client.TaskRef, kind cluster.DeviceKind, ids []string)

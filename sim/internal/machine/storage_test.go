@@ -62,7 +62,8 @@ func TestNode_volume(t *testing.T) {
 	must.Eq(t, []string{"claim", "stage", "publish", "unpublish", "unstage", "release"}, steps(f))
 }
 
-// The plugin dies in each of its calls, and each call fails or hangs, before or after it takes effect.
+// The plugin dies in each of its calls, and each call fails or hangs, before or after it takes
+// effect.
 func TestNode_storageFailsAtEachCall(t *testing.T) {
 	t.Parallel()
 	for _, action := range []storage.Action{storage.Fail, storage.FailAfter, storage.Hang, storage.HangAfter, storage.Crash, storage.CrashAfter} {

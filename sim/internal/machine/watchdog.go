@@ -26,8 +26,8 @@ func newWatchdog(n *Node) *watchdog {
 	return &watchdog{node: n, watch: &guard.Watch{}, notes: map[cluster.AllocID]*guard.Stopped{}, cancel: func() {}}
 }
 
-// replace starts the watchdog of a new client, with the guards of the records, and returns the notes
-// of the earlier one.
+// replace starts the watchdog of a new client, with the guards of the records, and returns the
+// notes of the earlier one.
 func (d *watchdog) replace() (stopped []guard.Stopped) {
 	d.end()
 	d.watch.Contact(d.node.LastContact().Sub(d.node.machine.BootedAt()))

@@ -50,9 +50,9 @@ func (j *Judge) Still(now time.Time, n *machine.Node) {
 	}
 }
 
-// awayExcused reports whether trouble can be the reason that an allocation still runs. A watchdog needs
-// no driver, and kills what a driver starts late. After a full disk the next client may have missed
-// what a watchdog has stopped, and may have started it again.
+// awayExcused reports whether trouble can be the reason that an allocation still runs. A watchdog
+// needs no driver, and kills what a driver starts late. After a full disk the next client may have
+// missed what a watchdog has stopped, and may have started it again.
 func (j *Judge) awayExcused(n *machine.Node, a *alloc) bool {
 	from := a.awayAt.Add(-startTakes)
 	if !n.Running() {

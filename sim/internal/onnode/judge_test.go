@@ -23,8 +23,8 @@ var begin = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 // toy is the kind of the devices d0 and d1 of the node.
 var toy = cluster.DeviceKind{Vendor: "acme", Type: "toy", Name: "t1"}
 
-// fixture is a node that runs one task of one allocation for a minute. The task has the device d0 and the
-// volume "data", which the storage plugin of the allocation "p" serves.
+// fixture is a node that runs one task of one allocation for a minute. The task has the device d0
+// and the volume "data", which the storage plugin of the allocation "p" serves.
 type fixture struct {
 	node   *machine.Node
 	judge  *onnode.Judge
@@ -78,7 +78,8 @@ func gives(a *cluster.Allocation, id string) *cluster.Allocation {
 	return a
 }
 
-// slow places another allocation, with the device d1, and returns the start that its driver works on.
+// slow places another allocation, with the device d1, and returns the start that its driver works
+// on.
 func (f *fixture) slow(t *testing.T) client.TaskRef {
 	t.Helper()
 	f.node.Servers(f.wanted(gives(allocation("slow"), "d1")))

@@ -157,8 +157,8 @@ type causeless struct {
 // saveWait is longer than a client needs to save a record while it saves an earlier version of it.
 const saveWait = 10 * time.Millisecond
 
-// checkCauses judges kill signals without a cause when a record of the cause would be on the disk. A
-// cause that the client could not save is unknown.
+// checkCauses judges kill signals without a cause when a record of the cause would be on the disk.
+// A cause that the client could not save is unknown.
 func (j *Judge) checkCauses(n *machine.Node) {
 	j.causeless = slices.DeleteFunc(j.causeless, func(c causeless) bool {
 		switch r := n.Record(c.alloc); {
@@ -246,8 +246,8 @@ func (j *Judge) taskKilled(n *machine.Node, id cluster.AllocID, name string, p *
 	j.find("N2", "killed before the end of its grace", id, "%s got SIGKILL; its kill timeout is %s and its signals were %v", p.Task, task.KillTimeout, p.Signals)
 }
 
-// overdue reports whether a task that must stop without servers should have ended before. A watchdog
-// then kills it with its signal.
+// overdue reports whether a task that must stop without servers should have ended before. A
+// watchdog then kills it with its signal.
 func (j *Judge) overdue(a *alloc, task *cluster.Task) bool {
 	return !a.awayAt.IsZero() && !j.now.Before(a.awayAt.Add(bounded(a.group().ShutdownDelay)+bounded(task.ShutdownDelay)+bounded(task.KillTimeout)))
 }

@@ -111,8 +111,8 @@ func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t clus
 	}
 }
 
-// exitCode returns the exit code in a text such as "Exit Code: 137, Signal: 9", and whether the text is
-// one. What is no number is -1, which is the exit code of no process.
+// exitCode returns the exit code in a text such as "Exit Code: 137, Signal: 9", and whether the
+// text is one. What is no number is -1, which is the exit code of no process.
 func exitCode(message string) (code int, says bool) {
 	text, says := strings.CutPrefix(message, "Exit Code: ")
 	number, _, _ := strings.Cut(text, ",")
@@ -182,8 +182,8 @@ func (j *Judge) checkVerdicts(n *machine.Node) {
 	}
 }
 
-// Settled judges N4 and N5 on a node that has had no trouble for some minutes, and whose client runs
-// and is connected. live are the allocations of the node whose end the servers do not know.
+// Settled judges N4 and N5 on a node that has had no trouble for some minutes, and whose client
+// runs and is connected. live are the allocations of the node whose end the servers do not know.
 func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.Allocation]) {
 	j.now = now
 	for _, name := range n.Drivers() {

@@ -7,8 +7,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// judgeDevices checks the devices of a new allocation against its tasks, its node, and the other allocations
-// there.
+// judgeDevices checks the devices of a new allocation against its tasks, its node, and the other
+// allocations there.
 func (p *plan) judgeDevices(a *cluster.Allocation) {
 	var has []cluster.AssignedDevice
 	if a.Devices != nil {
@@ -36,8 +36,8 @@ func (p *plan) judgeDevices(a *cluster.Allocation) {
 	}
 }
 
-// judgeRequests checks that the devices are what the tasks of the group ask for, in their order. It does not
-// judge constraints.
+// judgeRequests checks that the devices are what the tasks of the group ask for, in their order. It
+// does not judge constraints.
 func (p *plan) judgeRequests(a *cluster.Allocation, has []cluster.AssignedDevice) {
 	s := p.groups[a.TaskGroup]
 	if s == nil {

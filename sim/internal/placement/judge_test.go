@@ -64,8 +64,8 @@ func (w *world) replace() *cluster.Allocation {
 	return a
 }
 
-// devices gives n3 the healthy device a and the unhealthy one b, and the allocation those with the ids. Its
-// task asks for as many.
+// devices gives n3 the healthy device a and the unhealthy one b, and the allocation those with the
+// ids. Its task asks for as many.
 func (w *world) devices(a *cluster.Allocation, ids ...string) *cluster.Allocation {
 	kind := cluster.DeviceKind{Vendor: "nvidia", Type: "gpu", Name: "A100"}
 	w.nodes["n3"].Devices = []*cluster.DeviceGroup{{Kind: kind, Devices: []cluster.Device{{ID: "a", Healthy: true}, {ID: "b"}}}}
@@ -334,8 +334,8 @@ func (w *world) blocked(id cluster.EvalID, queued int) *cluster.Evaluation {
 	return e
 }
 
-// shrink sets up a group with two slots and three allocations: one has failed for good, one runs, and
-// the plan stops one. The blocked evaluation counts a number of slots.
+// shrink sets up a group with two slots and three allocations: one has failed for good, one runs,
+// and the plan stops one. The blocked evaluation counts a number of slots.
 func (w *world) shrink(counted int) {
 	w.failures(10)
 	w.allocs[0].ClientStatus = cluster.ClientFailed

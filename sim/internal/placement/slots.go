@@ -66,8 +66,8 @@ func endedForGood(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.Task
 	return a.NextAllocation == "" && !a.DesiredTransition.ForceReschedule && Rescheduled(s, a, g) >= maxReschedules
 }
 
-// Rescheduled counts the direct predecessors of an allocation that failed with the tasks and the disk
-// of the group, and were replaced. It stops at maxReschedules+1.
+// Rescheduled counts the direct predecessors of an allocation that failed with the tasks and the
+// disk of the group, and were replaced. It stops at maxReschedules+1.
 func Rescheduled(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.TaskGroup) int {
 	n := 0
 	for n <= maxReschedules {

@@ -8,9 +8,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Still checks a state in which nothing happens: no evaluation is blocked whose group has room on a node.
-// Call it when the effects of all faults have ended. It leaves out groups that ask for devices, volumes or
-// attributes of nodes.
+// Still checks a state in which nothing happens: no evaluation is blocked whose group has room on a
+// node. Call it when the effects of all faults have ended. It leaves out groups that ask for
+// devices, volumes or attributes of nodes.
 func (j *Judge) Still(now time.Time, s *statestore.Snapshot) {
 	for e := range s.BlockedEvals() {
 		key := cluster.JobKey{Namespace: e.Namespace, ID: e.JobID}

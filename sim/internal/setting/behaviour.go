@@ -10,9 +10,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
-// Default is the behaviour of an allocation without a client line: it starts after a second, is healthy
-// after the MinHealthyTime of its group, runs for an hour if it is batch work, and stops after two
-// seconds.
+// Default is the behaviour of an allocation without a client line: it starts after a second, is
+// healthy after the MinHealthyTime of its group, runs for an hour if it is batch work, and stops
+// after two seconds.
 func Default() simclient.Behaviour {
 	return simclient.Behaviour{Start: time.Second, Run: time.Hour, Stop: 2 * time.Second}
 }

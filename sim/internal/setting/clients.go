@@ -30,9 +30,9 @@ func (p silenced) Node(id cluster.NodeID) *cluster.Node {
 	return cut
 }
 
-// WithFaults returns the behaviour of an allocation after the faults of clients. strikes reports whether
-// a fault strikes at this allocation. Faults of verdicts have no opportunity if the allocation has a
-// verdict or never gets one.
+// WithFaults returns the behaviour of an allocation after the faults of clients. strikes reports
+// whether a fault strikes at this allocation. Faults of verdicts have no opportunity if the
+// allocation has a verdict or never gets one.
 func WithFaults(b simclient.Behaviour, a *cluster.Allocation, strikes func(scenario.FaultName) bool) simclient.Behaviour {
 	if strikes(scenario.ClientSlowStop) {
 		b.Stop = a.StopTime()

@@ -44,8 +44,8 @@ func TestArmed_Hits(t *testing.T) {
 	must.ErrorContains(t, err, `arming client/mute on "web[x]"`)
 }
 
-// A fault without For ends after Count strikes, or after one. A fault with For ends after this time, or
-// after Count strikes.
+// A fault without For ends after Count strikes, or after one. A fault with For ends after this
+// time, or after Count strikes.
 func TestArmed_Ended(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -8,7 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// Operator performs the operations of a scenario on jobs, allocations and nodes. Only Nothing may be nil.
+// Operator performs the operations of a scenario on jobs, allocations and nodes. Only Nothing may
+// be nil.
 type Operator struct {
 	*Requests
 	Scenario   *scenario.Scenario
@@ -17,13 +18,14 @@ type Operator struct {
 	Ask func(shims.Message)
 	// Place writes a job and allocations of it without the log.
 	Place func(*cluster.Job, []*cluster.Allocation) error
-	// Nothing is called with the reason if an operation has no effect, because its subject is gone. It
-	// may be nil.
+	// Nothing is called with the reason if an operation has no effect, because its subject is gone.
+	// It may be nil.
 	Nothing func(why string)
 }
 
-// Do performs one operation, and reports whether it is an operator's: operations on servers and faults
-// are not. An operation whose subject is gone has no effect; shrunk scenarios have such operations.
+// Do performs one operation, and reports whether it is an operator's: operations on servers and
+// faults are not. An operation whose subject is gone has no effect; shrunk scenarios have such
+// operations.
 func (o *Operator) Do(op scenario.Op) (done bool, err error) {
 	switch op := op.(type) {
 	case *scenario.Drain:

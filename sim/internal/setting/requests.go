@@ -23,7 +23,8 @@ type Requests struct {
 	NewDrainID func() cluster.DrainID
 }
 
-// Drain is a request to drain a node, or to end its drain if the spec is nil. It has a new drain id.
+// Drain is a request to drain a node, or to end its drain if the spec is nil. It has a new drain
+// id.
 func (r *Requests) Drain(id cluster.NodeID, spec *cluster.DrainSpec, key string) *shims.NodeUpdateDrain {
 	return &shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{
 		Node: id, Spec: spec, Drain: r.NewDrainID(), At: r.Clock(), Key: key,

@@ -37,8 +37,8 @@ func DeclaredVolume(s *scenario.Scenario, id cluster.VolumeID) *cluster.Volume {
 	return nil
 }
 
-// volumeRequests are those of a group. A volume that the scenario does not declare any more is requested in
-// the default mode.
+// volumeRequests are those of a group. A volume that the scenario does not declare any more is
+// requested in the default mode.
 func volumeRequests(s *scenario.Scenario, g scenario.Group) (requests []cluster.VolumeRequest) {
 	for _, u := range g.Volumes {
 		v := s.VolumeNamed(u)
@@ -100,8 +100,8 @@ func HoldLimit(s *scenario.Scenario) time.Duration {
 	return cmp.Or(s.Cluster.Hold, client.DefaultHoldLimit)
 }
 
-// Provide makes nodes report the storage plugins that run on them at the beginning: of two of one type, the
-// first.
+// Provide makes nodes report the storage plugins that run on them at the beginning: of two of one
+// type, the first.
 func Provide(s *scenario.Scenario, nodes []*cluster.Node, allocs []*cluster.Allocation, now time.Time) {
 	for _, a := range allocs {
 		group := a.Job.Group(a.TaskGroup)

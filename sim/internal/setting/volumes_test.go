@@ -13,7 +13,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// The rows of a scenario with volumes are valid, and the nodes report the storage plugins that run on them.
+// The rows of a scenario with volumes are valid, and the nodes report the storage plugins that run
+// on them.
 func TestVolumes(t *testing.T) {
 	t.Parallel()
 	s, warnings, err := scenario.Parse("case.drain", strings.NewReader(`# why

@@ -26,8 +26,8 @@ type lampFault struct {
 	stats        func(*lamps, context.Context, time.Duration, func([]device.GroupStats)) error
 }
 
-// lamps is a device plugin with a fault. Its devices are the files of a folder, and each file names its
-// lamp.
+// lamps is a device plugin with a fault. Its devices are the files of a folder, and each file names
+// its lamp.
 type lamps struct {
 	fault  lampFault
 	folder string

@@ -1,6 +1,6 @@
 // Command wrong is a plugin with one fault, which its argument names: "wrong FAULT". It is the mock
-// driver otherwise, or a device plugin whose devices are files. The tests of "nodedrain plugin test" run
-// it.
+// driver otherwise, or a device plugin whose devices are files. The tests of "nodedrain plugin
+// test" run it.
 package main
 
 import (
