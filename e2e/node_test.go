@@ -517,7 +517,9 @@ func TestNode_stopAfterReattach(t *testing.T) {
 	s.crash(node)
 	before := node.logs.String()
 	s.begin(node)
-	s.await("the driver", func() bool { return strings.Contains(node.logs.String()[len(before):], "the client has taken over the plugin") })
+	s.await("the driver", func() bool {
+		return strings.Contains(node.logs.String()[len(before):], "the client has taken over the plugin")
+	})
 	_, _, err = s.api.Jobs().Deregister(id, false, nil)
 	must.NoError(t, err)
 	var state *api.TaskState
