@@ -134,8 +134,8 @@ func answered(n *Node) (at time.Time, ok bool) {
 	switch {
 	case n.run == nil:
 		return at, false
-	case n.Reachable(): // an answer takes time
-		return n.clock.now, n.clock.now.After(n.started)
+	case n.Reachable():
+		return n.clock.now, n.run.stepped // the first step comes before the first answer
 	case n.options.Contact == nil:
 		return at, false
 	}
@@ -285,7 +285,9 @@ func (n *Node) step() {
 	case <-n.run.core.Woken():
 	default:
 	}
-	at := n.run.core.Step(client.Time{Boot: n.boot(), Wall: n.clock.now})
+	r := n.run
+	at := r.core.Step(client.Time{Boot: n.boot(), Wall: n.clock.now})
+	r.stepped = true
 	n.wakeAt = time.Time{}
 	if n.run != nil && at != client.Never {
 		n.wakeAt = n.machine.BootedAt().Add(at)

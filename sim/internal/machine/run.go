@@ -20,6 +20,8 @@ type run struct {
 	drivers map[string]*scripted.Driver
 	plugins map[string]*devices.Plugin
 	served  served
+	// stepped: the core has made its first step.
+	stepped bool
 }
 
 var _ client.Shell = (*run)(nil)

@@ -497,14 +497,18 @@ func newLeashed(t *testing.T) *leashed {
 		Reachable: func() bool { return !l.silent },
 	})
 	must.NoError(t, l.node.StartClient())
-	a := allocation("a1")
-	g := a.Job.TaskGroups[0]
-	g.Disconnect.StopOnClientAfter, g.Tasks[0].ShutdownDelay = time.Minute, 30*time.Second
-	l.wanted = wanted(a)
+	l.wanted = wanted(onLeash("a1"))
 	l.node.Servers(l.wanted)
 	l.advance(t, time.Minute)
 	must.Len(t, 1, l.node.Machine().LivingIn("a1:web"))
 	return l
+}
+
+func onLeash(id cluster.AllocID) *cluster.Allocation {
+	a := allocation(id)
+	g := a.Job.TaskGroups[0]
+	g.Disconnect.StopOnClientAfter, g.Tasks[0].ShutdownDelay = time.Minute, 30*time.Second
+	return a
 }
 
 func (l *leashed) advance(t *testing.T, d time.Duration) {
@@ -539,16 +543,19 @@ func TestJudge_runsAgainAfterItsAbsence(t *testing.T) {
 
 // A client comes back after the allocation had to stop, and before the watchdog has sent a signal. It
 // stops the allocation: its first step comes before the answer to a heartbeat. A regression: the
-// answer came at once, the allocation ran on, and the judge still expected that it stops.
+// answer came at once, the allocation ran on, and the judge still expected that it stops. A new
+// allocation comes with an answer, and runs.
 func TestJudge_clientComesBackLate(t *testing.T) {
 	t.Parallel()
 	l := newLeashed(t)
 	l.node.KillClient()
 	l.advance(t, 70*time.Second)
 	must.NoError(t, l.node.StartClient())
-	l.node.Servers(l.wanted)
+	l.advance(t, 0)
+	l.node.Servers(wanted(append(l.wanted.Allocs, onLeash("a2"))...))
 	l.advance(t, time.Minute)
 	must.SliceEmpty(t, l.node.Machine().LivingIn("a1:web"))
+	must.Len(t, 1, l.node.Machine().LivingIn("a2:web"))
 	must.True(t, l.node.Record("a1").Ended)
 	must.SliceEmpty(t, l.judge.Violations())
 }
