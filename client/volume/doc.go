@@ -34,5 +34,6 @@
 // that undoes something does not wait for the disk.
 //
 // After a boot of the machine nothing is mounted. If a target is missing in the mount table, the
-// volume is published again.
+// volume is published again, but not before a task of its allocation was seen running or will start:
+// the record may be old.
 package volume
