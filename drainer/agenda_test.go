@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// An agenda is a set of keys that are due and a table of times.
+// An agenda agrees with a set of due keys and a map of times.
 func TestAgenda_AgreesWithMaps(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

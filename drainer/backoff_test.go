@@ -38,7 +38,7 @@ func TestBackoff_After(t *testing.T) {
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	var a attempts
-	must.True(t, a.wait(fixture.Epoch).IsZero(), must.Sprint("the first attempt waits for nothing"))
+	must.True(t, a.wait(fixture.Epoch).IsZero(), must.Sprint("the first attempt does not wait"))
 	b := Backoff{time.Second, time.Minute}
 	a.failed(b, fixture.Epoch)
 	must.Eq(t, fixture.Epoch.Add(time.Second), a.wait(fixture.Epoch))
@@ -47,11 +47,11 @@ func TestAttempts(t *testing.T) {
 	a.failed(b, fixture.Epoch.Add(time.Hour))
 	must.Eq(t, 2, a.count)
 	must.Eq(t, fixture.Epoch.Add(time.Hour+2*time.Second), a.wait(fixture.Epoch.Add(time.Hour)))
-	must.True(t, a.wait(fixture.Epoch.Add(time.Hour-1)).IsZero(), must.Sprint("the clock was set back: the wait would last an hour more"))
+	must.True(t, a.wait(fixture.Epoch.Add(time.Hour-1)).IsZero(), must.Sprint("the clock was set back: the wait would be an hour longer"))
 }
 
-// Marks that were answered and are still wanted wait one by one. A mark that is no longer wanted
-// is forgotten.
+// Each mark that was answered and is still wanted has its own wait. A mark that is no longer wanted
+// is removed.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	now, b := fixture.Epoch, Backoff{time.Second, time.Minute}

@@ -122,8 +122,8 @@ func TestEvalsFor_OneForEachJob(t *testing.T) {
 	})
 }
 
-// The evaluation is of the job's current version. If the job is gone it is of the version
-// that an allocation was placed for, and if that is lost too it has the defaults.
+// The evaluation has the type and priority of the job's current version. If the job is gone, it has
+// those of an allocation's job version, and without one the defaults.
 func TestEvalsFor_JobVersion(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 1)

@@ -61,7 +61,7 @@ func (c *chaos) place(w *fixture.Cluster, j *cluster.Job, n cluster.NodeID) *clu
 	return w.Place(cluster.AllocID(fmt.Sprintf("a%03d", c.places)), j, n)
 }
 
-// mishap is one failure or change.
+// mishap makes one failure or change.
 func (c *chaos) mishap() {
 	c.commit(func(w *fixture.Cluster) {
 		n := w.Nodes[1+c.rng.IntN(chaosNodes-1)]
@@ -98,7 +98,7 @@ func (c *chaos) mishap() {
 			}
 		case 9:
 			if len(w.Jobs) > 1 {
-				w.Jobs = w.Jobs[1:] // purged, its allocations are not
+				w.Jobs = w.Jobs[1:] // the job is purged, its allocations are not
 			}
 		}
 	})
@@ -179,7 +179,7 @@ func (c *chaos) stop(w *fixture.Cluster, a *cluster.Allocation) {
 		Status: cluster.EvalBlocked, CreateIndex: w.LastIndex})
 }
 
-// storm makes that many random moves.
+// storm makes the given number of random moves.
 func (c *chaos) storm(moves int) {
 	c.raft.always = applied
 	for range moves {
@@ -237,12 +237,12 @@ func (c *chaos) calm() {
 		}
 		c.wait()
 	}
-	c.t.Fatalf("it never becomes quiet; it wants to be stepped at %s, now %s", c.wakeAt, c.now)
+	c.t.Fatalf("the term never becomes quiet: its next step is at %s, now %s", c.wakeAt, c.now)
 }
 
-// After any failures every drain with a deadline ends. In every other drain each allocation that
-// is left has a reason that does not end by itself. No job is followed without need, and the term
-// does not step without end.
+// After any failures every drain with a deadline ends. In every other drain each allocation that is
+// left has a reason that does not end without help. The term follows only the jobs that it needs,
+// and becomes quiet.
 func TestTerm_SurvivesChaos(t *testing.T) {
 	t.Parallel()
 	ended, held := 0, 0

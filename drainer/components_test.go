@@ -94,7 +94,7 @@ func TestTerm_InjectedComponents(t *testing.T) {
 	r.settle()
 	must.Len(t, 1, r.raft.written())
 
-	// Nor is an evaluation.
+	// An evaluation is written once.
 	jobs.drain <- &DrainRequest{Reevaluate: []cluster.GroupKey{fixture.Group}, Reply: func(d DrainReply) { replies = append(replies, d) }}
 	env.Wake()
 	r.settle()
@@ -110,7 +110,7 @@ func TestTerm_InjectedComponents(t *testing.T) {
 	must.Eq(t, []string{"watch n1 in 1h0m0s", "watch n1 in 1h0m0s"}, deadlines.watched)
 	must.Len(t, 2, r.raft.written())
 
-	// A node that allocations have left is planned in the next step, at once.
+	// A node that allocations have left is planned in the next step, without delay.
 	jobs.migrated <- []cluster.NodeID{"n1", "another"}
 	env.Wake()
 	r.step()
@@ -159,8 +159,8 @@ func (s sleeper) Step(l Look) time.Time {
 	return time.Time{}
 }
 
-// A factory that builds nothing is an error, also if it returns a nil pointer. The other
-// components are told to end.
+// A factory that returns nil, or a nil pointer, is an error. The Done channel of the other
+// components is closed.
 func TestTerm_FactoryReturnsNil(t *testing.T) {
 	t.Parallel()
 	var done <-chan struct{}
@@ -192,7 +192,7 @@ func TestTerm_FactoryReturnsNil(t *testing.T) {
 	}
 }
 
-// A node watcher does not report the end of a drain. The plan for the node is not written again.
+// The node watcher does not report the end of a drain. The plan for the node is not written again.
 func TestTerm_DrainEndsWithoutRemove(t *testing.T) {
 	t.Parallel()
 	var tracker NodeTracker

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Everything that is built from a config refuses one that cannot work, and names the field.
+// For a config that cannot work, NewNodeDrainer and NewTerm return an error that names the field.
 func TestConfig_Refused(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -26,7 +26,7 @@ func TestConfig_Refused(t *testing.T) {
 		"no room for a mark": {func(c *NodeDrainerConfig) { c.MaxIDsPerEntry = 1 },
 			"NodeDrainerConfig.MaxIDsPerEntry must be >= 2: a mark travels with its evaluation"},
 		"ids below zero":       {func(c *NodeDrainerConfig) { c.MaxIDsPerEntry = -5 }, "NodeDrainerConfig.MaxIDsPerEntry must be >= 2: a mark travels with its evaluation"},
-		"bytes for nothing":    {func(c *NodeDrainerConfig) { c.MaxBytesPerEntry = 4095 }, "NodeDrainerConfig.MaxBytesPerEntry must be >= 4096"},
+		"too few bytes":        {func(c *NodeDrainerConfig) { c.MaxBytesPerEntry = 4095 }, "NodeDrainerConfig.MaxBytesPerEntry must be >= 4096"},
 		"nothing in flight":    {func(c *NodeDrainerConfig) { c.MaxInFlight = -1 }, "NodeDrainerConfig.MaxInFlight must be >= 1"},
 		"interval below zero":  {func(c *NodeDrainerConfig) { c.MinWriteInterval = -1 }, "NodeDrainerConfig.MinWriteInterval must be >= 0"},
 		"retry below zero":     {func(c *NodeDrainerConfig) { c.Retry.Base = -1 }, "NodeDrainerConfig.Retry.Base must be >= 0"},

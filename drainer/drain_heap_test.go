@@ -182,8 +182,8 @@ func TestDeadlineHeap_UnreadBatchIsMerged(t *testing.T) {
 	must.Nil(t, batchOf(h))
 }
 
-// The window is searched once, when its first deadline comes. The cost of a change does not
-// depend on how many deadlines are in the window.
+// The window is searched once, when its first deadline passes. The cost of a change does not depend
+// on how many deadlines are in the window.
 func TestDeadlineHeap_SearchesAWindowOnce(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(time.Second)
@@ -232,8 +232,8 @@ func clockwork(h *deadlineHeap, now time.Time) map[cluster.NodeID]time.Time {
 	}
 }
 
-// The batches are those of a twin that sorts all deadlines: deadlines that are less than the
-// window after the first are in one batch, at the time of the last of them.
+// The batches are those of a twin that sorts all deadlines. Deadlines that are less than the window
+// after the first are in one batch, at the time of the last of them.
 func TestDeadlineHeap_AgreesWithSortedSlice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

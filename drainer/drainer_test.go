@@ -147,7 +147,7 @@ func TestNodeDrainer_StoppedDuringAWrite(t *testing.T) {
 		must.Len(t, 1, s.raft.written())
 		s.enable(t, false)
 		time.Sleep(time.Hour)
-		must.True(t, s.state.now().Alloc("a1").Marked(), must.Sprint("the log applied it all the same"))
+		must.True(t, s.state.now().Alloc("a1").Marked(), must.Sprint("the log applied the mark"))
 		s.state.commit(func(w *fixture.Cluster) { w.StartDrain("n2", -1) })
 		time.Sleep(time.Hour)
 		must.Len(t, 1, s.raft.written())
@@ -290,8 +290,8 @@ func TestNodeDrainer_OnStep(t *testing.T) {
 	})
 }
 
-// The clock is set back by an hour while the loop waits for a deadline. The loop steps at its next
-// look at the clock, so that no wait becomes longer.
+// The clock is set back by an hour while the loop waits for a deadline. The loop steps when it next
+// reads the clock, so that no wait becomes longer.
 func TestNodeDrainer_ClockSetBackDuringAWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// No client reports that anything stopped. Each stage is waited for until its stop time, then the
-// next begins, and the drain ends by the stated time.
+// No client reports that an allocation stopped. The drain waits for each stage until its stop time,
+// then the next stage begins. The drain ends by the time in its report.
 func TestTerm_DeadlineGoesThroughTheStages(t *testing.T) {
 	t.Parallel()
 	w := everyKind()
@@ -47,12 +47,12 @@ func TestTerm_StrategyChanges(t *testing.T) {
 		before, after time.Duration
 		want          time.Duration // when the batch is marked, or -1
 	}{
-		"sooner":       {time.Hour, time.Minute, time.Minute},
-		"later":        {time.Minute, time.Hour, time.Hour},
-		"none":         {time.Minute, 0, -1},
-		"force":        {time.Hour, -1, 30 * time.Second},
-		"some at last": {0, time.Minute, time.Minute},
-		"past already": {time.Hour, 10 * time.Second, 30 * time.Second},
+		"sooner":      {time.Hour, time.Minute, time.Minute},
+		"later":       {time.Minute, time.Hour, time.Hour},
+		"none":        {time.Minute, 0, -1},
+		"force":       {time.Hour, -1, 30 * time.Second},
+		"from none":   {0, time.Minute, time.Minute},
+		"in the past": {time.Hour, 10 * time.Second, 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +90,7 @@ func TestTerm_WaitsForReplacements(t *testing.T) {
 	w.StartDrain("n1", 0)
 	r := newHarness(t, w, func(c *NodeDrainerConfig) { c.Policy.Completion = rules.CompletionReplaced })
 	r.settle()
-	r.commit(func(w *fixture.Cluster) { w.Alloc("a1").ClientStatus = cluster.ClientComplete }) // it ended by itself
+	r.commit(func(w *fixture.Cluster) { w.Alloc("a1").ClientStatus = cluster.ClientComplete }) // it ended without a scheduler
 	r.settle()
 	must.Eq(t, []cluster.NodeID{"n1"}, r.state.draining())
 	must.Eq(t, map[cluster.JobKey]int{fixture.Group.Job: 1}, r.state.feed().follows())
@@ -137,7 +137,8 @@ func TestTerm_WaitsForData(t *testing.T) {
 	must.SliceEmpty(t, r.state.draining())
 }
 
-// A job changes between the look that named it and the follow. A second look sees the change.
+// A job changes after the step took its view and before it follows the job. The next step sees the
+// change.
 func TestTerm_RereadsFollowedGroups(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 1)
@@ -155,7 +156,7 @@ func TestTerm_RereadsFollowedGroups(t *testing.T) {
 	must.SliceEmpty(t, r.state.draining())
 }
 
-// A mark that was refused under one strategy is written at once under the next.
+// A mark that was refused under one strategy is written without delay under the next.
 func TestTerm_NewStrategyEndsBackoff(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(1)
@@ -169,8 +170,8 @@ func TestTerm_NewStrategyEndsBackoff(t *testing.T) {
 	must.True(t, r.state.now().Alloc("a00").Marked())
 }
 
-// Of two stopping allocations, the one with the longest stop time is gone or cannot be reached.
-// The drain waits for the other only.
+// Of two stopping allocations, the one with the longest stop time ends or cannot be reached. The
+// drain waits only for the other.
 func TestTerm_UnreachableAllocationIsNotAwaited(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -180,7 +181,7 @@ func TestTerm_UnreachableAllocationIsNotAwaited(t *testing.T) {
 		"nothing happens":  {func(w *fixture.Cluster) {}, 100*time.Second + rules.DefaultStopMargin},
 		"it stops":         {func(w *fixture.Cluster) { w.Alloc("a01").ClientStatus = cluster.ClientComplete }, 20*time.Second + rules.DefaultStopMargin},
 		"it is unknown":    {func(w *fixture.Cluster) { w.Alloc("a01").ClientStatus = cluster.ClientUnknown }, 20*time.Second + rules.DefaultStopMargin},
-		"its record goes":  {func(w *fixture.Cluster) { w.Allocs = w.Allocs[:1] }, 20*time.Second + rules.DefaultStopMargin},
+		"its row is gone":  {func(w *fixture.Cluster) { w.Allocs = w.Allocs[:1] }, 20*time.Second + rules.DefaultStopMargin},
 		"the node is down": {func(w *fixture.Cluster) { w.Node("n1").Status = cluster.NodeDown }, time.Second},
 		"another one lands": {func(w *fixture.Cluster) {
 			late := w.AddJob("late", cluster.JobBatch)
@@ -207,9 +208,9 @@ func TestTerm_UnreachableAllocationIsNotAwaited(t *testing.T) {
 	}
 }
 
-// The groups on a node are registered when their plans may change because of the node: when
-// its drain or its strategy is new, when the deadline passes, when the turn of its storage
-// plugins comes or is taken back, and when it stops draining.
+// The groups on a node are registered when their plans may change because of the node: when its
+// drain or its strategy is new, when the deadline passes, when the turn of its storage plugins
+// begins or ends, and when it stops draining.
 func TestTerm_RegistersGroupsOfNode(t *testing.T) {
 	t.Parallel()
 	jobs := &scriptJobs{}
@@ -227,7 +228,7 @@ func TestTerm_RegistersGroupsOfNode(t *testing.T) {
 		register []cluster.JobID
 	}{
 		{"a new drain", func(w *fixture.Cluster) { w.StartDrain("n1", time.Hour) }, 0, []cluster.JobID{"batch", "disk"}},
-		{"nothing of it", func(w *fixture.Cluster) { w.Alloc("b1").ModifyTime = fixture.Epoch }, 0, nil},
+		{"an irrelevant change", func(w *fixture.Cluster) { w.Alloc("b1").ModifyTime = fixture.Epoch }, 0, nil},
 		{"a new strategy", func(w *fixture.Cluster) { w.StartDrain("n1", time.Minute).Revision = 8 }, 0, []cluster.JobID{"batch", "disk"}},
 		{"the plugins' turn", func(w *fixture.Cluster) { w.Alloc("b1").ClientStatus = cluster.ClientComplete }, 0, []cluster.JobID{"disk"}},
 		{"not their turn", func(w *fixture.Cluster) { w.Place("b2", batch, "n1") }, 0, []cluster.JobID{"batch", "disk"}},
@@ -246,8 +247,8 @@ func TestTerm_RegistersGroupsOfNode(t *testing.T) {
 	}
 }
 
-// The turn of a node's storage plugins comes with the end of the work of another job. Their
-// group is planned in the same step, though it did not change.
+// The end of another job's allocation begins the turn of a node's storage plugins. Their group is
+// planned in the same step, although it did not change.
 func TestTerm_PluginsTurn(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 0)
@@ -267,8 +268,9 @@ func TestTerm_PluginsTurn(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"d1"}, r.raft.written()[0].marked())
 }
 
-// A storage plugin stays for a system job that the drain ignores. When that has ended, the plugin's
-// group is planned in the same step, though it did not change and storage plugins had their turn.
+// A storage plugin stays for a system job that the drain ignores. When this job has ended, the
+// plugin's group is planned in the same step, although the group did not change and the turn of
+// storage plugins had begun before.
 func TestTerm_PluginServesNoLonger(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 0)

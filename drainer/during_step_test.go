@@ -11,8 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// interrupted is a state that changes right after each view of it is taken, while there are
-// changes left. Only the drainer's goroutine reads it.
+// interrupted is a state that makes one of its changes right after each view is taken. Only the
+// drainer's goroutine reads it.
 type interrupted struct {
 	*memory
 	changes []func(*fixture.Cluster)
@@ -28,8 +28,8 @@ func (s *interrupted) Snapshot() rules.View {
 	return view
 }
 
-// The state changes during a step, after the step took its view. The next step plans from
-// the change, although the state changes no more.
+// The state changes during a step, after the step took its view. The next step plans from the
+// change, although the state does not change again.
 func TestNodeDrainer_StateChangesDuringAStep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// harness steps a term by hand, as its goroutine would.
+// harness steps a term as its goroutine would.
 type harness struct {
 	t      testingT
 	config NodeDrainerConfig
@@ -46,7 +46,7 @@ func newHarness(t testingT, w *fixture.Cluster, edit func(*NodeDrainerConfig)) *
 	return h
 }
 
-// restart begins a new term over the same state. The memory of the earlier term is lost.
+// restart begins a new term over the same state. It loses what the earlier term remembered.
 func (h *harness) restart() {
 	h.t.Helper()
 	if h.term != nil {
@@ -85,10 +85,10 @@ func (h *harness) run() {
 		}
 		h.step()
 	}
-	h.t.Fatalf("the term runs hot at %s: it wants to be stepped at %s", h.now, h.wakeAt)
+	h.t.Fatalf("the term steps without end at %s: its next step is at %s", h.now, h.wakeAt)
 }
 
-// settle runs and answers until there is nothing to do now.
+// settle steps and answers until there is nothing to do now.
 func (h *harness) settle() {
 	h.t.Helper()
 	for range 1000 {
@@ -97,10 +97,10 @@ func (h *harness) settle() {
 			return
 		}
 	}
-	h.t.Fatalf("the term writes hot at %s", h.now)
+	h.t.Fatalf("the term writes without end at %s", h.now)
 }
 
-// advance lets time pass, and settles at each time that the term names.
+// advance lets time pass, and settles at each time that a step returned.
 func (h *harness) advance(d time.Duration) {
 	h.t.Helper()
 	until := h.now.Add(d)
@@ -119,8 +119,8 @@ func (h *harness) advance(d time.Duration) {
 // commit changes the state.
 func (h *harness) commit(edit func(*fixture.Cluster)) { h.state.commit(edit) }
 
-// schedule is a scheduler without bounds. It stops marked allocations at once, and puts healthy
-// replacements of services on the first ready node.
+// schedule is a scheduler with unlimited capacity. It stops marked allocations immediately, and
+// places healthy replacements of services on the first ready node.
 func (h *harness) schedule() {
 	h.commit(func(w *fixture.Cluster) {
 		for _, e := range w.Evals {
@@ -137,7 +137,7 @@ func (h *harness) schedule() {
 	})
 }
 
-// migrate stops an allocation, and replaces it if it is one of a service.
+// migrate stops an allocation, and replaces it if it belongs to a service.
 func migrate(w *fixture.Cluster, a *cluster.Allocation) {
 	a.DesiredStatus, a.ClientStatus = cluster.DesiredStop, cluster.ClientComplete
 	i := slices.IndexFunc(w.Nodes, func(n *cluster.Node) bool { return n.Ready() })

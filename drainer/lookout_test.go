@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// The limiter of state queries delays looks and loses nothing.
+// The limiter of state queries delays looks but loses no change.
 func TestLookout_LimiterDelays(t *testing.T) {
 	t.Parallel()
 	const perSecond, burst, changes = 30, 3, 20
@@ -54,7 +54,7 @@ func TestLookout_StaleView(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"late"}, r.raft.written()[1].marked())
 }
 
-// Nor does it plan from a view older than its barrier.
+// The term does not plan from a view older than its barrier.
 func TestLookout_StaleViewBehindTheBarrier(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), nil)

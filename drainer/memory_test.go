@@ -16,13 +16,13 @@ type memory struct {
 	world     *fixture.World // guarded by mu; never written to
 	lagging   *fixture.World // guarded by mu; snapshots show it instead; or nil
 	feeds     []*memoryFeed  // guarded by mu
-	snapshots int            // guarded by mu; how many were taken
+	snapshots int            // guarded by mu; counts calls of Snapshot
 	vague     bool           // its feeds only say that anything may have changed
 }
 
 var _ StateReader = (*memory)(nil)
 
-// newMemory takes over the cluster.
+// newMemory returns a store with the cluster, which it owns.
 func newMemory(c *fixture.Cluster) *memory { return &memory{world: c.World} }
 
 func (m *memory) Snapshot() rules.View {
@@ -50,7 +50,7 @@ func (m *memory) draining() (ids []cluster.NodeID) {
 	return ids
 }
 
-// lag makes snapshots show the present state until it is called with false.
+// lag makes snapshots show the current state until it is called with false.
 func (m *memory) lag(lags bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +84,7 @@ func (m *memory) commit(edit func(*fixture.Cluster)) (index uint64) {
 	return after.LastIndex
 }
 
-// keepRows puts back every row that did not change.
+// keepRows replaces every row that did not change by the old row.
 func keepRows[T any](before, after []*T) {
 	for i, row := range after {
 		if i < len(before) && reflect.DeepEqual(before[i], row) {

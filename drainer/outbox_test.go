@@ -14,8 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// jobsOnOneNode is a cluster whose node n1 drains and runs one allocation of each of so many
-// jobs. n2 and n3 are empty.
+// jobsOnOneNode is a cluster whose node n1 drains and runs one allocation of each of the jobs. n2
+// and n3 are empty.
 func jobsOnOneNode(jobs int) *fixture.Cluster {
 	w := fixture.NewCluster(3, 0)
 	w.Jobs = nil
@@ -26,7 +26,7 @@ func jobsOnOneNode(jobs int) *fixture.Cluster {
 	return w
 }
 
-// The first write begins at once. While it is in flight the drainer does not look at the state.
+// The first write begins immediately. While it is in flight the drainer does not look at the state.
 // Items that become due then are written in the next round.
 func TestOutbox_GatherWhileInFlight(t *testing.T) {
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestOutbox_GatherWhileInFlight(t *testing.T) {
 	must.Eq(t, looks, r.state.taken(), must.Sprint("the state was looked at while the first round was in flight"))
 	must.True(t, r.raft.answer())
 	r.run()
-	must.Len(t, 3, r.raft.written(), must.Sprint("the empty node, and what is on the other"))
+	must.Len(t, 3, r.raft.written(), must.Sprint("the empty node, and the allocations on the other"))
 	must.Eq(t, []rules.Completion{{Node: "n3", Drain: "d-n3", Revision: 7}}, r.raft.written()[1].completions.Completions)
 	must.Eq(t, []cluster.AllocID{"b0", "b1", "b2"}, r.raft.written()[2].marked())
 	must.Eq(t, fixture.Epoch, r.now, must.Sprint("nothing waited for a timer"))
@@ -74,7 +74,7 @@ func TestOutbox_KeepBounds(t *testing.T) {
 	must.Eq(t, 3, r.raft.inFlight)
 }
 
-// An applier has room for one write. The rest is written as soon as an answer comes.
+// An applier has room for one write. Each further write begins when an answer comes.
 func TestOutbox_PartialRoom(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(5), func(c *NodeDrainerConfig) { c.MaxIDsPerEntry = 2 })
@@ -86,7 +86,7 @@ func TestOutbox_PartialRoom(t *testing.T) {
 }
 
 // Other proposers have filled the queue. No write begins and no answer comes, so the drainer
-// tries again after a wait that doubles each time.
+// retries after a wait that doubles each time.
 func TestOutbox_FullQueue(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), nil)
@@ -113,8 +113,7 @@ func TestOutbox_FullQueueAtTheBarrier(t *testing.T) {
 	must.Len(t, 1, r.raft.written())
 }
 
-// A rejected write is planned again with backoff. After an applied write the backoff starts from
-// the beginning.
+// A rejected write is planned again with backoff. An applied write resets the backoff.
 func TestOutbox_RejectedBacksOff(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), nil)
@@ -155,15 +154,15 @@ func TestOutbox_UnknownWasLost(t *testing.T) {
 	r := newHarness(t, jobsOnOneNode(1), nil)
 	r.raft.script = []fate{lost, lost, lost}
 	r.settle()
-	must.Len(t, 1, r.raft.written(), must.Sprint("a write that keeps being lost is written hot"))
+	must.Len(t, 1, r.raft.written(), must.Sprint("a lost write was written again without a wait"))
 	r.advance(time.Second)
 	must.Len(t, 4, r.raft.written())
 	must.Eq(t, 4, r.raft.barriersQueued())
 	must.True(t, r.state.now().Alloc("a00").Marked())
 }
 
-// Nothing is planned before the state is read behind a barrier. A barrier that fails is
-// tried again with backoff.
+// Nothing is planned before the state is read behind a barrier. A barrier that fails is retried
+// with backoff.
 func TestOutbox_BarrierRetried(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), nil)
@@ -179,7 +178,7 @@ func TestOutbox_BarrierRetried(t *testing.T) {
 	for failures := range 4 { // the write and three barriers
 		must.Eq(t, 1+failures, r.raft.barriersQueued())
 		r.advance(DefaultRetryBase<<failures - 1)
-		must.Eq(t, 1+failures, r.raft.barriersQueued(), must.Sprint("asked for without a pause"))
+		must.Eq(t, 1+failures, r.raft.barriersQueued(), must.Sprint("the barrier was retried without a wait"))
 		r.advance(1)
 	}
 	must.Eq(t, 5, r.raft.barriersQueued())
@@ -234,8 +233,8 @@ func TestOutbox_EntriesCarryTimeAndPolicy(t *testing.T) {
 	must.Eq(t, policy, marks.Policy)
 }
 
-// A mark that was planned with the group, and that the deadline takes now, is written once, with
-// the class of the deadline.
+// A mark was planned with its group, and then the deadline passes. It is written once, with the
+// class of the deadline.
 func TestOutbox_DeadlineGoesBeforePace(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(1)
@@ -249,8 +248,8 @@ func TestOutbox_DeadlineGoesBeforePace(t *testing.T) {
 	must.Eq(t, cluster.MarkDeadline, marks[0].Class)
 }
 
-// A deadline takes the room of a mark that failed and is planned again. If that mark were
-// written, it would be refused.
+// A deadline mark uses the room of a mark that failed and is planned again. If that mark were
+// written too, it would be refused.
 func TestOutbox_DeadlineTakesRoomOfWaitingMark(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 2)
@@ -265,8 +264,8 @@ func TestOutbox_DeadlineTakesRoomOfWaitingMark(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"a1"}, r.raft.written()[1].marked())
 }
 
-// The wait for a stage ends after the deadline. The storage plugin that leaves then takes the
-// room of another one of its group, whose mark failed and is planned again.
+// The wait for a stage ends after the deadline. The storage plugin that then leaves uses the room
+// of another plugin of its group, whose mark failed and is planned again.
 func TestOutbox_EndOfAWaitTakesRoomOfWaitingMark(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 2)
@@ -278,9 +277,8 @@ func TestOutbox_EndOfAWaitTakesRoomOfWaitingMark(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"a1"}, r.raft.written()[1].marked())
 }
 
-// pluginsBehindForce drains both nodes of the cluster, whose group is storage plugins. n1 is
-// forced and its batch work is stopping. The mark of a2 on n2 was rejected and is tried
-// again when the retry is due.
+// pluginsBehindForce drains both nodes of the cluster, whose group is storage plugins. n1 is forced
+// and its batch work is stopping. The mark of a2 on n2 was rejected and waits for its retry.
 func pluginsBehindForce(t *testing.T, w *fixture.Cluster, retry time.Duration) *harness {
 	t.Helper()
 	w.TaskGroup().Tasks[0].StoragePlugin = true
@@ -299,8 +297,8 @@ func pluginsBehindForce(t *testing.T, w *fixture.Cluster, retry time.Duration) *
 	return r
 }
 
-// A mark in flight keeps its room when a forced drain takes some. A more urgent allocation
-// waits instead, and its reason says so.
+// A mark in flight keeps its room when a forced drain uses some. A more urgent allocation waits
+// instead, and its reason says so.
 func TestOutbox_InFlightKeepsItsRoom(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(3, 3)
@@ -325,8 +323,7 @@ func TestOutbox_InFlightKeepsItsRoom(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"a3"}, r.raft.written()[1].marked())
 }
 
-// A job whose evaluation fails again and again is evaluated again, less and less often, in
-// writes of their own.
+// A job whose evaluations always fail is evaluated again after growing waits, in separate writes.
 func TestOutbox_Reevaluations(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), nil)
@@ -353,8 +350,8 @@ func TestOutbox_Reevaluations(t *testing.T) {
 	must.Eq(t, []time.Duration{0, 50 * ms, 150 * ms, 350 * ms, 750 * ms}, at)
 }
 
-// Items that are always refused are written less and less often: a mark of a group, a mark of a
-// node, a completion.
+// Items that are always refused are written again after growing waits: a mark of a group, a mark of
+// a node, a completion.
 func TestOutbox_RefusedBacksOff(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*fixture.Cluster){
@@ -396,7 +393,7 @@ func TestOutbox_RefusalsAreCountedInARow(t *testing.T) {
 		r.advance(DefaultRetryBase)
 		must.True(t, r.state.now().Alloc("a00").Marked())
 		r.advance(time.Second)
-		r.commit(func(w *fixture.Cluster) { // it returns, like that of a lost client
+		r.commit(func(w *fixture.Cluster) { // the mark is removed
 			w.Alloc("a00").DesiredTransition = cluster.DesiredTransition{}
 		})
 	}
@@ -419,8 +416,8 @@ func TestOutbox_RefusedMarkDoesNotDelayOthers(t *testing.T) {
 	}
 }
 
-// An allocation ends while its forced mark is in flight, and another never stops. The retry
-// of the refused mark does not lose the wait for the other, which ends the drain.
+// An allocation ends while its forced mark is in flight, and another never stops. The retry of the
+// refused mark does not replace the wait for the other, and the drain ends after this wait.
 func TestOutbox_RefusalKeepsTheWaitForOthers(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(2)
@@ -447,8 +444,8 @@ func TestOutbox_RefusedCompletionIsRetriedWhileOthersStop(t *testing.T) {
 	must.SliceEmpty(t, r.state.draining())
 }
 
-// Several writes of a round that fail count as one failure. One that is applied does not
-// make the round succeed.
+// Several failed writes of a round count as one failure. One applied write does not make the round
+// succeed.
 func TestOutbox_OneFailureARound(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(4), func(c *NodeDrainerConfig) { c.MaxIDsPerEntry = 2 })
@@ -524,7 +521,7 @@ func TestOutbox_UnexpectedAnswers(t *testing.T) {
 }
 
 // A write without an answer, a barrier without an answer, and an applier that never has room are
-// logged once after a while, and shown until they end.
+// logged once after StalledAfter, and reported until they end.
 func TestOutbox_Stalls(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -587,7 +584,7 @@ func TestOutbox_Stalls(t *testing.T) {
 	}
 }
 
-// A write without room that is no longer wanted is no stall.
+// A write that found no room and is no longer wanted is not a stall.
 func TestOutbox_DroppedMarkIsNotAStall(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(2)
@@ -604,7 +601,7 @@ func TestOutbox_DroppedMarkIsNotAStall(t *testing.T) {
 	must.SliceEmpty(t, r.errors.messages)
 }
 
-// Requested items for which a round has no room are rejected at once.
+// Requested items for which a round has no room are rejected immediately.
 func TestOutbox_WriteWithoutRoomIsRejected(t *testing.T) {
 	t.Parallel()
 	var o outbox
@@ -628,8 +625,8 @@ func TestOutbox_WriteWithoutRoomIsRejected(t *testing.T) {
 	must.Len(t, 1, raft.written())
 }
 
-// A mark is dated since its first plan, over all failed writes. It gets a new date under another
-// drain, and after a time in which it was not wanted.
+// The Since of a mark is its first plan, also after failed writes. It is set again for another
+// drain, and after a time in which the mark was not wanted.
 func TestOutbox_DatesMarks(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), nil)

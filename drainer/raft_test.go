@@ -19,14 +19,14 @@ const (
 	rejected      // not applied, and the answer says so
 	lost          // not applied, and the answer is unknown
 	vanished      // applied, and the answer is unknown
-	full          // not even queued
+	full          // not queued
 	refused       // applied, and every item refused
 	hidden        // answered as applied, and the state does not show it
 
 	// The fates below break the contract of a RaftApplier.
 
 	twice           // applied and answered twice
-	fullAndAnswered // not queued, and answered all the same
+	fullAndAnswered // not queued, but answered
 )
 
 // fakeWrite is one write that was queued: marks, completions, or a barrier if
@@ -38,8 +38,8 @@ type fakeWrite struct {
 	reply       Reply
 }
 
-// fakeRaft is a RaftApplier with a script. A queued write waits until answer applies it to the
-// state and answers it.
+// fakeRaft is a RaftApplier with a script. A queued write waits until the method answer applies and
+// answers it.
 type fakeRaft struct {
 	state *memory
 	kick  chan struct{} // capacity 1; receives a value for each queued write; or nil
@@ -51,7 +51,7 @@ type fakeRaft struct {
 	writes         []fakeWrite // guarded by mu; all queued writes except barriers
 	queuedBarriers int         // guarded by mu; how many barriers were queued
 	waiting        []fakeWrite // guarded by mu; not answered yet
-	room           int         // guarded by mu; how many may wait, zero is any
+	room           int         // guarded by mu; how many may wait; zero is no bound
 	inFlight       int         // guarded by mu; the most that ever waited
 }
 
@@ -117,7 +117,7 @@ func (r *fakeRaft) answer() bool {
 	w := r.waiting[0]
 	r.waiting = r.waiting[1:]
 	r.mu.Unlock()
-	answer := r.become(w)
+	answer := r.result(w)
 	w.reply(answer)
 	if w.fate == twice {
 		w.reply(answer)
@@ -125,8 +125,8 @@ func (r *fakeRaft) answer() bool {
 	return true
 }
 
-// become applies a write, or not, and returns its answer.
-func (r *fakeRaft) become(w fakeWrite) Answer {
+// result applies a write if its fate says so, and returns its answer.
+func (r *fakeRaft) result(w fakeWrite) Answer {
 	switch w.fate {
 	case rejected:
 		return Answer{Outcome: raftwrite.Rejected, Err: errFake}

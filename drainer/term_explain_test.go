@@ -13,8 +13,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// A mark that is planned or in flight is the reason of its allocation, with the failures of its
-// writes. An allocation that waits for room says so.
+// The reason of an allocation whose mark is planned or in flight is the write, with its failures.
+// An allocation that waits for room has that reason.
 func TestTerm_ExplainsItsWrites(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(3, 2)
@@ -55,7 +55,7 @@ func TestTerm_ExplainsItsWrites(t *testing.T) {
 	must.ErrorIs(t, err, rules.ErrNotDraining)
 }
 
-// Status and Reports have every running drain, by node, and say what Explain says.
+// Status and Reports have every running drain, by node, and agree with Explain.
 func TestTerm_Status(t *testing.T) {
 	t.Parallel()
 	w := everyKind()
@@ -97,8 +97,8 @@ func TestTerm_ExplainsBehindABarrier(t *testing.T) {
 	must.Eq(t, want, explain())
 }
 
-// Reasons for which the state holds no time are dated by the term. A new term dates them again. A
-// reason of a group that changed since its last plan has no date until the next plan.
+// For reasons without a time in the state, the term records the time. A new term records it again.
+// A reason of a group that changed since its last plan has no time until the next plan.
 func TestTerm_DatesHolds(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 1)
@@ -129,10 +129,10 @@ func TestTerm_DatesHolds(t *testing.T) {
 	r.state.feed().add(Changes{All: true})
 	must.Eq(t, rules.Since{Seen: true}, since(), must.Sprint("anything may have changed"))
 	r.settle()
-	must.Eq(t, rules.Since{At: r.now, Seen: true}, since(), must.Sprint("it may have ceased and begun again"))
+	must.Eq(t, rules.Since{At: r.now, Seen: true}, since(), must.Sprint("the reason may have ended and begun again"))
 	r.advance(time.Hour)
 	r.restart()
-	must.Eq(t, rules.Since{Seen: true}, since(), must.Sprint("it has not looked yet"))
+	must.Eq(t, rules.Since{Seen: true}, since(), must.Sprint("the term has not looked yet"))
 	r.settle()
 	must.Eq(t, rules.Since{At: r.now, Seen: true}, since())
 }
@@ -163,7 +163,7 @@ func TestConfig_WriteTime(t *testing.T) {
 	c.MinWriteInterval, c.StateQueriesPerSecond = 0, 1.0/30
 	must.Between(t, least, c.writeTime(w), most)
 	c.StateQueriesPerSecond, c.Retry.Max = 20, time.Second
-	must.Eq(t, time.Second+8*100*time.Millisecond, c.writeTime(w), must.Sprint("though two looks may follow each other at once"))
+	must.Eq(t, time.Second+8*100*time.Millisecond, c.writeTime(w), must.Sprint("although the limiter allows two looks without a wait"))
 	for _, ids := range []int{math.MaxInt, 1 << (bits.UintSize - 2)} {
 		c.MaxIDsPerEntry, c.MaxBytesPerEntry, c.MaxInFlight = ids, math.MaxInt, 4
 		must.Eq(t, time.Second+2*100*time.Millisecond, c.writeTime(w))

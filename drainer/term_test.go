@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// finish lets the scheduler and time work until nothing drains, and reports whether that was
+// finish runs the scheduler and lets time pass until no node drains, and reports whether this was
 // reached.
 func (h *harness) finish() bool {
 	for range 200 {
@@ -50,7 +50,7 @@ func everyKind() *fixture.Cluster {
 // time. At the end no job is followed.
 func TestTerm_DrainsStageByStage(t *testing.T) {
 	t.Parallel()
-	for name, vague := range map[string]bool{"told where": false, "told that something changed": true} {
+	for name, vague := range map[string]bool{"the feed names rows": false, "the feed says All": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := everyKind()
@@ -157,7 +157,7 @@ func TestTerm_Close(t *testing.T) {
 	must.Len(t, 1, r.raft.written())
 }
 
-// A term can end at any of its steps. The next one reads the state and reaches the same end.
+// A term can end at any of its steps. The next term reads the state and reaches the same end.
 func TestTerm_RestartedAtEveryStep(t *testing.T) {
 	t.Parallel()
 	begin := func() *harness {
@@ -193,8 +193,8 @@ func TestTerm_RestartedAtEveryStep(t *testing.T) {
 	}
 }
 
-// A clock that is set back makes no wait longer: that of a write, of a barrier, of an
-// interval between rounds, or of the limiter.
+// A clock that is set back makes no wait longer: of a write, of a barrier, of an interval between
+// rounds, or of the limiter.
 func TestTerm_ClockSetBack(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -204,7 +204,7 @@ func TestTerm_ClockSetBack(t *testing.T) {
 	}{
 		"after a rejected write": {script: []fate{rejected}},
 		"after a lost write":     {script: []fate{lost}},
-		"after a refused one":    {script: []fate{refused}},
+		"after a refused write":  {script: []fate{refused}},
 		"after a lost barrier":   {barriers: []fate{lost}},
 		"between rounds":         {config: func(c *NodeDrainerConfig) { c.MinWriteInterval = time.Minute }},
 		"before the next query":  {config: func(c *NodeDrainerConfig) { c.StateQueriesPerSecond = 0.1 }},
@@ -223,7 +223,7 @@ func TestTerm_ClockSetBack(t *testing.T) {
 			r.commit(func(w *fixture.Cluster) { w.Place("late", w.AddJob("late", cluster.JobService), "n1") })
 			r.settle()
 			r.now = r.now.Add(-time.Hour)
-			r.step() // as the shell does when it reads the clock
+			r.step() // as the goroutine does when it reads the clock
 			r.advance(time.Minute)
 			must.True(t, r.state.now().Alloc("a00").Marked())
 			must.True(t, r.state.now().Alloc("late").Marked())
@@ -245,7 +245,7 @@ func TestTerm_ClockSetBackBeforeTheDeadline(t *testing.T) {
 	r.now = fixture.Epoch
 	r.step()
 	r.settle()
-	must.False(t, r.term.nodes.byID["n1"].passed, must.Sprint("its groups would not be planned when it passes again"))
+	must.False(t, r.term.nodes.byID["n1"].passed, must.Sprint("its groups would not be planned when the deadline passes again"))
 	must.Eq(t, fixture.Epoch.Add(time.Minute), r.wakeAt)
 	must.Len(t, 1, r.raft.written())
 	r.advance(time.Minute + 20*time.Second + rules.DefaultStopMargin)

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// watch is a job watcher over a state of its own. The test acts as the drainer: it steps the
-// watcher, writes its requests, and replies.
+// watch is a job watcher with its own state. The test acts as the drainer: it steps the watcher,
+// writes its requests, and replies.
 type watch struct {
 	*jobWatcher
 	state  *memory
@@ -40,7 +40,7 @@ func (w *watch) step() (wakeAt time.Time, request *DrainRequest) {
 	return wakeAt, request
 }
 
-// register registers groups. A job that is newly followed is looked at again in the next step.
+// register registers groups, and steps again for newly followed jobs.
 func (w *watch) register(groups ...cluster.GroupKey) (wakeAt time.Time, request *DrainRequest) {
 	w.RegisterJobs(groups)
 	w.step()
@@ -94,8 +94,8 @@ func reevaluated(r *DrainRequest) []cluster.GroupKey {
 	return r.Reevaluate
 }
 
-// No feed names a change between the view of a step and a follow in that step. So the next step
-// plans the group again.
+// A feed does not name a change between the view of a step and a Follow in that step. So the next
+// step plans the group again.
 func TestJobWatcher_RereadsFollowedGroups(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(1, 1)
@@ -105,14 +105,14 @@ func TestJobWatcher_RereadsFollowedGroups(t *testing.T) {
 	w.RegisterJobs([]cluster.GroupKey{fixture.Group})
 	old := w.state.Snapshot()
 	w.state.commit(func(t *fixture.Cluster) { t.TaskGroup().Count = 1 }) // the job is not followed yet
-	must.Eq(t, w.now, w.Step(Look{Now: w.now, View: old}), must.Sprint("it wants another step at once"))
+	must.Eq(t, w.now, w.Step(Look{Now: w.now, View: old}), must.Sprint("the next step is now"))
 	wakeAt, request := w.step()
 	must.Eq(t, []cluster.AllocID{"a1"}, wanted(request), must.Sprint("the group has room by now"))
 	must.True(t, wakeAt.IsZero())
 }
 
 // A newer request replaces an unread one and holds everything that is wanted. When nothing is
-// wanted any more, one empty request says so.
+// wanted any more, the watcher sends one empty request.
 func TestJobWatcher_NewerRequestReplacesUnread(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(2, 4)
@@ -132,7 +132,7 @@ func TestJobWatcher_NewerRequestReplacesUnread(t *testing.T) {
 	}
 }
 
-// A job is followed once, however many of its groups are watched, and unfollowed with the last.
+// A job is followed once for all its watched groups, and unfollowed with the last of them.
 func TestJobWatcher_Follows(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(2, 2)
@@ -149,7 +149,7 @@ func TestJobWatcher_Follows(t *testing.T) {
 	w.register(h)
 	must.Eq(t, one, w.state.feed().follows())
 
-	// A group with nothing on a draining node is dropped.
+	// A group without allocations on draining nodes is dropped.
 	w.register(cluster.GroupKey{Job: cluster.JobKey{Namespace: "other", ID: "web"}, Name: "g"})
 	must.Eq(t, one, w.state.feed().follows())
 
@@ -208,7 +208,7 @@ func TestJobWatcher_WakesWhenHealthIsDue(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"a1"}, wanted(request))
 }
 
-// The watcher remembers since when a group is held. It has no date for a group that is due.
+// The watcher remembers since when a group is held. It has no time for a group that is due.
 func TestJobWatcher_Holds(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(2, 2)
@@ -224,9 +224,9 @@ func TestJobWatcher_Holds(t *testing.T) {
 	g := w.groups.get(fixture.Group)
 	w.agenda.At(g, w.now.Add(1))
 	must.Eq(t, held, w.holds(w.now), must.Cmp())
-	must.MapEmpty(t, w.holds(w.now.Add(1)), must.Sprint("its time has come"))
+	must.MapEmpty(t, w.holds(w.now.Add(1)), must.Sprint("the group is due"))
 
-	// Changes that an earlier step could not look at may have ended the present reason.
+	// Changes that an earlier step could not look at may have ended the current reason.
 	w.state.commit(func(t *fixture.Cluster) { t.Alloc("a1").ModifyTime = w.now.Add(1) })
 	w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take(), Deferred: true})
 	must.Eq(t, w.now, w.holds(w.now)[fixture.Group][0].since)
@@ -253,16 +253,16 @@ func TestJobWatcher_PlansEverythingOnAll(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"a1"}, wanted(request))
 }
 
-// Applied marks are in the state. Rejected and unknown marks are wanted again: the drainer spaces
-// its writes. A mark that was refused, or was answered as applied and is not in the state, waits,
-// and another allocation takes its room.
+// Applied marks are in the state. Rejected and unknown marks are wanted again: the outbox spaces
+// the writes. A mark that was refused, or was answered as applied and is not in the state, waits,
+// and another allocation uses its room.
 func TestJobWatcher_Replies(t *testing.T) {
 	t.Parallel()
 	const lost = "a write was answered as applied, but the state does not show it"
 	for name, test := range map[string]struct {
 		reply func(*watch, *DrainRequest)
 		want  []cluster.AllocID // wanted after the reply
-		again []cluster.AllocID // and a second later
+		again []cluster.AllocID // wanted a second later
 		error []string
 	}{
 		"applied": {reply: (*watch).apply},
@@ -315,8 +315,8 @@ func TestJobWatcher_RefusedMarkBacksOff(t *testing.T) {
 	}
 }
 
-// The job of a marked allocation that runs on without an evaluation is evaluated again: at once,
-// then less and less often, until the allocation stops.
+// The job of a marked allocation that still runs and has no evaluation is evaluated again:
+// immediately, then after growing waits, until the allocation stops.
 func TestJobWatcher_Reevaluates(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(1, 1)
@@ -346,8 +346,8 @@ func TestJobWatcher_Reevaluates(t *testing.T) {
 	must.MapEmpty(t, w.state.feed().follows())
 }
 
-// The watcher does not wait for an evaluation that was not written. A rejected one is wanted at
-// once. When one from another source failed, another is wanted at once.
+// The watcher does not wait for an evaluation that was not written. A rejected evaluation is wanted
+// again without a wait, and so is one after a failed evaluation of another source.
 func TestJobWatcher_EvaluationNotWritten(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(1, 1)
@@ -369,7 +369,7 @@ func TestJobWatcher_EvaluationNotWritten(t *testing.T) {
 	}
 }
 
-// When no marked allocation runs on, the count of evaluations starts from the beginning.
+// When no marked allocation still runs, the count of evaluations is reset.
 func TestJobWatcher_ReevaluationsAreCountedInARow(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(1, 1)
@@ -403,8 +403,8 @@ func TestJobWatcher_LateReply(t *testing.T) {
 	must.MapEmpty(t, w.groups)
 }
 
-// A request has about as many marks as a round of writes takes, the first in order. The other
-// groups are planned when those are applied.
+// A request has about as many marks as a round of writes takes, of the first groups in order. The
+// other groups are planned when these marks are applied.
 func TestJobWatcher_MarksAhead(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(1, 3)

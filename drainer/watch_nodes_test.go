@@ -45,20 +45,20 @@ func TestNodeWatcher(t *testing.T) {
 		changes Changes
 		want    []string
 	}{
-		"starts to drain":           {func(w *fixture.Cluster) { w.StartDrain("n1", 0) }, nil, n1, []string{"update n1 to 7"}},
-		"its strategy changes":      {func(w *fixture.Cluster) { w.StartDrain("n1", 0) }, map[cluster.NodeID]cluster.Revision{"n1": 6}, n1, []string{"update n1 to 7"}},
-		"something else of it does": {func(w *fixture.Cluster) { w.StartDrain("n1", 0) }, map[cluster.NodeID]cluster.Revision{"n1": 7}, n1, nil},
-		"cancelled":                 {nil, map[cluster.NodeID]cluster.Revision{"n1": 7}, n1, []string{"remove n1"}},
-		"deleted":                   {func(w *fixture.Cluster) { w.Nodes = nil }, map[cluster.NodeID]cluster.Revision{"n1": 7}, n1, []string{"remove n1"}},
-		"does not drain":            {nil, nil, n1, nil},
-		"an unknown node":           {nil, nil, Changes{Nodes: []cluster.NodeID{"n9"}}, nil},
-		"not reported":              {func(w *fixture.Cluster) { w.StartDrain("n1", 0) }, nil, Changes{Groups: []cluster.GroupKey{fixture.Group}}, nil},
+		"starts to drain":       {func(w *fixture.Cluster) { w.StartDrain("n1", 0) }, nil, n1, []string{"update n1 to 7"}},
+		"its strategy changes":  {func(w *fixture.Cluster) { w.StartDrain("n1", 0) }, map[cluster.NodeID]cluster.Revision{"n1": 6}, n1, []string{"update n1 to 7"}},
+		"another field changes": {func(w *fixture.Cluster) { w.StartDrain("n1", 0) }, map[cluster.NodeID]cluster.Revision{"n1": 7}, n1, nil},
+		"cancelled":             {nil, map[cluster.NodeID]cluster.Revision{"n1": 7}, n1, []string{"remove n1"}},
+		"deleted":               {func(w *fixture.Cluster) { w.Nodes = nil }, map[cluster.NodeID]cluster.Revision{"n1": 7}, n1, []string{"remove n1"}},
+		"does not drain":        {nil, nil, n1, nil},
+		"an unknown node":       {nil, nil, Changes{Nodes: []cluster.NodeID{"n9"}}, nil},
+		"not reported":          {func(w *fixture.Cluster) { w.StartDrain("n1", 0) }, nil, Changes{Groups: []cluster.GroupKey{fixture.Group}}, nil},
 		"anything may have changed": {
 			func(w *fixture.Cluster) { w.StartDrain("n1", 0); w.StartDrain("n3", 0) },
 			map[cluster.NodeID]cluster.Revision{"n2": 5, "n3": 7, "gone": 1}, Changes{All: true},
 			[]string{"remove gone", "update n1 to 7", "remove n2"},
 		},
-		"a tracker that has forgotten": {func(w *fixture.Cluster) { w.StartDrain("n1", 0) }, nil, Changes{All: true}, []string{"update n1 to 7"}},
+		"a tracker that lost the node": {func(w *fixture.Cluster) { w.StartDrain("n1", 0) }, nil, Changes{All: true}, []string{"update n1 to 7"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,7 +69,7 @@ func TestNodeWatcher(t *testing.T) {
 			tracker := &recordingTracker{tracked: test.tracked}
 			watcher := NewNodeWatcher(Env{Logger: slog.New(slog.DiscardHandler)}, tracker)
 			wakeAt := watcher.Step(Look{Now: fixture.Epoch, View: w, Changes: test.changes})
-			must.True(t, wakeAt.IsZero(), must.Sprint("it never wants a timer"))
+			must.True(t, wakeAt.IsZero(), must.Sprint("it never needs a timer"))
 			must.Eq(t, test.want, tracker.calls)
 		})
 	}

@@ -22,7 +22,7 @@ func anyGroupKey(t *rapid.T) cluster.GroupKey {
 	}
 }
 
-// Groups by job agree with a map of groups, and a job without groups is not kept.
+// watchedGroups agrees with a map of groups, and keeps no job without groups.
 func TestWatchedGroups_AgreeWithAMap(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -56,7 +56,7 @@ func TestWatchedGroups_AgreeWithAMap(t *testing.T) {
 	})
 }
 
-// The dates of holds agree with a table of all reasons.
+// The times of holds agree with a table of all reasons.
 func TestWatchedGroup_NoteHoldsAgreesWithATable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -160,8 +160,8 @@ func (m *model) compareJob(v rules.View, key cluster.JobKey) error {
 	return differ(fmt.Sprintf("OpenEvals(%s)", key), v.OpenEvals(key), m.OpenEvals(key))
 }
 
-// differ returns how two sequences differ. It iterates over got three times, and the first time stops
-// after the first row, as callers do.
+// differ returns how two sequences differ. It iterates over got three times. The first time it
+// stops after the first row, as callers do.
 func differ[T row](what string, got, want iter.Seq[*T], strip ...func(*T) *T) error {
 	for range got {
 		break

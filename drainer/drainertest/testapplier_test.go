@@ -31,7 +31,7 @@ func TestTestApplier_appliers(t *testing.T) {
 	}
 }
 
-// Each deliberate mistake is found, and the error names it.
+// TestApplier finds each deliberate mistake, and the error names it.
 func TestTestApplier_mistakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -40,11 +40,11 @@ func TestTestApplier_mistakes(t *testing.T) {
 		want string
 	}{
 		{"two answers at once", applierFlaws{answers: 2}, "was answered 2 times"},
-		{"an answer after the time limit, and the log's after it", applierFlaws{both: true}, "was answered 2 times"},
+		{"an answer after the time limit, and another from the log", applierFlaws{both: true}, "was answered 2 times"},
 		{"no answer", applierFlaws{answers: -1}, "has not been answered within"},
 		{"no answer when the log does not answer", applierFlaws{patient: true}, "a write needs a time limit of its own"},
-		{"an answer and false", applierFlaws{answersFalse: true}, "the applier returned false"},
-		{"false and nothing else", applierFlaws{slots: -1}, "was not queued"},
+		{"an answer although it returned false", applierFlaws{answersFalse: true}, "the applier returned false"},
+		{"always false", applierFlaws{slots: -1}, "was not queued"},
 		{"applied without applying", applierFlaws{pretends: true}, "was answered applied, and never reached the log"},
 		{"applied before the log has applied", applierFlaws{hasty: true}, "before the log had answered"},
 		{"queued and forgotten", applierFlaws{forgets: true}, "has not reached the log within"},
@@ -198,7 +198,7 @@ func (a *plainApplier) await(result chan Result, reply drainer.Reply) {
 	}
 }
 
-// answered is the applier's answer for a result of the log.
+// answered returns the applier's answer for a result of the log.
 func (a *plainApplier) answered(r Result) drainer.Answer {
 	answer := drainer.Answer{Outcome: r.Outcome, Index: r.Index, Response: r.Refused}
 	if r.Outcome != raftwrite.Applied {

@@ -50,7 +50,7 @@ func TestTestFSM_story(t *testing.T) {
 	must.Eq(t, 5, f.Record("d3").StillStopping)
 }
 
-// Each deliberate mistake is found, and the error names it.
+// TestFSM finds each deliberate mistake, and the error names it.
 func TestTestFSM_mistakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -59,13 +59,13 @@ func TestTestFSM_mistakes(t *testing.T) {
 		want []string
 	}{
 		{"marks without their evaluations", flawedFSM{edit: func(_, after *model) { clear(after.evals) }}, []string{"OpenEvals(default/web)", "want [evaluation story-e1]"}},
-		{"evaluations a moment after their marks", flawedFSM{late: func(m *model) { clear(m.evals) }}, []string{"without its evaluation", "one transaction"}},
-		{"counts a moment after their marks", flawedFSM{late: eachNode(func(_, n *cluster.Node) {
+		{"evaluations slightly after their marks", flawedFSM{late: func(m *model) { clear(m.evals) }}, []string{"without its evaluation", "one transaction"}},
+		{"counts slightly after their marks", flawedFSM{late: eachNode(func(_, n *cluster.Node) {
 			if n.Drain != nil {
 				n.Drain.Marked = [cluster.MarkClassCount]int{}
 			}
 		})}, []string{"the drain counts", "one transaction"}},
-		{"an index a moment after its rows", flawedFSM{late: func(m *model) { m.index-- }}, []string{"become visible together"}},
+		{"an index slightly after its rows", flawedFSM{late: func(m *model) { m.index-- }}, []string{"become visible together"}},
 		{"marks that the drain does not count", flawedFSM{edit: afterEachNode(func(_, n *cluster.Node) {
 			if n.Drain != nil {
 				n.Drain.Marked = [cluster.MarkClassCount]int{}
@@ -116,7 +116,7 @@ func TestTestFSM_mistakes(t *testing.T) {
 		{"a cancel that leaves the time of the mark", flawedFSM{edit: onCancel(func(was, a *cluster.Allocation) {
 			a.DesiredTransition.MarkedAt = was.DesiredTransition.MarkedAt
 		})}, []string{"a drain is cancelled", "MarkedAt is"}},
-		{"a cancel that withdraws what others asked for", flawedFSM{edit: onCancel(func(_, a *cluster.Allocation) {
+		{"a cancel that withdraws marks of other writers", flawedFSM{edit: onCancel(func(_, a *cluster.Allocation) {
 			if a.DesiredTransition.Drain == "" {
 				a.DesiredTransition.Migrate = false
 			}
@@ -126,7 +126,7 @@ func TestTestFSM_mistakes(t *testing.T) {
 				a.DesiredTransition.Drain, a.DesiredTransition.Class = "", cluster.MarkNone
 			}
 		})}, []string{"a drain is cancelled", "allocation b3", "want \"d2\""}},
-		{"a cancel that withdraws marks on what stops", flawedFSM{edit: onCancel(func(_, a *cluster.Allocation) {
+		{"a cancel that withdraws marks of stopping allocations", flawedFSM{edit: onCancel(func(_, a *cluster.Allocation) {
 			if a.ServerTerminal() {
 				a.DesiredTransition = cluster.DesiredTransition{}
 			}
@@ -142,9 +142,9 @@ func TestTestFSM_mistakes(t *testing.T) {
 				n.SchedulingEligibility = cluster.NodeEligible
 			}
 		})}, []string{"a completion, twice", "SchedulingEligibility"}},
-		{"completions that are not judged again", flawedFSM{endsAll: true}, []string{"drains that are not done", "refused [], want [n1, n2]"}},
+		{"completions that are not checked again", flawedFSM{endsAll: true}, []string{"drains that are not done", "refused [], want [n1, n2]"}},
 		{"no records", flawedFSM{record: func(*cluster.Drain) *cluster.Drain { return nil }}, []string{"the record of drain d1 is missing"}},
-		{"records without what still stops", flawedFSM{record: func(d *cluster.Drain) *cluster.Drain { d.StillStopping = 0; return d }},
+		{"records without the stopping allocations", flawedFSM{record: func(d *cluster.Drain) *cluster.Drain { d.StillStopping = 0; return d }},
 			[]string{"the record of drain d1", "StillStopping is 0, want 1"}},
 		{"records with the wrong outcome", flawedFSM{record: func(d *cluster.Drain) *cluster.Drain { d.Outcome = cluster.OutcomeComplete; return d }},
 			[]string{"the record of drain d1", "Outcome is"}},
@@ -190,7 +190,7 @@ type flawedFSM struct {
 	*referenceFSM
 	// edit changes the state after each entry.
 	edit func(before, after *model)
-	// late changes the state that is visible for a moment before an entry of marks.
+	// late changes the state that is visible for a short time before an entry of marks.
 	late func(*model)
 	// record changes a record, which is a copy.
 	record func(*cluster.Drain) *cluster.Drain

@@ -17,15 +17,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// A store that keeps the fields of decisions passes. Times may return in another location, and
-// other fields may be lost.
+// A store that keeps the fields of decisions passes. It may return times in another location, and
+// lose other fields.
 func TestTestStore_stores(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]flaws{
-		"a plain store":                         {},
-		"a store with times in another place":   {rows: func(r Rows) Rows { return edited(r, elsewhere) }},
-		"a store that loses what nothing reads": {rows: func(r Rows) Rows { return edited(r, unread) }},
-		"a store without a feed of its own":     {tell: func(c *drainer.Changes) { *c = drainer.Changes{All: true} }},
+		"a plain store":                      {},
+		"a store with times in another zone": {rows: func(r Rows) Rows { return edited(r, elsewhere) }},
+		"a store that loses unread fields":   {rows: func(r Rows) Rows { return edited(r, unread) }},
+		"a store whose feed says All":        {tell: func(c *drainer.Changes) { *c = drainer.Changes{All: true} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -34,7 +34,7 @@ func TestTestStore_stores(t *testing.T) {
 	}
 }
 
-// Each deliberate mistake is found, and the error names it.
+// TestStore finds each deliberate mistake, and the error names it.
 func TestTestStore_mistakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -45,21 +45,21 @@ func TestTestStore_mistakes(t *testing.T) {
 		{"views in another order", flaws{view: func(v rules.View) rules.View { return reversed{v} }}, "NodeAllocs("},
 		{"a view without terminal canaries", flaws{view: func(v rules.View) rules.View { return onlyLive{v} }}, "GroupAllocs("},
 		{"a view that counts system work", flaws{view: func(v rules.View) rules.View { return counting{v} }}, "Consumers("},
-		{"a view that counts out of reach", flaws{view: func(v rules.View) rules.View { return reaching{v} }}, "Healthy("},
+		{"a view that counts unreachable nodes", flaws{view: func(v rules.View) rules.View { return reaching{v} }}, "Healthy("},
 		{"a view that leaves out stable allocations on draining nodes", flaws{view: func(v rules.View) rules.View { return stableLeftOut{v} }}, "ChangingAllocs("},
 		{"a view without the index", flaws{view: func(v rules.View) rules.View { return unnumbered{v} }}, "Index is 0"},
 		{"a view that is always the newest", flaws{mutable: true}, "the view taken after commit 0, at the end"},
-		{"a feed that does not tell of nodes", flaws{tell: func(c *drainer.Changes) { c.Nodes = nil }}, "a feed has not reported node"},
-		{"a feed that does not tell of hosts", flaws{tell: func(c *drainer.Changes) { c.Hosts = nil }}, "a feed has not reported host"},
-		{"a feed that does not tell of groups", flaws{tell: func(c *drainer.Changes) { c.Groups = nil }}, "a feed has not reported group"},
-		{"a feed that does not tell of jobs", flaws{tell: func(c *drainer.Changes) { c.Jobs = nil }}, "a feed has not reported job"},
-		{"a feed that tells of the last change alone", flaws{forgets: true}, "a feed has not reported"},
+		{"a feed that does not name nodes", flaws{tell: func(c *drainer.Changes) { c.Nodes = nil }}, "a feed has not reported node"},
+		{"a feed that does not name hosts", flaws{tell: func(c *drainer.Changes) { c.Hosts = nil }}, "a feed has not reported host"},
+		{"a feed that does not name groups", flaws{tell: func(c *drainer.Changes) { c.Groups = nil }}, "a feed has not reported group"},
+		{"a feed that does not name jobs", flaws{tell: func(c *drainer.Changes) { c.Jobs = nil }}, "a feed has not reported job"},
+		{"a feed that names only the last change", flaws{forgets: true}, "a feed has not reported"},
 		{"a feed that does not wake", flaws{silent: true}, "has not woken its subscriber"},
-		{"a feed that never closes", flaws{unclosed: true}, "a closed feed has woken its subscriber"},
+		{"a feed that Close does not end", flaws{unclosed: true}, "a closed feed has woken its subscriber"},
 		{"a feed whose follows are not counted", flaws{uncounted: true}, "a feed"},
-		{"a store that does not say that it was abandoned", flaws{replaced: true}, "abandoned"},
+		{"a store that does not report that it was replaced", flaws{replaced: true}, "abandoned"},
 		{"a wake-up before the commit is visible", flaws{early: time.Millisecond}, "woken before the commit was visible"},
-		{"the same, and a feed that says All", flaws{early: time.Millisecond, tell: func(c *drainer.Changes) { *c = drainer.Changes{All: true} }}, "woken before the commit was visible"},
+		{"a wake-up before the commit is visible, and a feed that says All", flaws{early: time.Millisecond, tell: func(c *drainer.Changes) { *c = drainer.Changes{All: true} }}, "woken before the commit was visible"},
 		{"a wake-up that blocks", flaws{blocks: true}, "the send to wake must not block; it has not returned within"},
 		{"rows that are lost", flaws{rows: func(r Rows) Rows { r.Allocs = nil; return r }}, "allocation"},
 		{"rows that are not deleted", flaws{rows: func(r Rows) Rows { r.DeletedNodes = nil; return r }}, "was deleted or never written"},
@@ -71,7 +71,7 @@ func TestTestStore_mistakes(t *testing.T) {
 	}
 }
 
-// A store that loses one field that decisions read is found, and the error names the field.
+// TestStore finds a store that loses one field that decisions read, and the error names the field.
 func TestTestStore_lostFields(t *testing.T) {
 	t.Parallel()
 	// Without these fields the row is not found, or is not in its list.
@@ -119,8 +119,7 @@ func ExampleTestStore_error() {
 	// world 0: after commit 30: Alloc(b): allocation b: StoppedAt is 0001-01-01T00:00:00Z, want 2030-01-01T00:12:05.720183Z
 }
 
-// edited returns copies of the rows, with every value edited: the rows, and the structs and times
-// in them.
+// edited returns copies of the rows after edit has changed them and the structs and times in them.
 func edited(r Rows, edit func(reflect.Value)) Rows {
 	r.Nodes, r.Jobs, r.Allocs, r.Evals = slices.Clone(r.Nodes), slices.Clone(r.Jobs), slices.Clone(r.Allocs), slices.Clone(r.Evals)
 	for i, n := range r.Nodes {
@@ -143,7 +142,7 @@ func edited(r Rows, edit func(reflect.Value)) Rows {
 	return r
 }
 
-// walk edits what a value holds, then the value.
+// walk edits the values in a value, then the value itself.
 func walk(v reflect.Value, edit func(reflect.Value)) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -389,10 +388,10 @@ func (v counting) Consumers(n cluster.NodeID) int {
 	return count
 }
 
-// unnumbered has lost the index.
+// unnumbered is a view whose index is zero.
 type unnumbered struct{ rules.View }
 
 func (unnumbered) Index() uint64 { return 0 }
 
-// delay is how long a mistake of a double lasts.
+// delay is how long a mistake of a test double lasts.
 func delay(d time.Duration) { <-time.After(d) }

@@ -21,7 +21,7 @@ func TestTestVolumes(t *testing.T) {
 	}{
 		"a plain store":                    {edit: func(*volumeStore) {}},
 		"a store without a feed of claims": {edit: func(s *volumeStore) { s.silent = true }, want: "a feed has not woken its subscriber for claim 2"},
-		"a feed that does not name it":     {edit: func(s *volumeStore) { s.host = "n2" }, want: "after claim 2: a feed has not reported host n1, which changed"},
+		"a feed that names another host":   {edit: func(s *volumeStore) { s.host = "n2" }, want: "after claim 2: a feed has not reported host n1, which changed"},
 		"a store without volumes":          {edit: func(s *volumeStore) { s.bare = true }, want: "it is no rules.VolumeView"},
 		"views that change":                {edit: func(s *volumeStore) { s.mutable = true }, want: "the view of index 2: VolumePlugins(s1): yields [], want [disks]"},
 		"one plugin for each allocation":   {edit: func(s *volumeStore) { s.first = true }, want: "yields [disks], want [disks files]"},
@@ -44,7 +44,7 @@ func TestTestVolumes(t *testing.T) {
 	}
 }
 
-// withoutPlugins returns rows whose jobs have lost what their storage plugins serve.
+// withoutPlugins returns rows whose jobs have lost the ids and types of their storage plugins.
 func withoutPlugins(r Rows) Rows {
 	for i, a := range r.Allocs {
 		r.Allocs[i] = a.Copy()

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// noon is in another location than UTC. Rows hold UTC.
+// noon is not in UTC. Rows hold UTC.
 var noon = time.Date(2030, 1, 1, 14, 0, 0, 500, time.FixedZone("", 2*3600))
 
 func node() *cluster.Node {
@@ -111,13 +111,13 @@ func TestCanMark(t *testing.T) {
 		"an unknown class": func(_ **cluster.Node, _ **cluster.Allocation, m *rules.Mark) { m.Class = cluster.MarkClassCount },
 		"no allocation":    func(_ **cluster.Node, a **cluster.Allocation, _ *rules.Mark) { *a = nil },
 		"another node":     func(_ **cluster.Node, a **cluster.Allocation, _ *rules.Mark) { (*a).NodeID = "n2" },
-		"a stop": func(_ **cluster.Node, a **cluster.Allocation, _ *rules.Mark) {
+		"stopping": func(_ **cluster.Node, a **cluster.Allocation, _ *rules.Mark) {
 			(*a).DesiredStatus = cluster.DesiredStop
 		},
-		"an end": func(_ **cluster.Node, a **cluster.Allocation, _ *rules.Mark) {
+		"stopped": func(_ **cluster.Node, a **cluster.Allocation, _ *rules.Mark) {
 			(*a).ClientStatus = cluster.ClientFailed
 		},
-		"another's request": func(_ **cluster.Node, a **cluster.Allocation, _ *rules.Mark) { (*a).DesiredTransition.Migrate = true },
+		"marked by another writer": func(_ **cluster.Node, a **cluster.Allocation, _ *rules.Mark) { (*a).DesiredTransition.Migrate = true },
 	} {
 		n, a, m := n.Copy(), alloc("a1", cluster.JobService), good
 		broken(&n, &a, &m)
@@ -145,13 +145,13 @@ func TestCancelDrain(t *testing.T) {
 	must.Eq(t, cluster.AllocID("a1"), c.Withdrawn[0].ID)
 	must.Eq(t, cluster.DesiredTransition{}, c.Withdrawn[0].DesiredTransition)
 	must.Eq(t, uint64(9), c.Withdrawn[0].AllocModifyIndex)
-	must.True(t, runs.Marked(), must.Sprint("the row of the state is not written to"))
+	must.True(t, runs.Marked(), must.Sprint("the row of the state does not change"))
 	must.Eq(t, []cluster.AllocID{"a2"}, c.Stopping)
 	must.Eq(t, cluster.OutcomeCancelled, c.Record.Outcome)
 	must.Eq(t, 1, c.Record.StillStopping)
 	must.Eq(t, uint64(9), c.Record.EndIndex)
 	must.Eq(t, []string{"k"}, c.Record.Keys)
-	must.Eq(t, n.Drain.UpdatedAt, c.Record.UpdatedAt, must.Sprint("it is the time of Revision, which stays"))
+	must.Eq(t, n.Drain.UpdatedAt, c.Record.UpdatedAt, must.Sprint("a cancel changes neither Revision nor its time"))
 
 	again := lifecycle.CancelDrain(v, c.Node, lifecycle.Request{At: later}, 10)
 	must.Nil(t, again.Record)

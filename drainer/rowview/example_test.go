@@ -15,9 +15,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// small is a small scheduler on one server: plain rows, and no log. It applies each entry at
-// once, and answers before the method returns. A scheduler with a log proposes the entry instead,
-// and every server applies it.
+// small is a small scheduler on one server: plain rows, and no log. It applies each entry and
+// answers before the method returns. A scheduler with a log proposes the entry instead, and every
+// server applies it.
 type small struct {
 	mu     sync.Mutex
 	index  uint64
@@ -83,7 +83,7 @@ func (s *small) Barrier(reply drainer.Reply) (queued bool) {
 	return true
 }
 
-// await waits until the state is as wanted.
+// await waits until the condition holds.
 func (s *small) await(wanted func(rules.View) bool) {
 	wake := make(chan struct{}, 1)
 	defer s.reader.Subscribe(wake).Close()
@@ -132,7 +132,7 @@ func Example() {
 	s.await(func(v rules.View) bool { return v.Alloc("web-1").Marked() })
 	fmt.Println("marked", s.reader.Snapshot().Alloc("web-1").DesiredTransition.Class)
 
-	// The scheduler would stop it now and place another. Its client reports the end.
+	// The scheduler would now stop it and place another. Its client reports the end.
 	s.apply(func(rules.View, uint64) []rules.Refusal {
 		a := s.allocs["web-1"].Copy()
 		a.ClientStatus = cluster.ClientComplete

@@ -19,7 +19,7 @@ func TestView(t *testing.T) {
 	must.NoError(t, drainertest.TestStore(func() drainertest.Store { return new(store) }))
 }
 
-// store keeps rows in no order.
+// store passes rows to the view in random order.
 type store struct {
 	rowview.Reader
 	nodes  []*cluster.Node
@@ -38,7 +38,7 @@ func (s *store) Commit(index uint64, r drainertest.Rows) error {
 	return nil
 }
 
-// put returns the rows after a commit, in a random order.
+// put returns the rows after a commit, in random order.
 func put[K comparable, T any](random *rand.Rand, rows, written []*T, deleted []K, key func(*T) K) []*T {
 	rows = slices.DeleteFunc(slices.Clone(rows), func(row *T) bool {
 		return slices.Contains(deleted, key(row)) || slices.ContainsFunc(written, func(w *T) bool { return key(w) == key(row) })

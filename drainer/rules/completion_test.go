@@ -53,7 +53,7 @@ func TestRecheckCompletions_AgreesWithTwin(t *testing.T) {
 			for turn := range 3 {
 				e.StillStopping += len(state.leftOn(n, turn))
 			}
-			// With something left, the deadline or force has ended the drain.
+			// If something is left, the deadline or force has ended the drain.
 			if e.Outcome == "complete" && e.StillStopping > 0 && entry.Policy.Completion != CompletionMarked {
 				e.Outcome = "deadline reached"
 				if n.Drain.Strategy.Deadline < 0 {
@@ -72,7 +72,7 @@ func TestRecheckCompletions_AgreesWithTwin(t *testing.T) {
 	})
 }
 
-// Before the deadline a drain that ends has nothing left.
+// A drain that ends before the deadline leaves no allocation that had to leave.
 func TestRecheckCompletions_StoppedMeansNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -106,14 +106,14 @@ func TestRecheckCompletions_SaysWhy(t *testing.T) {
 		c    Completion
 		want string
 	}{
-		"it is done":      {nil, done, ""},
-		"node deleted":    {func(w *fixture.Cluster) { w.Nodes = w.Nodes[1:] }, done, "the node is gone"},
-		"cancelled":       {func(w *fixture.Cluster) { w.Node("n1").Drain = nil }, done, "the node does not drain"},
-		"drained again":   {func(w *fixture.Cluster) { w.Node("n1").Drain.ID = "d2" }, done, "the drain is over and another has begun"},
-		"changed":         {func(w *fixture.Cluster) { w.Node("n1").Drain.Revision = 8 }, done, "the drain was changed since"},
-		"a late arrival":  {func(w *fixture.Cluster) { w.Alloc("a1").NodeID = "n1" }, done, "the drain is not done"},
-		"no node":         {nil, Completion{}, "the node is gone"},
-		"revision of old": {nil, Completion{Node: "n1", Drain: "d-n1", Revision: 6}, "the drain was changed since"},
+		"it is done":     {nil, done, ""},
+		"node deleted":   {func(w *fixture.Cluster) { w.Nodes = w.Nodes[1:] }, done, "the node is gone"},
+		"cancelled":      {func(w *fixture.Cluster) { w.Node("n1").Drain = nil }, done, "the node does not drain"},
+		"drained again":  {func(w *fixture.Cluster) { w.Node("n1").Drain.ID = "d2" }, done, "the drain is over and another has begun"},
+		"changed":        {func(w *fixture.Cluster) { w.Node("n1").Drain.Revision = 8 }, done, "the drain was changed since"},
+		"a late arrival": {func(w *fixture.Cluster) { w.Alloc("a1").NodeID = "n1" }, done, "the drain is not done"},
+		"no node":        {nil, Completion{}, "the node is gone"},
+		"older revision": {nil, Completion{Node: "n1", Drain: "d-n1", Revision: 6}, "the drain was changed since"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -168,8 +168,8 @@ func TestJudgeEnd_Policies(t *testing.T) {
 			func(w *fixture.Cluster) { w.Evals = append(w.Evals, evaluation(cluster.EvalBlocked, "e1", 1)) },
 			map[CompletionPolicy]bool{CompletionStopped: true, CompletionReplaced: true, CompletionMigrated: false, CompletionMarked: true},
 		},
-		// The blocked evaluation is older than the mark. The scheduler has not tried to place
-		// this allocation yet.
+		// The blocked evaluation is older than the mark. The scheduler has not yet tried to replace
+		// this allocation.
 		"stopped, an older evaluation blocked": {
 			func(w *fixture.Cluster) {
 				w.Evals = append(w.Evals, evaluation(cluster.EvalBlocked, "e1", 1), evaluation(cluster.EvalPending, "e2", 2))
@@ -255,8 +255,8 @@ func TestJudgeEnd_Policies(t *testing.T) {
 	}
 }
 
-// A drain that waits for replacements names their jobs. Otherwise the drainer would not plan it
-// when they arrive.
+// The plan of a drain that waits for replacements names their jobs. Otherwise the drainer would not
+// plan the drain when they are placed.
 func TestJudgeEnd_NamesAwaitedJobs(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 2)
@@ -271,7 +271,7 @@ func TestJudgeEnd_NamesAwaitedJobs(t *testing.T) {
 	must.False(t, end.done)
 }
 
-// A stop time that overflows with the margin is waited for.
+// A drain waits for a stop time that overflows with the margin.
 func TestWaitEnd_EndlessStopTime(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 1)
@@ -286,8 +286,8 @@ func TestWaitEnd_EndlessStopTime(t *testing.T) {
 	must.True(t, report.EndsBy.After(fixture.Epoch.AddDate(200, 0, 0)))
 }
 
-// Under PluginsAfterStop storage plugins wait for the allocations that have to leave, and not for
-// stopping ones that were left by request.
+// Under PluginsAfterStop storage plugins wait for stopping allocations that have to leave, but not
+// for those that the drain leaves.
 func TestTurn_PluginsDoNotWaitForAllocationsLeftByRequest(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 0)

@@ -13,8 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// Each reason, with its text.
-// What the client says of volumes is in the reason, and not in that for callers who may not see it.
+// WithoutTexts removes the client's texts about volumes from an explanation, and nothing else.
 func TestAllocExplanation_WithoutTexts(t *testing.T) {
 	t.Parallel()
 	holds := &cluster.VolumeHolds{More: 1, Volumes: []cluster.VolumeHold{{
@@ -125,7 +124,7 @@ func TestExplain_Reasons(t *testing.T) {
 			edit: func(w *fixture.Cluster) { mark(w.Alloc("a1")); w.Evals = append(w.Evals, eval(cluster.EvalFailed)) },
 			want: AllocExplanation{Reason: ReasonWaitingForScheduler, Since: Since{At: minute(1)}, Detail: "marked, but its job has no open evaluation: the leader creates one"},
 		},
-		"marked by hand": {
+		"marked without a drain": {
 			edit: func(w *fixture.Cluster) {
 				w.Alloc("a1").DesiredTransition.Migrate, w.Alloc("a1").ModifyTime = true, minute(-5)
 				w.Evals = append(w.Evals, eval(cluster.EvalBlocked))
@@ -140,7 +139,7 @@ func TestExplain_Reasons(t *testing.T) {
 			want: AllocExplanation{Reason: ReasonDisconnected, Since: Since{At: minute(3)}, Healthy: 1, Count: 2, MaxParallel: 1,
 				Detail: "its node is disconnected, the allocation unknown"},
 		},
-		// The node is back since minute 3. The allocation has been unknown for longer.
+		// The node has been back since minute 3. The allocation has been unknown for longer.
 		"not reported since its node is back": {
 			edit: func(w *fixture.Cluster) {
 				w.Node("n1").StatusChangedAt = minute(3)
@@ -239,7 +238,7 @@ func TestExplain_Reasons(t *testing.T) {
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
 				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group moving"},
 		},
-		"waiting for what a deadline takes elsewhere": {
+		"waiting for a deadline mark on another node": {
 			edit: func(w *fixture.Cluster) { w.StartDrain("n2", -1) },
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
 				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group moving"},
@@ -253,7 +252,7 @@ func TestExplain_Reasons(t *testing.T) {
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Count: 2, MaxParallel: 1,
 				Detail: "1 of 1 moves outside the budget in progress"},
 		},
-		// The slot of a healthy canary that has left is held by its replacement.
+		// The replacement of a healthy canary that has left holds the canary's slot.
 		"a canary, waiting for another's replacement": {
 			edit: func(w *fixture.Cluster) {
 				w.Alloc("a1").DeploymentStatus.Canary = true

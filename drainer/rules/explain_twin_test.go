@@ -31,7 +31,7 @@ func TestExplain_AgreesWithTwin(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			must.Eq(t, report, all.Report(n), must.Sprint("beside other nodes"))
+			must.Eq(t, report, all.Report(n), must.Sprint("in a report of all nodes"))
 			var ids []cluster.AllocID
 			for _, a := range state.liveOn(n) {
 				ids = append(ids, a.ID)
@@ -60,7 +60,7 @@ func TestExplain_AgreesWithTwin(t *testing.T) {
 			must.Eq(t, ignored[0], report.Ignored)
 			must.Eq(t, waiting, report.Waiting)
 			if len(ids) > 0 {
-				must.Positive(t, waiting[report.Reason], must.Sprintf("reason of the node is none of its allocations': %s", report.Reason))
+				must.Positive(t, waiting[report.Reason], must.Sprintf("no allocation has the reason of the node: %s", report.Reason))
 			}
 		}
 	})
@@ -104,7 +104,7 @@ func checkNumbers(t *rapid.T, w *twin, a *cluster.Allocation, r AllocExplanation
 	case ReasonWaitingForReplacement:
 		must.SliceContains(t, w.evalsOf(a, "blocked"), r.Eval)
 	case ReasonWaitingForRoom:
-		must.SliceNotEmpty(t, r.Outstanding, must.Sprintf("%s waits for room, and none is under way", a.ID))
+		must.SliceNotEmpty(t, r.Outstanding, must.Sprintf("%s waits for room, but no allocation is under way", a.ID))
 		must.True(t, slices.IsSorted(r.Outstanding))
 		if !isCanary(a) || !w.verdictToCome(a) { // it may hold the slot of the canary it replaced
 			must.SliceNotContains(t, r.Outstanding, a.ID)

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// anyEntry draws an entry of marks. The twin would allow half of its marks one by one. In the
-// others any field may be wrong.
+// anyEntry draws an entry of marks. The twin would allow each of one half of the marks alone. In
+// the others any field may be wrong.
 func anyEntry(t *rapid.T, w *fixture.World, now time.Time, p Policy) *Marks {
 	m := &Marks{At: now, Policy: p}
 	for _, a := range w.Allocs {
@@ -85,8 +85,7 @@ func spoil(t *rapid.T, m *Mark) {
 	}
 }
 
-// anyPending draws the knowledge of a leader besides the state. Some marks are in flight, some
-// belong to another drain.
+// anyPending draws the Pending of a leader. Some marks are in flight, some belong to another drain.
 func anyPending(t *rapid.T, w *fixture.World, now time.Time) Pending {
 	if fixture.OneIn(t, 4, "nothing known") {
 		return Pending{}
@@ -122,7 +121,7 @@ func anyPolicy(t *rapid.T) Policy {
 	}
 }
 
-// A property that never meets a class or a reason does not test it.
+// The generator draws every class and reason. Otherwise the properties would not test them.
 func TestGenerator_MeetsEveryClassAndReason(t *testing.T) {
 	t.Parallel()
 	if !fixture.ManyWorlds() {

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// storage is a node whose drain ignores system jobs. The system allocation s1 has a volume of the
-// plugin disks there, and the plugin's allocation p1 is all that might have to leave.
+// storage is a node whose drain ignores system jobs. The system allocation s1 on it has a volume of
+// the plugin disks. Only the plugin's allocation p1 might have to leave.
 func storage(edit func(w *fixture.Cluster)) *fixture.Cluster {
 	w := fixture.NewCluster(1, 0)
 	w.Place("s1", w.AddJob("backup", cluster.JobSystem), "n1")
@@ -42,10 +42,10 @@ func TestLeaves_PluginOfAnExcludedAllocation(t *testing.T) {
 		"serves it":                  {left: true},
 		"is a service":               {edit: service, left: true},
 		"is marked":                  {edit: func(w *fixture.Cluster) { w.Mark("p1", fixture.DrainID("n1"), cluster.MarkStage, fixture.Epoch) }, left: true},
-		"serves one that stops":      {edit: func(w *fixture.Cluster) { w.Alloc("s1").DesiredStatus = cluster.DesiredStop }, left: true},
+		"serves a stopping one":      {edit: func(w *fixture.Cluster) { w.Alloc("s1").DesiredStatus = cluster.DesiredStop }, left: true},
 		"cannot report":              {edit: func(w *fixture.Cluster) { w.Node("n1").Status = cluster.NodeDisconnected }, left: true},
 		"after the deadline":         {edit: func(w *fixture.Cluster) { w.Node("n1").Drain.Strategy.Deadline = -1 }, left: true},
-		"the other one has ended":    {edit: func(w *fixture.Cluster) { w.Alloc("s1").ClientStatus = cluster.ClientComplete }},
+		"the system job has ended":   {edit: func(w *fixture.Cluster) { w.Alloc("s1").ClientStatus = cluster.ClientComplete }},
 		"serves nothing":             {edit: func(w *fixture.Cluster) { w.Plugins = nil }},
 		"serves one on another node": {edit: func(w *fixture.Cluster) { w.Alloc("s1").NodeID = "n2" }},
 		"is another plugin":          {edit: func(w *fixture.Cluster) { w.Alloc("p1").Job.TaskGroups[0].Tasks[0].CSIPlugin.ID = "nfs" }},
@@ -94,15 +94,15 @@ func TestLeaves_PluginOfAnExcludedAllocation(t *testing.T) {
 	}
 }
 
-// otherGroup moves the plugin to another group of the job. The allocation leaves last all the same.
+// otherGroup moves the plugin to another group of the job. The allocation still leaves last.
 func otherGroup(w *fixture.Cluster) {
 	j := w.Alloc("p1").Job
 	j.TaskGroups = append(j.TaskGroups, &cluster.TaskGroup{Name: "other", Tasks: j.TaskGroups[0].Tasks})
 	j.TaskGroups[0].Tasks = []*cluster.Task{{Name: "t"}, nil}
 }
 
-// A node plan names the plugins that serve excluded allocations while plugins have their turn: the
-// groups of plugins that have to leave at a pace are planned again when one of them no longer serves.
+// A node plan names the plugins that serve excluded allocations during the turn of plugins, so that
+// the groups of paced plugins are planned again when one of them no longer serves.
 func TestPlanNode_NamesServingPlugins(t *testing.T) {
 	t.Parallel()
 	w := storage(func(w *fixture.Cluster) {

@@ -13,10 +13,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// planOneByOne is the twin of planning a group. It offers the candidates one after the other to a
-// world of its own in which the earlier ones are marked: first those that leave with their nodes,
-// then those whose marks are in flight. A group below its budget gives one up only if no other
-// could be marked.
+// planOneByOne is the twin of planning a group. It tries the candidates one after the other in a
+// copy of the world in which the earlier ones are marked: first those that leave with their nodes,
+// then those whose marks are in flight. It tries class proceed only if no other could be marked.
 func planOneByOne(w *fixture.World, now time.Time, p Policy, key cluster.GroupKey, inFlight map[cluster.AllocID]bool) []Mark {
 	state := &twin{World: w, now: now, policy: p, turnsIn: w}
 	for _, a := range state.staying(key) {
@@ -89,7 +88,7 @@ func (w *twin) order(a, b *cluster.Allocation) int {
 	)
 }
 
-// planFirst plans a group of which some marks are in flight, as Explain does.
+// planFirst plans a group with some marks in flight, as Explain does.
 func planFirst(s *Snapshot, key cluster.GroupKey, inFlight map[cluster.AllocID]bool) []Mark {
 	g := s.group(key)
 	return g.plan(g.census(), g.budget(), func(id cluster.AllocID) bool { return inFlight[id] }, nil).Marks
@@ -130,8 +129,8 @@ func planAll(w *fixture.World, now time.Time, p Policy) (*Marks, *Completions) {
 	return marks, completions
 }
 
-// A plan is accepted in the state from which it was made, in one entry with the plans of all
-// other groups and nodes. Nothing more can be marked after it.
+// A plan is accepted in the state from which it was made, in one entry with the plans of all other
+// groups and nodes. After it nothing else can be marked.
 func TestPlans_AreAcceptedInTheirState(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -214,7 +213,7 @@ func TestPlans_FactsAgreeWithTwin(t *testing.T) {
 			for _, a := range w.Allocs {
 				if n := state.nodeOf(a); a.GroupKey() == key && n != nil && n.Drain != nil && !hasEnded(a) {
 					nodes = append(nodes, n.ID)
-					runsOn = runsOn || (a.DesiredTransition.Migrate && !toStop(a) && !state.outOfTouch(a))
+					runsOn = runsOn || (a.DesiredTransition.Migrate && !toStop(a) && !state.cannotReport(a))
 				}
 			}
 			slices.Sort(nodes)
@@ -284,7 +283,7 @@ func TestPlans_WakeInTheFuture(t *testing.T) {
 	})
 }
 
-// The first candidate to be marked, one rule of the order at a time.
+// Each rule of the order decides which candidate is marked first.
 func TestPlanGroup_Order(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -314,7 +313,7 @@ func TestPlanGroup_Order(t *testing.T) {
 	}
 }
 
-// A mark in flight takes room before all others, because it cannot be withdrawn.
+// A mark in flight uses room before all others, because it cannot be withdrawn.
 func TestPlan_InFlightKeepsItsRoom(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(3, 3)
@@ -328,8 +327,8 @@ func TestPlan_InFlightKeepsItsRoom(t *testing.T) {
 	}
 }
 
-// A group below its budget proceeds with one allocation only if no other is marked. After an
-// unhealthy one it would be refused and planned again for ever.
+// A group below its budget proceeds with one allocation only if no other is marked. After a mark of
+// an unhealthy one, the FSM would refuse it each time.
 func TestPlanGroup_ProceedsOnlyIfNothingElseLeaves(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 2)
@@ -359,9 +358,9 @@ func TestPlanGroup_WakesForHealthyVerdictWithoutRunningTask(t *testing.T) {
 	must.Eq(t, []Mark{{Alloc: "a1", Group: fixture.Group, Node: "n1", Drain: "d-n1", Revision: 7, Class: cluster.MarkFree}}, plan.Marks)
 }
 
-// The replacement of a canary holds its slot until it is overdue, even if it is marked itself and
-// waits for no verdict. The next canary is planned then. Without another canary there is no such
-// time.
+// The replacement of a canary holds its slot until the replacement is overdue, even if it is marked
+// itself and waits for no verdict. Then the next canary is planned. Without another canary the plan
+// has no such time.
 func TestPlanGroup_WakesForSlotOfMarkedReplacement(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 3)
@@ -399,8 +398,7 @@ func TestPlanGroup_DeadlineMarkTakesRoom(t *testing.T) {
 	must.Len(t, 1, m.PlanNode(w.Node("n2")).Marks)
 }
 
-// Reasons are recorded one by one: an allocation that waits for its health does not hide that
-// another waits for room.
+// All reasons of a group are recorded: one for health does not hide one for room.
 func TestPlanGroup_EachHoldIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 2)
@@ -411,8 +409,8 @@ func TestPlanGroup_EachHoldIsRecorded(t *testing.T) {
 	must.Eq(t, [ReasonCount]bool{ReasonWaitingForHealth: true, ReasonWaitingForRoom: true}, plan.Holds)
 }
 
-// When no allocation of the group has to be marked any more, a verdict that is due on another
-// node is no reason to plan it.
+// When no allocation of the group has to be marked any more, the plan does not wake for a verdict
+// that is due on another node.
 func TestPlanGroup_DoesNotWakeForOthersVerdicts(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 2)
@@ -425,8 +423,8 @@ func TestPlanGroup_DoesNotWakeForOthersVerdicts(t *testing.T) {
 	must.True(t, m.PlanGroup(fixture.Group, nil).WakeAt.IsZero())
 }
 
-// A postponed mark once took the room of its group, so another allocation stayed until the wait
-// was over (swarm, small seed 2000007944).
+// A postponed mark used the room of its group, so another allocation stayed until the wait was over
+// (swarm, small seed 2000007944).
 func TestPlanGroup_PostponedMarkTakesNoRoom(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 4)

@@ -7,8 +7,8 @@ import (
 	"github.com/shoenig/test/must"
 )
 
-// A policy that cannot work is refused, and the error names the field. Zero values of an entry's
-// policy are its defaults.
+// Validate refuses a policy that cannot work, and names the field. Zero values of an entry's policy
+// are its defaults.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -19,7 +19,7 @@ func withEvals(m *Marks) *Marks {
 	return m
 }
 
-// Each way in which a mark can be wrong, with its text.
+// Each reason for which a mark is refused.
 func TestRecheck_SaysWhy(t *testing.T) {
 	t.Parallel()
 	mark := func(edit func(*Mark)) Mark {
@@ -39,30 +39,30 @@ func TestRecheck_SaysWhy(t *testing.T) {
 		"no such allocation":     {nil, mark(func(m *Mark) { m.Alloc = "a9" }), "the allocation is gone"},
 		"another group":          {nil, mark(func(m *Mark) { m.Group.Name = "db" }), "the allocation is not the one that was planned for"},
 		"another node":           {nil, mark(func(m *Mark) { m.Node = "n2" }), "the allocation is not the one that was planned for"},
-		"stopped meanwhile":      {func(w *fixture.Cluster) { w.Alloc("a1").ClientStatus = cluster.ClientComplete }, mark(nil), "the allocation has stopped"},
+		"stopped since":          {func(w *fixture.Cluster) { w.Alloc("a1").ClientStatus = cluster.ClientComplete }, mark(nil), "the allocation has stopped"},
 		"stopping":               {func(w *fixture.Cluster) { w.Alloc("a1").DesiredStatus = cluster.DesiredStop }, mark(nil), "the allocation is stopping"},
 		"evicted":                {func(w *fixture.Cluster) { w.Alloc("a1").DesiredStatus = cluster.DesiredEvict }, mark(nil), "the allocation is stopping"},
-		"marked by hand":         {func(w *fixture.Cluster) { w.Alloc("a1").DesiredTransition.Migrate = true }, mark(nil), "the allocation is marked"},
+		"marked already":         {func(w *fixture.Cluster) { w.Alloc("a1").DesiredTransition.Migrate = true }, mark(nil), "the allocation is marked"},
 		"node deleted":           {func(w *fixture.Cluster) { w.Nodes = w.Nodes[1:] }, mark(nil), "the node is gone"},
 		"drain cancelled":        {func(w *fixture.Cluster) { w.Node("n1").Drain = nil }, mark(nil), "the node does not drain"},
 		"drained again":          {func(w *fixture.Cluster) { w.Node("n1").Drain.ID = "d2" }, mark(nil), "the drain is over and another has begun"},
 		"paced survives changes": {func(w *fixture.Cluster) { w.Node("n1").Drain.Revision = 8 }, mark(nil), ""},
-		"deadline does not": {func(w *fixture.Cluster) { w.StartDrain("n1", -1); w.Node("n1").Drain.Revision = 8 },
+		"deadline does not survive them": {func(w *fixture.Cluster) { w.StartDrain("n1", -1); w.Node("n1").Drain.Revision = 8 },
 			as(cluster.MarkForced), "the drain was changed since"},
-		"health lost meanwhile": {func(w *fixture.Cluster) { w.Alloc("a1").DeploymentStatus.Healthy = new(false) }, mark(nil),
+		"unhealthy since": {func(w *fixture.Cluster) { w.Alloc("a1").DeploymentStatus.Healthy = new(false) }, mark(nil),
 			"the allocation would be marked free, not paced"},
 		"health not known": {func(w *fixture.Cluster) {
 			w.Alloc("a1").DeploymentStatus, w.Alloc("a1").CreateTime = nil, fixture.Epoch
 		}, mark(nil),
 			"the allocation is held: waiting for health"},
-		"scaled up meanwhile":   {func(w *fixture.Cluster) { w.TaskGroup().Count = 3 }, mark(nil), "the group has no room"},
+		"scaled up since":       {func(w *fixture.Cluster) { w.TaskGroup().Count = 3 }, mark(nil), "the group has no room"},
 		"not below its budget":  {nil, as(cluster.MarkProceed), "the group may not go further below its budget"},
 		"not to proceed":        {func(w *fixture.Cluster) { w.TaskGroup().Count = 3 }, as(cluster.MarkProceed), "the group may not go further below its budget"},
 		"not unhealthy":         {nil, as(cluster.MarkFree), "the allocation would be marked paced, not free"},
 		"the deadline is ahead": {nil, as(cluster.MarkDeadline), "the allocation would be marked paced, not deadline"},
 		"not forced":            {nil, as(cluster.MarkForced), "the allocation would be marked paced, not forced"},
 		"no such class":         {nil, as(200), "the allocation would be marked paced, not unknown class"},
-		"no class at all":       {nil, as(cluster.MarkNone), "the allocation would be marked paced, not none"},
+		"class none":            {nil, as(cluster.MarkNone), "the allocation would be marked paced, not none"},
 		"every slot is taken": {func(w *fixture.Cluster) {
 			w.Alloc("a1").DeploymentStatus.Healthy = new(false)
 			w.Alloc("a2").DesiredTransition = cluster.DesiredTransition{Migrate: true, Class: cluster.MarkFree}
@@ -71,7 +71,7 @@ func TestRecheck_SaysWhy(t *testing.T) {
 			w.Jobs[0].Type = cluster.JobSystem
 			w.Node("n1").Drain.Strategy.IgnoreSystemJobs = true
 		}, as(cluster.MarkStage), "the allocation is left by request"},
-		"out of touch": {func(w *fixture.Cluster) { w.Node("n1").Status = cluster.NodeDisconnected }, mark(nil), "the allocation is held: disconnected"},
+		"cannot report": {func(w *fixture.Cluster) { w.Node("n1").Status = cluster.NodeDisconnected }, mark(nil), "the allocation is held: disconnected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -103,8 +103,8 @@ func TestRecheck_TwiceInOneEntryIsMarkedOnce(t *testing.T) {
 	must.Eq(t, []Refusal{{Alloc: "a1", Node: "n1", Why: "the allocation is in the entry twice"}}, refused)
 }
 
-// The evaluation of a job without an accepted mark is dropped. Each other job gets one, and so
-// does a job whose marked allocations run on.
+// Recheck drops the evaluation of a job without an accepted mark, unless a marked allocation of a
+// group to re-evaluate still runs. Each other job gets one.
 func TestRecheck_Evaluations(t *testing.T) {
 	t.Parallel()
 	eval := func(id cluster.EvalID, j cluster.JobKey) *cluster.Evaluation {
@@ -117,20 +117,20 @@ func TestRecheck_Evaluations(t *testing.T) {
 		entry Marks
 		want  []cluster.EvalID
 	}{
-		"with its mark":          {nil, Marks{Marks: []Mark{mark}, Evals: []*cluster.Evaluation{eval("e1", fixture.Group.Job)}}, []cluster.EvalID{"e1"}},
-		"once for a job":         {nil, Marks{Marks: []Mark{mark}, Evals: []*cluster.Evaluation{eval("e1", fixture.Group.Job), eval("e2", fixture.Group.Job)}}, []cluster.EvalID{"e1"}},
-		"not for a stranger":     {nil, Marks{Marks: []Mark{mark}, Evals: []*cluster.Evaluation{eval("e1", stranger)}}, nil},
-		"not without its mark":   {nil, Marks{Evals: []*cluster.Evaluation{eval("e1", fixture.Group.Job)}}, nil},
-		"not for a refused mark": {func(w *fixture.Cluster) { w.TaskGroup().Count = 9 }, Marks{Marks: []Mark{mark}, Evals: []*cluster.Evaluation{eval("e1", fixture.Group.Job)}}, nil},
-		"nothing is stuck":       {nil, Marks{Reevaluate: []cluster.GroupKey{fixture.Group}, Evals: []*cluster.Evaluation{eval("e1", fixture.Group.Job)}}, nil},
-		"a marked one runs on":   {func(w *fixture.Cluster) { w.Alloc("a1").DesiredTransition.Migrate = true }, Marks{Reevaluate: []cluster.GroupKey{fixture.Group}, Evals: []*cluster.Evaluation{eval("e1", fixture.Group.Job)}}, []cluster.EvalID{"e1"}},
-		"it has one by now": {func(w *fixture.Cluster) {
+		"with its mark":           {nil, Marks{Marks: []Mark{mark}, Evals: []*cluster.Evaluation{eval("e1", fixture.Group.Job)}}, []cluster.EvalID{"e1"}},
+		"once for a job":          {nil, Marks{Marks: []Mark{mark}, Evals: []*cluster.Evaluation{eval("e1", fixture.Group.Job), eval("e2", fixture.Group.Job)}}, []cluster.EvalID{"e1"}},
+		"not for another job":     {nil, Marks{Marks: []Mark{mark}, Evals: []*cluster.Evaluation{eval("e1", stranger)}}, nil},
+		"not without its mark":    {nil, Marks{Evals: []*cluster.Evaluation{eval("e1", fixture.Group.Job)}}, nil},
+		"not for a refused mark":  {func(w *fixture.Cluster) { w.TaskGroup().Count = 9 }, Marks{Marks: []Mark{mark}, Evals: []*cluster.Evaluation{eval("e1", fixture.Group.Job)}}, nil},
+		"nothing is stuck":        {nil, Marks{Reevaluate: []cluster.GroupKey{fixture.Group}, Evals: []*cluster.Evaluation{eval("e1", fixture.Group.Job)}}, nil},
+		"a marked one still runs": {func(w *fixture.Cluster) { w.Alloc("a1").DesiredTransition.Migrate = true }, Marks{Reevaluate: []cluster.GroupKey{fixture.Group}, Evals: []*cluster.Evaluation{eval("e1", fixture.Group.Job)}}, []cluster.EvalID{"e1"}},
+		"it already has one": {func(w *fixture.Cluster) {
 			w.Alloc("a1").DesiredTransition.Migrate = true
 			w.Evals = append(w.Evals, eval("e0", fixture.Group.Job))
 		}, Marks{Reevaluate: []cluster.GroupKey{fixture.Group}, Evals: []*cluster.Evaluation{eval("e1", fixture.Group.Job)}}, nil},
-		"a nil one is passed by":  {nil, Marks{Marks: []Mark{mark}, Evals: []*cluster.Evaluation{nil, eval("e1", fixture.Group.Job)}}, []cluster.EvalID{"e1"}},
+		"a nil one is ignored":    {nil, Marks{Marks: []Mark{mark}, Evals: []*cluster.Evaluation{nil, eval("e1", fixture.Group.Job)}}, []cluster.EvalID{"e1"}},
 		"an unknown group":        {nil, Marks{Reevaluate: []cluster.GroupKey{{Job: stranger, Name: "x"}}, Evals: []*cluster.Evaluation{eval("e1", stranger)}}, nil},
-		"its node stopped drains": {func(w *fixture.Cluster) { w.Alloc("a1").DesiredTransition.Migrate = true; w.Node("n1").Drain = nil }, Marks{Reevaluate: []cluster.GroupKey{fixture.Group}, Evals: []*cluster.Evaluation{eval("e1", fixture.Group.Job)}}, nil},
+		"its drain was cancelled": {func(w *fixture.Cluster) { w.Alloc("a1").DesiredTransition.Migrate = true; w.Node("n1").Drain = nil }, Marks{Reevaluate: []cluster.GroupKey{fixture.Group}, Evals: []*cluster.Evaluation{eval("e1", fixture.Group.Job)}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,8 +146,8 @@ func TestRecheck_Evaluations(t *testing.T) {
 	}
 }
 
-// The replacement of a healthy canary holds its slot until it has a verdict, also when it is
-// marked itself. The order in which marks are judged makes no difference.
+// The replacement of a healthy canary holds the canary's slot until the replacement has a verdict,
+// even if it is marked itself. The order of the marks makes no difference.
 func TestRecheck_ReplacementOfCanary(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -158,8 +158,8 @@ func TestRecheck_ReplacementOfCanary(t *testing.T) {
 	}{
 		"marked itself, two slots":   {0, cluster.MarkCanary, 2, []string{"the group has no free slot"}},
 		"marked itself, three slots": {0, cluster.MarkCanary, 3, nil},
-		"taken by force, one slot":   {-1, cluster.MarkForced, 1, []string{"the group has no free slot"}},
-		"taken by force, two slots":  {-1, cluster.MarkForced, 2, nil},
+		"forced, one slot":           {-1, cluster.MarkForced, 1, []string{"the group has no free slot"}},
+		"forced, two slots":          {-1, cluster.MarkForced, 2, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

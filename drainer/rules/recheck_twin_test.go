@@ -14,8 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// judgeOneByOne is the twin of Recheck: it writes each accepted mark into a world of its own and
-// judges the next one there, without memory.
+// judgeOneByOne is the twin of Recheck: it writes each accepted mark into a copy of the world and
+// judges the next mark there.
 func judgeOneByOne(w *fixture.World, m *Marks) (accepted []Mark, evals []cluster.EvalID, refused []cluster.AllocID) {
 	marks := slices.Clone(m.Marks)
 	slices.SortStableFunc(marks, func(a, b Mark) int {
@@ -56,14 +56,14 @@ func judgeOneByOne(w *fixture.World, m *Marks) (accepted []Mark, evals []cluster
 	return accepted, evals, refused
 }
 
-// needsEvaluation: a marked allocation of the group runs on where it could be stopped, on a
-// draining node, and no evaluation of its job would stop it.
+// needsEvaluation: a marked allocation of the group still runs on a reachable draining node, and no
+// evaluation of its job would stop it.
 func needsEvaluation(w *fixture.World, key cluster.GroupKey) bool {
 	state := &twin{World: w}
 	for _, a := range w.Allocs {
 		n := state.nodeOf(a)
 		if a.GroupKey() == key && n != nil && n.Drain != nil && !hasEnded(a) && !toStop(a) && a.DesiredTransition.Migrate &&
-			!state.outOfTouch(a) && len(state.evalsOf(a, "pending"))+len(state.evalsOf(a, "blocked")) == 0 {
+			!state.cannotReport(a) && len(state.evalsOf(a, "pending"))+len(state.evalsOf(a, "blocked")) == 0 {
 			return true
 		}
 	}
@@ -102,7 +102,7 @@ func allocsOf(refused []Refusal) (ids []cluster.AllocID) {
 	return ids
 }
 
-// A refused mark refuses only itself: without the refused marks, the same marks are accepted.
+// A refused mark does not refuse others: without the refused marks, the same marks are accepted.
 func TestRecheck_RefusedMarksLeaveNoTrace(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -127,7 +127,7 @@ func TestRecheck_KeepsTheBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, now := fixture.AnyWorld(t)
 		entry := anyEntry(t, w, now, anyPolicy(t))
-		for i := range entry.Marks { // as many as there could be
+		for i := range entry.Marks { // the most that are possible
 			if fixture.OneIn(t, 2, "paced") {
 				entry.Marks[i].Class = cluster.MarkPaced
 			}

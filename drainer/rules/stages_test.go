@@ -62,13 +62,13 @@ func TestExplain_EndsBy(t *testing.T) {
 			},
 			now: 2 * time.Hour, want: fixture.Epoch.Add(2*time.Hour + 20*time.Second + 15*time.Second + write),
 		},
-		"plugins wait for ever": {
+		"plugins wait forever": {
 			edit: func(w *fixture.Cluster) {
 				w.Place("p1", w.AddJob("disk", cluster.JobBatch), "n1").Job.TaskGroups[0].Tasks[0].StoragePlugin = true
 			},
 			policy: Policy{PluginsAfterDeadline: PluginsAfterStop},
 		},
-		"no plugins to wait": {
+		"no plugins": {
 			policy: Policy{PluginsAfterDeadline: PluginsAfterStop}, want: fixture.Epoch.Add(time.Hour + write + 20*time.Second + 15*time.Second + write),
 		},
 	} {

@@ -22,7 +22,7 @@ func (w *twin) leftOn(n *cluster.Node, turn int) (left []*cluster.Allocation) {
 	return left
 }
 
-// waitedUntil is until when a leaving allocation is waited for after the deadline.
+// waitedUntil is when the wait for a leaving allocation ends after the deadline.
 func (w *twin) waitedUntil(a *cluster.Allocation) time.Time {
 	d := w.nodeOf(a).Drain
 	from := d.Strategy.ForceDeadline
@@ -73,7 +73,7 @@ func (w *twin) stageOver(n *cluster.Node, turn int) bool {
 		switch {
 		case !w.deadlineMet(n) || !isLeaving(a):
 			return false
-		case !w.outOfTouch(a) && w.now.Before(w.waitedUntil(a)):
+		case !w.cannotReport(a) && w.now.Before(w.waitedUntil(a)):
 			return false
 		}
 	}
@@ -92,7 +92,7 @@ func (w *twin) isTurn(n *cluster.Node, turn int) bool {
 		}
 		if turn == 2 && w.policy.PluginsAfterDeadline == PluginsAfterStop {
 			for _, a := range w.leftOn(n, earlier) {
-				if !w.outOfTouch(a) {
+				if !w.cannotReport(a) {
 					return false
 				}
 			}
@@ -103,8 +103,8 @@ func (w *twin) isTurn(n *cluster.Node, turn int) bool {
 
 // Classes.
 
-// class is the class that a mark of an allocation on a draining node would have, if the
-// allocation is not leaving; or MarkNone and the reason why it can have none.
+// class is the class that a mark of an allocation on a draining node would have, if the allocation
+// is not leaving; or MarkNone and the reason why it cannot be marked.
 func (w *twin) class(a *cluster.Allocation) (cluster.MarkClass, Reason) {
 	n, turn := w.nodeOf(a), turnOf(a)
 	good, given := verdict(a)
@@ -116,7 +116,7 @@ func (w *twin) class(a *cluster.Allocation) (cluster.MarkClass, Reason) {
 		return cluster.MarkForced, 0
 	case turn == 0 && w.deadlineMet(n):
 		return cluster.MarkDeadline, 0
-	case !w.deadlineMet(n) && w.outOfTouch(a):
+	case !w.deadlineMet(n) && w.cannotReport(a):
 		return cluster.MarkNone, ReasonDisconnected
 	case turn == 0 && w.groupOf(a) == nil:
 		return cluster.MarkGone, 0
@@ -140,8 +140,7 @@ func (w *twin) class(a *cluster.Allocation) (cluster.MarkClass, Reason) {
 	return cluster.MarkNone, ReasonWaitingForHealth
 }
 
-// admits: a mark of that class on an allocation that is not leaving may be made in this
-// state.
+// admits: an allocation that is not leaving may be marked under the class in this state.
 func (w *twin) admits(a *cluster.Allocation, class cluster.MarkClass) bool {
 	could, _ := w.class(a)
 	switch class {
@@ -157,7 +156,7 @@ func (w *twin) admits(a *cluster.Allocation, class cluster.MarkClass) bool {
 	return could == class
 }
 
-// holds: a mark from an entry may be made in this state.
+// holds: a mark from an entry is accepted in this state.
 func (w *twin) holds(m Mark) bool {
 	a := w.Alloc(m.Alloc)
 	if a == nil || hasEnded(a) || isLeaving(a) || a.NodeID != m.Node ||
@@ -211,8 +210,8 @@ func (w *twin) ended(n *cluster.Node) bool {
 	return stopped
 }
 
-// isReplaced: a service allocation has a replacement, a blocked evaluation waits for its
-// capacity, or it gets none.
+// isReplaced: a service allocation has a replacement, waits for capacity with a blocked evaluation,
+// or gets none.
 func (w *twin) isReplaced(a *cluster.Allocation) bool {
 	g := w.groupOf(a)
 	switch {
@@ -224,7 +223,7 @@ func (w *twin) isReplaced(a *cluster.Allocation) bool {
 	return len(w.evalsOf(a, "blocked")) > 0 || hasEnded(a) || toStop(a)
 }
 
-// dataMoved: there is no data to move, it has moved, or no replacement comes to take it.
+// dataMoved: there is no data to move, it has moved, or the allocation gets no replacement.
 func (w *twin) dataMoved(a *cluster.Allocation) bool {
 	var g *cluster.TaskGroup
 	if a.Job != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// twin states the rules a second time, in the slowest and plainest way. Every answer reads every
-// row and plain fields, and remembers nothing. It shares no rule with the package or with the
+// twin implements the rules a second time, in the slowest and simplest way. Every answer reads the
+// fields of every row, and nothing is cached. It shares no rule with the package or with the
 // methods of package cluster.
 type twin struct {
 	*fixture.World
 	now    time.Time
 	policy Policy
-	// turnsIn is the world in which the turns of stages are judged, or nil for the world itself.
-	// An entry's turns are judged in the state before it.
+	// turnsIn is the world that decides the turns of stages, or nil for the world itself. For an
+	// entry it is the state before the entry.
 	turnsIn *fixture.World
 }
 
@@ -111,8 +111,8 @@ func isCanary(a *cluster.Allocation) bool {
 	return a.DeploymentStatus != nil && a.DeploymentStatus.Canary
 }
 
-// outOfTouch: its client cannot report.
-func (w *twin) outOfTouch(a *cluster.Allocation) bool {
+// cannotReport: it is unknown, or its node is unreachable.
+func (w *twin) cannotReport(a *cluster.Allocation) bool {
 	n := w.nodeOf(a)
 	return a.ClientStatus == "unknown" || n == nil || n.Status == "down" || n.Status == "disconnected"
 }
@@ -132,7 +132,7 @@ func (w *twin) mustLeave(a *cluster.Allocation) bool {
 	return turnOf(a) == 0 || turnOf(a) == 2 && !servesSystemWork(w.World, a)
 }
 
-// servesSystemWork: it mounts a volume of a system allocation beside it.
+// servesSystemWork: it serves a volume of a system allocation on its node.
 func servesSystemWork(w *fixture.World, a *cluster.Allocation) bool {
 	for _, o := range w.Allocs {
 		if o.NodeID != a.NodeID || turnOf(o) != 1 || hasEnded(o) {
@@ -217,7 +217,7 @@ func (w *twin) outstandingIn(a *cluster.Allocation) (ids []cluster.AllocID) {
 		if !sameGroup(a, b) || hasEnded(b) {
 			continue
 		}
-		if isLeaving(b) || (!isCanary(b) && w.verdictToCome(b) && !w.outOfTouch(b)) {
+		if isLeaving(b) || (!isCanary(b) && w.verdictToCome(b) && !w.cannotReport(b)) {
 			ids = append(ids, b.ID)
 		}
 	}
@@ -256,8 +256,8 @@ func (w *twin) freeSlotsIn(a *cluster.Allocation) int {
 	return max(1, w.maxParallel(a)) - len(w.slotsIn(a))
 }
 
-// mayProceed: the policy lets a group below its budget give up one more, because nothing is
-// under way that could restore the budget.
+// mayProceed: the policy allows one more mark in a group below its budget, because nothing is under
+// way that could restore the budget.
 func (w *twin) mayProceed(a *cluster.Allocation) bool {
 	return w.policy.BelowBudget == BelowBudgetProceed && w.roomIn(a) <= 0 && len(w.outstandingIn(a)) == 0 && len(w.evalsOf(a, "pending")) == 0
 }
