@@ -11,8 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// An operator's stop is a mark of no drain. It adds the evaluation that moves the allocation. A second
-// stop, and that of an allocation that has ended, only evaluates.
+// An operator's stop marks the allocation without a drain, and adds the evaluation that moves it. A
+// second stop, or a stop of an ended allocation, only adds an evaluation.
 func TestAllocStop(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
@@ -35,7 +35,8 @@ func TestAllocStop(t *testing.T) {
 	must.ErrorIs(t, refused.Err, statestore.ErrAllocNotFound)
 }
 
-// A server of an older cluster version would stop at the entry: it needs the version that brought it.
+// A server of an older cluster version would stop at the entry, so the entry needs the version of
+// stops.
 func TestAllocStop_needsItsVersion(t *testing.T) {
 	t.Parallel()
 	entry := encode(t, &shims.AllocStop{Alloc: "a0"})

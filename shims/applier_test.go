@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// applierAnswers lists raft's possible results of a write with the answer to each.
+// applierAnswers lists raft's possible results of a write with the outcome of each.
 var applierAnswers = []struct {
 	name     string
 	response any

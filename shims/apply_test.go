@@ -15,8 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// asked runs an Ask of the message, lets raft answer or the caller give up, and
-// returns the outcome.
+// asked calls Apply with the message, lets raft answer or the context end, and returns the result.
 func asked[R shims.Response](t *testing.T, m shims.Request[R], answer func(r *fakeRaft, giveUp context.CancelCauseFunc)) (response R, index uint64, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +75,7 @@ func TestApply_AResponseOfAnotherTypeIsAnError(t *testing.T) {
 
 func TestApply_EndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	impatient := errors.New("the operator went away")
+	impatient := errors.New("the operator disconnected")
 	_, _, err := asked(t, eval("e1"), func(_ *fakeRaft, giveUp context.CancelCauseFunc) { giveUp(impatient) })
 	must.ErrorIs(t, err, impatient)
 	must.ErrorIs(t, err, shims.ErrUnknown)

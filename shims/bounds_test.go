@@ -16,7 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// kept is a log that keeps the proposed entries and answers only barriers.
+// kept is a log that stores the proposed entries and answers only barriers.
 type kept struct {
 	index   uint64
 	entries []shims.Message
@@ -37,13 +37,13 @@ func (k *kept) Barrier(reply drainer.Reply) bool {
 	return true
 }
 
-// longID returns an id of at least that many bytes.
+// longID returns an id of at least the given number of bytes.
 func longID(kind string, i, length int) string {
 	id := fmt.Sprintf("%s%d", kind, i)
 	return id + strings.Repeat("x", max(0, length-len(id)))
 }
 
-// The drainer cuts its entries to MaxBytesPerEntry by an estimate, since it does not know the
+// The drainer cuts its entries to MaxBytesPerEntry by an estimate, because it does not know the
 // codec. The estimate must be above the encoded size for any ids and any mix of marks, but not far
 // above it.
 func TestBounds_EntriesAreNoLargerThanTheDrainerAssumes(t *testing.T) {
@@ -68,7 +68,7 @@ func TestBounds_EntriesAreNoLargerThanTheDrainerAssumes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := statestore.New()
-			txn := store.Begin(1 << 62) // an index that takes all its bytes
+			txn := store.Begin(1 << 62) // an index that needs all its bytes
 			for n := range test.nodes {
 				id := cluster.NodeID(longID("n", n, test.length))
 				must.NoError(t, txn.UpsertNode(&cluster.Node{ID: id, Status: cluster.NodeReady}, noon))

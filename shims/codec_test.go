@@ -38,7 +38,7 @@ func TestCodec_EveryFieldOfEveryMessageSurvives(t *testing.T) {
 			data := encode(t, m)
 			got := decode[shims.Message](t, data)
 			must.Eq(t, m, got)
-			must.True(t, reflect.DeepEqual(m, got), must.Sprint("equal but for what Equal methods pass over"))
+			must.True(t, reflect.DeepEqual(m, got), must.Sprint("equal, also in fields that Equal methods ignore"))
 			must.True(t, bytes.Equal(data, encode(t, got)), must.Sprint("equal messages give equal data"))
 		})
 		types[m.Type()] = true
@@ -132,8 +132,8 @@ func TestCodec_AJobThatAllocationsShareIsWrittenOnce(t *testing.T) {
 
 	got := decode[*shims.ApplyPlan](t, data)
 	must.Eq(t, plan, got)
-	must.True(t, got.Places[0].Job == got.Places[99].Job, must.Sprint("they share it again"))
-	must.NotNil(t, plan.Places[0].Job, must.Sprint("encoding writes to nothing it is given"))
+	must.True(t, got.Places[0].Job == got.Places[99].Job, must.Sprint("decoded allocations share it"))
+	must.NotNil(t, plan.Places[0].Job, must.Sprint("encoding does not change its input"))
 }
 
 func TestCodec_AMarkCostsLittleMoreThanItsID(t *testing.T) {
@@ -195,7 +195,7 @@ func TestCodec_BrokenEntries(t *testing.T) {
 		{"raise to nothing", entry(shims.RaiseClusterVersionType, 2, body(t, map[string]any{"Version": 1})), "a raise to cluster version 1"},
 		{"no body", status[:2], "EOF"},
 		{"cut short", status[:len(status)-1], "EOF"},
-		{"more behind it", append(bytes.Clone(status), 0xc0), "1 bytes follow the message"},
+		{"extra bytes", append(bytes.Clone(status), 0xc0), "1 bytes follow the message"},
 		{"not a message", entry(shims.NodeUpdateStatusType, 1, []byte{0x2a}), ""},
 		{"unknown field", entry(shims.NodeUpdateStatusType, 1, body(t, map[string]any{"Nodes": "n1"})), "Nodes"},
 		{"wrong kind of field", entry(shims.NodeUpdateStatusType, 1, body(t, map[string]any{"Node": map[string]any{"ID": "n1"}})), ""},
@@ -212,7 +212,7 @@ func TestCodec_BrokenEntries(t *testing.T) {
 		{"job before the first", entry(shims.ApplyPlanType, 1, body(t, map[string]any{
 			"Plan": map[string]any{"Eval": eval, "Places": []any{map[string]any{}}}, "JobOf": []any{-1}})), "job -1 of 0"},
 		{"drain out of range", entry(shims.AllocUpdateDesiredTransitionType, 1, body(t, map[string]any{"Runs": run})), "drain 1 of 0"},
-		{"mark with more to it", entry(shims.AllocUpdateDesiredTransitionType, 1, body(t, map[string]any{
+		{"mark with an extra field", entry(shims.AllocUpdateDesiredTransitionType, 1, body(t, map[string]any{
 			"Drains": []any{[]any{"n1", "d1", 3, 4}}})), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// The FSM deletes what nothing needs, and answers with what it deleted. The job
-// is stopped: two of its allocations have ended, and the third has not stopped yet. A server that
-// restores a snapshot from after the entry has the same state.
+// The FSM deletes unneeded rows, and answers with them. The job is stopped: two of its allocations
+// have ended, and the third has not stopped yet. A server that restores a snapshot from after the
+// entry has the same state.
 func TestCollect_DeletesUnneededRows(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t, shims.FSMConfig{})
@@ -40,7 +40,7 @@ func TestCollect_DeletesUnneededRows(t *testing.T) {
 		Rows:   collect.Rows{Allocs: []cluster.AllocID{"a0", "a1", "a2", "a9"}, Evals: []cluster.EvalID{"e1"}, Jobs: []cluster.JobKey{webJob(0).Key()}},
 	}}
 	must.Eq(t, shims.Collected{Deleted: collect.Rows{Allocs: []cluster.AllocID{"a0", "a1"}}, Kept: 4}, h.apply(m).(shims.Collected),
-		must.Sprint("a2 runs, and keeps evaluation and job"))
+		must.Sprint("a2 runs, and needs its evaluation and job"))
 	must.NotNil(t, h.state().Alloc("a2"))
 	must.NotNil(t, h.state().Eval("e1"))
 
@@ -49,7 +49,8 @@ func TestCollect_DeletesUnneededRows(t *testing.T) {
 	must.Eq(t, dump(t, h.fsm), dump(t, other))
 }
 
-// An older server would stop at the entry: no server proposes it before all understand it.
+// An older server would stop at the entry, so no server proposes it before all servers understand
+// it.
 func TestCollect_WaitsForItsVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, fsm := new(fakeRaft), shims.NewFSM(shims.FSMConfig{})

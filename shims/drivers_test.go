@@ -11,9 +11,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// Entries with the fields of real clients say that they need cluster version 4: a proposer of a
-// cluster of an older version rejects them, and an older build stops at them. Entries without these
-// fields stay as they were.
+// Entries with the fields of real clients need cluster version 4: a proposer in a cluster of an
+// older version rejects them, and an older build stops at them. Entries without these fields do not
+// change.
 func TestDrivers_EntriesNeedTheVersionOfTheirFields(t *testing.T) {
 	t.Parallel()
 	plain, driver := webJob(1), webJob(1)
@@ -48,8 +48,8 @@ func TestDrivers_EntriesNeedTheVersionOfTheirFields(t *testing.T) {
 	}
 }
 
-// An enforced index is judged when the entry is applied. So of two operators who have read the same
-// version of a job, one is refused.
+// An enforced index is checked when the entry is applied. So of two operators who have read the
+// same version of a job, one is refused.
 func TestDrivers_AnEnforcedIndexIsJudgedAtApply(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t, shims.FSMConfig{})
@@ -71,8 +71,8 @@ func TestDrivers_AnEnforcedIndexIsJudgedAtApply(t *testing.T) {
 	must.Eq(t, 1, h.state().Job(webJob(1).Key()).Version)
 }
 
-// Servers that were built with different versions of Go apply the same jobs: an FSM reads no regular
-// expression and no version. It only counts and measures them.
+// Servers that were built with different versions of Go must apply the same jobs, so an FSM
+// compiles no regular expression. It only checks their number and length.
 func TestDrivers_AnFSMReadsNoRegularExpression(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t, shims.FSMConfig{})
@@ -93,8 +93,8 @@ func TestDrivers_AnFSMReadsNoRegularExpression(t *testing.T) {
 	must.ErrorContains(t, register("x", cluster.MaxJobRegexps+1), "at most 10 constraints with a regular expression but found 11")
 }
 
-// The states of tasks come with the reports of clients. They are bounded, and a report without them
-// keeps those of the report before.
+// The reports of clients carry the states of tasks. These are bounded, and a report without them
+// keeps the previous states.
 func TestDrivers_ReportsCarryTheStatesOfTasks(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
@@ -122,14 +122,14 @@ func TestDrivers_ReportsCarryTheStatesOfTasks(t *testing.T) {
 	must.Eq(t, "runs well", after.ClientDescription)
 	must.Eq(t, got.TaskStates, after.TaskStates)
 	report(after.TaskStates, "runs well")
-	must.Eq(t, after.ModifyIndex, h.state().Alloc("a0").ModifyIndex, must.Sprint("the report holds nothing new"))
+	must.Eq(t, after.ModifyIndex, h.state().Alloc("a0").ModifyIndex, must.Sprint("the report changes nothing"))
 
 	other := shims.NewFSM(shims.FSMConfig{})
 	restore(t, other, persist(t, h.fsm))
 	must.Eq(t, dump(t, h.fsm), dump(t, other))
 }
 
-// A node may say that it has no driver. That is not the same as a node that says nothing.
+// A node may report that it has no driver. This differs from a node that reports no drivers field.
 func TestDrivers_ANodeWithoutDriversSurvivesTheLog(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t, shims.FSMConfig{})

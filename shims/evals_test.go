@@ -31,13 +31,13 @@ func evalsOf(t testing.TB, r shims.Response) []cluster.EvalID {
 	case shims.DrainRequestApplied:
 		return r.Evals
 	}
-	t.Fatalf("%T says nothing of evaluations", r)
+	t.Fatalf("%T has no evaluations", r)
 	return nil
 }
 
 // Each of these changes was proposed from a state without the previous entry, so it carries no
-// evaluation. The FSM must add one for each affected job. Without it a replacement stayed on a node
-// that was down, and a drain that waited for it never ended.
+// evaluation. The FSM must add one for each affected job. Without it, a replacement stayed on a
+// node that was down, and the drain that waited for the replacement never ended.
 func TestFSM_AChangeEvaluatesEveryJobThatItConcerns(t *testing.T) {
 	t.Parallel()
 	two := func(h *history) {
@@ -75,13 +75,13 @@ func TestFSM_AChangeEvaluatesEveryJobThatItConcerns(t *testing.T) {
 		jobs    []cluster.JobID
 	}{
 		"a node goes down under a placement":         {placed, status(cluster.NodeDown), cluster.TriggerNodeUpdate, []cluster.JobID{"web"}},
-		"a node is out of touch under a placement":   {placed, status(cluster.NodeDisconnected), cluster.TriggerNodeUpdate, []cluster.JobID{"web"}},
+		"a node disconnects under a placement":       {placed, status(cluster.NodeDisconnected), cluster.TriggerNodeUpdate, []cluster.JobID{"web"}},
 		"a node comes back with an allocation":       {down, status(cluster.NodeReady), cluster.TriggerNodeUpdate, []cluster.JobID{"web"}},
 		"a node keeps its status":                    {placed, status(cluster.NodeReady), "", nil},
 		"a node is deleted under a placement":        {placed, &shims.NodeDeregister{At: noon, Nodes: []cluster.NodeID{"n1", "n2"}}, cluster.TriggerNodeUpdate, []cluster.JobID{"web"}},
 		"a node registers after a system job":        {out, node("n3"), cluster.TriggerNodeUpdate, []cluster.JobID{"logs"}},
 		"a node becomes eligible for a system job":   {out, eligible(cluster.NodeEligible), cluster.TriggerNodeUpdate, []cluster.JobID{"logs"}},
-		"a node is not eligible as before":           {out, eligible(cluster.NodeIneligible), "", nil},
+		"a node stays ineligible":                    {out, eligible(cluster.NodeIneligible), "", nil},
 		"a node returns from a drain":                {drained, cancel(true), cluster.TriggerNodeUpdate, []cluster.JobID{"logs"}},
 		"a drain ends and its node does not return":  {drained, cancel(false), "", nil},
 		"a job is stopped that has just registered":  {two, &shims.JobDeregister{Job: webJob(1).Key()}, cluster.TriggerJobDeregister, []cluster.JobID{"web"}},
@@ -99,7 +99,7 @@ func TestFSM_AChangeEvaluatesEveryJobThatItConcerns(t *testing.T) {
 			for i := range responses {
 				h := newHistory(t, shims.FSMConfig{})
 				c.before(h)
-				if i == 2 { // this one comes from a snapshot
+				if i == 2 { // restore this replica from a snapshot
 					restore(t, h.fsm, persist(t, h.fsm))
 				}
 				responses[i] = h.apply(c.change)
@@ -129,8 +129,8 @@ func TestFSM_AChangeEvaluatesEveryJobThatItConcerns(t *testing.T) {
 	}
 }
 
-// Each affected job gets one evaluation, whether the entry carries it or not, and no id is used
-// twice.
+// Each affected job gets one evaluation, carried by the entry or created by the FSM, and no id is
+// used twice.
 func TestFSM_EvaluationsAreCreatedOnce(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
@@ -147,15 +147,15 @@ func TestFSM_EvaluationsAreCreatedOnce(t *testing.T) {
 			seen[id] = true
 		}
 	}
-	// An evaluation that is not pending is not enough.
+	// A carried evaluation that is not pending does not replace the required one.
 	complete := jobEval("complete")
 	complete.Status = cluster.EvalComplete
 	made := evalsOf(t, h.apply(&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: cluster.NodeDown, Evals: []*cluster.Evaluation{complete}}))
 	must.SliceLen(t, 3, made)
 }
 
-// An entry carries a blocked evaluation of a job. It waits for capacity, so the change of the entry
-// makes a pending one too.
+// An entry carries a blocked evaluation of a job. This evaluation waits for capacity, so the FSM
+// also creates a pending one for the change of the entry.
 func TestFSM_ABlockedEvaluationDoesNotReplaceAPendingOne(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
@@ -168,7 +168,7 @@ func TestFSM_ABlockedEvaluationDoesNotReplaceAPendingOne(t *testing.T) {
 	must.Eq(t, blocked.JobID, h.state().Eval(made[1]).JobID)
 }
 
-// Of two concurrent registrations with different secrets the first one gets the node.
+// Of two concurrent registrations with different secrets, the first is accepted.
 func TestFSM_TheFirstSecretOfANodeCounts(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t, shims.FSMConfig{})

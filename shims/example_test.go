@@ -43,9 +43,9 @@ func (l *localLog) Barrier(reply func(shims.Answer)) (queued bool) {
 	return true
 }
 
-// A server enables its drainer when it becomes leader. From then on a drain is a normal write to the
-// log: the drainer sees it in the state, marks the allocations that must leave, and ends the drain
-// when they have left.
+// A server enables its drainer when it becomes leader. Then a drain is a normal write to the log:
+// the drainer sees it in the state, marks the allocations that must leave, and ends the drain when
+// they have left.
 func ExampleRaftApplier() {
 	log := &localLog{fsm: shims.NewFSM(shims.FSMConfig{})}
 	propose := func(m shims.Message) { log.Propose(m, func(shims.Answer) {}) }
@@ -92,7 +92,7 @@ func ExampleRaftApplier() {
 	mark := log.fsm.Store().Snapshot().Alloc("web-1").DesiredTransition
 	fmt.Printf("marked %s by %s\n", mark.Class, mark.Drain)
 
-	// A scheduler would stop it now and place another; its client reports its end.
+	// A scheduler would now stop it and place another; its client reports the end.
 	report(cluster.ClientComplete)
 	await(log, func(s *statestore.Snapshot) bool { return s.DrainRecord("drain-1") != nil })
 	record := log.fsm.Store().Snapshot().DrainRecord("drain-1")
@@ -103,7 +103,7 @@ func ExampleRaftApplier() {
 	// n1: complete
 }
 
-// await waits until the state is as wanted, by a blocking query.
+// await waits with a blocking query until the state is as wanted.
 func await(log *localLog, wanted func(*statestore.Snapshot) bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -11,12 +11,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// fakeRaft is a raft whose answers the test decides.
+// fakeRaft is a raft whose answers come from the test.
 type fakeRaft struct {
 	mu sync.Mutex
-	// futures are those handed out and not yet answered, oldest first.
+	// futures are the returned futures without an answer, oldest first.
 	futures []*fakeFuture
-	// proposed are the entries of all futures handed out, nil for barriers.
+	// proposed are the entries of all returned futures, nil for barriers.
 	proposed [][]byte
 	// busy is closed when raft accepts entries again; nil if it does.
 	busy chan struct{}
@@ -55,7 +55,7 @@ func (r *fakeRaft) Apply(entry []byte, timeout time.Duration) raft.ApplyFuture {
 	return f
 }
 
-// Barrier hands out a future that is an ApplyFuture too, as raft's is.
+// Barrier returns a future that is also an ApplyFuture, as raft does.
 func (r *fakeRaft) Barrier(timeout time.Duration) raft.Future { return r.Apply(nil, timeout) }
 
 // answer ends the oldest future.

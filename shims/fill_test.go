@@ -75,7 +75,7 @@ func fullMessages() []shims.Message {
 		new(filler).fill(reflect.ValueOf(m).Elem())
 		switch m := m.(type) {
 		case *shims.NodeRegister:
-			m.Node.Drain = nil // drains do not come by registration
+			m.Node.Drain = nil // a registration cannot carry a drain
 		case *shims.RaiseClusterVersion:
 			m.Version = 2 // this build cannot encode a newer version
 		}

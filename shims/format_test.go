@@ -20,8 +20,8 @@ import (
 // newGoldens makes tests write missing golden files. No test changes an existing one.
 var newGoldens = flag.Bool("new-goldens", false, "write the golden files of a new cluster version")
 
-// golden returns the path of the entry of one message, as the first servers of a cluster version
-// wrote it.
+// golden returns the path of the golden entry of one message, as the first servers of a cluster
+// version wrote it.
 func golden(version byte, name string) string {
 	return filepath.Join("testdata", "format", fmt.Sprint("v", version), name+".entry")
 }
@@ -104,9 +104,9 @@ func addFields(found map[string]bool, path string, value any) {
 	}
 }
 
-// A server must read the entries of all older versions: its log may begin with them. An
-// entry that is decoded and encoded again is the same, so a field that was added later
-// leaves no trace in a message that does not use it.
+// A server must read the entries of all older versions, because its log may begin with them. An
+// entry that is decoded and encoded again does not change, so a later field does not show in a
+// message that does not use it.
 func TestFormat_EveryGoldenStaysReadable(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "format", "v*", "*.entry"))
@@ -121,11 +121,11 @@ func TestFormat_EveryGoldenStaysReadable(t *testing.T) {
 			m := decode[shims.Message](t, want)
 			must.Eq(t, file, golden(want[1], m.Type().String()))
 			if got := encode(t, m); !bytes.Equal(want, got) {
-				t.Fatalf("an entry of an older version is encoded otherwise now:\n%s\n"+
+				t.Fatalf("the encoding of an entry of an older version has changed:\n%s\n"+
 					"A server of that version stops at such an entry. See \"A new cluster version\" in shims/doc.go.",
 					fieldChanges(t, want, got))
 			}
 		})
 	}
-	must.Eq(t, 12, perVersion["v1"], must.Sprint("golden files of version 1 are for ever"))
+	must.Eq(t, 12, perVersion["v1"], must.Sprint("golden files of version 1 are never deleted"))
 }

@@ -23,7 +23,7 @@ func TestFSM_ADrainFromItsRequestToItsEnd(t *testing.T) {
 	must.Eq(t, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "d1"}}, h.apply(startDrain("n1", "d1", time.Hour)).(shims.DrainRequestApplied))
 	revision := h.state().Node("n1").Drain.Revision
 
-	// The budget has one slot for two marks, and the refusal of the second says so.
+	// The budget has room for one of two marks. The second is refused.
 	marked := h.apply(mark(cluster.MarkPaced, "d1", revision, "a0", "a1")).(shims.MarksApplied)
 	must.SliceLen(t, 1, marked.Accepted)
 	must.Eq(t, cluster.AllocID("a0"), marked.Accepted[0].Alloc)
@@ -35,7 +35,7 @@ func TestFSM_ADrainFromItsRequestToItsEnd(t *testing.T) {
 	must.False(t, h.state().Alloc("a1").Marked())
 	must.Eq(t, cluster.EvalPending, h.state().Eval("e-mark").Status)
 
-	// The drain is not finished, and a completion is refused.
+	// The drain is not done, so a completion is refused.
 	complete := &shims.NodesDrainComplete{Completions: rules.Completions{At: noon, Completions: []rules.Completion{{Node: "n1", Drain: "d1", Revision: revision}}}}
 	completed := h.apply(complete).(shims.CompletionsApplied)
 	must.SliceEmpty(t, completed.Ended)
@@ -75,7 +75,7 @@ func TestFSM_ACancelNamesTheMarksThatStay(t *testing.T) {
 	}, h.apply(cancel).(shims.DrainRequestApplied))
 	must.NotNil(t, h.state().Eval("e-back"))
 
-	// The stop of the withdrawn mark is refused now.
+	// The stop of an allocation whose mark was withdrawn is refused.
 	stop.Stops[0].Alloc, stop.SnapshotIndex = "a0", h.next-1
 	must.SliceLen(t, 1, h.apply(stop).(shims.PlanApplied).Refused)
 	must.Eq(t, cluster.DesiredRun, h.state().Alloc("a0").DesiredStatus)
@@ -111,8 +111,8 @@ func TestFSM_AnInvalidMessageIsRefusedAndChangesNothing(t *testing.T) {
 		{"drain of no node", startDrain("n9", "d9", 0), statestore.ErrNodeNotFound, ""},
 		{"drain without an id", startDrain("n1", "", 0), nil, "without an id"},
 		{"node without an id", &shims.NodeRegister{Node: &cluster.Node{}}, nil, "without an id"},
-		{"job that makes no sense", &shims.JobRegister{Job: invalid}, nil, "Count must be >= 0"},
-		{"job with a hole", &shims.JobRegister{Job: &cluster.Job{ID: "x", TaskGroups: []*cluster.TaskGroup{nil}}}, nil, "missing"},
+		{"invalid job", &shims.JobRegister{Job: invalid}, nil, "Count must be >= 0"},
+		{"job with a nil group", &shims.JobRegister{Job: &cluster.Job{ID: "x", TaskGroups: []*cluster.TaskGroup{nil}}}, nil, "missing"},
 		{"end of no job", &shims.JobDeregister{Job: cluster.JobKey{Namespace: "default", ID: "x"}}, statestore.ErrJobNotFound, ""},
 		{"evaluation without an id", &shims.EvalUpdate{Evals: append([]*cluster.Evaluation{jobEval("e9")}, noID...)}, nil, "has no id"},
 		{"half a registration", &shims.NodeRegister{Node: &cluster.Node{ID: "n9"}, Evals: noID}, nil, "has no id"},
@@ -135,9 +135,9 @@ func TestFSM_AnInvalidMessageIsRefusedAndChangesNothing(t *testing.T) {
 				must.ErrorIs(t, refused.Err, c.want)
 			}
 			must.ErrorContains(t, refused.Err, c.text)
-			must.Eq(t, h.next-1, h.state().Index(), must.Sprint("the state is that of the entry nevertheless"))
+			must.Eq(t, h.next-1, h.state().Index(), must.Sprint("a refused entry also moves the index"))
 			twin.apply(&shims.EvalUpdate{})
-			must.Eq(t, dump(t, twin.fsm), dump(t, h.fsm), must.Sprint("as after an entry that says nothing"))
+			must.Eq(t, dump(t, twin.fsm), dump(t, h.fsm), must.Sprint("as after an empty entry"))
 		})
 	}
 }
@@ -173,7 +173,7 @@ func TestFSM_StopsAtAnEntryThatItCannotApply(t *testing.T) {
 		want error
 	}{
 		"unknown type":                  {[]byte{77, 1}, shims.ErrBroken},
-		"cut in halves":                 {encode(t, node("n3"))[:20], shims.ErrBroken},
+		"cut short":                     {encode(t, node("n3"))[:20], shims.ErrBroken},
 		"nothing":                       {nil, shims.ErrBroken},
 		"a raise beyond this build":     {raiseBeyond(t), cluster.ErrVersion},
 		"a type of a newer build":       {[]byte{77, byte(cluster.MaxVersion) + 1}, cluster.ErrVersion},
@@ -201,7 +201,7 @@ func TestFSM_StopsAtAnEntryThatItCannotApply(t *testing.T) {
 			must.ErrorIs(t, h.fsm.Restore(io.NopCloser(bytes.NewReader(persist(t, twoOnOneNode(t).fsm)))), c.want)
 			must.Eq(t, before, dump(t, h.fsm))
 			must.Eq(t, index, h.state().Index())
-			must.True(t, first == h.fsm.Err(), must.Sprint("the first reason counts"))
+			must.True(t, first == h.fsm.Err(), must.Sprint("the first reason stays"))
 		})
 	}
 }
@@ -215,7 +215,7 @@ func TestFSM_ASnapshotOfANewerBuildStopsIt(t *testing.T) {
 
 	must.ErrorIs(t, h.fsm.Restore(io.NopCloser(bytes.NewReader(newer))), cluster.ErrVersion)
 	must.ErrorIs(t, h.fsm.Err(), cluster.ErrVersion)
-	// At its start raft tries an older snapshot next: the log may not reach back to it.
+	// When raft starts, it then tries an older snapshot, but the log may not begin there.
 	must.ErrorIs(t, h.fsm.Restore(io.NopCloser(bytes.NewReader(older))), cluster.ErrVersion)
 	must.Eq(t, before, dump(t, h.fsm))
 }
@@ -230,7 +230,7 @@ func TestFSM_AnEntryOfAnOldIndexIsRefused(t *testing.T) {
 		must.Eq(t, before, dump(t, h.fsm))
 	}
 	_, err := h.fsm.ApplyEntry(h.next+5, encode(t, node("n3")))
-	must.NoError(t, err, must.Sprint("raft's own entries lie between"))
+	must.NoError(t, err, must.Sprint("raft's own entries have the indexes between"))
 }
 
 func TestFSM_AnIgnorableEntryIsSkipped(t *testing.T) {
@@ -291,7 +291,7 @@ func TestFSM_ARestoreReplacesTheStore(t *testing.T) {
 	h.next = source.next
 	h.apply(mark(cluster.MarkPaced, "d1", h.state().Node("n1").Drain.Revision, "a0"))
 	source.apply(mark(cluster.MarkPaced, "d1", h.state().Node("n1").Drain.Revision, "a0"))
-	must.Eq(t, dump(t, source.fsm), dump(t, h.fsm), must.Sprint("and the log goes on"))
+	must.Eq(t, dump(t, source.fsm), dump(t, h.fsm), must.Sprint("and applies later entries"))
 }
 
 func TestFSM_ASnapshotShowsOneIndex(t *testing.T) {

@@ -30,7 +30,7 @@ func mustBeRefused(t *testing.T, err error) {
 	must.True(t, errors.Is(err, shims.ErrBroken) || errors.Is(err, cluster.ErrVersion), must.Sprint(err))
 }
 
-// Decoding any bytes does not panic, and an accepted message encodes to an equivalent entry.
+// Decode does not panic for any bytes, and an accepted message encodes to an equivalent entry.
 func FuzzDecode(f *testing.F) {
 	seedEntries(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

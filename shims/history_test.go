@@ -49,7 +49,7 @@ func node(id cluster.NodeID) *shims.NodeRegister {
 	return &shims.NodeRegister{At: noon, Node: clustertest.Node(id)}
 }
 
-// webJob is a service of that many allocations with max_parallel 1.
+// webJob is a service of count allocations with max_parallel 1.
 func webJob(count int) *cluster.Job { return clustertest.Job("web", cluster.JobService, count) }
 
 func jobEval(id cluster.EvalID) *cluster.Evaluation { return clustertest.Eval(webJob(0), id, noon) }
@@ -84,7 +84,7 @@ func startDrain(on cluster.NodeID, id cluster.DrainID, deadline time.Duration) *
 	}}
 }
 
-// mark is a mark of each of these allocations of the web job on n1.
+// mark is an entry of marks of allocations of the web job on n1.
 func mark(class cluster.MarkClass, drain cluster.DrainID, revision cluster.Revision, ids ...cluster.AllocID) *shims.AllocUpdateDesiredTransition {
 	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: noon, Evals: []*cluster.Evaluation{jobEval("e-mark")}}}
 	for _, id := range ids {

@@ -20,7 +20,7 @@ type logWriter struct {
 	random *rand.Rand
 	now    time.Time
 	ids    int
-	// older is a state from some entries ago, for stale plans.
+	// older is the state some entries before, for stale plans.
 	older *statestore.Snapshot
 }
 
@@ -32,7 +32,7 @@ func (w *logWriter) chance(percent int) bool { return w.random.IntN(100) < perce
 
 func pick[T any](w *logWriter, from ...T) T { return from[w.random.IntN(len(from))] }
 
-// one returns an item of a list, or its zero value if there is none.
+// one returns an item of the list, or the zero value if the list is empty.
 func one[T any](w *logWriter, list []T) (item T) {
 	if len(list) > 0 {
 		item = pick(w, list...)
@@ -237,7 +237,7 @@ func (w *logWriter) marks(s *statestore.Snapshot) shims.Message {
 	return m
 }
 
-// class returns the right class for a mark on the allocation, if there is one, and at times
+// class returns the right class for a mark on the allocation, if there is one, and sometimes
 // another.
 func (w *logWriter) class(s *statestore.Snapshot, n *cluster.Node, a *cluster.Allocation) cluster.MarkClass {
 	switch {

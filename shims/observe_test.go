@@ -12,8 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// The observer gets each write once, before the reply, with any outcome. It does not get a write that
-// the full queue refused.
+// OnAnswer is called once for each write, before the reply, with any outcome. It is not called for
+// a write that the full queue refused.
 func TestProposer_OnAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -61,7 +61,7 @@ func TestFSM_ReplicasAnswerOddMessagesAlike(t *testing.T) {
 		if round%100 == 99 {
 			must.Eq(t, dump(t, a.fsm), dump(t, b.fsm))
 			restore(t, b.fsm, persist(t, a.fsm))
-			must.Eq(t, dump(t, a.fsm), dump(t, b.fsm), must.Sprint("the oddest state can be restored"))
+			must.Eq(t, dump(t, a.fsm), dump(t, b.fsm), must.Sprint("any state can be restored"))
 		}
 	}
 	for _, m := range emptyMessages() {
@@ -69,7 +69,7 @@ func TestFSM_ReplicasAnswerOddMessagesAlike(t *testing.T) {
 	}
 }
 
-// manyVolumes are so many that odd messages meet some before others have deleted them all.
+// manyVolumes are enough volumes for odd messages to find some before others have deleted them all.
 const manyVolumes = 20
 
 // claimVolumes registers volumes, and places an allocation that claims them.
@@ -145,7 +145,7 @@ func know[T ~string](f *oddFiller, words ...T) {
 	}
 }
 
-// word returns a word of the type, or at times any.
+// word returns a word of the type, or sometimes of any type.
 func (f *oddFiller) word(t reflect.Type) string {
 	words := f.words[t]
 	if len(words) == 0 || f.random.IntN(10) == 0 {

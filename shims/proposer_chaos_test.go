@@ -51,8 +51,8 @@ func (r *moodyRaft) Apply(entry []byte, timeout time.Duration) raft.ApplyFuture 
 
 func (r *moodyRaft) Barrier(time.Duration) raft.Future { panic("not asked for") }
 
-// In any order of events each queued write is answered exactly once, and no write that raft may
-// apply is answered as rejected.
+// In any order of events each queued write is answered exactly once, and a write that raft may
+// apply is never answered as rejected.
 func TestProposer_EveryWriteGetsOneCorrectAnswer(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -82,9 +82,9 @@ func TestProposer_EveryWriteGetsOneCorrectAnswer(t *testing.T) {
 			for name, outcome := range got.outcomes() {
 				switch outcome {
 				case raftwrite.Rejected:
-					must.False(t, r.taken[name], must.Sprintf("%s is called rejected", name))
+					must.False(t, r.taken[name], must.Sprintf("%s was answered rejected", name))
 				case raftwrite.Applied:
-					must.True(t, r.taken[name], must.Sprintf("%s is called applied", name))
+					must.True(t, r.taken[name], must.Sprintf("%s was answered applied", name))
 				}
 			}
 			seen := make(map[raftwrite.Outcome]bool)
@@ -101,8 +101,7 @@ func TestProposer_EveryWriteGetsOneCorrectAnswer(t *testing.T) {
 
 func TestProposer_ARejectedWriteIsNeverProposed(t *testing.T) {
 	t.Parallel()
-	// A write times out at the moment at which raft gets it: the first goroutine
-	// decides the outcome.
+	// A write times out when raft gets it. The goroutine that runs first decides the outcome.
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
 			r, got := new(fakeRaft), newAnswers(t)
@@ -120,7 +119,7 @@ func TestProposer_ARejectedWriteIsNeverProposed(t *testing.T) {
 	}
 }
 
-// A write that Close has answered while it was being encoded is not proposed.
+// A write that Close answers while it is encoded is not proposed.
 func TestProposer_AWriteRejectedByCloseIsNeverProposed(t *testing.T) {
 	t.Parallel()
 	large := new(shims.EvalUpdate)
@@ -136,7 +135,7 @@ func TestProposer_AWriteRejectedByCloseIsNeverProposed(t *testing.T) {
 		}
 		p.Close()
 		must.Eq(t, raftwrite.Rejected, got.get("next").Outcome)
-		must.Eq(t, got.get("large").Outcome == raftwrite.Unknown, r.waiting() == 1, must.Sprint("unknown, exactly if raft has it"))
+		must.Eq(t, got.get("large").Outcome == raftwrite.Unknown, r.waiting() == 1, must.Sprint("unknown if and only if raft has it"))
 		r.answerAll(raft.ErrNotLeader)
 	}
 }

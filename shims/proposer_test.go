@@ -142,7 +142,7 @@ func TestProposer_AFutureThatRaftForgetsBlocksNoOther(t *testing.T) {
 		synctest.Wait()
 		must.Eq(t, raftwrite.Applied, got.get("next").Outcome)
 
-		close(forgotten.done) // remembered too late: no second answer
+		close(forgotten.done) // too late: no second answer
 		synctest.Wait()
 	})
 }
@@ -160,11 +160,11 @@ func TestProposer_AWriteThatNeverReachedRaftIsRejected(t *testing.T) {
 		synctest.Wait()
 		must.Eq(t, map[string]raftwrite.Outcome{"in flight": raftwrite.Unknown, "queued": raftwrite.Rejected}, got.outcomes())
 		must.ErrorIs(t, got.get("queued").Err, shims.ErrNoAnswer)
-		must.True(t, p.Propose(named("later"), got.of("later")), must.Sprint("an expired write gives its place back"))
+		must.True(t, p.Propose(named("later"), got.of("later")), must.Sprint("an expired write leaves the queue"))
 
 		r.answerAll(raft.ErrLeadershipLost)
 		synctest.Wait()
-		must.Eq(t, []string{"in flight", "later"}, r.names(t), must.Sprint("rejected is never proposed"))
+		must.Eq(t, []string{"in flight", "later"}, r.names(t), must.Sprint("a rejected write is never proposed"))
 		r.answerAll(raft.ErrLeadershipLost)
 	})
 }
@@ -235,7 +235,7 @@ func TestProposer_CloseWaitsAtMostTheEnqueueTimeout(t *testing.T) {
 		start := time.Now()
 		go p.Close()
 		synctest.Wait()
-		must.Eq(t, raftwrite.Unknown, got.get("being offered").Outcome, must.Sprint("raft may take it yet"))
+		must.Eq(t, raftwrite.Unknown, got.get("being offered").Outcome, must.Sprint("raft may still take it"))
 		p.Close()
 		must.Eq(t, time.Second, time.Since(start))
 	})
@@ -278,8 +278,8 @@ func TestProposer_LargeEntriesAreLogged(t *testing.T) {
 	})
 }
 
-// A body of 4 MB became an entry of 21 MB. The proposer does not refuse the servers' own large
-// writes: they would make the same write again.
+// A request body of 4 MB made an entry of 21 MB. The proposer does not refuse large writes of the
+// servers: they would make the same write again.
 func TestProposer_TextsOfClientsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -35,7 +35,7 @@ func TestRaft_WritesAndBarriersAreAnswered(t *testing.T) {
 		time.Sleep(time.Second)
 		must.Eq(t, raftwrite.Applied, got.get("barrier").Outcome)
 		must.Eq(t, second+1, got.get("c").Index)
-		must.Eq(t, second+1, got.get("barrier").Index, must.Sprint("the newest entry in the state, not the barrier's own"))
+		must.Eq(t, second+1, got.get("barrier").Index, must.Sprint("the index of the newest entry in the state, not of the barrier"))
 
 		for _, s := range servers {
 			if s != leader {
@@ -53,7 +53,7 @@ var faults = []struct {
 	name   string
 	strike func(t testing.TB, servers raftServers, leader *raftServer)
 }{
-	{"cut off for a moment", func(t testing.TB, servers raftServers, leader *raftServer) {
+	{"cut off for a short time", func(t testing.TB, servers raftServers, leader *raftServer) {
 		servers.disconnect(leader)
 		time.Sleep(30 * time.Millisecond)
 		servers.connect(leader)
@@ -69,13 +69,13 @@ var faults = []struct {
 		leader.link.losing.Store(false)
 	}},
 	{"hands over", func(t testing.TB, servers raftServers, leader *raftServer) {
-		_ = leader.raft.LeadershipTransfer().Error() // it may lose it otherwise first
+		_ = leader.raft.LeadershipTransfer().Error() // it may fail: the leader may lose leadership before
 	}},
 }
 
 // While leaders are cut off and hand over, every server gets writes. Afterwards each write answered
-// as applied is applied on every server, at the given index, and each write answered as rejected on
-// none.
+// as applied is applied on every server, at the answered index, and each write answered as rejected
+// on none.
 func TestRaft_AnswersAreTrueWhenTheLeaderChanges(t *testing.T) {
 	t.Parallel()
 	var appliedUnknown, lostUnknown, rejected int
@@ -119,7 +119,7 @@ func TestRaft_AnswersAreTrueWhenTheLeaderChanges(t *testing.T) {
 					must.Eq(t, name, entries[answer.Index])
 				case raftwrite.Rejected:
 					rejected++
-					must.False(t, found, must.Sprintf("%s was called rejected: %v", name, answer.Err))
+					must.False(t, found, must.Sprintf("%s was answered rejected: %v", name, answer.Err))
 				case raftwrite.Unknown:
 					if found {
 						appliedUnknown++
@@ -154,8 +154,9 @@ func TestRaft_AStoppedLeaderAnswersItsWrites(t *testing.T) {
 	})
 }
 
-// ErrAbortedByRestore is Unknown, although raft's comments differ: raft answers the future before it
-// reads the snapshot. If the snapshot cannot be read, the leader goes on with the entry in its log.
+// ErrAbortedByRestore is Unknown, although raft's comments differ: raft answers the future before
+// it reads the snapshot. If the snapshot cannot be read, the leader continues with the entry in its
+// log.
 func TestRaft_AnEntryAbortedByARestoreMayStillBeApplied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -207,7 +208,7 @@ func TestRaft_AServerThatFellBehindTakesASnapshot(t *testing.T) {
 
 		must.SliceNotEmpty(t, behind.restored, must.Sprint("a snapshot was installed"))
 		must.True(t, behind.fsm.Store() == behind.restored[len(behind.restored)-1])
-		must.MapNotContainsValues(t, behind.entries(), []string{"missed"}, must.Sprint("it came by the snapshot"))
+		must.MapNotContainsValues(t, behind.entries(), []string{"missed"}, must.Sprint("the snapshot contained it"))
 		must.Eq(t, leader.dump(t), behind.dump(t))
 		must.True(t, feed.Take().Abandoned)
 	})

@@ -72,13 +72,13 @@ func startServers(t testing.TB, n int) raftServers {
 	return servers
 }
 
-// link is a server's transport that can lose the others' answers.
+// link is a server's transport that can lose the answers of other servers.
 type link struct {
 	*raft.InmemTransport
 	losing atomic.Bool
 }
 
-// AppendEntries delivers the entries, whether or not it loses the answer.
+// AppendEntries delivers the entries, even if it loses the answer.
 func (l *link) AppendEntries(id raft.ServerID, to raft.ServerAddress, request *raft.AppendEntriesRequest, response *raft.AppendEntriesResponse) error {
 	err := l.InmemTransport.AppendEntries(id, to, request, response)
 	if l.losing.Load() {
@@ -87,7 +87,7 @@ func (l *link) AppendEntries(id raft.ServerID, to raft.ServerAddress, request *r
 	return err
 }
 
-// AppendEntriesPipeline makes raft use AppendEntries alone.
+// AppendEntriesPipeline makes raft use AppendEntries only.
 func (l *link) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
 	return nil, raft.ErrPipelineReplicationNotSupported
 }
@@ -117,10 +117,10 @@ func (s *raftServer) entries() map[uint64]string {
 
 func (s *raftServer) dump(t testing.TB) string { return dump(t, s.fsm) }
 
-// connect joins each of some servers with all, both ways.
+// connect connects the given servers with all servers, in both directions.
 func (all raftServers) connect(some ...*raftServer) { all.each(some, (*raft.InmemTransport).Connect) }
 
-// disconnect cuts each of some servers off from all others, both ways.
+// disconnect disconnects the given servers from all others, in both directions.
 func (all raftServers) disconnect(some ...*raftServer) {
 	all.each(some, func(from *raft.InmemTransport, to raft.ServerAddress, _ raft.Transport) { from.Disconnect(to) })
 }
@@ -159,7 +159,7 @@ func (all raftServers) settle(t testing.TB) {
 	synctest.Wait()
 }
 
-// eval is a message that makes an evaluation of that name.
+// eval is a message that writes an evaluation with the name.
 func eval(name string) *shims.EvalUpdate {
 	return &shims.EvalUpdate{Evals: []*cluster.Evaluation{{
 		ID: cluster.EvalID(name), Namespace: "default", JobID: "job", Type: cluster.JobService, Status: cluster.EvalPending,

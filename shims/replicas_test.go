@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// tally counts the events of random histories, so that a test can check that its cases occurred.
+// tally counts the events of random histories, so that a test can check that all cases occurred.
 type tally map[string]int
 
 func (c tally) count(r shims.Response) {
@@ -84,7 +84,7 @@ func TestReplicas_EqualLogsGiveEqualStates(t *testing.T) {
 			want := dump(t, replicas[0])
 			for r := 1; r < 3; r++ {
 				if got := dump(t, replicas[r]); got != want {
-					t.Fatalf("seed %d, after entry %d: replica %d has another state", seed, i+1, r)
+					t.Fatalf("seed %d, after entry %d: replica %d has a different state", seed, i+1, r)
 				}
 			}
 		}
@@ -96,7 +96,7 @@ func TestReplicas_EqualLogsGiveEqualStates(t *testing.T) {
 	t.Log(total)
 }
 
-// Later entries do not change an entry and a state that an observer keeps.
+// Later entries do not change an entry or a state that an observer keeps.
 func TestReplicas_ReadRowsNeverChange(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {

@@ -24,7 +24,7 @@ func TestSettle_WaitsForUnansweredWrites(t *testing.T) {
 		synctest.Wait()
 		p.Close()
 
-		impatient, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("not now"))
+		impatient, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("the test does not wait longer"))
 		defer cancel()
 		must.EqError(t, p.Settle(impatient), "waiting for raft's answers: not now")
 

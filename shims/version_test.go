@@ -53,13 +53,13 @@ func TestVersion_AMessageWaitsForTheVersionThatItNeeds(t *testing.T) {
 		must.Eq(t, raftwrite.Rejected, refused.Outcome)
 		must.ErrorIs(t, refused.Err, cluster.ErrVersion)
 		must.ErrorContains(t, refused.Err, "NodeUpdateStatus needs version 2, and the cluster has version 1: upgrade every server")
-		must.SliceEmpty(t, r.proposed, must.Sprint("raft is not asked"))
+		must.SliceEmpty(t, r.proposed, must.Sprint("raft is not called"))
 
 		_, err = fsm.ApplyEntry(1, encode(t, &shims.RaiseClusterVersion{Version: 2}))
 		must.NoError(t, err)
 		must.Eq(t, raftwrite.Applied, propose().Outcome)
 		must.SliceLen(t, 1, r.proposed)
-		must.Eq(t, 2, r.proposed[0][1], must.Sprint("the entry says which version it needs"))
+		must.Eq(t, 2, r.proposed[0][1], must.Sprint("the entry names the version that it needs"))
 	})
 }
 

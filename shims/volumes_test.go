@@ -9,9 +9,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// Entries about volumes, and entries with the fields of volumes, say that they need cluster version 7. A
-// server of version 6 reads this number first: it stops at the entry with the remedy, and skips none.
-// Entries without these fields stay as older servers know them.
+// Entries about volumes, and entries with the fields of volumes, need cluster version 7. A server
+// of version 6 reads this number first. It stops at the entry, and its error says what to do.
+// Entries without these fields stay as older servers write them.
 func TestVolumes_EntriesNeedTheirVersion(t *testing.T) {
 	t.Parallel()
 	with := func(change func(*cluster.TaskGroup)) *cluster.Job {
@@ -46,7 +46,7 @@ func TestVolumes_EntriesNeedTheirVersion(t *testing.T) {
 		"a node with a hold limit": node(func(n *cluster.Node) { n.HoldLimit = 1 }),
 		"a report of holds":        &shims.AllocClientUpdate{Reports: []cluster.AllocReport{{Alloc: "a"}, {Alloc: "b", VolumeHolds: holds}}},
 		"a plan of a volume":       plan(&cluster.Allocation{ID: "a", Job: volume}),
-		"a plan of a held one":     plan(&cluster.Allocation{ID: "a", Job: webJob(1), VolumeHolds: holds}),
+		"a plan with held volumes": plan(&cluster.Allocation{ID: "a", Job: webJob(1), VolumeHolds: holds}),
 	} {
 		entry := encode(t, m)
 		must.Eq(t, byte(cluster.VersionOfVolumes), entry[1], must.Sprint(name))
@@ -54,7 +54,7 @@ func TestVolumes_EntriesNeedTheirVersion(t *testing.T) {
 		entry[1]-- // no build writes it
 		_, err := shims.Decode(entry)
 		must.ErrorIs(t, err, shims.ErrBroken, must.Sprint(name))
-		entry[1] = byte(cluster.MaxVersion + 1) // what this build does with it, an older one does with version 7
+		entry[1] = byte(cluster.MaxVersion + 1) // an older build does the same with version 7
 		_, err = shims.Decode(entry)
 		must.ErrorIs(t, err, cluster.ErrVersion, must.Sprint(name))
 		must.ErrorContains(t, err, "upgrade this server to a build that understands cluster version", must.Sprint(name))

@@ -35,7 +35,7 @@ func TestAClientsReport(t *testing.T) {
 	want.ClientStatus, want.ClientDescription = cluster.ClientRunning, "Tasks are running"
 	want.ModifyTime, want.ModifyIndex = reported.UTC(), w.index
 	must.Eq(t, want, w.snap().Alloc("a1"))
-	must.Eq(t, node, w.snap().Node("n1"), must.Sprint("a report does not touch the node"))
+	must.Eq(t, node, w.snap().Node("n1"), must.Sprint("a report does not change the node"))
 	must.Eq(t, 1, w.snap().TableIndex(statestore.TableNodes))
 
 	judged := reported.Add(time.Second)
@@ -46,8 +46,8 @@ func TestAClientsReport(t *testing.T) {
 	must.Eq(t, &cluster.DeploymentStatus{Healthy: pointer(true), Timestamp: judged.UTC(), ModifyIndex: w.index}, w.snap().Alloc("a1").DeploymentStatus)
 }
 
-// A client may describe an allocation at any length. Older servers keep all of it, and a replay of their
-// entries must give the same state.
+// A client may send a description of any length. Servers below version 4 keep all of it, and a
+// replay of their entries must give the same state.
 func TestAClientsDescriptionIsCutFromVersionFourOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -64,7 +64,7 @@ func TestAClientsDescriptionIsCutFromVersionFourOn(t *testing.T) {
 	cut := w.snap().Alloc("a1")
 	must.Eq(t, long[:cluster.MaxTaskEventBytes], cut.ClientDescription)
 	w.reports(report)
-	must.Eq(t, cut, w.snap().Alloc("a1"), must.Sprint("the same report again holds nothing new"))
+	must.Eq(t, cut, w.snap().Alloc("a1"), must.Sprint("the same report again changes nothing"))
 }
 
 func TestVerdicts(t *testing.T) {
@@ -82,13 +82,13 @@ func TestVerdicts(t *testing.T) {
 	}
 	w.reports(judge(true, 10))
 	first := w.snap().Alloc("a1").DeploymentStatus
-	must.True(t, first.Canary, must.Sprint("that is not the client's to say"))
+	must.True(t, first.Canary, must.Sprint("a client cannot change this field"))
 	must.True(t, *first.Healthy)
 
 	w.reports(judge(true, 20))
 	must.Eq(t, first, w.snap().Alloc("a1").DeploymentStatus, must.Sprint("the same verdict again"))
 	w.reports(running)
-	must.Eq(t, first, w.snap().Alloc("a1").DeploymentStatus, must.Sprint("a verdict is not taken back"))
+	must.Eq(t, first, w.snap().Alloc("a1").DeploymentStatus, must.Sprint("a report cannot remove a verdict"))
 
 	w.reports(judge(false, 30))
 	must.Eq(t, &cluster.DeploymentStatus{
@@ -108,18 +108,18 @@ func TestReportsThatChangeNothing(t *testing.T) {
 	w.report(cluster.ClientFailed, "failed")
 	before := w.snap()
 	for name, r := range map[string]cluster.AllocReport{
-		"unknown allocation":    {Alloc: "nope", ClientStatus: cluster.ClientRunning},
-		"another node's":        {Alloc: "running", Node: "n2", ClientStatus: cluster.ClientFailed},
-		"no status":             {Alloc: "running"},
-		"lost is the servers'":  {Alloc: "running", ClientStatus: cluster.ClientLost},
-		"so is unknown":         {Alloc: "running", ClientStatus: cluster.ClientUnknown},
-		"nothing new":           {Alloc: "running", ClientStatus: cluster.ClientRunning, At: w.now},
-		"complete is over":      {Alloc: "complete", ClientStatus: cluster.ClientRunning},
-		"failed is over":        {Alloc: "failed", ClientStatus: cluster.ClientPending},
-		"lost does not return":  {Alloc: "lost", ClientStatus: cluster.ClientRunning, Healthy: pointer(false)},
-		"complete stays so":     {Alloc: "complete", ClientStatus: cluster.ClientFailed},
-		"failed stays so":       {Alloc: "failed", ClientStatus: cluster.ClientComplete, ClientDescription: "fine after all"},
-		"nor is it judged then": {Alloc: "failed", ClientStatus: cluster.ClientFailed, Healthy: pointer(false)},
+		"unknown allocation":     {Alloc: "nope", ClientStatus: cluster.ClientRunning},
+		"another node's":         {Alloc: "running", Node: "n2", ClientStatus: cluster.ClientFailed},
+		"no status":              {Alloc: "running"},
+		"only servers set lost":  {Alloc: "running", ClientStatus: cluster.ClientLost},
+		"or unknown":             {Alloc: "running", ClientStatus: cluster.ClientUnknown},
+		"nothing new":            {Alloc: "running", ClientStatus: cluster.ClientRunning, At: w.now},
+		"complete does not run":  {Alloc: "complete", ClientStatus: cluster.ClientRunning},
+		"failed does not run":    {Alloc: "failed", ClientStatus: cluster.ClientPending},
+		"lost does not return":   {Alloc: "lost", ClientStatus: cluster.ClientRunning, Healthy: pointer(false)},
+		"complete stays so":      {Alloc: "complete", ClientStatus: cluster.ClientFailed},
+		"failed stays so":        {Alloc: "failed", ClientStatus: cluster.ClientComplete, ClientDescription: "fine after all"},
+		"failed gets no verdict": {Alloc: "failed", ClientStatus: cluster.ClientFailed, Healthy: pointer(false)},
 	} {
 		w.reports(r)
 		must.Eq(t, before.TableIndex(statestore.TableAllocs), w.snap().TableIndex(statestore.TableAllocs), must.Sprint(name))
@@ -130,8 +130,8 @@ func TestReportsThatChangeNothing(t *testing.T) {
 		cluster.AllocReport{Alloc: "running", ClientStatus: cluster.ClientPending},
 		cluster.AllocReport{Alloc: "running", ClientStatus: cluster.ClientFailed},
 	)
-	must.Eq(t, cluster.ClientComplete, w.snap().Alloc("lost").ClientStatus, must.Sprint("it says how it ended"))
-	must.Eq(t, cluster.ClientFailed, w.snap().Alloc("running").ClientStatus, must.Sprint("the last report of a batch counts"))
+	must.Eq(t, cluster.ClientComplete, w.snap().Alloc("lost").ClientStatus, must.Sprint("the client reports how it ended"))
+	must.Eq(t, cluster.ClientFailed, w.snap().Alloc("running").ClientStatus, must.Sprint("the last report of a batch wins"))
 	must.Eq(t, 0, w.snap().LiveCount("n1"))
 }
 
@@ -148,7 +148,7 @@ func TestAReconnectedAllocationKeepsRunning(t *testing.T) {
 	must.Eq(t, cluster.ClientRunning, w.snap().Alloc("a1").ClientStatus)
 }
 
-// The view's lists, for a node with an allocation of every kind.
+// The lists of a node with an allocation of every kind.
 func TestAllocsByNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -198,7 +198,7 @@ func TestAccountsOfGroups(t *testing.T) {
 	})
 	w.report(cluster.ClientComplete, "a1", "c1", "c2", "c4")
 	must.Eq(t, []cluster.AllocID{"a2", "c1", "c3", "c5"}, allocIDs(w.snap().GroupAllocs(group)),
-		must.Sprint("a1 ended, c2 has a replacement, c4 was never marked; c1's slot waits"))
+		must.Sprint("a1 ended, c2 has a replacement, c4 was never marked; c1 waits for a replacement"))
 	must.Eq(t, []cluster.AllocID{"a2", "c1", "c3", "c5", "a1", "o1", "c2", "c4"}, allocIDs(w.snap().AllocsByJob(web.Key())))
 
 	w.plan(&cluster.Plan{Places: []*cluster.Allocation{replacement(web, "c6", "n1", "c1")}})

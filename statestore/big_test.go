@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// The size of a large cluster: the benchmarks' numbers hold for it.
+// The size of the large cluster of the benchmarks.
 const (
 	largeNodes  = 1_500
 	largeAllocs = 50_000
@@ -76,7 +76,7 @@ func (c *bigCluster) write(f func(*statestore.Txn)) {
 	t.Commit()
 }
 
-// drainAll starts drains and returns the marks of everything on their nodes.
+// drainAll starts drains and returns marks of all allocations on their nodes.
 func (c *bigCluster) drainAll(name string, at time.Time) []rules.Mark {
 	var marks []rules.Mark
 	for _, n := range c.drained {
@@ -101,7 +101,7 @@ func (c *bigCluster) cancelAll(at time.Time) {
 	}
 }
 
-// check ends a benchmark on an error.
+// check fails a benchmark on an error.
 func check(err error) {
 	if err != nil {
 		panic(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// blocked is a blocking query in a goroutine of its own.
+// blocked is a blocking query in its own goroutine.
 type blocked struct {
 	runs atomic.Int32
 	// done is closed when the query has ended with index and err.
@@ -59,7 +59,7 @@ func TestABlockingQueryEndsOnChange(t *testing.T) {
 
 		w.job(serviceJob("web", 1))
 		must.True(t, b.waits())
-		must.Eq(t, 1, b.runs.Load(), must.Sprint("another table is none of its business"))
+		must.Eq(t, 1, b.runs.Load(), must.Sprint("a change of another table does not wake it"))
 
 		w.nodes("n2")
 		must.False(t, b.waits())
@@ -118,7 +118,7 @@ func TestABlockingQueryWithoutAWait(t *testing.T) {
 		must.Eq(t, 2, ready.index)
 
 		_, err := w.store.Blocking(t.Context(), 9, func(*statestore.Snapshot) (uint64, error) {
-			return 0, errors.New("the query's own")
+			return 0, errors.New("an error of the query")
 		})
 		must.EqError(t, err, "the query's own")
 	})
@@ -139,7 +139,7 @@ func TestABlockingQueryEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// The reference spins here until its context ends.
+// On an abandoned store a query ends instead of running again and again until its context ends.
 func TestABlockingQueryEndsOnAnAbandonedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

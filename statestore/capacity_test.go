@@ -9,8 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// A node that fulfils other demands than before may take work that waits: from cluster version 4 on,
-// in which groups have such demands. Older servers would not count it.
+// A node that fulfils other demands than before may take work that waits. This counts from cluster
+// version 4 on, in which groups have such demands. Older servers do not count it.
 func TestCapacityIndex_Drivers(t *testing.T) {
 	t.Parallel()
 	for _, version := range []cluster.Version{cluster.VersionOfDrivers - 1, cluster.VersionOfDrivers} {
@@ -40,7 +40,7 @@ func TestCapacityIndex_Drivers(t *testing.T) {
 	}
 }
 
-// Devices are capacity from cluster version 6 on. Their order, descriptions and places are not.
+// Devices are capacity from cluster version 6 on. Their order, descriptions and locations are not.
 func TestCapacityIndex_Devices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -66,13 +66,13 @@ func TestCapacityIndex_Devices(t *testing.T) {
 
 	stored := w.snap().Node("n1").Devices[0]
 	gpus.Devices[0].Healthy, gpus.Attributes["memory"] = false, cluster.DeviceAttribute{}
-	must.True(t, stored.Devices[0].Healthy && stored.Attributes["memory"].Int == 2, must.Sprint("the row shares nothing with the caller's node"))
+	must.True(t, stored.Devices[0].Healthy && stored.Attributes["memory"].Int == 2, must.Sprint("the row shares no memory with the caller's node"))
 	err := w.store.Begin(w.index+1).UpsertNode(&cluster.Node{ID: "n1", Devices: []*cluster.DeviceGroup{stored, stored}}, w.now)
 	must.EqError(t, err, "registering node n1: devices nvidia/gpu/H100 are listed twice")
 }
 
-// The scheduler retries blocked evaluations when capacity may have come. A signal too many costs
-// plans; a missing one leaves work waiting for ever.
+// The scheduler retries blocked evaluations when capacity may have been added. An extra signal
+// costs plans. Without a signal, work waits forever.
 func TestCapacityIndex(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -87,7 +87,7 @@ func TestCapacityIndex(t *testing.T) {
 	}{
 		{"a heartbeat", false, func() { w.status("n1", cluster.NodeReady) }},
 		{"a node that goes down", false, func() { w.status("n1", cluster.NodeDown) }},
-		{"a node that comes back", true, func() { w.status("n1", cluster.NodeReady) }},
+		{"a node that becomes ready again", true, func() { w.status("n1", cluster.NodeReady) }},
 		{"the same registration", false, func() { w.nodes("n1") }},
 		{"a larger node", true, func() {
 			w.write(func(x *statestore.Txn) {

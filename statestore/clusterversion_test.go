@@ -25,7 +25,7 @@ func TestClusterVersion_IsOneUntilAnEntryRaisesIt(t *testing.T) {
 	must.StrContains(t, dump(t, w.snap()), fmt.Sprintf("&{Version:%d}", cluster.MaxVersion))
 
 	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(1) })
-	must.Eq(t, cluster.MaxVersion, w.snap().ClusterVersion(), must.Sprint("it never falls"))
+	must.Eq(t, cluster.MaxVersion, w.snap().ClusterVersion(), must.Sprint("the version never decreases"))
 }
 
 func TestClusterVersion_ASnapshotBeginsWithIt(t *testing.T) {

@@ -60,7 +60,7 @@ func (c conforming) Commit(index uint64, rows drainertest.Rows) error {
 	return nil
 }
 
-// It also passes the test of what a store says of volumes.
+// This store also passes the conformance test of volumes.
 func TestStore_conformanceOfVolumes(t *testing.T) {
 	t.Parallel()
 	must.NoError(t, drainertest.TestVolumes(func() drainertest.VolumeStore {

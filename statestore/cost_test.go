@@ -11,9 +11,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// The cost of a write depends on its changes and the cost of a read on its rows, not on what else there
-// is: in a cluster twenty times as large they allocate hardly more memory. (The
-// extra memory is nodes of deeper trees.)
+// The cost of a write depends on its changes, and the cost of a read on its rows, not on the size
+// of the state. In a cluster twenty times as large they make less than twice as many memory
+// allocations. (The extra ones are nodes of deeper trees.)
 func TestCostFollowsWhatChanged(t *testing.T) {
 	small, large := costs(newCluster(30, 1_000, 100)), costs(newCluster(600, 20_000, 100))
 	for name := range small {

@@ -36,7 +36,7 @@ func TestStartingADrain(t *testing.T) {
 		StartedAt: seconds(at), UpdatedAt: seconds(at), Status: cluster.DrainStatusDraining,
 		AccessorID: "ann", Meta: map[string]string{"why": "kernel"},
 	}, n.LastDrain)
-	must.Eq(t, cluster.NodeIneligible, n.SchedulingEligibility, must.Sprint("MarkEligible is for the end"))
+	must.Eq(t, cluster.NodeIneligible, n.SchedulingEligibility, must.Sprint("MarkEligible is only for a cancel"))
 	must.Eq(t, at.Unix(), n.StatusUpdatedAt)
 	must.Eq(t, 2, n.ModifyIndex)
 	must.Eq(t, []string{"Node registered", "Node drain strategy set"}, w.messages("n1"))
@@ -126,9 +126,9 @@ func TestARepeatedRequestChangesNothing(t *testing.T) {
 
 	other := start
 	other.Node, other.Drain = "n2", "d3"
-	must.False(t, w.request(other).Repeated, must.Sprint("a key is its node's"))
+	must.False(t, w.request(other).Repeated, must.Sprint("a key counts only for its node"))
 
-	// A key lives as long as its drain's record.
+	// A key is known as long as the record of its drain exists.
 	w.complete("n1", cluster.OutcomeComplete, 0)
 	for i := range cluster.MaxDrainRecordsPerNode {
 		w.drain("n1", cluster.DrainID(fmt.Sprint("later", i)), cluster.DrainSpec{})
@@ -204,7 +204,7 @@ func TestCancellingADrainWithdrawsItsMarks(t *testing.T) {
 	must.Eq(t, 2, d.Marked[cluster.MarkForced])
 	must.Eq(t, "eve", d.UpdatedBy)
 	must.Eq(t, map[string]string{"why": "not today"}, d.Meta)
-	must.Eq(t, cluster.Revision(d.CreateIndex), d.Revision, must.Sprint("a cancel is no strategy"))
+	must.Eq(t, cluster.Revision(d.CreateIndex), d.Revision, must.Sprint("a cancel does not change the revision"))
 	must.Eq(t, d.Strategy.StartedAt, d.UpdatedAt)
 }
 

@@ -21,18 +21,18 @@ func storeWith(row reflect.Value) *statestore.Store {
 
 func TestTheDumpShowsEveryFieldOfEveryTable(t *testing.T) {
 	t.Parallel()
-	// One table has allocations again, and the ledger has rows of four types.
+	// Two tables have allocations, and the ledger has rows of four types.
 	must.Len(t, len(statestore.TableNames())-1+3, rowTypes(), must.Sprint("a table without a row type here is not tested"))
 	for _, typ := range rowTypes() {
 		seen := map[string]string{dump(t, storeWith(filled(typ)).Snapshot()): "unchanged"}
 		for _, c := range changes(typ) {
 			if strings.Contains(c.path, "ID other") && strings.Count(c.path, ".") == 1 {
-				continue // another row altogether
+				continue // the change makes a different row
 			}
 			row := filled(typ)
 			c.do(row.Elem())
 			text := dump(t, storeWith(row).Snapshot())
-			must.Eq(t, "", seen[text], must.Sprintf("%s looks the same as this", c.path))
+			must.Eq(t, "", seen[text], must.Sprintf("%s has the same dump", c.path))
 			seen[text] = c.path
 		}
 		must.Greater(t, typ.NumField(), len(seen))
@@ -47,7 +47,7 @@ func TestTheDumpIgnoresTimeZones(t *testing.T) {
 	must.Eq(t, dump(t, storeWith(reflect.ValueOf(here)).Snapshot()), dump(t, storeWith(reflect.ValueOf(there)).Snapshot()))
 }
 
-// Two stores need not share versions of jobs in the same way to be equal.
+// The dumps of two stores are equal even if their rows share versions of jobs in different ways.
 func TestTheDumpIgnoresSharedVersions(t *testing.T) {
 	t.Parallel()
 	shared, apart := statestore.New(), statestore.New()

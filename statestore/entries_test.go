@@ -179,7 +179,7 @@ func planEntry(t *rapid.T) entry {
 				if old := x.Alloc(a.PreviousAllocation); old != nil {
 					c.Job = old.Job.Copy()
 				} else if c.Job != nil {
-					c.Job.Version += 50 // one that nothing else in the state has
+					c.Job.Version += 50 // a version that no other row has
 				}
 			}
 			p.Places = append(p.Places, c)

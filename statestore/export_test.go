@@ -108,14 +108,14 @@ func Sum(state []byte) uint64 {
 	return sum.Sum64()
 }
 
-// Tell tells a feed, closed or not, that nodes have changed.
+// Tell adds changed nodes to a feed, even if the feed is closed.
 func Tell(f drainer.Feed, nodes ...cluster.NodeID) {
 	f.(*feed).add(&changes{nodes: nodes})
 }
 
-// Hook returns a function with only the feeds' share of a commit that changes those rows: it
-// notes the changes and notifies a feed. The state given to the feed has no rows, because the
-// feed must not read any.
+// Hook returns a function that does only the feed's part of a commit that changes the rows: it
+// notes the changes and notifies a feed. The state of the feed has no rows, because the feed must
+// not read any.
 func (s *Store) Hook(f drainer.Feed, nodes []cluster.NodeID, jobs []cluster.JobKey, allocs ...cluster.AllocID) func() {
 	rows := s.Snapshot()
 	var changedNodes []*cluster.Node
@@ -148,9 +148,9 @@ func (s *Store) Hook(f drainer.Feed, nodes []cluster.NodeID, jobs []cluster.JobK
 	}
 }
 
-// Account returns a function with only the group accounts' share of a write that changes those
-// rows, in one transaction per entry. The rows themselves do not change. The function panics if
-// a count changes.
+// Account returns a function that updates only the group accounts for a write that changes the
+// rows, in one transaction per entry. The rows themselves do not change. The function panics if a
+// count changes.
 func (s *Store) Account(entries [][]cluster.AllocID) (keep func(entry int)) {
 	rows := s.Snapshot()
 	before, after := make([][]*cluster.Allocation, len(entries)), make([][]*cluster.Allocation, len(entries))

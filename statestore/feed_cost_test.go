@@ -10,8 +10,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// A write that concerns no subscriber costs the feed no allocation and no read of a row, however
-// many rows the write changes.
+// For a write that concerns no subscriber the feed allocates no memory and reads no row, for any
+// number of changed rows.
 func TestFeed_unconcernedChangesCostNothing(t *testing.T) {
 	w, s := feedWorld(t)
 	reports := make([]cluster.AllocReport, 200)
@@ -33,8 +33,8 @@ func TestFeed_unconcernedChangesCostNothing(t *testing.T) {
 	must.Eq(t, nothing, s.changes())
 }
 
-// A node goes down and comes back with allocations that no subscriber follows. The write has
-// accounted them, and a feed does not read them again.
+// A node with allocations that no subscriber follows goes down and becomes ready again. The write
+// has counted the allocations, and a feed does not read them.
 func TestFeed_reconnectingNodesCostNothing(t *testing.T) {
 	w, s := feedWorld(t)
 	for i := range 30 {

@@ -26,8 +26,8 @@ func subscribe(t must.T, s *statestore.Store) *subscriber {
 	return sub
 }
 
-// changes returns the feed's changes, and checks that it woke its subscriber exactly if there are
-// any.
+// changes returns the feed's changes, and checks that it woke its subscriber if and only if there
+// are any.
 func (s *subscriber) changes() string {
 	s.t.Helper()
 	woken := false
@@ -37,7 +37,7 @@ func (s *subscriber) changes() string {
 	default:
 	}
 	c := s.feed.Take()
-	must.Eq(s.t, woken, !c.Empty(), must.Sprint("woken exactly if there are changes"))
+	must.Eq(s.t, woken, !c.Empty(), must.Sprint("woken if and only if there are changes"))
 	slices.Sort(c.Nodes)
 	slices.Sort(c.Hosts)
 	text := fmt.Sprint(c.Nodes, sortedKeys(c.Groups), sortedKeys(c.Jobs))
@@ -61,8 +61,8 @@ func sortedKeys[K interface{ Compare(K) int }](keys []K) []K {
 
 const nothing = "[] [] []"
 
-// A cluster in which n1 drains with w1 and d1 on it; n2 does not, with w2 and d2.
-// The subscriber follows web.
+// A cluster in which n1 drains and has w1 and d1, and n2 does not drain and has w2 and d2. The
+// subscriber follows web.
 func feedWorld(t must.T) (*world, *subscriber) {
 	w := newWorld(t)
 	w.nodes("n1", "n2", "n3")
@@ -103,7 +103,7 @@ func TestFeed(t *testing.T) {
 		{"a node is deleted", func(w *world) {
 			w.write(func(x *statestore.Txn) { x.DeleteNodes([]cluster.NodeID{"n2"}, w.now) })
 		}, "[] [default/web.g] []"},
-		{"a node with nothing of a followed job is deleted", func(w *world) {
+		{"a node without allocations of a followed job is deleted", func(w *world) {
 			w.write(func(x *statestore.Txn) { x.DeleteNodes([]cluster.NodeID{"n3"}, w.now) })
 		}, nothing},
 		{"a node registers under allocations", func(w *world) {
@@ -112,7 +112,7 @@ func TestFeed(t *testing.T) {
 			w.nodes("n4")
 		}, "[] [default/web.g] []"},
 		{"a node goes down", func(w *world) { w.status("n2", cluster.NodeDown) }, "[] [default/web.g] []"},
-		{"a node that can be reached takes another status", func(w *world) { w.status("n2", cluster.NodeInitializing) }, nothing},
+		{"a node stays reachable with another status", func(w *world) { w.status("n2", cluster.NodeInitializing) }, nothing},
 		{"a node goes down with many groups", func(w *world) {
 			for i := range 20 {
 				w.place(w.job(serviceJob(fmt.Sprint("other", i), 1)), "n2", nil, fmt.Sprint("o", i))
@@ -124,7 +124,7 @@ func TestFeed(t *testing.T) {
 			w.status("n2", cluster.NodeDown)
 			w.status("n3", cluster.NodeDown)
 		}, "[] [default/web.g] []"},
-		{"a node goes that was down", func(w *world) {
+		{"a node that was down is deleted", func(w *world) {
 			w.write(func(x *statestore.Txn) {
 				must.NoError(t, x.UpsertNode(&cluster.Node{ID: "n4", Status: cluster.NodeDown}, w.now))
 			})
@@ -137,7 +137,7 @@ func TestFeed(t *testing.T) {
 		{"a report from a draining node", func(w *world) { w.report(cluster.ClientFailed, "d1") }, "[] [default/db.g] [] on [n1]"},
 		{"a report on a followed job", func(w *world) { w.report(cluster.ClientFailed, "w2") }, "[] [default/web.g] []"},
 		{"a report on another job", func(w *world) { w.report(cluster.ClientFailed, "d2") }, nothing},
-		{"a report that says nothing new", func(w *world) { w.report(cluster.ClientRunning, "w1") }, nothing},
+		{"a report that changes nothing", func(w *world) { w.report(cluster.ClientRunning, "w1") }, nothing},
 		{"a mark", func(w *world) { w.mark(cluster.MarkPaced, "d1") }, "[n1] [default/db.g] [] on [n1]"},
 		{"a placement of a followed job", func(w *world) {
 			w.place(w.snap().Job(web.Key()), "n3", nil, "w3")
@@ -193,7 +193,7 @@ func TestFollowsAreCounted(t *testing.T) {
 	w.report(cluster.ClientPending, "w2")
 	must.Eq(t, "[] [default/web.g] []", s.changes())
 	s.feed.Unfollow(web)
-	s.feed.Unfollow(web) // one too many is none
+	s.feed.Unfollow(web) // an extra Unfollow does nothing
 	w.report(cluster.ClientRunning, "w2")
 	must.Eq(t, nothing, s.changes())
 	s.feed.Follow(web)
@@ -220,7 +220,7 @@ func TestAClosedFeedReportsNothing(t *testing.T) {
 	w.status("n1", cluster.NodeDown)
 	must.Eq(t, nothing, s.changes())
 	w.store.Abandon()
-	statestore.Tell(s.feed, "n1") // a commit that was about to tell it
+	statestore.Tell(s.feed, "n1") // a commit that runs at the same time
 	must.Eq(t, 0, len(s.wake))
 }
 
@@ -251,7 +251,7 @@ func TestAnAbandonedStoreIsReported(t *testing.T) {
 	c := s.feed.Take()
 	must.True(t, c.Abandoned)
 	must.Eq(t, []cluster.NodeID{"n1"}, c.Nodes)
-	must.True(t, s.feed.Take().Abandoned, must.Sprint("whenever it is asked"))
+	must.True(t, s.feed.Take().Abandoned, must.Sprint("at every Take"))
 
 	late := subscribe(t, w.store)
 	must.Eq(t, nothing+" abandoned", late.changes())
@@ -259,8 +259,8 @@ func TestAnAbandonedStoreIsReported(t *testing.T) {
 	<-w.store.Abandoned()
 }
 
-// Goroutines change the followed jobs while one writes to the store. The subscriber uses only its
-// feed, and in the end it has seen every change.
+// Goroutines change the followed jobs while another writes to the store. The subscriber reads only
+// its feed, and at the end it has seen every change.
 func TestFollowThenSnapshotMissesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

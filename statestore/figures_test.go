@@ -14,9 +14,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// BenchmarkFigure runs the figures that are measured from inside: see bench.
+// BenchmarkFigure runs the figures that need unexported parts of the package: see bench.
 func BenchmarkFigure(b *testing.B) {
-	// Built when the first of them needs it, since the largest takes minutes.
+	// Built at first use, because the largest takes minutes.
 	cluster := sync.OnceValue(func() *figureCluster { return newFigureCluster(measure.SizeOf(b)) })
 	b.Run("hook", func(b *testing.B) { figureHook(b, cluster) })
 	b.Run("other-writes", func(b *testing.B) { figureOtherWrites(b, cluster) })
@@ -102,9 +102,9 @@ func (c *figureCluster) bareWrites(entries [][]cluster.AllocID) measure.Side {
 	}
 }
 
-// figureOtherWrites compares two costs: keeping the group accounts in a write that does not change
-// them, and writing the same rows to a bare go-memdb. It also reports the ratio for a whole write
-// of one row.
+// figureOtherWrites compares the cost of the group accounts in a write that does not change them
+// with the cost of writing the same rows to a bare go-memdb. It also reports the ratio for a whole
+// write of one row.
 func figureOtherWrites(b *testing.B, of func() *figureCluster) {
 	for i, kind := range []struct {
 		name  string
@@ -166,7 +166,7 @@ func (c *figureCluster) compareAccounts(b *testing.B, entries [][]cluster.AllocI
 	measure.Count(b, whole.Median, "write-of-one-row-to-bare")
 }
 
-// accounts keeps the accounts of the entries.
+// accounts updates the accounts for the entries.
 func (c *bigCluster) accounts(entries [][]cluster.AllocID) measure.Side {
 	return func() func(*measure.Meter) {
 		keep := c.store.Account(entries)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// rowTypes are the rows of all tables; those of changing are allocations too.
+// rowTypes are the types of the rows of all tables. The rows of changing are also allocations.
 func rowTypes() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[cluster.Node](),

@@ -91,7 +91,7 @@ func TestFormat_EverySnapshotStaysReadable(t *testing.T) {
 			must.Eq(t, file, stateGolden(formatOf(want)))
 			restored, err := statestore.Restore(bytes.NewReader(want))
 			must.NoError(t, err)
-			must.True(t, bytes.Equal(want, persisted(t, restored.Snapshot())), must.Sprint("it is persisted otherwise now"))
+			must.True(t, bytes.Equal(want, persisted(t, restored.Snapshot())), must.Sprint("its encoding has changed"))
 		})
 	}
 }

@@ -28,7 +28,7 @@ func TestVersionsOfAJob(t *testing.T) {
 	w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(given.Key(), false)) })
 	stopped := w.snap().Job(given.Key())
 	must.True(t, stopped.Stop)
-	must.Eq(t, 1, stopped.Version, must.Sprint("a stop is no registration"))
+	must.Eq(t, 1, stopped.Version, must.Sprint("a stop does not change the version"))
 	must.Eq(t, 2, stopped.JobModifyIndex)
 	must.Eq(t, 3, stopped.ModifyIndex)
 }

@@ -46,7 +46,7 @@ func TestNumbersInKeys(t *testing.T) {
 	})
 }
 
-// Where an id is a prefix for people, it is one of its own bytes.
+// A string prefix of an id makes an open key that is a prefix of the id's key.
 func TestAnOpenKeyIsThePrefixOfLongerIDs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,11 +9,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// BenchmarkKnee measures what a row costs in transactions of more and more rows,
-// to find where go-memdb's tracking of changes for watchers overflows:
-// beyond 8,192 changed tree nodes of one index it compares the whole tree before
-// and after. The bound on the ids of a raft entry belongs below it. The column
-// to read is min-ns/row, of the fastest round: load of the machine slows the others.
+// BenchmarkKnee measures the cost of a row in transactions of different sizes, to find where
+// go-memdb's tracking of changes for watchers overflows: beyond 8,192 changed tree nodes of one
+// index it compares the whole tree before and after. The bound on the ids of a raft entry must be
+// below this size. Read the column min-ns/row, which is of the fastest round: other load slows the
+// rest.
 //
 //	go test ./statestore -run '^$' -bench Knee -benchtime 20x
 func BenchmarkKnee(b *testing.B) {

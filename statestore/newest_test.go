@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// A writer sees its own writes, and no reader sees an older state after a newer one.
+// A writer reads its own commits, and no reader sees an older state after a newer one.
 func TestSnapshot_isTheNewest(t *testing.T) {
 	t.Parallel()
 	const entries = 500

@@ -206,10 +206,10 @@ func TestDeletingANodeEndsItsDrain(t *testing.T) {
 	must.Eq(t, cluster.OutcomeNodeGone, d.Outcome)
 	must.Eq(t, w.now.UTC(), d.EndedAt)
 	must.Eq(t, w.index, d.EndIndex)
-	must.Eq(t, 2, d.StillStopping, must.Sprint("w2 and w3: s1 had not to leave"))
+	must.Eq(t, 2, d.StillStopping, must.Sprint("w2 and w3: s1 did not have to leave"))
 	must.Eq(t, 2, d.Marked[cluster.MarkPaced])
 	must.Eq(t, "name of n1", d.NodeName)
-	must.Len(t, 4, allocIDs(w.snap().AllocsByNode("n1")), must.Sprint("its allocations are for the scheduler to find lost"))
+	must.Len(t, 4, allocIDs(w.snap().AllocsByNode("n1")), must.Sprint("its allocations stay, and the scheduler marks them as lost"))
 }
 
 func TestNodesByPrefix(t *testing.T) {

@@ -97,7 +97,7 @@ func TestPersistingKeepsEveryField(t *testing.T) {
 			row := filled(typ)
 			c.do(row.Elem())
 			if n, ok := row.Interface().(*cluster.Node); ok && n.Draining() {
-				n.Drain.NodeID = n.ID // or it is no state; records cover the field
+				n.Drain.NodeID = n.ID // Restore requires it; the records test the field
 			}
 			switch row := row.Interface().(type) {
 			case *statestore.Counters:
@@ -170,7 +170,7 @@ func TestADamagedStateIsRefused(t *testing.T) {
 	}
 }
 
-// frames builds states by hand.
+// frames builds states byte by byte.
 type frames []byte
 
 func stateBegin() frames { return binary.AppendUvarint([]byte("nodedrain state\n"), 1) }
@@ -179,7 +179,7 @@ func (f frames) row(kind byte, row ...byte) frames {
 	return append(binary.AppendUvarint(append(f, kind), uint64(len(row))), row...)
 }
 
-// summed ends a state with its right checksum.
+// summed adds the end of a state, with the right checksum.
 func (f frames) summed() []byte {
 	f = append(f, 8)
 	return binary.BigEndian.AppendUint64(f, statestore.Sum(f))
@@ -258,8 +258,8 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// A restored state that gets a new index has the same rows. Readers that wait for a table, or for an
-// index that the rows do not reach, find it newer than what they know.
+// Advance changes no row of a restored state. It moves the indexes of the state and of all tables,
+// so that waiting readers read again.
 func TestAdvance(t *testing.T) {
 	t.Parallel()
 	w := story(t)
@@ -268,7 +268,7 @@ func TestAdvance(t *testing.T) {
 	s.Advance(index, 2)
 	after := s.Snapshot()
 	must.Eq(t, index, after.Index())
-	must.Eq(t, 2, after.ClusterVersion(), must.Sprint("a cluster version is never taken back"))
+	must.Eq(t, 2, after.ClusterVersion(), must.Sprint("Advance never lowers the cluster version"))
 	for _, table := range []string{statestore.TableNodes, statestore.TableDrains, statestore.TableJobs, statestore.TableAllocs, statestore.TableEvals} {
 		must.Eq(t, index, after.TableIndex(table))
 	}

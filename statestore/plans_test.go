@@ -146,7 +146,7 @@ func TestDroppedPlacements(t *testing.T) {
 	})
 	must.Eq(t, []cluster.AllocID{"good", "taken"}, allocIDs(w.snap().Allocs()))
 	must.Eq(t, "n1", w.snap().Alloc("good").NodeID)
-	must.SliceEmpty(t, evalIDs(w.snap().Evals()), must.Sprint("no plan would ever answer them"))
+	must.SliceEmpty(t, evalIDs(w.snap().Evals()), must.Sprint("no plan would answer them"))
 }
 
 func TestAMissingPlan(t *testing.T) {
@@ -161,8 +161,8 @@ func TestAMissingPlan(t *testing.T) {
 	})
 }
 
-// Raft entries carry their own copies of jobs. The state holds each version once, however many
-// allocations refer to it.
+// Raft entries carry their own copies of jobs. The state holds each version once for all its
+// allocations.
 func TestAllocationsShareTheVersionOfTheirJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -175,12 +175,12 @@ func TestAllocationsShareTheVersionOfTheirJob(t *testing.T) {
 	old := replacement(first, "a3", "n1", "a1")
 	old.Job = first.Copy()
 	w.plan(&cluster.Plan{Places: []*cluster.Allocation{old}})
-	must.True(t, w.snap().Alloc("a3").Job == first, must.Sprint("the version of the allocation before it"))
+	must.True(t, w.snap().Alloc("a3").Job == first, must.Sprint("the version of its previous allocation"))
 	w.place(second, "n1", nil, "a4")
 	must.True(t, w.snap().Alloc("a4").Job == second)
 
 	w.place(first, "n1", func(a *cluster.Allocation) { a.Job = first.Copy() }, "a5", "a6")
-	must.True(t, w.snap().Alloc("a5").Job == w.snap().Alloc("a6").Job, must.Sprint("at least within one plan"))
+	must.True(t, w.snap().Alloc("a5").Job == w.snap().Alloc("a6").Job, must.Sprint("shared within one plan"))
 	must.True(t, w.snap().Alloc("a5").Job != second)
 }
 
@@ -211,5 +211,5 @@ func mustShareNames(t *testing.T, s *statestore.Snapshot) {
 	must.True(t, oneCopy(a.TaskGroup, a.Job.TaskGroups[0].Name))
 }
 
-// oneCopy reports whether two strings are equal and at the same place.
+// oneCopy reports whether two strings are equal and share their memory.
 func oneCopy(a, b string) bool { return a == b && unsafe.StringData(a) == unsafe.StringData(b) }

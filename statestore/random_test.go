@@ -12,8 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// entry is one entry of a random log. Its effect depends on the state alone.
-// It returns the result, and a pointer to the object that it passed to the store.
+// entry is one entry of a random log. Its effect depends only on the state. It returns the result,
+// and a pointer to the object that it passed to the store.
 type entry struct {
 	name string
 	do   func(x *statestore.Txn, at time.Time) (answer string, given any)
@@ -22,9 +22,9 @@ type entry struct {
 // GoString describes the entry in the output of a failing test.
 func (e entry) GoString() string { return e.name }
 
-// The same log gives the same state on every server, including one restored in the middle of it,
-// and one whose callers overwrite the objects they passed. Objects read before do not change, and
-// all derived rows agree with the others.
+// The same log gives the same state on every server, including one that is restored in the middle,
+// and one whose callers overwrite the objects that they passed. Objects read before do not change,
+// and all derived rows are right.
 func TestARandomLogOnThreeStores(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -42,7 +42,7 @@ func TestRecordsOutliveTheirNode(t *testing.T) {
 	must.Eq(t, []cluster.DrainID{"d1", "d2"}, recordIDs(w.snap().DrainsByNode("n1")))
 }
 
-// In one entry all ends are equally old: the lower id goes first.
+// All drains that end in one entry are equally old. The record with the lower id is deleted first.
 func TestTheRecordsKeptInAllAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,8 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// recount checks everything that follows from the rows, indexes and usage, by
-// looking at all rows.
+// recount checks indexes and derived rows by reading all rows.
 func recount(t must.T, s *statestore.Snapshot) {
 	t.Helper()
 	recountNodes(t, s)
@@ -28,7 +27,7 @@ func same[T comparable](t must.T, what string, want, got iter.Seq[T]) {
 	must.SliceEqOp(t, slices.Collect(want), slices.Collect(got), must.Sprint(what))
 }
 
-// where yields the rows that match.
+// where yields the rows that satisfy the condition.
 func where[T any](all iter.Seq[T], test func(T) bool) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for v := range all {

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// A deleted allocation is a removal if its client may still run it. A client has ended what it reported
-// as complete or failed.
+// A deleted allocation is a removal if its client may still run it. A client has ended an
+// allocation that it reported as complete or failed.
 func TestRemovedAt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -33,7 +33,7 @@ func TestRemovedAt(t *testing.T) {
 	before := w.snap()
 	collect("lost")
 	must.Eq(t, w.index, w.snap().RemovedAt())
-	must.Eq(t, w.index, before.RemovedAt(), must.Sprint("never too old"))
+	must.Eq(t, w.index, before.RemovedAt(), must.Sprint("an older snapshot shows it too"))
 
 	w.report(cluster.ClientRunning, "runs")
 	must.Less(t, w.index, w.snap().RemovedAt())
@@ -45,7 +45,7 @@ func TestRemovedAt(t *testing.T) {
 	w.report(cluster.ClientComplete, "over")
 	last := w.snap().RemovedAt()
 	purge("batch")
-	must.Eq(t, last, w.snap().RemovedAt(), must.Sprint("a purge of what has ended removes nothing from a client"))
+	must.Eq(t, last, w.snap().RemovedAt(), must.Sprint("a purge of ended allocations is no removal"))
 
 	w.job(serviceJob("other", 1))
 	w.write(func(x *statestore.Txn) {
@@ -55,7 +55,7 @@ func TestRemovedAt(t *testing.T) {
 	must.Eq(t, last, w.snap().RemovedAt())
 }
 
-// A restored store knows no deletion of the time before its snapshot, and those after it.
+// A restored store knows only the deletions after its snapshot.
 func TestHistoryFrom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -46,8 +46,8 @@ func TestAbortLeavesNothing(t *testing.T) {
 	must.Eq(t, "[n1 n3]", fmt.Sprint(nodeIDs(w.snap().Nodes())))
 }
 
-// An entry that changes nothing still moves the index: a reader that waits for the state to reach
-// it must not wait for ever.
+// An entry that changes nothing still moves the index, so that a reader that waits for the index
+// does not wait forever.
 func TestAnEmptyEntryChangesTheIndex(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// BenchmarkNodesInUse measures the cost of reading the resources in use on each of a
-// thousand nodes: going through nodes and accounts side by side, or through the nodes
-// and looking up the account of each. An op is all the nodes, from a warm cache.
+// BenchmarkNodesInUse measures the cost of reading the resources in use on each of a thousand
+// nodes: by merging nodes and accounts, or by looking up the account of each node. An op reads all
+// nodes, from a warm cache.
 //
 //	go test ./statestore -run '^$' -bench NodesInUse
 func BenchmarkNodesInUse(b *testing.B) {

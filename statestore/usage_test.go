@@ -16,8 +16,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Allocations on deleted nodes do not disturb the counts. A transaction counts its own writes, also
-// the first and the last allocation of a node.
+// Allocations on deleted nodes do not change the counts of others. A transaction counts its own
+// writes, also the first and the last allocation of a node.
 func TestNodesInUse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -100,7 +100,7 @@ func TestAccountsOfNodes_random(t *testing.T) {
 			})
 			recountAccounts(t, w.snap())
 			if !slices.Equal(before, slices.Collect(w.snap().OccupiedNodes())) {
-				must.False(t, ws.Watch(time.After(time.Second)), must.Sprint("a watcher was not told"))
+				must.False(t, ws.Watch(time.After(time.Second)), must.Sprint("a watcher was not notified"))
 			}
 		}
 	})

@@ -35,8 +35,8 @@ func busy(w *world, id string) cluster.AllocReport {
 	}
 }
 
-// The record of a drain names the volumes that allocations which had to leave still have on the node,
-// and why. The drain may be complete all the same: the client gave up after its hold limit.
+// The record of a drain names the volumes that allocations that had to leave still have on the
+// node, and why. The drain may be complete anyway, if the client gave up after its hold limit.
 func TestDrain_volumesLeft(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -68,15 +68,15 @@ func TestDrain_volumesLeft(t *testing.T) {
 	}
 }
 
-// lost makes the allocation one that the servers gave up.
+// lost sets the client status of the allocation to lost.
 func (w *world) lost(id cluster.AllocID) {
 	a := w.snap().Alloc(id).Copy()
 	a.ClientStatus = cluster.ClientLost
 	w.write(func(x *statestore.Txn) { x.PutAlloc(id, a) })
 }
 
-// What a drain leaves by request is not named. A controller that still has to detach a volume has no
-// mount on the node.
+// The record does not name volumes of allocations that the drain leaves, or volumes that only wait
+// for a controller, because those are not on the node.
 func TestDrain_volumesNotLeft(t *testing.T) {
 	t.Parallel()
 	w := volumeWorld(t, true, "n1")

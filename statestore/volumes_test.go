@@ -76,7 +76,7 @@ func (w *world) detach(n cluster.NodeID, force bool) (err error) {
 	return err
 }
 
-// A claim is born with its allocation, and gone when the client has ended the allocation.
+// A claim is created with its allocation, and deleted when the client has ended the allocation.
 func TestClaim_FromPlacementToReport(t *testing.T) {
 	t.Parallel()
 	w := volumeWorld(t, false, "n1")
@@ -90,10 +90,10 @@ func TestClaim_FromPlacementToReport(t *testing.T) {
 	must.Eq(t, []string{"a: taken"}, w.claimStates())
 	w.report(cluster.ClientComplete, "a")
 	must.SliceEmpty(t, w.claimStates())
-	must.Eq(t, w.index, w.snap().CapacityIndex(), must.Sprint("a blocked evaluation is tried again"))
+	must.Eq(t, w.index, w.snap().CapacityIndex(), must.Sprint("a blocked evaluation is retried"))
 }
 
-// A claim of a volume that a controller attaches waits for the controller, once for each node.
+// When a controller attaches the volume, the last claim on each node waits for the controller.
 func TestClaim_Controller(t *testing.T) {
 	t.Parallel()
 	w := volumeWorld(t, true, "n1", "n2")
@@ -118,8 +118,8 @@ func TestClaim_Controller(t *testing.T) {
 	must.Eq(t, []string{"c: taken"}, w.claimStates())
 }
 
-// A volume that the client could not unmount stays claimed after its allocation has ended, until the
-// client says that it is off the node.
+// A volume that the client could not unmount stays claimed after its allocation has ended, until
+// the client reports that it is off the node.
 func TestClaim_HeldAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	w := volumeWorld(t, false, "n1")
@@ -138,9 +138,9 @@ func TestClaim_HeldAfterTheEnd(t *testing.T) {
 	must.SliceEmpty(t, w.claimStates())
 }
 
-// Regression: the client unmounts what it left after the end of the allocation, and reports that. The row named
-// the path and the process for ever. Nothing else of the row changes, and a report frees no claim any more: the
-// client may have lost its records, and not see yet what is mounted.
+// Regression: the client unmounts left volumes after the end of the allocation, and reports this,
+// but the row kept the path and the process. Nothing else of the row changes. Such a report frees
+// no claim, because the client may have lost its records and not know yet what is mounted.
 func TestClaim_ReportAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	w := volumeWorld(t, false, "n1")
@@ -155,9 +155,9 @@ func TestClaim_ReportAfterTheEnd(t *testing.T) {
 		})
 		return w.snap().Alloc("a")
 	}
-	must.Eq(t, ended, report(cluster.ClientFailed, nil), must.Sprint("it says nothing of volumes"))
-	must.Eq(t, ended, report(cluster.ClientFailed, ended.VolumeHolds), must.Sprint("nothing is new"))
-	must.Eq(t, ended, report(cluster.ClientComplete, &cluster.VolumeHolds{}), must.Sprint("another end"))
+	must.Eq(t, ended, report(cluster.ClientFailed, nil), must.Sprint("a report without volumes"))
+	must.Eq(t, ended, report(cluster.ClientFailed, ended.VolumeHolds), must.Sprint("the same volumes"))
+	must.Eq(t, ended, report(cluster.ClientComplete, &cluster.VolumeHolds{}), must.Sprint("another final status"))
 	must.Eq(t, ended, report(cluster.ClientRunning, &cluster.VolumeHolds{}), must.Sprint("it does not run again"))
 
 	want := ended.Copy()
@@ -170,7 +170,7 @@ func TestClaim_ReportAfterTheEnd(t *testing.T) {
 	must.SliceEmpty(t, w.claimStates())
 }
 
-// A purge deletes the allocation, not what it has on its node.
+// A purge deletes the allocation, but not its claims, because its volumes may still be on the node.
 func TestClaim_OutlivesItsAllocation(t *testing.T) {
 	t.Parallel()
 	w := volumeWorld(t, false, "n1")
@@ -182,26 +182,26 @@ func TestClaim_OutlivesItsAllocation(t *testing.T) {
 	must.SliceEmpty(t, w.claimStates())
 }
 
-// The claim of a writer on a node that cannot be reached is freed when the node must have stopped
-// the allocation, never before: the rule is judged again in the entry.
+// The claim of a writer on an unreachable node is freed when the node must have stopped the
+// allocation, never before: the FSM checks the rule again.
 func TestClaim_UnreachableNode(t *testing.T) {
 	t.Parallel()
 	w := volumeWorld(t, false, "n1")
 	j := volumeJob(single)
 	j.TaskGroups[0].Disconnect.StopOnClientAfter = 10 * time.Minute
 	w.place(w.job(j), "n1", nil, "a")
-	must.Eq(t, "its node may still use the volume", w.change("a", "n1", cluster.CauseUnreachable), must.Sprint("it is reached"))
+	must.Eq(t, "its node may still use the volume", w.change("a", "n1", cluster.CauseUnreachable), must.Sprint("the node is reachable"))
 	w.status("n1", cluster.NodeDown)
-	w.now = w.now.Add(11*time.Minute + 3*time.Second) // beside the stop time of 5 s
+	w.now = w.now.Add(11*time.Minute + 3*time.Second) // plus the stop time of 5 s
 	must.Eq(t, "its node may still use the volume", w.change("a", "n1", cluster.CauseUnreachable))
 	w.now = w.now.Add(time.Second)
 	must.Eq(t, "", w.change("a", "n1", cluster.CauseUnreachable))
 	must.SliceEmpty(t, w.claimStates())
 }
 
-// Regression: an operator deletes the row of a node that is well. One allocation ended an hour ago and left
-// a busy mount there, so its claim was freed at once: it was taken for given up since the end. Now the wait
-// begins with the deletion, and is not shorter than on a node that is down.
+// Regression: an operator deletes the row of a healthy node. One allocation ended an hour ago and
+// left a busy mount there. Its claim was freed immediately, because its wait was counted from its
+// end. Now the wait begins with the deletion, and is not shorter than on a node that is down.
 func TestClaim_NodeDeletedWithALeftMount(t *testing.T) {
 	t.Parallel()
 	const allowance = 20 * time.Minute
@@ -224,7 +224,7 @@ func TestClaim_NodeDeletedWithALeftMount(t *testing.T) {
 	w.now = deleted.Add(10*time.Minute + 5*time.Second + allowance + volumes.ReleaseMargin - 2*time.Second)
 	must.Eq(t, "its node may still use the volume", w.change("a", "n1", cluster.CauseUnreachable))
 
-	// Its client registers the node again: it alone frees the claim.
+	// Its client registers the node again. Then only the client frees the claim.
 	w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertNode(n, w.now)) })
 	w.now = w.now.Add(time.Hour)
 	must.Eq(t, "its node may still use the volume", w.change("a", "n1", cluster.CauseUnreachable))
@@ -278,8 +278,8 @@ func TestVolume_Deregister(t *testing.T) {
 	must.ErrorIs(t, remove(true), statestore.ErrVolumeNotFound)
 }
 
-// An operator detaches a volume: without force only from allocations that have ended. Force goes one
-// step each time.
+// An operator detaches a volume: without force only from allocations that have ended. Each call
+// with force does the next step.
 func TestVolume_Detach(t *testing.T) {
 	t.Parallel()
 	w := volumeWorld(t, true, "n1")
@@ -299,8 +299,9 @@ func TestVolume_Detach(t *testing.T) {
 	must.SliceEmpty(t, w.claimStates())
 }
 
-// A reader of one volume waits for its ClaimsIndex: it moves with each change of its claims, also when one
-// ends and leaves no row, and with no claim of another volume. A new registration keeps it.
+// A reader of one volume waits for its ClaimsIndex. The index moves with each change of the
+// volume's claims, also when a claim is deleted, and not with claims of other volumes. A new
+// registration keeps it.
 func TestVolume_ClaimsIndex(t *testing.T) {
 	t.Parallel()
 	w := volumeWorld(t, false, "n1")
@@ -321,8 +322,8 @@ func TestVolume_ClaimsIndex(t *testing.T) {
 	must.Nil(t, w.snap().Volume(dataKey))
 }
 
-// Force stops the allocations that use the volume on the node, and no others: another node may have the
-// volume at once. One that is leaving or has ended gets no second mark.
+// Force stops only the allocations that use the volume on the node, because another node may get
+// the volume immediately. An allocation that is leaving or has ended gets no second mark.
 func TestVolume_DetachStopsItsUsers(t *testing.T) {
 	t.Parallel()
 	w := volumeWorld(t, false, "n1", "n2")
@@ -366,8 +367,8 @@ func TestCapacityIndex_StoragePlugins(t *testing.T) {
 	})
 }
 
-// A state with volumes is restored as it was. One without is dumped and persisted as by builds that
-// have no volumes: states of servers of both builds are compared.
+// A state with volumes is restored without a change. A state without volumes is dumped and
+// persisted as by builds without volumes, because states of servers of both builds are compared.
 func TestVolumes_PersistAndDump(t *testing.T) {
 	t.Parallel()
 	w := volumeWorld(t, true, "n1", "n2")
@@ -383,7 +384,7 @@ func TestVolumes_PersistAndDump(t *testing.T) {
 	must.StrNotContains(t, string(persisted(t, empty.snap())), "claims")
 }
 
-// Ten thousand claims of one volume: a write reads none of them but its own.
+// A volume has ten thousand claims. A write reads only its own claim.
 func TestVolumes_ManyClaims(t *testing.T) {
 	t.Parallel()
 	w := volumeWorld(t, false, "n1")
@@ -415,8 +416,8 @@ func (w *world) nodeOnce(id cluster.NodeID) {
 	}
 }
 
-// The drainer hears of a claim of an allocation that its drain leaves: the storage plugin stays or
-// leaves with it. Other claims concern no drain.
+// A feed names the node of a changed claim of an allocation that the drain leaves, because the
+// drain leaves the storage plugin while the claim exists. Other claims concern no drain.
 func TestFeed_claims(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

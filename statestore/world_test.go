@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// world is a store and its log: each write is an entry of its own, a second after the last.
+// world is a store and its log. Each write is a separate entry, one second after the last.
 type world struct {
 	t     must.T
 	store *statestore.Store
@@ -56,7 +56,7 @@ func (w *world) job(j *cluster.Job) *cluster.Job {
 	return w.snap().Job(j.Key())
 }
 
-// place places running, healthy allocations on a node. edit changes each at the end, or is nil.
+// place places running, healthy allocations on a node. edit changes each of them, or is nil.
 func (w *world) place(j *cluster.Job, n cluster.NodeID, edit func(*cluster.Allocation), ids ...string) {
 	plan := &cluster.Plan{}
 	for _, id := range ids {
@@ -71,7 +71,7 @@ func (w *world) place(j *cluster.Job, n cluster.NodeID, edit func(*cluster.Alloc
 	w.plan(plan)
 }
 
-// plan applies a plan made at this moment, none of which may be dropped.
+// plan applies a plan that was made now. No placement may be dropped.
 func (w *world) plan(p *cluster.Plan) {
 	w.write(func(t *statestore.Txn) {
 		p.At = w.now
@@ -86,7 +86,7 @@ func (w *world) drain(n cluster.NodeID, d cluster.DrainID, spec cluster.DrainSpe
 	return w.request(cluster.DrainUpdate{Node: n, Drain: d, Spec: &spec})
 }
 
-// request makes a drain request at this moment.
+// request makes a drain request at the current time.
 func (w *world) request(u cluster.DrainUpdate) (done cluster.DrainResult) {
 	w.t.Helper()
 	w.write(func(t *statestore.Txn) {
