@@ -92,7 +92,7 @@ func diffRow[T row](got, want *T, also ...string) string {
 	case got == nil:
 		return nameOf(want) + " is missing"
 	case want == nil:
-		return nameOf(got) + " is there, and was deleted or never written"
+		return nameOf(got) + " exists, but was deleted or never written"
 	}
 	g, w := reflect.ValueOf(got).Elem(), reflect.ValueOf(want).Elem()
 	d := diff(g, w)

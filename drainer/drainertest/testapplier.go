@@ -207,9 +207,9 @@ func (p *applierPlay) proposed(w *testedWrite) (*proposal, error) {
 	case wrong != nil:
 		return nil, fmt.Errorf("%s: %w", w.name, wrong)
 	case at == nil && w.count() > 0:
-		return nil, fmt.Errorf("%s was answered %s, and never reached the log", w.name, w.first().Outcome)
+		return nil, fmt.Errorf("%s was answered %s, but never reached the log", w.name, w.first().Outcome)
 	case at == nil:
-		return nil, fmt.Errorf("%s was queued, and has not reached the log within %s", w.name, p.watch.callLimit)
+		return nil, fmt.Errorf("%s was queued, but has not reached the log within %s", w.name, p.watch.callLimit)
 	}
 	return at, nil
 }
@@ -217,7 +217,7 @@ func (p *applierPlay) proposed(w *testedWrite) (*proposal, error) {
 // check compares the one answer to a write with the log's answer.
 func (p *applierPlay) check(w *testedWrite, want Result) error {
 	if !p.until(func() bool { return w.count() > 0 }) {
-		return fmt.Errorf("%s was queued, and has not been answered within %s", w.name, p.watch.callLimit)
+		return fmt.Errorf("%s was queued, but has not been answered within %s", w.name, p.watch.callLimit)
 	}
 	got := w.first()
 	w.mu.Lock()
@@ -227,19 +227,19 @@ func (p *applierPlay) check(w *testedWrite, want Result) error {
 	case premature != nil && premature.Outcome != raftwrite.Unknown:
 		return fmt.Errorf("%s was answered %s before the log had answered", w.name, premature.Outcome)
 	case want.Outcome == raftwrite.Unknown && got.Outcome == raftwrite.Rejected:
-		return fmt.Errorf("%s was answered rejected, and the log may still apply it: the answer is unknown", w.name)
+		return fmt.Errorf("%s was answered rejected, but the log may still apply it: the answer is unknown", w.name)
 	case want.Outcome != raftwrite.Applied && got.Outcome == raftwrite.Applied:
-		return fmt.Errorf("%s was answered applied, and the log said %s", w.name, want.Outcome)
+		return fmt.Errorf("%s was answered applied, but the log said %s", w.name, want.Outcome)
 	case want.Outcome != raftwrite.Applied:
 		return nil // Unknown is always a correct answer
 	case got.Outcome != raftwrite.Applied:
-		return fmt.Errorf("%s was answered %s, and the log applied it", w.name, got.Outcome)
+		return fmt.Errorf("%s was answered %s, but the log applied it", w.name, got.Outcome)
 	case w.isBarrier() && got.Index < want.Index:
-		return fmt.Errorf("%s was answered with index %d, and the state behind it has index %d", w.name, got.Index, want.Index)
+		return fmt.Errorf("%s was answered with index %d, but the state behind it has index %d", w.name, got.Index, want.Index)
 	case !w.isBarrier() && got.Index != want.Index:
-		return fmt.Errorf("%s was answered with index %d, and its entry has index %d", w.name, got.Index, want.Index)
+		return fmt.Errorf("%s was answered with index %d, but its entry has index %d", w.name, got.Index, want.Index)
 	case !slices.Equal(got.Response, want.Refused):
-		return fmt.Errorf("%s was answered with the refusals [%s], and the FSM refused [%s]", w.name, itemsOf(got.Response), itemsOf(want.Refused))
+		return fmt.Errorf("%s was answered with the refusals [%s], but the FSM refused [%s]", w.name, itemsOf(got.Response), itemsOf(want.Refused))
 	}
 	return nil
 }
@@ -259,7 +259,7 @@ func (p *applierPlay) testAnswers() error {
 		}
 		p.begin(w)
 		if !w.queued {
-			return fmt.Errorf("%s was not queued, and the applier has nothing else to do", w.name)
+			return fmt.Errorf("%s was not queued, although the applier has nothing else to do", w.name)
 		}
 		at, err := p.proposed(w)
 		if err != nil {
@@ -289,7 +289,7 @@ func (p *applierPlay) testOwnIndex() error {
 	free := []uint64{50, 51} // the next indexes of the log, in the order of its entries
 	for left := len(writes); left > 0; left-- {
 		if !p.until(func() bool { return len(p.log.waiting()) > 0 }) {
-			return errors.New("two writes were queued, and have not reached the log")
+			return errors.New("two writes were queued, but have not reached the log")
 		}
 		waiting := p.log.waiting()
 		last := min(len(waiting), len(free)) - 1
@@ -320,7 +320,7 @@ func (p *applierPlay) testSilence() error {
 		return err
 	}
 	if !p.until(func() bool { return w.count() > 0 }) {
-		return fmt.Errorf("%s: the log does not answer, and within %s neither does the applier: a write needs a time limit of its own", w.name, p.watch.callLimit)
+		return fmt.Errorf("%s: the log does not answer, and the applier has not answered within %s: a write needs a time limit", w.name, p.watch.callLimit)
 	}
 	if err := p.check(w, Result{Outcome: raftwrite.Unknown}); err != nil {
 		return fmt.Errorf("the log does not answer: %w", err)
@@ -340,11 +340,11 @@ func (p *applierPlay) testFull() error {
 	inLog := p.log.waiting()
 	for _, w := range p.writes {
 		if w.queued && !p.until(func() bool { return w.count() > 0 }) {
-			return fmt.Errorf("%s was queued behind others, and has not been answered within %s", w.name, p.watch.callLimit)
+			return fmt.Errorf("%s was queued behind others, but has not been answered within %s", w.name, p.watch.callLimit)
 		}
 		reached := !w.isBarrier() && slices.ContainsFunc(inLog, func(at *proposal) bool { is, _ := at.is(w); return is })
 		if w.queued && reached && w.first().Outcome != raftwrite.Unknown {
-			return fmt.Errorf("%s was answered %s, and the log may still apply it: the answer is unknown", w.name, w.first().Outcome)
+			return fmt.Errorf("%s was answered %s, but the log may still apply it: the answer is unknown", w.name, w.first().Outcome)
 		}
 	}
 	return nil
@@ -356,7 +356,7 @@ func (p *applierPlay) settle() error {
 	for _, w := range p.writes {
 		switch count := w.count(); {
 		case !w.queued && count > 0:
-			return fmt.Errorf("%s was answered, and the applier returned false: it must do one or the other", w.name)
+			return fmt.Errorf("%s was answered, but the applier returned false: it must do one or the other", w.name)
 		case w.queued && count > 1:
 			return fmt.Errorf("%s was answered %d times", w.name, count)
 		}

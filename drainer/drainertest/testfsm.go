@@ -80,7 +80,7 @@ func (p *fsmPlay) play(s fsmStep) error {
 	returned()
 	switch {
 	case err == nil && wantErr != nil:
-		return fmt.Errorf("it was applied, want an error as: %w", wantErr)
+		return fmt.Errorf("it was applied, want an error such as: %w", wantErr)
 	case err != nil && wantErr == nil:
 		return fmt.Errorf("it was refused: %w", err)
 	}
@@ -116,7 +116,7 @@ func diffRecord(id cluster.DrainID, got, want *cluster.Drain) error {
 	case got == nil:
 		return fmt.Errorf("the record of drain %s is missing", id)
 	case want == nil:
-		return fmt.Errorf("drain %s has a record, and has not ended", id)
+		return fmt.Errorf("drain %s has a record, but has not ended", id)
 	}
 	if d := diffRow(got, want, "NodeID", "Outcome", "EndedAt", "StillStopping", "EndIndex"); d != "" {
 		return fmt.Errorf("the record of %s", d)
@@ -217,10 +217,10 @@ func readWhole(f FSM, stop chan struct{}) error {
 			}
 		}
 		if n := v.Node("n1"); n != nil && n.Drain != nil && n.Drain.Marked[cluster.MarkPaced] != marked {
-			return fmt.Errorf("a view of index %d shows %d marks, and the drain counts %d: the FSM must write both in one transaction", v.Index(), marked, n.Drain.Marked[cluster.MarkPaced])
+			return fmt.Errorf("a view of index %d shows %d marks, but the drain counts %d: the FSM must write both in one transaction", v.Index(), marked, n.Drain.Marked[cluster.MarkPaced])
 		}
 		if want := uint64(2 + marked); v.Index() != want {
-			return fmt.Errorf("a view of index %d shows %d marks: the index and the rows of an entry are to become visible together", v.Index(), marked)
+			return fmt.Errorf("a view of index %d shows %d marks: the index and the rows of an entry must become visible together", v.Index(), marked)
 		}
 	}
 }

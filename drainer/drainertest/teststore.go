@@ -171,7 +171,7 @@ func (f *testedFeed) check(before, after *model, rows Rows) error {
 	reported := f.feed.Take()
 	due, f.due = f.due, drainer.Changes{}
 	if reported.Abandoned {
-		return errors.New("a feed says that its store was abandoned")
+		return errors.New("a feed reports that its store was abandoned, but it was not")
 	}
 	if reported.All {
 		return nil
@@ -214,7 +214,7 @@ func testClosing(s Store) error {
 	case len(closed.wake) > 0:
 		return errors.New("a closed feed has woken its subscriber")
 	case len(open.wake) == 0:
-		return errors.New("a feed was closed, and another no longer wakes its subscriber")
+		return errors.New("after a feed was closed, another no longer wakes its subscriber")
 	}
 	return nil
 }
@@ -231,11 +231,11 @@ func testAbandoning(abandonable Store, w *watch) error {
 	late := newTestedFeed(s)
 	for _, f := range []*testedFeed{early, late} {
 		if len(f.wake) == 0 {
-			return errors.New("a store was abandoned and has not woken its subscriber")
+			return errors.New("a store was abandoned, but its feed has not woken its subscriber")
 		}
 		for range 2 {
 			if !f.feed.Take().Abandoned {
-				return errors.New("a store was abandoned and its feed does not say so each time")
+				return errors.New("a store was abandoned, but its feed does not report this at each Take")
 			}
 		}
 	}

@@ -106,7 +106,7 @@ func yieldsPlugins(v rules.View, want []cluster.PluginID) error {
 	}
 	for _, id := range []cluster.AllocID{"d1", "none"} {
 		for p := range volumes.VolumePlugins(id) {
-			return fmt.Errorf("VolumePlugins(%s): yields %s, and it has claimed nothing", id, p)
+			return fmt.Errorf("VolumePlugins(%s): yields %s, but it has claimed nothing", id, p)
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ func TestTestVolumes(t *testing.T) {
 		"a store without volumes":          {edit: func(s *volumeStore) { s.bare = true }, want: "it is no rules.VolumeView"},
 		"views that change":                {edit: func(s *volumeStore) { s.mutable = true }, want: "the view of index 2: VolumePlugins(s1): yields [], want [disks]"},
 		"one plugin for each allocation":   {edit: func(s *volumeStore) { s.first = true }, want: "yields [disks], want [disks files]"},
-		"claims of other allocations":      {edit: func(s *volumeStore) { s.any = true }, want: "VolumePlugins(d1): yields disks, and it has claimed nothing"},
+		"claims of other allocations":      {edit: func(s *volumeStore) { s.any = true }, want: "VolumePlugins(d1): yields disks, but it has claimed nothing"},
 		"jobs without plugins":             {edit: func(s *volumeStore) { s.flaws.rows = withoutPlugins }, want: "Alloc(d1): its job has lost the id or the type"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -42,7 +42,7 @@ func testVisible(s Store) error {
 		case f.wrong != nil:
 			return f.wrong
 		case f.index < index:
-			return fmt.Errorf("a subscriber was woken before the commit was visible: it found index %d, and no wake-up followed for index %d", f.index, index)
+			return fmt.Errorf("a subscriber was woken before the commit was visible: it found index %d, but no wake-up followed for index %d", f.index, index)
 		}
 	}
 	return nil
@@ -118,7 +118,7 @@ func (s *subscriber) look() {
 	s.found.index = view.Index()
 	for i := 0; i < visibleCommits && s.found.wrong == nil && !reported.All; i++ {
 		if reportedAt(reported, i) && !shows(view, i) {
-			s.found.wrong = fmt.Errorf("a subscriber was woken before the commit was visible: the feed reported the commit of index %d, and the snapshot after it has index %d", i+2, view.Index())
+			s.found.wrong = fmt.Errorf("a subscriber was woken before the commit was visible: the feed reported the commit of index %d, but the snapshot after it has index %d", i+2, view.Index())
 		}
 	}
 }
