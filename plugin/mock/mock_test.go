@@ -21,28 +21,28 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
-// life is the driver in one simulated process.
-type life struct {
+// driverProcess is one simulated process of the driver.
+type driverProcess struct {
 	*mock.Driver
 	died chan struct{}
 }
 
-// newLife returns a driver. died is closed when its simulated process ends.
-func newLife(t drivertest.T) *life {
-	l := &life{died: make(chan struct{})}
+// newDriverProcess returns a driver process. died is closed when its simulated process ends.
+func newDriverProcess(t drivertest.T) *driverProcess {
+	p := &driverProcess{died: make(chan struct{})}
 	var once sync.Once
 	var err error
-	l.Driver, err = mock.New(func(int) { once.Do(func() { close(l.died) }) })
+	p.Driver, err = mock.New(func(int) { once.Do(func() { close(p.died) }) })
 	if err != nil {
 		t.Fatalf("making the driver: %v", err)
 	}
-	return l
+	return p
 }
 
 var errGone = &driver.Error{Class: driver.Gone, Call: "Call", Err: errors.New("the driver is gone")}
 
 // during runs a call, which ends when the driver's process dies.
-func during[T any](ctx context.Context, l *life, call func(context.Context) (T, error)) (T, error) {
+func during[T any](ctx context.Context, p *driverProcess, call func(context.Context) (T, error)) (T, error) {
 	var none T
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -56,16 +56,16 @@ func during[T any](ctx context.Context, l *life, call func(context.Context) (T, 
 		answers <- answer{v, err}
 	}()
 	select {
-	case <-l.died:
+	case <-p.died:
 		return none, errGone
 	default:
 	}
 	select {
-	case <-l.died:
+	case <-p.died:
 		return none, errGone
 	case a := <-answers:
 		select {
-		case <-l.died: // the process died in the call
+		case <-p.died: // the process died in the call
 			return none, errGone
 		default:
 			return a.value, a.err
@@ -73,44 +73,44 @@ func during[T any](ctx context.Context, l *life, call func(context.Context) (T, 
 	}
 }
 
-func (l *life) Start(ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
-	return during(ctx, l, func(ctx context.Context) (driver.Handle, error) {
-		if _, err := l.Driver.Start(ctx, task); err != nil {
+func (p *driverProcess) Start(ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
+	return during(ctx, p, func(ctx context.Context) (driver.Handle, error) {
+		if _, err := p.Driver.Start(ctx, task); err != nil {
 			return nil, err
 		}
 		return json.Marshal(task)
 	})
 }
 
-func (l *life) Recover(ctx context.Context, _ driver.TaskID, handle driver.Handle) error {
-	_, err := during(ctx, l, func(ctx context.Context) (none struct{}, err error) {
+func (p *driverProcess) Recover(ctx context.Context, _ driver.TaskID, handle driver.Handle) error {
+	_, err := during(ctx, p, func(ctx context.Context) (none struct{}, err error) {
 		var task driver.TaskConfig
 		if err := json.Unmarshal(handle, &task); err != nil {
 			return none, err
 		}
-		return none, l.Driver.Recover(ctx, &task, 1, nil)
+		return none, p.Driver.Recover(ctx, &task, 1, nil)
 	})
 	return err
 }
 
-func (l *life) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
-	return during(ctx, l, func(ctx context.Context) (driver.ExitResult, error) { return l.Driver.Wait(ctx, id) })
+func (p *driverProcess) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+	return during(ctx, p, func(ctx context.Context) (driver.ExitResult, error) { return p.Driver.Wait(ctx, id) })
 }
 
-func (l *life) Stop(ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
-	_, err := during(ctx, l, func(ctx context.Context) (none struct{}, err error) {
-		return none, l.Driver.Stop(ctx, id, grace, signal)
+func (p *driverProcess) Stop(ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+	_, err := during(ctx, p, func(ctx context.Context) (none struct{}, err error) {
+		return none, p.Driver.Stop(ctx, id, grace, signal)
 	})
 	return err
 }
 
-func (l *life) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
-	return l.Driver.Fingerprints(ctx, report)
+func (p *driverProcess) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
+	return p.Driver.Fingerprints(ctx, report)
 }
 
 // Encode uses the driver's schema.
-func (l *life) Encode(config []byte, lookup func(string) (string, bool)) ([]byte, error) {
-	s, err := schema.New(l.Info().TaskSchema)
+func (p *driverProcess) Encode(config []byte, lookup func(string) (string, bool)) ([]byte, error) {
+	s, err := schema.New(p.Info().TaskSchema)
 	if err != nil {
 		return nil, err
 	}
@@ -119,33 +119,37 @@ func (l *life) Encode(config []byte, lookup func(string) (string, bool)) ([]byte
 
 var errUnsupported = &driver.Error{Class: driver.Unsupported, Call: "Call", Err: errors.New("unsupported")}
 
-func (*life) Events(context.Context, func(driver.Event)) error { return errUnsupported }
-func (*life) Stats(context.Context, driver.TaskID, time.Duration, func(driver.Usage)) error {
+func (*driverProcess) Events(context.Context, func(driver.Event)) error { return errUnsupported }
+func (*driverProcess) Stats(context.Context, driver.TaskID, time.Duration, func(driver.Usage)) error {
 	return errUnsupported
 }
-func (*life) Exec(context.Context, driver.TaskID, []string, time.Duration) (driver.Output, error) {
+func (*driverProcess) Exec(context.Context, driver.TaskID, []string, time.Duration) (driver.Output, error) {
 	return driver.Output{}, errUnsupported
 }
-func (*life) ExecStreaming(context.Context, driver.TaskID, []string, driver.ExecStreams) (driver.ExitResult, error) {
+func (*driverProcess) ExecStreaming(context.Context, driver.TaskID, []string, driver.ExecStreams) (driver.ExitResult, error) {
 	return driver.ExitResult{}, errUnsupported
 }
-func (*life) CreateNetwork(context.Context, string, string) (*driver.Network, bool, error) {
+func (*driverProcess) CreateNetwork(context.Context, string, string) (*driver.Network, bool, error) {
 	return nil, false, errUnsupported
 }
-func (*life) DestroyNetwork(context.Context, string, *driver.Network) error { return errUnsupported }
+func (*driverProcess) DestroyNetwork(context.Context, string, *driver.Network) error {
+	return errUnsupported
+}
 
 // node is a node with the driver in this process.
 type node struct {
-	life  *life
-	dir   string
-	tasks int
+	process *driverProcess
+	dir     string
+	tasks   int
 }
 
-func newNode(t drivertest.T) drivertest.Node { return &node{life: newLife(t), dir: t.TempDir()} }
+func newNode(t drivertest.T) drivertest.Node {
+	return &node{process: newDriverProcess(t), dir: t.TempDir()}
+}
 
-func (n *node) Driver() driver.Driver                  { return n.life }
-func (n *node) Kill(drivertest.T)                      { close(n.life.died) }
-func (n *node) Launch(t drivertest.T)                  { n.life = newLife(t) }
+func (n *node) Driver() driver.Driver                  { return n.process }
+func (n *node) Kill(drivertest.T)                      { close(n.process.died) }
+func (n *node) Launch(t drivertest.T)                  { n.process = newDriverProcess(t) }
 func (*node) Processes(driver.TaskID) ([]string, bool) { return nil, false }
 
 func (n *node) Task(t drivertest.T) *driver.TaskConfig {
@@ -202,9 +206,9 @@ func start(t *testing.T, n *node, keys string) (*driver.TaskConfig, driver.Handl
 	t.Helper()
 	task := n.Task(t)
 	var err error
-	task.Config, err = n.life.Encode([]byte(keys), nil)
+	task.Config, err = n.process.Encode([]byte(keys), nil)
 	must.NoError(t, err)
-	handle, err := n.life.Start(t.Context(), task)
+	handle, err := n.process.Start(t.Context(), task)
 	return task, handle, err
 }
 
@@ -213,20 +217,23 @@ func start(t *testing.T, n *node, keys string) (*driver.TaskConfig, driver.Handl
 func TestDriver_crashAt(t *testing.T) {
 	t.Parallel()
 	calls := map[string]func(*node, context.Context, driver.TaskID) error{
-		"WaitTask": func(n *node, ctx context.Context, id driver.TaskID) error { _, err := n.life.Wait(ctx, id); return err },
+		"WaitTask": func(n *node, ctx context.Context, id driver.TaskID) error {
+			_, err := n.process.Wait(ctx, id)
+			return err
+		},
 		"StopTask": func(n *node, ctx context.Context, id driver.TaskID) error {
-			return n.life.Stop(ctx, id, time.Second, "")
+			return n.process.Stop(ctx, id, time.Second, "")
 		},
 		"SignalTask": func(n *node, ctx context.Context, id driver.TaskID) error {
-			_, err := during(ctx, n.life, func(ctx context.Context) (any, error) { return nil, n.life.Signal(ctx, id, "SIGHUP") })
+			_, err := during(ctx, n.process, func(ctx context.Context) (any, error) { return nil, n.process.Signal(ctx, id, "SIGHUP") })
 			return err
 		},
 		"DestroyTask": func(n *node, ctx context.Context, id driver.TaskID) error {
-			_, err := during(ctx, n.life, func(ctx context.Context) (any, error) { return nil, n.life.Destroy(ctx, id, true) })
+			_, err := during(ctx, n.process, func(ctx context.Context) (any, error) { return nil, n.process.Destroy(ctx, id, true) })
 			return err
 		},
 		"InspectTask": func(n *node, ctx context.Context, id driver.TaskID) error {
-			_, err := during(ctx, n.life, func(ctx context.Context) (any, error) { _, err := n.life.Inspect(ctx, id); return nil, err })
+			_, err := during(ctx, n.process, func(ctx context.Context) (any, error) { _, err := n.process.Inspect(ctx, id); return nil, err })
 			return err
 		},
 	}
@@ -239,7 +246,7 @@ func TestDriver_crashAt(t *testing.T) {
 				must.NoError(t, err)
 				must.EqOp(t, driver.Gone, driver.ClassOf(call(n, t.Context(), task.ID)))
 				n.Launch(t)
-				if err := n.life.Recover(t.Context(), task.ID, handle); name == "DestroyTask" && err != nil {
+				if err := n.process.Recover(t.Context(), task.ID, handle); name == "DestroyTask" && err != nil {
 					return
 				}
 				must.NoError(t, call(n, t.Context(), task.ID))
@@ -256,7 +263,7 @@ func TestDriver_crashAtStart(t *testing.T) {
 	task, _, err := start(t, n, `{"crash_at": "StartTask"}`)
 	must.EqOp(t, driver.Gone, driver.ClassOf(err))
 	n.Launch(t)
-	_, err = n.life.Start(t.Context(), task)
+	_, err = n.process.Start(t.Context(), task)
 	must.ErrorContains(t, err, "in use")
 }
 
@@ -269,8 +276,8 @@ func TestDriver_hangAt(t *testing.T) {
 		must.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		must.ErrorIs(t, n.life.Stop(ctx, task.ID, time.Second, ""), context.DeadlineExceeded)
-		status, err := n.life.Inspect(t.Context(), task.ID)
+		must.ErrorIs(t, n.process.Stop(ctx, task.ID, time.Second, ""), context.DeadlineExceeded)
+		status, err := n.process.Inspect(t.Context(), task.ID)
 		must.NoError(t, err)
 		must.EqOp(t, driver.TaskRunning, status.State)
 	})
@@ -284,11 +291,11 @@ func TestDriver_stopOutlivesTheDriver(t *testing.T) {
 		task, handle, err := start(t, n, `{"stop_ignore": true, "crash_at": "StopTask"}`)
 		must.NoError(t, err)
 		began := time.Now()
-		must.EqOp(t, driver.Gone, driver.ClassOf(n.life.Stop(t.Context(), task.ID, 4*time.Second, "SIGINT")))
+		must.EqOp(t, driver.Gone, driver.ClassOf(n.process.Stop(t.Context(), task.ID, 4*time.Second, "SIGINT")))
 		time.Sleep(time.Second)
 		n.Launch(t)
-		must.NoError(t, n.life.Recover(t.Context(), task.ID, handle))
-		exit, err := n.life.Wait(t.Context(), task.ID)
+		must.NoError(t, n.process.Recover(t.Context(), task.ID, handle))
+		exit, err := n.process.Wait(t.Context(), task.ID)
 		must.NoError(t, err)
 		must.EqOp(t, driver.ExitResult{Code: 137, Signal: 9}, exit)
 		must.EqOp(t, 4*time.Second, time.Since(began))
@@ -302,13 +309,13 @@ func TestDriver_lateStart(t *testing.T) {
 		n := newNode(t).(*node)
 		task := n.Task(t)
 		var err error
-		task.Config, err = n.life.Encode([]byte(`{"start_block_for": "1m"}`), nil)
+		task.Config, err = n.process.Encode([]byte(`{"start_block_for": "1m"}`), nil)
 		must.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, _ = n.life.Start(ctx, task)
+		_, _ = n.process.Start(ctx, task)
 		time.Sleep(2 * time.Minute)
-		status, err := n.life.Inspect(t.Context(), task.ID)
+		status, err := n.process.Inspect(t.Context(), task.ID)
 		must.NoError(t, err)
 		must.EqOp(t, driver.TaskRunning, status.State)
 	})
@@ -334,8 +341,8 @@ func TestDriver_configs(t *testing.T) {
 	n := newNode(t).(*node)
 	task, _, err := start(t, n, `{}`)
 	must.NoError(t, err)
-	must.ErrorContains(t, n.life.Stop(t.Context(), task.ID, 0, "SIGNO"), "unknown signal")
-	must.ErrorContains(t, n.life.Signal(t.Context(), task.ID, "SIGNO"), "unknown signal")
+	must.ErrorContains(t, n.process.Stop(t.Context(), task.ID, 0, "SIGNO"), "unknown signal")
+	must.ErrorContains(t, n.process.Signal(t.Context(), task.ID, "SIGNO"), "unknown signal")
 }
 
 // The driver does not recover a task if its record is missing, from an earlier boot, damaged, or
@@ -362,9 +369,9 @@ func TestDriver_refusesRecords(t *testing.T) {
 		must.NoError(t, json.Unmarshal(text, &record))
 		must.NoError(t, os.WriteFile(files[0], change.to(record), 0o600))
 		n.Launch(t)
-		must.ErrorContains(t, n.life.Recover(t.Context(), task.ID, handle), change.want)
+		must.ErrorContains(t, n.process.Recover(t.Context(), task.ID, handle), change.want)
 		must.NoError(t, os.Remove(files[0]))
-		must.ErrorIs(t, n.life.Recover(t.Context(), task.ID, handle), os.ErrNotExist)
+		must.ErrorIs(t, n.process.Recover(t.Context(), task.ID, handle), os.ErrNotExist)
 	}
 }
 
@@ -381,23 +388,23 @@ func TestDriver_destroyLeavesNothing(t *testing.T) {
 	n := newNode(t).(*node)
 	task, _, err := start(t, n, `{}`)
 	must.NoError(t, err)
-	must.NoError(t, n.life.Destroy(t.Context(), task.ID, true))
+	must.NoError(t, n.process.Destroy(t.Context(), task.ID, true))
 	left, err := os.ReadDir(filepath.Join(n.dir, "web"))
 	must.NoError(t, err)
 	must.SliceEmpty(t, left)
-	must.ErrorIs(t, n.life.Stop(t.Context(), task.ID, 0, ""), driver.ErrUnknownTask)
+	must.ErrorIs(t, n.process.Stop(t.Context(), task.ID, 0, ""), driver.ErrUnknownTask)
 }
 
 // The plugin's config makes the driver unhealthy and makes it report often.
 func TestDriver_fingerprints(t *testing.T) {
 	t.Parallel()
-	l := newLife(t)
+	p := newDriverProcess(t)
 	text, err := sdk.Encode(map[string]any{"unhealthy": "no coffee", "fingerprints": 1000})
 	must.NoError(t, err)
-	must.NoError(t, l.Configure(text))
+	must.NoError(t, p.Configure(text))
 	ctx, cancel := context.WithCancel(t.Context())
 	seen := 0
-	must.ErrorIs(t, l.Fingerprints(ctx, func(f driver.Fingerprint) {
+	must.ErrorIs(t, p.Fingerprints(ctx, func(f driver.Fingerprint) {
 		must.EqOp(t, driver.Unhealthy, f.Health)
 		if seen++; seen == 1 {
 			must.EqOp(t, "no coffee", f.Description)

@@ -43,21 +43,21 @@ func DeviceHarness(o DeviceOptions) devicetest.Harness {
 		h.Empty = func(t devicetest.T) devicetest.Node { return newDeviceNode(t, o, o.Empty) }
 	}
 	if len(o.Wrong) > 0 {
-		h.Wrong = func(t devicetest.T) error { return newLife(t, o.Program).try(host.Device, o.Wrong) }
+		h.Wrong = func(t devicetest.T) error { return newLauncher(t, o.Program).try(host.Device, o.Wrong) }
 	}
 	return h
 }
 
 // deviceNode is a node with a device plugin's program.
 type deviceNode struct {
-	*life
+	*launcher
 	change []string
 }
 
 var _ devicetest.Node = (*deviceNode)(nil)
 
 func newDeviceNode(t devicetest.T, o DeviceOptions, config json.RawMessage) *deviceNode {
-	n := &deviceNode{life: newLife(t, o.Program), change: o.Change}
+	n := &deviceNode{launcher: newLauncher(t, o.Program), change: o.Change}
 	n.begin(t, host.Device, config)
 	return n
 }

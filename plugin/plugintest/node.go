@@ -23,7 +23,7 @@ const mark = "NODEDRAIN_TEST_TASK"
 
 // node is a node with a driver's program.
 type node struct {
-	*life
+	*launcher
 	noProcesses bool
 	tasks       []driver.TaskID
 }
@@ -31,7 +31,7 @@ type node struct {
 var _ drivertest.Node = (*node)(nil)
 
 func newNode(t drivertest.T, o Options) *node {
-	n := &node{life: newLife(t, o.Program), noProcesses: o.NoProcesses}
+	n := &node{launcher: newLauncher(t, o.Program), noProcesses: o.NoProcesses}
 	t.Cleanup(func() { n.clear(t) })
 	n.begin(t, host.Driver, o.Config)
 	return n

@@ -70,9 +70,9 @@ func StorageHarness(o StorageOptions) volumetest.Harness {
 // storageNode is a node with a storage plugin: its process, or its socket alone.
 type storageNode struct {
 	volumetest.Host
-	life   *life
-	of     StorageOptions
-	plugin *storage.Plugin
+	launcher *launcher
+	of       StorageOptions
+	plugin   *storage.Plugin
 	// stop kills the process of the plugin and its children. It is nil if the test has started
 	// none.
 	stop context.CancelFunc
@@ -87,10 +87,10 @@ var (
 
 func newStorageNode(t volumetest.T, o StorageOptions) *storageNode {
 	t.Helper()
-	n := &storageNode{life: newLife(t, Program{Path: o.Path, Setup: o.Setup}), of: o}
+	n := &storageNode{launcher: newLauncher(t, Program{Path: o.Path, Setup: o.Setup}), of: o}
 	t.Cleanup(func() { n.end(t) })
 	// The mount table has paths without links.
-	dir, err := filepath.EvalSymlinks(n.life.dir)
+	dir, err := filepath.EvalSymlinks(n.launcher.dir)
 	if err != nil {
 		t.Fatalf("the node's folder: %v", err)
 	}
@@ -107,7 +107,7 @@ func (n *storageNode) socket() string {
 	if isSocket(n.of.Path) {
 		return n.of.Path
 	}
-	return filepath.Join(n.life.dir, "csi.sock")
+	return filepath.Join(n.launcher.dir, "csi.sock")
 }
 
 // begin starts the program, and waits until the plugin answers.
@@ -145,14 +145,14 @@ func (n *storageNode) launch() error {
 	if isSocket(n.of.Path) {
 		return nil
 	}
-	log, err := os.OpenFile(n.life.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(n.launcher.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	args := make([]string, len(n.of.Args))
 	for i, arg := range n.of.Args {
-		args[i] = n.life.filled(arg)
+		args[i] = n.launcher.filled(arg)
 	}
 	// The process outlives the context of the test: it must still unmount.
 	ctx, stop := context.WithCancel(context.Background())
@@ -198,13 +198,13 @@ func (n *storageNode) end(t volumetest.T) {
 		}
 	}
 	if err != nil {
-		n.life.keep = true
-		t.Errorf("the folder %s is not removed: %v", n.life.dir, err)
+		n.launcher.keep = true
+		t.Errorf("the folder %s is not removed: %v", n.launcher.dir, err)
 	}
 }
 
 // Log returns the end of the plugin's log.
-func (n *storageNode) Log() string { return n.life.Log() }
+func (n *storageNode) Log() string { return n.launcher.Log() }
 
 // Plugin implements [volumetest.Node].
 func (n *storageNode) Plugin() volumetest.Plugin { return n.plugin }

@@ -50,7 +50,7 @@ func Open(ctx context.Context, path, file string) (Suite, error) {
 	program := given.Program
 	var kind host.Type
 	if err := conformance.Probe(ctx, func(t conformance.T) {
-		l := newLife(t, program)
+		l := newLauncher(t, program)
 		l.begin(t, 0, program.Config)
 		kind = l.instance.Info().Type
 	}); err != nil {

@@ -77,20 +77,20 @@ func (n *node) only(kind string) {
 
 func (n *node) shims() string { return filepath.Join(n.dir, "shims") }
 
-// life is one life of the plugin's process.
-type life struct {
+// pluginProcess is one process of the plugin, with a connection to it.
+type pluginProcess struct {
 	pb.DriverClient
 	conn   *grpc.ClientConn
 	client *goplugin.Client
 }
 
 // kill ends the plugin's process like a crash.
-func (l *life) kill(t *testing.T) {
+func (p *pluginProcess) kill(t *testing.T) {
 	t.Helper()
-	pid, err := strconv.Atoi(l.client.ID())
+	pid, err := strconv.Atoi(p.client.ID())
 	must.NoError(t, err)
 	must.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-	l.client.Kill()
+	p.client.Kill()
 }
 
 // conns is the host's half of a plugin: a connection.
@@ -108,7 +108,7 @@ func (conns) GRPCClient(_ context.Context, _ *goplugin.GRPCBroker, c *grpc.Clien
 
 // launch starts a plugin process, as a client does. Its environment has a variable that no task may
 // see.
-func (n *node) launch() *life {
+func (n *node) launch() *pluginProcess {
 	n.Helper()
 	cmd := exec.Command("/proc/self/exe", asPlugin, n.root)
 	cmd.Env = append(os.Environ(), "OF_THE_PLUGIN=secret")
@@ -125,13 +125,13 @@ func (n *node) launch() *life {
 	must.NoError(n, err)
 	raw, err := protocol.Dispense(plugin.DriverName)
 	must.NoError(n, err)
-	l := &life{client: client, conn: raw.(*grpc.ClientConn)}
-	l.DriverClient = pb.NewDriverClient(l.conn)
+	p := &pluginProcess{client: client, conn: raw.(*grpc.ClientConn)}
+	p.DriverClient = pb.NewDriverClient(p.conn)
 	config, err := sdk.Encode(map[string]any{"enabled": true, "shim_dir": n.shims()})
 	must.NoError(n, err)
-	_, err = base.NewBasePluginClient(l.conn).SetConfig(context.Background(), &base.SetConfigRequest{MsgpackConfig: config})
+	_, err = base.NewBasePluginClient(p.conn).SetConfig(context.Background(), &base.SetConfigRequest{MsgpackConfig: config})
 	must.NoError(n, err)
-	return l
+	return p
 }
 
 // task returns a task that runs a shell script.
@@ -150,9 +150,9 @@ func (n *node) task(script string) *pb.TaskConfig {
 		Env:                 map[string]string{"MARK": n.mark()},
 	}
 	n.Cleanup(func() { // a failed test leaves nothing
-		l := n.launch()
-		l.DestroyTask(context.Background(), &pb.DestroyTaskRequest{TaskId: c.Id, Force: true})
-		l.client.Kill()
+		p := n.launch()
+		p.DestroyTask(context.Background(), &pb.DestroyTaskRequest{TaskId: c.Id, Force: true})
+		p.client.Kill()
 	})
 	return c
 }
@@ -198,9 +198,9 @@ func (n *node) config(c map[string]any) []byte {
 }
 
 // start starts a task and waits for its first line on stdout, which is "ready".
-func (n *node) start(l *life, c *pb.TaskConfig) *pb.TaskHandle {
+func (n *node) start(p *pluginProcess, c *pb.TaskConfig) *pb.TaskHandle {
 	n.Helper()
-	r, err := l.StartTask(n.Context(), &pb.StartTaskRequest{Task: c})
+	r, err := p.StartTask(n.Context(), &pb.StartTaskRequest{Task: c})
 	must.NoError(n, err)
 	n.until(func() bool { return strings.HasPrefix(n.stdout(c), "ready") })
 	return r.GetHandle()
@@ -220,37 +220,37 @@ func (n *node) until(fact func() bool) {
 	must.Wait(n, wait.InitialSuccess(wait.BoolFunc(fact), wait.Timeout(20*time.Second), wait.Gap(2*time.Millisecond)))
 }
 
-func (n *node) wait(l *life, c *pb.TaskConfig) *pb.WaitTaskResponse {
+func (n *node) wait(p *pluginProcess, c *pb.TaskConfig) *pb.WaitTaskResponse {
 	n.Helper()
 	ctx, cancel := context.WithTimeout(n.Context(), 30*time.Second)
 	defer cancel()
-	r, err := l.WaitTask(ctx, &pb.WaitTaskRequest{TaskId: c.GetId()})
+	r, err := p.WaitTask(ctx, &pb.WaitTaskRequest{TaskId: c.GetId()})
 	must.NoError(n, err)
 	return r
 }
 
-func (n *node) inspect(l *life, c *pb.TaskConfig) (*pb.InspectTaskResponse, error) {
-	return l.InspectTask(n.Context(), &pb.InspectTaskRequest{TaskId: c.GetId()})
+func (n *node) inspect(p *pluginProcess, c *pb.TaskConfig) (*pb.InspectTaskResponse, error) {
+	return p.InspectTask(n.Context(), &pb.InspectTaskRequest{TaskId: c.GetId()})
 }
 
 // pid returns an attribute of a task that is a pid.
-func (n *node) pid(l *life, c *pb.TaskConfig, attribute string) int {
+func (n *node) pid(p *pluginProcess, c *pb.TaskConfig, attribute string) int {
 	n.Helper()
-	r, err := n.inspect(l, c)
+	r, err := n.inspect(p, c)
 	must.NoError(n, err)
 	pid, err := strconv.Atoi(r.GetDriver().GetAttributes()[attribute])
 	must.NoError(n, err)
 	return pid
 }
 
-func (n *node) stop(l *life, c *pb.TaskConfig, grace time.Duration, signal string) error {
-	_, err := l.StopTask(n.Context(), &pb.StopTaskRequest{TaskId: c.GetId(), Timeout: durationpb.New(grace), Signal: signal})
+func (n *node) stop(p *pluginProcess, c *pb.TaskConfig, grace time.Duration, signal string) error {
+	_, err := p.StopTask(n.Context(), &pb.StopTaskRequest{TaskId: c.GetId(), Timeout: durationpb.New(grace), Signal: signal})
 	return err
 }
 
-func (n *node) destroy(l *life, c *pb.TaskConfig) {
+func (n *node) destroy(p *pluginProcess, c *pb.TaskConfig) {
 	n.Helper()
-	_, err := l.DestroyTask(n.Context(), &pb.DestroyTaskRequest{TaskId: c.GetId(), Force: true})
+	_, err := p.DestroyTask(n.Context(), &pb.DestroyTaskRequest{TaskId: c.GetId(), Force: true})
 	must.NoError(n, err)
 }
 

@@ -32,9 +32,9 @@ func TestParseLog(t *testing.T) {
 func FuzzParseLog(f *testing.F) {
 	f.Add("rotate:/a?max_files=3")
 	f.Fuzz(func(t *testing.T, path string) {
-		l, err := parseLog(path)
-		if err == nil && l.Path != "" && !strings.HasPrefix(l.Path, "/") {
-			t.Fatalf("%q is relative", l.Path)
+		p, err := parseLog(path)
+		if err == nil && p.Path != "" && !strings.HasPrefix(p.Path, "/") {
+			t.Fatalf("%q is relative", p.Path)
 		}
 	})
 }

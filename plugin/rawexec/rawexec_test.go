@@ -25,13 +25,13 @@ import (
 func TestTask_life(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	c := n.task("echo ready; pwd; env | grep -v ^PWD= | sort; echo oops >&2; read x; exit 3")
 	c.Env["B"] = "b c"
 	c.DeviceEnv = map[string]string{"GPU": "0", "B": "of the device"}
-	handle := n.start(l, c)
+	handle := n.start(p, c)
 	must.Eq(t, int32(1), handle.GetVersion())
-	exit := n.wait(l, c)
+	exit := n.wait(p, c)
 	must.Eq(t, int32(3), exit.GetResult().GetExitCode())
 	must.Eq(t, int32(0), exit.GetResult().GetSignal())
 	must.Eq(t, "ready\n"+filepath.Join(c.GetAllocDir(), c.GetName())+"\nB=b c\nGPU=0\nMARK="+n.mark()+"\n", n.stdout(c))
@@ -39,25 +39,25 @@ func TestTask_life(t *testing.T) {
 	must.NoError(t, err)
 	must.Eq(t, "oops\n", string(stderr))
 
-	must.Eq(t, int32(3), n.wait(l, c).GetResult().GetExitCode(), must.Sprint("each wait gets the result"))
-	must.NoError(t, n.stop(l, c, time.Second, "SIGTERM"), must.Sprint("to stop what has ended is no error"))
-	must.Eq(t, int32(3), n.wait(l, c).GetResult().GetExitCode())
-	st, err := n.inspect(l, c)
+	must.Eq(t, int32(3), n.wait(p, c).GetResult().GetExitCode(), must.Sprint("each wait gets the result"))
+	must.NoError(t, n.stop(p, c, time.Second, "SIGTERM"), must.Sprint("to stop what has ended is no error"))
+	must.Eq(t, int32(3), n.wait(p, c).GetResult().GetExitCode())
+	st, err := n.inspect(p, c)
 	must.NoError(t, err)
 	must.Eq(t, pb.TaskState_EXITED, st.GetTask().GetState())
 	must.Eq(t, int32(3), st.GetTask().GetResult().GetExitCode())
 	must.True(t, st.GetTask().GetCompletedAt().AsTime().After(st.GetTask().GetStartedAt().AsTime()))
-	_, err = l.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
+	_, err = p.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
 	must.ErrorContains(t, err, "a task with this id exists")
 
-	n.destroy(l, c)
+	n.destroy(p, c)
 	n.empty()
-	_, err = n.inspect(l, c)
+	_, err = n.inspect(p, c)
 	notFound(t, err)
-	_, err = l.WaitTask(t.Context(), &pb.WaitTaskRequest{TaskId: c.GetId()})
+	_, err = p.WaitTask(t.Context(), &pb.WaitTaskRequest{TaskId: c.GetId()})
 	notFound(t, err)
-	notFound(t, n.stop(l, c, time.Second, ""))
-	_, err = l.DestroyTask(t.Context(), &pb.DestroyTaskRequest{TaskId: c.GetId(), Force: true})
+	notFound(t, n.stop(p, c, time.Second, ""))
+	_, err = p.DestroyTask(t.Context(), &pb.DestroyTaskRequest{TaskId: c.GetId(), Force: true})
 	notFound(t, err)
 }
 
@@ -82,27 +82,27 @@ func TestStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t)
-			l := n.launch()
+			p := n.launch()
 			c := n.task(tt.script)
-			n.start(l, c)
+			n.start(p, c)
 			waited := make(chan int32, 1)
 			go func() {
-				r, _ := l.WaitTask(context.Background(), &pb.WaitTaskRequest{TaskId: c.GetId()})
+				r, _ := p.WaitTask(context.Background(), &pb.WaitTaskRequest{TaskId: c.GetId()})
 				waited <- r.GetResult().GetExitCode()
 			}()
 			begin := time.Now()
-			must.NoError(t, n.stop(l, c, tt.grace, tt.signal))
+			must.NoError(t, n.stop(p, c, tt.grace, tt.signal))
 			took := time.Since(begin)
 			t.Logf("the stop took %v", took)
 			must.Eq(t, nil, n.processes(), must.Sprint("no process lives after a stop"))
 			must.GreaterEq(t, tt.atLeast, took)
 			must.Less(t, tt.atLeast+10*time.Second, took)
 			must.Eq(t, tt.code, <-waited)
-			r := n.wait(l, c)
+			r := n.wait(p, c)
 			must.Eq(t, tt.code, r.GetResult().GetExitCode())
 			must.Eq(t, tt.sig, r.GetResult().GetSignal())
-			must.NoError(t, n.stop(l, c, tt.grace, tt.signal))
-			n.destroy(l, c)
+			must.NoError(t, n.stop(p, c, tt.grace, tt.signal))
+			n.destroy(p, c)
 			n.empty()
 		})
 	}
@@ -116,17 +116,17 @@ func TestStop_olderMachines(t *testing.T) {
 			t.Parallel()
 			n := newNode(t)
 			n.only(kind)
-			l := n.launch()
+			p := n.launch()
 			const script = "trap '' TERM; setsid sh -c 'trap \"\" TERM; (while :; do sleep 0.02; done) & sleep 600' & echo ready; while :; do sleep 0.02; done"
 			c := n.task(script)
-			n.start(l, c)
+			n.start(p, c)
 			begin := time.Now()
-			must.NoError(t, n.stop(l, c, 500*time.Millisecond, "SIGTERM"))
+			must.NoError(t, n.stop(p, c, 500*time.Millisecond, "SIGTERM"))
 			must.GreaterEq(t, 500*time.Millisecond, time.Since(begin))
 			must.Less(t, 10*time.Second, time.Since(begin))
 			must.Eq(t, nil, n.processes())
-			must.Eq(t, int32(137), n.wait(l, c).GetResult().GetExitCode())
-			n.destroy(l, c)
+			must.Eq(t, int32(137), n.wait(p, c).GetResult().GetExitCode())
+			n.destroy(p, c)
 
 			// A process in a session of its own survives the death of the shim only without a
 			// group.
@@ -135,11 +135,11 @@ func TestStop_olderMachines(t *testing.T) {
 			} else {
 				c = n.task(script)
 			}
-			n.start(l, c)
-			must.NoError(t, syscall.Kill(n.pid(l, c, "shim_pid"), syscall.SIGKILL))
-			must.StrContains(t, n.wait(l, c).GetErr(), "lost")
+			n.start(p, c)
+			must.NoError(t, syscall.Kill(n.pid(p, c, "shim_pid"), syscall.SIGKILL))
+			must.StrContains(t, n.wait(p, c).GetErr(), "lost")
 			must.Eq(t, nil, n.processes())
-			n.destroy(l, c)
+			n.destroy(p, c)
 			n.empty()
 		})
 	}
@@ -149,23 +149,23 @@ func TestStop_olderMachines(t *testing.T) {
 func TestSignal(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	c := n.task("trap 'echo user' USR1; echo ready; while :; do sleep 0.02; done")
-	n.start(l, c)
-	must.ErrorContains(t, n.stop(l, c, 0, "SIGNONE"), `unknown signal "SIGNONE"`)
-	_, err := l.SignalTask(t.Context(), &pb.SignalTaskRequest{TaskId: c.GetId(), Signal: "SIGNONE"})
+	n.start(p, c)
+	must.ErrorContains(t, n.stop(p, c, 0, "SIGNONE"), `unknown signal "SIGNONE"`)
+	_, err := p.SignalTask(t.Context(), &pb.SignalTaskRequest{TaskId: c.GetId(), Signal: "SIGNONE"})
 	must.ErrorContains(t, err, "unknown signal")
-	_, err = l.SignalTask(t.Context(), &pb.SignalTaskRequest{TaskId: c.GetId()})
+	_, err = p.SignalTask(t.Context(), &pb.SignalTaskRequest{TaskId: c.GetId()})
 	must.Error(t, err)
-	_, err = l.SignalTask(t.Context(), &pb.SignalTaskRequest{TaskId: c.GetId(), Signal: "SIGUSR1"})
+	_, err = p.SignalTask(t.Context(), &pb.SignalTaskRequest{TaskId: c.GetId(), Signal: "SIGUSR1"})
 	must.NoError(t, err)
 	n.until(func() bool { return n.stdout(c) == "ready\nuser\n" })
-	_, err = l.DestroyTask(t.Context(), &pb.DestroyTaskRequest{TaskId: c.GetId()})
+	_, err = p.DestroyTask(t.Context(), &pb.DestroyTaskRequest{TaskId: c.GetId()})
 	must.ErrorContains(t, err, "the task runs")
-	st, err := n.inspect(l, c)
+	st, err := n.inspect(p, c)
 	must.NoError(t, err)
 	must.Eq(t, pb.TaskState_RUNNING, st.GetTask().GetState())
-	n.destroy(l, c)
+	n.destroy(p, c)
 	n.empty()
 }
 
@@ -174,38 +174,38 @@ func TestSignal(t *testing.T) {
 func TestShimDies(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	c := n.task("trap '' TERM; setsid sh -c 'sleep 600 & sleep 600' & echo ready; while :; do sleep 0.02; done")
-	n.start(l, c)
-	must.NoError(t, syscall.Kill(n.pid(l, c, "shim_pid"), syscall.SIGKILL))
-	r := n.wait(l, c)
+	n.start(p, c)
+	must.NoError(t, syscall.Kill(n.pid(p, c, "shim_pid"), syscall.SIGKILL))
+	r := n.wait(p, c)
 	must.StrContains(t, r.GetErr(), "lost")
 	must.Nil(t, r.GetResult())
 	must.Eq(t, nil, n.processes())
-	st, err := n.inspect(l, c)
+	st, err := n.inspect(p, c)
 	must.NoError(t, err)
 	must.Eq(t, pb.TaskState_EXITED, st.GetTask().GetState())
 	must.Nil(t, st.GetTask().GetResult())
-	n.destroy(l, c)
+	n.destroy(p, c)
 	n.empty()
 }
 
-// A shim and the plugin die. The next life of the plugin kills the rest of the processes.
+// A shim and the plugin die. The next process of the plugin kills the rest of the processes.
 func TestShimAndPluginDie(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	c := n.task("setsid sh -c 'sleep 600 & sleep 600' & echo ready; sleep 600")
-	handle := n.start(l, c)
-	shim := n.pid(l, c, "shim_pid")
-	l.kill(t)
+	handle := n.start(p, c)
+	shim := n.pid(p, c, "shim_pid")
+	p.kill(t)
 	must.NoError(t, syscall.Kill(shim, syscall.SIGKILL))
-	l = n.launch()
-	_, err := l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	p = n.launch()
+	_, err := p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
 	must.NoError(t, err)
-	must.StrContains(t, n.wait(l, c).GetErr(), "lost")
+	must.StrContains(t, n.wait(p, c).GetErr(), "lost")
 	must.Eq(t, nil, n.processes())
-	n.destroy(l, c)
+	n.destroy(p, c)
 	n.empty()
 }
 
@@ -213,59 +213,59 @@ func TestShimAndPluginDie(t *testing.T) {
 func TestShimHangs(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	c, other := n.task("trap '' TERM; echo ready; while :; do sleep 0.02; done"), n.task("echo ready; exec sleep 600")
-	n.start(l, c)
-	n.start(l, other)
-	must.NoError(t, syscall.Kill(n.pid(l, c, "shim_pid"), syscall.SIGSTOP))
+	n.start(p, c)
+	n.start(p, other)
+	must.NoError(t, syscall.Kill(n.pid(p, c, "shim_pid"), syscall.SIGSTOP))
 	stopped := make(chan error, 1)
-	go func() { stopped <- n.stop(l, c, 500*time.Millisecond, "SIGTERM") }()
-	must.NoError(t, n.stop(l, other, time.Minute, "SIGTERM"))
+	go func() { stopped <- n.stop(p, c, 500*time.Millisecond, "SIGTERM") }()
+	must.NoError(t, n.stop(p, other, time.Minute, "SIGTERM"))
 	must.NoError(t, <-stopped)
-	must.StrContains(t, n.wait(l, c).GetErr(), "lost")
+	must.StrContains(t, n.wait(p, c).GetErr(), "lost")
 	must.Eq(t, nil, n.processes())
-	n.destroy(l, c)
-	n.destroy(l, other)
+	n.destroy(p, c)
+	n.destroy(p, other)
 	n.empty()
 }
 
-// H8, D8: the plugin dies and its task keeps running. The next life has the true result.
+// H8, D8: the plugin dies and its task keeps running. The next process has the true result.
 func TestPluginDies(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	c := n.task("echo ready; while ! test -e go; do sleep 0.02; done; exit 42")
-	handle := n.start(l, c)
-	pid := n.pid(l, c, "pid")
-	l.kill(t)
-	l = n.launch()
+	handle := n.start(p, c)
+	pid := n.pid(p, c, "pid")
+	p.kill(t)
+	p = n.launch()
 	for range 2 { // known after the first time
-		_, err := l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+		_, err := p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
 		must.NoError(t, err)
 	}
-	must.Eq(t, pid, n.pid(l, c, "pid"))
+	must.Eq(t, pid, n.pid(p, c, "pid"))
 	must.NoError(t, os.WriteFile(filepath.Join(c.GetAllocDir(), c.GetName(), "go"), nil, 0o644))
-	must.Eq(t, int32(42), n.wait(l, c).GetResult().GetExitCode())
+	must.Eq(t, int32(42), n.wait(p, c).GetResult().GetExitCode())
 
 	// D9: it has ended while no plugin lived. It is known by its id and by its handle.
-	l.kill(t)
-	l = n.launch()
-	must.Eq(t, int32(42), n.wait(l, c).GetResult().GetExitCode())
-	l.kill(t)
-	l = n.launch()
-	_, err := l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	p.kill(t)
+	p = n.launch()
+	must.Eq(t, int32(42), n.wait(p, c).GetResult().GetExitCode())
+	p.kill(t)
+	p = n.launch()
+	_, err := p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
 	must.NoError(t, err)
-	must.Eq(t, int32(42), n.wait(l, c).GetResult().GetExitCode())
-	n.destroy(l, c)
+	must.Eq(t, int32(42), n.wait(p, c).GetResult().GetExitCode())
+	n.destroy(p, c)
 	n.empty()
 
-	_, err = l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	_, err = p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
 	must.ErrorContains(t, err, "no shim has a record")
 	handle.Version++
-	_, err = l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	_, err = p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
 	must.ErrorContains(t, err, "version 2")
 	handle.Version, handle.DriverState = 1, []byte("{")
-	_, err = l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	_, err = p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
 	must.ErrorContains(t, err, "decode the handle")
 }
 
@@ -273,48 +273,48 @@ func TestPluginDies(t *testing.T) {
 func TestPluginDiesInAStop(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	c := n.task("trap 'echo term' TERM; echo ready; while :; do sleep 0.02; done")
-	handle := n.start(l, c)
+	handle := n.start(p, c)
 	begin := time.Now()
-	go l.StopTask(context.Background(), &pb.StopTaskRequest{TaskId: c.GetId(), Timeout: durationpb.New(2 * time.Second), Signal: "SIGTERM"})
+	go p.StopTask(context.Background(), &pb.StopTaskRequest{TaskId: c.GetId(), Timeout: durationpb.New(2 * time.Second), Signal: "SIGTERM"})
 	n.until(func() bool { return n.stdout(c) == "ready\nterm\n" })
-	l.kill(t)
+	p.kill(t)
 	n.until(func() bool { return len(n.processes()) == 0 })
 	must.GreaterEq(t, 2*time.Second, time.Since(begin))
 	must.Less(t, 4*time.Second, time.Since(begin))
-	l = n.launch()
-	_, err := l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	p = n.launch()
+	_, err := p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
 	must.NoError(t, err)
-	r := n.wait(l, c)
+	r := n.wait(p, c)
 	must.Eq(t, int32(137), r.GetResult().GetExitCode())
 	must.Eq(t, "ready\nterm\n", n.stdout(c), must.Sprint("the signal was sent once"))
-	n.destroy(l, c)
+	n.destroy(p, c)
 	n.empty()
 }
 
-// H4: the plugin dies in a start, at many moments. The next life knows the task by its id or says
+// H4: the plugin dies in a start, at many moments. The next process knows the task by its id or says
 // that there is none; a destroy leaves nothing.
 func TestPluginDiesInAStart(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	var known int
 	for i := range 12 {
-		l := n.launch()
+		p := n.launch()
 		c := n.task("sleep 600")
-		go l.StartTask(context.Background(), &pb.StartTaskRequest{Task: c})
+		go p.StartTask(context.Background(), &pb.StartTaskRequest{Task: c})
 		<-time.After(time.Duration(i) * 4 * time.Millisecond) // the moment is what varies
-		l.kill(t)
-		l = n.launch()
-		_, err := n.inspect(l, c)
+		p.kill(t)
+		p = n.launch()
+		_, err := n.inspect(p, c)
 		if err == nil {
 			known++
-			n.destroy(l, c)
+			n.destroy(p, c)
 		} else {
 			notFound(t, err)
 		}
 		must.Eq(t, nil, n.processes())
-		l.client.Kill()
+		p.client.Kill()
 	}
 	t.Logf("%d of 12 starts had begun", known)
 	n.empty()
@@ -324,13 +324,13 @@ func TestPluginDiesInAStart(t *testing.T) {
 func TestStart_deadline(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	for i := range 15 {
 		c := n.task("sleep 600")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*3*time.Millisecond)
-		_, _ = l.StartTask(ctx, &pb.StartTaskRequest{Task: c})
+		_, _ = p.StartTask(ctx, &pb.StartTaskRequest{Task: c})
 		cancel()
-		if _, err := l.DestroyTask(t.Context(), &pb.DestroyTaskRequest{TaskId: c.GetId(), Force: true}); err != nil {
+		if _, err := p.DestroyTask(t.Context(), &pb.DestroyTaskRequest{TaskId: c.GetId(), Force: true}); err != nil {
 			notFound(t, err)
 		}
 	}
@@ -346,11 +346,11 @@ func TestStart_deadline(t *testing.T) {
 func TestRecord_damagedOrNewer(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	c := n.task("echo ready; while ! test -e go; do sleep 0.02; done; exit 17")
-	handle := n.start(l, c)
-	pid := n.pid(l, c, "pid")
-	l.kill(t)
+	handle := n.start(p, c)
+	pid := n.pid(p, c, "pid")
+	p.kill(t)
 	folders, err := os.ReadDir(n.shims())
 	must.NoError(t, err)
 	record := filepath.Join(n.shims(), folders[0].Name(), "record")
@@ -358,21 +358,21 @@ func TestRecord_damagedOrNewer(t *testing.T) {
 	must.NoError(t, err)
 
 	must.NoError(t, os.WriteFile(record, []byte(strings.Replace(string(good), `"protocol":1`, `"protocol":9`, 1)), 0o600))
-	l = n.launch()
-	_, err = l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	p = n.launch()
+	_, err = p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
 	must.ErrorContains(t, err, "protocol 9")
 
 	must.NoError(t, os.WriteFile(record, good[:100], 0o600))
-	_, err = l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	_, err = p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
 	must.NoError(t, err)
-	st, err := n.inspect(l, c)
+	st, err := n.inspect(p, c)
 	must.NoError(t, err)
 	must.Eq(t, pb.TaskState_RUNNING, st.GetTask().GetState())
 	must.StrContains(t, st.GetDriver().GetAttributes()["record"], "decode the record")
 	must.SliceContains(t, n.processes(), pid)
 	must.NoError(t, os.WriteFile(filepath.Join(c.GetAllocDir(), c.GetName(), "go"), nil, 0o644))
-	must.Eq(t, int32(17), n.wait(l, c).GetResult().GetExitCode())
-	n.destroy(l, c)
+	must.Eq(t, int32(17), n.wait(p, c).GetResult().GetExitCode())
+	n.destroy(p, c)
 	n.empty()
 }
 
@@ -383,21 +383,21 @@ func TestRecord_fullDisk(t *testing.T) {
 	must.NoError(t, os.Mkdir(n.shims(), 0o700))
 	must.NoError(t, syscall.Mount("none", n.shims(), "tmpfs", 0, "size=256k,mode=0700"))
 	t.Cleanup(func() { must.NoError(t, syscall.Unmount(n.shims(), syscall.MNT_DETACH)) })
-	l := n.launch()
+	p := n.launch()
 	c := n.task("echo ready; while ! test -e go; do sleep 0.02; done; exit 18")
-	n.start(l, c)
+	n.start(p, c)
 	must.ErrorIs(t, os.WriteFile(filepath.Join(n.shims(), "full"), make([]byte, 1<<20), 0o600), syscall.ENOSPC)
 	second := n.task("true")
-	_, err := l.StartTask(t.Context(), &pb.StartTaskRequest{Task: second})
+	_, err := p.StartTask(t.Context(), &pb.StartTaskRequest{Task: second})
 	must.ErrorContains(t, err, "no space left")
-	_, err = n.inspect(l, second)
+	_, err = n.inspect(p, second)
 	notFound(t, err)
-	l.kill(t)
+	p.kill(t)
 	must.NoError(t, os.WriteFile(filepath.Join(c.GetAllocDir(), c.GetName(), "go"), nil, 0o644))
 	n.until(func() bool { return len(n.processes()) == 0 })
-	l = n.launch()
-	must.Eq(t, int32(18), n.wait(l, c).GetResult().GetExitCode())
-	n.destroy(l, c)
+	p = n.launch()
+	must.Eq(t, int32(18), n.wait(p, c).GetResult().GetExitCode())
+	n.destroy(p, c)
 	must.NoError(t, os.Remove(filepath.Join(n.shims(), "full")))
 	n.empty()
 }
@@ -418,11 +418,11 @@ func TestProcessThatCannotBeKilled(t *testing.T) {
 		must.NoError(t, thaw())
 		n.until(func() bool { return os.Remove(ice) == nil })
 	})
-	l := n.launch()
+	p := n.launch()
 	c := n.task("setsid sleep 600 & echo ready; wait")
-	n.start(l, c)
+	n.start(p, c)
 	for _, pid := range n.living(2) {
-		if pid != n.pid(l, c, "pid") {
+		if pid != n.pid(p, c, "pid") {
 			must.NoError(t, os.WriteFile(ice+"/cgroup.procs", []byte(strconv.Itoa(pid)), 0))
 		}
 	}
@@ -433,10 +433,10 @@ func TestProcessThatCannotBeKilled(t *testing.T) {
 		return strings.TrimSpace(string(state)) == "FROZEN"
 	})
 	stopped := make(chan error, 1)
-	go func() { stopped <- n.stop(l, c, time.Second, "SIGTERM") }()
+	go func() { stopped <- n.stop(p, c, time.Second, "SIGTERM") }()
 	var waits string
 	n.until(func() bool {
-		st, err := n.inspect(l, c)
+		st, err := n.inspect(p, c)
 		must.NoError(t, err)
 		must.Eq(t, pb.TaskState_RUNNING, st.GetTask().GetState())
 		waits = st.GetDriver().GetAttributes()["waits_for"]
@@ -445,12 +445,12 @@ func TestProcessThatCannotBeKilled(t *testing.T) {
 	must.StrContains(t, waits, "sleep 600")
 	brief, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := l.WaitTask(brief, &pb.WaitTaskRequest{TaskId: c.GetId()})
+	_, err := p.WaitTask(brief, &pb.WaitTaskRequest{TaskId: c.GetId()})
 	must.Eq(t, codes.DeadlineExceeded, status.Code(err))
 	must.NoError(t, thaw())
 	must.NoError(t, <-stopped)
-	must.Eq(t, int32(143), n.wait(l, c).GetResult().GetExitCode())
-	n.destroy(l, c)
+	must.Eq(t, int32(143), n.wait(p, c).GetResult().GetExitCode())
+	n.destroy(p, c)
 	n.empty()
 }
 
@@ -458,12 +458,12 @@ func TestProcessThatCannotBeKilled(t *testing.T) {
 func TestLogs_acrossRestarts(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	c := n.task("i=0; while test $i -lt 300; do echo line $i; i=$((i+1)); sleep 0.01; done")
 	logs := filepath.Join(n.dir, "logs")
 	must.NoError(t, os.Mkdir(logs, 0o755))
 	c.StdoutPath = "rotate:" + logs + "/web.stdout?max_files=20&max_file_size=400"
-	r, err := l.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
+	r, err := p.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
 	must.NoError(t, err)
 	for i := range 3 {
 		n.until(func() bool { // the task prints meanwhile
@@ -471,12 +471,12 @@ func TestLogs_acrossRestarts(t *testing.T) {
 			must.NoError(t, err)
 			return len(files) > i
 		})
-		l.kill(t)
-		l = n.launch()
-		_, err := l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: r.GetHandle()})
+		p.kill(t)
+		p = n.launch()
+		_, err := p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: r.GetHandle()})
 		must.NoError(t, err)
 	}
-	must.Eq(t, int32(0), n.wait(l, c).GetResult().GetExitCode())
+	must.Eq(t, int32(0), n.wait(p, c).GetResult().GetExitCode())
 	var want, got strings.Builder
 	for i := range 300 {
 		fmt.Fprintf(&want, "line %d\n", i)
@@ -491,7 +491,7 @@ func TestLogs_acrossRestarts(t *testing.T) {
 		got.Write(b)
 	}
 	must.Eq(t, want.String(), got.String())
-	n.destroy(l, c)
+	n.destroy(p, c)
 	n.empty()
 }
 
@@ -499,11 +499,11 @@ func TestLogs_acrossRestarts(t *testing.T) {
 func TestLogs_fifo(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	c := n.task("echo one; while ! test -e go; do sleep 0.02; done; echo two; exit 4")
 	c.StdoutPath = filepath.Join(n.dir, ".web.stdout.fifo")
 	must.NoError(t, syscall.Mkfifo(c.GetStdoutPath(), 0o600))
-	_, err := l.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
+	_, err := p.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
 	must.NoError(t, err)
 	reader, err := os.Open(c.GetStdoutPath())
 	must.NoError(t, err)
@@ -513,15 +513,15 @@ func TestLogs_fifo(t *testing.T) {
 	must.Eq(t, "one\n", string(line))
 	must.NoError(t, reader.Close())
 	must.NoError(t, os.WriteFile(filepath.Join(c.GetAllocDir(), c.GetName(), "go"), nil, 0o644))
-	must.Eq(t, int32(4), n.wait(l, c).GetResult().GetExitCode())
-	n.destroy(l, c)
+	must.Eq(t, int32(4), n.wait(p, c).GetResult().GetExitCode())
+	n.destroy(p, c)
 	n.empty()
 }
 
 func TestStart_refused(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	config := func(c map[string]any) func(*pb.TaskConfig) {
 		return func(task *pb.TaskConfig) { task.MsgpackDriverConfig = n.config(c) }
 	}
@@ -548,9 +548,9 @@ func TestStart_refused(t *testing.T) {
 	} {
 		c := n.task("true")
 		change(c)
-		_, err := l.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
+		_, err := p.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
 		must.ErrorContains(t, err, want)
-		_, err = n.inspect(l, c)
+		_, err = n.inspect(p, c)
 		notFound(t, err)
 	}
 	n.emptyIfAny()
@@ -560,7 +560,7 @@ func TestStart_refused(t *testing.T) {
 func TestCgroup(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	h, err := cgroup.Find("/")
 	must.NoError(t, err)
 	c := n.task("echo ready; exec sleep 600")
@@ -568,29 +568,29 @@ func TestCgroup(t *testing.T) {
 	must.NoError(t, err)
 	t.Cleanup(func() { must.NoError(t, g.Remove(context.Background())) })
 	c.Resources = &pb.Resources{LinuxResources: &pb.LinuxResources{CpusetCgroup: g.Path()}}
-	n.start(l, c)
+	n.start(p, c)
 	pids, err := g.PIDs()
 	must.NoError(t, err)
 	must.Eq(t, n.living(1), pids)
 
 	second := n.task("true")
 	second.Resources = c.GetResources()
-	_, err = l.StartTask(t.Context(), &pb.StartTaskRequest{Task: second})
+	_, err = p.StartTask(t.Context(), &pb.StartTaskRequest{Task: second})
 	must.ErrorContains(t, err, "has processes of another start")
 	must.ErrorContains(t, err, "sleep 600")
 
-	n.destroy(l, c)
+	n.destroy(p, c)
 	_, err = os.Stat(g.Path())
 	must.NoError(t, err, must.Sprint("the host's group is the host's"))
 
 	// A group of another allocation, or of many tasks, is not the task's own.
 	third := n.task("echo ready; exec sleep 600")
 	third.Resources = &pb.Resources{LinuxResources: &pb.LinuxResources{CpusetCgroup: filepath.Dir(g.Path())}}
-	n.start(l, third)
-	st, err := n.inspect(l, third)
+	n.start(p, third)
+	st, err := n.inspect(p, third)
 	must.NoError(t, err)
 	must.StrContains(t, st.GetDriver().GetAttributes()["cgroup"], third.GetAllocId()+"."+third.GetName())
-	n.destroy(l, third)
+	n.destroy(p, third)
 }
 
 // A task exits immediately, many times: no process, file or thread is left. NODEDRAIN_EXITS is the
@@ -598,8 +598,8 @@ func TestCgroup(t *testing.T) {
 func TestExits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
-	pid, err := strconv.Atoi(l.client.ID())
+	p := n.launch()
+	pid, err := strconv.Atoi(p.client.ID())
 	must.NoError(t, err)
 	count := func(what string) int {
 		entries, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), what))
@@ -619,10 +619,10 @@ func TestExits(t *testing.T) {
 	var files int
 	for i := range times {
 		c.Id = id + "-" + strconv.Itoa(i)
-		_, err := l.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
+		_, err := p.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
 		must.NoError(t, err)
-		must.Eq(t, int32(1), n.wait(l, c).GetResult().GetExitCode())
-		n.destroy(l, c)
+		must.Eq(t, int32(1), n.wait(p, c).GetResult().GetExitCode())
+		n.destroy(p, c)
 		if i == 20 {
 			files = count("fd")
 		}
@@ -635,11 +635,11 @@ func TestExits(t *testing.T) {
 func TestExec(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	c := n.task("echo ready; while ! test -e go; do sleep 0.02; done")
-	handle := n.start(l, c)
+	handle := n.start(p, c)
 	run := func(timeout time.Duration, command ...string) (*pb.ExecTaskResponse, error) {
-		return l.ExecTask(t.Context(), &pb.ExecTaskRequest{TaskId: c.GetId(), Command: command, Timeout: durationpb.New(timeout)})
+		return p.ExecTask(t.Context(), &pb.ExecTaskRequest{TaskId: c.GetId(), Command: command, Timeout: durationpb.New(timeout)})
 	}
 	r, err := run(time.Minute, "sh", "-c", "pwd; echo $MARK $OF_THE_PLUGIN; echo no >&2; cat /proc/self/cgroup; exit 9")
 	must.NoError(t, err)
@@ -659,12 +659,12 @@ func TestExec(t *testing.T) {
 	_, err = run(time.Second, "/does/not/exist")
 	must.ErrorContains(t, err, `no program "/does/not/exist": the path is not an executable file`)
 
-	// A life that has not recovered the task does not know its environment.
-	l.kill(t)
-	l = n.launch()
+	// A process that has not recovered the task does not know its environment.
+	p.kill(t)
+	p = n.launch()
 	_, err = run(time.Second, "true")
 	must.ErrorContains(t, err, "was not recovered")
-	_, err = l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	_, err = p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
 	must.NoError(t, err)
 	_, err = run(time.Second, "true")
 	must.NoError(t, err)
@@ -675,18 +675,18 @@ func TestExec(t *testing.T) {
 	if err != nil {
 		must.ErrorContains(t, err, "has ended")
 	}
-	must.Eq(t, int32(0), n.wait(l, c).GetResult().GetExitCode())
+	must.Eq(t, int32(0), n.wait(p, c).GetResult().GetExitCode())
 	must.Eq(t, nil, n.processes())
-	n.destroy(l, c)
+	n.destroy(p, c)
 	n.empty()
 }
 
 func TestExecStreaming(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	c := n.task("echo ready; exec sleep 600")
-	n.start(l, c)
+	n.start(p, c)
 	for name, tt := range map[string]struct {
 		tty    bool
 		script string
@@ -696,7 +696,7 @@ func TestExecStreaming(t *testing.T) {
 		"pipes":    {false, "cat; test -t 0 || echo no terminal; exit 5", "a\nb", "a\nbno terminal\n"},
 		"terminal": {true, "read x; stty size; test -t 0 && echo got $x; exit 5", "a\n", "a\r\n44 99\r\ngot a\r\n"},
 	} {
-		stream, err := l.ExecTaskStreaming(t.Context())
+		stream, err := p.ExecTaskStreaming(t.Context())
 		must.NoError(t, err)
 		for _, m := range []*pb.ExecTaskStreamingRequest{
 			{Setup: &pb.ExecTaskStreamingRequest_Setup{TaskId: c.GetId(), Command: []string{"sh", "-c", "sleep 0.2; " + tt.script}, Tty: tt.tty}},
@@ -720,24 +720,24 @@ func TestExecStreaming(t *testing.T) {
 	}
 	// The user disconnects: the command ends.
 	ctx, hangUp := context.WithCancel(t.Context())
-	stream, err := l.ExecTaskStreaming(ctx)
+	stream, err := p.ExecTaskStreaming(ctx)
 	must.NoError(t, err)
 	must.NoError(t, stream.Send(&pb.ExecTaskStreamingRequest{Setup: &pb.ExecTaskStreamingRequest_Setup{TaskId: c.GetId(), Command: []string{"sh", "-c", "echo on; sleep 600"}, Tty: true}}))
 	_, err = stream.Recv()
 	must.NoError(t, err)
 	hangUp()
 	n.living(1)
-	n.destroy(l, c)
+	n.destroy(p, c)
 	n.empty()
 }
 
 func TestStats(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	c := n.task("echo ready; while ! test -e go; do :; done")
-	n.start(l, c)
-	stream, err := l.TaskStats(t.Context(), &pb.TaskStatsRequest{TaskId: c.GetId(), CollectionInterval: durationpb.New(100 * time.Millisecond)})
+	n.start(p, c)
+	stream, err := p.TaskStats(t.Context(), &pb.TaskStatsRequest{TaskId: c.GetId(), CollectionInterval: durationpb.New(100 * time.Millisecond)})
 	must.NoError(t, err)
 	for {
 		r, err := stream.Recv()
@@ -753,7 +753,7 @@ func TestStats(t *testing.T) {
 		_, err = stream.Recv()
 	}
 	must.ErrorIs(t, err, io.EOF, must.Sprint("the stream ends with the task"))
-	n.destroy(l, c)
+	n.destroy(p, c)
 	n.empty()
 }
 
@@ -761,23 +761,23 @@ func TestStats(t *testing.T) {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	c := n.task("echo ready; exec sleep 600")
-	n.start(l, c)
-	stream, err := l.TaskEvents(t.Context(), &pb.TaskEventsRequest{})
+	n.start(p, c)
+	stream, err := p.TaskEvents(t.Context(), &pb.TaskEventsRequest{})
 	must.NoError(t, err)
-	ready, err := l.Fingerprint(t.Context(), &pb.FingerprintRequest{})
+	ready, err := p.Fingerprint(t.Context(), &pb.FingerprintRequest{})
 	must.NoError(t, err)
 	f, err := ready.Recv()
 	must.NoError(t, err)
 	must.Eq(t, pb.FingerprintResponse_HEALTHY, f.GetHealth())
 	must.Eq(t, "1", f.GetAttributes()["driver.raw_exec.rotates_logs"].GetStringVal())
-	must.NoError(t, syscall.Kill(n.pid(l, c, "shim_pid"), syscall.SIGKILL))
+	must.NoError(t, syscall.Kill(n.pid(p, c, "shim_pid"), syscall.SIGKILL))
 	e, err := stream.Recv()
 	must.NoError(t, err)
 	must.Eq(t, c.GetId(), e.GetTaskId())
 	must.StrContains(t, e.GetMessage(), "the shim of the task died")
-	n.destroy(l, c)
+	n.destroy(p, c)
 	n.empty()
 }
 
@@ -787,7 +787,7 @@ func TestShim_memory(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector needs more memory")
 	}
-	l := n.launch()
+	p := n.launch()
 	for range 3 {
 		c := n.task("echo ready; exec sleep 600")
 		logs := filepath.Join(n.dir, "logs"+c.GetName())
@@ -796,9 +796,9 @@ func TestShim_memory(t *testing.T) {
 		for i := range 200 {
 			c.Env["VARIABLE_"+strconv.Itoa(i)] = strings.Repeat("x", 500)
 		}
-		_, err := l.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
+		_, err := p.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
 		must.NoError(t, err)
-		shim := n.pid(l, c, "shim_pid")
+		shim := n.pid(p, c, "shim_pid")
 		name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(shim), "comm"))
 		must.NoError(t, err)
 		must.Eq(t, "raw_exec-shim\n", string(name))
@@ -811,7 +811,7 @@ func TestShim_memory(t *testing.T) {
 func TestUser(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	l := n.launch()
+	p := n.launch()
 	must.NoError(t, os.Chmod(n.dir, 0o755))
 	for dir := n.dir; dir != "/tmp" && dir != "/"; dir = filepath.Dir(dir) {
 		must.NoError(t, os.Chmod(dir, 0o755))
@@ -819,11 +819,11 @@ func TestUser(t *testing.T) {
 	for _, user := range []string{"daemon", "1"} {
 		c := n.task("id -u; id -G; echo $HOME")
 		c.User = user
-		_, err := l.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
+		_, err := p.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
 		must.NoError(t, err)
-		must.Eq(t, int32(0), n.wait(l, c).GetResult().GetExitCode())
+		must.Eq(t, int32(0), n.wait(p, c).GetResult().GetExitCode())
 		must.Eq(t, "1\n1\n\n", n.stdout(c))
-		n.destroy(l, c)
+		n.destroy(p, c)
 	}
 	n.empty()
 }

@@ -23,13 +23,13 @@ func TestSecurity_LocalUserAndATask(t *testing.T) {
 	for _, open := range []string{filepath.Dir(n.dir), n.dir} {
 		must.NoError(t, os.Chmod(open, 0o755)) // the folder of the test must not block other users
 	}
-	l := n.launch()
+	p := n.launch()
 	c := n.task("echo ready; exec sleep 600 # argument-of-the-task")
 	c.Env["PASSWORD"] = "hunter2"
-	n.start(l, c)
+	n.start(p, c)
 	n.until(func() bool { return strings.TrimSpace(n.stdout(c)) == "ready" })
 	pids := n.living(1)
-	shim := n.pid(l, c, "shim_pid")
+	shim := n.pid(p, c, "shim_pid")
 	asNobody := func(command ...string) (string, error) {
 		cmd := exec.Command(command[0], command[1:]...)
 		cmd.Dir = "/"
@@ -61,5 +61,5 @@ func TestSecurity_LocalUserAndATask(t *testing.T) {
 		return nil
 	})
 	must.NoError(t, err)
-	n.destroy(l, c)
+	n.destroy(p, c)
 }

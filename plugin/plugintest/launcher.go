@@ -33,8 +33,8 @@ type Program struct {
 	Setup []string `json:"setup"`
 }
 
-// life is the folder of one node, and the process of the plugin in it.
-type life struct {
+// launcher launches the plugin of one node. It has the folder and the process of the plugin.
+type launcher struct {
 	of       Program
 	dir      string
 	program  *host.Program
@@ -43,17 +43,17 @@ type life struct {
 	keep bool
 }
 
-var _ conformance.Logger = (*life)(nil)
+var _ conformance.Logger = (*launcher)(nil)
 
-// newLife prepares the node. At the end of the test it stops the plugin and removes the folder.
-func newLife(t conformance.T, of Program) *life {
+// newLauncher prepares the folder of a node. At the end of the test it stops the plugin and removes the folder.
+func newLauncher(t conformance.T, of Program) *launcher {
 	t.Helper()
 	// The path of a socket must be short, and t.TempDir is too long.
 	dir, err := os.MkdirTemp("", "nd")
 	if err != nil {
 		t.Fatalf("making the node's folder: %v", err)
 	}
-	l := &life{of: of, dir: dir}
+	l := &launcher{of: of, dir: dir}
 	t.Cleanup(func() {
 		if l.instance != nil {
 			l.Kill(t)
@@ -73,15 +73,15 @@ func newLife(t conformance.T, of Program) *life {
 }
 
 // folder is {dir}.
-func (l *life) folder() string { return filepath.Join(l.dir, "d") }
+func (l *launcher) folder() string { return filepath.Join(l.dir, "d") }
 
-func (l *life) logFile() string { return filepath.Join(l.dir, "plugin.log") }
+func (l *launcher) logFile() string { return filepath.Join(l.dir, "plugin.log") }
 
 // filled replaces {dir} in a text.
-func (l *life) filled(text string) string { return strings.ReplaceAll(text, "{dir}", l.folder()) }
+func (l *launcher) filled(text string) string { return strings.ReplaceAll(text, "{dir}", l.folder()) }
 
 // run runs a command of the file, if there is one.
-func (l *life) run(t conformance.T, what string, command []string) {
+func (l *launcher) run(t conformance.T, what string, command []string) {
 	t.Helper()
 	if len(command) == 0 {
 		return
@@ -98,7 +98,7 @@ func (l *life) run(t conformance.T, what string, command []string) {
 }
 
 // begin launches the plugin with a config.
-func (l *life) begin(t conformance.T, kind host.Type, config json.RawMessage) {
+func (l *launcher) begin(t conformance.T, kind host.Type, config json.RawMessage) {
 	t.Helper()
 	if err := l.try(kind, config); err != nil {
 		t.Fatalf("%v\n%s", err, l.Log())
@@ -106,7 +106,7 @@ func (l *life) begin(t conformance.T, kind host.Type, config json.RawMessage) {
 }
 
 // try is like begin, but returns the error.
-func (l *life) try(kind host.Type, config json.RawMessage) error {
+func (l *launcher) try(kind host.Type, config json.RawMessage) error {
 	args := make([]string, len(l.of.Args))
 	for i, arg := range l.of.Args {
 		args[i] = l.filled(arg)
@@ -123,7 +123,7 @@ func (l *life) try(kind host.Type, config json.RawMessage) error {
 	return l.launch()
 }
 
-func (l *life) launch() error {
+func (l *launcher) launch() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	instance, err := l.program.Launch(ctx, host.Record{}, func(host.Record) error { return nil })
@@ -135,7 +135,7 @@ func (l *life) launch() error {
 }
 
 // Kill kills the plugin and returns when it has ended.
-func (l *life) Kill(t conformance.T) {
+func (l *launcher) Kill(t conformance.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -145,7 +145,7 @@ func (l *life) Kill(t conformance.T) {
 }
 
 // Launch starts the plugin again.
-func (l *life) Launch(t conformance.T) {
+func (l *launcher) Launch(t conformance.T) {
 	t.Helper()
 	if err := l.launch(); err != nil {
 		t.Fatalf("%v\n%s", err, l.Log())
@@ -156,7 +156,7 @@ func (l *life) Launch(t conformance.T) {
 const mostLog = 4096
 
 // Log returns the end of the plugin's log.
-func (l *life) Log() string {
+func (l *launcher) Log() string {
 	f, err := os.Open(l.logFile())
 	if err != nil {
 		return ""
