@@ -7,7 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// The methods of this file add what real clients need.
+// The methods of this file add the fields that real clients need.
 
 func (d digest) drivers(n *cluster.Node) digest {
 	d = d.bool(n.ReportsDrivers).number(uint64(n.MaxKillTimeout)).int(len(n.Drivers))
@@ -35,7 +35,7 @@ func (d digest) restarts(p *cluster.RestartPolicy) digest {
 	return text(d.int(p.Attempts).number(uint64(p.Interval)).number(uint64(p.Delay)), p.Mode)
 }
 
-// runs adds what the clients need of the job, its groups and their tasks.
+// runs adds the fields of the job, its groups and their tasks that clients need.
 func (d digest) runs(j *cluster.Job) digest {
 	d = d.constraints(j.Constraints).table(j.Meta)
 	for _, g := range j.TaskGroups {

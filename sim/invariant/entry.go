@@ -21,8 +21,8 @@ type rowIDs struct {
 	records []cluster.DrainID
 }
 
-// collect finds the rows that the entry may have written, sorted and each once. It uses the
-// memory of t again.
+// collect finds the rows that the entry may have written, sorted and each once. It reuses the
+// memory of t.
 func (t *rowIDs) collect(a shims.Applied) {
 	t.nodes, t.jobs, t.allocs, t.evals, t.records = t.nodes[:0], t.jobs[:0], t.allocs[:0], t.evals[:0], t.records[:0]
 	switch m := a.Message.(type) {
@@ -57,7 +57,7 @@ func (t *rowIDs) collect(a shims.Applied) {
 			for e := range a.Before.EvalsByJob(key) {
 				t.evals = append(t.evals, e.ID)
 			}
-			for alloc := range a.Before.AllocsByJob(key) { // those of a finished batch job go with it
+			for alloc := range a.Before.AllocsByJob(key) { // those of a finished batch job are deleted with it
 				t.allocs = append(t.allocs, alloc.ID)
 			}
 		}

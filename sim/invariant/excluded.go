@@ -45,8 +45,9 @@ func (v volumes) ClaimsOnNode(n cluster.NodeID) iter.Seq[*cluster.VolumeClaim] {
 	}
 }
 
-// mayExclude returns the nodes with drains for which the entry may exclude other storage plugins
-// than before: those of system allocations that ended, and all if it is about volumes.
+// mayExclude returns the nodes on which the entry may change the storage plugins that a drain
+// excludes: the nodes of system allocations that ended, and all draining nodes if the entry changes
+// volumes.
 func (e *entry) mayExclude(b *tables) (nodes []*node) {
 	switch e.Message.(type) {
 	case *shims.VolumeDeregister, *shims.VolumeDetach, *shims.ClaimUpdate:
@@ -68,8 +69,8 @@ func volumesNamed(record *cluster.Drain) int {
 	return len(record.VolumesLeft.Volumes) + record.VolumesLeft.More
 }
 
-// volumesLeft counts the volumes that a drain left on its node: claimed ones that may be there,
-// except of allocations that the request excluded. A cancelled drain leaves none.
+// volumesLeft counts the claimed volumes that may be on the node at the end of its drain, except
+// volumes of allocations that the request excluded. For a cancelled drain it is zero.
 func (j *truthJudge) volumesLeft(e *entry, record *cluster.Drain, o cluster.Outcome) (left int) {
 	if o == cluster.OutcomeCancelled {
 		return 0

@@ -157,8 +157,8 @@ func (j *endJudge) updateBounds(e *entry) {
 	j.findLate(j.now)
 }
 
-// changesLimits reports whether a node has other limits for its volumes than before: the stop times
-// on it are others then.
+// changesLimits reports whether an entry changed the limits of a node for volumes, which changes
+// the stop times on the node.
 func changesLimits(c change[cluster.Node]) bool {
 	return c.before != nil && c.after != nil && (c.before.VolumeAllowance != c.after.VolumeAllowance || c.before.HoldLimit != c.after.HoldLimit)
 }

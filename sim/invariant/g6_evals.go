@@ -189,8 +189,8 @@ func (w *evalJudge) requirementOf() requirement {
 	return requirement{}
 }
 
-// forMarked returns the evaluations for allocations that an operator took a volume away from by
-// force: of the jobs of those that the entry marked.
+// forMarked returns the evaluations for a forced detach of a volume: those of the jobs whose
+// allocations the entry marked.
 func (w *evalJudge) forMarked(at time.Time) requirement {
 	r := requirement{trigger: "alloc-stop", at: at}
 	for _, a := range w.e.allocs {

@@ -69,8 +69,8 @@ func (s *history) node(id cluster.NodeID) {
 	s.apply(&shims.NodeRegister{At: s.now, Node: n})
 }
 
-// limits registers a node with the storage plugin disks and its limits for volumes: for those of an
-// allocation, and for a storage plugin that waits for those of others.
+// limits registers a node with the storage plugin disks and two limits: allowance for the volumes
+// of a stopped allocation, and hold for a storage plugin that waits for volumes.
 func (s *history) limits(id cluster.NodeID, allowance, hold time.Duration) {
 	n := s.state().Node(id).Copy()
 	n.VolumeAllowance, n.HoldLimit, n.Drain = allowance, hold, nil
@@ -112,7 +112,7 @@ func plugin(j *cluster.Job) *cluster.Job {
 	return j
 }
 
-// withVolume makes the group of the job ask for a volume.
+// withVolume makes the group of the job request a volume.
 func withVolume(j *cluster.Job) *cluster.Job {
 	j.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "data", Type: cluster.VolumeCSI, Source: "data", Capability: singleWriter}}
 	return j

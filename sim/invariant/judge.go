@@ -18,7 +18,7 @@ type Judge struct {
 	loaded bool
 	// bypassed is the state after a write that bypassed the log, or nil.
 	bypassed *statestore.Snapshot
-	// entry is the present entry. Its memory is used again for the next one.
+	// entry is the present entry. The next entry reuses its memory.
 	entry entry
 	// sinceAudit counts the entries since the last audit.
 	sinceAudit int

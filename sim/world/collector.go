@@ -125,8 +125,8 @@ func (a *collectorActor) step() error {
 	return nil
 }
 
-// firstAfter is the earliest of the times to which the ages of ended rows count that is not before
-// a time, or zero.
+// firstAfter returns the earliest time that is not before after and from which the age of an ended
+// row counts, or zero.
 func firstAfter(state *statestore.Snapshot, after time.Time) (first time.Time) {
 	note := func(t time.Time) {
 		if !t.Before(after) && (first.IsZero() || t.Before(first)) {

@@ -83,7 +83,7 @@ func TestCollector(t *testing.T) {
 }
 
 // A server that has applied no entry has a state of index 0. A round over this state finds nothing.
-// Later rounds find rows. Once a leader that fell behind to this state never searched again.
+// Later rounds find rows. Bug: a leader that fell behind to this state never searched again.
 func TestCollector_emptyLog(t *testing.T) {
 	t.Parallel()
 	w, err := world.New(world.Options{Collect: age})
@@ -187,8 +187,8 @@ func TestCollector_paused(t *testing.T) {
 	must.Eq(t, []time.Duration{50*time.Second + commits}, w.times())
 }
 
-// A clock that is set back delays no round by as much. Rows from before it are collected when the
-// clock shows that they are old.
+// A clock that is set back does not delay a round by the same time. Rows from before it are
+// collected when the clock shows that they are old.
 func TestCollector_clockBack(t *testing.T) {
 	t.Parallel()
 	const back = 30 * time.Second

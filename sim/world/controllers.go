@@ -35,8 +35,8 @@ type Attachment struct {
 	Node     cluster.NodeID
 	Attached bool
 	// Astray: a call has taken effect after the opposite call, and the leader of the opposite call
-	// could not prevent it: an earlier leader had made the call, or its controller could not be
-	// called any more. The next call for the site ends this.
+	// could not prevent it: an earlier leader had made the call, or its controller could no longer
+	// be called. The next call for the site ends this.
 	Astray bool
 }
 
@@ -63,7 +63,7 @@ type flight struct {
 	attempt volumes.Attempt
 	// process is the process of the controller. It is not set before the call arrives there.
 	process scripted.Identity
-	// landed: the call takes effect no more.
+	// landed: the call can no longer take effect.
 	landed bool
 	// overtaken: if the call takes effect, the site is astray.
 	overtaken bool
@@ -177,7 +177,7 @@ func (c *controllers) arrive(f *flight, begun time.Time) error {
 	}
 	if delay, strikes := w.Faults.strike(scenario.ControllerHang, n.target()); strikes {
 		c.hang(f, begun, delay, func() error {
-			if p, _ := n.machine.Machine().Process(f.process); p.Ended { // and the call with it
+			if p, _ := n.machine.Machine().Process(f.process); p.Ended { // and the call has ended with it
 				c.land(f)
 				return nil
 			}
@@ -201,7 +201,7 @@ func (n *coreNode) executes(f *flight) bool {
 	return false
 }
 
-// hang continues with a call after a delay. Meanwhile its leader gives up.
+// hang continues with a call after a delay. Meanwhile its leader stops waiting.
 func (c *controllers) hang(f *flight, begun time.Time, delay time.Duration, then func() error) {
 	c.world.At(begun.Add(volumes.CallTimeout), func() error {
 		c.answer(f, volumes.ErrNoAnswer)
@@ -231,7 +231,7 @@ func (c *controllers) land(f *flight) {
 	c.clean()
 }
 
-// end answers a call that takes effect no more.
+// end answers a call that can no longer take effect.
 func (c *controllers) end(f *flight, err error) error {
 	c.land(f)
 	c.answer(f, err)
@@ -263,7 +263,7 @@ func (c *controllers) answer(f *flight, err error) {
 	}
 }
 
-// clean drops the calls that are over.
+// clean removes calls that have ended.
 func (c *controllers) clean() {
 	c.flights = slices.DeleteFunc(c.flights, func(f *flight) bool { return f.landed && !f.Waits })
 }

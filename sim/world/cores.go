@@ -138,11 +138,12 @@ func (c *cores) step() error {
 	return nil
 }
 
-// nodeTick is how often a node meets the rest of the world. In between it plays what happens on it,
-// at the exact times of its own clock: a chain of short effects is one step of the world.
+// nodeTick is the interval at which a node exchanges data with the rest of the world. Between two
+// ticks the node runs its own events at the exact times of its clock, so a chain of short effects
+// is one step of the world.
 const nodeTick = 10 * time.Millisecond
 
-// atTick is the first tick at or after a time. Zero stays.
+// atTick is the first tick at or after a time. Zero stays zero.
 func atTick(at time.Time) time.Time {
 	if since := at.Sub(Epoch) % nodeTick; !at.IsZero() && since > 0 {
 		return at.Add(nodeTick - since)

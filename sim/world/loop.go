@@ -82,7 +82,7 @@ type Loop struct {
 	offered int // the number of the last step for which onStep was called
 	onQuiet func() error
 	onStill func() error
-	// silentSince is when the last step was that was not one of the clients.
+	// silentSince is the time of the last step that was not a step of the clients.
 	silentSince time.Time
 	onSilence   func() error
 }

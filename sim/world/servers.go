@@ -96,7 +96,7 @@ func (ss *Servers) SetClock(number int, ahead time.Duration) {
 	leaders := append([]*leadership{ss.leader}, ss.deposed...)
 	for _, l := range leaders {
 		if l.server == s && l.collector != nil {
-			l.collector.unsettle() // rounds come at the times of the clock as it was
+			l.collector.unsettle() // its next round was set by the old clock
 		}
 	}
 	s.ahead = ahead

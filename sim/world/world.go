@@ -86,10 +86,9 @@ func (w *World) Truth() *statestore.Snapshot {
 // Hidden returns the facts of the world that are in no snapshot of the state.
 func (w *World) Hidden() Hidden { return Hidden{w} }
 
-// DrainMayStart reports whether a drain may start, or a drainer may write, without a new
-// request. That is so if the queue holds a request or a write of a drainer, if a deposed leader
-// does not know that it was deposed, if a fault has a delayed effect, or if
-// [scenario.DrainAgain] is armed.
+// DrainMayStart reports whether a drain may start, or a drainer may write, without a new request.
+// This is true if the queue holds a request or a write of a drainer, if a deposed leader does not
+// know that it was deposed, if a fault has a delayed effect, or if [scenario.DrainAgain] is armed.
 func (w *World) DrainMayStart() bool {
 	return len(w.Servers.deposed) > 0 || w.Faults.pending > 0 ||
 		slices.ContainsFunc(w.Log.queue, func(p *proposal) bool { return p.Source == FromDrainer || p.Source == FromOperator }) ||

@@ -6,24 +6,24 @@ import "time"
 type Clock interface {
 	// Now returns the present time. It never goes back.
 	Now() time.Time
-	// After runs do once the duration is over, and not before After returns. Functions of one time
-	// may run in any order. A duration of zero or less is as soon as possible. The function that
-	// After returns takes the request back. It has no effect once do has run.
+	// After calls do when the duration has passed, and not before After returns. Functions of one
+	// time may run in any order. With a duration of zero or less the call comes as soon as
+	// possible. cancel prevents the call, and has no effect after it.
 	After(d time.Duration, do func()) (cancel func())
 }
 
-// Never is longer than anything lasts.
+// Never is longer than every other duration.
 const Never time.Duration = 1<<63 - 1
 
-// after runs do once the duration is over; with [Never] it does not.
+// after calls do when the duration has passed. With [Never] it never calls do.
 func after(clock Clock, d time.Duration, do func()) {
 	if d != Never {
 		clock.After(d, do)
 	}
 }
 
-// after runs do once the duration is over, unless the process ends before; with [Never] it does
-// not.
+// after calls do when the duration has passed, unless the process ends before. With [Never] it
+// never calls do.
 func (p *process) after(clock Clock, d time.Duration, do func()) {
 	if d != Never && !p.row.Ended {
 		p.ended = append(p.ended, clock.After(d, do))

@@ -21,11 +21,11 @@ type Driver struct {
 	streams    streams
 }
 
-// knowledge is what one generation of a driver keeps of a task.
+// knowledge is the state of a task in one generation of a driver.
 type knowledge struct {
 	task    *task
 	waiters []func()
-	// stopBegan: this generation has got StopTask.
+	// stopBegan: this generation has received StopTask.
 	stopBegan bool
 }
 
@@ -42,7 +42,7 @@ type flight struct {
 	over bool
 }
 
-// begin notes a call that has no answer yet.
+// begin records a call that has no answer yet.
 func (c *flights) begin(fail func(error), name string) *flight {
 	f := &flight{call: name, fail: fail}
 	c.open = append(c.open, f)
@@ -103,8 +103,8 @@ func (d *Driver) ended() {
 
 var errGone = errors.New("the driver's process is gone")
 
-// call plays the fault of a call around its effect. The effect calls the function that it gets with
-// the answer, now or later. fail answers with an error.
+// call executes the effect of a call, with the call's fault before or after it. effect passes the
+// reply to answer, now or later. fail replies with an error.
 func (d *Driver) call(name string, id driver.TaskID, fail func(error), effect func(answer func(reply func()))) {
 	f := d.flights.begin(fail, name)
 	if !d.Alive() {
@@ -210,7 +210,7 @@ func (d *Driver) start(cfg *driver.TaskConfig, script Script) error {
 	return nil
 }
 
-// know lets the driver know a task that its program has.
+// know adds a task of the program to those that the driver knows.
 func (d *Driver) know(t *task) {
 	k := &knowledge{task: t}
 	d.known[t.id] = k
@@ -295,7 +295,7 @@ func (d *Driver) Stop(id driver.TaskID, grace time.Duration, signal string, repl
 			return
 		}
 		t.main.after(m.clock, grace, func() {
-			// A shim finishes what a dead driver has begun.
+			// A shim finishes the stop that its dead driver has started.
 			if d.Alive() || t.shim != nil && !t.shim.row.Ended {
 				m.signal(t.main, SIGKILL, ByDriver)
 			}
@@ -320,8 +320,8 @@ func classified(call string, err error) error {
 	return callError(call, driver.Fatal, err)
 }
 
-// onEnd calls reply when the task has ended, or with an error after the limit. The answer of a call
-// is taken only once.
+// onEnd calls reply when the task has ended, or with an error after the limit. Only the first
+// answer of a call counts.
 func (t *task) onEnd(limit time.Duration, reply func(error)) {
 	if t.main.row.Ended {
 		reply(nil)

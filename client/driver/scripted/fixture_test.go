@@ -45,7 +45,7 @@ func (v *virtual) After(d time.Duration, do func()) (cancel func()) {
 	return func() { v.events.Remove(e) }
 }
 
-// pass runs what happens within the duration.
+// pass runs the functions that are due within the duration.
 func (v *virtual) pass(d time.Duration) {
 	end := v.now.Add(d)
 	for at := v.events.First(); !at.IsZero() && !at.After(end); at = v.events.First() {
@@ -56,7 +56,7 @@ func (v *virtual) pass(d time.Duration) {
 	v.now = end
 }
 
-// node is a machine with one driver and one task, whose calls note their answers.
+// node is a machine with one driver and one task, which records the answers of the calls.
 type node struct {
 	*testing.T
 	clock   *virtual
@@ -65,7 +65,7 @@ type node struct {
 	driver  *scripted.Driver
 }
 
-// cgroup is that of all tasks of a node.
+// cgroup is the cgroup of all tasks of a node.
 const cgroup = "tasks/one"
 
 func newNode(t *testing.T, o scripted.Options) *node {

@@ -21,7 +21,7 @@ type Machine struct {
 	all    []*process
 	living []*process
 	byID   map[Identity]*process
-	// freeSince is when a pid was last given back in this boot.
+	// freeSince contains the time at which a pid was last freed in this boot.
 	freeSince map[int]time.Time
 	cgroups   map[string]*cgroup
 	changes   []Change
@@ -30,7 +30,7 @@ type Machine struct {
 
 // cgroup is a folder of the cgroup file system.
 type cgroup struct {
-	// awaiting run when the cgroup has become empty.
+	// awaiting are called when the cgroup becomes empty.
 	awaiting []func()
 }
 
@@ -175,7 +175,8 @@ func (m *Machine) MakeCgroup(path string) {
 	}
 }
 
-// RemoveCgroup removes a cgroup. It refuses one with processes. One that does not exist is removed.
+// RemoveCgroup removes a cgroup. It returns an error for a cgroup with processes, and nil for one
+// that does not exist.
 func (m *Machine) RemoveCgroup(path string) error {
 	if n := len(m.in(path)); n > 0 {
 		return fmt.Errorf("removing the cgroup %s: it has %d processes", path, n)
@@ -202,7 +203,7 @@ func (m *Machine) KillCgroup(path string, by Sender) {
 }
 
 // AwaitEmpty calls reply once no process is in the cgroup. A cgroup that does not exist is empty.
-// The function that it returns takes the request back.
+// cancel prevents the call.
 func (m *Machine) AwaitEmpty(path string, reply func()) (cancel func()) {
 	canceled := false
 	unlessCanceled := func() {
@@ -251,8 +252,8 @@ func (m *Machine) start(row Process) (*process, error) {
 	return p, nil
 }
 
-// freePID returns the lowest pid that is free: the machine gives pids again as soon as it can. A
-// pid that became free at this instant is not given, since its start time would be the same.
+// freePID returns the lowest free pid, because the machine reuses pids as soon as it can. It skips
+// a pid that became free at this instant, because its start time would be the same.
 func (m *Machine) freePID() int {
 	pid := 2
 	for m.usesPID(pid) {
@@ -297,7 +298,7 @@ func (m *Machine) exit(p *process, result driver.ExitResult) {
 	}
 }
 
-// end ends a process, and tells everything that waits for its end.
+// end ends a process, and calls the functions that wait for its end.
 func (m *Machine) end(p *process, result driver.ExitResult) {
 	if p.row.Ended {
 		return

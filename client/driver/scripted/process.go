@@ -6,7 +6,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
-// Identity identifies a process. A pid alone does not: a machine gives it again.
+// Identity identifies a process. A pid alone does not, because a machine reuses pids.
 type Identity struct {
 	Boot int
 	PID  int
@@ -14,7 +14,7 @@ type Identity struct {
 	Started time.Duration
 }
 
-// Kind is the part that a process plays.
+// Kind is the role of a process.
 type Kind uint8
 
 // The kinds of processes.
@@ -54,7 +54,7 @@ type Process struct {
 	Cgroup string
 	// Devices are the device files of the host that a task and its children use, or nil.
 	Devices []string
-	// Stuck: the process is in state D. It has got SIGKILL and does not end yet.
+	// Stuck: the process is in state D. It has received SIGKILL and has not ended yet.
 	Stuck     bool
 	StartedAt time.Time
 	// Ended says whether the process is gone, EndedAt since when, and Exit how.

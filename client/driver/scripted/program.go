@@ -8,8 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
-// Program is a driver that is installed on a [Machine]. It holds what outlives a generation of the
-// driver: its tasks.
+// Program is a driver that is installed on a [Machine]. It holds the tasks, which outlive a
+// generation of the driver.
 type Program struct {
 	machine     *Machine
 	name        string
@@ -85,13 +85,13 @@ func (p *Program) SetFingerprint(f driver.Fingerprint) {
 	}
 }
 
-// counted are the calls that are counted together.
+// counted identifies the calls that are counted together.
 type counted struct {
 	name string
 	task driver.TaskID
 }
 
-// fault returns what happens to a call.
+// fault returns the fault of a call.
 func (p *Program) fault(c Call) Fault {
 	key := counted{c.Name, c.Task}
 	p.calls[key]++

@@ -85,12 +85,12 @@ type Call struct {
 	// task.
 	Task   driver.TaskID
 	Script *Script
-	// Count is how many calls of this name for this task the program has got, from 1.
+	// Count is how many calls of this name for this task the program has received, from 1.
 	Count int
 }
 
-// Fault is what happens to one call. The zero value is an answer at once. Streams have only the
-// faults before the effect.
+// Fault changes the result of one call. The zero value changes nothing: the call is answered at
+// once. Streams have only the faults before the effect.
 type Fault struct {
 	// Delay is the time until the driver acts on the call. The task or the driver may have ended
 	// then.
@@ -147,7 +147,7 @@ type Launch struct {
 // whose tasks have shims.
 type Options struct {
 	Capabilities driver.Capabilities
-	// Fingerprint is the first opinion of the driver; nil is healthy. See [Program.SetFingerprint].
+	// Fingerprint is the first report of the driver; nil is healthy. See [Program.SetFingerprint].
 	Fingerprint *driver.Fingerprint
 	// DefaultSignal is sent by StopTask without a signal; zero is SIGTERM.
 	DefaultSignal Signal
@@ -160,7 +160,7 @@ type Options struct {
 	// Script returns what a task does; nil is the zero [Script]. It is called once for each
 	// StartTask.
 	Script func(*driver.TaskConfig) Script
-	// Fault returns what happens to a call; nil is nothing. It is called once for each call.
+	// Fault returns the fault of a call; nil means no faults. It is called once for each call.
 	Fault func(Call) Fault
 	// Launch returns what the launch of a generation does; nil is a success at once.
 	Launch func(generation int) Launch

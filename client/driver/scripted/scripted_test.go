@@ -48,7 +48,7 @@ func TestDriver_orderlyStop(t *testing.T) {
 	must.SliceLen(t, 1, n.main("web").Signals)
 }
 
-// A failed start leaves no process, and its class says whether a repetition may succeed.
+// A failed start leaves no process, and its class says whether a retry may succeed.
 func TestDriver_startFails(t *testing.T) {
 	t.Parallel()
 	for _, recoverable := range []bool{false, true} {
@@ -165,7 +165,7 @@ func TestDriver_shimDies(t *testing.T) {
 	must.Eq(t, []scripted.SignalSent{{At: n.clock.now, Signal: scripted.SIGKILL, By: scripted.ByKernel}}, n.main("web").Signals)
 }
 
-// A task that ended while no generation of the driver ran: the next generation knows the result.
+// A task ends while no generation of the driver runs. The next generation knows the result.
 func TestDriver_recoversEndedTask(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, script(scripted.Script{Ends: true, RunFor: time.Minute, Exit: driver.ExitResult{Code: 3}}))
@@ -194,7 +194,7 @@ func TestDriver_refusesHandles(t *testing.T) {
 	must.ErrorContains(t, n.relaunch("web", h), "lost")
 }
 
-// RecoverTask fails by the script, and DestroyTask then does not know the task.
+// RecoverTask fails as the script says, and DestroyTask then does not know the task.
 func TestDriver_recoverFails(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, script(scripted.Script{RecoverError: "failed to decode driver config: EOF"}))
@@ -221,7 +221,7 @@ func TestDriver_waitFailsAfterStop(t *testing.T) {
 	must.EqOp(t, 4, inspect.value.Exit.Code)
 }
 
-// StopTask answers although the task lives.
+// StopTask answers while the task still runs.
 func TestDriver_stopLies(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, script(scripted.Script{StopLies: true, IgnoreSignals: true}))
@@ -327,7 +327,7 @@ func TestDriver_hangsAtEachCall(t *testing.T) {
 	}
 }
 
-// A driver whose StopTask hangs after it took effect.
+// The driver's StopTask takes effect and does not answer.
 func TestDriver_hangsAfterEffect(t *testing.T) {
 	t.Parallel()
 	o := script(scripted.Script{})
@@ -445,7 +445,7 @@ func TestProgram_launches(t *testing.T) {
 	must.EqOp(t, "false Launch: the machine is off", answers[3])
 }
 
-// A machine gives a pid again. The identity of the ended process finds nothing that lives.
+// A machine reuses a pid. The identity of the ended process finds no living process.
 func TestMachine_pidIsReused(t *testing.T) {
 	t.Parallel()
 	clock := newVirtual(1)
@@ -465,8 +465,8 @@ func TestMachine_pidIsReused(t *testing.T) {
 	must.False(t, signalled)
 }
 
-// Random clients: every call has exactly one answer, the journal agrees with the table, and one
-// seed makes one history.
+// Random clients: every call has exactly one answer, the journal agrees with the table, and equal
+// seeds give equal histories.
 func TestDriver_randomCalls(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {

@@ -14,16 +14,13 @@
 //
 //   - A call for a volume comes while the same client waits for the answer to another one.
 //   - A volume is staged or published without a claim of the allocation, or by another name than
-//     that
-//     of the claim.
-//   - It is staged by a plugin that does not stage, or published before it is staged, or with other
-//     mount
-//     options than those of the stage.
+//     the one in the claim.
+//   - It is staged by a plugin that does not stage, or published before it is staged, or with mount
+//     options that differ from the stage.
 //   - It is unstaged while it is published in the same usage.
 //   - It is released while it is published for the allocation, or while its usage is staged and no
-//     other
-//     allocation of the machine has a claim for that.
+//     other allocation of the machine has a claim for the usage.
 //
-// A call that is out of order takes effect nevertheless, as with a careless plugin. A publish
-// without a stage fails with the class [volume.NotStaged].
+// A call that is out of order still takes effect, as with a careless plugin. A publish without a
+// stage fails with the class [volume.NotStaged].
 package scripted

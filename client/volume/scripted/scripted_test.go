@@ -148,7 +148,7 @@ func TestStorage_order(t *testing.T) {
 	}
 }
 
-// Each call that is out of order is noted.
+// Each call that is out of order is recorded.
 func TestStorage_wrong(t *testing.T) {
 	for _, c := range []struct {
 		calls []string
@@ -172,8 +172,8 @@ func TestStorage_wrong(t *testing.T) {
 	}
 }
 
-// A client has one call in flight for a volume. A later client finds the call of an earlier one in
-// flight, and is told to come again.
+// A client has one call in flight for a volume. A call of a later client fails while the call of an
+// earlier client is in flight, and the client must retry it.
 func TestStorage_oneCallAtATime(t *testing.T) {
 	f := newFixture(t)
 	f.do("a", "claim", "stage")
@@ -192,7 +192,7 @@ func TestStorage_oneCallAtATime(t *testing.T) {
 	must.NoError(t, f.answers[5])
 }
 
-// What becomes of a call, and of its effect.
+// Each fault decides whether a call is answered and whether it takes effect.
 func TestStorage_faults(t *testing.T) {
 	no := volume.Errorf(volume.Refused, "no")
 	for _, c := range []struct {
@@ -227,7 +227,7 @@ func TestStorage_faults(t *testing.T) {
 	}
 }
 
-// A mount that a process keeps stays, and a halt of the machine takes it away.
+// A mount that a process uses cannot be unmounted. A halt of the machine removes it.
 func TestStorage_busyAndHalt(t *testing.T) {
 	f := newFixture(t)
 	f.do("a", "claim", "stage", "publish")

@@ -88,7 +88,8 @@ func (j *Judge) leftAttached(now time.Time, state *statestore.Snapshot, attachme
 	}
 }
 
-// attached reports whether a volume is attached to a node, or may be without a fault of the leader.
+// attached reports whether a volume is attached to a node, or whether calls that no leader could
+// order may have detached it.
 func attached(all []Attachment, k cluster.VolumeKey, node cluster.NodeID) bool {
 	at := find(all, k, node)
 	return at.Attached || at.Astray

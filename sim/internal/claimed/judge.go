@@ -27,12 +27,12 @@ const (
 	FreedEarly   Check = "freed too early"       // the claim of a writer on an unreachable node
 	Detached     Check = "not attached"          // a volume is on a node to which no controller has attached it
 	LeftUnnamed  Check = "left without a name"   // an ended allocation has a volume that its report does not name
-	DetachedUsed Check = "detached in use"       // the state says that a node is done with a volume, and it is not
+	DetachedUsed Check = "detached in use"       // the state says that a volume has left a node, but it is still mounted
 	FreedInUse   Check = "freed in use"          // a task of an unreachable node may write after the servers freed its claim
 	CalledTwice  Check = "two calls in flight"   // of one volume, by one leader
 	CalledEarly  Check = "detached too early"    // a controller is asked to detach a volume that is mounted
 	Overtaken    Check = "overtaken call"        // a controller may still undo the call of another one
-	FreedHere    Check = "freed while attached"  // the state says that a volume is detached, and it is not
+	FreedHere    Check = "freed while attached"  // the state says that a volume is detached, but it is attached
 	LeftAttached Check = "left attached"         // a volume is attached to a node that does not claim it
 )
 
@@ -76,13 +76,14 @@ type Judge struct {
 	violations []invariant.Violation
 	seen       map[string]bool
 	// forced are volumes whose claims an operator has freed by force. freed are claims that the
-	// servers have freed on unreachable nodes. It is true if the client or its watchdog had the
-	// time to stop the tasks: a leader whose clock is set forward frees a claim too early.
+	// servers have freed on unreachable nodes. The value is true if the client or its watchdog had
+	// the time to stop the tasks: a leader whose clock is set forward frees a claim too early.
 	forced map[cluster.VolumeKey]bool
 	freed  map[cluster.ClaimKey]bool
-	// gone contains when the servers gave an unreachable node up, by the clock of the world.
+	// gone is the time at which the servers marked a node as unreachable, by the clock of the
+	// world.
 	gone map[cluster.NodeID]time.Time
-	// deleted contains when the row of a node was last deleted.
+	// deleted is the time at which the row of a node was last deleted.
 	deleted map[cluster.NodeID]time.Time
 	// left are volumes that may still be on a node although the servers have freed claims there.
 	left map[place]bool
@@ -131,8 +132,8 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	}
 }
 
-// Untrue records reports that no client has made: a scenario has ended allocations only in the
-// state. Their volumes count as freed by force.
+// Untrue records reports that a scenario made instead of a client, so the allocations ended in the
+// state only. Their volumes count as freed by force.
 func (j *Judge) Untrue(before *statestore.Snapshot, reports []cluster.AllocReport) {
 	for _, r := range reports {
 		for c := range before.ClaimsOfAlloc(r.Alloc) {

@@ -11,14 +11,13 @@
 //   - A deleted allocation had ended. No running drain had marked it. It was not a canary whose
 //     replacement lives. No client may come back and still run it. It claimed no volume.
 //   - The group of a deleted allocation has the same allocations in slots as before, counts the
-//     same
-//     failures in a row, and owes the same replacements. So no plan places more or fewer
+//     same failures in a row, and needs the same replacements. So no plan places more or fewer
 //     allocations because of the entry.
 //   - A deleted evaluation was closed. The blocked evaluation that it made was not open, no
 //     allocation names it, and its job keeps an evaluation.
 //   - A deleted job had no open evaluation. It was stopped and had no allocation, or it was a batch
 //     job whose allocations all had ended, and no client or drain needed them.
 //
-// And it is bounded. When the state has not changed for so long that the leader has searched it
-// again, with no fault, then no ended row is left that has no use.
+// The collection also completes: when the state has not changed during three searches of the leader
+// and no fault was active, no ended row without a use is left.
 package collected

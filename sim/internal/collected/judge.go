@@ -52,7 +52,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 // Still checks that the state holds no ended row without a use. age is the age of collected rows,
 // and the time between two searches. clock is the time on the leader's clock. The caller calls it
 // when no fault has been active for longer than a search takes. It checks nothing if the state has
-// changed lately, or has rows of a clock ahead.
+// changed lately, or contains times that the leader's clock has not reached.
 func (j *Judge) Still(now, clock time.Time, age time.Duration, s *statestore.Snapshot) {
 	const searches = 3 // one with a pause of the leader, one that deletes, and one that finds nothing
 	if s.Index() == j.still || now.Sub(j.changed) <= searches*age+time.Minute || newest(s).After(clock.Add(-searches*age)) {
@@ -112,7 +112,7 @@ type entry struct {
 // judgeAlloc checks one deleted allocation.
 func (e *entry) judgeAlloc(a *cluster.Allocation) {
 	if e.isFinished(a.JobKey()) {
-		return // it goes with its job, which is checked
+		return // it is deleted with its job, which is checked
 	}
 	if !a.ModifyTime.Before(e.message.Before.Allocs) {
 		e.report(TooYoung, a, "it was written at %s", a.ModifyTime)
@@ -139,7 +139,7 @@ func (e *entry) isFinished(k cluster.JobKey) bool {
 func (e *entry) judgeEval(eval *cluster.Evaluation) {
 	job := eval.JobKey()
 	if e.after.Job(job) == nil && e.before.Job(job) != nil {
-		return // it goes with its job, which is checked
+		return // it is deleted with its job, which is checked
 	}
 	if !eval.ModifyTime.Before(e.message.Before.Evals) {
 		e.report(TooYoung, nil, "evaluation %s was written at %s", eval.ID, eval.ModifyTime)

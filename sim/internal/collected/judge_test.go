@@ -21,8 +21,8 @@ func now() time.Time { return start().Add(time.Hour) }
 const age = 10 * time.Minute
 
 // world is a state with the nodes n1 and n2, the job web with the allocation a1, and the batch job
-// sum with the allocation b1. a0 has ended and a1 has replaced it. Of each job the evaluation is
-// complete, and of web an older one. A test changes the rows before they are written.
+// sum with the allocation b1. a0 has ended and a1 has replaced it. Each job has a complete
+// evaluation, and web also has an older one. A test changes the rows before they are written.
 type world struct {
 	node     *cluster.Node
 	web, sum *cluster.Job
@@ -190,7 +190,7 @@ func TestJudge_Applied(t *testing.T) {
 	}
 }
 
-// Only a stopped job without allocations may go. It takes its evaluation with it.
+// Only a stopped job without allocations may be deleted, together with its evaluation.
 func TestJudge_job(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -241,7 +241,7 @@ func TestJudge_Still(t *testing.T) {
 	var j collected.Judge
 	j.Applied(start(), shims.Applied{Index: 1, Before: s, After: s})
 	j.Still(start().Add(age), start().Add(age), age, s)
-	j.Still(now(), start(), age, s) // the rows are of a clock ahead
+	j.Still(now(), start(), age, s) // the leader's clock has not reached the times of the rows
 	must.SliceEmpty(t, j.Violations())
 	j.Still(now(), now(), age, s)
 	j.Still(now(), now(), age, s)
@@ -249,7 +249,8 @@ func TestJudge_Still(t *testing.T) {
 	must.Eq(t, []string{kept, kept, kept}, checks(t, &j)) // a0, the older evaluation of web, and sum
 }
 
-// A finished batch job goes with its work. One that still runs, or whose work ended lately, stays.
+// A finished batch job is deleted with its work. A job that still runs, or whose work ended lately,
+// stays.
 func TestJudge_finishedBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

@@ -113,7 +113,7 @@ func (e *entry) judgeGroup(key cluster.GroupKey) {
 			e.report(SlotChanged, a, "it holds a slot: %t before the entry, %t after it", holds, after)
 		}
 		if stops := a.DesiredStatus != "run"; stops {
-			continue // the servers replace it no more
+			continue // the servers no longer replace it
 		}
 		if was, is := placement.Rescheduled(e.before, a, g), placement.Rescheduled(e.after, a, g); was != is && was <= longestChain {
 			e.report(CountChanged, a, "it follows %d failures in a row, and after the entry %d", was, is)

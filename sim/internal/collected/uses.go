@@ -198,8 +198,8 @@ func useOfRunning(s *statestore.Snapshot, job *cluster.Job) string {
 	return ""
 }
 
-// useAfterRestart returns why a deleted allocation of a stopped job would be of use if the job
-// were started again, while the job may not be deleted yet, or the empty string.
+// useAfterRestart returns the use that a deleted allocation of a stopped job would have if the job
+// were started again, or the empty string. It is empty if the job itself may be deleted.
 func (e *entry) useAfterRestart(a *cluster.Allocation) string {
 	job := e.before.Job(a.JobKey())
 	if job == nil || !job.Stop {

@@ -45,7 +45,7 @@ func (s *servers) handOver(old *member, number int) {
 		transfer = func(r *raft.Raft) error { return r.LeadershipTransferToServer(to.ID, to.Address).Error() }
 	}
 	for s.over.Err() == nil && s.leader(s.over) == old {
-		_ = transfer(s.process(old).Raft()) // the loop tries again
+		_ = transfer(s.process(old).Raft()) // the loop retries
 		sleep(s.over, pollInterval)
 	}
 }

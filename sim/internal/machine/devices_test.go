@@ -12,8 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// succession plays two allocations. The second one gets devices of the first one, and the first one
-// stops slowly.
+// succession plays two allocations. The second one gets the devices of the first one, which stops
+// slowly.
 func succession(f *fixture) {
 	f.scripts["next"] = scripted.Script{}
 	f.place(gives(gives(three(f), "web", "d0", "d1"), "proxy", "d2"))

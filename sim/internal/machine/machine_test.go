@@ -64,8 +64,8 @@ func TestNode_stoppedTaskLeavesNoTimers(t *testing.T) {
 }
 
 // A client dies while no server answers, and no client runs when its tasks must stop. The watchdog
-// stops them in their order, and the next client reports it. The deadline of the first death was
-// renewed.
+// stops them in their order, and the next client reports it. The watchdog counts from the last
+// contact of the second client, not of the first one.
 func TestNode_watchdog(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)

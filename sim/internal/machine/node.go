@@ -143,8 +143,9 @@ func answered(n *Node) (at time.Time, ok bool) {
 	return at, at.After(n.started)
 }
 
-// hears records the last answered heartbeat. Heartbeats are no events: the client has sent them
-// until the last one that was answered. It reports whether there was a new one.
+// hears records the last answered heartbeat, and reports whether it is a new one. Heartbeats are
+// not events of the node: the client is assumed to have sent all of them up to the last answered
+// one.
 func hears(n *Node) bool {
 	at, ok := answered(n)
 	contact := at.Sub(n.machine.BootedAt())
@@ -164,7 +165,8 @@ func (n *Node) boot() time.Duration { return n.clock.now.Sub(n.machine.BootedAt(
 // BootID names the present boot.
 func (n *Node) BootID() string { return fmt.Sprint("boot-", n.machine.BootNumber()) }
 
-// StartClient starts a client over what is on the machine. It has no effect if one runs.
+// StartClient starts a client, which continues with the disk and the processes of the machine. It
+// has no effect if one runs.
 func (n *Node) StartClient() error {
 	if n.run != nil {
 		return nil
@@ -236,8 +238,8 @@ func (n *Node) Servers(w client.Wanted) {
 	n.run.core.Servers(w)
 }
 
-// livelock is the number of steps and events at one time after which a client does not come to
-// rest.
+// livelock is the number of steps and events at one time that counts as an endless loop of the
+// client.
 const livelock = 100_000
 
 // Advance lets time pass until a time, and returns when the node must be advanced again at the

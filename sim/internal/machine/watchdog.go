@@ -11,14 +11,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// watchdog is the process beside the client that stops tasks when the client is dead. It has the
-// decisions of the real one. In place of a process, nothing else of it survives the next client.
+// watchdog is the process beside the client that stops tasks when the client is dead. It makes the
+// decisions of the real watchdog, without a process of its own. Only its notes remain when the next
+// client starts.
 type watchdog struct {
 	node  *Node
 	watch *guard.Watch
 	// notes are on the disk, for the next client.
 	notes map[cluster.AllocID]*guard.Stopped
-	// cancel takes back the next step.
+	// cancel cancels the next step.
 	cancel func()
 }
 
@@ -127,7 +128,7 @@ func (d *watchdog) act(a guard.Act) {
 	})
 }
 
-// note writes for the next client that a task is stopped, unless the disk is full.
+// note tells the next client that a task was stopped, unless the disk is full.
 func (d *watchdog) note(a guard.Act) {
 	if d.node.diskFull {
 		return

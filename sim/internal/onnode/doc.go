@@ -70,10 +70,9 @@
 //     After the loss of a volume's record this is not judged.
 //   - A task's process starts only when all volumes of its allocation are published for it. A
 //     volume is unpublished only when no process of the allocation runs.
-//   - When a node has had no trouble for some time, nothing is mounted without a claim, an
-//     allocation
-//     that has ended has no claim, and an allocation that should run and has a claim has the volume.
-//     A volume may wait for a plugin that does not run, and for processes that use it.
+//   - When a node has had no trouble for some time, nothing is mounted without a claim, an ended
+//     allocation has no claim, and an allocation that should run and has a claim has the volume. A
+//     volume may wait for a plugin that does not run, and for processes that use it.
 //
 // # N7, plugins last
 //
@@ -101,9 +100,8 @@
 //     start owns them, and no process of another start has one of them.
 //   - A task does not get its kill signal because its device is unhealthy or has disappeared.
 //   - When a node has had no trouble for some time, no allocation has waited for five minutes for
-//     devices
-//     that are healthy and free. It may wait for its volumes, for an allocation that it replaces,
-//     and for the remains of an allocation whose record was lost.
+//     devices that are healthy and free. It may wait for its volumes, for an allocation that it
+//     replaces, and for the remains of an allocation whose record was lost.
 //
 // # N9, health
 //

@@ -72,7 +72,7 @@ func toys() []*cluster.DeviceGroup {
 	return []*cluster.DeviceGroup{{Kind: toy, Devices: []cluster.Device{{ID: "d0", Healthy: true}, {ID: "d1", Healthy: true}}}}
 }
 
-// gives gives the task of an allocation a device.
+// gives assigns a device to the task of an allocation.
 func gives(a *cluster.Allocation, id string) *cluster.Allocation {
 	a.Devices = &cluster.AssignedDevices{All: []cluster.AssignedDevice{{Task: "web", Kind: toy, IDs: []string{id}}}}
 	return a
@@ -117,7 +117,7 @@ var (
 	usage = volume.Usage{VolumeCapability: cluster.VolumeCapability{Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem}}
 )
 
-// withVolume makes the group of an allocation ask for the volume.
+// withVolume makes the group of an allocation request the volume.
 func withVolume(a *cluster.Allocation) *cluster.Allocation {
 	a.Job.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "data", Type: cluster.VolumeCSI, Source: "data", Capability: usage.VolumeCapability}}
 	return a
@@ -131,12 +131,12 @@ func disks(id cluster.AllocID) *cluster.Allocation {
 	return a
 }
 
-// request is the wish of an allocation for the volume.
+// request is the request of an allocation for the volume.
 func request(id cluster.AllocID) volume.Request {
 	return volume.Request{Alloc: id, Volume: data, Usage: usage}
 }
 
-// call makes a call of the storage plugin that the client has not asked for.
+// call makes a call to the storage plugin that the client has not made.
 func (f *fixture) call(t *testing.T, verb volume.Verb, q volume.Request) {
 	t.Helper()
 	c := volume.Call{Verb: verb, Volume: data, Plugin: "disks", ExternalID: "ext", Request: q, Staged: true}
@@ -259,7 +259,7 @@ func TestJudge(t *testing.T) {
 			f.judge.Settled(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{}))
 		}},
 		{"devices are not free when the end is reported", "N3", "not the truth", func(_ *testing.T, f *fixture) {
-			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByFault) // its cgroup is there
+			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByFault) // its cgroup still exists
 			f.judge.Reported(f.node, []cluster.AllocReport{{Alloc: "a1", ClientStatus: cluster.ClientFailed}})
 		}},
 		{"devices are reserved before the record", "N8", "no record", func(_ *testing.T, f *fixture) {
@@ -287,7 +287,7 @@ func TestJudge(t *testing.T) {
 		}},
 		{"a device is reserved before what is left of its owner is removed", "N8", "two owners", func(t *testing.T, f *fixture) {
 			ref := f.slow(t)
-			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByFault) // its cgroup is there
+			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByFault) // its cgroup still exists
 			f.judge.Reserves(f.node, ref, toy, []string{"d0"})
 		}},
 		{"a task starts with other devices than its own", "N8", "other devices", func(t *testing.T, f *fixture) {

@@ -88,7 +88,7 @@ func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t clus
 		if len(starts) == 0 {
 			continue // it ran before the simulation
 		}
-		var last scripted.Process // that the event is about
+		var last scripted.Process // the process of the event
 		for _, start := range starts {
 			if p, _ := n.Machine().Process(start); !p.StartedAt.After(e.Time) {
 				last = p
@@ -112,7 +112,7 @@ func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t clus
 }
 
 // exitCode returns the exit code in a text such as "Exit Code: 137, Signal: 9", and whether the
-// text is one. What is no number is -1, which is the exit code of no process.
+// text has this form. Without a number it returns -1, which no process returns.
 func exitCode(message string) (code int, says bool) {
 	text, says := strings.CutPrefix(message, "Exit Code: ")
 	number, _, _ := strings.Cut(text, ",")
@@ -219,10 +219,10 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.A
 	}
 }
 
-// lives reports whether a process runs for which is is true.
-func lives(n *machine.Node, is func(scripted.Process) bool) bool {
+// lives reports whether a living process matches.
+func lives(n *machine.Node, matches func(scripted.Process) bool) bool {
 	for p := range n.Machine().EachLiving() {
-		if is(p) {
+		if matches(p) {
 			return true
 		}
 	}

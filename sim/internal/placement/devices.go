@@ -36,7 +36,7 @@ func (p *plan) judgeDevices(a *cluster.Allocation) {
 	}
 }
 
-// judgeRequests checks that the devices are what the tasks of the group ask for, in their order. It
+// judgeRequests checks that the devices match the requests of the group's tasks, in their order. It
 // does not judge constraints.
 func (p *plan) judgeRequests(a *cluster.Allocation, has []cluster.AssignedDevice) {
 	s := p.groups[a.TaskGroup]

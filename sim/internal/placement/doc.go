@@ -6,9 +6,8 @@
 //   - A node that got an allocation has enough CPU, memory, disk and GPU for all its allocations,
 //     and not more allocations than its limit. An allocation uses its resources until its client
 //     reports its end.
-//   - A new allocation has as many devices of the node as its tasks ask for, of the kinds that they
-//     name. Each
-//     is healthy, and no other allocation on the node has it.
+//   - A new allocation has as many devices of the node as its tasks request, of the requested
+//     kinds. Each device is healthy, and no other allocation on the node has it.
 //   - That node is ready and eligible, does not drain, and is in the pool, the datacenters and the
 //     classes of the job and the group.
 //   - A new allocation belongs to the current version of its job, and has the resources that this

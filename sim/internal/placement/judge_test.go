@@ -64,8 +64,8 @@ func (w *world) replace() *cluster.Allocation {
 	return a
 }
 
-// devices gives n3 the healthy device a and the unhealthy one b, and the allocation those with the
-// ids. Its task asks for as many.
+// devices gives n3 the healthy device a and the unhealthy device b. It assigns the devices with the
+// ids to the allocation, whose task requests as many.
 func (w *world) devices(a *cluster.Allocation, ids ...string) *cluster.Allocation {
 	kind := cluster.DeviceKind{Vendor: "nvidia", Type: "gpu", Name: "A100"}
 	w.nodes["n3"].Devices = []*cluster.DeviceGroup{{Kind: kind, Devices: []cluster.Device{{ID: "a", Healthy: true}, {ID: "b"}}}}
@@ -361,7 +361,7 @@ func (w *world) failures(n int) {
 	w.plan.Stops = nil
 }
 
-// A blocked evaluation waits for room. Once one waited for ever beside an empty node.
+// A blocked evaluation waits for room. Bug: one waited for ever although a node was empty.
 func TestJudge_still(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -390,7 +390,7 @@ func TestJudge_still(t *testing.T) {
 	}
 }
 
-// full leaves room for one allocation on no node.
+// full fills all nodes: none has room for another allocation.
 func (w *world) full() {
 	for _, id := range []cluster.NodeID{"n1", "n2", "n3"} {
 		w.nodes[id].Resources.CPU = 600

@@ -103,9 +103,9 @@ func (p *plan) canariesToReplace(g *cluster.TaskGroup) (n int) {
 	return n
 }
 
-// takenFromFailed counts the failed allocations in slots whose slots others get. If a group has
-// more allocations than its count, the scheduler takes slots away from failed ones first, and then
-// replaces all that it has stopped.
+// takenFromFailed counts the failed allocations in slots whose slots the scheduler gives to other
+// allocations. If a group has more allocations than its count, the scheduler takes slots away from
+// failed ones first, and then replaces all that it has stopped.
 func (p *plan) takenFromFailed(s *slots) int {
 	failed, replaced := 0, 0
 	for _, a := range s.held {

@@ -41,9 +41,9 @@ func Holds(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.TaskGroup) 
 	return true
 }
 
-// stoppedForGood reports whether the scheduler never runs the work of a stopped allocation again.
-// That is so for batch work that a deadline stopped, and for sysbatch work that a mark stopped. The
-// description tells them apart from a surplus allocation, which holds no slot after its stop.
+// stoppedForGood reports whether the scheduler never runs the work of a stopped allocation again:
+// batch work that a deadline stopped, or sysbatch work that a mark stopped. The description tells
+// them apart from a surplus allocation, which holds no slot after its stop.
 func stoppedForGood(a *cluster.Allocation) bool {
 	switch opinion.TypeOf(a) {
 	case "batch":

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Still checks a state in which nothing happens: no evaluation is blocked whose group has room on a
-// node. Call it when the effects of all faults have ended. It leaves out groups that ask for
+// Still checks a state in which nothing happens: no node has room for a group whose evaluation is
+// blocked. Call it when the effects of all faults have ended. It ignores groups that request
 // devices, volumes or attributes of nodes.
 func (j *Judge) Still(now time.Time, s *statestore.Snapshot) {
 	for e := range s.BlockedEvals() {
@@ -27,7 +27,7 @@ func (j *Judge) Still(now time.Time, s *statestore.Snapshot) {
 	}
 }
 
-// plain reports whether a group asks for resources only.
+// plain reports whether a group requests resources only.
 func plain(g *cluster.TaskGroup) bool {
 	for _, t := range g.Tasks {
 		if len(t.Devices) > 0 || len(t.Constraints) > 0 || t.Driver != "" {

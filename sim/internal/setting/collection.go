@@ -12,11 +12,12 @@ import (
 const rowsPerCollection = 8
 
 // entriesPerRound bounds the entries that delete all allocations of a large cluster. Each entry
-// costs a look at the whole state.
+// costs a search of the whole state.
 const entriesPerRound = 200
 
-// Collection returns how the leader deletes ended rows of an age, if there are so many allocations.
-// The age is also the time between two rounds. With zero the leader deletes nothing.
+// Collection returns the options with which a leader deletes ended rows of an age, in a cluster
+// with this number of allocations. The age is also the time between two rounds. With zero the
+// leader deletes nothing.
 func Collection(age time.Duration, allocs int) collect.Options {
 	if age == 0 {
 		return collect.Options{Interval: scenario.Never} // no round ever begins

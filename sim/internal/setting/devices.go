@@ -10,8 +10,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// DeviceGroups returns the devices of a declared node, in the order of their kinds. Equal calls
-// share nothing.
+// DeviceGroups returns the devices of a declared node, in the order of their kinds. Each call
+// returns new values.
 func DeviceGroups(declared []scenario.Devices) []*cluster.DeviceGroup {
 	var groups []*cluster.DeviceGroup
 	for _, d := range declared {
@@ -32,7 +32,7 @@ func DeviceGroups(declared []scenario.Devices) []*cluster.DeviceGroup {
 	return groups
 }
 
-// deviceRequests are those of a task.
+// deviceRequests returns the device requests of a task.
 func deviceRequests(declared []scenario.DeviceRequest) (requests []cluster.DeviceRequest) {
 	for _, d := range declared {
 		r := cluster.DeviceRequest{Name: d.Name, Count: d.Count}
@@ -46,8 +46,8 @@ func deviceRequests(declared []scenario.DeviceRequest) (requests []cluster.Devic
 	return requests
 }
 
-// Equip gives the allocations that exist at the beginning their devices. Those that have ended have
-// none. It returns an error if a node has too few.
+// Equip assigns devices to the allocations that exist at the beginning. Ended allocations get none.
+// It returns an error if a node has too few.
 func Equip(nodes []*cluster.Node, allocs []*cluster.Allocation) error {
 	used := map[cluster.NodeID]cluster.DevicesInUse{}
 	for _, a := range allocs {

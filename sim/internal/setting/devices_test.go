@@ -12,8 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// The allocations of the beginning get devices that fit and that no other one has. One that has
-// ended has none, and one on a node that the servers do not know has none.
+// The allocations that exist at the beginning get matching devices that no other allocation has. An
+// ended allocation gets none, and neither does one on a node that the servers do not know.
 func TestEquip_initialAllocations(t *testing.T) {
 	t.Parallel()
 	s, _, err := scenario.Parse("case.drain", strings.NewReader(`# why

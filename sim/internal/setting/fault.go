@@ -84,11 +84,11 @@ func (a *Armed) Certain() bool { return a.Probability == 0 || a.Probability >= 1
 // Strike counts a strike.
 func (a *Armed) Strike() { a.strikes++ }
 
-// Missed reports whether the fault had no opportunity: it has not struck, and not because of its
-// probability.
+// Missed reports whether the fault had no opportunity: it would have struck at the first one, and
+// has not struck.
 func (a *Armed) Missed() bool { return a.Certain() && a.strikes == 0 }
 
-// Ended reports whether the fault can strike no more.
+// Ended reports whether the fault can no longer strike.
 func (a *Armed) Ended(now time.Time) bool {
 	if !a.until.IsZero() && !now.Before(a.until) {
 		return true

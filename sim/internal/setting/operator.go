@@ -23,8 +23,8 @@ type Operator struct {
 	Nothing func(why string)
 }
 
-// Do performs one operation, and reports whether it is an operator's: operations on servers and
-// faults are not. An operation whose subject is gone has no effect; shrunk scenarios have such
+// Do performs one operation. It returns false for operations on servers and for faults, which are
+// not an operator's. An operation whose subject is gone has no effect; shrunk scenarios have such
 // operations.
 func (o *Operator) Do(op scenario.Op) (done bool, err error) {
 	switch op := op.(type) {
@@ -79,7 +79,7 @@ func (o *Operator) drain(op *scenario.Drain) {
 	}
 }
 
-// nothing reports why an operation has no effect.
+// nothing passes on the reason why an operation has no effect.
 func (o *Operator) nothing(format string, args ...any) {
 	if o.Nothing != nil {
 		o.Nothing(fmt.Sprintf(format, args...))

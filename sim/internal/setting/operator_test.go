@@ -61,8 +61,8 @@ func newRecorder(t *testing.T) *recorder {
 	return o
 }
 
-// Each operation makes its writes. An operation without a subject makes none and gives a reason. An
-// operation on servers is not an operator's.
+// Each operation makes its writes. An operation without a subject makes none and gives a reason.
+// For an operation on servers Do returns false.
 func TestOperator_Do(t *testing.T) {
 	t.Parallel()
 	web, gone := cluster.JobKey{Namespace: "default", ID: "web"}, cluster.JobKey{Namespace: "default", ID: "gone"}

@@ -37,8 +37,8 @@ func DeclaredVolume(s *scenario.Scenario, id cluster.VolumeID) *cluster.Volume {
 	return nil
 }
 
-// volumeRequests are those of a group. A volume that the scenario does not declare any more is
-// requested in the default mode.
+// volumeRequests returns the volume requests of a group. A volume that the scenario no longer
+// declares is requested in the default mode.
 func volumeRequests(s *scenario.Scenario, g scenario.Group) (requests []cluster.VolumeRequest) {
 	for _, u := range g.Volumes {
 		v := s.VolumeNamed(u)
@@ -52,7 +52,7 @@ func volumeRequests(s *scenario.Scenario, g scenario.Group) (requests []cluster.
 	return requests
 }
 
-// csiPlugin is what a task of the group serves, or nil.
+// csiPlugin returns the storage plugin that a task of the group runs, or nil.
 func csiPlugin(g scenario.Group) *cluster.CSIPlugin {
 	if g.Serves.Plugin == "" {
 		return nil
@@ -100,8 +100,8 @@ func HoldLimit(s *scenario.Scenario) time.Duration {
 	return cmp.Or(s.Cluster.Hold, client.DefaultHoldLimit)
 }
 
-// Provide makes nodes report the storage plugins that run on them at the beginning: of two of one
-// type, the first.
+// Provide makes nodes report the storage plugins that run on them at the beginning. Of two plugins
+// with the same id and type a node reports the first.
 func Provide(s *scenario.Scenario, nodes []*cluster.Node, allocs []*cluster.Allocation, now time.Time) {
 	for _, a := range allocs {
 		group := a.Job.Group(a.TaskGroup)
