@@ -123,7 +123,7 @@ func (c NodeDrainerConfig) validate() error {
 		name, must string
 	}{
 		{c.StateQueriesPerSecond > 0, "StateQueriesPerSecond", "> 0"},
-		{c.MaxIDsPerEntry >= minIDsPerEntry, "MaxIDsPerEntry", fmt.Sprintf(">= %d: a mark travels with its evaluation", minIDsPerEntry)},
+		{c.MaxIDsPerEntry >= minIDsPerEntry, "MaxIDsPerEntry", fmt.Sprintf(">= %d: a mark and its evaluation are in one entry", minIDsPerEntry)},
 		{c.MaxBytesPerEntry >= minBytesPerEntry, "MaxBytesPerEntry", fmt.Sprintf(">= %d", minBytesPerEntry)},
 		{c.MaxInFlight >= 1, "MaxInFlight", ">= 1"},
 		{c.MinWriteInterval >= 0, "MinWriteInterval", ">= 0"},

@@ -57,7 +57,7 @@ func NewTerm(c NodeDrainerConfig, state StateReader, wake chan<- struct{}) (*Ter
 		state: state, feed: state.Subscribe(wake), policy: c.Policy, retry: c.Retry.Base, changes: Changes{All: true},
 		limiter: rate.NewLimiter(rate.Limit(c.StateQueriesPerSecond), c.queryBurst()),
 	}
-	t.outbox = outbox{logger: c.Logger, config: c, wake: t.rouse, behind: true}
+	t.outbox = outbox{logger: c.Logger, config: c, wake: t.sendWake, behind: true}
 	env := Env{
 		Logger: c.Logger, State: state, Feed: t.lookout.feed, Wake: t.poke, Done: t.done,
 		Policy: c.Policy, MarksAhead: c.MaxInFlight * c.MaxIDsPerEntry, DeadlineCoalesce: c.DeadlineCoalesce, Retry: c.Retry,
@@ -90,10 +90,10 @@ func (t *Term) Close() {
 // poke asks for a step on behalf of a component.
 func (t *Term) poke() {
 	t.poked.Store(true)
-	t.rouse()
+	t.sendWake()
 }
 
-func (t *Term) rouse() {
+func (t *Term) sendWake() {
 	select {
 	case t.wake <- struct{}{}:
 	default: // a wake-up is there already
@@ -215,7 +215,7 @@ func (t *Term) settle(now time.Time) {
 	for _, a := range t.outbox.settle(now) {
 		t.stale = true
 		for _, r := range a.answer.Response {
-			t.config.Logger.Debug("refused when applied", "node", r.Node, "alloc", r.Alloc, "why", r.Why)
+			t.config.Logger.Debug("the state machine refused an item", "node", r.Node, "alloc", r.Alloc, "why", r.Why)
 		}
 		t.nodes.answered(a, t.config.Retry, now)
 		a.entry.answerRequest(a.answer, now)

@@ -44,8 +44,8 @@ type AllocStop struct {
 	// At is the proposer's time.
 	At    time.Time
 	Alloc cluster.AllocID
-	// Evals are evaluations to write, or nil. If the allocation's job is not among them, the FSM adds
-	// one.
+	// Evals are evaluations to write, or nil. The FSM adds one for the allocation's job if there is
+	// none.
 	Evals []*cluster.Evaluation
 }
 

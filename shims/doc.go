@@ -20,7 +20,7 @@
 //
 // A proposer answers a write with one of three outcomes:
 //
-//	Applied   the entry was applied, at Index; Response says what came of it
+//	Applied   the entry was applied, at Index; Response says what took effect
 //	Rejected  no server has applied the entry and none will: you may retry
 //	Unknown   it may be applied, now or later. Do not send it again: read the
 //	          state behind a barrier, and decide from that
@@ -29,16 +29,16 @@
 // shows the outcome. The proposer itself adds:
 //
 //	the message cannot be encoded            Rejected
-//	no answer in Options.Timeout             Rejected if raft was never given the entry, else Unknown
+//	no answer in Options.Timeout             Rejected if raft never got the entry, else Unknown
 //	the proposer is closed                   the same
-//	raft says applied, and has no response   Unknown: its FSM has stopped, or panicked
+//	raft reports applied, but no response    Unknown: its FSM has stopped, or panicked
 //	the FSM has stopped before a barrier     Unknown
 //	the message needs a higher cluster       Rejected
 //	version than the state has
-//	raft says applied, with a response that  Unknown: raft has another FSM
-//	is none of this package
+//	raft reports applied, with a response    Unknown: raft has another FSM
+//	that is none of this package
 //	the FSM answers Refused                  Applied to a proposer; Rejected to the drainer and the scheduler,
-//	                                         since nothing changed and nothing will
+//	                                         because it changed nothing and never will
 //
 // # Goroutines
 //

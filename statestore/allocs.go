@@ -4,9 +4,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// UpdateAllocsFromClient applies the reports of clients about their allocations. A
-// client owns the status, its description, the states of tasks, the volumes that it holds, the health
-// verdict and ModifyTime. All other fields stay, and the transaction does not write to the nodes table.
+// UpdateAllocsFromClient applies the reports of clients about their allocations. A client owns the
+// status, its description, the states of tasks, the volumes that it holds, the health verdict and
+// ModifyTime. All other fields stay. The transaction does not write to the nodes table.
 //
 // From cluster version 4 on the description is cut to [cluster.MaxTaskEventBytes].
 //
@@ -29,7 +29,7 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport) {
 			continue
 		}
 		if !mayReport(a, r.ClientStatus) {
-			edits.left(a, r)
+			edits.applyHolds(a, r)
 			continue
 		}
 		verdict := newVerdict(a, r)
@@ -68,9 +68,9 @@ func mayReport(a *cluster.Allocation, s cluster.ClientStatus) bool {
 	return false
 }
 
-// left applies the volumes of a report to an allocation that its client has ended. All other
+// applyHolds applies the volumes of a report to an allocation that its client has ended. All other
 // fields, including its time, stay.
-func (e *allocEdits) left(a *cluster.Allocation, r cluster.AllocReport) {
+func (e *allocEdits) applyHolds(a *cluster.Allocation, r cluster.AllocReport) {
 	if !endedByClient(a) || a.ClientStatus != r.ClientStatus || r.VolumeHolds == nil {
 		return
 	}
@@ -79,7 +79,7 @@ func (e *allocEdits) left(a *cluster.Allocation, r cluster.AllocReport) {
 	}
 }
 
-// endedByClient reports whether the client has ended the allocation. A nil allocation has not ended.
+// endedByClient reports whether the client has ended the allocation, which may be nil.
 func endedByClient(a *cluster.Allocation) bool {
 	return a != nil && (a.ClientStatus == cluster.ClientComplete || a.ClientStatus == cluster.ClientFailed)
 }

@@ -107,7 +107,7 @@ func (t claimEdits) put(before, after *cluster.VolumeClaim) {
 	}
 	put(t.rowWrites, TableClaims, before, after)
 	t.note(cmp.Or(before, after).Volume)
-	t.tell(cmp.Or(after, before))
+	t.noteForFeeds(cmp.Or(after, before))
 }
 
 // note sets the volume's ClaimsIndex, because claims of the volume have changed.
@@ -121,9 +121,9 @@ func (t claimEdits) note(k cluster.VolumeKey) {
 	put(t.rowWrites, TableVolumes, v, &changed)
 }
 
-// tell notes a changed claim for feeds, if it is of an allocation that a drain leaves on the node.
-// The drain leaves the storage plugin too while such a claim exists.
-func (t claimEdits) tell(c *cluster.VolumeClaim) {
+// noteForFeeds notes a changed claim for feeds, if it is of an allocation that a drain leaves on
+// the node. The drain also leaves the storage plugin while such a claim exists.
+func (t claimEdits) noteForFeeds(c *cluster.VolumeClaim) {
 	if !t.written.changes.drains(c.Node) {
 		return
 	}

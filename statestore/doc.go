@@ -33,8 +33,8 @@
 // ([cluster.Allocation.Bare]), so a write that changes no other field costs nothing there. Of these
 // tables only the counters are persisted.
 //
-// A client's report changes allocs and the tables that follow from them, never nodes, so it
-// wakes no watcher of nodes.
+// A client's report changes allocs and the tables derived from it, but never nodes, so it wakes no
+// watcher of nodes.
 //
 // # Who may write
 //

@@ -13,8 +13,8 @@ var (
 	ErrVolumeNotFound = errors.New("volume not found")
 	// ErrClaimNotFound means that no allocation on the node claims the volume.
 	ErrClaimNotFound = errors.New("volume is not claimed on the node")
-	// ErrVolumeInUse means that claims forbid the change. Stop the allocations that claim the volume, or
-	// force the change.
+	// ErrVolumeInUse means that claims forbid the change. Stop the allocations that claim the
+	// volume, or use force.
 	ErrVolumeInUse = errors.New("volume in use")
 	// ErrNodeDraining means that a node cannot be made eligible while it drains. End the
 	// drain first.

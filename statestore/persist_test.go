@@ -210,7 +210,7 @@ func TestInconsistentStatesAreRefused(t *testing.T) {
 		"there is another drain":                                 stateBegin().row(3, node(running...)...).row(4, record...).summed(),
 		`its drain "d" is of node ""`:                            stateBegin().row(3, node(record...)...).summed(),
 		`its drain "" is of node ""`:                             stateBegin().row(3, node(0x80)...).summed(),
-		"does not begin like a state":                            []byte("something else altogether"),
+		"it is not a persisted state":                            []byte("something else altogether"),
 		fmt.Sprintf("it needs version %d", cluster.MaxVersion+1): frames(binary.AppendUvarint([]byte("nodedrain state\n"), uint64(cluster.MaxVersion)+1)).summed(),
 		"it has version 0":                                       frames(binary.AppendUvarint([]byte("nodedrain state\n"), 0)).summed(),
 		"there is no such kind":                                  stateBegin().row(11).summed(),

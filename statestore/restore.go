@@ -79,7 +79,7 @@ func (r *restorer) head() error {
 		return whileReading("the beginning", err)
 	}
 	if string(found) != magic {
-		return errors.New("it does not begin like a state")
+		return errors.New("it is not a persisted state")
 	}
 	version, err := binary.ReadUvarint(r.in)
 	if err != nil {

@@ -89,8 +89,8 @@ func roomier(before, after *cluster.Node) bool {
 		before.NodeClass != after.NodeClass || before.NodePool != after.NodePool || before.Datacenter != after.Datacenter
 }
 
-// fitter reports whether a ready node may fulfil demands of a group that it did not fulfil before. In
-// cluster versions below 4 no group has such demands.
+// fitter reports whether a ready node may fulfil demands that it did not fulfil before. Below
+// cluster version 4 no group has such demands.
 func fitter(before, after *cluster.Node) bool {
 	return before.Ready() && after.Ready() && (before.MaxKillTimeout != after.MaxKillTimeout || before.ReportsDrivers != after.ReportsDrivers ||
 		before.Name != after.Name || !maps.Equal(before.Attributes, after.Attributes) || !maps.Equal(before.Meta, after.Meta) ||
@@ -98,8 +98,8 @@ func fitter(before, after *cluster.Node) bool {
 		!slices.EqualFunc(before.StoragePlugins, after.StoragePlugins, (*cluster.StoragePlugin).SameService))
 }
 
-// equipped reports whether the devices of a ready node may fulfil demands that they did not fulfil before. In
-// cluster versions below 6 no node has devices.
+// equipped reports whether the devices of a ready node may fulfil demands that they did not fulfil
+// before. Below cluster version 6 no node has devices.
 func equipped(before, after *cluster.Node) bool {
 	return before.Ready() && after.Ready() && !slices.EqualFunc(before.Devices, after.Devices, (*cluster.DeviceGroup).FulfilsAs)
 }

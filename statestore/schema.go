@@ -70,11 +70,11 @@ type readyKeys struct{}
 // FromArgs returns the one argument, a key.
 func (readyKeys) FromArgs(args ...any) ([]byte, error) {
 	if len(args) != 1 {
-		return nil, errors.New("lookup wants one key")
+		return nil, errors.New("look-up needs one key")
 	}
 	k, ok := args[0].(key)
 	if !ok {
-		return nil, fmt.Errorf("lookup by a %T, not a key", args[0])
+		return nil, fmt.Errorf("look-up by a %T, not a key", args[0])
 	}
 	return k, nil
 }

@@ -38,8 +38,8 @@ func (r volumeReads) ClaimsOfVolume(k cluster.VolumeKey) iter.Seq[*cluster.Volum
 	return scan[cluster.VolumeClaim](r.tables, TableClaims, indexLists, claimsOfVolume(k))
 }
 
-// ClaimsOnNode yields the claims of allocations on the node, by volume and allocation. The node need
-// not exist.
+// ClaimsOnNode yields the claims of allocations on the node, by volume and allocation. The node may
+// be deleted.
 func (r volumeReads) ClaimsOnNode(n cluster.NodeID) iter.Seq[*cluster.VolumeClaim] {
 	return scan[cluster.VolumeClaim](r.tables, TableClaims, indexLists, inList(listClaimNode, n))
 }

@@ -24,7 +24,8 @@ func dataVolume() *cluster.Volume {
 	return &cluster.Volume{ID: "data", ExternalID: "vol-1", Plugin: "disks", Capabilities: []cluster.VolumeCapability{single, shared}}
 }
 
-// volumeWorld has a volume, and nodes with its plugin. A controller attaches volumes if attaches is set.
+// volumeWorld has a volume, and nodes with its plugin. If attaches is set, a controller attaches
+// volumes.
 func volumeWorld(t *testing.T, attaches bool, nodes ...cluster.NodeID) *world {
 	w := newWorld(t)
 	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(cluster.VersionOfVolumes) })

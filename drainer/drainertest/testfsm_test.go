@@ -38,7 +38,7 @@ func TestTestFSM_story(t *testing.T) {
 		"a deadline mark before the deadline: n1 b1",
 		"a deadline mark that was planned against the older revision: n1 b1",
 		"completions of drains that are not done: n1, n2",
-		"a node is cancelled that does not exist: error",
+		"a cancel of a node that does not exist: error",
 		"a mark of the drain that was cancelled: n1 w2",
 		"a completion of the drain that was cancelled: n1",
 		"a completion that was planned against another revision: n2",
@@ -107,7 +107,7 @@ func TestTestFSM_mistakes(t *testing.T) {
 		}}, []string{"evaluation story-e1", "CreateIndex is 0"}},
 		{"evaluations of refused marks", flawedFSM{allEvals: true}, []string{"planned for another drain", "OpenEvals(default/web)", "evaluation story-e2"}},
 		{"evaluations only beside accepted marks", flawedFSM{noReevaluation: true}, []string{"a group to re-evaluate", "want [evaluation story-e8]"}},
-		{"a request that is applied twice", flawedFSM{keyless: true}, []string{"the request that started the drain comes again", "Drain.Revision"}},
+		{"a request that is applied twice", flawedFSM{keyless: true}, []string{"the request that started the drain is repeated", "Drain.Revision"}},
 		{"a cancel that leaves the marks", flawedFSM{edit: onCancel(func(was, a *cluster.Allocation) { a.DesiredTransition = was.DesiredTransition })},
 			[]string{"a drain is cancelled", "Migrate is true, want false"}},
 		{"a cancel that leaves MigrateDisablePlacement", flawedFSM{edit: onCancel(func(was, a *cluster.Allocation) {

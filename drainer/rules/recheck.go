@@ -27,7 +27,7 @@ func Recheck(v View, m *Marks) (accepted []Mark, evals []*cluster.Evaluation, re
 		}
 	}
 	for _, mark := range marks {
-		why := "the mark has no evaluation of its job beside it"
+		why := "the entry has no evaluation of the mark's job"
 		if evalled[mark.Group.Job] {
 			why = c.check(mark)
 		}
@@ -168,7 +168,7 @@ func checkAlloc(a *cluster.Allocation, m Mark) string {
 	case a == nil:
 		return "the allocation is gone"
 	case a.GroupKey() != m.Group || a.NodeID != m.Node:
-		return "the allocation is not the one that was planned for"
+		return "the allocation is not in the group or on the node of the mark"
 	case a.ClientTerminal():
 		return "the allocation has stopped"
 	case a.ServerTerminal():

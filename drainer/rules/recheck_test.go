@@ -37,8 +37,8 @@ func TestRecheck_SaysWhy(t *testing.T) {
 	}{
 		"it holds":               {nil, mark(nil), ""},
 		"no such allocation":     {nil, mark(func(m *Mark) { m.Alloc = "a9" }), "the allocation is gone"},
-		"another group":          {nil, mark(func(m *Mark) { m.Group.Name = "db" }), "the allocation is not the one that was planned for"},
-		"another node":           {nil, mark(func(m *Mark) { m.Node = "n2" }), "the allocation is not the one that was planned for"},
+		"another group":          {nil, mark(func(m *Mark) { m.Group.Name = "db" }), "the allocation is not in the group or on the node of the mark"},
+		"another node":           {nil, mark(func(m *Mark) { m.Node = "n2" }), "the allocation is not in the group or on the node of the mark"},
 		"stopped since":          {func(w *fixture.Cluster) { w.Alloc("a1").ClientStatus = cluster.ClientComplete }, mark(nil), "the allocation has stopped"},
 		"stopping":               {func(w *fixture.Cluster) { w.Alloc("a1").DesiredStatus = cluster.DesiredStop }, mark(nil), "the allocation is stopping"},
 		"evicted":                {func(w *fixture.Cluster) { w.Alloc("a1").DesiredStatus = cluster.DesiredEvict }, mark(nil), "the allocation is stopping"},

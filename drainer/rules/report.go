@@ -85,8 +85,9 @@ type AllocExplanation struct {
 	Eval *cluster.Evaluation
 	// Outstanding are the allocations for which ReasonWaitingForRoom waits, by id, or nil.
 	Outstanding []cluster.AllocID
-	// Held are the volumes that the allocation waits for while it stops, or nil. They are never written
-	// to. Their reasons, which Detail repeats, may hold secrets: see [AllocExplanation.WithoutTexts].
+	// Held are the volumes that the allocation waits for while it stops, or nil. They are
+	// read-only. Their reasons, which Detail repeats, may hold secrets: see
+	// [AllocExplanation.WithoutTexts].
 	Held *cluster.VolumeHolds
 	// Attempts counts, for ReasonWritePending, the consecutive failed writes. LastError is the
 	// last failure, or nil.

@@ -10,8 +10,8 @@ import (
 // yields in a fixed order, which its comment gives. Decisions depend on the order and must be the
 // same on every server.
 //
-// The cost of every method must depend on what it returns only, not on the size of the state. A view
-// without such indexes is correct but slow.
+// The cost of every method must depend only on what it returns, not on the size of the state. A
+// view without such indexes is correct but slow.
 type View interface {
 	// Index is the raft index of the newest entry in the view.
 	Index() uint64
