@@ -198,7 +198,7 @@ func TestCore_grace(t *testing.T) {
 }
 
 // The driver dies one second after the start of a stop. The task still gets its whole grace and is
-// killed at the end, although no call to stop it is in flight any more.
+// killed at the end, although no call to stop it is in flight.
 func TestCore_driverDiesDuringStop(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{ignores: true}

@@ -296,7 +296,7 @@ func TestLedger_orphan(t *testing.T) {
 	n.run(time.Minute)
 	n.disk["a"] = client.OrphanRecord("a", []string{"old"}, n.bootID)
 	placed := n.allocs
-	n.allocs = nil // the servers do not know it any more
+	n.allocs = nil // the servers no longer know it
 	n.crash()
 	n.place(gives(allocation("b", mainTask("other")), "other", "d2"))
 	n.run(time.Minute)

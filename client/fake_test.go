@@ -75,8 +75,8 @@ type node struct {
 	hanging []func()
 	// silent: the servers do not accept reports. fullDisk: all saves fail.
 	silent, fullDisk bool
-	// unsaved are the allocations whose last save failed. The core tries it again after some
-	// seconds, also when the disk has room again.
+	// unsaved are the allocations whose last save failed. The core retries it after some seconds,
+	// also when the disk has room again.
 	unsaved map[cluster.AllocID]bool
 	// effects counts started and answered effects. The core dies at number dieAt, or never if it is
 	// zero.
@@ -761,7 +761,7 @@ func (s *shell) Report(reports []cluster.AllocReport, reply func(bool)) {
 }
 
 // checkSaved checks that the record on the disk shows each task running that the report shows
-// running. A core that cannot save reports nevertheless.
+// running. A core that cannot save still reports.
 func checkSaved(n *node, r cluster.AllocReport) {
 	rec := n.disk[r.Alloc]
 	if rec == nil || n.unsaved[r.Alloc] || r.TaskStates == nil {

@@ -79,7 +79,7 @@ func (a *allocRunner) stoppingPhase() cluster.StopPhase {
 	return now
 }
 
-// mustStop reports whether the task must stop now, or must not start any more.
+// mustStop reports whether the task must stop now, or must no longer start.
 func (t *taskRunner) mustStop() bool {
 	a := t.alloc
 	if !a.ending() {
@@ -92,7 +92,7 @@ func (t *taskRunner) mustStop() bool {
 		return false
 	}
 	if t.rec.TurnAt == 0 {
-		t.rec.TurnAt = max(1, a.core.now.Boot) // zero is not begun
+		t.rec.TurnAt = max(1, a.core.now.Boot) // zero means not started
 		a.touch()
 	}
 	return !a.anyStarted() || a.core.reached(t.rec.TurnAt+cluster.PoststopLimit)

@@ -43,7 +43,7 @@ type DevicesRef struct {
 
 // Shell executes the effects of a [Core]. Each method returns at once and does not block. It calls
 // reply exactly once, from any goroutine, and not before it returns. After the owner has stopped
-// the core, replies are not needed any more.
+// the core, replies are no longer needed.
 //
 // All effects must be repeatable: the core repeats an effect whose answer was lost in a crash.
 //

@@ -170,7 +170,7 @@ func (s *start) answered(handle driver.Handle, err error) {
 func (s *start) watch() {
 	d := s.t.core().drivers.state(s.t.task.Driver)
 	if d == nil {
-		s.t.event("Driver Failure", fmt.Sprintf("The node has no driver %q any more", s.t.task.Driver))
+		s.t.event("Driver Failure", fmt.Sprintf("The node no longer has the driver %q", s.t.task.Driver))
 		s.t.over(EndLost, nil)
 		return
 	}

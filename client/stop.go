@@ -105,7 +105,7 @@ func (s *start) signal() {
 	grace := s.t.task.KillTimeout
 	s.t.alloc.mounts.leaves(s.t)
 	if s.t.rec.SignalAt == 0 {
-		s.t.rec.SignalAt = max(1, c.now.Boot) // zero is not asked
+		s.t.rec.SignalAt = max(1, c.now.Boot) // zero means not asked
 		s.t.alloc.touch()
 	} else {
 		grace = max(0, later(s.t.rec.SignalAt, grace, killMargin)-c.now.Boot)

@@ -22,7 +22,7 @@ func (c *Core) StoragePluginUp(id cluster.PluginID, p volume.Plugin) {
 		for _, a := range c.visiting.serving {
 			for _, t := range a.tasks {
 				if t.task.CSIPlugin != nil && t.task.CSIPlugin.ID == id && t.rec.Phase == PhaseRunning && t.rec.SignalAt != 0 {
-					a.mounts.leaves(t) // it answers, and stops nevertheless
+					a.mounts.leaves(t) // it answers although it was asked to stop
 				}
 			}
 		}
@@ -201,7 +201,7 @@ func (m *mounts) gone() bool {
 		return true
 	}
 	if a.rec.UnmountBegan == 0 {
-		a.rec.UnmountBegan = max(1, a.core.now.Boot) // zero is not begun
+		a.rec.UnmountBegan = max(1, a.core.now.Boot) // zero means not started
 		a.touch()
 	}
 	if !a.core.reached(later(a.rec.UnmountBegan, a.core.options.HoldLimit)) {

@@ -315,8 +315,8 @@ func TestVolumes_oneHangs(t *testing.T) {
 	must.Eq(t, cluster.ClientComplete, n.status("b"))
 }
 
-// C12: the servers do not know an allocation any more that the client still has. The client
-// unmounts its volume.
+// C12: the servers no longer know an allocation that the client still has. The client unmounts its
+// volume.
 func TestVolumes_forgottenAllocation(t *testing.T) {
 	n := newMounted(t)
 	n.allocs = n.allocs[:1]

@@ -42,13 +42,14 @@ const (
 const maxProblems = 10
 
 // Check returns the valid groups of a fingerprint, sorted by kind, with their devices sorted by id.
-// The error says for operators what is left out and why. The groups are valid also with an error.
+// The error says for operators what Check ignores and why. The groups are valid even with an error.
 // They are copies.
 //
-// A whole group is left out if its kind is not complete, if a device has no id or the id of another
-// device, or if it exceeds a limit. The other groups stay. Groups of one kind with equal attributes
-// are merged. If their attributes differ, all of them are left out, because Check cannot know which
-// attributes are true. An attribute that exceeds a limit is left out, and its group stays.
+// Check ignores a whole group if its kind is not complete, if a device has no id or the id of
+// another device, or if it exceeds a limit. The other groups stay. Groups of one kind with equal
+// attributes are merged. If their attributes differ, Check ignores all of them, because it cannot
+// know which attributes are true. It ignores an attribute that exceeds a limit, and keeps the
+// group.
 func Check(groups []*cluster.DeviceGroup) ([]*cluster.DeviceGroup, error) {
 	var c checker
 	var good []*cluster.DeviceGroup
@@ -75,8 +76,8 @@ func Check(groups []*cluster.DeviceGroup) ([]*cluster.DeviceGroup, error) {
 	return c.distinct(good), c.err()
 }
 
-// distinct leaves out groups that have an id in common: Reserve gets only ids, so the plugin could
-// not distinguish the devices.
+// distinct removes groups that have an id in common: Reserve gets only ids, so the plugin could not
+// distinguish the devices.
 func (c *checker) distinct(groups []*cluster.DeviceGroup) []*cluster.DeviceGroup {
 	owner := make(map[string]*cluster.DeviceGroup)
 	shared := make(map[*cluster.DeviceGroup]string)

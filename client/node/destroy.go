@@ -213,7 +213,7 @@ func (s *lastServers) Changes(ctx context.Context, _ string, index uint64) (clie
 // Report implements [Servers].
 func (*lastServers) Report(context.Context, []cluster.AllocReport) error { return nil }
 
-// ClaimVolume implements [VolumeServers]. No task starts any more.
+// ClaimVolume implements [VolumeServers]. No more tasks start.
 func (*lastServers) ClaimVolume(context.Context, cluster.ClaimKey) (volume.Claimed, error) {
 	return volume.Claimed{}, errors.New("the node is being destroyed")
 }

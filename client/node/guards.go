@@ -182,7 +182,7 @@ func (g *guards) release() {
 	}
 }
 
-// apply takes in a change.
+// apply applies a change.
 func (g *guards) apply(ctx context.Context, one guard.Guard) error {
 	if len(one.Tasks) == 0 {
 		delete(g.all, one.Alloc)

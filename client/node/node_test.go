@@ -423,8 +423,7 @@ func TestOpen_newerRecord(t *testing.T) {
 	must.NoError(t, store.Delete("alloc/a1"))
 }
 
-// An effect on a start that does not exist any more succeeds: the core repeats effects after a
-// crash.
+// An effect on a start that no longer exists succeeds: the core repeats effects after a crash.
 func TestTasks_cleanTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

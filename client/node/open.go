@@ -182,7 +182,7 @@ func (n *Node) newTasks(life context.Context, o Options, dirs *allocdir.Folders,
 }
 
 // takeWatchdog replaces the watchdog of an earlier client, and returns what it has stopped. It
-// removes notes that no client needs any more.
+// removes notes that no client will need.
 func (n *Node) takeWatchdog(ctx context.Context, o Options, groups cgroup.Hierarchies, records []*client.Record) ([]guard.Stopped, error) {
 	dir := n.home.file(watchdogDir)
 	n.shell.guards = newGuards(o, dir, groups, n.home.contact(n.bootID), records, n.logger)

@@ -81,7 +81,7 @@ func (s *shell) Abandon(p client.Plugin, generation client.Generation) {
 	})
 }
 
-// Save implements [client.Shell]. An allocation that has ended needs no guard any more.
+// Save implements [client.Shell]. An allocation that has ended no longer needs a guard.
 func (s *shell) Save(r *client.Record, reply func(error)) {
 	s.roster.put(r)
 	s.write(func() error {

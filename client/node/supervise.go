@@ -78,7 +78,7 @@ func supervise[I instance](kind client.PluginType, programs map[string]program[I
 
 func (s *supervised[I]) names() []string { return slices.Sorted(maps.Keys(s.all)) }
 
-// begun is a process that has started.
+// begun is a started process.
 type begun[I instance] struct {
 	plugin     *pluginProcess[I]
 	generation client.Generation

@@ -41,7 +41,7 @@ type VolumeServers interface {
 	// An error of class [volume.Refused] is final.
 	ClaimVolume(ctx context.Context, k cluster.ClaimKey) (volume.Claimed, error)
 	// ReleaseVolume reports that a volume is unmounted for an allocation. It returns nil when the
-	// servers have no claim of the allocation any more, and a controller has detached the volume if
+	// servers no longer have a claim of the allocation, and a controller has detached the volume if
 	// necessary.
 	ReleaseVolume(ctx context.Context, k cluster.ClaimKey) error
 }

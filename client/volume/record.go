@@ -54,11 +54,10 @@ type RefRecord struct {
 	Usage   Usage
 	Options *cluster.MountOptions
 	Phase   RefPhase
-	// Leaving: the allocation does not use the volume any more.
+	// Leaving: the allocation no longer uses the volume.
 	Leaving bool
 	// Adopted: a stage was found without a record. It may be for the allocation, for which the
-	// volume is not published. Until the servers name the plugin, the phase is nevertheless
-	// Publishing.
+	// volume is not published. The phase is Publishing anyway until the servers name the plugin.
 	Adopted bool
 }
 

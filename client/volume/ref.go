@@ -19,7 +19,7 @@ type ref struct {
 	unconfirmed bool
 	// claimed is the servers' answer to this client, or nil.
 	claimed *Claimed
-	// seen is the look of the reference after the last change of the volume.
+	// seen is what [Volumes.Status] depended on after the last change of the volume.
 	seen look
 }
 

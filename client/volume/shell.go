@@ -9,7 +9,7 @@ import (
 
 // Shell executes the effects of [Volumes]. Each method returns at once and does not block. It calls
 // reply exactly once, from any goroutine, and not before it returns. After the owner has stopped
-// the step machine, replies are not needed any more. All effects must be repeatable.
+// the step machine, replies are no longer needed. All effects must be repeatable.
 type Shell interface {
 	// SaveVolume writes a record durably. The shell owns the record. At most one save or deletion
 	// of each volume is in flight.
@@ -20,8 +20,8 @@ type Shell interface {
 	// Claim requests a claim from the servers. If a controller must publish the volume to the node,
 	// they answer after that. If no claim is free, they answer at once.
 	Claim(request Request, reply func(Claimed, error))
-	// Release releases a claim. The answer has no error when the servers have no claim of the
-	// allocation any more. If a controller must unpublish the volume, the answer comes after that.
+	// Release releases a claim. The answer has no error when the servers no longer have a claim of
+	// the allocation. If a controller must unpublish the volume, the answer comes after that.
 	Release(request Request, reply func(error))
 	// Call makes one call to a storage plugin of the node, with a time limit.
 	Call(call Call, reply func(Result))
@@ -91,8 +91,7 @@ type Class uint8
 const (
 	// Transient: a retry may succeed. An error without a class is transient.
 	Transient Class = iota
-	// Refused: the same call will never succeed. [Unpublish] and [Unstage] are retried
-	// nevertheless.
+	// Refused: the same call will never succeed. [Unpublish] and [Unstage] are still retried.
 	Refused
 	// Unimplemented: this process of the plugin does not implement the call.
 	Unimplemented

@@ -4,18 +4,18 @@ import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
 // A reference is unconfirmed if an earlier client has created it: by its record, by the mount table
 // or by a claim. If the disk of that client was full, its last records may be old. It may have
-// begun to unmount the volume, and its call may still be in flight. It may even have reported the
+// started to unmount the volume, and its call may still be in flight. It may even have reported the
 // end of the allocation, and this report may still be in flight and free the claim. So an
 // unconfirmed volume is unmounted if its allocation ends, and it is not mounted before one of two
 // events:
 //
-//   - A task of the allocation was seen running. So the earlier client has not begun to unmount.
+//   - A task of the allocation was seen running. So the earlier client has not started to unmount.
 //   - A task of the allocation will start. A published volume is then published again. This call
 //     comes after a call in flight, and has no effect on a mounted volume.
 //
 // An unconfirmed stage is staged again before it is used, for the same reason.
 
-// Confirm says that a task of the allocation runs, so that no client has begun to unmount its
+// Confirm says that a task of the allocation runs, so that no client has started to unmount its
 // volumes. Volumes that the mount table does not show are then mounted again.
 func (v *Volumes) Confirm(alloc cluster.AllocID) {
 	for _, r := range v.byAlloc[alloc] {

@@ -113,6 +113,6 @@ func (v *visits) visit() {
 	all.visits++
 	r.step()
 	v.at, all.wakeAt = all.wakeAt, min(all.wakeAt, others)
-	v.marked = r.version != version // the next visit goes on with what this one has changed
+	v.marked = r.version != version // the next visit handles what this one has changed
 	v.noteChange()
 }

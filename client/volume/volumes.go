@@ -161,7 +161,7 @@ func (v *Volumes) Identities(alloc cluster.AllocID) (ids []Identity) {
 }
 
 // Identify names a volume for the case that its record is lost, before [Volumes.Adopt]. Its mounts
-// are then undone also if the servers do not answer, or have no claim any more.
+// are then undone even if the servers do not answer, or no longer have a claim.
 func (v *Volumes) Identify(id Identity) {
 	if r := v.runner(id.Volume); r.plugin == "" {
 		r.plugin, r.externalID = id.Plugin, id.ExternalID
@@ -229,8 +229,8 @@ func (v *Volumes) PluginUp(id cluster.PluginID, p Plugin) {
 }
 
 // PluginLeaves says that the process of a storage plugin is asked to stop, and that no other
-// process of it runs. It still unmounts volumes, and mounts no more: its volumes would be on the
-// node without a plugin. The next [Volumes.PluginUp] ends this.
+// process of it runs. It still unmounts volumes, but it no longer mounts any: its volumes would be
+// on the node without a plugin. The next [Volumes.PluginUp] ends this.
 func (v *Volumes) PluginLeaves(id cluster.PluginID) {
 	if p, is := v.plugins[id]; is {
 		p.leaving = true

@@ -20,7 +20,7 @@
 // tasks that a driver runs elsewhere, and it does nothing on a machine without control groups.
 //
 // Before the first signal it writes a [guard.Stopped] to the folder. [Notes] returns them to the
-// next client. If the disk is full, the note is lost and the tasks stop nevertheless.
+// next client. If the disk is full, the note is lost and the tasks still stop.
 //
 // Protocol: the arguments are "-protocol 1" and flags; messages are JSON values. The process prints
 // "ready 1" or "error" with a text. A watchdog refuses a protocol that it does not know. A client

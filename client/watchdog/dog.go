@@ -47,7 +47,7 @@ func (d *dog) listen(to chan<- message) {
 		m, err := d.read()
 		if err != nil {
 			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-				d.logger.Error("the client sent a message that this watchdog does not understand; the watchdog reads no more messages", "error", err)
+				d.logger.Error("the client sent a message that this watchdog does not understand; the watchdog treats this as the end of the client", "error", err)
 			}
 			return
 		}

@@ -72,7 +72,7 @@ func run(args []string, in io.Reader, out io.WriteCloser) int {
 	}
 	d, lock, err := begin(args, in, logger)
 	if err != nil {
-		_, _ = fmt.Fprintln(out, "error", err) // the client says it
+		_, _ = fmt.Fprintln(out, "error", err) // the client reports it
 		return 1
 	}
 	defer lock.Close()

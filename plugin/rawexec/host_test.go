@@ -254,7 +254,7 @@ func (n *node) destroy(p *pluginProcess, c *pb.TaskConfig) {
 	must.NoError(n, err)
 }
 
-// emptyIfAny is empty for a node on which no task may have been begun.
+// emptyIfAny is like empty, for a node on which perhaps no task was started.
 func (n *node) emptyIfAny() {
 	n.Helper()
 	must.NoError(n, os.MkdirAll(n.shims(), 0o700))

@@ -57,7 +57,7 @@ func (d *Driver) Start(ctx context.Context, c *driver.TaskConfig) ([]byte, error
 	d.adopt(t)
 	d.mu.Unlock()
 	if err != nil {
-		// Destroy the task also if the host does not wait any more.
+		// Destroy the task even if the host no longer waits.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleFor)
 		defer cancel()
 		return nil, errors.Join(fmt.Errorf("start %s: %w", spec.Path, err), d.Destroy(ctx, t.id, true))

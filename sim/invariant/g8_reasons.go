@@ -394,7 +394,7 @@ func (r *reasons) remember() {
 }
 
 // hidden is the reason that the mark in flight of an allocation hides. The present state does not
-// allow that mark, so the reason of the group has already begun. The drainer reports that start
+// allow that mark, so the reason of the group has already started. The drainer reports that start
 // when the FSM refuses the mark, or for another allocation of the group.
 func (r *reasons) hidden(id cluster.AllocID) (reason rules.Reason, hidden bool) {
 	a := r.now.allocs[id]

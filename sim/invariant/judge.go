@@ -34,7 +34,7 @@ type Judge struct {
 	audits   auditJudge
 }
 
-// New returns a judge for a run that has not begun.
+// New returns a judge for a run that has not started.
 func New(o Options) *Judge {
 	f := &facts{
 		options: o.withDefaults(), tables: newTables(0),

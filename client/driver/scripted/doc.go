@@ -4,8 +4,8 @@
 // A [Machine] is one node: its boots, processes and cgroups. A [Program] is a driver that is
 // installed on it, and a [Driver] is one generation of the driver's process. Each task follows a
 // [Script], and a [Fault] changes the result of a call. The simulator runs the client over these
-// doubles, and its judges read the machine: when each process ran, and which signals it got, from
-// whom and when.
+// doubles, and its judges read the machine: when each process ran, and when it got which signals
+// from which sender.
 //
 // # Time
 //

@@ -125,7 +125,7 @@ type Parent uint8
 // The places of tasks.
 const (
 	// InShim: each task has a shim, which outlives the driver's process, finishes a StopTask that
-	// it has begun, and keeps the exit result.
+	// it has started, and keeps the exit result.
 	InShim Parent = iota
 	// InInit: tasks outlive the driver's process, but their exit results do not. A generation of
 	// the driver that has recovered a task says that the result is unknown.

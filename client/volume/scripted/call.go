@@ -119,7 +119,7 @@ func (s *Storage) begin(c Call, wrong []string) Call {
 }
 
 // InFlight reports whether a call for a volume has no answer yet. It may take effect although its
-// client does not wait for it any more.
+// client no longer waits for it.
 func (s *Storage) InFlight(k cluster.VolumeKey) bool {
 	return slices.ContainsFunc(s.flights, func(f *flight) bool { return f.call.Request.Volume == k })
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Claim requests a claim from the servers, and stores it when they have granted it. If the client
-// does not wait any more, the servers do not see the request.
+// no longer waits, the servers do not see the request.
 func (s *Storage) Claim(q volume.Request, waiting func() bool, reply func(volume.Claimed, error)) {
 	c := s.begin(Call{Step: Claiming, Request: q}, nil)
 	var got volume.Claimed

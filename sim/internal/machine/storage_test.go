@@ -189,7 +189,7 @@ func TestNode_claimOfAnUnknownPlugin(t *testing.T) {
 }
 
 // The record of a volume is lost during the unmount, or after its allocation was reported as ended
-// with the volume named. The volume is unmounted nevertheless, and the report is true.
+// with the volume named. The volume is still unmounted, and the report is true.
 func TestNode_volumeRecordLostWhileItLeaves(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]time.Duration{"before the hold limit": time.Minute, "after it": 11 * time.Minute} {
