@@ -23,7 +23,11 @@ func (t *taskRunner) beginStop() {
 		return
 	}
 	t.rec.Stopping, t.rec.StopBegan = true, t.core().now.Boot
-	t.event("Killing", fmt.Sprintf("Sent interrupt. Waiting %s before force killing", t.task.KillTimeout))
+	sent := "Asked the driver to stop the task"
+	if t.task.KillSignal != "" {
+		sent = "Sent " + t.task.KillSignal
+	}
+	t.event("Killing", fmt.Sprintf("%s. Waiting %s before force killing", sent, t.task.KillTimeout))
 }
 
 // describe is a text for operators about processes that cannot be killed.

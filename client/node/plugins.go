@@ -152,12 +152,31 @@ func (p *pluginProgram) ask(ctx context.Context, logger *slog.Logger) {
 	}
 }
 
-// rank sorts plugins that cannot be used behind the others.
+// rank sorts plugins for files that report the same name: a plugin that an earlier client has used
+// first, because it may have tasks, and plugins that cannot be used last.
 func (p *pluginProgram) rank() int {
-	if p.failed {
+	switch {
+	case p.failed:
+		return 2
+	case p.probed != nil:
 		return 1
 	}
 	return 0
+}
+
+// ignore ends the process of a plugin that the client does not use, and deletes its record.
+func (p *pluginProgram) ignore(ctx context.Context) error {
+	var err error
+	switch {
+	case p.probed != nil:
+		err = p.probed.Shutdown(ctx)
+	case p.host != nil:
+		err = p.host.End(ctx, p.record.Process)
+	}
+	if err == nil {
+		err = p.records.Delete(p.file)
+	}
+	return err
 }
 
 // pluginOptions are the options that all plugins of a node share.
@@ -200,49 +219,67 @@ func findPlugins(ctx context.Context, o pluginOptions) (*foundPlugins, error) {
 			files = append(files, name)
 		}
 	}
-	o.stopUnused(found)
+	o.stopUnused(ctx, found)
 	var asking sync.WaitGroup
 	for _, p := range found {
 		asking.Go(func() { p.ask(ctx, o.logger) })
 	}
 	asking.Wait()
-	// A file that cannot be used must not hide a usable file with its name.
 	slices.SortStableFunc(found, func(a, b *pluginProgram) int { return cmp.Compare(a.rank(), b.rank()) })
 	all := &foundPlugins{drivers: make(map[string]program[driverInstance]), devices: make(map[string]program[deviceInstance])}
-	seen := make(map[client.Plugin]bool)
 	for _, p := range found {
-		switch is := p.is; {
-		case seen[is]:
-			o.logger.Error("two files contain the same plugin; the client ignores this one", "plugin", is.String(), "file", p.file)
-		case is.Type == client.DevicePlugin:
-			all.devices[is.Name] = &deviceProgram{p}
-			seen[is] = true
-		case is.Name == rawExec && !o.config.Plugins[rawExec].Enabled && !o.config.Plugins[p.file].Enabled:
-			o.logger.Warn("the client does not use raw_exec, because the configuration does not enable it", "plugin", p.file)
-		default:
-			all.drivers[is.Name] = &driverProgram{p}
-			seen[is] = true
+		why := o.add(all, p)
+		if why == "" {
+			continue
+		}
+		o.logger.Warn("the client does not use a plugin file", "plugin", p.is.String(), "file", p.file, "why", why)
+		if err := p.ignore(ctx); err != nil {
+			o.logger.Error("the process of an unused plugin file could not be stopped", "file", p.file, "error", err)
 		}
 	}
 	return all, nil
 }
 
-// stopUnused kills the processes of plugins that an earlier client has started and that are now
-// disabled or removed. Nothing else would kill them.
-func (o *pluginOptions) stopUnused(found []*pluginProgram) {
+// add adds the plugin, or returns why the client does not use it.
+func (o *pluginOptions) add(all *foundPlugins, p *pluginProgram) (why string) {
+	const twice = "another file is the same plugin"
+	name := p.is.Name
+	switch {
+	case p.is.Type == client.DevicePlugin:
+		if all.devices[name] != nil {
+			return twice
+		}
+		all.devices[name] = &deviceProgram{p}
+	case name == rawExec && !o.config.Plugins[rawExec].Enabled && !o.config.Plugins[p.file].Enabled:
+		return "raw_exec is off: the configuration does not enable it"
+	case all.drivers[name] != nil:
+		return twice
+	default:
+		all.drivers[name] = &driverProgram{p}
+	}
+	return ""
+}
+
+// stopUnused ends the processes of plugins that an earlier client has started and that are now
+// disabled or removed. Nothing else would end them.
+func (o *pluginOptions) stopUnused(ctx context.Context, found []*pluginProgram) {
 	for _, file := range slices.Sorted(maps.Keys(o.kept)) {
 		if slices.ContainsFunc(found, func(p *pluginProgram) bool { return p.file == file }) {
 			continue
 		}
-		err := killProcess(o.kept[file].Process.Process)
+		// The file may be gone: the path is only a name here.
+		unused, err := host.New(o.hostOptions(file, filepath.Join("/", o.config.PluginDir, file)))
+		if err == nil {
+			err = unused.End(ctx, o.kept[file].Process)
+		}
 		if err == nil {
 			err = o.records.Delete(file)
 		}
 		if err != nil {
-			o.logger.Error("the process of a plugin that is disabled or has no file could not be stopped; it still runs", "plugin", file, "error", err)
+			o.logger.Error("a plugin that is off, or whose file is gone, could not be stopped: its process runs on", "plugin", file, "error", err)
 			continue
 		}
-		o.logger.Warn("a plugin is disabled or has no file; the client has stopped its process, and its tasks are lost", "plugin", file)
+		o.logger.Warn("a plugin is off, or its file is gone: its process was stopped, and its tasks are lost", "plugin", file)
 	}
 }
 
@@ -304,12 +341,20 @@ func (o *pluginOptions) newProgram(name, path string, args []string) *pluginProg
 	if args != nil {
 		kind = host.Driver
 	}
-	p.host, p.refused = host.New(host.Options{
-		Type: kind, Path: path, Args: args, Config: own, Env: pluginEnv(),
-		SocketDir: filepath.Join(o.sockets, shortName(name)), LogFile: filepath.Join(o.logs, pathname.Encode(name)+".log"),
-		HostCgroup: name == rawExec && args != nil && o.groups, Logger: o.logger.With("file", name),
-	})
+	options := o.hostOptions(name, path)
+	options.Type, options.Args, options.Config = kind, args, own
+	options.HostCgroup = name == rawExec && args != nil && o.groups
+	p.host, p.refused = host.New(options)
 	return p
+}
+
+// hostOptions are the options of a plugin that all plugins need.
+func (o *pluginOptions) hostOptions(name, path string) host.Options {
+	return host.Options{
+		Path: path, Env: pluginEnv(),
+		SocketDir: filepath.Join(o.sockets, shortName(name)), LogFile: filepath.Join(o.logs, pathname.Encode(name)+".log"),
+		Logger: o.logger.With("file", name),
+	}
 }
 
 // pluginEnv is the environment of plugins: the variables that programs need to run, and no other

@@ -112,12 +112,61 @@ func TestFindPlugins_namesItself(t *testing.T) {
 	must.Eq(t, []string{"mock"}, namesOf(t, o))
 }
 
+// mockPlugin writes a file into the plugin folder that is the driver mock.
+func mockPlugin(t *testing.T, o pluginOptions, file string) {
+	t.Helper()
+	text := "#!/bin/sh\nexec " + o.program + " plugin mock\n"
+	must.NoError(t, os.WriteFile(filepath.Join(o.config.PluginDir, file), []byte(text), 0o700))
+}
+
+// Two files are one driver. The client uses the file that it has used before, and ends the process of
+// the other one. A bug: the process of the other file ran on.
+func TestFindPlugins_twoFiles(t *testing.T) {
+	t.Parallel()
+	o := pluginsOf(t, nil)
+	disk := record.NewMemory()
+	o.records = record.NewTable[pluginRecord](disk, "plugin", pluginRecords)
+	records := func() int {
+		all, _, err := disk.All()
+		must.NoError(t, err)
+		return len(all)
+	}
+	mockPlugin(t, o, "nomad-driver-x")
+	found, err := findPlugins(t.Context(), o)
+	must.NoError(t, err)
+	first := found.drivers["mock"].(*driverProgram)
+	used, err := first.launch(t.Context())
+	must.NoError(t, err)
+	used.Detach()
+
+	mockPlugin(t, o, "a-new-one")
+	o.kept = map[string]pluginRecord{"nomad-driver-x": first.record}
+	found, err = findPlugins(t.Context(), o)
+	must.NoError(t, err)
+	second := found.drivers["mock"].(*driverProgram)
+	must.Eq(t, "nomad-driver-x", second.file)
+	used, err = second.launch(t.Context())
+	must.NoError(t, err)
+	must.Eq(t, first.record.Process, second.record.Process)
+	must.Eq(t, 1, records())
+
+	// An operator disables the plugin. The client ends its process.
+	used.Detach()
+	o.config.Plugins["nomad-driver-x"] = config.Plugin{Name: "nomad-driver-x"}
+	o.config.Plugins["a-new-one"] = config.Plugin{Name: "a-new-one"}
+	must.SliceEmpty(t, namesOf(t, o))
+	alive, err := first.record.Process.Process.Alive()
+	must.NoError(t, err)
+	must.False(t, alive)
+	must.Eq(t, 0, records())
+}
+
 // A bug: a file that must not run hid a usable plugin with the same name.
 func TestFindPlugins_badFileDoesNotHide(t *testing.T) {
 	t.Parallel()
 	o := pluginsOf(t, map[string]os.FileMode{"a-text": 0o600, "mock": 0o600})
 	o.kept = map[string]pluginRecord{"a-text": {Driver: "mock"}}
-	must.NoError(t, os.WriteFile(filepath.Join(o.config.PluginDir, "nomad-driver-x"), []byte("#!/bin/sh\nexec "+o.program+" plugin mock\n"), 0o700))
+	mockPlugin(t, o, "nomad-driver-x")
 	found, err := findPlugins(t.Context(), o)
 	must.NoError(t, err)
 	must.Eq(t, []string{"mock"}, slices.Sorted(maps.Keys(found.drivers)))

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -311,6 +312,25 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// The client ends the plugin of an earlier client, and does not start it again. Bug: such a plugin got
+// SIGKILL, so it could not clean up.
+func TestEnd(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]map[string]string{
+		"it exits": nil, "it does not exit": {"Shutdown": "hang"}, "it stops": {"Shutdown": "freeze"}, "it has no such call": {"Shutdown": "unimplemented"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, script{At: at})
+			record := b.killedClient(filepath.Join(t.TempDir(), "record"))
+			must.NoError(t, b.program().End(t.Context(), record))
+			must.SliceContains(t, b.lines("call"), "Shutdown")
+			must.False(t, b.alive(b.pids()[0]))
+			must.NoError(t, b.program().End(t.Context(), record))
+		})
+	}
+}
+
 // group is a control group that counts its processes.
 type group struct{ started int }
 
@@ -430,7 +450,8 @@ func TestTakeOver(t *testing.T) {
 	must.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A process that cannot be taken over is killed, and the program is started.
+// A process that cannot be taken over is killed, and the program is started. A process that must be
+// replaced is asked to exit.
 func TestTakeOver_fails(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*bench, *host.Record){
@@ -455,6 +476,7 @@ func TestTakeOver_fails(t *testing.T) {
 			pids := b.pids()
 			must.SliceLen(t, 2, pids)
 			must.False(t, b.alive(pids[0]), must.Sprint("two generations live"))
+			must.Eq(t, name == "the config has changed", slices.Contains(b.lines("call"), "Shutdown"))
 			must.NoError(t, instance.Kill(t.Context()))
 		})
 	}
@@ -491,6 +513,7 @@ func TestTakeOver_replacedProgram(t *testing.T) {
 			must.Eq(t, test.takenOver, instance.TakenOver())
 			pids := b.pids()
 			must.Eq(t, test.takenOver, b.alive(pids[0]))
+			must.Eq(t, !test.takenOver, slices.Contains(b.lines("call"), "Shutdown"))
 			must.NoError(t, instance.Kill(t.Context()))
 		})
 	}

@@ -107,39 +107,67 @@ func (p *Program) begin() (uint64, error) {
 	return p.generation, nil
 }
 
-// takeOver returns an instance for the process of a record. If the process cannot be used, it has
-// ended, and the instance is nil. An error means that it could not be killed.
+// takeOver returns an instance for the process of a record. If the process cannot be used, or must be
+// replaced, it has ended, and the instance is nil. An error means that it did not end.
 func (p *Program) takeOver(ctx context.Context, generation uint64, last Record) (*Instance, error) {
 	logger := p.options.Logger.With("pid", last.Process.PID)
 	running, err := process.Open(last.Process)
 	if errors.Is(err, process.ErrGone) {
-		logger.Info("the plugin ended while no client ran")
+		if generation == 1 {
+			logger.Info("the plugin ended while no client ran")
+		}
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the plugin of the earlier client: %w", err)
+		return nil, fmt.Errorf("the earlier process of the plugin: %w", err)
 	}
-	instance, err := p.attach(ctx, generation, last, running)
-	if err == nil {
-		logger.Info("the client has taken over the plugin")
-		return instance, nil
+	digest, err := p.options.digest()
+	if err == nil && digest == last.Digest {
+		var instance *Instance
+		if instance, err = p.attach(ctx, generation, last, running); err == nil {
+			logger.Info("the client has taken over the plugin")
+			return instance, nil
+		}
+		logger.Warn("the earlier process of the plugin cannot be used; the client kills it", "error", err)
+		return nil, p.kill(ctx, running)
 	}
-	logger.Warn("the plugin of the earlier client cannot be used; the client kills it", "error", err)
-	defer running.Close()
+	logger.Info("the client replaces the plugin: its program, configuration or environment has changed", "error", err)
+	return nil, p.end(ctx, generation, last, running)
+}
+
+// End asks the process of a record to exit, and kills it if it does not. It returns nil if the process
+// has ended. The caller must not launch the program at the same time.
+func (p *Program) End(ctx context.Context, last Record) error {
+	running, err := process.Open(last.Process)
+	if errors.Is(err, process.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the process of the plugin: %w", err)
+	}
+	return p.end(ctx, 0, last, running)
+}
+
+// end asks the process of a record to exit, kills it if it does not, and closes running.
+func (p *Program) end(ctx context.Context, generation uint64, last Record, running *process.Process) error {
+	attaching, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	instance, err := p.attach(attaching, generation, last, running)
+	if err != nil {
+		return p.kill(ctx, running)
+	}
+	return instance.Shutdown(ctx)
+}
+
+// kill kills a process and closes running.
+func (p *Program) kill(ctx context.Context, running *process.Process) error {
 	ending, cancel := context.WithTimeout(ctx, p.options.CallTimeout)
 	defer cancel()
-	return nil, end(ending, running)
+	return errors.Join(end(ending, running), running.Close())
 }
 
 // attach connects to a process. After an error the caller may kill the process.
 func (p *Program) attach(ctx context.Context, generation uint64, last Record, running *process.Process) (*Instance, error) {
-	digest, err := p.options.digest()
-	if err != nil {
-		return nil, err
-	}
-	if last.Digest != digest {
-		return nil, errors.New("its program, configuration or environment has changed")
-	}
 	answering, cancel := context.WithTimeout(ctx, p.options.CallTimeout)
 	defer cancel()
 	if err := checkListener(answering, last.Socket, last.Process.PID); err != nil {
