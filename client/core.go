@@ -90,6 +90,12 @@ func (c *Core) Fingerprint(name string, generation Generation, f driver.Fingerpr
 	c.inbox.post(func() { c.drivers.fingerprint(name, generation, f) })
 }
 
+// DriverEvent posts an event that a driver reports about a start of a task. The state of the task keeps
+// the last three, at most three in ten seconds. The caller should log each event.
+func (c *Core) DriverEvent(name string, generation Generation, e driver.Event) {
+	c.inbox.post(func() { c.drivers.event(name, generation, e) })
+}
+
 // Devices posts all devices of a device plugin, as [device.Check] returns them, or the error with
 // which the plugin stopped reporting. After an error its devices are unhealthy until the next
 // report. The core owns the groups.

@@ -42,6 +42,8 @@ type start struct {
 	// killAt is the earliest time for the next attempt to kill. collectBy is the latest time for
 	// the driver to return the result of a task that was killed.
 	killAt, collectBy time.Duration
+	// driverEvents counts the events of the driver.
+	driverEvents driverEvents
 
 	// followers are called when the start ends.
 	followers []*follower

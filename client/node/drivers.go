@@ -73,11 +73,12 @@ func (d *drivers) fingerprints(b *begun[driverInstance]) {
 	})
 }
 
-// listen logs the events of a driver. It opens the stream only once, because released plugins do
+// listen posts and logs the events of a driver. It opens the stream only once, because released plugins do
 // not notice when a reader closes it.
 func (d *drivers) listen(b *begun[driverInstance]) {
 	err := b.present.Events(b.ctx, func(e driver.Event) {
 		d.logger.Info("a driver reports an event of a task", "driver", b.plugin.name, "task", string(e.Task), "message", e.Message)
+		d.events.DriverEvent(b.plugin.name, b.generation, e)
 	})
 	if b.ctx.Err() == nil {
 		d.logger.Debug("the events of a driver have stopped", "driver", b.plugin.name, "error", err)

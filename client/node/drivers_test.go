@@ -25,6 +25,7 @@ import (
 
 // double is a double of a driver's process. The test sets its answers. Other calls panic.
 type double struct {
+	says driver.Event // or zero
 	driver.Driver
 	generation uint64
 	done       chan struct{}
@@ -65,7 +66,10 @@ func (d *double) Fingerprints(ctx context.Context, report func(driver.Fingerprin
 	}
 }
 
-func (d *double) Events(ctx context.Context, _ func(driver.Event)) error {
+func (d *double) Events(ctx context.Context, report func(driver.Event)) error {
+	if d.says.Message != "" {
+		report(d.says)
+	}
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -152,6 +156,10 @@ func (p *posted) Fingerprint(name string, generation client.Generation, f driver
 	p.add(fmt.Sprintf("%s %d is %s: %s", name, generation, f.Health, f.Description))
 }
 
+func (p *posted) DriverEvent(name string, generation client.Generation, e driver.Event) {
+	p.add(fmt.Sprintf("%s %d reports of %s: %s", name, generation, e.Task, e.Message))
+}
+
 func driversOf(p *posted, calls int, generations ...*double) *drivers {
 	t := newTrust(new(scripted), new(home), false, quiet())
 	return newDrivers(map[string]program[driverInstance]{"d": &programOf{next: generations}}, calls, p, t, quiet())
@@ -184,6 +192,20 @@ func TestLaunch_answersBeforeEvents(t *testing.T) {
 		devicesOfDouble(&p, toy).launch(t.Context(), "toys", slow)
 		synctest.Wait()
 		must.SliceContains(t, p.take(), "device plugin toys 1 is down")
+	})
+}
+
+func TestDrivers_events(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var p posted
+		one := newDouble()
+		one.says = driver.Event{Task: "a/web/1", Message: "pulling the image"}
+		ctx, cancel := context.WithCancel(t.Context())
+		must.NoError(t, launched(ctx, driversOf(&p, 8, one), "d").Err)
+		synctest.Wait()
+		must.SliceContains(t, p.take(), "d 1 reports of a/web/1: pulling the image")
+		cancel()
 	})
 }
 

@@ -157,3 +157,7 @@ func (e *events) Devices(plugin string, generation client.Generation, groups []*
 func (e *events) Fingerprint(name string, generation client.Generation, f driver.Fingerprint) {
 	e.core.Fingerprint(name, generation, f)
 }
+
+func (e *events) DriverEvent(name string, generation client.Generation, event driver.Event) {
+	e.core.DriverEvent(name, generation, event)
+}

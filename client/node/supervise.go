@@ -38,6 +38,7 @@ type program[I instance] interface {
 type pluginEvents interface {
 	PluginDown(p client.Plugin, generation client.Generation)
 	Fingerprint(driver string, generation client.Generation, f driver.Fingerprint)
+	DriverEvent(driver string, generation client.Generation, e driver.Event)
 	Devices(plugin string, generation client.Generation, groups []*cluster.DeviceGroup, err error)
 }
 

@@ -1,0 +1,49 @@
+package client_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+)
+
+// What a driver reports about a task is among the events of the task, up to a bound: a driver that
+// reports all the time pushes out no event of the client, and costs few records.
+func TestCore_driverEvents(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	id := n.disk["a"].Tasks[0].ID
+	n.core.DriverEvent("mock", n.driver.generation, driver.Event{Task: id, Message: "the image is old"})
+	n.core.DriverEvent("mock", n.driver.generation, driver.Event{Task: "another", Message: "another start"})
+	n.core.DriverEvent("mock", n.driver.generation+1, driver.Event{Task: id, Message: "another process"})
+	n.core.DriverEvent("raw_exec", 1, driver.Event{Task: id, Message: "another driver"})
+	n.run(time.Minute)
+	must.StrContains(t, n.said("a", "web"), "the image is old")
+	must.StrNotContains(t, n.said("a", "web"), "another")
+
+	saves, last := 0, n.disk["a"]
+	for i := range 1000 {
+		n.core.DriverEvent("mock", n.driver.generation, driver.Event{Task: id, Message: fmt.Sprintf("layer %d", i)})
+		n.run(10 * time.Millisecond)
+		if n.disk["a"] != last {
+			saves, last = saves+1, n.disk["a"]
+		}
+	}
+	must.Between(t, 3, saves, 6)
+	n.run(time.Second)
+	events := n.servers["a"].TaskStates.State("web").Events
+	must.Eq(t, "Received", events[0].Type)
+	must.Eq(t, 3, strings.Count(n.said("a", "web"), "layer"))
+
+	n.stop("a")
+	n.run(time.Minute)
+	n.core.DriverEvent("mock", n.driver.generation, driver.Event{Task: id, Message: "late"})
+	n.run(time.Minute)
+	must.StrNotContains(t, n.said("a", "web"), "late")
+	completed(n, "a")
+}
