@@ -603,10 +603,10 @@ func TestNode_mistakes(t *testing.T) {
 	s.register("svc", 1)
 	alloc := s.running("svc", 1)[0]
 	node := s.nodes[0]
-	client := func(config string) (said string) {
+	client := func(config string, options ...string) (said string) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		out, err := exec.CommandContext(ctx, s.binary, "client", "-config", config).CombinedOutput()
+		out, err := exec.CommandContext(ctx, s.binary, append([]string{"client", "-config", config}, options...)...).CombinedOutput()
 		must.Error(t, err, must.Sprint(string(out)))
 		return string(out)
 	}
@@ -668,6 +668,13 @@ func TestNode_mistakes(t *testing.T) {
 	})
 	must.SliceLen(t, starts, s.noted(alloc.ID, "obeys", "start"))
 
-	s.stopJob("svc")
+	// An operator removes the client from the machine, but not while it runs.
+	must.StrContains(t, client(node.config, "-destroy"), "in use by")
 	s.end(node)
+	must.SliceNotEmpty(t, s.ofTasks())
+	out, err := exec.Command(s.binary, "client", "-config", node.config, "-destroy").CombinedOutput()
+	must.NoError(t, err, must.Sprint(string(out)))
+	must.SliceEmpty(t, s.ofTasks())
+	_, err = os.Stat(node.data)
+	must.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -15,14 +15,15 @@ type clientCommand struct{ operatorCommand }
 
 // clientFlags are its flags.
 type clientFlags struct {
-	config string
-	check  bool
+	config         string
+	check, destroy bool
 }
 
 func (f *clientFlags) set() *flag.FlagSet {
 	set := flag.NewFlagSet("client", flag.ContinueOnError)
 	set.StringVar(&f.config, "config", "", "")
 	set.BoolVar(&f.check, "check", false, "")
+	set.BoolVar(&f.destroy, "destroy", false, "")
 	return set
 }
 
@@ -57,6 +58,8 @@ Options:
 
   -config FILE  The configuration. Required.
   -check        Check the configuration, print "The configuration is valid", and exit.
+  -destroy      Remove the stopped client from this machine: stop its tasks and plugins,
+                unmount its volumes, delete its data_dir, and exit. Drain the node first.
 `)
 }
 
@@ -72,6 +75,8 @@ func (c *clientCommand) run(args []string) (err error) {
 		return misused("client", "This command takes no arguments")
 	case f.config == "":
 		return misused("client", "-config is required: it names the configuration file")
+	case f.check && f.destroy:
+		return misused("client", "-check and -destroy exclude each other")
 	}
 	settings, err := config.Load(f.config)
 	if err != nil {
@@ -84,9 +89,17 @@ func (c *clientCommand) run(args []string) (err error) {
 		fmt.Fprintln(c.out, "The configuration is valid")
 		return nil
 	}
-	n, err := node.Open(c.ctx, node.Options{
+	options := node.Options{
 		Config: settings, LogKeeper: []string{logKeeper}, Version: strings.TrimPrefix(version(), "nodedrain "), Logger: c.logger(settings.Log),
-	})
+	}
+	if f.destroy {
+		if err := node.Destroy(c.ctx, options, false); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.out, "The client is removed, and so is %s\n", settings.DataDir)
+		return nil
+	}
+	n, err := node.Open(c.ctx, options)
 	if err != nil {
 		return err
 	}
