@@ -12,7 +12,7 @@ import (
 // deadlineHeap is the built-in [DrainDeadlineNotifier].
 //
 // A batch waits for the latest deadline that is less than the coalescing window after the earliest.
-// So a batch is never early, and late by less than the window. The heap searches this deadline
+// So a batch is never early, and late by less than the window. The heap searches for this deadline
 // once, when the earliest passes. So the cost of a change does not depend on how many deadlines are
 // close together.
 type deadlineHeap struct {

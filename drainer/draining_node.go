@@ -54,7 +54,7 @@ func (d *drainingNodes) track(posts []trackPost, v rules.View) {
 	for _, post := range posts {
 		if post.node == nil {
 			d.forget(post.id)
-			d.jobs.RegisterJobs(groupsOn(v, post.id)) // the groups no longer leave this node
+			d.jobs.RegisterJobs(groupsOn(v, post.id)) // the remaining allocations need not leave any more
 			continue
 		}
 		n := d.byID[post.id]

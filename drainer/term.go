@@ -210,7 +210,7 @@ func (t *Term) write(look Look, request *DrainRequest) time.Time {
 	return t.outbox.begin(w, look, request.Reply)
 }
 
-// settle takes in the answers, and passes them to the nodes and the job watcher.
+// settle passes the answers to the nodes and the job watcher.
 func (t *Term) settle(now time.Time) {
 	for _, a := range t.outbox.settle(now) {
 		t.stale = true

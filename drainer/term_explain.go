@@ -12,7 +12,7 @@ import (
 )
 
 // holdReporter is a job watcher that remembers since when groups are held, as the built-in watcher
-// does. With another watcher, reasons for which the state holds no time have no time.
+// does. With another watcher, reasons whose time is not in the state have no time.
 type holdReporter interface {
 	// holds returns since when groups are held. It leaves out groups that are due, because their
 	// times may be outdated. The map is the caller's.

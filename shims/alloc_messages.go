@@ -9,8 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// AllocClientUpdate applies the reports of clients about their allocations. Invalid reports
-// and reports without news are ignored; see [statestore.Txn.UpdateAllocsFromClient].
+// AllocClientUpdate applies the reports of clients about their allocations. Invalid reports and
+// reports that change nothing are ignored; see [statestore.Txn.UpdateAllocsFromClient].
 type AllocClientUpdate struct {
 	Reports []cluster.AllocReport
 	// Evals are evaluations to write, or nil. If an allocation of a job without one of them

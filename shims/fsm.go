@@ -114,9 +114,9 @@ func (f *FSM) Apply(entry *raft.Log) any {
 	return response
 }
 
-// ApplyEntry applies the entry with the index. It reads only the state and the entry, so that
-// all servers compute the same state. An error comes from [Decode]; then no part of the entry
-// was applied.
+// ApplyEntry applies the entry with the index. It reads only the state and the entry, so that all
+// servers compute the same state. The error is that of [Decode], or wraps [ErrBroken] for an index
+// that is not above the state's. After an error no part of the entry is applied.
 //
 // Every entry sets the state's index to its own, even if it changes nothing else.
 func (f *FSM) ApplyEntry(index uint64, data []byte) (Response, error) {

@@ -61,7 +61,7 @@ type JobDeregister struct {
 	Job cluster.JobKey
 	// Purge deletes the job, its allocations and its evaluations.
 	Purge bool
-	// Evals are the job's evaluations, or nil. A purged job needs none. If they have none for a
+	// Evals are the job's evaluations, or nil. A purged job needs none. If there is none for a
 	// stopped job, the FSM creates one. Its time is zero, because the entry has no time.
 	Evals []*cluster.Evaluation
 }

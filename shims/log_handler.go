@@ -7,9 +7,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// LogHandler writes the records of a [slog.Logger] to a logger of raft's kind. The logger
-// stamps its own time. Attributes of a group have the group's name and a dot before their
-// key.
+// LogHandler writes the records of a [slog.Logger] to an [hclog.Logger], which raft uses. The hclog
+// logger adds its own time. Attributes of a group have the group's name and a dot before their key.
 type LogHandler struct {
 	logger hclog.Logger
 	// group is the prefix of the next key: "" or "a.b.".

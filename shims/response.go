@@ -91,7 +91,7 @@ func (MarksApplied) response()        {}
 func (CompletionsApplied) response()  {}
 func (Collected) response()           {}
 
-// done is the response of a message without a response type of its own.
+// done is the response of a message without its own response type.
 func done(evals []cluster.EvalID, err error) Response {
 	if err != nil {
 		return Refused{Err: err}

@@ -83,8 +83,8 @@ func (r *tables) TableIndex(table string) uint64 {
 	return *index
 }
 
-// CapacityIndex is the raft index of the last entry that may have added capacity: a node
-// became ready or larger, or an allocation ended.
+// CapacityIndex is the raft index of the last entry that may have added capacity: a node became
+// ready or fits more work, an allocation ended, or a volume was registered or freed.
 func (r *tables) CapacityIndex() uint64 {
 	r.watchCounters()
 	return r.counters.Capacity

@@ -162,7 +162,7 @@ func differs(got, want reflect.Value) string {
 	return fmt.Sprintf(" is %s, want %s", show(got), show(want))
 }
 
-// show formats a value for people, never an address.
+// show formats a value for people, and never shows an address.
 func show(v reflect.Value) string {
 	switch {
 	case v.Kind() == reflect.Pointer && v.IsNil(), v.Kind() == reflect.Map && v.IsNil():

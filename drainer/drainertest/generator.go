@@ -195,7 +195,7 @@ func (g *generator) newAlloc(m *model, id cluster.AllocID) *cluster.Allocation {
 	if g.oneIn(3) {
 		a.PreviousAllocation = pick(g.random, allocIDs)
 	}
-	if a.Job == nil && !g.oneIn(8) { // else its record is damaged
+	if a.Job == nil && !g.oneIn(8) { // rarely it has no job version
 		a.Job = g.version(key)
 	}
 	if g.oneIn(3) {
@@ -233,7 +233,7 @@ func (g *generator) changed(was *cluster.Allocation) *cluster.Allocation {
 			a.DesiredTransition.MigrateDisablePlacement = g.oneIn(3)
 			if a.Canary() {
 				a.DesiredTransition.Class = cluster.MarkCanary
-				if g.oneIn(2) { // otherwise rare
+				if g.oneIn(2) { // an ended marked canary is rare otherwise
 					a.ClientStatus = cluster.ClientComplete
 				}
 			}

@@ -13,7 +13,7 @@ import (
 // test lets the log answer. The [Result] says how the double answers.
 type Log struct {
 	mu sync.Mutex
-	// proposals are the unanswered ones, oldest first; guarded by mu.
+	// proposals are the proposals without an answer, oldest first; guarded by mu.
 	proposals []*proposal
 	// answering says that the log answers by itself; guarded by mu.
 	answering bool
@@ -85,7 +85,7 @@ func (l *Log) answer(p *proposal, r Result) {
 	p.result <- r
 }
 
-// answerAll answers all present and later proposals as applied.
+// answerAll answers all current and later proposals as applied.
 func (l *Log) answerAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

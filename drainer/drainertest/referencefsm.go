@@ -132,7 +132,7 @@ func (m *model) upsertEvals(evals []*cluster.Evaluation) {
 	}
 }
 
-// write puts and deletes rows.
+// write writes and deletes rows.
 func (m *model) write(rows Rows) {
 	for _, n := range rows.Nodes {
 		m.nodes[n.ID] = n

@@ -155,7 +155,7 @@ func (r AllocExplanation) WithoutTexts() AllocExplanation {
 	return r
 }
 
-// heldVolumes names the volumes and what keeps them.
+// heldVolumes names the volumes with the reasons why they are held.
 func heldVolumes(h *cluster.VolumeHolds) string {
 	var parts []string
 	for _, v := range h.Volumes {

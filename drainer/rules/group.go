@@ -35,8 +35,7 @@ type ruling struct {
 	hold  Reason
 }
 
-// judge returns the class under which the allocation could leave the node. The node is the
-// allocation's own and drains.
+// judge returns the ruling on an allocation. The node is the allocation's own and drains.
 func (g *group) judge(a *cluster.Allocation, node *cluster.Node) ruling {
 	stage := a.Stage()
 	switch {
