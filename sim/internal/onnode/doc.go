@@ -28,6 +28,7 @@
 //   - A client that has not reached the servers for stop_on_client_after stops the allocation. Its
 //     tasks end within the stop time and a minute, unless there was trouble. If the client is dead,
 //     its watchdog does the same, and trouble other than a full disk is no excuse.
+//     After the loss of its record an allocation may run again, and the time counts again.
 //   - SIGKILL follows the kill signal after the kill timeout, and at most a second later. The upper
 //     limit holds while the same client runs, or while its watchdog does. A watchdog may kill earlier
 //     a task that should have ended before.
