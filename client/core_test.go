@@ -607,8 +607,8 @@ func TestCore_clientAwayBeforeTheSignal(t *testing.T) {
 }
 
 // The machine restarts while a task waits for its restart, and the servers stop the allocation in
-// the first step, at time zero of the boot clock. A regression: the core took this time, at which
-// the poststop phase started, for no time, and its step did not end.
+// the first step, at time zero of the boot clock. Bug: the core took this time, at which the
+// poststop phase started, for a missing time, and its step did not end.
 func TestCore_stopAtTheBootOfTheMachine(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{runs: []ending{{after: time.Second, code: 1}}}

@@ -319,9 +319,9 @@ func TestCore_anHourWithoutServers(t *testing.T) {
 	must.EqOp(t, cluster.ClientComplete, n.status("b"))
 }
 
-// A Wait call fails, and the answer comes when the next process of the driver runs. A regression:
-// the core asked that process for the state of a task that it had not taken over, took the answer
-// for the end of the task, and killed it.
+// A Wait call fails, and the answer comes when the next process of the driver runs. Bug: the core
+// asked that process for the state of a task that it had not taken over, took the answer for the
+// end of the task, and killed it.
 func TestDrivers_waitFailsLate(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{waitLate: errors.New("the stream is broken")}

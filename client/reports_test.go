@@ -100,9 +100,9 @@ func TestReports_aBatchFits(t *testing.T) {
 	}
 }
 
-// The servers accept every batch of allocations whose volumes stay on the node. A regression: the
-// size did not include the names, paths and reasons of volumes, and the servers refused the same
-// batch repeatedly.
+// The servers accept every batch of allocations whose volumes stay on the node. Bug: the size did
+// not include the names, paths and reasons of volumes, and the servers refused the same batch
+// repeatedly.
 func TestReports_aBatchWithVolumesFits(t *testing.T) {
 	n, w := newWeigher(t)
 	n.placePlugin("p")

@@ -9,9 +9,9 @@ import (
 
 // The disk is full when an allocation ends, and the client dies after it has unmounted the volume
 // and reported the end. The record of the allocation says that its task runs, and a record of the
-// volume says that it is published. A regression: the next client mounted the volume again until it
-// noticed that the task had ended. The report of the dead client was still in flight and freed the
-// claim, so the volume was on the node without a claim.
+// volume says that it is published. Bug: the next client mounted the volume again until it noticed
+// that the task had ended. The report of the dead client was still in flight and freed the claim,
+// so the volume was on the node without a claim.
 func TestVolumes_endOfADeadClient(t *testing.T) {
 	t.Parallel()
 	for name, shared := range map[string]bool{"the volume has an old record": true, "the volume has no record": false} {

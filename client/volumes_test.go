@@ -136,8 +136,8 @@ func TestVolumes_pluginsLast(t *testing.T) {
 
 // An operator detaches a volume by force: the claim is freed, and the servers stop the allocation.
 // The client unmounts the volume after the tasks have ended, and does not publish it again, also if
-// it restarts meanwhile and the mount is lost, or the record of the volume. A regression: without
-// that record the client asked the servers for the plugin for ever, because they had no claim.
+// it restarts meanwhile and the mount is lost, or the record of the volume. Bug: without that
+// record the client asked the servers for the plugin for ever, because they had no claim.
 func TestVolumes_detachedByForce(t *testing.T) {
 	for name, meanwhile := range map[string]func(*node){
 		"nothing":                          func(*node) {},
@@ -412,8 +412,8 @@ func TestVolumes_controllerUntilTheRelease(t *testing.T) {
 }
 
 // A controller must stop while a volume is being unmounted. It stays, because it is needed
-// afterwards to detach the volume. A regression: it was asked to stop, its driver was slow, and it
-// stopped during the release.
+// afterwards to detach the volume. Bug: it was asked to stop, its driver was slow, and it stopped
+// during the release.
 func TestVolumes_controllerUntilAVolumeHasLeft(t *testing.T) {
 	n := newNode(t)
 	n.kind = cluster.PluginNode
@@ -457,8 +457,8 @@ func (st *storage) planned(alloc cluster.AllocID) {
 	st.claims[k] = st.node.index
 }
 
-// C12. The servers free no claim on a node that they reach. A regression: a claim stayed for ever
-// if the client had never received its allocation, or had not requested the claim.
+// C12. The servers free no claim on a node that they reach. Bug: a claim stayed for ever if the
+// client had never received its allocation, or had not requested the claim.
 func TestVolumes_releasesClaimsOfUnknownAllocations(t *testing.T) {
 	t.Parallel()
 	for name, story := range map[string]func(*node){
@@ -507,8 +507,8 @@ func TestVolumes_releasesClaimsOfUnknownAllocations(t *testing.T) {
 
 // The disk is full when an allocation ends, and the client dies while it unpublishes the volume.
 // The record on the disk says that the allocation runs and has its volume, and the mount table
-// agrees. A regression: the next client started the task, and then the call of the dead client
-// unpublished the volume.
+// agrees. Bug: the next client started the task, and then the call of the dead client unpublished
+// the volume.
 func TestVolumes_unpublishOfADeadClient(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -531,9 +531,9 @@ func TestVolumes_unpublishOfADeadClient(t *testing.T) {
 	end(n, "a")
 }
 
-// The servers are out of reach, and two allocations of a controller must stop at the same moment. A
-// regression: one of them stopped during the release of a volume, because the other one would serve
-// it, and then the other one had to stop too.
+// The servers are out of reach, and two allocations of a controller must stop at the same moment.
+// Bug: one of them stopped during the release of a volume, because the other one would serve it,
+// and then the other one had to stop too.
 func TestVolumes_twoControllersThatAreCutOff(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -577,8 +577,8 @@ func TestVolumes_bothRecordsLost(t *testing.T) {
 	n.storage.empty()
 }
 
-// A plugin must stop, serves nothing, and takes long to stop. A regression: an allocation that got
-// its claim meanwhile had its volume mounted by this plugin, which then ended.
+// A plugin must stop, serves nothing, and takes long to stop. Bug: an allocation that got its claim
+// meanwhile had its volume mounted by this plugin, which then ended.
 func TestVolumes_noMountsByAPluginThatStops(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -624,9 +624,9 @@ func TestVolumes_keepsClaimsOfLaterPlans(t *testing.T) {
 	must.MapEmpty(t, n.storage.released)
 }
 
-// The client knows the mounts that an earlier client has left. A regression: a client that had
-// unmounted a volume since then unmounted it again for a claim of an allocation that it had never
-// received, and requested the claim again without a record of it.
+// The client knows the mounts that an earlier client has left. Bug: a client that had unmounted a
+// volume since then unmounted it again for a claim of an allocation that it had never received, and
+// requested the claim again without a record of it.
 func TestVolumes_claimOfAnUnknownAllocationAfterTheUnmount(t *testing.T) {
 	t.Parallel()
 	n := newMounted(t)

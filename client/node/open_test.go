@@ -12,9 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// A storage plugin is restarted, and its volumes stay mounted. A regression: the node lost its
-// limits for volumes with its last plugin, so that an exclusive claim on a lost node was freed too
-// early.
+// A storage plugin is restarted, and its volumes stay mounted. Bug: the node lost its limits for
+// volumes with its last plugin, so that an exclusive claim on a lost node was freed too early.
 func TestDescribe_limitsForVolumes(t *testing.T) {
 	t.Parallel()
 	c := &config.Config{Limits: config.Limits{HoldLimit: 7 * time.Minute}}

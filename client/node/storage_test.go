@@ -201,9 +201,9 @@ func TestStorage_controller(t *testing.T) {
 	})
 }
 
-// Two plugins answer for the first time, and the client is slow to publish the first of them. A
-// regression: the older list of the two was published last, and the servers missed a plugin until
-// its health changed.
+// Two plugins answer for the first time, and the client is slow to publish the first of them. Bug:
+// the older list of the two was published last, and the servers missed a plugin until its health
+// changed.
 func TestStorage_publishesTheNewestListLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -237,9 +237,9 @@ func (s *slowDown) StoragePluginDown(id cluster.PluginID) {
 	s.storageWorld.StoragePluginDown(id)
 }
 
-// The old version of a plugin ends while the new one answers for the first time. A regression: the
-// core got the event that the plugin was down last, and used the plugin for no mount until its
-// health changed.
+// The old version of a plugin ends while the new one answers for the first time. Bug: the core got
+// the event that the plugin was down last, and used the plugin for no mount until its health
+// changed.
 func TestStorage_upIsToldAfterDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

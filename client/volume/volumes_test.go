@@ -522,9 +522,9 @@ func TestVolumes_lostRecordOfAnotherStage(t *testing.T) {
 }
 
 // The record of a volume is lost while an allocation waits for the end of a stage with other mount
-// options, and two clients die. A regression: the record of the second one did not say that the
-// options of the stage are unknown, and that the other allocation does not have the volume. The
-// third one published the stage for it.
+// options, and two clients die. Bug: the record of the second one did not say that the options of
+// the stage are unknown, and that the other allocation does not have the volume. The third one
+// published the stage for it.
 func TestVolumes_lostRecordAndTwoClients(t *testing.T) {
 	for dieAt := 1; ; dieAt++ {
 		n := newNode(t, "a")
@@ -547,8 +547,8 @@ func TestVolumes_lostRecordAndTwoClients(t *testing.T) {
 	}
 }
 
-// A plugin comes after the claim, and nothing else happens. A regression: the step that added the
-// stage did not save the record, and did not ask for another step.
+// A plugin comes after the claim, and nothing else happens. Bug: the step that added the stage did
+// not save the record, and did not ask for another step.
 func TestVolumes_pluginComesAfterTheClaim(t *testing.T) {
 	n := newNode(t)
 	n.setAway(true)
@@ -600,7 +600,7 @@ func TestVolumes_unmountOfADeadClient(t *testing.T) {
 
 // An allocation that the client does not know has a claim on a block volume, and the mount table
 // does not show whether it is published. The servers name the plugin for a client whose record says
-// what must be undone. A regression: the record was written later.
+// what must be undone. Bug: the record was written later.
 func TestVolumes_owedBlockVolume(t *testing.T) {
 	n := newNode(t)
 	q := request("a", "data")

@@ -264,8 +264,8 @@ func TestServe_errors(t *testing.T) {
 	defer end()
 	_, err = c.WaitTask(brief, &pb.WaitTaskRequest{TaskId: "running"})
 	must.Eq(t, codes.DeadlineExceeded, status.Code(err))
-	// The driver may notice the end of the call before its caller does. A regression: it answered
-	// Unknown, which a host treats as a final error.
+	// The driver may notice the end of the call before its caller does. Bug: it answered Unknown,
+	// which a host treats as a final error.
 	_, err = c.WaitTask(ctx, &pb.WaitTaskRequest{TaskId: "late"})
 	must.Eq(t, codes.DeadlineExceeded, status.Code(err))
 

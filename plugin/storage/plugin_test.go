@@ -268,7 +268,7 @@ func TestPlugin_hidesSecrets(t *testing.T) {
 		check(p.Do(t.Context(), volume.Call{Verb: verb, Claimed: volume.Claimed{Secrets: secrets, Options: flags}}, "/s", "/t"))
 		check(p.Do(t.Context(), volume.Call{Verb: verb, Request: volume.Request{Options: flags}, Claimed: volume.Claimed{Secrets: secrets}}, "/s", "/t"))
 	}
-	// A regression: calls that undo have no claim, so their errors contained options and secrets.
+	// Bug: calls that undo have no claim, so their errors contained options and secrets.
 	for _, verb := range []volume.Verb{volume.Unpublish, volume.Unstage} {
 		check(p.Do(t.Context(), volume.Call{Verb: verb, Confidential: volume.Confidential{Secrets: secrets, Options: flags}}, "/s", "/t"))
 	}

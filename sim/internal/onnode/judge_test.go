@@ -431,8 +431,7 @@ func (f *fixture) exits(t *testing.T, message string) {
 	f.judge.Reported(f.node, exited(message))
 }
 
-// An allocation waits for its volume, and not for its devices. A regression: the judge missed the
-// devices.
+// An allocation waits for its volume, and not for its devices. Bug: the judge missed the devices.
 func TestJudge_waitsForItsVolume(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -444,9 +443,9 @@ func TestJudge_waitsForItsVolume(t *testing.T) {
 	}
 }
 
-// A driver refuses a task, and the other task of the allocation must stop. A regression: with a
-// short shutdown delay it gets its signal before the record of the failure is saved, and the judge
-// saw no cause.
+// A driver refuses a task, and the other task of the allocation must stop. Bug: with a short
+// shutdown delay it gets its signal before the record of the failure is saved, and the judge saw no
+// cause.
 func TestJudge_failureIsBeingSaved(t *testing.T) {
 	t.Parallel()
 	for delay := time.Duration(0); delay < 6*time.Millisecond; delay += 100 * time.Microsecond {
@@ -541,10 +540,10 @@ func TestJudge_runsAgainAfterItsAbsence(t *testing.T) {
 	}
 }
 
-// A client comes back after the allocation had to stop, and before the watchdog has sent a signal. It
-// stops the allocation: its first step comes before the answer to a heartbeat. A regression: the
-// answer came at once, the allocation ran on, and the judge still expected that it stops. A new
-// allocation comes with an answer, and runs.
+// A client comes back after the allocation had to stop, and before the watchdog has sent a signal.
+// It stops the allocation: its first step comes before the answer to a heartbeat. Bug: the answer
+// came at once, the allocation ran on, and the judge still expected that it stops. A new allocation
+// comes with an answer, and runs.
 func TestJudge_clientComesBackLate(t *testing.T) {
 	t.Parallel()
 	l := newLeashed(t)

@@ -106,7 +106,7 @@ func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t clus
 			return p.Ended && p.Exit.Code == code
 		})
 		if !known {
-			j.find("N4", "exit code wrong", id, "%s: %q, and no process of it has ended so", t.Name, e.Message)
+			j.find("N4", "exit code wrong", id, "%s: %q, and no process of it ended with this code", t.Name, e.Message)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func (v *porter) volumesAreOff(n *machine.Node, a *alloc, r *cluster.AllocReport
 		case !r.VolumeHolds.Holds(cluster.ClaimKey{Volume: m.Volume, Alloc: a.id}):
 			v.find("N3", "not the truth", a.id, "it is reported as %s, and %s is mounted at %s", r.ClientStatus, m.Volume, m.Path)
 		case !end.IsZero() && v.now.Before(end.Add(s.HoldLimit())):
-			v.find("N3", "not the truth", a.id, "it is reported as %s although %s is mounted at %s, and its tasks live no longer than since %s", r.ClientStatus, m.Volume, m.Path, end)
+			v.find("N3", "not the truth", a.id, "it is reported as %s although %s is mounted at %s, and its last task ended at %s", r.ClientStatus, m.Volume, m.Path, end)
 		}
 	}
 }
