@@ -69,7 +69,7 @@ func TestPluginTest_wrongDevices(t *testing.T) {
 func TestPluginTest_eachRuleIsBroken(t *testing.T) {
 	t.Parallel()
 	var broken []string
-	for _, story := range slices.Concat(wrongDrivers(), wrongDevices()) {
+	for _, story := range slices.Concat(wrongDrivers(), wrongUsers(), wrongDevices()) {
 		broken = append(broken, strings.Split(story.fails, ", ")...)
 	}
 	for _, rule := range allRules() {

@@ -28,8 +28,16 @@ const wrongTasks = `{
 		"trap": {"run_for": "1000h", "signal_codes": {"SIG{signal}": "={code}"}},
 		"fail": {"run_for": "1000h", "start_error": "the config says so"},
 		"lines": {"run_for": "0s", "stdout_string": "{output}"}
-	},
-	"skips": {"D17 children": "the tasks have no processes"}
+	}
+}`
+
+// wrongProcesses is the configuration of the same driver with processes.
+const wrongProcesses = `{
+	"args": [%q],
+	"unit_millis": 250,
+	"config": {"enabled": true},
+	"tasks": {"run for ever": {"command": "/bin/sleep", "args": ["1000000"]}},
+	"skips": {"D4 output": "the drivers differ in their starts"}
 }`
 
 // built builds a program and returns its path.
@@ -104,6 +112,32 @@ func wrongDrivers() []wrongStory {
 		{"remembers-the-destroyed", "D18", "Inspect of an unknown task: no error"},
 		{"forgets-exits", "D14, D19", "Inspect has"},
 		{"claims-exec", "D20", "Exec failed"},
+		{"ignores-unknown-signals", "D15 unknown", "Signal with the unknown signal SIGNODEDRAIN succeeds, and the task runs on"},
+		{"never-measures", "D20 stats", "Stats reports nothing, and does not end"},
+	}
+}
+
+// wrongUsers are the stories of [TestPluginTest_wrongUsers].
+func wrongUsers() []wrongStory {
+	return []wrongStory{
+		{"ignores-users", "D4 user", `the task of the user "nodedrain-no-such-user" runs as the user of the driver`},
+		{"only-looks-users-up", "D4 user", `the task of the user "nobody" runs as the user of the driver`},
+		{"gives-its-environment", "D4 environment", `the task has variables of the driver's process: ["NODEDRAIN_TEST_PLUGIN"]`},
+	}
+}
+
+// The command sees the users and the variables of a task's processes.
+func TestPluginTest_wrongUsers(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it runs tasks as another user")
+	}
+	path := built(t, "../../plugin/plugintest/testdata/wrong")
+	for _, story := range wrongUsers() {
+		t.Run(story.fault, func(t *testing.T) {
+			t.Parallel()
+			story.judge(t, "-run D4 "+path, wrongProcesses, "driver", 1)
+		})
 	}
 }
 
@@ -114,7 +148,7 @@ func TestPluginTest_wrongDrivers(t *testing.T) {
 	for _, story := range wrongDrivers() {
 		t.Run(story.fault, func(t *testing.T) {
 			t.Parallel()
-			story.judge(t, path, wrongTasks, "driver", 1)
+			story.judge(t, path, wrongTasks, "driver", 3)
 		})
 	}
 }
@@ -129,7 +163,7 @@ func TestPluginTest_example(t *testing.T) {
 	path := built(t, "../../examples/driver")
 	code, out, errs := command(t.Context(), "plugin test -config ../../examples/driver/test.json "+path)
 	must.Zero(t, code, must.Sprint(out, errs))
-	must.StrContains(t, out, "23 passed, 0 failed, 0 skipped")
+	must.StrContains(t, out, "27 passed, 0 failed, 0 skipped")
 }
 
 // Under nohup a driver once started tasks that no SIGHUP reached: they inherited the ignored signal.
@@ -154,7 +188,7 @@ func TestPluginTest_words(t *testing.T) {
 	must.One(t, code)
 	for _, want := range []string{
 		"D1            passed   The first fingerprint comes at once.\n",
-		"D17 children  skipped  Destroy with force kills children in other sessions.\n    why       the tasks have no processes\n",
+		"D17 children  skipped  Destroy with force kills children in other sessions.\n    why       the file says that the tasks have no processes\n",
 		"D19           failed   Inspect has the state of the task, and its result at the end.\n    done      at 0s: encode {",
 		": StartTask: ok",
 		": InspectTask: exited",

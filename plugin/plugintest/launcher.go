@@ -17,6 +17,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 )
 
+// ofPlugin is a variable of the plugin's process. No task has it.
+const ofPlugin = "NODEDRAIN_TEST_PLUGIN"
+
 // patience is the timeout of a launch and of a kill of a program.
 const patience = 30 * time.Second
 
@@ -114,7 +117,7 @@ func (l *launcher) try(kind host.Type, config json.RawMessage) error {
 	var err error
 	l.program, err = host.New(host.Options{
 		Type: kind, Path: l.of.Path, Args: args, Config: bytes.ReplaceAll(config, []byte("{dir}"), []byte(l.folder())),
-		Env:       []string{"PATH=" + os.Getenv("PATH")},
+		Env:       []string{"PATH=" + os.Getenv("PATH"), ofPlugin + "=1"},
 		SocketDir: filepath.Join(l.dir, "s"), LogFile: l.logFile(),
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/google/uuid"
@@ -32,6 +33,9 @@ var _ drivertest.Node = (*node)(nil)
 
 func newNode(t drivertest.T, o Options) *node {
 	n := &node{launcher: newLauncher(t, o.Program), noProcesses: o.NoProcesses}
+	if err := os.Chmod(n.dir, 0o711); err != nil { // tasks of other users have folders in it
+		t.Fatalf("making the node's folder: %v", err)
+	}
 	t.Cleanup(func() { n.clear(t) })
 	n.begin(t, host.Driver, o.Config)
 	return n
@@ -102,21 +106,45 @@ func (n *node) Task(t drivertest.T) *driver.TaskConfig {
 	return task
 }
 
-func (n *node) Processes(id driver.TaskID) ([]string, bool) {
+func (n *node) Processes(id driver.TaskID) ([]drivertest.Process, bool) {
 	if n.noProcesses {
 		return nil, false
 	}
 	found, err := n.find(id)
 	if err != nil {
-		return []string{err.Error()}, true
+		return []drivertest.Process{{Text: err.Error()}}, true
 	}
-	var list []string
+	var list []drivertest.Process
 	for _, p := range found {
-		if d, err := p.Describe(); err == nil {
-			list = append(list, d.String())
+		d, err := p.Describe()
+		if err != nil {
+			continue
 		}
+		seen := drivertest.Process{Text: d.String(), AsDriver: userOf(p.PID) == os.Geteuid()}
+		if environment, err := process.Environment(p.PID); err == nil && has(environment, ofPlugin+"=1") {
+			seen.Leaked = []string{ofPlugin}
+		}
+		list = append(list, seen)
 	}
 	return list, true
+}
+
+// userOf returns the effective user of a process, or -1 if it has ended.
+func userOf(pid int) int {
+	status, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	for line := range strings.Lines(string(status)) {
+		if words := strings.Fields(line); len(words) > 2 && words[0] == "Uid:" {
+			if uid, err := strconv.Atoi(words[2]); err == nil {
+				return uid
+			}
+		}
+	}
+	return -1
+}
+
+// has reports whether an environment has a variable with its value.
+func has(environment []byte, variable string) bool {
+	return bytes.Contains(append([]byte{0}, environment...), []byte("\x00"+variable+"\x00"))
 }
 
 // find returns the living processes that have the task's mark.
@@ -135,7 +163,7 @@ func (*node) find(id driver.TaskID) ([]process.Identity, error) {
 		if err != nil && !errors.Is(err, process.ErrGone) && !errors.Is(err, fs.ErrPermission) {
 			return nil, fmt.Errorf("looking for processes: %w", err)
 		}
-		if !bytes.Contains(environment, []byte(mark+"="+string(id)+"\x00")) {
+		if !has(environment, mark+"="+string(id)) {
 			continue
 		}
 		if identity, err := process.Identify(pid); err == nil {

@@ -29,7 +29,8 @@ type Options struct {
 	Tasks map[string]json.RawMessage `json:"tasks"`
 	// Required is the name of a key that the config of "run for ever" must have, or empty.
 	Required string `json:"required"`
-	// Skips are the tests that the driver cannot pass, with the reason.
+	// Skips are the rules that the driver cannot satisfy, with the reason. [Harness] adds the rules
+	// about processes if there are none, and "D4 user" if this user is not root.
 	Skips map[string]string `json:"skips"`
 	// NoProcesses: the harness cannot see the processes of tasks.
 	NoProcesses bool `json:"no_processes"`
@@ -108,9 +109,24 @@ func Harness(o Options) drivertest.Harness {
 		New:      func(t drivertest.T) drivertest.Node { return newNode(t, o) },
 		Config:   o.config,
 		Required: o.Required,
-		Skips:    o.Skips,
+		Skips:    o.skips(),
 		Unit:     time.Duration(o.UnitMillis) * time.Millisecond,
 	}
+}
+
+// skips returns the skips of the file, and the rules that this machine cannot test.
+func (o Options) skips() map[string]string {
+	all := map[string]string{}
+	if os.Geteuid() != 0 {
+		all["D4 user"] = "only root can run a task as another user"
+	}
+	if o.NoProcesses {
+		for _, id := range []string{"D4 user", "D4 environment", "D17 children"} {
+			all[id] = "the file says that the tasks have no processes"
+		}
+	}
+	maps.Copy(all, o.Skips)
+	return all
 }
 
 // config returns the config of a task.

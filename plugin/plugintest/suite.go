@@ -61,13 +61,15 @@ func Open(ctx context.Context, path, file string) (Suite, error) {
 		if file != "" {
 			o, err = ReadDevices(path, file)
 		}
-		return Suite{kind.String(), devicetest.Tests(DeviceHarness(o)), o.Skips}, err
+		h := DeviceHarness(o)
+		return Suite{kind.String(), devicetest.Tests(h), h.Skips}, err
 	}
 	o, err := Commands(path)
 	if file != "" {
 		o, err = Read(path, file)
 	}
-	return Suite{kind.String(), drivertest.Tests(Harness(o)), o.Skips}, err
+	h := Harness(o)
+	return Suite{kind.String(), drivertest.Tests(h), h.Skips}, err
 }
 
 // openStorage starts a storage plugin once, and returns its suite.

@@ -47,6 +47,7 @@ type broken struct {
 	inspect      func(*broken, context.Context, driver.TaskID) (driver.Status, error)
 	signal       func(*broken, context.Context, driver.TaskID, string) error
 	exec         func(*broken, context.Context, driver.TaskID) (driver.Output, error)
+	stats        func(*broken, context.Context) error
 	fingerprints func(*broken, context.Context, func(driver.Fingerprint)) error
 	encode       func([]byte) ([]byte, error)
 }
@@ -100,6 +101,13 @@ func (b *broken) Signal(ctx context.Context, id driver.TaskID, signal string) er
 	return b.Driver.Signal(ctx, id, signal)
 }
 
+func (b *broken) Stats(ctx context.Context, id driver.TaskID, interval time.Duration, report func(driver.Usage)) error {
+	if b.stats != nil {
+		return b.stats(b, ctx)
+	}
+	return b.Driver.Stats(ctx, id, interval, report)
+}
+
 func (b *broken) Exec(ctx context.Context, id driver.TaskID, command []string, timeout time.Duration) (driver.Output, error) {
 	if b.exec != nil {
 		return b.exec(b, ctx, id)
@@ -128,8 +136,10 @@ type brokenNode struct {
 	// also are the other ids under which the driver runs a task.
 	also   map[driver.TaskID]driver.TaskID
 	stdout string
-	mu     sync.Mutex
-	seen   map[driver.TaskID]bool // guarded by mu
+	// process has the faults of all processes.
+	process drivertest.Process
+	mu      sync.Mutex
+	seen    map[driver.TaskID]bool // guarded by mu
 }
 
 func (n *brokenNode) Driver() driver.Driver {
@@ -138,11 +148,14 @@ func (n *brokenNode) Driver() driver.Driver {
 	return &b
 }
 
-func (n *brokenNode) Processes(id driver.TaskID) ([]string, bool) {
+func (n *brokenNode) Processes(id driver.TaskID) ([]drivertest.Process, bool) {
 	list, _ := n.double.Processes(id)
 	if other, ok := n.also[id]; ok {
 		more, _ := n.double.Processes(other)
 		list = append(list, more...)
+	}
+	for i := range list {
+		list[i].AsDriver, list[i].Leaked = n.process.AsDriver, n.process.Leaked
 	}
 	return list, true
 }
@@ -186,6 +199,7 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 		options scripted.Options
 		fault   broken
 		stdout  string
+		process drivertest.Process
 	}{
 		{name: "works", fails: ""},
 		{name: "reports its health after two seconds", fails: "D1", fault: broken{fingerprints: func(b *broken, ctx context.Context, report func(driver.Fingerprint)) error {
@@ -202,7 +216,7 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			}
 			return []byte("{}"), nil
 		}}},
-		{name: "says that it started a task that did not start", fails: "D4 D5 D6 D7 D8 D13 D13_orderly D15 D16 D17 D17_children D19 D20", fault: broken{
+		{name: "says that it started a task that did not start", fails: "D4 D5 D6 D7 D8 D13 D13_orderly D15 D15_unknown D16 D17 D17_children D19 D20 D20_stats", fault: broken{
 			start: func(b *broken, ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
 				if strings.Contains(string(task.Config), `"ends"`) {
 					return b.Driver.Start(ctx, task)
@@ -221,6 +235,8 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			return nil, err
 		}}},
 		{name: "loses the end of the output", fails: "D4_output", stdout: "one\n"},
+		{name: "runs all tasks as its own user", fails: "D4_user", process: drivertest.Process{AsDriver: true}},
+		{name: "gives its tasks its environment", fails: "D4_environment", process: drivertest.Process{Leaked: []string{"HOME"}}},
 		{name: "starts an id twice", fails: "D5", fault: broken{start: func(b *broken, ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
 			if !b.node.first(task.ID) {
 				return driver.Handle("again"), b.node.copied(ctx, task)
@@ -300,6 +316,27 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 		{name: "sends its own signal", fails: "D15", fault: broken{stop: func(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, _ string) error {
 			return b.Driver.Stop(ctx, id, grace, "SIGTERM")
 		}}},
+		{name: "does nothing at a signal that it does not know", fails: "D15_unknown",
+			options: scripted.Options{Capabilities: driver.Capabilities{SendSignals: true}},
+			fault: broken{signal: func(b *broken, ctx context.Context, id driver.TaskID, signal string) error {
+				if err := b.Driver.Signal(ctx, id, signal); driver.ClassOf(err) != driver.Fatal {
+					return err
+				}
+				return nil
+			}}},
+		{name: "does not stop a task with a signal that it does not know", fails: "D15_unknown", fault: broken{stop: func(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+			if strings.HasPrefix(signal, "SIGN") {
+				return nil
+			}
+			return b.Driver.Stop(ctx, id, grace, signal)
+		}}},
+		{name: "kills a task after an error", fails: "D15_unknown", fault: broken{stop: func(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+			err := b.Driver.Stop(ctx, id, grace, signal)
+			if err != nil {
+				_ = b.Driver.Stop(ctx, id, grace, "")
+			}
+			return err
+		}}},
 		{name: "destroys without force", fails: "D16", fault: broken{destroy: func(b *broken, ctx context.Context, id driver.TaskID, _ bool) error {
 			return b.Driver.Destroy(ctx, id, true)
 		}}},
@@ -328,7 +365,15 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			b.node.Kill(nil)
 			return b.Driver.Signal(ctx, id, signal)
 		}}},
-		{name: "sends signals to nothing", fails: "D20", options: scripted.Options{Capabilities: driver.Capabilities{SendSignals: true}},
+		{name: "never measures and never says so", fails: "D20_stats", fault: broken{stats: func(_ *broken, ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}},
+		{name: "dies of statistics", fails: "D20_stats", fault: broken{stats: func(b *broken, ctx context.Context) error {
+			b.node.Kill(nil)
+			return b.Driver.Stats(ctx, "", 0, func(driver.Usage) {})
+		}}},
+		{name: "sends signals to nothing", fails: "D15_unknown D20", options: scripted.Options{Capabilities: driver.Capabilities{SendSignals: true}},
 			fault: broken{signal: func(*broken, context.Context, driver.TaskID, string) error { return nil }}},
 	}
 	found := map[string]bool{}
@@ -336,7 +381,7 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 		h := doubleHarness(story.options)
 		h.New = func(t drivertest.T) drivertest.Node {
 			n := &brokenNode{
-				double: newDouble(t, story.options), fault: story.fault, stdout: story.stdout,
+				double: newDouble(t, story.options), fault: story.fault, stdout: story.stdout, process: story.process,
 				also: map[driver.TaskID]driver.TaskID{}, seen: map[driver.TaskID]bool{},
 			}
 			if n.stdout == "" {

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
@@ -35,7 +36,7 @@ func (c *check) config(b Behaviour) []byte {
 	c.Helper()
 	config, ok := c.harness.Config(b)
 	if !ok {
-		c.Stopf("a task of this kind, or a named skip of this test", "the harness has no task of kind %q", b.Kind)
+		c.Stopf("a task of this kind, or an entry in \"skips\"", "the harness has no task of kind %q", b.Kind)
 	}
 	return config
 }
@@ -54,8 +55,17 @@ func (c *check) task(b Behaviour) *driver.TaskConfig {
 func (c *check) start(b Behaviour) (*driver.TaskConfig, driver.Handle) {
 	c.Helper()
 	task := c.task(b)
-	handle, err := c.driver().Start(c.context(), task)
+	handle, err := c.begin(task)
 	c.ok(err, "starting a task of kind %q", b.Kind)
+	return task, handle
+}
+
+// begin calls Start. If that succeeds, it destroys the task at the end.
+func (c *check) begin(task *driver.TaskConfig) (driver.Handle, error) {
+	handle, err := c.driver().Start(c.context(), task)
+	if err != nil {
+		return nil, err
+	}
 	c.Cleanup(func() {
 		// The test's context has ended.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), patience)
@@ -64,7 +74,7 @@ func (c *check) start(b Behaviour) (*driver.TaskConfig, driver.Handle) {
 			c.Logf("removing the task at the end of the test: %v", err)
 		}
 	})
-	return task, handle
+	return handle, nil
 }
 
 // ok stops the test after an error.
@@ -189,6 +199,45 @@ func (c *check) count(id driver.TaskID) int {
 	return -1
 }
 
+// processes returns the processes of a task. The node must see them.
+func (c *check) processes(id driver.TaskID) []Process {
+	c.Helper()
+	list, ok := c.node.Processes(id)
+	if !ok {
+		c.Stopf("the processes of the task, or an entry in \"skips\"", "the node cannot see processes")
+	}
+	return list
+}
+
+// texts describes processes.
+func texts(list []Process) []string {
+	var all []string
+	for _, p := range list {
+		all = append(all, p.Text)
+	}
+	return all
+}
+
+// soon waits until the task has a process that is good, and returns nil. A program that starts the
+// task may have to replace itself first. If no process becomes good, soon returns all.
+func (c *check) soon(id driver.TaskID, good func(Process) bool) []Process {
+	c.Helper()
+	tick := time.NewTicker(c.harness.Slack / 20)
+	defer tick.Stop()
+	end := time.After(c.harness.Slack)
+	for {
+		list := c.processes(id)
+		if slices.ContainsFunc(list, good) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			return list
+		}
+	}
+}
+
 // noneLeft demands that the task has no process, soon.
 func (c *check) noneLeft(id driver.TaskID) {
 	c.Helper()
@@ -199,8 +248,7 @@ func (c *check) noneLeft(id driver.TaskID) {
 		select {
 		case <-tick.C:
 		case <-end:
-			list, _ := c.node.Processes(id)
-			c.Stopf("no process of the task is left", "the task has left processes: %q", list)
+			c.Stopf("no process of the task is left", "the task has left processes: %q", texts(c.processes(id)))
 		}
 	}
 }

@@ -44,11 +44,22 @@ type Node interface {
 	// Task returns a task with an id that the node has not used before, with all that the driver
 	// needs except the config.
 	Task(T) *driver.TaskConfig
-	// Processes describes the living processes of a task, children with setsid included. False
-	// means that the node cannot see them.
-	Processes(driver.TaskID) ([]string, bool)
+	// Processes returns the living processes of a task, children with setsid included. False means
+	// that the node cannot see them.
+	Processes(driver.TaskID) ([]Process, bool)
 	// Stdout returns what the task has written to its standard output.
 	Stdout(*driver.TaskConfig) (string, error)
+}
+
+// Process is a living process of a task.
+type Process struct {
+	// Text describes it.
+	Text string
+	// AsDriver: it runs as the user of the driver's process.
+	AsDriver bool
+	// Leaked are the names of variables in its environment that the driver's process has and the
+	// task does not have.
+	Leaked []string
 }
 
 // Behaviour is what a task does.

@@ -38,7 +38,7 @@ func TestJudge(t *testing.T) {
 	must.EqOp(t, "it is Sunday", found[1].Why)
 	must.EqOp(t, conformance.Failed, found[2].Outcome)
 	must.Eq(t, []conformance.Failure{{
-		Expected: "a task of this kind, or a named skip of this test", Happened: `the harness has no task of kind "fail"`,
+		Expected: "a task of this kind, or an entry in \"skips\"", Happened: `the harness has no task of kind "fail"`,
 	}}, found[2].Failures)
 	must.EqOp(t, conformance.Passed, found[3].Outcome)
 	must.StrContains(t, found[3].Calls[2], "DestroyTask, force false: error of class \"fatal\"")

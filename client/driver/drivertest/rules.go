@@ -35,6 +35,14 @@ func rulesOfRunning() []rule {
 			Contract: "The output of a task goes to stdout_path and stderr_path, which are files or FIFOs.",
 		}, Check: output},
 		{Rule: conformance.Rule{
+			ID: "D4 user", Doc: "A task of another user runs as this user, or the start fails.",
+			Contract: "StartTask refuses a user that the driver cannot give. A task of another user never runs as the user of the driver.",
+		}, Check: userOfTask},
+		{Rule: conformance.Rule{
+			ID: "D4 environment", Doc: "A task has no variables of the driver's process.",
+			Contract: "The config of the task has its whole environment. The driver does not add its own variables.",
+		}, Check: environment},
+		{Rule: conformance.Rule{
 			ID: "D5", Doc: "A second start with the same id fails, or starts no second process.",
 			Contract: "A task id identifies one start and is never used again. StartTask refuses an id that it knows.",
 		}, Check: startTwice},
@@ -88,6 +96,10 @@ func rulesOfEnding() []rule {
 			ID: "D15", Doc: "Stop sends the requested signal.",
 			Contract: "StopTask sends the signal of the request. The empty signal is the driver's default.",
 		}, Check: stopSignal},
+		{Rule: conformance.Rule{
+			ID: "D15 unknown", Doc: "An unknown signal is not ignored: the call fails, or the task ends by another signal.",
+			Contract: "A call with an unknown signal returns an error and does not change the task. Some released drivers send their default signal.",
+		}, Check: unknownSignal},
 	}
 }
 
@@ -118,5 +130,9 @@ func rulesOfDestruction() []rule {
 			ID: "D20", Doc: "An unsupported call is an error. A supported call works.",
 			Contract: "Capabilities are true. A call that the driver does not support returns an error, and the driver continues to work.",
 		}, Check: optionalCalls},
+		{Rule: conformance.Rule{
+			ID: "D20 stats", Doc: "Stats reports the usage of a task that runs, or ends.",
+			Contract: "TaskStats reports once in each interval until the task ends. A driver that does not measure returns an error.",
+		}, Check: usage},
 	}
 }

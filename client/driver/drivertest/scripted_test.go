@@ -144,12 +144,12 @@ func (d *double) Task(drivertest.T) *driver.TaskConfig {
 	return task
 }
 
-func (d *double) Processes(id driver.TaskID) ([]string, bool) {
-	var found []string
+func (d *double) Processes(id driver.TaskID) ([]drivertest.Process, bool) {
+	var found []drivertest.Process
 	d.loop.Do(func() {
 		for _, p := range d.machine.Living() {
 			if p.Task == id && p.Kind != scripted.ShimProcess {
-				found = append(found, fmt.Sprintf("%d %s", p.PID, p.Kind))
+				found = append(found, drivertest.Process{Text: fmt.Sprintf("%d %s", p.PID, p.Kind)})
 			}
 		}
 	})

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,6 +128,31 @@ func output(c *check) {
 		case <-end:
 			c.Stopf(fmt.Sprintf("the output %q", Output), "the output is %q", got)
 		}
+	}
+}
+
+// otherUsers are a user that no machine has, and one that most machines have.
+func otherUsers() []string { return []string{"nodedrain-no-such-user", "nobody"} }
+
+func userOfTask(c *check) {
+	for _, user := range otherUsers() {
+		task := c.task(Behaviour{Kind: RunForever})
+		task.User = user
+		if _, err := c.begin(task); err != nil {
+			c.class(err, "starting a task of the user "+user, driver.Fatal, driver.Recoverable)
+			continue
+		}
+		if bad := c.soon(task.ID, func(p Process) bool { return !p.AsDriver }); len(bad) > 0 {
+			c.Failf("an error of the start, or a process of the user "+user,
+				"the task of the user %q runs as the user of the driver: %q", user, texts(bad))
+		}
+	}
+}
+
+func environment(c *check) {
+	task, _ := c.start(Behaviour{Kind: RunForever})
+	if bad := c.soon(task.ID, func(p Process) bool { return len(p.Leaked) == 0 }); len(bad) > 0 {
+		c.Failf("only the variables of the task's config", "the task has variables of the driver's process: %q", bad[0].Leaked)
 	}
 }
 
@@ -286,6 +313,33 @@ func stopSignal(c *check) {
 	c.result(c.ended(answers, c.harness.Slack).result, 9, 0)
 }
 
+// noSignal is the name of a signal that no driver knows.
+const noSignal = "SIGNODEDRAIN"
+
+func unknownSignal(c *check) {
+	calls := map[string]func(driver.TaskID) error{
+		"Stop": func(id driver.TaskID) error { return c.driver().Stop(c.context(), id, c.harness.Unit, noSignal) },
+	}
+	if c.driver().Capabilities().SendSignals {
+		calls["Signal"] = func(id driver.TaskID) error { return c.driver().Signal(c.context(), id, noSignal) }
+	}
+	for _, name := range slices.Sorted(maps.Keys(calls)) {
+		task, _ := c.start(Behaviour{Kind: RunForever})
+		answers := c.wait(task.ID)
+		c.runs(answers, c.harness.Unit/4)
+		if err := calls[name](task.ID); err != nil {
+			c.class(err, name+" with an unknown signal", driver.Fatal, driver.Recoverable)
+			c.runs(answers, c.harness.Unit/4)
+			continue
+		}
+		select {
+		case <-answers:
+		case <-time.After(c.harness.Slack):
+			c.Failf("an error, or the end of the task by another signal", "%s with the unknown signal %s succeeds, and the task runs on", name, noSignal)
+		}
+	}
+}
+
 func destroyRefused(c *check) {
 	task, _ := c.start(Behaviour{Kind: RunForever})
 	answers := c.wait(task.ID)
@@ -310,11 +364,8 @@ func destroyForced(c *check) {
 func destroyChildren(c *check) {
 	task, _ := c.start(Behaviour{Kind: Fork})
 	c.runs(c.wait(task.ID), c.harness.Unit/2)
-	switch n := c.count(task.ID); {
-	case n < 0:
-		c.Stopf("the processes of the task, or a named skip of this test", "the node cannot see processes")
-	case n < 2:
-		c.Stopf("a process and its child", "the task has %d processes", n)
+	if list := c.processes(task.ID); len(list) < 2 {
+		c.Stopf("a process and its child", "the task has %d processes", len(list))
 	}
 	c.ok(c.driver().Destroy(c.context(), task.ID, true), "destroying the task")
 	c.noneLeft(task.ID)
@@ -378,6 +429,33 @@ func optionalCalls(c *check) {
 		c.ok(c.driver().Signal(c.context(), task.ID, "SIGKILL"), "sending a signal")
 		c.result(c.ended(answers, patience).result, 137, 9)
 	}
+}
+
+func usage(c *check) {
+	task, _ := c.start(Behaviour{Kind: RunForever})
+	within := 4*c.harness.Unit + 2*c.harness.Slack
+	ctx, cancel := context.WithTimeout(c.Context(), within)
+	defer cancel()
+	seen := make(chan struct{}, 1)
+	err := c.driver().Stats(ctx, task.ID, c.harness.Unit, func(driver.Usage) {
+		select {
+		case seen <- struct{}{}:
+		default:
+		}
+		cancel()
+	})
+	select {
+	case <-seen:
+	default:
+		switch {
+		case ctx.Err() != nil:
+			c.Failf(fmt.Sprintf("a usage within %v, or an error of a driver that does not measure", within), "Stats reports nothing, and does not end")
+		case driver.ClassOf(err) == driver.Gone:
+			c.Stopf("an error of a driver that does not measure", "Stats: %v", err)
+		}
+		c.Logf("the driver does not measure: %v", err)
+	}
+	c.state(task.ID, driver.TaskRunning)
 }
 
 // execStreams runs commands that are connected to streams, with a terminal and without one.

@@ -78,6 +78,13 @@ func (t traced) Inspect(ctx context.Context, id driver.TaskID) (driver.Status, e
 	return status, err
 }
 
+func (t traced) Stats(ctx context.Context, id driver.TaskID, interval time.Duration, report func(driver.Usage)) error {
+	answer := t.trace.Begin("TaskStats, interval %v", interval)
+	err := t.Driver.Stats(ctx, id, interval, report)
+	answer(conformance.ErrorText(err))
+	return err
+}
+
 func (t traced) Signal(ctx context.Context, id driver.TaskID, signal string) error {
 	answer := t.trace.Begin("SignalTask %q", signal)
 	err := t.Driver.Signal(ctx, id, signal)

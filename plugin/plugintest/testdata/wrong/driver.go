@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ type fault struct {
 	recover      func(*wrong, context.Context, *driver.TaskConfig, []byte) error
 	wait         func(*wrong, context.Context, driver.TaskID) (driver.ExitResult, error)
 	stop         func(*wrong, context.Context, driver.TaskID, time.Duration, string) error
+	signal       func(*wrong, context.Context, driver.TaskID, string) error
+	stats        func(context.Context) error
 	destroy      func(*wrong, context.Context, driver.TaskID, bool) error
 	inspect      func(*wrong, context.Context, driver.TaskID) (driver.Status, error)
 }
@@ -33,8 +36,9 @@ type wrong struct {
 }
 
 var (
-	_ sdk.Driver   = (*wrong)(nil)
-	_ sdk.Signaler = (*wrong)(nil)
+	_ sdk.Driver      = (*wrong)(nil)
+	_ sdk.Signaler    = (*wrong)(nil)
+	_ sdk.StatsSource = (*wrong)(nil)
 )
 
 func newWrong(d *mock.Driver, f fault) *wrong {
@@ -114,6 +118,21 @@ func (w *wrong) Stop(ctx context.Context, id driver.TaskID, grace time.Duration,
 		return w.fault.stop(w, ctx, id, grace, signal)
 	}
 	return w.Driver.Stop(ctx, id, grace, signal)
+}
+
+func (w *wrong) Signal(ctx context.Context, id driver.TaskID, signal string) error {
+	if w.fault.signal != nil {
+		return w.fault.signal(w, ctx, id, signal)
+	}
+	return w.Driver.Signal(ctx, id, signal)
+}
+
+// Stats is an error: the tasks use nothing.
+func (w *wrong) Stats(ctx context.Context, _ driver.TaskID, _ time.Duration, _ func(driver.Usage)) error {
+	if w.fault.stats != nil {
+		return w.fault.stats(ctx)
+	}
+	return errors.New("the driver does not measure")
 }
 
 func (w *wrong) Destroy(ctx context.Context, id driver.TaskID, force bool) error {

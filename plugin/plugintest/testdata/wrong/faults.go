@@ -43,6 +43,14 @@ func faultsOfHealth() map[string]fault {
 		"loose-schema": {info: func(info *sdk.Info) {
 			info.TaskSchema.GetObject().GetAttributes()["run_for"].GetAttr().Required = false
 		}},
+		"never-measures": {stats: func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}},
+		"ignores-unknown-signals": {signal: func(w *wrong, ctx context.Context, id driver.TaskID, signal string) error {
+			_ = w.Driver.Signal(ctx, id, signal)
+			return nil
+		}},
 		"claims-exec": {capabilities: func(c *driver.Capabilities) { c.Exec = true }},
 	}
 }

@@ -1,6 +1,6 @@
 // Command wrong is a plugin with one fault, which its argument names: "wrong FAULT". It is the mock
-// driver otherwise, or a device plugin whose devices are files. The tests of "nodedrain plugin
-// test" run it.
+// driver otherwise, the raw_exec driver, or a device plugin whose devices are files. The tests of
+// "nodedrain plugin test" run it.
 package main
 
 import (
@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/seed-f9cf0b39/nodedrain/plugin/mock"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
@@ -19,6 +20,10 @@ func main() {
 	}
 	if fault, known := lampFaults()[os.Args[1]]; known {
 		sdk.ServeDevice(&lamps{fault: fault, noted: map[string]int{}})
+		return
+	}
+	if change, known := processFaults()[os.Args[1]]; known {
+		sdk.Serve(wrongProcesses{rawexec.New(rawexec.Options{}), change})
 		return
 	}
 	fault, known := faults()[os.Args[1]]
