@@ -16,7 +16,7 @@ const wrongLamps = `{
 	"config": {"folder": "{dir}"},
 	"empty": {"folder": "{dir}/none"},
 	"wrong": {"folder": "none"},
-	"change": ["/bin/rm", "{dir}/lamp-two"]
+	"change": ["/bin/rm", "{dir}/lamp-one"]
 }`
 
 // wrongDevices are the stories of [TestPluginTest_wrongDevices].
@@ -40,8 +40,11 @@ func wrongDevices() []wrongStory {
 		{"takes-the-first-id-only", "V7", `Reserve takes the ids ["lamp-one" "no-such-device"]`},
 		{"panics-at-strangers", "V7", "panic: this lamp does not exist"},
 		{"refuses-none", "V7 none", "there is nothing to reserve"},
-		{"gives-all", "V7 others", `the answer for "lamp-one" names the device "lamp-three"`},
-		{"gives-another", "V7 others", "names the device"},
+		{"positions", "V3 change", `after a change of the devices, the id "0" has the path "/dev/lamps/lamp-three", which the id "1" had before`},
+		{"gives-nothing", "V6 something", `Reserve of "lamp-one" returns nothing`},
+		{"gives-all-of-short-ids", "V7 alone", `the answers for "one" and "three" are the same, and name all devices`},
+		{"gives-all", "V7 others, V7 alone", `the answer for "lamp-one" names the device "lamp-three"`},
+		{"gives-another", "V3 change, V7 others", "names the device"},
 		{"has-owners", "V7 repeat", "the lamp is in use"},
 		{"counts", "V7 repeat", "is another one"},
 		{"one-at-a-time", "V7 several", "one lamp at a time"},
@@ -91,9 +94,10 @@ func TestPluginTest_devicesWithoutAFile(t *testing.T) {
 	for _, want := range []string{
 		"V1            passed   The first fingerprint comes at once.\n",
 		"V1 empty      failed   A plugin without a device reports an empty list at once.\n",
-		"    happened  the harness has none\n",
+		"    happened  the harness has no plugin that finds no device\n",
 		"    happened  the harness cannot change the devices\n",
-		"    expected  a device, or a named skip of this rule\n    happened  the plugin has no device\n",
+		"    expected  a command in \"change\", or an entry in \"skips\"\n",
+		"    expected  a device, or an entry in \"skips\"\n    happened  the plugin has no device\n",
 		"V9            skipped  A wrong config of the plugin is refused.\n    why       no config is wrong\n",
 	} {
 		must.StrContains(t, out, want)
@@ -113,5 +117,5 @@ func TestPluginTest_exampleDevice(t *testing.T) {
 	path := built(t, "../../examples/device")
 	code, out, errs := command(t.Context(), "plugin test -config ../../examples/device/test.json "+path)
 	must.Zero(t, code, must.Sprint(out, errs))
-	must.StrContains(t, out, "14 passed, 0 failed, 0 skipped")
+	must.StrContains(t, out, "17 passed, 0 failed, 0 skipped")
 }

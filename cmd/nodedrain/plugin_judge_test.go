@@ -121,7 +121,7 @@ func wrongDrivers() []wrongStory {
 func wrongUsers() []wrongStory {
 	return []wrongStory{
 		{"ignores-users", "D4 user", `the task of the user "nodedrain-no-such-user" runs as the user of the driver`},
-		{"only-looks-users-up", "D4 user", `the task of the user "nobody" runs as the user of the driver`},
+		{"only-looks-users-up", "D4 user", `the task of the user "daemon" runs as the user of the driver`},
 		{"gives-its-environment", "D4 environment", `the task has variables of the driver's process: ["NODEDRAIN_TEST_PLUGIN"]`},
 	}
 }

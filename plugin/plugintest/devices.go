@@ -2,6 +2,7 @@ package plugintest
 
 import (
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/device"
@@ -20,7 +21,8 @@ type DeviceOptions struct {
 	// Change is a command that changes the devices: others appear or disappear, or the health of
 	// one changes. It is empty if the devices cannot be changed.
 	Change []string `json:"change"`
-	// Skips are the rules that the plugin cannot satisfy, with the reason.
+	// Skips are the rules that the plugin cannot satisfy, with the reason. [DeviceHarness] adds "V3
+	// change" if Change is empty.
 	Skips map[string]string `json:"skips"`
 	// UnitMillis is the unit of time of the suite in milliseconds; zero is a second.
 	UnitMillis int `json:"unit_millis"`
@@ -36,7 +38,7 @@ func ReadDevices(path, file string) (DeviceOptions, error) {
 func DeviceHarness(o DeviceOptions) devicetest.Harness {
 	h := devicetest.Harness{
 		New:   func(t devicetest.T) devicetest.Node { return newDeviceNode(t, o, o.Config) },
-		Skips: o.Skips,
+		Skips: o.skips(),
 		Unit:  time.Duration(o.UnitMillis) * time.Millisecond,
 	}
 	if len(o.Empty) > 0 {
@@ -46,6 +48,17 @@ func DeviceHarness(o DeviceOptions) devicetest.Harness {
 		h.Wrong = func(t devicetest.T) error { return newLauncher(t, o.Program).try(host.Device, o.Wrong) }
 	}
 	return h
+}
+
+// skips returns the skips of the file. A plugin whose devices cannot be changed fails or skips the
+// rule "V1 change", and that says enough.
+func (o DeviceOptions) skips() map[string]string {
+	all := map[string]string{}
+	if len(o.Change) == 0 {
+		all["V3 change"] = `the file has no command in "change"`
+	}
+	maps.Copy(all, o.Skips)
+	return all
 }
 
 // deviceNode is a node with a device plugin's program.

@@ -151,7 +151,7 @@ func (c *check) usable(report []*cluster.DeviceGroup) []*cluster.DeviceGroup {
 	groups, _ := device.Check(report) // a problem fails the rule V1 ids
 	groups = slices.DeleteFunc(groups, func(g *cluster.DeviceGroup) bool { return len(g.Devices) == 0 })
 	if len(groups) == 0 {
-		c.Stopf("a device, or a named skip of this rule", "the plugin has no device")
+		c.Stopf(`a device, or an entry in "skips"`, "the plugin has no device")
 	}
 	return groups
 }
@@ -167,7 +167,7 @@ func (c *check) several(n Node) *cluster.DeviceGroup {
 		}
 	}
 	if len(most.Devices) < 2 {
-		c.Stopf("two devices of one kind, or a named skip of this rule", "the plugin has one device of the kind %s", most.Kind)
+		c.Stopf(`two devices of one kind, or an entry in "skips"`, "the plugin has one device of the kind %s", most.Kind)
 	}
 	return most
 }

@@ -32,9 +32,17 @@ func rules() []rule {
 			Contract: "The id of a device is the same after each restart of the plugin. A task keeps its device while the plugin is down.",
 		}, Check: relaunch},
 		{Rule: conformance.Rule{
+			ID: "V3 change", Doc: "After a change of the devices and a restart, no id means another device.",
+			Contract: "An id means one device. It does not depend on the other devices or on their order.",
+		}, Check: sameMeaning},
+		{Rule: conformance.Rule{
 			ID: "V6", Doc: "What a task needs for a device is valid.",
 			Contract: "Paths are absolute, permissions are letters of rwm, and the names of variables are valid.",
 		}, Check: validReservation},
+		{Rule: conformance.Rule{
+			ID: "V6 something", Doc: "A task gets something for each healthy device.",
+			Contract: "Reserve returns variables, mounts or device files, so that the task can use its device.",
+		}, Check: givesSomething},
 		{Rule: conformance.Rule{
 			ID: "V7", Doc: "Reserve of an unknown id is an error, and the plugin continues to work.",
 			Contract: "Reserve refuses an id that the plugin does not know: the start of the task fails and may be repeated.",
@@ -47,6 +55,10 @@ func rules() []rule {
 			ID: "V7 others", Doc: "The answer of Reserve contains only the requested devices.",
 			Contract: "A task gets the devices of the request and no others. The client cannot see which devices an answer is for.",
 		}, Check: onlyTheReserved},
+		{Rule: conformance.Rule{
+			ID: "V7 alone", Doc: "The answers for two devices are not one answer that names all devices.",
+			Contract: "A task gets the devices of the request and no others, also if their ids are short.",
+		}, Check: oneEach},
 		{Rule: conformance.Rule{
 			ID: "V7 repeat", Doc: "Reserve of the same ids always returns the same answer.",
 			Contract: "The protocol has no call to release a device, so Reserve succeeds again. Only the client knows the owner of a device.",

@@ -3,6 +3,7 @@ package devicetest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,21 +20,27 @@ func firstFingerprint(c *check) { c.first(c.node()) }
 
 func emptyList(c *check) {
 	if c.harness.Empty == nil {
-		c.Stopf("a plugin that finds no device, or a named skip of this rule", "the harness has none")
+		c.Stopf(`a config without devices in "empty", or an entry in "skips"`, "the harness has no plugin that finds no device")
 	}
 	if _, groups := c.first(c.started(c.harness.Empty(c.T))); slices.ContainsFunc(groups, func(g *cluster.DeviceGroup) bool { return len(g.Devices) > 0 }) {
 		c.Failf("no device", "the plugin has devices: %s", describe(groups))
 	}
 }
 
+// change changes the devices of the machine.
+func (c *check) change(n Node) {
+	c.Helper()
+	if !n.Change(c.T) {
+		c.Stopf(`a command in "change", or an entry in "skips"`, "the harness cannot change the devices")
+	}
+	c.Calls.Begin("change the devices")("ok")
+}
+
 func change(c *check) {
 	n := c.node()
 	l := c.listen(n)
 	before, _ := device.Check(c.next(l, patience))
-	if !n.Change(c.T) {
-		c.Stopf("a change of the devices, or a named skip of this rule", "the harness cannot change the devices")
-	}
-	c.Calls.Begin("change the devices")("ok")
+	c.change(n)
 	within := 10 * c.harness.Unit
 	end := time.After(within)
 	for {
@@ -107,6 +114,51 @@ func relaunch(c *check) {
 	}
 }
 
+// pathsOf returns the paths of the machine in what a task gets for each device. It leaves out the
+// devices that the plugin refuses now.
+func (c *check) pathsOf(n Node) map[string]map[string]bool {
+	c.Helper()
+	all := map[string]map[string]bool{}
+	for _, g := range c.devices(n) {
+		for _, id := range idsOf(g) {
+			r, err := c.try(n, id)
+			if err != nil {
+				continue
+			}
+			paths := map[string]bool{}
+			for word := range words(r) {
+				if strings.HasPrefix(word, "/") {
+					paths[word] = true
+				}
+			}
+			all[id] = paths
+		}
+	}
+	return all
+}
+
+// sameMeaning compares paths and nothing else: a variable may have a number that changes.
+func sameMeaning(c *check) {
+	n := c.node()
+	before := c.pathsOf(n)
+	n.Kill(c.T)
+	c.change(n)
+	n.Launch(c.T)
+	after := c.pathsOf(n)
+	for _, id := range slices.Sorted(maps.Keys(after)) {
+		if before[id] == nil {
+			continue
+		}
+		for _, other := range slices.Sorted(maps.Keys(before)) {
+			for _, path := range slices.Sorted(maps.Keys(after[id])) {
+				if other != id && before[other][path] && !before[id][path] {
+					c.Stopf("the id means the same device", "after a change of the devices, the id %q has the path %q, which the id %q had before", id, path, other)
+				}
+			}
+		}
+	}
+}
+
 func validReservation(c *check) {
 	n := c.node()
 	for _, g := range c.devices(n) {
@@ -142,7 +194,7 @@ func unknownID(c *check) {
 
 func reserveNothing(c *check) {
 	n := c.node()
-	if r := c.reserve(n); len(r.Env) > 0 || len(r.Mounts) > 0 || len(r.Devices) > 0 {
+	if r := c.reserve(n); !empty(r) {
 		c.Failf("an empty answer", "Reserve without ids returns variables %v, mounts %v, devices %v", r.Env, r.Mounts, r.Devices)
 	}
 }
@@ -187,6 +239,37 @@ func onlyTheReserved(c *check) {
 				c.Stopf("an answer for "+own, "the answer for %q names the device %q", own, other)
 			}
 		}
+	}
+}
+
+func givesSomething(c *check) {
+	n := c.node()
+	for _, g := range c.devices(n) {
+		for _, d := range g.Devices[:min(len(g.Devices), mostIDs)] {
+			if !d.Healthy {
+				continue
+			}
+			if empty(c.reserve(n, d.ID)) {
+				c.Stopf("a variable, a mount or a device file", "Reserve of %q returns nothing", d.ID)
+			}
+		}
+	}
+}
+
+// empty reports whether a task gets nothing.
+func empty(r device.Reservation) bool {
+	return len(r.Env) == 0 && len(r.Mounts) == 0 && len(r.Devices) == 0
+}
+
+// oneEach finds what the rule "V7 others" does not: short ids, which the answers name anyway.
+// Devices may share all that they have, so equal answers alone are no mistake.
+func oneEach(c *check) {
+	n := c.node()
+	ids := idsOf(c.several(n))
+	one, other := c.reserve(n, ids[0]), c.reserve(n, ids[1])
+	named := words(one)
+	if equal(one, other) && !slices.ContainsFunc(ids, func(id string) bool { return !named[id] }) {
+		c.Stopf("an answer for one device", "the answers for %q and %q are the same, and name all devices", ids[0], ids[1])
 	}
 }
 
@@ -282,7 +365,7 @@ func (c *check) strangers(groups []device.GroupStats, known map[cluster.DeviceKi
 
 func wrongConfig(c *check) {
 	if c.harness.Wrong == nil {
-		c.Stopf("a config that the plugin must refuse, or a named skip of this rule", "the harness has none")
+		c.Stopf(`a config that the plugin must refuse in "wrong", or an entry in "skips"`, "the harness has no wrong config")
 	}
 	err := c.harness.Wrong(c.T)
 	c.Calls.Begin("launch with a wrong config")(conformance.ErrorText(err))

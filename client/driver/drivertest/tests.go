@@ -132,7 +132,7 @@ func output(c *check) {
 }
 
 // otherUsers are a user that no machine has, and one that most machines have.
-func otherUsers() []string { return []string{"nodedrain-no-such-user", "nobody"} }
+func otherUsers() []string { return []string{"nodedrain-no-such-user", "daemon"} }
 
 func userOfTask(c *check) {
 	for _, user := range otherUsers() {

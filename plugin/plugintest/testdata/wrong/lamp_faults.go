@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ type groups = []*cluster.DeviceGroup
 // lampFaults are the faults of device plugins by their names. The name "lamps" has no fault.
 func lampFaults() map[string]lampFault {
 	all := map[string]lampFault{"lamps": {}}
-	for _, some := range []map[string]lampFault{faultsOfFingerprints(), faultsOfGroups(), faultsOfReserve(), faultsOfTasks(), faultsOfStats()} {
+	for _, some := range []map[string]lampFault{faultsOfFingerprints(), faultsOfGroups(), faultsOfIDs(), faultsOfReserve(), faultsOfTasks(), faultsOfStats()} {
 		for name, f := range some {
 			all[name] = f
 		}
@@ -120,6 +121,66 @@ func faultsOfGroups() map[string]lampFault {
 	}
 }
 
+func faultsOfIDs() map[string]lampFault {
+	return map[string]lampFault{
+		// The ids are the positions in the list.
+		"positions": {
+			groups: func(_ *lamps, g groups) groups {
+				for _, group := range g {
+					for i := range group.Devices {
+						group.Devices[i].ID = fmt.Sprint(i)
+					}
+				}
+				return g
+			},
+			reserve: func(l *lamps, ids []string) (device.Reservation, error) {
+				all := l.ids()
+				var own []string
+				for _, id := range ids {
+					i, err := strconv.Atoi(id)
+					if err != nil || i >= len(all) {
+						return device.Reservation{}, fmt.Errorf("unknown device %q", id)
+					}
+					own = append(own, all[i])
+				}
+				return l.answer(own), nil
+			},
+			stats: func(l *lamps, ctx context.Context, interval time.Duration, report func([]device.GroupStats)) error {
+				return l.measure(ctx, interval, func([]device.GroupStats) { report(nil) })
+			},
+		},
+		// The ids have no "lamp-". They are so short that they could be other words.
+		"gives-all-of-short-ids": {
+			groups: func(_ *lamps, g groups) groups {
+				for _, group := range g {
+					for i := range group.Devices {
+						group.Devices[i].ID = group.Devices[i].ID[len("lamp-"):]
+					}
+				}
+				return g
+			},
+			reserve: func(l *lamps, ids []string) (device.Reservation, error) {
+				var all []string
+				for _, id := range l.ids() {
+					all = append(all, id[len("lamp-"):])
+				}
+				for _, id := range ids {
+					if !slices.Contains(all, id) {
+						return device.Reservation{}, fmt.Errorf("unknown device %q", id)
+					}
+				}
+				if len(ids) == 0 {
+					return device.Reservation{}, nil
+				}
+				return device.Reservation{Env: map[string]string{"LAMPS": strings.Join(all, ",")}}, nil
+			},
+			stats: func(l *lamps, ctx context.Context, interval time.Duration, report func([]device.GroupStats)) error {
+				return l.measure(ctx, interval, func([]device.GroupStats) { report(nil) })
+			},
+		},
+	}
+}
+
 // withoutPID returns ids without the end that "new-ids" has added.
 func withoutPID(ids []string) []string {
 	var own []string
@@ -159,6 +220,10 @@ func faultsOfReserve() map[string]lampFault {
 				r = l.answer(l.ids())
 			}
 			return r, err
+		}},
+		"gives-nothing": {reserve: func(l *lamps, ids []string) (device.Reservation, error) {
+			_, err := l.reserve(ids)
+			return device.Reservation{}, err
 		}},
 		"gives-another": {reserve: func(l *lamps, ids []string) (device.Reservation, error) {
 			r, err := l.reserve(ids)
