@@ -84,8 +84,9 @@ func (s *start) cleaned(generation Generation, left []Process, err error) {
 	case len(left) > 0:
 		s.call = callClean
 		s.t.waitFor(cluster.WaitProcess, 0, describe(left))
+		s.unkillable = true
 		s.t.core().options.Shell.AwaitEmpty(s.t.ref(), answer(s, func(err error) {
-			s.call = callNone
+			s.call, s.unkillable = callNone, err != nil
 			if err != nil {
 				s.retry()
 			}

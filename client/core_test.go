@@ -425,6 +425,32 @@ func TestCore_stateD(t *testing.T) {
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 }
 
+// A main task is in state D. Its sidecar stops nevertheless, within the stop time, and the poststop
+// task waits. A regression: the sidecar ran on after the servers had freed the volume of the
+// allocation for another node.
+func TestCore_sidecarOfAnUnkillableTask(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.scripts["web"] = script{ignores: true, undying: time.Hour}
+	n.place(allocation("a", hooked("proxy", cluster.HookPrestart, true), mainTask("web"), hooked("bye", cluster.HookPoststop, false)))
+	n.run(time.Minute)
+	must.SliceLen(t, 1, n.live("proxy"))
+	n.stop("a")
+	n.run(4 * time.Second)
+	must.SliceLen(t, 1, n.live("proxy"), must.Sprint("the main task has its kill timeout"))
+	n.run(10 * time.Second)
+	must.SliceEmpty(t, n.live("proxy"))
+	must.SliceLen(t, 1, n.live("web"))
+	n.crash()
+	n.answer()
+	n.run(30 * time.Minute)
+	must.SliceEmpty(t, n.live("bye"))
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	n.run(time.Hour)
+	must.StrContains(t, n.storyOf(), "a/bye")
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+}
+
 func TestCore_unknownSignal(t *testing.T) {
 	n := newNode(t)
 	n.scripts["web"] = script{stopError: errors.New("unknown signal SIGPOLL")}

@@ -67,14 +67,21 @@ func (a *allocRunner) delayed() bool {
 // skipsDelays reports whether the stop request skips shutdown delays.
 func (a *allocRunner) skipsDelays() bool { return a.rec.Alloc.DesiredTransition.NoShutdownDelay }
 
-// stoppingPhase is the phase whose tasks must stop now: all tasks of the earlier phases are dead.
-// It is valid only for an allocation that is ending.
+// stoppingPhase is the phase whose tasks must stop now: all tasks of the earlier phases are dead or
+// unkillable. Sidecars do not wait for a process that cannot be killed, because the servers rely on
+// the stop time of the allocation. Poststop tasks wait for it. stoppingPhase is valid only for an
+// allocation that is ending.
 func (a *allocRunner) stoppingPhase() cluster.StopPhase {
 	now := cluster.StopPoststop
 	for _, t := range a.tasks {
-		if t.rec.Phase != PhaseDead {
-			now = min(now, t.task.StopPhase())
+		if t.rec.Phase == PhaseDead {
+			continue
 		}
+		phase := t.task.StopPhase()
+		if t.start.unkillable {
+			phase = max(phase, cluster.StopSidecars)
+		}
+		now = min(now, phase)
 	}
 	return now
 }

@@ -39,6 +39,8 @@ type start struct {
 	// driverMissed is when the signal was due while the driver was down, or zero.
 	driverMissed time.Duration
 	kills        kills
+	// unkillable: processes of the start have got SIGKILL and do not end.
+	unkillable bool
 	// killAt is the earliest time for the next attempt to kill. collectBy is the latest time for
 	// the driver to return the result of a task that was killed.
 	killAt, collectBy time.Duration

@@ -177,8 +177,9 @@ func (s *start) killAnswered(generation Generation, left []Process, err error) {
 		s.abandonSilent(generation, driver.ClassOf(err))
 	case len(left) > 0:
 		s.t.waitFor(cluster.WaitProcess, 0, describe(left))
+		s.unkillable = true
 		c.options.Shell.AwaitEmpty(s.t.ref(), answer(s, func(err error) {
-			s.kills = killNone
+			s.kills, s.unkillable = killNone, err != nil
 			if err != nil {
 				s.killAgain()
 			}

@@ -43,7 +43,7 @@ func (j *Judge) Still(now time.Time, n *machine.Node) {
 			continue
 		}
 		for p := range n.Machine().EachLiving() {
-			if of, _ := machine.SplitCgroup(p.Cgroup); of == a.id && p.Kind == scripted.TaskProcess && !stuck(n, p) {
+			if of, _ := machine.SplitCgroup(p.Cgroup); of == a.id && p.Kind == scripted.TaskProcess && !p.Stuck {
 				j.find("N2", "runs while its node is away", a.id, "process %d of %s lives; the client had to stop it at %s", p.PID, p.Task, a.awayAt)
 			}
 		}
@@ -66,7 +66,7 @@ func (t trouble) since(from time.Time) bool {
 	return slices.ContainsFunc([]time.Time{t.client, t.driver, t.shim, t.boot, t.disk}, func(at time.Time) bool { return at.After(from) })
 }
 
-// stuck reports whether a process of p's allocation cannot die. Later tasks wait for it.
+// stuck reports whether a process of p's allocation cannot die.
 func stuck(n *machine.Node, p scripted.Process) bool {
 	id, _ := machine.SplitCgroup(p.Cgroup)
 	return lives(n, func(q scripted.Process) bool {

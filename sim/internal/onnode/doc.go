@@ -23,8 +23,8 @@
 //     ended, and the shutdown delay of the task has passed since then. Or a record or a report says
 //     that a task has failed. The record may be saved a little later. With a full disk, or if the
 //     client dies before, it is missing. Or the task is a poststop task that has used its time.
-//   - At that time the tasks that must stop earlier have no process. The order is: leader, main
-//     tasks, sidecars.
+//   - At that time the tasks that must stop earlier have no process, except processes that cannot
+//     die. The order is: leader, main tasks, sidecars.
 //   - A client that has not reached the servers for stop_on_client_after stops the allocation. Its
 //     tasks end within the stop time and a minute, unless there was trouble. If the client is dead,
 //     its watchdog does the same, and trouble other than a full disk is no excuse.

@@ -44,6 +44,16 @@ func (f *facts) alloc(id cluster.AllocID) *alloc {
 	return a
 }
 
+// taskRuns is like taskLives, for processes that can die.
+func (f *facts) taskRuns(n *machine.Node, id cluster.AllocID, task string) bool {
+	for p := range n.Machine().EachLivingIn(string(id) + ":" + task) {
+		if !p.Stuck {
+			return true
+		}
+	}
+	return false
+}
+
 // taskLives reports whether a process of a task runs.
 func (f *facts) taskLives(n *machine.Node, id cluster.AllocID, task string) bool {
 	for range n.Machine().EachLivingIn(string(id) + ":" + task) {

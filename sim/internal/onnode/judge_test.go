@@ -42,6 +42,9 @@ func newFixture(t *testing.T) *fixture {
 		ID: "n1", Start: begin, Drivers: []string{"mock"}, Observer: f.judge,
 		DevicePlugins: []machine.DevicePlugin{{Name: "toys", Groups: toys()}},
 		Script: func(c *driver.TaskConfig) scripted.Script {
+			if c.AllocID == "stuck" && c.Name == "web" {
+				return scripted.Script{IgnoreSignals: true, KillTakes: time.Hour}
+			}
 			if c.AllocID == "slow" {
 				return scripted.Script{StartDelay: time.Minute}
 			}

@@ -125,10 +125,7 @@ func (j *Judge) taskSignalled(n *machine.Node, id cluster.AllocID, name string, 
 	}
 	j.graces = append(j.graces, grace{process: p.Identity, alloc: id, until: j.now.Add(bounded(task.KillTimeout) + killLate), life: j.lives, watchdog: watchdog})
 	for _, other := range a.group().Tasks {
-		if watchdog && stuck(n, *p) {
-			break // a watchdog does not wait for a process that cannot die
-		}
-		if other != nil && place(other) < place(task) && j.taskLives(n, id, other.Name) {
+		if other != nil && place(other) < place(task) && j.taskRuns(n, id, other.Name) {
 			j.find("N2", "order", id, "%s must stop before %s, which runs", name, other.Name)
 		}
 	}

@@ -202,7 +202,7 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.A
 		if !names(n.Record(id), p.Task) && !(a.lost && stuck(n, p)) {
 			j.find("N4", "a process without a record", id, "process %d of %s lives", p.PID, p.Task)
 		}
-		if !a.stopAt.IsZero() && a.row != nil && j.now.Sub(a.stopAt) > bounded(a.row.StopTime())+a.hold(n)+5*time.Minute && !stuck(n, p) {
+		if !a.stopAt.IsZero() && a.row != nil && j.now.Sub(a.stopAt) > bounded(a.row.StopTime())+a.hold(n)+5*time.Minute && !p.Stuck {
 			j.find("N4", "a task is not stopped", id, "%s runs, and the servers told the client to stop at %s", name, a.stopAt)
 		}
 	}
