@@ -26,7 +26,7 @@ func TestSettle_WaitsForUnansweredWrites(t *testing.T) {
 
 		impatient, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("the test does not wait longer"))
 		defer cancel()
-		must.EqError(t, p.Settle(impatient), "waiting for raft's answers: not now")
+		must.EqError(t, p.Settle(impatient), "waiting for raft's answers: the test does not wait longer")
 
 		time.AfterFunc(time.Minute, func() { r.answerAll(raft.ErrLeadershipLost) })
 		start := time.Now()

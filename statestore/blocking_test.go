@@ -120,7 +120,7 @@ func TestABlockingQueryWithoutAWait(t *testing.T) {
 		_, err := w.store.Blocking(t.Context(), 9, func(*statestore.Snapshot) (uint64, error) {
 			return 0, errors.New("an error of the query")
 		})
-		must.EqError(t, err, "the query's own")
+		must.EqError(t, err, "an error of the query")
 	})
 }
 
