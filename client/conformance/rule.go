@@ -90,7 +90,10 @@ func (f Failure) String() string {
 // reason. Around, if not nil, runs each test.
 func Run(t *testing.T, tests []Test, skips map[string]string, around func(*testing.T, func(*testing.T))) {
 	t.Helper()
-	for id := range skips {
+	for id, reason := range skips {
+		if reason == "" {
+			t.Errorf("the harness skips %q without a reason", id)
+		}
 		if !slices.ContainsFunc(tests, func(one Test) bool { return one.ID == id }) {
 			t.Errorf("the harness skips %q, which is no test", id)
 		}

@@ -163,10 +163,11 @@ func namesOf(flagged string) []string {
 	return all
 }
 
-// names reports whether a name in the flag means a rule: a number is all rules with this number.
+// names reports whether a name in the flag, such as d13, means a rule: a number is all rules with this
+// number.
 func names(name string, rule conformance.Rule) bool {
 	number, _, _ := strings.Cut(rule.ID, " ")
-	return name == rule.ID || name == number
+	return strings.EqualFold(name, rule.ID) || strings.EqualFold(name, number)
 }
 
 // rulesOf returns the tests of the rules that a flag names. Without one it returns all.

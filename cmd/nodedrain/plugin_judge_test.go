@@ -184,7 +184,7 @@ func TestPluginTest_words(t *testing.T) {
 	t.Parallel()
 	path := built(t, "../../plugin/plugintest/testdata/wrong")
 	tasks := written(t, fmt.Sprintf(wrongTasks, "forgets-exits"))
-	code, out, _ := command(t.Context(), "plugin test -run D1,D17,D19 -config "+tasks+" "+path)
+	code, out, _ := command(t.Context(), "plugin test -run d1,D17,D19 -config "+tasks+" "+path)
 	must.One(t, code)
 	for _, want := range []string{
 		"D1            passed   The first fingerprint comes at once.\n",
@@ -209,9 +209,12 @@ func TestPluginTest_mistakes(t *testing.T) {
 		{"-run D21 /bin/true", `There is no rule "D21". The rules are D1 to D20 for drivers, V1 to V9 for device plugins, and S1 to S9 for storage plugins`},
 		{"-config none.json /bin/true", "none.json"},
 		{"-config " + written(t, `{"args": ["none"], "skips": {"D99": "why"}}`) + " " + wrong, `the suite has no test "D99" to skip`},
+		{"-config " + written(t, `{"args": ["none"], "skips": {"D3": " "}}`) + " " + wrong, `the skip of "D3" has no reason`},
 		{"-colour /bin/true", "flag provided but not defined: -colour"},
 		{"/no/such/driver", "no such file"},
-		{"/bin/true", "launching the plugin"},
+		{"/bin/true", "launching the plugin: the plugin did not start: no handshake: the program ended with exit status 0. Is it a plugin?\nA storage plugin (CSI)"},
+		{"-config " + written(t, `{"args": ["lamps"]}`) + " " + wrong, `The argument "folder" is required`},
+		{"-config " + written(t, `{"args": ["lamps"]}`) + " " + wrong, "\nThe plugin's config is the key \"config\" of the file of -config\n"},
 		{"-run V1 -config " + written(t, `{"args": ["none"]}`) + " " + wrong, `The plugin is a driver plugin, which has no rule "V1"`},
 	} {
 		code, out, errs := command(t.Context(), "plugin test "+story.line)

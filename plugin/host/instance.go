@@ -246,7 +246,7 @@ func (i *Instance) configure(ctx context.Context, save func(Record) error) error
 	}
 	config, err := own.Encode(i.options.Config, nil)
 	if err != nil {
-		return fmt.Errorf("the plugin's own config: %w", err)
+		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	if _, err := call(ctx, i, i.base.SetConfig, "SetConfig", &base.SetConfigRequest{
 		MsgpackConfig: config,

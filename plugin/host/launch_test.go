@@ -185,10 +185,10 @@ func TestLaunch_fails(t *testing.T) {
 		script script
 		want   []string
 	}{
-		"garbage":              {script{First: "hello\x1b[31m\nworld\n"}, []string{"did not start", "Unrecognized remote plugin message: hello?[31m"}},
+		"garbage":              {script{First: "hello\x1b[31m\nworld\n"}, []string{"did not start: no handshake: ", "Unrecognized remote plugin message: hello?[31m"}},
 		"bytes without an end": {script{First: strings.Repeat("\xff", 100_000)}, []string{"did not start"}},
 		"no handshake":         {script{First: " "}, []string{"did not start", "timeout while waiting"}},
-		"exits":                {script{First: " ", Then: "exit"}, []string{"did not start"}},
+		"exits":                {script{First: " ", Then: "exit"}, []string{"did not start: no handshake: "}},
 		"an old protocol":      {script{First: "1|1|unix|/tmp/x|netrpc|\n"}, []string{"did not start", "incompatible API version"}},
 		"a new core":           {script{First: "2|2|unix|/tmp/x|grpc|\n"}, []string{"did not start", "incompatible core API version"}},
 		"no unix socket":       {script{First: "1|2|tcp|127.0.0.1:1|grpc|\n"}, []string{"did not start", `serves "tcp", not a unix socket`}},

@@ -26,6 +26,12 @@ import (
 // ErrRunning means that the process of the last generation has not ended.
 var ErrRunning = errors.New("the last generation of the plugin has not ended")
 
+// ErrNoHandshake means that the program of a plugin did not begin as a plugin does.
+var ErrNoHandshake = errors.New("no handshake")
+
+// ErrConfig means that the config of a plugin does not fit its schema.
+var ErrConfig = errors.New("the plugin's own config")
+
 // maxMessage is the largest message of a plugin, in bytes.
 const maxMessage = 64 << 20
 
@@ -233,6 +239,7 @@ func (p *Program) start(ctx context.Context, generation uint64) (*Instance, erro
 	if r.process == nil {
 		return nil, errors.Join(fmt.Errorf("the plugin did not start: %w", err), os.RemoveAll(dir))
 	}
+	shaken := err == nil
 	var instance *Instance
 	if err == nil {
 		instance, err = p.connect(generation, client, &r.attached, dir)
@@ -252,7 +259,11 @@ func (p *Program) start(ctx context.Context, generation uint64) (*Instance, erro
 		instance = newInstance(p.options, generation, client, &r.attached, dir)
 	}
 	killed := instance.Kill(ctx)
-	err = fmt.Errorf("the plugin did not start: %s", plain(err.Error()))
+	if shaken {
+		err = fmt.Errorf("the plugin did not start: %s", plain(err.Error()))
+	} else {
+		err = fmt.Errorf("the plugin did not start: %w: %s", ErrNoHandshake, r.failed(err))
+	}
 	if line := lastLine(p.options.LogFile); line != "" {
 		err = fmt.Errorf("%w; the last line of its log: %s", err, line)
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 
@@ -64,6 +65,8 @@ type runner struct {
 	attached
 	options Options
 	env     []string
+	// command has the state of the process after ended is closed.
+	command *exec.Cmd
 	stdout  *firstLine
 	// The process is killed when starting ends, unless spare was called before. spare reports
 	// whether it was called in time.
@@ -108,7 +111,7 @@ func (r *runner) Start(context.Context) error {
 		_ = read.Close()
 		return errors.Join(err, discard(command))
 	}
-	r.stdout = &firstLine{file: read}
+	r.command, r.stdout = command, &firstLine{file: read}
 	r.spare = context.AfterFunc(r.starting, func() { _ = r.Kill(context.Background()) })
 	ended := make(chan struct{})
 	r.ended = ended
@@ -119,6 +122,23 @@ func (r *runner) Start(context.Context) error {
 		_ = read.SetReadDeadline(time.Now().Add(time.Second))
 	}()
 	return nil
+}
+
+// noLine is a part of go-plugin's error for a program that ends before it has written a line.
+const noLine = "Failed to read any lines"
+
+// failed describes the error of a handshake, after the process was killed.
+func (r *runner) failed(err error) string {
+	text := plain(err.Error())
+	if !strings.Contains(text, noLine) {
+		return text
+	}
+	select {
+	case <-r.ended:
+		return fmt.Sprintf("the program ended with %s. Is it a plugin?", r.command.ProcessState)
+	default: // it cannot be killed
+		return text
+	}
 }
 
 // discard kills and reaps the process of a failed start, if there is one.

@@ -38,10 +38,20 @@ type Options struct {
 	UnitMillis int `json:"unit_millis"`
 }
 
-// Read reads the options of a program from a file.
+// Read reads the options of a program from a file. If the file has no tasks, the options have the
+// tasks of [Commands].
 func Read(path, file string) (Options, error) {
 	o := Options{Program: Program{Path: path}}
-	return o, read(file, &o, func() error { return o.check() })
+	err := read(file, &o, func() error { return o.check() })
+	if err != nil || o.Tasks != nil {
+		return o, err
+	}
+	commands, err := Commands(path)
+	o.Tasks = commands.Tasks
+	if o.Required == "" {
+		o.Required = commands.Required
+	}
+	return o, err
 }
 
 // read reads a file into options, and checks them.
@@ -92,12 +102,15 @@ func (o Options) check() error {
 	return errors.Join(append(errs, checkSkips(o.Skips, drivertest.Tests(Harness(o))))...)
 }
 
-// checkSkips finds skips of rules that do not exist.
+// checkSkips finds skips of rules that do not exist, and skips without a reason.
 func checkSkips(skips map[string]string, rules []conformance.Test) error {
 	var errs []error
 	for _, id := range slices.Sorted(maps.Keys(skips)) {
 		if !slices.ContainsFunc(rules, func(one conformance.Test) bool { return one.ID == id }) {
 			errs = append(errs, fmt.Errorf("the suite has no test %q to skip", id))
+		}
+		if strings.TrimSpace(skips[id]) == "" {
+			errs = append(errs, fmt.Errorf("the skip of %q has no reason", id))
 		}
 	}
 	return errors.Join(errs...)

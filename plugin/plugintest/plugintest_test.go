@@ -55,6 +55,7 @@ func TestRead(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"tasks": {"run": {}}}`: `the suite has no tasks of kind "run"`,
 		`{"task": {}}`:           `unknown field "task"`,
+		`{"skips": {"D3": ""}}`:  `the skip of "D3" has no reason`,
 		`{`:                      `unexpected EOF`,
 	} {
 		file := filepath.Join(t.TempDir(), "tasks.json")
@@ -62,7 +63,16 @@ func TestRead(t *testing.T) {
 		_, err := plugintest.Read("/bin/true", file)
 		must.ErrorContains(t, err, want)
 	}
-	_, err := plugintest.Read("/bin/true", "testdata/none.json")
+	// A file without tasks has those of a driver with "command" and "args".
+	file := filepath.Join(t.TempDir(), "tasks.json")
+	must.NoError(t, os.WriteFile(file, []byte(`{"unit_millis": 10}`), 0o600))
+	o, err := plugintest.Read("/bin/true", file)
+	must.NoError(t, err)
+	commands, err := plugintest.Commands("/bin/true")
+	must.NoError(t, err)
+	commands.UnitMillis = 10
+	must.Eq(t, commands, o)
+	_, err = plugintest.Read("/bin/true", "testdata/none.json")
 	must.ErrorIs(t, err, os.ErrNotExist)
 }
 

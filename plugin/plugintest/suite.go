@@ -3,6 +3,7 @@ package plugintest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -49,12 +50,15 @@ func Open(ctx context.Context, path, file string) (Suite, error) {
 	}
 	program := given.Program
 	var kind host.Type
+	var launched error
 	if err := conformance.Probe(ctx, func(t conformance.T) {
 		l := newLauncher(t, program)
-		l.begin(t, 0, program.Config)
+		if launched = l.try(0, program.Config); launched != nil {
+			t.Fatalf("%v\n%s", launched, l.Log())
+		}
 		kind = l.instance.Info().Type
 	}); err != nil {
-		return Suite{}, fmt.Errorf("%s\nA storage plugin (CSI) is tested with a file that names a volume: docs/volume-tests.md describes it", strings.TrimSpace(err.Error()))
+		return Suite{}, fmt.Errorf("%s%s", strings.TrimSpace(err.Error()), advice(launched))
 	}
 	if kind == host.Device {
 		o, err := DeviceOptions{Program: program}, error(nil)
@@ -70,6 +74,17 @@ func Open(ctx context.Context, path, file string) (Suite, error) {
 	}
 	h := Harness(o)
 	return Suite{kind.String(), drivertest.Tests(h), h.Skips}, err
+}
+
+// advice says what the author may do about an error of a launch.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, host.ErrNoHandshake):
+		return "\nA storage plugin (CSI) is tested with a file that names a volume: docs/volume-tests.md describes it"
+	case errors.Is(err, host.ErrConfig):
+		return "\nThe plugin's config is the key \"config\" of the file of -config"
+	}
+	return ""
 }
 
 // openStorage starts a storage plugin once, and returns its suite.

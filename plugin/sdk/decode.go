@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
 )
 
 // Decode reads a config that the host has encoded with a schema into a struct whose fields have the
 // tag `codec:"KEY"`. A key that the user left out does not change its field, so a default may be
-// set before the call. An unknown key is an error. Empty bytes mean that there are no keys.
+// set before the call. An unknown key is an error, and so is a value that the field cannot hold, such
+// as 1.5 in an int. The error names the key. Empty bytes mean that there are no keys.
 func Decode(config []byte, into any) error {
 	if len(config) == 0 {
 		return nil
@@ -36,9 +39,27 @@ func Decode(config []byte, into any) error {
 		return fmt.Errorf("decode the config: %w", err)
 	}
 	if err := codec.NewDecoderBytes(given, handle).Decode(into); err != nil {
-		return fmt.Errorf("decode the config: %w", err)
+		return fmt.Errorf("decode the config: %w", named(err, withoutNil(values), into, handle))
 	}
 	return nil
+}
+
+// named adds the key to an error of a decoder. It finds the key by decoding each key alone.
+func named(err error, values map[string]any, into any, handle codec.Handle) error {
+	kind := reflect.TypeOf(into)
+	if kind == nil || kind.Kind() != reflect.Pointer {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		alone, encodeErr := Encode(map[string]any{key: values[key]})
+		if encodeErr != nil {
+			continue
+		}
+		if err := codec.NewDecoderBytes(alone, handle).Decode(reflect.New(kind.Elem()).Interface()); err != nil {
+			return fmt.Errorf("the key %q: %w", key, err)
+		}
+	}
+	return err
 }
 
 // withoutNil returns the values that are not nil, also in nested objects.

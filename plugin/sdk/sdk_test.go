@@ -370,6 +370,18 @@ func TestDecode_defaults(t *testing.T) {
 	must.ErrorContains(t, sdk.Decode(b, &c), "shel")
 }
 
+// A value that its field cannot hold is an error with the key.
+func TestDecode_wrongValue(t *testing.T) {
+	t.Parallel()
+	var c struct {
+		Limit int    `codec:"max_runtime"`
+		Shell string `codec:"shell"`
+	}
+	b, err := sdk.Encode(map[string]any{"shell": "/bin/sh", "max_runtime": 1.5})
+	must.NoError(t, err)
+	must.ErrorContains(t, sdk.Decode(b, &c), `decode the config: the key "max_runtime": `)
+}
+
 func FuzzDecode(f *testing.F) {
 	b, err := sdk.Encode(map[string]any{"command": "a", "args": []string{"b"}})
 	must.NoError(f, err)
