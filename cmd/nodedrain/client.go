@@ -93,6 +93,9 @@ func (c *clientCommand) run(args []string) (err error) {
 		Config: settings, LogKeeper: []string{logKeeper}, Version: strings.TrimPrefix(version(), "nodedrain "), Logger: c.logger(settings.Log),
 	}
 	if f.destroy {
+		// It runs a client without servers, whose usual messages would mislead.
+		settings.Log.Level = max(settings.Log.Level, slog.LevelWarn)
+		options.Logger = c.logger(settings.Log)
 		if err := node.Destroy(c.ctx, options, false); err != nil {
 			return err
 		}

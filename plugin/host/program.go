@@ -98,6 +98,7 @@ func (p *Program) Launch(ctx context.Context, last Record, save func(Record) err
 	if err := begun.configure(ctx, save); err != nil {
 		return nil, errors.Join(err, begun.Kill(ctx))
 	}
+	p.options.Logger.Info("started the plugin", "pid", begun.record.Process.PID, "name", begun.info.Name, "version", begun.info.Version)
 	return begun, nil
 }
 
@@ -131,13 +132,13 @@ func (p *Program) takeOver(ctx context.Context, generation uint64, last Record) 
 	if err == nil && digest == last.Digest {
 		var instance *Instance
 		if instance, err = p.attach(ctx, generation, last, running); err == nil {
-			logger.Info("the client has taken over the plugin")
+			logger.Info("the client has taken over the plugin", "name", instance.info.Name, "version", instance.info.Version)
 			return instance, nil
 		}
 		logger.Warn("the earlier process of the plugin cannot be used; the client kills it", "error", err)
 		return nil, p.kill(ctx, running)
 	}
-	logger.Info("the client replaces the plugin: its program, configuration or environment has changed", "error", err)
+	logger.Info("the client replaces the plugin: its program, configuration or environment has changed")
 	return nil, p.end(ctx, generation, last, running)
 }
 
@@ -252,7 +253,6 @@ func (p *Program) start(ctx context.Context, generation uint64) (*Instance, erro
 		err = errors.New("it took too long")
 	}
 	if err == nil {
-		p.options.Logger.Info("started the plugin", "pid", r.process.Identity().PID)
 		return instance, nil
 	}
 	if instance == nil {
