@@ -85,6 +85,8 @@ func Main() int {
 	s.await()
 	logs.finish(drain)
 	s.finish()
+	// The request whose signal ended the task is answered before the shim ends.
+	s.answering.Lock()
 	return 0
 }
 

@@ -28,10 +28,12 @@ func (s *shim) serve(listener *net.UnixListener) {
 			s.log.Error("the shim accepts no more requests", "error", err)
 			return
 		}
+		s.answering.Lock()
 		if err := s.answer(conn); err != nil {
 			s.log.Warn("a request failed", "error", err)
 		}
 		_ = conn.Close()
+		s.answering.Unlock()
 	}
 }
 

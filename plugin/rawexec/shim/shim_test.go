@@ -1,13 +1,17 @@
 package shim
 
 import (
+	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/shoenig/test/must"
+	"github.com/shoenig/test/wait"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 )
@@ -50,6 +54,41 @@ func TestDo_refuses(t *testing.T) {
 	must.ErrorContains(t, readLine(strings.NewReader("{}"), &in), "read a line")
 	must.ErrorContains(t, readLine(strings.NewReader(strings.Repeat("x", 2*maxLine)+"\n"), &in), "read a line")
 	must.ErrorContains(t, readLine(strings.NewReader("x\n"), &in), "decode")
+}
+
+// A shim does not end during a request. Regression: a driver whose SIGKILL ended the task got no
+// answer, and reported that the signal had failed.
+func TestServe_holdsTheEnd(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "socket")
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
+	must.NoError(t, err)
+	s := &shim{ended: true, log: slog.New(slog.DiscardHandler)}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		s.serve(listener)
+	}()
+	conn, err := net.Dial("unix", path)
+	must.NoError(t, err)
+	defer conn.Close()
+	held := func() bool {
+		free := s.answering.TryLock()
+		if free {
+			s.answering.Unlock()
+		}
+		return !free
+	}
+	must.Wait(t, wait.InitialSuccess(wait.BoolFunc(held), wait.Timeout(time.Minute), wait.Gap(time.Millisecond)))
+	_, err = conn.Write([]byte(`{"protocol":1,"operation":"signal","signal":9}` + "\n"))
+	must.NoError(t, err)
+	s.answering.Lock() // as the end of the shim does
+	var out response
+	must.NoError(t, readLine(conn, &out))
+	must.Eq(t, response{Protocol: 1}, out)
+	s.answering.Unlock()
+	must.NoError(t, listener.Close())
+	<-served
 }
 
 // The folder of all shims must be the driver's own.

@@ -25,6 +25,8 @@ type shim struct {
 	pidfd  *os.File      // nil where the kernel has none
 	record Record        // for the goroutine of Main
 
+	answering sync.Mutex // held while a request is answered
+
 	mu      sync.Mutex
 	ended   bool        // guarded by mu: the first process has ended
 	stopped unix.Signal // guarded by mu: the last stop signal, or 0
