@@ -55,7 +55,7 @@ func (n *Node) KillShims(id cluster.AllocID) bool {
 func (n *Node) Halt() {
 	n.KillClient()
 	n.options.Observer.Troubled(n, TroubleReboot, "")
-	n.contact = 0
+	n.contact, n.started = 0, time.Time{}
 	n.watchdog.end()
 	n.machine.Halt()
 	if n.storage != nil {

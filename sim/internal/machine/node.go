@@ -35,7 +35,7 @@ type Node struct {
 	// watchdog know it, or zero.
 	contact  time.Duration
 	watchdog *watchdog
-	// started is when the last client started.
+	// started is when the last client of this boot started, or zero.
 	started time.Time
 }
 
@@ -117,10 +117,14 @@ func (n *Node) Running() bool { return n.run != nil }
 func (n *Node) Reachable() bool { return n.options.Reachable == nil || n.options.Reachable() }
 
 // LastContact returns when the servers last answered a heartbeat of a client. In a boot without
-// such an answer it is the last start of a client.
+// such an answer it is the last start of a client. In a boot without a client it is the present
+// time, because no task runs.
 func (n *Node) LastContact() time.Time {
 	if at, ok := answered(n); ok {
 		return at
+	}
+	if n.contact == 0 && n.started.IsZero() {
+		return n.clock.now
 	}
 	if n.contact == 0 {
 		return n.started

@@ -543,6 +543,27 @@ func TestJudge_runsAgainAfterItsAbsence(t *testing.T) {
 	}
 }
 
+// The machine restarts a long time after the start of its client, and the allocation runs again. A
+// regression: the judge took the start of the client for the last contact, and expected that the
+// allocation stops.
+func TestJudge_runsAgainAfterAReboot(t *testing.T) {
+	t.Parallel()
+	l := newLeashed(t)
+	l.advance(t, 10*time.Minute)
+	l.node.Halt()
+	l.judge.Looked(l.node)
+	l.advance(t, 2*time.Minute)
+	l.node.Boot()
+	must.NoError(t, l.node.StartClient())
+	l.node.Servers(l.wanted)
+	l.advance(t, 5*time.Minute)
+	must.Len(t, 1, l.node.Machine().LivingIn("a1:web"))
+	l.node.KillClient()
+	l.advance(t, 50*time.Second)
+	l.judge.Still(l.node.Now(), l.node)
+	must.SliceEmpty(t, l.judge.Violations())
+}
+
 // A client comes back after the allocation had to stop, and before the watchdog has sent a signal.
 // It stops the allocation: its first step comes before the answer to a heartbeat. Bug: the answer
 // came at once, the allocation ran on, and the judge still expected that it stops. A new allocation
