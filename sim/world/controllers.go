@@ -133,8 +133,22 @@ func (c *controllers) begin(a *volumesActor, attempt volumes.Attempt) {
 	w.At(begun.Add(w.chance.draw("controllers", controllerTime())), func() error { return c.arrive(f, begun) })
 }
 
+// landWithProcesses lands the calls that have ended with their processes.
+func (c *controllers) landWithProcesses() {
+	for _, f := range slices.Clone(c.flights) {
+		n := c.world.clients.real.node(f.On)
+		if n == nil || f.process == (scripted.Identity{}) {
+			continue
+		}
+		if p, _ := n.machine.Machine().Process(f.process); p.Ended {
+			c.land(f)
+		}
+	}
+}
+
 // called tells the observers of a new call.
 func (c *controllers) called(f *flight) {
+	c.landWithProcesses()
 	var open []ControllerCall
 	for _, o := range c.flights {
 		o.Waits = o.Waits && !o.actor.deposed
