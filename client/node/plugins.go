@@ -164,21 +164,6 @@ func (p *pluginProgram) rank() int {
 	return 0
 }
 
-// ignore ends the process of a plugin that the client does not use, and deletes its record.
-func (p *pluginProgram) ignore(ctx context.Context) error {
-	var err error
-	switch {
-	case p.probed != nil:
-		err = p.probed.Shutdown(ctx)
-	case p.host != nil:
-		err = p.host.End(ctx, p.record.Process)
-	}
-	if err == nil {
-		err = p.records.Delete(p.file)
-	}
-	return err
-}
-
 // pluginOptions are the options that all plugins of a node share.
 type pluginOptions struct {
 	config *config.Config
@@ -233,7 +218,7 @@ func findPlugins(ctx context.Context, o pluginOptions) (*foundPlugins, error) {
 			continue
 		}
 		o.logger.Warn("the client does not use a plugin file", "plugin", p.is.String(), "file", p.file, "why", why)
-		if err := p.ignore(ctx); err != nil {
+		if err := o.end(ctx, p.file, p.record.Process); err != nil {
 			o.logger.Error("the process of an unused plugin file could not be stopped", "file", p.file, "error", err)
 		}
 	}
@@ -267,20 +252,25 @@ func (o *pluginOptions) stopUnused(ctx context.Context, found []*pluginProgram) 
 		if slices.ContainsFunc(found, func(p *pluginProgram) bool { return p.file == file }) {
 			continue
 		}
-		// The file may be gone: the path is only a name here.
-		unused, err := host.New(o.hostOptions(file, filepath.Join("/", o.config.PluginDir, file)))
-		if err == nil {
-			err = unused.End(ctx, o.kept[file].Process)
-		}
-		if err == nil {
-			err = o.records.Delete(file)
-		}
-		if err != nil {
+		if err := o.end(ctx, file, o.kept[file].Process); err != nil {
 			o.logger.Error("a plugin that is off, or whose file is gone, could not be stopped: its process runs on", "plugin", file, "error", err)
 			continue
 		}
 		o.logger.Warn("a plugin is off, or its file is gone: its process was stopped, and its tasks are lost", "plugin", file)
 	}
+}
+
+// end ends the process of a plugin that the client does not use, and deletes its record.
+func (o *pluginOptions) end(ctx context.Context, file string, process host.Record) error {
+	// The file may be gone: the path is only a name here.
+	unused, err := host.New(o.hostOptions(file, filepath.Join("/", o.config.PluginDir, file)))
+	if err == nil {
+		err = unused.End(ctx, process)
+	}
+	if err == nil {
+		err = o.records.Delete(file)
+	}
+	return err
 }
 
 // CheckPlugins returns an error if the plugin folder of the configuration cannot be read, or if a

@@ -163,7 +163,9 @@ func (p *Program) end(ctx context.Context, generation uint64, last Record, runni
 	if err != nil {
 		return p.kill(ctx, running)
 	}
-	return instance.Shutdown(ctx)
+	ending, stop := context.WithTimeout(ctx, 2*stopTimeout+p.options.CallTimeout)
+	defer stop()
+	return instance.Shutdown(ending)
 }
 
 // kill kills a process and closes running.
