@@ -18,6 +18,8 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/frozen"
 )
 
 // servers are the server processes of one cluster.
@@ -115,7 +117,7 @@ func (s *servers) kill(p *serverProcess) {
 // freeze pauses a server: its connections stay open, and it does not answer.
 func (s *servers) freeze(p *serverProcess, while func()) {
 	s.t.Helper()
-	must.NoError(s.t, p.command.Process.Signal(syscall.SIGSTOP))
+	frozen.Stop(s.t, p.command.Process.Pid)
 	while()
 	must.NoError(s.t, p.command.Process.Signal(syscall.SIGCONT))
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/internal/frozen"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
 )
@@ -456,7 +457,7 @@ func TestTakeOver_fails(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*bench, *host.Record){
 		"the record is lost":          func(_ *bench, r *host.Record) { *r = host.Record{} },
-		"the process does not answer": func(_ *bench, r *host.Record) { _ = syscall.Kill(r.Process.PID, syscall.SIGSTOP) },
+		"the process does not answer": func(b *bench, r *host.Record) { frozen.Stop(b.t, r.Process.PID) },
 		"the process has ended":       func(_ *bench, r *host.Record) { _ = syscall.Kill(r.Process.PID, syscall.SIGKILL) },
 		"the socket is gone":          func(_ *bench, r *host.Record) { _ = os.Remove(r.Socket) },
 		"the config has changed":      func(b *bench, _ *host.Record) { b.options.Config = []byte(`{"mode": "slow"}`) },

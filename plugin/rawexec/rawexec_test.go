@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/internal/frozen"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
 )
 
@@ -217,7 +218,7 @@ func TestShimHangs(t *testing.T) {
 	c, other := n.task("trap '' TERM; echo ready; while :; do sleep 0.02; done"), n.task("echo ready; exec sleep 600")
 	n.start(p, c)
 	n.start(p, other)
-	must.NoError(t, syscall.Kill(n.pid(p, c, "shim_pid"), syscall.SIGSTOP))
+	frozen.Stop(t, n.pid(p, c, "shim_pid"))
 	stopped := make(chan error, 1)
 	go func() { stopped <- n.stop(p, c, 500*time.Millisecond, "SIGTERM") }()
 	must.NoError(t, n.stop(p, other, time.Minute, "SIGTERM"))

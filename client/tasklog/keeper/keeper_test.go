@@ -23,6 +23,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/client/tasklog"
 	"github.com/seed-f9cf0b39/nodedrain/client/tasklog/keeper"
+	"github.com/seed-f9cf0b39/nodedrain/internal/frozen"
 )
 
 // role is the environment variable that makes this test binary another program.
@@ -216,7 +217,7 @@ func TestKeeper_StopOfAStoppedProcess(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	k := n.start()
-	must.NoError(t, syscall.Kill(k.ID.PID, syscall.SIGSTOP))
+	frozen.Stop(t, k.ID.PID)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err := k.Stop(ctx)
