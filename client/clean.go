@@ -80,7 +80,7 @@ func (s *start) cleaned(generation Generation, left []Process, err error) {
 	case err != nil:
 		s.retry()
 		s.t.waitFor(cluster.WaitDriver, 0, "the remains of the task could not be removed, and the client retries: "+err.Error())
-		s.abandonSilent(generation, class)
+		s.abandonSilent(generation, class, s.failures)
 	case len(left) > 0:
 		s.call = callClean
 		s.t.waitFor(cluster.WaitProcess, 0, describe(left))

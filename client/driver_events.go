@@ -27,7 +27,7 @@ type driverEvents struct {
 // event handles a message of a driver about a start of a task.
 func (d *drivers) event(name string, generation Generation, e driver.Event) {
 	s := d.state(name)
-	if s == nil || s.generation != generation || e.Message == "" {
+	if s == nil || s.generation != generation || e.Message == "" || e.Task == "" {
 		return
 	}
 	for _, a := range d.core.allocs {

@@ -9,14 +9,17 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 // What a driver reports about a task is among the events of the task, up to a bound: a driver that
 // reports all the time pushes out no event of the client, and costs few records.
 func TestCore_driverEvents(t *testing.T) {
 	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
+	n.scripts["later"] = script{runs: []ending{{after: time.Second}}}
+	n.place(allocation("a", mainTask("web"), hooked("later", cluster.HookPoststop, false)))
 	n.run(time.Minute)
+	n.core.DriverEvent("mock", n.driver.generation, driver.Event{Message: "no task"})
 	id := n.disk["a"].Tasks[0].ID
 	n.core.DriverEvent("mock", n.driver.generation, driver.Event{Task: id, Message: "the image is old"})
 	n.core.DriverEvent("mock", n.driver.generation, driver.Event{Task: "another", Message: "another start"})
@@ -25,6 +28,7 @@ func TestCore_driverEvents(t *testing.T) {
 	n.run(time.Minute)
 	must.StrContains(t, n.said("a", "web"), "the image is old")
 	must.StrNotContains(t, n.said("a", "web"), "another")
+	must.StrNotContains(t, n.said("a", "later"), "no task", must.Sprint("the task has no id before its start"))
 
 	saves, last := 0, n.disk["a"]
 	for i := range 1000 {

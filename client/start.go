@@ -32,6 +32,10 @@ type start struct {
 	// confirmed that the task runs.
 	knownTo     Generation
 	seenRunning bool
+	// confirmAt is when the core asks this process again whether the task runs, or zero. confirms
+	// counts the questions without an answer.
+	confirmAt time.Duration
+	confirms  int
 
 	// stopAsked: a call to stop the task was made, with the driver's default signal if
 	// defaultSignal is set.
@@ -178,6 +182,10 @@ func (s *start) watch() {
 		s.t.over(EndLost, nil)
 		return
 	}
+	if s.confirmAt != 0 && s.t.core().reached(s.confirmAt) {
+		s.confirmAt = 0
+		s.confirm()
+	}
 	if d.generation == 0 || s.call != callNone || !s.t.core().reached(s.retryAt) {
 		return
 	}
@@ -200,7 +208,7 @@ func (s *start) recovered(generation Generation, err error) {
 		s.confirm()
 	case class.Uncertain():
 		s.retry()
-		s.abandonSilent(generation, class)
+		s.abandonSilent(generation, class, s.failures)
 	default:
 		s.t.event("Driver Failure", "The driver could not take the task over: "+err.Error())
 		s.t.over(EndLost, nil)
@@ -209,8 +217,8 @@ func (s *start) recovered(generation Generation, err error) {
 
 // abandonSilent kills a process of the driver that has left several calls unanswered. The next
 // process may answer.
-func (s *start) abandonSilent(generation Generation, class driver.Class) {
-	if class == driver.Deadline && s.failures%maxSilence == 0 {
+func (s *start) abandonSilent(generation Generation, class driver.Class, failures int) {
+	if class == driver.Deadline && failures%maxSilence == 0 {
 		s.t.core().options.Logger.Warn("a driver does not answer; the client restarts it", "driver", s.t.task.Driver, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
 		s.t.core().options.Shell.Abandon(s.driverPlugin(), generation)
 	}
@@ -243,16 +251,25 @@ func (s *start) waited(exit driver.ExitResult, err error) {
 }
 
 // gone handles the death of the driver. The core then asks its next process.
-func (s *start) gone() { s.call, s.knownTo, s.seenRunning = callNone, 0, false }
+func (s *start) gone() {
+	s.call, s.knownTo, s.seenRunning, s.confirmAt, s.confirms = callNone, 0, false, 0, 0
+}
 
 // confirm asks a driver that has taken the task over whether the task runs. The task may have ended
 // while no client was running, and the health verdict may come before the answer of Wait.
 func (s *start) confirm() {
 	generation := s.knownTo
 	s.t.core().options.Shell.Inspect(s.t.ref(), answer2(s, func(status driver.Status, err error) {
-		s.seenRunning = err == nil && status.State == driver.TaskRunning && s.knownTo == generation
-		if s.seenRunning {
+		switch class := driver.ClassOf(err); {
+		case s.knownTo != generation:
+		case err == nil && status.State == driver.TaskRunning:
+			s.seenRunning, s.confirms = true, 0
 			s.t.alloc.mounts.confirm()
+		case err != nil && class != driver.Gone && class != driver.NotFound:
+			o := s.t.core().options
+			s.confirms++
+			s.confirmAt = s.t.core().now.Boot + backoff(s.confirms, o.MinRetry, o.MaxRetry)
+			s.abandonSilent(generation, class, s.confirms)
 		}
 	}))
 }

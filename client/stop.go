@@ -174,7 +174,7 @@ func (s *start) killAnswered(generation Generation, left []Process, err error) {
 		s.killAgain()
 		s.t.waitFor(cluster.WaitDriver, 0, "the task could not be killed, and the client retries: "+err.Error())
 		s.failures++
-		s.abandonSilent(generation, driver.ClassOf(err))
+		s.abandonSilent(generation, driver.ClassOf(err), s.failures)
 	case len(left) > 0:
 		s.t.waitFor(cluster.WaitProcess, 0, describe(left))
 		s.unkillable = true

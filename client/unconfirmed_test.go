@@ -49,17 +49,25 @@ func TestVolumes_endOfADeadClient(t *testing.T) {
 // volume again, when the driver says that the task runs.
 func TestVolumes_missingMountOfARunningTask(t *testing.T) {
 	t.Parallel()
-	for name, loseRecord := range map[string]bool{"with its record": false, "without its record": true} {
+	for name, c := range map[string]struct{ loseRecord, noAnswer bool }{
+		"with its record":                         {},
+		"without its record":                      {loseRecord: true},
+		"the driver does not answer at first":     {noAnswer: true},
+		"without its record, and no first answer": {true, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newMounted(t)
 			n.storage.Lose(busyTarget("a", "data"))
-			if loseRecord {
+			if c.loseRecord {
 				clear(n.storage.disk)
+			}
+			if c.noAnswer {
+				n.scripts["web"] = script{hangsAt: "InspectTask", hangsOnce: true}
 			}
 			n.crash()
 			n.answer()
-			n.run(time.Minute)
+			n.run(5 * time.Minute)
 			must.SliceLen(t, 1, n.live("web"))
 			must.SliceLen(t, 1, n.storage.published())
 			end(n, "a")

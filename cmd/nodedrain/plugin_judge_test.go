@@ -112,7 +112,7 @@ func wrongDrivers() []wrongStory {
 		{"remembers-the-destroyed", "D18", "Inspect of an unknown task: no error"},
 		{"forgets-exits", "D14, D19", "Inspect has"},
 		{"claims-exec", "D20", "Exec failed"},
-		{"ignores-unknown-signals", "D15 unknown", "Signal with the unknown signal SIGNODEDRAIN succeeds, and the task runs on"},
+		{"ignores-unknown-signals", "D15 unknown", "Stop with the unknown signal SIGNODEDRAIN succeeds, and the task runs on"},
 		{"never-measures", "D20 stats", "Stats reports nothing, and does not end"},
 	}
 }

@@ -138,7 +138,11 @@ func (p *Program) takeOver(ctx context.Context, generation uint64, last Record) 
 		logger.Warn("the earlier process of the plugin cannot be used; the client kills it", "error", err)
 		return nil, p.kill(ctx, running)
 	}
-	logger.Info("the client replaces the plugin: its program, configuration or environment has changed")
+	if err != nil {
+		logger.Warn("the client ends the earlier process of the plugin, because the program cannot be started again", "error", err)
+	} else {
+		logger.Info("the client replaces the plugin: its program, configuration or environment has changed")
+	}
 	return nil, p.end(ctx, generation, last, running)
 }
 
@@ -168,11 +172,16 @@ func (p *Program) end(ctx context.Context, generation uint64, last Record, runni
 	return instance.Shutdown(ending)
 }
 
-// kill kills a process and closes running.
+// kill kills a process and closes running. A closed running means that the process has ended: an
+// instance that was attached to it has closed it.
 func (p *Program) kill(ctx context.Context, running *process.Process) error {
 	ending, cancel := context.WithTimeout(ctx, p.options.CallTimeout)
 	defer cancel()
-	return errors.Join(end(ending, running), running.Close())
+	err := errors.Join(end(ending, running), running.Close())
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
 }
 
 // attach connects to a process. After an error the caller may kill the process.

@@ -316,13 +316,14 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 		{name: "sends its own signal", fails: "D15", fault: broken{stop: func(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, _ string) error {
 			return b.Driver.Stop(ctx, id, grace, "SIGTERM")
 		}}},
-		{name: "does nothing at a signal that it does not know", fails: "D15_unknown",
+		{name: "kills a task after an error of Signal", fails: "D15_unknown",
 			options: scripted.Options{Capabilities: driver.Capabilities{SendSignals: true}},
 			fault: broken{signal: func(b *broken, ctx context.Context, id driver.TaskID, signal string) error {
-				if err := b.Driver.Signal(ctx, id, signal); driver.ClassOf(err) != driver.Fatal {
-					return err
+				err := b.Driver.Signal(ctx, id, signal)
+				if driver.ClassOf(err) == driver.Fatal {
+					_ = b.Driver.Stop(ctx, id, 0, "")
 				}
-				return nil
+				return err
 			}}},
 		{name: "does not stop a task with a signal that it does not know", fails: "D15_unknown", fault: broken{stop: func(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
 			if strings.HasPrefix(signal, "SIGN") {
@@ -373,7 +374,7 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			b.node.Kill(nil)
 			return b.Driver.Stats(ctx, "", 0, func(driver.Usage) {})
 		}}},
-		{name: "sends signals to nothing", fails: "D15_unknown D20", options: scripted.Options{Capabilities: driver.Capabilities{SendSignals: true}},
+		{name: "sends signals to nothing", fails: "D20", options: scripted.Options{Capabilities: driver.Capabilities{SendSignals: true}},
 			fault: broken{signal: func(*broken, context.Context, driver.TaskID, string) error { return nil }}},
 	}
 	found := map[string]bool{}

@@ -97,7 +97,7 @@ func rulesOfEnding() []rule {
 			Contract: "StopTask sends the signal of the request. The empty signal is the driver's default.",
 		}, Check: stopSignal},
 		{Rule: conformance.Rule{
-			ID: "D15 unknown", Doc: "An unknown signal is not ignored: the call fails, or the task ends by another signal.",
+			ID: "D15 unknown", Doc: "Stop with an unknown signal fails, or ends the task. After an error the task runs.",
 			Contract: "A call with an unknown signal returns an error and does not change the task. Some released drivers send their default signal.",
 		}, Check: unknownSignal},
 	}

@@ -327,15 +327,21 @@ func unknownSignal(c *check) {
 		task, _ := c.start(Behaviour{Kind: RunForever})
 		answers := c.wait(task.ID)
 		c.runs(answers, c.harness.Unit/4)
-		if err := calls[name](task.ID); err != nil {
+		switch err := calls[name](task.ID); {
+		case err != nil:
 			c.class(err, name+" with an unknown signal", driver.Fatal, driver.Recoverable)
 			c.runs(answers, c.harness.Unit/4)
-			continue
-		}
-		select {
-		case <-answers:
-		case <-time.After(c.harness.Slack):
-			c.Failf("an error, or the end of the task by another signal", "%s with the unknown signal %s succeeds, and the task runs on", name, noSignal)
+		case name == "Signal":
+			// The driver may have sent another signal, and the kernel drops a signal that the first
+			// process of a pid namespace does not handle. So the task may run or end.
+			_, err := c.driver().Inspect(c.context(), task.ID)
+			c.ok(err, "inspecting the task after an unknown signal")
+		default:
+			select {
+			case <-answers:
+			case <-time.After(c.harness.Slack):
+				c.Failf("an error, or the end of the task", "%s with the unknown signal %s succeeds, and the task runs on", name, noSignal)
+			}
 		}
 	}
 }
@@ -434,8 +440,10 @@ func optionalCalls(c *check) {
 func usage(c *check) {
 	task, _ := c.start(Behaviour{Kind: RunForever})
 	within := 4*c.harness.Unit + 2*c.harness.Slack
-	ctx, cancel := context.WithTimeout(c.Context(), within)
+	// A timer and no deadline: the driver would get the deadline too, and could end the stream first.
+	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
+	defer time.AfterFunc(within, cancel).Stop()
 	seen := make(chan struct{}, 1)
 	err := c.driver().Stats(ctx, task.ID, c.harness.Unit, func(driver.Usage) {
 		select {

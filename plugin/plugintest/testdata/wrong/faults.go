@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
@@ -47,9 +49,11 @@ func faultsOfHealth() map[string]fault {
 			<-ctx.Done()
 			return ctx.Err()
 		}},
-		"ignores-unknown-signals": {signal: func(w *wrong, ctx context.Context, id driver.TaskID, signal string) error {
-			_ = w.Driver.Signal(ctx, id, signal)
-			return nil
+		"ignores-unknown-signals": {stop: func(w *wrong, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+			if signal != "" && unix.SignalNum(signal) == 0 {
+				return nil
+			}
+			return w.Driver.Stop(ctx, id, grace, signal)
 		}},
 		"claims-exec": {capabilities: func(c *driver.Capabilities) { c.Exec = true }},
 	}
