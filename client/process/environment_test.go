@@ -19,7 +19,7 @@ func TestEnvironment_whileTheProcessExecutes(t *testing.T) {
 	cmd.Env = []string{"MARK=here", `SCRIPT=exec /bin/sh -c "$SCRIPT"`}
 	must.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	for range 2000 {
+	for range 5000 {
 		env, err := process.Environment(cmd.Process.Pid)
 		must.NoError(t, err)
 		must.True(t, bytes.Contains(env, []byte("MARK=here\x00")), must.Sprintf("the environment is %q", env))

@@ -119,15 +119,18 @@ type stat struct {
 	start   uint64
 	pages   uint64 // in memory
 	kernel  bool   // it is a thread of the kernel
+	code    uint64 // address after the code. The kernel sets it at the end of an execve, and it is 0 before.
 	from    uint64 // address of the environment
-	to      uint64 // address after the environment, 0 during an execve
+	to      uint64 // address after the environment
 }
 
 // living reports whether the thread has not ended.
 func (s stat) living() bool { return s.state != 'Z' && s.state != 'X' && s.state != 'x' }
 
 // hasEnvironment reports whether the environment is not empty, or will not be after an execve.
-func (s stat) hasEnvironment() bool { return s.living() && !s.kernel && (s.to == 0 || s.from != s.to) }
+func (s stat) hasEnvironment() bool {
+	return s.living() && !s.kernel && (s.code == 0 || s.from != s.to)
+}
 
 // readStat reads the stat file of a folder below /proc. The error is ErrGone if it does not exist.
 func readStat(name string) (stat, error) {
@@ -155,8 +158,8 @@ func parseStat(line []byte) (stat, error) {
 		return stat{}, errors.New("no command in brackets")
 	}
 	fields := strings.Fields(string(line[right+1:]))
-	// Fields 3, 4, 6, 9, 14, 15, 22, 24, 50 and 51 of proc(5), counted from field 3.
-	const state, parent, session, flags, user, system, start, pages, from, to = 0, 1, 3, 6, 11, 12, 19, 21, 47, 48
+	// Fields 3, 4, 6, 9, 14, 15, 22, 24, 27, 50 and 51 of proc(5), counted from field 3.
+	const state, parent, session, flags, user, system, start, pages, code, from, to = 0, 1, 3, 6, 11, 12, 19, 21, 24, 47, 48
 	if len(fields) <= to || len(fields[state]) != 1 {
 		return stat{}, fmt.Errorf("%d fields after the command", len(fields))
 	}
@@ -171,7 +174,7 @@ func parseStat(line []byte) (stat, error) {
 	var ticks [2]uint64
 	var flagBits uint64
 	for i, into := range map[int]*uint64{
-		flags: &flagBits, user: &ticks[0], system: &ticks[1], start: &st.start, pages: &st.pages, from: &st.from, to: &st.to,
+		flags: &flagBits, user: &ticks[0], system: &ticks[1], start: &st.start, pages: &st.pages, code: &st.code, from: &st.from, to: &st.to,
 	} {
 		if *into, err = strconv.ParseUint(fields[i], 10, 64); err != nil {
 			return stat{}, fmt.Errorf("field %d: %w", i+3, err)

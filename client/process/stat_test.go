@@ -14,7 +14,7 @@ func TestParseStat(t *testing.T) {
 	t.Parallel()
 	st, err := parseStat([]byte(statLine))
 	must.NoError(t, err)
-	must.Eq(t, stat{state: 'D', command: "a) b (c", parent: 17, session: 4711, ticks: 15, start: 987654, pages: 33, from: 9, to: 1234}, st)
+	must.Eq(t, stat{state: 'D', command: "a) b (c", parent: 17, session: 4711, ticks: 15, start: 987654, pages: 33, code: 2, from: 9, to: 1234}, st)
 	must.StrContains(t, Description{PID: 1, State: st.state, Command: "dd"}.String(), "state D, waits for a device")
 }
 
