@@ -615,3 +615,27 @@ func TestRun(t *testing.T) {
 		<-done
 	})
 }
+
+// The room of a plan that was rejected is free again, and a blocked job does not fit there. The next entry
+// brings a node where it fits. Bug: the scheduler took the returned room for the capacity of that entry, so
+// the job waited until another node came. Small seed 4400003078.
+func TestCapacityAfterRoomIsReturned(t *testing.T) {
+	c := parallel(t)
+	c.node("n1")
+	c.job("first", cluster.JobService, 1)
+	next := c.job("next", cluster.JobService, 1, func(j *cluster.Job) { j.Datacenters = []string{"dc2"} })
+	s, log := c.leader()
+	s.Step(c.now)
+	log.answer(fine) // the barrier
+	s.Step(c.now)
+	must.Eq(t, []cluster.JobID{"first", "next"}, log.planned())
+	log.answer(rejected)
+	log.answer(fine)
+	c.now = c.now.Add(scheduler.DefaultBlockedInterval)
+	s.Step(c.now)
+	must.SliceEmpty(t, log.queue, must.Sprint("the first job waits for its retry"))
+	c.node("n2", func(n *cluster.Node) { n.Datacenter = "dc2" })
+	c.now = c.now.Add(scheduler.DefaultBlockedInterval)
+	log.lead(s)
+	must.Len(t, 1, c.wanted(next))
+}

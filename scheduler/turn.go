@@ -171,7 +171,11 @@ func (t *turn) planBlocked() {
 			}
 		}
 	}
-	t.blocked.tried, t.blocked.capacity = tried, capacity
+	// freed may be an index that the next entry will have. That entry may bring capacity.
+	t.blocked.tried, t.blocked.capacity = tried, min(capacity, t.world.Index())
+	if !t.blocked.dirty {
+		t.blocked.freed = 0
+	}
 	if looked {
 		t.blocked.notBefore = t.now.Add(t.config.BlockedInterval)
 	}
