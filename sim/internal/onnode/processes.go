@@ -237,10 +237,16 @@ func (j *Judge) taskKilled(n *machine.Node, id cluster.AllocID, name string, p *
 	if c := p.Signals[len(p.Signals)-1]; c.By == scripted.ByWatchdog && j.overdue(a, task) {
 		return
 	}
-	if j.calledLost(n, id, p) || j.driverAway(bounded(task.KillTimeout)+stopSlack) || j.signalLost(n, a, id, p) {
+	if j.calledLost(n, id, p) || driverDown(n, p.Driver) || j.driverAway(bounded(task.KillTimeout)+stopSlack) || j.signalLost(n, a, id, p) {
 		return
 	}
 	j.find("N2", "killed before the end of its grace", id, "%s got SIGKILL; its kill timeout is %s and its signals were %v", p.Task, task.KillTimeout, p.Signals)
+}
+
+// driverDown reports whether no process of the driver lives. A client waits longer and longer before
+// it starts a driver that dies at each start, and a driver that is down sends no signal.
+func driverDown(n *machine.Node, name string) bool {
+	return !lives(n, func(p scripted.Process) bool { return p.Kind == scripted.DriverProcess && p.Driver == name })
 }
 
 // overdue reports whether a task that must stop without servers should have ended before. A
