@@ -94,7 +94,7 @@ func TestNode_storageFailsAtEachCall(t *testing.T) {
 	}
 }
 
-// NODE.md 10, N1 to N8: the client dies at each effect of one allocation of three tasks with a
+// N1 to N8: the client dies at each effect of one allocation of three tasks with a
 // volume and a device, and of the plugin of the volume, when the effect starts and when it is
 // answered.
 func TestNode_everythingCrashAtEachEffect(t *testing.T) {
