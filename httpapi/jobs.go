@@ -92,7 +92,7 @@ func readJobSummary(q *request) error {
 // answer list fields without effect.
 func registerJob(q *request) error {
 	var body wire.JobRegisterRequest
-	if err := q.decode(&body); err != nil {
+	if err := q.decodeDeep(&body); err != nil {
 		return err
 	}
 	job, warnings, err := jobOf(q, body.Job)
@@ -142,7 +142,7 @@ func registerJob(q *request) error {
 	return q.written(done.Index, answer)
 }
 
-// jobOf converts the job of a body, if it is valid, and returns warnings.
+// jobOf converts the job of a body, if it is valid and within the limits, and returns warnings.
 func jobOf(q *request, w *wire.Job) (*cluster.Job, []string, error) {
 	refuse := func(text string) (*cluster.Job, []string, error) { return nil, nil, fail(http.StatusBadRequest, text) }
 	if w == nil {
@@ -150,6 +150,12 @@ func jobOf(q *request, w *wire.Job) (*cluster.Job, []string, error) {
 	}
 	if w.Namespace == nil || *w.Namespace == "" {
 		w.Namespace = new(string(q.params.namespace))
+	}
+	if err := checkJobLimits(w); err != nil {
+		return refuse(err.Error())
+	}
+	if err := q.checkDepth(); err != nil {
+		return nil, nil, err
 	}
 	job, warnings, err := w.Job()
 	if err == nil {

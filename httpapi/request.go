@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,13 +112,22 @@ func (q *request) readBody() error {
 func errEmptyBody() error { return fail(http.StatusBadRequest, "Request body is empty") }
 
 // decode reads the body's one JSON value. It refuses null: a request without content must not end a
-// drain.
+// drain. It refuses a body that is nested too deep.
 func (q *request) decode(into any) error {
+	if err := q.checkDepth(); err != nil {
+		return err
+	}
+	return q.decodeDeep(into)
+}
+
+// decodeDeep is decode for a caller that checks the depth later, to name the place in its own words.
+func (q *request) decodeDeep(into any) error {
 	if trimmed := bytes.TrimSpace(q.body); len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null")) {
 		return errEmptyBody()
 	}
 	if err := json.Unmarshal(q.body, into); err != nil {
-		return fail(http.StatusBadRequest, err.Error())
+		// encoding/json refuses very deep bodies without a place
+		return cmp.Or(q.checkDepth(), fail(http.StatusBadRequest, err.Error()))
 	}
 	return keysOnce(q.body)
 }

@@ -149,6 +149,23 @@ func do[Body any](ctx context.Context, c *Client, method, path string, values ur
 	return nil
 }
 
+// read reads the text of the resource at a path.
+func read(ctx context.Context, c *Client, path string, values url.Values) (text []byte, a Answer, err error) {
+	response, err := c.send(ctx, http.MethodGet, path, values, nil)
+	if err != nil {
+		return nil, a, err
+	}
+	defer response.Body.Close()
+	a = readAnswer(response.Header)
+	if response.StatusCode != http.StatusOK {
+		return nil, a, readError(response)
+	}
+	if text, err = io.ReadAll(response.Body); err != nil {
+		return nil, a, fmt.Errorf("reading the answer to %s %s: %w", http.MethodGet, path, err)
+	}
+	return text, a, nil
+}
+
 // call makes a request. The answer's index is read of errors too.
 func call[T any](ctx context.Context, c *Client, method, path string, values url.Values, body []byte) (out T, a Answer, err error) {
 	response, err := c.send(ctx, method, path, values, body)

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,8 +146,60 @@ func TestNodeSide_Changes(t *testing.T) {
 	must.NoError(t, err)
 	must.Eq(t, "changes=&wait=60000ms", last.query)
 	must.Eq(t, client.Changes{Since: client.Since{Index: 15}, Complete: true, Allocs: []*cluster.Allocation{{ID: "a"}, {ID: "b"}}}, changes)
+}
 
-	c, _ = answering(t, client.Config{}, http.StatusOK, nil, `{"Allocs":[{"ID":"a","Job":{"TaskGroups":[null]}}]}`)
-	_, err = c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)
-	must.ErrorContains(t, err, "allocation a")
+// One allocation that cannot be read does not hide the others. Before, the whole answer was refused, and
+// the client stopped and started nothing any more.
+func TestNodeSide_Changes_allocationByAllocation(t *testing.T) {
+	t.Parallel()
+	deep := func(levels int) string { return strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels) }
+	job := func(config string) string {
+		return `{"TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Driver":"mock","Config":` + config + `}]}]}`
+	}
+	rest := `"NodeID":"n1","TaskGroup":"g","DesiredStatus":"run","ClientStatus":"pending","AllocModifyIndex":7`
+	for what, test := range map[string]struct{ fields, reason string }{
+		"deeper than encoding/json reads":      {`"Job":` + job(deep(10_000)), "Job is nested 10005 levels deep"},
+		"the whole answer is too deep":         {`"Job":` + job(deep(9_994)), `Task group "g": Task "t": the config is nested 9994 levels deep, and clients read at most 9900`},
+		"a field of another type":              {`"Job":{"TaskGroups":5}`, "Job: json: cannot unmarshal number"},
+		"a job that a client cannot have":      {`"Job":{"TaskGroups":[null]}`, "Task group 0 is missing"},
+		"a server has left out the job's task": {`"Job":{"ID":"j"},"Unreadable":"task \"t\": deep"`, `task "t": deep`},
+		"a field beside the job":               {`"Job":` + job("{}") + `,"TaskStates":{"t":[]}`, "TaskStates: json: cannot unmarshal array"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			answer := `[{"ID":"a"},{` + rest + `,` + test.fields + `,"ID":"b"},{"ID":"c","Job":` + job(deep(9_900)) + `}]`
+			for _, complete := range []string{`{"ClusterID":"x","Index":17,"Complete":true,"Allocs":` + answer + `}`, answer} {
+				c, _ := answering(t, client.Config{}, http.StatusOK, nil, complete)
+				changes, err := c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)
+				must.NoError(t, err)
+				must.True(t, changes.Complete)
+				if strings.HasPrefix(complete, "{") {
+					must.Eq(t, []cluster.AllocID{"a", "b", "c"}, changes.Live)
+				}
+				must.Len(t, 2, changes.Allocs)
+				must.Eq(t, "a", changes.Allocs[0].ID)
+				must.Eq(t, "c", changes.Allocs[1].ID)
+				must.Eq(t, 9_900*6+1, len(changes.Allocs[1].Job.TaskGroups[0].Tasks[0].Config))
+				must.Len(t, 1, changes.Unreadable)
+				must.StrContains(t, changes.Unreadable[0].Reason, test.reason)
+				must.Eq(t, &cluster.Allocation{
+					ID: "b", NodeID: "n1", TaskGroup: "g", DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientPending, AllocModifyIndex: 7,
+				}, changes.Unreadable[0].Alloc)
+			}
+		})
+	}
+
+	c, _ := answering(t, client.Config{}, http.StatusOK, nil, `{"ClusterID":"x","Index":17,"Complete":true,"Allocs":[{"ID":5},null,[],{"ID":"a"}]}`)
+	changes, err := c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)
+	must.NoError(t, err)
+	must.Len(t, 1, changes.Allocs)
+	must.Len(t, 3, changes.Nameless)
+	must.StrContains(t, changes.Nameless[0], "allocation 0: ID: json: cannot unmarshal number")
+	must.Nil(t, changes.Live, must.Sprint("an allocation without an id may be one that the client runs"))
+
+	for _, text := range []string{``, `{"Allocs":[{"ID":"a"}`, `{"Allocs":5}`, `{"Index":"x"}`, `5`} {
+		c, _ = answering(t, client.Config{}, http.StatusOK, nil, text)
+		_, err = c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)
+		must.ErrorContains(t, err, "reading the changes", must.Sprint(text))
+	}
 }

@@ -58,9 +58,23 @@ type Changes struct {
 	// changed, in any status.
 	Complete bool
 	Allocs   []*cluster.Allocation
+	// Unreadable are allocations, beside Allocs, that the client cannot read in full. The client reports
+	// those that it does not run as failed.
+	Unreadable []Unreadable
+	// Nameless says of each allocation whose id cannot be read why. The client can only log it.
+	Nameless []string
 	// Live are the ids of all allocations of the node that are not client-terminal: the client stops all
-	// others. Nil says nothing about others. It is never nil if the answer is complete and names its cluster.
+	// others. Nil says nothing about others. It is never nil if the answer is complete and names its
+	// cluster, and Nameless is empty.
 	Live []cluster.AllocID
+}
+
+// Unreadable is an allocation with a field that the client cannot read.
+type Unreadable struct {
+	// Alloc has the fields that can be read, and its id. Its job is nil.
+	Alloc *cluster.Allocation
+	// Reason is a sentence without its subject, such as "Job is nested 10001 levels deep".
+	Reason string
 }
 
 // Changes reads what the servers have changed of the node's allocations since a state, and waits
@@ -70,31 +84,47 @@ type Changes struct {
 func (s NodeSide) Changes(ctx context.Context, since Since, wait time.Duration) (Changes, error) {
 	values := Query{Index: since.Index, Wait: wait}.values()
 	values.Set("changes", since.ClusterID)
-	w, answer, err := get[wire.AllocChanges](ctx, s.client, nodePath(string(s.id), "/allocations"), values)
+	text, answer, err := read(ctx, s.client, nodePath(string(s.id), "/allocations"), values)
 	if err != nil {
 		return Changes{}, err
 	}
-	c := Changes{Since: Since{w.ClusterID, max(w.Index, answer.Index)}, Complete: w.Complete}
+	w, err := wire.ReadAllocChanges(text)
+	if err != nil {
+		return Changes{}, fmt.Errorf("reading the changes of the node's allocations: %w", err)
+	}
+	c := Changes{Since: Since{w.ClusterID, max(w.Index, answer.Index)}, Complete: w.Complete, Nameless: w.Nameless}
+	var ids []cluster.AllocID
 	for _, one := range w.Allocs {
+		ids = append(ids, cluster.AllocID(one.ID))
 		a, err := one.Allocation()
-		if err != nil {
-			return Changes{}, fmt.Errorf("allocation %s: %w", one.ID, err)
+		if err == nil && one.Unreadable == "" {
+			c.Allocs = append(c.Allocs, a)
+			continue
 		}
-		c.Allocs = append(c.Allocs, a)
+		c.Unreadable = append(c.Unreadable, unreadable(one, err))
 	}
 	switch {
-	case w.Complete && w.ClusterID != "":
-		c.Live = []cluster.AllocID{}
-		for _, a := range c.Allocs {
-			c.Live = append(c.Live, a.ID)
-		}
 	case w.Live != nil:
 		c.Live = make([]cluster.AllocID, len(w.Live))
 		for i, id := range w.Live {
 			c.Live[i] = cluster.AllocID(id)
 		}
+	case w.Complete && w.ClusterID != "" && len(w.Nameless) == 0:
+		c.Live = append([]cluster.AllocID{}, ids...)
 	}
 	return c, nil
+}
+
+// unreadable returns an allocation without its job, which cannot be read or converted.
+func unreadable(w *wire.Allocation, err error) Unreadable {
+	without := *w
+	without.Job = nil
+	a, _ := without.Allocation() // only a job can fail
+	u := Unreadable{Alloc: a, Reason: w.Unreadable}
+	if u.Reason == "" {
+		u.Reason = err.Error()
+	}
+	return u
 }
 
 func (s NodeSide) path(what string) string {

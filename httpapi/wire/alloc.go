@@ -35,6 +35,10 @@ type Allocation struct {
 	// TaskStates are those that the client reported, or are derived from ClientStatus, by task.
 	TaskStates map[string]*TaskState `json:",omitempty"`
 
+	// Unreadable says why the client of the node cannot read the allocation, or is empty. The client
+	// reports it as failed with this reason. Only [AllocChanges] have it. Ours.
+	Unreadable string `json:",omitempty"`
+
 	// VolumeHolds are the volumes that keep the allocation from ending or that it has left on its node,
 	// or nil. Ours.
 	VolumeHolds *VolumeHolds `json:",omitempty"`

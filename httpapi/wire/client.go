@@ -1,10 +1,8 @@
 package wire
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -52,33 +50,6 @@ type AllocReport struct {
 type AllocsResponse struct {
 	// Index is that of the entry that was written.
 	Index uint64
-}
-
-// AllocChanges answers GET /v1/node/{id}/allocations?changes. Ours.
-type AllocChanges struct {
-	// ClusterID is the id of the cluster, or empty if the server does not know it.
-	ClusterID string
-	// Index is that of the state. The next question names it.
-	Index uint64
-	// Complete says that Allocs are all allocations of the node that are not client-terminal.
-	// Otherwise they are those that the servers have changed since the index of the question, in any
-	// status.
-	Complete bool
-	Allocs   []*Allocation
-	// Live are the ids of all allocations of the node that are not client-terminal, sorted. It is nil if the
-	// answer is complete, and if no allocation that its client may still run was deleted.
-	Live []string `json:",omitzero"`
-}
-
-// UnmarshalJSON also reads the answer of an older server: the list of all allocations of the node,
-// without the id of a cluster and an index.
-func (c *AllocChanges) UnmarshalJSON(text []byte) error {
-	if strings.HasPrefix(string(text), "[") {
-		*c = AllocChanges{Complete: true}
-		return json.Unmarshal(text, &c.Allocs)
-	}
-	type plain AllocChanges // without this method
-	return json.Unmarshal(text, (*plain)(c))
 }
 
 // Reports are the reports of a node at a time. The error names the first report that a client

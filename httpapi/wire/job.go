@@ -92,7 +92,8 @@ type Task struct {
 	Name   string
 	Driver string `json:",omitempty"`
 	User   string `json:",omitempty"`
-	// Config is the driver's configuration, an object.
+	// Config is the driver's configuration, an object. In an answer it may be an object for which
+	// [LeftOut] holds.
 	Config json.RawMessage   `json:",omitempty"`
 	Env    map[string]string `json:",omitempty"`
 	// Lifecycle is nil for a main task.
@@ -333,7 +334,7 @@ func newTask(t *cluster.Task) *Task {
 	resources := newResources(t.Resources)
 	resources.Devices = newDeviceRequests(t.Devices)
 	w := &Task{
-		Name: t.Name, Driver: t.Driver, User: t.User, Config: t.Config, Env: t.Env, Leader: t.Leader, KillSignal: t.KillSignal,
+		Name: t.Name, Driver: t.Driver, User: t.User, Config: readableConfig(t.Config), Env: t.Env, Leader: t.Leader, KillSignal: t.KillSignal,
 		Meta: t.Meta, Constraints: newConstraints(t.Constraints),
 		Resources: resources, KillTimeout: new(t.KillTimeout), ShutdownDelay: t.ShutdownDelay,
 	}

@@ -193,6 +193,9 @@ func canonicalConfig(config json.RawMessage) (json.RawMessage, error) {
 	if len(config) == 0 {
 		return nil, nil
 	}
+	if why := unreadable(config); why != "" {
+		return nil, errors.New(why)
+	}
 	decoder := json.NewDecoder(bytes.NewReader(config))
 	decoder.UseNumber() // keeps large and long numbers
 	var value any

@@ -1,0 +1,161 @@
+package httpapi
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonscan"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// Limits of registrations over HTTP. The state machine does not check these: jobs that an older server
+// has accepted stay valid in logs, in snapshots and in clients. [cluster.Job.Validate] has the limits
+// that the state machine checks too.
+const (
+	// maxConfigDepth bounds the nesting of the config of a task.
+	maxConfigDepth = 64
+	// maxBodyDepth bounds the nesting of a body. A config in a job is below six levels.
+	maxBodyDepth = maxConfigDepth + 16
+	// maxDatacenters bounds the datacenters of a job.
+	maxDatacenters = 100
+	// maxNodeMap bounds the entries of each map of facts of a node.
+	maxNodeMap = 4096
+	// quotedBytes is the longest part of a text of a request that an error repeats.
+	quotedBytes = 64
+)
+
+// checkDepth returns a failure that names the place if the body is nested too deep.
+func (q *request) checkDepth() error {
+	path, deeper := jsonscan.Deeper(q.body, maxBodyDepth)
+	if !deeper {
+		return nil
+	}
+	return fail(http.StatusBadRequest, fmt.Sprintf("%s: the request body is nested %d levels deep, at most %d", path, jsonscan.Depth(q.body), maxBodyDepth))
+}
+
+// checkJobLimits returns the first limit that the job exceeds, with the place in the job, or nil.
+func checkJobLimits(w *wire.Job) error {
+	if len(w.Datacenters) > maxDatacenters {
+		return fmt.Errorf("Datacenters: at most %d but found %d", maxDatacenters, len(w.Datacenters))
+	}
+	for i, name := range w.Datacenters {
+		if len(name) > cluster.MaxIDBytes {
+			return fmt.Errorf("Datacenters: name %d has %d bytes, at most %d", i, len(name), cluster.MaxIDBytes)
+		}
+	}
+	if err := cmp.Or(checkConstraintLimits(w.Constraints), checkTexts("Meta", w.Meta, cluster.MaxMapEntries, cluster.MaxIDBytes)); err != nil {
+		return err
+	}
+	for i, g := range w.TaskGroups {
+		if g == nil {
+			continue
+		}
+		name := ""
+		if g.Name != nil {
+			name = *g.Name
+		}
+		if len(name) > cluster.MaxIDBytes {
+			return fmt.Errorf("Task group %d: the name has %d bytes, at most %d", i, len(name), cluster.MaxIDBytes)
+		}
+		if err := checkGroupLimits(g); err != nil {
+			return fmt.Errorf("Task group %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func checkGroupLimits(w *wire.TaskGroup) error {
+	if err := cmp.Or(checkConstraintLimits(w.Constraints), checkTexts("Meta", w.Meta, cluster.MaxMapEntries, cluster.MaxIDBytes), checkKeys("Volumes", w.Volumes, cluster.MaxMapEntries, cluster.MaxIDBytes)); err != nil {
+		return err
+	}
+	for i, t := range w.Tasks {
+		if t == nil {
+			continue
+		}
+		if len(t.Name) > cluster.MaxIDBytes {
+			return fmt.Errorf("Task %d: the name has %d bytes, at most %d", i, len(t.Name), cluster.MaxIDBytes)
+		}
+		if err := checkTaskLimits(t); err != nil {
+			return fmt.Errorf("Task %q: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
+func checkTaskLimits(w *wire.Task) error {
+	if depth := jsonscan.Depth(w.Config); depth > maxConfigDepth {
+		return fmt.Errorf("Config is nested %d levels deep, at most %d", depth, maxConfigDepth)
+	}
+	if wire.LeftOut(w.Config) {
+		return errors.New("Config comes from an answer that leaves out the real one: give the real one")
+	}
+	return cmp.Or(checkConstraintLimits(w.Constraints), checkTexts("Env", w.Env, cluster.MaxMapEntries, cluster.MaxIDBytes), checkTexts("Meta", w.Meta, cluster.MaxMapEntries, cluster.MaxIDBytes))
+}
+
+// checkConstraintLimits counts constraints on node classes too, which become a list of classes.
+func checkConstraintLimits(constraints []wire.Constraint) error {
+	if len(constraints) > cluster.MaxConstraints {
+		return fmt.Errorf("Constraints: at most %d but found %d", cluster.MaxConstraints, len(constraints))
+	}
+	for i, c := range constraints {
+		if most := max(len(c.LTarget), len(c.RTarget), len(c.Operand)); most > cluster.MaxConstraintBytes {
+			return fmt.Errorf("Constraint %d: a part has %d bytes, at most %d", i, most, cluster.MaxConstraintBytes)
+		}
+	}
+	return nil
+}
+
+// checkKeys checks the number and the length of the keys of a map.
+func checkKeys[V any](what string, m map[string]V, entries, bytes int) error {
+	if len(m) > entries {
+		return fmt.Errorf("%s: at most %d entries but found %d", what, entries, len(m))
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if len(key) > bytes {
+			return fmt.Errorf("%s: the key %s has %d bytes, at most %d", what, quoted(key), len(key), bytes)
+		}
+	}
+	return nil
+}
+
+// checkTexts is checkKeys for a map of texts, and also checks the length of these.
+func checkTexts(what string, m map[string]string, entries, bytes int) error {
+	if err := checkKeys(what, m, entries, bytes); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if len(m[key]) > cluster.MaxMapValueBytes {
+			return fmt.Errorf("%s: the value of %s has %d bytes, at most %d", what, quoted(key), len(m[key]), cluster.MaxMapValueBytes)
+		}
+	}
+	return nil
+}
+
+// checkNodeLimits returns the first limit that the facts of a node exceed, or nil. A client that the
+// servers refuse loses its tasks, so the limits are far above what clients report.
+func checkNodeLimits(n *cluster.Node) error {
+	for _, one := range []struct{ what, name string }{{"Datacenter", n.Datacenter}, {"NodeClass", n.NodeClass}, {"NodePool", n.NodePool}} {
+		if len(one.name) > cluster.MaxIDBytes {
+			return fmt.Errorf("%s has %d bytes, at most %d", one.what, len(one.name), cluster.MaxIDBytes)
+		}
+	}
+	return cmp.Or(
+		checkTexts("Attributes", n.Attributes, maxNodeMap, cluster.MaxMapValueBytes),
+		checkTexts("Meta", n.Meta, maxNodeMap, cluster.MaxMapValueBytes),
+		checkTexts("Links", n.Links, maxNodeMap, cluster.MaxMapValueBytes),
+	)
+}
+
+// quoted returns the start of a text of a request.
+func quoted(text string) string {
+	if len(text) > quotedBytes {
+		text = strings.ToValidUTF8(text[:quotedBytes], "") + "…"
+	}
+	return fmt.Sprintf("%q", text)
+}
