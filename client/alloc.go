@@ -24,6 +24,8 @@ type allocRunner struct {
 	// pending is set for an orphan only: the allocation that must run when the remains of the
 	// orphan are removed, or nil.
 	pending *cluster.Allocation
+	// pendingUnreadable says why the client cannot read pending, or is empty.
+	pendingUnreadable string
 
 	report         reportState
 	discarding     bool
@@ -94,7 +96,7 @@ func (a *allocRunner) restore() {
 // update handles a newer version of the allocation.
 func (a *allocRunner) update(alloc *cluster.Allocation) {
 	if a.orphan() {
-		a.pending = alloc
+		a.pending, a.pendingUnreadable = alloc, ""
 		return
 	}
 	a.report.endOnly = false
@@ -225,6 +227,8 @@ func (a *allocRunner) updateStatus() {
 // description is a text for operators that explains the status.
 func (a *allocRunner) description() string {
 	switch {
+	case a.rec.ClientStatus == cluster.ClientFailed && a.rec.Unreadable != "":
+		return "the client cannot read the allocation: " + a.rec.Unreadable
 	case a.rec.ClientStatus == cluster.ClientFailed && len(a.tasks) == 0:
 		return "the job of the allocation does not contain its task group"
 	case a.rec.ClientStatus == cluster.ClientFailed:
@@ -269,7 +273,11 @@ func (a *allocRunner) discard() {
 			return
 		}
 		a.core.remove(a)
-		if a.pending != nil {
+		switch {
+		case a.pending == nil:
+		case a.pendingUnreadable != "":
+			a.core.wantUnreadable(Unreadable{Alloc: a.pending, Reason: a.pendingUnreadable})
+		default:
 			a.core.want(a.pending)
 		}
 	}))

@@ -58,7 +58,7 @@ func (c *Core) Woken() <-chan struct{} { return c.inbox.woken }
 
 // Servers posts an answer of the servers. The core owns w.
 func (c *Core) Servers(w Wanted) {
-	if len(w.Allocs) == 0 && !w.Complete {
+	if len(w.Allocs)+len(w.Unreadable)+len(w.Nameless) == 0 && !w.Complete {
 		c.inbox.keep(noteAnswer, func() { c.receive(w) })
 		return
 	}
@@ -208,6 +208,12 @@ func (c *Core) receive(w Wanted) {
 	c.index = w.Index
 	for _, alloc := range w.Allocs {
 		c.want(alloc)
+	}
+	for _, u := range w.Unreadable {
+		c.wantUnreadable(u)
+	}
+	for _, why := range w.Nameless {
+		c.options.Logger.Error("the client cannot read the id of an allocation; it stops no allocation that is missing from this answer", "why", why)
 	}
 	if !w.Complete {
 		return

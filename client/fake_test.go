@@ -49,6 +49,8 @@ type node struct {
 	// the index of their last write.
 	allocs []*cluster.Allocation
 	index  uint64
+	// unreadable are the allocations whose job the client cannot read, with the reason.
+	unreadable map[cluster.AllocID]string
 	// servers is the last report on each allocation.
 	servers map[cluster.AllocID]cluster.AllocReport
 	// reports are the reports that the servers accepted, as texts.
@@ -207,8 +209,13 @@ func (n *node) answer() {
 			known.TaskStates, known.VolumeHolds = r.TaskStates, r.VolumeHolds
 			known.DeploymentStatus = &cluster.DeploymentStatus{Healthy: r.Healthy}
 		}
-		w.Allocs = append(w.Allocs, known)
 		w.Known = append(w.Known, a.ID)
+		if why := n.unreadable[a.ID]; why != "" {
+			known.Job = nil
+			w.Unreadable = append(w.Unreadable, client.Unreadable{Alloc: known, Reason: why})
+			continue
+		}
+		w.Allocs = append(w.Allocs, known)
 	}
 	w.Claims = n.storage.claimed()
 	n.core.Servers(w)

@@ -14,6 +14,9 @@ import (
 type Record struct {
 	// Alloc is the allocation as the servers last sent it.
 	Alloc *cluster.Allocation
+	// Unreadable says why the client cannot read the allocation, or is empty. Such an allocation has no
+	// job and no tasks, and has failed.
+	Unreadable string `json:",omitempty"`
 	// ClusterID names the cluster that placed the allocation.
 	ClusterID string
 	BootID    string

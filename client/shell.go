@@ -142,6 +142,11 @@ type Wanted struct {
 	// Allocs are the allocations that the servers have changed since the last answer, or all
 	// allocations.
 	Allocs []*cluster.Allocation
+	// Unreadable are other allocations like these, with fields that the client cannot read. The core
+	// reports one that it does not run as failed. It continues one that it runs.
+	Unreadable []Unreadable
+	// Nameless says of each allocation whose id the client cannot read why. The core logs it.
+	Nameless []string
 	// Known are the ids of all allocations of the node in that state that are not client-terminal.
 	// The core uses it only if Complete is set: it then stops each allocation that is not in Known.
 	Known    []cluster.AllocID
@@ -149,4 +154,12 @@ type Wanted struct {
 	// Claims are the node's claims on volumes in that state or a later one. The core uses them only
 	// if Complete is set: it then releases the claims whose allocations are not in Known.
 	Claims []*cluster.VolumeClaim
+}
+
+// Unreadable is an allocation that the client cannot read in full.
+type Unreadable struct {
+	// Alloc has its id and the fields that can be read. Its job is nil.
+	Alloc *cluster.Allocation
+	// Reason says which field cannot be read and why, such as "Job is nested 10001 levels deep".
+	Reason string
 }

@@ -160,7 +160,11 @@ func (s httpServer) claims(ctx context.Context) (claims []*cluster.VolumeClaim, 
 
 // wanted converts an answer for the core.
 func wanted(c api.Changes) client.Wanted {
-	return client.Wanted{ClusterID: c.ClusterID, Index: c.Index, Allocs: c.Allocs, Known: c.Live, Complete: c.Live != nil}
+	w := client.Wanted{ClusterID: c.ClusterID, Index: c.Index, Allocs: c.Allocs, Known: c.Live, Complete: c.Live != nil, Nameless: c.Nameless}
+	for _, u := range c.Unreadable {
+		w.Unreadable = append(w.Unreadable, client.Unreadable(u))
+	}
+	return w
 }
 
 // Report implements [Servers].

@@ -177,6 +177,9 @@ func TestWanted(t *testing.T) {
 	} {
 		allocs := []*cluster.Allocation{{ID: "a"}}
 		c.want.ClusterID, c.want.Index, c.want.Allocs = "c", 7, allocs
-		must.Eq(t, c.want, wanted(api.Changes{Since: since, Allocs: allocs, Live: c.live}), must.Sprint(name))
+		c.want.Unreadable, c.want.Nameless = []client.Unreadable{{Alloc: allocs[0], Reason: "deep"}}, []string{"allocation 2"}
+		must.Eq(t, c.want, wanted(api.Changes{
+			Since: since, Allocs: allocs, Live: c.live, Unreadable: []api.Unreadable{{Alloc: allocs[0], Reason: "deep"}}, Nameless: []string{"allocation 2"},
+		}), must.Sprint(name))
 	}
 }

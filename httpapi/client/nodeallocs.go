@@ -30,6 +30,8 @@ type NodeAllocs struct {
 	rows map[cluster.AllocID]*cluster.Allocation
 	// reported are the reports that the newest merged state may lack.
 	reported map[cluster.AllocID]reported
+	// unreadable are allocations without a row, which the client must report as failed.
+	unreadable map[cluster.AllocID]Unreadable
 }
 
 // reported is a report that the servers have taken.
@@ -75,7 +77,37 @@ func (n *NodeAllocs) Merge(c Changes) (changed bool, err error) {
 	for _, a := range c.Allocs {
 		changed = n.set(n.overlaid(a)) || changed
 	}
+	for _, u := range c.Unreadable {
+		changed = n.setUnreadable(u) || changed
+	}
 	return n.keep(c.Live) || changed, nil
+}
+
+// Unreadable returns the allocations, by id, that the client cannot read and does not run. The client
+// reports them as failed, and calls Reported. All does not return them.
+func (n *NodeAllocs) Unreadable() []Unreadable {
+	return slices.SortedFunc(maps.Values(n.unreadable), func(a, b Unreadable) int { return cmp.Compare(a.Alloc.ID, b.Alloc.ID) })
+}
+
+// setUnreadable handles a row that the client cannot read. A row that the client has stays, with the newer
+// desired status.
+func (n *NodeAllocs) setUnreadable(u Unreadable) (changed bool) {
+	if before := n.rows[u.Alloc.ID]; before != nil {
+		newer := before.Copy()
+		newer.DesiredStatus, newer.DesiredDescription = cmp.Or(u.Alloc.DesiredStatus, before.DesiredStatus), u.Alloc.DesiredDescription
+		newer.DesiredTransition, newer.ClientStatus = u.Alloc.DesiredTransition, u.Alloc.ClientStatus
+		newer.AllocModifyIndex, newer.ModifyIndex = u.Alloc.AllocModifyIndex, u.Alloc.ModifyIndex
+		return n.set(n.overlaid(newer))
+	}
+	_, ended := n.reported[u.Alloc.ID]
+	if u.Alloc.ClientTerminal() || ended {
+		return false
+	}
+	if n.unreadable == nil {
+		n.unreadable = make(map[cluster.AllocID]Unreadable)
+	}
+	n.unreadable[u.Alloc.ID] = u
+	return true
 }
 
 // keep removes all allocations but those with the ids; nil removes none.
@@ -88,6 +120,7 @@ func (n *NodeAllocs) keep(live []cluster.AllocID) (changed bool) {
 		kept[id] = true
 	}
 	before := len(n.rows)
+	maps.DeleteFunc(n.unreadable, func(id cluster.AllocID, _ Unreadable) bool { return !kept[id] })
 	maps.DeleteFunc(n.rows, func(id cluster.AllocID, _ *cluster.Allocation) bool { return !kept[id] })
 	return len(n.rows) < before
 }
@@ -96,6 +129,7 @@ func (n *NodeAllocs) keep(live []cluster.AllocID) (changed bool) {
 // something.
 func (n *NodeAllocs) set(a *cluster.Allocation) (changed bool) {
 	before := n.rows[a.ID]
+	delete(n.unreadable, a.ID)
 	if a.ClientTerminal() {
 		delete(n.rows, a.ID)
 		return before != nil
@@ -114,6 +148,7 @@ func (n *NodeAllocs) Reported(reports []cluster.AllocReport, index uint64) {
 		n.reported = make(map[cluster.AllocID]reported)
 	}
 	for _, r := range reports {
+		delete(n.unreadable, r.Alloc)
 		if index > n.newest.Index {
 			n.reported[r.Alloc] = reported{r, index}
 		}

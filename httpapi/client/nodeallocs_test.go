@@ -123,6 +123,43 @@ func TestNodeAllocs_Reported(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"b"}, held(&n), must.Sprint("an older state was restored, and the report is gone"))
 }
 
+// A client that has a row keeps it if it cannot read the newer one, and learns the stop. It reports others
+// as failed until the servers know it.
+func TestNodeAllocs_unreadable(t *testing.T) {
+	t.Parallel()
+	var n client.NodeAllocs
+	unread := func(a *cluster.Allocation) client.Unreadable { return client.Unreadable{Alloc: a, Reason: "deep"} }
+	named := func() (ids []cluster.AllocID) {
+		for _, u := range n.Unreadable() {
+			ids = append(ids, u.Alloc.ID)
+		}
+		return ids
+	}
+	row := alloc("a", 7, cluster.ClientRunning)
+	row.Job = &cluster.Job{ID: "j"}
+	merged(t, &n, all(client.Since{ClusterID: "c", Index: 9}, row))
+	stopped := alloc("a", 12, cluster.ClientRunning)
+	stopped.DesiredStatus = cluster.DesiredStop
+	must.True(t, merged(t, &n, client.Changes{Since: client.Since{ClusterID: "c", Index: 12}, Unreadable: []client.Unreadable{
+		unread(stopped), unread(alloc("c", 11, cluster.ClientPending)), unread(alloc("b", 12, cluster.ClientPending)), unread(alloc("d", 12, cluster.ClientLost)),
+	}}))
+	must.Eq(t, []cluster.AllocID{"a"}, held(&n))
+	must.Eq(t, cluster.DesiredStop, n.All()[0].DesiredStatus)
+	must.Eq(t, row.Job, n.All()[0].Job)
+	must.Eq(t, []cluster.AllocID{"b", "c"}, named())
+
+	n.Reported([]cluster.AllocReport{{Alloc: "b", ClientStatus: cluster.ClientFailed}}, 14)
+	must.Eq(t, []cluster.AllocID{"c"}, named())
+	merged(t, &n, client.Changes{Since: client.Since{ClusterID: "c", Index: 13}, Unreadable: []client.Unreadable{unread(alloc("b", 13, cluster.ClientPending))}})
+	must.Eq(t, []cluster.AllocID{"c"}, named(), must.Sprint("the answer is older than the report"))
+	merged(t, &n, client.Changes{Since: client.Since{ClusterID: "c", Index: 15}, Live: []cluster.AllocID{"a"}})
+	must.SliceEmpty(t, named())
+	merged(t, &n, client.Changes{Since: client.Since{ClusterID: "c", Index: 16}, Unreadable: []client.Unreadable{unread(alloc("e", 16, cluster.ClientPending))}})
+	merged(t, &n, client.Changes{Since: client.Since{ClusterID: "c", Index: 17}, Allocs: []*cluster.Allocation{alloc("e", 17, cluster.ClientPending)}})
+	must.SliceEmpty(t, named())
+	must.Eq(t, []cluster.AllocID{"a", "e"}, held(&n))
+}
+
 // A node's client names the state that it knows. An older server ignores the question, and answers
 // with all allocations.
 func TestNodeSide_Changes(t *testing.T) {

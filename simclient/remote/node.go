@@ -105,8 +105,19 @@ func unknown(err error) bool {
 
 // readAllocs reads what the servers have changed of the node's allocations, and shows the result. If
 // it knows a state, it waits for a change, up to newsInterval. It returns whether something changed.
-// One goroutine at a time calls it.
+// Before and after that it reports the allocations that the node cannot read. One goroutine at a time
+// calls it.
 func (n *node) readAllocs(ctx context.Context) (changed bool, err error) {
+	if err := n.reportUnreadable(ctx); err != nil {
+		return false, err
+	}
+	if changed, err = n.readChanges(ctx); err != nil {
+		return changed, err
+	}
+	return changed, n.reportUnreadable(ctx)
+}
+
+func (n *node) readChanges(ctx context.Context) (changed bool, err error) {
 	n.mu.Lock()
 	since := n.known.Since()
 	n.mu.Unlock()
@@ -130,6 +141,23 @@ func (n *node) readAllocs(ctx context.Context) (changed bool, err error) {
 		n.show(n.known.All())
 	}
 	return changed, err
+}
+
+// reportUnreadable reports the allocations that the node cannot read as failed.
+func (n *node) reportUnreadable(ctx context.Context) error {
+	n.mu.Lock()
+	var reports []cluster.AllocReport
+	for _, u := range n.known.Unreadable() {
+		reports = append(reports, cluster.AllocReport{
+			Alloc: u.Alloc.ID, Node: n.self.ID, ClientStatus: cluster.ClientFailed, At: time.Now(),
+			ClientDescription: cluster.CutText("the client cannot read the allocation: " + u.Reason),
+		})
+	}
+	n.mu.Unlock()
+	if len(reports) == 0 {
+		return nil
+	}
+	return n.report(ctx, reports)
 }
 
 // report reports the node's allocations, and shows the result.

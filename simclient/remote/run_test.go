@@ -2,8 +2,10 @@ package remote_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,6 +93,38 @@ func await[T any](t *testing.T, what string, read func(context.Context, client.Q
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	must.Wait(t, wait.InitialSuccess(wait.BoolFunc(holds), wait.Timeout(patience), wait.Gap(10*time.Millisecond)), must.Sprint(what))
+}
+
+// An allocation that the clients cannot read fails with the reason, and the others run. Before, the
+// clients refused the whole answer, and started and stopped nothing.
+func TestRun_unreadable(t *testing.T) {
+	t.Parallel()
+	agents, addresses := startServers(t, 1, heartbeat.Options{MinTTL: time.Hour})
+	deep := json.RawMessage(strings.Repeat(`{"a":`, 9_994) + "1" + strings.Repeat("}", 9_994))
+	for id, config := range map[cluster.JobID]json.RawMessage{"deep": deep, "web": nil} {
+		eventually(t, "a cluster version with drivers", func() bool {
+			_, err := agents[0].Backend().Writer.RegisterJob(t.Context(), &cluster.Job{ID: id, TaskGroups: []*cluster.TaskGroup{{
+				Name: "g", Count: 1, Tasks: []*cluster.Task{{Name: "t", Driver: "mock", Config: config}},
+			}}}, nil)
+			return err == nil
+		})
+	}
+	node := nodes(1)
+	node[0].ReportsDrivers, node[0].Drivers = true, map[string]*cluster.DriverInfo{"mock": {Detected: true, Healthy: true}}
+	defer play(t, remote.Config{Addresses: addresses, Nodes: node})()
+	api, err := client.New(client.Config{Address: addresses[0]})
+	must.NoError(t, err)
+	await(t, "an allocation that runs and one that has failed", func(ctx context.Context, q client.Query) ([]*wire.Allocation, client.Answer, error) {
+		return api.NodeAllocations(ctx, string(node[0].ID), q)
+	}, func(list []*wire.Allocation) bool {
+		runs, failed := false, false
+		for _, a := range list {
+			runs = runs || a.JobID == "web" && a.ClientStatus == string(cluster.ClientRunning)
+			failed = failed || a.JobID == "deep" && a.ClientStatus == string(cluster.ClientFailed) &&
+				a.ClientDescription == `the client cannot read the allocation: task "t": the config is nested 9994 levels deep, and clients read at most 9900`
+		}
+		return runs && failed
+	})
 }
 
 // Clients in another process than the servers run allocations, move them when a node drains,

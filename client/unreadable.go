@@ -1,0 +1,46 @@
+package client
+
+import "github.com/seed-f9cf0b39/nodedrain/cluster"
+
+// wantUnreadable handles an allocation that the client cannot read. A new one fails at once: its report
+// lets the servers replace it, and a drain of the node does not wait for it.
+func (c *Core) wantUnreadable(u Unreadable) {
+	if a := c.alloc(u.Alloc.ID); a != nil {
+		a.updateUnreadable(u)
+		return
+	}
+	alloc := u.Alloc
+	if alloc.NodeID == "" {
+		alloc.NodeID = c.options.Node // the servers send only allocations of the node
+	}
+	if alloc.NodeID != c.options.Node || alloc.ClientTerminal() {
+		return
+	}
+	c.options.Logger.Error("the client cannot read an allocation, and reports it as failed", "alloc", alloc.ID, "job", alloc.JobID, "why", u.Reason)
+	alloc.Job, alloc.Devices = nil, nil
+	a := newAllocRunner(c, &Record{
+		Alloc: alloc, Unreadable: u.Reason, ClusterID: c.cluster, BootID: c.options.BootID, Received: c.now.Boot, ClientStatus: cluster.ClientPending,
+	})
+	c.add(a)
+	a.touch()
+}
+
+// updateUnreadable handles a newer version of the allocation that the client cannot read. The client
+// continues the allocation as it knows it, and stops it if the servers stop it.
+func (a *allocRunner) updateUnreadable(u Unreadable) {
+	if a.orphan() {
+		a.pending, a.pendingUnreadable = u.Alloc, u.Reason
+		return
+	}
+	known := *a.rec.Alloc
+	known.AllocModifyIndex, known.ClientStatus, known.DeploymentStatus = u.Alloc.AllocModifyIndex, u.Alloc.ClientStatus, u.Alloc.DeploymentStatus
+	if u.Alloc.DesiredStatus != "" {
+		known.DesiredStatus, known.DesiredDescription = u.Alloc.DesiredStatus, u.Alloc.DesiredDescription
+		known.DesiredTransition = u.Alloc.DesiredTransition
+	}
+	if known.AllocModifyIndex != a.rec.Alloc.AllocModifyIndex && a.rec.Unreadable == "" {
+		a.core.options.Logger.Warn("the client cannot read the newer version of an allocation, and continues the allocation as it knows it",
+			"alloc", known.ID, "why", u.Reason)
+	}
+	a.update(&known)
+}
