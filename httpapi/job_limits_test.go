@@ -201,8 +201,8 @@ func changesOf(t testing.TB, h http.Handler) client.Changes {
 
 // deepJob is a job that only a server of an older release accepts.
 func deepJob(w *fixture, id string, levels int) *cluster.Job {
-	j := &cluster.Job{ID: cluster.JobID(id), TaskGroups: []*cluster.TaskGroup{{
-		Name: "web", Count: 1, Tasks: []*cluster.Task{{Name: "main", Driver: "mock", Config: json.RawMessage(nested(levels))}},
+	j := &cluster.Job{Namespace: cluster.DefaultNamespace, ID: cluster.JobID(id), TaskGroups: []*cluster.TaskGroup{{
+		Name: "web", Count: 9, Tasks: []*cluster.Task{{Name: "main", Driver: "mock", Config: json.RawMessage(nested(levels))}},
 	}}}
 	return w.Job(j)
 }
