@@ -6,7 +6,7 @@ import "github.com/seed-f9cf0b39/nodedrain/cluster"
 // lets the servers replace it, and a drain of the node does not wait for it.
 func (c *Core) wantUnreadable(u Unreadable) {
 	if a := c.alloc(u.Alloc.ID); a != nil {
-		a.updateUnreadable(u)
+		updateUnreadable(a, u)
 		return
 	}
 	alloc := u.Alloc
@@ -27,7 +27,7 @@ func (c *Core) wantUnreadable(u Unreadable) {
 
 // updateUnreadable handles a newer version of the allocation that the client cannot read. The client
 // continues the allocation as it knows it, and stops it if the servers stop it.
-func (a *allocRunner) updateUnreadable(u Unreadable) {
+func updateUnreadable(a *allocRunner, u Unreadable) {
 	if a.orphan() {
 		a.pending, a.pendingUnreadable = u.Alloc, u.Reason
 		return

@@ -131,7 +131,7 @@ func TestDeepJob_reads(t *testing.T) {
 
 	// The job of an answer is not the job: to register it again would lose the config.
 	_, _, err = c.Jobs().Register(job, nil)
-	must.ErrorContains(t, err, `Task group "web": Task "main": Config comes from an answer that leaves out the real one: give the real one`)
+	must.ErrorContains(t, err, `group "web", task "main": config comes from an answer that leaves out the real one: give the real one`)
 	job.TaskGroups[0].Tasks[0].Config = map[string]any{"a": 1}
 	plan, _, err := c.Jobs().Plan(job, true, nil)
 	must.NoError(t, err)
@@ -141,7 +141,7 @@ func TestDeepJob_reads(t *testing.T) {
 }
 
 // tryPlace places the n-th allocation on the first node, and reports whether the FSM accepts the plan.
-func (w *fixture) tryPlace(n int, j *cluster.Job) bool {
+func tryPlace(w *fixture, n int, j *cluster.Job) bool {
 	eval := clustertest.Eval(j, cluster.EvalID(uuid('c', n)), w.Now())
 	w.must(&shims.EvalUpdate{Evals: []*cluster.Evaluation{eval.Copy()}})
 	eval.Status = cluster.EvalComplete
@@ -197,7 +197,7 @@ func FuzzRegistrationToClient(f *testing.F) {
 		entry, err := shims.Encode(&shims.JobRegister{Job: job})
 		must.NoError(t, err)
 		must.LessEq(t, shims.MaxRequestEntry, len(entry))
-		placed := w.tryPlace(3, job)
+		placed := tryPlace(w, 3, job)
 		w.restore()
 		changes, err := c.NodeSide(nodeID(1)).Changes(t.Context(), client.Since{}, 0)
 		must.NoError(t, err)

@@ -31,25 +31,25 @@ const (
 )
 
 // checkDepth returns a failure that names the place if the body is nested too deep.
-func (q *request) checkDepth() error {
-	path, deeper := jsonscan.Deeper(q.body, maxBodyDepth)
+func checkDepth(body []byte) error {
+	path, deeper := jsonscan.Deeper(body, maxBodyDepth)
 	if !deeper {
 		return nil
 	}
-	return fail(http.StatusBadRequest, fmt.Sprintf("%s: the request body is nested %d levels deep, at most %d", path, jsonscan.Depth(q.body), maxBodyDepth))
+	return fail(http.StatusBadRequest, fmt.Sprintf("%s: the request body is nested %d levels deep, at most %d", path, jsonscan.Depth(body), maxBodyDepth))
 }
 
 // checkJobLimits returns the first limit that the job exceeds, with the place in the job, or nil.
 func checkJobLimits(w *wire.Job) error {
 	if len(w.Datacenters) > maxDatacenters {
-		return fmt.Errorf("Datacenters: at most %d but found %d", maxDatacenters, len(w.Datacenters))
+		return fmt.Errorf("datacenters: at most %d but found %d", maxDatacenters, len(w.Datacenters))
 	}
 	for i, name := range w.Datacenters {
 		if len(name) > cluster.MaxIDBytes {
-			return fmt.Errorf("Datacenters: name %d has %d bytes, at most %d", i, len(name), cluster.MaxIDBytes)
+			return fmt.Errorf("datacenters: name %d has %d bytes, at most %d", i, len(name), cluster.MaxIDBytes)
 		}
 	}
-	if err := cmp.Or(checkConstraintLimits(w.Constraints), checkTexts("Meta", w.Meta, cluster.MaxMapEntries, cluster.MaxIDBytes)); err != nil {
+	if err := cmp.Or(checkConstraintLimits(w.Constraints), checkTexts("meta", w.Meta, cluster.MaxMapEntries, cluster.MaxIDBytes)); err != nil {
 		return err
 	}
 	for i, g := range w.TaskGroups {
@@ -61,28 +61,30 @@ func checkJobLimits(w *wire.Job) error {
 			name = *g.Name
 		}
 		if len(name) > cluster.MaxIDBytes {
-			return fmt.Errorf("Task group %d: the name has %d bytes, at most %d", i, len(name), cluster.MaxIDBytes)
+			return fmt.Errorf("group %d: the name has %d bytes, at most %d", i, len(name), cluster.MaxIDBytes)
 		}
-		if err := checkGroupLimits(g); err != nil {
-			return fmt.Errorf("Task group %q: %w", name, err)
+		if err := checkGroupLimits(fmt.Sprintf("group %q", name), g); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func checkGroupLimits(w *wire.TaskGroup) error {
-	if err := cmp.Or(checkConstraintLimits(w.Constraints), checkTexts("Meta", w.Meta, cluster.MaxMapEntries, cluster.MaxIDBytes), checkKeys("Volumes", w.Volumes, cluster.MaxMapEntries, cluster.MaxIDBytes)); err != nil {
-		return err
+func checkGroupLimits(place string, w *wire.TaskGroup) error {
+	err := cmp.Or(checkConstraintLimits(w.Constraints), checkTexts("meta", w.Meta, cluster.MaxMapEntries, cluster.MaxIDBytes),
+		checkKeys("volumes", w.Volumes, cluster.MaxMapEntries, cluster.MaxIDBytes))
+	if err != nil {
+		return fmt.Errorf("%s: %w", place, err)
 	}
 	for i, t := range w.Tasks {
 		if t == nil {
 			continue
 		}
 		if len(t.Name) > cluster.MaxIDBytes {
-			return fmt.Errorf("Task %d: the name has %d bytes, at most %d", i, len(t.Name), cluster.MaxIDBytes)
+			return fmt.Errorf("%s, task %d: the name has %d bytes, at most %d", place, i, len(t.Name), cluster.MaxIDBytes)
 		}
 		if err := checkTaskLimits(t); err != nil {
-			return fmt.Errorf("Task %q: %w", t.Name, err)
+			return fmt.Errorf("%s, task %q: %w", place, t.Name, err)
 		}
 	}
 	return nil
@@ -90,22 +92,22 @@ func checkGroupLimits(w *wire.TaskGroup) error {
 
 func checkTaskLimits(w *wire.Task) error {
 	if depth := jsonscan.Depth(w.Config); depth > maxConfigDepth {
-		return fmt.Errorf("Config is nested %d levels deep, at most %d", depth, maxConfigDepth)
+		return fmt.Errorf("config is nested %d levels deep, at most %d", depth, maxConfigDepth)
 	}
 	if wire.LeftOut(w.Config) {
-		return errors.New("Config comes from an answer that leaves out the real one: give the real one")
+		return errors.New("config comes from an answer that leaves out the real one: give the real one")
 	}
-	return cmp.Or(checkConstraintLimits(w.Constraints), checkTexts("Env", w.Env, cluster.MaxMapEntries, cluster.MaxIDBytes), checkTexts("Meta", w.Meta, cluster.MaxMapEntries, cluster.MaxIDBytes))
+	return cmp.Or(checkConstraintLimits(w.Constraints), checkTexts("env", w.Env, cluster.MaxMapEntries, cluster.MaxIDBytes), checkTexts("meta", w.Meta, cluster.MaxMapEntries, cluster.MaxIDBytes))
 }
 
 // checkConstraintLimits counts constraints on node classes too, which become a list of classes.
 func checkConstraintLimits(constraints []wire.Constraint) error {
 	if len(constraints) > cluster.MaxConstraints {
-		return fmt.Errorf("Constraints: at most %d but found %d", cluster.MaxConstraints, len(constraints))
+		return fmt.Errorf("constraints: at most %d but found %d", cluster.MaxConstraints, len(constraints))
 	}
 	for i, c := range constraints {
 		if most := max(len(c.LTarget), len(c.RTarget), len(c.Operand)); most > cluster.MaxConstraintBytes {
-			return fmt.Errorf("Constraint %d: a part has %d bytes, at most %d", i, most, cluster.MaxConstraintBytes)
+			return fmt.Errorf("constraint %d: a part has %d bytes, at most %d", i, most, cluster.MaxConstraintBytes)
 		}
 	}
 	return nil
@@ -140,15 +142,15 @@ func checkTexts(what string, m map[string]string, entries, bytes int) error {
 // checkNodeLimits returns the first limit that the facts of a node exceed, or nil. A client that the
 // servers refuse loses its tasks, so the limits are far above what clients report.
 func checkNodeLimits(n *cluster.Node) error {
-	for _, one := range []struct{ what, name string }{{"Datacenter", n.Datacenter}, {"NodeClass", n.NodeClass}, {"NodePool", n.NodePool}} {
+	for _, one := range []struct{ what, name string }{{"datacenter", n.Datacenter}, {"node class", n.NodeClass}, {"node pool", n.NodePool}} {
 		if len(one.name) > cluster.MaxIDBytes {
-			return fmt.Errorf("%s has %d bytes, at most %d", one.what, len(one.name), cluster.MaxIDBytes)
+			return fmt.Errorf("the %s has %d bytes, at most %d", one.what, len(one.name), cluster.MaxIDBytes)
 		}
 	}
 	return cmp.Or(
-		checkTexts("Attributes", n.Attributes, maxNodeMap, cluster.MaxMapValueBytes),
-		checkTexts("Meta", n.Meta, maxNodeMap, cluster.MaxMapValueBytes),
-		checkTexts("Links", n.Links, maxNodeMap, cluster.MaxMapValueBytes),
+		checkTexts("attributes", n.Attributes, maxNodeMap, cluster.MaxMapValueBytes),
+		checkTexts("meta", n.Meta, maxNodeMap, cluster.MaxMapValueBytes),
+		checkTexts("links", n.Links, maxNodeMap, cluster.MaxMapValueBytes),
 	)
 }
 

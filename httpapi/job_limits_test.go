@@ -36,7 +36,7 @@ func repeated(n int, one string) string {
 
 // jobBody is the body of a registration, with more fields of the job, its group and its task.
 func jobBody(job, group, task string) string {
-	return `{"Job":{"ID":"new",` + job + `"TaskGroups":[{"Name":"web",` + group + `"Tasks":[{"Name":"main","Driver":"mock",` + task + `"User":"nobody"}]}]}}`
+	return `{"Job":{"ID":"new",` + job + `"TaskGroups":[{"Name":"web",` + group + `"Tasks":[{"Name":"main","Driver":"mock",` + task + `"User":"root"}]}]}}`
 }
 
 // A registration and a plan refuse what could stop a client or a server, and name the place. A config
@@ -51,32 +51,32 @@ func TestJob_limits(t *testing.T) {
 		return rec.Code, rec.Body.String()
 	}
 	long := strings.Repeat("x", 1<<20)
-	const ofTask = `Task group "web": Task "main": `
+	const ofTask = `group "web", task "main": `
 	for what, test := range map[string]struct{ body, want string }{
-		"a config":                  {jobBody("", "", `"Config":`+nested(65)+`,`), ofTask + "Config is nested 65 levels deep, at most 64"},
-		"a config of 20 KB":         {jobBody("", "", `"Config":`+nested(9_993)+`,`), ofTask + "Config is nested 9993 levels deep, at most 64"},
+		"a config":                  {jobBody("", "", `"Config":`+nested(65)+`,`), ofTask + "config is nested 65 levels deep, at most 64"},
+		"a config of 20 KB":         {jobBody("", "", `"Config":`+nested(9_993)+`,`), ofTask + "config is nested 9993 levels deep, at most 64"},
 		"more than the decoder":     {jobBody("", "", `"Config":`+nested(20_000)+`,`), "Job.TaskGroups[0].Tasks[0].Config.a.a…: the request body is nested 20006 levels deep, at most 80"},
-		"arrays":                    {jobBody("", "", `"Config":{"a":`+strings.Repeat("[", 500)+strings.Repeat("]", 500)+`},`), ofTask + "Config is nested 501 levels deep"},
+		"arrays":                    {jobBody("", "", `"Config":{"a":`+strings.Repeat("[", 500)+strings.Repeat("]", 500)+`},`), ofTask + "config is nested 501 levels deep"},
 		"an unknown field":          {jobBody(`"Unknown":`+nested(79)+`,`, "", ""), "Job.Unknown.a.a.a.a.a.a…: the request body is nested 81 levels deep, at most 80"},
 		"an unknown field at top":   {`{"Other":` + nested(9_000) + `,"Job":null}`, "Job must be specified"},
 		"an affinity":               {jobBody(`"Affinities":[`+nested(100)+`],`, "", ""), "Job.Affinities[0].a"},
 		"a constraint":              {jobBody(`"Constraints":[{"LTarget":`+nested(100)+`}],`, "", ""), "Job.Constraints[0].LTarget.a"},
 		"meta":                      {jobBody("", `"Meta":{"a":`+nested(100)+`},`, ""), "Job.TaskGroups[0].Meta.a.a"},
 		"meta that is no text":      {jobBody("", `"Meta":{"a":{}},`, ""), "cannot unmarshal object into Go struct field"},
-		"an answer's config":        {jobBody("", "", `"Config":{"left_out_of_the_answer":"why"},`), ofTask + "Config comes from an answer"},
-		"a million keys":            {jobBody("", "", `"Env":`+entries(300_000)+`,`), ofTask + "Env: at most 1000 entries but found 300000"},
-		"volumes":                   {jobBody("", `"Volumes":`+strings.ReplaceAll(entries(1001), `"v"`, `{}`)+`,`, ""), `Task group "web": Volumes: at most 1000 entries but found 1001`},
-		"a key of 1 MiB":            {jobBody("", "", `"Meta":{"`+long+`":"v"},`), ofTask + `Meta: the key "` + long[:64] + `…" has 1048576 bytes, at most 256`},
-		"a value of 1 MiB":          {jobBody("", "", `"Env":{"k":"`+long+`"},`), ofTask + `Env: the value of "k" has 1048576 bytes, at most 32768`},
-		"a config of 64 KiB":        {jobBody("", "", `"Config":{"k":"`+long[:64<<10]+`"},`), ofTask + "Config has at most 65536 bytes but found 65544"},
-		"the name of a task":        {`{"Job":{"ID":"x","TaskGroups":[{"Name":"web","Tasks":[{"Name":"` + long + `"}]}]}}`, `Task group "web": Task 0: the name has 1048576 bytes, at most 256`},
-		"the name of a group":       {`{"Job":{"ID":"x","TaskGroups":[{"Name":"` + long + `"}]}}`, `Task group 0: the name has 1048576 bytes, at most 256`},
+		"an answer's config":        {jobBody("", "", `"Config":{"left_out_of_the_answer":"why"},`), ofTask + "config comes from an answer"},
+		"a million keys":            {jobBody("", "", `"Env":`+entries(300_000)+`,`), ofTask + "env: at most 1000 entries but found 300000"},
+		"volumes":                   {jobBody("", `"Volumes":`+strings.ReplaceAll(entries(1001), `"v"`, `{}`)+`,`, ""), `group "web": volumes: at most 1000 entries but found 1001`},
+		"a key of 1 MiB":            {jobBody("", "", `"Meta":{"`+long+`":"v"},`), ofTask + `meta: the key "` + long[:64] + `…" has 1048576 bytes, at most 256`},
+		"a value of 1 MiB":          {jobBody("", "", `"Env":{"k":"`+long+`"},`), ofTask + `env: the value of "k" has 1048576 bytes, at most 32768`},
+		"a config of 64 KiB":        {jobBody("", "", `"Config":{"k":"`+long[:64<<10]+`"},`), "Task group \"web\": Task \"main\": Config has at most 65536 bytes but found 65544"},
+		"the name of a task":        {`{"Job":{"ID":"x","TaskGroups":[{"Name":"web","Tasks":[{"Name":"` + long + `"}]}]}}`, `group "web", task 0: the name has 1048576 bytes, at most 256`},
+		"the name of a group":       {`{"Job":{"ID":"x","TaskGroups":[{"Name":"` + long + `"}]}}`, `group 0: the name has 1048576 bytes, at most 256`},
 		"the id":                    {`{"Job":{"ID":"` + long + `"}}`, "Invalid job ID: it is longer than 256 bytes"},
-		"a datacenter":              {jobBody(`"Datacenters":["dc1","`+long+`"],`, "", ""), "Datacenters: name 1 has 1048576 bytes, at most 256"},
-		"datacenters":               {jobBody(`"Datacenters":`+repeated(101, `"dc1"`)+`,`, "", ""), "Datacenters: at most 100 but found 101"},
-		"constraints":               {jobBody(`"Constraints":`+repeated(101, `{"LTarget":"a"}`)+`,`, "", ""), "Constraints: at most 100 but found 101"},
-		"node classes":              {jobBody("", `"Constraints":`+repeated(101, `{"LTarget":"${node.class}","RTarget":"a"}`)+`,`, ""), `Task group "web": Constraints: at most 100 but found 101`},
-		"classes of one constraint": {jobBody("", "", `"Constraints":[{"LTarget":"${node.class}","Operand":"set_contains_any","RTarget":"`+long+`"}],`), ofTask + "Constraint 0: a part has 1048576 bytes, at most 1024"},
+		"a datacenter":              {jobBody(`"Datacenters":["dc1","`+long+`"],`, "", ""), "datacenters: name 1 has 1048576 bytes, at most 256"},
+		"datacenters":               {jobBody(`"Datacenters":`+repeated(101, `"dc1"`)+`,`, "", ""), "datacenters: at most 100 but found 101"},
+		"constraints":               {jobBody(`"Constraints":`+repeated(101, `{"LTarget":"a"}`)+`,`, "", ""), "constraints: at most 100 but found 101"},
+		"node classes":              {jobBody("", `"Constraints":`+repeated(101, `{"LTarget":"${node.class}","RTarget":"a"}`)+`,`, ""), `group "web": constraints: at most 100 but found 101`},
+		"classes of one constraint": {jobBody("", "", `"Constraints":[{"LTarget":"${node.class}","Operand":"set_contains_any","RTarget":"`+long+`"}],`), ofTask + "constraint 0: a part has 1048576 bytes, at most 1024"},
 		"groups":                    {`{"Job":{"ID":"x","TaskGroups":` + repeated(1001, `{"Name":"g","Tasks":[{"Name":"t"}]}`) + `}}`, "A job has at most 1000 task groups but found 1001"},
 		"tasks":                     {`{"Job":{"ID":"x","TaskGroups":[{"Name":"g","Tasks":` + repeated(2001, `{"Name":"t"}`) + `}]}}`, "A job has at most 2000 tasks but found 2001"},
 		"a huge number":             {jobBody(`"Priority":1e999,`, "", ""), "cannot unmarshal number 1e999"},
@@ -112,12 +112,12 @@ func TestRegisterNode_limits(t *testing.T) {
 	h := w.handler(w.backend(), httpapi.Options{})
 	for fields, want := range map[string]string{
 		`"Attributes":` + entries(4_096):                               "",
-		`"Attributes":` + entries(4_097):                               "Attributes: at most 4096 entries but found 4097",
-		`"Meta":{"` + strings.Repeat("k", 40_000) + `":"v"}`:           `Meta: the key "` + strings.Repeat("k", 64) + `…" has 40000 bytes, at most 32768`,
-		`"Links":{"a":"` + strings.Repeat("v", 40_000) + `"}`:          `Links: the value of "a" has 40000 bytes, at most 32768`,
-		`"NodeClass":"` + strings.Repeat("c", 257) + `"`:               "NodeClass has 257 bytes, at most 256",
-		`"Datacenter":"` + strings.Repeat("c", 257) + `"`:              "Datacenter has 257 bytes, at most 256",
-		`"NodePool":"` + strings.Repeat("c", 257) + `","NodeClass":""`: "NodePool has 257 bytes, at most 256",
+		`"Attributes":` + entries(4_097):                               "attributes: at most 4096 entries but found 4097",
+		`"Meta":{"` + strings.Repeat("k", 40_000) + `":"v"}`:           `meta: the key "` + strings.Repeat("k", 64) + `…" has 40000 bytes, at most 32768`,
+		`"Links":{"a":"` + strings.Repeat("v", 40_000) + `"}`:          `links: the value of "a" has 40000 bytes, at most 32768`,
+		`"NodeClass":"` + strings.Repeat("c", 257) + `"`:               "the node class has 257 bytes, at most 256",
+		`"Datacenter":"` + strings.Repeat("c", 257) + `"`:              "the datacenter has 257 bytes, at most 256",
+		`"NodePool":"` + strings.Repeat("c", 257) + `","NodeClass":""`: "the node pool has 257 bytes, at most 256",
 	} {
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, httptest.NewRequest("PUT", "/v1/client/"+uuid('a', 1)+"/register", strings.NewReader(`{"Node":{"SecretID":"s",`+fields+`}}`)))

@@ -20,7 +20,7 @@ func planJob(q *request) error {
 		return fail(http.StatusNotImplemented, "this server does not plan jobs")
 	}
 	var body wire.JobPlanRequest
-	if err := q.decodeDeep(&body); err != nil {
+	if err := decodeDeep(q, &body); err != nil {
 		return err
 	}
 	job, warnings, err := jobOf(q, body.Job)

@@ -92,7 +92,7 @@ func readJobSummary(q *request) error {
 // answer list fields without effect.
 func registerJob(q *request) error {
 	var body wire.JobRegisterRequest
-	if err := q.decodeDeep(&body); err != nil {
+	if err := decodeDeep(q, &body); err != nil {
 		return err
 	}
 	job, warnings, err := jobOf(q, body.Job)
@@ -154,7 +154,7 @@ func jobOf(q *request, w *wire.Job) (*cluster.Job, []string, error) {
 	if err := checkJobLimits(w); err != nil {
 		return refuse(err.Error())
 	}
-	if err := q.checkDepth(); err != nil {
+	if err := checkDepth(q.body); err != nil {
 		return nil, nil, err
 	}
 	job, warnings, err := w.Job()

@@ -114,20 +114,20 @@ func errEmptyBody() error { return fail(http.StatusBadRequest, "Request body is 
 // decode reads the body's one JSON value. It refuses null: a request without content must not end a
 // drain. It refuses a body that is nested too deep.
 func (q *request) decode(into any) error {
-	if err := q.checkDepth(); err != nil {
+	if err := checkDepth(q.body); err != nil {
 		return err
 	}
-	return q.decodeDeep(into)
+	return decodeDeep(q, into)
 }
 
 // decodeDeep is decode for a caller that checks the depth later, to name the place in its own words.
-func (q *request) decodeDeep(into any) error {
+func decodeDeep(q *request, into any) error {
 	if trimmed := bytes.TrimSpace(q.body); len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null")) {
 		return errEmptyBody()
 	}
 	if err := json.Unmarshal(q.body, into); err != nil {
 		// encoding/json refuses very deep bodies without a place
-		return cmp.Or(q.checkDepth(), fail(http.StatusBadRequest, err.Error()))
+		return cmp.Or(checkDepth(q.body), fail(http.StatusBadRequest, err.Error()))
 	}
 	return keysOnce(q.body)
 }
