@@ -157,7 +157,9 @@ func convertArray(array *hclspec.Array) (hcldec.Spec, error) {
 	return converted, nil
 }
 
-// convertDefault converts a literal default to the type of its value.
+// convertDefault converts a literal default to the type of its value. Attributes that are missing in
+// the objects of a default are null: schemas of released plugins omit them, and their plugins then
+// use the zero value.
 func convertDefault(key string, d *hclspec.Default) (hcldec.Spec, error) {
 	primary, err := convertSpec(key, d.GetPrimary())
 	if err != nil {
@@ -168,11 +170,36 @@ func convertDefault(key string, d *hclspec.Default) (hcldec.Spec, error) {
 		return nil, err
 	}
 	if fixed, ok := fallback.(*hcldec.LiteralSpec); ok {
-		if fixed.Value, err = convert.Convert(fixed.Value, hcldec.ImpliedType(primary)); err != nil {
+		if fixed.Value, err = convert.Convert(fixed.Value, withOptional(hcldec.ImpliedType(primary))); err != nil {
 			return nil, fmt.Errorf("the default: %w", err)
 		}
 	}
 	return &hcldec.DefaultSpec{Primary: primary, Default: fallback}, nil
+}
+
+// withOptional returns the type with all attributes of its objects optional, at every level.
+func withOptional(t cty.Type) cty.Type {
+	switch {
+	case t.IsObjectType():
+		attributes := make(map[string]cty.Type)
+		for name, attribute := range t.AttributeTypes() {
+			attributes[name] = withOptional(attribute)
+		}
+		return cty.ObjectWithOptionalAttrs(attributes, slices.Collect(maps.Keys(attributes)))
+	case t.IsListType():
+		return cty.List(withOptional(t.ElementType()))
+	case t.IsSetType():
+		return cty.Set(withOptional(t.ElementType()))
+	case t.IsMapType():
+		return cty.Map(withOptional(t.ElementType()))
+	case t.IsTupleType():
+		var elements []cty.Type
+		for _, element := range t.TupleElementTypes() {
+			elements = append(elements, withOptional(element))
+		}
+		return cty.Tuple(elements)
+	}
+	return t
 }
 
 // maxExpression is the longest expression in bytes. The parser needs stack for each level.

@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -92,6 +93,7 @@ func TestEncode(t *testing.T) {
 		"no schema, null":       {nil, "null", values{}},
 		"an empty schema":       {&hclspec.Spec{}, "{}", values{}},
 		"map":                   {object(map[string]*hclspec.Spec{"labels": attr("map(string)", false)}), `{"labels": {"${meta.my-key}": "${meta.a b}"}}`, values{"labels": values{"v": "spaces"}}},
+		"labels of podman":      {object(map[string]*hclspec.Spec{"labels": attr("list(map(string))", false)}), `{"labels": [{"a": "b", "c": "${meta.my-key}"}]}`, values{"labels": []any{values{"a": "b", "c": "v"}}}},
 		"any":                   {object(map[string]*hclspec.Spec{"x": attr("any", false), "y": attr("any", false)}), `{"x": {"a": [1, "b", null]}}`, values{"x": values{"a": []any{int64(1), "b", nil}}, "y": nil}},
 		"list of any":           {object(map[string]*hclspec.Spec{"x": attr("list(any)", false)}), `{"x": []}`, values{"x": []any{}}},
 		"object":                {object(map[string]*hclspec.Spec{"x": attr("object({a = string, b = number})", false)}), `{"x": {"a": "t", "b": 2}}`, values{"x": values{"a": "t", "b": int64(2)}}},
@@ -116,6 +118,64 @@ func TestEncode(t *testing.T) {
 			var got any
 			must.NoError(t, schema.Decode(encoded, &got))
 			must.Eq(t, test.want, texts(got))
+		})
+	}
+}
+
+// limits is the schema of a block whose attributes are optional, required and with a default.
+func limits() *hclspec.Spec {
+	return object(map[string]*hclspec.Spec{
+		"enabled": attr("bool", false), "label": attr("string", false), "name": attr("string", true),
+		"retries": or(attr("number", false), literal("3")), "paths": attr("list(string)", false),
+		"disk": blockValue(object(map[string]*hclspec.Spec{"size": attr("number", false), "kind": attr("string", false)})),
+	})
+}
+
+// Attributes that an object of a default omits are null, at every level: the podman driver has such
+// a schema.
+func TestEncode_partialDefaults(t *testing.T) {
+	t.Parallel()
+	type values = map[string]any
+	partial := func(set values) values {
+		all := values{"enabled": nil, "label": nil, "name": nil, "retries": nil, "paths": nil, "disk": nil}
+		maps.Copy(all, set)
+		return all
+	}
+	for name, test := range map[string]struct {
+		spec   *hclspec.Spec
+		config string
+		want   any
+	}{
+		"the block of podman": {
+			or(blockValue(object(map[string]*hclspec.Spec{"enabled": or(attr("bool", false), literal("true")), "selinuxlabel": attr("string", false)})), literal("{ enabled = true }")),
+			`{}`, values{"enabled": true, "selinuxlabel": nil},
+		},
+		"one attribute":         {or(blockValue(limits()), literal("{ enabled = true }")), `{}`, partial(values{"enabled": true})},
+		"no attribute":          {or(blockValue(limits()), literal("{}")), `{}`, partial(nil)},
+		"no object":             {or(blockValue(limits()), literal("null")), `{}`, nil},
+		"a nested object":       {or(blockValue(limits()), literal("{ disk = { size = 5 } }")), `{}`, partial(values{"disk": values{"size": int64(5), "kind": nil}})},
+		"a nested null":         {or(blockValue(limits()), literal("{ disk = null, label = null }")), `{}`, partial(nil)},
+		"other types":           {or(blockValue(limits()), literal(`{ enabled = "true", retries = "5", paths = [1] }`)), `{}`, partial(values{"enabled": true, "retries": int64(5), "paths": []any{"1"}})},
+		"a list of objects":     {or(attr("list(object({ a = string, b = bool }))", false), literal(`[{ a = "x" }, { b = false }]`)), `{}`, []any{values{"a": "x", "b": nil}, values{"a": nil, "b": false}}},
+		"a list of blocks":      {or(blockList(0, 0, limits()), literal(`[{ label = "a" }, { enabled = false }]`)), `{}`, []any{}}, // no block is an empty list, not a missing one
+		"a set of objects":      {or(blockSet(limits()), literal(`[{ label = "a" }]`)), `{"key": [{"name": "x"}]}`, []any{partial(values{"name": "x", "retries": int64(3)})}},
+		"a map of objects":      {or(attr("map(object({ a = string, b = list(object({ c = number, d = bool })) }))", false), literal(`{ x = { a = 1 }, y = { b = [{ d = true }] } }`)), `{}`, values{"x": values{"a": "1", "b": nil}, "y": values{"a": nil, "b": []any{values{"c": nil, "d": true}}}}},
+		"a tuple":               {or(array(&hclspec.Spec{Block: &hclspec.Spec_Attr{Attr: &hclspec.Attr{Name: "key", Type: "object({ a = string, b = bool })"}}}), literal(`[{ b = true }]`)), `{}`, []any{nil}},
+		"an attribute":          {or(attr("object({ a = string, b = bool })", false), literal("{ b = true }")), `{}`, values{"a": nil, "b": true}},
+		"any type":              {or(attr("any", false), literal("{ b = [true, {}] }")), `{}`, values{"b": []any{true, values{}}}},
+		"the user's block":      {or(blockValue(limits()), literal("{ enabled = true }")), `{"key": {"name": "x"}}`, partial(values{"name": "x", "retries": int64(3)})},
+		"a default in a block":  {blockValue(object(map[string]*hclspec.Spec{"inner": or(blockValue(limits()), literal(`{ label = "a" }`))})), `{"key": {}}`, values{"inner": partial(values{"label": "a"})}},
+		"defaults of two lists": {blockList(0, 0, object(map[string]*hclspec.Spec{"inner": or(blockValue(limits()), literal(`{ label = "a" }`))})), `{"key": [{}, {"inner": {"name": "x"}}]}`, []any{values{"inner": partial(values{"label": "a"})}, values{"inner": partial(values{"name": "x", "retries": int64(3)})}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := schema.New(object(map[string]*hclspec.Spec{"key": test.spec}))
+			must.NoError(t, err)
+			encoded, err := s.Encode([]byte(test.config), lookup)
+			must.NoError(t, err)
+			var got any
+			must.NoError(t, schema.Decode(encoded, &got))
+			must.Eq(t, any(values{"key": test.want}), texts(got))
 		})
 	}
 }
@@ -155,6 +215,7 @@ func TestEncode_fails(t *testing.T) {
 		"no schema":               {nil, `{"x": 1}`, []string{`"x"`}},
 		"a wrong type":            {command(), `{"command": {"a": 1}}`, []string{`"command"`, "string required"}},
 		"a wrong list":            {command(), `{"command": "sh", "args": "x"}`, []string{`"args"`, "list of string required"}},
+		"a map for a list":        {object(map[string]*hclspec.Spec{"labels": attr("list(map(string))", false)}), `{"labels": {"a": "b"}}`, []string{`Inappropriate value for attribute "labels": list of map of string required`}},
 		"two errors":              {command(), `{"a": 1, "b": 2}`, []string{`"a"`, `"b"`, `"command"`}},
 		"an unknown variable":     {command(), `{"command": "sh", "args": ["a", "${attr.none}"]}`, []string{"args[1]: there is no variable ${attr.none}"}},
 		"an expression":           {command(), `{"command": "${1 + 1}"}`, []string{"command: there is no variable ${1 + 1}"}},
