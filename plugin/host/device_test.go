@@ -113,7 +113,20 @@ func TestDevice_failsAtCallsOfItsLaunch(t *testing.T) {
 // All calls carry all fields of the protocol.
 func TestDevice(t *testing.T) {
 	t.Parallel()
+	testDevice(t, ofDevices(2))
+}
+
+// The Nvidia plugin sends the bus ids with the rest of their buffers. The client cuts each string
+// at the first NUL.
+func TestDevice_paddedStrings(t *testing.T) {
+	t.Parallel()
 	s := ofDevices(2)
+	s.Padded = true
+	testDevice(t, s)
+}
+
+func testDevice(t *testing.T, s script) {
+	t.Helper()
 	s.HealthMessage = "bro\x07ken"
 	p := newDeviceBench(t, s).launch().Device()
 	ctx := t.Context()

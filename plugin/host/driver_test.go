@@ -160,7 +160,19 @@ func TestDriver_classesOfErrors(t *testing.T) {
 // Each call carries all its fields.
 func TestDriver(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, script{HealthMessage: "all\x07 well"})
+	testDriver(t, script{})
+}
+
+// A plugin sends whole buffers of C. The client cuts each string at the first NUL.
+func TestDriver_paddedStrings(t *testing.T) {
+	t.Parallel()
+	testDriver(t, script{Padded: true})
+}
+
+func testDriver(t *testing.T, s script) {
+	t.Helper()
+	s.HealthMessage = "all\x07 well"
+	b := newBench(t, s)
 	b.options.HostCgroup = true
 	d := b.launch()
 	ctx := t.Context()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/plugin"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/internal/cstring"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
 	devicepb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/device"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
@@ -291,7 +292,9 @@ func (p *Program) config(set func(*goplugin.ClientConfig)) *goplugin.ClientConfi
 		Logger:           hclog.NewNullLogger(),
 		SkipHostEnv:      true,
 		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: p.options.SocketDir},
-		GRPCDialOptions:  []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage))},
+		// The client stores handles as they are.
+		GRPCDialOptions: append(cstring.DialOptions((&pb.TaskHandle{}).ProtoReflect().Descriptor().FullName()),
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage))),
 	}
 	set(c)
 	return c

@@ -81,6 +81,8 @@ type script struct {
 	Fingerprints  int
 	EndOfStream   bool
 	HealthMessage string
+	// Padded: all strings of answers and errors end with a NUL and more bytes.
+	Padded bool
 	// Devices is the number of devices of a device plugin. Its fingerprints are then as above.
 	Devices int
 
@@ -170,7 +172,11 @@ func (s script) unary(ctx context.Context, request any, info *grpc.UnaryServerIn
 			return nil, err
 		}
 	}
-	return handle(ctx, request)
+	answer, err := handle(ctx, request)
+	if s.Padded {
+		return padded(answer), paddedError(err)
+	}
+	return answer, err
 }
 
 func (s script) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
@@ -179,6 +185,9 @@ func (s script) stream(server any, stream grpc.ServerStream, info *grpc.StreamSe
 		if err := fails(stream.Context(), s.At[name]); err != nil {
 			return err
 		}
+	}
+	if s.Padded {
+		return paddedError(handle(server, paddedStream{stream}))
 	}
 	return handle(server, stream)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/socket"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/internal/cstring"
 )
 
 // Plugin is a connection to one storage plugin. It is safe for concurrent use.
@@ -53,8 +54,9 @@ func Connect(path string) (*Plugin, error) {
 		}
 		return c, nil
 	}
-	conn, err := grpc.NewClient("passthrough:///storage", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: firstRedial, Multiplier: 2, MaxDelay: maxRedial}, MinConnectTimeout: connectTimeout}))
+	conn, err := grpc.NewClient("passthrough:///storage", append(cstring.DialOptions(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: firstRedial, Multiplier: 2, MaxDelay: maxRedial}, MinConnectTimeout: connectTimeout}))...)
 	if err != nil {
 		return nil, fmt.Errorf("storage plugin at %s: %w", path, err)
 	}
