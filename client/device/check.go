@@ -41,64 +41,65 @@ const (
 // maxProblems is the largest number of problems in an error of [Check].
 const maxProblems = 10
 
-// Check returns the valid groups of a fingerprint, sorted by kind, with their devices sorted by id.
-// The error says for operators what Check ignores and why. The groups are valid even with an error.
-// They are copies.
+// Check returns the valid devices of a fingerprint, in groups that are sorted by kind, with their
+// devices sorted by id. The error says for operators what Check ignores and why. The groups are
+// valid even with an error. They are copies.
 //
-// Check ignores a whole group if its kind is not complete, if a device has no id or the id of
-// another device, or if it exceeds a limit. The other groups stay. Groups of one kind with equal
-// attributes are merged. If their attributes differ, Check ignores all of them, because it cannot
-// know which attributes are true. It ignores an attribute that exceeds a limit, and keeps the
-// group.
+// A bad part of a fingerprint costs no more than this part. Check ignores an attribute or a place
+// that is not valid, and keeps the device. It ignores a device without a valid id. If two devices
+// have the same id, it ignores both: Reserve gets only ids, so the plugin could not distinguish
+// them. It ignores a whole group only if its kind is not valid, because no job could request it.
+// Groups of one kind are merged. They keep the attributes that are equal in all of them.
 func Check(groups []*cluster.DeviceGroup) ([]*cluster.DeviceGroup, error) {
 	var c checker
 	var good []*cluster.DeviceGroup
-	devices := 0
 	for _, same := range byKind(groups) {
-		g, err := c.join(same)
-		if err == nil {
-			err = checkGroup(g)
-		}
-		switch {
-		case err != nil:
-		case len(good) == MaxGroups:
+		err := checkKind(same[0].Kind)
+		if err == nil && len(good) == MaxGroups {
 			err = fmt.Errorf("the plugin has more than %d kinds of devices", MaxGroups)
-		case devices+len(g.Devices) > MaxDevices:
-			err = fmt.Errorf("with its %d devices the plugin has more than %d devices", len(g.Devices), MaxDevices)
 		}
 		if err != nil {
 			c.refuse(fmt.Errorf("the group %s is ignored: %w", nameOf(same[0].Kind), err))
 			continue
 		}
-		devices += len(g.Devices)
-		good = append(good, g)
+		good = append(good, c.join(same))
 	}
-	return c.distinct(good), c.err()
+	c.distinct(groups, good)
+	c.limit(good)
+	return good, c.err()
 }
 
-// distinct removes groups that have an id in common: Reserve gets only ids, so the plugin could not
-// distinguish the devices.
-func (c *checker) distinct(groups []*cluster.DeviceGroup) []*cluster.DeviceGroup {
-	owner := make(map[string]*cluster.DeviceGroup)
-	shared := make(map[*cluster.DeviceGroup]string)
-	for _, g := range groups {
-		for _, d := range g.Devices {
-			if other := owner[d.ID]; other != nil {
-				shared[g], shared[other] = d.ID, d.ID
-				continue
-			}
-			owner[d.ID] = g
-		}
-	}
-	var kept []*cluster.DeviceGroup
-	for _, g := range groups {
-		if id, is := shared[g]; is {
-			c.refuse(fmt.Errorf("the group %s is ignored: another group has a device with the same id %q", nameOf(g.Kind), id))
+// distinct removes devices from the good groups whose ids occur more than once in all groups.
+func (c *checker) distinct(all, good []*cluster.DeviceGroup) {
+	count := make(map[string]int)
+	for _, g := range all {
+		if g == nil {
 			continue
 		}
-		kept = append(kept, g)
+		for _, d := range g.Devices {
+			count[d.ID]++
+		}
 	}
-	return kept
+	for _, g := range good {
+		g.Devices = slices.DeleteFunc(g.Devices, func(d cluster.Device) bool {
+			if count[d.ID] > 1 {
+				c.refuseDevice(g, d, fmt.Errorf("%d devices have this id", count[d.ID]))
+			}
+			return count[d.ID] > 1
+		})
+	}
+}
+
+// limit removes the devices above the largest number of devices.
+func (c *checker) limit(groups []*cluster.DeviceGroup) {
+	room := MaxDevices
+	for _, g := range groups {
+		if more := len(g.Devices) - room; more > 0 {
+			c.refuse(fmt.Errorf("%d devices of the group %s are ignored: the plugin has more than %d devices", more, nameOf(g.Kind), MaxDevices))
+			g.Devices = g.Devices[:room]
+		}
+		room -= len(g.Devices)
+	}
 }
 
 // byKind returns copies of the groups, grouped and sorted by kind.
@@ -147,62 +148,87 @@ func (c *checker) err() error {
 	return errors.Join(c.problems...)
 }
 
-// join merges groups of one kind into one group, with the valid attributes.
-func (c *checker) join(same []*cluster.DeviceGroup) (*cluster.DeviceGroup, error) {
+// refuseDevice notes that a device is ignored.
+func (c *checker) refuseDevice(g *cluster.DeviceGroup, d cluster.Device, why error) {
+	c.refuse(fmt.Errorf("the device %q of the group %s is ignored: %w", cut(d.ID, MaxID), nameOf(g.Kind), why))
+}
+
+// join merges groups of one kind into one group, with the valid attributes and the devices that
+// have valid ids.
+func (c *checker) join(same []*cluster.DeviceGroup) *cluster.DeviceGroup {
 	whole := same[0]
+	whole.Attributes = c.attributes(same)
 	for _, g := range same[1:] {
-		if !maps.Equal(whole.Attributes, g.Attributes) {
-			return nil, errors.New("the group occurs twice, with different attributes")
-		}
 		whole.Devices = append(whole.Devices, g.Devices...)
 	}
 	slices.SortFunc(whole.Devices, func(a, b cluster.Device) int { return cmp.Compare(a.ID, b.ID) })
+	whole.Devices = slices.DeleteFunc(whole.Devices, func(d cluster.Device) bool {
+		err := checkText(d.ID, MaxID)
+		if err != nil {
+			c.refuseDevice(whole, d, fmt.Errorf("its id %w", err))
+		}
+		return err != nil
+	})
 	for i := range whole.Devices {
 		d := &whole.Devices[i]
 		d.HealthDescription = cut(d.HealthDescription, MaxDescription)
+		if err := checkText(d.PCIBusID, MaxID); d.PCIBusID != "" && err != nil {
+			c.refuse(fmt.Errorf("the PCI bus id of the device %q of the group %s is ignored: it %w", d.ID, nameOf(whole.Kind), err))
+			d.PCIBusID = ""
+		}
+	}
+	return whole
+}
+
+// attributes returns the attributes that are valid and equal in all groups, or nil. Where the groups
+// differ, the client does not know which value is true.
+func (c *checker) attributes(same []*cluster.DeviceGroup) map[string]cluster.DeviceAttribute {
+	all := make(map[string]cluster.DeviceAttribute)
+	for _, g := range same {
+		maps.Copy(all, g.Attributes)
 	}
 	kept := 0
-	for _, name := range slices.Sorted(maps.Keys(whole.Attributes)) {
-		err := checkAttribute(name, whole.Attributes[name])
-		if err == nil && kept == MaxAttributes {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		err := checkAttribute(name, all[name])
+		switch {
+		case err != nil:
+		case slices.ContainsFunc(same, func(g *cluster.DeviceGroup) bool { return !hasEqual(g.Attributes, name, all[name]) }):
+			err = errors.New("the group occurs more than once, with different values")
+		case kept == MaxAttributes:
 			err = fmt.Errorf("the group has more than %d attributes", MaxAttributes)
 		}
 		if err == nil {
 			kept++
 			continue
 		}
-		c.refuse(fmt.Errorf("the attribute %q of the group %s is ignored: %w", cut(name, MaxAttributeName), nameOf(whole.Kind), err))
-		delete(whole.Attributes, name)
+		c.refuse(fmt.Errorf("the attribute %q of the group %s is ignored: %w", cut(name, MaxAttributeName), nameOf(same[0].Kind), err))
+		delete(all, name)
 	}
-	return whole, nil
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// hasEqual reports whether the attributes contain this one.
+func hasEqual(attributes map[string]cluster.DeviceAttribute, name string, a cluster.DeviceAttribute) bool {
+	other, has := attributes[name]
+	return has && other == a
 }
 
 // nameOf is a kind for an error message.
 func nameOf(k cluster.DeviceKind) string { return fmt.Sprintf("%q", cut(k.String(), 3*MaxName)) }
 
-// checkGroup says why a group is not valid, or returns nil. Its devices are sorted by id.
-func checkGroup(g *cluster.DeviceGroup) error {
+// checkKind says why no job can request a kind, or returns nil.
+func checkKind(k cluster.DeviceKind) error {
 	for _, part := range []struct{ what, text, not string }{
-		{"vendor", g.Kind.Vendor, "/"}, {"type", g.Kind.Type, "/"}, {"name", g.Kind.Name, ""},
+		{"vendor", k.Vendor, "/"}, {"type", k.Type, "/"}, {"name", k.Name, ""},
 	} {
 		if err := checkText(part.text, MaxName); err != nil {
 			return fmt.Errorf("its %s %w", part.what, err)
 		}
 		if part.not != "" && strings.Contains(part.text, part.not) {
 			return fmt.Errorf("its %s contains %q, so no job can request it", part.what, part.not)
-		}
-	}
-	for i, d := range g.Devices {
-		if err := checkText(d.ID, MaxID); err != nil {
-			return fmt.Errorf("the id %q of a device %w", cut(d.ID, MaxID), err)
-		}
-		if i > 0 && d.ID == g.Devices[i-1].ID {
-			return fmt.Errorf("the id %q occurs twice", d.ID)
-		}
-		if d.PCIBusID != "" {
-			if err := checkText(d.PCIBusID, MaxID); err != nil {
-				return fmt.Errorf("the PCI bus id of the device %q %w", d.ID, err)
-			}
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ func describe(groups []*cluster.DeviceGroup) []string {
 	return all
 }
 
-// One bad group does not lose the others.
+// A bad part of a fingerprint costs no more than this part.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	watt := cluster.DeviceAttribute{Kind: cluster.AttributeInt, Int: 40, Unit: "W"}
@@ -67,23 +67,34 @@ func TestCheck(t *testing.T) {
 		{"groups and devices are sorted", []*cluster.DeviceGroup{group("b", "2", "1"), group("a", "3")}, []string{"a: 3", "b: 1 2"}, ""},
 		{"a group without devices", []*cluster.DeviceGroup{group("a")}, []string{"a:"}, ""},
 		{
-			"the same id in two kinds", []*cluster.DeviceGroup{group("a", "1", "2"), group("b", "3"), group("c", "2")}, []string{"b: 3"},
-			`the group "acme/lamp/a" is ignored: another group has a device with the same id "2"`,
+			"the same id in two kinds", []*cluster.DeviceGroup{group("a", "1", "2"), group("b", "3"), group("c", "2")}, []string{"a: 1", "b: 3", "c:"},
+			`the device "2" of the group "acme/lamp/a" is ignored: 2 devices have this id`,
 		},
-		{"an id twice", []*cluster.DeviceGroup{group("a", "1", "2", "1"), group("b", "1")}, []string{"b: 1"}, `"acme/lamp/a" is ignored: the id "1" occurs twice`},
-		{"an empty id", []*cluster.DeviceGroup{group("a", ""), group("b", "1")}, []string{"b: 1"}, `"acme/lamp/a" is ignored: the id "" of a device is empty`},
-		{"a long id", []*cluster.DeviceGroup{group("a", long), group("b", "1")}, []string{"b: 1"}, "has 129 bytes, and may have 128"},
-		{"an id that a terminal obeys", []*cluster.DeviceGroup{group("a", "\x1b[2J"), group("b", "1")}, []string{"b: 1"}, "control character"},
-		{"an id that is not UTF-8", []*cluster.DeviceGroup{group("a", "\xff"), group("b", "1")}, []string{"b: 1"}, "not UTF-8"},
+		{
+			"the same id in a kind that no job can request", []*cluster.DeviceGroup{group("a", "1", "2"), group("", "2")}, []string{"a: 1"},
+			`the device "2" of the group "acme/lamp/a" is ignored: 2 devices have this id`,
+		},
+		{"an id twice", []*cluster.DeviceGroup{group("a", "1", "2", "1"), group("b", "3")}, []string{"a: 2", "b: 3"}, `the device "1" of the group "acme/lamp/a" is ignored: 2 devices have this id`},
+		{"an empty id", []*cluster.DeviceGroup{group("a", "", "2"), group("b", "1")}, []string{"a: 2", "b: 1"}, `the device "" of the group "acme/lamp/a" is ignored: its id is empty`},
+		{"a long id", []*cluster.DeviceGroup{group("a", long, "2"), group("b", "1")}, []string{"a: 2", "b: 1"}, "has 129 bytes, and may have 128"},
+		{"an id that a terminal obeys", []*cluster.DeviceGroup{group("a", "\x1b[2J", "2"), group("b", "1")}, []string{"a: 2", "b: 1"}, "control character"},
+		{"an id that is not UTF-8", []*cluster.DeviceGroup{group("a", "\xff", "2"), group("b", "1")}, []string{"a: 2", "b: 1"}, "not UTF-8"},
 		{"no vendor", []*cluster.DeviceGroup{{Kind: cluster.DeviceKind{Type: "lamp", Name: "a"}}, group("b", "1")}, []string{"b: 1"}, "its vendor is empty"},
 		{"no type", []*cluster.DeviceGroup{{Kind: cluster.DeviceKind{Vendor: "acme", Name: "a"}}, group("b", "1")}, []string{"b: 1"}, "its type is empty"},
-		{"no name", []*cluster.DeviceGroup{group("", "1"), group("b", "1")}, []string{"b: 1"}, "its name is empty"},
+		{"no name", []*cluster.DeviceGroup{group("", "2"), group("b", "1")}, []string{"b: 1"}, "its name is empty"},
 		{"a name with a slash", []*cluster.DeviceGroup{group("a/b", "1")}, []string{"a/b: 1"}, ""},
 		{"a type with a slash", []*cluster.DeviceGroup{{Kind: cluster.DeviceKind{Vendor: "acme", Type: "l/a", Name: "a"}}}, nil, "no job can request it"},
-		{"a bad bus id", []*cluster.DeviceGroup{{Kind: kind("a"), Devices: []cluster.Device{{ID: "1", PCIBusID: "\n"}}}}, nil, `PCI bus id of the device "1"`},
+		{"a bad bus id", []*cluster.DeviceGroup{{Kind: kind("a"), Devices: []cluster.Device{{ID: "1", PCIBusID: "\n"}, {ID: "2", PCIBusID: long}}}}, []string{"a: 1 2"}, `the PCI bus id of the device "1" of the group "acme/lamp/a" is ignored: it contains a control character`},
 		{"one kind in two groups", []*cluster.DeviceGroup{group("a", "1"), group("b", "3"), group("a", "2")}, []string{"a: 1 2", "b: 3"}, ""},
-		{"one kind in two groups with one id", []*cluster.DeviceGroup{group("a", "1"), group("a", "1")}, nil, `the id "1" occurs twice`},
-		{"one kind with two truths", []*cluster.DeviceGroup{with(group("a", "1"), "power", watt), group("a", "2"), group("b", "1")}, []string{"b: 1"}, "twice, with different attributes"},
+		{"one kind in two groups with one id", []*cluster.DeviceGroup{group("a", "1", "2"), group("a", "1")}, []string{"a: 2"}, `the device "1" of the group "acme/lamp/a" is ignored`},
+		{
+			"one kind with different attributes", []*cluster.DeviceGroup{with(with(group("a", "1"), "power", watt), "size", watt), with(group("a", "2"), "size", watt), group("b", "3")},
+			[]string{"a: 1 2 (1 attributes)", "b: 3"}, `the attribute "power" of the group "acme/lamp/a" is ignored: the group occurs more than once, with different values`,
+		},
+		{
+			"an attribute that only the second group has", []*cluster.DeviceGroup{group("a", "1"), with(group("a", "2"), "power", watt)},
+			[]string{"a: 1 2"}, `the attribute "power" of the group "acme/lamp/a" is ignored`,
+		},
 		{"an attribute", []*cluster.DeviceGroup{with(group("a", "1"), "power", watt)}, []string{"a: 1 (1 attributes)"}, ""},
 		{"an attribute without a name", []*cluster.DeviceGroup{with(with(group("a", "1"), "", watt), "power", watt)}, []string{"a: 1 (1 attributes)"}, `the attribute "" of the group "acme/lamp/a" is ignored`},
 		{"an attribute that is no number", []*cluster.DeviceGroup{with(group("a", "1"), "power", cluster.DeviceAttribute{Kind: cluster.AttributeFloat, Float: math.NaN()})}, []string{"a: 1"}, "its value is not a number"},
@@ -91,7 +102,7 @@ func TestCheck(t *testing.T) {
 		{"a text with a unit", []*cluster.DeviceGroup{with(group("a", "1"), "power", cluster.DeviceAttribute{Text: "much", Unit: "W"})}, []string{"a: 1"}, "its value has a unit but is not a number"},
 		{"a long unit", []*cluster.DeviceGroup{with(group("a", "1"), "power", cluster.DeviceAttribute{Kind: cluster.AttributeInt, Unit: strings.Repeat("x", 257)})}, []string{"a: 1"}, "its unit has 257 bytes"},
 		{"an attribute that is a step in a path", []*cluster.DeviceGroup{with(group("a", "1"), "..", watt)}, []string{"a: 1"}, "its name is \".\" or \"..\""},
-		{"an id that is a step in a path", []*cluster.DeviceGroup{group("a", "."), group("b", "1")}, []string{"b: 1"}, "is \".\" or \"..\""},
+		{"an id that is a step in a path", []*cluster.DeviceGroup{group("a", ".", "2"), group("b", "1")}, []string{"a: 2", "b: 1"}, "is \".\" or \"..\""},
 		{"a long attribute", []*cluster.DeviceGroup{with(group("a", "1"), "power", cluster.DeviceAttribute{Text: strings.Repeat("x", 1025)})}, []string{"a: 1"}, "has 1025 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -120,10 +131,10 @@ func ids(n int) []string {
 func TestCheck_bounds(t *testing.T) {
 	t.Parallel()
 	good, err := device.Check([]*cluster.DeviceGroup{group("a", ids(10_000)...), group("b", ids(device.MaxDevices)[10_000:]...), group("c", "1"), group("d")})
-	must.ErrorContains(t, err, `the group "acme/lamp/c" is ignored: with its 1 devices the plugin has more than 16384`)
-	must.Len(t, 3, good)
+	must.ErrorContains(t, err, `1 devices of the group "acme/lamp/c" are ignored: the plugin has more than 16384 devices`)
+	must.Len(t, 4, good)
 	must.Len(t, 10_000, good[0].Devices)
-	must.Eq(t, "d", good[2].Kind.Name)
+	must.SliceEmpty(t, good[2].Devices)
 
 	var many []*cluster.DeviceGroup
 	for _, name := range ids(device.MaxGroups + 100) {

@@ -20,6 +20,6 @@
 // # Bad reports
 //
 // The client does not trust fingerprints and reservations. [Check] returns the valid groups of a
-// fingerprint, so one bad group does not lose the others. [Merge] refuses a bad reservation, and
+// fingerprint: a bad part costs no more than this part. [Merge] refuses a bad reservation, and
 // the start of the task fails.
 package device
