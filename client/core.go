@@ -96,11 +96,9 @@ func (c *Core) DriverEvent(name string, generation Generation, e driver.Event) {
 	c.inbox.post(func() { c.drivers.event(name, generation, e) })
 }
 
-// Devices posts all devices of a device plugin, as [device.Check] returns them, or the error with
-// which the plugin stopped reporting. After an error its devices are unhealthy until the next
-// report. The core owns the groups.
-func (c *Core) Devices(plugin string, generation Generation, groups []*cluster.DeviceGroup, err error) {
-	c.inbox.post(func() { c.devices.report(plugin, generation, groups, err) })
+// Devices posts a report of a device plugin. The core owns it.
+func (c *Core) Devices(plugin string, generation Generation, r DeviceReport) {
+	c.inbox.post(func() { c.devices.report(plugin, generation, r) })
 }
 
 // Step handles the posted events and starts the effects that are due. It returns the latest time of

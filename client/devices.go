@@ -24,6 +24,8 @@ type devicePlugin struct {
 	groups []*cluster.DeviceGroup
 	// reported: the present process has reported its devices, or an error.
 	reported bool
+	// ignored says which parts of the newest report the client ignores, or is empty.
+	ignored string
 	// unhealthyReason says why all devices of the plugin are unhealthy, or is empty.
 	unhealthyReason string
 }
@@ -75,26 +77,26 @@ func (d *devices) down(name string, generation Generation) {
 	}
 }
 
-// report handles the devices of a plugin, or the error with which it stopped reporting them.
-func (d *devices) report(name string, generation Generation, groups []*cluster.DeviceGroup, err error) {
+// report handles a report of a plugin.
+func (d *devices) report(name string, generation Generation, r DeviceReport) {
 	p := d.state(name)
 	if p == nil || p.generation != generation {
 		return
 	}
 	p.known, p.reported = true, true
-	if err != nil {
-		d.markUnhealthy(p, "the device plugin does not report its devices: "+err.Error())
+	if r.Err != nil {
+		d.markUnhealthy(p, "the device plugin does not report its devices: "+r.Err.Error())
 		return
 	}
-	if p.unhealthyReason != "" || !slices.EqualFunc(p.groups, groups, sameGroup) {
+	if p.unhealthyReason != "" || p.ignored != r.Ignored || !slices.EqualFunc(p.groups, r.Groups, sameGroup) {
 		d.core.publisher.note()
 	}
-	p.groups, p.unhealthyReason = groups, ""
+	p.groups, p.ignored, p.unhealthyReason = r.Groups, r.Ignored, ""
 }
 
 // markUnhealthy marks all devices of a plugin as unhealthy.
 func (d *devices) markUnhealthy(p *devicePlugin, reason string) {
-	if p.unhealthyReason != reason && len(p.groups) > 0 {
+	if p.unhealthyReason != reason {
 		d.core.publisher.note()
 	}
 	p.unhealthyReason = reason
@@ -113,8 +115,7 @@ func (d *devices) reportedGroups() []*cluster.DeviceGroup {
 	for _, p := range d.all {
 		for _, reported := range p.groups {
 			if first, _ := d.find(reported.Kind); first != p {
-				d.core.options.Logger.Error("two device plugins report devices of the same kind; the client ignores those of the second plugin", "kind", reported.Kind.String(), "plugin", p.plugin.Name)
-				continue
+				continue // problems says so
 			}
 			group := reported.Copy()
 			for i := range group.Devices {
@@ -129,6 +130,30 @@ func (d *devices) reportedGroups() []*cluster.DeviceGroup {
 		return cmp.Or(strings.Compare(a.Kind.Vendor, b.Kind.Vendor), strings.Compare(a.Kind.Type, b.Kind.Type), strings.Compare(a.Kind.Name, b.Kind.Name))
 	})
 	return all
+}
+
+// problems returns what an operator cannot see in the devices that the client reports, by plugin:
+// why a plugin has no devices, and what the client ignores.
+func (d *devices) problems() map[string]string {
+	problems := make(map[string]string)
+	for _, p := range d.all {
+		var all []string
+		if p.unhealthyReason != "" && len(p.groups) == 0 {
+			all = append(all, p.unhealthyReason)
+		}
+		if p.ignored != "" {
+			all = append(all, p.ignored)
+		}
+		for _, g := range p.groups {
+			if first, _ := d.find(g.Kind); first != p {
+				all = append(all, fmt.Sprintf("the group %q is ignored: the %s reports the same kind", g.Kind.String(), first.plugin))
+			}
+		}
+		if len(all) > 0 {
+			problems[p.plugin.Name] = strings.Join(all, "\n")
+		}
+	}
+	return problems
 }
 
 // find returns the plugin that has the devices of a kind, or nil.

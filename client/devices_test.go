@@ -224,7 +224,7 @@ func TestDevices_pluginTellsNothing(t *testing.T) {
 	n := newNode(t)
 	n.install("d1")
 	n.run(time.Minute)
-	n.core.Devices("toys", n.devices.process.generation, nil, errors.New("the stream has ended"))
+	n.core.Devices("toys", n.devices.process.generation, client.DeviceReport{Err: errors.New("the stream has ended")})
 	n.run(10 * time.Second)
 	must.Eq(t, []string{"acme/toy/t1/d1 the device plugin does not report its devices: the stream has ended"}, n.told())
 	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
@@ -238,6 +238,31 @@ func TestDevices_pluginTellsNothing(t *testing.T) {
 	n.tell()
 	n.run(time.Second)
 	must.Len(t, 1, n.live("web"))
+}
+
+// problems returns the problems of devices that the client has published last.
+func (n *node) problems() map[string]string { return n.published[len(n.published)-1].DeviceProblems }
+
+// An operator sees why a plugin has no devices, and which parts of its report the client ignores.
+func TestDevices_problems(t *testing.T) {
+	n := newNode(t)
+	n.devices.launchError = errors.New("no NVML")
+	n.devices.process.down = true
+	n.install()
+	n.run(20 * time.Second)
+	must.Eq(t, map[string]string{"toys": "the device plugin did not start: no NVML"}, n.problems())
+	n.devices.launchError = nil
+	n.run(5 * time.Minute)
+	must.MapEmpty(t, n.problems())
+	n.core.Devices("toys", n.devices.process.generation, client.DeviceReport{Ignored: "the device x is ignored"})
+	n.run(10 * time.Second)
+	must.Eq(t, map[string]string{"toys": "the device x is ignored"}, n.problems())
+	n.core.Devices("toys", n.devices.process.generation, client.DeviceReport{Err: errors.New("broken")})
+	n.run(10 * time.Second)
+	must.Eq(t, map[string]string{"toys": "the device plugin does not report its devices: broken\nthe device x is ignored"}, n.problems())
+	n.tell()
+	n.run(10 * time.Second)
+	must.MapEmpty(t, n.problems())
 }
 
 // V7: a reservation fails, or its plugin dies or hangs. The start fails, the restart policy
@@ -350,7 +375,7 @@ func TestLedger_renamedKind(t *testing.T) {
 	groups := func() []*cluster.DeviceGroup {
 		return []*cluster.DeviceGroup{{Kind: renamed, Devices: []cluster.Device{{ID: "d1", Healthy: true}, {ID: "d2", Healthy: true}}}}
 	}
-	n.core.Devices("toys", n.devices.process.generation, groups(), nil)
+	n.core.Devices("toys", n.devices.process.generation, client.DeviceReport{Groups: groups()})
 	for id, device := range map[cluster.AllocID]string{"b": "d1", "c": "d2"} {
 		a := gives(allocation(id, mainTask("new"+device)), "new"+device, device)
 		a.Devices.All[0].Kind = renamed
@@ -360,7 +385,7 @@ func TestLedger_renamedKind(t *testing.T) {
 	must.EqOp(t, "device: the device acme/toy/t1/d1 is held by task old of allocation a", n.waiting("b", "newd1"))
 	must.Len(t, 1, n.live("newd2"))
 	// The old kind still exists, and the device is now in another kind of the same plugin.
-	n.core.Devices("toys", n.devices.process.generation, append(groups(), &cluster.DeviceGroup{Kind: toy}), nil)
+	n.core.Devices("toys", n.devices.process.generation, client.DeviceReport{Groups: append(groups(), &cluster.DeviceGroup{Kind: toy})})
 	n.run(time.Minute)
 	must.EqOp(t, "device: the device acme/toy/t1/d1 is held by task old of allocation a", n.waiting("b", "newd1"))
 	must.Len(t, 0, n.live("newd1"))

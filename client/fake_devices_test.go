@@ -100,7 +100,9 @@ func (d *deviceTable) reboot() {
 }
 
 // tell posts the plugin's devices to the core.
-func (n *node) tell() { n.core.Devices("toys", n.devices.process.generation, n.devices.groups(), nil) }
+func (n *node) tell() {
+	n.core.Devices("toys", n.devices.process.generation, client.DeviceReport{Groups: n.devices.groups()})
+}
 
 // killDevicePlugin ends the process of the device plugin.
 func (n *node) killDevicePlugin(generation client.Generation) {
@@ -135,7 +137,7 @@ func (s *shell) launchDevices(reply func(client.Launched)) {
 		return func() {
 			reply(client.Launched{Generation: generation, Reattached: reattached})
 			if !d.mute {
-				n.core.Devices("toys", generation, d.groups(), nil)
+				n.core.Devices("toys", generation, client.DeviceReport{Groups: d.groups()})
 			}
 		}
 	})

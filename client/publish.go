@@ -12,6 +12,9 @@ type NodeFacts struct {
 	Drivers map[string]*cluster.DriverInfo
 	// Devices are sorted by kind.
 	Devices []*cluster.DeviceGroup
+	// DeviceProblems says by device plugin why it has no devices, or which parts of its report the
+	// client ignores. A text may have several lines. A plugin without problems has no text.
+	DeviceProblems map[string]string
 }
 
 // publisher reports the plugins of the node to the servers.
@@ -44,6 +47,6 @@ func (p *publisher) step() {
 	if p.unpublished && c.reached(p.publishAt) {
 		p.unpublished, p.published = false, true
 		p.publishAt = c.now.Boot + c.options.PublishInterval
-		c.options.Shell.Publish(NodeFacts{Drivers: c.drivers.infos(), Devices: c.devices.reportedGroups()})
+		c.options.Shell.Publish(NodeFacts{Drivers: c.drivers.infos(), Devices: c.devices.reportedGroups(), DeviceProblems: c.devices.problems()})
 	}
 }

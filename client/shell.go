@@ -126,6 +126,17 @@ type Launched struct {
 	Err        error
 }
 
+// DeviceReport is what a device plugin reports.
+type DeviceReport struct {
+	// Groups are all devices of the plugin, as [device.Check] returns them.
+	Groups []*cluster.DeviceGroup
+	// Ignored says which parts of the report the client ignores and why, or is empty.
+	Ignored string
+	// Err is the error with which the plugin has stopped reporting, or nil. After an error the
+	// devices of the plugin are unhealthy until the next report, and the other fields are not used.
+	Err error
+}
+
 // Process describes a process that did not die.
 type Process struct {
 	PID     int

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // DeviceKind names the devices of one kind: all devices of a kind are alike.
@@ -26,6 +27,25 @@ type DeviceGroup struct {
 	Attributes map[string]DeviceAttribute `codec:",omitempty"`
 	// Devices are in the order of their ids. No id occurs twice.
 	Devices []Device
+}
+
+// DeviceProblem is the name of a node attribute that says which devices the servers would refuse, and
+// why. With a dot and the name of a device plugin it says why the plugin has no devices, or which parts of its
+// report the client ignores. The texts are for operators. A node without a problem does not have the attribute.
+const DeviceProblem = "unique.device_problem"
+
+// DeviceProblems returns the texts of the node's attributes of [DeviceProblem] by the name of the plugin, which
+// is empty for what the servers would refuse.
+func DeviceProblems(attributes map[string]string) map[string]string {
+	problems := make(map[string]string)
+	for name, text := range attributes { //lint:order it fills a map
+		if plugin, is := strings.CutPrefix(name, DeviceProblem+"."); is {
+			problems[plugin] = text
+		} else if name == DeviceProblem {
+			problems[""] = text
+		}
+	}
+	return problems
 }
 
 // Copy returns a copy that shares nothing with g.

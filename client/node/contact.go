@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -78,16 +80,45 @@ func newContact(n *cluster.Node, s Servers, logger *slog.Logger) *contact {
 // tasks.
 func (c *contact) publish(facts client.NodeFacts) {
 	c.change(func(n *cluster.Node) {
-		var err error
+		var err, refused error
 		n.Drivers = facts.Drivers
 		if n.Devices, err = cluster.UsableDevices(facts.Devices); err != nil {
 			c.logger.Error("the servers would refuse some devices of the node; the client registers the node without these", "error", err)
 		}
-		if err := n.CheckDevices(); err != nil {
-			c.logger.Error("the servers would refuse the devices of the node; the client registers the node without devices", "error", err)
+		if refused = n.CheckDevices(); refused != nil {
+			c.logger.Error("the servers would refuse the devices of the node; the client registers the node without devices", "error", refused)
 			n.Devices = nil
 		}
+		n.Attributes = withProblems(n.Attributes, facts.DeviceProblems, errors.Join(err, refused))
 	})
+}
+
+// maxProblem is the longest text about the devices of one plugin, in bytes.
+const maxProblem = 1024
+
+// withProblems returns a copy of a node's attributes with the problems of the devices by plugin, and
+// with what the servers would refuse, or nil.
+func withProblems(attributes, problems map[string]string, refused error) map[string]string {
+	all := maps.Clone(attributes)
+	maps.DeleteFunc(all, func(name, _ string) bool {
+		return name == cluster.DeviceProblem || strings.HasPrefix(name, cluster.DeviceProblem+".")
+	})
+	set := func(name, text string) {
+		if text = strings.ReplaceAll(text, "\n", "; "); len(text) > maxProblem {
+			text = strings.ToValidUTF8(text[:maxProblem], "") + "…"
+		}
+		if all == nil {
+			all = make(map[string]string)
+		}
+		all[name] = text
+	}
+	for plugin, text := range problems {
+		set(cluster.DeviceProblem+"."+plugin, text)
+	}
+	if refused != nil {
+		set(cluster.DeviceProblem, refused.Error())
+	}
+	return all
 }
 
 // publishStorage makes keepAlive register the node with these storage plugins. It owns them. It

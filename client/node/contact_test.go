@@ -158,9 +158,24 @@ func TestContact_tooManyDevices(t *testing.T) {
 	c.publish(client.NodeFacts{Drivers: map[string]*cluster.DriverInfo{"mock": {}}, Devices: many})
 	must.SliceLen(t, cluster.MaxDeviceKinds, c.newest().Devices)
 	must.MapLen(t, 1, c.newest().Drivers)
+	must.StrContains(t, c.newest().Attributes[cluster.DeviceProblem], "a node has at most 256 kinds of devices")
 	c = newContact(&cluster.Node{ID: "n", Resources: cluster.Resources{GPU: 1}}, new(scripted), quiet())
 	c.publish(client.NodeFacts{Devices: many})
 	must.SliceEmpty(t, c.newest().Devices)
+}
+
+// The attributes of the node say what is wrong with its devices, as long as it is wrong.
+func TestContact_deviceProblems(t *testing.T) {
+	t.Parallel()
+	attributes := map[string]string{"os.name": "debian"}
+	c := newContact(&cluster.Node{ID: "n", Attributes: attributes}, new(scripted), quiet())
+	c.publish(client.NodeFacts{DeviceProblems: map[string]string{"nvidia-gpu": "one\ntwo", "toys": strings.Repeat("é", 4096)}})
+	must.Eq(t, map[string]string{"nvidia-gpu": "one; two", "toys": strings.Repeat("é", maxProblem/2) + "…"}, cluster.DeviceProblems(c.newest().Attributes))
+	c.publish(client.NodeFacts{DeviceProblems: map[string]string{"toys": "one"}})
+	must.Eq(t, map[string]string{"os.name": "debian", "unique.device_problem.toys": "one"}, c.newest().Attributes)
+	c.publish(client.NodeFacts{})
+	must.Eq(t, map[string]string{"os.name": "debian"}, c.newest().Attributes)
+	must.MapLen(t, 1, attributes)
 }
 
 // arrivals are test servers that record when a request arrives.

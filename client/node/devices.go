@@ -44,16 +44,20 @@ func (d *devices) fingerprints(b *begun[deviceInstance]) {
 	var problems failureLog
 	keepOpen(b.ctx, func() error {
 		return b.present.Fingerprints(b.ctx, func(told []*cluster.DeviceGroup) {
-			groups, err := device.Check(told)
-			if err == nil {
+			r := client.DeviceReport{}
+			var err error
+			if r.Groups, err = device.Check(told); err == nil {
 				problems.over()
-			} else if problems.isNew(err) {
-				d.logger.Error("the client ignores invalid devices of a plugin", "plugin", name, "error", err)
+			} else {
+				r.Ignored = err.Error()
+				if problems.isNew(err) {
+					d.logger.Error("the client ignores parts of a device plugin's report", "plugin", name, "error", err)
+				}
 			}
-			d.events.Devices(name, b.generation, groups, nil)
+			d.events.Devices(name, b.generation, r)
 		})
 	}, func(err error, retryIn time.Duration) {
-		d.events.Devices(name, b.generation, nil, err)
+		d.events.Devices(name, b.generation, client.DeviceReport{Err: err})
 		d.logger.Warn("a device plugin does not report its devices", "plugin", name, "error", err, "retry_in", retryIn)
 	})
 }

@@ -79,12 +79,13 @@ func TestDevices_fingerprints(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p posted
-		one := &deviceDouble{double: newDouble(), groups: []*cluster.DeviceGroup{toys("d2", "d1"), {Kind: cluster.DeviceKind{Vendor: "acme"}}}}
+		one := &deviceDouble{double: newDouble(), groups: []*cluster.DeviceGroup{toys("d2", "d1", ""), {Kind: cluster.DeviceKind{Vendor: "acme"}}}}
 		d := devicesOfDouble(&p, one)
 		answer := launched(t.Context(), d, "toys")
 		must.NoError(t, answer.Err)
 		synctest.Wait()
-		must.Eq(t, []string{"toys 1 has acme/toy/t1/d1 acme/toy/t1/d2"}, p.take())
+		must.Eq(t, []string{"toys 1 has acme/toy/t1/d1 acme/toy/t1/d2 and ignores: " +
+			"the group \"acme//\" is ignored: its type is empty\nthe device \"\" of the group \"acme/toy/t1\" is ignored: its id is empty"}, p.take())
 		began := time.Now()
 		one.groups = nil
 		one.streams <- errors.New("broken")

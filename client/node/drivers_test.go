@@ -139,15 +139,18 @@ func (p *posted) PluginDown(plugin client.Plugin, generation client.Generation) 
 	p.add(fmt.Sprintf("%s %d is down", plugin, generation))
 }
 
-func (p *posted) Devices(plugin string, generation client.Generation, groups []*cluster.DeviceGroup, err error) {
+func (p *posted) Devices(plugin string, generation client.Generation, r client.DeviceReport) {
 	words := []string{fmt.Sprintf("%s %d has", plugin, generation)}
-	for _, g := range groups {
+	for _, g := range r.Groups {
 		for _, d := range g.Devices {
 			words = append(words, g.Kind.String()+"/"+d.ID)
 		}
 	}
-	if err != nil {
-		words = append(words, err.Error())
+	if r.Ignored != "" {
+		words = append(words, "and ignores: "+r.Ignored)
+	}
+	if r.Err != nil {
+		words = append(words, r.Err.Error())
 	}
 	p.add(strings.Join(words, " "))
 }

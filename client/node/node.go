@@ -150,8 +150,8 @@ func (e *events) PluginDown(p client.Plugin, generation client.Generation) {
 	e.core.PluginDown(p, generation)
 }
 
-func (e *events) Devices(plugin string, generation client.Generation, groups []*cluster.DeviceGroup, err error) {
-	e.core.Devices(plugin, generation, groups, err)
+func (e *events) Devices(plugin string, generation client.Generation, r client.DeviceReport) {
+	e.core.Devices(plugin, generation, r)
 }
 
 func (e *events) Fingerprint(name string, generation client.Generation, f driver.Fingerprint) {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 // instance is one process of a plugin.
@@ -39,7 +38,7 @@ type pluginEvents interface {
 	PluginDown(p client.Plugin, generation client.Generation)
 	Fingerprint(driver string, generation client.Generation, f driver.Fingerprint)
 	DriverEvent(driver string, generation client.Generation, e driver.Event)
-	Devices(plugin string, generation client.Generation, groups []*cluster.DeviceGroup, err error)
+	Devices(plugin string, generation client.Generation, r client.DeviceReport)
 }
 
 // errGenerationEnded is the answer to calls for an earlier process of a plugin.

@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -45,6 +47,20 @@ func ownerTable(n *wire.Node, allocs []*wire.Allocation, verbose bool) *table {
 			owner := owners[device{g.Vendor, g.Type, g.Name, d.ID}]
 			t.row(kindText(g.Vendor, g.Type, g.Name), d.ID, fmt.Sprint(d.Healthy), cmp.Or(owner, "-"), cmp.Or(d.HealthDescription, "-"))
 		}
+	}
+	return t
+}
+
+// deviceProblemTable says by device plugin why it has no devices, or which parts of its report the
+// client ignores. It returns nil if there is no problem.
+func deviceProblemTable(n *wire.Node) *table {
+	problems := cluster.DeviceProblems(n.Attributes)
+	if len(problems) == 0 {
+		return nil
+	}
+	t := newTable("Plugin", "Problem")
+	for _, plugin := range slices.Sorted(maps.Keys(problems)) {
+		t.row(cmp.Or(plugin, "-"), problems[plugin])
 	}
 	return t
 }

@@ -16,6 +16,19 @@ func text(t *table) string {
 	return out.String()
 }
 
+// A node shows which devices of its plugins the client ignores.
+func TestNodeStatus_deviceProblems(t *testing.T) {
+	t.Parallel()
+	node := wire.NewNode(&cluster.Node{Attributes: map[string]string{
+		"os.name": "debian", "unique.device_problem": "devices a/b/c: too many", "unique.device_problem.nvidia-gpu": "the device \"x\" is ignored",
+	}})
+	must.Eq(t, `Plugin      Problem
+-           devices a/b/c: too many
+nvidia-gpu  the device "x" is ignored
+`, text(deviceProblemTable(node)))
+	must.Nil(t, deviceProblemTable(wire.NewNode(&cluster.Node{Attributes: map[string]string{"unique.device_problems": "x"}})))
+}
+
 // A node shows its devices with their owners: allocations that have not ended.
 func TestNodeStatus_devices(t *testing.T) {
 	t.Parallel()

@@ -36,6 +36,10 @@ func (c *nodeStatusCommand) one(asked *client.Client, f *nodeStatusFlags, prefix
 			fmt.Fprintln(c.out, "\nDevices")
 			ownerTable(node, allocs, f.verbose).write(c.out)
 		}
+		if problems := deviceProblemTable(node); problems != nil {
+			fmt.Fprintln(c.out, "\nDevice Problems")
+			problems.write(c.out)
+		}
 		if len(node.StoragePlugins) > 0 {
 			fmt.Fprintln(c.out, "\nStorage Plugins")
 			nodePluginTable(node, f.verbose).write(c.out)

@@ -145,17 +145,17 @@ func (r *run) devicesLaunched(name string, d *devices.Plugin, err error, reattac
 
 // follow opens a stream of a device plugin, and opens it again when it ends.
 func (r *run) follow(name string, d *devices.Plugin) {
-	tell := func(groups []*cluster.DeviceGroup, err error) {
+	tell := func(report client.DeviceReport) {
 		if r.alive() && d.Alive() {
-			r.node.options.Observer.DevicesReported(r.node, name, groups, err)
-			r.core.Devices(name, client.Generation(d.Generation()), groups, err)
+			r.node.options.Observer.DevicesReported(r.node, name, report.Groups, report.Err)
+			r.core.Devices(name, client.Generation(d.Generation()), report)
 		}
 	}
 	d.Fingerprints(func(groups []*cluster.DeviceGroup) {
 		good, _ := device.Check(groups)
-		tell(good, nil)
+		tell(client.DeviceReport{Groups: good})
 	}, func(err error) {
-		tell(nil, err)
+		tell(client.DeviceReport{Err: err})
 		r.after(reopenTime, func() {
 			if r.alive() && d.Alive() {
 				r.follow(name, d)
