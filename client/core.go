@@ -45,13 +45,17 @@ func New(o Options) (*Core, error) {
 		return nil, err
 	}
 	c := &Core{options: o, inbox: newInbox(), contactAt: o.LastContact}
-	c.drivers, c.devices = newDrivers(c, o.Drivers), newDevices(c, o.DevicePlugins)
+	c.drivers, c.devices = newDrivers(c, o.Drivers), newDevices(c, o.DevicePlugins, o.LastDevices)
 	c.ledger, c.publisher, c.reports.core, c.visiting.core = ledger{c}, publisher{core: c, unpublished: true}, c, c
 	if c.volumes, err = newVolumes(c); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
+
+// Facts returns the facts of the node before the first step, for the first registration: no plugin
+// has reported yet. The caller owns them. Later facts reach [Shell.Publish].
+func (c *Core) Facts() NodeFacts { return c.publisher.facts() }
 
 // Woken receives a value when the core needs a step before the time that the last step returned.
 func (c *Core) Woken() <-chan struct{} { return c.inbox.woken }

@@ -30,10 +30,13 @@ type devicePlugin struct {
 	unhealthyReason string
 }
 
-func newDevices(c *Core, names []string) *devices {
+func newDevices(c *Core, names []string, last map[string][]*cluster.DeviceGroup) *devices {
 	d := &devices{core: c}
 	for _, name := range pluginNames(names) {
-		d.all = append(d.all, &devicePlugin{process: process{core: c, plugin: Plugin{DevicePlugin, name}}})
+		d.all = append(d.all, &devicePlugin{
+			process: process{core: c, plugin: Plugin{DevicePlugin, name}}, groups: last[name],
+			unhealthyReason: "the device plugin has not reported its devices since the client has started",
+		})
 	}
 	return d
 }

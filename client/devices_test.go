@@ -265,6 +265,32 @@ func TestDevices_problems(t *testing.T) {
 	must.MapEmpty(t, n.problems())
 }
 
+// The client restarts, and the device plugin with it. The devices do not vanish meanwhile: they are
+// unhealthy until the plugin reports. A task keeps its device, and a task that needs one waits.
+func TestDevices_clientRestarts(t *testing.T) {
+	n := newNode(t)
+	n.install("d1", "d2")
+	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	n.run(time.Minute)
+	n.devices.last = n.devices.groups()
+	n.devices.mute = true
+	n.crash()
+	n.answer()
+	const unknown = "the device plugin has not reported its devices since the client has started"
+	must.Eq(t, []string{unknown, unknown}, []string{n.core.Facts().Devices[0].Devices[0].HealthDescription, n.core.Facts().Devices[0].Devices[1].HealthDescription})
+	n.place(gives(allocation("b", mainTask("next")), "next", "d2"))
+	n.run(time.Minute)
+	must.Eq(t, []string{"acme/toy/t1/d1 " + unknown, "acme/toy/t1/d2 " + unknown}, n.told())
+	must.EqOp(t, "device: the device plugin toys has not reported its devices yet", n.waiting("b", "next"))
+	must.MapEmpty(t, n.problems())
+	n.tell()
+	n.run(10 * time.Second)
+	must.Eq(t, []string{"acme/toy/t1/d1", "acme/toy/t1/d2"}, n.told())
+	must.Len(t, 1, n.live("web"))
+	must.Len(t, 1, n.live("next"))
+	must.EqOp(t, "d1 1, d2 1", n.devices.reserved())
+}
+
 // V7: a reservation fails, or its plugin dies or hangs. The start fails, the restart policy
 // applies, and the client restarts a plugin that hangs.
 func TestDevices_reservationFails(t *testing.T) {

@@ -24,6 +24,8 @@ type deviceTable struct {
 	// rows are by id. ids are the devices that the plugin reports.
 	rows map[string]*deviceRow
 	ids  []cluster.Device
+	// last is what the next core gets of an earlier client.
+	last []*cluster.DeviceGroup
 	// scripts say what reservations do, by the name of the task.
 	scripts map[string]deviceScript
 	// mute: the plugin reports no devices.

@@ -163,7 +163,7 @@ func (n *node) startCore() {
 		records = append(records, n.disk[id])
 	}
 	core, err := client.New(client.Options{
-		Node: "node-1", Shell: &shell{node: n, epoch: n.epoch}, BootID: n.bootID, Drivers: []string{"mock"}, DevicePlugins: n.devices.plugins(), Records: records,
+		Node: "node-1", Shell: &shell{node: n, epoch: n.epoch}, BootID: n.bootID, Drivers: []string{"mock"}, DevicePlugins: n.devices.plugins(), LastDevices: map[string][]*cluster.DeviceGroup{"toys": n.devices.last}, Records: records,
 		StartTimeouts: n.startTimeouts, Volumes: n.storage.options(n.epoch), Stopped: slices.Clone(n.stopped),
 		NewTaskID: func(alloc cluster.AllocID, task string) driver.TaskID {
 			n.ids++

@@ -39,6 +39,9 @@ type Options struct {
 	Drivers []string
 	// DevicePlugins are the names of the node's device plugins. The core launches all of them.
 	DevicePlugins []string
+	// LastDevices are the devices that the plugins have last reported to an earlier client, by
+	// plugin. They are unhealthy until the plugin reports. The core owns them.
+	LastDevices map[string][]*cluster.DeviceGroup
 	// Records are the records of an earlier core. The core owns them.
 	Records []*Record
 	// LastContact is the last time that an earlier client passed to [Core.Contact] since the

@@ -33,6 +33,12 @@ type publisher struct {
 // firstPublish is the longest wait for the first fingerprints of all plugins.
 const firstPublish = 10 * time.Second
 
+// facts returns the present facts.
+func (p *publisher) facts() NodeFacts {
+	c := p.core
+	return NodeFacts{Drivers: c.drivers.infos(), Devices: c.devices.reportedGroups(), DeviceProblems: c.devices.problems()}
+}
+
 // note marks the facts as changed, so that the next step publishes them.
 func (p *publisher) note() { p.unpublished = true }
 
@@ -47,6 +53,6 @@ func (p *publisher) step() {
 	if p.unpublished && c.reached(p.publishAt) {
 		p.unpublished, p.published = false, true
 		p.publishAt = c.now.Boot + c.options.PublishInterval
-		c.options.Shell.Publish(NodeFacts{Drivers: c.drivers.infos(), Devices: c.devices.reportedGroups(), DeviceProblems: c.devices.problems()})
+		c.options.Shell.Publish(p.facts())
 	}
 }

@@ -68,7 +68,8 @@ func (w *world) awaitDevices(ids ...string) {
 	})
 }
 
-// A task gets a device of a real plugin process. The client stops, a newer version of the plugin is
+// A task gets a device of a real plugin process. The next client restarts the plugin, and no
+// registration is without the devices. The client stops, a newer version of the plugin is
 // installed, and the next client starts it. The task continues to run with its device. Another
 // allocation with the same device waits until the first one has ended.
 func TestNode_devices(t *testing.T) {
@@ -105,10 +106,18 @@ func TestNode_devices(t *testing.T) {
 	must.NoError(t, err)
 	must.True(t, alive, must.Sprint("the plugin outlives the client"))
 
-	w.servers.set(func() { clear(w.servers.reported) })
+	w.servers.set(func() { w.servers.registered = nil; clear(w.servers.reported) })
 	w.begin()
 	w.awaitDevices("d1", "d2")
-	must.Eq(t, before, w.kept()["acme-toys"], must.Sprint("the process was taken over"))
+	alive, err = before.Process.Process.Alive()
+	must.NoError(t, err)
+	must.False(t, alive, must.Sprint("a plugin may report its devices only once"))
+	w.servers.set(func() {
+		for _, n := range w.servers.registered {
+			must.SliceLen(t, 1, n.Devices, must.Sprint("the devices vanish"))
+			must.SliceLen(t, 2, n.Devices[0].Devices)
+		}
+	})
 	w.stop()
 
 	w.installToys("d1", "d2", "d3")

@@ -56,6 +56,7 @@ type Options struct {
 const (
 	allocRecords  = 1
 	pluginRecords = 1
+	reportRecords = 1
 )
 
 // Open opens the data directory, and restores the state of an earlier client. It may start new
@@ -127,7 +128,8 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	n.closers = append(n.closers, dirs.Close)
 	programs, err := findPlugins(ctx, pluginOptions{
 		config: o.Config, program: o.Program, sockets: sockets, logs: n.home.file(pluginsDir),
-		groups: groups.Kind() != "none", records: left.pluginTable, kept: left.plugins, logger: n.logger,
+		groups: groups.Kind() != "none", records: left.pluginTable, kept: left.plugins,
+		reports: left.reportTable, reported: left.reports, logger: n.logger,
 	})
 	if err != nil {
 		return err
@@ -160,7 +162,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	n.shell.store, n.shell.damaged, n.shell.roster = store, lost.damaged, newRoster(n.shell.drivers, left.allocs, lost.records)
 	made, err := client.New(client.Options{
 		Node: n.ID(), Shell: n.shell, BootID: n.bootID, NewTaskID: newTaskID,
-		Drivers: n.shell.drivers.names(), DevicePlugins: n.shell.devices.names(),
+		Drivers: n.shell.drivers.names(), DevicePlugins: n.shell.devices.names(), LastDevices: programs.lastDevices(),
 		Records: append(left.allocs, lost.records...), LastContact: n.home.contact(n.bootID), Stopped: stopped, Logger: n.logger, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
 		KeepEnded: o.keepEnded, Volumes: volumes, HoldLimit: holdLimit(o.Config),
 	})
@@ -169,6 +171,9 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	}
 	n.core, happen.core, n.shell.storage.events = made, made, made
 	n.shell.contact.heard, n.shell.contact.wanted = n.heard, made.Servers
+	// The first registration has the devices of the earlier client. Otherwise they would vanish until
+	// their plugins have started.
+	n.shell.contact.publish(made.Facts())
 	return nil
 }
 
@@ -285,10 +290,12 @@ type leftovers struct {
 	store       record.Store
 	allocTable  record.Table[*client.Record]
 	pluginTable record.Table[pluginRecord]
+	reportTable reportTable
 	volumeTable record.Table[*volume.Record]
 	allocs      []*client.Record
 	volumes     []*volume.Record
 	plugins     map[string]pluginRecord
+	reports     map[string]pluginReport
 	damaged     []record.Damaged
 }
 
@@ -298,7 +305,9 @@ func readRecords(store record.Store) (*leftovers, error) {
 		allocTable:  record.NewTable[*client.Record](store, "alloc", allocRecords),
 		pluginTable: record.NewTable[pluginRecord](store, "plugin", pluginRecords),
 		volumeTable: record.NewTable[*volume.Record](store, "volume", volumeRecords),
+		reportTable: record.NewTable[pluginReport](store, "report", reportRecords),
 		plugins:     make(map[string]pluginRecord),
+		reports:     make(map[string]pluginReport),
 	}
 	all, damaged, err := store.All()
 	if err != nil {
@@ -318,6 +327,13 @@ func readRecords(store record.Store) (*leftovers, error) {
 	}
 	for _, row := range plugins {
 		l.plugins[row.ID] = row.Value
+	}
+	reports, err := l.reportTable.Select(all)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range reports {
+		l.reports[row.ID] = row.Value
 	}
 	volumes, err := l.volumeTable.Select(all)
 	if err != nil {

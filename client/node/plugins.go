@@ -47,6 +47,10 @@ type pluginProgram struct {
 	refused error         // why, or nil
 	records record.Table[pluginRecord]
 	record  pluginRecord
+	// reports has the newest reports. report is that of an earlier client.
+	reports reportTable
+	report  pluginReport
+	logger  *slog.Logger
 	// probed is a process that was launched to learn the name, or nil.
 	probed *host.Instance
 	// is and failed are the result of ask: the plugin, and whether it cannot be used.
@@ -66,7 +70,7 @@ func (p *driverProgram) launch(ctx context.Context) (driverInstance, error) {
 	if i.Info().Type != host.Driver {
 		return nil, errors.Join(errors.New("the file is no longer a driver: restart the client to use it"), i.Kill(ctx))
 	}
-	return i, nil
+	return p.withReports(i, i.Record()), nil
 }
 
 // deviceProgram is a plugin that runs a device plugin.
@@ -81,7 +85,7 @@ func (p *deviceProgram) launch(ctx context.Context) (deviceInstance, error) {
 	if i.Info().Type != host.Device {
 		return nil, errors.Join(errors.New("the file is no longer a device plugin: restart the client to use it"), i.Kill(ctx))
 	}
-	return devicesOf{i, i.Device()}, nil
+	return p.withReports(devicesOf{i, i.Device()}, i.Record()), nil
 }
 
 // devicesOf is one process of a device plugin, with its calls.
@@ -175,7 +179,10 @@ type pluginOptions struct {
 	groups  bool
 	records record.Table[pluginRecord]
 	kept    map[string]pluginRecord
-	logger  *slog.Logger
+	// reports has the newest reports, and reported are those of an earlier client.
+	reports  reportTable
+	reported map[string]pluginReport
+	logger   *slog.Logger
 }
 
 // foundPlugins are the programs of the node's plugins, by the names of the plugins.
@@ -268,7 +275,7 @@ func (o *pluginOptions) end(ctx context.Context, file string, process host.Recor
 		err = unused.End(ctx, process)
 	}
 	if err == nil {
-		err = o.records.Delete(file)
+		err = errors.Join(o.records.Delete(file), o.reports.Delete(file))
 	}
 	return err
 }
@@ -317,7 +324,9 @@ func pluginFiles(dir string) ([]string, error) {
 
 // newProgram returns a plugin that runs a file.
 func (o *pluginOptions) newProgram(name, path string, args []string) *pluginProgram {
-	p := &pluginProgram{file: name, records: o.records, record: o.kept[name]}
+	p := &pluginProgram{
+		file: name, records: o.records, record: o.kept[name], reports: o.reports, report: o.reported[name], logger: o.logger.With("file", name),
+	}
 	if p.refused = host.CheckFile(path); p.refused != nil {
 		return p
 	}

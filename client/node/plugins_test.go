@@ -34,6 +34,7 @@ func pluginsOf(t *testing.T, files map[string]os.FileMode, blocks ...config.Plug
 	return pluginOptions{
 		config: c, program: program, sockets: run, logs: t.TempDir(), logger: quiet(),
 		records: record.NewTable[pluginRecord](record.NewMemory(), "plugin", pluginRecords),
+		reports: record.NewTable[pluginReport](record.NewMemory(), "report", reportRecords),
 	}
 }
 

@@ -22,6 +22,9 @@
 // that does not answer. If the client died before it wrote the record, the next client finds the
 // process by its socket and kills it: such a process cannot have tasks.
 //
+// The process of a device plugin is ended and started again in place of a takeover. It holds no
+// task, and many device plugins report only changes: they would not report their devices again.
+//
 // # Files
 //
 // Each plugin has a separate folder of mode 0700 for its sockets. A plugin's file and the folder of

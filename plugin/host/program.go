@@ -133,6 +133,11 @@ func (p *Program) takeOver(ctx context.Context, generation uint64, last Record) 
 	if err == nil && digest == last.Digest {
 		var instance *Instance
 		if instance, err = p.attach(ctx, generation, last, running); err == nil {
+			if instance.info.Type == Device {
+				// It holds no task, and it may report its devices only once.
+				logger.Info("the client restarts the device plugin", "name", instance.info.Name)
+				return nil, p.shutDown(ctx, instance)
+			}
 			logger.Info("the client has taken over the plugin", "name", instance.info.Name, "version", instance.info.Version)
 			return instance, nil
 		}
@@ -168,9 +173,14 @@ func (p *Program) end(ctx context.Context, generation uint64, last Record, runni
 	if err != nil {
 		return p.kill(ctx, running)
 	}
+	return p.shutDown(ctx, instance)
+}
+
+// shutDown asks the process of an instance to exit, and kills it if it does not.
+func (p *Program) shutDown(ctx context.Context, i *Instance) error {
 	ending, stop := context.WithTimeout(ctx, 2*stopTimeout+p.options.CallTimeout)
 	defer stop()
-	return instance.Shutdown(ending)
+	return i.Shutdown(ending)
 }
 
 // kill kills a process and closes running. A closed running means that the process has ended: an

@@ -107,22 +107,17 @@ func (e *Equipment) Mute(name string, d time.Duration) {
 	}
 }
 
-// launchDevices takes over the newest process of a device plugin and kills older processes, or
-// starts one.
+// launchDevices kills the processes of a device plugin that an earlier client has started, and
+// starts a new one.
 func (r *run) launchDevices(name string, reply func(client.Launched)) {
 	program := r.node.equipment.program(name)
-	if living := program.Living(); len(living) > 0 {
-		d := living[len(living)-1]
-		for _, old := range living[:len(living)-1] {
-			old.Kill(scripted.ByClient)
-		}
-		r.after(folderTime, func() { r.devicesLaunched(name, d, nil, true, reply) })
-		return
+	for _, old := range program.Living() {
+		old.Kill(scripted.ByClient)
 	}
-	program.Launch(func(d *devices.Plugin, err error) { r.devicesLaunched(name, d, err, false, reply) })
+	program.Launch(func(d *devices.Plugin, err error) { r.devicesLaunched(name, d, err, reply) })
 }
 
-func (r *run) devicesLaunched(name string, d *devices.Plugin, err error, reattached bool, reply func(client.Launched)) {
+func (r *run) devicesLaunched(name string, d *devices.Plugin, err error, reply func(client.Launched)) {
 	if err == nil && !d.Alive() {
 		err = errors.New("the device plugin has died")
 	}
@@ -133,7 +128,7 @@ func (r *run) devicesLaunched(name string, d *devices.Plugin, err error, reattac
 	generation := client.Generation(d.Generation())
 	r.answers("Launch", func() {
 		r.plugins[name] = d
-		reply(client.Launched{Generation: generation, Reattached: reattached})
+		reply(client.Launched{Generation: generation})
 		r.follow(name, d)
 		d.NotifyEnd(func() {
 			if r.alive() {

@@ -1,0 +1,128 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/client/record"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
+)
+
+// onceDriver is a driver that reports its health on the first stream only.
+type onceDriver struct {
+	*double
+	streamed int
+}
+
+func (d *onceDriver) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
+	d.streamed++
+	if d.streamed == 1 {
+		report(driver.Fingerprint{Health: driver.Healthy, Attributes: map[string]string{"driver.once": "1"}})
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-d.streams:
+		return err
+	}
+}
+
+type onceProgram struct{ next driverInstance }
+
+func (p *onceProgram) launch(context.Context) (driverInstance, error) { return p.next, nil }
+
+// A driver reports its health once. Its last report counts when the stream is opened again, and when
+// the next client takes the process over. It does not count for another process.
+func TestReports_driver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := record.NewMemory()
+		table := record.NewTable[pluginReport](store, "report", reportRecords)
+		launch := func(own *onceDriver, pid int) (*posted, *drivers) {
+			rows, _, err := store.All()
+			must.NoError(t, err)
+			kept, err := table.Select(rows)
+			must.NoError(t, err)
+			p := &driverProgram{&pluginProgram{file: "once", reports: table, logger: quiet()}}
+			for _, row := range kept {
+				p.report = row.Value
+			}
+			events := new(posted)
+			d := newDrivers(map[string]program[driverInstance]{
+				"once": &onceProgram{p.withReports(own, host.Record{Process: process.Identity{PID: pid}})},
+			}, 8, events, newTrust(new(scripted), new(home), false, quiet()), quiet())
+			must.NoError(t, launched(t.Context(), d, "once").Err)
+			synctest.Wait()
+			return events, d
+		}
+		own := &onceDriver{double: newDouble()}
+		events, d := launch(own, 1)
+		must.Eq(t, []string{"once 1 is healthy: "}, events.take())
+		own.streams <- errors.New("broken")
+		synctest.Wait()
+		must.Eq(t, []string{"once 1 is unhealthy: the driver does not report its health: broken"}, events.take())
+		time.Sleep(minReopen)
+		synctest.Wait()
+		must.Eq(t, 2, own.streamed)
+		must.SliceEmpty(t, events.take(), must.Sprint("the stream may fail at once"))
+		time.Sleep(reportWait)
+		synctest.Wait()
+		must.Eq(t, []string{"once 1 is healthy: "}, events.take())
+		d.detach()
+
+		events, d = launch(own, 1) // the next client
+		time.Sleep(reportWait)
+		synctest.Wait()
+		must.Eq(t, []string{"once 1 is healthy: "}, events.take())
+		d.detach()
+
+		events, d = launch(own, 2)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		must.SliceEmpty(t, events.take(), must.Sprint("the report is from another process"))
+		d.detach()
+	})
+}
+
+// A device plugin reports its devices once. Its last report counts when the stream is opened again.
+// The next client gets the valid devices of the report.
+func TestReports_devices(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := record.NewMemory()
+		table := record.NewTable[pluginReport](store, "report", reportRecords)
+		p := &deviceProgram{&pluginProgram{file: "once", reports: table, logger: quiet()}}
+		one := &deviceDouble{double: newDouble(), groups: []*cluster.DeviceGroup{toys("d1", "")}, once: true}
+		events := new(posted)
+		d := newDevices(map[string]program[deviceInstance]{"once": &onceDevices{p.withReports(one, host.Record{})}}, 8, events, quiet())
+		must.NoError(t, launched(t.Context(), d, "once").Err)
+		synctest.Wait()
+		has := `once 1 has acme/toy/t1/d1 and ignores: the device "" of the group "acme/toy/t1" is ignored: its id is empty`
+		must.Eq(t, []string{has}, events.take())
+		one.streams <- errors.New("broken")
+		time.Sleep(minReopen + reportWait)
+		synctest.Wait()
+		must.Eq(t, []string{"once 1 has broken", has}, events.take())
+		d.detach()
+
+		rows, _, err := store.All()
+		must.NoError(t, err)
+		kept, err := table.Select(rows)
+		must.NoError(t, err)
+		must.SliceLen(t, 1, kept)
+		next := &foundPlugins{devices: map[string]program[deviceInstance]{"once": &deviceProgram{&pluginProgram{report: kept[0].Value}}}}
+		must.Eq(t, map[string][]*cluster.DeviceGroup{"once": {toys("d1")}}, next.lastDevices())
+	})
+}
+
+type onceDevices struct{ next deviceInstance }
+
+func (p *onceDevices) launch(context.Context) (deviceInstance, error) { return p.next, nil }
