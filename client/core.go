@@ -78,14 +78,14 @@ func (c *Core) Contact(sent time.Duration) {
 	})
 }
 
-// PluginDown posts that the process of a plugin has ended.
-func (c *Core) PluginDown(p Plugin, generation Generation) {
+// PluginDown posts that the process of a plugin has ended. The text why has the reason, or is empty.
+func (c *Core) PluginDown(p Plugin, generation Generation, why string) {
 	c.inbox.post(func() {
 		if p.Type == DevicePlugin {
-			c.devices.down(p.Name, generation)
+			c.devices.down(p.Name, generation, why)
 			return
 		}
-		c.drivers.down(p.Name, generation)
+		c.drivers.down(p.Name, generation, why)
 	})
 }
 

@@ -73,10 +73,10 @@ func (d *devices) allKnown() bool {
 }
 
 // down handles the end of a device plugin's process. Its devices stay in the list, as unhealthy.
-func (d *devices) down(name string, generation Generation) {
+func (d *devices) down(name string, generation Generation, why string) {
 	if p := d.state(name); p != nil && p.down(generation) {
 		p.reported = false
-		d.markUnhealthy(p, "the process of the device plugin has died")
+		d.markUnhealthy(p, because("the process of the device plugin has died", why))
 	}
 }
 

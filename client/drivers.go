@@ -95,9 +95,10 @@ func (d *drivers) launched(s *driverState, l Launched) {
 }
 
 // down handles the end of a driver's process.
-func (d *drivers) down(name string, generation Generation) {
+func (d *drivers) down(name string, generation Generation, why string) {
 	if s := d.state(name); s != nil && s.down(generation) {
-		d.setInfo(s, cluster.DriverInfo{Detected: s.info.Detected, Attributes: s.info.Attributes, HealthDescription: "the driver's process has died"})
+		text := because("the driver's process has died", why)
+		d.setInfo(s, cluster.DriverInfo{Detected: s.info.Detected, Attributes: s.info.Attributes, HealthDescription: text})
 	}
 }
 

@@ -42,6 +42,20 @@ func TestCore_unhealthyDriverStopsTasks(t *testing.T) {
 // health returns the published state of the driver.
 func health(n *node) *cluster.DriverInfo { return n.published[len(n.published)-1].Drivers["mock"] }
 
+// The health of a driver and of devices has the reason for which their process ended. Regression: an
+// operator had to search the log of the plugin.
+func TestCore_pluginDownSaysWhy(t *testing.T) {
+	n := newNode(t)
+	n.install("d1")
+	n.run(time.Minute)
+	n.launchError, n.devices.launchError = errors.New("no"), errors.New("no")
+	n.killDriver()
+	n.killDevicePlugin(n.devices.process.generation)
+	n.run(time.Second)
+	must.EqOp(t, "the driver's process has died: panic: a fault of the script", health(n).HealthDescription)
+	must.Eq(t, []string{"acme/toy/t1/d1 the process of the device plugin has died: panic: a fault of the script"}, n.told())
+}
+
 // H4, H8, H13: the driver dies once at each call, after the call took effect. The task has at most
 // one copy, gets its signal once, keeps its exit code, and leaves nothing behind.
 func TestCore_driverDiesAtEachCall(t *testing.T) {

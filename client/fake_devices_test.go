@@ -119,7 +119,7 @@ func (n *node) killDevicePlugin(generation client.Generation) {
 	for _, end := range hanging {
 		end()
 	}
-	n.core.PluginDown(client.Plugin{Type: client.DevicePlugin, Name: "toys"}, generation)
+	n.core.PluginDown(client.Plugin{Type: client.DevicePlugin, Name: "toys"}, generation, "panic: a fault of the script")
 }
 
 func (s *shell) launchDevices(reply func(client.Launched)) {

@@ -369,7 +369,7 @@ func (n *node) killDriver() {
 	for _, end := range hanging {
 		end()
 	}
-	n.core.PluginDown(client.Plugin{Type: client.DriverPlugin, Name: "mock"}, generation)
+	n.core.PluginDown(client.Plugin{Type: client.DriverPlugin, Name: "mock"}, generation, "panic: a fault of the script")
 }
 
 func gone(call string) error {

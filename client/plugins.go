@@ -95,3 +95,11 @@ func (p *process) down(generation Generation) bool {
 	p.core.options.Logger.Warn("a plugin has ended; its tasks continue to run", "plugin", p.plugin.String(), "generation", uint64(generation), "restart_in", wait)
 	return true
 }
+
+// because adds a reason to a text, if there is one.
+func because(text, why string) string {
+	if why == "" {
+		return text
+	}
+	return text + ": " + why
+}

@@ -102,7 +102,7 @@ func TestDevices_fingerprints(t *testing.T) {
 		must.Eq(t, minReopen, time.Since(began))
 		close(one.done)
 		synctest.Wait()
-		must.Eq(t, []string{"device plugin toys 1 is down"}, p.take())
+		must.Eq(t, []string{"device plugin toys 1 is down: panic: no"}, p.take())
 		d.detach()
 	})
 }

@@ -47,6 +47,7 @@ func (d *double) Capabilities() driver.Capabilities {
 	return driver.Capabilities{SendSignals: true, HostCgroup: d.hostCgroup}
 }
 func (d *double) Done() <-chan struct{} { return d.done }
+func (d *double) EndReason() string     { return "panic: no" }
 func (d *double) TakenOver() bool       { return false }
 func (d *double) Generation() uint64    { return d.generation }
 func (d *double) Detach()               { d.detached = true }
@@ -135,8 +136,8 @@ func (p *posted) take() []string {
 	return all
 }
 
-func (p *posted) PluginDown(plugin client.Plugin, generation client.Generation) {
-	p.add(fmt.Sprintf("%s %d is down", plugin, generation))
+func (p *posted) PluginDown(plugin client.Plugin, generation client.Generation, why string) {
+	p.add(fmt.Sprintf("%s %d is down: %s", plugin, generation, why))
 }
 
 func (p *posted) Devices(plugin string, generation client.Generation, r client.DeviceReport) {
@@ -191,10 +192,10 @@ func TestLaunch_answersBeforeEvents(t *testing.T) {
 		}
 		driversOf(&p, 8, one).launch(t.Context(), "d", slow)
 		synctest.Wait()
-		must.SliceContains(t, p.take(), "driver d 1 is down")
+		must.SliceContains(t, p.take(), "driver d 1 is down: panic: no")
 		devicesOfDouble(&p, toy).launch(t.Context(), "toys", slow)
 		synctest.Wait()
-		must.SliceContains(t, p.take(), "device plugin toys 1 is down")
+		must.SliceContains(t, p.take(), "device plugin toys 1 is down: panic: no")
 	})
 }
 
@@ -229,7 +230,7 @@ func TestDrivers_generations(t *testing.T) {
 
 		close(first.done)
 		synctest.Wait()
-		must.Eq(t, []string{"driver d 1 is down"}, p.take())
+		must.Eq(t, []string{"driver d 1 is down: panic: no"}, p.take())
 		_, err := d.instance("WaitTask", "d", 1)
 		must.Eq(t, driver.Gone, driver.ClassOf(err))
 
@@ -245,7 +246,7 @@ func TestDrivers_generations(t *testing.T) {
 		d.abandon(ctx, "d", 2)
 		must.True(t, second.killed)
 		synctest.Wait()
-		must.Eq(t, []string{"d 2 is healthy: ", "driver d 2 is down"}, p.take())
+		must.Eq(t, []string{"d 2 is healthy: ", "driver d 2 is down: panic: no"}, p.take())
 
 		must.ErrorContains(t, launched(ctx, d, "d").Err, "no such program")
 		must.ErrorContains(t, launched(ctx, d, "x").Err, `no driver x`)

@@ -146,8 +146,8 @@ type events struct{ core core }
 
 var _ pluginEvents = (*events)(nil)
 
-func (e *events) PluginDown(p client.Plugin, generation client.Generation) {
-	e.core.PluginDown(p, generation)
+func (e *events) PluginDown(p client.Plugin, generation client.Generation, why string) {
+	e.core.PluginDown(p, generation, why)
 }
 
 func (e *events) Devices(plugin string, generation client.Generation, r client.DeviceReport) {

@@ -16,8 +16,9 @@ import (
 
 // instance is one process of a plugin.
 type instance interface {
-	// Done is closed after the process has ended.
+	// Done is closed after the process has ended. EndReason then returns why, or an empty text.
 	Done() <-chan struct{}
+	EndReason() string
 	// Kill kills the process. Detach leaves it running for the next client.
 	Kill(context.Context) error
 	Detach()
@@ -35,7 +36,7 @@ type program[I instance] interface {
 
 // pluginEvents receives events of plugins that no call caused.
 type pluginEvents interface {
-	PluginDown(p client.Plugin, generation client.Generation)
+	PluginDown(p client.Plugin, generation client.Generation, why string)
 	Fingerprint(driver string, generation client.Generation, f driver.Fingerprint)
 	DriverEvent(driver string, generation client.Generation, e driver.Event)
 	Devices(plugin string, generation client.Generation, r client.DeviceReport)
@@ -120,7 +121,7 @@ func (s *supervised[I]) watch(b *begun[I], ended func()) {
 	b.plugin.mu.Unlock()
 	end()
 	ended()
-	s.events.PluginDown(client.Plugin{Type: s.kind, Name: b.plugin.name}, b.generation)
+	s.events.PluginDown(client.Plugin{Type: s.kind, Name: b.plugin.name}, b.generation, b.present.EndReason())
 }
 
 // abandon kills a process of a plugin. It has no effect if the process has ended.

@@ -94,6 +94,8 @@ type calls struct {
 	options Options
 	// gone is closed when the process has ended.
 	gone <-chan struct{}
+	// cause says why the process has ended, or is nil.
+	cause *cause
 }
 
 // ended reports whether the process has ended.
@@ -132,6 +134,11 @@ func (c *calls) fail(ctx context.Context, call string, err error) error {
 	case class == driver.NotFound && (call == "StartTask" || call == reserve):
 		// Streams and other calls without a task cannot fail because of an unknown task.
 		class = driver.Fatal
+	}
+	if class == driver.Gone && c.cause != nil {
+		if why := c.cause.reason(); why != "" {
+			text += "; the plugin's process has ended: " + why
+		}
 	}
 	wrapped := errors.New(text)
 	if class == driver.Deadline && (classify(err) == driver.Deadline || ctx.Err() != nil) {

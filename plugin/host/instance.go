@@ -62,7 +62,7 @@ var _ driver.Driver = (*Instance)(nil)
 // newInstance returns an instance whose process runs, and watches it.
 func newInstance(o Options, generation uint64, client *goplugin.Client, a *attached, socketDir string) *Instance {
 	i := &Instance{
-		remote:     remote{calls: calls{options: o, gone: a.ended}},
+		remote:     remote{calls: calls{options: o, gone: a.ended, cause: a.cause}},
 		generation: generation, client: client, process: a, socketDir: socketDir,
 		done: make(chan struct{}), detached: make(chan struct{}),
 	}
@@ -102,7 +102,7 @@ func (i *Instance) watch() {
 				_ = os.RemoveAll(i.socketDir)
 			}
 			_ = i.process.process.Close()
-			i.options.Logger.Info("the plugin has ended", "pid", i.process.process.Identity().PID)
+			i.options.Logger.Info("the plugin has ended", "pid", i.process.process.Identity().PID, "why", i.cause.reason())
 			close(i.done)
 			return
 		}
@@ -131,6 +131,10 @@ func (i *Instance) TakenOver() bool { return i.takenOver }
 
 // Done is closed after the process has ended.
 func (i *Instance) Done() <-chan struct{} { return i.done }
+
+// EndReason returns why the process ended, or an empty text if that is unknown. For a crash this is
+// the first line that the process wrote about it, such as "panic: …". Call it after Done is closed.
+func (i *Instance) EndReason() string { return i.cause.reason() }
 
 // Check asks the process whether it serves. After an error the caller should kill the process.
 func (i *Instance) Check(ctx context.Context) error {

@@ -163,13 +163,14 @@ func TestRotateLog(t *testing.T) {
 	file, err := openLog(path, 100)
 	must.NoError(t, err)
 	defer file.Close()
+	cause := newCause(path)
 	write := func(text string) {
 		_, err := file.WriteString(text)
 		must.NoError(t, err)
 	}
 	write("one\n")
 	must.NoError(t, rotateLog(path, 100))
-	must.Eq(t, "one", lastLine(path))
+	must.Eq(t, "the last line of its log: one", cause.described())
 	write(strings.Repeat("two\n", 50))
 	must.NoError(t, rotateLog(path, 100))
 	old, err := os.ReadFile(path + ".1")
@@ -179,7 +180,7 @@ func TestRotateLog(t *testing.T) {
 	now, err := os.ReadFile(path)
 	must.NoError(t, err)
 	must.Eq(t, "three\n", string(now))
-	must.Eq(t, "", lastLine("/nonexistent"))
+	must.Eq(t, "", newCause("/nonexistent").described())
 	must.NoError(t, rotateLog("/nonexistent", 100))
 }
 

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -47,22 +46,4 @@ func rotateLog(path string, most int64) error {
 	// Keep the end, which has the newest lines. A full disk must not prevent the truncation.
 	_, copied := io.Copy(to, io.NewSectionReader(from, max(0, info.Size()-most), most))
 	return errors.Join(copied, to.Close(), from.Truncate(0))
-}
-
-// lastLine returns the last line of a log, or an empty text.
-func lastLine(path string) string {
-	const tail = 4096
-	file, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return ""
-	}
-	end := make([]byte, min(tail, info.Size()))
-	n, _ := file.ReadAt(end, info.Size()-int64(len(end)))
-	lines := bytes.Split(bytes.TrimSpace(end[:n]), []byte("\n"))
-	return plain(string(lines[len(lines)-1]))
 }

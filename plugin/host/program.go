@@ -203,7 +203,7 @@ func (p *Program) attach(ctx context.Context, generation uint64, last Record, ru
 		return nil, err
 	}
 	ended := make(chan struct{})
-	a := &attached{process: running, ended: ended}
+	a := &attached{process: running, ended: ended, cause: newCause(p.options.LogFile)}
 	client := goplugin.NewClient(p.config(func(c *goplugin.ClientConfig) {
 		c.Reattach = &goplugin.ReattachConfig{
 			Protocol: goplugin.ProtocolGRPC, ProtocolVersion: plugin.ProtocolVersion,
@@ -286,8 +286,8 @@ func (p *Program) start(ctx context.Context, generation uint64) (*Instance, erro
 	} else {
 		err = fmt.Errorf("the plugin did not start: %w: %s", ErrNoHandshake, r.failed(err))
 	}
-	if line := lastLine(p.options.LogFile); line != "" {
-		err = fmt.Errorf("%w; the last line of its log: %s", err, line)
+	if last := r.cause.described(); last != "" {
+		err = fmt.Errorf("%w; %s", err, last)
 	}
 	return nil, errors.Join(err, killed)
 }

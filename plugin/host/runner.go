@@ -20,6 +20,8 @@ type attached struct {
 	process *process.Process
 	// ended is closed after the process has ended.
 	ended <-chan struct{}
+	// cause says why.
+	cause *cause
 }
 
 // Wait implements runner.AttachedRunner.
@@ -84,6 +86,7 @@ func (r *runner) Start(context.Context) error {
 		return err
 	}
 	defer log.Close()
+	r.cause = newCause(r.options.LogFile)
 	read, write, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("starting the plugin: %w", err)
@@ -114,7 +117,7 @@ func (r *runner) Start(context.Context) error {
 	r.command, r.stdout = command, &firstLine{file: read}
 	r.spare = context.AfterFunc(r.starting, func() { _ = r.Kill(context.Background()) })
 	ended := make(chan struct{})
-	r.ended = ended
+	r.ended, r.cause.status = ended, func() string { return command.ProcessState.String() }
 	go func() {
 		defer close(ended)
 		_ = command.Wait()

@@ -69,7 +69,7 @@ type script struct {
 	// Calls is a file that gets a line for each call.
 	Calls string
 	// First, if not empty, is written to standard output in place of a handshake. Then says what
-	// follows it: "exit", or "sleep" by default.
+	// follows it: "exit" or a misbehavior. The process sleeps by default.
 	First, Then string
 	// At has the misbehavior of methods.
 	At map[string]string
@@ -100,6 +100,26 @@ func fails(ctx context.Context, how string) error {
 	case "panic":
 		go func() { panic("a panic of the plugin") }()
 		select {}
+	case "nil":
+		go func() { _ = *(*int)(nil) }()
+		select {}
+	case "map":
+		shared := map[int]int{}
+		for range 2 {
+			go func() {
+				for {
+					shared[1]++
+				}
+			}()
+		}
+		select {}
+	case "abort": // the dump ends with registers
+		_ = syscall.Kill(os.Getpid(), syscall.SIGABRT)
+		select {}
+	case "give up":
+		// go-plugin has replaced os.Stderr.
+		_, _ = syscall.Write(syscall.Stderr, []byte("the container engine is not installed\n"))
+		os.Exit(3)
 	case "hang":
 		<-ctx.Done()
 		select {}
@@ -136,10 +156,13 @@ func runPlugin(text string) {
 	}
 	if s.First != "" {
 		_, _ = fmt.Print(s.First)
-		if s.Then != "exit" {
+		switch s.Then {
+		case "exit":
+			return
+		case "":
 			<-make(chan struct{})
 		}
-		return
+		_ = fails(context.Background(), s.Then)
 	}
 	// The log is the real standard error, also after go-plugin has replaced os.Stderr.
 	s.log = hclog.New(&hclog.LoggerOptions{Output: os.Stderr, JSONFormat: true, Level: hclog.Trace})

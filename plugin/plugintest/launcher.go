@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/crash"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 )
 
@@ -158,17 +159,19 @@ func (l *launcher) Launch(t conformance.T) {
 // mostLog is the largest part of the log in a finding, in bytes.
 const mostLog = 4096
 
-// Log returns the end of the plugin's log.
+// Log returns the end of the plugin's log. If the plugin has crashed, it returns the beginning of the
+// crash, because the dump of a crash may be longer than the part that a finding has.
 func (l *launcher) Log() string {
 	f, err := os.Open(l.logFile())
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	if _, err := f.Seek(-mostLog, io.SeekEnd); err != nil { // the file is shorter
-		_, _ = f.Seek(0, io.SeekStart)
+	last := crash.Find(f)
+	if size, err := f.Seek(0, io.SeekEnd); err != nil || !last.Crash || size-last.Offset < mostLog {
+		last.Offset = max(0, size-mostLog)
 	}
-	text, _ := io.ReadAll(io.LimitReader(f, mostLog))
+	text, _ := io.ReadAll(io.NewSectionReader(f, last.Offset, mostLog))
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
 			return r

@@ -132,7 +132,7 @@ func (r *run) devicesLaunched(name string, d *devices.Plugin, err error, reply f
 		r.follow(name, d)
 		d.NotifyEnd(func() {
 			if r.alive() {
-				r.core.PluginDown(client.Plugin{Type: client.DevicePlugin, Name: name}, generation)
+				r.core.PluginDown(client.Plugin{Type: client.DevicePlugin, Name: name}, generation, "")
 			}
 		})
 	})

@@ -104,7 +104,7 @@ func (r *run) launched(name string, d *scripted.Driver, err error, reattached bo
 		}, func(error) {})
 		d.NotifyEnd(func() {
 			if r.alive() {
-				r.core.PluginDown(client.Plugin{Type: client.DriverPlugin, Name: name}, generation)
+				r.core.PluginDown(client.Plugin{Type: client.DriverPlugin, Name: name}, generation, "")
 			}
 		})
 	})
