@@ -78,6 +78,8 @@ type Plugin struct {
 	// StartTimeout is how long the driver may take to start a task, or zero for the default of the
 	// client's core.
 	StartTimeout time.Duration
+	// Env are the variables that the process of the plugin has beside those of the client, or nil.
+	Env map[string]string
 	// Config is the plugin's own configuration, a JSON object, or nil. The plugin's schema decodes it.
 	Config json.RawMessage
 }

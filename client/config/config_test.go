@@ -52,6 +52,11 @@ log {
 }
 plugin "raw_exec" {
   start_timeout = "10m"
+  env {
+    HTTPS_PROXY = "http://proxy:3128"
+    LEVEL       = 2
+    empty       = ""
+  }
   config {
     anything = [1, "a"]
     inner "x" {
@@ -79,7 +84,7 @@ func TestParse_everyKey(t *testing.T) {
 		Limits: config.Limits{MaxKillTimeout: 90 * time.Second, MaxAllocs: 7, DriverCalls: 3, HoldLimit: 4 * time.Minute},
 		Log:    config.Log{Level: slog.LevelDebug, JSON: true},
 		Plugins: map[string]config.Plugin{
-			"raw_exec": {Name: "raw_exec", Enabled: true, StartTimeout: 10 * time.Minute, Config: json.RawMessage(`{"anything":[1,"a"],"inner":[{"x":{"y":null}}]}`)},
+			"raw_exec": {Name: "raw_exec", Enabled: true, StartTimeout: 10 * time.Minute, Env: map[string]string{"HTTPS_PROXY": "http://proxy:3128", "LEVEL": "2", "empty": ""}, Config: json.RawMessage(`{"anything":[1,"a"],"inner":[{"x":{"y":null}}]}`)},
 			"mock":     {Name: "mock"},
 		},
 	}, c)
@@ -103,10 +108,11 @@ func TestParse_defaults(t *testing.T) {
 
 func TestParse_json(t *testing.T) {
 	t.Parallel()
-	c, err := config.Parse("a.json", []byte(`{"data_dir": "/d", "meta": {"a": "b"}, "plugin": {"raw_exec": {"enabled": true, "config": {"x": [1]}}}}`))
+	c, err := config.Parse("a.json", []byte(`{"data_dir": "/d", "meta": {"a": "b"}, "plugin": {"raw_exec": {"enabled": true, "env": {"A": "b", "_c": "d"}, "config": {"x": [1]}}}}`))
 	must.NoError(t, err)
 	must.Eq(t, map[string]string{"a": "b"}, c.Meta)
 	must.True(t, c.Plugins["raw_exec"].Enabled)
+	must.Eq(t, map[string]string{"A": "b", "_c": "d"}, c.Plugins["raw_exec"].Env)
 	must.EqJSON(t, `{"x": [1]}`, string(c.Plugins["raw_exec"].Config))
 }
 
@@ -144,6 +150,12 @@ func TestParse_mistakes(t *testing.T) {
 		{"a plugin in another folder", dir + `plugin "../a" { }`, []string{`c.hcl:2`, `"../a"`}},
 		{"a plugin's setting outside of config", dir + "plugin \"a\" {\n args = 1\n}", []string{`c.hcl:3,2-6`, `args`}},
 		{"a variable in a plugin's setting", dir + "plugin \"a\" {\n config {\n  x = y\n }\n}", []string{`c.hcl:4,7-8`}},
+		{"an invalid name of a variable", dir + "plugin \"a\" {\n env {\n  a-b = \"x\"\n }\n}", []string{`c.hcl:4,3-12`, `"env"`, `"a-b" is not the name of a variable`}},
+		{"a variable of the protocol", dir + "plugin \"a\" {\n env {\n  PLUGIN_MIN_PORT = 1\n }\n}", []string{`c.hcl:4,3-22`, `the client sets the variable PLUGIN_MIN_PORT`}},
+		{"a variable without a value", dir + "plugin \"a\" {\n env {\n  A = null\n }\n}", []string{`c.hcl:4,3-11`, `the variable A has no value`}},
+		{"a variable that is a list", dir + "plugin \"a\" {\n env {\n  A = [1]\n }\n}", []string{`c.hcl:4,7-8`, `string required`}},
+		{"a block in env", dir + "plugin \"a\" {\n env {\n  A { }\n }\n}", []string{`c.hcl:4,3-4`}},
+		{"large variables", dir + "plugin \"a\" {\n env {\n  A = \"" + strings.Repeat("v", 30000) + "\"\n  B = \"" + strings.Repeat("v", 30000) + "\"\n  C = \"" + strings.Repeat("v", 30000) + "\"\n }\n}", []string{`c.hcl:3`, `the variables have 90003 bytes`}},
 		{"no HCL", dir + `name = `, []string{`c.hcl:2`}},
 	}
 	for _, c := range cases {

@@ -3,19 +3,23 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/environment"
 )
 
 type pluginBlock struct {
 	Name         string         `hcl:"name,label"`
 	Enabled      *bool          `hcl:"enabled,optional"`
 	StartTimeout hcl.Expression `hcl:"start_timeout,optional"`
+	Env          *pluginEnv     `hcl:"env,block"`
 	Config       *pluginOwn     `hcl:"config,block"`
 	Range        hcl.Range      `hcl:",def_range"`
 }
@@ -23,6 +27,40 @@ type pluginBlock struct {
 // pluginOwn is the configuration that only the plugin understands.
 type pluginOwn struct {
 	Body hcl.Body `hcl:",remain"`
+}
+
+// pluginEnv has an attribute for each variable.
+type pluginEnv struct {
+	Body hcl.Body `hcl:",remain"`
+}
+
+// read reads the variables of a plugin.
+func (b *pluginEnv) read(r *reader) map[string]string {
+	if b == nil {
+		return nil
+	}
+	attributes, found := b.Body.JustAttributes()
+	r.found = append(r.found, found...)
+	env := make(map[string]string, len(attributes))
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		var value string
+		at := attributes[name]
+		if !given(r, at.Expr, &value) {
+			if v, found := at.Expr.Value(nil); !found.HasErrors() && v.IsNull() {
+				r.add(at.Range, "env", fmt.Sprintf("the variable %s has no value", name))
+			}
+			continue
+		}
+		if err := environment.CheckVariable(name, value); err != nil {
+			r.add(at.Range, "env", err.Error())
+			continue
+		}
+		env[name] = value
+	}
+	if err := environment.Check(env); err != nil {
+		r.add(b.Body.MissingItemRange(), "env", err.Error())
+	}
+	return env
 }
 
 func readPlugins(r *reader, blocks []pluginBlock) map[string]Plugin {
@@ -36,7 +74,7 @@ func readPlugins(r *reader, blocks []pluginBlock) map[string]Plugin {
 			r.add(b.Range, "plugin", fmt.Sprintf("%q is not the name of a file", b.Name))
 			continue
 		}
-		p := Plugin{Name: b.Name, Enabled: b.Enabled == nil || *b.Enabled, StartTimeout: r.duration("start_timeout", b.StartTimeout, 0)}
+		p := Plugin{Name: b.Name, Enabled: b.Enabled == nil || *b.Enabled, StartTimeout: r.duration("start_timeout", b.StartTimeout, 0), Env: b.Env.read(r)}
 		if b.Config != nil {
 			var found hcl.Diagnostics
 			p.Config, found = toJSON(b.Config.Body)

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/environment"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 )
 
@@ -350,19 +351,8 @@ func (o *pluginOptions) newProgram(name, path string, args []string) *pluginProg
 // hostOptions are the options of a plugin that all plugins need.
 func (o *pluginOptions) hostOptions(name, path string) host.Options {
 	return host.Options{
-		Path: path, Env: pluginEnv(),
+		Path: path, Env: environment.Of(os.Environ(), o.config.Plugins[name].Env),
 		SocketDir: filepath.Join(o.sockets, shortName(name)), LogFile: filepath.Join(o.logs, pathname.Encode(name)+".log"),
 		Logger: o.logger.With("file", name),
 	}
-}
-
-// pluginEnv is the environment of plugins: the variables that programs need to run, and no other
-// variable of the client.
-func pluginEnv() (env []string) {
-	for _, name := range []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR"} {
-		if value, has := os.LookupEnv(name); has {
-			env = append(env, name+"="+value)
-		}
-	}
-	return env
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -118,6 +119,56 @@ func mockPlugin(t *testing.T, o pluginOptions, file string) {
 	t.Helper()
 	text := "#!/bin/sh\nexec " + o.program + " plugin mock\n"
 	must.NoError(t, os.WriteFile(filepath.Join(o.config.PluginDir, file), []byte(text), 0o700))
+}
+
+// A plugin has the variables of the client that plugins may have, and those of its block. A changed
+// block replaces the process, and an unchanged one does not. Regression: a plugin had no proxy and no
+// LD_LIBRARY_PATH, and no block could set them.
+func TestFindPlugins_environment(t *testing.T) { // not parallel: it sets variables
+	for name, value := range map[string]string{
+		"LD_LIBRARY_PATH": "/opt/lib", "https_proxy": "http://proxy:3128", "LC_TIME": "C", "NOMAD_TOKEN": "secret", "TZ": "Asia/Tokyo",
+	} {
+		t.Setenv(name, value)
+	}
+	o := pluginsOf(t, nil)
+	file := filepath.Join(t.TempDir(), "environment")
+	text := "#!/bin/sh\nenv > " + file + "\nexec " + o.program + " plugin mock\n"
+	must.NoError(t, os.WriteFile(filepath.Join(o.config.PluginDir, "x"), []byte(text), 0o700))
+	last := pluginRecord{}
+	for _, step := range []struct {
+		block     map[string]string
+		has       []string
+		takenOver bool
+	}{
+		{nil, []string{"LD_LIBRARY_PATH=/opt/lib", "https_proxy=http://proxy:3128", "LC_TIME=C", "TZ=Asia/Tokyo", "PATH=" + os.Getenv("PATH")}, false},
+		{nil, nil, true},
+		{map[string]string{"TZ": "UTC", "MODEL": "h 200"}, []string{"TZ=UTC", "MODEL=h 200", "LC_TIME=C"}, false},
+		{map[string]string{"MODEL": "h 200", "TZ": "UTC"}, nil, true},
+		{map[string]string{"MODEL": "h 100", "TZ": "UTC"}, []string{"MODEL=h 100"}, false},
+	} {
+		o.config.Plugins["x"] = config.Plugin{Name: "x", Enabled: true, Env: step.block}
+		o.kept = map[string]pluginRecord{"x": last}
+		found, err := findPlugins(t.Context(), o)
+		must.NoError(t, err)
+		used := found.drivers["mock"].(*driverProgram)
+		i, err := used.launch(t.Context())
+		must.NoError(t, err)
+		must.Eq(t, step.takenOver, i.TakenOver())
+		environment, err := os.ReadFile(file)
+		must.NoError(t, err)
+		for _, variable := range step.has {
+			must.SliceContains(t, strings.Split(string(environment), "\n"), variable)
+		}
+		must.StrNotContains(t, string(environment), "secret")
+		last = used.record
+		i.Detach()
+	}
+	o.kept = map[string]pluginRecord{"x": last}
+	found, err := findPlugins(t.Context(), o)
+	must.NoError(t, err)
+	i, err := found.drivers["mock"].launch(t.Context())
+	must.NoError(t, err)
+	must.NoError(t, i.Kill(t.Context()))
 }
 
 // Two files are one driver. The client uses the file that it has used before, and ends the process of

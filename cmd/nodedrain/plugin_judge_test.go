@@ -36,6 +36,7 @@ const wrongProcesses = `{
 	"args": [%q],
 	"unit_millis": 250,
 	"config": {"enabled": true},
+	"env": {"OF_THE_FILE": "{dir}"},
 	"tasks": {"run for ever": {"command": "/bin/sleep", "args": ["1000000"]}},
 	"skips": {"D4 output": "the drivers differ in their starts"}
 }`
@@ -122,7 +123,7 @@ func wrongUsers() []wrongStory {
 	return []wrongStory{
 		{"ignores-users", "D4 user", `the task of the user "nodedrain-no-such-user" runs as the user of the driver`},
 		{"only-looks-users-up", "D4 user", `the task of the user "daemon" runs as the user of the driver`},
-		{"gives-its-environment", "D4 environment", `the task has variables of the driver's process: ["NODEDRAIN_TEST_PLUGIN"]`},
+		{"gives-its-environment", "D4 environment", `the task has variables of the driver's process: ["NODEDRAIN_TEST_PLUGIN" "OF_THE_FILE"]`},
 	}
 }
 

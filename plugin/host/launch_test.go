@@ -22,6 +22,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/internal/frozen"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/environment"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
 )
@@ -155,6 +156,9 @@ func TestLaunch(t *testing.T) {
 		"PATH", "LANG", "NOMAD_PLUGIN_MAGIC_COOKIE", "PLUGIN_MIN_PORT", "PLUGIN_MAX_PORT", "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_UNIX_SOCKET_DIR",
 	})
 	must.SliceLen(t, 7, b.lines("env"))
+	for _, name := range b.lines("env")[2:] { // the first two are those of the options
+		must.SliceContains(t, environment.Reserved(), name)
+	}
 	must.Eq(t, []string{"mode=fast version=v0.1.0 topology=true ports=20000-20100"}, b.lines("config"))
 	must.Eq(t, []string{"PluginInfo", "ConfigSchema", "SetConfig", "Init", "TaskConfigSchema", "Capabilities"}, b.lines("call"))
 	must.NoError(t, instance.Check(t.Context()))

@@ -2,11 +2,13 @@ package plugintest
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/device/devicetest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/environment"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 )
 
@@ -31,7 +33,9 @@ type DeviceOptions struct {
 // ReadDevices reads the options of a device plugin's program from a file.
 func ReadDevices(path, file string) (DeviceOptions, error) {
 	o := DeviceOptions{Program: Program{Path: path}}
-	return o, read(file, &o, func() error { return checkSkips(o.Skips, devicetest.Tests(devicetest.Harness{})) })
+	return o, read(file, &o, func() error {
+		return errors.Join(checkSkips(o.Skips, devicetest.Tests(devicetest.Harness{})), environment.Check(o.Env))
+	})
 }
 
 // DeviceHarness returns the harness of a device plugin's program.

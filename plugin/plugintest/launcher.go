@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/crash"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/environment"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 )
 
@@ -24,12 +25,14 @@ const ofPlugin = "NODEDRAIN_TEST_PLUGIN"
 // patience is the timeout of a launch and of a kill of a program.
 const patience = 30 * time.Second
 
-// Program is a plugin's program. In the strings of Args, Config and Setup, {dir} is a folder that
+// Program is a plugin's program. In the strings of Args, Env, Config and Setup, {dir} is a folder that
 // only one test uses. It is empty at first.
 type Program struct {
 	// Path is the absolute path of the program. It is not part of a file.
 	Path string   `json:"-"`
 	Args []string `json:"args"`
+	// Env are the variables of the process beside those that a client gives to each plugin.
+	Env map[string]string `json:"env"`
 	// Config is the plugin's config, or empty.
 	Config json.RawMessage `json:"config"`
 	// Setup is a command that runs before the plugin starts, for example to create files in {dir},
@@ -118,13 +121,22 @@ func (l *launcher) try(kind host.Type, config json.RawMessage) error {
 	var err error
 	l.program, err = host.New(host.Options{
 		Type: kind, Path: l.of.Path, Args: args, Config: bytes.ReplaceAll(config, []byte("{dir}"), []byte(l.folder())),
-		Env:       []string{"PATH=" + os.Getenv("PATH"), ofPlugin + "=1"},
+		Env:       l.environment(),
 		SocketDir: filepath.Join(l.dir, "s"), LogFile: l.logFile(),
 	})
 	if err != nil {
 		return fmt.Errorf("the plugin's program: %w", err)
 	}
 	return l.launch()
+}
+
+// environment is that of the plugin's process: as on a node, and with the mark of the plugin.
+func (l *launcher) environment() []string {
+	own := map[string]string{ofPlugin: "1"}
+	for name, value := range l.of.Env {
+		own[name] = l.filled(value)
+	}
+	return environment.Of(os.Environ(), own)
 }
 
 func (l *launcher) launch() error {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -121,12 +123,26 @@ func (n *node) Processes(id driver.TaskID) ([]drivertest.Process, bool) {
 			continue
 		}
 		seen := drivertest.Process{Text: d.String(), AsDriver: userOf(p.PID) == os.Geteuid()}
-		if environment, err := process.Environment(p.PID); err == nil && has(environment, ofPlugin+"=1") {
-			seen.Leaked = []string{ofPlugin}
+		if environment, err := process.Environment(p.PID); err == nil {
+			seen.Leaked = n.leaked(environment)
 		}
 		list = append(list, seen)
 	}
 	return list, true
+}
+
+// leaked returns the variables of the plugin's file, and the mark of the plugin, that are in the
+// environment of a task's process.
+func (n *node) leaked(environment []byte) (names []string) {
+	if has(environment, ofPlugin+"=1") {
+		names = append(names, ofPlugin)
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.of.Env)) {
+		if name != "PATH" && has(environment, name+"="+n.filled(n.of.Env[name])) { // the task has a PATH
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // userOf returns the effective user of a process, or -1 if it has ended.

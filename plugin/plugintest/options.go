@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/environment"
 )
 
 // Options describe a driver's program and its tasks. In a file they are a JSON object.
@@ -42,7 +43,7 @@ type Options struct {
 // tasks of [Commands].
 func Read(path, file string) (Options, error) {
 	o := Options{Program: Program{Path: path}}
-	err := read(file, &o, func() error { return o.check() })
+	err := read(file, &o, func() error { return errors.Join(o.check(), environment.Check(o.Env)) })
 	if err != nil || o.Tasks != nil {
 		return o, err
 	}

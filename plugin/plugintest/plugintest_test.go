@@ -56,6 +56,7 @@ func TestRead(t *testing.T) {
 		`{"tasks": {"run": {}}}`: `the suite has no tasks of kind "run"`,
 		`{"task": {}}`:           `unknown field "task"`,
 		`{"skips": {"D3": ""}}`:  `the skip of "D3" has no reason`,
+		`{"env": {"A B": "c"}}`:  `"A B" is not the name of a variable`,
 		`{`:                      `unexpected EOF`,
 	} {
 		file := filepath.Join(t.TempDir(), "tasks.json")

@@ -2,6 +2,7 @@ package plugintest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume/volumetest"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/environment"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
@@ -24,9 +26,12 @@ type StorageOptions struct {
 	// Path is the absolute path of the program, or of the socket of a plugin that runs. It is not
 	// part of a file.
 	Path string `json:"-"`
-	// Args are the arguments of the program. In them and in Setup, {dir} is a folder that only one
-	// test uses.
+	// Args are the arguments of the program. In them, in Env and in Setup, {dir} is a folder that
+	// only one test uses.
 	Args []string `json:"args"`
+	// Env are the variables of the process, beside PATH and CSI_ENDPOINT: on a node the plugin is a
+	// task, and has the variables of its job.
+	Env map[string]string `json:"env"`
 	// Setup is a command that runs before the plugin starts, or empty.
 	Setup []string `json:"setup"`
 	// Volume is the external id of a volume that nothing uses.
@@ -41,7 +46,9 @@ type StorageOptions struct {
 // ReadStorage reads the options of a storage plugin from a file.
 func ReadStorage(path, file string) (StorageOptions, error) {
 	o := StorageOptions{Path: path}
-	err := read(file, &o, func() error { return checkSkips(o.Skips, volumetest.Tests(volumetest.Harness{})) })
+	err := read(file, &o, func() error {
+		return errors.Join(checkSkips(o.Skips, volumetest.Tests(volumetest.Harness{})), environment.Check(o.Env))
+	})
 	if err == nil && isSocket(path) {
 		if o.Skips == nil {
 			o.Skips = map[string]string{}
@@ -157,7 +164,11 @@ func (n *storageNode) launch() error {
 	// The process outlives the context of the test: it must still unmount.
 	ctx, stop := context.WithCancel(context.Background())
 	cmd, exited := exec.CommandContext(ctx, n.of.Path, args...), make(chan struct{})
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "CSI_ENDPOINT=unix://" + n.socket()}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	for name, value := range n.of.Env {
+		cmd.Env = append(cmd.Env, name+"="+n.launcher.filled(value))
+	}
+	cmd.Env = append(cmd.Env, "CSI_ENDPOINT=unix://"+n.socket())
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the command alone
 	// A script may have started the plugin. The process is not reaped yet, so no other one has its
