@@ -28,7 +28,7 @@ func TestTests_documented(t *testing.T) {
 		"volume-tests.md":   volumetest.Tests(volumetest.Harness{}),
 	} {
 		for _, one := range tests {
-			has(page, fmt.Sprintf("%s | %s | %s", one.ID, one.Doc, one.Contract))
+			has(page, fmt.Sprintf("%s | %s | %s | %s", one.ID, one.Level(), one.Doc, one.Contract))
 		}
 	}
 	for kind := drivertest.RunForever; kind <= drivertest.Lines; kind++ {

@@ -15,8 +15,10 @@ type Outcome string
 
 // The values of [Outcome].
 const (
-	Passed  Outcome = "passed"
-	Failed  Outcome = "failed"
+	Passed Outcome = "passed"
+	Failed Outcome = "failed"
+	// Warned: the test failed, and its rule is a should.
+	Warned  Outcome = "warning"
 	Skipped Outcome = "skipped"
 )
 
@@ -26,7 +28,7 @@ type Finding struct {
 	Outcome Outcome
 	// Why is the reason of a skip.
 	Why string
-	// Failures are those of a test that failed. There is at least one.
+	// Failures are those of a test that failed or warned. There is at least one.
 	Failures []Failure
 	// Calls are the calls of the test in their order, with their answers.
 	Calls []string
@@ -69,6 +71,9 @@ func judge(ctx context.Context, one Test, skips map[string]string) Finding {
 	f := Finding{Rule: one.Rule, Outcome: Passed, Failures: t.found(), Calls: calls.lines(), Log: calls.logged()}
 	if len(f.Failures) > 0 {
 		f.Outcome = Failed
+		if one.warns(f.Failures...) {
+			f.Outcome = Warned
+		}
 	}
 	return f
 }

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 )
@@ -28,6 +29,32 @@ type Rule struct {
 	Doc string
 	// Contract is the sentence of the contract of plugins that demands it.
 	Contract string
+	// Should: a client loses nothing if a plugin breaks the rule, so a failure is a warning. If it
+	// is false, the rule is a must: a client loses a task, a result, a device or something else.
+	Should bool
+}
+
+// Level returns "must" or "should".
+func (r Rule) Level() string {
+	if r.Should {
+		return "should"
+	}
+	return "must"
+}
+
+// warns reports whether the failures of a test of the rule are a warning. A failure of the node is
+// never one.
+func (r Rule) warns(failures ...Failure) bool {
+	return r.Should && !slices.ContainsFunc(failures, func(f Failure) bool { return f.Expected == "" })
+}
+
+// Strict returns the tests with each rule as a must.
+func Strict(tests []Test) []Test {
+	strict := slices.Clone(tests)
+	for i := range strict {
+		strict[i].Should = false
+	}
+	return strict
 }
 
 // Test is a rule with its test of one plugin.
@@ -86,9 +113,14 @@ func (f Failure) String() string {
 	return fmt.Sprintf("%s; expected: %s", f.Happened, f.Expected)
 }
 
-// Run runs tests in go test. Skips are the tests that the plugin cannot pass, by [Rule].ID, with the
-// reason. Around, if not nil, runs each test.
-func Run(t *testing.T, tests []Test, skips map[string]string, around func(*testing.T, func(*testing.T))) {
+// Warning is the prefix of the log lines of a test in go test whose rule is a should.
+const Warning = "WARNING: "
+
+// Run runs tests in go test. Ready runs first, and if it fails, no test runs: then the plugin cannot
+// be tested at all. Skips are the tests that the plugin cannot pass, by [Rule].ID, with the reason.
+// Around, if not nil, runs ready and each test. If a rule is a should, its failures are lines of the
+// log with the prefix [Warning].
+func Run(t *testing.T, ready func(T), tests []Test, skips map[string]string, around func(*testing.T, func(*testing.T))) {
 	t.Helper()
 	for id, reason := range skips {
 		if reason == "" {
@@ -101,6 +133,9 @@ func Run(t *testing.T, tests []Test, skips map[string]string, around func(*testi
 	if around == nil {
 		around = func(t *testing.T, test func(*testing.T)) { test(t) }
 	}
+	if !t.Run("ready", func(t *testing.T) { around(t, func(t *testing.T) { ready(t) }) }) {
+		return
+	}
 	for _, one := range tests {
 		t.Run(one.ID, func(t *testing.T) {
 			t.Parallel()
@@ -111,8 +146,48 @@ func Run(t *testing.T, tests []Test, skips map[string]string, around func(*testi
 				calls := &Trace{}
 				t.Cleanup(func() { calls.log(t) })
 				t.Logf("%s: %s", one.ID, one.Doc)
+				if one.Should {
+					apart(func() { one.Run(lenient{t, one.Rule}, calls) })
+					return
+				}
 				one.Run(t, calls)
 			})
 		})
 	}
 }
+
+// lenient is the T of a test whose rule is a should. It logs the failures of the plugin. Its Fatalf
+// ends the goroutine, so the test must run apart from that of go test.
+type lenient struct {
+	T
+	rule Rule
+}
+
+// warn logs a failure of the plugin, and reports whether it was one.
+func (l lenient) warn(args []any) bool {
+	l.Helper()
+	if len(args) != 1 {
+		return false
+	}
+	failure, is := args[0].(Failure)
+	if !is || !l.rule.warns(failure) {
+		return false
+	}
+	l.Logf("%s%s is broken: %v", Warning, l.rule.ID, failure)
+	return true
+}
+
+func (l lenient) Errorf(format string, args ...any) {
+	l.Helper()
+	if !l.warn(args) {
+		l.T.Errorf(format, args...)
+	}
+}
+
+func (l lenient) Fatalf(format string, args ...any) {
+	l.Helper()
+	l.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (l lenient) Cleanup(do func()) { l.T.Cleanup(func() { apart(do) }) }

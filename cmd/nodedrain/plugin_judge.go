@@ -27,8 +27,8 @@ const exitNotTested exitCode = 2
 
 // pluginTestFlags are its flags.
 type pluginTestFlags struct {
-	config, run string
-	json        bool
+	config, run  string
+	json, strict bool
 }
 
 func (f *pluginTestFlags) set() *flag.FlagSet {
@@ -36,6 +36,7 @@ func (f *pluginTestFlags) set() *flag.FlagSet {
 	set.StringVar(&f.config, "config", "", "")
 	set.StringVar(&f.run, "run", "", "")
 	set.BoolVar(&f.json, "json", false, "")
+	set.BoolVar(&f.strict, "strict", false, "")
 	return set
 }
 
@@ -51,6 +52,9 @@ Usage: nodedrain plugin test [options] PATH
   actual result, and the sentence of the contract. docs/plugins.md, docs/device-plugins.md
   and docs/volume-tests.md explain the rules, and each names an example plugin to copy.
 
+  If a plugin breaks a rule that is a must, a client loses a task, a result or a device. If
+  it breaks a rule that is a should, a client loses nothing: that is a warning.
+
   The rules of drivers need tasks of eight kinds, such as one that ignores signals. FILE
   configures these tasks. Without it the tasks have the keys "command" and "args", with
   programs of this machine. The rules of device plugins need two devices, and a way to
@@ -64,12 +68,14 @@ Options:
   -json          Print the findings as JSON.
   -run RULE      Test only these rules, separated by commas. "D13" means all rules with
                  this number, "D13 orderly" one of them.
+  -strict        A warning is a failure.
 
 Exit code:
 
-  0   No rule failed.
+  0   No rule failed. There may be warnings.
   1   A rule failed.
-  2   The command line or FILE is wrong, or the plugin did not start.
+  2   The command line or FILE is wrong, or nothing was tested: the plugin did not start,
+      needs a config, or did not become healthy.
 `)
 }
 
@@ -113,6 +119,12 @@ func (c *pluginTestCommand) test(args []string) (failed bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if err := plugintest.Probe(c.ctx, suite.Ready); err != nil {
+		return false, err
+	}
+	if f.strict {
+		tests = conformance.Strict(tests)
+	}
 	out := judgement{Plugin: path, Type: suite.Type}
 	conformance.Judge(c.ctx, tests, suite.Skips, func(found conformance.Finding) {
 		out.add(found)
@@ -129,7 +141,7 @@ func (c *pluginTestCommand) test(args []string) (failed bool, err error) {
 		encoder.SetEscapeHTML(false)
 		return out.Failed > 0, encoder.Encode(out)
 	}
-	fmt.Fprintf(c.out, "\n%d passed, %d failed, %d skipped\n", out.Passed, out.Failed, out.Skipped)
+	fmt.Fprintf(c.out, "\n%d passed, %d failed, %d skipped, %d warnings\n", out.Passed, out.Failed, out.Skipped, out.Warnings)
 	return out.Failed > 0, nil
 }
 
@@ -200,7 +212,7 @@ func printFinding(out io.Writer, f conformance.Finding) {
 	if f.Outcome == conformance.Skipped {
 		say("why", f.Why)
 	}
-	if f.Outcome != conformance.Failed {
+	if f.Outcome != conformance.Failed && f.Outcome != conformance.Warned {
 		return
 	}
 	if len(f.Calls) > 0 {
@@ -216,28 +228,34 @@ func printFinding(out io.Writer, f conformance.Finding) {
 		say("log", f.Log)
 	}
 	say("contract", f.Rule.Contract)
+	if f.Outcome == conformance.Warned {
+		say("should", "A client loses nothing. With -strict this is a failure.")
+	}
 }
 
 // judgement is the output of -json.
 type judgement struct {
-	Plugin  string         `json:"plugin"`
-	Type    string         `json:"type"`
-	Passed  int            `json:"passed"`
-	Failed  int            `json:"failed"`
-	Skipped int            `json:"skipped"`
-	Rules   []judgedOfRule `json:"rules"`
+	Plugin   string         `json:"plugin"`
+	Type     string         `json:"type"`
+	Passed   int            `json:"passed"`
+	Failed   int            `json:"failed"`
+	Skipped  int            `json:"skipped"`
+	Warnings int            `json:"warnings"`
+	Rules    []judgedOfRule `json:"rules"`
 }
 
 // judgedOfRule is what was found about one rule.
 type judgedOfRule struct {
-	Rule     string              `json:"rule"`
+	Rule string `json:"rule"`
+	// Level is "must" or "should".
+	Level    string              `json:"level"`
 	Outcome  conformance.Outcome `json:"outcome"`
 	Demands  string              `json:"demands"`
 	Contract string              `json:"contract"`
 	// Why is the reason of a skip.
 	Why      string          `json:"why,omitempty"`
 	Failures []judgedFailure `json:"failures,omitempty"`
-	// Done are the calls of a rule that failed, in their order.
+	// Done are the calls of a rule that failed or warned, in their order.
 	Done []string `json:"done,omitempty"`
 	// Log is the end of the plugin's log.
 	Log string `json:"log,omitempty"`
@@ -250,7 +268,7 @@ type judgedFailure struct {
 }
 
 func (j *judgement) add(f conformance.Finding) {
-	rule := judgedOfRule{Rule: f.Rule.ID, Outcome: f.Outcome, Demands: f.Rule.Doc, Contract: f.Rule.Contract, Why: f.Why}
+	rule := judgedOfRule{Rule: f.Rule.ID, Level: f.Rule.Level(), Outcome: f.Outcome, Demands: f.Rule.Doc, Contract: f.Rule.Contract, Why: f.Why}
 	switch f.Outcome {
 	case conformance.Passed:
 		j.Passed++
@@ -258,10 +276,14 @@ func (j *judgement) add(f conformance.Finding) {
 		j.Skipped++
 	case conformance.Failed:
 		j.Failed++
+	case conformance.Warned:
+		j.Warnings++
+	}
+	if len(f.Failures) > 0 {
 		rule.Done, rule.Log = f.Calls, f.Log
-		for _, failure := range f.Failures {
-			rule.Failures = append(rule.Failures, judgedFailure(failure))
-		}
+	}
+	for _, failure := range f.Failures {
+		rule.Failures = append(rule.Failures, judgedFailure(failure))
 	}
 	j.Rules = append(j.Rules, rule)
 }

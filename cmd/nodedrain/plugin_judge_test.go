@@ -64,7 +64,7 @@ type wrongStory struct{ fault, fails, happened string }
 // judge tests the plugin with the command.
 func (story wrongStory) judge(t *testing.T, path, config, kind string, skipped int) {
 	t.Helper()
-	code, out, errs := command(t.Context(), "plugin test -json -config "+written(t, fmt.Sprintf(config, story.fault))+" "+path)
+	code, out, errs := command(t.Context(), "plugin test -json -strict -config "+written(t, fmt.Sprintf(config, story.fault))+" "+path)
 	var found judgement
 	must.NoError(t, json.Unmarshal([]byte(out), &found), must.Sprint(errs))
 	must.Eq(t, kind, found.Type)
@@ -164,7 +164,7 @@ func TestPluginTest_example(t *testing.T) {
 	path := built(t, "../../examples/driver")
 	code, out, errs := command(t.Context(), "plugin test -config ../../examples/driver/test.json "+path)
 	must.Zero(t, code, must.Sprint(out, errs))
-	must.StrContains(t, out, "27 passed, 0 failed, 0 skipped")
+	must.StrContains(t, out, "27 passed, 0 failed, 0 skipped, 0 warnings")
 }
 
 // Under nohup a driver once started tasks that no SIGHUP reached: they inherited the ignored signal.
@@ -190,13 +190,70 @@ func TestPluginTest_words(t *testing.T) {
 	for _, want := range []string{
 		"D1            passed   The first fingerprint comes at once.\n",
 		"D17 children  skipped  Destroy with force kills children in other sessions.\n    why       the file says that the tasks have no processes\n",
-		"D19           failed   Inspect has the state of the task, and its result at the end.\n    done      at 0s: encode {",
+		"D19           failed   Inspect has the state of the task, and its result at the end.\n    done      at 0s: Fingerprint until the driver is healthy: ok",
+		": encode {",
 		": StartTask: ok",
 		": InspectTask: exited",
 		"    expected  the result of a task that has ended\n    happened  Inspect has no result\n    contract  InspectTask has the id, the name",
-		"\n2 passed, 1 failed, 1 skipped\n",
+		"\n2 passed, 1 failed, 1 skipped, 0 warnings\n",
 	} {
 		must.StrContains(t, out, want)
+	}
+}
+
+// A should is a warning: the command prints it and exits with 0. With -strict it is a failure. A must
+// beside it fails.
+func TestPluginTest_warnings(t *testing.T) {
+	t.Parallel()
+	path := built(t, "../../plugin/plugintest/testdata/wrong")
+	lamps := "-run V1 -config " + written(t, fmt.Sprintf(wrongLamps, "quiet-without-lamps")) + " " + path
+	code, out, errs := command(t.Context(), "plugin test "+lamps)
+	must.Zero(t, code, must.Sprint(out, errs))
+	for _, want := range []string{
+		"V1 empty      warning  A plugin without a device reports an empty list at once.\n",
+		"    happened  no fingerprint\n    contract  An empty list is a fingerprint. Without it the client waits for the plugin.\n" +
+			"    should    A client loses nothing. With -strict this is a failure.\n",
+		"\n4 passed, 0 failed, 0 skipped, 1 warnings\n",
+	} {
+		must.StrContains(t, out, want)
+	}
+	code, out, _ = command(t.Context(), "plugin test -strict "+lamps)
+	must.One(t, code)
+	must.StrContains(t, out, "\n4 passed, 1 failed, 0 skipped, 0 warnings\n")
+
+	code, out, _ = command(t.Context(), "plugin test -json -run D10,D12 -config "+written(t, fmt.Sprintf(wrongTasks, "tells-one-waiter"))+" "+path)
+	must.One(t, code)
+	var found judgement
+	must.NoError(t, json.Unmarshal([]byte(out), &found))
+	must.Eq(t, []string{"D10 should warning", "D12 must failed"}, []string{
+		fmt.Sprint(found.Rules[0].Rule, " ", found.Rules[0].Level, " ", found.Rules[0].Outcome),
+		fmt.Sprint(found.Rules[1].Rule, " ", found.Rules[1].Level, " ", found.Rules[1].Outcome),
+	})
+	must.Eq(t, []int{0, 1, 0, 1}, []int{found.Passed, found.Failed, found.Skipped, found.Warnings})
+	must.Positive(t, len(found.Rules[0].Failures))
+}
+
+// A config that is missing or refused is one line that says what to give. Regression: the log, or a
+// failure of each rule.
+func TestPluginTest_missingConfig(t *testing.T) {
+	t.Parallel()
+	wrong := built(t, "../../plugin/plugintest/testdata/wrong")
+	const own = `Give the plugin's config: in the file of -config, this is the key "config"` + "\n"
+	for _, story := range []struct{ file, starts, ends string }{
+		{`{"args": ["lamps"]}`, "launching the plugin: the plugin's own config: ", own},
+		{`{"args": ["lamps"], "config": {"folder": "none"}}`, "launching the plugin: the plugin's own config: SetConfig: ", own},
+		{
+			`{"args": ["none"]}`, `the driver does not take the config {"args":["1000000"],"command":"/bin/sleep"} of a task of kind "run for ever": `,
+			`Give the configs of the driver's tasks: in a file, this is the key "tasks"` + "\n",
+		},
+		{`{"args": ["none"], "tasks": {}}`, `the harness has no task of kind "run for ever". `, `this is the key "tasks"` + "\n"},
+	} {
+		code, out, errs := command(t.Context(), "plugin test -config "+written(t, story.file)+" "+wrong)
+		must.EqOp(t, 2, code)
+		must.EqOp(t, "", out)
+		must.StrHasPrefix(t, story.starts, errs)
+		must.StrHasSuffix(t, story.ends, errs)
+		must.EqOp(t, 1, strings.Count(errs, "\n"), must.Sprint(errs))
 	}
 }
 
@@ -215,7 +272,6 @@ func TestPluginTest_mistakes(t *testing.T) {
 		{"/no/such/driver", "no such file"},
 		{"/bin/true", "launching the plugin: the plugin did not start: no handshake: the program ended with exit status 0. Is it a plugin?\nA storage plugin (CSI)"},
 		{"-config " + written(t, `{"args": ["lamps"]}`) + " " + wrong, `The argument "folder" is required`},
-		{"-config " + written(t, `{"args": ["lamps"]}`) + " " + wrong, "\nThe plugin's config is the key \"config\" of the file of -config\n"},
 		{"-run V1 -config " + written(t, `{"args": ["none"]}`) + " " + wrong, `The plugin is a driver plugin, which has no rule "V1"`},
 	} {
 		code, out, errs := command(t.Context(), "plugin test "+story.line)

@@ -65,7 +65,7 @@ func (n *conformingNode) Volume(volumetest.T) volumes.Claimed {
 func TestPlugin_conformance(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
-	volumetest.Run(t, volumetest.Harness{New: func(t volumetest.T) volumetest.Node {
+	volumetest.Run(t, volumetest.Harness{Strict: true, New: func(t volumetest.T) volumetest.Node {
 		one, is := t.(*testing.T)
 		if !is {
 			t.Fatalf("%T is no test of go test", t)

@@ -28,7 +28,9 @@ func TestConformance(t *testing.T) {
 	must.NoError(t, err, must.Sprint(string(out)))
 	options, err := plugintest.ReadDevices(path, "test.json")
 	must.NoError(t, err)
-	devicetest.Run(t, plugintest.DeviceHarness(options))
+	harness := plugintest.DeviceHarness(options)
+	harness.Strict = true
+	devicetest.Run(t, harness)
 }
 
 // configured returns the plugin with a config.

@@ -24,5 +24,7 @@ func TestConformance(t *testing.T) {
 	must.NoError(t, err, must.Sprint(string(out)))
 	options, err := plugintest.Read(path, "test.json")
 	must.NoError(t, err)
-	drivertest.Run(t, plugintest.Harness(options))
+	harness := plugintest.Harness(options)
+	harness.Strict = true
+	drivertest.Run(t, harness)
 }

@@ -252,7 +252,7 @@ func (i *Instance) configure(ctx context.Context, save func(Record) error) error
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	if _, err := call(ctx, i, i.base.SetConfig, "SetConfig", &base.SetConfigRequest{
+	_, err = call(ctx, i, i.base.SetConfig, "SetConfig", &base.SetConfigRequest{
 		MsgpackConfig: config,
 		NomadConfig: &base.NomadConfig{Driver: &base.NomadDriverConfig{
 			ClientMinPort: i.options.MinPort, ClientMaxPort: i.options.MaxPort,
@@ -260,7 +260,11 @@ func (i *Instance) configure(ctx context.Context, save func(Record) error) error
 			ClientTopology: &base.Topology{Distances: &base.SLIT{}},
 		}},
 		PluginApiVersion: i.info.APIVersion,
-	}); err != nil {
+	})
+	if err != nil {
+		if class := driver.ClassOf(err); class != driver.Gone && class != driver.Deadline { // the plugin has answered
+			err = fmt.Errorf("%w: %w", ErrConfig, err)
+		}
 		return err
 	}
 	return i.prepare(ctx)

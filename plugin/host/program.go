@@ -30,7 +30,7 @@ var ErrRunning = errors.New("the last generation of the plugin has not ended")
 // ErrNoHandshake means that the program of a plugin did not begin as a plugin does.
 var ErrNoHandshake = errors.New("no handshake")
 
-// ErrConfig means that the config of a plugin does not fit its schema.
+// ErrConfig means that the config of a plugin does not fit its schema, or that the plugin refuses it.
 var ErrConfig = errors.New("the plugin's own config")
 
 // maxMessage is the largest message of a plugin, in bytes.

@@ -196,7 +196,8 @@ func config(b drivertest.Behaviour) ([]byte, bool) {
 func TestDriver_conformance(t *testing.T) {
 	t.Parallel()
 	drivertest.Run(t, drivertest.Harness{
-		New: newNode, Config: config, Around: synctest.Test,
+		Strict: true,
+		New:    newNode, Config: config, Around: synctest.Test,
 		Skips: map[string]string{
 			"D4 user":        "the tasks have no processes",
 			"D4 environment": "the tasks have no processes",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -108,8 +109,20 @@ func (l *launcher) run(t conformance.T, what string, command []string) {
 func (l *launcher) begin(t conformance.T, kind host.Type, config json.RawMessage) {
 	t.Helper()
 	if err := l.try(kind, config); err != nil {
-		t.Fatalf("%v\n%s", err, l.Log())
+		t.Fatalf("%s", l.failed(err))
 	}
+}
+
+// failed describes the error of a launch, and says what the author may do about it.
+func (l *launcher) failed(err error) string {
+	switch {
+	case errors.Is(err, host.ErrConfig):
+		text := strings.Join(strings.Fields(err.Error()), " ")
+		return text + `. Give the plugin's config: in the file of -config, this is the key "config"`
+	case errors.Is(err, host.ErrNoHandshake):
+		return strings.TrimSpace(fmt.Sprintf("%v\n%s", err, l.Log())) + "\nA storage plugin (CSI) is tested with a file that names a volume: docs/volume-tests.md describes it"
+	}
+	return fmt.Sprintf("%v\n%s", err, l.Log())
 }
 
 // try is like begin, but returns the error.
@@ -164,7 +177,7 @@ func (l *launcher) Kill(t conformance.T) {
 func (l *launcher) Launch(t conformance.T) {
 	t.Helper()
 	if err := l.launch(); err != nil {
-		t.Fatalf("%v\n%s", err, l.Log())
+		t.Fatalf("%s", l.failed(err))
 	}
 }
 

@@ -32,7 +32,9 @@ func TestHarness_ourDrivers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o, err := plugintest.Read(path, filepath.Join("testdata", name+".json"))
 			must.NoError(t, err)
-			drivertest.Run(t, plugintest.Harness(o))
+			h := plugintest.Harness(o)
+			h.Strict = true
+			drivertest.Run(t, h)
 		})
 	}
 }
@@ -44,7 +46,10 @@ func TestHarness_anyDriver(t *testing.T) {
 	if path == "" {
 		t.Skip("NODEDRAIN_DRIVER_PLUGIN names no program of a driver")
 	}
-	o, err := plugintest.Read(path, file)
+	o, err := plugintest.Commands(path)
+	if file != "" {
+		o, err = plugintest.Read(path, file)
+	}
 	must.NoError(t, err)
 	drivertest.Run(t, plugintest.Harness(o))
 }

@@ -21,13 +21,16 @@ type Suite struct {
 	Type  string
 	Tests []conformance.Test
 	Skips map[string]string
+	// Ready fails if the plugin cannot be tested at all.
+	Ready func(conformance.T)
 }
 
 // Open returns the suite for the plugin at path. If file names a volume, that is a storage plugin,
 // and file contains its [StorageOptions]. Otherwise Open starts the program and asks it for its
 // type, and file contains the options of a driver or of a device plugin. If file is empty, a driver
 // gets the options of [Commands], and a device plugin gets the zero options. The error says why the
-// file is not valid, or why the plugin did not start.
+// file is not valid, or why the plugin did not start. Call [Probe] with the Ready of the suite before
+// the tests.
 func Open(ctx context.Context, path, file string) (Suite, error) {
 	var given struct {
 		Program
@@ -46,52 +49,58 @@ func Open(ctx context.Context, path, file string) (Suite, error) {
 		}
 	}
 	if given.Volume != "" {
-		return openStorage(ctx, path, file)
+		return openStorage(path, file)
 	}
-	program := given.Program
-	var kind host.Type
-	var launched error
-	if err := conformance.Probe(ctx, func(t conformance.T) {
-		l := newLauncher(t, program)
-		if launched = l.try(0, program.Config); launched != nil {
-			t.Fatalf("%v\n%s", launched, l.Log())
-		}
-		kind = l.instance.Info().Type
-	}); err != nil {
-		return Suite{}, fmt.Errorf("%s%s", strings.TrimSpace(err.Error()), advice(launched))
+	kind, err := typeOf(ctx, given.Program)
+	if err != nil {
+		return Suite{}, err
 	}
 	if kind == host.Device {
-		o, err := DeviceOptions{Program: program}, error(nil)
+		o, err := DeviceOptions{Program: given.Program}, error(nil)
 		if file != "" {
 			o, err = ReadDevices(path, file)
 		}
+		if err != nil {
+			return Suite{}, err
+		}
 		h := DeviceHarness(o)
-		return Suite{kind.String(), devicetest.Tests(h), h.Skips}, err
+		return Suite{kind.String(), devicetest.Tests(h), h.Skips, devicetest.Ready(h)}, nil
 	}
 	o, err := Commands(path)
 	if file != "" {
 		o, err = Read(path, file)
 	}
+	if err != nil {
+		return Suite{}, err
+	}
 	h := Harness(o)
-	return Suite{kind.String(), drivertest.Tests(h), h.Skips}, err
+	return Suite{kind.String(), drivertest.Tests(h), h.Skips, drivertest.Ready(h)}, nil
 }
 
-// advice says what the author may do about an error of a launch.
-func advice(err error) string {
-	switch {
-	case errors.Is(err, host.ErrNoHandshake):
-		return "\nA storage plugin (CSI) is tested with a file that names a volume: docs/volume-tests.md describes it"
-	case errors.Is(err, host.ErrConfig):
-		return "\nThe plugin's config is the key \"config\" of the file of -config"
+// typeOf starts a program and asks it for its type.
+func typeOf(ctx context.Context, program Program) (kind host.Type, err error) {
+	err = Probe(ctx, func(t conformance.T) {
+		l := newLauncher(t, program)
+		l.begin(t, 0, program.Config)
+		kind = l.instance.Info().Type
+	})
+	return kind, err
+}
+
+// Probe is [conformance.Probe] with an error that has no blank lines at its end.
+func Probe(ctx context.Context, start func(conformance.T)) error {
+	if err := conformance.Probe(ctx, start); err != nil {
+		return errors.New(strings.TrimSpace(err.Error()))
 	}
-	return ""
+	return nil
 }
 
-// openStorage starts a storage plugin once, and returns its suite.
-func openStorage(ctx context.Context, path, file string) (Suite, error) {
+// openStorage returns the suite of a storage plugin.
+func openStorage(path, file string) (Suite, error) {
 	o, err := ReadStorage(path, file)
-	if err == nil {
-		err = conformance.Probe(ctx, func(t conformance.T) { newStorageNode(t, o) })
+	if err != nil {
+		return Suite{}, err
 	}
-	return Suite{"storage", volumetest.Tests(StorageHarness(o)), o.Skips}, err
+	h := StorageHarness(o)
+	return Suite{"storage", volumetest.Tests(h), h.Skips, volumetest.Ready(h)}, nil
 }

@@ -125,11 +125,17 @@ func (c *check) next(l *listening, within time.Duration) []*cluster.DeviceGroup 
 	return nil
 }
 
+// report returns the first report of a new stream.
+func (c *check) report(n Node) (*listening, []*cluster.DeviceGroup) {
+	c.Helper()
+	l := c.listen(n)
+	return l, c.next(l, patience)
+}
+
 // first returns the first report of a new stream, which must come at once.
 func (c *check) first(n Node) (*listening, []*cluster.DeviceGroup) {
 	c.Helper()
-	l := c.listen(n)
-	groups := c.next(l, patience)
+	l, groups := c.report(n)
 	if late := time.Since(l.began); late > c.harness.Slack {
 		c.Failf(fmt.Sprintf("the first fingerprint within %v", c.harness.Slack), "the first fingerprint came after %v", conformance.Rounded(late))
 	}

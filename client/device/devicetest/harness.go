@@ -24,6 +24,9 @@ type Harness struct {
 	Wrong func(T) error
 	// Skips are the rules that the plugin cannot keep, by the id of the rule, with the reason.
 	Skips map[string]string
+	// Strict: a rule that is a should fails as a must does. Without it, its failures are lines of the
+	// log.
+	Strict bool
 	// Unit is the interval of statistics, and a tenth of the time that a plugin has to see a
 	// change. Zero is a second.
 	Unit time.Duration
@@ -49,19 +52,35 @@ type Node interface {
 // Run runs the suite.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
-	conformance.Run(t, Tests(h), h.Skips, h.Around)
+	conformance.Run(t, Ready(h), Tests(h), h.Skips, h.Around)
+}
+
+// Ready returns a test that fails if the plugin cannot be tested at all, because it reports no
+// fingerprint. Then all tests would fail for the same reason.
+func Ready(h Harness) func(T) {
+	return func(t T) {
+		c := h.begin(t, new(conformance.Trace))
+		c.next(c.listen(c.node()), patience)
+	}
 }
 
 // Tests returns the tests of one harness in the order of their numbers.
 func Tests(h Harness) []conformance.Test {
+	tests := conformance.Bind(rules(), h.begin)
+	if h.Strict {
+		return conformance.Strict(tests)
+	}
+	return tests
+}
+
+// begin begins one test.
+func (h Harness) begin(t T, calls *conformance.Trace) *check {
 	if h.Unit == 0 {
 		h.Unit = time.Second
 	}
 	if h.Slack == 0 {
 		h.Slack = time.Second
 	}
-	return conformance.Bind(rules(), func(t T, calls *conformance.Trace) *check {
-		calls.Start()
-		return &check{conformance.Check{T: t, Calls: calls}, h}
-	})
+	calls.Start()
+	return &check{conformance.Check{T: t, Calls: calls}, h}
 }

@@ -10,10 +10,12 @@ func rules() []rule {
 		{Rule: conformance.Rule{
 			ID: "V1", Doc: "The first fingerprint comes at once.",
 			Contract: "Fingerprint sends all devices at once, and again at each change.",
+			Should:   true,
 		}, Check: firstFingerprint},
 		{Rule: conformance.Rule{
 			ID: "V1 empty", Doc: "A plugin without a device reports an empty list at once.",
 			Contract: "An empty list is a fingerprint. Without it the client waits for the plugin.",
+			Should:   true,
 		}, Check: emptyList},
 		{Rule: conformance.Rule{
 			ID: "V1 change", Doc: "A change of the devices is reported.",
@@ -22,6 +24,7 @@ func rules() []rule {
 		{Rule: conformance.Rule{
 			ID: "V1 cancel", Doc: "When the context of Fingerprint ends, only the stream of fingerprints ends.",
 			Contract: "Fingerprint sends until the host ends the stream. The host may end the stream and open a new one.",
+			Should:   true,
 		}, Check: cancelFingerprints},
 		{Rule: conformance.Rule{
 			ID: "V1 ids", Doc: "Kinds are complete, and each device has a different id.",
@@ -42,6 +45,7 @@ func rules() []rule {
 		{Rule: conformance.Rule{
 			ID: "V6 something", Doc: "A task gets something for each healthy device.",
 			Contract: "Reserve returns variables, mounts or device files, so that the task can use its device.",
+			Should:   true,
 		}, Check: givesSomething},
 		{Rule: conformance.Rule{
 			ID: "V7", Doc: "Reserve of an unknown id is an error, and the plugin continues to work.",
@@ -50,6 +54,7 @@ func rules() []rule {
 		{Rule: conformance.Rule{
 			ID: "V7 none", Doc: "Reserve without ids is no error and returns nothing.",
 			Contract: "Without ids there is nothing to prepare.",
+			Should:   true,
 		}, Check: reserveNothing},
 		{Rule: conformance.Rule{
 			ID: "V7 others", Doc: "The answer of Reserve contains only the requested devices.",
@@ -70,10 +75,12 @@ func rules() []rule {
 		{Rule: conformance.Rule{
 			ID: "V8", Doc: "Stats sends values of known devices in each interval, or the plugin does not support it.",
 			Contract: "Stats sends values at once and in each interval until the host ends the stream. A plugin that does not measure answers Unimplemented.",
+			Should:   true,
 		}, Check: statistics},
 		{Rule: conformance.Rule{
 			ID: "V9", Doc: "A wrong config of the plugin is refused.",
 			Contract: "SetConfig answers an error for a config that the plugin cannot use, and says why.",
+			Should:   true,
 		}, Check: wrongConfig},
 	}
 }

@@ -77,6 +77,7 @@ func harness(o scripted.Options) devicetest.Harness {
 		Empty:  func(t devicetest.T) devicetest.Node { return newDouble(t, scripted.Options{}) },
 		Wrong:  func(devicetest.T) error { return errors.New("the double takes no config") },
 		Around: synctest.Test,
+		Strict: true,
 	}
 }
 

@@ -94,7 +94,7 @@ func sameDevices(a, b []*cluster.DeviceGroup) bool {
 
 func relaunch(c *check) {
 	n := c.node()
-	l, before := c.first(n)
+	l, before := c.report(n)
 	n.Kill(c.T)
 	select {
 	case err := <-l.returned:
@@ -105,7 +105,7 @@ func relaunch(c *check) {
 		c.Stopf("the stream ends with the plugin", "the stream of the killed plugin did not end")
 	}
 	n.Launch(c.T)
-	_, after := c.first(n)
+	_, after := c.report(n)
 	if !sameDevices(before, after) {
 		c.Stopf("the same devices after a restart: "+describe(before), "after a restart the plugin has %s", describe(after))
 	}

@@ -370,7 +370,7 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}}},
-		{name: "dies of statistics", fails: "D20_stats", fault: broken{stats: func(b *broken, ctx context.Context) error {
+		{name: "dies of statistics", fails: "D20 D20_stats", fault: broken{stats: func(b *broken, ctx context.Context) error {
 			b.node.Kill(nil)
 			return b.Driver.Stats(ctx, "", 0, func(driver.Usage) {})
 		}}},

@@ -15,6 +15,8 @@ type check struct {
 	conformance.Check
 	harness Harness
 	node    Node
+	// health is what the present process of the driver has reported.
+	health *health
 }
 
 // patience is how long a call may take that should be answered at once. It only ends tests of
@@ -22,7 +24,7 @@ type check struct {
 const patience = 30 * time.Second
 
 // driver returns the present generation of the driver, whose calls are noted.
-func (c *check) driver() driver.Driver { return traced{c.node.Driver(), c.Calls} }
+func (c *check) driver() driver.Driver { return traced{c.node.Driver(), c.Calls, c.health} }
 
 // context is that of one call.
 func (c *check) context() context.Context {
@@ -41,9 +43,10 @@ func (c *check) config(b Behaviour) []byte {
 	return config
 }
 
-// task returns a task that behaves so.
+// task returns a task that behaves so. The driver is healthy then.
 func (c *check) task(b Behaviour) *driver.TaskConfig {
 	c.Helper()
+	c.healthy()
 	encoded, err := c.driver().Encode(c.config(b), func(string) (string, bool) { return "", false })
 	c.ok(err, "encoding the config of a task of kind %q", b.Kind)
 	task := c.node.Task(c.T)

@@ -24,6 +24,9 @@ type Harness struct {
 	Required string
 	// Skips are the tests that the driver cannot pass, by the id of the rule, with the reason.
 	Skips map[string]string
+	// Strict: a rule that is a should fails as a must does. Without it, its failures are lines of the
+	// log.
+	Strict bool
 	// Unit is the time that tasks run and have to stop, in most tests. Zero is a second.
 	Unit time.Duration
 	// Slack is how late an answer may be. Zero is a second. A grace may not be shorter than it was
@@ -107,23 +110,36 @@ const Output = "one\ntwo\nthree\n"
 // Run runs the suite.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
-	conformance.Run(t, Tests(h), h.Skips, h.Around)
+	conformance.Run(t, Ready(h), Tests(h), h.Skips, h.Around)
+}
+
+// Ready returns a test that fails if the driver cannot be tested at all: it does not become healthy,
+// or does not take the configs of the harness. Then all tests would fail for the same reason.
+func Ready(h Harness) func(T) {
+	return func(t T) { h.begin(t, new(conformance.Trace)).ready() }
 }
 
 // Tests returns the tests of one harness in the order of their numbers.
 func Tests(h Harness) []conformance.Test {
+	tests := conformance.Bind(rules(), h.begin)
+	if h.Strict {
+		return conformance.Strict(tests)
+	}
+	return tests
+}
+
+// begin begins one test.
+func (h Harness) begin(t T, calls *conformance.Trace) *check {
 	if h.Unit == 0 {
 		h.Unit = time.Second
 	}
 	if h.Slack == 0 {
 		h.Slack = time.Second
 	}
-	return conformance.Bind(rules(), func(t T, calls *conformance.Trace) *check {
-		node := h.New(t)
-		if l, is := node.(conformance.Logger); is {
-			t.Cleanup(func() { calls.Keep(l.Log()) })
-		}
-		calls.Start()
-		return &check{conformance.Check{T: t, Calls: calls}, h, node}
-	})
+	node := h.New(t)
+	if l, is := node.(conformance.Logger); is {
+		t.Cleanup(func() { calls.Keep(l.Log()) })
+	}
+	calls.Start()
+	return &check{conformance.Check{T: t, Calls: calls}, h, node, new(health)}
 }

@@ -17,6 +17,7 @@ func rulesOfRunning() []rule {
 		{Rule: conformance.Rule{
 			ID: "D1", Doc: "The first fingerprint comes at once.",
 			Contract: "Fingerprint sends the health at once, and again at each change.",
+			Should:   true,
 		}, Check: firstFingerprint},
 		{Rule: conformance.Rule{
 			ID: "D2", Doc: "When the context of Fingerprint ends, only the stream of fingerprints ends.",
@@ -45,6 +46,7 @@ func rulesOfRunning() []rule {
 		{Rule: conformance.Rule{
 			ID: "D5", Doc: "A second start with the same id fails, or starts no second process.",
 			Contract: "A task id identifies one start and is never used again. StartTask refuses an id that it knows.",
+			Should:   true,
 		}, Check: startTwice},
 		{Rule: conformance.Rule{
 			ID: "D6", Doc: "A start that fails leaves nothing.",
@@ -71,6 +73,7 @@ func rulesOfEnding() []rule {
 		{Rule: conformance.Rule{
 			ID: "D10", Doc: "Two calls of Wait for one task get the same result.",
 			Contract: "WaitTask may be called several times at once. All callers get the same result.",
+			Should:   true,
 		}, Check: twoWaiters},
 		{Rule: conformance.Rule{
 			ID: "D11", Doc: "Wait returns the task's exit code. For a signal it returns the signal, and 128 plus its number as the code.",
@@ -109,10 +112,11 @@ func rulesOfDestruction() []rule {
 		{Rule: conformance.Rule{
 			ID: "D16", Doc: "Destroy without force refuses a running task and does not touch it.",
 			Contract: "DestroyTask without force is an error for a task that runs, and has no effect on it.",
+			Should:   true,
 		}, Check: destroyRefused},
 		{Rule: conformance.Rule{
-			ID: "D17", Doc: "Destroy with force kills the task, and Wait has an answer.",
-			Contract: "DestroyTask with force kills a task that runs. Calls of WaitTask end.",
+			ID: "D17", Doc: "Destroy with force kills the task, and Wait has an answer. It removes a task that has ended.",
+			Contract: "DestroyTask with force succeeds: it kills a task that runs, and removes one that has ended. Calls of WaitTask end.",
 		}, Check: destroyForced},
 		{Rule: conformance.Rule{
 			ID: "D17 children", Doc: "Destroy with force kills children in other sessions.",
@@ -121,6 +125,7 @@ func rulesOfDestruction() []rule {
 		{Rule: conformance.Rule{
 			ID: "D18", Doc: "After Destroy the driver does not know the task.",
 			Contract: "After DestroyTask all calls for the task answer that it is not found, except DestroyTask, which may succeed.",
+			Should:   true,
 		}, Check: destroyed},
 		{Rule: conformance.Rule{
 			ID: "D19", Doc: "Inspect has the state of the task, and its result at the end.",
@@ -133,6 +138,7 @@ func rulesOfDestruction() []rule {
 		{Rule: conformance.Rule{
 			ID: "D20 stats", Doc: "Stats reports the usage of a task that runs, or ends.",
 			Contract: "TaskStats reports once in each interval until the task ends. A driver that does not measure returns an error.",
+			Should:   true,
 		}, Check: usage},
 	}
 }

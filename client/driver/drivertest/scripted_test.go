@@ -37,6 +37,7 @@ func doubleHarness(o scripted.Options) drivertest.Harness {
 		Required: "script",
 		Skips:    map[string]string{"D4 output": "the double writes no output"},
 		Around:   synctest.Test,
+		Strict:   true,
 	}
 }
 

@@ -199,7 +199,7 @@ func relaunch(c *check) {
 	if c.count(task.ID) == 0 {
 		c.Stopf("the task runs on without its driver", "the task died with its driver")
 	}
-	c.node.Launch(c.T)
+	c.launch()
 	c.ok(c.driver().Recover(c.context(), task.ID, handle), "recovering the task")
 	c.state(task.ID, driver.TaskRunning)
 	answers = c.wait(task.ID)
@@ -217,7 +217,7 @@ func endedMeanwhile(c *check) {
 	task, handle := c.start(Behaviour{Kind: Exit, After: c.harness.Unit, Code: 3})
 	c.node.Kill(c.T)
 	<-time.After(2 * c.harness.Unit)
-	c.node.Launch(c.T)
+	c.launch()
 	if err := c.driver().Recover(c.context(), task.ID, handle); err != nil {
 		c.Logf("the task was not recovered: %v", err)
 		return
@@ -365,6 +365,9 @@ func destroyForced(c *check) {
 		c.Failf("a result that is no success", "a task that was killed has the result: %s", resultText(e.result))
 	}
 	c.noneLeft(task.ID)
+	task, _ = c.start(Behaviour{Kind: Exit, After: c.harness.Unit / 10})
+	c.ended(c.wait(task.ID), patience)
+	c.ok(c.driver().Destroy(c.context(), task.ID, true), "destroying a task that has ended")
 }
 
 func destroyChildren(c *check) {
@@ -424,6 +427,7 @@ func optionalCalls(c *check) {
 		c.Failf("code 0, signal 0", "/bin/true ended with %s", resultText(out.Exit))
 	}
 	execStreams(c, task.ID)
+	survivesStats(c, task.ID)
 	if !has.MustCreateNetwork {
 		if _, _, err := c.driver().CreateNetwork(c.context(), "alloc", ""); err == nil {
 			c.Failf("an error: the capabilities have no MustCreateNetwork", "CreateNetwork succeeded")
@@ -464,6 +468,16 @@ func usage(c *check) {
 		c.Logf("the driver does not measure: %v", err)
 	}
 	c.state(task.ID, driver.TaskRunning)
+}
+
+// survivesStats demands that the driver does not crash at a call of Stats. The rule "D20 stats"
+// demands an answer.
+func survivesStats(c *check, id driver.TaskID) {
+	ctx, cancel := context.WithTimeout(c.Context(), c.harness.Unit/4)
+	defer cancel()
+	if err := c.driver().Stats(ctx, id, c.harness.Unit, func(driver.Usage) { cancel() }); driver.ClassOf(err) == driver.Gone {
+		c.Stopf("the driver continues to work", "Stats: %v", err)
+	}
 }
 
 // execStreams runs commands that are connected to streams, with a terminal and without one.

@@ -12,7 +12,8 @@ import (
 // traced is a driver whose calls are noted.
 type traced struct {
 	driver.Driver
-	trace *conformance.Trace
+	trace  *conformance.Trace
+	health *health
 }
 
 func (t traced) Encode(config []byte, lookup func(string) (string, bool)) ([]byte, error) {
@@ -24,7 +25,10 @@ func (t traced) Encode(config []byte, lookup func(string) (string, bool)) ([]byt
 
 func (t traced) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
 	answer := t.trace.Begin("Fingerprint")
-	err := t.Driver.Fingerprints(ctx, report)
+	err := t.Driver.Fingerprints(ctx, func(f driver.Fingerprint) {
+		t.health.note(f)
+		report(f)
+	})
 	answer(conformance.ErrorText(err))
 	return err
 }

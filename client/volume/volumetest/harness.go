@@ -35,6 +35,9 @@ type Harness struct {
 	OneByOne bool
 	// Skips are the rules that the plugin cannot keep, by the id of the rule, with the reason.
 	Skips map[string]string
+	// Strict: a rule that is a should fails as a must does. Without it, its failures are lines of the
+	// log.
+	Strict bool
 	// Around, if not nil, runs each test. Its use is synctest.Test.
 	Around func(t *testing.T, test func(t *testing.T))
 }
@@ -60,7 +63,16 @@ type Node interface {
 // Run runs the suite.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
-	conformance.Run(t, Tests(h), h.Skips, h.Around)
+	conformance.Run(t, Ready(h), Tests(h), h.Skips, h.Around)
+}
+
+// Ready returns a test that fails if the plugin cannot be tested at all, because it is not ready or
+// does not describe itself. Then all tests would fail for the same reason.
+func Ready(h Harness) func(T) {
+	return func(t T) {
+		c := &check{Check: conformance.Check{T: t, Calls: new(conformance.Trace)}, node: h.New(t)}
+		c.describe()
+	}
 }
 
 // Tests returns the tests of one harness in the order of their numbers.
@@ -72,7 +84,7 @@ func Tests(h Harness) []conformance.Test {
 	if h.OneByOne {
 		turn = make(chan struct{}, 1)
 	}
-	return conformance.Bind(rules(), func(t T, calls *conformance.Trace) *check {
+	tests := conformance.Bind(rules(), func(t T, calls *conformance.Trace) *check {
 		if turn != nil {
 			turn <- struct{}{}
 			t.Cleanup(func() { <-turn })
@@ -80,4 +92,8 @@ func Tests(h Harness) []conformance.Test {
 		calls.Start()
 		return newCheck(t, h, calls)
 	})
+	if h.Strict {
+		return conformance.Strict(tests)
+	}
+	return tests
 }

@@ -26,6 +26,7 @@ func rules() []rule {
 		{Rule: conformance.Rule{
 			ID: "S4", Doc: "A publish before the stage is refused.",
 			Contract: "A plugin that stages refuses a publish without a stage, and the error names the missing stage. Stage and publish succeed afterwards.",
+			Should:   true,
 		}, Check: publishBeforeStage},
 		{Rule: conformance.Rule{
 			ID: "S5", Doc: "A volume that does not exist is not mounted.",

@@ -120,7 +120,7 @@ func TestScripted(t *testing.T) {
 	for name, stages := range map[string]bool{"stages": true, "no stages": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			volumetest.Run(t, volumetest.Harness{New: func(t volumetest.T) volumetest.Node { return newDouble(t, stages) }, Around: inBubble})
+			volumetest.Run(t, volumetest.Harness{Strict: true, New: func(t volumetest.T) volumetest.Node { return newDouble(t, stages) }, Around: inBubble})
 		})
 	}
 }
@@ -242,7 +242,7 @@ func TestTests_brokenPlugins(t *testing.T) {
 		"S9":           {do: func(d *double, c volume.Call) error { return no }},
 	}
 	var node *changed
-	for _, test := range volumetest.Tests(volumetest.Harness{New: func(t volumetest.T) volumetest.Node {
+	for _, test := range volumetest.Tests(volumetest.Harness{Strict: true, New: func(t volumetest.T) volumetest.Node {
 		node.double = newDouble(t, true)
 		return node
 	}}) {
