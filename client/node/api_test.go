@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -161,4 +162,44 @@ func TestSample(t *testing.T) {
 			must.NoError(t, err)
 		}
 	}
+}
+
+// onceMeasured is a driver that measures a task on the first stream only.
+type onceMeasured struct {
+	*double
+	streamed int
+}
+
+func (d *onceMeasured) Stats(ctx context.Context, _ driver.TaskID, _ time.Duration, report func(driver.Usage)) error {
+	if d.streamed++; d.streamed == 1 {
+		report(driver.Usage{RSS: 7})
+	}
+	<-ctx.Done()
+	return &driver.Error{Class: driver.Deadline, Call: "TaskStats", Err: ctx.Err()}
+}
+
+// A driver measures a task once. The last measurement counts until the next start of the task.
+func TestRoster_usageOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDrivers(map[string]program[driverInstance]{"d": &onceProgram{&onceMeasured{double: newDouble()}}}, 8, new(posted), newTrust(new(scripted), new(home), false, quiet()), quiet())
+		must.NoError(t, launched(t.Context(), d, "d").Err)
+		job := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", Driver: "d"}}}}}
+		rec := &client.Record{Alloc: &cluster.Allocation{ID: "a", Job: job, TaskGroup: "g"}, Tasks: []client.TaskRecord{
+			{ID: "a/t/1", State: cluster.TaskState{Name: "t"}, Phase: client.PhaseRunning},
+		}}
+		r := newRoster(d, []*client.Record{rec})
+		for range 2 {
+			usage, err := r.Usage(t.Context(), "a", "t")
+			must.NoError(t, err)
+			must.Eq(t, driver.Usage{RSS: 7}, usage)
+			r.put(rec)
+		}
+		rec.Tasks[0].ID = "a/t/2"
+		r.put(rec)
+		_, err := r.Usage(t.Context(), "a", "t")
+		must.Eq(t, driver.Deadline, driver.ClassOf(err))
+		must.MapEmpty(t, r.used)
+		d.detach()
+	})
 }

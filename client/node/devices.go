@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/device"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -19,10 +20,21 @@ type deviceInstance interface {
 }
 
 // devices are the device plugins of the node.
-type devices struct{ supervised[deviceInstance] }
+type devices struct {
+	supervised[deviceInstance]
+
+	mu       sync.Mutex
+	measured map[string]measured // the last measurement of each plugin, by plugin; guarded by mu
+}
+
+// measured is a measurement of a process.
+type measured struct {
+	generation uint64
+	groups     []device.GroupStats
+}
 
 func newDevices(programs map[string]program[deviceInstance], calls int, e pluginEvents, logger *slog.Logger) *devices {
-	return &devices{supervise(client.DevicePlugin, programs, calls, e, logger)}
+	return &devices{supervised: supervise(client.DevicePlugin, programs, calls, e, logger), measured: make(map[string]measured)}
 }
 
 // launch starts the next process of a device plugin, and posts its events after the answer.
@@ -69,7 +81,8 @@ const (
 	deviceTimeout = 3 * time.Second
 )
 
-// stats measures the devices once. A plugin that does not answer in time is left out.
+// stats measures the devices once. If a plugin does not answer in time, its last measurement counts,
+// which contains its time: a plugin may report only changes. Without one the plugin is left out.
 func (d *devices) stats(ctx context.Context) []device.GroupStats {
 	ctx, cancel := context.WithTimeout(ctx, deviceTimeout)
 	defer cancel()
@@ -90,8 +103,15 @@ func (d *devices) stats(ctx context.Context) []device.GroupStats {
 					enough()
 				}
 			})
-			if each[i] == nil {
-				d.logger.Debug("devices were not measured", "plugin", name, "error", err)
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if each[i] != nil {
+				d.measured[name] = measured{p.Generation(), each[i]}
+				return
+			}
+			d.logger.Debug("devices were not measured", "plugin", name, "error", err)
+			if last := d.measured[name]; driver.ClassOf(err) == driver.Deadline && last.generation == p.Generation() {
+				each[i] = last.groups
 			}
 		})
 	}

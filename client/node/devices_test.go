@@ -51,6 +51,10 @@ func (d *deviceDouble) Reserve(ctx context.Context, ids []string) (device.Reserv
 func (d *deviceDouble) Stats(ctx context.Context, window time.Duration, report func([]device.GroupStats)) error {
 	for d.measures != nil {
 		report(d.measures)
+		if d.once {
+			d.measures = nil
+			break
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -58,7 +62,7 @@ func (d *deviceDouble) Stats(ctx context.Context, window time.Duration, report f
 		}
 	}
 	<-ctx.Done()
-	return ctx.Err()
+	return &driver.Error{Class: driver.Deadline, Call: "Stats", Err: ctx.Err()}
 }
 
 // deviceProgramOf launches one double.
@@ -260,6 +264,22 @@ func TestFindPlugins_devicePlugin(t *testing.T) {
 	must.MapLen(t, 1, found.devices)
 	_, err = found.devices["acme-toys"].launch(t.Context())
 	must.ErrorContains(t, err, "the plugin did not start")
+}
+
+// A plugin measures its devices once. The last measurement counts as long as the process lives.
+func TestDevices_statsOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		once := []device.GroupStats{{Kind: cluster.DeviceKind{Vendor: "acme"}}}
+		one := &deviceDouble{double: newDouble(), measures: once, once: true}
+		d := devicesOfDouble(new(posted), one)
+		must.NoError(t, launched(t.Context(), d, "toys").Err)
+		must.Eq(t, once, d.stats(t.Context()))
+		must.Eq(t, once, d.stats(t.Context()))
+		d.measured["toys"] = measured{generation: 0, groups: once} // of an earlier process
+		must.SliceEmpty(t, d.stats(t.Context()))
+		d.detach()
+	})
 }
 
 // Devices are measured only on request, once for each request. A plugin that does not answer delays

@@ -20,6 +20,8 @@ type roster struct {
 
 	mu     sync.Mutex
 	allocs map[cluster.AllocID]*rostered // guarded by mu
+	// used is the last measurement of each start of a task; guarded by mu.
+	used map[driver.TaskID]driver.Usage
 }
 
 var _ nodeapi.Roster = (*roster)(nil)
@@ -38,7 +40,7 @@ type rosteredTask struct {
 }
 
 func newRoster(d *drivers, records ...[]*client.Record) *roster {
-	r := &roster{drivers: d, allocs: make(map[cluster.AllocID]*rostered)}
+	r := &roster{drivers: d, allocs: make(map[cluster.AllocID]*rostered), used: make(map[driver.TaskID]driver.Usage)}
 	for _, rec := range slices.Concat(records...) {
 		r.put(rec)
 	}
@@ -70,6 +72,13 @@ func (r *roster) remove(alloc cluster.AllocID) { r.replace(alloc, nil) }
 func (r *roster) replace(alloc cluster.AllocID, next *rostered) {
 	r.mu.Lock()
 	last := r.allocs[alloc]
+	if last != nil {
+		for _, t := range last.tasks {
+			if next == nil || !slices.ContainsFunc(next.tasks, func(n rosteredTask) bool { return n.id == t.id }) {
+				delete(r.used, t.id)
+			}
+		}
+	}
 	if next == nil {
 		delete(r.allocs, alloc)
 	} else {
@@ -99,7 +108,8 @@ func (r *roster) Tasks(alloc string) (tasks []nodeapi.TaskState, changed <-chan 
 	return tasks, a.changed, true
 }
 
-// Usage implements [nodeapi.Roster].
+// Usage implements [nodeapi.Roster]. If the driver does not answer in time, the last measurement of
+// the task counts, which contains its time: a driver may report only changes.
 func (r *roster) Usage(ctx context.Context, alloc, task string) (driver.Usage, error) {
 	if a := r.get(alloc); a != nil {
 		for _, t := range a.tasks {
@@ -110,7 +120,17 @@ func (r *roster) Usage(ctx context.Context, alloc, task string) (driver.Usage, e
 			if err != nil {
 				return driver.Usage{}, err
 			}
-			return sample(ctx, d, t.id)
+			usage, err := sample(ctx, d, t.id)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			last, measured := r.used[t.id]
+			switch {
+			case err == nil && r.allocs[cluster.AllocID(alloc)] == a:
+				r.used[t.id] = usage
+			case measured && driver.ClassOf(err) == driver.Deadline:
+				return last, nil
+			}
+			return usage, err
 		}
 	}
 	return driver.Usage{}, fmt.Errorf("task %q does not run", task)
