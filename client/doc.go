@@ -37,6 +37,12 @@
 // node. After a crash a new core continues from the records: it takes running tasks over, reports
 // the results of tasks that have ended, and destroys tasks that it cannot take over.
 //
+// # The end of a task
+//
+// A driver reports the end of a task with its answer of WaitTask. Some drivers answer as soon as a
+// task is being stopped. So during a stop the core also needs the answers of StopTask and
+// InspectTask, and then calls WaitTask once more for the exit code: see ending.go.
+//
 // # Time
 //
 // The core counts on the clock that starts at the boot of the machine and does not stop in suspend:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,10 @@ type node struct {
 	// unsaved are the allocations whose last save failed. The core retries it after some seconds,
 	// also when the disk has room again.
 	unsaved map[cluster.AllocID]bool
+	// codes are the exit codes of all processes, by allocation and task.
+	codes map[string][]string
+	// calls counts the calls of the driver, by name.
+	calls map[string]int
 	// effects counts started and answered effects. The core dies at number dieAt, or never if it is
 	// zero.
 	effects, dieAt int
@@ -112,6 +117,20 @@ type script struct {
 	waitLate    error // two seconds after the death of the driver, instead of [driver.Gone] at once
 	recoverErr  error
 	stopLies    bool // the driver answers a stop with success, and does nothing
+	// stopWaits: the driver answers a stop when the task has ended, and after stopLag. Otherwise it
+	// answers at once. stopCode is the exit code of a task that obeys its signal.
+	stopWaits bool
+	stopLag   time.Duration
+	stopCode  int
+	// waitEarly: Wait answers with code 0 when the task gets its signal. waitAgain is the error of
+	// Wait after the end of the task, except for the calls that were open then.
+	waitEarly bool
+	waitAgain error
+	// inspectError is the error of Inspect. inspectRuns: Inspect returns that the task runs, for ever.
+	// inspectBare: Inspect returns no exit code.
+	inspectError error
+	inspectRuns  bool
+	inspectBare  bool
 	// diesAt is the call at which the driver dies once, after the call took effect. hangsAt is the
 	// call that takes no effect and gets no answer, in each process of the driver or in one.
 	diesAt, hangsAt string
@@ -136,6 +155,7 @@ type task struct {
 	ended    time.Duration
 	known    bool // to the driver
 	waiters  []func(driver.ExitResult, error)
+	stoppers []func(error) // the calls that stop it
 	emptied  []func(error)
 	devices  []string // the devices that it uses
 }
@@ -143,7 +163,7 @@ type task struct {
 func newNode(t *testing.T) *node {
 	n := &node{
 		t: t, boot: time.Hour, bootID: "boot-1", scripts: map[string]script{}, disk: map[cluster.AllocID]*client.Record{}, unsaved: map[cluster.AllocID]bool{},
-		tasks: map[driver.TaskID]*task{}, servers: map[cluster.AllocID]cluster.AllocReport{}, driver: driverProcess{generation: 1},
+		calls: map[string]int{}, codes: map[string][]string{}, tasks: map[driver.TaskID]*task{}, servers: map[cluster.AllocID]cluster.AllocReport{}, driver: driverProcess{generation: 1},
 		devices: &deviceTable{process: driverProcess{generation: 1}, rows: map[string]*deviceRow{}, scripts: map[string]deviceScript{}},
 	}
 	n.storage = newStorage(n)
@@ -314,6 +334,8 @@ func (n *node) exit(t *task, code, signal int) {
 	t.alive, t.ended = false, n.boot
 	t.exit = &driver.ExitResult{Code: code, Signal: signal}
 	n.log("%s exits with %d", t.id, code)
+	name := string(t.alloc) + "/" + t.name
+	n.codes[name] = append(n.codes[name], strconv.Itoa(code))
 	for _, w := range t.waiters {
 		if err := n.scripts[t.name].waitError; err != nil && t.signaled != 0 {
 			w(driver.ExitResult{Code: -1}, err)
@@ -322,6 +344,7 @@ func (n *node) exit(t *task, code, signal int) {
 		}
 	}
 	t.waiters = nil
+	answerStops(n, t)
 	for _, e := range t.emptied {
 		e(nil)
 	}
@@ -356,7 +379,10 @@ func (n *node) killDriver() {
 				w(driver.ExitResult{}, gone("WaitTask"))
 			}
 		}
-		t.waiters = nil
+		for _, answer := range t.stoppers {
+			answer(gone("StopTask"))
+		}
+		t.waiters, t.stoppers = nil, nil
 	}
 	for name, sc := range n.scripts {
 		if sc.hangsOnce {
@@ -418,6 +444,7 @@ const callLimit = 30 * time.Second
 // (never if the limit is zero), or when the driver dies.
 func (s *shell) hangs(ref client.TaskRef, call string, limit time.Duration, reply func(error)) bool {
 	n := s.node
+	n.calls[call]++
 	if n.scripts[ref.Task].hangsAt != call || n.driver.down || n.driver.generation != ref.Generation {
 		return false
 	}
@@ -619,9 +646,14 @@ func (s *shell) Wait(ref client.TaskRef, reply func(driver.ExitResult, error)) {
 			}
 		}
 		t, err := s.call(ref, "WaitTask", true)
+		sc := s.node.scripts[ref.Task]
 		switch {
 		case err != nil:
 			answer(driver.ExitResult{}, err)
+		case t.alive && t.signaled != 0 && sc.waitEarly:
+			answer(driver.ExitResult{}, nil)
+		case !t.alive && sc.waitAgain != nil:
+			answer(driver.ExitResult{}, sc.waitAgain)
 		case !t.alive && t.signaled != 0 && s.node.scripts[ref.Task].waitError != nil:
 			answer(driver.ExitResult{Code: -1}, s.node.scripts[ref.Task].waitError)
 		case !t.alive:
@@ -639,9 +671,16 @@ func (s *shell) Inspect(ref client.TaskRef, reply func(driver.Status, error)) {
 	s.later(time.Millisecond, func() func() {
 		s.dies(ref, "InspectTask")
 		t, err := s.call(ref, "InspectTask", true)
+		sc := s.node.scripts[ref.Task]
 		status := driver.Status{ID: ref.ID, State: driver.TaskRunning}
-		if err == nil && !t.alive {
+		if err == nil && !t.alive && !sc.inspectRuns {
 			status.State, status.Exit = driver.TaskExited, t.exit
+			if sc.inspectBare {
+				status.Exit = nil
+			}
+		}
+		if err == nil {
+			err = sc.inspectError
 		}
 		return func() { reply(status, err) }
 	})
@@ -664,23 +703,56 @@ func (s *shell) Stop(ref client.TaskRef, grace time.Duration, signal string, rep
 			return func() { reply(sc.stopError) }
 		}
 		n.storage.stopping(t, "gets its signal")
-		if t.signaled == 0 {
-			t.signaled = n.boot
-		}
-		n.log("%s gets its signal, grace %s", t.id, grace)
-		if !sc.ignores {
-			n.after(sc.stopTakes, 0, func() { n.exit(t, 0, 0) })
-		}
-		n.after(min(grace, client.Never-n.boot), 0, func() {
-			if !n.driver.down && n.driver.generation == ref.Generation {
-				n.kill(t)
-			}
-		})
+		sendSignal(n, t, grace, ref.Generation)
 		if s.dies(ref, "StopTask") {
 			return func() { reply(gone("StopTask")) }
 		}
-		return func() { reply(nil) }
+		if !sc.stopWaits {
+			return func() { reply(nil) }
+		}
+		answer := func(err error) {
+			if s.effect() {
+				reply(err)
+			}
+		}
+		t.stoppers = append(t.stoppers, answer)
+		if !t.alive {
+			answerStops(n, t)
+		}
+		return nil
 	})
+}
+
+// sendSignal sends the kill signal, and SIGKILL after the grace unless the driver dies before.
+func sendSignal(n *node, t *task, grace time.Duration, generation client.Generation) {
+	sc := n.scripts[t.name]
+	if t.signaled == 0 {
+		t.signaled = n.boot
+	}
+	n.log("%s gets its signal, grace %s", t.id, grace)
+	if sc.waitEarly && t.alive {
+		for _, w := range t.waiters {
+			w(driver.ExitResult{}, nil)
+		}
+		t.waiters = nil
+	}
+	if !sc.ignores {
+		n.after(sc.stopTakes, 0, func() { n.exit(t, sc.stopCode, 0) })
+	}
+	n.after(min(grace, client.Never-n.boot), 0, func() {
+		if !n.driver.down && n.driver.generation == generation {
+			n.kill(t)
+		}
+	})
+}
+
+// answerStops answers the calls that stop a task.
+func answerStops(n *node, t *task) {
+	stoppers := t.stoppers
+	t.stoppers = nil
+	for _, answer := range stoppers {
+		n.after(n.scripts[t.name].stopLag, 0, func() { answer(nil) })
+	}
 }
 
 func (s *shell) Kill(ref client.TaskRef, reply func([]client.Process, error)) {
@@ -689,6 +761,9 @@ func (s *shell) Kill(ref client.TaskRef, reply func([]client.Process, error)) {
 	}
 	s.later(time.Millisecond, func() func() {
 		left := s.killAll(ref)
+		if t := s.node.tasks[ref.ID]; s.node.ownCgroup && ref.Generation != 0 && t != nil && len(left) == 0 {
+			t.known = false // the driver has destroyed it
+		}
 		return func() { reply(left, nil) }
 	})
 }

@@ -60,6 +60,7 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 			if chance(8) {
 				sc.undying = upTo(10 * time.Minute)
 			}
+			sc.waitEarly, sc.stopWaits, sc.stopCode = chance(4), chance(2), 7
 			if chance(10) {
 				sc.stopError = errors.New("unknown signal")
 			}
@@ -168,12 +169,28 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 		must.True(t, status == cluster.ClientComplete || status == cluster.ClientFailed, must.Sprintf("%s is %s", a.ID, status))
 	}
 	must.Len(t, 0, n.live(""))
+	for _, a := range n.allocs {
+		checkCodes(n, a)
+	}
 	if !hurried {
 		for _, p := range n.tasks {
 			task := n.taskOf(p)
 			lost := n.scripts[p.name].recoverErr != nil // a later driver could not take it over, and destroyed it
 			if p.killed != 0 && p.signaled != 0 && !lost {
 				must.Between(t, task.KillTimeout, p.killed-p.signaled, task.KillTimeout+time.Second, must.Sprint(p.id))
+			}
+		}
+	}
+}
+
+// checkCodes checks that each reported exit code is the code of an ended process.
+func checkCodes(n *node, a *cluster.Allocation) {
+	for _, state := range n.servers[a.ID].TaskStates.Tasks {
+		codes := n.codes[string(a.ID)+"/"+state.Name]
+		for _, e := range state.Events {
+			if text, ended := strings.CutPrefix(e.Message, "Exit Code: "); ended {
+				code, _, _ := strings.Cut(text, ",")
+				must.SliceContains(n.t, codes, code, must.Sprint(state.Name, e, n.storyOf()))
 			}
 		}
 	}

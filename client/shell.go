@@ -80,7 +80,7 @@ type Shell interface {
 	// Recover passes a task to a new process of its driver, and restarts the task's log readers if
 	// they do not run.
 	Recover(task TaskRef, alloc *cluster.Allocation, handle driver.Handle, reply func(error))
-	// Wait answers when the task has ended.
+	// Wait answers when the task has ended, or earlier if the driver answers during a stop.
 	Wait(task TaskRef, reply func(driver.ExitResult, error))
 	// Inspect answers with what the driver knows of the task.
 	Inspect(task TaskRef, reply func(driver.Status, error))

@@ -37,6 +37,8 @@ type start struct {
 	confirmAt time.Duration
 	confirms  int
 
+	ending ending
+
 	// stopAsked: a call to stop the task was made, with the driver's default signal if
 	// defaultSignal is set.
 	stopAsked, defaultSignal bool
@@ -53,6 +55,12 @@ type start struct {
 
 	// followers are called when the start ends.
 	followers []*follower
+}
+
+func newStart(t *taskRunner) *start {
+	s := &start{t: t}
+	s.ending.s = s
+	return s
 }
 
 // call is the call in flight that brings a start to its next phase. There is at most one, and it
@@ -155,7 +163,8 @@ func (s *start) awaitAnswer() {
 func (s *start) answered(handle driver.Handle, err error) {
 	now := s.t.core().now
 	if err == nil {
-		s.t.start = &start{t: s.t, knownTo: s.knownTo, seenRunning: true}
+		s.t.start = newStart(s.t)
+		s.t.start.knownTo, s.t.start.seenRunning = s.knownTo, true
 		s.t.rec.Handle, s.t.rec.RunningSince = handle, now.Boot
 		s.t.rec.State.State, s.t.rec.State.StartedAt, s.t.rec.State.FinishedAt = cluster.TaskRunning, now.Wall, time.Time{}
 		s.t.event("Started", "Task started by client")
@@ -186,7 +195,8 @@ func (s *start) watch() {
 		s.confirmAt = 0
 		s.confirm()
 	}
-	if d.generation == 0 || s.call != callNone || !s.t.core().reached(s.retryAt) {
+	s.ending.step()
+	if s.t.rec.Phase != PhaseRunning || d.generation == 0 || s.call != callNone || !s.t.core().reached(s.retryAt) {
 		return
 	}
 	ref, shell := s.t.ref(), s.t.core().options.Shell
@@ -195,8 +205,7 @@ func (s *start) watch() {
 		shell.Recover(ref, s.t.alloc.rec.Alloc, s.t.rec.Handle, answer(s, func(err error) { s.recovered(ref.Generation, err) }))
 		return
 	}
-	s.call = callWait
-	shell.Wait(ref, answer2(s, s.waited))
+	s.ending.wait()
 }
 
 func (s *start) recovered(generation Generation, err error) {
@@ -235,24 +244,10 @@ func (s *start) retry() {
 	s.t.core().reached(s.retryAt) // asks for a step at that time
 }
 
-// waited handles the answer of Wait. After an error it asks the driver for the state, which may
-// contain the result.
-func (s *start) waited(exit driver.ExitResult, err error) {
-	if err == nil {
-		s.t.exited(exit)
-		return
-	}
-	// A new process of the driver does not know the task before it takes the task over.
-	if driver.ClassOf(err) == driver.Gone || s.knownTo != s.t.ref().Generation {
-		s.gone()
-		return
-	}
-	s.inspect()
-}
-
 // gone handles the death of the driver. The core then asks its next process.
 func (s *start) gone() {
 	s.call, s.knownTo, s.seenRunning, s.confirmAt, s.confirms = callNone, 0, false, 0, 0
+	s.ending.state = endOpen
 }
 
 // confirm asks a driver that has taken the task over whether the task runs. The task may have ended
@@ -270,37 +265,6 @@ func (s *start) confirm() {
 			s.confirms++
 			s.confirmAt = s.t.core().now.Boot + backoff(s.confirms, o.MinRetry, o.MaxRetry)
 			s.abandonSilent(generation, class, s.confirms)
-		}
-	}))
-}
-
-// inspect asks the driver for the state of the task. No new Wait call starts before the answer.
-func (s *start) inspect() {
-	s.t.core().options.Shell.Inspect(s.t.ref(), answer2(s, func(status driver.Status, err error) {
-		switch class := driver.ClassOf(err); {
-		case err == nil && status.State == driver.TaskExited && status.Exit != nil:
-			s.t.exited(*status.Exit)
-		case err == nil && status.State == driver.TaskExited, err != nil && class == driver.NotFound:
-			s.t.exited(driver.ExitResult{Unknown: true})
-		case err != nil && class == driver.Gone:
-			s.gone()
-		case err == nil:
-			s.call, s.failures, s.seenRunning = callNone, 0, true
-			if status.State == driver.TaskRunning {
-				s.t.alloc.mounts.confirm()
-			}
-			s.retry()
-			s.failures = 0
-		case s.failures < maxWaitFailures:
-			s.call = callNone
-			s.retry()
-		case !s.abandoned:
-			s.call, s.failures, s.abandoned = callNone, 0, true
-			s.t.event("Driver Failure", "The driver did not say whether the task runs, and the client restarts the driver")
-			s.t.core().options.Shell.Abandon(s.driverPlugin(), s.knownTo)
-		default:
-			s.t.event("Driver Failure", "The driver did not say how the task ended")
-			s.t.over(EndLost, nil)
 		}
 	}))
 }

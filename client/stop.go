@@ -80,7 +80,7 @@ func (t *taskRunner) endWait() {
 }
 
 // stop stops a running task: shutdown delay, kill signal, grace (the kill timeout), SIGKILL. The
-// core learns the end of the task from the open Wait call.
+// end of the task is the matter of [ending].
 func (s *start) stop() {
 	c := s.t.core()
 	if signalDue := later(s.t.rec.StopBegan, s.t.shutdownDelay()); !c.reached(signalDue) {
@@ -88,12 +88,13 @@ func (s *start) stop() {
 		return
 	}
 	s.signal()
+	s.ending.checkBeforeDestroy()
 	if s.killDue() {
 		s.kill()
 	}
 	if s.kills == killDone && c.reached(s.collectBy) {
 		s.kills = killAsked
-		s.giveUpWaiting()
+		s.ending.giveUp()
 	}
 }
 
@@ -106,6 +107,7 @@ func (s *start) signal() {
 	}
 	c := s.t.core()
 	s.stopAsked = true
+	s.ending.stops(ref.Generation)
 	grace := s.t.task.KillTimeout
 	s.t.alloc.mounts.leaves(s.t)
 	if s.t.rec.SignalAt == 0 {
@@ -119,10 +121,14 @@ func (s *start) signal() {
 		name = ""
 	}
 	s.t.waitFor(cluster.WaitGrace, later(s.t.rec.SignalAt, s.t.task.KillTimeout), "")
-	c.options.Shell.Stop(ref, grace, name, answer(s, func(err error) { s.stopAnswered(name, err) }))
+	c.options.Shell.Stop(ref, grace, name, answer(s, func(err error) { s.stopAnswered(ref.Generation, name, err) }))
 }
 
-func (s *start) stopAnswered(name string, err error) {
+func (s *start) stopAnswered(generation Generation, name string, err error) {
+	if s.ending.stopping != generation {
+		return // the driver has restarted, and its new process has the call
+	}
+	s.ending.stopping = 0
 	switch class := driver.ClassOf(err); {
 	case err == nil || class == driver.NotFound || class == driver.Deadline:
 	case class == driver.Gone:
@@ -159,7 +165,7 @@ func (s *start) killDue() bool {
 // kill sends SIGKILL to the processes of the task.
 func (s *start) kill() {
 	c := s.t.core()
-	if s.kills != killNone || !c.reached(s.killAt) {
+	if s.kills != killNone || s.ending.keepsExit() || !c.reached(s.killAt) {
 		return
 	}
 	s.kills = killCalled
@@ -199,18 +205,3 @@ func (s *start) killAgain() {
 
 // killInterval is the wait after a kill whose outcome is unknown.
 const killInterval = time.Second
-
-// giveUpWaiting ends the start of a task that was killed if the driver has not returned its result.
-func (s *start) giveUpWaiting() {
-	if s.t.ref().Generation == 0 {
-		s.t.exited(driver.ExitResult{Unknown: true})
-		return
-	}
-	s.t.core().options.Shell.Inspect(s.t.ref(), answer2(s, func(status driver.Status, err error) {
-		exit := driver.ExitResult{Unknown: true}
-		if err == nil && status.Exit != nil {
-			exit = *status.Exit
-		}
-		s.t.exited(exit)
-	}))
-}

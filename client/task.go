@@ -25,7 +25,7 @@ func newTaskRunner(a *allocRunner, rec *TaskRecord) *taskRunner {
 			t.task = task
 		}
 	}
-	t.start = &start{t: t}
+	t.start = newStart(t)
 	return t
 }
 
@@ -119,7 +119,7 @@ func (t *taskRunner) begin() {
 		return
 	}
 	t.endWait()
-	t.start = &start{t: t}
+	t.start = newStart(t)
 	t.rec.ID, t.rec.Handle = a.core.options.NewTaskID(a.id(), t.task.Name), nil
 	t.rec.Stopping, t.rec.StopBegan, t.rec.SignalAt = false, 0, 0
 	t.rec.End, t.rec.Exit = EndNone, nil
@@ -179,7 +179,7 @@ func (t *taskRunner) over(end End, exit *driver.ExitResult) {
 	for _, f := range t.start.followers {
 		f.ended()
 	}
-	t.start = &start{t: t}
+	t.start = newStart(t)
 	t.enter(PhaseCleaning)
 }
 
@@ -256,5 +256,7 @@ func (t *taskRunner) restore(rebooted bool) {
 	case t.rec.Phase == PhaseRunning && rebooted:
 		t.event("Terminated", "The machine restarted, so the exit code is unknown")
 		t.over(EndLost, nil)
+	case t.rec.Phase == PhaseRunning:
+		t.start.ending.restored = true
 	}
 }

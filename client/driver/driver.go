@@ -30,11 +30,12 @@ type Driver interface {
 	// Recover takes over a task that another generation of the driver has started. It has no effect
 	// on a task that the driver already knows.
 	Recover(ctx context.Context, id TaskID, handle Handle) error
-	// Wait returns when the task has ended.
+	// Wait returns when the task has ended. Some drivers return too early, with code 0, while the
+	// task is being stopped. Then only the result of a call after the end is true.
 	Wait(ctx context.Context, id TaskID) (ExitResult, error)
 	// Stop sends the signal to the task, waits for its end for the grace, and then kills it. The
-	// empty signal is the driver's default. Success does not prove that the task has ended: ask
-	// Wait.
+	// empty signal is the driver's default. Success does not prove that the task has ended: call
+	// Inspect, and then Wait for the exit code.
 	Stop(ctx context.Context, id TaskID, grace time.Duration, signal string) error
 	// Destroy makes the driver forget the task and removes all that the driver keeps for it. It
 	// refuses a running task, unless force is set: then it kills the task first.
