@@ -11,7 +11,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/collect"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
-	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -194,7 +193,7 @@ func TestWhatNeedsAnAllocation(t *testing.T) {
 			a.DesiredTransition.MigrateDisablePlacement = true
 			f.place(a)
 		}, "it holds a slot of its group"},
-		"it failed for good": {func(f *fixture) { f.failures(scheduler.MaxReschedules+1, false) }, "it holds a slot of its group"},
+		"it failed for good": {func(f *fixture) { f.failures(cluster.MaxReschedules+1, false) }, "it holds a slot of its group"},
 		"no room for its replacement": {func(f *fixture) {
 			a := ended(f.web, "a")
 			a.NextAllocation = ""
@@ -207,10 +206,10 @@ func TestWhatNeedsAnAllocation(t *testing.T) {
 			f.place(a)
 		}, "it waits for its replacement"},
 		"its replacement runs after failures in a row": {func(f *fixture) {
-			f.failures(scheduler.MaxReschedules, true)
+			f.failures(cluster.MaxReschedules, true)
 			must.NotNil(f.t, f.state().Alloc("a"))
 		}, "it counts as a failure of its replacement"},
-		"more failures ago than count": {func(f *fixture) { f.failures(scheduler.MaxReschedules+1, true) }, ""},
+		"more failures ago than count": {func(f *fixture) { f.failures(cluster.MaxReschedules+1, true) }, ""},
 		"what it replaced is back": {func(f *fixture) {
 			f.place(running(f.web, "old", ""))
 			a := ended(f.web, "a")

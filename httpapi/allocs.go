@@ -30,7 +30,7 @@ func allocsInFull(q *request, s State, allocs []*cluster.Allocation) found {
 	f := newestAlloc(s, allocs)
 	f.body = func() (any, error) {
 		rows, err := pageOfAllocs(q, s, byID(allocs))
-		list := wire.NewAllocations(rows)
+		list := wire.NewAllocations(rows, q.options.Region)
 		for i, a := range rows {
 			list[i].RescheduleTracker = rescheduled(s, a)
 		}
@@ -69,7 +69,7 @@ func pageOfAllocs(q *request, s State, rows iter.Seq[*cluster.Allocation]) ([]*c
 		token:   func(a *cluster.Allocation) string { return string(a.ID) },
 		compare: func(a *cluster.Allocation, token string) int { return cmp.Compare(a.ID, cluster.AllocID(token)) },
 		full: func(a *cluster.Allocation) any {
-			w := wire.NewAllocation(a)
+			w := wire.NewAllocation(a, q.options.Region)
 			w.RescheduleTracker = rescheduled(s, a)
 			return w
 		},
@@ -86,15 +86,11 @@ func allocStubPage(q *request, s State, rows iter.Seq[*cluster.Allocation]) ([]*
 	return stubs, err
 }
 
-// mostEvents bounds the predecessors that an answer lists. The scheduler replaces ten in a row, and
-// more after an edit of the job.
-const mostEvents = 10
-
 // rescheduled lists the predecessors of an allocation that ended unexpectedly, in a row, as long as the
-// servers keep them. It returns nil if there are none.
+// servers keep them, at most [cluster.MaxReschedules]. It returns nil if there are none.
 func rescheduled(s State, a *cluster.Allocation) *wire.RescheduleTracker {
 	var events []*wire.RescheduleEvent
-	for next := a; next.PreviousAllocation != "" && len(events) < mostEvents; {
+	for next := a; next.PreviousAllocation != "" && len(events) < cluster.MaxReschedules; {
 		previous := s.Alloc(next.PreviousAllocation)
 		if previous == nil || previous.DesiredDescription != cluster.DescRescheduled {
 			break
@@ -140,7 +136,7 @@ func readAlloc(q *request) error {
 			return found{index: s.TableIndex(TableAllocs), missing: allocNotFound}, nil
 		}
 		return found{index: a.ModifyIndex, body: func() (any, error) {
-			w := wire.NewAllocation(a)
+			w := wire.NewAllocation(a, q.options.Region)
 			w.Metrics, w.RescheduleTracker = placement(s, a), rescheduled(s, a)
 			w.ControllerCalls = controllerCalls(q, ofAlloc(s, a))
 			return w, nil

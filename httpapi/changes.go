@@ -67,6 +67,6 @@ func (c *changes) answer(q *request) wire.AllocChanges {
 	slices.Sort(c.live)
 	return wire.AllocChanges{
 		ClusterID: c.cluster, Index: index, Complete: c.complete,
-		Allocs: wire.NewNodeAllocations(slices.Collect(byID(c.rows))), Live: c.live,
+		Allocs: wire.NewNodeAllocations(slices.Collect(byID(c.rows)), q.options.Region), Live: c.live,
 	}
 }

@@ -167,7 +167,7 @@ func (s *stream) events(state State) []wire.Events {
 	if changed(topicAlloc, TableAllocs) {
 		for a := range state.Allocs() {
 			if a.ModifyIndex > s.since && s.q.params.within(a.Namespace) {
-				w := wire.NewAllocation(a)
+				w := wire.NewAllocation(a, s.q.options.Region)
 				w.Job = nil
 				add(a.ModifyIndex, topicAlloc, allocEvent(a), string(a.ID), wire.EventPayload{Allocation: w}, string(a.JobID), string(a.NodeID))
 			}
@@ -239,12 +239,12 @@ func (s *stream) jobEvents(state State, add addEvent) {
 			if j.Stop {
 				kind = "JobDeregistered"
 			}
-			add(j.ModifyIndex, topicJob, kind, string(j.ID), wire.EventPayload{Job: summarize(state, j).job()})
+			add(j.ModifyIndex, topicJob, kind, string(j.ID), wire.EventPayload{Job: summarize(state, j).job(s.q.options.Region)})
 		}
 	}
 	for key, before := range s.jobs {
 		if state.Job(key) == nil && s.q.params.within(key.Namespace) {
-			add(state.TableIndex(TableJobs), topicJob, "JobDeregistered", string(key.ID), wire.EventPayload{Job: wire.NewJob(before), Deleted: true})
+			add(state.TableIndex(TableJobs), topicJob, "JobDeregistered", string(key.ID), wire.EventPayload{Job: wire.NewJob(before, s.q.options.Region), Deleted: true})
 		}
 	}
 	s.rememberJobs(state)

@@ -10,7 +10,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
-	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -76,8 +75,8 @@ func TestJobSummary_givenUp(t *testing.T) {
 	golden(t, "job-given-up.json", ask(t, "GET", base+"/v1/job/web/summary?pretty", "", writer...))
 	group := givenUp(t, base, "web", writer...)["web"]
 	must.Eq(t, 2, group.Slots)
-	must.Eq(t, 2*(scheduler.MaxReschedules+1), group.Failed)
-	must.Eq(t, scheduler.MaxReschedules, group.Replaced)
+	must.Eq(t, 2*(cluster.MaxReschedules+1), group.Failed)
+	must.Eq(t, cluster.MaxReschedules, group.Replaced)
 	must.Eq(t, "main Driver Failure unknown key hush", group.Task+" "+group.Event+" "+group.Message)
 	must.Eq(t, noon.Add(22*time.Minute+2*time.Second), group.At.Time)
 	hidden := givenUp(t, base, "web", reader...)["web"]

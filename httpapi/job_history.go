@@ -29,7 +29,7 @@ func listJobVersions(q *request) error {
 		return found{index: j.ModifyIndex, body: func() (any, error) {
 			answer := wire.JobVersions{Index: max(1, j.ModifyIndex), KnownLeader: q.backend.Peers.Leader() != ""}
 			for _, version := range versions(s, j) {
-				answer.Versions = append(answer.Versions, summarize(s, version).job())
+				answer.Versions = append(answer.Versions, summarize(s, version).job(q.options.Region))
 			}
 			return answer, nil
 		}}, nil

@@ -106,8 +106,9 @@ func (sum *jobSummary) status() string {
 	return "dead"
 }
 
-func (sum *jobSummary) job() *wire.Job {
-	w := wire.NewJob(sum.of)
+// job is the job in a cluster of the region.
+func (sum *jobSummary) job(region string) *wire.Job {
+	w := wire.NewJob(sum.of, region)
 	w.Status, w.SubmitTime = new(sum.status()), new(sum.submitTime())
 	return w
 }

@@ -32,7 +32,7 @@ func listJobs(q *request) error {
 				}),
 				token:   func(j *cluster.Job) string { return jobToken(j.Key()) },
 				compare: func(j *cluster.Job, token string) int { return j.Key().Compare(parseJobToken(token)) },
-				full:    func(j *cluster.Job) any { return summarize(s, j).job() },
+				full:    func(j *cluster.Job) any { return summarize(s, j).job(q.options.Region) },
 			})
 			stubs := make([]*wire.JobListStub, len(jobs))
 			for i, j := range jobs {
@@ -68,7 +68,7 @@ func readJob(q *request) error {
 		if j == nil {
 			return found{index: s.TableIndex(TableJobs), missing: jobNotFound}, nil
 		}
-		return found{index: j.ModifyIndex, body: func() (any, error) { return summarize(s, j).job(), nil }}, nil
+		return found{index: j.ModifyIndex, body: func() (any, error) { return summarize(s, j).job(q.options.Region), nil }}, nil
 	})
 }
 

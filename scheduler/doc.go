@@ -24,7 +24,7 @@
 //     becomes lost, since no client will report that it has stopped;
 //   - it has ended: batch and sysbatch that completed are done, service and
 //     system allocations and failed batch are placed again, at most
-//     [MaxReschedules] times in a row with the same tasks and disk;
+//     [cluster.MaxReschedules] times in a row with the same tasks and disk;
 //   - its node is disconnected: it becomes unknown and another takes its slot,
 //     until Disconnect.LostAfter has passed since the node went, and then it is
 //     lost; one that was still pending, or of a group without LostAfter, is lost

@@ -152,7 +152,7 @@ func TestJobOfAnotherType(t *testing.T) {
 // spend seeds what is left of an allocation that was placed again too often.
 func (c *cell) spend(k cluster.JobKey, n cluster.NodeID, edit ...func(*cluster.Allocation)) *cluster.Allocation {
 	previous := cluster.AllocID("")
-	for range scheduler.MaxReschedules {
+	for range cluster.MaxReschedules {
 		previous = c.seed(k, n, func(a *cluster.Allocation) {
 			a.DesiredStatus, a.DesiredDescription, a.ClientStatus = cluster.DesiredStop, cluster.DescRescheduled, cluster.ClientFailed
 			a.PreviousAllocation = previous
@@ -209,7 +209,7 @@ func TestGivenUp_afterAChange(t *testing.T) {
 	old := c.spend(web, n1)
 	c.edit(web, func(j *cluster.Job) { j.TaskGroups[0].Tasks[0].Resources.CPU++ })
 	c.run()
-	for range scheduler.MaxReschedules + 1 {
+	for range cluster.MaxReschedules + 1 {
 		must.Len(t, 1, c.wanted(web))
 		must.SliceEmpty(t, scheduler.GivenUp(c.view(), web))
 		old = c.wanted(web)[0]

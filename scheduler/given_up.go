@@ -7,7 +7,7 @@ import (
 )
 
 // GivenUp returns the ended allocations of the job that no plan replaces because they were placed again
-// [MaxReschedules] times in a row, by id. Their slots stay empty until the tasks or the disk of the group
+// [cluster.MaxReschedules] times in a row, by id. Their slots stay empty until the tasks or the disk of the group
 // change.
 func GivenUp(v View, k cluster.JobKey) (ids []cluster.AllocID) {
 	l := look{view: v, job: v.Job(k)}

@@ -46,7 +46,7 @@ func (l look) mayBeReplaced(g *cluster.TaskGroup, a *cluster.Allocation) bool {
 // isCounted reports whether the allocation is one of the failures in a row that [look.isSpent]
 // counts for an allocation that the servers have not stopped.
 func (l look) isCounted(a *cluster.Allocation) bool {
-	for range MaxReschedules {
+	for range cluster.MaxReschedules {
 		if a.DesiredDescription != cluster.DescRescheduled {
 			return false
 		}
@@ -64,7 +64,7 @@ func (l look) isCounted(a *cluster.Allocation) bool {
 // isReplacementOfLive reports whether [look.successorRuns] follows the allocation: it is one of
 // the successive replacements of an allocation that still runs.
 func (l look) isReplacementOfLive(a *cluster.Allocation) bool {
-	for range MaxReschedules + 1 {
+	for range cluster.MaxReschedules + 1 {
 		a = l.view.Alloc(a.PreviousAllocation)
 		if a == nil {
 			return false

@@ -7,11 +7,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// MaxReschedules bounds how many times in a row an allocation is placed again after it ended
-// unexpectedly. After that its slot stays empty until the job's work changes: a task that
-// never runs must not fill the log.
-const MaxReschedules = 10
-
 // standing classifies an allocation for the plan of its job.
 type standing uint8
 
@@ -22,7 +17,7 @@ const (
 	owed
 	// done: its work is complete. It holds its slot for good.
 	done
-	// spent: it ended and reached MaxReschedules. It holds its slot.
+	// spent: it ended and reached cluster.MaxReschedules. It holds its slot.
 	spent
 	// kept: it runs or starts.
 	kept
@@ -146,7 +141,7 @@ func (l look) isSameWork(a *cluster.Allocation) bool {
 	return was != nil && is != nil && was.EphemeralDisk == is.EphemeralDisk && slices.EqualFunc(was.Tasks, is.Tasks, (*cluster.Task).Equal)
 }
 
-// isSpent reports whether the allocation has reached MaxReschedules. From the cluster version of
+// isSpent reports whether the allocation has reached cluster.MaxReschedules. From the cluster version of
 // volumes on, failures of other tasks or another disk do not count: a job that was mended has all its
 // tries again.
 func (l look) isSpent(a *cluster.Allocation) bool {
@@ -154,7 +149,7 @@ func (l look) isSpent(a *cluster.Allocation) bool {
 		return false
 	}
 	onlySameWork := l.view.ClusterVersion() >= cluster.VersionOfVolumes
-	for range MaxReschedules {
+	for range cluster.MaxReschedules {
 		a = l.view.Alloc(a.PreviousAllocation)
 		if a == nil || a.DesiredDescription != cluster.DescRescheduled || (onlySameWork && !l.isSameWork(a)) {
 			return false
@@ -183,7 +178,7 @@ func (l look) holds(a *cluster.Allocation) bool {
 // successorRuns reports whether the last of the allocation's successive replacements runs.
 func (l look) successorRuns(a *cluster.Allocation) bool {
 	next := l.view.Alloc(a.NextAllocation)
-	for range MaxReschedules { // bounds a damaged chain that forms a circle
+	for range cluster.MaxReschedules { // bounds a damaged chain that forms a circle
 		if next == nil || next.NextAllocation == "" {
 			break
 		}

@@ -20,7 +20,7 @@ func oldAnswer(t *testing.T, allocs []*cluster.Allocation, deep map[cluster.Allo
 	t.Helper()
 	list := make([]string, len(allocs))
 	for i, a := range allocs {
-		text, err := json.Marshal(wire.NewAllocation(a))
+		text, err := json.Marshal(wire.NewAllocation(a, "global"))
 		must.NoError(t, err)
 		levels := deep[a.ID]
 		list[i] = strings.ReplaceAll(string(text), `"@"`, strings.Repeat(`{"a":`, levels)+"1"+strings.Repeat("}", levels))

@@ -23,7 +23,7 @@ func TestAllocStatus_tasks(t *testing.T) {
 		{Name: "server", State: cluster.TaskRunning, Restarts: 2, StartedAt: at,
 			Waiting: &cluster.TaskWait{For: cluster.WaitProcess, Detail: "pid 17 in state D"},
 			Events:  []cluster.TaskEvent{{Type: "Received", Time: at}, {Type: "Started", Time: at.Add(time.Second), Message: "Task started by client"}}},
-	}}, TaskGroup: "main", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "other"}, {Name: "main", Tasks: []*cluster.Task{{Name: "server", Driver: "raw_exec"}}}}}})
+	}}, TaskGroup: "main", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "other"}, {Name: "main", Tasks: []*cluster.Task{{Name: "server", Driver: "raw_exec"}}}}}}, "global")
 	var out bytes.Buffer
 	c := allocStatusCommand{}
 	c.out = &out

@@ -54,7 +54,7 @@ func failingCalls() []wire.ControllerCall {
 func TestFailingControllerCalls(t *testing.T) {
 	t.Parallel()
 	const node, alloc = "7c6b3110-0001", "0a1b2c3d-0003"
-	job := wire.NewJob(&cluster.Job{ID: "web", Namespace: "default", Type: cluster.JobService, TaskGroups: []*cluster.TaskGroup{{Name: "web", Count: 1}}})
+	job := wire.NewJob(&cluster.Job{ID: "web", Namespace: "default", Type: cluster.JobService, TaskGroups: []*cluster.TaskGroup{{Name: "web", Count: 1}}}, "global")
 	job.Status = new("running")
 	ask := answers(t, map[string]any{
 		"/v1/volumes":         []wire.VolumeListStub{{ID: "data"}},

@@ -40,11 +40,11 @@ func TestNodeStatus_devices(t *testing.T) {
 	of := func(id cluster.AllocID, s cluster.ClientStatus, ids ...string) *wire.Allocation {
 		return wire.NewAllocation(&cluster.Allocation{ID: id, ClientStatus: s, Devices: &cluster.AssignedDevices{
 			All: []cluster.AssignedDevice{{Task: "server", Kind: gpu, IDs: ids}},
-		}})
+		}}, "global")
 	}
 	allocs := []*wire.Allocation{
 		of("0a1b2c3d-4e5f", cluster.ClientRunning, "a", "b"), of("1a1b2c3d-4e5f", cluster.ClientComplete, "c"),
-		wire.NewAllocation(&cluster.Allocation{ID: "2a"}),
+		wire.NewAllocation(&cluster.Allocation{ID: "2a"}, "global"),
 	}
 	must.Eq(t, `Device           ID  Healthy  Allocation  Description
 intel/fpga/F1    a   true     -           -

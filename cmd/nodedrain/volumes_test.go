@@ -32,7 +32,7 @@ func TestAllocStatus_volumes(t *testing.T) {
 			{Name: "side", VolumeMounts: []cluster.VolumeMount{{Volume: "cache", Destination: "local/c"}}},
 		},
 	}
-	a := wire.NewAllocation(&cluster.Allocation{ID: "0a1b2c3d-4e5f", Name: "web.web[2]", TaskGroup: "web", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{g}}})
+	a := wire.NewAllocation(&cluster.Allocation{ID: "0a1b2c3d-4e5f", Name: "web.web[2]", TaskGroup: "web", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{g}}}, "global")
 	must.Eq(t, `Name   Volume    Access                  Mode   Mounts
 cache  cache[2]  single-node-writer      write  main: local/cache, side: local/c
 data   shared    multi-node-reader-only  read   main: /data
@@ -51,15 +51,15 @@ team/other  1a1b2c3d  %-19s  -                                                  
 and 3 more  -         %-19s  -                                                   -
 `, timeCell(wire.NewTime(since)), "-", "-"), text(holdTable(a.VolumeHolds, false)))
 	must.Eq(t, "volume", taskWait(a, wait, time.Now()), must.Sprint("the table says it"))
-	must.Nil(t, volumeTable(wire.NewAllocation(&cluster.Allocation{ID: "2a", TaskGroup: "gone", Job: &cluster.Job{}})))
+	must.Nil(t, volumeTable(wire.NewAllocation(&cluster.Allocation{ID: "2a", TaskGroup: "gone", Job: &cluster.Job{}}, "global")))
 }
 
 // A node shows its storage plugins. Its volumes are asked for if there may be some.
 func TestNodeStatus_storagePlugins(t *testing.T) {
 	t.Parallel()
 	plain := wire.NewNode(&cluster.Node{})
-	must.False(t, mayHaveVolumes(plain, []*wire.Allocation{wire.NewAllocation(&cluster.Allocation{Job: &cluster.Job{}})}))
-	withVolume := wire.NewAllocation(&cluster.Allocation{TaskGroup: "g", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Volumes: []cluster.VolumeRequest{{Name: "d"}}}}}})
+	must.False(t, mayHaveVolumes(plain, []*wire.Allocation{wire.NewAllocation(&cluster.Allocation{Job: &cluster.Job{}}, "global")}))
+	withVolume := wire.NewAllocation(&cluster.Allocation{TaskGroup: "g", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Volumes: []cluster.VolumeRequest{{Name: "d"}}}}}}, "global")
 	must.True(t, mayHaveVolumes(plain, []*wire.Allocation{withVolume}))
 	n := wire.NewNode(&cluster.Node{StoragePlugins: []*cluster.StoragePlugin{
 		{ID: "disks", Type: cluster.PluginMonolith, Healthy: true, Alloc: "0a1b2c3d-4e5f", Version: "1.2"},

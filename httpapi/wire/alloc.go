@@ -20,7 +20,7 @@ type Allocation struct {
 	TaskGroup string     `json:",omitempty"`
 	Resources *Resources `json:",omitempty"`
 	// AllocatedResources are the needs of each task. Metrics describe the nodes as they are when
-	// the allocation is read alone; nil in lists.
+	// the allocation is read alone; in lists they are zero.
 	AllocatedResources *AllocatedResources `json:",omitempty"`
 	Metrics            *AllocationMetric   `json:",omitempty"`
 
@@ -206,20 +206,20 @@ func clientDescription(a *cluster.Allocation) string {
 	return ""
 }
 
-// NewAllocation returns the allocation with its job, and without Metrics.
-func NewAllocation(a *cluster.Allocation) *Allocation {
-	return newAllocation(a, jobOf(a))
+// NewAllocation returns the allocation with its job in a cluster of the region. Its Metrics count nothing.
+func NewAllocation(a *cluster.Allocation, region string) *Allocation {
+	return newAllocation(a, jobOf(a, region))
 }
 
 // NewAllocations returns allocations with their jobs, each version converted once, and
 // never nil.
-func NewAllocations(allocs []*cluster.Allocation) []*Allocation {
+func NewAllocations(allocs []*cluster.Allocation, region string) []*Allocation {
 	jobs := map[*cluster.Job]*Job{}
 	list := make([]*Allocation, len(allocs))
 	for i, a := range allocs {
 		job, seen := jobs[a.Job]
 		if !seen {
-			job = jobOf(a)
+			job = jobOf(a, region)
 		}
 		if a.Job != nil { // each allocation gets its own
 			jobs[a.Job] = job
@@ -230,18 +230,18 @@ func NewAllocations(allocs []*cluster.Allocation) []*Allocation {
 }
 
 // jobOf is the allocation's job, or a job with its id if the record has lost it.
-func jobOf(a *cluster.Allocation) *Job {
+func jobOf(a *cluster.Allocation, region string) *Job {
 	if a.Job != nil {
-		return NewJob(a.Job)
+		return NewJob(a.Job, region)
 	}
-	return NewJob(&cluster.Job{Namespace: a.Namespace, ID: a.JobID, Type: a.JobType()})
+	return NewJob(&cluster.Job{Namespace: a.Namespace, ID: a.JobID, Type: a.JobType()}, region)
 }
 
 func newAllocation(a *cluster.Allocation, job *Job) *Allocation {
 	return &Allocation{
 		ID: string(a.ID), Namespace: string(a.Namespace), EvalID: string(a.EvalID), Name: a.Name,
 		NodeID: string(a.NodeID), NodeName: a.NodeName, JobID: string(a.JobID), Job: job, TaskGroup: a.TaskGroup,
-		Resources: newResources(a.Resources), AllocatedResources: newAllocatedResources(a),
+		Resources: newResources(a.Resources), AllocatedResources: newAllocatedResources(a), Metrics: NewAllocationMetric(""),
 		DesiredStatus: string(a.DesiredStatus), DesiredDescription: a.DesiredDescription,
 		DesiredTransition: newDesiredTransition(a.DesiredTransition), StoppedAt: NewTime(a.StoppedAt),
 		ClientStatus: string(a.ClientStatus), ClientDescription: clientDescription(a), TaskStates: taskStates(a),

@@ -34,9 +34,10 @@ type AllocChanges struct {
 // client cannot read has the field Unreadable, and its job has no task groups. A client of an older
 // release, which does not read the field, then reports the allocation as failed, because its job
 // does not contain its group.
-func NewNodeAllocations(allocs []*cluster.Allocation) []*Allocation {
-	list := NewAllocations(allocs)
+func NewNodeAllocations(allocs []*cluster.Allocation, region string) []*Allocation {
+	list := NewAllocations(allocs, region)
 	for i, a := range allocs {
+		list[i].Metrics = nil // for operators
 		if list[i].Unreadable = unreadableGroup(a.Job, a.TaskGroup); list[i].Unreadable != "" {
 			without := *list[i].Job
 			without.TaskGroups = nil

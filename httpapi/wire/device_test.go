@@ -89,7 +89,7 @@ func TestDevices_AJobComesBack(t *testing.T) {
 	t.Parallel()
 	want := deviceJob()
 	must.NoError(t, want.Validate())
-	ours := encode(t, wire.NewJob(want))
+	ours := encode(t, wire.NewJob(want, "global"))
 	var reference api.Job
 	must.NoError(t, json.Unmarshal(ours, &reference))
 	reference.Canonicalize()
@@ -132,7 +132,7 @@ func TestDevices_AnAllocationComesBack(t *testing.T) {
 		}},
 	}
 	var w wire.Allocation
-	text := encode(t, wire.NewAllocation(a))
+	text := encode(t, wire.NewAllocation(a, "global"))
 	must.NoError(t, json.Unmarshal(text, &w))
 	back, err := w.Allocation()
 	must.NoError(t, err)
@@ -143,14 +143,14 @@ func TestDevices_AnAllocationComesBack(t *testing.T) {
 		reference.AllocatedResources.Tasks["server"].Devices[1])
 
 	a.Job = nil // a damaged record keeps its devices, by task
-	must.NoError(t, json.Unmarshal(encode(t, wire.NewAllocation(a)), &w))
+	must.NoError(t, json.Unmarshal(encode(t, wire.NewAllocation(a, "global")), &w))
 	w.Job = nil
 	back, err = w.Allocation()
 	must.NoError(t, err)
 	must.Eq(t, "proxy", back.Devices.All[0].Task)
 	a.Devices = nil
-	must.NoError(t, json.Unmarshal(encode(t, wire.NewAllocation(a)), new(wire.Allocation)))
-	must.StrNotContains(t, string(encode(t, wire.NewAllocation(a))), "DeviceIDs")
+	must.NoError(t, json.Unmarshal(encode(t, wire.NewAllocation(a, "global")), new(wire.Allocation)))
+	must.StrNotContains(t, string(encode(t, wire.NewAllocation(a, "global"))), "DeviceIDs")
 }
 
 // The devices of a registration that pass the check come back from their own JSON.

@@ -16,6 +16,8 @@
 //     nanoseconds.
 //   - A nil map or list is null. The JSON of an [Allocation] or an [Evaluation]
 //     omits zero fields, the JSON of a [Node] has all fields.
+//   - A pointer that the compatible API always fills is never nil in an answer, because its command
+//     reads through it. A block that the servers do not keep has the values of what they do.
 //   - A node's SecretID is never in an answer: the key has the empty string.
 //
 // A field that the compatible API does not have is documented as "ours", and is left out when

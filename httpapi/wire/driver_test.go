@@ -43,7 +43,7 @@ func TestDrivers_AJobComesBack(t *testing.T) {
 	t.Parallel()
 	want := driverJob()
 	must.NoError(t, want.Validate())
-	ours := encode(t, wire.NewJob(want))
+	ours := encode(t, wire.NewJob(want, "global"))
 	var reference api.Job
 	must.NoError(t, json.Unmarshal(ours, &reference))
 	task := reference.TaskGroups[0].Tasks[0]
@@ -256,7 +256,7 @@ func TestDrivers_TaskStatesComeBack(t *testing.T) {
 	must.Eq(t, 1, strings.Count(string(encode(t, wire.NewAllocReport(report))), "Task started by client"), must.Sprint("a text travels once"))
 
 	var a api.Allocation
-	must.NoError(t, json.Unmarshal(encode(t, wire.NewAllocation(&cluster.Allocation{ID: "a", TaskStates: states})), &a))
+	must.NoError(t, json.Unmarshal(encode(t, wire.NewAllocation(&cluster.Allocation{ID: "a", TaskStates: states}, "global")), &a))
 	server := a.TaskStates["server"]
 	must.Eq(t, "running", server.State)
 	must.Eq(t, 2, server.Restarts)

@@ -18,9 +18,9 @@ func FuzzJob(f *testing.F) {
 		`{"ID":"x","Type":"sysbatch","Namespace":"a/b","Priority":99,"Datacenters":["*"],"TaskGroups":[{"Name":"g","Count":0,"ShutdownDelay":1,"Tasks":[{"KillTimeout":9223372036854775807,"ShutdownDelay":2,"CSIPluginConfig":{}}]}]}`,
 		`{"ID":"x","Migrate":{"MaxParallel":3},"TaskGroups":[{"Name":"g","Migrate":{"HealthCheck":"","MaxParallel":0},"MaxClientDisconnect":5,"EphemeralDisk":{"SizeMB":1},"Tasks":[{"Resources":{"GPU":1,"Devices":[{"Name":"gpu"}]}}]}]}`,
 		`{"ID":"x","Constraints":[{"LTarget":"${node.class}","Operand":"set_contains_any","RTarget":"a, b,,a"}],"TaskGroups":[{"Name":"g","Constraints":[{"LTarget":"x"}],"Tasks":[{"Constraints":[{"LTarget":"${node.class}","RTarget":"a"}]}]}]}`,
-		string(encode(f, wire.NewJob(service()))),
-		string(encode(f, wire.NewJob(driverJob()))),
-		string(encode(f, wire.NewJob(deviceJob()))),
+		string(encode(f, wire.NewJob(service(), "global"))),
+		string(encode(f, wire.NewJob(driverJob(), "global"))),
+		string(encode(f, wire.NewJob(deviceJob(), "global"))),
 		`{"ID":"x","TaskGroups":[{"Name":"g","RestartPolicy":{"Attempts":0},"Networks":[{"Mode":"host"}],"Tasks":[{"Name":"t","Config":{"b":"<","a":[1e400]},"LogConfig":{"MaxFiles":1},"Lifecycle":{"Hook":"poststop"}},{"Name":"m","Env":{}}]}]}`,
 	} {
 		f.Add([]byte(job))
@@ -35,7 +35,7 @@ func FuzzJob(f *testing.F) {
 			return
 		}
 		var again wire.Job
-		must.NoError(t, json.Unmarshal(encode(t, wire.NewJob(job)), &again))
+		must.NoError(t, json.Unmarshal(encode(t, wire.NewJob(job, "global")), &again))
 		back, warnings, err := again.Job()
 		must.NoError(t, err)
 		must.SliceEmpty(t, warnings)

@@ -7,19 +7,24 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Job is a job. A nil field in a registration gets its default.
+// Job is a job. A nil field in a registration gets its default. In an answer every pointer that the
+// compatible API always fills is there, also in groups and tasks: its clients read through them.
 type Job struct {
-	Region      *string
-	Namespace   *string
-	ID          *string
-	Name        *string
-	Type        *string
-	Priority    *int
+	// Region is not read. In an answer it is the region of the cluster.
+	Region    *string
+	Namespace *string
+	ID        *string
+	Name      *string
+	Type      *string
+	Priority  *int
+	// AllAtOnce is not read, and false in an answer.
+	AllAtOnce   *bool
 	Datacenters []string
 	NodePool    *string
 	TaskGroups  []*TaskGroup
 	Constraints []Constraint      `json:",omitempty"`
 	Migrate     *MigrateStrategy  `json:",omitempty"`
+	Update      *UpdateStrategy   `json:",omitempty"`
 	Meta        map[string]string `json:",omitempty"`
 
 	// The following fields are read only to refuse or to warn; see [Job.Job].
@@ -37,10 +42,19 @@ type Job struct {
 	// Status is pending, running or dead.
 	Status            *string
 	StatusDescription *string
-	Version           *uint64
-	CreateIndex       *uint64
-	ModifyIndex       *uint64
-	JobModifyIndex    *uint64
+	// Stable is false: only a deployment makes a version stable.
+	Stable         *bool
+	Version        *uint64
+	CreateIndex    *uint64
+	ModifyIndex    *uint64
+	JobModifyIndex *uint64
+
+	// The following fields are empty: no job has another job, a dispatch, Consul, Vault or a token.
+	ParentID                 *string
+	DispatchIdempotencyToken *string
+	ConsulNamespace          *string
+	VaultNamespace           *string
+	NomadTokenID             *string
 }
 
 // TaskGroup is a set of tasks that are placed together.
@@ -50,10 +64,12 @@ type TaskGroup struct {
 	Count       *int
 	Constraints []Constraint     `json:",omitempty"`
 	Migrate     *MigrateStrategy `json:",omitempty"`
-	// RestartPolicy is always there in an answer.
-	RestartPolicy *RestartPolicy `json:",omitempty"`
-	EphemeralDisk *EphemeralDisk `json:",omitempty"`
-	Disconnect    *Disconnect    `json:",omitempty"`
+	// Migrate and Update of an answer are nil if the job's type has no such block; so is ReschedulePolicy.
+	Update           *UpdateStrategy   `json:",omitempty"`
+	RestartPolicy    *RestartPolicy    `json:",omitempty"`
+	ReschedulePolicy *ReschedulePolicy `json:",omitempty"`
+	EphemeralDisk    *EphemeralDisk    `json:",omitempty"`
+	Disconnect       *Disconnect       `json:",omitempty"`
 	// ShutdownDelay is in nanoseconds.
 	ShutdownDelay *time.Duration `json:",omitempty"`
 	// MaxClientDisconnect is an old name for Disconnect.LostAfter.
@@ -85,6 +101,8 @@ type RestartPolicy struct {
 	Interval *time.Duration
 	Delay    *time.Duration
 	Mode     *string
+	// RenderTemplates is not read, and false in an answer.
+	RenderTemplates *bool
 }
 
 // Task is one process of a group.
@@ -100,7 +118,7 @@ type Task struct {
 	Lifecycle  *Lifecycle `json:",omitempty"`
 	Leader     bool       `json:",omitempty"`
 	KillSignal string     `json:",omitempty"`
-	// RestartPolicy is the task's own, or nil.
+	// RestartPolicy of an answer is the group's if the task has none of its own.
 	RestartPolicy *RestartPolicy    `json:",omitempty"`
 	LogConfig     *LogConfig        `json:",omitempty"`
 	Meta          map[string]string `json:",omitempty"`
@@ -131,6 +149,8 @@ type Lifecycle struct {
 type LogConfig struct {
 	MaxFiles      *int
 	MaxFileSizeMB *int
+	// Disabled is not read, and false in an answer.
+	Disabled *bool
 }
 
 // Constraint restricts where allocations may run.
@@ -161,6 +181,10 @@ type Disconnect struct {
 	// LostAfter and StopOnClientAfter are in nanoseconds.
 	LostAfter         *time.Duration
 	StopOnClientAfter *time.Duration `json:",omitempty"`
+	// Replace and Reconcile are not read. In an answer they are what the scheduler does: it replaces the
+	// allocations, and later keeps the healthiest.
+	Replace   *bool
+	Reconcile *string
 }
 
 // JobListStub is a job in a list.
@@ -283,12 +307,13 @@ type JobResponse struct {
 	NextToken   string
 }
 
-// NewJob returns the job. The caller sets its Status.
-func NewJob(j *cluster.Job) *Job {
+// NewJob returns the job in a cluster of the region. The caller sets its Status and SubmitTime.
+func NewJob(j *cluster.Job, region string) *Job {
 	w := &Job{
-		Namespace: new(string(j.Namespace)), ID: new(string(j.ID)), Name: new(string(j.ID)), Type: new(string(j.Type)), Priority: new(j.Priority),
+		Region: new(region), Namespace: new(string(j.Namespace)), ID: new(string(j.ID)), Name: new(string(j.ID)), Type: new(string(j.Type)), Priority: new(j.Priority),
 		Datacenters: j.Datacenters, NodePool: new(j.NodePool), Stop: new(j.Stop), SubmitTime: new(int64(0)), Version: new(j.Version),
-		Status: new(""), StatusDescription: new(""),
+		Status: new(""), StatusDescription: new(""), AllAtOnce: new(false), Stable: new(false), Update: noUpdate(),
+		ParentID: new(""), DispatchIdempotencyToken: new(""), ConsulNamespace: new(""), VaultNamespace: new(""), NomadTokenID: new(""),
 		Constraints: newConstraints(j.Constraints), Meta: j.Meta,
 		CreateIndex: new(j.CreateIndex), ModifyIndex: new(j.ModifyIndex), JobModifyIndex: new(j.JobModifyIndex),
 	}
@@ -304,19 +329,19 @@ func newTaskGroup(g *cluster.TaskGroup, job cluster.JobType) *TaskGroup {
 	w := &TaskGroup{
 		Name: new(g.Name), Count: new(g.Count), ShutdownDelay: new(g.ShutdownDelay), Meta: g.Meta,
 		Constraints:   append(classConstraints(g.NodeClasses), newConstraints(g.Constraints)...),
-		RestartPolicy: newRestartPolicy(g.RestartPolicyOf(nil, job)),
+		RestartPolicy: newRestartPolicy(g.RestartPolicyOf(nil, job)), Migrate: newMigrate(g.Migrate, job),
 		EphemeralDisk: &EphemeralDisk{
 			Sticky: new(g.EphemeralDisk.Sticky), Migrate: new(g.EphemeralDisk.Migrate), SizeMB: new(g.EphemeralDisk.SizeMB),
 		},
 	}
-	if m := g.Migrate; m != nil {
-		w.Migrate = &MigrateStrategy{
-			MaxParallel: new(m.MaxParallel), HealthCheck: new(string(m.HealthCheck)),
-			MinHealthyTime: new(m.MinHealthyTime), HealthyDeadline: new(m.HealthyDeadline),
-		}
+	if job == cluster.JobService || job == cluster.JobSystem {
+		w.Update = noUpdate()
+	}
+	if !job.EveryNode() {
+		w.ReschedulePolicy = rescheduling()
 	}
 	if d := g.Disconnect; d != (cluster.DisconnectStrategy{}) {
-		w.Disconnect = &Disconnect{LostAfter: new(d.LostAfter)}
+		w.Disconnect = &Disconnect{LostAfter: new(d.LostAfter), Replace: new(true), Reconcile: new(bestScore)}
 		if d.StopOnClientAfter != 0 {
 			w.Disconnect.StopOnClientAfter = new(d.StopOnClientAfter)
 		}
@@ -324,35 +349,47 @@ func newTaskGroup(g *cluster.TaskGroup, job cluster.JobType) *TaskGroup {
 	w.Volumes = newVolumeRequests(g.Volumes)
 	for _, t := range g.Tasks {
 		if t != nil {
-			w.Tasks = append(w.Tasks, newTask(t))
+			w.Tasks = append(w.Tasks, newTask(t, g, job))
 		}
 	}
 	return w
 }
 
-func newTask(t *cluster.Task) *Task {
-	resources := newResources(t.Resources)
+// newMigrate returns the block. A service that an older server registered without one has the default.
+func newMigrate(m *cluster.MigrateStrategy, job cluster.JobType) *MigrateStrategy {
+	if m == nil && job == cluster.JobService {
+		m = cluster.DefaultMigrateStrategy()
+	}
+	if m == nil {
+		return nil
+	}
+	return &MigrateStrategy{
+		MaxParallel: new(m.MaxParallel), HealthCheck: new(string(m.HealthCheck)),
+		MinHealthyTime: new(m.MinHealthyTime), HealthyDeadline: new(m.HealthyDeadline),
+	}
+}
+
+func newTask(t *cluster.Task, g *cluster.TaskGroup, job cluster.JobType) *Task {
+	resources, logs := newResources(t.Resources), t.Logs()
 	resources.Devices = newDeviceRequests(t.Devices)
 	w := &Task{
 		Name: t.Name, Driver: t.Driver, User: t.User, Config: readableConfig(t.Config), Env: t.Env, Leader: t.Leader, KillSignal: t.KillSignal,
 		Meta: t.Meta, Constraints: newConstraints(t.Constraints),
 		Resources: resources, KillTimeout: new(t.KillTimeout), ShutdownDelay: t.ShutdownDelay,
+		RestartPolicy: newRestartPolicy(g.RestartPolicyOf(t, job)),
+		LogConfig:     &LogConfig{MaxFiles: new(logs.MaxFiles), MaxFileSizeMB: new(logs.MaxFileSizeMB), Disabled: new(false)},
 	}
 	if t.Lifecycle != nil {
 		w.Lifecycle = &Lifecycle{Hook: string(t.Lifecycle.Hook), Sidecar: t.Lifecycle.Sidecar}
-	}
-	if t.RestartPolicy != nil {
-		w.RestartPolicy = newRestartPolicy(*t.RestartPolicy)
-	}
-	if t.Driver != "" || t.LogConfig != nil {
-		w.LogConfig = &LogConfig{MaxFiles: new(t.Logs().MaxFiles), MaxFileSizeMB: new(t.Logs().MaxFileSizeMB)}
 	}
 	w.VolumeMounts, w.CSIPluginConfig = newVolumeMounts(t.VolumeMounts), newCSIPlugin(t)
 	return w
 }
 
 func newRestartPolicy(p cluster.RestartPolicy) *RestartPolicy {
-	return &RestartPolicy{Attempts: new(p.Attempts), Interval: new(p.Interval), Delay: new(p.Delay), Mode: new(string(p.Mode))}
+	return &RestartPolicy{
+		Attempts: new(p.Attempts), Interval: new(p.Interval), Delay: new(p.Delay), Mode: new(string(p.Mode)), RenderTemplates: new(false),
+	}
 }
 
 func newConstraints(constraints []cluster.Constraint) []Constraint {

@@ -92,6 +92,11 @@ type Resources struct {
 	CPU      *int64
 	MemoryMB *int64
 	DiskMB   *int64
+	// Cores, MemoryMaxMB, SecretsMB and IOPS are not read, and zero in an answer.
+	Cores       *int64
+	MemoryMaxMB *int64
+	SecretsMB   *int64
+	IOPS        *int64
 	// Networks of a task are read only to refuse ports.
 	Networks []*Network `json:",omitempty"`
 	// Devices are what a task of a job asks for. Those of a task without a driver are counted as thousandths
@@ -102,7 +107,10 @@ type Resources struct {
 }
 
 func newResources(r cluster.Resources) *Resources {
-	return &Resources{CPU: new(r.CPU), MemoryMB: new(r.MemoryMB), DiskMB: new(r.DiskMB), GPU: r.GPU}
+	return &Resources{
+		CPU: new(r.CPU), MemoryMB: new(r.MemoryMB), DiskMB: new(r.DiskMB), GPU: r.GPU,
+		Cores: new(int64(0)), MemoryMaxMB: new(int64(0)), SecretsMB: new(int64(0)), IOPS: new(int64(0)),
+	}
 }
 
 // resources are the needs without the devices.

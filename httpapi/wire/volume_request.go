@@ -151,7 +151,7 @@ func newVolumeMounts(mounts []cluster.VolumeMount) []*VolumeMount {
 	var list []*VolumeMount
 	for _, m := range mounts {
 		list = append(list, &VolumeMount{
-			Volume: new(m.Volume), Destination: new(m.Destination), ReadOnly: new(m.ReadOnly), PropagationMode: new(m.Propagation),
+			Volume: new(m.Volume), Destination: new(m.Destination), ReadOnly: new(m.ReadOnly), PropagationMode: new(m.Propagation), SELinuxLabel: new(""),
 		})
 	}
 	return list

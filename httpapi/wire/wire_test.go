@@ -213,7 +213,7 @@ func service() *cluster.Job {
 func TestAllocation_ComesBack(t *testing.T) {
 	t.Parallel()
 	var w wire.Allocation
-	must.NoError(t, json.Unmarshal(encode(t, wire.NewAllocation(full())), &w))
+	must.NoError(t, json.Unmarshal(encode(t, wire.NewAllocation(full(), "global")), &w))
 	back, err := w.Allocation()
 	must.NoError(t, err)
 	must.Eq(t, full(), back)
@@ -222,14 +222,14 @@ func TestAllocation_ComesBack(t *testing.T) {
 // An allocation leaves out zero fields; the reference's client reads it all the same.
 func TestAllocation_LeavesOutWhatIsZero(t *testing.T) {
 	t.Parallel()
-	empty := wire.NewAllocation(&cluster.Allocation{ID: "a1"})
-	empty.Job = nil
-	must.Eq(t, `{"ID":"a1","Resources":{"CPU":0,"MemoryMB":0,"DiskMB":0},`+
+	empty := wire.NewAllocation(&cluster.Allocation{ID: "a1"}, "global")
+	empty.Job, empty.Metrics = nil, nil
+	must.Eq(t, `{"ID":"a1","Resources":{"CPU":0,"MemoryMB":0,"DiskMB":0,"Cores":0,"MemoryMaxMB":0,"SecretsMB":0,"IOPS":0},`+
 		`"AllocatedResources":{"Tasks":{},"Shared":{"DiskMB":0,"Networks":null,"Ports":null}}}`, string(encode(t, empty)))
 	must.Eq(t, `{"ID":"e1"}`, string(encode(t, wire.NewEvaluation(&cluster.Evaluation{ID: "e1"}))))
 
 	marked := &cluster.Allocation{DesiredTransition: cluster.DesiredTransition{Migrate: true}}
-	must.StrContains(t, string(encode(t, wire.NewAllocation(marked))),
+	must.StrContains(t, string(encode(t, wire.NewAllocation(marked, "global"))),
 		`"DesiredTransition":{"Migrate":true,"Reschedule":null,"ForceReschedule":null,"NoShutdownDelay":null,"MigrateDisablePlacement":null}`)
 }
 
@@ -241,7 +241,7 @@ func TestAllocation_HasAJob(t *testing.T) {
 		return &cluster.Allocation{ID: "a1", Namespace: "default", JobID: job, ClientStatus: cluster.ClientRunning}
 	}
 	var list []api.Allocation
-	must.NoError(t, json.Unmarshal(encode(t, wire.NewAllocations([]*cluster.Allocation{lost("web"), full(), lost("other")})), &list))
+	must.NoError(t, json.Unmarshal(encode(t, wire.NewAllocations([]*cluster.Allocation{lost("web"), full(), lost("other")}, "global")), &list))
 	must.Eq(t, "web", *list[0].Job.ID)
 	must.Eq(t, "service", *list[0].Job.Type)
 	must.Zero(t, *list[0].Job.Version)
@@ -254,7 +254,7 @@ func TestAllocation_HasAJob(t *testing.T) {
 func TestReferenceClient_Decodes(t *testing.T) {
 	t.Parallel()
 	var a api.Allocation
-	decoder := json.NewDecoder(bytes.NewReader(encode(t, wire.NewAllocation(full()))))
+	decoder := json.NewDecoder(bytes.NewReader(encode(t, wire.NewAllocation(full(), "global"))))
 	must.NoError(t, decoder.Decode(&a))
 	must.True(t, a.DesiredTransition.ShouldMigrate())
 	must.True(t, *a.DeploymentStatus.Healthy)
@@ -278,7 +278,7 @@ func TestJob_ComesBack(t *testing.T) {
 	t.Parallel()
 	for _, want := range []*cluster.Job{service(), batch()} {
 		var w wire.Job
-		must.NoError(t, json.Unmarshal(encode(t, wire.NewJob(want)), &w))
+		must.NoError(t, json.Unmarshal(encode(t, wire.NewJob(want, "global")), &w))
 		got, warnings, err := w.Job()
 		must.NoError(t, err)
 		must.SliceEmpty(t, warnings)
