@@ -42,8 +42,9 @@ type Servers struct {
 	// Addresses are URLs of servers' APIs; there is at least one. Each begins with https, or names
 	// the loopback interface.
 	Addresses []string
-	// Token registers the node, or is empty.
-	Token string
+	// Token registers the node, or is empty. TokenFile is the file that it was read from, or empty.
+	Token     string
+	TokenFile string
 	// CAFile holds the authorities of the servers' certificates. CertFile and KeyFile are the
 	// client's own certificate. All may be empty.
 	CAFile, CertFile, KeyFile string

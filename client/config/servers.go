@@ -33,11 +33,11 @@ func (b *servers) read(r *reader) Servers {
 		r.refuse(b.Addresses, "cert_file", "cert_file and key_file must be given together")
 	}
 	if path := r.path("token_file", b.TokenFile); path != "" && !r.found.HasErrors() {
-		token, err := readToken(path)
+		token, err := ReadToken(path)
 		if err != nil {
 			r.refuse(b.TokenFile, "token_file", err.Error())
 		}
-		s.Token = token
+		s.Token, s.TokenFile = token, path
 	}
 	return s
 }
@@ -73,8 +73,9 @@ func isLoopback(host string) bool {
 // maxToken bounds the token file, in bytes.
 const maxToken = 4096
 
-// readToken reads the first line of a file that only its owner and group can read.
-func readToken(path string) (string, error) {
+// ReadToken reads the token of a token file: the first line of a file that other users cannot use.
+// The error names the file.
+func ReadToken(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", err

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
+	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/session"
 )
@@ -19,8 +21,8 @@ import (
 // when their context ends.
 type Servers interface {
 	// Register registers the node, and Heartbeat says that it is alive. Both return the time within
-	// which the servers expect the next heartbeat. The error of Heartbeat wraps [ErrNotRegistered]
-	// if the servers do not know the node.
+	// which the servers expect the next heartbeat. The error of Heartbeat wraps
+	// [presence.ErrNotRegistered] if the servers do not know the node.
 	Register(ctx context.Context, n *cluster.Node) (ttl time.Duration, err error)
 	Heartbeat(ctx context.Context) (ttl time.Duration, err error)
 	// Changes returns the node's allocations that the servers have changed since the answer with
@@ -37,14 +39,12 @@ type Servers interface {
 	AcceptAnonymous(ctx context.Context) (bool, error)
 }
 
-// ErrNotRegistered says that the servers do not know the node. The node registers again.
-var ErrNotRegistered = errors.New("the node is not registered")
-
 const (
-	// retryInterval is the wait before a failed request is retried.
-	retryInterval = 500 * time.Millisecond
-	// firstTimeout is the timeout of the first registration. Servers without a leader wait for one.
-	firstTimeout = 10 * time.Second
+	// heartbeatsInTTL is the number of heartbeats in a TTL: a heartbeat may be lost, and the next one
+	// go to another server.
+	heartbeatsInTTL = 3
+	// maxChangesRetry is the longest wait before a failed request for changes is retried.
+	maxChangesRetry = 10 * time.Second
 	// reportTimeout is the timeout of one attempt to report.
 	reportTimeout = 10 * time.Second
 )
@@ -59,19 +59,28 @@ type contact struct {
 	heard  func(sent time.Duration)
 	wanted func(client.Wanted)
 
+	// failures logs failed requests.
+	failures *failures
+
 	// registered is closed after the first registration.
 	registered chan struct{}
-	// changed has capacity 1. It holds a value if the node has changed since its registration.
+	// changed has capacity 1. It holds a value if the node may have changed since its registration.
 	changed chan struct{}
+	// back has capacity 1. It holds a value if the node has registered since the last failed request
+	// for changes.
+	back chan struct{}
 
-	mu   sync.Mutex
-	node *cluster.Node // what to register; it is replaced and never written to; guarded by mu
+	mu sync.Mutex
+	// node is what to register. It is replaced and never written to; guarded by mu.
+	node *cluster.Node
+	// facts counts the changes of node; guarded by mu.
+	facts uint64
 }
 
 func newContact(n *cluster.Node, s Servers, logger *slog.Logger) *contact {
 	return &contact{
 		servers: s, logger: logger, node: n, heard: func(time.Duration) {}, wanted: func(client.Wanted) {},
-		registered: make(chan struct{}), changed: make(chan struct{}, 1),
+		failures: newFailures(logger), registered: make(chan struct{}), changed: make(chan struct{}, 1), back: make(chan struct{}, 1),
 	}
 }
 
@@ -139,83 +148,90 @@ func (c *contact) change(change func(*cluster.Node)) {
 	after := *c.node
 	change(&after)
 	c.node = &after
+	c.facts++
 	c.mu.Unlock()
-	select {
-	case c.changed <- struct{}{}:
-	default: // a change is already pending
-	}
+	post(c.changed)
 }
 
 func (c *contact) newest() *cluster.Node {
+	n, _ := c.versioned()
+	return n
+}
+
+// versioned returns the newest node and the number of its changes.
+func (c *contact) versioned() (n *cluster.Node, facts uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.node
+	return c.node, c.facts
 }
 
-// keepAlive registers the node, again when it has changed, and sends heartbeats, until the context
-// ends.
+// keepAlive registers the node, again when it has changed or when the servers do not know it, and
+// sends heartbeats, until the context ends.
 func (c *contact) keepAlive(ctx context.Context) {
-	var known *cluster.Node // as the servers know it, or nil
-	timeout := firstTimeout
-	var failures failureLog
+	p := presence.New(heartbeatsInTTL, newRandom())
 	first := true
 	for ctx.Err() == nil {
-		node, sent, refused := c.newest(), bootclock.Now(), false
-		var ttl time.Duration
-		var err error
-		attempt, end := context.WithTimeout(ctx, timeout)
-		if known == node {
-			ttl, err = c.servers.Heartbeat(attempt)
-		} else if ttl, err = c.servers.Register(attempt, node); err == nil {
-			known = node
-		} else if known != nil {
-			// The node still sends heartbeats with its old registration. Otherwise it would lose
-			// its tasks because the servers refuse a change of the node.
-			failures.note(ctx, c.logger, "registration", err)
-			ttl, err = c.servers.Heartbeat(attempt)
-			refused = err == nil
+		node, facts := c.versioned()
+		next := p.Step(time.Now(), facts)
+		if next.Request == presence.Nothing {
+			pause(ctx, time.Until(next.At), c.changed)
+			continue
 		}
-		end()
-		wait := retryInterval
-		switch {
-		case err == nil:
-			// A third: a heartbeat may be lost, and the next one go to another server.
-			wait = ttl / 3
-			timeout = max(wait, retryInterval)
-			c.heard(sent)
-			if !refused && failures.over() || first {
-				c.logger.Info("the servers know the node", "node", node.ID, "ttl", ttl)
-			}
-			if first {
-				close(c.registered)
-				first = false
-			}
-		case errors.Is(err, ErrNotRegistered):
-			known, wait = nil, 0
-		default:
-			failures.note(ctx, c.logger, "heartbeat or registration", err)
+		sent := bootclock.Now()
+		ttl, err := c.send(ctx, next, node)
+		p.Answer(time.Now(), ttl, err)
+		if err != nil {
+			c.failures.failed(ctx, next.Request.String(), err)
+			continue
 		}
-		c.pause(ctx, wait, err == nil)
+		c.heard(sent)
+		// A registration counts as a heartbeat.
+		logged := c.failures.succeeded(presence.Heartbeat.String())
+		if next.Request == presence.Register {
+			logged = c.failures.succeeded(presence.Register.String()) || logged
+			post(c.back)
+		}
+		if first || logged {
+			c.logger.Info("the servers know the node", "node", node.ID, "ttl", ttl)
+		}
+		if first {
+			close(c.registered)
+			first = false
+		}
 	}
 }
 
-// pause waits for a time. If wake is set, a change of the node ends the wait.
-func (c *contact) pause(ctx context.Context, d time.Duration, wake bool) {
-	var changed chan struct{}
-	if wake {
-		changed = c.changed
+// send sends a registration or a heartbeat.
+func (c *contact) send(ctx context.Context, next presence.Next, node *cluster.Node) (ttl time.Duration, err error) {
+	ctx, end := context.WithTimeout(ctx, next.Timeout)
+	defer end()
+	if next.Request == presence.Register {
+		return c.servers.Register(ctx, node)
 	}
+	return c.servers.Heartbeat(ctx)
+}
+
+// pause waits for a time, or until wake has a value.
+func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
-	case <-changed:
+	case <-wake:
+	}
+}
+
+// post puts a value into a channel of capacity 1, unless it has one.
+func post(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 
 // listen passes changes of allocations to wanted, after the first registration and until the
-// context ends.
+// context ends. After a failure it waits, or until the node has registered again.
 func (c *contact) listen(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -223,18 +239,20 @@ func (c *contact) listen(ctx context.Context) {
 	}
 	var clusterID string
 	var index uint64
-	var failures failureLog
+	var backoff presence.Backoff
+	random := newRandom()
 	for ctx.Err() == nil {
 		w, err := c.servers.Changes(ctx, clusterID, index)
 		if err == nil && w.ClusterID == "" {
 			err = errors.New("the server does not name its cluster")
 		}
 		if err != nil {
-			failures.note(ctx, c.logger, "changes of allocations", err)
-			c.pause(ctx, retryInterval, false)
+			c.failures.failed(ctx, changesRequest, err)
+			pause(ctx, backoff.Next(maxChangesRetry, random), c.back)
 			continue
 		}
-		failures.over()
+		backoff.Reset()
+		c.failures.succeeded(changesRequest)
 		clusterID, index = w.ClusterID, w.Index
 		c.wanted(w)
 	}
@@ -245,46 +263,13 @@ func (c *contact) report(ctx context.Context, reports []cluster.AllocReport) boo
 	attempt, end := context.WithTimeout(ctx, reportTimeout)
 	defer end()
 	err := c.servers.Report(attempt, reports)
-	if err != nil && ctx.Err() == nil {
-		c.logger.Warn("a report of allocations failed, and the client retries", "allocs", len(reports), "error", err)
-	}
-	return err == nil
-}
-
-// failureLog logs each failure of a series once. A success ends the series.
-type failureLog struct{ seen map[string]bool }
-
-// maxSeen bounds the failures that a series remembers: a plugin may invent new ones for ever.
-const maxSeen = 16
-
-// note logs a failed request. The text of an error may contain a port, which differs at each
-// attempt. The cause does not.
-func (f *failureLog) note(ctx context.Context, logger *slog.Logger, what string, err error) {
-	cause := err
-	for next := errors.Unwrap(cause); next != nil; next = errors.Unwrap(cause) {
-		cause = next
-	}
-	if ctx.Err() == nil && f.isNew(cause) {
-		logger.Warn("a request to the servers failed", "request", what, "error", err)
-	}
-}
-
-// isNew reports whether the series had no such failure.
-func (f *failureLog) isNew(err error) bool {
-	text := err.Error()
-	if f.seen[text] {
+	if err != nil {
+		c.failures.failed(ctx, reportRequest, err)
 		return false
 	}
-	if f.seen == nil || len(f.seen) == maxSeen {
-		f.seen = make(map[string]bool)
-	}
-	f.seen[text] = true
+	c.failures.succeeded(reportRequest)
 	return true
 }
 
-// over ends a series of failures, and reports whether there was one.
-func (f *failureLog) over() bool {
-	was := len(f.seen) > 0
-	f.seen = nil
-	return was
-}
+// newRandom returns random numbers for one goroutine.
+func newRandom() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
+	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/session"
 )
@@ -78,7 +79,7 @@ func (s *scripted) Heartbeat(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if !s.known {
-		return 0, ErrNotRegistered
+		return 0, presence.ErrNotRegistered
 	}
 	s.heartbeats = append(s.heartbeats, time.Now())
 	return s.ttl, nil
@@ -336,27 +337,154 @@ func (s *scripted) OpenSession(context.Context) (*session.NodeEnd, error) {
 	return nil, &session.Refused{Status: http.StatusNotImplemented}
 }
 
-// A client without a right certificate fails in turn with two causes, and with a new port each
-// time. It logged two lines a second.
-func TestFailureLog_eachCauseOnce(t *testing.T) {
+// A request that keeps failing is logged at most once a minute, with how long it has failed, and once
+// when it succeeds again. The text of the error has a new port each time, and two causes alternate.
+// The client logged each cause once and was then silent for hours.
+func TestFailures_onceAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var text strings.Builder
+		f := newFailures(slog.New(slog.NewTextHandler(&text, nil)))
+		lines := func() []string {
+			all := strings.Split(strings.TrimSpace(text.String()), "\n")
+			text.Reset()
+			return all
+		}
+		for port := range 4 * 3600 {
+			cause := []error{syscall.EPIPE, errors.New("tls: certificate required")}[port%2]
+			f.failed(t.Context(), "registration", fmt.Errorf("write 127.0.0.1:%d: %w", port, cause))
+			time.Sleep(250 * time.Millisecond)
+		}
+		failed := lines()
+		must.SliceLen(t, 60, failed)
+		must.StrContains(t, failed[0], "failing_for=0s")
+		must.StrContains(t, failed[59], "failing_for=59m0s")
+		must.StrContains(t, failed[59], "127.0.0.1:")
+		must.True(t, f.succeeded("registration"))
+		must.False(t, f.succeeded("registration"))
+		must.StrContains(t, lines()[0], "failed_for=1h0m0s")
+	})
+}
+
+// The first failure of a request is logged at once. The end of the client is no failure.
+func TestFailures_eachRequestByItself(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
-	logger := slog.New(slog.NewTextHandler(&text, nil))
-	var failures failureLog
-	fails := func() {
-		for port := range 20 {
-			cause := []error{syscall.EPIPE, errors.New("tls: certificate required")}[port%2]
-			failures.note(t.Context(), logger, "registration", fmt.Errorf("write 127.0.0.1:%d: %w", port, cause))
-		}
-	}
-	fails()
+	f := newFailures(slog.New(slog.NewTextHandler(&text, nil)))
+	f.failed(t.Context(), "heartbeat", errors.New("first"))
+	f.failed(t.Context(), "session", errors.New("second"))
+	ended, end := context.WithCancel(t.Context())
+	end()
+	f.failed(ended, "changes", ended.Err())
 	must.EqOp(t, 2, strings.Count(text.String(), "\n"))
-	must.True(t, failures.over())
-	must.False(t, failures.over())
-	fails()
-	must.EqOp(t, 4, strings.Count(text.String(), "\n"), must.Sprint("another series"))
+}
+
+// A plugin may invent new failures for ever.
+func TestFailureLog_bounded(t *testing.T) {
+	t.Parallel()
+	var failures failureLog
 	for i := range 10 * maxSeen {
 		must.True(t, failures.isNew(fmt.Errorf("failure %d", i)))
 	}
 	must.LessEq(t, maxSeen, len(failures.seen))
+	must.False(t, failures.isNew(fmt.Errorf("failure %d", 10*maxSeen-1)))
+	failures.over()
+	must.True(t, failures.isNew(fmt.Errorf("failure %d", 10*maxSeen-1)))
+}
+
+// The servers do not know the node any more, and refuse its registration until an operator gives it a
+// token. The client retries with backoff for hours, logs once a minute, and registers. Meanwhile it
+// asks for no changes faster than it retries.
+func TestContact_refusedForHours(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var text strings.Builder
+		s := &counted{scripted: scripted{ttl: 30 * time.Second}}
+		c := newContact(&cluster.Node{ID: "n"}, s, slog.New(slog.NewTextHandler(&text, nil)))
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { c.keepAlive(ctx) })
+		running.Go(func() { c.listen(ctx) })
+		pass := func(d time.Duration) {
+			time.Sleep(d)
+			synctest.Wait()
+		}
+		pass(time.Minute)
+		before := s.registrations
+		text.Reset()
+		s.set(func() { s.known, s.unlike = false, errors.New("403 (ACL token not found)") })
+		pass(3 * time.Hour)
+		// The longest wait is a third of the TTL.
+		must.Between(t, 3*60*6, s.registrations-before, 3*60*13)
+		must.Between(t, 150, strings.Count(text.String(), "request=registration "), 3*60)
+		must.EqOp(t, 1, strings.Count(text.String(), "request=heartbeat"), must.Sprint("the node is not registered and sends no heartbeats"))
+		must.StrContains(t, text.String(), "failing_for=2h")
+		text.Reset()
+		s.set(func() { s.unlike = nil })
+		pass(10 * time.Second)
+		must.SliceLen(t, 2, s.registered)
+		must.StrContains(t, text.String(), "the servers know the node")
+		text.Reset()
+		pass(time.Hour)
+		must.SliceLen(t, 2, s.registered)
+		must.Eq(t, "", text.String())
+		cancel()
+		running.Wait()
+	})
+}
+
+// counted are test servers that count registrations, also refused ones.
+type counted struct {
+	scripted
+	registrations int
+}
+
+func (c *counted) Register(ctx context.Context, n *cluster.Node) (time.Duration, error) {
+	c.set(func() { c.registrations++ })
+	return c.scripted.Register(ctx, n)
+}
+
+// After a restore all requests for changes fail at the same moment, until the node has registered
+// again. Then the client reads its allocations at once.
+func TestContact_changesAfterTheRegistration(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &refusingChanges{scripted: scripted{ttl: 3 * time.Minute, feed: make(chan client.Wanted)}}
+		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { c.keepAlive(ctx) })
+		running.Go(func() { c.listen(ctx) })
+		time.Sleep(time.Second)
+		s.set(func() { s.known = false })
+		s.feed <- client.Wanted{ClusterID: "c", Index: 5}
+		time.Sleep(55 * time.Second)
+		requests := len(s.questions)
+		must.Between(t, 6, requests, 20)
+		time.Sleep(5 * time.Second) // the next heartbeat
+		synctest.Wait()
+		must.SliceLen(t, 2, s.registered)
+		s.set(func() { must.Greater(t, requests, len(s.questions)) })
+		s.set(func() { requests = len(s.questions) })
+		time.Sleep(time.Minute)
+		s.set(func() { must.SliceLen(t, requests, s.questions, must.Sprint("the last request waits for a change")) })
+		cancel()
+		running.Wait()
+	})
+}
+
+// refusingChanges are test servers that refuse requests for changes of an unknown node.
+type refusingChanges struct{ scripted }
+
+func (r *refusingChanges) Changes(ctx context.Context, clusterID string, index uint64) (client.Wanted, error) {
+	r.mu.Lock()
+	known := r.known
+	if !known {
+		r.questions = append(r.questions, question{clusterID, index})
+	}
+	r.mu.Unlock()
+	if !known {
+		return client.Wanted{}, errors.New("403 (ACL token not found)")
+	}
+	return r.scripted.Changes(ctx, clusterID, index)
 }

@@ -2,15 +2,13 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/session"
@@ -35,39 +33,51 @@ type httpServers struct {
 	// registeredIn is the cluster version of the last registration. The servers dropped fields of
 	// newer versions.
 	registeredIn atomic.Uint64
+	// token registers an unknown node. Only Register uses it, in one goroutine.
+	token machineToken
 }
 
 var _ Servers = (*httpServers)(nil)
 
-// httpServer is one server, with a client for each of three kinds of callers.
+// httpServer is one server, with a client for each of two kinds of callers.
 type httpServer struct {
-	// registrar has the token that may register, member the secret of the node; stranger has none.
-	registrar, member, stranger *api.Client
-	self                        api.NodeSide
-	close                       func()
+	// config has no token.
+	config api.Config
+	// member has the secret of the node; stranger has none.
+	member, stranger *api.Client
+	self             api.NodeSide
+	close            func()
 }
 
 // newHTTPServers sends no request.
 func newHTTPServers(c config.Servers, self identity) (*httpServers, error) {
-	s := new(httpServers)
+	s := &httpServers{token: machineToken{file: c.TokenFile, last: c.Token}}
 	for _, address := range c.Addresses {
-		made := make([]*api.Client, 3)
-		for i, token := range []string{c.Token, self.Secret, ""} {
-			one, err := api.New(api.Config{Address: address, Token: token, TLS: api.TLS{
-				CACert: c.CAFile, ClientCert: c.CertFile, ClientKey: c.KeyFile, ServerName: c.ServerName,
-			}})
-			if err != nil {
-				return nil, fmt.Errorf("server %s: %w", address, err)
-			}
-			made[i] = one
+		one := httpServer{config: api.Config{Address: address, TLS: api.TLS{
+			CACert: c.CAFile, ClientCert: c.CertFile, ClientKey: c.KeyFile, ServerName: c.ServerName,
+		}}}
+		var err error
+		if one.member, err = one.client(self.Secret); err == nil {
+			one.stranger, err = one.client("")
 		}
-		s.all = append(s.all, httpServer{registrar: made[0], member: made[1], self: made[1].NodeSide(self.ID), stranger: made[2], close: func() {
-			for _, one := range made {
-				one.Close()
-			}
-		}})
+		if err != nil {
+			return nil, fmt.Errorf("server %s: %w", address, err)
+		}
+		one.self = one.member.NodeSide(self.ID)
+		one.close = func() {
+			one.member.Close()
+			one.stranger.Close()
+		}
+		s.all = append(s.all, one)
 	}
 	return s, nil
+}
+
+// client returns a client of the server with this token.
+func (s httpServer) client(token string) (*api.Client, error) {
+	c := s.config
+	c.Token = token
+	return api.New(c)
 }
 
 // close closes idle connections.
@@ -89,12 +99,12 @@ func (s *httpServers) ask(question func(httpServer) error) error {
 }
 
 // Register implements [Servers]. A known node registers with its secret. An unknown node registers
-// with the token, so the token may be removed after the first registration.
+// with the token.
 func (s *httpServers) Register(ctx context.Context, n *cluster.Node) (ttl time.Duration, err error) {
 	err = s.ask(func(one httpServer) error {
 		answer, err := one.member.Register(ctx, n)
 		if forbidden(err) {
-			answer, err = one.registrar.Register(ctx, n)
+			answer, err = s.token.register(ctx, one, n)
 		}
 		if err == nil {
 			ttl = answer.HeartbeatTTL
@@ -115,18 +125,12 @@ func (s *httpServers) Heartbeat(ctx context.Context) (ttl time.Duration, err err
 		return err
 	})
 	if before := cluster.Version(s.registeredIn.Load()); err == nil && version > before {
-		return ttl, fmt.Errorf("%w in cluster version %d, but in version %d", ErrNotRegistered, version, before)
+		return ttl, fmt.Errorf("%w in cluster version %d, but in version %d", presence.ErrNotRegistered, version, before)
 	}
-	if isUnknown(err) {
-		err = fmt.Errorf("%w: %w", ErrNotRegistered, err)
+	if api.UnknownNode(err) {
+		err = fmt.Errorf("%w: %w", presence.ErrNotRegistered, err)
 	}
 	return ttl, err
-}
-
-// isUnknown reports whether a server does not know the node.
-func isUnknown(err error) bool {
-	answer, is := errors.AsType[*api.Error](err)
-	return api.NotFound(err) || is && strings.Contains(answer.Body, "node not found")
 }
 
 // Changes implements [Servers].
@@ -173,11 +177,6 @@ func (s *httpServers) Report(ctx context.Context, reports []cluster.AllocReport)
 		_, err := one.self.ReportAllocs(ctx, reports)
 		return err
 	})
-}
-
-func forbidden(err error) bool {
-	answer, is := errors.AsType[*api.Error](err)
-	return is && answer.Status == http.StatusForbidden
 }
 
 // OpenSession implements [Servers]. Each session uses the server after the server of the last

@@ -2,15 +2,19 @@ package node
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
@@ -111,6 +115,62 @@ func TestHTTPServers_registersWithTheSecret(t *testing.T) {
 	must.Eq(t, []string{"secret", "registrar", "secret"}, tokens)
 }
 
+// Servers with tokens answer 403 to a heartbeat of a node that they do not know. The client then logged
+// that once, and never registered the node again.
+func TestHTTPServers_unknownNode(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status  int
+		body    string
+		unknown bool
+	}{
+		{http.StatusForbidden, "ACL token not found", true},
+		{http.StatusForbidden, "Permission denied", true},
+		{http.StatusNotFound, "node not found", true},
+		{http.StatusInternalServerError, "node not found", true},
+		{http.StatusInternalServerError, "No cluster leader", false},
+		{http.StatusTooManyRequests, "too many readers are waiting", false},
+		{http.StatusServiceUnavailable, "the server is stopping", false},
+	} {
+		_, err := asking(t, says(c.status, c.body)).Heartbeat(t.Context())
+		must.Error(t, err)
+		must.EqOp(t, c.unknown, errors.Is(err, presence.ErrNotRegistered), must.Sprint(c))
+	}
+}
+
+// A node that the servers do not know registers with the token of the token file. The client reads
+// the file again at each such registration. If it cannot, it uses the last token, and the error of a
+// refused registration says why.
+func TestHTTPServers_tokenFile(t *testing.T) {
+	t.Parallel()
+	valid := "first"
+	s := asking(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Nomad-Token") != valid {
+			says(http.StatusForbidden, "ACL token not found")(w, r)
+			return
+		}
+		says(http.StatusOK, `{"HeartbeatTTL": 5000000000}`)(w, r)
+	})
+	file := filepath.Join(t.TempDir(), "token")
+	s.token = machineToken{file: file, last: "first"}
+	register := func() error {
+		_, err := s.Register(t.Context(), &cluster.Node{ID: "n1", SecretID: "secret"})
+		return err
+	}
+	must.NoError(t, register(), must.Sprint("the file is deleted, and the last token is valid"))
+	valid = "second"
+	must.ErrorContains(t, register(), "the token file cannot be read")
+	must.NoError(t, os.WriteFile(file, []byte("second\n"), 0o600))
+	must.NoError(t, register())
+	valid = "third"
+	err := register()
+	must.ErrorContains(t, err, "ACL token not found")
+	must.StrNotContains(t, err.Error(), "token file")
+	must.StrNotContains(t, err.Error(), "second")
+	s.token = machineToken{}
+	must.ErrorContains(t, register(), "the client has no token_file")
+}
+
 // Requests contain the secret of the node. After a failure the next request goes to the next
 // server.
 func TestHTTPServers_tokens(t *testing.T) {
@@ -132,7 +192,7 @@ func TestHTTPServers_tokens(t *testing.T) {
 	must.NoError(t, err)
 	must.Eq(t, "5s", ttl.String())
 	_, err = s.Heartbeat(t.Context())
-	must.ErrorIs(t, err, ErrNotRegistered)
+	must.ErrorIs(t, err, presence.ErrNotRegistered)
 	must.NoError(t, s.Report(t.Context(), nil))
 }
 
@@ -154,7 +214,7 @@ func TestHTTPServers_RegisterAgainInANewerClusterVersion(t *testing.T) {
 	must.NoError(t, err)
 	for version = 5; version <= 6; version++ {
 		_, err = s.Heartbeat(t.Context())
-		must.ErrorIs(t, err, ErrNotRegistered)
+		must.ErrorIs(t, err, presence.ErrNotRegistered)
 		register()
 		_, err = s.Heartbeat(t.Context())
 		must.NoError(t, err)

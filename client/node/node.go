@@ -12,6 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
+	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -100,12 +101,14 @@ func (n *Node) loop(ctx context.Context, ring *bootclock.Alarm) error {
 // askTrust asks the servers whether raw_exec may be used, until they answer. Before that the core
 // must not get allocations, because failed starts would use up their restarts.
 func (n *Node) askTrust(ctx context.Context) {
+	var backoff presence.Backoff
+	random := newRandom()
 	for ctx.Err() == nil {
 		err := n.trust.check(ctx, rawExec)
 		if !errors.Is(err, errUnknownServers) {
 			return
 		}
-		sleep(ctx, retryInterval)
+		sleep(ctx, backoff.Next(maxChangesRetry, random))
 	}
 }
 

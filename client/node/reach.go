@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -20,9 +21,9 @@ const (
 	oldServerWait = time.Minute
 	// steadySession is how long a session must last to count as a success.
 	steadySession = maxSessionWait
-	// loggedFailure is the number of the consecutive failure that is logged. The first failures are
-	// normal, because a follower may not know a new node yet.
-	loggedFailure = 3
+	// normalFailures is the number of consecutive failures that are not logged. They are normal,
+	// because a follower may not know a new node yet.
+	normalFailures = 2
 )
 
 // reach keeps a session with a server open, so that the servers can reach the node.
@@ -30,11 +31,16 @@ type reach struct {
 	servers Servers
 	handler http.Handler
 	logger  *slog.Logger
+	// failures logs failed requests for a session.
+	failures *failures
 }
 
 func newReach(n *Node) *reach {
-	return &reach{servers: n.shell.contact.servers, handler: nodeapi.New(n.nodeapiOptions()), logger: n.logger}
+	return &reach{servers: n.shell.contact.servers, handler: nodeapi.New(n.nodeapiOptions()), logger: n.logger, failures: n.shell.contact.failures}
 }
+
+// errUnreachable says what follows from a missing session.
+var errUnreachable = errors.New("operators cannot reach the files, logs and commands of the node's tasks")
 
 // keep keeps a session open after the node is registered, until the context ends. It answers
 // requests in goroutines that have ended when it returns.
@@ -43,7 +49,7 @@ func (r *reach) keep(ctx context.Context, registered <-chan struct{}) {
 	case <-ctx.Done():
 	case <-registered:
 	}
-	failures := 0
+	failed, oldLogged := 0, false
 	wait := firstSessionWait
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -51,7 +57,8 @@ func (r *reach) keep(ctx context.Context, registered <-chan struct{}) {
 		refused, is := errors.AsType[*session.Refused](err)
 		old := is && refused.Unsupported()
 		if err == nil {
-			failures = 0
+			failed, oldLogged = 0, false
+			r.failures.succeeded(sessionRequest)
 			r.logger.Info("the node has a session with a server")
 			end.Serve(ctx, r.handler)
 			if ctx.Err() != nil {
@@ -61,9 +68,13 @@ func (r *reach) keep(ctx context.Context, registered <-chan struct{}) {
 			if time.Since(began) >= steadySession {
 				wait = firstSessionWait
 			}
-		} else if failures++; failures == loggedFailure || old && failures < loggedFailure {
-			failures = loggedFailure
-			r.logger.Warn("the node has no session with a server; operators cannot reach the files, logs and commands of its tasks", "error", err)
+		} else if failed++; old {
+			if !oldLogged { // this may last until an upgrade
+				oldLogged = true
+				r.logger.Warn("the servers are of an older release without sessions with nodes", "why", errUnreachable, "error", err)
+			}
+		} else if failed > normalFailures {
+			r.failures.failed(ctx, sessionRequest, fmt.Errorf("%w: %w", errUnreachable, err))
 		}
 		pause := wait
 		if old {

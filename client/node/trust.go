@@ -29,6 +29,8 @@ type trust struct {
 	servers Servers
 	home    *home
 	logger  *slog.Logger
+	// failures logs failed checks.
+	failures *failures
 	// checks is false if the client need not check: it does not run as root, or has no raw_exec.
 	checks bool
 
@@ -50,7 +52,7 @@ type heldFingerprint struct {
 
 // newTrust starts with the last answer that an earlier client got.
 func newTrust(s Servers, h *home, root bool, logger *slog.Logger) *trust {
-	t := &trust{servers: s, home: h, checks: root, logger: logger, asking: make(chan struct{}, 1)}
+	t := &trust{servers: s, home: h, checks: root, logger: logger, failures: newFailures(logger), asking: make(chan struct{}, 1)}
 	if root && !h.guarded() {
 		t.why = errUnknownServers
 	}
@@ -82,9 +84,10 @@ func (t *trust) check(ctx context.Context, name string) error {
 	}
 	anonymous, err := t.servers.AcceptAnonymous(ctx)
 	if err != nil {
-		t.logger.Warn("the servers do not say whether they accept jobs without a token", "error", err)
+		t.failures.failed(ctx, tokensRequest, err)
 		return why
 	}
+	t.failures.succeeded(tokensRequest)
 	why = nil
 	if anonymous {
 		why = errAnonymous

@@ -34,6 +34,14 @@ func readError(r *http.Response) error {
 // NotFound reports whether the server answered that the subject does not exist.
 func NotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
 
+// UnknownNode reports whether the error of a heartbeat may say that the servers do not know the node
+// or its secret. Servers with tokens answer 403 for both, because a caller without a right must not
+// learn which nodes exist. The node should register again, with backoff.
+func UnknownNode(err error) bool {
+	answer, is := errors.AsType[*Error](err)
+	return is && (answer.Status == http.StatusNotFound || answer.Status == http.StatusForbidden || strings.Contains(answer.Body, "node not found"))
+}
+
 func hasStatus(err error, status int) bool {
 	answer, is := errors.AsType[*Error](err)
 	return is && answer.Status == status

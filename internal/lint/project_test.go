@@ -38,6 +38,10 @@ func loopRule() lint.LoopRule {
 
 			{Package: module + "/client/guard", Receiver: "Watch", Name: "Step"},
 
+			{Package: module + "/client/presence", Receiver: "Presence", Name: "Answer"},
+			{Package: module + "/client/presence", Receiver: "Outage", Name: "Failed"},
+			{Package: module + "/client/presence", Receiver: "Outage", Name: "Succeeded"},
+
 			{Package: module + "/cluster/volumes", Name: "Due"},
 			{Package: module + "/cluster/volumes", Name: "Expired"},
 			{Package: module + "/cluster/volumes", Receiver: "Caller", Name: "Ready"},
