@@ -39,7 +39,7 @@ func registerNode(q *request) error {
 		return err
 	}
 	if known := s.Node(node.ID); known != nil && !sameSecret(known.SecretID, node.SecretID) {
-		return errForbidden()
+		return errOtherSecret()
 	}
 	ttl, err := q.backend.Writer.RegisterNode(q.Context(), node)
 	if err != nil {

@@ -24,6 +24,12 @@ func fail(code int, text string) error { return &failure{code, text} }
 // errForbidden is the failure of a request without the right.
 func errForbidden() error { return fail(http.StatusForbidden, "Permission denied") }
 
+// errOtherSecret is the failure of a registration under the id of another client's node. The caller may
+// register nodes.
+func errOtherSecret() error {
+	return fail(http.StatusForbidden, "the node is registered with another secret: an operator must purge it first")
+}
+
 // Texts for subjects that do not exist, as the reference has them.
 const (
 	nodeNotFound  = "node not found"

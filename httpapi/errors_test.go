@@ -142,7 +142,7 @@ func TestErrors(t *testing.T) {
 		{"POST", "/v1/operator/raft/join", `{"ID":"a\nb","Address":"x:1"}`, 400, "invalid ID: it contains a control character"},
 		{"PUT", "/v1/client/n9/register", `{"Node":{"SecretID":"s","Status":"asleep"}}`, 400, "invalid node status"},
 		{"PUT", "/v1/client/n9/register", `{"Node":{"SecretID":"s","NodeResources":{"Cpu":{"CpuShares":-1}}}}`, 400, "a node's resources must be >= 0"},
-		{"PUT", "/v1/client/" + uuid('a', 1) + "/register", `{"Node":{"SecretID":"another"}}`, 403, "Permission denied"},
+		{"PUT", "/v1/client/" + uuid('a', 1) + "/register", `{"Node":{"SecretID":"another"}}`, 403, "the node is registered with another secret: an operator must purge it first"},
 		{"PUT", "/v1/client/none/heartbeat", "", 404, "node not found"},
 		{"PUT", "/v1/client/none/allocations", `{"Allocs":[]}`, 404, "node not found"},
 		{"PUT", "/v1/client/" + uuid('a', 1) + "/allocations", `{"Allocs":[{"ID":"x","ClientStatus":"lost"}]}`, 400, `report 0: a client cannot report the status "lost"`},
