@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/hashicorp/raft"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -120,8 +121,9 @@ func (d *Dev) begin(ctx context.Context, c DevConfig) error {
 	if d.fleet != nil {
 		d.running.Go(func() { d.fleet.Run(d.life) })
 	}
+	failures := remote.NewFailures(d.config.Logger.Named("clients"))
 	for _, n := range nodes {
-		d.running.Go(func() { remote.KeepAlive(d.life, inProcess{w}, n, d.config.Logger.Named("clients"), nil) })
+		d.running.Go(func() { remote.KeepAlive(d.life, inProcess{w}, n, failures, nil) })
 	}
 	return nil
 }
@@ -148,7 +150,7 @@ type inProcess struct{ httpapi.Writer }
 func (s inProcess) Heartbeat(ctx context.Context, id cluster.NodeID) (ttl time.Duration, err error) {
 	ttl, err = s.Writer.Heartbeat(ctx, id)
 	if errors.Is(err, httpapi.ErrNotFound) {
-		err = fmt.Errorf("%w: %w", remote.ErrNotRegistered, err)
+		err = fmt.Errorf("%w: %w", presence.ErrNotRegistered, err)
 	}
 	return ttl, err
 }

@@ -2,11 +2,10 @@ package remote
 
 import (
 	"context"
-	"errors"
+	"math/rand/v2"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
+	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -14,59 +13,65 @@ import (
 type Servers interface {
 	// RegisterNode and Heartbeat return the TTL: the time within which the node must send the next heartbeat.
 	// A heartbeat of a node that is not registered fails with an error that wraps
-	// [ErrNotRegistered].
+	// [presence.ErrNotRegistered].
 	RegisterNode(context.Context, *cluster.Node) (ttl time.Duration, err error)
 	Heartbeat(context.Context, cluster.NodeID) (ttl time.Duration, err error)
 }
 
-// ErrNotRegistered says that the servers do not know the node. It registers again.
-var ErrNotRegistered = errors.New("the node is not registered")
+// heartbeatsInTTL is the number of heartbeats in a TTL: one heartbeat may be lost.
+const heartbeatsInTTL = 2
 
-// RetryInterval is the wait before a failed request is repeated.
-const RetryInterval = 500 * time.Millisecond
+// maxRetry is the longest wait before a failed request for changes is retried.
+const maxRetry = 10 * time.Second
 
-// registerTimeout bounds the first attempt: servers without a leader wait for one.
-const registerTimeout = 10 * time.Second
-
-// KeepAlive registers a node and sends its heartbeats, until the context ends. It calls
-// registered after each registration, unless that is nil. The context of an attempt ends
-// after half the TTL of the node, or after RetryInterval if that is longer.
-func KeepAlive(ctx context.Context, s Servers, n *cluster.Node, logger hclog.Logger, registered func()) {
-	known, logged := false, ""
-	timeout := registerTimeout
+// KeepAlive registers a node, again when the servers do not know it, and sends its heartbeats, until
+// the context ends. It calls registered after each registration, unless that is nil. It retries failed
+// requests with backoff, see [presence.Presence].
+func KeepAlive(ctx context.Context, s Servers, n *cluster.Node, failures *Failures, registered func()) {
+	p := presence.New(heartbeatsInTTL, newRandom())
 	for ctx.Err() == nil {
-		var ttl time.Duration
-		var err error
-		attempt, end := context.WithTimeout(ctx, timeout)
-		if known {
-			ttl, err = s.Heartbeat(attempt, n.ID)
-		} else if ttl, err = s.RegisterNode(attempt, n); err == nil && registered != nil {
-			registered()
+		next := p.Step(time.Now(), 0)
+		if next.Request == presence.Nothing {
+			pause(ctx, time.Until(next.At), nil)
+			continue
 		}
-		end()
-		wait := ttl / 2 // one heartbeat may be lost
+		ttl, err := send(ctx, s, n, next)
+		p.Answer(time.Now(), ttl, err)
 		switch {
+		case err != nil && ctx.Err() == nil:
+			failures.failed(next.Request.String(), n.ID, err)
 		case err == nil:
-			known, timeout = true, max(wait, RetryInterval)
-		case errors.Is(err, ErrNotRegistered):
-			known, wait = false, 0
-		default:
-			wait = RetryInterval
-			if err.Error() != logged && ctx.Err() == nil { // log each error once
-				logged = err.Error()
-				logger.Warn("a heartbeat or a registration failed", "node", n.ID, "error", err)
+			failures.succeeded(presence.Heartbeat.String(), n.ID) // a registration counts as one
+			if next.Request == presence.Register {
+				failures.succeeded(next.Request.String(), n.ID)
+				if registered != nil {
+					registered()
+				}
 			}
 		}
-		pause(ctx, wait)
 	}
 }
 
-// pause waits, at most until the context ends.
-func pause(ctx context.Context, d time.Duration) {
+// send sends a registration or a heartbeat.
+func send(ctx context.Context, s Servers, n *cluster.Node, next presence.Next) (ttl time.Duration, err error) {
+	ctx, end := context.WithTimeout(ctx, next.Timeout)
+	defer end()
+	if next.Request == presence.Register {
+		return s.RegisterNode(ctx, n)
+	}
+	return s.Heartbeat(ctx, n.ID)
+}
+
+// newRandom returns random numbers for one goroutine.
+func newRandom() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
+
+// pause waits for a time, or until wake has a value.
+func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
+	case <-wake:
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/simclient/remote"
 )
@@ -47,13 +48,13 @@ func TestKeepAlive_serversThatDoNotAnswer(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 				defer cancel()
 				s := &unreliable{ttl: ttl}
-				remote.KeepAlive(ctx, s, nodes(1)[0], hclog.NewNullLogger(), nil)
+				remote.KeepAlive(ctx, s, nodes(1)[0], remote.NewFailures(hclog.NewNullLogger()), nil)
 				must.Greater(t, 10, len(s.answers))
 				longest := time.Duration(0)
 				for i := range s.answers[1:] {
 					longest = max(longest, s.answers[i+1].Sub(s.answers[i]))
 				}
-				must.LessEq(t, max(ttl, ttl/2+remote.RetryInterval)+remote.RetryInterval, longest)
+				must.LessEq(t, max(ttl, ttl/2+presence.FirstRetry)+presence.FirstRetry, longest)
 			})
 		})
 	}

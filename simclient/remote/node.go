@@ -2,13 +2,12 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
@@ -21,6 +20,9 @@ type node struct {
 	servers, registrars []*client.Client
 	// at is the index of the server to ask, modulo their number.
 	at atomic.Uint64
+	// back has capacity 1. It holds a value if the node has registered since the last failed request for
+	// changes.
+	back chan struct{}
 	// show is called with the node's allocations that are not client-terminal, each time that they
 	// may have changed, one call at a time.
 	show func([]*cluster.Allocation)
@@ -34,7 +36,7 @@ var _ Servers = (*node)(nil)
 
 // newNode is the ith node, which asks the ith server first.
 func newNode(c *Config, self *cluster.Node, i int, show func([]*cluster.Allocation)) (*node, error) {
-	n := &node{self: self, show: show}
+	n := &node{self: self, back: make(chan struct{}, 1), show: show}
 	n.at.Store(uint64(i))
 	for _, address := range c.Addresses {
 		registrar, err := client.New(client.Config{Address: address, Token: c.Token, TLS: c.TLS})
@@ -91,16 +93,10 @@ func (n *node) Heartbeat(ctx context.Context, id cluster.NodeID) (ttl time.Durat
 		ttl = beat.HeartbeatTTL
 		return err
 	})
-	if unknown(err) {
-		err = fmt.Errorf("%w: %w", ErrNotRegistered, err)
+	if client.UnknownNode(err) {
+		err = fmt.Errorf("%w: %w", presence.ErrNotRegistered, err)
 	}
 	return ttl, err
-}
-
-// unknown reports whether a server does not know the node.
-func unknown(err error) bool {
-	answer, is := errors.AsType[*client.Error](err)
-	return client.NotFound(err) || is && strings.Contains(answer.Body, "node not found")
 }
 
 // readAllocs reads what the servers have changed of the node's allocations, and shows the result. If

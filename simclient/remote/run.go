@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
@@ -27,7 +28,7 @@ type Config struct {
 	Nodes []*cluster.Node
 	// Fleet says how the clients behave; its Snapshot and Applier are set by Run.
 	Fleet simclient.Options
-	// Logger receives failed requests; nil logs nothing.
+	// Logger receives failed requests, see [Failures]; nil logs nothing.
 	Logger hclog.Logger
 	// Registered is called after each registration of a node, by many goroutines;
 	// or nil.
@@ -47,9 +48,10 @@ func Run(ctx context.Context, c Config) error {
 
 // runner is one call of Run.
 type runner struct {
-	config  Config
-	replica *replica
-	fleet   *simclient.Fleet
+	config   Config
+	replica  *replica
+	fleet    *simclient.Fleet
+	failures *Failures
 	// ctx ends reports under way; run sets it.
 	ctx     context.Context
 	nodes   map[cluster.NodeID]*node
@@ -66,7 +68,7 @@ func newRunner(c Config) (*runner, error) {
 	case len(c.Nodes) == 0:
 		return nil, errors.New("Config.Nodes is required")
 	}
-	r := &runner{config: c, replica: newReplica(c.Nodes), nodes: make(map[cluster.NodeID]*node, len(c.Nodes))}
+	r := &runner{config: c, replica: newReplica(c.Nodes), failures: NewFailures(c.Logger), nodes: make(map[cluster.NodeID]*node, len(c.Nodes))}
 	for i, n := range c.Nodes {
 		if n == nil || n.ID == "" || n.SecretID == "" {
 			return nil, fmt.Errorf("node %d has no id or no secret", i)
@@ -99,30 +101,36 @@ func (r *runner) run(ctx context.Context) {
 // keepAlive keeps a node alive, and reads its allocations once it is registered.
 func (r *runner) keepAlive(ctx context.Context, n *node) {
 	var once sync.Once
-	KeepAlive(ctx, n, n.self, r.config.Logger, func() {
+	KeepAlive(ctx, n, n.self, r.failures, func() {
 		once.Do(func() { r.running.Go(func() { r.listen(ctx, n) }) })
+		select {
+		case n.back <- struct{}{}:
+		default: // it holds a value already
+		}
 		if r.config.Registered != nil {
 			r.config.Registered(n.self.ID)
 		}
 	})
 }
 
-// listen keeps the replica up to date with the allocations of a node.
+// listen keeps the replica up to date with the allocations of a node. After a failure it waits, or until
+// the node has registered again.
 func (r *runner) listen(ctx context.Context, n *node) {
-	for logged := ""; ctx.Err() == nil; {
+	var backoff presence.Backoff
+	random := newRandom()
+	for ctx.Err() == nil {
 		changed, err := n.readAllocs(ctx)
-		switch {
-		case ctx.Err() != nil:
-		case errors.Is(err, client.ErrOtherCluster):
-			if err.Error() != logged {
-				logged = err.Error()
-				r.config.Logger.Warn("the node keeps what it runs and learns nothing new: restart its client if the node belongs to that cluster", "node", n.self.ID, "error", err)
+		if err != nil && ctx.Err() == nil {
+			if errors.Is(err, client.ErrOtherCluster) {
+				err = fmt.Errorf("the node keeps what it runs and learns nothing new; restart its client if the node belongs to that cluster: %w", err)
 			}
-			pause(ctx, RetryInterval)
-		case err != nil:
-			r.config.Logger.Debug("reading the allocations of a node failed", "node", n.self.ID, "error", err)
-			pause(ctx, RetryInterval)
-		case changed:
+			r.failures.failed(changesRequest, n.self.ID, err)
+			pause(ctx, backoff.Next(maxRetry, random), n.back)
+			continue
+		}
+		backoff.Reset()
+		r.failures.succeeded(changesRequest, n.self.ID)
+		if changed {
 			r.fleet.Changed(n.self.ID)
 		}
 	}
@@ -141,12 +149,17 @@ func (r *runner) Report(reports []cluster.AllocReport, reply func(applied bool))
 		failed := false
 		for id, part := range byNode {
 			parts.Go(func() {
-				if err := r.nodes[id].report(r.ctx, part); err != nil {
-					r.config.Logger.Debug("reports failed", "node", id, "error", err)
-					mu.Lock()
-					failed = true
-					mu.Unlock()
+				err := r.nodes[id].report(r.ctx, part)
+				if err == nil {
+					r.failures.succeeded(reportRequest, id)
+					return
 				}
+				if r.ctx.Err() == nil {
+					r.failures.failed(reportRequest, id, err)
+				}
+				mu.Lock()
+				failed = true
+				mu.Unlock()
 			})
 		}
 		parts.Wait()

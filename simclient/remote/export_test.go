@@ -1,0 +1,7 @@
+package remote
+
+// For tests.
+var (
+	Failed    = (*Failures).failed
+	Succeeded = (*Failures).succeeded
+)
