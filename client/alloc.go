@@ -276,7 +276,7 @@ func (a *allocRunner) discard() {
 		switch {
 		case a.pending == nil:
 		case a.pendingUnreadable != "":
-			a.core.wantUnreadable(Unreadable{Alloc: a.pending, Reason: a.pendingUnreadable})
+			wantUnreadable(a.core, Unreadable{Alloc: a.pending, Reason: a.pendingUnreadable})
 		default:
 			a.core.want(a.pending)
 		}

@@ -212,7 +212,7 @@ func (c *Core) receive(w Wanted) {
 		c.want(alloc)
 	}
 	for _, u := range w.Unreadable {
-		c.wantUnreadable(u)
+		wantUnreadable(c, u)
 	}
 	for _, why := range w.Nameless {
 		c.options.Logger.Error("the client cannot read the id of an allocation; it stops no allocation that is missing from this answer", "why", why)

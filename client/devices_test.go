@@ -241,7 +241,7 @@ func TestDevices_pluginTellsNothing(t *testing.T) {
 }
 
 // problems returns the problems of devices that the client has published last.
-func (n *node) problems() map[string]string { return n.published[len(n.published)-1].DeviceProblems }
+func deviceProblems(n *node) map[string]string { return n.published[len(n.published)-1].DeviceProblems }
 
 // An operator sees why a plugin has no devices, and which parts of its report the client ignores.
 func TestDevices_problems(t *testing.T) {
@@ -250,19 +250,19 @@ func TestDevices_problems(t *testing.T) {
 	n.devices.process.down = true
 	n.install()
 	n.run(20 * time.Second)
-	must.Eq(t, map[string]string{"toys": "the device plugin did not start: no NVML"}, n.problems())
+	must.Eq(t, map[string]string{"toys": "the device plugin did not start: no NVML"}, deviceProblems(n))
 	n.devices.launchError = nil
 	n.run(5 * time.Minute)
-	must.MapEmpty(t, n.problems())
+	must.MapEmpty(t, deviceProblems(n))
 	n.core.Devices("toys", n.devices.process.generation, client.DeviceReport{Ignored: "the device x is ignored"})
 	n.run(10 * time.Second)
-	must.Eq(t, map[string]string{"toys": "the device x is ignored"}, n.problems())
+	must.Eq(t, map[string]string{"toys": "the device x is ignored"}, deviceProblems(n))
 	n.core.Devices("toys", n.devices.process.generation, client.DeviceReport{Err: errors.New("broken")})
 	n.run(10 * time.Second)
-	must.Eq(t, map[string]string{"toys": "the device plugin does not report its devices: broken\nthe device x is ignored"}, n.problems())
+	must.Eq(t, map[string]string{"toys": "the device plugin does not report its devices: broken\nthe device x is ignored"}, deviceProblems(n))
 	n.tell()
 	n.run(10 * time.Second)
-	must.MapEmpty(t, n.problems())
+	must.MapEmpty(t, deviceProblems(n))
 }
 
 // The client restarts, and the device plugin with it. The devices do not vanish meanwhile: they are
@@ -282,7 +282,7 @@ func TestDevices_clientRestarts(t *testing.T) {
 	n.run(time.Minute)
 	must.Eq(t, []string{"acme/toy/t1/d1 " + unknown, "acme/toy/t1/d2 " + unknown}, n.told())
 	must.EqOp(t, "device: the device plugin toys has not reported its devices yet", n.waiting("b", "next"))
-	must.MapEmpty(t, n.problems())
+	must.MapEmpty(t, deviceProblems(n))
 	n.tell()
 	n.run(10 * time.Second)
 	must.Eq(t, []string{"acme/toy/t1/d1", "acme/toy/t1/d2"}, n.told())

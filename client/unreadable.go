@@ -4,7 +4,7 @@ import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
 // wantUnreadable handles an allocation that the client cannot read. A new one fails at once: its report
 // lets the servers replace it, and a drain of the node does not wait for it.
-func (c *Core) wantUnreadable(u Unreadable) {
+func wantUnreadable(c *Core, u Unreadable) {
 	if a := c.alloc(u.Alloc.ID); a != nil {
 		updateUnreadable(a, u)
 		return

@@ -38,7 +38,7 @@ const DeviceProblem = "unique.device_problem"
 // is empty for what the servers would refuse.
 func DeviceProblems(attributes map[string]string) map[string]string {
 	problems := make(map[string]string)
-	for name, text := range attributes { //lint:order it fills a map
+	for name, text := range attributes {
 		if plugin, is := strings.CutPrefix(name, DeviceProblem+"."); is {
 			problems[plugin] = text
 		} else if name == DeviceProblem {
