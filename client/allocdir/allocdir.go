@@ -117,6 +117,32 @@ func lookup(name string) (owner, error) {
 	return owner{uid, gid}, errors.Join(badUID, badGID)
 }
 
+// Admit sets the mode of an existing folder of the client, so that tasks reach what lies below it.
+// Users are the users of the tasks, as in [Task]. If all of them are the client's user, no other user
+// may enter the folder. If the others have the same primary group, the members of this group may enter
+// it. If they have different groups, every user of the machine may enter it. No other user may list
+// the folder or change its content.
+func Admit(path string, users []string) error {
+	mine := self()
+	through, mode := mine, fs.FileMode(0o700)
+	for _, name := range users {
+		who, err := lookup(name)
+		switch {
+		case err != nil:
+			return err
+		case who.uid == mine.uid:
+		case mode == 0o700:
+			through, mode = owner{mine.uid, who.gid}, 0o710
+		case through.gid != who.gid:
+			through, mode = mine, 0o711
+		}
+	}
+	if err := os.Lchown(path, through.uid, through.gid); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
+}
+
 // Build makes the folders of an allocation. It can be repeated, also while tasks run. An error names
 // what is missing, for example a user.
 func (f *Folders) Build(alloc string, tasks []Task) error {

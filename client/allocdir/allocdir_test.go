@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -355,4 +356,43 @@ func TestLink(t *testing.T) {
 	must.Error(t, folders.Link("a", task, "local/out/data", "/volumes/1"))
 	_, err = os.Lstat(filepath.Join(dir, "data"))
 	must.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// A folder above the tasks' files lets through the users of the tasks, and the other users of the
+// machine only if the tasks have several groups.
+func TestAdmit(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may give a folder to another user")
+	}
+	bin, err := user.Lookup("bin")
+	must.NoError(t, err)
+	daemon, err := user.Lookup("daemon")
+	must.NoError(t, err)
+	for name, c := range map[string]struct {
+		users []string
+		mode  fs.FileMode
+		group string
+	}{
+		"no task":                          {nil, 0o700, "0"},
+		"tasks of the client's user":       {[]string{"", "root"}, 0o700, "0"},
+		"a task of another user":           {[]string{"", "bin"}, 0o710, bin.Gid},
+		"several tasks of one user":        {[]string{"bin", bin.Uid}, 0o710, bin.Gid},
+		"tasks of several users":           {[]string{"bin", "daemon"}, 0o711, "0"},
+		"several users, one of them twice": {[]string{"daemon", "bin", "daemon", ""}, 0o711, "0"},
+	} {
+		path := t.TempDir()
+		for _, before := range []fs.FileMode{0o711, 0o700} {
+			must.NoError(t, os.Chmod(path, before))
+			must.NoError(t, allocdir.Admit(path, c.users))
+			info, err := os.Stat(path)
+			must.NoError(t, err)
+			must.EqOp(t, c.mode, info.Mode().Perm(), must.Sprint(name))
+			stat := info.Sys().(*syscall.Stat_t)
+			must.EqOp(t, c.group, strconv.Itoa(int(stat.Gid)), must.Sprint(name))
+			must.EqOp(t, 0, stat.Uid)
+		}
+	}
+	must.NotEqOp(t, bin.Gid, daemon.Gid)
+	must.ErrorContains(t, allocdir.Admit(t.TempDir(), []string{"no-such-user"}), "no-such-user")
 }

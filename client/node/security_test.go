@@ -24,9 +24,15 @@ const outsider = 65534
 // usable returns the paths that another user of the machine can read or write.
 func usable(t *testing.T, paths []string) string {
 	t.Helper()
+	return usableBy(t, outsider, paths)
+}
+
+// usableBy returns the paths that a user and its group can read or write.
+func usableBy(t *testing.T, id uint32, paths []string) string {
+	t.Helper()
 	sh := exec.Command("/bin/sh", "-c", `while read -r p; do if [ -r "$p" ] || [ -w "$p" ]; then echo "$p"; fi; done`)
 	sh.Dir, sh.Stdin = "/", strings.NewReader(strings.Join(paths, "\n")+"\n")
-	sh.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: outsider, Gid: outsider}}
+	sh.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: id, Gid: id}}
 	out, err := sh.CombinedOutput()
 	must.NoError(t, err, must.Sprint(string(out)))
 	return string(out)

@@ -54,6 +54,9 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 	if err != nil {
 		return fail(driver.Fatal, fmt.Errorf("the user of the task: %w", err))
 	}
+	if err := t.admit(alloc); err != nil {
+		return fail(driver.Recoverable, fmt.Errorf("access to volumes: %w", err))
+	}
 	for _, v := range seen {
 		if v.mount != nil {
 			given.Mounts = append(given.Mounts, *v.mount)

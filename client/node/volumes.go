@@ -130,16 +130,16 @@ func (v *volumes) prepare(c volume.Call, path string) error {
 	if err != nil || table.Has(path) {
 		return err
 	}
-	// Users of tasks need access through the folders above a target, but must not list them.
-	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
+	if c.Verb == volume.Stage {
+		return os.MkdirAll(path, 0o700)
+	}
+	// Users of tasks need access through the folder of the allocation. admit opens the folder of the
+	// volume to them.
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(filepath.Dir(folder), 0o711); err != nil {
 		return err
 	}
-	if c.Verb == volume.Stage {
-		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
-	return nil
+	return os.MkdirAll(folder, 0o700)
 }
 
 // check compares the mount table with the answer of a plugin.
@@ -222,6 +222,9 @@ func volumeOptions(s *shell, servers Servers, dataDir string, left *leftovers) (
 		return nil, err
 	}
 	s.tasks.volumes, s.storage.volumes = v.root, v.root
+	if err := restrictVolumes(v.root, left.allocs, s.tasks.admit); err != nil {
+		return nil, fmt.Errorf("access to volumes: %w", err)
+	}
 	for _, point := range unknownMounts(table, v.root, left.volumes) {
 		s.logger.Error("no record of a volume names a mount; unmount it by hand if no allocation uses it", "path", point)
 	}

@@ -54,12 +54,19 @@ type Claimed struct {
 	Context, Secrets map[string]string
 }
 
+// StageFolder is the folder of all staged volumes, below the folder of all volumes.
+func StageFolder(root string) string { return path.Join(root, "staging") }
+
 // StagePath is where a usage of a volume is staged, below the folder of all volumes.
 func StagePath(root string, k cluster.VolumeKey, u Usage) string {
-	return path.Join(root, "staging", pathname.Encode(string(k.Namespace)), pathname.Encode(string(k.ID)), u.name())
+	return path.Join(StageFolder(root), pathname.Encode(string(k.Namespace)), pathname.Encode(string(k.ID)), u.name())
 }
 
-// TargetPath is where a volume is published for an allocation, below the folder of all volumes.
+// TargetsFolder is the folder of all published volumes, below the folder of all volumes.
+func TargetsFolder(root string) string { return path.Join(root, "per-alloc") }
+
+// TargetPath is where a volume is published for an allocation, below the folder of all volumes. An
+// allocation uses a volume in one way.
 func TargetPath(root string, alloc cluster.AllocID, k cluster.VolumeKey, u Usage) string {
-	return path.Join(root, "per-alloc", pathname.Encode(string(alloc)), pathname.Encode(string(k.ID)), u.name())
+	return path.Join(TargetsFolder(root), pathname.Encode(string(alloc)), pathname.Encode(string(k.ID)), u.name())
 }

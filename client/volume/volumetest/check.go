@@ -2,9 +2,7 @@ package volumetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -97,21 +95,15 @@ func (c *check) try(call volume.Call) error {
 	return err
 }
 
-// prepare makes the folders that a plugin expects.
+// prepare makes the folders that a plugin expects, with the modes of a real client.
 func (c *check) prepare(verb volume.Verb, target string) error {
 	switch {
 	case verb == volume.Publish:
-		return os.MkdirAll(filepath.Dir(target), 0o711)
+		return os.MkdirAll(filepath.Dir(target), 0o700)
 	case verb != volume.Stage || c.node.Mounted(c.T, c.staging()):
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(c.staging()), 0o711); err != nil {
-		return err
-	}
-	if err := os.Mkdir(c.staging(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
+	return os.MkdirAll(c.staging(), 0o700)
 }
 
 func (c *check) undo(verb volume.Verb, alloc cluster.AllocID) error {
