@@ -136,12 +136,34 @@ func (a *Agent) startServer() (err error) {
 	if a.server, err = server.New(settings); err != nil {
 		return err
 	}
+	if err := a.checkPeers(); err != nil {
+		return err
+	}
 	a.contacts = newContacts(settings.ID)
 	a.running.Go(func() { a.leaders.follow(a.life, a.server.Raft()) })
 	a.running.Go(func() { a.contacts.follow(a.life, a.server.Raft()) })
 	a.heartbeats.server = a.server
 	close(a.heartbeats.ready)
 	a.port.serve()
+	return nil
+}
+
+// checkPeers returns an error if the port for other servers is closed and the data directory is that
+// of a cluster with other servers.
+func (a *Agent) checkPeers() error {
+	if a.port.listener != nil {
+		return nil
+	}
+	members := a.peers().configuration().Servers
+	for _, s := range members {
+		if string(s.ID) != a.Name() {
+			return fmt.Errorf("%w: the data directory is of a cluster with server %s at %s, but this server has neither certificates for servers nor a peer secret",
+				ErrPeerAccess, s.ID, s.Address)
+		}
+	}
+	if len(members) == 0 && a.config.BootstrapExpect == 0 && a.config.Voters == nil {
+		a.config.Logger.Warn("this server is in no cluster and bootstraps none, and no server can reach it: it has neither certificates for servers nor a peer secret")
+	}
 	return nil
 }
 
@@ -258,7 +280,8 @@ func (a *Agent) Name() string { return a.config.Name }
 // HTTPAddr returns the "host:port" at which the agent serves the API.
 func (a *Agent) HTTPAddr() string { return a.listener.Addr().String() }
 
-// ServerAddr returns the "host:port" at which peers reach the server.
+// ServerAddr returns the "host:port" at which peers reach the server. Without [Config].ServerTLS and
+// [Config].PeerSecret the server does not listen there.
 func (a *Agent) ServerAddr() string { return a.port.advertise.String() }
 
 // Ready waits until the server is in a cluster that has a leader. It returns an error when the

@@ -38,6 +38,9 @@ func start(t *testing.T, c agent.Config) *agent.Agent {
 	if c.ServerAddr == "" {
 		c.ServerAddr = "127.0.0.1:0"
 	}
+	if c.ServerTLS == nil && c.PeerSecret == nil {
+		c.PeerSecret = agent.NewTestSecret()
+	}
 	if c.Raft == nil {
 		c.Raft = quickRaft()
 	}

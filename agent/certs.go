@@ -19,8 +19,7 @@ import (
 type CertConfig struct {
 	// CA is the file with the authorities that sign certificates of servers and clients. With a CA,
 	// servers use mutual TLS among themselves, and the API demands a certificate of each client.
-	// Without one, the API uses TLS without client certificates, and the traffic between servers is
-	// neither encrypted nor authenticated.
+	// Without one, the API uses TLS without client certificates, and servers need a [PeerSecret].
 	CA string
 	// Certificate is the file with the server's certificate, followed by its intermediate
 	// certificates. Key is the file with its private key. Both are required.
@@ -158,7 +157,7 @@ func (c *Certs) check(m *certSet, now time.Time) error {
 
 // Peers returns the TLS configuration between servers, for raft and HTTP, for both sides of a
 // connection. It requires TLS 1.3 and a certificate of the CA that has the server name of the region.
-// Without a CA it returns nil, which means no TLS.
+// Without a CA it returns nil.
 func (c *Certs) Peers() *tls.Config {
 	if !c.Mutual() {
 		return nil

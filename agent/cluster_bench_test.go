@@ -47,7 +47,7 @@ func benchCluster(b *testing.B) *agent.Agent {
 	var join []string
 	for i := range 3 {
 		a, err := agent.New(agent.Config{
-			Name: fmt.Sprintf("s%d", i+1), DataDir: b.TempDir(), HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", BootstrapExpect: 3, Join: join,
+			Name: fmt.Sprintf("s%d", i+1), DataDir: b.TempDir(), HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", BootstrapExpect: 3, Join: join, PeerSecret: agent.NewTestSecret(),
 		})
 		must.NoError(b, err)
 		b.Cleanup(func() { _ = a.Stop() })

@@ -41,17 +41,24 @@ type Config struct {
 	// HTTPTLS is the TLS configuration of the API. Nil serves plain HTTP.
 	HTTPTLS *tls.Config
 	// ServerAddr is the "host:port" at which the server listens for its peers. Empty is
-	// [DefaultServerAddr]. Port 0 is any free port.
+	// [DefaultServerAddr]. Port 0 is any free port. Without ServerTLS it must be a loopback address.
+	// Without ServerTLS and PeerSecret the server does not listen there: it is the only server of its
+	// cluster.
 	ServerAddr string
 	// Advertise is the "host:port" at which peers reach ServerAddr. Empty is the address at which
 	// it listens. Advertise is required if that is an unspecified address such as 0.0.0.0.
 	Advertise string
 	// ServerTLS is the TLS configuration between servers, for both sides of a connection. It must
-	// demand a certificate of every client. Nil is no TLS.
+	// demand a certificate of every client. Nil is no TLS with certificates.
 	ServerTLS *tls.Config
-	// AllowInsecure lets the agent listen beyond the loopback interface without access control:
-	// HTTPAddr without Access and without an HTTPTLS that demands certificates of clients,
-	// ServerAddr without ServerTLS. Every host that reaches the agent then controls it.
+	// PeerSecret authenticates peers without ServerTLS, if all servers run on this machine and use
+	// loopback addresses. All of them need the same secret. Nil is no secret. Without ServerTLS and
+	// PeerSecret, New refuses Join, other Voters, a BootstrapExpect above 1 and a DataDir of a cluster
+	// with other servers, with an error that wraps [ErrPeerAccess].
+	PeerSecret *PeerSecret
+	// AllowInsecure lets the agent listen at HTTPAddr beyond the loopback interface without Access
+	// and without an HTTPTLS that demands certificates of clients. Every host that reaches the agent
+	// then controls it.
 	AllowInsecure bool
 	// Access identifies callers of the API. Nil gives every caller the right to read and to write.
 	Access httpapi.Access
@@ -192,6 +199,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("Config.CompareInterval is %s and must be above 0", c.CompareInterval)
 	case c.ServerTLS != nil && c.ServerTLS.ClientAuth != tls.RequireAndVerifyClientCert:
 		return errors.New("Config.ServerTLS must have ClientAuth RequireAndVerifyClientCert: servers trust every server that connects")
+	case c.ServerTLS != nil && c.PeerSecret != nil:
+		return errors.New("Config.ServerTLS and Config.PeerSecret exclude each other: certificates authenticate the peers")
 	}
 	if err := c.Heartbeats.Validate(); err != nil {
 		return fmt.Errorf("Config.Heartbeats: %w", err)
@@ -199,26 +208,24 @@ func (c *Config) validate() error {
 	if err := c.Conns.Validate(); err != nil {
 		return fmt.Errorf("Config.Conns: %w", err)
 	}
-	return c.validateAddresses()
+	if err := c.validateAddresses(); err != nil {
+		return err
+	}
+	return c.validatePeers()
 }
 
-// validateAddresses returns an error for an invalid address, and for a public address without access
-// control.
+// validateAddresses returns an error for an invalid address, and for a public address of the API
+// without access control.
 func (c *Config) validateAddresses() error {
 	httpLocal, err := isLoopback(c.HTTPAddr)
 	if err != nil {
 		return fmt.Errorf("Config.HTTPAddr: %w", err)
 	}
-	serverLocal, err := isLoopback(c.ServerAddr)
-	if err != nil {
-		return fmt.Errorf("Config.ServerAddr: %w", err)
-	}
-	switch {
-	case c.AllowInsecure:
-	case !httpLocal && c.Access == nil && (c.HTTPTLS == nil || c.HTTPTLS.ClientAuth != tls.RequireAndVerifyClientCert):
+	if !httpLocal && !c.AllowInsecure && c.Access == nil && (c.HTTPTLS == nil || c.HTTPTLS.ClientAuth != tls.RequireAndVerifyClientCert) {
 		return fmt.Errorf("every host could drain nodes at %s: set Config.Access, or a Config.HTTPTLS that demands certificates, or Config.AllowInsecure if you want that", c.HTTPAddr)
-	case !serverLocal && c.ServerTLS == nil:
-		return fmt.Errorf("every host could join as a server at %s: set Config.ServerTLS, or Config.AllowInsecure if you want that", c.ServerAddr)
+	}
+	if _, err := isLoopback(c.ServerAddr); err != nil {
+		return fmt.Errorf("Config.ServerAddr: %w", err)
 	}
 	if c.Advertise == "" {
 		return nil
@@ -226,6 +233,34 @@ func (c *Config) validateAddresses() error {
 	host, _, err := net.SplitHostPort(c.Advertise)
 	if err != nil || host == "" {
 		return fmt.Errorf("Config.Advertise is %q and must be host:port", c.Advertise)
+	}
+	return nil
+}
+
+// ErrPeerAccess means that the server must authenticate peers and cannot. Set [Config].ServerTLS on all
+// servers of the cluster, or [Config].PeerSecret if all of them run on one machine.
+var ErrPeerAccess = errors.New("servers must authenticate each other")
+
+// validatePeers returns an error that wraps ErrPeerAccess if the server could not authenticate its
+// peers.
+func (c *Config) validatePeers() error {
+	if c.ServerTLS != nil {
+		return nil
+	}
+	addresses := append([]string{c.ServerAddr}, c.Join...)
+	if c.Advertise != "" {
+		addresses = append(addresses, c.Advertise)
+	}
+	for _, v := range c.Voters {
+		addresses = append(addresses, string(v.Address))
+	}
+	for _, a := range addresses {
+		if local, err := isLoopback(a); err != nil || !local {
+			return fmt.Errorf("%w: %s is not a loopback address, and this server has no certificates for servers", ErrPeerAccess, a)
+		}
+	}
+	if c.PeerSecret == nil && (c.BootstrapExpect > 1 || len(c.Voters) > 1 || len(c.Join) > 0) {
+		return fmt.Errorf("%w: this server has peers, but neither certificates for servers nor a peer secret", ErrPeerAccess)
 	}
 	return nil
 }

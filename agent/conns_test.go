@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -33,7 +34,8 @@ func newStranger(t *testing.T) stranger {
 // held counts connections that the server has not closed.
 type held struct{ open atomic.Int64 }
 
-// occupy opens connections, and holds them as long as the server lets them.
+// occupy opens connections, and holds them as long as the server lets them. To name a protocol of
+// the servers' port, say is not empty, and the stranger has the peer secret.
 func (s stranger) occupy(n int, address, say string) *held {
 	s.Helper()
 	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(s.from)}}
@@ -42,9 +44,14 @@ func (s stranger) occupy(n int, address, say string) *held {
 		conn, err := from.DialContext(s.Context(), "tcp", address)
 		must.NoError(s, err)
 		s.Cleanup(func() { _ = conn.Close() })
-		_, _ = io.WriteString(conn, say) // it may be refused already
+		config, err := agent.NewTestSecret().DialTLS(conn.RemoteAddr())
+		must.NoError(s, err)
 		h.open.Add(1)
 		go func() {
+			if say != "" {
+				conn = tls.Client(conn, config)
+				_, _ = io.WriteString(conn, say) // it may be refused already
+			}
 			_, _ = io.Copy(io.Discard, conn)
 			h.open.Add(-1)
 		}()

@@ -23,8 +23,8 @@ import (
 
 // DevConfig configures a [Dev]. The zero value is valid.
 type DevConfig struct {
-	// Agent is the server's configuration. NewDev sets DataDir, Voters, BootstrapExpect, Join and
-	// Raft for a single server in memory.
+	// Agent is the server's configuration. NewDev sets DataDir, Voters, BootstrapExpect, Join, Raft,
+	// ServerTLS and PeerSecret for a single server in memory, without a port for other servers.
 	Agent Config
 	// Clients is the number of simulated clients. Zero is [DefaultDevClients], a negative number is
 	// none.
@@ -71,6 +71,7 @@ func NewDev(ctx context.Context, c DevConfig) (*Dev, error) {
 		}
 	}
 	c.Agent.DataDir, c.Agent.Voters, c.Agent.Join, c.Agent.BootstrapExpect, c.Agent.LeaveOnStop = "", nil, nil, 1, false
+	c.Agent.ServerTLS, c.Agent.PeerSecret = nil, nil // no port for other servers
 	c.Agent.Raft = devRaft()
 	if c.Clients > 0 {
 		c.Fleet.Applier = d

@@ -9,8 +9,10 @@
 // # One port for servers
 //
 // All traffic between servers uses one TCP port. Raft's configuration holds its address, and
-// no other address. The first byte of a connection, inside TLS if there is any, names the
-// protocol: 'r' for raft, 'h' for HTTP. So every server that knows the leader can forward an
+// no other address. Each connection uses TLS, with certificates ([Config].ServerTLS) or with keys
+// that the servers derive from a secret ([PeerSecret]). Without both the port is closed, and the
+// server is the only one of its cluster. The first byte inside TLS names the protocol: 'r' for
+// raft, 'h' for HTTP. So every server that knows the leader can forward an
 // HTTP request to it. A forwarded request is not forwarded again.
 //
 // When the leader is lost, this server sends a request that has not reached it to the next

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"crypto/tls"
+	"net"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
@@ -12,3 +14,18 @@ func CallController(ctx context.Context, a *Agent, controller cluster.NodeID, ca
 	_, err := controllers{a}.Call(ctx, controller, call)
 	return err
 }
+
+// NewTestSecret returns the peer secret of test clusters.
+func NewTestSecret() *PeerSecret {
+	secret, err := NewPeerSecret("the peer secret of the clusters of tests")
+	if err != nil {
+		panic(err)
+	}
+	return secret
+}
+
+// DialTLS returns the TLS configuration with which a server connects to an address.
+func (s *PeerSecret) DialTLS(to net.Addr) (*tls.Config, error) { return s.dial(to) }
+
+// ListenTLS returns the TLS configuration of a server that listens at an address.
+func (s *PeerSecret) ListenTLS(at net.Addr) (*tls.Config, error) { return s.listen(at) }

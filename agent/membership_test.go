@@ -12,7 +12,7 @@ import (
 
 func startAgent(t *testing.T, c Config) *Agent {
 	t.Helper()
-	c.HTTPAddr, c.ServerAddr = "127.0.0.1:0", "127.0.0.1:0"
+	c.HTTPAddr, c.ServerAddr, c.PeerSecret = "127.0.0.1:0", "127.0.0.1:0", NewTestSecret()
 	a, err := New(c)
 	must.NoError(t, err)
 	t.Cleanup(func() { _ = a.Stop() })

@@ -78,6 +78,8 @@ func (p peers) Join(ctx context.Context, id, address string) error {
 		return errors.New("joining: the server's id or address is missing")
 	case !p.Leads():
 		return httpapi.ErrNotLeader
+	case id != p.Name() && p.agent.port.listener == nil:
+		return fmt.Errorf("adding server %s: %w", id, errClosedPort)
 	case slices.Contains(p.configuration().Servers, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(address)}):
 		return nil
 	}

@@ -24,16 +24,25 @@ const (
 // protocolTimeout bounds the time until a new connection sends its first byte.
 const protocolTimeout = 10 * time.Second
 
-// port listens on the one TCP port of a server, and dials the ports of its peers. The first byte
-// of each connection, inside TLS if there is any, names the protocol.
+// port listens on the one TCP port of a server, and dials the ports of its peers. Each connection
+// uses TLS, with certificates or with keys of the peer secret. The first byte inside TLS names the
+// protocol.
+//
+// A server without certificates and without a peer secret has a closed port: it does not listen, and
+// every dial fails. Every local program that reached an open port could control the server.
 //
 // It owns one goroutine that accepts connections, and one for each connection until the listener of
 // its protocol accepts it.
 type port struct {
-	listener  net.Listener
+	listener  net.Listener // or nil: the port is closed
 	advertise address
-	tls       *tls.Config // or nil
-	dialer    func(ctx context.Context, network, address string) (net.Conn, error)
+	// listenTLS is for accepted connections, or nil if the port is closed. dialTLS returns the
+	// configuration for a connection to a peer, which was dialed by that name.
+	listenTLS *tls.Config
+	dialTLS   func(peer string, conn net.Conn) (*tls.Config, error)
+	// hint is a part of the error of a failed handshake, or empty.
+	hint   string
+	dialer func(ctx context.Context, network, address string) (net.Conn, error)
 	// raft and http are the listeners of the two protocols.
 	raft, http *protocolListener
 	gates      *gates
@@ -48,33 +57,60 @@ type port struct {
 	closed  bool                  // guarded by mu
 }
 
-// newPort listens. The port accepts no connection before serve.
+// newPort listens, unless the port is closed. The port accepts no connection before serve.
 func newPort(c *Config, gates *gates) (*port, error) {
-	listener, err := net.Listen("tcp", c.ServerAddr)
-	if err != nil {
-		return nil, fmt.Errorf("listening for servers: %w", err)
-	}
-	p := &port{
-		listener:  listener,
-		advertise: address(c.Advertise),
-		tls:       c.ServerTLS,
-		dialer:    c.Dial,
-		gates:     gates,
-		open:      make(map[net.Conn]struct{}),
-	}
+	p := &port{advertise: address(c.Advertise), dialer: c.Dial, gates: gates, open: make(map[net.Conn]struct{})}
 	p.life, p.end = context.WithCancel(context.Background())
-	if p.advertise == "" {
-		if at := listener.Addr().(*net.TCPAddr); at.IP.IsUnspecified() {
-			return nil, errors.Join(fmt.Errorf("Config.Advertise is required: peers cannot connect to %s", at), listener.Close())
-		}
-		p.advertise = address(listener.Addr().String())
+	if err := p.listen(c); err != nil {
+		return nil, err
 	}
 	p.raft, p.http = newProtocolListener(p.advertise), newProtocolListener(p.advertise)
 	return p, nil
 }
 
+// listen listens, and chooses the address and the TLS configurations of the port.
+func (p *port) listen(c *Config) (err error) {
+	if c.ServerTLS == nil && c.PeerSecret == nil {
+		setDefault(&p.advertise, address(c.ServerAddr))
+		return nil
+	}
+	if p.listener, err = net.Listen("tcp", c.ServerAddr); err != nil {
+		return fmt.Errorf("listening for servers: %w", err)
+	}
+	at := p.listener.Addr().(*net.TCPAddr)
+	if p.advertise == "" && at.IP.IsUnspecified() {
+		return errors.Join(fmt.Errorf("Config.Advertise is required: peers cannot connect to %s", at), p.listener.Close())
+	}
+	setDefault(&p.advertise, address(at.String()))
+	if c.ServerTLS != nil {
+		p.listenTLS, p.dialTLS = c.ServerTLS, func(peer string, _ net.Conn) (*tls.Config, error) {
+			return tlsTo(c.ServerTLS, peer), nil
+		}
+		return nil
+	}
+	if p.listenTLS, err = c.PeerSecret.listen(at); err != nil {
+		return errors.Join(err, p.listener.Close())
+	}
+	p.hint = " (all servers need the same peer secret, and a build that supports it)"
+	p.dialTLS = func(_ string, conn net.Conn) (*tls.Config, error) { return c.PeerSecret.dial(conn.RemoteAddr()) }
+	return nil
+}
+
+// tlsTo returns the configuration for a connection to a peer.
+func tlsTo(config *tls.Config, peer string) *tls.Config {
+	if config.ServerName == "" {
+		config = config.Clone()
+		config.ServerName, _, _ = net.SplitHostPort(peer)
+	}
+	return config
+}
+
 // serve starts the goroutine that accepts connections.
-func (p *port) serve() { p.running.Go(p.accept) }
+func (p *port) serve() {
+	if p.listener != nil {
+		p.running.Go(p.accept)
+	}
+}
 
 func (p *port) accept() {
 	for {
@@ -99,12 +135,8 @@ func (p *port) accept() {
 // readProtocol reads the first byte of a connection, and delivers the connection to the listener of
 // its protocol.
 func (p *port) readProtocol(admitted *connlimit.Conn) {
-	conn := p.track(admitted)
-	deadline := time.Now().Add(protocolTimeout)
-	_ = conn.SetDeadline(deadline) // if it fails, the read fails too
-	if p.tls != nil {
-		conn = tls.Server(conn, p.tls)
-	}
+	conn := net.Conn(tls.Server(p.track(admitted), p.listenTLS))
+	_ = conn.SetDeadline(time.Now().Add(protocolTimeout)) // if it fails, the read fails too
 	var first [1]byte
 	if _, err := io.ReadFull(conn, first[:]); err != nil {
 		_ = conn.Close()
@@ -128,6 +160,9 @@ func (p *port) readProtocol(admitted *connlimit.Conn) {
 
 // dial connects to the port of a peer.
 func (p *port) dial(ctx context.Context, peer string, protocol byte) (net.Conn, error) {
+	if p.listener == nil {
+		return nil, fmt.Errorf("%w: %w", errDial, errClosedPort)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.life, cancel)()
@@ -139,18 +174,15 @@ func (p *port) dial(ctx context.Context, peer string, protocol byte) (net.Conn, 
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetDeadline(deadline)
 	}
-	if p.tls != nil {
-		config := p.tls
-		if config.ServerName == "" {
-			config = config.Clone()
-			config.ServerName, _, _ = net.SplitHostPort(peer)
-		}
-		secured := tls.Client(conn, config)
-		if err := secured.HandshakeContext(ctx); err != nil {
-			return nil, errors.Join(fmt.Errorf("%w: TLS with %s: %w", errDial, peer, err), conn.Close())
-		}
-		conn = secured
+	config, err := p.dialTLS(peer, conn)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", errDial, err), conn.Close())
 	}
+	secured := tls.Client(conn, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: TLS with %s%s: %w", errDial, peer, p.hint, err), conn.Close())
+	}
+	conn = secured
 	if _, err := conn.Write([]byte{protocol}); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", errDial, err), conn.Close())
 	}
@@ -160,6 +192,9 @@ func (p *port) dial(ctx context.Context, peer string, protocol byte) (net.Conn, 
 
 // errDial says that connecting to a peer failed, so that nothing was sent.
 var errDial = errors.New("connecting to a server")
+
+// errClosedPort says why this server has no peers.
+var errClosedPort = errors.New("this server has neither certificates for servers nor a peer secret, so it has no port for other servers")
 
 // track returns the connection with a Close that removes it from the port. The port closes it when
 // the port closes.
@@ -205,9 +240,11 @@ func (c *trackedConn) Close() error {
 // nothing.
 func (p *port) close() error {
 	p.end()
-	err := p.listener.Close()
-	if errors.Is(err, net.ErrClosed) {
-		err = nil
+	var err error
+	if p.listener != nil {
+		if err = p.listener.Close(); errors.Is(err, net.ErrClosed) {
+			err = nil
+		}
 	}
 	_, _ = p.raft.Close(), p.http.Close() // they never fail
 	p.mu.Lock()

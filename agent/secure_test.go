@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/hashicorp/raft"
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/agent"
@@ -36,7 +37,7 @@ func TestCluster_mutualTLS(t *testing.T) {
 
 func TestConfig_refuses(t *testing.T) {
 	t.Parallel()
-	anywhere := "0.0.0.0:0"
+	anywhere, secret := "0.0.0.0:0", agent.NewTestSecret()
 	for name, c := range map[string]struct {
 		config agent.Config
 		want   string
@@ -44,8 +45,16 @@ func TestConfig_refuses(t *testing.T) {
 		"HTTP beyond this machine":      {agent.Config{HTTPAddr: anywhere}, "every host could drain nodes"},
 		"all interfaces":                {agent.Config{HTTPAddr: ":0"}, "every host could drain nodes"},
 		"TLS without client certs":      {agent.Config{HTTPAddr: anywhere, HTTPTLS: new(tls.Config)}, "every host could drain nodes"},
-		"servers beyond this machine":   {agent.Config{ServerAddr: anywhere}, "every host could join as a server"},
-		"nothing to advertise":          {agent.Config{ServerAddr: anywhere, AllowInsecure: true}, "Advertise is required"},
+		"servers beyond this machine":   {agent.Config{ServerAddr: anywhere, PeerSecret: secret, AllowInsecure: true}, "0.0.0.0:0 is not a loopback address"},
+		"one server beyond it":          {agent.Config{ServerAddr: anywhere, AllowInsecure: true}, "0.0.0.0:0 is not a loopback address"},
+		"an address beyond it":          {agent.Config{Advertise: "10.0.0.1:1", PeerSecret: secret}, "10.0.0.1:1 is not a loopback address"},
+		"a peer beyond it":              {agent.Config{Join: []string{"127.0.0.1:1", "s2.example.org:1"}, PeerSecret: secret}, "s2.example.org:1 is not a loopback address"},
+		"a voter beyond it":             {agent.Config{Name: "s1", Voters: []raft.Server{{ID: "s1", Address: "10.0.0.1:1"}}, PeerSecret: secret}, "10.0.0.1:1 is not a loopback address"},
+		"a peer without a secret":       {agent.Config{Join: []string{"127.0.0.1:1"}}, "servers must authenticate each other"},
+		"peers without a secret":        {agent.Config{BootstrapExpect: 2}, "servers must authenticate each other"},
+		"voters without a secret":       {agent.Config{Name: "s1", Voters: append(newVoters(), raft.Server{ID: "s2", Address: "127.0.0.1:2"})}, "servers must authenticate each other"},
+		"a secret beside certificates":  {agent.Config{ServerTLS: &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert}, PeerSecret: secret}, "exclude each other"},
+		"nothing to advertise":          {agent.Config{ServerAddr: anywhere, ServerTLS: &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert}}, "Advertise is required"},
 		"an address without a port":     {agent.Config{HTTPAddr: "127.0.0.1"}, "Config.HTTPAddr"},
 		"a server without a port":       {agent.Config{ServerAddr: "127.0.0.1"}, "Config.ServerAddr"},
 		"an invalid advertised address": {agent.Config{Advertise: ":1"}, "Config.Advertise"},
@@ -77,12 +86,11 @@ func TestConfig_refuses(t *testing.T) {
 	}
 }
 
-// An agent with AllowInsecure listens on all interfaces.
+// An agent with AllowInsecure serves its API on all interfaces.
 func TestConfig_allowInsecure(t *testing.T) {
 	t.Parallel()
-	a := start(t, agent.Config{HTTPAddr: "0.0.0.0:0", ServerAddr: "0.0.0.0:0", Advertise: "127.0.0.1:1", AllowInsecure: true, BootstrapExpect: 1})
+	a := start(t, agent.Config{HTTPAddr: "0.0.0.0:0", AllowInsecure: true, BootstrapExpect: 1})
 	ready(t, a)
-	must.Eq(t, "127.0.0.1:1", a.ServerAddr())
 	r, err := http.Get("http://" + a.HTTPAddr() + "/v1/status/leader")
 	must.NoError(t, err)
 	must.NoError(t, r.Body.Close())

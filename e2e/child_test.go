@@ -40,6 +40,10 @@ type childConfig struct {
 	CutFile string
 	// TTL is how soon clients have to be heard again, at least.
 	TTL time.Duration
+	// Secret is the peer secret, or empty. Otherwise CA, Cert and Key are files of certificates, or empty.
+	// An old build knows the certificates only.
+	Secret        string
+	CA, Cert, Key string
 }
 
 func TestMain(m *testing.M) {
@@ -108,6 +112,18 @@ func serve(config string) error {
 	settings.API.Observe, settings.API.Metrics = counted.Request, counted
 	settings.API.MaxBlocking, settings.API.MaxBlockingPerClient = 2000, 2000 // they are all ours
 	settings.Drainer.OnStep = counted.Stepped
+	if c.Secret != "" {
+		if settings.PeerSecret, err = agent.NewPeerSecret(c.Secret); err != nil {
+			return err
+		}
+	}
+	if c.CA != "" {
+		certs, err := agent.OpenCerts(agent.CertConfig{CA: c.CA, Certificate: c.Cert, Key: c.Key})
+		if err != nil {
+			return err
+		}
+		settings.ServerTLS = certs.Peers()
+	}
 	a, err := agent.New(settings)
 	if err != nil {
 		return err

@@ -41,14 +41,17 @@ type serverProcess struct {
 	began int64
 }
 
-// startServers begins a cluster of three, of this build.
+// peerSecret is the secret of clusters without certificates.
+const peerSecret = "the peer secret of the clusters of these tests"
+
+// startServers begins a cluster of three, of this build, whose servers have a peer secret.
 func startServers(t testing.TB, ttl time.Duration) *servers {
 	t.Helper()
-	return startBuild(t, os.Args[0], ttl)
+	return startBuild(t, os.Args[0], childConfig{TTL: ttl, Secret: peerSecret})
 }
 
-// startBuild begins a cluster of three of a build.
-func startBuild(t testing.TB, binary string, ttl time.Duration) *servers {
+// startBuild begins a cluster of three of a build. common is what the servers have in common.
+func startBuild(t testing.TB, binary string, common childConfig) *servers {
 	t.Helper()
 	dir := t.TempDir()
 	s := &servers{t: t, cutFile: filepath.Join(dir, "cut")}
@@ -58,10 +61,9 @@ func startBuild(t testing.TB, binary string, ttl time.Duration) *servers {
 		join = append(join, ports[2*i])
 	}
 	for i := range 3 {
-		p := &serverProcess{childConfig: childConfig{
-			Name: fmt.Sprintf("server-%d", i+1), DataDir: filepath.Join(dir, fmt.Sprint(i+1)), ServerAddr: ports[2*i], HTTPAddr: ports[2*i+1],
-			Join: join, CutFile: s.cutFile, TTL: ttl,
-		}, binary: binary}
+		p := &serverProcess{childConfig: common, binary: binary}
+		p.Name, p.DataDir = fmt.Sprintf("server-%d", i+1), filepath.Join(dir, fmt.Sprint(i+1))
+		p.ServerAddr, p.HTTPAddr, p.Join, p.CutFile = ports[2*i], ports[2*i+1], join, s.cutFile
 		client, err := api.NewClient(&api.Config{Address: "http://" + p.HTTPAddr})
 		must.NoError(t, err)
 		p.api = client

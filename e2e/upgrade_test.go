@@ -17,20 +17,33 @@ import (
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/agent"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
+
+// Servers of an old commit are upgraded, with certificates and without.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	old := buildOld(t)
+	t.Logf("built the servers of %.7s in %s", oldCommit, time.Since(began).Round(time.Second))
+	t.Run("rolling", func(t *testing.T) { rollingUpgrade(t, old) })
+	t.Run("without certificates", func(t *testing.T) { upgradeWithoutCertificates(t, old) })
+}
 
 // Three servers of a commit that knows no cluster versions are upgraded one by one while
 // drains run, and one of them is downgraded on the way. No server stops, no write is lost,
 // and the servers hold the same at each step. The version rises with the last server. From
 // then on the old build cannot run on the data, and does not harm it.
-func TestRollingUpgrade(t *testing.T) {
+func rollingUpgrade(t *testing.T, old string) {
 	t.Parallel()
-	began := time.Now()
-	old, this := buildOld(t), os.Args[0]
-	t.Logf("built the servers of %.7s in %s", oldCommit, time.Since(began).Round(time.Second))
-	s := startBuild(t, old, 15*time.Second)
+	began, this := time.Now(), os.Args[0]
+	ca := newAuthority(t, "the authority of the servers")
+	ca.sign("server", agent.ServerName(agent.DefaultRegion))
+	s := startBuild(t, old, childConfig{
+		TTL: 15 * time.Second, CA: ca.file("ca.pem"), Cert: ca.file("server.pem"), Key: ca.file("server-key.pem"),
+	})
 	first, second, third := s.all[0], s.all[1], s.all[2]
 	clients := s.startClients(12)
 	s.registerJobs(12)
@@ -99,6 +112,64 @@ func TestRollingUpgrade(t *testing.T) {
 	t.Logf("%s runs this build again on the same data; all states are equal (%s)", first.Name, time.Since(began).Round(time.Second))
 }
 
+// Three servers of an old commit, which authenticate each other by nothing, are upgraded in the steps of
+// docs/operators.md. This build refuses to start without a secret, and changes nothing. With the secret
+// it has no connection with servers of the old commit: the first server waits, the other two still work.
+// Between the end of the second server and its start no server leads. No acknowledged write is lost.
+func upgradeWithoutCertificates(t *testing.T, old string) {
+	t.Parallel()
+	this := os.Args[0]
+	s := startBuild(t, old, childConfig{TTL: time.Minute})
+	first, second, third := s.all[0], s.all[1], s.all[2]
+	s.registerJobs(2)
+	s.sameState()
+
+	for _, join := range [][]string{first.Join, nil} { // also if only the data directory has the other servers
+		s.end(first)
+		all := first.Join
+		first.binary, first.Join = this, join
+		s.start(first)
+		must.Eq(t, 1, s.exits(first))
+		t.Logf("this build without a secret: %s", first.lastLine("servers must authenticate each other"))
+		must.StrContains(t, first.said(), "servers must authenticate each other")
+		first.binary, first.Join = old, all
+		s.start(first)
+		s.sameState()
+	}
+
+	upgrade := func(p *serverProcess) {
+		s.end(p)
+		p.binary, p.Secret = this, peerSecret
+		s.start(p)
+	}
+	write := func(index int) {
+		t.Helper()
+		must.NoError(t, s.do(t.Context(), func(c *api.Client) error {
+			kind, name := "batch", fmt.Sprint("job-", index)
+			job := &api.Job{ID: &name, Name: &name, Type: &kind, Datacenters: []string{"dc1"}}
+			job.AddTaskGroup(api.NewTaskGroup("main", 0).AddTask(api.NewTask("main", "mock")))
+			_, _, err := c.Jobs().Register(job, nil)
+			return err
+		}))
+	}
+	upgrade(first)
+	s.says(first, "all servers need the same peer secret, and a build that supports it")
+	must.True(t, s.leader() != first)
+	write(1) // the two others are a majority
+	upgrade(second)
+	must.True(t, s.leaderOf(second) == second, must.Sprint("only this server has all writes"))
+	write(2)
+	upgrade(third)
+	s.sameState()
+	for index := range 2 {
+		_, _, err := third.api.Jobs().Info(fmt.Sprint("job-", index+1), nil)
+		must.NoError(t, err)
+	}
+	for _, p := range s.all {
+		s.await("the version of this build on "+p.Name, func() bool { return s.version(p) == cluster.MaxVersion })
+	}
+}
+
 // A server that is downgraded below the version of its cluster ends with an error that names the
 // version and the remedy, after a restart too, and works again after an upgrade. It meets the
 // version in an entry, in a snapshot on its disk, and when it wants to join.
@@ -107,7 +178,7 @@ func TestDowngradeBelowTheClusterVersion(t *testing.T) {
 	began := time.Now()
 	next, this := buildNext(t), os.Args[0]
 	t.Logf("built servers that understand version %d in %s", nextVersion, time.Since(began).Round(time.Second))
-	s := startBuild(t, next, time.Minute)
+	s := startBuild(t, next, childConfig{TTL: time.Minute, Secret: peerSecret})
 	down := s.all[0]
 	s.await("the next version", func() bool { return s.version(down) == nextVersion })
 	s.registerJobs(2)

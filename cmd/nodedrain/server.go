@@ -59,8 +59,9 @@ Options:
   -http ADDRESS     Address on which the HTTP API listens. Default: %s.
   -allow-host NAME  Name with a dot by which clients reach the HTTP API. Needed without
                     -tokens and -cert. May be repeated.
-  -bind ADDRESS     Address on which the server listens for other servers. Default:
-                    %s.
+  -bind ADDRESS     Address on which the server listens for other servers, with -ca or
+                    -peer-secret-file. Without them it does not listen, and is the only
+                    server of its cluster. Default: %s.
   -advertise ADDRESS
                     Address at which other servers reach this one. Default: that of
                     -bind.
@@ -78,8 +79,14 @@ Options:
                     The server's certificate and key. With them the HTTP API uses HTTPS.
   -ca FILE          CA certificates. With them the servers use TLS between each other, and
                     clients must also present a certificate.
+  -peer-secret-file FILE
+                    File with the secret by which servers authenticate each other without
+                    -ca. All of them must run on this machine, use loopback addresses and
+                    have the same secret. The file belongs to the user of the server and
+                    has the mode 0600. Create it with:
+                    (umask 077; openssl rand -hex 32 > FILE)
   -region NAME      Region in the names of servers' certificates. Default: %s.
-  -insecure         Allow unauthenticated access from other machines.
+  -insecure         Allow unauthenticated access to the HTTP API from other machines.
 
   -max-conns N      Maximum of connections to the HTTP API. Default: a quarter of the
                     files that the process may have open, %d at most. At the limit the
@@ -115,9 +122,12 @@ func (c *serverCommand) run(args []string) (err error) {
 		return err
 	}
 	s := &serving{logger: logger}
-	if err := s.start(c.ctx, &f); errors.Is(err, cluster.ErrVersion) || errors.Is(err, datadir.ErrUnsafe) {
+	switch err := s.start(c.ctx, &f); {
+	case errors.Is(err, cluster.ErrVersion), errors.Is(err, datadir.ErrUnsafe):
 		return c.refuse(err)
-	} else if err != nil {
+	case errors.Is(err, agent.ErrPeerAccess):
+		return fmt.Errorf("%w; %s", err, peerAccessRemedy)
+	case err != nil:
 		return err
 	}
 	fmt.Fprintf(c.out, "Server %s serves its API at %s\n", s.Name(), s.url)
@@ -131,6 +141,11 @@ func (c *serverCommand) run(args []string) (err error) {
 	}
 	return nil
 }
+
+// peerAccessRemedy says what to do after [agent.ErrPeerAccess].
+const peerAccessRemedy = "give every server -ca, -cert and -key, or, if all servers run on this machine at loopback addresses, " +
+	"give every server the same -peer-secret-file; a server without them takes no -join, no -bootstrap-expect above 1 and no other address: " +
+	"see \"Servers without certificates\" in docs/operators.md"
 
 // exitRefused is the exit code of a server that found an entry or a snapshot it must not
 // apply, or that has lost a part of its data: the code of a wrong configuration in sysexits.h. A supervisor must not start the
@@ -195,6 +210,11 @@ func (s *serving) secure(f *serverFlags, config *agent.Config) (err error) {
 			return err
 		}
 		config.Access = s.tokens
+	}
+	if f.peerSecret != "" {
+		if config.PeerSecret, err = agent.ReadPeerSecret(f.peerSecret); err != nil {
+			return err
+		}
 	}
 	if f.cert != "" {
 		s.certs, err = agent.OpenCerts(agent.CertConfig{

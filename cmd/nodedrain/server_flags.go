@@ -25,6 +25,7 @@ type serverFlags struct {
 	leave                 bool
 
 	tokens, ca, cert, key, region string
+	peerSecret                    string
 	insecure                      bool
 
 	conns connlimit.Limits
@@ -51,6 +52,7 @@ func (f *serverFlags) set() *flag.FlagSet {
 	set.StringVar(&f.ca, "ca", "", "")
 	set.StringVar(&f.cert, "cert", "", "")
 	set.StringVar(&f.key, "key", "", "")
+	set.StringVar(&f.peerSecret, "peer-secret-file", "", "")
 	set.StringVar(&f.region, "region", agent.DefaultRegion, "")
 	set.BoolVar(&f.insecure, "insecure", false, "")
 	set.IntVar(&f.conns.All, "max-conns", 0, "")
@@ -80,7 +82,7 @@ func (l *listFlag) Set(text string) error {
 // check refuses invalid combinations of flags.
 func (f *serverFlags) check(given map[string]bool) error {
 	var pairs [][2]string
-	for _, name := range []string{"data-dir", "bootstrap-expect", "join", "leave", "advertise"} {
+	for _, name := range []string{"data-dir", "bootstrap-expect", "join", "leave", "advertise", "peer-secret-file"} {
 		pairs = append(pairs, [2]string{"dev", name})
 	}
 	if err := notTogether(given, pairs); err != nil {
@@ -97,6 +99,8 @@ func (f *serverFlags) check(given map[string]bool) error {
 		return errors.New("-cert and -key must be given together")
 	case f.ca != "" && f.cert == "":
 		return errors.New("-ca needs -cert and -key: servers authenticate each other")
+	case f.ca != "" && f.peerSecret != "":
+		return errors.New("-ca and -peer-secret-file are mutually exclusive: with -ca the servers authenticate each other by certificates")
 	case f.conns.All < 0:
 		return fmt.Errorf("-max-conns is %d and must not be below 0", f.conns.All)
 	case f.conns.PerAddress < 0:

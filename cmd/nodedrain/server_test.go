@@ -20,6 +20,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/access"
+	"github.com/seed-f9cf0b39/nodedrain/agent"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
@@ -40,6 +41,14 @@ func TestServer_mistakes(t *testing.T) {
 		{"server -data-dir x -join a:1,,b:2", `"a:1,,b:2" has an empty item`},
 		{"server -data-dir x -cert c", "-cert and -key must be given together"},
 		{"server -data-dir x -ca c", "-ca needs -cert and -key"},
+		{"server -data-dir x -ca c -cert c -key c -peer-secret-file s", "-ca and -peer-secret-file are mutually exclusive"},
+		{"server -dev -peer-secret-file s", "-dev and -peer-secret-file are mutually exclusive"},
+		{"server -data-dir x -peer-secret-file testdata/none", "reading the peer secret: open testdata/none"},
+		{"server -data-dir x -join 127.0.0.1:1", "this server has peers, but neither certificates for servers nor a peer secret"},
+		{"server -data-dir x -join 127.0.0.1:1", "give every server -ca, -cert and -key"},
+		{"server -data-dir x -bootstrap-expect 3", "give every server the same -peer-secret-file"},
+		{"server -data-dir x -bind 10.0.0.1:1 -insecure", "10.0.0.1:1 is not a loopback address"},
+		{"server -data-dir x -advertise 10.0.0.1:1", "give every server -ca, -cert and -key"},
 		{"server -dev -log-level loud", `-log-level is "loud" and must be trace, debug, info, warn, error or off`},
 		{"server -dev -tokens testdata/none", "tokens file testdata/none"},
 		{"server -dev -cert testdata/none -key testdata/none", "testdata/none"},
@@ -149,6 +158,39 @@ func TestServer_again(t *testing.T) {
 	}
 	must.SliceLen(t, 2, names)
 	must.Eq(t, names[0], names[1])
+}
+
+// Servers of one machine form a cluster with a secret in a file. Without it, one of them does not start
+// again: the message names the flags, and the data stays as it is.
+func TestServer_peerSecret(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "secret")
+	must.NoError(t, os.WriteFile(secret, []byte(strings.Repeat("0123456789abcdef", 4)+"\n"), 0o600))
+	peer, err := agent.ReadPeerSecret(secret)
+	must.NoError(t, err)
+	other, err := agent.New(agent.Config{Name: "s1", BootstrapExpect: 1, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", PeerSecret: peer})
+	must.NoError(t, err)
+	t.Cleanup(func() { _ = other.Stop() })
+	must.NoError(t, other.Ready(t.Context()))
+	line := "-data-dir " + filepath.Join(dir, "data")
+	code, errs := serve(t, line+" -peer-secret-file "+secret+" -join "+other.ServerAddr(), func(ctx context.Context, c *client.Client) error {
+		for {
+			servers, err := c.RaftConfiguration(ctx)
+			if err == nil && len(servers.Servers) == 2 {
+				return nil
+			}
+			if !pause(ctx, 10*time.Millisecond) {
+				return err
+			}
+		}
+	})
+	must.Zero(t, code, must.Sprint(errs))
+
+	code, _, errs = command(t.Context(), "server -http 127.0.0.1:0 -bind 127.0.0.1:0 -log-level off "+line)
+	must.Eq(t, 1, code)
+	must.StrContains(t, errs, "the data directory is of a cluster with server s1 at "+other.ServerAddr())
+	must.StrContains(t, errs, "-peer-secret-file")
 }
 
 // The server reads its tokens again on SIGHUP. If the file cannot be read, the old tokens stay in

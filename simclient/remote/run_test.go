@@ -28,11 +28,13 @@ func startServers(t *testing.T, n int, beats heartbeat.Options) (agents []*agent
 	t.Helper()
 	settings := raft.DefaultConfig()
 	settings.LeaderLeaseTimeout = settings.HeartbeatTimeout // otherwise leaders of a busy machine step down
+	secret, err := agent.NewPeerSecret("the peer secret of the servers of this test")
+	must.NoError(t, err)
 	var join []string
 	for i := range n {
 		a, err := agent.New(agent.Config{
 			Name: fmt.Sprintf("s%d", i+1), HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", BootstrapExpect: n, Join: join, Raft: settings,
-			Heartbeats: beats,
+			Heartbeats: beats, PeerSecret: secret,
 		})
 		must.NoError(t, err)
 		t.Cleanup(func() { _ = a.Stop() })
