@@ -52,8 +52,9 @@ Usage: nodedrain plugin test [options] PATH
   actual result, and the sentence of the contract. docs/plugins.md, docs/device-plugins.md
   and docs/volume-tests.md explain the rules, and each names an example plugin to copy.
 
-  If a plugin breaks a rule that is a must, a client loses a task, a result or a device. If
-  it breaks a rule that is a should, a client loses nothing: that is a warning.
+  A rule is a "must" or a "should". If a plugin breaks a must, a client loses a task, a
+  result or a device, and the command fails. If it breaks a should, a client loses
+  nothing, and the command prints a warning.
 
   The rules of drivers need tasks of eight kinds, such as one that ignores signals. FILE
   configures these tasks. Without it the tasks have the keys "command" and "args", with
