@@ -28,11 +28,9 @@ type Core struct {
 	// volumes are the volumes of the node, or nil if the node mounts none.
 	volumes *volume.Volumes
 	// allocs are sorted by id.
-	allocs []*allocRunner
-	// cluster and index are from the newest answer of the servers. contacted: this core has got an
-	// answer.
-	cluster   string
-	index     uint64
+	allocs    []*allocRunner
+	agreement agreement
+	// contacted: this core has got an answer of its cluster.
 	contacted bool
 	// contactAt is when the client sent the last heartbeat that the servers have answered.
 	contactAt time.Duration
@@ -47,6 +45,7 @@ func New(o Options) (*Core, error) {
 	c := &Core{options: o, inbox: newInbox(), contactAt: o.LastContact}
 	c.drivers, c.devices = newDrivers(c, o.Drivers), newDevices(c, o.DevicePlugins, o.LastDevices)
 	c.ledger, c.publisher, c.reports.core, c.visiting.core = ledger{c}, publisher{core: c, unpublished: true}, c, c
+	c.agreement.core = c
 	if c.volumes, err = newVolumes(c); err != nil {
 		return nil, err
 	}
@@ -68,6 +67,11 @@ func (c *Core) Servers(w Wanted) {
 	}
 	c.inbox.post(func() { c.receive(w) })
 }
+
+// Foreign reports whether the core ignores the servers because they belong to another cluster. The
+// caller should then request all allocations of the node from time to time: the node joins the other
+// cluster when nothing of its own cluster is left.
+func (c *Core) Foreign() bool { return c.agreement.ignoring.Load() }
 
 // Contact posts that the servers have answered a heartbeat. sent is the time when the client sent
 // it.
@@ -157,9 +161,6 @@ func later(at time.Duration, waits ...time.Duration) time.Duration {
 	return at
 }
 
-// wallAt converts a time of the boot clock to the time of day.
-func (c *Core) wallAt(at time.Duration) time.Time { return c.now.Wall.Add(at - c.now.Boot) }
-
 // alloc returns the runner of an allocation, or nil.
 func (c *Core) alloc(id cluster.AllocID) *allocRunner {
 	if i, found := c.find(id); found {
@@ -190,24 +191,13 @@ func (c *Core) remove(a *allocRunner) {
 // receive handles an answer of the servers. It ignores an answer of another cluster, and an answer
 // that is older than the last one: allocations that must run could be missing in them.
 func (c *Core) receive(w Wanted) {
-	switch {
-	case c.cluster == "":
-		c.cluster = w.ClusterID
-	case c.cluster != w.ClusterID:
-		c.options.Logger.Error("the servers belong to another cluster: the client ignores them, and keeps running the allocations of its own cluster; "+
-			"to join the other cluster, stop the tasks and start the client with an empty data directory", "cluster", c.cluster, "servers", w.ClusterID)
-		c.drivers.setForeign(true)
-		return
-	}
-	c.drivers.setForeign(false)
-	if w.Index < c.index {
+	if !c.agreement.accepts(w) {
 		return
 	}
 	if !c.contacted {
 		c.contacted = true
 		c.visiting.all()
 	}
-	c.index = w.Index
 	for _, alloc := range w.Allocs {
 		c.want(alloc)
 	}
@@ -246,7 +236,7 @@ func (c *Core) want(alloc *cluster.Allocation) {
 		return
 	}
 	a := newAllocRunner(c, &Record{
-		Alloc: alloc, ClusterID: c.cluster, BootID: c.options.BootID, Received: c.now.Boot, ClientStatus: cluster.ClientPending,
+		Alloc: alloc, ClusterID: c.agreement.cluster, BootID: c.options.BootID, Received: c.now.Boot, ClientStatus: cluster.ClientPending,
 	})
 	c.add(a)
 	a.received()
@@ -279,10 +269,8 @@ func (c *Core) restore() {
 	if c.contactAt == 0 {
 		c.contactAt = c.now.Boot
 	}
+	c.agreement.cluster = ClusterOf(c.options.Records)
 	for _, rec := range c.options.Records {
-		if c.cluster == "" {
-			c.cluster = rec.ClusterID
-		}
 		a := newAllocRunner(c, rec)
 		c.add(a)
 		a.restore()

@@ -3,6 +3,7 @@ package client_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -565,6 +566,62 @@ func TestCore_foreignServers(t *testing.T) {
 	n.answer()
 	n.run(time.Minute)
 	must.True(t, n.published[len(n.published)-1].Drivers["mock"].Healthy)
+}
+
+// The servers were replaced by a new cluster. A node with nothing of its old cluster left joins the new
+// one when it gets all its allocations, and starts them. It ignored the new servers until its restart.
+func TestCore_joinsTheNextCluster(t *testing.T) {
+	n := newNode(t)
+	var log strings.Builder
+	n.logger = slog.New(slog.NewTextHandler(&log, nil))
+	n.crash()
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	b := allocation("b", mainTask("web"))
+	b.NodeID = n.allocs[0].NodeID
+	next := func(all bool) {
+		n.core.Servers(client.Wanted{ClusterID: "cluster-2", Index: 3, All: all, Complete: true, Allocs: []*cluster.Allocation{b.Copy()}, Known: []cluster.AllocID{"b"}})
+		n.run(time.Second)
+	}
+	for range 10 * 60 {
+		next(true)
+	}
+	must.True(t, n.core.Foreign())
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	must.MapNotContainsKey(t, n.servers, "b")
+	must.EqOp(t, 10, strings.Count(log.String(), "another cluster"), must.Sprint("one line a minute"))
+
+	n.stop("a")
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	next(false)
+	must.MapNotContainsKey(t, n.servers, "b", must.Sprint("some allocations may be missing in the answer"))
+	n.crash()
+	n.run(time.Minute)
+	next(true)
+	must.False(t, n.core.Foreign())
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientRunning, n.status("b"))
+	must.StrContains(t, log.String(), "it joins the other cluster")
+
+	n.crash() // with the record of "a", which has ended
+	n.run(time.Second)
+	next(true)
+	must.False(t, n.core.Foreign())
+	n.run(time.Minute)
+	must.Len(t, 1, n.live("web"))
+	must.EqOp(t, cluster.ClientRunning, n.status("b"))
+}
+
+// A node has the cluster of its allocations that have not ended.
+func TestClusterOf(t *testing.T) {
+	old, live, orphan := &client.Record{ClusterID: "old", Ended: true}, &client.Record{ClusterID: "new"}, new(client.Record)
+	volumes := &client.Record{ClusterID: "volumes", Ended: true, VolumesLeft: true}
+	for want, records := range map[string][]*client.Record{
+		"": {orphan}, "new": {orphan, old, live}, "old": {orphan, old}, "volumes": {old, volumes, live},
+	} {
+		must.Eq(t, want, client.ClusterOf(records))
+	}
 }
 
 func TestCore_fullDisk(t *testing.T) {

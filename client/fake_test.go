@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -23,6 +24,7 @@ import (
 // node is a machine in virtual time: its processes, its disk, its driver and its servers. It
 // continues when a core dies, and the next core finds it in this state.
 type node struct {
+	logger *slog.Logger // of the core, or nil
 	t      *testing.T
 	boot   time.Duration
 	bootID string
@@ -184,7 +186,7 @@ func (n *node) startCore() {
 	}
 	core, err := client.New(client.Options{
 		Node: "node-1", Shell: &shell{node: n, epoch: n.epoch}, BootID: n.bootID, Drivers: []string{"mock"}, DevicePlugins: n.devices.plugins(), LastDevices: map[string][]*cluster.DeviceGroup{"toys": n.devices.last}, Records: records,
-		StartTimeouts: n.startTimeouts, Volumes: n.storage.options(n.epoch), Stopped: slices.Clone(n.stopped),
+		StartTimeouts: n.startTimeouts, Volumes: n.storage.options(n.epoch), Stopped: slices.Clone(n.stopped), Logger: n.logger,
 		NewTaskID: func(alloc cluster.AllocID, task string) driver.TaskID {
 			n.ids++
 			return driver.TaskID(fmt.Sprintf("%s/%s/%d", alloc, task, n.ids))

@@ -16,6 +16,9 @@ type Time struct {
 	Wall time.Time
 }
 
+// wallAt converts a time of the boot clock to the time of day.
+func (t Time) wallAt(boot time.Duration) time.Time { return t.Wall.Add(boot - t.Boot) }
+
 // Never means that no step is needed.
 const Never time.Duration = 1<<63 - 1
 
@@ -151,8 +154,9 @@ type Wanted struct {
 	ClusterID string
 	Index     uint64
 	// Allocs are the allocations that the servers have changed since the last answer, or all
-	// allocations.
+	// allocations. All says that they are all allocations that are not client-terminal.
 	Allocs []*cluster.Allocation
+	All    bool
 	// Unreadable are other allocations like these, with fields that the client cannot read. The core
 	// reports one that it does not run as failed. It continues one that it runs.
 	Unreadable []Unreadable

@@ -62,7 +62,7 @@ func (t *taskRunner) waitFor(kind cluster.WaitKind, at time.Duration, detail str
 	}
 	t.wait = wait{kind: kind, at: at, detail: detail}
 	if at != 0 {
-		t.wait.until = t.core().wallAt(at)
+		t.wait.until = t.core().now.wallAt(at)
 	}
 	t.alloc.report.note()
 }

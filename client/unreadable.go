@@ -19,7 +19,7 @@ func wantUnreadable(c *Core, u Unreadable) {
 	c.options.Logger.Error("the client cannot read an allocation, and reports it as failed", "alloc", alloc.ID, "job", alloc.JobID, "why", u.Reason)
 	alloc.Job, alloc.Devices = nil, nil
 	a := newAllocRunner(c, &Record{
-		Alloc: alloc, Unreadable: u.Reason, ClusterID: c.cluster, BootID: c.options.BootID, Received: c.now.Boot, ClientStatus: cluster.ClientPending,
+		Alloc: alloc, Unreadable: u.Reason, ClusterID: c.agreement.cluster, BootID: c.options.BootID, Received: c.now.Boot, ClientStatus: cluster.ClientPending,
 	})
 	c.add(a)
 	a.touch()

@@ -339,7 +339,7 @@ func (m *mounts) holds() *cluster.VolumeHolds {
 	h := &cluster.VolumeHolds{}
 	add := func(w volume.Wait, since time.Duration) {
 		h.Volumes = append(h.Volumes, cluster.VolumeHold{
-			Namespace: w.Volume.Namespace, Volume: w.Volume.ID, Alloc: w.Alloc, Path: w.Path, Reason: w.Reason(), Since: a.core.wallAt(since),
+			Namespace: w.Volume.Namespace, Volume: w.Volume.ID, Alloc: w.Alloc, Path: w.Path, Reason: w.Reason(), Since: a.core.now.wallAt(since),
 		})
 	}
 	if a.allDead() {

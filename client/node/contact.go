@@ -45,6 +45,8 @@ const (
 	heartbeatsInTTL = 3
 	// maxChangesRetry is the longest wait before a failed request for changes is retried.
 	maxChangesRetry = 10 * time.Second
+	// foreignInterval is the wait between two requests while the node ignores the servers.
+	foreignInterval = 30 * time.Second
 	// reportTimeout is the timeout of one attempt to report.
 	reportTimeout = 10 * time.Second
 )
@@ -55,9 +57,11 @@ type contact struct {
 	servers Servers
 	logger  *slog.Logger
 	// heard is called after each answered heartbeat, with the time when it was sent. wanted is
-	// called with each answer of Changes. Each of them is called by one goroutine.
-	heard  func(sent time.Duration)
-	wanted func(client.Wanted)
+	// called with each answer of Changes. foreign reports whether the node ignores the servers because
+	// they belong to another cluster. Each of them is called by one goroutine.
+	heard   func(sent time.Duration)
+	wanted  func(client.Wanted)
+	foreign func() bool
 
 	// failures logs failed requests.
 	failures *failures
@@ -79,7 +83,7 @@ type contact struct {
 
 func newContact(n *cluster.Node, s Servers, logger *slog.Logger) *contact {
 	return &contact{
-		servers: s, logger: logger, node: n, heard: func(time.Duration) {}, wanted: func(client.Wanted) {},
+		servers: s, logger: logger, node: n, heard: func(time.Duration) {}, wanted: func(client.Wanted) {}, foreign: func() bool { return false },
 		failures: newFailures(logger), registered: make(chan struct{}), changed: make(chan struct{}, 1), back: make(chan struct{}, 1),
 	}
 }
@@ -242,6 +246,11 @@ func (c *contact) listen(ctx context.Context) {
 	var backoff presence.Backoff
 	random := newRandom()
 	for ctx.Err() == nil {
+		if c.foreign() {
+			// The node may join the other cluster later, and must then know all its allocations.
+			pause(ctx, foreignInterval, nil)
+			clusterID, index = "", 0
+		}
 		w, err := c.servers.Changes(ctx, clusterID, index)
 		if err == nil && w.ClusterID == "" {
 			err = errors.New("the server does not name its cluster")

@@ -323,6 +323,32 @@ func TestContact_listen(t *testing.T) {
 	})
 }
 
+// While the node ignores the servers, the client requests all allocations twice a minute. The node may
+// then join their cluster, and must not miss an allocation that it has ignored before.
+func TestContact_foreign(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		one := client.Wanted{ClusterID: "other", Index: 7}
+		s := &scripted{ttl: 30 * time.Second, wanted: []client.Wanted{one, one, one, one}}
+		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
+		answers := 0
+		c.wanted = func(client.Wanted) { answers++ }
+		c.foreign = func() bool { return answers > 0 && answers < 4 }
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { c.keepAlive(ctx) })
+		running.Go(func() { c.listen(ctx) })
+		time.Sleep(65 * time.Second)
+		synctest.Wait()
+		must.Eq(t, []question{{"", 0}, {"", 0}, {"", 0}}, s.questions)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		must.Eq(t, []question{{"", 0}, {"", 0}, {"", 0}, {"", 0}, {"other", 7}}, s.questions)
+		cancel()
+		running.Wait()
+	})
+}
+
 func TestContact_report(t *testing.T) {
 	t.Parallel()
 	s := &scripted{}

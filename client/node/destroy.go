@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func Destroy(ctx context.Context, o Options, force bool) error {
 	last := new(lastServers)
 	o.Servers, o.keepEnded = last, -1
 	n, err := open(ctx, o, func(left *leftovers) {
-		last.cluster = clusterOf(left.allocs)
+		last.cluster = cmp.Or(client.ClusterOf(left.allocs), "none")
 		if force {
 			hasten(left.allocs)
 		}
@@ -75,16 +76,6 @@ func nothingMounted(dir string) error {
 		return fmt.Errorf("%s is not removed, because volumes are mounted below it; unmount them first: %s", dir, strings.Join(left, ", "))
 	}
 	return nil
-}
-
-// clusterOf returns the cluster that has placed allocations, or a name if there is none.
-func clusterOf(records []*client.Record) string {
-	for _, r := range records {
-		if r.ClusterID != "" {
-			return r.ClusterID
-		}
-	}
-	return "none"
 }
 
 // hasten removes all delays from the stops of allocations.

@@ -164,7 +164,7 @@ func (s httpServer) claims(ctx context.Context) (claims []*cluster.VolumeClaim, 
 
 // wanted converts an answer for the core.
 func wanted(c api.Changes) client.Wanted {
-	w := client.Wanted{ClusterID: c.ClusterID, Index: c.Index, Allocs: c.Allocs, Known: c.Live, Complete: c.Live != nil, Nameless: c.Nameless}
+	w := client.Wanted{ClusterID: c.ClusterID, Index: c.Index, Allocs: c.Allocs, All: c.Complete, Known: c.Live, Complete: c.Live != nil, Nameless: c.Nameless}
 	for _, u := range c.Unreadable {
 		w.Unreadable = append(w.Unreadable, client.Unreadable(u))
 	}

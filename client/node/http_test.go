@@ -238,8 +238,11 @@ func TestWanted(t *testing.T) {
 		allocs := []*cluster.Allocation{{ID: "a"}}
 		c.want.ClusterID, c.want.Index, c.want.Allocs = "c", 7, allocs
 		c.want.Unreadable, c.want.Nameless = []client.Unreadable{{Alloc: allocs[0], Reason: "deep"}}, []string{"allocation 2"}
-		must.Eq(t, c.want, wanted(api.Changes{
+		answer := api.Changes{
 			Since: since, Allocs: allocs, Live: c.live, Unreadable: []api.Unreadable{{Alloc: allocs[0], Reason: "deep"}}, Nameless: []string{"allocation 2"},
-		}), must.Sprint(name))
+		}
+		must.Eq(t, c.want, wanted(answer), must.Sprint(name))
+		c.want.All, answer.Complete = true, true
+		must.Eq(t, c.want, wanted(answer), must.Sprint(name))
 	}
 }

@@ -171,6 +171,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	}
 	n.core, happen.core, n.shell.storage.events = made, made, made
 	n.shell.contact.heard, n.shell.contact.wanted = n.heard, made.Servers
+	n.shell.contact.foreign = made.Foreign
 	// The first registration has the devices of the earlier client. Otherwise they would vanish until
 	// their plugins have started.
 	n.shell.contact.publish(made.Facts())

@@ -21,7 +21,7 @@ func (o *Outage) Failed(now time.Time) (lasting time.Duration, log bool) {
 	if o.began.IsZero() {
 		o.began = now
 	}
-	if o.logged.IsZero() || now.Sub(o.logged) >= LogInterval {
+	if o.logged.IsZero() || now.Sub(o.logged) >= LogInterval || now.Before(o.logged) { // or the clock was set back
 		o.logged, o.reported, log = now, true, true
 	}
 	return now.Sub(o.began), log

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// ErrOtherCluster says that an answer is of another cluster than those before. A client of a real
-// node keeps what it runs. An operator decides which cluster the node belongs to.
+// ErrOtherCluster says that an answer is of another cluster than those before. The node keeps what it
+// runs, and joins the other cluster when it runs nothing.
 var ErrOtherCluster = errors.New("the servers belong to another cluster")
 
 // ErrOlder says that an answer is older than those before: the server lacks writes that another one
@@ -51,14 +51,16 @@ func (n *NodeAllocs) All() []*cluster.Allocation {
 
 // Merge takes in the answer to a question with Since, and returns whether it changed something. An
 // allocation that All no longer returns has ended, or must be stopped. Only a change that
-// names it, or an answer of the same cluster that is not older than those before, removes one. The
-// error wraps [ErrOtherCluster] or [ErrOlder], and then only Since has changed: the next question is
+// names it, or an answer of the same cluster that is not older than those before, removes one. If All
+// is empty, an answer with all allocations may be of another cluster. The error wraps [ErrOtherCluster] or [ErrOlder], and then only Since has changed: the next question is
 // for all.
 func (n *NodeAllocs) Merge(c Changes) (changed bool, err error) {
 	asked := n.known
 	n.known = Since{}
 	named := c.ClusterID != ""
 	switch {
+	case named && n.newest.ClusterID != "" && c.ClusterID != n.newest.ClusterID && c.Complete && len(n.rows) == 0:
+		n.reported = nil // nothing of the other cluster is left
 	case named && n.newest.ClusterID != "" && c.ClusterID != n.newest.ClusterID:
 		return false, fmt.Errorf("%w: %s, before %s", ErrOtherCluster, c.ClusterID, n.newest.ClusterID)
 	case named && c.Index < n.newest.Index:

@@ -88,6 +88,21 @@ func TestNodeAllocs_keeps(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"b"}, held(&n))
 }
 
+// A node without allocations joins another cluster with an answer that has all its allocations, also if
+// the index of that cluster is lower.
+func TestNodeAllocs_joinsTheNextCluster(t *testing.T) {
+	t.Parallel()
+	var n client.NodeAllocs
+	merged(t, &n, all(client.Since{ClusterID: "c", Index: 9}, alloc("a", 7, cluster.ClientRunning)))
+	n.Reported([]cluster.AllocReport{{Alloc: "a", ClientStatus: cluster.ClientComplete}}, 12)
+	must.SliceEmpty(t, n.All())
+	_, err := n.Merge(client.Changes{Since: client.Since{ClusterID: "d", Index: 5}, Live: []cluster.AllocID{"b"}})
+	must.ErrorIs(t, err, client.ErrOtherCluster, must.Sprint("some allocations may be missing in the answer"))
+	must.True(t, merged(t, &n, all(client.Since{ClusterID: "d", Index: 5}, alloc("b", 3, cluster.ClientPending))))
+	must.Eq(t, []cluster.AllocID{"b"}, held(&n))
+	must.False(t, merged(t, &n, client.Changes{Since: client.Since{ClusterID: "d", Index: 6}}))
+}
+
 // The servers do not tell a client its own reports. An answer that was made before a report does not
 // take the report back.
 func TestNodeAllocs_Reported(t *testing.T) {

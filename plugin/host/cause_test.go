@@ -16,7 +16,7 @@ func ends() map[string]string {
 	return map[string]string{
 		"panic":   "panic: a panic of the plugin",
 		"nil":     "panic: runtime error: invalid memory address or nil pointer dereference",
-		"map":     "fatal error: concurrent map writes",
+		"map":     "fatal error: concurrent map ",
 		"abort":   "SIGABRT: abort",
 		"give up": "exit status 3; the last line of its log: the container engine is not installed",
 		"exit":    "exit status 3; the last line of its log: {",

@@ -4,8 +4,9 @@
 //
 // [Run] does so over the HTTP API, from any process. If a server is down, does not answer or knows
 // no leader, the node uses the next one of [Config].Addresses. It retries failed requests. If the
-// servers do not know a node any more, or its secret, the node registers again. [KeepAlive] performs only the registration and the heartbeats of one node, for callers that reach
-// the servers in another way.
+// servers do not know a node any more, or its secret, the node registers again. [KeepAlive] performs
+// only the registration and the heartbeats of one node, for callers that reach the servers in another
+// way.
 //
 // # Each node by itself
 //
