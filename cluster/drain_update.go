@@ -43,6 +43,9 @@ type Written struct {
 	Index uint64
 	// Evals are the evaluations that the entry made, or nil.
 	Evals []EvalID
+	// Unchanged is the JobModifyIndex of a job that is the same after its registration as before, so that
+	// the entry only evaluates it; otherwise zero.
+	Unchanged uint64
 }
 
 // EvalIndex is the raft index of the evaluations, or zero if the entry made none.

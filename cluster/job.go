@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 )
 
@@ -272,6 +273,26 @@ func (j *Job) checkSize() error {
 }
 
 func isNoError(err error) bool { return err == nil }
+
+// SameWork reports whether both jobs are registrations of the same work: they differ at most in the fields that
+// the servers set, and in defaults that are filled in. A nil job is the same as no other.
+func (j *Job) SameWork(o *Job) bool {
+	return j != nil && o != nil && reflect.DeepEqual(j.work(), o.work())
+}
+
+// work returns a copy without the fields that the servers set. Empty lists are nil.
+func (j *Job) work() *Job {
+	c := j.Copy()
+	c.Canonicalize()
+	c.Version, c.CreateIndex, c.ModifyIndex, c.JobModifyIndex = 0, 0, 0, 0
+	c.Datacenters, c.TaskGroups = orNil(c.Datacenters), orNil(c.TaskGroups)
+	for _, g := range c.TaskGroups {
+		if g != nil {
+			g.NodeClasses, g.Tasks = orNil(g.NodeClasses), orNil(g.Tasks)
+		}
+	}
+	return c
+}
 
 // Copy returns a copy that shares nothing with j that either may write to.
 func (j *Job) Copy() *Job {

@@ -309,3 +309,43 @@ func TestMarkClass_String(t *testing.T) {
 	must.MapLen(t, int(cluster.MarkClassCount), seen)
 	must.MapNotContainsKey(t, seen, cluster.MarkClassCount.String())
 }
+
+// A job is the same work as its record, and as itself before defaults were filled in.
+func TestJob_SameWork(t *testing.T) {
+	t.Parallel()
+	bare := func() *cluster.Job {
+		return &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{{Name: "g", Count: 2, Tasks: []*cluster.Task{{Name: "t", Driver: "mock"}}}}}
+	}
+	for name, test := range map[string]struct {
+		change func(*cluster.Job)
+		same   bool
+	}{
+		"nothing":        {func(*cluster.Job) {}, true},
+		"defaults":       {(*cluster.Job).Canonicalize, true},
+		"servers' field": {func(j *cluster.Job) { j.Version, j.CreateIndex, j.ModifyIndex, j.JobModifyIndex = 1, 2, 3, 4 }, true},
+		"empty lists": {func(j *cluster.Job) {
+			j.Datacenters, j.Meta, j.TaskGroups[0].NodeClasses = []string{}, map[string]string{}, []string{}
+		}, true},
+		"stop":       {func(j *cluster.Job) { j.Stop = true }, false},
+		"priority":   {func(j *cluster.Job) { j.Priority = 51 }, false},
+		"namespace":  {func(j *cluster.Job) { j.Namespace = "other" }, false},
+		"count":      {func(j *cluster.Job) { j.TaskGroups[0].Count = 3 }, false},
+		"task":       {func(j *cluster.Job) { j.TaskGroups[0].Tasks[0].Config = []byte(`{"a":1}`) }, false},
+		"datacenter": {func(j *cluster.Job) { j.Datacenters = []string{"dc1"} }, false},
+		"no groups":  {func(j *cluster.Job) { j.TaskGroups = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			changed := bare()
+			test.change(changed)
+			before := changed.Copy()
+			must.Eq(t, test.same, bare().SameWork(changed))
+			must.Eq(t, test.same, changed.SameWork(bare()))
+			must.Eq(t, before, changed, must.Sprint("a comparison changes nothing"))
+			must.False(t, changed.SameWork(nil))
+		})
+	}
+	var none *cluster.Job
+	must.False(t, none.SameWork(bare()))
+	must.False(t, none.SameWork(nil))
+}

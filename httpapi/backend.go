@@ -134,7 +134,8 @@ type Writer interface {
 
 	// RegisterJob registers a job or its next version. If at is not nil, the registered job must have
 	// that JobModifyIndex when the change is made, and must not exist for zero. Otherwise the error
-	// wraps [cluster.ErrModifyIndex].
+	// wraps [cluster.ErrModifyIndex]. A registration of the same work makes no new version: see
+	// [cluster.Job.SameWork] and [cluster.Written.Unchanged].
 	RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (cluster.Written, error)
 	EvaluateJob(context.Context, cluster.JobKey) (cluster.Written, error)
 	// StopJob stops a job, or with purge deletes it, its allocations and its evaluations.

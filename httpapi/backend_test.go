@@ -239,6 +239,12 @@ func (w writer) EvaluateNode(_ context.Context, id cluster.NodeID) (cluster.Writ
 
 func (w writer) RegisterJob(_ context.Context, j *cluster.Job, at *uint64) (cluster.Written, error) {
 	evals := []*cluster.Evaluation{w.eval(j, cluster.TriggerJobRegister, "")}
+	if before := w.State().Job(j.Key()); before.SameWork(j) && (at == nil || before.CheckModifyIndex(*at) == nil) {
+		_, index, err := w.write(&shims.EvalUpdate{Evals: evals})
+		done := written(index, evals)
+		done.Unchanged = before.JobModifyIndex
+		return done, err
+	}
 	m := &shims.JobRegister{Job: j, Evals: evals}
 	if at != nil {
 		m.EnforceIndex, m.JobModifyIndex = true, *at

@@ -15,8 +15,12 @@ import (
 // field is a value of a part of a job. An empty value is none.
 type field struct{ name, value string }
 
-// diffJob compares two versions of a job. A nil job has no fields and no groups.
+// diffJob compares two versions of a job. A nil job has no fields and no groups. After has its defaults filled in.
 func diffJob(before, after *cluster.Job) *wire.JobDiff {
+	if before != nil { // an older server may not have filled in a default of today
+		before = before.Copy()
+		before.Canonicalize()
+	}
 	d := &wire.JobDiff{ID: string(after.ID), Fields: diffFields(jobFields(before), jobFields(after)), Objects: []*wire.ObjectDiff{}}
 	d.Fields = append(d.Fields, diffMaps("Meta", orNone(before).Meta, after.Meta)...)
 	d.Objects = appendConstraints(d.Objects, orNone(before).Constraints, after.Constraints)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -137,7 +138,7 @@ func registerJob(q *request) error {
 	if err != nil {
 		return err
 	}
-	answer := jobResponse(done, done.Index)
+	answer := jobResponse(done, cmp.Or(done.Unchanged, done.Index))
 	answer.Warnings = strings.Join(warnings, "\n")
 	return q.written(done.Index, answer)
 }

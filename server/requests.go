@@ -82,7 +82,8 @@ func (s *Server) EvaluateNode(ctx context.Context, id cluster.NodeID) (cluster.W
 
 // RegisterJob registers a job or its next version, and has it scheduled. If at is not nil, the
 // registered job must have that JobModifyIndex when the change is applied, and must not exist for
-// zero. Otherwise the error wraps [cluster.ErrModifyIndex].
+// zero. Otherwise the error wraps [cluster.ErrModifyIndex]. A registration of the same work makes no new
+// version: the job is only scheduled again.
 func (s *Server) RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (cluster.Written, error) {
 	j = j.Copy()
 	if j != nil {
@@ -95,7 +96,24 @@ func (s *Server) RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (c
 	if err != nil {
 		return cluster.Written{}, fmt.Errorf("registering a job: %w", err)
 	}
-	m := &shims.JobRegister{Job: j, Evals: jobEval(j, cluster.TriggerJobRegister)}
+	evals, unchanged := jobEval(j, cluster.TriggerJobRegister), uint64(0)
+	same, err := s.certainly(ctx, func(state *statestore.Snapshot) bool {
+		before := state.Job(j.Key())
+		if !before.SameWork(j) || at != nil && before.CheckModifyIndex(*at) != nil {
+			return false
+		}
+		unchanged = before.JobModifyIndex
+		return true
+	})
+	if err != nil {
+		return cluster.Written{}, err
+	}
+	if same {
+		w, err := ask(ctx, s, &shims.EvalUpdate{Evals: evals})
+		w.Unchanged = unchanged
+		return w, err
+	}
+	m := &shims.JobRegister{Job: j, Evals: evals}
 	if at != nil {
 		m.EnforceIndex, m.JobModifyIndex = true, *at
 	}
