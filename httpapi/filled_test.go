@@ -320,6 +320,7 @@ var notTyped = []struct{ prefix, why string }{
 	{"GET /v1/status/", "texts"},
 	{"GET /v1/regions", "texts"},
 	{"GET /v1/job/{id}/deployment", "null or an empty list: there are no deployments"},
+	{"GET /v1/job/{id}/submission", "there is none"},
 	{"GET /v1/deployments", "an empty list"},
 	{"GET /v1/job/{id}/services", "an empty list"},
 	{"GET /v1/allocation/{id}/services", "an empty list"},

@@ -55,6 +55,14 @@ func noDeployment(q *request) error {
 	})
 }
 
+// noSubmission answers GET /v1/job/{id}/submission with 404: the servers do not keep the file of a job.
+// A client must expect this answer, because a job that was registered as JSON has no file.
+func noSubmission(q *request) error {
+	return q.read(func(s State) (found, error) {
+		return found{index: s.TableIndex(TableJobs), missing: "job source not found"}, nil
+	})
+}
+
 // listNothing answers a list of things that this system does not have, such as deployments and
 // services.
 func listNothing(q *request) error {

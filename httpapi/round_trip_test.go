@@ -57,6 +57,8 @@ func TestReferenceClient_JobStart(t *testing.T) {
 	must.True(t, *versions[0].Stop)
 	must.Eq(t, "global", *versions[0].Region)
 	must.False(t, *versions[0].Stable)
+	_, _, err = c.Jobs().Submission("web", 0, nil)
+	must.ErrorContains(t, err, "404", must.Sprint("not 501: the job has no file"))
 	versions[0].Stop = new(false)
 	_, _, err = c.Jobs().RegisterOpts(versions[0], &api.RegisterOptions{}, &api.WriteOptions{Region: *versions[0].Region, Namespace: *versions[0].Namespace})
 	must.NoError(t, err)

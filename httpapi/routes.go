@@ -60,6 +60,7 @@ func compatibleRoutes() []route {
 		get("/v1/job/{id}/evaluations", listJobEvals),
 		get("/v1/job/{id}/summary", readJobSummary),
 		get("/v1/job/{id}/versions", listJobVersions),
+		get("/v1/job/{id}/submission", noSubmission),
 		get("/v1/job/{id}/deployment", noDeployment),
 		get("/v1/job/{id}/deployments", listNothing),
 		get("/v1/job/{id}/services", listNothing),
