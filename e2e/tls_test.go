@@ -106,8 +106,9 @@ func secureSite(t *testing.T, ca *authority) *site {
 	return s
 }
 
-// beginSecure starts a client with the driver mock and these lines in its block of servers.
-func (s *site) beginSecure(name string, tls map[string]string) *realNode {
+// beginSecure starts a client with the driver mock and these lines in its block of servers. More is
+// appended to its configuration.
+func (s *site) beginSecure(name string, tls map[string]string, more string) *realNode {
 	s.t.Helper()
 	run, err := os.MkdirTemp("", "nd")
 	must.NoError(s.t, err)
@@ -117,7 +118,7 @@ func (s *site) beginSecure(name string, tls map[string]string) *realNode {
 	for key, value := range tls {
 		text += fmt.Sprintf("  %s = %q\n", key, value)
 	}
-	must.NoError(s.t, os.WriteFile(n.config, []byte(text+"}\n"), 0o600))
+	must.NoError(s.t, os.WriteFile(n.config, []byte(text+"}\n"+more), 0o600))
 	s.nodes = append(s.nodes, n)
 	s.begin(n)
 	return n
@@ -149,14 +150,14 @@ func TestNode_tls(t *testing.T) {
 		{"wrong-certificate", with(map[string]string{"cert_file": other.file("client.pem"), "key_file": other.file("client-key.pem")}), "remote error: tls"},
 		{"no-certificate", map[string]string{"ca_file": ca.file("ca.pem"), "server_name": name}, "remote error: tls: certificate required"},
 	} {
-		n := s.beginSecure(c.name, c.tls)
+		n := s.beginSecure(c.name, c.tls, "")
 		s.await("the words of "+c.name, func() bool {
 			log := n.logs.String()
 			return strings.Contains(log, "a request to the servers failed") && strings.Contains(log, c.want)
 		})
 	}
 
-	n := s.beginSecure("n1", own)
+	n := s.beginSecure("n1", own, "")
 	var id string
 	s.await("a healthy driver", func() bool {
 		nodes, _, err := s.api.Nodes().List(nil)
