@@ -1,6 +1,8 @@
 package client
 
 import (
+	"time"
+
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
@@ -26,7 +28,7 @@ type ending struct {
 	exit *driver.ExitResult
 	// early counts the answers of Wait while the task was running.
 	early int
-	// checked: the core has called Inspect before DestroyTask.
+	// checked: the core has called Inspect before the kill.
 	checked bool
 }
 
@@ -136,6 +138,9 @@ func (e *ending) inspected(status driver.Status, err error) {
 			e.early++
 		}
 		s.call, s.failures, s.seenRunning = callNone, e.early, true
+		if s.t.rec.SignalAt != 0 && !s.unkillable {
+			s.failures = min(e.early, maxEarly) // the stop must not take much longer than the task
+		}
 		if status.State == driver.TaskRunning {
 			s.t.alloc.mounts.confirm()
 		}
@@ -165,22 +170,32 @@ func (e *ending) confirmed(exit *driver.ExitResult) {
 	e.wait()
 }
 
-// checkBeforeDestroy calls Inspect at the end of the grace if Wait has answered and Stop has not. If
-// the task has exited, the client waits for Stop: after DestroyTask the driver would not know the
-// exit code.
-func (e *ending) checkBeforeDestroy() {
-	s := e.s
-	rec := s.t.rec
-	if e.state != endAnswered || e.checked || rec.HostCgroup || rec.SignalAt == 0 || !s.t.core().reached(later(rec.SignalAt, s.t.task.KillTimeout)) {
-		return
+// maxEarly limits the wait before the next call of Wait during a stop.
+const maxEarly = 2
+
+// checkBeforeKill calls Inspect at the end of the grace, before the kill, if Wait has answered too
+// early and only the driver can kill the task. If the task has exited, the client does not kill it:
+// after DestroyTask the driver would not know the exit code. The call reports whether the kill must
+// wait for the answer.
+func (e *ending) checkBeforeKill() bool {
+	s, rec := e.s, e.s.t.rec
+	if e.state != endAnswered && e.early == 0 || e.checked || rec.HostCgroup || rec.SignalAt == 0 {
+		return false
 	}
 	e.checked = true
+	s.killAt = s.t.core().now.Boot + checkLimit
 	s.t.core().options.Shell.Inspect(s.t.ref(), answer2(s, func(status driver.Status, err error) {
+		s.killAt = 0
 		if err == nil && status.State == driver.TaskExited {
-			s.killAt = max(s.killAt, later(rec.SignalAt, s.t.task.KillTimeout, StopSlack, killMargin))
+			s.killAt = later(rec.SignalAt, s.t.task.KillTimeout, StopSlack, killMargin)
 		}
 	}))
+	s.t.core().reached(s.killAt) // requests a step at that time
+	return true
 }
+
+// checkLimit is how long a kill waits for the answer of Inspect.
+const checkLimit = 250 * time.Millisecond
 
 // keepsExit reports whether only the driver can end the processes of the task, and has confirmed
 // that they have ended. DestroyTask would lose the exit code.

@@ -88,7 +88,6 @@ func (s *start) stop() {
 		return
 	}
 	s.signal()
-	s.ending.checkBeforeDestroy()
 	if s.killDue() {
 		s.kill()
 	}
@@ -165,7 +164,7 @@ func (s *start) killDue() bool {
 // kill sends SIGKILL to the processes of the task.
 func (s *start) kill() {
 	c := s.t.core()
-	if s.kills != killNone || s.ending.keepsExit() || !c.reached(s.killAt) {
+	if s.kills != killNone || s.ending.keepsExit() || !c.reached(s.killAt) || s.ending.checkBeforeKill() {
 		return
 	}
 	s.kills = killCalled
