@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
@@ -27,6 +28,13 @@ type knowledge struct {
 	waiters []func()
 	// stopBegan: this generation has received StopTask.
 	stopBegan bool
+	// stops counts the calls of StopTask without an answer.
+	stops int
+}
+
+// endsEarly reports whether a driver with EarlyWait takes a running task for ended.
+func (k *knowledge) endsEarly() bool {
+	return k.task.program.options.EarlyWait && k.task.stopped && !k.task.main.row.Ended
 }
 
 // flights are the calls without an answer, in the order in which they began.
@@ -222,11 +230,17 @@ func (d *Driver) know(t *task) {
 			return
 		}
 		d.streams.event(t, "Exited")
-		for _, tell := range k.waiters {
-			tell()
-		}
-		k.waiters = nil
+		k.answerWaiters()
 	})
+}
+
+// answerWaiters answers the open calls of WaitTask.
+func (k *knowledge) answerWaiters() {
+	waiters := k.waiters
+	k.waiters = nil
+	for _, tell := range waiters {
+		tell()
+	}
 }
 
 // Recover is [driver.Driver.Recover].
@@ -263,16 +277,24 @@ func (d *Driver) Wait(id driver.TaskID, reply func(driver.ExitResult, error)) {
 		case k.stopBegan && k.task.script.WaitFailsAfterStop:
 			err := callError(CallWait, driver.Fatal, errors.New("the executor is closed"))
 			answer(func() { reply(driver.ExitResult{Code: -1}, err) })
-		case k.task.main.row.Ended:
-			result := k.task.result()
+		case k.task.main.row.Ended || k.endsEarly():
+			result := k.waitResult()
 			answer(func() { reply(result, nil) })
 		default:
 			k.waiters = append(k.waiters, func() {
-				result := k.task.result()
+				result := k.waitResult()
 				answer(func() { reply(result, nil) })
 			})
 		}
 	})
+}
+
+// waitResult is the answer of WaitTask.
+func (k *knowledge) waitResult() driver.ExitResult {
+	if k.endsEarly() {
+		return driver.ExitResult{}
+	}
+	return k.task.result()
 }
 
 // Stop is [driver.Driver.Stop].
@@ -290,6 +312,9 @@ func (d *Driver) Stop(id driver.TaskID, grace time.Duration, signal string, repl
 		}
 		k.stopBegan, t.stopped = true, true
 		m.signal(t.main, number, ByDriver)
+		if k.endsEarly() {
+			k.answerWaiters()
+		}
 		if t.script.StopLies {
 			answer(func() { reply(nil) })
 			return
@@ -300,7 +325,12 @@ func (d *Driver) Stop(id driver.TaskID, grace time.Duration, signal string, repl
 				m.signal(t.main, SIGKILL, ByDriver)
 			}
 		})
-		t.onEnd(plus(grace, stopWait), func(err error) { answer(func() { reply(classified(CallStop, err)) }) })
+		k.stops++
+		over := sync.OnceFunc(func() { k.stops-- })
+		t.onEnd(plus(grace, stopWait), func(err error) {
+			over()
+			answer(func() { reply(classified(CallStop, err)) })
+		})
 	})
 }
 
@@ -336,6 +366,11 @@ func (d *Driver) Destroy(id driver.TaskID, force bool, reply func(error)) {
 	d.callTask(CallDestroy, id, reply, func(k *knowledge, answer func(func())) {
 		if !k.task.main.row.Ended && !force {
 			answer(func() { reply(callError(CallDestroy, driver.Fatal, errors.New("the task runs"))) })
+			return
+		}
+		if _, killed := k.task.main.row.Signalled(SIGKILL); k.endsEarly() && k.stops > 0 && !killed {
+			k.task.forget()
+			answer(func() { reply(nil) })
 			return
 		}
 		k.task.killAll()

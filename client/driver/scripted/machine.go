@@ -78,7 +78,8 @@ func (m *Machine) Processes() []Process { return rows(m.all) }
 // Living returns the processes that run, in the order of their starts.
 func (m *Machine) Living() []Process { return rows(m.living) }
 
-// LivingIn returns the processes that run in a cgroup, in the order of their starts.
+// LivingIn returns the processes that run in a cgroup, in the order of their starts. Like all methods
+// for cgroups except [Machine.EachLivingIn] it ignores contained processes.
 func (m *Machine) LivingIn(cgroup string) []Process {
 	return rows(m.in(cgroup))
 }
@@ -95,7 +96,7 @@ func (m *Machine) EachLiving() iter.Seq[Process] {
 	}
 }
 
-// EachLivingIn is [Machine.EachLiving] for the processes of one cgroup.
+// EachLivingIn is [Machine.EachLiving] for the processes of one cgroup and the cgroups below it.
 func (m *Machine) EachLivingIn(cgroup string) iter.Seq[Process] {
 	return func(yield func(Process) bool) {
 		for _, p := range m.living {
@@ -227,7 +228,7 @@ func (m *Machine) in(path string) []*process {
 	}
 	var found []*process
 	for _, p := range m.living {
-		if p.row.Cgroup == path {
+		if p.row.Cgroup == path && !p.row.Contained {
 			found = append(found, p)
 		}
 	}

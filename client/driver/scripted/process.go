@@ -50,8 +50,10 @@ type Process struct {
 	Task driver.TaskID
 	// Driver is the name of the driver's program, or empty.
 	Driver string
-	// Cgroup is the cgroup that the process is in, or empty.
-	Cgroup string
+	// Cgroup is the cgroup that the process is in, or empty. Contained: it is in a cgroup below, which
+	// only the driver knows: see [Options].Containers.
+	Cgroup    string
+	Contained bool
 	// Devices are the device files of the host that a task and its children use, or nil.
 	Devices []string
 	// Stuck: the process is in state D. It has received SIGKILL and has not ended yet.

@@ -152,6 +152,15 @@ type Options struct {
 	// DefaultSignal is sent by StopTask without a signal; zero is SIGTERM.
 	DefaultSignal Signal
 	Parent        Parent
+	// Containers: the driver keeps each task in a cgroup of its own, below the cgroup of the task's
+	// config. The cgroup calls of [Machine] do not reach it. All processes of a container end with its
+	// first one. It needs a config with a cgroup, Capabilities without HostCgroup, and another Parent
+	// than InShim.
+	Containers bool
+	// EarlyWait: WaitTask answers with code 0 as soon as StopTask has begun, although the task still
+	// runs. DestroyTask of a task that is being stopped forgets the task without a kill, and
+	// StopTask goes on. InspectTask returns the truth.
+	EarlyWait bool
 	// LeavesChildren: DestroyTask does not kill the children of a task.
 	LeavesChildren bool
 	// ExecTakes is how long a command runs that ExecTask starts. Its exit code is 0.

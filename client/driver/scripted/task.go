@@ -30,8 +30,8 @@ func (p *Program) startTask(d *Driver, cfg *driver.TaskConfig, script Script) (*
 	m := p.machine
 	t := &task{program: p, id: cfg.ID, name: cfg.Name, script: script, starter: d}
 	row := Process{Kind: TaskProcess, Command: cfg.Name, Task: cfg.ID, Driver: p.name}
-	if p.options.Capabilities.HostCgroup {
-		row.Cgroup = cfg.Resources.Cgroup
+	if p.options.Capabilities.HostCgroup || p.options.Containers {
+		row.Cgroup, row.Contained = cfg.Resources.Cgroup, p.options.Containers
 	}
 	for _, d := range cfg.Devices {
 		row.Devices = append(row.Devices, d.HostPath)
@@ -59,7 +59,7 @@ func (t *task) fork(row Process) error {
 	m := t.program.machine
 	row.Kind = ChildProcess
 	if t.script.Child.LeavesCgroup {
-		row.Cgroup = ""
+		row.Cgroup, row.Contained = "", false
 	}
 	child, err := m.start(row)
 	if err != nil {
@@ -68,13 +68,16 @@ func (t *task) fork(row Process) error {
 	child.react = func(Signal) {}
 	child.after(m.clock, t.script.Child.RunFor, func() { m.exit(child, driver.ExitResult{}) })
 	t.children = append(t.children, child)
+	if row.Contained {
+		t.main.ended = append(t.main.ended, func() { m.signal(child, SIGKILL, ByKernel) })
+	}
 	return nil
 }
 
 // adopt gives the task its parent.
 func (t *task) adopt(row Process) error {
 	m := t.program.machine
-	row.Kind, row.Cgroup, row.Devices = ShimProcess, "", nil
+	row.Kind, row.Cgroup, row.Contained, row.Devices = ShimProcess, "", false, nil
 	kill := func() {
 		if !t.main.row.Ended {
 			t.resultLost = true

@@ -56,7 +56,7 @@ func adopt(n *Node, clusterID string, a *cluster.Allocation, drivers map[string]
 	}
 	for _, task := range group.Tasks {
 		state := cluster.TaskState{Name: task.Name, State: cluster.TaskPending}
-		rec.Tasks = append(rec.Tasks, client.TaskRecord{State: state, HostCgroup: true})
+		rec.Tasks = append(rec.Tasks, client.TaskRecord{State: state, HostCgroup: !n.options.Containers})
 		t := &rec.Tasks[len(rec.Tasks)-1]
 		switch {
 		case task.Poststop():

@@ -46,6 +46,8 @@ type fixture struct {
 	// allocs are the rows of the servers, in the order of placement.
 	allocs []*cluster.Allocation
 	index  uint64
+	// containers: the driver keeps tasks in containers.
+	containers bool
 	// effects counts started and answered effects. The client is killed at number dieAt.
 	effects, dieAt int
 }
@@ -58,10 +60,13 @@ func (f *fixture) cut(away bool) {
 	f.away = away
 }
 
-func newFixture(t *testing.T, rng *rand.Rand) *fixture {
-	f := &fixture{t: t, now: begin, scripts: map[string]scripted.Script{}, stages: true, judge: onnode.New("n1")}
+func newFixture(t *testing.T, rng *rand.Rand) *fixture { return newFixtureOf(t, rng, false) }
+
+// newFixtureOf returns a fixture whose driver keeps tasks in containers, or does not.
+func newFixtureOf(t *testing.T, rng *rand.Rand, containers bool) *fixture {
+	f := &fixture{t: t, now: begin, scripts: map[string]scripted.Script{}, stages: true, containers: containers, judge: onnode.New("n1")}
 	f.node = machine.New(machine.Options{
-		ID: "n1", Start: begin, Random: rng, Drivers: []string{"mock"}, Observer: f.judge,
+		ID: "n1", Start: begin, Random: rng, Drivers: []string{"mock"}, Containers: containers, Observer: f.judge,
 		Script:    func(c *driver.TaskConfig) scripted.Script { return f.scripts[c.Name] },
 		Reachable: func() bool { return !f.away },
 		Contact:   func() time.Time { return f.cutAt },

@@ -204,7 +204,7 @@ func TestNode_random(t *testing.T) {
 		seeds = 60
 	}
 	for seed := range seeds {
-		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { playRandom(t, rand.New(rand.NewPCG(seed, 18))) }) {
+		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { playRandom(t, rand.New(rand.NewPCG(seed, 18)), false) }) {
 			return
 		}
 	}
@@ -216,9 +216,9 @@ type draw struct{ *rand.Rand }
 func (d draw) chance(of int) bool                 { return d.IntN(of) == 0 }
 func (d draw) upTo(t time.Duration) time.Duration { return time.Duration(d.Int64N(int64(t) + 1)) }
 
-func playRandom(t *testing.T, rng *rand.Rand) {
+func playRandom(t *testing.T, rng *rand.Rand, containers bool) {
 	d := draw{rng}
-	f := newFixture(t, rand.New(rand.NewPCG(rng.Uint64(), 1)))
+	f := newFixtureOf(t, rand.New(rand.NewPCG(rng.Uint64(), 1)), containers)
 	if d.chance(2) {
 		odds := 5 + d.IntN(40)
 		f.fault = func(c scripted.Call) scripted.Fault { return d.fault(c, odds) }
@@ -283,6 +283,9 @@ func (d draw) allocation(f *fixture, i int) *cluster.Allocation {
 		}
 		if d.chance(10) {
 			s.RecoverError = "EOF"
+		}
+		if f.containers { // only the driver that has started a container can remove it
+			s.KillTakes, s.RecoverError = 0, ""
 		}
 		if d.chance(15) {
 			s.StartError, s.StartRecoverable = "not now", d.chance(2)
@@ -357,7 +360,7 @@ func (d draw) trouble(f *fixture, count int) {
 			f.node.Boot()
 		}
 	case 10:
-		if d.chance(4) && f.node.Record(some) != nil {
+		if d.chance(4) && f.node.Record(some) != nil && !f.containers {
 			f.node.LoseRecord(some)
 			f.node.KillClient()
 		}

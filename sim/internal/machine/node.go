@@ -50,10 +50,15 @@ func New(o Options) *Node {
 		disk: map[cluster.AllocID]*client.Record{}, hungUntil: map[string]time.Time{},
 	}
 	for _, name := range o.Drivers {
-		n.programs[name] = n.machine.Install(name, scripted.Options{
-			Capabilities: driver.Capabilities{SendSignals: true, Exec: true, HostCgroup: true}, Script: o.Script,
+		options := scripted.Options{
+			Capabilities: driver.Capabilities{SendSignals: true, Exec: true, HostCgroup: !o.Containers}, Script: o.Script,
+			Containers: o.Containers, EarlyWait: o.Containers,
 			Fault: func(c scripted.Call) scripted.Fault { return n.fault(name, c) },
-		})
+		}
+		if o.Containers {
+			options.Parent = scripted.InDriver
+		}
+		n.programs[name] = n.machine.Install(name, options)
 	}
 	n.watchdog = newWatchdog(n)
 	n.equipment.install(n)

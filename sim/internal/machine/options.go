@@ -20,6 +20,10 @@ type Options struct {
 	Random *rand.Rand
 	// Drivers are the names of the node's drivers.
 	Drivers []string
+	// Containers: the drivers keep each task in a container, which the client cannot kill without
+	// the driver, and their tasks end with them. They answer WaitTask too early: see
+	// [scripted.Options].EarlyWait.
+	Containers bool
 	// Script is the behaviour of one start of a task.
 	Script func(*driver.TaskConfig) scripted.Script
 	// Fault is what happens to one call of a driver; nil is nothing.

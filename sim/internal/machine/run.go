@@ -291,12 +291,37 @@ func (r *run) Stop(ref client.TaskRef, grace time.Duration, signal string, reply
 	d.Stop(ref.ID, grace, signal, r.once("Stop", min(grace, client.Never-client.StopSlack)+client.StopSlack, answer))
 }
 
-// Kill kills the cgroup of the task.
+// Kill kills the cgroup of the task. If the cgroup does not contain the task, the driver destroys
+// the task first.
 func (r *run) Kill(ref client.TaskRef, reply func([]client.Process, error)) {
 	if !r.begins("Kill") {
 		return
 	}
-	r.kill(ref, func(left []client.Process) { r.answers("Kill", func() { reply(left, nil) }) })
+	answer := func(left []client.Process, err error) { r.answers("Kill", func() { reply(left, err) }) }
+	destroyed := func(err error) {
+		switch {
+		case !r.alive(): // a dead client kills nothing
+		case err != nil && driver.ClassOf(err) != driver.NotFound:
+			answer(nil, err)
+		default:
+			r.kill(ref, func(left []client.Process) { answer(left, nil) })
+		}
+	}
+	if !r.node.options.Containers || ref.Generation == 0 {
+		destroyed(nil)
+		return
+	}
+	r.destroy(ref, "Kill", destroyed)
+}
+
+// destroy destroys a task by force.
+func (r *run) destroy(ref client.TaskRef, name string, answer func(error)) {
+	d, err := r.driver(ref, scripted.CallDestroy)
+	if err != nil {
+		r.after(folderTime, func() { answer(err) })
+		return
+	}
+	d.Destroy(ref.ID, true, r.once(name, callTimeout, answer))
 }
 
 // kill kills the cgroup of the task, and answers when it is empty or after a second.
@@ -363,12 +388,7 @@ func (r *run) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
 		destroyed(nil)
 		return
 	}
-	d, err := r.driver(ref, scripted.CallDestroy)
-	if err != nil {
-		r.after(folderTime, func() { destroyed(err) })
-		return
-	}
-	d.Destroy(ref.ID, true, r.once("Clean", callTimeout, destroyed))
+	r.destroy(ref, "Clean", destroyed)
 }
 
 // Report sends reports to the servers.

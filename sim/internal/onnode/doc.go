@@ -5,7 +5,7 @@
 //
 // Trouble is a fault of the machine: a client, driver or shim that dies, a driver that hangs, a
 // restart of the machine, a full disk, a lost record. A process belongs to a task if it is in the
-// task's cgroup. The judge ignores processes that have left their cgroup.
+// task's cgroup, or in a container below it. The judge ignores processes that have left their cgroup.
 //
 // # N1, one copy
 //
@@ -14,6 +14,9 @@
 //   - A record is removed, or names another start, only when no process of the allocation or the
 //     start runs. The exception is an allocation whose record was lost. The client must destroy its
 //     processes.
+//
+// A container whose driver had trouble is not judged here, in N2 and in N3, because only the driver
+// can remove it.
 //
 // # N2, grace
 //
@@ -50,7 +53,7 @@
 // # N4, nothing lost
 //
 //   - A reported exit code is the exit code of an ended process of the task. It is unknown only
-//     after trouble.
+//     after trouble, or if the client had to have a container destroyed after its grace.
 //   - When a node has had no trouble for some time, the servers know the state in its records, no
 //     task that must stop runs longer than permitted, and each process has a record, unless the
 //     record was lost and the process cannot die.

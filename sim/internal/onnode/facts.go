@@ -47,17 +47,20 @@ func (f *facts) alloc(id cluster.AllocID) *alloc {
 // taskRuns is like taskLives, for processes that can die.
 func (f *facts) taskRuns(n *machine.Node, id cluster.AllocID, task string) bool {
 	for p := range n.Machine().EachLivingIn(string(id) + ":" + task) {
-		if !p.Stuck {
+		if !p.Stuck && !f.abandoned(&p) {
 			return true
 		}
 	}
 	return false
 }
 
-// taskLives reports whether a process of a task runs.
+// taskLives reports whether a process of a task runs, apart from processes that only a driver with
+// trouble can end.
 func (f *facts) taskLives(n *machine.Node, id cluster.AllocID, task string) bool {
-	for range n.Machine().EachLivingIn(string(id) + ":" + task) {
-		return true
+	for p := range n.Machine().EachLivingIn(string(id) + ":" + task) {
+		if !f.abandoned(&p) {
+			return true
+		}
 	}
 	return false
 }

@@ -216,6 +216,12 @@ func (j *Judge) excused(p *scripted.Process) bool {
 	return false
 }
 
+// abandoned reports whether a process is in a container whose driver had trouble in the life of the
+// process. Only the driver can end the process, and it may not know it.
+func (f *facts) abandoned(p *scripted.Process) bool {
+	return p.Contained && !f.trouble.driver.IsZero() && !f.trouble.driver.Before(p.StartedAt.Add(-startTakes))
+}
+
 // driverAway reports whether a driver had trouble in the last duration.
 func (f *facts) driverAway(d time.Duration) bool {
 	return !f.trouble.driver.IsZero() && !f.trouble.driver.Before(f.now.Add(-d))

@@ -71,7 +71,7 @@ func (j *Judge) taskStarted(n *machine.Node, id cluster.AllocID, p *scripted.Pro
 	a := j.alloc(id)
 	j.starts[p.Cgroup] = append(j.starts[p.Cgroup], p.Identity)
 	for other := range n.Machine().EachLivingIn(p.Cgroup) {
-		if other.Task != p.Task {
+		if other.Task != p.Task && !j.abandoned(&other) {
 			j.find("N1", "second copy", id, "%s starts while process %d of %s lives", p.Task, other.PID, other.Task)
 		}
 	}
@@ -292,7 +292,7 @@ func (j *Judge) checkGraces(n *machine.Node) {
 		p, _ := n.Machine().Process(g.process)
 		kill, killed := p.Signalled(scripted.SIGKILL)
 		onTime := p.Ended && !p.EndedAt.After(g.until) || killed && !kill.At.After(g.until)
-		if !onTime && n.Running() != g.watchdog && j.lives == g.life {
+		if !onTime && n.Running() != g.watchdog && j.lives == g.life && !j.abandoned(&p) {
 			j.find("N2", "not killed after its grace", g.alloc, "%s lives a second after its grace", p.Task)
 		}
 		return true

@@ -19,7 +19,7 @@ func (j *Judge) Saved(n *machine.Node, r *client.Record) {
 	a := j.alloc(r.Alloc.ID)
 	for _, t := range r.Tasks {
 		for p := range n.Machine().EachLivingIn(string(r.Alloc.ID) + ":" + t.State.Name) {
-			if t.ID != p.Task && !a.lost {
+			if t.ID != p.Task && !a.lost && !j.abandoned(&p) {
 				j.find("N1", "a process without a record", r.Alloc.ID, "process %d of %s lives, and the record has %q", p.PID, p.Task, t.ID)
 			}
 		}
@@ -49,7 +49,9 @@ func (j *Judge) noneLives(n *machine.Node, guarantee, check string, id cluster.A
 			continue
 		}
 		for p := range n.Machine().EachLivingIn(string(id) + ":" + t.Name) {
-			j.find(guarantee, check, id, "%s, and process %d of %s lives", why, p.PID, p.Task)
+			if !j.abandoned(&p) {
+				j.find(guarantee, check, id, "%s, and process %d of %s lives", why, p.PID, p.Task)
+			}
 		}
 	}
 }
@@ -96,7 +98,7 @@ func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t clus
 		}
 		code, says := exitCode(e.Message)
 		if !says {
-			if !j.excused(&last) && !a.lost && strings.Contains(e.Message, "unknown") {
+			if !j.excused(&last) && !a.lost && !destroyed(a.task(t.Name), &last) && strings.Contains(e.Message, "unknown") {
 				j.find("N4", "exit code lost", id, "%s: %q, and there was no trouble", t.Name, e.Message)
 			}
 			continue
@@ -109,6 +111,13 @@ func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t clus
 			j.find("N4", "exit code wrong", id, "%s: %q, and no process of it ended with this code", t.Name, e.Message)
 		}
 	}
+}
+
+// destroyed reports whether the client had to have a contained task destroyed, because its driver did
+// not kill the task at the end of the grace. The driver then forgets the exit code.
+func destroyed(task *cluster.Task, p *scripted.Process) bool {
+	kill, killed := p.Signalled(scripted.SIGKILL)
+	return p.Contained && task != nil && killed && kill.At.After(p.Signals[0].At.Add(bounded(task.KillTimeout)))
 }
 
 // exitCode returns the exit code in a text such as "Exit Code: 137, Signal: 9", and whether the
