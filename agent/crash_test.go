@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/agent"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/freshmachine"
 )
 
 // envCrash makes the test binary the process that TestCrash kills.
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
+	freshmachine.Enter()
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil { // most tests wait for servers and use little CPU time
 		fmt.Fprintln(os.Stderr, err)

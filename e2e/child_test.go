@@ -24,6 +24,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/agent"
 	"github.com/seed-f9cf0b39/nodedrain/agent/heartbeat"
 	"github.com/seed-f9cf0b39/nodedrain/collect"
+	"github.com/seed-f9cf0b39/nodedrain/internal/freshmachine"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/telemetry"
 )
@@ -54,6 +55,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	freshmachine.Enter()
 	flag.Parse()
 	if !slices.ContainsFunc(os.Args, func(arg string) bool { return strings.HasPrefix(arg, "-test.parallel") }) {
 		// Tests of this package wait for processes and timers. Two at a time leave two processors idle.

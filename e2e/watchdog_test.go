@@ -53,7 +53,7 @@ func TestNode_theWatchdogStopsWhatADeadClientLeaves(t *testing.T) {
 	s := startQuick(t)
 	n := s.newNode("n1", true, "")
 	s.begin(n)
-	id, kind, after, short := "web", "service", 8*time.Second, 500*time.Millisecond
+	id, kind, after, short := "web", "service", 8*time.Second, 2*time.Second
 	group := api.NewTaskGroup("g", 1).AddTask(rawExec("obeys", s.script(obeys))).AddTask(rawExec("deaf", s.script(deaf)))
 	group.Tasks[1].KillTimeout = &short
 	group.Disconnect = &api.DisconnectStrategy{StopOnClientAfter: &after}

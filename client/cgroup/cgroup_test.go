@@ -3,6 +3,7 @@ package cgroup_test
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,11 +55,11 @@ func fakeRoot(t *testing.T, mountinfo string) string {
 // create creates a group that is gone after the test.
 func create(t *testing.T, h cgroup.Hierarchies) *cgroup.Group {
 	t.Helper()
-	g, err := h.Create("test-"+strconv.Itoa(os.Getpid())+"."+filepath.Base(t.TempDir())+strings.ReplaceAll(t.Name(), "/", "_"),
+	g, err := h.Create("test-"+rand.Text()+"."+strings.ReplaceAll(t.Name(), "/", "_"),
 		cgroup.Limits{CPUShares: 512, MemoryBytes: 1 << 30})
 	must.NoError(t, err)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		must.NoError(t, g.Kill(ctx))
 		must.NoError(t, g.Wait(ctx))

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -368,7 +369,7 @@ func TestTasks_cleanWithoutAnAnswer(t *testing.T) {
 	w.begin()
 	defer w.stop()
 	tasks := w.node.shell.tasks
-	ref := client.TaskRef{Alloc: cluster.AllocID(fmt.Sprint("unanswered-", os.Getpid())), Task: "t", ID: "none/t/1"}
+	ref := client.TaskRef{Alloc: cluster.AllocID("unanswered-" + rand.Text()), Task: "t", ID: "none/t/1"}
 	path, err := tasks.createGroup(ref.Alloc, &cluster.Task{Name: ref.Task})
 	if err != nil || path == "" {
 		t.Skip("!!! NOT RUN: it creates control groups, and this user can make none")

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/client/tasklog/keeper"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/freshmachine"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/mock"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
@@ -52,6 +54,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	freshmachine.Enter()
 	m.Run()
 }
 
@@ -359,7 +362,7 @@ func testDamagedRecord(t *testing.T, id cluster.AllocID) {
 // not touch a process in a control group with another name.
 func TestNode_processWithoutARecord(t *testing.T) {
 	t.Parallel()
-	ghost, long := fmt.Sprint("ghost-", os.Getpid()), strings.Repeat("/x", 200)
+	ghost, long := "ghost-"+rand.Text(), strings.Repeat("/x", 200)
 	for name, c := range map[string]struct{ alloc, task string }{
 		"short": {ghost, "t"}, "long allocation": {ghost + long, "t"}, "long task": {ghost, long}, "long names": {ghost + long, long},
 	} {

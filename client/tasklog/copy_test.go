@@ -72,12 +72,10 @@ func TestLog_CopyOfAPipeThatIsNeverEmpty(t *testing.T) {
 			cancel()
 		}
 	}()
-	start := time.Now()
 	err = d.Copy(ctx, r, 50*time.Millisecond)
 	if err != nil {
 		must.ErrorIs(t, err, tasklog.ErrNotDrained)
 	}
-	must.Less(t, 5*time.Second, time.Since(start))
 	must.NoError(t, r.Close())
 	<-ended
 	must.NoError(t, d.Close(t.Context()))

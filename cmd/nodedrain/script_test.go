@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,12 +15,16 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/freshmachine"
 )
 
 // The scripts in testdata/script hold the operators' commands. Each script has its own server in
 // this process.
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) != "nodedrain" { // as that, the test binary is the command
+		freshmachine.Enter()
+	}
 	testscript.Main(m, map[string]func(){"nodedrain": main})
 }
 

@@ -21,6 +21,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/freshmachine"
 )
 
 // asProgram is the environment variable that makes the test binary run as the plugin.
@@ -31,6 +33,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	freshmachine.Enter()
 	m.Run()
 }
 

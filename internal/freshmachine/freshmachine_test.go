@@ -144,7 +144,7 @@ func fields(stat []byte) []string {
 	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 }
 
-// Bug: the processes and mounts of a killed test run stayed, until somebody removed them by hand.
+// Bug: the processes and mounts of a killed test run stayed, until an operator removed them by hand.
 func TestEnter_killed(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"namespaces", "shared"} {

@@ -24,10 +24,11 @@ const (
 
 // Enter returns in the process that runs the tests. In the launcher it never returns: the process
 // ends with the exit code of the tests. A TestMain that gives the test binary other roles, such as
-// that of a plugin, calls it after these.
+// that of a plugin, calls it after these. Enter also returns in a test binary that another test of
+// the same package has started.
 func Enter() {
 	mode := os.Getenv(variable)
-	if mode == off {
+	if mode == off || mode == "" && startedByTests() {
 		return
 	}
 	code, err := launch(mode)
@@ -36,6 +37,17 @@ func Enter() {
 		code = max(code, 1)
 	}
 	os.Exit(code)
+}
+
+// startedByTests reports whether the parent runs the same program. The environment does not show it:
+// tests start processes without one.
+func startedByTests() bool {
+	own, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		return false
+	}
+	parent, err := os.Stat(filepath.Join("/proc", strconv.Itoa(os.Getppid()), "exe"))
+	return err == nil && os.SameFile(own, parent)
 }
 
 // launch runs the tests and returns their exit code.
@@ -75,7 +87,7 @@ func run(mode string, parent <-chan struct{}) (int, error) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
 	}
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, forwarded...)
+	notify(signals)
 	defer signal.Stop(signals)
 	err = cmd.Start()
 	_ = read.Close()
@@ -104,8 +116,10 @@ func run(mode string, parent <-chan struct{}) (int, error) {
 	}
 }
 
-// forwarded are the signals that reach the tests.
-var forwarded = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}
+// notify relays the signals that this process forwards towards the tests.
+func notify(to chan<- os.Signal) {
+	signal.Notify(to, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
+}
 
 // watchParent closes a channel when the parent ends, if that is the go command. Another parent, such
 // as a shell, may end before the tests.

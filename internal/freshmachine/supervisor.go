@@ -3,7 +3,6 @@ package freshmachine
 import (
 	"fmt"
 	"os"
-	"os/signal"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -49,7 +48,7 @@ func supervise(mode string, args []string) (code int, err error) {
 		}
 	}
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, forwarded...)
+	notify(signals)
 	self, err := os.Executable()
 	if err != nil {
 		return 1, err

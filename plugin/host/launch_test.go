@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/shoenig/test/must"
+	"github.com/shoenig/test/wait"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
@@ -384,11 +385,8 @@ func TestLaunch_leaksNothing(t *testing.T) { // not parallel: it counts
 			files, goroutines = count(), runtime.NumGoroutine()
 		}
 	}
-	deadline := time.Now().Add(10 * time.Second)
-	for runtime.NumGoroutine() > goroutines+3 && time.Now().Before(deadline) {
-		runtime.Gosched()
-	}
-	must.LessEq(t, goroutines+3, runtime.NumGoroutine())
+	few := func() bool { return runtime.NumGoroutine() <= goroutines+3 }
+	must.Wait(t, wait.InitialSuccess(wait.BoolFunc(few), wait.Timeout(time.Minute), wait.Gap(time.Millisecond)))
 	must.LessEq(t, files+3, count())
 }
 
@@ -437,9 +435,7 @@ func TestTakeOver(t *testing.T) {
 	must.Eq(t, 2, strings.Count(string(log), `"name":"PluginInfo"`), must.Sprint("the log goes on without its client"))
 	must.Eq(t, []string{"PluginInfo", "Init", "TaskConfigSchema", "Capabilities"}, b.lines("call")[7:])
 
-	began := time.Now()
-	must.NoError(t, instance.Stop(t.Context(), taskOfClient.ID, time.Second, ""))
-	must.Less(t, 2*time.Second, time.Since(began))
+	must.NoError(t, instance.Stop(t.Context(), taskOfClient.ID, time.Hour, ""))
 	exit, err := instance.Wait(t.Context(), taskOfClient.ID)
 	must.NoError(t, err)
 	must.Eq(t, driver.ExitResult{Code: 143, Signal: 15}, exit)

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/freshmachine"
 	"github.com/seed-f9cf0b39/nodedrain/plugin"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
@@ -61,6 +62,7 @@ func TestMain(m *testing.M) {
 			return
 		}
 	}
+	freshmachine.Enter()
 	m.Run()
 }
 

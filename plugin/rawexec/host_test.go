@@ -2,6 +2,7 @@ package rawexec_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"os/exec"
@@ -21,6 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/internal/freshmachine"
 	"github.com/seed-f9cf0b39/nodedrain/plugin"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
@@ -36,6 +38,7 @@ func TestMain(m *testing.M) {
 		sdk.Serve(rawexec.New(rawexec.Options{Root: os.Args[2]}))
 		return
 	}
+	freshmachine.Enter()
 	m.Run()
 }
 
@@ -44,6 +47,7 @@ type node struct {
 	*testing.T
 	dir  string
 	root string // below which control groups are found
+	id   string // in the names of control groups: other pid namespaces have the same pids
 	n    int
 }
 
@@ -52,7 +56,7 @@ func newNode(t *testing.T) *node {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: it creates control groups")
 	}
-	return &node{T: t, dir: t.TempDir(), root: "/"}
+	return &node{T: t, dir: t.TempDir(), root: "/", id: rand.Text()}
 }
 
 // only gives the machine only control groups of v1, or none.
@@ -138,7 +142,7 @@ func (n *node) launch() *pluginProcess {
 func (n *node) task(script string) *pb.TaskConfig {
 	n.Helper()
 	n.n++
-	alloc := "test-" + strconv.Itoa(os.Getpid()) + "-" + strings.NewReplacer("/", "-").Replace(n.Name())
+	alloc := "test-" + n.id
 	name := "web" + strconv.Itoa(n.n)
 	dir := filepath.Join(n.dir, "alloc")
 	must.NoError(n, os.MkdirAll(filepath.Join(dir, name), 0o755))
@@ -217,12 +221,12 @@ func (n *node) stdout(c *pb.TaskConfig) string {
 // until waits for a fact about other processes.
 func (n *node) until(fact func() bool) {
 	n.Helper()
-	must.Wait(n, wait.InitialSuccess(wait.BoolFunc(fact), wait.Timeout(20*time.Second), wait.Gap(2*time.Millisecond)))
+	must.Wait(n, wait.InitialSuccess(wait.BoolFunc(fact), wait.Timeout(time.Minute), wait.Gap(2*time.Millisecond)))
 }
 
 func (n *node) wait(p *pluginProcess, c *pb.TaskConfig) *pb.WaitTaskResponse {
 	n.Helper()
-	ctx, cancel := context.WithTimeout(n.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(n.Context(), time.Minute)
 	defer cancel()
 	r, err := p.WaitTask(ctx, &pb.WaitTaskRequest{TaskId: c.GetId()})
 	must.NoError(n, err)
@@ -268,7 +272,7 @@ func (n *node) empty() {
 	folders, err := os.ReadDir(n.shims())
 	must.NoError(n, err)
 	must.Len(n, 0, folders)
-	groups, err := filepath.Glob("/sys/fs/cgroup/*/*/*/test-" + strconv.Itoa(os.Getpid()) + "-" + strings.NewReplacer("/", "-").Replace(n.Name()) + ".*")
+	groups, err := filepath.Glob("/sys/fs/cgroup/*/*/*/test-" + n.id + ".*")
 	must.NoError(n, err)
 	must.Eq(n, nil, groups)
 }

