@@ -98,6 +98,7 @@ func paced[M any](ctx context.Context, stream grpc.ServerStreamingClient[M]) fun
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
+			began, taken = time.Now(), 1
 		}
 		return stream.Recv()
 	}
