@@ -104,7 +104,7 @@ func (r *run) awaitReady() {
 	r.Helper()
 	for {
 		line, err := r.out.ReadString('\n')
-		must.NoError(r, err, must.Sprint(r.err.String()))
+		must.NoError(r, err)
 		if line == "ready\n" {
 			return
 		}

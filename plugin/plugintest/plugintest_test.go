@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/shoenig/test/must"
 
@@ -34,6 +35,7 @@ func TestHarness_ourDrivers(t *testing.T) {
 			must.NoError(t, err)
 			h := plugintest.Harness(o)
 			h.Strict = true
+			h.Slack = 5 * time.Second // on a busy machine
 			drivertest.Run(t, h)
 		})
 	}
