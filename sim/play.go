@@ -135,7 +135,7 @@ func (p *player) build() error {
 		Seed: p.scenario.Seed, Servers: c.Servers, Views: !c.Replicas,
 		Commit: c.Commit, Establish: c.Establish, Wake: c.Wake, Schedule: c.Schedule, Late: c.Late,
 		Gather: c.Gather, Collect: c.Collect,
-		RealClients: c.Clients == scenario.RealClients, Storage: p.storage(), NodeObserver: p.nodes.judge,
+		RealClients: c.Clients == scenario.RealClients, Containers: p.scenario.HasContainers, Storage: p.storage(), NodeObserver: p.nodes.judge,
 		Drainer: p.config, Reader: p.options.Reader, Client: p.behaviour, MaxSteps: p.options.MaxSteps,
 	})
 	if err != nil {

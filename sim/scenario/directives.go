@@ -54,6 +54,7 @@ func (n *Node) fields() []field {
 		choice("status", &n.Status, cluster.NodeReady, cluster.NodeInitializing, cluster.NodeDown, cluster.NodeDisconnected),
 		flag("ineligible", &n.Ineligible),
 		flag("absent", &n.Unregistered),
+		flag("containers", &n.Containers),
 	}
 }
 

@@ -115,6 +115,10 @@
 //
 //   - absent: the servers do not know the node. It can register later. Allocations may be on it.
 //
+//   - containers: with clients=real, the driver of the node keeps each task in a container. Only the
+//     driver can kill the task, and the task dies with the driver. The driver answers WaitTask with code
+//     0 as soon as StopTask has begun, while the task still runs.
+//
 //     volume data1..data3 plugin=disks
 //
 // declares volumes in the default namespace. They need clients=real. A volume data[0..2] is three

@@ -113,6 +113,7 @@ func (m maker) nodes(s *scenario.Scenario) {
 			GPUMilli: int64(m.upTo("gpu", 2)), MaxAllocs: m.upTo("max", 2), Class: oneOf(m, "class", "a", "b"),
 			Status:     oneOf(m, "status", cluster.NodeReady, cluster.NodeDown),
 			Ineligible: m.some("ineligible"), Unregistered: m.some("absent"),
+			Containers: s.Cluster.Clients == scenario.RealClients && m.some("containers"),
 		}
 		if n.GPUMilli == 0 {
 			n.Devices = m.devices()

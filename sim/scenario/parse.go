@@ -169,7 +169,7 @@ func (p *parser) read(lines []string) {
 		}
 	}
 	p.wanted()
-	p.realVolumes()
+	p.realOnly()
 	review{p}.wholeFile()
 	slices.SortStableFunc(p.warnings, func(a, b Warning) int { return cmp.Compare(a.Line, b.Line) })
 }

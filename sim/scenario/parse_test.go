@@ -150,6 +150,7 @@ func TestParse_Volumes(t *testing.T) {
 	const file = "# why\ncluster clients=real\nnode n1\nvolume data1..data2 plugin=disks access=multi-node-reader-only\nvolume own[0..1] plugin=disks\n"
 	for text, want := range map[string]string{
 		"# why\nvolume data plugin=disks\n":             `case.drain:2: volumes need clients=real`,
+		"# why\nnode n1\nnode n2..n3 containers\n":      `case.drain:3: containers needs clients=real`,
 		"# why\ncluster hold=1m\n":                      `case.drain:2: hold needs clients=real`,
 		"# why\njob x\njob disks plugin=disks\n":        `case.drain:3: plugin=disks needs clients=real`,
 		file + "volume data":                            `case.drain:6: "plugin" is missing: plugin=VALUE`,

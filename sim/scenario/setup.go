@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -23,6 +24,14 @@ type Node struct {
 	// Unregistered is printed as "absent": the servers do not know the node. Allocations may be on
 	// it. It can register later.
 	Unregistered bool
+	// Containers: its driver keeps each task in a container, and answers WaitTask as soon as StopTask
+	// has begun. It needs real clients.
+	Containers bool
+}
+
+// HasContainers reports whether a node has [Node].Containers.
+func (s *Scenario) HasContainers(id cluster.NodeID) bool {
+	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Containers && slices.Contains(n.IDs, id) })
 }
 
 // Job is a job in the form of its registration.

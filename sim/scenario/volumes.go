@@ -262,11 +262,17 @@ func (p *parser) uses(key cluster.JobKey, g *Group) error {
 	return errors.Join(errs...)
 }
 
-// realVolumes refuses volumes without real clients.
-func (p *parser) realVolumes() {
+// realOnly refuses volumes and containers without real clients.
+func (p *parser) realOnly() {
 	s := p.scenario
 	if s.Cluster.Clients == RealClients {
 		return
+	}
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Containers {
+			p.line = p.nodes[n.IDs[0]]
+			p.problem(fmt.Errorf("containers needs clients=%s", RealClients))
+		}
 	}
 	if s.Cluster.Hold > 0 {
 		p.line = p.once["cluster"]

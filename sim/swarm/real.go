@@ -26,6 +26,20 @@ func (m *draft) drawRealClients(size Size) {
 	}
 }
 
+// oddsOfContainers is the probability that drivers of a world with real clients keep tasks in
+// containers.
+const oddsOfContainers = 0.2
+
+// drawContainers draws the nodes whose drivers keep tasks in containers. The other worlds draw what
+// they drew without containers.
+func (m *population) drawContainers() {
+	if d := m.dice("containers"); m.real() && d.odds(oddsOfContainers) {
+		for i := range m.s.Nodes {
+			m.s.Nodes[i].Containers = d.odds(0.6)
+		}
+	}
+}
+
 // real reports whether the nodes run the real client.
 func (m *draft) real() bool { return m.s.Cluster.Clients == scenario.RealClients }
 

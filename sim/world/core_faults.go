@@ -162,12 +162,13 @@ func (f *fleet) fillDisk(by *fault) {
 	})
 }
 
-// loseRecord damages a record of a node that has records, and restarts its client.
+// loseRecord damages a record of a node that has records, and restarts its client. Without a record
+// the client does not find a container.
 func (f *fleet) loseRecord(by *fault) {
 	w := f.world
 	var nodes []*coreNode
 	for _, n := range f.real.nodes {
-		if f.silent[n.id] == nil && n.machine.Running() && len(n.machine.Records()) > 0 && (by.On == "" || by.On == string(n.id)) {
+		if !n.containers && f.silent[n.id] == nil && n.machine.Running() && len(n.machine.Records()) > 0 && (by.On == "" || by.On == string(n.id)) {
 			nodes = append(nodes, n)
 		}
 	}

@@ -36,6 +36,8 @@ type coreNode struct {
 	row       *cluster.Node
 	state     *statestore.Snapshot
 	equipment equipment
+	// containers: its driver keeps tasks in containers.
+	containers bool
 	// registration is the data that the client registers about the node.
 	registration registration
 }
@@ -64,11 +66,12 @@ func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 	w := c.fleet.world
 	n := &coreNode{cores: c, id: id, allocs: map[cluster.AllocID]*seen{}}
 	n.equipment.node, n.registration.node = n, n
+	n.containers = w.options.Containers != nil && w.options.Containers(id)
 	for _, g := range w.Truth().Node(id).Devices {
 		n.equipment.has = append(n.equipment.has, g.Copy())
 	}
 	o := machine.Options{
-		ID: id, Start: w.now.Add(-bootedBefore), Drivers: []string{noDriver}, Script: n.script, Fault: n.fault, Effect: n.effect,
+		ID: id, Start: w.now.Add(-bootedBefore), Drivers: []string{noDriver}, Containers: n.containers, Script: n.script, Fault: n.fault, Effect: n.effect,
 		Reachable: n.reachable, Storage: n.storage(),
 		Contact: func() time.Time { return c.contact(n) },
 		Report: func(reports []cluster.AllocReport, reply func(bool)) {
@@ -198,8 +201,8 @@ func (n *coreNode) script(c *driver.TaskConfig) scripted.Script {
 	case b.Unhealthy && !s.alloc.HasVerdict():
 		script.Ends, script.RunFor, script.Exit = true, crashing, driver.ExitResult{Code: 1}
 	}
-	if b.Stop == Never && task.CSIPlugin != nil {
-		script.IgnoreSignals = true // in state D it would block calls for ever
+	if b.Stop == Never && (task.CSIPlugin != nil || n.containers) {
+		script.IgnoreSignals = true // in state D it would block calls and the removal of its container for ever
 	} else if b.Stop == Never {
 		script.IgnoreSignals, script.KillTakes = true, Never
 	} else {

@@ -50,6 +50,9 @@ type Options struct {
 	Client func(*cluster.Allocation) Behaviour
 	// RealClients makes each node run the real client over scripted drivers.
 	RealClients bool
+	// Containers returns whether the driver of a node with a real client keeps tasks in containers: see
+	// [machine.Options]. Nil is no.
+	Containers func(cluster.NodeID) bool
 	// Storage is for real clients that mount volumes; nil: they mount none.
 	Storage *Storage
 	// NodeObserver returns the observer of a machine with a real client; nil is none.

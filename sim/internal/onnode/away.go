@@ -32,7 +32,7 @@ const awaySlack = time.Minute
 
 // Still judges N2 in a pause without events: an allocation must stop while its node is cut off, or
 // without a client, for too long. It does not judge nodes that had trouble meanwhile. The death of
-// the client is no such trouble while no client runs.
+// the client is no such trouble while no client runs. A watchdog does not reach a container.
 func (j *Judge) Still(now time.Time, n *machine.Node) {
 	j.now = now
 	if n.Running() && n.Reachable() || n.DiskFull() {
@@ -43,7 +43,7 @@ func (j *Judge) Still(now time.Time, n *machine.Node) {
 			continue
 		}
 		for p := range n.Machine().EachLiving() {
-			if of, _ := machine.SplitCgroup(p.Cgroup); of == a.id && p.Kind == scripted.TaskProcess && !p.Stuck {
+			if of, _ := machine.SplitCgroup(p.Cgroup); of == a.id && p.Kind == scripted.TaskProcess && !p.Stuck && (n.Running() || !p.Contained) {
 				j.find("N2", "runs while its node is away", a.id, "process %d of %s lives; the client had to stop it at %s", p.PID, p.Task, a.awayAt)
 			}
 		}

@@ -100,7 +100,7 @@ func (l *ledger) deviceUser(n *machine.Node, id cluster.AllocID, p *scripted.Pro
 		}
 	}
 	for other := range n.Machine().EachLiving() {
-		if other.Task == p.Task {
+		if other.Task == p.Task || l.abandoned(&other) {
 			continue
 		}
 		for _, path := range other.Devices {

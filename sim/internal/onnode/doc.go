@@ -15,8 +15,8 @@
 //     start runs. The exception is an allocation whose record was lost. The client must destroy its
 //     processes.
 //
-// A container whose driver had trouble is not judged here, in N2 and in N3, because only the driver
-// can remove it.
+// A container whose driver had trouble is not judged here, in N2, N3, N6 and N8, because only the
+// driver can remove it.
 //
 // # N2, grace
 //
@@ -30,7 +30,8 @@
 //     die. The order is: leader, main tasks, sidecars.
 //   - A client that has not reached the servers for stop_on_client_after stops the allocation. Its
 //     tasks end within the stop time and a minute, unless there was trouble. If the client is dead,
-//     its watchdog does the same, and trouble other than a full disk is no excuse.
+//     its watchdog does the same, and trouble other than a full disk is no excuse. A watchdog
+//     does not reach a container.
 //     After the loss of its record an allocation may run again, and the time counts again.
 //   - SIGKILL follows the kill signal after the kill timeout, and at most a second later. The upper
 //     limit holds while the same client runs, or while its watchdog does. A watchdog may kill earlier

@@ -81,7 +81,7 @@ func (v *porter) staysRecorded(n *machine.Node, c *storage.Call) {
 // tasksAreDead judges that no process of an allocation runs when its volume is unpublished.
 func (v *porter) tasksAreDead(n *machine.Node, c *storage.Call) {
 	for p := range n.Machine().EachLiving() {
-		if id, _ := machine.SplitCgroup(p.Cgroup); id == c.Request.Alloc {
+		if id, _ := machine.SplitCgroup(p.Cgroup); id == c.Request.Alloc && !v.abandoned(&p) {
 			v.find("N6", "taken from a task", id, "%s is unpublished, and process %d of %s lives", c.Request.Volume, p.PID, p.Task)
 		}
 	}
