@@ -57,7 +57,7 @@ func TestRun_levels(t *testing.T) {
 		conformance.Run(t, fine, levels()[3:], nil, nil)
 		return
 	case "not ready":
-		conformance.Run(t, func(t conformance.T) { t.Fatalf("no config") }, levels(), nil, nil)
+		conformance.Run(t, func(t conformance.T) { t.Fatalf("no %s", "config") }, levels(), nil, nil)
 		return
 	}
 	for _, story := range []struct {

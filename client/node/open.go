@@ -169,13 +169,18 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	if err != nil {
 		return err
 	}
-	n.core, happen.core, n.shell.storage.events = made, made, made
-	n.shell.contact.heard, n.shell.contact.wanted = n.heard, made.Servers
-	n.shell.contact.foreign = made.Foreign
+	n.connect(made, happen)
+	return nil
+}
+
+// connect makes the shell send its events to the core.
+func (n *Node) connect(core *client.Core, happen *events) {
+	n.core, happen.core, n.shell.storage.events = core, core, core
+	n.shell.contact.heard, n.shell.contact.wanted = n.heard, core.Servers
+	n.shell.contact.foreign = core.Foreign
 	// The first registration has the devices of the earlier client. Otherwise they would vanish until
 	// their plugins have started.
-	n.shell.contact.publish(made.Facts())
-	return nil
+	n.shell.contact.publish(core.Facts())
 }
 
 // newTasks returns what starts and removes tasks for the shell.

@@ -47,8 +47,10 @@ func Of(client []string, own map[string]string) []string {
 const (
 	// MaxVariables is the largest number of variables.
 	MaxVariables = 100
-	// MaxName and MaxValue are the largest sizes of a name and of a value, in bytes.
-	MaxName, MaxValue = 128, 32 << 10
+	// MaxName is the largest size of a name, in bytes.
+	MaxName = 128
+	// MaxValue is the largest size of a value, in bytes.
+	MaxValue = 32 << 10
 	// MaxTotal is the largest size of all names and values together, in bytes.
 	MaxTotal = 64 << 10
 )
