@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 	"github.com/hashicorp/nomad/api"
@@ -337,7 +338,7 @@ func TestReach_streams(t *testing.T) {
 			select {
 			case text := <-next:
 				if text == "cut" {
-					_ = http.NewResponseController(w).SetWriteDeadline(noon)
+					_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
 					return
 				}
 				_, _ = io.WriteString(w, text)
