@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -95,6 +96,40 @@ func (d *trial) left() (found []int) {
 	return found
 }
 
+// listeners returns the addresses of TCP over IPv4 and IPv6 at which a process listens.
+func listeners(t *testing.T, pid int) (found []string) {
+	t.Helper()
+	own := make(map[string]bool)
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	must.NoError(t, err)
+	for _, file := range files {
+		target, _ := os.Readlink(file) // the process may have closed it
+		own[target] = true
+	}
+	for _, name := range []string{"tcp", "tcp6"} {
+		table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // the machine has no IPv6
+		}
+		must.NoError(t, err)
+		for line := range strings.Lines(string(table)) {
+			columns := strings.Fields(line)
+			const listen = "0A"
+			if len(columns) < 10 || columns[3] != listen || !own["socket:["+columns[9]+"]"] {
+				continue
+			}
+			ip, port, _ := strings.Cut(columns[1], ":")
+			number, err := strconv.ParseUint(port, 16, 16)
+			must.NoError(t, err)
+			if ip == "0100007F" {
+				ip = "127.0.0.1"
+			}
+			found = append(found, fmt.Sprintf("%s:%d", ip, number))
+		}
+	}
+	return found
+}
+
 // running are the running allocations of a job by the names of their nodes.
 func (d *trial) running(job string) map[string][]*api.AllocationListStub {
 	byNode := make(map[string][]*api.AllocationListStub)
@@ -115,6 +150,9 @@ func TestDev(t *testing.T) {
 	d := newTrial(t)
 	d.begin()
 	must.RegexMatch(t, regexp.MustCompile(`2 nodes, 7 tasks`), d.said.String())
+	// A user who could join the servers could run tasks with the rights of the driver, which may be
+	// root's: there is no port for other servers.
+	must.Eq(t, []string{d.address}, listeners(t, d.process.Process.Pid))
 	for _, name := range []string{"token", "tokens"} {
 		info, err := os.Stat(filepath.Join(d.dir, name))
 		must.NoError(t, err)
