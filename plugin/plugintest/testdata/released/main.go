@@ -1,0 +1,45 @@
+// Command released behaves on the wire as released plugins do, with everything that differs from the
+// rules of this repository. It is for tests with a real client. Its arguments are the name of a
+// plugin and a folder, which stands for the machine: its devices and its containers.
+//
+//	nvidia           device plugin 1.1.0: whole buffers of C as bus ids, reports of changes only
+//	skeleton-device  device plugin: reports of changes only
+//	podman           driver 0.5.2: a default that omits attributes, WaitTask answers early
+//	lxc              driver 7f2a459: keeps containers over its own death
+//	skeleton         driver: cannot take over tasks
+//
+// With the arguments "container FOLDER" it is the parent process of a container.
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: released NAME FOLDER")
+		os.Exit(2)
+	}
+	name, dir := os.Args[1], os.Args[2]
+	switch name {
+	case "container":
+		if err := runContainer(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	case "nvidia":
+		serve(nvidia(dir))
+	case "skeleton-device":
+		serve(skeletonDevice(dir))
+	case "podman":
+		serve(podman(dir))
+	case "lxc":
+		serve(lxc(dir))
+	case "skeleton":
+		serve(skeleton(dir))
+	default:
+		fmt.Fprintf(os.Stderr, "unknown plugin %q\n", name)
+		os.Exit(2)
+	}
+}
