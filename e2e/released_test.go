@@ -344,3 +344,18 @@ func TestReleased_drivers(t *testing.T) {
 	must.StrContains(t, s.events(inLXCDeaf, "deaf"), "Exit Code: 137")
 	s.end(s.node)
 }
+
+// The WaitTask of podman answers with code 0 as soon as a container is stopping. The drain is complete
+// only when the containers have ended, after their whole grace, and their exit codes are true.
+func TestReleased_podmanStops(t *testing.T) {
+	t.Parallel()
+	s := startReleased(t, "podman")
+	s.await("the driver podman", func() bool { return s.healthy("podman") })
+	quick := s.run("quick", s.podmanTask("obeys", obeys))
+	slow := s.run("slow", s.podmanTask("deaf", deaf))
+	s.drain(5 * time.Minute)
+	must.StrContains(t, s.ended(quick, "obeys"), "Exit Code: 7")
+	must.StrContains(t, s.ended(slow, "deaf"), "Exit Code: 137")
+	must.SliceLen(t, 1, s.noted(quick, "obeys", "end"), must.Sprint("its half second was cut"))
+	s.end(s.node)
+}
