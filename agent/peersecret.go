@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 )
 
 // PeerSecret is the secret with which servers on one machine authenticate each other without
@@ -54,7 +55,8 @@ func NewPeerSecret(text string) (*PeerSecret, error) {
 // ReadPeerSecret reads a secret from a file. The file must belong to the user of this process, and no
 // other user may have a right to it. The error names the file and contains no part of the secret.
 func ReadPeerSecret(path string) (*PeerSecret, error) {
-	file, err := os.Open(path)
+	// Without O_NONBLOCK a FIFO would stop the start of the server until a program writes to it.
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("reading the peer secret: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,6 +66,10 @@ func TestReadPeerSecret(t *testing.T) {
 	must.ErrorIs(t, err, fs.ErrNotExist)
 	_, err = agent.ReadPeerSecret(t.TempDir())
 	must.ErrorContains(t, err, "not a regular file")
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	must.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	_, err = agent.ReadPeerSecret(fifo)
+	must.ErrorContains(t, err, "not a regular file", must.Sprint("a FIFO does not stop the start"))
 	if os.Geteuid() == 0 {
 		path := filepath.Join(t.TempDir(), "secret")
 		must.NoError(t, os.WriteFile(path, []byte(long), 0o600))
