@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -331,9 +332,9 @@ func TestContact_foreign(t *testing.T) {
 		one := client.Wanted{ClusterID: "other", Index: 7}
 		s := &scripted{ttl: 30 * time.Second, wanted: []client.Wanted{one, one, one, one}}
 		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
-		answers := 0
-		c.wanted = func(client.Wanted) { answers++ }
-		c.foreign = func() bool { return answers > 0 && answers < 4 }
+		var answers atomic.Int32
+		c.wanted = func(client.Wanted) { answers.Add(1) }
+		c.foreign = func() bool { return answers.Load() > 0 && answers.Load() < 4 }
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { c.keepAlive(ctx) })
@@ -485,6 +486,7 @@ func TestContact_changesAfterTheRegistration(t *testing.T) {
 		s.set(func() { s.known = false })
 		s.feed <- client.Wanted{ClusterID: "c", Index: 5}
 		time.Sleep(55 * time.Second)
+		synctest.Wait()
 		requests := len(s.questions)
 		must.Between(t, 6, requests, 20)
 		time.Sleep(5 * time.Second) // the next heartbeat

@@ -41,7 +41,7 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 	begin.drawStorage()
 	begin.drawLifecycles()
 	begin.drawCapacity()
-	begin.drawContainers()
+	drawContainers(begin)
 	begin.drawDevices()
 	begin.drawVolumes()
 	events := &story{population: begin}

@@ -32,7 +32,7 @@ const oddsOfContainers = 0.2
 
 // drawContainers draws the nodes whose drivers keep tasks in containers. The other worlds draw what
 // they drew without containers.
-func (m *population) drawContainers() {
+func drawContainers(m *population) {
 	if d := m.dice("containers"); m.real() && d.odds(oddsOfContainers) {
 		for i := range m.s.Nodes {
 			m.s.Nodes[i].Containers = d.odds(0.6)
