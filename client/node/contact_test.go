@@ -144,6 +144,13 @@ func (s *scripted) set(change func()) {
 	change()
 }
 
+// pass lets time pass. The lock orders what the test has read before what the servers write later.
+func (s *scripted) pass(d time.Duration) {
+	s.set(func() {})
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 // The client leaves out devices that the servers would refuse. The node registers with its other
 // devices.
 func TestContact_tooManyDevices(t *testing.T) {
@@ -339,11 +346,9 @@ func TestContact_foreign(t *testing.T) {
 		var running sync.WaitGroup
 		running.Go(func() { c.keepAlive(ctx) })
 		running.Go(func() { c.listen(ctx) })
-		time.Sleep(65 * time.Second)
-		synctest.Wait()
+		s.pass(65 * time.Second)
 		must.Eq(t, []question{{"", 0}, {"", 0}, {"", 0}}, s.questions)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		s.pass(time.Minute)
 		must.Eq(t, []question{{"", 0}, {"", 0}, {"", 0}, {"", 0}, {"other", 7}}, s.questions)
 		cancel()
 		running.Wait()
@@ -432,15 +437,11 @@ func TestContact_refusedForHours(t *testing.T) {
 		var running sync.WaitGroup
 		running.Go(func() { c.keepAlive(ctx) })
 		running.Go(func() { c.listen(ctx) })
-		pass := func(d time.Duration) {
-			time.Sleep(d)
-			synctest.Wait()
-		}
-		pass(time.Minute)
+		s.pass(time.Minute)
 		before := s.registrations
 		text.Reset()
 		s.set(func() { s.known, s.unlike = false, errors.New("403 (ACL token not found)") })
-		pass(3 * time.Hour)
+		s.pass(3 * time.Hour)
 		// The longest wait is a third of the TTL.
 		must.Between(t, 3*60*6, s.registrations-before, 3*60*13)
 		must.Between(t, 150, strings.Count(text.String(), "request=registration "), 3*60)
@@ -448,11 +449,11 @@ func TestContact_refusedForHours(t *testing.T) {
 		must.StrContains(t, text.String(), "failing_for=2h")
 		text.Reset()
 		s.set(func() { s.unlike = nil })
-		pass(10 * time.Second)
+		s.pass(10 * time.Second)
 		must.SliceLen(t, 2, s.registered)
 		must.StrContains(t, text.String(), "the servers know the node")
 		text.Reset()
-		pass(time.Hour)
+		s.pass(time.Hour)
 		must.SliceLen(t, 2, s.registered)
 		must.Eq(t, "", text.String())
 		cancel()
@@ -485,17 +486,15 @@ func TestContact_changesAfterTheRegistration(t *testing.T) {
 		time.Sleep(time.Second)
 		s.set(func() { s.known = false })
 		s.feed <- client.Wanted{ClusterID: "c", Index: 5}
-		time.Sleep(55 * time.Second)
-		synctest.Wait()
+		s.pass(55 * time.Second)
 		requests := len(s.questions)
 		must.Between(t, 6, requests, 20)
-		time.Sleep(5 * time.Second) // the next heartbeat
-		synctest.Wait()
+		s.pass(5 * time.Second) // the next heartbeat
 		must.SliceLen(t, 2, s.registered)
-		s.set(func() { must.Greater(t, requests, len(s.questions)) })
-		s.set(func() { requests = len(s.questions) })
-		time.Sleep(time.Minute)
-		s.set(func() { must.SliceLen(t, requests, s.questions, must.Sprint("the last request waits for a change")) })
+		must.Greater(t, requests, len(s.questions))
+		requests = len(s.questions)
+		s.pass(time.Minute)
+		must.SliceLen(t, requests, s.questions, must.Sprint("the last request waits for a change"))
 		cancel()
 		running.Wait()
 	})
