@@ -58,6 +58,8 @@ func (e *ending) stops(generation Generation) {
 func (e *ending) waited(exit driver.ExitResult, err error) {
 	s := e.s
 	switch {
+	case err == nil && e.state == endConfirmed && exit.Unknown:
+		s.t.exited(known(e.exit))
 	case err == nil && (e.state == endConfirmed || !e.mayBeStopping()):
 		s.t.exited(exit)
 	// A new process of the driver does not know the task before it takes the task over.

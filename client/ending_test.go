@@ -57,6 +57,7 @@ func TestEnding_waitAnswersEarly(t *testing.T) {
 		{name: "driver dies", script: early(), trouble: (*node).killDriver, code: "Exit Code: 7", ended: 6 * time.Second},
 		{name: "client and driver die", script: early(), trouble: func(n *node) { n.killDriver(); dies(n) }, code: "Exit Code: 7", ended: 6 * time.Second},
 		{name: "second wait fails", script: early(func(s *script) { s.waitAgain = errors.New("gone") }), code: "Exit Code: 7", ended: 5 * time.Second},
+		{name: "second wait has no result", script: early(func(s *script) { s.waitUnknown = true }), code: "Exit Code: 7", ended: 5 * time.Second},
 		{
 			name: "nothing returns the code", code: "The exit code is unknown", ended: 5 * time.Second,
 			script: early(func(s *script) { s.waitAgain, s.inspectBare = errors.New("gone"), true }),

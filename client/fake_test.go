@@ -128,6 +128,8 @@ type script struct {
 	// Wait after the end of the task, except for the calls that were open then.
 	waitEarly bool
 	waitAgain error
+	// waitUnknown: the answer of such a call has no result.
+	waitUnknown bool
 	// inspectError is the error of Inspect. inspectRuns: Inspect returns that the task runs, for ever.
 	// inspectBare: Inspect returns no exit code.
 	inspectError error
@@ -656,6 +658,8 @@ func (s *shell) Wait(ref client.TaskRef, reply func(driver.ExitResult, error)) {
 			answer(driver.ExitResult{}, nil)
 		case !t.alive && sc.waitAgain != nil:
 			answer(driver.ExitResult{}, sc.waitAgain)
+		case !t.alive && sc.waitUnknown:
+			answer(driver.ExitResult{Unknown: true}, nil)
 		case !t.alive && t.signaled != 0 && s.node.scripts[ref.Task].waitError != nil:
 			answer(driver.ExitResult{Code: -1}, s.node.scripts[ref.Task].waitError)
 		case !t.alive:
