@@ -55,6 +55,10 @@ func TestPart(t *testing.T) {
 	case "pass":
 	case "fail":
 		t.Fatal("it fails")
+	case "clock":
+		var now unix.Timespec
+		must.NoError(t, unix.ClockGettime(unix.CLOCK_BOOTTIME, &now))
+		must.Between(t, 0, now.Sec, 300, must.Sprint("seconds since the boot"))
 	case "leave":
 		// An orphan of another session without an environment, which ignores signals.
 		orphan := exec.Command("/bin/sh", "-c", `trap "" HUP INT QUIT TERM; (setsid sleep 600 &) ; echo started`)
@@ -227,4 +231,13 @@ func TestEnter_freshMachine(t *testing.T) {
 	must.NoError(t, err)
 	must.Less(t, 3*100, int64(ticks), must.Sprint("hundredths of a second since the boot"))
 	must.Less(t, 100, os.Getpid())
+}
+
+// Bug: in a time namespace the tests ran with the boot clock of the machine. This test has such a
+// namespace unless it runs on the machine of the caller.
+func TestEnter_twice(t *testing.T) {
+	t.Parallel()
+	second := start(t, "namespaces", "clock", os.Args[0], "")
+	output := second.end()
+	must.Eq(t, 0, second.cmd.ProcessState.ExitCode(), must.Sprint(output))
 }

@@ -3,6 +3,7 @@ package freshmachine
 import (
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -122,13 +123,9 @@ func setUp() error {
 	if err := unix.Unshare(unix.CLONE_NEWTIME); err != nil {
 		return fmt.Errorf("create a time namespace: %w", err)
 	}
-	var offsets string
-	for _, clock := range []int32{unix.CLOCK_MONOTONIC, unix.CLOCK_BOOTTIME} {
-		var now unix.Timespec
-		if err := unix.ClockGettime(clock, &now); err != nil {
-			return fmt.Errorf("read the clock %d: %w", clock, err)
-		}
-		offsets += fmt.Sprintf("%d %d 0\n", clock, age-now.Sec)
+	offsets, err := offsetsFor(age)
+	if err != nil {
+		return err
 	}
 	if err := os.WriteFile("/proc/self/timens_offsets", []byte(offsets), 0); err != nil {
 		return fmt.Errorf("set the clocks of the time namespace: %w", err)
@@ -138,3 +135,32 @@ func setUp() error {
 
 // age is the time since the boot, in seconds, when the tests begin.
 const age = 2
+
+// offsetsFor returns the content of timens_offsets with which the clocks of this process's children show
+// the seconds. The kernel adds an offset to the clock of the machine, and not to the clock that
+// this process reads: the caller may have a time namespace with offsets of its own. A new namespace
+// begins with those.
+func offsetsFor(seconds int64) (string, error) {
+	inherited, err := os.ReadFile("/proc/self/timens_offsets")
+	if err != nil {
+		return "", fmt.Errorf("read the clocks of the time namespace: %w", err)
+	}
+	var offsets strings.Builder
+	for line := range strings.Lines(string(inherited)) {
+		var name string
+		var offset, nanoseconds int64
+		if _, err := fmt.Sscan(line, &name, &offset, &nanoseconds); err != nil {
+			return "", fmt.Errorf("read the clocks of the time namespace: line %q: %w", line, err)
+		}
+		clock := int32(unix.CLOCK_MONOTONIC)
+		if name == "boottime" {
+			clock = unix.CLOCK_BOOTTIME
+		}
+		var now unix.Timespec
+		if err := unix.ClockGettime(clock, &now); err != nil {
+			return "", fmt.Errorf("read the clock %s: %w", name, err)
+		}
+		fmt.Fprintf(&offsets, "%d %d 0\n", clock, offset+seconds-now.Sec)
+	}
+	return offsets.String(), nil
+}
