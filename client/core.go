@@ -133,6 +133,7 @@ func (c *Core) Step(now Time) (wakeAt time.Duration) {
 		c.devices.step()
 		c.publisher.step()
 		c.visiting.pass()
+		c.drivers.sendStarts()
 	}
 	c.reports.step()
 	c.discard()

@@ -23,6 +23,7 @@ type driverState struct {
 	name         string
 	capabilities driver.Capabilities
 	info         cluster.DriverInfo
+	starts       starts
 }
 
 func newDrivers(c *Core, names []string) *drivers {
@@ -30,7 +31,8 @@ func newDrivers(c *Core, names []string) *drivers {
 	for _, name := range pluginNames(names) {
 		d.all = append(d.all, &driverState{
 			process: process{core: c, plugin: Plugin{DriverPlugin, name}}, name: name,
-			info: cluster.DriverInfo{HealthDescription: "the driver has not started yet"},
+			info:   cluster.DriverInfo{HealthDescription: "the driver has not started yet"},
+			starts: starts{most: c.options.MaxStarts},
 		})
 	}
 	return d
@@ -59,6 +61,13 @@ func (d *drivers) step() {
 		if s.mustLaunch() {
 			s.launch(func(l Launched) { d.launched(s, l) })
 		}
+	}
+}
+
+// sendStarts sends the starts whose turn has come to their drivers.
+func (d *drivers) sendStarts() {
+	for _, s := range d.all {
+		s.starts.step()
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	DefaultMaxRetry        = 10 * time.Second
 	DefaultPublishInterval = 5 * time.Second
 	DefaultKeepEnded       = 50
+	DefaultMaxStarts       = 64
 	DefaultHoldLimit       = 10 * time.Minute
 )
 
@@ -61,6 +62,9 @@ type Options struct {
 	// StartTimeouts are the timeouts of single drivers, by name, for example of a driver that
 	// downloads images. If the value is zero or missing, StartTimeout applies.
 	StartTimeouts map[string]time.Duration
+	// MaxStarts is the largest number of tasks that each driver starts at the same time. One job may
+	// have a quarter of them. Others wait, and jobs take turns. Zero or less is [DefaultMaxStarts].
+	MaxStarts int
 	// MinRelaunch and MaxRelaunch are the shortest and the longest wait before the core restarts a
 	// plugin that died. The wait is zero for the first restart of a plugin that ran for
 	// MaxRelaunch. Zero is [DefaultMinRelaunch] and [DefaultMaxRelaunch].
@@ -97,6 +101,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.KeepEnded == 0 {
 		o.KeepEnded = DefaultKeepEnded
+	}
+	if o.MaxStarts <= 0 {
+		o.MaxStarts = DefaultMaxStarts
 	}
 	for _, timeout := range o.StartTimeouts {
 		if timeout < 0 {

@@ -20,6 +20,8 @@ type start struct {
 	// retryAt is when the core retries a failed call, and failures counts the failed calls.
 	retryAt  time.Duration
 	failures int
+	// queued: the start waits for its turn in [starts].
+	queued bool
 
 	// parts are the answers of the device plugins, in the order of the task's devices.
 	parts []device.Part
@@ -117,30 +119,36 @@ const (
 	maxWaitFailures = 5
 )
 
-// stepStarting asks the driver to start the task, and waits for the answer.
+// stepStarting requests a start from the driver, and waits for the answer.
 func (s *start) stepStarting() {
-	if s.call != callStart {
-		s.ask()
-	}
 	if s.call == callStart {
 		s.awaitAnswer()
+		return
 	}
-}
-
-// ask asks the driver to start the task when the record of the start is on disk.
-func (s *start) ask() {
-	a, c := s.t.alloc, s.t.core()
 	switch {
 	case s.t.mustStop():
 		s.t.over(EndStopped, nil)
-	case a.saves.failures > 0:
+	case s.t.alloc.saves.failures > 0:
 		s.t.waitForDisk()
 	case s.t.durable() && s.reserve() && s.t.ref().Generation != 0:
-		s.call = callStart
-		s.deadline = c.now.Boot + c.options.startTimeout(s.t.task.Driver)
-		s.knownTo = s.t.ref().Generation
-		c.options.Shell.Start(s.t.ref(), a.rec.Alloc, s.parts, answer2(s, s.answered))
+		s.t.core().drivers.state(s.t.task.Driver).starts.request(s)
 	}
+}
+
+// sendable reports whether the start can be sent to the driver. It was sendable when it began to
+// wait for its turn.
+func (s *start) sendable() bool {
+	return s.t.rec.Phase == PhaseStarting && !s.t.mustStop() && s.t.alloc.saves.failures == 0 && s.t.ref().Generation != 0
+}
+
+// send sends the start to the driver.
+func (s *start) send() {
+	c := s.t.core()
+	s.t.endWait()
+	s.call = callStart
+	s.deadline = c.now.Boot + c.options.startTimeout(s.t.task.Driver)
+	s.knownTo = s.t.ref().Generation
+	c.options.Shell.Start(s.t.ref(), s.t.alloc.rec.Alloc, s.parts, answer2(s, s.answered))
 }
 
 // awaitAnswer kills a driver that does not answer to the start. This ends the call. Otherwise the

@@ -143,7 +143,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		devices: newDevices(programs.devices, o.Config.Limits.DriverCalls, happen, n.logger),
 		records: left.allocTable,
 		contact: newContact(self, servers, n.logger),
-		logger:  n.logger, disk: make(chan struct{}, diskWrites),
+		logger:  n.logger, disk: newSharedTurns(diskWrites),
 	}
 	n.shell.storage = n.newStorage(sockets)
 	n.shell.tasks = n.newTasks(life, o, dirs, groups)
@@ -163,7 +163,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	made, err := client.New(client.Options{
 		Node: n.ID(), Shell: n.shell, BootID: n.bootID, NewTaskID: newTaskID,
 		Drivers: n.shell.drivers.names(), DevicePlugins: n.shell.devices.names(), LastDevices: programs.lastDevices(),
-		Records: append(left.allocs, lost.records...), LastContact: n.home.contact(n.bootID), Stopped: stopped, Logger: n.logger, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
+		Records: append(left.allocs, lost.records...), LastContact: n.home.contact(n.bootID), Stopped: stopped, Logger: n.logger, MaxStarts: o.Config.Limits.DriverCalls, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
 		KeepEnded: o.keepEnded, Volumes: volumes, HoldLimit: holdLimit(o.Config),
 	})
 	if err != nil {

@@ -28,6 +28,7 @@ var _ nodeapi.Roster = (*roster)(nil)
 
 // rostered is an allocation. It is immutable: a newer record creates a new one.
 type rostered struct {
+	job   cluster.JobKey
 	tasks []rosteredTask
 	// changed is closed when a newer record arrives, or when the allocation is removed.
 	changed chan struct{}
@@ -49,7 +50,7 @@ func newRoster(d *drivers, records ...[]*client.Record) *roster {
 
 // put updates the roster from a record. It keeps no reference to the record.
 func (r *roster) put(rec *client.Record) {
-	next := &rostered{changed: make(chan struct{})}
+	next := &rostered{job: rec.Alloc.JobKey(), changed: make(chan struct{})}
 	for i := range rec.Tasks {
 		t := &rec.Tasks[i]
 		one := rosteredTask{id: t.ID, TaskState: nodeapi.TaskState{
@@ -66,12 +67,19 @@ func (r *roster) put(rec *client.Record) {
 	r.replace(rec.Alloc.ID, next)
 }
 
-// remove removes an allocation.
-func (r *roster) remove(alloc cluster.AllocID) { r.replace(alloc, nil) }
+// remove removes an allocation. It returns the allocation's job, or the zero value if the roster does not
+// have the allocation.
+func (r *roster) remove(alloc cluster.AllocID) (job cluster.JobKey) {
+	if last := r.replace(alloc, nil); last != nil {
+		return last.job
+	}
+	return cluster.JobKey{}
+}
 
-func (r *roster) replace(alloc cluster.AllocID, next *rostered) {
+// replace returns the value that it replaces, or nil.
+func (r *roster) replace(alloc cluster.AllocID, next *rostered) (last *rostered) {
 	r.mu.Lock()
-	last := r.allocs[alloc]
+	last = r.allocs[alloc]
 	if last != nil {
 		for _, t := range last.tasks {
 			if next == nil || !slices.ContainsFunc(next.tasks, func(n rosteredTask) bool { return n.id == t.id }) {
@@ -88,6 +96,7 @@ func (r *roster) replace(alloc cluster.AllocID, next *rostered) {
 	if last != nil {
 		close(last.changed)
 	}
+	return last
 }
 
 func (r *roster) get(alloc string) *rostered {

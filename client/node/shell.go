@@ -38,23 +38,21 @@ type shell struct {
 	contact *contact
 	guards  *guards
 	logger  *slog.Logger
-	// disk holds a value for each effect in flight that writes to the disk.
-	disk chan struct{}
+	// disk bounds the effects that write to the disk.
+	disk *sharedTurns
 }
 
 var _ client.Shell = (*shell)(nil)
 
-// write runs an effect that writes to the disk.
-func (s *shell) write(effect func() error, reply func(error)) {
+// write runs an effect of a job that writes to the disk.
+func (s *shell) write(job cluster.JobKey, effect func() error, reply func(error)) {
 	s.running.Go(func() {
-		select {
-		case s.disk <- struct{}{}:
-		case <-s.life.Done():
-			reply(context.Cause(s.life))
+		if err := s.disk.take(s.life, job); err != nil {
+			reply(err)
 			return
 		}
 		err := effect()
-		<-s.disk
+		s.disk.leave()
 		reply(err)
 	})
 }
@@ -84,7 +82,7 @@ func (s *shell) Abandon(p client.Plugin, generation client.Generation) {
 // Save implements [client.Shell]. An allocation that has ended no longer needs a guard.
 func (s *shell) Save(r *client.Record, reply func(error)) {
 	s.roster.put(r)
-	s.write(func() error {
+	s.write(r.Alloc.JobKey(), func() error {
 		err := s.records.Put(string(r.Alloc.ID), r)
 		if r.Ended {
 			err = errors.Join(err, s.guards.remove(s.life, r.Alloc))
@@ -96,8 +94,7 @@ func (s *shell) Save(r *client.Record, reply func(error)) {
 // Discard implements [client.Shell]. It removes the record last, because the record identifies the
 // folders.
 func (s *shell) Discard(alloc cluster.AllocID, reply func(error)) {
-	s.roster.remove(alloc)
-	s.write(func() error {
+	s.write(s.roster.remove(alloc), func() error {
 		if err := s.tasks.remove(s.life, alloc); err != nil {
 			return err
 		}
@@ -112,7 +109,7 @@ func (s *shell) Discard(alloc cluster.AllocID, reply func(error)) {
 
 // Build implements [client.Shell]. It also guards the allocation.
 func (s *shell) Build(alloc *cluster.Allocation, reply func(error)) {
-	s.write(func() error {
+	s.write(alloc.JobKey(), func() error {
 		if err := s.guards.put(s.life, alloc); err != nil {
 			return err
 		}
@@ -151,18 +148,25 @@ func (s *shell) Reserve(_ client.TaskRef, devices client.DevicesRef, reply func(
 	})
 }
 
-// Start implements [client.Shell].
+// Start implements [client.Shell]. It does not count as a short call: the core bounds the starts, and a
+// start takes as long as the download of an image.
 func (s *shell) Start(task client.TaskRef, alloc *cluster.Allocation, devices []device.Part, reply func(driver.Handle, error)) {
-	short(s, "StartTask", task, func(d driver.Driver) (driver.Handle, error) {
+	s.running.Go(func() {
+		d, err := s.drivers.instance("StartTask", task.Driver, task.Generation)
+		if err != nil {
+			reply(nil, err)
+			return
+		}
 		if err := s.drivers.trust.check(s.life, task.Driver); err != nil {
-			return nil, &driver.Error{Class: driver.Recoverable, Call: "StartTask", Err: err}
+			reply(nil, &driver.Error{Class: driver.Recoverable, Call: "StartTask", Err: err})
+			return
 		}
 		handle, err := s.tasks.start(s.life, d, task, alloc, devices)
 		if err == nil {
 			s.storage.begin(s.life, &s.running, task, alloc, d.Capabilities().FSIsolation)
 		}
-		return handle, err
-	}, reply)
+		reply(handle, err)
+	})
 }
 
 // Recover implements [client.Shell].

@@ -63,14 +63,17 @@ func recordID(k cluster.VolumeKey) string {
 	return strconv.Quote(string(k.Namespace)) + strconv.Quote(string(k.ID))
 }
 
+// ofVolumes is the line in which the records of volumes wait for the disk. A volume belongs to no job.
+var ofVolumes = cluster.JobKey{}
+
 // SaveVolume implements [volume.Shell].
 func (v *volumes) SaveVolume(r *volume.Record, reply func(error)) {
-	v.shell.write(func() error { return v.records.Put(recordID(r.Volume), r) }, reply)
+	v.shell.write(ofVolumes, func() error { return v.records.Put(recordID(r.Volume), r) }, reply)
 }
 
 // DeleteVolume implements [volume.Shell].
 func (v *volumes) DeleteVolume(k cluster.VolumeKey, reply func(error)) {
-	v.shell.write(func() error { return v.records.Delete(recordID(k)) }, reply)
+	v.shell.write(ofVolumes, func() error { return v.records.Delete(recordID(k)) }, reply)
 }
 
 // Claim implements [volume.Shell].
