@@ -188,6 +188,42 @@ func (n *brokenNode) copied(ctx context.Context, task *driver.TaskConfig) error 
 	return err
 }
 
+// noteStop is a Stop during which [waitUnlessNoted] answers.
+func noteStop(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+	if !strings.HasPrefix(signal, "SIGN") {
+		b.node.first(id)
+	}
+	return b.Driver.Stop(ctx, id, grace, signal)
+}
+
+// noteDestroy is a Destroy during which [waitUnlessNoted] answers.
+func noteDestroy(b *broken, ctx context.Context, id driver.TaskID, force bool) error {
+	if s, err := b.Driver.Inspect(ctx, id); force && err == nil && s.State == driver.TaskRunning {
+		b.node.first(id)
+		time.Sleep(100 * time.Millisecond)
+	}
+	return b.Driver.Destroy(ctx, id, force)
+}
+
+// waitUnlessNoted is a Wait that answers with success for a running task as soon as the task is
+// noted.
+func waitUnlessNoted(b *broken, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+	for {
+		s, err := b.Driver.Inspect(ctx, id)
+		switch {
+		case err != nil || s.State != driver.TaskRunning:
+			return b.Driver.Wait(ctx, id)
+		case b.node.saw(id):
+			return driver.ExitResult{}, nil
+		}
+		select {
+		case <-ctx.Done():
+			return driver.ExitResult{}, ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
 // Each broken driver fails the tests that are named, and no others. Each test of the suite has at
 // least one driver that fails it.
 func TestTests_findBrokenDrivers(t *testing.T) {
@@ -216,7 +252,7 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			}
 			return []byte("{}"), nil
 		}}},
-		{name: "says that it started a task that did not start", fails: "D4 D5 D6 D7 D8 D13 D13_orderly D15 D15_unknown D16 D17 D17_children D19 D20 D20_stats", fault: broken{
+		{name: "says that it started a task that did not start", fails: "D4 D5 D6 D7 D8 D12_stop D13 D13_orderly D15 D15_unknown D16 D17 D17_children D19 D20 D20_stats", fault: broken{
 			start: func(b *broken, ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
 				if strings.Contains(string(task.Config), `"ends"`) {
 					return b.Driver.Start(ctx, task)
@@ -293,6 +329,42 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			b.node.first(id)
 			return b.Driver.Wait(ctx, id)
 		}}},
+		{name: "answers Wait when a stop begins", fails: "D12_stop", options: scripted.Options{EarlyWait: true}},
+		{name: "answers Wait when a stop begins, and again with the same result", fails: "D12_stop D13 D13_orderly D15", fault: broken{
+			stop: noteStop,
+			wait: func(b *broken, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+				result, err := waitUnlessNoted(b, ctx, id)
+				if b.node.saw(id) {
+					result = driver.ExitResult{}
+				}
+				return result, err
+			},
+		}},
+		{name: "answers Wait when a stop begins, and kills early", fails: "D12_stop D13", fault: broken{
+			stop: func(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+				return noteStop(b, ctx, id, grace/2, signal)
+			},
+			wait: waitUnlessNoted,
+		}},
+		// A client does not use the answer: the driver has no result of a task that was destroyed.
+		{name: "answers Wait when a kill begins", fails: "", fault: broken{wait: waitUnlessNoted, destroy: noteDestroy}},
+		{name: "answers Wait when a kill begins, and keeps this result", fails: "D17", fault: broken{
+			wait: func(b *broken, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+				result, err := waitUnlessNoted(b, ctx, id)
+				if b.node.saw(id) {
+					return driver.ExitResult{}, nil
+				}
+				return result, err
+			},
+			destroy: noteDestroy,
+			inspect: func(b *broken, ctx context.Context, id driver.TaskID) (driver.Status, error) {
+				status, err := b.Driver.Inspect(ctx, id)
+				if err != nil && b.node.saw(id) {
+					return driver.Status{ID: id, State: driver.TaskExited}, nil
+				}
+				return status, err
+			},
+		}},
 		{name: "kills early", fails: "D13", fault: broken{stop: func(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
 			return b.Driver.Stop(ctx, id, grace/2, signal)
 		}}},
@@ -401,6 +473,25 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 	for _, one := range drivertest.Tests(drivertest.Harness{}) {
 		test.True(t, found[one.ID], test.Sprintf("no broken driver fails %s", one.ID))
 	}
+}
+
+// An early answer of Wait is a warning. Regression: the early result failed D13 and D15, which are
+// musts.
+func TestTests_earlyWaitIsAWarning(t *testing.T) {
+	t.Parallel()
+	h := doubleHarness(scripted.Options{EarlyWait: true})
+	h.Strict = false
+	var broken []string
+	synctest.Test(t, func(t *testing.T) {
+		conformance.Judge(t.Context(), drivertest.Tests(h), h.Skips, func(f conformance.Finding) {
+			if len(f.Failures) > 0 {
+				broken = append(broken, fmt.Sprint(f.Rule.ID, " ", f.Outcome, ": ", f.Failures[0].Happened))
+			}
+		})
+	})
+	must.Eq(t, []string{
+		`D12 stop warning: Wait answered code 0, signal 0 during the stop, and then Inspect said the state "running"`,
+	}, broken)
 }
 
 // A task that the harness does not have fails the test: a skip must be named.

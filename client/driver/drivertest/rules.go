@@ -84,6 +84,11 @@ func rulesOfEnding() []rule {
 			Contract: "WaitTask of a task that has ended answers at once with its result, until DestroyTask.",
 		}, Check: waitAfterExit},
 		{Rule: conformance.Rule{
+			ID: "D12 stop", Doc: "Wait does not answer while a task that is being stopped still runs.",
+			Contract: "WaitTask answers when the task has ended, also during StopTask. Some released drivers answer when StopTask begins, with code 0.",
+			Should:   true,
+		}, Check: waitDuringStop},
+		{Rule: conformance.Rule{
 			ID: "D13", Doc: "A task that ignores its signal is killed at the end of its timeout, not earlier.",
 			Contract: "StopTask sends the signal, waits for the timeout, and then kills the task with SIGKILL: not earlier, and at most a second later.",
 		}, Check: graceKept},

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -258,93 +256,6 @@ func waitAfterExit(c *check) {
 	}
 }
 
-func graceKept(c *check) {
-	task, _ := c.start(Behaviour{Kind: Ignore})
-	answers := c.wait(task.ID)
-	// The task needs a moment until it ignores signals.
-	c.runs(answers, c.harness.Unit/2)
-	grace := 2 * c.harness.Unit
-	began := time.Now()
-	stopped := make(chan error, 1)
-	ctx := c.context()
-	go func() { stopped <- c.driver().Stop(ctx, task.ID, grace, "") }()
-	e := c.ended(answers, grace+patience)
-	c.ok(<-stopped, "stopping the task")
-	c.result(e.result, 137, 9)
-	switch took := e.at.Sub(began); {
-	case took < grace-c.harness.Unit/20:
-		c.Failf(fmt.Sprintf("the whole grace of %v", grace), "the task was killed after %v, within its grace", conformance.Rounded(took))
-	case took > grace+c.harness.Slack:
-		c.Failf(fmt.Sprintf("the kill within %v after the grace of %v", c.harness.Slack, grace), "the task was killed after %v, late after its grace", conformance.Rounded(took))
-	}
-	c.noneLeft(task.ID)
-}
-
-func orderlyStop(c *check) {
-	task, _ := c.start(Behaviour{Kind: Trap, Signal: "SIGTERM", Code: 6})
-	answers := c.wait(task.ID)
-	c.runs(answers, c.harness.Unit/2)
-	began := time.Now()
-	c.ok(c.driver().Stop(c.context(), task.ID, 20*c.harness.Unit, "SIGTERM"), "stopping the task")
-	if took := time.Since(began); took > c.harness.Unit+3*c.harness.Slack {
-		c.Failf("Stop returns when the task has ended, which was at once", "Stop took %v", conformance.Rounded(took))
-	}
-	c.result(c.ended(answers, c.harness.Slack).result, 6, 0)
-}
-
-func stopEnded(c *check) {
-	task, _ := c.start(Behaviour{Kind: Exit, After: c.harness.Unit / 10, Code: 8})
-	answers := c.wait(task.ID)
-	c.ended(answers, patience)
-	c.ok(c.driver().Stop(c.context(), task.ID, c.harness.Unit, ""), "stopping a task that has ended")
-	status := c.state(task.ID, driver.TaskExited)
-	if status.Exit == nil {
-		c.Stopf("the result of the task, after Stop too", "Inspect has lost the result")
-	}
-	c.result(*status.Exit, 8, 0)
-}
-
-func stopSignal(c *check) {
-	task, _ := c.start(Behaviour{Kind: Trap, Signal: "SIGHUP", Code: 9})
-	answers := c.wait(task.ID)
-	c.runs(answers, c.harness.Unit/2)
-	c.ok(c.driver().Stop(c.context(), task.ID, 5*c.harness.Unit, "SIGHUP"), "stopping the task")
-	c.result(c.ended(answers, c.harness.Slack).result, 9, 0)
-}
-
-// noSignal is the name of a signal that no driver knows.
-const noSignal = "SIGNODEDRAIN"
-
-func unknownSignal(c *check) {
-	calls := map[string]func(driver.TaskID) error{
-		"Stop": func(id driver.TaskID) error { return c.driver().Stop(c.context(), id, c.harness.Unit, noSignal) },
-	}
-	if c.driver().Capabilities().SendSignals {
-		calls["Signal"] = func(id driver.TaskID) error { return c.driver().Signal(c.context(), id, noSignal) }
-	}
-	for _, name := range slices.Sorted(maps.Keys(calls)) {
-		task, _ := c.start(Behaviour{Kind: RunForever})
-		answers := c.wait(task.ID)
-		c.runs(answers, c.harness.Unit/4)
-		switch err := calls[name](task.ID); {
-		case err != nil:
-			c.class(err, name+" with an unknown signal", driver.Fatal, driver.Recoverable)
-			c.runs(answers, c.harness.Unit/4)
-		case name == "Signal":
-			// The driver may have sent another signal, and the kernel drops a signal that the first
-			// process of a pid namespace does not handle. So the task may run or end.
-			_, err := c.driver().Inspect(c.context(), task.ID)
-			c.ok(err, "inspecting the task after an unknown signal")
-		default:
-			select {
-			case <-answers:
-			case <-time.After(c.harness.Slack):
-				c.Failf("an error, or the end of the task", "%s with the unknown signal %s succeeds, and the task runs on", name, noSignal)
-			}
-		}
-	}
-}
-
 func destroyRefused(c *check) {
 	task, _ := c.start(Behaviour{Kind: RunForever})
 	answers := c.wait(task.ID)
@@ -355,13 +266,15 @@ func destroyRefused(c *check) {
 }
 
 func destroyForced(c *check) {
-	task, _ := c.start(Behaviour{Kind: Ignore})
-	answers := c.wait(task.ID)
-	c.runs(answers, c.harness.Unit/2)
+	task, answers := c.ignoring()
 	c.ok(c.driver().Destroy(c.context(), task.ID, true), "destroying the task")
-	// The result is taken by the open Wait, or lost with the task.
+	// The open Wait returns the result, or the result is lost with the task. A client does not use a
+	// success unless the driver still has it after the end of the task.
 	if e := c.answered(answers, c.harness.Slack); e.err == nil && e.result.Successful() {
-		c.Failf("a result that is no success", "a task that was killed has the result: %s", resultText(e.result))
+		_, err := c.driver().Inspect(c.context(), task.ID)
+		if driver.ClassOf(err) != driver.NotFound && c.collected(task.ID, c.harness.Slack).result.Successful() {
+			c.Failf("a result that is no success", "a task that was killed has the result: %s", resultText(e.result))
+		}
 	}
 	c.noneLeft(task.ID)
 	task, _ = c.start(Behaviour{Kind: Exit, After: c.harness.Unit / 10})

@@ -155,6 +155,32 @@ func faultsOfWaits() map[string]fault {
 	}
 }
 
+// earlyWait is a fault of released drivers: WaitTask answers with code 0 as soon as StopTask has
+// begun. If kept is true, it has this result also after the end of the task.
+func earlyWait(kept bool) fault {
+	return fault{
+		stop: func(w *wrong, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+			if (signal == "" || unix.SignalNum(signal) != 0) && w.running(ctx, id) {
+				w.note(id)
+			}
+			return w.Driver.Stop(ctx, id, grace, signal)
+		},
+		wait: func(w *wrong, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+			for w.running(ctx, id) && !w.has(id) {
+				select {
+				case <-ctx.Done():
+					return driver.ExitResult{}, ctx.Err()
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+			if w.has(id) && (kept || w.running(ctx, id)) {
+				return driver.ExitResult{}, nil
+			}
+			return w.Driver.Wait(ctx, id)
+		},
+	}
+}
+
 func faultsOfStops() map[string]fault {
 	stop := func(change func(time.Duration, string) (time.Duration, string)) fault {
 		return fault{stop: func(w *wrong, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
@@ -163,9 +189,11 @@ func faultsOfStops() map[string]fault {
 		}}
 	}
 	return map[string]fault{
-		"kills-early": stop(func(grace time.Duration, signal string) (time.Duration, string) { return grace / 2, signal }),
-		"kills-late":  stop(func(grace time.Duration, signal string) (time.Duration, string) { return grace + 2*time.Second, signal }),
-		"own-signal":  stop(func(grace time.Duration, _ string) (time.Duration, string) { return grace, "SIGTERM" }),
+		"kills-early":        stop(func(grace time.Duration, signal string) (time.Duration, string) { return grace / 2, signal }),
+		"kills-late":         stop(func(grace time.Duration, signal string) (time.Duration, string) { return grace + 2*time.Second, signal }),
+		"own-signal":         stop(func(grace time.Duration, _ string) (time.Duration, string) { return grace, "SIGTERM" }),
+		"answers-wait-early": earlyWait(false),
+		"keeps-early-answer": earlyWait(true),
 		"waits-for-the-grace": {stop: func(w *wrong, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
 			err := w.Driver.Stop(ctx, id, grace, signal)
 			time.Sleep(grace)
