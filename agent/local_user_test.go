@@ -18,8 +18,8 @@ import (
 )
 
 // Another user of a server's machine reads and writes nothing in the data directory, which has the
-// secrets of nodes. If the directory was made for everyone, he sees the names of the files in it. Without
-// a token he learns who leads, and no more.
+// secrets of nodes, also if the directory was made for everyone. Without a token he learns who leads, and
+// no more.
 func TestSecurity_LocalUserOfAServer(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -37,7 +37,7 @@ func TestSecurity_LocalUserOfAServer(t *testing.T) {
 	for _, open := range []string{filepath.Dir(base), base} {
 		must.NoError(t, os.Chmod(open, 0o755)) // the folder of the test must not be what keeps others out
 	}
-	for dir, shows := range map[string]string{filepath.Join(base, "data"): "", made: made + "\n"} {
+	for _, dir := range []string{filepath.Join(base, "data"), made} {
 		a := start(t, agent.Config{DataDir: dir, BootstrapExpect: 1, Access: known})
 		ready(t, a)
 		_, err = a.Backend().Writer.RegisterNode(t.Context(), &cluster.Node{ID: "n1", SecretID: "hunter2", Status: cluster.NodeReady})
@@ -59,6 +59,6 @@ func TestSecurity_LocalUserOfAServer(t *testing.T) {
 		sh.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		out, err := sh.CombinedOutput()
 		must.NoError(t, err)
-		must.Eq(t, shows, string(out))
+		must.Eq(t, "", string(out))
 	}
 }

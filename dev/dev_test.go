@@ -90,6 +90,9 @@ func TestOpenDir(t *testing.T) {
 		_, err := openDir(filepath.Join(top, name), "nodedrain dev")
 		must.ErrorContains(t, err, want)
 	}
+	must.NoError(t, os.Chmod(top, 0o777))
+	_, err = openDir(filepath.Join(top, "new"), "nodedrain dev")
+	must.ErrorContains(t, err, "other users may write to "+top)
 }
 
 // The folder that stops the users of tasks is named.

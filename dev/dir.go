@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
+	"github.com/seed-f9cf0b39/nodedrain/internal/private"
 )
 
 // marker is a file that says who made a directory.
@@ -22,17 +22,16 @@ type dir struct {
 	lock *record.Lock
 }
 
-// openDir makes and locks a directory. It refuses one that holds the files of others: the directory is
-// emptied later.
+// openDir makes and locks a directory. It refuses one that other users can change, and one that this
+// package has not made: the directory is emptied later.
 func openDir(path, command string) (*dir, error) {
-	if err := checkDir(path, command); err != nil {
+	if info, err := os.Lstat(path); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a directory", path)
+	}
+	if _, err := private.Make(path); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(path, 0o711); err != nil {
-		return nil, err
-	}
-	// Another user may have made it meanwhile.
-	if err := checkDir(path, command); err != nil {
+	if err := checkContent(path, command); err != nil {
 		return nil, err
 	}
 	if err := os.WriteFile(filepath.Join(path, marker), nil, 0o600); err != nil {
@@ -52,24 +51,8 @@ func openDir(path, command string) (*dir, error) {
 	return &dir{path: path, lock: lock}, nil
 }
 
-// checkDir refuses a directory that this package has not made.
-func checkDir(path, command string) error {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	stat, known := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !info.IsDir():
-		return fmt.Errorf("%s is not a directory", path)
-	case !known || int(stat.Uid) != os.Geteuid():
-		return fmt.Errorf("%s belongs to another user", path)
-	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("other users may write to %s", path)
-	}
+// checkContent refuses a directory with files that this package has not made.
+func checkContent(path, command string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return err

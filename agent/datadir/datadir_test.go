@@ -1,7 +1,9 @@
 package datadir
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -443,4 +445,50 @@ func TestOpen_interruptedRestore(t *testing.T) {
 	_, err = MakeAlone(t.Context(), path, hclog.NewNullLogger())
 	must.NoError(t, err)
 	must.NoError(t, open(t, path).Close())
+}
+
+// A server refuses a data directory that other users can change: they could replace the log. "server
+// recover" refuses it too. Of an older directory the server removes the right to read it.
+func TestOpen_otherUsers(t *testing.T) {
+	t.Parallel()
+	path := member(t)
+	base := filepath.Dir(path)
+	must.NoError(t, os.Chmod(path, 0o755))
+	var log bytes.Buffer
+	d, err := Open(path, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
+	must.NoError(t, err)
+	must.NoError(t, d.Close())
+	must.StrContains(t, log.String(), "[WARN]  other users had rights to the data directory: its mode is now 0700: path="+path+" mode=0755")
+	info, err := os.Stat(path)
+	must.NoError(t, err)
+	must.Eq(t, 0o700, info.Mode().Perm())
+
+	for _, c := range []struct {
+		change func() error
+		root   bool
+		want   string
+	}{
+		{func() error { return os.Chmod(path, 0o770) }, false, "other users may write to " + path},
+		{func() error { return os.Chmod(filepath.Join(path, raftDir), 0o702) }, false, "other users may write to " + filepath.Join(path, raftDir)},
+		{func() error { return os.Chmod(base, 0o777) }, false, "other users may write to " + base},
+		{func() error { return os.Chown(path, 12345, 0) }, true, path + " belongs to another user (12345)"},
+		{func() error { return os.Chown(base, 12345, 0) }, true, base + " belongs to another user (12345)"},
+	} {
+		if c.root && os.Geteuid() != 0 {
+			continue // only root can give a folder away
+		}
+		must.NoError(t, c.change(), must.Sprint(c.want))
+		_, err := Open(path, Options{})
+		must.ErrorContains(t, err, c.want)
+		_, err = MakeAlone(t.Context(), path, hclog.NewNullLogger())
+		must.ErrorContains(t, err, c.want)
+		if !strings.Contains(c.want, raftDir) {
+			_, err = Discard(path, time.Now())
+			must.ErrorContains(t, err, c.want)
+		}
+		for _, folder := range []string{base, path, filepath.Join(path, raftDir)} {
+			must.NoError(t, errors.Join(os.Chown(folder, os.Geteuid(), os.Getegid()), os.Chmod(folder, 0o700)))
+		}
+	}
+	open(t, path)
 }

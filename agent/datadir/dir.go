@@ -13,6 +13,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/private"
 )
 
 // The content of a data directory.
@@ -60,15 +62,16 @@ type Options struct {
 	acceptLoss bool
 }
 
-// Open opens and locks a data directory, and creates it if it does not exist. It returns an error if
-// another process uses the directory or if the directory has another name. The error wraps
-// [ErrUnsafe] if a server must not run on the data.
+// Open opens and locks a data directory, and creates it with mode 0700 if it does not exist. It
+// returns an error if another process uses the directory, if the directory has another name, or if
+// another user owns it, may write to it, or may replace it. It removes the right of others to read
+// an older directory. The error wraps [ErrUnsafe] if a server must not run on the data.
 func Open(path string, o Options) (*Dir, error) {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
-	if err := makeDir(filepath.Join(path, raftDir)); err != nil {
-		return nil, fmt.Errorf("creating the data directory: %w", err)
+	if err := limit(path, o.Logger); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	d := &Dir{path: path}
 	if err := d.open(o); err != nil {
@@ -97,6 +100,9 @@ func (d *Dir) removeScratch(logger hclog.Logger) {
 
 func (d *Dir) open(o Options) (err error) {
 	if d.lock, err = lock(d.file(lockFile)); err != nil {
+		return err
+	}
+	if _, err := private.Make(d.file(raftDir)); err != nil {
 		return err
 	}
 	d.removeScratch(o.Logger)
@@ -282,20 +288,15 @@ func writeFile(file, text string) error {
 	return syncDir(filepath.Dir(file))
 }
 
-// makeDir creates a directory and its missing parents. It syncs them, so that they survive a power
-// failure.
-func makeDir(dir string) error {
-	if info, err := os.Stat(dir); err == nil && info.IsDir() {
-		return nil
-	}
-	above := filepath.Dir(dir)
-	if above != dir {
-		if err := makeDir(above); err != nil {
-			return err
-		}
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+// limit creates a data directory, or gives an older one the mode 0700. It returns an error if other
+// users can change the directory.
+func limit(path string, logger hclog.Logger) error {
+	before, err := private.Limit(path, 0o700, lockFile, raftDir, nameFile, recordFile)
+	if err != nil {
 		return err
 	}
-	return syncDir(above)
+	if before != 0 {
+		logger.Warn("other users had rights to the data directory: its mode is now 0700", "path", path, "mode", fmt.Sprintf("%04o", before))
+	}
+	return nil
 }

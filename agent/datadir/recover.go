@@ -37,7 +37,7 @@ func Discard(path string, now time.Time) (done Discarded, err error) {
 			err = fmt.Errorf("data directory %s: %w", path, err)
 		}
 	}()
-	locked, err := lockExisting(path)
+	locked, err := lockExisting(path, hclog.NewNullLogger())
 	if err != nil {
 		return done, err
 	}
@@ -65,14 +65,17 @@ func Discard(path string, now time.Time) (done Discarded, err error) {
 	return done, errors.Join(syncDir(done.Dir), syncDir(path))
 }
 
-// lockExisting locks a directory that must exist.
-func lockExisting(path string) (*os.File, error) {
+// lockExisting locks a directory that must exist. It returns an error if other users can change it.
+func lockExisting(path string, logger hclog.Logger) (*os.File, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
 		return nil, errors.New("is not a directory")
+	}
+	if err := limit(path, logger); err != nil {
+		return nil, err
 	}
 	return lock(filepath.Join(path, lockFile))
 }
@@ -94,7 +97,7 @@ type Alone struct {
 // treats every entry of the log as committed. It accepts a log that is behind the record. It returns
 // an error if the log is damaged or if another server accepts connections.
 func MakeAlone(ctx context.Context, path string, logger hclog.Logger) (done Alone, err error) {
-	locked, err := lockExisting(path) // Open would create the directory
+	locked, err := lockExisting(path, logger) // Open would create the directory
 	if err != nil {
 		return done, fmt.Errorf("data directory %s: %w", path, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/private"
 )
 
 // The content of the data directory, besides the folders of other packages.
@@ -53,8 +55,20 @@ type lastContact struct {
 	Guarded bool
 }
 
-// openHome opens and locks a data directory, and creates it if it does not exist.
-func openHome(path string) (*home, error) {
+// homeMode is the mode of the data directory: the users of tasks need access to the folders of
+// allocations below it, but must not list it.
+const homeMode = 0o711
+
+// openHome opens and locks a data directory, and creates it if it does not exist. It returns an
+// error if other users can change the directory.
+func openHome(path string, logger *slog.Logger) (*home, error) {
+	before, err := private.Limit(path, homeMode, identityFile, recordsDir, record.LockFile)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if before != 0 {
+		logger.Warn("other users could list the data directory: its mode is now 0711", "path", path, "mode", fmt.Sprintf("%04o", before))
+	}
 	lock, err := record.TakeLock(path)
 	if err != nil {
 		return nil, err
@@ -67,8 +81,7 @@ func openHome(path string) (*home, error) {
 }
 
 func (h *home) open() error {
-	// The users of tasks need access to the folders of allocations below it, but must not list it.
-	if err := os.Chmod(h.path, 0o711); err != nil {
+	if err := os.Chmod(h.path, homeMode); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(h.file(pluginsDir), 0o700); err != nil {

@@ -1,8 +1,12 @@
 package node
 
 import (
+	"bytes"
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +16,7 @@ import (
 func TestHome_identity(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
-	h, err := openHome(path)
+	h, err := openHome(path, slog.New(slog.DiscardHandler))
 	must.NoError(t, err)
 	first := h.identity
 	must.NotEq(t, "", string(first.ID))
@@ -26,15 +30,59 @@ func TestHome_identity(t *testing.T) {
 	must.NoError(t, err)
 	must.Eq(t, 0o600, info.Mode().Perm())
 
-	_, err = openHome(path)
+	_, err = openHome(path, slog.New(slog.DiscardHandler))
 	must.ErrorContains(t, err, path)
 	must.ErrorContains(t, err, "is in use by the client with pid ")
 	must.NoError(t, h.close())
 
-	h, err = openHome(path)
+	h, err = openHome(path, slog.New(slog.DiscardHandler))
 	must.NoError(t, err)
 	must.Eq(t, first, h.identity, must.Sprint("the node is the same after a restart"))
 	must.NoError(t, h.close())
+}
+
+// The client refuses a data directory that other users can change. Of its own directory it removes
+// the right to list it.
+func TestHome_otherUsers(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	path := filepath.Join(base, "data")
+	h, err := openHome(path, slog.New(slog.DiscardHandler))
+	must.NoError(t, err)
+	must.NoError(t, h.close())
+	must.NoError(t, os.Chmod(path, 0o755))
+	var log bytes.Buffer
+	h, err = openHome(path, slog.New(slog.NewTextHandler(&log, nil)))
+	must.NoError(t, err)
+	must.NoError(t, h.close())
+	must.StrContains(t, log.String(), "level=WARN msg=\"other users could list the data directory: its mode is now 0711\" path="+path+" mode=0755")
+	info, err := os.Stat(path)
+	must.NoError(t, err)
+	must.Eq(t, 0o711, info.Mode().Perm())
+
+	for name, c := range map[string]struct {
+		change func() error
+		want   string
+	}{
+		"writable by the group":        {func() error { return os.Chmod(path, 0o770) }, "other users may write to " + path},
+		"below a folder for all users": {func() error { return os.Chmod(base, 0o777) }, "other users may write to " + base},
+		"of another user":              {func() error { return os.Chown(path, 12345, 0) }, path + " belongs to another user (12345)"},
+		"below one of another user":    {func() error { return os.Chown(base, 12345, 0) }, base + " belongs to another user (12345)"},
+	} {
+		if strings.Contains(name, "of another") && os.Geteuid() != 0 {
+			continue // only root can give a folder away
+		}
+		must.NoError(t, c.change(), must.Sprint(name))
+		_, err := openHome(path, slog.New(slog.DiscardHandler))
+		must.ErrorContains(t, err, c.want, must.Sprint(name))
+		for _, folder := range []string{base, path} {
+			must.NoError(t, errors.Join(os.Chown(folder, os.Geteuid(), os.Getegid()), os.Chmod(folder, 0o711)))
+		}
+	}
+	must.NoError(t, os.Mkdir(filepath.Join(base, "var"), 0o755))
+	must.NoError(t, os.Mkdir(filepath.Join(base, "var", "log"), 0o755))
+	_, err = openHome(filepath.Join(base, "var"), slog.New(slog.DiscardHandler))
+	must.ErrorContains(t, err, "files of other programs")
 }
 
 // A damaged file never gives the client the identity of a new node.
@@ -45,7 +93,7 @@ func TestHome_damagedIdentity(t *testing.T) {
 			t.Parallel()
 			path := t.TempDir()
 			must.NoError(t, os.WriteFile(filepath.Join(path, identityFile), []byte(content), 0o600))
-			_, err := openHome(path)
+			_, err := openHome(path, slog.New(slog.DiscardHandler))
 			must.ErrorContains(t, err, filepath.Join(path, identityFile)+" is damaged")
 		})
 	}
@@ -55,21 +103,21 @@ func TestHome_damagedIdentity(t *testing.T) {
 func TestHome_contact(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
-	h, err := openHome(path)
+	h, err := openHome(path, slog.New(slog.DiscardHandler))
 	must.NoError(t, err)
 	must.Eq(t, 0, h.contact("b1"))
 	must.False(t, h.guarded())
 	must.NoError(t, h.noteContact(func(c *lastContact) { c.BootID, c.Sent = "b1", time.Minute }))
 	must.NoError(t, h.noteContact(func(c *lastContact) { c.Guarded = true }))
 	must.NoError(t, h.close())
-	h, err = openHome(path)
+	h, err = openHome(path, slog.New(slog.DiscardHandler))
 	must.NoError(t, err)
 	must.Eq(t, time.Minute, h.contact("b1"))
 	must.Eq(t, 0, h.contact("b2"))
 	must.True(t, h.guarded())
 	must.NoError(t, h.close())
 	must.NoError(t, os.WriteFile(filepath.Join(path, contactFile), []byte("x"), 0o600))
-	h, err = openHome(path)
+	h, err = openHome(path, slog.New(slog.DiscardHandler))
 	must.NoError(t, err)
 	must.Eq(t, 0, h.contact("b1"))
 	must.False(t, h.guarded())

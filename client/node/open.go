@@ -78,7 +78,7 @@ func open(ctx context.Context, o Options, change func(*leftovers)) (*Node, error
 		}
 		o.Program = program
 	}
-	h, err := openHome(o.Config.DataDir)
+	h, err := openHome(o.Config.DataDir, o.Logger)
 	if err != nil {
 		return nil, err
 	}

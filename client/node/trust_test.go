@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +32,7 @@ func (s slowToSay) AcceptAnonymous(context.Context) (bool, error) {
 func TestSecurity_AsksBeforeEachStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, err := openHome(t.TempDir())
+		h, err := openHome(t.TempDir(), slog.New(slog.DiscardHandler))
 		must.NoError(t, err)
 		defer func() { must.NoError(t, h.close()) }()
 		s := slowToSay{new(scripted), make(chan struct{}), make(chan bool)}
@@ -59,7 +60,7 @@ func TestSecurity_AsksBeforeEachStart(t *testing.T) {
 func TestSecurity_ExecAsksForTokens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, err := openHome(t.TempDir())
+		h, err := openHome(t.TempDir(), slog.New(slog.DiscardHandler))
 		must.NoError(t, err)
 		defer func() { must.NoError(t, h.close()) }()
 		s := slowToSay{new(scripted), make(chan struct{}, 1), make(chan bool, 1)}

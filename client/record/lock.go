@@ -9,21 +9,27 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/private"
 )
 
 // Lock is the lock of a client's data directory. It ends with the process.
 type Lock struct{ file *os.File }
 
+// LockFile is the name of the file in a data directory that is locked.
+const LockFile = "lock"
+
 // ErrInUse says that a process has the lock.
 var ErrInUse = errors.New("is in use")
 
-// TakeLock takes the lock of a data directory, and makes the directory if it does not exist, readable
-// by its owner only. If another client has it, the error names its pid.
+// TakeLock takes the lock of a data directory, and makes the directory with mode 0700 if it does not
+// exist. It returns an error if another user owns the directory, may write to it, or may replace
+// it. If another client has the lock, the error names its pid.
 func TakeLock(dir string) (*Lock, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if _, err := private.Make(dir); err != nil {
 		return nil, fmt.Errorf("lock the data directory: %w", err)
 	}
-	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	file, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the data directory: %w", err)
 	}

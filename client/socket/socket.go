@@ -11,16 +11,17 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/private"
 )
 
 // MaxPath is the length of the longest path of a socket, in bytes.
 const MaxPath = 107
 
 // MakeFolder makes a folder for sockets if it does not exist, and checks that only this user may use
-// it. The names of the sockets may have up to nameLength bytes.
+// or replace it. The names of the sockets may have up to nameLength bytes.
 func MakeFolder(path string, nameLength int) error {
 	if !filepath.IsAbs(path) {
 		return fmt.Errorf("folder of sockets: %q is not an absolute path", path)
@@ -28,26 +29,12 @@ func MakeFolder(path string, nameLength int) error {
 	if need := len(path) + 1 + nameLength; need > MaxPath {
 		return fmt.Errorf("folder of sockets: %s is too long: a socket in it would have a path of %d bytes, and the limit is %d", path, need, MaxPath)
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return fmt.Errorf("folder of sockets: %w", err)
+	mode, err := private.Make(path)
+	if err == nil && mode.Perm()&0o077 != 0 {
+		err = fmt.Errorf("%s has mode %04o, and must have 0700", path, mode.Perm())
 	}
-	return check(path)
-}
-
-// check returns an error if other users may use the folder.
-func check(path string) error {
-	info, err := os.Lstat(path)
 	if err != nil {
 		return fmt.Errorf("folder of sockets: %w", err)
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !info.IsDir():
-		return fmt.Errorf("folder of sockets: %s is not a folder", path)
-	case !ok || int(stat.Uid) != os.Geteuid():
-		return fmt.Errorf("folder of sockets: %s belongs to another user", path)
-	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("folder of sockets: %s has mode %04o, and must have 0700", path, info.Mode().Perm())
 	}
 	return nil
 }

@@ -104,7 +104,10 @@ func TestMakeFolder_Refused(t *testing.T) {
 	must.NoError(t, os.Mkdir(open, 0o755))
 	must.ErrorContains(t, socket.MakeFolder(open, 1), "has mode 0755, and must have 0700")
 	must.NoError(t, os.Symlink(base, filepath.Join(base, "link")))
-	must.ErrorContains(t, socket.MakeFolder(filepath.Join(base, "link"), 1), "is not a folder")
+	must.ErrorContains(t, socket.MakeFolder(filepath.Join(base, "link"), 1), "has mode 0755, and must have 0700")
+	must.NoError(t, os.Chmod(base, 0o777))
+	must.ErrorContains(t, socket.MakeFolder(filepath.Join(base, "new"), 1), "other users may write to "+base)
+	must.NoError(t, os.Chmod(base, 0o755))
 	if os.Geteuid() == 0 {
 		foreign := filepath.Join(base, "foreign")
 		must.NoError(t, os.Mkdir(foreign, 0o700))

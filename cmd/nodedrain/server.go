@@ -55,7 +55,8 @@ Options:
 
   -name NAME        The server's name in the cluster. It must never change. Default:
                     random, kept in the data directory.
-  -data-dir DIR     Directory of the log and the snapshots.
+  -data-dir DIR     Directory of the log and the snapshots. It must belong to the user of
+                    the server, and no other user may write to it or replace it.
   -http ADDRESS     Address on which the HTTP API listens. Default: %s.
   -allow-host NAME  Name with a dot by which clients reach the HTTP API. Needed without
                     -tokens and -cert. May be repeated.

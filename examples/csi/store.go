@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
+	"github.com/seed-f9cf0b39/nodedrain/internal/private"
 )
 
 // store is the state that all processes of the plugin on a machine share: the folders below the
@@ -58,12 +59,13 @@ type askedMount struct {
 	ReadOnly bool   `json:"read_only,omitempty"`
 }
 
-// openStore creates the folders. The root may exist.
+// openStore creates the folders. The root may exist. It is refused if other users can change it, and
+// gets the mode 0700.
 func openStore(root string) (*store, error) {
 	if !filepath.IsAbs(root) {
 		return nil, fmt.Errorf("the root %q is no absolute path", root)
 	}
-	if err := os.MkdirAll(root, 0o700); err != nil {
+	if _, err := private.Limit(root, 0o700, "volumes", "nodes", "unfinished"); err != nil {
 		return nil, fmt.Errorf("make the root: %w", err)
 	}
 	root, err := filepath.EvalSymlinks(root)

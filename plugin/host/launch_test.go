@@ -611,5 +611,19 @@ func TestCheckFile(t *testing.T) {
 		})
 	}
 	must.ErrorContains(t, host.CheckFile(t.TempDir()), "is not an executable file")
+	// Another user could replace the folder of the file, or has made the link to it.
+	base := t.TempDir()
+	file := filepath.Join(base, "plugins", "plugin")
+	must.NoError(t, os.Mkdir(filepath.Dir(file), 0o755))
+	must.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"), 0o700))
+	must.NoError(t, host.CheckFile(file))
+	must.NoError(t, os.Chmod(base, 0o777))
+	must.ErrorContains(t, host.CheckFile(file), "other users may write to "+base)
+	must.NoError(t, os.Chmod(base, 0o755))
+	link := filepath.Join(t.TempDir(), "link")
+	must.NoError(t, os.Symlink(file, link))
+	must.NoError(t, host.CheckFile(link))
+	must.NoError(t, os.Chmod(filepath.Dir(link), 0o777))
+	must.ErrorContains(t, host.CheckFile(link), "other users may write to "+filepath.Dir(link))
 	must.ErrorContains(t, host.CheckFile("/nonexistent"), "no such file")
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/private"
 )
 
 // Type is the type of a plugin.
@@ -141,9 +143,9 @@ func (o Options) digest() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
-// CheckFile returns an error if the client must not run a file: the file or its folder belongs to a
-// user other than root and the client's user, or other users may write to it. The program of the
-// client may always run.
+// CheckFile returns an error if the client must not run a file: the file or a folder above it belongs
+// to a user other than root and the client's user, or other users may write to it. A folder far
+// above may be writable if it has the sticky bit. The program of the client may always run.
 func CheckFile(path string) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -158,6 +160,9 @@ func CheckFile(path string) error {
 	}
 	if !file.Mode().IsRegular() || file.Mode()&0o111 == 0 {
 		return fmt.Errorf("the plugin %s is not an executable file", path)
+	}
+	if err := private.CheckAbove(path); err != nil {
+		return err
 	}
 	folder, err := os.Stat(filepath.Dir(real))
 	if err != nil {

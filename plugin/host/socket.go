@@ -12,19 +12,13 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/client/socket"
+	"github.com/seed-f9cf0b39/nodedrain/internal/private"
 )
 
 // prepareSockets creates the folder for the sockets of a plugin.
 func prepareSockets(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if _, err := private.Make(dir); err != nil {
 		return fmt.Errorf("the socket folder: %w", err)
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return fmt.Errorf("the socket folder: %w", err)
-	}
-	if sys, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || ok && int(sys.Uid) != os.Geteuid() {
-		return fmt.Errorf("the socket folder %s does not belong to the client's user", dir)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return fmt.Errorf("the socket folder: %w", err)

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/internal/private"
 )
 
 // ErrUsed means that a task id was used before.
@@ -49,15 +50,12 @@ func (f Folder) Exists() (bool, error) {
 // has a folder. The caller removes the folder after a failed start.
 func (f Folder) Create(spec *Spec) error {
 	base := filepath.Dir(string(f))
-	if err := os.MkdirAll(base, 0o700); err != nil {
-		return fmt.Errorf("create the folder of shims: %w", err)
+	mode, err := private.Make(base)
+	if err == nil && mode.Perm() != 0o700 {
+		err = fmt.Errorf("%s has mode %04o, and must have mode 0700", base, mode.Perm())
 	}
-	info, err := os.Lstat(base)
 	if err != nil {
 		return fmt.Errorf("create the folder of shims: %w", err)
-	}
-	if st, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || int(st.Uid) != os.Getuid() || info.Mode().Perm() != 0o700 {
-		return fmt.Errorf("%s must be a folder of user %d with mode 0700, and is %v", base, os.Getuid(), info.Mode())
 	}
 	err = os.Mkdir(string(f), 0o700)
 	if errors.Is(err, fs.ErrExist) {
