@@ -36,9 +36,15 @@ const (
 	MaxPeerSecret = 4096
 )
 
+// minDistinct is the smallest number of different bytes in a peer secret. Fewer show a placeholder,
+// such as a line of zeros. A random secret of 32 hexadecimal digits has fewer with a probability
+// below 4e-8, a longer one with a smaller one.
+const minDistinct = 8
+
 // NewPeerSecret returns a secret with this text. Space around the text does not belong to it. All
 // servers of a cluster need the same text. It must be random: use the output of
-// "openssl rand -hex 32".
+// "openssl rand -hex 32". NewPeerSecret refuses a text with fewer than eight different bytes. It
+// cannot recognize other texts that are not random.
 func NewPeerSecret(text string) (*PeerSecret, error) {
 	text = strings.TrimSpace(text)
 	switch {
@@ -48,12 +54,24 @@ func NewPeerSecret(text string) (*PeerSecret, error) {
 		return nil, fmt.Errorf("the secret must have at most %d bytes: create it with \"openssl rand -hex 32\"", MaxPeerSecret)
 	case strings.ContainsAny(text, "\r\n"):
 		return nil, errors.New("the secret must be one line: create it with \"openssl rand -hex 32\"")
+	case distinct(text) < minDistinct:
+		return nil, fmt.Errorf("the secret has fewer than %d different bytes, so it is not random: create it with \"openssl rand -hex 32\"", minDistinct)
 	}
 	return &PeerSecret{&text}, nil
 }
 
-// ReadPeerSecret reads a secret from a file. The file must belong to the user of this process, and no
-// other user may have a right to it. The error names the file and contains no part of the secret.
+// distinct returns the number of different bytes in a text.
+func distinct(text string) int {
+	bytes := make(map[byte]struct{})
+	for i := range len(text) {
+		bytes[text[i]] = struct{}{}
+	}
+	return len(bytes)
+}
+
+// ReadPeerSecret reads a secret from a file. The path may be a symbolic link. The regular file that
+// it leads to must belong to the user of this process, and its mode must be 0600 or 0400. The error
+// names the file and contains no part of the secret.
 func ReadPeerSecret(path string) (*PeerSecret, error) {
 	// Without O_NONBLOCK a FIFO would stop the start of the server until a program writes to it.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -61,6 +79,7 @@ func ReadPeerSecret(path string) (*PeerSecret, error) {
 		return nil, fmt.Errorf("reading the peer secret: %w", err)
 	}
 	defer file.Close()
+	// The opened file is checked, so no other file can take its place before it is read.
 	info, err := file.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("reading the peer secret: %w", err)

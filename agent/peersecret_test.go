@@ -43,6 +43,12 @@ func TestReadPeerSecret(t *testing.T) {
 		"open to the group":     {long, 0o640, "its mode is 0640 and must be 0600"},
 		"open to other users":   {long, 0o604, "its mode is 0604 and must be 0600"},
 		"writable by the group": {long, 0o620, "its mode is 0620 and must be 0600"},
+		"executable":            {long, 0o700, "its mode is -rwx------ and must be 0600"},
+		"with a set-uid bit":    {long, 0o600 | fs.ModeSetuid, "its mode is urw------- and must be 0600"},
+		"equal bytes":           {strings.Repeat("a", 64), 0o600, "has fewer than 8 different bytes"},
+		"NULs":                  {strings.Repeat("\x00", 64), 0o600, "has fewer than 8 different bytes"},
+		"seven different bytes": {strings.Repeat("0123456", 10), 0o600, "has fewer than 8 different bytes"},
+		"eight different bytes": {strings.Repeat("01234567", 8), 0o600, ""},
 		"empty":                 {"", 0o600, "it has 0 bytes"},
 		"short":                 {long[:31] + strings.Repeat(" ", 40), 0o600, "has 31 bytes and must have at least 32"},
 		"two lines":             {long + "\n" + long, 0o600, "must be one line"},
@@ -62,6 +68,7 @@ func TestReadPeerSecret(t *testing.T) {
 		must.ErrorContains(t, err, path)
 		must.StrNotContains(t, err.Error(), long[:16])
 	}
+	readPeerSecretLinks(t, long)
 	_, err := agent.ReadPeerSecret(filepath.Join(t.TempDir(), "none"))
 	must.ErrorIs(t, err, fs.ErrNotExist)
 	_, err = agent.ReadPeerSecret(t.TempDir())
@@ -77,6 +84,23 @@ func TestReadPeerSecret(t *testing.T) {
 		_, err = agent.ReadPeerSecret(path)
 		must.ErrorContains(t, err, "belongs to another user")
 	}
+}
+
+// readPeerSecretLinks checks that the file at the end of a link decides, not the link: Kubernetes
+// mounts a secret as a link to a link.
+func readPeerSecretLinks(t *testing.T, text string) {
+	t.Helper()
+	folder := t.TempDir()
+	file := filepath.Join(folder, "..2026_01_01", "secret")
+	must.NoError(t, os.Mkdir(filepath.Dir(file), 0o755))
+	must.NoError(t, os.WriteFile(file, []byte(text), 0o400))
+	must.NoError(t, os.Symlink("..2026_01_01", filepath.Join(folder, "..data")))
+	must.NoError(t, os.Symlink("..data/secret", filepath.Join(folder, "secret")))
+	_, err := agent.ReadPeerSecret(filepath.Join(folder, "secret"))
+	must.NoError(t, err)
+	must.NoError(t, os.Chmod(file, 0o440))
+	_, err = agent.ReadPeerSecret(filepath.Join(folder, "secret"))
+	must.ErrorContains(t, err, "its mode is 0440 and must be 0600")
 }
 
 // However a secret is printed, the output does not contain it.
