@@ -129,9 +129,14 @@ func (q *request) client() client {
 	case q.tokenIsKnown():
 		return sha256.Sum256([]byte("token " + q.token()))
 	}
-	host, _, err := net.SplitHostPort(q.RemoteAddr)
+	return addressOf(q.Request)
+}
+
+// addressOf is the client with the address from which the request comes.
+func addressOf(r *http.Request) client {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
-		host = q.RemoteAddr
+		host = r.RemoteAddr
 	}
 	return sha256.Sum256([]byte("address " + host))
 }

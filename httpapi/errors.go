@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -105,11 +106,12 @@ const maxErrorText = 4 << 10
 // handler uses it, such as [Peers] without a leader. It cuts a long text, which may repeat the
 // request.
 func WriteError(w http.ResponseWriter, code int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
 	if len(text) > maxErrorText {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
 	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text))) // the end, if the connection stays open for the rest of a body
+	w.WriteHeader(code)
 	_, _ = io.WriteString(w, text) // the client may have disconnected
 }

@@ -23,6 +23,8 @@ type Handler struct {
 	reaches *waiting
 	// greetings counts the callers that have yet to send their token in a first message.
 	greetings *waiting
+	// discards counts the bodies whose rest is discarded.
+	discards *waiting
 }
 
 // NewHandler returns the API of a server. A backend or options that cannot work are
@@ -45,7 +47,7 @@ func NewHandler(b Backend, o Options) (*Handler, error) {
 	h := &Handler{
 		backend: b, options: o, mux: http.NewServeMux(), waiting: newWaiting(o.MaxBlocking, o.MaxBlockingPerClient),
 		streams: newWaiting(maxStreams, maxStreamsPerClient), reaches: newWaiting(maxReaches, maxReachesPerClient),
-		greetings: newWaiting(maxGreetings, maxGreetingsPerClient),
+		greetings: newWaiting(maxGreetings, maxGreetingsPerClient), discards: newWaiting(maxDiscards, maxDiscardsPerClient),
 	}
 	h.route(routes())
 	sameOrigin := http.NewCrossOriginProtection()
@@ -79,11 +81,19 @@ func (h *Handler) observedWithin(allowed times, route string, handler http.Handl
 	return func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		seen := &recorder{ResponseWriter: w, answer: allowed.answer}
-		if r.Body != nil && r.Body != http.NoBody { // for the handler, or for net/http, which discards the rest
-			_ = http.NewResponseController(w).SetReadDeadline(start.Add(allowed.body))
+		if r.Body == nil || r.Body == http.NoBody {
+			handler(seen, r)
+			h.options.Observe(route, seen.status(), time.Since(start))
+			return
 		}
+		deadline := start.Add(allowed.body) // for the handler, or for the discarding of the rest
+		_ = http.NewResponseController(w).SetReadDeadline(deadline)
+		b := &body{ReadCloser: r.Body}
+		r = r.WithContext(r.Context()) // a copy: net/http keeps the type of its own Body
+		r.Body = b
 		handler(seen, r)
 		h.options.Observe(route, seen.status(), time.Since(start))
+		h.discard(w, r, b, deadline)
 	}
 }
 
