@@ -239,7 +239,7 @@ func (t *Task) validateDevices() error {
 			break
 		}
 		if err := t.Devices[i].validate(); err != nil {
-			errs = append(errs, fmt.Errorf("Device %q: %w", CutText(t.Devices[i].Name), err))
+			errs = append(errs, withPlace(named("Device", CutText(t.Devices[i].Name), i), err))
 		}
 	}
 	return errors.Join(errs...)

@@ -199,7 +199,7 @@ func TestJob_ValidateDevices(t *testing.T) {
 			}},
 		}},
 		"no name": {requests: []cluster.DeviceRequest{{Count: 1}}, want: []string{
-			task + `Device "": the name must be "type", "vendor/type" or "vendor/type/name": it is empty`,
+			task + `Device 0: the name must be "type", "vendor/type" or "vendor/type/name": it is empty`,
 		}},
 		"an empty part": {requests: []cluster.DeviceRequest{{Name: "nvidia//A100", Count: 1}}, want: []string{
 			task + `Device "nvidia//A100": the name must be "type", "vendor/type" or "vendor/type/name": it is empty`,
@@ -216,7 +216,7 @@ func TestJob_ValidateDevices(t *testing.T) {
 			requests: []cluster.DeviceRequest{{Name: "gpu", Count: 1, Affinities: []cluster.Affinity{{Constraint: memory}, {Constraint: memory, Weight: 101}}}},
 			want: []string{
 				task + `Device "gpu": the weight of affinity "${device.attr.memory} > 2 GiB" must be between [-100, 100] and not 0 but found 0`,
-				`the weight of affinity "${device.attr.memory} > 2 GiB" must be between [-100, 100] and not 0 but found 101`,
+				task + `Device "gpu": the weight of affinity "${device.attr.memory} > 2 GiB" must be between [-100, 100] and not 0 but found 101`,
 			},
 		},
 		"too many requests": {
@@ -235,7 +235,7 @@ func TestJob_ValidateDevices(t *testing.T) {
 			requests: []cluster.DeviceRequest{{Name: "gpu", Count: 1}}, edit: func(t *cluster.Task) { t.Resources.GPU = 1 },
 			want: []string{
 				group + "A group asks for thousandths of GPUs or for devices, not for both",
-				`Task "server": A task asks for thousandths of GPUs or for devices, not for both`,
+				group + `Task "server": A task asks for thousandths of GPUs or for devices, not for both`,
 			},
 		},
 		"too many regular expressions": {

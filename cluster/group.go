@@ -148,18 +148,18 @@ func (g *TaskGroup) validateTasks() (errs []error) {
 			errs = append(errs, fmt.Errorf("Task %d: Invalid name: %w", i, err))
 		}
 		if task.KillTimeout < 0 || task.ShutdownDelay < 0 {
-			errs = append(errs, fmt.Errorf("Task %q: KillTimeout and ShutdownDelay must be >= 0", task.Name))
+			errs = append(errs, fmt.Errorf("%s: KillTimeout and ShutdownDelay must be >= 0", named("Task", task.Name, i)))
 		}
 		if err := task.validate(); err != nil {
-			errs = append(errs, fmt.Errorf("Task %q: %w", task.Name, err))
+			errs = append(errs, withPlace(named("Task", task.Name, i), err))
 		}
 		if !none.Fits(task.Resources) {
-			errs = append(errs, fmt.Errorf("Task %q: resources must be >= 0", task.Name))
+			errs = append(errs, fmt.Errorf("%s: resources must be >= 0", named("Task", task.Name, i)))
 			continue
 		}
 		total = total.Plus(task.Resources)
 		if !none.Fits(total) { // the sum has overflowed
-			return append(errs, fmt.Errorf("Task %q: resources of the group add up to too much", task.Name))
+			return append(errs, fmt.Errorf("%s: resources of the group add up to too much", named("Task", task.Name, i)))
 		}
 	}
 	return errs

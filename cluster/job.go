@@ -186,9 +186,6 @@ const (
 	MaxJobTextBytes = 1 << 20
 )
 
-// maxReasons is about how many reasons a refusal names.
-const maxReasons = 10
-
 // Validate returns the reasons why the job cannot run, joined, or nil. It returns about ten at
 // most. It does not read the regular expressions and versions of constraints: see
 // [Constraint.Validate].
@@ -235,14 +232,11 @@ func (j *Job) Validate() error {
 		}
 		seen[g.Name] = true
 		if err := g.validate(j.Type); err != nil {
-			errs = append(errs, fmt.Errorf("Task group %q: %w", g.Name, err))
+			errs = append(errs, withPlace(named("Task group", g.Name, i), err))
 		}
 	}
 	return errors.Join(errs...)
 }
-
-// errTooManyReasons stands for the reasons that were left out.
-var errTooManyReasons = errors.New("and more is wrong")
 
 // checkSize returns which bound the job exceeds, or nil.
 func (j *Job) checkSize() error {
@@ -271,8 +265,6 @@ func (j *Job) checkSize() error {
 	}
 	return nil
 }
-
-func isNoError(err error) bool { return err == nil }
 
 // SameWork reports whether both jobs are registrations of the same work: they differ at most in the fields that
 // the servers set, and in defaults that are filled in. A nil job is the same as no other.

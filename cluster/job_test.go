@@ -110,7 +110,7 @@ func TestJob_Validate(t *testing.T) {
 		},
 		"a nameless group": {
 			func(_ *cluster.Job, g *cluster.TaskGroup, _ *cluster.Task) { g.Name = "" },
-			[]string{`Task group "": Missing task group name`},
+			[]string{`Task group 0: Missing task group name`},
 		},
 		"negative numbers": {
 			func(_ *cluster.Job, g *cluster.TaskGroup, t *cluster.Task) {
@@ -119,11 +119,11 @@ func TestJob_Validate(t *testing.T) {
 			},
 			[]string{
 				`Task group "web": Count must be >= 0 but found -1`,
-				"ShutdownDelay is -2ns and must be >= 0",
-				"LostAfter is -3ns and must be >= 0",
-				"EphemeralDisk.SizeMB must be >= 0 but found -4",
-				`Task "server": KillTimeout and ShutdownDelay must be >= 0`,
-				`Task "server": resources must be >= 0`,
+				`Task group "web": ShutdownDelay is -2ns and must be >= 0`,
+				`Task group "web": LostAfter is -3ns and must be >= 0`,
+				`Task group "web": EphemeralDisk.SizeMB must be >= 0 but found -4`,
+				`Task group "web": Task "server": KillTimeout and ShutdownDelay must be >= 0`,
+				`Task group "web": Task "server": resources must be >= 0`,
 			},
 		},
 		"no tasks": {

@@ -122,7 +122,7 @@ func addDelays(a, b time.Duration) time.Duration {
 func (g *TaskGroup) validateLifecycle() (errs []error) {
 	mains, leaders, present := 0, 0, 0
 	names := make(map[string]bool, len(g.Tasks))
-	for _, t := range g.Tasks {
+	for i, t := range g.Tasks {
 		if len(errs) >= maxReasons {
 			return append(errs, errTooManyReasons)
 		}
@@ -137,7 +137,7 @@ func (g *TaskGroup) validateLifecycle() (errs []error) {
 		if t.Main() {
 			mains++
 		} else if err := t.Lifecycle.validate(); err != nil {
-			errs = append(errs, fmt.Errorf("Task %q: %w", t.Name, err))
+			errs = append(errs, withPlace(named("Task", t.Name, i), err))
 		}
 		if t.Leader {
 			leaders++

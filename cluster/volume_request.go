@@ -174,7 +174,7 @@ func (g *TaskGroup) validateVolumes() (errs []error) {
 	}
 	for i, r := range g.Volumes {
 		if err := r.validate(); err != nil {
-			errs = append(errs, fmt.Errorf("Volume %q: %w", r.Name, err))
+			errs = append(errs, withPlace(named("Volume", r.Name, i), err))
 		}
 		for _, o := range g.Volumes[:i] {
 			if o.Name == r.Name {
@@ -194,7 +194,7 @@ func (g *TaskGroup) validateVolumes() (errs []error) {
 		}
 		for i, m := range t.VolumeMounts {
 			if err := m.validate(g); err != nil {
-				errs = append(errs, fmt.Errorf("Task %q: Volume mount %d: %w", t.Name, i, err))
+				errs = append(errs, withPlace(fmt.Sprintf("Task %q: Volume mount %d", t.Name, i), err))
 			}
 			at := path.Clean(m.Destination)
 			if slices.ContainsFunc(t.VolumeMounts[:i], func(o VolumeMount) bool { return path.Clean(o.Destination) == at }) {

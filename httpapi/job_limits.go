@@ -42,15 +42,15 @@ func checkDepth(body []byte) error {
 // checkJobLimits returns the first limit that the job exceeds, with the place in the job, or nil.
 func checkJobLimits(w *wire.Job) error {
 	if len(w.Datacenters) > maxDatacenters {
-		return fmt.Errorf("datacenters: at most %d but found %d", maxDatacenters, len(w.Datacenters))
+		return fmt.Errorf("job: datacenters: at most %d but found %d", maxDatacenters, len(w.Datacenters))
 	}
 	for i, name := range w.Datacenters {
 		if len(name) > cluster.MaxIDBytes {
-			return fmt.Errorf("datacenters: name %d has %d bytes, at most %d", i, len(name), cluster.MaxIDBytes)
+			return fmt.Errorf("job: datacenters: name %d has %d bytes, at most %d", i, len(name), cluster.MaxIDBytes)
 		}
 	}
 	if err := cmp.Or(checkConstraintLimits(w.Constraints), checkTexts("meta", w.Meta, cluster.MaxMapEntries, cluster.MaxIDBytes)); err != nil {
-		return err
+		return fmt.Errorf("job: %w", err)
 	}
 	for i, g := range w.TaskGroups {
 		if g == nil {
@@ -63,7 +63,7 @@ func checkJobLimits(w *wire.Job) error {
 		if len(name) > cluster.MaxIDBytes {
 			return fmt.Errorf("group %d: the name has %d bytes, at most %d", i, len(name), cluster.MaxIDBytes)
 		}
-		if err := checkGroupLimits(fmt.Sprintf("group %q", name), g); err != nil {
+		if err := checkGroupLimits(placeOf("group", name, i), g); err != nil {
 			return err
 		}
 	}
@@ -84,10 +84,18 @@ func checkGroupLimits(place string, w *wire.TaskGroup) error {
 			return fmt.Errorf("%s, task %d: the name has %d bytes, at most %d", place, i, len(t.Name), cluster.MaxIDBytes)
 		}
 		if err := checkTaskLimits(t); err != nil {
-			return fmt.Errorf("%s, task %q: %w", place, t.Name, err)
+			return fmt.Errorf("%s, %s: %w", place, placeOf("task", t.Name, i), err)
 		}
 	}
 	return nil
+}
+
+// placeOf is a group or a task in an error: its name, or its index if it has none.
+func placeOf(what, name string, index int) string {
+	if name == "" {
+		return fmt.Sprintf("%s %d", what, index)
+	}
+	return fmt.Sprintf("%s %q", what, name)
 }
 
 func checkTaskLimits(w *wire.Task) error {

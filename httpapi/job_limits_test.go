@@ -62,7 +62,7 @@ func TestJob_limits(t *testing.T) {
 		"an affinity":               {jobBody(`"Affinities":[`+nested(100)+`],`, "", ""), "Job.Affinities[0].a"},
 		"a constraint":              {jobBody(`"Constraints":[{"LTarget":`+nested(100)+`}],`, "", ""), "Job.Constraints[0].LTarget.a"},
 		"meta":                      {jobBody("", `"Meta":{"a":`+nested(100)+`},`, ""), "Job.TaskGroups[0].Meta.a.a"},
-		"meta that is no text":      {jobBody("", `"Meta":{"a":{}},`, ""), "cannot unmarshal object into Go struct field"},
+		"meta that is no text":      {jobBody("", `"Meta":{"a":{}},`, ""), `Job.TaskGroups[0].Meta.a is an object; it must be a string`},
 		"an answer's config":        {jobBody("", "", `"Config":{"left_out_of_the_answer":"why"},`), ofTask + "config comes from an answer"},
 		"a million keys":            {jobBody("", "", `"Env":`+entries(300_000)+`,`), ofTask + "env: at most 1000 entries but found 300000"},
 		"volumes":                   {jobBody("", `"Volumes":`+strings.ReplaceAll(entries(1001), `"v"`, `{}`)+`,`, ""), `group "web": volumes: at most 1000 entries but found 1001`},
@@ -72,14 +72,14 @@ func TestJob_limits(t *testing.T) {
 		"the name of a task":        {`{"Job":{"ID":"x","TaskGroups":[{"Name":"web","Tasks":[{"Name":"` + long + `"}]}]}}`, `group "web", task 0: the name has 1048576 bytes, at most 256`},
 		"the name of a group":       {`{"Job":{"ID":"x","TaskGroups":[{"Name":"` + long + `"}]}}`, `group 0: the name has 1048576 bytes, at most 256`},
 		"the id":                    {`{"Job":{"ID":"` + long + `"}}`, "Invalid job ID: it is longer than 256 bytes"},
-		"a datacenter":              {jobBody(`"Datacenters":["dc1","`+long+`"],`, "", ""), "datacenters: name 1 has 1048576 bytes, at most 256"},
-		"datacenters":               {jobBody(`"Datacenters":`+repeated(101, `"dc1"`)+`,`, "", ""), "datacenters: at most 100 but found 101"},
-		"constraints":               {jobBody(`"Constraints":`+repeated(101, `{"LTarget":"a"}`)+`,`, "", ""), "constraints: at most 100 but found 101"},
+		"a datacenter":              {jobBody(`"Datacenters":["dc1","`+long+`"],`, "", ""), "job: datacenters: name 1 has 1048576 bytes, at most 256"},
+		"datacenters":               {jobBody(`"Datacenters":`+repeated(101, `"dc1"`)+`,`, "", ""), "job: datacenters: at most 100 but found 101"},
+		"constraints":               {jobBody(`"Constraints":`+repeated(101, `{"LTarget":"a"}`)+`,`, "", ""), "job: constraints: at most 100 but found 101"},
 		"node classes":              {jobBody("", `"Constraints":`+repeated(101, `{"LTarget":"${node.class}","RTarget":"a"}`)+`,`, ""), `group "web": constraints: at most 100 but found 101`},
 		"classes of one constraint": {jobBody("", "", `"Constraints":[{"LTarget":"${node.class}","Operand":"set_contains_any","RTarget":"`+long+`"}],`), ofTask + "constraint 0: a part has 1048576 bytes, at most 1024"},
 		"groups":                    {`{"Job":{"ID":"x","TaskGroups":` + repeated(1001, `{"Name":"g","Tasks":[{"Name":"t"}]}`) + `}}`, "A job has at most 1000 task groups but found 1001"},
 		"tasks":                     {`{"Job":{"ID":"x","TaskGroups":[{"Name":"g","Tasks":` + repeated(2001, `{"Name":"t"}`) + `}]}}`, "A job has at most 2000 tasks but found 2001"},
-		"a huge number":             {jobBody(`"Priority":1e999,`, "", ""), "cannot unmarshal number 1e999"},
+		"a huge number":             {jobBody(`"Priority":1e999,`, "", ""), "Job.Priority is the number 1e999; it must be a whole number of at most 64 bits"},
 	} {
 		for _, path := range []string{"/v1/jobs", "/v1/job/new/plan"} {
 			code, text := send(path, test.body)
@@ -102,6 +102,50 @@ func TestJob_limits(t *testing.T) {
 		code, text := send(path, body)
 		must.Eq(t, http.StatusBadRequest, code, must.Sprint(path))
 		must.StrContains(t, text, "levels deep, at most 80", must.Sprint(path))
+	}
+}
+
+// Every refusal of a registration and of a plan names the place of the mistake, and no type of this program. The
+// messages of encoding/json had no index and a type; the second reason of a group had no group; a group without a
+// name had no place; and the durations of a task had no group.
+func TestJob_placesOfMistakes(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(1)
+	h := w.handler(w.backend(), httpapi.Options{})
+	third := func(task string) string {
+		return `{"Job":{"ID":"new","TaskGroups":[{},{},{"Name":"web","Tasks":[{"Name":"main",` + task + `}]}]}}`
+	}
+	const resources = "Job.TaskGroups[2].Tasks[0].Resources."
+	for body, want := range map[string]string{
+		third(`"Resources":{"CPU":"100"}`):                                                                  resources + "CPU is a string; it must be a whole number of at most 64 bits",
+		third(`"Resources":{"CPU":1.5}`):                                                                    resources + "CPU is the number 1.5; it must be a whole number of at most 64 bits",
+		third(`"Resources":{"MemoryMB":1e1}`):                                                               resources + "MemoryMB is the number 1e1; it must be a whole number of at most 64 bits",
+		third(`"Resources":{"CPU":` + strings.Repeat("9", 100_000) + `}`):                                   resources + "CPU is the number " + strings.Repeat("9", 64) + "…; it must be a whole number of at most 64 bits",
+		third(`"Resources":[]`):                                                                             "Job.TaskGroups[2].Tasks[0].Resources is a list; it must be an object",
+		third(`"Resources":{"Devices":[{"Name":"gpu"},{"Name":"gpu","Count":-1}]}`):                         resources + "Devices[1].Count is the number -1; it must be a whole number of at most 64 bits, not negative",
+		third(`"Resources":{"Devices":[{"Name":"gpu","Affinities":[{"LTarget":"a"},{"Weight":"heavy"}]}]}`): resources + "Devices[0].Affinities[1].Weight is a string; it must be a whole number of at most 64 bits",
+		third(`"KillTimeout":"5s"`):                                                                         "Job.TaskGroups[2].Tasks[0].KillTimeout is a string; it must be a whole number of nanoseconds, of at most 64 bits",
+		third(`"Leader":"yes"`):                                                                             "Job.TaskGroups[2].Tasks[0].Leader is a string; it must be true or false",
+		third(`"Env":["a"]`):                                                                                "Job.TaskGroups[2].Tasks[0].Env is a list; it must be an object",
+		third(`"Env":{"PORT":80}`):                                                                          "Job.TaskGroups[2].Tasks[0].Env.PORT is a number; it must be a string",
+		third(`"Name":true`):                                                                                "Job.TaskGroups[2].Tasks[0].Name is true or false; it must be a string",
+		third(`"VolumeMounts":{}`):                                                                          "Job.TaskGroups[2].Tasks[0].VolumeMounts is an object; it must be a list",
+		third(`"Driver":mock`):                                                                              "Job.TaskGroups[2].Tasks[0].Driver: the request body is not JSON at byte 87: invalid character 'm' looking for beginning of value",
+		`{"Job":[]}`:                                                                                        "Job is a list; it must be an object",
+		`[]`:                                                                                                "the request body is a list; it must be an object",
+		`{"Job"`:                                                                                            "the request body is not JSON at byte 6: unexpected end of JSON input",
+		jobBody("", `"ShutdownDelay":-1,"Count":-1,`, ""):                                                   "Task group \"web\": Count must be >= 0 but found -1\nTask group \"web\": ShutdownDelay is -1ns and must be >= 0",
+		jobBody("", "", `"KillSignal":"x","LogConfig":{"MaxFiles":0},`): "Task group \"web\": Task \"main\": Invalid kill signal \"x\": it must be a name such as SIGTERM\n" +
+			"Task group \"web\": Task \"main\": Logs need at least 1 file of 1 MiB but found 0 files of 10 MiB",
+		`{"Job":{"ID":"new","TaskGroups":[{"Tasks":[{}]}]}}`:                                          "Task group 0: Missing task group name\nTask group 0: Task 0: Invalid name: it is empty",
+		`{"Job":{"ID":"new","TaskGroups":[{"Tasks":[{"Name":"` + strings.Repeat("x", 300) + `"}]}]}}`: "group 0, task 0: the name has 300 bytes, at most 256",
+	} {
+		for _, path := range []string{"/v1/jobs", "/v1/job/new/plan"} {
+			rec := httptest.NewRecorder()
+			h.ServeHTTP(rec, httptest.NewRequest("PUT", path, strings.NewReader(body)))
+			must.Eq(t, http.StatusBadRequest, rec.Code, must.Sprint(body))
+			must.Eq(t, want, rec.Body.String(), must.Sprint(body))
+		}
 	}
 }
 

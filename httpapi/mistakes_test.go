@@ -27,7 +27,7 @@ func TestDrain_cancelIsMeant(t *testing.T) {
 		`{"DrianSpec":{"Deadline":1}}`:                 `unknown field "DrianSpec"`,
 		`{"DrainSpec":null,"Deadline":1}`:              `unknown field "Deadline"`,
 		`{"DrainSpec":{},"Drainspec":null}`:            "twice",
-		`[]`:                                           "cannot unmarshal",
+		`[]`:                                           "the request body is a list; it must be an object",
 		`{"DrainSpec":{"Deadline":31536000000000001}}`: "must be at most 8760h0m0s",
 	} {
 		got := ask(t, "PUT", path, body)

@@ -127,7 +127,7 @@ func decodeDeep(q *request, into any) error {
 	}
 	if err := json.Unmarshal(q.body, into); err != nil {
 		// encoding/json refuses very deep bodies without a place
-		return cmp.Or(checkDepth(q.body), fail(http.StatusBadRequest, err.Error()))
+		return cmp.Or(checkDepth(q.body), decodeFailure(q.body, err))
 	}
 	return keysOnce(q.body)
 }

@@ -31,54 +31,87 @@ func Depth(text []byte) (deepest int) {
 	return deepest
 }
 
-// namedLevels is how many levels a path names, and namedBytes the longest part of a key in it.
+// deeperLevels is how many levels a path of [Deeper] names, and pathLevels those of a path of [At].
+// namedBytes is the longest part of a key in a path.
 const (
-	namedLevels = 8
-	namedBytes  = 32
+	deeperLevels = 8
+	pathLevels   = 16
+	namedBytes   = 32
 )
 
 // level is an open array or object, on the way to a value.
 type level struct {
 	object bool
-	key    []byte // of an object: the quoted key of the present member
+	key    []byte // of an object: the quoted key of the present member, or nil before its colon
 	index  int    // of an array: the index of the present element
+}
+
+// place is a place in a text.
+type place struct {
+	levels []level
+	last   []byte // the last string, with its quotes
+}
+
+// read reads the bytes of the text from at to the end of a string, or one byte. It returns the next byte.
+func (p *place) read(text []byte, at int) (next int) {
+	n := len(p.levels)
+	switch c := text[at]; c {
+	case '"':
+		next = stringEnd(text, at)
+		p.last = text[at:next]
+		return next
+	case '{', '[':
+		p.levels = append(p.levels, level{object: c == '{'})
+	case '}', ']':
+		p.levels = p.levels[:max(0, n-1)]
+	case ':':
+		if n > 0 {
+			p.levels[n-1].key = p.last
+		}
+	case ',':
+		if n > 0 {
+			p.levels[n-1].index++
+			p.levels[n-1].key = nil
+		}
+	}
+	return at + 1
 }
 
 // Deeper returns the path of the first array or object below the given depth, such as
 // "Job.TaskGroups[0].Meta", or false if the text has none. The path of a text that is no JSON may be
 // wrong. A path names only the first levels, and only the start of a long key.
 func Deeper(text []byte, most int) (path string, found bool) {
-	var levels []level
-	var last []byte // the last string, with its quotes
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; c {
-		case '"':
-			end := stringEnd(text, i)
-			last, i = text[i:end], end-1
-		case '{', '[':
-			if len(levels) >= most {
-				return pathOf(levels), true
-			}
-			levels = append(levels, level{object: c == '{'})
-		case '}', ']':
-			levels = levels[:max(0, len(levels)-1)]
-		case ':':
-			if n := len(levels); n > 0 {
-				levels[n-1].key = last
-			}
-		case ',':
-			if n := len(levels); n > 0 {
-				levels[n-1].index++
-			}
+	var p place
+	for i := 0; i < len(text); i = p.read(text, i) {
+		if (text[i] == '{' || text[i] == '[') && len(p.levels) >= most {
+			return pathOf(p.levels, deeperLevels), true
 		}
 	}
 	return "", false
 }
 
-func pathOf(levels []level) string {
+// At returns the path of the value in which the byte before an offset is, such as
+// "Job.TaskGroups[0].Count", or an empty path for the whole text. The offset may be that of an error of
+// encoding/json, also in a text that is no JSON. A path names only the first levels, and only the start of a
+// long key.
+func At(text []byte, offset int) (path string) {
+	var p place
+	for i := 0; i < min(offset, len(text)); i = p.read(text, i) {
+		if i == offset-1 && (text[i] == '{' || text[i] == '[') {
+			break // the error is about the object or the array
+		}
+	}
+	if n := len(p.levels); n > 0 && p.levels[n-1].object && p.levels[n-1].key == nil {
+		p.levels = p.levels[:n-1] // before the colon of a member: the object
+	}
+	return pathOf(p.levels, pathLevels)
+}
+
+// pathOf names at most so many levels.
+func pathOf(levels []level, most int) string {
 	var path strings.Builder
 	for i, l := range levels {
-		if i == namedLevels {
+		if i == most {
 			return path.String() + "…"
 		}
 		if !l.object {

@@ -3,6 +3,7 @@ package jsonscan_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -51,6 +52,55 @@ func TestDeeper(t *testing.T) {
 	must.Eq(t, strings.TrimPrefix(strings.Repeat("."+strings.Repeat("ä", 16)+"…[0]", 4), ".")+"…", path)
 }
 
+// An error of encoding/json is in the value that the path names.
+func TestAt(t *testing.T) {
+	t.Parallel()
+	type task struct {
+		Count *int8
+		Meta  map[string]string
+		List  []uint8
+	}
+	type job struct {
+		Tasks []*task
+		Named map[string]*task
+	}
+	for text, want := range map[string]string{
+		`{"Tasks":[{},{"Count":"a"}]}`:                                                 "Tasks[1].Count",
+		`{"Tasks":[{"Meta":{"x":"y"},"Count":1},{"Count": 1000 }]}`:                    "Tasks[1].Count",
+		`{"Tasks":[{"Count":1.5},{"Count":1}]}`:                                        "Tasks[0].Count",
+		`{"Tasks":[{"Count":{"a":[1,2]}}]}`:                                            "Tasks[0].Count",
+		`{"Tasks":[{"Count":[{"a":1}]}]}`:                                              "Tasks[0].Count",
+		`{"Tasks":[{"Count":true}]}`:                                                   "Tasks[0].Count",
+		`{"Tasks":[{"Meta":{"a,":"b:","c\"{":[]}}]}`:                                   `Tasks[0].Meta.c"{`,
+		`{"Tasks":[{"Meta":{"a":1}}]}`:                                                 "Tasks[0].Meta.a",
+		`{"Tasks":[null,5]}`:                                                           "Tasks[1]",
+		`{"Tasks":{"a":1}}`:                                                            "Tasks",
+		`{"Tasks":[{"List":[1,2]},{"List":[[]]}]}`:                                     "Tasks[1].List[0]",
+		`{"Named":{"web":{"Count":0},"` + strings.Repeat("n", 40) + `":{"Count":{}}}}`: "Named." + strings.Repeat("n", 32) + "….Count",
+		`[]`:  "",
+		`"a"`: "",
+		// no JSON
+		`{"Tasks":[{},{"Count":x}]}`:   "Tasks[1].Count",
+		`{"Tasks":[{},{"Count":1,}]}`:  "Tasks[1]",
+		`{"Tasks":[{"Meta":{}},{Count`: "Tasks[1]",
+		`{"Tasks":[{"Meta":{"a":"b"}}`: "Tasks[0]",
+		`{"Tasks":[{"Count":1}]} {}`:   "",
+		`x`:                            "",
+		``:                             "",
+	} {
+		err := json.Unmarshal([]byte(text), new(job))
+		must.Error(t, err, must.Sprint(text))
+		offset := int64(0)
+		if mistyped := (*json.UnmarshalTypeError)(nil); errors.As(err, &mistyped) {
+			offset = mistyped.Offset
+		} else if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+			offset = syntax.Offset
+		}
+		must.Eq(t, want, jsonscan.At([]byte(text), int(offset)), must.Sprint(text))
+	}
+	must.Eq(t, strings.Repeat("[0]", 16)+"…", jsonscan.At([]byte(strings.Repeat("[", 100)), 100))
+}
+
 func TestElements_mistakes(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{``, `5`, `{}`, `[`, `[1`, `[1,`, `[1 2]`, `[,]`, `[1,,2]`, `["a`, `[1]]`, `[[1]`, `[:]`} {
@@ -84,6 +134,9 @@ func FuzzScan(f *testing.F) {
 		elements, arrayErr := jsonscan.Elements(text)
 		members, objectErr := jsonscan.Members(text)
 		jsonscan.Deeper(text, 2)
+		for offset := range len(text) + 2 {
+			jsonscan.At(text, offset)
+		}
 		depth := jsonscan.Depth(text)
 		var value any
 		if json.Unmarshal(text, &value) != nil {
