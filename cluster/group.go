@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -57,7 +58,7 @@ type DisconnectStrategy struct {
 // DefaultKillTimeout is the kill timeout of a task that names none.
 const DefaultKillTimeout = 5 * time.Second
 
-// Resources is the need of one allocation of the group.
+// Resources is the need of one allocation of the group, [Resources.Bounded].
 func (g *TaskGroup) Resources() Resources {
 	total := Resources{DiskMB: g.EphemeralDisk.SizeMB}
 	for _, t := range g.Tasks {
@@ -65,7 +66,7 @@ func (g *TaskGroup) Resources() Resources {
 			total = total.Plus(t.Resources)
 		}
 	}
-	return total
+	return total.Bounded()
 }
 
 func (g *TaskGroup) canonicalize(t JobType) {
@@ -135,7 +136,7 @@ func (g *TaskGroup) validateTasks() (errs []error) {
 	if len(g.Tasks) == 0 {
 		errs = append(errs, errors.New("Missing tasks"))
 	}
-	none, total := Resources{}, Resources{DiskMB: max(0, g.EphemeralDisk.SizeMB)}
+	none, room := Resources{}, Resources{CPU: math.MaxInt64, MemoryMB: math.MaxInt64, DiskMB: math.MaxInt64 - max(0, g.EphemeralDisk.SizeMB), GPU: math.MaxInt64}
 	for i, task := range g.Tasks {
 		if len(errs) >= maxReasons {
 			return append(errs, errTooManyReasons)
@@ -157,10 +158,10 @@ func (g *TaskGroup) validateTasks() (errs []error) {
 			errs = append(errs, fmt.Errorf("%s: resources must be >= 0", named("Task", task.Name, i)))
 			continue
 		}
-		total = total.Plus(task.Resources)
-		if !none.Fits(total) { // the sum has overflowed
+		if !task.Resources.Fits(room) { // the sum would overflow
 			return append(errs, fmt.Errorf("%s: resources of the group add up to too much", named("Task", task.Name, i)))
 		}
+		room = room.Minus(task.Resources)
 	}
 	return errs
 }

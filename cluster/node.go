@@ -142,6 +142,9 @@ func (n *Node) Reachable() bool {
 // Available is the capacity for allocations: Resources less Reserved.
 func (n *Node) Available() Resources { return n.Resources.Minus(n.Reserved) }
 
+// Free is the capacity for more allocations beside the usage. It may be negative.
+func (n *Node) Free(used Usage) Resources { return n.Available().Bounded().Minus(used.Resources) }
+
 // AppendEvent appends an event made at a raft index and drops the oldest beyond [MaxNodeEvents].
 // It never writes to the slice that n.Events shares with a copy.
 func (n *Node) AppendEvent(e NodeEvent, index uint64) {

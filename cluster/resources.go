@@ -1,5 +1,7 @@
 package cluster
 
+import "math"
+
 // Resources is an amount of capacity or need.
 type Resources struct {
 	// CPU is in thousandths of a core.
@@ -11,22 +13,55 @@ type Resources struct {
 	GPU int64
 }
 
-// Usage is the need of a node's allocations that are not client-terminal. The zero value is that
-// of a node without any.
+// Usage is the need of a node's allocations that are not client-terminal, each [Resources.Bounded]. The zero
+// value is that of a node without any.
 type Usage struct {
 	// Live counts these allocations.
 	Live      int
 	Resources Resources
 }
 
-// Plus returns r + o.
-func (r Resources) Plus(o Resources) Resources {
-	return Resources{CPU: r.CPU + o.CPU, MemoryMB: r.MemoryMB + o.MemoryMB, DiskMB: r.DiskMB + o.DiskMB, GPU: r.GPU + o.GPU}
+// maxAmount is the largest amount that placements count. No machine has as much. Sums of four million such
+// amounts, and a thousand times such an amount, do not overflow.
+const maxAmount = 1 << 40
+
+// Bounded returns r with larger amounts replaced by the largest that placements count. Requests have smaller
+// ones, but servers of older releases accepted any.
+func (r Resources) Bounded() Resources {
+	return Resources{CPU: min(r.CPU, maxAmount), MemoryMB: min(r.MemoryMB, maxAmount), DiskMB: min(r.DiskMB, maxAmount), GPU: min(r.GPU, maxAmount)}
 }
 
-// Minus returns r - o; amounts may become negative.
+// Plus returns r + o. An amount that overflows becomes the largest or the smallest one.
+func (r Resources) Plus(o Resources) Resources {
+	return Resources{CPU: sum(r.CPU, o.CPU), MemoryMB: sum(r.MemoryMB, o.MemoryMB), DiskMB: sum(r.DiskMB, o.DiskMB), GPU: sum(r.GPU, o.GPU)}
+}
+
+// Minus returns r - o; amounts may become negative. An amount that overflows becomes the largest or the
+// smallest one.
 func (r Resources) Minus(o Resources) Resources {
-	return Resources{CPU: r.CPU - o.CPU, MemoryMB: r.MemoryMB - o.MemoryMB, DiskMB: r.DiskMB - o.DiskMB, GPU: r.GPU - o.GPU}
+	return Resources{
+		CPU: difference(r.CPU, o.CPU), MemoryMB: difference(r.MemoryMB, o.MemoryMB), DiskMB: difference(r.DiskMB, o.DiskMB), GPU: difference(r.GPU, o.GPU),
+	}
+}
+
+func sum(a, b int64) int64 {
+	switch {
+	case b > 0 && a > math.MaxInt64-b:
+		return math.MaxInt64
+	case b < 0 && a < math.MinInt64-b:
+		return math.MinInt64
+	}
+	return a + b
+}
+
+func difference(a, b int64) int64 {
+	switch {
+	case b < 0 && a > math.MaxInt64+b:
+		return math.MaxInt64
+	case b > 0 && a < math.MinInt64+b:
+		return math.MinInt64
+	}
+	return a - b
 }
 
 // Fits reports whether r is at most room in every amount.

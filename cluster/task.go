@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 )
@@ -70,6 +71,9 @@ type LogConfig struct {
 	MaxFiles      int
 	MaxFileSizeMB int
 }
+
+// MaxFileBytes is MaxFileSizeMB in bytes. If the bytes are too many for an int64, it is the largest one.
+func (l LogConfig) MaxFileBytes() int64 { return min(int64(l.MaxFileSizeMB), math.MaxInt64>>20) << 20 }
 
 // DefaultLogConfig is that of a task that has none.
 func DefaultLogConfig() LogConfig { return LogConfig{MaxFiles: 10, MaxFileSizeMB: 10} }

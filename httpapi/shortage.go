@@ -124,7 +124,7 @@ func (c *shortage) judge(s State, j *cluster.Job, g *cluster.TaskGroup, n *clust
 		return
 	}
 	used := s.Usage(n.ID)
-	short := missing(c.need, n.Available().Minus(used.Resources))
+	short := missing(c.need, n.Free(used))
 	if n.MaxAllocs > 0 && used.Live >= n.MaxAllocs {
 		short["allocations"] = int64(used.Live - n.MaxAllocs + 1)
 	}
@@ -198,9 +198,8 @@ func notReady(n *cluster.Node) string {
 // missing returns how much of each resource is missing.
 func missing(need, free cluster.Resources) map[string]int64 {
 	short := map[string]int64{}
-	for dimension, lacks := range map[string]int64{
-		"cpu": need.CPU - free.CPU, "memory": need.MemoryMB - free.MemoryMB, "disk": need.DiskMB - free.DiskMB, "gpu": need.GPU - free.GPU,
-	} {
+	lacking := need.Minus(free)
+	for dimension, lacks := range map[string]int64{"cpu": lacking.CPU, "memory": lacking.MemoryMB, "disk": lacking.DiskMB, "gpu": lacking.GPU} {
 		if lacks > 0 {
 			short[dimension] = lacks
 		}

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -182,4 +183,30 @@ func BenchmarkFill(b *testing.B) {
 			b.Fatal(log.refused)
 		}
 	}
+}
+
+// Allocations that an older server accepted with absurd amounts fill their node until the last of them has ended.
+// Their sum was negative before, and the node looked empty.
+func TestAbsurdAmountsFillTheNode(t *testing.T) {
+	c := parallel(t)
+	c.node("n1")
+	c.node("large", func(n *cluster.Node) { n.Resources.CPU, n.NodeClass = math.MaxInt64, "large" })
+	huge := func(j *cluster.Job) { j.TaskGroups[0].Tasks[0].Resources.CPU = math.MaxInt64 }
+	old := c.job("old", cluster.JobBatch, 2, huge)
+	for range 2 {
+		c.seed(old, "n1", func(a *cluster.Allocation) { a.Resources.CPU = math.MaxInt64 })
+	}
+	onLarge := c.job("large", cluster.JobService, 3, huge, func(j *cluster.Job) { j.TaskGroups[0].NodeClasses = []string{"large"} })
+	small := c.job("small", cluster.JobService, 1, func(j *cluster.Job) {
+		j.TaskGroups[0].Constraints = []cluster.Constraint{{LTarget: "${node.unique.id}", Operand: "=", RTarget: "n1"}}
+	})
+	c.settle()
+	must.Len(t, 1, c.wanted(onLarge), must.Sprint("one fills the largest node"))
+	for _, a := range c.wanted(old) {
+		must.SliceEmpty(t, c.wanted(small))
+		c.report(c.says(a, cluster.ClientComplete))
+		c.settle()
+		c.unblock()
+	}
+	must.Len(t, 1, c.wanted(small))
 }

@@ -122,7 +122,7 @@ func (w *world) room(id cluster.NodeID) *room {
 // roomOn returns the free resources of a node with the usage.
 func roomOn(n *cluster.Node, used cluster.Usage) room {
 	return room{
-		node: n, free: n.Available().Minus(used.Resources),
+		node: n, free: n.Free(used),
 		unbounded: n.MaxAllocs <= 0, slots: n.MaxAllocs - used.Live,
 	}
 }
@@ -140,7 +140,7 @@ func (r *room) take(need cluster.Resources) {
 // left is how much of the node is free after one more allocation: the sum of the free
 // thousandths of each resource.
 func (r *room) left(need cluster.Resources) int64 {
-	free, all := r.free.Minus(need), r.node.Available()
+	free, all := r.free.Minus(need), r.node.Available().Bounded()
 	return thousandths(free.CPU, all.CPU) + thousandths(free.MemoryMB, all.MemoryMB) +
 		thousandths(free.DiskMB, all.DiskMB) + thousandths(free.GPU, all.GPU)
 }

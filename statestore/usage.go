@@ -156,9 +156,9 @@ func (t *rowWrites) occupy(a *cluster.Allocation, sign int) {
 		u.Consumers += sign
 	}
 	if sign > 0 {
-		u.Resources = u.Resources.Plus(a.Resources)
+		u.Resources = u.Resources.Plus(a.Resources.Bounded()) // so that no sum is cut, and Minus is its inverse
 	} else {
-		u.Resources = u.Resources.Minus(a.Resources)
+		u.Resources = u.Resources.Minus(a.Resources.Bounded())
 	}
 }
 

@@ -1,5 +1,7 @@
 package driver
 
+import "math"
+
 // TaskConfig is what a driver gets to start a task.
 type TaskConfig struct {
 	ID   TaskID
@@ -34,6 +36,9 @@ type Resources struct {
 	// Cgroup is the path of the cgroup that the client created for the task, or empty.
 	Cgroup string
 }
+
+// MemoryBytes is MemoryMB in bytes. If the bytes are too many for an int64, it is the largest one.
+func (r Resources) MemoryBytes() int64 { return min(r.MemoryMB, math.MaxInt64>>20) << 20 }
 
 // Mount is a folder or file of the host that the task sees.
 type Mount struct {

@@ -57,7 +57,7 @@ type logPaths struct{ stdout, stderr string }
 // config returns the configuration of a task's log keeper.
 func (l *logs) config(p logPlace, limits cluster.LogConfig) keeper.Config {
 	return keeper.Config{Logs: p.folder, Task: p.task, Limits: tasklog.Limits{
-		MaxFiles: limits.MaxFiles, MaxFileSize: int64(limits.MaxFileSizeMB) << 20,
+		MaxFiles: limits.MaxFiles, MaxFileSize: limits.MaxFileBytes(),
 	}}
 }
 
@@ -75,7 +75,7 @@ func (l *logs) begin(ctx context.Context, d driver.Driver, rotates bool, p logPl
 
 // rotated returns the path for a driver that writes and rotates the log files itself.
 func rotated(p logPlace, stream string, limits cluster.LogConfig) string {
-	values := url.Values{"max_files": {strconv.Itoa(limits.MaxFiles)}, "max_file_size": {strconv.FormatInt(int64(limits.MaxFileSizeMB)<<20, 10)}}
+	values := url.Values{"max_files": {strconv.Itoa(limits.MaxFiles)}, "max_file_size": {strconv.FormatInt(limits.MaxFileBytes(), 10)}}
 	return (&url.URL{Scheme: "rotate", OmitHost: true, Path: filepath.Join(p.folder, p.task+"."+stream), RawQuery: values.Encode()}).String()
 }
 

@@ -153,7 +153,7 @@ func refuseUnsupported(task *cluster.Task, c driver.Capabilities) error {
 func (t *tasks) createGroup(alloc cluster.AllocID, task *cluster.Task) (string, error) {
 	// A thousandth of a core weighs about as much as one share of the kernel's 1,024.
 	group, err := t.groups.Create(groupName(alloc, task.Name), cgroup.Limits{
-		CPUShares: task.Resources.CPU, MemoryBytes: task.Resources.MemoryMB << 20,
+		CPUShares: task.Resources.CPU, MemoryBytes: driver.Resources{MemoryMB: task.Resources.MemoryMB}.MemoryBytes(),
 	})
 	switch {
 	case errors.Is(err, cgroup.ErrNone):

@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"strconv"
@@ -44,8 +45,8 @@ func toResources(r driver.Resources) *pb.Resources {
 			Memory: &pb.AllocatedMemoryResources{MemoryMb: r.MemoryMB},
 		},
 		LinuxResources: &pb.LinuxResources{
-			CpuShares:        r.CPU * sharesOfCore / 1000,
-			MemoryLimitBytes: r.MemoryMB << 20,
+			CpuShares:        min(r.CPU, math.MaxInt64/sharesOfCore) * sharesOfCore / 1000,
+			MemoryLimitBytes: r.MemoryBytes(),
 			PercentTicks:     float64(r.CPU) / float64(1000*runtime.NumCPU()),
 			CpusetCgroup:     r.Cgroup,
 		},

@@ -76,7 +76,7 @@ func (m machine) choose(c *driver.TaskConfig) (*cgroup.Group, *cgroup.Limits, er
 		return nil, nil, nil
 	}
 	g, err := h.Open(groupName(c))
-	return g, &cgroup.Limits{CPUShares: c.Resources.CPU, MemoryBytes: c.Resources.MemoryMB << 20}, err
+	return g, &cgroup.Limits{CPUShares: c.Resources.CPU, MemoryBytes: c.Resources.MemoryBytes()}, err
 }
 
 // groupName is the name of the group of a task whose host passes none.
