@@ -72,9 +72,9 @@ func TestReferenceClient_Devices(t *testing.T) {
 	must.Eq(t, []string{"Deleted Constraint", "Added Constraint", "Deleted Affinity", "Added Affinity"}, changes)
 
 	_, _, err = c.Jobs().Register(gpuJob(0), nil)
-	must.ErrorContains(t, err, "Count must be between [1, 1024] but found 0")
+	must.ErrorContains(t, err, `group "web", task "main": Resources.Devices[0].Count is 0; the least is 1`)
 	_, _, err = c.Jobs().Register(gpuJob(1025), nil)
-	must.ErrorContains(t, err, "Count is at most 1024 but found 1025")
+	must.ErrorContains(t, err, `group "web", task "main": Resources.Devices[0].Count is 1025; the most is 1024`)
 	unreadable := gpuJob(1)
 	unreadable.TaskGroups[0].Tasks[0].Resources.Devices[0].Affinities[0].Operand = "regexp"
 	unreadable.TaskGroups[0].Tasks[0].Resources.Devices[0].Affinities[0].RTarget = "("

@@ -138,7 +138,7 @@ func TestErrors(t *testing.T) {
 		{"PUT", "/v1/client/" + strings.Repeat("x", 257) + "/register", `{"Node":{"SecretID":"s"}}`, 400, "invalid node ID: it is longer than 256 bytes"},
 		{"PUT", "/v1/jobs", `{"Job":{"ID":"a\u0000b","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]}}`, 400, "Invalid job ID: it contains a control character"},
 		{"PUT", "/v1/jobs?namespace=a%0Ab", `{"Job":{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]}}`, 400, "Invalid namespace: it contains a control character"},
-		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","TaskGroups":[{"Name":"g","Count":1000001,"Tasks":[{"Name":"t"}]}]}}`, 400, "Counts of a job add up to at most 1000000"},
+		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","TaskGroups":[{"Name":"g","Count":600000,"Tasks":[{"Name":"t"}]},{"Name":"h","Count":600000,"Tasks":[{"Name":"t"}]}]}}`, 400, "Counts of a job add up to at most 1000000"},
 		{"POST", "/v1/operator/raft/join", `{"ID":"a\nb","Address":"x:1"}`, 400, "invalid ID: it contains a control character"},
 		{"PUT", "/v1/client/n9/register", `{"Node":{"SecretID":"s","Status":"asleep"}}`, 400, "invalid node status"},
 		{"PUT", "/v1/client/n9/register", `{"Node":{"SecretID":"s","NodeResources":{"Cpu":{"CpuShares":-1}}}}`, 400, "a node's resources must be >= 0"},

@@ -56,10 +56,7 @@ func checkJobLimits(w *wire.Job) error {
 		if g == nil {
 			continue
 		}
-		name := ""
-		if g.Name != nil {
-			name = *g.Name
-		}
+		name := orEmpty(g.Name)
 		if len(name) > cluster.MaxIDBytes {
 			return fmt.Errorf("group %d: the name has %d bytes, at most %d", i, len(name), cluster.MaxIDBytes)
 		}

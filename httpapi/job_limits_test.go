@@ -134,9 +134,9 @@ func TestJob_placesOfMistakes(t *testing.T) {
 		`{"Job":[]}`:                                                                                        "Job is a list; it must be an object",
 		`[]`:                                                                                                "the request body is a list; it must be an object",
 		`{"Job"`:                                                                                            "the request body is not JSON at byte 6: unexpected end of JSON input",
-		jobBody("", `"ShutdownDelay":-1,"Count":-1,`, ""):                                                   "Task group \"web\": Count must be >= 0 but found -1\nTask group \"web\": ShutdownDelay is -1ns and must be >= 0",
-		jobBody("", "", `"KillSignal":"x","LogConfig":{"MaxFiles":0},`): "Task group \"web\": Task \"main\": Invalid kill signal \"x\": it must be a name such as SIGTERM\n" +
-			"Task group \"web\": Task \"main\": Logs need at least 1 file of 1 MiB but found 0 files of 10 MiB",
+		jobBody("", `"Migrate":{"MinHealthyTime":2,"HealthyDeadline":1,"HealthCheck":"x"},`, ""): "Task group \"web\": Invalid HealthCheck: \"x\"\nTask group \"web\": MinHealthyTime must be less than HealthyDeadline",
+		jobBody("", "", `"KillSignal":"x","Lifecycle":{"Hook":"y"},`): "Task group \"web\": Task \"main\": Invalid kill signal \"x\": it must be a name such as SIGTERM\n" +
+			"Task group \"web\": Task \"main\": Invalid lifecycle hook: \"y\"\nTask group \"web\": A group needs at least 1 task without a lifecycle block",
 		`{"Job":{"ID":"new","TaskGroups":[{"Tasks":[{}]}]}}`:                                          "Task group 0: Missing task group name\nTask group 0: Task 0: Invalid name: it is empty",
 		`{"Job":{"ID":"new","TaskGroups":[{"Tasks":[{"Name":"` + strings.Repeat("x", 300) + `"}]}]}}`: "group 0, task 0: the name has 300 bytes, at most 256",
 	} {

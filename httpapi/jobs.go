@@ -2,14 +2,12 @@ package httpapi
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
@@ -158,6 +156,9 @@ func jobOf(q *request, w *wire.Job) (*cluster.Job, []string, error) {
 	if err := checkDepth(q.body); err != nil {
 		return nil, nil, err
 	}
+	if err := checkJobNumbers(w); err != nil {
+		return refuse(err.Error())
+	}
 	job, warnings, err := w.Job()
 	if err == nil {
 		err = job.Validate()
@@ -166,7 +167,7 @@ func jobOf(q *request, w *wire.Job) (*cluster.Job, []string, error) {
 		err = feasible.Check(job)
 	}
 	if err == nil {
-		err = errors.Join(checkCounts(job), checkDurations(job))
+		err = checkCounts(job)
 	}
 	if err != nil {
 		return refuse(err.Error())
@@ -203,42 +204,6 @@ func checkCounts(j *cluster.Job) error {
 		if j.Type.EveryNode() && g.Count > 1 {
 			of := fmt.Sprintf("Task group %q", g.Name)
 			return fmt.Errorf("%s: Count of a %s job must be 0 or 1 but found %d", of, j.Type, g.Count)
-		}
-	}
-	return nil
-}
-
-// longest bounds the durations of a request. A longer one is a mistake, and times in reasons and in
-// answers would be of no use. FSMs do not check it: older logs may have longer ones.
-const longest = 365 * 24 * time.Hour
-
-// checkDurations refuses a job with a duration that is too long.
-func checkDurations(j *cluster.Job) error {
-	check := func(of, what string, d time.Duration) error {
-		if d <= longest {
-			return nil
-		}
-		return fmt.Errorf("%s: %s is %s and must be at most %s", of, what, d, longest)
-	}
-	for _, g := range j.TaskGroups {
-		of := fmt.Sprintf("Task group %q", g.Name)
-		errs := []error{check(of, "ShutdownDelay", g.ShutdownDelay), check(of, "LostAfter", g.Disconnect.LostAfter),
-			check(of, "StopOnClientAfter", g.Disconnect.StopOnClientAfter)}
-		if p := g.RestartPolicy; p != nil {
-			errs = append(errs, check(of, "Interval", p.Interval), check(of, "Delay", p.Delay))
-		}
-		if m := g.Migrate; m != nil {
-			errs = append(errs, check(of, "MinHealthyTime", m.MinHealthyTime), check(of, "HealthyDeadline", m.HealthyDeadline))
-		}
-		for _, t := range g.Tasks {
-			of := fmt.Sprintf("Task %q", t.Name)
-			errs = append(errs, check(of, "ShutdownDelay", t.ShutdownDelay), check(of, "KillTimeout", t.KillTimeout))
-			if p := t.RestartPolicy; p != nil {
-				errs = append(errs, check(of, "Interval", p.Interval), check(of, "Delay", p.Delay))
-			}
-		}
-		if err := errors.Join(errs...); err != nil {
-			return err // one group's are enough
 		}
 	}
 	return nil

@@ -51,10 +51,10 @@ func TestJob_durationsAreBounded(t *testing.T) {
 	}
 	must.Eq(t, 200, ask(t, "PUT", url, job(migrate(year), `,"KillTimeout":`+year)).code)
 	for _, test := range []struct{ group, task, want string }{
-		{migrate(most), "", `Task group "main": HealthyDeadline is 2562047h47m16.854775807s and must be at most 8760h0m0s`},
-		{`"ShutdownDelay":` + most + `,`, "", `Task group "main": ShutdownDelay is`},
-		{"", `,"KillTimeout":` + most, `Task "main": KillTimeout is`},
-		{"", `,"ShutdownDelay":` + most, `Task "main": ShutdownDelay is`},
+		{migrate(most), "", `group "main": Migrate.HealthyDeadline is 2562047h47m16.854775807s; the most is 8760h0m0s`},
+		{`"ShutdownDelay":` + most + `,`, "", `group "main": ShutdownDelay is`},
+		{"", `,"KillTimeout":` + most, `group "main", task "main": KillTimeout is`},
+		{"", `,"ShutdownDelay":` + most, `group "main", task "main": ShutdownDelay is`},
 	} {
 		got := ask(t, "PUT", url, job(test.group, test.task))
 		must.Eq(t, 400, got.code, must.Sprint(test))

@@ -1,0 +1,151 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// The largest numbers of a request. Larger ones are mistakes. Sums over all tasks and allocations of a job with
+// such numbers do not overflow. FSMs do not check them: older logs may have larger ones.
+const (
+	// longest bounds durations.
+	longest = 365 * 24 * time.Hour
+	// maxCPU is 16,777 cores, in thousandths. maxMemoryMB is 16 TiB, and maxDiskMB is 1 PiB.
+	maxCPU      = 1 << 24
+	maxMemoryMB = 1 << 24
+	maxDiskMB   = 1 << 30
+	maxGPU      = 1000 * cluster.MaxDeviceCount
+	// maxUnread bounds Cores and IOPS, which the servers do not keep.
+	maxUnread = 1 << 20
+	// maxRestarts bounds the restarts in one interval.
+	maxRestarts = 100_000
+	// maxLogFiles and maxLogFileMB bound the log of one stream; the file has 1 TiB.
+	maxLogFiles  = 10_000
+	maxLogFileMB = 1 << 20
+	// maxNumberReasons bounds the reasons of a refusal.
+	maxNumberReasons = 10
+)
+
+// checkJobNumbers returns an error that names the numbers of the job that are outside their ranges. A nil
+// number has a default, and is in its range. docs/api.md has the same ranges.
+func checkJobNumbers(w *wire.Job) error {
+	errs := checkMigrate("job", w.Migrate)
+	errs = append(errs, checkRange("job", "Priority", w.Priority, 0, 100))
+	for i, g := range w.TaskGroups {
+		if g != nil {
+			errs = append(errs, checkGroupNumbers(placeOf("group", orEmpty(g.Name), i), g)...)
+		}
+	}
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) > maxNumberReasons {
+		errs = append(errs[:maxNumberReasons], errors.New("and more is wrong"))
+	}
+	return errors.Join(errs...)
+}
+
+func checkGroupNumbers(place string, w *wire.TaskGroup) []error {
+	errs := []error{
+		checkRange(place, "Count", w.Count, 0, cluster.MaxJobCount),
+		checkDuration(place, "ShutdownDelay", w.ShutdownDelay),
+		checkDuration(place, "MaxClientDisconnect", w.MaxClientDisconnect),
+		checkDuration(place, "StopAfterClientDisconnect", w.StopAfterClientDisconnect),
+	}
+	if d := w.Disconnect; d != nil {
+		errs = append(errs, checkDuration(place, "Disconnect.LostAfter", d.LostAfter), checkDuration(place, "Disconnect.StopOnClientAfter", d.StopOnClientAfter))
+	}
+	if d := w.EphemeralDisk; d != nil {
+		errs = append(errs, checkRange(place, "EphemeralDisk.SizeMB", d.SizeMB, 0, maxDiskMB))
+	}
+	errs = slices.Concat(errs, checkMigrate(place, w.Migrate), checkRestarts(place, w.RestartPolicy))
+	for i, t := range w.Tasks {
+		if t != nil {
+			errs = append(errs, checkTaskNumbers(place+", "+placeOf("task", t.Name, i), t)...)
+		}
+	}
+	return errs
+}
+
+func checkTaskNumbers(place string, w *wire.Task) []error {
+	errs := []error{checkDuration(place, "KillTimeout", w.KillTimeout), checkDuration(place, "ShutdownDelay", &w.ShutdownDelay)}
+	errs = append(errs, checkRestarts(place, w.RestartPolicy)...)
+	if l := w.LogConfig; l != nil {
+		errs = append(errs, checkRange(place, "LogConfig.MaxFiles", l.MaxFiles, 1, maxLogFiles),
+			checkRange(place, "LogConfig.MaxFileSizeMB", l.MaxFileSizeMB, 1, maxLogFileMB))
+	}
+	if p := w.CSIPluginConfig; p != nil {
+		errs = append(errs, checkDuration(place, "CSIPluginConfig.HealthTimeout", &p.HealthTimeout))
+	}
+	r := w.Resources
+	if r == nil {
+		return errs
+	}
+	errs = append(errs,
+		checkRange(place, "Resources.CPU", r.CPU, 0, maxCPU),
+		checkRange(place, "Resources.MemoryMB", r.MemoryMB, 0, maxMemoryMB),
+		checkRange(place, "Resources.DiskMB", r.DiskMB, 0, maxDiskMB),
+		checkRange(place, "Resources.GPU", &r.GPU, 0, maxGPU),
+		checkRange(place, "Resources.Cores", r.Cores, 0, maxUnread),
+		checkRange(place, "Resources.MemoryMaxMB", r.MemoryMaxMB, -1, maxMemoryMB), // -1 is no limit in the compatible API
+		checkRange(place, "Resources.SecretsMB", r.SecretsMB, 0, maxMemoryMB),
+		checkRange(place, "Resources.IOPS", r.IOPS, 0, maxUnread),
+	)
+	for i, d := range r.Devices {
+		device := fmt.Sprintf("Resources.Devices[%d].", i)
+		errs = append(errs, checkRange(place, device+"Count", d.Count, 1, cluster.MaxDeviceCount))
+		for i, a := range d.Affinities {
+			errs = append(errs, checkRange(place, fmt.Sprintf("%sAffinities[%d].Weight", device, i), a.Weight, -cluster.MaxAffinityWeight, cluster.MaxAffinityWeight))
+		}
+	}
+	return errs
+}
+
+func checkMigrate(place string, w *wire.MigrateStrategy) []error {
+	if w == nil {
+		return nil
+	}
+	return []error{
+		checkRange(place, "Migrate.MaxParallel", w.MaxParallel, 0, cluster.MaxJobCount),
+		checkDuration(place, "Migrate.MinHealthyTime", w.MinHealthyTime),
+		checkDuration(place, "Migrate.HealthyDeadline", w.HealthyDeadline),
+	}
+}
+
+func checkRestarts(place string, w *wire.RestartPolicy) []error {
+	if w == nil {
+		return nil
+	}
+	return []error{
+		checkRange(place, "RestartPolicy.Attempts", w.Attempts, 0, maxRestarts),
+		checkRange(place, "RestartPolicy.Interval", w.Interval, cluster.MinRestartInterval, longest),
+		checkDuration(place, "RestartPolicy.Delay", w.Delay),
+	}
+}
+
+func checkDuration(place, field string, d *time.Duration) error {
+	return checkRange(place, field, d, 0, longest)
+}
+
+// checkRange returns an error that names the number if it is less than least or more than most.
+func checkRange[T int | int64 | uint64 | time.Duration](place, field string, value *T, least, most T) error {
+	switch {
+	case value == nil:
+		return nil
+	case *value < least:
+		return fmt.Errorf("%s: %s is %v; the least is %v", place, field, *value, least)
+	case *value > most:
+		return fmt.Errorf("%s: %s is %v; the most is %v", place, field, *value, most)
+	}
+	return nil
+}
+
+func orEmpty(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
