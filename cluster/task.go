@@ -63,6 +63,8 @@ const (
 	MaxMapEntries = 1000
 	// MaxMapValueBytes bounds one value of such a map.
 	MaxMapValueBytes = 32 << 10
+	// MaxTaskEnvBytes bounds the environment of a task on its client, in bytes of names and values.
+	MaxTaskEnvBytes = 1 << 20
 )
 
 // LogConfig bounds the logs of a task: for each of stdout and stderr, MaxFiles files of

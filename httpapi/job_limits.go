@@ -60,7 +60,7 @@ func checkJobLimits(w *wire.Job) error {
 		if len(name) > cluster.MaxIDBytes {
 			return fmt.Errorf("group %d: the name has %d bytes, at most %d", i, len(name), cluster.MaxIDBytes)
 		}
-		if err := checkGroupLimits(placeOf("group", name, i), g); err != nil {
+		if err := cmp.Or(checkGroupLimits(placeOf("group", name, i), g), checkEnvironments(placeOf("group", name, i), w, g)); err != nil {
 			return err
 		}
 	}
@@ -103,6 +103,51 @@ func checkTaskLimits(w *wire.Task) error {
 		return errors.New("config comes from an answer that leaves out the real one: give the real one")
 	}
 	return cmp.Or(checkConstraintLimits(w.Constraints), checkTexts("env", w.Env, cluster.MaxMapEntries, cluster.MaxIDBytes), checkTexts("meta", w.Meta, cluster.MaxMapEntries, cluster.MaxIDBytes))
+}
+
+// checkEnvironments refuses tasks with too large an environment: clients do not start them. The client adds
+// variables of its own, and checks the whole.
+func checkEnvironments(place string, job *wire.Job, w *wire.TaskGroup) error {
+	shared := metaBytes(job.Meta) + metaBytes(w.Meta, job.Meta)
+	for i, t := range w.Tasks {
+		if t == nil {
+			continue
+		}
+		size := shared + metaBytes(t.Meta, w.Meta, job.Meta)
+		for name, value := range t.Env {
+			size += len(name) + len(value)
+		}
+		if size > cluster.MaxTaskEnvBytes {
+			return fmt.Errorf("%s, %s: env, and twice the meta of the job, the group and the task, have %d bytes, at most %d",
+				place, placeOf("task", t.Name, i), size, cluster.MaxTaskEnvBytes)
+		}
+	}
+	return nil
+}
+
+// metaBytes is what a meta map adds to an environment that has the variables of the others. An entry replaces
+// that of the first of the others with the key.
+func metaBytes(meta map[string]string, others ...map[string]string) (size int) {
+	for key, value := range meta {
+		size += entryBytes(key, value)
+		for _, other := range others {
+			if replaced, is := other[key]; is {
+				size -= entryBytes(key, replaced)
+				break
+			}
+		}
+	}
+	return size
+}
+
+// entryBytes is the size of the two variables of an entry of a meta map. One has the key in capital letters, and
+// may be the same.
+func entryBytes(key, value string) int {
+	size := len("NOMAD_META_") + len(key) + len(value)
+	if strings.ToUpper(key) == key {
+		return size
+	}
+	return 2 * size
 }
 
 // checkConstraintLimits counts constraints on node classes too, which become a list of classes.

@@ -30,6 +30,11 @@ func entries(n int) string {
 	return "{" + strings.Join(list, ",") + "}"
 }
 
+// large is an object with so many values of 32 KiB, and keys that begin with the letter.
+func large(letter string, n int) string {
+	return strings.NewReplacer("k", letter, `"v"`, `"`+strings.Repeat("v", 32<<10)+`"`).Replace(entries(n))
+}
+
 func repeated(n int, one string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(one+",", n), ",") + "]"
 }
@@ -68,6 +73,7 @@ func TestJob_limits(t *testing.T) {
 		"volumes":                   {jobBody("", `"Volumes":`+strings.ReplaceAll(entries(1001), `"v"`, `{}`)+`,`, ""), `group "web": volumes: at most 1000 entries but found 1001`},
 		"a key of 1 MiB":            {jobBody("", "", `"Meta":{"`+long+`":"v"},`), ofTask + `meta: the key "` + long[:64] + `…" has 1048576 bytes, at most 256`},
 		"a value of 1 MiB":          {jobBody("", "", `"Env":{"k":"`+long+`"},`), ofTask + `env: the value of "k" has 1048576 bytes, at most 32768`},
+		"an environment":            {jobBody(`"Meta":`+large("j", 5)+`,`, `"Meta":`+large("g", 5)+`,`, `"Env":`+large("e", 5)+`,"Meta":`+large("t", 4)+`,`), ofTask + "env, and twice the meta of the job, the group and the task, have 1081718 bytes, at most 1048576"},
 		"a config of 64 KiB":        {jobBody("", "", `"Config":{"k":"`+long[:64<<10]+`"},`), "Task group \"web\": Task \"main\": Config has at most 65536 bytes but found 65544"},
 		"the name of a task":        {`{"Job":{"ID":"x","TaskGroups":[{"Name":"web","Tasks":[{"Name":"` + long + `"}]}]}}`, `group "web", task 0: the name has 1048576 bytes, at most 256`},
 		"the name of a group":       {`{"Job":{"ID":"x","TaskGroups":[{"Name":"` + long + `"}]}}`, `group 0: the name has 1048576 bytes, at most 256`},
@@ -227,6 +233,21 @@ func TestJob_belowTheLimits(t *testing.T) {
 			must.Len(t, 1, changes.Allocs)
 			must.Eq(t, w.State().Job(job.Key()), changes.Allocs[0].Job)
 		})
+	}
+}
+
+// The limit of an environment counts an entry of a meta map once if a task replaces it, and once if its key has
+// capital letters only.
+func TestJob_environmentWithReplacedMeta(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t).nodes(1)
+	for what, body := range map[string]string{
+		"replaced": jobBody(`"Meta":`+large("m", 10)+`,`, `"Meta":`+large("m", 10)+`,`, `"Meta":`+large("m", 10)+`,`),
+		"capitals": jobBody(`"Meta":`+large("M", 10)+`,`, `"Meta":`+large("N", 10)+`,`, `"Meta":`+large("O", 10)+`,`),
+	} {
+		rec := httptest.NewRecorder()
+		h.handler(h.backend(), httpapi.Options{}).ServeHTTP(rec, httptest.NewRequest("PUT", "/v1/jobs", strings.NewReader(body)))
+		must.Eq(t, http.StatusOK, rec.Code, must.Sprint(what, rec.Body))
 	}
 }
 

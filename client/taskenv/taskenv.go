@@ -29,7 +29,7 @@
 // The values of the job's env may name all but each other and the environment of devices. A
 // variable that does not exist is an error, and the task does not start: an empty text in its place
 // could make a command do something else. So is a text with more than [MaxText] bytes after the
-// replacement, and an environment with more than [MaxSize].
+// replacement, a variable with more than [MaxVariable], and an environment with more than [MaxSize].
 package taskenv
 
 import (
@@ -77,20 +77,26 @@ type Source struct {
 	Devices map[string]string
 }
 
-// MaxSize bounds the environment of a task, in bytes of names and values.
-const MaxSize = 1 << 20
+// Bounds on the environment of a task. The kernel starts no process with more.
+const (
+	// MaxSize bounds the names and values together, in bytes.
+	MaxSize = cluster.MaxTaskEnvBytes
+	// MaxVariable bounds a variable, "NAME=value", in bytes. It is MAX_ARG_STRLEN of Linux without the zero
+	// byte at the end.
+	MaxVariable = 128<<10 - 1
+)
 
 // Env is the environment of a task. It does not change.
 type Env struct {
 	vars  map[string]string // of the task
 	facts map[string]string // of the node, with the names that texts use
 	size  int               // of vars, in bytes
-	// tooMuch is the first variable with which size was above [MaxSize], or empty.
-	tooMuch string
+	// excess names the first variable that exceeds a bound, or is nil.
+	excess error
 }
 
 // New returns the environment of a task. The error names the variable of the job that is not valid or
-// names an unknown one, or the variable with which the environment has more than [MaxSize] bytes.
+// names an unknown one, or the variable that exceeds [MaxVariable] or [MaxSize].
 func New(s Source) (*Env, error) {
 	e := &Env{vars: map[string]string{}, facts: map[string]string{}}
 	e.addNode(s.Node, s.Region)
@@ -100,8 +106,8 @@ func New(s Source) (*Env, error) {
 	e.set("NOMAD_SECRETS_DIR", s.Dirs.Secrets)
 	e.set("CSI_ENDPOINT", s.Endpoint)
 	if s.Task == nil {
-		if err := e.bounded(); err != nil {
-			return nil, fmt.Errorf("environment: %w", err)
+		if e.excess != nil {
+			return nil, fmt.Errorf("environment: %w", e.excess)
 		}
 		return e, nil
 	}
@@ -116,25 +122,17 @@ func New(s Source) (*Env, error) {
 			return nil, fmt.Errorf("environment of task %s: variable %q: %w", s.Task.Name, name, err)
 		}
 		e.put(name, value)
-		if e.tooMuch != "" {
+		if e.excess != nil {
 			break
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Devices)) {
 		e.put(name, s.Devices[name])
 	}
-	if err := e.bounded(); err != nil {
-		return nil, fmt.Errorf("environment of task %s: %w", s.Task.Name, err)
+	if e.excess != nil {
+		return nil, fmt.Errorf("environment of task %s: %w", s.Task.Name, e.excess)
 	}
 	return e, nil
-}
-
-// bounded returns an error if the environment has more than MaxSize bytes.
-func (e *Env) bounded() error {
-	if e.tooMuch == "" {
-		return nil
-	}
-	return fmt.Errorf("variable %q: with it the environment has more than %d bytes", e.tooMuch, MaxSize)
 }
 
 // put sets a variable.
@@ -143,8 +141,12 @@ func (e *Env) put(name, value string) {
 		e.size -= len(name) + len(old)
 	}
 	e.size += len(name) + len(value)
-	if e.size > MaxSize && e.tooMuch == "" {
-		e.tooMuch = name
+	switch size := len(name) + len("=") + len(value); {
+	case e.excess != nil:
+	case size > MaxVariable:
+		e.excess = fmt.Errorf("variable %q has %d bytes, at most %d", name, size, MaxVariable)
+	case e.size > MaxSize:
+		e.excess = fmt.Errorf("variable %q: with it the environment has more than %d bytes", name, MaxSize)
 	}
 	e.vars[name] = value
 }

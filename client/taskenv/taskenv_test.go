@@ -1,6 +1,7 @@
 package taskenv_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -129,13 +130,17 @@ func TestNew_TooMuch(t *testing.T) {
 	for name, value := range e.Map() {
 		base += len(name) + len(value)
 	}
-	half := strings.Repeat("x", taskenv.MaxSize/2)
-	s.Node.Meta["half"] = half
-	rest := half[:taskenv.MaxSize/2-base-len("AB")]
-	s.Task.Env = map[string]string{"A": "${meta.half}", "B": rest}
+	const part = 64 << 10
+	s.Node.Meta["part"] = strings.Repeat("x", part)
+	s.Task.Env = map[string]string{}
+	for i := range 15 {
+		s.Task.Env[fmt.Sprintf("A%02d", i)] = "${meta.part}"
+	}
+	rest := strings.Repeat("x", taskenv.MaxSize-base-15*(part+len("A00"))-len("B"))
+	s.Task.Env["B"] = rest
 	e, err = taskenv.New(s)
 	must.NoError(t, err)
-	must.Eq(t, half+rest, e.Map()["A"]+e.Map()["B"])
+	must.Eq(t, s.Node.Meta["part"]+rest, e.Map()["A14"]+e.Map()["B"])
 
 	s.Task.Env["NOMAD_DC"] = "dc2" // replaces a value of the same length
 	_, err = taskenv.New(s)
@@ -146,16 +151,33 @@ func TestNew_TooMuch(t *testing.T) {
 	s.Task.Env["B"], s.Devices = rest, map[string]string{"GPU": "0"}
 	_, err = taskenv.New(s)
 	must.ErrorContains(t, err, `variable "GPU": with it`)
-	s.Task.Env, s.Devices = map[string]string{"A": "${meta.half}${meta.half}x"}, nil
+	s.Task.Env, s.Devices = map[string]string{"A": strings.Repeat("${meta.part}", 16) + "x"}, nil
 	_, err = taskenv.New(s)
-	must.ErrorContains(t, err, `variable "A": the text "${meta.half}${meta.half}x" has more than 1048576 bytes`)
-	s.Task.Env, s.Task.Meta["large"] = nil, half // as it is and in capital letters
+	must.ErrorContains(t, err, `has more than 1048576 bytes`)
+	s.Task.Env = nil
+	for i := range 8 { // as they are and in capital letters
+		s.Task.Meta[fmt.Sprint("large", i)] = s.Node.Meta["part"]
+	}
 	_, err = taskenv.New(s)
-	must.ErrorContains(t, err, `variable "NOMAD_META_LARGE": with it`)
-	s.Task = nil
-	s.Group.Meta["large"] = half
+	must.ErrorContains(t, err, `variable "NOMAD_META_LARGE7": with it`)
+	s.Task, s.Group.Meta = nil, s.Task.Meta
 	_, err = taskenv.New(s)
 	must.ErrorContains(t, err, "with it the environment has more than")
+}
+
+// The kernel starts no process with a longer variable, and does not name it: "argument list too long".
+func TestNew_longestVariable(t *testing.T) {
+	t.Parallel()
+	s := source()
+	s.Node.Meta["part"] = strings.Repeat("x", 64<<10-2)
+	s.Task.Env = map[string]string{"A": "${meta.part}${meta.part}x"}
+	e, err := taskenv.New(s)
+	must.NoError(t, err)
+	must.Eq(t, 131071, len("A="+e.Map()["A"]))
+
+	s.Task.Env["A"] += "x"
+	_, err = taskenv.New(s)
+	must.EqError(t, err, `environment of task web: variable "A" has 131072 bytes, at most 131071`)
 }
 
 func TestDirsOf(t *testing.T) {
