@@ -267,6 +267,7 @@ func TestRestore_oneAtATime(t *testing.T) {
 func TestStart_removesScratchFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	must.NoError(t, os.Chmod(dir, 0o700)) // as a server makes it
 	left, kept := filepath.Join(dir, "snapshot-123.tmp"), filepath.Join(dir, "snapshot-of-monday")
 	for _, path := range []string{left, kept} {
 		must.NoError(t, os.WriteFile(path, []byte("secret"), 0o600))
