@@ -25,7 +25,10 @@ type connection struct {
 	header http.Header
 	http   *http.Client
 	// upgrades is for requests whose connections do not stay HTTP.
-	upgrades *http.Transport
+	upgrades http.RoundTripper
+	// dial and proxy are those of both.
+	dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	proxy func(*http.Request) (*url.URL, error)
 
 	mu   sync.Mutex
 	used *address   // guarded by mu
@@ -79,7 +82,11 @@ func newConnection(bases []*url.URL, transport *http.Transport) *connection {
 	if len(bases) > 1 {
 		transport.DialContext = (&net.Dialer{Timeout: dialLimit}).DialContext
 	}
-	c := &connection{bases: bases, fixed: url.Values{}, header: http.Header{}, http: &http.Client{Transport: transport}, upgrades: upgrades(transport)}
+	transport.DialContext = quietly(transport.DialContext)
+	c := &connection{
+		bases: bases, fixed: url.Values{}, header: http.Header{}, dial: transport.DialContext, proxy: transport.Proxy,
+		http: &http.Client{Transport: alerting{transport}}, upgrades: alerting{upgrades(transport)},
+	}
 	c.use(0)
 	return c
 }

@@ -204,11 +204,10 @@ func (c *connection) webSocketAt(ctx context.Context, at *address, path string, 
 	}
 	target := *made.URL
 	target.Scheme = map[string]string{"http": "ws", "https": "wss"}[target.Scheme]
-	transport := c.http.Transport.(*http.Transport)
 	dialer := websocket.Dialer{
-		HandshakeTimeout: lastLimit, Proxy: transport.Proxy, TLSClientConfig: c.tls,
+		HandshakeTimeout: lastLimit, Proxy: c.proxy, TLSClientConfig: c.tls,
 		NetDialContext: func(ctx context.Context, network, to string) (net.Conn, error) {
-			conn, err := transport.DialContext(ctx, network, to)
+			conn, err := c.dial(ctx, network, to)
 			reached.Store(err == nil)
 			return conn, err
 		},

@@ -103,6 +103,8 @@ func snapshotRule() lint.LoopRule {
 		Boundaries: map[string]string{
 			"(*" + module + "/agent.trackedConn).Read":           "the origin of the stream does not affect the state",
 			"(*" + module + "/httpapi/client.answer).Read":       "the origin of the stream does not affect the state",
+			"(*" + module + "/httpapi/client.quietConn).Read":    "the origin of the stream does not affect the state",
+			"(*" + module + "/httpapi/client.quietConn).Write":   "the destination of the stream does not affect the state",
 			"(*" + module + "/plugin/host.firstLine).Read":       "the origin of the stream does not affect the state",
 			"(" + module + "/client/nodeapi.outputStream).Write": "the destination of the stream does not affect the state",
 			"(*" + module + "/session.bufferedConn).Read":        "the origin of the stream does not affect the state",
@@ -125,6 +127,7 @@ func judgeRule() lint.LoopRule {
 		Roots: []lint.Root{{Package: judge, Name: "Digest"}, {Package: judge, Name: "Facts"}},
 		Boundaries: map[string]string{
 			"(" + module + "/client/nodeapi.outputStream).Write": "the destination of a stream decides nothing",
+			"(*" + module + "/httpapi/client.quietConn).Write":   "the destination of a dump does not affect the finding",
 			"(*" + module + "/session.stream).Write":             "the destination of a dump does not affect the finding",
 		},
 		Outside: []string{
