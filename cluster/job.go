@@ -257,7 +257,7 @@ func (j *Job) checkSize() error {
 	if tasks > MaxJobTasks {
 		return fmt.Errorf("A job has at most %d tasks but found %d", MaxJobTasks, tasks)
 	}
-	if size := j.textBytes(); size > MaxJobTextBytes {
+	if size := j.TextBytes(); size > MaxJobTextBytes {
 		return fmt.Errorf("Config, Env, Meta, Constraints and Devices of a job have at most %d bytes but found %d", MaxJobTextBytes, size)
 	}
 	if count := j.regexps(); count > MaxJobRegexps {

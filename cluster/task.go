@@ -197,8 +197,8 @@ func mapBytes(m map[string]string) int {
 	return size
 }
 
-// textBytes is the size that [MaxJobTextBytes] bounds.
-func (j *Job) textBytes() int {
+// TextBytes is the size that [MaxJobTextBytes] bounds.
+func (j *Job) TextBytes() int {
 	size := constraintBytes(j.Constraints) + mapBytes(j.Meta)
 	for _, g := range j.TaskGroups {
 		if g == nil {

@@ -181,7 +181,7 @@ func (n *Nodes) options(name string) node.Options {
 			Name: name, Datacenter: config.DefaultDatacenter, Region: config.DefaultRegion, Pool: cluster.DefaultNodePool, Class: "dev",
 			DataDir: n.dir.file(name), RunDir: run,
 			Resources: cluster.Resources{CPU: 4000, MemoryMB: 4096, DiskMB: 10 << 10},
-			Limits:    config.Limits{MaxKillTimeout: time.Minute, DriverCalls: config.DefaultDriverCalls},
+			Limits:    config.Limits{MaxKillTimeout: time.Minute, MaxAllocs: config.DefaultMaxAllocs, DriverCalls: config.DefaultDriverCalls},
 			Plugins:   map[string]config.Plugin{rawExec: {Name: rawExec, Enabled: true}},
 		},
 		Program: n.config.Program, LogKeeper: n.config.LogKeeper, Version: n.config.Version,

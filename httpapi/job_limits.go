@@ -22,6 +22,9 @@ const (
 	maxConfigDepth = 64
 	// maxBodyDepth bounds the nesting of a body. A config in a job is below six levels.
 	maxBodyDepth = maxConfigDepth + 16
+	// maxCopiesBytes bounds the configs, environments, meta maps, constraints and devices of a job,
+	// times its counts: each allocation holds a copy of its job, in answers and on the disks of clients.
+	maxCopiesBytes = 256 << 20
 	// maxDatacenters bounds the datacenters of a job.
 	maxDatacenters = 100
 	// maxNodeMap bounds the entries of each map of facts of a node.

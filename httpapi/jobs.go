@@ -198,13 +198,19 @@ func poolExists(q *request, j *cluster.Job) error {
 	return fail(http.StatusBadRequest, fmt.Sprintf("no node is in the node pool %q of job %q", j.NodePool, j.ID))
 }
 
-// checkCounts refuses a job for every node that wants several allocations on each.
+// checkCounts refuses a job for every node that has several allocations on each, and a job whose
+// allocations hold too many bytes together.
 func checkCounts(j *cluster.Job) error {
+	count := 0
 	for _, g := range j.TaskGroups {
+		count += g.Count
 		if j.Type.EveryNode() && g.Count > 1 {
 			of := fmt.Sprintf("Task group %q", g.Name)
 			return fmt.Errorf("%s: Count of a %s job must be 0 or 1 but found %d", of, j.Type, g.Count)
 		}
+	}
+	if size := j.TextBytes(); count > 1 && size > maxCopiesBytes/count {
+		return fmt.Errorf("Config, Env, Meta, Constraints and Devices of the job have %d bytes, and each of its %d allocations holds a copy: at most %d bytes together", size, count, maxCopiesBytes)
 	}
 	return nil
 }

@@ -57,7 +57,8 @@ type Limits struct {
 	// MaxKillTimeout bounds the kill timeout of each task. The servers place no task with a longer
 	// one here.
 	MaxKillTimeout time.Duration
-	// MaxAllocs bounds the allocations on the node; zero is no bound.
+	// MaxAllocs bounds the allocations on the node; zero is no bound. A file without the key has
+	// [DefaultMaxAllocs].
 	MaxAllocs int
 	// DriverCalls bounds the short calls in flight of each driver.
 	DriverCalls int
@@ -91,6 +92,7 @@ const (
 	DefaultRegion         = "global"
 	DefaultMaxKillTimeout = time.Hour
 	DefaultDriverCalls    = 64
+	DefaultMaxAllocs      = 1000
 	DefaultHoldLimit      = 10 * time.Minute
 )
 

@@ -100,7 +100,7 @@ func TestParse_defaults(t *testing.T) {
 		must.Eq(t, &config.Config{
 			Name: hostname, Datacenter: "dc1", Region: "global", Pool: "default", DataDir: "/d",
 			Servers: config.Servers{Addresses: []string{"http://127.0.0.1:4646"}},
-			Limits:  config.Limits{MaxKillTimeout: time.Hour, DriverCalls: 64, HoldLimit: 10 * time.Minute},
+			Limits:  config.Limits{MaxKillTimeout: time.Hour, MaxAllocs: 1000, DriverCalls: 64, HoldLimit: 10 * time.Minute},
 			Plugins: map[string]config.Plugin{},
 		}, c)
 	}

@@ -165,7 +165,7 @@ func (b *limits) read(r *reader) Limits {
 	}
 	return Limits{
 		MaxKillTimeout: r.duration("max_kill_timeout", b.MaxKillTimeout, DefaultMaxKillTimeout),
-		MaxAllocs:      r.count("max_allocs", b.MaxAllocs, 0, 0),
+		MaxAllocs:      r.count("max_allocs", b.MaxAllocs, 0, DefaultMaxAllocs),
 		DriverCalls:    r.count("driver_calls", b.DriverCalls, 1, DefaultDriverCalls),
 		HoldLimit:      r.duration("hold_limit", b.HoldLimit, DefaultHoldLimit),
 	}
