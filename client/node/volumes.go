@@ -63,17 +63,20 @@ func recordID(k cluster.VolumeKey) string {
 	return strconv.Quote(string(k.Namespace)) + strconv.Quote(string(k.ID))
 }
 
-// ofVolumes is the line in which the records of volumes wait for the disk. A volume belongs to no job.
-var ofVolumes = cluster.JobKey{}
+// write runs an effect that writes the record of a volume. A volume belongs to no job, so the records of
+// volumes take turns as one job.
+func (v *volumes) write(effect func() error, reply func(error)) {
+	v.shell.write(cluster.JobKey{}, effect, reply)
+}
 
 // SaveVolume implements [volume.Shell].
 func (v *volumes) SaveVolume(r *volume.Record, reply func(error)) {
-	v.shell.write(ofVolumes, func() error { return v.records.Put(recordID(r.Volume), r) }, reply)
+	v.write(func() error { return v.records.Put(recordID(r.Volume), r) }, reply)
 }
 
 // DeleteVolume implements [volume.Shell].
 func (v *volumes) DeleteVolume(k cluster.VolumeKey, reply func(error)) {
-	v.shell.write(ofVolumes, func() error { return v.records.Delete(recordID(k)) }, reply)
+	v.write(func() error { return v.records.Delete(recordID(k)) }, reply)
 }
 
 // Claim implements [volume.Shell].
