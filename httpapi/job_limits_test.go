@@ -75,7 +75,7 @@ func TestJob_limits(t *testing.T) {
 		"a value of 1 MiB":          {jobBody("", "", `"Env":{"k":"`+long+`"},`), ofTask + `env: the value of "k" has 1048576 bytes, at most 32768`},
 		"an environment":            {jobBody(`"Meta":`+large("j", 5)+`,`, `"Meta":`+large("g", 5)+`,`, `"Env":`+large("e", 5)+`,"Meta":`+large("t", 4)+`,`), ofTask + "env, and twice the meta of the job, the group and the task, have 1081718 bytes, at most 1048576"},
 		"a config of 64 KiB":        {jobBody("", "", `"Config":{"k":"`+long[:64<<10]+`"},`), "Task group \"web\": Task \"main\": Config has at most 65536 bytes but found 65544"},
-		"a million of 300 bytes":    {jobBody("", `"Count":1000000,`, `"Env":{"k":"`+long[:300]+`"},`), "the job have 301 bytes, and each of its 1000000 allocations holds a copy: at most 268435456 bytes together"},
+		"a million of 300 bytes":    {jobBody("", `"Count":1000000,`, `"Env":{"k":"`+long[:300]+`"},`), "the job has 301 bytes of Config, Env, Meta, Constraints and Devices, and each of its 1000000 allocations holds a copy: at most 268435456 bytes together"},
 		"the name of a task":        {`{"Job":{"ID":"x","TaskGroups":[{"Name":"web","Tasks":[{"Name":"` + long + `"}]}]}}`, `group "web", task 0: the name has 1048576 bytes, at most 256`},
 		"the name of a group":       {`{"Job":{"ID":"x","TaskGroups":[{"Name":"` + long + `"}]}}`, `group 0: the name has 1048576 bytes, at most 256`},
 		"the id":                    {`{"Job":{"ID":"` + long + `"}}`, "Invalid job ID: it is longer than 256 bytes"},

@@ -210,7 +210,7 @@ func checkCounts(j *cluster.Job) error {
 		}
 	}
 	if size := j.TextBytes(); count > 1 && size > maxCopiesBytes/count {
-		return fmt.Errorf("Config, Env, Meta, Constraints and Devices of the job have %d bytes, and each of its %d allocations holds a copy: at most %d bytes together", size, count, maxCopiesBytes)
+		return fmt.Errorf("the job has %d bytes of Config, Env, Meta, Constraints and Devices, and each of its %d allocations holds a copy: at most %d bytes together", size, count, maxCopiesBytes)
 	}
 	return nil
 }
