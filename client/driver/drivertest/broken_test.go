@@ -189,7 +189,7 @@ func (n *brokenNode) copied(ctx context.Context, task *driver.TaskConfig) error 
 }
 
 // noteStop is a Stop during which [waitUnlessNoted] answers.
-func noteStop(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+func (b *broken) noteStop(ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
 	if !strings.HasPrefix(signal, "SIGN") {
 		b.node.first(id)
 	}
@@ -197,7 +197,7 @@ func noteStop(b *broken, ctx context.Context, id driver.TaskID, grace time.Durat
 }
 
 // noteDestroy is a Destroy during which [waitUnlessNoted] answers.
-func noteDestroy(b *broken, ctx context.Context, id driver.TaskID, force bool) error {
+func (b *broken) noteDestroy(ctx context.Context, id driver.TaskID, force bool) error {
 	if s, err := b.Driver.Inspect(ctx, id); force && err == nil && s.State == driver.TaskRunning {
 		b.node.first(id)
 		time.Sleep(100 * time.Millisecond)
@@ -207,7 +207,7 @@ func noteDestroy(b *broken, ctx context.Context, id driver.TaskID, force bool) e
 
 // waitUnlessNoted is a Wait that answers with success for a running task as soon as the task is
 // noted.
-func waitUnlessNoted(b *broken, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+func (b *broken) waitUnlessNoted(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
 	for {
 		s, err := b.Driver.Inspect(ctx, id)
 		switch {
@@ -331,9 +331,9 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 		}}},
 		{name: "answers Wait when a stop begins", fails: "D12_stop", options: scripted.Options{EarlyWait: true}},
 		{name: "answers Wait when a stop begins, and again with the same result", fails: "D12_stop D13 D13_orderly D15", fault: broken{
-			stop: noteStop,
+			stop: (*broken).noteStop,
 			wait: func(b *broken, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
-				result, err := waitUnlessNoted(b, ctx, id)
+				result, err := b.waitUnlessNoted(ctx, id)
 				if b.node.saw(id) {
 					result = driver.ExitResult{}
 				}
@@ -342,21 +342,21 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 		}},
 		{name: "answers Wait when a stop begins, and kills early", fails: "D12_stop D13", fault: broken{
 			stop: func(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
-				return noteStop(b, ctx, id, grace/2, signal)
+				return b.noteStop(ctx, id, grace/2, signal)
 			},
-			wait: waitUnlessNoted,
+			wait: (*broken).waitUnlessNoted,
 		}},
 		// A client does not use the answer: the driver has no result of a task that was destroyed.
-		{name: "answers Wait when a kill begins", fails: "", fault: broken{wait: waitUnlessNoted, destroy: noteDestroy}},
+		{name: "answers Wait when a kill begins", fails: "", fault: broken{wait: (*broken).waitUnlessNoted, destroy: (*broken).noteDestroy}},
 		{name: "answers Wait when a kill begins, and keeps this result", fails: "D17", fault: broken{
 			wait: func(b *broken, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
-				result, err := waitUnlessNoted(b, ctx, id)
+				result, err := b.waitUnlessNoted(ctx, id)
 				if b.node.saw(id) {
 					return driver.ExitResult{}, nil
 				}
 				return result, err
 			},
-			destroy: noteDestroy,
+			destroy: (*broken).noteDestroy,
 			inspect: func(b *broken, ctx context.Context, id driver.TaskID) (driver.Status, error) {
 				status, err := b.Driver.Inspect(ctx, id)
 				if err != nil && b.node.saw(id) {
