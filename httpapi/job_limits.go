@@ -105,7 +105,20 @@ func checkTaskLimits(w *wire.Task) error {
 	if wire.LeftOut(w.Config) {
 		return errors.New("config comes from an answer that leaves out the real one: give the real one")
 	}
-	return cmp.Or(checkConstraintLimits(w.Constraints), checkTexts("env", w.Env, cluster.MaxMapEntries, cluster.MaxIDBytes), checkTexts("meta", w.Meta, cluster.MaxMapEntries, cluster.MaxIDBytes))
+	return cmp.Or(checkConstraintLimits(w.Constraints), checkTexts("env", w.Env, cluster.MaxMapEntries, cluster.MaxIDBytes), checkVariables(w.Env), checkTexts("meta", w.Meta, cluster.MaxMapEntries, cluster.MaxIDBytes))
+}
+
+// checkVariables refuses an environment that no process can have.
+func checkVariables(env map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(env)) {
+		switch {
+		case key == "" || strings.ContainsAny(key, "=\x00"):
+			return fmt.Errorf("env: %q is no name of a variable: it is empty, or contains \"=\" or a NUL", key)
+		case strings.Contains(env[key], "\x00"):
+			return fmt.Errorf("env: the value of %s contains a NUL", quoted(key))
+		}
+	}
+	return nil
 }
 
 // checkEnvironments refuses tasks with too large an environment: clients do not start them. The client adds

@@ -5,7 +5,8 @@
 // the user of this process, and other users must not be able to write to it. There are two
 // exceptions. In a folder with the sticky bit, as /tmp, a user can rename only the own entries. And
 // the group of a folder may write if it has the number of the folder's owner: many systems give
-// each user such a group, and it has no other member.
+// each user such a group, and it has no other member. A folder with an access control list has no
+// such exception.
 //
 // A symbolic link on the way to a folder is followed if it belongs to root or to the user of this
 // process. The way to its target is checked too.

@@ -136,7 +136,7 @@ func checkFolder(path, folder string) error {
 	}
 	owner, group := owners(info)
 	open := fs.FileMode(0o022)
-	if group == owner {
+	if group == owner && !hasList(folder) {
 		open = 0o002
 	}
 	switch {
