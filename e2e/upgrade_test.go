@@ -154,7 +154,7 @@ func upgradeWithoutCertificates(t *testing.T, old string) {
 	}
 	upgrade(first)
 	s.says(first, "all servers need the same peer secret, and a build that supports it")
-	must.True(t, s.leader() != first)
+	s.await("the two others have a leader, and no longer name the first server", func() bool { return s.leader() != first })
 	write(1) // the two others are a majority
 	upgrade(second)
 	must.True(t, s.leaderOf(second) == second, must.Sprint("only this server has all writes"))
