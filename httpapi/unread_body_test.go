@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -19,21 +20,59 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
-// sendAll sends a request with its whole body, and reads the answer after that.
-func sendAll(t *testing.T, address, head string, body io.Reader) (code int, text string, closes bool) {
-	t.Helper()
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
-	must.NoError(t, err)
-	defer conn.Close()
-	_, err = io.WriteString(conn, head)
-	must.NoError(t, err)
+// served is a server in virtual time, without a network.
+type served struct {
+	*testing.T
+	server   *http.Server
+	listener pipes
+	// closed receives the time of the end of each connection.
+	closed chan time.Time
+}
+
+// serveInPipes serves until the end of the test. It is for a bubble of testing/synctest.
+func serveInPipes(t *testing.T, h http.Handler) *served {
+	s := &served{T: t, listener: make(pipes), closed: make(chan time.Time, 100)}
+	s.server = &http.Server{Handler: h, ConnState: func(_ net.Conn, now http.ConnState) {
+		if now == http.StateClosed {
+			s.closed <- time.Now()
+		}
+	}}
+	go func() { _ = s.server.Serve(s.listener) }()
+	t.Cleanup(func() {
+		close(s.listener)
+		must.NoError(t, s.server.Shutdown(context.Background()))
+	})
+	return s
+}
+
+// connect returns the client's end of a new connection.
+func (s *served) connect() net.Conn {
+	client, server := net.Pipe()
+	s.listener <- server
+	return client
+}
+
+// sendAll sends a request with its whole body, and parses the answer after that. As the kernel of a
+// client does, it receives the answer meanwhile.
+func (s *served) sendAll(head string, body io.Reader) (code int, text string, closes bool) {
+	s.Helper()
+	conn := s.connect()
+	received := make(chan []byte, 1)
+	go func() {
+		answer, _ := io.ReadAll(conn) // until the server or the test closes the connection
+		received <- answer
+	}()
+	_, err := io.WriteString(conn, head)
+	must.NoError(s, err)
 	_, err = io.Copy(conn, body)
-	must.NoError(t, err, must.Sprint("the server ended the connection before the body was sent"))
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	must.NoError(t, err)
+	must.NoError(s, err, must.Sprint("the server ended the connection before the body was sent"))
+	time.Sleep(6 * time.Second) // a long answer ends after the discarding
+	must.NoError(s, conn.Close())
+	response, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(<-received)), nil)
+	must.NoError(s, err, must.Sprint(head))
 	defer response.Body.Close()
 	b, err := io.ReadAll(response.Body)
-	must.NoError(t, err)
+	must.NoError(s, err)
 	return response.StatusCode, string(b), response.Close
 }
 
@@ -41,17 +80,22 @@ func sendAll(t *testing.T, address, head string, body io.Reader) (code int, text
 // body. The server reset the connection before, and the client read no answer.
 func TestBody_answerBeforeTheEnd(t *testing.T) {
 	t.Parallel()
-	const size = 32 << 20 // more than the buffers of two sockets
+	synctest.Test(t, answersBeforeTheEnd)
+}
+
+func answersBeforeTheEnd(t *testing.T) {
+	const size = 6 << 20 // more than each limit and what net/http discards
 	f := newFixture(t).nodes(1)
-	open := f.serve(httpapi.Options{}).Listener.Addr().String()
+	open := serveInPipes(t, f.handler(f.backend(), httpapi.Options{}))
 	b := f.backend()
 	b.Access = everyToken()
-	guarded := f.serveAs(b, httpapi.Options{}).Listener.Addr().String()
+	guarded := serveInPipes(t, f.handler(b, httpapi.Options{}))
 	node, own := "/v1/node/"+uuid('a', 1), "/v1/client/"+uuid('a', 1)
 	for _, test := range []struct {
-		address, line string
-		code          int
-		text          string
+		server *served
+		line   string
+		code   int
+		text   string
 	}{
 		{open, "PUT /v1/jobs", 413, "request body is larger than 4194304 bytes"},
 		{open, "POST /v1/jobs", 413, "request body is larger than 4194304 bytes"},
@@ -81,7 +125,7 @@ func TestBody_answerBeforeTheEnd(t *testing.T) {
 				body = chunked(body)
 			}
 			what := must.Sprint(test.line, length)
-			code, text, closes := sendAll(t, test.address, test.line+" HTTP/1.1\r\nHost: localhost\r\n"+length+"\r\n\r\n", body)
+			code, text, closes := test.server.sendAll(test.line+" HTTP/1.1\r\nHost: localhost\r\n"+length+"\r\n\r\n", body)
 			must.Eq(t, test.code, code, what)
 			must.StrHasPrefix(t, test.text, text, what)
 			must.True(t, closes, what)
@@ -92,11 +136,14 @@ func TestBody_answerBeforeTheEnd(t *testing.T) {
 // A connection stays open after the refusal of a body that the server reads to its end.
 func TestBody_shortRestKeepsTheConnection(t *testing.T) {
 	t.Parallel()
-	address := newFixture(t).serve(httpapi.Options{MaxBody: 100}).Listener.Addr().String()
-	code, text, closes := sendAll(t, address, "PUT /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200\r\n\r\n", io.LimitReader(spaces{}, 200))
-	must.Eq(t, 413, code)
-	must.Eq(t, "request body is larger than 100 bytes", text)
-	must.False(t, closes)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		s := serveInPipes(t, f.handler(f.backend(), httpapi.Options{MaxBody: 100}))
+		code, text, closes := s.sendAll("PUT /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200\r\n\r\n", io.LimitReader(spaces{}, 200))
+		must.Eq(t, 413, code)
+		must.Eq(t, "request body is larger than 100 bytes", text)
+		must.False(t, closes)
+	})
 }
 
 // The reference's client reports the refusal.
@@ -104,7 +151,7 @@ func TestReferenceClient_largeJob(t *testing.T) {
 	t.Parallel()
 	jobs := newFixture(t).client().Jobs()
 	job := api.NewServiceJob("web", "web", "global", 50)
-	job.SetMeta("large", strings.Repeat("x", 32<<20))
+	job.SetMeta("large", strings.Repeat("x", 6<<20))
 	_, _, err := jobs.Register(job, nil)
 	must.ErrorContains(t, err, "Unexpected response code: 413 (request body is larger than 4194304 bytes)")
 	_, _, err = jobs.Plan(job, false, nil)
@@ -114,15 +161,17 @@ func TestReferenceClient_largeJob(t *testing.T) {
 // The server discards a bounded number of bytes of a body without an end.
 func TestBody_discardIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
-	address := newFixture(t).serve(httpapi.Options{}).Listener.Addr().String()
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
-	must.NoError(t, err)
-	defer conn.Close()
-	_, err = io.WriteString(conn, "PUT /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1099511627776\r\n\r\n")
-	must.NoError(t, err)
-	sent, err := io.CopyN(conn, spaces{}, 1<<30)
-	must.Error(t, err)
-	must.Between(t, 64<<20, sent, 128<<20, must.Sprint("the buffers of the sockets have the rest"))
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		conn := serveInPipes(t, f.handler(f.backend(), httpapi.Options{})).connect()
+		defer conn.Close()
+		go func() { _, _ = io.Copy(io.Discard, conn) }()
+		_, err := io.WriteString(conn, "PUT /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1099511627776\r\n\r\n")
+		must.NoError(t, err)
+		sent, err := io.CopyN(conn, spaces{}, 1<<30)
+		must.Error(t, err)
+		must.Between(t, 64<<20, sent, 65<<20, must.Sprint("net/http discards 256 KiB of its own"))
+	})
 }
 
 // The server discards a body for five seconds, and not longer than the body may take in all.
@@ -138,17 +187,9 @@ func TestBody_discardIsBoundedInTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newFixture(t)
-				closed := make(chan time.Time, 1)
-				s := &http.Server{Handler: w.handler(w.backend(), httpapi.Options{MaxBody: 100}), ConnState: func(_ net.Conn, now http.ConnState) {
-					if now == http.StateClosed {
-						closed <- time.Now()
-					}
-				}}
-				listener := make(pipes)
-				go func() { _ = s.Serve(listener) }()
-				client, server := net.Pipe()
-				listener <- server
+				f := newFixture(t)
+				s := serveInPipes(t, f.handler(f.backend(), httpapi.Options{MaxBody: 100}))
+				client := s.connect()
 				start := time.Now()
 				go func() {
 					_, _ = io.WriteString(client, "PUT /v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -159,10 +200,8 @@ func TestBody_discardIsBoundedInTime(t *testing.T) {
 				must.NoError(t, err)
 				must.Eq(t, 413, response.StatusCode)
 				must.NoError(t, response.Body.Close())
-				must.Between(t, test.closed, (<-closed).Sub(start), test.closed+time.Second)
+				must.Between(t, test.closed, (<-s.closed).Sub(start), test.closed+time.Second)
 				must.NoError(t, client.Close())
-				close(listener)
-				must.NoError(t, s.Shutdown(context.Background()))
 			})
 		})
 	}
@@ -172,30 +211,20 @@ func TestBody_discardIsBoundedInTime(t *testing.T) {
 func TestBody_discardIsBoundedInNumber(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newFixture(t)
-		closed := make(chan time.Time, 17)
-		s := &http.Server{Handler: w.handler(w.backend(), httpapi.Options{MaxBody: 100}), ConnState: func(_ net.Conn, now http.ConnState) {
-			if now == http.StateClosed {
-				closed <- time.Now()
-			}
-		}}
-		listener := make(pipes)
-		go func() { _ = s.Serve(listener) }()
+		f := newFixture(t)
+		s := serveInPipes(t, f.handler(f.backend(), httpapi.Options{MaxBody: 100}))
 		start := time.Now()
 		for range 17 {
-			client, server := net.Pipe()
+			client := s.connect()
 			defer client.Close()
-			listener <- server
 			_, err := io.WriteString(client, "PUT /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
 			must.NoError(t, err)
 			go func() { _, _ = io.Copy(io.Discard, client) }()
 		}
-		must.Between(t, 0, (<-closed).Sub(start), time.Second)
+		must.Between(t, 0, (<-s.closed).Sub(start), time.Second)
 		for range 16 {
-			must.Between(t, 5*time.Second, (<-closed).Sub(start), 6*time.Second)
+			must.Between(t, 5*time.Second, (<-s.closed).Sub(start), 6*time.Second)
 		}
-		close(listener)
-		must.NoError(t, s.Shutdown(context.Background()))
 	})
 }
 

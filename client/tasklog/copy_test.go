@@ -92,9 +92,13 @@ func TestLog_CopyTakesWhatIsWritten(t *testing.T) {
 	defer r.Close()
 	copied := make(chan error, 1)
 	go func() { copied <- d.Copy(t.Context(), r, time.Second) }()
-	// More than the pipe holds: these writes return although no write to the disk does.
+	// More than the pipe holds: these writes return although no write to the disk does. The first piece is
+	// on its way to the disk before the others come, so the log's other buffer holds all of them.
 	line := strings.Repeat("x", 1023) + "\n"
-	for range 78 {
+	_, err = io.WriteString(w, strings.Repeat(line, 16))
+	must.NoError(t, err)
+	<-d.hangs
+	for range 62 {
 		_, err = io.WriteString(w, line)
 		must.NoError(t, err)
 	}

@@ -111,16 +111,21 @@ type troubled struct {
 	mu     sync.Mutex
 	refuse map[string]error
 	hang   chan struct{} // writes wait until it is closed, or nil
+	hangs  chan struct{} // has a value after a write has begun to wait
 }
 
 func newTroubled(t *testing.T, limits tasklog.Limits) *troubled {
-	d := &troubled{dir: t.TempDir(), refuse: map[string]error{}}
+	d := &troubled{dir: t.TempDir(), refuse: map[string]error{}, hangs: make(chan struct{}, 1)}
 	folder := tasklog.OnDisk(openRoot(t, d.dir))
 	folder.Before = func(operation string) error {
 		d.mu.Lock()
 		hang, err := d.hang, d.refuse[operation]
 		d.mu.Unlock()
 		if operation == "write" && hang != nil {
+			select {
+			case d.hangs <- struct{}{}:
+			default: // the test does not wait for it
+			}
 			<-hang
 		}
 		return err
@@ -156,6 +161,7 @@ func TestLog_FullDisk(t *testing.T) {
 				for text := all.Bytes(); len(text) > 0; {
 					n := min(len(text), 10007)
 					d.Put(text[:n])
+					synctest.Wait() // the log tries to write the first piece, and its other buffer fills
 					text = text[n:]
 				}
 				time.Sleep(time.Hour)
