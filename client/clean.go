@@ -3,8 +3,8 @@ package client
 import (
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // cleanWithoutDriver is how long the core waits for a driver before it removes the remains of a

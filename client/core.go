@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // Core makes all decisions for one node. Only its owner calls Step. The other methods post events:

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // driverEvent is the type of a task's event that its driver has reported.

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // drivers are the node's drivers and their health.

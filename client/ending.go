@@ -3,7 +3,7 @@ package client
 import (
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // ending gets the result of a start from the driver.

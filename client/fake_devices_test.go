@@ -11,9 +11,9 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
-	"github.com/seed-f9cf0b39/nodedrain/client/device"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // deviceTable is the device plugin "toys" with the owners of its devices. It does not use the

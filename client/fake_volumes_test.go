@@ -10,10 +10,10 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
-	drivers "github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
-	"github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	drivers "github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 )
 
 // storage is the double of the machine's storage, which judges the order of calls, with records and

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // Record is the state of one allocation on disk. With it a core can undo everything that the

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // shutdownDelay is the delay of the task before the kill signal.

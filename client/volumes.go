@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // StoragePluginUp posts that a storage plugin of the node answers. The shell posts each new

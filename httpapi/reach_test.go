@@ -23,7 +23,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
-	"github.com/seed-f9cf0b39/nodedrain/session"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	collection "github.com/seed-f9cf0b39/nodedrain/collect"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
+	collection "github.com/seed-f9cf0b39/nodedrain/scheduler/collect"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/collect"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler/collect"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 )
 

@@ -2,9 +2,9 @@ package shims
 
 import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/collect"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler/collect"
 )
 
 // Response is the FSM's response to one applied entry: the response of the message's type,

@@ -33,7 +33,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
 )
 
 // shared is the folder that all tasks of an allocation share.

@@ -9,7 +9,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
 )
 
 // idFile holds the id of a folder whose name has only its hash. No encoded id begins with a dot.

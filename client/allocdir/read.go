@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
 )
 
 // Bounds on one look at the files of an allocation.

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
 )
 
 // trash holds what is removed. No encoded id begins with a dot.

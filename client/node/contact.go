@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/session"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
 )
 
 // Servers are the servers of the node's cluster. All methods are safe for concurrent use and return

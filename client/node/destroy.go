@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
-	"github.com/seed-f9cf0b39/nodedrain/client/mounts"
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/session"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
 const (

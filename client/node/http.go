@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
-	"github.com/seed-f9cf0b39/nodedrain/session"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
 )
 
 // changesWait is how long the servers wait for a change before they answer without one.

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
-	"github.com/seed-f9cf0b39/nodedrain/client/tasklog"
-	"github.com/seed-f9cf0b39/nodedrain/client/tasklog/keeper"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/tasklog"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/tasklog/keeper"
 )
 
 const (

@@ -17,17 +17,17 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
-	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
 	"github.com/seed-f9cf0b39/nodedrain/client/fingerprint"
 	"github.com/seed-f9cf0b39/nodedrain/client/guard"
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
-	"github.com/seed-f9cf0b39/nodedrain/client/socket"
-	"github.com/seed-f9cf0b39/nodedrain/client/tasklog/keeper"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/client/watchdog"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/socket"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/tasklog/keeper"
 )
 
 // Options are the options of [Open].

@@ -16,11 +16,11 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
-	"github.com/seed-f9cf0b39/nodedrain/client/device"
-	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/environment"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
 )
 
 // inTree are the built-in drivers, which run if the configuration has a block for them.

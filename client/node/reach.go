@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
-	"github.com/seed-f9cf0b39/nodedrain/session"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
 )
 
 // Waits before the next session. A wait doubles after each failure.

@@ -9,12 +9,12 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
 // A client reads the records that an older client has written. The files of the folder never

@@ -6,12 +6,12 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/device"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
 // pluginReport is the newest report of a plugin on disk.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/device"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // fit returns the part of a reservation that the driver must get, or an error if a task of the

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	csi "github.com/seed-f9cf0b39/nodedrain/plugin/storage"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	csi "github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
 )
 
 const (

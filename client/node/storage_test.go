@@ -13,11 +13,11 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	csi "github.com/seed-f9cf0b39/nodedrain/plugin/storage"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	csi "github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
 )
 
 // fakeStorage is the process of a storage plugin.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // slowToSay are test servers that answer AcceptAnonymous when the test says so.

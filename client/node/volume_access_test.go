@@ -12,9 +12,9 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/mounts"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
 )
 
 // Another user of the machine reads and writes no mounted volume, although the user knows the path

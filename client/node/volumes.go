@@ -11,10 +11,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/mounts"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
 )
 
 const (

@@ -25,11 +25,11 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
-	"github.com/seed-f9cf0b39/nodedrain/client/mounts"
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/session"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
 )
 
 // fileServers are test servers whose state is in a folder, which the test and the client's process

@@ -11,7 +11,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // idle plays a command that does not read its input. Nothing else is asked of it.

@@ -16,7 +16,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
-	"github.com/seed-f9cf0b39/nodedrain/client/tasklog"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/tasklog"
 )
 
 // followers connects callers that have the head of their answers and read no further.

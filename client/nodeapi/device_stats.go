@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
 )
 
 // Measured values of devices, in the form of the wire.

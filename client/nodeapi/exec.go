@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // ExecProtocol is the name of the protocol that a request to run a command upgrades to.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 func TestExec_refused(t *testing.T) {

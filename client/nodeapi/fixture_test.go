@@ -16,8 +16,8 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // scripted plays the tasks of a node.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
-	"github.com/seed-f9cf0b39/nodedrain/client/tasklog"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/tasklog"
 )
 
 // source is a file, or a row of files, that may grow.

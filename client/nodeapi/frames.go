@@ -8,7 +8,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // MaxFrame bounds one line of the stream of a command, in bytes, without its end. A longer line ends the

@@ -8,8 +8,8 @@ import (
 	"net/http"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
-	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/client/hoststats"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
 )
 
 // Options configure a [Handler].

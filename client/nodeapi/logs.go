@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
-	"github.com/seed-f9cf0b39/nodedrain/client/tasklog"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/tasklog"
 )
 
 // logRequest is a request for the log of one stream of a task.

@@ -14,7 +14,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
-	"github.com/seed-f9cf0b39/nodedrain/client/tasklog"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/tasklog"
 )
 
 const followWeb = "/v1/client/fs/logs/a?task=web&type=stdout&follow=true"

@@ -18,11 +18,11 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
-	"github.com/seed-f9cf0b39/nodedrain/client/device"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/hoststats"
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
-	"github.com/seed-f9cf0b39/nodedrain/client/tasklog"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/tasklog"
 )
 
 // node is a node with the allocation "a" of the tasks "web" and "db", and its API.

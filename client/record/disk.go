@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
 )
 
 // Memory is a [Store] without a disk, for tests and the simulator. It is for one goroutine.

@@ -13,8 +13,8 @@ import (
 	"github.com/shoenig/test/must"
 	"pgregory.net/rapid"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
 )
 
 func openDisk(t testing.TB, dir string) *record.Disk {

@@ -12,10 +12,10 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	drivers "github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
-	"github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	drivers "github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 )
 
 const root = "/volumes"

@@ -3,8 +3,8 @@ package volume
 import (
 	"path"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
 )
 
 // Usage is the way in which an allocation uses a volume. A volume is staged once for each usage.

@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
 )
 
 // dog is a watchdog: it waits, steps its Watch, and acts.

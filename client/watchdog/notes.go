@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/guard"
-	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
 )
 
 // noteSuffix ends the name of the file of a note. A file that is not complete has another suffix.

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
 // Argument is the first argument of a watchdog process. Its name does not collide with a command of

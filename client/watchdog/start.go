@@ -16,11 +16,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
 // Options are the options of [Start].

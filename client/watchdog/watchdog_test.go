@@ -18,13 +18,13 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/client/watchdog"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/internal/freshmachine"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
 // role is the environment variable that makes this test binary the double of a client. As a

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/simclient/remote"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/simclient/remote"
 )
 
 // clientsCommand is "nodedrain clients".

@@ -14,8 +14,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/term"
 
-	"github.com/seed-f9cf0b39/nodedrain/demo"
-	"github.com/seed-f9cf0b39/nodedrain/dev"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/demo"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/dev"
 )
 
 // demoCommand is "nodedrain demo".

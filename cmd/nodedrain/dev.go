@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/dev"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/dev"
 )
 
 // devCommand is "nodedrain dev".

@@ -15,7 +15,7 @@ import (
 
 	"github.com/hashicorp/cli"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/tasklog/keeper"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/tasklog/keeper"
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/demo"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/demo"
 )
 
 // command runs a command line.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/posener/complete"
 
-	"github.com/seed-f9cf0b39/nodedrain/agent/archive"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent/archive"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 

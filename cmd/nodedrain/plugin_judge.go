@@ -12,11 +12,11 @@ import (
 
 	"github.com/posener/complete"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
-	"github.com/seed-f9cf0b39/nodedrain/client/device/devicetest"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
-	"github.com/seed-f9cf0b39/nodedrain/client/volume/volumetest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/conformance"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/device/devicetest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/drivertest"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/plugintest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/storagetest"
 )
 
 // pluginTestCommand is "nodedrain plugin test".
@@ -159,7 +159,7 @@ func checkRules(flagged string) error {
 // allRules returns the rules of all plugins.
 func allRules() []conformance.Rule {
 	var all []conformance.Rule
-	for _, one := range slices.Concat(drivertest.Tests(drivertest.Harness{}), devicetest.Tests(devicetest.Harness{}), volumetest.Tests(volumetest.Harness{})) {
+	for _, one := range slices.Concat(drivertest.Tests(drivertest.Harness{}), devicetest.Tests(devicetest.Harness{}), storagetest.Tests(storagetest.Harness{})) {
 		all = append(all, one.Rule)
 	}
 	return all

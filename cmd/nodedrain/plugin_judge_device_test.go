@@ -76,7 +76,7 @@ func TestPluginTest_eachRuleIsBroken(t *testing.T) {
 		broken = append(broken, strings.Split(story.fails, ", ")...)
 	}
 	for _, rule := range allRules() {
-		// The tasks of the wrong drivers have no processes. Package volumetest breaks the rules of storage
+		// The tasks of the wrong drivers have no processes. Package storagetest breaks the rules of storage
 		// plugins.
 		if rule.ID != "D17 children" && rule.ID[0] != 'S' {
 			must.SliceContains(t, broken, rule.ID)

@@ -80,7 +80,7 @@ func TestPluginTest_readerEnds(t *testing.T) {
 	must.SliceEmpty(t, left)
 }
 
-// The command names the rules that a wrong storage plugin breaks, and no others. Package volumetest breaks
+// The command names the rules that a wrong storage plugin breaks, and no others. Package storagetest breaks
 // each rule over its double.
 func TestPluginTest_wrongStorage(t *testing.T) {
 	t.Parallel()

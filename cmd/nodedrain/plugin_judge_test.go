@@ -11,7 +11,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
 )
 
 // wrongTasks is the configuration of the driver in plugin/plugintest/testdata/wrong with a fault.

@@ -9,13 +9,13 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/seed-f9cf0b39/nodedrain/agent"
-	"github.com/seed-f9cf0b39/nodedrain/agent/heartbeat"
+	"github.com/seed-f9cf0b39/nodedrain/client/simclient"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent/heartbeat"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
 // The nodes of the scripts. The ids of the first two share a prefix.

@@ -11,12 +11,12 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/seed-f9cf0b39/nodedrain/access"
-	"github.com/seed-f9cf0b39/nodedrain/agent"
-	"github.com/seed-f9cf0b39/nodedrain/agent/connlimit"
-	"github.com/seed-f9cf0b39/nodedrain/agent/datadir"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/telemetry"
+	"github.com/seed-f9cf0b39/nodedrain/server/access"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent/connlimit"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent/datadir"
+	"github.com/seed-f9cf0b39/nodedrain/server/telemetry"
 )
 
 // serverCommand is "nodedrain server".

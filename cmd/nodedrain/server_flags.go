@@ -9,8 +9,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/seed-f9cf0b39/nodedrain/agent"
-	"github.com/seed-f9cf0b39/nodedrain/agent/connlimit"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent/connlimit"
 )
 
 // serverFlags are the flags of "nodedrain server".

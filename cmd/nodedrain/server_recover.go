@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/seed-f9cf0b39/nodedrain/agent/datadir"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent/datadir"
 )
 
 // serverRecoverCommand is "nodedrain server recover".

@@ -10,7 +10,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/agent"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
 
 // A server without its log exits with its own code and the remedy, in one line. The remedy makes the

@@ -11,8 +11,8 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/agent"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 

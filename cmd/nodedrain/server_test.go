@@ -19,10 +19,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/access"
-	"github.com/seed-f9cf0b39/nodedrain/agent"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/server/access"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
 
 // Invalid flags are refused, and no server starts.

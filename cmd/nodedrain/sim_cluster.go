@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/demo/openb"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/demo/openb"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/seed-f9cf0b39/nodedrain/access"
+	"github.com/seed-f9cf0b39/nodedrain/server/access"
 )
 
 const tokenHelp = `Usage: nodedrain token <command> [options]

@@ -9,7 +9,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/access"
+	"github.com/seed-f9cf0b39/nodedrain/server/access"
 )
 
 // createToken runs the command with that line.

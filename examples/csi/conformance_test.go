@@ -8,20 +8,20 @@ import (
 	"github.com/shoenig/test/must"
 
 	volumes "github.com/seed-f9cf0b39/nodedrain/client/volume"
-	"github.com/seed-f9cf0b39/nodedrain/client/volume/volumetest"
-	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/storagetest"
 )
 
-// conformingNode implements volumetest.Node for a process of the plugin.
+// conformingNode implements storagetest.Node for a process of the plugin.
 type conformingNode struct {
-	volumetest.Host
+	storagetest.Host
 	machine machine
 	test    *testing.T
 	program *program
 	plugin  *storage.Plugin
 }
 
-var _ volumetest.Node = (*conformingNode)(nil)
+var _ storagetest.Node = (*conformingNode)(nil)
 
 func newConformingNode(t *testing.T) *conformingNode {
 	n := &conformingNode{machine: newMachine(t), test: t}
@@ -39,15 +39,15 @@ func (n *conformingNode) start() {
 	n.test.Cleanup(func() { _ = n.plugin.Close() })
 }
 
-func (n *conformingNode) Plugin() volumetest.Plugin { return n.plugin }
+func (n *conformingNode) Plugin() storagetest.Plugin { return n.plugin }
 
-func (n *conformingNode) Restart(volumetest.T) {
+func (n *conformingNode) Restart(storagetest.T) {
 	must.NoError(n.test, n.plugin.Close())
 	n.program.kill(n.test)
 	n.start()
 }
 
-func (n *conformingNode) Volume(volumetest.T) volumes.Claimed {
+func (n *conformingNode) Volume(storagetest.T) volumes.Claimed {
 	made, err := n.program.CreateVolume(n.test.Context(), &csi.CreateVolumeRequest{
 		Name: "tested", VolumeCapabilities: []*csi.VolumeCapability{capability(manyWriters), capability(singleWriter)},
 	})
@@ -65,7 +65,7 @@ func (n *conformingNode) Volume(volumetest.T) volumes.Claimed {
 func TestPlugin_conformance(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
-	volumetest.Run(t, volumetest.Harness{Strict: true, New: func(t volumetest.T) volumetest.Node {
+	storagetest.Run(t, storagetest.Harness{Strict: true, New: func(t storagetest.T) storagetest.Node {
 		one, is := t.(*testing.T)
 		if !is {
 			t.Fatalf("%T is no test of go test", t)

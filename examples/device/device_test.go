@@ -12,10 +12,10 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/device"
-	"github.com/seed-f9cf0b39/nodedrain/client/device/devicetest"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/device/devicetest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/plugintest"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )

@@ -7,8 +7,8 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/drivertest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/plugintest"
 )
 

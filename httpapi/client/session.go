@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/seed-f9cf0b39/nodedrain/session"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
 )
 
 // upgrades returns a transport for connections that do not stay HTTP. HTTP/2 cannot give them away.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/internal/frozen"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
 func TestStop(t *testing.T) {

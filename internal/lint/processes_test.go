@@ -17,7 +17,7 @@ import (
 // behind when it is killed.
 func startsProcesses() []string {
 	return []string{
-		"os/exec", module + "/client/node", module + "/client/tasklog/keeper", module + "/client/watchdog", module + "/dev", module + "/plugin/host",
+		"os/exec", module + "/client/node", module + "/plugin/machine/tasklog/keeper", module + "/client/watchdog", module + "/cmd/nodedrain/dev", module + "/plugin/host",
 		module + "/plugin/rawexec/shim",
 	}
 }

@@ -49,8 +49,8 @@ func loopRule() lint.LoopRule {
 
 			{Package: module + "/scheduler", Receiver: "Scheduler", Name: "Step"},
 			{Package: module + "/scheduler", Name: "Schedule"},
-			{Package: module + "/collect", Receiver: "Collector", Name: "Step"},
-			{Package: module + "/collect", Name: "Apply"},
+			{Package: module + "/scheduler/collect", Receiver: "Collector", Name: "Step"},
+			{Package: module + "/scheduler/collect", Name: "Apply"},
 			{Package: module + "/scheduler", Name: "Check"},
 			{Package: module + "/scheduler", Name: "JobEval"},
 			{Package: module + "/scheduler", Name: "NodeEvals"},
@@ -74,10 +74,10 @@ func loopRule() lint.LoopRule {
 			"(*" + module + "/sim/internal/live.clients).behave":        live,
 			"(*" + module + "/sim/internal/live.servers).observe":       live,
 			"(*" + module + "/sim/timeline.Trace).write":                "a trace is output and decides nothing",
-			"(*" + module + "/demo.clients).Report":                     "a goroutine sends the reports: to hand them over decides nothing",
-			"(*" + module + "/agent.Agent).applied":                     "the entry that a leader waits for does not affect the FSM",
-			"(*" + module + "/agent.Dev).Report":                        "a goroutine sends the reports: to hand them over decides nothing",
-			"(*" + module + "/simclient/remote.runner).Report":          "goroutines send the reports: to hand them over decides nothing",
+			"(*" + module + "/cmd/nodedrain/demo.clients).Report":       "a goroutine sends the reports: to hand them over decides nothing",
+			"(*" + module + "/server/agent.Agent).applied":              "the entry that a leader waits for does not affect the FSM",
+			"(*" + module + "/server/agent.Dev).Report":                 "a goroutine sends the reports: to hand them over decides nothing",
+			"(*" + module + "/client/simclient/remote.runner).Report":   "goroutines send the reports: to hand them over decides nothing",
 			"(*" + module + "/shims.Proposer).enqueue → time.AfterFunc": "the timer of a write answers it and decides nothing",
 			module + "/client.Shell":                                    "the shell acts for the core, which only begins effects",
 			module + "/client/volume.Shell":                             "the shell acts for the machine, which only begins effects",
@@ -101,16 +101,16 @@ func snapshotRule() lint.LoopRule {
 			{Package: module + "/statestore", Name: "Restore"},
 		},
 		Boundaries: map[string]string{
-			"(*" + module + "/agent.trackedConn).Read":           "the origin of the stream does not affect the state",
-			"(*" + module + "/httpapi/client.answer).Read":       "the origin of the stream does not affect the state",
-			"(*" + module + "/httpapi/client.quietConn).Read":    "the origin of the stream does not affect the state",
-			"(*" + module + "/httpapi/client.quietConn).Write":   "the destination of the stream does not affect the state",
-			"(*" + module + "/plugin/host.firstLine).Read":       "the origin of the stream does not affect the state",
-			"(" + module + "/client/nodeapi.outputStream).Write": "the destination of the stream does not affect the state",
-			"(*" + module + "/session.bufferedConn).Read":        "the origin of the stream does not affect the state",
-			"(*" + module + "/session.stream).Write":             "the destination of the stream does not affect the state",
-			"(*" + module + "/session.guard).Read":               "the origin of the stream does not affect the state",
-			"(*" + module + "/session.stream).Read":              "the origin of the stream does not affect the state",
+			"(*" + module + "/server/agent.trackedConn).Read":     "the origin of the stream does not affect the state",
+			"(*" + module + "/httpapi/client.answer).Read":        "the origin of the stream does not affect the state",
+			"(*" + module + "/httpapi/client.quietConn).Read":     "the origin of the stream does not affect the state",
+			"(*" + module + "/httpapi/client.quietConn).Write":    "the destination of the stream does not affect the state",
+			"(*" + module + "/plugin/host.firstLine).Read":        "the origin of the stream does not affect the state",
+			"(" + module + "/client/nodeapi.outputStream).Write":  "the destination of the stream does not affect the state",
+			"(*" + module + "/httpapi/session.bufferedConn).Read": "the origin of the stream does not affect the state",
+			"(*" + module + "/httpapi/session.stream).Write":      "the destination of the stream does not affect the state",
+			"(*" + module + "/httpapi/session.guard).Read":        "the origin of the stream does not affect the state",
+			"(*" + module + "/httpapi/session.stream).Read":       "the origin of the stream does not affect the state",
 		},
 		Outside: []string{
 			"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash", "hash/crc64", "io", "maps", "slices", "strings", "sync", "sync/atomic",
@@ -128,7 +128,7 @@ func judgeRule() lint.LoopRule {
 		Boundaries: map[string]string{
 			"(" + module + "/client/nodeapi.outputStream).Write": "the destination of a stream decides nothing",
 			"(*" + module + "/httpapi/client.quietConn).Write":   "the destination of a dump does not affect the finding",
-			"(*" + module + "/session.stream).Write":             "the destination of a dump does not affect the finding",
+			"(*" + module + "/httpapi/session.stream).Write":     "the destination of a dump does not affect the finding",
 		},
 		Outside: []string{
 			"bufio", "bytes", "cmp", "encoding/binary", "fmt", "io", "maps", "math", "math/bits", "reflect", "slices", "strconv", "strings", "time",
@@ -170,7 +170,7 @@ func importRules() []lint.ImportRule {
 				module + "/shims":                          embedded,
 				module + "/scheduler":                      embedded,
 				module + "/witness":                        dumbTwin,
-				module + "/telemetry":                      uncounted,
+				module + "/server/telemetry":               uncounted,
 				"github.com/hashicorp/go-memdb":            embedded,
 				"github.com/hashicorp/raft":                embedded,
 				"github.com/hashicorp/go-msgpack/v2/codec": embedded,
@@ -195,7 +195,7 @@ func importRules() []lint.ImportRule {
 			Directly: map[string]string{"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance},
 		},
 		{
-			Package: module + "/collect",
+			Package: module + "/scheduler/collect",
 			Never: map[string]string{
 				module + "/drainer":    "the rules read through the small interface they declare",
 				module + "/statestore": "the rules read through the small interface they declare",
@@ -204,7 +204,7 @@ func importRules() []lint.ImportRule {
 			Directly: map[string]string{"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance},
 		},
 		{
-			Package: module + "/simclient",
+			Package: module + "/client/simclient",
 			Never: map[string]string{
 				module + "/drainer":    "a client knows its own node, not drains",
 				module + "/statestore": "a client reads through the small interface it declares",
@@ -230,11 +230,11 @@ func importRules() []lint.ImportRule {
 		},
 		{
 			Package:  module + "/shims",
-			Never:    map[string]string{module + "/server": below, module + "/witness": dumbTwin, module + "/simclient": below, module + "/telemetry": uncounted},
+			Never:    map[string]string{module + "/server": below, module + "/witness": dumbTwin, module + "/client/simclient": below, module + "/server/telemetry": uncounted},
 			Directly: map[string]string{"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance, "net/http": noNetwork},
 		},
 		{Package: module + "/server", Never: map[string]string{
-			module + "/demo":                "the server is an example for embedders: it needs no demo",
+			module + "/cmd/nodedrain/demo":  "the server is an example for embedders: it needs no demo",
 			module + "/drainer/drainertest": "a server contains no test harness",
 			module + "/sim/world":           "a server contains no simulation",
 			module + "/witness":             dumbTwin,
@@ -243,7 +243,7 @@ func importRules() []lint.ImportRule {
 			Package: module + "/httpapi",
 			Never: map[string]string{
 				module + "/server":              "handlers depend only on the interfaces that they declare",
-				module + "/agent":               "handlers depend only on the interfaces that they declare",
+				module + "/server/agent":        "handlers depend only on the interfaces that they declare",
 				module + "/drainer":             "handlers use package rules, not the drainer's goroutine",
 				module + "/statestore":          "handlers read through the small interface that they declare",
 				module + "/shims":               "handlers write through the small interface they declare",
@@ -257,13 +257,13 @@ func importRules() []lint.ImportRule {
 			module + "/httpapi": "servers and their clients share the shapes",
 			"net/http":          "shapes use no network",
 		}},
-		{Package: module + "/agent", Never: map[string]string{
-			module + "/demo":                "an agent needs no demo",
+		{Package: module + "/server/agent", Never: map[string]string{
+			module + "/cmd/nodedrain/demo":  "an agent needs no demo",
 			module + "/drainer/drainertest": "a server contains no test harness",
 			module + "/sim/world":           "an agent simulates only clients",
 		}},
 		{
-			Package: module + "/agent/heartbeat",
+			Package: module + "/server/agent/heartbeat",
 			Never: map[string]string{
 				module + "/shims":           "the heartbeat timers return writes and do not write",
 				module + "/statestore":      "the heartbeat timers get the heartbeats from the agent",
@@ -272,31 +272,31 @@ func importRules() []lint.ImportRule {
 			},
 			Directly: map[string]string{"crypto/rand": noChance, "net": noNetwork, "os": noNetwork},
 		},
-		{Package: module + "/simclient/remote", Never: map[string]string{
+		{Package: module + "/client/simclient/remote", Never: map[string]string{
 			module + "/server":     "clients use only the servers' API",
 			module + "/statestore": "clients use only the servers' API",
 			module + "/shims":      "clients use only the servers' API",
 			module + "/scheduler":  "a client does not depend on the scheduler",
 		}},
 		{Package: module + "/client/node", Never: map[string]string{
-			module + "/server":     "clients use only the servers' API",
-			module + "/statestore": "clients use only the servers' API",
-			module + "/shims":      "clients use only the servers' API",
-			module + "/scheduler":  "a client does not depend on the scheduler",
-			module + "/simclient":  "a real client contains no simulated one",
+			module + "/server":           "clients use only the servers' API",
+			module + "/statestore":       "clients use only the servers' API",
+			module + "/shims":            "clients use only the servers' API",
+			module + "/scheduler":        "a client does not depend on the scheduler",
+			module + "/client/simclient": "a real client contains no simulated one",
 		}},
 		{
-			Package: module + "/session",
+			Package: module + "/httpapi/session",
 			Never: map[string]string{
-				module + "/httpapi": "a session carries requests and does not know them",
-				module + "/agent":   "nodes have an end of it, too",
-				module + "/client":  "servers have an end of it, too",
-				module + "/cluster": "a session carries requests and does not know them",
+				module + "/httpapi":      "a session carries requests and does not know them",
+				module + "/server/agent": "nodes have an end of it, too",
+				module + "/client":       "servers have an end of it, too",
+				module + "/cluster":      "a session carries requests and does not know them",
 			},
 		},
 		{Package: module + "/client/nodeapi", Never: map[string]string{
-			module + "/httpapi": "the client of a node answers requests and serves no API",
-			module + "/session": "how a request arrives does not matter to its answer",
+			module + "/httpapi":         "the client of a node answers requests and serves no API",
+			module + "/httpapi/session": "how a request arrives does not matter to its answer",
 		}},
 		{Package: module + "/sim/internal/placement", Directly: map[string]string{module + "/scheduler": dumbTwin}},
 		{Package: module + "/sim/world", Never: map[string]string{
@@ -311,7 +311,7 @@ func importRules() []lint.ImportRule {
 func pluginRule() lint.ReachRule {
 	return lint.ReachRule{
 		Modules: []string{"google.golang.org/grpc", "github.com/hashicorp/go-plugin", "github.com/hashicorp/hcl"},
-		In:      []string{"plugin", "client/config", "client/node", "dev", "demo", "cmd/nodedrain", "examples"},
+		In:      []string{"plugin", "client/config", "client/node", "cmd/nodedrain", "examples"},
 		Why:     "only the shell of a client, the host of plugins, the plugins, the example of one, the trial, the demonstration and the command that serves them speak their protocol",
 	}
 }
@@ -332,8 +332,8 @@ func manyMethods() map[string]int {
 func variables() map[string]string {
 	const table = "a table that nothing writes to"
 	return map[string]string{
-		"bench.packages":                 table,
-		"demo/openb.kinds":               table,
+		"internal/bench.packages":        table,
+		"cmd/nodedrain/demo/openb.kinds": table,
 		"drainer/drainertest.allocIDs":   table,
 		"drainer/drainertest.evalIDs":    table,
 		"drainer/drainertest.evalState":  table,
@@ -348,7 +348,7 @@ func variables() map[string]string {
 		"internal/lint.sorts":            table,
 		"shims.handle":                   "the codec caches what it knows of types in it, behind its own lock",
 		"sim/planted.frames":             table,
-		"telemetry.help":                 table,
+		"server/telemetry.help":          table,
 	}
 }
 

@@ -9,8 +9,8 @@
 // ended. This package does not restart a plugin by itself: the client does, and waits between
 // launches.
 //
-// An Instance of a driver implements client/driver.Driver. For a device plugin [Instance.Device]
-// returns a client/device.Plugin. Launch, handshake, record and end are the same for both. When the
+// An Instance of a driver implements plugin/driver.Driver. For a device plugin [Instance.Device]
+// returns a plugin/device.Plugin. Launch, handshake, record and end are the same for both. When the
 // process ends, [Instance.Done] is closed, and calls return an error of class driver.Gone.
 //
 // # Taking over a process

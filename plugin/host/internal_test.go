@@ -21,8 +21,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/device"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	devicepb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/device"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/structs"

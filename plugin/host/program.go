@@ -16,9 +16,9 @@ import (
 	pluginrunner "github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/plugin"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/internal/cstring"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
 	devicepb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/device"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
 // attached implements go-plugin's interface for a running plugin.

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
-	"github.com/seed-f9cf0b39/nodedrain/client/socket"
 	"github.com/seed-f9cf0b39/nodedrain/internal/private"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/socket"
 )
 
 // prepareSockets creates the folder for the sockets of a plugin.

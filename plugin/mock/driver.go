@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/hclspec"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )

@@ -14,8 +14,8 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/drivertest"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/mock"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/schema"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"

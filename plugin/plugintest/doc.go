@@ -1,7 +1,7 @@
 // Package plugintest runs the conformance suites for a plugin's program, with real processes and
 // over the plugin protocol. [Harness] builds a harness of package drivertest from the [Options] of
 // a driver, and [DeviceHarness] builds a harness of package devicetest from the [DeviceOptions] of
-// a device plugin. [StorageHarness] builds a harness of package volumetest from the
+// a device plugin. [StorageHarness] builds a harness of package storagetest from the
 // [StorageOptions] of a storage plugin, which speaks CSI. [Read], [ReadDevices] and [ReadStorage]
 // read the options from a file, for plugins outside this repository. [Open] asks a program for its
 // type.

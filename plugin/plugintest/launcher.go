@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/conformance"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/crash"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/environment"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"

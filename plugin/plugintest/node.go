@@ -15,10 +15,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/drivertest"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
 // mark is the variable by which the harness finds the processes of a task.

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/conformance"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/drivertest"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/environment"
 )
 

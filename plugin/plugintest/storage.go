@@ -11,13 +11,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
-	"github.com/seed-f9cf0b39/nodedrain/client/mounts"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
-	"github.com/seed-f9cf0b39/nodedrain/client/volume/volumetest"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/conformance"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/environment"
-	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/storagetest"
 )
 
 // StorageOptions describe the program of a storage plugin, which speaks CSI. In a file they are a
@@ -47,7 +47,7 @@ type StorageOptions struct {
 func ReadStorage(path, file string) (StorageOptions, error) {
 	o := StorageOptions{Path: path}
 	err := read(file, &o, func() error {
-		return errors.Join(checkSkips(o.Skips, volumetest.Tests(volumetest.Harness{})), environment.Check(o.Env))
+		return errors.Join(checkSkips(o.Skips, storagetest.Tests(storagetest.Harness{})), environment.Check(o.Env))
 	})
 	if err == nil && isSocket(path) {
 		if o.Skips == nil {
@@ -66,9 +66,9 @@ func isSocket(path string) bool {
 
 // StorageHarness returns the harness of a storage plugin. One test runs at a time, because all of
 // them may use the same volume.
-func StorageHarness(o StorageOptions) volumetest.Harness {
-	return volumetest.Harness{
-		New:      func(t volumetest.T) volumetest.Node { return newStorageNode(t, o) },
+func StorageHarness(o StorageOptions) storagetest.Harness {
+	return storagetest.Harness{
+		New:      func(t storagetest.T) storagetest.Node { return newStorageNode(t, o) },
 		OneByOne: true,
 		Skips:    o.Skips,
 	}
@@ -76,7 +76,7 @@ func StorageHarness(o StorageOptions) volumetest.Harness {
 
 // storageNode is a node with a storage plugin: its process, or its socket alone.
 type storageNode struct {
-	volumetest.Host
+	storagetest.Host
 	launcher *launcher
 	of       StorageOptions
 	plugin   *storage.Plugin
@@ -88,11 +88,11 @@ type storageNode struct {
 }
 
 var (
-	_ volumetest.Node    = (*storageNode)(nil)
+	_ storagetest.Node    = (*storageNode)(nil)
 	_ conformance.Logger = (*storageNode)(nil)
 )
 
-func newStorageNode(t volumetest.T, o StorageOptions) *storageNode {
+func newStorageNode(t storagetest.T, o StorageOptions) *storageNode {
 	t.Helper()
 	n := &storageNode{launcher: newLauncher(t, Program{Path: o.Path, Setup: o.Setup}), of: o}
 	t.Cleanup(func() { n.end(t) })
@@ -118,7 +118,7 @@ func (n *storageNode) socket() string {
 }
 
 // begin starts the program, and waits until the plugin answers.
-func (n *storageNode) begin(t volumetest.T) {
+func (n *storageNode) begin(t storagetest.T) {
 	t.Helper()
 	if err := n.launch(); err != nil {
 		t.Fatalf("the plugin did not start: %v", err)
@@ -199,7 +199,7 @@ func (n *storageNode) kill() {
 
 // end kills the plugin. A volume that is still mounted is left with its folder: to remove the
 // folder would remove the files of the volume.
-func (n *storageNode) end(t volumetest.T) {
+func (n *storageNode) end(t storagetest.T) {
 	t.Helper()
 	n.kill()
 	table, err := mounts.Read()
@@ -217,11 +217,11 @@ func (n *storageNode) end(t volumetest.T) {
 // Log returns the end of the plugin's log.
 func (n *storageNode) Log() string { return n.launcher.Log() }
 
-// Plugin implements [volumetest.Node].
-func (n *storageNode) Plugin() volumetest.Plugin { return n.plugin }
+// Plugin implements [storagetest.Node].
+func (n *storageNode) Plugin() storagetest.Plugin { return n.plugin }
 
-// Restart implements [volumetest.Node].
-func (n *storageNode) Restart(t volumetest.T) {
+// Restart implements [storagetest.Node].
+func (n *storageNode) Restart(t storagetest.T) {
 	t.Helper()
 	if n.stop == nil {
 		t.Fatalf("the test did not start the plugin of volume %s", n.of.Volume)
@@ -230,9 +230,9 @@ func (n *storageNode) Restart(t volumetest.T) {
 	n.begin(t)
 }
 
-// Volume implements [volumetest.Node]. It attaches the volume to the node if the plugin is also a
+// Volume implements [storagetest.Node]. It attaches the volume to the node if the plugin is also a
 // controller that attaches.
-func (n *storageNode) Volume(t volumetest.T) volume.Claimed {
+func (n *storageNode) Volume(t storagetest.T) volume.Claimed {
 	t.Helper()
 	claimed := volume.Claimed{ExternalID: n.of.Volume, Context: n.of.Context, Secrets: n.of.Secrets}
 	d, err := n.plugin.Describe(t.Context(), cluster.PluginMonolith)

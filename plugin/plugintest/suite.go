@@ -8,11 +8,11 @@ import (
 	"os"
 	"strings"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/conformance"
-	"github.com/seed-f9cf0b39/nodedrain/client/device/devicetest"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
-	"github.com/seed-f9cf0b39/nodedrain/client/volume/volumetest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/conformance"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/device/devicetest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/drivertest"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/storagetest"
 )
 
 // Suite contains the rules for one plugin.
@@ -102,5 +102,5 @@ func openStorage(path, file string) (Suite, error) {
 		return Suite{}, err
 	}
 	h := StorageHarness(o)
-	return Suite{"storage", volumetest.Tests(h), h.Skips, volumetest.Ready(h)}, nil
+	return Suite{"storage", storagetest.Tests(h), h.Skips, storagetest.Ready(h)}, nil
 }

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/hclspec"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec/shim"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // maxEvents is the largest number of events that wait for a stream. The oldest is dropped first.

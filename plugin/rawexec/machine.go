@@ -8,10 +8,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
-	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec/shim"
 )
 

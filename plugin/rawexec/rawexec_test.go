@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/internal/frozen"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
 )
 

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec/shim"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )

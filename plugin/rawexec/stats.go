@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // Stats reports the sum of all processes of a task.

@@ -3,7 +3,7 @@
 // the plugin gets it as msgpack.
 //
 // [Schema.Encode] has these steps. It replaces variables in the strings of the config (package
-// client/taskenv). It decodes the result by the schema, and finds unknown and missing keys and
+// plugin/taskenv). It decodes the result by the schema, and finds unknown and missing keys and
 // wrong types. It encodes a map with every key of the schema, and nil for keys without a value.
 // [Decode] is the opposite, for plugins written in Go.
 //

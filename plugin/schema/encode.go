@@ -16,7 +16,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/msgpack"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/taskenv"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/taskenv"
 )
 
 // Encode returns a config as msgpack. The config is a JSON object, or empty for none. lookup

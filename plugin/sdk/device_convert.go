@@ -3,8 +3,8 @@ package sdk
 import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/device"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/device"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/structs"
 )

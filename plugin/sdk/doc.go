@@ -1,6 +1,6 @@
 // Package sdk serves a task driver or a device plugin. An author implements [Driver] with the types
-// of package client/driver and calls [Serve], or implements [Device] with the types of package
-// client/device and calls [ServeDevice]:
+// of package plugin/driver and calls [Serve], or implements [Device] with the types of package
+// plugin/device and calls [ServeDevice]:
 //
 //	func main() { sdk.Serve(&coffee{}) }
 //

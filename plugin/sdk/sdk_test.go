@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/hclspec"

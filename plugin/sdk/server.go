@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/structs"
 )

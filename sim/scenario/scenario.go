@@ -3,8 +3,8 @@ package scenario
 import (
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/simclient"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
 // Scenario describes one simulation: a cluster at the beginning, events with their times, and the

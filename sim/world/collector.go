@@ -3,7 +3,7 @@ package world
 import (
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/collect"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler/collect"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"

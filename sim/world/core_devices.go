@@ -4,10 +4,10 @@ import (
 	"errors"
 	"slices"
 
-	devices "github.com/seed-f9cf0b39/nodedrain/client/device/scripted"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	devices "github.com/seed-f9cf0b39/nodedrain/plugin/device/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 

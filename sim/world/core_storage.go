@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
-	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	storage "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"

@@ -4,13 +4,13 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/simclient"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
-	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
 // Behaviour is the behaviour of one allocation on its node.

@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/internal/private"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
 // ErrUsed means that a task id was used before.

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
 // Protocol is the version of requests, specs and records. The version of a running shim does not

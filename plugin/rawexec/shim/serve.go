@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/socket"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/socket"
 )
 
 // patience is how long a shim waits for a request, and a client for an answer.

@@ -13,7 +13,7 @@ import (
 	"github.com/shoenig/test/must"
 	"github.com/shoenig/test/wait"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
 // A record keeps its size, so that a full disk cannot refuse the last one.

@@ -7,8 +7,8 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
-	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	storage "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/claimed"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"

@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 	"sync"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/simclient"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
-	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
 // clients are the clients of all nodes, on their own goroutine.

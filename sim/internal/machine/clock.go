@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/alarm"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 )
 
 // clock is the clock of one node, with its future events. Events of the same time run in random

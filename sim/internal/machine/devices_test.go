@@ -7,9 +7,9 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	devices "github.com/seed-f9cf0b39/nodedrain/client/device/scripted"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	devices "github.com/seed-f9cf0b39/nodedrain/plugin/device/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 )
 
 // succession plays two allocations. The second one gets the devices of the first one, which stops

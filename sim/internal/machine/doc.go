@@ -6,9 +6,9 @@
 // A Node has its own clock. Its owner calls [Node.Advance] at the time that the last call returned,
 // or earlier. Events of the same time run in random order, so that each seed tests another order.
 //
-// A node may have device plugins, the doubles of package client/device/scripted: see [Equipment].
+// A node may have device plugins, the doubles of package plugin/device/scripted: see [Equipment].
 //
-// It may have storage, the double of package client/volume/scripted: see [StorageOptions]. Its
+// It may have storage, the double of package plugin/storage/scripted: see [StorageOptions]. Its
 // storage plugins are tasks of the node.
 //
 // An [Observer] gets the events of the node. The observer of package onnode judges the client.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
-	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	storage "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 )
 
 // C4: random drains of a node with volumes, paced and forced. The client dies, calls fail, hang or

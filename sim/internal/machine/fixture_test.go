@@ -11,12 +11,12 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
-	devices "github.com/seed-f9cf0b39/nodedrain/client/device/scripted"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
-	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	devices "github.com/seed-f9cf0b39/nodedrain/plugin/device/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	storage "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/onnode"
 )

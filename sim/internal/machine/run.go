@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
-	"github.com/seed-f9cf0b39/nodedrain/client/device"
-	devices "github.com/seed-f9cf0b39/nodedrain/client/device/scripted"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
-	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
+	devices "github.com/seed-f9cf0b39/nodedrain/plugin/device/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 )
 
 // run is one process of the client, and the shell of its core. After its death, started effects

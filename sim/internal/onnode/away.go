@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 )
 

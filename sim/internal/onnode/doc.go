@@ -68,7 +68,7 @@
 //
 // # N6, volume order
 //
-//   - No call is out of order. The double of the storage, package client/volume/scripted, checks
+//   - No call is out of order. The double of the storage, package plugin/storage/scripted, checks
 //     this.
 //   - A volume is claimed, staged and published only if its record on the disk says so. When the
 //     volume is unstaged, the record does not say that it is staged, unless the disk was full.

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
-	storage "github.com/seed-f9cf0b39/nodedrain/client/volume/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	storage "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 )
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/simclient"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
-	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
 // Default is the behaviour of an allocation without a client line: it starts after a second, is

@@ -1,10 +1,10 @@
 package setting
 
 import (
+	"github.com/seed-f9cf0b39/nodedrain/client/simclient"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
-	"github.com/seed-f9cf0b39/nodedrain/simclient"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 

@@ -3,7 +3,7 @@ package setting
 import (
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/collect"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler/collect"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 

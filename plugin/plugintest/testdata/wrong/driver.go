@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/mock"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )

@@ -1,0 +1,382 @@
+package simclient_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+	"pgregory.net/rapid"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/simclient"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// checks is how many random worlds a property is tried on, unless the command
+// line or the environment of rapid says otherwise.
+const checks = "1000"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_, chosen := os.LookupEnv("RAPID_CHECKS")
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
+	if !chosen {
+		if err := flag.Set("rapid.checks", checks); err != nil {
+			panic(err)
+		}
+	}
+	m.Run()
+}
+
+// twin is one allocation as a dumb twin of the fleet sees it, second by second:
+// a few times, and from these all over again how it is.
+type twin struct {
+	// seen is when a client in touch first saw it; ran says that it ran then
+	// already, by what the servers knew.
+	seen time.Time
+	ran  bool
+	// data is when its predecessor had ended, told when it was told to stop, both
+	// as its client in touch learnt; zero if not. unheard says that it was to stop
+	// when it was first seen.
+	data, told time.Time
+	unheard    bool
+	// healthy is the verdict that the servers knew of an earlier fleet, or nil.
+	healthy *bool
+	// late says that they learnt something of an earlier fleet only now. lateVerdict is the verdict
+	// that they learnt so, or nil: it stands until the task has one of its own.
+	late        bool
+	lateVerdict *bool
+}
+
+// learn updates the twin in a second in which its client reaches the servers.
+func (p *twin) learn(s *state, a *cluster.Allocation, now time.Time) {
+	if p.seen.IsZero() {
+		p.seen, p.ran, p.unheard = now, a.ClientStatus != cluster.ClientPending, a.ServerTerminal()
+		if a.HasVerdict() {
+			p.healthy = a.DeploymentStatus.Healthy
+		}
+	}
+	if p.told.IsZero() && a.ServerTerminal() {
+		p.told = now
+		if p.unheard && p.ran && a.StoppedAt.Before(now) {
+			p.told = a.StoppedAt
+		}
+	}
+	// Who is to stop copies no data any more.
+	if before := s.allocs[a.PreviousAllocation]; p.data.IsZero() && p.told.IsZero() && (before == nil || before.ClientTerminal()) {
+		p.data = now
+	}
+}
+
+// is says how the allocation is; the verdict counts while it runs.
+func (p *twin) is(a *cluster.Allocation, b simclient.Behaviour, now time.Time) (status cluster.ClientStatus, verdict string) {
+	const forever = 1000 * time.Hour
+	never := p.seen.Add(forever)
+	add := func(t time.Time, d time.Duration) time.Time {
+		if d == simclient.Never || t.Equal(never) {
+			return never
+		}
+		return t.Add(d)
+	}
+	runs := p.seen
+	switch {
+	case p.ran:
+	case p.unheard:
+		runs = never
+	case a.PreviousAllocation != "":
+		runs = never
+		if !p.data.IsZero() {
+			runs = p.data
+			if a.Job.TaskGroups[0].EphemeralDisk.Migrate {
+				runs = add(runs, b.Copy)
+			}
+			runs = add(runs, b.Start)
+		}
+	default:
+		runs = add(runs, b.Start)
+	}
+
+	ends := never
+	if a.Job.Type.ToCompletion() {
+		ends = add(runs, b.Run)
+	}
+	told := never
+	switch {
+	case p.told.IsZero():
+	case runs.After(p.told) && !p.ran:
+		return cluster.ClientComplete, ""
+	default:
+		told = p.told
+		stops := never
+		if b.Stop != simclient.Never {
+			stops = add(told, min(b.Stop, 5*time.Second))
+		}
+		if stops.Before(ends) {
+			ends = stops
+		}
+	}
+	switch {
+	case !now.Before(ends):
+		return cluster.ClientComplete, ""
+	case now.Before(runs):
+		return cluster.ClientPending, ""
+	}
+	return cluster.ClientRunning, p.verdict(a, b, runs, told, now)
+}
+
+func (p *twin) verdict(a *cluster.Allocation, b simclient.Behaviour, runs, told, now time.Time) string {
+	judged := b.Verdict
+	switch {
+	case p.healthy != nil:
+		return p.changed(b, *p.healthy, p.seen, told, now)
+	case a.Job.Type.ToCompletion() || judged == simclient.Never || p.unheard:
+		return "none"
+	case judged == 0 && b.Unhealthy:
+		judged = time.Minute
+	case judged == 0:
+		judged = 10 * time.Second
+	}
+	at := runs.Add(judged)
+	if at.After(now) || at.After(told) {
+		return "none"
+	}
+	return p.changed(b, !b.Unhealthy, at, told, now)
+}
+
+// changed is the verdict after its changes: each once, and none after the order to stop.
+func (p *twin) changed(b simclient.Behaviour, good bool, at, told, now time.Time) string {
+	waits := map[bool]time.Duration{true: b.Worsen, false: b.Recover}
+	for range waits {
+		wait := waits[good]
+		if wait == 0 || wait == simclient.Never || p.unheard {
+			break
+		}
+		if at = at.Add(wait); at.After(now) || at.After(told) {
+			break
+		}
+		good = !good
+	}
+	return fmt.Sprint(good)
+}
+
+// chaos is a world in which things happen at random, with the twins of its
+// allocations.
+type chaos struct {
+	*world
+	rt    *rapid.T
+	twins map[cluster.AllocID]*twin
+	// last is when the last step was.
+	last time.Time
+	// late are batches that land when their time has come, although no fleet
+	// waits for them.
+	late []*flight
+}
+
+var (
+	someNodes     = rapid.SampledFrom([]cluster.NodeID{"n0", "n1", "n2"})
+	someDurations = rapid.Map(rapid.SampledFrom([]int{0, 0, 1, 2, 5, 20, -1}), func(n int) time.Duration {
+		if n < 0 {
+			return simclient.Never
+		}
+		return seconds(n)
+	})
+	someFates = rapid.SampledFrom([]fate{taken, taken, taken, failed, appliedButFailed, full})
+)
+
+// Batches fail and fleets are replaced at random. In the end the servers know the state of every
+// allocation.
+func TestFleet_random(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		c := &chaos{world: newWorld(rt), rt: rt, twins: map[cluster.AllocID]*twin{}}
+		c.options.MaxBatch = rapid.IntRange(1, 4).Draw(rt, "max batch")
+		c.fate = func([]cluster.AllocReport) fate { return someFates.Draw(rt, "fate") }
+		c.restart()
+		for _, n := range []cluster.NodeID{"n0", "n1", "n2"} {
+			c.node(n, cluster.NodeReady)
+		}
+		for range rapid.IntRange(5, 40).Draw(rt, "seconds") {
+			for range rapid.IntRange(0, 3).Draw(rt, "entries") {
+				c.happens()
+			}
+			if len(c.late) > 0 && rapid.Bool().Draw(rt, "late") {
+				c.landLate()
+			}
+			c.held = rapid.IntRange(0, 3).Draw(rt, "held") == 0
+			c.second()
+		}
+		c.calm()
+		for id, a := range c.state.allocs {
+			c.judge(id, a)
+		}
+	})
+}
+
+// happens makes one thing happen.
+func (c *chaos) happens() {
+	switch rapid.SampledFrom([]string{"place", "place", "stop", "stop", "mark", "give up", "purge", "node", "restart", "back"}).Draw(c.rt, "entry") {
+	case "place":
+		c.placeAny()
+	case "stop":
+		c.some(func(id cluster.AllocID) { c.stop(id) })
+	case "mark":
+		c.some(func(id cluster.AllocID) {
+			c.edit(id, func(a *cluster.Allocation) { a.DesiredTransition.Migrate = true })
+		})
+	case "give up":
+		status := rapid.SampledFrom([]cluster.ClientStatus{cluster.ClientUnknown, cluster.ClientLost}).Draw(c.rt, "status")
+		c.some(func(id cluster.AllocID) {
+			if a := c.state.allocs[id]; !a.ClientTerminal() && !c.state.nodes[a.NodeID].Reachable() {
+				c.edit(id, func(a *cluster.Allocation) { a.ClientStatus = status })
+			}
+		})
+	case "purge":
+		c.some(func(id cluster.AllocID) {
+			c.purge(id)
+			delete(c.twins, id)
+		})
+	case "node":
+		c.node(someNodes.Draw(c.rt, "node"), rapid.SampledFrom([]cluster.NodeStatus{
+			cluster.NodeReady, cluster.NodeReady, cluster.NodeDown, cluster.NodeDisconnected,
+		}).Draw(c.rt, "status"))
+	case "restart":
+		if c.flight != nil {
+			c.late = append(c.late, c.flight)
+		}
+		c.restart()
+		clear(c.twins)
+	case "back":
+		c.now = c.now.Add(-seconds(rapid.IntRange(1, 100).Draw(c.rt, "back")))
+	}
+}
+
+// rewind has the twins notice that the clock was set back.
+func (c *chaos) rewind() {
+	if !c.now.Before(c.last) {
+		return
+	}
+	for _, p := range c.twins {
+		for _, at := range []*time.Time{&p.seen, &p.data, &p.told} {
+			if !at.IsZero() {
+				*at = at.Add(c.now.Sub(c.last))
+			}
+		}
+	}
+}
+
+// some does something to an allocation, if there is one.
+func (c *chaos) some(do func(cluster.AllocID)) {
+	if ids := slices.Sorted(maps.Keys(c.state.allocs)); len(ids) > 0 {
+		do(rapid.SampledFrom(ids).Draw(c.rt, "alloc"))
+	}
+}
+
+func (c *chaos) placeAny() {
+	j := jobOf(rapid.SampledFrom([]cluster.JobType{cluster.JobService, cluster.JobBatch, cluster.JobSystem}).Draw(c.rt, "type"))
+	j.TaskGroups[0].EphemeralDisk.Migrate = rapid.Bool().Draw(c.rt, "data")
+	b := simclient.Behaviour{
+		Start: someDurations.Draw(c.rt, "start"), Copy: someDurations.Draw(c.rt, "copy"), Verdict: someDurations.Draw(c.rt, "verdict"),
+		Run: someDurations.Draw(c.rt, "run"), Stop: someDurations.Draw(c.rt, "stop"), Unhealthy: rapid.Bool().Draw(c.rt, "unhealthy"),
+		Worsen: someDurations.Draw(c.rt, "worsen"), Recover: someDurations.Draw(c.rt, "recover"),
+	}
+	var before cluster.AllocID
+	if rapid.Bool().Draw(c.rt, "replacement") {
+		c.some(func(id cluster.AllocID) { before = id })
+	}
+	id := cluster.AllocID(fmt.Sprint("a", len(c.behaviours)))
+	c.place(id, someNodes.Draw(c.rt, "node"), j, b, replaces(before))
+}
+
+// landLate lands the first of the late batches.
+func (c *chaos) landLate() {
+	f := c.late[0]
+	c.late = c.late[1:]
+	before := c.state
+	c.land(f)
+	for _, r := range f.reports {
+		c.fleet.Changed(r.Node) // as who watches the state says
+		if p := c.twins[r.Alloc]; p != nil && c.state.allocs[r.Alloc] != before.allocs[r.Alloc] {
+			p.late = true
+			if r.Healthy != nil {
+				p.lateVerdict = r.Healthy
+			}
+			if r.ClientStatus == cluster.ClientComplete {
+				delete(c.twins, r.Alloc) // it ended under that fleet
+			}
+		}
+	}
+}
+
+// second does the work of this instant, compares the twins, and advances by a second.
+func (c *chaos) second() {
+	c.rewind()
+	before := c.state
+	c.learnAll(before, before)
+	c.settle()
+	c.learnAll(before, c.state)
+	c.last = c.now
+	c.now = c.now.Add(time.Second)
+}
+
+// learnAll updates the twins of the allocations that lived before from a state.
+func (c *chaos) learnAll(before, s *state) {
+	for id, a := range before.allocs {
+		if a.ClientTerminal() || !before.nodes[a.NodeID].Reachable() {
+			continue
+		}
+		if c.twins[id] == nil {
+			c.twins[id] = &twin{}
+		}
+		p := c.twins[id]
+		a = s.allocs[id]
+		if is, _ := p.is(a, c.behaviours[id], c.now); p.late && is == cluster.ClientPending && a.ClientStatus == cluster.ClientRunning {
+			p.seen, p.ran = c.now, true
+		}
+		p.late = false
+		p.learn(s, a, c.now)
+	}
+}
+
+// calm has all that is odd end, and waits until nothing happens any more.
+func (c *chaos) calm() {
+	for _, n := range []cluster.NodeID{"n0", "n1", "n2"} {
+		c.node(n, cluster.NodeReady)
+	}
+	for len(c.late) > 0 {
+		c.landLate()
+	}
+	c.fate, c.held = nil, false
+	for range 1000 {
+		if c.second(); c.wakeAt.IsZero() {
+			return
+		}
+	}
+	c.rt.Fatal("the fleet does not come to rest")
+}
+
+// judge compares what the servers know with what the twin does.
+func (c *chaos) judge(id cluster.AllocID, a *cluster.Allocation) {
+	if a.ClientTerminal() && c.twins[id] == nil {
+		return // it had ended before the fleet began
+	}
+	if a.ClientStatus == cluster.ClientLost {
+		return // it was given up
+	}
+	status, verdict := c.twins[id].is(a, c.behaviours[id], c.now)
+	must.Eq(c.rt, status, a.ClientStatus, must.Sprintf("%s: %+v of %+v, told %q", id, *c.twins[id], a, c.told))
+	if status != cluster.ClientRunning {
+		return
+	}
+	if late := c.twins[id].lateVerdict; verdict == "none" && late != nil {
+		verdict = fmt.Sprint(*late)
+	}
+	known := "none"
+	if a.HasVerdict() {
+		known = fmt.Sprint(a.JudgedHealthy())
+	}
+	must.Eq(c.rt, verdict, known, must.Sprintf("%s: %+v of %+v with %+v, told %q", id, *c.twins[id], a, c.behaviours[id], c.told))
+}

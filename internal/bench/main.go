@@ -1,0 +1,163 @@
+// Command bench measures the cost of the drainer and compares it with bounds.
+//
+//	go run ./internal/bench [-size small|full] [-json] [-run RE] [-counts] [-pairs N] [-fail all|counts] [-cpuprofile FILE]
+//	go run ./internal/bench -table FILE...
+//
+// It runs the Go benchmarks BenchmarkFigure of this package and of the packages that they measure,
+// and prints one table of figures, bounds and verdicts. Each figure runs in its own process with its
+// own time limit. A benchmark that fails is a broken figure. The exit code is 1 if a figure is broken.
+// With -fail counts, broken ratios do not change the exit code: a busy machine may break them. The
+// command needs the go command and, for the commit in the report, git.
+//
+// A figure is a count or a ratio. A count of wake-ups, rows, entries or bytes is the same on every
+// machine. A ratio compares CPU time with that of a baseline in the same run. Package internal/measure
+// describes ratios and verdicts. The bounds are in bounds.go. With -counts the command measures only
+// counts.
+//
+// With -run it measures some figures: names from bounds.go, separated by |. Each part of a name is
+// a regular expression that matches anywhere, and parts at the end may be omitted:
+// 'drains/cpu/max_parallel=1$/100-of-1000-' is one case. Figures in parentheses share a process
+// and its preparation: 'drains/(cpu|free)/max_parallel=1$'. -pairs changes the number of pairs of a
+// ratio. The largest figures take minutes for each pair.
+//
+// The full size takes hours. You can measure it in parts and write the result of each with -json to a
+// file. With -table the command joins such files of one commit and prints one table in Markdown.
+// After an interrupt (SIGINT) the command prints the figures so far.
+//
+// With -cpuprofile the command runs the work of one ratio again and writes a profile. -run must select
+// this ratio. Work that the ratio does not measure has no label "measured" in the profile:
+//
+//	go run ./internal/bench -size full -run 'drains/cpu/max_parallel=1$/1000-of' -cpuprofile FILE
+//	go tool pprof -tagfocus measured FILE
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run runs the command. It returns the exit code: 1 if a figure is broken, 2 if it cannot measure.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	size := flags.String("size", string(measure.Small), "small, which takes some minutes, or full, which takes hours")
+	match := flags.String("run", "", "measure only these figures, for example 'idle|changed/rows'")
+	asJSON := flags.Bool("json", false, "print one object in JSON and nothing else")
+	pairs := flags.String("pairs", "", fmt.Sprintf("the number of pairs of each ratio, %d or more (default %d)", measure.MinPairs, measure.DefaultPairs))
+	fail := flags.String("fail", failAll, "all or counts: the broken bounds that make the exit code 1")
+	counts := flags.Bool("counts", false, "measure only counts, which are the same on every machine")
+	profile := flags.String("cpuprofile", "", "write a CPU profile of the work of one ratio to this file, which must not exist")
+	table := flags.Bool("table", false, "measure nothing, and print one table of the given files, which -json has written")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	if *table {
+		return tabulate(flags.Args(), stdout, stderr)
+	}
+	s, err := measure.ParseSize(*size)
+	p, errPairs := measure.ParsePairs(*pairs)
+	if err := errors.Join(err, errPairs); err != nil || flags.NArg() > 0 {
+		fmt.Fprintln(stderr, "bench:", err, flags.Args())
+		return 2
+	}
+	if *fail != failAll && *fail != failCounts {
+		fmt.Fprintf(stderr, "bench: -fail takes %s or %s, not %q\n", failAll, failCounts, *fail)
+		return 2
+	}
+	bounds, some := bounds(), *match != ""
+	if some && *counts {
+		fmt.Fprintln(stderr, "bench: use -run or -counts, not both")
+		return 2
+	}
+	if *counts {
+		bounds = slices.DeleteFunc(bounds, func(b bound) bool { return !b.count() })
+	}
+	if *profile != "" && !some {
+		fmt.Fprintln(stderr, "bench: -cpuprofile needs -run with one figure")
+		return 2
+	}
+	figures := benchmarks{size: s, pairs: p, figures: names(bounds), progress: stderr, profile: *profile}
+	if some {
+		figures.figures = alternatives(*match)
+	}
+	figures.commit = commit(ctx)
+	results, err := figures.run(ctx)
+	if err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return 2
+	}
+	report, err := newReport(figures, bounds, results, some)
+	if err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return 2
+	}
+	return report.conclude(stdout, stderr, *asJSON, *fail == failCounts)
+}
+
+// The values of -fail.
+const (
+	failAll    = "all"
+	failCounts = "counts"
+)
+
+// conclude prints the report and returns the exit code.
+func (r *report) conclude(stdout, stderr io.Writer, asJSON, countsOnly bool) int {
+	write := r.writeTable
+	if asJSON {
+		write = r.writeJSON
+	}
+	switch err := write(stdout); {
+	case err != nil:
+		fmt.Fprintln(stderr, "bench:", err)
+		return 2
+	case r.fails(countsOnly):
+		return 1
+	}
+	return 0
+}
+
+// alternatives splits the value of -run at each | outside of parentheses. Inside it belongs to a
+// regular expression.
+func alternatives(match string) (all []string) {
+	depth, from := 0, 0
+	for i, c := range match {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case c == '|' && depth == 0:
+			all = append(all, match[from:i])
+			from = i + 1
+		}
+	}
+	return append(all, match[from:])
+}
+
+// names returns the names of the bounded benchmarks as patterns for -bench, without duplicates.
+func names(bounds []bound) []string {
+	var all, names []string
+	for _, b := range bounds {
+		if slices.ContainsFunc(all, func(n string) bool { return b.name == n || strings.HasPrefix(b.name, n+"/") }) {
+			continue
+		}
+		all = append(all, b.name)
+		names = append(names, "^"+strings.ReplaceAll(b.name, "/", "$/^")+"$")
+	}
+	return names
+}

@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/server/access"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent/heartbeat"
+)
+
+// startQuick starts a site without nodes. Its server runs in this process, and expects heartbeats so often
+// that a client that reaches it renews a deadline of seconds.
+func startQuick(t *testing.T) *site {
+	t.Helper()
+	needMachine(t)
+	s := &site{servers: &servers{t: t}, binary: filepath.Join(t.TempDir(), "nodedrain"), dir: t.TempDir()}
+	command(t, "../..", "go", "build", "-buildvcs=false", "-o", s.binary, "./cmd/nodedrain")
+	t.Cleanup(s.clean)
+	s.journal = filepath.Join(s.dir, "journal")
+	must.NoError(t, os.Mkdir(s.journal, 0o700))
+	secret, token, err := access.Generate("ops", access.Write)
+	must.NoError(t, err)
+	must.NoError(t, os.WriteFile(filepath.Join(s.dir, "tokens"), []byte(token.Line()+"\n"), 0o600))
+	must.NoError(t, os.WriteFile(filepath.Join(s.dir, "token"), []byte(secret.Reveal()+"\n"), 0o600))
+	tokens, err := access.Open(filepath.Join(s.dir, "tokens"), nil)
+	must.NoError(t, err)
+	server, err := agent.New(agent.Config{
+		HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", BootstrapExpect: 1, Access: tokens,
+		Heartbeats: heartbeat.Options{MinTTL: 300 * time.Millisecond, Grace: patience}, // no allocation is lost
+	})
+	must.NoError(t, err)
+	t.Cleanup(func() { must.NoError(t, server.Stop()) })
+	must.NoError(t, server.Ready(t.Context()))
+	s.address, s.config.SecretID = "http://"+server.HTTPAddr(), secret.Reveal()
+	s.config.Address = s.address
+	s.api, err = api.NewClient(&s.config)
+	must.NoError(t, err)
+	return s
+}
+
+// A client is killed and does not come back. The watchdog stops its tasks: one obeys its kill signal, and
+// one ignores it. Nothing of them is left, and the next client reports how they ended.
+func TestNode_theWatchdogStopsWhatADeadClientLeaves(t *testing.T) {
+	t.Parallel()
+	s := startQuick(t)
+	n := s.newNode("n1", true, "")
+	s.begin(n)
+	id, kind, after, short := "web", "service", 8*time.Second, 2*time.Second
+	group := api.NewTaskGroup("g", 1).AddTask(rawExec("obeys", s.script(obeys))).AddTask(rawExec("deaf", s.script(deaf)))
+	group.Tasks[1].KillTimeout = &short
+	group.Disconnect = &api.DisconnectStrategy{StopOnClientAfter: &after}
+	_, _, err := s.api.Jobs().Register((&api.Job{ID: &id, Name: &id, Type: &kind, Datacenters: []string{"dc1"}}).AddTaskGroup(group), nil)
+	must.NoError(t, err)
+	alloc := s.running("web", 1)[0].ID
+	must.SliceLen(t, 1, s.watchdogs())
+	must.SliceEmpty(t, s.noted(alloc, "obeys", "term"))
+
+	s.crash(n)
+	s.await("the end of the tasks", func() bool { return len(s.ofTasks()) == 0 })
+	s.await("the end of the watchdog", func() bool { return len(s.watchdogs()) == 0 })
+	must.SliceLen(t, 1, s.noted(alloc, "obeys", "term"))
+	must.SliceLen(t, 1, s.noted(alloc, "obeys", "end"), must.Sprint("it had its kill timeout"))
+	must.SliceLen(t, 1, s.noted(alloc, "deaf", "term"))
+
+	_, _, err = s.api.Jobs().Deregister("web", false, nil) // no replacement
+	must.NoError(t, err)
+	s.begin(n)
+	s.await("the report of the next client", func() bool {
+		a, _, err := s.api.Allocations().Info(alloc, nil)
+		return err == nil && a.ClientStatus == "complete"
+	})
+	a, _, err := s.api.Allocations().Info(alloc, nil)
+	must.NoError(t, err)
+	for task, exit := range map[string]string{"obeys": "Exit Code: 7", "deaf": "Exit Code: 137, Signal: 9"} {
+		said := ""
+		for _, e := range a.TaskStates[task].Events {
+			said += e.Type + ": " + e.DisplayMessage + "\n"
+		}
+		must.StrContains(t, said, "Watchdog: stopped by the watchdog: no client has reached a server for 8s\n")
+		must.StrContains(t, said, "Terminated: "+exit+"\n")
+	}
+	must.Eq(t, 1, strings.Count(n.logs.String(), "the watchdog has stopped an allocation while no client ran"))
+	s.end(n)
+}
+
+// watchdogs are the watchdogs of the site's nodes.
+func (s *site) watchdogs() (found []int) {
+	for _, pid := range pids(s.t) {
+		line, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline")) // the process may have ended
+		if words := strings.Split(string(line), "\x00"); len(words) > 1 && words[1] == "nodedrain-watchdog" && strings.Contains(string(line), s.dir) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}

@@ -1,0 +1,433 @@
+package scripted
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+)
+
+// Driver is one generation of a driver's process: the calls of [driver.Driver], with replies. See
+// the package for when replies come. A stream's report function is called like a reply, but many
+// times.
+type Driver struct {
+	program    *Program
+	generation int
+	process    *process
+	known      map[driver.TaskID]*knowledge
+	flights    flights
+	streams    streams
+}
+
+// knowledge is the state of a task in one generation of a driver.
+type knowledge struct {
+	task    *task
+	waiters []func()
+	// stopBegan: this generation has received StopTask.
+	stopBegan bool
+	// stops counts the calls of StopTask without an answer.
+	stops int
+}
+
+// endsEarly reports whether a driver with EarlyWait takes a running task for ended.
+func (k *knowledge) endsEarly() bool {
+	return k.task.program.options.EarlyWait && k.task.stopped && !k.task.main.row.Ended
+}
+
+// flights are the calls without an answer, in the order in which they began.
+type flights struct {
+	clock Clock
+	open  []*flight
+}
+
+// flight is a call without an answer.
+type flight struct {
+	call string
+	fail func(error)
+	over bool
+}
+
+// begin records a call that has no answer yet.
+func (c *flights) begin(fail func(error), name string) *flight {
+	f := &flight{call: name, fail: fail}
+	c.open = append(c.open, f)
+	return f
+}
+
+// answer answers a call, unless it has an answer.
+func (c *flights) answer(f *flight, reply func()) {
+	if f.over {
+		return
+	}
+	f.over = true
+	c.open = slices.DeleteFunc(c.open, func(other *flight) bool { return other == f })
+	c.clock.After(0, reply)
+}
+
+// fail answers all calls with class Gone.
+func (c *flights) fail() {
+	for _, f := range slices.Clone(c.open) {
+		c.answer(f, func() { f.fail(callError(f.call, driver.Gone, errGone)) })
+	}
+}
+
+// Program returns the driver's program.
+func (d *Driver) Program() *Program { return d.program }
+
+// Generation returns the number of the process, from 1.
+func (d *Driver) Generation() int { return d.generation }
+
+// Process returns the identity of the driver's process.
+func (d *Driver) Process() Identity { return d.process.row.Identity }
+
+// Capabilities returns what the driver can do.
+func (d *Driver) Capabilities() driver.Capabilities { return d.program.options.Capabilities }
+
+// Alive reports whether the driver's process runs.
+func (d *Driver) Alive() bool { return !d.process.row.Ended }
+
+// Kill sends SIGKILL to the driver's process.
+func (d *Driver) Kill(by Sender) { d.program.machine.signal(d.process, SIGKILL, by) }
+
+// NotifyEnd calls reply once the driver's process has ended.
+func (d *Driver) NotifyEnd(reply func()) {
+	clock := d.program.machine.clock
+	if !d.Alive() {
+		clock.After(0, reply)
+		return
+	}
+	d.process.ended = append(d.process.ended, func() { clock.After(0, reply) })
+}
+
+// ended answers all calls when the driver's process has ended.
+func (d *Driver) ended() {
+	d.program.living = slices.DeleteFunc(d.program.living, func(other *Driver) bool { return other == d })
+	d.flights.fail()
+	d.streams.open = nil
+}
+
+var errGone = errors.New("the driver's process is gone")
+
+// call executes the effect of a call, with the call's fault before or after it. effect passes the
+// reply to answer, now or later. fail replies with an error.
+func (d *Driver) call(name string, id driver.TaskID, fail func(error), effect func(answer func(reply func()))) {
+	f := d.flights.begin(fail, name)
+	if !d.Alive() {
+		d.ended()
+		return
+	}
+	fault := d.program.fault(Call{Name: name, Generation: d.generation, Task: id})
+	act := func() {
+		if f.over {
+			return
+		}
+		answer := func(reply func()) { d.flights.answer(f, reply) }
+		switch fault.Action {
+		case Fail:
+			err := fault.Err
+			if err == nil {
+				err = &driver.Error{Class: driver.Fatal, Call: name, Err: errors.New("a fault of the script")}
+			}
+			answer(func() { fail(err) })
+		case Hang:
+		case Crash:
+			d.crash()
+		case HangAfter:
+			effect(func(func()) {})
+		case CrashAfter:
+			effect(func(func()) { d.crash() })
+		default:
+			effect(answer)
+		}
+	}
+	if fault.Delay <= 0 {
+		act()
+		return
+	}
+	after(d.program.machine.clock, fault.Delay, act)
+}
+
+// crash ends the driver's process, as a panic does.
+func (d *Driver) crash() { d.program.machine.end(d.process, driver.ExitResult{Code: 2}) }
+
+// callTask is call for a task that the driver must know.
+func (d *Driver) callTask(name string, id driver.TaskID, fail func(error), effect func(k *knowledge, answer func(reply func()))) {
+	d.call(name, id, fail, func(answer func(func())) {
+		k := d.known[id]
+		if k == nil {
+			answer(func() { fail(notFound(name)) })
+			return
+		}
+		effect(k, answer)
+	})
+}
+
+func notFound(call string) error {
+	return callError(call, driver.NotFound, errors.New("task not found for given id"))
+}
+
+// Start is [driver.Driver.Start]. The caller must not write to the config afterwards.
+func (d *Driver) Start(cfg *driver.TaskConfig, reply func(driver.Handle, error)) {
+	fail := func(err error) { reply(nil, err) }
+	var script Script
+	if d.program.options.Script != nil {
+		script = d.program.options.Script(cfg)
+	}
+	d.call(CallStart, cfg.ID, fail, func(answer func(func())) {
+		start := func() {
+			if !d.Alive() {
+				return
+			}
+			err := d.start(cfg, script)
+			if err != nil {
+				answer(func() { fail(err) })
+				return
+			}
+			answer(func() { reply(handle(cfg.ID), nil) })
+		}
+		if script.StartDelay <= 0 {
+			start()
+			return
+		}
+		after(d.program.machine.clock, script.StartDelay, start)
+	})
+}
+
+// start starts a task.
+func (d *Driver) start(cfg *driver.TaskConfig, script Script) error {
+	if d.program.tasks[cfg.ID] != nil {
+		return callError(CallStart, driver.Fatal, fmt.Errorf("the task id %q is in use", cfg.ID))
+	}
+	if script.StartError != "" {
+		class := driver.Fatal
+		if script.StartRecoverable {
+			class = driver.Recoverable
+		}
+		return callError(CallStart, class, errors.New(script.StartError))
+	}
+	t, err := d.program.startTask(d, cfg, script)
+	if err != nil {
+		return callError(CallStart, driver.Fatal, err)
+	}
+	d.program.tasks[t.id] = t
+	d.know(t)
+	d.streams.event(t, "Started")
+	return nil
+}
+
+// know adds a task of the program to those that the driver knows.
+func (d *Driver) know(t *task) {
+	k := &knowledge{task: t}
+	d.known[t.id] = k
+	if t.main.row.Ended {
+		return
+	}
+	t.main.ended = append(t.main.ended, func() {
+		if !d.Alive() {
+			return
+		}
+		d.streams.event(t, "Exited")
+		k.answerWaiters()
+	})
+}
+
+// answerWaiters answers the open calls of WaitTask.
+func (k *knowledge) answerWaiters() {
+	waiters := k.waiters
+	k.waiters = nil
+	for _, tell := range waiters {
+		tell()
+	}
+}
+
+// Recover is [driver.Driver.Recover].
+func (d *Driver) Recover(id driver.TaskID, h driver.Handle, reply func(error)) {
+	d.call(CallRecover, id, reply, func(answer func(func())) {
+		err := d.recoverTask(id, h)
+		answer(func() { reply(err) })
+	})
+}
+
+func (d *Driver) recoverTask(id driver.TaskID, h driver.Handle) error {
+	if d.known[id] != nil {
+		return nil
+	}
+	if err := checkHandle(id, h); err != nil {
+		return callError(CallRecover, driver.Fatal, err)
+	}
+	t := d.program.tasks[id]
+	switch {
+	case t == nil:
+		return callError(CallRecover, driver.Fatal, errors.New("the task is lost"))
+	case t.script.RecoverError != "":
+		return callError(CallRecover, driver.Fatal, errors.New(t.script.RecoverError))
+	}
+	d.know(t)
+	return nil
+}
+
+// Wait is [driver.Driver.Wait].
+func (d *Driver) Wait(id driver.TaskID, reply func(driver.ExitResult, error)) {
+	fail := func(err error) { reply(driver.ExitResult{}, err) }
+	d.callTask(CallWait, id, fail, func(k *knowledge, answer func(func())) {
+		switch {
+		case k.stopBegan && k.task.script.WaitFailsAfterStop:
+			err := callError(CallWait, driver.Fatal, errors.New("the executor is closed"))
+			answer(func() { reply(driver.ExitResult{Code: -1}, err) })
+		case k.task.main.row.Ended || k.endsEarly():
+			result := k.waitResult()
+			answer(func() { reply(result, nil) })
+		default:
+			k.waiters = append(k.waiters, func() {
+				result := k.waitResult()
+				answer(func() { reply(result, nil) })
+			})
+		}
+	})
+}
+
+// waitResult is the answer of WaitTask.
+func (k *knowledge) waitResult() driver.ExitResult {
+	if k.endsEarly() {
+		return driver.ExitResult{}
+	}
+	return k.task.result()
+}
+
+// Stop is [driver.Driver.Stop].
+func (d *Driver) Stop(id driver.TaskID, grace time.Duration, signal string, reply func(error)) {
+	d.callTask(CallStop, id, reply, func(k *knowledge, answer func(func())) {
+		t, m := k.task, d.program.machine
+		number, err := ParseSignal(signal, d.program.options.DefaultSignal)
+		switch {
+		case t.main.row.Ended:
+			answer(func() { reply(nil) })
+			return
+		case err != nil:
+			answer(func() { reply(callError(CallStop, driver.Fatal, err)) })
+			return
+		}
+		k.stopBegan, t.stopped = true, true
+		m.signal(t.main, number, ByDriver)
+		if k.endsEarly() {
+			k.answerWaiters()
+		}
+		if t.script.StopLies {
+			answer(func() { reply(nil) })
+			return
+		}
+		t.main.after(m.clock, grace, func() {
+			// A shim finishes the stop that its dead driver has started.
+			if d.Alive() || t.shim != nil && !t.shim.row.Ended {
+				m.signal(t.main, SIGKILL, ByDriver)
+			}
+		})
+		k.stops++
+		over := sync.OnceFunc(func() { k.stops-- })
+		t.onEnd(plus(grace, stopWait), func(err error) {
+			over()
+			answer(func() { reply(classified(CallStop, err)) })
+		})
+	})
+}
+
+// plus adds two durations, of which one may be [Never].
+func plus(a, b time.Duration) time.Duration {
+	if a > Never-b {
+		return Never
+	}
+	return a + b
+}
+
+// classified gives a plain error the class Fatal.
+func classified(call string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return callError(call, driver.Fatal, err)
+}
+
+// onEnd calls reply when the task has ended, or with an error after the limit. Only the first
+// answer of a call counts.
+func (t *task) onEnd(limit time.Duration, reply func(error)) {
+	if t.main.row.Ended {
+		reply(nil)
+		return
+	}
+	t.main.ended = append(t.main.ended, func() { reply(nil) })
+	t.main.after(t.program.machine.clock, limit, func() { reply(errors.New("the task did not end after SIGKILL")) })
+}
+
+// Destroy is [driver.Driver.Destroy].
+func (d *Driver) Destroy(id driver.TaskID, force bool, reply func(error)) {
+	d.callTask(CallDestroy, id, reply, func(k *knowledge, answer func(func())) {
+		if !k.task.main.row.Ended && !force {
+			answer(func() { reply(callError(CallDestroy, driver.Fatal, errors.New("the task runs"))) })
+			return
+		}
+		if _, killed := k.task.main.row.Signalled(SIGKILL); k.endsEarly() && k.stops > 0 && !killed {
+			k.task.forget()
+			answer(func() { reply(nil) })
+			return
+		}
+		k.task.killAll()
+		k.task.onEnd(stopWait, func(err error) {
+			if err == nil && d.Alive() {
+				k.task.forget()
+			}
+			answer(func() { reply(classified(CallDestroy, err)) })
+		})
+	})
+}
+
+// Inspect is [driver.Driver.Inspect].
+func (d *Driver) Inspect(id driver.TaskID, reply func(driver.Status, error)) {
+	fail := func(err error) { reply(driver.Status{}, err) }
+	d.callTask(CallInspect, id, fail, func(k *knowledge, answer func(func())) {
+		status := k.task.status()
+		answer(func() { reply(status, nil) })
+	})
+}
+
+// Signal is [driver.Driver.Signal].
+func (d *Driver) Signal(id driver.TaskID, signal string, reply func(error)) {
+	d.callTask(CallSignal, id, reply, func(k *knowledge, answer func(func())) {
+		number, err := ParseSignal(signal, SIGINT)
+		switch {
+		case !d.Capabilities().SendSignals:
+			err = callError(CallSignal, driver.Unsupported, errors.New("the driver sends no signals"))
+		case err != nil:
+			err = classified(CallSignal, err)
+		default:
+			d.program.machine.signal(k.task.main, number, ByDriver)
+		}
+		answer(func() { reply(err) })
+	})
+}
+
+// Exec is [driver.Driver.Exec]. The command prints its words.
+func (d *Driver) Exec(id driver.TaskID, command []string, timeout time.Duration, reply func(driver.Output, error)) {
+	fail := func(err error) { reply(driver.Output{}, err) }
+	d.callTask(CallExec, id, fail, func(k *knowledge, answer func(func())) {
+		if !d.Capabilities().Exec {
+			answer(func() { fail(callError(CallExec, driver.Unsupported, errors.New("the driver has no exec"))) })
+			return
+		}
+		m, main := d.program.machine, k.task.main.row
+		p, err := m.start(Process{Kind: ExecProcess, Command: fmt.Sprint(command), Task: id, Driver: main.Driver, Cgroup: main.Cgroup})
+		if err != nil {
+			answer(func() { fail(classified(CallExec, err)) })
+			return
+		}
+		k.task.children = append(k.task.children, p)
+		p.ended = append(p.ended, func() {
+			out := driver.Output{Stdout: fmt.Appendln(nil, command), Exit: p.row.Exit}
+			answer(func() { reply(out, nil) })
+		})
+		p.after(m.clock, d.program.options.ExecTakes, func() { m.exit(p, driver.ExitResult{}) })
+		p.after(m.clock, timeout, func() { m.signal(p, SIGKILL, ByDriver) })
+	})
+}

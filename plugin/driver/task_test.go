@@ -1,0 +1,18 @@
+package driver_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+)
+
+// A limit that an older server accepted does not become negative, or none, in bytes.
+func TestResources_MemoryBytes(t *testing.T) {
+	t.Parallel()
+	must.Eq(t, 64<<20, driver.Resources{MemoryMB: 64}.MemoryBytes())
+	must.Eq(t, math.MaxInt64>>20<<20, driver.Resources{MemoryMB: math.MaxInt64}.MemoryBytes())
+	must.Zero(t, driver.Resources{}.MemoryBytes())
+}

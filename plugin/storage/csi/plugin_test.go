@@ -1,0 +1,279 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/shoenig/test/must"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
+)
+
+// scripted is a storage plugin that stores its requests. The test sets its answers.
+type scripted struct {
+	csi.UnimplementedIdentityServer
+	csi.UnimplementedNodeServer
+	csi.UnimplementedControllerServer
+	notReady bool
+	// err is the answer to all calls for volumes, or nil.
+	err error
+	// asked is the request of the last of these calls.
+	asked proto.Message
+}
+
+func (s *scripted) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	if s.notReady {
+		return &csi.ProbeResponse{Ready: wrapperspb.Bool(false)}, nil
+	}
+	return &csi.ProbeResponse{}, nil
+}
+
+func (*scripted) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+	return &csi.GetPluginInfoResponse{Name: "disks.example", VendorVersion: "1.2"}, nil
+}
+
+func (*scripted) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+	return &csi.NodeGetCapabilitiesResponse{Capabilities: []*csi.NodeServiceCapability{{Type: &csi.NodeServiceCapability_Rpc{
+		Rpc: &csi.NodeServiceCapability_RPC{Type: csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME},
+	}}}}, nil
+}
+
+func (*scripted) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	return &csi.NodeGetInfoResponse{NodeId: "this", MaxVolumesPerNode: 7, AccessibleTopology: &csi.Topology{Segments: map[string]string{"zone": "a"}}}, nil
+}
+
+func (*scripted) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
+	has := func(t csi.ControllerServiceCapability_RPC_Type) *csi.ControllerServiceCapability {
+		return &csi.ControllerServiceCapability{Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: t}}}
+	}
+	return &csi.ControllerGetCapabilitiesResponse{Capabilities: []*csi.ControllerServiceCapability{
+		has(csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME), has(csi.ControllerServiceCapability_RPC_PUBLISH_READONLY),
+	}}, nil
+}
+
+func (s *scripted) NodeStageVolume(_ context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+	s.asked = r
+	return &csi.NodeStageVolumeResponse{}, s.err
+}
+
+func (s *scripted) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+	s.asked = r
+	return &csi.NodePublishVolumeResponse{}, s.err
+}
+
+func (s *scripted) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+	s.asked = r
+	return &csi.NodeUnpublishVolumeResponse{}, s.err
+}
+
+func (s *scripted) NodeUnstageVolume(_ context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+	s.asked = r
+	return &csi.NodeUnstageVolumeResponse{}, s.err
+}
+
+func (s *scripted) ControllerPublishVolume(_ context.Context, r *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
+	s.asked = r
+	return &csi.ControllerPublishVolumeResponse{PublishContext: map[string]string{"device": "sdb"}}, s.err
+}
+
+func (s *scripted) ControllerUnpublishVolume(_ context.Context, r *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
+	s.asked = r
+	return &csi.ControllerUnpublishVolumeResponse{}, s.err
+}
+
+func connect(t *testing.T, s *scripted) *storage.Plugin {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "nd")
+	must.NoError(t, err)
+	t.Cleanup(func() { must.NoError(t, os.RemoveAll(dir)) })
+	path := filepath.Join(dir, "csi.sock")
+	listener, err := net.Listen("unix", path)
+	must.NoError(t, err)
+	server := grpc.NewServer()
+	csi.RegisterIdentityServer(server, s)
+	csi.RegisterNodeServer(server, s)
+	csi.RegisterControllerServer(server, s)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	p, err := storage.Connect(path)
+	must.NoError(t, err)
+	t.Cleanup(func() {
+		must.NoError(t, p.Close())
+		server.Stop()
+		must.NoError(t, <-ended)
+	})
+	return p
+}
+
+func TestPlugin_describe(t *testing.T) {
+	t.Parallel()
+	s := new(scripted)
+	p := connect(t, s)
+	must.NoError(t, p.Probe(t.Context()))
+	s.notReady = true
+	must.ErrorContains(t, p.Probe(t.Context()), "not ready")
+
+	found, err := p.Describe(t.Context(), cluster.PluginMonolith)
+	must.NoError(t, err)
+	must.Eq(t, &cluster.StoragePlugin{
+		Type: cluster.PluginMonolith, Provider: "disks.example", Version: "1.2", NodeID: "this", MaxVolumes: 7,
+		Topology: cluster.Topology{Segments: map[string]string{"zone": "a"}}, Stages: true, Attaches: true, ReadOnlyAttaches: true,
+	}, found)
+	found, err = p.Describe(t.Context(), cluster.PluginController)
+	must.NoError(t, err)
+	must.False(t, found.Stages)
+	must.True(t, found.Attaches)
+}
+
+func TestPlugin_nobodyListens(t *testing.T) {
+	t.Parallel()
+	p, err := storage.Connect(filepath.Join(t.TempDir(), "none"))
+	must.NoError(t, err)
+	must.ErrorContains(t, p.Probe(t.Context()), "Probe: Unavailable")
+	must.NoError(t, p.Close())
+}
+
+var writer = cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
+
+// Each request contains exactly the fields that the plugin needs.
+func TestPlugin_requests(t *testing.T) {
+	t.Parallel()
+	s := new(scripted)
+	p := connect(t, s)
+	claimed := volume.Claimed{
+		PublishContext: map[string]string{"device": "sdb"}, Context: map[string]string{"a": "b"}, Secrets: map[string]string{"key": "secret"},
+		Options: &cluster.MountOptions{FSType: "ext4", Flags: []string{"noatime"}},
+	}
+	capability := &csi.VolumeCapability{
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{FsType: "ext4", MountFlags: []string{"noatime"}}},
+	}
+	for _, c := range []struct {
+		verb volume.Verb
+		want proto.Message
+	}{
+		{volume.Stage, &csi.NodeStageVolumeRequest{
+			VolumeId: "ext", PublishContext: claimed.PublishContext, StagingTargetPath: "/s", VolumeCapability: capability, Secrets: claimed.Secrets, VolumeContext: claimed.Context,
+		}},
+		{volume.Publish, &csi.NodePublishVolumeRequest{
+			VolumeId: "ext", PublishContext: claimed.PublishContext, StagingTargetPath: "/s", TargetPath: "/t", VolumeCapability: capability,
+			Readonly: true, Secrets: claimed.Secrets, VolumeContext: claimed.Context,
+		}},
+		{volume.Unpublish, &csi.NodeUnpublishVolumeRequest{VolumeId: "ext", TargetPath: "/t"}},
+		{volume.Unstage, &csi.NodeUnstageVolumeRequest{VolumeId: "ext", StagingTargetPath: "/s"}},
+	} {
+		call := volume.Call{Verb: c.verb, ExternalID: "ext", Staged: true, Claimed: claimed, Request: volume.Request{Usage: volume.Usage{VolumeCapability: writer, ReadOnly: true}}}
+		must.NoError(t, p.Do(t.Context(), call, "/s", "/t"))
+		must.True(t, proto.Equal(c.want, s.asked), must.Sprintf("%v\n%v", c.want, s.asked))
+	}
+	block := volume.Call{Verb: volume.Publish, Request: volume.Request{Usage: volume.Usage{VolumeCapability: cluster.VolumeCapability{Attachment: cluster.AttachBlockDevice}}}}
+	must.NoError(t, p.Do(t.Context(), block, "/s", "/t"))
+	asked, is := s.asked.(*csi.NodePublishVolumeRequest)
+	must.True(t, is)
+	must.NotNil(t, asked.GetVolumeCapability().GetBlock())
+	must.EqOp(t, "", asked.GetStagingTargetPath(), must.Sprint("the plugin does not stage"))
+}
+
+// Every access mode has its number.
+func TestPlugin_accessModes(t *testing.T) {
+	t.Parallel()
+	s := new(scripted)
+	p := connect(t, s)
+	for mode, want := range map[cluster.AccessMode]csi.VolumeCapability_AccessMode_Mode{
+		cluster.SingleNodeReader:      csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY,
+		cluster.SingleNodeWriter:      csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
+		cluster.MultiNodeReader:       csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY,
+		cluster.MultiNodeSingleWriter: csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER,
+		cluster.MultiNodeMultiWriter:  csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER,
+		"":                            csi.VolumeCapability_AccessMode_UNKNOWN,
+	} {
+		_, err := p.Attach(t.Context(), storage.Attachment{Capability: cluster.VolumeCapability{Access: mode, Attachment: cluster.AttachFileSystem}})
+		must.NoError(t, err)
+		asked, is := s.asked.(*csi.ControllerPublishVolumeRequest)
+		must.True(t, is)
+		must.EqOp(t, want, asked.GetVolumeCapability().GetAccessMode().GetMode())
+	}
+}
+
+// The code of an answer decides whether the call is retried.
+func TestPlugin_classes(t *testing.T) {
+	t.Parallel()
+	s := new(scripted)
+	p := connect(t, s)
+	do := func(verb volume.Verb, code codes.Code) error {
+		s.err = status.Error(code, "no")
+		return p.Do(t.Context(), volume.Call{Verb: verb, Staged: true}, "/s", "/t")
+	}
+	for code, class := range map[codes.Code]volume.Class{
+		codes.Aborted: volume.Transient, codes.DeadlineExceeded: volume.Transient, codes.Unavailable: volume.Transient, codes.Internal: volume.Transient,
+		codes.ResourceExhausted: volume.Transient, codes.FailedPrecondition: volume.Transient,
+		codes.InvalidArgument: volume.Refused, codes.NotFound: volume.Refused, codes.AlreadyExists: volume.Refused, codes.OutOfRange: volume.Refused,
+		codes.PermissionDenied: volume.Refused, codes.Unimplemented: volume.Unimplemented,
+	} {
+		err := do(volume.Stage, code)
+		must.EqOp(t, class, volume.ClassOf(err), must.Sprint(code))
+		must.EqError(t, err, "NodeStageVolume: "+code.String()+": no")
+	}
+	must.EqOp(t, volume.NotStaged, volume.ClassOf(do(volume.Publish, codes.FailedPrecondition)))
+	must.NoError(t, do(volume.Unpublish, codes.NotFound))
+	must.NoError(t, do(volume.Unstage, codes.NotFound))
+	must.Error(t, do(volume.Unstage, codes.FailedPrecondition))
+}
+
+func TestPlugin_controller(t *testing.T) {
+	t.Parallel()
+	s := new(scripted)
+	p := connect(t, s)
+	a := storage.Attachment{ExternalID: "ext", NodeID: "that", Capability: writer, Secrets: map[string]string{"key": "secret"}, Context: map[string]string{"a": "b"}}
+	published, err := p.Attach(t.Context(), a)
+	must.NoError(t, err)
+	must.Eq(t, map[string]string{"device": "sdb"}, published)
+	must.NoError(t, p.Detach(t.Context(), a))
+	must.True(t, proto.Equal(&csi.ControllerUnpublishVolumeRequest{VolumeId: "ext", NodeId: "that", Secrets: a.Secrets}, s.asked))
+
+	s.err = status.Error(codes.NotFound, "unknown")
+	must.NoError(t, p.Detach(t.Context(), a))
+	_, err = p.Attach(t.Context(), a)
+	var classed *volume.Error
+	must.True(t, errors.As(err, &classed))
+}
+
+// If a plugin repeats secrets or values of mount flags in an error, they do not get into logs and
+// reports. The class of the error stays.
+func TestPlugin_hidesSecrets(t *testing.T) {
+	t.Parallel()
+	said := status.Error(codes.InvalidArgument, "mount -o username=bob,password=hunter2+: key hunter2 of 12 is wrong")
+	p := connect(t, &scripted{err: said})
+	secrets := map[string]string{"key": "hunter2", "longer": "hunter2+", "short": "12"}
+	flags := &cluster.MountOptions{Flags: []string{"ro", "username=bob", "password=hunter2+"}}
+	const want = "InvalidArgument: mount -o username=bob,password=[redacted]: key [redacted] of 12 is wrong"
+	check := func(err error) {
+		t.Helper()
+		must.ErrorContains(t, err, want)
+		must.Eq(t, volume.Refused, volume.ClassOf(err))
+	}
+	for _, verb := range []volume.Verb{volume.Stage, volume.Publish} {
+		check(p.Do(t.Context(), volume.Call{Verb: verb, Claimed: volume.Claimed{Secrets: secrets, Options: flags}}, "/s", "/t"))
+		check(p.Do(t.Context(), volume.Call{Verb: verb, Request: volume.Request{Options: flags}, Claimed: volume.Claimed{Secrets: secrets}}, "/s", "/t"))
+	}
+	// Bug: calls that undo have no claim, so their errors contained options and secrets.
+	for _, verb := range []volume.Verb{volume.Unpublish, volume.Unstage} {
+		check(p.Do(t.Context(), volume.Call{Verb: verb, Confidential: volume.Confidential{Secrets: secrets, Options: flags}}, "/s", "/t"))
+	}
+	a := storage.Attachment{Secrets: secrets, Options: flags}
+	_, err := p.Attach(t.Context(), a)
+	check(err)
+	check(p.Detach(t.Context(), a))
+}

@@ -1,0 +1,279 @@
+package taskenv_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/taskenv"
+)
+
+// source is a task of a real job.
+func source() taskenv.Source {
+	task := &cluster.Task{
+		Name: "web", Resources: cluster.Resources{CPU: 500, MemoryMB: 256},
+		Env:  map[string]string{"PORT": "80", "WHERE": "${node.datacenter}/${attr.kernel.name}", "DATA": "${NOMAD_ALLOC_DIR}/data"},
+		Meta: map[string]string{"team-name": "task", "b": "task"},
+	}
+	group := &cluster.TaskGroup{Name: "front", Meta: map[string]string{"b": "group", "c.d": "group"}, Tasks: []*cluster.Task{task}}
+	return taskenv.Source{
+		Node: &cluster.Node{
+			ID: "node-1", Name: "host-1", Datacenter: "dc1", NodeClass: "big", NodePool: "default",
+			Attributes: map[string]string{"kernel.name": "linux", "empty": ""}, Meta: map[string]string{"rack": "r1"},
+			Drivers: map[string]*cluster.DriverInfo{"raw_exec": {Attributes: map[string]string{"driver.raw_exec.version": "1.2"}}, "gone": nil},
+		},
+		Region: "global",
+		Alloc: &cluster.Allocation{
+			ID: "4f1b5b3e-0000-4000-8000-000000000001", Name: "shop.front[3]", Namespace: "default", JobID: "shop", TaskGroup: "front",
+			Job: &cluster.Job{ID: "shop", Meta: map[string]string{"a": "job", "b": "job"}, TaskGroups: []*cluster.TaskGroup{group}},
+		},
+		Group: group, Task: task,
+		Dirs: taskenv.DirsOf(driver.FSNone, "/data/4f1b", "/data/4f1b/web"),
+	}
+}
+
+// The environment of a task, and nothing of the client's own.
+func TestNew(t *testing.T) {
+	t.Setenv("SECRET_OF_THE_CLIENT", "x")
+	e, err := taskenv.New(source())
+	must.NoError(t, err)
+	must.Eq(t, strings.Split(`DATA=/data/4f1b/alloc/data
+NOMAD_ALLOC_DIR=/data/4f1b/alloc
+NOMAD_ALLOC_ID=4f1b5b3e-0000-4000-8000-000000000001
+NOMAD_ALLOC_INDEX=3
+NOMAD_ALLOC_NAME=shop.front[3]
+NOMAD_CPU_LIMIT=500
+NOMAD_DC=dc1
+NOMAD_GROUP_NAME=front
+NOMAD_JOB_ID=shop
+NOMAD_JOB_NAME=shop
+NOMAD_MEMORY_LIMIT=256
+NOMAD_META_A=job
+NOMAD_META_B=task
+NOMAD_META_C_D=group
+NOMAD_META_TEAM_NAME=task
+NOMAD_META_a=job
+NOMAD_META_b=task
+NOMAD_META_c_d=group
+NOMAD_META_team_name=task
+NOMAD_NAMESPACE=default
+NOMAD_REGION=global
+NOMAD_SECRETS_DIR=/data/4f1b/web/secrets
+NOMAD_SHORT_ALLOC_ID=4f1b5b3e
+NOMAD_TASK_DIR=/data/4f1b/web/local
+NOMAD_TASK_NAME=web
+PORT=80
+WHERE=dc1/linux`, "\n"), e.List())
+	must.MapLen(t, 27, e.Map())
+	e.Map()["PORT"] = "changed"
+	must.Eq(t, "80", e.Map()["PORT"])
+}
+
+// The job wins over the client, and devices win over the job.
+func TestNew_Order(t *testing.T) {
+	t.Parallel()
+	s := source()
+	s.Task.Env = map[string]string{"NOMAD_DC": "mine", "GPU": "none"}
+	s.Devices = map[string]string{"GPU": "0,1"}
+	e, err := taskenv.New(s)
+	must.NoError(t, err)
+	must.Eq(t, "mine", e.Map()["NOMAD_DC"])
+	must.Eq(t, "0,1", e.Map()["GPU"])
+}
+
+// A source with nothing in it has no variables.
+func TestNew_Empty(t *testing.T) {
+	t.Parallel()
+	e, err := taskenv.New(taskenv.Source{})
+	must.NoError(t, err)
+	must.SliceEmpty(t, e.List())
+	e, err = taskenv.New(taskenv.Source{Node: &cluster.Node{}, Alloc: &cluster.Allocation{Name: "x]["}, Group: &cluster.TaskGroup{}, Task: &cluster.Task{}})
+	must.NoError(t, err)
+	must.Eq(t, []string{"NOMAD_ALLOC_NAME=x]["}, e.List())
+}
+
+// A task does not start with a variable that means nothing.
+func TestNew_Refused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ name, value, want string }{
+		"an unknown variable":             {"A", "${attr.no.such}", `task web: variable "A": there is no variable ${attr.no.such}`},
+		"another variable of the job":     {"A", "${PORT}", "there is no variable ${PORT}"},
+		"a variable of the client":        {"A", `${env["PATH"]}`, "there is no variable"},
+		"no closing brace":                {"A", "${x", "no closing brace"},
+		"an empty name":                   {"", "x", "must not be empty"},
+		"a name with an equals sign":      {"A=B", "x", "must not be empty or contain"},
+		"a zero byte":                     {"A", "x\x00y", "zero byte"},
+		"a path of the client in a value": {"A", "${HOME}", "there is no variable ${HOME}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := source()
+			s.Task.Env = map[string]string{"PORT": "80", c.name: c.value}
+			_, err := taskenv.New(s)
+			must.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// The environment is bounded. One that fits exactly is whole.
+func TestNew_TooMuch(t *testing.T) {
+	t.Parallel()
+	s := source()
+	s.Task.Env = nil
+	e, err := taskenv.New(s)
+	must.NoError(t, err)
+	base := 0
+	for name, value := range e.Map() {
+		base += len(name) + len(value)
+	}
+	const part = 64 << 10
+	s.Node.Meta["part"] = strings.Repeat("x", part)
+	s.Task.Env = map[string]string{}
+	for i := range 15 {
+		s.Task.Env[fmt.Sprintf("A%02d", i)] = "${meta.part}"
+	}
+	rest := strings.Repeat("x", taskenv.MaxSize-base-15*(part+len("A00"))-len("B"))
+	s.Task.Env["B"] = rest
+	e, err = taskenv.New(s)
+	must.NoError(t, err)
+	must.Eq(t, s.Node.Meta["part"]+rest, e.Map()["A14"]+e.Map()["B"])
+
+	s.Task.Env["NOMAD_DC"] = "dc2" // replaces a value of the same length
+	_, err = taskenv.New(s)
+	must.NoError(t, err)
+	s.Task.Env["B"] += "x"
+	_, err = taskenv.New(s)
+	must.EqError(t, err, `environment of task web: variable "B": with it the environment has more than 1048576 bytes`)
+	s.Task.Env["B"], s.Devices = rest, map[string]string{"GPU": "0"}
+	_, err = taskenv.New(s)
+	must.ErrorContains(t, err, `variable "GPU": with it`)
+	s.Task.Env, s.Devices = map[string]string{"A": strings.Repeat("${meta.part}", 16) + "x"}, nil
+	_, err = taskenv.New(s)
+	must.ErrorContains(t, err, `has more than 1048576 bytes`)
+	s.Task.Env = nil
+	for i := range 8 { // as they are and in capital letters
+		s.Task.Meta[fmt.Sprint("large", i)] = s.Node.Meta["part"]
+	}
+	_, err = taskenv.New(s)
+	must.ErrorContains(t, err, `variable "NOMAD_META_LARGE7": with it`)
+	s.Task, s.Group.Meta = nil, s.Task.Meta
+	_, err = taskenv.New(s)
+	must.ErrorContains(t, err, "with it the environment has more than")
+}
+
+// The kernel starts no process with a longer variable, and does not name it: "argument list too long".
+func TestNew_longestVariable(t *testing.T) {
+	t.Parallel()
+	s := source()
+	s.Node.Meta["part"] = strings.Repeat("x", 64<<10-2)
+	s.Task.Env = map[string]string{"A": "${meta.part}${meta.part}x"}
+	e, err := taskenv.New(s)
+	must.NoError(t, err)
+	must.Eq(t, 131071, len("A="+e.Map()["A"]))
+
+	s.Task.Env["A"] += "x"
+	_, err = taskenv.New(s)
+	must.EqError(t, err, `environment of task web: variable "A" has 131072 bytes, at most 131071`)
+}
+
+func TestDirsOf(t *testing.T) {
+	t.Parallel()
+	inside := taskenv.Dirs{Alloc: "/alloc", Task: "/local", Secrets: "/secrets"}
+	host := taskenv.Dirs{Alloc: "/a/alloc", Task: "/a/web/local", Secrets: "/a/web/secrets"}
+	for isolation, want := range map[driver.FSIsolation]taskenv.Dirs{
+		driver.FSNone: host, driver.FSUnveil: host, driver.FSChroot: inside, driver.FSImage: inside,
+	} {
+		must.Eq(t, want, taskenv.DirsOf(isolation, "/a", "/a/web"))
+	}
+}
+
+func TestEnv_Interpolate(t *testing.T) {
+	t.Parallel()
+	e, err := taskenv.New(source())
+	must.NoError(t, err)
+	for text, want := range map[string]string{
+		"user-${meta.rack}":                         "user-r1",
+		`${meta["rack"]}`:                           "r1",
+		"${attr.kernel.name}${attr.empty}":          "linux",
+		"${driver.raw_exec.version}":                "1.2",
+		"${attr.driver.raw_exec.version}":           "1.2",
+		"${node.unique.id} ${node.unique.name}":     "node-1 host-1",
+		"${node.class} ${node.pool} ${node.region}": "big default global",
+		`${env["PORT"]} ${env.PORT} ${PORT}`:        "80 80 80",
+		"${NOMAD_TASK_NAME} ${ NOMAD_DC }":          "web dc1",
+		"$${NOMAD_DC} $NOMAD_DC":                    "${NOMAD_DC} $NOMAD_DC",
+	} {
+		got, err := e.Interpolate(text)
+		must.NoError(t, err)
+		must.Eq(t, want, got)
+	}
+	for _, text := range []string{"${}", "${node.unique.secret}", "${env.PATH}", "${attr}", "${"} {
+		_, err := e.Interpolate(text)
+		must.Error(t, err, must.Sprint(text))
+	}
+}
+
+// lookup has the variables of the tests of Interpolate.
+func lookup(name string) (string, bool) {
+	value, ok := map[string]string{"attr.kernel.name": "linux", "NOMAD_TASK_DIR": "/t", "empty": "", "quoted": `"${x}\`}[name]
+	return value, ok
+}
+
+func TestInterpolate(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                             "",
+		"no variable: $x {y} $":        "no variable: $x {y} $",
+		"${attr.kernel.name}":          "linux",
+		"a${NOMAD_TASK_DIR}b${empty}c": "a/tbc",
+		"$${x} $$${x} ${quoted}":       `${x} $${x} "${x}\`,
+	} {
+		got, err := taskenv.Interpolate(text, lookup)
+		must.NoError(t, err)
+		must.Eq(t, want, got)
+	}
+	_, err := taskenv.Interpolate("${x}", nil)
+	must.EqError(t, err, "there is no variable ${x}")
+}
+
+// A short text with a long value has a bound.
+func TestInterpolate_TooMuch(t *testing.T) {
+	t.Parallel()
+	value := strings.Repeat("x", taskenv.MaxText/4)
+	long := func(string) (string, bool) { return value, true }
+	got, err := taskenv.Interpolate(strings.Repeat("${a}", 4), long)
+	must.NoError(t, err)
+	must.Eq(t, taskenv.MaxText, len(got))
+	for _, text := range []string{"${a}${a}${a}${a}x", "x${a}${a}${a}${a}", strings.Repeat("${a}", 1<<14), "$${" + value + "${a}${a}${a}"} {
+		_, err := taskenv.Interpolate(text, long)
+		must.ErrorContains(t, err, "has more than 1048576 bytes with the values of its variables")
+		must.Less(t, 200, len(err.Error()))
+	}
+}
+
+// No text makes Interpolate panic. A text without "${" stays as it is, and each variable is looked up
+// once for each of its places.
+func FuzzInterpolate(f *testing.F) {
+	for _, text := range []string{"", "$", "${", "${}", "$${", "a${x}b", `${env["X"]}`, "${${x}}", "}${x", "$$${x}"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		looked := 0
+		got, err := taskenv.Interpolate(text, func(string) (string, bool) { looked++; return "${value}", true })
+		must.LessEq(t, strings.Count(text, "${"), looked)
+		if !strings.Contains(text, "${") && len(text) <= taskenv.MaxText {
+			must.NoError(t, err)
+			must.Eq(t, text, got)
+		}
+		must.LessEq(t, taskenv.MaxText, len(got))
+		if err != nil {
+			must.True(t, strings.Contains(err.Error(), "closing brace") || len(text) > taskenv.MaxText/len("${value}"), must.Sprint(err))
+			return
+		}
+		must.GreaterEq(t, looked, strings.Count(got, "${value}"))
+	})
+}

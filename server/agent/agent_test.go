@@ -1,0 +1,118 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/server/access"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent/heartbeat"
+)
+
+// quickRaft returns settings with which servers elect a leader within two seconds. With shorter
+// timeouts leaders lose leadership on a busy machine, and some requests fail.
+func quickRaft() *raft.Config {
+	c := raft.DefaultConfig()
+	c.BatchApplyCh = true
+	c.LeaderLeaseTimeout = c.HeartbeatTimeout // the default is half of it
+	c.CommitTimeout = 5 * time.Millisecond
+	return c
+}
+
+func start(t *testing.T, c agent.Config) *agent.Agent {
+	t.Helper()
+	if c.HTTPAddr == "" {
+		c.HTTPAddr = "127.0.0.1:0"
+	}
+	if c.ServerAddr == "" {
+		c.ServerAddr = "127.0.0.1:0"
+	}
+	if c.ServerTLS == nil && c.PeerSecret == nil {
+		c.PeerSecret = agent.NewTestSecret()
+	}
+	if c.Raft == nil {
+		c.Raft = quickRaft()
+	}
+	if c.StopTimeout == 0 {
+		c.StopTimeout = patience // a test fails long before
+	}
+	if c.LeaderWait == 0 {
+		c.LeaderWait = patience
+	}
+	if c.Heartbeats == (heartbeat.Options{}) {
+		c.Heartbeats.MinTTL = time.Hour // nodes stay ready without heartbeats
+	}
+	if testing.Verbose() && c.Logger == nil {
+		c.Logger = hclog.New(&hclog.LoggerOptions{Name: c.Name, Level: hclog.Debug})
+	}
+	a, err := agent.New(c)
+	must.NoError(t, err)
+	t.Cleanup(func() { _ = a.Stop() })
+	return a
+}
+
+// patience bounds each wait of a test: the machine may be busy. A test that checks that a call does
+// not wait compares the duration of the call with a third of patience.
+const patience = 90 * time.Second
+
+func ready(t *testing.T, agents ...*agent.Agent) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for _, a := range agents {
+		must.NoError(t, a.Ready(ctx))
+	}
+}
+
+func TestAgent_restartOfASingleServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a := start(t, agent.Config{DataDir: dir, BootstrapExpect: 1})
+	ready(t, a)
+	for i := range 10 {
+		_, err := a.Backend().Writer.RegisterNode(t.Context(), &cluster.Node{ID: cluster.NodeID(fmt.Sprint("n", i)), Status: cluster.NodeReady})
+		must.NoError(t, err)
+	}
+	_, err := agent.New(agent.Config{DataDir: dir, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"})
+	must.ErrorContains(t, err, "in use by another process")
+	must.NoError(t, a.Stop())
+	a = start(t, agent.Config{DataDir: dir, BootstrapExpect: 1})
+	ready(t, a)
+	must.NoError(t, a.Backend().Reader.Consistent(t.Context()))
+	must.NotNil(t, a.Server().Store().Snapshot().Node("n9"))
+}
+
+// An agent with tokens and plain HTTP on a public address logs one warning.
+func TestAgent_warnsAboutTokensWithoutTLS(t *testing.T) {
+	t.Parallel()
+	_, token, err := access.Generate("ops", access.Write)
+	must.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "tokens")
+	must.NoError(t, os.WriteFile(path, []byte(token.Line()+"\n"), 0o600))
+	tokens, err := access.Open(path, nil)
+	must.NoError(t, err)
+	for address, want := range map[string]int{"0.0.0.0:0": 1, "127.0.0.1:0": 0} {
+		var mu sync.Mutex
+		var logged strings.Builder // guarded by mu
+		a, err := agent.New(agent.Config{
+			HTTPAddr: address, ServerAddr: "127.0.0.1:0", Access: tokens,
+			Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: &logged, Mutex: &mu}),
+		})
+		must.NoError(t, err)
+		must.NoError(t, a.Stop())
+		mu.Lock()
+		must.Eq(t, want, strings.Count(logged.String(), "tokens are sent without TLS"))
+		mu.Unlock()
+	}
+}

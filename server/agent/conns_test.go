@@ -1,0 +1,138 @@
+package agent_test
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent/connlimit"
+	"github.com/seed-f9cf0b39/nodedrain/server/telemetry"
+)
+
+// stranger opens connections from an address of its own, and sends nothing.
+type stranger struct {
+	*testing.T
+	from string
+}
+
+// newStranger returns a stranger at another address of this machine.
+func newStranger(t *testing.T) stranger {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has more addresses than 127.0.0.1 on its loopback interface")
+	}
+	return stranger{t, "127.0.0.66"}
+}
+
+// held counts connections that the server has not closed.
+type held struct{ open atomic.Int64 }
+
+// occupy opens connections, and holds them as long as the server lets them. To name a protocol of
+// the servers' port, say is not empty, and the stranger has the peer secret.
+func (s stranger) occupy(n int, address, say string) *held {
+	s.Helper()
+	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(s.from)}}
+	h := new(held)
+	for range n {
+		conn, err := from.DialContext(s.Context(), "tcp", address)
+		must.NoError(s, err)
+		s.Cleanup(func() { _ = conn.Close() })
+		config, err := agent.NewTestSecret().DialTLS(conn.RemoteAddr())
+		must.NoError(s, err)
+		h.open.Add(1)
+		go func() {
+			if say != "" {
+				conn = tls.Client(conn, config)
+				_, _ = io.WriteString(conn, say) // it may be refused already
+			}
+			_, _ = io.Copy(io.Discard, conn)
+			h.open.Add(-1)
+		}()
+	}
+	return h
+}
+
+// A stranger opens idle connections without a token to both ports of all servers, more than any bound.
+// The operator at another address still gets answers from each server, and the cluster stays one: a
+// server that comes back is let in, and writes are applied.
+func TestAgent_strangerWithIdleConnections(t *testing.T) {
+	t.Parallel()
+	them := newStranger(t)
+	const bound = 20
+	w := newServers(t, 3, func(c *agent.Config) {
+		c.Conns = connlimit.Limits{All: 2 * bound, PerAddress: bound}
+		m, err := telemetry.New(telemetry.Options{})
+		must.NoError(t, err)
+		t.Cleanup(m.Close)
+		c.Metrics = m
+	})
+	for _, a := range w.agents {
+		idle := them.occupy(3*bound, a.HTTPAddr(), "")
+		eventually(t, "the bound of the HTTP port", func() bool { return idle.open.Load() <= bound })
+		for say, bound := range map[string]int64{"": 32, "r": 32, "h": 64} { // nothing, and the protocols
+			some := them.occupy(150, a.ServerAddr(), say)
+			eventually(t, "the bound of the servers' port", func() bool { return some.open.Load() <= bound })
+		}
+	}
+	for _, a := range w.agents {
+		nodes, _, err := api(t, a).Nodes(t.Context(), apiclient.NodesQuery{})
+		must.NoError(t, err)
+		must.SliceEmpty(t, nodes)
+	}
+	leader := w.leader()
+	w.network.isolate(leader, true) // all of its connections are new afterwards
+	w.leader(w.others(leader)...)
+	w.network.isolate(leader, false)
+	for i, a := range w.agents {
+		_, err := api(t, a).Register(t.Context(), testNode(i))
+		must.NoError(t, err)
+	}
+	awaitSameState(t, w.agents...)
+	for _, a := range w.agents {
+		must.StrNotContains(t, scrape(t, a), "\nnodedrain_connections_closed_total{kind=\"http\"} 0\n")
+	}
+}
+
+// scrape returns Prometheus' input.
+func scrape(t *testing.T, a *agent.Agent) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+a.HTTPAddr()+"/v1/metrics?format=prometheus", nil)
+	must.NoError(t, err)
+	answer, err := http.DefaultClient.Do(r)
+	must.NoError(t, err)
+	text, err := io.ReadAll(answer.Body)
+	must.NoError(t, err)
+	must.NoError(t, answer.Body.Close())
+	must.Eq(t, 200, answer.StatusCode)
+	return string(text)
+}
+
+// With certificates, a stranger at the address of a peer holds no place of the peer: a connection
+// that has shown no certificate makes room for one that does.
+func TestAgent_strangerWithoutCertificate(t *testing.T) {
+	t.Parallel()
+	them := newStranger(t)
+	them.from = "127.0.0.1"
+	ca := newAuthority(t)
+	certs := newFiles(t, ca.pem(), ca.server("global")).open()
+	secure := func(c agent.Config) *agent.Agent {
+		c.ServerTLS, c.Conns = certs.Peers(), connlimit.Limits{All: 8}
+		return start(t, c)
+	}
+	first := secure(agent.Config{BootstrapExpect: 1})
+	ready(t, first)
+	idle := them.occupy(300, first.ServerAddr(), "")
+	eventually(t, "the bound of the stranger", func() bool { return idle.open.Load() <= 32 })
+	second := secure(agent.Config{Join: []string{first.ServerAddr()}})
+	ready(t, second)
+	_, err := api(t, second).Register(t.Context(), testNode(1))
+	must.NoError(t, err)
+	awaitSameState(t, first, second)
+}

@@ -1,0 +1,285 @@
+package heartbeat_test
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent/heartbeat"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// clock steps timers in virtual time.
+type clock struct {
+	*heartbeat.Timers
+	now     time.Time
+	changes []heartbeat.Change // returned by Step since the last take
+}
+
+func newClock(o heartbeat.Options) *clock {
+	return &clock{Timers: heartbeat.New(o, rand.New(rand.NewPCG(1, 2))), now: epoch}
+}
+
+// pass advances the time, and steps the timers at the times that they return.
+func (c *clock) pass(d time.Duration) {
+	for end := c.now.Add(d); ; {
+		changes, wakeAt := c.Step(c.now)
+		c.changes = append(c.changes, changes...)
+		if wakeAt.IsZero() || wakeAt.After(end) {
+			c.now = end
+			return
+		}
+		c.now = wakeAt
+	}
+}
+
+// take returns the changes and clears them.
+func (c *clock) take() []heartbeat.Change {
+	changes := c.changes
+	c.changes = nil
+	return changes
+}
+
+func down(id cluster.NodeID) heartbeat.Change {
+	return heartbeat.Change{Node: id, Status: cluster.NodeDown}
+}
+
+func back(id cluster.NodeID) heartbeat.Change {
+	return heartbeat.Change{Node: id, Status: cluster.NodeReady}
+}
+
+func TestTimers_missed(t *testing.T) {
+	t.Parallel()
+	c := newClock(heartbeat.Options{})
+	ttl := c.Heartbeat("n1", c.now)
+	must.Between(t, heartbeat.DefaultMinTTL, ttl, 2*heartbeat.DefaultMinTTL)
+	c.pass(ttl + heartbeat.DefaultGrace - 1)
+	must.SliceEmpty(t, c.take())
+	c.pass(1)
+	must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
+	c.pass(time.Hour)
+	must.SliceEmpty(t, c.take()) // Step returns the change once
+	c.WriteDone(down("n1"), true, c.now)
+	must.Eq(t, 0, c.Len())
+	c.pass(time.Hour)
+	must.SliceEmpty(t, c.take())
+}
+
+func TestTimers_aFailedWriteIsRetried(t *testing.T) {
+	t.Parallel()
+	c := newClock(heartbeat.Options{})
+	c.Heartbeat("n1", c.now)
+	c.pass(time.Minute)
+	must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
+	for range 3 {
+		c.WriteDone(down("n1"), false, c.now)
+		c.pass(heartbeat.DefaultRetryAfter - 1)
+		must.SliceEmpty(t, c.take())
+		c.pass(1)
+		must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
+	}
+	c.WriteDone(down("n1"), false, c.now)
+	c.Heartbeat("n1", c.now) // before the next attempt
+	c.pass(heartbeat.DefaultMinTTL)
+	must.SliceEmpty(t, c.take())
+}
+
+// A node that sends a heartbeat while its change to down is written is then changed to ready.
+func TestTimers_heartbeatDuringTheWriteOfDown(t *testing.T) {
+	t.Parallel()
+	c := newClock(heartbeat.Options{})
+	c.Heartbeat("n1", c.now)
+	c.pass(time.Minute)
+	must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
+	c.Heartbeat("n1", c.now)
+	c.WriteDone(down("n1"), true, c.now)
+	c.Heartbeat("n1", c.now) // the change to ready still waits
+	c.pass(0)
+	must.Eq(t, []heartbeat.Change{back("n1")}, c.take())
+	c.WriteDone(back("n1"), false, c.now)
+	c.pass(heartbeat.DefaultRetryAfter)
+	must.Eq(t, []heartbeat.Change{back("n1")}, c.take())
+	c.WriteDone(back("n1"), true, c.now)
+	c.pass(time.Hour)
+	must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
+
+	// If the write of down failed, no change to ready is needed.
+	c.Heartbeat("n1", c.now)
+	c.WriteDone(down("n1"), false, c.now)
+	c.pass(heartbeat.DefaultMinTTL)
+	must.SliceEmpty(t, c.take())
+}
+
+// The timers wait for the longest TTL that an earlier leader may have given.
+func TestTimers_expect(t *testing.T) {
+	t.Parallel()
+	earlier := newClock(heartbeat.Options{})
+	var nodes []cluster.NodeID
+	for i := range 2000 {
+		nodes = append(nodes, cluster.NodeID(fmt.Sprintf("n%d", i)))
+		earlier.Heartbeat(nodes[i], earlier.now)
+	}
+	var longest time.Duration
+	for _, id := range nodes {
+		longest = max(longest, earlier.Heartbeat(id, earlier.now))
+	}
+	c := newClock(heartbeat.Options{})
+	c.Expect(nodes, c.now)
+	c.pass(longest)
+	must.SliceEmpty(t, c.take())
+	c.Forget("n7")
+	must.Eq(t, 1999, c.Len())
+	c.pass(time.Hour)
+	must.SliceLen(t, heartbeat.DefaultMaxWrites, c.take())
+}
+
+// A pause of the process does not count as missed heartbeats.
+func TestTimers_clockSteps(t *testing.T) {
+	t.Parallel()
+	for _, step := range []time.Duration{-time.Hour, -time.Millisecond, heartbeat.MaxPause + 1, time.Hour} {
+		t.Run(step.String(), func(t *testing.T) {
+			t.Parallel()
+			c := newClock(heartbeat.Options{})
+			ttl := c.Heartbeat("n1", c.now)
+			c.pass(ttl / 2)
+			c.now = c.now.Add(step)
+			second := c.Heartbeat("n2", c.now)
+			c.pass(ttl - ttl/2 + heartbeat.DefaultGrace - 1)
+			must.SliceEmpty(t, c.take())
+			c.pass(time.Second) // longestWait
+			must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
+			c.pass(second)
+			must.Eq(t, []heartbeat.Change{down("n2")}, c.take())
+		})
+	}
+}
+
+// beats are the next heartbeats of nodes, the earliest first.
+type beats []beat
+
+type beat struct {
+	at   time.Time
+	node cluster.NodeID
+}
+
+func (b beats) Len() int           { return len(b) }
+func (b beats) Less(i, j int) bool { return b[i].at.Before(b[j].at) }
+func (b beats) Swap(i, j int)      { b[i], b[j] = b[j], b[i] }
+func (b *beats) Push(x any)        { *b = append(*b, x.(beat)) }
+func (b *beats) Pop() any {
+	last := (*b)[len(*b)-1]
+	*b = (*b)[:len(*b)-1]
+	return last
+}
+
+// Ten thousand nodes send heartbeats at the permitted rate. No node that sends in time is marked
+// down, and all silent nodes are, a bounded number at a time.
+func TestTimers_tenThousandNodes(t *testing.T) {
+	t.Parallel()
+	const count = 10_000
+	c := newClock(heartbeat.Options{})
+	var next beats
+	for i := range count {
+		id := cluster.NodeID(fmt.Sprintf("n%05d", i))
+		next = append(next, beat{c.now.Add(c.Heartbeat(id, c.now)), id})
+	}
+	heap.Init(&next)
+	steady := c.now.Add(10 * time.Minute) // the first nodes had short TTLs, because the nodes were few
+	received, silent := 0, make(map[cluster.NodeID]bool)
+	for until := steady.Add(20 * time.Minute); next[0].at.Before(until); {
+		b := heap.Pop(&next).(beat)
+		c.pass(b.at.Sub(c.now))
+		must.SliceEmpty(t, c.take())
+		if b.at.After(steady) {
+			received++
+		}
+		heap.Push(&next, beat{b.at.Add(c.Heartbeat(b.node, c.now)), b.node})
+	}
+	rate := float64(received) / (20 * time.Minute).Seconds()
+	must.Between(t, heartbeat.DefaultMaxRate/2, rate, heartbeat.DefaultMaxRate)
+	t.Logf("%.1f heartbeats a second", rate)
+
+	for i := 0; i < count; i += 2 {
+		silent[cluster.NodeID(fmt.Sprintf("n%05d", i))] = true
+	}
+	const longest = 2*count/heartbeat.DefaultMaxRate*time.Second + heartbeat.DefaultGrace
+	for until := c.now.Add(longest + time.Minute); c.now.Before(until); {
+		if b := next[0]; !b.at.After(c.now) {
+			heap.Pop(&next)
+			if !silent[b.node] {
+				heap.Push(&next, beat{b.at.Add(c.Heartbeat(b.node, c.now)), b.node})
+			}
+			continue
+		}
+		c.pass(min(100*time.Millisecond, next[0].at.Sub(c.now)))
+		changes := c.take()
+		must.LessEq(t, heartbeat.DefaultMaxWrites, len(changes))
+		for _, change := range changes {
+			must.True(t, silent[change.Node])
+			must.Eq(t, cluster.NodeDown, change.Status)
+			delete(silent, change.Node)
+			c.WriteDone(change, true, c.now)
+		}
+	}
+	must.MapEmpty(t, silent)
+	must.Eq(t, count/2, c.Len())
+}
+
+// In any order of events, a node that sends heartbeats in time is never marked down, a silent node
+// is marked down, and the writes in flight are bounded.
+func TestTimers_random(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		o := heartbeat.Options{MinTTL: 2 * time.Second, Grace: time.Second, MaxWrites: 3}
+		c := newClock(o)
+		inTime := make(map[cluster.NodeID]time.Time)
+		var inFlight []heartbeat.Change
+		for range 300 {
+			id := cluster.NodeID(fmt.Sprintf("n%d", rng.IntN(8)))
+			switch rng.IntN(4) {
+			case 0:
+				inTime[id] = c.now.Add(c.Heartbeat(id, c.now))
+			case 1:
+				if len(inFlight) > 0 {
+					i := rng.IntN(len(inFlight))
+					c.WriteDone(inFlight[i], rng.IntN(2) == 0, c.now)
+					inFlight = append(inFlight[:i], inFlight[i+1:]...)
+				}
+			default:
+				c.pass(time.Duration(rng.IntN(2000)) * time.Millisecond)
+				for _, change := range c.take() {
+					if change.Status == cluster.NodeDown {
+						must.False(t, c.now.Before(inTime[change.Node]), must.Sprintf("seed %d: %s sent its heartbeat in time", seed, change.Node))
+					}
+					inFlight = append(inFlight, change)
+				}
+				must.LessEq(t, o.MaxWrites, len(inFlight))
+			}
+		}
+		for len(inFlight) > 0 || c.Len() > 0 {
+			for _, change := range inFlight {
+				c.WriteDone(change, true, c.now)
+			}
+			c.pass(2 * time.Second)
+			inFlight = c.take()
+			must.Less(t, time.Hour, c.now.Sub(epoch), must.Sprintf("seed %d: silent nodes are not marked down", seed))
+		}
+	}
+}
+
+func TestOptions_validate(t *testing.T) {
+	t.Parallel()
+	must.NoError(t, heartbeat.Options{}.Validate())
+	for name, o := range map[string]heartbeat.Options{
+		"MinTTL": {MinTTL: -1}, "MaxRate": {MaxRate: -1}, "Grace": {Grace: -1}, "MaxWrites": {MaxWrites: -1}, "RetryAfter": {RetryAfter: -1},
+	} {
+		must.ErrorContains(t, o.Validate(), name)
+	}
+}

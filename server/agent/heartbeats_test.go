@@ -1,0 +1,228 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/server"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent/heartbeat"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// memoryServers are servers in memory with heartbeat timers.
+type memoryServers struct {
+	t       *testing.T
+	servers []*server.Server
+	writers []writer
+	// applying delays the answers of entries while a test holds it.
+	applying sync.Mutex
+}
+
+func newMemoryServers(t *testing.T, n int) *memoryServers {
+	h := &memoryServers{t: t}
+	var transports []*raft.InmemTransport
+	var voters []raft.Server
+	for i := range n {
+		address, transport := raft.NewInmemTransport("")
+		transports = append(transports, transport)
+		voters = append(voters, raft.Server{ID: raft.ServerID(fmt.Sprintf("s%d", i+1)), Address: address})
+	}
+	for i, from := range transports {
+		for _, to := range transports {
+			from.Connect(to.LocalAddr(), to)
+		}
+		beats := newHeartbeats(heartbeat.Options{}, hclog.NewNullLogger())
+		s, err := server.New(server.Config{ID: voters[i].ID, Transport: from, Voters: voters, WhileLeading: beats.lead, OnApply: func(a shims.Applied) {
+			h.applying.Lock()
+			defer h.applying.Unlock()
+			beats.applied(a)
+		}})
+		must.NoError(t, err)
+		beats.server = s
+		close(beats.ready)
+		h.servers, h.writers = append(h.servers, s), append(h.writers, writer{server: s, heartbeats: beats})
+		t.Cleanup(func() { must.NoError(t, s.Shutdown()) })
+	}
+	return h
+}
+
+// leader waits for a leader and returns its index.
+func (h *memoryServers) leader() int {
+	for {
+		for i, s := range h.servers {
+			if s.Consistent(h.t.Context()) == nil {
+				return i
+			}
+		}
+		time.Sleep(10 * time.Millisecond) // in the time of synctest
+	}
+}
+
+func (h *memoryServers) register(n int) {
+	w := h.writers[h.leader()]
+	for i := range n {
+		_, err := w.RegisterNode(h.t.Context(), &cluster.Node{ID: nodeID(i), Status: cluster.NodeReady})
+		must.NoError(h.t, err)
+	}
+}
+
+func nodeID(i int) cluster.NodeID { return cluster.NodeID(fmt.Sprintf("n%d", i)) }
+
+// statuses counts the nodes by status in the leader's state.
+func (h *memoryServers) statuses() map[cluster.NodeStatus]int {
+	counts := make(map[cluster.NodeStatus]int)
+	for n := range h.servers[h.leader()].Store().Snapshot().Nodes() {
+		counts[n.Status]++
+	}
+	return counts
+}
+
+// Nodes without heartbeats become down, and ready with the next heartbeat.
+func TestHeartbeats_missedAndReceivedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newMemoryServers(t, 1)
+		h.register(3)
+		w := h.writers[0]
+		for range 10 {
+			time.Sleep(5 * time.Second)
+			_, err := w.Heartbeat(t.Context(), nodeID(0))
+			must.NoError(t, err)
+		}
+		synctest.Wait()
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeReady: 1, cluster.NodeDown: 2}, h.statuses())
+		before := w.server.Store().Snapshot().Index()
+		_, err := w.Heartbeat(t.Context(), nodeID(0))
+		must.NoError(t, err)
+		must.Eq(t, before, w.server.Store().Snapshot().Index()) // a heartbeat of a ready node writes nothing
+		ttl, err := w.Heartbeat(t.Context(), nodeID(1))
+		must.NoError(t, err)
+		must.Between(t, heartbeat.DefaultMinTTL, ttl, 2*heartbeat.DefaultMinTTL)
+		must.Eq(t, cluster.NodeReady, w.server.Store().Snapshot().Node(nodeID(1)).Status)
+		_, err = w.PurgeNode(t.Context(), nodeID(2))
+		must.NoError(t, err)
+		_, err = w.Heartbeat(t.Context(), nodeID(2))
+		must.ErrorIs(t, err, httpapi.ErrNotFound)
+		must.EqError(t, err, "node not found")
+	})
+}
+
+// A new leader does not know earlier heartbeats, so it waits for the longest TTL that a node may have.
+// Then it marks silent nodes down.
+func TestHeartbeats_aNewLeaderStartsAllTimers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newMemoryServers(t, 3)
+		h.register(50)
+		time.Sleep(9 * time.Second)
+		first := h.leader()
+		_, err := h.writers[(first+1)%3].Heartbeat(t.Context(), nodeID(0))
+		must.ErrorIs(t, err, httpapi.ErrNotLeader)
+		must.NoError(t, h.servers[first].Shutdown())
+		second := h.leader()
+		must.NotEq(t, first, second)
+		time.Sleep(2*heartbeat.DefaultMinTTL - time.Second) // longer than any node's TTL
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeReady: 50}, h.statuses())
+		for i := range 25 {
+			_, err := h.writers[second].Heartbeat(t.Context(), nodeID(i))
+			must.NoError(t, err)
+		}
+		time.Sleep(heartbeat.DefaultGrace + 2*time.Second)
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeReady: 25, cluster.NodeDown: 25}, h.statuses())
+	})
+}
+
+// A node gets a timer when a write makes it ready, even if the caller of the write has disconnected.
+func TestHeartbeats_callersThatDisconnect(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newMemoryServers(t, 1)
+		h.register(1)
+		w := h.writers[0]
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeDown: 1}, h.statuses())
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		h.applying.Lock() // otherwise the answer may arrive before the cancellation
+		_, err := w.Heartbeat(cancelled, nodeID(0))
+		must.ErrorIs(t, err, context.Canceled)
+		_, err = w.RegisterNode(cancelled, &cluster.Node{ID: nodeID(1), Status: cluster.NodeReady})
+		must.ErrorIs(t, err, context.Canceled)
+		h.applying.Unlock()
+		synctest.Wait()
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeReady: 2}, h.statuses())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeDown: 2}, h.statuses())
+	})
+}
+
+// A node keeps its timer if it is deleted during the write of its status down, and registers again
+// before the write ends. A deleted node has no timer.
+func TestHeartbeats_deletedAndRegisteredAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newMemoryServers(t, 1)
+		h.leader()
+		beats := newHeartbeats(heartbeat.Options{}, hclog.NewNullLogger()) // the test steps its timers
+		beats.server, beats.timers = h.servers[0], heartbeat.New(heartbeat.Options{}, rand.New(rand.NewPCG(1, 2)))
+		beats.timers.Heartbeat("n", time.Now())
+		var changes []heartbeat.Change
+		for range 60 {
+			time.Sleep(time.Second)
+			missed, _ := beats.step()
+			changes = append(changes, missed...)
+		}
+		must.Eq(t, []heartbeat.Change{{Node: "n", Status: cluster.NodeDown}}, changes)
+		beats.timers.Heartbeat("n", time.Now()) // the node has registered again
+		beats.write(t.Context(), changes[0])    // the write finds no node
+		must.Eq(t, 1, beats.timers.Len())
+
+		h.register(1)
+		leading := h.writers[0].heartbeats
+		timers := func() int {
+			leading.mu.Lock()
+			defer leading.mu.Unlock()
+			return leading.timers.Len()
+		}
+		must.Eq(t, 1, timers())
+		_, err := h.writers[0].PurgeNode(t.Context(), nodeID(0))
+		must.NoError(t, err)
+		must.Eq(t, 0, timers())
+	})
+}
+
+// A leader without a majority retries its writes until its term ends. Then it has no timers.
+func TestHeartbeats_endWithTheTerm(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newMemoryServers(t, 3)
+		h.register(100)
+		leader := h.leader()
+		for i, s := range h.servers {
+			if i != leader {
+				must.NoError(t, s.Shutdown())
+			}
+		}
+		time.Sleep(time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := h.writers[leader].Heartbeat(ctx, nodeID(0))
+		must.ErrorIs(t, err, httpapi.ErrNotLeader)
+		h.writers[leader].heartbeats.mu.Lock()
+		defer h.writers[leader].heartbeats.mu.Unlock()
+		must.Nil(t, h.writers[leader].heartbeats.timers)
+	})
+}

@@ -1,0 +1,55 @@
+package agent_test
+
+import (
+	"net"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent"
+)
+
+// The leader does not raise the cluster version while a server does not answer, and raises it when that
+// server answers.
+func TestVersions_waitForAnAbsentServer(t *testing.T) {
+	t.Parallel()
+	var voters []raft.Server
+	var held []net.Listener // so that no other test gets the ports
+	for _, name := range []raft.ServerID{"s1", "s2", "s3"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		must.NoError(t, err)
+		voters = append(voters, raft.Server{ID: name, Address: raft.ServerAddress(l.Addr().String())})
+		held = append(held, l)
+	}
+	begin := func(i int) *agent.Agent {
+		must.NoError(t, held[i].Close())
+		return start(t, agent.Config{Name: string(voters[i].ID), ServerAddr: string(voters[i].Address), Voters: voters})
+	}
+	two := []*agent.Agent{begin(0), begin(1)}
+	ready(t, two...)
+	understood := func(of string) (known int) {
+		for _, a := range two {
+			for _, m := range a.Backend().Peers.Members() {
+				if m.ID == of && m.Understands == cluster.Understood() {
+					known++
+				}
+			}
+		}
+		return known
+	}
+	// The leader knows the versions of every server that answered. Each server knows its own.
+	eventually(t, "the leader has asked both servers", func() bool { return understood("s1")+understood("s2") == 3 })
+	must.Zero(t, understood("s3"))
+	for _, a := range two {
+		must.Eq(t, 1, a.Server().Store().Snapshot().ClusterVersion())
+	}
+
+	all := append(two, begin(2))
+	ready(t, all...)
+	for _, a := range all {
+		eventually(t, "the version is raised", func() bool { return a.Server().Store().Snapshot().ClusterVersion() == cluster.MaxVersion })
+	}
+	awaitSameState(t, all...)
+}

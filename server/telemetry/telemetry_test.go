@@ -1,0 +1,605 @@
+package telemetry_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler/collect"
+	"github.com/seed-f9cf0b39/nodedrain/server/telemetry"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the scrape of the test into testdata")
+
+// log is a replica whose entries are all counted.
+type log struct {
+	*clustertest.Replica
+	*telemetry.Telemetry
+	out bytes.Buffer // the log lines
+}
+
+// newLog makes a log with three nodes and a job of three allocations on two of them.
+func newLog(t *testing.T, o telemetry.Options) *log {
+	t.Helper()
+	l := new(log)
+	o.Logger = hclog.New(&hclog.LoggerOptions{Output: &l.out})
+	var err error
+	l.Telemetry, err = telemetry.New(o)
+	must.NoError(t, err)
+	l.begin(t, l.OnApply)
+	return l
+}
+
+// begin starts a new log. Entries are a second apart.
+func (l *log) begin(t *testing.T, onApply func(shims.Applied)) {
+	l.Replica = clustertest.NewReplica(t, shims.FSMConfig{OnApply: onApply})
+	l.Propose = func(m shims.Message) shims.Response {
+		time.Sleep(time.Second)
+		response := l.Apply(m)
+		l.Answered(m, shims.Answer{Outcome: raftwrite.Applied, Index: l.Index, Response: response})
+		synctest.Wait()
+		return response
+	}
+	l.Nodes("n1", "n2", "n3")
+	job := webJob(3)
+	l.Must(&shims.JobRegister{Job: job, Evals: []*cluster.Evaluation{l.Eval(job)}})
+	l.Plan(job, nil, l.alloc("a1", "", "n1", 0), l.alloc("a2", "", "n1", 1), l.alloc("a3", "", "n2", 2))
+	l.Report(cluster.ClientRunning, "a1", "a2", "a3")
+}
+
+func webJob(count int) *cluster.Job {
+	job := clustertest.Job("web", cluster.JobService, count)
+	job.TaskGroups[0].Name = "g"
+	return job
+}
+
+var webKey = cluster.JobKey{Namespace: "default", ID: "web"}
+
+func (l *log) alloc(id, previous cluster.AllocID, on cluster.NodeID, number int) *cluster.Allocation {
+	a := clustertest.Alloc(l.State().Job(webKey), id, on, time.Now())
+	a.Name, a.PreviousAllocation = fmt.Sprintf("web.g[%d]", number), previous
+	return a
+}
+
+// move stops a marked allocation, places another on n3, and applies their clients' reports.
+func (l *log) move(old, replacement cluster.AllocID, number int) {
+	l.Helper()
+	l.Plan(l.State().Job(webKey), []cluster.AllocID{old}, l.alloc(replacement, old, "n3", number))
+	l.Report(cluster.ClientComplete, old)
+	l.Report(cluster.ClientRunning, replacement)
+}
+
+// scrape returns Prometheus' input, without the series of the Go runtime.
+func (l *log) scrape() string {
+	l.Helper()
+	answer := httptest.NewRecorder()
+	l.ServeHTTP(answer, httptest.NewRequest("GET", "/v1/metrics?format=prometheus", nil))
+	must.Eq(l, 200, answer.Code)
+	must.StrHasPrefix(l, "text/plain", answer.Header().Get("Content-Type"))
+	var kept []string
+	for line := range strings.Lines(answer.Body.String()) {
+		name := strings.TrimPrefix(strings.TrimPrefix(line, "# HELP "), "# TYPE ")
+		if strings.HasPrefix(name, "nodedrain_") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "")
+}
+
+// value is the value of a series in a scrape, or empty.
+func (l *log) value(series string) string {
+	l.Helper()
+	for line := range strings.Lines(l.scrape()) {
+		if value, is := strings.CutPrefix(strings.TrimSpace(line), series+" "); is {
+			return value
+		}
+	}
+	return ""
+}
+
+// drained drains n1 correctly. The deadline passes during the drain.
+func (l *log) drained() {
+	l.Helper()
+	l.Drain("n1", &cluster.DrainSpec{Deadline: 20 * time.Second})
+	must.SliceLen(l, 1, l.Mark(cluster.MarkPaced, "a1", "a2").Accepted) // one has room, the other is refused
+	l.move("a1", "b1", 0)
+	time.Sleep(20 * time.Second)
+	must.SliceLen(l, 1, l.Mark(cluster.MarkDeadline, "a2").Accepted)
+	l.move("a2", "b2", 1)
+	must.SliceLen(l, 1, l.Complete("n1").Ended)
+}
+
+// running returns the sources of a leader.
+func (l *log) running() telemetry.Sources {
+	began := time.Now()
+	status := func(id cluster.DrainID, deadline, bound time.Duration) rules.Status {
+		s := rules.Status{NodeName: "node-" + string(id), Drain: &cluster.Drain{ID: id, Strategy: cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: deadline}}}}
+		if deadline > 0 {
+			s.Drain.Strategy.ForceDeadline = began.Add(deadline)
+			s.EndsBy = s.Drain.Strategy.ForceDeadline // as seen now: in the future
+			if now := time.Now(); now.After(s.EndsBy) {
+				s.EndsBy = now
+			}
+			s.EndsBy = s.EndsBy.Add(bound)
+		}
+		s.Waiting[rules.ReasonWaitingForRoom], s.Waiting[rules.ReasonStopping] = 3, 1
+		s.Left[cluster.StageConsumers] = 4
+		return s
+	}
+	return telemetry.Sources{
+		Drains: func() ([]rules.Status, error) {
+			return []rules.Status{
+				status("d1", 0, 0), status("d2", time.Hour, time.Hour), status("d3", time.Second, time.Hour), status("d4", time.Second, time.Second),
+			}, nil
+		},
+		Raft:            leading{state: raft.Leader},
+		BlockingQueries: func() int { return 5 },
+		Connections: func() []telemetry.Connections {
+			return []telemetry.Connections{{Kind: "http", Open: 40, Closed: 3, Refused: 2}}
+		},
+		State: func() (bool, uint64) { return true, 27 },
+		Held: func() *collect.Held {
+			return &collect.Held{Allocs: 40, Evals: 30, Jobs: 20, EndedAllocs: 10, EndedEvals: 9, EndedJobs: 8}
+		},
+	}
+}
+
+type leading struct {
+	state raft.RaftState
+	heard time.Time
+}
+
+func (l leading) State() raft.RaftState { return l.state }
+func (leading) LastIndex() uint64       { return 30 }
+func (leading) CommitIndex() uint64     { return 29 }
+func (leading) AppliedIndex() uint64    { return 28 }
+func (l leading) LastContact() time.Time {
+	return l.heard
+}
+
+// The exact scrape of a server with a drain: names, labels, help and values.
+func TestScrape(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{CertificateExpires: func() time.Time { return time.Unix(1_900_000_000, 0) }})
+		l.drained()
+		l.Watch(l.running())
+		must.Eq(t, "4", l.value(`nodedrain_drains{state="draining"}`))
+		l.Must(&shims.NodeUpdateStatus{At: time.Now(), Node: "n2", Status: cluster.NodeDown})
+		l.Must(&shims.NodeUpdateStatus{At: time.Now(), Node: "n2", Status: cluster.NodeDown}) // it was down already
+		time.Sleep(3 * time.Second)
+		l.Must(&shims.Collect{At: time.Now(), Request: collect.Request{
+			Before: collect.Before{Evals: time.Now()}, Rows: collect.Rows{Evals: []cluster.EvalID{"e1", "e99"}},
+		}})
+		l.Answered(nil, shims.Answer{Outcome: raftwrite.Unknown})
+		l.Answered(&shims.NodesDrainComplete{}, shims.Answer{Outcome: raftwrite.Rejected})
+		l.Answered(&shims.NodeUpdateDrain{}, shims.Answer{Outcome: raftwrite.Applied, Response: shims.Refused{Err: errors.New("no such node")}})
+		l.Request("GET /v1/node/{id}", 200, 20*time.Millisecond)
+		l.Request("GET /v1/node/{id}", 404, 10*time.Millisecond)
+		l.Stepped(3 * time.Millisecond)
+		got := l.scrape()
+		const golden = "testdata/scrape.txt"
+		if *rewrite {
+			must.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
+		}
+		want, err := os.ReadFile(golden)
+		must.NoError(t, err)
+		must.Eq(t, string(want), got)
+		must.StrNotContains(t, l.out.String(), "broken")
+		l.Close()
+	})
+}
+
+// No label value of the golden scrape has a space, so that a query needs no quotes inside quotes.
+func TestScrape_labelsAreIdentifiers(t *testing.T) {
+	t.Parallel()
+	golden, err := os.ReadFile("testdata/scrape.txt")
+	must.NoError(t, err)
+	values := regexp.MustCompile(`="([^"]*)"`).FindAllStringSubmatch(string(golden), -1)
+	must.Positive(t, len(values))
+	for _, v := range values {
+		must.StrNotContains(t, v[1], " ")
+	}
+}
+
+// Each of the two series that name drains names at most [telemetry.MaxNamedDrains]: those with the
+// longest times, and those past their bound before others.
+func TestScrape_namesDrains(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		began := time.Now()
+		var all []rules.Status
+		for i := range 3 * telemetry.MaxNamedDrains {
+			s := rules.Status{NodeName: fmt.Sprintf("n%02d", i), EndsBy: began.Add(time.Hour), Drain: &cluster.Drain{ID: cluster.DrainID(fmt.Sprintf("d%02d", i))}}
+			s.Drain.Strategy.Deadline = time.Duration(i+1) * time.Second
+			s.Drain.Strategy.ForceDeadline = began.Add(s.Drain.Strategy.Deadline)
+			s.Left[cluster.StageConsumers], s.Waiting[rules.ReasonBelowBudget] = 5, 5
+			all = append(all, s)
+		}
+		forced, batch, empty := &all[0], &all[1], &all[2]
+		forced.Drain.Strategy, forced.Drain.UpdatedAt = cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: -1}}, began.Add(time.Second)
+		batch.Waiting = [rules.ReasonCount]int{rules.ReasonBatchRunning: 4, rules.ReasonLeftByRequest: 1}
+		empty.Waiting = [rules.ReasonCount]int{}
+		const last = 3*telemetry.MaxNamedDrains - 1
+		all[last].EndsBy = began.Add(50 * time.Second)
+		l.Watch(telemetry.Sources{Drains: func() ([]rules.Status, error) { return all, nil }})
+		unchanged := func(i int, reason string) string {
+			return l.value(fmt.Sprintf(`nodedrain_drain_unchanged_seconds{drain="d%02d",node="n%02d",reason="%s"}`, i, i, reason))
+		}
+		late := func(i int, state string) string {
+			return l.value(fmt.Sprintf(`nodedrain_drain_late_seconds{drain="d%02d",node="n%02d",state="%s"}`, i, i, state))
+		}
+		must.Eq(t, "0", unchanged(3, "below_budget"))
+		must.Eq(t, "", late(3, "past_deadline"))
+		time.Sleep(30 * time.Second)
+		all[3].Left[cluster.StageConsumers] = 4 // one has left
+		must.Eq(t, "", unchanged(3, "below_budget"), must.Sprint("20 others stand longer"))
+		must.Eq(t, "30", unchanged(4, "below_budget"))
+		must.Eq(t, "30", unchanged(2, "nothing_left"))
+		must.Eq(t, "", unchanged(1, "batch_running"))
+		must.Eq(t, "29", late(0, "past_deadline"))
+		must.Eq(t, "26", late(3, "past_deadline"))
+		time.Sleep(40 * time.Second)
+		must.Eq(t, "10", late(last, "past_bound"))
+		for _, series := range []string{"nodedrain_drain_unchanged_seconds{", "nodedrain_drain_late_seconds{"} {
+			must.Eq(t, telemetry.MaxNamedDrains, strings.Count(l.scrape(), series))
+		}
+		batch.Waiting[rules.ReasonStopping] = 1
+		all = all[:4]
+		must.Eq(t, "70", unchanged(1, "stopping"))
+		must.Eq(t, "40", unchanged(3, "below_budget"))
+		l.Close()
+	})
+}
+
+// docs/metrics.md lists every series of the golden scrape with its type, and no other.
+func TestScrape_isDocumented(t *testing.T) {
+	t.Parallel()
+	golden, err := os.ReadFile("testdata/scrape.txt")
+	must.NoError(t, err)
+	series := map[string]string{}
+	for line := range strings.Lines(string(golden)) {
+		if rest, is := strings.CutPrefix(line, "# TYPE "); is {
+			name, kind, _ := strings.Cut(strings.TrimSpace(rest), " ")
+			series[name] = kind
+		}
+	}
+	text, err := os.ReadFile("../../docs/metrics.md")
+	must.NoError(t, err)
+	documented := map[string]string{}
+	for _, item := range regexp.MustCompile("(?m)^\\* `(nodedrain_[a-z_]+)` \\(([a-z]+)").FindAllStringSubmatch(string(text), -1) {
+		documented[item[1]] = item[2]
+	}
+	must.MapEq(t, series, documented)
+}
+
+// A broken guarantee is counted and logged.
+func TestAudit_countsBrokenGuarantees(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		drain := l.Drain("n1", &cluster.DrainSpec{}).Drain
+		must.Eq(t, "0", l.value(`nodedrain_invariant_violations_total{guarantee="G1"}`))
+		// In the entry, a3 fails and a1 gets a paced mark, although the group has no room for it.
+		before := l.State()
+		broken := shims.Applied{
+			Index: before.Index() + 1, Type: shims.AllocUpdateDesiredTransitionType, Before: before, After: l.withLess(before, "a3", "a1"),
+			Message: &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: time.Now(), Marks: []rules.Mark{{Alloc: "a1", Node: "n1"}}}}, Response: shims.MarksApplied{},
+		}
+		l.OnApply(broken)
+		synctest.Wait()
+		must.Eq(t, "1", l.value(`nodedrain_invariant_violations_total{guarantee="G1"}`))
+		must.StrContains(t, l.out.String(), "[ERROR] telemetry: a guarantee of the drainer is broken: guarantee=G1")
+		for _, field := range []string{"node=n1", "drain=" + string(drain), "alloc=a1", "job=default/web", "group=g"} {
+			must.StrContains(t, l.out.String(), field)
+		}
+		// Every broken guarantee is counted, but only the first ones are logged.
+		for range 149 {
+			l.OnApply(broken)
+			synctest.Wait()
+		}
+		must.Eq(t, "150", l.value(`nodedrain_invariant_violations_total{guarantee="G1"}`))
+		must.Eq(t, 100, strings.Count(l.out.String(), "a guarantee of the drainer is broken"))
+		must.Eq(t, 1, strings.Count(l.out.String(), "no more broken guarantees are logged"))
+		l.Close()
+	})
+}
+
+// withLess returns the state after a paced mark on one allocation and the failure of another one.
+func (l *log) withLess(before *statestore.Snapshot, lost, marked cluster.AllocID) *statestore.Snapshot {
+	other := clustertest.NewReplica(l, shims.FSMConfig{})
+	other.Restore(before)
+	other.Mark(cluster.MarkPaced, marked)
+	other.Report(cluster.ClientFailed, lost)
+	return other.State()
+}
+
+// Entries that raft applies again at a start are judged, but their drains are not counted again. A
+// witness that starts in the middle of the log continues from the state.
+func TestAudit_replay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var entries []shims.Applied
+		first := newLog(t, telemetry.Options{})
+		first.begin(t, func(a shims.Applied) {
+			entries = append(entries, a)
+			first.OnApply(a)
+		})
+		first.drained()
+		const ended = `nodedrain_drains_ended_total{outcome="deadline_reached"}`
+		must.Eq(t, "1", first.value(ended))
+
+		for begin := range entries {
+			late, err := telemetry.New(telemetry.Options{})
+			must.NoError(t, err)
+			l := &log{Replica: clustertest.NewReplica(t, shims.FSMConfig{}), Telemetry: late}
+			for _, a := range entries[begin:] {
+				l.OnApply(a)
+			}
+			l.Close()
+			must.Eq(t, "0", l.value(ended))
+			must.Eq(t, "0", l.value(`nodedrain_drain_marks_total{class="paced"}`))
+			must.Eq(t, fmt.Sprint(len(entries)), l.value("nodedrain_witness_index"))
+			for _, g := range []string{"G1", "G2", "G3", "G5", "G6", "audit"} {
+				must.Eq(t, "0", l.value(`nodedrain_invariant_violations_total{guarantee="`+g+`"}`))
+			}
+		}
+		first.Close()
+	})
+}
+
+// After missed entries a new witness starts. Missed entries are no broken guarantee.
+func TestAudit_gaps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		var entries []shims.Applied
+		l.begin(t, func(a shims.Applied) { entries = append(entries, a) })
+		l.drained()
+		l.Close()
+		for from := range entries {
+			for to := from + 1; to < len(entries); to++ {
+				gappy, err := telemetry.New(telemetry.Options{})
+				must.NoError(t, err)
+				for i, a := range entries {
+					if i < from || i >= to {
+						gappy.OnApply(a)
+					}
+				}
+				gappy.Close()
+				summary, err := gappy.Summary()
+				must.NoError(t, err)
+				for _, c := range summary.Counters {
+					if c.Name == "nodedrain_invariant_violations_total" {
+						must.Zero(t, c.Count, must.Sprintf("without %d to %d: %v", from, to, c))
+					}
+				}
+			}
+		}
+	})
+}
+
+// The memory of the witness is bounded: a new witness replaces one that has grown, and misses
+// nothing.
+func TestAudit_boundsItsMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		const bound = 30
+		l.SetMaxGrowth(bound)
+		most := 0
+		for i := range 60 {
+			id := cluster.DrainID(fmt.Sprint("d", i))
+			l.Must(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", Drain: id, Spec: new(cluster.DrainSpec), At: time.Now()}})
+			must.SliceLen(t, 1, l.Mark(cluster.MarkPaced, "a1").Accepted)
+			l.Must(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", At: time.Now()}})
+			size, err := strconv.Atoi(l.value("nodedrain_witness_size"))
+			must.NoError(t, err)
+			most = max(most, size)
+		}
+		// It started with nothing, and later with the ten records that are kept.
+		must.Between(t, bound, most, bound+cluster.MaxDrainRecordsPerNode+5)
+		must.Eq(t, "60", l.value(`nodedrain_drains_ended_total{outcome="cancelled"}`))
+		must.StrNotContains(t, l.out.String(), "broken")
+		l.Close()
+	})
+}
+
+// A drain has one first mark, even if an entry makes several marks. Only a drain that ends after
+// its deadline is late.
+func TestAudit_times(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		l.Drain("n1", &cluster.DrainSpec{Deadline: time.Second})
+		time.Sleep(10 * time.Second)
+		must.SliceLen(t, 2, l.Mark(cluster.MarkDeadline, "a1", "a2").Accepted)
+		must.Eq(t, "1", l.value("nodedrain_drain_first_mark_seconds_count"))
+		must.Eq(t, "11", l.value("nodedrain_drain_first_mark_seconds_sum"))
+		l.Close()
+
+		l = newLog(t, telemetry.Options{})
+		l.Drain("n1", &cluster.DrainSpec{Deadline: time.Hour})
+		l.Mark(cluster.MarkPaced, "a1")
+		l.move("a1", "b1", 0)
+		l.Mark(cluster.MarkPaced, "a2")
+		l.move("a2", "b2", 1)
+		must.SliceLen(l, 1, l.Complete("n1").Ended)
+		must.Eq(t, "1", l.value(`nodedrain_drains_ended_total{outcome="complete"}`))
+		must.Eq(t, "9", l.value(`nodedrain_drain_duration_seconds_sum{outcome="complete"}`))
+		must.Eq(t, "0", l.value("nodedrain_drain_deadline_lateness_seconds_count"))
+		l.Close()
+	})
+}
+
+// Raft's goroutine never waits for the witness. An entry that finds the queue full is missed and
+// counted, and is no broken guarantee.
+func TestOnApply_neverBlocks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{QueueSize: 1})
+		var entries []shims.Applied
+		l.begin(t, func(a shims.Applied) { entries = append(entries, a) })
+		l.drained()
+		l.Close() // the goroutine has ended: the queue stays full
+		for range 3 {
+			for _, a := range entries {
+				l.OnApply(a)
+			}
+		}
+		must.Eq(t, fmt.Sprint(3*len(entries)-1), l.value("nodedrain_witness_missed_entries_total"))
+		must.Eq(t, "0", l.value(`nodedrain_invariant_violations_total{guarantee="audit"}`))
+		must.Eq(t, "0", l.value(`nodedrain_invariant_violations_total{guarantee="G5"}`))
+	})
+}
+
+// The first bound of a drain's revision decides whether the drain is past its bound. The bounds of
+// ended drains are deleted.
+func TestScrape_pastBound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		d := &cluster.Drain{ID: "d1", Revision: 1, Strategy: cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: time.Second}, ForceDeadline: time.Now()}}
+		runs := true
+		l.Watch(telemetry.Sources{Drains: func() ([]rules.Status, error) {
+			if !runs {
+				return nil, nil
+			}
+			return []rules.Status{{Drain: d, EndsBy: time.Now().Add(time.Minute)}}, nil
+		}})
+		state := func() string {
+			for _, state := range []string{"draining", "past_deadline", "past_bound"} {
+				if l.value(`nodedrain_drains{state="`+state+`"}`) == "1" {
+					return state
+				}
+			}
+			return "none"
+		}
+		must.Eq(t, "past_deadline", state())
+		time.Sleep(time.Minute)
+		must.Eq(t, "past_deadline", state())
+		time.Sleep(time.Second)
+		must.Eq(t, "past_bound", state())
+		d = d.Copy()
+		d.Revision = 2
+		must.Eq(t, "past_deadline", state())
+		time.Sleep(2 * time.Minute)
+		must.Eq(t, "past_bound", state())
+		runs = false
+		must.Eq(t, "none", state())
+		runs = true
+		must.Eq(t, "past_deadline", state())
+		l.Close()
+	})
+}
+
+// A follower has no numbers of drains. It has the time since its last contact with the leader.
+func TestScrape_follower(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		l.Watch(telemetry.Sources{
+			Drains: func() ([]rules.Status, error) { return nil, rules.ErrNotEnabled },
+			Raft:   leading{state: raft.Follower, heard: time.Now().Add(-2 * time.Second)},
+		})
+		must.StrNotContains(t, l.scrape(), "nodedrain_drains{")
+		must.Eq(t, "0", l.value("nodedrain_raft_leads"))
+		must.Eq(t, "2", l.value("nodedrain_raft_last_contact_seconds"))
+		l.Watch(telemetry.Sources{Raft: leading{state: raft.Candidate}})
+		must.Eq(t, "", l.value("nodedrain_raft_last_contact_seconds"))
+		l.Close()
+	})
+}
+
+// Without a format the same numbers come as JSON, in the shape of the compatible API.
+func TestServeHTTP_json(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		l.drained()
+		l.Request("GET /v1/nodes", 200, 250*time.Millisecond)
+		l.Request("GET /v1/nodes", 200, 750*time.Millisecond)
+		answer := httptest.NewRecorder()
+		l.ServeHTTP(answer, httptest.NewRequest("GET", "/v1/metrics", nil))
+		must.Eq(t, 200, answer.Code)
+		must.Eq(t, "application/json", answer.Header().Get("Content-Type"))
+		var got telemetry.Summary
+		must.NoError(t, json.Unmarshal(answer.Body.Bytes(), &got))
+		must.SliceContains(t, got.Counters, telemetry.Counter{Name: "nodedrain_drains_ended_total", Count: 1, Labels: map[string]string{"outcome": "deadline_reached"}})
+		must.SliceContains(t, got.Samples, telemetry.Sample{
+			Name: "nodedrain_http_request_seconds", Count: 2, Sum: 1, Mean: 0.5, Labels: map[string]string{"method": "GET", "route": "/v1/nodes"},
+		})
+		must.SliceContains(t, got.Gauges, telemetry.Gauge{Name: "nodedrain_witness_index", Value: float64(l.Index), Labels: map[string]string{}})
+		must.StrContains(t, answer.Body.String(), `"Points":[]`)
+		l.Close()
+	})
+}
+
+// Unknown routes do not grow without bound.
+func TestRequest_routesAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		for i := range telemetry.MaxRoutes + 7 {
+			l.Request(fmt.Sprint("/", i), 200, 0)
+		}
+		l.Request("/0", 200, 0)
+		must.Eq(t, telemetry.MaxRoutes+2, strings.Count(l.scrape(), "nodedrain_http_requests_total{")) // other: 200, and 404 from the start
+		must.Eq(t, "7", l.value(`nodedrain_http_requests_total{code="200",method="",route="other"}`))
+		must.Eq(t, "2", l.value(`nodedrain_http_requests_total{code="200",method="",route="/0"}`))
+		l.Close()
+	})
+}
+
+// Concurrent events that begin the same series are all counted.
+func TestRequest_concurrently(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		const series, events = 200, 8
+		for code := range series {
+			start := make(chan struct{})
+			for range events {
+				go func() {
+					<-start
+					l.Request("GET /v1/nodes", code, time.Millisecond)
+				}()
+			}
+			synctest.Wait()
+			close(start)
+			synctest.Wait()
+		}
+		scraped := l.scrape()
+		for code := range series {
+			must.StrContains(t, scraped, fmt.Sprintf("nodedrain_http_requests_total{code=\"%d\",method=\"GET\",route=\"/v1/nodes\"} %d\n", code, events))
+		}
+		l.Close()
+	})
+}
+
+func TestNew_refuses(t *testing.T) {
+	t.Parallel()
+	_, err := telemetry.New(telemetry.Options{QueueSize: -1})
+	must.ErrorContains(t, err, "Options.QueueSize is -1")
+}
