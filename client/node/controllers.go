@@ -7,7 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	csi "github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
 )
 
 // controllers calls the controllers among the storage plugins of the node, for the leader.

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
-	csi "github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	volumes "github.com/seed-f9cf0b39/nodedrain/client/volume"
-	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
+	adapter "github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/storagetest"
 )
 
@@ -18,7 +18,7 @@ type conformingNode struct {
 	machine machine
 	test    *testing.T
 	program *program
-	plugin  *storage.Plugin
+	plugin  *adapter.Plugin
 }
 
 var _ storagetest.Node = (*conformingNode)(nil)
@@ -34,7 +34,7 @@ func newConformingNode(t *testing.T) *conformingNode {
 func (n *conformingNode) start() {
 	n.program = n.machine.start(n.test)
 	var err error
-	n.plugin, err = storage.Connect(n.machine.path("csi.sock"))
+	n.plugin, err = adapter.Connect(n.machine.path("csi.sock"))
 	must.NoError(n.test, err)
 	n.test.Cleanup(func() { _ = n.plugin.Close() })
 }

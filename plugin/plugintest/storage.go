@@ -79,7 +79,7 @@ type storageNode struct {
 	storagetest.Host
 	launcher *launcher
 	of       StorageOptions
-	plugin   *storage.Plugin
+	plugin   *csi.Plugin
 	// stop kills the process of the plugin and its children. It is nil if the test has started
 	// none.
 	stop context.CancelFunc
@@ -123,7 +123,7 @@ func (n *storageNode) begin(t storagetest.T) {
 	if err := n.launch(); err != nil {
 		t.Fatalf("the plugin did not start: %v", err)
 	}
-	plugin, err := storage.Connect(n.socket())
+	plugin, err := csi.Connect(n.socket())
 	if err != nil {
 		t.Fatalf("connecting to the plugin: %v", err)
 	}
@@ -239,7 +239,7 @@ func (n *storageNode) Volume(t storagetest.T) volume.Claimed {
 	if err != nil || !d.Attaches {
 		return claimed // it has no controller
 	}
-	a := storage.Attachment{
+	a := csi.Attachment{
 		ExternalID: n.of.Volume, NodeID: d.NodeID, Context: n.of.Context, Secrets: n.of.Secrets,
 		Capability: cluster.VolumeCapability{Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem},
 	}

@@ -1,9 +1,9 @@
-package storage
+package csi
 
 import (
 	"context"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -26,12 +26,12 @@ func (p *Plugin) do(ctx context.Context, c volume.Call, staging, target string) 
 	}
 	switch c.Verb {
 	case volume.Stage:
-		_, err = p.node.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
+		_, err = p.node.NodeStageVolume(ctx, &spec.NodeStageVolumeRequest{
 			VolumeId: c.ExternalID, PublishContext: c.Claimed.PublishContext, StagingTargetPath: staging,
 			VolumeCapability: capabilityOf(c), Secrets: c.Claimed.Secrets, VolumeContext: c.Claimed.Context,
 		})
 	case volume.Publish:
-		_, err = p.node.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
+		_, err = p.node.NodePublishVolume(ctx, &spec.NodePublishVolumeRequest{
 			VolumeId: c.ExternalID, PublishContext: c.Claimed.PublishContext, StagingTargetPath: staging, TargetPath: target,
 			VolumeCapability: capabilityOf(c), Readonly: c.Request.Usage.ReadOnly, Secrets: c.Claimed.Secrets, VolumeContext: c.Claimed.Context,
 		})
@@ -39,9 +39,9 @@ func (p *Plugin) do(ctx context.Context, c volume.Call, staging, target string) 
 			return &volume.Error{Class: volume.NotStaged, Err: inWords(c.Verb.String(), err)}
 		}
 	case volume.Unpublish:
-		_, err = p.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: c.ExternalID, TargetPath: target})
+		_, err = p.node.NodeUnpublishVolume(ctx, &spec.NodeUnpublishVolumeRequest{VolumeId: c.ExternalID, TargetPath: target})
 	case volume.Unstage:
-		_, err = p.node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: c.ExternalID, StagingTargetPath: staging})
+		_, err = p.node.NodeUnstageVolume(ctx, &spec.NodeUnstageVolumeRequest{VolumeId: c.ExternalID, StagingTargetPath: staging})
 	}
 	if status.Code(err) == codes.NotFound && (c.Verb == volume.Unpublish || c.Verb == volume.Unstage) {
 		return nil
@@ -50,7 +50,7 @@ func (p *Plugin) do(ctx context.Context, c volume.Call, staging, target string) 
 }
 
 // capabilityOf converts the usage of a call's volume.
-func capabilityOf(c volume.Call) *csi.VolumeCapability {
+func capabilityOf(c volume.Call) *spec.VolumeCapability {
 	return capability(c.Request.Usage.VolumeCapability, optionsOf(c))
 }
 
@@ -61,34 +61,34 @@ func optionsOf(c volume.Call) *cluster.MountOptions {
 	return c.Claimed.Options
 }
 
-func capability(c cluster.VolumeCapability, options *cluster.MountOptions) *csi.VolumeCapability {
-	out := &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: accessMode(c.Access)}}
+func capability(c cluster.VolumeCapability, options *cluster.MountOptions) *spec.VolumeCapability {
+	out := &spec.VolumeCapability{AccessMode: &spec.VolumeCapability_AccessMode{Mode: accessMode(c.Access)}}
 	if c.Attachment == cluster.AttachBlockDevice {
-		out.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
+		out.AccessType = &spec.VolumeCapability_Block{Block: &spec.VolumeCapability_BlockVolume{}}
 		return out
 	}
-	mount := &csi.VolumeCapability_MountVolume{}
+	mount := &spec.VolumeCapability_MountVolume{}
 	if options != nil {
 		mount.FsType, mount.MountFlags = options.FSType, options.Flags
 	}
-	out.AccessType = &csi.VolumeCapability_Mount{Mount: mount}
+	out.AccessType = &spec.VolumeCapability_Mount{Mount: mount}
 	return out
 }
 
-func accessMode(m cluster.AccessMode) csi.VolumeCapability_AccessMode_Mode {
+func accessMode(m cluster.AccessMode) spec.VolumeCapability_AccessMode_Mode {
 	switch m {
 	case cluster.SingleNodeReader:
-		return csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY
+		return spec.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY
 	case cluster.SingleNodeWriter:
-		return csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
+		return spec.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
 	case cluster.MultiNodeReader:
-		return csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
+		return spec.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
 	case cluster.MultiNodeSingleWriter:
-		return csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER
+		return spec.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER
 	case cluster.MultiNodeMultiWriter:
-		return csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
+		return spec.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
 	}
-	return csi.VolumeCapability_AccessMode_UNKNOWN
+	return spec.VolumeCapability_AccessMode_UNKNOWN
 }
 
 // Attachment describes a volume and a node for [Plugin.Attach] and [Plugin.Detach].
@@ -105,7 +105,7 @@ type Attachment struct {
 // Attach asks a controller to publish a volume to a node, and returns the context for the calls of the
 // node. The error has a class of package volume.
 func (p *Plugin) Attach(ctx context.Context, a Attachment) (map[string]string, error) {
-	answer, err := p.controller.ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{
+	answer, err := p.controller.ControllerPublishVolume(ctx, &spec.ControllerPublishVolumeRequest{
 		VolumeId: a.ExternalID, NodeId: a.NodeID, VolumeCapability: capability(a.Capability, a.Options),
 		Readonly: a.ReadOnly, Secrets: a.Secrets, VolumeContext: a.Context,
 	})
@@ -115,7 +115,7 @@ func (p *Plugin) Attach(ctx context.Context, a Attachment) (map[string]string, e
 // Detach asks a controller to unpublish a volume from a node. If the plugin does not know the
 // volume, Detach succeeds.
 func (p *Plugin) Detach(ctx context.Context, a Attachment) error {
-	_, err := p.controller.ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: a.ExternalID, NodeId: a.NodeID, Secrets: a.Secrets})
+	_, err := p.controller.ControllerUnpublishVolume(ctx, &spec.ControllerUnpublishVolumeRequest{VolumeId: a.ExternalID, NodeId: a.NodeID, Secrets: a.Secrets})
 	if status.Code(err) == codes.NotFound {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package storage_test
+package csi_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/shoenig/test/must"
 	"google.golang.org/grpc"
 
@@ -16,20 +16,20 @@ import (
 
 // padded is a storage plugin that sends whole buffers of C.
 type padded struct {
-	csi.UnimplementedIdentityServer
-	csi.UnimplementedNodeServer
+	spec.UnimplementedIdentityServer
+	spec.UnimplementedNodeServer
 }
 
-func (padded) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
-	return &csi.GetPluginInfoResponse{Name: "disks\x00\x00", VendorVersion: "1.0\x00rest"}, nil
+func (padded) GetPluginInfo(context.Context, *spec.GetPluginInfoRequest) (*spec.GetPluginInfoResponse, error) {
+	return &spec.GetPluginInfoResponse{Name: "disks\x00\x00", VendorVersion: "1.0\x00rest"}, nil
 }
 
-func (padded) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
-	return &csi.NodeGetCapabilitiesResponse{}, nil
+func (padded) NodeGetCapabilities(context.Context, *spec.NodeGetCapabilitiesRequest) (*spec.NodeGetCapabilitiesResponse, error) {
+	return &spec.NodeGetCapabilitiesResponse{}, nil
 }
 
-func (padded) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
-	return &csi.NodeGetInfoResponse{NodeId: "n1\x00", AccessibleTopology: &csi.Topology{Segments: map[string]string{"zone\x00": "a\x00b"}}}, nil
+func (padded) NodeGetInfo(context.Context, *spec.NodeGetInfoRequest) (*spec.NodeGetInfoResponse, error) {
+	return &spec.NodeGetInfoResponse{NodeId: "n1\x00", AccessibleTopology: &spec.Topology{Segments: map[string]string{"zone\x00": "a\x00b"}}}, nil
 }
 
 // The strings of a storage plugin are cut at the first NUL.
@@ -39,11 +39,11 @@ func TestDescribe_paddedStrings(t *testing.T) {
 	listener, err := net.Listen("unix", path)
 	must.NoError(t, err)
 	server := grpc.NewServer()
-	csi.RegisterIdentityServer(server, padded{})
-	csi.RegisterNodeServer(server, padded{})
+	spec.RegisterIdentityServer(server, padded{})
+	spec.RegisterNodeServer(server, padded{})
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	p, err := storage.Connect(path)
+	p, err := csi.Connect(path)
 	must.NoError(t, err)
 	t.Cleanup(func() { must.NoError(t, p.Close()) })
 	found, err := p.Describe(t.Context(), cluster.PluginNode)

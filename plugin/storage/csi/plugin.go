@@ -1,4 +1,4 @@
-package storage
+package csi
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -23,9 +23,9 @@ import (
 // Plugin is a connection to one storage plugin. It is safe for concurrent use.
 type Plugin struct {
 	conn       *grpc.ClientConn
-	identity   csi.IdentityClient
-	node       csi.NodeClient
-	controller csi.ControllerClient
+	identity   spec.IdentityClient
+	node       spec.NodeClient
+	controller spec.ControllerClient
 }
 
 // Waits between attempts to connect, and the timeout of one attempt.
@@ -60,7 +60,7 @@ func Connect(path string) (*Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("storage plugin at %s: %w", path, err)
 	}
-	return &Plugin{conn, csi.NewIdentityClient(conn), csi.NewNodeClient(conn), csi.NewControllerClient(conn)}, nil
+	return &Plugin{conn, spec.NewIdentityClient(conn), spec.NewNodeClient(conn), spec.NewControllerClient(conn)}, nil
 }
 
 // Close closes the connection. Calls in flight return an error.
@@ -68,7 +68,7 @@ func (p *Plugin) Close() error { return p.conn.Close() }
 
 // Probe returns why the plugin is not ready, or nil.
 func (p *Plugin) Probe(ctx context.Context) error {
-	answer, err := p.identity.Probe(ctx, &csi.ProbeRequest{})
+	answer, err := p.identity.Probe(ctx, &spec.ProbeRequest{})
 	switch {
 	case err != nil:
 		return inWords("Probe", err)
@@ -80,7 +80,7 @@ func (p *Plugin) Probe(ctx context.Context) error {
 
 // Describe asks the plugin for its name, version and capabilities. t is the type in the job.
 func (p *Plugin) Describe(ctx context.Context, t cluster.PluginType) (*cluster.StoragePlugin, error) {
-	info, err := p.identity.GetPluginInfo(ctx, &csi.GetPluginInfoRequest{})
+	info, err := p.identity.GetPluginInfo(ctx, &spec.GetPluginInfoRequest{})
 	if err != nil {
 		return nil, inWords("GetPluginInfo", err)
 	}
@@ -99,16 +99,16 @@ func (p *Plugin) Describe(ctx context.Context, t cluster.PluginType) (*cluster.S
 }
 
 func (p *Plugin) describeNode(ctx context.Context, found *cluster.StoragePlugin) error {
-	can, err := p.node.NodeGetCapabilities(ctx, &csi.NodeGetCapabilitiesRequest{})
+	can, err := p.node.NodeGetCapabilities(ctx, &spec.NodeGetCapabilitiesRequest{})
 	if err != nil {
 		return inWords("NodeGetCapabilities", err)
 	}
 	for _, c := range can.GetCapabilities() {
-		if c.GetRpc().GetType() == csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME {
+		if c.GetRpc().GetType() == spec.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME {
 			found.Stages = true
 		}
 	}
-	info, err := p.node.NodeGetInfo(ctx, &csi.NodeGetInfoRequest{})
+	info, err := p.node.NodeGetInfo(ctx, &spec.NodeGetInfoRequest{})
 	if err != nil {
 		return inWords("NodeGetInfo", err)
 	}
@@ -120,15 +120,15 @@ func (p *Plugin) describeNode(ctx context.Context, found *cluster.StoragePlugin)
 }
 
 func (p *Plugin) describeController(ctx context.Context, found *cluster.StoragePlugin) error {
-	can, err := p.controller.ControllerGetCapabilities(ctx, &csi.ControllerGetCapabilitiesRequest{})
+	can, err := p.controller.ControllerGetCapabilities(ctx, &spec.ControllerGetCapabilitiesRequest{})
 	if err != nil {
 		return inWords("ControllerGetCapabilities", err)
 	}
 	for _, c := range can.GetCapabilities() {
 		switch c.GetRpc().GetType() {
-		case csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME:
+		case spec.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME:
 			found.Attaches = true
-		case csi.ControllerServiceCapability_RPC_PUBLISH_READONLY:
+		case spec.ControllerServiceCapability_RPC_PUBLISH_READONLY:
 			found.ReadOnlyAttaches = true
 		default: // the client does not use it
 		}

@@ -1,4 +1,4 @@
-package storage_test
+package csi_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/shoenig/test/must"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -23,9 +23,9 @@ import (
 
 // scripted is a storage plugin that stores its requests. The test sets its answers.
 type scripted struct {
-	csi.UnimplementedIdentityServer
-	csi.UnimplementedNodeServer
-	csi.UnimplementedControllerServer
+	spec.UnimplementedIdentityServer
+	spec.UnimplementedNodeServer
+	spec.UnimplementedControllerServer
 	notReady bool
 	// err is the answer to all calls for volumes, or nil.
 	err error
@@ -33,67 +33,67 @@ type scripted struct {
 	asked proto.Message
 }
 
-func (s *scripted) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+func (s *scripted) Probe(context.Context, *spec.ProbeRequest) (*spec.ProbeResponse, error) {
 	if s.notReady {
-		return &csi.ProbeResponse{Ready: wrapperspb.Bool(false)}, nil
+		return &spec.ProbeResponse{Ready: wrapperspb.Bool(false)}, nil
 	}
-	return &csi.ProbeResponse{}, nil
+	return &spec.ProbeResponse{}, nil
 }
 
-func (*scripted) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
-	return &csi.GetPluginInfoResponse{Name: "disks.example", VendorVersion: "1.2"}, nil
+func (*scripted) GetPluginInfo(context.Context, *spec.GetPluginInfoRequest) (*spec.GetPluginInfoResponse, error) {
+	return &spec.GetPluginInfoResponse{Name: "disks.example", VendorVersion: "1.2"}, nil
 }
 
-func (*scripted) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
-	return &csi.NodeGetCapabilitiesResponse{Capabilities: []*csi.NodeServiceCapability{{Type: &csi.NodeServiceCapability_Rpc{
-		Rpc: &csi.NodeServiceCapability_RPC{Type: csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME},
+func (*scripted) NodeGetCapabilities(context.Context, *spec.NodeGetCapabilitiesRequest) (*spec.NodeGetCapabilitiesResponse, error) {
+	return &spec.NodeGetCapabilitiesResponse{Capabilities: []*spec.NodeServiceCapability{{Type: &spec.NodeServiceCapability_Rpc{
+		Rpc: &spec.NodeServiceCapability_RPC{Type: spec.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME},
 	}}}}, nil
 }
 
-func (*scripted) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
-	return &csi.NodeGetInfoResponse{NodeId: "this", MaxVolumesPerNode: 7, AccessibleTopology: &csi.Topology{Segments: map[string]string{"zone": "a"}}}, nil
+func (*scripted) NodeGetInfo(context.Context, *spec.NodeGetInfoRequest) (*spec.NodeGetInfoResponse, error) {
+	return &spec.NodeGetInfoResponse{NodeId: "this", MaxVolumesPerNode: 7, AccessibleTopology: &spec.Topology{Segments: map[string]string{"zone": "a"}}}, nil
 }
 
-func (*scripted) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
-	has := func(t csi.ControllerServiceCapability_RPC_Type) *csi.ControllerServiceCapability {
-		return &csi.ControllerServiceCapability{Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: t}}}
+func (*scripted) ControllerGetCapabilities(context.Context, *spec.ControllerGetCapabilitiesRequest) (*spec.ControllerGetCapabilitiesResponse, error) {
+	has := func(t spec.ControllerServiceCapability_RPC_Type) *spec.ControllerServiceCapability {
+		return &spec.ControllerServiceCapability{Type: &spec.ControllerServiceCapability_Rpc{Rpc: &spec.ControllerServiceCapability_RPC{Type: t}}}
 	}
-	return &csi.ControllerGetCapabilitiesResponse{Capabilities: []*csi.ControllerServiceCapability{
-		has(csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME), has(csi.ControllerServiceCapability_RPC_PUBLISH_READONLY),
+	return &spec.ControllerGetCapabilitiesResponse{Capabilities: []*spec.ControllerServiceCapability{
+		has(spec.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME), has(spec.ControllerServiceCapability_RPC_PUBLISH_READONLY),
 	}}, nil
 }
 
-func (s *scripted) NodeStageVolume(_ context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+func (s *scripted) NodeStageVolume(_ context.Context, r *spec.NodeStageVolumeRequest) (*spec.NodeStageVolumeResponse, error) {
 	s.asked = r
-	return &csi.NodeStageVolumeResponse{}, s.err
+	return &spec.NodeStageVolumeResponse{}, s.err
 }
 
-func (s *scripted) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+func (s *scripted) NodePublishVolume(_ context.Context, r *spec.NodePublishVolumeRequest) (*spec.NodePublishVolumeResponse, error) {
 	s.asked = r
-	return &csi.NodePublishVolumeResponse{}, s.err
+	return &spec.NodePublishVolumeResponse{}, s.err
 }
 
-func (s *scripted) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+func (s *scripted) NodeUnpublishVolume(_ context.Context, r *spec.NodeUnpublishVolumeRequest) (*spec.NodeUnpublishVolumeResponse, error) {
 	s.asked = r
-	return &csi.NodeUnpublishVolumeResponse{}, s.err
+	return &spec.NodeUnpublishVolumeResponse{}, s.err
 }
 
-func (s *scripted) NodeUnstageVolume(_ context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+func (s *scripted) NodeUnstageVolume(_ context.Context, r *spec.NodeUnstageVolumeRequest) (*spec.NodeUnstageVolumeResponse, error) {
 	s.asked = r
-	return &csi.NodeUnstageVolumeResponse{}, s.err
+	return &spec.NodeUnstageVolumeResponse{}, s.err
 }
 
-func (s *scripted) ControllerPublishVolume(_ context.Context, r *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
+func (s *scripted) ControllerPublishVolume(_ context.Context, r *spec.ControllerPublishVolumeRequest) (*spec.ControllerPublishVolumeResponse, error) {
 	s.asked = r
-	return &csi.ControllerPublishVolumeResponse{PublishContext: map[string]string{"device": "sdb"}}, s.err
+	return &spec.ControllerPublishVolumeResponse{PublishContext: map[string]string{"device": "sdb"}}, s.err
 }
 
-func (s *scripted) ControllerUnpublishVolume(_ context.Context, r *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
+func (s *scripted) ControllerUnpublishVolume(_ context.Context, r *spec.ControllerUnpublishVolumeRequest) (*spec.ControllerUnpublishVolumeResponse, error) {
 	s.asked = r
-	return &csi.ControllerUnpublishVolumeResponse{}, s.err
+	return &spec.ControllerUnpublishVolumeResponse{}, s.err
 }
 
-func connect(t *testing.T, s *scripted) *storage.Plugin {
+func connect(t *testing.T, s *scripted) *csi.Plugin {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "nd")
 	must.NoError(t, err)
@@ -102,12 +102,12 @@ func connect(t *testing.T, s *scripted) *storage.Plugin {
 	listener, err := net.Listen("unix", path)
 	must.NoError(t, err)
 	server := grpc.NewServer()
-	csi.RegisterIdentityServer(server, s)
-	csi.RegisterNodeServer(server, s)
-	csi.RegisterControllerServer(server, s)
+	spec.RegisterIdentityServer(server, s)
+	spec.RegisterNodeServer(server, s)
+	spec.RegisterControllerServer(server, s)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
-	p, err := storage.Connect(path)
+	p, err := csi.Connect(path)
 	must.NoError(t, err)
 	t.Cleanup(func() {
 		must.NoError(t, p.Close())
@@ -139,7 +139,7 @@ func TestPlugin_describe(t *testing.T) {
 
 func TestPlugin_nobodyListens(t *testing.T) {
 	t.Parallel()
-	p, err := storage.Connect(filepath.Join(t.TempDir(), "none"))
+	p, err := csi.Connect(filepath.Join(t.TempDir(), "none"))
 	must.NoError(t, err)
 	must.ErrorContains(t, p.Probe(t.Context()), "Probe: Unavailable")
 	must.NoError(t, p.Close())
@@ -156,23 +156,23 @@ func TestPlugin_requests(t *testing.T) {
 		PublishContext: map[string]string{"device": "sdb"}, Context: map[string]string{"a": "b"}, Secrets: map[string]string{"key": "secret"},
 		Options: &cluster.MountOptions{FSType: "ext4", Flags: []string{"noatime"}},
 	}
-	capability := &csi.VolumeCapability{
-		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{FsType: "ext4", MountFlags: []string{"noatime"}}},
+	capability := &spec.VolumeCapability{
+		AccessMode: &spec.VolumeCapability_AccessMode{Mode: spec.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		AccessType: &spec.VolumeCapability_Mount{Mount: &spec.VolumeCapability_MountVolume{FsType: "ext4", MountFlags: []string{"noatime"}}},
 	}
 	for _, c := range []struct {
 		verb volume.Verb
 		want proto.Message
 	}{
-		{volume.Stage, &csi.NodeStageVolumeRequest{
+		{volume.Stage, &spec.NodeStageVolumeRequest{
 			VolumeId: "ext", PublishContext: claimed.PublishContext, StagingTargetPath: "/s", VolumeCapability: capability, Secrets: claimed.Secrets, VolumeContext: claimed.Context,
 		}},
-		{volume.Publish, &csi.NodePublishVolumeRequest{
+		{volume.Publish, &spec.NodePublishVolumeRequest{
 			VolumeId: "ext", PublishContext: claimed.PublishContext, StagingTargetPath: "/s", TargetPath: "/t", VolumeCapability: capability,
 			Readonly: true, Secrets: claimed.Secrets, VolumeContext: claimed.Context,
 		}},
-		{volume.Unpublish, &csi.NodeUnpublishVolumeRequest{VolumeId: "ext", TargetPath: "/t"}},
-		{volume.Unstage, &csi.NodeUnstageVolumeRequest{VolumeId: "ext", StagingTargetPath: "/s"}},
+		{volume.Unpublish, &spec.NodeUnpublishVolumeRequest{VolumeId: "ext", TargetPath: "/t"}},
+		{volume.Unstage, &spec.NodeUnstageVolumeRequest{VolumeId: "ext", StagingTargetPath: "/s"}},
 	} {
 		call := volume.Call{Verb: c.verb, ExternalID: "ext", Staged: true, Claimed: claimed, Request: volume.Request{Usage: volume.Usage{VolumeCapability: writer, ReadOnly: true}}}
 		must.NoError(t, p.Do(t.Context(), call, "/s", "/t"))
@@ -180,7 +180,7 @@ func TestPlugin_requests(t *testing.T) {
 	}
 	block := volume.Call{Verb: volume.Publish, Request: volume.Request{Usage: volume.Usage{VolumeCapability: cluster.VolumeCapability{Attachment: cluster.AttachBlockDevice}}}}
 	must.NoError(t, p.Do(t.Context(), block, "/s", "/t"))
-	asked, is := s.asked.(*csi.NodePublishVolumeRequest)
+	asked, is := s.asked.(*spec.NodePublishVolumeRequest)
 	must.True(t, is)
 	must.NotNil(t, asked.GetVolumeCapability().GetBlock())
 	must.EqOp(t, "", asked.GetStagingTargetPath(), must.Sprint("the plugin does not stage"))
@@ -191,17 +191,17 @@ func TestPlugin_accessModes(t *testing.T) {
 	t.Parallel()
 	s := new(scripted)
 	p := connect(t, s)
-	for mode, want := range map[cluster.AccessMode]csi.VolumeCapability_AccessMode_Mode{
-		cluster.SingleNodeReader:      csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY,
-		cluster.SingleNodeWriter:      csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
-		cluster.MultiNodeReader:       csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY,
-		cluster.MultiNodeSingleWriter: csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER,
-		cluster.MultiNodeMultiWriter:  csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER,
-		"":                            csi.VolumeCapability_AccessMode_UNKNOWN,
+	for mode, want := range map[cluster.AccessMode]spec.VolumeCapability_AccessMode_Mode{
+		cluster.SingleNodeReader:      spec.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY,
+		cluster.SingleNodeWriter:      spec.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
+		cluster.MultiNodeReader:       spec.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY,
+		cluster.MultiNodeSingleWriter: spec.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER,
+		cluster.MultiNodeMultiWriter:  spec.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER,
+		"":                            spec.VolumeCapability_AccessMode_UNKNOWN,
 	} {
-		_, err := p.Attach(t.Context(), storage.Attachment{Capability: cluster.VolumeCapability{Access: mode, Attachment: cluster.AttachFileSystem}})
+		_, err := p.Attach(t.Context(), csi.Attachment{Capability: cluster.VolumeCapability{Access: mode, Attachment: cluster.AttachFileSystem}})
 		must.NoError(t, err)
-		asked, is := s.asked.(*csi.ControllerPublishVolumeRequest)
+		asked, is := s.asked.(*spec.ControllerPublishVolumeRequest)
 		must.True(t, is)
 		must.EqOp(t, want, asked.GetVolumeCapability().GetAccessMode().GetMode())
 	}
@@ -236,12 +236,12 @@ func TestPlugin_controller(t *testing.T) {
 	t.Parallel()
 	s := new(scripted)
 	p := connect(t, s)
-	a := storage.Attachment{ExternalID: "ext", NodeID: "that", Capability: writer, Secrets: map[string]string{"key": "secret"}, Context: map[string]string{"a": "b"}}
+	a := csi.Attachment{ExternalID: "ext", NodeID: "that", Capability: writer, Secrets: map[string]string{"key": "secret"}, Context: map[string]string{"a": "b"}}
 	published, err := p.Attach(t.Context(), a)
 	must.NoError(t, err)
 	must.Eq(t, map[string]string{"device": "sdb"}, published)
 	must.NoError(t, p.Detach(t.Context(), a))
-	must.True(t, proto.Equal(&csi.ControllerUnpublishVolumeRequest{VolumeId: "ext", NodeId: "that", Secrets: a.Secrets}, s.asked))
+	must.True(t, proto.Equal(&spec.ControllerUnpublishVolumeRequest{VolumeId: "ext", NodeId: "that", Secrets: a.Secrets}, s.asked))
 
 	s.err = status.Error(codes.NotFound, "unknown")
 	must.NoError(t, p.Detach(t.Context(), a))
@@ -272,7 +272,7 @@ func TestPlugin_hidesSecrets(t *testing.T) {
 	for _, verb := range []volume.Verb{volume.Unpublish, volume.Unstage} {
 		check(p.Do(t.Context(), volume.Call{Verb: verb, Confidential: volume.Confidential{Secrets: secrets, Options: flags}}, "/s", "/t"))
 	}
-	a := storage.Attachment{Secrets: secrets, Options: flags}
+	a := csi.Attachment{Secrets: secrets, Options: flags}
 	_, err := p.Attach(t.Context(), a)
 	check(err)
 	check(p.Detach(t.Context(), a))
