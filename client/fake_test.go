@@ -61,7 +61,7 @@ type node struct {
 	story   []string
 
 	// storage are the volumes of the machine.
-	storage *storage
+	storage *fakeStorage
 	// noVolumes: the next core mounts no volumes.
 	noVolumes bool
 	// kind is the type of the storage plugin, by default a monolith.

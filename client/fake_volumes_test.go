@@ -13,12 +13,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	drivers "github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 )
 
-// storage is the double of the machine's storage, which judges the order of calls, with records and
+// fakeStorage is the double of the machine's storage, which judges the order of calls, with records and
 // the claims of the servers.
-type storage struct {
+type fakeStorage struct {
 	*scripted.Storage
 	node *node
 	// machine has the process of the storage plugin alone. It stands for the task serving, or nil,
@@ -46,8 +47,8 @@ type storage struct {
 
 const volumesRoot = "/volumes"
 
-func newStorage(n *node) *storage {
-	st := &storage{
+func newStorage(n *node) *fakeStorage {
+	st := &fakeStorage{
 		node: n, disk: map[cluster.VolumeKey]*volume.Record{}, claims: map[cluster.ClaimKey]uint64{},
 		released: map[cluster.ClaimKey]int{}, revoked: map[cluster.ClaimKey]bool{}, failing: map[string]error{},
 	}
@@ -57,10 +58,10 @@ func newStorage(n *node) *storage {
 }
 
 // Now implements the clock of the double.
-func (st *storage) Now() time.Time { return st.node.time().Wall }
+func (st *fakeStorage) Now() time.Time { return st.node.time().Wall }
 
 // After implements the clock of the double.
-func (st *storage) After(d time.Duration, do func()) (cancel func()) {
+func (st *fakeStorage) After(d time.Duration, do func()) (cancel func()) {
 	canceled := false
 	st.node.after(max(0, d), 0, func() {
 		if !canceled {
@@ -71,20 +72,20 @@ func (st *storage) After(d time.Duration, do func()) (cancel func()) {
 }
 
 // claim is the answer of the servers to a claim.
-func (st *storage) claim(q volume.Request, reply func(volume.Claimed, error)) {
+func (st *fakeStorage) claim(q storage.Request, reply func(storage.Claimed, error)) {
 	k := cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}
 	if st.revoked[k] {
-		reply(volume.Claimed{}, errors.New("the servers have no claim of the allocation"))
+		reply(storage.Claimed{}, errors.New("the servers have no claim of the allocation"))
 		return
 	}
 	if _, is := st.claims[k]; !is {
 		st.claims[k] = 0
 	}
-	reply(volume.Claimed{Plugin: "disks", ExternalID: "ext"}, nil)
+	reply(storage.Claimed{Plugin: "disks", ExternalID: "ext"}, nil)
 }
 
 // release is the answer of the servers to the end of a claim.
-func (st *storage) release(q volume.Request, reply func(error)) {
+func (st *fakeStorage) release(q storage.Request, reply func(error)) {
 	k := cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}
 	if _, is := st.claims[k]; is {
 		st.released[k]++
@@ -94,13 +95,13 @@ func (st *storage) release(q volume.Request, reply func(error)) {
 }
 
 // revoke frees a claim by force.
-func (st *storage) revoke(k cluster.ClaimKey) {
+func (st *fakeStorage) revoke(k cluster.ClaimKey) {
 	st.revoked[k] = true
 	delete(st.claims, k)
 	st.TakeBack(k)
 }
 
-func (st *storage) fault(c scripted.Call) (f scripted.Fault) {
+func (st *fakeStorage) fault(c scripted.Call) (f scripted.Fault) {
 	if f.Err = st.failing[c.Step.String()]; f.Err != nil {
 		f.Action = scripted.Fail
 	}
@@ -111,7 +112,7 @@ func (st *storage) fault(c scripted.Call) (f scripted.Fault) {
 }
 
 // options returns the options of a new core.
-func (st *storage) options(epoch int) *volume.Options {
+func (st *fakeStorage) options(epoch int) *volume.Options {
 	if st.node.noVolumes {
 		return nil
 	}
@@ -126,7 +127,7 @@ func (st *storage) options(epoch int) *volume.Options {
 }
 
 // claimed returns the claims as the servers report them.
-func (st *storage) claimed() (claims []*cluster.VolumeClaim) {
+func (st *fakeStorage) claimed() (claims []*cluster.VolumeClaim) {
 	for _, k := range slices.SortedFunc(maps.Keys(st.claims), cluster.ClaimKey.Compare) {
 		claims = append(claims, &cluster.VolumeClaim{Volume: k.Volume, Alloc: k.Alloc, Mode: cluster.ClaimWrite, Capability: manyWriters, CreateIndex: st.claims[k]})
 	}
@@ -134,12 +135,12 @@ func (st *storage) claimed() (claims []*cluster.VolumeClaim) {
 }
 
 // published are the targets in the mount table.
-func (st *storage) published() []scripted.Mount {
+func (st *fakeStorage) published() []scripted.Mount {
 	return slices.DeleteFunc(st.Mounts(), func(m scripted.Mount) bool { return m.Alloc == "" })
 }
 
 // reboot empties what a machine that restarts forgets.
-func (st *storage) reboot() {
+func (st *fakeStorage) reboot() {
 	st.machine.Halt()
 	st.Halt()
 	st.machine.Boot()
@@ -147,14 +148,14 @@ func (st *storage) reboot() {
 }
 
 // freeAll ends what keeps mounts busy.
-func (st *storage) freeAll() {
+func (st *fakeStorage) freeAll() {
 	for _, path := range st.Busy() {
 		st.Free(path)
 	}
 }
 
 // plugin is the process of the storage plugin, or nil.
-func (st *storage) plugin() *task {
+func (st *fakeStorage) plugin() *task {
 	for _, t := range st.node.live("") {
 		if task := st.node.taskOf(t); task != nil && task.CSIPlugin != nil {
 			return t
@@ -164,7 +165,7 @@ func (st *storage) plugin() *task {
 }
 
 // tell judges the calls, and tells the double and the core which process of the plugin answers.
-func (st *storage) tell() {
+func (st *fakeStorage) tell() {
 	for _, c := range st.Calls(st.judged) {
 		must.SliceEmpty(st.node.t, c.Wrong, must.Sprint(c.Step, " of ", c.Request.Volume))
 		st.judged++
@@ -192,7 +193,7 @@ func (st *storage) tell() {
 }
 
 // starting checks the start of a task: its volumes are published.
-func (st *storage) starting(a *cluster.Allocation, ref client.TaskRef) {
+func (st *fakeStorage) starting(a *cluster.Allocation, ref client.TaskRef) {
 	for _, v := range a.Job.TaskGroups[0].Volumes {
 		is := slices.ContainsFunc(st.published(), func(m scripted.Mount) bool { return m.Alloc == a.ID && m.Volume.ID == v.Source })
 		must.True(st.node.t, is, must.Sprint(ref.ID, " starts without ", v.Source))
@@ -201,7 +202,7 @@ func (st *storage) starting(a *cluster.Allocation, ref client.TaskRef) {
 
 // stopping checks the stop of a process: a storage plugin must not stop while a volume is mounted,
 // unless its hold limit has passed or it has a successor.
-func (st *storage) stopping(t *task, why string) {
+func (st *fakeStorage) stopping(t *task, why string) {
 	task := st.node.taskOf(t)
 	if task == nil || task.CSIPlugin == nil || len(st.Mounts()) == 0 {
 		return
@@ -223,7 +224,7 @@ func (st *storage) stopping(t *task, why string) {
 
 // reported checks the report of an end: no volume is published for the allocation, unless the
 // report names it.
-func (st *storage) reported(r cluster.AllocReport) {
+func (st *fakeStorage) reported(r cluster.AllocReport) {
 	for _, m := range st.published() {
 		if m.Alloc == r.Alloc {
 			must.True(st.node.t, r.VolumeHolds.Holds(cluster.ClaimKey{Volume: m.Volume, Alloc: m.Alloc}), must.Sprint("reported as ended, but its volume is published: ", m.Path))
@@ -233,7 +234,7 @@ func (st *storage) reported(r cluster.AllocReport) {
 
 // volumeShell executes the effects of one core's volumes.
 type volumeShell struct {
-	*storage
+	*fakeStorage
 	shell *shell
 }
 
@@ -271,25 +272,25 @@ func (s *volumeShell) answer(step scripted.Step, k cluster.VolumeKey, err error,
 	}
 }
 
-func (s *volumeShell) Claim(q volume.Request, reply func(volume.Claimed, error)) {
+func (s *volumeShell) Claim(q storage.Request, reply func(storage.Claimed, error)) {
 	if s.shell.effect() {
 		rec := s.disk[q.Volume]
 		must.NotNil(s.node.t, rec, must.Sprint("a claim without a record"))
 		must.True(s.node.t, slices.ContainsFunc(rec.Refs, func(f volume.RefRecord) bool { return f.Alloc == q.Alloc }))
-		s.storage.Claim(q, s.lives, func(c volume.Claimed, err error) {
+		s.fakeStorage.Claim(q, s.lives, func(c storage.Claimed, err error) {
 			s.answer(scripted.Claiming, q.Volume, err, func() { reply(c, err) })
 		})
 	}
 }
 
-func (s *volumeShell) Release(q volume.Request, reply func(error)) {
+func (s *volumeShell) Release(q storage.Request, reply func(error)) {
 	if s.shell.effect() {
-		s.storage.Release(q, s.lives, func(err error) { s.answer(scripted.Releasing, q.Volume, err, func() { reply(err) }) })
+		s.fakeStorage.Release(q, s.lives, func(err error) { s.answer(scripted.Releasing, q.Volume, err, func() { reply(err) }) })
 	}
 }
 
 // Call judges what the double does not see: the record that is written before, and the tasks.
-func (s *volumeShell) Call(c volume.Call, reply func(volume.Result)) {
+func (s *volumeShell) Call(c storage.Call, reply func(storage.Result)) {
 	if !s.shell.effect() {
 		return
 	}
@@ -302,11 +303,11 @@ func (s *volumeShell) Call(c volume.Call, reply func(volume.Result)) {
 			must.NotEqOp(s.node.t, c.Request.Alloc, t.alloc, must.Sprint("unpublished while ", t.id, " lives"))
 		}
 	}
-	s.Do("plugin", c, s.lives, func(r volume.Result) { s.answer(step, c.Volume, r.Err, func() { reply(r) }) })
+	s.Do("plugin", c, s.lives, func(r storage.Result) { s.answer(step, c.Volume, r.Err, func() { reply(r) }) })
 }
 
 // empty checks that no volume is left, neither on the node nor at the servers.
-func (st *storage) empty() {
+func (st *fakeStorage) empty() {
 	st.node.t.Helper()
 	must.SliceEmpty(st.node.t, st.Mounts())
 	must.SliceEmpty(st.node.t, st.Claims())
@@ -334,20 +335,20 @@ func pluginTask(name string) *cluster.Task {
 }
 
 func busyTarget(alloc cluster.AllocID, id cluster.VolumeID) string {
-	return volume.TargetPath(volumesRoot, alloc, cluster.VolumeKey{Namespace: cluster.DefaultNamespace, ID: id}, volume.Usage{VolumeCapability: manyWriters})
+	return storage.TargetPath(volumesRoot, alloc, cluster.VolumeKey{Namespace: cluster.DefaultNamespace, ID: id}, storage.Usage{VolumeCapability: manyWriters})
 }
 
 var _ volume.Shell = (*volumeShell)(nil)
 
 // trouble starts or ends a random fault of volumes.
-func (st *storage) trouble(rng *rand.Rand, alloc cluster.AllocID) {
+func (st *fakeStorage) trouble(rng *rand.Rand, alloc cluster.AllocID) {
 	chance := func(of int) bool { return rng.IntN(of) == 0 }
 	switch rng.IntN(3) {
 	case 0:
 		if target := busyTarget(alloc, "data"); slices.Contains(st.Busy(), target) {
 			st.Free(target)
 		} else {
-			st.MakeBusy(target, volume.Holder{PID: 1, Command: "init"})
+			st.MakeBusy(target, storage.Holder{PID: 1, Command: "init"})
 		}
 	case 1:
 		st.unpublishTakes = time.Duration(rng.Int64N(int64(20 * time.Second)))
@@ -355,7 +356,7 @@ func (st *storage) trouble(rng *rand.Rand, alloc cluster.AllocID) {
 		if st.failing[name] != nil {
 			delete(st.failing, name)
 		} else {
-			st.failing[name] = volume.Errorf(volume.Class(rng.IntN(4)), "no")
+			st.failing[name] = storage.Errorf(storage.Class(rng.IntN(4)), "no")
 		}
 	case 2:
 		if p := st.plugin(); p != nil && chance(3) {

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // crowd is a node with many allocations. It judges nothing: its core does the work. No two effects
@@ -145,7 +146,7 @@ func (s crowdShell) AwaitEmpty(_ client.TaskRef, reply func(error))      { s.don
 func (s crowdShell) Publish(client.NodeFacts)                            {}
 func (s crowdShell) SaveVolume(_ *volume.Record, reply func(error))      { s.done(reply) }
 func (s crowdShell) DeleteVolume(_ cluster.VolumeKey, reply func(error)) { s.done(reply) }
-func (s crowdShell) Release(_ volume.Request, reply func(error))         { s.done(reply) }
+func (s crowdShell) Release(_ storage.Request, reply func(error))        { s.done(reply) }
 func (s crowdShell) Report(_ []cluster.AllocReport, reply func(bool)) {
 	s.later(time.Millisecond, func() { reply(true) })
 }
@@ -172,16 +173,16 @@ func (s crowdShell) Stop(ref client.TaskRef, _ time.Duration, _ string, reply fu
 	s.done(reply)
 	s.later(2*time.Millisecond, func() { s.waiting[ref.ID](driver.ExitResult{}, nil) })
 }
-func (s crowdShell) Claim(_ volume.Request, reply func(volume.Claimed, error)) {
-	s.later(time.Millisecond, func() { reply(volume.Claimed{Plugin: "disks", ExternalID: "ext"}, nil) })
+func (s crowdShell) Claim(_ storage.Request, reply func(storage.Claimed, error)) {
+	s.later(time.Millisecond, func() { reply(storage.Claimed{Plugin: "disks", ExternalID: "ext"}, nil) })
 }
-func (s crowdShell) Call(_ volume.Call, reply func(volume.Result)) {
+func (s crowdShell) Call(_ storage.Call, reply func(storage.Result)) {
 	s.later(time.Millisecond, func() {
 		if s.failing {
-			reply(volume.Result{Err: errors.New("the storage does not answer")})
+			reply(storage.Result{Err: errors.New("the storage does not answer")})
 			return
 		}
-		reply(volume.Result{})
+		reply(storage.Result{})
 	})
 }
 

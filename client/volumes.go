@@ -9,6 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // StoragePluginUp posts that a storage plugin of the node answers. The shell posts each new
@@ -80,8 +81,8 @@ func (c *Core) releaseOld(w Wanted, known map[cluster.AllocID]bool) {
 		if known[claim.Alloc] || claim.CreateIndex > w.Index || !claim.State.OnNode() {
 			continue
 		}
-		c.releaseClaim(volume.Request{
-			Alloc: claim.Alloc, Volume: claim.Volume, Usage: volume.Usage{VolumeCapability: claim.Capability, ReadOnly: !claim.Writes()},
+		c.releaseClaim(storage.Request{
+			Alloc: claim.Alloc, Volume: claim.Volume, Usage: storage.Usage{VolumeCapability: claim.Capability, ReadOnly: !claim.Writes()},
 		})
 	}
 }
@@ -97,7 +98,7 @@ func (c *Core) releaseLost(alloc *cluster.Allocation) {
 }
 
 // releaseClaim releases a claim when its volume is unmounted and no task of the allocation runs.
-func (c *Core) releaseClaim(q volume.Request) {
+func (c *Core) releaseClaim(q storage.Request) {
 	if c.volumes == nil {
 		return
 	}
@@ -118,17 +119,17 @@ type mounts struct {
 func (m *mounts) machine() *volume.Volumes { return m.alloc.core.volumes }
 
 // requests returns the requests of the allocation for volumes.
-func (m *mounts) requests() []volume.Request { return requestsOf(m.alloc.rec.Alloc) }
+func (m *mounts) requests() []storage.Request { return requestsOf(m.alloc.rec.Alloc) }
 
-func requestsOf(alloc *cluster.Allocation) (requests []volume.Request) {
+func requestsOf(alloc *cluster.Allocation) (requests []storage.Request) {
 	g := alloc.Job.Group(alloc.TaskGroup)
 	if g == nil {
 		return nil
 	}
 	for _, r := range g.Volumes {
-		requests = append(requests, volume.Request{
+		requests = append(requests, storage.Request{
 			Alloc: alloc.ID, Volume: cluster.VolumeKey{Namespace: alloc.Namespace, ID: r.VolumeOf(alloc.Name)},
-			Usage: volume.Usage{VolumeCapability: r.Capability, ReadOnly: r.ReadOnly}, Options: r.MountOptions,
+			Usage: storage.Usage{VolumeCapability: r.Capability, ReadOnly: r.ReadOnly}, Options: r.MountOptions,
 		})
 	}
 	return requests

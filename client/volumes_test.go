@@ -10,8 +10,8 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // placePlugin places the allocation of a storage plugin, which is a system job.
@@ -90,7 +90,7 @@ func TestVolumes_waitsAreShown(t *testing.T) {
 func TestVolumes_refused(t *testing.T) {
 	n := newNode(t)
 	n.placePlugin("p")
-	n.storage.failing["stage"] = volume.Errorf(volume.Refused, "unknown file system")
+	n.storage.failing["stage"] = storage.Errorf(storage.Refused, "unknown file system")
 	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
 	n.run(20 * time.Second)
 	must.EqOp(t, uint64(2), n.taskState("a", "web").Restarts)
@@ -167,7 +167,7 @@ func TestVolumes_detachedByForce(t *testing.T) {
 // mount is free, all allocations end.
 func TestVolumes_busyMountHoldsThePlugin(t *testing.T) {
 	n := newMounted(t)
-	n.storage.MakeBusy(busyTarget("a", "data"), volume.Holder{PID: 99, Command: "tail -f x"})
+	n.storage.MakeBusy(busyTarget("a", "data"), storage.Holder{PID: 99, Command: "tail -f x"})
 	n.stop("p")
 	n.stop("a")
 	n.run(5 * time.Minute)
@@ -193,7 +193,7 @@ func TestVolumes_busyMountHoldsThePlugin(t *testing.T) {
 // client unmounts the volumes with the next plugin.
 func TestVolumes_holdLimit(t *testing.T) {
 	n := newMounted(t)
-	n.storage.MakeBusy(busyTarget("a", "data"), volume.Holder{PID: 99, Command: "tail"})
+	n.storage.MakeBusy(busyTarget("a", "data"), storage.Holder{PID: 99, Command: "tail"})
 	n.stop("p")
 	n.stop("a")
 	n.run(client.DefaultHoldLimit - time.Second)
@@ -452,7 +452,7 @@ func TestVolumes_nodePluginAndARelease(t *testing.T) {
 }
 
 // planned adds a claim that a plan has created.
-func (st *storage) planned(alloc cluster.AllocID) {
+func (st *fakeStorage) planned(alloc cluster.AllocID) {
 	k := cluster.ClaimKey{Volume: dataKey, Alloc: alloc}
 	st.claims[k] = st.node.index
 }
@@ -560,7 +560,7 @@ func TestVolumes_twoControllersThatAreCutOff(t *testing.T) {
 func TestVolumes_bothRecordsLost(t *testing.T) {
 	t.Parallel()
 	n := newMounted(t)
-	n.storage.MakeBusy(busyTarget("a", "data"), volume.Holder{PID: 99, Command: "tail"})
+	n.storage.MakeBusy(busyTarget("a", "data"), storage.Holder{PID: 99, Command: "tail"})
 	n.stop("a")
 	n.run(client.DefaultHoldLimit + time.Minute)
 	completed(n, "a")

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
-	storage "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
+	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/claimed"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/collected"
@@ -140,7 +140,7 @@ func (j *judging) called(c world.ControllerCall, open []world.ControllerCall) {
 	for _, o := range open {
 		before = append(before, claimed.Call(o))
 	}
-	var mounts []storage.Mount
+	var mounts []double.Mount
 	for _, m := range j.world.Machines() {
 		if m.ID() == c.Node {
 			mounts = m.Storage().Mounts()

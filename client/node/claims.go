@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 var _ VolumeServers = (*httpServers)(nil)
@@ -34,21 +34,21 @@ func (s *httpServers) claim(ctx context.Context, k cluster.ClaimKey) (v *cluster
 // ClaimVolume implements [VolumeServers]. The plan that placed the allocation has created the
 // claim, and the leader answers with the newest state. So a missing claim will not appear later:
 // the start of the task fails, and the servers replace the allocation after its last restart.
-func (s *httpServers) ClaimVolume(ctx context.Context, k cluster.ClaimKey) (volume.Claimed, error) {
+func (s *httpServers) ClaimVolume(ctx context.Context, k cluster.ClaimKey) (storage.Claimed, error) {
 	v, c, err := s.claim(ctx, k)
 	switch {
 	case err != nil:
-		return volume.Claimed{}, err
+		return storage.Claimed{}, err
 	case c == nil:
-		return volume.Claimed{}, volume.Errorf(volume.Refused, "the servers no longer have the claim of the allocation")
+		return storage.Claimed{}, storage.Errorf(storage.Refused, "the servers no longer have the claim of the allocation")
 	case !c.State.OnNode():
-		return volume.Claimed{}, volume.Errorf(volume.Refused, "the claim is released: its state is %q", c.State)
+		return storage.Claimed{}, storage.Errorf(storage.Refused, "the claim is released: its state is %q", c.State)
 	case v == nil:
-		return volume.Claimed{}, volume.Errorf(volume.Refused, "the volume was deregistered by force")
+		return storage.Claimed{}, storage.Errorf(storage.Refused, "the volume was deregistered by force")
 	case c.WaitsForController():
-		return volume.Claimed{}, errors.New("a controller must attach the volume to the node")
+		return storage.Claimed{}, errors.New("a controller must attach the volume to the node")
 	}
-	return volume.Claimed{
+	return storage.Claimed{
 		Plugin: v.Plugin, ExternalID: v.ExternalID, Options: v.MountOptions, PublishContext: c.PublishContext,
 		Context: v.Context, Secrets: v.Secrets,
 	}, nil

@@ -7,9 +7,9 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // claimedHere are test servers with one claim, or none.
@@ -67,28 +67,28 @@ func TestHTTPServers_claim(t *testing.T) {
 	s.claim.PublishContext = map[string]string{"device": "sdb"}
 	got, err := s.ClaimVolume(t.Context(), dataOfA)
 	must.NoError(t, err)
-	must.Eq(t, volume.Claimed{
+	must.Eq(t, storage.Claimed{
 		Plugin: "disks", ExternalID: "ext", Options: &cluster.MountOptions{FSType: "ext4"}, PublishContext: map[string]string{"device": "sdb"},
 		Context: map[string]string{"a": "b"}, Secrets: map[string]string{"key": "secret"},
 	}, got)
 
-	refuses := func(words string, class volume.Class) {
+	refuses := func(words string, class storage.Class) {
 		t.Helper()
 		_, err := s.ClaimVolume(t.Context(), dataOfA)
 		must.ErrorContains(t, err, words)
-		must.EqOp(t, class, volume.ClassOf(err))
+		must.EqOp(t, class, storage.ClassOf(err))
 	}
 	s.claim.Controller = true
-	refuses("a controller must attach the volume", volume.Transient)
+	refuses("a controller must attach the volume", storage.Transient)
 	s.claim.Attached = true
 	_, err = s.ClaimVolume(t.Context(), dataOfA)
 	must.NoError(t, err)
 	s.claim.State = cluster.ClaimNodeDetached
-	refuses("the claim is released", volume.Refused)
+	refuses("the claim is released", storage.Refused)
 	s.claim.State, s.volume = cluster.ClaimTaken, nil
-	refuses("deregistered by force", volume.Refused)
+	refuses("deregistered by force", storage.Refused)
 	s.claim = nil
-	refuses("the servers no longer have the claim of the allocation", volume.Refused)
+	refuses("the servers no longer have the claim of the allocation", storage.Refused)
 }
 
 // A claim is released once. The release ends when a controller has detached the volume.

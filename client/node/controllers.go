@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
 )
 
 // controllers calls the controllers among the storage plugins of the node, for the leader.
-type controllers struct{ storage *storage }
+type controllers struct{ storage *storagePlugins }
 
 var _ nodeapi.Storage = (*controllers)(nil)
 
@@ -24,7 +24,7 @@ func (c *controllers) call(ctx context.Context, id cluster.PluginID, f func(cont
 	ctx, cancel := context.WithTimeout(ctx, volumeCallTimeout)
 	defer cancel()
 	err = f(ctx, p.plugin)
-	if class := volume.ClassOf(err); err != nil && (class == volume.Refused || class == volume.Unimplemented) {
+	if class := storage.ClassOf(err); err != nil && (class == storage.Refused || class == storage.Unimplemented) {
 		return fmt.Errorf("%w: %w", nodeapi.ErrRefused, err)
 	}
 	return err

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 const (
@@ -205,8 +205,8 @@ func (s *lastServers) Changes(ctx context.Context, _ string, index uint64) (clie
 func (*lastServers) Report(context.Context, []cluster.AllocReport) error { return nil }
 
 // ClaimVolume implements [VolumeServers]. No more tasks start.
-func (*lastServers) ClaimVolume(context.Context, cluster.ClaimKey) (volume.Claimed, error) {
-	return volume.Claimed{}, errors.New("the node is being destroyed")
+func (*lastServers) ClaimVolume(context.Context, cluster.ClaimKey) (storage.Claimed, error) {
+	return storage.Claimed{}, errors.New("the node is being destroyed")
 }
 
 // ReleaseVolume implements [VolumeServers]. The servers free the claims of a node that is down.

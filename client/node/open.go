@@ -231,8 +231,8 @@ func (n *Node) serversOf(o Options) (Servers, error) {
 }
 
 // newStorage returns the supervisor of the node's storage plugins.
-func (n *Node) newStorage(sockets string) *storage {
-	return &storage{
+func (n *Node) newStorage(sockets string) *storagePlugins {
+	return &storagePlugins{
 		sockets: filepath.Join(sockets, storageDir), connect: connectStorage, logger: n.logger,
 		publish: func(p []*cluster.StoragePlugin) { n.shell.contact.publishStorage(p) },
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // A client reads the records that an older client has written. The files of the folder never
@@ -69,7 +70,7 @@ func allocRecord() *client.Record {
 
 // volumeRecord is a record in which each field is set.
 func volumeRecord() *volume.Record {
-	usage := volume.Usage{VolumeCapability: cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}, ReadOnly: true}
+	usage := storage.Usage{VolumeCapability: cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}, ReadOnly: true}
 	options := &cluster.MountOptions{FSType: "ext4", Flags: []string{"noatime"}}
 	r := &volume.Record{
 		Volume: cluster.VolumeKey{Namespace: "default", ID: "data"}, BootID: "boot", Plugin: "disks", ExternalID: "ext",

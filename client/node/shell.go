@@ -29,7 +29,7 @@ type shell struct {
 	drivers *drivers
 	devices *devices
 	tasks   *tasks
-	storage *storage
+	storage *storagePlugins
 	roster  *roster
 	records record.Table[*client.Record]
 	store   record.Store

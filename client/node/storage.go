@@ -13,6 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
 )
 
@@ -38,7 +39,7 @@ type storageEvents interface {
 type storagePlugin interface {
 	Probe(ctx context.Context) error
 	Describe(ctx context.Context, t cluster.PluginType) (*cluster.StoragePlugin, error)
-	Do(ctx context.Context, c volume.Call, staging, target string) error
+	Do(ctx context.Context, c storage.Call, staging, target string) error
 	Attach(ctx context.Context, a csi.Attachment) (map[string]string, error)
 	Detach(ctx context.Context, a csi.Attachment) error
 	Close() error
@@ -46,10 +47,10 @@ type storagePlugin interface {
 
 func connectStorage(path string) (storagePlugin, error) { return csi.Connect(path) }
 
-// storage is the list of the storage plugins that run on the node as tasks. A task is added when a
+// storagePlugins is the list of the storage plugins that run on the node as tasks. A task is added when a
 // driver has started it or taken it over, and removed when the core removes the remains of the
 // start. So the list is not stored on disk, and a new client builds it again.
-type storage struct {
+type storagePlugins struct {
 	sockets string
 	// volumes is the folder of the node's volumes, or empty if the servers have no volumes.
 	volumes string
@@ -77,12 +78,12 @@ type served struct {
 	stop    context.CancelFunc
 	stopped chan struct{}
 	// found is the plugin's description of itself, or nil before its first answer. It is replaced
-	// and never changed; guarded by mu of storage.
+	// and never changed; guarded by mu of storagePlugins.
 	found *cluster.StoragePlugin
 }
 
 // begin watches a started task if it is a storage plugin, until end is called or the context ends.
-func (s *storage) begin(life context.Context, running *sync.WaitGroup, ref client.TaskRef, alloc *cluster.Allocation, isolation driver.FSIsolation) {
+func (s *storagePlugins) begin(life context.Context, running *sync.WaitGroup, ref client.TaskRef, alloc *cluster.Allocation, isolation driver.FSIsolation) {
 	_, task := taskOf(alloc, ref.Task)
 	if task == nil || task.CSIPlugin == nil {
 		return
@@ -115,7 +116,7 @@ func (s *storage) begin(life context.Context, running *sync.WaitGroup, ref clien
 }
 
 // end removes the starts of a task from the list.
-func (s *storage) end(ref client.TaskRef) {
+func (s *storagePlugins) end(ref client.TaskRef) {
 	s.mu.Lock()
 	var ended []*served
 	s.all = slices.DeleteFunc(s.all, func(p *served) bool {
@@ -136,7 +137,7 @@ func (s *storage) end(ref client.TaskRef) {
 
 // watch probes a plugin until the context ends. If the plugin does not answer for its health
 // timeout since its start or since the first failed probe, watch restarts it.
-func (s *storage) watch(ctx context.Context, p *served) {
+func (s *storagePlugins) watch(ctx context.Context, p *served) {
 	var problems failureLog
 	failing := time.Now() // since when, or zero
 	for ctx.Err() == nil {
@@ -167,7 +168,7 @@ func (s *storage) watch(ctx context.Context, p *served) {
 }
 
 // restart asks the core to restart the task of a plugin. Volumes stay mounted meanwhile.
-func (s *storage) restart(p *served, limit time.Duration) {
+func (s *storagePlugins) restart(p *served, limit time.Duration) {
 	s.logger.Error("a storage plugin has not answered within its health timeout; the client restarts it", "plugin", p.config.ID, "alloc", p.ref.Alloc, "task", p.ref.Task, "limit", limit)
 	s.events.Restart(p.ref.Alloc, p.ref.Task, false, func(err error) {
 		if err != nil {
@@ -178,7 +179,7 @@ func (s *storage) restart(p *served, limit time.Duration) {
 
 // probe asks a plugin whether it is ready. The first time it also asks for the plugin's
 // description.
-func (s *storage) probe(ctx context.Context, p *served) (*cluster.StoragePlugin, error) {
+func (s *storagePlugins) probe(ctx context.Context, p *served) (*cluster.StoragePlugin, error) {
 	ctx, cancel := context.WithTimeout(ctx, storageProbeTimeout)
 	defer cancel()
 	if err := p.plugin.Probe(ctx); err != nil {
@@ -200,7 +201,7 @@ func (s *storage) probe(ctx context.Context, p *served) (*cluster.StoragePlugin,
 
 // note stores the result of a probe. After a failure the next answer may be from a new process of
 // the plugin.
-func (s *storage) note(p *served, found *cluster.StoragePlugin, err error) {
+func (s *storagePlugins) note(p *served, found *cluster.StoragePlugin, err error) {
 	s.mu.Lock()
 	before := p.found
 	next := found
@@ -225,7 +226,7 @@ func (s *storage) note(p *served, found *cluster.StoragePlugin, err error) {
 // report reports a plugin's newest state to the core and the servers. One goroutine at a time sends
 // reports. If it is busy, report only adds the plugin to the list. So an older state never follows
 // a newer one, and no lock is held during a report.
-func (s *storage) report(id cluster.PluginID) {
+func (s *storagePlugins) report(id cluster.PluginID) {
 	s.mu.Lock()
 	s.changed = append(s.changed, id)
 	busy := s.reporting
@@ -237,7 +238,7 @@ func (s *storage) report(id cluster.PluginID) {
 }
 
 // reportNext reports the plugin that has waited longest. It returns false if there was none.
-func (s *storage) reportNext() bool {
+func (s *storagePlugins) reportNext() bool {
 	s.mu.Lock()
 	if len(s.changed) == 0 {
 		s.reporting = false
@@ -267,7 +268,7 @@ func (s *storage) reportNext() bool {
 }
 
 // newest returns the newest healthy plugin with a role, or nil. The caller holds mu.
-func (s *storage) newest(id cluster.PluginID, role func(cluster.PluginType) bool) *served {
+func (s *storagePlugins) newest(id cluster.PluginID, role func(cluster.PluginType) bool) *served {
 	for _, p := range slices.Backward(s.all) {
 		if p.config.ID == id && role(p.config.Type) && p.found != nil && p.found.Healthy {
 			return p
@@ -277,7 +278,7 @@ func (s *storage) newest(id cluster.PluginID, role func(cluster.PluginType) bool
 }
 
 // plugin returns the newest healthy plugin with a role, or an error.
-func (s *storage) plugin(id cluster.PluginID, role func(cluster.PluginType) bool) (*served, error) {
+func (s *storagePlugins) plugin(id cluster.PluginID, role func(cluster.PluginType) bool) (*served, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.newest(id, role)

@@ -29,19 +29,19 @@ type storagePlace struct {
 
 // folderOf returns the folder of a plugin's socket. The path of the socket has at most 30 bytes
 // beyond the folder of all sockets.
-func (s *storage) folderOf(alloc cluster.AllocID, task string) string {
+func (s *storagePlugins) folderOf(alloc cluster.AllocID, task string) string {
 	return filepath.Join(s.sockets, shortName(fmt.Sprintf("%q %q", alloc, task)))
 }
 
 // socketOf returns the path of a plugin's socket on the node.
-func (s *storage) socketOf(alloc cluster.AllocID, task string) string {
+func (s *storagePlugins) socketOf(alloc cluster.AllocID, task string) string {
 	return filepath.Join(s.folderOf(alloc, task), storageSocket)
 }
 
 // placeOf returns the paths and mounts for a storage plugin's task. A task that sees the file
 // system of the node uses the paths of the node. Any other task gets mounts at the paths of its
 // job. The plugin's own mounts in them must appear on the node.
-func (s *storage) placeOf(alloc cluster.AllocID, task *cluster.Task, isolation driver.FSIsolation) storagePlace {
+func (s *storagePlugins) placeOf(alloc cluster.AllocID, task *cluster.Task, isolation driver.FSIsolation) storagePlace {
 	if !ownFiles(isolation) {
 		return storagePlace{socket: s.socketOf(alloc, task.Name), volumes: s.volumes}
 	}
@@ -59,7 +59,7 @@ func (s *storage) placeOf(alloc cluster.AllocID, task *cluster.Task, isolation d
 
 // endpointOf returns the address at which a task must serve CSI, or "" for a task that is not a
 // storage plugin.
-func (s *storage) endpointOf(alloc cluster.AllocID, task *cluster.Task, isolation driver.FSIsolation) string {
+func (s *storagePlugins) endpointOf(alloc cluster.AllocID, task *cluster.Task, isolation driver.FSIsolation) string {
 	if task == nil || task.CSIPlugin == nil {
 		return ""
 	}
@@ -68,7 +68,7 @@ func (s *storage) endpointOf(alloc cluster.AllocID, task *cluster.Task, isolatio
 
 // prepare creates the folder of the socket before a storage plugin starts, and removes the files of
 // an earlier start from it.
-func (s *storage) prepare(alloc cluster.AllocID, task *cluster.Task) error {
+func (s *storagePlugins) prepare(alloc cluster.AllocID, task *cluster.Task) error {
 	if task.CSIPlugin == nil {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (s *storage) prepare(alloc cluster.AllocID, task *cluster.Task) error {
 }
 
 // remove removes the folder of the socket of a task that has ended.
-func (s *storage) remove(alloc cluster.AllocID, task string) {
+func (s *storagePlugins) remove(alloc cluster.AllocID, task string) {
 	if err := os.RemoveAll(s.folderOf(alloc, task)); err != nil {
 		s.logger.Warn("the folder of a storage plugin's socket was not removed", "alloc", alloc, "task", task, "error", err)
 	}

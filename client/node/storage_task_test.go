@@ -9,10 +9,10 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/tasklog/keeper"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // isolated is a driver whose tasks have a separate file system.
@@ -27,7 +27,7 @@ func (*isolated) Capabilities() driver.Capabilities {
 // sees.
 func TestStorage_whatThePluginSees(t *testing.T) {
 	t.Parallel()
-	usage := volume.Usage{VolumeCapability: manyWriters}
+	usage := storage.Usage{VolumeCapability: manyWriters}
 	key := cluster.VolumeKey{Namespace: "default", ID: "data"}
 	for name, test := range map[string]struct {
 		config  cluster.CSIPlugin
@@ -50,7 +50,7 @@ func TestStorage_whatThePluginSees(t *testing.T) {
 				w := newStorageWorld(t)
 				w.volumes = t.TempDir()
 				self := &cluster.Node{ID: "n", Name: "n"}
-				ts := &tasks{node: func() *cluster.Node { return self }, dirs: dirs, storage: w.storage, rotates: func(string) bool { return true }, logs: newLogs(t.Context(), keeper.Command{}, quiet()), logger: quiet()}
+				ts := &tasks{node: func() *cluster.Node { return self }, dirs: dirs, storage: w.storagePlugins, rotates: func(string) bool { return true }, logs: newLogs(t.Context(), keeper.Command{}, quiet()), logger: quiet()}
 				test.config.ID = "disks"
 				task := &cluster.Task{Name: "plugin", Driver: "d", CSIPlugin: &test.config}
 				alloc := &cluster.Allocation{ID: "a", TaskGroup: "g", JobID: "j", Job: &cluster.Job{ID: "j", TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{task}}}}}
@@ -80,10 +80,10 @@ func TestStorage_whatThePluginSees(t *testing.T) {
 				w.begin(w.life, &w.running, ref, alloc, chosen.Capabilities().FSIsolation)
 				synctest.Wait()
 				if test.config.Type.Node() {
-					v := &volumes{shell: &shell{storage: w.storage}, root: w.volumes}
-					must.NoError(t, v.call(t.Context(), volume.Call{Verb: volume.Unpublish, Volume: key, Plugin: "disks", Request: volume.Request{Alloc: "a", Volume: key, Usage: usage}}, filepath.Join(w.volumes, "gone")))
-					must.EqOp(t, volume.TargetPath(seen, "a", key, usage), f.target)
-					must.EqOp(t, volume.StagePath(seen, key, usage), f.staging)
+					v := &volumes{shell: &shell{storage: w.storagePlugins}, root: w.volumes}
+					must.NoError(t, v.call(t.Context(), storage.Call{Verb: storage.Unpublish, Volume: key, Plugin: "disks", Request: storage.Request{Alloc: "a", Volume: key, Usage: usage}}, filepath.Join(w.volumes, "gone")))
+					must.EqOp(t, storage.TargetPath(seen, "a", key, usage), f.target)
+					must.EqOp(t, storage.StagePath(seen, key, usage), f.staging)
 				}
 				w.end(ref)
 				must.DirNotExists(t, host)

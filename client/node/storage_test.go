@@ -17,6 +17,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
 )
 
@@ -31,7 +32,7 @@ type fakeStorage struct {
 	staging, target string
 }
 
-func (f *fakeStorage) Do(_ context.Context, _ volume.Call, staging, target string) error {
+func (f *fakeStorage) Do(_ context.Context, _ storage.Call, staging, target string) error {
 	f.staging, f.target = staging, target
 	return nil
 }
@@ -54,14 +55,14 @@ func (f *fakeStorage) Describe(_ context.Context, t cluster.PluginType) (*cluste
 }
 
 func (f *fakeStorage) Detach(context.Context, csi.Attachment) error {
-	return volume.Errorf(volume.Refused, "never")
+	return storage.Errorf(storage.Refused, "never")
 }
 
 func (*fakeStorage) Close() error { return nil }
 
 // storageWorld is a list of storage plugins with a core that records its events.
 type storageWorld struct {
-	*storage
+	*storagePlugins
 	t         *testing.T
 	plugins   map[string]*fakeStorage // by socket
 	words     []string
@@ -73,7 +74,7 @@ type storageWorld struct {
 func newStorageWorld(t *testing.T) *storageWorld {
 	life, end := context.WithCancel(t.Context())
 	w := &storageWorld{t: t, plugins: map[string]*fakeStorage{}, life: life}
-	w.storage = &storage{
+	w.storagePlugins = &storagePlugins{
 		sockets: t.TempDir(), events: w, logger: slog.New(slog.DiscardHandler),
 		connect: func(path string) (storagePlugin, error) { return w.plugins[path], nil },
 		publish: func(p []*cluster.StoragePlugin) { w.published = p },
@@ -192,7 +193,7 @@ func TestStorage_controller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newStorageWorld(t)
-		c := &controllers{w.storage}
+		c := &controllers{w.storagePlugins}
 		must.ErrorIs(t, c.Detach(t.Context(), "disks", nodeapi.Attachment{}), nodeapi.ErrState)
 		w.start("a", cluster.PluginController, nil)
 		w.tells("disks is down")
@@ -247,7 +248,7 @@ func TestStorage_upIsToldAfterDown(t *testing.T) {
 		_, old := w.start("old", cluster.PluginNode, nil)
 		w.tells("disks is up, stages: true")
 		goOn := make(chan struct{})
-		w.storage.events = &slowDown{w, goOn}
+		w.storagePlugins.events = &slowDown{w, goOn}
 		go w.end(old)
 		synctest.Wait()
 		w.start("new", cluster.PluginNode, nil)

@@ -34,7 +34,7 @@ type tasks struct {
 	logs   *logs
 	// volumes is the folder of the node's volumes, and storage has the sockets of storage plugins.
 	volumes string
-	storage *storage
+	storage *storagePlugins
 	// rotates reports whether a driver writes logs itself.
 	rotates func(driver string) bool
 	logger  *slog.Logger

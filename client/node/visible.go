@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // view says how a task sees one volume of its group.
@@ -34,7 +34,7 @@ func views(root string, alloc *cluster.Allocation, group *cluster.TaskGroup, tas
 			return nil, fmt.Errorf("the group has no volume %q", m.Volume)
 		}
 		key := cluster.VolumeKey{Namespace: alloc.Namespace, ID: r.VolumeOf(alloc.Name)}
-		v := view{target: volume.TargetPath(root, alloc.ID, key, volume.Usage{VolumeCapability: r.Capability, ReadOnly: r.ReadOnly})}
+		v := view{target: storage.TargetPath(root, alloc.ID, key, storage.Usage{VolumeCapability: r.Capability, ReadOnly: r.ReadOnly})}
 		switch clean := path.Clean(m.Destination); {
 		case c.FSIsolation != driver.FSNone && c.NoMounts:
 			return nil, fmt.Errorf("volume mount %q: the driver %s has no mounts, and its tasks do not see the files of the node", m.Volume, name)

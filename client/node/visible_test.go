@@ -5,9 +5,9 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // A task sees a volume by a link below its folder or by a mount, or is refused with a message.
@@ -18,7 +18,7 @@ func TestViews(t *testing.T) {
 	readOnly := request
 	readOnly.ReadOnly = true
 	alloc := &cluster.Allocation{ID: "a", Namespace: "default", Name: "j.g[2]"}
-	target := volume.TargetPath("/v", "a", cluster.VolumeKey{Namespace: "default", ID: "data[2]"}, volume.Usage{VolumeCapability: manyWriters})
+	target := storage.TargetPath("/v", "a", cluster.VolumeKey{Namespace: "default", ID: "data[2]"}, storage.Usage{VolumeCapability: manyWriters})
 	for _, c := range []struct {
 		name    string
 		request cluster.VolumeRequest

@@ -10,9 +10,9 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // Every user of the machine can read the paths of mounts in /proc/self/mountinfo. So the modes of
@@ -39,7 +39,7 @@ func (t *tasks) admit(alloc *cluster.Allocation) error {
 			} // A task with an absolute destination has a mount of its own, and does not use the folder.
 		}
 		key := cluster.VolumeKey{Namespace: alloc.Namespace, ID: r.VolumeOf(alloc.Name)}
-		target := volume.TargetPath(t.volumes, alloc.ID, key, volume.Usage{VolumeCapability: r.Capability, ReadOnly: r.ReadOnly})
+		target := storage.TargetPath(t.volumes, alloc.ID, key, storage.Usage{VolumeCapability: r.Capability, ReadOnly: r.ReadOnly})
 		if err := allocdir.Admit(filepath.Dir(target), users); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -50,10 +50,10 @@ func (t *tasks) admit(alloc *cluster.Allocation) error {
 // restrictVolumes corrects the modes of the folders of volumes. An earlier build created all of them
 // with the mode 0711. Tasks that run keep their access meanwhile.
 func restrictVolumes(root string, records []*client.Record, admit func(*cluster.Allocation) error) error {
-	if err := os.Chmod(volume.StageFolder(root), 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Chmod(storage.StageFolder(root), 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	targets := volume.TargetsFolder(root)
+	targets := storage.TargetsFolder(root)
 	folders, err := fs.Glob(os.DirFS(targets), "*/*")
 	if err != nil {
 		return err

@@ -12,9 +12,9 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // Another user of the machine reads and writes no mounted volume, although the user knows the path
@@ -42,7 +42,7 @@ func TestSecurity_LocalUserAndVolumes(t *testing.T) {
 	}
 	root := filepath.Join(m.servers.dir, "data", volumesDir)
 	targetOf := func(a *cluster.Allocation) string {
-		return volume.TargetPath(root, a.ID, cluster.VolumeKey{Namespace: "default", ID: "data"}, volume.Usage{VolumeCapability: manyWriters})
+		return storage.TargetPath(root, a.ID, cluster.VolumeKey{Namespace: "default", ID: "data"}, storage.Usage{VolumeCapability: manyWriters})
 	}
 	check := func(when string) {
 		t.Helper()
@@ -88,7 +88,7 @@ func TestSecurity_LocalUserAndVolumes(t *testing.T) {
 	check("after the start of the tasks")
 
 	m.kill()
-	for _, top := range []string{volume.StageFolder(root), volume.TargetsFolder(root)} {
+	for _, top := range []string{storage.StageFolder(root), storage.TargetsFolder(root)} {
 		must.NoError(t, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			must.NoError(t, err)
 			if strings.HasPrefix(d.Name(), "rw-") {

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 const (
@@ -39,7 +40,7 @@ type VolumeServers interface {
 	// ClaimVolume returns what the node needs to mount a volume for an allocation with a claim. If
 	// a controller must attach the volume, it returns after that. The error says what is missing.
 	// An error of class [volume.Refused] is final.
-	ClaimVolume(ctx context.Context, k cluster.ClaimKey) (volume.Claimed, error)
+	ClaimVolume(ctx context.Context, k cluster.ClaimKey) (storage.Claimed, error)
 	// ReleaseVolume reports that a volume is unmounted for an allocation. It returns nil when the
 	// servers no longer have a claim of the allocation, and a controller has detached the volume if
 	// necessary.
@@ -80,7 +81,7 @@ func (v *volumes) DeleteVolume(k cluster.VolumeKey, reply func(error)) {
 }
 
 // Claim implements [volume.Shell].
-func (v *volumes) Claim(q volume.Request, reply func(volume.Claimed, error)) {
+func (v *volumes) Claim(q storage.Request, reply func(storage.Claimed, error)) {
 	v.shell.running.Go(func() {
 		ctx, cancel := context.WithTimeout(v.shell.life, claimTimeout)
 		defer cancel()
@@ -89,7 +90,7 @@ func (v *volumes) Claim(q volume.Request, reply func(volume.Claimed, error)) {
 }
 
 // Release implements [volume.Shell].
-func (v *volumes) Release(q volume.Request, reply func(error)) {
+func (v *volumes) Release(q storage.Request, reply func(error)) {
 	v.shell.running.Go(func() {
 		ctx, cancel := context.WithTimeout(v.shell.life, claimTimeout)
 		defer cancel()
@@ -98,20 +99,20 @@ func (v *volumes) Release(q volume.Request, reply func(error)) {
 }
 
 // Call implements [volume.Shell]. Each volume has one call in flight.
-func (v *volumes) Call(c volume.Call, reply func(volume.Result)) {
+func (v *volumes) Call(c storage.Call, reply func(storage.Result)) {
 	v.shell.running.Go(func() {
 		ctx, cancel := context.WithTimeout(v.shell.life, volumeCallTimeout)
 		defer cancel()
-		path := volume.TargetPath(v.root, c.Request.Alloc, c.Volume, c.Request.Usage)
-		if c.Verb == volume.Stage || c.Verb == volume.Unstage {
-			path = volume.StagePath(v.root, c.Volume, c.Request.Usage)
+		path := storage.TargetPath(v.root, c.Request.Alloc, c.Volume, c.Request.Usage)
+		if c.Verb == storage.Stage || c.Verb == storage.Unstage {
+			path = storage.StagePath(v.root, c.Volume, c.Request.Usage)
 		}
 		err := v.call(ctx, c, path)
-		reply(volume.Result{Err: err, Holders: v.holders(c, path, err)})
+		reply(storage.Result{Err: err, Holders: v.holders(c, path, err)})
 	})
 }
 
-func (v *volumes) call(ctx context.Context, c volume.Call, path string) error {
+func (v *volumes) call(ctx context.Context, c storage.Call, path string) error {
 	p, err := v.shell.storage.plugin(c.Plugin, cluster.PluginType.Node)
 	if err != nil {
 		return err
@@ -119,8 +120,8 @@ func (v *volumes) call(ctx context.Context, c volume.Call, path string) error {
 	if err := v.prepare(c, path); err != nil {
 		return err
 	}
-	staging := volume.StagePath(p.volumes, c.Volume, c.Request.Usage)
-	if err := p.plugin.Do(ctx, c, staging, volume.TargetPath(p.volumes, c.Request.Alloc, c.Volume, c.Request.Usage)); err != nil {
+	staging := storage.StagePath(p.volumes, c.Volume, c.Request.Usage)
+	if err := p.plugin.Do(ctx, c, staging, storage.TargetPath(p.volumes, c.Request.Alloc, c.Volume, c.Request.Usage)); err != nil {
 		return err
 	}
 	return v.check(c, path)
@@ -128,15 +129,15 @@ func (v *volumes) call(ctx context.Context, c volume.Call, path string) error {
 
 // prepare creates the folders that a plugin expects. It does not stat a path where something is
 // mounted.
-func (v *volumes) prepare(c volume.Call, path string) error {
-	if c.Verb != volume.Stage && c.Verb != volume.Publish {
+func (v *volumes) prepare(c storage.Call, path string) error {
+	if c.Verb != storage.Stage && c.Verb != storage.Publish {
 		return nil
 	}
 	table, err := mounts.Read()
 	if err != nil || table.Has(path) {
 		return err
 	}
-	if c.Verb == volume.Stage {
+	if c.Verb == storage.Stage {
 		return os.MkdirAll(path, 0o700)
 	}
 	// Users of tasks need access through the folder of the allocation. admit opens the folder of the
@@ -149,19 +150,19 @@ func (v *volumes) prepare(c volume.Call, path string) error {
 }
 
 // check compares the mount table with the answer of a plugin.
-func (v *volumes) check(c volume.Call, path string) error {
+func (v *volumes) check(c storage.Call, path string) error {
 	table, err := mounts.Read()
 	if err != nil {
 		return err
 	}
 	mounted := table.Has(path)
 	switch c.Verb {
-	case volume.Stage: // a plugin may stage without a mount
-	case volume.Publish:
+	case storage.Stage: // a plugin may stage without a mount
+	case storage.Publish:
 		if !mounted && c.Request.Usage.Attachment == cluster.AttachFileSystem {
 			return fmt.Errorf("the storage plugin says that the volume is published, but nothing is mounted at %s", path)
 		}
-	case volume.Unpublish, volume.Unstage:
+	case storage.Unpublish, storage.Unstage:
 		if mounted {
 			return fmt.Errorf("the storage plugin says that %s has succeeded, but the volume is still mounted at %s", c.Verb, path)
 		}
@@ -180,15 +181,15 @@ func (v *volumes) removeFolders(path string) {
 }
 
 // holders finds the processes that use a mount that could not be undone.
-func (v *volumes) holders(c volume.Call, path string, err error) []volume.Holder {
-	if err == nil || c.Verb == volume.Stage || c.Verb == volume.Publish {
+func (v *volumes) holders(c storage.Call, path string, err error) []storage.Holder {
+	if err == nil || c.Verb == storage.Stage || c.Verb == storage.Publish {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(v.shell.life, holdersTimeout)
 	defer cancel()
-	var found []volume.Holder
+	var found []storage.Holder
 	for _, h := range v.search.Holders(ctx, path) {
-		found = append(found, volume.Holder{PID: h.PID, Command: h.Command})
+		found = append(found, storage.Holder{PID: h.PID, Command: h.Command})
 	}
 	return found
 }
@@ -198,10 +199,10 @@ func unknownMounts(table mounts.Table, root string, records []*volume.Record) []
 	named := make(map[string]bool)
 	for _, r := range records {
 		for _, s := range r.Stages {
-			named[volume.StagePath(root, r.Volume, s.Usage)] = true
+			named[storage.StagePath(root, r.Volume, s.Usage)] = true
 		}
 		for _, f := range r.Refs {
-			named[volume.TargetPath(root, f.Alloc, r.Volume, f.Usage)] = true
+			named[storage.TargetPath(root, f.Alloc, r.Volume, f.Usage)] = true
 		}
 	}
 	return slices.DeleteFunc(table.Below(root), func(point string) bool { return named[point] })

@@ -26,10 +26,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // fileServers are test servers whose state is in a folder, which the test and the client's process
@@ -126,12 +126,12 @@ func (s *fileServers) controller(verb string) error {
 	return nil
 }
 
-func (s *fileServers) ClaimVolume(_ context.Context, k cluster.ClaimKey) (volume.Claimed, error) {
+func (s *fileServers) ClaimVolume(_ context.Context, k cluster.ClaimKey) (storage.Claimed, error) {
 	claims := map[cluster.AllocID]bool{}
 	s.read("claims.json", &claims)
 	claims[k.Alloc] = true
 	s.write("claims.json", claims)
-	return volume.Claimed{Plugin: "disks", ExternalID: string(k.Volume.ID)}, s.controller("attach")
+	return storage.Claimed{Plugin: "disks", ExternalID: string(k.Volume.ID)}, s.controller("attach")
 }
 
 func (s *fileServers) ReleaseVolume(_ context.Context, k cluster.ClaimKey) error {

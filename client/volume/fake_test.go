@@ -15,6 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	drivers "github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 )
 
@@ -40,12 +41,12 @@ type node struct {
 	options *cluster.MountOptions
 	// undone contains the values that errors of unpublish and unstage must not contain, in the
 	// order of the calls.
-	undone []volume.Confidential
+	undone []storage.Confidential
 	// released counts the ends of claims.
 	released map[string]int
 	// running are the allocations whose tasks run, wanted are the allocations that must run.
 	running map[cluster.AllocID]bool
-	wanted  map[cluster.AllocID][]volume.Request
+	wanted  map[cluster.AllocID][]storage.Request
 	// faults are those of the next calls, by name of the call. takes is how long calls take.
 	faults map[string][]scripted.Fault
 	takes  map[string]time.Duration
@@ -73,7 +74,7 @@ type event struct {
 func newNode(t *testing.T, allocs ...cluster.AllocID) *node {
 	n := &node{
 		t: t, now: time.Hour, bootID: "boot-1", disk: map[cluster.VolumeKey]*volume.Record{}, stages: true, released: map[string]int{},
-		running: map[cluster.AllocID]bool{}, wanted: map[cluster.AllocID][]volume.Request{},
+		running: map[cluster.AllocID]bool{}, wanted: map[cluster.AllocID][]storage.Request{},
 		faults: map[string][]scripted.Fault{}, takes: map[string]time.Duration{},
 	}
 	n.machine = drivers.NewMachine(n)
@@ -90,18 +91,18 @@ func newNode(t *testing.T, allocs ...cluster.AllocID) *node {
 }
 
 // claim is the answer of the servers to a claim.
-func (n *node) claim(q volume.Request, reply func(volume.Claimed, error)) {
+func (n *node) claim(q storage.Request, reply func(storage.Claimed, error)) {
 	for _, c := range n.storage.Claims() {
 		if n.exclusive && c.Volume == q.Volume && c.Alloc != q.Alloc {
-			reply(volume.Claimed{}, fmt.Errorf("the claim is %s", claimName(c.Key())))
+			reply(storage.Claimed{}, fmt.Errorf("the claim is %s", claimName(c.Key())))
 			return
 		}
 	}
-	reply(volume.Claimed{Plugin: "disks", ExternalID: "ext-" + string(q.Volume.ID), Options: n.options, Secrets: map[string]string{"key": "secret"}}, nil)
+	reply(storage.Claimed{Plugin: "disks", ExternalID: "ext-" + string(q.Volume.ID), Options: n.options, Secrets: map[string]string{"key": "secret"}}, nil)
 }
 
 // release is the answer of the servers to the end of a claim.
-func (n *node) release(q volume.Request, reply func(error)) {
+func (n *node) release(q storage.Request, reply func(error)) {
 	for _, c := range n.storage.Claims() {
 		if c.Volume == q.Volume && c.Alloc == q.Alloc {
 			n.released[claimName(c.Key())]++
@@ -224,8 +225,8 @@ func (n *node) mount(alloc cluster.AllocID, ids ...string) {
 }
 
 // request is the wish of an allocation. Those of c and d have other mount options than the others.
-func request(alloc cluster.AllocID, id string) volume.Request {
-	q := volume.Request{Alloc: alloc, Volume: key(id), Usage: usage}
+func request(alloc cluster.AllocID, id string) storage.Request {
+	q := storage.Request{Alloc: alloc, Volume: key(id), Usage: usage}
 	if alloc == "c" || alloc == "d" {
 		q.Options = &cluster.MountOptions{Flags: []string{"noatime"}}
 	}
@@ -237,10 +238,10 @@ func key(id string) cluster.VolumeKey {
 }
 
 func target(alloc cluster.AllocID, id string) string {
-	return volume.TargetPath(root, alloc, key(id), usage)
+	return storage.TargetPath(root, alloc, key(id), usage)
 }
 
-var usage = volume.Usage{VolumeCapability: cluster.VolumeCapability{Attachment: cluster.AttachFileSystem, Access: cluster.MultiNodeMultiWriter}}
+var usage = storage.Usage{VolumeCapability: cluster.VolumeCapability{Attachment: cluster.AttachFileSystem, Access: cluster.MultiNodeMultiWriter}}
 
 // stop ends the tasks of an allocation, which leaves.
 func (n *node) stop(alloc cluster.AllocID) {
@@ -294,7 +295,7 @@ func (n *node) run(d time.Duration) {
 			if !n.running[id] && n.volumes.Status(id).Ready {
 				n.running[id] = true
 				for _, q := range n.wanted[id] {
-					must.True(n.t, n.mounted(volume.TargetPath(root, id, q.Volume, q.Usage)), must.Sprint(id, " runs without ", q.Volume))
+					must.True(n.t, n.mounted(storage.TargetPath(root, id, q.Volume, q.Usage)), must.Sprint(id, " runs without ", q.Volume))
 				}
 				n.log("%s runs", id)
 			}
@@ -398,19 +399,19 @@ func (s *shell) answer(name any, k cluster.VolumeKey, err error, reply func()) {
 	}
 }
 
-func (s *shell) Claim(q volume.Request, reply func(volume.Claimed, error)) {
+func (s *shell) Claim(q storage.Request, reply func(storage.Claimed, error)) {
 	if !s.effect() {
 		return
 	}
 	rec := s.node.disk[q.Volume]
 	must.NotNil(s.node.t, rec, must.Sprint("a claim without a record"))
 	must.True(s.node.t, slices.ContainsFunc(rec.Refs, func(f volume.RefRecord) bool { return f.Alloc == q.Alloc }))
-	s.node.storage.Claim(q, s.lives, func(c volume.Claimed, err error) {
+	s.node.storage.Claim(q, s.lives, func(c storage.Claimed, err error) {
 		s.answer(scripted.Claiming, q.Volume, err, func() { reply(c, err) })
 	})
 }
 
-func (s *shell) Release(q volume.Request, reply func(error)) {
+func (s *shell) Release(q storage.Request, reply func(error)) {
 	if s.effect() {
 		s.node.storage.Release(q, s.lives, func(err error) { s.answer(scripted.Releasing, q.Volume, err, func() { reply(err) }) })
 	}
@@ -418,7 +419,7 @@ func (s *shell) Release(q volume.Request, reply func(error)) {
 
 // Call judges what the double does not see: the record that is written before, the secrets, and the
 // tasks.
-func (s *shell) Call(c volume.Call, reply func(volume.Result)) {
+func (s *shell) Call(c storage.Call, reply func(storage.Result)) {
 	n, q := s.node, c.Request
 	if !s.effect() {
 		return
@@ -427,20 +428,20 @@ func (s *shell) Call(c volume.Call, reply func(volume.Result)) {
 	must.NotNil(n.t, rec, must.Sprint(c.Verb, " without a record"))
 	step := scripted.StepOf(c.Verb)
 	switch c.Verb {
-	case volume.Stage:
+	case storage.Stage:
 		must.EqOp(n.t, "secret", c.Claimed.Secrets["key"])
-	case volume.Publish:
+	case storage.Publish:
 		must.EqOp(n.t, n.stages, c.Staged)
-	case volume.Unpublish:
+	case storage.Unpublish:
 		must.False(n.t, n.running[q.Alloc], must.Sprint(q.Alloc, " runs and loses its volume"))
-	case volume.Unstage:
+	case storage.Unstage:
 		written := slices.ContainsFunc(rec.Stages, func(s volume.StageRecord) bool { return s.Phase == volume.Unstaging })
 		must.True(n.t, written || n.diskFailed, must.Sprint("unstaged, and the record says that it is staged"))
 	}
 	if step >= scripted.Unpublishing {
 		n.undone = append(n.undone, c.Confidential)
 	}
-	n.storage.Do("plugin", c, s.lives, func(r volume.Result) { s.answer(step, q.Volume, r.Err, func() { reply(r) }) })
+	n.storage.Do("plugin", c, s.lives, func(r storage.Result) { s.answer(step, q.Volume, r.Err, func() { reply(r) }) })
 }
 
 // mounted reports whether something is mounted at a path.

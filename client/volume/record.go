@@ -2,6 +2,7 @@ package volume
 
 import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // Record is the state of one volume on disk. It contains everything that is needed to undo the
@@ -20,7 +21,7 @@ type Record struct {
 
 // StageRecord describes a usage that is or may be staged.
 type StageRecord struct {
-	Usage Usage
+	Usage storage.Usage
 	Phase StagePhase
 	// Skipped: the plugin does not stage. No call was made.
 	Skipped bool
@@ -51,7 +52,7 @@ const (
 // undo.
 type RefRecord struct {
 	Alloc   cluster.AllocID
-	Usage   Usage
+	Usage   storage.Usage
 	Options *cluster.MountOptions
 	Phase   RefPhase
 	// Leaving: the allocation no longer uses the volume.

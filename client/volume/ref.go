@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // ref is the state of a [RefRecord].
@@ -18,7 +19,7 @@ type ref struct {
 	// unconfirmed: see unconfirmed.go.
 	unconfirmed bool
 	// claimed is the servers' answer to this client, or nil.
-	claimed *Claimed
+	claimed *storage.Claimed
 	// seen is what [Volumes.Status] depended on after the last change of the volume.
 	seen look
 }
@@ -32,19 +33,19 @@ type attempt struct {
 	// refused: the call is not retried until [runner.retry].
 	refused bool
 	err     error
-	holders []Holder
+	holders []storage.Holder
 }
 
 // next starts the attempts of another call.
 func (a *attempt) next(needs uint64) { *a = attempt{needs: needs} }
 
-func (a *attempt) fail(v *Volumes, err error, holders []Holder, final bool) {
+func (a *attempt) fail(v *Volumes, err error, holders []storage.Holder, final bool) {
 	a.failures++
 	a.retryAt, a.err, a.holders, a.refused = v.now+v.backoff(a.failures), err, holders, final
 }
 
-func (f *ref) request(k cluster.VolumeKey) Request {
-	return Request{Alloc: f.Alloc, Volume: k, Usage: f.Usage, Options: f.Options}
+func (f *ref) request(k cluster.VolumeKey) storage.Request {
+	return storage.Request{Alloc: f.Alloc, Volume: k, Usage: f.Usage, Options: f.Options}
 }
 
 // options are the mount options of the reference, or of the volume if the reference has none.
@@ -57,13 +58,13 @@ func (f *ref) options() *cluster.MountOptions {
 
 // want adds the request of an allocation, and reports whether a call follows from it that was not
 // due before.
-func (r *runner) want(q Request) (news bool) {
+func (r *runner) want(q storage.Request) (news bool) {
 	f, added := r.add(q)
 	return added || confirmToMount(r, f)
 }
 
 // add returns the reference of a request, and reports whether it is new.
-func (r *runner) add(q Request) (f *ref, added bool) {
+func (r *runner) add(q storage.Request) (f *ref, added bool) {
 	for _, f := range r.refs {
 		if f.Alloc == q.Alloc && f.Usage == q.Usage {
 			return f, false
@@ -78,7 +79,7 @@ func (r *runner) add(q Request) (f *ref, added bool) {
 
 // newRef adds a reference.
 func newRef(r *runner, rec RefRecord) *ref {
-	f := &ref{RefRecord: rec, target: TargetPath(r.v.options.Root, rec.Alloc, r.key, rec.Usage)}
+	f := &ref{RefRecord: rec, target: storage.TargetPath(r.v.options.Root, rec.Alloc, r.key, rec.Usage)}
 	r.refs = append(r.refs, f)
 	r.v.index(r, f.Alloc)
 	return f
@@ -86,10 +87,10 @@ func newRef(r *runner, rec RefRecord) *ref {
 
 // adopt adds an allocation that may have the volume staged and published, and that has a claim if
 // its tasks ran. If the volume has a record, adopt does nothing, because the record says so.
-func (r *runner) adopt(q Request, ran bool) {
+func (r *runner) adopt(q storage.Request, ran bool) {
 	root := r.v.options.Root
-	published := slices.Contains(r.v.options.Mounted, TargetPath(root, q.Alloc, r.key, q.Usage))
-	mounted := published || slices.Contains(r.v.options.Mounted, StagePath(root, r.key, q.Usage))
+	published := slices.Contains(r.v.options.Mounted, storage.TargetPath(root, q.Alloc, r.key, q.Usage))
+	mounted := published || slices.Contains(r.v.options.Mounted, storage.StagePath(root, r.key, q.Usage))
 	if r.recorded || !mounted && !ran {
 		return
 	}

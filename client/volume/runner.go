@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // runner decides the calls of one volume.
@@ -48,7 +49,7 @@ func (r *runner) restore(rec *Record) {
 		f.unconfirmed = true
 	}
 	for _, s := range rec.Stages {
-		if s.Phase == Staged && !s.Skipped && !slices.Contains(r.v.options.Mounted, StagePath(r.v.options.Root, r.key, s.Usage)) {
+		if s.Phase == Staged && !s.Skipped && !slices.Contains(r.v.options.Mounted, storage.StagePath(r.v.options.Root, r.key, s.Usage)) {
 			// The record may be older than an unstage, if the disk was full. Some plugins mount
 			// nothing at the stage path. In both cases another stage is right, because it has no
 			// effect on a staged volume.
@@ -96,7 +97,7 @@ func (r *runner) retry() {
 }
 
 // stageOf returns the stage of a usage, or nil.
-func (r *runner) stageOf(u Usage) *stage {
+func (r *runner) stageOf(u storage.Usage) *stage {
 	for _, s := range r.stages {
 		if s.Usage == u {
 			return s
@@ -107,7 +108,7 @@ func (r *runner) stageOf(u Usage) *stage {
 
 // needed reports whether an allocation has published the usage or will publish it. A reference
 // without a claim does not count: the servers may grant its claim only after this usage ends.
-func (r *runner) needed(u Usage) bool {
+func (r *runner) needed(u storage.Usage) bool {
 	return slices.ContainsFunc(r.refs, func(f *ref) bool {
 		return f.Usage == u && (f.Phase.mounted() || f.Phase == Held && !f.Leaving && !r.stageOf(u).excludes(f))
 	})
@@ -261,11 +262,11 @@ func (r *runner) mount(f *ref) bool {
 // claim requests the claim from the servers.
 func (r *runner) claim(f *ref) bool {
 	r.busy, f.asked = true, true
-	take := func(got Claimed, err error) {
+	take := func(got storage.Claimed, err error) {
 		r.busy = false
 		switch {
 		case err != nil:
-			f.fail(r.v, err, nil, ClassOf(err) == Refused && !f.Leaving)
+			f.fail(r.v, err, nil, storage.ClassOf(err) == storage.Refused && !f.Leaving)
 		default:
 			f.claimed = &got
 			if r.plugin == "" || len(r.stages) == 0 && !slices.ContainsFunc(r.refs, func(f *ref) bool { return f.Phase.mounted() }) {
@@ -279,17 +280,17 @@ func (r *runner) claim(f *ref) bool {
 		}
 	}
 	post := answer(r, func(a claimAnswer) { take(a.claimed, a.err) })
-	r.v.options.Shell.Claim(f.request(r.key), func(got Claimed, err error) { post(claimAnswer{got, err}) })
+	r.v.options.Shell.Claim(f.request(r.key), func(got storage.Claimed, err error) { post(claimAnswer{got, err}) })
 	return true
 }
 
 type claimAnswer struct {
-	claimed Claimed
+	claimed storage.Claimed
 	err     error
 }
 
 func (r *runner) stage(s *stage, f *ref) bool {
-	return r.call(Stage, f.request(r.key), f.claimed, &s.attempt, func() {
+	return r.call(storage.Stage, f.request(r.key), f.claimed, &s.attempt, func() {
 		s.Phase = Staged
 		r.touch()
 		s.next(r.version)
@@ -297,11 +298,11 @@ func (r *runner) stage(s *stage, f *ref) bool {
 }
 
 func (r *runner) publish(f *ref, s *stage) bool {
-	return r.call(Publish, f.request(r.key), f.claimed, &f.attempt, func() { r.enter(f, Published) }, func(err error) {
+	return r.call(storage.Publish, f.request(r.key), f.claimed, &f.attempt, func() { r.enter(f, Published) }, func(err error) {
 		if f.Leaving {
 			f.next(f.needs) // the allocation leaves, so its next call is another one
 		}
-		if ClassOf(err) == NotStaged && s.Phase == Staged && !s.Skipped {
+		if storage.ClassOf(err) == storage.NotStaged && s.Phase == Staged && !s.Skipped {
 			stageAgain(r, s)
 		}
 	})
@@ -311,7 +312,7 @@ func (r *runner) unpublish(f *ref) bool {
 	if !r.undoable(&f.attempt) {
 		return false
 	}
-	return r.call(Unpublish, f.request(r.key), nil, &f.attempt, func() {
+	return r.call(storage.Unpublish, f.request(r.key), nil, &f.attempt, func() {
 		r.v.unmounted(f.target)
 		r.enter(f, Releasing)
 	})
@@ -321,8 +322,8 @@ func (r *runner) unstage(s *stage) bool {
 	if !r.undoable(&s.attempt) {
 		return false
 	}
-	return r.call(Unstage, Request{Volume: r.key, Usage: s.Usage}, nil, &s.attempt, func() {
-		r.v.unmounted(StagePath(r.v.options.Root, r.key, s.Usage))
+	return r.call(storage.Unstage, storage.Request{Volume: r.key, Usage: s.Usage}, nil, &s.attempt, func() {
+		r.v.unmounted(storage.StagePath(r.v.options.Root, r.key, s.Usage))
 		r.stages = slices.DeleteFunc(r.stages, func(other *stage) bool { return other == s })
 		r.touch()
 	})
@@ -348,24 +349,24 @@ func (r *runner) release(f *ref) bool {
 }
 
 // call makes a call to the plugin.
-func (r *runner) call(verb Verb, q Request, claimed *Claimed, a *attempt, done func(), failed ...func(error)) bool {
+func (r *runner) call(verb storage.Verb, q storage.Request, claimed *storage.Claimed, a *attempt, done func(), failed ...func(error)) bool {
 	r.busy = true
 	s := r.stageOf(q.Usage)
-	c := Call{Verb: verb, Volume: r.key, Plugin: r.plugin, ExternalID: r.externalID, Request: q, Staged: s != nil && !s.Skipped}
+	c := storage.Call{Verb: verb, Volume: r.key, Plugin: r.plugin, ExternalID: r.externalID, Request: q, Staged: s != nil && !s.Skipped}
 	if claimed != nil {
 		c.Claimed = *claimed
 	} else {
 		c.Confidential = confidential(r.refs, s)
 	}
-	undoes := verb == Unpublish || verb == Unstage
-	r.v.options.Shell.Call(c, answer(r, func(got Result) {
+	undoes := verb == storage.Unpublish || verb == storage.Unstage
+	r.v.options.Shell.Call(c, answer(r, func(got storage.Result) {
 		r.busy = false
 		if got.Err == nil {
 			done()
 			return
 		}
-		class := ClassOf(got.Err)
-		a.fail(r.v, got.Err, got.Holders, class == Unimplemented || class == Refused && !undoes)
+		class := storage.ClassOf(got.Err)
+		a.fail(r.v, got.Err, got.Holders, class == storage.Unimplemented || class == storage.Refused && !undoes)
 		r.v.options.Logger.Warn("a call of a storage plugin failed", "volume", r.key.String(), "plugin", r.plugin, "call", verb.String(), "alloc", q.Alloc, "error", got.Err)
 		for _, f := range failed {
 			f(got.Err)
@@ -376,10 +377,10 @@ func (r *runner) call(verb Verb, q Request, claimed *Claimed, a *attempt, done f
 
 // confidential returns the options and secrets with which a volume was mounted, as far as its
 // references and the stage know them.
-func confidential(refs []*ref, s *stage) (c Confidential) {
+func confidential(refs []*ref, s *stage) (c storage.Confidential) {
 	for _, f := range refs {
 		if f.claimed != nil { // each claim has those of the volume
-			c = Confidential{Options: f.claimed.Options, Secrets: f.claimed.Secrets}
+			c = storage.Confidential{Options: f.claimed.Options, Secrets: f.claimed.Secrets}
 		}
 	}
 	if s != nil && s.Options != nil {

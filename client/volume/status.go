@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // Status is the state of the volumes of an allocation.
@@ -41,7 +42,7 @@ type Wait struct {
 	// the processes that use it, if /proc shows them.
 	Undoes  bool
 	Sought  bool
-	Holders []Holder
+	Holders []storage.Holder
 }
 
 // String is a text for operators.
@@ -169,7 +170,7 @@ func (r *runner) wait(f *ref) Wait {
 	case f.Leaving && f.Phase.mounted():
 		w.What, w.Path = "must be unpublished", f.target
 	case s != nil && s.Phase == Unstaging:
-		w.What, w.Path, w.Undoes, a = "must be unstaged", StagePath(r.v.options.Root, r.key, f.Usage), true, &s.attempt
+		w.What, w.Path, w.Undoes, a = "must be unstaged", storage.StagePath(r.v.options.Root, r.key, f.Usage), true, &s.attempt
 	case f.Leaving:
 		w.What, plugin = "must be released by the servers", false
 	case f.Phase == Published:
@@ -180,10 +181,10 @@ func (r *runner) wait(f *ref) Wait {
 	case f.claimed == nil:
 		w.What, plugin = "must be claimed", false
 	case s.excludes(f):
-		w.What, w.Path, w.Err = "must be unstaged", StagePath(r.v.options.Root, r.key, f.Usage), errOtherOptions
+		w.What, w.Path, w.Err = "must be unstaged", storage.StagePath(r.v.options.Root, r.key, f.Usage), errOtherOptions
 		return w
 	case s == nil || s.Phase == Staging:
-		w.What, w.Path = "must be staged", StagePath(r.v.options.Root, r.key, f.Usage)
+		w.What, w.Path = "must be staged", storage.StagePath(r.v.options.Root, r.key, f.Usage)
 		if s != nil {
 			a = &s.attempt
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // Defaults of [Options].
@@ -143,7 +144,7 @@ func (v *Volumes) reached(at time.Duration) bool {
 // repeated. It reports whether a request was new. A volume that an earlier client has mounted is
 // mounted again, unless [Volumes.Confirm] was called: a call of that client may be in flight that
 // unmounts it, and the record does not say so if the disk was full.
-func (v *Volumes) Mount(requests []Request) (news bool) {
+func (v *Volumes) Mount(requests []storage.Request) (news bool) {
 	for _, q := range requests {
 		news = v.runner(q.Volume).want(q) || news
 	}
@@ -173,7 +174,7 @@ func (v *Volumes) Identify(id Identity) {
 // with the plugin of [Volumes.Identify], or else with the plugin that the claim names. ran says
 // that tasks of the allocation ran, so that it has claims. Nothing is mounted before
 // [Volumes.Mount] or [Volumes.Confirm]. Adopt can be repeated.
-func (v *Volumes) Adopt(requests []Request, ran bool) {
+func (v *Volumes) Adopt(requests []storage.Request, ran bool) {
 	for _, q := range requests {
 		v.runner(q.Volume).adopt(q, ran)
 	}
@@ -182,7 +183,7 @@ func (v *Volumes) Adopt(requests []Request, ran bool) {
 // Owe adds a claim that the servers have for an allocation, so that it is released when the
 // allocation leaves. If the allocation has no record and the mount table shows a mount of it, the
 // mount is undone first. Owe can be repeated.
-func (v *Volumes) Owe(q Request) {
+func (v *Volumes) Owe(q storage.Request) {
 	r := v.runner(q.Volume)
 	if !slices.ContainsFunc(r.refs, func(f *ref) bool { return f.Alloc == q.Alloc }) {
 		r.adopt(q, true)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 )
 
@@ -65,7 +66,7 @@ func TestVolumes_sharedAcrossARestart(t *testing.T) {
 // busy.
 func TestVolumes_busyMount(t *testing.T) {
 	n := newNode(t, "a")
-	n.storage.MakeBusy(target("a", "data"), volume.Holder{PID: 17, Command: "tail"})
+	n.storage.MakeBusy(target("a", "data"), storage.Holder{PID: 17, Command: "tail"})
 	n.stop("a")
 	n.run(time.Minute)
 	n.crash()
@@ -121,7 +122,7 @@ func TestVolumes_replacementOnTheSameNode(t *testing.T) {
 func TestVolumes_refused(t *testing.T) {
 	n := newNode(t)
 	for range 2 {
-		n.fail("publish", volume.Errorf(volume.Refused, "unknown file system"))
+		n.fail("publish", storage.Errorf(storage.Refused, "unknown file system"))
 	}
 	n.mount("a", "data")
 	n.run(time.Hour)
@@ -174,9 +175,9 @@ func TestVolumes_undoesConfidentially(t *testing.T) {
 		n.stop(name)
 		n.run(time.Second)
 	}
-	known := volume.Confidential{Options: n.options, Secrets: map[string]string{"key": "secret"}}
-	restarted := volume.Confidential{Options: n.options}
-	must.Eq(t, []volume.Confidential{known, known, restarted, restarted}, n.undone)
+	known := storage.Confidential{Options: n.options, Secrets: map[string]string{"key": "secret"}}
+	restarted := storage.Confidential{Options: n.options}
+	must.Eq(t, []storage.Confidential{known, known, restarted, restarted}, n.undone)
 }
 
 // An allocation leaves while the plugin works on a call that it then refuses. What the call may
@@ -184,7 +185,7 @@ func TestVolumes_undoesConfidentially(t *testing.T) {
 func TestVolumes_refusedWhileLeaving(t *testing.T) {
 	for _, name := range []string{"claim", "stage", "publish"} {
 		n := newNode(t)
-		n.faults[name] = []scripted.Fault{{Action: scripted.FailAfter, Err: volume.Errorf(volume.Refused, "no")}}
+		n.faults[name] = []scripted.Fault{{Action: scripted.FailAfter, Err: storage.Errorf(storage.Refused, "no")}}
 		n.takes[name] = time.Minute
 		n.mount("a", "data")
 		n.run(30 * time.Second)
@@ -197,7 +198,7 @@ func TestVolumes_refusedWhileLeaving(t *testing.T) {
 // A call that the plugin does not implement is made again by the next process of the plugin alone.
 func TestVolumes_unimplemented(t *testing.T) {
 	n := newNode(t)
-	n.fail("unpublish", volume.Errorf(volume.Unimplemented, "unimplemented"))
+	n.fail("unpublish", storage.Errorf(storage.Unimplemented, "unimplemented"))
 	n.mount("a", "data")
 	n.run(time.Second)
 	n.stop("a")
@@ -242,7 +243,7 @@ func TestVolumes_oneHangs(t *testing.T) {
 // A plugin that has lost what it staged is asked to stage again.
 func TestVolumes_pluginForgetsAStage(t *testing.T) {
 	n := newNode(t, "a")
-	n.storage.Lose(volume.StagePath(root, key("data"), usage))
+	n.storage.Lose(storage.StagePath(root, key("data"), usage))
 	n.mount("b", "data")
 	n.run(time.Minute)
 	must.True(t, n.volumes.Status("b").Ready)
@@ -372,12 +373,12 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 			if path := target(alloc, id); slices.Contains(n.storage.Busy(), path) {
 				n.storage.Free(path)
 			} else {
-				n.storage.MakeBusy(path, volume.Holder{PID: 1, Command: "init"})
+				n.storage.MakeBusy(path, storage.Holder{PID: 1, Command: "init"})
 			}
 		case 11:
 			name := []string{"claim", "stage", "publish", "unpublish", "unstage", "release"}[rng.IntN(6)]
 			for range 1 + rng.IntN(8) {
-				n.faults[name] = append(n.faults[name], scripted.Fault{Action: scripted.Fail + scripted.Action(rng.IntN(2)), Err: volume.Errorf(volume.Class(rng.IntN(4)), "no")})
+				n.faults[name] = append(n.faults[name], scripted.Fault{Action: scripted.Fail + scripted.Action(rng.IntN(2)), Err: storage.Errorf(storage.Class(rng.IntN(4)), "no")})
 			}
 			n.takes[name] = upTo(time.Second)
 		}
@@ -425,7 +426,7 @@ func TestVolumes_lostRecord(t *testing.T) {
 		n.run(time.Second)
 		clear(n.disk)
 		for range 3 {
-			n.fail("claim", volume.Errorf(volume.Refused, "no leader"))
+			n.fail("claim", storage.Errorf(storage.Refused, "no leader"))
 		}
 		n.crash()
 		n.stop("a")
@@ -453,7 +454,7 @@ func TestVolumes_oldRecordOfAStage(t *testing.T) {
 	n.run(time.Minute)
 	must.SliceEmpty(t, n.storage.Mounts())
 	n.story, n.fullDisk = nil, false
-	n.wanted["a"] = []volume.Request{request("a", "data")} // the client does not know its end
+	n.wanted["a"] = []storage.Request{request("a", "data")} // the client does not know its end
 	n.crash()
 	n.run(10 * time.Minute)
 	must.Eq(t, []string{"claim data", "stage data", "publish data", "a runs"}, last(n.words(), 4))
@@ -471,7 +472,7 @@ func TestVolumes_oldRecordOfAClaim(t *testing.T) {
 	n.stop("a")
 	n.run(time.Minute)
 	n.story = nil
-	n.wanted["a"] = []volume.Request{request("a", "data")} // the client does not know its end
+	n.wanted["a"] = []storage.Request{request("a", "data")} // the client does not know its end
 	n.crash()
 	n.stop("b")
 	n.run(time.Minute)
@@ -505,7 +506,7 @@ func TestVolumes_lostRecordOfAnotherStage(t *testing.T) {
 	n := newNode(t, "a")
 	other := request("b", "data")
 	other.Options = &cluster.MountOptions{FSType: "ext4"}
-	n.wanted["b"] = []volume.Request{other}
+	n.wanted["b"] = []storage.Request{other}
 	n.volumes.Mount(n.wanted["b"])
 	n.run(time.Minute)
 	clear(n.disk)

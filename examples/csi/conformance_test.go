@@ -7,7 +7,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/shoenig/test/must"
 
-	volumes "github.com/seed-f9cf0b39/nodedrain/client/volume"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 	adapter "github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/storagetest"
 )
@@ -47,7 +47,7 @@ func (n *conformingNode) Restart(storagetest.T) {
 	n.start()
 }
 
-func (n *conformingNode) Volume(storagetest.T) volumes.Claimed {
+func (n *conformingNode) Volume(storagetest.T) storage.Claimed {
 	made, err := n.program.CreateVolume(n.test.Context(), &csi.CreateVolumeRequest{
 		Name: "tested", VolumeCapabilities: []*csi.VolumeCapability{capability(manyWriters), capability(singleWriter)},
 	})
@@ -58,7 +58,7 @@ func (n *conformingNode) Volume(storagetest.T) volumes.Claimed {
 		VolumeId: made.GetVolume().GetVolumeId(), NodeId: info.GetNodeId(), VolumeCapability: capability(manyWriters),
 	})
 	must.NoError(n.test, err)
-	return volumes.Claimed{ExternalID: made.GetVolume().GetVolumeId(), Context: made.GetVolume().GetVolumeContext(), PublishContext: attached.GetPublishContext()}
+	return storage.Claimed{ExternalID: made.GetVolume().GetVolumeId(), Context: made.GetVolume().GetVolumeContext(), PublishContext: attached.GetPublishContext()}
 }
 
 // The plugin passes the conformance suite, on a real socket with real mounts.

@@ -11,11 +11,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/conformance"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/environment"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/storagetest"
 )
@@ -88,7 +88,7 @@ type storageNode struct {
 }
 
 var (
-	_ storagetest.Node    = (*storageNode)(nil)
+	_ storagetest.Node   = (*storageNode)(nil)
 	_ conformance.Logger = (*storageNode)(nil)
 )
 
@@ -232,9 +232,9 @@ func (n *storageNode) Restart(t storagetest.T) {
 
 // Volume implements [storagetest.Node]. It attaches the volume to the node if the plugin is also a
 // controller that attaches.
-func (n *storageNode) Volume(t storagetest.T) volume.Claimed {
+func (n *storageNode) Volume(t storagetest.T) storage.Claimed {
 	t.Helper()
-	claimed := volume.Claimed{ExternalID: n.of.Volume, Context: n.of.Context, Secrets: n.of.Secrets}
+	claimed := storage.Claimed{ExternalID: n.of.Volume, Context: n.of.Context, Secrets: n.of.Secrets}
 	d, err := n.plugin.Describe(t.Context(), cluster.PluginMonolith)
 	if err != nil || !d.Attaches {
 		return claimed // it has no controller

@@ -67,8 +67,12 @@ func addVariant(repository fs.FS, packages map[string]*sources, variants map[*as
 		at = len(variants[f])
 		variants[f] = append(variants[f], variant{b.Name, s.body(f)})
 	}
-	variants[f][at].body, err = s.apply(e, variants[f][at].body)
-	return err
+	body, err := s.apply(e, variants[f][at].body)
+	if err != nil {
+		return err
+	}
+	variants[f][at].body = body
+	return nil
 }
 
 // with returns the changed files with the variants.

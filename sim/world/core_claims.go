@@ -3,19 +3,19 @@ package world
 import (
 	"errors"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
 // ask is a request of a client for a claim or a release, which the servers have not answered yet.
 type ask struct {
 	node    *coreNode
-	request volume.Request
+	request storage.Request
 	// release: the client releases the claim. proposed: the leader has proposed the release.
 	release, proposed bool
-	claimed           func(volume.Claimed, error)
+	claimed           func(storage.Claimed, error)
 	released          func(error)
 }
 
@@ -31,12 +31,12 @@ func (a *ask) key() cluster.ClaimKey {
 }
 
 // claim requests a claim. The next step of the nodes answers.
-func (n *coreNode) claim(q volume.Request, reply func(volume.Claimed, error)) {
+func (n *coreNode) claim(q storage.Request, reply func(storage.Claimed, error)) {
 	n.cores.asks = append(n.cores.asks, &ask{node: n, request: q, claimed: reply})
 }
 
 // release releases a claim.
-func (n *coreNode) release(q volume.Request, reply func(error)) {
+func (n *coreNode) release(q storage.Request, reply func(error)) {
 	n.cores.asks = append(n.cores.asks, &ask{node: n, request: q, release: true, released: reply})
 }
 
@@ -87,18 +87,18 @@ func (c *cores) read(a *ask) (*cluster.Volume, *cluster.VolumeClaim) {
 }
 
 // claimed converts a claim to an answer, like the client of package client/node.
-func claimed(v *cluster.Volume, c *cluster.VolumeClaim) (volume.Claimed, error) {
+func claimed(v *cluster.Volume, c *cluster.VolumeClaim) (storage.Claimed, error) {
 	switch {
 	case c == nil:
-		return volume.Claimed{}, volume.Errorf(volume.Refused, "the servers no longer have the claim of the allocation")
+		return storage.Claimed{}, storage.Errorf(storage.Refused, "the servers no longer have the claim of the allocation")
 	case !c.State.OnNode():
-		return volume.Claimed{}, volume.Errorf(volume.Refused, "the claim is released: its state is %q", c.State)
+		return storage.Claimed{}, storage.Errorf(storage.Refused, "the claim is released: its state is %q", c.State)
 	case v == nil:
-		return volume.Claimed{}, volume.Errorf(volume.Refused, "the volume was deregistered by force")
+		return storage.Claimed{}, storage.Errorf(storage.Refused, "the volume was deregistered by force")
 	case c.WaitsForController():
-		return volume.Claimed{}, errAttaching
+		return storage.Claimed{}, errAttaching
 	}
-	return volume.Claimed{
+	return storage.Claimed{
 		Plugin: v.Plugin, ExternalID: v.ExternalID, Options: v.MountOptions, PublishContext: c.PublishContext, Context: v.Context, Secrets: v.Secrets,
 	}, nil
 }

@@ -3,9 +3,9 @@ package world
 import (
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	storage "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
+	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
@@ -39,62 +39,62 @@ func (n *coreNode) storage() *machine.StorageOptions {
 }
 
 // claimedAtBeginning returns the answer that an earlier client got for a claim.
-func (n *coreNode) claimedAtBeginning(q volume.Request) volume.Claimed {
+func (n *coreNode) claimedAtBeginning(q storage.Request) storage.Claimed {
 	state := n.cores.fleet.world.Truth()
 	got, _ := claimed(state.Volume(q.Volume), state.Claim(cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}))
 	return got
 }
 
 // storageFault is an opportunity of the faults of storage plugins and of claims.
-func (n *coreNode) storageFault(c storage.Call) storage.Fault {
+func (n *coreNode) storageFault(c double.Call) double.Fault {
 	w := n.cores.fleet.world
 	if len(w.Faults.armed) == 0 {
-		return storage.Fault{}
+		return double.Fault{}
 	}
-	draw := func(all ...storage.Action) storage.Action {
+	draw := func(all ...double.Action) double.Action {
 		return all[w.chance.stream("storage/"+string(n.id)).IntN(len(all))]
 	}
-	if c.Step == storage.Claiming || c.Step == storage.Releasing {
+	if c.Step == double.Claiming || c.Step == double.Releasing {
 		if _, strikes := w.Faults.strike(scenario.ClaimLose, n.target()); strikes {
-			return storage.Fault{Action: draw(storage.FailAfter, storage.HangAfter)}
+			return double.Fault{Action: draw(double.FailAfter, double.HangAfter)}
 		}
-		return storage.Fault{}
+		return double.Fault{}
 	}
-	if c.Step == storage.Unpublishing {
+	if c.Step == double.Unpublishing {
 		if busy, strikes := w.Faults.strike(scenario.MountBusy, n.target()); strikes {
 			n.makeBusy(c.Path, busy)
 		}
 	}
 	if _, strikes := w.Faults.strike(scenario.StorageFail, n.target()); strikes {
-		return storage.Fault{Action: draw(storage.Fail, storage.FailAfter)}
+		return double.Fault{Action: draw(double.Fail, double.FailAfter)}
 	}
 	if delay, strikes := w.Faults.strike(scenario.StorageSlow, n.target()); strikes {
 		n.killStorageAtEnd(c.Plugin, delay)
-		return storage.Fault{Delay: delay}
+		return double.Fault{Delay: delay}
 	}
 	if delay, strikes := w.Faults.strike(scenario.StorageHang, n.target()); strikes {
 		n.machine.Storage().Hang(c.Plugin, delay)
 		n.killStorageAtEnd(c.Plugin, delay)
-		return storage.Fault{Delay: delay}
+		return double.Fault{Delay: delay}
 	}
 	delay, strikes := w.Faults.strike(scenario.StorageCrash, n.target())
 	if !strikes {
-		return storage.Fault{}
+		return double.Fault{}
 	}
-	if way := draw(storage.Crash, storage.CrashAfter, storage.Answer); delay == 0 || way != storage.Answer {
+	if way := draw(double.Crash, double.CrashAfter, double.Answer); delay == 0 || way != double.Answer {
 		n.tell(StorageDies)
-		return storage.Fault{Action: max(way, storage.Crash)}
+		return double.Fault{Action: max(way, double.Crash)}
 	}
 	w.Faults.after(delay, func() error {
 		n.tell(StorageDies)
 		return n.disturb(func() { n.machine.Storage().Kill(c.Plugin) })
 	})
-	return storage.Fault{}
+	return double.Fault{}
 }
 
 // makeBusy makes a process use a mount for a time.
 func (n *coreNode) makeBusy(path string, d time.Duration) {
-	n.machine.Storage().MakeBusy(path, volume.Holder{PID: busyPID, Command: "less"})
+	n.machine.Storage().MakeBusy(path, storage.Holder{PID: busyPID, Command: "less"})
 	n.cores.fleet.world.Faults.undoAfter(d, func() error { return n.disturb(func() { n.machine.Storage().Free(path) }) })
 }
 

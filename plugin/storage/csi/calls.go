@@ -7,54 +7,54 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // Do makes a call for a volume of the node. staging and target are paths as the plugin sees them.
-// The error has a class of package volume. If the plugin does not know the volume, unpublish and
+// The error has a class of package storage. If the plugin does not know the volume, unpublish and
 // unstage succeed.
-func (p *Plugin) Do(ctx context.Context, c volume.Call, staging, target string) error {
+func (p *Plugin) Do(ctx context.Context, c storage.Call, staging, target string) error {
 	err := hide(p.do(ctx, c, staging, target), c.Claimed.Secrets, optionsOf(c))
 	return hide(err, c.Confidential.Secrets, c.Confidential.Options)
 }
 
-func (p *Plugin) do(ctx context.Context, c volume.Call, staging, target string) error {
+func (p *Plugin) do(ctx context.Context, c storage.Call, staging, target string) error {
 	var err error
 	if !c.Staged {
 		staging = ""
 	}
 	switch c.Verb {
-	case volume.Stage:
+	case storage.Stage:
 		_, err = p.node.NodeStageVolume(ctx, &spec.NodeStageVolumeRequest{
 			VolumeId: c.ExternalID, PublishContext: c.Claimed.PublishContext, StagingTargetPath: staging,
 			VolumeCapability: capabilityOf(c), Secrets: c.Claimed.Secrets, VolumeContext: c.Claimed.Context,
 		})
-	case volume.Publish:
+	case storage.Publish:
 		_, err = p.node.NodePublishVolume(ctx, &spec.NodePublishVolumeRequest{
 			VolumeId: c.ExternalID, PublishContext: c.Claimed.PublishContext, StagingTargetPath: staging, TargetPath: target,
 			VolumeCapability: capabilityOf(c), Readonly: c.Request.Usage.ReadOnly, Secrets: c.Claimed.Secrets, VolumeContext: c.Claimed.Context,
 		})
 		if status.Code(err) == codes.FailedPrecondition && c.Staged {
-			return &volume.Error{Class: volume.NotStaged, Err: inWords(c.Verb.String(), err)}
+			return &storage.Error{Class: storage.NotStaged, Err: inWords(c.Verb.String(), err)}
 		}
-	case volume.Unpublish:
+	case storage.Unpublish:
 		_, err = p.node.NodeUnpublishVolume(ctx, &spec.NodeUnpublishVolumeRequest{VolumeId: c.ExternalID, TargetPath: target})
-	case volume.Unstage:
+	case storage.Unstage:
 		_, err = p.node.NodeUnstageVolume(ctx, &spec.NodeUnstageVolumeRequest{VolumeId: c.ExternalID, StagingTargetPath: staging})
 	}
-	if status.Code(err) == codes.NotFound && (c.Verb == volume.Unpublish || c.Verb == volume.Unstage) {
+	if status.Code(err) == codes.NotFound && (c.Verb == storage.Unpublish || c.Verb == storage.Unstage) {
 		return nil
 	}
 	return classify(c.Verb.String(), err)
 }
 
 // capabilityOf converts the usage of a call's volume.
-func capabilityOf(c volume.Call) *spec.VolumeCapability {
+func capabilityOf(c storage.Call) *spec.VolumeCapability {
 	return capability(c.Request.Usage.VolumeCapability, optionsOf(c))
 }
 
-func optionsOf(c volume.Call) *cluster.MountOptions {
+func optionsOf(c storage.Call) *cluster.MountOptions {
 	if c.Request.Options != nil {
 		return c.Request.Options
 	}
@@ -103,7 +103,7 @@ type Attachment struct {
 }
 
 // Attach asks a controller to publish a volume to a node, and returns the context for the calls of the
-// node. The error has a class of package volume.
+// node. The error has a class of package storage.
 func (p *Plugin) Attach(ctx context.Context, a Attachment) (map[string]string, error) {
 	answer, err := p.controller.ControllerPublishVolume(ctx, &spec.ControllerPublishVolumeRequest{
 		VolumeId: a.ExternalID, NodeId: a.NodeID, VolumeCapability: capability(a.Capability, a.Options),

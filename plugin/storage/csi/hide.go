@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // Constants of [hide].
@@ -46,8 +46,8 @@ func hide(err error, secrets map[string]string, options *cluster.MountOptions) e
 	if without == text {
 		return err
 	}
-	if e, is := errors.AsType[*volume.Error](err); is {
-		return &volume.Error{Class: e.Class, Err: errors.New(without)}
+	if e, is := errors.AsType[*storage.Error](err); is {
+		return &storage.Error{Class: e.Class, Err: errors.New(without)}
 	}
 	return errors.New(without)
 }

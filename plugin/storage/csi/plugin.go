@@ -14,10 +14,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/internal/cstring"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/socket"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // Plugin is a connection to one storage plugin. It is safe for concurrent use.
@@ -149,13 +149,13 @@ func classify(call string, err error) error {
 	if err == nil {
 		return nil
 	}
-	class := volume.Transient
+	class := storage.Transient
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.OutOfRange, codes.PermissionDenied, codes.Unauthenticated:
-		class = volume.Refused
+		class = storage.Refused
 	case codes.Unimplemented:
-		class = volume.Unimplemented
+		class = storage.Unimplemented
 	default: // a retry may succeed, for example after Aborted
 	}
-	return &volume.Error{Class: class, Err: inWords(call, err)}
+	return &storage.Error{Class: class, Err: inWords(call, err)}
 }

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/csi"
 )
 
@@ -152,7 +152,7 @@ func TestPlugin_requests(t *testing.T) {
 	t.Parallel()
 	s := new(scripted)
 	p := connect(t, s)
-	claimed := volume.Claimed{
+	claimed := storage.Claimed{
 		PublishContext: map[string]string{"device": "sdb"}, Context: map[string]string{"a": "b"}, Secrets: map[string]string{"key": "secret"},
 		Options: &cluster.MountOptions{FSType: "ext4", Flags: []string{"noatime"}},
 	}
@@ -161,24 +161,24 @@ func TestPlugin_requests(t *testing.T) {
 		AccessType: &spec.VolumeCapability_Mount{Mount: &spec.VolumeCapability_MountVolume{FsType: "ext4", MountFlags: []string{"noatime"}}},
 	}
 	for _, c := range []struct {
-		verb volume.Verb
+		verb storage.Verb
 		want proto.Message
 	}{
-		{volume.Stage, &spec.NodeStageVolumeRequest{
+		{storage.Stage, &spec.NodeStageVolumeRequest{
 			VolumeId: "ext", PublishContext: claimed.PublishContext, StagingTargetPath: "/s", VolumeCapability: capability, Secrets: claimed.Secrets, VolumeContext: claimed.Context,
 		}},
-		{volume.Publish, &spec.NodePublishVolumeRequest{
+		{storage.Publish, &spec.NodePublishVolumeRequest{
 			VolumeId: "ext", PublishContext: claimed.PublishContext, StagingTargetPath: "/s", TargetPath: "/t", VolumeCapability: capability,
 			Readonly: true, Secrets: claimed.Secrets, VolumeContext: claimed.Context,
 		}},
-		{volume.Unpublish, &spec.NodeUnpublishVolumeRequest{VolumeId: "ext", TargetPath: "/t"}},
-		{volume.Unstage, &spec.NodeUnstageVolumeRequest{VolumeId: "ext", StagingTargetPath: "/s"}},
+		{storage.Unpublish, &spec.NodeUnpublishVolumeRequest{VolumeId: "ext", TargetPath: "/t"}},
+		{storage.Unstage, &spec.NodeUnstageVolumeRequest{VolumeId: "ext", StagingTargetPath: "/s"}},
 	} {
-		call := volume.Call{Verb: c.verb, ExternalID: "ext", Staged: true, Claimed: claimed, Request: volume.Request{Usage: volume.Usage{VolumeCapability: writer, ReadOnly: true}}}
+		call := storage.Call{Verb: c.verb, ExternalID: "ext", Staged: true, Claimed: claimed, Request: storage.Request{Usage: storage.Usage{VolumeCapability: writer, ReadOnly: true}}}
 		must.NoError(t, p.Do(t.Context(), call, "/s", "/t"))
 		must.True(t, proto.Equal(c.want, s.asked), must.Sprintf("%v\n%v", c.want, s.asked))
 	}
-	block := volume.Call{Verb: volume.Publish, Request: volume.Request{Usage: volume.Usage{VolumeCapability: cluster.VolumeCapability{Attachment: cluster.AttachBlockDevice}}}}
+	block := storage.Call{Verb: storage.Publish, Request: storage.Request{Usage: storage.Usage{VolumeCapability: cluster.VolumeCapability{Attachment: cluster.AttachBlockDevice}}}}
 	must.NoError(t, p.Do(t.Context(), block, "/s", "/t"))
 	asked, is := s.asked.(*spec.NodePublishVolumeRequest)
 	must.True(t, is)
@@ -212,24 +212,24 @@ func TestPlugin_classes(t *testing.T) {
 	t.Parallel()
 	s := new(scripted)
 	p := connect(t, s)
-	do := func(verb volume.Verb, code codes.Code) error {
+	do := func(verb storage.Verb, code codes.Code) error {
 		s.err = status.Error(code, "no")
-		return p.Do(t.Context(), volume.Call{Verb: verb, Staged: true}, "/s", "/t")
+		return p.Do(t.Context(), storage.Call{Verb: verb, Staged: true}, "/s", "/t")
 	}
-	for code, class := range map[codes.Code]volume.Class{
-		codes.Aborted: volume.Transient, codes.DeadlineExceeded: volume.Transient, codes.Unavailable: volume.Transient, codes.Internal: volume.Transient,
-		codes.ResourceExhausted: volume.Transient, codes.FailedPrecondition: volume.Transient,
-		codes.InvalidArgument: volume.Refused, codes.NotFound: volume.Refused, codes.AlreadyExists: volume.Refused, codes.OutOfRange: volume.Refused,
-		codes.PermissionDenied: volume.Refused, codes.Unimplemented: volume.Unimplemented,
+	for code, class := range map[codes.Code]storage.Class{
+		codes.Aborted: storage.Transient, codes.DeadlineExceeded: storage.Transient, codes.Unavailable: storage.Transient, codes.Internal: storage.Transient,
+		codes.ResourceExhausted: storage.Transient, codes.FailedPrecondition: storage.Transient,
+		codes.InvalidArgument: storage.Refused, codes.NotFound: storage.Refused, codes.AlreadyExists: storage.Refused, codes.OutOfRange: storage.Refused,
+		codes.PermissionDenied: storage.Refused, codes.Unimplemented: storage.Unimplemented,
 	} {
-		err := do(volume.Stage, code)
-		must.EqOp(t, class, volume.ClassOf(err), must.Sprint(code))
+		err := do(storage.Stage, code)
+		must.EqOp(t, class, storage.ClassOf(err), must.Sprint(code))
 		must.EqError(t, err, "NodeStageVolume: "+code.String()+": no")
 	}
-	must.EqOp(t, volume.NotStaged, volume.ClassOf(do(volume.Publish, codes.FailedPrecondition)))
-	must.NoError(t, do(volume.Unpublish, codes.NotFound))
-	must.NoError(t, do(volume.Unstage, codes.NotFound))
-	must.Error(t, do(volume.Unstage, codes.FailedPrecondition))
+	must.EqOp(t, storage.NotStaged, storage.ClassOf(do(storage.Publish, codes.FailedPrecondition)))
+	must.NoError(t, do(storage.Unpublish, codes.NotFound))
+	must.NoError(t, do(storage.Unstage, codes.NotFound))
+	must.Error(t, do(storage.Unstage, codes.FailedPrecondition))
 }
 
 func TestPlugin_controller(t *testing.T) {
@@ -246,7 +246,7 @@ func TestPlugin_controller(t *testing.T) {
 	s.err = status.Error(codes.NotFound, "unknown")
 	must.NoError(t, p.Detach(t.Context(), a))
 	_, err = p.Attach(t.Context(), a)
-	var classed *volume.Error
+	var classed *storage.Error
 	must.True(t, errors.As(err, &classed))
 }
 
@@ -262,15 +262,15 @@ func TestPlugin_hidesSecrets(t *testing.T) {
 	check := func(err error) {
 		t.Helper()
 		must.ErrorContains(t, err, want)
-		must.Eq(t, volume.Refused, volume.ClassOf(err))
+		must.Eq(t, storage.Refused, storage.ClassOf(err))
 	}
-	for _, verb := range []volume.Verb{volume.Stage, volume.Publish} {
-		check(p.Do(t.Context(), volume.Call{Verb: verb, Claimed: volume.Claimed{Secrets: secrets, Options: flags}}, "/s", "/t"))
-		check(p.Do(t.Context(), volume.Call{Verb: verb, Request: volume.Request{Options: flags}, Claimed: volume.Claimed{Secrets: secrets}}, "/s", "/t"))
+	for _, verb := range []storage.Verb{storage.Stage, storage.Publish} {
+		check(p.Do(t.Context(), storage.Call{Verb: verb, Claimed: storage.Claimed{Secrets: secrets, Options: flags}}, "/s", "/t"))
+		check(p.Do(t.Context(), storage.Call{Verb: verb, Request: storage.Request{Options: flags}, Claimed: storage.Claimed{Secrets: secrets}}, "/s", "/t"))
 	}
 	// Bug: calls that undo have no claim, so their errors contained options and secrets.
-	for _, verb := range []volume.Verb{volume.Unpublish, volume.Unstage} {
-		check(p.Do(t.Context(), volume.Call{Verb: verb, Confidential: volume.Confidential{Secrets: secrets, Options: flags}}, "/s", "/t"))
+	for _, verb := range []storage.Verb{storage.Unpublish, storage.Unstage} {
+		check(p.Do(t.Context(), storage.Call{Verb: verb, Confidential: storage.Confidential{Secrets: secrets, Options: flags}}, "/s", "/t"))
 	}
 	a := csi.Attachment{Secrets: secrets, Options: flags}
 	_, err := p.Attach(t.Context(), a)

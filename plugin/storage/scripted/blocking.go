@@ -3,10 +3,10 @@ package scripted
 import (
 	"context"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // Blocking is the storage plugin of one start of a task, with blocking calls, over a [Storage] of
@@ -37,9 +37,9 @@ func (b *Blocking) Describe(context.Context, cluster.PluginType) (*cluster.Stora
 }
 
 // Do makes a call. It uses the paths of the storage.
-func (b *Blocking) Do(ctx context.Context, c volume.Call, _, _ string) error {
+func (b *Blocking) Do(ctx context.Context, c storage.Call, _, _ string) error {
 	_, err := scripted.Block(ctx, b.loop, c.Verb.String(), func(reply func(struct{}, error)) {
-		b.storage.Do(b.task, c, func() bool { return ctx.Err() == nil }, func(r volume.Result) { reply(struct{}{}, r.Err) })
+		b.storage.Do(b.task, c, func() bool { return ctx.Err() == nil }, func(r storage.Result) { reply(struct{}{}, r.Err) })
 	})
 	return err
 }

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // Step is the kind of a call to a plugin or to the servers.
@@ -32,7 +32,7 @@ func (s Step) String() string {
 }
 
 // StepOf returns the step of a call to a plugin.
-func StepOf(v volume.Verb) Step {
+func StepOf(v storage.Verb) Step {
 	return [...]Step{Staging, Publishing, Unpublishing, Unstaging}[v]
 }
 
@@ -41,7 +41,7 @@ type Call struct {
 	At   time.Time
 	Step Step
 	// Request is the reference that the call is for. For Unstaging it has no allocation.
-	Request volume.Request
+	Request storage.Request
 	// Plugin, ExternalID, Path and Options are empty for calls to the servers. Options are the
 	// mount options of a call that mounts, or nil.
 	Plugin     cluster.PluginID
@@ -174,11 +174,11 @@ func (s *Storage) fault(c Call) Fault {
 
 // Do makes a call to the plugin of a start of a task. waiting reports whether the client still
 // waits for the answer.
-func (s *Storage) Do(task driver.TaskID, c volume.Call, waiting func() bool, reply func(volume.Result)) {
-	path := volume.TargetPath(s.options.Root, c.Request.Alloc, c.Volume, c.Request.Usage)
+func (s *Storage) Do(task driver.TaskID, c storage.Call, waiting func() bool, reply func(storage.Result)) {
+	path := storage.TargetPath(s.options.Root, c.Request.Alloc, c.Volume, c.Request.Usage)
 	step := StepOf(c.Verb)
 	if step == Staging || step == Unstaging {
-		path = volume.StagePath(s.options.Root, c.Volume, c.Request.Usage)
+		path = storage.StagePath(s.options.Root, c.Volume, c.Request.Usage)
 	}
 	call := Call{Step: step, Request: c.Request, Plugin: c.Plugin, ExternalID: c.ExternalID, Path: path, Options: cmp.Or(c.Request.Options, c.Claimed.Options)}
 	call = s.begin(call, s.wrong(call))
@@ -205,10 +205,10 @@ func (s *Storage) Do(task driver.TaskID, c volume.Call, waiting func() bool, rep
 
 // result returns the answer to a call. After a failed undo it contains the processes that use the
 // mount.
-func (s *Storage) result(c Call, err error) volume.Result {
-	r := volume.Result{Err: err}
+func (s *Storage) result(c Call, err error) storage.Result {
+	r := storage.Result{Err: err}
 	if by, is := s.busy[c.Path]; is && err != nil && (c.Step == Unpublishing || c.Step == Unstaging) {
-		r.Holders = []volume.Holder{by}
+		r.Holders = []storage.Holder{by}
 	}
 	return r
 }
@@ -217,14 +217,14 @@ func (s *Storage) result(c Call, err error) volume.Result {
 func (s *Storage) effect(c Call) error {
 	_, mounted := s.mounts[c.Path]
 	if (c.Step == Staging || c.Step == Publishing) && !s.known[c.ExternalID] {
-		return volume.Errorf(volume.Refused, "no volume has the id %q", c.ExternalID)
+		return storage.Errorf(storage.Refused, "no volume has the id %q", c.ExternalID)
 	}
 	switch c.Step {
 	case Staging:
 		s.mount(c, "")
 	case Publishing:
-		if _, staged := s.mounts[volume.StagePath(s.options.Root, c.Request.Volume, c.Request.Usage)]; s.Stages(c.Plugin) && !staged {
-			return volume.Errorf(volume.NotStaged, "the volume is not staged")
+		if _, staged := s.mounts[storage.StagePath(s.options.Root, c.Request.Volume, c.Request.Usage)]; s.Stages(c.Plugin) && !staged {
+			return storage.Errorf(storage.NotStaged, "the volume is not staged")
 		}
 		s.mount(c, c.Request.Alloc)
 	default:
@@ -254,7 +254,7 @@ func (s *Storage) wrong(c Call) (wrong []string) {
 			wrong = append(wrong, "the plugin does not stage")
 		}
 	case Publishing:
-		path := volume.StagePath(s.options.Root, q.Volume, q.Usage)
+		path := storage.StagePath(s.options.Root, q.Volume, q.Usage)
 		switch stage, staged := s.mounts[path]; {
 		case stages && !staged && !s.lost[path]:
 			wrong = append(wrong, "the volume is not staged")

@@ -3,18 +3,18 @@ package scripted
 import (
 	"fmt"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // Claim requests a claim from the servers, and stores it when they have granted it. If the client
 // no longer waits, the servers do not see the request.
-func (s *Storage) Claim(q volume.Request, waiting func() bool, reply func(volume.Claimed, error)) {
+func (s *Storage) Claim(q storage.Request, waiting func() bool, reply func(storage.Claimed, error)) {
 	c := s.begin(Call{Step: Claiming, Request: q}, nil)
-	var got volume.Claimed
+	var got storage.Claimed
 	f := &flight{call: c, waiting: waiting, end: func(err error) {
 		if err != nil {
-			got = volume.Claimed{}
+			got = storage.Claimed{}
 		}
 		reply(got, err)
 	}}
@@ -23,7 +23,7 @@ func (s *Storage) Claim(q volume.Request, waiting func() bool, reply func(volume
 		if !waiting() {
 			return
 		}
-		s.options.Claim(q, func(claimed volume.Claimed, err error) {
+		s.options.Claim(q, func(claimed storage.Claimed, err error) {
 			if err == nil {
 				s.given(q, claimed)
 			}
@@ -34,7 +34,7 @@ func (s *Storage) Claim(q volume.Request, waiting func() bool, reply func(volume
 }
 
 // Release releases a claim, and removes it when the servers have released it.
-func (s *Storage) Release(q volume.Request, waiting func() bool, reply func(error)) {
+func (s *Storage) Release(q storage.Request, waiting func() bool, reply func(error)) {
 	key := cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}
 	c := s.begin(Call{Step: Releasing, Request: q}, s.mounted(q))
 	if claim, is := s.claims[key]; is {
@@ -63,7 +63,7 @@ func (s *Storage) Release(q volume.Request, waiting func() bool, reply func(erro
 func (s *Storage) TakeBack(k cluster.ClaimKey) { delete(s.claims, k) }
 
 // mounted says which mounts still need a claim that the client releases.
-func (s *Storage) mounted(q volume.Request) (wrong []string) {
+func (s *Storage) mounted(q storage.Request) (wrong []string) {
 	for _, m := range s.Mounts() {
 		switch {
 		case m.Volume != q.Volume || m.Usage != q.Usage:
@@ -77,7 +77,7 @@ func (s *Storage) mounted(q volume.Request) (wrong []string) {
 }
 
 // claimedByOther reports whether another allocation has a claim for the usage.
-func (s *Storage) claimedByOther(q volume.Request) bool {
+func (s *Storage) claimedByOther(q storage.Request) bool {
 	for key, c := range s.claims {
 		if key.Volume == q.Volume && key.Alloc != q.Alloc && c.Usage == q.Usage {
 			return true

@@ -8,17 +8,17 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	drivers "github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 )
 
 var (
-	usage  = volume.Usage{VolumeCapability: cluster.VolumeCapability{Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem}}
+	usage  = storage.Usage{VolumeCapability: cluster.VolumeCapability{Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem}}
 	data   = cluster.VolumeKey{Namespace: "default", ID: "data"}
-	target = volume.TargetPath("/v", "a", data, usage)
-	staged = volume.StagePath("/v", data, usage)
+	target = storage.TargetPath("/v", "a", data, usage)
+	staged = storage.StagePath("/v", data, usage)
 )
 
 // clock is a clock of one goroutine.
@@ -70,10 +70,10 @@ func newFixture(t *testing.T) *fixture {
 	f.machine = drivers.NewMachine(f.clock)
 	f.storage = scripted.New(f.machine, f.clock, scripted.Options{
 		Root: "/v",
-		Claim: func(_ volume.Request, reply func(volume.Claimed, error)) {
-			reply(volume.Claimed{Plugin: "disks", ExternalID: "ext"}, nil)
+		Claim: func(_ storage.Request, reply func(storage.Claimed, error)) {
+			reply(storage.Claimed{Plugin: "disks", ExternalID: "ext"}, nil)
 		},
-		Release: func(_ volume.Request, reply func(error)) { reply(nil) },
+		Release: func(_ storage.Request, reply func(error)) { reply(nil) },
 		Stages:  func(cluster.PluginID) bool { return f.stages },
 		Fault:   func(scripted.Call) scripted.Fault { return f.fault },
 	})
@@ -88,8 +88,8 @@ func (f *fixture) start() {
 	must.NoError(f.t, err)
 }
 
-func request(alloc cluster.AllocID) volume.Request {
-	return volume.Request{Alloc: alloc, Volume: data, Usage: usage}
+func request(alloc cluster.AllocID) storage.Request {
+	return storage.Request{Alloc: alloc, Volume: data, Usage: usage}
 }
 
 func waits() bool { return true }
@@ -104,26 +104,26 @@ func (f *fixture) do(alloc cluster.AllocID, names ...string) {
 
 func (f *fixture) begin(alloc cluster.AllocID, name string, waiting func() bool) {
 	answer := func(err error) { f.answers = append(f.answers, err) }
-	c := volume.Call{Volume: data, Plugin: "disks", ExternalID: "ext", Request: request(alloc)}
+	c := storage.Call{Volume: data, Plugin: "disks", ExternalID: "ext", Request: request(alloc)}
 	switch name {
 	case "claim":
-		f.storage.Claim(c.Request, waiting, func(_ volume.Claimed, err error) { answer(err) })
+		f.storage.Claim(c.Request, waiting, func(_ storage.Claimed, err error) { answer(err) })
 		return
 	case "release":
 		f.storage.Release(c.Request, waiting, answer)
 		return
 	case "stage":
-		c.Verb = volume.Stage
+		c.Verb = storage.Stage
 	case "publish with options":
-		c.Verb, c.Request.Options = volume.Publish, &cluster.MountOptions{FSType: "ext4"}
+		c.Verb, c.Request.Options = storage.Publish, &cluster.MountOptions{FSType: "ext4"}
 	case "publish":
-		c.Verb = volume.Publish
+		c.Verb = storage.Publish
 	case "unpublish":
-		c.Verb = volume.Unpublish
+		c.Verb = storage.Unpublish
 	case "unstage":
-		c.Verb, c.Request.Alloc = volume.Unstage, ""
+		c.Verb, c.Request.Alloc = storage.Unstage, ""
 	}
-	f.storage.Do("plugin", c, waiting, func(r volume.Result) { answer(r.Err) })
+	f.storage.Do("plugin", c, waiting, func(r storage.Result) { answer(r.Err) })
 }
 
 func (f *fixture) wrong() (all []string) {
@@ -194,7 +194,7 @@ func TestStorage_oneCallAtATime(t *testing.T) {
 
 // Each fault decides whether a call is answered and whether it takes effect.
 func TestStorage_faults(t *testing.T) {
-	no := volume.Errorf(volume.Refused, "no")
+	no := storage.Errorf(storage.Refused, "no")
 	for _, c := range []struct {
 		action   scripted.Action
 		answered bool
@@ -231,7 +231,7 @@ func TestStorage_faults(t *testing.T) {
 func TestStorage_busyAndHalt(t *testing.T) {
 	f := newFixture(t)
 	f.do("a", "claim", "stage", "publish")
-	f.storage.MakeBusy(target, volume.Holder{PID: 7, Command: "tail"})
+	f.storage.MakeBusy(target, storage.Holder{PID: 7, Command: "tail"})
 	f.do("a", "unpublish")
 	must.ErrorContains(t, f.answers[3], "busy")
 	must.Len(t, 2, f.storage.Mounts())

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // Options describe the storage of a machine. Root, Claim and Release are required.
@@ -17,8 +17,8 @@ type Options struct {
 	// Root is the folder of all volumes.
 	Root string
 	// Claim and Release are the servers. They call reply at most once, and not before they return.
-	Claim   func(q volume.Request, reply func(volume.Claimed, error))
-	Release func(q volume.Request, reply func(error))
+	Claim   func(q storage.Request, reply func(storage.Claimed, error))
+	Release func(q storage.Request, reply func(error))
 	// Stages reports whether a plugin has the capability to stage volumes; nil: each has it.
 	Stages func(cluster.PluginID) bool
 	// Fault returns what happens to a call; nil is nothing. It is called once for each call.
@@ -38,7 +38,7 @@ type Storage struct {
 	known map[string]bool
 	// lost are the paths of mounts that a fault has unmounted.
 	lost map[string]bool
-	busy map[string]volume.Holder
+	busy map[string]storage.Holder
 	// hungUntil is the end of a hang, by plugin.
 	hungUntil map[cluster.PluginID]time.Time
 	calls     []Call
@@ -50,7 +50,7 @@ type Storage struct {
 type Mount struct {
 	Path   string
 	Volume cluster.VolumeKey
-	Usage  volume.Usage
+	Usage  storage.Usage
 	// Alloc is the allocation for which the volume is published, or empty where it is staged.
 	Alloc   cluster.AllocID
 	Plugin  cluster.PluginID
@@ -62,7 +62,7 @@ type Mount struct {
 type Claim struct {
 	Alloc      cluster.AllocID
 	Volume     cluster.VolumeKey
-	Usage      volume.Usage
+	Usage      storage.Usage
 	Plugin     cluster.PluginID
 	ExternalID string
 	// At is when the servers first granted it.
@@ -83,7 +83,7 @@ func New(m *scripted.Machine, clock scripted.Clock, o Options) *Storage {
 	}
 	return &Storage{
 		machine: m, clock: clock, options: o, mounts: map[string]Mount{}, claims: map[cluster.ClaimKey]Claim{}, lost: map[string]bool{}, known: map[string]bool{},
-		busy: map[string]volume.Holder{}, hungUntil: map[cluster.PluginID]time.Time{}, counts: map[Step]int{},
+		busy: map[string]storage.Holder{}, hungUntil: map[cluster.PluginID]time.Time{}, counts: map[Step]int{},
 	}
 }
 
@@ -110,14 +110,14 @@ func (s *Storage) Calls(n int) []Call { return slices.Clip(s.calls[n:]) }
 
 // Adopt grants a claim to an allocation, stages the volume if the plugin stages volumes, and
 // publishes it, as an earlier client did.
-func (s *Storage) Adopt(q volume.Request, got volume.Claimed) {
+func (s *Storage) Adopt(q storage.Request, got storage.Claimed) {
 	s.given(q, got)
 	c := Call{Request: q, Plugin: got.Plugin, Options: cmp.Or(q.Options, got.Options)}
 	if s.Stages(got.Plugin) {
-		c.Path = volume.StagePath(s.options.Root, q.Volume, q.Usage)
+		c.Path = storage.StagePath(s.options.Root, q.Volume, q.Usage)
 		s.mount(c, "")
 	}
-	c.Path = volume.TargetPath(s.options.Root, q.Alloc, q.Volume, q.Usage)
+	c.Path = storage.TargetPath(s.options.Root, q.Alloc, q.Volume, q.Usage)
 	s.mount(c, q.Alloc)
 }
 
@@ -134,7 +134,7 @@ func (s *Storage) Halt() {
 }
 
 // MakeBusy makes a process use a mount, so that it cannot be unmounted until [Storage.Free].
-func (s *Storage) MakeBusy(path string, by volume.Holder) { s.busy[path] = by }
+func (s *Storage) MakeBusy(path string, by storage.Holder) { s.busy[path] = by }
 
 // Free ends the use of a mount.
 func (s *Storage) Free(path string) { delete(s.busy, path) }
@@ -167,7 +167,7 @@ func (s *Storage) mount(c Call, alloc cluster.AllocID) {
 	delete(s.lost, c.Path)
 }
 
-func (s *Storage) given(q volume.Request, got volume.Claimed) {
+func (s *Storage) given(q storage.Request, got storage.Claimed) {
 	key := cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}
 	s.known[got.ExternalID] = true
 	if _, is := s.claims[key]; !is {

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/conformance"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // patience is how long a call may take.
@@ -21,8 +21,8 @@ type check struct {
 	node Node
 	// stages: the plugin stages volumes.
 	stages  bool
-	claimed volume.Claimed
-	usage   volume.Usage
+	claimed storage.Claimed
+	usage   storage.Usage
 	key     cluster.VolumeKey
 }
 
@@ -35,9 +35,9 @@ func newCheck(t T, h Harness, calls *conformance.Trace) *check {
 	c.claimed = c.node.Volume(t)
 	c.Cleanup(func() { // what a test that has failed leaves
 		for _, alloc := range []cluster.AllocID{"a", "b"} {
-			_ = c.undo(volume.Unpublish, alloc)
+			_ = c.undo(storage.Unpublish, alloc)
 		}
-		_ = c.undo(volume.Unstage, "a")
+		_ = c.undo(storage.Unstage, "a")
 	})
 	return c
 }
@@ -56,27 +56,27 @@ func (c *check) describe() *cluster.StoragePlugin {
 	return d
 }
 
-func (c *check) staging() string { return volume.StagePath(c.node.Root(), c.key, c.usage) }
+func (c *check) staging() string { return storage.StagePath(c.node.Root(), c.key, c.usage) }
 
 func (c *check) target(alloc cluster.AllocID) string {
-	return volume.TargetPath(c.node.Root(), alloc, c.key, c.usage)
+	return storage.TargetPath(c.node.Root(), alloc, c.key, c.usage)
 }
 
 // call is a call for the volume of the test.
-func (c *check) call(verb volume.Verb, alloc cluster.AllocID) volume.Call {
-	call := volume.Call{
+func (c *check) call(verb storage.Verb, alloc cluster.AllocID) storage.Call {
+	call := storage.Call{
 		Verb: verb, Volume: c.key, Plugin: c.claimed.Plugin, ExternalID: c.claimed.ExternalID,
-		Request: volume.Request{Alloc: alloc, Volume: c.key, Usage: c.usage}, Staged: c.stages,
+		Request: storage.Request{Alloc: alloc, Volume: c.key, Usage: c.usage}, Staged: c.stages,
 	}
-	if verb == volume.Stage || verb == volume.Publish {
+	if verb == storage.Stage || verb == storage.Publish {
 		call.Claimed = c.claimed
 	}
 	return call
 }
 
 // try makes a call, after what the client does before it.
-func (c *check) try(call volume.Call) error {
-	if call.Verb == volume.Stage && !c.stages || call.Verb == volume.Unstage && !c.stages {
+func (c *check) try(call storage.Call) error {
+	if call.Verb == storage.Stage && !c.stages || call.Verb == storage.Unstage && !c.stages {
 		return nil
 	}
 	target := c.target(call.Request.Alloc)
@@ -96,22 +96,22 @@ func (c *check) try(call volume.Call) error {
 }
 
 // prepare makes the folders that a plugin expects, with the modes of a real client.
-func (c *check) prepare(verb volume.Verb, target string) error {
+func (c *check) prepare(verb storage.Verb, target string) error {
 	switch {
-	case verb == volume.Publish:
+	case verb == storage.Publish:
 		return os.MkdirAll(filepath.Dir(target), 0o700)
-	case verb != volume.Stage || c.node.Mounted(c.T, c.staging()):
+	case verb != storage.Stage || c.node.Mounted(c.T, c.staging()):
 		return nil
 	}
 	return os.MkdirAll(c.staging(), 0o700)
 }
 
-func (c *check) undo(verb volume.Verb, alloc cluster.AllocID) error {
+func (c *check) undo(verb storage.Verb, alloc cluster.AllocID) error {
 	return c.try(c.call(verb, alloc))
 }
 
 // do makes calls that must succeed.
-func (c *check) do(alloc cluster.AllocID, verbs ...volume.Verb) {
+func (c *check) do(alloc cluster.AllocID, verbs ...storage.Verb) {
 	c.Helper()
 	for _, verb := range verbs {
 		if err := c.try(c.call(verb, alloc)); err != nil {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/conformance"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // T is what the suite needs of a *testing.T.
@@ -21,7 +21,7 @@ type Plugin interface {
 	Describe(ctx context.Context, t cluster.PluginType) (*cluster.StoragePlugin, error)
 	// Do makes a call. Staging and target are the paths of the volume. The error has a class of
 	// package volume. To undo what is not there is no error.
-	Do(ctx context.Context, c volume.Call, staging, target string) error
+	Do(ctx context.Context, c storage.Call, staging, target string) error
 }
 
 // Harness gives the suite a storage plugin. New is required.
@@ -30,7 +30,7 @@ type Harness struct {
 	// Tests run at the same time, each with its own node, unless OneByOne is set.
 	New func(T) Node
 	// Usage is how volumes are used. Its zero value is a file system of one writer on one node.
-	Usage volume.Usage
+	Usage storage.Usage
 	// OneByOne: one test runs at a time, as a plugin needs that serves all of them.
 	OneByOne bool
 	// Skips are the rules that the plugin cannot keep, by the id of the rule, with the reason.
@@ -51,7 +51,7 @@ type Node interface {
 	// Root is an empty folder, which the plugin sees at the same path.
 	Root() string
 	// Volume makes a volume that can be mounted on the node, and returns what the servers would.
-	Volume(T) volume.Claimed
+	Volume(T) storage.Claimed
 	// Mounted reports whether something is mounted at a path.
 	Mounted(t T, path string) bool
 	// Use writes a file below a target and reads it again. The error says why it cannot.
@@ -77,7 +77,7 @@ func Ready(h Harness) func(T) {
 
 // Tests returns the tests of one harness in the order of their numbers.
 func Tests(h Harness) []conformance.Test {
-	if h.Usage == (volume.Usage{}) {
+	if h.Usage == (storage.Usage{}) {
 		h.Usage.VolumeCapability = cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
 	}
 	var turn chan struct{}

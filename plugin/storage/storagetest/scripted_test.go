@@ -9,10 +9,10 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/conformance"
 	drivers "github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/storagetest"
 )
@@ -34,10 +34,10 @@ func newDouble(t storagetest.T, stages bool) *double {
 		d.machine = drivers.NewMachine(d.loop)
 		d.storage = scripted.New(d.machine, d.loop, scripted.Options{
 			Root: d.root, Stages: func(cluster.PluginID) bool { return stages },
-			Claim: func(_ volume.Request, reply func(volume.Claimed, error)) {
-				reply(volume.Claimed{Plugin: "disks", ExternalID: "ext"}, nil)
+			Claim: func(_ storage.Request, reply func(storage.Claimed, error)) {
+				reply(storage.Claimed{Plugin: "disks", ExternalID: "ext"}, nil)
 			},
-			Release: func(_ volume.Request, reply func(error)) { reply(nil) },
+			Release: func(_ storage.Request, reply func(error)) { reply(nil) },
 		})
 	})
 	d.start(t)
@@ -67,11 +67,11 @@ func (d *double) Restart(t storagetest.T) {
 	d.start(t)
 }
 
-func (d *double) Volume(t storagetest.T) volume.Claimed {
-	claimed := make(chan volume.Claimed, 1)
+func (d *double) Volume(t storagetest.T) storage.Claimed {
+	claimed := make(chan storage.Claimed, 1)
 	d.loop.Do(func() {
-		q := volume.Request{Alloc: "a", Volume: cluster.VolumeKey{Namespace: cluster.DefaultNamespace, ID: "tested"}}
-		d.storage.Claim(q, func() bool { return true }, func(c volume.Claimed, err error) {
+		q := storage.Request{Alloc: "a", Volume: cluster.VolumeKey{Namespace: cluster.DefaultNamespace, ID: "tested"}}
+		d.storage.Claim(q, func() bool { return true }, func(c storage.Claimed, err error) {
 			if err != nil {
 				t.Errorf("claiming a volume: %v", err)
 			}
@@ -108,7 +108,7 @@ func (d *double) Use(target string) error {
 }
 
 func (d *double) MakeBusy(_ storagetest.T, target string) func() {
-	d.loop.Do(func() { d.storage.MakeBusy(target, volume.Holder{PID: 7, Command: "tail"}) })
+	d.loop.Do(func() { d.storage.MakeBusy(target, storage.Holder{PID: 7, Command: "tail"}) })
 	return func() { d.loop.Do(func() { d.storage.Free(target) }) }
 }
 
@@ -128,7 +128,7 @@ func TestScripted(t *testing.T) {
 // changed is a node whose plugin makes a mistake.
 type changed struct {
 	*double
-	do func(d *double, c volume.Call) error
+	do func(d *double, c storage.Call) error
 	// dies: mounts do not outlive the plugin.
 	dies bool
 	use  func(error) error
@@ -169,7 +169,7 @@ func (w wrong) Describe(ctx context.Context, t cluster.PluginType) (*cluster.Sto
 	return d, err
 }
 
-func (w wrong) Do(ctx context.Context, c volume.Call, staging, target string) error {
+func (w wrong) Do(ctx context.Context, c storage.Call, staging, target string) error {
 	if w.node.do != nil {
 		if err := w.node.do(w.node.double, c); err != nil {
 			return err
@@ -181,7 +181,7 @@ func (w wrong) Do(ctx context.Context, c volume.Call, staging, target string) er
 // Each rule fails for a plugin that breaks it.
 func TestTests_brokenPlugins(t *testing.T) {
 	t.Parallel()
-	fine := func(*double, volume.Call) error { return nil }
+	fine := func(*double, storage.Call) error { return nil }
 	published := func(d *double, alloc cluster.AllocID) bool {
 		var is bool
 		d.loop.Do(func() {
@@ -193,30 +193,30 @@ func TestTests_brokenPlugins(t *testing.T) {
 	broken := map[string]*changed{
 		"S1": {},
 		"S2": {do: fine, use: func(error) error { return no }},
-		"S3": {do: func(d *double, c volume.Call) error {
-			if c.Verb == volume.Publish && published(d, "a") {
+		"S3": {do: func(d *double, c storage.Call) error {
+			if c.Verb == storage.Publish && published(d, "a") {
 				return no
 			}
 			return nil
 		}},
-		"S3 undo": {do: func(d *double, c volume.Call) error {
-			if c.Verb == volume.Unpublish && !published(d, "a") {
+		"S3 undo": {do: func(d *double, c storage.Call) error {
+			if c.Verb == storage.Unpublish && !published(d, "a") {
 				return no
 			}
 			return nil
 		}},
-		"S4": {do: func(d *double, c volume.Call) error {
-			if c.Verb == volume.Publish {
+		"S4": {do: func(d *double, c storage.Call) error {
+			if c.Verb == storage.Publish {
 				return no
 			}
 			return nil
 		}},
-		"S5": {do: func(d *double, c volume.Call) error {
-			d.loop.Do(func() { d.storage.Adopt(volume.Request{}, volume.Claimed{ExternalID: c.ExternalID}) })
+		"S5": {do: func(d *double, c storage.Call) error {
+			d.loop.Do(func() { d.storage.Adopt(storage.Request{}, storage.Claimed{ExternalID: c.ExternalID}) })
 			return nil
 		}},
-		"S6": {do: func(d *double, c volume.Call) error {
-			if c.Verb == volume.Unpublish {
+		"S6": {do: func(d *double, c storage.Call) error {
+			if c.Verb == storage.Unpublish {
 				d.loop.Do(func() {
 					for _, path := range d.storage.Busy() {
 						d.storage.Free(path)
@@ -225,8 +225,8 @@ func TestTests_brokenPlugins(t *testing.T) {
 			}
 			return nil
 		}},
-		"S7": {do: func(d *double, c volume.Call) error {
-			if c.Verb == volume.Unpublish && c.Request.Alloc == "a" {
+		"S7": {do: func(d *double, c storage.Call) error {
+			if c.Verb == storage.Unpublish && c.Request.Alloc == "a" {
 				d.loop.Do(func() {
 					for _, m := range d.storage.Mounts() {
 						if m.Alloc == "b" {
@@ -239,7 +239,7 @@ func TestTests_brokenPlugins(t *testing.T) {
 		}},
 		"S7 read only": {do: fine, use: func(error) error { return nil }},
 		"S8":           {do: fine, dies: true},
-		"S9":           {do: func(d *double, c volume.Call) error { return no }},
+		"S9":           {do: func(d *double, c storage.Call) error { return no }},
 	}
 	var node *changed
 	for _, test := range storagetest.Tests(storagetest.Harness{Strict: true, New: func(t storagetest.T) storagetest.Node {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	storage "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
+	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -38,7 +38,7 @@ type Call struct {
 // Called checks a new call. open are the calls before it that may still take effect, or whose
 // leader waits for the answer. mounts are the mounts of the node to which or from which the volume
 // moves.
-func (j *Judge) Called(now time.Time, c Call, open []Call, mounts []storage.Mount) {
+func (j *Judge) Called(now time.Time, c Call, open []Call, mounts []double.Mount) {
 	for _, o := range open {
 		if o.Volume != c.Volume {
 			continue
@@ -50,7 +50,7 @@ func (j *Judge) Called(now time.Time, c Call, open []Call, mounts []storage.Moun
 			j.report(now, Overtaken, c.Node, "", "%s: the controller on %s may still execute the opposite call", c.Volume, o.On)
 		}
 	}
-	at := slices.IndexFunc(mounts, func(m storage.Mount) bool { return m.Volume == c.Volume })
+	at := slices.IndexFunc(mounts, func(m double.Mount) bool { return m.Volume == c.Volume })
 	if c.Detach && at >= 0 && !j.forced[c.Volume] && !j.left[place{c.Volume, c.Node}] {
 		j.report(now, CalledEarly, c.Node, mounts[at].Alloc, "%s is at %s", c.Volume, mounts[at].Path)
 	}

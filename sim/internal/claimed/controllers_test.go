@@ -7,7 +7,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	storage "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
+	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/claimed"
 )
@@ -45,7 +45,7 @@ func TestJudge_Called(t *testing.T) {
 		"detached by force":              {detach, nil, true, true, nil},
 	} {
 		w := newWorld(t, true)
-		var mounts []storage.Mount
+		var mounts []double.Mount
 		if test.mounted {
 			mounts = w.mounts[0]
 		}

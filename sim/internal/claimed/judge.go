@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	storage "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
+	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -59,7 +59,7 @@ const margin = time.Minute
 // Machine contains the mounts of a machine.
 type Machine struct {
 	Node   cluster.NodeID
-	Mounts []storage.Mount
+	Mounts []double.Mount
 	// Runs are the allocations with a task that has processes, except processes that cannot die.
 	Runs map[cluster.AllocID]bool
 }
@@ -234,7 +234,7 @@ func (j *Judge) Look(now time.Time, state *statestore.Snapshot, machines []Machi
 
 // needsController reports whether all claims to which the mount may belong need a controller. A
 // claim that was created while the plugin had no controller does not need one.
-func needsController(state *statestore.Snapshot, mount storage.Mount, node cluster.NodeID) bool {
+func needsController(state *statestore.Snapshot, mount double.Mount, node cluster.NodeID) bool {
 	found := false
 	for c := range state.ClaimsOnNode(node) {
 		if c.Volume == mount.Volume && c.State.OnNode() && (mount.Alloc == "" || c.Alloc == mount.Alloc) {
@@ -248,7 +248,7 @@ func needsController(state *statestore.Snapshot, mount storage.Mount, node clust
 }
 
 // published checks a volume that is published for an allocation.
-func (j *Judge) published(now time.Time, state *statestore.Snapshot, m Machine, mount storage.Mount, writers map[cluster.VolumeKey]cluster.NodeID) {
+func (j *Judge) published(now time.Time, state *statestore.Snapshot, m Machine, mount double.Mount, writers map[cluster.VolumeKey]cluster.NodeID) {
 	node, key := m.Node, cluster.ClaimKey{Volume: mount.Volume, Alloc: mount.Alloc}
 	writes := !mount.Usage.ReadOnly && (mount.Usage.Access == cluster.SingleNodeWriter || mount.Usage.Access == cluster.MultiNodeSingleWriter)
 	if inTime, freed := j.freed[key]; freed {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	storage "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
+	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/claimed"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -25,7 +25,7 @@ type world struct {
 	store *statestore.Store
 	index uint64
 	// mounts are the mounts of n1 and n2.
-	mounts   [2][]storage.Mount
+	mounts   [2][]double.Mount
 	attached []claimed.Attachment
 	// skipped is how far the leader's clock is set forward after the node is down.
 	skipped time.Duration
@@ -60,7 +60,7 @@ func newWorld(t *testing.T, controllers bool) *world {
 		}}})
 		must.NoError(t, err)
 	})
-	w.mounts[0] = []storage.Mount{w.mount("a1")}
+	w.mounts[0] = []double.Mount{w.mount("a1")}
 	return w
 }
 
@@ -68,8 +68,8 @@ func mode() cluster.VolumeCapability {
 	return cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
 }
 
-func (*world) mount(alloc cluster.AllocID) storage.Mount {
-	return storage.Mount{Path: "/volumes/data", Volume: data(), Usage: volume.Usage{VolumeCapability: mode()}, Alloc: alloc, Plugin: "disks"}
+func (*world) mount(alloc cluster.AllocID) double.Mount {
+	return double.Mount{Path: "/volumes/data", Volume: data(), Usage: storage.Usage{VolumeCapability: mode()}, Alloc: alloc, Plugin: "disks"}
 }
 
 func (w *world) write(change func(*statestore.Txn)) (before, after *statestore.Snapshot) {
@@ -153,16 +153,16 @@ func TestJudge(t *testing.T) {
 	}{
 		"in order":                       {false, func(*world) {}, nil},
 		"staged only":                    {false, func(w *world) { w.mounts[0][0].Alloc = "" }, nil},
-		"an allocation without a claim":  {false, func(w *world) { w.mounts[0] = []storage.Mount{w.mount("a2")} }, []string{"mount without a claim"}},
+		"an allocation without a claim":  {false, func(w *world) { w.mounts[0] = []double.Mount{w.mount("a2")} }, []string{"mount without a claim"}},
 		"a released claim":               {false, func(w *world) { w.change(cluster.CauseNode, 0) }, []string{"mount without a claim"}},
 		"a claim that an operator frees": {false, func(w *world) { w.force() }, nil},
 		"a claim that waits for a controller": {true, func(w *world) {
 			w.change(cluster.CauseAttached, 0)
 			w.change(cluster.CauseNode, 0)
 		}, []string{"detached in use"}},
-		"two writers": {false, func(w *world) { w.mounts[1] = []storage.Mount{w.mount("a1")} }, []string{"two writers"}},
+		"two writers": {false, func(w *world) { w.mounts[1] = []double.Mount{w.mount("a1")} }, []string{"two writers"}},
 		"a reader beside the writer": {false, func(w *world) {
-			w.mounts[1] = []storage.Mount{w.mount("a1")}
+			w.mounts[1] = []double.Mount{w.mount("a1")}
 			w.mounts[1][0].Usage.ReadOnly = true
 		}, nil},
 		"not attached": {true, func(w *world) { w.attached = is(false) }, []string{"not attached"}},

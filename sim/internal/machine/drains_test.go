@@ -10,10 +10,10 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
-	storage "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
+	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 )
 
 // C4: random drains of a node with volumes, paced and forced. The client dies, calls fail, hang or
@@ -63,7 +63,7 @@ func playDrain(t *testing.T, rng *rand.Rand) {
 	}
 	if !d.dice.chance(4) {
 		odds := 2 + d.dice.IntN(20)
-		d.storageFault = func(c storage.Call) storage.Fault { return d.storageFaultOf(c, odds) }
+		d.storageFault = func(c double.Call) double.Fault { return d.storageFaultOf(c, odds) }
 	}
 	d.addPlugin()
 	for range 1 + d.dice.IntN(4) {
@@ -151,23 +151,23 @@ func (d *drained) calm() {
 	}
 }
 
-func (d *drained) storageFaultOf(c storage.Call, odds int) storage.Fault {
+func (d *drained) storageFaultOf(c double.Call, odds int) double.Fault {
 	if !d.dice.chance(odds) {
-		return storage.Fault{}
+		return double.Fault{}
 	}
-	f := storage.Fault{Delay: d.dice.upTo(10 * time.Second)}
+	f := double.Fault{Delay: d.dice.upTo(10 * time.Second)}
 	switch d.dice.IntN(4) {
 	case 0:
 		f.Delay = d.dice.upTo(4 * time.Minute)
 	case 1:
-		f.Action, f.Err = storage.Fail, volume.Errorf(volume.Class(d.dice.IntN(4)), "no")
+		f.Action, f.Err = double.Fail, storage.Errorf(storage.Class(d.dice.IntN(4)), "no")
 	case 2:
-		f.Action, f.Err = storage.FailAfter, volume.Errorf(volume.Class(d.dice.IntN(4)), "lost")
+		f.Action, f.Err = double.FailAfter, storage.Errorf(storage.Class(d.dice.IntN(4)), "lost")
 	case 3:
-		f.Action = []storage.Action{storage.Hang, storage.HangAfter, storage.Crash, storage.CrashAfter}[d.dice.IntN(4)]
+		f.Action = []double.Action{double.Hang, double.HangAfter, double.Crash, double.CrashAfter}[d.dice.IntN(4)]
 	}
-	if c.Plugin == "" && f.Action >= storage.Crash {
-		f.Action = storage.Hang
+	if c.Plugin == "" && f.Action >= double.Crash {
+		f.Action = double.Hang
 	}
 	return f
 }
@@ -193,7 +193,7 @@ func (d *drained) disturb() {
 		d.answer()
 	case 8, 9:
 		if rows := s.Mounts(); len(rows) > 0 {
-			s.MakeBusy(rows[d.dice.IntN(len(rows))].Path, volume.Holder{PID: 99, Command: "tail"})
+			s.MakeBusy(rows[d.dice.IntN(len(rows))].Path, storage.Holder{PID: 99, Command: "tail"})
 		}
 	case 10:
 		if d.dice.chance(4) {

@@ -11,12 +11,12 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	devices "github.com/seed-f9cf0b39/nodedrain/plugin/device/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
-	storage "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
+	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/onnode"
 )
@@ -36,7 +36,7 @@ type fixture struct {
 	deviceFault func(devices.Call) scripted.Fault
 	// storageFault is the fault of the storage plugin "disks" and of claims. stages: the plugin
 	// stages volumes.
-	storageFault func(storage.Call) storage.Fault
+	storageFault func(double.Call) double.Fault
 	stages       bool
 	// exclusive: a volume has one claim at a time.
 	exclusive bool
@@ -87,9 +87,9 @@ func newFixtureOf(t *testing.T, rng *rand.Rand, containers bool) *fixture {
 		Storage: &machine.StorageOptions{
 			Claim: f.claim, Release: f.release, Claimed: claimed,
 			Stages: func(cluster.PluginID) bool { return f.stages },
-			Fault: func(c storage.Call) storage.Fault {
+			Fault: func(c double.Call) double.Fault {
 				if f.storageFault == nil {
-					return storage.Fault{}
+					return double.Fault{}
 				}
 				return f.storageFault(c)
 			},
@@ -136,25 +136,25 @@ func (f *fixture) takeBack(r cluster.AllocReport) {
 }
 
 // claim grants a free claim. Servers that are down do not answer.
-func (f *fixture) claim(q volume.Request, reply func(volume.Claimed, error)) {
+func (f *fixture) claim(q storage.Request, reply func(storage.Claimed, error)) {
 	if f.away {
 		return
 	}
 	for _, c := range f.node.Storage().Claims() {
 		if f.exclusive && c.Volume == q.Volume && c.Alloc != q.Alloc {
-			reply(volume.Claimed{}, errors.New("the volume is another allocation's"))
+			reply(storage.Claimed{}, errors.New("the volume is another allocation's"))
 			return
 		}
 	}
 	reply(claimed(q), nil)
 }
 
-func claimed(q volume.Request) volume.Claimed {
-	return volume.Claimed{Plugin: "disks", ExternalID: "ext-" + string(q.Volume.ID)}
+func claimed(q storage.Request) storage.Claimed {
+	return storage.Claimed{Plugin: "disks", ExternalID: "ext-" + string(q.Volume.ID)}
 }
 
 // release releases each claim.
-func (f *fixture) release(_ volume.Request, reply func(error)) {
+func (f *fixture) release(_ storage.Request, reply func(error)) {
 	if !f.away {
 		reply(nil)
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
-	storage "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
+	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 )
 
 // Times of the storage of a node.
@@ -31,16 +32,16 @@ const (
 type StorageOptions struct {
 	// Claim requests a claim from the servers, and Release releases it. They call reply at most
 	// once, and not before they return.
-	Claim   func(q volume.Request, reply func(volume.Claimed, error))
-	Release func(q volume.Request, reply func(error))
+	Claim   func(q storage.Request, reply func(storage.Claimed, error))
+	Release func(q storage.Request, reply func(error))
 	// Claimed is the answer to a claim of an allocation that runs at the start of the simulation.
 	// Nil means that none of these has volumes.
-	Claimed func(volume.Request) volume.Claimed
+	Claimed func(storage.Request) storage.Claimed
 	// Stages reports whether a plugin has the capability to stage volumes. Nil means that each
 	// plugin has it.
 	Stages func(cluster.PluginID) bool
 	// Fault returns the fault of one call to a plugin or to the servers. Nil means no faults.
-	Fault func(storage.Call) storage.Fault
+	Fault func(double.Call) double.Fault
 	// Plugins reports the storage plugins of the node to the servers whenever one of them changes.
 	// Nil drops the reports.
 	Plugins func(all []*cluster.StoragePlugin)
@@ -54,7 +55,7 @@ const volumesRoot = "/volumes"
 // Storage is the storage of a node: the double, the records of volumes on the disk, and the tasks
 // of storage plugins.
 type Storage struct {
-	*storage.Storage
+	*double.Storage
 	node    *Node
 	options *StorageOptions
 	disk    map[cluster.VolumeKey]*volume.Record
@@ -66,17 +67,17 @@ type Storage struct {
 func (s *Storage) install(n *Node) {
 	s.node, s.options = n, n.options.Storage
 	s.disk, s.tasks = map[cluster.VolumeKey]*volume.Record{}, map[driver.TaskID]*cluster.CSIPlugin{}
-	s.Storage = storage.New(n.machine, n.clock, storage.Options{
+	s.Storage = double.New(n.machine, n.clock, double.Options{
 		Root: volumesRoot, Claim: s.options.Claim, Release: s.options.Release, Stages: s.options.Stages, Fault: s.fault,
 	})
 }
 
-func (s *Storage) fault(call storage.Call) storage.Fault {
+func (s *Storage) fault(call double.Call) double.Fault {
 	if s.options.Fault == nil {
-		return storage.Fault{}
+		return double.Fault{}
 	}
 	f := s.options.Fault(call)
-	if f != (storage.Fault{}) {
+	if f != (double.Fault{}) {
 		s.node.options.Observer.Troubled(s.node, TroubleStorage, string(call.Plugin))
 	}
 	return f
@@ -180,9 +181,9 @@ func (s *Storage) adopt(a *cluster.Allocation) {
 		return
 	}
 	for _, v := range group.Volumes {
-		q := volume.Request{
+		q := storage.Request{
 			Alloc: a.ID, Volume: cluster.VolumeKey{Namespace: a.Namespace, ID: v.VolumeOf(a.Name)},
-			Usage: volume.Usage{VolumeCapability: v.Capability, ReadOnly: v.ReadOnly}, Options: v.MountOptions,
+			Usage: storage.Usage{VolumeCapability: v.Capability, ReadOnly: v.ReadOnly}, Options: v.MountOptions,
 		}
 		got := s.options.Claimed(q)
 		s.Adopt(q, got)
@@ -235,10 +236,10 @@ func (s *storageShell) write(name string, reply func(error), effect func()) {
 }
 
 // Claim requests a claim from the servers.
-func (s *storageShell) Claim(q volume.Request, reply func(volume.Claimed, error)) {
-	var got volume.Claimed
+func (s *storageShell) Claim(q storage.Request, reply func(storage.Claimed, error)) {
+	var got storage.Claimed
 	s.call("Claim", func(err error) { reply(got, err) }, func(waiting func() bool, answer func(error)) {
-		s.storage.Claim(q, waiting, func(c volume.Claimed, err error) {
+		s.storage.Claim(q, waiting, func(c storage.Claimed, err error) {
 			got = c
 			answer(err)
 		})
@@ -246,22 +247,22 @@ func (s *storageShell) Claim(q volume.Request, reply func(volume.Claimed, error)
 }
 
 // Release releases a claim.
-func (s *storageShell) Release(q volume.Request, reply func(error)) {
+func (s *storageShell) Release(q storage.Request, reply func(error)) {
 	s.call("Release", reply, func(waiting func() bool, answer func(error)) {
 		s.storage.Release(q, waiting, answer)
 	})
 }
 
 // Call calls the newest healthy plugin.
-func (s *storageShell) Call(c volume.Call, reply func(volume.Result)) {
-	var got volume.Result
-	s.call(c.Verb.String(), func(err error) { reply(volume.Result{Err: err, Holders: got.Holders}) }, func(waiting func() bool, answer func(error)) {
+func (s *storageShell) Call(c storage.Call, reply func(storage.Result)) {
+	var got storage.Result
+	s.call(c.Verb.String(), func(err error) { reply(storage.Result{Err: err, Holders: got.Holders}) }, func(waiting func() bool, answer func(error)) {
 		p := s.run.served.newest(c.Plugin)
 		if p == nil {
 			s.run.after(folderTime, func() { answer(errors.New("no healthy storage plugin runs on the node")) })
 			return
 		}
-		s.storage.Do(p.ref.ID, c, waiting, func(r volume.Result) {
+		s.storage.Do(p.ref.ID, c, waiting, func(r storage.Result) {
 			got = r
 			answer(r.Err)
 		})

@@ -8,10 +8,10 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
-	storage "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
+	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 )
 
 // steps returns the calls to the storage.
@@ -66,14 +66,14 @@ func TestNode_volume(t *testing.T) {
 // effect.
 func TestNode_storageFailsAtEachCall(t *testing.T) {
 	t.Parallel()
-	for _, action := range []storage.Action{storage.Fail, storage.FailAfter, storage.Hang, storage.HangAfter, storage.Crash, storage.CrashAfter} {
-		for at := storage.Claiming; at <= storage.Releasing; at++ {
+	for _, action := range []double.Action{double.Fail, double.FailAfter, double.Hang, double.HangAfter, double.Crash, double.CrashAfter} {
+		for at := double.Claiming; at <= double.Releasing; at++ {
 			f := newFixture(t, nil)
-			f.storageFault = func(c storage.Call) storage.Fault {
-				if c.Step == at && c.Count == 1 && !(c.Plugin == "" && action >= storage.Crash) {
-					return storage.Fault{Action: action}
+			f.storageFault = func(c double.Call) double.Fault {
+				if c.Step == at && c.Count == 1 && !(c.Plugin == "" && action >= double.Crash) {
+					return double.Fault{Action: action}
 				}
-				return storage.Fault{}
+				return double.Fault{}
 			}
 			f.place(disks("p"))
 			f.place(mounts(three(f), "data"))
@@ -149,11 +149,11 @@ func TestNode_pluginIsNeededAfterAll(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
 	f.scripts["plugin"] = scripted.Script{StartDelay: 5 * time.Second}
-	f.storageFault = func(c storage.Call) storage.Fault {
-		if c.Step == storage.Releasing {
-			return storage.Fault{Delay: time.Minute}
+	f.storageFault = func(c double.Call) double.Fault {
+		if c.Step == double.Releasing {
+			return double.Fault{Delay: time.Minute}
 		}
-		return storage.Fault{}
+		return double.Fault{}
 	}
 	f.place(disks("p1"))
 	f.place(mounts(three(f), "data"))
@@ -172,11 +172,11 @@ func TestNode_pluginIsNeededAfterAll(t *testing.T) {
 func TestNode_claimOfAnUnknownPlugin(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
-	f.storageFault = func(c storage.Call) storage.Fault {
-		if c.Step == storage.Claiming {
-			return storage.Fault{Action: storage.HangAfter}
+	f.storageFault = func(c double.Call) double.Fault {
+		if c.Step == double.Claiming {
+			return double.Fault{Action: double.HangAfter}
 		}
-		return storage.Fault{}
+		return double.Fault{}
 	}
 	f.place(disks("p1"))
 	f.place(mounts(three(f), "data"))
@@ -196,7 +196,7 @@ func TestNode_volumeRecordLostWhileItLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := mounted(t)
 			busy := f.node.Storage().Mounts()[0].Path
-			f.node.Storage().MakeBusy(busy, volume.Holder{PID: 99, Command: "tail"})
+			f.node.Storage().MakeBusy(busy, storage.Holder{PID: 99, Command: "tail"})
 			f.stop("a1")
 			f.run(wait)
 			f.node.Storage().LoseRecord(f.node.Storage().Records()[0])
@@ -255,7 +255,7 @@ func TestNode_holdLimit(t *testing.T) {
 	t.Parallel()
 	f := mounted(t)
 	busy := f.node.Storage().Mounts()[0].Path
-	f.node.Storage().MakeBusy(busy, volume.Holder{PID: 99, Command: "tail"})
+	f.node.Storage().MakeBusy(busy, storage.Holder{PID: 99, Command: "tail"})
 	f.stop("p")
 	f.stop("a1")
 	f.run(client.DefaultHoldLimit - time.Minute)

@@ -10,10 +10,10 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
-	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/onnode"
 )
@@ -53,13 +53,13 @@ func newFixture(t *testing.T) *fixture {
 		Report:    func(_ []cluster.AllocReport, reply func(bool)) { reply(true) },
 		Reachable: func() bool { return !f.away },
 		Storage: &machine.StorageOptions{
-			Claim: func(q volume.Request, reply func(volume.Claimed, error)) {
+			Claim: func(q storage.Request, reply func(storage.Claimed, error)) {
 				if q.Alloc == "unanswered" {
 					return
 				}
-				reply(volume.Claimed{Plugin: "disks", ExternalID: "ext"}, nil)
+				reply(storage.Claimed{Plugin: "disks", ExternalID: "ext"}, nil)
 			},
-			Release: func(_ volume.Request, reply func(error)) { reply(nil) },
+			Release: func(_ storage.Request, reply func(error)) { reply(nil) },
 		},
 	})
 	must.NoError(t, f.node.StartClient())
@@ -117,7 +117,7 @@ func wanted(allocs ...*cluster.Allocation) client.Wanted {
 // data is the volume of the allocation a1, in its usage.
 var (
 	data  = cluster.VolumeKey{Namespace: "default", ID: "data"}
-	usage = volume.Usage{VolumeCapability: cluster.VolumeCapability{Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem}}
+	usage = storage.Usage{VolumeCapability: cluster.VolumeCapability{Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem}}
 )
 
 // withVolume makes the group of an allocation request the volume.
@@ -135,15 +135,15 @@ func disks(id cluster.AllocID) *cluster.Allocation {
 }
 
 // request is the request of an allocation for the volume.
-func request(id cluster.AllocID) volume.Request {
-	return volume.Request{Alloc: id, Volume: data, Usage: usage}
+func request(id cluster.AllocID) storage.Request {
+	return storage.Request{Alloc: id, Volume: data, Usage: usage}
 }
 
 // call makes a call to the storage plugin that the client has not made.
-func (f *fixture) call(t *testing.T, verb volume.Verb, q volume.Request) {
+func (f *fixture) call(t *testing.T, verb storage.Verb, q storage.Request) {
 	t.Helper()
-	c := volume.Call{Verb: verb, Volume: data, Plugin: "disks", ExternalID: "ext", Request: q, Staged: true}
-	f.node.Storage().Do(f.pluginProcess().Task, c, func() bool { return false }, func(volume.Result) {})
+	c := storage.Call{Verb: verb, Volume: data, Plugin: "disks", ExternalID: "ext", Request: q, Staged: true}
+	f.node.Storage().Do(f.pluginProcess().Task, c, func() bool { return false }, func(storage.Result) {})
 	f.judge.Looked(f.node)
 	f.advance(t, time.Second)
 }
@@ -313,26 +313,26 @@ func TestJudge(t *testing.T) {
 			f.judge.Settled(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{}))
 		}},
 		{"a call is out of order", "N6", "out of order", func(t *testing.T, f *fixture) {
-			f.call(t, volume.Unstage, volume.Request{Volume: data, Usage: usage})
+			f.call(t, storage.Unstage, storage.Request{Volume: data, Usage: usage})
 		}},
 		{"a volume is claimed before its record", "N6", "no record", func(_ *testing.T, f *fixture) {
-			f.node.Storage().Claim(request("a2"), func() bool { return false }, func(volume.Claimed, error) {})
+			f.node.Storage().Claim(request("a2"), func() bool { return false }, func(storage.Claimed, error) {})
 			f.judge.Looked(f.node)
 		}},
 		{"a volume is staged before its record", "N6", "no record", func(t *testing.T, f *fixture) {
 			q := request("a1")
 			q.Usage.ReadOnly = true
-			f.call(t, volume.Stage, q)
+			f.call(t, storage.Stage, q)
 		}},
 		{"a volume is published before its record", "N6", "no record", func(t *testing.T, f *fixture) {
-			f.node.Storage().Adopt(request("a2"), volume.Claimed{Plugin: "disks", ExternalID: "ext"})
-			f.call(t, volume.Publish, request("a2"))
+			f.node.Storage().Adopt(request("a2"), storage.Claimed{Plugin: "disks", ExternalID: "ext"})
+			f.call(t, storage.Publish, request("a2"))
 		}},
 		{"a volume is unstaged, and the record does not know", "N6", "no record", func(t *testing.T, f *fixture) {
-			f.node.Storage().Lose(volume.TargetPath(f.node.Storage().Root(), "a1", data, usage))
-			f.call(t, volume.Unstage, volume.Request{Volume: data, Usage: usage})
+			f.node.Storage().Lose(storage.TargetPath(f.node.Storage().Root(), "a1", data, usage))
+			f.call(t, storage.Unstage, storage.Request{Volume: data, Usage: usage})
 		}},
-		{"a volume is taken from a task", "N6", "taken from a task", func(t *testing.T, f *fixture) { f.call(t, volume.Unpublish, request("a1")) }},
+		{"a volume is taken from a task", "N6", "taken from a task", func(t *testing.T, f *fixture) { f.call(t, storage.Unpublish, request("a1")) }},
 		{"a task starts without its volume", "N6", "starts without a volume", func(t *testing.T, f *fixture) {
 			f.slow(t)
 			f.judge.Received(f.node, f.wanted(withVolume(gives(allocation("slow"), "d1")))) // the client is not told
@@ -342,16 +342,16 @@ func TestJudge(t *testing.T) {
 			f.alloc.Devices = nil
 			f.judge.Received(f.node, f.wanted())
 			f.advance(t, 6*time.Minute)
-			f.node.Storage().Lose(volume.TargetPath(f.node.Storage().Root(), "a1", data, usage))
+			f.node.Storage().Lose(storage.TargetPath(f.node.Storage().Root(), "a1", data, usage))
 			f.judge.Settled(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{}))
 		}},
 		{"a claim is left", "N6", "a claim is not released", func(t *testing.T, f *fixture) {
-			f.node.Storage().Adopt(request("a2"), volume.Claimed{Plugin: "disks", ExternalID: "ext"})
+			f.node.Storage().Adopt(request("a2"), storage.Claimed{Plugin: "disks", ExternalID: "ext"})
 			f.advance(t, 6*time.Minute)
 			f.judge.Settled(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{}))
 		}},
 		{"a mount is left", "N6", "a mount is left", func(t *testing.T, f *fixture) {
-			f.node.Storage().Adopt(request("a2"), volume.Claimed{Plugin: "disks", ExternalID: "ext"})
+			f.node.Storage().Adopt(request("a2"), storage.Claimed{Plugin: "disks", ExternalID: "ext"})
 			f.node.Storage().Release(request("a2"), func() bool { return false }, func(error) {})
 			f.advance(t, 6*time.Minute)
 			f.judge.Settled(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{}))
@@ -378,8 +378,8 @@ func TestJudge(t *testing.T) {
 			f.stopPlugin()
 		}},
 		{"a controller stops before a claim is released", "N7", "stopped before its volumes", func(t *testing.T, f *fixture) {
-			f.node.Storage().Lose(volume.TargetPath(f.node.Storage().Root(), "a1", data, usage))
-			f.node.Storage().Lose(volume.StagePath(f.node.Storage().Root(), data, usage))
+			f.node.Storage().Lose(storage.TargetPath(f.node.Storage().Root(), "a1", data, usage))
+			f.node.Storage().Lose(storage.StagePath(f.node.Storage().Root(), data, usage))
 			f.node.Storage().Release(request("a1"), func() bool { return false }, func(error) {})
 			f.received(f.plugin, f.alloc)
 			f.stopPlugin()
@@ -389,7 +389,7 @@ func TestJudge(t *testing.T) {
 			f.received(f.alloc, f.plugin)
 			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByFault)
 			must.NoError(t, f.node.Machine().RemoveCgroup("a1:web"))
-			f.node.Storage().MakeBusy(f.node.Storage().Mounts()[0].Path, volume.Holder{PID: 7, Command: "tail"})
+			f.node.Storage().MakeBusy(f.node.Storage().Mounts()[0].Path, storage.Holder{PID: 7, Command: "tail"})
 			f.advance(t, client.DefaultHoldLimit+2*time.Minute)
 			f.judge.Settled(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{}))
 		}},

@@ -8,7 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
-	storage "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
+	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 )
 
@@ -35,18 +36,18 @@ func (v *porter) volumesChanged(n *machine.Node) {
 			v.find("N6", "out of order", c.Request.Alloc, "%s of %s: %s", c.Step, c.Request.Volume, wrong)
 		}
 		switch c.Step {
-		case storage.Claiming, storage.Staging, storage.Publishing:
+		case double.Claiming, double.Staging, double.Publishing:
 			v.isRecorded(s, c)
-		case storage.Unpublishing:
+		case double.Unpublishing:
 			v.tasksAreDead(n, c)
-		case storage.Unstaging:
+		case double.Unstaging:
 			v.staysRecorded(n, c)
 		}
 	}
 }
 
 // isRecorded judges that a record on the disk says how to undo a call.
-func (v *porter) isRecorded(s *machine.Storage, c *storage.Call) {
+func (v *porter) isRecorded(s *machine.Storage, c *double.Call) {
 	if v.lost[c.Request.Volume.String()] {
 		return
 	}
@@ -56,9 +57,9 @@ func (v *porter) isRecorded(s *machine.Storage, c *storage.Call) {
 		known = ref >= 0
 		switch {
 		case !known:
-		case c.Step == storage.Staging:
+		case c.Step == double.Staging:
 			known = slices.ContainsFunc(r.Stages, func(s volume.StageRecord) bool { return s.Usage == c.Request.Usage })
-		case c.Step == storage.Publishing:
+		case c.Step == double.Publishing:
 			known = r.Refs[ref].Phase == volume.Publishing || r.Refs[ref].Phase == volume.Published
 		}
 	}
@@ -68,7 +69,7 @@ func (v *porter) isRecorded(s *machine.Storage, c *storage.Call) {
 }
 
 // staysRecorded judges that after an unstage no record says that the volume is staged.
-func (v *porter) staysRecorded(n *machine.Node, c *storage.Call) {
+func (v *porter) staysRecorded(n *machine.Node, c *double.Call) {
 	r := n.Storage().Record(c.Request.Volume)
 	if r == nil || v.lost[c.Request.Volume.String()] || n.DiskFull() || !v.trouble.disk.IsZero() {
 		return
@@ -79,7 +80,7 @@ func (v *porter) staysRecorded(n *machine.Node, c *storage.Call) {
 }
 
 // tasksAreDead judges that no process of an allocation runs when its volume is unpublished.
-func (v *porter) tasksAreDead(n *machine.Node, c *storage.Call) {
+func (v *porter) tasksAreDead(n *machine.Node, c *double.Call) {
 	for p := range n.Machine().EachLiving() {
 		if id, _ := machine.SplitCgroup(p.Cgroup); id == c.Request.Alloc && !v.abandoned(&p) {
 			v.find("N6", "taken from a task", id, "%s is unpublished, and process %d of %s lives", c.Request.Volume, p.PID, p.Task)
@@ -88,22 +89,22 @@ func (v *porter) tasksAreDead(n *machine.Node, c *storage.Call) {
 }
 
 // wants returns the volumes of an allocation.
-func (a *alloc) wants() (all []volume.Request) {
+func (a *alloc) wants() (all []storage.Request) {
 	if a.row == nil {
 		return nil
 	}
 	for _, r := range a.group().Volumes {
-		all = append(all, volume.Request{
+		all = append(all, storage.Request{
 			Alloc: a.id, Volume: cluster.VolumeKey{Namespace: a.row.Namespace, ID: r.VolumeOf(a.row.Name)},
-			Usage: volume.Usage{VolumeCapability: r.Capability, ReadOnly: r.ReadOnly},
+			Usage: storage.Usage{VolumeCapability: r.Capability, ReadOnly: r.ReadOnly},
 		})
 	}
 	return all
 }
 
 // published reports whether a volume is published for its allocation.
-func published(s *machine.Storage, q volume.Request) bool {
-	return slices.ContainsFunc(s.Mounts(), func(m storage.Mount) bool { return m.Alloc == q.Alloc && m.Volume == q.Volume && m.Usage == q.Usage })
+func published(s *machine.Storage, q storage.Request) bool {
+	return slices.ContainsFunc(s.Mounts(), func(m double.Mount) bool { return m.Alloc == q.Alloc && m.Volume == q.Volume && m.Usage == q.Usage })
 }
 
 // volumesAreThere judges N6 when a task's process starts.
@@ -113,7 +114,7 @@ func (v *porter) volumesAreThere(n *machine.Node, a *alloc, p *scripted.Process)
 		return
 	}
 	for _, q := range a.wants() {
-		if !published(s, q) && !s.Lost(volume.TargetPath(s.Root(), q.Alloc, q.Volume, q.Usage)) {
+		if !published(s, q) && !s.Lost(storage.TargetPath(s.Root(), q.Alloc, q.Volume, q.Usage)) {
 			v.find("N6", "starts without a volume", a.id, "%s starts, and %s is not published for it", p.Task, q.Volume)
 		}
 	}
@@ -142,7 +143,7 @@ func (v *porter) volumesAreOff(n *machine.Node, a *alloc, r *cluster.AllocReport
 // belongs reports whether a mount belongs to an allocation. A stage belongs to an allocation if no
 // other allocation has a claim, and no record on the disk, which may be old, names another one.
 // After the loss of a record a stage may belong to any allocation, so it belongs to none.
-func (v *porter) belongs(s *machine.Storage, m *storage.Mount, a *alloc) bool {
+func (v *porter) belongs(s *machine.Storage, m *double.Mount, a *alloc) bool {
 	if m.Alloc != "" {
 		return m.Alloc == a.id
 	}
@@ -276,7 +277,7 @@ func (v *porter) settledVolumes(n *machine.Node) {
 		return
 	}
 	for _, c := range s.Claims() {
-		q := volume.Request{Alloc: c.Alloc, Volume: c.Volume, Usage: c.Usage}
+		q := storage.Request{Alloc: c.Alloc, Volume: c.Volume, Usage: c.Usage}
 		switch a := v.alloc(c.Alloc); {
 		case v.mustWait(n, &c):
 		case v.leaves(n, a):
@@ -291,9 +292,9 @@ func (v *porter) settledVolumes(n *machine.Node) {
 		}
 	}
 	for _, m := range s.Mounts() {
-		of := slices.DeleteFunc(s.Claims(), func(c storage.Claim) bool { return c.Volume != m.Volume || c.Usage != m.Usage })
+		of := slices.DeleteFunc(s.Claims(), func(c double.Claim) bool { return c.Volume != m.Volume || c.Usage != m.Usage })
 		if m.Alloc != "" {
-			of = slices.DeleteFunc(of, func(c storage.Claim) bool { return c.Alloc != m.Alloc })
+			of = slices.DeleteFunc(of, func(c double.Claim) bool { return c.Alloc != m.Alloc })
 		}
 		if len(of) == 0 && !v.lost[m.Volume.String()] {
 			v.find("N6", "a mount is left", m.Alloc, "%s is mounted at %s, and no allocation has a claim", m.Volume, m.Path)
@@ -315,13 +316,13 @@ func (v *porter) isOverdue(n *machine.Node, a *alloc) bool {
 }
 
 // mustWait reports whether a volume waits for an event that the client cannot cause.
-func (v *porter) mustWait(n *machine.Node, c *storage.Claim) bool {
+func (v *porter) mustWait(n *machine.Node, c *double.Claim) bool {
 	s := n.Storage()
 	runs := lives(n, func(p scripted.Process) bool {
 		config := s.Plugin(p.Task)
 		return config != nil && p.Kind == scripted.TaskProcess && config.ID == c.Plugin && config.Type.Node() && v.now.Sub(p.StartedAt) > time.Minute
 	})
-	busy := slices.ContainsFunc(s.Mounts(), func(m storage.Mount) bool { return m.Volume == c.Volume && slices.Contains(s.Busy(), m.Path) })
+	busy := slices.ContainsFunc(s.Mounts(), func(m double.Mount) bool { return m.Volume == c.Volume && slices.Contains(s.Busy(), m.Path) })
 	return !runs || busy || c.Kept || v.lost[c.Volume.String()]
 }
 

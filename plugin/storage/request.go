@@ -1,4 +1,4 @@
-package volume
+package storage
 
 import (
 	"path"
@@ -30,13 +30,6 @@ type Request struct {
 	// Options are the mount options, or nil to use the options of the volume. While a usage is
 	// staged, requests with different options are refused.
 	Options *cluster.MountOptions
-}
-
-// Identity says how a storage plugin names a volume.
-type Identity struct {
-	Volume     cluster.VolumeKey
-	Plugin     cluster.PluginID
-	ExternalID string
 }
 
 // Claimed is the answer of the servers to a claim.
