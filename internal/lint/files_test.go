@@ -131,3 +131,29 @@ func TestCheckModules(t *testing.T) {
 		})
 	}
 }
+
+func TestCheckFloors(t *testing.T) {
+	t.Parallel()
+	floors := lint.Floors{{"base"}, {"left", "right"}, {"left/top"}}
+	for name, test := range map[string]struct {
+		file, text, want string
+	}{
+		"downwards":          {"left/p.go", `import "r/base"`, ""},
+		"own folder":         {"left/a/p.go", `import "r/left/b"`, ""},
+		"the longest folder": {"left/top/p.go", `import "r/left"`, ""},
+		"another module":     {"base/p.go", `import "q/left"`, ""},
+		"test":               {"base/p_test.go", `import "r/left"`, ""},
+		"upwards":            {"base/p.go", `import "r/left/a"`, "base imports left, which is not on a lower floor"},
+		"the same floor":     {"left/p.go", `import "r/right"`, "left imports right, which is not on a lower floor"},
+		"a part above":       {"left/p.go", `import "r/left/top"`, "left imports left/top, which is not on a lower floor"},
+		"unknown":            {"other/p.go", "", "no floor has the folder of other/p.go"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := map[string]string{"base/x.go": "", "left/x.go": "", "right/x.go": "", "left/top/x.go": "", test.file: test.text}
+			wantOne(t, test.want, lint.CheckFloors(files(t, all), "r", floors))
+		})
+	}
+	wantOne(t, "the folder right of a floor has no Go file",
+		lint.CheckFloors(files(t, map[string]string{"base/x.go": "", "left/top/x.go": "", "left/x.go": ""}), "r", floors))
+}

@@ -3,6 +3,7 @@ package lint_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -143,38 +144,47 @@ func judgeRule() lint.LoopRule {
 	return rule
 }
 
-// importRules are the bans of imports, with reasons.
+// floors are the folders of the repository, the lowest first. Products are named by their folder in
+// the root. The code in internal/ that products import has floors of its own.
+func floors() lint.Floors {
+	return lint.Floors{
+		{"internal/private", "internal/measure"},
+		{"cluster"},
+		{"internal/attributes", "plugin"},
+		{"drainer"},
+		{"httpapi"},
+		{"client", "scheduler", "statestore"},
+		{"shims"},
+		{"witness"},
+		{"server"},
+		{"sim"},
+		{"cmd", "examples"},
+		{"internal"},
+	}
+}
+
+// maxFolders is the largest number of folders in the root.
+const maxFolders = 16
+
+// importRules are the bans of imports that do not follow from the floors, with reasons.
 func importRules() []lint.ImportRule {
 	const (
 		embedded  = "embedders of the drainer have their own store and log"
 		noNetwork = "code that decides uses no network"
 		noChance  = "decisions are not random"
 		dumbTwin  = "a witness that shares code with the drainer shares its bugs"
-		uncounted = "packages do not import their metrics"
-		below     = "the order of imports is cluster ← drainer ← statestore ← shims ← server"
 	)
-	return []lint.ImportRule{
+	rules := []lint.ImportRule{
 		{Package: module + "/cluster", OnlyStandard: "the nouns need only the standard library", Directly: map[string]string{
 			"os": "the nouns do no I/O", "net/http": "the nouns do no I/O", "sync": "the nouns have no locks", "context": "the nouns do not wait",
 		}},
-		{Package: module + "/cluster/alarm", OnlyStandard: "embedders get this module"},
-		{Package: module + "/cluster/raftwrite", OnlyStandard: "embedders get this module"},
-		{Package: module + "/cluster/quantity", OnlyStandard: "embedders get this module"},
-		{Package: module + "/cluster/semver", OnlyStandard: "embedders get this module"},
-		{Package: module + "/cluster/feasible", OnlyStandard: "embedders get this module"},
-		{Package: module + "/cluster/volumes", OnlyStandard: "embedders get this module"},
 		{
 			Package: module + "/drainer",
 			Never: map[string]string{
-				module + "/statestore":                     embedded,
-				module + "/shims":                          embedded,
-				module + "/scheduler":                      embedded,
-				module + "/witness":                        dumbTwin,
-				module + "/server/telemetry":               uncounted,
 				"github.com/hashicorp/go-memdb":            embedded,
 				"github.com/hashicorp/raft":                embedded,
 				"github.com/hashicorp/go-msgpack/v2/codec": embedded,
-				"net/http":                                 noNetwork,
+				"net/http": noNetwork,
 			},
 			Directly: map[string]string{
 				"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance, "net": noNetwork, "os": noNetwork,
@@ -185,41 +195,27 @@ func importRules() []lint.ImportRule {
 		{
 			Package: module + "/scheduler",
 			Never: map[string]string{
-				module + "/drainer":             "a scheduler knows marks, not the drainer",
-				module + "/statestore":          "a scheduler reads through the small interface it declares",
-				module + "/shims":               below,
+				module + "/drainer":             "a scheduler reads marks and needs no drainer",
 				"github.com/hashicorp/go-memdb": "a scheduler reads through the small interface it declares",
-				"github.com/hashicorp/raft":     below,
+				"github.com/hashicorp/raft":     "a scheduler returns plans and writes nothing",
 				"net/http":                      noNetwork,
 			},
 			Directly: map[string]string{"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance},
 		},
 		{
-			Package: module + "/scheduler/collect",
-			Never: map[string]string{
-				module + "/drainer":    "the rules read through the small interface they declare",
-				module + "/statestore": "the rules read through the small interface they declare",
-				module + "/shims":      below,
-			},
+			Package:  module + "/scheduler/collect",
+			Never:    map[string]string{module + "/drainer": "the rules read through the small interface they declare"},
 			Directly: map[string]string{"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance},
 		},
 		{
-			Package: module + "/client/simclient",
-			Never: map[string]string{
-				module + "/drainer":    "a client knows its own node, not drains",
-				module + "/statestore": "a client reads through the small interface it declares",
-				module + "/scheduler":  "a client does not depend on the scheduler",
-				module + "/shims":      below,
-			},
+			Package:  module + "/client/simclient",
+			Never:    map[string]string{module + "/drainer": "a client reads its own node and no drains"},
 			Directly: map[string]string{"crypto/rand": noChance, "math/rand": "a client's random numbers have a seed: math/rand/v2"},
 		},
+		{Package: module + "/client/node", Never: map[string]string{module + "/client/simclient": "a real client contains no simulated one"}},
 		{
 			Package: module + "/statestore",
-			Never: map[string]string{
-				module + "/shims":           below,
-				module + "/scheduler":       "the store does not depend on the scheduler",
-				"github.com/hashicorp/raft": below,
-			},
+			Never:   map[string]string{"github.com/hashicorp/raft": "the state does not depend on the log"},
 			Directly: map[string]string{
 				"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance, "net": noNetwork, "net/http": noNetwork,
 			},
@@ -230,24 +226,16 @@ func importRules() []lint.ImportRule {
 		},
 		{
 			Package:  module + "/shims",
-			Never:    map[string]string{module + "/server": below, module + "/witness": dumbTwin, module + "/client/simclient": below, module + "/server/telemetry": uncounted},
 			Directly: map[string]string{"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance, "net/http": noNetwork},
 		},
 		{Package: module + "/server", Never: map[string]string{
-			module + "/cmd/nodedrain/demo":  "the server is an example for embedders: it needs no demo",
 			module + "/drainer/drainertest": "a server contains no test harness",
-			module + "/sim/world":           "a server contains no simulation",
 			module + "/witness":             dumbTwin,
 		}},
 		{
 			Package: module + "/httpapi",
 			Never: map[string]string{
-				module + "/server":              "handlers depend only on the interfaces that they declare",
-				module + "/server/agent":        "handlers depend only on the interfaces that they declare",
 				module + "/drainer":             "handlers use package rules, not the drainer's goroutine",
-				module + "/statestore":          "handlers read through the small interface that they declare",
-				module + "/shims":               "handlers write through the small interface they declare",
-				module + "/scheduler":           "handlers write through the small interface they declare",
 				"github.com/hashicorp/go-memdb": "handlers read through the small interface that they declare",
 				"github.com/hashicorp/raft":     "handlers write through the small interface they declare",
 			},
@@ -257,11 +245,11 @@ func importRules() []lint.ImportRule {
 			module + "/httpapi": "servers and their clients share the shapes",
 			"net/http":          "shapes use no network",
 		}},
-		{Package: module + "/server/agent", Never: map[string]string{
-			module + "/cmd/nodedrain/demo":  "an agent needs no demo",
-			module + "/drainer/drainertest": "a server contains no test harness",
-			module + "/sim/world":           "an agent simulates only clients",
+		{Package: module + "/httpapi/session", Never: map[string]string{
+			module + "/httpapi": "a session carries requests and does not read them",
+			module + "/cluster": "a session carries requests and does not read them",
 		}},
+		{Package: module + "/server/agent", Never: map[string]string{module + "/drainer/drainertest": "a server contains no test harness"}},
 		{
 			Package: module + "/server/agent/heartbeat",
 			Never: map[string]string{
@@ -272,28 +260,6 @@ func importRules() []lint.ImportRule {
 			},
 			Directly: map[string]string{"crypto/rand": noChance, "net": noNetwork, "os": noNetwork},
 		},
-		{Package: module + "/client/simclient/remote", Never: map[string]string{
-			module + "/server":     "clients use only the servers' API",
-			module + "/statestore": "clients use only the servers' API",
-			module + "/shims":      "clients use only the servers' API",
-			module + "/scheduler":  "a client does not depend on the scheduler",
-		}},
-		{Package: module + "/client/node", Never: map[string]string{
-			module + "/server":           "clients use only the servers' API",
-			module + "/statestore":       "clients use only the servers' API",
-			module + "/shims":            "clients use only the servers' API",
-			module + "/scheduler":        "a client does not depend on the scheduler",
-			module + "/client/simclient": "a real client contains no simulated one",
-		}},
-		{
-			Package: module + "/httpapi/session",
-			Never: map[string]string{
-				module + "/httpapi":      "a session carries requests and does not know them",
-				module + "/server/agent": "nodes have an end of it, too",
-				module + "/client":       "servers have an end of it, too",
-				module + "/cluster":      "a session carries requests and does not know them",
-			},
-		},
 		{Package: module + "/client/nodeapi", Never: map[string]string{
 			module + "/httpapi":         "the client of a node answers requests and serves no API",
 			module + "/httpapi/session": "how a request arrives does not matter to its answer",
@@ -301,9 +267,13 @@ func importRules() []lint.ImportRule {
 		{Package: module + "/sim/internal/placement", Directly: map[string]string{module + "/scheduler": dumbTwin}},
 		{Package: module + "/sim/world", Never: map[string]string{
 			module + "/server":  "a world steps the parts of a server",
-			module + "/witness": "a world does not know its judges",
+			module + "/witness": "a world and its judges are independent",
 		}},
 	}
+	for _, name := range []string{"alarm", "raftwrite", "quantity", "semver", "feasible", "volumes"} {
+		rules = append(rules, lint.ImportRule{Package: module + "/cluster/" + name, OnlyStandard: "embedders get this module"})
+	}
+	return rules
 }
 
 // pluginRule keeps the modules of plugin hosts out of what decides, and out of what an embedder of
@@ -387,7 +357,25 @@ func TestProject_files(t *testing.T) {
 	must.NoError(t, err)
 	report(t, lint.CheckMethods(files, maxMethods, manyMethods()))
 	report(t, lint.CheckVariables(files, variables()))
+	report(t, lint.CheckFloors(files, module, floors()))
 	report(t, lint.CheckModules(files, module, map[string][]string{"cluster": nil, "drainer": {"cluster"}}))
+}
+
+// The root has few folders, and ARCHITECTURE.md has one line for each: its users and their reason.
+func TestProject_folders(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(root(), "ARCHITECTURE.md"))
+	must.NoError(t, err)
+	entries, err := os.ReadDir(root())
+	must.NoError(t, err)
+	folders := 0
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			folders++
+			must.StrContains(t, string(page), "\n| `"+e.Name()+"/` | ", must.Sprint("ARCHITECTURE.md lists the folders"))
+		}
+	}
+	must.LessEq(t, maxFolders, folders)
 }
 
 func report(t *testing.T, found []lint.Finding) {
