@@ -1,7 +1,6 @@
 package drainer
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/alarm"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/knob"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
@@ -63,6 +63,46 @@ type NodeDrainerConfig struct {
 	Retry Backoff
 }
 
+// Knobs declares the values of the configuration that are numbers, times and choices. Validation,
+// the flags of "nodedrain server", the words of scenarios and the manual follow from this list.
+func (c *NodeDrainerConfig) Knobs() knob.List {
+	knobs := knob.List{
+		{
+			Name: "queries", Field: "StateQueriesPerSecond", Value: knob.Rate(&c.StateQueriesPerSecond, DefaultStateQueriesPerSecond), Operator: true,
+			Text: "Most reads of the state.",
+		},
+		{
+			Name: "max-ids", Field: "MaxIDsPerEntry", Value: knob.Int(&c.MaxIDsPerEntry, minIDsPerEntry, DefaultMaxIDsPerEntry), Operator: true,
+			Text: "Most marks and evaluations, or completions, in one raft entry. A mark and its evaluation are in one entry.",
+		},
+		{
+			Name: "max-bytes", Field: "MaxBytesPerEntry", Value: knob.Int(&c.MaxBytesPerEntry, minBytesPerEntry, DefaultMaxBytesPerEntry),
+			Text: "Largest size of a raft entry, in bytes, estimated from the ids in it.",
+		},
+		{
+			Name: "in-flight", Field: "MaxInFlight", Value: knob.Int(&c.MaxInFlight, 1, DefaultMaxInFlight),
+			Text: "Most raft entries without an answer.",
+		},
+		{
+			Name: "min-interval", Field: "MinWriteInterval", Value: knob.Duration(&c.MinWriteInterval, 0), Operator: true,
+			Text: "Least time between rounds of writes.",
+		},
+		{
+			Name: "coalesce", Field: "DeadlineCoalesce", Value: knob.DurationOrNone(&c.DeadlineCoalesce, DefaultDeadlineCoalesce), Operator: true,
+			Text: "How late a deadline may be to share a raft entry with later deadlines.",
+		},
+		{
+			Name: "retry", Field: "Retry.Base", Value: knob.Duration(&c.Retry.Base, DefaultRetryBase),
+			Text: "Wait before the first retry of a write. Each further wait is twice as long.",
+		},
+		{
+			Name: "retry-max", Field: "Retry.Max", Value: knob.Duration(&c.Retry.Max, DefaultRetryMax),
+			Text: "Longest wait before a retry of a write.",
+		},
+	}
+	return append(knobs, c.Policy.Knobs()...)
+}
+
 // queryBurst is how many looks at the state the limiter allows without a wait.
 func (c NodeDrainerConfig) queryBurst() int { return max(1, int(c.StateQueriesPerSecond/10)) }
 
@@ -102,14 +142,10 @@ func (c NodeDrainerConfig) withDefaults() NodeDrainerConfig {
 	if c.NewEvalID == nil {
 		c.NewEvalID = func() cluster.EvalID { return cluster.EvalID(uuid.NewString()) }
 	}
-	c.Policy = c.Policy.WithDefaults()
-	c.StateQueriesPerSecond = cmp.Or(c.StateQueriesPerSecond, DefaultStateQueriesPerSecond)
-	c.MaxIDsPerEntry = cmp.Or(c.MaxIDsPerEntry, DefaultMaxIDsPerEntry)
-	c.MaxBytesPerEntry = cmp.Or(c.MaxBytesPerEntry, DefaultMaxBytesPerEntry)
-	c.MaxInFlight = cmp.Or(c.MaxInFlight, DefaultMaxInFlight)
-	c.DeadlineCoalesce = cmp.Or(c.DeadlineCoalesce, DefaultDeadlineCoalesce)
-	c.Retry.Base = cmp.Or(c.Retry.Base, DefaultRetryBase)
-	c.Retry.Max = cmp.Or(c.Retry.Max, max(DefaultRetryMax, c.Retry.Base))
+	if c.Retry.Max == 0 {
+		c.Retry.Max = max(DefaultRetryMax, c.Retry.Base)
+	}
+	c.Knobs().SetDefaults()
 	return c
 }
 
@@ -118,24 +154,11 @@ func (c NodeDrainerConfig) validate() error {
 	if isNil(c.Raft) {
 		return errors.New("NodeDrainerConfig.Raft is required: it is nil, or a nil pointer")
 	}
-	for _, field := range []struct {
-		works      bool
-		name, must string
-	}{
-		{c.StateQueriesPerSecond > 0, "StateQueriesPerSecond", "> 0"},
-		{c.MaxIDsPerEntry >= minIDsPerEntry, "MaxIDsPerEntry", fmt.Sprintf(">= %d: a mark and its evaluation are in one entry", minIDsPerEntry)},
-		{c.MaxBytesPerEntry >= minBytesPerEntry, "MaxBytesPerEntry", fmt.Sprintf(">= %d", minBytesPerEntry)},
-		{c.MaxInFlight >= 1, "MaxInFlight", ">= 1"},
-		{c.MinWriteInterval >= 0, "MinWriteInterval", ">= 0"},
-		{c.Retry.Base >= 0, "Retry.Base", ">= 0"},
-		{c.Retry.Max >= c.Retry.Base, "Retry.Max", fmt.Sprintf(">= Retry.Base (%s)", c.Retry.Base)},
-	} {
-		if !field.works {
-			return fmt.Errorf("NodeDrainerConfig.%s must be %s", field.name, field.must)
-		}
-	}
-	if err := c.Policy.Validate(); err != nil {
+	if err := c.Knobs().Validate(); err != nil {
 		return fmt.Errorf("NodeDrainerConfig.%w", err)
+	}
+	if c.Retry.Max < c.Retry.Base {
+		return fmt.Errorf("NodeDrainerConfig.Retry.Max must be >= Retry.Base (%s)", c.Retry.Base)
 	}
 	return nil
 }

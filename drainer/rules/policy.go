@@ -1,9 +1,9 @@
 package rules
 
 import (
-	"cmp"
-	"fmt"
 	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/drainer/knob"
 )
 
 // Policy configures decisions. A raft entry holds the policy of its plan, so that every server
@@ -73,35 +73,44 @@ const (
 	CompletionMarked
 )
 
-// String returns the policy's name as scenarios and configurations write it.
-func (c CompletionPolicy) String() string {
-	names := [...]string{"stopped", "replaced", "migrated", "asked"}
-	if int(c) >= len(names) {
-		return "unknown completion policy"
+// String returns the policy's name as scenarios and flags write it.
+func (c CompletionPolicy) String() string { return completion(&c).String() }
+
+func completion(at *CompletionPolicy) knob.Value {
+	return knob.Choice(at, "stopped", "replaced", "migrated", "marked")
+}
+
+// Knobs declares the fields of the policy.
+func (p *Policy) Knobs() knob.List {
+	return knob.List{
+		{
+			Name: "health-grace", Field: "Policy.HealthGrace", Value: knob.Duration(&p.HealthGrace, DefaultHealthGrace),
+			Text: "Time after the healthy deadline of a group until an allocation without a verdict is overdue.",
+		},
+		{
+			Name: "stop-margin", Field: "Policy.StopMargin", Value: knob.Duration(&p.StopMargin, DefaultStopMargin),
+			Text: "Time that a drain waits after its deadline for an allocation beyond its stop time.",
+		},
+		{
+			Name: "below-budget", Field: "Policy.BelowBudget", Value: knob.Choice(&p.BelowBudget, "hold", "proceed"), Operator: true,
+			Text: "What happens to a group that has fewer healthy allocations than its budget requires: wait until it recovers, or move one allocation at a time.",
+		},
+		{
+			Name: "plugins", Field: "Policy.PluginsAfterDeadline", Value: knob.Choice(&p.PluginsAfterDeadline, "after-wait", "after-stop"), Operator: true,
+			Text: "When storage plugins stop after the deadline: after the wait for their users, or only after their users have stopped.",
+		},
+		{
+			Name: "completion", Field: "Policy.Completion", Value: completion(&p.Completion), Operator: true,
+			Text: "What must be true of the allocations that leave when a drain ends before its deadline.",
+		},
 	}
-	return names[c]
 }
 
 // WithDefaults returns p with its zero values filled in.
 func (p Policy) WithDefaults() Policy {
-	p.HealthGrace = cmp.Or(p.HealthGrace, DefaultHealthGrace)
-	p.StopMargin = cmp.Or(p.StopMargin, DefaultStopMargin)
+	p.Knobs().SetDefaults()
 	return p
 }
 
-// Validate names the first field that cannot work, or returns nil.
-func (p Policy) Validate() error {
-	switch {
-	case p.HealthGrace < 0:
-		return fmt.Errorf("Policy.HealthGrace is %s and must be >= 0", p.HealthGrace)
-	case p.StopMargin < 0:
-		return fmt.Errorf("Policy.StopMargin is %s and must be >= 0", p.StopMargin)
-	case p.BelowBudget > BelowBudgetProceed:
-		return fmt.Errorf("Policy.BelowBudget is %d, which is no policy", p.BelowBudget)
-	case p.PluginsAfterDeadline > PluginsAfterStop:
-		return fmt.Errorf("Policy.PluginsAfterDeadline is %d, which is no order", p.PluginsAfterDeadline)
-	case p.Completion > CompletionMarked:
-		return fmt.Errorf("Policy.Completion is %d, which is no completion policy", p.Completion)
-	}
-	return nil
-}
+// Validate names the first field that is not within its bounds, or returns nil.
+func (p Policy) Validate() error { return p.Knobs().Validate() }

@@ -15,11 +15,11 @@ func TestPolicy(t *testing.T) {
 		policy Policy
 		want   string
 	}{
-		{Policy{HealthGrace: -1}, "Policy.HealthGrace is -1ns and must be >= 0"},
-		{Policy{StopMargin: -1}, "Policy.StopMargin is -1ns and must be >= 0"},
-		{Policy{BelowBudget: BelowBudgetProceed + 1}, "Policy.BelowBudget is 2, which is no policy"},
-		{Policy{PluginsAfterDeadline: PluginsAfterStop + 1}, "Policy.PluginsAfterDeadline is 2, which is no order"},
-		{Policy{Completion: CompletionMarked + 1}, "Policy.Completion is 4, which is no completion policy"},
+		{Policy{HealthGrace: -1}, "Policy.HealthGrace must be >= 0"},
+		{Policy{StopMargin: -1}, "Policy.StopMargin must be >= 0"},
+		{Policy{BelowBudget: BelowBudgetProceed + 1}, "Policy.BelowBudget must be hold or proceed"},
+		{Policy{PluginsAfterDeadline: PluginsAfterStop + 1}, "Policy.PluginsAfterDeadline must be after-wait or after-stop"},
+		{Policy{Completion: CompletionMarked + 1}, "Policy.Completion must be stopped, replaced, migrated or marked"},
 	} {
 		must.EqError(t, test.policy.Validate(), test.want)
 	}
@@ -28,6 +28,6 @@ func TestPolicy(t *testing.T) {
 	chosen := Policy{1, 2, BelowBudgetProceed, PluginsAfterStop, CompletionMarked}
 	must.NoError(t, chosen.Validate())
 	must.Eq(t, chosen, chosen.WithDefaults())
-	must.Eq(t, []string{"stopped", "replaced", "migrated", "asked", "unknown completion policy"},
+	must.Eq(t, []string{"stopped", "replaced", "migrated", "marked", "9"},
 		[]string{CompletionStopped.String(), CompletionReplaced.String(), CompletionMigrated.String(), CompletionMarked.String(), CompletionPolicy(9).String()})
 }

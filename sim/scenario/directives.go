@@ -38,7 +38,7 @@ func (d *Drainer) fields() []field {
 		span("stop-margin", &d.StopMargin),
 		choice("below-budget", &d.BelowBudget, "hold", "proceed"),
 		choice("plugins", &d.Plugins, "after-wait", "after-stop"),
-		choice("completion", &d.Completion, "stopped", "replaced", "migrated", "asked"),
+		choice("completion", &d.Completion, "stopped", "replaced", "migrated", "marked"),
 	}
 }
 

@@ -93,7 +93,7 @@
 //   - health-grace=TIME, stop-margin=TIME: how long the drainer waits for an overdue verdict, and for
 //     an overdue stop.
 //   - below-budget=hold|proceed, plugins=after-wait|after-stop,
-//     completion=stopped|replaced|migrated|asked: its policy. The first value is the default.
+//     completion=stopped|replaced|migrated|marked: its policy. The first value is the default.
 //
 // # Nodes, jobs and allocations
 //

@@ -68,7 +68,7 @@ func (m maker) scenario() *scenario.Scenario {
 		QueriesPerSecond: float64(m.upTo("queries", 8)) / 4, MinInterval: m.span("interval"), Coalesce: m.span("coalesce"),
 		RetryBase: m.span("retry"), RetryMax: m.span("retry"), HealthGrace: m.span("grace"), StopMargin: m.span("margin"),
 		BelowBudget: oneOf(m, "below", "hold", "proceed"), Plugins: oneOf(m, "plugins", "after-stop"),
-		Completion: oneOf(m, "completion", "asked", "stopped"),
+		Completion: oneOf(m, "completion", "marked", "stopped"),
 	}
 	if m.some("coalesce") {
 		s.Drainer.Coalesce = scenario.NoCoalescing

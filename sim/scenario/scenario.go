@@ -94,7 +94,7 @@ type Drainer struct {
 	HealthGrace time.Duration
 	StopMargin  time.Duration
 	// BelowBudget is "hold" or "proceed", Plugins "after-wait" or "after-stop",
-	// Completion "stopped", "replaced", "migrated" or "asked"; empty is the first.
+	// Completion "stopped", "replaced", "migrated" or "marked"; empty is the first.
 	BelowBudget string
 	Plugins     string
 	Completion  string

@@ -103,5 +103,5 @@ func (m *draft) drawPolicies(c *scenario.Drainer, d dice) {
 	chosen(func() { c.StopMargin = d.span(time.Second, 30*time.Second) })
 	chosen(func() { c.BelowBudget = "proceed" })
 	chosen(func() { c.Plugins = "after-stop" })
-	chosen(func() { c.Completion = one(d, "replaced", "migrated", "asked") })
+	chosen(func() { c.Completion = one(d, "replaced", "migrated", "marked") })
 }

@@ -168,7 +168,7 @@ func withoutVolumes(s *scenario.Scenario) {
 // steadyDrainer removes the options that let a drain end before its allocations have stopped.
 func steadyDrainer(d *scenario.Drainer) {
 	d.StopMargin = 0
-	if d.Completion == "asked" {
+	if d.Completion == "marked" {
 		d.Completion = ""
 	}
 }
