@@ -2,7 +2,7 @@ package cluster
 
 import "time"
 
-// DrainUpdate is a request to start, update or end the drain of a node.
+// DrainUpdate is an operator's request to start, update or end the drain of a node.
 type DrainUpdate struct {
 	Node NodeID
 	// Spec is the strategy that the operator asks for, or nil to end the drain.

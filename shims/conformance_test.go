@@ -13,7 +13,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
@@ -69,15 +68,7 @@ func (c conformingFSM) Commit(index uint64, rows drainertest.Rows) error {
 	return nil
 }
 
-func (c conformingFSM) Drain(index uint64, n cluster.NodeID, id cluster.DrainID, r lifecycle.Request) error {
-	return c.updateDrain(index, cluster.DrainUpdate{Node: n, Drain: id, Spec: &r.Spec, At: r.At, Key: r.Key})
-}
-
-func (c conformingFSM) Cancel(index uint64, n cluster.NodeID, r lifecycle.Request) error {
-	return c.updateDrain(index, cluster.DrainUpdate{Node: n, At: r.At, MarkEligible: r.MarkEligible, Key: r.Key})
-}
-
-func (c conformingFSM) updateDrain(index uint64, u cluster.DrainUpdate) error {
+func (c conformingFSM) UpdateDrain(index uint64, u cluster.DrainUpdate) error {
 	_, err := c.apply(index, &shims.NodeUpdateDrain{DrainUpdate: u})
 	return err
 }

@@ -17,30 +17,21 @@ func (t *Txn) UpdateNodeDrain(u cluster.DrainUpdate) (cluster.DrainResult, error
 	if n == nil {
 		return cluster.DrainResult{}, ErrNodeNotFound
 	}
-	if seen := t.drainWithKey(n, u.Key); seen != nil {
-		return cluster.DrainResult{Drain: seen.ID, Repeated: true}, nil
+	if d := t.drainWithKey(n, u.Key); d != nil {
+		return cluster.DrainResult{Drain: d.ID, Repeated: true}, nil
 	}
 	switch {
 	case u.Spec == nil:
 		return t.cancelDrain(n, u), nil
 	case n.Draining():
-		t.putNode(n, lifecycle.UpdateDrain(n, lifecycleRequest(u), t.written.index))
+		t.putNode(n, lifecycle.UpdateDrain(n, u, t.written.index))
 		return cluster.DrainResult{Drain: n.Drain.ID}, nil
 	}
 	if err := t.checkDrainID(u.Drain); err != nil {
 		return cluster.DrainResult{}, err
 	}
-	t.putNode(n, lifecycle.StartDrain(n, u.Drain, lifecycleRequest(u), t.written.index))
+	t.putNode(n, lifecycle.StartDrain(n, u, t.written.index))
 	return cluster.DrainResult{Drain: u.Drain}, nil
-}
-
-// lifecycleRequest returns the update in the form that package lifecycle uses.
-func lifecycleRequest(u cluster.DrainUpdate) lifecycle.Request {
-	r := lifecycle.Request{MarkEligible: u.MarkEligible, At: u.At, Key: u.Key, Meta: u.Meta, UpdatedBy: u.UpdatedBy}
-	if u.Spec != nil {
-		r.Spec = *u.Spec
-	}
-	return r
 }
 
 // drainWithKey returns the node's drain, running or recorded, that a request with the key
@@ -69,7 +60,7 @@ func (t *Txn) checkDrainID(id cluster.DrainID) error {
 
 // cancelDrain ends the node's drain on the operator's request.
 func (t *Txn) cancelDrain(n *cluster.Node, u cluster.DrainUpdate) cluster.DrainResult {
-	c := lifecycle.CancelDrain(t, n, lifecycleRequest(u), t.written.index)
+	c := lifecycle.CancelDrain(t, n, u, t.written.index)
 	before := make([]*cluster.Allocation, len(c.Withdrawn))
 	for i, a := range c.Withdrawn {
 		before[i] = t.Alloc(a.ID)

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
@@ -83,14 +82,16 @@ func (r Rows) copy() Rows {
 
 // drain returns the revision of the drain: the index of the entry.
 func (s *story) drain(title string, n cluster.NodeID, id cluster.DrainID, key string, at, deadline time.Duration) cluster.Revision {
-	r := lifecycle.Request{At: storyTime(at), Key: key, Spec: cluster.DrainSpec{Deadline: deadline}}
-	*s = append(*s, fsmStep{title, func(f FSM, index uint64) ([]rules.Refusal, error) { return nil, f.Drain(index, n, id, r) }})
+	s.update(title, cluster.DrainUpdate{Node: n, Drain: id, At: storyTime(at), Key: key, Spec: &cluster.DrainSpec{Deadline: deadline}})
 	return cluster.Revision(len(*s))
 }
 
 func (s *story) cancel(title string, n cluster.NodeID, at time.Duration, eligible bool) {
-	r := lifecycle.Request{At: storyTime(at), MarkEligible: eligible}
-	*s = append(*s, fsmStep{title, func(f FSM, index uint64) ([]rules.Refusal, error) { return nil, f.Cancel(index, n, r) }})
+	s.update(title, cluster.DrainUpdate{Node: n, At: storyTime(at), MarkEligible: eligible})
+}
+
+func (s *story) update(title string, u cluster.DrainUpdate) {
+	*s = append(*s, fsmStep{title, func(f FSM, index uint64) ([]rules.Refusal, error) { return nil, f.UpdateDrain(index, u) }})
 }
 
 func (s *story) marks(title string, m *rules.Marks) {

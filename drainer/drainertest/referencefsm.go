@@ -43,26 +43,35 @@ func (f *referenceFSM) Commit(index uint64, rows Rows) error {
 	return nil
 }
 
-// Drain is for [FSM].
-func (f *referenceFSM) Drain(index uint64, id cluster.NodeID, d cluster.DrainID, r lifecycle.Request) error {
+// UpdateDrain is for [FSM].
+func (f *referenceFSM) UpdateDrain(index uint64, u cluster.DrainUpdate) error {
 	s := f.state.Load().next(index)
 	defer f.state.Store(s)
-	n := s.nodes[id]
+	n := s.nodes[u.Node]
 	switch {
 	case n == nil:
 		return errNoNode
-	case f.seen(n, r.Key):
+	case f.applied(n, u.Key):
+	case u.Spec == nil:
+		c := lifecycle.CancelDrain(s, n, u, index)
+		for _, a := range c.Withdrawn {
+			s.allocs[a.ID] = a
+		}
+		if c.Record != nil {
+			f.records[c.Record.ID] = c.Record
+		}
+		s.nodes[n.ID] = c.Node
 	case n.Draining():
-		s.nodes[id] = lifecycle.UpdateDrain(n, r, index)
+		s.nodes[n.ID] = lifecycle.UpdateDrain(n, u, index)
 	default:
-		f.drains = append(f.drains, d)
-		s.nodes[id] = lifecycle.StartDrain(n, d, r, index)
+		f.drains = append(f.drains, u.Drain)
+		s.nodes[n.ID] = lifecycle.StartDrain(n, u, index)
 	}
 	return nil
 }
 
-// seen reports whether a drain of the node, running or recorded, has the key.
-func (f *referenceFSM) seen(n *cluster.Node, key string) bool {
+// applied reports whether a drain of the node, running or recorded, has the key.
+func (f *referenceFSM) applied(n *cluster.Node, key string) bool {
 	if n.Draining() && n.Drain.HasKey(key) {
 		return true
 	}
@@ -72,25 +81,6 @@ func (f *referenceFSM) seen(n *cluster.Node, key string) bool {
 		}
 	}
 	return false
-}
-
-// Cancel is for [FSM].
-func (f *referenceFSM) Cancel(index uint64, id cluster.NodeID, r lifecycle.Request) error {
-	s := f.state.Load().next(index)
-	defer f.state.Store(s)
-	n := s.nodes[id]
-	if n == nil {
-		return errNoNode
-	}
-	c := lifecycle.CancelDrain(s, n, r, index)
-	for _, a := range c.Withdrawn {
-		s.allocs[a.ID] = a
-	}
-	if c.Record != nil {
-		f.records[c.Record.ID] = c.Record
-	}
-	s.nodes[id] = c.Node
-	return nil
 }
 
 // Marks is for [FSM].

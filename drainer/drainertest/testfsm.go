@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
@@ -20,11 +19,9 @@ type FSM interface {
 	// story changes only DesiredStatus with StoppedAt, ClientStatus and ModifyTime, in an existing
 	// evaluation only Status.
 	Commit(index uint64, rows Rows) error
-	// Drain applies a request that starts the drain of a node, with the id, or updates the
-	// running drain. It changes nothing if a drain of the node has the request's key.
-	Drain(index uint64, n cluster.NodeID, id cluster.DrainID, r lifecycle.Request) error
-	// Cancel applies a request that cancels the drain of a node.
-	Cancel(index uint64, n cluster.NodeID, r lifecycle.Request) error
+	// UpdateDrain applies an operator's request. It changes nothing if a drain of the node has the
+	// request's key.
+	UpdateDrain(index uint64, u cluster.DrainUpdate) error
 	// Marks applies an entry of marks and returns what it refused.
 	Marks(index uint64, m *rules.Marks) ([]rules.Refusal, error)
 	// Completions applies an entry of completions and returns what it refused.
@@ -175,7 +172,7 @@ func testOneTransaction(f FSM, w *watch) error {
 	if err := f.Commit(1, rows); err != nil {
 		return fmt.Errorf("writing rows: %w", err)
 	}
-	if err := f.Drain(2, "n1", "d1", lifecycle.Request{At: storyTime(0)}); err != nil {
+	if err := f.UpdateDrain(2, cluster.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}, At: storyTime(0)}); err != nil {
 		return fmt.Errorf("starting a drain: %w", err)
 	}
 	stop, found := make(chan struct{}), make(chan error, 1)

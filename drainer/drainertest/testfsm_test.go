@@ -207,21 +207,16 @@ func (f *flawedFSM) flawed(before *model) {
 	}
 }
 
-func (f *flawedFSM) Drain(index uint64, n cluster.NodeID, d cluster.DrainID, r lifecycle.Request) error {
+func (f *flawedFSM) UpdateDrain(index uint64, u cluster.DrainUpdate) error {
 	defer f.flawed(f.state.Load())
 	if f.keyless {
-		r.Key = ""
+		u.Key = ""
 	}
-	err := f.referenceFSM.Drain(index, n, d, r)
+	err := f.referenceFSM.UpdateDrain(index, u)
 	if f.lenient {
 		return nil
 	}
 	return err
-}
-
-func (f *flawedFSM) Cancel(index uint64, n cluster.NodeID, r lifecycle.Request) error {
-	defer f.flawed(f.state.Load())
-	return f.referenceFSM.Cancel(index, n, r)
 }
 
 func (f *flawedFSM) Marks(index uint64, m *rules.Marks) (refused []rules.Refusal, err error) {

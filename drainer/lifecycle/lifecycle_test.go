@@ -30,8 +30,8 @@ func alloc(id cluster.AllocID, typ cluster.JobType) *cluster.Allocation {
 func TestStartDrain(t *testing.T) {
 	t.Parallel()
 	before := node()
-	after := lifecycle.StartDrain(before, "d1", lifecycle.Request{
-		Spec: cluster.DrainSpec{Deadline: time.Hour}, At: noon, Key: "k", Meta: map[string]string{"why": "disk"}, UpdatedBy: "ann",
+	after := lifecycle.StartDrain(before, cluster.DrainUpdate{
+		Drain: "d1", Spec: &cluster.DrainSpec{Deadline: time.Hour}, At: noon, Key: "k", Meta: map[string]string{"why": "disk"}, UpdatedBy: "ann",
 	}, 7)
 	must.Eq(t, node(), before)
 	at := noon.UTC()
@@ -53,10 +53,10 @@ func TestStartDrain(t *testing.T) {
 
 func TestUpdateDrain(t *testing.T) {
 	t.Parallel()
-	started := lifecycle.StartDrain(node(), "d1", lifecycle.Request{Spec: cluster.DrainSpec{Deadline: time.Hour}, At: noon, Key: "k", UpdatedBy: "ann"}, 7)
+	started := lifecycle.StartDrain(node(), cluster.DrainUpdate{Drain: "d1", Spec: &cluster.DrainSpec{Deadline: time.Hour}, At: noon, Key: "k", UpdatedBy: "ann"}, 7)
 	started.Drain.Marked[cluster.MarkPaced] = 2
 	later := noon.Add(time.Minute)
-	d := lifecycle.UpdateDrain(started, lifecycle.Request{Spec: cluster.DrainSpec{Deadline: -1}, At: later, Key: "l"}, 9).Drain
+	d := lifecycle.UpdateDrain(started, cluster.DrainUpdate{Spec: &cluster.DrainSpec{Deadline: -1}, At: later, Key: "l"}, 9).Drain
 	must.Eq(t, &cluster.Drain{
 		ID: "d1", NodeID: "n1", NodeName: "one", Revision: 9, UpdatedAt: later.UTC(), CreateIndex: 7,
 		Strategy: cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: -1}, StartedAt: noon.UTC()},
@@ -80,7 +80,7 @@ func TestApplyMark(t *testing.T) {
 		{cluster.JobBatch, cluster.MarkForced, true},
 		{cluster.JobSysBatch, cluster.MarkForced, false},
 	} {
-		n := lifecycle.StartDrain(node(), "d1", lifecycle.Request{At: noon}, 7)
+		n := lifecycle.StartDrain(node(), cluster.DrainUpdate{Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}, 7)
 		a := alloc("a1", c.typ)
 		a.DesiredTransition.NoShutdownDelay = true
 		lifecycle.ApplyMark(n, a, rules.Mark{Alloc: "a1", Node: "n1", Drain: "d1", Class: c.class}, noon, 9)
@@ -100,7 +100,7 @@ func TestApplyMark(t *testing.T) {
 
 func TestCanMark(t *testing.T) {
 	t.Parallel()
-	n := lifecycle.StartDrain(node(), "d1", lifecycle.Request{At: noon}, 7)
+	n := lifecycle.StartDrain(node(), cluster.DrainUpdate{Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}, 7)
 	good := rules.Mark{Alloc: "a1", Node: "n1", Drain: "d1", Class: cluster.MarkPaced}
 	must.True(t, lifecycle.CanMark(n, alloc("a1", cluster.JobService), good))
 	for name, broken := range map[string]func(n **cluster.Node, a **cluster.Allocation, m *rules.Mark){
@@ -127,7 +127,7 @@ func TestCanMark(t *testing.T) {
 
 func TestCancelDrain(t *testing.T) {
 	t.Parallel()
-	n := lifecycle.StartDrain(node(), "d1", lifecycle.Request{At: noon, Spec: cluster.DrainSpec{Deadline: -1}}, 7)
+	n := lifecycle.StartDrain(node(), cluster.DrainUpdate{Drain: "d1", At: noon, Spec: &cluster.DrainSpec{Deadline: -1}}, 7)
 	runs, stops, ended, others := alloc("a1", cluster.JobBatch), alloc("a2", cluster.JobBatch), alloc("a3", cluster.JobBatch), alloc("a4", cluster.JobBatch)
 	for _, a := range []*cluster.Allocation{runs, stops, ended} {
 		lifecycle.ApplyMark(n, a, rules.Mark{Alloc: a.ID, Drain: "d1", Class: cluster.MarkForced}, noon, 8)
@@ -136,7 +136,7 @@ func TestCancelDrain(t *testing.T) {
 	v := rowview.New(8, []*cluster.Node{n}, nil, []*cluster.Allocation{runs, stops, ended, others}, nil)
 
 	later := noon.Add(time.Minute)
-	c := lifecycle.CancelDrain(v, n, lifecycle.Request{At: later, MarkEligible: true, Key: "k", UpdatedBy: "bob"}, 9)
+	c := lifecycle.CancelDrain(v, n, cluster.DrainUpdate{At: later, MarkEligible: true, Key: "k", UpdatedBy: "bob"}, 9)
 	must.Nil(t, c.Node.Drain)
 	must.Eq(t, cluster.NodeEligible, c.Node.SchedulingEligibility)
 	must.Eq(t, cluster.DrainStatusCanceled, c.Node.LastDrain.Status)
@@ -153,7 +153,7 @@ func TestCancelDrain(t *testing.T) {
 	must.Eq(t, []string{"k"}, c.Record.Keys)
 	must.Eq(t, n.Drain.UpdatedAt, c.Record.UpdatedAt, must.Sprint("a cancel changes neither Revision nor its time"))
 
-	again := lifecycle.CancelDrain(v, c.Node, lifecycle.Request{At: later}, 10)
+	again := lifecycle.CancelDrain(v, c.Node, cluster.DrainUpdate{At: later}, 10)
 	must.Nil(t, again.Record)
 	must.SliceEmpty(t, again.Withdrawn)
 	must.SliceLen(t, 2, again.Node.Events)
@@ -161,7 +161,7 @@ func TestCancelDrain(t *testing.T) {
 
 func TestEndDrain(t *testing.T) {
 	t.Parallel()
-	n := lifecycle.StartDrain(node(), "d1", lifecycle.Request{At: noon}, 7)
+	n := lifecycle.StartDrain(node(), cluster.DrainUpdate{Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}, 7)
 	n.LastDrain = nil // the node was upgraded in the middle of the drain
 	ending := rules.Ending{Completion: rules.Completion{Node: "n1", Drain: "d1"}, Outcome: cluster.OutcomeDeadlineReached, StillStopping: 2}
 	after, record := lifecycle.EndDrain(n, ending, noon, 9)
@@ -184,7 +184,7 @@ func TestEndDrain(t *testing.T) {
 
 func TestNodeGoneAndPurged(t *testing.T) {
 	t.Parallel()
-	n := lifecycle.StartDrain(node(), "d1", lifecycle.Request{At: noon}, 7)
+	n := lifecycle.StartDrain(node(), cluster.DrainUpdate{Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}, 7)
 	ended := alloc("a2", cluster.JobBatch)
 	ended.ClientStatus = cluster.ClientComplete
 	lifecycle.CountPurged(n, alloc("a1", cluster.JobBatch), 8)

@@ -125,8 +125,8 @@ func Example() {
 
 	// An operator drains the node.
 	s.apply(func(_ rules.View, index uint64) []rules.Refusal {
-		r := lifecycle.Request{Spec: cluster.DrainSpec{Deadline: time.Hour}, At: time.Now()}
-		s.nodes["n1"] = lifecycle.StartDrain(s.nodes["n1"], "drain-1", r, index)
+		u := cluster.DrainUpdate{Drain: "drain-1", Spec: &cluster.DrainSpec{Deadline: time.Hour}, At: time.Now()}
+		s.nodes["n1"] = lifecycle.StartDrain(s.nodes["n1"], u, index)
 		return nil
 	})
 	s.await(func(v rules.View) bool { return v.Alloc("web-1").Marked() })

@@ -13,7 +13,6 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 )
 
 // clusterOf returns three servers on which everything runs. It is called in a bubble: a second ends
@@ -52,8 +51,8 @@ var stories = []struct {
 	}, "drain-1", cluster.OutcomeForced},
 	{"cancelled", func(c *servers) {
 		c.drain("node-1", cluster.DrainSpec{}, "1")
-		r := &drainRequest{Node: "node-1", Cancel: true, Request: lifecycle.Request{At: c.now, MarkEligible: true}}
-		c.until(func(s *state) bool { return !s.nodes["node-1"].Draining() }, &entry{At: c.now, Drain: r})
+		u := &cluster.DrainUpdate{Node: "node-1", At: c.now, MarkEligible: true}
+		c.until(func(s *state) bool { return !s.nodes["node-1"].Draining() }, &entry{At: c.now, Drain: u})
 	}, "drain-1", cluster.OutcomeCancelled},
 	{"two nodes", func(c *servers) {
 		c.drain("node-1", cluster.DrainSpec{}, "1")

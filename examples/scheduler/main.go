@@ -27,7 +27,6 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 )
 
 // pace is how long a second of the cluster takes.
@@ -185,6 +184,6 @@ func newJob(id cluster.JobID, kind cluster.JobType, count int) *cluster.Job {
 
 // drain requests the drain of a node. A repeated request has the same key and changes nothing.
 func (c *servers) drain(node cluster.NodeID, spec cluster.DrainSpec, key string) {
-	r := &drainRequest{Node: node, Drain: cluster.DrainID("drain-" + key), Request: lifecycle.Request{Spec: spec, At: c.now, Key: key}}
-	c.until(func(s *state) bool { return s.drainWithKey(s.nodes[node], key) != nil }, &entry{At: c.now, Drain: r})
+	u := &cluster.DrainUpdate{Node: node, Drain: cluster.DrainID("drain-" + key), Spec: &spec, At: c.now, Key: key}
+	c.until(func(s *state) bool { return s.drainWithKey(s.nodes[node], key) != nil }, &entry{At: c.now, Drain: u})
 }

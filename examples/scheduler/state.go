@@ -18,21 +18,11 @@ type entry struct {
 	At          time.Time
 	Node        *cluster.Node         `json:",omitempty"` // registers a node
 	Job         *cluster.Job          `json:",omitempty"` // registers a job
-	Drain       *drainRequest         `json:",omitempty"`
+	Drain       *cluster.DrainUpdate  `json:",omitempty"` // an operator's request
 	Marks       *rules.Marks          `json:",omitempty"`
 	Completions *rules.Completions    `json:",omitempty"`
 	Plan        *plan                 `json:",omitempty"`
 	Reports     []cluster.AllocReport `json:",omitempty"`
-}
-
-// drainRequest starts, changes or cancels the drain of a node.
-type drainRequest struct {
-	lifecycle.Request
-	Node cluster.NodeID
-	// Drain is the id of the drain if the request starts one. The proposer makes it, so that it is
-	// the same on every server.
-	Drain  cluster.DrainID
-	Cancel bool
 }
 
 // state is the state machine: all rows after one entry of the log. It never changes: apply returns
@@ -63,7 +53,7 @@ func (s *state) apply(e *entry) (after *state, refused []rules.Refusal) {
 		after.jobs[e.Job.Key()] = e.Job
 		after.evaluate(e.Job.Key(), cluster.TriggerJobRegister, e.At)
 	case e.Drain != nil:
-		after.drain(e.Drain)
+		after.drain(*e.Drain)
 	case e.Marks != nil:
 		refused = after.mark(e.Marks)
 	case e.Completions != nil:
@@ -94,24 +84,24 @@ func (s *state) show() *state {
 
 // drain applies an operator's request. It changes nothing if the node does not exist, or if the
 // request is repeated because its answer was lost.
-func (s *state) drain(r *drainRequest) {
-	n := s.nodes[r.Node]
+func (s *state) drain(u cluster.DrainUpdate) {
+	n := s.nodes[u.Node]
 	switch {
-	case n == nil || s.drainWithKey(n, r.Key) != nil:
-	case r.Cancel:
-		c := lifecycle.CancelDrain(s.view, n, r.Request, s.index)
+	case n == nil || s.drainWithKey(n, u.Key) != nil:
+	case u.Spec == nil:
+		c := lifecycle.CancelDrain(s.view, n, u, s.index)
 		s.nodes[n.ID] = c.Node
 		if c.Record != nil {
 			s.drains[c.Record.ID] = c.Record
 		}
 		for _, a := range c.Withdrawn {
 			s.allocs[a.ID] = a
-			s.evaluate(a.JobKey(), cluster.TriggerNodeDrain, r.At)
+			s.evaluate(a.JobKey(), cluster.TriggerNodeDrain, u.At)
 		}
 	case n.Draining():
-		s.nodes[n.ID] = lifecycle.UpdateDrain(n, r.Request, s.index)
+		s.nodes[n.ID] = lifecycle.UpdateDrain(n, u, s.index)
 	default:
-		s.nodes[n.ID] = lifecycle.StartDrain(n, r.Drain, r.Request, s.index)
+		s.nodes[n.ID] = lifecycle.StartDrain(n, u, s.index)
 	}
 }
 

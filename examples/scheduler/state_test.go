@@ -2,12 +2,10 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
@@ -25,11 +23,9 @@ func is(e *entry) func(*state) *entry { return func(*state) *entry { return e } 
 // planEntry returns the entry of the next plan.
 func planEntry(s *state) *entry { return &entry{At: noon, Plan: s.nextPlan()} }
 
-// draining returns the entry that starts or cancels the drain of a node.
-func draining(node cluster.NodeID, cancel bool) *entry {
-	return &entry{At: noon, Drain: &drainRequest{
-		Node: node, Drain: cluster.DrainID("d-" + node), Cancel: cancel, Request: lifecycle.Request{At: noon, Spec: cluster.DrainSpec{Deadline: time.Hour}},
-	}}
+// draining returns the entry that starts the drain of a node, or cancels it if there is no spec.
+func draining(node cluster.NodeID, spec *cluster.DrainSpec) *entry {
+	return &entry{At: noon, Drain: &cluster.DrainUpdate{Node: node, Drain: cluster.DrainID("d-" + node), At: noon, Spec: spec}}
 }
 
 // A plan whose state has changed does nothing, and its evaluation stays open.
@@ -41,7 +37,7 @@ func TestState_outdatedPlan(t *testing.T) {
 	var web *cluster.Allocation
 	for _, web = range running.allocs {
 	}
-	marked := applyAll(running, is(draining(web.NodeID, false)), func(s *state) *entry {
+	marked := applyAll(running, is(draining(web.NodeID, &cluster.DrainSpec{})), func(s *state) *entry {
 		drain := s.nodes[web.NodeID].Drain
 		m := rules.Mark{Alloc: web.ID, Group: web.GroupKey(), Node: web.NodeID, Drain: drain.ID, Revision: drain.Revision, Class: cluster.MarkPaced}
 		eval := &cluster.Evaluation{ID: "e", Namespace: job.Namespace, JobID: job.ID, Status: cluster.EvalPending}
@@ -54,8 +50,8 @@ func TestState_outdatedPlan(t *testing.T) {
 		entry  *entry
 		placed int
 	}{
-		"its node drains":           {registered, draining(registered.nextPlan().Place[0].NodeID, false), 0},
-		"the mark was withdrawn":    {marked, draining(web.NodeID, true), 1},
+		"its node drains":           {registered, draining(registered.nextPlan().Place[0].NodeID, &cluster.DrainSpec{}), 0},
+		"the mark was withdrawn":    {marked, draining(web.NodeID, nil), 1},
 		"it was applied before":     {marked, planEntry(marked), 2},
 		"another node was added":    {registered, nodeEntry("c"), 1},
 		"the same job was placed":   {applyAll(registered, is(&entry{At: noon, Job: job})), planEntry(registered), 1},

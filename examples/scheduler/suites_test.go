@@ -12,7 +12,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rowview"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
@@ -99,17 +98,9 @@ func put[K comparable, T any](rows map[K]*T, written []*T, deleted []K, key func
 	}
 }
 
-func (t *tested) Drain(_ uint64, n cluster.NodeID, id cluster.DrainID, r lifecycle.Request) error {
-	return t.request(&drainRequest{Node: n, Drain: id, Request: r})
-}
-
-func (t *tested) Cancel(_ uint64, n cluster.NodeID, r lifecycle.Request) error {
-	return t.request(&drainRequest{Node: n, Cancel: true, Request: r})
-}
-
-func (t *tested) request(r *drainRequest) error {
-	exists := t.state.Load().nodes[r.Node] != nil
-	_, err := t.apply(&entry{At: r.At, Drain: r})
+func (t *tested) UpdateDrain(_ uint64, u cluster.DrainUpdate) error {
+	exists := t.state.Load().nodes[u.Node] != nil
+	_, err := t.apply(&entry{At: u.At, Drain: &u})
 	if !exists {
 		return errors.New("the node does not exist")
 	}

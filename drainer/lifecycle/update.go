@@ -1,0 +1,102 @@
+package lifecycle
+
+import (
+	"maps"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+)
+
+// StartDrain returns the next row of a node that does not drain. The update has a spec, and an id that
+// no node and no record has. The proposer makes the id, so that it is the same on every server.
+func StartDrain(n *cluster.Node, u cluster.DrainUpdate, index uint64) *cluster.Node {
+	d := &cluster.Drain{ID: u.Drain, NodeID: n.ID, CreateIndex: index}
+	d.Strategy.StartedAt = u.At.UTC()
+	return setDrain(n, d, cluster.EventDrainSet, u, index)
+}
+
+// UpdateDrain returns the next row of a node that drains, with the spec of the update. The drain
+// keeps its id, its marks and the time at which it started. Its revision moves.
+func UpdateDrain(n *cluster.Node, u cluster.DrainUpdate, index uint64) *cluster.Node {
+	return setDrain(n, n.Drain.Copy(), cluster.EventDrainUpdated, u, index)
+}
+
+func setDrain(n *cluster.Node, d *cluster.Drain, message string, u cluster.DrainUpdate, index uint64) *cluster.Node {
+	at := u.At.UTC()
+	d.Strategy.DrainSpec = *u.Spec
+	d.Strategy.ForceDeadline = time.Time{}
+	if u.Spec.Deadline > 0 {
+		d.Strategy.ForceDeadline = at.Add(u.Spec.Deadline)
+	}
+	d.Revision, d.UpdatedAt = cluster.Revision(index), at
+	d.NodeName = n.Name
+	noteRequest(d, u)
+
+	after := touch(n, at, index)
+	after.Drain = d
+	after.SchedulingEligibility = cluster.NodeIneligible
+	after.LastDrain = lastDrain(n, cluster.DrainStatusDraining, at, u.Meta, u.UpdatedBy)
+	appendEvent(after, message, nil, at, index)
+	return after
+}
+
+// Cancelled holds the changes of CancelDrain.
+type Cancelled struct {
+	// Node is the node's next row.
+	Node *cluster.Node
+	// Record is the record of the drain, or nil if the node did not drain.
+	Record *cluster.Drain
+	// Withdrawn are the next rows of the allocations whose marks were withdrawn, by id.
+	Withdrawn []*cluster.Allocation
+	// Stopping are, by id, the allocations whose mark could not be withdrawn: the servers already
+	// want them stopped, and they have not stopped yet.
+	Stopping []cluster.AllocID
+}
+
+// CancelDrain ends the node's drain on request. It withdraws the drain's marks on allocations that
+// the servers have not stopped. Marks of other writers stay. The view is the state in which the
+// entry is applied. If the node does not drain, CancelDrain changes only the eligibility, if the
+// update says so.
+//
+// The entry has an evaluation of each job with a withdrawn mark, because a scheduler may have to
+// change its plan.
+func CancelDrain(v rules.View, n *cluster.Node, u cluster.DrainUpdate, index uint64) Cancelled {
+	at := u.At.UTC()
+	c := Cancelled{Node: touch(n, at, index)}
+	if u.MarkEligible {
+		c.Node.SchedulingEligibility = cluster.NodeEligible
+	}
+	if !n.Draining() {
+		return c
+	}
+	for a := range v.DrainAllocs(n.Drain.ID) {
+		switch {
+		case a.ClientTerminal():
+		case a.ServerTerminal():
+			c.Stopping = append(c.Stopping, a.ID)
+		default:
+			c.Withdrawn = append(c.Withdrawn, withdrawn(a, at, index))
+		}
+	}
+	c.Record = record(n, cluster.OutcomeCancelled, len(c.Stopping), at, index)
+	noteRequest(c.Record, u)
+	c.Node.Drain = nil
+	c.Node.LastDrain = lastDrain(n, cluster.DrainStatusCanceled, at, u.Meta, u.UpdatedBy)
+	appendEvent(c.Node, cluster.EventDrainDisabled, nil, at, index)
+	return c
+}
+
+// noteRequest records a request in the drain that it started, changed or cancelled.
+func noteRequest(d *cluster.Drain, u cluster.DrainUpdate) {
+	if u.Key != "" {
+		d.Keys = append(d.Keys, u.Key)
+		d.Keys = d.Keys[max(0, len(d.Keys)-cluster.MaxDrainKeys):]
+	}
+	if len(u.Meta) > 0 {
+		d.Meta = maps.Clone(u.Meta)
+	}
+	if u.UpdatedBy != "" {
+		d.UpdatedBy = u.UpdatedBy
+	}
+}
