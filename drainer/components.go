@@ -22,17 +22,17 @@ type Look struct {
 	// Deferred says that earlier steps knew of some of the changes but could not read the state
 	// then. So the states between the two views are unknown.
 	Deferred bool
-	// snapshot is shared by the built-in components of a step. It is nil in a look that code
-	// outside this package made.
-	snapshot *rules.Snapshot
+	// planner is shared by the built-in components of a step. It is nil in a look that was
+	// not created in this package.
+	planner *rules.Planner
 }
 
-// rules returns the snapshot to decide from.
-func (l Look) rules(p rules.Policy) *rules.Snapshot {
-	if l.snapshot != nil {
-		return l.snapshot
+// rules returns the planner of the step.
+func (l Look) rules(p rules.Policy) *rules.Planner {
+	if l.planner != nil {
+		return l.planner
 	}
-	return rules.NewSnapshot(l.View, l.Now, p)
+	return rules.NewPlanner(l.View, l.Now, p)
 }
 
 // Component is a part of the drainer that decides. Step does not block, sleep, start goroutines

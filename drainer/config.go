@@ -16,6 +16,9 @@ import (
 )
 
 // NodeDrainerConfig configures a [NodeDrainer]. Only Raft is required.
+//
+// A new knob belongs here if it changes when or how this leader plans and writes. A knob that changes
+// what may be written, so that the FSM must use the same value, belongs to [rules.Policy].
 type NodeDrainerConfig struct {
 	// Logger receives messages for operators. Nil discards them.
 	Logger *slog.Logger

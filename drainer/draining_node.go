@@ -123,7 +123,7 @@ func (d *drainingNodes) deadlinesPassed(ids []cluster.NodeID) {
 // plan plans the due nodes and returns them in order. It adds nodes that want a write to wanting.
 // It also adds nodes that it does not plan because the others fill a round of writes.
 func (d *drainingNodes) plan(look Look) (planned []cluster.NodeID) {
-	s, wanted := look.snapshot, 0
+	s, wanted := look.planner, 0
 	planned = d.agenda.Take()
 	for _, id := range planned {
 		n, node := d.byID[id], s.Node(id)
@@ -143,7 +143,7 @@ func (d *drainingNodes) plan(look Look) (planned []cluster.NodeID) {
 	return planned
 }
 
-func (d *drainingNodes) planNode(s *rules.Snapshot, node *cluster.Node, n *drainingNode, look Look) {
+func (d *drainingNodes) planNode(s *rules.Planner, node *cluster.Node, n *drainingNode, look Look) {
 	plan := s.PlanNode(node)
 	if !n.planned || n.passed != plan.Passed || n.pluginsTurn != plan.PluginsTurn || !slices.Equal(n.serving, plan.Serving) {
 		n.planned, n.passed, n.pluginsTurn, n.serving = true, plan.Passed, plan.PluginsTurn, plan.Serving

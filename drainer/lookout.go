@@ -35,9 +35,9 @@ func (l *lookout) lookEverywhere() {
 	l.changes = Changes{All: true, Abandoned: l.changes.Abandoned}
 }
 
-// look takes a snapshot, if the limiter allows it and the state has reached the index. Otherwise
-// the view is nil, and look returns when to retry.
-func (l *lookout) look(now time.Time, minIndex uint64) (Look, time.Time) {
+// look takes a snapshot, if the limiter allows it. The view is nil if not, or if it does not show all
+// answered writes. Then look returns when to retry.
+func (l *lookout) look(now time.Time, shown func(rules.View, time.Time) bool) (Look, time.Time) {
 	deferred := l.deferred
 	if l.notBefore.IsZero() {
 		l.notBefore = now.Add(l.limiter.ReserveN(now, 1).DelayFrom(now))
@@ -48,10 +48,10 @@ func (l *lookout) look(now time.Time, minIndex uint64) (Look, time.Time) {
 	}
 	l.notBefore = time.Time{}
 	view := l.state.Snapshot()
-	if view.Index() < minIndex {
+	if !shown(view, now) {
 		return Look{}, now.Add(l.retry)
 	}
-	look := Look{Now: now, View: view, Changes: l.changes, Deferred: deferred, snapshot: rules.NewSnapshot(view, now, l.policy)}
+	look := Look{Now: now, View: view, Changes: l.changes, Deferred: deferred, planner: rules.NewPlanner(view, now, l.policy)}
 	l.changes, l.deferred = Changes{}, false
 	return look, time.Time{}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// StalledAfter is how long a write may be without an answer, or the applier's queue without
-// room, before the drainer logs it and Explain shows it.
+// StalledAfter is how long a write may be without an answer, the applier's queue without room, or
+// the state without an answered write, before the drainer logs it and Explain shows it.
 const StalledAfter = 30 * time.Second
 
 // errNoRoom is the answer to requested items that do not fit into a round.
@@ -40,8 +40,11 @@ type outbox struct {
 	// behind says that the next round is a barrier, and nothing is planned before it: the term is
 	// new, or the outcome of a write is unknown.
 	behind bool
-	// minIndex is the least index of a view that shows all answered writes.
+	// minIndex is the least index of a view that shows all answered writes. lagSince is the time
+	// since which no view has had it, or zero, and lagIndex the index of the last view without it.
 	minIndex uint64
+	lagSince time.Time
+	lagIndex uint64
 	// noRoomSince is the time since which the applier has had no room for any write, or zero.
 	noRoomSince time.Time
 	// stallLogged says that the stall of this round, or of the queue, was logged.
@@ -180,8 +183,8 @@ func (o *outbox) ready(now time.Time) (bool, time.Time) {
 	return false, now.Add(StalledAfter)
 }
 
-// stalled says what has waited for [StalledAfter], for an answer or for room, or returns the empty
-// string.
+// stalled returns what has waited for [StalledAfter]: for an answer, for room, or for a state that
+// shows an answered write. It returns the empty string if nothing has.
 func (o *outbox) stalled(now time.Time) string {
 	late := func(since time.Time) bool { return !since.IsZero() && now.Sub(since) >= StalledAfter }
 	switch {
@@ -189,8 +192,23 @@ func (o *outbox) stalled(now time.Time) string {
 		return fmt.Sprintf("%d of the newest writes have had no answer since %s", o.round.inFlight, o.round.began.Format(time.RFC3339))
 	case late(o.noRoomSince):
 		return fmt.Sprintf("the applier has had no room for a write since %s", o.noRoomSince.Format(time.RFC3339))
+	case late(o.lagSince):
+		return fmt.Sprintf("the applier has answered a write with index %d, and since %s the state has index %d",
+			o.minIndex, o.lagSince.Format(time.RFC3339), o.lagIndex)
 	}
 	return ""
+}
+
+// shown reports whether a view shows all answered writes.
+func (o *outbox) shown(v rules.View, now time.Time) bool {
+	o.lagIndex = v.Index()
+	switch lags := o.lagIndex < o.minIndex; {
+	case lags && o.lagSince.IsZero():
+		o.lagSince = now
+	case !lags && !o.lagSince.IsZero():
+		o.lagSince, o.stallLogged = time.Time{}, false
+	}
+	return o.lagSince.IsZero()
 }
 
 // begin begins a round of writes, within the bounds and the applier's room. If the applier had no
@@ -262,13 +280,13 @@ func (o *outbox) send(e *entry, look Look) (queued bool) {
 	return queued
 }
 
-// pending returns the writes for Explain. deferred says that the state has changed since the last
+// report returns the writes for Explain. deferred means that the state has changed since the last
 // look. Then marks that are not in flight are left out, because their Since may be outdated.
-func (o *outbox) pending(now time.Time, deferred bool) rules.Pending {
-	p := rules.Pending{
+func (o *outbox) report(now time.Time, deferred bool) rules.TermState {
+	s := rules.TermState{
 		Marks: maps.Clone(o.round.marks), Barrier: o.behind,
 		Attempts: o.failures.count, LastError: o.lastError, Stalled: o.stalled(now),
 	}
-	maps.DeleteFunc(p.Marks, func(_ cluster.AllocID, m rules.PendingMark) bool { return deferred && !m.InFlight })
-	return p
+	maps.DeleteFunc(s.Marks, func(_ cluster.AllocID, m rules.PendingMark) bool { return deferred && !m.InFlight })
+	return s
 }

@@ -520,8 +520,9 @@ func TestOutbox_UnexpectedAnswers(t *testing.T) {
 	}
 }
 
-// A write without an answer, a barrier without an answer, and an applier that never has room are
-// logged once after StalledAfter, and reported until they end.
+// A write without an answer, a barrier without an answer, an applier that never has room, and a state
+// that does not reach the index of an answer are logged once after StalledAfter, and reported until
+// they end.
 func TestOutbox_Stalls(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -538,6 +539,10 @@ func TestOutbox_Stalls(t *testing.T) {
 		"no room": {
 			func(r *harness) { r.raft.always = full }, func(r *harness) { r.raft.always = applied },
 			"the applier has had no room for a write since 2030-01-01T00:00:00Z",
+		},
+		"an index that the state does not reach": {
+			func(r *harness) { r.run(); r.raft.answer(); r.run(); r.state.lag(true); r.raft.answer() }, func(r *harness) { r.state.lag(false) },
+			"the applier has answered a write with index 11, and since 2030-01-01T00:00:00Z the state has index 10",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -125,7 +125,7 @@ func (t *Term) Step(now time.Time) (wakeAt time.Time) {
 		t.lookout.deferred = t.lookout.deferred || !t.lookout.changes.Empty()
 		return at
 	}
-	look, at := t.lookout.look(now, t.outbox.minIndex)
+	look, at := t.lookout.look(now, t.outbox.shown)
 	if look.View == nil {
 		return at
 	}

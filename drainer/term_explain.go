@@ -22,8 +22,8 @@ type holdReporter interface {
 // Explain reports the drain of one node, with what this term has planned and in flight. The
 // error wraps [rules.ErrNotDraining].
 func (t *Term) Explain(id cluster.NodeID, now time.Time) (rules.Report, error) {
-	view, pending := t.pending(now)
-	return rules.Explain(view, pending, id, now, t.config.Policy)
+	view, state := t.forReport(now)
+	return rules.Explain(view, state, id, now, t.config.Policy)
 }
 
 // Reports reports every running drain, by node, as Explain does. It costs less, because a
@@ -41,8 +41,8 @@ func (t *Term) Status(now time.Time) []rules.Status {
 
 func (t *Term) reports(now time.Time) iter.Seq[rules.Report] {
 	return func(yield func(rules.Report) bool) {
-		view, pending := t.pending(now)
-		e := rules.NewExplainer(view, pending, now, t.config.Policy)
+		view, state := t.forReport(now)
+		e := rules.NewExplainer(view, state, now, t.config.Policy)
 		for n := range view.DrainingNodes() {
 			if !yield(e.Report(n)) {
 				return
@@ -58,9 +58,9 @@ func (t *Term) Abandoned() bool {
 	return t.lookout.changes.Abandoned
 }
 
-// pending returns a view, and what the term knows that the view does not hold. Both are copies, so
-// a long report delays no step.
-func (t *Term) pending(now time.Time) (rules.View, rules.Pending) {
+// forReport returns a view, and the state of the term that the view does not contain. Both are
+// copies, so a long report delays no step.
+func (t *Term) forReport(now time.Time) (rules.View, rules.TermState) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	view := t.lookout.state.Snapshot()
@@ -68,7 +68,7 @@ func (t *Term) pending(now time.Time) (rules.View, rules.Pending) {
 		t.lookout.note()
 	}
 	changes := t.lookout.changes
-	p := t.outbox.pending(now, !changes.Empty())
+	p := t.outbox.report(now, !changes.Empty())
 	p.WriteTime = sync.OnceValue(func() time.Duration { return t.config.writeTime(view) })
 	reporter, ok := t.nodes.jobs.(holdReporter)
 	if !ok || changes.All || len(changes.Nodes) > 0 { // a drain that began or was cancelled changes what groups wait for

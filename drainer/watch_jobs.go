@@ -104,9 +104,9 @@ func (w *jobWatcher) noteChanges(look Look) {
 	}
 }
 
-// makeDue makes a group due, and begins to watch it if it is new. undated says that its hold
-// reasons may have ended and begun again since its last plan.
-func (w *jobWatcher) makeDue(key cluster.GroupKey, undated bool) {
+// makeDue makes a group due, and begins to watch it if it is new. skipped means that the group may
+// have had states that this watcher has not planned from.
+func (w *jobWatcher) makeDue(key cluster.GroupKey, skipped bool) {
 	g := w.groups.get(key)
 	if g == nil {
 		g = &watchedGroup{key: key}
@@ -116,8 +116,8 @@ func (w *jobWatcher) makeDue(key cluster.GroupKey, undated bool) {
 		w.groups.add(g)
 		w.added = append(w.added, g)
 	}
-	if undated {
-		g.held = nil
+	if skipped {
+		g.restartHolds()
 	}
 	w.agenda.Now(g)
 }
@@ -154,13 +154,13 @@ func (w *jobWatcher) plan(look Look) {
 		most = w.marksAhead
 	}
 	var moved []cluster.NodeID
-	snapshot := look.rules(w.policy)
+	planner := look.rules(w.policy)
 	for _, g := range w.agenda.Take() {
 		if len(request.Marks) >= most {
 			w.agenda.Now(g)
 			continue
 		}
-		marks, reevaluate, left := w.planGroup(snapshot, g, look.Now)
+		marks, reevaluate, left := w.planGroup(planner, g, look.Now)
 		moved = append(moved, left...)
 		request.Marks = append(request.Marks, marks...)
 		if reevaluate {
@@ -180,7 +180,7 @@ func (w *jobWatcher) plan(look Look) {
 
 // planGroup plans one group, and returns the nodes that allocations have left since its last
 // plan.
-func (w *jobWatcher) planGroup(s *rules.Snapshot, g *watchedGroup, now time.Time) (marks []rules.Mark, reevaluate bool, left []cluster.NodeID) {
+func (w *jobWatcher) planGroup(s *rules.Planner, g *watchedGroup, now time.Time) (marks []rules.Mark, reevaluate bool, left []cluster.NodeID) {
 	plan := s.PlanGroup(g.key, func(m rules.Mark) bool { return g.retries.waits(m, now) })
 	left = departed(g.nodes, plan.Nodes)
 	g.nodes = plan.Nodes

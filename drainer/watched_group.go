@@ -19,8 +19,9 @@ type watchedGroup struct {
 	// retries spaces the group's marks, reevaluated its evaluations.
 	retries     retries
 	reevaluated attempts
-	// held are the reasons for which allocations of the group are held, with the time when this
-	// watcher first saw each. The slice is replaced, never written to.
+	// held are the reasons for which allocations of the group are held, each with the time of the
+	// first plan with it. A reason keeps its time only while this watcher plans from every state of
+	// the group: see restartHolds. The slice is replaced, never written to.
 	held []hold
 }
 
@@ -32,6 +33,10 @@ type hold struct {
 
 // Compare orders groups by key.
 func (g *watchedGroup) Compare(o *watchedGroup) int { return g.key.Compare(o.key) }
+
+// restartHolds removes the times of the hold reasons, so that the next plan sets them again. It is
+// called when states of the group were skipped: a reason may have ended and begun again in them.
+func (g *watchedGroup) restartHolds() { g.held = nil }
 
 // noteHolds records since when each reason holds.
 func (g *watchedGroup) noteHolds(holds [rules.ReasonCount]bool, now time.Time) {

@@ -305,7 +305,7 @@ func (w writer) Collect(context.Context) (collected cluster.Collected, err error
 		if err != nil {
 			return collected, err
 		}
-		d := response.(shims.Collected).Deleted
+		d := response.(shims.CollectApplied).Deleted
 		collected = collected.Plus(cluster.Collected{Allocs: len(d.Allocs), Evals: len(d.Evals), Jobs: len(d.Jobs)})
 	}
 	return collected, nil
@@ -421,7 +421,7 @@ func (w explainer) Explain(id cluster.NodeID) (rules.Report, error) {
 	if !w.leads() {
 		return rules.Report{}, rules.ErrNotEnabled
 	}
-	return rules.Explain(w.State(), rules.Pending{}, id, w.Now(), rules.Policy{})
+	return rules.Explain(w.State(), rules.TermState{}, id, w.Now(), rules.Policy{})
 }
 
 func (w explainer) Status() ([]rules.Status, error) {
@@ -430,7 +430,7 @@ func (w explainer) Status() ([]rules.Status, error) {
 	}
 	var all []rules.Status
 	for n := range w.State().DrainingNodes() {
-		report, _ := rules.Explain(w.State(), rules.Pending{}, n.ID, w.Now(), rules.Policy{})
+		report, _ := rules.Explain(w.State(), rules.TermState{}, n.ID, w.Now(), rules.Policy{})
 		all = append(all, report.Status)
 	}
 	return all, nil

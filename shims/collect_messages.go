@@ -18,15 +18,15 @@ type Collect struct {
 	collect.Request
 }
 
-func (*Collect) Type() MessageType      { return CollectType }
-func (*Collect) responds(Collected)     {}
-func (*Collect) check() error           { return nil }
-func (*Collect) needs() cluster.Version { return collect.Version }
+func (*Collect) Type() MessageType       { return CollectType }
+func (*Collect) responds(CollectApplied) {}
+func (*Collect) check() error            { return nil }
+func (*Collect) needs() cluster.Version  { return collect.Version }
 
 func (m *Collect) apply(txn *statestore.Txn) Response {
 	deleted, err := collect.Apply(txn, &m.Request)
 	if err != nil {
 		return Refused{Err: err}
 	}
-	return Collected{Deleted: deleted, Kept: m.Len() - deleted.Len()}
+	return CollectApplied{Deleted: deleted, Kept: m.Len() - deleted.Len()}
 }

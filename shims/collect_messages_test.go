@@ -39,7 +39,7 @@ func TestCollect_DeletesUnneededRows(t *testing.T) {
 		Before: collect.Before{Allocs: later, Evals: later, Jobs: later},
 		Rows:   collect.Rows{Allocs: []cluster.AllocID{"a0", "a1", "a2", "a9"}, Evals: []cluster.EvalID{"e1"}, Jobs: []cluster.JobKey{webJob(0).Key()}},
 	}}
-	must.Eq(t, shims.Collected{Deleted: collect.Rows{Allocs: []cluster.AllocID{"a0", "a1"}}, Kept: 4}, h.apply(m).(shims.Collected),
+	must.Eq(t, shims.CollectApplied{Deleted: collect.Rows{Allocs: []cluster.AllocID{"a0", "a1"}}, Kept: 4}, h.apply(m).(shims.CollectApplied),
 		must.Sprint("a2 runs, and needs its evaluation and job"))
 	must.NotNil(t, h.state().Alloc("a2"))
 	must.NotNil(t, h.state().Eval("e1"))

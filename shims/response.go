@@ -73,8 +73,8 @@ type CompletionsApplied struct {
 	Refused []rules.Refusal
 }
 
-// Collected answers [Collect].
-type Collected struct {
+// CollectApplied answers [Collect].
+type CollectApplied struct {
 	// Deleted are the deleted rows.
 	Deleted collect.Rows
 	// Kept counts the entry's rows that were not deleted: they are still needed, or did not exist.
@@ -89,7 +89,7 @@ func (DrainRequestApplied) response() {}
 func (PlanApplied) response()         {}
 func (MarksApplied) response()        {}
 func (CompletionsApplied) response()  {}
-func (Collected) response()           {}
+func (CollectApplied) response()      {}
 
 // done is the response of a message without its own response type.
 func done(evals []cluster.EvalID, err error) Response {

@@ -31,7 +31,7 @@ type endState struct {
 }
 
 // judgeEnd returns whether the completion policy allows the end of a node's drain.
-func (s *Snapshot) judgeEnd(n *cluster.Node) endState {
+func (s *Planner) judgeEnd(n *cluster.Node) endState {
 	policy := s.policy.Completion
 	if n.Drain.Strategy.Passed(s.now) && policy != CompletionMarked {
 		policy = CompletionStopped
@@ -102,9 +102,9 @@ func hasMigrated(v View, a *cluster.Allocation) bool {
 
 // CountLeft counts a node's allocations that have to leave and are not client-terminal. It uses a
 // count of the consumers, of which there may be many.
-func CountLeft(v View, n *cluster.Node) (left int) { return (&Snapshot{view: v}).countLeft(n) }
+func CountLeft(v View, n *cluster.Node) (left int) { return (&Planner{view: v}).countLeft(n) }
 
-func (s *Snapshot) countLeft(n *cluster.Node) (left int) {
+func (s *Planner) countLeft(n *cluster.Node) (left int) {
 	for _, stage := range cluster.Stages() {
 		switch {
 		case !n.Drain.Leaves(stage):

@@ -248,7 +248,7 @@ func TestJudgeEnd_Policies(t *testing.T) {
 			a.DesiredStatus, a.ClientStatus = cluster.DesiredStop, cluster.ClientComplete
 			test.edit(w)
 			for policy, want := range test.want {
-				end := NewSnapshot(w, fixture.Epoch, Policy{Completion: policy}).judgeEnd(w.Node("n1"))
+				end := NewPlanner(w, fixture.Epoch, Policy{Completion: policy}).judgeEnd(w.Node("n1"))
 				must.Eq(t, want, end.done, must.Sprintf("policy %s", policy))
 			}
 		})
@@ -266,7 +266,7 @@ func TestJudgeEnd_NamesAwaitedJobs(t *testing.T) {
 		a.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: "d-n1", Class: cluster.MarkPaced}
 	}
 	w.Evals = append(w.Evals, &cluster.Evaluation{ID: "e", Namespace: "default", JobID: "web", Status: cluster.EvalPending})
-	end := NewSnapshot(w, fixture.Epoch, Policy{Completion: CompletionReplaced}).judgeEnd(w.Node("n1"))
+	end := NewPlanner(w, fixture.Epoch, Policy{Completion: CompletionReplaced}).judgeEnd(w.Node("n1"))
 	must.Eq(t, []cluster.JobKey{fixture.Group.Job}, end.waitsFor)
 	must.False(t, end.done)
 }
@@ -279,10 +279,10 @@ func TestWaitEnd_EndlessStopTime(t *testing.T) {
 	w.StartDrain("n1", -1)
 	a := w.Alloc("a1")
 	a.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: "d-n1", Class: cluster.MarkForced, MarkedAt: fixture.Epoch}
-	end := NewSnapshot(w, fixture.Epoch.Add(time.Hour), Policy{}).judgeEnd(w.Node("n1"))
+	end := NewPlanner(w, fixture.Epoch.Add(time.Hour), Policy{}).judgeEnd(w.Node("n1"))
 	must.False(t, end.done)
 	must.True(t, end.waitEnds.After(fixture.Epoch.AddDate(200, 0, 0)))
-	report, _ := Explain(w, Pending{WriteTime: func() time.Duration { return time.Second }}, "n1", fixture.Epoch, Policy{})
+	report, _ := Explain(w, TermState{WriteTime: func() time.Duration { return time.Second }}, "n1", fixture.Epoch, Policy{})
 	must.True(t, report.EndsBy.After(fixture.Epoch.AddDate(200, 0, 0)))
 }
 
@@ -297,7 +297,7 @@ func TestTurn_PluginsDoNotWaitForAllocationsLeftByRequest(t *testing.T) {
 	d := w.StartDrain("n1", -1)
 	turn := func(ignore bool) bool {
 		d.Strategy.IgnoreSystemJobs = ignore
-		return NewSnapshot(w, fixture.Epoch.Add(time.Hour), Policy{PluginsAfterDeadline: PluginsAfterStop}).turnHasCome(w.Node("n1"), cluster.StagePlugins)
+		return NewPlanner(w, fixture.Epoch.Add(time.Hour), Policy{PluginsAfterDeadline: PluginsAfterStop}).turnHasCome(w.Node("n1"), cluster.StagePlugins)
 	}
 	must.False(t, turn(false))
 	must.True(t, turn(true))

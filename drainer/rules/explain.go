@@ -9,24 +9,24 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Pending is what a leader knows beyond the state: its writes, and since when groups are held. The
-// zero value is that of a server that does not lead.
-type Pending struct {
+// TermState is the part of a report that is not in the state, because only the leader's term has it:
+// its writes, and since when groups are held. The zero value is that of a server that does not lead.
+type TermState struct {
 	// Marks are the marks of the newest round of writes that are not applied, by allocation.
 	Marks map[cluster.AllocID]PendingMark
 	// Attempts counts consecutive failed rounds of writes, or consecutive failed barriers while
 	// Barrier is set. LastError is the last failure, or nil.
 	Attempts  int
 	LastError error
-	// Barrier says that the leader plans nothing until a barrier is applied.
+	// Barrier means that the leader plans nothing until a barrier is applied.
 	Barrier bool
-	// Stalled says why nothing was written for too long, or is empty.
+	// Stalled is why nothing was written for too long, or empty.
 	Stalled string
-	// WriteTime bounds how long the leader takes until a write is applied. If it is nil, reports
-	// do not say when the drain ends.
+	// WriteTime bounds how long the leader takes until a write is applied. If it is nil, reports do
+	// not contain the end of a drain.
 	WriteTime func() time.Duration
-	// HeldSince returns since when the leader has seen a group held for a reason, or zero if the
-	// leader does not know. It may be nil.
+	// HeldSince returns since when the leader has found a group held for a reason, or zero if the
+	// leader has no such time. It may be nil.
 	HeldSince func(cluster.GroupKey, Reason) time.Time
 }
 
@@ -42,19 +42,19 @@ type PendingMark struct {
 
 // Explain reports the drain of one node and the [Reason] why each allocation is still there. The
 // error wraps [ErrNotDraining].
-func Explain(v View, pending Pending, id cluster.NodeID, now time.Time, p Policy) (Report, error) {
+func Explain(v View, term TermState, id cluster.NodeID, now time.Time, p Policy) (Report, error) {
 	node := v.Node(id)
 	if !node.Draining() {
 		return Report{}, fmt.Errorf("explaining node %s: %w", id, ErrNotDraining)
 	}
-	return NewExplainer(v, pending, now, p).Report(node), nil
+	return NewExplainer(v, term, now, p).Report(node), nil
 }
 
 // Explainer reports several drains at one time. It counts each group once.
 type Explainer struct {
-	*Snapshot
-	pending Pending
-	groups  map[cluster.GroupKey]*explained
+	*Planner
+	term   TermState
+	groups map[cluster.GroupKey]*explained
 	// onNode are the allocations on the node of the last report, or nil before the first.
 	onNode *onNode
 }
@@ -69,16 +69,16 @@ type explained struct {
 }
 
 // NewExplainer returns an explainer over a view.
-func NewExplainer(v View, pending Pending, now time.Time, p Policy) *Explainer {
-	return &Explainer{Snapshot: NewSnapshot(v, now, p), pending: pending, groups: map[cluster.GroupKey]*explained{}}
+func NewExplainer(v View, term TermState, now time.Time, p Policy) *Explainer {
+	return &Explainer{Planner: NewPlanner(v, now, p), term: term, groups: map[cluster.GroupKey]*explained{}}
 }
 
 // inFlight reports whether a mark of the allocation is in flight.
-func (e *Explainer) inFlight(id cluster.AllocID) bool { return e.pending.Marks[id].InFlight }
+func (e *Explainer) inFlight(id cluster.AllocID) bool { return e.term.Marks[id].InFlight }
 
 // Report reports the drain of a draining node of the view.
 func (e *Explainer) Report(n *cluster.Node) Report {
-	r := Report{Status: Status{Drain: n.Drain, NodeName: n.Name, Stalled: e.pending.Stalled}}
+	r := Report{Status: Status{Drain: n.Drain, NodeName: n.Name, Stalled: e.term.Stalled}}
 	e.onNode = e.lookOn(n)
 	r.Allocs = slices.Grow(r.Allocs, e.onNode.count())
 	for _, s := range cluster.Stages() {
@@ -90,8 +90,8 @@ func (e *Explainer) Report(n *cluster.Node) Report {
 		r.Left[s] = e.onNode.left(s)
 		r.Ignored += len(e.onNode[s].excluded)
 	}
-	if e.pending.WriteTime != nil && n.Drain.Strategy.Finite() {
-		r.EndsBy = e.onNode.bound(n, e.now, e.policy, e.pending.WriteTime())
+	if e.term.WriteTime != nil && n.Drain.Strategy.Finite() {
+		r.EndsBy = e.onNode.bound(n, e.now, e.policy, e.term.WriteTime())
 	}
 	for i, a := range r.Allocs {
 		r.Waiting[a.Reason]++
@@ -283,7 +283,7 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 // explainPlanned gives the reason of an allocation whose mark is in flight, failed, or is
 // about to be planned.
 func (e *Explainer) explainPlanned(r *AllocExplanation, n *cluster.Node) {
-	p := e.pending
+	p := e.term
 	since := Since{Seen: true}
 	if mark := p.Marks[r.Alloc]; mark.Drain == n.Drain.ID {
 		since.At = mark.Since
@@ -341,8 +341,8 @@ func (e *Explainer) explained(key cluster.GroupKey) *explained {
 // result is never before here, the time when the allocation was placed or the drain began.
 func (e *Explainer) seen(key cluster.GroupKey, r Reason, here time.Time) Since {
 	since := Since{Seen: true}
-	if e.pending.HeldSince != nil {
-		since.At = e.pending.HeldSince(key, r)
+	if e.term.HeldSince != nil {
+		since.At = e.term.HeldSince(key, r)
 	}
 	if !since.At.IsZero() {
 		since.At = latest(since.At, here)

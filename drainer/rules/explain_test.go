@@ -25,7 +25,7 @@ func TestAllocExplanation_WithoutTexts(t *testing.T) {
 		a := w.Alloc("a1")
 		a.VolumeHolds, a.DesiredStatus, a.StoppedAt = holds, cluster.DesiredStop, fixture.Epoch
 		a.Job.TaskGroups[0].Tasks[0].StoragePlugin = held
-		report, err := Explain(w, Pending{}, "n1", fixture.Epoch, Policy{})
+		report, err := Explain(w, TermState{}, "n1", fixture.Epoch, Policy{})
 		must.NoError(t, err)
 		full := report.Allocs[0]
 		must.Eq(t, reason, full.Reason)
@@ -52,8 +52,8 @@ func TestExplain_Reasons(t *testing.T) {
 	eval := func(status cluster.EvalStatus) *cluster.Evaluation {
 		return &cluster.Evaluation{ID: "e1", Namespace: "default", JobID: "web", Status: status, StatusDescription: cluster.BlockedEvalDescription, CreateTime: minute(2)}
 	}
-	heldSince := func(reason Reason, since time.Time) Pending {
-		return Pending{HeldSince: func(key cluster.GroupKey, r Reason) time.Time {
+	heldSince := func(reason Reason, since time.Time) TermState {
+		return TermState{HeldSince: func(key cluster.GroupKey, r Reason) time.Time {
 			if key == fixture.Group && r == reason {
 				return since
 			}
@@ -63,7 +63,7 @@ func TestExplain_Reasons(t *testing.T) {
 	start := Since{At: fixture.Epoch}
 	for name, test := range map[string]struct {
 		edit   func(*fixture.Cluster)
-		known  Pending
+		known  TermState
 		policy Policy
 		want   AllocExplanation
 	}{
@@ -79,25 +79,25 @@ func TestExplain_Reasons(t *testing.T) {
 			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{Seen: true}, Healthy: 2, Count: 2, MaxParallel: 1, Detail: "its mark is about to be planned"},
 		},
 		"in flight": {
-			known: Pending{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-n1", Since: minute(4), InFlight: true}}},
+			known: TermState{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-n1", Since: minute(4), InFlight: true}}},
 			want:  AllocExplanation{Reason: ReasonWritePending, Since: Since{At: minute(4), Seen: true}, Detail: "its mark is in flight"},
 		},
 		"its writes fail": {
-			known: Pending{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-n1", Since: minute(4)}}, Attempts: 3, LastError: errors.New("no leader")},
+			known: TermState{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-n1", Since: minute(4)}}, Attempts: 3, LastError: errors.New("no leader")},
 			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{At: minute(4), Seen: true}, Attempts: 3, LastError: errors.New("no leader"), Healthy: 2, Count: 2, MaxParallel: 1,
 				Detail: "its mark is planned; the last 3 writes have failed: no leader"},
 		},
 		"in flight for an earlier drain": {
-			known: Pending{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-old", Since: minute(4), InFlight: true}}},
+			known: TermState{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-old", Since: minute(4), InFlight: true}}},
 			want:  AllocExplanation{Reason: ReasonWritePending, Since: Since{Seen: true}, Detail: "its mark is in flight"},
 		},
 		"behind a barrier": {
-			known: Pending{Barrier: true},
+			known: TermState{Barrier: true},
 			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{Seen: true}, Healthy: 2, Count: 2, MaxParallel: 1,
 				Detail: "its mark is planned when a barrier is applied"},
 		},
 		"in flight for too long": {
-			known: Pending{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-n1", Since: minute(4), InFlight: true}}, Stalled: "no answer"},
+			known: TermState{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-n1", Since: minute(4), InFlight: true}}, Stalled: "no answer"},
 			want:  AllocExplanation{Reason: ReasonWritePending, Since: Since{At: minute(4), Seen: true}, Detail: "its mark is in flight; no answer"},
 		},
 		"stopping": {
@@ -234,7 +234,7 @@ func TestExplain_Reasons(t *testing.T) {
 		},
 		"waiting for a mark in flight": {
 			edit:  func(w *fixture.Cluster) { w.StartDrain("n2", 0) },
-			known: Pending{Marks: map[cluster.AllocID]PendingMark{"a2": {Drain: "d-n2", InFlight: true}}},
+			known: TermState{Marks: map[cluster.AllocID]PendingMark{"a2": {Drain: "d-n2", InFlight: true}}},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
 				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group moving"},
 		},
@@ -317,7 +317,7 @@ func TestExplain_NotDraining(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 1)
 	for _, id := range []cluster.NodeID{"n1", "unknown"} {
-		report, err := Explain(w, Pending{}, id, fixture.Epoch, Policy{})
+		report, err := Explain(w, TermState{}, id, fixture.Epoch, Policy{})
 		must.ErrorIs(t, err, ErrNotDraining)
 		must.Eq(t, Report{}, report)
 	}
@@ -329,7 +329,7 @@ func TestExplain_WorstReason(t *testing.T) {
 	w := fixture.NewCluster(2, 2)
 	w.StartDrain("n1", 0)
 	report := func() Status {
-		r, _ := Explain(w, Pending{}, "n1", fixture.Epoch, Policy{})
+		r, _ := Explain(w, TermState{}, "n1", fixture.Epoch, Policy{})
 		return r.Status
 	}
 	w.Alloc("a1").DesiredStatus, w.Alloc("a1").StoppedAt = cluster.DesiredStop, fixture.Epoch

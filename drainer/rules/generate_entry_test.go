@@ -85,12 +85,12 @@ func spoil(t *rapid.T, m *Mark) {
 	}
 }
 
-// anyPending draws the Pending of a leader. Some marks are in flight, some belong to another drain.
-func anyPending(t *rapid.T, w *fixture.World, now time.Time) Pending {
+// anyPending draws the TermState of a leader. Some marks are in flight, some belong to another drain.
+func anyPending(t *rapid.T, w *fixture.World, now time.Time) TermState {
 	if fixture.OneIn(t, 4, "nothing known") {
-		return Pending{}
+		return TermState{}
 	}
-	p := Pending{Marks: map[cluster.AllocID]PendingMark{}, Barrier: fixture.OneIn(t, 4, "barrier")}
+	p := TermState{Marks: map[cluster.AllocID]PendingMark{}, Barrier: fixture.OneIn(t, 4, "barrier")}
 	p.HeldSince = func(_ cluster.GroupKey, r Reason) time.Time {
 		if r == ReasonBelowBudget {
 			return fixture.Epoch.Add(-time.Hour)
@@ -132,7 +132,7 @@ func TestGenerator_MeetsEveryClassAndReason(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w, now := fixture.AnyWorld(rt)
 		policy := anyPolicy(rt)
-		s := NewSnapshot(w, now, policy)
+		s := NewPlanner(w, now, policy)
 		marks := &Marks{At: now, Policy: policy}
 		for _, key := range w.Groups() {
 			marks.Marks = append(marks.Marks, s.PlanGroup(key, nil).Marks...)

@@ -10,7 +10,7 @@ import (
 // group is one group as a snapshot shows it. It is read-only; a [budget] counts marks. Plan and
 // re-check both decide with it.
 type group struct {
-	*Snapshot
+	*Planner
 	key cluster.GroupKey
 	// job is the current version, or nil if the job is gone.
 	job  *cluster.Job
@@ -21,8 +21,8 @@ type group struct {
 	evals []*cluster.Evaluation
 }
 
-func (s *Snapshot) group(key cluster.GroupKey) *group {
-	g := &group{Snapshot: s, key: key, job: s.view.Job(key.Job)}
+func (s *Planner) group(key cluster.GroupKey) *group {
+	g := &group{Planner: s, key: key, job: s.view.Job(key.Job)}
 	g.pace, g.exists = cluster.PaceOf(g.job, key.Name)
 	return g
 }
@@ -76,7 +76,7 @@ func (g *group) judgeHealth(a *cluster.Allocation, node *cluster.Node) ruling {
 
 // judgeWithNode judges an allocation that leaves with its whole stage, or because of the deadline
 // or force.
-func (s *Snapshot) judgeWithNode(a *cluster.Allocation, node *cluster.Node) ruling {
+func (s *Planner) judgeWithNode(a *cluster.Allocation, node *cluster.Node) ruling {
 	d := node.Drain
 	switch {
 	case !s.leaves(a, node):

@@ -20,14 +20,14 @@ type VolumeView interface {
 type users map[cluster.PluginID]cluster.AllocID
 
 // leaves reports whether the allocation must leave its node, which drains.
-func (s *Snapshot) leaves(a *cluster.Allocation, n *cluster.Node) bool {
+func (s *Planner) leaves(a *cluster.Allocation, n *cluster.Node) bool {
 	return n.Drain.Leaves(a.Stage()) && s.staysFor(a, n) == ""
 }
 
 // staysFor returns an allocation for which the drain leaves a storage plugin on the node: the
 // plugin serves its volumes, and the drain leaves the allocation too. It returns "" if there is
 // none.
-func (s *Snapshot) staysFor(a *cluster.Allocation, n *cluster.Node) cluster.AllocID {
+func (s *Planner) staysFor(a *cluster.Allocation, n *cluster.Node) cluster.AllocID {
 	if !n.Drain.Strategy.IgnoreSystemJobs || a.Stage() != cluster.StagePlugins {
 		return ""
 	}
@@ -48,7 +48,7 @@ func (s *Snapshot) staysFor(a *cluster.Allocation, n *cluster.Node) cluster.Allo
 
 // usersOn returns the users on a node that drains. It caches them, because marks and completions
 // change no claim and no system allocation that a drain leaves.
-func (s *Snapshot) usersOn(n *cluster.Node) users {
+func (s *Planner) usersOn(n *cluster.Node) users {
 	found, known := s.users[n.ID]
 	if known {
 		return found

@@ -66,7 +66,7 @@ func TestLeaves_PluginOfAnExcludedAllocation(t *testing.T) {
 			if c.view != nil {
 				v = c.view(w)
 			}
-			s, n, p1 := NewSnapshot(v, now, Policy{}), w.Node("n1"), w.Alloc("p1")
+			s, n, p1 := NewPlanner(v, now, Policy{}), w.Node("n1"), w.Alloc("p1")
 			plan, group := s.PlanNode(n), s.PlanGroup(p1.GroupKey(), nil)
 			must.Eq(t, c.left, plan.Completion != nil, must.Sprint("the drain ends"))
 			must.Eq(t, !c.left, plan.PluginsTurn)
@@ -81,7 +81,7 @@ func TestLeaves_PluginOfAnExcludedAllocation(t *testing.T) {
 			if c.left && !p1.Marked() {
 				must.Eq(t, "the allocation is left by request", refused[0].Why)
 			}
-			report, err := Explain(v, Pending{}, "n1", now, Policy{})
+			report, err := Explain(v, TermState{}, "n1", now, Policy{})
 			must.NoError(t, err)
 			r := report.Allocs[len(report.Allocs)-1]
 			must.Eq(t, cluster.AllocID("p1"), r.Alloc)
@@ -109,7 +109,7 @@ func TestPlanNode_NamesServingPlugins(t *testing.T) {
 		p := w.Place("p2", w.AddJob("nfs", cluster.JobSystem), "n1")
 		p.Job.TaskGroups[0].Tasks[0].StoragePlugin = true
 	})
-	plan := func() NodePlan { return NewSnapshot(w, fixture.Epoch, Policy{}).PlanNode(w.Node("n1")) }
+	plan := func() NodePlan { return NewPlanner(w, fixture.Epoch, Policy{}).PlanNode(w.Node("n1")) }
 	must.Eq(t, []cluster.PluginID{"disks", "files"}, plan().Serving)
 	must.Eq(t, []cluster.AllocID{"p2"}, []cluster.AllocID{plan().Marks[0].Alloc})
 	w.Alloc("s1").ClientStatus = cluster.ClientFailed

@@ -28,10 +28,10 @@ type GroupPlan struct {
 }
 
 // PlanGroup decides which allocations of a group are marked now. Allocations that leave with their
-// whole stage, or at the deadline, are planned with their node ([Snapshot.PlanNode]), but they use
+// whole stage, or at the deadline, are planned with their node ([Planner.PlanNode]), but they use
 // room here too. Marks for which postpone returns true are postponed. A nil postpone postpones
 // none.
-func (s *Snapshot) PlanGroup(key cluster.GroupKey, postpone func(Mark) bool) GroupPlan {
+func (s *Planner) PlanGroup(key cluster.GroupKey, postpone func(Mark) bool) GroupPlan {
 	g := s.group(key)
 	return g.plan(g.census(), g.budget(), nil, postpone)
 }
@@ -208,7 +208,7 @@ type NodePlan struct {
 
 // PlanNode decides which allocations leave a draining node together, stage by stage, and whether
 // its drain may end.
-func (s *Snapshot) PlanNode(n *cluster.Node) NodePlan {
+func (s *Planner) PlanNode(n *cluster.Node) NodePlan {
 	end := s.judgeEnd(n)
 	plan := NodePlan{WakeAt: end.waitEnds, WaitsFor: end.waitsFor, Passed: n.Drain.Strategy.Passed(s.now)}
 	if end.done {

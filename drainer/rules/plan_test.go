@@ -89,7 +89,7 @@ func (w *twin) order(a, b *cluster.Allocation) int {
 }
 
 // planFirst plans a group with some marks in flight, as Explain does.
-func planFirst(s *Snapshot, key cluster.GroupKey, inFlight map[cluster.AllocID]bool) []Mark {
+func planFirst(s *Planner, key cluster.GroupKey, inFlight map[cluster.AllocID]bool) []Mark {
 	g := s.group(key)
 	return g.plan(g.census(), g.budget(), func(id cluster.AllocID) bool { return inFlight[id] }, nil).Marks
 }
@@ -104,7 +104,7 @@ func TestPlanGroup_AgreesWithTwin(t *testing.T) {
 			for _, a := range w.Allocs {
 				inFlight[a.ID] = fixture.OneIn(t, 3, "in flight")
 			}
-			s := NewSnapshot(w, now, policy)
+			s := NewPlanner(w, now, policy)
 			must.Eq(t, planOneByOne(w, now, policy, key, nil), s.PlanGroup(key, nil).Marks, must.Sprintf("group %v", key))
 			must.Eq(t, planOneByOne(w, now, policy, key, inFlight), planFirst(s, key, inFlight), must.Sprintf("group %v, in flight %v", key, inFlight))
 		}
@@ -113,7 +113,7 @@ func TestPlanGroup_AgreesWithTwin(t *testing.T) {
 
 // planAll is the plan of all groups and nodes of a world, in one entry.
 func planAll(w *fixture.World, now time.Time, p Policy) (*Marks, *Completions) {
-	s := NewSnapshot(w, now, p)
+	s := NewPlanner(w, now, p)
 	marks, completions := &Marks{At: now, Policy: p}, &Completions{At: now, Policy: p}
 	for _, key := range w.Groups() {
 		marks.Marks = append(marks.Marks, s.PlanGroup(key, nil).Marks...)
@@ -193,7 +193,7 @@ func TestPlanNode_AgreesWithTwin(t *testing.T) {
 				}
 			}
 			slices.SortFunc(want, Mark.Compare)
-			plan := NewSnapshot(w, now, policy).PlanNode(n)
+			plan := NewPlanner(w, now, policy).PlanNode(n)
 			must.Eq(t, want, plan.Marks, must.Sprintf("node %s", n.ID))
 			must.Eq(t, state.ended(n), (plan.Completion != nil), must.Sprintf("node %s", n.ID))
 		}
@@ -206,7 +206,7 @@ func TestPlans_FactsAgreeWithTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, now := fixture.AnyWorld(t)
 		policy := anyPolicy(t)
-		s, state := NewSnapshot(w, now, policy), &twin{World: w, now: now, policy: policy}
+		s, state := NewPlanner(w, now, policy), &twin{World: w, now: now, policy: policy}
 		for _, key := range w.Groups() {
 			var nodes []cluster.NodeID
 			runsOn := false
@@ -239,7 +239,7 @@ func TestPlans_StateWhenToPlanAgain(t *testing.T) {
 		w, now := fixture.AnyWorld(t)
 		policy := anyPolicy(t)
 		later := now.Add(fixture.Seconds(t, 0, 600, "later"))
-		early, late := NewSnapshot(w, now, policy), NewSnapshot(w, later, policy)
+		early, late := NewPlanner(w, now, policy), NewPlanner(w, later, policy)
 		announced := func(wakeAt time.Time) bool {
 			met := !wakeAt.IsZero() && !wakeAt.After(later)
 			for n := range w.DrainingNodes() {
@@ -269,7 +269,7 @@ func TestPlans_WakeInTheFuture(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w, now := fixture.AnyWorld(t)
-		m := NewSnapshot(w, now, anyPolicy(t))
+		m := NewPlanner(w, now, anyPolicy(t))
 		for n := range w.DrainingNodes() {
 			if at := m.PlanNode(n).WakeAt; !at.IsZero() {
 				must.True(t, at.After(now), must.Sprintf("node %s wakes at %s, now %s", n.ID, at, now))
@@ -306,7 +306,7 @@ func TestPlanGroup_Order(t *testing.T) {
 			w.StartDrain("n1", 0)
 			w.StartDrain("n2", 0)
 			test.edit(w)
-			marks := NewSnapshot(w, fixture.Epoch, Policy{}).PlanGroup(fixture.Group, nil).Marks
+			marks := NewPlanner(w, fixture.Epoch, Policy{}).PlanGroup(fixture.Group, nil).Marks
 			must.Len(t, 1, marks)
 			must.Eq(t, test.want, marks[0].Alloc)
 		})
@@ -319,7 +319,7 @@ func TestPlan_InFlightKeepsItsRoom(t *testing.T) {
 	w := fixture.NewCluster(3, 3)
 	w.StartDrain("n1", time.Minute)
 	w.StartDrain("n3", 0)
-	s := NewSnapshot(w, fixture.Epoch, Policy{})
+	s := NewPlanner(w, fixture.Epoch, Policy{})
 	for id, inFlight := range map[cluster.AllocID]map[cluster.AllocID]bool{"a1": nil, "a3": {"a3": true}} {
 		marks := planFirst(s, fixture.Group, inFlight)
 		must.Len(t, 1, marks)
@@ -336,7 +336,7 @@ func TestPlanGroup_ProceedsOnlyIfNothingElseLeaves(t *testing.T) {
 	w.StartDrain("n1", 0)
 	w.Alloc("a1").DeploymentStatus.Healthy = new(false)
 	policy := Policy{BelowBudget: BelowBudgetProceed}
-	marks := NewSnapshot(w, fixture.Epoch, policy).PlanGroup(fixture.Group, nil).Marks
+	marks := NewPlanner(w, fixture.Epoch, policy).PlanGroup(fixture.Group, nil).Marks
 	must.Len(t, 1, marks)
 	must.Eq(t, cluster.AllocID("a1"), marks[0].Alloc)
 	_, _, refused := Recheck(w, withEvals(&Marks{At: fixture.Epoch, Policy: policy, Marks: marks}))
@@ -350,11 +350,11 @@ func TestPlanGroup_WakesForHealthyVerdictWithoutRunningTask(t *testing.T) {
 	w := fixture.NewCluster(1, 1)
 	w.StartDrain("n1", 0)
 	w.Alloc("a1").ClientStatus, w.Alloc("a1").CreateTime = cluster.ClientPending, fixture.Epoch
-	plan := NewSnapshot(w, fixture.Epoch, Policy{}).PlanGroup(fixture.Group, nil)
+	plan := NewPlanner(w, fixture.Epoch, Policy{}).PlanGroup(fixture.Group, nil)
 	must.SliceEmpty(t, plan.Marks)
 	due := fixture.Epoch.Add(time.Minute + DefaultHealthGrace)
 	must.Eq(t, due, plan.WakeAt)
-	plan = NewSnapshot(w, due, Policy{}).PlanGroup(fixture.Group, nil)
+	plan = NewPlanner(w, due, Policy{}).PlanGroup(fixture.Group, nil)
 	must.Eq(t, []Mark{{Alloc: "a1", Group: fixture.Group, Node: "n1", Drain: "d-n1", Revision: 7, Class: cluster.MarkFree}}, plan.Marks)
 }
 
@@ -376,14 +376,14 @@ func TestPlanGroup_WakesForSlotOfMarkedReplacement(t *testing.T) {
 	next.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: fixture.DrainID("n2"), Class: cluster.MarkForced, MarkedAt: fixture.Epoch}
 	due := fixture.Epoch.Add(time.Minute + DefaultHealthGrace)
 
-	plan := NewSnapshot(w, fixture.Epoch, Policy{}).PlanGroup(fixture.Group, nil)
+	plan := NewPlanner(w, fixture.Epoch, Policy{}).PlanGroup(fixture.Group, nil)
 	must.SliceEmpty(t, plan.Marks)
 	must.Eq(t, due, plan.WakeAt)
-	plan = NewSnapshot(w, due, Policy{}).PlanGroup(fixture.Group, nil)
+	plan = NewPlanner(w, due, Policy{}).PlanGroup(fixture.Group, nil)
 	must.Eq(t, []Mark{{Alloc: other.ID, Group: fixture.Group, Node: "n1", Drain: "d-n1", Revision: 7, Class: cluster.MarkCanary}}, plan.Marks)
 
 	other.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: fixture.DrainID("n1"), Class: cluster.MarkCanary, MarkedAt: fixture.Epoch}
-	must.True(t, NewSnapshot(w, fixture.Epoch, Policy{}).PlanGroup(fixture.Group, nil).WakeAt.IsZero())
+	must.True(t, NewPlanner(w, fixture.Epoch, Policy{}).PlanGroup(fixture.Group, nil).WakeAt.IsZero())
 }
 
 // A deadline marks an allocation of the group on one node. It leaves no room for another
@@ -393,7 +393,7 @@ func TestPlanGroup_DeadlineMarkTakesRoom(t *testing.T) {
 	w := fixture.NewCluster(2, 2)
 	w.StartDrain("n1", 0)
 	w.StartDrain("n2", -1)
-	m := NewSnapshot(w, fixture.Epoch, Policy{})
+	m := NewPlanner(w, fixture.Epoch, Policy{})
 	must.SliceEmpty(t, m.PlanGroup(fixture.Group, nil).Marks)
 	must.Len(t, 1, m.PlanNode(w.Node("n2")).Marks)
 }
@@ -405,7 +405,7 @@ func TestPlanGroup_EachHoldIsRecorded(t *testing.T) {
 	w.TaskGroup().Count = 5
 	w.StartDrain("n1", 0)
 	w.Alloc("a1").DeploymentStatus, w.Alloc("a1").CreateTime = nil, fixture.Epoch
-	plan := NewSnapshot(w, fixture.Epoch, Policy{}).PlanGroup(fixture.Group, nil)
+	plan := NewPlanner(w, fixture.Epoch, Policy{}).PlanGroup(fixture.Group, nil)
 	must.Eq(t, [ReasonCount]bool{ReasonWaitingForHealth: true, ReasonWaitingForRoom: true}, plan.Holds)
 }
 
@@ -417,7 +417,7 @@ func TestPlanGroup_DoesNotWakeForOthersVerdicts(t *testing.T) {
 	w.StartDrain("n1", 0)
 	elsewhere := w.Alloc("a2")
 	elsewhere.DeploymentStatus, elsewhere.CreateTime = nil, fixture.Epoch
-	m := NewSnapshot(w, fixture.Epoch, Policy{})
+	m := NewPlanner(w, fixture.Epoch, Policy{})
 	must.Eq(t, fixture.Epoch.Add(time.Minute+DefaultHealthGrace), m.PlanGroup(fixture.Group, nil).WakeAt)
 	w.Alloc("a1").DesiredStatus = cluster.DesiredStop
 	must.True(t, m.PlanGroup(fixture.Group, nil).WakeAt.IsZero())
@@ -429,10 +429,10 @@ func TestPlanGroup_PostponedMarkTakesNoRoom(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 4)
 	w.StartDrain("n1", 0)
-	plan := NewSnapshot(w, fixture.Epoch, Policy{}).PlanGroup(fixture.Group, nil)
+	plan := NewPlanner(w, fixture.Epoch, Policy{}).PlanGroup(fixture.Group, nil)
 	must.Len(t, 1, plan.Marks)
 	first := plan.Marks[0]
-	plan = NewSnapshot(w, fixture.Epoch, Policy{}).PlanGroup(fixture.Group, func(m Mark) bool { return m == first })
+	plan = NewPlanner(w, fixture.Epoch, Policy{}).PlanGroup(fixture.Group, func(m Mark) bool { return m == first })
 	must.Eq(t, []Mark{first}, plan.Postponed)
 	must.Len(t, 1, plan.Marks)
 	must.NotEq(t, first.Alloc, plan.Marks[0].Alloc)

@@ -6,8 +6,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/knob"
 )
 
-// Policy configures decisions. A raft entry holds the policy of its plan, so that every server
-// checks the plan by the same policy.
+// Policy configures what a drain may do: which allocation may leave, and when a drain may end. A raft
+// entry holds the policy of its plan, so that every server checks the plan by the same policy.
+//
+// A new knob belongs here if the check of an entry has to use the same value as its plan. It is then
+// part of every entry, so it needs a version of the cluster's log. A knob that only changes when or how
+// the leader plans and writes belongs to drainer.NodeDrainerConfig: no other server reads it.
 type Policy struct {
 	// HealthGrace is the time from the healthy deadline of its group until an allocation without a
 	// verdict is overdue. Zero is [DefaultHealthGrace].

@@ -14,7 +14,7 @@ import (
 // Every FSM calls it in the transaction that applies the entry. It reads the view and the entry and
 // nothing else, and changes neither.
 func Recheck(v View, m *Marks) (accepted []Mark, evals []*cluster.Evaluation, refused []Refusal) {
-	c := &checker{Snapshot: NewSnapshot(v, m.At, m.Policy)}
+	c := &checker{Planner: NewPlanner(v, m.At, m.Policy)}
 	marks := m.Marks
 	if !slices.IsSortedFunc(marks, Mark.Compare) {
 		marks = slices.Clone(marks)
@@ -39,7 +39,7 @@ func Recheck(v View, m *Marks) (accepted []Mark, evals []*cluster.Evaluation, re
 		wanted[mark.Group.Job] = true
 	}
 	for _, key := range m.Reevaluate {
-		if (&group{Snapshot: c.Snapshot, key: key}).stuck() {
+		if (&group{Planner: c.Planner, key: key}).stuck() {
 			wanted[key.Job] = true
 		}
 	}
@@ -56,7 +56,7 @@ func Recheck(v View, m *Marks) (accepted []Mark, evals []*cluster.Evaluation, re
 // node, and returns the drains that end, with their outcomes. Every FSM calls it in the transaction
 // that applies the entry.
 func RecheckCompletions(v View, c *Completions) (ended []Ending, refused []Refusal) {
-	s := NewSnapshot(v, c.At, c.Policy)
+	s := NewPlanner(v, c.At, c.Policy)
 	seen := map[cluster.NodeID]bool{}
 	for _, completion := range c.Completions {
 		why := ""
@@ -75,7 +75,7 @@ func RecheckCompletions(v View, c *Completions) (ended []Ending, refused []Refus
 	return ended, refused
 }
 
-func (s *Snapshot) checkCompletion(c Completion) string {
+func (s *Planner) checkCompletion(c Completion) string {
 	n := s.Node(c.Node)
 	if why := checkDrain(n, c.Drain); why != "" {
 		return why
@@ -92,7 +92,7 @@ func (s *Snapshot) checkCompletion(c Completion) string {
 // endingOf returns the ending of a drain that may end. A drain that leaves something running was
 // ended by its deadline, or by force, even if no mark has such a class. Its outcome is not
 // complete, unless its completion policy is CompletionMarked.
-func (s *Snapshot) endingOf(c Completion) Ending {
+func (s *Planner) endingOf(c Completion) Ending {
 	n := s.Node(c.Node)
 	e := Ending{Completion: c, Outcome: n.Drain.CompletedOutcome(), StillStopping: s.countLeft(n)}
 	if e.Outcome == cluster.OutcomeComplete && e.StillStopping > 0 && s.policy.Completion != CompletionMarked {
@@ -120,7 +120,7 @@ func checkDrain(n *cluster.Node, id cluster.DrainID) string {
 // checker checks the marks of one entry. It counts a group only as far as the group's marks need,
 // without reading stable allocations, and adds the accepted marks.
 type checker struct {
-	*Snapshot
+	*Planner
 	// last is the budget of the previous mark's group, or nil. Marks of a group are adjacent.
 	last *budget
 	// accepted is the allocation of the last accepted mark, or empty. Repeats of a mark are

@@ -27,7 +27,7 @@ type stageState struct {
 // It reads no more than necessary. Before the deadline it reads at most one allocation that has to
 // leave. It uses the count of consumers, unless CompletionMarked needs to know whether they are
 // leaving.
-func (s *Snapshot) stageOf(n *cluster.Node, stage cluster.Stage) stageState {
+func (s *Planner) stageOf(n *cluster.Node, stage cluster.Stage) stageState {
 	if !n.Drain.Leaves(stage) {
 		return stageState{over: true}
 	}
@@ -79,7 +79,7 @@ func passedAt(d *cluster.Drain) time.Time {
 // turnHasCome reports whether the stages before this one are over, so that it may begin. With
 // [PluginsAfterStop], plugins wait, also after the deadline, until no allocation of these stages is
 // left that can report. The answer is the same for every allocation of a stage and is cached.
-func (s *Snapshot) turnHasCome(n *cluster.Node, stage cluster.Stage) bool {
+func (s *Planner) turnHasCome(n *cluster.Node, stage cluster.Stage) bool {
 	if stage == cluster.StageConsumers {
 		return true // the first
 	}
@@ -92,7 +92,7 @@ func (s *Snapshot) turnHasCome(n *cluster.Node, stage cluster.Stage) bool {
 	return come
 }
 
-func (s *Snapshot) findTurn(n *cluster.Node, stage cluster.Stage) bool {
+func (s *Planner) findTurn(n *cluster.Node, stage cluster.Stage) bool {
 	toTheEnd := stage == cluster.StagePlugins && s.policy.PluginsAfterDeadline == PluginsAfterStop
 	for _, before := range cluster.Stages() {
 		if before >= stage {
@@ -109,7 +109,7 @@ func (s *Snapshot) findTurn(n *cluster.Node, stage cluster.Stage) bool {
 }
 
 // stillStopping reports whether an allocation of the stage can report and is not client-terminal.
-func (s *Snapshot) stillStopping(n *cluster.Node, stage cluster.Stage) bool {
+func (s *Planner) stillStopping(n *cluster.Node, stage cluster.Stage) bool {
 	for a := range s.view.NodeAllocs(n.ID, stage, true) {
 		if canReport(a, n) {
 			return true
@@ -122,7 +122,7 @@ func (s *Snapshot) stillStopping(n *cluster.Node, stage cluster.Stage) bool {
 // have to leave; the drain leaves excluded on the node.
 type onNode [cluster.StageCount]struct{ staying, leaving, excluded []*cluster.Allocation }
 
-func (s *Snapshot) lookOn(n *cluster.Node) *onNode {
+func (s *Planner) lookOn(n *cluster.Node) *onNode {
 	var on onNode
 	for stage := range on {
 		o := &on[stage]

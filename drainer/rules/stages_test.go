@@ -79,7 +79,7 @@ func TestExplain_EndsBy(t *testing.T) {
 			if test.edit != nil {
 				test.edit(w)
 			}
-			report, err := Explain(w, Pending{WriteTime: func() time.Duration { return write }}, "n1", fixture.Epoch.Add(test.now), test.policy)
+			report, err := Explain(w, TermState{WriteTime: func() time.Duration { return write }}, "n1", fixture.Epoch.Add(test.now), test.policy)
 			must.Eq(t, w.Node("n1").Draining(), err == nil)
 			must.Eq(t, test.want, report.EndsBy)
 		})

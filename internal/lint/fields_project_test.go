@@ -16,8 +16,8 @@ func decisionRoots() []lint.Root {
 	return []lint.Root{
 		{Package: rules, Name: "Recheck"},
 		{Package: rules, Name: "RecheckCompletions"},
-		{Package: rules, Receiver: "Snapshot", Name: "PlanGroup"},
-		{Package: rules, Receiver: "Snapshot", Name: "PlanNode"},
+		{Package: rules, Receiver: "Planner", Name: "PlanGroup"},
+		{Package: rules, Receiver: "Planner", Name: "PlanNode"},
 		{Package: rules, Name: "Explain"},
 		{Package: rules, Receiver: "Explainer", Name: "Report"},
 		{Package: drainer, Receiver: "Term", Name: "Step"},

@@ -29,8 +29,8 @@ func loopRule() lint.LoopRule {
 			{Package: module + "/drainer", Receiver: "Term", Name: "Status"},
 			{Package: module + "/drainer/rules", Name: "Explain"},
 			{Package: module + "/drainer/rules", Receiver: "Explainer", Name: "Report"},
-			{Package: module + "/drainer/rules", Receiver: "Snapshot", Name: "PlanGroup"},
-			{Package: module + "/drainer/rules", Receiver: "Snapshot", Name: "PlanNode"},
+			{Package: module + "/drainer/rules", Receiver: "Planner", Name: "PlanGroup"},
+			{Package: module + "/drainer/rules", Receiver: "Planner", Name: "PlanNode"},
 			{Package: module + "/drainer/rules", Name: "Recheck"},
 			{Package: module + "/drainer/rules", Name: "RecheckCompletions"},
 

@@ -165,7 +165,7 @@ func (a *auditor) countLost(entry shims.Applied) {
 // countCollected counts the rows that an entry has deleted.
 func (a *auditor) countCollected(entry shims.Applied) {
 	m, is := entry.Message.(*shims.Collect)
-	collected, applied := entry.Response.(shims.Collected)
+	collected, applied := entry.Response.(shims.CollectApplied)
 	if !is || !applied || m.At.Before(a.since) {
 		return
 	}

@@ -261,7 +261,7 @@ func (c *randomFixture) reevaluateAll() {
 func (c *randomFixture) judgeQuiet() {
 	q := invariant.Quiet{Term: 1, Clock: c.now, State: c.state(), Truth: known{held: true}}
 	for n := range c.state().DrainingNodes() {
-		r, _ := rules.Explain(c.state(), rules.Pending{WriteTime: oneSecond}, n.ID, c.now, c.policy)
+		r, _ := rules.Explain(c.state(), rules.TermState{WriteTime: oneSecond}, n.ID, c.now, c.policy)
 		for i := range r.Allocs {
 			if s := &r.Allocs[i].Since; s.Seen {
 				s.At = c.now

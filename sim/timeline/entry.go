@@ -60,7 +60,7 @@ func describe(a shims.Applied) string {
 		return counted(len(m.Reports), "report")
 	}
 	switch response := a.Response.(type) {
-	case shims.Collected:
+	case shims.CollectApplied:
 		d := response.Deleted
 		return fmt.Sprintf("collect %s, %s and %s", counted(len(d.Allocs), "allocation"), counted(len(d.Evals), "evaluation"), counted(len(d.Jobs), "job"))
 	case shims.PlanApplied:

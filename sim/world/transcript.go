@@ -185,7 +185,7 @@ func (t *Transcript) completions(a shims.Applied) {
 }
 
 func (t *Transcript) collected(a shims.Applied) {
-	done := a.Response.(shims.Collected)
+	done := a.Response.(shims.CollectApplied)
 	var parts []string
 	if len(done.Deleted.Allocs) > 0 {
 		parts = append(parts, t.names(a.Before, done.Deleted.Allocs))

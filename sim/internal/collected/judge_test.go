@@ -119,7 +119,7 @@ func (w *world) entry(t *testing.T, rows collect.Rows, change func(*statestore.T
 	old := now().Add(-age)
 	var j collected.Judge
 	j.Applied(now(), shims.Applied{
-		Index: 2, Before: before, After: s.Snapshot(), Response: shims.Collected{Deleted: rows},
+		Index: 2, Before: before, After: s.Snapshot(), Response: shims.CollectApplied{Deleted: rows},
 		Message: &shims.Collect{At: now(), Request: collect.Request{Rows: rows, Before: collect.Before{Allocs: old, Evals: old, Jobs: old}}},
 	})
 	return checks(t, &j)

@@ -36,7 +36,7 @@ func (e *entry) compare(response shims.Response) {
 	deleted(e, "node", e.before.Nodes(), e.after.Nodes(), func(n *cluster.Node) cluster.NodeID { return n.ID }, nil)
 	deleted(e, "drain", e.before.Drains(), e.after.Drains(), func(d *cluster.Drain) cluster.DrainID { return d.ID }, nil)
 
-	answer, is := response.(shims.Collected)
+	answer, is := response.(shims.CollectApplied)
 	rows := answer.Deleted
 	if !is || len(rows.Allocs)+len(rows.Evals)+ofJobs != len(e.allocs)+len(e.evals) || len(rows.Jobs) != len(e.jobs) {
 		e.report(WrongAnswer, nil, "the answer is %+v, and the entry deleted %d allocations, %d evaluations and %d jobs", response, len(e.allocs), len(e.evals), len(e.jobs))
