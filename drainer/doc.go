@@ -3,9 +3,39 @@
 // It runs on the raft leader of a cluster scheduler. An operator sets the drain strategy of a node.
 // The drainer marks the node's allocations at the pace that each job allows, stage by stage, and by
 // the deadline. A scheduler stops and replaces marked allocations. The drainer ends the drain when
-// its completion policy is met. It reads a state store through [StateReader] and changes the
-// cluster only through raft, by [RaftApplier]. It imports no store and no raft. Package rules holds
-// its decisions. An FSM imports that package without the goroutine.
+// its completion policy is met.
+//
+// # The parts
+//
+//	             ┌──────────────────────── Term.Step ────────────────────────┐
+//	             │ node watcher ──▶ draining nodes ◀── deadline heap         │
+//	 views and   │                   │ groups on    │ stage and deadline     │
+//	 changes     │                   ▼ the nodes    │ marks, ends of drains  │
+//	┌───────────▶│            job watcher           ▼                        │
+//	│            │                   └───────────▶ outbox                    │
+//	│            │         marks that budgets allow  │ rounds of entries     │
+//	│            └───────────────────────────────────┼───────────────────────┘
+//	│ StateReader                                    ▼ RaftApplier
+//	store ◀── FSM, with rules.Recheck ◀── raft log ◀── shims
+//
+// The node watcher finds nodes whose drain began, changed or ended. The deadline heap reports nodes
+// whose deadline has passed. Each draining node is planned: which allocations leave together with
+// their stage or at the deadline, and whether its drain may end. The job watcher plans the groups
+// with allocations on draining nodes: which allocations leave next within the budget. The outbox
+// cuts all of this into entries and begins their writes. The FSM of every server checks an entry
+// again by the same rules and writes the rows. The store reports the change, and the next step
+// begins with it.
+//
+// [NodeDrainer] runs a [Term] in a goroutine while the server leads. A scheduler with a loop or a
+// clock of its own steps a Term itself. Three factories of [NodeDrainerConfig] build the node
+// watcher, the job watcher and the deadline heap, so that a program can replace or observe one of
+// them.
+//
+// This package imports no store and no raft. It reads the store through [StateReader] and changes the
+// cluster only through [RaftApplier]. Package shims has both for hashicorp/raft. Package rules holds
+// all decisions as pure functions, and package lifecycle the changes of a drain's rows: an FSM
+// imports these two. An embedder needs NodeDrainer or Term, NodeDrainerConfig, StateReader, [Feed],
+// [Changes], RaftApplier, [Answer] and [Reply]. The other types are for a component of one's own.
 //
 // # Life of a drain
 //
@@ -67,9 +97,10 @@
 //
 // # What an embedder must do
 //
-// This is the full contract. docs/embedding.md is the tutorial. Package drainertest tests a
-// store (TestStore, and TestVolumes if it has volumes), a state machine (TestFSM) and an applier
-// (TestApplier); the duties that it does not test are marked with a star.
+// This is the full contract. docs/embedding.md is the tutorial, and examples/scheduler a scheduler
+// that meets it. Package drainertest tests a store (TestStore, and TestVolumes if it has volumes), a
+// state machine (TestFSM) and an applier (TestApplier); the duties that it does not test are marked
+// with a star. Package witness judges a whole scheduler by the log of its drains.
 //
 // The FSM checks every entry with [rules.Recheck] or [rules.RecheckCompletions], in the transaction
 // that applies the entry. It applies what they return and nothing else. Without this, G1, G2, G3
@@ -107,11 +138,13 @@
 // cluster with volumes its views implement [rules.VolumeView]. Without this, a drain that ignores
 // system jobs stops the storage plugins that these jobs still use. The store publishes every change
 // that [Feed] names after the change is visible, without blocking. When the store is replaced, it
-// sets Abandoned in every feed. Without this, drains stall.
+// sets Abandoned in every feed, at each Take from then on and in feeds that are opened later. Without
+// this, drains stall.
 //
 // The applier returns at once, answers every queued write exactly once, with the index of that
-// write, answers Unknown when in doubt, has a time limit, and never calls the drainer:
-// [RaftApplier] has the details. Without this, drains stall, and a wrong Rejected breaks G2.
+// write, or for a barrier with the index of the state, answers Unknown when in doubt, has a time
+// limit, and never calls the drainer: [RaftApplier] has the details. Without this, drains stall, and a
+// wrong Rejected breaks G2.
 //
 // The server calls [NodeDrainer.SetEnabled] on every change of leadership, and again with the new
 // store after each restore of a snapshot. Without this, no node drains, or the drainer decides from

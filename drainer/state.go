@@ -47,8 +47,9 @@ type Changes struct {
 	// All says that anything may have changed: look everywhere. A store without a real feed sets
 	// it after every change.
 	All bool
-	// Abandoned says that the store was replaced and will never change again. The drainer decides
-	// nothing from it after that.
+	// Abandoned means that the store was replaced and will never change again. The drainer decides
+	// nothing from it after that. It is set at each Take from then on, also in feeds that are opened
+	// later.
 	Abandoned bool
 	Nodes     []cluster.NodeID
 	Hosts     []cluster.NodeID
