@@ -44,9 +44,9 @@ func (l *localLog) Barrier(reply func(shims.Answer)) (queued bool) {
 }
 
 // A server enables its drainer when it becomes leader. Then a drain is a normal write to the log:
-// the drainer sees it in the state, marks the allocations that must leave, and ends the drain when
+// the drainer finds it in the state, marks the allocations that must leave, and ends the drain when
 // they have left.
-func ExampleRaftApplier() {
+func ExampleDrainerApplier() {
 	log := &localLog{fsm: shims.NewFSM(shims.FSMConfig{})}
 	propose := func(m shims.Message) { log.Propose(m, func(shims.Answer) {}) }
 	now := time.Now()

@@ -1,4 +1,4 @@
-package rowview_test
+package drainer_test
 
 import (
 	"fmt"
@@ -92,8 +92,9 @@ func (s *small) await(wanted func(rules.View) bool) {
 	}
 }
 
-// A scheduler with plain rows uses this view, this reader and these transitions.
-func Example() {
+// A scheduler with plain rows takes the view and the reader of package rowview, and the transitions of
+// package lifecycle. examples/scheduler is one with a log and several servers.
+func ExampleNodeDrainer() {
 	s := &small{
 		nodes: map[cluster.NodeID]*cluster.Node{}, jobs: map[cluster.JobKey]*cluster.Job{}, allocs: map[cluster.AllocID]*cluster.Allocation{},
 		evals: map[cluster.EvalID]*cluster.Evaluation{}, drains: map[cluster.DrainID]*cluster.Drain{},
