@@ -7,7 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/alarm"
 )
 
-// agenda says which nodes or groups to plan, now or later. The zero value is empty.
+// agenda holds the nodes or groups to plan, now or later. The zero value is empty.
 type agenda[K alarm.Key[K]] struct {
 	due   map[K]struct{}
 	later alarm.Heap[K]

@@ -54,7 +54,7 @@ func (a attempts) wait(now time.Time) time.Time {
 type retry struct {
 	attempts
 	drain cluster.DrainID // the drain that wanted it
-	// accepted says that the newest answer was "applied".
+	// accepted means that the newest answer was "applied".
 	accepted bool
 }
 

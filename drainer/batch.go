@@ -17,15 +17,15 @@ const (
 	minBytesPerEntry = 4 << 10
 )
 
-// cut divides the wanted items into entries with at most maxIDs ids and maxBytes bytes. Completions
+// cut divides the items into entries with at most maxIDs ids and maxBytes bytes. Completions
 // come first, in separate entries. Every entry with a mark of a job, or a group to re-evaluate,
 // also counts an evaluation of the job, because a mark always has its evaluation.
-func (w wants) cut(maxIDs, maxBytes int) []wants {
-	var entries []wants
+func (w writes) cut(maxIDs, maxBytes int) []writes {
+	var entries []writes
 	ids, bytes := 0, 0
-	add := func(fresh bool, moreIDs, moreBytes int) *wants {
+	add := func(fresh bool, moreIDs, moreBytes int) *writes {
 		if fresh || ids+moreIDs > maxIDs || bytes+moreBytes > maxBytes {
-			entries = append(entries, wants{})
+			entries = append(entries, writes{})
 			ids, bytes = 0, 0
 		}
 		ids, bytes = ids+moreIDs, bytes+moreBytes
@@ -55,8 +55,8 @@ func groupBytes(g cluster.GroupKey) int {
 	return len(g.Job.Namespace) + len(g.Job.ID) + len(g.Name)
 }
 
-// evalsFor makes one evaluation for each job of the marks or groups of an entry.
-func evalsFor(v rules.View, w wants, now time.Time, newID func() cluster.EvalID) []*cluster.Evaluation {
+// evalsFor returns one evaluation for each job of the marks or groups of an entry.
+func evalsFor(v rules.View, w writes, now time.Time, newID func() cluster.EvalID) []*cluster.Evaluation {
 	groups := w.reevaluate
 	for _, m := range w.marks {
 		groups = append(groups, m.Group)

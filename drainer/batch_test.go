@@ -29,7 +29,7 @@ func anyGroup(t *rapid.T) cluster.GroupKey {
 // load is what a part adds to an entry.
 type load struct{ ids, bytes int }
 
-func loadOf(w wants) (l load) {
+func loadOf(w writes) (l load) {
 	jobs := map[cluster.JobKey]bool{}
 	for _, m := range w.marks {
 		l.ids, l.bytes = l.ids+1, l.bytes+markBytes+len(m.Alloc)+len(m.Node)+len(m.Drain)+groupBytes(m.Group)
@@ -53,7 +53,7 @@ func loadOf(w wants) (l load) {
 func TestWants_CutKeepsBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		var all wants
+		var all writes
 		for i := range rapid.IntRange(0, 40).Draw(t, "items") {
 			node, drain := cluster.NodeID(anyID(t, "n", i)), cluster.DrainID(anyID(t, "d", i))
 			switch rapid.IntRange(0, 2).Draw(t, "kind") {
@@ -69,7 +69,7 @@ func TestWants_CutKeepsBounds(t *testing.T) {
 		slices.SortFunc(all.reevaluate, cluster.GroupKey.Compare)
 		limit := load{rapid.IntRange(minIDsPerEntry, 20).Draw(t, "max ids"), rapid.IntRange(minBytesPerEntry, 4*minBytesPerEntry).Draw(t, "max bytes")}
 
-		var joined wants
+		var joined writes
 		parts := all.cut(limit.ids, limit.bytes)
 		for i, part := range parts {
 			got := loadOf(part)
@@ -81,7 +81,7 @@ func TestWants_CutKeepsBounds(t *testing.T) {
 			joined.completions = append(joined.completions, part.completions...)
 			if i+1 < len(parts) {
 				next := parts[i+1]
-				more := wants{slices.Concat(part.marks, next.marks[:min(1, len(next.marks))]),
+				more := writes{slices.Concat(part.marks, next.marks[:min(1, len(next.marks))]),
 					slices.Concat(part.reevaluate, next.reevaluate[:min(1, len(next.reevaluate))]),
 					slices.Concat(part.completions, next.completions[:min(1, len(next.completions))])}
 				sameKind := kinds == [...]bool{len(next.completions) > 0, len(next.marks) > 0, len(next.reevaluate) > 0}
@@ -113,7 +113,7 @@ func TestEvalsFor_OneForEachJob(t *testing.T) {
 			marks = append(marks, rules.Mark{Group: g})
 		}
 		got := map[cluster.JobKey]int{}
-		evals := evalsFor(&fixture.World{}, fixture.OneOf(t, "kind", wants{reevaluate: groups}, wants{marks: marks}), fixture.Epoch, func() cluster.EvalID { return "e" })
+		evals := evalsFor(&fixture.World{}, fixture.OneOf(t, "kind", writes{reevaluate: groups}, writes{marks: marks}), fixture.Epoch, func() cluster.EvalID { return "e" })
 		for _, e := range evals {
 			got[e.JobKey()]++
 		}
@@ -130,7 +130,7 @@ func TestEvalsFor_JobVersion(t *testing.T) {
 	w.Alloc("a1").Job = w.Jobs[0].Copy()
 	w.Alloc("a1").Job.Priority = 20
 	eval := func() cluster.Evaluation {
-		return *evalsFor(w, wants{reevaluate: []cluster.GroupKey{fixture.Group}}, fixture.Epoch, func() cluster.EvalID { return "e" })[0]
+		return *evalsFor(w, writes{reevaluate: []cluster.GroupKey{fixture.Group}}, fixture.Epoch, func() cluster.EvalID { return "e" })[0]
 	}
 	want := cluster.Evaluation{
 		ID: "e", Namespace: "default", JobID: "web", Type: cluster.JobService, Priority: 70, TriggeredBy: "node-drain",

@@ -8,18 +8,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Look is what a component sees in one step. A component that steps another passes on the look
+// Look is the input of one step of a component. A component that steps another passes on the look
 // that it received.
 type Look struct {
 	// Now is the time of the step.
 	Now time.Time
 	// View is the newest state, the same for all components of a step.
 	View rules.View
-	// Changes says where it differs from the view of the previous step. The first step of a term
-	// looks everywhere.
+	// Changes names where it differs from the view of the previous step. The first step of a term
+	// reads everything.
 	Changes Changes
 
-	// Deferred says that earlier steps knew of some of the changes but could not read the state
+	// Deferred means that earlier steps had some of the changes but could not read the state
 	// then. So the states between the two views are unknown.
 	Deferred bool
 	// planner is shared by the built-in components of a step. It is nil in a look that was
@@ -54,7 +54,7 @@ type NodeTracker interface {
 	// Tracked returns the revision at which a node was last updated, and whether
 	// it is tracked.
 	Tracked(cluster.NodeID) (cluster.Revision, bool)
-	// Update passes a draining node with a strategy that the tracker has not seen.
+	// Update passes a draining node with a strategy that the tracker does not have.
 	Update(*cluster.Node)
 	// Remove names a node that no longer drains or no longer exists.
 	Remove(cluster.NodeID)
@@ -67,7 +67,7 @@ type DrainingJobWatcher interface {
 	// group that is already watched is planned again. The watcher drops a group without allocations
 	// on draining nodes.
 	RegisterJobs([]cluster.GroupKey)
-	// Drain offers everything that the watcher wants written. A newer request replaces an unread
+	// Drain offers all writes that the watcher requests. A newer request replaces an unread
 	// older one. A request is used for one round of writes. After a Reply that something was not
 	// applied, the watcher plans again and offers a new request. Every answer causes a step. The
 	// capacity is one.
@@ -77,7 +77,8 @@ type DrainingJobWatcher interface {
 	Migrated() <-chan []cluster.NodeID
 }
 
-// DrainRequest is everything that a job watcher wants written.
+// DrainRequest is all writes that a job watcher requests. A request of an operator is a
+// [cluster.DrainUpdate].
 type DrainRequest struct {
 	// Marks are in (namespace, job, group, allocation) order. Marks of the classes stage,
 	// deadline and forced are left out: the drainer plans them with their node.
@@ -120,7 +121,7 @@ type Env struct {
 	State  StateReader
 	// Feed is the term's feed, for Follow and Unfollow. Only the term calls Take.
 	Feed Feed
-	// Wake asks for a step. It never blocks. A component with goroutines of its own calls it when
+	// Wake requests a step. It never blocks. A component with goroutines of its own calls it when
 	// they have results.
 	Wake func()
 	// Done is closed when the term ends. A component's own goroutines end then.

@@ -34,17 +34,17 @@ type NodeDrainerConfig struct {
 	// OnStep is called after each step, by the drainer's goroutine, with the duration of the step;
 	// or nil. It must not call the [NodeDrainer]: SetEnabled waits for that goroutine.
 	OnStep func(took time.Duration)
-	// NewEvalID makes the ids of evaluations. It is called during a step and must not call the
-	// [NodeDrainer]. Nil makes random UUIDs.
+	// NewEvalID returns the id of an evaluation. It is called during a step and must not call the
+	// [NodeDrainer]. Nil returns random UUIDs.
 	NewEvalID func() cluster.EvalID
 
 	// Policy is used by all decisions. Its zero values are its defaults.
 	Policy rules.Policy
 
-	// StateQueriesPerSecond bounds how often the drainer looks at the state. It allows a burst of a
-	// tenth of that number, and at least one. When changes come faster, one look covers several of
-	// them. A low value delays each look by up to its inverse. With storage plugins a decision may
-	// take two looks. Zero is [DefaultStateQueriesPerSecond].
+	// StateQueriesPerSecond bounds how often the drainer reads the state. It allows a burst of a
+	// tenth of that number, and at least one. When changes come faster, one read covers several of
+	// them. A low value delays each read by up to its inverse. With storage plugins a decision may
+	// take two reads. Zero is [DefaultStateQueriesPerSecond].
 	StateQueriesPerSecond float64
 	// MaxIDsPerEntry bounds the marks and evaluations, or the completions, in one raft entry. Above
 	// about 2,000 rows a go-memdb transaction costs several times more per row. Zero is

@@ -90,7 +90,7 @@
 // # What is not promised
 //
 // A drain without a deadline waits forever for batch work that does not end, for a group below its
-// budget, and for a client that does not report. The reasons in its report say so. After the
+// budget, and for a client that does not report. The reasons in its report show this. After the
 // deadline a drain may end while tasks still run: its record counts them. With
 // rules.PluginsAfterStop a drain with storage plugins has no bound. Where the clocks of leaders
 // differ, a deadline is as exact as the leader's clock.
@@ -113,7 +113,7 @@
 //
 // The FSM changes drains with package lifecycle only:
 //
-//	a request starts a drain    StartDrain. The proposer made the id.
+//	a request starts a drain    StartDrain. The proposer chose the id.
 //	a request changes a drain   UpdateDrain. The revision moves.
 //	a request is repeated       Nothing, if a running or recorded drain of the
 //	                            node has its key (cluster.Drain.HasKey).
@@ -165,8 +165,8 @@
 //
 // Decisions are made in [Term.Step] and the functions that it calls. They do not block, sleep,
 // start goroutines or read a clock. One goroutine calls Step and otherwise only waits. Every step
-// derives its decisions from the newest snapshot. Wake-ups, feeds and timers only say where and
-// when to look.
+// derives its decisions from the newest snapshot. Wake-ups, feeds and timers only name what
+// to read and when.
 //
 // A write begins in one step and is answered in a later one: applied, rejected, or unknown. While a
 // write is in flight, the drainer plans nothing. After an unknown answer, and at the beginning of a

@@ -10,15 +10,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// drainingNode is what a term remembers of one draining node. Everything except the retries can be
+// drainingNode is what a term keeps of one draining node. Everything except the retries can be
 // derived from the state.
 type drainingNode struct {
 	id    cluster.NodeID
 	drain cluster.DrainID
-	// marks and completion are what the node wants written in this step.
+	// marks and completion are the writes that the node needs in this step.
 	marks      []rules.Mark
 	completion *rules.Completion
-	// planned says that the node was planned since its drain was last set. The plans of its groups
+	// planned means that the node was planned since its drain was last set. The plans of its groups
 	// depend on passed, pluginsTurn and serving, which are facts of that plan.
 	planned, passed, pluginsTurn bool
 	serving                      []cluster.PluginID
@@ -43,8 +43,8 @@ type drainingNodes struct {
 
 	byID   map[cluster.NodeID]*drainingNode
 	agenda agenda[cluster.NodeID]
-	// wanting are the nodes that want a write, in order. The next step plans them again.
-	wanting []cluster.NodeID
+	// writing are the nodes that need a write, in order. The next step plans them again.
+	writing []cluster.NodeID
 	// waiting are the nodes whose completion waits for a job.
 	waiting map[cluster.JobKey][]cluster.NodeID
 }
@@ -83,8 +83,8 @@ func (d *drainingNodes) forget(id cluster.NodeID) {
 // noteChanges makes nodes due that changes may concern.
 func (d *drainingNodes) noteChanges(look Look) {
 	d.agenda.Ring(look.Now)
-	d.makeDue(d.wanting)
-	d.wanting = nil
+	d.makeDue(d.writing)
+	d.writing = nil
 	d.makeDue(look.Changes.Nodes)
 	d.makeDue(look.Changes.Hosts)
 	for _, job := range look.Changes.Jobs {
@@ -101,7 +101,7 @@ func (d *drainingNodes) noteChanges(look Look) {
 	}
 }
 
-// makeDue makes those nodes of the list due that the term drains.
+// makeDue adds those nodes of the list to the agenda that the term drains.
 func (d *drainingNodes) makeDue(ids []cluster.NodeID) {
 	for _, id := range ids {
 		if d.byID[id] != nil {
@@ -120,10 +120,10 @@ func (d *drainingNodes) deadlinesPassed(ids []cluster.NodeID) {
 	d.makeDue(ids)
 }
 
-// plan plans the due nodes and returns them in order. It adds nodes that want a write to wanting.
+// plan plans the due nodes and returns them in order. It adds nodes that need a write to writing.
 // It also adds nodes that it does not plan because the others fill a round of writes.
 func (d *drainingNodes) plan(look Look) (planned []cluster.NodeID) {
-	s, wanted := look.planner, 0
+	s, count := look.planner, 0
 	planned = d.agenda.Take()
 	for _, id := range planned {
 		n, node := d.byID[id], s.Node(id)
@@ -131,13 +131,13 @@ func (d *drainingNodes) plan(look Look) (planned []cluster.NodeID) {
 		if !node.Draining() || node.Drain.ID != n.drain {
 			continue // the node watcher removes it, or replaces its drain
 		}
-		full := wanted >= d.marksAhead
+		full := count >= d.marksAhead
 		if !full {
 			d.planNode(s, node, n, look)
-			wanted += len(n.marks)
+			count += len(n.marks)
 		}
 		if full || len(n.marks) > 0 || n.completion != nil {
-			d.wanting = append(d.wanting, id)
+			d.writing = append(d.writing, id)
 		}
 	}
 	return planned
@@ -160,7 +160,7 @@ func (d *drainingNodes) planNode(s *rules.Planner, node *cluster.Node, n *draini
 	d.agenda.At(n.id, earliest(plan.WakeAt, again))
 	d.watchDeadline(n, &node.Drain.Strategy, plan.Passed)
 	if d.awaitJobs(n, plan.WaitsFor) {
-		// The view may be older than the follow. The next step looks again.
+		// The view may be older than the follow. The next step reads it again.
 		d.agenda.At(n.id, look.Now)
 	}
 }
@@ -208,9 +208,9 @@ func (d *drainingNodes) awaitJobs(n *drainingNode, jobs []cluster.JobKey) (follo
 	return followed
 }
 
-// wants returns the writes that the nodes want, by node.
-func (d *drainingNodes) wants() (marks []rules.Mark, completions []rules.Completion) {
-	for _, id := range d.wanting {
+// writes returns the writes that the nodes need, by node.
+func (d *drainingNodes) writes() (marks []rules.Mark, completions []rules.Completion) {
+	for _, id := range d.writing {
 		n := d.byID[id]
 		marks = append(marks, n.marks...)
 		if n.completion != nil {
@@ -241,13 +241,13 @@ func (d *drainingNodes) answered(a answered, b Backoff, now time.Time) {
 
 // groupsOn returns the groups with allocations on the node that are not client-terminal, each once.
 func groupsOn(v rules.View, n cluster.NodeID) []cluster.GroupKey {
-	seen := map[cluster.GroupKey]bool{}
+	listed := map[cluster.GroupKey]bool{}
 	var groups []cluster.GroupKey
 	for _, s := range cluster.Stages() {
 		for _, leaving := range [...]bool{false, true} {
 			for a := range v.NodeAllocs(n, s, leaving) {
-				if key := a.GroupKey(); !seen[key] {
-					seen[key] = true
+				if key := a.GroupKey(); !listed[key] {
+					listed[key] = true
 					groups = append(groups, key)
 				}
 			}

@@ -17,9 +17,9 @@ type lookout struct {
 	// retry is the wait when the view does not yet show all answered writes.
 	retry time.Duration
 
-	// changes are those that no step has looked at yet.
+	// changes are those that no step has planned from yet.
 	changes Changes
-	// deferred says that a step knew of some of them but could not look.
+	// deferred means that a step had some of them but could not read the state.
 	deferred bool
 	// notBefore is when the limiter allows the next look, or zero.
 	notBefore time.Time

@@ -37,7 +37,7 @@ type outbox struct {
 	// lastError is the last failure, or nil.
 	failures  attempts
 	lastError error
-	// behind says that the next round is a barrier, and nothing is planned before it: the term is
+	// behind means that the next round is a barrier, and nothing is planned before it: the term is
 	// new, or the outcome of a write is unknown.
 	behind bool
 	// minIndex is the least index of a view that shows all answered writes. lagSince is the time
@@ -47,7 +47,7 @@ type outbox struct {
 	lagIndex uint64
 	// noRoomSince is the time since which the applier has had no room for any write, or zero.
 	noRoomSince time.Time
-	// stallLogged says that the stall of this round, or of the queue, was logged.
+	// stallLogged means that the stall of this round, or of the queue, was logged.
 	stallLogged bool
 }
 
@@ -60,22 +60,22 @@ type round struct {
 	marks map[cluster.AllocID]rules.PendingMark
 }
 
-// wants are the writes that a step wants. Each slice is in order.
-type wants struct {
+// writes are what a step writes. Each slice is in order.
+type writes struct {
 	marks       []rules.Mark
 	reevaluate  []cluster.GroupKey
 	completions []rules.Completion
 }
 
-func (w wants) empty() bool { return len(w.marks)+len(w.reevaluate)+len(w.completions) == 0 }
+func (w writes) empty() bool { return len(w.marks)+len(w.reevaluate)+len(w.completions) == 0 }
 
-// entry is one write: wanted items, or a barrier.
+// entry is one write: items, or a barrier.
 type entry struct {
-	wants
+	writes
 	barrier bool
 	// reply receives the answer to the requested marks and evaluations; or nil.
 	reply func(DrainReply)
-	// closed says that the entry was answered, or never queued. A later answer is an error of the
+	// closed means that the entry was answered, or never queued. A later answer is an error of the
 	// applier.
 	closed bool
 }
@@ -214,7 +214,7 @@ func (o *outbox) shown(v rules.View, now time.Time) bool {
 // begin begins a round of writes, within the bounds and the applier's room. If the applier had no
 // room for any entry, it returns when to retry, otherwise zero. Items without room are answered
 // with errNoRoom.
-func (o *outbox) begin(w wants, look Look, request func(DrainReply)) time.Time {
+func (o *outbox) begin(w writes, look Look, request func(DrainReply)) time.Time {
 	before := o.round.marks
 	if w.empty() {
 		o.round.marks, o.failures, o.lastError = nil, attempts{}, nil
@@ -232,7 +232,7 @@ func (o *outbox) begin(w wants, look Look, request func(DrainReply)) time.Time {
 	}
 	full := false
 	for _, part := range w.cut(o.config.MaxIDsPerEntry, o.config.MaxBytesPerEntry) {
-		e := &entry{wants: part, reply: request}
+		e := &entry{writes: part, reply: request}
 		full = full || o.round.inFlight >= o.config.MaxInFlight || !o.send(e, look)
 		if full {
 			e.answerRequest(Answer{Outcome: raftwrite.Rejected, Err: errNoRoom}, look.Now)
@@ -265,7 +265,7 @@ func (o *outbox) send(e *entry, look Look) (queued bool) {
 		queued = c.Raft.NodesDrainComplete(&rules.Completions{At: look.Now, Policy: c.Policy, Completions: e.completions}, reply)
 	default:
 		marks := &rules.Marks{At: look.Now, Policy: c.Policy, Marks: e.marks, Reevaluate: e.reevaluate}
-		marks.Evals = evalsFor(look.View, e.wants, look.Now, c.NewEvalID)
+		marks.Evals = evalsFor(look.View, e.writes, look.Now, c.NewEvalID)
 		queued = c.Raft.AllocUpdateDesiredTransition(marks, reply)
 	}
 	switch {

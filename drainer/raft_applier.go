@@ -34,7 +34,7 @@ type Reply = raftwrite.Reply[[]rules.Refusal]
 // proposers reach it, and after [StalledAfter] it logs this and rules.Status.Stalled shows it.
 // drainertest.TestApplier tests an applier.
 type RaftApplier interface {
-	// AllocUpdateDesiredTransition marks allocations and makes evaluations.
+	// AllocUpdateDesiredTransition marks allocations and adds evaluations.
 	AllocUpdateDesiredTransition(*rules.Marks, Reply) (queued bool)
 	// NodesDrainComplete ends drains.
 	NodesDrainComplete(*rules.Completions, Reply) (queued bool)

@@ -14,7 +14,7 @@ type StateReader interface {
 	Subscribe(wake chan<- struct{}) Feed
 }
 
-// Feed collects for one subscriber where the state has changed. It only says where to look. A feed
+// Feed collects for one subscriber where the state has changed. It only names what to read. A feed
 // that names too much costs time. A feed that names too little stalls drains.
 //
 // A feed names
@@ -41,10 +41,10 @@ type Feed interface {
 	Close()
 }
 
-// Changes says where to look. Its slices have no order, belong to the caller of Take, may be nil,
-// and may name an item twice. [Feed] says what each holds.
+// Changes names what to read. Its slices have no order, belong to the caller of Take, may be nil,
+// and may name an item twice. [Feed] describes what each holds.
 type Changes struct {
-	// All says that anything may have changed: look everywhere. A store without a real feed sets
+	// All means that anything may have changed: read everything. A store without a real feed sets
 	// it after every change.
 	All bool
 	// Abandoned means that the store was replaced and will never change again. The drainer decides
@@ -57,12 +57,12 @@ type Changes struct {
 	Jobs      []cluster.JobKey
 }
 
-// Empty reports whether there is nothing to look at.
+// Empty reports whether nothing has changed.
 func (c Changes) Empty() bool {
 	return !c.All && !c.Abandoned && len(c.Nodes) == 0 && len(c.Hosts) == 0 && len(c.Groups) == 0 && len(c.Jobs) == 0
 }
 
-// maxChanges bounds the changes that no step has looked at. Beyond it, they become All.
+// maxChanges bounds the changes that no step has planned from. Beyond it, they become All.
 const maxChanges = 1 << 14
 
 // merge adds the changes of o.

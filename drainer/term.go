@@ -22,7 +22,7 @@ type Term struct {
 	config NodeDrainerConfig
 	wake   chan<- struct{}
 	done   chan struct{} // closed by Close
-	poked  atomic.Bool   // a component asked for a step
+	poked  atomic.Bool   // a component requested a step
 
 	mu          sync.Mutex // held by Step, Close and Explain; guards the fields below
 	nodeWatcher DrainingNodeWatcher
@@ -31,9 +31,9 @@ type Term struct {
 	lookout     lookout
 	outbox      outbox
 	closed      bool
-	// abandoned says that the store was replaced. The term then decides nothing.
+	// abandoned means that the store was replaced. The term then decides nothing.
 	abandoned bool
-	// stale says that a step must look at the state again.
+	// stale means that a step must read the state again.
 	stale bool
 	// stepped is the time of the last step. wakeAt is the time of the next step if nothing
 	// happens before, or zero.
@@ -87,7 +87,7 @@ func (t *Term) Close() {
 	close(t.done)
 }
 
-// poke asks for a step on behalf of a component.
+// poke requests a step for a component.
 func (t *Term) poke() {
 	t.poked.Store(true)
 	t.sendWake()
@@ -199,8 +199,8 @@ func (t *Term) receive(planned []cluster.NodeID) (request *DrainRequest) {
 
 // write begins a round of writes if there is something to write. It returns when to retry, or zero.
 func (t *Term) write(look Look, request *DrainRequest) time.Time {
-	w := wants{reevaluate: request.Reevaluate}
-	w.marks, w.completions = t.nodes.wants()
+	w := writes{reevaluate: request.Reevaluate}
+	w.marks, w.completions = t.nodes.writes()
 	for _, m := range request.Marks {
 		if !rules.PlannedWithNode(m.Class) { // a watcher of an embedder may name them
 			w.marks = append(w.marks, m)

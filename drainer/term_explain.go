@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// holdReporter is a job watcher that remembers since when groups are held, as the built-in watcher
+// holdReporter is a job watcher that keeps since when groups are held, as the built-in watcher
 // does. With another watcher, reasons whose time is not in the state have no time.
 type holdReporter interface {
 	// holds returns since when groups are held. It leaves out groups that are due, because their

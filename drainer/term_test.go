@@ -70,7 +70,7 @@ func TestTerm_DrainsStageByStage(t *testing.T) {
 			must.Eq(t, fixture.Epoch, r.now)
 			must.MapEmpty(t, r.term.nodes.byID)
 			must.MapEmpty(t, r.term.nodes.waiting)
-			must.SliceEmpty(t, r.term.nodes.wanting)
+			must.SliceEmpty(t, r.term.nodes.writing)
 			must.False(t, r.term.nodes.agenda.Pending())
 			must.True(t, r.term.nodes.agenda.First().IsZero())
 			must.MapEmpty(t, r.term.outbox.round.marks)

@@ -31,8 +31,8 @@ func (t *tracker) TrackedNodes() []cluster.NodeID {
 func (t *tracker) Tracked(id cluster.NodeID) (cluster.Revision, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	revision, known := t.tracked[id]
-	return revision, known
+	revision, tracked := t.tracked[id]
+	return revision, tracked
 }
 
 func (t *tracker) Update(n *cluster.Node) {

@@ -62,7 +62,7 @@ func (w *jobWatcher) Migrated() <-chan []cluster.NodeID { return w.migrated }
 func (w *jobWatcher) RegisterJobs(groups []cluster.GroupKey) { w.registered.Post(groups...) }
 
 // Step plans every group that changes may concern, and sends a request with the marks that they
-// want.
+// need.
 func (w *jobWatcher) Step(look Look) (wakeAt time.Time) {
 	w.agenda.Ring(look.Now)
 	for _, g := range slices.Concat(w.added, w.requesting) {

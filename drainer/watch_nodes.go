@@ -8,7 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// nodeWatcher is the built-in [DrainingNodeWatcher]. It has no memory of its own: the tracker knows
+// nodeWatcher is the built-in [DrainingNodeWatcher]. It has no memory of its own: the tracker has
 // the tracked nodes. So a tracker that has lost a node gets it again.
 type nodeWatcher struct {
 	logger  *slog.Logger
@@ -27,13 +27,13 @@ func (w *nodeWatcher) Step(look Look) time.Time {
 	}
 	for _, id := range w.suspects(look) {
 		node := look.View.Node(id)
-		revision, known := w.tracker.Tracked(id)
+		revision, tracked := w.tracker.Tracked(id)
 		switch {
-		case node.Draining() && (!known || revision != node.Drain.Revision):
+		case node.Draining() && (!tracked || revision != node.Drain.Revision):
 			w.logger.Debug("node drains", "node", id, "drain", node.Drain.ID, "revision", node.Drain.Revision)
 			w.tracker.Update(node)
-		case known && !node.Draining():
-			w.logger.Info("node no longer drains", "node", id, "exists", node != nil)
+		case tracked && !node.Draining():
+			w.logger.Info("node no longer drains", "node", id, "deleted", node == nil)
 			w.tracker.Remove(id)
 		}
 	}

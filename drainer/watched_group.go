@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// watchedGroup is what a job watcher remembers of a group with allocations on draining nodes.
+// watchedGroup is what a job watcher keeps of a group with allocations on draining nodes.
 // Everything except the retries and hold times can be derived from the state.
 type watchedGroup struct {
 	key cluster.GroupKey

@@ -1,4 +1,4 @@
-// Package rowview makes a [rules.View] from plain rows. It filters and sorts all rows for each
+// Package rowview builds a [rules.View] from plain rows. It filters and sorts all rows for each
 // view, so it suits a scheduler with a small state. A store with thousands of allocations needs its
 // own indexes. A store whose jobs have volumes needs another view, because this one does not
 // implement [rules.VolumeView].

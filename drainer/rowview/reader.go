@@ -10,7 +10,7 @@ import (
 )
 
 // Reader shows a drainer the newest view. Its feeds say that anything may have changed, so the
-// drainer looks everywhere after every entry. The zero value shows an empty state. It is safe for
+// drainer reads everything after every entry. The zero value shows an empty state. It is safe for
 // concurrent use.
 type Reader struct {
 	mu    sync.Mutex

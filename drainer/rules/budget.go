@@ -14,10 +14,10 @@ type budget struct {
 	// healthy is the group's count in the view; -1 until it is read. released counts the
 	// healthy allocations that were marked since.
 	healthy, released int
-	// marked says that an allocation was marked since.
+	// marked means that an allocation was marked since.
 	marked bool
 	// slots are the allocations that hold a slot for free and canary marks, once for each slot.
-	// They include admitted marks. slotsRead says that the view's slots were added.
+	// They include admitted marks. slotsRead means that the view's slots were added.
 	slots     []cluster.AllocID
 	slotsRead bool
 	// slotDue is the earliest time at which a slot becomes free because a missing verdict

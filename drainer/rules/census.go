@@ -18,7 +18,7 @@ type census struct {
 	// onDraining are the nodes of the group's live allocations on draining nodes, in order,
 	// once for each allocation.
 	onDraining []cluster.NodeID
-	// runsOnMarked says that a marked allocation still runs.
+	// runsOnMarked means that a marked allocation still runs.
 	runsOnMarked bool
 	// verdictDue is the earliest time at which a missing verdict becomes overdue, or zero.
 	verdictDue time.Time

@@ -18,7 +18,7 @@ type Ending struct {
 	VolumesLeft *cluster.VolumeHolds
 }
 
-// endState says whether a drain may end, and if not, what it waits for.
+// endState is whether a drain may end, and if not, what it waits for.
 type endState struct {
 	done bool
 	// stage is the first stage that is not over, or StageCount.
@@ -59,11 +59,11 @@ func (s *Planner) judgeEnd(n *cluster.Node) endState {
 // awaitedJobs returns the jobs of marked allocations that do not meet the policy yet.
 func awaitedJobs(v View, d *cluster.Drain, policy CompletionPolicy) []cluster.JobKey {
 	var jobs []cluster.JobKey
-	seen := map[cluster.JobKey]bool{}
+	listed := map[cluster.JobKey]bool{}
 	for a := range v.DrainAllocs(d.ID) {
 		met := isReplaced(v, a) && (policy == CompletionReplaced || hasMigrated(v, a))
-		if key := a.JobKey(); !met && !seen[key] {
-			seen[key] = true
+		if key := a.JobKey(); !met && !listed[key] {
+			listed[key] = true
 			jobs = append(jobs, key)
 		}
 	}

@@ -5,5 +5,5 @@
 // [RecheckCompletions] in the state in which it applies the entry. Plan and check use the same
 // decisions, so the FSM refuses an item only if the state has changed since the plan.
 //
-// [Explain] uses the same decisions to say why each allocation is still on its node.
+// [Explain] uses the same decisions to report why each allocation is still on its node.
 package rules

@@ -4,13 +4,13 @@ import "errors"
 
 // The reasons why there is no report of a drain.
 var (
-	// ErrNotEnabled says that this drainer decides nothing, because its server does not lead. Ask
+	// ErrNotEnabled means that this drainer decides nothing, because its server does not lead. Ask
 	// the leader, or use [Explain] with any state.
 	ErrNotEnabled = errors.New("node drainer is not enabled")
-	// ErrAbandoned says that the store that this drainer reads was replaced. It decides nothing
+	// ErrAbandoned means that the store that this drainer reads was replaced. It decides nothing
 	// until its server enables it with the new store.
 	ErrAbandoned = errors.New("node drainer reads a store that was replaced")
-	// ErrNotDraining says that the node does not drain, or does not exist. The record of its last
+	// ErrNotDraining means that the node does not drain, or does not exist. The record of its last
 	// drain is in the state.
 	ErrNotDraining = errors.New("node is not draining")
 )

@@ -35,7 +35,7 @@ type PendingMark struct {
 	Drain cluster.DrainID
 	// Since is when this leader first planned the mark.
 	Since time.Time
-	// InFlight says that the mark is in flight. Otherwise its write has failed, and the mark
+	// InFlight means that the mark is in flight. Otherwise its write has failed, and the mark
 	// is planned again.
 	InFlight bool
 }
@@ -148,9 +148,9 @@ func (e *Explainer) explainHeld(r *AllocExplanation, a *cluster.Allocation, n *c
 // and commands of processes, which may hold secrets.
 func (r AllocExplanation) WithoutTexts() AllocExplanation {
 	if r.Held != nil {
-		said := strings.TrimSuffix(r.Detail, heldVolumes(r.Held))
+		detail := strings.TrimSuffix(r.Detail, heldVolumes(r.Held))
 		r.Held = r.Held.WithoutReasons()
-		r.Detail = said + heldVolumes(r.Held)
+		r.Detail = detail + heldVolumes(r.Held)
 	}
 	return r
 }
@@ -237,7 +237,7 @@ func (e *Explainer) explainStaying(r *AllocExplanation, a *cluster.Allocation, n
 		r.set(could.hold, Since{At: here}, detail+r.Due.Format(time.RFC3339))
 	case could.hold == ReasonNoPacedMoves:
 		r.Due = n.Drain.Strategy.ForceDeadline
-		r.set(could.hold, e.seen(r.Group, could.hold, here), "max_parallel is 0: it stays"+untilDeadline("", r.Due))
+		r.set(could.hold, e.heldSince(r.Group, could.hold, here), "max_parallel is 0: it stays"+untilDeadline("", r.Due))
 	default:
 		r.set(could.hold, Since{At: here}, could.hold.String())
 	}
@@ -260,13 +260,13 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 	if takesSlot(class) {
 		g.readSlots()
 		r.Outstanding = sorted(g.slots, g.taking)
-		r.set(ReasonWaitingForRoom, e.seen(r.Group, ReasonWaitingForRoom, here),
+		r.set(ReasonWaitingForRoom, e.heldSince(r.Group, ReasonWaitingForRoom, here),
 			fmt.Sprintf("%d of %d moves outside the budget in progress", len(g.slots)+len(g.taking), g.maxSlots()))
 		return
 	}
 	numbers := fmt.Sprintf("%d of %d healthy, max_parallel %d", g.healthyNow(), g.pace.Count, g.pace.MaxParallel)
 	reason := g.shortage(class, len(g.census.underway)+len(g.planned) > 0)
-	since := e.seen(r.Group, reason, here)
+	since := e.heldSince(r.Group, reason, here)
 	switch reason {
 	case ReasonWaitingForReplacement:
 		r.Eval = g.blockedEval()
@@ -337,9 +337,9 @@ func (e *Explainer) explained(key cluster.GroupKey) *explained {
 	return g
 }
 
-// seen returns since when the leader has seen a reason for which the state holds no time. The
+// heldSince returns since when the leader has found a reason for which the state holds no time. The
 // result is never before here, the time when the allocation was placed or the drain began.
-func (e *Explainer) seen(key cluster.GroupKey, r Reason, here time.Time) Since {
+func (e *Explainer) heldSince(key cluster.GroupKey, r Reason, here time.Time) Since {
 	since := Since{Seen: true}
 	if e.term.HeldSince != nil {
 		since.At = e.term.HeldSince(key, r)
@@ -350,7 +350,7 @@ func (e *Explainer) seen(key cluster.GroupKey, r Reason, here time.Time) Since {
 	return since
 }
 
-// before says how many allocations of each earlier stage are left.
+// before counts, as a text, how many allocations of each earlier stage are left.
 func (e *Explainer) before(s cluster.Stage) string {
 	var parts []string
 	for _, earlier := range cluster.Stages() {

@@ -15,7 +15,7 @@ type group struct {
 	// job is the current version, or nil if the job is gone.
 	job  *cluster.Job
 	pace cluster.Pace
-	// exists says that the job and the group exist in the current version.
+	// exists means that the job and the group exist in the current version.
 	exists bool
 	// evals are the open evaluations of the job; nil until a decision needs them.
 	evals []*cluster.Evaluation
@@ -142,7 +142,7 @@ func runsOnMarked(a *cluster.Allocation, node *cluster.Node) bool {
 }
 
 // anyChanging reports whether a changing allocation of the group satisfies the
-// condition. It looks no further than necessary.
+// condition. It reads no more than necessary.
 func (g *group) anyChanging(is func(*cluster.Allocation, *cluster.Node) bool) bool {
 	for a := range g.view.ChangingAllocs(g.key) {
 		if a.Progress() > cluster.ProgressChanging {

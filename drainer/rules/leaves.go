@@ -49,8 +49,8 @@ func (s *Planner) staysFor(a *cluster.Allocation, n *cluster.Node) cluster.Alloc
 // usersOn returns the users on a node that drains. It caches them, because marks and completions
 // change no claim and no system allocation that a drain leaves.
 func (s *Planner) usersOn(n *cluster.Node) users {
-	found, known := s.users[n.ID]
-	if known {
+	found, cached := s.users[n.ID]
+	if cached {
 		return found
 	}
 	if v, has := s.view.(VolumeView); has && n.Drain.Strategy.IgnoreSystemJobs {

@@ -9,12 +9,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// GroupPlan is what one group wants at the time of its snapshot.
+// GroupPlan is what one group needs at the time of its planner.
 type GroupPlan struct {
 	// Marks are in allocation order. Postponed are the marks that the caller postponed. They use no
 	// room.
 	Marks, Postponed []Mark
-	// RunsOnMarked says that marked allocations still run. Stuck says that no evaluation is open
+	// RunsOnMarked means that marked allocations still run. Stuck means that no evaluation is open
 	// that would stop them.
 	RunsOnMarked, Stuck bool
 	// Holds are the reasons why allocations that stay are not marked.
@@ -172,7 +172,7 @@ func markOf(a *cluster.Allocation, n *cluster.Node, class cluster.MarkClass) Mar
 }
 
 // shortage returns the reason why the budget or the slots hold an allocation that could be marked
-// under the class. underway says that marks, stops or verdicts of the group are outstanding.
+// under the class. underway means that marks, stops or verdicts of the group are outstanding.
 func (g *group) shortage(class cluster.MarkClass, underway bool) Reason {
 	switch {
 	case takesSlot(class):
@@ -185,7 +185,7 @@ func (g *group) shortage(class cluster.MarkClass, underway bool) Reason {
 	return ReasonBelowBudget
 }
 
-// NodePlan is what one node's drain wants at the time of its snapshot.
+// NodePlan is what one node's drain needs at the time of its planner.
 type NodePlan struct {
 	// Marks are of allocations that leave with their stage, or because of the deadline or force, in
 	// (namespace, job, group, allocation) order.
@@ -197,7 +197,7 @@ type NodePlan struct {
 	WakeAt time.Time
 	// WaitsFor are the jobs whose replacements the completion policy waits for, in order.
 	WaitsFor []cluster.JobKey
-	// Passed says that the deadline has passed or that the drain is forced. PluginsTurn says that
+	// Passed means that the deadline has passed or that the drain is forced. PluginsTurn means that
 	// the stage of storage plugins has begun and is not over. The plans of the groups on the node
 	// depend on both.
 	Passed, PluginsTurn bool

@@ -34,8 +34,8 @@ func NewPlanner(v View, now time.Time, p Policy) *Planner {
 
 // Node returns the node, or nil.
 func (s *Planner) Node(id cluster.NodeID) *cluster.Node {
-	n, known := s.nodes[id]
-	if !known {
+	n, cached := s.nodes[id]
+	if !cached {
 		n = s.view.Node(id)
 		s.nodes[id] = n
 	}

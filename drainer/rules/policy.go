@@ -67,7 +67,7 @@ const (
 	CompletionStopped CompletionPolicy = iota
 	// CompletionReplaced means CompletionStopped, and that each service allocation that the
 	// drain marked has a replacement, or a blocked evaluation of its job waits for capacity, or
-	// the job no longer wants one.
+	// the job no longer needs one.
 	CompletionReplaced
 	// CompletionMigrated means CompletionReplaced, and that the ephemeral data of each allocation
 	// that the drain marked has moved or cannot move.

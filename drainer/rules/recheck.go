@@ -57,10 +57,10 @@ func Recheck(v View, m *Marks) (accepted []Mark, evals []*cluster.Evaluation, re
 // that applies the entry.
 func RecheckCompletions(v View, c *Completions) (ended []Ending, refused []Refusal) {
 	s := NewPlanner(v, c.At, c.Policy)
-	seen := map[cluster.NodeID]bool{}
+	ending := map[cluster.NodeID]bool{}
 	for _, completion := range c.Completions {
 		why := ""
-		if seen[completion.Node] {
+		if ending[completion.Node] {
 			why = "the node is in the entry twice"
 		} else {
 			why = s.checkCompletion(completion)
@@ -69,7 +69,7 @@ func RecheckCompletions(v View, c *Completions) (ended []Ending, refused []Refus
 			refused = append(refused, Refusal{Node: completion.Node, Why: why})
 			continue
 		}
-		seen[completion.Node] = true
+		ending[completion.Node] = true
 		ended = append(ended, s.endingOf(completion))
 	}
 	return ended, refused

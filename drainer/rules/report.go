@@ -12,14 +12,14 @@ type Reason uint8
 
 // The reasons, in the order in which they are checked.
 const (
-	// ReasonLeftByRequest: the operator asked to leave it on the node.
+	// ReasonLeftByRequest: the operator requested to leave it on the node.
 	ReasonLeftByRequest Reason = iota
 	// ReasonWritePending: its mark is planned or in flight.
 	ReasonWritePending
 	// ReasonHeldForVolumes: it is a storage plugin that is leaving, and volumes on its node still
 	// need it.
 	ReasonHeldForVolumes
-	// ReasonStopping: the servers want it stopped and its client has not reported the end.
+	// ReasonStopping: the servers have stopped it and its client has not reported the end.
 	ReasonStopping
 	// ReasonWaitingForScheduler: it is marked and the scheduler has not stopped it.
 	ReasonWaitingForScheduler
@@ -59,7 +59,7 @@ func (r Reason) String() string {
 
 // Since is when a reason began to hold.
 type Since struct {
-	// At is the time, or zero if it is not known.
+	// At is the time, or zero if there is none.
 	At time.Time
 	// Seen says that the state holds no such time. Then At is when this leader first saw the
 	// reason, or zero on a server that does not lead.
@@ -115,7 +115,7 @@ type Status struct {
 	// Reason is the worst reason that has a count: that of the allocation least likely to leave
 	// without help. It has no meaning if there is no allocation.
 	Reason Reason
-	// Stalled says why the leader could not write for too long, or is empty.
+	// Stalled is why the leader could not write for too long, or empty.
 	Stalled string
 	// EndsBy is the latest end of the drain while there is a leader with a quorum (G4), or zero for
 	// a drain that has no such time.

@@ -10,9 +10,9 @@ import (
 
 // stageState is the progress of one stage of a drain.
 type stageState struct {
-	// over says that the next stage need not wait for this one.
+	// over means that the next stage need not wait for this one.
 	over bool
-	// staying says that an allocation has to leave and is not leaving yet.
+	// staying means that an allocation has to leave and is not leaving yet.
 	staying bool
 	// waitEnds is when the wait for one stopping allocation ends. Look at the stage again then. It
 	// is set only after the deadline, for a stage that waits for stopping allocations.
@@ -25,7 +25,7 @@ type stageState struct {
 // cannot report.
 //
 // It reads no more than necessary. Before the deadline it reads at most one allocation that has to
-// leave. It uses the count of consumers, unless CompletionMarked needs to know whether they are
+// leave. It uses the count of consumers, unless CompletionMarked depends on whether they are
 // leaving.
 func (s *Planner) stageOf(n *cluster.Node, stage cluster.Stage) stageState {
 	if !n.Drain.Leaves(stage) {
@@ -84,8 +84,8 @@ func (s *Planner) turnHasCome(n *cluster.Node, stage cluster.Stage) bool {
 		return true // the first
 	}
 	key := turn{node: n.ID, stage: stage}
-	come, known := s.turns[key]
-	if !known {
+	come, cached := s.turns[key]
+	if !cached {
 		come = s.findTurn(n, stage)
 		s.turns[key] = come
 	}
@@ -151,7 +151,7 @@ func (o *onNode) count() int {
 // left counts the allocations of a stage that have to leave.
 func (o *onNode) left(s cluster.Stage) int { return len(o[s].staying) + len(o[s].leaving) }
 
-// bound is the latest end of a drain with a deadline, as seen now, while there is a leader with a
+// bound is the latest end of a drain with a deadline, judged now, while there is a leader with a
 // quorum. writeTime bounds the time until a write is applied. Stage after stage, leaving
 // allocations take their stop time; the others are marked within writeTime and then take their stop
 // time. The completion takes another writeTime. bound is zero under [PluginsAfterStop] with plugins

@@ -7,13 +7,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Mark tells one allocation to leave its node.
+// Mark is the decision that one allocation leaves its node.
 type Mark struct {
 	Alloc cluster.AllocID
 	// Group is the allocation's group, Node its node.
 	Group cluster.GroupKey
 	Node  cluster.NodeID
-	// Drain is the drain that wants it. Revision is the revision for which it was planned.
+	// Drain is the drain for which it leaves. Revision is the revision for which it was planned.
 	Drain    cluster.DrainID
 	Revision cluster.Revision
 	Class    cluster.MarkClass
@@ -56,7 +56,7 @@ type Completions struct {
 	Completions []Completion
 }
 
-// Refusal says why one item of an applied entry was refused.
+// Refusal is why one item of an applied entry was refused.
 type Refusal struct {
 	// Alloc is the allocation of a refused mark, or empty.
 	Alloc cluster.AllocID
