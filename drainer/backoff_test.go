@@ -50,17 +50,17 @@ func TestAttempts(t *testing.T) {
 	must.True(t, a.wait(fixture.Epoch.Add(time.Hour-1)).IsZero(), must.Sprint("the clock was set back: the wait would be an hour longer"))
 }
 
-// Each mark that was answered and is still wanted has its own wait. A mark that is no longer wanted
+// Each mark that was answered and is still planned has its own wait. A mark that is no longer planned
 // is removed.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	now, b := fixture.Epoch, Backoff{time.Second, time.Minute}
 	var r retries
 	lost := &logged{}
-	hold := func(wanted ...cluster.AllocID) (ready []cluster.AllocID, again time.Time) {
+	hold := func(planned ...cluster.AllocID) (ready []cluster.AllocID, again time.Time) {
 		lost.messages = nil
 		var marks []rules.Mark
-		for _, id := range wanted {
+		for _, id := range planned {
 			marks = append(marks, rules.Mark{Alloc: id})
 		}
 		again = r.keep(marks, now, slog.New(lost))
@@ -92,7 +92,7 @@ func TestRetries(t *testing.T) {
 	r.answered(rules.Mark{Alloc: "a"}, false, b, now)
 	ready, again = hold("a", "b", "c")
 	check(ids{"b", "c"}, 2*time.Second, 0, ready, again)
-	ready, again = hold("b", "c") // a is not wanted
+	ready, again = hold("b", "c") // a is not planned
 	check(ids{"b", "c"}, 0, 0, ready, again)
 	ready, again = hold("a", "b")
 	check(ids{"a", "b"}, 0, 0, ready, again)

@@ -47,7 +47,7 @@ func loadOf(w writes) (l load) {
 	return l
 }
 
-// The entries hold the wanted items in order: completions, then marks, then groups to
+// The entries hold the items in order: completions, then marks, then groups to
 // re-evaluate. No entry has two kinds. Each is within the bounds and has no room for the next
 // item of its kind.
 func TestWants_CutKeepsBounds(t *testing.T) {

@@ -8,8 +8,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Look is the input of one step of a component. A component that steps another passes on the look
-// that it received.
+// Look is the input of one step of a component: a node watcher, a job watcher or a deadline notifier. A
+// component that steps another passes on the look that it received.
+//
+// A component decides in its Step, which does not block, sleep, start goroutines or read a clock. Step
+// returns the latest time for the next step; zero is never. It may be called sooner, and without a
+// reason.
 type Look struct {
 	// Now is the time of the step.
 	Now time.Time
@@ -35,16 +39,9 @@ func (l Look) rules(p rules.Policy) *rules.Planner {
 	return rules.NewPlanner(l.View, l.Now, p)
 }
 
-// Component is a part of the drainer that decides. Step does not block, sleep, start goroutines
-// or read a clock. It returns the latest time for its next step; zero is never. It may be stepped
-// sooner, and without a reason.
-type Component interface {
-	Step(Look) (wakeAt time.Time)
-}
-
 // DrainingNodeWatcher finds nodes whose drain began, changed or ended, and updates its tracker.
 type DrainingNodeWatcher interface {
-	Component
+	Step(Look) (wakeAt time.Time)
 }
 
 // NodeTracker keeps the draining nodes. Update and Remove take effect in the tracker's next step.
@@ -62,7 +59,7 @@ type NodeTracker interface {
 
 // DrainingJobWatcher applies each group's migrate limit to the jobs that it watches.
 type DrainingJobWatcher interface {
-	Component
+	Step(Look) (wakeAt time.Time)
 	// RegisterJobs adds groups that have allocations on draining nodes, from the next step on. A
 	// group that is already watched is planned again. The watcher drops a group without allocations
 	// on draining nodes.
@@ -104,7 +101,7 @@ type DrainReply struct {
 // DrainDeadlineNotifier wakes the drainer when deadlines pass. It is only a hint: decisions read
 // the node's strategy and the time.
 type DrainDeadlineNotifier interface {
-	Component
+	Step(Look) (wakeAt time.Time)
 	// Watch sets the node's deadline and replaces an earlier one. A forced drain has none: the
 	// drainer marks everything at once.
 	Watch(cluster.NodeID, time.Time)

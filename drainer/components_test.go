@@ -47,7 +47,7 @@ func (c *scriptDeadlines) Watch(n cluster.NodeID, at time.Time) {
 	c.watched = append(c.watched, fmt.Sprintf("watch %s in %s", n, at.Sub(fixture.Epoch)))
 }
 
-// Injected components replace the built-in ones. All of them see the same look in each step.
+// Injected components replace the built-in ones. All of them get the same look in each step.
 func TestTerm_InjectedComponents(t *testing.T) {
 	t.Parallel()
 	jobs := &scriptJobs{drain: make(chan *DrainRequest, 1), migrated: make(chan []cluster.NodeID, 1)}
@@ -69,7 +69,7 @@ func TestTerm_InjectedComponents(t *testing.T) {
 	must.NotNil(t, env.Logger)
 	must.Eq[StateReader](t, r.state, env.State, must.Cmp())
 	r.settle()
-	must.SliceEmpty(t, r.raft.written(), must.Sprint("the tracker does not know the node"))
+	must.SliceEmpty(t, r.raft.written(), must.Sprint("the tracker does not have the node"))
 	must.True(t, nodes.looks[0].Changes.All)
 
 	// The node watcher reports the node. The groups on it are registered and its deadline is

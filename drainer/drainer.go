@@ -158,7 +158,7 @@ func (d *NodeDrainer) term() (*Term, error) {
 	if d.run == nil {
 		return nil, rules.ErrNotEnabled
 	}
-	if d.run.term.Abandoned() {
+	if d.run.term.isAbandoned() {
 		return nil, rules.ErrAbandoned
 	}
 	return d.run.term, nil

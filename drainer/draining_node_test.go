@@ -101,7 +101,7 @@ func TestTerm_WaitsForReplacements(t *testing.T) {
 	must.MapEmpty(t, r.state.feed().follows())
 }
 
-// A cancelled drain follows no job and wants no wake-up.
+// A cancelled drain follows no job and needs no wake-up.
 func TestTerm_CancelledWhileItWaits(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 1)
@@ -137,7 +137,7 @@ func TestTerm_WaitsForData(t *testing.T) {
 	must.SliceEmpty(t, r.state.draining())
 }
 
-// A job changes after the step took its view and before it follows the job. The next step sees the
+// A job changes after the step took its view and before it follows the job. The next step reads the
 // change.
 func TestTerm_RereadsFollowedGroups(t *testing.T) {
 	t.Parallel()

@@ -84,10 +84,10 @@ func (s *small) Barrier(reply drainer.Reply) (queued bool) {
 }
 
 // await waits until the condition holds.
-func (s *small) await(wanted func(rules.View) bool) {
+func (s *small) await(holds func(rules.View) bool) {
 	wake := make(chan struct{}, 1)
 	defer s.reader.Subscribe(wake).Close()
-	for !wanted(s.reader.Snapshot()) {
+	for !holds(s.reader.Snapshot()) {
 		<-wake
 	}
 }

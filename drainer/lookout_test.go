@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// The limiter of state queries delays looks but loses no change.
+// The limiter of state queries delays reads but loses no change.
 func TestLookout_LimiterDelays(t *testing.T) {
 	t.Parallel()
 	const perSecond, burst, changes = 30, 3, 20
@@ -25,9 +25,9 @@ func TestLookout_LimiterDelays(t *testing.T) {
 	}
 	must.Eq(t, burst, r.state.taken(), must.Sprint("the burst"))
 	must.Eq(t, fixture.Epoch.Add(time.Second/perSecond), r.wakeAt)
-	for looks := range 10 {
+	for reads := range 10 {
 		r.advance(time.Second / perSecond)
-		must.LessEq(t, burst+looks+1, r.state.taken())
+		must.LessEq(t, burst+reads+1, r.state.taken())
 	}
 	for _, a := range r.state.now().Allocs {
 		must.True(t, a.Marked(), must.Sprintf("%s", a.ID))
@@ -68,7 +68,7 @@ func TestLookout_StaleViewBehindTheBarrier(t *testing.T) {
 	must.True(t, r.wakeAt.IsZero())
 }
 
-// Changes that a step could not look at are deferred. A report between two steps defers nothing.
+// Changes that a step could not read are deferred. A report between two steps defers nothing.
 func TestLookout_Deferred(t *testing.T) {
 	t.Parallel()
 	nodes := &idle{}
@@ -88,7 +88,7 @@ func TestLookout_Deferred(t *testing.T) {
 	must.False(t, deferred())
 	change()
 	r.settle()
-	must.Len(t, 2, nodes.looks, must.Sprint("the limiter allows no look"))
+	must.Len(t, 2, nodes.looks, must.Sprint("the limiter allows no read"))
 	r.advance(time.Second)
 	must.Len(t, 3, nodes.looks)
 	must.True(t, deferred())

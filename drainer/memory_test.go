@@ -17,7 +17,7 @@ type memory struct {
 	lagging   *fixture.World // guarded by mu; snapshots show it instead; or nil
 	feeds     []*memoryFeed  // guarded by mu
 	snapshots int            // guarded by mu; counts calls of Snapshot
-	vague     bool           // its feeds only say that anything may have changed
+	vague     bool           // its feeds only report that anything may have changed
 }
 
 var _ StateReader = (*memory)(nil)
@@ -79,7 +79,7 @@ func (m *memory) commit(edit func(*fixture.Cluster)) (index uint64) {
 	keepRows(before.Evals, after.Evals)
 	m.world = after
 	for _, f := range m.feeds {
-		f.tell(before, after, m.vague)
+		f.note(before, after, m.vague)
 	}
 	return after.LastIndex
 }
@@ -197,7 +197,7 @@ func (f *memoryFeed) add(c Changes) {
 	}
 }
 
-func (f *memoryFeed) tell(before, after *fixture.World, vague bool) {
+func (f *memoryFeed) note(before, after *fixture.World, vague bool) {
 	if vague {
 		f.add(Changes{All: true})
 		return

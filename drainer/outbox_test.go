@@ -26,7 +26,7 @@ func jobsOnOneNode(jobs int) *fixture.Cluster {
 	return w
 }
 
-// The first write begins immediately. While it is in flight the drainer does not look at the state.
+// The first write begins immediately. While it is in flight the drainer does not read the state.
 // Items that become due then are written in the next round.
 func TestOutbox_GatherWhileInFlight(t *testing.T) {
 	t.Parallel()
@@ -40,14 +40,14 @@ func TestOutbox_GatherWhileInFlight(t *testing.T) {
 	r.run()
 	must.Len(t, 1, r.raft.written())
 	must.Eq(t, []cluster.AllocID{"a00"}, r.raft.written()[0].marked())
-	looks := r.state.taken()
+	reads := r.state.taken()
 
 	r.commit(func(w *fixture.Cluster) { w.StartDrain("n2", 0) })
 	r.run()
 	r.commit(func(w *fixture.Cluster) { w.StartDrain("n3", 0) })
 	r.run()
 	must.Len(t, 1, r.raft.written(), must.Sprint("a second round began while the first was in flight"))
-	must.Eq(t, looks, r.state.taken(), must.Sprint("the state was looked at while the first round was in flight"))
+	must.Eq(t, reads, r.state.taken(), must.Sprint("the state was read while the first round was in flight"))
 	must.True(t, r.raft.answer())
 	r.run()
 	must.Len(t, 3, r.raft.written(), must.Sprint("the empty node, and the allocations on the other"))
@@ -62,15 +62,15 @@ func TestOutbox_KeepBounds(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(9), func(c *NodeDrainerConfig) { c.MaxIDsPerEntry, c.MaxInFlight = 2, 3 })
 	r.settle()
-	seen := map[cluster.AllocID]bool{}
+	marked := map[cluster.AllocID]bool{}
 	for _, write := range r.raft.written() {
 		must.LessEq(t, 2, len(write.marks.Marks)+len(write.marks.Evals))
 		for _, id := range write.marked() {
-			must.False(t, seen[id], must.Sprintf("%s was marked twice", id))
-			seen[id] = true
+			must.False(t, marked[id], must.Sprintf("%s was marked twice", id))
+			marked[id] = true
 		}
 	}
-	must.Eq(t, 9, len(seen))
+	must.Eq(t, 9, len(marked))
 	must.Eq(t, 3, r.raft.inFlight)
 }
 
@@ -191,7 +191,7 @@ func TestOutbox_NothingBeforeTheBarrier(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), nil)
 	r.run()
-	must.Eq(t, 0, r.state.taken(), must.Sprint("the state was looked at"))
+	must.Eq(t, 0, r.state.taken(), must.Sprint("the state was read"))
 	must.SliceEmpty(t, r.raft.written())
 	r.settle()
 	must.Len(t, 1, r.raft.written())
@@ -298,7 +298,7 @@ func pluginsBehindForce(t *testing.T, w *fixture.Cluster, retry time.Duration) *
 }
 
 // A mark in flight keeps its room when a forced drain uses some. A more urgent allocation waits
-// instead, and its reason says so.
+// instead, and its reason shows it.
 func TestOutbox_InFlightKeepsItsRoom(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(3, 3)
@@ -463,7 +463,7 @@ func TestOutbox_OneFailureARound(t *testing.T) {
 	}
 }
 
-// An item that was answered as applied and is still wanted is logged as an error. It is written
+// An item that was answered as applied and is still needed is logged as an error. It is written
 // again with backoff: a mark of a group, a mark of a node, a completion.
 func TestOutbox_AppliedAndNotShown(t *testing.T) {
 	t.Parallel()
@@ -589,7 +589,7 @@ func TestOutbox_Stalls(t *testing.T) {
 	}
 }
 
-// A write that found no room and is no longer wanted is not a stall.
+// A write that found no room and is no longer needed is not a stall.
 func TestOutbox_DroppedMarkIsNotAStall(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(2)
@@ -631,7 +631,7 @@ func TestOutbox_WriteWithoutRoomIsRejected(t *testing.T) {
 }
 
 // The Since of a mark is its first plan, also after failed writes. It is set again for another
-// drain, and after a time in which the mark was not wanted.
+// drain, and after a time in which the mark was not needed.
 func TestOutbox_DatesMarks(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), nil)

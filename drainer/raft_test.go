@@ -16,7 +16,7 @@ type fate uint8
 
 const (
 	applied  fate = iota
-	rejected      // not applied, and the answer says so
+	rejected      // not applied, and the answer is rejected
 	lost          // not applied, and the answer is unknown
 	vanished      // applied, and the answer is unknown
 	full          // not queued
@@ -125,7 +125,7 @@ func (r *fakeRaft) answer() bool {
 	return true
 }
 
-// result applies a write if its fate says so, and returns its answer.
+// result applies a write if that is its fate, and returns its answer.
 func (r *fakeRaft) result(w fakeWrite) Answer {
 	switch w.fate {
 	case rejected:
@@ -139,12 +139,12 @@ func (r *fakeRaft) result(w fakeWrite) Answer {
 		a := Answer{Outcome: raftwrite.Applied, Index: r.state.commit(func(*fixture.Cluster) {})}
 		if w.marks != nil {
 			for _, m := range w.marks.Marks {
-				a.Response = append(a.Response, rules.Refusal{Alloc: m.Alloc, Node: m.Node, Why: "the script says so"})
+				a.Response = append(a.Response, rules.Refusal{Alloc: m.Alloc, Node: m.Node, Why: "a step of the script"})
 			}
 		}
 		if w.completions != nil {
 			for _, c := range w.completions.Completions {
-				a.Response = append(a.Response, rules.Refusal{Node: c.Node, Why: "the script says so"})
+				a.Response = append(a.Response, rules.Refusal{Node: c.Node, Why: "a step of the script"})
 			}
 		}
 		return a

@@ -51,8 +51,8 @@ func (t *Term) reports(now time.Time) iter.Seq[rules.Report] {
 	}
 }
 
-// Abandoned reports whether the term has stopped deciding because its store was replaced.
-func (t *Term) Abandoned() bool {
+// isAbandoned reports whether the term decides nothing any more because its store was replaced.
+func (t *Term) isAbandoned() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lookout.changes.Abandoned

@@ -76,7 +76,7 @@ func TestTerm_Status(t *testing.T) {
 	must.Eq(t, []cluster.NodeID{"n1", "n2", "n3"}, ids)
 }
 
-// Until its barrier is applied a term plans nothing, and its reports say so.
+// Until its barrier is applied a term plans nothing, and its reports show it.
 func TestTerm_ExplainsBehindABarrier(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), nil)
@@ -138,7 +138,7 @@ func TestTerm_DatesHolds(t *testing.T) {
 }
 
 // The time until a write is applied: one wait before a retry, and the rounds that it takes, with
-// their intervals and their looks at the state.
+// their intervals and their reads of the state.
 func TestConfig_WriteTime(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(10)
@@ -149,9 +149,9 @@ func TestConfig_WriteTime(t *testing.T) {
 		edit(&c)
 		return c.withDefaults()
 	}
-	const looks = 2 * 2 * time.Second / DefaultStateQueriesPerSecond // two rounds, with two looks each
-	must.Eq(t, DefaultRetryMax+DefaultDeadlineCoalesce+looks, config(func(*NodeDrainerConfig) {}).writeTime(w))
-	must.Eq(t, DefaultRetryMax+looks, config(func(c *NodeDrainerConfig) { c.DeadlineCoalesce = -1 }).writeTime(w))
+	const reads = 2 * 2 * time.Second / DefaultStateQueriesPerSecond // two rounds, with two reads each
+	must.Eq(t, DefaultRetryMax+DefaultDeadlineCoalesce+reads, config(func(*NodeDrainerConfig) {}).writeTime(w))
+	must.Eq(t, DefaultRetryMax+reads, config(func(c *NodeDrainerConfig) { c.DeadlineCoalesce = -1 }).writeTime(w))
 	c := config(func(c *NodeDrainerConfig) {
 		c.DeadlineCoalesce, c.MinWriteInterval, c.MaxIDsPerEntry, c.MaxInFlight = -1, time.Minute, 4, 1
 	})
@@ -163,7 +163,7 @@ func TestConfig_WriteTime(t *testing.T) {
 	c.MinWriteInterval, c.StateQueriesPerSecond = 0, 1.0/30
 	must.Between(t, least, c.writeTime(w), most)
 	c.StateQueriesPerSecond, c.Retry.Max = 20, time.Second
-	must.Eq(t, time.Second+8*100*time.Millisecond, c.writeTime(w), must.Sprint("although the limiter allows two looks without a wait"))
+	must.Eq(t, time.Second+8*100*time.Millisecond, c.writeTime(w), must.Sprint("although the limiter allows two reads without a wait"))
 	for _, ids := range []int{math.MaxInt, 1 << (bits.UintSize - 2)} {
 		c.MaxIDsPerEntry, c.MaxBytesPerEntry, c.MaxInFlight = ids, math.MaxInt, 4
 		must.Eq(t, time.Second+2*100*time.Millisecond, c.writeTime(w))

@@ -50,7 +50,7 @@ func everyKind() *fixture.Cluster {
 // time. At the end no job is followed.
 func TestTerm_DrainsStageByStage(t *testing.T) {
 	t.Parallel()
-	for name, vague := range map[string]bool{"the feed names rows": false, "the feed says All": true} {
+	for name, vague := range map[string]bool{"the feed names rows": false, "the feed reports All": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := everyKind()
@@ -78,7 +78,7 @@ func TestTerm_DrainsStageByStage(t *testing.T) {
 	}
 }
 
-// While nothing changes the term writes nothing, does not look at the state, and is not stepped
+// While nothing changes the term writes nothing, does not read the state, and is not stepped
 // before the time that it returned.
 func TestTerm_Quiet(t *testing.T) {
 	t.Parallel()
@@ -89,16 +89,16 @@ func TestTerm_Quiet(t *testing.T) {
 	w.StartDrain("n2", 0)
 	r := newHarness(t, w, nil)
 	r.settle()
-	steps, looks, writes := r.steps, r.state.taken(), len(r.raft.written())
+	steps, reads, writes := r.steps, r.state.taken(), len(r.raft.written())
 	must.Eq(t, fixture.Epoch.Add(time.Hour), r.wakeAt)
 	r.advance(time.Hour - 1)
-	must.Eq(t, []int{steps, looks, writes}, []int{r.steps, r.state.taken(), len(r.raft.written())})
+	must.Eq(t, []int{steps, reads, writes}, []int{r.steps, r.state.taken(), len(r.raft.written())})
 	r.advance(1)
 	must.Eq(t, []cluster.AllocID{"b1"}, r.raft.written()[writes].marked())
 	must.Eq(t, cluster.MarkDeadline, r.raft.written()[writes].marks.Marks[0].Class)
 }
 
-// Without a drain the term wants no wake-up.
+// Without a drain the term needs no wake-up.
 func TestTerm_Idle(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, fixture.NewCluster(3, 5), nil)
@@ -114,18 +114,18 @@ func TestTerm_Idle(t *testing.T) {
 	must.Eq(t, steps, r.steps, must.Sprint("stepped for changes that concern no drain"))
 }
 
-// An unneeded step costs no look at the state.
+// An unneeded step costs no read of the state.
 func TestTerm_UnneededStep(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 1)
 	w.StartDrain("n1", time.Hour)
 	r := newHarness(t, w, nil)
 	r.settle()
-	looks := r.state.taken()
+	reads := r.state.taken()
 	for range 10 {
 		r.step()
 	}
-	must.Eq(t, looks, r.state.taken())
+	must.Eq(t, reads, r.state.taken())
 }
 
 // A term over a store that was replaced decides nothing.

@@ -76,8 +76,8 @@ func (w *watch) moved() []cluster.NodeID {
 	}
 }
 
-// wanted are the allocations of a request's marks.
-func wanted(r *DrainRequest) (ids []cluster.AllocID) {
+// requested are the allocations of a request's marks.
+func requested(r *DrainRequest) (ids []cluster.AllocID) {
 	if r != nil {
 		for _, m := range r.Marks {
 			ids = append(ids, m.Alloc)
@@ -86,7 +86,7 @@ func wanted(r *DrainRequest) (ids []cluster.AllocID) {
 	return ids
 }
 
-// reevaluated are the groups that a request wants evaluated again.
+// reevaluated are the groups that a request evaluates again.
 func reevaluated(r *DrainRequest) []cluster.GroupKey {
 	if r == nil {
 		return nil
@@ -107,28 +107,28 @@ func TestJobWatcher_RereadsFollowedGroups(t *testing.T) {
 	w.state.commit(func(t *fixture.Cluster) { t.TaskGroup().Count = 1 }) // the job is not followed yet
 	must.Eq(t, w.now, w.Step(Look{Now: w.now, View: old}), must.Sprint("the next step is now"))
 	wakeAt, request := w.step()
-	must.Eq(t, []cluster.AllocID{"a1"}, wanted(request), must.Sprint("the group has room by now"))
+	must.Eq(t, []cluster.AllocID{"a1"}, requested(request), must.Sprint("the group has room by now"))
 	must.True(t, wakeAt.IsZero())
 }
 
-// A newer request replaces an unread one and holds everything that is wanted. When nothing is
-// wanted any more, the watcher sends one empty request.
+// A newer request replaces an unread one and holds all writes\. When there is nothing
+// to write any more, the watcher sends one empty request.
 func TestJobWatcher_NewerRequestReplacesUnread(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(2, 4)
 	begin.StartDrain("n1", 0)
 	w := newWatch(begin, rules.Policy{})
 	_, request := w.register(fixture.Group)
-	must.Eq(t, []cluster.AllocID{"a1"}, wanted(request))
+	must.Eq(t, []cluster.AllocID{"a1"}, requested(request))
 	for room, want := range map[int][]cluster.AllocID{2: {"a1", "a3"}, 1: {"a1"}, 0: nil} {
 		w.state.commit(func(t *fixture.Cluster) { t.TaskGroup().Migrate.MaxParallel = 2 - room })
 		w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take()})
 		w.state.commit(func(t *fixture.Cluster) { t.TaskGroup().Migrate.MaxParallel = room })
 		_, request := w.step()
 		must.NotNil(t, request)
-		must.Eq(t, want, wanted(request))
+		must.Eq(t, want, requested(request))
 		_, request = w.step()
-		must.Eq(t, want, wanted(request), must.Sprint("what is wanted is requested in every step"))
+		must.Eq(t, want, requested(request), must.Sprint("what is needed is requested in every step"))
 	}
 }
 
@@ -162,7 +162,7 @@ func TestJobWatcher_Follows(t *testing.T) {
 	must.MapEmpty(t, w.groups)
 	must.False(t, w.agenda.Pending())
 	must.True(t, w.agenda.First().IsZero())
-	must.SliceEmpty(t, wanted(request))
+	must.SliceEmpty(t, requested(request))
 }
 
 // Migrated names the nodes that allocations have left, once for each. Unread names are
@@ -205,7 +205,7 @@ func TestJobWatcher_WakesWhenHealthIsDue(t *testing.T) {
 	w.now = due
 	wakeAt, request = w.step()
 	must.True(t, wakeAt.IsZero())
-	must.Eq(t, []cluster.AllocID{"a1"}, wanted(request))
+	must.Eq(t, []cluster.AllocID{"a1"}, requested(request))
 }
 
 // The watcher remembers since when a group is held. It has no time for a group that is due.
@@ -226,7 +226,7 @@ func TestJobWatcher_Holds(t *testing.T) {
 	must.Eq(t, held, w.holds(w.now), must.Cmp())
 	must.MapEmpty(t, w.holds(w.now.Add(1)), must.Sprint("the group is due"))
 
-	// Changes that an earlier step could not look at may have ended the current reason.
+	// Changes that an earlier step could not read may have ended the current reason.
 	w.state.commit(func(t *fixture.Cluster) { t.Alloc("a1").ModifyTime = w.now.Add(1) })
 	w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take(), Deferred: true})
 	must.Eq(t, w.now, w.holds(w.now)[fixture.Group][0].since)
@@ -250,10 +250,10 @@ func TestJobWatcher_PlansEverythingOnAll(t *testing.T) {
 	must.Nil(t, request)
 	w.state.feed().add(Changes{All: true})
 	_, request = w.step()
-	must.Eq(t, []cluster.AllocID{"a1"}, wanted(request))
+	must.Eq(t, []cluster.AllocID{"a1"}, requested(request))
 }
 
-// Applied marks are in the state. Rejected and unknown marks are wanted again: the outbox spaces
+// Applied marks are in the state. Rejected and unknown marks are requested again: the outbox spaces
 // the writes. A mark that was refused, or was answered as applied and is not in the state, waits,
 // and another allocation uses its room.
 func TestJobWatcher_Replies(t *testing.T) {
@@ -261,8 +261,8 @@ func TestJobWatcher_Replies(t *testing.T) {
 	const lost = "a write was answered as applied, but the state does not show it"
 	for name, test := range map[string]struct {
 		reply func(*watch, *DrainRequest)
-		want  []cluster.AllocID // wanted after the reply
-		again []cluster.AllocID // wanted a second later
+		want  []cluster.AllocID // requested after the reply
+		again []cluster.AllocID // requested a second later
 		error []string
 	}{
 		"applied": {reply: (*watch).apply},
@@ -279,14 +279,14 @@ func TestJobWatcher_Replies(t *testing.T) {
 			begin.StartDrain("n1", 0)
 			w := newWatch(begin, rules.Policy{})
 			_, request := w.register(fixture.Group)
-			must.Eq(t, []cluster.AllocID{"a1"}, wanted(request))
+			must.Eq(t, []cluster.AllocID{"a1"}, requested(request))
 			test.reply(w, request)
 			wakeAt, request := w.step()
-			must.Eq(t, test.want, wanted(request))
+			must.Eq(t, test.want, requested(request))
 			must.Eq(t, len(test.want) == 1 && test.want[0] == "a3", wakeAt.Equal(w.now.Add(time.Second)))
 			w.now = w.now.Add(time.Second)
 			_, request = w.step()
-			must.Eq(t, test.again, wanted(request))
+			must.Eq(t, test.again, requested(request))
 			must.Eq(t, test.error, w.errors.messages)
 		})
 	}
@@ -302,13 +302,13 @@ func TestJobWatcher_RefusedMarkBacksOff(t *testing.T) {
 	w := newWatch(begin, rules.Policy{})
 	_, request := w.register(fixture.Group)
 	for _, wait := range []time.Duration{1, 2, 4, 8} {
-		must.Eq(t, []cluster.AllocID{"a1", "a2"}, wanted(request))
+		must.Eq(t, []cluster.AllocID{"a1", "a2"}, requested(request))
 		request.Marks = request.Marks[:1]
 		w.refuse(request, "a1")
 		w.now = w.now.Add(time.Millisecond) // stepped later than the reply
 		var wakeAt time.Time
 		wakeAt, request = w.step()
-		must.Eq(t, []cluster.AllocID{"a2"}, wanted(request))
+		must.Eq(t, []cluster.AllocID{"a2"}, requested(request))
 		must.Eq(t, w.now.Add(wait*time.Second-time.Millisecond), wakeAt)
 		w.now = wakeAt
 		_, request = w.step()
@@ -346,7 +346,7 @@ func TestJobWatcher_Reevaluates(t *testing.T) {
 	must.MapEmpty(t, w.state.feed().follows())
 }
 
-// The watcher does not wait for an evaluation that was not written. A rejected evaluation is wanted
+// The watcher does not wait for an evaluation that was not written. A rejected evaluation is requested
 // again without a wait, and so is one after a failed evaluation of another source.
 func TestJobWatcher_EvaluationNotWritten(t *testing.T) {
 	t.Parallel()
@@ -416,7 +416,7 @@ func TestJobWatcher_MarksAhead(t *testing.T) {
 	w.marksAhead = 1
 	_, request := w.register(fixture.Group, cluster.GroupKey{Job: other.Key(), Name: "g"})
 	for _, want := range [][]cluster.AllocID{{"b1"}, {"a1", "a2", "a3"}, nil} {
-		must.Eq(t, want, wanted(request))
+		must.Eq(t, want, requested(request))
 		if request != nil {
 			w.apply(request)
 		}

@@ -29,14 +29,14 @@ func TestWatchedGroups_AgreeWithAMap(t *testing.T) {
 		got, want := watchedGroups{}, map[cluster.GroupKey]*watchedGroup{}
 		for range rapid.IntRange(1, 40).Draw(t, "moves") {
 			g := &watchedGroup{key: anyGroupKey(t)}
-			switch known := want[g.key]; {
-			case known == nil && rapid.Bool().Draw(t, "add"):
+			switch member := want[g.key]; {
+			case member == nil && rapid.Bool().Draw(t, "add"):
 				got.add(g)
 				want[g.key] = g
-			case known == nil:
+			case member == nil:
 				got.remove(g)
 			case rapid.Bool().Draw(t, "remove"):
-				got.remove(known)
+				got.remove(member)
 				delete(want, g.key)
 			}
 			key := anyGroupKey(t)

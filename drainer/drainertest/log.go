@@ -10,12 +10,12 @@ import (
 
 // Log is the log below an applier under test. The embedder's test double of its log calls it for
 // each entry and barrier that the applier proposes, from any goroutine. Every call blocks until the
-// test lets the log answer. The [Result] says how the double answers.
+// test lets the log answer. The [Result] is the answer of the double.
 type Log struct {
 	mu sync.Mutex
 	// proposals are the proposals without an answer, oldest first; guarded by mu.
 	proposals []*proposal
-	// answering says that the log answers by itself; guarded by mu.
+	// answering means that the log answers by itself; guarded by mu.
 	answering bool
 	// index is that of the last entry that was applied; guarded by mu.
 	index uint64

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// referenceFSM is a state machine made of package rules and package lifecycle over plain
+// referenceFSM is a state machine of package rules and package lifecycle over plain
 // rows.
 type referenceFSM struct {
 	// state is the newest state, never nil. An entry changes a copy, which then replaces it.

@@ -78,7 +78,7 @@ type testedWrite struct {
 	answers []drainer.Answer
 	// premature is the first answer that came before the log's, or nil; guarded by mu.
 	premature *drainer.Answer
-	// released says that the log has answered; guarded by mu.
+	// released means that the log has answered; guarded by mu.
 	released bool
 }
 
@@ -229,7 +229,7 @@ func (p *applierPlay) check(w *testedWrite, want Result) error {
 	case want.Outcome == raftwrite.Unknown && got.Outcome == raftwrite.Rejected:
 		return fmt.Errorf("%s was answered rejected, but the log may still apply it: the answer is unknown", w.name)
 	case want.Outcome != raftwrite.Applied && got.Outcome == raftwrite.Applied:
-		return fmt.Errorf("%s was answered applied, but the log said %s", w.name, want.Outcome)
+		return fmt.Errorf("%s was answered applied, but the log answered %s", w.name, want.Outcome)
 	case want.Outcome != raftwrite.Applied:
 		return nil // Unknown is always a correct answer
 	case got.Outcome != raftwrite.Applied:

@@ -17,7 +17,7 @@ func TestTestApplier_appliers(t *testing.T) {
 	for name, f := range map[string]applierFlaws{
 		"a plain applier": {},
 		"an applier that answers before it returns": {inline: true},
-		"an applier that cannot tell what is certainly rejected": {answer: func(a *drainer.Answer) {
+		"an applier that never answers rejected": {answer: func(a *drainer.Answer) {
 			if a.Outcome == raftwrite.Rejected {
 				a.Outcome = raftwrite.Unknown
 			}
@@ -52,9 +52,9 @@ func TestTestApplier_mistakes(t *testing.T) {
 		{"the index of the entry before", applierFlaws{answer: func(a *drainer.Answer) { a.Index-- }}, "but its entry has index"},
 		{"the index of the newest entry", applierFlaws{newestIndex: true}, "of two writes at the same time"},
 		{"refusals that are lost", applierFlaws{answer: func(a *drainer.Answer) { a.Response = nil }}, "with the refusals [], but the FSM refused"},
-		{"refusals that are made up", applierFlaws{answer: func(a *drainer.Answer) { a.Response = []rules.Refusal{{Node: "n9"}} }}, "with the refusals [n9]"},
-		{"applied instead of rejected", applierFlaws{answer: becomes(raftwrite.Rejected, raftwrite.Applied)}, "answered applied, but the log said rejected"},
-		{"applied instead of unknown", applierFlaws{answer: becomes(raftwrite.Unknown, raftwrite.Applied)}, "answered applied, but the log said unknown"},
+		{"refusals that the FSM did not return", applierFlaws{answer: func(a *drainer.Answer) { a.Response = []rules.Refusal{{Node: "n9"}} }}, "with the refusals [n9]"},
+		{"applied instead of rejected", applierFlaws{answer: becomes(raftwrite.Rejected, raftwrite.Applied)}, "answered applied, but the log answered rejected"},
+		{"applied instead of unknown", applierFlaws{answer: becomes(raftwrite.Unknown, raftwrite.Applied)}, "answered applied, but the log answered unknown"},
 		{"rejected instead of unknown", applierFlaws{answer: becomes(raftwrite.Unknown, raftwrite.Rejected)}, "the log may still apply it: the answer is unknown"},
 		{"rejected instead of applied", applierFlaws{answer: becomes(raftwrite.Applied, raftwrite.Rejected)}, "was answered rejected, but the log applied it"},
 		{"rejected when the log does not answer", applierFlaws{late: raftwrite.Rejected}, "the log does not answer: "},

@@ -34,7 +34,7 @@ type FSM interface {
 
 // TestFSM tests that a state machine checks each entry again, applies only the accepted items, and
 // writes them as package lifecycle does, in one transaction. TestFSM applies the entries of a story
-// to the state machine and to a reference made of package rules and package lifecycle, and compares
+// to the state machine and to a reference of package rules and package lifecycle, and compares
 // rows, records and refusals after each entry. An error names the entry, the row and the field.
 // newFSM makes a state machine with an empty state.
 //
@@ -147,7 +147,7 @@ func (m *model) compareAll(v rules.View) error {
 	return nil
 }
 
-// ofStory leaves out the evaluations that the state machine made itself.
+// ofStory leaves out the evaluations that the state machine added itself.
 func ofStory(evals iter.Seq[*cluster.Evaluation]) iter.Seq[*cluster.Evaluation] {
 	return func(yield func(*cluster.Evaluation) bool) {
 		for e := range evals {

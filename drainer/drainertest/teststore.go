@@ -44,7 +44,7 @@ const (
 	testCommits = 60
 )
 
-// TestStore tests the contract of [drainer.StateReader]. Views answer as [rules.View] says, in that
+// TestStore tests the contract of [drainer.StateReader]. Views answer as [rules.View] describes, in that
 // order, and never change. Feeds name at least the changes that [drainer.Feed] requires, and wake
 // their subscribers. The next snapshot of a subscriber shows the change that woke it. TestStore
 // compares the store with a model that reads everything for every answer. The random commits are

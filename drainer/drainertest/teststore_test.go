@@ -25,7 +25,7 @@ func TestTestStore_stores(t *testing.T) {
 		"a plain store":                      {},
 		"a store with times in another zone": {rows: func(r Rows) Rows { return edited(r, elsewhere) }},
 		"a store that loses unread fields":   {rows: func(r Rows) Rows { return edited(r, unread) }},
-		"a store whose feed says All":        {tell: func(c *drainer.Changes) { *c = drainer.Changes{All: true} }},
+		"a store whose feed reports All":     {name: func(c *drainer.Changes) { *c = drainer.Changes{All: true} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -49,17 +49,17 @@ func TestTestStore_mistakes(t *testing.T) {
 		{"a view that leaves out stable allocations on draining nodes", flaws{view: func(v rules.View) rules.View { return stableLeftOut{v} }}, "ChangingAllocs("},
 		{"a view without the index", flaws{view: func(v rules.View) rules.View { return unnumbered{v} }}, "Index is 0"},
 		{"a view that is always the newest", flaws{mutable: true}, "the view taken after commit 0, at the end"},
-		{"a feed that does not name nodes", flaws{tell: func(c *drainer.Changes) { c.Nodes = nil }}, "a feed has not reported node"},
-		{"a feed that does not name hosts", flaws{tell: func(c *drainer.Changes) { c.Hosts = nil }}, "a feed has not reported host"},
-		{"a feed that does not name groups", flaws{tell: func(c *drainer.Changes) { c.Groups = nil }}, "a feed has not reported group"},
-		{"a feed that does not name jobs", flaws{tell: func(c *drainer.Changes) { c.Jobs = nil }}, "a feed has not reported job"},
+		{"a feed that does not name nodes", flaws{name: func(c *drainer.Changes) { c.Nodes = nil }}, "a feed has not reported node"},
+		{"a feed that does not name hosts", flaws{name: func(c *drainer.Changes) { c.Hosts = nil }}, "a feed has not reported host"},
+		{"a feed that does not name groups", flaws{name: func(c *drainer.Changes) { c.Groups = nil }}, "a feed has not reported group"},
+		{"a feed that does not name jobs", flaws{name: func(c *drainer.Changes) { c.Jobs = nil }}, "a feed has not reported job"},
 		{"a feed that names only the last change", flaws{forgets: true}, "a feed has not reported"},
 		{"a feed that does not wake", flaws{silent: true}, "has not woken its subscriber"},
 		{"a feed that Close does not end", flaws{unclosed: true}, "a closed feed has woken its subscriber"},
 		{"a feed whose follows are not counted", flaws{uncounted: true}, "a feed"},
 		{"a store that does not report that it was replaced", flaws{replaced: true}, "abandoned"},
 		{"a wake-up before the commit is visible", flaws{early: time.Millisecond}, "woken before the commit was visible"},
-		{"a wake-up before the commit is visible, and a feed that says All", flaws{early: time.Millisecond, tell: func(c *drainer.Changes) { *c = drainer.Changes{All: true} }}, "woken before the commit was visible"},
+		{"a wake-up before the commit is visible, and a feed that reports All", flaws{early: time.Millisecond, name: func(c *drainer.Changes) { *c = drainer.Changes{All: true} }}, "woken before the commit was visible"},
 		{"a wake-up that blocks", flaws{blocks: true}, "the send to wake must not block; it has not returned within"},
 		{"rows that are lost", flaws{rows: func(r Rows) Rows { r.Allocs = nil; return r }}, "allocation"},
 		{"rows that are not deleted", flaws{rows: func(r Rows) Rows { r.DeletedNodes = nil; return r }}, "was deleted or never written"},
@@ -187,7 +187,7 @@ func unread(v reflect.Value) {
 // flaws are the mistakes of a store.
 type flaws struct {
 	view func(rules.View) rules.View
-	tell func(*drainer.Changes)
+	name func(*drainer.Changes)
 	rows func(Rows) Rows
 	// early is how long before a commit is visible its subscribers are woken.
 	early time.Duration
@@ -229,13 +229,13 @@ func (s *plainStore) Commit(index uint64, rows Rows) error {
 	for i, f := range s.feeds {
 		due[i] = mustName(before, after, reported, f.follows)
 	}
-	tell := func() {
+	name := func() {
 		for i, f := range s.feeds {
 			f.reported(due[i])
 		}
 	}
 	if s.flaws.early > 0 {
-		tell()
+		name()
 		s.mu.Unlock()
 		delay(s.flaws.early)
 		s.mu.Lock()
@@ -247,7 +247,7 @@ func (s *plainStore) Commit(index uint64, rows Rows) error {
 		*before = *after
 		s.model = before
 	}
-	tell()
+	name()
 	return nil
 }
 
@@ -281,8 +281,8 @@ type plainFeed struct {
 
 func (f *plainFeed) reported(c drainer.Changes) {
 	due := !c.Empty()
-	if f.store.flaws.tell != nil && due {
-		f.store.flaws.tell(&c)
+	if f.store.flaws.name != nil && due {
+		f.store.flaws.name(&c)
 	}
 	if f.store.flaws.forgets {
 		f.changes = drainer.Changes{}
@@ -342,8 +342,8 @@ func (f *plainFeed) Close() {
 // reversed yields a node's allocations in the wrong order.
 type reversed struct{ rules.View }
 
-func (v reversed) NodeAllocs(n cluster.NodeID, s cluster.Stage, asked bool) iter.Seq[*cluster.Allocation] {
-	rows := slices.Collect(v.View.NodeAllocs(n, s, asked))
+func (v reversed) NodeAllocs(n cluster.NodeID, s cluster.Stage, leaving bool) iter.Seq[*cluster.Allocation] {
+	rows := slices.Collect(v.View.NodeAllocs(n, s, leaving))
 	slices.Reverse(rows)
 	return slices.Values(rows)
 }

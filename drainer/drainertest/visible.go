@@ -17,9 +17,9 @@ const visibleCommits = 400
 // testVisible tests that a wake-up implies visibility: a subscriber that is woken, takes from the
 // feed, and then takes a snapshot finds all of these changes there. The subscriber runs
 // concurrently and does nothing else. Every commit writes rows with different names, so that the
-// subscriber knows which commits the feed named.
+// subscriber records which commits the feed named.
 func testVisible(s Store) error {
-	sub := &subscriber{store: s, wake: make(chan struct{}, 1), asked: make(chan chan found)}
+	sub := &subscriber{store: s, wake: make(chan struct{}, 1), requests: make(chan chan found)}
 	sub.feed = s.Subscribe(sub.wake)
 	defer sub.feed.Close()
 	for i := range visibleCommits {
@@ -30,14 +30,14 @@ func testVisible(s Store) error {
 		return fmt.Errorf("writing a node: %w", err)
 	}
 	go sub.run()
-	defer close(sub.asked)
+	defer close(sub.requests)
 	for i := range visibleCommits {
 		index := uint64(i) + 2
 		if err := s.Commit(index, visibleRows(i)); err != nil {
 			return fmt.Errorf("writing rows at index %d: %w", index, err)
 		}
 		answer := make(chan found)
-		sub.asked <- answer
+		sub.requests <- answer
 		switch f := <-answer; {
 		case f.wrong != nil:
 			return f.wrong
@@ -78,9 +78,9 @@ type subscriber struct {
 	store Store
 	feed  drainer.Feed
 	wake  chan struct{}
-	// asked carries requests for the subscriber's findings. testVisible closes it at the end.
-	asked chan chan found
-	found found
+	// requests carries requests for the subscriber's findings. testVisible closes it at the end.
+	requests chan chan found
+	found    found
 }
 
 // found are the findings of a subscriber.
@@ -95,14 +95,14 @@ func (s *subscriber) run() {
 	for {
 		select {
 		case <-s.wake:
-			s.look()
-		case answer, open := <-s.asked:
+			s.read()
+		case answer, open := <-s.requests:
 			if !open {
 				return
 			}
 			select {
 			case <-s.wake:
-				s.look()
+				s.read()
 			default:
 			}
 			answer <- s.found
@@ -112,7 +112,7 @@ func (s *subscriber) run() {
 	}
 }
 
-func (s *subscriber) look() {
+func (s *subscriber) read() {
 	reported := s.feed.Take()
 	view := s.store.Snapshot()
 	s.found.index = view.Index()

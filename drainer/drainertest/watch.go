@@ -19,8 +19,8 @@ const (
 	TestLimit = 5 * time.Minute
 )
 
-// looksPerLimit is how often the watch checks all calls within CallLimit.
-const looksPerLimit = 8
+// checksPerLimit is how often the watch checks all calls within CallLimit.
+const checksPerLimit = 8
 
 // watch fails a test whose call does not return.
 type watch struct {
@@ -34,8 +34,8 @@ type watch struct {
 // call is a call that has not returned.
 type call struct {
 	name string
-	// looks is how many checks have found it running.
-	looks int
+	// checks is how many checks have found it running.
+	checks int
 }
 
 // run runs a test within the time limits.
@@ -43,15 +43,15 @@ func (w *watch) run(test func() error) error {
 	w.calls = map[int]*call{}
 	done := make(chan error, 1)
 	go func() { done <- test() }()
-	look := time.NewTicker(w.callLimit / looksPerLimit)
-	defer look.Stop()
+	tick := time.NewTicker(w.callLimit / checksPerLimit)
+	defer tick.Stop()
 	end := time.NewTimer(TestLimit)
 	defer end.Stop()
 	for {
 		select {
 		case err := <-done:
 			return err
-		case <-look.C:
+		case <-tick.C:
 			if name := w.late(); name != "" {
 				return fmt.Errorf("%s has not returned within %s", name, w.callLimit)
 			}
@@ -67,7 +67,7 @@ func (w *watch) late() string {
 	defer w.mu.Unlock()
 	for _, id := range sortedKeys(w.calls, cmp.Compare) {
 		c := w.calls[id]
-		if c.looks++; c.looks > looksPerLimit {
+		if c.checks++; c.checks > checksPerLimit {
 			return c.name
 		}
 	}

@@ -63,7 +63,7 @@ func TestExplain_Reasons(t *testing.T) {
 	start := Since{At: fixture.Epoch}
 	for name, test := range map[string]struct {
 		edit   func(*fixture.Cluster)
-		known  TermState
+		term   TermState
 		policy Policy
 		want   AllocExplanation
 	}{
@@ -79,26 +79,26 @@ func TestExplain_Reasons(t *testing.T) {
 			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{Seen: true}, Healthy: 2, Count: 2, MaxParallel: 1, Detail: "its mark is about to be planned"},
 		},
 		"in flight": {
-			known: TermState{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-n1", Since: minute(4), InFlight: true}}},
-			want:  AllocExplanation{Reason: ReasonWritePending, Since: Since{At: minute(4), Seen: true}, Detail: "its mark is in flight"},
+			term: TermState{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-n1", Since: minute(4), InFlight: true}}},
+			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{At: minute(4), Seen: true}, Detail: "its mark is in flight"},
 		},
 		"its writes fail": {
-			known: TermState{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-n1", Since: minute(4)}}, Attempts: 3, LastError: errors.New("no leader")},
+			term: TermState{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-n1", Since: minute(4)}}, Attempts: 3, LastError: errors.New("no leader")},
 			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{At: minute(4), Seen: true}, Attempts: 3, LastError: errors.New("no leader"), Healthy: 2, Count: 2, MaxParallel: 1,
 				Detail: "its mark is planned; the last 3 writes have failed: no leader"},
 		},
 		"in flight for an earlier drain": {
-			known: TermState{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-old", Since: minute(4), InFlight: true}}},
-			want:  AllocExplanation{Reason: ReasonWritePending, Since: Since{Seen: true}, Detail: "its mark is in flight"},
+			term: TermState{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-old", Since: minute(4), InFlight: true}}},
+			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{Seen: true}, Detail: "its mark is in flight"},
 		},
 		"behind a barrier": {
-			known: TermState{Barrier: true},
+			term: TermState{Barrier: true},
 			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{Seen: true}, Healthy: 2, Count: 2, MaxParallel: 1,
 				Detail: "its mark is planned when a barrier is applied"},
 		},
 		"in flight for too long": {
-			known: TermState{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-n1", Since: minute(4), InFlight: true}}, Stalled: "no answer"},
-			want:  AllocExplanation{Reason: ReasonWritePending, Since: Since{At: minute(4), Seen: true}, Detail: "its mark is in flight; no answer"},
+			term: TermState{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-n1", Since: minute(4), InFlight: true}}, Stalled: "no answer"},
+			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{At: minute(4), Seen: true}, Detail: "its mark is in flight; no answer"},
 		},
 		"stopping": {
 			edit: func(w *fixture.Cluster) { stop(w.Alloc("a1")); w.TaskGroup().Tasks[0].KillTimeout = 10 * time.Minute },
@@ -188,9 +188,9 @@ func TestExplain_Reasons(t *testing.T) {
 				Detail: "judged healthy but pending, overdue at 2030-01-01T00:05:10Z"},
 		},
 		"no paced moves": {
-			edit:  func(w *fixture.Cluster) { w.TaskGroup().Migrate.MaxParallel = 0 },
-			known: heldSince(ReasonNoPacedMoves, minute(2)),
-			want:  AllocExplanation{Reason: ReasonNoPacedMoves, Since: Since{At: minute(2), Seen: true}, Healthy: 2, Count: 2, Detail: "max_parallel is 0: it stays"},
+			edit: func(w *fixture.Cluster) { w.TaskGroup().Migrate.MaxParallel = 0 },
+			term: heldSince(ReasonNoPacedMoves, minute(2)),
+			want: AllocExplanation{Reason: ReasonNoPacedMoves, Since: Since{At: minute(2), Seen: true}, Healthy: 2, Count: 2, Detail: "max_parallel is 0: it stays"},
 		},
 		"no paced moves before the deadline": {
 			edit: func(w *fixture.Cluster) { w.TaskGroup().Migrate.MaxParallel = 0; w.StartDrain("n1", time.Hour) },
@@ -227,14 +227,14 @@ func TestExplain_Reasons(t *testing.T) {
 				Detail: "2 of 3 healthy, max_parallel 1, need 3"},
 		},
 		"waiting for room": {
-			edit:  func(w *fixture.Cluster) { stop(w.Alloc("a2")) },
-			known: heldSince(ReasonWaitingForRoom, minute(2)),
+			edit: func(w *fixture.Cluster) { stop(w.Alloc("a2")) },
+			term: heldSince(ReasonWaitingForRoom, minute(2)),
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{At: minute(2), Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 1, Count: 2, MaxParallel: 1,
 				Detail: "1 of 2 healthy, max_parallel 1; 1 of the group moving"},
 		},
 		"waiting for a mark in flight": {
-			edit:  func(w *fixture.Cluster) { w.StartDrain("n2", 0) },
-			known: TermState{Marks: map[cluster.AllocID]PendingMark{"a2": {Drain: "d-n2", InFlight: true}}},
+			edit: func(w *fixture.Cluster) { w.StartDrain("n2", 0) },
+			term: TermState{Marks: map[cluster.AllocID]PendingMark{"a2": {Drain: "d-n2", InFlight: true}}},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
 				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group moving"},
 		},
@@ -277,8 +277,8 @@ func TestExplain_Reasons(t *testing.T) {
 				Detail: "1 of 1 moves outside the budget in progress"},
 		},
 		"below budget": {
-			edit:  func(w *fixture.Cluster) { w.TaskGroup().Count = 4 },
-			known: heldSince(ReasonBelowBudget, minute(1)),
+			edit: func(w *fixture.Cluster) { w.TaskGroup().Count = 4 },
+			term: heldSince(ReasonBelowBudget, minute(1)),
 			want: AllocExplanation{Reason: ReasonBelowBudget, Since: Since{At: minute(1), Seen: true}, Healthy: 2, Count: 4, MaxParallel: 1,
 				Detail: "2 of 4 healthy, max_parallel 1, need 4"},
 		},
@@ -303,7 +303,7 @@ func TestExplain_Reasons(t *testing.T) {
 			if test.edit != nil {
 				test.edit(w)
 			}
-			report, err := Explain(w, test.known, "n1", minute(5), test.policy)
+			report, err := Explain(w, test.term, "n1", minute(5), test.policy)
 			must.NoError(t, err)
 			got := report.Allocs[slices.IndexFunc(report.Allocs, func(r AllocExplanation) bool { return r.Alloc == "a1" })]
 			must.Eq(t, fmt.Sprint(test.want.LastError), fmt.Sprint(got.LastError))
@@ -348,12 +348,12 @@ func TestExplain_WorstReason(t *testing.T) {
 // Each reason has its own rank.
 func TestReason_Severity(t *testing.T) {
 	t.Parallel()
-	seen := map[int]Reason{}
+	ranked := map[int]Reason{}
 	for r := range ReasonCount {
 		rank := r.severity()
 		must.GreaterEq(t, 0, rank, must.Sprintf("%s has no rank", r))
-		must.MapNotContainsKey(t, seen, rank)
-		seen[rank] = r
+		must.MapNotContainsKey(t, ranked, rank)
+		ranked[rank] = r
 		must.NotEq(t, "", r.String())
 	}
 	must.Eq(t, "unknown reason", ReasonCount.String())
