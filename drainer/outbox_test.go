@@ -639,7 +639,7 @@ func TestOutbox_DatesMarks(t *testing.T) {
 	since := func() time.Duration {
 		report, _ := r.term.Explain("n1", r.now)
 		must.Eq(t, rules.ReasonWritePending, report.Allocs[0].Reason)
-		must.True(t, report.Allocs[0].Since.Seen)
+		must.True(t, report.Allocs[0].Since.Observed)
 		return report.Allocs[0].Since.At.Sub(fixture.Epoch)
 	}
 	r.settle()

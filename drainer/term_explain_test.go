@@ -46,7 +46,7 @@ func TestTerm_ExplainsItsWrites(t *testing.T) {
 		must.Eq(t, rules.ReasonWritePending, got.Reason)
 		must.Eq(t, failures, got.Attempts)
 		must.Eq(t, errFake, got.LastError)
-		must.Eq(t, rules.Since{At: since, Seen: true}, got.Since)
+		must.Eq(t, rules.Since{At: since, Observed: true}, got.Since)
 		r.now = r.wakeAt
 		r.settle()
 	}
@@ -86,7 +86,7 @@ func TestTerm_ExplainsBehindABarrier(t *testing.T) {
 	}
 	want := rules.AllocExplanation{
 		Alloc: "a00", Group: cluster.GroupKey{Job: cluster.JobKey{Namespace: "default", ID: "job00"}, Name: "g"},
-		Reason: rules.ReasonWritePending, Since: rules.Since{Seen: true}, Detail: "its mark is planned when a barrier is applied", Healthy: 1, Count: 1, MaxParallel: 1,
+		Reason: rules.ReasonWritePending, Since: rules.Since{Observed: true}, Detail: "its mark is planned when a barrier is applied", Healthy: 1, Count: 1, MaxParallel: 1,
 	}
 	must.Eq(t, want, explain())
 	r.raft.waiting, r.raft.barriers = nil, []fate{lost, rejected}
@@ -112,29 +112,29 @@ func TestTerm_DatesHolds(t *testing.T) {
 		must.Eq(t, rules.ReasonNoPacedMoves, report.Allocs[0].Reason)
 		return report.Allocs[0].Since
 	}
-	must.Eq(t, rules.Since{At: fixture.Epoch, Seen: true}, since())
+	must.Eq(t, rules.Since{At: fixture.Epoch, Observed: true}, since())
 	for _, edit := range []func(*fixture.Cluster){
 		func(w *fixture.Cluster) { w.Alloc("a1").ModifyTime = r.now },
 		func(w *fixture.Cluster) { w.Jobs[0].Priority++ },
 	} {
 		r.commit(edit)
-		must.Eq(t, rules.Since{Seen: true}, since(), must.Sprint("the group has changed"))
+		must.Eq(t, rules.Since{Observed: true}, since(), must.Sprint("the group has changed"))
 		r.settle()
-		must.Eq(t, rules.Since{At: fixture.Epoch, Seen: true}, since())
+		must.Eq(t, rules.Since{At: fixture.Epoch, Observed: true}, since())
 	}
 	r.state.feed().add(Changes{Nodes: []cluster.NodeID{"n2"}})
-	must.Eq(t, rules.Since{Seen: true}, since(), must.Sprint("a drain that was cancelled may have changed the reason"))
+	must.Eq(t, rules.Since{Observed: true}, since(), must.Sprint("a drain that was cancelled may have changed the reason"))
 	r.settle()
-	must.Eq(t, rules.Since{At: fixture.Epoch, Seen: true}, since())
+	must.Eq(t, rules.Since{At: fixture.Epoch, Observed: true}, since())
 	r.state.feed().add(Changes{All: true})
-	must.Eq(t, rules.Since{Seen: true}, since(), must.Sprint("anything may have changed"))
+	must.Eq(t, rules.Since{Observed: true}, since(), must.Sprint("anything may have changed"))
 	r.settle()
-	must.Eq(t, rules.Since{At: r.now, Seen: true}, since(), must.Sprint("the reason may have ended and begun again"))
+	must.Eq(t, rules.Since{At: r.now, Observed: true}, since(), must.Sprint("the reason may have ended and begun again"))
 	r.advance(time.Hour)
 	r.restart()
-	must.Eq(t, rules.Since{Seen: true}, since(), must.Sprint("the term has not looked yet"))
+	must.Eq(t, rules.Since{Observed: true}, since(), must.Sprint("the term has not looked yet"))
 	r.settle()
-	must.Eq(t, rules.Since{At: r.now, Seen: true}, since())
+	must.Eq(t, rules.Since{At: r.now, Observed: true}, since())
 }
 
 // The time until a write is applied: one wait before a retry, and the rounds that it takes, with

@@ -213,7 +213,7 @@ func TestDrainAllocs_haveEveryField(t *testing.T) {
 	t.Parallel()
 	report := rules.AllocExplanation{
 		Alloc: "a1", Group: cluster.GroupKey{Job: cluster.JobKey{Namespace: "n", ID: "j"}, Name: "g"}, Stage: cluster.StagePlugins,
-		Reason: rules.ReasonWaitingForRoom, Since: rules.Since{At: noon, Seen: true}, Detail: "why", Due: noon.Add(time.Hour),
+		Reason: rules.ReasonWaitingForRoom, Since: rules.Since{At: noon, Observed: true}, Detail: "why", Due: noon.Add(time.Hour),
 		Eval: &cluster.Evaluation{ID: "e1", Status: cluster.EvalBlocked}, Outstanding: []cluster.AllocID{"a2"},
 		Attempts: 3, LastError: errors.New("no quorum"), Healthy: 9, Count: 10, MaxParallel: 1,
 	}

@@ -284,7 +284,7 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 // about to be planned.
 func (e *Explainer) explainPlanned(r *AllocExplanation, n *cluster.Node) {
 	p := e.term
-	since := Since{Seen: true}
+	since := Since{Observed: true}
 	if mark := p.Marks[r.Alloc]; mark.Drain == n.Drain.ID {
 		since.At = mark.Since
 	}
@@ -340,7 +340,7 @@ func (e *Explainer) explained(key cluster.GroupKey) *explained {
 // heldSince returns since when the leader has found a reason for which the state holds no time. The
 // result is never before here, the time when the allocation was placed or the drain began.
 func (e *Explainer) heldSince(key cluster.GroupKey, r Reason, here time.Time) Since {
-	since := Since{Seen: true}
+	since := Since{Observed: true}
 	if e.term.HeldSince != nil {
 		since.At = e.term.HeldSince(key, r)
 	}

@@ -76,29 +76,29 @@ func TestExplain_Reasons(t *testing.T) {
 			want: AllocExplanation{Reason: ReasonLeftByRequest, Stage: cluster.StageSystem, Since: Since{At: minute(2)}, Detail: "system jobs are ignored by this drain"},
 		},
 		"not planned yet": {
-			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{Seen: true}, Healthy: 2, Count: 2, MaxParallel: 1, Detail: "its mark is about to be planned"},
+			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{Observed: true}, Healthy: 2, Count: 2, MaxParallel: 1, Detail: "its mark is about to be planned"},
 		},
 		"in flight": {
 			term: TermState{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-n1", Since: minute(4), InFlight: true}}},
-			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{At: minute(4), Seen: true}, Detail: "its mark is in flight"},
+			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{At: minute(4), Observed: true}, Detail: "its mark is in flight"},
 		},
 		"its writes fail": {
 			term: TermState{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-n1", Since: minute(4)}}, Attempts: 3, LastError: errors.New("no leader")},
-			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{At: minute(4), Seen: true}, Attempts: 3, LastError: errors.New("no leader"), Healthy: 2, Count: 2, MaxParallel: 1,
+			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{At: minute(4), Observed: true}, Attempts: 3, LastError: errors.New("no leader"), Healthy: 2, Count: 2, MaxParallel: 1,
 				Detail: "its mark is planned; the last 3 writes have failed: no leader"},
 		},
 		"in flight for an earlier drain": {
 			term: TermState{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-old", Since: minute(4), InFlight: true}}},
-			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{Seen: true}, Detail: "its mark is in flight"},
+			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{Observed: true}, Detail: "its mark is in flight"},
 		},
 		"behind a barrier": {
 			term: TermState{Barrier: true},
-			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{Seen: true}, Healthy: 2, Count: 2, MaxParallel: 1,
+			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{Observed: true}, Healthy: 2, Count: 2, MaxParallel: 1,
 				Detail: "its mark is planned when a barrier is applied"},
 		},
 		"in flight for too long": {
 			term: TermState{Marks: map[cluster.AllocID]PendingMark{"a1": {Drain: "d-n1", Since: minute(4), InFlight: true}}, Stalled: "no answer"},
-			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{At: minute(4), Seen: true}, Detail: "its mark is in flight; no answer"},
+			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{At: minute(4), Observed: true}, Detail: "its mark is in flight; no answer"},
 		},
 		"stopping": {
 			edit: func(w *fixture.Cluster) { stop(w.Alloc("a1")); w.TaskGroup().Tasks[0].KillTimeout = 10 * time.Minute },
@@ -190,11 +190,11 @@ func TestExplain_Reasons(t *testing.T) {
 		"no paced moves": {
 			edit: func(w *fixture.Cluster) { w.TaskGroup().Migrate.MaxParallel = 0 },
 			term: heldSince(ReasonNoPacedMoves, minute(2)),
-			want: AllocExplanation{Reason: ReasonNoPacedMoves, Since: Since{At: minute(2), Seen: true}, Healthy: 2, Count: 2, Detail: "max_parallel is 0: it stays"},
+			want: AllocExplanation{Reason: ReasonNoPacedMoves, Since: Since{At: minute(2), Observed: true}, Healthy: 2, Count: 2, Detail: "max_parallel is 0: it stays"},
 		},
 		"no paced moves before the deadline": {
 			edit: func(w *fixture.Cluster) { w.TaskGroup().Migrate.MaxParallel = 0; w.StartDrain("n1", time.Hour) },
-			want: AllocExplanation{Reason: ReasonNoPacedMoves, Since: Since{Seen: true}, Due: minute(60), Healthy: 2, Count: 2,
+			want: AllocExplanation{Reason: ReasonNoPacedMoves, Since: Since{Observed: true}, Due: minute(60), Healthy: 2, Count: 2,
 				Detail: "max_parallel is 0: it stays until the deadline at 2030-01-01T01:00:00Z"},
 		},
 		"waiting for replacement": {
@@ -223,24 +223,24 @@ func TestExplain_Reasons(t *testing.T) {
 				e.Queued = map[string]int{"other": 1}
 				w.Evals = append(w.Evals, e)
 			},
-			want: AllocExplanation{Reason: ReasonBelowBudget, Since: Since{Seen: true}, Healthy: 2, Count: 3, MaxParallel: 1,
+			want: AllocExplanation{Reason: ReasonBelowBudget, Since: Since{Observed: true}, Healthy: 2, Count: 3, MaxParallel: 1,
 				Detail: "2 of 3 healthy, max_parallel 1, need 3"},
 		},
 		"waiting for room": {
 			edit: func(w *fixture.Cluster) { stop(w.Alloc("a2")) },
 			term: heldSince(ReasonWaitingForRoom, minute(2)),
-			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{At: minute(2), Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 1, Count: 2, MaxParallel: 1,
+			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{At: minute(2), Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 1, Count: 2, MaxParallel: 1,
 				Detail: "1 of 2 healthy, max_parallel 1; 1 of the group moving"},
 		},
 		"waiting for a mark in flight": {
 			edit: func(w *fixture.Cluster) { w.StartDrain("n2", 0) },
 			term: TermState{Marks: map[cluster.AllocID]PendingMark{"a2": {Drain: "d-n2", InFlight: true}}},
-			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
+			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
 				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group moving"},
 		},
 		"waiting for a deadline mark on another node": {
 			edit: func(w *fixture.Cluster) { w.StartDrain("n2", -1) },
-			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
+			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
 				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group moving"},
 		},
 		"unhealthy, waiting for a slot": {
@@ -249,7 +249,7 @@ func TestExplain_Reasons(t *testing.T) {
 				stop(w.Alloc("a2"))
 				w.Alloc("a2").DesiredTransition.Class = cluster.MarkFree
 			},
-			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Count: 2, MaxParallel: 1,
+			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Count: 2, MaxParallel: 1,
 				Detail: "1 of 1 moves outside the budget in progress"},
 		},
 		// The replacement of a healthy canary that has left holds the canary's slot.
@@ -262,7 +262,7 @@ func TestExplain_Reasons(t *testing.T) {
 				r := w.Place("c2", w.Jobs[0], "n2")
 				r.PreviousAllocation, r.DeploymentStatus, r.CreateTime = "c1", &cluster.DeploymentStatus{Canary: true}, minute(4)
 			},
-			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"c2"}, Healthy: 1, Count: 2, MaxParallel: 1,
+			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"c2"}, Healthy: 1, Count: 2, MaxParallel: 1,
 				Detail: "1 of 1 moves outside the budget in progress"},
 		},
 		"a canary, waiting for another's replacement to be placed": {
@@ -273,27 +273,27 @@ func TestExplain_Reasons(t *testing.T) {
 				c.ClientStatus, c.DesiredTransition.Class, c.DeploymentStatus.Canary = cluster.ClientComplete, cluster.MarkCanary, true
 				w.Evals = append(w.Evals, eval(cluster.EvalPending))
 			},
-			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"c1"}, Healthy: 1, Count: 2, MaxParallel: 1,
+			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"c1"}, Healthy: 1, Count: 2, MaxParallel: 1,
 				Detail: "1 of 1 moves outside the budget in progress"},
 		},
 		"below budget": {
 			edit: func(w *fixture.Cluster) { w.TaskGroup().Count = 4 },
 			term: heldSince(ReasonBelowBudget, minute(1)),
-			want: AllocExplanation{Reason: ReasonBelowBudget, Since: Since{At: minute(1), Seen: true}, Healthy: 2, Count: 4, MaxParallel: 1,
+			want: AllocExplanation{Reason: ReasonBelowBudget, Since: Since{At: minute(1), Observed: true}, Healthy: 2, Count: 4, MaxParallel: 1,
 				Detail: "2 of 4 healthy, max_parallel 1, need 4"},
 		},
 		"below budget, and to proceed": {
 			edit:   func(w *fixture.Cluster) { w.TaskGroup().Count = 4 },
 			policy: Policy{BelowBudget: BelowBudgetProceed},
-			want:   AllocExplanation{Reason: ReasonWritePending, Since: Since{Seen: true}, Healthy: 2, Count: 4, MaxParallel: 1, Detail: "its mark is about to be planned"},
+			want:   AllocExplanation{Reason: ReasonWritePending, Since: Since{Observed: true}, Healthy: 2, Count: 4, MaxParallel: 1, Detail: "its mark is about to be planned"},
 		},
 		"at the deadline": {
 			edit: func(w *fixture.Cluster) { w.StartDrain("n1", time.Minute) },
-			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{Seen: true}, Healthy: 2, Count: 2, MaxParallel: 1, Detail: "its mark is about to be planned"},
+			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{Observed: true}, Healthy: 2, Count: 2, MaxParallel: 1, Detail: "its mark is about to be planned"},
 		},
 		"the job is gone": {
 			edit: func(w *fixture.Cluster) { w.Jobs = nil },
-			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{Seen: true}, Healthy: 2, Detail: "its mark is about to be planned"},
+			want: AllocExplanation{Reason: ReasonWritePending, Since: Since{Observed: true}, Healthy: 2, Detail: "its mark is about to be planned"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

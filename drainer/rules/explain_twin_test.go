@@ -46,7 +46,7 @@ func TestExplain_AgreesWithTwin(t *testing.T) {
 				must.Eq(t, a.GroupKey(), r.Group)
 				must.Eq(t, turnOf(a), int(r.Stage))
 				must.NotEq(t, "", r.Detail)
-				must.True(t, r.Since.Seen || !r.Since.At.IsZero(), must.Sprintf("since of %s", r.Reason))
+				must.True(t, r.Since.Observed || !r.Since.At.IsZero(), must.Sprintf("since of %s", r.Reason))
 				checkNumbers(t, state, a, r)
 				waiting[r.Reason]++
 				if state.mustLeave(a) {

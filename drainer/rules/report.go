@@ -61,9 +61,9 @@ func (r Reason) String() string {
 type Since struct {
 	// At is the time, or zero if there is none.
 	At time.Time
-	// Seen says that the state holds no such time. Then At is when this leader first saw the
-	// reason, or zero on a server that does not lead.
-	Seen bool
+	// Observed means that the state holds no such time. Then At is when this leader first observed
+	// the reason, or zero on a server that does not lead.
+	Observed bool
 }
 
 // AllocExplanation is one allocation's reason, with its numbers.

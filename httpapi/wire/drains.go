@@ -188,7 +188,7 @@ func newDrainAlloc(r *rules.AllocExplanation) DrainAlloc {
 	w := DrainAlloc{
 		ID: string(r.Alloc), Namespace: string(r.Group.Job.Namespace), JobID: string(r.Group.Job.ID), TaskGroup: r.Group.Name,
 		Stage: r.Stage.String(), Reason: r.Reason.String(), Detail: r.Detail,
-		Since: NewTime(r.Since.At), SinceSeen: r.Since.Seen, Due: NewTime(r.Due),
+		Since: NewTime(r.Since.At), SinceSeen: r.Since.Observed, Due: NewTime(r.Due),
 		Outstanding: IDs(r.Outstanding), Attempts: r.Attempts,
 		Healthy: r.Healthy, Count: r.Count, MaxParallel: r.MaxParallel,
 	}

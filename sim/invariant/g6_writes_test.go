@@ -189,7 +189,7 @@ func (s *fixture) fail(o raftwrite.Outcome) {
 func waiting(q *invariant.Quiet) {
 	for i := range q.Reports[0].Allocs {
 		if a := &q.Reports[0].Allocs[i]; a.Alloc == "a1" {
-			a.Reason, a.Since = rules.ReasonWritePending, rules.Since{Seen: true, At: epoch}
+			a.Reason, a.Since = rules.ReasonWritePending, rules.Since{Observed: true, At: epoch}
 		}
 	}
 }

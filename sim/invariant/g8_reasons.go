@@ -327,14 +327,14 @@ func (r *reasons) since(a *alloc, reason rules.Reason) time.Time {
 func (r *reasons) judgeSince(a *alloc, ar *rules.AllocExplanation) {
 	want, s := r.since(a, ar.Reason), ar.Since
 	switch {
-	case !want.IsZero() && (s.Seen || !s.At.Equal(want)):
+	case !want.IsZero() && (s.Observed || !s.At.Equal(want)):
 		r.find(WrongSince, of(a), "%q starts at %s and must start at %s", ar.Reason, s.At, want)
-	case !s.Seen && s.At.IsZero():
+	case !s.Observed && s.At.IsZero():
 		r.find(WrongSince, of(a), "%q has no start, neither from the state nor from the leader", ar.Reason)
 	case s.At.IsZero() && ar.Reason == rules.ReasonWritePending && r.term.marksFor(a.id(), a.node.drain().ID):
 		r.find(WrongSince, of(a), "%q has no start, although its mark is in flight", ar.Reason)
 	case r.term.clockSet: // earlier times are those of another clock
-	case s.Seen && !s.At.IsZero() && r.began(a, ar.Reason) && s.At.Before(r.term.quiet.clock):
+	case s.Observed && !s.At.IsZero() && r.began(a, ar.Reason) && s.At.Before(r.term.quiet.clock):
 		r.find(WrongSince, of(a), "%q starts at %s, but at %s the reason was another one", ar.Reason, s.At, r.term.quiet.clock)
 	case s.At.After(later(later(r.q.Clock, r.facts.now), r.latest)):
 		r.find(WrongSince, of(a), "%q starts at %s, in the future", ar.Reason, s.At)

@@ -69,7 +69,7 @@ func brokenReasons() []broken {
 		a.Since.At = a.Since.At.Add(-1)
 	})
 	add("a start seen by the leader, although the state has one", invariant.WrongSince, func(_ *fixture, q *invariant.Quiet) {
-		reportOfAlloc(q, "marked").Since.Seen = true
+		reportOfAlloc(q, "marked").Since.Observed = true
 	})
 	add("no start", invariant.WrongSince, func(_ *fixture, q *invariant.Quiet) { reportOfAlloc(q, "unjudged").Since = rules.Since{} })
 	add("a start in the future", invariant.WrongSince, func(s *fixture, q *invariant.Quiet) {
@@ -99,7 +99,7 @@ func brokenReasons() []broken {
 		s.run("a3")
 		s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
 		s.look(1)
-		s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since = rules.Since{Seen: true} })
+		s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since = rules.Since{Observed: true} })
 		return s
 	}})
 	return append(all, broken{"a reported pending mark that is not planned", invariant.UntrueReason, []invariant.Check{invariant.Stalled},
@@ -186,7 +186,7 @@ func hiddenHold(begin func(*fixture)) func(t *testing.T) *fixture {
 		s.answer(1, 1, raftwrite.Rejected)
 		s.wait(time.Second)
 		s.look(1)
-		s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since = rules.Since{At: since, Seen: true} })
+		s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since = rules.Since{At: since, Observed: true} })
 		return s
 	}
 }
@@ -195,7 +195,7 @@ func hiddenHold(begin func(*fixture)) func(t *testing.T) *fixture {
 func sinceBefore(q *invariant.Quiet) {
 	for i := range q.Reports {
 		for k := range q.Reports[i].Allocs {
-			if s := &q.Reports[i].Allocs[k].Since; s.Seen {
+			if s := &q.Reports[i].Allocs[k].Since; s.Observed {
 				s.At = epoch.Add(-time.Second)
 			}
 		}

@@ -263,7 +263,7 @@ func (c *randomFixture) judgeQuiet() {
 	for n := range c.state().DrainingNodes() {
 		r, _ := rules.Explain(c.state(), rules.TermState{WriteTime: oneSecond}, n.ID, c.now, c.policy)
 		for i := range r.Allocs {
-			if s := &r.Allocs[i].Since; s.Seen {
+			if s := &r.Allocs[i].Since; s.Observed {
 				s.At = c.now
 			}
 		}
