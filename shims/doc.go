@@ -57,7 +57,7 @@
 // that continued without it would have another state than the others. A stopped FSM applies nothing
 // and takes no snapshot. [FSM.Stopped] and [FSM.Err] report this, and the owner shuts raft down.
 // The log and the snapshots on disk stay as they are, and a build that understands the entry can
-// continue from them. Types with the [IgnorableFlag] are the exception: a server that does not know
+// continue from them. Types with the [IgnorableFlag] are the exception: a server that does not have
 // the type skips the entry. No other input from outside stops the FSM.
 //
 // The FSM reads the state and the entry and nothing else: no clock, no randomness, no order of a
@@ -74,7 +74,7 @@
 // server is downgraded after the version was raised. Such a server stops at the first entry or
 // snapshot that it does not understand. A snapshot begins with the version of its state.
 //
-// Version 1 is commit 3dc2024, which knows no versions: it panics at an entry of
+// Version 1 is commit 3dc2024, which has no versions: it panics at an entry of
 // [RaiseClusterVersion], and it never reports that it understands a version. So a cluster with one
 // such server stays at version 1. Every build writes entries and snapshots of version 1 byte for
 // byte as 3dc2024 does.

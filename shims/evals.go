@@ -15,7 +15,7 @@ import (
 //
 // The FSM computes the required evaluations when it applies the entry. The proposer cannot:
 // an entry in flight, such as a plan that places an allocation on a failing node, may add a
-// job that the proposer does not know, and no other evaluation would follow.
+// job that the proposer does not have, and no other evaluation would follow.
 func evaluate(txn *statestore.Txn, carried, required []*cluster.Evaluation) ([]cluster.EvalID, error) {
 	evals := carried
 	if len(required) > 0 {

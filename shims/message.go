@@ -41,7 +41,7 @@ const (
 // Such an entry must not change the state. No type of this build is ignorable.
 const IgnorableFlag MessageType = 1 << 7
 
-// Ignorable reports whether servers skip entries of the type if they do not know it.
+// Ignorable reports whether servers skip entries of the type if they do not have it.
 func (t MessageType) Ignorable() bool { return t&IgnorableFlag != 0 }
 
 // String returns the type's name.

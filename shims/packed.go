@@ -110,8 +110,8 @@ func packMarks(m *AllocUpdateDesiredTransition) *packedMarks {
 	numbers := make(map[packedDrain]int)
 	for i, mark := range m.Marks.Marks {
 		drain := packedDrain{Node: mark.Node, Drain: mark.Drain, Revision: mark.Revision}
-		number, seen := numbers[drain]
-		if !seen {
+		number, numbered := numbers[drain]
+		if !numbered {
 			number = len(p.Drains)
 			numbers[drain] = number
 			p.Drains = append(p.Drains, drain)

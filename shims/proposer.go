@@ -63,7 +63,7 @@ type write struct {
 	sequence uint64
 	// timer answers the write after Timeout; guarded by Proposer.mu.
 	timer *time.Timer
-	// proposed says that raft may have the entry; guarded by Proposer.mu.
+	// proposed means that raft may have the entry; guarded by Proposer.mu.
 	proposed bool
 }
 

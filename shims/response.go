@@ -11,21 +11,21 @@ import (
 // or [Refused], or [Skipped]. The receiver must not change it.
 type Response interface{ response() }
 
-// ChangeApplied says that the whole message took effect.
+// ChangeApplied means that the whole message took effect.
 type ChangeApplied struct {
 	// Evals are the written evaluations, or nil: those of the message, and those that its
 	// effect required.
 	Evals []cluster.EvalID
 }
 
-// Refused says that the message cannot be applied, such as a drain of a node that does not
+// Refused means that the message cannot be applied, such as a drain of a node that does not
 // exist. Only the state's index changed.
 type Refused struct {
 	// Err is the reason, never nil. It may wrap an error of statestore.
 	Err error
 }
 
-// Skipped says that this server does not know the ignorable type of the message. Only the
+// Skipped means that this server does not have the ignorable type of the message. Only the
 // state's index changed.
 type Skipped struct{ Type MessageType }
 
