@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// GroupPlan is what one group needs at the time of its planner.
+// GroupPlan is what one group needs at one time.
 type GroupPlan struct {
 	// Marks are in allocation order. Postponed are the marks that the caller postponed. They use no
 	// room.
@@ -185,7 +185,7 @@ func (g *group) shortage(class cluster.MarkClass, underway bool) Reason {
 	return ReasonBelowBudget
 }
 
-// NodePlan is what one node's drain needs at the time of its planner.
+// NodePlan is what the drain of one node needs at one time.
 type NodePlan struct {
 	// Marks are of allocations that leave with their stage, or because of the deadline or force, in
 	// (namespace, job, group, allocation) order.

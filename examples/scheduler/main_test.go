@@ -9,7 +9,7 @@ import (
 	"github.com/shoenig/test/must"
 )
 
-// The output of the program. One with other output is for documents too: docs/embedding.md shows it.
+// The output of the program. docs/embedding.md quotes it.
 func TestPlay(t *testing.T) {
 	t.Parallel()
 	want, err := os.ReadFile("testdata/play.golden")
