@@ -4,14 +4,15 @@
 // methods. If both agree, two independent programs have counted the same. Telemetry, the demo and
 // the simulator use it. Begin with [New].
 //
-// # What it is shown
+// # Entries
 //
 // The owner of the log calls [Witness.Observe] for each entry, in order, with the state
-// before it, the state after it, and the names of what the entry may have written
-// ([Touched]). An extra name costs time. A missing name hides a change: [Witness.Audit] reads
-// a whole state and finds it.
+// before it, the state after it, and the names of the rows that the entry may have written
+// ([Touched]). A name of an unchanged row costs time. A missing name hides a change:
+// [Witness.Audit] reads a whole state and finds it. With the [Source] of an entry the witness also
+// judges whether such an entry may mark allocations, or start, change or end drains.
 //
-// # What it finds
+// # Findings
 //
 // Each [Finding] names the guarantee that was broken, by its number in the contract:
 //
@@ -19,13 +20,15 @@
 //     count − max_parallel. Marks of one entry are judged in allocation order,
 //     each in the state left by those before it.
 //   - G2: a mark on a node that was not draining, or was draining for another
-//     drain; a deadline mark before the deadline; a forced mark without force.
-//   - G2, of entries that say what was planned: a deadline, forced or stage mark, or
-//     an end, planned against another revision.
+//     drain; a deadline mark before the deadline; a forced mark without force; a mark that the
+//     request excludes; a mark that was changed or withdrawn without a cancel, or that a cancel
+//     left; a revision that does not follow the strategy.
+//   - G2, of entries with planned items: a deadline, forced or stage mark, or
+//     an end, planned against another revision; a mark that was not planned.
 //   - G3: a mark on an allocation whose stage had not come.
-//   - G5: a drain that ended with an untrue outcome or count, without a record,
-//     too early, or twice.
-//   - G6, of entries that say what was planned: a mark without an evaluation of its
+//   - G5: a drain that ended without a record, too early, or twice; an untrue outcome; a wrong count
+//     of marks, of purged or stopping allocations, or of volumes left.
+//   - G6: a mark that was lost. Of entries with planned items: a mark without an evaluation of its
 //     job in the same entry.
 //
 // # What it counts
@@ -36,10 +39,10 @@
 //
 // # Cost
 //
-// An entry costs a look at what it touched and one pass over the allocations of each job with
+// An entry costs the reads of its touched rows, and one pass over the allocations of each job with
 // a touched group, once that group has had an allocation on a draining node; before that,
-// nothing but the look. [Options].MarksOnly saves the pass for all entries but those that
-// mark. Memory grows with the groups and drains seen and with the marks made, until another
+// nothing but these reads. [Options].MarksOnly saves the pass for all entries but those that
+// mark. Memory grows with the groups, drains and marks, until another
 // witness replaces it ([Resume]).
 //
 // A Witness starts no goroutine, reads no clock, and is not safe for concurrent use: its

@@ -1,8 +1,8 @@
 package witness
 
 import (
-	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -15,7 +15,7 @@ type drain struct {
 	ended bool
 }
 
-// observeNode follows the start and the end of the node's drain.
+// observeNode follows the drain of a node.
 func (w *Witness) observeNode(e Entry, id cluster.NodeID) {
 	var before, after *cluster.Drain
 	if n := e.Before.Node(id); n != nil {
@@ -27,19 +27,87 @@ func (w *Witness) observeNode(e Entry, id cluster.NodeID) {
 	if before != nil && (after == nil || after.ID != before.ID) {
 		w.observeEnd(e, before)
 	}
-	if after != nil && (before == nil || after.ID != before.ID) {
+	switch {
+	case after == nil:
+	case before == nil || after.ID != before.ID:
 		w.observeStart(e, after)
+	default:
+		w.judgeStrategy(e, before, after)
 	}
 }
 
 func (w *Witness) observeStart(e Entry, d *cluster.Drain) {
+	f := Finding{Kind: SecondOutcome, Drain: d.ID, Node: d.NodeID}
+	if e.Source != UnknownSource && e.Source != Operator {
+		f.Why = "a drain started without a request"
+		w.find(e, f)
+	}
+	if d.Revision != cluster.Revision(e.Index) {
+		f.Kind, f.Why = RevisionMoved, fmt.Sprintf("the drain started at index %d with revision %d", e.Index, d.Revision)
+		w.find(e, f)
+	}
 	if known := w.drains[d.ID]; known != nil {
-		w.find(e, Finding{Kind: SecondOutcome, Drain: d.ID, Node: d.NodeID, Why: "a drain's id was used again"})
+		f.Kind, f.Why = SecondOutcome, "a drain's id was used again"
+		w.find(e, f)
 		return
 	}
 	w.drains[d.ID] = &drain{DrainReport: DrainReport{
 		ID: d.ID, Node: d.NodeID, NodeName: d.NodeName, StartedAt: d.Strategy.StartedAt, StartIndex: e.Index,
 	}}
+}
+
+// judgeStrategy judges the change of a drain that runs on. A request gives it a new strategy and a
+// new revision: the index of the entry.
+func (w *Witness) judgeStrategy(e Entry, was, is *cluster.Drain) {
+	a, b := &was.Strategy, &is.Strategy
+	same := a.DrainSpec == b.DrainSpec && a.ForceDeadline.Equal(b.ForceDeadline) && a.StartedAt.Equal(b.StartedAt) && was.UpdatedAt.Equal(is.UpdatedAt)
+	f := Finding{Kind: RevisionMoved, Drain: is.ID, Node: is.NodeID}
+	switch {
+	case same && is.Revision == was.Revision:
+		return
+	case e.Source != UnknownSource && e.Source != Operator:
+		f.Why = fmt.Sprintf("the strategy or the revision changed from %d to %d without a request", was.Revision, is.Revision)
+	case is.Revision != cluster.Revision(e.Index) || !a.StartedAt.Equal(b.StartedAt):
+		f.Why = fmt.Sprintf("the strategy was written at index %d, but the drain has revision %d, start %s", e.Index, is.Revision, b.StartedAt)
+	default:
+		return
+	}
+	w.find(e, f)
+}
+
+// judgeCounts compares the counts of the running drains with the marks and the purges of the log.
+func (w *Witness) judgeCounts(e Entry, nodes []cluster.NodeID, allocs []cluster.AllocID) {
+	purged := make(map[cluster.NodeID]int)
+	for _, id := range allocs {
+		if a := e.Before.Alloc(id); a != nil && opinion.Live(a) && e.After.Alloc(id) == nil {
+			purged[a.NodeID]++
+		}
+	}
+	for _, id := range nodes {
+		n := e.After.Node(id)
+		if n == nil || n.Drain == nil || w.drains[n.Drain.ID] == nil {
+			continue
+		}
+		w.judgeMarked(e, n.Drain)
+		was := drainOn(e.Before, id, n.Drain.ID)
+		if was == nil {
+			continue
+		}
+		if got := n.Drain.PurgedRunning - was.PurgedRunning; got != purged[id] {
+			w.find(e, Finding{Kind: MiscountedPurged, Drain: n.Drain.ID, Node: id, Why: fmt.Sprintf(
+				"the drain counts %d more allocations that ran when they were purged, and there were %d", got, purged[id])})
+		}
+	}
+}
+
+// judgeMarked compares the marks that a drain counts with those of the log, and continues with the
+// count of the drain.
+func (w *Witness) judgeMarked(e Entry, d *cluster.Drain) {
+	if known := w.drains[d.ID]; known.Marked != d.Marked {
+		w.find(e, Finding{Kind: MiscountedMarks, Drain: d.ID, Node: d.NodeID, Why: fmt.Sprintf(
+			"the drain counts the marks %v, but it made %v", d.Marked, known.Marked)})
+		known.Marked = d.Marked
+	}
 }
 
 // observeEnd judges the end of a drain by its record and by the allocations left on the
@@ -58,8 +126,8 @@ func (w *Witness) observeEnd(e Entry, running *cluster.Drain) {
 		return
 	}
 	d.ended, d.EndIndex = true, e.Index
-	if revisions := planned(e, func(p Planned) bool { return p.Alloc == "" && p.Node == running.NodeID }); len(revisions) > 0 &&
-		!slices.Contains(revisions, running.Revision) {
+	revisions := planned(e, func(p Planned) bool { return p.Alloc == "" && p.Node == running.NodeID })
+	if len(revisions) > 0 && !slices.Contains(revisions, running.Revision) {
 		f.Kind, f.Why = StaleRevision, fmt.Sprintf("planned against revision %d and ended at revision %d", revisions[0], running.Revision)
 		w.find(e, f)
 	}
@@ -70,26 +138,51 @@ func (w *Witness) observeEnd(e Entry, running *cluster.Drain) {
 		return
 	}
 	d.Outcome, d.EndedAt, d.StillStopping = record.Outcome, record.EndedAt, record.StillStopping
-	w.judgeEnd(e, d, record)
+	deleted := e.After.Node(running.NodeID) == nil
+	if e.Source != UnknownSource && e.Source != Operator && !deleted && len(revisions) == 0 {
+		f.Kind, f.Why = EndedWithoutCause, fmt.Sprintf("an entry that ends no drains ended it as %q", record.Outcome)
+		w.find(e, f)
+		return
+	}
+	w.judgeEnd(e, d, running, record)
 }
 
-func (w *Witness) judgeEnd(e Entry, d *drain, record *cluster.Drain) {
-	f := Finding{Kind: UntrueOutcome, Drain: record.ID, Node: record.NodeID}
-	if e.After.Node(record.NodeID) == nil {
-		if record.Outcome != cluster.OutcomeNodeGone {
-			f.Why = fmt.Sprintf("the node was deleted and the outcome is %q", record.Outcome)
-			w.find(e, f)
+// judgeEnd judges the record of an ended drain.
+func (w *Witness) judgeEnd(e Entry, d *drain, running, record *cluster.Drain) {
+	f := Finding{Kind: UntrueOutcome, Drain: record.ID, Node: running.NodeID}
+	left, want := 0, cluster.Outcome("")
+	switch after := e.After.Node(running.NodeID); {
+	case after == nil:
+		want, left = cluster.OutcomeNodeGone, w.countLeft(e, running)
+	case e.Source == Operator, e.Source == UnknownSource && record.Outcome == cluster.OutcomeCancelled:
+		want, left = cluster.OutcomeCancelled, w.judgeCancelled(e, running)
+	default:
+		left = w.judgeLeft(e, record)
+		want = w.outcomeOf(d, record, left)
+		if was := e.Before.Node(running.NodeID); was.SchedulingEligibility != after.SchedulingEligibility {
+			w.find(e, Finding{Kind: MadeEligible, Drain: f.Drain, Node: f.Node, Why: "the end of the drain made its node " + string(after.SchedulingEligibility)})
 		}
-		return
 	}
-	if record.Outcome == cluster.OutcomeCancelled {
-		return
-	}
-	left := w.judgeLeft(e, record)
-	if want := w.outcomeOf(d, record, left); record.Outcome != want {
-		f.Why = fmt.Sprintf("the outcome is %q, but with its marks and %d allocations left it must be %q", record.Outcome, left, want)
+	switch {
+	case record.Outcome != want:
+		f.Why = fmt.Sprintf("the outcome is %q, but with its marks %v and %d allocations left it must be %q", record.Outcome, d.Marked, left, want)
+		w.find(e, f)
+	case record.NodeID != running.NodeID || record.Revision != running.Revision || record.EndIndex != e.Index || !e.At.IsZero() && !record.EndedAt.Equal(e.At):
+		f.Why = fmt.Sprintf("the record has node %s, revision %d, end %s and index %d; the drain ended on node %s with revision %d at %s and index %d",
+			record.NodeID, record.Revision, record.EndedAt, record.EndIndex, running.NodeID, running.Revision, e.At, e.Index)
 		w.find(e, f)
 	}
+	if left != record.StillStopping {
+		f.Kind, f.Why = MiscountedStopping, fmt.Sprintf("the record counts %d allocations still stopping, but there were %d", record.StillStopping, left)
+		w.find(e, f)
+	}
+	if volumes, has := e.After.(opinion.Volumes); has && want != cluster.OutcomeCancelled {
+		if named, left := volumesNamed(record), volumesLeft(e.After, volumes, record); named != left {
+			f.Kind, f.Why = MiscountedVolumes, fmt.Sprintf("the record names %d volumes left on the node, but there were %d", named, left)
+			w.find(e, f)
+		}
+	}
+	w.judgeMarked(e, record)
 }
 
 // outcomeOf returns the correct outcome of an ended drain with that many allocations left.
@@ -111,10 +204,7 @@ func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) (left int) {
 	node := e.After.Node(record.NodeID)
 	awaited := 0
 	var first cluster.AllocID // the lowest awaited id
-	for a := range e.After.AllocsByNode(record.NodeID) {
-		if !opinion.Live(a) || !hasToLeave(a, record, e.After) {
-			continue
-		}
+	for a := range leaving(e.After, record) {
 		left++
 		if w.options.AskedIsComplete && opinion.Asked(a) || w.waitOver(a, node, record, record.EndedAt) {
 			continue
@@ -123,119 +213,66 @@ func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) (left int) {
 			first = a.ID
 		}
 	}
-	f := Finding{Drain: record.ID, Node: record.NodeID}
 	if awaited > 0 {
-		f.Kind, f.Alloc = EndedEarly, first
-		f.Why = fmt.Sprintf("the drain ended as %q while it still had to wait for %d of its allocations", record.Outcome, awaited)
-		w.find(e, f)
-	}
-	if left != record.StillStopping {
-		f.Kind, f.Alloc = MiscountedStopping, ""
-		f.Why = fmt.Sprintf("the record counts %d allocations still stopping, but there were %d", record.StillStopping, left)
-		w.find(e, f)
+		w.find(e, Finding{Kind: EndedEarly, Drain: record.ID, Node: record.NodeID, Alloc: first, Why: fmt.Sprintf(
+			"the drain ended as %q while it still had to wait for %d of its allocations", record.Outcome, awaited)})
 	}
 	return left
 }
 
-// observeMark judges one new mark by the state before the entry, and records it.
-func (w *Witness) observeMark(e Entry, a *cluster.Allocation) {
-	t := a.DesiredTransition
-	w.marks[a.ID] = &mark{drain: t.Drain, class: t.Class}
-	d := w.drains[t.Drain]
-	if d == nil {
-		d = &drain{DrainReport: DrainReport{ID: t.Drain, Node: a.NodeID, StartIndex: e.Index}}
-		w.drains[t.Drain] = d
+// countLeft counts the live allocations that a drain had to wait for.
+func (w *Witness) countLeft(e Entry, d *cluster.Drain) (left int) {
+	for range leaving(e.After, d) {
+		left++
 	}
-	if t.Class < cluster.MarkClassCount {
-		d.Marked[t.Class]++
-	}
-	f := Finding{Drain: t.Drain, Node: a.NodeID, Alloc: a.ID, Group: groupOf(a)}
-	node := e.Before.Node(a.NodeID)
-	if node == nil || node.Drain == nil || node.Drain.ID != t.Drain {
-		f.Kind, f.Why = NotDraining, "marked on a node that was not in that drain"
-		w.find(e, f)
-		return
-	}
-	w.judgeDue(e, f, t, node.Drain)
-	w.judgeTurn(e, f, a, node)
-	w.judgePlan(e, f, t, node.Drain)
+	return left
 }
 
-// judgePlan finds marks planned against another revision of the drain, and marks without an
-// evaluation.
-func (w *Witness) judgePlan(e Entry, f Finding, t cluster.DesiredTransition, d *cluster.Drain) {
-	revisions := planned(e, func(p Planned) bool { return p.Alloc == f.Alloc })
-	if len(revisions) == 0 {
-		return
-	}
-	bound := t.Class == cluster.MarkDeadline || t.Class == cluster.MarkForced || t.Class == cluster.MarkStage
-	if bound && !slices.Contains(revisions, d.Revision) {
-		f.Kind, f.Why = StaleRevision, fmt.Sprintf("planned against revision %d and marked at revision %d", revisions[0], d.Revision)
-		w.find(e, f)
-	}
-	for eval := range e.After.EvalsByJob(f.Group.Job) {
-		if eval.CreateIndex == e.Index && eval.Status == "pending" {
-			return
+// leaving yields the live allocations on the node of a drain that the drain has to wait for.
+func leaving(s State, d *cluster.Drain) iter.Seq[*cluster.Allocation] {
+	return func(yield func(*cluster.Allocation) bool) {
+		for a := range s.AllocsByNode(d.NodeID) {
+			if opinion.Live(a) && hasToLeave(a, d, s) && !yield(a) {
+				return
+			}
 		}
 	}
-	f.Kind, f.Why = NoEvaluation, "marked without an evaluation of its job in the same entry"
-	w.find(e, f)
 }
 
-// planned returns the revisions against which the matching items were planned.
-func planned(e Entry, match func(Planned) bool) (revisions []cluster.Revision) {
-	for _, p := range e.Planned {
-		if match(p) {
-			revisions = append(revisions, p.Revision)
+// judgeCancelled finds marks that a cancel left, and counts the marked allocations that already
+// stop.
+func (w *Witness) judgeCancelled(e Entry, d *cluster.Drain) (stopping int) {
+	for a := range e.After.AllocsByNode(d.NodeID) {
+		switch t := a.DesiredTransition; {
+		case !opinion.Live(a) || !t.Migrate || t.Drain != d.ID:
+		case opinion.Stopping(a):
+			stopping++
+		default:
+			f := findingOf(a)
+			f.Kind, f.Why = NotWithdrawn, "the cancel left its mark"
+			w.find(e, f)
 		}
 	}
-	return revisions
+	return stopping
 }
 
-// judgeDue finds deadline marks before the deadline and forced marks without force.
-func (w *Witness) judgeDue(e Entry, f Finding, t cluster.DesiredTransition, d *cluster.Drain) {
-	f.Kind = NotDue
-	switch deadline := d.Strategy.Deadline; t.Class {
-	case cluster.MarkDeadline:
-		if deadline > 0 && !t.MarkedAt.Before(d.Strategy.ForceDeadline) {
-			return
-		}
-		f.Why = "deadline mark before the deadline"
-	case cluster.MarkForced:
-		if deadline < 0 {
-			return
-		}
-		f.Why = "forced mark in a drain without force"
-	default:
-		return
+// volumesNamed counts the volumes that the record of a drain names.
+func volumesNamed(record *cluster.Drain) int {
+	if record.VolumesLeft == nil {
+		return 0
 	}
-	w.find(e, f)
+	return len(record.VolumesLeft.Volumes) + record.VolumesLeft.More
 }
 
-// judgeTurn finds a mark on an allocation while an earlier stage was not over in the state
-// before the entry.
-func (w *Witness) judgeTurn(e Entry, f Finding, marked *cluster.Allocation, node *cluster.Node) {
-	at, stage := marked.DesiredTransition.MarkedAt, opinion.StageOf(marked)
-	if stage == opinion.Consumer {
-		return
-	}
-	patient := stage == opinion.Plugin && w.options.PluginsAfterStop
-	var waiting cluster.AllocID // the first one by stage and id
-	waitingStage := stage
-	for a := range e.Before.AllocsByNode(node.ID) {
-		if !opinion.Live(a) || opinion.StageOf(a) >= stage || !hasToLeave(a, node.Drain, e.Before) {
-			continue
-		}
-		outOfTouch := !opinion.InTouch(a, node)
-		if w.waitOver(a, node, node.Drain, at) && (outOfTouch || !patient) {
-			continue
-		}
-		if c := cmp.Compare(opinion.StageOf(a), waitingStage); c < 0 || c == 0 && a.ID < waiting {
-			waiting, waitingStage = a.ID, opinion.StageOf(a)
+// volumesLeft counts the claimed volumes that may be on the node at the end of its drain, except
+// volumes of allocations that the request excluded.
+func volumesLeft(s State, volumes opinion.Volumes, record *cluster.Drain) (left int) {
+	for c := range volumes.ClaimsOnNode(record.NodeID) {
+		a := s.Alloc(c.Alloc)
+		excluded := a != nil && opinion.StageOf(a) == opinion.System && record.Strategy.IgnoreSystemJobs
+		if !excluded && (c.State == cluster.ClaimTaken || c.State == cluster.ClaimUnpublishing) {
+			left++
 		}
 	}
-	if waiting != "" {
-		f.Kind, f.Why = OutOfTurn, fmt.Sprintf("marked while %s had not left", waiting)
-		w.find(e, f)
-	}
+	return left
 }

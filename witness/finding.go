@@ -11,7 +11,7 @@ import (
 // Kind is the kind of a finding.
 type Kind uint8
 
-// The kinds of findings, each with the guarantee it breaks.
+// The kinds of findings, each with the guarantee that it breaks.
 const (
 	// BelowLimit (G1): a paced mark left its group below its limit.
 	BelowLimit Kind = iota
@@ -19,24 +19,49 @@ const (
 	NoLimit
 	// NotDraining (G2): a mark on a node that was not in that drain.
 	NotDraining
-	// NotDue (G2): a deadline mark before the deadline, or a forced mark without
-	// force.
+	// NotDue (G2): a deadline mark before the deadline, or a forced mark without force.
 	NotDue
-	// StaleRevision (G2): a deadline, forced or stage mark, or an end, that was
-	// planned against another revision of its drain.
+	// StaleRevision (G2): a deadline, forced or stage mark, or an end, that was planned against
+	// another revision of its drain.
 	StaleRevision
+	// Excluded (G2): a mark on an allocation that the request excludes.
+	Excluded
+	// UnexplainedMark (G2): a mark without a plan, a change of a mark, or a mark that changed more
+	// than its own fields.
+	UnexplainedMark
+	// NotWithdrawn (G2): a cancel left a mark of its drain, or a part of it.
+	NotWithdrawn
+	// ForeignMarkWithdrawn (G2): a mark that no drain made was withdrawn.
+	ForeignMarkWithdrawn
+	// PlacedAgain (G2): a mark says wrongly whether batch work may be placed again.
+	PlacedAgain
+	// RevisionMoved (G2): a revision changed without its strategy, or a strategy without its
+	// revision or without a request.
+	RevisionMoved
 	// OutOfTurn (G3): a mark on an allocation while an earlier stage was not over.
 	OutOfTurn
-	// UntrueOutcome (G5): the outcome does not match the drain.
+	// UntrueOutcome (G5): the record does not match the drain.
 	UntrueOutcome
 	// MiscountedStopping (G5): the record counts the allocations still stopping wrongly.
 	MiscountedStopping
+	// MiscountedVolumes (G5): the record does not count the volumes left on the node.
+	MiscountedVolumes
+	// MiscountedMarks (G5): a drain counts its marks wrongly.
+	MiscountedMarks
+	// MiscountedPurged (G5): a drain counts wrongly the allocations that were purged while they ran.
+	MiscountedPurged
 	// EndedEarly (G5): the drain ended while it still had to wait for an allocation.
 	EndedEarly
 	// NoRecord (G5): a drain ended without a record, or its record has no outcome.
 	NoRecord
-	// SecondOutcome (G5): a drain ended twice, or started again after its end.
+	// SecondOutcome (G5): a drain ended twice, or started again after its end, or without a request.
 	SecondOutcome
+	// EndedWithoutCause (G5): an entry that ends no drains ended a drain.
+	EndedWithoutCause
+	// MadeEligible (G5): the end of a drain changed the eligibility of its node.
+	MadeEligible
+	// MarkLost (G6): a mark was removed while its drain ran.
+	MarkLost
 	// NoEvaluation (G6): a mark without an evaluation of its job in the same entry.
 	NoEvaluation
 	// Unseen: the audit found a mark, a drain or an outcome that no entry named.
@@ -47,16 +72,16 @@ const (
 
 // Guarantee returns the number of the guarantee the kind breaks, or "audit".
 func (k Kind) Guarantee() string {
-	switch k {
-	case BelowLimit, NoLimit:
+	switch {
+	case k <= NoLimit:
 		return "G1"
-	case NotDraining, NotDue, StaleRevision:
+	case k <= RevisionMoved:
 		return "G2"
-	case OutOfTurn:
+	case k <= OutOfTurn:
 		return "G3"
-	case UntrueOutcome, MiscountedStopping, EndedEarly, NoRecord, SecondOutcome:
+	case k <= MadeEligible:
 		return "G5"
-	case NoEvaluation:
+	case k <= NoEvaluation:
 		return "G6"
 	}
 	return "audit"
@@ -65,8 +90,10 @@ func (k Kind) Guarantee() string {
 // String returns the kind in a few words.
 func (k Kind) String() string {
 	names := [kindCount]string{
-		"below limit", "no limit", "not draining", "not due", "stale revision", "out of turn", "untrue outcome",
-		"miscounted stopping", "ended early", "no record", "second outcome", "no evaluation", "unseen",
+		"below limit", "no limit", "not draining", "not due", "stale revision", "marked excluded", "unexplained mark", "not withdrawn",
+		"foreign mark withdrawn", "placed again", "revision moved", "out of turn", "untrue outcome", "miscounted stopping", "miscounted volumes",
+		"miscounted marks", "miscounted purged", "ended early", "no record", "second outcome", "ended without cause", "made eligible",
+		"mark lost", "no evaluation", "unseen",
 	}
 	if k >= kindCount {
 		return "unknown kind"
@@ -100,11 +127,11 @@ func (f Finding) String() string {
 	if f.Index > 0 {
 		fmt.Fprintf(&b, " at index %d", f.Index)
 	}
-	for _, name := range []struct{ what, id string }{
+	for _, name := range []struct{ noun, id string }{
 		{"drain", string(f.Drain)}, {"node", string(f.Node)}, {"allocation", string(f.Alloc)},
 	} {
 		if name.id != "" {
-			fmt.Fprintf(&b, ", %s %s", name.what, name.id)
+			fmt.Fprintf(&b, ", %s %s", name.noun, name.id)
 		}
 	}
 	if f.Group.Name != "" {

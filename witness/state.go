@@ -40,16 +40,33 @@ type World interface {
 // Entry is one applied raft entry.
 type Entry struct {
 	Index uint64
-	// At is the proposer's time, or zero if the entry carries none. It is only for
-	// display: the witness judges by the times in the state.
+	// At is the proposer's time, or zero if the entry carries none. Marks and ends have this time.
+	// For all else the witness judges by the times in the state.
 	At time.Time
 	// Before is the state before the entry, After the state after it.
 	Before, After State
 	Touched       Touched
+	// Source is the origin of the entry. If it is unknown, the witness does not judge whether the
+	// entry may start, change or end a drain, or mark an allocation.
+	Source Source
 	// Planned are the items of an entry that a drainer planned. If it is nil, the witness
 	// does not judge plans.
 	Planned []Planned
 }
+
+// Source is the origin of an entry.
+type Source uint8
+
+// The origins of entries.
+const (
+	UnknownSource Source = iota
+	// Drainer: the entry marks allocations or ends drains.
+	Drainer
+	// Operator: the entry is a request that starts, updates or cancels a drain.
+	Operator
+	// Other: the entry does none of these. It may delete a node that drains.
+	Other
+)
 
 // Planned is one item of an entry that a drainer planned: a mark, or the end of a
 // drain if it names no allocation.
@@ -58,6 +75,8 @@ type Planned struct {
 	Node  cluster.NodeID
 	// Revision is that of the drain's strategy when it was planned.
 	Revision cluster.Revision
+	// Class is the class of a mark.
+	Class cluster.MarkClass
 }
 
 // Touched names the rows that an entry may have written: every row it wrote, and possibly

@@ -26,13 +26,6 @@ type group struct {
 	pacedMarks           int
 }
 
-// mark is the mark a drain made on an allocation.
-type mark struct {
-	drain             cluster.DrainID
-	class             cluster.MarkClass
-	stopped, replaced bool
-}
-
 // New returns a witness of a log from its beginning.
 func New(o Options) *Witness {
 	if o.MaxFindings == 0 {
@@ -61,6 +54,7 @@ func (w *Witness) Observe(e Entry) {
 			w.follow(g)
 		}
 	}
+	w.judgeCounts(e, nodes, allocs)
 	keys := slices.SortedFunc(maps.Keys(fresh), cluster.GroupKey.Compare)
 	if !w.options.MarksOnly {
 		keys = w.touchedGroups(e, nodes, allocs)
@@ -78,45 +72,6 @@ func touchedAllocs(e Entry) []cluster.AllocID {
 		}
 	}
 	return sorted(ids)
-}
-
-// observeAlloc follows the allocation's mark. It returns the allocation if the entry marked
-// it.
-func (w *Witness) observeAlloc(e Entry, id cluster.AllocID) *cluster.Allocation {
-	before, after := e.Before.Alloc(id), e.After.Alloc(id)
-	m := w.marks[id]
-	if after == nil {
-		if m != nil {
-			m.stopped = true
-		}
-		return nil
-	}
-	if newlyMarked(before, after) {
-		w.observeMark(e, after)
-		m = w.marks[id]
-	} else if m != nil && !after.DesiredTransition.Migrate {
-		w.drains[m.drain].Withdrawn++
-		delete(w.marks, id)
-		return nil
-	}
-	if m != nil {
-		m.stopped = !opinion.Live(after)
-		m.replaced = after.NextAllocation != ""
-	}
-	if newlyMarked(before, after) {
-		return after
-	}
-	return nil
-}
-
-// newlyMarked reports whether a drain marked the allocation in this entry.
-func newlyMarked(before, after *cluster.Allocation) bool {
-	t := after.DesiredTransition
-	if !t.Migrate || t.Drain == "" {
-		return false
-	}
-	return before == nil || !before.DesiredTransition.Migrate ||
-		before.DesiredTransition.Drain != t.Drain || before.DesiredTransition.Class != t.Class
 }
 
 // touchedGroups returns, in order, the groups whose healthy count the entry may

@@ -127,9 +127,8 @@ func TestWitness_findsEachViolation(t *testing.T) {
 		}},
 		{"a mark for the previous drain", witness.NotDraining, func(l *log) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
-			l.apply(node("n1", func(n *cluster.Node) { n.Drain.ID = "other" }), func(w *world, now time.Time, _ *witness.Touched) {
-				w.records["dn1"] = &cluster.Drain{ID: "dn1", NodeID: "n1", Outcome: cluster.OutcomeCancelled}
-			})
+			l.apply(ended("n1", cluster.OutcomeCancelled, 0))
+			l.apply(drained("n1", cluster.DrainSpec{}), node("n1", func(n *cluster.Node) { n.Drain.ID = "other" }))
 			l.apply(marked("a1", cluster.MarkPaced))
 		}},
 		{"a deadline mark before the deadline", witness.NotDue, func(l *log) {
@@ -192,14 +191,14 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.apply(ended("n1", cluster.OutcomeComplete, 1))
 		}},
 		{"a deadline mark planned against an older revision", witness.StaleRevision, func(l *log) {
-			l.apply(drained("n1", deadline), node("n1", func(n *cluster.Node) { n.Drain.Revision = 7 }))
+			l.apply(drained("n1", deadline))
 			l.at = epoch.Add(time.Minute)
-			l.plan([]witness.Planned{{Alloc: "a1", Node: "n1", Revision: 6}}, marked("a1", cluster.MarkDeadline), evaluated("web", l.index+1))
+			l.plan([]witness.Planned{{Alloc: "a1", Node: "n1", Revision: 2}}, marked("a1", cluster.MarkDeadline), evaluated("web", l.index+1))
 		}},
 		{"an end planned against an older revision", witness.StaleRevision, func(l *log) {
-			l.apply(drained("n1", cluster.DrainSpec{}), node("n1", func(n *cluster.Node) { n.Drain.Revision = 7 }))
+			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(changed("a1", stopped), changed("a2", stopped))
-			l.plan([]witness.Planned{{Node: "n1", Revision: 6}}, ended("n1", cluster.OutcomeComplete, 0))
+			l.plan([]witness.Planned{{Node: "n1", Revision: 2}}, ended("n1", cluster.OutcomeComplete, 0))
 		}},
 		{"a mark without an evaluation", witness.NoEvaluation, func(l *log) {
 			l.apply(drained("n1", cluster.DrainSpec{}), evaluated("web", 1))
@@ -263,7 +262,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 		{"complete after force with an allocation left", witness.UntrueOutcome, func(l *log) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(marked("a1", cluster.MarkFree), changed("a2", stopped))
-			l.apply(node("n1", func(n *cluster.Node) { n.Drain.Strategy.Deadline = -1 }))
+			l.apply(updated("n1", func(n *cluster.Node) { n.Drain.Strategy.Deadline = -1 }))
 			l.at = epoch.Add(time.Hour)
 			l.apply(ended("n1", cluster.OutcomeComplete, 1))
 		}},
@@ -274,7 +273,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 		}},
 		{"complete with a deleted node", witness.UntrueOutcome, func(l *log) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
-			l.apply(ended("n1", cluster.OutcomeComplete, 0), noNode("n1"))
+			l.apply(ended("n1", cluster.OutcomeComplete, 2), noNode("n1"))
 		}},
 		{"a record that miscounts stopping allocations", witness.MiscountedStopping, func(l *log) {
 			l.apply(drained("n1", deadline))
@@ -295,6 +294,105 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(ended("n1", cluster.OutcomeCancelled, 0))
 			l.apply(drained("n1", cluster.DrainSpec{}))
+		}},
+		{"a mark on an excluded allocation", witness.Excluded, func(l *log) {
+			l.apply(job("logs", cluster.JobSystem, 1, 0), drained("n1", cluster.DrainSpec{IgnoreSystemJobs: true}))
+			l.apply(alloc("s1", "logs", "n1"), changed("a1", stopped), changed("a2", stopped))
+			l.apply(marked("s1", cluster.MarkStage))
+		}},
+		{"a mark that is changed", witness.UnexplainedMark, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(marked("a1", cluster.MarkPaced))
+			l.apply(changed("a1", func(a *cluster.Allocation) { a.DesiredTransition.MarkedAt = epoch.Add(1) }))
+		}},
+		{"a mark that sets NoShutdownDelay", witness.UnexplainedMark, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(marked("a1", cluster.MarkPaced), changed("a1", func(a *cluster.Allocation) { a.DesiredTransition.NoShutdownDelay = true }))
+		}},
+		{"a mark in an entry of clients", witness.UnexplainedMark, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.source = witness.Other
+			l.apply(marked("a1", cluster.MarkPaced))
+		}},
+		{"a mark of another class than planned", witness.UnexplainedMark, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.source = witness.Drainer
+			l.plan([]witness.Planned{{Alloc: "a1", Node: "n1", Class: cluster.MarkFree}}, marked("a1", cluster.MarkPaced), evaluated("web", l.index+1))
+		}},
+		{"a mark with another time than its entry", witness.UnexplainedMark, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.source = witness.Drainer
+			l.plan([]witness.Planned{{Alloc: "a1", Node: "n1", Class: cluster.MarkPaced}}, marked("a1", cluster.MarkPaced), evaluated("web", l.index+1),
+				changed("a1", func(a *cluster.Allocation) { a.DesiredTransition.MarkedAt = epoch.Add(1) }))
+		}},
+		{"a cancel that leaves a mark", witness.NotWithdrawn, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(marked("a1", cluster.MarkPaced))
+			l.apply(ended("n1", cluster.OutcomeCancelled, 0))
+		}},
+		{"a cancel that leaves the class of a mark", witness.NotWithdrawn, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(marked("a1", cluster.MarkPaced))
+			l.apply(ended("n1", cluster.OutcomeCancelled, 0), changed("a1", func(a *cluster.Allocation) {
+				a.DesiredTransition = cluster.DesiredTransition{Class: cluster.MarkPaced}
+			}))
+		}},
+		{"a mark of no drain that is withdrawn", witness.ForeignMarkWithdrawn, func(l *log) {
+			l.apply(changed("a1", func(a *cluster.Allocation) { a.DesiredTransition.Migrate = true }))
+			l.apply(changed("a1", unmarked))
+		}},
+		{"a deadline mark on batch work that may be placed again", witness.PlacedAgain, func(l *log) {
+			l.apply(job("sum", cluster.JobBatch, 1, 0), drained("n1", cluster.DrainSpec{Deadline: -1}))
+			l.apply(alloc("z1", "sum", "n1"))
+			l.apply(marked("z1", cluster.MarkForced), changed("z1", func(a *cluster.Allocation) { a.DesiredTransition.MigrateDisablePlacement = false }))
+		}},
+		{"a revision that changes without a request", witness.RevisionMoved, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.source = witness.Other
+			l.apply(updated("n1", ready))
+		}},
+		{"a strategy that changes without its revision", witness.RevisionMoved, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(node("n1", func(n *cluster.Node) { n.Drain.Strategy.Deadline = -1 }))
+		}},
+		{"a drain that starts with an old revision", witness.RevisionMoved, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}), node("n1", func(n *cluster.Node) { n.Drain.Revision-- }))
+		}},
+		{"a drain that starts without a request", witness.SecondOutcome, func(l *log) {
+			l.source = witness.Other
+			l.apply(drained("n1", cluster.DrainSpec{}))
+		}},
+		{"a record with another revision than its drain", witness.UntrueOutcome, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(ended("n1", cluster.OutcomeCancelled, 0), func(w *world, _ time.Time, _ *witness.Touched) { w.records["dn1"].Revision++ })
+		}},
+		{"a record that does not name a volume", witness.MiscountedVolumes, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}), changed("a1", stopped), changed("a2", stopped))
+			l.apply(ended("n1", cluster.OutcomeComplete, 0), func(w *world, _ time.Time, _ *witness.Touched) {
+				w.claims = []*cluster.VolumeClaim{{Alloc: "a1", Node: "n1", State: cluster.ClaimTaken}, {Alloc: "a2", Node: "n1", State: cluster.ClaimNodeDetached}}
+			})
+		}},
+		{"a mark that is not counted", witness.MiscountedMarks, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(marked("a1", cluster.MarkPaced), node("n1", func(n *cluster.Node) { n.Drain.Marked = [cluster.MarkClassCount]int{} }))
+		}},
+		{"a purge that is not counted", witness.MiscountedPurged, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(purged("a1"), node("n1", ready))
+		}},
+		{"a drain that ends in an entry of clients", witness.EndedWithoutCause, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}), changed("a1", stopped), changed("a2", stopped))
+			l.source = witness.Other
+			l.apply(ended("n1", cluster.OutcomeComplete, 0))
+		}},
+		{"a node that the end of its drain makes eligible", witness.MadeEligible, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}), changed("a1", stopped), changed("a2", stopped))
+			l.apply(ended("n1", cluster.OutcomeComplete, 0), node("n1", func(n *cluster.Node) { n.SchedulingEligibility = cluster.NodeEligible }))
+		}},
+		{"a mark that is removed while its drain runs", witness.MarkLost, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(marked("a1", cluster.MarkPaced))
+			l.apply(changed("a1", unmarked))
 		}},
 		{"a mark no entry named", witness.Unseen, func(l *log) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
@@ -321,7 +419,9 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.apply(ended("n1", cluster.OutcomeCancelled, 0))
 		}},
 	}
+	has := map[witness.Kind]bool{}
 	for _, c := range cases {
+		has[c.kind] = true
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			l := web(1)
@@ -335,6 +435,9 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			must.NotEq(t, "", f.Why)
 			must.False(t, report.Clean())
 		})
+	}
+	for kind := range witness.Unseen + 1 {
+		must.True(t, has[kind], must.Sprint(kind))
 	}
 }
 
@@ -360,8 +463,8 @@ func TestWitness_acceptsValidEntries(t *testing.T) {
 			l.apply(changed("a1", func(a *cluster.Allocation) { a.DesiredTransition.Migrate = true }))
 		}},
 		{"a free mark planned against an older revision, and its evaluation", func(l *log) {
-			l.apply(drained("n1", cluster.DrainSpec{}), node("n1", func(n *cluster.Node) { n.Drain.Revision = 7 }))
-			l.plan([]witness.Planned{{Alloc: "a1", Node: "n1", Revision: 6}}, marked("a1", cluster.MarkFree), evaluated("web", l.index+1))
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.plan([]witness.Planned{{Alloc: "a1", Node: "n1", Revision: 2}}, marked("a1", cluster.MarkFree), evaluated("web", l.index+1))
 		}},
 		{"a mark exactly at the deadline", func(l *log) {
 			l.apply(drained("n1", deadline))

@@ -20,6 +20,8 @@ type world struct {
 	allocs  map[cluster.AllocID]*cluster.Allocation
 	records map[cluster.DrainID]*cluster.Drain
 	evals   map[cluster.EvalID]*cluster.Evaluation
+	index   uint64
+	claims  []*cluster.VolumeClaim
 }
 
 var _ witness.World = (*world)(nil)
@@ -35,7 +37,7 @@ func newWorld() *world {
 }
 
 func (w *world) clone() *world {
-	return &world{maps.Clone(w.nodes), maps.Clone(w.jobs), maps.Clone(w.allocs), maps.Clone(w.records), maps.Clone(w.evals)}
+	return &world{maps.Clone(w.nodes), maps.Clone(w.jobs), maps.Clone(w.allocs), maps.Clone(w.records), maps.Clone(w.evals), w.index + 1, w.claims}
 }
 
 func (w *world) Node(id cluster.NodeID) *cluster.Node          { return w.nodes[id] }
@@ -45,7 +47,11 @@ func (w *world) DrainRecord(id cluster.DrainID) *cluster.Drain { return w.record
 func (w *world) Nodes() iter.Seq[*cluster.Node]                { return maps.Values(w.nodes) }
 func (w *world) Allocs() iter.Seq[*cluster.Allocation]         { return maps.Values(w.allocs) }
 func (w *world) Drains() iter.Seq[*cluster.Drain]              { return maps.Values(w.records) }
-func (w *world) sortedAllocs() []cluster.AllocID               { return slices.Sorted(maps.Keys(w.allocs)) }
+func (w *world) Volume(cluster.VolumeKey) *cluster.Volume      { return nil }
+func (w *world) ClaimsOnNode(cluster.NodeID) iter.Seq[*cluster.VolumeClaim] {
+	return slices.Values(w.claims)
+}
+func (w *world) sortedAllocs() []cluster.AllocID { return slices.Sorted(maps.Keys(w.allocs)) }
 func (w *world) where(keep func(*cluster.Allocation) bool) iter.Seq[*cluster.Allocation] {
 	return func(yield func(*cluster.Allocation) bool) {
 		for _, id := range w.sortedAllocs() {
@@ -82,6 +88,8 @@ type log struct {
 	w       *witness.Witness
 	options witness.Options
 	entries []witness.Entry
+	// source is the origin of the next entries.
+	source witness.Source
 }
 
 func newLog(o witness.Options) *log {
@@ -96,7 +104,7 @@ func (l *log) plan(planned []witness.Planned, edits ...edit) {
 	before := l.now
 	l.index++
 	l.now = before.clone()
-	e := witness.Entry{Index: l.index, At: l.at, Before: before, After: l.now, Planned: planned}
+	e := witness.Entry{Index: l.index, At: l.at, Before: before, After: l.now, Source: l.source, Planned: planned}
 	for _, edit := range edits {
 		edit(l.now, l.at, &e.Touched)
 	}
@@ -137,13 +145,21 @@ func ready(n *cluster.Node) {}
 func drained(id cluster.NodeID, spec cluster.DrainSpec) edit {
 	return func(w *world, now time.Time, touched *witness.Touched) {
 		node(id, func(n *cluster.Node) {
-			n.Drain = &cluster.Drain{ID: drainOf(id), NodeID: id, NodeName: n.Name, UpdatedAt: now}
+			n.Drain = &cluster.Drain{ID: drainOf(id), NodeID: id, NodeName: n.Name, UpdatedAt: now, Revision: cluster.Revision(w.index), CreateIndex: w.index}
 			n.Drain.Strategy.DrainSpec = spec
 			n.Drain.Strategy.StartedAt = now
 			if spec.Deadline > 0 {
 				n.Drain.Strategy.ForceDeadline = now.Add(spec.Deadline)
 			}
 		})(w, now, touched)
+	}
+}
+
+// updated gives the drain of a node a new strategy.
+func updated(id cluster.NodeID, change func(*cluster.Node)) edit {
+	return func(w *world, now time.Time, touched *witness.Touched) {
+		node(id, func(n *cluster.Node) { n.Drain.Revision, n.Drain.UpdatedAt = cluster.Revision(w.index), now })(w, now, touched)
+		node(id, change)(w, now, touched)
 	}
 }
 
@@ -154,7 +170,7 @@ func ended(id cluster.NodeID, outcome cluster.Outcome, stillStopping int) edit {
 	return func(w *world, now time.Time, touched *witness.Touched) {
 		node(id, func(n *cluster.Node) {
 			record := n.Drain.Copy()
-			record.Outcome, record.EndedAt, record.StillStopping = outcome, now, stillStopping
+			record.Outcome, record.EndedAt, record.EndIndex, record.StillStopping = outcome, now, w.index, stillStopping
 			w.records[record.ID] = record
 			n.Drain = nil
 		})(w, now, touched)
@@ -223,7 +239,13 @@ func changed(id cluster.AllocID, change ...func(*cluster.Allocation)) edit {
 func marked(id cluster.AllocID, class cluster.MarkClass) edit {
 	return func(w *world, now time.Time, touched *witness.Touched) {
 		changed(id, func(a *cluster.Allocation) {
-			a.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: drainOf(a.NodeID), Class: class, MarkedAt: now}
+			last := a.Job != nil && a.Job.Type == cluster.JobBatch && (class == cluster.MarkDeadline || class == cluster.MarkForced)
+			a.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: drainOf(a.NodeID), Class: class, MarkedAt: now, MigrateDisablePlacement: last}
+			if n := w.nodes[a.NodeID].Copy(); n.Draining() && n.Drain.ID == drainOf(a.NodeID) && class < cluster.MarkClassCount {
+				n.Drain.Marked[class]++
+				w.nodes[n.ID] = n
+				touched.Nodes = append(touched.Nodes, n.ID)
+			}
 		})(w, now, touched)
 	}
 }

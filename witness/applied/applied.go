@@ -1,7 +1,9 @@
 package applied
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -9,12 +11,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
-// Entry converts an applied entry to the witness's type.
+// Entry converts an applied entry to the witness's type. It names the rows that the entry may have
+// written. They follow from the message and from the state before it, so they are the same on every
+// server.
 func Entry(a shims.Applied) witness.Entry {
-	e := witness.Entry{Index: a.Index, Before: a.Before, After: a.After}
+	e := witness.Entry{Index: a.Index, Before: a.Before, After: a.After, Source: witness.Other}
 	t := &e.Touched
 	switch m := a.Message.(type) {
 	case nil: // an entry that the FSM skipped
+		e.Source = witness.UnknownSource
 	case *shims.NodeRegister:
 		e.At = m.At
 		t.Nodes = []cluster.NodeID{m.Node.ID}
@@ -27,28 +32,33 @@ func Entry(a shims.Applied) witness.Entry {
 	case *shims.NodeUpdateEligibility:
 		e.At = m.At
 		t.Nodes = []cluster.NodeID{m.Node}
-	case *shims.NodeUpdateDrain: // the end of a drain withdraws marks
-		e.At = m.At
+	case *shims.NodeUpdateDrain:
+		e.At, e.Source = m.At, witness.Operator
 		t.Nodes = []cluster.NodeID{m.Node}
-		t.Allocs = ids(a.Before.AllocsByNode(m.Node))
+		if m.Spec == nil { // a cancel withdraws marks
+			t.Allocs = ids(a.Before.LiveAllocsByNode(m.Node))
+		}
 	case *shims.JobRegister:
-		t.Jobs = []cluster.JobKey{m.Job.Key()}
-	case *shims.JobDeregister: // a purge deletes allocations
+		t.Jobs = []cluster.JobKey{keyOf(m.Job)}
+	case *shims.JobDeregister:
 		t.Jobs = []cluster.JobKey{m.Job}
-		t.Allocs = ids(a.Before.AllocsByJob(m.Job))
-	case *shims.Collect:
+		if m.Purge { // it deletes the allocations, and drains count those that ran
+			for alloc := range a.Before.AllocsByJob(m.Job) {
+				t.Allocs, t.Nodes = append(t.Allocs, alloc.ID), append(t.Nodes, alloc.NodeID)
+			}
+		}
+	case *shims.Collect: // the allocations of a finished batch job are deleted with it
 		e.At = m.At
-		t.Allocs, t.Jobs = m.Allocs, m.Jobs
+		t.Jobs, t.Allocs = m.Jobs, slices.Clone(m.Allocs)
+		for _, key := range m.Jobs {
+			t.Allocs = append(t.Allocs, ids(a.Before.AllocsByJob(key))...)
+		}
 	case *shims.AllocStop:
 		e.At = m.At
 		t.Allocs = []cluster.AllocID{m.Alloc}
 	case *shims.VolumeDetach: // by force it stops allocations
 		e.At = m.At
-		for c := range a.Before.ClaimsOnNode(m.Node) {
-			if c.Volume == m.Volume {
-				t.Allocs = append(t.Allocs, c.Alloc)
-			}
-		}
+		t.Allocs = ids(a.Before.LiveAllocsByNode(m.Node))
 	case *shims.EvalUpdate: // the witness does not follow evaluations
 	case *shims.VolumeRegister, *shims.VolumeDeregister, *shims.ClaimUpdate: // nor volumes
 	case *shims.AllocClientUpdate:
@@ -62,22 +72,29 @@ func Entry(a shims.Applied) witness.Entry {
 			t.Allocs = append(t.Allocs, stop.Alloc)
 		}
 		for _, place := range m.Places {
-			t.Allocs = append(t.Allocs, place.ID)
+			if place != nil {
+				t.Allocs = append(t.Allocs, place.ID)
+			}
 		}
 	case *shims.AllocUpdateDesiredTransition:
-		e.At = m.At
+		e.At, e.Source = m.At, witness.Drainer
 		for _, mark := range m.Marks.Marks {
-			t.Allocs = append(t.Allocs, mark.Alloc)
-			e.Planned = append(e.Planned, witness.Planned{Alloc: mark.Alloc, Node: mark.Node, Revision: mark.Revision})
+			t.Allocs, t.Nodes = append(t.Allocs, mark.Alloc), append(t.Nodes, mark.Node)
+			e.Planned = append(e.Planned, witness.Planned{Alloc: mark.Alloc, Node: mark.Node, Revision: mark.Revision, Class: mark.Class})
 		}
 	case *shims.NodesDrainComplete:
-		e.At = m.At
+		e.At, e.Source = m.At, witness.Drainer
 		for _, c := range m.Completions.Completions {
 			t.Nodes = append(t.Nodes, c.Node)
 			e.Planned = append(e.Planned, witness.Planned{Node: c.Node, Revision: c.Revision})
 		}
 	}
 	return e
+}
+
+// keyOf returns the key of a job after its registration. An empty namespace becomes the default one.
+func keyOf(j *cluster.Job) cluster.JobKey {
+	return cluster.JobKey{Namespace: cmp.Or(j.Namespace, cluster.DefaultNamespace), ID: j.ID}
 }
 
 func ids(allocs iter.Seq[*cluster.Allocation]) (ids []cluster.AllocID) {
