@@ -67,21 +67,3 @@ func compareRows[T any](j *auditJudge, what string, known int, rows iter.Seq[*T]
 	}
 	return wrong == 0 && count == known
 }
-
-// checkDrains checks that each known drain either runs on its node or has ended.
-func (j *auditJudge) checkDrains() {
-	for _, n := range j.tables.draining {
-		if d := j.drains[n.drain().ID]; d == nil || d.ended {
-			j.find(SecondOutcome, on(n), "the drain runs, but no entry started it, or an entry ended it")
-		}
-	}
-	running := 0
-	for _, d := range j.drains {
-		if !d.ended {
-			running++
-		}
-	}
-	if running != len(j.tables.draining) {
-		j.find(NoRecord, Violation{}, "by the entries %d drains run, and by the state %d", running, len(j.tables.draining))
-	}
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
 )
 
 // digest is a running hash of values. It is the same on every machine.
@@ -70,19 +71,19 @@ func (d digest) table(m map[string]string) digest {
 // Equal rows have equal digests on every machine.
 func Digest(a shims.Applied) uint64 {
 	var e entry
-	e.ids.collect(a)
+	e.ids.collect(a, applied.Entry(a).Touched)
 	return uint64(e.digest(a))
 }
 
 func (e *entry) digest(a shims.Applied) digest {
 	d := digestStart.number(a.Index).number(uint64(a.Type))
-	for _, id := range e.ids.nodes {
+	for _, id := range e.ids.Nodes {
 		d = d.number(uint64(digestNode(a.After.Node(id))))
 	}
-	for _, key := range e.ids.jobs {
+	for _, key := range e.ids.Jobs {
 		d = d.number(uint64(digestJob(a.After.Job(key))))
 	}
-	for _, id := range e.ids.allocs {
+	for _, id := range e.ids.Allocs {
 		d = d.number(uint64(digestAlloc(a.After.Alloc(id))))
 	}
 	for _, id := range e.ids.evals {

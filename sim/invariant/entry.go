@@ -8,86 +8,56 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
+	"github.com/seed-f9cf0b39/nodedrain/witness"
+	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
 )
 
 // rowIDs are the rows that an entry may have written. They follow from the entry, from its
 // response, and from the state before it, so they are the same on every server. The response
 // only names the evaluations that the FSM made itself. [Judge.judgeEvals] checks these.
 type rowIDs struct {
-	nodes   []cluster.NodeID
-	jobs    []cluster.JobKey
-	allocs  []cluster.AllocID
+	witness.Touched
 	evals   []cluster.EvalID
 	records []cluster.DrainID
 }
 
-// collect finds the rows that the entry may have written, sorted and each once. It reuses the
-// memory of t.
-func (t *rowIDs) collect(a shims.Applied) {
-	t.nodes, t.jobs, t.allocs, t.evals, t.records = t.nodes[:0], t.jobs[:0], t.allocs[:0], t.evals[:0], t.records[:0]
+// collect finds the rows that the entry may have written, sorted and each once.
+func (t *rowIDs) collect(a shims.Applied, touched witness.Touched) {
+	t.Nodes, t.Jobs, t.Allocs = slices.Clone(touched.Nodes), touched.Jobs, slices.Clone(touched.Allocs)
+	t.evals, t.records = t.evals[:0], t.records[:0]
+	t.addEvals(carriedBy(a.Message)...)
 	switch m := a.Message.(type) {
-	case nil: // the FSM skipped the entry
-	case *shims.NodeRegister:
-		t.nodes = append(t.nodes, m.Node.ID)
-		t.addEvals(m.Evals...)
 	case *shims.NodeDeregister:
-		for _, id := range m.Nodes {
-			t.addEnd(a.Before, id)
-		}
-		t.addEvals(m.Evals...)
-	case *shims.NodeUpdateStatus:
-		t.nodes = append(t.nodes, m.Node)
-		t.addEvals(m.Evals...)
-	case *shims.NodeUpdateEligibility:
-		t.nodes = append(t.nodes, m.Node)
-		t.addEvals(m.Evals...)
+		t.addEnds(a.Before, m.Nodes...)
 	case *shims.NodeUpdateDrain:
-		t.addRequest(a.Before, m)
-	case *shims.JobRegister:
-		t.jobs = append(t.jobs, registeredKey(m.Job))
-		t.addEvals(m.Evals...)
-	case *shims.JobDeregister:
-		t.addDeregistration(a.Before, m)
-	case *shims.EvalUpdate:
-		t.addEvals(m.Evals...)
-	case *shims.Collect:
-		t.allocs, t.evals = append(t.allocs, m.Allocs...), append(t.evals, m.Evals...)
-		for _, key := range m.Jobs {
-			t.jobs = append(t.jobs, key)
-			for e := range a.Before.EvalsByJob(key) {
-				t.evals = append(t.evals, e.ID)
-			}
-			for alloc := range a.Before.AllocsByJob(key) { // those of a finished batch job are deleted with it
-				t.allocs = append(t.allocs, alloc.ID)
-			}
+		if m.Spec == nil {
+			t.addEnds(a.Before, m.Node)
 		}
-	case *shims.AllocClientUpdate:
-		for _, r := range m.Reports {
-			t.allocs = append(t.allocs, r.Alloc)
-		}
-		t.addEvals(m.Evals...)
-	case *shims.AllocStop:
-		t.allocs = append(t.allocs, m.Alloc)
-		t.addEvals(m.Evals...)
-	case *shims.VolumeDetach: // by force it stops allocations
-		for alloc := range a.Before.LiveAllocsByNode(m.Node) {
-			t.allocs = append(t.allocs, alloc.ID)
-		}
-	case *shims.ApplyPlan:
-		t.addPlan(&m.Plan)
-	case *shims.AllocUpdateDesiredTransition:
-		for _, mark := range m.Marks.Marks {
-			t.allocs = append(t.allocs, mark.Alloc)
-			t.nodes = append(t.nodes, mark.Node)
-		}
-		t.addEvals(m.Evals...)
 	case *shims.NodesDrainComplete:
-		for _, c := range m.Completions.Completions {
-			t.addEnd(a.Before, c.Node)
+		t.addEnds(a.Before, t.Nodes...)
+	case *shims.JobDeregister:
+		if m.Purge {
+			t.addEvalsOf(a.Before, m.Job)
 		}
+	case *shims.Collect:
+		t.evals = append(t.evals, m.Evals...)
+		t.addEvalsOf(a.Before, m.Jobs...)
+	case *shims.AllocStop:
+		t.addEvals(m.Evals...)
+	case *shims.AllocUpdateDesiredTransition:
+		t.addEvals(m.Evals...)
+	case *shims.ApplyPlan:
+		for _, place := range m.Places {
+			if place != nil && place.PreviousAllocation != "" {
+				t.Allocs = append(t.Allocs, place.PreviousAllocation)
+			}
+		}
+		t.addEvals(m.Eval, m.Blocked)
+		t.addEvals(m.Answers...)
 	}
 	t.evals = append(t.evals, evalsMade(a.Response)...)
-	t.sort()
+	t.Nodes, t.Allocs = sorted(t.Nodes), sorted(t.Allocs)
+	t.evals, t.records = sorted(t.evals), sorted(t.records)
 }
 
 // evalsMade returns the evaluations that the response names: those that the entry carried and
@@ -102,11 +72,6 @@ func evalsMade(r shims.Response) []cluster.EvalID {
 		return r.Evals
 	}
 	return nil
-}
-
-func (t *rowIDs) sort() {
-	t.nodes, t.allocs = sorted(t.nodes), sorted(t.allocs)
-	t.evals, t.records = sorted(t.evals), sorted(t.records)
 }
 
 // sorted sorts the ids in place and removes duplicates.
@@ -126,80 +91,33 @@ func (t *rowIDs) addEvals(evals ...*cluster.Evaluation) {
 	}
 }
 
-// addEnd adds the rows that the end of a node's drain may write: the node, the drain's record,
-// and the two oldest records, which the store may delete to make room.
-func (t *rowIDs) addEnd(before *statestore.Snapshot, id cluster.NodeID) {
-	t.nodes = append(t.nodes, id)
-	n := before.Node(id)
-	if n == nil || n.Drain == nil {
-		return
-	}
-	t.records = append(t.records, n.Drain.ID)
-	for d := range before.DrainsByNode(id) {
-		t.records = append(t.records, d.ID)
-		break
-	}
-	for d := range before.Drains() {
-		t.records = append(t.records, d.ID)
-		break
+// addEvalsOf adds the evaluations of jobs.
+func (t *rowIDs) addEvalsOf(before *statestore.Snapshot, jobs ...cluster.JobKey) {
+	for _, key := range jobs {
+		for e := range before.EvalsByJob(key) {
+			t.evals = append(t.evals, e.ID)
+		}
 	}
 }
 
-// addRequest adds the rows that a request for a drain may write.
-func (t *rowIDs) addRequest(before *statestore.Snapshot, m *shims.NodeUpdateDrain) {
-	t.nodes = append(t.nodes, m.Node)
-	t.addEvals(m.Evals...)
-	if m.Spec != nil {
-		return
-	}
-	t.addEnd(before, m.Node)
-	for a := range before.LiveAllocsByNode(m.Node) { // a cancel withdraws marks
-		t.allocs = append(t.allocs, a.ID)
-	}
-}
-
-// addDeregistration adds the rows that the end of a job may write. A purge deletes all rows of
-// the job, and counts the running allocations in the drains of their nodes.
-func (t *rowIDs) addDeregistration(before *statestore.Snapshot, m *shims.JobDeregister) {
-	t.jobs = append(t.jobs, m.Job)
-	t.addEvals(m.Evals...)
-	if !m.Purge {
-		return
-	}
-	for a := range before.AllocsByJob(m.Job) {
-		t.allocs = append(t.allocs, a.ID)
-		t.nodes = append(t.nodes, a.NodeID)
-	}
-	for e := range before.EvalsByJob(m.Job) {
-		t.evals = append(t.evals, e.ID)
-	}
-}
-
-func (t *rowIDs) addPlan(p *cluster.Plan) {
-	for _, s := range p.Stops {
-		t.allocs = append(t.allocs, s.Alloc)
-	}
-	for _, a := range p.Places {
-		if a == nil {
+// addEnds adds the records that the ends of nodes' drains may write: the records of the drains,
+// and the oldest records, which the store may delete to make room.
+func (t *rowIDs) addEnds(before *statestore.Snapshot, nodes ...cluster.NodeID) {
+	for _, id := range nodes {
+		n := before.Node(id)
+		if n == nil || n.Drain == nil {
 			continue
 		}
-		t.allocs = append(t.allocs, a.ID)
-		if a.PreviousAllocation != "" {
-			t.allocs = append(t.allocs, a.PreviousAllocation)
+		t.records = append(t.records, n.Drain.ID)
+		for d := range before.DrainsByNode(id) {
+			t.records = append(t.records, d.ID)
+			break
+		}
+		for d := range before.Drains() {
+			t.records = append(t.records, d.ID)
+			break
 		}
 	}
-	t.addEvals(p.Eval, p.Blocked)
-	t.addEvals(p.Answers...)
-}
-
-// registeredKey is the key of a job after its registration. An empty namespace becomes the
-// default one.
-func registeredKey(j *cluster.Job) cluster.JobKey {
-	k := keyOf(j)
-	if k.Namespace == "" {
-		k.Namespace = cluster.DefaultNamespace
-	}
-	return k
 }
 
 // change is one row before and after an entry. Nil is a missing row.
@@ -209,8 +127,10 @@ type change[T any] struct{ before, after *T }
 type entry struct {
 	shims.Applied
 	// at is the proposer's time, or zero if the entry has none.
-	at  time.Time
-	ids rowIDs
+	at      time.Time
+	source  witness.Source
+	planned []witness.Planned
+	ids     rowIDs
 	// The changes are in the order of the ids.
 	nodes   []change[cluster.Node]
 	jobs    []change[cluster.Job]
@@ -222,10 +142,11 @@ type entry struct {
 // read finds the rows that an applied entry changed. The tables hold the rows before the
 // entry. Equal pointers are unchanged rows.
 func (e *entry) read(b *tables, a shims.Applied) {
-	e.Applied, e.at = a, timeOf(a.Message)
-	e.ids.collect(a)
+	w := applied.Entry(a)
+	e.Applied, e.at, e.source, e.planned = a, w.At, w.Source, w.Planned
+	e.ids.collect(a, w.Touched)
 	e.nodes, e.jobs, e.allocs, e.evals, e.records = e.nodes[:0], e.jobs[:0], e.allocs[:0], e.evals[:0], e.records[:0]
-	for _, id := range e.ids.nodes {
+	for _, id := range e.ids.Nodes {
 		var before *cluster.Node
 		if n := b.nodes[id]; n != nil {
 			before = n.row
@@ -234,13 +155,13 @@ func (e *entry) read(b *tables, a shims.Applied) {
 			e.nodes = append(e.nodes, change[cluster.Node]{before, after})
 		}
 	}
-	for _, key := range e.ids.jobs {
+	for _, key := range e.ids.Jobs {
 		before, after := b.job(key).row, a.After.Job(key)
 		if after != before {
 			e.jobs = append(e.jobs, change[cluster.Job]{before, after})
 		}
 	}
-	for _, id := range e.ids.allocs {
+	for _, id := range e.ids.Allocs {
 		var before *cluster.Allocation
 		if known := b.allocs[id]; known != nil {
 			before = known.row
@@ -259,35 +180,6 @@ func (e *entry) read(b *tables, a shims.Applied) {
 			e.records = append(e.records, change[cluster.Drain]{before, after})
 		}
 	}
-}
-
-// timeOf is the proposer's time in a message, or zero.
-func timeOf(m shims.Message) time.Time {
-	switch m := m.(type) {
-	case *shims.NodeRegister:
-		return m.At
-	case *shims.NodeDeregister:
-		return m.At
-	case *shims.NodeUpdateStatus:
-		return m.At
-	case *shims.NodeUpdateEligibility:
-		return m.At
-	case *shims.NodeUpdateDrain:
-		return m.At
-	case *shims.ApplyPlan:
-		return m.At
-	case *shims.AllocUpdateDesiredTransition:
-		return m.At
-	case *shims.NodesDrainComplete:
-		return m.At
-	case *shims.Collect:
-		return m.At
-	case *shims.AllocStop:
-		return m.At
-	case *shims.VolumeDetach:
-		return m.At
-	}
-	return time.Time{}
 }
 
 // update writes the changed rows into the tables.

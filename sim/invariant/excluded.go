@@ -60,27 +60,3 @@ func (e *entry) mayExclude(b *tables) (nodes []*node) {
 	}
 	return nodes
 }
-
-// volumesNamed counts the volumes that the record of a drain names.
-func volumesNamed(record *cluster.Drain) int {
-	if record.VolumesLeft == nil {
-		return 0
-	}
-	return len(record.VolumesLeft.Volumes) + record.VolumesLeft.More
-}
-
-// volumesLeft counts the claimed volumes that may be on the node at the end of its drain, except
-// volumes of allocations that the request excluded. For a cancelled drain it is zero.
-func (j *truthJudge) volumesLeft(e *entry, record *cluster.Drain, o cluster.Outcome) (left int) {
-	if o == cluster.OutcomeCancelled {
-		return 0
-	}
-	for c := range (volumes{e.After}).ClaimsOnNode(record.NodeID) {
-		a := e.After.Alloc(c.Alloc)
-		excluded := a != nil && opinion.StageOf(a) == opinion.System && record.Strategy.IgnoreSystemJobs
-		if !excluded && (c.State == cluster.ClaimTaken || c.State == cluster.ClaimUnpublishing) {
-			left++
-		}
-	}
-	return left
-}

@@ -125,7 +125,7 @@ func (s *fixture) markRows(m *shims.AllocUpdateDesiredTransition) func(*statesto
 	return func(state *statestore.Snapshot) {
 		for _, mark := range m.Marks.Marks {
 			state.Alloc(mark.Alloc).DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: mark.Drain, Class: mark.Class, MarkedAt: m.At}
-			if n := state.Node(mark.Node); n.Drain != nil {
+			if n := state.Node(mark.Node); n.Drain != nil && n.Drain.ID == mark.Drain {
 				n.Drain.Marked[mark.Class]++
 			}
 		}

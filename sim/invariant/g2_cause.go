@@ -53,57 +53,6 @@ func checkDrain(n *node, id cluster.DrainID) verdict {
 // causeJudge judges G2.
 type causeJudge struct{ *facts }
 
-// judgeRows judges the changes of an entry of any type to marks and drains.
-func (j *Judge) judgeRows(e *entry) {
-	for i := range e.allocs {
-		j.causes.judgeMarkRow(e, e.allocs[i])
-	}
-	for i := range e.nodes {
-		j.truth.judgeDrainRow(e, e.nodes[i])
-	}
-	for _, c := range e.records {
-		j.truth.judgeRecordRow(c)
-	}
-}
-
-// judgeMarkRow judges the change of an entry to the mark of an allocation.
-func (j *causeJudge) judgeMarkRow(e *entry, c change[cluster.Allocation]) {
-	if c.after == nil {
-		return
-	}
-	var was cluster.DesiredTransition
-	if c.before != nil {
-		was = c.before.DesiredTransition
-	}
-	is := c.after.DesiredTransition
-	about := Violation{Drain: is.Drain, Node: c.after.NodeID, Alloc: c.after.ID, Group: groupOf(c.after)}
-	switch {
-	case newlyMarked(c) && e.Type != shims.AllocUpdateDesiredTransitionType:
-		j.find(UnexplainedMark, about, "an entry without marks marked it %s", is.Class)
-	case !newlyMarked(c) && is.Migrate && (is.Drain != was.Drain || is.Class != was.Class || !is.MarkedAt.Equal(was.MarkedAt)):
-		j.find(UnexplainedMark, about, "the entry changed its mark")
-	case was.Migrate && !is.Migrate && was.Drain == "":
-		j.find(ForeignMarkWithdrawn, about, "a mark that no drain made was withdrawn")
-	case was.Migrate && !is.Migrate && !e.cancels(was.Drain):
-		about.Drain = was.Drain
-		j.find(MarkLost, about, "the entry removed the mark of drain %s, but did not cancel the drain", was.Drain)
-	}
-}
-
-// cancels reports whether the entry is the cancel of the drain.
-func (e *entry) cancels(id cluster.DrainID) bool {
-	m, ok := e.Message.(*shims.NodeUpdateDrain)
-	if !ok || m.Spec != nil {
-		return false
-	}
-	for _, c := range e.nodes {
-		if c.before != nil && c.before.ID == m.Node && c.before.Drain != nil {
-			return c.before.Drain.ID == id
-		}
-	}
-	return false
-}
-
 // judgePlan judges the changes of a scheduler's plan to marked allocations.
 func (j *causeJudge) judgePlan(e *entry, m *shims.ApplyPlan) {
 	for _, s := range m.Stops {

@@ -14,7 +14,7 @@ import (
 
 func brokenTruth() []broken {
 	return []broken{
-		{"complete while a consumer stops", invariant.EndedEarly, []invariant.Check{invariant.UntrueOutcome}, func(t *testing.T) *fixture {
+		{"complete while a consumer stops", invariant.EndedEarly, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.mark(cluster.MarkPaced, "a1")
@@ -94,7 +94,7 @@ func brokenTruth() []broken {
 			s.endAnyway("n1", cluster.OutcomeNone, 0)
 			return s
 		}},
-		{"a drain that disappears", invariant.NoRecord, []invariant.Check{invariant.Unnamed}, func(t *testing.T) *fixture {
+		{"a drain that disappears", invariant.Unnamed, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{Every: -1}, 1, 1)
 			s.drain("n1", 0)
 			s.forge(reportOf("a1", "n1"), shims.ChangeApplied{}, nothing, func(state *statestore.Snapshot) { state.Node("n1").Drain = nil })

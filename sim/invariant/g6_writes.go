@@ -7,6 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
 )
 
 // G6 nothing lost, for proposals: a drainer never guesses an unknown outcome. After an unknown
@@ -50,8 +51,8 @@ func (j *writeJudge) checkFresh(t *term, s Step, seen uint64) {
 		if p.barrier {
 			continue
 		}
-		if says := timeOf(p.Message); !says.Equal(s.Clock) {
-			j.find(Mistimed, Violation{}, "the entry has the time %s, but its proposer's clock showed %s", says, s.Clock)
+		if at := applied.Entry(shims.Applied{Message: p.Message}).At; !at.Equal(s.Clock) {
+			j.find(Mistimed, Violation{}, "the entry has the time %s, but its proposer's clock showed %s", at, s.Clock)
 		}
 		if seen < t.minIndex {
 			j.find(PlannedFromOldState, Violation{}, "the term planned from the state at index %d, but had an answer of index %d", seen, t.minIndex)

@@ -32,6 +32,7 @@ type Judge struct {
 	wakes    wakeJudge
 	replicas replicaJudge
 	audits   auditJudge
+	twin     witnessJudge
 }
 
 // New returns a judge for a run that has not started.
@@ -43,7 +44,7 @@ func New(o Options) *Judge {
 	return &Judge{
 		facts:  f,
 		causes: causeJudge{f}, requests: requestJudge{f}, truth: truthJudge{f}, writes: writeJudge{f},
-		progress: progressJudge{f}, wakes: wakeJudge{f}, audits: auditJudge{f},
+		progress: progressJudge{f}, wakes: wakeJudge{f}, audits: auditJudge{f}, twin: witnessJudge{facts: f},
 		ends:     endJudge{facts: f, bounds: make(map[cluster.NodeID]*bound)},
 		replicas: replicaJudge{facts: f, digests: make(map[uint64]uint64)},
 	}
@@ -68,7 +69,9 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	e.read(j.tables, a)
 	j.latest = later(j.latest, e.at)
 	j.counters.add(e)
-	j.judgeRows(e)
+	for _, c := range e.records {
+		j.truth.judgeRecordRow(c)
+	}
 	j.judgeEvals(e)
 	switch m := a.Message.(type) {
 	case *shims.AllocUpdateDesiredTransition:
@@ -83,6 +86,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 		j.judgeVerdicts(e, m)
 	}
 	e.update(j.tables)
+	j.twin.observe(e)
 	if j.options.Digests {
 		j.replicas.compareDigest(a.Index, uint64(e.digest(a)), 0)
 	}
@@ -114,11 +118,12 @@ func (j *Judge) load(s *statestore.Snapshot) {
 	j.tables = tablesOf(s)
 	for _, n := range j.tables.draining {
 		d := n.drain()
-		j.drains[d.ID] = &drain{id: d.ID, node: n.id, marked: d.Marked, keys: slices.Clone(d.Keys)}
+		j.drains[d.ID] = &drain{node: n.id, keys: slices.Clone(d.Keys)}
 	}
 	for id, d := range j.tables.records {
-		j.drains[id] = &drain{id: id, node: d.NodeID, marked: d.Marked, ended: true, keys: slices.Clone(d.Keys)}
+		j.drains[id] = &drain{node: d.NodeID, keys: slices.Clone(d.Keys)}
 	}
+	j.twin.load()
 	j.ends.setBounds()
 }
 
@@ -130,7 +135,6 @@ func (j *Judge) audit(s *statestore.Snapshot) {
 		j.load(s)
 	}
 	j.audits.checkRecords()
-	j.audits.checkDrains()
 }
 
 // Calm reports the end of all faults.

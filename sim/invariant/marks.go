@@ -7,7 +7,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
 // verdict says whether the contract allows one item of an entry in the state where it is
@@ -31,24 +30,20 @@ type markJudge struct {
 	e   *entry
 	m   *shims.AllocUpdateDesiredTransition
 	now *snapshot
-	// claimed counts the applied items, refused the others.
-	claimed, refused int
+	// refused counts the items that the entry did not apply.
+	refused int
 	// refusals are the refusals in the answer.
 	refusals []rules.Refusal
 	// accepted are the accepted marks of the answer, from the present item on.
 	accepted []rules.Mark
-	// made counts the applied marks by node and class. jobs are their jobs, sorted.
-	made map[*node]*[cluster.MarkClassCount]int
+	// jobs are the jobs of the applied marks, sorted.
 	jobs []cluster.JobKey
 }
 
 // judgeMarks judges an entry of marks. The FSM must apply an item exactly if the contract allows
 // it in the state after the items before it.
 func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
-	w := &markJudge{
-		facts: j.facts, e: e, m: m, now: j.tables.snapshot(m.At, j.options.Policy),
-		made: make(map[*node]*[cluster.MarkClassCount]int),
-	}
+	w := &markJudge{facts: j.facts, e: e, m: m, now: j.tables.snapshot(m.At, j.options.Policy)}
 	j.checkPolicy(m.Policy)
 	marks := m.Marks.Marks
 	if !slices.IsSortedFunc(marks, compareMarks) {
@@ -67,7 +62,6 @@ func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
 	}
 	w.checkAnswer()
 	w.checkEvals()
-	w.checkMarked()
 	if w.refused > 0 {
 		j.noteRefused(e, answer.Refused)
 	}
@@ -96,18 +90,11 @@ func (w *markJudge) judge(mark rules.Mark) (made bool) {
 	if !v.allowed {
 		w.find(v.check, about, "the FSM marked it %s, but %s", mark.Class, v.why)
 	}
-	w.claimed++
 	a := w.tables.allocs[mark.Alloc]
 	if a == nil {
 		return true // the verdict above is a violation
 	}
 	w.now.countMark(a, mark.Class)
-	if w.made[a.node] == nil {
-		w.made[a.node] = new([cluster.MarkClassCount]int)
-	}
-	if mark.Class < cluster.MarkClassCount {
-		w.made[a.node][mark.Class]++
-	}
 	if n := len(w.jobs); n == 0 || w.jobs[n-1] != a.group.key.Job {
 		w.jobs = append(w.jobs, a.group.key.Job)
 	}
@@ -141,57 +128,9 @@ func (e *entry) change(id cluster.AllocID) *change[cluster.Allocation] {
 // made reports whether the entry has made the mark.
 func (e *entry) made(mark rules.Mark) bool {
 	c := e.change(mark.Alloc)
-	return c != nil && newlyMarked(*c) &&
-		c.after.DesiredTransition.Drain == mark.Drain && c.after.DesiredTransition.Class == mark.Class
-}
-
-// newlyMarked reports whether a drain has marked the allocation in this entry.
-func newlyMarked(c change[cluster.Allocation]) bool {
-	if c.after == nil || !c.after.DesiredTransition.Migrate || c.after.DesiredTransition.Drain == "" {
+	if c == nil || c.after == nil {
 		return false
 	}
-	return c.before == nil || !c.before.DesiredTransition.Migrate ||
-		c.before.DesiredTransition.Drain != c.after.DesiredTransition.Drain ||
-		c.before.DesiredTransition.Class != c.after.DesiredTransition.Class
-}
-
-// checkMarked checks the contents of the new marks, and the counts of the drains.
-func (w *markJudge) checkMarked() {
-	for _, c := range w.e.allocs {
-		if !newlyMarked(c) {
-			continue
-		}
-		w.claimed--
-		w.noteMark(c.after)
-		t := c.after.DesiredTransition
-		about := Violation{Drain: t.Drain, Node: c.after.NodeID, Alloc: c.after.ID, Group: groupOf(c.after)}
-		if !t.MarkedAt.Equal(w.m.At) {
-			w.find(UnexplainedMark, about, "the mark has the time %s and its entry %s", t.MarkedAt, w.m.At)
-		}
-		if c.before != nil && unmarked(t) != unmarked(c.before.DesiredTransition) {
-			w.find(UnexplainedMark, about, "the mark changed more than its own fields: %+v became %+v", c.before.DesiredTransition, t)
-		}
-		last := opinion.TypeOf(c.after) == cluster.JobBatch && (t.Class == cluster.MarkDeadline || t.Class == cluster.MarkForced)
-		if t.MigrateDisablePlacement != last {
-			w.find(PlacedAgain, about, "a mark %s on %s work has MigrateDisablePlacement %t", t.Class, opinion.TypeOf(c.after), t.MigrateDisablePlacement)
-		}
-	}
-	if w.claimed != 0 {
-		w.find(UnexplainedMark, Violation{}, "the entry made %d marks without an item", -w.claimed)
-	}
-	for _, c := range w.e.nodes {
-		if c.before == nil || c.after == nil || c.before.Drain == nil || c.after.Drain == nil {
-			continue
-		}
-		var made [cluster.MarkClassCount]int
-		if n := w.made[w.tables.nodes[c.after.ID]]; n != nil {
-			made = *n
-		}
-		for class := range made {
-			if got := c.after.Drain.Marked[class] - c.before.Drain.Marked[class]; got != made[class] {
-				w.find(MiscountedMarks, Violation{Drain: c.after.Drain.ID, Node: c.after.ID},
-					"the drain counts %d more marks %s, but the entry made %d", got, cluster.MarkClass(class), made[class])
-			}
-		}
-	}
+	t := c.after.DesiredTransition
+	return t.Migrate && t.Drain == mark.Drain && t.Class == mark.Class && (c.before == nil || c.before.DesiredTransition != t)
 }

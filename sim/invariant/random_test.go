@@ -279,7 +279,6 @@ func TestJudge_agreesWithTheRecheck(t *testing.T) {
 	good, bad, witnessed := 0, 0, 0
 	for seed := range uint64(150) {
 		c := newRandomFixture(t, seed)
-		w := witness.New(witness.Options{StopMargin: c.policy.StopMargin, PluginsAfterStop: c.policy.PluginsAfterDeadline == rules.PluginsAfterStop})
 		for range 20 {
 			c.randomEntry()
 			m := c.someMarks(1)
@@ -288,6 +287,7 @@ func TestJudge_agreesWithTheRecheck(t *testing.T) {
 			}
 			accepted, _, _ := rules.Recheck(c.state(), &m.Marks)
 			before, was := c.j.Found(), c.state()
+			w := witness.Resume(witness.Options{StopMargin: c.policy.StopMargin, PluginsAfterStop: c.policy.PluginsAfterDeadline == rules.PluginsAfterStop}, was)
 			c.applyUnchecked(m)
 			if made := c.state().Alloc(m.Marks.Marks[0].Alloc).Marked(); !made {
 				continue
@@ -299,7 +299,6 @@ func TestJudge_agreesWithTheRecheck(t *testing.T) {
 				witnessed++
 				must.Greater(t, 0, found, must.Sprint(report.Findings))
 			}
-			w = witness.New(witness.Options{StopMargin: c.policy.StopMargin, PluginsAfterStop: c.policy.PluginsAfterDeadline == rules.PluginsAfterStop})
 			if found == 0 {
 				good++
 			} else {

@@ -33,7 +33,7 @@ func (j *requestJudge) judge(e *entry, m *shims.NodeUpdateDrain) {
 		return
 	}
 	if n.drain() != nil {
-		j.judgeCancel(e, n.drain(), updated.DrainResult)
+		j.judgeCancel(n.drain(), updated.DrainResult)
 		j.noteKey(e, n.drain().ID, m)
 	}
 }
@@ -62,7 +62,8 @@ func (d *drain) newestKeys() []string { return d.keys[max(0, len(d.keys)-cluster
 func (j *requestJudge) noteKey(e *entry, id cluster.DrainID, m *shims.NodeUpdateDrain) {
 	d := j.drains[id]
 	if d == nil {
-		return // judgeStart finds the missing drain
+		d = &drain{node: m.Node}
+		j.drains[id] = d
 	}
 	if m.Key != "" {
 		d.keys = append(d.keys, m.Key)
@@ -91,6 +92,7 @@ func (j *requestJudge) judgeStrategy(e *entry, m *shims.NodeUpdateDrain, about V
 		j.find(DeadlineMoved, about, "the FSM accepted a request for a drain, but the node does not drain")
 		return
 	}
+	starts := about.Drain == ""
 	about.Drain = n.Drain.ID
 	j.noteKey(e, n.Drain.ID, m)
 	if d := j.drains[n.Drain.ID]; d != nil && m.Spec.Deadline > 0 {
@@ -101,44 +103,30 @@ func (j *requestJudge) judgeStrategy(e *entry, m *shims.NodeUpdateDrain, about V
 		want = m.At.Add(m.Spec.Deadline)
 	}
 	s := n.Drain.Strategy
+	if n.Drain.Revision != cluster.Revision(e.Index) || starts && !s.StartedAt.Equal(m.At) {
+		j.find(RevisionMoved, about, "a request wrote the strategy at index %d, %s, but the drain has revision %d, start %s", e.Index, m.At, n.Drain.Revision, s.StartedAt)
+	}
 	if s.DrainSpec != *m.Spec || !s.ForceDeadline.Equal(want) || !n.Drain.UpdatedAt.Equal(m.At) {
 		j.find(DeadlineMoved, about, "the request has %+v at %s, but the strategy is %+v with the deadline %s", *m.Spec, m.At, s.DrainSpec, s.ForceDeadline)
 	}
 }
 
-// judgeCancel judges the effect of a cancel on the drain's marks.
-func (j *requestJudge) judgeCancel(e *entry, d *cluster.Drain, said cluster.DrainResult) {
-	about := Violation{Drain: d.ID, Node: d.NodeID}
+// judgeCancel compares the answer to a cancel with the marks of its drain. The witness judges whether
+// the cancel withdrew them.
+func (j *requestJudge) judgeCancel(d *cluster.Drain, answer cluster.DrainResult) {
 	withdrawn, stopping := 0, []cluster.AllocID{}
 	for _, a := range j.tables.marked[d.ID] {
 		switch {
 		case j.tables.allocs[a.id()] != a || !a.markedBy(d.ID) || !a.live():
-			continue
 		case a.stopping():
 			stopping = append(stopping, a.id())
-			continue
-		}
-		withdrawn++
-		c := e.change(a.id())
-		if c == nil || c.after == nil || c.after.DesiredTransition.Migrate {
-			j.find(NotWithdrawn, of(a), "the cancel left its mark")
-			continue
-		}
-		// A class without its mark would take a slot of the group for ever.
-		if left, want := c.after.DesiredTransition, unmarked(c.before.DesiredTransition); left != want {
-			j.find(NotWithdrawn, of(a), "the cancel withdrew its mark, but left %+v instead of %+v", left, want)
+		default:
+			withdrawn++
 		}
 	}
 	slices.Sort(stopping)
-	if said.Drain != d.ID || said.Withdrawn != withdrawn || !slices.Equal(said.Stopping, slices.Compact(stopping)) {
-		j.find(NotWithdrawn, about, "the answer says that %d marks were withdrawn and %v already stop, but it must be %d and %v",
-			said.Withdrawn, said.Stopping, withdrawn, stopping)
+	if answer.Drain != d.ID || answer.Withdrawn != withdrawn || !slices.Equal(answer.Stopping, slices.Compact(stopping)) {
+		j.find(NotWithdrawn, Violation{Drain: d.ID, Node: d.NodeID}, "the answer counts %d withdrawn marks and %v that already stop, but it must be %d and %v",
+			answer.Withdrawn, answer.Stopping, withdrawn, stopping)
 	}
-}
-
-// unmarked returns an allocation's transition without its mark.
-func unmarked(t cluster.DesiredTransition) cluster.DesiredTransition {
-	t.Migrate, t.MigrateDisablePlacement = false, false
-	t.Drain, t.Class, t.MarkedAt = "", cluster.MarkNone, time.Time{}
-	return t
 }

@@ -35,7 +35,7 @@ func TestPackage_sharesNoCode(t *testing.T) {
 			continue
 		}
 		switch strings.TrimPrefix(f.Pkg().Path(), module) {
-		case "sim/invariant", "witness/opinion":
+		case "sim/invariant", "witness", "witness/applied", "witness/opinion":
 		default:
 			used++
 			must.True(t, allowed[f.Name()], must.Sprintf("%s uses %s", m.Fset.Position(name.Pos()), f.FullName()))
