@@ -92,7 +92,7 @@ func (j *truthJudge) judgeRecordRow(c change[cluster.Drain]) {
 	switch {
 	case c.before == nil:
 	case c.after != nil:
-		if digestDrain(c.before) != digestDrain(c.after) {
+		if digestOf(c.before) != digestOf(c.after) {
 			j.find(SecondOutcome, about, "the entry changed the record of the drain, outcome %q to %q", c.before.Outcome, c.after.Outcome)
 		}
 	default:

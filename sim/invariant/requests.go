@@ -79,10 +79,11 @@ func (j *requestJudge) noteKey(e *entry, id cluster.DrainID, m *shims.NodeUpdate
 
 // changed reports whether the entry changed the content of a row.
 func (e *entry) changed() bool {
-	return slices.ContainsFunc(e.nodes, func(c change[cluster.Node]) bool { return digestNode(c.before) != digestNode(c.after) }) ||
-		slices.ContainsFunc(e.allocs, func(c change[cluster.Allocation]) bool { return digestAlloc(c.before) != digestAlloc(c.after) }) ||
-		slices.ContainsFunc(e.evals, func(c change[cluster.Evaluation]) bool { return digestEval(c.before) != digestEval(c.after) }) ||
-		slices.ContainsFunc(e.records, func(c change[cluster.Drain]) bool { return digestDrain(c.before) != digestDrain(c.after) })
+	return anyDiffers(e.nodes) || anyDiffers(e.allocs) || anyDiffers(e.evals) || anyDiffers(e.records)
+}
+
+func anyDiffers[T any](changes []change[T]) bool {
+	return slices.ContainsFunc(changes, func(c change[T]) bool { return digestOf(c.before) != digestOf(c.after) })
 }
 
 // judgeStrategy judges the strategy after a request.
