@@ -26,40 +26,29 @@ func (j *auditJudge) compare(s *statestore.Snapshot) bool {
 			registered++
 		}
 	}
-	nodes := compareRows(j, "node", existing, s.Nodes(), func(n *cluster.Node) (string, *cluster.Node) {
-		return string(n.ID), b.node(n.ID).row
-	})
-	jobs := compareRows(j, "job", registered, s.Jobs(), func(row *cluster.Job) (string, *cluster.Job) {
-		return keyOf(row).String(), b.job(keyOf(row)).row
-	})
-	allocs := compareRows(j, "allocation", len(b.allocs), s.Allocs(), func(row *cluster.Allocation) (string, *cluster.Allocation) {
-		if known := b.allocs[row.ID]; known != nil {
-			return string(row.ID), known.row
-		}
-		return string(row.ID), nil
-	})
-	evals := compareRows(j, "evaluation", len(b.evals), s.Evals(), func(row *cluster.Evaluation) (string, *cluster.Evaluation) {
-		return string(row.ID), b.evals[row.ID]
-	})
-	records := compareRows(j, "record", len(b.records), s.Drains(), func(row *cluster.Drain) (string, *cluster.Drain) {
-		return string(row.ID), b.records[row.ID]
-	})
+	now := state{b}
+	nodes := compareRows(j, "node", existing, s.Nodes(), func(n *cluster.Node) cluster.NodeID { return n.ID }, now.Node)
+	jobs := compareRows(j, "job", registered, s.Jobs(), keyOf, now.Job)
+	allocs := compareRows(j, "allocation", len(b.allocs), s.Allocs(), func(a *cluster.Allocation) cluster.AllocID { return a.ID }, now.Alloc)
+	evals := compareRows(j, "evaluation", len(b.evals), s.Evals(), func(e *cluster.Evaluation) cluster.EvalID { return e.ID },
+		func(id cluster.EvalID) *cluster.Evaluation { return b.evals[id] })
+	records := compareRows(j, "record", len(b.records), s.Drains(), func(d *cluster.Drain) cluster.DrainID { return d.ID },
+		func(id cluster.DrainID) *cluster.Drain { return b.records[id] })
 	return nodes && jobs && allocs && evals && records
 }
 
 // compareRows reports whether the rows of one kind in the state equal the known ones in the
-// tables. kept returns the name of a row, and its row in the tables. Equal pointers need no
-// comparison.
-func compareRows[T any](j *auditJudge, noun string, known int, rows iter.Seq[*T], kept func(*T) (string, *T)) bool {
+// tables. Equal pointers need no comparison.
+func compareRows[K, T any](j *auditJudge, noun string, known int, rows iter.Seq[*T], id func(*T) K, kept func(K) *T) bool {
 	count, wrong := 0, 0
 	for row := range rows {
 		count++
-		name, old := kept(row)
+		old := kept(id(row))
 		if old == row || digestOf(old) == digestOf(row) {
 			continue
 		}
 		if wrong++; wrong == 1 {
-			j.find(Unnamed, Violation{}, "the %s %s differs from the result of the entries", noun, name)
+			j.find(Unnamed, Violation{}, "the %s %v differs from the result of the entries", noun, id(row))
 		}
 	}
 	if count != known {

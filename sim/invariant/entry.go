@@ -145,41 +145,22 @@ func (e *entry) read(b *tables, a shims.Applied) {
 	w := applied.Entry(a)
 	e.Applied, e.at, e.source, e.planned = a, w.At, w.Source, w.Planned
 	e.ids.collect(a, w.Touched)
-	e.nodes, e.jobs, e.allocs, e.evals, e.records = e.nodes[:0], e.jobs[:0], e.allocs[:0], e.evals[:0], e.records[:0]
-	for _, id := range e.ids.Nodes {
-		var before *cluster.Node
-		if n := b.nodes[id]; n != nil {
-			before = n.row
-		}
-		if after := a.After.Node(id); after != before {
-			e.nodes = append(e.nodes, change[cluster.Node]{before, after})
-		}
-	}
-	for _, key := range e.ids.Jobs {
-		before, after := b.job(key).row, a.After.Job(key)
-		if after != before {
-			e.jobs = append(e.jobs, change[cluster.Job]{before, after})
-		}
-	}
-	for _, id := range e.ids.Allocs {
-		var before *cluster.Allocation
-		if known := b.allocs[id]; known != nil {
-			before = known.row
-		}
-		if after := a.After.Alloc(id); after != before {
-			e.allocs = append(e.allocs, change[cluster.Allocation]{before, after})
+	was := state{b}
+	e.nodes = changes(e.nodes[:0], e.ids.Nodes, was.Node, a.After.Node)
+	e.jobs = changes(e.jobs[:0], e.ids.Jobs, was.Job, a.After.Job)
+	e.allocs = changes(e.allocs[:0], e.ids.Allocs, was.Alloc, a.After.Alloc)
+	e.evals = changes(e.evals[:0], e.ids.evals, func(id cluster.EvalID) *cluster.Evaluation { return b.evals[id] }, a.After.Eval)
+	e.records = changes(e.records[:0], e.ids.records, func(id cluster.DrainID) *cluster.Drain { return b.records[id] }, a.After.DrainRecord)
+}
+
+// changes appends the rows that differ. The rows before the entry are those of the tables.
+func changes[K, T any](all []change[T], ids []K, before, after func(K) *T) []change[T] {
+	for _, id := range ids {
+		if c := (change[T]{before(id), after(id)}); c.before != c.after {
+			all = append(all, c)
 		}
 	}
-	for _, id := range e.ids.evals {
-		if before, after := b.evals[id], a.After.Eval(id); after != before {
-			e.evals = append(e.evals, change[cluster.Evaluation]{before, after})
-		}
-	}
-	for _, id := range e.ids.records {
-		if before, after := b.records[id], a.After.DrainRecord(id); after != before {
-			e.records = append(e.records, change[cluster.Drain]{before, after})
-		}
-	}
+	return all
 }
 
 // update writes the changed rows into the tables.

@@ -1,7 +1,6 @@
 package invariant
 
 import (
-	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -29,16 +28,9 @@ type facts struct {
 	// the drainer gets its answer.
 	idle map[uint64]idleItem
 
-	counters   Counters
-	violations []Violation
-	found      int // all violations, including those not kept
+	counters Counters
+	Findings
 }
-
-// Violations returns the kept violations in the order of their discovery.
-func (j *facts) Violations() []Violation { return slices.Clone(j.violations) }
-
-// Found counts all violations, including those not kept.
-func (j *facts) Found() int { return j.found }
 
 // Failed reports whether a guarantee was broken.
 func (j *facts) Failed() bool { return j.found > 0 }

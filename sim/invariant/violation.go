@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,11 +32,11 @@ func (v Violation) String() string {
 	if v.Index > 0 {
 		fmt.Fprintf(&b, " at index %d", v.Index)
 	}
-	for _, name := range []struct{ what, id string }{
+	for _, name := range []struct{ noun, id string }{
 		{"drain", string(v.Drain)}, {"node", string(v.Node)}, {"allocation", string(v.Alloc)},
 	} {
 		if name.id != "" {
-			fmt.Fprintf(&b, ", %s %s", name.what, name.id)
+			fmt.Fprintf(&b, ", %s %s", name.noun, name.id)
 		}
 	}
 	if v.Group.Name != "" {
@@ -45,14 +46,30 @@ func (v Violation) String() string {
 	return b.String()
 }
 
+// Findings keeps the first violations of a judge. The zero value is ready to use.
+type Findings struct {
+	kept  []Violation
+	found int
+}
+
+// Add counts a violation with its text, and keeps it if fewer than most are kept.
+func (l *Findings) Add(most int, v Violation, format string, args ...any) {
+	if l.found++; len(l.kept) < most {
+		v.Text = fmt.Sprintf(format, args...)
+		l.kept = append(l.kept, v)
+	}
+}
+
+// Violations returns the kept violations in the order of their discovery.
+func (l *Findings) Violations() []Violation { return slices.Clone(l.kept) }
+
+// Found counts all violations, including those not kept.
+func (l *Findings) Found() int { return l.found }
+
 // find records a violation of a check. v has the ids of its subject.
 func (j *facts) find(c Check, v Violation, format string, args ...any) {
-	if j.found++; len(j.violations) >= j.options.MaxViolations {
-		return
-	}
 	v.Guarantee, v.Check, v.At, v.Index = c.Guarantee(), c.String(), j.now, j.index
-	v.Text = fmt.Sprintf(format, args...)
-	j.violations = append(j.violations, v)
+	j.Add(j.options.MaxViolations, v, format, args...)
 }
 
 // of returns a violation that concerns an allocation.

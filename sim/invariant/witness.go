@@ -41,7 +41,7 @@ func (j *witnessJudge) observe(e *entry) {
 func (j *witnessJudge) report(f witness.Finding) {
 	check := checkOf(f.Kind)
 	ofMark := f.Alloc != "" && (f.Kind <= witness.Excluded || f.Kind == witness.OutOfTurn)
-	for _, v := range slices.Backward(j.violations) {
+	for _, v := range slices.Backward(j.kept) {
 		if v.Index != j.index {
 			break
 		}

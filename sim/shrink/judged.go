@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/sim"
@@ -71,13 +72,22 @@ func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*s
 
 // Known reports whether a scenario that is [Judged] may fail a check with the name.
 func Known(check string) bool {
+	names := append(namesOf(placement.Guarantee, placement.Checks()), "G10 too many steps")
+	names = append(names, namesOf(collected.Guarantee, collected.Checks())...)
+	names = append(names, namesOf(claimed.Guarantee, claimed.Checks())...)
 	for c := range invariant.CheckCount {
-		if check == c.Guarantee()+" "+c.String() {
-			return true
-		}
+		names = append(names, c.Guarantee()+" "+c.String())
 	}
 	kind, _, found := strings.Cut(check, ": ")
-	return check == "G10 too many steps" || placement.Known(check) || collected.Known(check) || claimed.Known(check) || found && (kind == "panic" || kind == "unplayable")
+	return slices.Contains(names, check) || found && (kind == "panic" || kind == "unplayable")
+}
+
+// namesOf returns the names of the checks of a guarantee.
+func namesOf[C ~string](guarantee string, checks []C) (names []string) {
+	for _, c := range checks {
+		names = append(names, guarantee+" "+string(c))
+	}
+	return names
 }
 
 // failureOf returns a failure of a kind with a reason. The name of the check leaves out the numbers of

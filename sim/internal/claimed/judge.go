@@ -3,7 +3,6 @@ package claimed
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -36,18 +35,12 @@ const (
 	LeftAttached Check = "left attached"         // a volume is attached to a node that does not claim it
 )
 
-// checks returns all checks.
-func checks() []Check {
+// Checks returns all checks.
+func Checks() []Check {
 	return []Check{
 		Unclaimed, TwoWriters, Conflict, FreedEarly, Detached, LeftUnnamed, DetachedUsed, FreedInUse,
 		CalledTwice, CalledEarly, Overtaken, FreedHere, LeftAttached,
 	}
-}
-
-// Known reports whether a text names the guarantee and one of its checks, such as "S3 two writers".
-func Known(check string) bool {
-	name, found := strings.CutPrefix(check, Guarantee+" ")
-	return found && slices.Contains(checks(), Check(name))
 }
 
 // maxViolations is the largest number of violations that a judge keeps.
@@ -73,8 +66,9 @@ type place struct {
 // Judge collects the violations of one run. The zero value is ready to use. A Judge is not safe for
 // concurrent use. It never changes the rows that it reads.
 type Judge struct {
-	violations []invariant.Violation
-	seen       map[string]bool
+	invariant.Findings
+	// reported are the texts of the violations, which are reported once.
+	reported map[string]bool
 	// forced are volumes whose claims an operator has freed by force. freed are claims that the
 	// servers have freed on unreachable nodes. The value is true if the client or its watchdog had
 	// the time to stop the tasks: a leader whose clock is set forward frees a claim too early.
@@ -89,20 +83,16 @@ type Judge struct {
 	left map[place]bool
 }
 
-// Violations returns the first 100 violations, in order. The slice belongs to the judge.
-func (j *Judge) Violations() []invariant.Violation { return j.violations }
-
 func (j *Judge) report(now time.Time, c Check, node cluster.NodeID, alloc cluster.AllocID, format string, args ...any) {
-	v := invariant.Violation{Guarantee: Guarantee, Check: string(c), At: now, Node: node, Alloc: alloc, Text: fmt.Sprintf(format, args...)}
-	key := fmt.Sprint(c, node, alloc, v.Text)
-	if j.seen[key] || len(j.violations) >= maxViolations {
+	key := fmt.Sprint(c, node, alloc, fmt.Sprintf(format, args...))
+	if j.reported[key] {
 		return
 	}
-	if j.seen == nil {
-		j.seen = map[string]bool{}
+	if j.reported == nil {
+		j.reported = map[string]bool{}
 	}
-	j.seen[key] = true
-	j.violations = append(j.violations, v)
+	j.reported[key] = true
+	j.Add(maxViolations, invariant.Violation{Guarantee: Guarantee, Check: string(c), At: now, Node: node, Alloc: alloc}, format, args...)
 }
 
 // Applied records an entry, and checks the claims that it frees. Call it once for each entry, in

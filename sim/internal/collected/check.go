@@ -1,7 +1,5 @@
 package collected
 
-import "strings"
-
 // Guarantee is the name of the guarantee. Each check is one part of it.
 const Guarantee = "S2"
 
@@ -19,15 +17,7 @@ const (
 	Kept         Check = "kept"          // an ended row without a use stays
 )
 
-// Known reports whether a text names the guarantee and one of its checks: "S2 still of use".
-func Known(check string) bool {
-	name, found := strings.CutPrefix(check, Guarantee+" ")
-	if !found {
-		return false
-	}
-	switch Check(name) {
-	case Outside, WrongAnswer, TooYoung, StillOfUse, SlotChanged, CountChanged, Kept:
-		return true
-	}
-	return false
+// Checks returns all checks.
+func Checks() []Check {
+	return []Check{Outside, WrongAnswer, TooYoung, StillOfUse, SlotChanged, CountChanged, Kept}
 }

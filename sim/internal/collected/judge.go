@@ -1,7 +1,6 @@
 package collected
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -16,16 +15,12 @@ const maxViolations = 100
 // Judge collects the violations of one run. The zero value is ready to use. A Judge is not safe
 // for concurrent use. It never changes the rows that it reads.
 type Judge struct {
-	violations []invariant.Violation
+	invariant.Findings
 	// changed is the time of the last entry.
 	changed time.Time
 	// still is the index of the last state that Still has judged.
 	still uint64
 }
-
-// Violations returns the first 100 violations, in the order of the entries. The slice belongs to
-// the judge: the caller must not change it.
-func (j *Judge) Violations() []invariant.Violation { return j.violations }
 
 // Applied checks an entry, if it deletes ended rows. Call it once for each entry, in the order of
 // the log.
@@ -188,12 +183,9 @@ func (e *entry) judgeJob(job *cluster.Job) {
 
 // report records a violation. The allocation may be nil.
 func (e *entry) report(c Check, a *cluster.Allocation, format string, args ...any) {
-	if len(e.judge.violations) >= maxViolations {
-		return
-	}
-	v := invariant.Violation{Guarantee: Guarantee, Check: string(c), At: e.now, Index: e.index, Text: fmt.Sprintf(format, args...)}
+	v := invariant.Violation{Guarantee: Guarantee, Check: string(c), At: e.now, Index: e.index}
 	if a != nil {
 		v.Node, v.Alloc, v.Group = a.NodeID, a.ID, a.GroupKey()
 	}
-	e.judge.violations = append(e.judge.violations, v)
+	e.judge.Add(maxViolations, v, format, args...)
 }

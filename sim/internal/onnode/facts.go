@@ -1,7 +1,6 @@
 package onnode
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -12,11 +11,11 @@ import (
 
 // facts are the state that all parts of a judge share.
 type facts struct {
-	violations []invariant.Violation
-	now        time.Time
-	node       cluster.NodeID
-	allocs     map[cluster.AllocID]*alloc
-	trouble    trouble
+	invariant.Findings
+	now     time.Time
+	node    cluster.NodeID
+	allocs  map[cluster.AllocID]*alloc
+	trouble trouble
 	// since is when the present client started, or zero.
 	since time.Time
 	// order are the allocations in the order in which the judge first saw them.
@@ -26,11 +25,7 @@ type facts struct {
 }
 
 func (f *facts) find(guarantee, check string, id cluster.AllocID, format string, args ...any) {
-	if len(f.violations) < maxViolations {
-		f.violations = append(f.violations, invariant.Violation{
-			Guarantee: guarantee, Check: check, At: f.now, Node: f.node, Alloc: id, Text: fmt.Sprintf(format, args...),
-		})
-	}
+	f.Add(maxViolations, invariant.Violation{Guarantee: guarantee, Check: check, At: f.now, Node: f.node, Alloc: id}, format, args...)
 }
 
 // alloc returns the judge's state of an allocation.

@@ -7,7 +7,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
-	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
 // maxViolations is the largest number of violations that a judge keeps.
@@ -72,9 +71,6 @@ func New(node cluster.NodeID) *Judge {
 		facts: f, ledger: &ledger{facts: f, reported: map[string][]*cluster.DeviceGroup{}}, porter: &porter{facts: f, lost: map[string]bool{}}, launches: map[string][]scripted.Identity{},
 	}
 }
-
-// Violations returns the first violations, in order.
-func (j *Judge) Violations() []invariant.Violation { return j.violations }
 
 // see stores the row of the servers.
 func (a *alloc) see(row *cluster.Allocation) {

@@ -1,7 +1,5 @@
 package placement
 
-import "strings"
-
 // Guarantee is the name of the scheduler's guarantee. Each check is one part of it.
 const Guarantee = "S1"
 
@@ -31,16 +29,10 @@ const (
 	BlockedWithRoom Check = "blocked with room"
 )
 
-// Known reports whether a text names the guarantee and one of its checks: "S1 above count".
-func Known(check string) bool {
-	name, found := strings.CutPrefix(check, Guarantee+" ")
-	if !found {
-		return false
+// Checks returns all checks.
+func Checks() []Check {
+	return []Check{
+		Overcommitted, NotReady, Unsuitable, OtherVersion, OtherResources, GivenTwice, WrongDevices, AboveCount, NameTwice, ReplacedTwice,
+		BrokenLineage, StillRunning, ReplacedOften, NotStopped, LeftShort, Miscounted, BlockedTwice, BlockedWithRoom,
 	}
-	switch Check(name) {
-	case Overcommitted, NotReady, Unsuitable, OtherVersion, OtherResources, GivenTwice, WrongDevices, AboveCount, NameTwice, ReplacedTwice, BrokenLineage,
-		StillRunning, ReplacedOften, NotStopped, LeftShort, Miscounted, BlockedTwice, BlockedWithRoom:
-		return true
-	}
-	return false
 }

@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -15,13 +14,7 @@ const maxViolations = 100
 
 // Judge collects the violations of one run. The zero value is ready to use. A Judge is not safe
 // for concurrent use. It never changes the rows that it reads.
-type Judge struct {
-	violations []invariant.Violation
-}
-
-// Violations returns the first 100 violations, in the order of the entries. The slice belongs to
-// the judge: the caller must not change it.
-func (j *Judge) Violations() []invariant.Violation { return j.violations }
+type Judge struct{ invariant.Findings }
 
 // Applied checks an entry, if it is a plan for an evaluation. Call it once for each entry, in the
 // order of the log.
@@ -108,9 +101,6 @@ func (p *plan) report(c Check, a *cluster.Allocation, format string, args ...any
 
 // add records a violation.
 func (p *plan) add(v invariant.Violation, format string, args ...any) {
-	if len(p.judge.violations) >= maxViolations {
-		return
-	}
-	v.Guarantee, v.At, v.Index, v.Text = Guarantee, p.now, p.index, fmt.Sprintf(format, args...)
-	p.judge.violations = append(p.judge.violations, v)
+	v.Guarantee, v.At, v.Index = Guarantee, p.now, p.index
+	p.judge.Add(maxViolations, v, format, args...)
 }
