@@ -15,13 +15,16 @@ import (
 )
 
 // fixture is a history in which a drainer leads and drains nodes.
-type fixture struct{ leader }
+type fixture struct {
+	leader
+	policy rules.Policy // of the entries
+}
 
 func newFixture(t testing.TB, o invariant.Options) *fixture {
 	if o.Every == 0 {
 		o.Every = 1
 	}
-	s := &fixture{leader{history{t: t, j: invariant.New(o), now: epoch}}}
+	s := &fixture{leader{history{t: t, j: invariant.New(o), now: epoch}}, o.Policy}
 	s.fsm = shims.NewFSM(shims.FSMConfig{OnApply: s.observe})
 	return s
 }
@@ -56,7 +59,7 @@ func (s *fixture) cancel(id cluster.NodeID) { s.apply(s.request(id, nil)) }
 
 // marks returns an entry that marks allocations, planned now, with the evaluations of their jobs.
 func (s *fixture) marks(c cluster.MarkClass, ids ...cluster.AllocID) *shims.AllocUpdateDesiredTransition {
-	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: s.now}}
+	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: s.now, Policy: s.policy}}
 	seen := map[cluster.JobID]bool{}
 	for _, id := range ids {
 		a := s.state().Alloc(id)
@@ -98,7 +101,7 @@ func (s *fixture) refuse(m *shims.AllocUpdateDesiredTransition) {
 
 // ends returns an entry that ends the drains of nodes, planned now.
 func (s *fixture) ends(ids ...cluster.NodeID) *shims.NodesDrainComplete {
-	m := &shims.NodesDrainComplete{Completions: rules.Completions{At: s.now}}
+	m := &shims.NodesDrainComplete{Completions: rules.Completions{At: s.now, Policy: s.policy}}
 	for _, id := range ids {
 		d := s.state().Node(id).Drain
 		m.Completions.Completions = append(m.Completions.Completions, rules.Completion{Node: id, Drain: d.ID, Revision: d.Revision})

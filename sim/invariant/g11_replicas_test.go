@@ -45,18 +45,6 @@ func brokenReplicas() []broken {
 			s.j.End(s.now, s.state())
 			return s
 		}},
-		{"ends that are not sorted", invariant.Unordered, nil, func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{})
-			s.drain("n2", 0)
-			s.propose(1, 1, s.ends("n2", "n1"))
-			return s
-		}},
-		{"marks that are not sorted", invariant.Unordered, nil, func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{})
-			s.drain("n2", 0)
-			s.propose(1, 1, s.marks(cluster.MarkPaced, "a2", "a1"))
-			return s
-		}},
 		{"an entry that deletes a row that it does not name", invariant.Unnamed, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.fake(reportOf("a1", "n1"), shims.ChangeApplied{}, func(txn *statestore.Txn) { txn.DeleteNodes([]cluster.NodeID{"n3"}, epoch) })

@@ -6,39 +6,11 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
-	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
 func brokenOrder() []broken {
 	return []broken{
-		{"a system allocation while a consumer stops", invariant.OutOfTurn, nil, func(t *testing.T) *fixture {
-			s := allStages(t, invariant.Options{}, 0)
-			s.mark(cluster.MarkPaced, "a1")
-			s.stop("a1", true)
-			s.markAnyway(cluster.MarkStage, "s1")
-			return s
-		}},
-		{"a storage plugin while a system allocation runs", invariant.OutOfTurn, nil, func(t *testing.T) *fixture {
-			s := allStages(t, invariant.Options{}, 0)
-			s.ended("a1")
-			s.markAnyway(cluster.MarkStage, "p1")
-			return s
-		}},
-		{"a system allocation just before the stop time of a consumer ends", invariant.OutOfTurn, nil, func(t *testing.T) *fixture {
-			s := allStages(t, invariant.Options{}, time.Minute)
-			s.wait(time.Minute)
-			s.mark(cluster.MarkDeadline, "a1")
-			s.wait(5*time.Second + invariant.DefaultStopMargin - 1)
-			s.markAnyway(cluster.MarkStage, "s1")
-			return s
-		}},
-		{"a system allocation before the volume of a consumer must be off", invariant.OutOfTurn, nil, func(t *testing.T) *fixture {
-			s := volumeInUse(t)
-			s.wait(5*time.Second + time.Minute + invariant.DefaultStopMargin - 1)
-			s.markAnyway(cluster.MarkStage, "s1")
-			return s
-		}},
 		{"a plugin while a consumer in touch does not stop, with PluginsAfterStop", invariant.OutOfTurn, nil, func(t *testing.T) *fixture {
 			o := invariant.Options{Policy: rules.Policy{PluginsAfterDeadline: rules.PluginsAfterStop}}
 			s := allStages(t, o, -1)
@@ -50,16 +22,6 @@ func brokenOrder() []broken {
 			m = s.marks(cluster.MarkStage, "p1")
 			m.Policy = o.Policy
 			s.applyUnchecked(m)
-			return s
-		}},
-		{"a plugin that serves an excluded system allocation", invariant.MarkedExcluded, nil, func(t *testing.T) *fixture {
-			s := servingPlugin(t, invariant.Options{})
-			s.markAnyway(cluster.MarkStage, "p1")
-			return s
-		}},
-		{"batch work before the deadline", invariant.BatchEarly, nil, func(t *testing.T) *fixture {
-			s := batch(t)
-			s.markAnyway(cluster.MarkFree, "b1")
 			return s
 		}},
 	}
@@ -79,61 +41,6 @@ func fineOrder() []fine {
 				s.ended(id)
 			}
 			s.end("n1")
-			return s
-		}},
-		{"a system allocation when the stop time of a consumer ends", func(t *testing.T) *fixture {
-			s := allStages(t, invariant.Options{}, time.Minute)
-			s.wait(time.Minute)
-			s.mark(cluster.MarkDeadline, "a1")
-			s.wait(5*time.Second + invariant.DefaultStopMargin)
-			s.mark(cluster.MarkStage, "s1")
-			return s
-		}},
-		{"a system allocation when the volume of a consumer must be off", func(t *testing.T) *fixture {
-			s := volumeInUse(t)
-			s.wait(5*time.Second + time.Minute + invariant.DefaultStopMargin)
-			s.mark(cluster.MarkStage, "s1")
-			return s
-		}},
-		{"a plugin while a consumer on the disconnected node does not stop", func(t *testing.T) *fixture {
-			s := allStages(t, invariant.Options{}, -1)
-			s.ended("s1")
-			s.mark(cluster.MarkForced, "a1")
-			s.status("n1", cluster.NodeDisconnected)
-			s.mark(cluster.MarkStage, "p1")
-			return s
-		}},
-		{"a plugin while excluded system allocations run", func(t *testing.T) *fixture {
-			s := allStages(t, invariant.Options{}, 0)
-			s.apply(s.request("n1", &cluster.DrainSpec{IgnoreSystemJobs: true}))
-			s.ended("a1")
-			s.mark(cluster.MarkStage, "p1")
-			return s
-		}},
-		{"a plugin that stays for an excluded system allocation", func(t *testing.T) *fixture {
-			s := servingPlugin(t, invariant.Options{})
-			s.quiet(held)
-			s.end("n1")
-			return s
-		}},
-		{"a plugin after the end of the allocation that it served", func(t *testing.T) *fixture {
-			s := servingPlugin(t, invariant.Options{})
-			s.ended("s1")
-			s.quiet(held)
-			s.mark(cluster.MarkStage, "p1")
-			return s
-		}},
-		{"a plugin after an operator took the volume off the node", func(t *testing.T) *fixture {
-			s := servingPlugin(t, invariant.Options{})
-			s.apply(&shims.VolumeDetach{At: s.now, Volume: cluster.VolumeKey{Namespace: "default", ID: "data"}, Node: "n1", Force: true})
-			s.quiet(held)
-			s.mark(cluster.MarkStage, "p1")
-			return s
-		}},
-		{"batch work at the deadline", func(t *testing.T) *fixture {
-			s := batch(t)
-			s.wait(time.Minute)
-			s.mark(cluster.MarkDeadline, "b1")
 			return s
 		}},
 	}

@@ -3,7 +3,6 @@ package invariant_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
@@ -14,20 +13,6 @@ import (
 
 func brokenTruth() []broken {
 	return []broken{
-		{"complete while a consumer stops", invariant.EndedEarly, nil, func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 1, 1)
-			s.drain("n1", 0)
-			s.mark(cluster.MarkPaced, "a1")
-			s.stop("a1", true)
-			s.endAnyway("n1", cluster.OutcomeComplete, 1)
-			return s
-		}},
-		{"an end just before the stop time ends", invariant.EndedEarly, nil, func(t *testing.T) *fixture {
-			s := atDeadline(t)
-			s.wait(5*time.Second + invariant.DefaultStopMargin - 1)
-			s.endAnyway("n1", cluster.OutcomeDeadlineReached, 1)
-			return s
-		}},
 		{"complete without the promised replacement", invariant.EndedEarly, nil, func(t *testing.T) *fixture {
 			s := web(t, replaced(), 3, 1)
 			s.drain("n1", 0)
@@ -41,21 +26,6 @@ func brokenTruth() []broken {
 			s.fake(e, shims.CompletionsApplied{Ended: r}, func(txn *statestore.Txn) { txn.CompleteDrains(e.At, r) })
 			return s
 		}},
-		{"complete with a deadline mark", invariant.UntrueOutcome, nil, func(t *testing.T) *fixture {
-			s := atDeadline(t)
-			s.ended("a1")
-			s.endAnyway("n1", cluster.OutcomeComplete, 0)
-			return s
-		}},
-		{"a cancel recorded as complete", invariant.UntrueOutcome, nil, func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 1, 1)
-			s.drain("n1", 0)
-			m := s.request("n1", nil)
-			s.forge(m, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1"}}, s.updates(m), func(state *statestore.Snapshot) {
-				state.DrainRecord("dn1").Outcome = cluster.OutcomeComplete
-			})
-			return s
-		}},
 		{"a record that does not name the volumes left", invariant.MiscountedVolumes, nil, func(t *testing.T) *fixture {
 			s := volumeLeft(t)
 			m := s.ends("n1")
@@ -63,12 +33,6 @@ func brokenTruth() []broken {
 			s.forge(m, shims.CompletionsApplied{Ended: endings}, func(txn *statestore.Txn) { txn.CompleteDrains(m.At, endings) }, func(state *statestore.Snapshot) {
 				state.DrainRecord("dn1").VolumesLeft = nil
 			})
-			return s
-		}},
-		{"a record that miscounts the allocations left", invariant.MiscountedLeft, nil, func(t *testing.T) *fixture {
-			s := atDeadline(t)
-			s.wait(time.Hour)
-			s.endAnyway("n1", cluster.OutcomeDeadlineReached, 2)
 			return s
 		}},
 		{"a mark that is not counted", invariant.MiscountedMarks, nil, func(t *testing.T) *fixture {
@@ -85,20 +49,6 @@ func brokenTruth() []broken {
 			s.forge(&shims.JobDeregister{Job: jobKey("web"), Purge: true}, shims.ChangeApplied{},
 				func(txn *statestore.Txn) { _ = txn.DeleteJob(jobKey("web"), true) },
 				func(state *statestore.Snapshot) { state.Node("n1").Drain.PurgedRunning = 0 })
-			return s
-		}},
-		{"an end without an outcome", invariant.NoRecord, nil, func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 1, 1)
-			s.ended("a1")
-			s.drain("n1", 0)
-			s.endAnyway("n1", cluster.OutcomeNone, 0)
-			return s
-		}},
-		{"a drain that disappears", invariant.Unnamed, nil, func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{Every: -1}, 1, 1)
-			s.drain("n1", 0)
-			s.forge(reportOf("a1", "n1"), shims.ChangeApplied{}, nothing, func(state *statestore.Snapshot) { state.Node("n1").Drain = nil })
-			s.j.End(s.now, s.state())
 			return s
 		}},
 		{"a drain with the id of an earlier one", invariant.SecondOutcome, nil, func(t *testing.T) *fixture {
@@ -156,38 +106,6 @@ func volumeLeft(t *testing.T) *fixture {
 
 func fineTruth() []fine {
 	return []fine{
-		{"the end of a drain that leaves a volume, and names it", func(t *testing.T) *fixture {
-			s := volumeLeft(t)
-			s.end("n1")
-			return s
-		}},
-		{"the end of a drain that leaves a volume by request", func(t *testing.T) *fixture {
-			s := servingPlugin(t, invariant.Options{})
-			s.end("n1")
-			return s
-		}},
-		{"complete after the last allocation ended", func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 1, 1)
-			s.drain("n1", 0)
-			s.mark(cluster.MarkPaced, "a1")
-			s.ended("a1")
-			s.end("n1")
-			return s
-		}},
-		{"an end when the stop time ends", func(t *testing.T) *fixture {
-			s := atDeadline(t)
-			s.wait(5*time.Second + invariant.DefaultStopMargin)
-			s.end("n1")
-			return s
-		}},
-		{"forced with an allocation left on an unreachable node", func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 1, 1)
-			s.drain("n1", -1)
-			s.mark(cluster.MarkForced, "a1")
-			s.status("n1", cluster.NodeDown)
-			s.end("n1")
-			return s
-		}},
 		{"complete with a blocked evaluation", func(t *testing.T) *fixture {
 			s := web(t, replaced(), 3, 2)
 			s.drain("n1", 0)
@@ -202,15 +120,6 @@ func fineTruth() []fine {
 			s.apply(e)
 			return s
 		}},
-		{"a node deleted during its drain, and a purged job", func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 1, 1)
-			s.drain("n1", 0)
-			s.drain("n2", 0)
-			s.apply(&shims.NodeDeregister{At: s.now, Nodes: []cluster.NodeID{"n1"}})
-			s.apply(&shims.JobDeregister{Job: jobKey("web"), Purge: true})
-			s.end("n2")
-			return s
-		}},
 		{"more drains of a node than records are kept", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			for i := range cluster.MaxDrainRecordsPerNode + 3 {
@@ -219,22 +128,7 @@ func fineTruth() []fine {
 			}
 			return s
 		}},
-		{"a refused end before the stop time ends", func(t *testing.T) *fixture {
-			s := atDeadline(t)
-			s.wait(5*time.Second + invariant.DefaultStopMargin - 1)
-			s.end("n1")
-			return s
-		}},
 	}
-}
-
-// atDeadline is a fixture in which a1 has a deadline mark.
-func atDeadline(t *testing.T) *fixture {
-	s := web(t, invariant.Options{}, 1, 1)
-	s.drain("n1", time.Minute)
-	s.wait(time.Minute)
-	s.mark(cluster.MarkDeadline, "a1")
-	return s
 }
 
 func replaced() invariant.Options {

@@ -210,14 +210,6 @@ func brokenEvals() []broken {
 			s.fake(m, shims.Refused{Err: statestore.ErrNodeNotFound}, func(txn *statestore.Txn) { must.NoError(s.t, txn.UpsertEvals(m.Evals)) })
 			return s
 		}},
-		{"two evaluations of a job beside its marks", invariant.NeedlessEvaluation, nil, func(t *testing.T) *fixture {
-			s := twoNamespaces(t)
-			s.drain("n1", 0)
-			m := s.marks(cluster.MarkPaced, "a1")
-			m.Evals = append(m.Evals, s.eval("web"))
-			s.applyUnchecked(m)
-			return s
-		}},
 		{"a mark whose evaluation has another trigger", invariant.NoEvaluation, nil, func(t *testing.T) *fixture {
 			s := twoNamespaces(t)
 			s.drain("n1", 0)
@@ -236,31 +228,10 @@ func fineEvals() []fine {
 			s.nodeDown(s.nodeEvals()...)
 			return s
 		}},
-		{"a node goes down twice", func(t *testing.T) *fixture {
-			s := twoNamespaces(t)
-			s.status("n1", cluster.NodeDown)
-			s.status("n1", cluster.NodeDown)
-			s.status("n1", cluster.NodeReady)
-			return s
-		}},
-		{"a node without live allocations goes down", func(t *testing.T) *fixture {
-			s := twoNamespaces(t)
-			s.failed("a3")
-			s.status("n3", cluster.NodeDown)
-			return s
-		}},
 		{"two deleted nodes with the same job", func(t *testing.T) *fixture {
 			s := twoNamespaces(t)
 			s.apply(&shims.NodeDeregister{At: s.now, Nodes: []cluster.NodeID{"n1", "n2", "none", "n1"}})
 			s.apply(&shims.NodeDeregister{At: s.now, Nodes: []cluster.NodeID{"n1"}}) // its allocations still exist
-			return s
-		}},
-		{"a job stopped twice and purged", func(t *testing.T) *fixture {
-			s := twoNamespaces(t)
-			s.apply(&shims.JobDeregister{Job: jobKey("web")})
-			s.apply(&shims.JobDeregister{Job: jobKey("web")})
-			s.apply(&shims.JobDeregister{Job: jobKey("web"), Purge: true})
-			s.apply(&shims.JobDeregister{Job: jobKey("web")})
 			return s
 		}},
 		{"batch work that completes, with a late report of a failure", func(t *testing.T) *fixture {

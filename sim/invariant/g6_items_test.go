@@ -25,19 +25,6 @@ func brokenItems() []broken {
 			s.fake(m, shims.MarksApplied{}, nothing)
 			return s
 		}},
-		{"a valid mark refused", invariant.ValidRefused, nil, func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 1, 1)
-			s.drain("n1", 0)
-			s.refuse(s.marks(cluster.MarkPaced, "a1"))
-			return s
-		}},
-		{"a valid mark refused with an invalid one", invariant.ValidRefused, nil, func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 3, 1)
-			s.drain("n1", 0)
-			s.drain("n2", 0)
-			s.refuse(s.marks(cluster.MarkPaced, "a1", "a2"))
-			return s
-		}},
 		{"a valid end refused", invariant.ValidRefused, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.ended("a1")
@@ -73,46 +60,6 @@ func brokenItems() []broken {
 	}
 }
 
-func fineItems() []fine {
-	return []fine{
-		{"an invalid mark refused beside a valid one", func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 3, 1)
-			s.drain("n1", 0)
-			s.drain("n2", 0)
-			s.mark(cluster.MarkPaced, "a1", "a2")
-			return s
-		}},
-		{"a mark twice in its entry", func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 1, 1)
-			s.drain("n1", 0)
-			m := s.marks(cluster.MarkPaced, "a1", "a1")
-			s.apply(m)
-			return s
-		}},
-		{"a refused mark without an evaluation", func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 1, 1)
-			s.drain("n1", 0)
-			m := s.marks(cluster.MarkPaced, "a1")
-			m.Evals = nil
-			s.apply(m)
-			return s
-		}},
-		{"another evaluation of a group, stuck and then not stuck", func(t *testing.T) *fixture {
-			s := stuck(t)
-			s.apply(s.again("web"))
-			s.apply(s.again("web"))
-			return s
-		}},
-		{"an end twice in its entry", func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 1, 1)
-			s.ended("a1")
-			s.drain("n1", 0)
-			s.apply(s.ends("n1", "n1"))
-			return s
-		}},
-	}
-}
-
 // stuck is a fixture in which a1 is marked and its evaluation is complete, but no plan stopped it.
 func stuck(t *testing.T) *fixture {
 	s := web(t, invariant.Options{}, 1, 1)
@@ -125,6 +72,6 @@ func stuck(t *testing.T) *fixture {
 // again returns an entry that evaluates a group again.
 func (s *fixture) again(id cluster.JobID) *shims.AllocUpdateDesiredTransition {
 	return &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{
-		At: s.now, Reevaluate: []cluster.GroupKey{groupKey(id)}, Evals: []*cluster.Evaluation{s.eval(id)},
+		At: s.now, Policy: s.policy, Reevaluate: []cluster.GroupKey{groupKey(id)}, Evals: []*cluster.Evaluation{s.eval(id)},
 	}}
 }

@@ -15,21 +15,6 @@ import (
 
 func brokenMemory() []broken {
 	return []broken{
-		{"a paced mark planned only by a fresh drainer", invariant.Forgotten, nil, func(t *testing.T) *fixture {
-			s := withoutRoom(t)
-			s.quiet(s.fresh(cluster.MarkPaced, "a1"))
-			return s
-		}},
-		{"a stage mark planned only by a fresh drainer", invariant.Forgotten, nil, func(t *testing.T) *fixture {
-			s := withoutRoom(t)
-			s.quiet(s.fresh(cluster.MarkStage, "a1"))
-			return s
-		}},
-		{"an end planned only by a fresh drainer", invariant.Forgotten, nil, func(t *testing.T) *fixture {
-			s := withoutRoom(t)
-			s.quiet(s.wantsEnd("n1"))
-			return s
-		}},
 		{"an evaluation planned only by a fresh drainer", invariant.Forgotten, nil, func(t *testing.T) *fixture {
 			s := withoutRoom(t)
 			s.quiet(func(q *invariant.Quiet) { q.Fresh = &invariant.Wants{Reevaluate: []cluster.GroupKey{groupKey("web")}} })
@@ -55,17 +40,6 @@ func brokenMemory() []broken {
 
 func fineMemory() []fine {
 	return []fine{
-		{"a mark of a fresh drainer that is in flight or waits", func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{})
-			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
-			s.look(1)
-			s.quiet(s.fresh(cluster.MarkPaced, "a1"), inFlight)
-			s.answer(1, 1, raftwrite.Rejected)
-			s.look(1)
-			s.quiet(s.fresh(cluster.MarkPaced, "a1"), waiting)
-			s.quiet(s.fresh(cluster.MarkPaced, "a1"), held)
-			return s
-		}},
 		{"an end and an evaluation while a round is in flight", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
@@ -73,14 +47,6 @@ func fineMemory() []fine {
 			s.quiet(func(q *invariant.Quiet) {
 				q.Fresh = &invariant.Wants{Completions: s.ends("n1").Completions.Completions, Reevaluate: []cluster.GroupKey{groupKey("web")}}
 			}, inFlight)
-			return s
-		}},
-		{"a deadline mark within the coalescing window", func(t *testing.T) *fixture {
-			s := leading(t, invariant.Options{})
-			s.drain("n1", time.Minute)
-			s.wait(time.Minute)
-			s.look(1)
-			s.quiet(s.fresh(cluster.MarkDeadline, "a1"))
 			return s
 		}},
 		// Small seed 1005173: the judge asked a fresh drainer as soon as the newest state was

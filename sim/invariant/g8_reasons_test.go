@@ -120,22 +120,6 @@ func brokenReasons() []broken {
 
 func fineReasons() []fine {
 	return []fine{
-		{"every reason", func(t *testing.T) *fixture {
-			s := reasons(t)
-			s.quiet(held)
-			return s
-		}},
-		{"a group below its budget, waiting for a replacement, and without paced moves", func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 5, 1)
-			s.drain("n1", time.Hour)
-			s.drain("n2", 0)
-			s.quiet(held)
-			s.blockEvals("web")
-			s.quiet(held)
-			s.job(service("web", 3, 0))
-			s.quiet(held)
-			return s
-		}},
 		{"a reason that goes on, and another one that begins", func(t *testing.T) *fixture {
 			s := withoutRoom(t)
 			s.quiet(sinceBefore)
@@ -154,14 +138,6 @@ func fineReasons() []fine {
 			s.ended("a1", "marked")
 			s.cancel("n2")
 			s.quiet(held, func(q *invariant.Quiet) { q.State, q.Reports = old, reports })
-			return s
-		}},
-		{"possible marks that are planned", func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{})
-			s.drain("n2", time.Minute)
-			s.quiet(held)
-			s.wait(time.Minute)
-			s.quiet(held)
 			return s
 		}},
 	}

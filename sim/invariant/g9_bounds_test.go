@@ -13,34 +13,9 @@ import (
 
 func brokenBounds() []broken {
 	return []broken{
-		{"too many marks and evaluations in an entry", invariant.TooManyIDs, nil, func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{MaxIDs: 2})
-			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1", "a2"))
-			return s
-		}},
-		{"an entry too large", invariant.TooManyBytes, nil, func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{MaxBytes: 1000})
-			s.j.Proposed(s.now, invariant.Write{Term: 1, N: 1, Message: s.marks(cluster.MarkPaced, "a1"), Bytes: 1001})
-			return s
-		}},
-		{"too many entries in flight", invariant.TooManyInFlight, nil, func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{MaxInFlight: 1})
-			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
-			s.propose(1, 2, s.marks(cluster.MarkPaced, "a2"))
-			return s
-		}},
 		{"two looks in a step", invariant.TooManyQueries, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: s.state(), Looks: 2})
-			return s
-		}},
-		{"more looks than the rate allows", invariant.TooManyQueries, nil, func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{QueriesPerSecond: 2}, 3, 1)
-			s.lead(1)
-			for range 8 {
-				s.wait(300 * time.Millisecond)
-				s.look(1)
-			}
 			return s
 		}},
 		{"too many records of a node", invariant.TooManyRecords, []invariant.Check{invariant.Unnamed}, func(t *testing.T) *fixture {
@@ -57,80 +32,14 @@ func brokenBounds() []broken {
 			})
 			return s
 		}},
-		{"rounds within the minimum interval", invariant.TooSoon, nil, func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{MinInterval: time.Second})
-			s.write(1, 1, s.marks(cluster.MarkPaced, "a1"))
-			s.wait(time.Second - 1)
-			s.propose(1, 2, s.again("web"))
-			s.look(1)
-			return s
-		}},
-		{"a retry at once after a failure", invariant.TooSoon, nil, func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{})
-			s.fail(raftwrite.Rejected)
-			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
-			s.look(1)
-			return s
-		}},
-		{"a retry at once after the log had no room", invariant.TooSoon, nil, func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{})
-			s.j.NotTaken(s.now, invariant.Write{Term: 1, N: 1, Message: s.marks(cluster.MarkPaced, "a1")})
-			s.look(1)
-			s.write(1, 2, s.marks(cluster.MarkPaced, "a1"))
-			return s
-		}},
-		{"a retry before the end of the third wait", invariant.TooSoon, nil, func(t *testing.T) *fixture {
-			s := failedTwice(t)
-			s.propose(1, 3, s.marks(cluster.MarkPaced, "a1"))
-			s.look(1)
-			s.answer(1, 3, raftwrite.Rejected)
-			s.look(1)
-			s.wait(4*invariant.DefaultRetryBase - 1)
-			s.write(1, 4, s.marks(cluster.MarkPaced, "a1"))
-			return s
-		}},
-		{"a barrier at once after a failed barrier", invariant.TooSoon, nil, func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 3, 1)
-			s.j.Began(s.now, 0, 1)
-			s.ask(1, 0)
-			s.step(1, false)
-			s.answer(1, 0, raftwrite.Rejected)
-			s.ask(1, 1)
-			s.step(1, false)
-			return s
-		}},
 	}
 }
 
 func fineBounds() []fine {
 	return []fine{
-		{"an entry of the largest size", func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{MaxIDs: 2, MaxBytes: 1000, MaxInFlight: 1})
-			s.j.Proposed(s.now, invariant.Write{Term: 1, N: 1, Message: s.marks(cluster.MarkPaced, "a1"), Bytes: 1000})
-			s.ask(1, 2) // no entry
-			return s
-		}},
-		{"looks at the allowed rate, the first two at once", func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{QueriesPerSecond: 2}, 3, 1)
-			s.lead(1)
-			s.look(1)
-			for range 5 {
-				s.wait(500 * time.Millisecond)
-				s.look(1)
-			}
-			return s
-		}},
-		{"a round after the wait for room in the log", func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{})
-			s.j.NotTaken(s.now, invariant.Write{Term: 1, N: 1, Message: s.marks(cluster.MarkPaced, "a1")})
-			s.look(1)
-			s.wait(invariant.DefaultRetryBase)
-			s.write(1, 2, s.marks(cluster.MarkPaced, "a1"))
-			return s
-		}},
 		// Medium seed 766: the judge dated the round after its first failure.
 		{"a second failure in a round after the clock was set back", func(t *testing.T) *fixture {
-			s := twoInFlight(t)
+			s := (&script{t: t}).given("two in flight")
 			s.j.ClockSet(s.now, 1, -300*time.Millisecond)
 			back := func() { s.lookAt(1, s.now.Add(-300*time.Millisecond)) }
 			s.wait(100 * time.Millisecond)
@@ -168,28 +77,7 @@ func fineBounds() []fine {
 			s.lookAt(1, failed)
 			return s
 		}},
-		{"a retry after the wait for the first failure of a round", func(t *testing.T) *fixture {
-			s := twoInFlight(t)
-			s.answer(1, 1, raftwrite.Rejected)
-			s.look(1)
-			s.wait(time.Second)
-			s.answer(1, 2, raftwrite.Rejected)
-			s.propose(1, 3, s.marks(cluster.MarkPaced, "a1"))
-			s.look(1)
-			return s
-		}},
 	}
-}
-
-// twoInFlight is a fixture with a round of two writes in flight.
-func twoInFlight(t *testing.T) *fixture {
-	s := draining(t, invariant.Options{})
-	s.drain("n2", 0)
-	s.unhealthy("a2")
-	s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
-	s.propose(1, 2, s.marks(cluster.MarkFree, "a2"))
-	s.look(1)
-	return s
 }
 
 // drainAs starts a drain with an id.
