@@ -3,6 +3,8 @@ package invariant_test
 import (
 	"testing"
 
+	"github.com/shoenig/test/must"
+
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -31,6 +33,7 @@ func brokenItems() []broken {
 			s.drain("n1", 0)
 			m := s.ends("n1")
 			s.fake(m, shims.CompletionsApplied{Refused: []rules.Refusal{{Node: "n1", Why: "no"}}}, nothing)
+			must.StrContains(t, s.j.Violations()[0].Text, `the drain has nothing left to wait for: "no"`)
 			return s
 		}},
 		{"an answer that misses an item", invariant.WrongAnswer, nil, func(t *testing.T) *fixture {

@@ -8,6 +8,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
+// drain is the judge's record of the requests for one drain.
+type drain struct {
+	node cluster.NodeID
+	// deadlines are all deadlines that the drain has had.
+	deadlines []time.Time
+	// keys are the idempotency keys of all requests for the drain, oldest first.
+	keys []string
+}
+
 // requestJudge judges the requests of operators for drains: G2, and the deadlines of G4.
 type requestJudge struct{ *facts }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
-// script plays a history of testdata/histories: a name, a line "fails CHECK, ..." or "holds", and
-// indented steps. An empty line ends it.
+// script plays a history of testdata/histories: a name, a line "fails CHECK, ..." or "holds", perhaps
+// "says" with a part of the first violation's text, and indented steps. An empty line ends it.
 type script struct {
 	*fixture
 	t       *testing.T
@@ -41,7 +41,15 @@ func written(t *testing.T) (failing []broken, holding []fine) {
 	}
 	for _, file := range files {
 		for _, lines := range histories(t, file) {
-			run := func(t *testing.T) *fixture { return play(t, lines[2:]) }
+			text, says := strings.CutPrefix(lines[2], "says ")
+			run := func(t *testing.T) *fixture {
+				if !says {
+					return play(t, lines[2:])
+				}
+				s := play(t, lines[3:])
+				must.StrContains(t, s.j.Violations()[0].String(), text)
+				return s
+			}
 			names, fails := strings.CutPrefix(lines[1], "fails ")
 			if !fails {
 				must.Eq(t, "holds", lines[1], must.Sprint(lines[0]))

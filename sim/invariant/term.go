@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // term is the judge's record of one drainer's term.
@@ -225,4 +227,221 @@ func (t *term) stalls(w time.Time) bool {
 		}
 	}
 	return false
+}
+
+// attempts counts failures in a row. The zero value has none.
+type attempts struct {
+	count int
+	at    time.Time // of the last failure, by the drainer's clock
+}
+
+func (a *attempts) fail(clock time.Time) { a.count, a.at = a.count+1, clock }
+
+// retryAfter is how long a drainer waits after the nth failure in a row: RetryBase after
+// the first, twice as long after each further one, at most RetryMax.
+func (o *Options) retryAfter(n int) time.Duration {
+	wait := o.RetryBase
+	for ; n > 1 && wait < o.RetryMax; n-- {
+		wait *= 2
+	}
+	return min(wait, o.RetryMax)
+}
+
+// until is when the wait after the last failure ends, or zero if nothing has failed.
+func (a attempts) until(o *Options) time.Time {
+	if a.count == 0 {
+		return time.Time{}
+	}
+	return a.at.Add(o.retryAfter(a.count))
+}
+
+// waits reports whether the next attempt has to wait. A clock that was set back to before
+// the last failure ends the wait.
+func (a attempts) waits(o *Options, clock time.Time) bool {
+	return a.count > 0 && !clock.Before(a.at) && clock.Before(a.until(o))
+}
+
+// mayEnd reports whether the wait after the last failure may end at a time. The drainer forgets
+// the failures of an item that it did not want for a while, so it may have counted fewer.
+func (a attempts) mayEnd(o *Options, at time.Time) bool {
+	for n := 1; n <= a.count; n++ {
+		wait := o.retryAfter(n)
+		if at.Equal(a.at.Add(wait)) {
+			return true
+		}
+		if wait >= o.RetryMax {
+			return false
+		}
+	}
+	return false
+}
+
+// within reports whether a time is within the longest wait after the last failure.
+func (a attempts) within(o *Options, at time.Time) bool {
+	return a.count > 0 && !at.Before(a.at) && !at.After(a.at.Add(o.RetryMax))
+}
+
+// ClockSet reports how far the clock of a term's server is ahead of the world's from now on.
+func (j *Judge) ClockSet(now time.Time, number int, ahead time.Duration) {
+	j.now = now
+	t := j.term(number)
+	if t.offset == ahead {
+		return
+	}
+	t.offset, t.clockSet = ahead, t.last.any
+	if t.last.any {
+		t.setAt = now
+	}
+	if t == j.leader {
+		j.ends.resetBounds()
+	}
+}
+
+// Began reports the start of a drainer's term. Each term has its own number. A drainer that lost
+// its memory starts a new term, too.
+func (j *Judge) Began(now time.Time, server, number int) {
+	j.now = now
+	j.events++
+	j.leader = j.begin(server, number)
+	j.ends.resetBounds()
+}
+
+// Ended reports the end of a term: its drainer was told to stop.
+func (j *Judge) Ended(now time.Time, number int) {
+	j.now = now
+	j.term(number).ended = true
+}
+
+// Proposed judges a write. The caller passes it during the step that proposes it.
+func (j *Judge) Proposed(now time.Time, w Write) {
+	j.now = now
+	j.events++
+	j.counters.Writes++
+	t := j.term(w.Term)
+	t.sequence++
+	p := &write{Write: w, sequence: t.sequence, barrier: w.Message == nil}
+	if t.ended {
+		j.find(WroteAfterTerm, Violation{}, "term %d of server %d proposed a write after its end", t.number, t.server)
+	}
+	j.writes.checkPlan(t, p)
+	j.writes.checkSize(w)
+	j.writes.checkOrder(w)
+	j.writes.checkEvalsProposed(w)
+	t.writes[w.N] = p
+	t.fresh = append(t.fresh, p)
+	if p.barrier {
+		return
+	}
+	if t.inFlight++; t.inFlight > j.options.MaxInFlight {
+		j.find(TooManyInFlight, Violation{}, "%d entries are in flight, the maximum is %d", t.inFlight, j.options.MaxInFlight)
+	}
+	j.writes.send(t, p)
+}
+
+// NotTaken reports a write for which the log had no room.
+func (j *Judge) NotTaken(now time.Time, w Write) {
+	j.now = now
+	j.events++
+	t := j.term(w.Term)
+	t.news.entryFull = t.news.entryFull || w.Message != nil
+	t.news.barrierFull = t.news.barrierFull || w.Message == nil
+	t.fail(w.Message)
+}
+
+// Answered judges the answer to a write when the drainer's side receives it.
+func (j *Judge) Answered(now time.Time, number, n int, a shims.Answer) {
+	j.now = now
+	j.events++
+	t := j.term(number)
+	p := t.writes[n]
+	if p == nil {
+		return
+	}
+	delete(t.writes, n)
+	if !p.barrier {
+		t.inFlight--
+		t.arrive(p.Message)
+	}
+	switch {
+	case a.Outcome != raftwrite.Applied:
+		if a.Outcome == raftwrite.Unknown && !p.barrier {
+			t.needsBarrier, t.barrierAfter = true, max(t.barrierAfter, p.sequence)
+		}
+		j.counters.Failures++
+		t.news.any, t.news.failed = true, true
+		t.fail(p.Message)
+	case p.barrier:
+		if t.needsBarrier && p.sequence > t.barrierAfter {
+			t.needsBarrier = false
+		}
+		t.minIndex = max(t.minIndex, a.Index)
+	default:
+		t.minIndex = max(t.minIndex, a.Index)
+		j.writes.receive(t, p, a)
+	}
+}
+
+// Step is one step of a drainer.
+type Step struct {
+	Term int
+	// Clock is the time on the drainer's clock.
+	Clock time.Time
+	// Woken says that an event asked for the step. Otherwise the drainer's timer did.
+	Woken bool
+	// View is the state that the drainer looked at, or nil. Looks counts its looks.
+	View  *statestore.Snapshot
+	Looks int
+	// WakeAt is the time for the drainer's next step, or zero.
+	WakeAt time.Time
+	// Held says that the world hides the newest state from the drainer. So it may wait for
+	// something that is no longer due.
+	Held bool
+}
+
+// steps is the judge's record of a term's last steps.
+type steps struct {
+	any bool
+	// at is the world's time of the last step, clock the drainer's time.
+	at, clock time.Time
+	wakeAt    time.Time
+	// view is the last state that the drainer looked at, or nil.
+	view *statestore.Snapshot
+	// idle counts the steps at one time without another event. events is the number of events
+	// at that time.
+	idle   int
+	events uint64
+	// tokens are the looks that the rate allows now. setBack counts how often the clock was set
+	// back. Each time, the drainer may lose a granted look.
+	tokens  float64
+	setBack int
+	// own says that wakeAt follows from the drainer's own actions.
+	own bool
+}
+
+// Stepped judges a step at its end.
+func (j *Judge) Stepped(now time.Time, s Step) {
+	j.now = now
+	j.latest = later(j.latest, s.Clock)
+	t := j.term(s.Term)
+	j.counters.step(s, len(t.fresh))
+	seen := uint64(0)
+	if s.View != nil {
+		seen = s.View.Index()
+	}
+	j.wakes.checkQueries(t, s)
+	j.wakes.checkWake(t, s)
+	t.processNews(s.Clock)
+	j.writes.checkFresh(t, s, seen)
+	j.wakes.checkEndless(t)
+	if t.last.any && s.Clock.Before(t.last.clock) {
+		t.last.setBack++
+	}
+	t.last.any, t.last.at, t.last.clock, t.last.wakeAt = true, now, s.Clock, s.WakeAt
+	if s.View != nil {
+		t.last.view = s.View
+	}
+	t.last.own = j.wakes.follows(t, s)
+	j.ClockSet(now, s.Term, s.Clock.Sub(now))
+	t.setAt = time.Time{}
+	j.ends.findLate(now)
 }

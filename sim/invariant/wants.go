@@ -101,3 +101,67 @@ func (w *Wants) addGroup(m *snapshot, g *groupWants) {
 		w.Reevaluate = append(w.Reevaluate, g.group.key)
 	}
 }
+
+// G4 and G6 at a quiet point: every possible item is applied or planned, unless the drainer
+// has a reason to wait. The judge knows these reasons: a missing answer, the wait after a
+// failure or a refusal, a clock that was set since the last look, and delays in the world.
+
+// progressJudge judges the items that a drainer has not planned: G4, G6, G7 and G12.
+type progressJudge struct{ *facts }
+
+// checkProgress finds possible items that a drainer without a reason to wait has not planned.
+func (j *progressJudge) checkProgress(m *snapshot, t *term) {
+	w := j.wants(m, t)
+	for _, mark := range w.Marks {
+		about := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
+		if t.failed[mark.Alloc] {
+			j.find(NotRetried, about, "a write of its mark failed. It could be marked %s now, and no mark is planned", mark.Class)
+		} else {
+			j.find(Stalled, about, "it could be marked %s, and no mark is planned", mark.Class)
+		}
+	}
+	for _, c := range w.Completions {
+		about := Violation{Drain: c.Drain, Node: c.Node}
+		if t.failedEnds[c.Node] {
+			j.find(NotRetried, about, "a write of its end failed. The drain could end now, and no end is planned")
+		} else {
+			j.find(Stalled, about, "the drain could end, and no end is planned")
+		}
+	}
+	for key := range t.reevaluated { //lint:order each group by itself
+		if !m.tally(m.group(key)).stuck {
+			delete(t.reevaluated, key) // the drainer counts from one again
+		}
+	}
+	for _, key := range w.Reevaluate {
+		if !j.reevaluates(t, m.at, key) {
+			j.find(NotReevaluated, Violation{Group: key}, "marked allocations run on, their job has no open evaluation, and none is planned")
+		}
+	}
+}
+
+// G12 cost: the work of a drainer is proportional to the changes that concern a drain. A
+// drainer looks at each change of a job that it follows. So it follows a job only as long as a
+// drain needs it.
+
+// checkFollowed finds jobs that the drainer follows needlessly: none of their allocations is
+// live on a draining node or has a mark of a running drain.
+func (j *progressJudge) checkFollowed(followed []cluster.JobKey) {
+	if len(followed) == 0 {
+		return
+	}
+	needed := map[cluster.JobKey]bool{}
+	for _, n := range j.tables.draining {
+		for _, a := range n.live {
+			needed[a.group.key.Job] = true
+		}
+		for _, a := range j.tables.marked[n.drain().ID] {
+			needed[a.group.key.Job] = true
+		}
+	}
+	for _, job := range followed {
+		if !needed[job] {
+			j.find(NeedlesslyFollowed, aboutJob(job), "the drainer follows job %s, but no running drain concerns it", job)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -9,6 +10,38 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
 )
+
+// Write is one write that a drainer proposed: marks, ends of drains, or a barrier.
+type Write struct {
+	// Term is the drainer's term. N is the write's number in the term.
+	Term, N int
+	// Message is the proposed message, or nil for a barrier.
+	Message shims.Message
+	// Bytes is the size of the entry, or zero for a barrier.
+	Bytes int
+}
+
+// write is a proposed write.
+type write struct {
+	Write
+	sequence int
+	barrier  bool
+	// seen is the index of the state that the drainer planned from, and clock the time on its
+	// clock. Both are set at the end of the step.
+	seen  uint64
+	clock time.Time
+}
+
+// items returns the items of a drainer's write, without evaluations.
+func items(m shims.Message) (marks []rules.Mark, reevaluate []cluster.GroupKey, ends []rules.Completion) {
+	switch m := m.(type) {
+	case *shims.AllocUpdateDesiredTransition:
+		return m.Marks.Marks, m.Reevaluate, nil
+	case *shims.NodesDrainComplete:
+		return nil, nil, m.Completions.Completions
+	}
+	return nil, nil, nil
+}
 
 // G6 nothing lost, for proposals: a drainer never guesses an unknown outcome. After an unknown
 // outcome, and at the start of a term, it proposes a barrier. It plans nothing before the
@@ -138,4 +171,31 @@ func (j *writeJudge) receive(t *term, p *write, a shims.Answer) {
 			j.find(IdleWrite, item.about, "an item of entry %d had no effect in the state from which it was planned: %s", a.Index, item.why)
 		}
 	}
+}
+
+// idleItem is an item without effect.
+type idleItem struct {
+	before uint64 // the index of the state that the entry was applied to
+	about  Violation
+	why    string
+}
+
+// noteRefused records the first refused item of an entry.
+func (j *facts) noteRefused(e *entry, refused []rules.Refusal) {
+	item := idleItem{before: e.Before.Index(), why: "the answer does not name the refused item"}
+	if len(refused) > 0 {
+		r := refused[0]
+		item.about, item.why = Violation{Node: r.Node, Alloc: r.Alloc}, fmt.Sprintf("%q", r.Why)
+	}
+	j.idle[e.Index] = item
+}
+
+// whyRefused is the answer's reason for the refusal of a mark, or of an end if alloc is empty.
+func whyRefused(refused []rules.Refusal, node cluster.NodeID, alloc cluster.AllocID) string {
+	for _, r := range refused {
+		if r.Node == node && r.Alloc == alloc {
+			return r.Why
+		}
+	}
+	return ""
 }
