@@ -44,7 +44,6 @@ type replicaJudge struct {
 // server. It may come before or after the call of [Judge.Applied].
 func (j *Judge) Replica(now time.Time, server int, a shims.Applied) {
 	j.now, j.index = now, max(j.index, a.Index)
-	j.counters.Replicas++
 	j.replicas.compareDigest(a.Index, Digest(a), server)
 }
 

@@ -68,7 +68,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	e := &j.entry
 	e.read(j.tables, a)
 	j.latest = later(j.latest, e.at)
-	j.counters.add(e)
+	j.counters.add(e.Response)
 	for _, c := range e.records {
 		j.truth.judgeRecordRow(c)
 	}

@@ -64,7 +64,6 @@ func (j *Judge) Still(now time.Time, q Quiet) {
 // every possible item is applied or planned.
 func (j *Judge) Quiet(now time.Time, q Quiet) {
 	j.now = now
-	j.counters.QuietPoints++
 	b := j.tables
 	if !j.loaded || q.State.Index() != b.index {
 		b = tablesOf(q.State) // the leader's state is older than the tables
@@ -83,7 +82,6 @@ func (j *Judge) Quiet(now time.Time, q Quiet) {
 	}
 	j.progress.checkBarrier(t, q.Clock, held)
 	if b == j.tables && j.upToDate(t, q.Clock, held) && !j.awaitsLook(t, q.Clock) {
-		j.counters.Settled++
 		j.progress.checkFollowed(q.Followed)
 		j.progress.checkProgress(m, t)
 		r.checkSettled()

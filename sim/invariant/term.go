@@ -316,7 +316,6 @@ func (j *Judge) Ended(now time.Time, number int) {
 func (j *Judge) Proposed(now time.Time, w Write) {
 	j.now = now
 	j.events++
-	j.counters.Writes++
 	t := j.term(w.Term)
 	t.sequence++
 	p := &write{Write: w, sequence: t.sequence, barrier: w.Message == nil}
@@ -367,7 +366,6 @@ func (j *Judge) Answered(now time.Time, number, n int, a shims.Answer) {
 		if a.Outcome == raftwrite.Unknown && !p.barrier {
 			t.needsBarrier, t.barrierAfter = true, max(t.barrierAfter, p.sequence)
 		}
-		j.counters.Failures++
 		t.news.any, t.news.failed = true, true
 		t.fail(p.Message)
 	case p.barrier:
@@ -423,7 +421,6 @@ func (j *Judge) Stepped(now time.Time, s Step) {
 	j.now = now
 	j.latest = later(j.latest, s.Clock)
 	t := j.term(s.Term)
-	j.counters.step(s, len(t.fresh))
 	seen := uint64(0)
 	if s.View != nil {
 		seen = s.View.Index()

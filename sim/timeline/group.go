@@ -22,15 +22,13 @@ type group struct {
 
 // level is the health of a group from a time on.
 type level struct {
-	at      time.Duration
+	moment
 	healthy int
 	// limit is the lowest number of healthy allocations that the migrate block allows. count is
 	// the count of the job. Both are zero if the group does not exist.
 	limit, count int
 	exists       bool
 }
-
-func (l level) since() time.Duration { return l.at }
 
 // room is the number of further allocations that the drainer could have marked.
 func (l level) room() int { return l.healthy - l.limit }

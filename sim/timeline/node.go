@@ -23,17 +23,14 @@ type node struct {
 }
 
 type status struct {
-	at     time.Duration
+	moment
 	status cluster.NodeStatus
 }
 
 type count struct {
-	at time.Duration
-	n  int
+	moment
+	n int
 }
-
-func (s status) since() time.Duration { return s.at }
-func (c count) since() time.Duration  { return c.at }
 
 // drain is one drain of a node.
 type drain struct {
@@ -91,7 +88,7 @@ func (d *drain) finish(at time.Duration, record *cluster.Drain) {
 // enter records a status of the node.
 func (n *node) enter(at time.Duration, s cluster.NodeStatus) {
 	if len(n.statuses) == 0 || n.statuses[len(n.statuses)-1].status != s {
-		n.statuses = append(n.statuses, status{at, s})
+		n.statuses = append(n.statuses, status{moment{at}, s})
 	}
 }
 
@@ -140,7 +137,7 @@ func (n *node) setLeft(at time.Duration, left int) {
 		n.left[last].n = left
 		return
 	}
-	n.left = append(n.left, count{at, left})
+	n.left = append(n.left, count{moment{at}, left})
 }
 
 // most is the largest number of allocations to drain.

@@ -90,7 +90,8 @@ func (o *observer) drain(id cluster.NodeID, after *cluster.Node) {
 	case n.running() == nil:
 		o.start(n, now)
 	case n.running().revision != now.Revision:
-		o.update(n.last(), now) // the entry touches the node's allocations too
+		o.update(n.last(), now)
+		o.liveRows(n)
 	}
 }
 
@@ -111,11 +112,16 @@ func (o *observer) update(d *drain, now *cluster.Drain) {
 func (o *observer) start(n *node, now *cluster.Drain) {
 	n.drains = append(n.drains, &drain{id: now.ID, start: o.at})
 	o.update(n.last(), now)
+	o.liveRows(n)
+	n.recount(o.at)
+	n.last().initially = n.nowLeft()
+}
+
+// liveRows records the live allocations of a node.
+func (o *observer) liveRows(n *node) {
 	for a := range o.After.LiveAllocsByNode(n.id) {
 		o.row(n, a)
 	}
-	n.recount(o.at)
-	n.last().initially = n.nowLeft()
 }
 
 // row records the phase of an allocation on a drained node, and gives its group a lane.

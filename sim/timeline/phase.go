@@ -69,11 +69,9 @@ type row struct {
 
 // change is a change of a row's phase.
 type change struct {
-	at    time.Duration
+	moment
 	phase Phase
 }
-
-func (c change) since() time.Duration { return c.at }
 
 // replacement is an allocation that replaces one on a drained node.
 type replacement struct {
@@ -90,7 +88,7 @@ func (w *row) phase() Phase { return w.changes[len(w.changes)-1].phase }
 // enter records a phase of the row.
 func (w *row) enter(at time.Duration, p Phase) {
 	if len(w.changes) == 0 || w.phase() != p {
-		w.changes = append(w.changes, change{at, p})
+		w.changes = append(w.changes, change{moment{at}, p})
 	}
 }
 

@@ -3,6 +3,7 @@ package timeline
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -117,12 +118,24 @@ func (p picture) leftOutGroups() string {
 	return fmt.Sprintf("and %s, %s", counted(len(p.hiddenGroups), "more group"), text)
 }
 
-// until returns the end of the i-th value: the start of the next value, or end for the last one.
-func until[T interface{ since() time.Duration }](all []T, i int, end time.Duration) time.Duration {
-	if i+1 < len(all) {
-		return all[i+1].since()
+// moment is a time from which a value holds.
+type moment struct{ at time.Duration }
+
+func (m moment) since() time.Duration { return m.at }
+
+// spans yields the values with their ends: the start of the next value, or end for the last one.
+func spans[T interface{ since() time.Duration }](all []T, end time.Duration) iter.Seq2[T, time.Duration] {
+	return func(yield func(T, time.Duration) bool) {
+		for i, v := range all {
+			to := end
+			if i+1 < len(all) {
+				to = all[i+1].since()
+			}
+			if !yield(v, to) {
+				return
+			}
+		}
 	}
-	return end
 }
 
 // leftOnAllNodes returns the number of allocations left to drain on all nodes together, at each
@@ -132,7 +145,7 @@ func (r *Recorder) leftOnAllNodes() []count {
 	for _, n := range r.nodeOrder {
 		before := 0
 		for _, c := range n.left {
-			changes = append(changes, count{c.at, c.n - before})
+			changes = append(changes, count{c.moment, c.n - before})
 			before = c.n
 		}
 	}
@@ -143,7 +156,7 @@ func (r *Recorder) leftOnAllNodes() []count {
 		if sum += c.n; len(all) > 0 && all[len(all)-1].at == c.at {
 			all[len(all)-1].n = sum
 		} else {
-			all = append(all, count{c.at, sum})
+			all = append(all, count{c.moment, sum})
 		}
 	}
 	return all

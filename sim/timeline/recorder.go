@@ -38,11 +38,9 @@ type Recorder struct {
 
 // term is the term of a leader, from a time on.
 type term struct {
-	at     time.Duration
+	moment
 	server int // from zero; negative is no leader
 }
-
-func (t term) since() time.Duration { return t.at }
 
 // fault is one strike of a fault.
 type fault struct {
@@ -93,7 +91,7 @@ func (r *Recorder) Leader(at time.Duration, server int) {
 	if n := len(r.terms); n > 0 && r.terms[n-1].server < 0 && server < 0 {
 		return
 	}
-	r.terms = append(r.terms, term{r.at(at), server})
+	r.terms = append(r.terms, term{moment{r.at(at)}, server})
 }
 
 // NoLeader records that no server leads from a time on.

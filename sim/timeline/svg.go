@@ -97,7 +97,7 @@ func (s svg) document() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img">`+"\n",
 		svgWidth, s.y, svgWidth, s.y)
-	fmt.Fprintf(&out, "<title>%s: %s</title>\n<style>\n%s</style>\n", escape(s.run.options.Name), escape(verdict), style())
+	fmt.Fprintf(&out, "<title>%s: %s</title>\n<style>\n%s</style>\n", escape(s.run.options.Name), escape(verdict), style)
 	var behind, before canvas
 	behind.rect("page", 0, 0, svgWidth, s.y, "")
 	s.behind(&behind)

@@ -1,6 +1,9 @@
 package timeline
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 const (
 	groupHeight = 44
@@ -54,8 +57,8 @@ func (s svgGroups) lane(number int, g *group, name string) {
 	base, h := s.y+groupHeight, heightsOf(g)
 	s.open(fmt.Sprintf("group-%d", number), "")
 	s.rect("panel", svgLeft, s.y, svgRight-svgLeft, groupHeight, "")
-	for i, l := range g.levels {
-		s.level(g, i, l, base, h)
+	for l, end := range spans(g.levels, s.scale.end) {
+		s.level(g, l, end, base, h)
 	}
 	s.steps("count", g, base, h, func(l level) int { return l.count })
 	s.steps("limit", g, base, h, func(l level) int { return max(0, l.limit) })
@@ -78,8 +81,7 @@ func (s svgGroups) lane(number int, g *group, name string) {
 }
 
 // level draws one level of a group. A level below the limit is visible even if it was short.
-func (s svgGroups) level(g *group, i int, l level, base int, h heights) {
-	end := until(g.levels, i, s.scale.end)
+func (s svgGroups) level(g *group, l level, end time.Duration, base int, h heights) {
 	class, width := "room", s.x(end)-s.x(l.at)
 	switch {
 	case l.below():
@@ -103,7 +105,7 @@ func (s svgGroups) level(g *group, i int, l level, base int, h heights) {
 func (s svgGroups) steps(class string, g *group, base int, h heights, n func(level) int) {
 	var p points
 	drawn := false
-	for i, l := range g.levels {
+	for l, end := range spans(g.levels, s.scale.end) {
 		if !l.exists {
 			drawn = false
 			continue
@@ -114,7 +116,7 @@ func (s svgGroups) steps(class string, g *group, base int, h heights, n func(lev
 			drawn = true
 		}
 		p.to(s.x(l.at), y)
-		p.to(s.x(until(g.levels, i, s.scale.end)), y)
+		p.to(s.x(end), y)
 	}
 	if !p.empty() {
 		s.path(class, p.out.String(), "")

@@ -48,8 +48,7 @@ func (s svg) legend() {
 func (s svg) phasesSeen() (seen [PhaseCount]bool) {
 	for _, n := range s.nodes {
 		for _, w := range n.rows {
-			for i, c := range w.changes {
-				end := until(w.changes, i, s.scale.end)
+			for c, end := range spans(w.changes, s.scale.end) {
 				seen[c.phase] = seen[c.phase] || s.x(end) > s.x(c.at)
 			}
 		}

@@ -53,8 +53,7 @@ func (s svgNodes) allNodes() {
 	whole := most(left)
 	s.rect("panel", svgLeft, s.y, svgRight-svgLeft, height, "")
 	s.open("nodes", fmt.Sprintf("all drained nodes together: at most %d allocations left to go", whole))
-	for i, c := range left {
-		end := until(left, i, s.scale.end)
+	for c, end := range spans(left, s.scale.end) {
 		if h := height * c.n / max(1, whole); s.x(end) > s.x(c.at) && c.n > 0 {
 			s.rect("running", s.x(c.at), s.y+height-max(1, h), s.x(end)-s.x(c.at), max(1, h), "")
 		}
@@ -144,11 +143,10 @@ func (s svgNodes) drainStrips(n *node) {
 
 // notReady draws the times in which the node was not ready.
 func (s svgNodes) notReady(n *node, height int) {
-	for i, t := range n.statuses {
+	for t, end := range spans(n.statuses, s.scale.end) {
 		if t.status == cluster.NodeReady {
 			continue
 		}
-		end := until(n.statuses, i, s.scale.end)
 		name := string(t.status)
 		if name == "" {
 			name = "deleted"
@@ -168,8 +166,7 @@ func (s svgNodes) gantt(id string, n *node, height int) {
 	for i, w := range rows {
 		y := s.y + i*height
 		s.open(fmt.Sprintf("%s-row-%d", id, i), w.lifeText())
-		for j, c := range w.changes {
-			end := until(w.changes, j, s.scale.end)
+		for c, end := range spans(w.changes, s.scale.end) {
 			if c.phase != Gone && s.x(end) > s.x(c.at) {
 				s.rect(c.phase.String(), s.x(c.at), y+1, s.x(end)-s.x(c.at), height-2, "")
 			}
@@ -215,8 +212,7 @@ func (s svgNodes) area(n *node, height int) {
 func (s svgNodes) phases(n *node) [][PhaseCount]int {
 	changes := make([][PhaseCount]int, s.scale.width+1)
 	for _, w := range n.rows {
-		for i, c := range w.changes {
-			end := until(w.changes, i, s.scale.end)
+		for c, end := range spans(w.changes, s.scale.end) {
 			changes[s.scale.x(c.at)][c.phase]++
 			changes[s.scale.x(end)][c.phase]--
 		}

@@ -18,8 +18,9 @@ func (s svgRuns) leader() {
 	}
 	s.y += 4
 	s.label("name", s.y+14, "leader")
-	for i, t := range s.run.terms {
-		end := until(s.run.terms, i, s.scale.end)
+	i := -1
+	for t, end := range spans(s.run.terms, s.scale.end) {
+		i++
 		x, width := s.x(t.at), s.x(end)-s.x(t.at)
 		if t.server < 0 {
 			s.open(fmt.Sprintf("leader-%d", i), fmt.Sprintf("no leader, %s to %s", about(t.at), about(end)))

@@ -16,10 +16,10 @@ func (t *text) leaderLane() {
 		return
 	}
 	cells := t.blank()
-	for i, term := range t.run.terms {
+	for term, end := range spans(t.run.terms, -1) {
 		from, to := t.scale.column(term.at), len(cells)
-		if i+1 < len(t.run.terms) {
-			to = t.scale.column(t.run.terms[i+1].at)
+		if end >= 0 {
+			to = t.scale.column(end)
 		}
 		name, fill := []rune(serverName(term.server)), t.glyphs.line
 		if term.server < 0 {
@@ -126,8 +126,8 @@ func (t *text) nodeLane(n *node) {
 
 // fillBars draws counts as bars. The last one lasts until the end.
 func (t *text) fillBars(cells []rune, counts []count, whole int, end time.Duration) {
-	for i, c := range counts {
-		to := min(t.scale.column(until(counts, i, end)), len(cells)-1)
+	for c, end := range spans(counts, end) {
+		to := min(t.scale.column(end), len(cells)-1)
 		for x := t.scale.column(c.at); x <= to; x++ {
 			cells[x] = t.glyphs.bar(c.n, whole)
 		}
@@ -152,8 +152,7 @@ func (t *text) groupLanes() {
 func (t *text) groupLane(g *group) {
 	cells := t.blank()
 	worst := make([]level, len(cells))
-	for i, l := range g.levels {
-		end := until(g.levels, i, t.scale.end+1)
+	for l, end := range spans(g.levels, t.scale.end+1) {
 		for x, to := t.scale.column(l.at), t.scale.column(max(l.at, end-1)); x <= to; x++ {
 			if cells[x] == ' ' || l.exists && (!worst[x].exists || l.room() < worst[x].room()) {
 				worst[x], cells[x] = l, t.glyphs.room(l)
