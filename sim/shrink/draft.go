@@ -85,11 +85,11 @@ func (d *draft) removeNodes(ids *[]cluster.NodeID) {
 	*ids = slices.DeleteFunc(*ids, func(id cluster.NodeID) bool { return d.nodes[id] })
 }
 
-// removeUnder removes nodes from a list of allocations. If each allocation has its own node, it lowers
-// the number of allocations too.
+// removeUnder removes nodes from the list of an operation or of allocations. If each allocation has its
+// own node, it lowers the number of allocations too.
 func (d *draft) removeUnder(on *[]cluster.NodeID, at *scenario.Indexes) {
 	before := len(*on)
-	if d.removeNodes(on); at.Count == before {
+	if d.removeNodes(on); at != nil && at.Count == before {
 		at.Count = len(*on)
 	}
 }
@@ -104,19 +104,14 @@ func (d *draft) refersToRemoved(s scenario.Selector) bool {
 
 // sweepOp removes parts from an operation and reports whether the operation has no subject left.
 func (d *draft) sweepOp(op scenario.Op) bool {
+	if nodes, at := nodesOf(op); nodes != nil {
+		if d.removeUnder(nodes, at); len(*nodes) == 0 {
+			return true
+		}
+	}
 	switch op := op.(type) {
-	case *scenario.Drain:
-		d.removeNodes(&op.Nodes)
-		return len(op.Nodes) == 0
-	case *scenario.Cancel:
-		d.removeNodes(&op.Nodes)
-		return len(op.Nodes) == 0
-	case *scenario.NodeChange:
-		d.removeNodes(&op.Nodes)
-		return len(op.Nodes) == 0
 	case *scenario.Place:
-		d.removeUnder(&op.Alloc.On, &op.Alloc.Indexes)
-		return len(op.Alloc.On) == 0 || d.removed(op.Alloc.Group)
+		return d.removed(op.Alloc.Group)
 	case *scenario.Register:
 		return d.jobs[op.Job]
 	case *scenario.Edit:

@@ -7,52 +7,44 @@ import (
 
 // The passes that remove parts, with all references to them.
 
-func dropEvents(s *scenario.Scenario) (edits []edit) {
-	for i := range s.Events {
-		edits = append(edits, func(d *draft) { d.events[i] = true })
+// each returns an edit of each of n parts.
+func each(n int, e func(d *draft, i int)) (edits []edit) {
+	for i := range n {
+		edits = append(edits, func(d *draft) { e(d, i) })
 	}
 	return edits
 }
 
-func dropJobs(s *scenario.Scenario) (edits []edit) {
-	for i := range s.Jobs {
-		key := s.Jobs[i].Key
-		edits = append(edits, func(d *draft) { d.jobs[key] = true })
-	}
-	return edits
+func dropEvents(s *scenario.Scenario) []edit {
+	return each(len(s.Events), func(d *draft, i int) { d.events[i] = true })
+}
+
+func dropJobs(s *scenario.Scenario) []edit {
+	return each(len(s.Jobs), func(d *draft, i int) { d.jobs[s.Jobs[i].Key] = true })
 }
 
 func dropGroups(s *scenario.Scenario) (edits []edit) {
-	for i := range s.Jobs {
-		for _, g := range s.Jobs[i].Groups {
-			key := cluster.GroupKey{Job: s.Jobs[i].Key, Name: g.Name}
-			edits = append(edits, func(d *draft) { d.groups[key] = true })
-		}
+	for _, j := range s.Jobs {
+		edits = append(edits, each(len(j.Groups), func(d *draft, i int) {
+			d.groups[cluster.GroupKey{Job: j.Key, Name: j.Groups[i].Name}] = true
+		})...)
 	}
 	return edits
 }
 
 func dropNodes(s *scenario.Scenario) (edits []edit) {
-	for i := range s.Nodes {
-		for _, id := range s.Nodes[i].IDs {
-			edits = append(edits, func(d *draft) { d.nodes[id] = true })
-		}
+	for _, n := range s.Nodes {
+		edits = append(edits, each(len(n.IDs), func(d *draft, i int) { d.nodes[n.IDs[i]] = true })...)
 	}
 	return edits
 }
 
-func dropAllocs(s *scenario.Scenario) (edits []edit) {
-	for i := range s.Allocs {
-		edits = append(edits, func(d *draft) { d.allocs[i] = true })
-	}
-	return edits
+func dropAllocs(s *scenario.Scenario) []edit {
+	return each(len(s.Allocs), func(d *draft, i int) { d.allocs[i] = true })
 }
 
-func dropClients(s *scenario.Scenario) (edits []edit) {
-	for i := range s.Clients {
-		edits = append(edits, func(d *draft) { d.clients[i] = true })
-	}
-	return edits
+func dropClients(s *scenario.Scenario) []edit {
+	return each(len(s.Clients), func(d *draft, i int) { d.clients[i] = true })
 }
 
 // nodeList returns a list of nodes in a scenario, and the indexes of the allocations on them, or nil.
@@ -66,15 +58,17 @@ func nodeLists(s *scenario.Scenario) (all []nodeList) {
 		})
 	}
 	for i := range s.Events {
-		if ids, _ := eventNodes(s, i); ids != nil {
-			all = append(all, func(s *scenario.Scenario) (*[]cluster.NodeID, *scenario.Indexes) { return eventNodes(s, i) })
+		if ids, _ := nodesOf(s.Events[i].Op); ids != nil {
+			all = append(all, func(s *scenario.Scenario) (*[]cluster.NodeID, *scenario.Indexes) { return nodesOf(s.Events[i].Op) })
 		}
 	}
 	return all
 }
 
-func eventNodes(s *scenario.Scenario, i int) (*[]cluster.NodeID, *scenario.Indexes) {
-	switch op := s.Events[i].Op.(type) {
+// nodesOf returns the nodes of an operation, or nil, and the indexes of the allocations that it places
+// on them, or nil.
+func nodesOf(op scenario.Op) (*[]cluster.NodeID, *scenario.Indexes) {
+	switch op := op.(type) {
 	case *scenario.Drain:
 		return &op.Nodes, nil
 	case *scenario.Cancel:

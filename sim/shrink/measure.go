@@ -23,15 +23,11 @@ func measured(s *scenario.Scenario, text []byte) measure {
 		if i > 0 && e.At < s.Events[i-1].At {
 			disorder++
 		}
-		switch op := e.Op.(type) {
-		case *scenario.Fault:
-			weight += faultWeight(op)
-		case *scenario.Drain:
-			parts += len(op.Nodes)
-		case *scenario.Cancel:
-			parts += len(op.Nodes)
-		case *scenario.NodeChange:
-			parts += len(op.Nodes)
+		if f, is := e.Op.(*scenario.Fault); is {
+			weight += faultWeight(f)
+		}
+		if nodes, at := nodesOf(e.Op); nodes != nil && at == nil {
+			parts += len(*nodes)
 		}
 	}
 	for i := range s.Jobs {
