@@ -78,5 +78,5 @@ func (j *facts) waits(t *term, clock time.Time, item refusedItem) bool {
 // reevaluates reports whether a term need not request an evaluation of a group: its last
 // request is in flight, or recent.
 func (j *facts) reevaluates(t *term, clock time.Time, key cluster.GroupKey) bool {
-	return t.groups[key] > 0 || t.reevaluated[key].waits(&j.options, clock)
+	return t.sent[groupItem(key)] > 0 || t.reevaluated[key].waits(&j.options, clock)
 }

@@ -44,7 +44,7 @@ func (j *progressJudge) checkFreshWants(m *snapshot, t *term, w Wants, planned m
 		wanted[mark.Group]++
 		about := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
 		switch {
-		case planned[mark.Alloc] || t.marks[mark.Alloc] > 0:
+		case planned[mark.Alloc] || t.sent[markItem(mark.Alloc)] > 0:
 		case waiting[mark.Group]:
 		case ofWholeNode(mark.Class) || mark.Class == cluster.MarkGone:
 			j.find(Forgotten, about, "a fresh drainer would mark it %s", mark.Class)
@@ -58,7 +58,7 @@ func (j *progressJudge) checkFreshWants(m *snapshot, t *term, w Wants, planned m
 		return
 	}
 	for _, c := range w.Completions {
-		if t.ends[c.Node] == 0 && !j.waits(t, m.at, refusedItem{drain: c.Drain}) && !t.failures.waits(&j.options, m.at) && !j.coalesces(m, m.node(c.Node)) {
+		if t.sent[endItem(c.Node)] == 0 && !j.waits(t, m.at, refusedItem{drain: c.Drain}) && !t.failures.waits(&j.options, m.at) && !j.coalesces(m, m.node(c.Node)) {
 			j.find(Forgotten, Violation{Drain: c.Drain, Node: c.Node}, "a fresh drainer would end the drain")
 		}
 	}

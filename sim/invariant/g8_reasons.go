@@ -145,7 +145,7 @@ func (r *reasons) reason(a *alloc) (want rules.Reason, why string) {
 	switch {
 	case !a.hasToLeave():
 		return rules.ReasonLeftByRequest, ""
-	case r.term.marks[a.id()] > 0 && !a.leaving():
+	case r.term.sent[markItem(a.id())] > 0 && !a.leaving():
 		return rules.ReasonWritePending, ": its mark is in flight"
 	case a.leaving() && a.stage == opinion.Plugin && a.row.VolumeHolds != nil:
 		return rules.ReasonHeldForVolumes, ""
@@ -398,7 +398,7 @@ func (r *reasons) remember() {
 // when the FSM refuses the mark, or for another allocation of the group.
 func (r *reasons) hidden(id cluster.AllocID) (reason rules.Reason, hidden bool) {
 	a := r.now.allocs[id]
-	if a == nil || a.leaving() || r.term.marks[id] == 0 || a.node.drain() == nil {
+	if a == nil || a.leaving() || r.term.sent[markItem(id)] == 0 || a.node.drain() == nil {
 		return 0, false
 	}
 	t := r.now.tally(a.group)

@@ -23,11 +23,9 @@ type term struct {
 	// sequence counts the term's proposals.
 	sequence int
 	writes   map[int]*write // proposed and not answered, by N
-	// inFlight counts the entries among the writes. marks, groups and ends count their items.
+	// inFlight counts the entries among the writes, and sent their items.
 	inFlight int
-	marks    map[cluster.AllocID]int
-	groups   map[cluster.GroupKey]int
-	ends     map[cluster.NodeID]int
+	sent     map[item]int
 	// fresh are the writes that were proposed since the last step.
 	fresh []*write
 
@@ -38,10 +36,8 @@ type term struct {
 	barrierAfter int
 	// minIndex is the lowest index of a state that includes all answers.
 	minIndex uint64
-	// failed are the allocations with a mark in a failed write that the term has not proposed
-	// again. failedEnds are the nodes with such an end.
-	failed     map[cluster.AllocID]bool
-	failedEnds map[cluster.NodeID]bool
+	// failed are the items of failed writes that the term has not proposed again.
+	failed map[item]bool
 
 	// failures counts the rounds that failed in a row. refused counts the refusals of each
 	// item, reevaluated the requested evaluations of each group. Each delays only its own item
@@ -105,10 +101,8 @@ func (t *term) missedClockSet(now time.Time) bool {
 func (j *facts) begin(server, number int) *term {
 	t := &term{
 		server: server, number: number, needsBarrier: true,
-		writes: make(map[int]*write), marks: make(map[cluster.AllocID]int), groups: make(map[cluster.GroupKey]int),
-		ends: make(map[cluster.NodeID]int), failed: make(map[cluster.AllocID]bool), failedEnds: make(map[cluster.NodeID]bool),
-		refused:     make(map[refusedItem]attempts),
-		reevaluated: make(map[cluster.GroupKey]attempts),
+		writes: make(map[int]*write), sent: make(map[item]int), failed: make(map[item]bool),
+		refused: make(map[refusedItem]attempts), reevaluated: make(map[cluster.GroupKey]attempts),
 	}
 	t.last.tokens = j.burst()
 	j.terms[number] = t
@@ -133,9 +127,8 @@ func (t *term) viewIsOld() bool { return t.last.view == nil || t.last.view.Index
 // earlier drain does not count, because it does not date the reason of the present drain.
 func (t *term) marksFor(id cluster.AllocID, drain cluster.DrainID) bool {
 	for _, p := range t.writes { //lint:order each write by itself
-		marks, _, _ := items(p.Message)
-		for _, m := range marks {
-			if m.Alloc == id && m.Drain == drain {
+		for _, about := range items(p.Message) {
+			if about.Alloc == id && about.Drain == drain {
 				return true
 			}
 		}
@@ -145,32 +138,17 @@ func (t *term) marksFor(id cluster.AllocID, drain cluster.DrainID) bool {
 
 // arrive records that the items of a write are no longer in flight.
 func (t *term) arrive(m shims.Message) {
-	marks, reevaluate, ends := items(m)
-	for _, m := range marks {
-		if t.marks[m.Alloc]--; t.marks[m.Alloc] <= 0 {
-			delete(t.marks, m.Alloc)
-		}
-	}
-	for _, key := range reevaluate {
-		if t.groups[key]--; t.groups[key] <= 0 {
-			delete(t.groups, key)
-		}
-	}
-	for _, c := range ends {
-		if t.ends[c.Node]--; t.ends[c.Node] <= 0 {
-			delete(t.ends, c.Node)
+	for i := range items(m) {
+		if t.sent[i]--; t.sent[i] <= 0 {
+			delete(t.sent, i)
 		}
 	}
 }
 
 // fail records that the items of a write failed or have an unknown outcome.
 func (t *term) fail(m shims.Message) {
-	marks, _, ends := items(m)
-	for _, m := range marks {
-		t.failed[m.Alloc] = true
-	}
-	for _, c := range ends {
-		t.failedEnds[c.Node] = true
+	for i := range items(m) {
+		t.failed[i] = true
 	}
 }
 

@@ -114,7 +114,7 @@ func (j *progressJudge) checkProgress(m *snapshot, t *term) {
 	w := j.wants(m, t)
 	for _, mark := range w.Marks {
 		about := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
-		if t.failed[mark.Alloc] {
+		if t.failed[markItem(mark.Alloc)] {
 			j.find(NotRetried, about, "a write of its mark failed. It could be marked %s now, and no mark is planned", mark.Class)
 		} else {
 			j.find(Stalled, about, "it could be marked %s, and no mark is planned", mark.Class)
@@ -122,7 +122,7 @@ func (j *progressJudge) checkProgress(m *snapshot, t *term) {
 	}
 	for _, c := range w.Completions {
 		about := Violation{Drain: c.Drain, Node: c.Node}
-		if t.failedEnds[c.Node] {
+		if t.failed[endItem(c.Node)] {
 			j.find(NotRetried, about, "a write of its end failed. The drain could end now, and no end is planned")
 		} else {
 			j.find(Stalled, about, "the drain could end, and no end is planned")

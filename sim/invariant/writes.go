@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -32,15 +33,42 @@ type write struct {
 	clock time.Time
 }
 
-// items returns the items of a drainer's write, without evaluations.
-func items(m shims.Message) (marks []rules.Mark, reevaluate []cluster.GroupKey, ends []rules.Completion) {
-	switch m := m.(type) {
-	case *shims.AllocUpdateDesiredTransition:
-		return m.Marks.Marks, m.Reevaluate, nil
-	case *shims.NodesDrainComplete:
-		return nil, nil, m.Completions.Completions
+// item is an item of a write: the mark of an allocation, the end of a node's drain, or a group to
+// evaluate again.
+type item struct {
+	alloc cluster.AllocID
+	node  cluster.NodeID
+	group cluster.GroupKey
+}
+
+func markItem(id cluster.AllocID) item    { return item{alloc: id} }
+func endItem(id cluster.NodeID) item      { return item{node: id} }
+func groupItem(key cluster.GroupKey) item { return item{group: key} }
+func (i item) isGroup() bool              { return i.group != cluster.GroupKey{} }
+
+// items yields the items of a drainer's write with their ids, without evaluations.
+func items(m shims.Message) iter.Seq2[item, Violation] {
+	return func(yield func(item, Violation) bool) {
+		switch m := m.(type) {
+		case *shims.AllocUpdateDesiredTransition:
+			for _, mark := range m.Marks.Marks {
+				if !yield(markItem(mark.Alloc), Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}) {
+					return
+				}
+			}
+			for _, key := range m.Reevaluate {
+				if !yield(groupItem(key), Violation{Group: key}) {
+					return
+				}
+			}
+		case *shims.NodesDrainComplete:
+			for _, c := range m.Completions.Completions {
+				if !yield(endItem(c.Node), Violation{Drain: c.Drain, Node: c.Node}) {
+					return
+				}
+			}
+		}
 	}
-	return nil, nil, nil
 }
 
 // G6 nothing lost, for proposals: a drainer never guesses an unknown outcome. After an unknown
@@ -123,29 +151,17 @@ func (j *writeJudge) checkEvalsProposed(w Write) {
 
 // send records that the items of a write are in flight.
 func (j *writeJudge) send(t *term, p *write) {
-	marks, reevaluate, ends := items(p.Message)
-	for _, m := range marks {
-		delete(t.failed, m.Alloc)
-		if t.marks[m.Alloc]++; t.marks[m.Alloc] > 1 {
-			j.find(SentTwice, Violation{Drain: m.Drain, Node: m.Node, Alloc: m.Alloc, Group: m.Group}, "its mark is already in flight")
-		}
-	}
-	for _, key := range reevaluate {
-		t.groups[key]++
-	}
-	for _, c := range ends {
-		delete(t.failedEnds, c.Node)
-		if t.ends[c.Node]++; t.ends[c.Node] > 1 {
-			j.find(SentTwice, Violation{Drain: c.Drain, Node: c.Node}, "its end is already in flight")
+	for i, about := range items(p.Message) {
+		delete(t.failed, i)
+		if t.sent[i]++; t.sent[i] > 1 && !i.isGroup() {
+			j.find(SentTwice, about, "its mark or end is already in flight")
 		}
 	}
 }
 
 // receive records the answers to the items of an applied write.
 func (j *writeJudge) receive(t *term, p *write, a shims.Answer) {
-	marks, reevaluate, ends := items(p.Message)
 	t.news.any = true
-	t.news.reevaluated = append(t.news.reevaluated, reevaluate...)
 	var refused []rules.Refusal
 	switch r := a.Response.(type) {
 	case shims.MarksApplied:
@@ -153,16 +169,12 @@ func (j *writeJudge) receive(t *term, p *write, a shims.Answer) {
 	case shims.CompletionsApplied:
 		refused = r.Refused
 	}
-	for _, r := range refused {
-		for _, m := range marks {
-			if m.Alloc == r.Alloc {
-				t.news.items = append(t.news.items, refusedItem{m.Drain, m.Alloc})
-			}
-		}
-		for _, c := range ends {
-			if c.Node == r.Node {
-				t.news.items = append(t.news.items, refusedItem{drain: c.Drain})
-			}
+	for i, about := range items(p.Message) {
+		switch {
+		case i.isGroup():
+			t.news.reevaluated = append(t.news.reevaluated, i.group)
+		case slices.ContainsFunc(refused, func(r rules.Refusal) bool { return r.Node == about.Node && r.Alloc == about.Alloc }):
+			t.news.items = append(t.news.items, refusedItem{about.Drain, about.Alloc})
 		}
 	}
 	if item, idle := j.idle[a.Index]; idle {
