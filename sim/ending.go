@@ -166,6 +166,6 @@ func WitnessOptions(p rules.Policy) witness.Options {
 	return witness.Options{
 		StopMargin:       margin,
 		PluginsAfterStop: p.PluginsAfterDeadline == rules.PluginsAfterStop,
-		AskedIsComplete:  p.Completion == rules.CompletionMarked,
+		MarkedIsComplete: p.Completion == rules.CompletionMarked,
 	}
 }

@@ -77,7 +77,7 @@ func newJudging(p *player) *judging {
 		Answered:  func(term, n int, a shims.Answer) { judge.Answered(w.Now(), term, n, a) },
 		Stepped: func(s world.DrainerStep) {
 			judge.Stepped(w.Now(), invariant.Step{
-				Term: s.Term, Clock: s.At, Woken: s.Woken, View: s.View, Looks: s.Looks, WakeAt: s.WakeAt, Held: s.Held,
+				Term: s.Term, Clock: s.At, Woken: s.Woken, View: s.View, Queries: s.Looks, WakeAt: s.WakeAt, Held: s.Held,
 			})
 		},
 		Called:   j.called,
@@ -178,7 +178,7 @@ func (j *judging) quietClaims() {
 	for _, m := range w.Machines() {
 		machines = append(machines, claimed.Machine{Node: m.ID(), Mounts: m.Storage().Mounts(), Runs: running(m)})
 	}
-	j.claims.Look(w.Now(), state, machines, attached)
+	j.claims.Compare(w.Now(), state, machines, attached)
 }
 
 // running are the allocations with a task that has processes, except processes that cannot die.
@@ -251,7 +251,7 @@ func (j *judging) collected() {
 }
 
 // fresh returns the writes of a new drainer, which knows nothing but the state.
-func (j *judging) fresh() *invariant.Wants {
+func (j *judging) fresh() *invariant.Plan {
 	raft := &listener{index: j.world.State().Index()}
 	config := j.player.config
 	config.Raft = raft
@@ -272,7 +272,7 @@ func (j *judging) fresh() *invariant.Wants {
 // applies nothing.
 type listener struct {
 	index uint64
-	wants invariant.Wants
+	wants invariant.Plan
 }
 
 var _ drainer.RaftApplier = (*listener)(nil)

@@ -188,7 +188,7 @@ func (w *Witness) judgeEnd(e Entry, d *drain, running, record *cluster.Drain) {
 // outcomeOf returns the correct outcome of an ended drain with that many allocations left.
 // The deadline or force gave up the allocations left, even if it marked nothing.
 func (w *Witness) outcomeOf(d *drain, record *cluster.Drain, left int) cluster.Outcome {
-	givenUp := left > 0 && !w.options.AskedIsComplete
+	givenUp := left > 0 && !w.options.MarkedIsComplete
 	switch deadline := record.Strategy.Deadline; {
 	case d.Marked[cluster.MarkForced] > 0, givenUp && deadline < 0 && d.Marked[cluster.MarkDeadline] == 0:
 		return cluster.OutcomeForced
@@ -206,7 +206,7 @@ func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) (left int) {
 	var first cluster.AllocID // the lowest awaited id
 	for a := range leaving(e.After, record) {
 		left++
-		if w.options.AskedIsComplete && opinion.Asked(a) || w.waitOver(a, node, record, record.EndedAt) {
+		if w.options.MarkedIsComplete && opinion.Leaving(a) || w.waitOver(a, node, record, record.EndedAt) {
 			continue
 		}
 		if awaited++; first == "" || a.ID < first {

@@ -33,7 +33,7 @@ const (
 	NotWithdrawn
 	// ForeignMarkWithdrawn (G2): a mark that no drain made was withdrawn.
 	ForeignMarkWithdrawn
-	// PlacedAgain (G2): a mark says wrongly whether batch work may be placed again.
+	// PlacedAgain (G2): a mark states wrongly whether batch work may be placed again.
 	PlacedAgain
 	// RevisionMoved (G2): a revision changed without its strategy, or a strategy without its
 	// revision or without a request.
@@ -48,13 +48,15 @@ const (
 	MiscountedVolumes
 	// MiscountedMarks (G5): a drain counts its marks wrongly.
 	MiscountedMarks
-	// MiscountedPurged (G5): a drain counts wrongly the allocations that were purged while they ran.
+	// MiscountedPurged (G5): a drain counts wrongly the allocations that were purged while they
+	// ran.
 	MiscountedPurged
 	// EndedEarly (G5): the drain ended while it still had to wait for an allocation.
 	EndedEarly
 	// NoRecord (G5): a drain ended without a record, or its record has no outcome.
 	NoRecord
-	// SecondOutcome (G5): a drain ended twice, or started again after its end, or without a request.
+	// SecondOutcome (G5): a drain ended twice, or started again after its end, or without a
+	// request.
 	SecondOutcome
 	// EndedWithoutCause (G5): an entry that ends no drains ended a drain.
 	EndedWithoutCause

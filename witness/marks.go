@@ -67,7 +67,8 @@ func newlyMarked(before, after *cluster.Allocation) bool {
 }
 
 // observeWithdrawn judges and records the end of a mark. Only the cancel of its drain withdraws a
-// mark, and it withdraws all of it: a class without its mark would take a slot of the group for ever.
+// mark, and it withdraws all of it: a class without its mark would take a slot of the group for
+// ever.
 func (w *Witness) observeWithdrawn(e Entry, f Finding, was cluster.DesiredTransition, after *cluster.Allocation) {
 	if m := w.marks[after.ID]; m != nil {
 		w.drains[m.drain].Withdrawn++

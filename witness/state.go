@@ -96,9 +96,9 @@ type Options struct {
 	// PluginsAfterStop means that storage plugins wait, even after the deadline, until no
 	// allocation of an earlier stage in touch is left.
 	PluginsAfterStop bool
-	// AskedIsComplete means that a drain only has to mark all allocations: an allocation
-	// that was asked to leave counts as gone.
-	AskedIsComplete bool
+	// MarkedIsComplete means that a drain only has to mark all allocations: an allocation
+	// that was requested to leave counts as gone.
+	MarkedIsComplete bool
 	// MarksOnly counts a group only after a mark in it, not after every possible change.
 	// The findings are the same, at a fraction of the cost, but reports hold no
 	// [GroupReport].Lowest.

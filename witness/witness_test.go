@@ -617,9 +617,9 @@ func TestWitness_options(t *testing.T) {
 		return kinds
 	}
 	must.Eq(t, []witness.Kind{witness.EndedEarly}, kinds(run(witness.Options{})))
-	must.SliceEmpty(t, run(witness.Options{AskedIsComplete: true}))
-	must.Eq(t, []witness.Kind{witness.OutOfTurn}, kinds(run(witness.Options{AskedIsComplete: true, PluginsAfterStop: true})))
-	must.SliceEmpty(t, run(witness.Options{AskedIsComplete: true, PluginsAfterStop: true}, changed("a1", unknown)))
+	must.SliceEmpty(t, run(witness.Options{MarkedIsComplete: true}))
+	must.Eq(t, []witness.Kind{witness.OutOfTurn}, kinds(run(witness.Options{MarkedIsComplete: true, PluginsAfterStop: true})))
+	must.SliceEmpty(t, run(witness.Options{MarkedIsComplete: true, PluginsAfterStop: true}, changed("a1", unknown)))
 }
 
 // Findings are kept up to their bound and counted beyond it.

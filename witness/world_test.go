@@ -197,7 +197,7 @@ func pluginJob(id cluster.JobID, kind cluster.JobType, count int) edit {
 	}
 }
 
-// withVolume makes the group of a job ask for a volume.
+// withVolume makes the group of a job request a volume.
 func withVolume(id cluster.JobID) edit {
 	return func(w *world, _ time.Time, _ *witness.Touched) {
 		w.jobs[key(id).Job].TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "data", Source: "data"}}

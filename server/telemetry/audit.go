@@ -52,7 +52,7 @@ func newAuditor(t *Telemetry, o Options) *auditor {
 	a.options = witness.Options{
 		StopMargin:       margin,
 		PluginsAfterStop: o.Policy.PluginsAfterDeadline == rules.PluginsAfterStop,
-		AskedIsComplete:  o.Policy.Completion == rules.CompletionMarked,
+		MarkedIsComplete: o.Policy.Completion == rules.CompletionMarked,
 		MarksOnly:        true,
 		OnFinding:        a.report,
 	}

@@ -51,7 +51,7 @@ func compareRows[K, T any](j *auditJudge, noun string, known int, rows iter.Seq[
 		}
 	}
 	if count != known {
-		j.find(Unnamed, Violation{}, "the state has %d rows of the kind %s, and the entries made %d", count, noun, known)
+		j.find(Unnamed, Violation{}, "the state has %d rows of the kind %s, and the entries wrote %d", count, noun, known)
 	}
 	return wrong == 0 && count == known
 }

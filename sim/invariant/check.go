@@ -13,7 +13,7 @@ const (
 	NotDraining          // a mark or an end for a drain that did not run on the node
 	StaleRevision        // applied although the strategy had been changed since the plan
 	MarkedExcluded       // a mark of an allocation that the request excludes
-	UnexplainedMark      // an entry made or changed a mark that it does not ask for
+	UnexplainedMark      // an entry made or changed a mark that it does not plan
 	NotWithdrawn         // a cancel left a mark of its drain, or miscounted the withdrawn marks
 	ForeignMarkWithdrawn // a mark that no drain made was withdrawn
 	StoppedWithoutMark   // a plan stopped an allocation to migrate it, but it had no mark
@@ -39,7 +39,7 @@ const (
 	MiscountedVolumes // a record does not count the volumes left on the node
 	MiscountedMarks   // a drain miscounts its marks
 	MiscountedPurged  // a drain miscounts the allocations that were purged while they ran
-	NoRecord          // a drain ended and no record says how
+	NoRecord          // a drain ended and no record states how
 	SecondOutcome     // a drain ended twice, began twice, or its record was changed
 	EndedWithoutCause // an entry that ends no drains ended a drain
 	MadeEligible      // the end of a drain made its node eligible
@@ -55,7 +55,7 @@ const (
 	NotReevaluated       // a marked allocation ran on without an open evaluation of its job
 
 	JobForgotten       // an entry did not make a required evaluation
-	NeedlessEvaluation // an entry made an evaluation of a job that it does not concern, or a second one
+	NeedlessEvaluation // an entry created an evaluation of a job that it does not concern, or a second one
 
 	Forgotten   // a fresh drainer plans an item that the running one does not
 	FactsDiffer // another run of the same story reached other facts
@@ -71,7 +71,7 @@ const (
 	TooManyIDs      // in one entry
 	TooManyBytes    // in one entry
 	TooManyInFlight // entries at once
-	TooManyQueries  // looks at the state
+	TooManyQueries  // reads of the state
 	TooManyRecords  // records of ended drains
 	TooSoon         // a round of writes came before the end of its wait
 

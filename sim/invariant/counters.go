@@ -10,7 +10,7 @@ type Counters struct {
 	// ends.
 	Marked, Ends, Refused int
 	// Required counts the evaluations that entries had to make. Evaluated counts those that
-	// the FSM made itself, because the entry did not carry them.
+	// the FSM created itself, because the entry did not carry them.
 	Required, Evaluated int
 	// Reasons counts the judged reasons, Stills the judged silences with a drainer that was up to
 	// date.

@@ -46,9 +46,9 @@ func (d digest) text(s string) digest {
 // missing stands for nil. It differs from the sizes of lists and texts.
 const missing = 1 << 63
 
-// value adds all fields of a row, also nested ones. A time zone does not matter. Nil lists are empty
-// lists. Of the job of an allocation it adds only the version, because the digest of the job's own
-// entry has covered its content.
+// value adds all fields of a row, also nested ones. A time zone does not matter. Nil lists are
+// empty lists. Of the job of an allocation it adds only the version, because the digest of the
+// job's own entry has covered its content.
 func (d digest) value(v reflect.Value) digest {
 	switch kind := v.Kind(); {
 	case kind == reflect.String:

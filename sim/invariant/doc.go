@@ -20,7 +20,7 @@
 // # Counting
 //
 // The judge keeps tables of the newest state: the store's row objects by node, job and group.
-// For each entry, the judge looks up the rows that the entry may have written. It judges them
+// For each entry, the judge reads the rows that the entry may have written. It judges them
 // in the state before the entry, updates the tables, and judges them in the state after it. So
 // one entry costs a walk over the live allocations of its groups. From time to time an audit
 // compares the whole state with the tables. The audit finds rows that an entry wrote and did
@@ -48,7 +48,7 @@
 //	G7  from      A fresh drainer and the running one plan the same. Two runs of one story
 //	    state     reach the same facts.
 //	G8  reasons   Each reason with its numbers and its start.
-//	G9  bounds    Ids, bytes, entries in flight, looks at the state, waits, records.
+//	G9  bounds    Ids, bytes, entries in flight, reads of the state, waits, records.
 //	G10 quiet     No step without a reason, no entry without effect, no endless steps.
 //	G11 replicas  A digest of the rows of each entry on every server. Whole states after a
 //	              restore and at the end. The order of items.
@@ -65,14 +65,14 @@
 //     the end of all faults. It gets another one when the leader changes, a clock is set, its
 //     strategy changes, or an allocation is placed on its node.
 //   - A drainer may delay an item while it waits: for an answer or a barrier, after a failure or
-//     a refusal, for the next look that the rate allows, or because a clock was set. The judge
-//     knows the exact wait after the nth failure in a row: [Options].RetryBase, doubled each
-//     time, at most RetryMax. A wait after a refusal concerns that item only. [Truth] says
+//     a refusal, for the next read that the rate allows, or because a clock was set. The judge
+//     has the exact wait after the nth failure in a row: [Options].RetryBase, doubled each
+//     time, at most RetryMax. A wait after a refusal concerns that item only. [Truth] reports
 //     whether the world delays the drainer.
 //   - A deadline may be late by the coalescing window. Until then the judge expects no marks on
 //     its node or in the groups on it.
 //   - A drain whose storage plugins wait for all other allocations has no bound.
-//   - A drainer may use an allowed look late. So one look more than the burst may come at once.
+//   - A drainer may use an allowed read late. So one read more than the burst may come at once.
 //
 // # Cost
 //

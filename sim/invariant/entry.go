@@ -14,7 +14,7 @@ import (
 
 // rowIDs are the rows that an entry may have written. They follow from the entry, from its
 // response, and from the state before it, so they are the same on every server. The response
-// only names the evaluations that the FSM made itself. [Judge.judgeEvals] checks these.
+// only names the evaluations that the FSM created itself. [Judge.judgeEvals] checks these.
 type rowIDs struct {
 	witness.Touched
 	evals   []cluster.EvalID
@@ -55,14 +55,14 @@ func (t *rowIDs) collect(a shims.Applied, touched witness.Touched) {
 		t.addEvals(m.Eval, m.Blocked)
 		t.addEvals(m.Answers...)
 	}
-	t.evals = append(t.evals, evalsMade(a.Response)...)
+	t.evals = append(t.evals, createdEvals(a.Response)...)
 	t.Nodes, t.Allocs = sorted(t.Nodes), sorted(t.Allocs)
 	t.evals, t.records = sorted(t.evals), sorted(t.records)
 }
 
-// evalsMade returns the evaluations that the response names: those that the entry carried and
-// those that the FSM made itself.
-func evalsMade(r shims.Response) []cluster.EvalID {
+// createdEvals returns the evaluations that the response names: those that the entry carried and
+// those that the FSM created itself.
+func createdEvals(r shims.Response) []cluster.EvalID {
 	switch r := r.(type) {
 	case shims.ChangeApplied:
 		return r.Evals

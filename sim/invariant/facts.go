@@ -39,12 +39,12 @@ func (j *facts) Failed() bool { return j.found > 0 }
 func (j *facts) Counters() Counters { return j.counters }
 
 // upToDate reports whether the drainer has acted on everything in the state, at a time on its
-// clock. It may still have to wait for its next look at the state. held says that the world
+// clock. It may still have to wait for its next read of the state. held means that the world
 // delays the drainer.
 func (j *facts) upToDate(t *term, clock time.Time, held bool) bool {
 	l := &t.last
 	switch {
-	case held || !l.any || t.ended || t.needsBarrier || t.inFlight > 0 || len(t.writes) > 0 || t.news.any:
+	case held || !l.any || t.ended || t.needsBarrier || t.inFlight > 0 || len(t.writes) > 0 || t.answers.any:
 		return false
 	case j.awaitsState(t, clock):
 		return false
@@ -58,13 +58,13 @@ func (j *facts) upToDate(t *term, clock time.Time, held bool) bool {
 	return true
 }
 
-// awaitsLook reports whether a term may wait, at a time, until the rate allows another look.
-func (j *facts) awaitsLook(t *term, clock time.Time) bool {
-	return !t.last.wakeAt.IsZero() && !t.last.wakeAt.After(clock.Add(j.lookWait(t)))
+// awaitsRead reports whether a term may wait, at a time, until the rate allows another read.
+func (j *facts) awaitsRead(t *term, clock time.Time) bool {
+	return !t.last.wakeAt.IsZero() && !t.last.wakeAt.After(clock.Add(j.readWait(t)))
 }
 
 // awaitsState reports whether a term waits for a state that includes all its answers. No event
-// may announce that state, so the term must have set a time for its next look.
+// may announce that state, so the term must have set a time for its next read.
 func (j *facts) awaitsState(t *term, clock time.Time) bool {
 	wakeAt := t.last.wakeAt
 	return t.viewIsOld() && !wakeAt.IsZero() && !wakeAt.After(clock.Add(j.options.RetryBase))

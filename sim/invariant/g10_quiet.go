@@ -15,10 +15,10 @@ import (
 // wait, a retry, or a repeated request for an evaluation.
 
 // maxIdle is how many steps may follow each other at one time without another event. Some
-// steps ask for another one at once, to look at the state.
+// steps set the time of another one at once, to read the state.
 const maxIdle = 32
 
-// wakeJudge judges the steps of drainers: G10, and the looks of G9.
+// wakeJudge judges the steps of drainers: G10, and the reads of G9.
 type wakeJudge struct{ *facts }
 
 // checkEndless finds steps that follow each other without end.
@@ -32,7 +32,7 @@ func (j *wakeJudge) checkEndless(t *term) {
 	t.last.idle, t.last.events = 0, j.events
 }
 
-// checkWake judges a step that no event asked for. The drainer has chosen its time. The time
+// checkWake judges a step without an event. The drainer has chosen its time. The time
 // must follow from the state, or from a wait of the drainer.
 func (j *wakeJudge) checkWake(t *term, s Step) {
 	w := t.last.wakeAt
@@ -45,8 +45,8 @@ func (j *wakeJudge) checkWake(t *term, s Step) {
 	if v := t.last.view; v != nil && v.Index() != j.tables.index && j.isDue(tablesOf(v), w) {
 		return
 	}
-	about, why := j.origin(t, w)
-	j.find(IdleWake, about, "term %d woke at %s, but nothing was due: %s", t.number, w, why)
+	subject, why := j.origin(t, w)
+	j.find(IdleWake, subject, "term %d woke at %s, but nothing was due: %s", t.number, w, why)
 }
 
 // origin guesses where a needless wake-up comes from: an earlier deadline, a verdict or a stop
@@ -64,7 +64,7 @@ func (j *wakeJudge) origin(t *term, w time.Time) (Violation, string) {
 		if pace, exists := opinion.PaceOf(a.group.job.row, a.group.key.Name); exists && pace.Due(a.row, p.HealthGrace).Equal(w) {
 			return of(a), "the time for its verdict ends then, but no drain waits for the verdict"
 		}
-		if at := askedAt(a.row); !at.IsZero() && opinion.StoppedBy(a.row, a.node.row, at).Add(p.StopMargin).Equal(w) {
+		if at := requestedAt(a.row); !at.IsZero() && opinion.StoppedBy(a.row, a.node.row, at).Add(p.StopMargin).Equal(w) {
 			return of(a), "its stop time ends then, but no drain waits for the stop"
 		}
 	}
@@ -85,7 +85,7 @@ func (j *wakeJudge) origin(t *term, w time.Time) (Violation, string) {
 }
 
 // follows reports whether the time of the next step follows from the drainer's own actions. The
-// drainer looks again at once, waits for the next look, for a newer state or for the next
+// drainer reads again at once, waits for the next read, for a newer state or for the next
 // round, retries a failed write, or logs a write without an answer.
 func (j *wakeJudge) follows(t *term, s Step) bool {
 	const rounding = 1e-3
@@ -93,11 +93,11 @@ func (j *wakeJudge) follows(t *term, s Step) bool {
 	switch limited := l.tokens < 1+rounding || l.setBack > 0; {
 	case w.IsZero():
 		return false
-	case s.Looks > 0 && w.Equal(s.Clock):
+	case s.Queries > 0 && w.Equal(s.Clock):
 		return true
-	case s.Looks == 0 && limited && !w.After(s.Clock.Add(j.lookWait(t))):
+	case s.Queries == 0 && limited && !w.After(s.Clock.Add(j.readWait(t))):
 		return true
-	case s.Looks > 0 && t.viewIsOld() && w.Equal(s.Clock.Add(o.RetryBase)):
+	case s.Queries > 0 && t.viewIsOld() && w.Equal(s.Clock.Add(o.RetryBase)):
 		return true
 	case o.MinInterval > 0 && w.Equal(t.lastWrite.Add(o.MinInterval)):
 		return true
@@ -148,7 +148,7 @@ func (j *wakeJudge) isDue(b *tables, w time.Time) bool {
 // running allocation with a verdict has no such time.
 func (g *group) due(p opinion.Pace, grace time.Duration, w time.Time) bool {
 	for _, a := range g.members {
-		if _, given := opinion.Verdict(a.row); given && a.row.ClientStatus == "running" {
+		if _, judged := opinion.Verdict(a.row); judged && a.row.ClientStatus == "running" {
 			continue
 		}
 		if a.live() && p.Due(a.row, grace).Equal(w) {

@@ -47,7 +47,7 @@ func fineQuiet() []fine {
 			s.place("b1", "web", "n1")
 			s.report(cluster.ClientRunning, nil, "b1")
 			s.drain("n1", time.Hour)
-			s.look(1)
+			s.read(1)
 			for _, at := range []time.Duration{5*time.Minute + invariant.DefaultHealthGrace, time.Hour} {
 				s.stepUntil(1, true, epoch.Add(at))
 				s.now = epoch.Add(at)
@@ -63,11 +63,11 @@ func fineQuiet() []fine {
 			s := draining(t, invariant.Options{})
 			m := s.marks(cluster.MarkPaced, "a1")
 			s.propose(1, 1, m)
-			s.look(1)
+			s.read(1)
 			s.unhealthy("a3")
 			r := s.apply(m)
 			s.j.Answered(s.now, 1, 1, shims.Answer{Outcome: raftwrite.Applied, Index: s.index, Response: r})
-			s.look(1)
+			s.read(1)
 			return s
 		}},
 	}
@@ -78,7 +78,7 @@ func fineQuiet() []fine {
 func (s *fixture) setBack(by time.Duration) {
 	s.j.ClockSet(s.now, 1, -by)
 	clock, later := s.now.Add(-by), 40*time.Millisecond
-	s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: clock, Woken: true, WakeAt: clock.Add(later), View: s.state(), Looks: 1})
+	s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: clock, Woken: true, WakeAt: clock.Add(later), View: s.state(), Queries: 1})
 	s.wait(later)
-	s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: clock.Add(later), View: s.state(), Looks: 1})
+	s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: clock.Add(later), View: s.state(), Queries: 1})
 }

@@ -81,7 +81,7 @@ func (j *replicaJudge) compareDumps(c Check, states []*statestore.Snapshot) {
 	}
 }
 
-// comparer is a writer that compares its input with given bytes.
+// comparer is a writer that compares its input with expected bytes.
 type comparer struct {
 	rest    []byte // the bytes that are still expected
 	differs bool

@@ -79,7 +79,7 @@ func servingPlugin(t *testing.T, o invariant.Options) *fixture {
 	s.run("s1", "p1")
 	s.lead(1)
 	s.apply(s.request("n1", &cluster.DrainSpec{IgnoreSystemJobs: true}))
-	s.look(1)
+	s.read(1)
 	return s
 }
 

@@ -28,7 +28,7 @@ import (
 // endJudge judges when drains end, once all faults have ended.
 type endJudge struct {
 	*facts
-	// calm says that all faults have ended. Their effects last until settled.
+	// calm means that all faults have ended. Their effects last until settled.
 	calm    bool
 	settled time.Time
 	bounds  map[cluster.NodeID]*bound
@@ -113,7 +113,7 @@ func (j *endJudge) computeBound(m *snapshot, n *node, ahead time.Duration) time.
 }
 
 // writeTime is how long a drainer may take to write all items for all draining nodes. It
-// includes the coalescing window, one wait after a failure or refusal, the looks at the state,
+// includes the coalescing window, one wait after a failure or refusal, the reads of the state,
 // and the rounds of writes. A round has as many entries as may be in flight.
 func (j *endJudge) writeTime(m *snapshot) time.Duration {
 	const longest = 4096 // the assumed size of a mark with its evaluation, in bytes
@@ -145,7 +145,7 @@ func (j *endJudge) updateBounds(e *entry) {
 		}
 	}
 	for _, c := range e.allocs {
-		lengthens := c.after != nil && (c.before == nil || askedAt(c.after).After(now.at))
+		lengthens := c.after != nil && (c.before == nil || requestedAt(c.after).After(now.at))
 		j.updateBound(now, j.tables.node(newest(c).NodeID), lengthens)
 	}
 	if p := j.options.Policy.Completion; p == rules.CompletionReplaced || p == rules.CompletionMigrated {
@@ -163,12 +163,12 @@ func changesLimits(c change[cluster.Node]) bool {
 	return c.before != nil && c.after != nil && (c.before.VolumeAllowance != c.after.VolumeAllowance || c.before.HoldLimit != c.after.HoldLimit)
 }
 
-// askedAt is when an allocation was asked to leave, by the clock of the server that asked.
-func askedAt(a *cluster.Allocation) time.Time {
+// requestedAt is when an allocation was requested to leave, by the clock of the server.
+func requestedAt(a *cluster.Allocation) time.Time {
 	return later(a.DesiredTransition.MarkedAt, a.StoppedAt)
 }
 
-// updateBound updates the bound of one node's drain. lengthens says that the drain may take
+// updateBound updates the bound of one node's drain. lengthens means that the drain may take
 // longer than its present bound allows.
 func (j *endJudge) updateBound(now *snapshot, n *node, lengthens bool) {
 	d, b := n.drain(), j.bounds[n.id]
@@ -239,7 +239,7 @@ func (j *endJudge) findLate(now time.Time) {
 // judgeShown judges the bound that a report shows. Every drain with a deadline has a bound,
 // unless its storage plugins wait without a limit. The shown bound must not be later than the
 // one that follows from the stop times and the configuration. The drain must keep it, with an
-// allowance for the time of writes, which the drainer cannot know.
+// allowance for the time of writes, which are not in the state.
 func (r *reasons) judgeShown(n *node, report *rules.Report) {
 	ahead := r.q.Clock.Sub(r.facts.now)
 	own, shown := r.ends.computeBound(r.now, n, ahead), report.EndsBy

@@ -53,7 +53,7 @@ func brokenEnd() []broken {
 			s.wait(20 * time.Second)
 			s.quiet(held, func(q *invariant.Quiet) { q.Reports[0].EndsBy = s.now.Add(time.Minute) })
 			s.wait(time.Minute + 12*time.Second + time.Microsecond)
-			s.look(1)
+			s.read(1)
 			return s
 		}},
 		{"an entry with another time than the clock", invariant.Mistimed, nil, func(t *testing.T) *fixture {
@@ -61,7 +61,7 @@ func brokenEnd() []broken {
 			m := s.marks(cluster.MarkPaced, "a1")
 			m.At = m.At.Add(time.Second)
 			s.propose(1, 1, m)
-			s.look(1)
+			s.read(1)
 			return s
 		}},
 		{"a new deadline that counts from the start of the drain", invariant.DeadlineMoved, nil, func(t *testing.T) *fixture {
@@ -83,7 +83,7 @@ func fineEnd() []fine {
 			s := calm(t, bounded(), time.Minute)
 			s.j.ClockSet(s.now, 1, -time.Hour)
 			s.wait(time.Hour + time.Minute)
-			s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now.Add(-time.Hour), Woken: true, View: s.state(), Looks: 1})
+			s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now.Add(-time.Hour), Woken: true, View: s.state(), Queries: 1})
 			return s
 		}},
 		{"plugins that wait for an allocation that never stops", func(t *testing.T) *fixture {
@@ -93,19 +93,19 @@ func fineEnd() []fine {
 			s.lead(1)
 			s.j.Calm(s.now)
 			s.wait(24 * time.Hour)
-			s.look(1)
+			s.read(1)
 			return s
 		}},
 		{"a mark that was just refused", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			m := s.marks(cluster.MarkPaced, "a1")
 			s.propose(1, 1, m)
-			s.look(1)
+			s.read(1)
 			s.unhealthy("a3")
 			r := s.apply(m)
 			s.j.Answered(s.now, 1, 1, shims.Answer{Outcome: raftwrite.Applied, Index: s.index, Response: r})
 			s.run("a3")
-			s.look(1)
+			s.read(1)
 			s.wait(invariant.DefaultRetryBase - 1)
 			s.quiet(waiting)
 			return s
@@ -131,7 +131,7 @@ func (s *fixture) placePastTheLog(id cluster.AllocID, on cluster.NodeID) {
 func calm(t *testing.T, o invariant.Options, deadline time.Duration) *fixture {
 	s := leading(t, o)
 	s.drain("n1", deadline)
-	s.look(1)
+	s.read(1)
 	s.j.Calm(s.now)
 	return s
 }

@@ -25,10 +25,10 @@ func (j *truthJudge) judgeEnds(e *entry, m *shims.NodesDrainComplete) {
 	for _, c := range m.Completions.Completions {
 		n := j.tables.node(c.Node)
 		v := now.judgeCompletion(n, c)
-		about := Violation{Drain: c.Drain, Node: c.Node}
+		subject := Violation{Drain: c.Drain, Node: c.Node}
 		switch made := e.ends(c.Node, c.Drain) && !ended[c.Node]; {
 		case made && !v.allowed:
-			j.find(v.check, about, "the FSM ended the drain, but %s", v.why)
+			j.find(v.check, subject, "the FSM ended the drain, but %s", v.why)
 			ended[c.Node] = true
 		case made:
 			ended[c.Node] = true
@@ -36,19 +36,19 @@ func (j *truthJudge) judgeEnds(e *entry, m *shims.NodesDrainComplete) {
 			refused++
 			switch accepted := slices.ContainsFunc(answer.Ended, func(end rules.Ending) bool { return end.Completion == c }); {
 			case accepted && !v.allowed:
-				j.find(v.check, about, "the answer accepts the end, but %s", v.why)
+				j.find(v.check, subject, "the answer accepts the end, but %s", v.why)
 			case v.allowed && !ended[c.Node]:
-				j.find(ValidRefused, about, "the FSM refused the end, but the drain has nothing left to wait for: %q", whyRefused(answer.Refused, c.Node, ""))
+				j.find(ValidRefused, subject, "the FSM refused the end, but the drain has nothing left to wait for: %q", whyRefused(answer.Refused, c.Node, ""))
 			}
 		}
 	}
 	for _, end := range answer.Ended {
 		if !ended[end.Node] {
-			j.find(WrongAnswer, Violation{Drain: end.Drain, Node: end.Node}, "the answer says that the drain ended, but it runs")
+			j.find(WrongAnswer, Violation{Drain: end.Drain, Node: end.Node}, "the answer states that the drain ended, but it runs")
 		}
 	}
 	if len(answer.Ended) != len(ended) || len(answer.Refused) != refused {
-		j.find(WrongAnswer, Violation{}, "the entry ended %d drains and refused %d ends, but the answer says %d and %d",
+		j.find(WrongAnswer, Violation{}, "the entry ended %d drains and refused %d ends, but the answer states %d and %d",
 			len(ended), refused, len(answer.Ended), len(answer.Refused))
 	}
 	if refused > 0 {
@@ -88,12 +88,12 @@ func drainOf(n *cluster.Node) *cluster.Drain {
 // judgeRecordRow judges the change of an entry to the record of an ended drain. A record never
 // changes, and is deleted only to make room for others.
 func (j *truthJudge) judgeRecordRow(c change[cluster.Drain]) {
-	about := Violation{Drain: newest(c).ID, Node: newest(c).NodeID}
+	subject := Violation{Drain: newest(c).ID, Node: newest(c).NodeID}
 	switch {
 	case c.before == nil:
 	case c.after != nil:
 		if digestOf(c.before) != digestOf(c.after) {
-			j.find(SecondOutcome, about, "the entry changed the record of the drain, outcome %q to %q", c.before.Outcome, c.after.Outcome)
+			j.find(SecondOutcome, subject, "the entry changed the record of the drain, outcome %q to %q", c.before.Outcome, c.after.Outcome)
 		}
 	default:
 		ofNode := 0
@@ -103,7 +103,7 @@ func (j *truthJudge) judgeRecordRow(c change[cluster.Drain]) {
 			}
 		}
 		if ofNode < cluster.MaxDrainRecordsPerNode && len(j.tables.records) < cluster.MaxDrainRecords {
-			j.find(NoRecord, about, "the entry deleted the record of the drain, although its node has only %d records", ofNode)
+			j.find(NoRecord, subject, "the entry deleted the record of the drain, although its node has only %d records", ofNode)
 		}
 	}
 }

@@ -34,8 +34,9 @@ type evalJudge struct {
 	carried  []*cluster.Evaluation
 	// evaluated are the jobs with an evaluation in the entry.
 	evaluated []cluster.JobKey
-	// made counts the evaluations that the FSM made itself, because the entry did not carry them.
-	made int
+	// created counts the evaluations that the FSM created itself, because the entry did not carry
+	// them.
+	created int
 }
 
 // judgeEvals judges the evaluations of an entry. The FSM must write each carried evaluation.
@@ -65,15 +66,15 @@ func (j *Judge) judgeEvals(e *entry) {
 	}
 	for _, key := range w.required.jobs {
 		if !slices.Contains(w.evaluated, key) {
-			w.find(JobForgotten, aboutJob(key), "the entry concerns job %s, but made no evaluation %s of it", key, w.required.trigger)
+			w.find(JobForgotten, ofJob(key), "the entry concerns job %s, but created no evaluation %s of it", key, w.required.trigger)
 		}
 	}
-	if named := len(evalsMade(e.Response)); named != len(w.carried)+w.made {
-		w.find(WrongAnswer, Violation{}, "the answer names %d evaluations, but the entry carried %d and the FSM made %d more", named, len(w.carried), w.made)
+	if named := len(createdEvals(e.Response)); named != len(w.carried)+w.created {
+		w.find(WrongAnswer, Violation{}, "the answer names %d evaluations, but the entry carried %d and the FSM created %d more", named, len(w.carried), w.created)
 	}
 }
 
-func aboutJob(key cluster.JobKey) Violation { return Violation{Group: cluster.GroupKey{Job: key}} }
+func ofJob(key cluster.JobKey) Violation { return Violation{Group: cluster.GroupKey{Job: key}} }
 
 // carriedBy returns the evaluations that an entry carries. The FSM writes them in any case.
 func carriedBy(m shims.Message) []*cluster.Evaluation {
@@ -108,11 +109,11 @@ func (w *evalJudge) carries(row *cluster.Evaluation) bool {
 }
 
 // checkCarried finds carried evaluations that the FSM did not write. Only a pending evaluation
-// makes the scheduler look at its job.
+// makes the scheduler plan its job.
 func (w *evalJudge) checkCarried() {
 	for _, e := range w.carried {
 		if row := w.e.After.Eval(e.ID); row == nil || row.ModifyIndex != w.e.Index || !w.carries(row) {
-			w.find(JobForgotten, aboutJob(jobOf(e)), "the entry carries evaluation %s of job %s, but the FSM did not write it", e.ID, jobOf(e))
+			w.find(JobForgotten, ofJob(jobOf(e)), "the entry carries evaluation %s of job %s, but the FSM did not write it", e.ID, jobOf(e))
 		}
 		if e.Status == "pending" {
 			w.evaluated = append(w.evaluated, jobOf(e))
@@ -122,25 +123,25 @@ func (w *evalJudge) checkCarried() {
 
 // judge judges an evaluation that the entry did not carry.
 func (w *evalJudge) judge(row *cluster.Evaluation) {
-	w.made++
+	w.created++
 	w.counters.Evaluated++
 	key := jobOf(row)
 	_, required := slices.BinarySearchFunc(w.required.jobs, key, cluster.JobKey.Compare)
 	switch {
 	case !required:
-		w.find(NeedlessEvaluation, aboutJob(key), "the FSM made an evaluation of job %s, but the entry does not concern that job", key)
+		w.find(NeedlessEvaluation, ofJob(key), "the FSM created an evaluation of job %s, but the entry does not concern that job", key)
 		return
 	case slices.Contains(w.evaluated, key):
-		w.find(NeedlessEvaluation, aboutJob(key), "the FSM made a second evaluation of job %s in one entry", key)
+		w.find(NeedlessEvaluation, ofJob(key), "the FSM created a second evaluation of job %s in one entry", key)
 		return
 	}
 	w.evaluated = append(w.evaluated, key)
 	if why := w.mistake(row); why != "" {
-		w.find(JobForgotten, aboutJob(key), "the evaluation of job %s %s: %+v", key, why, *row)
+		w.find(JobForgotten, ofJob(key), "the evaluation of job %s %s: %+v", key, why, *row)
 	}
 }
 
-// mistake says how an evaluation differs from the required one. It is empty if they are equal.
+// mistake describes how an evaluation differs from the required one. It is empty if they are equal.
 func (w *evalJudge) mistake(row *cluster.Evaluation) string {
 	job := w.e.After.Job(jobOf(row))
 	switch {
@@ -194,7 +195,7 @@ func (w *evalJudge) requirementOf() requirement {
 func (w *evalJudge) forMarked(at time.Time) requirement {
 	r := requirement{trigger: "alloc-stop", at: at}
 	for _, a := range w.e.allocs {
-		if a.before != nil && a.after != nil && !opinion.Asked(a.before) && opinion.Asked(a.after) {
+		if a.before != nil && a.after != nil && !opinion.Leaving(a.before) && opinion.Leaving(a.after) {
 			r.jobs = append(r.jobs, groupOf(a.after).Job)
 		}
 	}

@@ -19,7 +19,7 @@ func brokenWrites() []broken {
 			s.drain("n2", 0)
 			s.j.Answered(s.now, 1, 8, shims.Answer{Outcome: raftwrite.Applied, Index: s.index})
 			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
-			s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: old, Looks: 1})
+			s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: old, Queries: 1})
 			return s
 		}},
 		{"a mark proposed without an evaluation", invariant.NoEvaluation, nil, func(t *testing.T) *fixture {
@@ -36,16 +36,16 @@ func brokenWrites() []broken {
 func draining(t *testing.T, o invariant.Options) *fixture {
 	s := leading(t, o)
 	s.drain("n1", 0)
-	s.look(1)
+	s.read(1)
 	return s
 }
 
 // fail lets a mark of a1 fail. The drainer processes the failure.
 func (s *fixture) fail(o raftwrite.Outcome) {
 	s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
-	s.look(1)
+	s.read(1)
 	s.answer(1, 1, o)
-	s.look(1)
+	s.read(1)
 }
 
 // waiting sets the reason of a1 to "write pending".

@@ -11,15 +11,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// G7 from state: a drainer that knows only the state, such as a new leader's, reaches the same
+// G7 from state: a drainer that has only the state, such as a new leader's, reaches the same
 // end. At a quiet point, a fresh drainer plans only items that the running one has planned or
 // has in flight. A run of the same story with drainers that lose their memory reaches the same
 // facts.
 
-// checkFreshWants finds the items that a fresh drainer plans and that the running one has
+// checkFreshPlan finds the items that a fresh drainer plans and that the running one has
 // neither planned nor in flight. For paced marks only their number in a group matters, because
 // the choice among equal candidates may depend on earlier plans.
-func (j *progressJudge) checkFreshWants(m *snapshot, t *term, w Wants, planned map[cluster.AllocID]bool) {
+func (j *progressJudge) checkFreshPlan(m *snapshot, t *term, w Plan, planned map[cluster.AllocID]bool) {
 	if j.options.MinInterval > 0 && m.at.Before(t.lastWrite.Add(j.options.MinInterval)) {
 		return // the running drainer waits after its last round; a fresh one has none
 	}
@@ -42,14 +42,14 @@ func (j *progressJudge) checkFreshWants(m *snapshot, t *term, w Wants, planned m
 			continue
 		}
 		wanted[mark.Group]++
-		about := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
+		subject := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
 		switch {
 		case planned[mark.Alloc] || t.sent[markItem(mark.Alloc)] > 0:
 		case waiting[mark.Group]:
 		case ofWholeNode(mark.Class) || mark.Class == cluster.MarkGone:
-			j.find(Forgotten, about, "a fresh drainer would mark it %s", mark.Class)
+			j.find(Forgotten, subject, "a fresh drainer would mark it %s", mark.Class)
 		case wanted[mark.Group] > has[mark.Group]:
-			j.find(Forgotten, about, "a fresh drainer would mark %d allocations of the group, but only %d marks are planned", wanted[mark.Group], has[mark.Group])
+			j.find(Forgotten, subject, "a fresh drainer would mark %d allocations of the group, but only %d marks are planned", wanted[mark.Group], has[mark.Group])
 		}
 	}
 	if t.inFlight > 0 {

@@ -17,7 +17,7 @@ func brokenMemory() []broken {
 	return []broken{
 		{"an evaluation planned only by a fresh drainer", invariant.Forgotten, nil, func(t *testing.T) *fixture {
 			s := withoutRoom(t)
-			s.quiet(func(q *invariant.Quiet) { q.Fresh = &invariant.Wants{Reevaluate: []cluster.GroupKey{groupKey("web")}} })
+			s.quiet(func(q *invariant.Quiet) { q.Fresh = &invariant.Plan{Reevaluate: []cluster.GroupKey{groupKey("web")}} })
 			return s
 		}},
 		{"an end missed by a drainer that saw an old state and set no timer", invariant.Forgotten, nil, func(t *testing.T) *fixture {
@@ -43,14 +43,14 @@ func fineMemory() []fine {
 		{"an end and an evaluation while a round is in flight", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
-			s.look(1)
+			s.read(1)
 			s.quiet(func(q *invariant.Quiet) {
-				q.Fresh = &invariant.Wants{Completions: s.ends("n1").Completions.Completions, Reevaluate: []cluster.GroupKey{groupKey("web")}}
+				q.Fresh = &invariant.Plan{Completions: s.ends("n1").Completions.Completions, Reevaluate: []cluster.GroupKey{groupKey("web")}}
 			}, inFlight)
 			return s
 		}},
 		// Small seed 1005173: the judge asked a fresh drainer as soon as the newest state was
-		// visible. The running drainer looks for it from time to time.
+		// visible. The running drainer reads it from time to time.
 		{"an end not yet planned by a drainer that saw an old state and set a timer", func(t *testing.T) *fixture {
 			s, stepped := sawOld(t)
 			s.j.Stepped(s.now, stepped)
@@ -70,13 +70,13 @@ func fineMemory() []fine {
 func withoutRoom(t *testing.T) *fixture {
 	s := draining(t, invariant.Options{})
 	s.unhealthy("a3")
-	s.look(1)
+	s.read(1)
 	s.quiet()
 	return s
 }
 
-// sawOld is a fixture whose drainer has the answer to its barrier, and the step in which it looks
-// at an older state and sets a time for another look.
+// sawOld is a fixture whose drainer has the answer to its barrier, and the step in which it reads
+// an older state and sets a time for another read.
 func sawOld(t *testing.T) (*fixture, invariant.Step) {
 	s := web(t, invariant.Options{}, 3, 1)
 	s.drain("n1", 0)
@@ -86,17 +86,17 @@ func sawOld(t *testing.T) (*fixture, invariant.Step) {
 	s.ask(1, 0)
 	s.step(1, false)
 	s.j.Answered(s.now, 1, 0, shims.Answer{Outcome: raftwrite.Applied, Index: s.index})
-	return s, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: old, Looks: 1, WakeAt: s.now.Add(invariant.DefaultRetryBase)}
+	return s, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: old, Queries: 1, WakeAt: s.now.Add(invariant.DefaultRetryBase)}
 }
 
 // wantsEnd lets a fresh drainer plan the end of a drain.
 func (s *fixture) wantsEnd(id cluster.NodeID) func(*invariant.Quiet) {
-	return func(q *invariant.Quiet) { q.Fresh = &invariant.Wants{Completions: s.ends(id).Completions.Completions} }
+	return func(q *invariant.Quiet) { q.Fresh = &invariant.Plan{Completions: s.ends(id).Completions.Completions} }
 }
 
 // fresh lets a fresh drainer plan a mark.
 func (s *fixture) fresh(c cluster.MarkClass, id cluster.AllocID) func(*invariant.Quiet) {
-	return func(q *invariant.Quiet) { q.Fresh = &invariant.Wants{Marks: s.marks(c, id).Marks.Marks} }
+	return func(q *invariant.Quiet) { q.Fresh = &invariant.Plan{Marks: s.marks(c, id).Marks.Marks} }
 }
 
 // inFlight sets the reason of a1 to that of a mark in flight.

@@ -23,19 +23,19 @@ type reasons struct {
 	term *term
 	now  *snapshot
 	q    Quiet
-	// mayLag says that the drainer may not have acted on the newest state yet.
+	// mayLag means that the drainer may not have acted on the newest state yet.
 	mayLag bool
 	// planned are the allocations with the reason "write pending". all counts them by group.
 	// paced and slots count those of them that take room and slots.
 	planned           map[cluster.AllocID]bool
 	all, paced, slots map[*group]int
-	// seen are the allocations with a reason.
-	seen map[*alloc]bool
+	// reported are the allocations with a reason.
+	reported map[*alloc]bool
 }
 
 func newReasons(j *Judge, t *term, m *snapshot, q Quiet) *reasons {
 	return &reasons{
-		facts: j.facts, ends: &j.ends, term: t, now: m, q: q, planned: map[cluster.AllocID]bool{}, seen: map[*alloc]bool{},
+		facts: j.facts, ends: &j.ends, term: t, now: m, q: q, planned: map[cluster.AllocID]bool{}, reported: map[*alloc]bool{},
 		all: map[*group]int{}, paced: map[*group]int{}, slots: map[*group]int{},
 	}
 }
@@ -102,19 +102,19 @@ func (r *reasons) judgeReport(n *node, report *rules.Report) {
 			waiting[ar.Reason]++
 		}
 		a := r.now.allocs[ar.Alloc]
-		about := Violation{Drain: n.drain().ID, Node: n.id, Alloc: ar.Alloc, Group: ar.Group}
+		subject := Violation{Drain: n.drain().ID, Node: n.id, Alloc: ar.Alloc, Group: ar.Group}
 		switch {
 		case a == nil || a.node != n || !a.live():
-			r.find(ReasonOfAbsent, about, "it has the reason %q, but is not live on the node", ar.Reason)
-		case r.seen[a]:
-			r.find(TwoReasons, about, "it has a second reason, %q", ar.Reason)
+			r.find(ReasonOfAbsent, subject, "it has the reason %q, but is not live on the node", ar.Reason)
+		case r.reported[a]:
+			r.find(TwoReasons, subject, "it has a second reason, %q", ar.Reason)
 		default:
-			r.seen[a] = true
+			r.reported[a] = true
 			r.judgeReason(a, ar)
 		}
 	}
 	for _, a := range n.live {
-		if !r.seen[a] {
+		if !r.reported[a] {
 			r.find(NoReason, of(a), "it is live on the node and has no reason")
 		}
 	}
@@ -352,8 +352,8 @@ type lastReports struct {
 }
 
 // began reports whether a reason began after the previous quiet point. It concerns reasons whose
-// start only the leader knows. The leader dates pending marks by allocation, and other reasons
-// by group. It does not look at a group that waits after a refusal.
+// start is only in the memory of the leader. The leader dates pending marks by allocation, and
+// other reasons by group. It does not plan a group that waits after a refusal.
 func (r *reasons) began(a *alloc, reason rules.Reason) bool {
 	before := &r.term.quiet
 	switch {

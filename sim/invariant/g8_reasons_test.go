@@ -82,7 +82,7 @@ func brokenReasons() []broken {
 		s.quiet(sinceBefore)
 		s.wait(time.Second)
 		s.job(service("web", 3, 0))
-		s.look(1)
+		s.read(1)
 		s.quiet(sinceBefore)
 		return s
 	}}, broken{"a pending mark with a start before it was planned", invariant.WrongSince, nil, func(t *testing.T) *fixture {
@@ -90,7 +90,7 @@ func brokenReasons() []broken {
 		s.wait(time.Second)
 		s.run("a3")
 		s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
-		s.look(1)
+		s.read(1)
 		s.quiet(sinceBefore)
 		return s
 	}})
@@ -98,7 +98,7 @@ func brokenReasons() []broken {
 		s := withoutRoom(t)
 		s.run("a3")
 		s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
-		s.look(1)
+		s.read(1)
 		s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since = rules.Since{Observed: true} })
 		return s
 	}})
@@ -112,7 +112,7 @@ func brokenReasons() []broken {
 			s := withoutRoom(t)
 			s.run("a3")
 			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
-			s.look(1)
+			s.read(1)
 			s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Reason = rules.ReasonWaitingForRoom })
 			return s
 		}})
@@ -126,7 +126,7 @@ func fineReasons() []fine {
 			s.wait(time.Second)
 			s.quiet(sinceBefore)
 			s.job(service("web", 3, 0))
-			s.look(1)
+			s.read(1)
 			s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since.At = s.now })
 			return s
 		}},
@@ -149,10 +149,10 @@ func hiddenHold(begin func(*fixture)) func(t *testing.T) *fixture {
 	return func(t *testing.T) *fixture {
 		s := draining(t, invariant.Options{})
 		s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
-		s.look(1)
+		s.read(1)
 		s.wait(time.Second)
 		begin(s)
-		s.look(1)
+		s.read(1)
 		since := s.now
 		s.wait(time.Second)
 		s.quiet(inFlight, func(q *invariant.Quiet) {
@@ -161,7 +161,7 @@ func hiddenHold(begin func(*fixture)) func(t *testing.T) *fixture {
 		})
 		s.answer(1, 1, raftwrite.Rejected)
 		s.wait(time.Second)
-		s.look(1)
+		s.read(1)
 		s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since = rules.Since{At: since, Observed: true} })
 		return s
 	}

@@ -34,24 +34,24 @@ func (j *writeJudge) checkSize(w Write) {
 	}
 }
 
-// burst is the largest number of looks at once: those of a tenth of a second, and at least one.
+// burst is the largest number of reads at once: those of a tenth of a second, and at least one.
 func (j *facts) burst() float64 { return max(1, float64(int(j.options.QueriesPerSecond/10))) }
 
-// checkQueries checks the rate of looks. The budget grows with the drainer's clock, and not when
-// the clock was set back. The drainer may have one more look, granted before the world delayed
+// checkQueries checks the rate of reads. The budget grows with the drainer's clock, and not when
+// the clock was set back. The drainer may have one more read, granted before the world delayed
 // it.
 func (j *wakeJudge) checkQueries(t *term, s Step) {
 	if since := s.Clock.Sub(t.last.clock); t.last.any && since > 0 {
 		t.last.tokens = min(j.burst(), t.last.tokens+since.Seconds()*j.options.QueriesPerSecond)
 	}
-	t.last.tokens -= float64(s.Looks)
+	t.last.tokens -= float64(s.Queries)
 	const granted, rounding = 1, 1e-3
 	if t.last.tokens < -granted-rounding {
-		j.find(TooManyQueries, Violation{}, "term %d looked at the state more than %g times a second", t.number, j.options.QueriesPerSecond)
+		j.find(TooManyQueries, Violation{}, "term %d read the state more than %g times a second", t.number, j.options.QueriesPerSecond)
 		t.last.tokens = 0 // one violation is enough
 	}
-	if s.Looks > 1 {
-		j.find(TooManyQueries, Violation{}, "term %d looked at %d states in one step", t.number, s.Looks)
+	if s.Queries > 1 {
+		j.find(TooManyQueries, Violation{}, "term %d read %d states in one step", t.number, s.Queries)
 	}
 }
 
@@ -81,13 +81,13 @@ func (j *auditJudge) checkRecords() {
 	}
 }
 
-// query is the longest wait for the next look that the rate allows.
+// query is the longest wait for the next read that the rate allows.
 func (o *Options) query() time.Duration {
 	return time.Duration(float64(time.Second)/o.QueriesPerSecond) + time.Nanosecond
 }
 
-// lookWait is how long a term may wait for its next look. Each time the clock was set back, the
-// term may have lost a granted look.
-func (j *facts) lookWait(t *term) time.Duration {
+// readWait is how long a term may wait for its next read. Each time the clock was set back, the
+// term may have lost a granted read.
+func (j *facts) readWait(t *term) time.Duration {
 	return time.Duration(1+t.last.setBack) * j.options.query()
 }

@@ -13,9 +13,9 @@ import (
 
 func brokenBounds() []broken {
 	return []broken{
-		{"two looks in a step", invariant.TooManyQueries, nil, func(t *testing.T) *fixture {
+		{"two reads in a step", invariant.TooManyQueries, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
-			s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: s.state(), Looks: 2})
+			s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: s.state(), Queries: 2})
 			return s
 		}},
 		{"too many records of a node", invariant.TooManyRecords, []invariant.Check{invariant.Unnamed}, func(t *testing.T) *fixture {
@@ -41,7 +41,7 @@ func fineBounds() []fine {
 		{"a second failure in a round after the clock was set back", func(t *testing.T) *fixture {
 			s := (&script{t: t}).given("two in flight")
 			s.j.ClockSet(s.now, 1, -300*time.Millisecond)
-			back := func() { s.lookAt(1, s.now.Add(-300*time.Millisecond)) }
+			back := func() { s.readAt(1, s.now.Add(-300*time.Millisecond)) }
 			s.wait(100 * time.Millisecond)
 			s.answer(1, 1, raftwrite.Rejected)
 			back()
@@ -60,21 +60,21 @@ func fineBounds() []fine {
 			s.fail(raftwrite.Unknown)
 			s.wait(time.Second)
 			s.ask(1, 2)
-			s.look(1)
+			s.read(1)
 			s.answer(1, 2, raftwrite.Rejected)
-			s.look(1)
+			s.read(1)
 			refused := s.now.Add(-1)
 			s.wait(time.Minute)
 			s.j.ClockSet(s.now, 1, refused.Sub(s.now))
 			s.ask(1, 3)
-			s.lookAt(1, refused)
+			s.readAt(1, refused)
 			s.j.Answered(s.now, 1, 3, shims.Answer{Outcome: raftwrite.Applied, Index: s.index})
 			s.wait(time.Second)
 			s.j.ClockSet(s.now, 1, failed.Sub(s.now))
 			m := s.marks(cluster.MarkPaced, "a1")
 			m.At = failed
 			s.propose(1, 4, m)
-			s.lookAt(1, failed)
+			s.readAt(1, failed)
 			return s
 		}},
 	}

@@ -14,7 +14,7 @@ import (
 // not change the rows that it receives.
 type Judge struct {
 	*facts
-	// loaded says that the tables hold the state after the last entry.
+	// loaded means that the tables hold the state after the last entry.
 	loaded bool
 	// bypassed is the state after a write that bypassed the log, or nil.
 	bypassed *statestore.Snapshot

@@ -17,7 +17,7 @@ type broken struct {
 	run  func(t *testing.T) *fixture
 }
 
-// fine is a history without a violation that looks like a broken one.
+// fine is a history without a violation that reads like a broken one.
 type fine struct {
 	name string
 	run  func(t *testing.T) *fixture
@@ -68,7 +68,7 @@ func TestJudge_findsEachViolation(t *testing.T) {
 	}
 }
 
-// Histories that only look broken fail no check.
+// Histories that only read broken fail no check.
 func TestJudge_acceptsValidHistories(t *testing.T) {
 	t.Parallel()
 	for _, c := range allFine(t) {

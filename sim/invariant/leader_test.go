@@ -28,7 +28,7 @@ func (s *leader) lead(term int) {
 	s.ask(term, 0)
 	s.step(term, false)
 	s.j.Answered(s.now, term, 0, shims.Answer{Outcome: raftwrite.Applied, Index: s.index})
-	s.look(term)
+	s.read(term)
 }
 
 // ask proposes a barrier.
@@ -47,34 +47,34 @@ func (s *leader) answer(term, n int, o raftwrite.Outcome) {
 // write proposes a write in a step, applies it, and delivers the answer in another step.
 func (s *leader) write(term, n int, m shims.Message) {
 	s.propose(term, n, m)
-	s.look(term)
+	s.read(term)
 	r := s.apply(m)
 	s.j.Answered(s.now, term, n, shims.Answer{Outcome: raftwrite.Applied, Index: s.index, Response: r})
-	s.look(term)
+	s.read(term)
 }
 
-// step is a step that an event asked for. The drainer may look at the newest state.
-func (s *leader) step(term int, looks bool) { s.stepUntil(term, looks, time.Time{}) }
+// step is a step after an event. The drainer may read at the newest state.
+func (s *leader) step(term int, reads bool) { s.stepUntil(term, reads, time.Time{}) }
 
-func (s *leader) look(term int) { s.step(term, true) }
+func (s *leader) read(term int) { s.step(term, true) }
 
-// lookAt is a step with a look at the newest state, at a time on the drainer's clock.
-func (s *leader) lookAt(term int, clock time.Time) {
-	s.j.Stepped(s.now, invariant.Step{Term: term, Clock: clock, Woken: true, View: s.state(), Looks: 1})
+// readAt is a step with a read at the newest state, at a time on the drainer's clock.
+func (s *leader) readAt(term int, clock time.Time) {
+	s.j.Stepped(s.now, invariant.Step{Term: term, Clock: clock, Woken: true, View: s.state(), Queries: 1})
 }
 
 // stepUntil is a step that sets the time of the next one.
-func (s *leader) stepUntil(term int, looks bool, wakeAt time.Time) {
+func (s *leader) stepUntil(term int, reads bool, wakeAt time.Time) {
 	st := invariant.Step{Term: term, Clock: s.now, Woken: true, WakeAt: wakeAt}
-	if looks {
-		st.View, st.Looks = s.state(), 1
+	if reads {
+		st.View, st.Queries = s.state(), 1
 	}
 	s.j.Stepped(s.now, st)
 }
 
-// due is a step that no event asked for.
+// due is a step without an event.
 func (s *leader) due(term int) {
-	s.j.Stepped(s.now, invariant.Step{Term: term, Clock: s.now, View: s.state(), Looks: 1})
+	s.j.Stepped(s.now, invariant.Step{Term: term, Clock: s.now, View: s.state(), Queries: 1})
 }
 
 // known is a fixed [invariant.Truth].

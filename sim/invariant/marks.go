@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// verdict says whether the contract allows one item of an entry in the state where it is
+// verdict states whether the contract allows one item of an entry in the state where it is
 // applied. If not, check is the violation of an entry that applies it.
 type verdict struct {
 	allowed bool
@@ -71,26 +71,26 @@ func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
 
 // judge judges one mark and reports whether the entry made it. If the entry has several marks
 // for one allocation, the answer names the one that was made.
-func (w *markJudge) judge(mark rules.Mark) (made bool) {
+func (w *markJudge) judge(mark rules.Mark) (applied bool) {
 	v := w.now.judgeMark(mark)
-	about := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
+	subject := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
 	another := len(w.accepted) > 0 && w.accepted[0].Alloc == mark.Alloc
 	accepted := another && w.accepted[0] == mark
 	if accepted {
 		w.accepted = w.accepted[1:]
 	}
-	if !w.e.made(mark) || another && !accepted {
+	if !w.e.applied(mark) || another && !accepted {
 		w.refused++
 		switch {
 		case accepted && !v.allowed:
-			w.find(v.check, about, "the answer accepts the mark %s, but %s", mark.Class, v.why)
+			w.find(v.check, subject, "the answer accepts the mark %s, but %s", mark.Class, v.why)
 		case v.allowed && w.carriesEval(mark.Group.Job):
-			w.find(ValidRefused, about, "the FSM refused a valid mark %s: %q", mark.Class, whyRefused(w.refusals, mark.Node, mark.Alloc))
+			w.find(ValidRefused, subject, "the FSM refused a valid mark %s: %q", mark.Class, whyRefused(w.refusals, mark.Node, mark.Alloc))
 		}
 		return false
 	}
 	if !v.allowed {
-		w.find(v.check, about, "the FSM marked it %s, but %s", mark.Class, v.why)
+		w.find(v.check, subject, "the FSM marked it %s, but %s", mark.Class, v.why)
 	}
 	a := w.tables.allocs[mark.Alloc]
 	if a == nil {
@@ -127,8 +127,8 @@ func (e *entry) change(id cluster.AllocID) *change[cluster.Allocation] {
 	return &e.allocs[at]
 }
 
-// made reports whether the entry has made the mark.
-func (e *entry) made(mark rules.Mark) bool {
+// applied reports whether the entry has made the mark.
+func (e *entry) applied(mark rules.Mark) bool {
 	c := e.change(mark.Alloc)
 	if c == nil || c.after == nil {
 		return false
@@ -151,7 +151,7 @@ func checkCause(a *alloc, mark rules.Mark) verdict {
 	case !a.live():
 		return fails(WrongClass, "the allocation has ended")
 	case a.leaving():
-		return fails(WrongClass, "the allocation was already asked to leave")
+		return fails(WrongClass, "the allocation was already requested to leave")
 	}
 	if v := checkDrain(a.node, mark.Drain); !v.allowed {
 		return v
@@ -287,8 +287,8 @@ func (j *facts) checkPolicy(p rules.Policy) {
 	}
 }
 
-// ruling says under which class the contract allows a mark on an allocation of a draining
-// node, apart from room and slots. With [cluster.MarkNone] it says why no mark is allowed.
+// ruling is the class under which the contract allows a mark on an allocation of a draining
+// node, apart from room and slots. With [cluster.MarkNone] it is the reason why no mark is allowed.
 type ruling struct {
 	class cluster.MarkClass
 	hold  rules.Reason
@@ -332,7 +332,7 @@ func (m *snapshot) ruleConsumer(a *alloc) ruling {
 // The allocation leaves at the pace of its group, if the group exists.
 func (m *snapshot) ruleService(a *alloc) ruling {
 	pace, exists := opinion.PaceOf(a.group.job.row, a.group.key.Name)
-	healthy, given := opinion.Verdict(a.row)
+	healthy, judged := opinion.Verdict(a.row)
 	switch {
 	case !exists:
 		return leavesAs(cluster.MarkGone)
@@ -342,7 +342,7 @@ func (m *snapshot) ruleService(a *alloc) ruling {
 		return heldFor(rules.ReasonNoPacedMoves)
 	case a.healthy():
 		return leavesAs(cluster.MarkPaced)
-	case given && !healthy, !m.at.Before(pace.Due(a.row, m.policy.HealthGrace)):
+	case judged && !healthy, !m.at.Before(pace.Due(a.row, m.policy.HealthGrace)):
 		return leavesAs(cluster.MarkFree)
 	}
 	return heldFor(rules.ReasonWaitingForHealth)
@@ -377,13 +377,13 @@ func (w *markJudge) checkAnswer() {
 		return
 	}
 	for _, mark := range answer.Accepted {
-		if !w.e.made(mark) {
+		if !w.e.applied(mark) {
 			w.find(WrongAnswer, Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group},
 				"the answer accepts the mark %s, but the entry did not make it", mark.Class)
 		}
 	}
 	if made := len(w.m.Marks.Marks) - w.refused; len(answer.Accepted) != made || len(answer.Refused) != w.refused {
-		w.find(WrongAnswer, Violation{}, "the entry made %d marks and refused %d, but the answer says %d and %d",
+		w.find(WrongAnswer, Violation{}, "the entry made %d marks and refused %d, but the answer states %d and %d",
 			made, w.refused, len(answer.Accepted), len(answer.Refused))
 	}
 }
@@ -391,7 +391,7 @@ func (w *markJudge) checkAnswer() {
 // checkEvals judges the evaluations of the entry. It must make one for each job with a mark or
 // with a stuck group, and no other.
 func (w *markJudge) checkEvals() {
-	wanted := slices.Clone(w.jobs)
+	required := slices.Clone(w.jobs)
 	for _, key := range w.m.Reevaluate {
 		switch {
 		case !w.now.stuck(w.tables.group(key)):
@@ -399,37 +399,37 @@ func (w *markJudge) checkEvals() {
 				w.idle[w.e.Index] = idleItem{w.e.Before.Index(), Violation{Group: key}, "every marked allocation that runs on has an open evaluation"}
 			}
 		case w.carriesEval(key.Job):
-			wanted = append(wanted, key.Job)
+			required = append(required, key.Job)
 		}
 	}
-	for _, key := range wanted {
-		if !w.makesEval(key) {
-			w.find(NoEvaluation, aboutJob(key), "the entry marked allocations of job %s or evaluates it again, but made no evaluation of it", key)
+	for _, key := range required {
+		if !w.createsEval(key) {
+			w.find(NoEvaluation, ofJob(key), "the entry marked allocations of job %s or evaluates it again, but created no evaluation of it", key)
 		}
 	}
-	w.checkEachOnce(wanted)
+	w.checkEachOnce(required)
 }
 
 // checkEachOnce finds evaluations of other jobs, and second evaluations of a job.
-func (w *markJudge) checkEachOnce(wanted []cluster.JobKey) {
-	seen := make([]cluster.JobKey, 0, len(wanted))
+func (w *markJudge) checkEachOnce(required []cluster.JobKey) {
+	evaluated := make([]cluster.JobKey, 0, len(required))
 	for _, c := range w.e.evals {
 		if c.before != nil || c.after == nil {
 			continue
 		}
 		key := jobOf(c.after)
 		switch {
-		case !slices.Contains(wanted, key):
-			w.find(IdleWrite, aboutJob(key), "the entry made an evaluation of job %s, but no mark of it", key)
-		case slices.Contains(seen, key):
-			w.find(NeedlessEvaluation, aboutJob(key), "the entry made a second evaluation of job %s", key)
+		case !slices.Contains(required, key):
+			w.find(IdleWrite, ofJob(key), "the entry created an evaluation of job %s, but no mark of it", key)
+		case slices.Contains(evaluated, key):
+			w.find(NeedlessEvaluation, ofJob(key), "the entry created a second evaluation of job %s", key)
 		}
-		seen = append(seen, key)
+		evaluated = append(evaluated, key)
 	}
 }
 
-// makesEval reports whether the entry made a pending evaluation of the job because of marks.
-func (w *markJudge) makesEval(key cluster.JobKey) bool {
+// createsEval reports whether the entry created a pending evaluation of the job because of marks.
+func (w *markJudge) createsEval(key cluster.JobKey) bool {
 	return slices.ContainsFunc(w.e.evals, func(c change[cluster.Evaluation]) bool {
 		return c.after != nil && jobOf(c.after) == key && c.after.Status == "pending" && c.after.TriggeredBy == "node-drain" && c.after.CreateIndex == w.e.Index
 	})

@@ -15,7 +15,7 @@ type Options struct {
 	// MaxIDs, MaxBytes and MaxInFlight bound the drainers' entries. Zero is
 	// [DefaultMaxIDs], [DefaultMaxBytes] and [DefaultMaxInFlight].
 	MaxIDs, MaxBytes, MaxInFlight int
-	// QueriesPerSecond bounds the looks at the state. The burst is a tenth of that number, and
+	// QueriesPerSecond bounds the reads of the state. The burst is a tenth of that number, and
 	// at least one. Zero is [DefaultQueriesPerSecond].
 	QueriesPerSecond float64
 	// MinInterval is the shortest time between rounds of writes.

@@ -20,8 +20,8 @@ type Quiet struct {
 	// Followed are the jobs that the leader's drainer follows, sorted.
 	Followed []cluster.JobKey
 	// Fresh holds the writes of a fresh drainer that starts its term with State, after its
-	// barrier. Nil means that the caller asked no fresh drainer.
-	Fresh *Wants
+	// barrier. Nil means that the caller started no fresh drainer.
+	Fresh *Plan
 	// Truth returns hidden facts of the world. It may be nil.
 	Truth Truth
 }
@@ -45,14 +45,14 @@ func (j *Judge) Still(now time.Time, q Quiet) {
 	if !j.loaded || q.State.Index() != j.tables.index {
 		return
 	}
-	// A late wake-up is no wait for a look.
-	if j.upToDate(t, q.Clock, q.Truth != nil && q.Truth.Held()) && !j.awaitsLook(t, t.last.clock) {
+	// A late wake-up is no wait for a read.
+	if j.upToDate(t, q.Clock, q.Truth != nil && q.Truth.Held()) && !j.awaitsRead(t, t.last.clock) {
 		j.progress.checkFollowed(q.Followed)
 		if len(j.tables.draining) > 0 {
 			j.counters.Stills++
 			m := j.tables.snapshot(q.Clock, j.options.Policy)
 			if q.Fresh != nil {
-				j.progress.checkFreshWants(m, t, *q.Fresh, nil)
+				j.progress.checkFreshPlan(m, t, *q.Fresh, nil)
 			}
 			j.progress.checkProgress(m, t)
 		}
@@ -72,16 +72,16 @@ func (j *Judge) Quiet(now time.Time, q Quiet) {
 	j.ClockSet(now, q.Term, q.Clock.Sub(now))
 	held := q.Truth != nil && q.Truth.Held()
 	r := newReasons(j, t, m, q)
-	r.mayLag = held || t.needsBarrier || t.news.any || j.awaitsState(t, q.Clock) || t.missedClockSet(now) || j.awaitsLook(t, q.Clock)
+	r.mayLag = held || t.needsBarrier || t.answers.any || j.awaitsState(t, q.Clock) || t.missedClockSet(now) || j.awaitsRead(t, q.Clock)
 	r.judge()
 	r.remember()
 	// If only a fresh drainer plans an item, the running one has a defect in its memory. If
 	// neither plans it, the defect is in the rules, and checkProgress finds it.
 	if q.Fresh != nil && !r.mayLag && b == j.tables {
-		j.progress.checkFreshWants(m, t, *q.Fresh, r.planned)
+		j.progress.checkFreshPlan(m, t, *q.Fresh, r.planned)
 	}
 	j.progress.checkBarrier(t, q.Clock, held)
-	if b == j.tables && j.upToDate(t, q.Clock, held) && !j.awaitsLook(t, q.Clock) {
+	if b == j.tables && j.upToDate(t, q.Clock, held) && !j.awaitsRead(t, q.Clock) {
 		j.progress.checkFollowed(q.Followed)
 		j.progress.checkProgress(m, t)
 		r.checkSettled()

@@ -29,16 +29,16 @@ func (j *requestJudge) judge(e *entry, m *shims.NodeUpdateDrain) {
 		return // the FSM refused the request
 	}
 	n := j.tables.node(m.Node)
-	about := on(n)
-	if seen := j.seenKey(n, m.Key); seen != "" || updated.Repeated {
-		if seen == "" || !updated.Repeated || e.changed() {
-			j.find(RepeatedActed, about, "a request with key %q, known to drain %q, was answered with repeated %t and changed %d rows",
-				m.Key, seen, updated.Repeated, len(e.nodes)+len(e.allocs)+len(e.evals)+len(e.records))
+	subject := on(n)
+	if keyed := j.keyedDrain(n, m.Key); keyed != "" || updated.Repeated {
+		if keyed == "" || !updated.Repeated || e.changed() {
+			j.find(RepeatedActed, subject, "a request with key %q, of drain %q, was answered with repeated %t and changed %d rows",
+				m.Key, keyed, updated.Repeated, len(e.nodes)+len(e.allocs)+len(e.evals)+len(e.records))
 		}
 		return
 	}
 	if m.Spec != nil {
-		j.judgeStrategy(e, m, about)
+		j.judgeStrategy(e, m, subject)
 		return
 	}
 	if n.drain() != nil {
@@ -47,20 +47,20 @@ func (j *requestJudge) judge(e *entry, m *shims.NodeUpdateDrain) {
 	}
 }
 
-// seenKey returns the node's drain that knows the key, or the empty id. The drain runs, or its
+// keyedDrain returns the node's drain with the key, or the empty id. The drain runs, or its
 // record is kept.
-func (j *requestJudge) seenKey(n *node, key string) cluster.DrainID {
+func (j *requestJudge) keyedDrain(n *node, key string) cluster.DrainID {
 	if key == "" {
 		return ""
 	}
-	seen := cluster.DrainID("")
+	keyed := cluster.DrainID("")
 	for id, d := range j.drains { //lint:order the lowest is the same in every order
 		kept := j.tables.records[id] != nil || n.drain() != nil && n.drain().ID == id
-		if kept && d.node == n.id && slices.Contains(d.newestKeys(), key) && (seen == "" || id < seen) {
-			seen = id
+		if kept && d.node == n.id && slices.Contains(d.newestKeys(), key) && (keyed == "" || id < keyed) {
+			keyed = id
 		}
 	}
-	return seen
+	return keyed
 }
 
 // newestKeys are the keys that the drain still keeps.
@@ -96,14 +96,14 @@ func anyDiffers[T any](changes []change[T]) bool {
 }
 
 // judgeStrategy judges the strategy after a request.
-func (j *requestJudge) judgeStrategy(e *entry, m *shims.NodeUpdateDrain, about Violation) {
+func (j *requestJudge) judgeStrategy(e *entry, m *shims.NodeUpdateDrain, subject Violation) {
 	n := e.After.Node(m.Node)
 	if n == nil || n.Drain == nil {
-		j.find(DeadlineMoved, about, "the FSM accepted a request for a drain, but the node does not drain")
+		j.find(DeadlineMoved, subject, "the FSM accepted a request for a drain, but the node does not drain")
 		return
 	}
-	starts := about.Drain == ""
-	about.Drain = n.Drain.ID
+	starts := subject.Drain == ""
+	subject.Drain = n.Drain.ID
 	j.noteKey(e, n.Drain.ID, m)
 	if d := j.drains[n.Drain.ID]; d != nil && m.Spec.Deadline > 0 {
 		d.deadlines = append(d.deadlines, n.Drain.Strategy.ForceDeadline)
@@ -114,15 +114,15 @@ func (j *requestJudge) judgeStrategy(e *entry, m *shims.NodeUpdateDrain, about V
 	}
 	s := n.Drain.Strategy
 	if n.Drain.Revision != cluster.Revision(e.Index) || starts && !s.StartedAt.Equal(m.At) {
-		j.find(RevisionMoved, about, "a request wrote the strategy at index %d, %s, but the drain has revision %d, start %s", e.Index, m.At, n.Drain.Revision, s.StartedAt)
+		j.find(RevisionMoved, subject, "a request wrote the strategy at index %d, %s, but the drain has revision %d, start %s", e.Index, m.At, n.Drain.Revision, s.StartedAt)
 	}
 	if s.DrainSpec != *m.Spec || !s.ForceDeadline.Equal(want) || !n.Drain.UpdatedAt.Equal(m.At) {
-		j.find(DeadlineMoved, about, "the request has %+v at %s, but the strategy is %+v with the deadline %s", *m.Spec, m.At, s.DrainSpec, s.ForceDeadline)
+		j.find(DeadlineMoved, subject, "the request has %+v at %s, but the strategy is %+v with the deadline %s", *m.Spec, m.At, s.DrainSpec, s.ForceDeadline)
 	}
 }
 
-// judgeCancel compares the answer to a cancel with the marks of its drain. The witness judges whether
-// the cancel withdrew them.
+// judgeCancel compares the answer to a cancel with the marks of its drain. The witness judges
+// whether the cancel withdrew them.
 func (j *requestJudge) judgeCancel(d *cluster.Drain, answer cluster.DrainResult) {
 	withdrawn, stopping := 0, []cluster.AllocID{}
 	for _, a := range j.tables.marked[d.ID] {

@@ -18,8 +18,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
-// script plays a history of testdata/histories: a name, a line "fails CHECK, ..." or "holds", perhaps
-// "says" with a part of the first violation's text, and indented steps. An empty line ends it.
+// script plays a history of testdata/histories: a name, a line "fails CHECK, ..." or "holds",
+// perhaps "text" with a part of the first violation's text, and indented steps. An empty line ends
+// it.
 type script struct {
 	*fixture
 	t       *testing.T
@@ -41,9 +42,9 @@ func written(t *testing.T) (failing []broken, holding []fine) {
 	}
 	for _, file := range files {
 		for _, lines := range histories(t, file) {
-			text, says := strings.CutPrefix(lines[2], "says ")
+			text, explains := strings.CutPrefix(lines[2], "text ")
 			run := func(t *testing.T) *fixture {
-				if !says {
+				if !explains {
 					return play(t, lines[2:])
 				}
 				s := play(t, lines[3:])
@@ -379,7 +380,7 @@ func scriptVerbs() map[string]func(s *script, args []string) {
 		"calm-down": func(s *script, _ []string) { s.j.Calm(s.now) },
 		"clock":     func(s *script, args []string) { s.j.ClockSet(s.now, 1, s.time(args...)) },
 		"set-back":  func(s *script, args []string) { s.setBack(s.time(args...)) },
-		"look":      func(s *script, args []string) { s.stepped(true, args) },
+		"read":      func(s *script, args []string) { s.stepped(true, args) },
 		"step":      func(s *script, args []string) { s.stepped(false, args) },
 		"due":       func(s *script, _ []string) { s.due(1) },
 		"barrier":   func(s *script, args []string) { s.ask(1, s.number(args[0])) },
@@ -402,12 +403,12 @@ func scriptVerbs() map[string]func(s *script, args []string) {
 }
 
 // stepped steps the drainer. "until" sets the time of the next step.
-func (s *script) stepped(looks bool, args []string) {
+func (s *script) stepped(reads bool, args []string) {
 	if len(args) == 0 {
-		s.leader.step(1, looks)
+		s.leader.step(1, reads)
 		return
 	}
-	s.stepUntil(1, looks, s.now.Add(s.time(args[1:]...)))
+	s.stepUntil(1, reads, s.now.Add(s.time(args[1:]...)))
 }
 
 // proposed proposes an entry of 100 bytes, or of another size.

@@ -27,7 +27,7 @@ func (b *tables) snapshot(at time.Time, p rules.Policy) *snapshot {
 type tally struct {
 	snapshot uint64
 	pace     opinion.Pace
-	// exists says that the current version of the job has the group.
+	// exists means that the current version of the job has the group.
 	exists bool
 	// healthy counts the healthy allocations on all nodes.
 	healthy int
@@ -35,7 +35,7 @@ type tally struct {
 	slots int
 	// outstanding counts the allocations that are leaving or will get a verdict.
 	outstanding int
-	// stuck says that a marked allocation runs on, on a draining node in touch.
+	// stuck means that a marked allocation runs on, on a draining node in touch.
 	stuck bool
 }
 
@@ -95,8 +95,8 @@ func (m *snapshot) slots(a *alloc, p opinion.Pace) (slots int) {
 
 // unjudged reports whether a live allocation may still get its verdict in time.
 func (m *snapshot) unjudged(a *alloc, p opinion.Pace) bool {
-	_, given := opinion.Verdict(a.row)
-	return !given && a.service() && a.row.ClientStatus != "unknown" && m.at.Before(p.Due(a.row, m.policy.HealthGrace))
+	_, judged := opinion.Verdict(a.row)
+	return !judged && a.service() && a.row.ClientStatus != "unknown" && m.at.Before(p.Due(a.row, m.policy.HealthGrace))
 }
 
 // outstanding reports whether a live allocation may still change the group's numbers by itself.

@@ -15,7 +15,7 @@ type stageCounts struct {
 	snapshot uint64
 	// These are the allocation with the lowest id of each stage, or nil: one that the next
 	// stage waits for, one without a mark or a stop, and one that is in touch.
-	awaited, unasked, inTouch [opinion.StageCount]*alloc
+	awaited, staying, inTouch [opinion.StageCount]*alloc
 	// left counts the live allocations that have to leave, by stage.
 	left [opinion.StageCount]int
 }
@@ -37,7 +37,7 @@ func (m *snapshot) stages(n *node) *stageCounts {
 			keepLowest(&t.awaited[a.stage], a)
 		}
 		if !a.leaving() {
-			keepLowest(&t.unasked[a.stage], a)
+			keepLowest(&t.staying[a.stage], a)
 		}
 		if a.inTouch() {
 			keepLowest(&t.inTouch[a.stage], a)
@@ -88,8 +88,8 @@ func (m *snapshot) unfinished(n *node) (who *alloc, why string) {
 	t := m.stages(n)
 	for stage := range opinion.StageCount {
 		switch {
-		case contract == rules.CompletionMarked && t.unasked[stage] != nil:
-			return t.unasked[stage], "was not asked to leave"
+		case contract == rules.CompletionMarked && t.staying[stage] != nil:
+			return t.staying[stage], "was not requested to leave"
 		case contract != rules.CompletionMarked && t.awaited[stage] != nil:
 			return t.awaited[stage], "has not left"
 		}

@@ -267,7 +267,7 @@ func (a *alloc) place(list []*alloc, listed bool, position func(*alloc) *int) []
 
 func (a *alloc) id() cluster.AllocID { return a.row.ID }
 func (a *alloc) live() bool          { return opinion.Live(a.row) }
-func (a *alloc) leaving() bool       { return opinion.Asked(a.row) }
+func (a *alloc) leaving() bool       { return opinion.Leaving(a.row) }
 func (a *alloc) stopping() bool      { return opinion.Stopping(a.row) }
 func (a *alloc) marked() bool        { return a.row.DesiredTransition.Migrate }
 func (a *alloc) healthy() bool       { return opinion.Healthy(a.row, a.node.row) }

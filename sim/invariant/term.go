@@ -16,7 +16,7 @@ type term struct {
 	ended          bool
 	// offset is how far the clock is ahead of the world's.
 	offset time.Duration
-	// clockSet says that the clock was set while the term ran. setAt is the world's time of the
+	// clockSet means that the clock was set while the term ran. setAt is the world's time of the
 	// last change since the last step, or zero.
 	clockSet bool
 	setAt    time.Time
@@ -29,7 +29,7 @@ type term struct {
 	// fresh are the writes that were proposed since the last step.
 	fresh []*write
 
-	// needsBarrier says that the term may plan nothing before a barrier is applied: it is new,
+	// needsBarrier means that the term may plan nothing before a barrier is applied: it is new,
 	// or the outcome of a write is unknown. barrierAfter is the number of that write. Only a
 	// later barrier counts.
 	needsBarrier bool
@@ -49,8 +49,8 @@ type term struct {
 	round round
 	// lastWrite is when the last round of entries began, by the drainer's clock, or zero.
 	lastWrite time.Time
-	// news holds the answers for its next step.
-	news news
+	// answers holds the answers for its next step.
+	answers answers
 
 	last steps
 	// quiet holds its reports at the last quiet point.
@@ -71,8 +71,8 @@ func (i refusedItem) compare(o refusedItem) int {
 // count as one failure.
 type round struct{ barrier, failed bool }
 
-// news holds the answers that a drainer received since its last step.
-type news struct {
+// answers holds the answers that a drainer received since its last step.
+type answers struct {
 	any                    bool
 	failed                 bool // an entry or a barrier
 	entryFull, barrierFull bool // the log had no room
@@ -80,7 +80,7 @@ type news struct {
 	reevaluated            []cluster.GroupKey
 }
 
-// ahead is how far the drainer's clock is ahead of the world's, if the judge knows it.
+// ahead is how far the drainer's clock is ahead of the world's, if it was reported.
 func (t *term) ahead() time.Duration {
 	if t == nil {
 		return 0
@@ -91,7 +91,7 @@ func (t *term) ahead() time.Duration {
 // clockCheck is the interval at which a waiting drainer checks its clock.
 const clockCheck = 30 * time.Second
 
-// missedClockSet reports whether the drainer may not know that its clock was set. Its timer does
+// missedClockSet reports whether the drainer may have missed that its clock was set. Its timer does
 // not follow the clock. Until the drainer checks the clock or steps, it wakes as if the clock had
 // not been set, even if the clock is right again.
 func (t *term) missedClockSet(now time.Time) bool {
@@ -117,18 +117,18 @@ func (j *facts) term(number int) *term {
 	return j.begin(0, number)
 }
 
-// clock is the time on the term's clock, if the judge knows it.
+// clock is the time on the term's clock, if it was reported.
 func (j *facts) clock(t *term) time.Time { return j.now.Add(t.ahead()) }
 
-// viewIsOld reports whether the last state that the term looked at misses one of its answers.
+// viewIsOld reports whether the last state that the term read misses one of its answers.
 func (t *term) viewIsOld() bool { return t.last.view == nil || t.last.view.Index() < t.minIndex }
 
 // marksFor reports whether a mark of that drain on the allocation is in flight. A mark of an
 // earlier drain does not count, because it does not date the reason of the present drain.
 func (t *term) marksFor(id cluster.AllocID, drain cluster.DrainID) bool {
 	for _, p := range t.writes { //lint:order each write by itself
-		for _, about := range items(p.Message) {
-			if about.Alloc == id && about.Drain == drain {
+		for _, subject := range items(p.Message) {
+			if subject.Alloc == id && subject.Drain == drain {
 				return true
 			}
 		}
@@ -152,9 +152,9 @@ func (t *term) fail(m shims.Message) {
 	}
 }
 
-// processNews counts the answers that the drainer processes in a step, at a time on its clock.
-func (t *term) processNews(clock time.Time) {
-	n := &t.news
+// processAnswers counts the answers that the drainer processes in a step, at a time on its clock.
+func (t *term) processAnswers(clock time.Time) {
+	n := &t.answers
 	answered := len(t.writes) == len(t.fresh) // all writes of earlier steps have an answer
 	switch {
 	case n.failed && !t.round.failed:
@@ -173,27 +173,27 @@ func (t *term) processNews(clock time.Time) {
 		a.fail(clock)
 		t.reevaluated[key] = a
 	}
-	*n = news{entryFull: n.entryFull, barrierFull: n.barrierFull, items: n.items[:0], reevaluated: n.reevaluated[:0]}
+	*n = answers{entryFull: n.entryFull, barrierFull: n.barrierFull, items: n.items[:0], reevaluated: n.reevaluated[:0]}
 }
 
 // proposesEntries reports whether the step proposed entries, even if the log had no room.
 func (t *term) proposesEntries() bool {
-	return t.news.entryFull || len(t.fresh) > 0 && !t.fresh[0].barrier
+	return t.answers.entryFull || len(t.fresh) > 0 && !t.fresh[0].barrier
 }
 
 // beginRound records the round of a step, if the step began one. A round fails at once if the log
-// has no room. A step that looked at the state and proposed nothing ends the retries.
-func (t *term) beginRound(s Step, looked, waits bool) {
+// has no room. A step that read the state and proposed nothing ends the retries.
+func (t *term) beginRound(s Step, queried, waits bool) {
 	switch {
 	case len(t.fresh) > 0:
 		t.round = round{barrier: t.fresh[0].barrier}
-	case t.news.entryFull, t.news.barrierFull:
-		t.round = round{barrier: t.news.barrierFull}
+	case t.answers.entryFull, t.answers.barrierFull:
+		t.round = round{barrier: t.answers.barrierFull}
 		t.failures.fail(s.Clock)
-	case looked && !waits:
+	case queried && !waits:
 		t.failures = attempts{}
 	}
-	t.news.entryFull, t.news.barrierFull = false, false
+	t.answers.entryFull, t.answers.barrierFull = false, false
 	t.fresh = t.fresh[:0]
 }
 
@@ -284,7 +284,7 @@ func (j *Judge) Began(now time.Time, server, number int) {
 	j.ends.resetBounds()
 }
 
-// Ended reports the end of a term: its drainer was told to stop.
+// Ended reports the end of a term: its drainer stops.
 func (j *Judge) Ended(now time.Time, number int) {
 	j.now = now
 	j.term(number).ended = true
@@ -320,8 +320,8 @@ func (j *Judge) NotTaken(now time.Time, w Write) {
 	j.now = now
 	j.events++
 	t := j.term(w.Term)
-	t.news.entryFull = t.news.entryFull || w.Message != nil
-	t.news.barrierFull = t.news.barrierFull || w.Message == nil
+	t.answers.entryFull = t.answers.entryFull || w.Message != nil
+	t.answers.barrierFull = t.answers.barrierFull || w.Message == nil
 	t.fail(w.Message)
 }
 
@@ -344,7 +344,7 @@ func (j *Judge) Answered(now time.Time, number, n int, a shims.Answer) {
 		if a.Outcome == raftwrite.Unknown && !p.barrier {
 			t.needsBarrier, t.barrierAfter = true, max(t.barrierAfter, p.sequence)
 		}
-		t.news.any, t.news.failed = true, true
+		t.answers.any, t.answers.failed = true, true
 		t.fail(p.Message)
 	case p.barrier:
 		if t.needsBarrier && p.sequence > t.barrierAfter {
@@ -362,14 +362,14 @@ type Step struct {
 	Term int
 	// Clock is the time on the drainer's clock.
 	Clock time.Time
-	// Woken says that an event asked for the step. Otherwise the drainer's timer did.
+	// Woken means that an event woke the drainer. Otherwise the drainer's timer did.
 	Woken bool
-	// View is the state that the drainer looked at, or nil. Looks counts its looks.
-	View  *statestore.Snapshot
-	Looks int
+	// View is the state that the drainer read, or nil. Queries counts its reads.
+	View    *statestore.Snapshot
+	Queries int
 	// WakeAt is the time for the drainer's next step, or zero.
 	WakeAt time.Time
-	// Held says that the world hides the newest state from the drainer. So it may wait for
+	// Held means that the world hides the newest state from the drainer. So it may wait for
 	// something that is no longer due.
 	Held bool
 }
@@ -380,17 +380,17 @@ type steps struct {
 	// at is the world's time of the last step, clock the drainer's time.
 	at, clock time.Time
 	wakeAt    time.Time
-	// view is the last state that the drainer looked at, or nil.
+	// view is the last state that the drainer read, or nil.
 	view *statestore.Snapshot
 	// idle counts the steps at one time without another event. events is the number of events
 	// at that time.
 	idle   int
 	events uint64
-	// tokens are the looks that the rate allows now. setBack counts how often the clock was set
-	// back. Each time, the drainer may lose a granted look.
+	// tokens are the reads that the rate allows now. setBack counts how often the clock was set
+	// back. Each time, the drainer may lose a granted read.
 	tokens  float64
 	setBack int
-	// own says that wakeAt follows from the drainer's own actions.
+	// own means that wakeAt follows from the drainer's own actions.
 	own bool
 }
 
@@ -399,14 +399,14 @@ func (j *Judge) Stepped(now time.Time, s Step) {
 	j.now = now
 	j.latest = later(j.latest, s.Clock)
 	t := j.term(s.Term)
-	seen := uint64(0)
+	index := uint64(0)
 	if s.View != nil {
-		seen = s.View.Index()
+		index = s.View.Index()
 	}
 	j.wakes.checkQueries(t, s)
 	j.wakes.checkWake(t, s)
-	t.processNews(s.Clock)
-	j.writes.checkFresh(t, s, seen)
+	t.processAnswers(s.Clock)
+	j.writes.checkFresh(t, s, index)
 	j.wakes.checkEndless(t)
 	if t.last.any && s.Clock.Before(t.last.clock) {
 		t.last.setBack++

@@ -12,8 +12,8 @@ import (
 )
 
 // witnessJudge lets a witness judge each entry: the changes of rows of G2, G5 and G6, and once more
-// the marks and ends. The judge itself must know which marks and ends the contract allows, because
-// it also judges refusals, reasons and plans.
+// the marks and ends. The judge itself must compute which marks and ends the contract allows,
+// because it also judges refusals, reasons and plans.
 type witnessJudge struct {
 	*facts
 	witness *witness.Witness
@@ -24,7 +24,7 @@ func (j *witnessJudge) load() {
 	p := j.options.Policy
 	j.witness = witness.Resume(witness.Options{
 		StopMargin: p.StopMargin, PluginsAfterStop: p.PluginsAfterDeadline == rules.PluginsAfterStop,
-		AskedIsComplete: p.Completion == rules.CompletionMarked, MarksOnly: true, MaxFindings: 1, OnFinding: j.report,
+		MarkedIsComplete: p.Completion == rules.CompletionMarked, MarksOnly: true, MaxFindings: 1, OnFinding: j.report,
 	}, state{j.tables})
 }
 
@@ -49,12 +49,12 @@ func (j *witnessJudge) report(f witness.Finding) {
 			return
 		}
 	}
-	about := Violation{Drain: f.Drain, Node: f.Node, Alloc: f.Alloc, Group: f.Group}
+	subject := Violation{Drain: f.Drain, Node: f.Node, Alloc: f.Alloc, Group: f.Group}
 	if f.Kind == witness.BelowLimit {
-		j.find(check, about, "%s: healthy %d, limit %d", f.Why, f.Healthy, f.Limit)
+		j.find(check, subject, "%s: healthy %d, limit %d", f.Why, f.Healthy, f.Limit)
 		return
 	}
-	j.find(check, about, "%s", f.Why)
+	j.find(check, subject, "%s", f.Why)
 }
 
 // checkOf returns the check that a finding fails.

@@ -27,10 +27,10 @@ type write struct {
 	Write
 	sequence int
 	barrier  bool
-	// seen is the index of the state that the drainer planned from, and clock the time on its
+	// planned is the index of the state that the drainer planned from, and clock the time on its
 	// clock. Both are set at the end of the step.
-	seen  uint64
-	clock time.Time
+	planned uint64
+	clock   time.Time
 }
 
 // item is an item of a write: the mark of an allocation, the end of a node's drain, or a group to
@@ -83,46 +83,46 @@ type writeJudge struct{ *facts }
 // checkPlan judges whether a term may propose at all.
 func (j *writeJudge) checkPlan(t *term, p *write) {
 	if t.needsBarrier && !p.barrier {
-		what := "the term is new"
+		why := "the term is new"
 		if t.barrierAfter > 0 {
-			what = "the outcome of a write is unknown"
+			why = "the outcome of a write is unknown"
 		}
-		j.find(PlannedBeforeBarrier, Violation{}, "term %d of server %d proposed a %s before a barrier: %s", t.number, t.server, p.Message.Type(), what)
+		j.find(PlannedBeforeBarrier, Violation{}, "term %d of server %d proposed a %s before a barrier: %s", t.number, t.server, p.Message.Type(), why)
 	}
 }
 
 // checkBarrier finds a term that needs a barrier, has not proposed one, and has no reason to
 // wait.
 func (j *progressJudge) checkBarrier(t *term, clock time.Time, held bool) {
-	if !t.needsBarrier || held || !t.last.any || t.ended || t.news.any || len(t.writes) > 0 || t.missedClockSet(j.now) || t.failures.waits(&j.options, clock) {
+	if !t.needsBarrier || held || !t.last.any || t.ended || t.answers.any || len(t.writes) > 0 || t.missedClockSet(j.now) || t.failures.waits(&j.options, clock) {
 		return
 	}
 	j.find(NotRetried, Violation{}, "term %d of server %d needs a barrier, but proposes none", t.number, t.server)
 }
 
 // checkFresh judges the proposals of a step when the step has ended.
-func (j *writeJudge) checkFresh(t *term, s Step, seen uint64) {
-	proposes, waits := len(t.fresh) > 0 || t.news.entryFull || t.news.barrierFull, t.failures.waits(&j.options, s.Clock)
+func (j *writeJudge) checkFresh(t *term, s Step, index uint64) {
+	proposes, waits := len(t.fresh) > 0 || t.answers.entryFull || t.answers.barrierFull, t.failures.waits(&j.options, s.Clock)
 	if proposes && waits {
 		j.find(TooSoon, Violation{}, "term %d wrote at %s, but had to wait until %s after failure %d in a row",
 			t.number, s.Clock, t.failures.until(&j.options), t.failures.count)
 	}
 	for _, p := range t.fresh {
-		p.seen, p.clock = seen, s.Clock
+		p.planned, p.clock = index, s.Clock
 		if p.barrier {
 			continue
 		}
 		if at := applied.Entry(shims.Applied{Message: p.Message}).At; !at.Equal(s.Clock) {
 			j.find(Mistimed, Violation{}, "the entry has the time %s, but its proposer's clock showed %s", at, s.Clock)
 		}
-		if seen < t.minIndex {
-			j.find(PlannedFromOldState, Violation{}, "the term planned from the state at index %d, but had an answer of index %d", seen, t.minIndex)
+		if index < t.minIndex {
+			j.find(PlannedFromOldState, Violation{}, "the term planned from the state at index %d, but had an answer of index %d", index, t.minIndex)
 		}
 	}
 	if t.proposesEntries() {
 		j.checkRound(t, s)
 	}
-	t.beginRound(s, s.View != nil && seen >= t.minIndex, waits)
+	t.beginRound(s, s.View != nil && index >= t.minIndex, waits)
 }
 
 // checkEvalsProposed checks that a proposal has an evaluation of each job with a mark or with a
@@ -151,17 +151,17 @@ func (j *writeJudge) checkEvalsProposed(w Write) {
 
 // send records that the items of a write are in flight.
 func (j *writeJudge) send(t *term, p *write) {
-	for i, about := range items(p.Message) {
+	for i, subject := range items(p.Message) {
 		delete(t.failed, i)
 		if t.sent[i]++; t.sent[i] > 1 && !i.isGroup() {
-			j.find(SentTwice, about, "its mark or end is already in flight")
+			j.find(SentTwice, subject, "its mark or end is already in flight")
 		}
 	}
 }
 
 // receive records the answers to the items of an applied write.
 func (j *writeJudge) receive(t *term, p *write, a shims.Answer) {
-	t.news.any = true
+	t.answers.any = true
 	var refused []rules.Refusal
 	switch r := a.Response.(type) {
 	case shims.MarksApplied:
@@ -169,27 +169,27 @@ func (j *writeJudge) receive(t *term, p *write, a shims.Answer) {
 	case shims.CompletionsApplied:
 		refused = r.Refused
 	}
-	for i, about := range items(p.Message) {
+	for i, subject := range items(p.Message) {
 		switch {
 		case i.isGroup():
-			t.news.reevaluated = append(t.news.reevaluated, i.group)
-		case slices.ContainsFunc(refused, func(r rules.Refusal) bool { return r.Node == about.Node && r.Alloc == about.Alloc }):
-			t.news.items = append(t.news.items, refusedItem{about.Drain, about.Alloc})
+			t.answers.reevaluated = append(t.answers.reevaluated, i.group)
+		case slices.ContainsFunc(refused, func(r rules.Refusal) bool { return r.Node == subject.Node && r.Alloc == subject.Alloc }):
+			t.answers.items = append(t.answers.items, refusedItem{subject.Drain, subject.Alloc})
 		}
 	}
 	if item, idle := j.idle[a.Index]; idle {
 		delete(j.idle, a.Index)
-		if p.seen == item.before && p.seen != 0 {
-			j.find(IdleWrite, item.about, "an item of entry %d had no effect in the state from which it was planned: %s", a.Index, item.why)
+		if p.planned == item.before && p.planned != 0 {
+			j.find(IdleWrite, item.subject, "an item of entry %d had no effect in the state from which it was planned: %s", a.Index, item.why)
 		}
 	}
 }
 
 // idleItem is an item without effect.
 type idleItem struct {
-	before uint64 // the index of the state that the entry was applied to
-	about  Violation
-	why    string
+	before  uint64 // the index of the state that the entry was applied to
+	subject Violation
+	why     string
 }
 
 // noteRefused records the first refused item of an entry.
@@ -197,7 +197,7 @@ func (j *facts) noteRefused(e *entry, refused []rules.Refusal) {
 	item := idleItem{before: e.Before.Index(), why: "the answer does not name the refused item"}
 	if len(refused) > 0 {
 		r := refused[0]
-		item.about, item.why = Violation{Node: r.Node, Alloc: r.Alloc}, fmt.Sprintf("%q", r.Why)
+		item.subject, item.why = Violation{Node: r.Node, Alloc: r.Alloc}, fmt.Sprintf("%q", r.Why)
 	}
 	j.idle[e.Index] = item
 }

@@ -13,9 +13,9 @@ import (
 type Bug struct {
 	// Name is the file's name without its extension.
 	Name string
-	// Title says in one line what the code does wrong.
+	// Title describes in one line what the code does wrong.
 	Title string
-	// Why says why an engineer would make the mistake and when it shows. Never empty.
+	// Why explains why an engineer would make the mistake and when it shows. Never empty.
 	Why string
 	// Breaks lists the guarantees that the bug breaks, the main one first. Never empty.
 	Breaks []Guarantee

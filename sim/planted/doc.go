@@ -34,15 +34,16 @@
 //
 // One program is built with all bugs ([Plant], by the go command's -overlay). A changed
 // function begins with its variants, and the environment variable [Variable] chooses one bug.
-// The product knows nothing of them.
+// The product contains none of them.
 //
 // # Finding them
 //
 //	go run ./sim/planted/find [-seeds N] [-stale] [NAME...]
 //
-// finds the named bugs, or all. It writes into FOUND.md the first small seed that fails with a
-// bug, or else the first of sim/scenarios, or else the first test of a simulated node, if the
-// client has the bug, of the changed packages and of the drainer. Run it when a bug, the generator of seeds or a judge has changed.
-// All bugs take hours. With -stale it leaves out the bugs that their rows still find, which takes minutes.
-// [Table.Check] says how complete the table must be, and a test fails if it is not.
+// finds the named bugs, or all. It writes into FOUND.md the first small seed that fails with a bug,
+// or else the first of sim/scenarios, or else the first test of a simulated node, if the client has
+// the bug, of the changed packages and of the drainer. Run it when a bug, the generator of seeds or
+// a judge has changed. All bugs take hours. With -stale it leaves out the bugs that their rows
+// still find, which takes minutes. [Table.Check] defines how complete the table must be, and a test
+// fails if it is not.
 package planted

@@ -25,7 +25,7 @@ type variant struct {
 
 // Apply returns the product's files with all the bugs, by name. A changed function begins with
 // each of its variants, under the condition that [Variable] names the bug. The error of an edit
-// that does not match says how to repair the bug.
+// that does not match states how to repair the bug.
 func Apply(repository fs.FS, bugs []*Bug) (map[string]string, error) {
 	packages, variants := map[string]*sources{}, map[*ast.FuncDecl][]variant{}
 	var errs []error

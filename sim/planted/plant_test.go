@@ -87,7 +87,7 @@ func TestApply_ReturnsFromAMethod(t *testing.T) {
 	must.Eq(t, "{\n\tg(2)\n\nreturn }", body)
 }
 
-// The error of a bug that no longer matches says what is gone and what to do.
+// The error of a bug that no longer matches states what is gone and what to do.
 func TestApply_RefusesWhatDoesNotMatch(t *testing.T) {
 	t.Parallel()
 	for edits, want := range map[string]string{

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Row says how a bug is found.
+// Row is how a bug is found.
 type Row struct {
 	Bug    string
 	Breaks []Guarantee

@@ -94,8 +94,8 @@ func TestFound_IsComplete(t *testing.T) {
 	}
 }
 
-// testExists reports whether a package of the product, or one that simulates a node, has the test, as in
-// "drainer.TestX".
+// testExists reports whether a package of the product, or one that simulates a node, has the test,
+// as in "drainer.TestX".
 func testExists(t *testing.T, name string) bool {
 	t.Helper()
 	folder, test, _ := strings.Cut(name, ".")

@@ -85,8 +85,8 @@ func (d *draft) removeNodes(ids *[]cluster.NodeID) {
 	*ids = slices.DeleteFunc(*ids, func(id cluster.NodeID) bool { return d.nodes[id] })
 }
 
-// removeUnder removes nodes from the list of an operation or of allocations. If each allocation has its
-// own node, it lowers the number of allocations too.
+// removeUnder removes nodes from the list of an operation or of allocations. If each allocation has
+// its own node, it lowers the number of allocations too.
 func (d *draft) removeUnder(on *[]cluster.NodeID, at *scenario.Indexes) {
 	before := len(*on)
 	if d.removeNodes(on); at != nil && at.Count == before {

@@ -47,7 +47,8 @@ func dropClients(s *scenario.Scenario) []edit {
 	return each(len(s.Clients), func(d *draft, i int) { d.clients[i] = true })
 }
 
-// nodeList returns a list of nodes in a scenario, and the indexes of the allocations on them, or nil.
+// nodeList returns a list of nodes in a scenario, and the indexes of the allocations on them, or
+// nil.
 type nodeList func(*scenario.Scenario) (*[]cluster.NodeID, *scenario.Indexes)
 
 // nodeLists returns the lists of nodes in allocations and events.
@@ -65,8 +66,8 @@ func nodeLists(s *scenario.Scenario) (all []nodeList) {
 	return all
 }
 
-// nodesOf returns the nodes of an operation, or nil, and the indexes of the allocations that it places
-// on them, or nil.
+// nodesOf returns the nodes of an operation, or nil, and the indexes of the allocations that it
+// places on them, or nil.
 func nodesOf(op scenario.Op) (*[]cluster.NodeID, *scenario.Indexes) {
 	switch op := op.(type) {
 	case *scenario.Drain:

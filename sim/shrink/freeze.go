@@ -11,10 +11,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// Freeze returns a scenario that fails the same check as s and depends on chance as little as possible.
-// It replaces random or repeated faults by one fault for each strike, ranges by single times, and at
-// last removes the seed. It keeps a random part that the failure needs. The result may have more
-// events than s. Errors and the context are as with [Shrink].
+// Freeze returns a scenario that fails the same check as s and depends on chance as little as
+// possible. It replaces random or repeated faults by one fault for each strike, ranges by single
+// times, and at last removes the seed. It keeps a random part that the failure needs. The result
+// may have more events than s. Errors and the context are as with [Shrink].
 func Freeze(ctx context.Context, s *scenario.Scenario, play Play, o Options) (*scenario.Scenario, Report, error) {
 	m, err := newShrinker(ctx, s, play, o)
 	if err != nil {
@@ -57,8 +57,8 @@ func withStrikes(s *scenario.Scenario, name scenario.FaultName, strikes []world.
 	return c
 }
 
-// justBefore returns the time to arm a fault that must strike at a time. Events at the same time could
-// come first.
+// justBefore returns the time to arm a fault that must strike at a time. Events at the same time
+// could come first.
 func justBefore(at time.Duration) time.Duration { return max(0, at-time.Nanosecond) }
 
 // faultOf returns a fault that repeats a strike.
@@ -86,8 +86,8 @@ func targetOf(strike world.Strike) string {
 	return target
 }
 
-// unfold replaces each random or repeated fault by its strikes, and then drops strikes. It reverts this
-// unless the result is smaller.
+// unfold replaces each random or repeated fault by its strikes, and then drops strikes. It reverts
+// this unless the result is smaller.
 func (m *shrinker) unfold() (progress bool) {
 	for _, name := range repeatedFaults(m.best) {
 		before := *m
@@ -105,7 +105,7 @@ func (m *shrinker) unfold() (progress bool) {
 		}
 		m.best, m.size, m.outcome = before.best, before.size, before.outcome
 		m.report.After, m.report.Failure = before.report.After, before.report.Failure
-		m.seen[keyOf(printed(candidate))] = true // do not try it again
+		m.rejected[keyOf(printed(candidate))] = true // do not try it again
 	}
 	return progress
 }

@@ -57,8 +57,8 @@ func striking(has func(*scenario.Scenario) bool) shrink.Play {
 	}
 }
 
-// In a frozen scenario each strike is a fault, armed just before the strike, and each range is a single
-// time.
+// In a frozen scenario each strike is a fault, armed just before the strike, and each range is a
+// single time.
 func TestFreeze(t *testing.T) {
 	t.Parallel()
 	always := striking(func(*scenario.Scenario) bool { return true })
@@ -116,8 +116,8 @@ func TestFreeze_keepsNeededChance(t *testing.T) {
 	must.StrContains(t, printed, "at 1.999999999s fault node/crash on=n2 delay=7s")
 }
 
-// A random fault shrinks to one strike if one is enough. It stays if the failure needs several, because
-// several faults are longer.
+// A random fault shrinks to one strike if one is enough. It stays if the failure needs several,
+// because several faults are longer.
 func TestShrink_strikes(t *testing.T) {
 	t.Parallel()
 	strikes := func(s *scenario.Scenario) (repeated, single int) {

@@ -16,13 +16,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// Judged plays a scenario with the simulator and its judges. It may fail checks of guarantees, such as
-// "G1 below limit". A panic, or an error of the run, is a failed check whose name contains the reason,
-// so that a different reason is a different check. A run that a context stops fails no check.
+// Judged plays a scenario with the simulator and its judges. It may fail checks of guarantees, such
+// as "G1 below limit". A panic, or an error of the run, is a failed check whose name contains the
+// reason, so that a different reason is a different check. A run that a context stops fails no
+// check.
 func Judged(s *scenario.Scenario) Outcome { return Judging(sim.Play)(s) }
 
-// Judging returns Judged for one [Shrink] or [Freeze], with a function in place of [sim.Play]. The steps
-// of the first scenario limit the steps of the others, because some smaller ones loop for a long time.
+// Judging returns Judged for one [Shrink] or [Freeze], with a function in place of [sim.Play]. The
+// steps of the first scenario limit the steps of the others, because some smaller ones loop for a
+// long time.
 func Judging(play func(*scenario.Scenario, sim.Options) (*sim.Result, error)) Play {
 	maxSteps := 0
 	return func(s *scenario.Scenario) Outcome {
@@ -40,8 +42,8 @@ const (
 	moreSteps  = 2
 )
 
-// judged plays a scenario with a limit of steps, where zero is no limit. It returns the number of steps,
-// or zero if the run did not end.
+// judged plays a scenario with a limit of steps, where zero is no limit. It returns the number of
+// steps, or zero if the run did not end.
 func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*sim.Result, error), maxSteps int) (o Outcome, steps int) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -53,7 +55,7 @@ func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*s
 	}})
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return o, 0 // this says nothing about the scenario
+		return o, 0 // the scenario may pass or fail
 	case err != nil:
 		o.Failures = []Failure{failureOf("unplayable", innermost(err).Error())}
 		return o, 0
@@ -90,8 +92,8 @@ func namesOf[C ~string](guarantee string, checks []C) (names []string) {
 	return names
 }
 
-// failureOf returns a failure of a kind with a reason. The name of the check leaves out the numbers of
-// the reason, because a smaller scenario has other numbers.
+// failureOf returns a failure of a kind with a reason. The name of the check leaves out the numbers
+// of the reason, because a smaller scenario has other numbers.
 func failureOf(kind, reason string) Failure {
 	reason, _, _ = strings.Cut(reason, "\n")
 	like := strings.Map(func(r rune) rune {

@@ -47,8 +47,8 @@ run calm=5m for=1h
 // passes reports whether a scenario keeps every guarantee.
 func passes(s *scenario.Scenario) bool { return len(shrink.Judged(s).Failures) == 0 }
 
-// rejectedTwice adds a failure if two writes of the drainer are rejected after any write was slow. It
-// simulates a bug that needs both.
+// rejectedTwice adds a failure if two writes of the drainer are rejected after any write was slow.
+// It simulates a bug that needs both.
 func rejectedTwice(s *scenario.Scenario) shrink.Outcome {
 	o := shrink.Judged(s)
 	slow, rejected := false, 0

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// families returns families of similar faults, each from the lightest to the heaviest. A lighter fault
-// is easier to understand.
+// families returns families of similar faults, each from the lightest to the heaviest. A lighter
+// fault is easier to understand.
 func families() [][]scenario.FaultName {
 	return [][]scenario.FaultName{
 		{scenario.ApplySlow, scenario.ApplyFull, scenario.ApplyReject, scenario.ApplyAmbiguousLost, scenario.ApplyAmbiguousApplied, scenario.ApplyAmbiguousLate},
@@ -23,8 +23,8 @@ func families() [][]scenario.FaultName {
 	}
 }
 
-// faultWeight returns the weight of a fault. A random or repeated fault is heavier than one that strikes
-// once.
+// faultWeight returns the weight of a fault. A random or repeated fault is heavier than one that
+// strikes once.
 func faultWeight(f *scenario.Fault) int {
 	weight := 1
 	for _, family := range families() {

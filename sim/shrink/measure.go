@@ -8,8 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// measure is the size of a scenario. Its numbers are compared in order. The first ones matter most to a
-// reader.
+// measure is the size of a scenario. Its numbers are compared in order. The first ones matter most
+// to a reader.
 type measure [10]int
 
 // measured measures a scenario and its text.

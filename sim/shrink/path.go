@@ -7,7 +7,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// path locates a value in a scenario by the indexes of fields and list items. It is valid in a copy too.
+// path locates a value in a scenario by the indexes of fields and list items. It is valid in a copy
+// too.
 //
 // Reflection finds the values, so that new fields of the language can be shrunk too.
 type path []int
@@ -34,8 +35,8 @@ type located struct {
 	reflect.Value
 }
 
-// values returns all values that can be simplified: numbers, words, flags, times and ranges, also zero
-// ones.
+// values returns all values that can be simplified: numbers, words, flags, times and ranges, also
+// zero ones.
 func values(s *scenario.Scenario) []located {
 	var all []located
 	collect(&all, nil, reflect.ValueOf(s).Elem())

@@ -11,7 +11,7 @@ import (
 const lineWidth = 96
 
 // prose returns the failure, the origin and the original prose of a shrunk or frozen scenario.
-func (m *shrinker) prose(of *scenario.Scenario, made string) []string {
+func (m *shrinker) prose(of *scenario.Scenario, verb string) []string {
 	f := m.report.Failure
 	lines := wrapped(strings.TrimSuffix(f.Check+": "+f.Text, ": "))
 	from := of.Name
@@ -19,8 +19,8 @@ func (m *shrinker) prose(of *scenario.Scenario, made string) []string {
 		from = "a scenario"
 	}
 	lines = append(lines, "")
-	made = fmt.Sprintf("%s from %s: %s instead of %s.", made, from, m.report.After, m.report.Before)
-	lines = append(lines, wrapped(made+" To play it: nodedrain sim run FILE")...)
+	origin := fmt.Sprintf("%s from %s: %s instead of %s.", verb, from, m.report.After, m.report.Before)
+	lines = append(lines, wrapped(origin+" To play it: nodedrain sim run FILE")...)
 	if len(of.Prose) > 0 {
 		lines = append(append(lines, "", "The prose of the original:", ""), of.Prose...)
 	}

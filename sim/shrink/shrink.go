@@ -87,7 +87,7 @@ func SizeOf(s *scenario.Scenario) Size {
 
 // Shrink returns the smallest scenario that it finds with the failure of s. The prose of the result
 // names the failure and the command to play it. The result has no expected texts. The error is
-// [ErrPasses], or says why the result cannot be printed. If the context ends, Shrink returns the
+// [ErrPasses], or states why the result cannot be printed. If the context ends, Shrink returns the
 // smallest scenario so far.
 func Shrink(ctx context.Context, s *scenario.Scenario, play Play, o Options) (*scenario.Scenario, Report, error) {
 	m, err := newShrinker(ctx, s, play, o)

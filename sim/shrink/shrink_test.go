@@ -29,8 +29,8 @@ func failing(check string, has func(*scenario.Scenario) bool) shrink.Play {
 	}
 }
 
-// busy returns a scenario of n events, with ten nodes and ten jobs of ten allocations. Each event fails
-// another allocation at another time.
+// busy returns a scenario of n events, with ten nodes and ten jobs of ten allocations. Each event
+// fails another allocation at another time.
 func busy(n int) *scenario.Scenario {
 	s := &scenario.Scenario{Name: "busy", Prose: []string{"A scenario with too many events."}, Seed: 12345}
 	for i := range 10 {
@@ -90,8 +90,8 @@ func parse(t testing.TB, text string) *scenario.Scenario {
 	return s
 }
 
-// If the failure needs four of two hundred events, only these are left, with their jobs and with simple
-// times. This takes few plays.
+// If the failure needs four of two hundred events, only these are left, with their jobs and with
+// simple times. This takes few plays.
 func TestShrink_needles(t *testing.T) {
 	t.Parallel()
 	small, report, err := shrink.Shrink(t.Context(), busy(200), failing("G1/below-limit", func(s *scenario.Scenario) bool {
@@ -208,7 +208,8 @@ func golden(t *testing.T, file, got string) {
 	must.Eq(t, string(want), got)
 }
 
-// The search ends at the limit of plays or with the context. It returns the smallest scenario so far.
+// The search ends at the limit of plays or with the context. It returns the smallest scenario so
+// far.
 func TestShrink_endsEarly(t *testing.T) {
 	t.Parallel()
 	needs := failing("G1/x", func(s *scenario.Scenario) bool { return has(s, 3, 77, 130, 131) })
@@ -230,8 +231,8 @@ func TestShrink_endsEarly(t *testing.T) {
 	must.True(t, has(small, 3, 77, 130, 131))
 }
 
-// For a random need of events, the shrunk scenario fails, needs each of its events, is not larger, is
-// valid, and is the same every time.
+// For a random need of events, the shrunk scenario fails, needs each of its events, is not larger,
+// is valid, and is the same every time.
 func TestShrink_random(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
@@ -264,8 +265,8 @@ func TestShrink_random(t *testing.T) {
 	}
 }
 
-// drawnNeed draws the need of a failure: one of two sets of events, sometimes not together with a third
-// set, and a least time between the first and the last event.
+// drawnNeed draws the need of a failure: one of two sets of events, sometimes not together with a
+// third set, and a least time between the first and the last event.
 func drawnNeed(r *rand.Rand, events int) func(*scenario.Scenario) bool {
 	some := func() []int { return r.Perm(events)[:min(events, r.IntN(5))] }
 	either, or, unless := some(), some(), some()

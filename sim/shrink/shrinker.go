@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// shrinker looks for smaller scenarios that fail.
+// shrinker searches smaller scenarios that fail.
 type shrinker struct {
 	ctx     context.Context // its end ends the search
 	play    Play
@@ -22,9 +22,9 @@ type shrinker struct {
 	outcome Outcome
 	// growing allows candidates that are not smaller.
 	growing bool
-	// seen are texts that are invalid or do not fail.
-	seen   map[textKey]bool
-	report Report
+	// rejected are texts that are invalid or do not fail.
+	rejected map[textKey]bool
+	report   Report
 }
 
 // newShrinker plays the scenario once.
@@ -32,7 +32,7 @@ func newShrinker(ctx context.Context, s *scenario.Scenario, play Play, o Options
 	if o.MaxPlays == 0 {
 		o.MaxPlays = DefaultMaxPlays
 	}
-	m := &shrinker{ctx: ctx, play: play, options: o, seen: map[textKey]bool{}}
+	m := &shrinker{ctx: ctx, play: play, options: o, rejected: map[textKey]bool{}}
 	m.best = s.Copy()
 	m.best.Prose, m.best.Story, m.best.End = nil, "", ""
 	if _, err := reread(m.best); err != nil {
@@ -71,11 +71,11 @@ func (m *shrinker) try(candidate *scenario.Scenario) bool {
 		return false
 	}
 	key := keyOf(text)
-	if m.seen[key] {
+	if m.rejected[key] {
 		return false
 	}
 	if _, _, err := scenario.Parse(candidate.Name, bytes.NewReader(text)); err != nil {
-		m.seen[key] = true
+		m.rejected[key] = true
 		return false
 	}
 	outcome := m.play(candidate)
@@ -85,7 +85,7 @@ func (m *shrinker) try(candidate *scenario.Scenario) bool {
 		m.best, m.size, m.outcome = candidate, size, outcome
 		m.report.After, m.report.Failure = SizeOf(candidate), failure
 	} else {
-		m.seen[key] = true
+		m.rejected[key] = true
 	}
 	if m.options.Progress != nil {
 		m.options.Progress(m.report)
@@ -93,8 +93,8 @@ func (m *shrinker) try(candidate *scenario.Scenario) bool {
 	return fails
 }
 
-// pass applies as many of the edits as possible. It tries all of them, then smaller and smaller chunks,
-// from the last to the first. At the end no other edit can be applied alone.
+// pass applies as many of the edits as possible. It tries all of them, then smaller and smaller
+// chunks, from the last to the first. At the end no other edit can be applied alone.
 func (m *shrinker) pass(edits []edit) (progress bool) {
 	base := m.best
 	var applied []edit
@@ -119,14 +119,14 @@ func (m *shrinker) pass(edits []edit) (progress bool) {
 	return progress
 }
 
-// finished returns the smallest scenario and the report. Events without effect get Maybe: their removal
-// would change the draws, or was not tried.
-func (m *shrinker) finished(of *scenario.Scenario, made string) (*scenario.Scenario, Report, error) {
+// finished returns the smallest scenario and the report. Events without effect get Maybe: their
+// removal would change the draws, or was not tried.
+func (m *shrinker) finished(of *scenario.Scenario, verb string) (*scenario.Scenario, Report, error) {
 	s := m.best.Copy()
 	for i := range s.Events {
 		s.Events[i].Maybe = slices.Contains(m.outcome.NoEffect, i)
 	}
-	s.Prose = m.prose(of, made)
+	s.Prose = m.prose(of, verb)
 	s, err := reread(s)
 	return s, m.report, err
 }

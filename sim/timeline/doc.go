@@ -34,7 +34,7 @@
 // # Trace
 //
 // A [Trace] has one JSON object in each line. Each line has a [Cause], except the first line and
-// the lines of violations. A cause names an earlier step and says what happened in it. A drainer's
+// the lines of violations. A cause names an earlier step and its event. A drainer's
 // step is caused by the entry, the answer or the election that woke the drainer, or by its timer.
 // An entry is caused by its proposer, in the step of the proposal. A client's report is caused by
 // the entry to which the client reacted. The caller must write a line for every step that is a

@@ -81,5 +81,5 @@ func (s Scale) Breaks() (breaks [][2]time.Duration) {
 var (
 	Natural = natural
 	Brief   = brief
-	About   = about
+	Rounded = rounded
 )

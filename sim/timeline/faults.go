@@ -9,11 +9,11 @@ import (
 
 // faultNames are the names of the faults that have struck, sorted.
 func faultNames(faults []fault) []string {
-	seen := make(map[string]bool)
+	names := make(map[string]bool)
 	for _, f := range faults {
-		seen[f.name] = true
+		names[f.name] = true
 	}
-	return slices.Sorted(maps.Keys(seen))
+	return slices.Sorted(maps.Keys(names))
 }
 
 // faultKeys returns a letter for each name of a fault: a letter of the name if one is free,

@@ -162,7 +162,7 @@ func (o *observer) alloc(id cluster.AllocID) {
 		o.row(n, after)
 	}
 	o.count(after)
-	if g := o.groups[groupOf(after)]; g != nil && (before == nil || !opinion.Asked(before)) && after.DesiredTransition.Migrate {
+	if g := o.groups[groupOf(after)]; g != nil && (before == nil || !opinion.Leaving(before)) && after.DesiredTransition.Migrate {
 		g.marks++
 	}
 	o.replaces(before, after)

@@ -42,7 +42,7 @@ func phaseOf(a *cluster.Allocation) Phase {
 		return Unknown
 	case opinion.Stopping(a):
 		return Stopping
-	case opinion.Asked(a):
+	case opinion.Leaving(a):
 		return Marked
 	case a.ClientStatus == cluster.ClientPending:
 		return Starting
@@ -61,7 +61,7 @@ type row struct {
 	stage opinion.Stage
 	// changes are the changes of its phase.
 	changes []change
-	// counted says that the running drain waits for the allocation.
+	// counted means that the running drain waits for the allocation.
 	counted bool
 	// next is its replacement, or nil.
 	next *replacement

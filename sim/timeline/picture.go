@@ -72,7 +72,7 @@ func (p picture) facts() []string {
 	end := max(r.end, r.last)
 	length := brief(end.Round(time.Millisecond)) + " virtual"
 	if p.last < end-end/8 {
-		length += ", no change after " + about(p.last)
+		length += ", no change after " + rounded(p.last)
 	}
 	facts = append(facts, length)
 	if r.options.Servers > 0 {

@@ -58,7 +58,7 @@ type violation struct {
 type write struct {
 	at    time.Duration
 	index uint64
-	// end says that an entry of the drainer ended drains. Otherwise it marked allocations.
+	// end means that an entry of the drainer ended drains. Otherwise it marked allocations.
 	end  bool
 	ids  int // the number of marks or ended drains
 	text string

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// scale maps times from zero to end to columns from zero to width. It is linear except in its breaks,
-// which stand for long times without events.
+// scale maps times from zero to end to columns from zero to width. It is linear except in its
+// breaks, which stand for long times without events.
 type scale struct {
 	end   time.Duration // above zero, a little after the last shown time
 	width int           // above zero
@@ -149,8 +149,8 @@ func brief(d time.Duration) string {
 	return text
 }
 
-// about formats a duration rounded to three or four digits.
-func about(d time.Duration) string {
+// rounded formats a duration rounded to three or four digits.
+func rounded(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		d = d.Round(time.Millisecond)

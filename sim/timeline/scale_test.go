@@ -68,9 +68,9 @@ func TestScale_breaks(t *testing.T) {
 	must.SliceEmpty(t, short.Breaks(), must.Sprint("a minute has no break"))
 }
 
-func TestBriefAndAbout(t *testing.T) {
+func TestBriefAndRounded(t *testing.T) {
 	t.Parallel()
-	for d, want := range map[time.Duration]struct{ brief, about string }{
+	for d, want := range map[time.Duration]struct{ brief, rounded string }{
 		0:                           {"0s", "0s"},
 		1500 * time.Microsecond:     {"1.5ms", "2ms"},
 		41_260 * time.Millisecond:   {"41.26s", "41.3s"},
@@ -83,7 +83,7 @@ func TestBriefAndAbout(t *testing.T) {
 		20*time.Hour + 20*time.Hour: {"40h", "40h"},
 	} {
 		must.Eq(t, want.brief, timeline.Brief(d))
-		must.Eq(t, want.about, timeline.About(d))
+		must.Eq(t, want.rounded, timeline.Rounded(d))
 	}
 }
 

@@ -113,7 +113,7 @@ func (s svg) document() string {
 func (s svg) behind(c *canvas) {
 	for _, b := range s.scale.breaks {
 		c.rect("break", s.x(b.from), s.top, s.x(b.to)-s.x(b.from), s.bottom-s.top,
-			fmt.Sprintf("%s in which nothing happened, not to scale", about(b.to-b.from)))
+			fmt.Sprintf("%s in which nothing happened, not to scale", rounded(b.to-b.from)))
 	}
 	for _, at := range s.scale.ticks(tickGap) {
 		c.line("grid", s.x(at), s.top, s.x(at), s.bottom)
@@ -141,7 +141,7 @@ const (
 func (s svg) before(c *canvas) {
 	for i, v := range s.run.violations {
 		x := s.x(v.at)
-		c.open(fmt.Sprintf("violation-%d", i), fmt.Sprintf("%s at %s: %s", v.Guarantee, about(v.at), v.Text))
+		c.open(fmt.Sprintf("violation-%d", i), fmt.Sprintf("%s at %s: %s", v.Guarantee, rounded(v.at), v.Text))
 		c.line("violation", x, s.top, x, s.bottom)
 		c.close()
 	}
@@ -187,7 +187,7 @@ func (s svg) flags() {
 				continue
 			}
 			y := s.y + row*20
-			s.rect("flag", x, y, width, 17, fmt.Sprintf("%s at %s: %s", v.Guarantee, about(v.at), v.Text))
+			s.rect("flag", x, y, width, 17, fmt.Sprintf("%s at %s: %s", v.Guarantee, rounded(v.at), v.Text))
 			s.text("white middle", x+width/2, y+13, text)
 			ends[row], deepest = x+width+2, max(deepest, row)
 			break
@@ -205,7 +205,7 @@ func (s svg) axis() {
 	last := 0
 	for _, b := range s.scale.breaks {
 		if x := (s.x(b.from) + s.x(b.to)) / 2; x > last {
-			s.text("small muted middle", x, s.y-18, "≈ "+about(b.to-b.from))
+			s.text("small muted middle", x, s.y-18, "≈ "+rounded(b.to-b.from))
 			last = x + 60
 		}
 	}
@@ -227,7 +227,7 @@ func (s svg) list() {
 			break
 		}
 		s.text("name", svgMargin, s.y, s.glyphs.fit(v.Guarantee, maxWord))
-		s.text("muted", svgMargin+maxWord*svgBold+svgPadding*2, s.y, about(v.at))
+		s.text("muted", svgMargin+maxWord*svgBold+svgPadding*2, s.y, rounded(v.at))
 		for j, line := range packed(strings.Fields(v.Text), " ", (svgWidth-svgLeft-svgMargin)/svgLetter) {
 			if j > 0 {
 				s.y += 16

@@ -71,9 +71,9 @@ func (s svgGroups) lane(number int, g *group, name string) {
 	var remarks []string
 	switch {
 	case low.below():
-		remarks = append(remarks, fmt.Sprintf("%d below at %s", -low.room(), about(low.at)))
+		remarks = append(remarks, fmt.Sprintf("%d below at %s", -low.room(), rounded(low.at)))
 	case low.exists && !low.whole():
-		remarks = append(remarks, fmt.Sprintf("room for %d at %s", low.room(), about(low.at)))
+		remarks = append(remarks, fmt.Sprintf("room for %d at %s", low.room(), rounded(low.at)))
 	}
 	s.after(s.y+14, fmt.Sprintf("lowest %d", low.healthy), remarks...)
 	s.close()
@@ -92,7 +92,7 @@ func (s svgGroups) level(g *group, l level, end time.Duration, base int, h heigh
 	if width <= 0 || !l.exists {
 		return
 	}
-	title := fmt.Sprintf("%s: %d of %d healthy, limit %d, %s to %s", g.name(), l.healthy, l.count, max(0, l.limit), about(l.at), about(end))
+	title := fmt.Sprintf("%s: %d of %d healthy, limit %d, %s to %s", g.name(), l.healthy, l.count, max(0, l.limit), rounded(l.at), rounded(end))
 	if class == "below" { // up to the limit, so that it is visible even if no allocation is healthy
 		s.rect("below", s.x(l.at), base-h.y(l.limit), width, h.y(l.limit), title)
 		return

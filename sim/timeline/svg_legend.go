@@ -18,8 +18,8 @@ func (s svg) legend() {
 	box := func(class string) func(x, y int) {
 		return func(x, y int) { s.rect(class, x, y, 12, 10, "") }
 	}
-	for p, seen := range s.phasesSeen() {
-		if seen && Phase(p) != Gone {
+	for p, drawn := range s.drawnPhases() {
+		if drawn && Phase(p) != Gone {
 			entry(box(Phase(p).String()), Phase(p).String())
 		}
 	}
@@ -44,14 +44,14 @@ func (s svg) legend() {
 	s.y += 12
 }
 
-// phasesSeen are the phases in the picture.
-func (s svg) phasesSeen() (seen [PhaseCount]bool) {
+// drawnPhases are the phases in the picture.
+func (s svg) drawnPhases() (drawn [PhaseCount]bool) {
 	for _, n := range s.nodes {
 		for _, w := range n.rows {
 			for c, end := range spans(w.changes, s.scale.end) {
-				seen[c.phase] = seen[c.phase] || s.x(end) > s.x(c.at)
+				drawn[c.phase] = drawn[c.phase] || s.x(end) > s.x(c.at)
 			}
 		}
 	}
-	return seen
+	return drawn
 }

@@ -64,7 +64,7 @@ func (s svgNodes) allNodes() {
 	s.y += height + svgPadding*2
 }
 
-// lane draws one node. crowded says that the whole picture has too many rows.
+// lane draws one node. crowded means that the whole picture has too many rows.
 func (s svgNodes) lane(id string, n *node, label string, crowded bool) {
 	rowHeight := tallHeight
 	if len(n.rows) > tallRows {
@@ -88,7 +88,7 @@ func (s svgNodes) lane(id string, n *node, label string, crowded bool) {
 	}
 	for _, d := range n.drains {
 		if d.deadline >= 0 && d.deadline <= s.scale.end {
-			s.open("", fmt.Sprintf("%s: deadline at %s", n.id, about(d.deadline)))
+			s.open("", fmt.Sprintf("%s: deadline at %s", n.id, rounded(d.deadline)))
 			s.line("due", s.x(d.deadline), s.y-10, s.x(d.deadline), s.y+height)
 			s.close()
 		}
@@ -107,14 +107,14 @@ func (s svgNodes) description(n *node, label string) (height int) {
 	case d.forced:
 		plan += ", forced"
 	case d.deadline >= 0:
-		plan += ", deadline at " + about(d.deadline)
+		plan += ", deadline at " + rounded(d.deadline)
 	}
 	s.text("small muted", svgMargin, s.y+20, plan)
 	end := "running"
 	var remarks []string
 	if d.outcome != cluster.OutcomeNone {
 		end = string(d.outcome)
-		remarks = append(remarks, "in "+about(d.end-d.start))
+		remarks = append(remarks, "in "+rounded(d.end-d.start))
 	}
 	if d.stopping > 0 {
 		remarks = append(remarks, fmt.Sprintf("%d still stopping", d.stopping))
@@ -137,7 +137,7 @@ func (s svgNodes) drainStrips(n *node) {
 		}
 		width := max(3, s.x(end)-s.x(d.start))
 		s.rect(class, s.x(d.start), s.y+2, width, 6,
-			fmt.Sprintf("%s: drain %s, %d to go, %s to %s: %s", n.id, d.id, d.initially, about(d.start), about(end), text))
+			fmt.Sprintf("%s: drain %s, %d to go, %s to %s: %s", n.id, d.id, d.initially, rounded(d.start), rounded(end), text))
 	}
 }
 
@@ -152,7 +152,7 @@ func (s svgNodes) notReady(n *node, height int) {
 			name = "deleted"
 		}
 		if width := s.x(end) - s.x(t.at); width > 0 {
-			s.rect("lost", s.x(t.at), s.y, width, height, fmt.Sprintf("%s: %s, %s to %s", n.id, name, about(t.at), about(end)))
+			s.rect("lost", s.x(t.at), s.y, width, height, fmt.Sprintf("%s: %s, %s to %s", n.id, name, rounded(t.at), rounded(end)))
 		}
 	}
 }
@@ -179,8 +179,8 @@ func (s svgNodes) gantt(id string, n *node, height int) {
 	}
 }
 
-// area draws the numbers of a node's allocations in each phase as stacked bars, with the last phases
-// on top.
+// area draws the numbers of a node's allocations in each phase as stacked bars, with the last
+// phases on top.
 func (s svgNodes) area(n *node, height int) {
 	order := [...]Phase{Running, Starting, Unhealthy, Unknown, Marked, Stopping}
 	counts := s.phases(n)
@@ -255,12 +255,12 @@ func (w *row) lifeText() string {
 		if i == 0 {
 			separator = ": "
 		}
-		fmt.Fprintf(&b, "%s%s %s", separator, c.phase, about(c.at))
+		fmt.Fprintf(&b, "%s%s %s", separator, c.phase, rounded(c.at))
 	}
 	if next := w.next; next != nil {
-		fmt.Fprintf(&b, "; replaced by %s on %s at %s", next.id, next.node, about(next.placed))
+		fmt.Fprintf(&b, "; replaced by %s on %s at %s", next.id, next.node, rounded(next.placed))
 		if next.healthy >= 0 {
-			fmt.Fprintf(&b, ", healthy %s", about(next.healthy))
+			fmt.Fprintf(&b, ", healthy %s", rounded(next.healthy))
 		}
 	}
 	return b.String()

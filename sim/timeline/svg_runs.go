@@ -23,13 +23,13 @@ func (s svgRuns) leader() {
 		i++
 		x, width := s.x(t.at), s.x(end)-s.x(t.at)
 		if t.server < 0 {
-			s.open(fmt.Sprintf("leader-%d", i), fmt.Sprintf("no leader, %s to %s", about(t.at), about(end)))
+			s.open(fmt.Sprintf("leader-%d", i), fmt.Sprintf("no leader, %s to %s", rounded(t.at), rounded(end)))
 			s.line("noleader", x, s.y+10, x+width, s.y+10)
 			s.close()
 			continue
 		}
 		name := serverName(t.server)
-		s.open(fmt.Sprintf("leader-%d", i), fmt.Sprintf("%s leads, %s to %s", name, about(t.at), about(end)))
+		s.open(fmt.Sprintf("leader-%d", i), fmt.Sprintf("%s leads, %s to %s", name, rounded(t.at), rounded(end)))
 		s.rect(fmt.Sprintf("server%d", t.server%5), x, s.y, max(1, width-1), 20, "")
 		if width > (len(name)+1)*svgLetter {
 			s.text("white", x+6, s.y+14, name)
@@ -52,9 +52,9 @@ func (s svgRuns) faultRows() {
 				continue
 			}
 			struck++
-			title := fmt.Sprintf("%s at %s", f.name, about(f.at))
+			title := fmt.Sprintf("%s at %s", f.name, rounded(f.at))
 			if f.until > f.at {
-				title += " to " + about(f.until)
+				title += " to " + rounded(f.until)
 			}
 			if f.target != "" {
 				title += ": " + f.target
@@ -100,7 +100,7 @@ func (s svgRuns) entryRows() {
 		} else {
 			marks += w.ids
 		}
-		s.open(fmt.Sprintf("entry-%d", w.index), fmt.Sprintf("entry %d at %s: %s", w.index, about(w.at), w.text))
+		s.open(fmt.Sprintf("entry-%d", w.index), fmt.Sprintf("entry %d at %s: %s", w.index, rounded(w.at), w.text))
 		s.rect(class, s.x(w.at)-1, s.y+20-height, 3, height, "")
 		s.close()
 	}
@@ -121,7 +121,7 @@ func (s svgRuns) requestRow() {
 				break
 			}
 		}
-		s.open(fmt.Sprintf("entry-%d", w.index), fmt.Sprintf("entry %d at %s: %s", w.index, about(w.at), w.text))
+		s.open(fmt.Sprintf("entry-%d", w.index), fmt.Sprintf("entry %d at %s: %s", w.index, rounded(w.at), w.text))
 		s.path("request", fmt.Sprintf("M%d %dh8l-4 7z", x-4, s.y+4), "")
 		alone := i == 0 || s.x(s.run.requests[i-1].at) != x
 		if i+1 < len(s.run.requests) && s.x(s.run.requests[i+1].at) == x {

@@ -212,8 +212,8 @@ func (t *text) legend() {
 }
 
 // words writes a part of the legend, unless it is empty.
-func (t *text) words(about string, words []string) {
+func (t *text) words(title string, words []string) {
 	if len(words) > 0 {
-		t.list(about, "  ", words)
+		t.list(title, "  ", words)
 	}
 }

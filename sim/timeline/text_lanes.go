@@ -173,7 +173,7 @@ func took(d *drain) string {
 	if d.outcome == cluster.OutcomeNone {
 		return "running"
 	}
-	return about(d.end - d.start)
+	return rounded(d.end - d.start)
 }
 
 // limit returns the limit and the count of a level, or that its group is gone.
@@ -207,7 +207,7 @@ func (t *text) violationLane() {
 			t.write(fmt.Sprintf("  and %s more", counted(len(t.run.violations)-maxNames, "violation")))
 			break
 		}
-		t.wrap(fmt.Sprintf("  %s at %s: ", t.guarantee(v), about(v.at)), t.glyphs.clean(v.Text))
+		t.wrap(fmt.Sprintf("  %s at %s: ", t.guarantee(v), rounded(v.at)), t.glyphs.clean(v.Text))
 	}
 }
 

@@ -109,7 +109,7 @@ func refusals[R scheduler.Refusal | rules.Refusal](from []R) []refused {
 func (t *Trace) Applied(m Position, a shims.Applied) {
 	l := m.line("applied")
 	l.Entry, l.Index, l.Text = a.Type.String(), a.Index, describe(a)
-	l.about(a)
+	l.setRows(a)
 	t.request(&l, a.Response)
 	t.write(l)
 }
@@ -153,8 +153,8 @@ func (m Position) line(event string) line {
 	return l
 }
 
-// about sets the objects of an entry.
-func (l *line) about(a shims.Applied) {
+// setRows sets the objects of an entry.
+func (l *line) setRows(a shims.Applied) {
 	switch m := a.Message.(type) {
 	case *shims.NodeRegister:
 		l.Nodes = []cluster.NodeID{m.Node.ID}

@@ -92,7 +92,8 @@ func Entry(a shims.Applied) witness.Entry {
 	return e
 }
 
-// keyOf returns the key of a job after its registration. An empty namespace becomes the default one.
+// keyOf returns the key of a job after its registration. An empty namespace becomes the default
+// one.
 func keyOf(j *cluster.Job) cluster.JobKey {
 	return cluster.JobKey{Namespace: cmp.Or(j.Namespace, cluster.DefaultNamespace), ID: j.ID}
 }

@@ -18,8 +18,8 @@ func Stopping(a *cluster.Allocation) bool {
 	return a.DesiredStatus == "stop" || a.DesiredStatus == "evict"
 }
 
-// Asked reports whether a drain has marked the allocation or the servers want it stopped.
-func Asked(a *cluster.Allocation) bool { return a.DesiredTransition.Migrate || Stopping(a) }
+// Leaving reports whether a drain has marked the allocation or the servers want it stopped.
+func Leaving(a *cluster.Allocation) bool { return a.DesiredTransition.Migrate || Stopping(a) }
 
 // Reachable reports whether a node exists and can report on its allocations. A nil node
 // does not exist.
@@ -104,15 +104,14 @@ func StageOf(a *cluster.Allocation) Stage {
 	return Consumer
 }
 
-// StoppedBy returns the time by which an allocation asked to leave at a given time must have
+// StoppedBy returns the time by which an allocation that was requested to leave at a time must have
 // stopped. Its tasks stop in turns: the leader, the other tasks, sidecars. Then poststop tasks run.
-// Then its volumes leave the node. A storage plugin waits for the volumes of others too. The node is
-// the allocation's own, or nil.
-// It adds the delays one by one, because the sum of two may wrap around. Together they are at most
-// the largest duration.
-func StoppedBy(a *cluster.Allocation, n *cluster.Node, asked time.Time) time.Time {
+// Then its volumes leave the node. A storage plugin waits for the volumes of others too. The node
+// is the allocation's own, or nil. It adds the delays one by one, because the sum of two may wrap
+// around. Together they are at most the largest duration.
+func StoppedBy(a *cluster.Allocation, n *cluster.Node, at time.Time) time.Time {
 	if g := groupOf(a.Job, a.TaskGroup); g != nil {
-		end := asked.Add(g.ShutdownDelay)
+		end := at.Add(g.ShutdownDelay)
 		for turn := range turns {
 			begun := end
 			for _, t := range g.Tasks {
@@ -134,12 +133,12 @@ func StoppedBy(a *cluster.Allocation, n *cluster.Node, asked time.Time) time.Tim
 		if n != nil && StageOf(a) == Plugin {
 			end = end.Add(n.HoldLimit)
 		}
-		if latest := asked.Add(math.MaxInt64); end.After(latest) {
+		if latest := at.Add(math.MaxInt64); end.After(latest) {
 			return latest
 		}
 		return end
 	}
-	return asked.Add(5 * time.Second) // the default kill timeout of a task
+	return at.Add(5 * time.Second) // the default kill timeout of a task
 }
 
 // turns counts the turns in which the tasks of a group stop.

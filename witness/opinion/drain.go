@@ -26,25 +26,25 @@ func Passed(d *cluster.Drain, at time.Time) bool {
 }
 
 // WaitEnd returns the end of the drain's wait, after its cutoff, for an allocation that was
-// asked to leave: the allocation's stop time on the node plus the margin, counted from the cutoff or
-// from the request, whichever is later. The node is the allocation's own, or nil.
+// requested to leave: the allocation's stop time on the node plus the margin, counted from the
+// cutoff or from the request, whichever is later. The node is the allocation's own, or nil.
 func WaitEnd(a *cluster.Allocation, n *cluster.Node, d *cluster.Drain, margin time.Duration) time.Time {
 	from, _ := Cutoff(d)
-	asked := a.DesiredTransition.MarkedAt
+	at := a.DesiredTransition.MarkedAt
 	if !a.DesiredTransition.Migrate {
-		asked = a.StoppedAt
+		at = a.StoppedAt
 	}
-	if asked.After(from) {
-		from = asked
+	if at.After(from) {
+		from = at
 	}
 	return StoppedBy(a, n, from).Add(margin)
 }
 
 // WaitOver reports whether, at the given time, the node's drain need no longer wait for a
-// live allocation on it: the allocation was asked to leave, the cutoff has passed, and
+// live allocation on it: the allocation was requested to leave, the cutoff has passed, and
 // either the wait has ended or the client cannot report.
 func WaitOver(a *cluster.Allocation, n *cluster.Node, d *cluster.Drain, at time.Time, margin time.Duration) bool {
-	if !Asked(a) || !Passed(d, at) {
+	if !Leaving(a) || !Passed(d, at) {
 		return false
 	}
 	return !InTouch(a, n) || !at.Before(WaitEnd(a, n, d, margin))

@@ -23,7 +23,7 @@ func TestOpinion_agreesWithPackageCluster(t *testing.T) {
 		n, a := randomNode(rng), randomAlloc(rng)
 		must.Eq(t, !a.ClientTerminal(), opinion.Live(a))
 		must.Eq(t, a.ServerTerminal(), opinion.Stopping(a))
-		must.Eq(t, a.Leaving(), opinion.Asked(a))
+		must.Eq(t, a.Leaving(), opinion.Leaving(a))
 		must.Eq(t, n.Reachable(), opinion.Reachable(n))
 		must.Eq(t, n.Reachable() && a.ClientStatus != cluster.ClientUnknown, opinion.InTouch(a, n))
 		healthy, given := opinion.Verdict(a)
@@ -69,7 +69,7 @@ func checkDrain(t *testing.T, rng *rand.Rand, n *cluster.Node, a *cluster.Alloca
 	}
 	must.Eq(t, d.Strategy.Forced(), cutoff.Equal(d.UpdatedAt))
 
-	// An allocation asked to leave after the cutoff has its stop time from then.
+	// An allocation requested to leave after the cutoff has its stop time from then.
 	a.DesiredTransition = cluster.DesiredTransition{Migrate: true, MarkedAt: cutoff.Add(time.Second)}
 	end := opinion.WaitEnd(a, n, d, time.Minute)
 	must.Eq(t, cutoff.Add(time.Second).Add(a.StopTimeOn(n)).Add(time.Minute), end)
@@ -84,7 +84,7 @@ func checkDrain(t *testing.T, rng *rand.Rand, n *cluster.Node, a *cluster.Alloca
 	a.DesiredTransition, a.DesiredStatus, a.StoppedAt = cluster.DesiredTransition{}, cluster.DesiredStop, cutoff.Add(time.Hour)
 	must.Eq(t, a.StoppedAt.Add(a.StopTimeOn(n)), opinion.WaitEnd(a, n, d, 0))
 	a.DesiredStatus = cluster.DesiredRun
-	must.False(t, opinion.WaitOver(a, n, d, end.Add(time.Hour), 0), must.Sprint("it was not asked to leave"))
+	must.False(t, opinion.WaitOver(a, n, d, end.Add(time.Hour), 0), must.Sprint("it was not requested to leave"))
 }
 
 func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }

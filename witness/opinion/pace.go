@@ -8,7 +8,7 @@ import (
 
 // Pace is a group's budget in numbers.
 type Pace struct {
-	// Count is the number of healthy allocations that the group wants, MaxParallel the number
+	// Count is the number of healthy allocations of the group, MaxParallel the number
 	// of them that drains may take down.
 	Count, MaxParallel int
 	// Verdict is the time from an allocation's creation to the deadline of its verdict.
@@ -19,7 +19,7 @@ type Pace struct {
 const defaultVerdict = 5 * time.Minute
 
 // PaceOf returns the pace of a job's group, and false if the job or the group
-// does not exist. A stopped job wants no healthy allocation, and a group without a
+// does not exist. The count of a stopped job is zero, and a group without a
 // migrate block moves one at a time.
 func PaceOf(j *cluster.Job, group string) (Pace, bool) {
 	g := groupOf(j, group)

@@ -30,8 +30,8 @@ func Excluded(a *cluster.Allocation, d *cluster.Drain, onNode iter.Seq[*cluster.
 	return false
 }
 
-// serves reports whether a system allocation that lives on the node of the drain has there a volume of
-// the node plugin that the allocation runs.
+// serves reports whether a system allocation that lives on the node of the drain has there a volume
+// of the node plugin that the allocation runs.
 func serves(a *cluster.Allocation, d *cluster.Drain, onNode iter.Seq[*cluster.Allocation], v Volumes) bool {
 	runs := map[cluster.PluginID]bool{}
 	if g := groupOf(a.Job, a.TaskGroup); g != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Attachment says whether a volume is attached to a node, in the storage.
+// Attachment states whether a volume is attached to a node, in the storage.
 type Attachment struct {
 	Volume   cluster.VolumeKey
 	Node     cluster.NodeID

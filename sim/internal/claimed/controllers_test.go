@@ -58,7 +58,7 @@ func TestJudge_Called(t *testing.T) {
 	}
 }
 
-// The state says that the volume is detached, or no longer has a claim of it.
+// By the state the volume is detached, or no longer has a claim of it.
 func TestJudge_Detached(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -17,9 +17,9 @@
 //     node is dead.
 //   - A volume of a storage plugin with controllers is on a node only while it is attached to the
 //     node.
-//   - A leader has one call of a controller in flight for a volume, and asks no controller to detach a
-//     volume that is mounted. A call is done only if no other controller that can be called may still
-//     undo it.
+//   - A leader has one call of a controller in flight for a volume, and calls no controller to
+//     detach a volume that is mounted. A call is done only if no other controller that can be called
+//     may still undo it.
 //   - A claim that a controller has detached ends only when the volume is detached, and a volume is
 //     attached only to nodes that claim it. The calls of an earlier leader and of controllers that
 //     cannot be called are excepted.

@@ -26,12 +26,12 @@ const (
 	FreedEarly   Check = "freed too early"       // the claim of a writer on an unreachable node
 	Detached     Check = "not attached"          // a volume is on a node to which no controller has attached it
 	LeftUnnamed  Check = "left without a name"   // an ended allocation has a volume that its report does not name
-	DetachedUsed Check = "detached in use"       // the state says that a volume has left a node, but it is still mounted
+	DetachedUsed Check = "detached in use"       // by the state a volume has left a node, but it is still mounted
 	FreedInUse   Check = "freed in use"          // a task of an unreachable node may write after the servers freed its claim
 	CalledTwice  Check = "two calls in flight"   // of one volume, by one leader
-	CalledEarly  Check = "detached too early"    // a controller is asked to detach a volume that is mounted
+	CalledEarly  Check = "detached too early"    // a controller is called to detach a volume that is mounted
 	Overtaken    Check = "overtaken call"        // a controller may still undo the call of another one
-	FreedHere    Check = "freed while attached"  // the state says that a volume is detached, but it is attached
+	FreedHere    Check = "freed while attached"  // by the state a volume is detached, but it is attached
 	LeftAttached Check = "left attached"         // a volume is attached to a node that does not claim it
 )
 
@@ -176,17 +176,17 @@ func (j *Judge) frees(now time.Time, a shims.Applied, c cluster.ClaimChange, at 
 		return
 	}
 	n, alloc := a.Before.Node(c.Node), a.Before.Alloc(c.Claim.Alloc)
-	given := j.deleted[c.Node]
+	since := j.deleted[c.Node]
 	switch {
 	case alloc == nil || alloc.Job.Group(alloc.TaskGroup) == nil:
-		j.report(now, FreedEarly, c.Node, c.Claim.Alloc, "%s: nothing says when its client has stopped it", c.Claim.Volume)
+		j.report(now, FreedEarly, c.Node, c.Claim.Alloc, "%s: no row states when its client has stopped it", c.Claim.Volume)
 		return
 	case n == nil:
 	case n.Status != cluster.NodeDown && n.Status != cluster.NodeDisconnected:
 		j.report(now, FreedEarly, c.Node, c.Claim.Alloc, "%s: the node is %s", c.Claim.Volume, n.Status)
 		return
 	default:
-		given = n.StatusChangedAt
+		since = n.StatusChangedAt
 	}
 	g := alloc.Job.Group(alloc.TaskGroup)
 	needs := g.ShutdownDelay + margin + g.Disconnect.StopOnClientAfter
@@ -197,13 +197,13 @@ func (j *Judge) frees(now time.Time, a shims.Applied, c cluster.ClaimChange, at 
 	}
 	gone, known := j.gone[c.Node]
 	j.freed[c.Claim] = known && now.Sub(gone) >= needs
-	if since := at.Sub(given); g.Disconnect.StopOnClientAfter <= 0 || needs > 0 && since < needs {
-		j.report(now, FreedEarly, c.Node, c.Claim.Alloc, "%s: %s after the node was given up, and its client needs %s", c.Claim.Volume, since, needs)
+	if passed := at.Sub(since); g.Disconnect.StopOnClientAfter <= 0 || needs > 0 && passed < needs {
+		j.report(now, FreedEarly, c.Node, c.Claim.Alloc, "%s: %s after the node was given up, and its client needs %s", c.Claim.Volume, passed, needs)
 	}
 }
 
-// Look compares the mount tables and the attachments with the state, at a quiet point.
-func (j *Judge) Look(now time.Time, state *statestore.Snapshot, machines []Machine, attachments []Attachment) {
+// Compare compares the mount tables and the attachments with the state, at a quiet point.
+func (j *Judge) Compare(now time.Time, state *statestore.Snapshot, machines []Machine, attachments []Attachment) {
 	j.leftAttached(now, state, attachments)
 	j.conflicts(now, state)
 	writers := map[cluster.VolumeKey]cluster.NodeID{}

@@ -132,7 +132,7 @@ func (w *world) deleted() {
 
 func (w *world) checks() (names []string) {
 	w.t.Helper()
-	w.judge.Look(start(), w.store.Snapshot(), []claimed.Machine{{Node: "n1", Mounts: w.mounts[0], Runs: w.runs}, {Node: "n2", Mounts: w.mounts[1]}}, w.attached)
+	w.judge.Compare(start(), w.store.Snapshot(), []claimed.Machine{{Node: "n1", Mounts: w.mounts[0], Runs: w.runs}, {Node: "n2", Mounts: w.mounts[1]}}, w.attached)
 	for _, v := range w.judge.Violations() {
 		must.SliceContains(w.t, claimed.Checks(), claimed.Check(v.Check))
 		names = append(names, v.Check)

@@ -13,7 +13,7 @@
 //   - The group of a deleted allocation has the same allocations in slots as before, counts the
 //     same failures in a row, and needs the same replacements. So no plan places more or fewer
 //     allocations because of the entry.
-//   - A deleted evaluation was closed. The blocked evaluation that it made was not open, no
+//   - A deleted evaluation was closed. The blocked evaluation that it created was not open, no
 //     allocation names it, and its job keeps an evaluation.
 //   - A deleted job had no open evaluation. It was stopped and had no allocation, or it was a batch
 //     job whose allocations all had ended, and no client or drain needed them.

@@ -143,7 +143,7 @@ func (e *entry) judgeEval(eval *cluster.Evaluation) {
 	case isOpen(eval):
 		e.report(StillOfUse, nil, "evaluation %s is open", eval.ID)
 	case blocked != nil && isOpen(blocked):
-		e.report(StillOfUse, nil, "evaluation %s has made %s, which is open", eval.ID, blocked.ID)
+		e.report(StillOfUse, nil, "evaluation %s has created %s, which is open", eval.ID, blocked.ID)
 	}
 	for a := range e.after.AllocsByJob(job) {
 		if a.EvalID == eval.ID {

@@ -28,7 +28,7 @@ type world struct {
 	web, sum *cluster.Job
 	allocs   []*cluster.Allocation // a0, a1, b1
 	evals    []*cluster.Evaluation // e0, e1, sum
-	// drain is the running drain of n1, or empty. stop says that sum is stopped.
+	// drain is the running drain of n1, or empty. stop means that sum is stopped.
 	drain cluster.DrainID
 	stop  bool
 	// at is the time at which the allocations are written.

@@ -44,7 +44,7 @@ func (e *entry) compare(response shims.Response) {
 }
 
 // deleted returns the rows of a table that the entry has deleted, in their order. It reports the
-// rows that the entry changed or made, and deleted rows that are not named.
+// rows that the entry changed or created, and deleted rows that are not named.
 func deleted[K comparable, T any](e *entry, table string, before, after iter.Seq[*T], key func(*T) K, named []K) (gone []*T) {
 	is := map[K]*T{}
 	for row := range after {
@@ -70,7 +70,7 @@ func deleted[K comparable, T any](e *entry, table string, before, after iter.Seq
 		stayed++
 	}
 	if len(is) > stayed {
-		e.report(Outside, nil, "the entry has made %d rows: %s", len(is)-stayed, table)
+		e.report(Outside, nil, "the entry has created %d rows: %s", len(is)-stayed, table)
 	}
 	return gone
 }

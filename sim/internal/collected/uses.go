@@ -135,7 +135,7 @@ func useOfEval(s *statestore.Snapshot, e *cluster.Evaluation) string {
 		return "it is open"
 	}
 	if blocked := s.Eval(e.BlockedEval); blocked != nil && isOpen(blocked) {
-		return "the evaluation that it made is open"
+		return "the evaluation that it created is open"
 	}
 	for a := range s.AllocsByJob(e.JobKey()) {
 		if a.EvalID == e.ID {

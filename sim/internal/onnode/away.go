@@ -8,8 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 )
 
-// noteAway records which allocations the client, or the watchdog of a dead client, must stop because
-// no client has reached the servers for the time that their group sets. A client does not know an
+// noteAway records which allocations the client, or the watchdog of a dead client, must stop
+// because no client has reached the servers for the time that their group sets. A client has no
 // allocation without a record.
 func (j *Judge) noteAway(n *machine.Node) {
 	var contact time.Time

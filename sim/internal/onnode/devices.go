@@ -86,9 +86,9 @@ func split(id driver.TaskID) (cluster.AllocID, string) {
 // deviceUser judges N8 when a task's process starts.
 func (l *ledger) deviceUser(n *machine.Node, id cluster.AllocID, p *scripted.Process) {
 	if row := l.alloc(id).row; row != nil {
-		given, has := given(row, taskOf(p)), slices.Sorted(slices.Values(p.Devices))
-		if !slices.Equal(given, has) {
-			l.find("N8", "other devices", id, "%s starts with the devices %v, and the servers gave it %v", p.Task, has, given)
+		assigned, has := assigned(row, taskOf(p)), slices.Sorted(slices.Values(p.Devices))
+		if !slices.Equal(assigned, has) {
+			l.find("N8", "other devices", id, "%s starts with the devices %v, and the servers gave it %v", p.Task, has, assigned)
 		}
 	}
 	if len(p.Devices) == 0 {
@@ -111,8 +111,8 @@ func (l *ledger) deviceUser(n *machine.Node, id cluster.AllocID, p *scripted.Pro
 	}
 }
 
-// given returns the device files that the servers assigned to a task, sorted.
-func given(row *cluster.Allocation, task string) (paths []string) {
+// assigned returns the device files that the servers assigned to a task, sorted.
+func assigned(row *cluster.Allocation, task string) (paths []string) {
 	if row.Devices == nil {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (l *ledger) waits(a *alloc) bool {
 
 // couldHave reports whether the allocation has made no start although its devices are healthy and
 // free. An allocation may wait for its volumes, for the end of the allocation that it replaces, and
-// for the end of an allocation whose record was lost: without the record the client does not know
+// for the end of an allocation whose record was lost: without the record the client has lost
 // the devices of that allocation.
 func (l *ledger) couldHave(n *machine.Node, id cluster.AllocID, a *alloc) bool {
 	for p := range n.Machine().EachLiving() {
@@ -180,7 +180,7 @@ func (l *ledger) couldHave(n *machine.Node, id cluster.AllocID, a *alloc) bool {
 			return false
 		}
 	}
-	for _, q := range a.wants() {
+	for _, q := range a.requests() {
 		if s := n.Storage(); s == nil || !published(s, q) {
 			return false
 		}

@@ -5,7 +5,8 @@
 //
 // Trouble is a fault of the machine: a client, driver or shim that dies, a driver that hangs, a
 // restart of the machine, a full disk, a lost record. A process belongs to a task if it is in the
-// task's cgroup, or in a container below it. The judge ignores processes that have left their cgroup.
+// task's cgroup, or in a container below it. The judge ignores processes that have left their
+// cgroup.
 //
 // # N1, one copy
 //
@@ -23,7 +24,7 @@
 //   - A task gets its kill signal only if its allocation must stop. There are four reasons. The
 //     servers stop it, or have not answered for the stop_on_client_after of the group, and the
 //     shutdown delays of the group and of the task have passed. Or a task of the allocation has
-//     ended, and the shutdown delay of the task has passed since then. Or a record or a report says
+//     ended, and the shutdown delay of the task has passed since then. Or a record or a report states
 //     that a task has failed. The record may be saved a little later. With a full disk, or if the
 //     client dies before, it is missing. Or the task is a poststop task that has used its time.
 //   - At that time the tasks that must stop earlier have no process, except processes that cannot
@@ -36,7 +37,7 @@
 //   - SIGKILL follows the kill signal after the kill timeout, and at most a second later. The upper
 //     limit holds while the same client runs, or while its watchdog does. A watchdog may kill earlier
 //     a task that should have ended before.
-//   - SIGKILL without a kill signal is only for a task that the client cannot keep: a record says
+//   - SIGKILL without a kill signal is only for a task that the client cannot keep: a record states
 //     after trouble that the task is lost, or the task has no record, or its driver was down for
 //     the whole grace.
 //
@@ -55,7 +56,7 @@
 //
 //   - A reported exit code is the exit code of an ended process of the task. It is unknown only
 //     after trouble, or if the client had to have a container destroyed after its grace.
-//   - When a node has had no trouble for some time, the servers know the state in its records, no
+//   - When a node has had no trouble for some time, the servers have the state in its records, no
 //     task that must stop runs longer than permitted, and each process has a record, unless the
 //     record was lost and the process cannot die.
 //
@@ -70,8 +71,8 @@
 //
 //   - No call is out of order. The double of the storage, package plugin/storage/scripted, checks
 //     this.
-//   - A volume is claimed, staged and published only if its record on the disk says so. When the
-//     volume is unstaged, the record does not say that it is staged, unless the disk was full.
+//   - A volume is claimed, staged and published only if its record on the disk states it. When the
+//     volume is unstaged, the record does not state that it is staged, unless the disk was full.
 //     After the loss of a volume's record this is not judged.
 //   - A task's process starts only when all volumes of its allocation are published for it. A
 //     volume is unpublished only when no process of the allocation runs.
@@ -87,8 +88,8 @@
 //
 //   - A task that is a storage plugin gets its kill signal, or SIGKILL without one, in these cases
 //     only: it serves nothing; its allocation had to stop, and the hold limit has passed since
-//     then; its record says that it restarts; or, for the present client, another allocation with
-//     the same plugin id may run. Tasks that the client cannot keep, or that it does not know, are
+//     then; its record states that it restarts; or, for the present client, another allocation with
+//     the same plugin id may run. Tasks that the client cannot keep, or that it has no record of, are
 //     not judged.
 //   - When a node has had no trouble for some time, an allocation that must stop and has had no
 //     process for the hold limit has ended in its record, even if its volumes are still mounted.

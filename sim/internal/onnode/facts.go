@@ -18,7 +18,7 @@ type facts struct {
 	trouble trouble
 	// since is when the present client started, or zero.
 	since time.Time
-	// order are the allocations in the order in which the judge first saw them.
+	// order are the allocations in the order in which they first appeared.
 	order []*alloc
 	// starts are the task processes of each cgroup, in the order of their start.
 	starts map[string][]scripted.Identity

@@ -45,7 +45,7 @@ type alloc struct {
 	id  cluster.AllocID
 	row *cluster.Allocation
 	// received is when a client first received it in this boot, and stopAt is when a client was
-	// first told to stop it.
+	// first received its stop.
 	received, stopAt time.Time
 	// lastStopAt is the time of the last stop that the client received.
 	lastStopAt time.Time
@@ -72,8 +72,8 @@ func New(node cluster.NodeID) *Judge {
 	}
 }
 
-// see stores the row of the servers.
-func (a *alloc) see(row *cluster.Allocation) {
+// update stores the row of the servers.
+func (a *alloc) update(row *cluster.Allocation) {
 	a.row = row
 	a.leash = bounded(a.group().Disconnect.StopOnClientAfter)
 }
@@ -107,12 +107,12 @@ func (j *Judge) Started(n *machine.Node) {
 	clear(j.reported)
 	for _, r := range n.Records() { // the records of allocations that ran at the start of the simulation
 		if a := j.alloc(r.Alloc.ID); a.row == nil {
-			a.see(r.Alloc)
+			a.update(r.Alloc)
 			a.received, a.judged = j.now, r.Healthy != nil
 		}
 	}
 	boot := n.BootID()
-	for _, a := range j.order { // a client does not know an allocation without a record
+	for _, a := range j.order { // a client has no allocation without a record
 		if r := n.Record(a.id); r == nil {
 			a.received = time.Time{}
 		} else if r.BootID != boot {
@@ -142,7 +142,7 @@ func (j *Judge) Received(n *machine.Node, w client.Wanted) {
 	}
 	for _, row := range w.Allocs {
 		if a := j.alloc(row.ID); row.NodeID == j.node {
-			a.see(row)
+			a.update(row)
 			if a.received.IsZero() {
 				a.received = j.now
 			}
@@ -166,7 +166,7 @@ func (j *Judge) Received(n *machine.Node, w client.Wanted) {
 	}
 }
 
-// stop records that a client is told to stop the allocation.
+// stop records that a client receives the stop of the allocation.
 func (a *alloc) stop(now time.Time) {
 	a.lastStopAt = now
 	if a.stopAt.IsZero() {
@@ -213,7 +213,7 @@ func (j *Judge) excused(p *scripted.Process) bool {
 }
 
 // abandoned reports whether a process is in a container whose driver had trouble in the life of the
-// process. Only the driver can end the process, and it may not know it.
+// process. Only the driver can end the process, and its table may not contain it.
 func (f *facts) abandoned(p *scripted.Process) bool {
 	return p.Contained && !f.trouble.driver.IsZero() && !f.trouble.driver.Before(p.StartedAt.Add(-startTakes))
 }

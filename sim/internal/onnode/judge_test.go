@@ -191,7 +191,7 @@ func TestJudge(t *testing.T) {
 			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByClient)
 			f.judge.Looked(f.node)
 		}},
-		{"a task gets a signal that no one asked for", "N2", "stops without cause", func(t *testing.T, f *fixture) {
+		{"a task gets a signal without a request", "N2", "stops without cause", func(t *testing.T, f *fixture) {
 			f.node.Machine().Signal(f.task(), scripted.SIGTERM, scripted.ByDriver)
 			f.judge.Looked(f.node)
 			f.advance(t, time.Second)
@@ -200,7 +200,7 @@ func TestJudge(t *testing.T) {
 		{"a task outlives its grace", "N2", "not killed after its grace", func(t *testing.T, f *fixture) {
 			stopped := f.alloc.Copy()
 			stopped.DesiredStatus = cluster.DesiredStop
-			f.judge.Received(f.node, wanted(f.plugin, stopped)) // the client is not told
+			f.judge.Received(f.node, wanted(f.plugin, stopped)) // the client does not receive it
 			f.node.Machine().Signal(f.task(), scripted.SIGTERM, scripted.ByDriver)
 			f.judge.Looked(f.node)
 			f.advance(t, 10*time.Second)
@@ -210,7 +210,7 @@ func TestJudge(t *testing.T) {
 			brief := f.alloc.Copy()
 			brief.Job = brief.Job.Copy()
 			brief.Job.TaskGroups[0].Disconnect.StopOnClientAfter = time.Minute
-			f.judge.Received(f.node, wanted(f.plugin, brief)) // the client is not told
+			f.judge.Received(f.node, wanted(f.plugin, brief)) // the client does not receive it
 			f.away = true
 			f.advance(t, 2*time.Minute)
 			f.judge.Looked(f.node)
@@ -221,7 +221,7 @@ func TestJudge(t *testing.T) {
 			brief := f.alloc.Copy()
 			brief.Job = brief.Job.Copy()
 			brief.Job.TaskGroups[0].Disconnect.StopOnClientAfter = time.Minute
-			f.judge.Received(f.node, wanted(f.plugin, brief)) // the watchdog is not told
+			f.judge.Received(f.node, wanted(f.plugin, brief)) // the watchdog does not receive it
 			f.node.KillClient()
 			f.advance(t, 2*time.Minute)
 			f.judge.Looked(f.node)
@@ -274,7 +274,7 @@ func TestJudge(t *testing.T) {
 		{"an unhealthy device is given", "N8", "not healthy", func(t *testing.T, f *fixture) {
 			ref, groups := f.slow(t), toys()
 			groups[0].Devices[1].Healthy = false
-			f.judge.DevicesReported(f.node, "toys", groups, nil) // the client is not told
+			f.judge.DevicesReported(f.node, "toys", groups, nil) // the client does not receive it
 			f.judge.Reserves(f.node, ref, toy, []string{"d1"})
 		}},
 		{"a device is given that is not there", "N8", "not healthy", func(t *testing.T, f *fixture) {
@@ -295,7 +295,7 @@ func TestJudge(t *testing.T) {
 		}},
 		{"a task starts with other devices than its own", "N8", "other devices", func(t *testing.T, f *fixture) {
 			f.slow(t)
-			f.judge.Received(f.node, f.wanted(gives(allocation("slow"), "d0"))) // the client is not told
+			f.judge.Received(f.node, f.wanted(gives(allocation("slow"), "d0"))) // the client does not receive it
 			f.advance(t, time.Minute)
 		}},
 		{"a task loses a device that is sick", "N8", "a device is taken away", func(t *testing.T, f *fixture) {
@@ -308,7 +308,7 @@ func TestJudge(t *testing.T) {
 		{"a free device is not given", "N8", "a free device is not given", func(t *testing.T, f *fixture) {
 			batch := gives(allocation("a2"), "d1")
 			batch.Job.Type = cluster.JobBatch
-			f.judge.Received(f.node, f.wanted(batch)) // the client is not told
+			f.judge.Received(f.node, f.wanted(batch)) // the client does not receive it
 			f.advance(t, 6*time.Minute)
 			f.judge.Settled(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{}))
 		}},
@@ -328,14 +328,14 @@ func TestJudge(t *testing.T) {
 			f.node.Storage().Adopt(request("a2"), storage.Claimed{Plugin: "disks", ExternalID: "ext"})
 			f.call(t, storage.Publish, request("a2"))
 		}},
-		{"a volume is unstaged, and the record does not know", "N6", "no record", func(t *testing.T, f *fixture) {
+		{"a volume is unstaged, and the record does not show it", "N6", "no record", func(t *testing.T, f *fixture) {
 			f.node.Storage().Lose(storage.TargetPath(f.node.Storage().Root(), "a1", data, usage))
 			f.call(t, storage.Unstage, storage.Request{Volume: data, Usage: usage})
 		}},
 		{"a volume is taken from a task", "N6", "taken from a task", func(t *testing.T, f *fixture) { f.call(t, storage.Unpublish, request("a1")) }},
 		{"a task starts without its volume", "N6", "starts without a volume", func(t *testing.T, f *fixture) {
 			f.slow(t)
-			f.judge.Received(f.node, f.wanted(withVolume(gives(allocation("slow"), "d1")))) // the client is not told
+			f.judge.Received(f.node, f.wanted(withVolume(gives(allocation("slow"), "d1")))) // the client does not receive it
 			f.advance(t, time.Minute)
 		}},
 		{"a volume is not mounted", "N6", "a volume is not mounted", func(t *testing.T, f *fixture) {
@@ -385,7 +385,7 @@ func TestJudge(t *testing.T) {
 			f.stopPlugin()
 		}},
 		{"an end is not reported after the hold limit", "N7", "its end is not reported", func(t *testing.T, f *fixture) {
-			f.node.KillClient() // the record does not say that it has ended
+			f.node.KillClient() // the record does not state that it has ended
 			f.received(f.alloc, f.plugin)
 			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByFault)
 			must.NoError(t, f.node.Machine().RemoveCgroup("a1:web"))
@@ -405,7 +405,7 @@ func TestJudge(t *testing.T) {
 			f.judge.Reported(f.node, []cluster.AllocReport{{Alloc: "a1", ClientStatus: cluster.ClientFailed, VolumeHolds: left}})
 		}},
 		{"a verdict does not come", "N9", "no verdict", func(t *testing.T, f *fixture) {
-			f.judge.Received(f.node, f.wanted(allocation("a2"))) // the client is not told
+			f.judge.Received(f.node, f.wanted(allocation("a2"))) // the client does not receive it
 			f.advance(t, 6*time.Minute)
 			f.judge.Looked(f.node)
 		}},
@@ -447,8 +447,8 @@ func TestJudge_waitsForItsVolume(t *testing.T) {
 }
 
 // A driver refuses a task, and the other task of the allocation must stop. Bug: with a short
-// shutdown delay it gets its signal before the record of the failure is saved, and the judge saw no
-// cause.
+// shutdown delay it gets its signal before the record of the failure is saved, and the judge
+// observed no cause.
 func TestJudge_failureIsBeingSaved(t *testing.T) {
 	t.Parallel()
 	for delay := time.Duration(0); delay < 6*time.Millisecond; delay += 100 * time.Microsecond {
@@ -480,8 +480,8 @@ func TestJudge_failureIsBeingSaved(t *testing.T) {
 	}
 }
 
-// leashed is a node that runs an allocation. The allocation must stop when its client has not reached the
-// servers for a minute, and its task gets its signal half a minute later.
+// leashed is a node that runs an allocation. The allocation must stop when its client has not
+// reached the servers for a minute, and its task gets its signal half a minute later.
 type leashed struct {
 	node   *machine.Node
 	judge  *onnode.Judge

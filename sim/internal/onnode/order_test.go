@@ -29,7 +29,7 @@ func TestJudge_sidecarStopsFirst(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	a := f.withProxy(t)
-	f.received(a, f.alloc, f.plugin) // the client is not told
+	f.received(a, f.alloc, f.plugin) // the client does not receive it
 	f.node.Machine().Signal(f.node.Machine().LivingIn("stuck:proxy")[0].Identity, scripted.SIGTERM, scripted.ByDriver)
 	f.judge.Looked(f.node)
 	must.Len(t, 1, f.judge.Violations())

@@ -176,7 +176,7 @@ func (f *facts) noCause(n *machine.Node, c causeless) {
 		f.find("N8", "a device is taken away", c.alloc, "%s got its kill signal at %s, and one of its devices %v is unhealthy or gone", p.Task, p.Signals[0].At, p.Devices)
 		return
 	}
-	f.find("N2", "stops without cause", c.alloc, "%s got its kill signal at %s; the servers told the client to stop at %s", p.Task, p.Signals[0].At, f.alloc(c.alloc).stopAt)
+	f.find("N2", "stops without cause", c.alloc, "%s got its kill signal at %s; the stop reached the client at %s", p.Task, p.Signals[0].At, f.alloc(c.alloc).stopAt)
 }
 
 // wasSignalled reports whether the last process of a task got a signal, so that its end may be the
@@ -243,8 +243,8 @@ func (j *Judge) taskKilled(n *machine.Node, id cluster.AllocID, name string, p *
 	j.find("N2", "killed before the end of its grace", id, "%s got SIGKILL; its kill timeout is %s and its signals were %v", p.Task, task.KillTimeout, p.Signals)
 }
 
-// driverDown reports whether no process of the driver lives. A client waits longer and longer before
-// it starts a driver that dies at each start, and a driver that is down sends no signal.
+// driverDown reports whether no process of the driver lives. A client waits longer and longer
+// before it starts a driver that dies at each start, and a driver that is down sends no signal.
 func driverDown(n *machine.Node, name string) bool {
 	return !lives(n, func(p scripted.Process) bool { return p.Kind == scripted.DriverProcess && p.Driver == name })
 }
@@ -255,7 +255,7 @@ func (j *Judge) overdue(a *alloc, task *cluster.Task) bool {
 	return !a.awayAt.IsZero() && !j.now.Before(a.awayAt.Add(bounded(a.group().ShutdownDelay)+bounded(task.ShutdownDelay)+bounded(task.KillTimeout)))
 }
 
-// calledLost reports whether the record says that the client could not keep a start.
+// calledLost reports whether the record states that the client could not keep a start.
 func (j *Judge) calledLost(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
 	if !j.excused(p) {
 		return false
@@ -266,15 +266,16 @@ func (j *Judge) calledLost(n *machine.Node, id cluster.AllocID, p *scripted.Proc
 	})
 }
 
-// isStarting reports whether no record says that a start has succeeded, so that a later client does
-// not know it.
+// isStarting reports whether no record states that a start has succeeded, so that a later client
+// does not keep it.
 func isStarting(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
 	r := n.Record(id)
 	return r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.ID == p.Task && t.Phase == client.PhaseStarting })
 }
 
-// signalLost reports whether a client has asked a driver for the signal, and the driver had trouble
-// since the task had to stop. The grace counts from that request, also while no client runs.
+// signalLost reports whether a client has called a driver for the signal, and the driver had
+// trouble since the task had to stop. The grace counts from that request, also while no client
+// runs.
 func (j *Judge) signalLost(n *machine.Node, a *alloc, id cluster.AllocID, p *scripted.Process) bool {
 	if a.stopAt.IsZero() || j.trouble.driver.Before(a.stopAt) {
 		return false

@@ -96,8 +96,8 @@ func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t clus
 				last = p
 			}
 		}
-		code, says := exitCode(e.Message)
-		if !says {
+		code, found := exitCode(e.Message)
+		if !found {
 			if !j.excused(&last) && !a.lost && !destroyed(a.task(t.Name), &last) && strings.Contains(e.Message, "unknown") {
 				j.find("N4", "exit code lost", id, "%s: %q, and there was no trouble", t.Name, e.Message)
 			}
@@ -113,8 +113,8 @@ func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t clus
 	}
 }
 
-// destroyed reports whether the client had to have a contained task destroyed, because its driver did
-// not kill the task at the end of the grace. The driver then forgets the exit code.
+// destroyed reports whether the client had to have a contained task destroyed, because its driver
+// did not kill the task at the end of the grace. The driver then forgets the exit code.
 func destroyed(task *cluster.Task, p *scripted.Process) bool {
 	kill, killed := p.Signalled(scripted.SIGKILL)
 	return p.Contained && task != nil && killed && kill.At.After(p.Signals[0].At.Add(bounded(task.KillTimeout)))
@@ -122,14 +122,14 @@ func destroyed(task *cluster.Task, p *scripted.Process) bool {
 
 // exitCode returns the exit code in a text such as "Exit Code: 137, Signal: 9", and whether the
 // text has this form. Without a number it returns -1, which no process returns.
-func exitCode(message string) (code int, says bool) {
-	text, says := strings.CutPrefix(message, "Exit Code: ")
+func exitCode(message string) (code int, found bool) {
+	text, found := strings.CutPrefix(message, "Exit Code: ")
 	number, _, _ := strings.Cut(text, ",")
 	code, err := strconv.Atoi(number)
 	if err != nil {
 		code = -1
 	}
-	return code, says
+	return code, found
 }
 
 // judgeHealthy judges N9 when a record has a healthy verdict.
@@ -186,13 +186,13 @@ func (j *Judge) checkVerdicts(n *machine.Node) {
 		}
 		if j.now.After(a.received.Add(deadline+time.Second)) && j.now.After(j.since.Add(warmUp)) && j.now.After(j.blocked.Add(warmUp)) {
 			a.judged = true
-			j.find("N9", "no verdict", a.id, "the client knows it since %s, and its healthy deadline is %s", a.received, deadline)
+			j.find("N9", "no verdict", a.id, "the client has had it since %s, and its healthy deadline is %s", a.received, deadline)
 		}
 	}
 }
 
 // Settled judges N4 and N5 on a node that has had no trouble for some minutes, and whose client
-// runs and is connected. live are the allocations of the node whose end the servers do not know.
+// runs and is connected. live are the allocations of the node that have not ended for the servers.
 func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.Allocation]) {
 	j.now = now
 	for _, name := range n.Drivers() {
@@ -212,7 +212,7 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.A
 			j.find("N4", "a process without a record", id, "process %d of %s lives", p.PID, p.Task)
 		}
 		if !a.stopAt.IsZero() && a.row != nil && j.now.Sub(a.stopAt) > bounded(a.row.StopTime())+a.hold(n)+5*time.Minute && !p.Stuck {
-			j.find("N4", "a task is not stopped", id, "%s runs, and the servers told the client to stop at %s", name, a.stopAt)
+			j.find("N4", "a task is not stopped", id, "%s runs, and the stop reached the client at %s", name, a.stopAt)
 		}
 	}
 	for known := range live {
@@ -221,9 +221,9 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.A
 		case r == nil:
 		case r.Alloc.Job == nil && j.alloc(r.Alloc.ID).lost: // an orphan reports nothing
 		case known.ClientStatus != r.ClientStatus:
-			j.find("N4", "a report is lost", r.Alloc.ID, "the record says %s, and the servers know %s", r.ClientStatus, known.ClientStatus)
+			j.find("N4", "a report is lost", r.Alloc.ID, "the record states %s, and the servers have %s", r.ClientStatus, known.ClientStatus)
 		case r.Healthy != nil && !known.HasVerdict():
-			j.find("N4", "a report is lost", r.Alloc.ID, "the record has a verdict, and the servers know none")
+			j.find("N4", "a report is lost", r.Alloc.ID, "the record has a verdict, and the servers have none")
 		}
 	}
 }

@@ -64,18 +64,18 @@ func (v *porter) isRecorded(s *machine.Storage, c *double.Call) {
 		}
 	}
 	if !known {
-		v.find("N6", "no record", c.Request.Alloc, "%s of %s, and no record on the disk says so", c.Step, c.Request.Volume)
+		v.find("N6", "no record", c.Request.Alloc, "%s of %s, and no record on the disk states it", c.Step, c.Request.Volume)
 	}
 }
 
-// staysRecorded judges that after an unstage no record says that the volume is staged.
+// staysRecorded judges that after an unstage no record states that the volume is staged.
 func (v *porter) staysRecorded(n *machine.Node, c *double.Call) {
 	r := n.Storage().Record(c.Request.Volume)
 	if r == nil || v.lost[c.Request.Volume.String()] || n.DiskFull() || !v.trouble.disk.IsZero() {
 		return
 	}
 	if slices.ContainsFunc(r.Stages, func(s volume.StageRecord) bool { return s.Usage == c.Request.Usage && s.Phase == volume.Staged }) {
-		v.find("N6", "no record", "", "%s of %s, and the record on the disk says that it is staged", c.Step, c.Request.Volume)
+		v.find("N6", "no record", "", "%s of %s, and the record on the disk states that it is staged", c.Step, c.Request.Volume)
 	}
 }
 
@@ -88,8 +88,8 @@ func (v *porter) tasksAreDead(n *machine.Node, c *double.Call) {
 	}
 }
 
-// wants returns the volumes of an allocation.
-func (a *alloc) wants() (all []storage.Request) {
+// requests returns the volumes of an allocation.
+func (a *alloc) requests() (all []storage.Request) {
 	if a.row == nil {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (v *porter) volumesAreThere(n *machine.Node, a *alloc, p *scripted.Process)
 	if s == nil {
 		return
 	}
-	for _, q := range a.wants() {
+	for _, q := range a.requests() {
 		if !published(s, q) && !s.Lost(storage.TargetPath(s.Root(), q.Alloc, q.Volume, q.Usage)) {
 			v.find("N6", "starts without a volume", a.id, "%s starts, and %s is not published for it", p.Task, q.Volume)
 		}
@@ -175,7 +175,7 @@ func (v *porter) lastEnd(n *machine.Node, a *alloc) (end time.Time) {
 }
 
 // served describes the volumes that need a storage plugin on the node. If a client could not write
-// its records, the next client may not know a release, so such a release does not count.
+// its records, the next client may have no record of a release, so such a release does not count.
 func (v *porter) served(n *machine.Node, p *cluster.CSIPlugin) (all []string) {
 	s := n.Storage()
 	if p.Type.Node() {
@@ -210,12 +210,12 @@ func (v *porter) storageStops(n *machine.Node, a *alloc, p *scripted.Process) {
 		return
 	}
 	if v.driverAway(time.Minute) && slices.ContainsFunc(v.order, func(o *alloc) bool { return o != a && o.serves(config) }) {
-		return // a successor existed when the client asked the driver to stop the task
+		return // a successor existed when the client called the driver to stop the task
 	}
 	v.find("N7", "stopped before its volumes", a.id, "%s of the storage plugin %q is stopped, and it serves %s", p.Task, config.ID, strings.Join(needs, "; "))
 }
 
-// restarts reports whether a record says that a task restarts.
+// restarts reports whether a record states that a task restarts.
 func restarts(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
 	r := n.Record(id)
 	if r == nil {
@@ -281,9 +281,9 @@ func (v *porter) settledVolumes(n *machine.Node) {
 		switch a := v.alloc(c.Alloc); {
 		case v.mustWait(n, &c):
 		case v.leaves(n, a):
-			v.find("N6", "a claim is not released", a.id, "the servers have given a claim on %s", c.Volume)
+			v.find("N6", "a claim is not released", a.id, "the servers have granted a claim on %s", c.Volume)
 		case v.mustRun(n, a) && !published(s, q):
-			v.find("N6", "a volume is not mounted", a.id, "the servers have given a claim on %s", c.Volume)
+			v.find("N6", "a volume is not mounted", a.id, "the servers have granted a claim on %s", c.Volume)
 		}
 	}
 	for _, a := range v.order {
@@ -312,7 +312,7 @@ func (v *porter) isOverdue(n *machine.Node, a *alloc) bool {
 		}
 	}
 	lived := lives(n, func(p scripted.Process) bool { id, _ := machine.SplitCgroup(p.Cgroup); return id == a.id })
-	return !lived && len(a.wants()) > 0 && v.now.Sub(end) > n.Storage().HoldLimit()+time.Minute
+	return !lived && len(a.requests()) > 0 && v.now.Sub(end) > n.Storage().HoldLimit()+time.Minute
 }
 
 // mustWait reports whether a volume waits for an event that the client cannot cause.

@@ -14,7 +14,7 @@ const (
 	OtherVersion   Check = "other version"      // a placement of another version of the job than the current one
 	OtherResources Check = "other resources"    // a placement with other resources than its group specifies
 	GivenTwice     Check = "device given twice" // a device of a new allocation that another one has
-	WrongDevices   Check = "wrong devices"      // a placement with devices that are missing, unhealthy, or not what its tasks ask for
+	WrongDevices   Check = "wrong devices"      // a placement with devices that are missing, unhealthy, or not those that its tasks request
 	AboveCount     Check = "above count"        // a placement above the count of its group
 	NameTwice      Check = "name twice"         // a placement with the name of another allocation in a slot
 	ReplacedTwice  Check = "replaced twice"     // a second replacement of one allocation

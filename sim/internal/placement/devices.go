@@ -52,12 +52,12 @@ func (p *plan) judgeRequests(a *cluster.Allocation, has []cluster.AssignedDevice
 			d := has[0]
 			has = has[1:]
 			if d.Task != t.Name || len(d.IDs) != r.Count || !named(r.Name, d.Kind) {
-				p.report(WrongDevices, a, "task %s asks for %d %s, and task %s has %d %s", t.Name, r.Count, r.Name, d.Task, len(d.IDs), d.Kind)
+				p.report(WrongDevices, a, "task %s requests %d %s, and task %s has %d %s", t.Name, r.Count, r.Name, d.Task, len(d.IDs), d.Kind)
 			}
 		}
 	}
 	if len(has) > 0 {
-		p.report(WrongDevices, a, "no task asks for its %s", has[0].Kind)
+		p.report(WrongDevices, a, "no task requests its %s", has[0].Kind)
 	}
 }
 

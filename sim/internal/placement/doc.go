@@ -23,7 +23,7 @@
 //
 // When the effects of all faults have ended and nothing happens:
 //
-//   - No group with a blocked evaluation has room on a node, if it asks for resources only.
+//   - No group with a blocked evaluation has room on a node, if it requests resources only.
 //
 // A scenario may place allocations without the scheduler, and break these rules. The judge reports
 // only what a plan breaks.

@@ -52,7 +52,7 @@ type plan struct {
 	placed []*cluster.Allocation
 	// groups are the slots of each group of the job, by the group's name.
 	groups map[string]*slots
-	// effective says that the plan changed the state. A plan for a closed evaluation does not.
+	// effective means that the plan changed the state. A plan for a closed evaluation does not.
 	effective bool
 	// unwanted are the running allocations that belong to no group of the current job.
 	unwanted []*cluster.Allocation

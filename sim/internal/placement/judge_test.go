@@ -379,7 +379,7 @@ func TestJudge_still(t *testing.T) {
 		"a system job on all nodes but one": {func(w *world) {
 			w.job.Type, w.job.TaskGroups[0].Migrate = cluster.JobSystem, nil
 		}, []string{"blocked with room"}},
-		"a group that asks for a driver": {func(w *world) { w.job.TaskGroups[0].Tasks[0].Driver = "mock" }, nil},
+		"a group that requests a driver": {func(w *world) { w.job.TaskGroups[0].Tasks[0].Driver = "mock" }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()

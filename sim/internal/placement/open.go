@@ -134,7 +134,7 @@ func (p *plan) judgeSurplus(s *slots) {
 		case p.onUnreachableNode(a):
 		case runs(a):
 			running, last = running+1, a
-		case a.ModifyIndex > p.snapshot: // the scheduler did not know of its end, and no evaluation follows
+		case a.ModifyIndex > p.snapshot: // its end came after the state of the plan, and no evaluation follows
 		case a.ClientStatus == "complete" || opinion.Stopping(a):
 			done++ // not a failed one: the scheduler takes its slot away first
 		}

@@ -3,7 +3,7 @@
 //
 //	hunt [-first S] -seeds N [FILE...]
 //
-// It prints a [planted.Row] in JSON that says which one failed, or an empty one.
+// It prints a [planted.Row] in JSON with the one that failed, or an empty one.
 package main
 
 import (

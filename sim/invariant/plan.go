@@ -6,26 +6,26 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// Wants are all items that a drainer plans for one state if none of them is in flight yet.
-type Wants struct {
+// Plan are all items that a drainer plans for one state if none of them is in flight yet.
+type Plan struct {
 	Marks       []rules.Mark
 	Reevaluate  []cluster.GroupKey
 	Completions []rules.Completion
 }
 
-// groupWants are the candidates of a group: allocations that take room or slots.
-type groupWants struct {
+// candidates are the candidates of a group: allocations that take room or slots.
+type candidates struct {
 	group        *group
 	paced, slots []*alloc
 }
 
-// wants returns the items that a term must plan at this snapshot. Among equal candidates of a
+// plan returns the items that a term must plan at this snapshot. Among equal candidates of a
 // group, any choice is right. An item that the term may wait with takes no room. Within the
 // coalescing window of a deadline, the node and the groups on it need no items, because their
 // room may be kept for the deadline.
-func (j *facts) wants(m *snapshot, t *term) Wants {
-	var w Wants
-	groups, skipped := map[*group]*groupWants{}, map[*group]bool{}
+func (j *facts) plan(m *snapshot, t *term) Plan {
+	var w Plan
+	groups, skipped := map[*group]*candidates{}, map[*group]bool{}
 	var order []*group
 	for _, n := range m.draining {
 		if j.coalesces(m, n) {
@@ -40,7 +40,7 @@ func (j *facts) wants(m *snapshot, t *term) Wants {
 		for _, a := range n.live {
 			g := groups[a.group]
 			if g == nil {
-				g = &groupWants{group: a.group}
+				g = &candidates{group: a.group}
 				groups[a.group] = g
 				order = append(order, a.group)
 			}
@@ -65,7 +65,7 @@ func (j *facts) coalesces(m *snapshot, n *node) bool {
 }
 
 // addAlloc adds the mark of an allocation on a draining node, or a candidate of its group.
-func (w *Wants) addAlloc(m *snapshot, a *alloc, g *groupWants) {
+func (w *Plan) addAlloc(m *snapshot, a *alloc, g *candidates) {
 	if a.leaving() {
 		return
 	}
@@ -86,7 +86,7 @@ func markOf(a *alloc, c cluster.MarkClass) rules.Mark {
 }
 
 // addGroup adds the items of a group.
-func (w *Wants) addGroup(m *snapshot, g *groupWants) {
+func (w *Plan) addGroup(m *snapshot, g *candidates) {
 	t := m.tally(g.group)
 	for i := range min(len(g.slots), max(0, t.slotsLeft())) {
 		w.Marks = append(w.Marks, markOf(g.slots[i], m.rule(g.slots[i]).class))
@@ -103,29 +103,29 @@ func (w *Wants) addGroup(m *snapshot, g *groupWants) {
 }
 
 // G4 and G6 at a quiet point: every possible item is applied or planned, unless the drainer
-// has a reason to wait. The judge knows these reasons: a missing answer, the wait after a
-// failure or a refusal, a clock that was set since the last look, and delays in the world.
+// has a reason to wait. The judge accepts these reasons: a missing answer, the wait after a
+// failure or a refusal, a clock that was set since the last read, and delays in the world.
 
 // progressJudge judges the items that a drainer has not planned: G4, G6, G7 and G12.
 type progressJudge struct{ *facts }
 
 // checkProgress finds possible items that a drainer without a reason to wait has not planned.
 func (j *progressJudge) checkProgress(m *snapshot, t *term) {
-	w := j.wants(m, t)
+	w := j.plan(m, t)
 	for _, mark := range w.Marks {
-		about := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
+		subject := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
 		if t.failed[markItem(mark.Alloc)] {
-			j.find(NotRetried, about, "a write of its mark failed. It could be marked %s now, and no mark is planned", mark.Class)
+			j.find(NotRetried, subject, "a write of its mark failed. It could be marked %s now, and no mark is planned", mark.Class)
 		} else {
-			j.find(Stalled, about, "it could be marked %s, and no mark is planned", mark.Class)
+			j.find(Stalled, subject, "it could be marked %s, and no mark is planned", mark.Class)
 		}
 	}
 	for _, c := range w.Completions {
-		about := Violation{Drain: c.Drain, Node: c.Node}
+		subject := Violation{Drain: c.Drain, Node: c.Node}
 		if t.failed[endItem(c.Node)] {
-			j.find(NotRetried, about, "a write of its end failed. The drain could end now, and no end is planned")
+			j.find(NotRetried, subject, "a write of its end failed. The drain could end now, and no end is planned")
 		} else {
-			j.find(Stalled, about, "the drain could end, and no end is planned")
+			j.find(Stalled, subject, "the drain could end, and no end is planned")
 		}
 	}
 	for key := range t.reevaluated { //lint:order each group by itself
@@ -141,7 +141,7 @@ func (j *progressJudge) checkProgress(m *snapshot, t *term) {
 }
 
 // G12 cost: the work of a drainer is proportional to the changes that concern a drain. A
-// drainer looks at each change of a job that it follows. So it follows a job only as long as a
+// drainer reads each change of a job that it follows. So it follows a job only as long as a
 // drain needs it.
 
 // checkFollowed finds jobs that the drainer follows needlessly: none of their allocations is
@@ -161,7 +161,7 @@ func (j *progressJudge) checkFollowed(followed []cluster.JobKey) {
 	}
 	for _, job := range followed {
 		if !needed[job] {
-			j.find(NeedlesslyFollowed, aboutJob(job), "the drainer follows job %s, but no running drain concerns it", job)
+			j.find(NeedlesslyFollowed, ofJob(job), "the drainer follows job %s, but no running drain concerns it", job)
 		}
 	}
 }
