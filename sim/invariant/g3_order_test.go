@@ -5,45 +5,15 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
 func brokenOrder() []broken {
-	return []broken{
-		{"a plugin while a consumer in touch does not stop, with PluginsAfterStop", invariant.OutOfTurn, nil, func(t *testing.T) *fixture {
-			o := invariant.Options{Policy: rules.Policy{PluginsAfterDeadline: rules.PluginsAfterStop}}
-			s := allStages(t, o, -1)
-			s.ended("s1")
-			m := s.marks(cluster.MarkForced, "a1")
-			m.Policy = o.Policy
-			s.apply(m)
-			s.wait(time.Hour)
-			m = s.marks(cluster.MarkStage, "p1")
-			m.Policy = o.Policy
-			s.applyUnchecked(m)
-			return s
-		}},
-	}
+	return []broken{}
 }
 
 func fineOrder() []fine {
-	return []fine{
-		{"each allocation in its turn", func(t *testing.T) *fixture {
-			s := allStages(t, invariant.Options{}, 0)
-			for _, id := range []cluster.AllocID{"a1", "s1", "p1"} {
-				class := cluster.MarkStage
-				if id == "a1" {
-					class = cluster.MarkPaced
-				}
-				s.mark(class, id)
-				s.stop(id, true)
-				s.ended(id)
-			}
-			s.end("n1")
-			return s
-		}},
-	}
+	return []fine{}
 }
 
 // volumeInUse is a fixture with a forced drain that has marked a consumer with a volume on a node

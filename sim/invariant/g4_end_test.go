@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -30,32 +29,6 @@ const (
 
 func brokenEnd() []broken {
 	return []broken{
-		{"a drain with a deadline that shows no bound", invariant.WrongBound, nil, func(t *testing.T) *fixture {
-			s := leading(t, invariant.Options{})
-			s.drain("n1", time.Minute)
-			s.quiet(held, func(q *invariant.Quiet) { q.Reports[0].EndsBy = time.Time{} })
-			return s
-		}},
-		{"a drain without a deadline that shows a bound", invariant.WrongBound, nil, func(t *testing.T) *fixture {
-			s := leading(t, invariant.Options{})
-			s.drain("n1", 0)
-			s.quiet(held, func(q *invariant.Quiet) { q.Reports[0].EndsBy = s.now.Add(time.Hour) })
-			return s
-		}},
-		{"a shown bound that is too late", invariant.WrongBound, nil, func(t *testing.T) *fixture {
-			s := leading(t, bounded())
-			s.drain("n1", time.Minute)
-			s.quiet(held, func(q *invariant.Quiet) { q.Reports[0].EndsBy = s.now.Add(time.Minute + 2*writeTime + stopTime + 1) })
-			return s
-		}},
-		{"a drain past its shown bound", invariant.BoundBroken, nil, func(t *testing.T) *fixture {
-			s := calm(t, bounded(), time.Hour)
-			s.wait(20 * time.Second)
-			s.quiet(held, func(q *invariant.Quiet) { q.Reports[0].EndsBy = s.now.Add(time.Minute) })
-			s.wait(time.Minute + 12*time.Second + time.Microsecond)
-			s.read(1)
-			return s
-		}},
 		{"an entry with another time than the clock", invariant.Mistimed, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			m := s.marks(cluster.MarkPaced, "a1")
@@ -79,23 +52,6 @@ func brokenEnd() []broken {
 
 func fineEnd() []fine {
 	return []fine{
-		{"a leader whose clock is behind", func(t *testing.T) *fixture {
-			s := calm(t, bounded(), time.Minute)
-			s.j.ClockSet(s.now, 1, -time.Hour)
-			s.wait(time.Hour + time.Minute)
-			s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now.Add(-time.Hour), Woken: true, View: s.state(), Queries: 1})
-			return s
-		}},
-		{"plugins that wait for an allocation that never stops", func(t *testing.T) *fixture {
-			o := bounded()
-			o.Policy.PluginsAfterDeadline = rules.PluginsAfterStop
-			s := allStages(t, o, time.Minute)
-			s.lead(1)
-			s.j.Calm(s.now)
-			s.wait(24 * time.Hour)
-			s.read(1)
-			return s
-		}},
 		{"a mark that was just refused", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			m := s.marks(cluster.MarkPaced, "a1")

@@ -14,13 +14,6 @@ import (
 
 func brokenItems() []broken {
 	return []broken{
-		{"a mark without its evaluation", invariant.NoEvaluation, nil, func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 1, 1)
-			s.drain("n1", 0)
-			m := s.marks(cluster.MarkPaced, "a1")
-			s.fake(m, shims.MarksApplied{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) { _ = txn.ApplyMarks(m.At, m.Marks.Marks, nil) })
-			return s
-		}},
 		{"a stuck group without its evaluation", invariant.NoEvaluation, nil, func(t *testing.T) *fixture {
 			s := stuck(t)
 			m := s.again("web")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
@@ -166,6 +167,9 @@ func (s *script) setOption(text string) {
 	switch name {
 	case "bounded":
 		s.options = bounded()
+		return
+	case "plugins-last":
+		s.options.Policy.PluginsAfterDeadline = rules.PluginsAfterStop
 		return
 	case "proceed":
 		s.options = proceed()
@@ -381,6 +385,7 @@ func scriptVerbs() map[string]func(s *script, args []string) {
 		"clock":     func(s *script, args []string) { s.j.ClockSet(s.now, 1, s.time(args...)) },
 		"set-back":  func(s *script, args []string) { s.setBack(s.time(args...)) },
 		"read":      func(s *script, args []string) { s.stepped(true, args) },
+		"read-at":   func(s *script, args []string) { s.readAt(1, s.now.Add(s.time(args...))) },
 		"step":      func(s *script, args []string) { s.stepped(false, args) },
 		"due":       func(s *script, _ []string) { s.due(1) },
 		"barrier":   func(s *script, args []string) { s.ask(1, s.number(args[0])) },
