@@ -36,7 +36,7 @@ type judging struct {
 	collection collected.Judge
 	// claims judges the claims of volumes, if the scenario uses volumes. It has looked at looked: the index of
 	// the state, and how many calls the storage of the nodes had got; and at the attachments.
-	claims   claimed.Judge
+	claims   *claimed.Judge
 	volumes  bool
 	looked   [2]uint64
 	attached []claimed.Attachment
@@ -56,7 +56,7 @@ const reportsPerEntry = 4
 func newJudging(p *player) *judging {
 	w := p.world
 	judge := invariant.New(p.judgeOptions())
-	j := &judging{player: p, world: w, judge: judge, volumes: p.scenario.UsesVolumes()}
+	j := &judging{player: p, world: w, judge: judge, claims: claimed.New(), volumes: p.scenario.UsesVolumes()}
 	judge.Began(w.Now(), w.Leader(), w.Term())
 	o := world.Observer{
 		ClockSet: func(term int, ahead time.Duration) { judge.ClockSet(w.Now(), term, ahead) },

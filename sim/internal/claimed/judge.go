@@ -63,8 +63,8 @@ type place struct {
 	node   cluster.NodeID
 }
 
-// Judge collects the violations of one run. The zero value is ready to use. A Judge is not safe for
-// concurrent use. It never changes the rows that it reads.
+// Judge collects the violations of one run. Create it with [New]. A Judge is not safe for concurrent
+// use. It never changes the rows that it reads.
 type Judge struct {
 	invariant.Findings
 	// reported are the texts of the violations, which are reported once.
@@ -83,13 +83,18 @@ type Judge struct {
 	left map[place]bool
 }
 
+// New returns a judge of a run that has not started.
+func New() *Judge {
+	return &Judge{
+		reported: map[string]bool{}, forced: map[cluster.VolumeKey]bool{}, freed: map[cluster.ClaimKey]bool{},
+		gone: map[cluster.NodeID]time.Time{}, deleted: map[cluster.NodeID]time.Time{}, left: map[place]bool{},
+	}
+}
+
 func (j *Judge) report(now time.Time, c Check, node cluster.NodeID, alloc cluster.AllocID, format string, args ...any) {
 	key := fmt.Sprint(c, node, alloc, fmt.Sprintf(format, args...))
 	if j.reported[key] {
 		return
-	}
-	if j.reported == nil {
-		j.reported = map[string]bool{}
 	}
 	j.reported[key] = true
 	j.Add(maxViolations, invariant.Violation{Guarantee: Guarantee, Check: string(c), At: now, Node: node, Alloc: alloc}, format, args...)
@@ -104,9 +109,6 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	case *shims.VolumeDeregister:
 		j.force(m.Volume, m.Force)
 	case *shims.NodeDeregister:
-		if j.deleted == nil {
-			j.deleted = map[cluster.NodeID]time.Time{}
-		}
 		for _, id := range m.Nodes {
 			j.deleted[id] = m.At
 			j.note(now, id, true)
@@ -133,13 +135,9 @@ func (j *Judge) Untrue(before *statestore.Snapshot, reports []cluster.AllocRepor
 }
 
 func (j *Judge) force(k cluster.VolumeKey, force bool) {
-	if !force {
-		return
+	if force {
+		j.forced[k] = true
 	}
-	if j.forced == nil {
-		j.forced = map[cluster.VolumeKey]bool{}
-	}
-	j.forced[k] = true
 }
 
 // status notes a change of the status of a node.
@@ -152,9 +150,6 @@ func (j *Judge) status(now time.Time, a shims.Applied, id cluster.NodeID) {
 }
 
 func (j *Judge) note(now time.Time, id cluster.NodeID, gone bool) {
-	if j.gone == nil {
-		j.gone = map[cluster.NodeID]time.Time{}
-	}
 	if gone {
 		j.gone[id] = now
 	} else {
@@ -167,9 +162,6 @@ func (j *Judge) frees(now time.Time, a shims.Applied, c cluster.ClaimChange, at 
 	before, after := a.Before.Claim(c.Claim), a.After.Claim(c.Claim)
 	if c.Cause != cluster.CauseUnreachable || before == nil || !before.State.OnNode() || after != nil && after.State.OnNode() {
 		return
-	}
-	if j.freed == nil {
-		j.freed, j.left = map[cluster.ClaimKey]bool{}, map[place]bool{}
 	}
 	j.freed[c.Claim], j.left[place{c.Claim.Volume, c.Node}] = false, true
 	if access := before.Capability.Access; before.Mode != cluster.ClaimWrite || access != cluster.SingleNodeWriter && access != cluster.MultiNodeSingleWriter {

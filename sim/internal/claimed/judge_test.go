@@ -31,12 +31,12 @@ type world struct {
 	skipped time.Duration
 	// runs are the allocations whose tasks run on n1.
 	runs  map[cluster.AllocID]bool
-	judge claimed.Judge
+	judge *claimed.Judge
 }
 
 func newWorld(t *testing.T, controllers bool) *world {
 	t.Helper()
-	w := &world{t: t, store: statestore.New()}
+	w := &world{t: t, store: statestore.New(), judge: claimed.New()}
 	w.write(func(txn *statestore.Txn) {
 		txn.RaiseClusterVersion(cluster.MaxVersion)
 		p := &cluster.StoragePlugin{ID: "disks", Type: cluster.PluginMonolith, Alloc: "p", Healthy: true, NodeID: "n1", Attaches: controllers}

@@ -27,12 +27,19 @@ func (p *plan) judgeRow(a *cluster.Allocation) {
 func resourcesOf(g *cluster.TaskGroup) cluster.Resources {
 	sum := cluster.Resources{DiskMB: g.EphemeralDisk.SizeMB}
 	for _, t := range g.Tasks {
-		sum.CPU += t.Resources.CPU
-		sum.MemoryMB += t.Resources.MemoryMB
-		sum.DiskMB += t.Resources.DiskMB
-		sum.GPU += t.Resources.GPU
+		sum = plus(sum, t.Resources)
 	}
 	return sum
+}
+
+func plus(a, b cluster.Resources) cluster.Resources {
+	return cluster.Resources{CPU: a.CPU + b.CPU, MemoryMB: a.MemoryMB + b.MemoryMB, DiskMB: a.DiskMB + b.DiskMB, GPU: a.GPU + b.GPU}
+}
+
+// fits reports whether a node has the resources.
+func fits(n *cluster.Node, r cluster.Resources) bool {
+	has := n.Resources
+	return r.CPU <= has.CPU && r.MemoryMB <= has.MemoryMB && r.DiskMB <= has.DiskMB && r.GPU <= has.GPU
 }
 
 // judgeNode checks that the node of a new allocation accepts it.
@@ -102,9 +109,8 @@ func (p *plan) judgeCapacity() {
 			continue
 		}
 		live, sum := p.used(n)
-		has := n.Resources
-		if sum.CPU > has.CPU || sum.MemoryMB > has.MemoryMB || sum.DiskMB > has.DiskMB || sum.GPU > has.GPU {
-			p.report(Overcommitted, a, "the node has %+v, and its allocations use %+v", has, sum)
+		if !fits(n, sum) {
+			p.report(Overcommitted, a, "the node has %+v, and its allocations use %+v", n.Resources, sum)
 		}
 		if n.MaxAllocs > 0 && live > n.MaxAllocs {
 			p.report(Overcommitted, a, "the node may have %d allocations, and has %d", n.MaxAllocs, live)
@@ -116,11 +122,7 @@ func (p *plan) judgeCapacity() {
 func (p *plan) used(n *cluster.Node) (live int, sum cluster.Resources) {
 	sum = n.Reserved
 	for on := range p.after.LiveAllocsByNode(n.ID) {
-		live++
-		sum.CPU += on.Resources.CPU
-		sum.MemoryMB += on.Resources.MemoryMB
-		sum.DiskMB += on.Resources.DiskMB
-		sum.GPU += on.Resources.GPU
+		live, sum = live+1, plus(sum, on.Resources)
 	}
 	return live, sum
 }

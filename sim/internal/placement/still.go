@@ -59,7 +59,5 @@ func (p *plan) judgeRoom(g *cluster.TaskGroup) {
 // hasRoom reports whether a node has room for one more allocation with these resources.
 func (p *plan) hasRoom(n *cluster.Node, need cluster.Resources) bool {
 	live, sum := p.used(n)
-	has := n.Resources
-	return (n.MaxAllocs <= 0 || live < n.MaxAllocs) &&
-		sum.CPU+need.CPU <= has.CPU && sum.MemoryMB+need.MemoryMB <= has.MemoryMB && sum.DiskMB+need.DiskMB <= has.DiskMB && sum.GPU+need.GPU <= has.GPU
+	return (n.MaxAllocs <= 0 || live < n.MaxAllocs) && fits(n, plus(sum, need))
 }
