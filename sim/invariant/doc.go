@@ -2,7 +2,8 @@
 // the drainer against the state and the events. It shares no code with the drainer or with the
 // re-checks of the FSM, and it decides nothing by the store's indexes. It uses the rows of
 // package cluster and the plain types of entries, answers and reports. A test enforces that.
-// The contract of single rows comes from witness/opinion.
+// The contract of single rows comes from witness/opinion. A witness over the judge's tables judges
+// the rows of G2 and G5, and each mark and each end once more; its findings are violations.
 //
 // # Events
 //

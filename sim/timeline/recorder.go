@@ -54,6 +54,10 @@ type violation struct {
 	Violation
 }
 
+func (v violation) title() string {
+	return fmt.Sprintf("%s at %s: %s", v.Guarantee, rounded(v.at), v.Text)
+}
+
 // write is an entry that the picture shows.
 type write struct {
 	at    time.Duration

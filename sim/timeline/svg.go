@@ -141,7 +141,7 @@ const (
 func (s svg) before(c *canvas) {
 	for i, v := range s.run.violations {
 		x := s.x(v.at)
-		c.open(fmt.Sprintf("violation-%d", i), fmt.Sprintf("%s at %s: %s", v.Guarantee, rounded(v.at), v.Text))
+		c.open(fmt.Sprintf("violation-%d", i), v.title())
 		c.line("violation", x, s.top, x, s.bottom)
 		c.close()
 	}
@@ -187,7 +187,7 @@ func (s svg) flags() {
 				continue
 			}
 			y := s.y + row*20
-			s.rect("flag", x, y, width, 17, fmt.Sprintf("%s at %s: %s", v.Guarantee, rounded(v.at), v.Text))
+			s.rect("flag", x, y, width, 17, v.title())
 			s.text("white middle", x+width/2, y+13, text)
 			ends[row], deepest = x+width+2, max(deepest, row)
 			break
