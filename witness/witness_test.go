@@ -441,7 +441,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 	}
 }
 
-// Cases that only look like violations give no findings.
+// Cases that only resemble violations give no findings.
 func TestWitness_acceptsValidEntries(t *testing.T) {
 	t.Parallel()
 	deadline := cluster.DrainSpec{Deadline: time.Minute}

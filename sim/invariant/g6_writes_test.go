@@ -15,7 +15,7 @@ func brokenWrites() []broken {
 		{"a plan from a state older than the barrier", invariant.PlannedFromOldState, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			old := s.state()
-			s.ask(1, 8)
+			s.barrier(1, 8)
 			s.drain("n2", 0)
 			s.j.Answered(s.now, 1, 8, shims.Answer{Outcome: raftwrite.Applied, Index: s.index})
 			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))

@@ -20,8 +20,8 @@ func brokenMemory() []broken {
 			s.quiet(func(q *invariant.Quiet) { q.Fresh = &invariant.Plan{Reevaluate: []cluster.GroupKey{groupKey("web")}} })
 			return s
 		}},
-		{"an end missed by a drainer that saw an old state and set no timer", invariant.Forgotten, nil, func(t *testing.T) *fixture {
-			s, stepped := sawOld(t)
+		{"an end missed by a drainer that read an old state and set no timer", invariant.Forgotten, nil, func(t *testing.T) *fixture {
+			s, stepped := readOld(t)
 			stepped.WakeAt = time.Time{}
 			s.j.Stepped(s.now, stepped)
 			s.wait(time.Second)
@@ -49,10 +49,10 @@ func fineMemory() []fine {
 			}, inFlight)
 			return s
 		}},
-		// Small seed 1005173: the judge asked a fresh drainer as soon as the newest state was
+		// Small seed 1005173: the judge started a fresh drainer as soon as the newest state was
 		// visible. The running drainer reads it from time to time.
-		{"an end not yet planned by a drainer that saw an old state and set a timer", func(t *testing.T) *fixture {
-			s, stepped := sawOld(t)
+		{"an end not yet planned by a drainer that read an old state and set a timer", func(t *testing.T) *fixture {
+			s, stepped := readOld(t)
 			s.j.Stepped(s.now, stepped)
 			s.wait(invariant.DefaultRetryBase / 2)
 			s.quiet(s.wantsEnd("n1"))
@@ -75,15 +75,15 @@ func withoutRoom(t *testing.T) *fixture {
 	return s
 }
 
-// sawOld is a fixture whose drainer has the answer to its barrier, and the step in which it reads
+// readOld is a fixture whose drainer has the answer to its barrier, and the step in which it reads
 // an older state and sets a time for another read.
-func sawOld(t *testing.T) (*fixture, invariant.Step) {
+func readOld(t *testing.T) (*fixture, invariant.Step) {
 	s := web(t, invariant.Options{}, 3, 1)
 	s.drain("n1", 0)
 	old := s.state()
 	s.unhealthy("a3")
 	s.j.Began(s.now, 0, 1)
-	s.ask(1, 0)
+	s.barrier(1, 0)
 	s.step(1, false)
 	s.j.Answered(s.now, 1, 0, shims.Answer{Outcome: raftwrite.Applied, Index: s.index})
 	return s, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: old, Queries: 1, WakeAt: s.now.Add(invariant.DefaultRetryBase)}

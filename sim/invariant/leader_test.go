@@ -25,14 +25,14 @@ func leading(t *testing.T, o invariant.Options) *fixture {
 // lead begins a term.
 func (s *leader) lead(term int) {
 	s.j.Began(s.now, 0, term)
-	s.ask(term, 0)
+	s.barrier(term, 0)
 	s.step(term, false)
 	s.j.Answered(s.now, term, 0, shims.Answer{Outcome: raftwrite.Applied, Index: s.index})
 	s.read(term)
 }
 
-// ask proposes a barrier.
-func (s *leader) ask(term, n int) { s.j.Proposed(s.now, invariant.Write{Term: term, N: n}) }
+// barrier proposes a barrier.
+func (s *leader) barrier(term, n int) { s.j.Proposed(s.now, invariant.Write{Term: term, N: n}) }
 
 // propose proposes a write of 100 bytes.
 func (s *leader) propose(term, n int, m shims.Message) {

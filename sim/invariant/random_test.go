@@ -203,7 +203,7 @@ func (c *randomFixture) someClass(a *cluster.Allocation) cluster.MarkClass {
 // results of the re-checks and of the explanations.
 func TestJudge_agreesWithTheDrainersRules(t *testing.T) {
 	t.Parallel()
-	made, refused, ended, said := 0, 0, 0, 0
+	made, refused, ended, reasons := 0, 0, 0, 0
 	for seed := range uint64(80) {
 		c := newRandomFixture(t, seed)
 		for range 40 {
@@ -223,10 +223,10 @@ func TestJudge_agreesWithTheDrainersRules(t *testing.T) {
 		c.j.End(c.now, c.state())
 		must.SliceEmpty(t, c.j.Violations(), must.Sprintf("seed %d, policy %+v: %v", seed, c.policy, c.j.Violations()))
 		counted := c.j.Counters()
-		made, refused, ended, said = made+counted.Marked, refused+counted.Refused, ended+counted.Ends, said+counted.Reasons
+		made, refused, ended, reasons = made+counted.Marked, refused+counted.Refused, ended+counted.Ends, reasons+counted.Reasons
 	}
-	t.Logf("%d marks, %d refused, %d entries of ends, %d reasons", made, refused, ended, said)
-	for _, count := range []int{made, refused, ended, said} {
+	t.Logf("%d marks, %d refused, %d entries of ends, %d reasons", made, refused, ended, reasons)
+	for _, count := range []int{made, refused, ended, reasons} {
 		must.Greater(t, 200, count, must.Sprint("too few events for a meaningful test"))
 	}
 }

@@ -388,7 +388,7 @@ func scriptVerbs() map[string]func(s *script, args []string) {
 		"read-at":   func(s *script, args []string) { s.readAt(1, s.now.Add(s.time(args...))) },
 		"step":      func(s *script, args []string) { s.stepped(false, args) },
 		"due":       func(s *script, _ []string) { s.due(1) },
-		"barrier":   func(s *script, args []string) { s.ask(1, s.number(args[0])) },
+		"barrier":   func(s *script, args []string) { s.barrier(1, s.number(args[0])) },
 		"propose":   func(s *script, args []string) { s.proposed(s.number(args[0]), args[1:]) },
 		"not-taken": func(s *script, args []string) {
 			s.j.NotTaken(s.now, invariant.Write{Term: 1, N: 1, Message: s.item(args)})

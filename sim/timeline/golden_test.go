@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write what the tests see into testdata; read the diff, and look at the pictures, before you commit it")
+var rewrite = flag.Bool("rewrite", false, "write what the tests see into testdata; read the diff and see the pictures before you commit it")
 
 // golden compares text with a file in testdata.
 func golden(t *testing.T, name, got string) {
