@@ -16,7 +16,7 @@ const Never time.Duration = math.MaxInt64
 // Behaviour is what one allocation does on its node. Each duration may be [Never]; one below
 // zero counts as zero.
 type Behaviour struct {
-	// Start is the time until the allocation runs: from the client's first sight of it, from the
+	// Start is the time until the allocation runs: from the client's first read of it, from the
 	// end of the predecessor that it waits for, or from the end of the copy if it inherits data.
 	// Zero is at once.
 	Start time.Duration
@@ -29,7 +29,7 @@ type Behaviour struct {
 	Verdict   time.Duration
 	Unhealthy bool
 	// Worsen is the time from a good verdict to a bad one, Recover the time from a bad one to a
-	// good one. A verdict that an earlier fleet gave counts from the first sight. Each happens
+	// good one. A verdict that an earlier fleet gave counts from the first read. Each happens
 	// at most once, and not to an allocation that stops. Zero is never.
 	Worsen  time.Duration
 	Recover time.Duration
@@ -44,7 +44,8 @@ type Behaviour struct {
 
 // Draw draws an ordinary behaviour: the allocation starts within MinStart to MaxStart, is
 // healthy after its group's MinHealthyTime, runs for RunTime if it ends by itself, and takes at
-// least half of its stop time and its whole shutdown delays to stop. A custom Behave may call it and change the result.
+// least half of its stop time and its whole shutdown delays to stop. A custom Behave may call it and
+// change the result.
 func (o Options) Draw(a *cluster.Allocation, rng *rand.Rand) Behaviour {
 	o = o.withDefaults()
 	return Behaviour{
@@ -87,7 +88,7 @@ func (o Options) verdict(a *cluster.Allocation, b Behaviour) time.Duration {
 	case b.Verdict != 0:
 		return b.Verdict
 	}
-	healthy, deadline := o.MinHealthyTime, o.HealthyDeadline
+	healthy, deadline := o.MinHealthyTime, cluster.DefaultHealthyDeadline
 	if g := a.Job.Group(a.TaskGroup); g != nil && g.Migrate != nil {
 		healthy, deadline = g.Migrate.MinHealthyTime, g.Migrate.HealthyDeadline
 	}

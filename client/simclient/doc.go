@@ -4,11 +4,11 @@
 // A [Fleet] holds the clients of all nodes. Its owner names the nodes that have changed, and the
 // fleet reads their allocations from the [State]. An [Applier] takes the reports to the servers, those of
 // many clients in one batch. An allocation follows its [Behaviour], which is drawn when its
-// client first sees it:
+// client first reads it:
 //
 //	pending ── Start ──▶ running ── Verdict ──▶ running, judged
 //	   │                    │                        │
-//	   │ told to stop       │ Run is over, or told to stop and Stop is over
+//	   │ ordered to stop    │ Run is over, or ordered to stop and Stop is over
 //	   ▼                    ▼                        ▼
 //	complete             complete                 complete
 //
@@ -23,7 +23,7 @@
 //     times until a missing verdict, and until an allocation ends by itself, start again.
 //   - A report is repeated until the servers have taken it. The repeated report carries the
 //     newest status.
-//   - A client whose node is down or disconnected learns nothing and reports nothing. Its
+//   - A client whose node is down or disconnected receives nothing and reports nothing. Its
 //     allocations continue, and it reports them when the node is back.
 //   - Equal seeds make equal behaviours for equal allocation ids, in any order of the
 //     allocations.

@@ -1,7 +1,6 @@
 package simclient
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,17 +8,19 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/alarm"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/inbox"
 )
 
-// Fleet is the clients of all nodes of a cluster. The cost of a step depends on what is due
-// or has changed, not on the number of nodes; only the first step reads all nodes. For a due
-// task or an answered report the fleet does not read the other allocations of its node.
+// Fleet is the clients of all nodes of a cluster. A step reads the nodes that are due or have
+// changed; only the first step reads all nodes.
 //
 // Only [Fleet.Run] or a simulator calls Step. Changed, ChangedAll and Woken are safe for
 // concurrent use.
 type Fleet struct {
 	options Options
-	inbox   inbox
+	inbox   inbox.Inbox[message]
+	// woken has capacity 1 and is sent to without blocking.
+	woken chan struct{}
 
 	// The following fields belong to Step.
 
@@ -34,51 +35,71 @@ type Fleet struct {
 
 	// now is the time of the last step.
 	now time.Time
-	// seen is the index of the newest state so far.
-	seen uint64
-	// unread is the mail about changes that were not read from a state yet.
-	unread mail
+	// newest is the index of the newest state so far.
+	newest uint64
+	// unread are the nodes that may have changed since they were read. A node may occur twice.
+	// allUnread adds all nodes.
+	unread    []cluster.NodeID
+	allUnread bool
 	// flight is the batch in flight, or nil.
 	flight *batch
-	// failures counts the consecutive batches that were not applied. No batch is made
+	// failures counts the consecutive batches that were not applied. No batch is sent
 	// before retryAt.
 	failures int
 	retryAt  time.Time
 }
 
-// New returns a fleet that has done nothing yet. Options that cannot work are
-// refused, with the field named.
+// message is a message to a fleet: nodes that may have changed, or the answer to a batch.
+type message struct {
+	nodes []cluster.NodeID
+	// all adds all nodes.
+	all bool
+	// answered is the batch with an answer, or nil.
+	answered *batch
+	applied  bool
+}
+
+// New returns a fleet that has done nothing yet. The error names an invalid option.
 func New(o Options) (*Fleet, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("simclient: %w", err)
 	}
 	return &Fleet{
-		options: o,
-		inbox:   inbox{woken: make(chan struct{}, 1)},
-		clients: make(map[cluster.NodeID]*client),
-		waiting: make(map[cluster.NodeID][]cluster.NodeID),
-		unread:  mail{all: true},
+		options:   o,
+		woken:     make(chan struct{}, 1),
+		clients:   make(map[cluster.NodeID]*client),
+		waiting:   make(map[cluster.NodeID][]cluster.NodeID),
+		allUnread: true,
 	}, nil
 }
 
-// Changed says that nodes or their allocations have changed. Call it when the state shows a
-// write to the node, or to an allocation that is or was on it, by anyone but the fleet, and
-// when a node becomes unreachable without a write: the fleet does not notice these by itself.
-// It never blocks, and a needless call is harmless.
+// Changed makes the next step read nodes. Call it when the state shows a write to a node, or to an
+// allocation that is or was on it, by anyone but the fleet, and when a node becomes unreachable
+// without a write: the fleet does not notice these by itself. It never blocks, and a needless call
+// is harmless.
 func (f *Fleet) Changed(nodes ...cluster.NodeID) {
 	if len(nodes) > 0 {
-		f.inbox.post(func(m *mail) { m.changed = append(m.changed, nodes...) })
+		f.post(message{nodes: nodes})
 	}
 }
 
-// ChangedAll says that anything may have changed, as after the restore of a
-// snapshot. It never blocks.
-func (f *Fleet) ChangedAll() { f.inbox.post(func(m *mail) { m.all = true }) }
+// ChangedAll makes the next step read all nodes, for example after the restore of a snapshot. It
+// never blocks.
+func (f *Fleet) ChangedAll() { f.post(message{all: true}) }
 
-// Woken receives a value when a step is wanted before the time that the last step returned.
+// post adds a message, and wakes the fleet.
+func (f *Fleet) post(m message) {
+	f.inbox.Post(m)
+	select {
+	case f.woken <- struct{}{}:
+	default: // a wake-up is pending
+	}
+}
+
+// Woken receives a value when a step is required before the time that the last step returned.
 // It is for callers that do not use Run.
-func (f *Fleet) Woken() <-chan struct{} { return f.inbox.woken }
+func (f *Fleet) Woken() <-chan struct{} { return f.woken }
 
 // clockCheck is how often a waiting fleet reads the wall clock: timers are monotonic, the
 // times in the state are not.
@@ -98,7 +119,7 @@ func (f *Fleet) Run(ctx context.Context) {
 		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
-		case <-f.inbox.woken:
+		case <-f.woken:
 		case <-timer.C:
 		}
 	}
@@ -111,21 +132,25 @@ func (f *Fleet) Step(now time.Time) (wakeAt time.Time) {
 		f.rewind(now.Sub(f.now))
 	}
 	f.now = now
-	f.open(now)
-	if state := f.options.Snapshot(); state.Index() >= f.seen {
-		f.seen = state.Index()
-		for _, v := range f.visits(state, now) {
-			f.step(state, v, now)
+	for _, m := range f.inbox.Take() {
+		f.allUnread = f.allUnread || m.all
+		f.unread = append(f.unread, m.nodes...)
+		f.settle(m, now)
+	}
+	if state := f.options.Snapshot(); state.Index() >= f.newest {
+		f.newest = state.Index()
+		for _, id := range f.visits(state, now) {
+			f.step(state, id, now)
 		}
 		wakeAt = f.due.First()
 	} else { // an older state: a newer one will be back
-		wakeAt = now.Add(f.options.RetryBase)
+		wakeAt = now.Add(retryBase)
 	}
-	return earliest(wakeAt, f.send(now))
+	return alarm.Earliest(wakeAt, f.send(now))
 }
 
 // rewind moves all future times back by as much as the clock was set back, so that no wait
-// gets longer.
+// becomes longer.
 func (f *Fleet) rewind(by time.Duration) {
 	for _, c := range f.clients { //lint:order each client by itself
 		c.rewind(by)
@@ -134,117 +159,64 @@ func (f *Fleet) rewind(by time.Duration) {
 	f.retryAt = moved(f.retryAt, by)
 }
 
-// open takes in the mail.
-func (f *Fleet) open(now time.Time) {
-	m := f.inbox.take()
-	f.unread.all = f.unread.all || m.all
-	f.unread.changed = append(f.unread.changed, m.changed...)
-	for _, a := range m.answers {
-		f.settle(a, now)
-	}
-}
-
-// settle takes in the answer to a batch.
-func (f *Fleet) settle(a answer, now time.Time) {
-	if a.batch != f.flight {
-		return // a second answer of the applier
+// settle processes the answer to a batch.
+func (f *Fleet) settle(m message, now time.Time) {
+	if m.answered == nil || m.answered != f.flight {
+		return // there is none, or it is a second answer of the applier
 	}
 	f.flight = nil
-	if a.applied {
+	if m.applied {
 		f.failures = 0
 	} else {
-		f.failed(a.batch, now)
+		f.failed(m.answered, now)
 	}
-	for _, l := range a.batch.lines {
-		if c := f.clients[l.node]; c != nil && c.mayChangeLate {
-			c.mayChangeLate = !a.applied
-			f.unread.changed = append(f.unread.changed, l.node)
-		}
+	for _, l := range m.answered.lines {
+		f.unread = append(f.unread, l.node)
 	}
-	f.unread.settled = append(f.unread.settled, a.batch.lines...)
 }
 
 // failed queues the reports of a batch again.
 func (f *Fleet) failed(b *batch, now time.Time) {
+	f.retryAt = now.Add(min(retryBase<<min(f.failures, maxDoublings), retryMax))
 	f.failures++
-	f.retryAt = now.Add(f.options.retryAfter(f.failures))
 	for _, l := range b.lines {
 		if c := f.clients[l.node]; c != nil && c.tasks[l.alloc] != nil {
-			c.tasks[l.alloc].acked = condition{}
-			c.mayChangeLate = true
+			c.tasks[l.alloc].acknowledged = condition{}
 			f.outbox.add(c)
 		}
 	}
 }
 
-// visit is the step of one client.
-type visit struct {
-	node cluster.NodeID
-	// readAll says that anything on the node may have changed. Otherwise settled are the
-	// allocations whose reports were answered, and the others have not changed.
-	readAll bool
-	settled []cluster.AllocID
-}
-
-// visits returns the clients to step, ordered by node: of nodes that changed or had a report
-// answered, of nodes that wait for these, and of nodes that are due.
-func (f *Fleet) visits(state State, now time.Time) []visit {
-	changed := f.unread.changed
-	if f.unread.all {
+// visits returns the nodes to step, sorted: those that have changed or had a report answered, those
+// that wait for these, and those that are due.
+func (f *Fleet) visits(state State, now time.Time) []cluster.NodeID {
+	nodes := f.unread
+	if f.allUnread {
 		for n := range state.Nodes() {
-			changed = append(changed, n.ID)
+			nodes = append(nodes, n.ID)
 		}
 		for id := range f.clients {
-			changed = append(changed, id)
+			nodes = append(nodes, id)
 		}
 	}
-	slices.Sort(changed)
-	visits := make([]visit, 0, len(changed)+len(f.unread.settled))
-	for _, id := range slices.Compact(changed) {
-		visits = append(visits, visit{node: id, readAll: true})
+	f.unread, f.allUnread = nil, false
+	for _, id := range nodes {
+		nodes = append(nodes, f.waiting[id]...)
+		delete(f.waiting, id)
 	}
-	for _, l := range f.unread.settled {
-		visits = append(visits, visit{node: l.node, settled: []cluster.AllocID{l.alloc}})
-	}
-	f.unread = mail{}
-	for _, v := range visits {
-		for _, id := range f.waiting[v.node] {
-			visits = append(visits, visit{node: id})
-		}
-		delete(f.waiting, v.node)
-	}
-	for _, id := range f.due.Pop(now) {
-		visits = append(visits, visit{node: id})
-	}
-	return merged(visits)
-}
-
-// merged joins the visits to each node into one, and orders them.
-func merged(visits []visit) []visit {
-	slices.SortStableFunc(visits, func(a, b visit) int { return cmp.Compare(a.node, b.node) })
-	each := visits[:0]
-	for _, v := range visits {
-		if last := len(each) - 1; last >= 0 && each[last].node == v.node {
-			each[last].readAll = each[last].readAll || v.readAll
-			each[last].settled = append(each[last].settled, v.settled...)
-		} else {
-			each = append(each, v)
-		}
-	}
-	return each
+	nodes = append(nodes, f.due.Pop(now)...)
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
 }
 
 // step steps the client of one node.
-func (f *Fleet) step(state State, v visit, now time.Time) {
-	id := v.node
+func (f *Fleet) step(state State, id cluster.NodeID, now time.Time) {
 	c := f.clients[id]
 	if c == nil {
 		c = &client{node: id, tasks: make(map[cluster.AllocID]*task)}
 		f.clients[id] = c
-		v.readAll = true
 	}
-	v.readAll = v.readAll || c.mayChangeLate
-	result := c.step(&f.options, state, v, now)
+	result := c.step(&f.options, state, now)
 	f.due.Wake(id, result.next)
 	if result.unreported {
 		f.outbox.add(c)
@@ -268,22 +240,16 @@ func (f *Fleet) send(now time.Time) (wakeAt time.Time) {
 	if now.Before(f.retryAt) {
 		return f.retryAt
 	}
-	b, reports := f.outbox.fill(f.options.MaxBatch, now)
+	b, reports := f.outbox.fill(maxBatch, now)
 	if len(reports) == 0 {
 		return time.Time{}
 	}
 	f.flight = b
-	if f.options.Applier.Report(reports, f.reply(b)) {
+	reply := func(applied bool) { f.post(message{answered: b, applied: applied}) }
+	if f.options.Applier.Report(reports, reply) {
 		return time.Time{}
 	}
 	f.flight = nil
 	f.failed(b, now)
 	return f.retryAt
-}
-
-// reply is the reply of a batch.
-func (f *Fleet) reply(b *batch) func(applied bool) {
-	return func(applied bool) {
-		f.inbox.post(func(m *mail) { m.answers = append(m.answers, answer{batch: b, applied: applied}) })
-	}
 }

@@ -31,35 +31,31 @@ type Options struct {
 	CopyTime time.Duration
 	// RunTime is how long an allocation of a batch or sysbatch job runs, in Draw. Zero is [DefaultRunTime].
 	RunTime time.Duration
-	// MinHealthyTime and HealthyDeadline are those of a group without a migrate
-	// block. Zero is [cluster.DefaultMinHealthyTime] and
-	// [cluster.DefaultHealthyDeadline].
-	MinHealthyTime  time.Duration
-	HealthyDeadline time.Duration
+	// MinHealthyTime is that of a group without a migrate block. Zero is
+	// [cluster.DefaultMinHealthyTime].
+	MinHealthyTime time.Duration
 
 	// Overlap lets a replacement start while its predecessor stops, unless it inherits data. A real
 	// client waits; scenarios of the simulator are written for clients that do not.
 	Overlap bool
-
-	// MaxBatch bounds the reports of one batch; the next batch takes the others.
-	// Zero is [DefaultMaxBatch].
-	MaxBatch int
-	// RetryBase and RetryMax bound the wait after a batch that was not applied. The wait
-	// doubles with each consecutive failure. Zero is
-	// [DefaultRetryBase] and [DefaultRetryMax].
-	RetryBase time.Duration
-	RetryMax  time.Duration
 }
 
 // Defaults of [Options].
 const (
-	DefaultMinStart  = time.Second
-	DefaultMaxStart  = 3 * time.Second
-	DefaultCopyTime  = 2 * time.Second
-	DefaultRunTime   = time.Hour
-	DefaultMaxBatch  = 250
-	DefaultRetryBase = 50 * time.Millisecond
-	DefaultRetryMax  = 5 * time.Second
+	DefaultMinStart = time.Second
+	DefaultMaxStart = 3 * time.Second
+	DefaultCopyTime = 2 * time.Second
+	DefaultRunTime  = time.Hour
+)
+
+const (
+	// maxBatch bounds the reports of one batch; the next batch has the others.
+	maxBatch = 250
+	// retryBase and retryMax bound the wait after a batch that was not applied. The wait
+	// doubles with each consecutive failure, up to maxDoublings times.
+	retryBase    = 50 * time.Millisecond
+	retryMax     = 5 * time.Second
+	maxDoublings = 10
 )
 
 // withDefaults returns o with its zero values filled in.
@@ -71,12 +67,6 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.CopyTime, DefaultCopyTime)
 	setDefault(&o.RunTime, DefaultRunTime)
 	setDefault(&o.MinHealthyTime, cluster.DefaultMinHealthyTime)
-	setDefault(&o.HealthyDeadline, cluster.DefaultHealthyDeadline)
-	setDefault(&o.MaxBatch, DefaultMaxBatch)
-	if o.RetryMax == 0 {
-		o.RetryMax = max(DefaultRetryMax, o.RetryBase)
-	}
-	setDefault(&o.RetryBase, min(DefaultRetryBase, o.RetryMax))
 	if o.Behave == nil {
 		o.Behave = o.Draw
 	}
@@ -99,33 +89,14 @@ func (o Options) validate() error {
 		return errors.New("Options.Applier is required")
 	case o.MinStart < 0 || o.MaxStart < o.MinStart:
 		return fmt.Errorf("MinStart is %s and MaxStart is %s: must be 0 <= MinStart <= MaxStart", o.MinStart, o.MaxStart)
-	case o.MaxBatch < 0:
-		return fmt.Errorf("MaxBatch is %d and must be > 0", o.MaxBatch)
-	case o.RetryBase < 0 || o.RetryMax < o.RetryBase:
-		return fmt.Errorf("RetryBase is %s and RetryMax is %s: must be 0 < RetryBase <= RetryMax", o.RetryBase, o.RetryMax)
 	}
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{
-		{"CopyTime", o.CopyTime}, {"RunTime", o.RunTime},
-		{"MinHealthyTime", o.MinHealthyTime}, {"HealthyDeadline", o.HealthyDeadline},
-	} {
+	}{{"CopyTime", o.CopyTime}, {"RunTime", o.RunTime}, {"MinHealthyTime", o.MinHealthyTime}} {
 		if d.value < 0 {
 			return fmt.Errorf("%s is %s and must be > 0", d.name, d.value)
 		}
 	}
 	return nil
-}
-
-// retryAfter is the wait after the nth consecutive failure, n >= 1.
-func (o Options) retryAfter(n int) time.Duration {
-	wait := o.RetryBase
-	for range n - 1 {
-		if wait >= o.RetryMax/2 {
-			return o.RetryMax
-		}
-		wait *= 2
-	}
-	return wait
 }

@@ -32,60 +32,59 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// twin is one allocation as a dumb twin of the fleet sees it, second by second:
-// a few times, and from these all over again how it is.
+// twin is a simple model of one allocation. It keeps a few times, and computes the condition from
+// them in each second.
 type twin struct {
-	// seen is when a client in touch first saw it; ran says that it ran then
-	// already, by what the servers knew.
-	seen time.Time
-	ran  bool
-	// data is when its predecessor had ended, told when it was told to stop, both
-	// as its client in touch learnt; zero if not. unheard says that it was to stop
-	// when it was first seen.
-	data, told time.Time
-	unheard    bool
-	// healthy is the verdict that the servers knew of an earlier fleet, or nil.
+	// first is when a client that reaches the servers first read it. ran says that its row said then
+	// that it runs.
+	first time.Time
+	ran   bool
+	// data is when its client has read the end of its predecessor, ordered when it has read the order
+	// to stop; zero if not. stopped says that its first row contained the order.
+	data, ordered time.Time
+	stopped       bool
+	// healthy is the verdict of an earlier fleet, or nil.
 	healthy *bool
-	// late says that they learnt something of an earlier fleet only now. lateVerdict is the verdict
-	// that they learnt so, or nil: it stands until the task has one of its own.
+	// late says that a report of an earlier fleet was applied now. lateVerdict is the verdict in it, or
+	// nil: it stands until the task has one of its own.
 	late        bool
 	lateVerdict *bool
 }
 
-// learn updates the twin in a second in which its client reaches the servers.
-func (p *twin) learn(s *state, a *cluster.Allocation, now time.Time) {
-	if p.seen.IsZero() {
-		p.seen, p.ran, p.unheard = now, a.ClientStatus != cluster.ClientPending, a.ServerTerminal()
+// read updates the twin in a second in which its client reaches the servers.
+func (p *twin) read(s *state, a *cluster.Allocation, now time.Time) {
+	if p.first.IsZero() {
+		p.first, p.ran, p.stopped = now, a.ClientStatus != cluster.ClientPending, a.ServerTerminal()
 		if a.HasVerdict() {
 			p.healthy = a.DeploymentStatus.Healthy
 		}
 	}
-	if p.told.IsZero() && a.ServerTerminal() {
-		p.told = now
-		if p.unheard && p.ran && a.StoppedAt.Before(now) {
-			p.told = a.StoppedAt
+	if p.ordered.IsZero() && a.ServerTerminal() {
+		p.ordered = now
+		if p.stopped && p.ran && a.StoppedAt.Before(now) {
+			p.ordered = a.StoppedAt
 		}
 	}
-	// Who is to stop copies no data any more.
-	if before := s.allocs[a.PreviousAllocation]; p.data.IsZero() && p.told.IsZero() && (before == nil || before.ClientTerminal()) {
+	// An allocation that must stop copies no data.
+	if before := s.allocs[a.PreviousAllocation]; p.data.IsZero() && p.ordered.IsZero() && (before == nil || before.ClientTerminal()) {
 		p.data = now
 	}
 }
 
-// is says how the allocation is; the verdict counts while it runs.
-func (p *twin) is(a *cluster.Allocation, b simclient.Behaviour, now time.Time) (status cluster.ClientStatus, verdict string) {
+// condition returns the condition of the allocation; the verdict counts while it runs.
+func (p *twin) condition(a *cluster.Allocation, b simclient.Behaviour, now time.Time) (status cluster.ClientStatus, verdict string) {
 	const forever = 1000 * time.Hour
-	never := p.seen.Add(forever)
+	never := p.first.Add(forever)
 	add := func(t time.Time, d time.Duration) time.Time {
 		if d == simclient.Never || t.Equal(never) {
 			return never
 		}
 		return t.Add(d)
 	}
-	runs := p.seen
+	runs := p.first
 	switch {
 	case p.ran:
-	case p.unheard:
+	case p.stopped:
 		runs = never
 	case a.PreviousAllocation != "":
 		runs = never
@@ -104,16 +103,16 @@ func (p *twin) is(a *cluster.Allocation, b simclient.Behaviour, now time.Time) (
 	if a.Job.Type.ToCompletion() {
 		ends = add(runs, b.Run)
 	}
-	told := never
+	ordered := never
 	switch {
-	case p.told.IsZero():
-	case runs.After(p.told) && !p.ran:
+	case p.ordered.IsZero():
+	case runs.After(p.ordered) && !p.ran:
 		return cluster.ClientComplete, ""
 	default:
-		told = p.told
+		ordered = p.ordered
 		stops := never
 		if b.Stop != simclient.Never {
-			stops = add(told, min(b.Stop, 5*time.Second))
+			stops = add(ordered, min(b.Stop, 5*time.Second))
 		}
 		if stops.Before(ends) {
 			ends = stops
@@ -125,15 +124,15 @@ func (p *twin) is(a *cluster.Allocation, b simclient.Behaviour, now time.Time) (
 	case now.Before(runs):
 		return cluster.ClientPending, ""
 	}
-	return cluster.ClientRunning, p.verdict(a, b, runs, told, now)
+	return cluster.ClientRunning, p.verdict(a, b, runs, ordered, now)
 }
 
-func (p *twin) verdict(a *cluster.Allocation, b simclient.Behaviour, runs, told, now time.Time) string {
+func (p *twin) verdict(a *cluster.Allocation, b simclient.Behaviour, runs, ordered, now time.Time) string {
 	judged := b.Verdict
 	switch {
 	case p.healthy != nil:
-		return p.changed(b, *p.healthy, p.seen, told, now)
-	case a.Job.Type.ToCompletion() || judged == simclient.Never || p.unheard:
+		return p.changed(b, *p.healthy, p.first, ordered, now)
+	case a.Job.Type.ToCompletion() || judged == simclient.Never || p.stopped:
 		return "none"
 	case judged == 0 && b.Unhealthy:
 		judged = time.Minute
@@ -141,21 +140,21 @@ func (p *twin) verdict(a *cluster.Allocation, b simclient.Behaviour, runs, told,
 		judged = 10 * time.Second
 	}
 	at := runs.Add(judged)
-	if at.After(now) || at.After(told) {
+	if at.After(now) || at.After(ordered) {
 		return "none"
 	}
-	return p.changed(b, !b.Unhealthy, at, told, now)
+	return p.changed(b, !b.Unhealthy, at, ordered, now)
 }
 
 // changed is the verdict after its changes: each once, and none after the order to stop.
-func (p *twin) changed(b simclient.Behaviour, good bool, at, told, now time.Time) string {
+func (p *twin) changed(b simclient.Behaviour, good bool, at, ordered, now time.Time) string {
 	waits := map[bool]time.Duration{true: b.Worsen, false: b.Recover}
 	for range waits {
 		wait := waits[good]
-		if wait == 0 || wait == simclient.Never || p.unheard {
+		if wait == 0 || wait == simclient.Never || p.stopped {
 			break
 		}
-		if at = at.Add(wait); at.After(now) || at.After(told) {
+		if at = at.Add(wait); at.After(now) || at.After(ordered) {
 			break
 		}
 		good = !good
@@ -163,16 +162,14 @@ func (p *twin) changed(b simclient.Behaviour, good bool, at, told, now time.Time
 	return fmt.Sprint(good)
 }
 
-// chaos is a world in which things happen at random, with the twins of its
-// allocations.
+// chaos is a world with random events, and with the twins of its allocations.
 type chaos struct {
 	*world
 	rt    *rapid.T
 	twins map[cluster.AllocID]*twin
 	// last is when the last step was.
 	last time.Time
-	// late are batches that land when their time has come, although no fleet
-	// waits for them.
+	// late are batches of earlier fleets that are still in flight.
 	late []*flight
 }
 
@@ -187,13 +184,12 @@ var (
 	someFates = rapid.SampledFrom([]fate{taken, taken, taken, failed, appliedButFailed, full})
 )
 
-// Batches fail and fleets are replaced at random. In the end the servers know the state of every
+// Batches fail and fleets are replaced at random. In the end the rows have the condition of every
 // allocation.
 func TestFleet_random(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		c := &chaos{world: newWorld(rt), rt: rt, twins: map[cluster.AllocID]*twin{}}
-		c.options.MaxBatch = rapid.IntRange(1, 4).Draw(rt, "max batch")
 		c.fate = func([]cluster.AllocReport) fate { return someFates.Draw(rt, "fate") }
 		c.restart()
 		for _, n := range []cluster.NodeID{"n0", "n1", "n2"} {
@@ -201,7 +197,7 @@ func TestFleet_random(t *testing.T) {
 		}
 		for range rapid.IntRange(5, 40).Draw(rt, "seconds") {
 			for range rapid.IntRange(0, 3).Draw(rt, "entries") {
-				c.happens()
+				c.event()
 			}
 			if len(c.late) > 0 && rapid.Bool().Draw(rt, "late") {
 				c.landLate()
@@ -216,8 +212,8 @@ func TestFleet_random(t *testing.T) {
 	})
 }
 
-// happens makes one thing happen.
-func (c *chaos) happens() {
+// event makes one random event.
+func (c *chaos) event() {
 	switch rapid.SampledFrom([]string{"place", "place", "stop", "stop", "mark", "give up", "purge", "node", "restart", "back"}).Draw(c.rt, "entry") {
 	case "place":
 		c.placeAny()
@@ -254,13 +250,13 @@ func (c *chaos) happens() {
 	}
 }
 
-// rewind has the twins notice that the clock was set back.
+// rewind moves the times of the twins after the clock was set back.
 func (c *chaos) rewind() {
 	if !c.now.Before(c.last) {
 		return
 	}
 	for _, p := range c.twins {
-		for _, at := range []*time.Time{&p.seen, &p.data, &p.told} {
+		for _, at := range []*time.Time{&p.first, &p.data, &p.ordered} {
 			if !at.IsZero() {
 				*at = at.Add(c.now.Sub(c.last))
 			}
@@ -268,7 +264,7 @@ func (c *chaos) rewind() {
 	}
 }
 
-// some does something to an allocation, if there is one.
+// some calls do with an allocation, if there is one.
 func (c *chaos) some(do func(cluster.AllocID)) {
 	if ids := slices.Sorted(maps.Keys(c.state.allocs)); len(ids) > 0 {
 		do(rapid.SampledFrom(ids).Draw(c.rt, "alloc"))
@@ -298,7 +294,7 @@ func (c *chaos) landLate() {
 	before := c.state
 	c.land(f)
 	for _, r := range f.reports {
-		c.fleet.Changed(r.Node) // as who watches the state says
+		c.fleet.Changed(r.Node)
 		if p := c.twins[r.Alloc]; p != nil && c.state.allocs[r.Alloc] != before.allocs[r.Alloc] {
 			p.late = true
 			if r.Healthy != nil {
@@ -311,19 +307,19 @@ func (c *chaos) landLate() {
 	}
 }
 
-// second does the work of this instant, compares the twins, and advances by a second.
+// second steps the fleet, updates the twins, and advances by a second.
 func (c *chaos) second() {
 	c.rewind()
 	before := c.state
-	c.learnAll(before, before)
+	c.readAll(before, before)
 	c.settle()
-	c.learnAll(before, c.state)
+	c.readAll(before, c.state)
 	c.last = c.now
 	c.now = c.now.Add(time.Second)
 }
 
-// learnAll updates the twins of the allocations that lived before from a state.
-func (c *chaos) learnAll(before, s *state) {
+// readAll updates the twins of the allocations that lived before from a state.
+func (c *chaos) readAll(before, s *state) {
 	for id, a := range before.allocs {
 		if a.ClientTerminal() || !before.nodes[a.NodeID].Reachable() {
 			continue
@@ -333,15 +329,15 @@ func (c *chaos) learnAll(before, s *state) {
 		}
 		p := c.twins[id]
 		a = s.allocs[id]
-		if is, _ := p.is(a, c.behaviours[id], c.now); p.late && is == cluster.ClientPending && a.ClientStatus == cluster.ClientRunning {
-			p.seen, p.ran = c.now, true
+		if status, _ := p.condition(a, c.behaviours[id], c.now); p.late && status == cluster.ClientPending && a.ClientStatus == cluster.ClientRunning {
+			p.first, p.ran = c.now, true
 		}
 		p.late = false
-		p.learn(s, a, c.now)
+		p.read(s, a, c.now)
 	}
 }
 
-// calm has all that is odd end, and waits until nothing happens any more.
+// calm ends all faults, and waits until nothing is due.
 func (c *chaos) calm() {
 	for _, n := range []cluster.NodeID{"n0", "n1", "n2"} {
 		c.node(n, cluster.NodeReady)
@@ -358,7 +354,7 @@ func (c *chaos) calm() {
 	c.rt.Fatal("the fleet does not come to rest")
 }
 
-// judge compares what the servers know with what the twin does.
+// judge compares the row of an allocation with its twin.
 func (c *chaos) judge(id cluster.AllocID, a *cluster.Allocation) {
 	if a.ClientTerminal() && c.twins[id] == nil {
 		return // it had ended before the fleet began
@@ -366,17 +362,17 @@ func (c *chaos) judge(id cluster.AllocID, a *cluster.Allocation) {
 	if a.ClientStatus == cluster.ClientLost {
 		return // it was given up
 	}
-	status, verdict := c.twins[id].is(a, c.behaviours[id], c.now)
-	must.Eq(c.rt, status, a.ClientStatus, must.Sprintf("%s: %+v of %+v, told %q", id, *c.twins[id], a, c.told))
+	status, verdict := c.twins[id].condition(a, c.behaviours[id], c.now)
+	must.Eq(c.rt, status, a.ClientStatus, must.Sprintf("%s: %+v of %+v, lines %q", id, *c.twins[id], a, c.lines))
 	if status != cluster.ClientRunning {
 		return
 	}
 	if late := c.twins[id].lateVerdict; verdict == "none" && late != nil {
 		verdict = fmt.Sprint(*late)
 	}
-	known := "none"
+	written := "none"
 	if a.HasVerdict() {
-		known = fmt.Sprint(a.JudgedHealthy())
+		written = fmt.Sprint(a.JudgedHealthy())
 	}
-	must.Eq(c.rt, verdict, known, must.Sprintf("%s: %+v of %+v with %+v, told %q", id, *c.twins[id], a, c.behaviours[id], c.told))
+	must.Eq(c.rt, verdict, written, must.Sprintf("%s: %+v of %+v with %+v, lines %q", id, *c.twins[id], a, c.behaviours[id], c.lines))
 }

@@ -1,6 +1,7 @@
 package simclient_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -20,26 +21,20 @@ var quiet = simclient.Behaviour{Verdict: simclient.Never}
 // One batch holds the reports of many clients. The reports beyond its limit are in the next.
 func TestFleet_batches(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *simclient.Options) { o.MaxBatch = 4 })
+	w := newWorld(t)
 	for n := range 3 {
 		id := cluster.NodeID(fmt.Sprint("n", n))
 		w.node(id, cluster.NodeReady)
-		for a := range 6 {
-			w.place(cluster.AllocID(fmt.Sprintf("%s-%d", id, a)), id, service(), quiet)
+		for a := range 100 {
+			w.place(cluster.AllocID(fmt.Sprintf("%s-%02d", id, a)), id, service(), quiet)
 		}
 	}
 	w.settle()
-	var sizes []int
-	var order []cluster.AllocID
-	for _, b := range w.batches {
-		sizes = append(sizes, len(b))
-		for _, r := range b {
-			order = append(order, r.Alloc)
-		}
-	}
-	must.Eq(t, []int{4, 4, 4, 4, 2}, sizes)
-	must.Len(t, 18, order)
-	must.True(t, slices.IsSorted(order), must.Sprint("first come first served"))
+	must.Len(t, 2, w.batches)
+	must.Len(t, 250, w.batches[0])
+	must.Len(t, 50, w.batches[1])
+	ordered := slices.IsSortedFunc(slices.Concat(w.batches...), func(a, b cluster.AllocReport) int { return cmp.Compare(a.Alloc, b.Alloc) })
+	must.True(t, ordered, must.Sprint("in the order of their queueing"))
 }
 
 // While a batch is in flight no other is sent. The next one reports the changes since.
@@ -48,89 +43,55 @@ func TestFleet_oneBatchInFlight(t *testing.T) {
 	w := newWorld(t) // whose applier refuses to have two
 	w.held = true
 	w.node("n", cluster.NodeReady)
-	w.node("m", cluster.NodeReady)
 	w.place("a", "n", service(), simclient.Behaviour{Stop: seconds(1)})
 	w.pass(seconds(12))
 	w.stop("a")
-	w.place("b", "m", service(), quiet)
 	w.pass(seconds(8))
 	must.Len(t, 1, w.batches)
 	w.held = false
 	w.pass(seconds(1))
-	must.Eq(t, []string{"0s a running", "20s b running", "20s a complete healthy"}, sortedTail(w.told, 1))
+	must.Eq(t, []string{"0s a running", "20s a complete healthy"}, w.lines)
 	must.Eq(t, start.Add(seconds(10)), w.state.allocs["a"].DeploymentStatus.Timestamp)
 }
 
-// sortedTail sorts the lines after the first n in descending order, for batches whose order
-// does not matter.
-func sortedTail(lines []string, n int) []string {
-	slices.Sort(lines[n:])
-	slices.Reverse(lines[n:])
-	return lines
-}
-
-// A batch that was not applied is repeated. The wait doubles up to RetryMax, and is the shortest
-// again after a success.
+// A batch that was not applied is repeated. The wait doubles up to a limit, and is the shortest
+// again after a success. A repeated batch contains the newest status, and no purged allocation.
 func TestFleet_retries(t *testing.T) {
 	t.Parallel()
-	for name, not := range map[string]fate{"not applied": failed, "no room": full} {
+	for name, outcome := range map[string]fate{"not applied": failed, "no room": full} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			var tries []time.Duration
-			successes := 0
 			w.fate = func([]cluster.AllocReport) fate {
 				tries = append(tries, w.now.Sub(start))
-				if len(tries) == 6 || len(tries) == 8 {
-					successes++
+				if len(tries) == 10 || len(tries) == 12 {
 					return taken
 				}
-				return not
+				return outcome
 			}
 			w.node("n", cluster.NodeReady)
 			w.place("a", "n", service(), quiet)
-			w.pass(seconds(20))
+			w.place("purged", "n", service(), quiet)
+			w.settle()
+			w.purge("purged")
+			w.stop("a")
+			w.pass(seconds(30))
 			w.place("b", "n", service(), quiet)
-			w.pass(seconds(20))
-			must.Eq(t, []string{"15s a running", "21s b running"}, w.told)
+			w.pass(seconds(10))
+			must.Eq(t, []string{"16.35s a complete", "30.05s b running"}, w.lines)
 			must.Eq(t, []time.Duration{
-				0, seconds(1), seconds(3), seconds(7), seconds(11), seconds(15),
-				seconds(20), seconds(21),
+				0, 50 * ms, 150 * ms, 350 * ms, 750 * ms, 1550 * ms, 3150 * ms, 6350 * ms, 11350 * ms, 16350 * ms,
+				seconds(30), 30050 * ms,
 			}, tries)
-			must.Eq(t, 2, successes)
+			must.Len(t, 1, w.batches[1])
 		})
 	}
 }
 
-// A repeated batch reports the newest status.
-func TestFleet_retrySaysNews(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.fate = w.firstFails
-	w.node("n", cluster.NodeReady)
-	w.place("a", "n", service(), quiet)
-	w.place("b", "n", service(), quiet)
-	w.settle()
-	w.purge("b")
-	w.stop("a")
-	w.pass(seconds(5))
-	must.Eq(t, []string{"1s a complete"}, w.told)
-	must.Len(t, 1, w.batches[1], must.Sprint("the client does not report a purged allocation"))
-}
+const ms = time.Millisecond
 
-// A report that may have been applied is repeated unless the state shows it.
-func TestFleet_repeatsUnlessTheStateShowsIt(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.fate = func([]cluster.AllocReport) fate { return appliedButFailed }
-	w.node("n", cluster.NodeReady)
-	w.place("a", "n", service(), quiet)
-	w.pass(seconds(60))
-	must.Eq(t, []string{"0s a running"}, w.told)
-	must.Len(t, 1, w.batches)
-}
-
-// Reports that the servers took and refused are not repeated for ever.
+// Reports that the servers accepted and refused are not repeated for ever.
 func TestFleet_refused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -138,35 +99,19 @@ func TestFleet_refused(t *testing.T) {
 	w.place("a", "n", service(), simclient.Behaviour{Verdict: seconds(5)})
 	w.fate = func(reports []cluster.AllocReport) fate {
 		for i := range reports {
-			reports[i].Node = "another" // no fleet takes it; the reports belong to the applier
+			reports[i].Node = "another" // so the servers refuse it; the reports belong to the applier
 		}
 		return taken
 	}
 	w.pass(time.Hour)
-	must.SliceEmpty(t, w.told)
-	must.Len(t, 2, w.batches, must.Sprint("one for each thing it had to say"))
+	must.SliceEmpty(t, w.lines)
+	must.Len(t, 2, w.batches, must.Sprint("one for each change"))
 
 	// After the servers change the allocation the report is repeated.
 	w.fate = nil
 	w.edit("a", func(a *cluster.Allocation) { a.DesiredTransition.Migrate = true })
 	w.pass(seconds(1))
-	must.Eq(t, []string{"1h0m0s a running healthy"}, w.told)
-}
-
-// A node with an unsent report becomes unreachable. It reports when it is back.
-func TestFleet_retryOutOfTouch(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.fate = w.firstFails
-	w.node("n", cluster.NodeReady)
-	w.place("a", "n", service(), quiet)
-	w.settle()
-	w.node("n", cluster.NodeDown)
-	w.pass(seconds(20))
-	must.Len(t, 1, w.batches)
-	w.node("n", cluster.NodeReady)
-	w.pass(seconds(1))
-	must.Eq(t, []string{"20s a running"}, w.told)
+	must.Eq(t, []string{"1h0m0s a running healthy"}, w.lines)
 }
 
 // The fleet ignores the second answer of an applier, a late one, and one to reports that were
@@ -191,7 +136,7 @@ func TestFleet_secondAnswer(t *testing.T) {
 	w.settle()
 	replies[0](true)
 	w.pass(seconds(1))
-	must.Eq(t, []string{"1s a running"}, w.told)
+	must.Eq(t, []string{"50ms a running"}, w.lines)
 
 	w.held = true
 	w.place("b", "n", service(), quiet)
@@ -215,7 +160,7 @@ func (f applierFunc) Report(reports []cluster.AllocReport, reply func(bool)) boo
 func TestFleet_deterministic(t *testing.T) {
 	t.Parallel()
 	run := func(seed, order uint64, extra bool) (all []string, batches [][]cluster.AllocReport) {
-		w := newWorld(t, func(o *simclient.Options) { o.Behave, o.Seed, o.MaxBatch = nil, seed, 7 })
+		w := newWorld(t, func(o *simclient.Options) { o.Behave, o.Seed = nil, seed })
 		w.state.shuffle = rand.New(rand.NewPCG(order, 0))
 		for n := range 5 {
 			id := cluster.NodeID(fmt.Sprint("n", n))
@@ -232,10 +177,10 @@ func TestFleet_deterministic(t *testing.T) {
 			w.stop(cluster.AllocID(fmt.Sprintf("n%d-1", n)))
 		}
 		w.pass(seconds(20))
-		return w.told, w.batches
+		return w.lines, w.batches
 	}
-	told, batches := run(1, 1, false)
-	must.Len(t, 20+20+5, told)
+	lines, batches := run(1, 1, false)
+	must.Len(t, 20+20+5, lines)
 	starts := map[time.Time]bool{}
 	for _, b := range batches {
 		starts[b[0].At] = true
@@ -247,11 +192,11 @@ func TestFleet_deterministic(t *testing.T) {
 	}
 	withExtra, _ := run(1, 1, true)
 	withExtra = slices.DeleteFunc(withExtra, func(s string) bool { return strings.Contains(s, " extra ") })
-	slices.Sort(told)
+	slices.Sort(lines)
 	slices.Sort(withExtra)
-	must.Eq(t, told, withExtra, must.Sprint("what is drawn for one shifts no other"))
+	must.Eq(t, lines, withExtra, must.Sprint("a draw for one allocation changes no other"))
 
 	other, _ := run(2, 1, false)
 	slices.Sort(other)
-	must.NotEq(t, told, other)
+	must.NotEq(t, lines, other)
 }

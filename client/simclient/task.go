@@ -4,19 +4,20 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/alarm"
 )
 
 // task is a client's record of one allocation.
 type task struct {
-	// alloc is the allocation's row as last read, never nil. known is the condition in it,
+	// alloc is the allocation's row as last read, never nil. written is the condition in it,
 	// kept because it is compared far more often than a row changes.
 	alloc     *cluster.Allocation
-	known     condition
+	written   condition
 	behaviour Behaviour
 	// verdict is the time from running to the verdict on health.
 	verdict time.Duration
-	// seen is the number of the client's last read that found the allocation.
-	seen uint64
+	// read is the number of the client's last read that found the allocation.
+	read uint64
 
 	// waits says that the task waits for the end of its predecessor. Then runs is unknown.
 	waits bool
@@ -27,9 +28,9 @@ type task struct {
 	// worsened and recovered say that the verdict has changed in that way.
 	worsened, recovered bool
 
-	// actual is the present condition. acked is the last condition that the servers took
-	// since they last changed the allocation, or zero.
-	actual, acked condition
+	// actual is the present condition. acknowledged is the last condition that the servers
+	// accepted since they last changed the allocation, or zero.
+	actual, acknowledged condition
 }
 
 // condition is what a client reports of an allocation.
@@ -47,23 +48,23 @@ const (
 	unhealthy
 )
 
-// known is the condition that the servers know.
-func known(a *cluster.Allocation) condition {
-	w := condition{status: a.ClientStatus}
+// written is the condition in an allocation's row.
+func written(a *cluster.Allocation) condition {
+	c := condition{status: a.ClientStatus}
 	switch {
 	case a.JudgedHealthy():
-		w.verdict = healthy
+		c.verdict = healthy
 	case a.HasVerdict():
-		w.verdict = unhealthy
+		c.verdict = unhealthy
 	}
-	return w
+	return c
 }
 
-// newTask is a new task, or one that continues if the servers know that it ran. waits says that a
+// newTask is a new task, or one that continues if its row says that it ran. waits says that a
 // new one waits for the end of its predecessor.
 func newTask(a *cluster.Allocation, b Behaviour, verdict time.Duration, waits bool, now time.Time) *task {
-	t := &task{alloc: a, known: known(a), behaviour: b, verdict: verdict}
-	t.actual = t.known
+	t := &task{alloc: a, written: written(a), behaviour: b, verdict: verdict}
+	t.actual = t.written
 	if a.HasVerdict() {
 		t.judged = a.DeploymentStatus.Timestamp
 		t.planChange(now)
@@ -120,15 +121,14 @@ func (t *task) succeed(now time.Time) {
 		copied = after(now, t.behaviour.Copy)
 	}
 	if !copied.IsZero() {
-		t.start(after(copied, t.behaviour.Start))
-		return
+		copied = after(copied, t.behaviour.Start)
 	}
-	t.start(time.Time{})
+	t.start(copied)
 }
 
 // stop ends the task: at once if it does not run yet, otherwise by its behaviour, counted
 // from the time of the order, or by itself if that is sooner.
-func (t *task) stop(told, now time.Time) {
+func (t *task) stop(ordered, now time.Time) {
 	t.stopping = true
 	t.changes = time.Time{}
 	if t.actual.verdict == unjudged {
@@ -138,20 +138,20 @@ func (t *task) stop(told, now time.Time) {
 		t.waits, t.runs, t.ends = false, time.Time{}, now
 		return
 	}
-	if at := after(told, t.behaviour.stop(t.alloc)); t.ends.IsZero() || !at.IsZero() && at.Before(t.ends) {
+	if at := after(ordered, t.behaviour.stop(t.alloc)); t.ends.IsZero() || !at.IsZero() && at.Before(t.ends) {
 		t.ends = at
 	}
 }
 
-// update takes in a new row. The row last seen brings nothing new: rows are never written to.
+// update processes a new row. The row of the last read has no changes: rows are never written to.
 func (t *task) update(a *cluster.Allocation, now time.Time) {
 	if a == t.alloc {
 		return
 	}
 	if a.ModifyIndex != t.alloc.ModifyIndex {
-		t.acked = condition{}
+		t.acknowledged = condition{}
 	}
-	t.alloc, t.known = a, known(a)
+	t.alloc, t.written = a, written(a)
 	t.advance(now) // first up to now, without an order to stop
 	if a.ClientStatus == cluster.ClientRunning && t.actual.status == cluster.ClientPending {
 		t.start(now) // an earlier fleet's report was applied late
@@ -209,16 +209,16 @@ func (t *task) next(now time.Time) time.Time {
 	var next time.Time
 	for _, at := range []time.Time{t.runs, t.judged, t.ends, t.changes} {
 		if at.After(now) {
-			next = earliest(next, at)
+			next = alarm.Earliest(next, at)
 		}
 	}
 	return next
 }
 
-// unreported reports whether the servers do not know the actual condition. A condition that
-// they took and did not write is not reported again.
+// unreported reports whether the row lacks the actual condition. A condition that the servers
+// accepted and did not write is not reported again.
 func (t *task) unreported() bool {
-	return t.actual != t.acked && (t.actual.status != t.known.status || t.actual.verdict != unjudged && t.actual.verdict != t.known.verdict)
+	return t.actual != t.acknowledged && (t.actual.status != t.written.status || t.actual.verdict != unjudged && t.actual.verdict != t.written.verdict)
 }
 
 func (t *task) report(now time.Time) cluster.AllocReport {
@@ -248,11 +248,3 @@ func moved(t time.Time, by time.Duration) time.Time {
 
 // passed reports whether a time has come; zero never does.
 func passed(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
-
-// earliest is the earlier of two times; zero is none.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}

@@ -71,7 +71,7 @@ func rows[K cmp.Ordered, V any](s *state, table map[K]V) iter.Seq[V] {
 	}
 }
 
-// apply takes one client's report as servers do, and says whether it was news.
+// apply applies a report as servers do, and reports whether it has changed anything.
 func (s *state) apply(r cluster.AllocReport) bool {
 	before := s.allocs[r.Alloc]
 	if before == nil || before.NodeID != r.Node || before.ClientTerminal() {
@@ -100,24 +100,24 @@ const (
 	full                         // not queued
 )
 
-// world is a state, the fleet that lives in it, and a clock. It is its own
-// applier, and takes all reports at once unless told otherwise.
+// world is a state, its fleet, and a clock. It is its own applier. It applies all reports at once,
+// unless fate or held changes that.
 type world struct {
 	t     must.T
 	now   time.Time
 	state *state
-	// shown is what the fleet is shown instead of the state, or nil.
+	// shown is the state that the fleet reads instead of the newest one, or nil.
 	shown   *state
 	options simclient.Options
 	fleet   *simclient.Fleet
-	// wakeAt is what the last step said.
+	// wakeAt is the result of the last step.
 	wakeAt time.Time
 
 	behaviours map[cluster.AllocID]simclient.Behaviour
-	// behaved counts how often each allocation's behaviour was asked for.
-	behaved map[cluster.AllocID]int
+	// drawn counts how often the fleet has drawn the behaviour of each allocation.
+	drawn map[cluster.AllocID]int
 
-	// fate decides what becomes of each batch; nil is that it is taken.
+	// fate decides the outcome of each batch; nil applies it.
 	fate func([]cluster.AllocReport) fate
 	// held keeps batches in flight.
 	held bool
@@ -125,8 +125,8 @@ type world struct {
 	flight *flight
 	// batches are all batches so far, those that were not taken too.
 	batches [][]cluster.AllocReport
-	// told is what the state learnt, one line for each change.
-	told []string
+	// lines are the changes of the state, one line for each.
+	lines []string
 }
 
 // flight is a batch without an answer.
@@ -141,7 +141,7 @@ func newWorld(t must.T, edit ...func(*simclient.Options)) *world {
 		t: t, now: start,
 		state:      &state{index: 1, nodes: map[cluster.NodeID]*cluster.Node{}, allocs: map[cluster.AllocID]*cluster.Allocation{}, reads: new(int)},
 		behaviours: map[cluster.AllocID]simclient.Behaviour{},
-		behaved:    map[cluster.AllocID]int{},
+		drawn:      map[cluster.AllocID]int{},
 	}
 	w.options = simclient.Options{
 		Snapshot: func() simclient.State {
@@ -152,11 +152,9 @@ func newWorld(t must.T, edit ...func(*simclient.Options)) *world {
 		},
 		Applier: w,
 		Behave: func(a *cluster.Allocation, _ *rand.Rand) simclient.Behaviour {
-			w.behaved[a.ID]++
+			w.drawn[a.ID]++
 			return w.behaviours[a.ID]
 		},
-		RetryBase: time.Second,
-		RetryMax:  4 * time.Second,
 	}
 	for _, f := range edit {
 		f(&w.options)
@@ -173,7 +171,7 @@ func (w *world) restart() {
 	w.fleet, w.flight = f, nil
 }
 
-// write makes an entry that changes the state, and tells the fleet of the nodes.
+// write changes the state with an entry, and names the nodes to the fleet.
 func (w *world) write(change func(*state), nodes ...cluster.NodeID) {
 	c := *w.state
 	c.nodes, c.allocs = maps.Clone(c.nodes), maps.Clone(c.allocs)
@@ -188,7 +186,7 @@ func (w *world) node(id cluster.NodeID, status cluster.NodeStatus) {
 	w.write(func(s *state) { s.nodes[id] = &cluster.Node{ID: id, Status: status, ModifyIndex: s.index} }, id)
 }
 
-// place places an allocation of the job's group "g", which behaves as given.
+// place places an allocation of the job's group "g", with its behaviour.
 func (w *world) place(id cluster.AllocID, on cluster.NodeID, j *cluster.Job, b simclient.Behaviour, edit ...func(*cluster.Allocation)) {
 	w.behaviours[id] = b
 	w.write(func(s *state) {
@@ -214,7 +212,7 @@ func (w *world) edit(id cluster.AllocID, change func(*cluster.Allocation)) {
 	}, w.state.allocs[id].NodeID)
 }
 
-// stop has an allocation be stopped.
+// stop stops an allocation.
 func (w *world) stop(id cluster.AllocID) {
 	w.edit(id, func(a *cluster.Allocation) { a.DesiredStatus, a.StoppedAt = cluster.DesiredStop, w.now })
 }
@@ -240,24 +238,16 @@ func (w *world) Report(reports []cluster.AllocReport, reply func(bool)) bool {
 	return true
 }
 
-// firstFails is the fate of batches of which the first is not applied.
-func (w *world) firstFails([]cluster.AllocReport) fate {
-	if len(w.batches) == 1 {
-		return failed
-	}
-	return taken
-}
-
 // land settles a batch in flight.
 func (w *world) land(f *flight) {
 	if f.fate != failed {
 		w.write(func(s *state) {
 			for _, r := range f.reports {
 				if a := s.allocs[r.Alloc]; w.flight == f && r.ClientStatus == cluster.ClientPending && a != nil {
-					must.NotEq(w.t, cluster.ClientRunning, a.ClientStatus, must.Sprint("what runs is not made pending again"))
+					must.NotEq(w.t, cluster.ClientRunning, a.ClientStatus, must.Sprint("a running allocation does not become pending again"))
 				}
 				if s.apply(r) {
-					w.told = append(w.told, w.line(r))
+					w.lines = append(w.lines, w.line(r))
 				}
 			}
 		})
@@ -268,7 +258,7 @@ func (w *world) land(f *flight) {
 	f.reply(f.fate == taken)
 }
 
-// line is a report as a test writes it: "10s web running healthy".
+// line is the text of a report: "10s web running healthy".
 func (w *world) line(r cluster.AllocReport) string {
 	s := fmt.Sprintf("%s %s %s", r.At.Sub(start), r.Alloc, r.ClientStatus)
 	switch {
@@ -297,7 +287,7 @@ func (w *world) settle() {
 	}
 }
 
-// pass lets time pass, and steps the fleet whenever it wants to be.
+// pass steps the fleet at each time that it returns, until a time has passed.
 func (w *world) pass(d time.Duration) {
 	end := w.now.Add(d)
 	for w.settle(); !w.wakeAt.IsZero() && !w.wakeAt.After(end); w.settle() {

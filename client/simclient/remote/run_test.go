@@ -233,7 +233,7 @@ func TestRun_refuses(t *testing.T) {
 		"no nodes":     {func(c *remote.Config) { c.Nodes = nil }, "Nodes"},
 		"no secret":    {func(c *remote.Config) { c.Nodes = []*cluster.Node{{ID: "a"}} }, "no secret"},
 		"no address":   {func(c *remote.Config) { c.Addresses = []string{"ftp://x"} }, "invalid address"},
-		"fleet":        {func(c *remote.Config) { c.Fleet.MaxBatch = -1 }, "MaxBatch"},
+		"fleet":        {func(c *remote.Config) { c.Fleet.CopyTime = -1 }, "CopyTime"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

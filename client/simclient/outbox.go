@@ -11,9 +11,8 @@ type batch struct{ lines []line }
 
 // line is one report of a batch.
 type line struct {
-	node     cluster.NodeID
-	alloc    cluster.AllocID
-	reported condition
+	node  cluster.NodeID
+	alloc cluster.AllocID
 }
 
 // outbox holds the clients with something to report, in the order in which they were added.
@@ -29,9 +28,8 @@ func (o *outbox) add(c *client) {
 // fill takes out reports, up to the limit. A client with more reports than that stays the
 // first. A client whose node is unreachable is removed: it is added again when the node is
 // back.
-func (o *outbox) fill(limit int, now time.Time) (*batch, []cluster.AllocReport) {
-	b := &batch{}
-	var reports []cluster.AllocReport
+func (o *outbox) fill(limit int, now time.Time) (b *batch, reports []cluster.AllocReport) {
+	b = &batch{}
 	for len(o.clients) > 0 {
 		c := o.clients[0]
 		for _, t := range c.order {
@@ -41,8 +39,8 @@ func (o *outbox) fill(limit int, now time.Time) (*batch, []cluster.AllocReport) 
 			if len(reports) == limit {
 				return b, reports
 			}
-			t.acked = t.actual // until the answer says otherwise
-			b.lines = append(b.lines, line{node: c.node, alloc: t.alloc.ID, reported: t.actual})
+			t.acknowledged = t.actual // a failure resets it
+			b.lines = append(b.lines, line{node: c.node, alloc: t.alloc.ID})
 			reports = append(reports, t.report(now))
 		}
 		c.listed = false
