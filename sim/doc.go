@@ -25,6 +25,5 @@
 //	timeline   the picture of a run
 //	shrink     makes a failing scenario small
 //	planted    planted bugs, to test the simulator
-//	live       the same scenarios, with goroutines
 //	scenarios  the scenarios that are kept
 package sim

@@ -18,7 +18,6 @@ const module = "github.com/seed-f9cf0b39/nodedrain"
 
 // loopRule names the code that decides, and the packages that it may use.
 func loopRule() lint.LoopRule {
-	const live = "goroutines around the steps, with a clock and random numbers"
 	rule := lint.LoopRule{
 		Roots: []lint.Root{
 			// Every step machine.
@@ -63,28 +62,24 @@ func loopRule() lint.LoopRule {
 			{Package: module + "/statestore", Receiver: "*", Name: "FromArgs"},
 		},
 		Boundaries: map[string]string{
-			"github.com/hashicorp/go-hclog.Logger":                                 "a log line decides nothing",
-			"log/slog.Logger":                                                      "a log line decides nothing",
-			module + "/client.Options.NewTaskID":                                   "ids are injected: only the shell's are random",
-			module + "/drainer.NodeDrainerConfig.NewEvalID":                        "ids are injected: only the default is random",
-			module + "/scheduler.IDs.Alloc":                                        "ids are injected: only RandomIDs is random",
-			module + "/scheduler.IDs.Eval":                                         "ids are injected: only RandomIDs is random",
-			"(" + module + "/sim/world.proposals).Propose":                         "a world decides the outcome of a write, which may end a term",
-			"(*" + module + "/sim/world.fleet).Report":                             "a world decides the outcome of a report, which may end a term",
-			"(*" + module + "/sim/internal/live.clients).Report":                   live,
-			"(*" + module + "/sim/internal/live.clients).behave":                   live,
-			"(*" + module + "/sim/internal/live.servers).observe":                  live,
-			"(*" + module + "/sim/timeline.Trace).write":                           "a trace is output and decides nothing",
-			"(*" + module + "/cmd/nodedrain/demo.clients).Report":                  "a goroutine sends the reports: to hand them over decides nothing",
-			"(*" + module + "/server/agent.Agent).applied":                         "the entry that a leader waits for does not affect the FSM",
-			"(*" + module + "/server/agent.Dev).Report":                            "a goroutine sends the reports: to hand them over decides nothing",
-			"(*" + module + "/client/simclient/remote.runner).Report":              "goroutines send the reports: to hand them over decides nothing",
-			"(*" + module + "/shims.Proposer).enqueue → time.AfterFunc":            "the timer of a write answers it and decides nothing",
-			"(*" + module + "/examples/scheduler.writer).propose → time.AfterFunc": "the timer of a write answers it and decides nothing",
-			module + "/client.Shell":                                               "the shell acts for the core, which only begins effects",
-			module + "/client/volume.Shell":                                        "the shell acts for the machine, which only begins effects",
-			module + "/shims.Options.OnAnswer":                                     "a count of answers decides nothing",
-			module + "/witness.Options.OnFinding":                                  "a count of findings decides nothing",
+			"github.com/hashicorp/go-hclog.Logger":                      "a log line decides nothing",
+			"log/slog.Logger":                                           "a log line decides nothing",
+			module + "/client.Options.NewTaskID":                        "ids are injected: only the shell's are random",
+			module + "/drainer.NodeDrainerConfig.NewEvalID":             "ids are injected: only the default is random",
+			module + "/scheduler.IDs.Alloc":                             "ids are injected: only RandomIDs is random",
+			module + "/scheduler.IDs.Eval":                              "ids are injected: only RandomIDs is random",
+			"(" + module + "/sim/world.proposals).Propose":              "a world decides the outcome of a write, which may end a term",
+			"(*" + module + "/sim/world.fleet).Report":                  "a world decides the outcome of a report, which may end a term",
+			"(*" + module + "/sim/timeline.Trace).write":                "a trace is output and decides nothing",
+			"(*" + module + "/cmd/nodedrain/demo.clients).Report":       "a goroutine sends the reports: to hand them over decides nothing",
+			"(*" + module + "/server/agent.Agent).applied":              "the entry that a leader waits for does not affect the FSM",
+			"(*" + module + "/server/agent.Dev).Report":                 "a goroutine sends the reports: to hand them over decides nothing",
+			"(*" + module + "/client/simclient/remote.runner).Report":   "goroutines send the reports: to hand them over decides nothing",
+			"(*" + module + "/shims.Proposer).enqueue → time.AfterFunc": "the timer of a write answers it and decides nothing",
+			module + "/client.Shell":                                    "the shell acts for the core, which only begins effects",
+			module + "/client/volume.Shell":                             "the shell acts for the machine, which only begins effects",
+			module + "/shims.Options.OnAnswer":                          "a count of answers decides nothing",
+			module + "/witness.Options.OnFinding":                       "a count of findings decides nothing",
 		},
 		Outside: []string{
 			"bytes", "cmp", "container/heap", "crypto/sha256", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/fnv", "io", "maps", "math", "math/big", "math/rand/v2", "path", "regexp", "regexp/syntax", "slices", "strconv", "strings", "sync", "sync/atomic", "time", "unicode/utf8",

@@ -11,7 +11,7 @@
 //
 //   - [Loop]: the virtual time, the queue of events, the hash of the run (loop.go)
 //   - [Servers]: the servers, their clocks and states, the leader's drainer and scheduler, and
-//     elections (servers.go, leadership.go, leader_actors.go, election.go, reader.go)
+//     elections (servers.go, leadership.go, election.go, reader.go)
 //   - [RaftLog]: the committed entries, the writes in flight and their fates (log.go)
 //   - the clients of all nodes: simulated ones (fleet.go), or the real client of each node over
 //     scripted drivers (cores.go, core_node.go, core_faults.go), devices (core_devices.go) and

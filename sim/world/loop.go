@@ -1,10 +1,15 @@
 package world
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
+	"strings"
 	"time"
+
+	alarms "github.com/seed-f9cf0b39/nodedrain/cluster/alarm"
 )
 
 // Kind is the kind of a step.
@@ -293,4 +298,108 @@ func sooner(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// event is one future step.
+type event struct {
+	at time.Time
+	// tie orders the events of one time. The loop draws it from the seed when it queues the
+	// event. So different seeds give different orders, and one seed always gives the same.
+	tie uint64
+	// sequence keeps events of equal time and tie in the order in which they were queued.
+	sequence uint64
+	kind     Kind
+	// cause is the step that queued the event.
+	cause int
+	// slot is the slot of the actor to step, or nil.
+	slot *slot
+	// do is the function to run, if slot is nil.
+	do func() error
+}
+
+// Compare orders the events of one time.
+func (e *event) Compare(o *event) int {
+	return cmp.Or(cmp.Compare(e.tie, o.tie), cmp.Compare(e.sequence, o.sequence))
+}
+
+// queue holds events, ordered by time, tie and sequence.
+type queue struct {
+	events alarms.Heap[*event]
+	pushed uint64
+}
+
+func (q *queue) push(e *event) {
+	q.pushed++
+	e.sequence = q.pushed
+	q.events.Set(e, e.at)
+}
+
+// next returns the first event, or nil. The event stays in the queue.
+func (q *queue) next() *event { return q.events.FirstKey() }
+
+func (q *queue) remove(e *event) { q.events.Remove(e) }
+
+// ErrTooManySteps says that a world has reached [Options].MaxSteps; see [Loop.Livelocked].
+var ErrTooManySteps = errors.New("too many steps")
+
+// stepCounts counts the steps of a world. A streak is a sequence of drainers' steps without an
+// event that no drainer caused.
+type stepCounts struct {
+	kinds [KindCount]int
+	// streak is the number of steps in the current streak. excess is the number of steps in the
+	// whole run that were beyond the first maxStreak steps of their streak.
+	streak, excess int
+}
+
+// maxStreak is the number of steps of a streak that correct drainers may take: a step follows
+// each answer, each new state and each timer.
+const maxStreak = 20
+
+// drainerStep counts a step of a drainer.
+func (c *stepCounts) drainerStep() {
+	if c.streak++; c.streak > maxStreak {
+		c.excess++
+	}
+}
+
+// endStreak notes an event that no drainer caused: a write of another source, a strike of a
+// fault, or a scripted step.
+func (c *stepCounts) endStreak() { c.streak = 0 }
+
+// String returns the counts as text for an error message.
+func (c *stepCounts) String() string {
+	var parts []string
+	for k, n := range c.kinds {
+		parts = append(parts, fmt.Sprintf("%s %d", Kind(k), n))
+	}
+	return fmt.Sprintf("%s; %d drainer steps with no other event", strings.Join(parts, ", "), c.excess)
+}
+
+// Livelocked reports whether a drainer causes its own next step again and again: excess steps are
+// more than one of livelockDivisor of all steps. Frequent faults alone are no livelock, because
+// each strike ends a streak.
+func (l *Loop) Livelocked() bool { return l.counts.excess > l.steps/livelockDivisor }
+
+// livelockDivisor makes more than a quarter of all steps a livelock. A drainer that wakes itself
+// by its writes takes half of all steps, and the log takes the other half. A drainer that wakes
+// itself by its timer takes all steps.
+const livelockDivisor = 4
+
+// hash is a running hash of numbers and bytes.
+type hash uint64
+
+// prime is the 64-bit prime of FNV-1a.
+const prime = 1099511628211
+
+func (h *hash) add(numbers ...uint64) {
+	for _, n := range numbers {
+		*h = (*h ^ hash(n)) * prime
+		*h ^= *h >> 29 // otherwise the high bits of a number would not change the low bits of the hash
+	}
+}
+
+func (h *hash) bytes(b []byte) {
+	f := fnv.New64a()
+	_, _ = f.Write(b) // a hash accepts every write
+	h.add(f.Sum64())
 }

@@ -56,10 +56,10 @@ func (o *Operator) repeatIfStruck(m shims.Message) {
 	if !is || len(faults.armed) == 0 {
 		return
 	}
-	about := target{Words: []string{string(request.Node)}}
-	delay, twice := faults.strike(scenario.APIDup, about)
+	drained := target{Words: []string{string(request.Node)}}
+	delay, twice := faults.strike(scenario.APIDup, drained)
 	if !twice {
-		if delay, twice = faults.strike(scenario.APITimeout, about); !twice {
+		if delay, twice = faults.strike(scenario.APITimeout, drained); !twice {
 			return
 		}
 	}

@@ -286,3 +286,75 @@ func (t *Transcript) names(state *statestore.Snapshot, ids []cluster.AllocID) st
 	slices.Sort(labels)
 	return strings.Join(labels, " ")
 }
+
+// claims adds a line for each claim that an entry has created, changed or freed.
+func (t *Transcript) claims(a shims.Applied) {
+	if a.After.TableIndex(statestore.TableClaims) == a.Before.TableIndex(statestore.TableClaims) {
+		return
+	}
+	about := func(c *cluster.VolumeClaim, state *statestore.Snapshot, format string, args ...any) {
+		t.line("  %s for %s: %s", c.Volume.ID, t.names(state, []cluster.AllocID{c.Alloc}), fmt.Sprintf(format, args...))
+	}
+	for c := range a.Before.Claims() {
+		switch now := a.After.Claim(c.Key()); {
+		case now == nil:
+			about(c, a.Before, "freed")
+		case now.State != c.State:
+			about(c, a.Before, "%s", now.State)
+		case now.Attached && !c.Attached:
+			about(c, a.Before, "attached")
+		}
+	}
+	for c := range a.After.Claims() {
+		if a.Before.Claim(c.Key()) == nil {
+			about(c, a.After, "claimed")
+		}
+	}
+}
+
+// allocLabel is the group's label with an index and a node: "job.group[index]@node".
+func allocLabel(a *cluster.Allocation) string {
+	index := a.Name[strings.LastIndexByte(a.Name, '[')+1:]
+	return fmt.Sprintf("%s[%s@%s", GroupLabel(a.GroupKey()), index, a.NodeID)
+}
+
+// GroupLabel is "job.group" without the default namespace, and without a group of the job's name.
+func GroupLabel(g cluster.GroupKey) string {
+	if g.Name == string(g.Job.ID) {
+		return jobLabel(g.Job)
+	}
+	return jobLabel(g.Job) + "." + g.Name
+}
+
+func jobLabel(k cluster.JobKey) string {
+	if k.Namespace == cluster.DefaultNamespace {
+		return string(k.ID)
+	}
+	return k.String()
+}
+
+func describeJob(j *cluster.Job) string {
+	parts := []string{jobLabel(j.Key())}
+	for _, g := range j.TaskGroups {
+		text := fmt.Sprintf("%s count %d", g.Name, g.Count)
+		if g.Migrate != nil {
+			text += fmt.Sprintf(" max_parallel %d", g.Migrate.MaxParallel)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func describeSpec(s cluster.DrainSpec) string {
+	text := "no deadline"
+	switch {
+	case s.Deadline > 0:
+		text = "deadline " + s.Deadline.String()
+	case s.Deadline < 0:
+		text = "force"
+	}
+	if s.IgnoreSystemJobs {
+		text += ", without system jobs"
+	}
+	return text
+}

@@ -1,7 +1,8 @@
-package live_test
+package world_test
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -39,7 +40,7 @@ func (f fate) String() string {
 // The simulated log of package world produces every fate of a write that real raft produces. The
 // test cuts real leaders off, loses answers to them, and makes them transfer their leadership
 // with entries in flight. Each fate that a write then has also occurs in a simulated world.
-func TestMix(t *testing.T) {
+func TestLog_fatesOfRealRaft(t *testing.T) {
 	t.Parallel()
 	model, real := map[fate]int{}, map[fate]int{}
 	barriers := 0
@@ -208,14 +209,11 @@ func realMix(t *testing.T, seed uint64, mix map[fate]int) (answered int) {
 	defer mu.Unlock()
 	final := servers[0].applied()
 	checkOrder(t, final, barriers)
-	own := map[string]bool{}
+	own, logged := map[string]bool{}, map[string]bool{}
 	for _, s := range servers {
-		must.Eq(t, withoutOwn(final), withoutOwn(s.applied()))
-		for _, e := range s.applied() {
-			own[e.name] = own[e.name] || e.own
-		}
+		must.Eq(t, final, s.applied())
+		maps.Copy(own, s.own)
 	}
-	logged := map[string]bool{}
 	for _, e := range final {
 		logged[e.name] = true
 	}
@@ -237,14 +235,6 @@ func checkOrder(t *testing.T, entries []raftEntry, barriers []barrier) {
 			must.False(t, e.term < b.term && e.index > b.last, must.Sprintf("%+v comes after the barrier %+v", e, b))
 		}
 	}
-}
-
-// withoutOwn clears the field own, which differs from server to server.
-func withoutOwn(entries []raftEntry) []raftEntry {
-	for i := range entries {
-		entries[i].own = false
-	}
-	return entries
 }
 
 // leading waits for a leader that a quorum follows.

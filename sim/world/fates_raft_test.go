@@ -1,4 +1,4 @@
-package live_test
+package world_test
 
 import (
 	"errors"
@@ -51,15 +51,15 @@ type recorder struct {
 	mu sync.Mutex
 	// entries are the applied entries, in order; guarded by mu.
 	entries []raftEntry
-	leads   func() (term uint64, leads bool)
+	// own are those that the server applied while it led in their term; guarded by mu.
+	own   map[string]bool
+	leads func() (term uint64, leads bool)
 }
 
 // raftEntry is an applied entry.
 type raftEntry struct {
 	index, term uint64
 	name        string
-	// own says that the server applied the entry while it led in the entry's term.
-	own bool
 }
 
 // Apply records and applies the entry.
@@ -71,7 +71,10 @@ func (r *recorder) Apply(l *raft.Log) any {
 	term, leads := r.leads()
 	r.mu.Lock()
 	name := string(m.(*shims.EvalUpdate).Evals[0].ID)
-	r.entries = append(r.entries, raftEntry{l.Index, l.Term, name, leads && term == l.Term})
+	r.entries = append(r.entries, raftEntry{l.Index, l.Term, name})
+	if leads && term == l.Term {
+		r.own[name] = true
+	}
 	r.mu.Unlock()
 	return r.FSM.Apply(l)
 }
@@ -89,7 +92,7 @@ func startRaft(t *testing.T) []*raftServer {
 	var servers []*raftServer
 	var voters raft.Configuration
 	for i := range 3 {
-		s := &raftServer{recorder: &recorder{FSM: shims.NewFSM(shims.FSMConfig{})}}
+		s := &raftServer{recorder: &recorder{FSM: shims.NewFSM(shims.FSMConfig{}), own: map[string]bool{}}}
 		address := raft.ServerAddress(fmt.Sprintf("s%d", i+1))
 		_, memory := raft.NewInmemTransport(address)
 		s.transport = &link{InmemTransport: memory}
