@@ -584,10 +584,11 @@ func (r remote) Barrier(reply scheduler.Reply) bool {
 // Run steps when it is woken and when time has come, and ends with its context.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const limit = time.Hour + time.Second // between two checks of the clock
 		c := newCell(t)
 		c.now = time.Now().UTC()
 		n1 := c.node("n1")
-		job := c.job("web", cluster.JobService, 1, lostAfter(time.Hour))
+		job := c.job("web", cluster.JobService, 1, lostAfter(limit))
 		entries := make(remote, 10)
 		s, err := scheduler.New(scheduler.Config{Snapshot: func() scheduler.View { return c.view() }, Applier: entries})
 		must.NoError(t, err)
@@ -608,7 +609,7 @@ func TestRun(t *testing.T) {
 		s.Wake()
 		answer()
 		must.Eq(t, cluster.ClientUnknown, c.wanted(job)[0].ClientStatus)
-		time.Sleep(time.Hour)
+		time.Sleep(limit)
 		answer()
 		must.SliceEmpty(t, c.wanted(job))
 		cancel()
