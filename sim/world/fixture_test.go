@@ -2,15 +2,14 @@ package world_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
@@ -25,8 +24,6 @@ type fixture struct {
 	elected []time.Duration // the starts of terms, without the first
 	ended   map[int]time.Duration
 	strikes []world.Strike
-	// attached: the volume of the replacement was attached when the test looked.
-	attached bool
 }
 
 // entry is an applied entry, write a proposal of a drainer with its answer, and step a step
@@ -56,78 +53,50 @@ const (
 	commits = 10 * time.Millisecond
 	stops   = 2 * time.Second
 	kill    = 20 * time.Second
-	// drains is the time at which most tests drain n1.
+	// armed is the time at which most tests arm a fault, drains the time at which they drain n1.
+	// lasts is the length of most runs.
+	armed  = 5 * time.Second
 	drains = 10 * time.Second
+	lasts  = 10 * time.Minute
 )
 
 var web = cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "web"}
 
 func newFixture(t *testing.T, o world.Options) *fixture {
 	t.Helper()
-	return newFixtureOf(t, o, scenario.FaultKind{})
-}
-
-// gpus are two healthy devices.
-func gpus() []*cluster.DeviceGroup {
-	kind := cluster.DeviceKind{Vendor: "acme", Type: "gpu", Name: "one"}
-	return []*cluster.DeviceGroup{{Kind: kind, Devices: []cluster.Device{{ID: "gpu0", Healthy: true}, {ID: "gpu1", Healthy: true}}}}
-}
-
-// newFixtureOf returns a fixture for a fault. If the fault needs devices, each node has two, and
-// each allocation one. If it needs volumes, the allocations share one.
-func newFixtureOf(t *testing.T, o world.Options, of scenario.FaultKind) *fixture {
-	t.Helper()
-	var can setting.Storage
-	if of.Volumes {
-		can = store(&o, of)
-	}
 	if o.Commit == (scenario.Range{}) {
-		o.Commit = scenario.Range{Min: commits, Max: commits}
+		o.Commit = exactly(commits)
 	}
 	w, err := world.New(o)
 	must.NoError(t, err)
 	f := &fixture{World: w, ended: map[int]time.Duration{}}
 	for _, id := range []cluster.NodeID{"n1", "n2", "n3", "n4"} {
-		node := world.NewNode(id)
-		if of.Devices {
-			node.Devices = gpus()
-		}
-		must.NoError(t, w.Setup.Commit(&shims.NodeRegister{At: w.Now(), Node: node}))
+		must.NoError(t, w.Setup.Commit(&shims.NodeRegister{At: w.Now(), Node: world.NewNode(id)}))
 	}
-	if of.Volumes {
-		f.placeVolume(t, can, "n1", "n2", "n3", "n4")
-	}
-	f.placeWith(t, "web", of, "n1", "n2", "n3")
-	must.NoError(t, w.Setup.Attach())
+	f.place(t, "web", "n1", "n2", "n3")
 	f.observe()
 	return f
+}
+
+// exactly is a range of one duration.
+func exactly(d time.Duration) scenario.Range { return scenario.Range{Min: d, Max: d} }
+
+// arm arms a fault of the language of scenarios at a time.
+func (w *fixture) arm(t *testing.T, at time.Duration, fault string) {
+	t.Helper()
+	s, _, err := scenario.Parse("fault.drain", strings.NewReader("node n1..n4\njob web count=3\nat 0s fault "+fault))
+	must.NoError(t, err)
+	w.at(at, func() { must.NoError(t, w.Faults.Arm(*s.Events[0].Op.(*scenario.Fault))) })
 }
 
 // place writes a service job with an allocation on each of the nodes.
 func (w *fixture) place(t *testing.T, id cluster.JobID, on ...cluster.NodeID) {
 	t.Helper()
-	w.placeWith(t, id, scenario.FaultKind{}, on...)
-}
-
-// placeWith is place for a fault. Each allocation has the device or the volume that the fault
-// needs.
-func (w *fixture) placeWith(t *testing.T, id cluster.JobID, of scenario.FaultKind, on ...cluster.NodeID) {
-	t.Helper()
 	j := world.NewJob(cluster.JobService, id, len(on))
 	j.TaskGroups[0].Tasks[0].KillTimeout = kill
-	task := j.TaskGroups[0].Tasks[0]
-	if of.Volumes {
-		j.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "data", Type: cluster.VolumeCSI, Source: "data", Capability: shared}}
-	}
-	if of.Devices {
-		task.Devices = []cluster.DeviceRequest{{Name: "gpu", Count: 1}}
-	}
 	allocs := make([]*cluster.Allocation, len(on))
 	for i, node := range on {
 		allocs[i] = w.Setup.NewAlloc(j, string(id), i, node)
-		if of.Devices {
-			allocs[i].Devices = &cluster.AssignedDevices{All: []cluster.AssignedDevice{{Task: task.Name, Kind: gpus()[0].Kind, IDs: []string{"gpu0"}}}}
-		}
 	}
 	must.NoError(t, w.Setup.Place(world.Placement{Job: j, Allocs: allocs}))
 }
@@ -200,6 +169,13 @@ func whenThat[M shims.Message](w *fixture, matches func(M) bool) time.Duration {
 	return -1
 }
 
+// reported is the apply time of the first report that an allocation on a node has a status.
+func (w *fixture) reported(on cluster.NodeID, status cluster.ClientStatus) time.Duration {
+	return whenThat(w, func(m report) bool {
+		return slices.ContainsFunc(m.Reports, func(r cluster.AllocReport) bool { return r.Node == on && r.ClientStatus == status })
+	})
+}
+
 // The messages of most tests.
 type (
 	marks       = *shims.AllocUpdateDesiredTransition
@@ -234,17 +210,6 @@ func (w *fixture) logged(p *write) bool {
 	return false
 }
 
-// outcomes counts the outcomes in the drainer's answers.
-func (w *fixture) outcomes() map[raftwrite.Outcome]int {
-	counts := map[raftwrite.Outcome]int{}
-	for _, p := range w.writes {
-		if p.answered {
-			counts[p.answer.Outcome]++
-		}
-	}
-	return counts
-}
-
 // stepped counts the steps of drainers after one time and before another.
 func (w *fixture) stepped(after, before time.Duration) int {
 	n := 0
@@ -254,15 +219,6 @@ func (w *fixture) stepped(after, before time.Duration) int {
 		}
 	}
 	return n
-}
-
-// sequence is the names of the entries, in order.
-func (w *fixture) sequence() []string {
-	names := make([]string, len(w.entries))
-	for i, e := range w.entries {
-		names[i] = e.Type.String()
-	}
-	return names
 }
 
 func isMarks(m shims.Message) bool {

@@ -31,8 +31,7 @@ func TestOptions_Gather(t *testing.T) {
 		return times
 	}
 	must.Eq(t, sent(plain), sent(gathered))
-	stopped := func(r cluster.AllocReport) bool { return r.ClientStatus == cluster.ClientComplete }
-	was, is := plain.reported("n1", stopped), gathered.reported("n1", stopped)
-	must.Less(t, is, was)
-	must.Zero(t, (is-commits)%gather)
+	at := gathered.reported("n1", cluster.ClientComplete)
+	must.Less(t, at, plain.reported("n1", cluster.ClientComplete))
+	must.Zero(t, (at-commits)%gather)
 }
