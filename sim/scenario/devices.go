@@ -62,32 +62,19 @@ func (d *Devices) ID(number int) string {
 
 // deviceKinds is a parameter of devices: "gpu:4:memory=16GiB,acme/fpga/x1:2".
 func deviceKinds(to *[]Devices) field {
-	return field{
-		name: "devices",
-		set: func(v string) error {
-			for part := range strings.SplitSeq(v, ",") {
-				d, err := parseDevices(part)
-				if err != nil {
-					return err
-				}
-				if slices.ContainsFunc(*to, func(o Devices) bool { return o.Kind.Type == d.Kind.Type && o.Kind.Name == d.Kind.Name }) {
-					return fmt.Errorf("%q: another kind has this type and this name", part)
-				}
-				*to = append(*to, d)
-			}
-			return nil
-		},
-		text: func() string {
-			parts := make([]string, len(*to))
-			for i, d := range *to {
-				parts[i] = fmt.Sprintf("%s:%d", kindText(d.Kind), d.Count)
-				for _, a := range d.Attributes {
-					parts[i] += ":" + a.Name + "=" + a.text()
-				}
-			}
-			return strings.Join(parts, ",")
-		},
-	}
+	return list("devices", to, func(part string) (Devices, error) {
+		d, err := parseDevices(part)
+		if slices.ContainsFunc(*to, func(o Devices) bool { return o.Kind.Type == d.Kind.Type && o.Kind.Name == d.Kind.Name }) {
+			err = errors.Join(err, fmt.Errorf("%q: another kind has this type and this name", part))
+		}
+		return d, err
+	}, func(d Devices) string {
+		text := fmt.Sprintf("%s:%d", kindText(d.Kind), d.Count)
+		for _, a := range d.Attributes {
+			text += ":" + a.Name + "=" + a.text()
+		}
+		return text
+	})
 }
 
 func parseDevices(text string) (d Devices, err error) {
@@ -175,29 +162,13 @@ func (a DeviceAttribute) text() string { return fmt.Sprint(a.Value) + a.Unit }
 
 // deviceRequests is a parameter of requests: "gpu:1:memory>=8GiB".
 func deviceRequests(to *[]DeviceRequest) field {
-	return field{
-		name: "devices",
-		set: func(v string) error {
-			for part := range strings.SplitSeq(v, ",") {
-				r, err := parseRequest(part)
-				if err != nil {
-					return err
-				}
-				*to = append(*to, r)
-			}
-			return nil
-		},
-		text: func() string {
-			parts := make([]string, len(*to))
-			for i, r := range *to {
-				parts[i] = fmt.Sprintf("%s:%d", r.Name, r.Count)
-				for _, c := range r.Constraints {
-					parts[i] += ":" + c.Name + c.Operand + c.text()
-				}
-			}
-			return strings.Join(parts, ",")
-		},
-	}
+	return list("devices", to, parseRequest, func(r DeviceRequest) string {
+		text := fmt.Sprintf("%s:%d", r.Name, r.Count)
+		for _, c := range r.Constraints {
+			text += ":" + c.Name + c.Operand + c.text()
+		}
+		return text
+	})
 }
 
 func parseRequest(text string) (r DeviceRequest, err error) {
@@ -226,24 +197,4 @@ func (g *Group) check() error {
 		return errTwoGPUs
 	}
 	return nil
-}
-
-// clone is a deep copy.
-func (r DeviceRequest) clone() DeviceRequest {
-	r.Constraints = slices.Clone(r.Constraints)
-	return r
-}
-
-func (d Devices) clone() Devices {
-	d.Attributes = slices.Clone(d.Attributes)
-	return d
-}
-
-// cloned copies each element.
-func cloned[T any](list []T, clone func(T) T) []T {
-	list = slices.Clone(list)
-	for i := range list {
-		list[i] = clone(list[i])
-	}
-	return list
 }

@@ -51,8 +51,6 @@ type Op interface {
 	words() []string
 	// fields are its parameters. The scope is nil for printing.
 	fields(*scope) []field
-	// clone returns a deep copy.
-	clone() Op
 }
 
 // The operations on nodes, jobs and allocations.

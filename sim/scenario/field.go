@@ -194,16 +194,29 @@ func name(label string, to *string) field {
 
 // names is a parameter with several names.
 func names(label string, to *[]string) field {
+	return list(label, to, func(v string) (string, error) { return v, checkName(v) }, func(v string) string { return v })
+}
+
+// list is a parameter of several values with commas between them.
+func list[T any](name string, to *[]T, parse func(string) (T, error), text func(T) string) field {
 	return field{
-		name: label,
+		name: name,
 		set: func(v string) error {
-			*to = strings.Split(v, ",")
-			var errs []error
-			for _, n := range *to {
-				errs = append(errs, checkName(n))
+			for part := range strings.SplitSeq(v, ",") {
+				got, err := parse(part)
+				if err != nil {
+					return err
+				}
+				*to = append(*to, got)
 			}
-			return errors.Join(errs...)
+			return nil
 		},
-		text: func() string { return strings.Join(*to, ",") },
+		text: func() string {
+			parts := make([]string, len(*to))
+			for i, v := range *to {
+				parts[i] = text(v)
+			}
+			return strings.Join(parts, ",")
+		},
 	}
 }

@@ -25,6 +25,15 @@ func (p *scope) knowsJob(key cluster.JobKey) error {
 	return nil
 }
 
+// theJob reads one declared job.
+func (p *scope) theJob(text string) (cluster.JobKey, error) {
+	key, err := parseJob(text)
+	if err == nil {
+		err = p.knowsJob(key)
+	}
+	return key, err
+}
+
 func (p *scope) knowsGroup(key cluster.GroupKey) error {
 	if err := p.knowsJob(key.Job); err != nil {
 		return err
@@ -80,31 +89,18 @@ func (p *scope) nodeList(name string, to *[]cluster.NodeID) field {
 
 // serverList is a parameter of several servers.
 func (p *scope) serverList(name string, to *[]int) field {
-	return field{
-		name: name,
-		set: func(v string) error {
-			for word := range strings.SplitSeq(v, ",") {
-				n, rest, err := p.server([]string{word})
-				switch {
-				case err != nil:
-					return err
-				case n == 0 || len(rest) > 0:
-					return fmt.Errorf("%q is not a server: servers are s1, s2", word)
-				case slices.Contains(*to, n):
-					return fmt.Errorf("%s is listed twice", word)
-				}
-				*to = append(*to, n)
-			}
-			return nil
-		},
-		text: func() string {
-			words := make([]string, len(*to))
-			for i, n := range *to {
-				words[i] = serverText(n)[0]
-			}
-			return strings.Join(words, ",")
-		},
-	}
+	return list(name, to, func(word string) (int, error) {
+		n, rest, err := p.server([]string{word})
+		switch {
+		case err != nil:
+			return 0, err
+		case n == 0 || len(rest) > 0:
+			return 0, fmt.Errorf("%q is not a server: servers are s1, s2", word)
+		case slices.Contains(*to, n):
+			return 0, fmt.Errorf("%s is listed twice", word)
+		}
+		return n, nil
+	}, func(n int) string { return serverText(n)[0] })
 }
 
 // checkCut checks the servers and nodes that stay broken after the calm.

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 // event reads "at 5s drain n1", or "at 5s before marks maybe drain n1".
@@ -34,11 +32,20 @@ func (p *parser) event(words []string) error {
 	if len(words) > 0 && words[0] == "maybe" {
 		e.Maybe, words = true, words[1:]
 	}
-	verb, words, err := subject("the operation", words)
+	name, words, err := subject("the operation", words)
 	if err != nil {
 		return err
 	}
-	op, words, err := p.op(verb, words)
+	all := verbs()
+	i := slices.IndexFunc(all, func(v verb) bool { return v.name == name })
+	if i < 0 {
+		names := make([]string, len(all))
+		for i, v := range all {
+			names[i] = v.name
+		}
+		return unknown("operation", name, names)
+	}
+	op, words, err := all[i].read(p, words)
 	if err != nil {
 		return err
 	}
@@ -65,112 +72,12 @@ func entryKinds() []string {
 	return []string{string(Marks), string(Completions), string(Plan), string(Report), string(Collection)}
 }
 
-func verbs() []string {
-	return []string{"drain", "cancel", "register", "edit", "stop", "purge", "finish", "fail", "place", "node", "volume",
-		"elect", "pause", "clock", "restore", "forget", "fault"}
-}
-
-// op reads an operation up to its parameters.
-func (p *parser) op(verb string, words []string) (Op, []string, error) {
-	switch verb {
-	case "restore":
-		return &Restore{}, words, nil
-	case "forget":
-		return &Forget{}, words, nil
-	case "elect":
-		n, words, err := p.server(words)
-		return &Elect{Server: n}, words, err
-	case "pause":
-		n, words, err := p.server(words)
-		return &Pause{Server: n}, words, err
-	case "clock":
-		n, words, err := p.server(words)
-		return &Clock{Server: n}, words, err
-	}
-	if !slices.Contains(verbs(), verb) {
-		return nil, nil, unknown("operation", verb, verbs())
-	}
-	what, words, err := subject("the subject of "+verb, words)
-	if err != nil {
-		return nil, nil, err
-	}
-	if verb == "node" {
-		return p.nodeChange(what, words)
-	}
-	if verb == "volume" {
-		return p.volumeChange(what, words)
-	}
-	op, err := p.opOn(verb, what)
-	return op, words, err
-}
-
-// opOn reads an operation on something.
-func (p *parser) opOn(verb, what string) (Op, error) {
-	switch verb {
-	case "drain":
-		ids, err := p.theNodes(what)
-		return &Drain{Nodes: ids}, err
-	case "cancel":
-		ids, err := p.theNodes(what)
-		return &Cancel{Nodes: ids}, err
-	case "edit":
-		s, err := p.selector(what)
-		if err == nil && (s.Job == (cluster.JobKey{}) || s != Selector{Job: s.Job, Group: s.Group}) {
-			err = fmt.Errorf("%q is neither a job nor a group", what)
-		}
-		return &Edit{Job: s.Job, Group: s.Group}, err
-	case "place":
-		a, err := p.someAllocs(what)
-		return &Place{Alloc: a}, err
-	case "finish", "fail":
-		n, err := p.oneAlloc(what)
-		return &Exit{Alloc: n, Failed: verb == "fail"}, err
-	case "stop":
-		if strings.Contains(what, "[") {
-			n, err := p.oneAlloc(what)
-			return &StopAlloc{Alloc: n}, err
-		}
-	case "fault":
-		kind := FaultName(what).Kind()
-		if kind.Name == "" {
-			return nil, unknown("fault", what, faultNames())
-		}
-		return &Fault{Name: kind.Name}, nil
-	}
-	key, err := parseJob(what) // stop, purge and register
-	if err == nil {
-		err = p.knowsJob(key)
-	}
-	if verb == "register" {
-		return &Register{Job: key}, err
-	}
-	return &Stop{Job: key, Purge: verb == "purge"}, err
-}
-
 func faultNames() []string {
 	var names []string
 	for _, k := range Faults() {
 		names = append(names, string(k.Name))
 	}
 	return names
-}
-
-// nodeChange reads a change of nodes.
-func (p *parser) nodeChange(what string, words []string) (Op, []string, error) {
-	ids, err := p.theNodes(what)
-	if err != nil {
-		return nil, nil, err
-	}
-	change, words, err := subject("the change of "+what, words)
-	if err != nil {
-		return nil, nil, err
-	}
-	changes := []string{string(NodeDown), string(NodeDisconnected), string(NodeReady), string(NodeRegister),
-		string(NodeDelete), string(NodeEligible), string(NodeIneligible)}
-	if !slices.Contains(changes, change) {
-		return nil, nil, unknown("change", change, changes)
-	}
-	return &NodeChange{Nodes: ids, Change: Change(change)}, words, nil
 }
 
 // server reads "s2" if it is the first word. Otherwise it returns 0.

@@ -128,7 +128,7 @@ func (p *parser) job(words []string) error {
 		p.close()
 		own.Name = string(key.ID)
 		one := job
-		one.Key, one.Groups = key, []Group{own.clone()}
+		one.Key, one.Groups = key, []Group{deepCopy(own)}
 		p.open = &declared{line: p.line, at: len(p.scenario.Jobs), groups: map[string]bool{own.Name: true}, own: ownGroup}
 		p.jobs[key] = p.open
 		p.scenario.Jobs = append(p.scenario.Jobs, one)
@@ -233,7 +233,7 @@ func (p *parser) allocEach(jobs string, at Indexes, words []string) error {
 		return fmt.Errorf("on: %d jobs need one node, or a range of %d nodes", len(keys), len(keys))
 	}
 	for i, key := range keys {
-		each := a.clone()
+		each := deepCopy(a)
 		each.Group = cluster.GroupKey{Job: key, Name: string(key.ID)}
 		each.On = []cluster.NodeID{on[min(i, len(on)-1)]}
 		if err := errors.Join(p.knowsGroup(each.Group), p.addAllocs(each)); err != nil {

@@ -172,29 +172,13 @@ func parseUse(text string) (VolumeUse, error) {
 
 // volumeUses is a parameter of requests: "data1,cache:ro,own[]".
 func volumeUses(to *[]VolumeUse) field {
-	return field{
-		name: "volumes",
-		set: func(v string) error {
-			for part := range strings.SplitSeq(v, ",") {
-				r, err := parseUse(part)
-				if err != nil {
-					return err
-				}
-				if slices.ContainsFunc(*to, func(o VolumeUse) bool { return o.Name == r.Name }) {
-					return fmt.Errorf("%s is listed twice", r.Name)
-				}
-				*to = append(*to, r)
-			}
-			return nil
-		},
-		text: func() string {
-			parts := make([]string, len(*to))
-			for i, r := range *to {
-				parts[i] = r.text()
-			}
-			return strings.Join(parts, ",")
-		},
-	}
+	return list("volumes", to, func(part string) (VolumeUse, error) {
+		r, err := parseUse(part)
+		if slices.ContainsFunc(*to, func(o VolumeUse) bool { return o.Name == r.Name }) {
+			err = errors.Join(err, fmt.Errorf("%s is listed twice", r.Name))
+		}
+		return r, err
+	}, VolumeUse.text)
 }
 
 // accessModes are the access modes.
@@ -348,23 +332,4 @@ func (o *VolumeChange) fields(p *scope) []field {
 		return []field{flag("force", &o.Force)}
 	}
 	return nil
-}
-
-func (o *VolumeChange) clone() Op { return copied(o) }
-
-// volumeChange reads a change of a volume.
-func (p *parser) volumeChange(what string, words []string) (Op, []string, error) {
-	id, err := p.theVolume(what)
-	if err != nil {
-		return nil, nil, err
-	}
-	change, words, err := subject("the change of "+what, words)
-	if err != nil {
-		return nil, nil, err
-	}
-	changes := []string{string(VolumeRegister), string(VolumeDeregister), string(VolumeDetach)}
-	if !slices.Contains(changes, change) {
-		return nil, nil, unknown("change", change, changes)
-	}
-	return &VolumeChange{Volume: id, Change: VolumeVerb(change)}, words, nil
 }
