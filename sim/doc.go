@@ -13,7 +13,7 @@
 // # Packages
 //
 //	scenario   the language of .drain files
-//	setting    the cluster, the requests and the faults of a scenario
+//	setting    the cluster and the faults of a scenario
 //	world      the cluster: event queue, chance, raft's contract, faults
 //	invariant  the judges of the drainer
 //	placement  the judge of the scheduler

@@ -62,20 +62,20 @@ func (e *effects) start(event int) {
 // current is the effect of the event that runs.
 func (e *effects) current() *effect { return &e.each[e.now] }
 
-// onAnswer returns the function that gets the answer to a write of the current event.
-func (e *effects) onAnswer() func(shims.Answer) {
-	current := e.current()
-	return func(a shims.Answer) {
-		if why := unchanged(a); why != "" {
-			current.nothing(why)
-		} else {
-			current.found = true
-		}
+// Answered implements [world.Effect].
+func (f *effect) Answered(a shims.Answer) {
+	if why := unchanged(a); why != "" {
+		f.Nothing(why)
+	} else {
+		f.found = true
 	}
 }
 
-// nothing notes why an event, or a part of it, had no effect.
-func (f *effect) nothing(why string) { f.why = cmp.Or(f.why, why) }
+// Found implements [world.Effect].
+func (f *effect) Found() { f.found = true }
+
+// Nothing implements [world.Effect]. It notes why an event, or a part of it, had no effect.
+func (f *effect) Nothing(why string) { f.why = cmp.Or(f.why, why) }
 
 // unchanged says why a write has changed nothing, or is empty. A write that failed because
 // of a fault counts as an effect.

@@ -38,7 +38,7 @@ func (p *player) do(op scenario.Op) error {
 	if drain, is := op.(*scenario.Drain); is {
 		p.effects.current().pointless = neverPopulated(p.world.Truth(), p.scenario, drain.Nodes)
 	}
-	done, err := p.operator.Do(op)
+	done, err := p.world.Operator.Do(p.scenario, op, p.effects.current())
 	if done {
 		return err
 	}
@@ -67,19 +67,6 @@ func neverPopulated(state *statestore.Snapshot, s *scenario.Scenario, nodes []cl
 		}
 	}
 	return ""
-}
-
-// newOperator returns an operator that records the effects of its operations.
-func newOperator(s *scenario.Scenario, w *world.World, e *effects) *setting.Operator {
-	return &setting.Operator{
-		Requests: w.Operator.Requests, Scenario: s, NewAllocID: w.Setup.NewAllocID,
-		Ask: func(m shims.Message) { w.Operator.Propose(m, e.onAnswer()) },
-		Place: func(j *cluster.Job, allocs []*cluster.Allocation) error {
-			e.current().found = true
-			return w.Setup.Place(world.Placement{Job: j, Allocs: allocs})
-		},
-		Nothing: func(why string) { e.current().nothing(why) },
-	}
 }
 
 // doToServers performs an operation on servers, or arms a fault.

@@ -101,11 +101,10 @@ type player struct {
 	effects  effects
 	nodes    *nodes
 	// These are never nil once the world is built.
-	world    *world.World
-	operator *setting.Operator
-	judging  *judging
-	start    time.Time
-	story    *story // or nil
+	world   *world.World
+	judging *judging
+	start   time.Time
+	story   *story // or nil
 	// busy is the time in which a node drained, counted until busyUntil. draining says
 	// that a node drains since then, in the state of the index drainingAt.
 	busy       time.Duration
@@ -141,7 +140,7 @@ func (p *player) build() error {
 	if err != nil {
 		return err
 	}
-	p.start, p.operator = p.world.Now(), newOperator(p.scenario, p.world, &p.effects)
+	p.start = p.world.Now()
 	return p.setup()
 }
 

@@ -1,6 +1,9 @@
 package swarm
 
 import (
+	"slices"
+	"time"
+
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -176,4 +179,137 @@ func purged(a shims.Applied) bool {
 		}
 	}
 	return false
+}
+
+// These events are operations while nodes drain. If the generator stopped drawing them, no other event
+// would become rarer.
+
+// clockSet counts changes of the leader's clock, and terms that begin with a wrong clock.
+func (o *Observer) clockSet(term int, ahead time.Duration) {
+	begins := term > o.clockTerm
+	o.count(ClockSkewed, begins && ahead != 0 && ahead.Abs() <= maxSkew)
+	if !begins && term == o.clockTerm {
+		o.count(ClockForward, ahead-o.ahead > maxSkew)
+		o.count(ClockBack, o.ahead-ahead > maxSkew)
+	}
+	o.clockTerm, o.ahead = max(o.clockTerm, term), ahead
+}
+
+// edited counts the changes of a job while a node drains.
+func (o *Observer) edited(a shims.Applied, m *shims.JobRegister) {
+	before := a.Before.Job(m.Job.Key())
+	if before == nil || draining(a.Before) == 0 {
+		return
+	}
+	limit, scale, groups := false, false, len(before.TaskGroups) != len(m.Job.TaskGroups)
+	for _, g := range m.Job.TaskGroups {
+		was := before.Group(g.Name)
+		if was == nil {
+			groups = true
+			continue
+		}
+		limit = limit || limitOf(was) != limitOf(g)
+		scale = scale || was.Count != g.Count
+	}
+	o.count(LimitEdited, limit)
+	o.count(JobScaled, scale)
+	o.count(GroupsEdited, groups)
+}
+
+func limitOf(g *cluster.TaskGroup) int {
+	if g.Migrate == nil {
+		return cluster.DefaultMaxParallel
+	}
+	return g.Migrate.MaxParallel
+}
+
+// returned counts a node that returns after it was unreachable or unknown.
+func (o *Observer) returned(a shims.Applied, id cluster.NodeID) {
+	o.count(NodeReturned, draining(a.Before) > 0 && !a.Before.Node(id).Reachable() && a.After.Node(id).Reachable())
+}
+
+// equipped counts the placements with devices.
+func (o *Observer) equipped(a shims.Applied, places []*cluster.Allocation) {
+	for _, placed := range places {
+		if placed.Devices == nil {
+			continue
+		}
+		o.count(DeviceGiven, draining(a.After) > 0)
+		lost := false
+		for other := range a.Before.AllocsByNode(placed.NodeID) {
+			lost = lost || other.ClientStatus == cluster.ClientLost && other.Devices != nil && slices.ContainsFunc(other.Devices.All, func(d cluster.AssignedDevice) bool {
+				return has(placed.Devices, d)
+			})
+		}
+		o.count(DeviceOfLost, lost)
+	}
+}
+
+// has reports whether one of the devices is in the list.
+func has(all *cluster.AssignedDevices, one cluster.AssignedDevice) bool {
+	return slices.ContainsFunc(all.All, func(d cluster.AssignedDevice) bool {
+		return d.Kind == one.Kind && slices.ContainsFunc(d.IDs, func(id string) bool { return slices.Contains(one.IDs, id) })
+	})
+}
+
+// loses reports whether a node that registers again has a device less, or an unhealthy one more, which an
+// allocation has.
+func loses(a shims.Applied, id cluster.NodeID) bool {
+	before, after := a.Before.Node(id), a.After.Node(id)
+	if before == nil || after == nil || len(before.Devices) == 0 {
+		return false
+	}
+	for alloc := range a.After.LiveAllocsByNode(id) {
+		if alloc.Devices == nil {
+			continue
+		}
+		for _, d := range alloc.Devices.All {
+			for _, one := range d.IDs {
+				if gives(before, d.Kind, one) && !gives(after, d.Kind, one) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// gives reports whether a node has a device, and it is healthy.
+func gives(n *cluster.Node, kind cluster.DeviceKind, id string) bool {
+	g := n.DeviceGroup(kind)
+	if g == nil {
+		return false
+	}
+	d := g.Device(id)
+	return d != nil && d.Healthy
+}
+
+// left counts the reports of ends that name volumes.
+func (o *Observer) left(m *shims.AllocClientUpdate) {
+	for _, r := range m.Reports {
+		ended := r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed
+		o.count(VolumesLeft, ended && r.VolumeHolds.Count() > 0)
+	}
+}
+
+// freed counts the claims that the servers free on nodes that they do not reach, and those that wait for a
+// controller.
+func (o *Observer) freed(a shims.Applied, m *shims.ClaimUpdate) {
+	for _, c := range m.Changes {
+		before, after := a.Before.Claim(c.Claim), a.After.Claim(c.Claim)
+		o.count(ClaimFreedAway, c.Cause == cluster.CauseUnreachable && before != nil && before.State.OnNode() && (after == nil || !after.State.OnNode()))
+		o.count(ClaimController, c.Cause == cluster.CauseDetached && before != nil && after == nil)
+	}
+}
+
+// forced counts the detaches that take a volume from an allocation that has not ended.
+func (o *Observer) forced(a shims.Applied, m *shims.VolumeDetach) {
+	for before := range a.Before.ClaimsOnNode(m.Node) {
+		if before.Volume != m.Volume || !before.State.OnNode() {
+			continue
+		}
+		after := a.After.Claim(before.Key())
+		alloc := a.Before.Alloc(before.Alloc)
+		o.count(ClaimForced, alloc != nil && !alloc.ClientTerminal() && (after == nil || !after.State.OnNode()))
+	}
 }

@@ -18,7 +18,7 @@
 //     storage plugins (core_storage.go, core_claims.go)
 //   - the claims of volumes: what the leader frees, and the controllers that it calls (volumes.go,
 //     controllers.go)
-//   - [Operator]: requests (operator.go)
+//   - [Operator]: requests and other operations (operator.go, requests.go)
 //   - [Faults]: the armed faults. The other parts ask at each opportunity whether one strikes
 //     (faults.go)
 //   - [Setup]: direct writes before the run (setup.go)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
@@ -13,17 +14,14 @@ import (
 // Operator sends requests to the leader.
 type Operator struct {
 	world *World
-	// Requests builds the messages for [Operator.Propose]; never nil.
-	Requests *setting.Requests
+	// Requests builds the messages for [Operator.Propose].
+	Requests Requests
 	// keys counts the idempotency keys of repeated requests.
 	keys int
 }
 
 func newOperator(w *World) *Operator {
-	return &Operator{world: w, Requests: &setting.Requests{
-		Truth: w.Truth, Now: w.Now, Clock: w.Clock, Races: func() bool { return w.Log.hookDepth > 0 },
-		NewEvalID: w.ids.eval, NewDrainID: w.ids.drain,
-	}}
+	return &Operator{world: w, Requests: Requests{w}}
 }
 
 // Propose sends a write to the leader. reply gets the answer; it may be nil. If a function of
@@ -85,22 +83,22 @@ func (o *Operator) runOperationFaults(a shims.Applied) {
 			continue
 		}
 		op := p.Op(w.chance.stream("operation/" + string(p.Fault)))
-		w.Faults.after(delay, func() error { return o.do(op) })
+		w.Faults.after(delay, func() error {
+			if _, is := op.(*scenario.Restore); is {
+				return w.Servers.Restore()
+			}
+			_, err := o.Do(&scenario.Scenario{}, op, ignored{})
+			return err
+		})
 	}
 }
 
-// do performs an operation of a fault.
-func (o *Operator) do(op scenario.Op) error {
-	if _, is := op.(*scenario.Restore); is {
-		return o.world.Servers.Restore()
-	}
-	operator := setting.Operator{
-		Requests: o.Requests, Scenario: &scenario.Scenario{}, NewAllocID: o.world.ids.alloc,
-		Ask: func(m shims.Message) { o.Propose(m, nil) },
-	}
-	_, err := operator.Do(op)
-	return err
-}
+// ignored is the effect of an operation of a fault.
+type ignored struct{}
+
+func (ignored) Answered(shims.Answer) {}
+func (ignored) Found()                {}
+func (ignored) Nothing(string)        {}
 
 // retryAfter is the wait before the world sends a write again that may not have been applied.
 const retryAfter = time.Second
@@ -161,4 +159,196 @@ func (c *change) end() error {
 	}
 	c.operator.sendUntilApplied(c.revert)
 	return nil
+}
+
+// Effect receives the effect of an operation.
+type Effect interface {
+	// Answered receives the answer to a write.
+	Answered(shims.Answer)
+	// Found is called if the operation has an effect without a write.
+	Found()
+	// Nothing is called with the reason if the operation has no effect, because its subject is gone.
+	Nothing(why string)
+}
+
+// Do performs an operation on nodes, jobs, allocations or volumes of a scenario. It returns false for
+// operations on servers and for faults. An operation whose subject is gone has no effect; shrunk
+// scenarios have such operations.
+func (o *Operator) Do(s *scenario.Scenario, op scenario.Op, e Effect) (done bool, err error) {
+	return operation{o, s, e}.do(op)
+}
+
+// operation is an operation of a scenario, with its effect.
+type operation struct {
+	*Operator
+	scenario *scenario.Scenario
+	effect   Effect
+}
+
+func (o operation) do(op scenario.Op) (done bool, err error) {
+	switch op := op.(type) {
+	case *scenario.Drain:
+		o.drain(op)
+	case *scenario.Cancel:
+		for _, id := range op.Nodes {
+			o.send(o.Requests.Cancel(id, op.Eligible, op.Key))
+		}
+	case *scenario.Register:
+		if j := setting.DeclaredJob(o.scenario, op.Job); j != nil {
+			o.send(o.Requests.Register(j))
+		} else {
+			o.nothing("no job %s is declared", op.Job)
+		}
+	case *scenario.Edit:
+		return true, o.edit(op)
+	case *scenario.Stop:
+		if j := o.job(op.Job); j != nil {
+			o.send(o.Requests.Stop(j, op.Purge))
+		}
+	case *scenario.StopAlloc:
+		if a := o.named(op.Alloc); a != nil {
+			o.send(o.Requests.StopAlloc(a))
+		}
+	case *scenario.Exit:
+		o.exit(op)
+	case *scenario.Place:
+		return true, o.place(op)
+	case *scenario.NodeChange:
+		for _, id := range op.Nodes {
+			o.change(op, id)
+		}
+	case *scenario.VolumeChange:
+		o.volume(op)
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+func (o operation) drain(op *scenario.Drain) {
+	times := 1
+	if op.Twice {
+		times = 2
+	}
+	for range times {
+		for _, id := range op.Nodes {
+			spec := setting.Spec(op)
+			o.send(o.Requests.Drain(id, &spec, op.Key))
+		}
+	}
+}
+
+// send sends a write to the leader.
+func (o operation) send(m shims.Message) { o.Propose(m, o.effect.Answered) }
+
+// nothing passes on the reason why an operation has no effect.
+func (o operation) nothing(format string, args ...any) {
+	o.effect.Nothing(fmt.Sprintf(format, args...))
+}
+
+// job returns the job with the key, or nil.
+func (o operation) job(key cluster.JobKey) *cluster.Job {
+	j := o.world.Truth().Job(key)
+	if j == nil {
+		o.nothing("there is no job %s", key)
+	}
+	return j
+}
+
+func (o operation) edit(op *scenario.Edit) error {
+	j := o.job(op.Job)
+	if j == nil {
+		return nil
+	}
+	edited, err := setting.Edit(j, op)
+	if err != nil {
+		return err
+	}
+	edited.Canonicalize()
+	if err := edited.Validate(); err != nil {
+		o.nothing("the servers would refuse the job: %s", err)
+		return nil
+	}
+	o.send(o.Requests.Register(edited))
+	return nil
+}
+
+func (o operation) exit(op *scenario.Exit) {
+	status := cluster.ClientComplete
+	if op.Failed {
+		status = cluster.ClientFailed
+	}
+	if a := o.named(op.Alloc); a != nil {
+		o.send(o.Requests.Exit(a, status))
+	}
+}
+
+// named returns the allocation with the name that has not ended, or nil.
+func (o operation) named(name scenario.AllocName) *cluster.Allocation {
+	for a := range o.world.Truth().AllocsByJob(name.Group.Job) {
+		index, ok := setting.Index(a)
+		if ok && a.TaskGroup == name.Group.Name && index == name.Index && !a.Terminal() && (name.Node == "" || name.Node == a.NodeID) {
+			return a
+		}
+	}
+	o.nothing("there is no such allocation")
+	return nil
+}
+
+// place places allocations without the scheduler.
+func (o operation) place(op *scenario.Place) error {
+	j := o.world.Truth().Job(op.Alloc.Group.Job)
+	if j == nil {
+		j = setting.DeclaredJob(o.scenario, op.Alloc.Group.Job)
+	}
+	if j.Stopped() || j.Group(op.Alloc.Group.Name) == nil {
+		o.nothing("group %s: its job is stopped, or has no such group", op.Alloc.Group)
+		return nil
+	}
+	if j = j.Copy(); op.Count != nil {
+		j.Group(op.Alloc.Group.Name).Count = *op.Count
+	}
+	o.effect.Found()
+	return o.world.Setup.Place(Placement{Job: j, Allocs: setting.Allocs(op.Alloc, j, o.world.now, o.world.ids.alloc)})
+}
+
+// volume changes a volume, or detaches it.
+func (o operation) volume(op *scenario.VolumeChange) {
+	k := cluster.VolumeKey{Namespace: cluster.DefaultNamespace, ID: op.Volume}
+	switch op.Change {
+	case scenario.VolumeRegister:
+		if v := setting.DeclaredVolume(o.scenario, op.Volume); v != nil {
+			o.send(&shims.VolumeRegister{At: o.world.Clock(), Volume: v})
+		} else {
+			o.nothing("no volume %s is declared", op.Volume)
+		}
+	case scenario.VolumeDeregister:
+		o.send(&shims.VolumeDeregister{Volume: k, Force: op.Force})
+	case scenario.VolumeDetach:
+		o.send(&shims.VolumeDetach{At: o.world.Clock(), Volume: k, Node: op.Node, Force: op.Force})
+	}
+}
+
+// change changes a node.
+func (o operation) change(op *scenario.NodeChange, id cluster.NodeID) {
+	if op.Change == scenario.NodeRegister {
+		if n := setting.DeclaredNode(o.scenario, id); n != nil {
+			o.send(o.Requests.RegisterNode(n))
+		} else {
+			o.nothing("no node %s is declared", id)
+		}
+		return
+	}
+	if o.world.Truth().Node(id) == nil {
+		o.nothing("there is no node %s", id)
+		return
+	}
+	switch op.Change {
+	case scenario.NodeDelete:
+		o.send(o.Requests.DeleteNode(id))
+	case scenario.NodeEligible, scenario.NodeIneligible:
+		o.send(o.Requests.Eligibility(id, cluster.Eligibility(op.Change)))
+	default:
+		o.send(o.Requests.NodeStatus(id, cluster.NodeStatus(op.Change), op.Unnoticed))
+	}
 }

@@ -1,33 +1,20 @@
-package setting
+package world
 
 import (
-	"time"
-
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Requests makes the writes of operators and clients, with their evaluations. No field may be nil.
-type Requests struct {
-	// Truth returns the newest state of all servers.
-	Truth func() *statestore.Snapshot
-	// Now is the time of operators and clients, Clock the leader's.
-	Now, Clock func() time.Time
-	// Races reports whether the write comes between plan and apply of another write. Such a write
-	// carries no evaluations.
-	Races func() bool
-	// NewEvalID and NewDrainID make ids.
-	NewEvalID  func() cluster.EvalID
-	NewDrainID func() cluster.DrainID
-}
+// Requests builds the writes of operators and clients, with their evaluations. A write between the
+// plan and the apply of another one has no evaluations.
+type Requests struct{ world *World }
 
 // Drain is a request to drain a node, or to end its drain if the spec is nil. It has a new drain
 // id.
 func (r *Requests) Drain(id cluster.NodeID, spec *cluster.DrainSpec, key string) *shims.NodeUpdateDrain {
 	return &shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{
-		Node: id, Spec: spec, Drain: r.NewDrainID(), At: r.Clock(), Key: key,
+		Node: id, Spec: spec, Drain: r.world.ids.drain(), At: r.world.Clock(), Key: key,
 	}}
 }
 
@@ -68,20 +55,20 @@ func (r *Requests) Stop(j *cluster.Job, purge bool) *shims.JobDeregister {
 // evaluation.
 func (r *Requests) StopAlloc(a *cluster.Allocation) *shims.ApplyPlan {
 	return &shims.ApplyPlan{Plan: cluster.Plan{
-		At: r.Clock(), Eval: scheduler.JobEval(a.Job, cluster.TriggerJobRegister, r.Clock(), r.NewEvalID()),
+		At: r.world.Clock(), Eval: scheduler.JobEval(a.Job, cluster.TriggerJobRegister, r.world.Clock(), r.world.ids.eval()),
 		Stops: []cluster.PlanStop{{Alloc: a.ID, Description: cluster.DescNotNeeded}},
 	}}
 }
 
 // Exit reports that an allocation has ended by itself.
 func (r *Requests) Exit(a *cluster.Allocation, as cluster.ClientStatus) *shims.AllocClientUpdate {
-	reports := []cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: as, At: r.Now()}}
-	return &shims.AllocClientUpdate{Reports: reports, Evals: scheduler.ReportEvals(r.Truth(), reports, r.Clock(), r.NewEvalID)}
+	reports := []cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: as, At: r.world.now}}
+	return &shims.AllocClientUpdate{Reports: reports, Evals: scheduler.ReportEvals(r.world.Truth(), reports, r.world.Clock(), r.world.ids.eval)}
 }
 
 // NodeStatus sets the status of a node, with evaluations of its jobs unless unnoticed is set.
 func (r *Requests) NodeStatus(id cluster.NodeID, s cluster.NodeStatus, unnoticed bool) *shims.NodeUpdateStatus {
-	m := &shims.NodeUpdateStatus{At: r.Clock(), Node: id, Status: s}
+	m := &shims.NodeUpdateStatus{At: r.world.Clock(), Node: id, Status: s}
 	if !unnoticed {
 		m.Evals = r.nodeEvals(id)
 	}
@@ -90,31 +77,31 @@ func (r *Requests) NodeStatus(id cluster.NodeID, s cluster.NodeStatus, unnoticed
 
 // Eligibility sets the eligibility of a node.
 func (r *Requests) Eligibility(id cluster.NodeID, e cluster.Eligibility) *shims.NodeUpdateEligibility {
-	return &shims.NodeUpdateEligibility{At: r.Clock(), Node: id, Eligibility: e, Evals: r.nodeEvals(id)}
+	return &shims.NodeUpdateEligibility{At: r.world.Clock(), Node: id, Eligibility: e, Evals: r.nodeEvals(id)}
 }
 
 // RegisterNode registers a node.
 func (r *Requests) RegisterNode(n *cluster.Node) *shims.NodeRegister {
-	return &shims.NodeRegister{At: r.Clock(), Node: n, Evals: r.nodeEvals(n.ID)}
+	return &shims.NodeRegister{At: r.world.Clock(), Node: n, Evals: r.nodeEvals(n.ID)}
 }
 
 // DeleteNode deletes a node.
 func (r *Requests) DeleteNode(id cluster.NodeID) *shims.NodeDeregister {
-	return &shims.NodeDeregister{At: r.Clock(), Nodes: []cluster.NodeID{id}, Evals: r.nodeEvals(id)}
+	return &shims.NodeDeregister{At: r.world.Clock(), Nodes: []cluster.NodeID{id}, Evals: r.nodeEvals(id)}
 }
 
 // nodeEvals returns the evaluations for a change of a node.
 func (r *Requests) nodeEvals(id cluster.NodeID) []*cluster.Evaluation {
-	if r.Races() {
+	if r.world.Log.hookDepth > 0 {
 		return nil
 	}
-	return scheduler.NodeEvals(r.Truth(), id, cluster.TriggerNodeUpdate, r.Clock(), r.NewEvalID)
+	return scheduler.NodeEvals(r.world.Truth(), id, cluster.TriggerNodeUpdate, r.world.Clock(), r.world.ids.eval)
 }
 
 // jobEvals returns the evaluations for a change of a job.
 func (r *Requests) jobEvals(j *cluster.Job, trigger cluster.EvalTrigger) []*cluster.Evaluation {
-	if r.Races() {
+	if r.world.Log.hookDepth > 0 {
 		return nil
 	}
-	return []*cluster.Evaluation{scheduler.JobEval(j, trigger, r.Clock(), r.NewEvalID())}
+	return []*cluster.Evaluation{scheduler.JobEval(j, trigger, r.world.Clock(), r.world.ids.eval())}
 }
