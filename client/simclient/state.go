@@ -6,8 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// State is the clients' view of a cluster's state. It does not change, and clients do not
-// write to its rows.
+// State is the clients' view of a cluster's state. The allocations of one node change together, or
+// not at all. Clients do not write to its rows.
 type State interface {
 	// Index is the raft index of the newest entry in the state.
 	Index() uint64

@@ -3,6 +3,7 @@ package world
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	devices "github.com/seed-f9cf0b39/nodedrain/plugin/device/scripted"
@@ -64,7 +65,7 @@ func (e *equipment) now(g *cluster.DeviceGroup) *cluster.DeviceGroup {
 
 // changed passes the present devices to the plugins.
 func (e *equipment) changed() error {
-	e.node.tell(DevicesChange)
+	e.node.notify(DevicesChange)
 	return e.node.disturb(func() {
 		for _, g := range e.has {
 			e.node.machine.Devices().Set(g.Kind.String(), []*cluster.DeviceGroup{e.now(g)})
@@ -84,34 +85,11 @@ func (e *equipment) fault(name string, c devices.Call) scripted.Fault {
 			return scripted.Fault{Action: scripted.Fail, Err: &driver.Error{Class: driver.Recoverable, Call: c.Name, Err: errBusy}}
 		}
 	}
-	if delay, strikes := w.Faults.strike(scenario.DeviceHang, n.target()); strikes {
-		n.machine.Devices().Hang(name, delay)
-		until := w.now.Add(delay)
-		w.Faults.undoAfter(delay, func() error {
-			if w.now.Before(until) { // the hang would last longer than the faults
-				return n.disturb(func() {
-					n.machine.Devices().Hang(name, 0)
-					n.machine.Devices().Kill(name)
-				})
-			}
-			return nil
-		})
-		return scripted.Fault{Delay: delay}
-	}
-	delay, strikes := w.Faults.strike(scenario.DeviceCrash, n.target())
-	if !strikes {
-		return scripted.Fault{}
-	}
-	ways := []scripted.Action{scripted.Crash, scripted.CrashAfter}
-	if way := w.chance.stream("device/" + string(n.id)).IntN(3); delay == 0 || way < len(ways) {
-		n.tell(DevicePluginDies)
-		return scripted.Fault{Action: ways[way%len(ways)]}
-	}
-	w.Faults.after(delay, func() error {
-		n.tell(DevicePluginDies)
-		return n.disturb(func() { n.machine.Devices().Kill(name) })
+	return n.pluginFault(plugin{
+		hangs: scenario.DeviceHang, crashes: scenario.DeviceCrash, stream: "device/", dies: DevicePluginDies,
+		hang: func(d time.Duration) { n.machine.Devices().Hang(name, d) },
+		kill: func() { n.machine.Devices().Kill(name) },
 	})
-	return scripted.Fault{}
 }
 
 // errBusy is the error of device/fail.

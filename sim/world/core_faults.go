@@ -9,8 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// tell reports a change of the node to the observers.
-func (n *coreNode) tell(change NodeChange) {
+// notify passes a change of the node to the observers.
+func (n *coreNode) notify(change NodeChange) {
 	if change == ClientDies || change == MachineHalts {
 		n.cores.fleet.world.controllers.cut(n.id)
 	}
@@ -36,7 +36,7 @@ func (n *coreNode) effect(string, bool) bool {
 	if !strikes {
 		return true
 	}
-	n.tell(ClientDies)
+	n.notify(ClientDies)
 	faults.undoAfter(max(delay, leastRestart), n.restart)
 	return false
 }
@@ -46,7 +46,7 @@ func (n *coreNode) restart() error {
 	if n.machine.Running() || n.cores.fleet.silent[n.id] != nil {
 		return nil
 	}
-	n.tell(ClientStarts)
+	n.notify(ClientStarts)
 	return n.start()
 }
 
@@ -59,26 +59,61 @@ func (n *coreNode) fault(name string, c scripted.Call) scripted.Fault {
 	if delay, strikes := w.Faults.strike(scenario.ShimKill, n.target()); strikes {
 		w.Faults.after(delay, func() error { return n.killShims(c) })
 	}
-	if delay, strikes := w.Faults.strike(scenario.DriverHang, n.target()); strikes {
-		n.machine.HangDriver(name, delay)
-		until := w.now.Add(delay)
-		w.Faults.undoAfter(delay, func() error { return n.endHang(name, until) })
+	return n.pluginFault(plugin{
+		hangs: scenario.DriverHang, crashes: scenario.DriverCrash, stream: "driver/", dies: DriverDies,
+		hang: func(d time.Duration) { n.machine.HangDriver(name, d) },
+		kill: func() { n.machine.KillDriver(name) },
+	})
+}
+
+// plugin is a driver or a device plugin of a node, with its faults.
+type plugin struct {
+	hangs, crashes scenario.FaultName
+	// stream is the prefix of the stream that draws how it dies.
+	stream string
+	dies   NodeChange
+	hang   func(time.Duration)
+	kill   func()
+}
+
+// pluginFault is an opportunity of the faults with which a plugin hangs or dies. It dies before or
+// after the call takes effect, or later.
+func (n *coreNode) pluginFault(p plugin) scripted.Fault {
+	w := n.cores.fleet.world
+	if delay, strikes := w.Faults.strike(p.hangs, n.target()); strikes {
+		p.hang(delay)
+		n.killAtEnd(delay, p.hang, p.kill)
 		return scripted.Fault{Delay: delay}
 	}
-	delay, strikes := w.Faults.strike(scenario.DriverCrash, n.target())
+	delay, strikes := w.Faults.strike(p.crashes, n.target())
 	if !strikes {
 		return scripted.Fault{}
 	}
 	ways := []scripted.Action{scripted.Crash, scripted.CrashAfter}
-	if way := w.chance.stream("driver/" + string(n.id)).IntN(3); delay == 0 || way < len(ways) {
-		n.tell(DriverDies)
+	if way := w.chance.stream(p.stream + string(n.id)).IntN(3); delay == 0 || way < len(ways) {
+		n.notify(p.dies)
 		return scripted.Fault{Action: ways[way%len(ways)]}
 	}
 	w.Faults.after(delay, func() error {
-		n.tell(DriverDies)
-		return n.disturb(func() { n.machine.KillDriver(name) })
+		n.notify(p.dies)
+		return n.disturb(p.kill)
 	})
 	return scripted.Fault{}
+}
+
+// killAtEnd kills a plugin at the end of all faults, if it would hang longer.
+func (n *coreNode) killAtEnd(d time.Duration, hang func(time.Duration), kill func()) {
+	w := n.cores.fleet.world
+	until := w.now.Add(d)
+	w.Faults.undoAfter(d, func() error {
+		if !w.now.Before(until) {
+			return nil
+		}
+		return n.disturb(func() {
+			hang(0)
+			kill()
+		})
+	})
 }
 
 // disturb advances the machine to the present time and calls do.
@@ -89,17 +124,6 @@ func (n *coreNode) disturb(do func()) error {
 	do()
 	n.cores.wake(n)
 	return nil
-}
-
-// endHang kills a driver that would hang longer than the faults last.
-func (n *coreNode) endHang(name string, until time.Time) error {
-	if !n.cores.fleet.world.now.Before(until) {
-		return nil
-	}
-	return n.disturb(func() {
-		n.machine.HangDriver(name, 0)
-		n.machine.KillDriver(name)
-	})
 }
 
 // killShims kills the shims of the allocation that a call was for.
@@ -115,11 +139,11 @@ func (c *cores) fails(id cluster.NodeID, by scenario.FaultName) {
 		return
 	}
 	if by == scenario.NodeReboot {
-		n.tell(MachineHalts)
+		n.notify(MachineHalts)
 		n.machine.Halt()
 		n.off = true
 	} else {
-		n.tell(ClientDies)
+		n.notify(ClientDies)
 		n.machine.KillClient()
 	}
 	c.wake(n)
@@ -135,7 +159,7 @@ func (c *cores) returns(id cluster.NodeID) error {
 		return err
 	}
 	if n.off {
-		n.tell(MachineStarts)
+		n.notify(MachineStarts)
 		n.off = false
 		n.machine.Boot()
 	}
@@ -179,8 +203,8 @@ func (f *fleet) loseRecord(by *fault) {
 	n := nodes[draws.IntN(len(nodes))]
 	records := n.machine.Records()
 	lost := records[draws.IntN(len(records))].Alloc.ID
-	n.tell(RecordIsLost)
-	n.tell(ClientDies)
+	n.notify(RecordIsLost)
+	n.notify(ClientDies)
 	n.machine.LoseRecord(lost)
 	n.machine.KillClient()
 	w.Faults.undoAfter(max(w.Faults.recordStrike(by, n.target()), leastRestart), n.restart)

@@ -68,13 +68,15 @@ func (n *coreNode) storageFault(c double.Call) double.Fault {
 	if _, strikes := w.Faults.strike(scenario.StorageFail, n.target()); strikes {
 		return double.Fault{Action: draw(double.Fail, double.FailAfter)}
 	}
+	hang := func(d time.Duration) { n.machine.Storage().Hang(c.Plugin, d) }
+	kill := func() { n.machine.Storage().Kill(c.Plugin) }
 	if delay, strikes := w.Faults.strike(scenario.StorageSlow, n.target()); strikes {
-		n.killStorageAtEnd(c.Plugin, delay)
+		n.killAtEnd(delay, hang, kill)
 		return double.Fault{Delay: delay}
 	}
 	if delay, strikes := w.Faults.strike(scenario.StorageHang, n.target()); strikes {
-		n.machine.Storage().Hang(c.Plugin, delay)
-		n.killStorageAtEnd(c.Plugin, delay)
+		hang(delay)
+		n.killAtEnd(delay, hang, kill)
 		return double.Fault{Delay: delay}
 	}
 	delay, strikes := w.Faults.strike(scenario.StorageCrash, n.target())
@@ -82,12 +84,12 @@ func (n *coreNode) storageFault(c double.Call) double.Fault {
 		return double.Fault{}
 	}
 	if way := draw(double.Crash, double.CrashAfter, double.Answer); delay == 0 || way != double.Answer {
-		n.tell(StorageDies)
+		n.notify(StorageDies)
 		return double.Fault{Action: max(way, double.Crash)}
 	}
 	w.Faults.after(delay, func() error {
-		n.tell(StorageDies)
-		return n.disturb(func() { n.machine.Storage().Kill(c.Plugin) })
+		n.notify(StorageDies)
+		return n.disturb(kill)
 	})
 	return double.Fault{}
 }
@@ -100,18 +102,3 @@ func (n *coreNode) makeBusy(path string, d time.Duration) {
 
 // busyPID is the pid of the process that uses mounts.
 const busyPID = 4711
-
-// killStorageAtEnd kills a plugin at the end of all faults, if it would hang longer.
-func (n *coreNode) killStorageAtEnd(id cluster.PluginID, d time.Duration) {
-	w := n.cores.fleet.world
-	until := w.now.Add(d)
-	w.Faults.undoAfter(d, func() error {
-		if !w.now.Before(until) {
-			return nil
-		}
-		return n.disturb(func() {
-			n.machine.Storage().Hang(id, 0)
-			n.machine.Storage().Kill(id)
-		})
-	})
-}

@@ -61,37 +61,33 @@ func (fs *Faults) Arm(f scenario.Fault) error {
 
 // Add adds an armed fault. The caller may ask it later whether it has struck.
 func (fs *Faults) Add(armed *setting.Armed) error {
-	switch armed.Name { // these strike now or never
-	case scenario.NodeCrash, scenario.NodeDisconnect:
-		fs.world.clients.startOutage(armed)
-		return nil
-	case scenario.NodeReboot:
-		if fs.world.options.RealClients {
-			fs.world.clients.startOutage(armed)
+	if kind := armed.Name.Kind(); kind.Lasts { // it strikes now or never
+		if kind.Real && !fs.world.options.RealClients {
+			return nil
 		}
-		return nil
-	case scenario.DiskFull:
-		if fs.world.options.RealClients {
-			fs.world.clients.fillDisk(armed)
-		}
-		return nil
-	case scenario.RecordLose:
-		if fs.world.options.RealClients {
-			fs.world.clients.loseRecord(armed)
-		}
-		return nil
-	case scenario.DeviceSick, scenario.DeviceVanish, scenario.DeviceRename, scenario.DeviceMute:
-		if fs.world.options.RealClients {
-			return fs.world.clients.changeDevices(armed)
-		}
-		return nil
-	case scenario.SchedUnplaceable:
-		fs.cordonAll(armed)
-		return nil
+		return fs.strikeNow(armed)
 	}
 	fs.armed = append(fs.armed, armed)
 	if armed.Name == scenario.LeaderFlap {
 		fs.world.Servers.flap()
+	}
+	return nil
+}
+
+// strikeNow makes a fault strike that has no other opportunity.
+func (fs *Faults) strikeNow(by *fault) error {
+	clients := fs.world.clients
+	switch by.Name {
+	case scenario.NodeCrash, scenario.NodeDisconnect, scenario.NodeReboot:
+		clients.startOutage(by)
+	case scenario.DiskFull:
+		clients.fillDisk(by)
+	case scenario.RecordLose:
+		clients.loseRecord(by)
+	case scenario.DeviceSick, scenario.DeviceVanish, scenario.DeviceRename, scenario.DeviceMute:
+		return clients.changeDevices(by)
+	case scenario.SchedUnplaceable:
+		fs.cordonAll(by)
 	}
 	return nil
 }
@@ -275,9 +271,7 @@ func (fs *Faults) cordonAll(by *fault) {
 	}
 	fs.undoAfter(d, func() error {
 		for _, c := range cordons {
-			if err := c.end(); err != nil {
-				return err
-			}
+			_ = c.end() // it never fails
 		}
 		return nil
 	})

@@ -79,7 +79,7 @@ func newRunner(c Config) (*runner, error) {
 		}
 		r.nodes[n.ID] = one
 	}
-	c.Fleet.Snapshot = func() simclient.State { return r.replica.newest() }
+	c.Fleet.Snapshot = func() simclient.State { return r.replica }
 	c.Fleet.Applier = r
 	var err error
 	r.fleet, err = simclient.New(c.Fleet)
