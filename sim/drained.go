@@ -7,7 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// A scenario may say that it ends with its drains. Its run ends some time after the last
+// A scenario may end with its drains. Its run ends some time after the last
 // drain has ended and no event, request or fault can start another.
 
 // afterDrains is how long a run continues after its last drain. It shows what the drainer

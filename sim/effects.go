@@ -29,16 +29,16 @@ type effects struct {
 
 // effect is the effect of one event.
 type effect struct {
-	// due says that the event's time has come. started says that the event has run: events
+	// due: the event's time has come. started: the event has run: events
 	// before an entry wait for one.
 	due, started bool
-	// found says that the event had an effect, or that its effect is unknown.
+	// found: the event had an effect, or its effect is unknown.
 	found bool
 	// armed is the fault that the event armed, or nil.
 	armed *setting.Armed
 	// pointless is why the event has no effect, although the servers accepted it, or empty.
 	pointless string
-	// why is the first known reason for no effect, or empty.
+	// why is the first reason for no effect, or empty.
 	why string
 }
 
@@ -77,7 +77,7 @@ func (f *effect) Found() { f.found = true }
 // Nothing implements [world.Effect]. It notes why an event, or a part of it, had no effect.
 func (f *effect) Nothing(why string) { f.why = cmp.Or(f.why, why) }
 
-// unchanged says why a write has changed nothing, or is empty. A write that failed because
+// unchanged returns why a write has changed nothing, or is empty. A write that failed because
 // of a fault counts as an effect.
 func unchanged(a shims.Answer) string {
 	if a.Outcome != raftwrite.Applied {
@@ -112,7 +112,7 @@ func (e *effects) none() []NoEffect {
 	return all
 }
 
-// missing says why an event had no effect, or is empty.
+// missing returns why an event had no effect, or is empty.
 func (f *effect) missing(of *scenario.Event) string {
 	switch {
 	case !f.due: // the run ended before

@@ -137,7 +137,7 @@ func standing(state *statestore.Snapshot, key cluster.GroupKey) (running, health
 	return running, healthy
 }
 
-// witnessed returns the lowest healthy counts that the witness saw, and its findings.
+// witnessed returns the lowest healthy counts of the witness, and its findings.
 func witnessed(w *witness.Witness, state witness.World) (lowest string, err error) {
 	w.Audit(state)
 	report := w.Report()

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// freshEvery is the interval, in quiet points, at which a new drainer is asked for its
+// freshEvery is the interval, in quiet points, at which a new drainer makes its
 // plans. Starting it is expensive, because it reads everything.
 const freshEvery = 2
 
@@ -34,11 +34,12 @@ type judging struct {
 	plans placement.Judge
 	// collection judges the deletion of ended work.
 	collection collected.Judge
-	// claims judges the claims of volumes, if the scenario uses volumes. It has looked at looked: the index of
-	// the state, and how many calls the storage of the nodes had got; and at the attachments.
-	claims   *claimed.Judge
+	// claims judges the claims of volumes, if the scenario uses volumes. read is the index of the
+	// state that it has judged, and the number of calls to the storage of the nodes; attached are the
+	// attachments of that time.
+	claims   claimed.Judge
 	volumes  bool
-	looked   [2]uint64
+	read     [2]uint64
 	attached []claimed.Attachment
 	// appliedAt is the time of the newest entry.
 	appliedAt time.Time
@@ -109,7 +110,7 @@ func (p *player) judgeOptions() invariant.Options {
 }
 
 // settle is how long the effects of faults last after their end: the longest effect, a new
-// leader's first step, and a look at a clock.
+// leader's first step, and a check of a clock.
 func settle(s *scenario.Scenario) time.Duration {
 	longest := max(s.Cluster.Late.Max, scenario.DefaultLate)
 	for _, e := range s.Events {
@@ -117,7 +118,7 @@ func settle(s *scenario.Scenario) time.Duration {
 		case *scenario.Fault:
 			longest = max(longest, op.Delay.Max)
 		case *scenario.Elect:
-			longest = max(longest, op.Believes)
+			longest = max(longest, op.Unaware)
 		case *scenario.Pause:
 			longest = max(longest, op.For)
 		}
@@ -170,10 +171,10 @@ func (j *judging) quietClaims() {
 		at[1] += uint64(len(m.Storage().Calls(0)))
 	}
 	attached := j.attachments()
-	if at == j.looked && slices.Equal(attached, j.attached) {
+	if at == j.read && slices.Equal(attached, j.attached) {
 		return
 	}
-	j.looked, j.attached = at, attached
+	j.read, j.attached = at, attached
 	var machines []claimed.Machine
 	for _, m := range w.Machines() {
 		machines = append(machines, claimed.Machine{Node: m.ID(), Mounts: m.Storage().Mounts(), Runs: running(m)})
@@ -250,8 +251,8 @@ func (j *judging) collected() {
 	}
 }
 
-// fresh returns the writes of a new drainer, which knows nothing but the state.
-func (j *judging) fresh() *invariant.Plan {
+// fresh returns the writes of a new drainer, without memory.
+func (j *judging) fresh() *invariant.Wants {
 	raft := &listener{index: j.world.State().Index()}
 	config := j.player.config
 	config.Raft = raft
@@ -262,29 +263,29 @@ func (j *judging) fresh() *invariant.Plan {
 	}
 	defer term.Close()
 	now := j.world.Clock()
-	for range 3 { // the barrier, the first writes, and a second look
+	for range 3 { // the barrier, the first writes, and a second step
 		term.Step(now)
 	}
-	return &raft.wants
+	return &raft.writes
 }
 
 // listener is a raft applier that accepts every write, answers only the barrier, and
 // applies nothing.
 type listener struct {
-	index uint64
-	wants invariant.Plan
+	index  uint64
+	writes invariant.Wants
 }
 
 var _ drainer.RaftApplier = (*listener)(nil)
 
 func (l *listener) AllocUpdateDesiredTransition(m *rules.Marks, _ drainer.Reply) bool {
-	l.wants.Marks = append(l.wants.Marks, m.Marks...)
-	l.wants.Reevaluate = append(l.wants.Reevaluate, m.Reevaluate...)
+	l.writes.Marks = append(l.writes.Marks, m.Marks...)
+	l.writes.Reevaluate = append(l.writes.Reevaluate, m.Reevaluate...)
 	return true
 }
 
 func (l *listener) NodesDrainComplete(c *rules.Completions, _ drainer.Reply) bool {
-	l.wants.Completions = append(l.wants.Completions, c.Completions...)
+	l.writes.Completions = append(l.writes.Completions, c.Completions...)
 	return true
 }
 

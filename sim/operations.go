@@ -45,8 +45,8 @@ func (p *player) do(op scenario.Op) error {
 	return p.doToServers(op)
 }
 
-// neverPopulated says, if it is so for one of the nodes, that the node was declared eligible, has
-// become ineligible without a drain, and has never had an allocation. An event at 0s comes before
+// neverPopulated returns a reason if one of the nodes was declared eligible, has become ineligible
+// without a drain, and has never had an allocation. An event at 0s comes before
 // the scheduler places the jobs.
 func neverPopulated(state *statestore.Snapshot, s *scenario.Scenario, nodes []cluster.NodeID) string {
 	for _, id := range nodes {
@@ -75,7 +75,7 @@ func (p *player) doToServers(op scenario.Op) error {
 	p.effects.current().found = true
 	switch op := op.(type) {
 	case *scenario.Elect:
-		return w.Servers.Depose(world.Election{Next: op.Server - 1, Lost: op.Lost, Believes: op.Believes})
+		return w.Servers.Depose(world.Election{Next: op.Server - 1, Lost: op.Lost, Unaware: op.Unaware})
 	case *scenario.Pause:
 		w.Servers.Pause(p.server(op.Server), op.For)
 	case *scenario.Clock:

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Options say how to play a scenario. The zero value of each is its default.
+// Options configure a play of a scenario. The zero value of each is its default.
 type Options struct {
 	// Story records the story and the end of the run; see [Result].
 	Story bool
@@ -55,9 +55,9 @@ type Result struct {
 	// of it in which a node drained.
 	Steps, Entries int
 	Lasted, Busy   time.Duration
-	// Idle says that no event was left.
+	// Idle: no event was left.
 	Idle bool
-	// FaultsEnded says that all faults ended before the end of the run. From then on drains
+	// FaultsEnded: all faults ended before the end of the run. From then on drains
 	// had to end within their bounds.
 	FaultsEnded bool
 	// Violations are the violated guarantees, in order.
@@ -117,7 +117,7 @@ type player struct {
 	// is the last time at which a node drained, or could start to.
 	drainEvents int
 	drainsBy    time.Time
-	// faultsEnded says that the judge knows that all faults have ended, since faultsEndedAt.
+	// faultsEnded: the judge counts all faults as ended, since faultsEndedAt.
 	faultsEnded   bool
 	faultsEndedAt time.Time
 	result        *Result
@@ -268,7 +268,7 @@ func (p *player) schedule() {
 }
 
 // endFaults ends all faults, at the time that the scenario sets for it with calm. A scenario
-// without that time ends no faults: the judge is told when they have ended by themselves.
+// without that time ends no faults: the judge gets the time at which they have ended by themselves.
 func (p *player) endFaults() error {
 	run := &p.scenario.Run
 	out := world.CutOff{Nodes: run.CutNodes}
@@ -282,7 +282,7 @@ func (p *player) endFaults() error {
 	return nil
 }
 
-// noteFaultsEnded tells the judge that all faults have ended. From now on every drain must
+// noteFaultsEnded passes the end of all faults to the judge. From now on every drain must
 // end within its bound.
 func (p *player) noteFaultsEnded() {
 	p.faultsEnded, p.faultsEndedAt = true, p.world.Now()
@@ -291,7 +291,7 @@ func (p *player) noteFaultsEnded() {
 
 // faultEvents counts the events that are faults or operations on servers. The faults of a
 // run have not ended before the last of them. Requests of operators do not count: they
-// change the bounds of drains, and the judge knows them.
+// change the bounds of drains, and the judge reads them.
 func faultEvents(events []scenario.Event) int {
 	n := 0
 	for _, e := range events {

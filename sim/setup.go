@@ -26,17 +26,17 @@ func (p *player) setup() error {
 	}
 	var placements []world.Placement
 	var all []*cluster.Allocation
-	made := make([][]*cluster.Allocation, len(s.Jobs))
+	allocated := make([][]*cluster.Allocation, len(s.Jobs))
 	jobs := make([]*cluster.Job, len(s.Jobs))
 	for i, j := range s.Jobs {
 		jobs[i] = setting.Job(s, j)
-		made[i] = setting.JobAllocs(allocs[j.Key], jobs[i], w.Now(), w.Setup.NewAllocID)
-		all = append(all, made[i]...)
+		allocated[i] = setting.JobAllocs(allocs[j.Key], jobs[i], w.Now(), w.Setup.NewAllocID)
+		all = append(all, allocated[i]...)
 	}
 	setting.Provide(s, nodes, all, p.start)
 	errs := []error{p.writeNodes(nodes), setting.Equip(nodes, all)}
 	for i, j := range s.Jobs {
-		job, placed := jobs[i], made[i]
+		job, placed := jobs[i], allocated[i]
 		if j.Unregistered {
 			errs = append(errs, w.Setup.PlaceOrphans(placed...))
 		} else {

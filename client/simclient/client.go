@@ -18,9 +18,9 @@ type client struct {
 	// reads counts the reads of the node's rows.
 	reads uint64
 
-	// unreachable says that the node was unreachable when it was last read.
+	// unreachable: the node was unreachable when it was last read.
 	unreachable bool
-	// listed says that the client is in the fleet's outbox.
+	// listed: the client is in the fleet's outbox.
 	listed bool
 }
 
@@ -28,7 +28,7 @@ type client struct {
 type stepped struct {
 	// next is when the client has something to do again; zero is not before a change.
 	next time.Time
-	// unreported says that there is something to report.
+	// unreported: there is something to report.
 	unreported bool
 	// waitsFor are the nodes of predecessors that tasks wait for, maybe twice.
 	waitsFor []cluster.NodeID

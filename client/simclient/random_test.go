@@ -35,17 +35,17 @@ func TestMain(m *testing.M) {
 // twin is a simple model of one allocation. It keeps a few times, and computes the condition from
 // them in each second.
 type twin struct {
-	// first is when a client that reaches the servers first read it. ran says that its row said then
+	// first is when a client that reaches the servers first read it. ran: its row said then
 	// that it runs.
 	first time.Time
 	ran   bool
 	// data is when its client has read the end of its predecessor, ordered when it has read the order
-	// to stop; zero if not. stopped says that its first row contained the order.
+	// to stop; zero if not. stopped: its first row contained the order.
 	data, ordered time.Time
 	stopped       bool
 	// healthy is the verdict of an earlier fleet, or nil.
 	healthy *bool
-	// late says that a report of an earlier fleet was applied now. lateVerdict is the verdict in it, or
+	// late: a report of an earlier fleet was applied now. lateVerdict is the verdict in it, or
 	// nil: it stands until the task has one of its own.
 	late        bool
 	lateVerdict *bool

@@ -19,7 +19,7 @@ type task struct {
 	// read is the number of the client's last read that found the allocation.
 	read uint64
 
-	// waits says that the task waits for the end of its predecessor. Then runs is unknown.
+	// waits: the task waits for the end of its predecessor. Then runs is unknown.
 	waits bool
 	// runs, judged and ends are when that happens; zero is never or unknown. A verdict that
 	// changes is judged at that time again. changes is when it does.
@@ -60,7 +60,7 @@ func written(a *cluster.Allocation) condition {
 	return c
 }
 
-// newTask is a new task, or one that continues if its row says that it ran. waits says that a
+// newTask is a new task, or one that continues if its row: it ran. waits: a
 // new one waits for the end of its predecessor.
 func newTask(a *cluster.Allocation, b Behaviour, verdict time.Duration, waits bool, now time.Time) *task {
 	t := &task{alloc: a, written: written(a), behaviour: b, verdict: verdict}

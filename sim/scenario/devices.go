@@ -25,7 +25,7 @@ type DeviceAttribute struct {
 	Unit  string
 }
 
-// DeviceRequest is what the main task of a group asks of the devices of its node.
+// DeviceRequest is a request of the main task of a group for devices of its node.
 type DeviceRequest struct {
 	// Name is "type" or "vendor/type/name".
 	Name        string
@@ -191,7 +191,7 @@ func parseRequest(text string) (r DeviceRequest, err error) {
 	return r, err
 }
 
-// check says what is wrong with a group as a whole.
+// check returns an error if a group is wrong as a whole.
 func (g *Group) check() error {
 	if g.GPUMilli > 0 && len(g.Devices) > 0 {
 		return errTwoGPUs

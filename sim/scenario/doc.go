@@ -113,7 +113,7 @@
 //   - status=ready|initializing|down|disconnected: its status at the beginning; ready by default.
 //     ineligible: the scheduler places nothing on it.
 //
-//   - absent: the servers do not know the node. It can register later. Allocations may be on it.
+//   - absent: the servers have no such node. It can register later. Allocations may be on it.
 //
 //   - containers: with clients=real, the driver of the node keeps each task in a container. Only the
 //     driver can kill the task, and the task dies with the driver. The driver answers WaitTask with code
@@ -288,10 +288,10 @@
 // At each write. The target is drainer, scheduler, clients, operator, collector or volumes for the writer, or
 // marks, completion, plan, report, collect or barrier for the kind of entry:
 //
-//   - apply/reject: the write is not applied, and its writer knows it.
+//   - apply/reject: the write is not applied, and its writer gets this answer.
 //   - apply/full: the write is not accepted. Its writer tries again.
-//   - apply/ambiguous-applied, apply/ambiguous-lost: its writer learns that the outcome is unknown.
-//     The write is applied, or it never is.
+//   - apply/ambiguous-applied, apply/ambiguous-lost: its writer gets the answer that the outcome is
+//     unknown. The write is applied, or it never is.
 //   - apply/ambiguous-late: the same, and the write is applied after delay, or after the cluster's
 //     late.
 //   - apply/slow: the write and those behind it are applied after delay, or after the cluster's late.
@@ -318,10 +318,10 @@
 //
 // At each step of the drainer:
 //
-//   - view/stale: the drainer sees the state of some entries ago, and no newer one until delay has
+//   - view/stale: the drainer reads the state of some entries ago, and no newer one until delay has
 //     passed.
 //
-// At each allocation when its client first sees it, on=SELECTOR:
+// At each allocation when its client first reads it, on=SELECTOR:
 //
 //   - client/slow-stop: it uses all of its stop time. client/never-stop: it never stops.
 //   - client/fail-new: its verdict is unhealthy. client/mute: it never has a verdict.
@@ -360,7 +360,7 @@
 //   - driver/crash, at each call of a client to a driver: the driver dies, before or after the call
 //     takes effect, or after delay. driver/hang: it stands still for delay. shim/kill: after delay the shims of the
 //     allocation die, and with them its tasks.
-//   - driver/lie, at each allocation when its client first sees it, on=SELECTOR: its driver answers
+//   - driver/lie, at each allocation when its client first reads it, on=SELECTOR: its driver answers
 //     before the task has stopped, forgets how it ended, or cannot take it over.
 //   - node/reboot, when armed at the node or a drawn one: the machine is off for delay. disk/full: its
 //     disk has no room for delay. record/lose: one of its records is damaged, its client dies and starts

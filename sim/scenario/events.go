@@ -91,7 +91,7 @@ type (
 		Purge bool
 	}
 	// StopAlloc proposes a plan that stops one allocation for an evaluation that the servers do not
-	// know. They refuse it. It is printed as "stop web[0]".
+	// have. They refuse it. It is printed as "stop web[0]".
 	StopAlloc struct{ Alloc AllocName }
 	// Exit makes an allocation end by itself. It is printed as "finish web[0]" or "fail web[0]".
 	Exit struct {
@@ -99,7 +99,7 @@ type (
 		Failed bool
 	}
 	// Place places allocations without the scheduler. Its entry is like that of a scheduler
-	// which did not know of a drain.
+	// that has not read the drain.
 	Place struct {
 		Alloc Alloc
 		// Count is the new count of the group in the same write, or nil for no change.
@@ -137,8 +137,8 @@ type (
 		Server int
 		// Lost drops the old leader's entries in flight. Otherwise they survive.
 		Lost bool
-		// Believes is how long the old leader still believes that it leads.
-		Believes time.Duration
+		// Unaware is how long the old leader still acts as a leader.
+		Unaware time.Duration
 	}
 	// Pause stops a server's process for a while.
 	Pause struct {

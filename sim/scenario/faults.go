@@ -6,7 +6,7 @@ type FaultName string
 // The faults, by their opportunities.
 const (
 	// At each write, when it is proposed.
-	ApplyReject           FaultName = "apply/reject"            // not applied, and the writer knows it
+	ApplyReject           FaultName = "apply/reject"            // not applied, and the writer gets the answer
 	ApplyFull             FaultName = "apply/full"              // not accepted
 	ApplyAmbiguousApplied FaultName = "apply/ambiguous-applied" // outcome unknown; applied
 	ApplyAmbiguousLate    FaultName = "apply/ambiguous-late"    // outcome unknown; applied later
@@ -29,14 +29,14 @@ const (
 	WatchSpurious FaultName = "watch/spurious" // a second one comes after Delay, without a reason
 	// At each step of the drainer: it reads the state of some entries ago, for Delay.
 	ViewStale FaultName = "view/stale"
-	// At each allocation, when its client first sees it.
+	// At each allocation, when its client first reads it.
 	ClientSlowStop  FaultName = "client/slow-stop"  // it uses all of its stop time
 	ClientNeverStop FaultName = "client/never-stop" // it never stops
 	ClientFailNew   FaultName = "client/fail-new"   // its verdict is unhealthy
 	ClientMute      FaultName = "client/mute"       // it never has a verdict
 	// At each step of the scheduler.
 	SchedSlow FaultName = "sched/slow" // it comes after Delay
-	// At the answer to each write of the scheduler: the scheduler learns it after Delay, and may see the
+	// At the answer to each write of the scheduler: the scheduler gets it after Delay, and may read the
 	// write in the state before.
 	SchedLateAnswer FaultName = "sched/late-answer"
 	// At the apply of each evaluation of a drain: the evaluation fails.
@@ -76,7 +76,7 @@ const (
 	DriverCrash FaultName = "driver/crash" // the driver dies before or after the call takes effect, or after Delay
 	DriverHang  FaultName = "driver/hang"  // the driver stands still for Delay
 	ShimKill    FaultName = "shim/kill"    // the shims of the call's allocation die after Delay
-	// At each allocation, when its real client first sees it: its driver does not do as it says.
+	// At each allocation, when its real client first reads it: its driver does not do what it reports.
 	DriverLie FaultName = "driver/lie"
 	// When armed, at the node On or a drawn node: its machine is off for Delay, or its disk is full.
 	NodeReboot FaultName = "node/reboot"

@@ -11,7 +11,7 @@ import (
 )
 
 // field is one parameter of a directive. Reading and printing use the same fields, so that both
-// know the same parameters.
+// have the same parameters.
 type field struct {
 	name string
 	// flag is true if the parameter has no value.

@@ -352,7 +352,7 @@ func (m maker) op(s *scenario.Scenario) scenario.Op {
 		&scenario.Exit{Alloc: name, Failed: m.some("failed")},
 		&scenario.Place{Alloc: m.alloc(s), Count: m.maybe("count")},
 		&scenario.NodeChange{Nodes: m.someNodes(s), Change: change, Unnoticed: m.some("unnoticed")},
-		&scenario.Elect{Server: server, Lost: m.some("lost"), Believes: m.span("believes")},
+		&scenario.Elect{Server: server, Lost: m.some("lost"), Unaware: m.span("believes")},
 		&scenario.Pause{Server: server, For: time.Second + m.span("for")},
 		&scenario.Clock{Server: server, Ahead: m.span("ahead") - m.span("behind")},
 		&scenario.Restore{}, &scenario.Forget{}, m.fault(s), m.volumeChange(s),

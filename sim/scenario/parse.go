@@ -93,7 +93,7 @@ type parser struct {
 	allocs int
 }
 
-// scope holds the names that a line may use: what the lines above it declare.
+// scope holds the names that a line may use: those that the lines above it declare.
 type scope struct {
 	// nodes, jobs and volumes are the declared ones; nodes and volumes have their line.
 	nodes   map[cluster.NodeID]int

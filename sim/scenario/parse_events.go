@@ -123,8 +123,8 @@ func (p *parser) checkEdit(o *Edit) error {
 	case o.Remove && (o.Count != nil || o.MaxParallel != nil):
 		return errors.New("remove excludes count and max-parallel")
 	case o.Rename != "":
-		if known := p.jobs[o.Job]; known != nil {
-			known.groups[o.Rename] = true
+		if earlier := p.jobs[o.Job]; earlier != nil {
+			earlier.groups[o.Rename] = true
 		}
 	}
 	return nil

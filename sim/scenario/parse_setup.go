@@ -45,11 +45,11 @@ func (p *parser) onlyOnce(verb string) error {
 
 // node reads "node n1..n6 cpu=4000".
 func (p *parser) node(words []string) error {
-	what, words, err := subject("the node's name", words)
+	text, words, err := subject("the node's name", words)
 	if err != nil {
 		return err
 	}
-	ids, err := p.names(what)
+	ids, err := p.names(text)
 	if err != nil {
 		return err
 	}
@@ -104,11 +104,11 @@ func (p *scope) jobKeys(text string) ([]cluster.JobKey, error) {
 
 // job reads "job web count=6". A range of jobs replaces one line for each job.
 func (p *parser) job(words []string) error {
-	what, words, err := subject("the job's name", words)
+	text, words, err := subject("the job's name", words)
 	if err != nil {
 		return err
 	}
-	keys, err := p.jobKeys(what)
+	keys, err := p.jobKeys(text)
 	if err != nil {
 		return err
 	}
@@ -118,12 +118,12 @@ func (p *parser) job(words []string) error {
 	var job Job
 	own := Group{Count: 1}
 	fields := own.fields()
-	seen, err := params(append(job.fields(), fields...), words)
+	found, err := params(append(job.fields(), fields...), words)
 	err = errors.Join(err, own.check(), p.uses(keys[0], &own))
-	ownGroup := slices.ContainsFunc(fields, func(f field) bool { return slices.Contains(seen, f.name) })
+	ownGroup := slices.ContainsFunc(fields, func(f field) bool { return slices.Contains(found, f.name) })
 	for _, key := range keys {
-		if known := p.jobs[key]; known != nil {
-			return fmt.Errorf("job %s is already on line %d", jobText(key), known.line)
+		if earlier := p.jobs[key]; earlier != nil {
+			return fmt.Errorf("job %s is already on line %d", jobText(key), earlier.line)
 		}
 		p.close()
 		own.Name = string(key.ID)
@@ -158,11 +158,11 @@ func (p *parser) close() {
 
 // group reads "group web.api count=3", which follows the line of its job.
 func (p *parser) group(words []string) error {
-	what, words, err := subject("the group's name", words)
+	text, words, err := subject("the group's name", words)
 	if err != nil {
 		return err
 	}
-	key, err := parseGroup(what)
+	key, err := parseGroup(text)
 	if err != nil {
 		return err
 	}
@@ -170,11 +170,11 @@ func (p *parser) group(words []string) error {
 		return fmt.Errorf("group %s must follow the line of job %s", groupText(key), jobText(key.Job))
 	}
 	job := &p.scenario.Jobs[p.open.at]
-	known := job.Groups
+	earlier := job.Groups
 	if !p.open.own {
-		known = known[1:]
+		earlier = earlier[1:]
 	}
-	if slices.ContainsFunc(known, func(g Group) bool { return g.Name == key.Name }) {
+	if slices.ContainsFunc(earlier, func(g Group) bool { return g.Name == key.Name }) {
 		return fmt.Errorf("group %s is already declared", groupText(key))
 	}
 	g := Group{Name: key.Name, Count: 1}
@@ -187,14 +187,14 @@ func (p *parser) group(words []string) error {
 
 // alloc reads "alloc web[0..5] on=n1..n3". A range of jobs replaces one line for each job.
 func (p *parser) alloc(words []string) error {
-	what, words, err := subject("the group", words)
+	text, words, err := subject("the group", words)
 	if err != nil {
 		return err
 	}
-	if head, at, err := parseIndexes(what); err == nil && strings.Contains(head, "..") {
+	if head, at, err := parseIndexes(text); err == nil && strings.Contains(head, "..") {
 		return p.allocEach(head, at, words)
 	}
-	a, err := p.someAllocs(what)
+	a, err := p.someAllocs(text)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (p *parser) someAllocs(text string) (Alloc, error) {
 	}
 	group, err := parseGroup(head)
 	if err == nil {
-		err = p.knowsGroup(group)
+		err = p.checkGroup(group)
 	}
 	return Alloc{Group: group, Indexes: at}, err
 }
@@ -236,7 +236,7 @@ func (p *parser) allocEach(jobs string, at Indexes, words []string) error {
 		each := deepCopy(a)
 		each.Group = cluster.GroupKey{Job: key, Name: string(key.ID)}
 		each.On = []cluster.NodeID{on[min(i, len(on)-1)]}
-		if err := errors.Join(p.knowsGroup(each.Group), p.addAllocs(each)); err != nil {
+		if err := errors.Join(p.checkGroup(each.Group), p.addAllocs(each)); err != nil {
 			return err
 		}
 		p.scenario.Allocs = append(p.scenario.Allocs, each)
@@ -272,16 +272,16 @@ func (a *Alloc) number() int {
 
 // client reads "client web@n1 stop=never".
 func (p *parser) client(words []string) error {
-	what, words, err := subject("the selector: *, a job, a group, an allocation or a node", words)
+	text, words, err := subject("the selector: *, a job, a group, an allocation or a node", words)
 	if err != nil {
 		return err
 	}
 	var c Client
-	if c.Match, err = p.selector(what); err != nil {
+	if c.Match, err = p.selector(text); err != nil {
 		return err
 	}
-	seen, err := params(c.fields(), words)
-	if err == nil && len(seen) == 0 {
+	found, err := params(c.fields(), words)
+	if err == nil && len(found) == 0 {
 		err = errors.New("a client line needs a parameter")
 	}
 	p.scenario.Clients = append(p.scenario.Clients, c)

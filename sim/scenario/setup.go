@@ -21,7 +21,7 @@ type Node struct {
 	// Status is the status at the beginning. Empty is ready.
 	Status     cluster.NodeStatus
 	Ineligible bool
-	// Unregistered is printed as "absent": the servers do not know the node. Allocations may be on
+	// Unregistered is printed as "absent": the servers have no such node. Allocations may be on
 	// it. It can register later.
 	Unregistered bool
 	// Containers: its driver keeps each task in a container, and answers WaitTask as soon as StopTask

@@ -195,7 +195,7 @@ func (o *Place) fields(p *scope) []field {
 func (o *NodeChange) fields(*scope) []field { return []field{flag("unnoticed", &o.Unnoticed)} }
 
 func (o *Elect) fields(*scope) []field {
-	return []field{flag("lost", &o.Lost), span("believes", &o.Believes)}
+	return []field{flag("lost", &o.Lost), span("believes", &o.Unaware)}
 }
 
 func (o *Pause) fields(*scope) []field { return []field{span("for", &o.For).must()} }

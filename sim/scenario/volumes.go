@@ -199,11 +199,11 @@ func (v *Volume) fields() []field {
 
 // volume reads "volume data1..data3 plugin=disks", or "volume data[0..2] plugin=disks".
 func (p *parser) volume(words []string) error {
-	what, words, err := subject("the volume's name", words)
+	text, words, err := subject("the volume's name", words)
 	if err != nil {
 		return err
 	}
-	head, at, err := parseIndexes(what)
+	head, at, err := parseIndexes(text)
 	if err != nil {
 		return err
 	}
@@ -268,8 +268,8 @@ func (p *parser) realOnly() {
 	}
 	for i := range s.Jobs {
 		for _, g := range s.Jobs[i].Groups {
-			if known := p.jobs[s.Jobs[i].Key]; g.Serves != (Service{}) && known != nil {
-				p.line = known.line
+			if earlier := p.jobs[s.Jobs[i].Key]; g.Serves != (Service{}) && earlier != nil {
+				p.line = earlier.line
 				p.problem(fmt.Errorf("plugin=%s needs clients=%s", g.Serves.text(), RealClients))
 			}
 		}
@@ -321,7 +321,7 @@ func (o *VolumeChange) fields(p *scope) []field {
 		name: "on",
 		set: func(v string) error {
 			o.Node = cluster.NodeID(v)
-			return p.knowsNode(o.Node)
+			return p.checkNode(o.Node)
 		},
 		text: func() string { return string(o.Node) },
 	}

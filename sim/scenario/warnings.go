@@ -108,7 +108,7 @@ func (p review) sameIndex() {
 		group cluster.GroupKey
 		index int
 	}
-	seen := map[place]bool{}
+	found := map[place]bool{}
 	for i := range p.scenario.Allocs {
 		a := &p.scenario.Allocs[i]
 		if a.Canary || a.Replaces != nil || a.Desired != "" || a.Client != "" || p.everyNode(a.Group.Job) {
@@ -116,19 +116,19 @@ func (p review) sameIndex() {
 		}
 		for n := range a.number() {
 			at := place{a.Group, a.Indexes.First + n}
-			if seen[at] {
+			if found[at] {
 				p.warn(p.jobs[a.Group.Job].line, "%s[%d] is declared twice", groupText(at.group), at.index)
 				break
 			}
-			seen[at] = true
+			found[at] = true
 		}
 	}
 }
 
 // everyNode reports whether a job runs on every node. All its allocations have one index.
 func (p review) everyNode(key cluster.JobKey) bool {
-	known := p.jobs[key]
-	return known != nil && p.scenario.Jobs[known.at].Type.EveryNode()
+	job := p.jobs[key]
+	return job != nil && p.scenario.Jobs[job.at].Type.EveryNode()
 }
 
 // surplus warns of groups with more allocations than their count.
@@ -196,8 +196,8 @@ func (p review) oneEvent(e *Event) {
 			p.warn(e.Line, "a clock is set %s ahead", durationText(o.Ahead))
 		}
 	case *Elect:
-		if o.Believes > longDelay {
-			p.warn(e.Line, "a leader believes for %s after its term that it leads", durationText(o.Believes))
+		if o.Unaware > longDelay {
+			p.warn(e.Line, "a leader believes for %s after its term that it leads", durationText(o.Unaware))
 		}
 	case *Edit:
 		if o.Count != nil && o.MaxParallel != nil && *o.MaxParallel > *o.Count {

@@ -18,17 +18,17 @@ func split(line string) []string {
 	return words
 }
 
-// subject returns the first word, which is the subject of a directive, and the rest. what names the
+// subject returns the first word, which is the subject of a directive, and the rest. noun names the
 // subject in the error.
-func subject(what string, words []string) (word string, rest []string, err error) {
+func subject(noun string, words []string) (word string, rest []string, err error) {
 	if len(words) == 0 {
-		return "", nil, fmt.Errorf("%s is missing", what)
+		return "", nil, fmt.Errorf("%s is missing", noun)
 	}
 	return words[0], words[1:], nil
 }
 
-// params reads parameters into fields and returns the names that it has seen.
-func params(fields []field, words []string) (seen []string, err error) {
+// params reads parameters into fields and returns the names of the parameters.
+func params(fields []field, words []string) (found []string, err error) {
 	var errs []error
 	for _, word := range words {
 		name, value, valued := strings.Cut(word, "=")
@@ -37,7 +37,7 @@ func params(fields []field, words []string) (seen []string, err error) {
 		case i < 0:
 			errs = append(errs, unknown("word", name, fieldNames(fields)))
 			continue
-		case slices.Contains(seen, name):
+		case slices.Contains(found, name):
 			errs = append(errs, fmt.Errorf("%q is given twice", name))
 		case fields[i].flag && valued:
 			errs = append(errs, fmt.Errorf("%q takes no value", name))
@@ -48,14 +48,14 @@ func params(fields []field, words []string) (seen []string, err error) {
 				errs = append(errs, fmt.Errorf("%s: %w", name, err))
 			}
 		}
-		seen = append(seen, name)
+		found = append(found, name)
 	}
 	for _, f := range fields {
-		if f.required && !slices.Contains(seen, f.name) {
+		if f.required && !slices.Contains(found, f.name) {
 			errs = append(errs, fmt.Errorf("%q is missing: %s=VALUE", f.name, f.name))
 		}
 	}
-	return seen, errors.Join(errs...)
+	return found, errors.Join(errs...)
 }
 
 func fieldNames(fields []field) []string {
@@ -66,24 +66,24 @@ func fieldNames(fields []field) []string {
 	return names
 }
 
-// unknown is the error for a word that is not one of the known ones.
-func unknown(kind, word string, known []string) error {
-	if near := nearest(word, known); near != "" {
+// unknown is the error for a word that is not one of the allowed ones.
+func unknown(kind, word string, allowed []string) error {
+	if near := nearest(word, allowed); near != "" {
 		return fmt.Errorf("unknown %s %q, did you mean %q?", kind, word, near)
 	}
-	if len(known) == 0 {
+	if len(allowed) == 0 {
 		return fmt.Errorf("unknown %s %q: no more words are allowed here", kind, word)
 	}
-	return fmt.Errorf("unknown %s %q: expected one of %s", kind, word, strings.Join(known, ", "))
+	return fmt.Errorf("unknown %s %q: expected one of %s", kind, word, strings.Join(allowed, ", "))
 }
 
-// nearest returns the most similar known word, or empty if none is similar.
-func nearest(word string, known []string) string {
+// nearest returns the most similar allowed word, or empty if none is similar.
+func nearest(word string, allowed []string) string {
 	if len(word) > maxName {
 		return ""
 	}
 	best, least := "", 3
-	for _, k := range known {
+	for _, k := range allowed {
 		if d := distance(word, k); d < least && 2*d <= len(k) {
 			best, least = k, d
 		}

@@ -10,14 +10,14 @@ func gpu() cluster.DeviceKind {
 	return cluster.DeviceKind{Vendor: scenario.DefaultVendor, Type: "gpu", Name: scenario.DefaultDeviceName}
 }
 
-// drawDevices lets groups ask for devices, and gives the nodes those of their allocations and perhaps some
+// drawDevices lets groups use devices, and gives the nodes those of their allocations and perhaps some
 // more.
 func (m *population) drawDevices() {
 	if !m.equipped {
 		return
 	}
 	d := m.dice("devices")
-	asked := map[cluster.GroupKey]int{}
+	requested := map[cluster.GroupKey]int{}
 	for i := range m.s.Jobs {
 		j := &m.s.Jobs[i]
 		for k := range j.Groups {
@@ -30,7 +30,7 @@ func (m *population) drawDevices() {
 				r.Constraints = []scenario.DeviceConstraint{{DeviceAttribute: memory(8), Operand: ">="}}
 			}
 			g.Devices = []scenario.DeviceRequest{r}
-			asked[cluster.GroupKey{Job: j.Key, Name: g.Name}] = r.Count
+			requested[cluster.GroupKey{Job: j.Key, Name: g.Name}] = r.Count
 		}
 	}
 	used := map[cluster.NodeID]int{}
@@ -41,7 +41,7 @@ func (m *population) drawDevices() {
 			count = len(a.On)
 		}
 		for n := range count {
-			used[a.On[n%len(a.On)]] += asked[a.Group]
+			used[a.On[n%len(a.On)]] += requested[a.Group]
 		}
 	}
 	least := d.between(0, 1)

@@ -176,24 +176,24 @@ func TestGenerate_restoresInLarge(t *testing.T) {
 
 // contents names the operations, faults, changes and kinds of jobs of a scenario.
 func contents(s *scenario.Scenario) map[string]bool {
-	seen := map[string]bool{}
+	found := map[string]bool{}
 	for _, e := range s.Events {
-		seen[strings.TrimPrefix(fmt.Sprintf("%T", e.Op), "*scenario.")] = true
+		found[strings.TrimPrefix(fmt.Sprintf("%T", e.Op), "*scenario.")] = true
 		if e.Before != "" {
-			seen["before "+string(e.Before)] = true
+			found["before "+string(e.Before)] = true
 		}
 		switch op := e.Op.(type) {
 		case *scenario.Fault:
-			seen[string(op.Name)] = true
+			found[string(op.Name)] = true
 		case *scenario.NodeChange:
-			seen["node "+string(op.Change)] = true
+			found["node "+string(op.Change)] = true
 		}
 	}
-	seen["cut servers"], seen["cut nodes"] = s.Run.CutServers != nil, s.Run.CutNodes != nil
+	found["cut servers"], found["cut nodes"] = s.Run.CutServers != nil, s.Run.CutNodes != nil
 	for _, j := range s.Jobs {
-		seen["job "+string(j.Type)] = true
+		found["job "+string(j.Type)] = true
 	}
-	return seen
+	return found
 }
 
 // Every operation and fault of the language is in some seeds, and only a few are in all.

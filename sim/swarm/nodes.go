@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
@@ -34,7 +35,7 @@ func (m *population) nodeID(number int) cluster.NodeID {
 // drawCapacity declares the nodes with room for their allocations.
 func (m *population) drawCapacity() {
 	d := m.dice("capacity")
-	// By the number of allocations or by what they ask for; plenty otherwise.
+	// By the number of allocations or by their requests; plenty otherwise.
 	byNumber := d.odds(0.5)
 	least := d.between(0, 3)
 	for _, n := range m.nodes {
@@ -86,12 +87,7 @@ func (m *population) spots(d dice, n int, classes []string) []*node {
 	return spots
 }
 
-// fits reports whether a group that wants one of the classes may run on a node of the class.
-func fits(wanted []string, class string) bool {
-	for _, w := range wanted {
-		if w == class {
-			return true
-		}
-	}
-	return len(wanted) == 0
+// fits reports whether a group that is limited to classes may run on a node of the class.
+func fits(allowed []string, class string) bool {
+	return len(allowed) == 0 || slices.Contains(allowed, class)
 }

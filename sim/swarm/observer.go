@@ -13,8 +13,8 @@ import (
 
 // Observer counts the events of one run. It does not change the run.
 type Observer struct {
-	world *world.World // nil until Watch
-	seen  map[Event]int
+	world  *world.World // nil until Watch
+	counts map[Event]int
 
 	// writes are the drainers' writes, writesByID the same writes by [writeID].
 	writes     map[writeKey]*write
@@ -58,7 +58,7 @@ type stageKey struct {
 // NewObserver returns an observer of one run.
 func NewObserver() *Observer {
 	return &Observer{
-		seen: map[Event]int{}, writes: map[writeKey]*write{}, writesByID: map[string]*write{}, inFlight: map[int]int{},
+		counts: map[Event]int{}, writes: map[writeKey]*write{}, writesByID: map[string]*write{}, inFlight: map[int]int{},
 		ended: map[int]bool{}, stages: map[stageKey]int{},
 	}
 }
@@ -67,7 +67,7 @@ func NewObserver() *Observer {
 func (o *Observer) Watch(w *world.World) {
 	o.world, o.term, o.begun, o.leader, o.clockTerm = w, w.Term(), w.Now(), w.Leader(), w.Term()
 	w.Observe(world.Observer{
-		Struck:    func(s world.Strike) { o.seen[faultEvent(s.Name)]++ },
+		Struck:    func(s world.Strike) { o.counts[faultEvent(s.Name)]++ },
 		Applied:   o.applied,
 		Elected:   o.elected,
 		TermEnded: func(term int) { o.ended[term] = true },
@@ -82,15 +82,15 @@ func (o *Observer) Watch(w *world.World) {
 	})
 }
 
-// Seen returns the number of each event that has happened.
-func (o *Observer) Seen() map[Event]int { return o.seen }
+// Events returns the number of each event that has happened.
+func (o *Observer) Events() map[Event]int { return o.counts }
 
 // Reports counts the reasons for which allocations wait on draining nodes. It is for [sim.Options].
 func (o *Observer) Reports(reports []rules.Report) {
 	for i := range reports {
 		for reason, n := range reports[i].Waiting {
 			if n > 0 {
-				o.seen[reasonEvent(rules.Reason(reason))]++
+				o.counts[reasonEvent(rules.Reason(reason))]++
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func (o *Observer) Reports(reports []rules.Report) {
 // count counts an event if it has happened.
 func (o *Observer) count(e Event, happened bool) {
 	if happened {
-		o.seen[e]++
+		o.counts[e]++
 	}
 }
 
@@ -128,7 +128,7 @@ func (o *Observer) stepped(s world.DrainerStep) {
 	since := s.At.Add(-o.world.Now().Sub(o.begun))
 	for n := range s.View.DrainingNodes() {
 		if d := &n.Drain.Strategy; d.Deadline > 0 && d.ForceDeadline.After(since) && d.Passed(s.At) {
-			o.seen[DeadlineNoLeader]++
+			o.counts[DeadlineNoLeader]++
 		}
 	}
 }
@@ -136,7 +136,7 @@ func (o *Observer) stepped(s world.DrainerStep) {
 func (o *Observer) proposed(p world.Proposal) {
 	o.count(DeposedProposes, p.Term != o.term)
 	if !p.Taken {
-		o.seen[EntryNotTaken]++
+		o.counts[EntryNotTaken]++
 		return
 	}
 	id := writeID(p.Message)
@@ -157,7 +157,7 @@ func (o *Observer) answered(term, n int, a shims.Answer) {
 	o.inFlight[term]--
 	switch a.Outcome {
 	case raftwrite.Rejected:
-		o.seen[EntryRejected]++
+		o.counts[EntryRejected]++
 	case raftwrite.Unknown:
 		w.unknown = true
 		o.count(EntrySurvives, w.applied && o.ended[term])

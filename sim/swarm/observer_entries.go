@@ -103,7 +103,7 @@ func (o *Observer) marked(a shims.Applied, m *shims.AllocUpdateDesiredTransition
 		}
 	}
 	for i, mark := range r.Accepted {
-		o.seen[classEvent(mark.Class)]++
+		o.counts[classEvent(mark.Class)]++
 		o.count(MarksOfManyNodes, i > 0 && r.Accepted[i-1].Group == mark.Group && r.Accepted[i-1].Node != mark.Node)
 		o.accepted(a, mark)
 	}
@@ -140,7 +140,7 @@ func (o *Observer) completed(a shims.Applied, m *shims.NodesDrainComplete, r shi
 	o.count(EndRefused, len(r.Refused) > 0)
 	o.count(EndOfMany, len(r.Ended) > 1)
 	for _, e := range r.Ended {
-		o.seen[outcomeEvent(e.Outcome)]++
+		o.counts[outcomeEvent(e.Outcome)]++
 		o.count(EndLeavesRunning, e.StillStopping > 0)
 		o.stageEnds(e.Drain, cluster.StageCount)
 	}

@@ -19,20 +19,20 @@ func observed(t *testing.T, text string) map[swarm.Event]int {
 	o := swarm.NewObserver()
 	_, err = sim.Play(s, sim.Options{Watch: o.Watch, Reports: o.Reports})
 	must.NoError(t, err)
-	return o.Seen()
+	return o.Events()
 }
 
 // A simple drain has no rare event.
 func TestObserver_simpleDrain(t *testing.T) {
 	t.Parallel()
-	seen := observed(t, `
+	found := observed(t, `
 node n1..n3
 job web count=2
 alloc web[0..1] on=n1,n2
 at 1s drain n1
 `)
-	must.MapContainsKeys(t, seen, []swarm.Event{"class/paced", "outcome/complete", "reason/stopping"})
-	for event := range seen {
+	must.MapContainsKeys(t, found, []swarm.Event{"class/paced", "outcome/complete", "reason/stopping"})
+	for event := range found {
 		common := strings.HasPrefix(string(event), "class/") || strings.HasPrefix(string(event), "outcome/") || strings.HasPrefix(string(event), "reason/")
 		must.True(t, common, must.Sprintf("%s", event))
 	}
@@ -218,9 +218,9 @@ at 91s drain n1`, []swarm.Event{swarm.DeviceGiven, swarm.DeviceOfLost, swarm.Dev
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			seen := observed(t, test.text)
+			found := observed(t, test.text)
 			for _, event := range test.want {
-				must.Positive(t, seen[event], must.Sprintf("%s: %v", event, seen))
+				must.Positive(t, found[event], must.Sprintf("%s: %v", event, found))
 			}
 		})
 	}

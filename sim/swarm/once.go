@@ -15,7 +15,7 @@ func (o Options) run(seed uint64) Run {
 	s := Generate(seed, o.Size)
 	observer := NewObserver()
 	result, failure := o.play(s, sim.Options{Watch: observer.Watch, Reports: observer.Reports})
-	run.seen = observer.Seen()
+	run.events = observer.Events()
 	if result != nil {
 		run.Hash, run.Steps, run.Entries, run.Busy = result.Hash, result.Steps, result.Entries, result.Busy
 	}

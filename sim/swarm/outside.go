@@ -14,8 +14,8 @@ const (
 	oddsOfNeverStop = 0.15
 )
 
-// drawOutside draws what stays broken for good and no drain needs: a minority of the servers, a few
-// nodes, and allocations that never stop on nodes whose drain has a deadline.
+// drawOutside draws a minority of the servers, a few nodes, and allocations that never stop on nodes
+// whose drain has a deadline. They stay broken for good, and no drain needs them.
 func (m *story) drawOutside() {
 	d := m.dice("outside")
 	if minority := (m.s.Cluster.Servers - 1) / 2; minority > 0 && d.odds(oddsOfCut) {

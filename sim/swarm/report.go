@@ -18,8 +18,8 @@ type Run struct {
 	Busy           time.Duration
 	// Failure is nil if the run passed.
 	Failure *Failure
-	// seen counts its events.
-	seen map[Event]int
+	// events counts its events.
+	events map[Event]int
 }
 
 // Kind is the kind of a failure.
@@ -114,7 +114,7 @@ func (r *Report) add(run Run, keep int) {
 	r.Steps += run.Steps
 	r.Entries += run.Entries
 	r.Busy += run.Busy
-	r.Tally.Add(run.seen)
+	r.Tally.Add(run.events)
 	if run.Failure == nil {
 		return
 	}

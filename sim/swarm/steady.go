@@ -41,7 +41,7 @@ func Steady(s *scenario.Scenario) *scenario.Scenario {
 	steadyDrainer(&steady.Drainer)
 	steadyAllocs(steady.Allocs)
 	steadyCounts(steady)
-	steady.Nodes = roomyNodes(steady.Nodes, devicesAsked(steady.Jobs))
+	steady.Nodes = roomyNodes(steady.Nodes, devicesRequested(steady.Jobs))
 	steady.Clients = steadyClients(steady)
 	steady.Events = steadyEvents(steady.Events)
 	steady.Nodes = steadyEligibility(steady.Nodes, steady.Events)
@@ -52,7 +52,7 @@ func Steady(s *scenario.Scenario) *scenario.Scenario {
 }
 
 // roomyNodes removes all limits of the nodes and adds one more node of each class. It has the devices
-// that jobs ask for; if these are too many for a node, it adds several. So there is room even if all
+// that jobs request; if these are too many for a node, it adds several. So there is room even if all
 // other nodes drain.
 func roomyNodes(nodes []scenario.Node, devices int) []scenario.Node {
 	var havens []scenario.Node
@@ -78,17 +78,17 @@ func roomyNodes(nodes []scenario.Node, devices int) []scenario.Node {
 	return append(nodes, havens...)
 }
 
-// devicesAsked is how many devices the allocations of all jobs ask for.
-func devicesAsked(jobs []scenario.Job) int {
-	asked := 0
+// devicesRequested is how many devices the allocations of all jobs request.
+func devicesRequested(jobs []scenario.Job) int {
+	requested := 0
 	for _, j := range jobs {
 		for _, g := range j.Groups {
 			for _, r := range g.Devices {
-				asked += g.Count * r.Count
+				requested += g.Count * r.Count
 			}
 		}
 	}
-	return asked
+	return requested
 }
 
 // steadyEligibility makes the nodes that drain ineligible from the beginning. Otherwise the

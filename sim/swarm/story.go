@@ -7,7 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// story draws the events of a scenario: drains, losses of nodes, and what happens to leaders.
+// story draws the events of a scenario: drains, losses of nodes, and events of leaders.
 type story struct {
 	*population
 	// drains are the drains that begin, in no order.
@@ -87,7 +87,7 @@ func (m *story) drawElections() {
 			op.Server = d.between(1, m.s.Cluster.Servers)
 		}
 		if d.odds(0.4) {
-			op.Believes = d.span(100*time.Millisecond, 20*time.Second)
+			op.Unaware = d.span(100*time.Millisecond, 20*time.Second)
 		}
 		m.happens(m.moment(d), op)
 	}

@@ -12,24 +12,24 @@ type Tally struct {
 	// Runs is the number of runs.
 	Runs int
 	// Events holds the events that happened. It is nil before the first Add.
-	Events map[Event]Seen
+	Events map[Event]Count
 }
 
-// Seen counts an event.
-type Seen struct {
+// Count counts an event.
+type Count struct {
 	// Runs is the number of runs with the event, Times the number of events in all runs.
 	Runs, Times int
 }
 
 // Add adds the events of a run.
-func (t *Tally) Add(seen map[Event]int) {
+func (t *Tally) Add(counts map[Event]int) {
 	if t.Events == nil {
-		t.Events = map[Event]Seen{}
+		t.Events = map[Event]Count{}
 	}
 	t.Runs++
-	for e, times := range seen {
+	for e, times := range counts {
 		s := t.Events[e]
-		t.Events[e] = Seen{Runs: s.Runs + 1, Times: s.Times + times}
+		t.Events[e] = Count{Runs: s.Runs + 1, Times: s.Times + times}
 	}
 }
 
@@ -54,8 +54,8 @@ func (t *Tally) Short(size Size) []Shortfall {
 	for _, r := range Rates() {
 		want := float64(t.Runs) * r.Least[size]
 		chance := 3 * math.Sqrt(want*(1-r.Least[size]))
-		if seen := t.Events[r.Event].Runs; float64(seen) < want-chance {
-			short = append(short, Shortfall{Rate: r, Runs: seen, Want: int(math.Ceil(want))})
+		if runs := t.Events[r.Event].Runs; float64(runs) < want-chance {
+			short = append(short, Shortfall{Rate: r, Runs: runs, Want: int(math.Ceil(want))})
 		}
 	}
 	return short

@@ -16,11 +16,11 @@ import (
 func seenIn(runs, some int, e swarm.Event) *swarm.Tally {
 	t := &swarm.Tally{}
 	for i := range runs {
-		seen := map[swarm.Event]int{}
+		found := map[swarm.Event]int{}
 		if i < some {
-			seen[e] = 3
+			found[e] = 3
 		}
-		t.Add(seen)
+		t.Add(found)
 	}
 	return t
 }
@@ -44,7 +44,7 @@ func rateOf(t *testing.T, size swarm.Size, e swarm.Event) float64 {
 func TestTally_short(t *testing.T) {
 	t.Parallel()
 	e := swarm.MarksRefused
-	short := func(runs, seen int) bool { return shortOf(seenIn(runs, seen, e), swarm.Small, e) }
+	short := func(runs, found int) bool { return shortOf(seenIn(runs, found, e), swarm.Small, e) }
 	want := int(1000 * rateOf(t, swarm.Small, e))
 	must.False(t, short(1000, want))
 	must.False(t, short(1000, want-10))
@@ -74,7 +74,7 @@ func TestTally_nearlyAlways(t *testing.T) {
 	t.Parallel()
 	e := swarm.ManyDrains
 	rateOf(t, swarm.Large, e)
-	short := func(runs, seen int) bool { return shortOf(seenIn(runs, seen, e), swarm.Large, e) }
+	short := func(runs, found int) bool { return shortOf(seenIn(runs, found, e), swarm.Large, e) }
 	must.True(t, short(1, 0))
 	must.True(t, short(2, 0))
 	must.False(t, short(2, 2))
@@ -96,7 +96,7 @@ func TestTally_countsRunsAndTimes(t *testing.T) {
 	t.Parallel()
 	tally := seenIn(4, 2, swarm.EndRefused)
 	must.Eq(t, 4, tally.Runs)
-	must.Eq(t, map[swarm.Event]swarm.Seen{swarm.EndRefused: {Runs: 2, Times: 6}}, tally.Events)
+	must.Eq(t, map[swarm.Event]swarm.Count{swarm.EndRefused: {Runs: 2, Times: 6}}, tally.Events)
 	must.Eq(t, " 50.00        6  end/refused\n", tally.String())
 }
 
@@ -104,11 +104,11 @@ func TestTally_countsRunsAndTimes(t *testing.T) {
 // too rare for a rate in large runs.
 func TestRates(t *testing.T) {
 	t.Parallel()
-	seen := map[swarm.Event]bool{}
+	found := map[swarm.Event]bool{}
 	var rare []swarm.Event
 	for _, r := range swarm.Rates() {
-		must.False(t, seen[r.Event], must.Sprintf("%s", r.Event))
-		seen[r.Event] = true
+		must.False(t, found[r.Event], must.Sprintf("%s", r.Event))
+		found[r.Event] = true
 		must.NotEq(t, "", r.What)
 		for _, size := range swarm.Sizes() {
 			name, _ := strings.CutPrefix(string(r.Event), "fault/")
@@ -127,7 +127,7 @@ func TestRates(t *testing.T) {
 		swarm.TermBehind, swarm.EndTooEarly, "fault/node/return", "fault/sched/unplaceable",
 	}, rare)
 	for _, f := range scenario.Faults() {
-		must.True(t, seen["fault/"+swarm.Event(f.Name)])
+		must.True(t, found["fault/"+swarm.Event(f.Name)])
 	}
 }
 

@@ -31,7 +31,7 @@ const (
 	ended        trait = "allocs/ended"    // ended, some replaced
 	orphans      trait = "allocs/orphan"   // on a node that does not exist
 	tight        trait = "nodes/tight"     // little room for replacements
-	classes      trait = "nodes/classes"   // some jobs want one class
+	classes      trait = "nodes/classes"   // some jobs are limited to one class
 	oddNodes     trait = "nodes/odd"       // ineligible, initializing, absent
 	slowClients  trait = "clients/slow"
 	heavyTail    trait = "clients/tail" // some groups or nodes far slower than the others

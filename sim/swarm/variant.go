@@ -93,7 +93,7 @@ func addElections(s *scenario.Scenario, d dice) {
 	for range d.between(1, mostRepeats) {
 		op := &scenario.Elect{Lost: d.odds(0.5)}
 		if d.odds(0.4) {
-			op.Believes = d.span(100*time.Millisecond, 20*time.Second)
+			op.Unaware = d.span(100*time.Millisecond, 20*time.Second)
 		}
 		addEvent(s, busyTime(d), op)
 		addEvent(s, busyTime(d), &scenario.Forget{})

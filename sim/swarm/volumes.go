@@ -105,7 +105,7 @@ func (m *population) drawUses(d dice, g *scenario.Group, name string, indexes in
 	g.Volumes = append(g.Volumes, scenario.VolumeUse{Name: id, ReadOnly: !writes || d.odds(0.2)})
 }
 
-// drawVolumeChanges draws what operators do with volumes. A deregistered volume is registered again before
+// drawVolumeChanges draws changes of volumes by operators. A deregistered volume is registered again before
 // the calm begins: without it, the allocations of its group cannot move.
 func (m *edits) drawVolumeChanges() {
 	var users []*group
@@ -147,15 +147,15 @@ func (m *edits) drawVolume(d dice, users []*group) (cluster.VolumeID, cluster.No
 // strays are the groups with allocations that no plan could have placed with volumes: they have ended, or
 // their node does not exist.
 func (m *population) strays() map[cluster.GroupKey]bool {
-	known := map[cluster.NodeID]bool{}
+	existing := map[cluster.NodeID]bool{}
 	for _, n := range m.nodes {
-		known[n.id] = true
+		existing[n.id] = true
 	}
 	strays := map[cluster.GroupKey]bool{}
 	for i := range m.s.Allocs {
 		a := &m.s.Allocs[i]
 		for _, id := range a.On {
-			if a.Client != "" || !known[id] {
+			if a.Client != "" || !existing[id] {
 				strays[a.Group] = true
 			}
 		}

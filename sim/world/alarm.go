@@ -5,16 +5,16 @@ import "time"
 // clockCheck is how often a waiting server checks its clock.
 const clockCheck = 30 * time.Second
 
-// alarm says when to step a server's drainer or scheduler: after a wake-up, or at a time on
+// alarm decides when to step a server's drainer or scheduler: after a wake-up, or at a time on
 // the server's clock. Like a real timer, it counts the world's time even if the clock jumps,
 // and it reads the clock only when it fires.
 type alarm struct {
 	woken chan struct{} // capacity 1
 	// wokenAt is the arrival time of a wake-up that was sent; zero is none.
 	wokenAt time.Time
-	// merging says that the wake-up waits for the next one. Both then arrive together.
+	// merging: the wake-up waits for the next one. Both then arrive together.
 	merging bool
-	// spurious says that the wake-up that was sent has no reason.
+	// spurious: the wake-up that was sent has no reason.
 	spurious bool
 	// stepped is the time of the last step. until is the time at which the timer is due.
 	// Both are times of the server's clock; zero is none.
@@ -69,7 +69,7 @@ func (a *alarm) deliverBy(by time.Time) {
 	}
 }
 
-// startStep clears the wake-up, at the given time of the server's clock.
+// startStep clears the wake-up, at a time of the server's clock.
 func (a *alarm) startStep(clock time.Time) {
 	a.stepped = clock
 	a.wokenAt, a.merging, a.spurious = time.Time{}, false, false

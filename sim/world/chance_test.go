@@ -23,13 +23,13 @@ func TestStream(t *testing.T) {
 		}
 		return numbers
 	}
-	seen := map[[4]uint64]string{}
+	found := map[[4]uint64]string{}
 	for seed := range uint64(8) {
 		for _, name := range []string{"", "a", "b", "ab", "tie/log", "fault/apply/slow"} {
 			numbers := drawn(seed, name)
 			must.Eq(t, numbers, drawn(seed, name))
-			must.Eq(t, "", seen[numbers])
-			seen[numbers] = fmt.Sprintf("%q of %d", name, seed)
+			must.Eq(t, "", found[numbers])
+			found[numbers] = fmt.Sprintf("%q of %d", name, seed)
 		}
 	}
 }

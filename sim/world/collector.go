@@ -16,11 +16,11 @@ type collectorActor struct {
 	alarm     alarm
 	// wakeAt is the time on the server's clock at which the collector has something to do.
 	wakeAt time.Time
-	// busy says that a request has no answer yet.
+	// busy: a request has no answer yet.
 	busy bool
-	// found says that the present round has made a request.
+	// found: the present round has sent a request.
 	found bool
-	// settled says that a round found nothing in the state of settledAt, an index. In this state
+	// settled: a round found nothing in the state of settledAt, an index. In this state
 	// the alarm is set to the time at which a row comes of age, or never fires. A server that has
 	// applied no entry has the index 0.
 	settled   bool
@@ -38,7 +38,7 @@ func newCollectorActor(l *leadership) (*collectorActor, error) {
 		return nil, err
 	}
 	a := &collectorActor{leadership: l, collector: collector, alarm: newAlarm()}
-	a.alarm.startStep(l.clock()) // so that the alarm notices a clock that is set back
+	a.alarm.startStep(l.clock()) // so that the alarm detects a clock that is set back
 	a.wait(l.clock().Add(age))
 	return a, nil
 }

@@ -29,13 +29,13 @@ type controllers struct {
 	flights []*flight
 }
 
-// Attachment says whether a volume is attached to a node.
+// Attachment describes whether a volume is attached to a node.
 type Attachment struct {
 	Volume   cluster.VolumeKey
 	Node     cluster.NodeID
 	Attached bool
 	// Astray: a call has taken effect after the opposite call, and the leader of the opposite call
-	// could not prevent it: an earlier leader had made the call, or its controller could no longer
+	// could not prevent it: it was a call of an earlier leader, or its controller could no longer
 	// be called. The next call for the site ends this.
 	Astray bool
 }
@@ -52,7 +52,7 @@ type ControllerCall struct {
 	Completes bool
 	// Waits: the leader waits for the answer.
 	Waits bool
-	// Reachable: the present leader has made the call, and can call the controller again.
+	// Reachable: it is a call of the present leader, which can call the controller again.
 	Reachable bool
 }
 
@@ -146,7 +146,7 @@ func (c *controllers) landWithProcesses() {
 	}
 }
 
-// called tells the observers of a new call.
+// called passes a new call to the observers.
 func (c *controllers) called(f *flight) {
 	c.landWithProcesses()
 	var open []ControllerCall

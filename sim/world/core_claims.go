@@ -9,8 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// ask is a request of a client for a claim or a release, which the servers have not answered yet.
-type ask struct {
+// claimRequest is a request of a client for a claim or a release, which the servers have not answered yet.
+type claimRequest struct {
 	node    *coreNode
 	request storage.Request
 	// release: the client releases the claim. proposed: the leader has proposed the release.
@@ -26,26 +26,26 @@ var (
 	errNoAnswer  = errors.New("the servers do not answer")
 )
 
-func (a *ask) key() cluster.ClaimKey {
+func (a *claimRequest) key() cluster.ClaimKey {
 	return cluster.ClaimKey{Volume: a.request.Volume, Alloc: a.request.Alloc}
 }
 
 // claim requests a claim. The next step of the nodes answers.
 func (n *coreNode) claim(q storage.Request, reply func(storage.Claimed, error)) {
-	n.cores.asks = append(n.cores.asks, &ask{node: n, request: q, claimed: reply})
+	n.cores.requests = append(n.cores.requests, &claimRequest{node: n, request: q, claimed: reply})
 }
 
 // release releases a claim.
 func (n *coreNode) release(q storage.Request, reply func(error)) {
-	n.cores.asks = append(n.cores.asks, &ask{node: n, request: q, release: true, released: reply})
+	n.cores.requests = append(n.cores.requests, &claimRequest{node: n, request: q, release: true, released: reply})
 }
 
 // serve answers the requests of nodes that reach the servers. Other nodes get no answer.
 func (c *cores) serve() error {
-	for len(c.asks) > 0 {
-		asks := c.asks
-		c.asks = nil
-		for _, a := range asks {
+	for len(c.requests) > 0 {
+		requests := c.requests
+		c.requests = nil
+		for _, a := range requests {
 			if !a.node.reachable() {
 				continue
 			}
@@ -57,9 +57,9 @@ func (c *cores) serve() error {
 	return nil
 }
 
-// serveOne answers a request. The leader first asks the other servers whether it still leads, and
+// serveOne answers a request. The leader first checks with the other servers that it still leads, and
 // then reads the claims.
-func (c *cores) serveOne(a *ask) error {
+func (c *cores) serveOne(a *claimRequest) error {
 	v, claim := c.read(a)
 	if !a.release {
 		got, err := claimed(v, claim)
@@ -77,7 +77,7 @@ func (c *cores) serveOne(a *ask) error {
 }
 
 // read returns the claim of a request, and its volume. Both are nil if there is no claim.
-func (c *cores) read(a *ask) (*cluster.Volume, *cluster.VolumeClaim) {
+func (c *cores) read(a *claimRequest) (*cluster.Volume, *cluster.VolumeClaim) {
 	state := c.fleet.world.Truth()
 	claim := state.Claim(a.key())
 	if claim != nil && claim.Node != a.node.id {
@@ -103,9 +103,9 @@ func claimed(v *cluster.Volume, c *cluster.VolumeClaim) (storage.Claimed, error)
 	}, nil
 }
 
-// propose proposes a change that says that the node has unmounted a volume. After that the request
+// propose proposes that the node has unmounted a volume. After that the request
 // is served again.
-func (c *cores) propose(a *ask) error {
+func (c *cores) propose(a *claimRequest) error {
 	w := c.fleet.world
 	m := &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{
 		At: w.Clock(), Changes: []cluster.ClaimChange{{Claim: a.key(), Node: a.node.id, Cause: cluster.CauseNode}},
@@ -113,7 +113,7 @@ func (c *cores) propose(a *ask) error {
 	a.proposed = true
 	taken := w.Log.propose(nil, FromClients, m, func(answer shims.Answer) {
 		if answer.Outcome == raftwrite.Applied {
-			c.asks = append(c.asks, a)
+			c.requests = append(c.requests, a)
 			return
 		}
 		c.refused = append(c.refused, a)
@@ -125,7 +125,7 @@ func (c *cores) propose(a *ask) error {
 }
 
 // answer passes an answer to the client at the present time.
-func (a *ask) answer(do func()) error { return a.node.disturb(do) }
+func (a *claimRequest) answer(do func()) error { return a.node.disturb(do) }
 
 // refuse answers the requests whose entries were not applied.
 func (c *cores) refuse() error {

@@ -21,14 +21,14 @@ type coreNode struct {
 	next time.Time
 	// answered is the index of the last answer to the present client.
 	answered uint64
-	// known are the live allocations of that answer. Nil means that the client gets the next answer
+	// live are the live allocations of that answer. Nil means that the client gets the next answer
 	// in any case.
-	known []cluster.AllocID
+	live []cluster.AllocID
 	// allocs are the allocations that its clients have received.
-	allocs map[cluster.AllocID]*seen
+	allocs map[cluster.AllocID]*received
 	// adopting: the tasks that start now count as started long ago.
 	adopting bool
-	// cutAt is when the client noticed that the servers do not answer, or zero.
+	// cutAt is when the first heartbeat had no answer, or zero.
 	cutAt time.Time
 	// off: the machine is switched off.
 	off bool
@@ -42,11 +42,11 @@ type coreNode struct {
 	registration registration
 }
 
-// seen is an allocation that a real client has received, with its behaviour.
-type seen struct {
+// received is an allocation that a real client has received, with its behaviour.
+type received struct {
 	alloc     *cluster.Allocation
 	behaviour Behaviour
-	// lie says which call its driver answers wrongly.
+	// lie is the call that its driver answers wrongly.
 	lie lie
 }
 
@@ -56,7 +56,7 @@ type lie uint8
 const (
 	truthful      lie = iota
 	liesAtStop        // StopTask answers before the task has stopped
-	liesAtWait        // WaitTask does not know how a stopped task ended
+	liesAtWait        // WaitTask returns no result for a stopped task
 	cannotRecover     // RecoverTask fails
 	lieCount
 )
@@ -64,7 +64,7 @@ const (
 // newNode creates the machine of a node, with the tasks that run on it.
 func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 	w := c.fleet.world
-	n := &coreNode{cores: c, id: id, allocs: map[cluster.AllocID]*seen{}}
+	n := &coreNode{cores: c, id: id, allocs: map[cluster.AllocID]*received{}}
 	n.equipment.node, n.registration.node = n, n
 	n.containers = w.options.Containers != nil && w.options.Containers(id)
 	for _, g := range w.Truth().Node(id).Devices {
@@ -94,7 +94,7 @@ func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 	var running []*cluster.Allocation
 	for a := range w.Truth().LiveAllocsByNode(id) {
 		if a.ClientStatus != cluster.ClientPending {
-			n.sees(a)
+			n.receive(a)
 			running = append(running, a)
 		}
 	}
@@ -122,7 +122,7 @@ func (n *coreNode) start() error {
 	if err := n.advance(); err != nil {
 		return err
 	}
-	n.answered, n.known = 0, nil
+	n.answered, n.live = 0, nil
 	if n.registration.storage { // a new client registers before it has probed its storage plugins
 		n.registration.plugins = nil
 	}
@@ -139,13 +139,13 @@ func (n *coreNode) advance() error {
 	return nil
 }
 
-// sees draws the behaviour of an allocation when a client first receives it.
-func (n *coreNode) sees(a *cluster.Allocation) {
+// receive draws the behaviour of an allocation when a client first receives it.
+func (n *coreNode) receive(a *cluster.Allocation) {
 	if s := n.allocs[a.ID]; s != nil {
 		s.alloc = a
 		return
 	}
-	s := &seen{alloc: a, behaviour: n.cores.fleet.behaviour(a, nil)}
+	s := &received{alloc: a, behaviour: n.cores.fleet.behaviour(a, nil)}
 	n.allocs[a.ID] = s
 	if _, strikes := n.cores.fleet.world.Faults.strike(scenario.DriverLie, target{Alloc: a}); strikes {
 		draws := Stream(n.cores.fleet.world.options.Seed, "lie/"+a.Name+"@"+string(a.NodeID))

@@ -26,9 +26,9 @@ type cores struct {
 	// hanging are reports of nodes that are cut off. They fail when their node reaches the servers
 	// again.
 	hanging []outgoing
-	// asks are requests for claims that wait for the servers, and refused those whose writes were
+	// requests are requests for claims that wait for the servers, and refused those whose writes were
 	// not applied.
-	asks, refused []*ask
+	requests, refused []*claimRequest
 }
 
 // clusterID is the id of the cluster in the answers of the servers.
@@ -90,7 +90,7 @@ func (c *cores) wake(n *coreNode) {
 }
 
 func (c *cores) nextStep(now time.Time) time.Time {
-	if !c.begun || len(c.answers) > 0 || len(c.asks) > 0 || len(c.refused) > 0 {
+	if !c.begun || len(c.answers) > 0 || len(c.requests) > 0 || len(c.refused) > 0 {
 		return now
 	}
 	at := c.at
@@ -167,7 +167,7 @@ func (c *cores) answer(id cluster.NodeID) error {
 		c.nodes = slices.Insert(c.nodes, i, n)
 	}
 	if c.contact(n); !n.reachable() || !n.machine.Running() {
-		n.known = nil
+		n.live = nil
 		return nil
 	}
 	if err := n.advance(); err != nil {
@@ -180,14 +180,14 @@ func (c *cores) answer(id cluster.NodeID) error {
 		w.Known = append(w.Known, a.ID)
 		if a.AllocModifyIndex > n.answered {
 			w.Allocs = append(w.Allocs, a)
-			n.sees(a)
+			n.receive(a)
 		}
 	}
 	n.answered = w.Index
-	if len(w.Allocs) == 0 && n.known != nil && slices.Equal(n.known, w.Known) {
+	if len(w.Allocs) == 0 && n.live != nil && slices.Equal(n.live, w.Known) {
 		return nil // servers answer when something has changed
 	}
-	n.known = w.Known
+	n.live = w.Known
 	w.Claims = slices.Collect(state.ClaimsOnNode(id))
 	n.machine.Servers(w)
 	c.wake(n)

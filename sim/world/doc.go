@@ -16,10 +16,10 @@
 //   - the clients of all nodes: simulated ones (fleet.go), or the real client of each node over
 //     scripted drivers (cores.go, core_node.go, core_faults.go), devices (core_devices.go) and
 //     storage plugins (core_storage.go, core_claims.go)
-//   - the claims of volumes: what the leader frees, and the controllers that it calls (volumes.go,
+//   - the claims of volumes: those that the leader frees, and the controllers that it calls (volumes.go,
 //     controllers.go)
 //   - [Operator]: requests and other operations (operator.go, requests.go)
-//   - [Faults]: the armed faults. The other parts ask at each opportunity whether one strikes
+//   - [Faults]: the armed faults. The other parts check at each opportunity whether one strikes
 //     (faults.go)
 //   - [Setup]: direct writes before the run (setup.go)
 //   - [Observer]: functions that the world calls at each entry, step, write and strike
@@ -63,7 +63,7 @@
 // # The log
 //
 // There is one log. It encodes each proposed write, and applies the decoded write at a later
-// step, in order. The [Fate] of the write says whether the log applies it, and which answer the
+// step, in order. The [Fate] of the write decides whether the log applies it, and which answer the
 // writer gets. An election ([Servers.Depose]) ends the leader's term between any two steps.
 // All, none, or the first few of its writes in flight survive: they are committed before any
 // entry of the next leader. So the terms of the entries never decrease, and a write that a
@@ -81,11 +81,11 @@
 // # Limits
 //
 // The log is not raft: there are no votes, no messages, and no time without a leader. Where raft
-// can do several things that a writer cannot tell apart, the log does one of them:
+// can do several things that a writer cannot distinguish, the log does one of them:
 //
 //   - Unanswered requests of clients and operators go to the next leader.
-//   - A deposed leader that does not know it gets no answers. Its scheduler ends at once.
-//   - Clients see the newest state of any server.
+//   - A deposed leader whose drainer still steps gets no answers. Its scheduler ends at once.
+//   - Clients read the newest state of any server.
 //   - A server catches up only after it was elected.
 //
 // The log never does what raft never does: commit an entry of an old term after one of a newer

@@ -19,17 +19,16 @@ type Election struct {
 	// Next is the number of the next leader, from 0. Negative is the server after the
 	// current leader.
 	Next int
-	// Lost says that the writes that the old leader had in flight are lost, except the
+	// Lost: the writes that the old leader had in flight are lost, except the
 	// first Kept. Otherwise all of them are committed before any entry of the next leader.
 	Lost bool
 	Kept int
-	// Believes is how long the old leader still believes that it leads. During that time it
-	// sees no new state, and its writes have no effect. A paused leader does not learn that it
-	// was deposed before its pause ends.
-	Believes time.Duration
+	// Unaware is how long the old leader still acts as a leader. During that time it reads no new
+	// state, and its writes have no effect. A paused leader acts as one until its pause ends.
+	Unaware time.Duration
 }
 
-// Elect ends the term and starts one on the next server. survive says whether the writes
+// Elect ends the term and starts one on the next server. survive decides whether the writes
 // in flight are committed or lost.
 func (ss *Servers) Elect(survive bool) error {
 	return ss.Depose(Election{Next: -1, Lost: !survive})
@@ -38,27 +37,27 @@ func (ss *Servers) Elect(survive bool) error {
 // Depose ends the term and starts the next.
 func (ss *Servers) Depose(e Election) error {
 	w := ss.world
-	if w.Log.successor != nil { // a hook asks for an election while another election commits entries
+	if w.Log.successor != nil { // a hook requests an election while another election commits entries
 		w.At(w.now, func() error { return ss.Depose(e) })
 		return nil
 	}
 	old, next := ss.leader, ss.next(e.Next)
-	believes := ss.believes(e, next)
-	old.depose(believes > 0)
+	unaware := ss.unaware(e, next)
+	old.depose(unaware > 0)
 	if err := w.Log.handOver(old, e, next); err != nil {
 		return fmt.Errorf("ending a term: %w", err)
 	}
 	for _, l := range slices.Clone(ss.deposed) {
 		if l.server == next {
-			l.stepDown() // the winner of an election knows that its older term has ended
+			l.stepDown() // the winner of an election ends its older term
 		}
 	}
 	ss.fallBehind(next)
-	if believes == 0 {
+	if unaware == 0 {
 		old.stepDown()
 	} else {
 		ss.deposed = append(ss.deposed, old)
-		w.At(w.now.Add(believes), func() error { old.stepDown(); return nil })
+		w.At(w.now.Add(unaware), func() error { old.stepDown(); return nil })
 	}
 	if err := ss.lead(next); err != nil {
 		return err
@@ -80,30 +79,30 @@ func (ss *Servers) next(number int) *server {
 	return next
 }
 
-// believes returns how long the old leader still believes that it leads.
-func (ss *Servers) believes(e Election, next *server) time.Duration {
+// unaware returns how long the old leader still acts as a leader.
+func (ss *Servers) unaware(e Election, next *server) time.Duration {
 	old := ss.leader.server
 	if next == old {
 		return 0
 	}
-	believes := max(0, e.Believes)
+	unaware := max(0, e.Unaware)
 	if old.paused(ss.world.now) {
-		believes = max(believes, old.pausedUntil.Sub(ss.world.now))
+		unaware = max(unaware, old.pausedUntil.Sub(ss.world.now))
 	}
 	if delay, strikes := ss.world.Faults.strike(scenario.LeaderTwo, target{}); strikes {
-		believes = max(believes, delay)
+		unaware = max(unaware, delay)
 	}
-	return believes
+	return unaware
 }
 
 // fallBehind makes a view that starts to lead read one of the recent states, because followers
 // receive entries late. The view does not read an older state than it has read before.
 func (ss *Servers) fallBehind(s *server) {
-	ss.leader.server.seen = ss.leader.server.state().Index()
+	ss.leader.server.newest = ss.leader.server.state().Index()
 	if !ss.world.options.Views || s == ss.leader.server {
 		return
 	}
-	first, _ := slices.BinarySearchFunc(ss.recent, s.seen, func(h *statestore.Snapshot, index uint64) int {
+	first, _ := slices.BinarySearchFunc(ss.recent, s.newest, func(h *statestore.Snapshot, index uint64) int {
 		return cmp.Compare(h.Index(), index)
 	})
 	s.behind = nil
@@ -178,7 +177,7 @@ func (ss *Servers) Restore() error {
 		}
 	}
 	l.reader.abandoned = true
-	l.notifyEnd() // the drainer learns it from the feed of the replaced store
+	l.notifyEnd() // the feed of the replaced store reports it to the drainer
 	if !l.server.paused(ss.world.now) && !ss.world.now.Before(l.established) {
 		l.drainerActor.run()
 	}

@@ -102,7 +102,7 @@ func TestElection_deposedLeaderStillWrites(t *testing.T) {
 			return nil
 		})
 		w.at(inFlight, func() {
-			must.NoError(t, w.Servers.Depose(world.Election{Next: 1, Believes: time.Minute}))
+			must.NoError(t, w.Servers.Depose(world.Election{Next: 1, Unaware: time.Minute}))
 		})
 		w.run(t, lasts)
 		must.Eq(t, inFlight+time.Minute, w.ended[1])
@@ -199,19 +199,19 @@ func TestElection_behind(t *testing.T) {
 	for seed := range uint64(20) {
 		w := newFixture(t, world.Options{Servers: 3, Views: true, Seed: seed + 1})
 		w.drain()
-		seen := map[int]uint64{}
+		found := map[int]uint64{}
 		for i := range 20 {
 			w.at(drains+time.Duration(i)*time.Second, func() {
 				must.NoError(t, w.Servers.Elect(true))
 				index := w.State().Index()
-				must.LessEq(t, index, seen[w.Leader()])
+				must.LessEq(t, index, found[w.Leader()])
 				if index < w.Truth().Index() {
 					behind++
 				}
 			})
 			w.at(drains+time.Duration(i)*time.Second+500*time.Millisecond, func() {
 				must.Eq(t, w.Truth().Index(), w.State().Index())
-				seen[w.Leader()] = w.State().Index()
+				found[w.Leader()] = w.State().Index()
 			})
 		}
 		w.run(t, lasts)

@@ -22,7 +22,7 @@ import (
 // fate is the answer to one proposed write, and its effect.
 type fate struct {
 	answer raftwrite.Outcome
-	// applied says that the write was applied. after says that it was applied after the end
+	// applied: the write was applied. after: it was applied after the end
 	// of its proposer's term.
 	applied, after bool
 }
@@ -91,7 +91,7 @@ func modelMix(t *testing.T, seed uint64, mix map[fate]int) {
 	})
 	w.Log.OnWrite(func(world.Write) world.Fate { return world.Fate(chance.IntN(int(world.NoRoom))) })
 	for i := range 10 {
-		e := world.Election{Next: -1, Lost: chance.IntN(2) == 0, Believes: time.Duration(chance.IntN(int(time.Second)))}
+		e := world.Election{Next: -1, Lost: chance.IntN(2) == 0, Unaware: time.Duration(chance.IntN(int(time.Second)))}
 		at := time.Duration(i)*time.Second + time.Duration(chance.IntN(int(time.Second)))
 		w.At(world.Epoch.Add(at), func() error { return w.Servers.Depose(e) })
 	}

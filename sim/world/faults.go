@@ -59,7 +59,7 @@ func (fs *Faults) Arm(f scenario.Fault) error {
 	return fs.Add(armed)
 }
 
-// Add adds an armed fault. The caller may ask it later whether it has struck.
+// Add adds an armed fault. The caller may read later whether it has struck.
 func (fs *Faults) Add(armed *setting.Armed) error {
 	if kind := armed.Name.Kind(); kind.Lasts { // it strikes now or never
 		if kind.Real && !fs.world.options.RealClients {
@@ -171,8 +171,8 @@ func (fs *Faults) undo(u *undo) error {
 	return u.do()
 }
 
-// End ends all faults and their effects. Paused servers run, deposed leaders learn that
-// they are deposed, and late writes and wake-ups arrive. Allocations keep the behaviour that a
+// End ends all faults and their effects. Paused servers run, deposed leaders step
+// down, and late writes and wake-ups arrive. Allocations keep the behaviour that a
 // fault gave them. The servers and nodes of out stay broken.
 //
 // End returns an error if out leaves no majority of the servers, or if an election fails.
@@ -203,7 +203,7 @@ func (fs *Faults) End(out CutOff) error {
 }
 
 // Active reports whether an armed fault may still strike, a fault has an effect, a deposed
-// leader does not know that it was deposed, or a server is paused. Wrong clocks and the
+// leader has not stepped down, or a server is paused. Wrong clocks and the
 // behaviour of existing allocations do not count.
 func (fs *Faults) Active() bool {
 	w := fs.world
@@ -226,7 +226,7 @@ func (ss *Servers) checkMinority(numbers []int) error {
 }
 
 // cutOff pauses servers forever. If one of them leads, another server takes over, and the old
-// leader never learns that it was deposed.
+// leader never steps down.
 func (ss *Servers) cutOff(numbers []int) error {
 	for _, number := range numbers {
 		s := ss.all[number]
@@ -238,8 +238,8 @@ func (ss *Servers) cutOff(numbers []int) error {
 	return nil
 }
 
-// resume ends the pauses of all servers that are not cut off, and tells the deposed leaders
-// among them that they are deposed.
+// resume ends the pauses of all servers that are not cut off, and makes the deposed leaders
+// among them step down.
 func (ss *Servers) resume() {
 	for _, s := range ss.all {
 		if !s.cutOff {
@@ -277,8 +277,8 @@ func (fs *Faults) cordonAll(by *fault) {
 	})
 }
 
-// cordon returns a change that makes a node ineligible. If a drain of the node ends after the
-// given index, reverting the change does nothing: the drain decided the eligibility.
+// cordon returns a change that makes a node ineligible. If a drain of the node ends after
+// that index, reverting the change does nothing: the drain decided the eligibility.
 func (fs *Faults) cordon(id cluster.NodeID, since uint64) *change {
 	w := fs.world
 	return &change{

@@ -27,8 +27,8 @@ type fleet struct {
 	at time.Time
 	// silent are the nodes whose client sends and receives nothing.
 	silent map[cluster.NodeID]*outage
-	// ended are the allocations whose end was reported, and whose client knows that the
-	// report was applied.
+	// ended are the allocations whose end was reported, and whose client has the answer
+	// that the report was applied.
 	ended map[cluster.AllocID]bool
 	// real are the nodes with real clients, or nil. Then clients do nothing.
 	real *cores
@@ -53,7 +53,7 @@ func (f *fleet) changed(nodes ...cluster.NodeID) {
 	f.clients.Changed(nodes...)
 }
 
-// state returns the newest state as clients see it. In it, the nodes of silent clients are
+// state returns the newest state as clients read it. In it, the nodes of silent clients are
 // disconnected.
 func (f *fleet) state() simclient.State {
 	state := f.world.Truth()

@@ -13,7 +13,7 @@ import (
 )
 
 // leadership is a server's term: the drainer and the scheduler that run while the server
-// leads, or believes that it leads.
+// leads, or acts as if it did.
 type leadership struct {
 	world  *World
 	server *server
@@ -23,8 +23,8 @@ type leadership struct {
 	scheduler *scheduler.Scheduler
 	// reader reads the server's state for the drainer.
 	reader *reader
-	// The alarms say when to step the drainer and the scheduler; the actors step them.
-	// drainerActor is nil after the term has ended and the drainer knows it.
+	// The alarms decide when to step the drainer and the scheduler; the actors step them.
+	// drainerActor is nil after the leader has stepped down.
 	drainerAlarm, schedulerAlarm alarm
 	drainerActor                 *drainerActor
 	schedulerActor               *schedulerActor
@@ -34,7 +34,7 @@ type leadership struct {
 	volumesActor *volumesActor
 	// established is the time from which the drainer may step.
 	established time.Time
-	// deposed says that the term has ended. The drainer may not know it yet.
+	// deposed: the term has ended. The drainer may still step.
 	deposed bool
 	// unanswered are the writes that had no answer when the term ended, and those that
 	// the drainer proposed afterwards.
@@ -97,8 +97,8 @@ func (l *leadership) catchUp() {
 	}
 }
 
-// depose ends the term. If the leader still believes that it leads, it sees no newer state.
-func (l *leadership) depose(believes bool) {
+// depose ends the term. If the leader still acts as one, it reads no newer state.
+func (l *leadership) depose(unaware bool) {
 	l.deposed = true
 	l.world.drop(l.schedulerActor)
 	if l.collector != nil {
@@ -107,16 +107,16 @@ func (l *leadership) depose(believes bool) {
 	if l.volumesActor != nil {
 		l.world.drop(l.volumesActor)
 	}
-	if believes && l.world.options.Views {
+	if unaware && l.world.options.Views {
 		l.server.behind = l.server.state()
 	}
 }
 
-// stepDown tells a deposed leader that its term has ended. It answers the leader's unanswered
+// stepDown ends the drainer of a deposed leader. It answers the leader's unanswered
 // writes with an unknown outcome.
 func (l *leadership) stepDown() {
 	if l.drainerActor == nil {
-		return // the leader already knows it
+		return // it has stepped down
 	}
 	ss := l.world.Servers
 	l.world.drop(l.drainerActor)

@@ -49,7 +49,7 @@ type logEntry struct {
 type Entry struct {
 	// Term is the term of the leader that first had the entry in its log.
 	Term int
-	// Proposed says that the entry was proposed as a [Write], with Source and N. Other
+	// Proposed: the entry was proposed as a [Write], with Source and N. Other
 	// entries belong to the setup, or a hook committed them.
 	Proposed bool
 	Source   Source
@@ -93,7 +93,7 @@ type hook struct {
 }
 
 // Before calls a function once, right before the log applies the first write that matches. The
-// writer has then planned the write, so it does not know what the function changes. The log
+// writer has then planned the write, without the changes of the function. The log
 // commits the function's own writes at once.
 func (l *RaftLog) Before(matches func(shims.Message) bool, do func() error) {
 	l.hooks = append(l.hooks, hook{matches, do})
@@ -175,7 +175,7 @@ func (l *RaftLog) step() error {
 	return nil
 }
 
-// applyFate commits or fails a write as its fate says, and returns the answer.
+// applyFate commits or fails a write by its fate, and returns the answer.
 func (l *RaftLog) applyFate(p *proposal) (shims.Answer, error) {
 	switch p.fate {
 	case Reject:

@@ -29,7 +29,7 @@ const (
 	Clients
 	// Collector steps the leader's search for ended work.
 	Collector
-	// Volumes steps what the leader does for claims of volumes.
+	// Volumes steps the leader's work for claims of volumes.
 	Volumes
 
 	// KindCount is the number of kinds.
@@ -234,7 +234,7 @@ func (l *Loop) step(e *event) error {
 	return errors.Join(e.slot.actor.step(), l.failure)
 }
 
-// queueSlots asks every actor for the time of its next step, and queues an event for each
+// queueSlots reads the time of the next step of every actor, and queues an event for each
 // actor whose time has changed.
 func (l *Loop) queueSlots() {
 	for _, s := range l.slots {
@@ -339,7 +339,7 @@ func (q *queue) next() *event { return q.events.FirstKey() }
 
 func (q *queue) remove(e *event) { q.events.Remove(e) }
 
-// ErrTooManySteps says that a world has reached [Options].MaxSteps; see [Loop.Livelocked].
+// ErrTooManySteps: a world has reached [Options].MaxSteps; see [Loop.Livelocked].
 var ErrTooManySteps = errors.New("too many steps")
 
 // stepCounts counts the steps of a world. A streak is a sequence of drainers' steps without an

@@ -18,7 +18,7 @@ type Observer struct {
 	ReplicaApplied func(server int, a shims.Applied)
 	// Elected is called when a server begins to lead.
 	Elected func(server int)
-	// TermEnded is called when a term has ended and its drainer knows.
+	// TermEnded is called when a term has ended and its leader has stepped down.
 	TermEnded func(term int)
 	// ClockSet is called with the time by which the clock of a term's server is ahead: by
 	// [World.Observe] for the current term, when a term begins, and when the clock is set.
@@ -73,7 +73,7 @@ type DrainerStep struct {
 	Server int // from 0
 	// Term is the drainer's term, from 1.
 	Term int
-	// Woken says that a wake-up caused the step. Otherwise its timer did.
+	// Woken: a wake-up caused the step. Otherwise its timer did.
 	Woken bool
 	// At is the time on the server's clock. WakeAt is the result of the step.
 	At, WakeAt time.Time
@@ -81,6 +81,6 @@ type DrainerStep struct {
 	// the step read.
 	View  *statestore.Snapshot
 	Looks int
-	// Held says that the world hid the newest state from the drainer.
+	// Held: the world hid the newest state from the drainer.
 	Held bool
 }

@@ -129,7 +129,7 @@ type change struct {
 	apply, revert func() shims.Message
 	// sent is the last write that apply built, or nil.
 	sent shims.Message
-	// reverting says that end was called.
+	// reverting: end was called.
 	reverting bool
 }
 

@@ -24,7 +24,7 @@ type Options struct {
 	// Servers is the number of servers. Zero is one. A single server succeeds itself in an
 	// election.
 	Servers int
-	// Views says that the servers are views of one store. Otherwise each applies the log to
+	// Views: the servers are views of one store. Otherwise each applies the log to
 	// its own store. Views need less time and memory. Use replicas to compare the states of
 	// servers.
 	Views bool

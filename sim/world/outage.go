@@ -16,7 +16,7 @@ const heartbeat = 10 * time.Second
 type outage struct {
 	// status sets the node's status to down or disconnected, and later to ready again.
 	status *change
-	// permanent says that the client never returns.
+	// permanent: the client never returns.
 	permanent bool
 }
 
@@ -74,7 +74,7 @@ func (f *fleet) silence(id cluster.NodeID, s cluster.NodeStatus) *outage {
 		return w.Operator.Requests.NodeStatus(id, cluster.NodeReady, false)
 	}
 	f.silent[id] = o
-	f.changed(id) // the client drops the reports that it was about to send
+	f.changed(id) // the client drops the reports that it has not sent
 	return o
 }
 

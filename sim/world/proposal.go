@@ -20,7 +20,7 @@ type proposal struct {
 	fate         Fate
 	// reply gets the answer; nil if the writer needs none.
 	reply func(shims.Answer)
-	// answered says that the writer already has an answer. The write then exists only in its
+	// answered: the writer already has an answer. The write then exists only in its
 	// leader's log.
 	answered bool
 	// leaves is the time at which the write leaves its server's process. due is the time at
@@ -28,7 +28,7 @@ type proposal struct {
 	leaves, due time.Time
 	// data is the entry, nil for a barrier.
 	data []byte
-	// deposes says that a fault deposes the leader before the leader gets the answer.
+	// deposes: a fault deposes the leader before the leader gets the answer.
 	deposes bool
 }
 
@@ -81,7 +81,7 @@ func (p *proposal) answer(a shims.Answer) {
 	p.reply(a)
 }
 
-// notify tells the observers that a drainer has proposed the write.
+// notify calls the observers when a drainer has proposed the write.
 func (p *proposal) notify(taken bool) {
 	if p.Source != FromDrainer {
 		return
@@ -162,7 +162,7 @@ func (s Source) String() string {
 	return names[s]
 }
 
-// Write is one proposed write, before its fate is known.
+// Write is one proposed write, before its fate is decided.
 type Write struct {
 	Source Source
 	// N counts the writes of the source from zero, barriers included.
@@ -197,7 +197,7 @@ func EntryKindOf(m shims.Message) scenario.EntryKind {
 	return ""
 }
 
-// Fate says whether a proposed write is applied, and which answer its writer gets.
+// Fate decides whether a proposed write is applied, and which answer its writer gets.
 type Fate uint8
 
 // The fates of writes. The log keeps its order, so a late write delays the writes after it.
@@ -250,6 +250,6 @@ type Proposal struct {
 	Term int
 	// Bytes is the size of the entry, zero for a barrier.
 	Bytes int
-	// Taken says that the log accepted the write.
+	// Taken: the log accepted the write.
 	Taken bool
 }

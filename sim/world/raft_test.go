@@ -18,14 +18,14 @@ import (
 // With random elections and faults, the log does nothing that raft cannot do.
 func TestLog_raft(t *testing.T) {
 	t.Parallel()
-	seen := map[string]int{}
+	found := map[string]int{}
 	for seed := range uint64(80) {
 		w := withElectionsAndFaults(t, seed)
 		must.NoError(t, w.Servers.SameStates())
-		must.NoError(t, checkLog(w, seen), must.Sprintf("seed %d", seed))
+		must.NoError(t, checkLog(w, found), must.Sprintf("seed %d", seed))
 	}
 	for _, outcome := range []string{"survived", "lost", "rejected", "unknown and applied", "of a deposed leader"} {
-		must.Positive(t, seen[outcome], must.Sprintf("no write had the outcome %q: %v", outcome, seen))
+		must.Positive(t, found[outcome], must.Sprintf("no write had the outcome %q: %v", outcome, found))
 	}
 }
 
@@ -57,7 +57,7 @@ func withElectionsAndFaults(t *testing.T, seed uint64) *fixture {
 	}
 	for range 20 {
 		e := world.Election{Next: chance.IntN(4) - 1, Lost: chance.IntN(2) == 0, Kept: chance.IntN(3)}
-		e.Believes = in(5 * time.Second)
+		e.Unaware = in(5 * time.Second)
 		w.at(in(time.Minute), func() { must.NoError(t, w.Servers.Depose(e)) })
 	}
 	for _, id := range []cluster.NodeID{"n1", "n2", "n1"} {
@@ -79,8 +79,8 @@ type proposed struct {
 }
 
 // checkLog returns an error if raft could not have produced the log and the answers. It counts
-// the outcomes in seen.
-func checkLog(w *fixture, seen map[string]int) error {
+// the outcomes in found.
+func checkLog(w *fixture, found map[string]int) error {
 	logged, err := checkEntries(w)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func checkLog(w *fixture, seen map[string]int) error {
 		if err := checkWrite(p, at, is, w.ended); err != nil {
 			return fmt.Errorf("write %d of term %d: %w", p.N, p.Term, err)
 		}
-		count(seen, w, p, is)
+		count(found, w, p, is)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func checkWrite(p write, at time.Duration, logged bool, ends map[int]time.Durati
 	return nil
 }
 
-func count(seen map[string]int, w *fixture, p write, logged bool) {
+func count(found map[string]int, w *fixture, p write, logged bool) {
 	ended, over := w.ended[p.Term]
 	atEnd := over && p.answered && p.answeredAt == ended && p.Message != nil
 	for outcome, happened := range map[string]bool{
@@ -158,7 +158,7 @@ func count(seen map[string]int, w *fixture, p write, logged bool) {
 		"of a deposed leader": p.deposed,
 	} {
 		if happened {
-			seen[outcome]++
+			found[outcome]++
 		}
 	}
 }

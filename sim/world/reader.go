@@ -18,7 +18,7 @@ type reader struct {
 	server              *server
 	// stale is the old state that the reader returns while a fault makes it stale, or nil.
 	stale *statestore.Snapshot
-	// abandoned says that the store was replaced. Feeds report that even while the reader
+	// abandoned: the store was replaced. Feeds report that even while the reader
 	// hides newer states.
 	abandoned bool
 	feeds     []*feed
@@ -109,9 +109,9 @@ type feed struct {
 	// forwarded to wake.
 	storeWake chan struct{}
 	wake      chan<- struct{}
-	// missed says that the feed has not reported every change of the current state.
+	// missed: the feed has not reported every change of the current state.
 	missed bool
-	// followed says that the drainer followed a job while the reader hid newer states. The
+	// followed: the drainer followed a job while the reader hid newer states. The
 	// job may have changed after the shown state and before that call.
 	followed bool
 	// follows counts how often the drainer follows each job.

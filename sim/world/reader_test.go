@@ -108,7 +108,7 @@ func TestReader_staleAndRestored(t *testing.T) {
 // The feed of a leader that was not behind reports no change.
 func TestReader_behind(t *testing.T) {
 	t.Parallel()
-	seen := map[bool]int{}
+	found := map[bool]int{}
 	for seed := range uint64(30) {
 		w := newFixture(t, world.Options{Servers: 3, Views: true, Seed: seed + 1})
 		var o *secondReader
@@ -117,7 +117,7 @@ func TestReader_behind(t *testing.T) {
 			must.NoError(t, w.Servers.Elect(true))
 			o = w.secondReader()
 			behind = w.Truth().Index() > o.Snapshot().Index()
-			seen[behind]++
+			found[behind]++
 			must.True(t, o.Take().Empty())
 		})
 		w.at(armed+time.Second, func() {
@@ -127,6 +127,6 @@ func TestReader_behind(t *testing.T) {
 		})
 		w.run(t, lasts)
 	}
-	must.Positive(t, seen[true])
-	must.Positive(t, seen[false])
+	must.Positive(t, found[true])
+	must.Positive(t, found[false])
 }

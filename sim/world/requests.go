@@ -51,7 +51,7 @@ func (r *Requests) Stop(j *cluster.Job, purge bool) *shims.JobDeregister {
 	return m
 }
 
-// StopAlloc is a plan that stops an allocation. The servers refuse it: they do not know its
+// StopAlloc is a plan that stops an allocation. The servers refuse it: they have no such
 // evaluation.
 func (r *Requests) StopAlloc(a *cluster.Allocation) *shims.ApplyPlan {
 	return &shims.ApplyPlan{Plan: cluster.Plan{

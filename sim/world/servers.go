@@ -18,7 +18,7 @@ type Servers struct {
 	all   []*server
 	// leader is the current leadership; never nil after [New] has returned.
 	leader *leadership
-	// deposed are the leaderships that have ended and whose drainers do not know it yet.
+	// deposed are the leaderships that have ended and whose drainers still step.
 	deposed []*leadership
 	terms   int
 	// observed is the index of the newest entry that any server has applied.
@@ -36,13 +36,13 @@ type server struct {
 	replica *replica
 	// behind is the old state that a view reads while it is behind, or nil.
 	behind *statestore.Snapshot
-	// seen is the index of the newest state that the server has read as a leader.
-	seen uint64
+	// newest is the index of the newest state that the server has read as a leader.
+	newest uint64
 	// ahead is the time by which the server's clock is ahead of the world's time.
 	ahead time.Duration
 	// pausedUntil is the end of the last pause of the server's process.
 	pausedUntil time.Time
-	// cutOff says that the process is paused forever and never leads again.
+	// cutOff: the process is paused forever and never leads again.
 	cutOff bool
 }
 
@@ -65,7 +65,7 @@ func newServers(w *World) *Servers {
 // maxBehind is the largest number of states that a new leader may be behind.
 const maxBehind = 8
 
-// applied tells the observers, and wakes the scheduler, when a server has applied an entry.
+// applied calls the observers, and wakes the scheduler, when a server has applied an entry.
 func (ss *Servers) applied(server int, a shims.Applied) {
 	for _, o := range ss.world.observers {
 		if o.ReplicaApplied != nil {

@@ -84,7 +84,7 @@ func TestWorld_noIdleWakes(t *testing.T) {
 			})
 		}
 		w.at(drains+500*time.Millisecond, func() {
-			must.NoError(t, w.Servers.Depose(world.Election{Next: 1, Believes: time.Second}))
+			must.NoError(t, w.Servers.Depose(world.Election{Next: 1, Unaware: time.Second}))
 		})
 		w.run(t, lasts)
 		must.Greater(t, 30, len(w.entries))

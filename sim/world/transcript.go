@@ -69,17 +69,17 @@ func (t *Transcript) String() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// sameButNode reports whether two lines are about nodes and differ at most in the node.
+// sameButNode reports whether two lines have nodes and differ at most in the node.
 func (l line) sameButNode(o line) bool {
 	return l.node != "" && o.node != "" && l.at == o.at && l.verb == o.verb && l.details == o.details
 }
 
-// line adds a line that is not about one node.
+// line adds a line without a node.
 func (t *Transcript) line(format string, args ...any) {
 	t.lines = append(t.lines, line{at: t.world.now.Sub(t.start), verb: fmt.Sprintf(format, args...)})
 }
 
-// nodeLine adds a line about a node.
+// nodeLine adds a line of a node.
 func (t *Transcript) nodeLine(verb string, id cluster.NodeID, format string, args ...any) {
 	t.lines = append(t.lines, line{
 		at: t.world.now.Sub(t.start), verb: verb, node: id, details: fmt.Sprintf(format, args...),
@@ -292,22 +292,22 @@ func (t *Transcript) claims(a shims.Applied) {
 	if a.After.TableIndex(statestore.TableClaims) == a.Before.TableIndex(statestore.TableClaims) {
 		return
 	}
-	about := func(c *cluster.VolumeClaim, state *statestore.Snapshot, format string, args ...any) {
+	change := func(c *cluster.VolumeClaim, state *statestore.Snapshot, format string, args ...any) {
 		t.line("  %s for %s: %s", c.Volume.ID, t.names(state, []cluster.AllocID{c.Alloc}), fmt.Sprintf(format, args...))
 	}
 	for c := range a.Before.Claims() {
 		switch now := a.After.Claim(c.Key()); {
 		case now == nil:
-			about(c, a.Before, "freed")
+			change(c, a.Before, "freed")
 		case now.State != c.State:
-			about(c, a.Before, "%s", now.State)
+			change(c, a.Before, "%s", now.State)
 		case now.Attached && !c.Attached:
-			about(c, a.Before, "attached")
+			change(c, a.Before, "attached")
 		}
 	}
 	for c := range a.After.Claims() {
 		if a.Before.Claim(c.Key()) == nil {
-			about(c, a.After, "claimed")
+			change(c, a.After, "claimed")
 		}
 	}
 }

@@ -16,10 +16,10 @@ import (
 type volumesActor struct {
 	*leadership
 	caller *volumes.Caller
-	// looked is the index of the last state that was read. over is when the first claim of this
+	// lastRead is the index of the last state that was read. over is when the first claim of this
 	// state will be freed, on the server's clock, or zero.
-	looked uint64
-	over   time.Time
+	lastRead uint64
+	over     time.Time
 	// due are the due calls of that state, and shared are the changes that need no call.
 	due    []*volumes.Call
 	shared []cluster.ClaimChange
@@ -36,13 +36,13 @@ func newVolumesActor(l *leadership) *volumesActor {
 	return &volumesActor{leadership: l, caller: volumes.NewCaller()}
 }
 
-// look reads a new state.
-func (a *volumesActor) look() {
+// read reads a new state.
+func (a *volumesActor) read() {
 	state := a.server.state()
-	if state.Index() == a.looked {
+	if state.Index() == a.lastRead {
 		return
 	}
-	a.looked, a.over, a.due, a.shared = state.Index(), time.Time{}, nil, nil
+	a.lastRead, a.over, a.due, a.shared = state.Index(), time.Time{}, nil, nil
 	if state.TableIndex(statestore.TableClaims) == 0 {
 		return
 	}
@@ -59,7 +59,7 @@ func (a *volumesActor) look() {
 }
 
 func (a *volumesActor) nextStep(now time.Time) time.Time {
-	a.look()
+	a.read()
 	var at time.Time
 	sooner := func(t time.Time) {
 		if at.IsZero() || t.Before(at) {
@@ -88,7 +88,7 @@ func (a *volumesActor) nextStep(now time.Time) time.Time {
 }
 
 func (a *volumesActor) step() error {
-	a.look()
+	a.read()
 	now := a.clock()
 	for _, call := range a.due {
 		if a.caller.Ready(call, now) {
@@ -111,7 +111,7 @@ func (a *volumesActor) step() error {
 	return nil
 }
 
-// errNotWritten says that a change of claims was not applied, or that the outcome is unknown.
+// errNotWritten: a change of claims was not applied, or the outcome is unknown.
 var errNotWritten = errors.New("simulated: the claims were not updated")
 
 // update proposes changes of claims.

@@ -87,15 +87,15 @@ func (w *World) Truth() *statestore.Snapshot {
 func (w *World) Hidden() Hidden { return Hidden{w} }
 
 // DrainMayStart reports whether a drain may start, or a drainer may write, without a new request.
-// This is true if the queue holds a request or a write of a drainer, if a deposed leader does not
-// know that it was deposed, if a fault has a delayed effect, or if [scenario.DrainAgain] is armed.
+// This is true if the queue holds a request or a write of a drainer, if a deposed leader has not
+// stepped down, if a fault has a delayed effect, or if [scenario.DrainAgain] is armed.
 func (w *World) DrainMayStart() bool {
 	return len(w.Servers.deposed) > 0 || w.Faults.pending > 0 ||
 		slices.ContainsFunc(w.Log.queue, func(p *proposal) bool { return p.Source == FromDrainer || p.Source == FromOperator }) ||
 		slices.ContainsFunc(w.Faults.armed, func(f *fault) bool { return f.Name == scenario.DrainAgain && !f.Ended(w.now) })
 }
 
-// applied tells the clients, the observers and the faults that the first server has applied an
+// applied calls the clients, the observers and the faults when the first server has applied an
 // entry.
 func (w *World) applied(a shims.Applied) {
 	w.clients.applied(a)
@@ -119,8 +119,8 @@ func (h Hidden) Held() bool {
 	return l.reader.held() || w.now.Before(l.established) || l.server.paused(w.now) || l.drainerAlarm.pending()
 }
 
-// Ended reports whether an allocation's client has reported the end of its tasks, and knows
-// that the report was applied.
+// Ended reports whether an allocation's client has reported the end of its tasks, and has the
+// answer that the report was applied.
 func (h Hidden) Ended(id cluster.AllocID) bool { return h.world.clients.ended[id] }
 
 // ids makes ids that sort in the order of their creation.

@@ -69,7 +69,7 @@ func adopt(n *Node, clusterID string, a *cluster.Allocation, drivers map[string]
 			index := len(rec.Tasks) - 1
 			n.storage.starts(t.ID, a, task.Name)
 			config := taskConfig(n, t.ID, a, task.Name)
-			config.Devices = n.equipment.given(t.ID, a, task.Name)
+			config.Devices = n.equipment.reserve(t.ID, a, task.Name)
 			drivers[task.Driver].Start(config, func(h driver.Handle, err error) {
 				if t := &rec.Tasks[index]; err == nil {
 					t.Phase, t.Handle = client.PhaseRunning, h

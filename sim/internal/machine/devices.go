@@ -140,7 +140,7 @@ func (r *run) devicesLaunched(name string, d *devices.Plugin, err error, reply f
 
 // follow opens a stream of a device plugin, and opens it again when it ends.
 func (r *run) follow(name string, d *devices.Plugin) {
-	tell := func(report client.DeviceReport) {
+	report := func(report client.DeviceReport) {
 		if r.alive() && d.Alive() {
 			r.node.options.Observer.DevicesReported(r.node, name, report.Groups, report.Err)
 			r.core.Devices(name, client.Generation(d.Generation()), report)
@@ -148,9 +148,9 @@ func (r *run) follow(name string, d *devices.Plugin) {
 	}
 	d.Fingerprints(func(groups []*cluster.DeviceGroup) {
 		good, _ := device.Check(groups)
-		tell(client.DeviceReport{Groups: good})
+		report(client.DeviceReport{Groups: good})
 	}, func(err error) {
-		tell(client.DeviceReport{Err: err})
+		report(client.DeviceReport{Err: err})
 		r.after(reopenTime, func() {
 			if r.alive() && d.Alive() {
 				r.follow(name, d)
@@ -159,22 +159,22 @@ func (r *run) follow(name string, d *devices.Plugin) {
 	})
 }
 
-// Reserve asks a device plugin for devices.
-func (r *run) Reserve(ref client.TaskRef, asked client.DevicesRef, reply func(device.Reservation, error)) {
+// Reserve requests devices from a device plugin.
+func (r *run) Reserve(ref client.TaskRef, of client.DevicesRef, reply func(device.Reservation, error)) {
 	if !r.begins("Reserve") {
 		return
 	}
 	var got device.Reservation
 	answer := func(err error) { r.answers("Reserve", func() { reply(got, err) }) }
-	d := r.plugins[asked.Plugin]
-	if d == nil || client.Generation(d.Generation()) != asked.Generation || !d.Alive() {
+	d := r.plugins[of.Plugin]
+	if d == nil || client.Generation(d.Generation()) != of.Generation || !d.Alive() {
 		err := &driver.Error{Class: driver.Gone, Call: devices.CallReserve, Err: errors.New("the device plugin has died")}
 		r.after(folderTime, func() { answer(err) })
 		return
 	}
-	r.node.options.Observer.Reserves(r.node, ref, asked.Kind, asked.IDs)
+	r.node.options.Observer.Reserves(r.node, ref, of.Kind, of.IDs)
 	first := r.once("Reserve", callTimeout, answer)
-	d.Reserve(ref.ID, slices.Clone(asked.IDs), func(reserved device.Reservation, err error) {
+	d.Reserve(ref.ID, slices.Clone(of.IDs), func(reserved device.Reservation, err error) {
 		got = reserved
 		first(err)
 	})
@@ -190,8 +190,8 @@ func (e *Equipment) adopt(allocs []*cluster.Allocation) {
 	}
 }
 
-// given reserves the devices of a task that runs at the start of the simulation.
-func (e *Equipment) given(id driver.TaskID, a *cluster.Allocation, task string) (files []driver.Device) {
+// reserve reserves the devices of a task that runs at the start of the simulation.
+func (e *Equipment) reserve(id driver.TaskID, a *cluster.Allocation, task string) (files []driver.Device) {
 	if a.Devices == nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 // the last answered heartbeat.
 func (n *Node) KillClient() {
 	if n.run != nil {
-		hears(n)
+		recordContact(n)
 		n.run = nil
 		n.options.Observer.Killed(n)
 		n.watchdog.gone()
@@ -73,7 +73,7 @@ func (n *Node) FillDisk(full bool) {
 }
 
 // LoseRecord removes the record of an allocation from the disk, like a damaged record. Only the
-// next client notices it.
+// next client detects it.
 func (n *Node) LoseRecord(id cluster.AllocID) {
 	delete(n.disk, id)
 	n.options.Observer.Troubled(n, TroubleRecord, string(id))

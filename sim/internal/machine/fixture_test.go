@@ -194,7 +194,7 @@ func (f *fixture) place(a *cluster.Allocation) {
 	f.answer()
 }
 
-// stop tells the client to stop an allocation.
+// stop makes the client stop an allocation.
 func (f *fixture) stop(id cluster.AllocID) {
 	for i, a := range f.allocs {
 		if a.ID == id && !a.ServerTerminal() {

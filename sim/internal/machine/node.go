@@ -31,8 +31,8 @@ type Node struct {
 	starts    int // counts the starts of tasks
 	// adopting: the tasks that start now count as started long ago.
 	adopting bool
-	// contact is when the servers last answered a heartbeat in this boot, as the disk and the
-	// watchdog know it, or zero.
+	// contact is when the servers last answered a heartbeat in this boot, as on the disk and in the
+	// watchdog, or zero.
 	contact  time.Duration
 	watchdog *watchdog
 	// started is when the last client of this boot started, or zero.
@@ -152,10 +152,10 @@ func answered(n *Node) (at time.Time, ok bool) {
 	return at, at.After(n.started)
 }
 
-// hears records the last answered heartbeat, and reports whether it is a new one. Heartbeats are
-// not events of the node: the client is assumed to have sent all of them up to the last answered
+// recordContact records the last answered heartbeat, and reports whether it is a new one. Heartbeats
+// are not events of the node: the client is assumed to have sent all of them up to the last answered
 // one.
-func hears(n *Node) bool {
+func recordContact(n *Node) bool {
 	at, ok := answered(n)
 	contact := at.Sub(n.machine.BootedAt())
 	if !ok || contact <= n.contact {
@@ -219,7 +219,7 @@ func readDisk(n *Node) []*client.Record {
 	return records
 }
 
-// orphans returns records for the cgroups that no record on the disk knows.
+// orphans returns records for the cgroups without a record on the disk.
 func orphans(n *Node) (records []*client.Record) {
 	tasks := map[cluster.AllocID][]string{}
 	for _, path := range n.machine.Cgroups() {
@@ -273,7 +273,7 @@ func (n *Node) Advance(to time.Time) (wake time.Time, err error) {
 	}
 }
 
-// due reports whether the client wants a step now.
+// due reports whether the client needs a step now.
 func (n *Node) due() bool {
 	return n.run != nil && (len(n.run.core.Woken()) > 0 || !n.wakeAt.IsZero() && !n.wakeAt.After(n.clock.now))
 }
@@ -289,7 +289,7 @@ func next(n *Node) time.Time {
 
 // step steps the client.
 func (n *Node) step() {
-	if hears(n) {
+	if recordContact(n) {
 		n.run.core.Contact(n.contact)
 	}
 	select {

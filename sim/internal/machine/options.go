@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 )
 
-// Options are what a [Node] is built from. ID, Start, Report and Script are required.
+// Options configure a [Node]. ID, Start, Report and Script are required.
 type Options struct {
 	ID cluster.NodeID
 	// Start is the time at which the machine boots.
@@ -26,11 +26,11 @@ type Options struct {
 	Containers bool
 	// Script is the behaviour of one start of a task.
 	Script func(*driver.TaskConfig) scripted.Script
-	// Fault is what happens to one call of a driver; nil is nothing.
+	// Fault is the fault of one call of a driver; nil is none.
 	Fault func(driver string, call scripted.Call) scripted.Fault
 	// DevicePlugins are the node's device plugins, each with another name.
 	DevicePlugins []DevicePlugin
-	// DeviceFault is what happens to one call of a device plugin; nil is nothing.
+	// DeviceFault is the fault of one call of a device plugin; nil is none.
 	DeviceFault func(plugin string, call devices.Call) scripted.Fault
 	// Storage is the node's storage; nil: the client mounts no volumes.
 	Storage *StorageOptions
@@ -48,7 +48,7 @@ type Options struct {
 	Effect func(name string, begins bool) bool
 	// KeepEnded is that of the client's options.
 	KeepEnded int
-	// Observer sees what the node does; nil is nothing.
+	// Observer observes the node; nil is none.
 	Observer Observer
 }
 
@@ -58,7 +58,7 @@ type DevicePlugin struct {
 	Groups []*cluster.DeviceGroup
 }
 
-// Observer sees what a node does.
+// Observer observes a node.
 type Observer interface {
 	// Started and Killed: a client of the node starts, or dies.
 	Started(n *Node)

@@ -277,7 +277,7 @@ func (r *run) Inspect(ref client.TaskRef, reply func(driver.Status, error)) {
 	})
 }
 
-// Stop asks the driver to stop the task.
+// Stop makes the driver stop the task.
 func (r *run) Stop(ref client.TaskRef, grace time.Duration, signal string, reply func(error)) {
 	if !r.begins("Stop") {
 		return

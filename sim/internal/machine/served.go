@@ -55,7 +55,7 @@ func (s *served) end(ref client.TaskRef) {
 		return p.over
 	})
 	for _, p := range ended {
-		s.tell(p.config.ID)
+		s.report(p.config.ID)
 	}
 }
 
@@ -113,7 +113,7 @@ func (s *served) later(p *storagePlugin, wait time.Duration) {
 	})
 }
 
-// disturb says that a plugin may not answer the next probe.
+// disturb notes that a plugin may not answer the next probe.
 func (s *served) disturb(id cluster.PluginID) {
 	for _, p := range s.all {
 		if p.config.ID == id && p.disturbed != nil {
@@ -135,11 +135,11 @@ func (s *served) note(p *storagePlugin, err error) {
 		return
 	}
 	p.found = next
-	s.tell(p.config.ID)
+	s.report(p.config.ID)
 }
 
-// tell reports a plugin's newest state to the core and the servers.
-func (s *served) tell(id cluster.PluginID) {
+// report reports a plugin's newest state to the core and the servers.
+func (s *served) report(id cluster.PluginID) {
 	if p := s.newest(id); p != nil {
 		s.run.core.StoragePluginUp(id, volume.Plugin{Stages: p.found.Stages})
 	} else {

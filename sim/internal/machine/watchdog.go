@@ -75,7 +75,7 @@ func (d *watchdog) remove(id cluster.AllocID) {
 	delete(d.notes, id)
 }
 
-// gone says that the client is dead.
+// gone notes that the client is dead.
 func (d *watchdog) gone() {
 	d.watch.Contact(d.node.contact)
 	d.watch.Gone()
@@ -128,7 +128,7 @@ func (d *watchdog) act(a guard.Act) {
 	})
 }
 
-// note tells the next client that a task was stopped, unless the disk is full.
+// note writes for the next client that a task was stopped, unless the disk is full.
 func (d *watchdog) note(a guard.Act) {
 	if d.node.diskFull {
 		return

@@ -30,7 +30,7 @@ func Allocs(a scenario.Alloc, j *cluster.Job, now time.Time, newID func() cluste
 // JobAllocs returns the allocations of all declarations of one job. It links replacements to the
 // allocations that they have replaced.
 func JobAllocs(declared []scenario.Alloc, j *cluster.Job, now time.Time, newID func() cluster.AllocID) []*cluster.Allocation {
-	var made []*cluster.Allocation
+	var built []*cluster.Allocation
 	byIndex := map[int]*cluster.Allocation{}
 	for _, d := range declared {
 		for _, a := range Allocs(d, j, now, newID) {
@@ -41,14 +41,14 @@ func JobAllocs(declared []scenario.Alloc, j *cluster.Job, now time.Time, newID f
 			if index, ok := Index(a); ok {
 				byIndex[index] = a
 			}
-			made = append(made, a)
+			built = append(built, a)
 		}
 	}
-	return made
+	return built
 }
 
 func alloc(a scenario.Alloc, j *cluster.Job, index int, on cluster.NodeID, now time.Time) *cluster.Allocation {
-	made := &cluster.Allocation{
+	built := &cluster.Allocation{
 		Namespace: a.Group.Job.Namespace, JobID: a.Group.Job.ID, TaskGroup: a.Group.Name, Job: j,
 		Name:   fmt.Sprintf("%s.%s[%d]", a.Group.Job.ID, a.Group.Name, index),
 		NodeID: on, NodeName: string(on),
@@ -56,19 +56,19 @@ func alloc(a scenario.Alloc, j *cluster.Job, index int, on cluster.NodeID, now t
 		CreateTime: now.Add(-age(a)), DeploymentStatus: health(a, j, now),
 	}
 	if g := j.Group(a.Group.Name); g != nil {
-		made.Resources = g.Resources()
+		built.Resources = g.Resources()
 	}
 	if a.Client != "" {
-		made.ClientStatus = a.Client
+		built.ClientStatus = a.Client
 	}
 	if a.Desired != "" {
-		made.DesiredStatus = a.Desired
+		built.DesiredStatus = a.Desired
 	}
-	if made.DesiredStatus != cluster.DesiredRun {
-		made.StoppedAt = now
+	if built.DesiredStatus != cluster.DesiredRun {
+		built.StoppedAt = now
 	}
-	made.DesiredTransition.Migrate = a.Marked
-	return made
+	built.DesiredTransition.Migrate = a.Marked
+	return built
 }
 
 func age(a scenario.Alloc) time.Duration {

@@ -10,21 +10,21 @@ import (
 
 // Job returns a job of the scenario for its registration.
 func Job(s *scenario.Scenario, j scenario.Job) *cluster.Job {
-	made := &cluster.Job{
+	job := &cluster.Job{
 		Namespace: j.Key.Namespace, ID: j.Key.ID, Type: j.Type, Priority: j.Priority, Stop: j.Stop,
 	}
-	if made.Type == "" {
-		made.Type = cluster.JobService
+	if job.Type == "" {
+		job.Type = cluster.JobService
 	}
 	for _, g := range j.Groups {
-		made.TaskGroups = append(made.TaskGroups, group(s, g, made.Type))
+		job.TaskGroups = append(job.TaskGroups, group(s, g, job.Type))
 	}
-	made.Canonicalize()
-	return made
+	job.Canonicalize()
+	return job
 }
 
 func group(s *scenario.Scenario, g scenario.Group, t cluster.JobType) *cluster.TaskGroup {
-	made := &cluster.TaskGroup{
+	built := &cluster.TaskGroup{
 		Name: g.Name, Count: g.Count, ShutdownDelay: g.GroupShutdown, NodeClasses: slices.Clone(g.Classes),
 		EphemeralDisk: cluster.EphemeralDisk{Sticky: g.Sticky, Migrate: g.Migrate},
 		Disconnect:    cluster.DisconnectStrategy{LostAfter: g.LostAfter, StopOnClientAfter: g.StopAway},
@@ -35,14 +35,14 @@ func group(s *scenario.Scenario, g scenario.Group, t cluster.JobType) *cluster.T
 		}},
 		Volumes: volumeRequests(s, g),
 	}
-	for _, r := range made.Volumes {
-		made.Tasks[0].VolumeMounts = append(made.Tasks[0].VolumeMounts, cluster.VolumeMount{Volume: r.Name, Destination: "/" + r.Name, ReadOnly: r.ReadOnly})
+	for _, r := range built.Volumes {
+		built.Tasks[0].VolumeMounts = append(built.Tasks[0].VolumeMounts, cluster.VolumeMount{Volume: r.Name, Destination: "/" + r.Name, ReadOnly: r.ReadOnly})
 	}
-	made.Tasks = append(made.Tasks, lifecycleTasks(g)...)
+	built.Tasks = append(built.Tasks, lifecycleTasks(g)...)
 	if t == cluster.JobService {
-		made.Migrate = migrate(g)
+		built.Migrate = migrate(g)
 	}
-	return made
+	return built
 }
 
 // lifecycleTasks are the tasks of a group beside its main task.

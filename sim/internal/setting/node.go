@@ -18,20 +18,20 @@ func Nodes(n scenario.Node) []*cluster.Node {
 }
 
 func node(n scenario.Node, id cluster.NodeID) *cluster.Node {
-	made := &cluster.Node{
+	built := &cluster.Node{
 		ID: id, Name: string(id), NodeClass: n.Class, MaxAllocs: n.MaxAllocs, Status: cluster.NodeReady,
 		Resources: cluster.Resources{
 			CPU: plenty(n.CPU), MemoryMB: plenty(n.MemoryMB), DiskMB: plenty(n.DiskMB), GPU: n.GPUMilli,
 		},
 	}
-	made.Devices = DeviceGroups(n.Devices)
+	built.Devices = DeviceGroups(n.Devices)
 	if n.Status != "" {
-		made.Status = n.Status
+		built.Status = n.Status
 	}
 	if n.Ineligible {
-		made.SchedulingEligibility = cluster.NodeIneligible
+		built.SchedulingEligibility = cluster.NodeIneligible
 	}
-	return made
+	return built
 }
 
 func plenty(amount int64) int64 {

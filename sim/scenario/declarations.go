@@ -11,14 +11,14 @@ import (
 
 // A line may only use names that lines above it declare.
 
-func (p *scope) knowsNode(id cluster.NodeID) error {
+func (p *scope) checkNode(id cluster.NodeID) error {
 	if p.nodes[id] == 0 {
 		return fmt.Errorf("there is no node %s", id)
 	}
 	return nil
 }
 
-func (p *scope) knowsJob(key cluster.JobKey) error {
+func (p *scope) checkJob(key cluster.JobKey) error {
 	if p.jobs[key] == nil {
 		return fmt.Errorf("there is no job %s", jobText(key))
 	}
@@ -29,13 +29,13 @@ func (p *scope) knowsJob(key cluster.JobKey) error {
 func (p *scope) theJob(text string) (cluster.JobKey, error) {
 	key, err := parseJob(text)
 	if err == nil {
-		err = p.knowsJob(key)
+		err = p.checkJob(key)
 	}
 	return key, err
 }
 
-func (p *scope) knowsGroup(key cluster.GroupKey) error {
-	if err := p.knowsJob(key.Job); err != nil {
+func (p *scope) checkGroup(key cluster.GroupKey) error {
+	if err := p.checkJob(key.Job); err != nil {
 		return err
 	}
 	if !p.jobs[key.Job].groups[key.Name] {
@@ -50,12 +50,12 @@ func (p *scope) theNodes(text string) ([]cluster.NodeID, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := make(map[cluster.NodeID]bool, len(ids))
+	found := make(map[cluster.NodeID]bool, len(ids))
 	for _, id := range ids {
-		if seen[id] {
+		if found[id] {
 			return nil, fmt.Errorf("%s is listed twice", id)
 		}
-		seen[id] = true
+		found[id] = true
 	}
 	return ids, nil
 }
@@ -68,7 +68,7 @@ func (p *scope) someNodes(text string) ([]cluster.NodeID, error) {
 	}
 	ids := nodeIDs(names)
 	for _, id := range ids {
-		if err := p.knowsNode(id); err != nil {
+		if err := p.checkNode(id); err != nil {
 			return nil, err
 		}
 	}
@@ -124,12 +124,12 @@ func (p *scope) selector(text string) (Selector, error) {
 	var errs []error
 	switch {
 	case s.Group != "":
-		errs = append(errs, p.knowsGroup(cluster.GroupKey{Job: s.Job, Name: s.Group}))
+		errs = append(errs, p.checkGroup(cluster.GroupKey{Job: s.Job, Name: s.Group}))
 	case s.Job != (cluster.JobKey{}):
-		errs = append(errs, p.knowsJob(s.Job))
+		errs = append(errs, p.checkJob(s.Job))
 	}
 	if s.Node != "" {
-		errs = append(errs, p.knowsNode(s.Node))
+		errs = append(errs, p.checkNode(s.Node))
 	}
 	return s, errors.Join(errs...)
 }
@@ -140,9 +140,9 @@ func (p *scope) oneAlloc(text string) (AllocName, error) {
 	if err != nil {
 		return n, err
 	}
-	err = p.knowsGroup(n.Group)
+	err = p.checkGroup(n.Group)
 	if n.Node != "" {
-		err = errors.Join(err, p.knowsNode(n.Node))
+		err = errors.Join(err, p.checkNode(n.Node))
 	}
 	return n, err
 }
@@ -164,7 +164,7 @@ func (p *scope) checkTarget(kind FaultKind, v string) error {
 		return fmt.Errorf("%s has no target", kind.Name)
 	}
 	if kind.On == OnNode {
-		return p.knowsNode(cluster.NodeID(v))
+		return p.checkNode(cluster.NodeID(v))
 	}
 	if kind.On == OnWrites {
 		writes := slices.Concat([]string{"drainer", "scheduler", "clients", "operator", "collector", "volumes"}, entryKinds(), []string{"barrier"})
