@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -109,31 +108,15 @@ func (e *Equipment) Mute(name string, d time.Duration) {
 
 // launchDevices kills the processes of a device plugin that an earlier client has started, and
 // starts a new one.
-func (r *run) launchDevices(name string, reply func(client.Launched)) {
-	program := r.node.equipment.program(name)
+func (r *run) launchDevices(p client.Plugin, reply func(client.Launched)) {
+	program := r.node.equipment.program(p.Name)
 	for _, old := range program.Living() {
 		old.Kill(scripted.ByClient)
 	}
-	program.Launch(func(d *devices.Plugin, err error) { r.devicesLaunched(name, d, err, reply) })
-}
-
-func (r *run) devicesLaunched(name string, d *devices.Plugin, err error, reply func(client.Launched)) {
-	if err == nil && !d.Alive() {
-		err = errors.New("the device plugin has died")
-	}
-	if err != nil {
-		r.answers("Launch", func() { reply(client.Launched{Err: err}) })
-		return
-	}
-	generation := client.Generation(d.Generation())
-	r.answers("Launch", func() {
-		r.plugins[name] = d
-		reply(client.Launched{Generation: generation})
-		r.follow(name, d)
-		d.NotifyEnd(func() {
-			if r.alive() {
-				r.core.PluginDown(client.Plugin{Type: client.DevicePlugin, Name: name}, generation, "")
-			}
+	program.Launch(func(d *devices.Plugin, err error) {
+		r.launched(p, d, err, reply, func(generation client.Generation) {
+			reply(client.Launched{Generation: generation})
+			r.follow(p.Name, d)
 		})
 	})
 }
@@ -166,15 +149,14 @@ func (r *run) Reserve(ref client.TaskRef, of client.DevicesRef, reply func(devic
 	}
 	var got device.Reservation
 	answer := func(err error) { r.answers("Reserve", func() { reply(got, err) }) }
-	d := r.plugins[of.Plugin]
-	if d == nil || client.Generation(d.Generation()) != of.Generation || !d.Alive() {
-		err := &driver.Error{Class: driver.Gone, Call: devices.CallReserve, Err: errors.New("the device plugin has died")}
+	d, err := r.process(client.Plugin{Type: client.DevicePlugin, Name: of.Plugin}, of.Generation, devices.CallReserve)
+	if err != nil {
 		r.after(folderTime, func() { answer(err) })
 		return
 	}
 	r.node.options.Observer.Reserves(r.node, ref, of.Kind, of.IDs)
 	first := r.once("Reserve", callTimeout, answer)
-	d.Reserve(ref.ID, slices.Clone(of.IDs), func(reserved device.Reservation, err error) {
+	d.(*devices.Plugin).Reserve(ref.ID, slices.Clone(of.IDs), func(reserved device.Reservation, err error) {
 		got = reserved
 		first(err)
 	})

@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	devices "github.com/seed-f9cf0b39/nodedrain/plugin/device/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 )
@@ -181,7 +180,7 @@ func (n *Node) StartClient() error {
 		return nil
 	}
 	n.started = n.clock.now
-	r := &run{node: n, drivers: map[string]*scripted.Driver{}, plugins: map[string]*devices.Plugin{}}
+	r := &run{node: n, processes: map[client.Plugin]process{}}
 	r.served.run = r
 	o := client.Options{
 		Node: n.options.ID, Shell: r, BootID: n.BootID(), Drivers: n.options.Drivers, DevicePlugins: n.equipment.names(),

@@ -7,7 +7,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
-	devices "github.com/seed-f9cf0b39/nodedrain/plugin/device/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 )
@@ -15,16 +14,32 @@ import (
 // run is one process of the client, and the shell of its core. After its death, started effects
 // continue on the machine, but they are not answered.
 type run struct {
-	node    *Node
-	core    *client.Core
-	drivers map[string]*scripted.Driver
-	plugins map[string]*devices.Plugin
-	served  served
+	node *Node
+	core *client.Core
+	// processes are the processes of drivers and device plugins that the client uses.
+	processes map[client.Plugin]process
+	served    served
 	// stepped: the core has made its first step.
 	stepped bool
 }
 
 var _ client.Shell = (*run)(nil)
+
+// process is a process of a driver or a device plugin.
+type process interface {
+	Generation() int
+	Alive() bool
+	Kill(by scripted.Sender)
+	NotifyEnd(reply func())
+}
+
+// died is the error of a launch or call if the process of a plugin has ended.
+func died(p client.Plugin) error {
+	if p.Type == client.DevicePlugin {
+		return errors.New("the device plugin has died")
+	}
+	return errors.New("the driver has died")
+}
 
 // alive reports whether the client of the run still runs.
 func (r *run) alive() bool { return r.node.run == r }
@@ -69,42 +84,47 @@ func (r *run) Launch(p client.Plugin, reply func(client.Launched)) {
 		return
 	}
 	if p.Type == client.DevicePlugin {
-		r.launchDevices(p.Name, reply)
+		r.launchDevices(p, reply)
 		return
 	}
-	name := p.Name
-	program := r.node.programs[name]
+	program := r.node.programs[p.Name]
+	launched := func(d *scripted.Driver, err error, reattached bool) {
+		r.launched(p, d, err, reply, func(generation client.Generation) {
+			reply(client.Launched{Generation: generation, Capabilities: d.Capabilities(), Reattached: reattached})
+			d.Fingerprints(func(f driver.Fingerprint) {
+				if r.alive() {
+					r.core.Fingerprint(p.Name, generation, f)
+				}
+			}, func(error) {})
+		})
+	}
 	if living := program.Living(); len(living) > 0 {
 		d := living[len(living)-1]
 		for _, old := range living[:len(living)-1] {
 			old.Kill(scripted.ByClient)
 		}
-		r.after(folderTime, func() { r.launched(name, d, nil, true, reply) })
+		r.after(folderTime, func() { launched(d, nil, true) })
 		return
 	}
-	program.Launch(func(d *scripted.Driver, err error) { r.launched(name, d, err, false, reply) })
+	program.Launch(func(d *scripted.Driver, err error) { launched(d, err, false) })
 }
 
-func (r *run) launched(name string, d *scripted.Driver, err error, reattached bool, reply func(client.Launched)) {
-	if err == nil && !d.Alive() {
-		err = errors.New("the driver has died")
+// launched answers a launch of a plugin: with its process, or with an error.
+func (r *run) launched(p client.Plugin, of process, err error, reply func(client.Launched), answer func(client.Generation)) {
+	if err == nil && !of.Alive() {
+		err = died(p)
 	}
 	if err != nil {
 		r.answers("Launch", func() { reply(client.Launched{Err: err}) })
 		return
 	}
-	generation := client.Generation(d.Generation())
+	generation := client.Generation(of.Generation())
 	r.answers("Launch", func() {
-		r.drivers[name] = d
-		reply(client.Launched{Generation: generation, Capabilities: d.Capabilities(), Reattached: reattached})
-		d.Fingerprints(func(f driver.Fingerprint) {
+		r.processes[p] = of
+		answer(generation)
+		of.NotifyEnd(func() {
 			if r.alive() {
-				r.core.Fingerprint(name, generation, f)
-			}
-		}, func(error) {})
-		d.NotifyEnd(func() {
-			if r.alive() {
-				r.core.PluginDown(client.Plugin{Type: client.DriverPlugin, Name: name}, generation, "")
+				r.core.PluginDown(p, generation, "")
 			}
 		})
 	})
@@ -115,15 +135,18 @@ func (r *run) Abandon(p client.Plugin, generation client.Generation) {
 	if !r.begins("Abandon") {
 		return
 	}
-	if p.Type == client.DevicePlugin {
-		if d := r.plugins[p.Name]; d != nil && client.Generation(d.Generation()) == generation {
-			d.Kill(scripted.ByClient)
-		}
-		return
+	if of := r.processes[p]; of != nil && client.Generation(of.Generation()) == generation {
+		of.Kill(scripted.ByClient)
 	}
-	if d := r.drivers[p.Name]; d != nil && client.Generation(d.Generation()) == generation {
-		d.Kill(scripted.ByClient)
+}
+
+// process returns the process of a plugin that a call is for, or an error if it has ended.
+func (r *run) process(p client.Plugin, generation client.Generation, call string) (process, error) {
+	of := r.processes[p]
+	if of == nil || client.Generation(of.Generation()) != generation || !of.Alive() {
+		return nil, &driver.Error{Class: driver.Gone, Call: call, Err: died(p)}
 	}
+	return of, nil
 }
 
 // Save writes a record.
@@ -175,11 +198,11 @@ func (r *run) Build(alloc *cluster.Allocation, reply func(error)) {
 
 // driver returns the process of the driver that the call is for, or an error if it has ended.
 func (r *run) driver(ref client.TaskRef, call string) (*scripted.Driver, error) {
-	d := r.drivers[ref.Driver]
-	if d == nil || client.Generation(d.Generation()) != ref.Generation || !d.Alive() {
-		return nil, &driver.Error{Class: driver.Gone, Call: call, Err: errors.New("the driver has died")}
+	of, err := r.process(client.Plugin{Type: client.DriverPlugin, Name: ref.Driver}, ref.Generation, call)
+	if err != nil {
+		return nil, err
 	}
-	return d, nil
+	return of.(*scripted.Driver), nil
 }
 
 // Start creates the cgroup and starts the task.
