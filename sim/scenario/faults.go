@@ -146,6 +146,8 @@ type FaultKind struct {
 	// Lasts is true if the fault strikes once, when it is armed, and lasts for its delay. It has
 	// neither Count nor For.
 	Lasts bool
+	// Operates is true if the fault performs an operation of the language at its opportunities.
+	Operates bool
 	// Real is true if the fault needs real clients; see [Cluster].Clients.
 	Real bool
 	// Devices is true if the fault needs nodes with devices, Volumes if it needs volumes.
@@ -180,19 +182,19 @@ func Faults() []FaultKind {
 		{Name: SchedUnplaceable, Delays: MustDelay, Lasts: true},
 		{Name: NodeCrash, On: OnNode, Delays: MustDelay, Lasts: true},
 		{Name: NodeDisconnect, On: OnNode, Delays: MustDelay, Lasts: true},
-		{Name: NodeReturn, On: OnNode, Delays: MayDelay},
-		{Name: APIDup, On: OnNode},
-		{Name: APITimeout, On: OnNode, Delays: MustDelay},
-		{Name: DrainUpdate, On: OnNode, Delays: MayDelay},
-		{Name: DrainCancel, On: OnNode, Delays: MayDelay},
-		{Name: DrainAgain, On: OnNode, Delays: MayDelay},
-		{Name: JobEdit, On: OnJob, Delays: MayDelay},
-		{Name: JobScale, On: OnJob, Delays: MayDelay},
-		{Name: JobPurge, On: OnJob, Delays: MayDelay},
-		{Name: ClockForward, Delays: MustDelay},
-		{Name: ClockBack, Delays: MustDelay},
-		{Name: ClockSkew, Delays: MustDelay},
-		{Name: StoreRestore, Delays: MayDelay},
+		{Name: NodeReturn, On: OnNode, Delays: MayDelay, Operates: true},
+		{Name: APIDup, On: OnNode, Operates: true},
+		{Name: APITimeout, On: OnNode, Delays: MustDelay, Operates: true},
+		{Name: DrainUpdate, On: OnNode, Delays: MayDelay, Operates: true},
+		{Name: DrainCancel, On: OnNode, Delays: MayDelay, Operates: true},
+		{Name: DrainAgain, On: OnNode, Delays: MayDelay, Operates: true},
+		{Name: JobEdit, On: OnJob, Delays: MayDelay, Operates: true},
+		{Name: JobScale, On: OnJob, Delays: MayDelay, Operates: true},
+		{Name: JobPurge, On: OnJob, Delays: MayDelay, Operates: true},
+		{Name: ClockForward, Delays: MustDelay, Operates: true},
+		{Name: ClockBack, Delays: MustDelay, Operates: true},
+		{Name: ClockSkew, Delays: MustDelay, Operates: true},
+		{Name: StoreRestore, Delays: MayDelay, Operates: true},
 		{Name: ClientCrash, On: OnNode, Delays: MayDelay, Real: true},
 		{Name: DriverCrash, On: OnNode, Delays: MayDelay, Real: true},
 		{Name: DriverHang, On: OnNode, Delays: MustDelay, Real: true},
@@ -217,16 +219,6 @@ func Faults() []FaultKind {
 		{Name: MountBusy, On: OnNode, Delays: MustDelay, Real: true, Volumes: true},
 		{Name: ClaimLose, On: OnNode, Real: true, Volumes: true},
 	}
-}
-
-// Operates reports whether the fault performs an operation of the language at its opportunities.
-func (n FaultName) Operates() bool {
-	switch n {
-	case NodeReturn, APIDup, APITimeout, DrainUpdate, DrainCancel, DrainAgain, JobEdit, JobScale, JobPurge,
-		ClockForward, ClockBack, ClockSkew, StoreRestore:
-		return true
-	}
-	return false
 }
 
 // Kind returns the description of a fault. It is zero for an unknown name.

@@ -177,14 +177,11 @@ func (p *parser) read(lines []string) {
 // wanted refuses more allocations than a run can place in reasonable time.
 func (p *parser) wanted() {
 	left := MaxWanted
-	for i := range p.scenario.Jobs {
-		j := &p.scenario.Jobs[i]
-		for _, g := range j.Groups {
-			if left -= g.Count; left < 0 {
-				p.line = p.jobs[j.Key].line
-				p.problem(fmt.Errorf("the sum of counts down to job %s is more than %d", jobText(j.Key), MaxWanted))
-				return
-			}
+	for j, g := range p.scenario.EachGroup() {
+		if left -= g.Count; left < 0 {
+			p.line = p.jobs[j.Key].line
+			p.problem(fmt.Errorf("the sum of counts down to job %s is more than %d", jobText(j.Key), MaxWanted))
+			return
 		}
 	}
 	for i := range p.scenario.Events {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -127,4 +128,17 @@ type AllocName struct {
 	Group cluster.GroupKey
 	Index int
 	Node  cluster.NodeID // empty is any node
+}
+
+// EachGroup yields the groups of all jobs, each with its job.
+func (s *Scenario) EachGroup() iter.Seq2[*Job, *Group] {
+	return func(yield func(*Job, *Group) bool) {
+		for i := range s.Jobs {
+			for k := range s.Jobs[i].Groups {
+				if !yield(&s.Jobs[i], &s.Jobs[i].Groups[k]) {
+					return
+				}
+			}
+		}
+	}
 }

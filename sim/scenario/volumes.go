@@ -266,21 +266,22 @@ func (p *parser) realOnly() {
 		p.line = p.volumes[s.Volumes[0].IDs()[0]]
 		p.problem(fmt.Errorf("volumes need clients=%s", RealClients))
 	}
-	for i := range s.Jobs {
-		for _, g := range s.Jobs[i].Groups {
-			if earlier := p.jobs[s.Jobs[i].Key]; g.Serves != (Service{}) && earlier != nil {
-				p.line = earlier.line
-				p.problem(fmt.Errorf("plugin=%s needs clients=%s", g.Serves.text(), RealClients))
-			}
+	for j, g := range s.EachGroup() {
+		if earlier := p.jobs[j.Key]; g.Serves != (Service{}) && earlier != nil {
+			p.line = earlier.line
+			p.problem(fmt.Errorf("plugin=%s needs clients=%s", g.Serves.text(), RealClients))
 		}
 	}
 }
 
 // UsesVolumes reports whether the scenario has volumes or storage plugins that serve volumes.
 func (s *Scenario) UsesVolumes() bool {
-	return len(s.Volumes) > 0 || slices.ContainsFunc(s.Jobs, func(j Job) bool {
-		return slices.ContainsFunc(j.Groups, func(g Group) bool { return g.Serves != Service{} })
-	})
+	for _, g := range s.EachGroup() {
+		if g.Serves != (Service{}) {
+			return true
+		}
+	}
+	return len(s.Volumes) > 0
 }
 
 // theVolume reads one declared volume.

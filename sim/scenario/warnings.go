@@ -141,16 +141,10 @@ func (p review) surplus() {
 			has[a.Group] += a.number()
 		}
 	}
-	for i := range p.scenario.Jobs {
-		j := &p.scenario.Jobs[i]
-		if j.Type.EveryNode() {
-			continue
-		}
-		for _, g := range j.Groups {
-			key := cluster.GroupKey{Job: j.Key, Name: g.Name}
-			if has[key] > g.Count {
-				p.warn(p.jobs[j.Key].line, "%s: %d allocations with a count of %d", groupText(key), has[key], g.Count)
-			}
+	for j, g := range p.scenario.EachGroup() {
+		key := cluster.GroupKey{Job: j.Key, Name: g.Name}
+		if !j.Type.EveryNode() && has[key] > g.Count {
+			p.warn(p.jobs[j.Key].line, "%s: %d allocations with a count of %d", groupText(key), has[key], g.Count)
 		}
 	}
 }

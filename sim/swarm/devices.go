@@ -18,20 +18,16 @@ func (m *population) drawDevices() {
 	}
 	d := m.dice("devices")
 	requested := map[cluster.GroupKey]int{}
-	for i := range m.s.Jobs {
-		j := &m.s.Jobs[i]
-		for k := range j.Groups {
-			g := &j.Groups[k]
-			if g.Plugin || j.Type.EveryNode() || !d.odds(0.6) {
-				continue
-			}
-			r := scenario.DeviceRequest{Name: gpu().Type, Count: one(d, 1, 1, 1, 2)}
-			if d.odds(0.2) {
-				r.Constraints = []scenario.DeviceConstraint{{DeviceAttribute: memory(8), Operand: ">="}}
-			}
-			g.Devices = []scenario.DeviceRequest{r}
-			requested[cluster.GroupKey{Job: j.Key, Name: g.Name}] = r.Count
+	for j, g := range m.s.EachGroup() {
+		if g.Plugin || j.Type.EveryNode() || !d.odds(0.6) {
+			continue
 		}
+		r := scenario.DeviceRequest{Name: gpu().Type, Count: one(d, 1, 1, 1, 2)}
+		if d.odds(0.2) {
+			r.Constraints = []scenario.DeviceConstraint{{DeviceAttribute: memory(8), Operand: ">="}}
+		}
+		g.Devices = []scenario.DeviceRequest{r}
+		requested[cluster.GroupKey{Job: j.Key, Name: g.Name}] = r.Count
 	}
 	used := map[cluster.NodeID]int{}
 	for i := range m.s.Allocs {

@@ -22,7 +22,7 @@ func (m *story) drawFaults() {
 			case hitsControllers(kind.Name): // which are called rarely, on any node
 				f.On, f.For, f.Probability, f.Count = "", m.calm, one(d, 0.3, 0.6, 1), 2*m.shape.times
 			case kind.Name == scenario.StoreRestore: // it costs as much as many entries
-			case kind.Name.Operates() && d.odds(0.5):
+			case kind.Operates && d.odds(0.5):
 				f.For = d.span(10*time.Second, m.calm)
 				f.Probability = one(d, 0.1, 0.3, 0.7)
 				f.Count = m.shape.times
@@ -47,7 +47,7 @@ func (m *story) strikes(d dice, name scenario.FaultName) int {
 	switch {
 	case name == scenario.StoreRestore && (m.restored || m.has(restores) && !m.shape.restoresElse):
 		return 0 // it costs as much as many entries, and once is enough
-	case name.Operates():
+	case name.Kind().Operates:
 		if d.odds(oddsOfOperating) {
 			return 0 // the same operation happens at set times too
 		}

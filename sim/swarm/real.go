@@ -49,16 +49,13 @@ func (m *population) drawLifecycles() {
 		return
 	}
 	d := m.dice("real/lifecycles")
-	for i := range m.s.Jobs {
-		for k := range m.s.Jobs[i].Groups {
-			g := &m.s.Jobs[i].Groups[k]
-			if d.odds(0.3) {
-				g.GroupShutdown = d.span(100*time.Millisecond, 10*time.Second)
-			}
-			if away := m.dice("real/away/" + string(m.s.Jobs[i].Key.ID) + "." + g.Name); away.odds(0.25) {
-				g.StopAway = away.span(20*time.Second, 2*time.Minute)
-			}
-			g.Prestart, g.Poststart, g.Sidecar, g.Poststop = d.odds(0.25), d.odds(0.2), d.odds(0.3), d.odds(0.2)
+	for j, g := range m.s.EachGroup() {
+		if d.odds(0.3) {
+			g.GroupShutdown = d.span(100*time.Millisecond, 10*time.Second)
 		}
+		if away := m.dice("real/away/" + string(j.Key.ID) + "." + g.Name); away.odds(0.25) {
+			g.StopAway = away.span(20*time.Second, 2*time.Minute)
+		}
+		g.Prestart, g.Poststart, g.Sidecar, g.Poststop = d.odds(0.25), d.odds(0.2), d.odds(0.3), d.odds(0.2)
 	}
 }

@@ -41,7 +41,7 @@ func Steady(s *scenario.Scenario) *scenario.Scenario {
 	steadyDrainer(&steady.Drainer)
 	steadyAllocs(steady.Allocs)
 	steadyCounts(steady)
-	steady.Nodes = roomyNodes(steady.Nodes, devicesRequested(steady.Jobs))
+	steady.Nodes = roomyNodes(steady.Nodes, devicesRequested(steady))
 	steady.Clients = steadyClients(steady)
 	steady.Events = steadyEvents(steady.Events)
 	steady.Nodes = steadyEligibility(steady.Nodes, steady.Events)
@@ -79,13 +79,10 @@ func roomyNodes(nodes []scenario.Node, devices int) []scenario.Node {
 }
 
 // devicesRequested is how many devices the allocations of all jobs request.
-func devicesRequested(jobs []scenario.Job) int {
-	requested := 0
-	for _, j := range jobs {
-		for _, g := range j.Groups {
-			for _, r := range g.Devices {
-				requested += g.Count * r.Count
-			}
+func devicesRequested(s *scenario.Scenario) (requested int) {
+	for _, g := range s.EachGroup() {
+		for _, r := range g.Devices {
+			requested += g.Count * r.Count
 		}
 	}
 	return requested
@@ -131,12 +128,9 @@ func steadyCounts(s *scenario.Scenario) {
 			runs[a.Group] += len(a.On)
 		}
 	}
-	for _, j := range s.Jobs {
-		for i := range j.Groups {
-			g := &j.Groups[i]
-			if !j.Type.EveryNode() {
-				g.Count = max(g.Count, runs[cluster.GroupKey{Job: j.Key, Name: g.Name}])
-			}
+	for j, g := range s.EachGroup() {
+		if !j.Type.EveryNode() {
+			g.Count = max(g.Count, runs[cluster.GroupKey{Job: j.Key, Name: g.Name}])
 		}
 	}
 }
@@ -157,11 +151,8 @@ func steadyServers(c *scenario.Cluster) {
 // withoutVolumes removes the volumes: they need real clients.
 func withoutVolumes(s *scenario.Scenario) {
 	s.Cluster.Hold, s.Volumes = 0, nil
-	for i := range s.Jobs {
-		for k := range s.Jobs[i].Groups {
-			g := &s.Jobs[i].Groups[k]
-			g.Serves, g.Volumes = scenario.Service{}, nil
-		}
+	for _, g := range s.EachGroup() {
+		g.Serves, g.Volumes = scenario.Service{}, nil
 	}
 }
 

@@ -99,7 +99,7 @@ func traits() []trait {
 // faultTrait returns the trait of a fault. A fault that performs an operation has a prefix, because
 // the operation at a set time is a trait of its own.
 func faultTrait(name scenario.FaultName) trait {
-	if name.Operates() {
+	if name.Kind().Operates {
 		return trait("fault/" + name)
 	}
 	return trait(name)

@@ -67,16 +67,12 @@ func (m *population) drawVolumes() {
 	}
 	d := m.dice("volumes")
 	strays := m.strays()
-	for i := range m.s.Jobs {
-		j := &m.s.Jobs[i]
-		for k := range j.Groups {
-			g := &j.Groups[k]
-			key := cluster.GroupKey{Job: j.Key, Name: g.Name}
-			if g.Plugin || j.Type.EveryNode() || j.Key.Namespace != cluster.DefaultNamespace || strays[key] || !d.odds(0.7) {
-				continue
-			}
-			m.drawUses(d, g, fmt.Sprintf("%s-%s", j.Key.ID, g.Name), m.indexes(key))
+	for j, g := range m.s.EachGroup() {
+		key := cluster.GroupKey{Job: j.Key, Name: g.Name}
+		if g.Plugin || j.Type.EveryNode() || j.Key.Namespace != cluster.DefaultNamespace || strays[key] || !d.odds(0.7) {
+			continue
 		}
+		m.drawUses(d, g, fmt.Sprintf("%s-%s", j.Key.ID, g.Name), m.indexes(key))
 	}
 }
 

@@ -71,12 +71,10 @@ type Storage struct {
 // StorageOf returns what the programs of a storage plugin of the scenario can do.
 func StorageOf(s *scenario.Scenario, id cluster.PluginID) Storage {
 	can := Storage{Stages: true}
-	for _, j := range s.Jobs {
-		for _, g := range j.Groups {
-			if g.Serves.Plugin == id {
-				can.Stages = can.Stages && !g.Serves.Unstaged
-				can.Controllers = can.Controllers || g.Serves.PluginType().Controller()
-			}
+	for _, g := range s.EachGroup() {
+		if g.Serves.Plugin == id {
+			can.Stages = can.Stages && !g.Serves.Unstaged
+			can.Controllers = can.Controllers || g.Serves.PluginType().Controller()
 		}
 	}
 	return can
