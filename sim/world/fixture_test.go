@@ -182,7 +182,6 @@ type (
 	completions = *shims.NodesDrainComplete
 	plan        = *shims.ApplyPlan
 	report      = *shims.AllocClientUpdate
-	status      = *shims.NodeUpdateStatus
 )
 
 // first is the drainer's first write whose message is of type M, or nil.

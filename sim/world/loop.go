@@ -339,7 +339,7 @@ func (q *queue) next() *event { return q.events.FirstKey() }
 
 func (q *queue) remove(e *event) { q.events.Remove(e) }
 
-// ErrTooManySteps: a world has reached [Options].MaxSteps; see [Loop.Livelocked].
+// ErrTooManySteps is the error of a world that has reached [Options].MaxSteps; see [Loop.Livelocked].
 var ErrTooManySteps = errors.New("too many steps")
 
 // stepCounts counts the steps of a world. A streak is a sequence of drainers' steps without an
