@@ -104,7 +104,7 @@ func TestPlay_sameHash(t *testing.T) {
 	must.Len(t, 20, slices.Compact(one), must.Sprint("two seeds have equal hashes"))
 }
 
-// A run says which services lack healthy allocations at its end: first those below their limit.
+// A result lists the services that lack healthy allocations at the end: first those below their limit.
 func TestPlay_unhealthy(t *testing.T) {
 	t.Parallel()
 	s, _, err := scenario.Parse("services.drain", strings.NewReader(`node n1..n3

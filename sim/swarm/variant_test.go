@@ -99,7 +99,7 @@ func TestSteady_deadlinesAreEqual(t *testing.T) {
 func TestSteady_devicesForAll(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		groups []int // of one allocation each: how many devices it asks for
+		groups []int // of one allocation each: how many devices it requests
 		want   []int // devices of the nodes that are added
 	}{
 		{nil, []int{0}},

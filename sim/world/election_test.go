@@ -89,7 +89,7 @@ func TestElection_slow(t *testing.T) {
 	must.Eq(t, 20*time.Second+2*commits, when[marks](w)) // one commit for the request, one for the marks
 }
 
-// A deposed leader that still believes that it leads sees no new state, even if a hook writes
+// A deposed leader that is unaware of it reads no new state, even if a hook writes
 // right before the apply of its own entries. Changes that it cannot see do not wake its drainer,
 // and its writes have no effect.
 func TestElection_deposedLeaderStillWrites(t *testing.T) {
@@ -124,7 +124,7 @@ func TestElection_deposedLeaderStillWrites(t *testing.T) {
 	})
 }
 
-// A paused leader does not learn that it was deposed before its pause ends.
+// A paused leader steps down when its pause ends.
 func TestElection_paused(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, world.Options{Servers: 3, Views: true})

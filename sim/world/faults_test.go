@@ -258,7 +258,7 @@ func TestFaults_flapWithoutDelay(t *testing.T) {
 	must.Positive(t, when[completions](w))
 }
 
-// A single server that is elected again knows that its older term has ended.
+// A single server that is elected again ends its older term.
 func TestFaults_singleServer(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, world.Options{})

@@ -124,8 +124,8 @@ func checkEntries(w *fixture) (map[proposed]time.Duration, error) {
 	return logged, nil
 }
 
-// checkWrite returns an error if raft could not have given the answer to a write. logged says
-// whether the write became an entry, applied at a time.
+// checkWrite returns an error if raft could not have given the answer to a write. logged is
+// true if the write became an entry, applied at a time.
 func checkWrite(p write, at time.Duration, logged bool, ends map[int]time.Duration) error {
 	ended, over := ends[p.Term]
 	switch outcome := p.answer.Outcome; {

@@ -94,12 +94,12 @@ func TestWorld_noIdleWakes(t *testing.T) {
 	})
 }
 
-// A waiting drainer notices at its next clock check that the clock was set. If the clock was set
+// A waiting drainer detects at its next clock check that the clock was set. If the clock was set
 // forward, the drainer handles the deadlines that have passed. If the clock was set back to
 // before the last step, the drainer reads all drains again.
 func TestServers_SetClock(t *testing.T) {
 	t.Parallel()
-	const deadline, look = time.Hour, 30 * time.Second
+	const deadline, check = time.Hour, 30 * time.Second
 	jumped := drains + time.Minute
 	for _, c := range []struct {
 		ahead time.Duration
@@ -107,10 +107,10 @@ func TestServers_SetClock(t *testing.T) {
 		ends  time.Duration
 	}{
 		{0, 0, drains + commits + deadline},
-		{2 * deadline, jumped + look, jumped + look},
+		{2 * deadline, jumped + check, jumped + check},
 		{time.Minute, 0, drains + commits + deadline - time.Minute},
 		{-30 * time.Second, 0, drains + commits + deadline + 30*time.Second},
-		{-time.Hour, jumped + look, drains + commits + 2*deadline},
+		{-time.Hour, jumped + check, drains + commits + 2*deadline},
 	} {
 		w := newFixture(t, world.Options{Client: func(*cluster.Allocation) world.Behaviour {
 			b := setting.Default()

@@ -24,7 +24,7 @@ const heartbeatsInTTL = 2
 // maxRetry is the longest wait before a failed request for changes is retried.
 const maxRetry = 10 * time.Second
 
-// KeepAlive registers a node, again when the servers do not know it, and sends its heartbeats, until
+// KeepAlive registers a node, again when the servers no longer have it, and sends its heartbeats, until
 // the context ends. It calls registered after each registration, unless that is nil. It retries failed
 // requests with backoff, see [presence.Presence].
 func KeepAlive(ctx context.Context, s Servers, n *cluster.Node, failures *Failures, registered func()) {

@@ -18,7 +18,7 @@ type node struct {
 	// servers use the node's secret as their token, registrars the token that may register;
 	// both are in the order of [Config].Addresses.
 	servers, registrars []*client.Client
-	// at is the index of the server to ask, modulo their number.
+	// at is the index of the server for the next request, modulo their number.
 	at atomic.Uint64
 	// back has capacity 1. It holds a value if the node has registered since the last failed request for
 	// changes.
@@ -34,7 +34,7 @@ type node struct {
 
 var _ Servers = (*node)(nil)
 
-// newNode is the ith node, which asks the ith server first.
+// newNode is the ith node, whose first requests go to the ith server.
 func newNode(c *Config, self *cluster.Node, i int, show func([]*cluster.Allocation)) (*node, error) {
 	n := &node{self: self, back: make(chan struct{}, 1), show: show}
 	n.at.Store(uint64(i))
@@ -59,17 +59,17 @@ func (n *node) close() {
 	}
 }
 
-// callTimeout bounds the answer of a server, which may have died. newsInterval is how long a
+// callTimeout bounds the answer of a server, which may have died. changesInterval is how long a
 // server waits for a change before it answers that there is none.
 const (
-	callTimeout  = 10 * time.Second
-	newsInterval = 30 * time.Second
+	callTimeout     = 10 * time.Second
+	changesInterval = 30 * time.Second
 )
 
-// ask asks a server. If the server failed, the next request goes to the next server.
-func (n *node) ask(servers []*client.Client, ask func(*client.Client) error) error {
+// send sends a request to a server. If the server failed, the next request goes to the next server.
+func (n *node) send(servers []*client.Client, request func(*client.Client) error) error {
 	at := n.at.Load()
-	err := ask(servers[at%uint64(len(servers))])
+	err := request(servers[at%uint64(len(servers))])
 	if err != nil && !client.Refused(err) {
 		n.at.CompareAndSwap(at, at+1)
 	}
@@ -78,7 +78,7 @@ func (n *node) ask(servers []*client.Client, ask func(*client.Client) error) err
 
 // RegisterNode registers the node.
 func (n *node) RegisterNode(ctx context.Context, self *cluster.Node) (ttl time.Duration, err error) {
-	err = n.ask(n.registrars, func(c *client.Client) error {
+	err = n.send(n.registrars, func(c *client.Client) error {
 		beat, err := c.Register(ctx, self)
 		ttl = beat.HeartbeatTTL
 		return err
@@ -88,7 +88,7 @@ func (n *node) RegisterNode(ctx context.Context, self *cluster.Node) (ttl time.D
 
 // Heartbeat sends a heartbeat.
 func (n *node) Heartbeat(ctx context.Context, id cluster.NodeID) (ttl time.Duration, err error) {
-	err = n.ask(n.servers, func(c *client.Client) error {
+	err = n.send(n.servers, func(c *client.Client) error {
 		beat, err := c.NodeSide(id).Heartbeat(ctx)
 		ttl = beat.HeartbeatTTL
 		return err
@@ -99,8 +99,8 @@ func (n *node) Heartbeat(ctx context.Context, id cluster.NodeID) (ttl time.Durat
 	return ttl, err
 }
 
-// readAllocs reads what the servers have changed of the node's allocations, and shows the result. If
-// it knows a state, it waits for a change, up to newsInterval. It returns whether something changed.
+// readAllocs reads the changes of the node's allocations, and shows the result. If it has read a
+// state before, it waits for a change, up to changesInterval. It returns whether something changed.
 // Before and after that it reports the allocations that the node cannot read. One goroutine at a time
 // calls it.
 func (n *node) readAllocs(ctx context.Context) (changed bool, err error) {
@@ -119,13 +119,13 @@ func (n *node) readChanges(ctx context.Context) (changed bool, err error) {
 	n.mu.Unlock()
 	timeout := callTimeout
 	if since.Index > 0 {
-		timeout += newsInterval + newsInterval/16 // the servers add a sixteenth, to spread their readers
+		timeout += changesInterval + changesInterval/16 // the servers add a sixteenth, to spread their readers
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var changes client.Changes
-	err = n.ask(n.servers, func(c *client.Client) error {
-		changes, err = c.NodeSide(n.self.ID).Changes(ctx, since, newsInterval)
+	err = n.send(n.servers, func(c *client.Client) error {
+		changes, err = c.NodeSide(n.self.ID).Changes(ctx, since, changesInterval)
 		return err
 	})
 	if err != nil {
@@ -161,7 +161,7 @@ func (n *node) report(ctx context.Context, reports []cluster.AllocReport) error 
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var index uint64
-	err := n.ask(n.servers, func(c *client.Client) (err error) {
+	err := n.send(n.servers, func(c *client.Client) (err error) {
 		index, err = c.NodeSide(n.self.ID).ReportAllocs(ctx, reports)
 		return err
 	})

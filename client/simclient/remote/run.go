@@ -26,7 +26,7 @@ type Config struct {
 	// Nodes are the nodes of the clients, each with an id, a secret and the status ready.
 	// Run does not write to them.
 	Nodes []*cluster.Node
-	// Fleet says how the clients behave; its Snapshot and Applier are set by Run.
+	// Fleet configures the behaviour of the clients; Run sets its Snapshot and Applier.
 	Fleet simclient.Options
 	// Logger receives failed requests, see [Failures]; nil logs nothing.
 	Logger hclog.Logger
