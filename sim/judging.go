@@ -37,7 +37,7 @@ type judging struct {
 	// claims judges the claims of volumes, if the scenario uses volumes. read is the index of the
 	// state that it has judged, and the number of calls to the storage of the nodes; attached are the
 	// attachments of that time.
-	claims   claimed.Judge
+	claims   *claimed.Judge
 	volumes  bool
 	read     [2]uint64
 	attached []claimed.Attachment
@@ -252,7 +252,7 @@ func (j *judging) collected() {
 }
 
 // fresh returns the writes of a new drainer, without memory.
-func (j *judging) fresh() *invariant.Wants {
+func (j *judging) fresh() *invariant.Plan {
 	raft := &listener{index: j.world.State().Index()}
 	config := j.player.config
 	config.Raft = raft
@@ -273,7 +273,7 @@ func (j *judging) fresh() *invariant.Wants {
 // applies nothing.
 type listener struct {
 	index  uint64
-	writes invariant.Wants
+	writes invariant.Plan
 }
 
 var _ drainer.RaftApplier = (*listener)(nil)
