@@ -300,7 +300,7 @@ func (w writer) StopJob(_ context.Context, k cluster.JobKey, purge bool) (cluste
 
 func (w writer) Collect(context.Context) (collected cluster.Collected, err error) {
 	round := collect.Everything(w.Now())
-	for request := round.Next(w.State()); request != nil; request = round.Next(w.State()) {
+	for request := round.Next(w.State().WorkView()); request != nil; request = round.Next(w.State().WorkView()) {
 		response, _, err := w.write(&shims.Collect{At: w.Now(), Request: *request})
 		if err != nil {
 			return collected, err
@@ -409,10 +409,12 @@ type planner struct{ *fixture }
 
 func (w planner) PlanJob(_ context.Context, j *cluster.Job, most int) (*cluster.Plan, httpapi.State, error) {
 	state := w.State()
-	return scheduler.Preview(state, j, w.Now(), most), state, nil
+	return scheduler.Preview(state.WorkView(), j, w.Now(), most), state, nil
 }
 
-func (w planner) GivenUp(k cluster.JobKey) []cluster.AllocID { return scheduler.GivenUp(w.State(), k) }
+func (w planner) GivenUp(k cluster.JobKey) []cluster.AllocID {
+	return scheduler.GivenUp(w.State().WorkView(), k)
+}
 
 // explainer is the fixture's httpapi.Explainer.
 type explainer struct{ *fixture }
@@ -421,7 +423,7 @@ func (w explainer) Explain(id cluster.NodeID) (rules.Report, error) {
 	if !w.leads() {
 		return rules.Report{}, rules.ErrNotEnabled
 	}
-	return rules.Explain(w.State(), rules.TermState{}, id, w.Now(), rules.Policy{})
+	return rules.Explain(w.State().DrainView(), rules.TermState{}, id, w.Now(), rules.Policy{})
 }
 
 func (w explainer) Status() ([]rules.Status, error) {
@@ -430,7 +432,7 @@ func (w explainer) Status() ([]rules.Status, error) {
 	}
 	var all []rules.Status
 	for n := range w.State().DrainingNodes() {
-		report, _ := rules.Explain(w.State(), rules.TermState{}, n.ID, w.Now(), rules.Policy{})
+		report, _ := rules.Explain(w.State().DrainView(), rules.TermState{}, n.ID, w.Now(), rules.Policy{})
 		all = append(all, report.Status)
 	}
 	return all, nil

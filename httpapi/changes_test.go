@@ -174,7 +174,7 @@ func TestChanges_complete(t *testing.T) {
 func (w *fixture) restoreAbove(saved *statestore.Snapshot) {
 	w.Helper()
 	var b bytes.Buffer
-	must.NoError(w, saved.Persist(&b))
+	must.NoError(w, statestore.Persist(&b, saved))
 	store, err := statestore.Restore(&b)
 	must.NoError(w, err)
 	store.Advance(w.Index+1024, 0)

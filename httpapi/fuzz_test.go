@@ -35,7 +35,7 @@ var stateIndex = regexp.MustCompile(`(?m)^&\{Entry:\d+ `)
 func dump(t testing.TB, s *statestore.Snapshot) string {
 	t.Helper()
 	var b bytes.Buffer
-	must.NoError(t, s.Dump(&b))
+	must.NoError(t, statestore.Dump(&b, s))
 	text := b.String()
 	must.SliceLen(t, 1, stateIndex.FindAllString(text, -1))
 	return stateIndex.ReplaceAllString(text, "&{")

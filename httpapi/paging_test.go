@@ -263,7 +263,7 @@ func TestJobSummary(t *testing.T) {
 	must.Eq(t, w.State().Index(), meta.LastIndex)
 	w.report(1, cluster.ClientComplete)
 	must.Eq(t, "pending", status(), must.Sprint("evaluations are open"))
-	for open := range w.State().OpenEvals(web.Key()) {
+	for open := range w.State().WorkView().OpenEvals(web.Key()) {
 		done := open.Copy()
 		done.Status = cluster.EvalComplete
 		w.must(&shims.EvalUpdate{Evals: []*cluster.Evaluation{done}})

@@ -22,7 +22,7 @@ func (w *fixture) schedule(j *cluster.Job) cluster.Plan {
 	eval := w.eval(j, cluster.TriggerJobRegister, "")
 	w.must(&shims.EvalUpdate{Evals: []*cluster.Evaluation{eval}})
 	ids := 0
-	plan := scheduler.Schedule(w.State(), w.State().Eval(eval.ID), w.Now(), scheduler.IDs{
+	plan := scheduler.Schedule(w.State().WorkView(), w.State().Eval(eval.ID), w.Now(), scheduler.IDs{
 		Alloc: func() cluster.AllocID { ids++; return cluster.AllocID(fmt.Sprintf("%s-%d", eval.ID, ids)) },
 		Eval:  func() cluster.EvalID { return "blocked-by-" + eval.ID },
 	})

@@ -132,7 +132,7 @@ func TestVolumes_NodeSide(t *testing.T) {
 	must.Positive(t, index)
 	must.Len(t, 1, claimed)
 	must.Eq(t, "hush", claimed[0].Volume.Secrets["key"])
-	claim := w.State().Claim(cluster.ClaimKey{Volume: dataKey, Alloc: allocID(1)})
+	claim := w.State().WorkView().Claim(cluster.ClaimKey{Volume: dataKey, Alloc: allocID(1)})
 	must.Eq(t, []*cluster.VolumeClaim{claim}, claimed[0].Claims)
 	must.True(t, claim.WaitsForController())
 	one, err := side.Volume(t.Context(), dataKey)
@@ -147,10 +147,10 @@ func TestVolumes_NodeSide(t *testing.T) {
 
 	_, err = ours.NodeSide(nodeID(2)).Release(t.Context(), []cluster.ClaimKey{claim.Key()})
 	must.NoError(t, err)
-	must.Eq(t, cluster.ClaimTaken, w.State().Claim(claim.Key()).State, must.Sprint("a claim of another node"))
+	must.Eq(t, cluster.ClaimTaken, w.State().WorkView().Claim(claim.Key()).State, must.Sprint("a claim of another node"))
 	_, err = side.Release(t.Context(), []cluster.ClaimKey{claim.Key()})
 	must.NoError(t, err)
-	must.Eq(t, cluster.ClaimNodeDetached, w.State().Claim(claim.Key()).State)
+	must.Eq(t, cluster.ClaimNodeDetached, w.State().WorkView().Claim(claim.Key()).State)
 }
 
 // Below cluster version 7 a job with volumes is refused: without them its tasks would write elsewhere.

@@ -17,10 +17,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-var (
-	_ scheduler.View = (*statestore.Snapshot)(nil)
-	_ scheduler.View = (*statestore.Txn)(nil)
-)
+var _ scheduler.View = statestore.WorkView{}
 
 // start is when every test begins.
 var start = time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)
@@ -90,7 +87,7 @@ func (c *cell) node(id string, edit ...func(*cluster.Node)) cluster.NodeID {
 		if err := txn.UpsertNode(n, c.now); err != nil {
 			return err
 		}
-		return txn.UpsertEvals(scheduler.NodeEvals(txn, n.ID, cluster.TriggerNodeUpdate, c.now, c.evalID))
+		return txn.UpsertEvals(scheduler.NodeEvals(txn.State().WorkView(), n.ID, cluster.TriggerNodeUpdate, c.now, c.evalID))
 	})
 	return n.ID
 }
@@ -142,7 +139,7 @@ func (c *cell) status(n cluster.NodeID, s cluster.NodeStatus) {
 		if err := txn.UpdateNodeStatus(n, s, c.now); err != nil {
 			return err
 		}
-		return txn.UpsertEvals(scheduler.NodeEvals(txn, n, cluster.TriggerNodeUpdate, c.now, c.evalID))
+		return txn.UpsertEvals(scheduler.NodeEvals(txn.State().WorkView(), n, cluster.TriggerNodeUpdate, c.now, c.evalID))
 	})
 }
 
@@ -160,7 +157,7 @@ func (c *cell) cancel(n cluster.NodeID) {
 		if _, err := txn.UpdateNodeDrain(cluster.DrainUpdate{Node: n, MarkEligible: true, At: c.now}); err != nil {
 			return err
 		}
-		return txn.UpsertEvals(scheduler.NodeEvals(txn, n, cluster.TriggerNodeUpdate, c.now, c.evalID))
+		return txn.UpsertEvals(scheduler.NodeEvals(txn.State().WorkView(), n, cluster.TriggerNodeUpdate, c.now, c.evalID))
 	})
 }
 
@@ -182,7 +179,7 @@ func (c *cell) report(reports ...cluster.AllocReport) {
 		return
 	}
 	c.write(func(txn *statestore.Txn) error {
-		evals := scheduler.ReportEvals(txn, reports, c.now, c.evalID)
+		evals := scheduler.ReportEvals(txn.State().WorkView(), reports, c.now, c.evalID)
 		txn.UpdateAllocsFromClient(reports)
 		return txn.UpsertEvals(evals)
 	})
@@ -218,8 +215,8 @@ func (c *cell) progress() {
 func (c *cell) apply(p *cluster.Plan) (refused []scheduler.Refusal) {
 	c.write(func(txn *statestore.Txn) error {
 		var accepted *cluster.Plan
-		accepted, refused = scheduler.Check(txn, p)
-		same, alike := scheduler.Check(whole{txn, txn}, p)
+		accepted, refused = scheduler.Check(txn.State().WorkView(), p)
+		same, alike := scheduler.Check(whole{txn.State().WorkView(), txn.State()}, p)
 		must.Eq(c.t, same, accepted, must.Sprint("concluded allocations changed the check"))
 		must.Eq(c.t, alike, refused, must.Sprint("concluded allocations changed the check"))
 		dropped, err := txn.ApplyPlan(accepted)
@@ -232,9 +229,9 @@ func (c *cell) apply(p *cluster.Plan) (refused []scheduler.Refusal) {
 // schedule plans an evaluation. Concluded allocations do not change the plan.
 func (c *cell) schedule(e *cluster.Evaluation) *cluster.Plan {
 	made, view := c.made, c.view()
-	same := scheduler.Schedule(whole{view, view}, e, c.now, c.ids())
+	same := scheduler.Schedule(whole{view.WorkView(), view}, e, c.now, c.ids())
 	c.made = made
-	plan := scheduler.Schedule(view, e, c.now, c.ids())
+	plan := scheduler.Schedule(view.WorkView(), e, c.now, c.ids())
 	must.Eq(c.t, same, plan, must.Sprint("concluded allocations changed the plan"))
 	return plan
 }
@@ -256,7 +253,7 @@ func (w whole) UnconcludedAllocs(k cluster.JobKey) iter.Seq[*cluster.Allocation]
 // may be refused.
 func (c *cell) settle() {
 	for range 1000 {
-		e := first(c.view().PendingEvals())
+		e := first(c.view().WorkView().PendingEvals())
 		if e == nil {
 			return
 		}
@@ -267,8 +264,8 @@ func (c *cell) settle() {
 
 // unblock plans the blocked evaluations again.
 func (c *cell) unblock() {
-	for _, e := range slices.Collect(c.view().BlockedEvals()) {
-		if c.view().CapacityIndex() > e.SnapshotIndex {
+	for _, e := range slices.Collect(c.view().WorkView().BlockedEvals()) {
+		if c.view().WorkView().CapacityIndex() > e.SnapshotIndex {
 			must.SliceEmpty(c.t, c.apply(c.schedule(e)))
 		}
 	}
@@ -364,7 +361,7 @@ func (c *cell) seed(k cluster.JobKey, n cluster.NodeID, edit ...func(*cluster.Al
 // evaluate makes an evaluation of a job.
 func (c *cell) evaluate(k cluster.JobKey) {
 	c.write(func(txn *statestore.Txn) error {
-		return txn.UpsertEvals([]*cluster.Evaluation{scheduler.JobEval(txn.Job(k), cluster.TriggerNodeUpdate, c.now, c.evalID())})
+		return txn.UpsertEvals([]*cluster.Evaluation{scheduler.JobEval(txn.State().Job(k), cluster.TriggerNodeUpdate, c.now, c.evalID())})
 	})
 }
 

@@ -129,7 +129,7 @@ func (w *chaos) happen() {
 func (w *chaos) collect() {
 	w.now = w.now.Add(time.Second)
 	for round := collection.Everything(w.now); ; {
-		request := round.Next(w.view())
+		request := round.Next(w.view().WorkView())
 		if request == nil {
 			return
 		}
@@ -137,7 +137,7 @@ func (w *chaos) collect() {
 			request.Jobs = nil // the others need one
 		}
 		w.write(func(txn *statestore.Txn) error {
-			deleted, err := collection.Apply(txn, request)
+			deleted, err := collection.Apply(txn.State().WorkView(), txn, request)
 			must.Eq(w.t, request.Len(), deleted.Len(), must.Sprint("nothing has changed since the request"))
 			return err
 		})
@@ -184,7 +184,7 @@ func (w *chaos) recount() {
 			must.LessEq(w.t, j.TaskGroups[0].Count, run[k]+len(w.done[k]), must.Sprintf("allocations of job %s", k))
 		}
 		blocked := 0
-		for e := range view.OpenEvals(k) {
+		for e := range view.WorkView().OpenEvals(k) {
 			made := w.made
 			w.schedule(e) // as with all allocations
 			w.made = made
@@ -303,7 +303,7 @@ func TestPlanHoldsWhereItWasMade(t *testing.T) {
 		for _, k := range w.jobs {
 			w.evaluate(k)
 			plan := w.pending(k)
-			accepted, refused := scheduler.Check(w.view(), plan)
+			accepted, refused := scheduler.Check(w.view().WorkView(), plan)
 			must.SliceEmpty(rt, refused)
 			must.Eq(rt, len(plan.Stops), len(accepted.Stops))
 			must.Eq(rt, len(plan.Places), len(accepted.Places))
@@ -311,7 +311,7 @@ func TestPlanHoldsWhereItWasMade(t *testing.T) {
 			must.Eq(rt, plan.Blocked, accepted.Blocked)
 			// In a transaction it is judged the same.
 			txn := w.store.Begin(w.index + 1)
-			inTxn, _ := scheduler.Check(txn, plan)
+			inTxn, _ := scheduler.Check(txn.State().WorkView(), plan)
 			txn.Abort()
 			must.Eq(rt, accepted, inTxn)
 		}

@@ -14,7 +14,7 @@ import (
 
 // pending is the plan of the job's one pending evaluation.
 func (c *cell) pending(k cluster.JobKey) *cluster.Plan {
-	for e := range c.view().OpenEvals(k) {
+	for e := range c.view().WorkView().OpenEvals(k) {
 		if e.Status == cluster.EvalPending {
 			return c.schedule(e)
 		}
@@ -43,7 +43,7 @@ func TestPlanInFlightWhenDrainStarts(t *testing.T) {
 	c.drain(n1)
 	must.Eq(t, []string{"node n1 is not ready", "node n1 is not ready"}, reasons(c.apply(plan)))
 	must.SliceEmpty(t, c.wanted(job))
-	must.Nil(t, first(c.view().BlockedEvals()))
+	must.Nil(t, first(c.view().WorkView().BlockedEvals()))
 	c.run()
 	must.Eq(t, []cluster.NodeID{"n2", "n2"}, nodesOf(c.wanted(job)))
 }
@@ -71,7 +71,7 @@ func TestWithdrawnMark(t *testing.T) {
 	must.Eq(t, cluster.DesiredRun, c.alloc(old[0].ID).DesiredStatus)
 	must.Eq(t, cluster.DesiredStop, c.alloc(old[1].ID).DesiredStatus)
 	must.Len(t, 2, c.wanted(job))
-	must.NotNil(t, first(c.view().PendingEvals()))
+	must.NotNil(t, first(c.view().WorkView().PendingEvals()))
 	c.run()
 	must.Eq(t, []cluster.NodeID{"n1", "n3"}, nodesOf(c.wanted(job)))
 }
@@ -163,7 +163,7 @@ func TestNoReplacementForAnAllocationThatIsBack(t *testing.T) {
 			c.run()
 			must.Eq(t, cluster.ClientUnknown, c.alloc(old[0].ID).ClientStatus)
 			c.node("n2")
-			stale := c.schedule(first(c.view().BlockedEvals()))
+			stale := c.schedule(first(c.view().WorkView().BlockedEvals()))
 			must.Len(t, 2, stale.Places)
 			c.status(n1, cluster.NodeReady)
 			c.report(c.says(old[1], cluster.ClientFailed))
@@ -286,7 +286,7 @@ func TestPlansThatCompeteForRoom(t *testing.T) {
 	must.Len(t, 3, c.wanted(b))
 	c.settle()
 	must.Len(t, 3, c.wanted(b))
-	must.Eq(t, map[string]int{"g": 4}, first(c.view().BlockedEvals()).Queued)
+	must.Eq(t, map[string]int{"g": 4}, first(c.view().WorkView().BlockedEvals()).Queued)
 }
 
 func TestMaxAllocs(t *testing.T) {
@@ -347,7 +347,7 @@ func TestDamagedPlans(t *testing.T) {
 		"other's stop":    {Eval: good.Eval, SnapshotIndex: good.SnapshotIndex, Stops: []cluster.PlanStop{{Alloc: running.ID}}},
 		"other's blocked": {Eval: good.Eval, SnapshotIndex: good.SnapshotIndex, Blocked: &cluster.Evaluation{ID: "b", JobID: "other"}},
 	} {
-		accepted, refused := scheduler.Check(c.view(), plan)
+		accepted, refused := scheduler.Check(c.view().WorkView(), plan)
 		must.Len(t, 1, refused, must.Sprint(name))
 		must.SliceEmpty(t, accepted.Places, must.Sprint(name))
 		must.SliceEmpty(t, accepted.Stops, must.Sprint(name))
@@ -355,7 +355,7 @@ func TestDamagedPlans(t *testing.T) {
 	}
 	// An entry may claim less than an allocation takes: the job knows better.
 	small := edit(func(a *cluster.Allocation) { a.Resources, a.Job = cluster.Resources{}, nil })
-	accepted, refused := scheduler.Check(c.view(), &cluster.Plan{Eval: good.Eval, SnapshotIndex: good.SnapshotIndex, Places: []*cluster.Allocation{small}})
+	accepted, refused := scheduler.Check(c.view().WorkView(), &cluster.Plan{Eval: good.Eval, SnapshotIndex: good.SnapshotIndex, Places: []*cluster.Allocation{small}})
 	must.SliceEmpty(t, refused)
 	must.Eq(t, a.Resources, accepted.Places[0].Resources)
 	must.Eq(t, c.view().Job(job), accepted.Places[0].Job)
@@ -375,6 +375,6 @@ func TestOneBlockedEvaluation(t *testing.T) {
 	})
 	must.SliceEmpty(t, c.apply(plan))
 	must.Eq(t, "made-by-another-leader", c.view().Eval(plan.Eval.ID).BlockedEval)
-	must.Eq(t, "made-by-another-leader", first(c.view().BlockedEvals()).ID)
+	must.Eq(t, "made-by-another-leader", first(c.view().WorkView().BlockedEvals()).ID)
 	must.Nil(t, c.view().Eval(plan.Blocked.ID))
 }

@@ -50,7 +50,7 @@ func largeMemory() cluster.Constraint {
 // allocations have one device.
 func ownersOn(c *cell, n cluster.NodeID) (owners []string) {
 	seen := map[string]bool{}
-	for a := range c.view().LiveAllocsByNode(n) {
+	for a := range c.view().WorkView().LiveAllocsByNode(n) {
 		if a.Devices == nil {
 			continue
 		}
@@ -257,7 +257,7 @@ func TestDevices_ChangeAtAnyTime(t *testing.T) {
 			jobs = append(jobs, c.job(fmt.Sprint("j", i), kind, 1, asksFor(rapid.IntRange(1, 2).Draw(rt, "asks"))))
 		}
 		for range rapid.IntRange(1, 6).Draw(rt, "changes") {
-			for e := first(c.view().PendingEvals()); e != nil; e = first(c.view().PendingEvals()) {
+			for e := first(c.view().WorkView().PendingEvals()); e != nil; e = first(c.view().WorkView().PendingEvals()) {
 				plan := c.schedule(e)
 				switch rapid.IntRange(0, 2).Draw(rt, "change") {
 				case 0:
@@ -289,7 +289,7 @@ func TestDevices_ChangeAtAnyTime(t *testing.T) {
 		c.run()
 		for n := range c.view().Nodes() {
 			used := cluster.DevicesInUse{}
-			for a := range c.view().LiveAllocsByNode(n.ID) {
+			for a := range c.view().WorkView().LiveAllocsByNode(n.ID) {
 				used.Add(a.Devices)
 			}
 			for _, k := range jobs {

@@ -152,7 +152,7 @@ func TestDrivers_ChangeAtAnyTime(t *testing.T) {
 		kind := rapid.SampledFrom([]cluster.JobType{cluster.JobService, cluster.JobSystem}).Draw(rt, "kind")
 		job := c.job("web", kind, 1, withDriver, onLinux)
 		for range rapid.IntRange(1, 5).Draw(rt, "changes") {
-			for e := first(c.view().PendingEvals()); e != nil; e = first(c.view().PendingEvals()) {
+			for e := first(c.view().WorkView().PendingEvals()); e != nil; e = first(c.view().WorkView().PendingEvals()) {
 				plan := c.schedule(e)
 				flap(rapid.IntRange(0, nodes-1).Draw(rt, "node"))
 				c.apply(plan)

@@ -57,7 +57,7 @@ func TestRefusedBlockedEvaluationIsPending(t *testing.T) {
 	c.job("web", cluster.JobService, 1)
 	c.settle()
 	n1 := c.node("n1")
-	blocked := first(c.view().BlockedEvals())
+	blocked := first(c.view().WorkView().BlockedEvals())
 	plan := c.schedule(blocked)
 	must.Eq(t, cluster.EvalComplete, plan.Eval.Status)
 	c.drain(n1)
@@ -65,7 +65,7 @@ func TestRefusedBlockedEvaluationIsPending(t *testing.T) {
 	must.Eq(t, cluster.EvalPending, c.view().Eval(blocked.ID).Status)
 	c.settle()
 	must.Eq(t, 1, len(collect(c, blocked.JobKey())))
-	must.NotNil(t, first(c.view().BlockedEvals()))
+	must.NotNil(t, first(c.view().WorkView().BlockedEvals()))
 }
 
 // A node that is for other work by now gets nothing of a stale plan.
@@ -186,7 +186,7 @@ func TestGivenUp(t *testing.T) {
 	c.spend(done, n1, func(a *cluster.Allocation) { a.ClientStatus = cluster.ClientComplete })
 	c.spend(forced, n1, func(a *cluster.Allocation) { a.DesiredTransition.ForceReschedule = true })
 	c.seed(web, n1, func(a *cluster.Allocation) { a.ClientStatus = cluster.ClientFailed })
-	givenUp := func(k cluster.JobKey) []cluster.AllocID { return scheduler.GivenUp(c.view(), k) }
+	givenUp := func(k cluster.JobKey) []cluster.AllocID { return scheduler.GivenUp(c.view().WorkView(), k) }
 	must.Eq(t, []cluster.AllocID{old.ID}, givenUp(web))
 	must.SliceEmpty(t, givenUp(forced))
 	must.SliceEmpty(t, givenUp(cluster.JobKey{ID: "none"}))
@@ -211,13 +211,13 @@ func TestGivenUp_afterAChange(t *testing.T) {
 	c.run()
 	for range cluster.MaxReschedules + 1 {
 		must.Len(t, 1, c.wanted(web))
-		must.SliceEmpty(t, scheduler.GivenUp(c.view(), web))
+		must.SliceEmpty(t, scheduler.GivenUp(c.view().WorkView(), web))
 		old = c.wanted(web)[0]
 		c.report(c.says(old, cluster.ClientFailed))
 		c.run()
 	}
 	must.SliceEmpty(t, c.wanted(web))
-	must.Eq(t, []cluster.AllocID{old.ID}, scheduler.GivenUp(c.view(), web))
+	must.Eq(t, []cluster.AllocID{old.ID}, scheduler.GivenUp(c.view().WorkView(), web))
 }
 
 // The slot of one that failed for good is the first to be given up.
@@ -349,7 +349,7 @@ func TestStoppedReportCallsForNothing(t *testing.T) {
 	c.settle()
 	for _, s := range []cluster.ClientStatus{cluster.ClientComplete, cluster.ClientFailed} {
 		reports := []cluster.AllocReport{c.says(c.allocs(job, (*cluster.Allocation).ServerTerminal)[0], s)}
-		must.SliceEmpty(t, scheduler.ReportEvals(c.view(), reports, c.now, c.evalID))
+		must.SliceEmpty(t, scheduler.ReportEvals(c.view().WorkView(), reports, c.now, c.evalID))
 	}
 }
 
@@ -375,7 +375,7 @@ func TestViewBehindTheBarrier(t *testing.T) {
 	old := c.view()
 	c.job("other", cluster.JobService, 1)
 	view := old
-	s, log := c.leader(func(config *scheduler.Config) { config.Snapshot = func() scheduler.View { return view } })
+	s, log := c.leader(func(config *scheduler.Config) { config.Snapshot = func() scheduler.View { return view.WorkView() } })
 	s.Step(c.now)
 	log.answer(fine)
 	must.Eq(t, c.now.Add(scheduler.DefaultRetryBase), s.Step(c.now))
@@ -391,7 +391,7 @@ func TestViewBehindThePlan(t *testing.T) {
 	c.node("n1")
 	job := c.job("web", cluster.JobService, 1)
 	view := c.view()
-	s, log := c.leader(func(config *scheduler.Config) { config.Snapshot = func() scheduler.View { return view } })
+	s, log := c.leader(func(config *scheduler.Config) { config.Snapshot = func() scheduler.View { return view.WorkView() } })
 	s.Step(c.now)
 	log.answer(fine)
 	s.Step(c.now)
@@ -528,7 +528,7 @@ func TestGroupsAndJobsShareRoom(t *testing.T) {
 			s, log := c.leader()
 			log.lead(s)
 			must.Zero(t, log.refused)
-			must.Eq(t, 3, c.view().LiveCount("n1"))
+			must.Eq(t, 3, c.view().Usage("n1").Live)
 		})
 	}
 }

@@ -15,9 +15,9 @@ import (
 func TestBlockedUntilCapacity(t *testing.T) {
 	c := parallel(t)
 	job := c.job("web", cluster.JobService, 3)
-	register := first(c.view().PendingEvals())
+	register := first(c.view().WorkView().PendingEvals())
 	c.settle()
-	done, blocked := c.view().Eval(register.ID), first(c.view().BlockedEvals())
+	done, blocked := c.view().Eval(register.ID), first(c.view().WorkView().BlockedEvals())
 	must.Eq(t, cluster.EvalComplete, done.Status)
 	must.Eq(t, map[string]int{"g": 3}, done.Queued)
 	must.Eq(t, blocked.ID, done.BlockedEval)
@@ -28,30 +28,30 @@ func TestBlockedUntilCapacity(t *testing.T) {
 
 	c.evaluate(job)
 	c.settle()
-	again := first(c.view().BlockedEvals())
+	again := first(c.view().WorkView().BlockedEvals())
 	must.Eq(t, blocked.ID, again.ID)
 	must.Greater(t, blocked.SnapshotIndex, again.SnapshotIndex)
 	must.Len(t, 1, collect(c, job))
 
 	// Room for two: the evaluation waits for the third.
 	c.node("n1", func(n *cluster.Node) { n.MaxAllocs = 2 })
-	must.Greater(t, again.SnapshotIndex, c.view().CapacityIndex())
+	must.Greater(t, again.SnapshotIndex, c.view().WorkView().CapacityIndex())
 	c.unblock()
 	must.Len(t, 2, c.wanted(job))
-	waiting := first(c.view().BlockedEvals())
+	waiting := first(c.view().WorkView().BlockedEvals())
 	must.Eq(t, blocked.ID, waiting.ID)
 	must.Eq(t, map[string]int{"g": 1}, waiting.Queued)
 
 	c.node("n2")
 	c.unblock()
 	must.Len(t, 3, c.wanted(job))
-	must.Nil(t, first(c.view().OpenEvals(job)))
+	must.Nil(t, first(c.view().WorkView().OpenEvals(job)))
 	must.Eq(t, cluster.EvalComplete, c.view().Eval(blocked.ID).Status)
 	must.MapEmpty(t, c.view().Eval(blocked.ID).Queued)
 }
 
 func collect(c *cell, k cluster.JobKey) (open []*cluster.Evaluation) {
-	for e := range c.view().OpenEvals(k) {
+	for e := range c.view().WorkView().OpenEvals(k) {
 		open = append(open, e)
 	}
 	return open
@@ -63,10 +63,10 @@ func TestBlockedAndScaledDown(t *testing.T) {
 	c.node("n1", func(n *cluster.Node) { n.MaxAllocs = 2 })
 	job := c.job("web", cluster.JobService, 3)
 	c.settle()
-	blocked := first(c.view().BlockedEvals())
+	blocked := first(c.view().WorkView().BlockedEvals())
 	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 2 })
 	c.settle()
-	must.Nil(t, first(c.view().OpenEvals(job)))
+	must.Nil(t, first(c.view().WorkView().OpenEvals(job)))
 	must.Eq(t, cluster.EvalCancelled, c.view().Eval(blocked.ID).Status)
 }
 
@@ -79,7 +79,7 @@ func TestStopDoesNotWaitForPlacement(t *testing.T) {
 	c.mark(cluster.MarkPaced, old)
 	c.run()
 	must.Eq(t, cluster.ClientComplete, c.alloc(old.ID).ClientStatus)
-	must.Eq(t, map[string]int{"g": 1}, first(c.view().BlockedEvals()).Queued)
+	must.Eq(t, map[string]int{"g": 1}, first(c.view().WorkView().BlockedEvals()).Queued)
 	c.node("n2")
 	c.run()
 	must.Eq(t, old.Name, c.alloc(c.alloc(old.ID).NextAllocation).Name)
@@ -133,7 +133,7 @@ func TestNodeEvals(t *testing.T) {
 	c.job("patch", cluster.JobSysBatch, 1)
 	c.run()
 	c.report(c.says(c.wanted(done)[0], cluster.ClientComplete))
-	for a := range c.view().LiveAllocsByNode(n1) {
+	for a := range c.view().WorkView().LiveAllocsByNode(n1) {
 		if a.JobID == "patch" {
 			c.report(c.says(a, cluster.ClientComplete))
 		}
@@ -142,7 +142,7 @@ func TestNodeEvals(t *testing.T) {
 	c.run()
 	n2 := c.node("n2")
 	evals := func(n cluster.NodeID) []*cluster.Evaluation {
-		return scheduler.NodeEvals(c.view(), n, cluster.TriggerNodeUpdate, c.now, c.evalID)
+		return scheduler.NodeEvals(c.view().WorkView(), n, cluster.TriggerNodeUpdate, c.now, c.evalID)
 	}
 	must.Eq(t, []cluster.JobID{"log", "patch", "web"}, jobsOf(evals(n1)))
 	must.Eq(t, []cluster.JobID{"log", "patch"}, jobsOf(evals(n2)))
@@ -169,7 +169,7 @@ func TestReportEvals(t *testing.T) {
 		for a := range c.view().Allocs() {
 			reports = append(reports, c.says(a, s), c.says(a, s))
 		}
-		return jobsOf(scheduler.ReportEvals(c.view(), reports, c.now, c.evalID))
+		return jobsOf(scheduler.ReportEvals(c.view().WorkView(), reports, c.now, c.evalID))
 	}
 	must.Eq(t, []cluster.JobID{"batch", "service", "system"}, evals(cluster.ClientFailed))
 	must.Eq(t, []cluster.JobID{"service", "system"}, evals(cluster.ClientComplete))
@@ -181,7 +181,7 @@ func TestReportEvals(t *testing.T) {
 		for a := range c.view().Allocs() {
 			reports = append(reports, c.says(a, cluster.ClientRunning), c.says(a, first), c.says(a, then))
 		}
-		return jobsOf(scheduler.ReportEvals(c.view(), reports, c.now, c.evalID))
+		return jobsOf(scheduler.ReportEvals(c.view().WorkView(), reports, c.now, c.evalID))
 	}
 	must.Eq(t, []cluster.JobID{"service", "system"}, ends(cluster.ClientComplete, cluster.ClientFailed))
 	must.Eq(t, []cluster.JobID{"batch", "service", "system"}, ends(cluster.ClientFailed, cluster.ClientComplete))

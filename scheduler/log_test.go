@@ -144,7 +144,7 @@ func (c *cell) leader(edit ...func(*scheduler.Config)) (*scheduler.Scheduler, *l
 // successor is another leader over the same log. What is in the queue is lost.
 func (l *log) successor(edit ...func(*scheduler.Config)) *scheduler.Scheduler {
 	l.queue = nil
-	config := scheduler.Config{Snapshot: func() scheduler.View { return l.view() }, Applier: l, IDs: l.ids()}
+	config := scheduler.Config{Snapshot: func() scheduler.View { return l.view().WorkView() }, Applier: l, IDs: l.ids()}
 	for _, f := range edit {
 		f(&config)
 	}

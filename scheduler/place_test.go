@@ -136,7 +136,7 @@ func large(b *testing.B, count int) (*cell, *cluster.Evaluation) {
 		c.settle()
 	}
 	job := c.job("web", cluster.JobService, count)
-	return c, first(c.view().OpenEvals(job))
+	return c, first(c.view().WorkView().OpenEvals(job))
 }
 
 func BenchmarkSchedule(b *testing.B) {
@@ -145,7 +145,7 @@ func BenchmarkSchedule(b *testing.B) {
 			c, eval := large(b, count)
 			view, ids := c.view(), scheduler.RandomIDs()
 			for b.Loop() {
-				if plan := scheduler.Schedule(view, eval, start, ids); len(plan.Places) != count {
+				if plan := scheduler.Schedule(view.WorkView(), eval, start, ids); len(plan.Places) != count {
 					b.Fatalf("placed %d", len(plan.Places))
 				}
 			}
@@ -158,7 +158,7 @@ func BenchmarkCheck(b *testing.B) {
 	plan := c.schedule(eval)
 	for b.Loop() {
 		txn := c.store.Begin(c.index + 1)
-		if _, refused := scheduler.Check(txn, plan); len(refused) > 0 {
+		if _, refused := scheduler.Check(txn.State().WorkView(), plan); len(refused) > 0 {
 			b.Fatal(refused)
 		}
 		txn.Abort()

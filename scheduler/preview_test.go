@@ -34,13 +34,13 @@ func TestPreview(t *testing.T) {
 				job.TaskGroups[0].Count = 5
 			}
 			before := c.index
-			preview := scheduler.Preview(c.view(), job, c.now, math.MaxInt)
+			preview := scheduler.Preview(c.view().WorkView(), job, c.now, math.MaxInt)
 			must.Eq(t, before, c.view().Index())
 			must.NotEq(t, 0, len(preview.Places))
 
 			c.edit(key, func(j *cluster.Job) { *j = *job.Copy() })
-			evals := slices.Collect(c.view().OpenEvals(key))
-			plan := scheduler.Schedule(c.view(), evals[len(evals)-1], c.now, c.ids())
+			evals := slices.Collect(c.view().WorkView().OpenEvals(key))
+			plan := scheduler.Schedule(c.view().WorkView(), evals[len(evals)-1], c.now, c.ids())
 			must.Eq(t, plan.Stops, preview.Stops)
 			must.Eq(t, namesOf(plan.Places), namesOf(preview.Places))
 			must.Eq(t, nodesOf(plan.Places), nodesOf(preview.Places))
@@ -54,5 +54,5 @@ func TestPreview_bounded(t *testing.T) {
 	c := parallel(t)
 	c.node("n1")
 	key := c.job("web", cluster.JobService, 3)
-	must.Len(t, 2, scheduler.Preview(c.view(), c.view().Job(key), c.now, 2).Places)
+	must.Len(t, 2, scheduler.Preview(c.view().WorkView(), c.view().Job(key), c.now, 2).Places)
 }

@@ -35,7 +35,7 @@ func TestServiceKeepsItsCount(t *testing.T) {
 	c.stopJob(job, false)
 	c.run()
 	must.SliceEmpty(t, c.wanted(job))
-	must.Nil(t, first(c.view().OpenEvals(job)))
+	must.Nil(t, first(c.view().WorkView().OpenEvals(job)))
 }
 
 func TestRemovedGroupStops(t *testing.T) {
@@ -136,7 +136,7 @@ func TestMarkedCanaryIsReplacedAsCanary(t *testing.T) {
 	c.run()
 	must.Eq(t, "", c.alloc(old.ID).NextAllocation)
 	must.Eq(t, cluster.ClientComplete, c.alloc(old.ID).ClientStatus)
-	must.NotNil(t, first(c.view().BlockedEvals()))
+	must.NotNil(t, first(c.view().WorkView().BlockedEvals()))
 
 	c.node("n2")
 	c.run()
@@ -146,7 +146,7 @@ func TestMarkedCanaryIsReplacedAsCanary(t *testing.T) {
 	must.Eq(t, old.Name, replacement.Name)
 	must.Eq(t, "n2", replacement.NodeID)
 	must.Len(t, 2, c.wanted(job))
-	must.Nil(t, first(c.view().BlockedEvals()))
+	must.Nil(t, first(c.view().WorkView().BlockedEvals()))
 }
 
 // A canary that ended before it could be stopped is replaced all the same.
@@ -295,7 +295,7 @@ func TestBatchStoppedAtDeadlineKeepsItsSlot(t *testing.T) {
 		must.Eq(t, cluster.ClientComplete, a.ClientStatus)
 		must.Eq(t, "", a.NextAllocation)
 	}
-	must.Nil(t, first(c.view().OpenEvals(job)))
+	must.Nil(t, first(c.view().WorkView().OpenEvals(job)))
 	c.cancel(n1)
 	c.evaluate(job)
 	c.run()
@@ -466,7 +466,7 @@ func TestFailingAllocationIsGivenUp(t *testing.T) {
 		c.report(c.says(c.wanted(job)[0], cluster.ClientFailed))
 	}
 	must.Eq(t, 11, tries)
-	must.Nil(t, first(c.view().OpenEvals(job)))
+	must.Nil(t, first(c.view().WorkView().OpenEvals(job)))
 
 	// Fixed, it has all its chances again.
 	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Tasks[0].Resources.CPU = 50 })
@@ -501,14 +501,14 @@ func TestSystemRunsOnEveryFittingNode(t *testing.T) {
 	c.run()
 	must.Eq(t, []cluster.NodeID{"n1", "n3", "n4"}, nodesOf(c.wanted(all)))
 	must.Eq(t, []cluster.NodeID{"n4"}, nodesOf(c.wanted(some)))
-	must.Eq(t, map[string]int{"g": 1}, first(c.view().BlockedEvals()).Queued)
+	must.Eq(t, map[string]int{"g": 1}, first(c.view().WorkView().BlockedEvals()).Queued)
 
 	// A new node gets one, a node that fits no more loses its.
 	c.node("n6")
 	c.edit(all, func(j *cluster.Job) { j.Datacenters = []string{"dc2"} })
 	c.run()
 	must.Eq(t, []cluster.NodeID{"n3"}, nodesOf(c.wanted(all)))
-	must.Nil(t, first(c.view().BlockedEvals()))
+	must.Nil(t, first(c.view().WorkView().BlockedEvals()))
 }
 
 // A node that is only ineligible keeps what it runs, and gets nothing new.
@@ -523,7 +523,7 @@ func TestIneligibleNode(t *testing.T) {
 	c.run()
 	must.Len(t, 2, c.wanted(job))
 	must.Len(t, 1, c.wanted(system))
-	must.Eq(t, map[string]int{"g": 1}, first(c.view().BlockedEvals()).Queued)
+	must.Eq(t, map[string]int{"g": 1}, first(c.view().WorkView().BlockedEvals()).Queued)
 }
 
 func TestSysBatchRunsOnce(t *testing.T) {
@@ -656,7 +656,7 @@ func TestPurgedJob(t *testing.T) {
 	c.stopJob(job, true)
 	c.run()
 	must.SliceEmpty(t, c.allocs(job, func(*cluster.Allocation) bool { return true }))
-	must.Nil(t, first(c.view().OpenEvals(job)))
+	must.Nil(t, first(c.view().WorkView().OpenEvals(job)))
 }
 
 // The job has moved often, and its plan reads only what is left to plan.
@@ -674,5 +674,5 @@ func TestPlanReadsNoHistory(t *testing.T) {
 		c.run()
 	}
 	must.GreaterEq(t, 30, len(c.allocs(k, func(*cluster.Allocation) bool { return true })))
-	must.Len(t, 3, slices.Collect(c.view().UnconcludedAllocs(k)))
+	must.Len(t, 3, slices.Collect(c.view().WorkView().UnconcludedAllocs(k)))
 }

@@ -463,10 +463,10 @@ func TestLostAndForgotten(t *testing.T) {
 				c.node("n2")
 			}
 			c.write(func(txn *statestore.Txn) error { test.forget(txn, c.now); return nil }) // and no evaluation
-			must.Positive(t, c.view().LiveCount("n1"))
+			must.Positive(t, c.view().Usage("n1").Live)
 			s, log = c.leader()
 			log.lead(s)
-			must.Zero(t, c.view().LiveCount("n1"))
+			must.Zero(t, c.view().Usage("n1").Live)
 			must.Len(t, test.want, c.wanted(job))
 
 			// What is seen to already is not asked for again.
@@ -543,7 +543,7 @@ func TestConfigThatCannotWork(t *testing.T) {
 	t.Parallel()
 	c := newCell(t)
 	_, log := c.leader()
-	good := scheduler.Config{Snapshot: func() scheduler.View { return c.view() }, Applier: log}
+	good := scheduler.Config{Snapshot: func() scheduler.View { return c.view().WorkView() }, Applier: log}
 	for field, spoil := range map[string]func(*scheduler.Config){
 		"Snapshot":        func(c *scheduler.Config) { c.Snapshot = nil },
 		"Applier":         func(c *scheduler.Config) { c.Applier = nil },
@@ -590,7 +590,7 @@ func TestRun(t *testing.T) {
 		n1 := c.node("n1")
 		job := c.job("web", cluster.JobService, 1, lostAfter(limit))
 		entries := make(remote, 10)
-		s, err := scheduler.New(scheduler.Config{Snapshot: func() scheduler.View { return c.view() }, Applier: entries})
+		s, err := scheduler.New(scheduler.Config{Snapshot: func() scheduler.View { return c.view().WorkView() }, Applier: entries})
 		must.NoError(t, err)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})

@@ -38,7 +38,7 @@ func registerVolume(c *cell, id string, edit ...func(*cluster.Volume)) {
 	for _, f := range edit {
 		f(v)
 	}
-	c.write(func(txn *statestore.Txn) error { return statestore.UpsertVolume(txn, v, c.now) })
+	c.write(func(txn *statestore.Txn) error { return txn.UpsertVolume(v, c.now) })
 }
 
 // uses makes the job's group use the volume "data".
@@ -193,7 +193,7 @@ func TestVolumes_TopologyAndController(t *testing.T) {
 	c.node("n3", disks(true, func(p *cluster.StoragePlugin) { p.Type, p.Attaches = cluster.PluginController, true }))
 	c.run()
 	must.Eq(t, []cluster.NodeID{"n2"}, nodesOf(c.wanted(job)))
-	for claim := range c.view().Claims() {
+	for claim := range c.view().WorkView().Claims() {
 		must.True(t, claim.Controller)
 	}
 }
@@ -207,8 +207,8 @@ func TestVolumes_TwoPlansForTheLastClaim(t *testing.T) {
 	var plans []*cluster.Plan
 	for _, id := range []string{"one", "two"} {
 		job := c.job(id, cluster.JobService, 1, uses(cluster.SingleNodeWriter))
-		for e := range c.view().OpenEvals(job) {
-			plans = append(plans, scheduler.Schedule(c.view(), e, c.now, c.ids()))
+		for e := range c.view().WorkView().OpenEvals(job) {
+			plans = append(plans, scheduler.Schedule(c.view().WorkView(), e, c.now, c.ids()))
 		}
 	}
 	must.Len(t, 2, plans)
@@ -216,7 +216,7 @@ func TestVolumes_TwoPlansForTheLastClaim(t *testing.T) {
 	for _, p := range plans {
 		must.Len(t, 1, p.Places)
 		c.write(func(txn *statestore.Txn) error {
-			accepted, no := scheduler.Check(txn, p)
+			accepted, no := scheduler.Check(txn.State().WorkView(), p)
 			refused = append(refused, no...)
 			_, err := txn.ApplyPlan(accepted)
 			return err
@@ -236,14 +236,14 @@ func TestVolumes_AReplacementWaitsForTheVolume(t *testing.T) {
 	c.run()
 	first := c.wanted(job)[0]
 	c.node("n2", disks(true))
-	c.write(func(txn *statestore.Txn) error { return statestore.MigrateAlloc(txn, first.ID, c.now) })
+	c.write(func(txn *statestore.Txn) error { return txn.MigrateAlloc(first.ID, c.now) })
 	c.evaluate(job)
 	c.settle()
 	c.unblock()
 	must.SliceEmpty(t, c.wanted(job), must.Sprint("the first is stopped, and has the volume still"))
 	must.True(t, c.view().Alloc(first.ID).ServerTerminal())
 	c.progress()
-	must.SliceEmpty(t, slices.Collect(c.view().Claims()))
+	must.SliceEmpty(t, slices.Collect(c.view().WorkView().Claims()))
 	c.unblock()
 	must.Eq(t, []cluster.NodeID{"n2"}, nodesOf(c.wanted(job)))
 }

@@ -28,7 +28,7 @@ func (l *leader) collect(ctx context.Context, store *statestore.Store) {
 			return
 		case <-timer.C:
 		}
-		request, wakeAt := collector.Step(store.Snapshot(), time.Now())
+		request, wakeAt := collector.Step(store.Snapshot().WorkView(), time.Now())
 		if held := collector.Held(); held != nil {
 			l.held.Store(held)
 		}
@@ -70,7 +70,7 @@ func NewCollection(s *Server) Collection { return Collection{s} }
 func (c Collection) Now(ctx context.Context) (deleted cluster.Collected, err error) {
 	round := collect.Everything(time.Now())
 	for {
-		request := round.Next(c.server.Store().Snapshot())
+		request := round.Next(c.server.Store().Snapshot().WorkView())
 		if request == nil {
 			return deleted, nil
 		}

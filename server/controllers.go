@@ -93,7 +93,7 @@ func (c *controllerCalls) look(ctx context.Context) {
 	if index == c.seen {
 		return
 	}
-	calls, shared := volumes.Due(snapshot)
+	calls, shared := volumes.Due(snapshot.WorkView())
 	c.due = calls
 	if len(calls) == 0 && len(shared) == 0 {
 		c.caller.Forget(nil)
@@ -111,7 +111,7 @@ func (c *controllerCalls) look(ctx context.Context) {
 	if err := c.leader.consistent(ctx); err != nil {
 		return
 	}
-	calls, shared = volumes.Due(c.store.Snapshot())
+	calls, shared = volumes.Due(c.store.Snapshot().WorkView())
 	c.caller.Forget(calls)
 	for _, call := range calls {
 		if c.caller.Ready(call, now) {

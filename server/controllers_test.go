@@ -128,7 +128,7 @@ func registerWriter(t *testing.T, g *server.Group) {
 }
 
 func claimsOf(g *server.Group) []*cluster.VolumeClaim {
-	return slices.Collect(g.Leader().Store().Snapshot().Claims())
+	return slices.Collect(g.Leader().Store().Snapshot().WorkView().Claims())
 }
 
 // A controller attaches the volume when its allocation is placed. The first one fails, and the second one

@@ -70,7 +70,7 @@ func TestServer_aReplacementOnANodeThatGoesDown(t *testing.T) {
 			down <- answer{index: w.Index, err: err}
 		}()
 		synctest.Wait() // proposed, from a state without the replacement
-		for range s.Store().Snapshot().LiveAllocsByNode("n2") {
+		for range s.Store().Snapshot().WorkView().LiveAllocsByNode("n2") {
 			t.Fatal("there is nothing on n2 yet")
 		}
 		close(marks.open)
@@ -88,13 +88,13 @@ func TestServer_aReplacementOnANodeThatGoesDown(t *testing.T) {
 		for range 100 {
 			time.Sleep(100 * time.Millisecond)
 			for _, node := range []cluster.NodeID{"n1", "n3"} {
-				_, err := s.ReportAllocs(t.Context(), clustertest.Progress(s.Store().Snapshot().LiveAllocsByNode(node), time.Now()))
+				_, err := s.ReportAllocs(t.Context(), clustertest.Progress(s.Store().Snapshot().WorkView().LiveAllocsByNode(node), time.Now()))
 				must.NoError(t, err)
 			}
 		}
 		state := s.Store().Snapshot()
 		must.False(t, state.Node("n1").Draining(), must.Sprint("the drain ends"))
-		for range state.LiveAllocsByNode("n2") {
+		for range state.WorkView().LiveAllocsByNode("n2") {
 			t.Fatal("something is left on the node that is down")
 		}
 	})
@@ -143,7 +143,7 @@ func TestServer_aSystemJobAndANodeAtOnce(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		for _, id := range []cluster.NodeID{"n1", "n2"} {
-			must.Eq(t, 1, s.Store().Snapshot().LiveCount(id), must.Sprint(id))
+			must.Eq(t, 1, s.Store().Snapshot().Usage(id).Live, must.Sprint(id))
 		}
 	})
 }

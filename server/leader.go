@@ -104,7 +104,7 @@ func (l *leader) enableDrainer(enabled bool, state drainer.StateReader) {
 func (l *leader) newScheduler(store *statestore.Store) (*scheduler.Scheduler, error) {
 	config := l.config.Scheduler
 	config.Logger = l.config.Logger
-	config.Snapshot = func() scheduler.View { return store.Snapshot() }
+	config.Snapshot = func() scheduler.View { return store.Snapshot().WorkView() }
 	config.Applier = shims.NewSchedulerApplier(l.own)
 	return scheduler.New(config)
 }

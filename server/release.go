@@ -28,11 +28,11 @@ func (l *leader) releaseClaims(ctx context.Context, store *statestore.Store) {
 		case <-timer.C:
 		}
 		now := time.Now()
-		if !volumes.AnyExpires(store.Snapshot()) {
+		if !volumes.AnyExpires(store.Snapshot().WorkView()) {
 			began = now
 		}
 		now = slower(began, now, now.Sub(began))
-		if changes := volumes.Expired(store.Snapshot(), now); len(changes) > 0 {
+		if changes := volumes.Expired(store.Snapshot().WorkView(), now); len(changes) > 0 {
 			m := &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: now, Changes: changes}}
 			switch done, _, err := shims.Apply(ctx, l.own, m); {
 			case err == nil:

@@ -21,7 +21,9 @@ func TestServer_aNewLeaderFreesTheVolumeOfAnUnreachableNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, first, waits := writerOnADownNode(t, 5)
-		claims := func() []*cluster.VolumeClaim { return slices.Collect(g.Leader().Store().Snapshot().Claims()) }
+		claims := func() []*cluster.VolumeClaim {
+			return slices.Collect(g.Leader().Store().Snapshot().WorkView().Claims())
+		}
 		down := time.Now()
 		for range 2 {
 			time.Sleep(waits / 3)
@@ -44,7 +46,9 @@ func TestServer_freesTheVolumeOfAnUnreachableNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, first, waits := writerOnADownNode(t, 3)
-		claims := func() []*cluster.VolumeClaim { return slices.Collect(g.Leader().Store().Snapshot().Claims()) }
+		claims := func() []*cluster.VolumeClaim {
+			return slices.Collect(g.Leader().Store().Snapshot().WorkView().Claims())
+		}
 		time.Sleep(waits - time.Second)
 		must.Eq(t, cluster.ClientLost, g.Leader().Store().Snapshot().Alloc(first.Alloc).ClientStatus)
 		must.Eq(t, []*cluster.VolumeClaim{first}, claims())
@@ -80,7 +84,7 @@ func writerOnADownNode(t *testing.T, servers int) (*server.Group, *cluster.Volum
 	group.Disconnect.StopOnClientAfter = 10 * time.Minute
 	registerJob(t, g, j)
 	runs(t, g, 1)
-	claims := slices.Collect(g.Leader().Store().Snapshot().Claims())
+	claims := slices.Collect(g.Leader().Store().Snapshot().WorkView().Claims())
 	must.Len(t, 1, claims)
 	first := claims[0]
 

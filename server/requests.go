@@ -65,7 +65,7 @@ func (s *Server) EvaluateNode(ctx context.Context, id cluster.NodeID) (cluster.W
 	nothing, err := s.certainly(ctx, func(state *statestore.Snapshot) bool {
 		evals = nil
 		if known = state.Node(id) != nil; known {
-			evals = scheduler.NodeEvals(state, id, cluster.TriggerNodeUpdate, time.Now(), newEvalID)
+			evals = scheduler.NodeEvals(state.WorkView(), id, cluster.TriggerNodeUpdate, time.Now(), newEvalID)
 		}
 		return len(evals) == 0
 	})
@@ -149,7 +149,7 @@ func StopAlloc(ctx context.Context, s *Server, id cluster.AllocID) (cluster.Writ
 	var evals []*cluster.Evaluation
 	at := time.Now()
 	_, err := s.certainly(ctx, func(state *statestore.Snapshot) bool {
-		evals = scheduler.AllocEval(state, id, cluster.TriggerAllocStop, at, newEvalID())
+		evals = scheduler.AllocEval(state.WorkView(), id, cluster.TriggerAllocStop, at, newEvalID())
 		return len(evals) == 0
 	})
 	switch {

@@ -178,7 +178,7 @@ func TestServer_aNodeReturns(t *testing.T) {
 		logsJob.TaskGroups[0].Tasks[0].Resources = cluster.Resources{} // ten others fill a node
 		registerJob(t, g, logsJob)
 		logs := func(s *statestore.Snapshot, on cluster.NodeID) (running int) {
-			for a := range s.LiveAllocsByNode(on) {
+			for a := range s.WorkView().LiveAllocsByNode(on) {
 				if a.JobID == "logs" && a.DesiredStatus == cluster.DesiredRun {
 					running++
 				}
@@ -219,7 +219,7 @@ func TestServer_aNewNodeGetsSystemJobs(t *testing.T) {
 		g := newGroup(t, server.GroupConfig{Servers: 1})
 		s := registerJob(t, g, clustertest.Job("logs", cluster.JobSystem, 1))
 		register(t, g, 1, 0)
-		await(t, s, "a logger on it", func(snap *statestore.Snapshot) bool { return snap.LiveCount("n1") == 1 })
+		await(t, s, "a logger on it", func(snap *statestore.Snapshot) bool { return snap.Usage("n1").Live == 1 })
 	})
 }
 
@@ -263,7 +263,7 @@ func TestGroup_loopback(t *testing.T) {
 	dumps := make(map[string]bool)
 	for _, state := range states {
 		var dump strings.Builder
-		must.NoError(t, state.Dump(&dump))
+		must.NoError(t, statestore.Dump(&dump, state))
 		dumps[dump.String()] = true
 	}
 	must.SliceLen(t, 3, states)

@@ -68,7 +68,7 @@ func (s *Snapshots) Restore(store *statestore.Store, v cluster.Version, scratch 
 	present := s.fsm.Store()
 	store.Advance(max(s.raft.LastIndex(), store.Snapshot().Index())+restoreGap, v)
 	state := store.Snapshot()
-	if err := state.Persist(scratch); err != nil {
+	if err := statestore.Persist(scratch, state); err != nil {
 		return 0, fmt.Errorf("%w: %w", shims.ErrRejected, err)
 	}
 	size, err := scratch.Seek(0, io.SeekCurrent)

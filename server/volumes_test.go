@@ -85,7 +85,7 @@ func TestServer_volumesNeedEveryServer(t *testing.T) {
 		time.Sleep(time.Second)
 		for _, s := range g.Servers() {
 			claims := 0
-			for c := range s.Store().Snapshot().Claims() {
+			for c := range s.Store().Snapshot().WorkView().Claims() {
 				must.Eq(t, cluster.NodeID("n1"), c.Node)
 				claims++
 			}

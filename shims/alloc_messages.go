@@ -55,10 +55,10 @@ func (*AllocStop) needs() cluster.Version { return cluster.VersionOfStops }
 func (m *AllocStop) check() error         { return checkEvals(m.Evals) }
 
 func (m *AllocStop) apply(txn *statestore.Txn) Response {
-	if err := statestore.MigrateAlloc(txn, m.Alloc, m.At); err != nil {
+	if err := txn.MigrateAlloc(m.Alloc, m.At); err != nil {
 		return Refused{Err: err}
 	}
-	required := scheduler.AllocEval(txn, m.Alloc, cluster.TriggerAllocStop, m.At, unnamed())
+	required := scheduler.AllocEval(txn.State().WorkView(), m.Alloc, cluster.TriggerAllocStop, m.At, unnamed())
 	return done(evaluate(txn, m.Evals, required))
 }
 
@@ -90,7 +90,7 @@ func (m *ApplyPlan) needs() cluster.Version {
 }
 
 func (m *ApplyPlan) apply(txn *statestore.Txn) Response {
-	accepted, refused := scheduler.Check(txn, &m.Plan)
+	accepted, refused := scheduler.Check(txn.State().WorkView(), &m.Plan)
 	dropped, err := txn.ApplyPlan(accepted)
 	if err != nil {
 		return Refused{Err: err}

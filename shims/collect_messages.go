@@ -24,7 +24,7 @@ func (*Collect) check() error            { return nil }
 func (*Collect) needs() cluster.Version  { return collect.Version }
 
 func (m *Collect) apply(txn *statestore.Txn) Response {
-	deleted, err := collect.Apply(txn, &m.Request)
+	deleted, err := collect.Apply(txn.State().WorkView(), txn, &m.Request)
 	if err != nil {
 		return Refused{Err: err}
 	}

@@ -29,7 +29,7 @@ func TestCollect_DeletesUnneededRows(t *testing.T) {
 	h.apply(&shims.AllocClientUpdate{Reports: []cluster.AllocReport{
 		{Alloc: "a1", Node: "n1", ClientStatus: cluster.ClientComplete, At: noon},
 	}})
-	for e := range h.state().OpenEvals(webJob(0).Key()) {
+	for e := range h.state().WorkView().OpenEvals(webJob(0).Key()) {
 		done := e.Copy()
 		done.Status, done.ModifyTime = cluster.EvalComplete, noon
 		h.apply(&shims.EvalUpdate{Evals: []*cluster.Evaluation{done}})

@@ -28,7 +28,7 @@ func TestFSM_conformance(t *testing.T) {
 // conformingFSM applies the entries of the conformance test.
 type conformingFSM struct{ fsm *shims.FSM }
 
-func (c conformingFSM) View() rules.View { return c.fsm.Store().Snapshot() }
+func (c conformingFSM) View() rules.View { return c.fsm.Store().Snapshot().DrainView() }
 
 func (c conformingFSM) Record(id cluster.DrainID) *cluster.Drain {
 	return c.fsm.Store().Snapshot().DrainRecord(id)
@@ -51,7 +51,7 @@ func (c conformingFSM) Commit(index uint64, rows drainertest.Rows) error {
 	for _, a := range rows.Allocs {
 		plan := &cluster.Plan{At: a.ModifyTime}
 		switch {
-		case txn.Alloc(a.ID) == nil:
+		case txn.State().Alloc(a.ID) == nil:
 			plan.Places = []*cluster.Allocation{a}
 		case a.ServerTerminal():
 			plan.Stops = []cluster.PlanStop{{Alloc: a.ID}}

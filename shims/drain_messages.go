@@ -17,7 +17,7 @@ func (*AllocUpdateDesiredTransition) responds(MarksApplied) {}
 func (m *AllocUpdateDesiredTransition) check() error        { return checkEvals(m.Evals) }
 
 func (m *AllocUpdateDesiredTransition) apply(txn *statestore.Txn) Response {
-	accepted, evals, refused := rules.Recheck(txn, &m.Marks)
+	accepted, evals, refused := rules.Recheck(txn.State().DrainView(), &m.Marks)
 	if err := txn.ApplyMarks(m.At, accepted, evals); err != nil {
 		return Refused{Err: err}
 	}
@@ -38,7 +38,7 @@ func (*NodesDrainComplete) responds(CompletionsApplied) {}
 func (*NodesDrainComplete) check() error                { return nil }
 
 func (m *NodesDrainComplete) apply(txn *statestore.Txn) Response {
-	ended, refused := rules.RecheckCompletions(txn, &m.Completions)
+	ended, refused := rules.RecheckCompletions(txn.State().DrainView(), &m.Completions)
 	txn.CompleteDrains(m.At, ended)
 	return CompletionsApplied{Ended: ended, Refused: refused}
 }

@@ -19,7 +19,7 @@ import (
 func evaluate(txn *statestore.Txn, carried, required []*cluster.Evaluation) ([]cluster.EvalID, error) {
 	evals := carried
 	if len(required) > 0 {
-		evals = complete(txn.Index(), carried, required)
+		evals = complete(txn.State().Index(), carried, required)
 	}
 	if len(evals) == 0 {
 		return nil, nil
@@ -68,7 +68,7 @@ func unnamed() cluster.EvalID { return "" }
 // nodeEvals are the evaluations that a written change of nodes requires.
 func nodeEvals(txn *statestore.Txn, at time.Time, nodes ...cluster.NodeID) (evals []*cluster.Evaluation) {
 	for _, id := range nodes {
-		evals = append(evals, scheduler.NodeEvals(txn, id, cluster.TriggerNodeUpdate, at, unnamed)...)
+		evals = append(evals, scheduler.NodeEvals(txn.State().WorkView(), id, cluster.TriggerNodeUpdate, at, unnamed)...)
 	}
 	return evals
 }
@@ -82,5 +82,5 @@ func reportEvals(txn *statestore.Txn, reports []cluster.AllocReport) []*cluster.
 			at = r.At
 		}
 	}
-	return scheduler.ReportEvals(txn, reports, at, unnamed)
+	return scheduler.ReportEvals(txn.State().WorkView(), reports, at, unnamed)
 }

@@ -199,7 +199,7 @@ var _ raft.FSMSnapshot = (*fsmSnapshot)(nil)
 
 // Persist writes the state.
 func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
-	if err := s.state.Persist(sink); err != nil {
+	if err := statestore.Persist(sink, s.state); err != nil {
 		_ = sink.Cancel() // the error of Persist matters more
 		return fmt.Errorf("persisting the state: %w", err)
 	}

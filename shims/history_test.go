@@ -115,7 +115,7 @@ func dump(t testing.TB, fsm *shims.FSM) string {
 func dumpOf(t testing.TB, snapshot *statestore.Snapshot) string {
 	t.Helper()
 	var out bytes.Buffer
-	must.NoError(t, snapshot.Dump(&out))
+	must.NoError(t, statestore.Dump(&out, snapshot))
 	return out.String()
 }
 

@@ -46,7 +46,7 @@ func (m *JobRegister) apply(txn *statestore.Txn) Response {
 		return Refused{Err: err}
 	}
 	if m.EnforceIndex {
-		if err := txn.Job(job.Key()).CheckModifyIndex(m.JobModifyIndex); err != nil {
+		if err := txn.State().Job(job.Key()).CheckModifyIndex(m.JobModifyIndex); err != nil {
 			return Refused{Err: err}
 		}
 	}
@@ -75,7 +75,7 @@ func (m *JobDeregister) apply(txn *statestore.Txn) Response {
 		return Refused{Err: err}
 	}
 	var required []*cluster.Evaluation
-	if j := txn.Job(m.Job); j != nil {
+	if j := txn.State().Job(m.Job); j != nil {
 		required = append(required, scheduler.JobEval(j, cluster.TriggerJobDeregister, time.Time{}, unnamed()))
 	}
 	return done(evaluate(txn, m.Evals, required))

@@ -156,7 +156,7 @@ func (w *logWriter) job() shims.Message {
 // plan returns the scheduler's plan for a pending evaluation in this state or an older one, or an
 // invalid plan.
 func (w *logWriter) plan(s *statestore.Snapshot) shims.Message {
-	eval := one(w, slices.Collect(s.PendingEvals()))
+	eval := one(w, slices.Collect(s.WorkView().PendingEvals()))
 	if eval == nil {
 		eval = w.eval(w.jobKey())
 	}
@@ -164,7 +164,7 @@ func (w *logWriter) plan(s *statestore.Snapshot) shims.Message {
 	if w.chance(20) {
 		from = w.older
 	}
-	plan := scheduler.Schedule(from, eval, w.now, scheduler.IDs{
+	plan := scheduler.Schedule(from.WorkView(), eval, w.now, scheduler.IDs{
 		Alloc: func() cluster.AllocID { return cluster.AllocID(w.id("a")) },
 		Eval:  func() cluster.EvalID { return cluster.EvalID(w.id("e")) },
 	})
@@ -218,7 +218,7 @@ func (w *logWriter) report(s *statestore.Snapshot) shims.Message {
 func (w *logWriter) marks(s *statestore.Snapshot) shims.Message {
 	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: w.now, Policy: rules.Policy{BelowBudget: pick(w, rules.BelowBudgetHold, rules.BelowBudgetProceed)}}}
 	for n := range s.DrainingNodes() {
-		for a := range s.LiveAllocsByNode(n.ID) {
+		for a := range s.WorkView().LiveAllocsByNode(n.ID) {
 			if a.Leaving() && w.chance(80) {
 				continue
 			}

@@ -77,7 +77,7 @@ func (*NodeUpdateStatus) responds(ChangeApplied) {}
 func (m *NodeUpdateStatus) check() error         { return checkEvals(m.Evals) }
 
 func (m *NodeUpdateStatus) apply(txn *statestore.Txn) Response {
-	before := txn.Node(m.Node)
+	before := txn.State().Node(m.Node)
 	if err := txn.UpdateNodeStatus(m.Node, m.Status, m.At); err != nil {
 		return Refused{Err: err}
 	}
@@ -103,7 +103,7 @@ func (*NodeUpdateEligibility) responds(ChangeApplied) {}
 func (m *NodeUpdateEligibility) check() error         { return checkEvals(m.Evals) }
 
 func (m *NodeUpdateEligibility) apply(txn *statestore.Txn) Response {
-	before := txn.Node(m.Node)
+	before := txn.State().Node(m.Node)
 	if err := txn.UpdateNodeEligibility(m.Node, m.Eligibility, m.At); err != nil {
 		return Refused{Err: err}
 	}
@@ -112,7 +112,7 @@ func (m *NodeUpdateEligibility) apply(txn *statestore.Txn) Response {
 
 // returnEvals are the evaluations that a written change requires if it makes a node eligible.
 func returnEvals(txn *statestore.Txn, at time.Time, before *cluster.Node) []*cluster.Evaluation {
-	after := txn.Node(before.ID)
+	after := txn.State().Node(before.ID)
 	if before.SchedulingEligibility == after.SchedulingEligibility || after.SchedulingEligibility != cluster.NodeEligible {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (*NodeUpdateDrain) responds(DrainRequestApplied) {}
 func (m *NodeUpdateDrain) check() error               { return checkEvals(m.Evals) }
 
 func (m *NodeUpdateDrain) apply(txn *statestore.Txn) Response {
-	before := txn.Node(m.Node)
+	before := txn.State().Node(m.Node)
 	updated, err := txn.UpdateNodeDrain(m.DrainUpdate)
 	switch {
 	case err != nil:

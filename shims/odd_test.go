@@ -31,7 +31,7 @@ func TestFSM_ReplicasAnswerOddMessagesAlike(t *testing.T) {
 		must.NoError(t, err)
 		start.next++
 	}
-	must.Len(t, manyVolumes, slices.Collect(start.state().Claims()))
+	must.Len(t, manyVolumes, slices.Collect(start.state().WorkView().Claims()))
 	a, b := start, newHistory(t, shims.FSMConfig{})
 	restore(t, b.fsm, persist(t, a.fsm))
 	b.next = a.next

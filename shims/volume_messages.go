@@ -29,7 +29,7 @@ func (m *VolumeRegister) check() error {
 }
 
 func (m *VolumeRegister) apply(txn *statestore.Txn) Response {
-	return done(nil, statestore.UpsertVolume(txn, m.Volume, m.At))
+	return done(nil, txn.UpsertVolume(m.Volume, m.At))
 }
 
 // VolumeDeregister deletes a volume. Without Force the FSM refuses it while claims of the volume
@@ -46,7 +46,7 @@ func (*VolumeDeregister) needs() cluster.Version { return cluster.VersionOfVolum
 func (*VolumeDeregister) check() error           { return nil }
 
 func (m *VolumeDeregister) apply(txn *statestore.Txn) Response {
-	return done(nil, statestore.DeleteVolume(txn, m.Volume, m.Force))
+	return done(nil, txn.DeleteVolume(m.Volume, m.Force))
 }
 
 // VolumeDetach takes a volume off a node at an operator's request.
@@ -67,13 +67,13 @@ func (*VolumeDetach) needs() cluster.Version { return cluster.VersionOfVolumes }
 func (*VolumeDetach) check() error           { return nil }
 
 func (m *VolumeDetach) apply(txn *statestore.Txn) Response {
-	stopped, err := statestore.DetachVolume(txn, m.Volume, m.Node, m.Force, m.At)
+	stopped, err := txn.DetachVolume(m.Volume, m.Node, m.Force, m.At)
 	if err != nil {
 		return Refused{Err: err}
 	}
 	var required []*cluster.Evaluation
 	for _, id := range stopped {
-		required = append(required, scheduler.AllocEval(txn, id, cluster.TriggerAllocStop, m.At, unnamed())...)
+		required = append(required, scheduler.AllocEval(txn.State().WorkView(), id, cluster.TriggerAllocStop, m.At, unnamed())...)
 	}
 	return done(evaluate(txn, nil, required))
 }
@@ -96,7 +96,7 @@ func (m *ClaimUpdate) check() error {
 }
 
 func (m *ClaimUpdate) apply(txn *statestore.Txn) Response {
-	return ClaimsUpdated{Refused: statestore.UpdateClaims(txn, &m.ClaimUpdate)}
+	return ClaimsUpdated{Refused: txn.UpdateClaims(&m.ClaimUpdate)}
 }
 
 // ClaimsUpdated answers [ClaimUpdate].

@@ -81,7 +81,7 @@ func outcome(d *cluster.Drain) string {
 // leftOn names the live allocations that were on the node during the drain.
 func leftOn(state *statestore.Snapshot, d *cluster.Drain) string {
 	var left []string
-	for a := range state.LiveAllocsByNode(d.NodeID) {
+	for a := range state.WorkView().LiveAllocsByNode(d.NodeID) {
 		if d.EndIndex == 0 || a.CreateIndex < d.EndIndex {
 			left = append(left, a.Name)
 		}

@@ -42,7 +42,7 @@ func (n *nodes) settled(w *world.World) {
 	n.settledAt = w.Now()
 	for _, m := range w.Machines() {
 		if m.Running() && m.Reachable() {
-			n.by[m.ID()].Settled(w.Now(), m, w.Truth().LiveAllocsByNode(m.ID()))
+			n.by[m.ID()].Settled(w.Now(), m, w.Truth().WorkView().LiveAllocsByNode(m.ID()))
 		}
 	}
 }

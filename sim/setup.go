@@ -65,7 +65,7 @@ func (p *player) writeNodes(nodes []*cluster.Node) error {
 				continue
 			}
 			for _, v := range setting.Volumes(d) {
-				if err := statestore.UpsertVolume(txn, v, p.start); err != nil {
+				if err := txn.UpsertVolume(v, p.start); err != nil {
 					return err
 				}
 			}

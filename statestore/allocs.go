@@ -1,6 +1,8 @@
 package statestore
 
 import (
+	"time"
+
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -21,8 +23,8 @@ import (
 // the report are applied, because the client continues to unmount them. The claims stay: only
 // [cluster.CauseNode] ends them then.
 func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport) {
-	edits := t.editAllocs()
-	cuts := t.ClusterVersion() >= cluster.VersionOfDrivers
+	edits := editAllocs(&t.rows)
+	cuts := versionIn(t.rows.tables) >= cluster.VersionOfDrivers
 	for _, r := range reports {
 		a := edits.look(r.Alloc)
 		if a == nil || a.NodeID != r.Node {
@@ -51,10 +53,47 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport) {
 		c := edits.edit(a, r.At.UTC())
 		c.ClientStatus, c.ClientDescription, c.TaskStates, c.VolumeHolds = r.ClientStatus, r.ClientDescription, states, holds
 		if verdict {
-			t.judge(c, r)
+			judge(c, r, t.rows.written.index)
 		}
 	}
 	edits.write()
+}
+
+// MigrateAlloc marks an allocation to leave its node, without a drain. The scheduler stops it and
+// places its replacement. An allocation that is leaving or has ended does not change. The error is
+// [ErrAllocNotFound].
+func (t *Txn) MigrateAlloc(id cluster.AllocID, at time.Time) error {
+	at = at.UTC()
+	allocs := editAllocs(&t.rows)
+	a := allocs.look(id)
+	switch {
+	case a == nil:
+		return ErrAllocNotFound
+	case a.Leaving() || a.ClientTerminal():
+		return nil
+	}
+	edited := allocs.edit(a, at)
+	edited.DesiredTransition.Migrate = true
+	edited.AllocModifyIndex = t.rows.written.index
+	allocs.write()
+	return nil
+}
+
+// DeleteAllocs deletes ended allocations. It ignores those that do not exist or are not
+// client-terminal. The caller has checked that nothing needs them. So the deletion changes no
+// account except the marks, and concerns no feed. The exception is a canary that GroupAllocs still
+// yields, whose group does not exist any more or whose job is stopped.
+func (t *Txn) DeleteAllocs(ids []cluster.AllocID) {
+	for _, a := range rowsOf(ids, t.State().Alloc) {
+		switch {
+		case settled(a):
+			t.rows.accountMark(a, nil)
+			t.rows.noteRemoval(a)
+			put(&t.rows, TableAllocs, a, nil)
+		case a.ClientTerminal():
+			t.rows.putAlloc(a, nil)
+		}
+	}
 }
 
 // mayReport reports whether a client may give the allocation the status.
@@ -89,12 +128,13 @@ func newVerdict(a *cluster.Allocation, r cluster.AllocReport) bool {
 	return r.Healthy != nil && (!a.HasVerdict() || a.JudgedHealthy() != *r.Healthy)
 }
 
-func (t *Txn) judge(a *cluster.Allocation, r cluster.AllocReport) {
+// judge writes the health verdict of a report.
+func judge(a *cluster.Allocation, r cluster.AllocReport, index uint64) {
 	healthy := *r.Healthy
 	if a.DeploymentStatus == nil {
 		a.DeploymentStatus = &cluster.DeploymentStatus{}
 	}
 	a.DeploymentStatus.Healthy = &healthy
 	a.DeploymentStatus.Timestamp = r.HealthyAt.UTC()
-	a.DeploymentStatus.ModifyIndex = t.written.index
+	a.DeploymentStatus.ModifyIndex = index
 }

@@ -132,7 +132,7 @@ func TestReportsThatChangeNothing(t *testing.T) {
 	)
 	must.Eq(t, cluster.ClientComplete, w.snap().Alloc("lost").ClientStatus, must.Sprint("the client reports how it ended"))
 	must.Eq(t, cluster.ClientFailed, w.snap().Alloc("running").ClientStatus, must.Sprint("the last report of a batch wins"))
-	must.Eq(t, 0, w.snap().LiveCount("n1"))
+	must.Eq(t, 0, w.snap().Usage("n1").Live)
 }
 
 func TestAReconnectedAllocationKeepsRunning(t *testing.T) {
@@ -143,7 +143,7 @@ func TestAReconnectedAllocationKeepsRunning(t *testing.T) {
 	w.place(web, "n1", nil, "a1")
 	w.plan(&cluster.Plan{Stops: []cluster.PlanStop{{Alloc: "a1", Unknown: true}}})
 	must.Eq(t, cluster.ClientUnknown, w.snap().Alloc("a1").ClientStatus)
-	must.Eq(t, 1, w.snap().LiveCount("n1"))
+	must.Eq(t, 1, w.snap().Usage("n1").Live)
 	w.report(cluster.ClientRunning, "a1")
 	must.Eq(t, cluster.ClientRunning, w.snap().Alloc("a1").ClientStatus)
 }
@@ -165,15 +165,15 @@ func TestAllocsByNode(t *testing.T) {
 	w.report(cluster.ClientComplete, "w4")
 
 	s := w.snap()
-	must.Eq(t, []cluster.AllocID{"jobless", "w1"}, allocIDs(s.NodeAllocs("n1", cluster.StageConsumers, false)))
-	must.Eq(t, []cluster.AllocID{"w2", "w3"}, allocIDs(s.NodeAllocs("n1", cluster.StageConsumers, true)))
-	must.Eq(t, []cluster.AllocID{"s1"}, allocIDs(s.NodeAllocs("n1", cluster.StageSystem, false)))
-	must.Eq(t, []cluster.AllocID{"p1"}, allocIDs(s.NodeAllocs("n1", cluster.StagePlugins, false)))
-	must.SliceEmpty(t, allocIDs(s.NodeAllocs("n1", cluster.StagePlugins, true)))
+	must.Eq(t, []cluster.AllocID{"jobless", "w1"}, allocIDs(s.DrainView().NodeAllocs("n1", cluster.StageConsumers, false)))
+	must.Eq(t, []cluster.AllocID{"w2", "w3"}, allocIDs(s.DrainView().NodeAllocs("n1", cluster.StageConsumers, true)))
+	must.Eq(t, []cluster.AllocID{"s1"}, allocIDs(s.DrainView().NodeAllocs("n1", cluster.StageSystem, false)))
+	must.Eq(t, []cluster.AllocID{"p1"}, allocIDs(s.DrainView().NodeAllocs("n1", cluster.StagePlugins, false)))
+	must.SliceEmpty(t, allocIDs(s.DrainView().NodeAllocs("n1", cluster.StagePlugins, true)))
 	must.Eq(t, []cluster.AllocID{"jobless", "w1", "w2", "w3", "s1", "p1", "w4"}, allocIDs(s.AllocsByNode("n1")))
-	must.Eq(t, []cluster.AllocID{"jobless", "w1", "w2", "w3", "s1", "p1"}, allocIDs(s.LiveAllocsByNode("n1")))
-	must.Eq(t, 4, s.Consumers("n1"))
-	must.Eq(t, 6, s.LiveCount("n1"))
+	must.Eq(t, []cluster.AllocID{"jobless", "w1", "w2", "w3", "s1", "p1"}, allocIDs(s.WorkView().LiveAllocsByNode("n1")))
+	must.Eq(t, 4, s.DrainView().Consumers("n1"))
+	must.Eq(t, 6, s.Usage("n1").Live)
 	must.Eq(t, cluster.Resources{CPU: 600, MemoryMB: 384}, s.Usage("n1").Resources)
 	must.SliceEmpty(t, allocIDs(s.AllocsByNode("n")))
 	must.Eq(t, cluster.Usage{}, s.Usage("n"))
@@ -197,12 +197,12 @@ func TestAccountsOfGroups(t *testing.T) {
 		Places: []*cluster.Allocation{replacement(web, "c5", "n1", "c2")},
 	})
 	w.report(cluster.ClientComplete, "a1", "c1", "c2", "c4")
-	must.Eq(t, []cluster.AllocID{"a2", "c1", "c3", "c5"}, allocIDs(w.snap().GroupAllocs(group)),
+	must.Eq(t, []cluster.AllocID{"a2", "c1", "c3", "c5"}, allocIDs(w.snap().DrainView().GroupAllocs(group)),
 		must.Sprint("a1 ended, c2 has a replacement, c4 was never marked; c1 waits for a replacement"))
 	must.Eq(t, []cluster.AllocID{"a2", "c1", "c3", "c5", "a1", "o1", "c2", "c4"}, allocIDs(w.snap().AllocsByJob(web.Key())))
 
 	w.plan(&cluster.Plan{Places: []*cluster.Allocation{replacement(web, "c6", "n1", "c1")}})
-	must.Eq(t, []cluster.AllocID{"a2", "c3", "c5", "c6"}, allocIDs(w.snap().GroupAllocs(group)))
+	must.Eq(t, []cluster.AllocID{"a2", "c3", "c5", "c6"}, allocIDs(w.snap().DrainView().GroupAllocs(group)))
 }
 
 func replacement(j *cluster.Job, id string, n cluster.NodeID, previous cluster.AllocID) *cluster.Allocation {
@@ -223,8 +223,8 @@ func TestAnAllocationOfMissingRows(t *testing.T) {
 	w.store.InsertRow(&cluster.Allocation{ID: "orphan", NodeID: "n1"})
 
 	recount(t, w.snap())
-	must.Eq(t, 2, w.snap().LiveCount("n1"))
-	must.Eq(t, []cluster.AllocID{"nowhere"}, allocIDs(w.snap().NodeAllocs("", cluster.StageConsumers, false)))
+	must.Eq(t, 2, w.snap().Usage("n1").Live)
+	must.Eq(t, []cluster.AllocID{"nowhere"}, allocIDs(w.snap().DrainView().NodeAllocs("", cluster.StageConsumers, false)))
 	w.report(cluster.ClientFailed, "nowhere", "elsewhere", "groupless", "orphan")
 	w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(cluster.JobKey{}, true)) })
 	w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(web.Key(), true)) })

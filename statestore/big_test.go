@@ -85,7 +85,7 @@ func (c *bigCluster) drainAll(name string, at time.Time) []rules.Mark {
 			_, err := t.UpdateNodeDrain(cluster.DrainUpdate{Node: n, Drain: drain, Spec: &cluster.DrainSpec{Deadline: -1}, At: at})
 			check(err)
 		})
-		for a := range c.store.Snapshot().LiveAllocsByNode(n) {
+		for a := range c.store.Snapshot().WorkView().LiveAllocsByNode(n) {
 			marks = append(marks, rules.Mark{Alloc: a.ID, Group: a.GroupKey(), Node: n, Drain: drain, Class: cluster.MarkForced})
 		}
 	}

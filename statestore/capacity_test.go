@@ -20,7 +20,7 @@ func TestCapacityIndex_Drivers(t *testing.T) {
 		register := func(edit func()) bool {
 			edit()
 			w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertNode(node, w.now)) })
-			return w.snap().CapacityIndex() == w.index
+			return w.snap().WorkView().CapacityIndex() == w.index
 		}
 		must.True(t, register(func() {}), must.Sprint("a new node"))
 		counts := version >= cluster.VersionOfDrivers
@@ -50,7 +50,7 @@ func TestCapacityIndex_Devices(t *testing.T) {
 	register := func(edit func()) bool {
 		edit()
 		w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertNode(node, w.now)) })
-		return w.snap().CapacityIndex() == w.index
+		return w.snap().WorkView().CapacityIndex() == w.index
 	}
 	must.True(t, register(func() {}))
 	must.True(t, register(func() { node.Devices = []*cluster.DeviceGroup{gpus} }))
@@ -79,7 +79,7 @@ func TestCapacityIndex(t *testing.T) {
 	w.nodes("n1")
 	web := w.job(serviceJob("web", 3))
 	w.place(web, "n1", nil, "w1", "w2", "w3")
-	must.Eq(t, 1, w.snap().CapacityIndex())
+	must.Eq(t, 1, w.snap().WorkView().CapacityIndex())
 	steps := []struct {
 		name  string
 		comes bool
@@ -110,12 +110,12 @@ func TestCapacityIndex(t *testing.T) {
 		{"a purge", true, func() { w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(web.Key(), true)) }) }},
 	}
 	for _, s := range steps {
-		before := w.snap().CapacityIndex()
+		before := w.snap().WorkView().CapacityIndex()
 		s.step()
 		want := before
 		if s.comes {
 			want = w.index
 		}
-		must.Eq(t, want, w.snap().CapacityIndex(), must.Sprint(s.name))
+		must.Eq(t, want, w.snap().WorkView().CapacityIndex(), must.Sprint(s.name))
 	}
 }

@@ -14,13 +14,13 @@ import (
 // does not exist, is of another node, or has already reached the state. A change because of an
 // unreachable node is checked again with [volumes.ExpiryOf]. It returns the refused changes with
 // their reasons.
-func UpdateClaims(t *Txn, u *cluster.ClaimUpdate) (refused []cluster.ClaimRefusal) {
+func (t *Txn) UpdateClaims(u *cluster.ClaimUpdate) (refused []cluster.ClaimRefusal) {
 	for _, ch := range u.Changes {
-		c := t.Claim(ch.Claim)
+		c := t.State().WorkView().Claim(ch.Claim)
 		if c == nil || c.Node != ch.Node {
 			continue
 		}
-		if why := (claimEdits{&t.rowWrites}).change(c, ch, u); why != "" {
+		if why := (claimEdits{&t.rows}).change(c, ch, u); why != "" {
 			refused = append(refused, cluster.ClaimRefusal{Claim: ch.Claim, Why: why})
 		}
 	}
@@ -28,7 +28,7 @@ func UpdateClaims(t *Txn, u *cluster.ClaimUpdate) (refused []cluster.ClaimRefusa
 }
 
 // claimEdits changes claims in a transaction.
-type claimEdits struct{ *rowWrites }
+type claimEdits struct{ rows *rowWrites }
 
 // change applies one change to its claim, or returns why it is refused.
 func (t claimEdits) change(c *cluster.VolumeClaim, ch cluster.ClaimChange, u *cluster.ClaimUpdate) (why string) {
@@ -55,7 +55,7 @@ func (t claimEdits) change(c *cluster.VolumeClaim, ch cluster.ClaimChange, u *cl
 		if !c.State.OnNode() {
 			return ""
 		}
-		if expiry := volumes.ExpiryOf(c, t.Alloc(c.Alloc), t.Node(c.Node)); !expiry.Passed(u.At) {
+		if expiry := volumes.ExpiryOf(c, t.rows.state().Alloc(c.Alloc), t.rows.state().Node(c.Node)); !expiry.Passed(u.At) {
 			return "its node may still use the volume"
 		}
 		t.advance(c, cluster.ClaimNodeDetached)
@@ -87,7 +87,7 @@ func (t claimEdits) advance(c *cluster.VolumeClaim, to cluster.ClaimState) {
 // otherAttaches reports whether another claim of the volume on the same node needs the controller:
 // its allocation still uses the volume, or it waits for the controller.
 func (t claimEdits) otherAttaches(c *cluster.VolumeClaim) bool {
-	for o := range t.ClaimsOnNode(c.Node) {
+	for o := range t.rows.state().ClaimsOnNode(c.Node) {
 		if o.Volume == c.Volume && o.Alloc != c.Alloc && o.Controller {
 			return true
 		}
@@ -98,38 +98,38 @@ func (t claimEdits) otherAttaches(c *cluster.VolumeClaim) bool {
 // put writes or deletes a claim. The store owns after: the caller must not change it.
 func (t claimEdits) put(before, after *cluster.VolumeClaim) {
 	if after == nil {
-		t.counters.Capacity = t.written.index // another allocation may have the volume now
+		t.rows.counters.Capacity = t.rows.written.index // another allocation may have the volume now
 	} else {
-		after.ModifyIndex = t.written.index
+		after.ModifyIndex = t.rows.written.index
 		if before == nil {
-			after.CreateIndex = t.written.index
+			after.CreateIndex = t.rows.written.index
 		}
 	}
-	put(t.rowWrites, TableClaims, before, after)
+	put(t.rows, TableClaims, before, after)
 	t.note(cmp.Or(before, after).Volume)
 	t.noteForFeeds(cmp.Or(after, before))
 }
 
 // note sets the volume's ClaimsIndex, because claims of the volume have changed.
 func (t claimEdits) note(k cluster.VolumeKey) {
-	v := t.Volume(k)
-	if v == nil || v.ClaimsIndex == t.written.index {
+	v := t.rows.state().Volume(k)
+	if v == nil || v.ClaimsIndex == t.rows.written.index {
 		return
 	}
 	changed := *v
-	changed.ClaimsIndex = t.written.index
-	put(t.rowWrites, TableVolumes, v, &changed)
+	changed.ClaimsIndex = t.rows.written.index
+	put(t.rows, TableVolumes, v, &changed)
 }
 
 // noteForFeeds notes a changed claim for feeds, if it is of an allocation that a drain leaves on
 // the node. The drain also leaves the storage plugin while such a claim exists.
 func (t claimEdits) noteForFeeds(c *cluster.VolumeClaim) {
-	if !t.written.changes.drains(c.Node) {
+	if !t.rows.written.changes.drains(c.Node) {
 		return
 	}
-	n, a := t.Node(c.Node), t.Alloc(c.Alloc)
+	n, a := t.rows.state().Node(c.Node), t.rows.state().Alloc(c.Alloc)
 	if n.Draining() && live(a) && !n.Drain.Leaves(a.Stage()) {
-		t.written.changes.claiming = append(t.written.changes.claiming, c.Node)
+		t.rows.written.changes.claiming = append(t.rows.written.changes.claiming, c.Node)
 	}
 }
 
@@ -137,15 +137,15 @@ func (t claimEdits) noteForFeeds(c *cluster.VolumeClaim) {
 func (t claimEdits) claim(placed []*cluster.Allocation) {
 	var book *volumes.Book
 	for _, a := range placed {
-		g, n := a.Job.Group(a.TaskGroup), t.Node(a.NodeID)
+		g, n := a.Job.Group(a.TaskGroup), t.rows.state().Node(a.NodeID)
 		if g == nil || len(g.Volumes) == 0 || n == nil {
 			continue
 		}
 		if book == nil {
-			book = volumes.NewBook(t)
+			book = volumes.NewBook(t.rows.state())
 		}
 		for _, c := range book.Claims(a, g, n) {
-			t.put(t.Claim(c.Key()), c)
+			t.put(t.rows.state().WorkView().Claim(c.Key()), c)
 		}
 	}
 }
@@ -157,10 +157,10 @@ func (t claimEdits) release(before, after *cluster.Allocation) {
 	switch {
 	case before == nil || after != nil && (endedByClient(before) || !endedByClient(after)):
 		return
-	case t.counters.Claims == 0: // most clusters have no volumes
+	case t.rows.counters.Claims == 0: // most clusters have no volumes
 		return
 	}
-	for _, c := range slices.Collect(t.ClaimsOfAlloc(before.ID)) {
+	for _, c := range slices.Collect(t.rows.state().WorkView().ClaimsOfAlloc(before.ID)) {
 		if after == nil || after.VolumeHolds.Holds(c.Key()) {
 			t.advance(c, cluster.ClaimUnpublishing)
 		} else {
@@ -172,8 +172,8 @@ func (t claimEdits) release(before, after *cluster.Allocation) {
 // nodeGone records, in the claims that the deleted node may still use, the values that their expiry
 // depends on.
 func (t claimEdits) nodeGone(n *cluster.Node, at time.Time) {
-	for _, c := range slices.Collect(t.ClaimsOnNode(n.ID)) {
-		a := t.Alloc(c.Alloc)
+	for _, c := range slices.Collect(t.rows.state().ClaimsOnNode(n.ID)) {
+		a := t.rows.state().Alloc(c.Alloc)
 		if !c.State.OnNode() || a == nil {
 			continue // only force frees the claim of a purged allocation
 		}

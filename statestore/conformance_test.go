@@ -75,7 +75,7 @@ func (c conforming) Claim(index uint64, a cluster.AllocID, plugins []cluster.Plu
 	var claims []*cluster.VolumeClaim
 	for _, p := range plugins {
 		v := &cluster.Volume{ID: cluster.VolumeID("of-" + p), ExternalID: "x", Plugin: p, Capabilities: []cluster.VolumeCapability{single}}
-		if err := statestore.UpsertVolume(txn, v, time.Unix(1, 0)); err != nil {
+		if err := txn.UpsertVolume(v, time.Unix(1, 0)); err != nil {
 			return err
 		}
 		key := cluster.VolumeKey{Namespace: cluster.DefaultNamespace, ID: v.ID}

@@ -65,13 +65,13 @@ func costs(c *bigCluster) map[string]float64 {
 		}),
 		"snapshot and reads": count(func() {
 			s := c.store.Snapshot()
-			for range s.GroupAllocs(c.allocs[500].GroupKey()) {
+			for range s.DrainView().GroupAllocs(c.allocs[500].GroupKey()) {
 			}
-			for range s.NodeAllocs(c.nodes[20], cluster.StageConsumers, false) {
+			for range s.DrainView().NodeAllocs(c.nodes[20], cluster.StageConsumers, false) {
 			}
 			for range s.DrainingNodes() {
 			}
-			s.Consumers(last.NodeID)
+			s.DrainView().Consumers(last.NodeID)
 		}),
 		"purge": count(func() {
 			k := c.allocs[100*(round%8+1)].JobKey()

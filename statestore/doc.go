@@ -24,7 +24,7 @@
 // holds nothing else, so that the cost of a read depends on what it yields. Such lists are the
 // allocations of a node that are not client-terminal, by stage and by whether they are leaving; the
 // allocations of GroupAllocs; and the draining nodes. The indexes are in schema.go, their keys in
-// indexes.go.
+// keys.go.
 //
 // Each write updates ledger, changing and marks by its own change. A write that does not change
 // health reads no node for them, and a write that moves no allocation reads no node's account. When
@@ -41,7 +41,7 @@
 // Only the FSM writes, between [Store.Begin] and [Txn.Commit], one entry at a time. A write depends
 // on the entry and the state and nothing else: no write reads a clock, makes an id or depends on
 // the order of a map. So the same log gives the same state on every server, byte for byte
-// ([Snapshot.Dump], [Snapshot.Persist]). An entry that changes nothing also has a transaction,
+// ([Dump], [Persist]). An entry that changes nothing also has a transaction,
 // because the state's index moves with every entry.
 //
 // One bad item never fails the rest of its batch. Each write skips items that cannot be written,
@@ -56,10 +56,14 @@
 // # Snapshots
 //
 // A [Snapshot] is one state. It is cheap, blocks no other call, and keeps its rows in memory while
-// it is held. A [Txn] is a snapshot that also shows its own writes, so that the checks of an entry
-// see the changes that the entry has made so far.
+// it is held. [Txn.State] also shows the transaction's own writes, so that the checks of an entry
+// read the changes that the entry has made so far.
 //
-// [Snapshot.Persist] writes a state for [Restore], which makes a new store from it. The restored
+// A [State] has three readers. It itself has the reads of the HTTP API and of judges.
+// [State.DrainView] has those of the drainer, [State.WorkView] those of the scheduler and of the
+// collection of ended work.
+//
+// [Persist] writes a state for [Restore], which makes a new store from it. The restored
 // state has the same index.
 //
 // # Waiting for changes

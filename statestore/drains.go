@@ -13,34 +13,34 @@ import (
 // UpdateNodeDrain starts, updates or ends the drain of a node. The error is
 // [ErrNodeNotFound], or says that the id of a new drain is missing or taken.
 func (t *Txn) UpdateNodeDrain(u cluster.DrainUpdate) (cluster.DrainResult, error) {
-	n := t.Node(u.Node)
+	n := t.State().Node(u.Node)
 	if n == nil {
 		return cluster.DrainResult{}, ErrNodeNotFound
 	}
-	if d := t.drainWithKey(n, u.Key); d != nil {
+	if d := drainWithKey(t.State(), n, u.Key); d != nil {
 		return cluster.DrainResult{Drain: d.ID, Repeated: true}, nil
 	}
 	switch {
 	case u.Spec == nil:
 		return t.cancelDrain(n, u), nil
 	case n.Draining():
-		t.putNode(n, lifecycle.UpdateDrain(n, u, t.written.index))
+		t.rows.putNode(n, lifecycle.UpdateDrain(n, u, t.rows.written.index))
 		return cluster.DrainResult{Drain: n.Drain.ID}, nil
 	}
-	if err := t.checkDrainID(u.Drain); err != nil {
+	if err := checkDrainID(t, u.Drain); err != nil {
 		return cluster.DrainResult{}, err
 	}
-	t.putNode(n, lifecycle.StartDrain(n, u, t.written.index))
+	t.rows.putNode(n, lifecycle.StartDrain(n, u, t.rows.written.index))
 	return cluster.DrainResult{Drain: u.Drain}, nil
 }
 
 // drainWithKey returns the node's drain, running or recorded, that a request with the key
 // has started or updated, or nil.
-func (t *Txn) drainWithKey(n *cluster.Node, key string) *cluster.Drain {
+func drainWithKey(s State, n *cluster.Node, key string) *cluster.Drain {
 	if n.Draining() && n.Drain.HasKey(key) {
 		return n.Drain
 	}
-	for d := range t.DrainsByNode(n.ID) {
+	for d := range s.DrainsByNode(n.ID) {
 		if d.HasKey(key) {
 			return d
 		}
@@ -48,32 +48,37 @@ func (t *Txn) drainWithKey(n *cluster.Node, key string) *cluster.Drain {
 	return nil
 }
 
-func (t *Txn) checkDrainID(id cluster.DrainID) error {
+func checkDrainID(t *Txn, id cluster.DrainID) error {
 	if id == "" {
 		return errors.New("starting a drain without an id")
 	}
-	if t.DrainRecord(id) != nil || t.DrainingNode(id) != nil {
+	if t.State().DrainRecord(id) != nil || nodeInDrain(t.rows.tables, id) != nil {
 		return fmt.Errorf("starting a drain: the id %s is taken", id)
 	}
 	return nil
 }
 
+// nodeInDrain returns the node whose running drain has the id, or nil.
+func nodeInDrain(t *tables, id cluster.DrainID) *cluster.Node {
+	return first[cluster.Node](t, TableNodes, indexLists, drainOfNode(id))
+}
+
 // cancelDrain ends the node's drain on the operator's request.
 func (t *Txn) cancelDrain(n *cluster.Node, u cluster.DrainUpdate) cluster.DrainResult {
-	c := lifecycle.CancelDrain(t, n, u, t.written.index)
+	c := lifecycle.CancelDrain(t.State().DrainView(), n, u, t.rows.written.index)
 	before := make([]*cluster.Allocation, len(c.Withdrawn))
 	for i, a := range c.Withdrawn {
-		before[i] = t.Alloc(a.ID)
+		before[i] = t.State().Alloc(a.ID)
 	}
 	for i, a := range c.Withdrawn {
-		t.putAlloc(before[i], a)
+		t.rows.putAlloc(before[i], a)
 	}
 	result := cluster.DrainResult{Withdrawn: len(c.Withdrawn), Stopping: c.Stopping}
 	if c.Record != nil {
 		result.Drain = c.Record.ID
-		t.recordDrain(c.Record)
+		t.rows.recordDrain(c.Record)
 	}
-	t.putNode(n, c.Node)
+	t.rows.putNode(n, c.Node)
 	return result
 }
 
@@ -81,13 +86,43 @@ func (t *Txn) cancelDrain(n *cluster.Node, u cluster.DrainUpdate) cluster.DrainR
 // is ignored if its node does not exist or is not in that drain. The nodes stay ineligible.
 func (t *Txn) CompleteDrains(at time.Time, endings []rules.Ending) {
 	for _, e := range endings {
-		n := t.Node(e.Node)
+		n := t.State().Node(e.Node)
 		if n.Draining() {
 			e.VolumesLeft = volumesLeft(t, n.Drain)
 		}
-		if after, record := lifecycle.EndDrain(n, e, at, t.written.index); after != nil {
-			t.recordDrain(record)
-			t.putNode(n, after)
+		if after, record := lifecycle.EndDrain(n, e, at, t.rows.written.index); after != nil {
+			t.rows.recordDrain(record)
+			t.rows.putNode(n, after)
 		}
 	}
+}
+
+// recordDrain writes the record of an ended drain. It deletes the oldest records above
+// [cluster.MaxDrainRecordsPerNode] and [cluster.MaxDrainRecords].
+func (t *rowWrites) recordDrain(d *cluster.Drain) {
+	put(t, TableDrains, nil, d)
+	t.counters.Records++
+	if oldest := t.oldestBeyond(d.NodeID); oldest != nil {
+		put(t, TableDrains, oldest, nil)
+		t.counters.Records--
+	}
+	if t.counters.Records > cluster.MaxDrainRecords {
+		put(t, TableDrains, first[cluster.Drain](t.tables, TableDrains, indexAge, key{}), nil)
+		t.counters.Records--
+	}
+}
+
+// oldestBeyond returns the oldest record of the node if the node has too many, or nil.
+func (t *rowWrites) oldestBeyond(id cluster.NodeID) *cluster.Drain {
+	var oldest *cluster.Drain
+	count := 0
+	for d := range t.state().DrainsByNode(id) {
+		if count++; count == 1 {
+			oldest = d
+		}
+	}
+	if count <= cluster.MaxDrainRecordsPerNode {
+		return nil
+	}
+	return oldest
 }

@@ -41,7 +41,7 @@ func TestStartingADrain(t *testing.T) {
 	must.Eq(t, 2, n.ModifyIndex)
 	must.Eq(t, []string{"Node registered", "Node drain strategy set"}, w.messages("n1"))
 	must.Eq(t, []cluster.NodeID{"n1"}, nodeIDs(w.snap().DrainingNodes()))
-	must.Eq(t, n, w.snap().DrainingNode("d1"))
+	must.Eq(t, n, w.snap().NodeInDrain("d1"))
 }
 
 func TestUpdatingADrain(t *testing.T) {
@@ -185,7 +185,7 @@ func TestCancellingADrainWithdrawsItsMarks(t *testing.T) {
 	must.Eq(t, cluster.DesiredTransition{}, w.snap().Alloc("batch").DesiredTransition)
 	must.True(t, w.snap().Alloc("by hand").Marked())
 	must.True(t, w.snap().Alloc("elsewhere").MarkedBy("d2"))
-	must.Eq(t, []cluster.AllocID{"ended", "stopped", "stopping"}, allocIDs(w.snap().DrainAllocs("d1")))
+	must.Eq(t, []cluster.AllocID{"ended", "stopped", "stopping"}, allocIDs(w.snap().DrainView().DrainAllocs("d1")))
 
 	n := w.snap().Node("n1")
 	must.Nil(t, n.Drain)

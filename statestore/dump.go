@@ -16,8 +16,8 @@ import (
 // Dump writes every field of every row of every table as text, one row on each line. Two states are
 // equal if and only if their dumps are equal. Each job version is written once; rows refer to it by
 // number.
-func (s *Snapshot) Dump(w io.Writer) error {
-	versions, err := s.jobVersions(func(j *cluster.Job) (string, error) {
+func Dump(w io.Writer, s *Snapshot) error {
+	versions, err := jobVersionsOf(s, func(j *cluster.Job) (string, error) {
 		return string(dumper{nil, names{}}.value(nil, reflect.ValueOf(j).Elem())), nil
 	})
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Snapshot) Dump(w io.Writer) error {
 	}
 	var line []byte
 	for _, table := range tableNames() {
-		rows := s.rows(table, indexID, nil)
+		rows := iterate(s.tables, table, indexID, nil)
 		row := rows.Next()
 		if row == nil && (table == TableVolumes || table == TableClaims) {
 			continue // older builds do not have the table, and dumps of different builds are compared

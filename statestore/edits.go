@@ -10,7 +10,7 @@ import (
 // are read before the first write, because a read between two writes makes go-memdb copy and track
 // tree nodes again.
 type allocEdits struct {
-	txn *Txn
+	rows *rowWrites
 	// order holds the edits in the order of their creation.
 	order []*allocEdit
 	byID  map[cluster.AllocID]*allocEdit
@@ -22,8 +22,8 @@ type allocEdit struct {
 	after  *cluster.Allocation
 }
 
-func (t *Txn) editAllocs() *allocEdits {
-	return &allocEdits{txn: t, byID: make(map[cluster.AllocID]*allocEdit)}
+func editAllocs(rows *rowWrites) *allocEdits {
+	return &allocEdits{rows: rows, byID: make(map[cluster.AllocID]*allocEdit)}
 }
 
 // look returns the allocation with its edits so far, or nil. The caller does not change it.
@@ -31,7 +31,7 @@ func (e *allocEdits) look(id cluster.AllocID) *cluster.Allocation {
 	if edit := e.byID[id]; edit != nil {
 		return edit.after
 	}
-	return e.txn.Alloc(id)
+	return e.rows.state().Alloc(id)
 }
 
 // edit returns a copy of an existing allocation. The caller changes the copy.
@@ -41,7 +41,7 @@ func (e *allocEdits) edit(a *cluster.Allocation, at time.Time) *cluster.Allocati
 		edit = e.begin(a, a.Copy())
 	}
 	edit.after.ModifyTime = at
-	edit.after.ModifyIndex = e.txn.written.index
+	edit.after.ModifyIndex = e.rows.written.index
 	return edit.after
 }
 
@@ -58,6 +58,62 @@ func (e *allocEdits) begin(before, after *cluster.Allocation) *allocEdit {
 // write puts the edited rows.
 func (e *allocEdits) write() {
 	for _, edit := range e.order {
-		e.txn.putAlloc(edit.before, edit.after)
+		e.rows.putAlloc(edit.before, edit.after)
+	}
+}
+
+// drainingNodeEdits collects the changes of one entry to draining nodes. Each row is written
+// once, see [allocEdits].
+type drainingNodeEdits struct {
+	rows *rowWrites
+	// nodes caches look-ups; nil for a node that does not drain.
+	nodes map[cluster.NodeID]*nodeEdit
+	// order holds the edited nodes in the order of their first edit.
+	order []*nodeEdit
+}
+
+type nodeEdit struct {
+	before *cluster.Node
+	// after is the node's next row, or nil before the first edit.
+	after *cluster.Node
+}
+
+func editDrainingNodes(rows *rowWrites) *drainingNodeEdits {
+	return &drainingNodeEdits{rows: rows, nodes: make(map[cluster.NodeID]*nodeEdit)}
+}
+
+// look returns the node with its edits so far, or nil if it does not drain. The caller does
+// not change it.
+func (e *drainingNodeEdits) look(id cluster.NodeID) *cluster.Node {
+	edit, cached := e.nodes[id]
+	if !cached {
+		if n := e.rows.state().Node(id); n.Draining() {
+			edit = &nodeEdit{before: n}
+		}
+		e.nodes[id] = edit
+	}
+	switch {
+	case edit == nil:
+		return nil
+	case edit.after == nil:
+		return edit.before
+	}
+	return edit.after
+}
+
+// edit returns a copy of the node that look returned. The caller changes the copy.
+func (e *drainingNodeEdits) edit(id cluster.NodeID) *cluster.Node {
+	edit := e.nodes[id]
+	if edit.after == nil {
+		edit.after = edit.before.Copy()
+		e.order = append(e.order, edit)
+	}
+	return edit.after
+}
+
+// write puts the edited nodes.
+func (e *drainingNodeEdits) write() {
+	for _, edit := range e.order {
+		e.rows.putNode(edit.before, edit.after)
 	}
 }

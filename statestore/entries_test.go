@@ -108,7 +108,7 @@ func completeEntry(t *rapid.T) entry {
 		var endings []rules.Ending
 		for _, id := range nodes {
 			e := rules.Ending{Completion: rules.Completion{Node: id, Drain: "d0"}, Outcome: outcome, StillStopping: 1}
-			if n := x.Node(id); n.Draining() {
+			if n := x.State().Node(id); n.Draining() {
 				e.Drain = n.Drain.ID
 			}
 			endings = append(endings, e)
@@ -175,8 +175,8 @@ func planEntry(t *rapid.T) entry {
 		for _, a := range places {
 			c := a.Copy()
 			if oldVersion {
-				c.Job = x.Job(job).Copy()
-				if old := x.Alloc(a.PreviousAllocation); old != nil {
+				c.Job = x.State().Job(job).Copy()
+				if old := x.State().Alloc(a.PreviousAllocation); old != nil {
 					c.Job = old.Job.Copy()
 				} else if c.Job != nil {
 					c.Job.Version += 50 // a version that no other row has
@@ -198,8 +198,8 @@ func markEntry(t *rapid.T) entry {
 		var evals []*cluster.Evaluation
 		for _, id := range ids {
 			m := rules.Mark{Alloc: id, Class: class, Drain: "d0"}
-			if a := x.Alloc(id); a != nil && x.Node(a.NodeID).Draining() {
-				m.Drain = x.Node(a.NodeID).Drain.ID
+			if a := x.State().Alloc(id); a != nil && x.State().Node(a.NodeID).Draining() {
+				m.Drain = x.State().Node(a.NodeID).Drain.ID
 				evals = append(evals, &cluster.Evaluation{ID: eval, Namespace: a.Namespace, JobID: a.JobID, Status: cluster.EvalPending})
 			}
 			marks = append(marks, m)
@@ -225,7 +225,7 @@ func reportEntry(t *rapid.T) entry {
 			if healthy != nil {
 				r.Healthy = pointer(*healthy)
 			}
-			if a := x.Alloc(id); a != nil {
+			if a := x.State().Alloc(id); a != nil {
 				r.Node = a.NodeID
 			}
 			reports = append(reports, r)
@@ -258,8 +258,8 @@ func collectEntry(t *rapid.T) entry {
 	return entry{fmt.Sprint("collect ", given), func(x *statestore.Txn, _ time.Time) (string, any) {
 		copied := &rows{slices.Clone(given.Allocs), slices.Clone(given.Evals)}
 		copied.Allocs = slices.DeleteFunc(copied.Allocs, func(id cluster.AllocID) bool {
-			a := x.Alloc(id)
-			return a != nil && x.Node(a.NodeID).Draining()
+			a := x.State().Alloc(id)
+			return a != nil && x.State().Node(a.NodeID).Draining()
 		})
 		x.DeleteAllocs(copied.Allocs)
 		x.DeleteEvals(copied.Evals)

@@ -16,17 +16,27 @@ func (t *Txn) UpsertEvals(evals []*cluster.Evaluation) error {
 			errs = append(errs, fmt.Errorf("evaluation %d has no id", i))
 			continue
 		}
-		before, after := t.Eval(e.ID), e.Copy()
-		after.CreateIndex = t.written.index
+		before, after := t.State().Eval(e.ID), e.Copy()
+		after.CreateIndex = t.rows.written.index
 		if before != nil {
 			after.CreateIndex = before.CreateIndex
 		}
-		after.ModifyIndex = t.written.index
+		after.ModifyIndex = t.rows.written.index
 		after.CreateTime, after.ModifyTime = after.CreateTime.UTC(), after.ModifyTime.UTC()
 		edits = append(edits, before, after)
 	}
 	for i := 0; i < len(edits); i += 2 {
-		t.putEval(edits[i], edits[i+1])
+		t.rows.putEval(edits[i], edits[i+1])
 	}
 	return errors.Join(errs...)
+}
+
+// DeleteEvals deletes evaluations. It ignores those that do not exist or are open. The caller has
+// checked that nothing needs them, so the deletion concerns no feed.
+func (t *Txn) DeleteEvals(ids []cluster.EvalID) {
+	for _, e := range rowsOf(ids, t.State().Eval) {
+		if !e.Open() {
+			put(&t.rows, TableEvals, e, nil)
+		}
+	}
 }

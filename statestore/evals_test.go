@@ -26,9 +26,9 @@ func TestEvaluations(t *testing.T) {
 		w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertEvals(evals)) })
 	}
 	s := w.snap()
-	must.Eq(t, []cluster.EvalID{"c", "z", "b", "d"}, evalIDs(s.PendingEvals()))
-	must.Eq(t, []cluster.EvalID{"e", "a"}, evalIDs(s.BlockedEvals()))
-	must.Eq(t, []cluster.EvalID{"z", "a", "b"}, evalIDs(s.OpenEvals(cluster.JobKey{Namespace: "default", ID: "web"})))
+	must.Eq(t, []cluster.EvalID{"c", "z", "b", "d"}, evalIDs(s.WorkView().PendingEvals()))
+	must.Eq(t, []cluster.EvalID{"e", "a"}, evalIDs(s.WorkView().BlockedEvals()))
+	must.Eq(t, []cluster.EvalID{"z", "a", "b"}, evalIDs(s.WorkView().OpenEvals(cluster.JobKey{Namespace: "default", ID: "web"})))
 	must.Eq(t, []cluster.EvalID{"z", "a", "b", "f"}, evalIDs(s.EvalsByJob(cluster.JobKey{Namespace: "default", ID: "web"})))
 	must.Eq(t, []cluster.EvalID{"a", "b", "c", "d", "e", "f", "z"}, evalIDs(s.Evals()))
 	must.Eq(t, time.UTC, s.Eval("a").CreateTime.Location())
@@ -38,7 +38,7 @@ func TestEvaluations(t *testing.T) {
 	})
 	must.Eq(t, 1, w.snap().Eval("z").CreateIndex)
 	must.Eq(t, w.index, w.snap().Eval("z").ModifyIndex)
-	must.Eq(t, []cluster.EvalID{"c", "b", "d"}, evalIDs(w.snap().PendingEvals()))
+	must.Eq(t, []cluster.EvalID{"c", "b", "d"}, evalIDs(w.snap().WorkView().PendingEvals()))
 }
 
 func TestOneBadEvaluationDoesNotFailABatch(t *testing.T) {

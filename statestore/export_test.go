@@ -25,37 +25,40 @@ type (
 )
 
 // Watching returns the same state for a blocking query: each read adds its channel to ws.
-func (s *Snapshot) Watching(ws memdb.WatchSet) *Snapshot { return s.watching(ws) }
+func (s *Snapshot) Watching(ws memdb.WatchSet) *Snapshot { return watching(s, ws) }
+
+// NodeInDrain returns the node whose running drain has the id, or nil.
+func (s *Snapshot) NodeInDrain(id cluster.DrainID) *cluster.Node { return nodeInDrain(s.tables, id) }
 
 // InsertRow puts a row unchanged into the table of its type.
 func (s *Store) InsertRow(row any) {
 	t := s.Begin(1)
 	switch r := row.(type) {
 	case *cluster.Node:
-		t.putNode(nil, r)
+		t.rows.putNode(nil, r)
 	case *cluster.Drain:
-		put(&t.rowWrites, TableDrains, nil, r)
-		t.counters.Records++
+		put(&t.rows, TableDrains, nil, r)
+		t.rows.counters.Records++
 	case *cluster.Job:
-		t.putJob(nil, r)
+		t.rows.putJob(nil, r)
 	case *cluster.Allocation:
-		t.putAlloc(nil, r)
+		t.rows.putAlloc(nil, r)
 	case *cluster.Evaluation:
-		t.putEval(nil, r)
+		t.rows.putEval(nil, r)
 	case *cluster.Volume:
-		put(&t.rowWrites, TableVolumes, nil, r)
+		put(&t.rows, TableVolumes, nil, r)
 	case *cluster.VolumeClaim:
-		put(&t.rowWrites, TableClaims, nil, r)
+		put(&t.rows, TableClaims, nil, r)
 	case *usage:
-		t.insert(tableLedger, r)
+		t.rows.insert(tableLedger, r)
 	case *health:
-		t.insert(tableLedger, r)
+		t.rows.insert(tableLedger, r)
 	case *markRow:
-		t.insert(tableMarks, r)
+		t.rows.insert(tableMarks, r)
 	case *versionRow:
-		t.insert(tableLedger, r)
+		t.rows.insert(tableLedger, r)
 	case *counters:
-		*t.counters = *r
+		*t.rows.counters = *r
 	default:
 		panic(fmt.Sprintf("no table of %T", row))
 	}
@@ -108,8 +111,8 @@ func Sum(state []byte) uint64 {
 	return sum.Sum64()
 }
 
-// Tell adds changed nodes to a feed, even if the feed is closed.
-func Tell(f drainer.Feed, nodes ...cluster.NodeID) {
+// AddNodes adds changed nodes to a feed, even if the feed is closed.
+func AddNodes(f drainer.Feed, nodes ...cluster.NodeID) {
 	f.(*feed).add(&changes{nodes: nodes})
 }
 
@@ -163,14 +166,14 @@ func (s *Store) Account(entries [][]cluster.AllocID) (keep func(entry int)) {
 	}
 	w := newWritten(rows.Index()+1, &changes{draining: s.draining})
 	return func(entry int) {
-		t := &Txn{rowWrites: rowWrites{readsOf(&tables{txn: s.db.Txn(true), counters: rows.counters, written: w})}, store: s}
+		t := &Txn{rows: rowWrites{&tables{txn: s.db.Txn(true), counters: rows.counters, written: w}}, store: s}
 		for i, a := range after[entry] {
-			t.accountAlloc(before[entry][i], a)
+			t.rows.accountAlloc(before[entry][i], a)
 		}
-		t.flushHealth()
+		t.rows.flushHealth()
 		if len(w.healthy) > 0 {
 			panic("a count has changed")
 		}
-		t.txn.Commit()
+		t.rows.txn.Commit()
 	}
 }

@@ -220,7 +220,7 @@ func TestAClosedFeedReportsNothing(t *testing.T) {
 	w.status("n1", cluster.NodeDown)
 	must.Eq(t, nothing, s.changes())
 	w.store.Abandon()
-	statestore.Tell(s.feed, "n1") // a commit that runs at the same time
+	statestore.AddNodes(s.feed, "n1") // a commit that runs at the same time
 	must.Eq(t, 0, len(s.wake))
 }
 

@@ -143,7 +143,7 @@ func (c *bigCluster) forgetVerdicts(entries [][]cluster.AllocID) {
 	for _, ids := range entries {
 		c.write(func(t *statestore.Txn) {
 			for _, id := range ids {
-				a := t.Alloc(id).Copy()
+				a := t.State().Alloc(id).Copy()
 				a.DeploymentStatus = nil
 				t.PutAlloc(id, a)
 			}

@@ -1,8 +1,6 @@
 package statestore
 
 import (
-	"iter"
-	"maps"
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -15,31 +13,19 @@ type health struct {
 	Healthy int
 }
 
-// Healthy counts the group's healthy allocations on all nodes: see
-// [cluster.Allocation.Healthy].
-func (r allocReads) Healthy(g cluster.GroupKey) int {
-	if r.written != nil {
-		if edit := r.written.healthy[g]; edit != nil {
-			return edit.after.Healthy
+// healthOf returns the group's count with the changes of the transaction, or nil.
+func healthOf(t *tables, g cluster.GroupKey) *health {
+	if t.written != nil {
+		if edit := t.written.healthy[g]; edit != nil {
+			return edit.after
 		}
 	}
-	if h := r.healthRow(g); h != nil {
-		return h.Healthy
-	}
-	return 0
+	return healthRow(t, g)
 }
 
 // healthRow returns the row of the group's count, or nil.
-func (r allocReads) healthRow(g cluster.GroupKey) *health {
-	return first[health](r.tables, tableLedger, indexID, healthKey(g))
-}
-
-// ChangingAllocs yields the allocations of GroupAllocs that are on a draining node or not
-// [cluster.Allocation.Stable]. They are ordered by [cluster.Allocation.Progress], then by
-// id. Each is [cluster.Allocation.Bare]: a write that changes only the dropped fields costs
-// nothing here.
-func (r allocReads) ChangingAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
-	return scan[cluster.Allocation](r.tables, tableChanging, indexID, groupKey(g))
+func healthRow(t *tables, g cluster.GroupKey) *health {
+	return first[health](t, tableLedger, indexID, healthKey(g))
 }
 
 // accountAlloc updates the healthy count and the changing allocations of the group. It
@@ -49,10 +35,10 @@ func (t *rowWrites) accountAlloc(before, after *cluster.Allocation) {
 	if was && is && before.NodeID == after.NodeID && before.GroupKey() == after.GroupKey() {
 		was, is = false, false
 	}
-	if was && t.Node(before.NodeID).Reachable() {
+	if was && t.state().Node(before.NodeID).Reachable() {
 		t.addHealthy(before.GroupKey(), -1)
 	}
-	if is && t.Node(after.NodeID).Reachable() {
+	if is && t.state().Node(after.NodeID).Reachable() {
 		t.addHealthy(after.GroupKey(), +1)
 	}
 	was, is = t.changing(before), t.changing(after)
@@ -78,17 +64,17 @@ func (t *rowWrites) accountNode(before, after *cluster.Node) {
 	if before.Reachable() {
 		reached--
 	}
-	news := before == nil || after == nil || reached != 0
+	regrouped := before == nil || after == nil || reached != 0
 	toggled := before.Draining() != after.Draining()
-	if !news && !toggled {
+	if !regrouped && !toggled {
 		return
 	}
 	n := after
 	if n == nil {
 		n = before
 	}
-	for _, a := range slices.Collect(t.LiveAllocsByNode(n.ID)) {
-		if news {
+	for _, a := range slices.Collect(t.state().WorkView().LiveAllocsByNode(n.ID)) {
+		if regrouped {
 			t.written.changes.around.add(a.GroupKey())
 		}
 		if reached != 0 && a.HealthyIfReachable() {
@@ -109,37 +95,12 @@ func (t *rowWrites) changing(a *cluster.Allocation) bool {
 	return a != nil && !settled(a) && (!a.Stable() || t.written.changes.drains(a.NodeID))
 }
 
-// healthEdit is a change of a group's count that is written when the transaction commits.
-type healthEdit struct {
-	before *health // the row, or nil
-	after  *health // the next row; never nil
-}
-
 // addHealthy changes the group's count.
 func (t *rowWrites) addHealthy(g cluster.GroupKey, n int) {
-	edit := t.written.healthy[g]
-	if edit == nil {
-		edit = &healthEdit{before: t.healthRow(g), after: &health{Group: g}}
-		if edit.before != nil {
-			*edit.after = *edit.before
-		}
-		if t.written.healthy == nil {
-			t.written.healthy = make(map[cluster.GroupKey]*healthEdit)
-		}
-		t.written.healthy[g] = edit
-	}
-	edit.after.Healthy += n
+	t.written.healthy.edit(g, func() *health { return healthRow(t.tables, g) }, health{Group: g}).Healthy += n
 }
 
 // flushHealth writes the counts that have changed.
 func (t *rowWrites) flushHealth() {
-	for _, g := range slices.SortedFunc(maps.Keys(t.written.healthy), cluster.GroupKey.Compare) {
-		switch edit := t.written.healthy[g]; {
-		case edit.before != nil && *edit.before == *edit.after:
-		case edit.after.Healthy > 0:
-			t.insert(tableLedger, edit.after)
-		case edit.before != nil:
-			t.delete(tableLedger, edit.before)
-		}
-	}
+	flushAccounts(t, t.written.healthy, cluster.GroupKey.Compare, func(h *health) bool { return h.Healthy > 0 })
 }

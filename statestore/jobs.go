@@ -17,13 +17,13 @@ func (t *Txn) UpsertJob(j *cluster.Job) error {
 		return fmt.Errorf("registering a job: %w", err)
 	}
 	after := j.Copy()
-	before := t.Job(after.Key())
-	after.Version, after.CreateIndex = 0, t.written.index
+	before := t.State().Job(after.Key())
+	after.Version, after.CreateIndex = 0, t.rows.written.index
 	if before != nil {
 		after.Version, after.CreateIndex = before.Version+1, before.CreateIndex
 	}
-	after.ModifyIndex, after.JobModifyIndex = t.written.index, t.written.index
-	t.putJob(before, after)
+	after.ModifyIndex, after.JobModifyIndex = t.rows.written.index, t.rows.written.index
+	t.rows.putJob(before, after)
 	return nil
 }
 
@@ -48,7 +48,7 @@ func whole(j *cluster.Job) error {
 // running drain of a node counts the purged allocations that may still run there. The error
 // is [ErrJobNotFound].
 func (t *Txn) DeleteJob(k cluster.JobKey, purge bool) error {
-	before := t.Job(k)
+	before := t.State().Job(k)
 	if purge {
 		return t.purgeJob(k, before)
 	}
@@ -57,28 +57,28 @@ func (t *Txn) DeleteJob(k cluster.JobKey, purge bool) error {
 	}
 	after := before.Copy()
 	after.Stop = true
-	after.ModifyIndex = t.written.index
-	t.putJob(before, after)
+	after.ModifyIndex = t.rows.written.index
+	t.rows.putJob(before, after)
 	return nil
 }
 
 // purgeJob deletes a job with its allocations and evaluations. The job itself may be gone
 // already.
 func (t *Txn) purgeJob(k cluster.JobKey, j *cluster.Job) error {
-	allocs := slices.Collect(t.AllocsByJob(k))
-	evals := slices.Collect(t.EvalsByJob(k))
+	allocs := slices.Collect(t.State().AllocsByJob(k))
+	evals := slices.Collect(t.State().EvalsByJob(k))
 	if j == nil && len(allocs) == 0 && len(evals) == 0 {
 		return ErrJobNotFound
 	}
 	t.countPurged(allocs)
 	for _, a := range allocs {
-		t.putAlloc(a, nil)
+		t.rows.putAlloc(a, nil)
 	}
 	for _, e := range evals {
-		t.putEval(e, nil)
+		t.rows.putEval(e, nil)
 	}
 	if j != nil {
-		t.putJob(j, nil)
+		t.rows.putJob(j, nil)
 	}
 	return nil
 }
@@ -86,10 +86,10 @@ func (t *Txn) purgeJob(k cluster.JobKey, j *cluster.Job) error {
 // countPurged counts purged allocations whose tasks may still run in the drains of their
 // nodes.
 func (t *Txn) countPurged(allocs []*cluster.Allocation) {
-	nodes := t.editDrainingNodes()
+	nodes := editDrainingNodes(&t.rows)
 	for _, a := range allocs {
 		if live(a) && nodes.look(a.NodeID) != nil {
-			lifecycle.CountPurged(nodes.edit(a.NodeID), a, t.written.index)
+			lifecycle.CountPurged(nodes.edit(a.NodeID), a, t.rows.written.index)
 		}
 	}
 	nodes.write()

@@ -32,17 +32,17 @@ func BenchmarkLarge(b *testing.B) {
 	})
 	b.Run(fmt.Sprintf("read-group-of-%d", groupSize), func(b *testing.B) {
 		for range b.N {
-			for range c.store.Snapshot().GroupAllocs(group) {
+			for range c.store.Snapshot().DrainView().GroupAllocs(group) {
 			}
 		}
 	})
 	b.Run("persist", func(b *testing.B) {
 		for range b.N {
-			check(c.store.Snapshot().Persist(io.Discard))
+			check(statestore.Persist(io.Discard, c.store.Snapshot()))
 		}
 	})
 	var state bytes.Buffer
-	check(c.store.Snapshot().Persist(&state))
+	check(statestore.Persist(&state, c.store.Snapshot()))
 	b.Run("restore", func(b *testing.B) {
 		b.SetBytes(int64(state.Len()))
 		for range b.N {

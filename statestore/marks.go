@@ -13,13 +13,13 @@ import (
 // that [lifecycle.CanMark] rejects is ignored. The error is that of UpsertEvals.
 func (t *Txn) ApplyMarks(at time.Time, marks []rules.Mark, evals []*cluster.Evaluation) error {
 	at = at.UTC()
-	allocs, nodes := t.editAllocs(), t.editDrainingNodes()
+	allocs, nodes := editAllocs(&t.rows), editDrainingNodes(&t.rows)
 	for _, m := range marks {
 		a := allocs.look(m.Alloc)
 		if a == nil || !lifecycle.CanMark(nodes.look(a.NodeID), a, m) {
 			continue
 		}
-		lifecycle.ApplyMark(nodes.edit(a.NodeID), allocs.edit(a, at), m, at, t.written.index)
+		lifecycle.ApplyMark(nodes.edit(a.NodeID), allocs.edit(a, at), m, at, t.rows.written.index)
 	}
 	allocs.write()
 	nodes.write()

@@ -33,7 +33,7 @@ func TestAMark(t *testing.T) {
 	must.Eq(t, w.index, a.ModifyIndex)
 	must.Eq(t, w.index, a.AllocModifyIndex)
 	must.Eq(t, w.now.UTC(), a.ModifyTime)
-	must.Eq(t, []cluster.EvalID{"e1"}, evalIDs(w.snap().OpenEvals(web.Key())))
+	must.Eq(t, []cluster.EvalID{"e1"}, evalIDs(w.snap().WorkView().OpenEvals(web.Key())))
 
 	n := w.snap().Node("n1")
 	must.Eq(t, 1, n.Drain.Marked[cluster.MarkPaced])
@@ -41,10 +41,10 @@ func TestAMark(t *testing.T) {
 	must.Eq(t, node.Drain.UpdatedAt, n.Drain.UpdatedAt)
 	must.Eq(t, node.Events, n.Events)
 	must.Eq(t, w.index, n.ModifyIndex)
-	must.Eq(t, []cluster.AllocID{"a1"}, allocIDs(w.snap().DrainAllocs("d1")))
-	must.Eq(t, []cluster.AllocID{"a1"}, allocIDs(w.snap().NodeAllocs("n1", cluster.StageConsumers, true)))
-	must.Eq(t, []cluster.AllocID{"a2"}, allocIDs(w.snap().NodeAllocs("n1", cluster.StageConsumers, false)))
-	must.Eq(t, 2, w.snap().Consumers("n1"))
+	must.Eq(t, []cluster.AllocID{"a1"}, allocIDs(w.snap().DrainView().DrainAllocs("d1")))
+	must.Eq(t, []cluster.AllocID{"a1"}, allocIDs(w.snap().DrainView().NodeAllocs("n1", cluster.StageConsumers, true)))
+	must.Eq(t, []cluster.AllocID{"a2"}, allocIDs(w.snap().DrainView().NodeAllocs("n1", cluster.StageConsumers, false)))
+	must.Eq(t, 2, w.snap().DrainView().Consumers("n1"))
 }
 
 func TestADeadlineMarkDisablesPlacement(t *testing.T) {

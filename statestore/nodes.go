@@ -18,7 +18,7 @@ func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 		return errors.New("registering a node without an id")
 	}
 	at = at.UTC()
-	before, after := t.Node(n.ID), n.Copy()
+	before, after := t.State().Node(n.ID), n.Copy()
 	if before != nil && before.SecretID != n.SecretID {
 		return ErrNodeSecret
 	}
@@ -29,7 +29,7 @@ func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 		return fmt.Errorf("registering node %s: %w", n.ID, err)
 	}
 	after.Drain, after.LastDrain, after.Events = nil, nil, nil
-	after.CreateIndex = t.written.index
+	after.CreateIndex = t.rows.written.index
 	if before != nil {
 		after.Drain, after.LastDrain, after.Events = before.Drain, before.LastDrain, before.Events
 		after.SchedulingEligibility = before.SchedulingEligibility
@@ -47,15 +47,15 @@ func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 	case before == nil: // the only event without an index
 		after.Events = []cluster.NodeEvent{event(cluster.SubsystemCluster, cluster.EventNodeRegistered, at)}
 	case before.Status == cluster.NodeDown:
-		after.AppendEvent(event(cluster.SubsystemCluster, cluster.EventNodeReregistered, at), t.written.index)
+		after.AppendEvent(event(cluster.SubsystemCluster, cluster.EventNodeReregistered, at), t.rows.written.index)
 	}
 	after.StatusChangedAt = at
 	if before != nil && before.Status == after.Status {
 		after.StatusChangedAt = before.StatusChangedAt
 	}
 	after.StatusUpdatedAt = at.Unix()
-	after.ModifyIndex = t.written.index
-	t.putNode(before, after)
+	after.ModifyIndex = t.rows.written.index
+	t.rows.putNode(before, after)
 	return nil
 }
 
@@ -65,25 +65,25 @@ func (t *Txn) UpdateNodeStatus(id cluster.NodeID, status cluster.NodeStatus, at 
 	if !status.Valid() {
 		return fmt.Errorf("invalid node status %q", status)
 	}
-	before := t.Node(id)
+	before := t.State().Node(id)
 	if before == nil {
 		return ErrNodeNotFound
 	}
-	after := t.touchNode(before, at)
+	after := touchNode(before, at, t.rows.written.index)
 	if status != before.Status {
-		t.changeStatus(after, status, at.UTC())
+		changeStatus(after, status, at.UTC(), t.rows.written.index)
 	}
-	t.putNode(before, after)
+	t.rows.putNode(before, after)
 	return nil
 }
 
 // changeStatus sets a status that differs from the node's status.
-func (t *Txn) changeStatus(n *cluster.Node, status cluster.NodeStatus, at time.Time) {
+func changeStatus(n *cluster.Node, status cluster.NodeStatus, at time.Time, index uint64) {
 	message := ""
 	switch {
 	case status == cluster.NodeDown, status == cluster.NodeDisconnected:
 		message = cluster.EventHeartbeatMissed
-		n.LastMissedHeartbeatIndex = t.written.index
+		n.LastMissedHeartbeatIndex = index
 	case status == cluster.NodeReady:
 		if n.Status == cluster.NodeDown {
 			message = cluster.EventHeartbeatReregister
@@ -91,7 +91,7 @@ func (t *Txn) changeStatus(n *cluster.Node, status cluster.NodeStatus, at time.T
 		n.LastMissedHeartbeatIndex = 0
 	}
 	if message != "" {
-		n.AppendEvent(event(cluster.SubsystemCluster, message, at), t.written.index)
+		n.AppendEvent(event(cluster.SubsystemCluster, message, at), index)
 	}
 	n.Status = status
 	n.StatusChangedAt = at
@@ -104,7 +104,7 @@ func (t *Txn) UpdateNodeEligibility(id cluster.NodeID, e cluster.Eligibility, at
 	if !e.Valid() {
 		return fmt.Errorf("invalid scheduling eligibility %q", e)
 	}
-	before := t.Node(id)
+	before := t.State().Node(id)
 	switch {
 	case before == nil:
 		return ErrNodeNotFound
@@ -117,10 +117,10 @@ func (t *Txn) UpdateNodeEligibility(id cluster.NodeID, e cluster.Eligibility, at
 	if e == cluster.NodeIneligible {
 		message = cluster.EventNodeIneligible
 	}
-	after := t.touchNode(before, at)
+	after := touchNode(before, at, t.rows.written.index)
 	after.SchedulingEligibility = e
-	after.AppendEvent(event(cluster.SubsystemCluster, message, at.UTC()), t.written.index)
-	t.putNode(before, after)
+	after.AppendEvent(event(cluster.SubsystemCluster, message, at.UTC()), t.rows.written.index)
+	t.rows.putNode(before, after)
 	return nil
 }
 
@@ -131,29 +131,29 @@ func (t *Txn) UpdateNodeEligibility(id cluster.NodeID, e cluster.Eligibility, at
 func (t *Txn) DeleteNodes(ids []cluster.NodeID, at time.Time) (missing []cluster.NodeID) {
 	deleted := make(map[cluster.NodeID]bool, len(ids))
 	for _, id := range ids {
-		n := t.Node(id)
+		n := t.State().Node(id)
 		if n == nil {
 			if !deleted[id] {
 				missing = append(missing, id)
 			}
 			continue
 		}
-		if record := lifecycle.NodeGone(t, n, at, t.written.index); record != nil {
+		if record := lifecycle.NodeGone(t.State().DrainView(), n, at, t.rows.written.index); record != nil {
 			record.VolumesLeft = volumesLeft(t, record)
-			t.recordDrain(record)
+			t.rows.recordDrain(record)
 		}
-		t.putNode(n, nil)
-		(claimEdits{&t.rowWrites}).nodeGone(n, at.UTC())
+		t.rows.putNode(n, nil)
+		(claimEdits{&t.rows}).nodeGone(n, at.UTC())
 		deleted[id] = true
 	}
 	return missing
 }
 
 // touchNode returns a copy of the node with its time and index of modification.
-func (t *Txn) touchNode(n *cluster.Node, at time.Time) *cluster.Node {
+func touchNode(n *cluster.Node, at time.Time, index uint64) *cluster.Node {
 	c := n.Copy()
 	c.StatusUpdatedAt = at.Unix()
-	c.ModifyIndex = t.written.index
+	c.ModifyIndex = index
 	return c
 }
 

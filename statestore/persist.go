@@ -7,6 +7,8 @@ import (
 	"hash"
 	"hash/crc64"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
 
@@ -64,7 +66,7 @@ func handle() *codec.MsgpackHandle {
 func checksum() hash.Hash64 { return crc64.New(crc64.MakeTable(crc64.ECMA)) }
 
 // Persist writes the state for [Restore]. Later commits do not affect it.
-func (s *Snapshot) Persist(w io.Writer) error {
+func Persist(w io.Writer, s *Snapshot) error {
 	buffered := bufio.NewWriter(w)
 	p := &persister{out: buffered, sum: checksum()}
 	p.encoder = codec.NewEncoderBytes(&p.row, handle())
@@ -96,7 +98,7 @@ func (p *persister) rows(s *Snapshot) {
 			p.frame(kindCounter, counter{name, value})
 		}
 	}
-	versions, err := s.jobVersions(p.encodeJob)
+	versions, err := jobVersionsOf(s, p.encodeJob)
 	if err != nil {
 		p.err = err
 	}
@@ -123,7 +125,7 @@ func (p *persister) rows(s *Snapshot) {
 	for v := range s.Volumes() {
 		p.frame(kindVolume, v)
 	}
-	for c := range s.Claims() {
+	for c := range s.WorkView().Claims() {
 		p.frame(kindClaim, c)
 	}
 }
@@ -170,4 +172,43 @@ func (p *persister) bytes(b []byte) {
 	}
 	p.sum.Write(b) // a hash never returns an error
 	_, p.err = p.out.Write(b)
+}
+
+// jobVersions are the distinct versions of jobs in a state: those of the jobs table and
+// those of allocations. Two equal versions count once even if they are different objects, so
+// that equal states have equal lists.
+type jobVersions struct {
+	// texts are their encodings, sorted.
+	texts []string
+	// number is the position of a version in texts, counted from one.
+	number map[*cluster.Job]int
+}
+
+// jobVersionsOf lists the versions of jobs, encoded by encode.
+func jobVersionsOf(s *Snapshot, encode func(*cluster.Job) (string, error)) (jobVersions, error) {
+	text := make(map[*cluster.Job]string)
+	var err error
+	note := func(j *cluster.Job) bool {
+		if _, known := text[j]; !known && j != nil {
+			text[j], err = encode(j)
+		}
+		return err == nil
+	}
+	for j := range s.Jobs() {
+		if !note(j) {
+			return jobVersions{}, err
+		}
+	}
+	for a := range s.Allocs() {
+		if !note(a.Job) {
+			return jobVersions{}, err
+		}
+	}
+	v := jobVersions{number: make(map[*cluster.Job]int, len(text))}
+	v.texts = slices.Compact(slices.Sorted(maps.Values(text)))
+	for j, t := range text {
+		at, _ := slices.BinarySearch(v.texts, t)
+		v.number[j] = at + 1
+	}
+	return v, nil
 }

@@ -19,7 +19,7 @@ import (
 
 func persisted(t must.T, s *statestore.Snapshot) []byte {
 	var b bytes.Buffer
-	must.NoError(t, s.Persist(&b))
+	must.NoError(t, statestore.Persist(&b, s))
 	return b.Bytes()
 }
 
@@ -131,7 +131,7 @@ func TestAFailingWriterIsReported(t *testing.T) {
 		if size%97 != 0 {
 			continue
 		}
-		must.ErrorIs(t, s.Persist(&limited{left: size, err: full}), full)
+		must.ErrorIs(t, statestore.Persist(&limited{left: size, err: full}, s), full)
 	}
 }
 

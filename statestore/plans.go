@@ -15,7 +15,7 @@ func (t *Txn) ApplyPlan(p *cluster.Plan) (dropped []cluster.AllocID, err error) 
 	if p == nil {
 		return nil, errors.New("plan is missing")
 	}
-	w := planWriter{txn: t, at: p.At.UTC(), edits: t.editAllocs(), versions: make(map[jobVersion]*cluster.Job)}
+	w := planWriter{txn: t, at: p.At.UTC(), edits: editAllocs(&t.rows), versions: make(map[jobVersion]*cluster.Job)}
 	for _, s := range p.Stops {
 		if a := w.edits.look(s.Alloc); a != nil {
 			w.stop(a, s)
@@ -27,8 +27,8 @@ func (t *Txn) ApplyPlan(p *cluster.Plan) (dropped []cluster.AllocID, err error) 
 		}
 	}
 	w.edits.write()
-	claimEdits{&t.rowWrites}.claim(w.placed)
-	return dropped, t.UpsertEvals(t.planEvals(p))
+	claimEdits{&t.rows}.claim(w.placed)
+	return dropped, t.UpsertEvals(planEvals(t.State(), p))
 }
 
 func idOf(a *cluster.Allocation) cluster.AllocID {
@@ -40,10 +40,10 @@ func idOf(a *cluster.Allocation) cluster.AllocID {
 
 // planEvals are the evaluations that a plan writes. It writes no evaluation of a purged job:
 // no scheduler would process it.
-func (t *Txn) planEvals(p *cluster.Plan) []*cluster.Evaluation {
+func planEvals(s State, p *cluster.Plan) []*cluster.Evaluation {
 	evals := slices.Concat([]*cluster.Evaluation{p.Eval, p.Blocked}, p.Answers)
 	return slices.DeleteFunc(evals, func(e *cluster.Evaluation) bool {
-		return e == nil || t.Eval(e.ID) == nil && t.Job(e.JobKey()) == nil
+		return e == nil || s.Eval(e.ID) == nil && s.Job(e.JobKey()) == nil
 	})
 }
 
@@ -97,7 +97,7 @@ func (w *planWriter) stop(a *cluster.Allocation, s cluster.PlanStop) {
 // edit returns a copy of the allocation. The new AllocModifyIndex makes the client read it again.
 func (w *planWriter) edit(a *cluster.Allocation) *cluster.Allocation {
 	c := w.edits.edit(a, w.at)
-	c.AllocModifyIndex = w.txn.written.index
+	c.AllocModifyIndex = w.txn.rows.written.index
 	return c
 }
 
@@ -125,7 +125,7 @@ func (w *planWriter) place(a *cluster.Allocation) bool {
 		c.CreateTime = w.at
 	}
 	c.CreateTime, c.ModifyTime = c.CreateTime.UTC(), w.at
-	index := w.txn.written.index
+	index := w.txn.rows.written.index
 	c.CreateIndex, c.ModifyIndex, c.AllocModifyIndex = index, index, index
 	w.edits.create(c)
 	if g := c.Job.Group(c.TaskGroup); g != nil && len(g.Volumes) > 0 {
@@ -141,7 +141,7 @@ func (w *planWriter) place(a *cluster.Allocation) bool {
 // placements of a plan belong to one job and the plan does not write jobs.
 func (w *planWriter) current(k cluster.JobKey) *cluster.Job {
 	if w.job == nil || w.job.Key() != k {
-		w.job = w.txn.Job(k)
+		w.job = w.txn.State().Job(k)
 	}
 	return w.job
 }

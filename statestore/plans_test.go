@@ -52,8 +52,8 @@ func TestAMigration(t *testing.T) {
 	must.Eq(t, cluster.EvalComplete, w.snap().Eval("e1").Status)
 	must.Eq(t, created, w.snap().Eval("e1").CreateIndex)
 	must.Eq(t, cluster.EvalCancelled, w.snap().Eval("e2").Status)
-	must.Eq(t, []cluster.EvalID{"e3"}, evalIDs(w.snap().BlockedEvals()))
-	must.SliceEmpty(t, evalIDs(w.snap().PendingEvals()))
+	must.Eq(t, []cluster.EvalID{"e3"}, evalIDs(w.snap().WorkView().BlockedEvals()))
+	must.SliceEmpty(t, evalIDs(w.snap().WorkView().PendingEvals()))
 }
 
 func TestLinkingAReplacementDoesNotConcernTheClient(t *testing.T) {

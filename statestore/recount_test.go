@@ -46,7 +46,7 @@ func recountNodes(t must.T, s *statestore.Snapshot) {
 	t.Helper()
 	same(t, "draining nodes", where(s.Nodes(), (*cluster.Node).Draining), s.DrainingNodes())
 	for n := range s.DrainingNodes() {
-		must.Eq(t, n.Drain.ID, s.DrainingNode(n.Drain.ID).Drain.ID)
+		must.Eq(t, n.Drain.ID, s.NodeInDrain(n.Drain.ID).Drain.ID)
 	}
 	same(t, "nodes in order", sorted(s.Nodes(), func(a, b *cluster.Node) int { return cmp.Compare(a.ID, b.ID) }), s.Nodes())
 }
@@ -69,7 +69,7 @@ func recountUsage(t must.T, s *statestore.Snapshot) {
 	}
 	must.Eq(t, want, s.UsageRows())
 	var nodes []cluster.NodeID
-	for n, u := range s.NodesInUse() {
+	for n, u := range s.WorkView().NodesInUse() {
 		nodes = append(nodes, n.ID)
 		must.Eq(t, want[n.ID].Usage, u, must.Sprint(n.ID))
 	}
@@ -95,11 +95,11 @@ func recountAllocs(t must.T, s *statestore.Snapshot) {
 			for _, asked := range []bool{false, true} {
 				same(t, "allocations of a node and stage", where(s.Allocs(), func(a *cluster.Allocation) bool {
 					return a.NodeID == n && !a.ClientTerminal() && a.Stage() == stage && a.Leaving() == asked
-				}), s.NodeAllocs(n, stage, asked))
+				}), s.DrainView().NodeAllocs(n, stage, asked))
 			}
 		}
-		live := slices.Collect(s.LiveAllocsByNode(n))
-		must.Len(t, s.LiveCount(n), live)
+		live := slices.Collect(s.WorkView().LiveAllocsByNode(n))
+		must.Len(t, s.Usage(n).Live, live)
 		if len(live) > 0 {
 			occupied = append(occupied, n)
 		}
@@ -109,20 +109,20 @@ func recountAllocs(t must.T, s *statestore.Snapshot) {
 		onNodes += len(slices.Collect(s.AllocsByNode(n)))
 	}
 	slices.Sort(occupied)
-	must.Eq(t, occupied, slices.Collect(s.OccupiedNodes()))
+	must.Eq(t, occupied, slices.Collect(s.WorkView().OccupiedNodes()))
 	for g := range groups {
 		same(t, "allocations of a group", where(s.Allocs(), func(a *cluster.Allocation) bool {
 			waits := a.Canary() && a.MarkedBy(a.DesiredTransition.Drain) && a.NextAllocation == ""
 			return a.GroupKey() == g && (!a.ClientTerminal() || waits)
-		}), s.GroupAllocs(g))
+		}), s.DrainView().GroupAllocs(g))
 		same(t, "unconcluded allocations of a job", where(s.Allocs(), func(a *cluster.Allocation) bool {
 			waits := a.Canary() && a.MarkedBy(a.DesiredTransition.Drain) && a.NextAllocation == ""
 			return a.JobKey() == g.Job && (!a.Concluded() || waits)
-		}), byID(s.UnconcludedAllocs(g.Job)))
+		}), byID(s.WorkView().UnconcludedAllocs(g.Job)))
 		ofJobs += len(slices.Collect(where(s.AllocsByJob(g.Job), func(a *cluster.Allocation) bool { return a.TaskGroup == g.Name })))
 	}
 	for d := range drains {
-		same(t, "allocations of a drain", where(s.Allocs(), func(a *cluster.Allocation) bool { return a.MarkedBy(d) }), s.DrainAllocs(d))
+		same(t, "allocations of a drain", where(s.Allocs(), func(a *cluster.Allocation) bool { return a.MarkedBy(d) }), s.DrainView().DrainAllocs(d))
 	}
 	all := len(slices.Collect(s.Allocs()))
 	must.Eq(t, all, onNodes)
@@ -141,15 +141,15 @@ func recountGroups(t must.T, s *statestore.Snapshot) {
 		}
 	}
 	for g := range groups {
-		must.Eq(t, healthy[g], s.Healthy(g), must.Sprint("healthy of ", g))
-		want := slices.AppendSeq(make([]*cluster.Allocation, 0), where(s.GroupAllocs(g), func(a *cluster.Allocation) bool {
+		must.Eq(t, healthy[g], s.DrainView().Healthy(g), must.Sprint("healthy of ", g))
+		want := slices.AppendSeq(make([]*cluster.Allocation, 0), where(s.DrainView().GroupAllocs(g), func(a *cluster.Allocation) bool {
 			return !a.Stable() || s.Node(a.NodeID).Draining()
 		}))
 		slices.SortStableFunc(want, func(a, b *cluster.Allocation) int { return cmp.Compare(a.Progress(), b.Progress()) })
 		for i, a := range want {
 			want[i] = a.Bare()
 		}
-		must.Eq(t, want, slices.AppendSeq(make([]*cluster.Allocation, 0), s.ChangingAllocs(g)), must.Sprint("changing allocations"))
+		must.Eq(t, want, slices.AppendSeq(make([]*cluster.Allocation, 0), s.DrainView().ChangingAllocs(g)), must.Sprint("changing allocations"))
 		changing += len(want)
 	}
 	must.Eq(t, healthy, s.HealthRows())
@@ -165,17 +165,17 @@ func recountEvals(t must.T, s *statestore.Snapshot) {
 	status := func(s cluster.EvalStatus) func(*cluster.Evaluation) bool {
 		return func(e *cluster.Evaluation) bool { return e.Status == s }
 	}
-	same(t, "pending evaluations", sorted(where(s.Evals(), status(cluster.EvalPending)), urgent), s.PendingEvals())
-	same(t, "blocked evaluations", sorted(where(s.Evals(), status(cluster.EvalBlocked)), urgent), s.BlockedEvals())
+	same(t, "pending evaluations", sorted(where(s.Evals(), status(cluster.EvalPending)), urgent), s.WorkView().PendingEvals())
+	same(t, "blocked evaluations", sorted(where(s.Evals(), status(cluster.EvalBlocked)), urgent), s.WorkView().BlockedEvals())
 	jobs := make(map[cluster.JobKey]bool)
 	for e := range s.Evals() {
 		jobs[e.JobKey()] = true
 	}
 	for j := range jobs {
 		ofJob := where(s.Evals(), func(e *cluster.Evaluation) bool { return e.JobKey() == j })
-		same(t, "open evaluations", sorted(where(ofJob, (*cluster.Evaluation).Open), created), s.OpenEvals(j))
+		same(t, "open evaluations", sorted(where(ofJob, (*cluster.Evaluation).Open), created), s.WorkView().OpenEvals(j))
 		closed := sorted(where(ofJob, func(e *cluster.Evaluation) bool { return !e.Open() }), created)
-		same(t, "evaluations", slices.Values(slices.Concat(slices.Collect(s.OpenEvals(j)), slices.Collect(closed))), s.EvalsByJob(j))
+		same(t, "evaluations", slices.Values(slices.Concat(slices.Collect(s.WorkView().OpenEvals(j)), slices.Collect(closed))), s.EvalsByJob(j))
 	}
 }
 

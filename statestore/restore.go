@@ -16,7 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/attributes"
 )
 
-// Restore returns a new store with the state that [Snapshot.Persist] wrote. An error means that the
+// Restore returns a new store with the state that [Persist] wrote. An error means that the
 // input is not such a state or is damaged; the caller should keep its store. The error wraps
 // [cluster.ErrVersion] if this build does not understand the cluster version of the state.
 func Restore(r io.Reader) (*Store, error) {
@@ -168,7 +168,7 @@ func (r *restorer) counter() error {
 	if err := r.follow(counterKey(&c)); err != nil {
 		return err
 	}
-	counter := r.txn.counters.named(c.Key)
+	counter := r.txn.rows.counters.named(c.Key)
 	if counter == nil {
 		return fmt.Errorf("there is no counter %q", c.Key)
 	}
@@ -190,7 +190,7 @@ func insertRow[T any](r *restorer, table string, row *T, id key) error {
 	if err := r.follow(id); err != nil {
 		return err
 	}
-	r.txn.insert(table, row)
+	r.txn.rows.insert(table, row)
 	return nil
 }
 
@@ -218,7 +218,7 @@ func (r *restorer) node() error {
 	if n.Drain.ID == "" || n.Drain.NodeID != n.ID {
 		return fmt.Errorf("its drain %q is of node %q", n.Drain.ID, n.Drain.NodeID)
 	}
-	r.txn.written.changes.toggle(n.ID, true)
+	r.txn.rows.written.changes.toggle(n.ID, true)
 	return r.drain(n.Drain)
 }
 
@@ -227,7 +227,7 @@ func (r *restorer) record() error {
 	if err != nil {
 		return err
 	}
-	r.txn.counters.Records++
+	r.txn.rows.counters.Records++
 	return r.drain(d)
 }
 
@@ -269,9 +269,9 @@ func (r *restorer) alloc() error {
 	if err := insertRow(r, TableAllocs, row.Alloc, allocID(row.Alloc)); err != nil {
 		return err
 	}
-	r.txn.accountUsage(nil, row.Alloc)
-	r.txn.accountMark(nil, row.Alloc)
-	r.txn.accountAlloc(nil, row.Alloc)
+	r.txn.rows.accountUsage(nil, row.Alloc)
+	r.txn.rows.accountMark(nil, row.Alloc)
+	r.txn.rows.accountAlloc(nil, row.Alloc)
 	return nil
 }
 

@@ -8,14 +8,16 @@ import (
 )
 
 // rowWrites writes the rows of one transaction.
-type rowWrites struct{ reads }
+type rowWrites struct{ *tables }
+
+func (t *rowWrites) state() State { return stateOf(t.tables) }
 
 // The put methods replace a row, and update everything that depends on it: the changes for feeds,
 // the accounts of nodes and groups, and the capacity index. before is the stored row, or nil for a
 // new row. A nil after deletes the row. The store owns after: the caller must not change it.
 
 func (t *rowWrites) putNode(before, after *cluster.Node) {
-	version := t.ClusterVersion()
+	version := versionIn(t.tables)
 	if roomier(before, after) || version >= cluster.VersionOfDrivers && fitter(before, after) ||
 		version >= cluster.VersionOfDevices && equipped(before, after) {
 		t.counters.Capacity = t.written.index
@@ -107,4 +109,18 @@ func equipped(before, after *cluster.Node) bool {
 // sameDriver reports whether both drivers fulfil the same demands.
 func sameDriver(a, b *cluster.DriverInfo) bool {
 	return a.Detected == b.Detected && a.Healthy == b.Healthy && maps.Equal(a.Attributes, b.Attributes)
+}
+
+// rowsOf returns the rows of the ids that exist, each once. So all rows are read before the first
+// write.
+func rowsOf[ID comparable, Row any](ids []ID, row func(ID) *Row) []*Row {
+	listed := make(map[ID]bool, len(ids))
+	rows := make([]*Row, 0, len(ids))
+	for _, id := range ids {
+		if r := row(id); r != nil && !listed[id] {
+			listed[id] = true
+			rows = append(rows, r)
+		}
+	}
+	return rows
 }

@@ -7,7 +7,7 @@ import "github.com/seed-f9cf0b39/nodedrain/cluster"
 //
 // No write reads a clock: all times come from the entry.
 type Txn struct {
-	rowWrites
+	rows  rowWrites
 	store *Store
 	done  bool
 }
@@ -15,10 +15,9 @@ type Txn struct {
 // written is the state of a transaction that is not in rows.
 type written struct {
 	index uint64
-	// usage and healthy hold the accounts that the transaction may have changed, or are
-	// nil. Commit writes each of them once.
-	usage   map[cluster.NodeID]*usageEdit
-	healthy map[cluster.GroupKey]*healthEdit
+	// usage and healthy are the accounts that the transaction may have changed, or nil.
+	usage   accountEdits[cluster.NodeID, usage]
+	healthy accountEdits[cluster.GroupKey, health]
 	// removed says that the transaction has deleted an allocation that its client may still run.
 	removed bool
 	// changes are for the feeds; nil after the end of the transaction.
@@ -29,6 +28,9 @@ func newWritten(index uint64, c *changes) *written {
 	return &written{index: index, changes: c}
 }
 
+// State returns the state with the writes of the transaction so far.
+func (t *Txn) State() State { return stateOf(t.rows.tables) }
+
 // Commit makes the transaction's writes the newest state atomically, and then wakes feeds
 // and blocking queries. Commit after Commit or Abort does nothing.
 func (t *Txn) Commit() {
@@ -36,7 +38,7 @@ func (t *Txn) Commit() {
 		return
 	}
 	t.done = true
-	t.flush()
+	t.rows.flush()
 	t.store.commit(t)
 }
 
@@ -47,7 +49,7 @@ func (t *Txn) Abort() {
 	}
 	t.done = true
 	t.store.giveBack(t)
-	t.txn.Abort()
+	t.rows.txn.Abort()
 }
 
 // flush writes the accounts and the counters.

@@ -19,15 +19,15 @@ func TestATransactionSeesWhatItWrote(t *testing.T) {
 	w.write(func(x *statestore.Txn) {
 		_, err := x.ApplyPlan(&cluster.Plan{At: w.now, Places: []*cluster.Allocation{place(web, "w1", "n1"), place(web, "w2", "n1")}})
 		must.NoError(t, err)
-		must.Eq(t, w.index, x.Index())
-		must.Eq(t, w.index, x.TableIndex(statestore.TableAllocs))
-		must.Eq(t, 1, x.TableIndex(statestore.TableNodes))
-		must.Eq(t, 2, x.Consumers("n1"))
-		must.Eq(t, cluster.Resources{CPU: 200, MemoryMB: 128}, x.Usage("n1").Resources)
+		must.Eq(t, w.index, x.State().Index())
+		must.Eq(t, w.index, x.State().TableIndex(statestore.TableAllocs))
+		must.Eq(t, 1, x.State().TableIndex(statestore.TableNodes))
+		must.Eq(t, 2, x.State().DrainView().Consumers("n1"))
+		must.Eq(t, cluster.Resources{CPU: 200, MemoryMB: 128}, x.State().Usage("n1").Resources)
 		must.Eq(t, w.index-1, w.snap().Index(), must.Sprint("readers do not see it before the commit"))
-		must.Eq(t, 0, w.snap().Consumers("n1"))
+		must.Eq(t, 0, w.snap().DrainView().Consumers("n1"))
 	})
-	must.Eq(t, 2, w.snap().LiveCount("n1"))
+	must.Eq(t, 2, w.snap().Usage("n1").Live)
 }
 
 func TestAbortLeavesNothing(t *testing.T) {

@@ -18,7 +18,7 @@ func BenchmarkNodesInUse(b *testing.B) {
 		live func() int
 	}{
 		{"side-by-side", func() (live int) {
-			for _, u := range s.NodesInUse() {
+			for _, u := range s.WorkView().NodesInUse() {
 				live += u.Live
 			}
 			return live

@@ -35,20 +35,20 @@ func TestNodesInUse(t *testing.T) {
 		return live
 	}
 	before := []string{"n1 1 100", "n2 0 0", "n3 1 100", "n4 1 100"}
-	must.Eq(t, before, inUse(w.snap()))
+	must.Eq(t, before, inUse(w.snap().WorkView()))
 	w.write(func(x *statestore.Txn) {
 		_, err := x.ApplyPlan(&cluster.Plan{At: w.now, Places: []*cluster.Allocation{place(web, "first", "n2"), place(web, "second", "n1")}})
 		must.NoError(t, err)
 		x.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: "on-n3", Node: "n3", ClientStatus: cluster.ClientComplete, At: w.now}})
-		must.Eq(t, []string{"n1 2 200", "n2 1 100", "n3 0 0", "n4 1 100"}, inUse(x))
-		must.Eq(t, before, inUse(w.snap()))
-		must.Eq(t, []cluster.NodeID{"a", "n1", "n2", "n33", "n4", "z"}, slices.Collect(x.OccupiedNodes()))
-		must.Eq(t, []cluster.NodeID{"a", "n1", "n3", "n33", "n4", "z"}, slices.Collect(w.snap().OccupiedNodes()))
-		for n, u := range x.NodesInUse() {
-			must.Eq(t, x.Usage(n.ID), u)
+		must.Eq(t, []string{"n1 2 200", "n2 1 100", "n3 0 0", "n4 1 100"}, inUse(x.State().WorkView()))
+		must.Eq(t, before, inUse(w.snap().WorkView()))
+		must.Eq(t, []cluster.NodeID{"a", "n1", "n2", "n33", "n4", "z"}, slices.Collect(x.State().WorkView().OccupiedNodes()))
+		must.Eq(t, []cluster.NodeID{"a", "n1", "n3", "n33", "n4", "z"}, slices.Collect(w.snap().WorkView().OccupiedNodes()))
+		for n, u := range x.State().WorkView().NodesInUse() {
+			must.Eq(t, x.State().Usage(n.ID), u)
 		}
 	})
-	for n := range w.snap().NodesInUse() {
+	for n := range w.snap().WorkView().NodesInUse() {
 		must.Eq(t, "n1", n.ID)
 		break
 	}
@@ -91,15 +91,15 @@ func TestAccountsOfNodes_random(t *testing.T) {
 		web := w.job(serviceJob("web", 9))
 		for entry := range 8 {
 			ws := memdb.NewWatchSet()
-			before := slices.Collect(w.snap().Watching(ws).OccupiedNodes())
+			before := slices.Collect(w.snap().Watching(ws).WorkView().OccupiedNodes())
 			w.write(func(x *statestore.Txn) {
 				for op := range rapid.IntRange(0, 6).Draw(t, "operations") {
 					changeAccounts(t, w, x, web, rapid.SampledFrom(ids).Draw(t, "node"), fmt.Sprint("a", entry, "-", op))
-					recountAccounts(t, x)
+					recountAccounts(t, x.State().WorkView())
 				}
 			})
-			recountAccounts(t, w.snap())
-			if !slices.Equal(before, slices.Collect(w.snap().OccupiedNodes())) {
+			recountAccounts(t, w.snap().WorkView())
+			if !slices.Equal(before, slices.Collect(w.snap().WorkView().OccupiedNodes())) {
 				must.False(t, ws.Watch(time.After(time.Second)), must.Sprint("a watcher was not notified"))
 			}
 		}
@@ -114,7 +114,7 @@ func changeAccounts(t *rapid.T, w *world, x *statestore.Txn, web *cluster.Job, i
 	case 1:
 		x.DeleteNodes([]cluster.NodeID{id}, w.now)
 	case 2:
-		if all := slices.Collect(x.Allocs()); len(all) > 0 {
+		if all := slices.Collect(x.State().Allocs()); len(all) > 0 {
 			a := rapid.SampledFrom(all).Draw(t, "ends")
 			x.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: cluster.ClientComplete, At: w.now}})
 		}

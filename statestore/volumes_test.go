@@ -35,7 +35,7 @@ func volumeWorld(t *testing.T, attaches bool, nodes ...cluster.NodeID) *world {
 		}}}
 		w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertNode(n, w.now)) })
 	}
-	w.write(func(x *statestore.Txn) { must.NoError(t, statestore.UpsertVolume(x, dataVolume(), w.now)) })
+	w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertVolume(dataVolume(), w.now)) })
 	return w
 }
 
@@ -47,7 +47,7 @@ func volumeJob(c cluster.VolumeCapability) *cluster.Job {
 }
 
 func (w *world) claim(alloc string) *cluster.VolumeClaim {
-	return w.snap().Claim(cluster.ClaimKey{Volume: dataKey, Alloc: cluster.AllocID(alloc)})
+	return w.snap().WorkView().Claim(cluster.ClaimKey{Volume: dataKey, Alloc: cluster.AllocID(alloc)})
 }
 
 // claimStates are the claims of the volume as "allocation: state", those that write first.
@@ -65,7 +65,7 @@ func (w *world) change(alloc string, n cluster.NodeID, cause cluster.ClaimCause)
 		ch.PublishContext = map[string]string{"device": "/dev/x"}
 	}
 	w.write(func(x *statestore.Txn) {
-		for _, r := range statestore.UpdateClaims(x, &cluster.ClaimUpdate{At: w.now, Changes: []cluster.ClaimChange{ch}}) {
+		for _, r := range x.UpdateClaims(&cluster.ClaimUpdate{At: w.now, Changes: []cluster.ClaimChange{ch}}) {
 			why = r.Why
 		}
 	})
@@ -73,7 +73,7 @@ func (w *world) change(alloc string, n cluster.NodeID, cause cluster.ClaimCause)
 }
 
 func (w *world) detach(n cluster.NodeID, force bool) (err error) {
-	w.write(func(x *statestore.Txn) { _, err = statestore.DetachVolume(x, dataKey, n, force, w.now) })
+	w.write(func(x *statestore.Txn) { _, err = x.DetachVolume(dataKey, n, force, w.now) })
 	return err
 }
 
@@ -91,7 +91,7 @@ func TestClaim_FromPlacementToReport(t *testing.T) {
 	must.Eq(t, []string{"a: taken"}, w.claimStates())
 	w.report(cluster.ClientComplete, "a")
 	must.SliceEmpty(t, w.claimStates())
-	must.Eq(t, w.index, w.snap().CapacityIndex(), must.Sprint("a blocked evaluation is retried"))
+	must.Eq(t, w.index, w.snap().WorkView().CapacityIndex(), must.Sprint("a blocked evaluation is retried"))
 }
 
 // When a controller attaches the volume, the last claim on each node waits for the controller.
@@ -242,7 +242,7 @@ func TestVolume_Register(t *testing.T) {
 		v := dataVolume()
 		v.Context, v.Parameters = map[string]string{"share": "/data"}, map[string]string{"tier": "fast"}
 		edit(v)
-		w.write(func(x *statestore.Txn) { err = statestore.UpsertVolume(x, v, w.now) })
+		w.write(func(x *statestore.Txn) { err = x.UpsertVolume(v, w.now) })
 		return err
 	}
 	must.ErrorContains(t, upsert(func(v *cluster.Volume) { v.Capabilities = nil }), "Missing capabilities")
@@ -269,7 +269,7 @@ func TestVolume_Deregister(t *testing.T) {
 	t.Parallel()
 	w := volumeWorld(t, false, "n1")
 	remove := func(force bool) (err error) {
-		w.write(func(x *statestore.Txn) { err = statestore.DeleteVolume(x, dataKey, force) })
+		w.write(func(x *statestore.Txn) { err = x.DeleteVolume(dataKey, force) })
 		return err
 	}
 	w.place(w.job(volumeJob(single)), "n1", nil, "a")
@@ -308,7 +308,7 @@ func TestVolume_ClaimsIndex(t *testing.T) {
 	w := volumeWorld(t, false, "n1")
 	other := w.snap().Volume(dataKey).Copy()
 	other.ID = "other"
-	w.write(func(x *statestore.Txn) { must.NoError(t, statestore.UpsertVolume(x, other, w.now)) })
+	w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertVolume(other, w.now)) })
 	must.EqOp(t, 0, w.snap().Volume(dataKey).ClaimsIndex)
 	changed := func() bool { return w.snap().Volume(dataKey).ClaimsIndex == w.index }
 	w.place(w.job(volumeJob(shared)), "n1", nil, "a", "b")
@@ -316,10 +316,10 @@ func TestVolume_ClaimsIndex(t *testing.T) {
 	w.report(cluster.ClientComplete, "a")
 	must.True(t, changed())
 	at := w.index
-	w.write(func(x *statestore.Txn) { must.NoError(t, statestore.UpsertVolume(x, w.snap().Volume(dataKey), w.now)) })
+	w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertVolume(w.snap().Volume(dataKey), w.now)) })
 	must.EqOp(t, at, w.snap().Volume(dataKey).ClaimsIndex)
 	must.EqOp(t, 0, w.snap().Volume(other.Key()).ClaimsIndex)
-	w.write(func(x *statestore.Txn) { must.NoError(t, statestore.DeleteVolume(x, dataKey, true)) })
+	w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteVolume(dataKey, true)) })
 	must.Nil(t, w.snap().Volume(dataKey))
 }
 
@@ -334,9 +334,9 @@ func TestVolume_DetachStopsItsUsers(t *testing.T) {
 	w.report(cluster.ClientComplete, "c")
 	var stopped []cluster.AllocID
 	w.write(func(x *statestore.Txn) {
-		must.NoError(t, statestore.MigrateAlloc(x, "b", w.now))
+		must.NoError(t, x.MigrateAlloc("b", w.now))
 		var err error
-		stopped, err = statestore.DetachVolume(x, dataKey, "n1", true, w.now)
+		stopped, err = x.DetachVolume(dataKey, "n1", true, w.now)
 		must.NoError(t, err)
 	})
 	must.Eq(t, []cluster.AllocID{"a"}, stopped)
@@ -354,7 +354,7 @@ func TestCapacityIndex_StoragePlugins(t *testing.T) {
 	node := &cluster.Node{ID: "n1", Status: cluster.NodeReady, StoragePlugins: []*cluster.StoragePlugin{plugin}}
 	counts := func() bool {
 		w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertNode(node, w.now)) })
-		return w.snap().CapacityIndex() == w.index
+		return w.snap().WorkView().CapacityIndex() == w.index
 	}
 	must.True(t, counts())
 	must.False(t, counts())
@@ -408,7 +408,7 @@ func TestVolumes_ManyClaims(t *testing.T) {
 	must.Len(t, 10_000, w.claimStates())
 	w.report(cluster.ClientComplete, "a00000", "a09999")
 	must.Len(t, 9_998, w.claimStates())
-	must.Eq(t, 9_998, len(slices.Collect(restored(t, w.snap()).Snapshot().Claims())))
+	must.Eq(t, 9_998, len(slices.Collect(restored(t, w.snap()).Snapshot().WorkView().Claims())))
 }
 
 func (w *world) nodeOnce(id cluster.NodeID) {
@@ -435,18 +435,18 @@ func TestFeed_claims(t *testing.T) {
 		"the volume is deleted by force": {
 			cluster.JobSystem, cluster.DrainSpec{IgnoreSystemJobs: true},
 			func(w *world) {
-				w.write(func(x *statestore.Txn) { must.NoError(t, statestore.DeleteVolume(x, dataKey, true)) })
+				w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteVolume(dataKey, true)) })
 			}, "[] [] [] on [n1]", 0,
 		},
 		"a drain of all jobs": {
 			cluster.JobSystem, cluster.DrainSpec{}, func(w *world) {
-				w.write(func(x *statestore.Txn) { must.NoError(t, statestore.DeleteVolume(x, dataKey, true)) })
+				w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteVolume(dataKey, true)) })
 			}, "[] [] []", 0,
 		},
 		"a consumer": {
 			cluster.JobService, cluster.DrainSpec{IgnoreSystemJobs: true},
 			func(w *world) {
-				w.write(func(x *statestore.Txn) { must.NoError(t, statestore.DeleteVolume(x, dataKey, true)) })
+				w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteVolume(dataKey, true)) })
 			}, "[] [] []", 0,
 		},
 		"nothing changes": {
@@ -461,11 +461,11 @@ func TestFeed_claims(t *testing.T) {
 			j.Type = c.kind
 			w.place(w.job(j), "n1", nil, "a")
 			w.drain("n1", "d1", c.spec)
-			must.Eq(t, []cluster.PluginID{"disks"}, slices.Collect(w.snap().VolumePlugins("a")))
+			must.Eq(t, []cluster.PluginID{"disks"}, slices.Collect(w.snap().DrainView().VolumePlugins("a")))
 			sub := subscribe(t, w.store)
 			c.change(w)
 			must.Eq(t, c.feed, sub.changes())
-			must.Len(t, c.left, slices.Collect(w.snap().VolumePlugins("a")))
+			must.Len(t, c.left, slices.Collect(w.snap().DrainView().VolumePlugins("a")))
 		})
 	}
 }

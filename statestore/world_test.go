@@ -152,7 +152,7 @@ func (w *world) messages(id cluster.NodeID) (all []string) {
 
 func dump(t must.T, s *statestore.Snapshot) string {
 	var b strings.Builder
-	must.NoError(t, s.Dump(&b))
+	must.NoError(t, statestore.Dump(&b, s))
 	return b.String()
 }
 

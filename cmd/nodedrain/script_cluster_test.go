@@ -121,7 +121,7 @@ func newScriptCluster(ctx context.Context, access httpapi.Access, token string) 
 		return c, err
 	}
 	if c.fleet, err = simclient.New(simclient.Options{
-		Snapshot: func() simclient.State { return c.Server().Store().Snapshot() },
+		Snapshot: func() simclient.State { return c.Server().Store().Snapshot().WorkView() },
 		Applier:  c,
 		MinStart: scriptUnit, MaxStart: 2 * scriptUnit, RunTime: 10_000 * time.Hour,
 	}); err != nil {

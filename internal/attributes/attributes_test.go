@@ -64,7 +64,7 @@ func TestAttributes_comeBack(t *testing.T) {
 		must.NoError(t, txn.UpsertNode(n.Copy(), m.(*shims.NodeRegister).At))
 		txn.Commit()
 		var b bytes.Buffer
-		must.NoError(t, s.Snapshot().Persist(&b))
+		must.NoError(t, statestore.Persist(&b, s.Snapshot()))
 		back, err := statestore.Restore(&b)
 		must.NoError(t, err)
 		must.Eq(t, n.Devices, back.Snapshot().Node("n1").Devices, must.Sprint("the snapshot"))

@@ -33,7 +33,7 @@ func figureClaims(b *testing.B) {
 		var times []time.Duration
 		for range measure.PairsOf(b) {
 			var calls []*volumes.Call
-			times = append(times, measure.Measure(func(*measure.Meter) { calls, _ = volumes.Due(t.fsm.Store().Snapshot()) }).CPU)
+			times = append(times, measure.Measure(func(*measure.Meter) { calls, _ = volumes.Due(t.fsm.Store().Snapshot().WorkView()) }).CPU)
 			must.SliceLen(b, claims, calls)
 		}
 		reportTimes(b, "cpu", times, 50*time.Millisecond)
@@ -57,7 +57,7 @@ func claimPlan(nodes, perNode int) clusterPlan {
 
 func claimCluster(b *testing.B, nodes, perNode int) *testCluster {
 	t := newCluster(b, claimPlan(nodes, perNode))
-	must.Len(b, nodes*perNode, slices.Collect(t.fsm.Store().Snapshot().Claims()))
+	must.Len(b, nodes*perNode, slices.Collect(t.fsm.Store().Snapshot().WorkView().Claims()))
 	return t
 }
 
@@ -70,7 +70,7 @@ func countClaimWakes(b *testing.B, nodes int) {
 	l := leadFrom(t, state)
 	l.runUntilIdle(epoch)
 	var others []*cluster.VolumeClaim
-	for c := range t.fsm.Store().Snapshot().Claims() {
+	for c := range t.fsm.Store().Snapshot().WorkView().Claims() {
 		if !slices.Contains(t.nodes[:claimJobSize/claimsOfNode], c.Node) { // the first job is on the nodes that drain
 			others = append(others, c)
 		}
@@ -78,7 +78,7 @@ func countClaimWakes(b *testing.B, nodes int) {
 	must.GreaterEq(b, unconcernedWrites, len(others))
 	countUnconcerned(b, l, state, func(txn *statestore.Txn, i int) {
 		c := others[i]
-		must.SliceEmpty(b, statestore.UpdateClaims(txn, &cluster.ClaimUpdate{At: epoch, Changes: []cluster.ClaimChange{{
+		must.SliceEmpty(b, txn.UpdateClaims(&cluster.ClaimUpdate{At: epoch, Changes: []cluster.ClaimChange{{
 			Claim: c.Key(), Node: c.Node, Cause: cluster.CauseAttached, PublishContext: map[string]string{"device": "sdb"},
 		}}}))
 	})
@@ -97,7 +97,7 @@ func comparePlaces(b *testing.B, nodes int) {
 				job := p.newJob(next)
 				t.edit(func(txn *statestore.Txn) {
 					for _, v := range p.volumesOf(job) {
-						must.NoError(b, statestore.UpsertVolume(txn, v, epoch))
+						must.NoError(b, txn.UpsertVolume(v, epoch))
 					}
 					must.NoError(b, txn.UpsertJob(job))
 				})

@@ -87,12 +87,12 @@ func newCluster(tb testing.TB, p clusterPlan) *testCluster {
 	t.inParts(p.nodes*p.perNode/p.jobSize, max(1, clusterRows/(p.jobSize+p.ended)), func(txn *statestore.Txn, j int) {
 		job := p.newJob(j)
 		for _, v := range p.volumesOf(job) {
-			must.NoError(tb, statestore.UpsertVolume(txn, v, epoch))
+			must.NoError(tb, txn.UpsertVolume(v, epoch))
 		}
 		must.NoError(tb, txn.UpsertJob(job))
 		plan := &cluster.Plan{At: epoch}
 		for k := range p.jobSize + p.ended {
-			a := p.newAlloc(txn.Job(job.Key()), j, k)
+			a := p.newAlloc(txn.State().Job(job.Key()), j, k)
 			a.NodeID = node(j*p.jobSize + k%p.jobSize)
 			if k >= p.jobSize {
 				a.DesiredStatus, a.ClientStatus = cluster.DesiredStop, cluster.ClientComplete

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // smallDrains returns drains of a small cluster.
@@ -15,7 +16,7 @@ func smallDrains(t *testing.T, maxParallel int, config drainer.NodeDrainerConfig
 	c := drainCase{drained: 20, nodes: 40, perNode: 20}
 	plan := c.plan(maxParallel)
 	var state bytes.Buffer
-	must.NoError(t, newCluster(t, plan).fsm.Store().Snapshot().Persist(&state))
+	must.NoError(t, statestore.Persist(&state, newCluster(t, plan).fsm.Store().Snapshot()))
 	return c, newDrains(t, c, plan, state.Bytes(), config)
 }
 

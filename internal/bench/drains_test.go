@@ -14,6 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // drainCase is a case of whole drains.
@@ -47,7 +48,7 @@ func figureDrains(b *testing.B) {
 			// The first figure that needs the state builds it.
 			r.state = sync.OnceValue(func() []byte {
 				var state bytes.Buffer
-				must.NoError(b, newCluster(b, r.plan).fsm.Store().Snapshot().Persist(&state))
+				must.NoError(b, statestore.Persist(&state, newCluster(b, r.plan).fsm.Store().Snapshot()))
 				return state.Bytes()
 			})
 			for _, f := range []struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // noopInterval is the interval of entries that change nothing.
@@ -36,7 +37,7 @@ func figureFirstMark(b *testing.B) {
 	// would get all allocations.
 	drained, updated := t.nodes[refuges:refuges+samples], t.nodes[refuges+samples:]
 	var state bytes.Buffer
-	must.NoError(b, t.fsm.Store().Snapshot().Persist(&state))
+	must.NoError(b, statestore.Persist(&state, t.fsm.Store().Snapshot()))
 	for _, c := range []struct {
 		name    string
 		updates int // updates of nodes a second, and the same number of updates of allocations
@@ -223,7 +224,7 @@ func (u *updates) allocs(i int) {
 	for len(m.Reports) < updateBatch {
 		n := u.nodes[u.next%len(u.nodes)]
 		u.next++
-		for a := range state.LiveAllocsByNode(n) {
+		for a := range state.WorkView().LiveAllocsByNode(n) {
 			m.Reports = append(m.Reports, cluster.AllocReport{
 				Alloc: a.ID, Node: a.NodeID, ClientStatus: a.ClientStatus, ClientDescription: fmt.Sprintf("update %d", i), At: time.Now(),
 			})

@@ -93,7 +93,7 @@ func (h *history) run(n int) {
 func (h *history) collect() {
 	round, err := collect.NewRound(collect.Options{}, epoch.Add(time.Minute))
 	must.NoError(h.tb, err)
-	for request := round.Next(h.state()); request != nil; request = round.Next(h.state()) {
+	for request := round.Next(h.state().WorkView()); request != nil; request = round.Next(h.state().WorkView()) {
 		h.apply(&shims.Collect{At: epoch.Add(time.Minute), Request: *request})
 	}
 }
@@ -107,9 +107,9 @@ func (h *history) place() func(*measure.Meter) {
 	}
 	return func(*measure.Meter) {
 		for range 20 {
-			plan := scheduler.Schedule(state, state.Eval("place"), epoch, ids)
+			plan := scheduler.Schedule(state.WorkView(), state.Eval("place"), epoch, ids)
 			txn := h.fsm.Store().Begin(h.index + 1)
-			accepted, refused := scheduler.Check(txn, plan)
+			accepted, refused := scheduler.Check(txn.State().WorkView(), plan)
 			if len(accepted.Places) != 100 || len(refused) > 0 {
 				h.tb.Fatalf("placed %d, refused %v", len(accepted.Places), refused)
 			}

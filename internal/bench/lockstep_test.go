@@ -50,7 +50,7 @@ func (c drainCase) floor(t *testCluster, maxParallel int) (f lockstepFloor) {
 	leaving := map[cluster.GroupKey]int{}
 	state := t.fsm.Store().Snapshot()
 	for _, n := range t.nodes[:c.drained] {
-		for a := range state.LiveAllocsByNode(n) {
+		for a := range state.WorkView().LiveAllocsByNode(n) {
 			leaving[a.GroupKey()]++
 		}
 	}
@@ -81,7 +81,7 @@ func (d *drains) beginRound() { d.endFloor += entriesOf(d.emptied()) }
 func (d *drains) emptied() (count int) {
 	state := d.fsm.Store().Snapshot()
 	for n := range state.DrainingNodes() {
-		if state.Consumers(n.ID) == 0 {
+		if state.DrainView().Consumers(n.ID) == 0 {
 			count++
 		}
 	}

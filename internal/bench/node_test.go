@@ -231,7 +231,7 @@ func (n *testNode) register(j *cluster.Job) {
 func (n *testNode) running(count int) (all []*cluster.Allocation) {
 	n.b.Helper()
 	n.await(strconv.Itoa(count)+" running allocations", func(s *statestore.Snapshot) bool {
-		all = slices.DeleteFunc(slices.Collect(s.LiveAllocsByNode(n.id)), func(a *cluster.Allocation) bool { return a.Job.StoragePlugin() })
+		all = slices.DeleteFunc(slices.Collect(s.WorkView().LiveAllocsByNode(n.id)), func(a *cluster.Allocation) bool { return a.Job.StoragePlugin() })
 		return len(all) == count && !slices.ContainsFunc(all, func(a *cluster.Allocation) bool {
 			if a.ClientStatus != cluster.ClientRunning {
 				return true
@@ -382,7 +382,7 @@ func (n *testNode) stopAll() {
 		must.NoError(n.b, err)
 	}
 	n.await("end of all allocations", func(s *statestore.Snapshot) bool {
-		for range s.LiveAllocsByNode(n.id) {
+		for range s.WorkView().LiveAllocsByNode(n.id) {
 			return false
 		}
 		return true

@@ -69,7 +69,7 @@ func figureNodeVolumeDrain(b *testing.B) {
 	var times []time.Duration
 	for range measure.PairsOf(b) {
 		n.running(volumes)
-		all := slices.Collect(n.server.Server().Store().Snapshot().LiveAllocsByNode(n.id))
+		all := slices.Collect(n.server.Server().Store().Snapshot().WorkView().LiveAllocsByNode(n.id))
 		must.SliceLen(b, volumes+1, all)
 		began := time.Now()
 		_, err := n.writer.UpdateDrain(context.Background(), cluster.DrainUpdate{Node: n.id, Spec: &cluster.DrainSpec{Deadline: -1}})

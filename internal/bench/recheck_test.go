@@ -73,7 +73,7 @@ func (c recheckCase) compare(b *testing.B) {
 						accepted, evals := m.Marks, m.Evals
 						if recheck {
 							var refused []rules.Refusal
-							accepted, evals, refused = rules.Recheck(txn, m)
+							accepted, evals, refused = rules.Recheck(txn.State().DrainView(), m)
 							must.Len(b, 0, refused)
 							must.Len(b, len(m.Evals), evals)
 						}
@@ -140,7 +140,7 @@ func (t *testCluster) restartDrains() {
 	}
 	t.edit(func(txn *statestore.Txn) {
 		var done []*cluster.Evaluation
-		for e := range txn.PendingEvals() {
+		for e := range txn.State().WorkView().PendingEvals() {
 			c := e.Copy()
 			c.Status = cluster.EvalComplete
 			done = append(done, c)
@@ -166,7 +166,7 @@ func (t *testCluster) marksOf(perJob, bound int) []*rules.Marks {
 			m = &rules.Marks{At: epoch}
 		}
 		marked := 0
-		for a := range state.GroupAllocs(cluster.GroupKey{Job: job.Key(), Name: "g"}) {
+		for a := range state.DrainView().GroupAllocs(cluster.GroupKey{Job: job.Key(), Name: "g"}) {
 			if marked == perJob {
 				break
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // restoreCluster returns the cluster of a persisted state.
@@ -29,7 +30,7 @@ func (nopCloser) Close() error { return nil }
 // sum returns a hash of the state.
 func (t *testCluster) sum() uint64 {
 	sum := fnv.New64a()
-	must.NoError(t.tb, t.fsm.Store().Snapshot().Persist(sum))
+	must.NoError(t.tb, statestore.Persist(sum, t.fsm.Store().Snapshot()))
 	return sum.Sum64()
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // figureThroughput: three servers drain at least half as fast as they apply the same entries.
@@ -29,7 +30,7 @@ func figureThroughput(b *testing.B) {
 func compareThroughput(b *testing.B, c drainCase, maxParallel int) {
 	t := newCluster(b, c.plan(maxParallel))
 	var state bytes.Buffer
-	must.NoError(b, t.fsm.Store().Snapshot().Persist(&state))
+	must.NoError(b, statestore.Persist(&state, t.fsm.Store().Snapshot()))
 	servers, replicas := newServers(b), newReplicas(b)
 	times := newTimings(servers)
 	clients := newInstantClients(times.propose)

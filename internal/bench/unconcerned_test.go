@@ -53,7 +53,7 @@ func updateNode(b *testing.B, txn *statestore.Txn, id cluster.NodeID, i int) {
 		must.NoError(b, txn.UpdateNodeStatus(id, cluster.NodeReady, at))
 		return
 	}
-	must.NoError(b, txn.UpsertNode(txn.Node(id), at))
+	must.NoError(b, txn.UpsertNode(txn.State().Node(id), at))
 }
 
 // toggleNode changes a node's status between ready and down.
@@ -64,7 +64,7 @@ func toggleNode(b *testing.B, txn *statestore.Txn, id cluster.NodeID, i int) {
 
 // updateAlloc writes a report that does not change an allocation's health.
 func updateAlloc(txn *statestore.Txn, id cluster.AllocID, i int) {
-	a := txn.Alloc(id)
+	a := txn.State().Alloc(id)
 	descriptions := [2]string{"tasks are running", "a task has restarted"}
 	description := descriptions[0]
 	if a.ClientDescription == description {

@@ -51,11 +51,11 @@ func newVirtualServer(tb testing.TB, runs func(*cluster.Allocation, *rand.Rand) 
 		Raft: shims.NewDrainerApplier(s), NewEvalID: s.newEvalID,
 	}, s.fsm.Store().Reader(), s.wake)
 	s.scheduler, errs[1] = scheduler.New(scheduler.Config{
-		Snapshot: func() scheduler.View { return s.state() }, Applier: shims.NewSchedulerApplier(s),
+		Snapshot: func() scheduler.View { return s.state().WorkView() }, Applier: shims.NewSchedulerApplier(s),
 		IDs: scheduler.IDs{Alloc: s.newAllocID, Eval: s.newEvalID},
 	})
 	s.collector, errs[2] = collect.NewCollector(collect.Options{}, s.now)
-	o := simclient.Options{Snapshot: func() simclient.State { return s.state() }, Applier: s, Seed: 1}
+	o := simclient.Options{Snapshot: func() simclient.State { return s.state().WorkView() }, Applier: s, Seed: 1}
 	o.Behave = func(a *cluster.Allocation, rng *rand.Rand) simclient.Behaviour {
 		b := simclient.Options{}.Draw(a, rng)
 		b.Run = runs(a, rng)
@@ -95,7 +95,7 @@ func (s *virtualServer) Barrier(reply func(shims.Answer)) (queued bool) { return
 
 // Report implements [simclient.Applier].
 func (s *virtualServer) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
-	evals := scheduler.ReportEvals(s.state(), reports, s.now, s.newEvalID)
+	evals := scheduler.ReportEvals(s.state().WorkView(), reports, s.now, s.newEvalID)
 	return s.Propose(&shims.AllocClientUpdate{Reports: reports, Evals: evals}, func(a shims.Answer) {
 		reply(a.Outcome == raftwrite.Applied)
 	})
@@ -139,7 +139,7 @@ func (s *virtualServer) stepAll() {
 	}
 	if due(s.collectAt) {
 		var request *collect.Request
-		if request, s.collectAt = s.collector.Step(s.state(), s.now); request != nil {
+		if request, s.collectAt = s.collector.Step(s.state().WorkView(), s.now); request != nil {
 			next := s.collectAt
 			s.collectAt = time.Time{} // until the answer
 			s.Propose(&shims.Collect{At: s.now, Request: *request}, func(shims.Answer) { s.collectAt = next })

@@ -65,7 +65,7 @@ func (r *Replica) Must(m shims.Message) shims.Response {
 func (r *Replica) Restore(s *statestore.Snapshot) {
 	r.Helper()
 	var b bytes.Buffer
-	must.NoError(r, s.Persist(&b))
+	must.NoError(r, statestore.Persist(&b, s))
 	must.NoError(r, r.FSM.Restore(io.NopCloser(&b)))
 	r.Index = s.Index()
 }
@@ -99,7 +99,7 @@ func (r *Replica) id(kind string) string {
 func (r *Replica) Plan(j *cluster.Job, stops []cluster.AllocID, places ...*cluster.Allocation) shims.PlanApplied {
 	r.Helper()
 	var answered *cluster.Evaluation
-	for e := range r.State().OpenEvals(j.Key()) {
+	for e := range r.State().WorkView().OpenEvals(j.Key()) {
 		answered = e.Copy()
 		break
 	}

@@ -95,7 +95,7 @@ func loopRule() lint.LoopRule {
 func snapshotRule() lint.LoopRule {
 	return lint.LoopRule{
 		Roots: []lint.Root{
-			{Package: module + "/statestore", Receiver: "Snapshot", Name: "Persist"},
+			{Package: module + "/statestore", Name: "Persist"},
 			{Package: module + "/statestore", Name: "Restore"},
 		},
 		Boundaries: map[string]string{

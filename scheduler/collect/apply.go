@@ -7,9 +7,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Txn is the transaction in which an entry is applied. Its reads see its own writes.
+// Txn is the transaction in which an entry is applied.
 type Txn interface {
-	View
 	// DeleteAllocs and DeleteEvals delete rows.
 	DeleteAllocs([]cluster.AllocID)
 	DeleteEvals([]cluster.EvalID)
@@ -17,26 +16,27 @@ type Txn interface {
 	DeleteJob(k cluster.JobKey, purge bool) error
 }
 
-// Apply deletes the rows of a request that may be deleted in this state, and returns them. It
+// Apply deletes the rows of a request that may be deleted in this state, and returns them. The view
+// is the state of the transaction, and shows its writes. Apply
 // judges and deletes one kind after the other: allocations may be all that keeps an evaluation,
 // and both may be all that keeps a job. An error means that the transaction must be aborted.
-func Apply(txn Txn, r *Request) (done Rows, err error) {
-	judge := NewJudge(txn, r.Before)
+func Apply(v View, txn Txn, r *Request) (done Rows, err error) {
+	judge := NewJudge(v, r.Before)
 	for _, id := range distinct(r.Allocs) {
-		if judge.Alloc(txn.Alloc(id)) == "" {
+		if judge.Alloc(v.Alloc(id)) == "" {
 			done.Allocs = append(done.Allocs, id)
 		}
 	}
 	txn.DeleteAllocs(done.Allocs)
-	judge = NewJudge(txn, r.Before)
+	judge = NewJudge(v, r.Before)
 	for _, id := range distinct(r.Evals) {
-		if judge.Eval(txn.Eval(id)) == "" {
+		if judge.Eval(v.Eval(id)) == "" {
 			done.Evals = append(done.Evals, id)
 		}
 	}
 	txn.DeleteEvals(done.Evals)
 	for _, key := range r.Jobs {
-		if NewJudge(txn, r.Before).Job(txn.Job(key)) != "" {
+		if NewJudge(v, r.Before).Job(v.Job(key)) != "" {
 			continue
 		}
 		if err := txn.DeleteJob(key, true); err != nil {

@@ -18,7 +18,7 @@ type State interface {
 	Jobs() iter.Seq[*cluster.Job]
 }
 
-// Request asks to delete rows. The state machine judges each row again.
+// Request is a request to delete rows. The state machine judges each row again.
 type Request struct {
 	Before Before
 	Rows
@@ -98,51 +98,44 @@ type ended[T any] struct {
 	written time.Time
 }
 
+// endedOf returns the rows that have ended. It counts them, and all rows.
+func endedOf[T any](rows iter.Seq[*T], all, ends *int, hasEnded func(*T) bool, written func(*T) time.Time) (found []ended[T]) {
+	for row := range rows {
+		*all++
+		if hasEnded(row) {
+			found = append(found, ended[T]{row, written(row)})
+		}
+	}
+	*ends = len(found)
+	return found
+}
+
+// unneeded returns the ids of the rows that nothing needs. why returns what needs a row, or "".
+func unneeded[T, ID any](rows []ended[T], why func(*T) string, id func(*T) ID) (ids []ID) {
+	for _, r := range rows {
+		if why(r.row) == "" {
+			ids = append(ids, id(r.row))
+		}
+	}
+	return ids
+}
+
 func (r *Round) findAllocs(s State) {
-	var rows []ended[cluster.Allocation]
-	for a := range s.Allocs() {
-		r.held.Allocs++
-		if a.ClientTerminal() {
-			rows = append(rows, ended[cluster.Allocation]{a, a.ModifyTime})
-		}
-	}
-	r.held.EndedAllocs = len(rows)
-	old := r.old(r.options.AllocAge)
-	rows, newest := oldest(rows, old, r.options.MaxAllocs)
+	rows := endedOf(s.Allocs(), &r.held.Allocs, &r.held.EndedAllocs, (*cluster.Allocation).ClientTerminal,
+		func(a *cluster.Allocation) time.Time { return a.ModifyTime })
+	rows, newest := oldest(rows, r.old(r.options.AllocAge), r.options.MaxAllocs)
 	before := Before{Allocs: newest, Jobs: r.old(r.options.JobAge)}
-	judge := NewJudge(s, before)
-	var ids []cluster.AllocID
-	for _, a := range rows {
-		if judge.Alloc(a.row) == "" {
-			ids = append(ids, a.row.ID)
-		}
-	}
-	for part := range slices.Chunk(ids, r.options.MaxBatch) {
-		r.request(before, Rows{Allocs: part})
-	}
+	ids := unneeded(rows, NewJudge(s, before).Alloc, func(a *cluster.Allocation) cluster.AllocID { return a.ID })
+	request(r, before, ids, func(part []cluster.AllocID) Rows { return Rows{Allocs: part} })
 }
 
 func (r *Round) findEvals(s State) {
-	var rows []ended[cluster.Evaluation]
-	for e := range s.Evals() {
-		r.held.Evals++
-		if !e.Open() {
-			rows = append(rows, ended[cluster.Evaluation]{e, e.ModifyTime})
-		}
-	}
-	r.held.EndedEvals = len(rows)
+	rows := endedOf(s.Evals(), &r.held.Evals, &r.held.EndedEvals, func(e *cluster.Evaluation) bool { return !e.Open() },
+		func(e *cluster.Evaluation) time.Time { return e.ModifyTime })
 	rows, newest := oldest(rows, r.old(r.options.EvalAge), r.options.MaxEvals)
 	before := Before{Evals: newest}
-	judge := NewJudge(s, before)
-	var ids []cluster.EvalID
-	for _, e := range rows {
-		if judge.Eval(e.row) == "" {
-			ids = append(ids, e.row.ID)
-		}
-	}
-	for part := range slices.Chunk(ids, r.options.MaxBatch) {
-		r.request(before, Rows{Evals: part})
-	}
+	ids := unneeded(rows, NewJudge(s, before).Eval, func(e *cluster.Evaluation) cluster.EvalID { return e.ID })
+	request(r, before, ids, func(part []cluster.EvalID) Rows { return Rows{Evals: part} })
 }
 
 func (r *Round) findJobs(s State) {
@@ -161,18 +154,10 @@ func (r *Round) findJobs(s State) {
 	}
 	r.held.EndedJobs = len(stopped) + len(finished)
 	for _, j := range finished { // one in a request, because its allocations go with it
-		r.request(before, Rows{Jobs: []cluster.JobKey{j.Key()}})
+		r.queue = append(r.queue, &Request{Before: before, Rows: Rows{Jobs: []cluster.JobKey{j.Key()}}})
 	}
 	stopped, judge.before.Jobs = oldest(stopped, before.Jobs, r.options.MaxJobs)
-	var keys []cluster.JobKey
-	for _, j := range stopped {
-		if judge.Job(j.row) == "" {
-			keys = append(keys, j.row.Key())
-		}
-	}
-	for part := range slices.Chunk(keys, r.options.MaxBatch) {
-		r.request(judge.before, Rows{Jobs: part})
-	}
+	request(r, judge.before, unneeded(stopped, judge.Job, (*cluster.Job).Key), func(part []cluster.JobKey) Rows { return Rows{Jobs: part} })
 }
 
 // old is the time before which rows of an age were last written. Rows of a clock ahead are as
@@ -191,9 +176,11 @@ func oldest[T any](rows []ended[T], before time.Time, most int) ([]ended[T], tim
 	return rows[:n], before
 }
 
-// request queues a request.
-func (r *Round) request(before Before, rows Rows) {
-	r.queue = append(r.queue, &Request{Before: before, Rows: rows})
+// request queues requests with the ids, split into batches.
+func request[ID any](r *Round, before Before, ids []ID, rows func(part []ID) Rows) {
+	for part := range slices.Chunk(ids, r.options.MaxBatch) {
+		r.queue = append(r.queue, &Request{Before: before, Rows: rows(part)})
+	}
 }
 
 // Collector begins a round at every interval. It belongs to one goroutine.

@@ -17,7 +17,7 @@ import (
 func (f *fixture) apply(r *collect.Request) (deleted collect.Rows) {
 	f.t.Helper()
 	f.write(func(txn *statestore.Txn) (err error) {
-		deleted, err = collect.Apply(txn, r)
+		deleted, err = collect.Apply(txn.State().WorkView(), txn, r)
 		return err
 	})
 	return deleted
@@ -26,7 +26,7 @@ func (f *fixture) apply(r *collect.Request) (deleted collect.Rows) {
 // run applies the whole round, and returns how many rows each request deleted.
 func (f *fixture) run(r *collect.Round) (sizes []int) {
 	f.t.Helper()
-	for request := r.Next(f.state()); request != nil; request = r.Next(f.state()) {
+	for request := r.Next(f.state().WorkView()); request != nil; request = r.Next(f.state().WorkView()) {
 		sizes = append(sizes, f.apply(request).Len())
 	}
 	return sizes
@@ -142,7 +142,7 @@ func TestACollectorWaits(t *testing.T) {
 	c, err := collect.NewCollector(collect.Options{Interval: time.Minute, MaxBatch: 2, Pause: time.Second}, three)
 	must.NoError(t, err)
 	step := func(at time.Time) (rows int, wait time.Duration) {
-		request, next := c.Step(f.state(), at)
+		request, next := c.Step(f.state().WorkView(), at)
 		if request != nil {
 			rows = f.apply(request).Len()
 		}
@@ -170,7 +170,7 @@ func TestACollectorWaits(t *testing.T) {
 	at = at.Add(-30 * time.Minute)
 
 	old := statestore.New()
-	request, next := c.Step(old.Snapshot(), at.Add(2*time.Minute))
+	request, next := c.Step(old.Snapshot().WorkView(), at.Add(2*time.Minute))
 	must.Nil(t, request)
 	must.Eq(t, at.Add(3*time.Minute), next)
 }

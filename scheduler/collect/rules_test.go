@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	_ collect.State = (*statestore.Snapshot)(nil)
+	_ collect.State = statestore.WorkView{}
 	_ collect.Txn   = (*statestore.Txn)(nil)
 )
 
@@ -237,7 +237,7 @@ func TestWhatNeedsAnAllocation(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			c.make(f)
-			judge := collect.NewJudge(f.state(), collect.Before{Allocs: three.Add(-time.Hour), Jobs: three.Add(-4 * time.Hour)})
+			judge := collect.NewJudge(f.state().WorkView(), collect.Before{Allocs: three.Add(-time.Hour), Jobs: three.Add(-4 * time.Hour)})
 			must.Eq(t, c.want, judge.Alloc(f.state().Alloc("a")))
 		})
 	}
@@ -342,7 +342,7 @@ func TestWhatNeedsAnEvaluation(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			c.make(f)
-			judge := collect.NewJudge(f.state(), collect.Before{Evals: three.Add(-time.Hour)})
+			judge := collect.NewJudge(f.state().WorkView(), collect.Before{Evals: three.Add(-time.Hour)})
 			must.Eq(t, c.want, judge.Eval(f.state().Eval("e")))
 		})
 	}
@@ -406,7 +406,7 @@ func TestWhatNeedsAJob(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			c.make(f)
-			judge := collect.NewJudge(f.state(), collect.Before{Allocs: three.Add(-time.Hour), Jobs: three.Add(-time.Hour)})
+			judge := collect.NewJudge(f.state().WorkView(), collect.Before{Allocs: three.Add(-time.Hour), Jobs: three.Add(-time.Hour)})
 			must.Eq(t, c.want, judge.Job(f.state().Job(f.web.Key())))
 		})
 	}

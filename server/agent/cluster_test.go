@@ -19,6 +19,7 @@ import (
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // network makes the connections between servers. Tests interrupt it.
@@ -218,7 +219,7 @@ func awaitSameState(t *testing.T, agents ...*agent.Agent) {
 	t.Helper()
 	dump := func(a *agent.Agent) string {
 		var b strings.Builder
-		must.NoError(t, a.Server().Store().Snapshot().Dump(&b))
+		must.NoError(t, statestore.Dump(&b, a.Server().Store().Snapshot()))
 		return b.String()
 	}
 	for _, a := range agents[1:] {
@@ -381,7 +382,7 @@ func TestCluster_restartsFromDisk(t *testing.T) {
 	}
 	awaitSameState(t, w.agents...)
 	var before strings.Builder
-	must.NoError(t, w.agents[0].Server().Store().Snapshot().Dump(&before))
+	must.NoError(t, statestore.Dump(&before, w.agents[0].Server().Store().Snapshot()))
 	stopped := w.agents
 	w.agents = nil
 	for _, a := range stopped {
@@ -393,7 +394,7 @@ func TestCluster_restartsFromDisk(t *testing.T) {
 	ready(t, w.agents...)
 	leader := w.leader()
 	var after strings.Builder
-	must.NoError(t, leader.Server().Store().Snapshot().Dump(&after))
+	must.NoError(t, statestore.Dump(&after, leader.Server().Store().Snapshot()))
 	must.Eq(t, before.String(), after.String())
 	awaitSameState(t, leader, w.others(leader)[0], w.others(leader)[1])
 }

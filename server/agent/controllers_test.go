@@ -48,7 +48,7 @@ func TestControllers_overTheSessionOfAnotherServer(t *testing.T) {
 	runWriter(t, leader)
 	var claims []*cluster.VolumeClaim
 	eventually(t, "the volume is attached", func() bool {
-		claims = slices.Collect(leader.Server().Store().Snapshot().Claims())
+		claims = slices.Collect(leader.Server().Store().Snapshot().WorkView().Claims())
 		return len(claims) == 1 && claims[0].Attached
 	})
 	must.Eq(t, map[string]string{"asked": "POST /v1/internal/storage/team/disks/attach disk-1 ext"}, claims[0].PublishContext)
@@ -71,7 +71,7 @@ func TestControllers_theSessionMoves(t *testing.T) {
 	must.NoError(t, first.end.Close())
 	hold(t, w.others(leader)[1], n)
 	eventually(t, "the volume is attached", func() bool {
-		claims := slices.Collect(leader.Server().Store().Snapshot().Claims())
+		claims := slices.Collect(leader.Server().Store().Snapshot().WorkView().Claims())
 		return len(claims) == 1 && claims[0].Attached
 	})
 	must.EqOp(t, 0, first.hanging.Load())

@@ -75,7 +75,7 @@ func NewDev(ctx context.Context, c DevConfig) (*Dev, error) {
 	c.Agent.Raft = devRaft()
 	if c.Clients > 0 {
 		c.Fleet.Applier = d
-		c.Fleet.Snapshot = func() simclient.State { return d.Agent.server.Store().Snapshot() }
+		c.Fleet.Snapshot = func() simclient.State { return d.Agent.server.Store().Snapshot().WorkView() }
 		fleet, err := simclient.New(c.Fleet)
 		if err != nil {
 			return nil, err

@@ -150,7 +150,7 @@ func (d *digests) of(ctx context.Context, state *statestore.Snapshot) (stateDige
 	}
 	defer func() { <-d.computing }()
 	began, sum := time.Now(), sha256.New()
-	if err := state.Persist(sum); err != nil {
+	if err := statestore.Persist(sum, state); err != nil {
 		return stateDigest{}, err
 	}
 	d.took.Store(int64(time.Since(began)))

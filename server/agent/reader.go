@@ -47,12 +47,12 @@ func (p planner) PlanJob(ctx context.Context, j *cluster.Job, most int) (*cluste
 		return nil, nil, apiErrorOf(err)
 	}
 	state := p.server.Store().Snapshot()
-	return scheduler.Preview(state, j, time.Now(), most), state, nil
+	return scheduler.Preview(state.WorkView(), j, time.Now(), most), state, nil
 }
 
 // GivenUp returns the allocations whose slots stay empty.
 func (p planner) GivenUp(k cluster.JobKey) []cluster.AllocID {
-	return scheduler.GivenUp(p.server.Store().Snapshot(), k)
+	return scheduler.GivenUp(p.server.Store().Snapshot().WorkView(), k)
 }
 
 // Consistent waits until the state contains every acknowledged write.

@@ -124,7 +124,7 @@ func endAllocs(b *testing.B, dir string, allocs, perEntry int) {
 	}
 	must.Eq(b, allocs, ended)
 	began := time.Now()
-	must.NoError(b, state().Persist(io.Discard))
+	must.NoError(b, statestore.Persist(io.Discard, state()))
 	b.Logf("the state takes %s to persist", time.Since(began))
 	must.NoError(b, r.Shutdown().Error())
 	must.NoError(b, disk.Close())

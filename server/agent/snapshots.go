@@ -37,7 +37,8 @@ func (s snapshots) Save(context.Context) (saved *httpapi.SavedSnapshot, err erro
 	meta := archive.Meta{
 		ClusterVersion: state.ClusterVersion(), Cluster: a.membership.id(), Server: a.Name(), Index: state.Index(), Time: time.Now().UTC(),
 	}
-	if err := archive.Write(io.MultiWriter(file, sum), meta, state.Persist); err != nil {
+	persist := func(w io.Writer) error { return statestore.Persist(w, state) }
+	if err := archive.Write(io.MultiWriter(file, sum), meta, persist); err != nil {
 		return nil, err
 	}
 	size, err := file.Seek(0, io.SeekCurrent)

@@ -30,10 +30,15 @@ func versioned(t *testing.T, a *agent.Agent) {
 	})
 }
 
+// persisted returns a function that persists the state of a store.
+func persisted(s *statestore.Store) func(io.Writer) error {
+	return func(w io.Writer) error { return statestore.Persist(w, s.Snapshot()) }
+}
+
 func dumpOf(t *testing.T, s *statestore.Snapshot) string {
 	t.Helper()
 	var b strings.Builder
-	must.NoError(t, s.Dump(&b))
+	must.NoError(t, statestore.Dump(&b, s))
 	return b.String()
 }
 
@@ -151,8 +156,8 @@ func TestCluster_refusesBadSnapshots(t *testing.T) {
 		"cut":                 {whole.Bytes()[:whole.Len()-100], "it is incomplete"},
 		"damaged":             {damaged, "not a usable snapshot"},
 		"foreign":             {[]byte("hello, hello, hello"), "of another program"},
-		"newer cluster":       {file(cluster.MaxVersion+1, statestore.New().Snapshot().Persist), "upgrade this server to a build that understands cluster version"},
-		"no indexes are left": {file(cluster.MaxVersion, last.Snapshot().Persist), "its index is 18446744073709551614"},
+		"newer cluster":       {file(cluster.MaxVersion+1, persisted(statestore.New())), "upgrade this server to a build that understands cluster version"},
+		"no indexes are left": {file(cluster.MaxVersion, persisted(last)), "its index is 18446744073709551614"},
 		"not really a state":  {file(cluster.MaxVersion, func(w io.Writer) error { _, err := w.Write([]byte("not a state")); return err }), "restoring the state"},
 	} {
 		_, err := apiclient.RestoreSnapshot(t.Context(), api(t, a), bytes.NewReader(c.file))
@@ -162,7 +167,7 @@ func TestCluster_refusesBadSnapshots(t *testing.T) {
 	must.Eq(t, before, dumpOf(t, a.Server().Store().Snapshot()))
 
 	// A state of an older cluster gets the version of this one.
-	_, err := apiclient.RestoreSnapshot(t.Context(), api(t, a), bytes.NewReader(file(1, statestore.New().Snapshot().Persist)))
+	_, err := apiclient.RestoreSnapshot(t.Context(), api(t, a), bytes.NewReader(file(1, persisted(statestore.New()))))
 	must.NoError(t, err)
 	must.Eq(t, cluster.MaxVersion, a.Server().Store().Snapshot().ClusterVersion())
 	_, err = apiclient.RestoreSnapshot(t.Context(), c, &whole)

@@ -73,7 +73,7 @@ func (j *replicaJudge) compareDumps(c Check, states []*statestore.Snapshot) {
 	want := dump(states[0])
 	for i, s := range states[1:] {
 		rest := comparer{rest: want}
-		if err := s.Dump(&rest); err == nil && rest.equal() {
+		if err := statestore.Dump(&rest, s); err == nil && rest.equal() {
 			continue
 		}
 		ours, theirs := difference(want, dump(s))
@@ -98,7 +98,7 @@ func (c *comparer) equal() bool { return !c.differs && len(c.rest) == 0 }
 
 func dump(s *statestore.Snapshot) []byte {
 	var b bytes.Buffer
-	if err := s.Dump(&b); err != nil {
+	if err := statestore.Dump(&b, s); err != nil {
 		return []byte("no dump: " + err.Error()) // differs from every dump
 	}
 	return b.Bytes()

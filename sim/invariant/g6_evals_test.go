@@ -283,7 +283,7 @@ func TestJudge_agreesOnRequiredEvaluations(t *testing.T) {
 // others.
 func (c *randomFixture) changeNode() {
 	id := c.someNode()
-	evals := scheduler.NodeEvals(c.state(), id, cluster.TriggerNodeUpdate, c.now, func() cluster.EvalID { return c.eval("").ID })
+	evals := scheduler.NodeEvals(c.state().WorkView(), id, cluster.TriggerNodeUpdate, c.now, func() cluster.EvalID { return c.eval("").ID })
 	evals = slices.DeleteFunc(evals, func(*cluster.Evaluation) bool { return c.rng.IntN(2) == 0 })
 	if a := c.someAlloc(); a != nil && c.rng.IntN(4) == 0 {
 		evals = append(evals, c.eval(a.JobID))

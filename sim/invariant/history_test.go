@@ -138,7 +138,7 @@ func (s *history) eval(id cluster.JobID) *cluster.Evaluation {
 // closeEvals completes all open evaluations of the job.
 func (s *history) closeEvals(id cluster.JobID) {
 	var evals []*cluster.Evaluation
-	for e := range s.state().OpenEvals(jobKey(id)) {
+	for e := range s.state().WorkView().OpenEvals(jobKey(id)) {
 		e = e.Copy()
 		e.Status = cluster.EvalComplete
 		evals = append(evals, e)
@@ -238,7 +238,7 @@ func (s *history) forge(m shims.Message, r shims.Response, write func(*statestor
 
 func (s *history) persist(state *statestore.Snapshot) *bytes.Buffer {
 	var b bytes.Buffer
-	must.NoError(s.t, state.Persist(&b))
+	must.NoError(s.t, statestore.Persist(&b, state))
 	return &b
 }
 

@@ -89,7 +89,7 @@ func (w known) Ended(id cluster.AllocID) bool { return id == w.ended }
 // explain returns the reports of a fresh drainer on all draining nodes.
 func (s *leader) explain() (reports []rules.Report) {
 	for n := range s.state().DrainingNodes() {
-		r, _ := rules.Explain(s.state(), rules.TermState{WriteTime: oneSecond}, n.ID, s.now, rules.Policy{})
+		r, _ := rules.Explain(s.state().DrainView(), rules.TermState{WriteTime: oneSecond}, n.ID, s.now, rules.Policy{})
 		reports = append(reports, r)
 	}
 	return reports

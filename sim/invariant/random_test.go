@@ -168,7 +168,7 @@ func (c *randomFixture) someMarks(count int) *shims.AllocUpdateDesiredTransition
 func (c *randomFixture) markAll() *shims.AllocUpdateDesiredTransition {
 	m := c.someMarks(0)
 	for n := range c.state().DrainingNodes() {
-		for a := range c.state().LiveAllocsByNode(n.ID) {
+		for a := range c.state().WorkView().LiveAllocsByNode(n.ID) {
 			m.Marks.Marks = append(m.Marks.Marks, c.marks(c.someClass(a), a.ID).Marks.Marks...)
 			if !slices.ContainsFunc(m.Evals, func(e *cluster.Evaluation) bool { return e.JobKey() == a.JobKey() }) {
 				m.Evals = append(m.Evals, c.eval(a.JobID))
@@ -261,7 +261,7 @@ func (c *randomFixture) reevaluateAll() {
 func (c *randomFixture) judgeQuiet() {
 	q := invariant.Quiet{Term: 1, Clock: c.now, State: c.state(), Truth: known{held: true}}
 	for n := range c.state().DrainingNodes() {
-		r, _ := rules.Explain(c.state(), rules.TermState{WriteTime: oneSecond}, n.ID, c.now, c.policy)
+		r, _ := rules.Explain(c.state().DrainView(), rules.TermState{WriteTime: oneSecond}, n.ID, c.now, c.policy)
 		for i := range r.Allocs {
 			if s := &r.Allocs[i].Since; s.Observed {
 				s.At = c.now
@@ -285,7 +285,7 @@ func TestJudge_agreesWithTheRecheck(t *testing.T) {
 			if len(m.Marks.Marks) == 0 || m.Marks.Marks[0].Drain == "" || c.state().Alloc(m.Marks.Marks[0].Alloc).Leaving() {
 				continue // the store would refuse it
 			}
-			accepted, _, _ := rules.Recheck(c.state(), &m.Marks)
+			accepted, _, _ := rules.Recheck(c.state().DrainView(), &m.Marks)
 			before, was := c.j.Found(), c.state()
 			w := witness.Resume(witness.Options{StopMargin: c.policy.StopMargin, PluginsAfterStop: c.policy.PluginsAfterDeadline == rules.PluginsAfterStop}, was)
 			c.applyUnchecked(m)

@@ -181,7 +181,7 @@ var _ opinion.Volumes = volumes{}
 
 func (v volumes) ClaimsOnNode(n cluster.NodeID) iter.Seq[*cluster.VolumeClaim] {
 	return func(yield func(*cluster.VolumeClaim) bool) {
-		for c := range v.Claims() {
+		for c := range v.WorkView().Claims() {
 			if c.Node == n && !yield(c) {
 				return
 			}

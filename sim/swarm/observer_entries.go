@@ -259,7 +259,7 @@ func loses(a shims.Applied, id cluster.NodeID) bool {
 	if before == nil || after == nil || len(before.Devices) == 0 {
 		return false
 	}
-	for alloc := range a.After.LiveAllocsByNode(id) {
+	for alloc := range a.After.WorkView().LiveAllocsByNode(id) {
 		if alloc.Devices == nil {
 			continue
 		}
@@ -296,7 +296,7 @@ func (o *Observer) left(m *shims.AllocClientUpdate) {
 // controller.
 func (o *Observer) freed(a shims.Applied, m *shims.ClaimUpdate) {
 	for _, c := range m.Changes {
-		before, after := a.Before.Claim(c.Claim), a.After.Claim(c.Claim)
+		before, after := a.Before.WorkView().Claim(c.Claim), a.After.WorkView().Claim(c.Claim)
 		o.count(ClaimFreedAway, c.Cause == cluster.CauseUnreachable && before != nil && before.State.OnNode() && (after == nil || !after.State.OnNode()))
 		o.count(ClaimController, c.Cause == cluster.CauseDetached && before != nil && after == nil)
 	}
@@ -308,7 +308,7 @@ func (o *Observer) forced(a shims.Applied, m *shims.VolumeDetach) {
 		if before.Volume != m.Volume || !before.State.OnNode() {
 			continue
 		}
-		after := a.After.Claim(before.Key())
+		after := a.After.WorkView().Claim(before.Key())
 		alloc := a.Before.Alloc(before.Alloc)
 		o.count(ClaimForced, alloc != nil && !alloc.ClientTerminal() && (after == nil || !after.State.OnNode()))
 	}

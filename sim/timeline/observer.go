@@ -55,7 +55,7 @@ func (o *observer) node(id cluster.NodeID) {
 	if opinion.Reachable(before) == opinion.Reachable(after) {
 		return
 	}
-	for a := range o.After.LiveAllocsByNode(id) {
+	for a := range o.After.WorkView().LiveAllocsByNode(id) {
 		o.count(a)
 	}
 }
@@ -119,7 +119,7 @@ func (o *observer) start(n *node, now *cluster.Drain) {
 
 // liveRows records the live allocations of a node.
 func (o *observer) liveRows(n *node) {
-	for a := range o.After.LiveAllocsByNode(n.id) {
+	for a := range o.After.WorkView().LiveAllocsByNode(n.id) {
 		o.row(n, a)
 	}
 }
@@ -218,7 +218,7 @@ func (o *observer) follow(key cluster.GroupKey) {
 	o.groups[key] = g
 	o.groupOrder = append(o.groupOrder, g)
 	o.jobs[key.Job] = append(o.jobs[key.Job], g)
-	for a := range o.After.GroupAllocs(key) {
+	for a := range o.After.DrainView().GroupAllocs(key) {
 		g.count(a.ID, opinion.Healthy(a, o.After.Node(a.NodeID)))
 	}
 	o.touched = append(o.touched, g)

@@ -102,7 +102,7 @@ func (a *collectorActor) step() error {
 	now, state := a.clock(), a.server.state()
 	a.alarm.startStep(now)
 	searched := !now.Before(a.wakeAt)
-	request, wakeAt := a.collector.Step(state, now)
+	request, wakeAt := a.collector.Step(state.WorkView(), now)
 	if request == nil {
 		quiet := searched && !a.found
 		a.found = a.found && !searched

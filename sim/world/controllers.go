@@ -93,7 +93,7 @@ func (w *World) Attachments() []Attachment {
 // Attach attaches the volumes of existing allocations.
 func (s Setup) Attach() error {
 	u := &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: s.world.now}}
-	for c := range s.world.Truth().Claims() {
+	for c := range s.world.Truth().WorkView().Claims() {
 		if c.WaitsForController() {
 			s.world.controllers.attached[site{c.Volume, c.Node}] = true
 			u.Changes = append(u.Changes, cluster.ClaimChange{Claim: c.Key(), Node: c.Node, Cause: cluster.CauseAttached, PublishContext: published(c.Node)})

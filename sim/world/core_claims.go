@@ -79,7 +79,7 @@ func (c *cores) serveOne(a *claimRequest) error {
 // read returns the claim of a request, and its volume. Both are nil if there is no claim.
 func (c *cores) read(a *claimRequest) (*cluster.Volume, *cluster.VolumeClaim) {
 	state := c.fleet.world.Truth()
-	claim := state.Claim(a.key())
+	claim := state.WorkView().Claim(a.key())
 	if claim != nil && claim.Node != a.node.id {
 		claim = nil
 	}

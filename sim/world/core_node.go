@@ -92,7 +92,7 @@ func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 		return nil, fmt.Errorf("starting a machine: %w", err)
 	}
 	var running []*cluster.Allocation
-	for a := range w.Truth().LiveAllocsByNode(id) {
+	for a := range w.Truth().WorkView().LiveAllocsByNode(id) {
 		if a.ClientStatus != cluster.ClientPending {
 			n.receive(a)
 			running = append(running, a)

@@ -41,7 +41,7 @@ func (n *coreNode) storage() *machine.StorageOptions {
 // claimedAtBeginning returns the answer that an earlier client got for a claim.
 func (n *coreNode) claimedAtBeginning(q storage.Request) storage.Claimed {
 	state := n.cores.fleet.world.Truth()
-	got, _ := claimed(state.Volume(q.Volume), state.Claim(cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}))
+	got, _ := claimed(state.Volume(q.Volume), state.WorkView().Claim(cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}))
 	return got
 }
 

@@ -58,7 +58,7 @@ func (f *fleet) changed(nodes ...cluster.NodeID) {
 func (f *fleet) state() simclient.State {
 	state := f.world.Truth()
 	if len(f.silent) == 0 {
-		return state
+		return state.WorkView()
 	}
 	return setting.ClientState(state, func(id cluster.NodeID) bool { return f.silent[id] != nil })
 }
@@ -118,7 +118,7 @@ func (f *fleet) step() error {
 func (f *fleet) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
 	w := f.world
 	m := &shims.AllocClientUpdate{Reports: reports}
-	m.Evals = scheduler.ReportEvals(w.Servers.leader.server.state(), reports, w.Clock(), w.ids.eval)
+	m.Evals = scheduler.ReportEvals(w.Servers.leader.server.state().WorkView(), reports, w.Clock(), w.ids.eval)
 	return w.Log.propose(nil, FromClients, m, func(a shims.Answer) {
 		applied := a.Outcome == raftwrite.Applied
 		for _, r := range reports {

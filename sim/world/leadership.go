@@ -55,7 +55,7 @@ func (ss *Servers) lead(s *server) error {
 		return fmt.Errorf("starting the drainer: %w", err)
 	}
 	l.scheduler, err = scheduler.New(scheduler.Config{
-		Snapshot: func() scheduler.View { return s.state() },
+		Snapshot: func() scheduler.View { return s.state().WorkView() },
 		Applier:  shims.NewSchedulerApplier(proposals{log: w.Log, source: FromScheduler, from: l, answered: l.schedulerAlarm.wake, late: l.answerDelay}),
 		IDs:      scheduler.IDs{Alloc: w.ids.alloc, Eval: w.ids.eval},
 	})
@@ -292,7 +292,7 @@ func (a *schedulerActor) failEvals() error {
 	if !w.Faults.armedAny(scenario.SchedFailEval) {
 		return nil
 	}
-	for e := range w.Truth().PendingEvals() {
+	for e := range w.Truth().WorkView().PendingEvals() {
 		if e.TriggeredBy != cluster.TriggerNodeDrain || w.Faults.evals[e.ID] {
 			continue
 		}

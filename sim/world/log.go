@@ -405,7 +405,7 @@ func victim(state *statestore.Snapshot, group cluster.GroupKey, marks []rules.Ma
 	}
 	var best *cluster.Allocation
 	least := 3
-	for a := range state.GroupAllocs(group) {
+	for a := range state.DrainView().GroupAllocs(group) {
 		if a.DesiredStatus != cluster.DesiredRun || a.ClientStatus != cluster.ClientRunning {
 			continue
 		}

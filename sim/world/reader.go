@@ -48,7 +48,7 @@ func (r *reader) Snapshot() rules.View {
 	r.looks++
 	r.view = r.state()
 	if r.held() {
-		return r.view
+		return r.view.DrainView()
 	}
 	return r.StateReader.Snapshot()
 }

@@ -63,7 +63,7 @@ func (r *Requests) StopAlloc(a *cluster.Allocation) *shims.ApplyPlan {
 // Exit reports that an allocation has ended by itself.
 func (r *Requests) Exit(a *cluster.Allocation, as cluster.ClientStatus) *shims.AllocClientUpdate {
 	reports := []cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: as, At: r.world.now}}
-	return &shims.AllocClientUpdate{Reports: reports, Evals: scheduler.ReportEvals(r.world.Truth(), reports, r.world.Clock(), r.world.ids.eval)}
+	return &shims.AllocClientUpdate{Reports: reports, Evals: scheduler.ReportEvals(r.world.Truth().WorkView(), reports, r.world.Clock(), r.world.ids.eval)}
 }
 
 // NodeStatus sets the status of a node, with evaluations of its jobs unless unnoticed is set.
@@ -95,7 +95,7 @@ func (r *Requests) nodeEvals(id cluster.NodeID) []*cluster.Evaluation {
 	if r.world.Log.hookDepth > 0 {
 		return nil
 	}
-	return scheduler.NodeEvals(r.world.Truth(), id, cluster.TriggerNodeUpdate, r.world.Clock(), r.world.ids.eval)
+	return scheduler.NodeEvals(r.world.Truth().WorkView(), id, cluster.TriggerNodeUpdate, r.world.Clock(), r.world.ids.eval)
 }
 
 // jobEvals returns the evaluations for a change of a job.

@@ -170,12 +170,12 @@ func (ss *Servers) SameStates() error {
 		states = append(states, other.state())
 	}
 	var want bytes.Buffer
-	if err := states[0].Dump(&want); err != nil {
+	if err := statestore.Dump(&want, states[0]); err != nil {
 		return fmt.Errorf("dumping a state: %w", err)
 	}
 	for i, s := range states[1:] {
 		var got bytes.Buffer
-		if err := s.Dump(&got); err != nil {
+		if err := statestore.Dump(&got, s); err != nil {
 			return fmt.Errorf("dumping a state: %w", err)
 		}
 		if !bytes.Equal(got.Bytes(), want.Bytes()) {

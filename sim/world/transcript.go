@@ -295,8 +295,8 @@ func (t *Transcript) claims(a shims.Applied) {
 	change := func(c *cluster.VolumeClaim, state *statestore.Snapshot, format string, args ...any) {
 		t.line("  %s for %s: %s", c.Volume.ID, t.names(state, []cluster.AllocID{c.Alloc}), fmt.Sprintf(format, args...))
 	}
-	for c := range a.Before.Claims() {
-		switch now := a.After.Claim(c.Key()); {
+	for c := range a.Before.WorkView().Claims() {
+		switch now := a.After.WorkView().Claim(c.Key()); {
 		case now == nil:
 			change(c, a.Before, "freed")
 		case now.State != c.State:
@@ -305,8 +305,8 @@ func (t *Transcript) claims(a shims.Applied) {
 			change(c, a.Before, "attached")
 		}
 	}
-	for c := range a.After.Claims() {
-		if a.Before.Claim(c.Key()) == nil {
+	for c := range a.After.WorkView().Claims() {
+		if a.Before.WorkView().Claim(c.Key()) == nil {
 			change(c, a.After, "claimed")
 		}
 	}

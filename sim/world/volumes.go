@@ -46,7 +46,7 @@ func (a *volumesActor) read() {
 	if state.TableIndex(statestore.TableClaims) == 0 {
 		return
 	}
-	for c := range state.Claims() {
+	for c := range state.WorkView().Claims() {
 		if !c.State.OnNode() {
 			continue
 		}
@@ -54,7 +54,7 @@ func (a *volumesActor) read() {
 			a.over = at
 		}
 	}
-	a.due, a.shared = volumes.Due(state)
+	a.due, a.shared = volumes.Due(state.WorkView())
 	a.caller.Forget(a.due)
 }
 
@@ -98,7 +98,7 @@ func (a *volumesActor) step() error {
 	if a.busy || a.world.now.Before(a.again) {
 		return nil
 	}
-	changes := append(volumes.Expired(a.server.state(), now), a.shared...)
+	changes := append(volumes.Expired(a.server.state().WorkView(), now), a.shared...)
 	if len(changes) > 0 {
 		a.busy = true
 		a.update(changes[:min(len(changes), cluster.MaxClaimChanges)], func(err error) {

@@ -36,7 +36,7 @@ func Entry(a shims.Applied) witness.Entry {
 		e.At, e.Source = m.At, witness.Operator
 		t.Nodes = []cluster.NodeID{m.Node}
 		if m.Spec == nil { // a cancel withdraws marks
-			t.Allocs = ids(a.Before.LiveAllocsByNode(m.Node))
+			t.Allocs = ids(a.Before.WorkView().LiveAllocsByNode(m.Node))
 		}
 	case *shims.JobRegister:
 		t.Jobs = []cluster.JobKey{keyOf(m.Job)}
@@ -58,7 +58,7 @@ func Entry(a shims.Applied) witness.Entry {
 		t.Allocs = []cluster.AllocID{m.Alloc}
 	case *shims.VolumeDetach: // by force it stops allocations
 		e.At = m.At
-		t.Allocs = ids(a.Before.LiveAllocsByNode(m.Node))
+		t.Allocs = ids(a.Before.WorkView().LiveAllocsByNode(m.Node))
 	case *shims.EvalUpdate: // the witness does not follow evaluations
 	case *shims.VolumeRegister, *shims.VolumeDeregister, *shims.ClaimUpdate: // nor volumes
 	case *shims.AllocClientUpdate:

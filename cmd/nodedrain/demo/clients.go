@@ -47,7 +47,7 @@ type clients struct {
 func (r *run) newClients() (*clients, error) {
 	c := &clients{end: func() {}}
 	options := simclient.Options{
-		Snapshot: func() simclient.State { return r.newest().Store().Snapshot() },
+		Snapshot: func() simclient.State { return r.newest().Store().Snapshot().WorkView() },
 		Applier:  c,
 		Seed:     r.config.Seed,
 		MinStart: r.scale.real(simclient.DefaultMinStart),

@@ -59,7 +59,7 @@ func choose(s *statestore.Snapshot, n int, deadline time.Duration, seed uint64) 
 	runs := make([]*drainRun, n)
 	others := 0
 	for i, node := range chosen {
-		runs[i] = &drainRun{node: node.ID, name: node.Name, total: s.LiveCount(node.ID)}
+		runs[i] = &drainRun{node: node.ID, name: node.Name, total: s.Usage(node.ID).Live}
 		if !consumers(s, node.ID)[cluster.JobBatch] {
 			others++
 			if others%2 == 1 {
@@ -75,7 +75,7 @@ func choose(s *statestore.Snapshot, n int, deadline time.Duration, seed uint64) 
 // storage plugins.
 func consumers(s *statestore.Snapshot, id cluster.NodeID) map[cluster.JobType]bool {
 	kinds := make(map[cluster.JobType]bool)
-	for a := range s.LiveAllocsByNode(id) {
+	for a := range s.WorkView().LiveAllocsByNode(id) {
 		if a.Stage() == cluster.StageConsumers {
 			kinds[a.JobType()] = true
 		}

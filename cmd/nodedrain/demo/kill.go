@@ -42,7 +42,7 @@ func stillToDo(s *server.Server) (drains, allocations int) {
 	snap := s.Store().Snapshot()
 	for n := range snap.DrainingNodes() {
 		drains++
-		allocations += snap.LiveCount(n.ID)
+		allocations += snap.Usage(n.ID).Live
 	}
 	return drains, allocations
 }

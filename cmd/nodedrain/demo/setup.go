@@ -83,7 +83,7 @@ func (r *run) settle(ctx context.Context) error {
 // settled reports whether all jobs are registered, no evaluation is pending, every live
 // allocation runs, and every live service allocation is healthy.
 func settled(s *statestore.Snapshot, jobs int) bool {
-	for range s.PendingEvals() {
+	for range s.WorkView().PendingEvals() {
 		return false
 	}
 	for range s.Jobs() {
@@ -123,7 +123,7 @@ func (r *run) noteUnplaced(s *statestore.Snapshot) {
 	c := &r.summary.Cluster
 	c.Wanted = r.cluster.Allocations()
 	c.Placed, c.Unplaced = c.Wanted, []UnplacedSummary{}
-	for e := range s.BlockedEvals() {
+	for e := range s.WorkView().BlockedEvals() {
 		for _, name := range slices.Sorted(maps.Keys(e.Queued)) {
 			group := cluster.GroupKey{Job: e.JobKey(), Name: name}
 			c.Unplaced = append(c.Unplaced, UnplacedSummary{Group: group.String(), Count: e.Queued[name]})

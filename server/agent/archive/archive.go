@@ -5,7 +5,7 @@
 // The file is a tar archive, compressed with gzip. Its members, in this order:
 //
 //	meta.json     [Meta]
-//	state.bin     the state, as [statestore.Snapshot.Persist] writes it
+//	state.bin     the state, as [statestore.Persist] writes it
 //	SHA256SUMS    the checksums of the two members, as sha256sum writes them
 //
 // The state contains the secrets of nodes: protect the file like the data directory of a server.

@@ -69,7 +69,7 @@ func compact(t *testing.T, path string, at, to uint64) (dir string) {
 	_, transport := raft.NewInmemTransport("")
 	sink, err := d.Snapshots().Create(1, at, 3, raft.Configuration{Servers: []raft.Server{{ID: "s2", Address: "127.0.0.1:2"}}}, 1, transport)
 	must.NoError(t, err)
-	must.NoError(t, statestore.New().Snapshot().Persist(sink))
+	must.NoError(t, statestore.Persist(sink, statestore.New().Snapshot()))
 	must.NoError(t, sink.Close())
 	must.NoError(t, d.Log().DeleteRange(1, to))
 	must.NoError(t, d.Close())

@@ -63,7 +63,7 @@ func (j *Judge) Detached(now time.Time, a shims.Applied, attachments []Attachmen
 		return
 	}
 	for _, c := range m.Changes {
-		if c.Cause != cluster.CauseDetached || a.Before.Claim(c.Claim) == nil || a.After.Claim(c.Claim) != nil || j.forced[c.Claim.Volume] {
+		if c.Cause != cluster.CauseDetached || a.Before.WorkView().Claim(c.Claim) == nil || a.After.WorkView().Claim(c.Claim) != nil || j.forced[c.Claim.Volume] {
 			continue
 		}
 		if at := find(attachments, c.Claim.Volume, c.Node); at.Attached && !at.Astray {

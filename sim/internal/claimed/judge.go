@@ -128,7 +128,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 // state only. Their volumes count as freed by force.
 func (j *Judge) Untrue(before *statestore.Snapshot, reports []cluster.AllocReport) {
 	for _, r := range reports {
-		for c := range before.ClaimsOfAlloc(r.Alloc) {
+		for c := range before.WorkView().ClaimsOfAlloc(r.Alloc) {
 			j.force(c.Volume, true)
 		}
 	}
@@ -159,7 +159,7 @@ func (j *Judge) note(now time.Time, id cluster.NodeID, gone bool) {
 
 // frees checks a change that frees a claim on an unreachable node.
 func (j *Judge) frees(now time.Time, a shims.Applied, c cluster.ClaimChange, at time.Time) {
-	before, after := a.Before.Claim(c.Claim), a.After.Claim(c.Claim)
+	before, after := a.Before.WorkView().Claim(c.Claim), a.After.WorkView().Claim(c.Claim)
 	if c.Cause != cluster.CauseUnreachable || before == nil || !before.State.OnNode() || after != nil && after.State.OnNode() {
 		return
 	}
@@ -239,7 +239,7 @@ func (j *Judge) published(now time.Time, state *statestore.Snapshot, m Machine, 
 		}
 		return
 	}
-	switch c := state.Claim(key); {
+	switch c := state.WorkView().Claim(key); {
 	case c == nil:
 		j.report(now, Unclaimed, node, mount.Alloc, "%s is at %s", mount.Volume, mount.Path)
 	case !c.State.OnNode():
@@ -267,7 +267,7 @@ func (j *Judge) published(now time.Time, state *statestore.Snapshot, m Machine, 
 func (j *Judge) conflicts(now time.Time, state *statestore.Snapshot) {
 	users := map[cluster.VolumeKey]*cluster.VolumeClaim{}
 	writers := map[cluster.VolumeKey]*cluster.VolumeClaim{}
-	for c := range state.Claims() {
+	for c := range state.WorkView().Claims() {
 		access := c.Capability.Access
 		single := access == cluster.SingleNodeReader || access == cluster.SingleNodeWriter
 		if o := users[c.Volume]; o != nil && (single || o.Capability != c.Capability) {

@@ -43,7 +43,7 @@ func newWorld(t *testing.T, controllers bool) *world {
 		must.NoError(t, txn.UpsertNode(&cluster.Node{
 			ID: "n1", Name: "n1", Status: cluster.NodeReady, SchedulingEligibility: cluster.NodeEligible, StoragePlugins: []*cluster.StoragePlugin{p},
 		}, start()))
-		must.NoError(t, statestore.UpsertVolume(txn, &cluster.Volume{
+		must.NoError(t, txn.UpsertVolume(&cluster.Volume{
 			Namespace: "default", ID: "data", Name: "data", ExternalID: "ext", Plugin: "disks", Capabilities: []cluster.VolumeCapability{mode()},
 		}, start()))
 		j := &cluster.Job{ID: "web", Type: cluster.JobService, TaskGroups: []*cluster.TaskGroup{{
@@ -92,7 +92,7 @@ func (w *world) change(cause cluster.ClaimCause, after time.Duration) {
 
 func (w *world) update(u *cluster.ClaimUpdate) (before, after *statestore.Snapshot) {
 	w.t.Helper()
-	return w.write(func(txn *statestore.Txn) { must.SliceEmpty(w.t, statestore.UpdateClaims(txn, u)) })
+	return w.write(func(txn *statestore.Txn) { must.SliceEmpty(w.t, txn.UpdateClaims(u)) })
 }
 
 // force detaches the volume by force, and passes the entry to the judge.
@@ -105,7 +105,7 @@ func (w *world) force() {
 
 func detach(t *testing.T, txn *statestore.Txn) {
 	t.Helper()
-	_, err := statestore.DetachVolume(txn, data(), "n1", true, start())
+	_, err := txn.DetachVolume(data(), "n1", true, start())
 	must.NoError(t, err)
 }
 

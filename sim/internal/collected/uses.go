@@ -46,7 +46,7 @@ func useOutside(s *statestore.Snapshot, a *cluster.Allocation) string {
 	case a.DesiredTransition.Class == cluster.MarkCanary && next != nil && opinion.Live(next):
 		return "a drain has marked it as a canary, and its replacement lives"
 	}
-	for c := range s.ClaimsOfAlloc(a.ID) {
+	for c := range s.WorkView().ClaimsOfAlloc(a.ID) {
 		return "it claims " + c.Volume.String()
 	}
 	return ""

@@ -27,7 +27,7 @@ func (p *plan) judgeDevices(a *cluster.Allocation) {
 			if slices.Contains(d.IDs[:k], id) || hasDevice(has[:i], d.Kind, id) {
 				p.report(GivenTwice, a, "it has %s %s twice", d.Kind, id)
 			}
-			for other := range p.after.LiveAllocsByNode(a.NodeID) {
+			for other := range p.after.WorkView().LiveAllocsByNode(a.NodeID) {
 				if other.ID != a.ID && other.Devices != nil && hasDevice(other.Devices.All, d.Kind, id) {
 					p.report(GivenTwice, a, "allocation %s has %s %s too", other.ID, d.Kind, id)
 				}

@@ -29,7 +29,7 @@ func (p *plan) judgeUnfinished() {
 		s, queued, retried := p.groups[g.Name], 0, false
 		for _, e := range blocked {
 			queued += e.Queued[g.Name]
-			retried = retried || e.SnapshotIndex < p.after.CapacityIndex()
+			retried = retried || e.SnapshotIndex < p.after.WorkView().CapacityIndex()
 		}
 		empty := p.empty(s)
 		switch {
@@ -47,7 +47,7 @@ func (p *plan) judgeUnfinished() {
 
 // open reports whether an evaluation of the job is pending, and returns the blocked ones.
 func (p *plan) open(s *statestore.Snapshot) (pending bool, blocked []*cluster.Evaluation) {
-	for e := range s.OpenEvals(p.key) {
+	for e := range s.WorkView().OpenEvals(p.key) {
 		if e.Status == "blocked" {
 			blocked = append(blocked, e)
 		} else {

@@ -121,7 +121,7 @@ func (p *plan) judgeCapacity() {
 // used returns how many allocations a node has, and what they and the node itself use.
 func (p *plan) used(n *cluster.Node) (live int, sum cluster.Resources) {
 	sum = n.Reserved
-	for on := range p.after.LiveAllocsByNode(n.ID) {
+	for on := range p.after.WorkView().LiveAllocsByNode(n.ID) {
 		live, sum = live+1, plus(sum, on.Resources)
 	}
 	return live, sum

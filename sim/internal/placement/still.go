@@ -12,7 +12,7 @@ import (
 // blocked. Call it when the effects of all faults have ended. It ignores groups that request
 // devices, volumes or attributes of nodes.
 func (j *Judge) Still(now time.Time, s *statestore.Snapshot) {
-	for e := range s.BlockedEvals() {
+	for e := range s.WorkView().BlockedEvals() {
 		key := cluster.JobKey{Namespace: e.Namespace, ID: e.JobID}
 		job := s.Job(key)
 		if job == nil || job.Stop || len(job.Constraints) > 0 {

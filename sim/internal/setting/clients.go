@@ -10,18 +10,18 @@ import (
 
 // silenced is a state in which the nodes of silent clients are disconnected.
 type silenced struct {
-	*statestore.Snapshot
+	simclient.State
 	silent func(cluster.NodeID) bool
 }
 
 // ClientState returns a state as clients see it. A silent client sees its node as disconnected.
 func ClientState(s *statestore.Snapshot, silent func(cluster.NodeID) bool) simclient.State {
-	return silenced{s, silent}
+	return silenced{s.WorkView(), silent}
 }
 
 // Node returns the node as its client sees it.
 func (p silenced) Node(id cluster.NodeID) *cluster.Node {
-	n := p.Snapshot.Node(id)
+	n := p.State.Node(id)
 	if n == nil || !p.silent(id) {
 		return n
 	}
