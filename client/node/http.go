@@ -2,7 +2,11 @@ package node
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
 // changesWait is how long the servers wait for a change before they answer without one.
@@ -184,4 +189,144 @@ func (s *httpServers) Report(ctx context.Context, reports []cluster.AllocReport)
 func (s *httpServers) OpenSession(ctx context.Context) (*session.NodeEnd, error) {
 	at := s.sessionAt.Add(1) - 1
 	return s.all[at%uint64(len(s.all))].self.OpenSession(ctx)
+}
+
+// othersTimeout is how long the client waits for the other servers after the first has answered.
+const othersTimeout = 2 * time.Second
+
+// anonymity says whether one server accepts jobs without a token.
+type anonymity struct {
+	accept bool
+	err    error
+}
+
+// AcceptAnonymous implements [Servers]. It asks all servers, because an attacker needs only one
+// server that requires no token. Servers that do not answer are ignored. If no server answers, it
+// returns an error.
+func (s *httpServers) AcceptAnonymous(ctx context.Context) (accept bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	answers := make(chan anonymity, len(s.all))
+	for _, one := range s.all {
+		asking.Go(func() {
+			accept, err := one.acceptsAnonymous(ctx)
+			answers <- anonymity{accept, err}
+		})
+	}
+	var late <-chan time.Time
+	var errs []error
+	for range s.all {
+		select {
+		case a := <-answers:
+			switch {
+			case a.err != nil:
+				errs = append(errs, a.err)
+			case a.accept:
+				return true, nil
+			case late == nil:
+				late = time.After(othersTimeout)
+			}
+		case <-late:
+			return false, nil
+		}
+	}
+	if late != nil {
+		return false, nil
+	}
+	return false, errors.Join(errs...)
+}
+
+// acceptsAnonymous sends an invalid job without a token to a server. A server that requires a token
+// refuses it before it reads the job.
+func (s httpServer) acceptsAnonymous(ctx context.Context) (accept bool, err error) {
+	_, _, err = s.stranger.RegisterJob(ctx, json.RawMessage("{}"))
+	answer, is := errors.AsType[*api.Error](err)
+	switch {
+	case err == nil:
+		return true, nil
+	case !is || !api.Refused(err):
+		return false, err
+	case answer.Status == http.StatusForbidden && answer.Body == tokenMissing:
+		return false, nil
+	case answer.Status == http.StatusForbidden || answer.Status == http.StatusUnauthorized:
+		return false, fmt.Errorf("the server refuses this client, and does not say that a token is missing: %w", err)
+	}
+	return true, nil
+}
+
+// tokenMissing is the answer of a server that requires a token. Other refusals do not count: a
+// server without tokens refuses requests for another host name, and an attacker can avoid that.
+const tokenMissing = "Permission denied"
+
+var _ VolumeServers = (*httpServers)(nil)
+
+// claim reads a claim of the node and its volume. Both are nil if the server has no such claim.
+func (s *httpServers) claim(ctx context.Context, k cluster.ClaimKey) (v *cluster.Volume, c *cluster.VolumeClaim, err error) {
+	err = s.ask(func(one httpServer) error {
+		found, err := one.self.Volume(ctx, k.Volume)
+		if found == nil {
+			return err
+		}
+		v = found.Volume
+		for _, claim := range found.Claims {
+			if claim.Key() == k {
+				c = claim
+			}
+		}
+		return err
+	})
+	if c == nil {
+		v = nil
+	}
+	return v, c, err
+}
+
+// ClaimVolume implements [VolumeServers]. The plan that placed the allocation has created the
+// claim, and the leader answers with the newest state. So a missing claim will not appear later:
+// the start of the task fails, and the servers replace the allocation after its last restart.
+func (s *httpServers) ClaimVolume(ctx context.Context, k cluster.ClaimKey) (storage.Claimed, error) {
+	v, c, err := s.claim(ctx, k)
+	switch {
+	case err != nil:
+		return storage.Claimed{}, err
+	case c == nil:
+		return storage.Claimed{}, storage.Errorf(storage.Refused, "the servers no longer have the claim of the allocation")
+	case !c.State.OnNode():
+		return storage.Claimed{}, storage.Errorf(storage.Refused, "the claim is released: its state is %q", c.State)
+	case v == nil:
+		return storage.Claimed{}, storage.Errorf(storage.Refused, "the volume was deregistered by force")
+	case c.WaitsForController():
+		return storage.Claimed{}, errors.New("a controller must attach the volume to the node")
+	}
+	return storage.Claimed{
+		Plugin: v.Plugin, ExternalID: v.ExternalID, Options: v.MountOptions, PublishContext: c.PublishContext,
+		Context: v.Context, Secrets: v.Secrets,
+	}, nil
+}
+
+// ReleaseVolume implements [VolumeServers]. The leader answers. If it does not have the claim, the
+// claim is released.
+func (s *httpServers) ReleaseVolume(ctx context.Context, k cluster.ClaimKey) error {
+	_, c, err := s.claim(ctx, k)
+	if err != nil {
+		return err
+	}
+	if c != nil && c.State.OnNode() {
+		err := s.ask(func(one httpServer) error {
+			_, err := one.self.Release(ctx, []cluster.ClaimKey{k})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if _, c, err = s.claim(ctx, k); err != nil {
+			return err
+		}
+	}
+	if c != nil {
+		return errors.New("a controller must detach the volume from the node")
+	}
+	return nil
 }

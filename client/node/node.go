@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/hoststats"
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
+	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
 	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
@@ -163,4 +165,22 @@ func (e *events) Fingerprint(name string, generation client.Generation, f driver
 
 func (e *events) DriverEvent(name string, generation client.Generation, event driver.Event) {
 	e.core.DriverEvent(name, generation, event)
+}
+
+// now reads the node's clocks.
+func now() client.Time { return client.Time{Boot: bootclock.Now(), Wall: time.Now().Round(0)} }
+
+// nodeapiOptions returns the options of the handler that answers the servers' requests.
+func (n *Node) nodeapiOptions() nodeapi.Options {
+	return nodeapi.Options{
+		Logger:  n.logger,
+		Dirs:    n.shell.tasks.dirs,
+		Roster:  n.shell.roster,
+		Tasks:   n.operators(),
+		Devices: n.shell.devices.stats,
+		Storage: &controllers{n.shell.storage},
+		Host: func(ctx context.Context) (*hoststats.Sample, error) {
+			return hoststats.Take(ctx, hoststats.Options{DataDir: n.home.path})
+		},
+	}
 }
