@@ -41,7 +41,7 @@ func TestStartingADrain(t *testing.T) {
 	must.Eq(t, 2, n.ModifyIndex)
 	must.Eq(t, []string{"Node registered", "Node drain strategy set"}, w.messages("n1"))
 	must.Eq(t, []cluster.NodeID{"n1"}, nodeIDs(w.snap().DrainingNodes()))
-	must.Eq(t, n, w.snap().NodeInDrain("d1"))
+	must.Eq(t, n, statestore.NodeInDrain(w.snap(), "d1"))
 }
 
 func TestUpdatingADrain(t *testing.T) {

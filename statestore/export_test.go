@@ -25,10 +25,10 @@ type (
 )
 
 // Watching returns the same state for a blocking query: each read adds its channel to ws.
-func (s *Snapshot) Watching(ws memdb.WatchSet) *Snapshot { return watching(s, ws) }
+func Watching(s *Snapshot, ws memdb.WatchSet) *Snapshot { return watching(s, ws) }
 
 // NodeInDrain returns the node whose running drain has the id, or nil.
-func (s *Snapshot) NodeInDrain(id cluster.DrainID) *cluster.Node { return nodeInDrain(s.tables, id) }
+func NodeInDrain(s *Snapshot, id cluster.DrainID) *cluster.Node { return nodeInDrain(s.tables, id) }
 
 // InsertRow puts a row unchanged into the table of its type.
 func (s *Store) InsertRow(row any) {
@@ -66,7 +66,7 @@ func (s *Store) InsertRow(row any) {
 }
 
 // UsageRows are the accounts of nodes.
-func (s *Snapshot) UsageRows() map[cluster.NodeID]usage {
+func UsageRows(s *Snapshot) map[cluster.NodeID]usage {
 	return maps.Collect(func(yield func(cluster.NodeID, usage) bool) {
 		for u := range scan[usage](s.tables, tableLedger, indexID, key{accountOfNode}) {
 			if !yield(u.NodeID, *u) {
@@ -77,7 +77,7 @@ func (s *Snapshot) UsageRows() map[cluster.NodeID]usage {
 }
 
 // HealthRows are the accounts of groups.
-func (s *Snapshot) HealthRows() map[cluster.GroupKey]int {
+func HealthRows(s *Snapshot) map[cluster.GroupKey]int {
 	rows := make(map[cluster.GroupKey]int)
 	for h := range scan[health](s.tables, tableLedger, indexID, key{accountOfGroup}) {
 		rows[h.Group] = h.Healthy
@@ -86,7 +86,7 @@ func (s *Snapshot) HealthRows() map[cluster.GroupKey]int {
 }
 
 // ChangingRows counts the rows of that table.
-func (s *Snapshot) ChangingRows() (count int) {
+func ChangingRows(s *Snapshot) (count int) {
 	for range scan[cluster.Allocation](s.tables, tableChanging, indexID, nil) {
 		count++
 	}
@@ -94,7 +94,7 @@ func (s *Snapshot) ChangingRows() (count int) {
 }
 
 // MarkRows counts the rows of that table.
-func (s *Snapshot) MarkRows() (count int) {
+func MarkRows(s *Snapshot) (count int) {
 	for range scan[markRow](s.tables, tableMarks, indexID, nil) {
 		count++
 	}
@@ -102,7 +102,7 @@ func (s *Snapshot) MarkRows() (count int) {
 }
 
 // RecordCount is the count of records that retention uses.
-func (s *Snapshot) RecordCount() int { return int(s.counters.Records) }
+func RecordCount(s *Snapshot) int { return int(s.counters.Records) }
 
 // Sum returns the checksum that ends a persisted state.
 func Sum(state []byte) uint64 {

@@ -46,7 +46,7 @@ func recountNodes(t must.T, s *statestore.Snapshot) {
 	t.Helper()
 	same(t, "draining nodes", where(s.Nodes(), (*cluster.Node).Draining), s.DrainingNodes())
 	for n := range s.DrainingNodes() {
-		must.Eq(t, n.Drain.ID, s.NodeInDrain(n.Drain.ID).Drain.ID)
+		must.Eq(t, n.Drain.ID, statestore.NodeInDrain(s, n.Drain.ID).Drain.ID)
 	}
 	same(t, "nodes in order", sorted(s.Nodes(), func(a, b *cluster.Node) int { return cmp.Compare(a.ID, b.ID) }), s.Nodes())
 }
@@ -67,7 +67,7 @@ func recountUsage(t must.T, s *statestore.Snapshot) {
 		u.Resources = u.Resources.Plus(a.Resources)
 		want[a.NodeID] = u
 	}
-	must.Eq(t, want, s.UsageRows())
+	must.Eq(t, want, statestore.UsageRows(s))
 	var nodes []cluster.NodeID
 	for n, u := range s.WorkView().NodesInUse() {
 		nodes = append(nodes, n.ID)
@@ -127,7 +127,7 @@ func recountAllocs(t must.T, s *statestore.Snapshot) {
 	all := len(slices.Collect(s.Allocs()))
 	must.Eq(t, all, onNodes)
 	must.Eq(t, all, ofJobs)
-	must.Eq(t, marked, s.MarkRows())
+	must.Eq(t, marked, statestore.MarkRows(s))
 }
 
 func recountGroups(t must.T, s *statestore.Snapshot) {
@@ -152,8 +152,8 @@ func recountGroups(t must.T, s *statestore.Snapshot) {
 		must.Eq(t, want, slices.AppendSeq(make([]*cluster.Allocation, 0), s.DrainView().ChangingAllocs(g)), must.Sprint("changing allocations"))
 		changing += len(want)
 	}
-	must.Eq(t, healthy, s.HealthRows())
-	must.Eq(t, changing, s.ChangingRows())
+	must.Eq(t, healthy, statestore.HealthRows(s))
+	must.Eq(t, changing, statestore.ChangingRows(s))
 }
 
 func recountEvals(t must.T, s *statestore.Snapshot) {
@@ -191,7 +191,7 @@ func recountRecords(t must.T, s *statestore.Snapshot) {
 		all++
 		must.True(t, s.DrainRecord(d.ID) == d)
 	}
-	must.Eq(t, all, s.RecordCount())
+	must.Eq(t, all, statestore.RecordCount(s))
 	for n := range nodes {
 		same(t, "records of a node", where(s.Drains(), func(d *cluster.Drain) bool { return d.NodeID == n }), s.DrainsByNode(n))
 		all -= len(slices.Collect(s.DrainsByNode(n)))

@@ -91,7 +91,7 @@ func TestAccountsOfNodes_random(t *testing.T) {
 		web := w.job(serviceJob("web", 9))
 		for entry := range 8 {
 			ws := memdb.NewWatchSet()
-			before := slices.Collect(w.snap().Watching(ws).WorkView().OccupiedNodes())
+			before := slices.Collect(statestore.Watching(w.snap(), ws).WorkView().OccupiedNodes())
 			w.write(func(x *statestore.Txn) {
 				for op := range rapid.IntRange(0, 6).Draw(t, "operations") {
 					changeAccounts(t, w, x, web, rapid.SampledFrom(ids).Draw(t, "node"), fmt.Sprint("a", entry, "-", op))

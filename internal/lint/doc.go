@@ -31,7 +31,7 @@
 // [CheckImports] holds the bans of imports, each with its reason. [CheckReach] keeps modules out of
 // all packages but those of some folders. [CheckModules] keeps the modules
 // of embedders apart from the rest of the repository. [CheckMethods] bounds the methods of a type,
-// [CheckVariables] finds package variables. [ReadFields] lists the fields of rows that decisions
+// [CheckCounts] the files of a package. [CheckVariables] finds package variables. [ReadFields] lists the fields of rows that decisions
 // read. [CheckWords] and [CheckDocuments] find unclear words and long lines. Each check has fixtures, in its test or below testdata with a want comment for each
 // finding.
 package lint

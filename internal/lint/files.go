@@ -70,64 +70,34 @@ func (f *Files) at(n ast.Node, format string, args ...any) Finding {
 	return Finding{Pos: f.fset.Position(n.Pos()), What: fmt.Sprintf(format, args...)}
 }
 
-// CheckMethods returns the types and interfaces that declare more methods than most. Types of
-// tests count too, those of generated files do not. The key of allowed is "folder.Type", the value is the number of methods that
-// this type may have. An entry for a type that needs no exception is a finding.
-func CheckMethods(f *Files, most int, allowed map[string]int) []Finding {
-	methods, declared := map[string]int{}, map[string]ast.Node{}
+// CheckCounts returns the packages with more files than most, or than mostMain for a package main.
+// Tests and generated files do not count. The key of allowed is the folder, the value is the number
+// of files that it may have. An entry for a folder that needs no exception is a finding.
+func CheckCounts(f *Files, most, mostMain int, allowed map[string]int) []Finding {
+	count, limit := map[string]int{}, map[string]int{}
 	for _, file := range f.written() {
-		// A folder holds package p and its external tests, package p_test.
-		folder := path.Dir(file.name)
-		if strings.HasSuffix(file.syntax.Name.Name, "_test") {
-			folder += "_test"
+		if strings.HasSuffix(file.name, "_test.go") {
+			continue
 		}
-		ast.Inspect(file.syntax, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.FuncDecl:
-				if n.Recv != nil {
-					methods[folder+"."+receiverOf(n)]++
-				}
-			case *ast.TypeSpec:
-				name := folder + "." + n.Name.Name
-				declared[name] = n
-				if i, ok := n.Type.(*ast.InterfaceType); ok {
-					methods[name] += i.Methods.NumFields()
-				}
-			}
-			return true
-		})
+		folder := path.Dir(file.name)
+		count[folder]++
+		limit[folder] = most
+		if file.syntax.Name.Name == "main" {
+			limit[folder] = mostMain
+		}
 	}
 	var found []Finding
-	for name, n := range methods {
-		if may := max(most, allowed[name]); n > may {
-			found = append(found, f.at(declared[name], "%s has %d methods, and may have %d", name, n, may))
+	for folder, n := range count {
+		if may := max(limit[folder], allowed[folder]); n > may {
+			found = append(found, Finding{What: fmt.Sprintf("%s has %d files, and may have %d", folder, n, may)})
 		}
 	}
-	for name := range allowed {
-		if methods[name] <= most {
-			found = append(found, Finding{What: fmt.Sprintf("%s has %d methods and needs no exception: delete it", name, methods[name])})
+	for folder := range allowed {
+		if count[folder] <= limit[folder] {
+			found = append(found, Finding{What: fmt.Sprintf("%s has %d files and needs no exception: delete it", folder, count[folder])})
 		}
 	}
 	return sortFindings(found)
-}
-
-// receiverOf returns the name of a method's type.
-func receiverOf(method *ast.FuncDecl) string {
-	t := ast.Unparen(method.Recv.List[0].Type)
-	for {
-		switch inner := t.(type) {
-		case *ast.StarExpr:
-			t = inner.X
-		case *ast.IndexExpr:
-			t = inner.X
-		case *ast.IndexListExpr:
-			t = inner.X
-		case *ast.Ident:
-			return inner.Name
-		default:
-			return ""
-		}
-	}
 }
 
 // CheckVariables returns the package variables outside of tests and generated files, without errors, compiled

@@ -72,11 +72,43 @@ func TestCheckMethods(t *testing.T) {
 		"generic":          {map[string]string{"p.go": "type T[K any] int\nfunc (T[K]) A() {}\nfunc (*T[K]) B() {}\nfunc (T[K]) C() {}"}, nil, "..T has 3 methods, and may have 2"},
 		"generated":        {map[string]string{"p.go": generated + "type T int\nfunc (T) A() {}\nfunc (T) B() {}\nfunc (T) C() {}"}, nil, ""},
 		"two parameters":   {map[string]string{"p.go": "type T[K, V any] int\nfunc (T[K, V]) A() {}\nfunc (*T[K, V]) B() {}\nfunc (T[K, V]) C() {}"}, nil, "..T has 3 methods, and may have 2"},
+		"promoted":         {map[string]string{"a/p.go": "type T struct{ *E }\nfunc (T) C() {}\ntype E int\nfunc (E) A() {}\nfunc (E) B() {}"}, nil, "a.T has 3 methods, and may have 2"},
+		"shadowed":         {map[string]string{"a/p.go": "type T struct{ E }\nfunc (T) A() {}\ntype E int\nfunc (E) A() {}\nfunc (E) B() {}"}, nil, ""},
+		"twice promoted":   {map[string]string{"a/p.go": "type T struct{ E }\nfunc (T) C() {}\ntype E struct{ F }\nfunc (E) A() {}\ntype F int\nfunc (F) B() {}"}, nil, "a.T has 3 methods, and may have 2"},
+		"other package":    {map[string]string{"a/p.go": "import x \"m/b\"\ntype T struct{ *x.E }\nfunc (T) C() {}", "b/p.go": "type E int\nfunc (E) A() {}\nfunc (E) B() {}"}, nil, "a.T has 3 methods, and may have 2"},
+		"of a test":        {map[string]string{"a/p_test.go": "type T struct{ E }\nfunc (T) C() {}\ntype E int\nfunc (E) A() {}\nfunc (E) B() {}"}, nil, ""},
+		"foreign":          {map[string]string{"a/p.go": "import \"x/b\"\ntype T struct{ b.E }\nfunc (T) C() {}", "b/p.go": "type E int\nfunc (E) A() {}\nfunc (E) B() {}"}, nil, ""},
+		"field":            {map[string]string{"a/p.go": "type T struct{ e E }\nfunc (T) C() {}\ntype E int\nfunc (E) A() {}\nfunc (E) B() {}"}, nil, ""},
+		"of an interface":  {map[string]string{"a/p.go": "type T struct{ E }\nfunc (T) C() {}\ntype E interface { A(); B() }"}, nil, ""},
+		"interfaces":       {map[string]string{"a/p.go": "type T interface { E; C() }\ntype E interface { A(); B() }"}, nil, "a.T has 3 methods, and may have 2"},
 		"interface":        {map[string]string{"p.go": "type T interface { A(); B(); C() }"}, nil, "..T has 3 methods, and may have 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantOne(t, test.want, lint.CheckMethods(files(t, test.texts), 2, test.allowed))
+			wantOne(t, test.want, lint.CheckMethods(files(t, test.texts), "m", 2, test.allowed))
+		})
+	}
+}
+
+func TestCheckCounts(t *testing.T) {
+	t.Parallel()
+	three := map[string]string{"a/a.go": "", "a/b.go": "", "a/c.go": ""}
+	for name, test := range map[string]struct {
+		texts   map[string]string
+		allowed map[string]int
+		want    string
+	}{
+		"few":              {map[string]string{"a/a.go": "", "a/b.go": "", "a/c_test.go": "", "b/a.go": ""}, nil, ""},
+		"generated":        {map[string]string{"a/a.go": "", "a/b.go": "", "a/c.go": generated}, nil, ""},
+		"many":             {three, nil, "a has 3 files, and may have 2"},
+		"many, allowed":    {three, map[string]int{"a": 3}, ""},
+		"few, allowed":     {map[string]string{"a/a.go": ""}, map[string]int{"a": 3}, "a has 1 files and needs no exception: delete it"},
+		"deleted":          {map[string]string{"a/a.go": ""}, map[string]int{"b": 3}, "b has 0 files and needs no exception: delete it"},
+		"more than listed": {map[string]string{"a/a.go": "", "a/b.go": "", "a/c.go": "", "a/d.go": ""}, map[string]int{"a": 3}, "a has 4 files, and may have 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantOne(t, test.want, lint.CheckCounts(files(t, test.texts), 2, 1, test.allowed))
 		})
 	}
 }
