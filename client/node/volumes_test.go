@@ -28,6 +28,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
+	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
@@ -192,8 +193,7 @@ func newMachine(t *testing.T) *machine {
 	run, err := os.MkdirTemp("", "nd")
 	must.NoError(t, err)
 	m := &machine{T: t, servers: &fileServers{dir: dir}, run: run, csi: filepath.Join(dir, "csi")}
-	build, err := exec.Command("go", "build", "-o", m.csi, "github.com/seed-f9cf0b39/nodedrain/examples/csi").CombinedOutput()
-	must.NoError(t, err, must.Sprint(string(build)))
+	programs.Build(t, "../../examples/csi", m.csi)
 	must.NoError(t, os.Mkdir(filepath.Join(dir, "disks"), 0o755))
 	t.Cleanup(func() {
 		m.kill()

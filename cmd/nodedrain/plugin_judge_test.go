@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
 )
 
@@ -45,8 +45,7 @@ const wrongProcesses = `{
 func built(t *testing.T, source string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, source).CombinedOutput()
-	must.NoError(t, err, must.Sprint(string(out)))
+	programs.Build(t, source, path)
 	return path
 }
 

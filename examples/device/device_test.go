@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -13,6 +12,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/device/devicetest"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
@@ -24,8 +24,7 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "files")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, ".").CombinedOutput()
-	must.NoError(t, err, must.Sprint(string(out)))
+	programs.Build(t, ".", path)
 	options, err := plugintest.ReadDevices(path, "test.json")
 	must.NoError(t, err)
 	harness := plugintest.DeviceHarness(options)

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/drivertest"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/plugintest"
@@ -20,8 +20,7 @@ func TestConformance(t *testing.T) {
 		t.Skip("this user may not create control groups")
 	}
 	path := filepath.Join(t.TempDir(), "script")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, ".").CombinedOutput()
-	must.NoError(t, err, must.Sprint(string(out)))
+	programs.Build(t, ".", path)
 	options, err := plugintest.Read(path, "test.json")
 	must.NoError(t, err)
 	harness := plugintest.Harness(options)

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
+	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -114,8 +115,7 @@ func (n *testNode) file(name string) string { return filepath.Join(n.dir, name) 
 
 // build builds a program of the module.
 func (n *testNode) build(name, path string) {
-	output, err := exec.Command("go", "build", "-buildvcs=false", "-o", n.file(name), "github.com/seed-f9cf0b39/nodedrain/"+path).CombinedOutput()
-	must.NoError(n.b, err, must.Sprint(string(output)))
+	programs.Build(n.b, "../../"+path, n.file(name))
 }
 
 // startServer starts a server that demands tokens: otherwise a client that runs as root refuses raw_exec.

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
@@ -34,7 +35,7 @@ func startLossSite(t *testing.T, secure bool) *lossSite {
 		site: &site{servers: &servers{t: t}, binary: filepath.Join(t.TempDir(), "nodedrain"), dir: t.TempDir()},
 		own:  map[string]string{}, kind: "mock",
 	}
-	command(t, "../..", "go", "build", "-buildvcs=false", "-o", s.binary, "./cmd/nodedrain")
+	programs.Build(t, "../../cmd/nodedrain", s.binary)
 	t.Cleanup(s.clean)
 	ports := freePorts(t, 2)
 	s.address = "http://" + ports[0]

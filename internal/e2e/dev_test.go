@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
@@ -33,7 +34,7 @@ func newTrial(t *testing.T) *trial {
 	must.NoError(t, err)
 	must.NoError(t, os.Chmod(dir, 0o711)) // the users of tasks pass through it
 	d := &trial{servers: &servers{t: t}, binary: filepath.Join(dir, "nodedrain"), dir: filepath.Join(dir, "d"), address: freePorts(t, 1)[0]}
-	command(t, "../..", "go", "build", "-buildvcs=false", "-o", d.binary, "./cmd/nodedrain")
+	programs.Build(t, "../../cmd/nodedrain", d.binary)
 	t.Cleanup(func() {
 		if d.process != nil {
 			_ = d.process.Process.Kill()

@@ -11,6 +11,8 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 )
 
 // The task locks the file that is its device, and notes when it has it and when it leaves it. A task that
@@ -25,7 +27,7 @@ func TestNode_twoJobsAndOneDevice(t *testing.T) {
 	s := startSite(t, 0, true)
 	plugins := t.TempDir()
 	program, device := filepath.Join(plugins, "files"), filepath.Join(t.TempDir(), "lock")
-	command(t, "../..", "go", "build", "-buildvcs=false", "-o", program, "./examples/device")
+	programs.Build(t, "../../examples/device", program)
 	must.NoError(t, os.WriteFile(device, nil, 0o600))
 	t.Cleanup(func() { killAll(t, program) })
 	node := s.newNode("n1", true, `

@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 )
@@ -76,7 +77,7 @@ func startSite(t *testing.T, clients int, tokens bool) *site {
 	t.Helper()
 	needMachine(t)
 	s := &site{servers: &servers{t: t}, binary: filepath.Join(t.TempDir(), "nodedrain"), dir: t.TempDir()}
-	command(t, "../..", "go", "build", "-buildvcs=false", "-o", s.binary, "./cmd/nodedrain")
+	programs.Build(t, "../../cmd/nodedrain", s.binary)
 	t.Cleanup(s.clean)
 	s.journal = filepath.Join(s.dir, "journal")
 	must.NoError(t, os.Mkdir(s.journal, 0o700))

@@ -8,13 +8,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 )
 
 // releasedSite is a site of one node with plugins that behave on the wire as released plugins do.
@@ -26,26 +27,12 @@ type releasedSite struct {
 	machine, plugins, program string
 }
 
-// released builds the program of the plugins once, beside the test binary: go test removes both.
-var released = sync.OnceValues(func() (path string, err error) {
-	if path, err = filepath.Abs(filepath.Join(filepath.Dir(os.Args[0]), "released")); err != nil {
-		return "", err
-	}
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "./plugin/plugintest/testdata/released")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return path, nil
-})
-
 // startReleased starts a site with the plugins, and waits until they have reported.
 func startReleased(t *testing.T, names ...string) *releasedSite {
 	t.Helper()
 	needMachine(t)
-	program, err := released()
-	must.NoError(t, err)
-	s := &releasedSite{site: startSite(t, 0, true), program: program, plugins: t.TempDir()}
+	s := &releasedSite{site: startSite(t, 0, true), program: filepath.Join(t.TempDir(), "released"), plugins: t.TempDir()}
+	programs.Build(t, "../../plugin/plugintest/testdata/released", s.program)
 	s.machine = t.TempDir()
 	t.Cleanup(func() {
 		if s.node != nil && s.node.client != nil {
@@ -62,7 +49,7 @@ func startReleased(t *testing.T, names ...string) *releasedSite {
 	s.setGPUs("GPU-1 ok", "GPU-2 ok")
 	must.NoError(t, os.WriteFile(filepath.Join(s.machine, "skeletons"), []byte("s1 A ok\ns2 B ok\n"), 0o600))
 	for _, name := range names {
-		script := fmt.Sprintf("#!/bin/sh\nexec %s %s %s\n", program, name, s.machine)
+		script := fmt.Sprintf("#!/bin/sh\nexec %s %s %s\n", s.program, name, s.machine)
 		must.NoError(t, os.WriteFile(filepath.Join(s.plugins, name), []byte(script), 0o700))
 	}
 	s.node = s.newNode("n1", true, fmt.Sprintf("plugin_dir = %q\n", s.plugins))

@@ -20,6 +20,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
 
@@ -84,7 +85,7 @@ func (a *authority) sign(name string, hosts ...string) {
 func secureSite(t *testing.T, ca *authority) *site {
 	t.Helper()
 	s := &site{servers: &servers{t: t}, binary: filepath.Join(t.TempDir(), "nodedrain"), dir: t.TempDir()}
-	command(t, "../..", "go", "build", "-buildvcs=false", "-o", s.binary, "./cmd/nodedrain")
+	programs.Build(t, "../../cmd/nodedrain", s.binary)
 	t.Cleanup(s.clean)
 	ports := freePorts(t, 2)
 	s.address = "https://" + ports[0]

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
 )
 
@@ -37,7 +38,7 @@ func startVolume(t *testing.T, kind api.CSIPluginType) *volumeSite {
 		t.Fatal(err)
 	}
 	program := filepath.Join(t.TempDir(), "csi")
-	command(t, "../..", "go", "build", "-buildvcs=false", "-o", program, "./examples/csi")
+	programs.Build(t, "../../examples/csi", program)
 	t.Cleanup(func() { killAll(t, program) })
 	s.node = s.newNode("n1", true, "")
 	s.begin(s.node)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 )
 
 // Every server is restarted while the command watches a drain: the first and the last one are told
@@ -23,7 +25,7 @@ import (
 func TestRollingRestart_watchedDrain(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "nodedrain")
-	command(t, "../..", "go", "build", "-buildvcs=false", "-o", binary, "./cmd/nodedrain")
+	programs.Build(t, "../../cmd/nodedrain", binary)
 	for name, addresses := range map[string]func(*servers) string{
 		"three addresses": func(s *servers) string { return strings.Join(s.urls(), ",") },
 		"one address":     balance,

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/heartbeat"
@@ -22,7 +23,7 @@ func startQuick(t *testing.T) *site {
 	t.Helper()
 	needMachine(t)
 	s := &site{servers: &servers{t: t}, binary: filepath.Join(t.TempDir(), "nodedrain"), dir: t.TempDir()}
-	command(t, "../..", "go", "build", "-buildvcs=false", "-o", s.binary, "./cmd/nodedrain")
+	programs.Build(t, "../../cmd/nodedrain", s.binary)
 	t.Cleanup(s.clean)
 	s.journal = filepath.Join(s.dir, "journal")
 	must.NoError(t, os.Mkdir(s.journal, 0o700))

@@ -18,7 +18,7 @@ import (
 func startsProcesses() []string {
 	return []string{
 		"os/exec", module + "/client/node", module + "/plugin/machine/tasklog/keeper", module + "/client/watchdog", module + "/cmd/nodedrain/dev", module + "/plugin/host",
-		module + "/plugin/rawexec/shim",
+		module + "/internal/programs", module + "/plugin/rawexec/shim",
 	}
 }
 

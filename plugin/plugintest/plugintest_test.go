@@ -3,13 +3,13 @@ package plugintest_test
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/drivertest"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/plugintest"
@@ -19,9 +19,7 @@ import (
 func command(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "nodedrain")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, "../../cmd/nodedrain")
-	out, err := build.CombinedOutput()
-	must.NoError(t, err, must.Sprint(string(out)))
+	programs.Build(t, "../../cmd/nodedrain", path)
 	return path
 }
 
