@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 type groups = []*cluster.DeviceGroup
