@@ -241,6 +241,8 @@ func BenchmarkChanges(b *testing.B) {
 // list each time, the other asks for changes. Meanwhile jobs are placed, stopped and purged, ended
 // work is collected, servers start again from snapshots and are set back to a saved state, and the
 // client reports, starts again, and gets answers that are older than its reports.
+//
+//race:skip one request after the other
 func TestChanges_twin(t *testing.T) {
 	t.Parallel()
 	var lists atomic.Int64

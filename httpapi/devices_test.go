@@ -98,6 +98,8 @@ func TestReferenceClient_DevicesBeforeTheirVersion(t *testing.T) {
 }
 
 // A client registers ten thousand devices. Bad lists are refused with what is wrong.
+//
+//race:skip one request after the other
 func TestClient_Devices(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)

@@ -144,6 +144,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
+//race:skip one goroutine
 func FuzzQuery(f *testing.F) {
 	node := "/v1/node/" + uuid('a', 1)
 	for _, target := range []string{
@@ -166,6 +167,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
+//race:skip one goroutine
 func FuzzFilter(f *testing.F) {
 	for _, filter := range []string{
 		`Status=="ready"`, `Attributes["os.name"] != debian`, `"os.name" in Attributes and not (Drain == true or Name matches "^n")`, `LastDrain.Status is empty`,

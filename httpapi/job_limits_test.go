@@ -46,6 +46,8 @@ func jobBody(job, group, task string) string {
 
 // A registration and a plan refuse what could stop a client or a server, and name the place. A config
 // that was nested 9,993 levels deep was accepted before.
+//
+//race:skip one request after the other
 func TestJob_limits(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
@@ -216,6 +218,8 @@ func largest() map[string]string {
 }
 
 // A job just below each limit arrives at the client as the servers have it.
+//
+//race:skip one request after the other
 func TestJob_belowTheLimits(t *testing.T) {
 	t.Parallel()
 	for what, body := range largest() {

@@ -126,6 +126,8 @@ func numbersOf(of reflect.Type, into map[string]bool) {
 
 // Each number of a registration has a range, or a reason why any number is valid. A registration and a plan
 // refuse a number outside its range, and name it. Before, 2^63-1 was valid for most of them.
+//
+//race:skip one request after the other
 func TestJob_numbers(t *testing.T) {
 	t.Parallel()
 	fields := map[string]bool{}

@@ -22,6 +22,8 @@ var update = flag.Bool("update", false, "write the golden file of the rights")
 const rightsFile = "testdata/rights.txt"
 
 // Every route is tried by everyone. The golden file shows who may do what, and a new route changes it.
+//
+//race:skip one request after the other
 func TestSecurity_Rights(t *testing.T) {
 	t.Parallel()
 	callers := []struct{ name, token string }{

@@ -53,6 +53,8 @@ func FuzzDecode(f *testing.F) {
 
 // Two servers that apply any bytes reach the same state without a panic. If they refuse them, the
 // state does not change.
+//
+//race:skip one goroutine
 func FuzzApplyEntry(f *testing.F) {
 	seedEntries(f)
 	start := newHistory(f, shims.FSMConfig{})

@@ -18,6 +18,8 @@ import (
 
 // Well-formed messages with missing, huge, negative or foreign values are refused or have little
 // effect, and cause no panic.
+//
+//race:skip one goroutine
 func TestFSM_ReplicasAnswerOddMessagesAlike(t *testing.T) {
 	t.Parallel()
 	start := newHistory(t, shims.FSMConfig{})

@@ -50,6 +50,8 @@ func (c tally) mustHave(t testing.TB, what ...string) {
 
 // The same log gives the same state and the same responses on every server, including one restored
 // from a snapshot in the middle.
+//
+//race:skip one goroutine
 func TestReplicas_EqualLogsGiveEqualStates(t *testing.T) {
 	t.Parallel()
 	total := make(tally)

@@ -147,6 +147,7 @@ func (l *limited) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+//race:skip one goroutine
 func TestATruncatedStateIsRefused(t *testing.T) {
 	t.Parallel()
 	whole := persisted(t, story(t).snap())
@@ -159,6 +160,7 @@ func TestATruncatedStateIsRefused(t *testing.T) {
 	must.ErrorIs(t, err, failing)
 }
 
+//race:skip one goroutine
 func TestADamagedStateIsRefused(t *testing.T) {
 	t.Parallel()
 	whole := persisted(t, story(t).snap())

@@ -1,3 +1,4 @@
+//race:skip one goroutine
 package guard_test
 
 import (

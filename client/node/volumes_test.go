@@ -505,6 +505,8 @@ func TestVolumes_sharedAcrossARestart(t *testing.T) {
 }
 
 // The client is killed again and again, while volumes come and go.
+//
+//race:skip the same goroutines as TestVolumes_sharedAcrossARestart
 func TestVolumes_killedClients(t *testing.T) {
 	m := newMachine(t)
 	m.faults(`[{"delay": "300ms"}]`)

@@ -192,6 +192,7 @@ func TestFiles_busy(t *testing.T) {
 	}
 }
 
+//race:skip one goroutine
 func FuzzQuery(f *testing.F) {
 	n := newNode(f)
 	n.put("web/secrets/token", "secret")

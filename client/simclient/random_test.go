@@ -186,6 +186,8 @@ var (
 
 // Batches fail and fleets are replaced at random. In the end the rows have the condition of every
 // allocation.
+//
+//race:skip one goroutine
 func TestFleet_random(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -1,3 +1,4 @@
+//race:skip one goroutine
 package volume
 
 // MarkAll makes the next step visit all volumes.

@@ -93,6 +93,8 @@ func TestRun_version(t *testing.T) {
 }
 
 // With -json only the summary is printed, and it agrees with the exit code.
+//
+//race:skip the same goroutines as TestRun of demo
 func TestRun_json(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -111,6 +113,8 @@ func TestRun_json(t *testing.T) {
 }
 
 // A failed run also prints its summary, and exits with 1.
+//
+//race:skip the same goroutines as TestRun of demo
 func TestRun_fails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -57,6 +57,8 @@ func wrongDevices() []wrongStory {
 }
 
 // The command names the rules that a wrong device plugin breaks, and no others.
+//
+//race:skip its programs do not have the detector
 func TestPluginTest_wrongDevices(t *testing.T) {
 	t.Parallel()
 	path := built(t, "../../plugin/plugintest/testdata/wrong")
@@ -69,6 +71,8 @@ func TestPluginTest_wrongDevices(t *testing.T) {
 }
 
 // A check that cannot fail is a defect: each rule is broken by a wrong plugin.
+//
+//race:skip its programs do not have the detector
 func TestPluginTest_eachRuleIsBroken(t *testing.T) {
 	t.Parallel()
 	var broken []string
@@ -112,6 +116,8 @@ func TestPluginTest_devicesWithoutAFile(t *testing.T) {
 }
 
 // The device plugin to copy keeps all rules.
+//
+//race:skip its programs do not have the detector
 func TestPluginTest_exampleDevice(t *testing.T) {
 	t.Parallel()
 	path := built(t, "../../examples/device")

@@ -23,6 +23,8 @@ func needMounts(t *testing.T) {
 }
 
 // The storage plugin to copy keeps all rules: its program, and its socket alone.
+//
+//race:skip its programs do not have the detector
 func TestPluginTest_exampleStorage(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
@@ -61,6 +63,8 @@ func TestPluginTest_exampleStorage(t *testing.T) {
 
 // A reader that ends early, such as head, does not end the test: the plugin is stopped and its folders are
 // removed. Regression: the plugin ran on, with its volume mounted.
+//
+//race:skip its programs do not have the detector
 func TestPluginTest_readerEnds(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
@@ -82,6 +86,8 @@ func TestPluginTest_readerEnds(t *testing.T) {
 
 // The command names the rules that a wrong storage plugin breaks, and no others. Package storagetest breaks
 // each rule over its double.
+//
+//race:skip its programs do not have the detector
 func TestPluginTest_wrongStorage(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
@@ -104,6 +110,8 @@ func TestPluginTest_wrongStorage(t *testing.T) {
 }
 
 // What is wrong with the file or the program of a storage plugin is told before a rule is tested.
+//
+//race:skip its programs do not have the detector
 func TestPluginTest_storageMistakes(t *testing.T) {
 	t.Parallel()
 	path := built(t, "../../examples/csi")

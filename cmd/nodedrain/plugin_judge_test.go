@@ -129,6 +129,8 @@ func wrongUsers() []wrongStory {
 }
 
 // The command sees the users and the variables of a task's processes.
+//
+//race:skip its programs do not have the detector
 func TestPluginTest_wrongUsers(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -144,6 +146,8 @@ func TestPluginTest_wrongUsers(t *testing.T) {
 }
 
 // The command names the rules that a wrong driver breaks, and no others.
+//
+//race:skip its programs do not have the detector
 func TestPluginTest_wrongDrivers(t *testing.T) {
 	t.Parallel()
 	path := built(t, "../../plugin/plugintest/testdata/wrong")
@@ -156,6 +160,8 @@ func TestPluginTest_wrongDrivers(t *testing.T) {
 }
 
 // The driver to copy keeps all rules. Its tasks are processes in control groups.
+//
+//race:skip its programs do not have the detector
 func TestPluginTest_example(t *testing.T) {
 	t.Parallel()
 	groups, err := cgroup.Find("/")
@@ -169,6 +175,8 @@ func TestPluginTest_example(t *testing.T) {
 }
 
 // Under nohup a driver once started tasks that no SIGHUP reached: they inherited the ignored signal.
+//
+//race:skip its programs do not have the detector
 func TestPluginTest_ignoredSignals(t *testing.T) {
 	t.Parallel()
 	groups, err := cgroup.Find("/")
@@ -182,6 +190,8 @@ func TestPluginTest_ignoredSignals(t *testing.T) {
 }
 
 // An author sees what was done, what was expected, what happened, and what the contract says.
+//
+//race:skip its programs do not have the detector
 func TestPluginTest_words(t *testing.T) {
 	t.Parallel()
 	path := built(t, "../../plugin/plugintest/testdata/wrong")
@@ -204,6 +214,8 @@ func TestPluginTest_words(t *testing.T) {
 
 // A should is a warning: the command prints it and exits with 0. With -strict it is a failure. A must
 // beside it fails.
+//
+//race:skip its programs do not have the detector
 func TestPluginTest_warnings(t *testing.T) {
 	t.Parallel()
 	path := built(t, "../../plugin/plugintest/testdata/wrong")
@@ -244,6 +256,8 @@ func TestPluginTest_warnings(t *testing.T) {
 
 // A config that is missing or refused is one line that says what to give. Regression: the log, or a
 // failure of each rule.
+//
+//race:skip its programs do not have the detector
 func TestPluginTest_missingConfig(t *testing.T) {
 	t.Parallel()
 	wrong := built(t, "../../plugin/plugintest/testdata/wrong")
@@ -267,6 +281,8 @@ func TestPluginTest_missingConfig(t *testing.T) {
 }
 
 // A wrong command line, and a plugin that does not start, test nothing.
+//
+//race:skip its programs do not have the detector
 func TestPluginTest_mistakes(t *testing.T) {
 	t.Parallel()
 	wrong := built(t, "../../plugin/plugintest/testdata/wrong")

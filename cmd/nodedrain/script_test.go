@@ -46,6 +46,8 @@ func TestScripts(t *testing.T) {
 }
 
 // The scripts in testdata/sim run "nodedrain sim", which needs no server.
+//
+//race:skip the swarm's tests run worlds in parallel
 func TestSimScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{

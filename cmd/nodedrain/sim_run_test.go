@@ -197,6 +197,8 @@ func traceOf(t *testing.T, seed string) (all []*traceLine, said map[uint64][]*tr
 
 // Each line of a trace names the step of its cause, and that step has a line, back to the first
 // cause.
+//
+//race:skip one goroutine
 func TestSimRun_traceCauses(t *testing.T) {
 	t.Parallel()
 	causes := map[timeline.By]int{}
@@ -223,6 +225,8 @@ func TestSimRun_traceCauses(t *testing.T) {
 }
 
 // The causes of each mark and each end lead back to an operator's request.
+//
+//race:skip one goroutine
 func TestSimRun_traceRequests(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []string{"1", "2", "3", "12"} {

@@ -95,6 +95,8 @@ func TestSimSwarm_fresh(t *testing.T) {
 
 // The swarm prints the replay command of each failing seed, and keeps the seed as a scenario that
 // fails too.
+//
+//race:skip the swarm's tests run worlds in parallel
 func TestSimSwarm_fails(t *testing.T) {
 	t.Parallel()
 	s := newSimulating(t)
@@ -153,6 +155,8 @@ func TestSimSwarm_interrupted(t *testing.T) {
 }
 
 // A swarm prints its failures even if it cannot keep them.
+//
+//race:skip the swarm's tests run worlds in parallel
 func TestSimSwarm_notKept(t *testing.T) {
 	t.Parallel()
 	s := newSimulating(t)
@@ -221,6 +225,8 @@ func forgetful(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 }
 
 // A failing scenario shrinks to a minimum, which can be played and fails too.
+//
+//race:skip the swarm's tests run worlds in parallel
 func TestSimShrink(t *testing.T) {
 	t.Parallel()
 	const file = "testdata/limited.drain"

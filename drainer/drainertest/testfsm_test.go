@@ -51,6 +51,8 @@ func TestTestFSM_story(t *testing.T) {
 }
 
 // TestFSM finds each deliberate mistake, and the error names it.
+//
+//race:skip the same goroutines as TestTestFSM_reference
 func TestTestFSM_mistakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

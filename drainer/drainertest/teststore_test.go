@@ -35,6 +35,8 @@ func TestTestStore_stores(t *testing.T) {
 }
 
 // TestStore finds each deliberate mistake, and the error names it.
+//
+//race:skip the same goroutines as TestTestStore_stores
 func TestTestStore_mistakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -72,6 +74,8 @@ func TestTestStore_mistakes(t *testing.T) {
 }
 
 // TestStore finds a store that loses one field that decisions read, and the error names the field.
+//
+//race:skip the same goroutines as TestTestStore_stores
 func TestTestStore_lostFields(t *testing.T) {
 	t.Parallel()
 	// Without these fields the row is not found, or is not in its list.

@@ -1,3 +1,4 @@
+//race:skip it measures
 package main
 
 import (

@@ -187,6 +187,8 @@ func (s *lossSite) ends(job string) {
 // The servers lose their nodes: by a purge, by the restore of a state from before the registration, and
 // because their disks are wiped. The running clients, real and simulated, register again and run jobs,
 // with tokens and TLS and without. A client with tokens stayed silent for ever.
+//
+//race:skip its programs do not have the detector
 func TestNode_registersAgain(t *testing.T) {
 	t.Parallel()
 	for name, secure := range map[string]bool{"tokens and TLS": true, "open": false} {

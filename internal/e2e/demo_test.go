@@ -31,6 +31,8 @@ func show(t *testing.T) (d *trial, command func(args ...string) *exec.Cmd) {
 
 // Real tasks leave nodes that drain at once, while the leader is killed. No process and no folder is
 // left.
+//
+//race:skip its programs do not have the detector
 func TestDemo_real(t *testing.T) {
 	t.Parallel()
 	d, command := show(t)
@@ -45,6 +47,8 @@ func TestDemo_real(t *testing.T) {
 }
 
 // Ctrl-C ends all of it. What runs on after SIGKILL is ended by the next one.
+//
+//race:skip its programs do not have the detector
 func TestDemo_realInterrupted(t *testing.T) {
 	t.Parallel()
 	d, command := show(t)

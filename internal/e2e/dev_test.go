@@ -146,6 +146,8 @@ func (d *trial) running(job string) map[string][]*api.AllocationListStub {
 
 // One command runs real tasks. A drain moves those of a node. SIGTERM ends everything. It begins again,
 // also after SIGKILL, and no process is left.
+//
+//race:skip its programs do not have the detector
 func TestDev(t *testing.T) {
 	t.Parallel()
 	d := newTrial(t)
@@ -204,6 +206,8 @@ func TestDev(t *testing.T) {
 }
 
 // A directory of others is refused, and stays as it is.
+//
+//race:skip its programs do not have the detector
 func TestDev_foreignDirectory(t *testing.T) {
 	t.Parallel()
 	d := newTrial(t)

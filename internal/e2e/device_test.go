@@ -22,6 +22,8 @@ trap 'sleep 1 9>&-; echo "left $NOMAD_JOB_ID" >>$j; exit 0' TERM; echo "got $NOM
 
 // N8: two jobs compete for the only device of a node, over a drain and the return of the node. Its client is
 // killed during each stop. The device never has two tasks, by the lock that each of them takes.
+//
+//race:skip its programs do not have the detector
 func TestNode_twoJobsAndOneDevice(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, 0, true)

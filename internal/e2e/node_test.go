@@ -366,6 +366,8 @@ func (s *site) noted(alloc, task, what string) (times []time.Time) {
 
 // A node is drained, paced, by deadline and forced, while its client is killed at a random moment. Each
 // task gets its whole grace once, its true exit code is reported, and no process is left.
+//
+//race:skip its programs do not have the detector
 func TestNode_drainedWithTheClientKilled(t *testing.T) {
 	rounds := kills(t)
 	s := startSite(t, 2, true)
@@ -455,6 +457,8 @@ func stopTimes(state *api.TaskState) (killing, terminated time.Time) {
 
 // The client is killed at a random moment while it starts tasks, each second time with its drivers. Each
 // task then runs, in one copy.
+//
+//race:skip its programs do not have the detector
 func TestNode_startsWithTheClientKilled(t *testing.T) {
 	rounds := kills(t)
 	s := startSite(t, 1, true)
@@ -511,6 +515,8 @@ func (s *site) copies(alloc, task string) (n int) {
 
 // The client is killed and begun again. Its driver lives on, and reports the end of a task at the next
 // stop. Without the report, the client would wait for the kill timeout, which is longer than the test.
+//
+//race:skip its programs do not have the detector
 func TestNode_stopAfterReattach(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, 1, true)
@@ -553,6 +559,8 @@ func TestNode_stopAfterReattach(t *testing.T) {
 // A client as root does not use raw_exec if the servers accept jobs without a token. When they demand
 // one, the driver becomes healthy, and the client registers with the node's secret: it has no token. A
 // job of the time without tokens starts nothing if the servers are without tokens again.
+//
+//race:skip its programs do not have the detector
 func TestNode_serversWithoutTokens(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, 1, false)
@@ -601,6 +609,8 @@ func TestNode_serversWithoutTokens(t *testing.T) {
 }
 
 // Mistakes of operators are answered where they look, and end nothing that runs.
+//
+//race:skip its programs do not have the detector
 func TestNode_mistakes(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, 1, true)

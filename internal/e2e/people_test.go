@@ -95,6 +95,8 @@ func (s *site) run(alloc *api.Allocation, tty bool, in io.Reader, sizes <-chan a
 
 // An unmodified client of the compatible API registers a job, looks into its task, acts on it, drains its
 // node and purges it.
+//
+//race:skip its programs do not have the detector
 func TestPeople_apiClient(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, 2, true)
@@ -181,6 +183,8 @@ func ended(f *follower) bool {
 
 // A node is drained while its tasks are watched. Every follower sees the last line, every command ends,
 // and the exit code of the task arrives.
+//
+//race:skip its programs do not have the detector
 func TestPeople_watchedDrain(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, 2, true)

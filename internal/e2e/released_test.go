@@ -214,6 +214,8 @@ func (s *releasedSite) restartClient() {
 // The Nvidia plugin sends bus ids with the rest of their buffers. It and the skeleton device plugin
 // report changes only. Their devices never vanish from the node: not when the client is killed, not
 // when the plugins are. A task keeps its device and its process, and its exit code is true.
+//
+//race:skip its programs do not have the detector
 func TestReleased_devices(t *testing.T) {
 	t.Parallel()
 	s := startReleased(t, "nvidia", "skeleton-device")
@@ -255,6 +257,8 @@ func TestReleased_devices(t *testing.T) {
 }
 
 // What the client ignores of a device plugin is an attribute of the node, and costs nothing else.
+//
+//race:skip its programs do not have the detector
 func TestReleased_ignoredDevices(t *testing.T) {
 	t.Parallel()
 	s := startReleased(t, "skeleton-device")
@@ -285,6 +289,8 @@ func (s *releasedSite) lxcTask(name, script string) *api.Task {
 // The schema of podman has a default that omits attributes. Containers of podman and LXC run on while
 // client and plugins are killed. The skeleton driver keeps its tasks over a restart of the client. It
 // cannot take them over after its own death: the loss is reported, and the task starts again.
+//
+//race:skip its programs do not have the detector
 func TestReleased_drivers(t *testing.T) {
 	t.Parallel()
 	s := startReleased(t, "podman", "lxc", "skeleton")
@@ -334,6 +340,8 @@ func TestReleased_drivers(t *testing.T) {
 
 // The WaitTask of podman answers with code 0 as soon as a container is stopping. The drain is complete
 // only when the containers have ended, after their whole grace, and their exit codes are true.
+//
+//race:skip its programs do not have the detector
 func TestReleased_podmanStops(t *testing.T) {
 	t.Parallel()
 	s := startReleased(t, "podman")

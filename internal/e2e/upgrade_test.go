@@ -173,6 +173,8 @@ func upgradeWithoutCertificates(t *testing.T, old string) {
 // A server that is downgraded below the version of its cluster ends with an error that names the
 // version and the remedy, after a restart too, and works again after an upgrade. It meets the
 // version in an entry, in a snapshot on its disk, and when it wants to join.
+//
+//race:skip the same goroutines as TestServersInTrouble
 func TestDowngradeBelowTheClusterVersion(t *testing.T) {
 	t.Parallel()
 	began := time.Now()

@@ -150,6 +150,8 @@ func (s *volumeSite) finish() {
 // task, the storage plugin leaves last, and the drain is complete when nothing is mounted. When the node
 // returns, the task finds its data. Then an operator detaches the volume by force, while the client runs and
 // while it does not: the task is stopped with its grace, and its replacement has the volume.
+//
+//race:skip its programs do not have the detector
 func TestNode_drainedWithAVolume(t *testing.T) {
 	t.Parallel()
 	s := startVolume(t, api.CSIPluginTypeNode)
@@ -185,6 +187,8 @@ func TestNode_drainedWithAVolume(t *testing.T) {
 // is killed at a random moment of the drain, and of each second return. The controller leaves with the node,
 // and only after it has detached the volume. The storage plugin refuses each call that is out of order, and
 // there is none.
+//
+//race:skip its programs do not have the detector
 func TestNode_drainedWithAnAttachedVolume(t *testing.T) {
 	t.Parallel()
 	rounds := kills(t)

@@ -22,6 +22,8 @@ import (
 // to stop, the second one is killed. With three addresses, all of them then fall silent. The watch
 // continues, as it does behind one address that balances connections. It ends with 0 and the
 // outcome of the record.
+//
+//race:skip the same goroutines as TestServersInTrouble
 func TestRollingRestart_watchedDrain(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "nodedrain")

@@ -49,6 +49,8 @@ func startQuick(t *testing.T) *site {
 
 // A client is killed and does not come back. The watchdog stops its tasks: one obeys its kill signal, and
 // one ignores it. Nothing of them is left, and the next client reports how they ended.
+//
+//race:skip its programs do not have the detector
 func TestNode_theWatchdogStopsWhatADeadClientLeaves(t *testing.T) {
 	t.Parallel()
 	s := startQuick(t)

@@ -1,3 +1,4 @@
+//race:skip it stops one process
 package frozen_test
 
 import (

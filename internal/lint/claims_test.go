@@ -1,3 +1,4 @@
+//race:skip it reads sources
 package lint_test
 
 import (

@@ -1,3 +1,4 @@
+//race:skip it measures
 package measure
 
 // Profile writes the profile of [Figure].

@@ -1,3 +1,4 @@
+//race:skip one goroutine
 package environment_test
 
 import (

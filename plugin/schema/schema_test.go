@@ -1,3 +1,4 @@
+//race:skip one goroutine
 package schema_test
 
 import (

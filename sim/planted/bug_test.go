@@ -1,3 +1,4 @@
+//race:skip it runs go commands
 package planted_test
 
 import (

@@ -23,6 +23,7 @@ func printed(t *testing.T, s *scenario.Scenario) string {
 	return b.String()
 }
 
+//race:skip one goroutine
 func TestGenerate_equalSeeds(t *testing.T) {
 	t.Parallel()
 	for _, size := range []swarm.Size{swarm.Small, swarm.Medium} {
@@ -35,6 +36,8 @@ func TestGenerate_equalSeeds(t *testing.T) {
 
 // A generated scenario that is printed and read again is the same. So a failing seed can be saved as a
 // file.
+//
+//race:skip one goroutine
 func TestGenerate_roundTrip(t *testing.T) {
 	t.Parallel()
 	seeds := map[swarm.Size]uint64{swarm.Small: 300, swarm.Medium: 20, swarm.Large: 1}
@@ -80,6 +83,7 @@ func shapeOf(s *scenario.Scenario) shape {
 	return is
 }
 
+//race:skip one goroutine
 func TestGenerate_sizes(t *testing.T) {
 	t.Parallel()
 	for _, size := range []struct {
@@ -109,6 +113,8 @@ func TestGenerate_sizes(t *testing.T) {
 
 // A request for several nodes has the number of nodes of its size. Only the last request may have
 // fewer. Requests just before an entry are exempt: they may be for all drains.
+//
+//race:skip one goroutine
 func TestGenerate_nodesOfOneRequest(t *testing.T) {
 	t.Parallel()
 	for _, size := range []struct {
@@ -145,6 +151,8 @@ func TestGenerate_nodesOfOneRequest(t *testing.T) {
 
 // Some large scenarios restore a snapshot once, at a set time or by a fault. A scenario with the trait
 // for a set time may have the fault instead.
+//
+//race:skip one goroutine
 func TestGenerate_restoresInLarge(t *testing.T) {
 	t.Parallel()
 	const first, seeds = 24, 20
@@ -197,6 +205,8 @@ func contents(s *scenario.Scenario) map[string]bool {
 }
 
 // Every operation and fault of the language is in some seeds, and only a few are in all.
+//
+//race:skip one goroutine
 func TestGenerate_everyOperation(t *testing.T) {
 	t.Parallel()
 	const seeds = 1000
@@ -234,6 +244,8 @@ func TestGenerate_everyOperation(t *testing.T) {
 }
 
 // A seed has half of the traits on average that its clients and nodes can have.
+//
+//race:skip one goroutine
 func TestGenerate_halfOfTheTraits(t *testing.T) {
 	t.Parallel()
 	const seeds = 1000

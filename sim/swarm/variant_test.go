@@ -18,6 +18,8 @@ import (
 
 // Each variant is a valid scenario, and its run differs from the steady run. Equal scenarios have
 // equal variants.
+//
+//race:skip one world after the other
 func TestVariants_changeTheRun(t *testing.T) {
 	t.Parallel()
 	steady := swarm.Steady(swarm.Generate(1, swarm.Small))
@@ -42,6 +44,8 @@ func TestVariants_changeTheRun(t *testing.T) {
 }
 
 // The steady run and its variant end with equal facts.
+//
+//race:skip the same goroutines as TestPlay_otherFacts
 func TestPlay_metamorphic(t *testing.T) {
 	t.Parallel()
 	for size, seeds := range map[swarm.Size]int{swarm.Small: 40, swarm.Medium: 1} {

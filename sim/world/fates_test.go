@@ -40,6 +40,8 @@ func (f fate) String() string {
 // The simulated log of package world produces every fate of a write that real raft produces. The
 // test cuts real leaders off, loses answers to them, and makes them transfer their leadership
 // with entries in flight. Each fate that a write then has also occurs in a simulated world.
+//
+//race:skip the same goroutines as TestRaft_AnswersAreTrueWhenTheLeaderChanges
 func TestLog_fatesOfRealRaft(t *testing.T) {
 	t.Parallel()
 	model, real := map[fate]int{}, map[fate]int{}

@@ -87,6 +87,8 @@ func TestRun_loaded(t *testing.T) {
 }
 
 // The real cluster, if its lists are there.
+//
+//race:skip the same goroutines as TestRun of demo
 func TestRun_openb(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("NODEDRAIN_OPENB")

@@ -1,3 +1,4 @@
+//race:skip one goroutine
 package main
 
 import (
