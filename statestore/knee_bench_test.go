@@ -18,6 +18,9 @@ import (
 //	go test ./statestore -run '^$' -bench Knee -benchtime 20x
 func BenchmarkKnee(b *testing.B) {
 	sizes := []int{250, 500, 1000, 1500, 2000, 2250, 2500, 2750, 3000, 4000, 8000}
+	if testing.Short() {
+		sizes = sizes[:1]
+	}
 	for _, rows := range sizes {
 		b.Run(fmt.Sprintf("write=marks/rows=%d", rows), func(b *testing.B) { benchmarkMarks(b, rows) })
 	}

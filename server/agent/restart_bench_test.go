@@ -24,7 +24,11 @@ import (
 // BenchmarkRestart measures the start of a server, until its state is complete and it leads, after
 // 100,000 allocations have ended: one that was killed, and one that was shut down in order.
 func BenchmarkRestart(b *testing.B) {
-	const allocs, perEntry = 100_000, 100
+	const perEntry = 100
+	allocs := 100_000
+	if testing.Short() {
+		allocs = 1_000
+	}
 	config := agent.Config{
 		DataDir: b.TempDir(), BootstrapExpect: 1, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", Raft: quickRaft(),
 		Heartbeats: heartbeat.Options{MinTTL: time.Hour}, Logger: hclog.NewNullLogger(), SnapshotTimeout: time.Minute,
