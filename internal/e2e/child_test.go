@@ -48,6 +48,8 @@ type childConfig struct {
 	CA, Cert, Key string
 }
 
+// TestMain runs a server process, or the tests. They take more than a minute: they wait for elections,
+// kill timeouts and heartbeats of real processes, which do not become shorter on a fast machine.
 func TestMain(m *testing.M) {
 	if config := os.Getenv(childVariable); config != "" {
 		if err := serve(config); err != nil {
