@@ -34,9 +34,17 @@ func pluginsOf(t *testing.T, files map[string]os.FileMode, blocks ...config.Plug
 	t.Cleanup(func() { must.NoError(t, os.RemoveAll(run)) })
 	return pluginOptions{
 		config: c, program: program, sockets: run, logs: t.TempDir(), logger: quiet(),
-		records: record.NewTable[pluginRecord](record.NewMemory(), "plugin", pluginRecords),
-		reports: record.NewTable[pluginReport](record.NewMemory(), "report", reportRecords),
+		records: record.NewTable[pluginRecord](records(t), "plugin", pluginRecords),
+		reports: record.NewTable[pluginReport](records(t), "report", reportRecords),
 	}
+}
+
+// records returns an empty store.
+func records(t *testing.T) record.Store {
+	t.Helper()
+	disk, err := record.OpenDisk(t.TempDir())
+	must.NoError(t, err)
+	return disk
 }
 
 func namesOf(t *testing.T, o pluginOptions) []string {
@@ -176,9 +184,9 @@ func TestFindPlugins_environment(t *testing.T) { // not parallel: it sets variab
 func TestFindPlugins_twoFiles(t *testing.T) {
 	t.Parallel()
 	o := pluginsOf(t, nil)
-	disk := record.NewMemory()
+	disk := records(t)
 	o.records = record.NewTable[pluginRecord](disk, "plugin", pluginRecords)
-	records := func() int {
+	count := func() int {
 		all, _, err := disk.All()
 		must.NoError(t, err)
 		return len(all)
@@ -200,7 +208,7 @@ func TestFindPlugins_twoFiles(t *testing.T) {
 	used, err = second.launch(t.Context())
 	must.NoError(t, err)
 	must.Eq(t, first.record.Process, second.record.Process)
-	must.Eq(t, 1, records())
+	must.Eq(t, 1, count())
 
 	// An operator disables the plugin. The client ends its process.
 	used.Detach()
@@ -210,7 +218,7 @@ func TestFindPlugins_twoFiles(t *testing.T) {
 	alive, err := first.record.Process.Process.Alive()
 	must.NoError(t, err)
 	must.False(t, alive)
-	must.Eq(t, 0, records())
+	must.Eq(t, 0, count())
 }
 
 // A bug: a file that must not run hid a usable plugin with the same name.

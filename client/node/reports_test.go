@@ -44,7 +44,7 @@ func (p *onceProgram) launch(context.Context) (driverInstance, error) { return p
 func TestReports_driver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := record.NewMemory()
+		store := records(t)
 		table := record.NewTable[pluginReport](store, "report", reportRecords)
 		launch := func(own *onceDriver, pid int) (*posted, *drivers) {
 			rows, _, err := store.All()
@@ -97,7 +97,7 @@ func TestReports_driver(t *testing.T) {
 func TestReports_devices(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := record.NewMemory()
+		store := records(t)
 		table := record.NewTable[pluginReport](store, "report", reportRecords)
 		p := &deviceProgram{&pluginProgram{file: "once", reports: table, logger: quiet()}}
 		one := &deviceDouble{double: newDouble(), groups: []*cluster.DeviceGroup{toys("d1", "")}, once: true}

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/shoenig/test/must"
-	"pgregory.net/rapid"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
@@ -39,38 +38,32 @@ func all(t testing.TB, s record.Store) (records map[string]string, damaged []str
 	return records, damaged
 }
 
-// Disk and Memory are both a Store.
+// A disk keeps the last content of each record, also for the next client.
 func TestStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, store := range map[string]record.Store{"disk": openDisk(t, dir), "memory": record.NewMemory()} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			must.Error(t, store.Put("", nil))
-			must.NoError(t, store.Delete("never written"))
-			long := strings.Repeat("/", 256)
-			for _, key := range []string{"task/a/b", "task/a", "..", "a\nb", long} {
-				must.NoError(t, store.Put(key, []byte("old")))
-				must.NoError(t, store.Put(key, []byte("new\n"+key)))
-			}
-			must.NoError(t, store.Put("gone", nil))
-			must.NoError(t, store.Delete("gone"))
-			must.NoError(t, store.Delete("gone"))
-			got, damaged := all(t, store)
-			must.Eq(t, map[string]string{
-				"task/a/b": "new\ntask/a/b", "task/a": "new\ntask/a", "..": "new\n..", "a\nb": "new\na\nb", long: "new\n" + long,
-			}, got)
-			must.SliceEmpty(t, damaged)
-		})
+	store := openDisk(t, dir)
+	must.Error(t, store.Put("", nil))
+	must.NoError(t, store.Delete("never written"))
+	long := strings.Repeat("/", 256)
+	for _, key := range []string{"task/a/b", "task/a", "..", "a\nb", long} {
+		must.NoError(t, store.Put(key, []byte("old")))
+		must.NoError(t, store.Put(key, []byte("new\n"+key)))
 	}
+	must.NoError(t, store.Put("gone", nil))
+	must.NoError(t, store.Delete("gone"))
+	must.NoError(t, store.Delete("gone"))
+	got, damaged := all(t, store)
+	must.Eq(t, map[string]string{
+		"task/a/b": "new\ntask/a/b", "task/a": "new\ntask/a", "..": "new\n..", "a\nb": "new\na\nb", long: "new\n" + long,
+	}, got)
+	must.SliceEmpty(t, damaged)
 	// The next life of the disk has the same records.
-	t.Cleanup(func() {
-		got, _ := all(t, openDisk(t, dir))
-		must.MapLen(t, 5, got)
-		info, err := os.Stat(filepath.Join(dir, "task%2Fa~record"))
-		must.NoError(t, err)
-		must.Eq(t, 0o600, info.Mode())
-	})
+	got, _ = all(t, openDisk(t, dir))
+	must.MapLen(t, 5, got)
+	info, err := os.Stat(filepath.Join(dir, "task%2Fa~record"))
+	must.NoError(t, err)
+	must.Eq(t, 0o600, info.Mode())
 }
 
 // A record that is deleted while another goroutine reads all of them is not an error. Destroy of
@@ -292,78 +285,6 @@ func writeAndDie(t *testing.T) {
 	}
 }
 
-// Memory and Disk have the same contents after the same changes, failures and crashes.
-func TestMemory_BehavesLikeDisk(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "records")
-		must.NoError(t, err)
-		disk, failing := record.FailingDisk(t, dir)
-		memory := record.NewMemory()
-		for range rapid.IntRange(1, 12).Draw(rt, "changes") {
-			key := rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "key")
-			failure := rapid.SampledFrom([]record.Failure{record.Succeed, record.Refuse, record.Unsynced}).Draw(rt, "failure")
-			memory.Fail = func(record.Change) record.Failure { return failure }
-			deletes := rapid.Bool().Draw(rt, "delete")
-			failing.At, failing.Count = 0, 0
-			switch {
-			case failure == record.Refuse:
-				failing.At = 1
-			case failure == record.Unsynced && deletes:
-				failing.At = 2
-			case failure == record.Unsynced:
-				failing.At = 3
-			}
-			content := rapid.SliceOfN(rapid.Byte(), 0, 3).Draw(rt, "content")
-			change := func(s record.Store) error { return s.Put(key, content) }
-			if deletes {
-				change = func(s record.Store) error { return s.Delete(key) }
-			}
-			must.Eq(t, change(disk) == nil, change(memory) == nil)
-			if rapid.IntRange(0, 3).Draw(rt, "crash") == 0 {
-				memory.Crash(func(string) bool { return false }) // the file system lost nothing
-			}
-			want, _ := all(t, disk)
-			got, _ := all(t, memory)
-			must.Eq(t, want, got)
-		}
-	})
-}
-
-// A crash takes back what was not synced, and nothing else.
-func TestMemory_Crash(t *testing.T) {
-	t.Parallel()
-	m := record.NewMemory()
-	must.NoError(t, m.Put("kept", []byte("1")))
-	must.NoError(t, m.Put("deleted", []byte("1")))
-	m.Fail = func(record.Change) record.Failure { return record.Unsynced }
-	must.ErrorIs(t, m.Put("kept", []byte("2")), record.ErrUnsynced)
-	must.ErrorIs(t, m.Put("new", []byte("2")), record.ErrUnsynced)
-	must.ErrorIs(t, m.Delete("deleted"), record.ErrUnsynced)
-	got, _ := all(t, m)
-	must.Eq(t, map[string]string{"kept": "2", "new": "2"}, got)
-	var asked []string
-	m.Crash(func(key string) bool { asked = append(asked, key); return key != "new" })
-	must.Eq(t, []string{"deleted", "kept", "new"}, asked)
-	got, _ = all(t, m)
-	must.Eq(t, map[string]string{"kept": "1", "deleted": "1", "new": "2"}, got)
-	m.Crash(nil)
-	got, _ = all(t, m)
-	must.Eq(t, map[string]string{"kept": "1", "deleted": "1", "new": "2"}, got)
-
-	m.Fail = func(record.Change) record.Failure { return record.Refuse }
-	must.ErrorIs(t, m.Put("kept", nil), record.ErrRefused)
-	m.Damage("kept")
-	m.Damage("unknown")
-	_, broken, err := m.All()
-	must.NoError(t, err)
-	must.Len(t, 1, broken)
-	must.True(t, broken[0].Is("kept"))
-	must.NoError(t, m.Discard(broken[0]))
-	_, damaged := all(t, m)
-	must.SliceEmpty(t, damaged)
-}
-
 type taskRecord struct {
 	PID int
 	Log []string
@@ -372,7 +293,7 @@ type taskRecord struct {
 // Tables of several kinds share a store. A newer version is refused, an older one is read.
 func TestTable(t *testing.T) {
 	t.Parallel()
-	store := record.NewMemory()
+	store := openDisk(t, t.TempDir())
 	tasks := record.NewTable[taskRecord](store, "task", 2)
 	must.NoError(t, tasks.Put("b", taskRecord{PID: 2}))
 	must.NoError(t, record.NewTable[taskRecord](store, "task", 1).Put("a", taskRecord{PID: 1, Log: []string{"x"}}))
