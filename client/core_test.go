@@ -642,32 +642,6 @@ func TestCore_fullDisk(t *testing.T) {
 	must.EqOp(t, cluster.ClientRunning, n.status("b"))
 }
 
-// The core dies at each start and each answer of an effect, from the start to the end of an
-// allocation of three tasks. No second copy runs, no process is left, and the end is reported.
-func TestCore_diesAtEachEffect(t *testing.T) {
-	play := func(dieAt int) *node {
-		n := newNode(t)
-		n.dieAt = dieAt
-		n.scripts["init"] = script{runs: []ending{{after: 2 * time.Second}}}
-		n.scripts["web"] = script{runs: []ending{{after: 5 * time.Second, code: 1}, {}}, stopTakes: time.Second}
-		n.place(allocation("a", mainTask("web"), hooked("init", cluster.HookPrestart, false), hooked("proxy", cluster.HookPrestart, true)))
-		n.run(time.Minute)
-		must.Len(t, 1, n.live("web"))
-		must.Len(t, 1, n.live("proxy"))
-		n.stop("a")
-		n.run(time.Minute)
-		must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint("the core died at ", dieAt))
-		must.Len(t, 0, n.live(""))
-		return n
-	}
-	whole := play(0)
-	must.Greater(t, 50, whole.effects)
-	for at := 1; at <= whole.effects; at++ {
-		n := play(at)
-		must.StrContains(t, n.storyOf(), "the client is killed", must.Sprint(at))
-	}
-}
-
 // The client was down for longer than the grace of a task that had to stop. The task then gets its
 // signal and its whole grace, because the driver was never asked to stop it.
 func TestCore_clientAwayBeforeTheSignal(t *testing.T) {

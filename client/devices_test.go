@@ -37,44 +37,6 @@ func (n *node) told() (words []string) {
 	return words
 }
 
-// N8: the client is killed at each start and each answer of an effect, from the start to the end of
-// an allocation of three tasks of which two have devices, while another allocation waits for the
-// same devices. The table of devices shows that no device has two owners, and that the devices are
-// free when the end is reported (N3).
-func TestLedger_diesAtEachEffect(t *testing.T) {
-	t.Parallel()
-	play := func(dieAt int) *node {
-		n := newNode(t)
-		n.install("d1", "d2", "d3")
-		n.dieAt = dieAt
-		n.scripts["init"] = script{runs: []ending{{after: 2 * time.Second}}}
-		n.scripts["web"] = script{runs: []ending{{after: 5 * time.Second, code: 1}, {}}, stopTakes: time.Second}
-		a := allocation("a", mainTask("web"), hooked("init", cluster.HookPrestart, false), hooked("proxy", cluster.HookPrestart, true))
-		n.place(gives(gives(a, "web", "d1", "d2"), "proxy", "d3"))
-		n.run(30 * time.Second)
-		n.place(gives(allocation("b", mainTask("next")), "next", "d3", "d2"))
-		n.run(30 * time.Second)
-		must.Len(t, 1, n.live("web"))
-		must.Len(t, 1, n.live("proxy"))
-		must.Len(t, 0, n.live("next"))
-		must.StrContains(t, n.waiting("b", "next"), "of allocation a")
-		n.stop("a")
-		n.run(time.Minute)
-		must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint("the core died at ", dieAt))
-		must.Len(t, 1, n.live("next"), must.Sprint("the core died at ", dieAt, n.storyOf()))
-		n.stop("b")
-		n.run(time.Minute)
-		must.EqOp(t, cluster.ClientComplete, n.status("b"))
-		must.Len(t, 0, n.live(""))
-		return n
-	}
-	whole := play(0)
-	must.Greater(t, 80, whole.effects)
-	for at := 1; at <= whole.effects; at++ {
-		must.StrContains(t, play(at).storyOf(), "the client is killed", must.Sprint(at))
-	}
-}
-
 // V4, V7: the client reserves a task's devices at each start, and not when a client or a driver
 // takes the task over.
 func TestLedger_reservesAtEachStart(t *testing.T) {

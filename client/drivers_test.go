@@ -56,35 +56,6 @@ func TestCore_pluginDownSaysWhy(t *testing.T) {
 	must.Eq(t, []string{"acme/toy/t1/d1 the process of the device plugin has died: panic: a fault of the script"}, n.told())
 }
 
-// H4, H8, H13: the driver dies once at each call, after the call took effect. The task has at most
-// one copy, gets its signal once, keeps its exit code, and leaves nothing behind.
-func TestCore_driverDiesAtEachCall(t *testing.T) {
-	for _, call := range []string{"StartTask", "RecoverTask", "WaitTask", "InspectTask", "StopTask", "DestroyTask"} {
-		t.Run(call, func(t *testing.T) {
-			n := newNode(t)
-			n.scripts["web"] = script{diesAt: call, stopTakes: 2 * time.Second}
-			n.place(allocation("a", mainTask("web")))
-			n.run(time.Minute)
-			if call == "RecoverTask" || call == "InspectTask" {
-				n.killDriver()
-				n.run(time.Minute)
-			}
-			must.Len(t, 1, n.live("web"))
-			must.EqOp(t, cluster.ClientRunning, n.status("a"))
-			process := n.live("web")[0]
-			n.stop("a")
-			n.run(3 * time.Minute)
-			must.StrContains(t, n.storyOf(), "the driver dies")
-			must.EqOp(t, "", n.scripts["web"].diesAt)
-			must.EqOp(t, cluster.ClientComplete, n.status("a"))
-			must.EqOp(t, 2*time.Second, process.ended-process.signaled)
-			must.EqOp(t, 0, process.killed)
-			must.StrContains(t, n.said("a", "web"), "Exit Code: 0")
-			must.Len(t, 0, n.live(""))
-		})
-	}
-}
-
 // H9: the driver does not answer a call, in one process of the driver or in all. The wait of the
 // task names the driver or the grace, and the stop ends.
 func TestCore_driverHangsAtEachCall(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -83,8 +82,6 @@ type node struct {
 	// unsaved are the allocations whose last save failed. The core retries it after some seconds,
 	// also when the disk has room again.
 	unsaved map[cluster.AllocID]bool
-	// codes are the exit codes of all processes, by allocation and task.
-	codes map[string][]string
 	// calls counts the calls of the driver, by name.
 	calls map[string]int
 	// effects counts started and answered effects. The core dies at number dieAt, or never if it is
@@ -135,10 +132,10 @@ type script struct {
 	inspectError error
 	inspectRuns  bool
 	inspectBare  bool
-	// diesAt is the call at which the driver dies once, after the call took effect. hangsAt is the
-	// call that takes no effect and gets no answer, in each process of the driver or in one.
-	diesAt, hangsAt string
-	hangsOnce       bool
+	// hangsAt is the call that takes no effect and gets no answer, in each process of the driver or in
+	// one.
+	hangsAt   string
+	hangsOnce bool
 }
 
 type ending struct {
@@ -167,7 +164,7 @@ type task struct {
 func newNode(t *testing.T) *node {
 	n := &node{
 		t: t, boot: time.Hour, bootID: "boot-1", scripts: map[string]script{}, disk: map[cluster.AllocID]*client.Record{}, unsaved: map[cluster.AllocID]bool{},
-		calls: map[string]int{}, codes: map[string][]string{}, tasks: map[driver.TaskID]*task{}, servers: map[cluster.AllocID]cluster.AllocReport{}, driver: driverProcess{generation: 1},
+		calls: map[string]int{}, tasks: map[driver.TaskID]*task{}, servers: map[cluster.AllocID]cluster.AllocReport{}, driver: driverProcess{generation: 1},
 		devices: &deviceTable{process: driverProcess{generation: 1}, rows: map[string]*deviceRow{}, scripts: map[string]deviceScript{}},
 	}
 	n.storage = newStorage(n)
@@ -321,6 +318,32 @@ func visitAll(n *node, wake time.Duration) {
 
 func last(lines []string, count int) []string { return lines[max(0, len(lines)-count):] }
 
+func (n *node) taskOf(p *task) *cluster.Task {
+	for _, a := range n.allocs {
+		for _, t := range a.Job.TaskGroups[0].Tasks {
+			if t.Name == p.name {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+// reboot restarts the machine: all processes are gone, and the clock starts again.
+func (n *node) reboot() {
+	n.log("the machine restarts")
+	for _, p := range n.live("") {
+		p.alive, p.exit, p.ended = false, &driver.ExitResult{Unknown: true}, n.boot
+	}
+	n.tasks = map[driver.TaskID]*task{}
+	n.events = nil
+	n.boot, n.bootID = time.Hour, n.bootID+"'"
+	n.storage.reboot()
+	n.driver = driverProcess{generation: n.driver.generation + 1}
+	n.devices.reboot()
+	n.startCore()
+}
+
 func (n *node) live(name string) (live []*task) {
 	for _, id := range slices.Sorted(maps.Keys(n.tasks)) {
 		if t := n.tasks[id]; t.alive && (name == "" || t.name == name) {
@@ -338,8 +361,6 @@ func (n *node) exit(t *task, code, signal int) {
 	t.alive, t.ended = false, n.boot
 	t.exit = &driver.ExitResult{Code: code, Signal: signal}
 	n.log("%s exits with %d", t.id, code)
-	name := string(t.alloc) + "/" + t.name
-	n.codes[name] = append(n.codes[name], strconv.Itoa(code))
 	for _, w := range t.waiters {
 		if err := n.scripts[t.name].waitError; err != nil && t.signaled != 0 {
 			w(driver.ExitResult{Code: -1}, err)
@@ -469,18 +490,6 @@ func (s *shell) hangs(ref client.TaskRef, call string, limit time.Duration, repl
 	return true
 }
 
-// dies kills the driver at a call if the script says so, and reports whether it did.
-func (s *shell) dies(ref client.TaskRef, call string) bool {
-	sc := s.node.scripts[ref.Task]
-	if sc.diesAt != call || s.node.driver.down || s.node.driver.generation != ref.Generation {
-		return false
-	}
-	sc.diesAt = ""
-	s.node.scripts[ref.Task] = sc
-	s.node.killDriver()
-	return true
-}
-
 func (s *shell) Launch(p client.Plugin, reply func(client.Launched)) {
 	if p.Type == client.DevicePlugin {
 		s.launchDevices(reply)
@@ -589,9 +598,6 @@ func (s *shell) Start(ref client.TaskRef, alloc *cluster.Allocation, parts []dev
 				n.after(run.after, 0, func() { n.exit(t, run.code, 0) })
 			}
 		}
-		if s.dies(ref, "StartTask") {
-			return func() { reply(nil, gone("StartTask")) }
-		}
 		return func() { reply(driver.Handle("handle of "+ref.ID), nil) }
 	})
 }
@@ -631,9 +637,6 @@ func (s *shell) Recover(ref client.TaskRef, _ *cluster.Allocation, handle driver
 			must.EqOp(s.node.t, "handle of "+string(ref.ID), string(handle))
 			t.known = true
 		}
-		if s.dies(ref, "RecoverTask") {
-			err = gone("RecoverTask")
-		}
 		return func() { reply(err) }
 	})
 }
@@ -643,7 +646,6 @@ func (s *shell) Wait(ref client.TaskRef, reply func(driver.ExitResult, error)) {
 		return
 	}
 	s.node.after(time.Millisecond, s.epoch, func() {
-		s.dies(ref, "WaitTask")
 		answer := func(r driver.ExitResult, err error) {
 			if s.effect() {
 				reply(r, err)
@@ -675,7 +677,6 @@ func (s *shell) Inspect(ref client.TaskRef, reply func(driver.Status, error)) {
 		return
 	}
 	s.later(time.Millisecond, func() func() {
-		s.dies(ref, "InspectTask")
 		t, err := s.call(ref, "InspectTask", true)
 		sc := s.node.scripts[ref.Task]
 		status := driver.Status{ID: ref.ID, State: driver.TaskRunning}
@@ -710,9 +711,6 @@ func (s *shell) Stop(ref client.TaskRef, grace time.Duration, signal string, rep
 		}
 		n.storage.stopping(t, "gets its signal")
 		sendSignal(n, t, grace, ref.Generation)
-		if s.dies(ref, "StopTask") {
-			return func() { reply(gone("StopTask")) }
-		}
 		if !sc.stopWaits {
 			return func() { reply(nil) }
 		}
@@ -805,9 +803,6 @@ func (s *shell) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
 	s.later(2*time.Millisecond, func() func() {
 		n := s.node
 		if ref.Generation != 0 && (n.driver.down || n.driver.generation != ref.Generation) {
-			return func() { reply(nil, gone("DestroyTask")) }
-		}
-		if s.dies(ref, "DestroyTask") {
 			return func() { reply(nil, gone("DestroyTask")) }
 		}
 		left := s.killAll(ref)

@@ -3,7 +3,6 @@ package client_test
 import (
 	"errors"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -339,30 +338,3 @@ func busyTarget(alloc cluster.AllocID, id cluster.VolumeID) string {
 }
 
 var _ volume.Shell = (*volumeShell)(nil)
-
-// trouble starts or ends a random fault of volumes.
-func (st *fakeStorage) trouble(rng *rand.Rand, alloc cluster.AllocID) {
-	chance := func(of int) bool { return rng.IntN(of) == 0 }
-	switch rng.IntN(3) {
-	case 0:
-		if target := busyTarget(alloc, "data"); slices.Contains(st.Busy(), target) {
-			st.Free(target)
-		} else {
-			st.MakeBusy(target, storage.Holder{PID: 1, Command: "init"})
-		}
-	case 1:
-		st.unpublishTakes = time.Duration(rng.Int64N(int64(20 * time.Second)))
-		name := []string{"claim", "stage", "publish", "unpublish", "unstage", "release"}[rng.IntN(6)]
-		if st.failing[name] != nil {
-			delete(st.failing, name)
-		} else {
-			st.failing[name] = storage.Errorf(storage.Class(rng.IntN(4)), "no")
-		}
-	case 2:
-		if p := st.plugin(); p != nil && chance(3) {
-			st.node.exit(p, 1, 0)
-		} else if chance(2) {
-			st.node.stop("p")
-		}
-	}
-}

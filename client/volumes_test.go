@@ -3,7 +3,6 @@ package client_test
 import (
 	"cmp"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -266,26 +265,6 @@ func TestVolumes_onlyPluginsLeft(t *testing.T) {
 	must.Eq(t, cluster.ClientComplete, n.status("p"))
 }
 
-// C5, C11: two allocations share a volume, and the client restarts between their ends.
-func TestVolumes_sharedAcrossARestart(t *testing.T) {
-	n := newMounted(t)
-	n.place(withVolumes(allocation("b", mainTask("db")), "data"))
-	n.run(time.Minute)
-	before := len(n.storage.calls)
-	n.crash()
-	n.answer()
-	n.run(time.Minute)
-	must.SliceLen(t, before, n.storage.calls)
-	n.stop("a")
-	n.run(time.Minute)
-	must.Eq(t, cluster.ClientComplete, n.status("a"))
-	must.SliceLen(t, 1, n.storage.published())
-	n.stop("b")
-	n.run(time.Minute)
-	must.Eq(t, []string{"unpublish", "release", "unpublish", "unstage", "release"}, n.storage.calls[before:])
-	n.storage.empty()
-}
-
 // C9: the volume of the replacement on the same node is mounted after the volume of the old
 // allocation is unmounted.
 func TestVolumes_replacementWaits(t *testing.T) {
@@ -298,21 +277,6 @@ func TestVolumes_replacementWaits(t *testing.T) {
 	n.run(time.Minute)
 	must.Eq(t, cluster.ClientRunning, n.status("b"))
 	must.Eq(t, []string{"claim", "stage", "publish", "unpublish", "unstage", "release", "claim", "stage", "publish"}, n.storage.calls)
-}
-
-// C16: an unpublish that hangs delays the end of no other allocation.
-func TestVolumes_oneHangs(t *testing.T) {
-	n := newMounted(t)
-	n.place(withVolumes(allocation("b", mainTask("db")), "logs"))
-	n.run(time.Minute)
-	n.storage.unpublishTakes = 5 * time.Minute
-	n.stop("a")
-	n.run(time.Second)
-	n.storage.unpublishTakes = 0
-	n.stop("b")
-	n.run(time.Second)
-	must.Eq(t, cluster.ClientRunning, n.status("a"))
-	must.Eq(t, cluster.ClientComplete, n.status("b"))
 }
 
 // C12: the servers no longer know an allocation that the client still has. The client unmounts its
@@ -335,37 +299,6 @@ func TestVolumes_reboot(t *testing.T) {
 	must.SliceLen(t, 1, n.live("web"))
 	must.SliceLen(t, 1, n.storage.published())
 	end(n, "a")
-}
-
-// The client dies at each effect of an allocation of three tasks with volumes and a device, and of
-// its plugin, from the start to the end.
-func TestVolumes_diesAtEachEffect(t *testing.T) {
-	t.Parallel()
-	for dieAt := 1; ; dieAt++ {
-		n := newNode(t)
-		n.install("d1")
-		n.dieAt = dieAt
-		n.placePlugin("p")
-		init := mainTask("init")
-		init.Lifecycle = &cluster.Lifecycle{Hook: cluster.HookPrestart}
-		n.scripts["init"] = script{runs: []ending{{after: time.Second}}}
-		last := mainTask("last")
-		last.Lifecycle = &cluster.Lifecycle{Hook: cluster.HookPoststop}
-		n.scripts["last"] = script{runs: []ending{{after: time.Second}}}
-		n.place(gives(withVolumes(allocation("a", init, mainTask("web"), last), "data", "logs"), "web", "d1"))
-		n.run(2 * time.Minute)
-		must.SliceLen(t, 1, n.live("web"), must.Sprint("dies at ", dieAt, "\n", strings.Join(n.story, "\n")))
-		n.stop("p")
-		n.stop("a")
-		n.run(5 * time.Minute)
-		must.Eq(t, cluster.ClientComplete, n.status("a"), must.Sprint("dies at ", dieAt, "\n", strings.Join(n.story, "\n")))
-		must.Eq(t, cluster.ClientComplete, n.status("p"), must.Sprint("dies at ", dieAt, "\n", strings.Join(n.story, "\n")))
-		must.Zero(t, n.storage.holdLimits)
-		n.storage.empty()
-		if n.dieAt != 0 {
-			return
-		}
-	}
 }
 
 // While a call fails repeatedly, the wait shows the error.

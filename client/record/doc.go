@@ -4,8 +4,7 @@
 //
 // A [Store] holds records by key. [Disk] keeps each in a file of its own, and writes it with one
 // change: a temporary file, fsync, rename, fsync of the folder. When a write or a deletion returns nil,
-// it survives the loss of power. [Memory] is a Store for tests and the simulator, with failures and
-// crashes that its user chooses. [Table] gives the records of one kind a Go type.
+// it survives the loss of power. [Table] gives the records of one kind a Go type.
 //
 // A file begins with a line of fixed form: its name for humans, the version of the format, and a
 // checksum of all other bytes. A file that is cut short or changed does not match its checksum. It is
