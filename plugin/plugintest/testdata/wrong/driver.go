@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -17,12 +16,8 @@ type fault struct {
 	capabilities func(*driver.Capabilities)
 	fingerprints func(*wrong, context.Context, func(driver.Fingerprint)) error
 	start        func(*wrong, context.Context, *driver.TaskConfig) ([]byte, error)
-	recover      func(*wrong, context.Context, *driver.TaskConfig, []byte) error
 	wait         func(*wrong, context.Context, driver.TaskID) (driver.ExitResult, error)
 	stop         func(*wrong, context.Context, driver.TaskID, time.Duration, string) error
-	signal       func(*wrong, context.Context, driver.TaskID, string) error
-	stats        func(context.Context) error
-	destroy      func(*wrong, context.Context, driver.TaskID, bool) error
 	inspect      func(*wrong, context.Context, driver.TaskID) (driver.Status, error)
 }
 
@@ -35,11 +30,7 @@ type wrong struct {
 	noted map[driver.TaskID]bool // guarded by mu
 }
 
-var (
-	_ sdk.Driver      = (*wrong)(nil)
-	_ sdk.Signaler    = (*wrong)(nil)
-	_ sdk.StatsSource = (*wrong)(nil)
-)
+var _ sdk.Driver = (*wrong)(nil)
 
 func newWrong(d *mock.Driver, f fault) *wrong {
 	return &wrong{Driver: d, fault: f, noted: map[driver.TaskID]bool{}}
@@ -99,13 +90,6 @@ func (w *wrong) Start(ctx context.Context, c *driver.TaskConfig) ([]byte, error)
 	return w.Driver.Start(ctx, c)
 }
 
-func (w *wrong) Recover(ctx context.Context, c *driver.TaskConfig, version int32, state []byte) error {
-	if w.fault.recover != nil {
-		return w.fault.recover(w, ctx, c, state)
-	}
-	return w.Driver.Recover(ctx, c, version, state)
-}
-
 func (w *wrong) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
 	if w.fault.wait != nil {
 		return w.fault.wait(w, ctx, id)
@@ -118,28 +102,6 @@ func (w *wrong) Stop(ctx context.Context, id driver.TaskID, grace time.Duration,
 		return w.fault.stop(w, ctx, id, grace, signal)
 	}
 	return w.Driver.Stop(ctx, id, grace, signal)
-}
-
-func (w *wrong) Signal(ctx context.Context, id driver.TaskID, signal string) error {
-	if w.fault.signal != nil {
-		return w.fault.signal(w, ctx, id, signal)
-	}
-	return w.Driver.Signal(ctx, id, signal)
-}
-
-// Stats is an error: the tasks use nothing.
-func (w *wrong) Stats(ctx context.Context, _ driver.TaskID, _ time.Duration, _ func(driver.Usage)) error {
-	if w.fault.stats != nil {
-		return w.fault.stats(ctx)
-	}
-	return errors.New("the driver does not measure")
-}
-
-func (w *wrong) Destroy(ctx context.Context, id driver.TaskID, force bool) error {
-	if w.fault.destroy != nil {
-		return w.fault.destroy(w, ctx, id, force)
-	}
-	return w.Driver.Destroy(ctx, id, force)
 }
 
 func (w *wrong) Inspect(ctx context.Context, id driver.TaskID) (driver.Status, error) {
