@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -64,17 +65,32 @@ type Test struct {
 	Run func(T, *Trace)
 }
 
-// Checked is a rule with the check of a suite that tests it. C is one test that runs.
-type Checked[C any] struct {
-	Rule
-	Check func(C)
+// Suite is the rules of one kind of plugin with their checks. C is one test that runs.
+type Suite[C any] struct {
+	// Table is the document with the rules: the rows "| id | level | doc | contract |" of its table,
+	// in the order of the tests.
+	Table string
+	// Checks has the check of each rule by the rule's id.
+	Checks map[string]func(C)
 }
 
-// Bind returns the tests of rules. Begin returns what the check of a rule gets, for each test.
-func Bind[C any](rules []Checked[C], begin func(T, *Trace) C) []Test {
+// Tests returns the tests of the suite. Begin returns what the check of a rule gets, for each test. If
+// strict is true, each rule is a must.
+func (s Suite[C]) Tests(strict bool, begin func(T, *Trace) C) []Test {
 	var tests []Test
-	for _, rule := range rules {
-		tests = append(tests, Test{rule.Rule, func(t T, calls *Trace) { rule.Check(begin(t, calls)) }})
+	for line := range strings.Lines(s.Table) {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		if len(cells) != 4 || cells[1] != "must" && cells[1] != "should" {
+			continue // no rule
+		}
+		rule := Rule{
+			ID: strings.TrimPrefix(cells[0], "| "), Doc: cells[2], Contract: strings.TrimSuffix(cells[3], " |"),
+			Should: cells[1] == "should",
+		}
+		tests = append(tests, Test{rule, func(t T, calls *Trace) { s.Checks[rule.ID](begin(t, calls)) }})
+	}
+	if strict {
+		return Strict(tests)
 	}
 	return tests
 }

@@ -65,13 +65,7 @@ func Ready(h Harness) func(T) {
 }
 
 // Tests returns the tests of one harness in the order of their numbers.
-func Tests(h Harness) []conformance.Test {
-	tests := conformance.Bind(rules(), h.begin)
-	if h.Strict {
-		return conformance.Strict(tests)
-	}
-	return tests
-}
+func Tests(h Harness) []conformance.Test { return suite().Tests(h.Strict, h.begin) }
 
 // begin begins one test.
 func (h Harness) begin(t T, calls *conformance.Trace) *check {

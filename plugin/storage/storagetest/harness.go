@@ -84,7 +84,7 @@ func Tests(h Harness) []conformance.Test {
 	if h.OneByOne {
 		turn = make(chan struct{}, 1)
 	}
-	tests := conformance.Bind(rules(), func(t T, calls *conformance.Trace) *check {
+	return suite().Tests(h.Strict, func(t T, calls *conformance.Trace) *check {
 		if turn != nil {
 			turn <- struct{}{}
 			t.Cleanup(func() { <-turn })
@@ -92,8 +92,4 @@ func Tests(h Harness) []conformance.Test {
 		calls.Start()
 		return newCheck(t, h, calls)
 	})
-	if h.Strict {
-		return conformance.Strict(tests)
-	}
-	return tests
 }
