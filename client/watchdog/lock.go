@@ -82,7 +82,7 @@ func evict(file *os.File, number int64) error {
 		case h.Number > number:
 			return errLater
 		default:
-			err = kill(ctx, h.Process)
+			err = process.Kill(ctx, h.Process)
 			if err != nil {
 				return err
 			}
@@ -99,21 +99,6 @@ func readHolder(file *os.File) (holder, error) {
 	var h holder
 	err := json.NewDecoder(io.NewSectionReader(file, 0, 4096)).Decode(&h)
 	return h, err
-}
-
-// kill kills a process and waits for its end. It is no error if it has ended.
-func kill(ctx context.Context, id process.Identity) error {
-	p, err := process.Open(id)
-	if err == nil {
-		if err = p.Signal(unix.SIGKILL); err == nil {
-			err = p.Wait(ctx)
-		}
-		err = errors.Join(err, p.Close())
-	}
-	if errors.Is(err, process.ErrGone) {
-		return nil
-	}
-	return err
 }
 
 // End ends the watchdog of a folder. The folder need not exist. While the caller lives, no other

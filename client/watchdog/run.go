@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 
@@ -61,23 +60,21 @@ func parseArgs(args []string) (c config, err error) {
 // run is the process of a watchdog. It reads messages from in, and says on out when it is ready. It
 // returns the exit code.
 func run(args []string, in io.Reader, out io.WriteCloser) int {
-	runtime.GOMAXPROCS(1)
-	runtime.MemProfileRate = 0 // its tables are large
-	debug.SetGCPercent(10)     // memory matters more than time
+	process.Economize()
 	// A watchdog must not end before its tasks.
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE)
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	if err := os.WriteFile("/proc/self/comm", []byte("nodedrain-watch"), 0); err != nil { // what ps shows
+	if err := process.Rename("nodedrain-watch"); err != nil {
 		logger.Warn("the process name of the watchdog could not be set", "error", err)
 	}
 	d, lock, err := begin(args, in, logger)
 	if err != nil {
-		_, _ = fmt.Fprintln(out, "error", err) // the client reports it
+		_ = process.ReportReady(out, Protocol, err)
 		return 1
 	}
 	defer lock.Close()
-	if _, err := fmt.Fprintln(out, "ready", Protocol); err != nil {
-		logger.Warn("the client could not be told that its watchdog is ready", "error", err)
+	if err := process.ReportReady(out, Protocol, nil); err != nil {
+		logger.Warn("the client does not wait for its watchdog", "error", err)
 	}
 	_ = out.Close()
 	debug.FreeOSMemory()

@@ -1,16 +1,13 @@
 package watchdog
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -86,14 +83,8 @@ func start(ctx context.Context, o Options) (*Process, error) {
 	if err == nil {
 		err = p.send(message{Begin: true})
 	}
-	line, silent := bufio.NewReader(io.LimitReader(out, 4096)).ReadString('\n')
-	if reason, failed := strings.CutPrefix(line, "error "); failed {
-		err = errors.New(strings.TrimSpace(reason))
-	} else if line != fmt.Sprintf("ready %d\n", Protocol) {
-		err = errors.Join(err, fmt.Errorf("it did not say that it is ready: %q", line), silent, context.Cause(ctx))
-	}
-	if err != nil {
-		return nil, errors.Join(err, p.Stop())
+	if ready := process.AwaitReady(out, Protocol); err != nil || ready != nil {
+		return nil, errors.Join(err, ready, context.Cause(ctx), p.Stop())
 	}
 	return p, nil
 }
@@ -138,7 +129,10 @@ func launch(o Options) (_ *Process, out *os.File, err error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait(), feed.Close(), out.Close())
 	}
-	go p.reap(cmd)
+	go process.Reap(p.ID, func() {
+		_ = cmd.Wait()
+		close(p.ended)
+	})
 	return p, out, nil
 }
 
@@ -156,17 +150,6 @@ func openLog(path string) (*os.File, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
-}
-
-// reap waits for the end of the process, and reaps it. It waits with a pidfd first, because a
-// blocking Wait call needs a thread.
-func (p *Process) reap(cmd *exec.Cmd) {
-	if open, err := process.Open(p.ID); err == nil {
-		_ = open.Wait(context.Background())
-		_ = open.Close()
-	}
-	_ = cmd.Wait()
-	close(p.ended)
 }
 
 // Ended is closed when the process has ended.
@@ -189,10 +172,10 @@ func (p *Process) send(m message) error {
 		return err
 	}
 	if err := p.in.SetWriteDeadline(time.Now().Add(sendLimit)); err != nil {
-		return fmt.Errorf("tell the watchdog: %w", err)
+		return fmt.Errorf("send to the watchdog: %w", err)
 	}
 	if _, err := p.in.Write(append(b, '\n')); err != nil {
-		return fmt.Errorf("tell the watchdog: %w", err)
+		return fmt.Errorf("send to the watchdog: %w", err)
 	}
 	return nil
 }
@@ -204,5 +187,5 @@ func (p *Process) Release() error { return p.in.Close() }
 func (p *Process) Stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
 	defer cancel()
-	return errors.Join(kill(ctx, p.ID), p.in.Close())
+	return errors.Join(process.Kill(ctx, p.ID), p.in.Close())
 }

@@ -315,8 +315,8 @@ func TestStart_Refused(t *testing.T) {
 		want   string
 	}{
 		"no program":             {func(o *watchdog.Options) { o.Program = "/missing" }, "no such file"},
-		"a program that ends":    {func(o *watchdog.Options) { o.Program = "/bin/true" }, "did not say that it is ready"},
-		"another program":        {func(o *watchdog.Options) { o.Program = "/bin/echo" }, "did not say that it is ready"},
+		"a program that ends":    {func(o *watchdog.Options) { o.Program = "/bin/true" }, "did not report that it is ready"},
+		"another program":        {func(o *watchdog.Options) { o.Program = "/bin/echo" }, "did not report that it is ready"},
 		"a file for the folder":  {func(o *watchdog.Options) { o.Dir = "/dev/null" }, "not a directory"},
 		"no control groups":      {func(o *watchdog.Options) { o.Groups = cgroup.Hierarchies{} }, cgroup.ErrNone.Error()},
 		"a guard without a time": {func(o *watchdog.Options) { o.Guards[0].After = 0 }, "no positive time"},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -12,93 +11,54 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
 )
 
-// mount is a line of the mount table.
-type mount struct {
-	// device and root identify what is mounted: a file system, and a folder of it.
-	device, root string
-	// point is the mount point.
-	point    string
-	readOnly bool
-}
-
-// shows reports whether two mounts show the same folder of the same file system.
-func (m mount) shows(other mount) bool { return m.device == other.device && m.root == other.root }
-
 // mountTable is the mount table of this process. A later mount covers an earlier one.
-type mountTable []mount
+type mountTable mounts.Table
 
 // readMounts reads the mount table.
 func readMounts() (mountTable, error) {
-	text, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return nil, fmt.Errorf("read the mount table: %w", err)
-	}
-	return parseMounts(string(text)), nil
+	table, err := mounts.Read()
+	return mountTable(table), err
 }
 
-// parseMounts reads the text of proc(5)'s mountinfo. It ignores lines of another form.
-func parseMounts(text string) mountTable {
-	const device, root, point, options, least = 2, 3, 4, 5, 6
-	var table mountTable
-	lines := bufio.NewScanner(strings.NewReader(text))
-	lines.Buffer(nil, len(text)+1)
-	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < least {
-			continue
-		}
-		table = append(table, mount{
-			device:   fields[device],
-			root:     unescape(fields[root]),
-			point:    unescape(fields[point]),
-			readOnly: slices.Contains(strings.Split(fields[options], ","), "ro"),
-		})
-	}
-	return table
-}
-
-// unescape replaces the octal escapes of mountinfo.
-func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s // most paths have no escapes, and a replacer is slow
-	}
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
-}
+// same reports whether two mounts show the same folder of the same file system.
+func same(a, b mounts.Mount) bool { return a.Device == b.Device && a.Root == b.Root }
 
 // at returns the mount that is visible at a path, if the path is a mount point.
-func (t mountTable) at(path string) (mount, bool) {
+func (t mountTable) at(path string) (mounts.Mount, bool) {
 	for _, m := range slices.Backward(t) {
-		if m.point == path {
+		if m.Point == path {
 			return m, true
 		}
 	}
-	return mount{}, false
+	return mounts.Mount{}, false
 }
 
 // folder returns the mount that a bind mount of a folder would have. The path must not contain
 // symbolic links.
-func (t mountTable) folder(path string) mount {
-	var found mount
+func (t mountTable) folder(path string) mounts.Mount {
+	var found mounts.Mount
 	for _, m := range t {
-		if len(m.point) < len(found.point) {
+		if len(m.Point) < len(found.Point) {
 			continue
 		}
-		if rest, below := strings.CutPrefix(path, strings.TrimSuffix(m.point, "/")); below && (rest == "" || rest[0] == '/') {
-			found = mount{device: m.device, root: filepath.Join(m.root, rest), point: m.point}
+		if rest, below := strings.CutPrefix(path, strings.TrimSuffix(m.Point, "/")); below && (rest == "" || rest[0] == '/') {
+			found = mounts.Mount{Device: m.Device, Root: filepath.Join(m.Root, rest), Point: m.Point}
 		}
 	}
-	found.point = ""
+	found.Point = ""
 	return found
 }
 
 // showing returns the mount points of all mounts of a folder.
-func (t mountTable) showing(folder mount) []string {
+func (t mountTable) showing(folder mounts.Mount) []string {
 	var points []string
 	for _, m := range t {
-		if m.shows(folder) && m.point != "/" {
-			points = append(points, m.point)
+		if same(m, folder) && m.Point != "/" {
+			points = append(points, m.Point)
 		}
 	}
 	return points

@@ -12,6 +12,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
 )
 
 // node is the service that mounts volumes on this machine.
@@ -107,7 +109,7 @@ func (n *node) mount(id, from string, wanted askedMount) error {
 		return err
 	}
 	if at, mounted := table.at(wanted.Path); mounted {
-		if !at.shows(table.folder(n.store.data(id))) {
+		if !same(at, table.folder(n.store.data(id))) {
 			return status.Errorf(codes.FailedPrecondition, "something else is mounted at %s", wanted.Path)
 		}
 		return n.mountedAlready(id, at, wanted)
@@ -126,18 +128,18 @@ func (n *node) mount(id, from string, wanted askedMount) error {
 
 // mountedAlready checks an existing mount. If the plugin died before it made the mount read only,
 // it does so now.
-func (n *node) mountedAlready(id string, at mount, wanted askedMount) error {
+func (n *node) mountedAlready(id string, at mounts.Mount, wanted askedMount) error {
 	asked, err := n.store.asked(n.id, id)
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(asked, func(a askedMount) bool { return a.Path == wanted.Path })
 	switch {
-	case i < 0 && at.readOnly == wanted.ReadOnly:
+	case i < 0 && at.ReadOnly == wanted.ReadOnly:
 		return n.store.ask(n.id, id, wanted)
 	case i < 0 || asked[i] != wanted:
 		return status.Errorf(codes.AlreadyExists, "the volume %s is mounted at %s in another way", id, wanted.Path)
-	case wanted.ReadOnly && !at.readOnly:
+	case wanted.ReadOnly && !at.ReadOnly:
 		return makeReadOnly(wanted.Path)
 	}
 	return nil
@@ -183,7 +185,7 @@ func (n *node) unmount(id, path string, removeFolder bool) error {
 		}
 		at, mounted := table.at(path)
 		switch {
-		case mounted && at.shows(table.folder(n.store.data(id))):
+		case mounted && same(at, table.folder(n.store.data(id))):
 			if err := unmount(path); err != nil {
 				return err
 			}

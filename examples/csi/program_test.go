@@ -68,8 +68,8 @@ func (m machine) mounts(t *testing.T) []string {
 	must.NoError(t, err)
 	var points []string
 	for _, one := range table {
-		if strings.HasPrefix(one.point, m.dir+"/") {
-			points = append(points, one.point)
+		if strings.HasPrefix(one.Point, m.dir+"/") {
+			points = append(points, one.Point)
 		}
 	}
 	return points

@@ -268,7 +268,7 @@ func (s *store) onNodes(volume string, table mountTable) (map[string][]askedMoun
 			return nil, err
 		}
 		for _, asked := range m.Mounts {
-			if at, ok := table.at(asked.Path); ok && at.shows(folder) {
+			if at, ok := table.at(asked.Path); ok && same(at, folder) {
 				found[m.Node] = append(found[m.Node], asked)
 			}
 		}

@@ -2,6 +2,7 @@ package plugintest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/google/uuid"
 
@@ -51,27 +51,11 @@ func (n *node) clear(t drivertest.T) {
 			t.Errorf("looking for processes: %v", err)
 		}
 		for _, p := range found {
-			if err := kill(p); err != nil {
+			if err := process.Kill(context.Background(), p); err != nil {
 				t.Errorf("killing %s: %v", p, err)
 			}
 		}
 	}
-}
-
-// kill kills a process of a task.
-func kill(id process.Identity) error {
-	p, err := process.Open(id)
-	if errors.Is(err, process.ErrGone) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	err = p.Signal(syscall.SIGKILL)
-	if errors.Is(err, process.ErrGone) {
-		err = nil
-	}
-	return errors.Join(err, p.Close())
 }
 
 func (n *node) Driver() driver.Driver { return n.instance }

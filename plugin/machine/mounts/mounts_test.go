@@ -19,16 +19,16 @@ import (
 
 const example = `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
 37 36 0:31 / /srv/with\040blank\134x rw - tmpfs none rw
-38 36 0:32 / /srv rw shared:1 master:2 propagate_from:3 - nfs4 host:/export rw
+38 36 0:32 / /srv nosuid,ro shared:1 master:2 propagate_from:3 - nfs4 host:/export rw
 `
 
 func TestParse(t *testing.T) {
 	table, err := mounts.Parse(strings.NewReader(example))
 	must.NoError(t, err)
 	must.Eq(t, mounts.Table{
-		{Point: "/mnt2", Root: "/mnt1", Type: "ext3", Source: "/dev/root"},
-		{Point: `/srv/with blank\x`, Root: "/", Type: "tmpfs", Source: "none"},
-		{Point: "/srv", Root: "/", Type: "nfs4", Source: "host:/export"},
+		{Point: "/mnt2", Device: "98:0", Root: "/mnt1", Type: "ext3", Source: "/dev/root"},
+		{Point: `/srv/with blank\x`, Device: "0:31", Root: "/", Type: "tmpfs", Source: "none"},
+		{Point: "/srv", Device: "0:32", ReadOnly: true, Root: "/", Type: "nfs4", Source: "host:/export"},
 	}, table)
 	must.True(t, table.Has("/srv"))
 	must.False(t, table.Has("/sr"))

@@ -15,8 +15,11 @@ import (
 type Mount struct {
 	// Point is where it is mounted, an absolute path.
 	Point string
-	// Root is the part of the file system that is mounted, "/" if it is all of it.
-	Root string
+	// Device is the number of the file system, such as "8:1". Root is the part of the file system that
+	// is mounted, "/" if it is all of it.
+	Device, Root string
+	// ReadOnly: nothing can be written at this mount.
+	ReadOnly bool
 	// Type and Source are what the file system says, such as "ext4" and "/dev/sda1".
 	Type, Source string
 }
@@ -63,7 +66,10 @@ func parse(line string) (Mount, error) {
 	if end < 6 || len(fields) < end+3 {
 		return Mount{}, errors.New("it has too few fields")
 	}
-	return Mount{Root: unescape(fields[3]), Point: unescape(fields[4]), Type: unescape(fields[end+1]), Source: unescape(fields[end+2])}, nil
+	return Mount{
+		Device: fields[2], Root: unescape(fields[3]), Point: unescape(fields[4]), ReadOnly: slices.Contains(strings.Split(fields[5], ","), "ro"),
+		Type: unescape(fields[end+1]), Source: unescape(fields[end+2]),
+	}, nil
 }
 
 // unescape replaces what the kernel writes for blanks and backslashes: a backslash and three octal digits.

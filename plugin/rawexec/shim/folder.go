@@ -200,7 +200,7 @@ func (f Folder) launch(l Launch, spec []byte) (ready *os.File, err error) {
 	if err != nil {
 		return nil, errors.Join(err, p.Kill(), ready.Close())
 	}
-	go reap(p, id)
+	go process.Reap(id, func() { _, _ = p.Wait() })
 	if err := out.SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		return nil, errors.Join(err, p.Kill(), ready.Close())
 	}
@@ -208,16 +208,6 @@ func (f Folder) launch(l Launch, spec []byte) (ready *os.File, err error) {
 		return nil, errors.Join(fmt.Errorf("write the spec: %w", err), p.Kill(), ready.Close())
 	}
 	return ready, nil
-}
-
-// reap waits for the end of a shim and reads its exit status, so that no zombie is left. It waits
-// on a pidfd, because a blocking Wait call needs a thread.
-func reap(p *os.Process, id process.Identity) {
-	if open, err := process.Open(id); err == nil {
-		_ = open.Wait(context.Background())
-		_ = open.Close()
-	}
-	_, _ = p.Wait()
 }
 
 // Locked reports whether a shim runs or is being started.

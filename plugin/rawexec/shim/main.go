@@ -40,8 +40,7 @@ const drain = 2 * time.Second
 // that started it ends.
 func Main() int {
 	runtime.LockOSThread()
-	runtime.GOMAXPROCS(1)
-	debug.SetGCPercent(10) // percent of 4 MiB, the smallest heap of the runtime
+	process.Economize()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	record := os.NewFile(fdRecord, "record")
 	ready := os.NewFile(fdReady, "ready")
@@ -54,7 +53,7 @@ func Main() int {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE, unix.SIGUSR1, unix.SIGUSR2)
 
-	if err := os.WriteFile("/proc/self/comm", []byte(Argument), 0); err != nil { // what ps shows
+	if err := process.Rename(Argument); err != nil {
 		log.Warn("the shim has no name", "error", err)
 	}
 

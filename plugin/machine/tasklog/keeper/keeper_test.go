@@ -256,10 +256,10 @@ func TestStart_Refused(t *testing.T) {
 			func(_ *node, command *keeper.Command) { command.Path = "/missing" }, "no such file",
 		},
 		"a program that ends": {
-			func(_ *node, command *keeper.Command) { command.Path = "/bin/true" }, "did not say that it is ready",
+			func(_ *node, command *keeper.Command) { command.Path = "/bin/true" }, "did not report that it is ready",
 		},
 		"a program that says something else": {
-			func(_ *node, command *keeper.Command) { command.Path = "/bin/echo" }, "it answered",
+			func(_ *node, command *keeper.Command) { command.Path = "/bin/echo" }, "did not report that it is ready",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -291,11 +291,11 @@ func TestStart_NeverReady(t *testing.T) {
 func TestStart_OtherProgram(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ says, want string }{
-		"it closes its output":     {"exec >&-", "did not say that it is ready"},
-		"a line without an end":    {"head -c 4096 /dev/zero", "did not say that it is ready"},
+		"it closes its output":     {"exec >&-", "did not report that it is ready"},
+		"a line without an end":    {"head -c 4096 /dev/zero", "did not report that it is ready"},
 		"an error":                 {"echo error no disk", "no disk"},
-		"a line of another kind":   {"echo hello", `it answered "hello\n"`},
-		"a protocol that is later": {"echo ready 2", `it answered "ready 2\n"`},
+		"a line of another kind":   {"echo hello", `it did not report that it is ready: "hello\n"`},
+		"a protocol that is later": {"echo ready 2", `"ready 2\n"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

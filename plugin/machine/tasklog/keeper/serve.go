@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"syscall"
@@ -23,9 +22,7 @@ import (
 // Main is the process of a log keeper. It returns the exit code after SIGTERM. The arguments are
 // those after the name of the subcommand. It closes stdout when it is ready.
 func Main(args []string, stdout io.WriteCloser, stderr io.Writer) int {
-	runtime.GOMAXPROCS(1)
-	runtime.MemProfileRate = 0 // its tables are large
-	debug.SetGCPercent(10)     // A keeper allocates little after its start. Memory matters more than time.
+	process.Economize()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
@@ -40,11 +37,11 @@ func Main(args []string, stdout io.WriteCloser, stderr io.Writer) int {
 func serve(ctx context.Context, args []string, stdout io.WriteCloser, stderr io.Writer) error {
 	k, err := open(args)
 	if err != nil {
-		_, _ = fmt.Fprintln(stdout, "error", err) // The client says it. Without a client there is nothing to do.
+		_ = process.ReportReady(stdout, Protocol, err) // Without a client there is nothing to do.
 		return err
 	}
 	defer k.close()
-	if _, err := fmt.Fprintln(stdout, "ready", Protocol); err != nil {
+	if err := process.ReportReady(stdout, Protocol, nil); err != nil {
 		return fmt.Errorf("the client disconnected: %w", err)
 	}
 	if err := stdout.Close(); err != nil {

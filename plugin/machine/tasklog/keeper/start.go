@@ -1,7 +1,6 @@
 package keeper
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -41,7 +39,7 @@ type Keeper struct {
 
 // Start returns the task's keeper: the one that runs, or a new one. When Start returns, both FIFOs
 // exist and have a reader: the task may start. If the context ends before that, or the program does
-// not say that it is ready, it is killed. The program of a keeper is the child of this process, and
+// not report that it is ready, it is killed. The program of a keeper is the child of this process, and
 // a goroutine of this package reaps it.
 func Start(ctx context.Context, command Command, c Config) (*Keeper, error) {
 	if err := c.validate(); err != nil {
@@ -77,44 +75,20 @@ func launch(ctx context.Context, command Command, c Config) error {
 	if err := errors.Join(cmd.Start(), w.Close()); err != nil {
 		return err
 	}
-	go reap(cmd)
+	id, err := process.Identify(cmd.Process.Pid) // a child that is not reaped
+	if err != nil {
+		return errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+	}
+	go process.Reap(id, func() { _ = cmd.Wait() })
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
-	line, err := bufio.NewReader(io.LimitReader(r, 4096)).ReadString('\n')
+	err = process.AwaitReady(r, Protocol)
 	if !stop() {
 		return fmt.Errorf("it did not become ready: %w", context.Cause(ctx))
-	}
-	if err == nil {
-		err = ready(line)
-	} else {
-		err = fmt.Errorf("it did not say that it is ready: %w", err)
 	}
 	if err != nil {
 		_ = cmd.Process.Kill() // A program that has closed its output may live.
 	}
 	return err
-}
-
-// ready returns an error unless the first line of a keeper says that it is ready.
-func ready(line string) error {
-	if reason, failed := strings.CutPrefix(line, "error "); failed {
-		return errors.New(strings.TrimSpace(reason))
-	}
-	if line != fmt.Sprintf("ready %d\n", Protocol) {
-		return fmt.Errorf("it answered %q", line)
-	}
-	return nil
-}
-
-// reap waits for the end of a keeper, and reaps it. It waits with a pidfd first: a goroutine that waits in
-// the kernel holds a thread, and a client has many keepers.
-func reap(cmd *exec.Cmd) {
-	if id, err := process.Identify(cmd.Process.Pid); err == nil {
-		if p, err := process.Open(id); err == nil {
-			_ = p.Wait(context.Background())
-			_ = p.Close()
-		}
-	}
-	_ = cmd.Wait()
 }
 
 // Find returns the task's keeper, or nil if none runs.
