@@ -2,11 +2,9 @@ package host_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,22 +22,6 @@ func newDeviceBench(t *testing.T, s script) *bench {
 	b := newBench(t, s)
 	b.options.Type = host.Device
 	return b
-}
-
-// deviceMethods are the calls of a device plugin with the names that they have in the protocol.
-func deviceMethods() map[string]func(ctx context.Context, p device.Plugin) error {
-	return map[string]func(ctx context.Context, p device.Plugin) error{
-		"Fingerprint": func(ctx context.Context, p device.Plugin) error {
-			return p.Fingerprints(ctx, func([]*cluster.DeviceGroup) {})
-		},
-		"Reserve": func(ctx context.Context, p device.Plugin) error {
-			_, err := p.Reserve(ctx, []string{"lamp-0"})
-			return err
-		},
-		"Stats": func(ctx context.Context, p device.Plugin) error {
-			return p.Stats(ctx, time.Second, func([]device.GroupStats) {})
-		},
-	}
 }
 
 // first returns the first fingerprint.
@@ -204,138 +186,6 @@ func TestDevice_tenThousand(t *testing.T) {
 	good, err := device.Check(first(t, p))
 	must.NoError(t, err)
 	must.Len(t, 10_000, good[0].Devices)
-}
-
-// A plugin that dies at a call ends this call, the calls in flight and the instance.
-func TestDevice_diesAtACall(t *testing.T) {
-	t.Parallel()
-	for name, call := range deviceMethods() {
-		for _, how := range []string{"die", "panic", "exit"} {
-			t.Run(name+" "+how, func(t *testing.T) {
-				t.Parallel()
-				s := ofDevices(1)
-				s.At = map[string]string{name: how}
-				b := newDeviceBench(t, s)
-				i := b.launch()
-				began := make(chan struct{}, 1)
-				var inFlight sync.WaitGroup
-				if name != "Stats" {
-					inFlight.Go(func() {
-						err := i.Device().Stats(t.Context(), time.Hour, func([]device.GroupStats) { began <- struct{}{} })
-						if driver.ClassOf(err) != driver.Gone {
-							t.Errorf("the call in flight: %v", err)
-						}
-					})
-					<-began
-				}
-				err := call(t.Context(), i.Device())
-				must.Eq(t, driver.Gone, driver.ClassOf(err), must.Sprint(err))
-				must.ErrorContains(t, err, name)
-				inFlight.Wait()
-				<-i.Done()
-				_, err = i.Device().Reserve(t.Context(), nil)
-				must.Eq(t, driver.Gone, driver.ClassOf(err), must.Sprint("a later call"))
-				must.False(t, b.alive(i.Record().Process.PID))
-			})
-		}
-	}
-}
-
-// A plugin that hangs at a call does not hold the caller. It can be killed.
-func TestDevice_hangsAtACall(t *testing.T) {
-	t.Parallel()
-	for _, how := range []string{"hang", "freeze"} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			s := ofDevices(1)
-			s.At = map[string]string{"Fingerprint": how, "Reserve": how, "Stats": how}
-			i := newDeviceBench(t, s).launch()
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-			defer cancel()
-			var calls sync.WaitGroup
-			for name, call := range deviceMethods() {
-				calls.Go(func() {
-					if err := call(ctx, i.Device()); driver.ClassOf(err) != driver.Deadline || !errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("%s: %v", name, err)
-					}
-				})
-			}
-			calls.Wait()
-			must.NoError(t, i.Kill(t.Context()))
-		})
-	}
-}
-
-// Errors of device plugins have the classes of their codes and details. No class is about a task.
-func TestDevice_classesOfErrors(t *testing.T) {
-	t.Parallel()
-	for how, class := range map[string]driver.Class{
-		"recoverable":     driver.Recoverable,
-		"not recoverable": driver.Fatal,
-		"some error":      driver.Fatal,
-		"unimplemented":   driver.Unsupported,
-	} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			s := ofDevices(1)
-			s.At = map[string]string{"Fingerprint": how, "Reserve": how, "Stats": how}
-			i := newDeviceBench(t, s).launch()
-			for name, call := range deviceMethods() {
-				err := call(t.Context(), i.Device())
-				must.Eq(t, class, driver.ClassOf(err), must.Sprint(err))
-				must.ErrorContains(t, err, name+": ")
-			}
-			must.NoError(t, i.Check(t.Context()), must.Sprint("an error ends nothing"))
-		})
-	}
-	s := ofDevices(1)
-	s.At = map[string]string{"Reserve": "task not found for given id"}
-	_, err := newDeviceBench(t, s).launch().Device().Reserve(t.Context(), []string{"lamp-0"})
-	must.Eq(t, driver.Fatal, driver.ClassOf(err))
-}
-
-// A plugin that sends a million fingerprints is slowed down. The client receives few of them, in
-// their order, and the other calls work.
-func TestDevice_aMillionFingerprints(t *testing.T) {
-	t.Parallel()
-	s := ofDevices(1)
-	s.Fingerprints = 1_000_000
-	b := newDeviceBench(t, s)
-	b.options.FingerprintInterval = 200 * time.Millisecond
-	i := b.launch()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var counts []int64
-	began := time.Now()
-	err := i.Device().Fingerprints(ctx, func(groups []*cluster.DeviceGroup) {
-		counts = append(counts, groups[0].Attributes["count"].Int)
-		must.GreaterEq(t, time.Duration(len(counts)-1)*b.options.FingerprintInterval, time.Since(began))
-		must.NoError(t, i.Check(t.Context()))
-		if len(counts) == 8 {
-			cancel()
-		}
-	})
-	must.Error(t, err)
-	must.Eq(t, 0, counts[0])
-	for n := range counts[1:] {
-		must.Less(t, counts[n+1], counts[n])
-	}
-}
-
-// A stream that ends is an error, after the last message. The caller opens it again.
-func TestDevice_theStreamEnds(t *testing.T) {
-	t.Parallel()
-	s := ofDevices(1)
-	s.EndOfStream = true
-	i := newDeviceBench(t, s).launch()
-	reports := 0
-	for range 2 {
-		err := i.Device().Fingerprints(t.Context(), func([]*cluster.DeviceGroup) { reports++ })
-		must.ErrorContains(t, err, "the plugin has ended the stream")
-		must.Eq(t, driver.Fatal, driver.ClassOf(err))
-	}
-	must.Eq(t, 2, reports)
-	must.NoError(t, i.Check(t.Context()))
 }
 
 // The end of the context ends the stream in the plugin.

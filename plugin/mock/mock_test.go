@@ -15,7 +15,6 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
-	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/drivertest"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/mock"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/schema"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
@@ -28,14 +27,13 @@ type driverProcess struct {
 }
 
 // newDriverProcess returns a driver process. died is closed when its simulated process ends.
-func newDriverProcess(t drivertest.T) *driverProcess {
+func newDriverProcess(t *testing.T) *driverProcess {
+	t.Helper()
 	p := &driverProcess{died: make(chan struct{})}
 	var once sync.Once
 	var err error
 	p.Driver, err = mock.New(func(int) { once.Do(func() { close(p.died) }) })
-	if err != nil {
-		t.Fatalf("making the driver: %v", err)
-	}
+	must.NoError(t, err)
 	return p
 }
 
@@ -104,10 +102,6 @@ func (p *driverProcess) Stop(ctx context.Context, id driver.TaskID, grace time.D
 	return err
 }
 
-func (p *driverProcess) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
-	return p.Driver.Fingerprints(ctx, report)
-}
-
 // Encode uses the driver's schema.
 func (p *driverProcess) Encode(config []byte, lookup func(string) (string, bool)) ([]byte, error) {
 	s, err := schema.New(p.Info().TaskSchema)
@@ -117,25 +111,6 @@ func (p *driverProcess) Encode(config []byte, lookup func(string) (string, bool)
 	return s.Encode(config, lookup)
 }
 
-var errUnsupported = &driver.Error{Class: driver.Unsupported, Call: "Call", Err: errors.New("unsupported")}
-
-func (*driverProcess) Events(context.Context, func(driver.Event)) error { return errUnsupported }
-func (*driverProcess) Stats(context.Context, driver.TaskID, time.Duration, func(driver.Usage)) error {
-	return errUnsupported
-}
-func (*driverProcess) Exec(context.Context, driver.TaskID, []string, time.Duration) (driver.Output, error) {
-	return driver.Output{}, errUnsupported
-}
-func (*driverProcess) ExecStreaming(context.Context, driver.TaskID, []string, driver.ExecStreams) (driver.ExitResult, error) {
-	return driver.ExitResult{}, errUnsupported
-}
-func (*driverProcess) CreateNetwork(context.Context, string, string) (*driver.Network, bool, error) {
-	return nil, false, errUnsupported
-}
-func (*driverProcess) DestroyNetwork(context.Context, string, *driver.Network) error {
-	return errUnsupported
-}
-
 // node is a node with the driver in this process.
 type node struct {
 	process *driverProcess
@@ -143,67 +118,19 @@ type node struct {
 	tasks   int
 }
 
-func newNode(t drivertest.T) drivertest.Node {
+func newNode(t *testing.T) *node {
+	t.Helper()
 	return &node{process: newDriverProcess(t), dir: t.TempDir()}
 }
 
-func (n *node) Driver() driver.Driver                              { return n.process }
-func (n *node) Kill(drivertest.T)                                  { close(n.process.died) }
-func (n *node) Launch(t drivertest.T)                              { n.process = newDriverProcess(t) }
-func (*node) Processes(driver.TaskID) ([]drivertest.Process, bool) { return nil, false }
-
-func (n *node) Task(t drivertest.T) *driver.TaskConfig {
+func (n *node) Task(t *testing.T) *driver.TaskConfig {
+	t.Helper()
 	n.tasks++
-	if err := os.MkdirAll(filepath.Join(n.dir, "web"), 0o700); err != nil {
-		t.Fatalf("making the task's folder: %v", err)
-	}
+	must.NoError(t, os.MkdirAll(filepath.Join(n.dir, "web"), 0o700))
 	return &driver.TaskConfig{
 		ID: driver.TaskID(fmt.Sprintf("alloc/web/%d", n.tasks)), Name: "web", AllocDir: n.dir,
 		StdoutPath: filepath.Join(n.dir, fmt.Sprintf("stdout.%d", n.tasks)),
 	}
-}
-
-func (*node) Stdout(task *driver.TaskConfig) (string, error) {
-	text, err := os.ReadFile(task.StdoutPath)
-	return string(text), err
-}
-
-// config is the config of a task for the conformance suite.
-func config(b drivertest.Behaviour) ([]byte, bool) {
-	keys := map[string]any{}
-	switch b.Kind {
-	case drivertest.RunForever:
-	case drivertest.Exit:
-		keys["run_for"], keys["exit_code"] = b.After.String(), b.Code
-	case drivertest.Die:
-		keys["run_for"], keys["exit_signal"] = b.After.String(), map[string]int{"SIGKILL": 9, "SIGTERM": 15}[b.Signal]
-	case drivertest.Ignore:
-		keys["stop_ignore"] = true
-	case drivertest.Trap:
-		keys["signal_codes"] = map[string]int{b.Signal: b.Code}
-	case drivertest.Fail:
-		keys["start_error"] = "the config says so"
-	case drivertest.Lines:
-		keys["run_for"], keys["stdout_string"] = "0s", drivertest.Output
-	default:
-		return nil, false
-	}
-	text, err := json.Marshal(keys)
-	return text, err == nil
-}
-
-// The driver passes the conformance suite. Package plugin/host tests it over the protocol.
-func TestDriver_conformance(t *testing.T) {
-	t.Parallel()
-	drivertest.Run(t, drivertest.Harness{
-		Strict: true,
-		New:    newNode, Config: config, Around: synctest.Test,
-		Skips: map[string]string{
-			"D4 user":        "the tasks have no processes",
-			"D4 environment": "the tasks have no processes",
-			"D17 children":   "the tasks have no processes",
-		},
-	})
 }
 
 // start starts a task with a config.
@@ -246,11 +173,11 @@ func TestDriver_crashAt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				n := newNode(t).(*node)
+				n := newNode(t)
 				task, handle, err := start(t, n, fmt.Sprintf(`{"run_for": "1h", "exit_code": 3, "crash_at": %q}`, name))
 				must.NoError(t, err)
 				must.EqOp(t, driver.Gone, driver.ClassOf(call(n, t.Context(), task.ID)))
-				n.Launch(t)
+				n.process = newDriverProcess(t)
 				if err := n.process.Recover(t.Context(), task.ID, handle); name == "DestroyTask" && err != nil {
 					return
 				}
@@ -264,10 +191,10 @@ func TestDriver_crashAt(t *testing.T) {
 // cannot be used again.
 func TestDriver_crashAtStart(t *testing.T) {
 	t.Parallel()
-	n := newNode(t).(*node)
+	n := newNode(t)
 	task, _, err := start(t, n, `{"crash_at": "StartTask"}`)
 	must.EqOp(t, driver.Gone, driver.ClassOf(err))
-	n.Launch(t)
+	n.process = newDriverProcess(t)
 	_, err = n.process.Start(t.Context(), task)
 	must.ErrorContains(t, err, "in use")
 }
@@ -276,7 +203,7 @@ func TestDriver_crashAtStart(t *testing.T) {
 func TestDriver_hangAt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t).(*node)
+		n := newNode(t)
 		task, _, err := start(t, n, `{"hang_at": "StopTask"}`)
 		must.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -292,13 +219,13 @@ func TestDriver_hangAt(t *testing.T) {
 func TestDriver_stopOutlivesTheDriver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t).(*node)
+		n := newNode(t)
 		task, handle, err := start(t, n, `{"stop_ignore": true, "crash_at": "StopTask"}`)
 		must.NoError(t, err)
 		began := time.Now()
 		must.EqOp(t, driver.Gone, driver.ClassOf(n.process.Stop(t.Context(), task.ID, 4*time.Second, "SIGINT")))
 		time.Sleep(time.Second)
-		n.Launch(t)
+		n.process = newDriverProcess(t)
 		must.NoError(t, n.process.Recover(t.Context(), task.ID, handle))
 		exit, err := n.process.Wait(t.Context(), task.ID)
 		must.NoError(t, err)
@@ -311,7 +238,7 @@ func TestDriver_stopOutlivesTheDriver(t *testing.T) {
 func TestDriver_lateStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t).(*node)
+		n := newNode(t)
 		task := n.Task(t)
 		var err error
 		task.Config, err = n.process.Encode([]byte(`{"start_block_for": "1m"}`), nil)
@@ -337,13 +264,13 @@ func TestDriver_configs(t *testing.T) {
 		`{"signal_codes": {"SIGNO": 1}}`: `unknown signal "SIGNO"`,
 		`{"start_error": "no disk"}`:     `no disk`,
 	} {
-		_, _, err := start(t, newNode(t).(*node), keys)
+		_, _, err := start(t, newNode(t), keys)
 		must.ErrorContains(t, err, want)
 		must.NotEqOp(t, driver.Recoverable, driver.ClassOf(err))
 	}
-	_, _, err := start(t, newNode(t).(*node), `{"start_error": "no disk", "start_error_recoverable": true}`)
+	_, _, err := start(t, newNode(t), `{"start_error": "no disk", "start_error_recoverable": true}`)
 	must.EqOp(t, driver.Recoverable, driver.ClassOf(err))
-	n := newNode(t).(*node)
+	n := newNode(t)
 	task, _, err := start(t, n, `{}`)
 	must.NoError(t, err)
 	must.ErrorContains(t, n.process.Stop(t.Context(), task.ID, 0, "SIGNO"), "unknown signal")
@@ -362,7 +289,7 @@ func TestDriver_refusesRecords(t *testing.T) {
 		"earlier boot": {func(r map[string]any) []byte { r["boot"] = "another"; return encode(t, r) }, "booted"},
 		"another task": {func(r map[string]any) []byte { r["id"] = "another"; return encode(t, r) }, "another"},
 	} {
-		n := newNode(t).(*node)
+		n := newNode(t)
 		task, handle, err := start(t, n, `{}`)
 		must.NoError(t, err, must.Sprint(name))
 		files, err := filepath.Glob(filepath.Join(n.dir, "web", ".mock-*.json"))
@@ -373,7 +300,7 @@ func TestDriver_refusesRecords(t *testing.T) {
 		record := map[string]any{}
 		must.NoError(t, json.Unmarshal(text, &record))
 		must.NoError(t, os.WriteFile(files[0], change.to(record), 0o600))
-		n.Launch(t)
+		n.process = newDriverProcess(t)
 		must.ErrorContains(t, n.process.Recover(t.Context(), task.ID, handle), change.want)
 		must.NoError(t, os.Remove(files[0]))
 		must.ErrorIs(t, n.process.Recover(t.Context(), task.ID, handle), os.ErrNotExist)
@@ -390,7 +317,7 @@ func encode(t *testing.T, v any) []byte {
 // Destroy leaves no file.
 func TestDriver_destroyLeavesNothing(t *testing.T) {
 	t.Parallel()
-	n := newNode(t).(*node)
+	n := newNode(t)
 	task, _, err := start(t, n, `{}`)
 	must.NoError(t, err)
 	must.NoError(t, n.process.Destroy(t.Context(), task.ID, true))

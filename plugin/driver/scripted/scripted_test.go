@@ -14,40 +14,6 @@ import (
 
 var killed = driver.ExitResult{Code: 137, Signal: 9}
 
-// A task that ignores its signal gets SIGKILL from the driver at the end of the grace.
-func TestDriver_gracePasses(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, script(scripted.Script{IgnoreSignals: true}))
-	n.started("web")
-	n.clock.pass(time.Second)
-	began := n.clock.now
-	wait, stop := n.wait("web"), n.stop("web", 5*time.Second, "SIGINT")
-	n.clock.pass(time.Hour)
-	must.NoError(t, answered(n, wait))
-	must.NoError(t, answered(n, stop))
-	must.EqOp(t, killed, wait.value)
-	main := n.main("web")
-	must.Eq(t, []scripted.SignalSent{
-		{At: began, Signal: scripted.SIGINT, By: scripted.ByDriver},
-		{At: began.Add(5 * time.Second), Signal: scripted.SIGKILL, By: scripted.ByDriver},
-	}, main.Signals)
-	must.EqOp(t, began.Add(5*time.Second), main.EndedAt)
-}
-
-// The script gives the time of a stop and its exit code.
-func TestDriver_orderlyStop(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, script(scripted.Script{StopTakes: 2 * time.Second, StopExit: &driver.ExitResult{Code: 7}}))
-	n.started("web")
-	wait, stop := n.wait("web"), n.stop("web", time.Minute, "")
-	n.clock.pass(time.Second)
-	must.Zero(t, stop.count)
-	n.clock.pass(time.Second)
-	must.NoError(t, answered(n, stop))
-	must.EqOp(t, 7, wait.value.Code)
-	must.SliceLen(t, 1, n.main("web").Signals)
-}
-
 // A failed start leaves no process, and its class says whether a retry may succeed.
 func TestDriver_startFails(t *testing.T) {
 	t.Parallel()
@@ -356,23 +322,6 @@ func TestDriver_statsCrash(t *testing.T) {
 	n.clock.pass(0)
 	must.EqOp(t, driver.Gone, driver.ClassOf(answered(n, stats)))
 	must.EqOp(t, 1, ended)
-}
-
-// TaskStats reports once in each interval and ends with the task.
-func TestDriver_stats(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, script(scripted.Script{UsedRSS: 42}))
-	n.started("web")
-	reports := 0
-	stats := callError(n, func(reply func(error)) {
-		n.driver.Stats("web", 10*time.Second, func(u driver.Usage) { reports++; must.EqOp(t, 42, u.RSS) }, reply)
-	})
-	n.clock.pass(35 * time.Second)
-	must.EqOp(t, 4, reports)
-	n.stop("web", time.Second, "")
-	n.clock.pass(time.Minute)
-	must.NoError(t, answered(n, stats))
-	must.EqOp(t, 4, reports)
 }
 
 // A hundred thousand fingerprints arrive in their order, until the stream is canceled.
