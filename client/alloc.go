@@ -102,7 +102,7 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 	a.report.endOnly = false
 	if a.report.restored {
 		a.report.restored = false
-		if r, _ := a.newReport(); knows(alloc, r) {
+		if r, _ := a.newReport(); inRow(alloc, r) {
 			a.report.taken = a.report.version
 		}
 	}
@@ -182,7 +182,7 @@ func (a *allocRunner) build() {
 		return
 	}
 	a.building = true
-	a.core.options.Shell.Build(a.rec.Alloc, answerOf(a, func(err error) {
+	a.core.options.Shell.Build(a.rec.Alloc, allocReply(a, func(err error) {
 		a.building, a.built = false, err == nil
 		if err != nil {
 			a.buildFailures++
@@ -264,7 +264,7 @@ func (a *allocRunner) discard() {
 		return
 	}
 	a.discarding = true
-	a.core.options.Shell.Discard(a.id(), answerOf(a, func(err error) {
+	a.core.options.Shell.Discard(a.id(), allocReply(a, func(err error) {
 		a.discarding = false
 		if err != nil {
 			a.discardFailing++
@@ -278,7 +278,7 @@ func (a *allocRunner) discard() {
 		case a.pendingUnreadable != "":
 			wantUnreadable(a.core, Unreadable{Alloc: a.pending, Reason: a.pendingUnreadable})
 		default:
-			a.core.want(a.pending)
+			a.core.receiveAlloc(a.pending)
 		}
 	}))
 }

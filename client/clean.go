@@ -12,7 +12,7 @@ import (
 const cleanWithoutDriver = 30 * time.Second
 
 // clean removes the remains of the start.
-func (s *start) clean() {
+func (s *taskStart) clean() {
 	if s.call == callClean || !s.t.tried() || !s.t.core().reached(s.retryAt) {
 		return
 	}
@@ -35,22 +35,22 @@ func (s *start) clean() {
 		}
 	}
 	s.call = callClean
-	s.t.core().options.Shell.Clean(ref, answer2(s, func(left []Process, err error) { s.cleaned(ref.Generation, left, err) }))
+	s.t.core().options.Shell.Clean(ref, replyPair(s, func(left []Process, err error) { s.cleaned(ref.Generation, left, err) }))
 }
 
 // killWithoutDriver kills the processes of the start while its driver is down. If the driver comes
 // back and still starts the task, clean removes it later.
-func (s *start) killWithoutDriver() {
+func (s *taskStart) killWithoutDriver() {
 	if s.kills != killNone || !s.t.rec.HostCgroup && !s.t.alloc.orphan() {
 		return
 	}
 	s.kills = killCalled
-	s.t.core().options.Shell.Kill(s.t.ref(), answer2(s, func([]Process, error) { s.kills = killDone }))
+	s.t.core().options.Shell.Kill(s.t.ref(), replyPair(s, func([]Process, error) { s.kills = killDone }))
 }
 
 // drivers returns the drivers that may know the start. The driver of an orphan is unknown, so any
 // driver may know it.
-func (s *start) drivers() []*driverState {
+func (s *taskStart) drivers() []*driverState {
 	all := s.t.core().drivers
 	if s.t.alloc.orphan() {
 		return all.all
@@ -62,7 +62,7 @@ func (s *start) drivers() []*driverState {
 }
 
 // waitsFor reports whether the removal of the start's remains must wait for a driver that is down.
-func (s *start) waitsFor(d *driverState) bool {
+func (s *taskStart) waitsFor(d *driverState) bool {
 	if s.deadline == 0 {
 		s.deadline = s.t.core().now.Boot + cleanWithoutDriver
 	}
@@ -71,9 +71,9 @@ func (s *start) waitsFor(d *driverState) bool {
 
 // mayStartLate reports whether the driver may still work on the call to start the task: an earlier
 // client made the call and did not get the answer.
-func (s *start) mayStartLate() bool { return s.t.rec.End == EndLost && len(s.t.rec.Handle) == 0 }
+func (s *taskStart) mayStartLate() bool { return s.t.rec.End == EndLost && len(s.t.rec.Handle) == 0 }
 
-func (s *start) cleaned(generation Generation, left []Process, err error) {
+func (s *taskStart) cleaned(generation Generation, left []Process, err error) {
 	s.call = callNone
 	switch class := driver.ClassOf(err); {
 	case err != nil && class == driver.Gone:

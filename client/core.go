@@ -200,7 +200,7 @@ func (c *Core) receive(w Wanted) {
 		c.visiting.all()
 	}
 	for _, alloc := range w.Allocs {
-		c.want(alloc)
+		c.receiveAlloc(alloc)
 	}
 	for _, u := range w.Unreadable {
 		wantUnreadable(c, u)
@@ -223,8 +223,8 @@ func (c *Core) receive(w Wanted) {
 	c.releaseOld(w, known)
 }
 
-// want handles an allocation that the servers have placed or changed.
-func (c *Core) want(alloc *cluster.Allocation) {
+// receiveAlloc handles an allocation that the servers have placed or changed.
+func (c *Core) receiveAlloc(alloc *cluster.Allocation) {
 	if a := c.alloc(alloc.ID); a != nil {
 		a.update(alloc)
 		return

@@ -643,7 +643,7 @@ func TestCore_fullDisk(t *testing.T) {
 }
 
 // The client was down for longer than the grace of a task that had to stop. The task then gets its
-// signal and its whole grace, because the driver was never asked to stop it.
+// signal and its whole grace, because the driver was never requested to stop it.
 func TestCore_clientAwayBeforeTheSignal(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

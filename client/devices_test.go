@@ -20,8 +20,8 @@ func (n *node) waiting(id cluster.AllocID, name string) string {
 	return string(state.Waiting.For) + ": " + state.Waiting.Detail
 }
 
-// told describes the devices that the client has published.
-func (n *node) told() (words []string) {
+// reportedDevices describes the devices that the client has published.
+func (n *node) reportedDevices() (words []string) {
 	if len(n.published) == 0 {
 		return nil
 	}
@@ -43,7 +43,7 @@ func TestLedger_reservesAtEachStart(t *testing.T) {
 	n := newNode(t)
 	n.install("d1")
 	n.scripts["web"] = script{runs: []ending{{after: time.Minute, code: 1}, {}}}
-	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	n.place(withDevices(allocation("a", mainTask("web")), "web", "d1"))
 	n.run(30 * time.Second)
 	must.EqOp(t, "d1 1", n.devices.reserved())
 	n.crash()
@@ -66,10 +66,10 @@ func TestLedger_waitsForTheOwner(t *testing.T) {
 	n := newNode(t)
 	n.install("d1")
 	n.scripts["old"] = script{ignores: true, undying: time.Minute}
-	n.place(gives(allocation("a", mainTask("old")), "old", "d1"))
+	n.place(withDevices(allocation("a", mainTask("old")), "old", "d1"))
 	n.run(time.Minute)
 	n.stop("a")
-	n.place(gives(allocation("b", mainTask("new")), "new", "d1"))
+	n.place(withDevices(allocation("b", mainTask("new")), "new", "d1"))
 	n.run(time.Minute)
 	must.EqOp(t, "device: the device acme/toy/t1/d1 is held by task old of allocation a", n.waiting("b", "new"))
 	must.EqOp(t, "waiting for devices", n.servers["b"].ClientDescription)
@@ -86,9 +86,9 @@ func TestLedger_waitsForTheOwner(t *testing.T) {
 func TestLedger_doubleGrant(t *testing.T) {
 	n := newNode(t)
 	n.install("d1", "d2")
-	n.place(gives(allocation("b", mainTask("first")), "first", "d1"))
+	n.place(withDevices(allocation("b", mainTask("first")), "first", "d1"))
 	n.run(time.Minute)
-	n.place(gives(allocation("a", mainTask("second")), "second", "d2", "d1")) // its id is the lower one
+	n.place(withDevices(allocation("a", mainTask("second")), "second", "d2", "d1")) // its id is the lower one
 	n.run(time.Minute)
 	n.crash()
 	n.answer()
@@ -105,9 +105,9 @@ func TestLedger_doubleGrant(t *testing.T) {
 func TestLedger_releaseIsOnTheDisk(t *testing.T) {
 	n := newNode(t)
 	n.install("d1")
-	n.place(gives(allocation("a", mainTask("old")), "old", "d1"))
+	n.place(withDevices(allocation("a", mainTask("old")), "old", "d1"))
 	n.run(time.Minute)
-	n.place(gives(allocation("b", mainTask("new")), "new", "d1"))
+	n.place(withDevices(allocation("b", mainTask("new")), "new", "d1"))
 	n.run(time.Minute)
 	n.fullDisk = true
 	n.stop("a")
@@ -125,19 +125,19 @@ func TestLedger_releaseIsOnTheDisk(t *testing.T) {
 func TestDevices_missingAndUnhealthy(t *testing.T) {
 	n := newNode(t)
 	n.install("d1", "d2")
-	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	n.place(withDevices(allocation("a", mainTask("web")), "web", "d1"))
 	n.run(time.Minute)
 	n.devices.ids = []cluster.Device{{ID: "d2", HealthDescription: "too hot"}}
-	n.tell()
-	n.place(gives(allocation("b", mainTask("gone")), "gone", "d9"))
-	n.place(gives(allocation("c", mainTask("hot")), "hot", "d2"))
+	n.post()
+	n.place(withDevices(allocation("b", mainTask("gone")), "gone", "d9"))
+	n.place(withDevices(allocation("c", mainTask("hot")), "hot", "d2"))
 	n.run(10 * time.Second)
-	must.Eq(t, []string{"acme/toy/t1/d2 too hot"}, n.told())
-	must.StrContains(t, n.said("b", "gone"), "failed to reserve devices: the node has no device acme/toy/t1/d9")
-	must.StrContains(t, n.said("c", "hot"), "failed to reserve devices: the device acme/toy/t1/d2 is unhealthy: too hot")
+	must.Eq(t, []string{"acme/toy/t1/d2 too hot"}, n.reportedDevices())
+	must.StrContains(t, n.messages("b", "gone"), "failed to reserve devices: the node has no device acme/toy/t1/d9")
+	must.StrContains(t, n.messages("c", "hot"), "failed to reserve devices: the device acme/toy/t1/d2 is unhealthy: too hot")
 	must.EqOp(t, cluster.ClientPending, n.status("b"))
 	n.devices.ids[0].Healthy = true
-	n.tell()
+	n.post()
 	n.run(5 * time.Minute)
 	must.EqOp(t, cluster.ClientFailed, n.status("b"))
 	must.EqOp(t, cluster.ClientRunning, n.status("c"))
@@ -152,10 +152,10 @@ func TestDevices_empty(t *testing.T) {
 	n.install()
 	n.run(time.Second)
 	must.SliceLen(t, 1, n.published)
-	must.SliceEmpty(t, n.told())
-	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	must.SliceEmpty(t, n.reportedDevices())
+	n.place(withDevices(allocation("a", mainTask("web")), "web", "d1"))
 	n.run(5 * time.Second)
-	must.StrContains(t, n.said("a", "web"), "the node has no device acme/toy/t1/d1: no device plugin has this kind")
+	must.StrContains(t, n.messages("a", "web"), "the node has no device acme/toy/t1/d1: no device plugin has this kind")
 }
 
 // V3: the plugin dies. Its devices are unhealthy until the next process reports them with the same
@@ -163,19 +163,19 @@ func TestDevices_empty(t *testing.T) {
 func TestDevices_pluginDies(t *testing.T) {
 	n := newNode(t)
 	n.install("d1", "d2")
-	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	n.place(withDevices(allocation("a", mainTask("web")), "web", "d1"))
 	n.run(time.Minute)
 	n.devices.launchError = errors.New("exec format error")
 	n.killDevicePlugin(n.devices.process.generation)
-	n.place(gives(allocation("b", mainTask("next")), "next", "d2"))
+	n.place(withDevices(allocation("b", mainTask("next")), "next", "d2"))
 	n.run(10 * time.Second)
 	must.Eq(t, []string{
 		"acme/toy/t1/d1 the device plugin did not start: exec format error", "acme/toy/t1/d2 the device plugin did not start: exec format error",
-	}, n.told())
+	}, n.reportedDevices())
 	must.EqOp(t, "device: the device plugin toys is not running", n.waiting("b", "next"))
 	n.devices.launchError = nil
 	n.run(5 * time.Minute)
-	must.Eq(t, []string{"acme/toy/t1/d1", "acme/toy/t1/d2"}, n.told())
+	must.Eq(t, []string{"acme/toy/t1/d1", "acme/toy/t1/d2"}, n.reportedDevices())
 	must.Len(t, 1, n.live("next"))
 	must.Len(t, 1, n.live("web"))
 	must.EqOp(t, "d1 1, d2 1", n.devices.reserved())
@@ -188,16 +188,16 @@ func TestDevices_pluginTellsNothing(t *testing.T) {
 	n.run(time.Minute)
 	n.core.Devices("toys", n.devices.process.generation, client.DeviceReport{Err: errors.New("the stream has ended")})
 	n.run(10 * time.Second)
-	must.Eq(t, []string{"acme/toy/t1/d1 the device plugin does not report its devices: the stream has ended"}, n.told())
-	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	must.Eq(t, []string{"acme/toy/t1/d1 the device plugin does not report its devices: the stream has ended"}, n.reportedDevices())
+	n.place(withDevices(allocation("a", mainTask("web")), "web", "d1"))
 	n.run(time.Second)
-	must.StrContains(t, n.said("a", "web"), "is unhealthy: the device plugin does not report its devices")
+	must.StrContains(t, n.messages("a", "web"), "is unhealthy: the device plugin does not report its devices")
 	n.devices.mute = true
 	n.crash()
 	n.answer()
 	n.run(time.Minute)
 	must.EqOp(t, "device: the device plugin toys has not reported its devices yet", n.waiting("a", "web"))
-	n.tell()
+	n.post()
 	n.run(time.Second)
 	must.Len(t, 1, n.live("web"))
 }
@@ -222,7 +222,7 @@ func TestDevices_problems(t *testing.T) {
 	n.core.Devices("toys", n.devices.process.generation, client.DeviceReport{Err: errors.New("broken")})
 	n.run(10 * time.Second)
 	must.Eq(t, map[string]string{"toys": "the device plugin does not report its devices: broken\nthe device x is ignored"}, deviceProblems(n))
-	n.tell()
+	n.post()
 	n.run(10 * time.Second)
 	must.MapEmpty(t, deviceProblems(n))
 }
@@ -232,7 +232,7 @@ func TestDevices_problems(t *testing.T) {
 func TestDevices_clientRestarts(t *testing.T) {
 	n := newNode(t)
 	n.install("d1", "d2")
-	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	n.place(withDevices(allocation("a", mainTask("web")), "web", "d1"))
 	n.run(time.Minute)
 	n.devices.last = n.devices.groups()
 	n.devices.mute = true
@@ -240,14 +240,14 @@ func TestDevices_clientRestarts(t *testing.T) {
 	n.answer()
 	const unknown = "the device plugin has not reported its devices since the client has started"
 	must.Eq(t, []string{unknown, unknown}, []string{n.core.Facts().Devices[0].Devices[0].HealthDescription, n.core.Facts().Devices[0].Devices[1].HealthDescription})
-	n.place(gives(allocation("b", mainTask("next")), "next", "d2"))
+	n.place(withDevices(allocation("b", mainTask("next")), "next", "d2"))
 	n.run(time.Minute)
-	must.Eq(t, []string{"acme/toy/t1/d1 " + unknown, "acme/toy/t1/d2 " + unknown}, n.told())
+	must.Eq(t, []string{"acme/toy/t1/d1 " + unknown, "acme/toy/t1/d2 " + unknown}, n.reportedDevices())
 	must.EqOp(t, "device: the device plugin toys has not reported its devices yet", n.waiting("b", "next"))
 	must.MapEmpty(t, deviceProblems(n))
-	n.tell()
+	n.post()
 	n.run(10 * time.Second)
-	must.Eq(t, []string{"acme/toy/t1/d1", "acme/toy/t1/d2"}, n.told())
+	must.Eq(t, []string{"acme/toy/t1/d1", "acme/toy/t1/d2"}, n.reportedDevices())
 	must.Len(t, 1, n.live("web"))
 	must.Len(t, 1, n.live("next"))
 	must.EqOp(t, "d1 1, d2 1", n.devices.reserved())
@@ -269,9 +269,9 @@ func TestDevices_reservationFails(t *testing.T) {
 			n := newNode(t)
 			n.install("d1")
 			n.devices.scripts["web"] = test.script
-			n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+			n.place(withDevices(allocation("a", mainTask("web")), "web", "d1"))
 			n.run(40 * time.Second)
-			must.StrContains(t, n.said("a", "web"), test.says)
+			must.StrContains(t, n.messages("a", "web"), test.says)
 			must.EqOp(t, test.deaths, n.devices.launches > 0)
 			n.devices.scripts["web"] = deviceScript{}
 			n.run(2 * time.Minute)
@@ -289,7 +289,7 @@ func TestDevices_stoppedWhileReserving(t *testing.T) {
 	n := newNode(t)
 	n.install("d1")
 	n.devices.scripts["web"] = deviceScript{hangs: true}
-	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	n.place(withDevices(allocation("a", mainTask("web")), "web", "d1"))
 	n.run(time.Second)
 	n.stop("a")
 	n.run(time.Second)
@@ -305,13 +305,13 @@ func TestLedger_orphan(t *testing.T) {
 	n := newNode(t)
 	n.install("d1", "d2")
 	n.scripts["old"] = script{undying: 10 * time.Minute, ignores: true}
-	n.place(gives(allocation("a", mainTask("old")), "old", "d1"))
+	n.place(withDevices(allocation("a", mainTask("old")), "old", "d1"))
 	n.run(time.Minute)
 	n.disk["a"] = client.OrphanRecord("a", []string{"old"}, n.bootID)
 	placed := n.allocs
 	n.allocs = nil // the servers no longer know it
 	n.crash()
-	n.place(gives(allocation("b", mainTask("other")), "other", "d2"))
+	n.place(withDevices(allocation("b", mainTask("other")), "other", "d2"))
 	n.run(time.Minute)
 	must.StrContains(t, n.waiting("b", "other"), "acme/toy/t1/d2 is held by task old of allocation a")
 	n.allocs = append(n.allocs, placed...)
@@ -326,7 +326,7 @@ func TestLedger_orphan(t *testing.T) {
 func TestLedger_reboot(t *testing.T) {
 	n := newNode(t)
 	n.install("d1")
-	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	n.place(withDevices(allocation("a", mainTask("web")), "web", "d1"))
 	n.run(time.Minute)
 	n.reboot()
 	n.answer()
@@ -339,12 +339,12 @@ func TestLedger_reboot(t *testing.T) {
 func TestLedger_devicesOfARunStay(t *testing.T) {
 	n := newNode(t)
 	n.install("d1", "d2")
-	n.place(gives(allocation("a", mainTask("web")), "web", "d1"))
+	n.place(withDevices(allocation("a", mainTask("web")), "web", "d1"))
 	n.run(time.Minute)
 	n.index++
 	changed := n.allocs[0].Copy()
 	changed.Devices, changed.AllocModifyIndex = nil, n.index
-	gives(changed, "web", "d2")
+	withDevices(changed, "web", "d2")
 	n.core.Servers(client.Wanted{ClusterID: "cluster-1", Index: n.index, Allocs: []*cluster.Allocation{changed}})
 	n.restart("a", "web", false)
 	n.run(time.Minute)
@@ -356,7 +356,7 @@ func TestLedger_devicesOfARunStay(t *testing.T) {
 func TestLedger_renamedKind(t *testing.T) {
 	n := newNode(t)
 	n.install("d1", "d2")
-	n.place(gives(allocation("a", mainTask("old")), "old", "d1"))
+	n.place(withDevices(allocation("a", mainTask("old")), "old", "d1"))
 	n.run(time.Minute)
 	renamed := toy
 	renamed.Name = "t1-pro"
@@ -365,7 +365,7 @@ func TestLedger_renamedKind(t *testing.T) {
 	}
 	n.core.Devices("toys", n.devices.process.generation, client.DeviceReport{Groups: groups()})
 	for id, device := range map[cluster.AllocID]string{"b": "d1", "c": "d2"} {
-		a := gives(allocation(id, mainTask("new"+device)), "new"+device, device)
+		a := withDevices(allocation(id, mainTask("new"+device)), "new"+device, device)
 		a.Devices.All[0].Kind = renamed
 		n.place(a)
 	}
@@ -391,7 +391,7 @@ func TestDevices_notAssigned(t *testing.T) {
 	n.place(a)
 	n.run(5 * time.Second)
 	must.Len(t, 0, n.live(""))
-	must.StrContains(t, n.said("a", "web"), "failed to reserve devices: the task has 1 device requests, and the servers have assigned devices to 0")
+	must.StrContains(t, n.messages("a", "web"), "failed to reserve devices: the task has 1 device requests, and the servers have assigned devices to 0")
 	n.run(10 * time.Minute)
 	must.EqOp(t, cluster.ClientFailed, n.status("a"))
 }

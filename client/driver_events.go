@@ -41,7 +41,7 @@ func (d *drivers) event(name string, generation Generation, e driver.Event) {
 }
 
 // reported adds a message of the driver to the events of the task.
-func (s *start) reported(message string) {
+func (s *taskStart) reported(message string) {
 	now, n := s.t.core().now.Boot, &s.driverEvents
 	if n.taken == 0 || now >= n.since+driverEventTime {
 		*n = driverEvents{since: now}

@@ -26,9 +26,9 @@ func TestCore_driverEvents(t *testing.T) {
 	n.core.DriverEvent("mock", n.driver.generation+1, driver.Event{Task: id, Message: "another process"})
 	n.core.DriverEvent("raw_exec", 1, driver.Event{Task: id, Message: "another driver"})
 	n.run(time.Minute)
-	must.StrContains(t, n.said("a", "web"), "the image is old")
-	must.StrNotContains(t, n.said("a", "web"), "another")
-	must.StrNotContains(t, n.said("a", "later"), "no task", must.Sprint("the task has no id before its start"))
+	must.StrContains(t, n.messages("a", "web"), "the image is old")
+	must.StrNotContains(t, n.messages("a", "web"), "another")
+	must.StrNotContains(t, n.messages("a", "later"), "no task", must.Sprint("the task has no id before its start"))
 
 	saves, last := 0, n.disk["a"]
 	for i := range 1000 {
@@ -42,12 +42,12 @@ func TestCore_driverEvents(t *testing.T) {
 	n.run(time.Second)
 	events := n.servers["a"].TaskStates.State("web").Events
 	must.Eq(t, "Received", events[0].Type)
-	must.Eq(t, 3, strings.Count(n.said("a", "web"), "layer"))
+	must.Eq(t, 3, strings.Count(n.messages("a", "web"), "layer"))
 
 	n.stop("a")
 	n.run(time.Minute)
 	n.core.DriverEvent("mock", n.driver.generation, driver.Event{Task: id, Message: "late"})
 	n.run(time.Minute)
-	must.StrNotContains(t, n.said("a", "web"), "late")
+	must.StrNotContains(t, n.messages("a", "web"), "late")
 	completed(n, "a")
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
-// said returns the messages of a task's events.
-func (n *node) said(id cluster.AllocID, name string) string {
+// messages returns the messages of a task's events.
+func (n *node) messages(id cluster.AllocID, name string) string {
 	var texts []string
 	for _, e := range n.servers[id].TaskStates.State(name).Events {
 		texts = append(texts, e.Message)
@@ -53,7 +53,7 @@ func TestCore_pluginDownSaysWhy(t *testing.T) {
 	n.killDevicePlugin(n.devices.process.generation)
 	n.run(time.Second)
 	must.EqOp(t, "the driver's process has died: panic: a fault of the script", health(n).HealthDescription)
-	must.Eq(t, []string{"acme/toy/t1/d1 the process of the device plugin has died: panic: a fault of the script"}, n.told())
+	must.Eq(t, []string{"acme/toy/t1/d1 the process of the device plugin has died: panic: a fault of the script"}, n.reportedDevices())
 }
 
 // H9: the driver does not answer a call, in one process of the driver or in all. The wait of the
@@ -89,7 +89,7 @@ func TestCore_driverHangsAtEachCall(t *testing.T) {
 				n.run(test.at)
 				if test.at > 0 {
 					wait := n.servers["a"].TaskStates.State("web").Waiting
-					must.NotNil(t, wait, must.Sprint(n.said("a", "web")))
+					must.NotNil(t, wait, must.Sprint(n.messages("a", "web")))
 					must.StrContains(t, wait.Detail, test.waits)
 				}
 				n.run(test.ended - test.at)
@@ -97,7 +97,7 @@ func TestCore_driverHangsAtEachCall(t *testing.T) {
 				must.Len(t, 0, n.live(""))
 				must.EqOp(t, test.kill, process.killed != 0)
 				if test.call == "StopTask" {
-					must.StrContains(t, n.said("a", "web"), "Exit Code: 137")
+					must.StrContains(t, n.messages("a", "web"), "Exit Code: 137")
 				}
 			})
 		}
@@ -113,7 +113,7 @@ func TestCore_startNeverAnswers(t *testing.T) {
 	n.run(time.Hour)
 	must.EqOp(t, cluster.ClientFailed, n.status("a"))
 	must.EqOp(t, 3, strings.Count(n.storyOf(), "the driver dies"))
-	must.StrContains(t, n.said("a", "web"), "The driver did not start the task in time, and the client restarts the driver")
+	must.StrContains(t, n.messages("a", "web"), "The driver did not start the task in time, and the client restarts the driver")
 	must.Len(t, 0, n.live(""))
 }
 
@@ -149,7 +149,7 @@ func TestCore_stopLies(t *testing.T) {
 	n.run(time.Minute)
 	must.Between(t, 5*time.Second, process.killed-began, 6*time.Second)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
-	must.StrContains(t, n.said("a", "web"), "Exit Code: 137, Signal: 9")
+	must.StrContains(t, n.messages("a", "web"), "Exit Code: 137, Signal: 9")
 }
 
 // H6: the driver cannot take a task over while the task must stop. The client destroys the task.
@@ -163,7 +163,7 @@ func TestCore_recoverFailsDuringAStop(t *testing.T) {
 	n.killDriver()
 	n.run(time.Minute)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
-	must.StrContains(t, n.said("a", "web"), "The driver could not take the task over: failed to decode driver config: EOF")
+	must.StrContains(t, n.messages("a", "web"), "The driver could not take the task over: failed to decode driver config: EOF")
 	must.Len(t, 0, n.live(""))
 }
 
@@ -199,7 +199,7 @@ func TestCore_killedDuringAStart(t *testing.T) {
 	n.run(time.Minute)
 	must.StrContains(t, n.storyOf(), "the driver dies")
 	must.EqOp(t, 1, len(n.tasks))
-	must.StrContains(t, n.said("a", "web"), "does not know whether the task was started")
+	must.StrContains(t, n.messages("a", "web"), "does not know whether the task was started")
 	must.EqOp(t, cluster.ClientRunning, n.status("a"))
 }
 
@@ -255,7 +255,7 @@ func TestCore_healthyAndUseless(t *testing.T) {
 			n.run(time.Hour)
 			must.EqOp(t, cluster.ClientFailed, n.status("a"))
 			must.EqOp(t, starts, n.ids)
-			must.StrContains(t, n.said("a", "web"), "failed to start task: StartTask: cannot create a cgroup")
+			must.StrContains(t, n.messages("a", "web"), "failed to start task: StartTask: cannot create a cgroup")
 			must.True(t, health(n).Healthy)
 			must.Len(t, 0, n.live(""))
 		})
@@ -305,7 +305,7 @@ func TestCore_anHourWithoutServers(t *testing.T) {
 }
 
 // A Wait call fails, and the answer comes when the next process of the driver runs. Bug: the core
-// asked that process for the state of a task that it had not taken over, took the answer for the
+// requested that process for the state of a task that it had not taken over, took the answer for the
 // end of the task, and killed it.
 func TestDrivers_waitFailsLate(t *testing.T) {
 	n := newNode(t)

@@ -14,7 +14,7 @@ import (
 // task has exited. The core then calls Wait once more for the exit code. The end of a task that no
 // client has stopped needs one call only.
 type ending struct {
-	s     *start
+	s     *taskStart
 	state endState
 	// restored: an earlier client has started the task. It may have made a call to stop the task that
 	// its last saved record does not contain.
@@ -45,7 +45,7 @@ const (
 // wait opens a call of Wait.
 func (e *ending) wait() {
 	e.s.call, e.openAtStop = callWait, false
-	e.s.t.core().options.Shell.Wait(e.s.t.ref(), answer2(e.s, e.waited))
+	e.s.t.core().options.Shell.Wait(e.s.t.ref(), replyPair(e.s, e.waited))
 }
 
 // stops notes that the core calls Stop of a process of the driver.
@@ -63,7 +63,7 @@ func (e *ending) waited(exit driver.ExitResult, err error) {
 	case err == nil && (e.state == endConfirmed || !e.mayBeStopping()):
 		s.t.exited(exit)
 	// A new process of the driver does not know the task before it takes the task over.
-	case err != nil && driver.ClassOf(err) == driver.Gone || s.knownTo != s.t.ref().Generation:
+	case err != nil && driver.ClassOf(err) == driver.Gone || s.heldBy != s.t.ref().Generation:
 		s.gone()
 	case e.state == endConfirmed:
 		s.t.exited(known(e.exit))
@@ -96,7 +96,7 @@ func (e *ending) stopInFlight() bool {
 	s := e.s
 	switch s.kills {
 	case killNone:
-		return e.stopping != 0 && e.stopping == s.knownTo || s.t.rec.SignalAt != 0 && !s.stopAsked
+		return e.stopping != 0 && e.stopping == s.heldBy || s.t.rec.SignalAt != 0 && !s.stopRequested
 	case killCalled:
 		return !s.unkillable
 	}
@@ -107,7 +107,7 @@ func (e *ending) stopInFlight() bool {
 func (e *ending) step() {
 	s := e.s
 	switch {
-	case e.state == endAnswered && s.knownTo != s.t.ref().Generation:
+	case e.state == endAnswered && s.heldBy != s.t.ref().Generation:
 		s.gone()
 	case e.state == endAnswered && !e.stopInFlight():
 		e.state = endInspecting
@@ -119,7 +119,7 @@ func (e *ending) step() {
 
 // inspect requests the state of the task. No new call of Wait starts before the answer.
 func (e *ending) inspect() {
-	e.s.t.core().options.Shell.Inspect(e.s.t.ref(), answer2(e.s, e.inspected))
+	e.s.t.core().options.Shell.Inspect(e.s.t.ref(), replyPair(e.s, e.inspected))
 }
 
 func (e *ending) inspected(status driver.Status, err error) {
@@ -139,7 +139,7 @@ func (e *ending) inspected(status driver.Status, err error) {
 		if answered {
 			e.early++
 		}
-		s.call, s.failures, s.seenRunning = callNone, e.early, true
+		s.call, s.failures, s.confirmedRunning = callNone, e.early, true
 		if s.t.rec.SignalAt != 0 && !s.unkillable {
 			s.failures = min(e.early, maxEarly) // the stop must not take much longer than the task
 		}
@@ -154,7 +154,7 @@ func (e *ending) inspected(status driver.Status, err error) {
 	case !s.abandoned:
 		s.call, s.failures, s.abandoned = callNone, 0, true
 		s.t.event("Driver Failure", "The driver did not say whether the task runs, and the client restarts the driver")
-		s.t.core().options.Shell.Abandon(s.driverPlugin(), s.knownTo)
+		s.t.core().options.Shell.Abandon(s.driverPlugin(), s.heldBy)
 	default:
 		s.t.event("Driver Failure", "The driver did not say how the task ended")
 		s.t.over(EndLost, nil)
@@ -186,7 +186,7 @@ func (e *ending) checkBeforeKill() bool {
 	}
 	e.checked = true
 	s.killAt = s.t.core().now.Boot + checkLimit
-	s.t.core().options.Shell.Inspect(s.t.ref(), answer2(s, func(status driver.Status, err error) {
+	s.t.core().options.Shell.Inspect(s.t.ref(), replyPair(s, func(status driver.Status, err error) {
 		s.killAt = 0
 		if err == nil && status.State == driver.TaskExited {
 			s.killAt = later(rec.SignalAt, s.t.task.KillTimeout, StopSlack, killMargin)
@@ -210,7 +210,7 @@ func (e *ending) giveUp() {
 		s.t.exited(known(e.exit))
 		return
 	}
-	s.t.core().options.Shell.Inspect(s.t.ref(), answer2(s, func(status driver.Status, err error) {
+	s.t.core().options.Shell.Inspect(s.t.ref(), replyPair(s, func(status driver.Status, err error) {
 		exit := e.exit
 		if err == nil && status.Exit != nil {
 			exit = status.Exit

@@ -74,7 +74,7 @@ func TestEnding_waitAnswersEarly(t *testing.T) {
 				must.EqOp(t, cluster.ClientRunning, n.status("a"))
 				n.run(test.ended - time.Second)
 				must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.storyOf()))
-				must.StrContains(t, n.said("a", "web"), test.code)
+				must.StrContains(t, n.messages("a", "web"), test.code)
 				if test.killed {
 					must.Between(t, 10*time.Second, web.killed-web.signaled, 11*time.Second)
 				} else {
@@ -104,7 +104,7 @@ func TestEnding_stopWithoutARecord(t *testing.T) {
 	n.run(20 * time.Second)
 	n.answer()
 	n.run(time.Second)
-	must.StrContains(t, n.said("a", "web"), "Exit Code: 7", must.Sprint(n.storyOf()))
+	must.StrContains(t, n.messages("a", "web"), "Exit Code: 7", must.Sprint(n.storyOf()))
 	must.EqOp(t, 0, web.killed)
 }
 
@@ -113,7 +113,7 @@ func TestEnding_restartWithAnEarlyAnswer(t *testing.T) {
 	n, web := running(t, early(), false)
 	n.restart("a", "web", false)
 	n.run(10 * time.Second)
-	must.StrContains(t, n.said("a", "web"), "Exit Code: 7")
+	must.StrContains(t, n.messages("a", "web"), "Exit Code: 7")
 	must.EqOp(t, 4*time.Second, web.ended-web.signaled)
 	web = n.live("web")[0]
 	n.restart("a", "", true)
@@ -137,11 +137,11 @@ func TestEnding_leaderWithAnEarlyAnswer(t *testing.T) {
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 	must.EqOp(t, 4*time.Second, web.ended-web.signaled)
 	must.EqOp(t, 0, web.killed)
-	must.StrContains(t, n.said("a", "web"), "Exit Code: 7")
+	must.StrContains(t, n.messages("a", "web"), "Exit Code: 7")
 }
 
 // Stop never returns. SIGKILL comes within a second after the grace, and the end does not wait for
-// the limit of the call. The exit code is known if the driver still knows the task.
+// the limit of the call. The exit code is known if the driver still inRow the task.
 func TestEnding_stopHangs(t *testing.T) {
 	for _, ownCgroup := range []bool{false, true} {
 		n, web := running(t, early(func(s *script) { s.hangsAt = "StopTask" }), ownCgroup)
@@ -150,7 +150,7 @@ func TestEnding_stopHangs(t *testing.T) {
 		n.run(12 * time.Second)
 		must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.storyOf()))
 		must.Between(t, 10*time.Second, web.killed-began, 11*time.Second)
-		must.StrContains(t, n.said("a", "web"), "Exit Code: 137")
+		must.StrContains(t, n.messages("a", "web"), "Exit Code: 137")
 	}
 }
 
@@ -162,7 +162,7 @@ func TestEnding_destroyedAfterAnEarlyAnswer(t *testing.T) {
 	n.stop("a")
 	n.run(15 * time.Second)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.storyOf()))
-	must.StrContains(t, n.said("a", "web"), "The exit code is unknown")
+	must.StrContains(t, n.messages("a", "web"), "The exit code is unknown")
 }
 
 // Inspect fails, or returns that the task runs, for ever. The stop ends after the grace and the
@@ -178,7 +178,7 @@ func TestEnding_inspectIsUseless(t *testing.T) {
 			n.run(10*time.Second + client.StopSlack + 2*time.Second)
 			must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.storyOf()))
 			must.Between(t, 10*time.Second, web.killed-web.signaled, 11*time.Second)
-			must.StrContains(t, n.said("a", "web"), "The exit code is unknown")
+			must.StrContains(t, n.messages("a", "web"), "The exit code is unknown")
 			must.Less(t, 60, n.calls["InspectTask"])
 			must.StrNotContains(t, n.storyOf(), "the driver dies")
 		})
@@ -190,7 +190,7 @@ func TestEnding_inspectIsUseless(t *testing.T) {
 		n.run(3 * time.Minute)
 		must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.storyOf()))
 		must.EqOp(t, 0, web.killed)
-		must.StrContains(t, n.said("a", "web"), "The driver did not say how the task ended")
+		must.StrContains(t, n.messages("a", "web"), "The driver did not say how the task ended")
 	})
 }
 

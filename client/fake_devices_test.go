@@ -101,8 +101,8 @@ func (d *deviceTable) reboot() {
 	}
 }
 
-// tell posts the plugin's devices to the core.
-func (n *node) tell() {
+// post posts the plugin's devices to the core.
+func (n *node) post() {
 	n.core.Devices("toys", n.devices.process.generation, client.DeviceReport{Groups: n.devices.groups()})
 }
 
@@ -212,8 +212,8 @@ func (n *node) noOtherRecord(ref client.TaskRef, id string) {
 			if t.ID == "" || t.ID == ref.ID || rec.Alloc.Devices == nil {
 				continue
 			}
-			for _, given := range rec.Alloc.Devices.All {
-				must.False(n.t, given.Task == t.State.Name && slices.Contains(given.IDs, id), must.Sprintf("%s is reserved for %s, and by the disk %s has it", id, ref.ID, t.ID))
+			for _, assigned := range rec.Alloc.Devices.All {
+				must.False(n.t, assigned.Task == t.State.Name && slices.Contains(assigned.IDs, id), must.Sprintf("%s is reserved for %s, and by the disk %s has it", id, ref.ID, t.ID))
 			}
 		}
 	}
@@ -225,18 +225,18 @@ func (n *node) useDevices(t *task, parts []device.Part) {
 	for _, p := range parts {
 		t.devices = append(t.devices, strings.Split(p.Env["TOYS"], ",")...)
 	}
-	var given []string
+	var assigned []string
 	for _, a := range n.allocs {
 		if a.ID != t.alloc || a.Devices == nil {
 			continue
 		}
 		for _, g := range a.Devices.All {
 			if g.Task == t.name {
-				given = append(given, g.IDs...)
+				assigned = append(assigned, g.IDs...)
 			}
 		}
 	}
-	must.Eq(n.t, given, t.devices, must.Sprint(t.id))
+	must.Eq(n.t, assigned, t.devices, must.Sprint(t.id))
 	for _, other := range n.live("") {
 		for _, id := range other.devices {
 			must.SliceNotContains(n.t, t.devices, id, must.Sprintf("%s starts while %s has the device", t.id, other.id))
@@ -244,8 +244,8 @@ func (n *node) useDevices(t *task, parts []device.Part) {
 	}
 }
 
-// gives assigns devices to a task of an allocation.
-func gives(a *cluster.Allocation, task string, ids ...string) *cluster.Allocation {
+// withDevices assigns devices to a task of an allocation.
+func withDevices(a *cluster.Allocation, task string, ids ...string) *cluster.Allocation {
 	if a.Devices == nil {
 		a.Devices = &cluster.AssignedDevices{}
 	}

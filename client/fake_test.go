@@ -270,7 +270,7 @@ func (n *node) run(d time.Duration) {
 			n.crash()
 			n.answer() // of the servers to the new client
 		}
-		n.storage.tell()
+		n.storage.post()
 		select {
 		case <-n.core.Woken(): // before the step, so that no second step hides what the first one has missed
 		default:

@@ -22,11 +22,11 @@ type fakeStorage struct {
 	*scripted.Storage
 	node *node
 	// machine has the process of the storage plugin alone. It stands for the task serving, or nil,
-	// of which the core toldTo knows.
-	machine *drivers.Machine
-	serving *task
-	toldTo  int
-	disk    map[cluster.VolumeKey]*volume.Record
+	// of which the core postedTo inRow.
+	machine  *drivers.Machine
+	serving  *task
+	postedTo int
+	disk     map[cluster.VolumeKey]*volume.Record
 	// claims are those of the servers, with the index of the plan that made them, or zero.
 	claims   map[cluster.ClaimKey]uint64
 	released map[cluster.ClaimKey]int
@@ -163,17 +163,17 @@ func (st *fakeStorage) plugin() *task {
 	return nil
 }
 
-// tell judges the calls, and tells the double and the core which process of the plugin answers.
-func (st *fakeStorage) tell() {
+// post judges the calls, and tells the double and the core which process of the plugin answers.
+func (st *fakeStorage) post() {
 	for _, c := range st.Calls(st.judged) {
 		must.SliceEmpty(st.node.t, c.Wrong, must.Sprint(c.Step, " of ", c.Request.Volume))
 		st.judged++
 	}
-	now, told := st.plugin(), st.toldTo == st.node.epoch
-	if told && st.serving == now {
+	now, posted := st.plugin(), st.postedTo == st.node.epoch
+	if posted && st.serving == now {
 		return
 	}
-	if told && st.serving != nil {
+	if posted && st.serving != nil {
 		st.node.core.StoragePluginDown("disks")
 	}
 	if st.serving != now {
@@ -185,7 +185,7 @@ func (st *fakeStorage) tell() {
 		_, err := st.machine.Spawn(drivers.Process{Task: "plugin"})
 		must.NoError(st.node.t, err)
 	}
-	st.toldTo, st.serving = st.node.epoch, now
+	st.postedTo, st.serving = st.node.epoch, now
 	if now != nil {
 		st.node.core.StoragePluginUp("disks", volume.Plugin{Stages: true})
 	}

@@ -45,7 +45,7 @@ func (a *allocRunner) healthyFor(least time.Duration) bool {
 		case t.oneShot():
 			healthy = healthy && t.rec.Phase == PhaseDead
 		default:
-			healthy = healthy && t.rec.Phase == PhaseRunning && t.start.seenRunning && a.core.reached(later(t.rec.RunningSince, least))
+			healthy = healthy && t.rec.Phase == PhaseRunning && t.start.confirmedRunning && a.core.reached(later(t.rec.RunningSince, least))
 		}
 	}
 	return healthy

@@ -52,9 +52,9 @@ func reply[T any](c *Core, take func(T)) func(T) {
 	return func(answer T) { c.inbox.post(func() { take(answer) }) }
 }
 
-// answerOf is like reply, for an answer to an effect of an allocation. The next step visits the
+// allocReply is like reply, for an answer to an effect of an allocation. The next step visits the
 // allocation.
-func answerOf[T any](a *allocRunner, take func(T)) func(T) {
+func allocReply[T any](a *allocRunner, take func(T)) func(T) {
 	return reply(a.core, func(answer T) {
 		take(answer)
 		a.visits.mark()

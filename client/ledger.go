@@ -14,7 +14,7 @@ import (
 type ledger struct{ core *Core }
 
 // devicesOf returns the devices that the plan assigned to a task, with one entry for each request.
-func devicesOf(t *taskRunner) (given []cluster.AssignedDevice) {
+func devicesOf(t *taskRunner) (assigned []cluster.AssignedDevice) {
 	alloc := t.alloc.rec.Alloc
 	if t.alloc.orphan() && t.alloc.pending != nil {
 		alloc = t.alloc.pending
@@ -24,10 +24,10 @@ func devicesOf(t *taskRunner) (given []cluster.AssignedDevice) {
 	}
 	for _, d := range alloc.Devices.All {
 		if d.Task == t.rec.State.Name && len(d.IDs) > 0 {
-			given = append(given, d)
+			assigned = append(assigned, d)
 		}
 	}
-	return given
+	return assigned
 }
 
 // mayHoldDevices reports whether a start of the task may have something on the node. Both the

@@ -10,16 +10,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// asked is an operator's request and its answer.
-type asked struct {
+// requested is an operator's request and its answer.
+type requested struct {
 	answers int
 	err     error
 }
 
 // restart asks the node for a restart, as an operator does.
-func (n *node) restart(id cluster.AllocID, task string, all bool) *asked {
+func (n *node) restart(id cluster.AllocID, task string, all bool) *requested {
 	n.log("an operator restarts %s/%s, all %t", id, task, all)
-	a := new(asked)
+	a := new(requested)
 	n.core.Restart(id, task, all, func(err error) { a.answers, a.err = a.answers+1, err })
 	return a
 }
@@ -31,7 +31,7 @@ func (n *node) taskState(id cluster.AllocID, name string) cluster.TaskState {
 	return *s
 }
 
-// An operator's restart gives a task its shutdown delay, its signal and its grace, and starts it
+// An operator's restart withDevices a task its shutdown delay, its signal and its grace, and starts it
 // again at once. The restart policy allows two restarts in an hour, and counts none of five
 // restarts by an operator.
 func TestRestart_isNoFailure(t *testing.T) {

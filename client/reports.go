@@ -139,8 +139,8 @@ func (a *allocRunner) reportable() bool {
 	return a.rec.Ended || !s.endOnly && (!s.restored || a.core.contacted)
 }
 
-// knows reports whether the row of the servers contains everything in the report.
-func knows(row *cluster.Allocation, r cluster.AllocReport) bool {
+// inRow reports whether the row of the servers contains everything in the report.
+func inRow(row *cluster.Allocation, r cluster.AllocReport) bool {
 	return r.ClientStatus == row.ClientStatus && r.ClientDescription == row.ClientDescription && r.TaskStates.Equal(row.TaskStates) &&
 		r.VolumeHolds.Bounded().Equal(row.VolumeHolds) && (r.Healthy == nil || agrees(row, *r.Healthy))
 }

@@ -10,19 +10,19 @@ import (
 
 // reserve calls Reserve of the device plugins, one request after the other, and reports whether all
 // requests are answered. The record of the start must be on disk before.
-func (s *start) reserve() (done bool) {
-	given := devicesOf(s.t)
-	if asks := len(s.t.task.Devices); len(given) < asks {
-		s.unreserved(fmt.Errorf("the task has %d device requests, and the servers have assigned devices to %d", asks, len(given)))
+func (s *taskStart) reserve() (done bool) {
+	assigned := devicesOf(s.t)
+	if requests := len(s.t.task.Devices); len(assigned) < requests {
+		s.unreserved(fmt.Errorf("the task has %d device requests, and the servers have assigned devices to %d", requests, len(assigned)))
 		return false
 	}
-	if len(s.parts) == len(given) {
+	if len(s.parts) == len(assigned) {
 		return true
 	}
 	if s.call == callReserve {
 		return false
 	}
-	c, d := s.t.core(), given[len(s.parts)]
+	c, d := s.t.core(), assigned[len(s.parts)]
 	if reason := c.devices.waitReason(d.Kind); reason != "" {
 		s.t.waitFor(cluster.WaitDevice, 0, reason)
 		return false
@@ -34,7 +34,7 @@ func (s *start) reserve() (done bool) {
 	}
 	s.call = callReserve
 	ref := DevicesRef{Plugin: p.plugin.Name, Generation: p.generation, Kind: d.Kind, IDs: d.IDs}
-	c.options.Shell.Reserve(s.t.ref(), ref, answer2(s, func(r device.Reservation, err error) {
+	c.options.Shell.Reserve(s.t.ref(), ref, replyPair(s, func(r device.Reservation, err error) {
 		s.call = callNone
 		if err == nil {
 			s.t.endWait()
@@ -51,7 +51,7 @@ func (s *start) reserve() (done bool) {
 }
 
 // unreserved ends a start that cannot use its devices. A later start may get them.
-func (s *start) unreserved(err error) {
+func (s *taskStart) unreserved(err error) {
 	s.t.event("Setup Failure", "failed to reserve devices: "+err.Error())
 	s.t.over(EndNotStarted, nil)
 }

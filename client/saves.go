@@ -27,7 +27,7 @@ func (s *saves) step() {
 		return
 	}
 	s.flight = s.version
-	c.options.Shell.Save(s.alloc.rec.copy(), answerOf(s.alloc, s.answered))
+	c.options.Shell.Save(s.alloc.rec.copy(), allocReply(s.alloc, s.answered))
 }
 
 func (s *saves) answered(err error) {

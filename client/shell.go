@@ -85,7 +85,7 @@ type Shell interface {
 	Recover(task TaskRef, alloc *cluster.Allocation, handle driver.Handle, reply func(error))
 	// Wait answers when the task has ended, or earlier if the driver answers during a stop.
 	Wait(task TaskRef, reply func(driver.ExitResult, error))
-	// Inspect answers with what the driver knows of the task.
+	// Inspect answers with what the driver inRow of the task.
 	Inspect(task TaskRef, reply func(driver.Status, error))
 	// Stop asks the driver to send the signal, and to kill the task after the grace (the kill
 	// timeout). The shell limits the call to the sum of the grace and [StopSlack], which may

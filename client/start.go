@@ -9,10 +9,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
-// start is the state of one start of a task that is not in the record: mainly the effects in
+// taskStart is the state of one start of a task that is not in the record: mainly the effects in
 // flight. The core replaces it when the start has ended. Answers to effects of an earlier start are
 // dropped.
-type start struct {
+type taskStart struct {
 	t *taskRunner
 	// needs is the version of the record that must be on disk before the next effect.
 	needs uint64
@@ -30,10 +30,10 @@ type start struct {
 	deadline time.Duration
 	// abandoned: the driver did not answer, and the core has asked the shell to kill it.
 	abandoned bool
-	// knownTo is the process of the driver that knows the task. seenRunning: this process has
+	// heldBy is the process of the driver that inRow the task. confirmedRunning: this process has
 	// confirmed that the task runs.
-	knownTo     Generation
-	seenRunning bool
+	heldBy           Generation
+	confirmedRunning bool
 	// confirmAt is when the core asks this process again whether the task runs, or zero. confirms
 	// counts the questions without an answer.
 	confirmAt time.Duration
@@ -41,9 +41,9 @@ type start struct {
 
 	ending ending
 
-	// stopAsked: a call to stop the task was made, with the driver's default signal if
+	// stopRequested: a call to stop the task was made, with the driver's default signal if
 	// defaultSignal is set.
-	stopAsked, defaultSignal bool
+	stopRequested, defaultSignal bool
 	// driverMissed is when the signal was due while the driver was down, or zero.
 	driverMissed time.Duration
 	kills        kills
@@ -59,8 +59,8 @@ type start struct {
 	followers []*follower
 }
 
-func newStart(t *taskRunner) *start {
-	s := &start{t: t}
+func newStart(t *taskRunner) *taskStart {
+	s := &taskStart{t: t}
 	s.ending.s = s
 	return s
 }
@@ -92,17 +92,17 @@ const (
 	killAsked        // the result is late, and the core has asked the driver for it
 )
 
-// answer is like [answerOf], for an answer to an effect of the start.
-func answer[T any](s *start, take func(T)) func(T) {
-	return answerOf(s.t.alloc, func(got T) {
+// answer is like [allocReply], for an answer to an effect of the start.
+func answer[T any](s *taskStart, take func(T)) func(T) {
+	return allocReply(s.t.alloc, func(got T) {
 		if s.t.start == s {
 			take(got)
 		}
 	})
 }
 
-// answer2 is like answer, for an answer with a value and an error.
-func answer2[T any](s *start, take func(T, error)) func(T, error) {
+// replyPair is like answer, for an answer with a value and an error.
+func replyPair[T any](s *taskStart, take func(T, error)) func(T, error) {
 	type result struct {
 		value T
 		err   error
@@ -120,7 +120,7 @@ const (
 )
 
 // stepStarting requests a start from the driver, and waits for the answer.
-func (s *start) stepStarting() {
+func (s *taskStart) stepStarting() {
 	if s.call == callStart {
 		s.awaitAnswer()
 		return
@@ -137,23 +137,23 @@ func (s *start) stepStarting() {
 
 // sendable reports whether the start can be sent to the driver. It was sendable when it began to
 // wait for its turn.
-func (s *start) sendable() bool {
+func (s *taskStart) sendable() bool {
 	return s.t.rec.Phase == PhaseStarting && !s.t.mustStop() && s.t.alloc.saves.failures == 0 && s.t.ref().Generation != 0
 }
 
 // send sends the start to the driver.
-func (s *start) send() {
+func (s *taskStart) send() {
 	c := s.t.core()
 	s.t.endWait()
 	s.call = callStart
 	s.deadline = c.now.Boot + c.options.startTimeout(s.t.task.Driver)
-	s.knownTo = s.t.ref().Generation
-	c.options.Shell.Start(s.t.ref(), s.t.alloc.rec.Alloc, s.parts, answer2(s, s.answered))
+	s.heldBy = s.t.ref().Generation
+	c.options.Shell.Start(s.t.ref(), s.t.alloc.rec.Alloc, s.parts, replyPair(s, s.answered))
 }
 
 // awaitAnswer kills a driver that does not answer to the start. This ends the call. Otherwise the
 // start could succeed later and create a second copy of the task.
-func (s *start) awaitAnswer() {
+func (s *taskStart) awaitAnswer() {
 	deadline := s.deadline
 	if s.t.mustStop() {
 		s.t.beginStop()
@@ -163,16 +163,16 @@ func (s *start) awaitAnswer() {
 	if s.t.core().reached(deadline) && !s.abandoned {
 		s.abandoned = true
 		s.t.event("Driver Failure", "The driver did not start the task in time, and the client restarts the driver")
-		s.t.core().options.Shell.Abandon(s.driverPlugin(), s.knownTo)
+		s.t.core().options.Shell.Abandon(s.driverPlugin(), s.heldBy)
 	}
 }
 
 // answered handles the answer to a start.
-func (s *start) answered(handle driver.Handle, err error) {
+func (s *taskStart) answered(handle driver.Handle, err error) {
 	now := s.t.core().now
 	if err == nil {
 		s.t.start = newStart(s.t)
-		s.t.start.knownTo, s.t.start.seenRunning = s.knownTo, true
+		s.t.start.heldBy, s.t.start.confirmedRunning = s.heldBy, true
 		s.t.rec.Handle, s.t.rec.RunningSince = handle, now.Boot
 		s.t.rec.State.State, s.t.rec.State.StartedAt, s.t.rec.State.FinishedAt = cluster.TaskRunning, now.Wall, time.Time{}
 		s.t.event("Started", "Task started by client")
@@ -192,7 +192,7 @@ func (s *start) answered(handle driver.Handle, err error) {
 
 // watch passes the task to the present process of the driver if this process does not know it, and
 // keeps one Wait call open.
-func (s *start) watch() {
+func (s *taskStart) watch() {
 	d := s.t.core().drivers.state(s.t.task.Driver)
 	if d == nil {
 		s.t.event("Driver Failure", fmt.Sprintf("The node no longer has the driver %q", s.t.task.Driver))
@@ -208,7 +208,7 @@ func (s *start) watch() {
 		return
 	}
 	ref, shell := s.t.ref(), s.t.core().options.Shell
-	if s.knownTo != ref.Generation {
+	if s.heldBy != ref.Generation {
 		s.call = callRecover
 		shell.Recover(ref, s.t.alloc.rec.Alloc, s.t.rec.Handle, answer(s, func(err error) { s.recovered(ref.Generation, err) }))
 		return
@@ -216,11 +216,11 @@ func (s *start) watch() {
 	s.ending.wait()
 }
 
-func (s *start) recovered(generation Generation, err error) {
+func (s *taskStart) recovered(generation Generation, err error) {
 	s.call = callNone
 	switch class := driver.ClassOf(err); {
 	case err == nil:
-		s.knownTo, s.failures, s.stopAsked = generation, 0, false
+		s.heldBy, s.failures, s.stopRequested = generation, 0, false
 		s.t.core().options.Logger.Debug("a driver has taken over a task", "driver", s.t.task.Driver, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
 		s.confirm()
 	case class.Uncertain():
@@ -234,7 +234,7 @@ func (s *start) recovered(generation Generation, err error) {
 
 // abandonSilent kills a process of the driver that has left several calls unanswered. The next
 // process may answer.
-func (s *start) abandonSilent(generation Generation, class driver.Class, failures int) {
+func (s *taskStart) abandonSilent(generation Generation, class driver.Class, failures int) {
 	if class == driver.Deadline && failures%maxSilence == 0 {
 		s.t.core().options.Logger.Warn("a driver does not answer; the client restarts it", "driver", s.t.task.Driver, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
 		s.t.core().options.Shell.Abandon(s.driverPlugin(), generation)
@@ -242,10 +242,10 @@ func (s *start) abandonSilent(generation Generation, class driver.Class, failure
 }
 
 // driverPlugin names the plugin that runs the task.
-func (s *start) driverPlugin() Plugin { return Plugin{DriverPlugin, s.t.task.Driver} }
+func (s *taskStart) driverPlugin() Plugin { return Plugin{DriverPlugin, s.t.task.Driver} }
 
 // retry waits before the next call.
-func (s *start) retry() {
+func (s *taskStart) retry() {
 	o := s.t.core().options
 	s.failures++
 	s.retryAt = s.t.core().now.Boot + backoff(s.failures, o.MinRetry, o.MaxRetry)
@@ -253,20 +253,20 @@ func (s *start) retry() {
 }
 
 // gone handles the death of the driver. The core then asks its next process.
-func (s *start) gone() {
-	s.call, s.knownTo, s.seenRunning, s.confirmAt, s.confirms = callNone, 0, false, 0, 0
+func (s *taskStart) gone() {
+	s.call, s.heldBy, s.confirmedRunning, s.confirmAt, s.confirms = callNone, 0, false, 0, 0
 	s.ending.state = endOpen
 }
 
 // confirm asks a driver that has taken the task over whether the task runs. The task may have ended
 // while no client was running, and the health verdict may come before the answer of Wait.
-func (s *start) confirm() {
-	generation := s.knownTo
-	s.t.core().options.Shell.Inspect(s.t.ref(), answer2(s, func(status driver.Status, err error) {
+func (s *taskStart) confirm() {
+	generation := s.heldBy
+	s.t.core().options.Shell.Inspect(s.t.ref(), replyPair(s, func(status driver.Status, err error) {
 		switch class := driver.ClassOf(err); {
-		case s.knownTo != generation:
+		case s.heldBy != generation:
 		case err == nil && status.State == driver.TaskRunning:
-			s.seenRunning, s.confirms = true, 0
+			s.confirmedRunning, s.confirms = true, 0
 			s.t.alloc.mounts.confirm()
 		case err != nil && class != driver.Gone && class != driver.NotFound:
 			o := s.t.core().options

@@ -15,12 +15,12 @@ type starts struct {
 	// most is the largest number of requests in flight.
 	most int
 	// inFlight are the starts whose request has no answer.
-	inFlight []*start
-	waiting  turns.Queue[cluster.JobKey, *start]
+	inFlight []*taskStart
+	waiting  turns.Queue[cluster.JobKey, *taskStart]
 }
 
 // request requests a turn for a start that can be sent to its driver. Repeated requests have no effect.
-func (b *starts) request(s *start) {
+func (b *starts) request(s *taskStart) {
 	if s.queued {
 		return
 	}
@@ -31,7 +31,7 @@ func (b *starts) request(s *start) {
 	}
 }
 
-func (s *start) job() cluster.JobKey { return s.t.alloc.rec.Alloc.JobKey() }
+func (s *taskStart) job() cluster.JobKey { return s.t.alloc.rec.Alloc.JobKey() }
 
 // mayStart reports whether a request of the job may be sent.
 func (b *starts) mayStart(job cluster.JobKey) bool {
@@ -46,7 +46,7 @@ func (b *starts) mayStart(job cluster.JobKey) bool {
 
 // step sends the starts whose turn has come.
 func (b *starts) step() {
-	b.inFlight = slices.DeleteFunc(b.inFlight, func(s *start) bool { return s.t.start != s || s.call != callStart })
+	b.inFlight = slices.DeleteFunc(b.inFlight, func(s *taskStart) bool { return s.t.start != s || s.call != callStart })
 	for {
 		next, found := b.waiting.Pop(b.mayStart)
 		if !found {

@@ -81,7 +81,7 @@ func (t *taskRunner) endWait() {
 
 // stop stops a running task: shutdown delay, kill signal, grace (the kill timeout), SIGKILL. The
 // end of the task is the matter of [ending].
-func (s *start) stop() {
+func (s *taskStart) stop() {
 	c := s.t.core()
 	if signalDue := later(s.t.rec.StopBegan, s.t.shutdownDelay()); !c.reached(signalDue) {
 		s.t.waitFor(cluster.WaitShutdownDelay, signalDue, "the shutdown delay of the task")
@@ -99,13 +99,13 @@ func (s *start) stop() {
 
 // signal asks the driver to send the kill signal. The grace counts from the first request. If the
 // driver restarts meanwhile, the core asks again with the rest of the grace.
-func (s *start) signal() {
+func (s *taskStart) signal() {
 	ref := s.t.ref()
-	if s.stopAsked || ref.Generation == 0 || s.knownTo != ref.Generation || s.kills >= killDone {
+	if s.stopRequested || ref.Generation == 0 || s.heldBy != ref.Generation || s.kills >= killDone {
 		return
 	}
 	c := s.t.core()
-	s.stopAsked = true
+	s.stopRequested = true
 	s.ending.stops(ref.Generation)
 	grace := s.t.task.KillTimeout
 	s.t.alloc.mounts.leaves(s.t)
@@ -123,7 +123,7 @@ func (s *start) signal() {
 	c.options.Shell.Stop(ref, grace, name, answer(s, func(err error) { s.stopAnswered(ref.Generation, name, err) }))
 }
 
-func (s *start) stopAnswered(generation Generation, name string, err error) {
+func (s *taskStart) stopAnswered(generation Generation, name string, err error) {
 	if s.ending.stopping != generation {
 		return // the driver has restarted, and its new process has the call
 	}
@@ -131,10 +131,10 @@ func (s *start) stopAnswered(generation Generation, name string, err error) {
 	switch class := driver.ClassOf(err); {
 	case err == nil || class == driver.NotFound || class == driver.Deadline:
 	case class == driver.Gone:
-		s.stopAsked = false
+		s.stopRequested = false
 	case name != "":
 		s.t.event("Driver Failure", fmt.Sprintf("The driver could not send %s, and the client requests its default signal: %v", name, err))
-		s.stopAsked, s.defaultSignal = false, true
+		s.stopRequested, s.defaultSignal = false, true
 	default:
 		s.t.event("Driver Failure", "The driver did not stop the task, and the client kills the task after the kill timeout: "+err.Error())
 	}
@@ -148,7 +148,7 @@ const killMargin = 500 * time.Millisecond
 // killDue reports whether the client must kill the task now. If the driver is down, the task gets
 // no signal. The client kills it after it has waited for the driver for the grace and [StopSlack].
 // The time in which no client ran does not count, because the driver may have been healthy then.
-func (s *start) killDue() bool {
+func (s *taskStart) killDue() bool {
 	if s.t.rec.SignalAt != 0 {
 		return s.t.core().reached(later(s.t.rec.SignalAt, s.t.task.KillTimeout, killMargin))
 	}
@@ -162,17 +162,17 @@ func (s *start) killDue() bool {
 }
 
 // kill sends SIGKILL to the processes of the task.
-func (s *start) kill() {
+func (s *taskStart) kill() {
 	c := s.t.core()
 	if s.kills != killNone || s.ending.keepsExit() || !c.reached(s.killAt) || s.ending.checkBeforeKill() {
 		return
 	}
 	s.kills = killCalled
 	ref := s.t.ref()
-	c.options.Shell.Kill(ref, answer2(s, func(left []Process, err error) { s.killAnswered(ref.Generation, left, err) }))
+	c.options.Shell.Kill(ref, replyPair(s, func(left []Process, err error) { s.killAnswered(ref.Generation, left, err) }))
 }
 
-func (s *start) killAnswered(generation Generation, left []Process, err error) {
+func (s *taskStart) killAnswered(generation Generation, left []Process, err error) {
 	c := s.t.core()
 	switch {
 	case err != nil:
@@ -197,7 +197,7 @@ func (s *start) killAnswered(generation Generation, left []Process, err error) {
 }
 
 // killAgain waits before the next attempt to kill.
-func (s *start) killAgain() {
+func (s *taskStart) killAgain() {
 	s.kills = killNone
 	s.killAt = s.t.core().now.Boot + killInterval
 }

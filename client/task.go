@@ -15,7 +15,7 @@ type taskRunner struct {
 	task  *cluster.Task
 	rec   *TaskRecord
 	wait  wait
-	start *start
+	start *taskStart
 }
 
 func newTaskRunner(a *allocRunner, rec *TaskRecord) *taskRunner {

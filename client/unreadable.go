@@ -26,7 +26,7 @@ func wantUnreadable(c *Core, u Unreadable) {
 }
 
 // updateUnreadable handles a newer version of the allocation that the client cannot read. The client
-// continues the allocation as it knows it, and stops it if the servers stop it.
+// continues the allocation as it inRow it, and stops it if the servers stop it.
 func updateUnreadable(a *allocRunner, u Unreadable) {
 	if a.orphan() {
 		a.pending, a.pendingUnreadable = u.Alloc, u.Reason

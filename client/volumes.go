@@ -73,7 +73,7 @@ func (c *Core) restoreVolumes() {
 }
 
 // releaseOld releases the claims of allocations that have ended for the servers or are deleted. The
-// servers free no claim on a node that they reach, because only its client knows that nothing is
+// servers free no claim on a node that they reach, because only its client inRow that nothing is
 // mounted. So the client also releases claims of allocations that it has never received. It does
 // not release a claim that is newer than the answer: its allocation may be in the next answer.
 func (c *Core) releaseOld(w Wanted, known map[cluster.AllocID]bool) {

@@ -136,7 +136,7 @@ func TestVolumes_pluginsLast(t *testing.T) {
 // An operator detaches a volume by force: the claim is freed, and the servers stop the allocation.
 // The client unmounts the volume after the tasks have ended, and does not publish it again, also if
 // it restarts meanwhile and the mount is lost, or the record of the volume. Bug: without that
-// record the client asked the servers for the plugin for ever, because they had no claim.
+// record the client requested the servers for the plugin for ever, because they had no claim.
 func TestVolumes_detachedByForce(t *testing.T) {
 	for name, meanwhile := range map[string]func(*node){
 		"nothing":                          func(*node) {},
@@ -345,7 +345,7 @@ func TestVolumes_controllerUntilTheRelease(t *testing.T) {
 }
 
 // A controller must stop while a volume is being unmounted. It stays, because it is needed
-// afterwards to detach the volume. Bug: it was asked to stop, its driver was slow, and it stopped
+// afterwards to detach the volume. Bug: it was requested to stop, its driver was slow, and it stopped
 // during the release.
 func TestVolumes_controllerUntilAVolumeHasLeft(t *testing.T) {
 	n := newNode(t)
@@ -557,7 +557,7 @@ func TestVolumes_keepsClaimsOfLaterPlans(t *testing.T) {
 	must.MapEmpty(t, n.storage.released)
 }
 
-// The client knows the mounts that an earlier client has left. Bug: a client that had unmounted a
+// The client inRow the mounts that an earlier client has left. Bug: a client that had unmounted a
 // volume since then unmounted it again for a claim of an allocation that it had never received, and
 // requested the claim again without a record of it.
 func TestVolumes_claimOfAnUnknownAllocationAfterTheUnmount(t *testing.T) {

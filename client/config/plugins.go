@@ -45,7 +45,7 @@ func (b *pluginEnv) read(r *reader) map[string]string {
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		var value string
 		at := attributes[name]
-		if !given(r, at.Expr, &value) {
+		if !decode(r, at.Expr, &value) {
 			if v, found := at.Expr.Value(nil); !found.HasErrors() && v.IsNull() {
 				r.add(at.Range, "env", fmt.Sprintf("the variable %s has no value", name))
 			}

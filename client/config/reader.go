@@ -23,7 +23,7 @@ func (r *reader) add(at hcl.Range, key, why string) {
 }
 
 // given reports whether the file has the key. If so, it decodes its value into to.
-func given[T any](r *reader, at hcl.Expression, to *T) bool {
+func decode[T any](r *reader, at hcl.Expression, to *T) bool {
 	if at == nil {
 		return false
 	}
@@ -38,7 +38,7 @@ func given[T any](r *reader, at hcl.Expression, to *T) bool {
 // text reads a text.
 func (r *reader) text(at hcl.Expression, otherwise string) string {
 	var text string
-	if given(r, at, &text) {
+	if decode(r, at, &text) {
 		return text
 	}
 	return otherwise
@@ -68,7 +68,7 @@ func (r *reader) path(key string, at hcl.Expression) string {
 // count reads a number that is least or above.
 func (r *reader) count(key string, at hcl.Expression, least, otherwise int) int {
 	var n int
-	if !given(r, at, &n) {
+	if !decode(r, at, &n) {
 		return otherwise
 	}
 	if n < least || n > math.MaxInt32 {
@@ -80,7 +80,7 @@ func (r *reader) count(key string, at hcl.Expression, least, otherwise int) int 
 // duration reads a duration above zero.
 func (r *reader) duration(key string, at hcl.Expression, otherwise time.Duration) time.Duration {
 	var text string
-	if !given(r, at, &text) {
+	if !decode(r, at, &text) {
 		return otherwise
 	}
 	d, err := time.ParseDuration(text)

@@ -14,7 +14,7 @@ func (b *servers) read(r *reader) Servers {
 		ServerName: r.text(b.ServerName, ""),
 	}
 	secure := false
-	if given(r, b.Addresses, &s.Addresses) {
+	if decode(r, b.Addresses, &s.Addresses) {
 		if len(s.Addresses) == 0 {
 			r.refuse(b.Addresses, "addresses", "it must name at least one server")
 		}

@@ -65,7 +65,7 @@ func (h *reader) follow(ctx context.Context, f *sender, s source, changed <-chan
 	beat := time.NewTicker(beatInterval)
 	defer beat.Stop()
 	for {
-		last, news := over()
+		last, changes := over()
 		if err := h.drain(ctx, f, s, never); err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (h *reader) follow(ctx context.Context, f *sender, s source, changed <-chan
 		case <-ctx.Done():
 			return nil
 		case <-changed:
-		case <-news:
+		case <-changes:
 		case <-beat.C:
 			if err := f.beat(); err != nil {
 				return err

@@ -83,15 +83,15 @@ func (f *sender) data(p *piece, n int, file string, offset int64) error {
 }
 
 // event sends news of a file. A plain stream has a line of it.
-func (f *sender) event(file, news string) error {
+func (f *sender) event(file, event string) error {
 	if err := f.begin(); err != nil {
 		return err
 	}
 	if f.plain {
-		return f.send(fmt.Appendf(nil, "nodedrain: %s\n", news))
+		return f.send(fmt.Appendf(nil, "nodedrain: %s\n", event))
 	}
 	out := appendJSON([]byte(`{"File":`), file)
-	out = appendJSON(append(out, `,"FileEvent":`...), news)
+	out = appendJSON(append(out, `,"FileEvent":`...), event)
 	return f.send(append(out, '}'))
 }
 

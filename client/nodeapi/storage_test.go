@@ -18,17 +18,17 @@ import (
 
 // controllers is a node's storage plugins: it repeats what it is asked.
 type controllers struct {
-	asked string
-	err   error
+	requested string
+	err       error
 }
 
 func (c *controllers) Attach(_ context.Context, p cluster.PluginID, a nodeapi.Attachment) (map[string]string, error) {
-	c.asked = fmt.Sprint("attach ", p, " ", a.ExternalID, " ", a.NodeID, " ", a.Secrets["key"])
+	c.requested = fmt.Sprint("attach ", p, " ", a.ExternalID, " ", a.NodeID, " ", a.Secrets["key"])
 	return map[string]string{"device": "sdb"}, c.err
 }
 
 func (c *controllers) Detach(_ context.Context, p cluster.PluginID, a nodeapi.Attachment) error {
-	c.asked = fmt.Sprint("detach ", p, " ", a.ExternalID, " ", a.NodeID)
+	c.requested = fmt.Sprint("detach ", p, " ", a.ExternalID, " ", a.NodeID)
 	return c.err
 }
 
@@ -45,14 +45,14 @@ func TestStorage(t *testing.T) {
 		ExternalID: "ext", NodeID: "n", Secrets: map[string]string{"key": "secret"}, Capability: cluster.VolumeCapability{Access: cluster.MultiNodeReader},
 	})
 	must.NoError(t, err)
-	for _, one := range []struct{ verb, asked, answer string }{
+	for _, one := range []struct{ verb, requested, answer string }{
 		{"attach", "attach team/disks ext n secret", `{"PublishContext":{"device":"sdb"}}`},
 		{"detach", "detach team/disks ext n", `{}`},
 	} {
 		answer := post(c, one.verb, string(body))
 		must.EqOp(t, http.StatusOK, answer.Code)
 		must.EqOp(t, one.answer, answer.Body.String())
-		must.EqOp(t, one.asked, c.asked)
+		must.EqOp(t, one.requested, c.requested)
 	}
 }
 

@@ -18,10 +18,10 @@ func random() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
 // servers are test servers whose answers the test sets.
 type servers struct {
-	ttl    time.Duration
-	knows  bool  // whether they know the node
-	refuse error // the answer to registrations, or nil
-	down   error // the answer to all requests, or nil
+	ttl        time.Duration
+	registered bool  // whether they know the node
+	refuse     error // the answer to registrations, or nil
+	down       error // the answer to all requests, or nil
 }
 
 func (s *servers) answer(r presence.Request) (time.Duration, error) {
@@ -31,8 +31,8 @@ func (s *servers) answer(r presence.Request) (time.Duration, error) {
 	case r == presence.Register && s.refuse != nil:
 		return 0, s.refuse
 	case r == presence.Register:
-		s.knows = true
-	case !s.knows:
+		s.registered = true
+	case !s.registered:
 		return 0, fmt.Errorf("%w: 403", presence.ErrNotRegistered)
 	}
 	return s.ttl, nil
@@ -73,7 +73,7 @@ func TestPresence_registersAgain(t *testing.T) {
 	s, p := &servers{ttl: 30 * time.Second}, presence.New(3, random())
 	sent, _ := play(p, s, &now, now.Add(25*time.Second), 0)
 	must.Eq(t, []presence.Request{presence.Register, presence.Heartbeat, presence.Heartbeat}, sent)
-	s.knows = false
+	s.registered = false
 	sent, at := play(p, s, &now, now.Add(25*time.Second), 0)
 	must.Eq(t, []presence.Request{presence.Heartbeat, presence.Register, presence.Heartbeat, presence.Heartbeat}, sent)
 	must.Eq(t, at[0], at[1])
@@ -90,7 +90,7 @@ func TestPresence_refused(t *testing.T) {
 		now := time.Now()
 		s, p := &servers{ttl: ttl}, presence.New(3, random())
 		play(p, s, &now, now.Add(ttl), 0)
-		s.knows, s.refuse = false, errors.New("403")
+		s.registered, s.refuse = false, errors.New("403")
 		play(p, s, &now, now.Add(10*time.Minute), 0)
 		sent, at := play(p, s, &now, now.Add(5*time.Hour), 0)
 		must.Zero(t, count(sent, presence.Heartbeat))
@@ -163,7 +163,7 @@ func TestPresence_manyNodes(t *testing.T) {
 		s := &servers{ttl: time.Minute}
 		p := presence.New(3, rand.New(rand.NewPCG(1, uint64(i))))
 		play(p, s, &now, begin.Add(time.Second), 0)
-		s.down, s.knows = errors.New("connection refused"), false
+		s.down, s.registered = errors.New("connection refused"), false
 		play(p, s, &now, back, 0)
 		s.down = nil
 		sent, at := play(p, s, &now, back.Add(20*time.Second), 0)

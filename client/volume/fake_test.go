@@ -44,9 +44,9 @@ type node struct {
 	undone []storage.Confidential
 	// released counts the ends of claims.
 	released map[string]int
-	// running are the allocations whose tasks run, wanted are the allocations that must run.
+	// running are the allocations whose tasks run, placed are the allocations that must run.
 	running map[cluster.AllocID]bool
-	wanted  map[cluster.AllocID][]storage.Request
+	placed  map[cluster.AllocID][]storage.Request
 	// faults are those of the next calls, by name of the call. takes is how long calls take.
 	faults map[string][]scripted.Fault
 	takes  map[string]time.Duration
@@ -74,7 +74,7 @@ type event struct {
 func newNode(t *testing.T, allocs ...cluster.AllocID) *node {
 	n := &node{
 		t: t, now: time.Hour, bootID: "boot-1", disk: map[cluster.VolumeKey]*volume.Record{}, stages: true, released: map[string]int{},
-		running: map[cluster.AllocID]bool{}, wanted: map[cluster.AllocID][]storage.Request{},
+		running: map[cluster.AllocID]bool{}, placed: map[cluster.AllocID][]storage.Request{},
 		faults: map[string][]scripted.Fault{}, takes: map[string]time.Duration{},
 	}
 	n.machine = drivers.NewMachine(n)
@@ -158,22 +158,22 @@ func (n *node) startClient() {
 	if !n.away {
 		v.PluginUp("disks", volume.Plugin{Stages: n.stages})
 	}
-	n.tell()
+	n.post()
 }
 
-// tell tells the machine what the core of a client would: which allocations want volumes, and which
+// post posts to the machine what the core of a client would: which allocations need volumes, and which
 // have ended.
-func (n *node) tell() {
-	for _, id := range slices.Sorted(maps.Keys(n.wanted)) {
-		n.volumes.Adopt(n.wanted[id], n.running[id])
+func (n *node) post() {
+	for _, id := range slices.Sorted(maps.Keys(n.placed)) {
+		n.volumes.Adopt(n.placed[id], n.running[id])
 		if n.running[id] {
 			n.volumes.Confirm(id)
 		} else {
-			n.volumes.Mount(n.wanted[id])
+			n.volumes.Mount(n.placed[id])
 		}
 	}
 	for _, id := range n.volumes.Allocs() {
-		if n.wanted[id] == nil {
+		if n.placed[id] == nil {
 			n.volumes.Unmount(id)
 		}
 	}
@@ -219,9 +219,9 @@ func (n *node) log(format string, args ...any) {
 // mount makes volumes an allocation's.
 func (n *node) mount(alloc cluster.AllocID, ids ...string) {
 	for _, id := range ids {
-		n.wanted[alloc] = append(n.wanted[alloc], request(alloc, id))
+		n.placed[alloc] = append(n.placed[alloc], request(alloc, id))
 	}
-	n.volumes.Mount(n.wanted[alloc])
+	n.volumes.Mount(n.placed[alloc])
 }
 
 // request is the wish of an allocation. Those of c and d have other mount options than the others.
@@ -246,7 +246,7 @@ var usage = storage.Usage{VolumeCapability: cluster.VolumeCapability{Attachment:
 // stop ends the tasks of an allocation, which leaves.
 func (n *node) stop(alloc cluster.AllocID) {
 	delete(n.running, alloc)
-	delete(n.wanted, alloc)
+	delete(n.placed, alloc)
 	n.volumes.Unmount(alloc)
 }
 
@@ -291,10 +291,10 @@ func (n *node) run(d time.Duration) {
 			must.SliceEmpty(n.t, c.Wrong, must.Sprint(c.Step, " of ", c.Request.Volume))
 			n.judged++
 		}
-		for _, id := range slices.Sorted(maps.Keys(n.wanted)) {
+		for _, id := range slices.Sorted(maps.Keys(n.placed)) {
 			if !n.running[id] && n.volumes.Status(id).Ready {
 				n.running[id] = true
-				for _, q := range n.wanted[id] {
+				for _, q := range n.placed[id] {
 					must.True(n.t, n.mounted(storage.TargetPath(root, id, q.Volume, q.Usage)), must.Sprint(id, " runs without ", q.Volume))
 				}
 				n.log("%s runs", id)
@@ -387,7 +387,7 @@ func (s *shell) DeleteVolume(k cluster.VolumeKey, reply func(error)) {
 // lives reports whether the client waits for answers.
 func (s *shell) lives() bool { return s.epoch == s.node.epoch }
 
-// answer tells the story of a call, and hands on its answer.
+// answer adds a call to the story, and passes its answer on.
 func (s *shell) answer(name any, k cluster.VolumeKey, err error, reply func()) {
 	if err != nil {
 		s.node.log("%v %s: %v", name, k.ID, err)

@@ -15,13 +15,13 @@ type ref struct {
 	// target is where the volume is published.
 	target string
 	// asked: this or an earlier client has requested the claim, or the servers say that it exists.
-	asked bool
+	requested bool
 	// unconfirmed: see unconfirmed.go.
 	unconfirmed bool
 	// claimed is the servers' answer to this client, or nil.
 	claimed *storage.Claimed
 	// seen is what [Volumes.Status] depended on after the last change of the volume.
-	seen look
+	last view
 }
 
 // attempt is the state of the next call for a stage or a reference.
@@ -56,9 +56,9 @@ func (f *ref) options() *cluster.MountOptions {
 	return f.Options
 }
 
-// want adds the request of an allocation, and reports whether a call follows from it that was not
+// receive adds the request of an allocation, and reports whether a call follows from it that was not
 // due before.
-func (r *runner) want(q storage.Request) (news bool) {
+func (r *runner) receive(q storage.Request) (changed bool) {
 	f, added := r.add(q)
 	return added || confirmToMount(r, f)
 }
@@ -98,7 +98,7 @@ func (r *runner) adopt(q storage.Request, ran bool) {
 	if !added {
 		return
 	}
-	f.asked, f.unconfirmed = true, true
+	f.requested, f.unconfirmed = true, true
 	if !mounted && q.Usage.Attachment == cluster.AttachFileSystem {
 		return
 	}
@@ -112,14 +112,14 @@ func (r *runner) adopt(q storage.Request, ran bool) {
 }
 
 // leave marks the references of an allocation as leaving, and reports whether this is new.
-func (r *runner) leave(alloc cluster.AllocID) (news bool) {
+func (r *runner) leave(alloc cluster.AllocID) (changed bool) {
 	for _, f := range r.refs {
 		if f.Alloc == alloc && !f.Leaving {
-			f.Leaving, news = true, true
+			f.Leaving, changed = true, true
 			r.touch()
 			f.next(r.version)
 			r.mark()
 		}
 	}
-	return news
+	return changed
 }

@@ -37,12 +37,12 @@ type stage struct {
 func (r *runner) restore(rec *Record) {
 	r.recorded, r.version, r.saved, r.tried = true, 1, 1, 1
 	r.plugin, r.externalID = rec.Plugin, rec.ExternalID
-	booted := rec.BootID != r.v.options.BootID
+	rebooted := rec.BootID != r.v.options.BootID
 	for i := range rec.Refs {
 		f := newRef(r, rec.Refs[i].copy())
-		f.asked = true
+		f.requested = true
 		missing := f.Usage.Attachment == cluster.AttachFileSystem && !slices.Contains(r.v.options.Mounted, f.target)
-		if f.Phase == Published && (booted || missing) {
+		if f.Phase == Published && (rebooted || missing) {
 			f.Phase = Publishing
 			r.touch()
 		}
@@ -56,7 +56,7 @@ func (r *runner) restore(rec *Record) {
 			s.Phase = Staging
 			r.touch()
 		}
-		s.Open = s.Open || booted
+		s.Open = s.Open || rebooted
 		r.stages = append(r.stages, &stage{StageRecord: s.copy(), unconfirmed: s.Phase == Staged && !s.Skipped})
 	}
 	for _, f := range r.refs {
@@ -161,7 +161,7 @@ func (r *runner) step() {
 
 // settle makes the changes that do not need a call.
 func (r *runner) settle() {
-	r.v.drop(r, func(f *ref) bool { return f.Leaving && f.Phase == Claiming && !f.asked })
+	r.v.drop(r, func(f *ref) bool { return f.Leaving && f.Phase == Claiming && !f.requested })
 	for _, f := range r.refs {
 		if f.Leaving && (f.Phase == Held || f.Phase == Claiming && !r.busy) {
 			r.enter(f, Releasing)
@@ -261,7 +261,7 @@ func (r *runner) mount(f *ref) bool {
 
 // claim requests the claim from the servers.
 func (r *runner) claim(f *ref) bool {
-	r.busy, f.asked = true, true
+	r.busy, f.requested = true, true
 	take := func(got storage.Claimed, err error) {
 		r.busy = false
 		switch {

@@ -155,7 +155,7 @@ func needsOf(r *runner, f *ref) (n needs) {
 		n.mounted, n.either = 1, 1
 	}
 	// A volume that leaves needs a controller when it has left, to detach it.
-	if f.Leaving && (n.mounted > 0 || f.asked) {
+	if f.Leaving && (n.mounted > 0 || f.requested) {
 		n.leaving, n.either = 1, 1
 	}
 	return n

@@ -54,8 +54,8 @@ func (v *visits) noteChange() {
 	var counted needs
 	r := v.volume
 	for _, f := range r.refs {
-		if now := lookOf(r, f); now != f.seen {
-			f.seen = now
+		if now := viewOf(r, f); now != f.last {
+			f.last = now
 			r.v.moved = append(r.v.moved, f.Alloc)
 		}
 		counted = counted.plus(needsOf(r, f), 1)
@@ -74,11 +74,11 @@ func (v *visits) noteChange() {
 // look is what [Volumes.Status] and the [Need] of a reference depend on. Many allocations may share
 // a volume, and a change of one reference concerns few of them. Failures stand for errors: each
 // error counts one.
-type look struct {
+type view struct {
 	phase                   RefPhase
 	leaving, claimed, on    bool
 	unconfirmed             bool
-	asked                   bool
+	requested               bool
 	staged, excluded        bool
 	stage                   StagePhase
 	plugin                  cluster.PluginID
@@ -87,13 +87,13 @@ type look struct {
 	refused, stageRefused   bool
 	unsaved, stageUnsaved   bool
 	saveFailures            int
-	looked                  bool
+	taken                   bool
 }
 
-func lookOf(r *runner, f *ref) look {
-	l := look{
-		phase: f.Phase, leaving: f.Leaving, claimed: f.claimed != nil, on: r.on(f), unconfirmed: f.unconfirmed, asked: f.asked, plugin: r.plugin, up: r.up(), stopping: r.v.plugins[r.plugin].leaving,
-		failures: f.failures, refused: f.refused, unsaved: r.saveErr != nil && r.saved < f.needs, saveFailures: r.saveFailures, looked: true,
+func viewOf(r *runner, f *ref) view {
+	l := view{
+		phase: f.Phase, leaving: f.Leaving, claimed: f.claimed != nil, on: r.on(f), unconfirmed: f.unconfirmed, requested: f.requested, plugin: r.plugin, up: r.up(), stopping: r.v.plugins[r.plugin].leaving,
+		failures: f.failures, refused: f.refused, unsaved: r.saveErr != nil && r.saved < f.needs, saveFailures: r.saveFailures, taken: true,
 	}
 	if s := r.stageOf(f.Usage); s != nil {
 		l.staged, l.stage, l.excluded = true, s.Phase, s.excludes(f)

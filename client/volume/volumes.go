@@ -144,11 +144,11 @@ func (v *Volumes) reached(at time.Duration) bool {
 // repeated. It reports whether a request was new. A volume that an earlier client has mounted is
 // mounted again, unless [Volumes.Confirm] was called: a call of that client may be in flight that
 // unmounts it, and the record does not say so if the disk was full.
-func (v *Volumes) Mount(requests []storage.Request) (news bool) {
+func (v *Volumes) Mount(requests []storage.Request) (changed bool) {
 	for _, q := range requests {
-		news = v.runner(q.Volume).want(q) || news
+		changed = v.runner(q.Volume).receive(q) || changed
 	}
-	return news
+	return changed
 }
 
 // Identities returns the volumes of an allocation whose plugin is known.
@@ -192,7 +192,7 @@ func (v *Volumes) Owe(q storage.Request) {
 		}
 	}
 	for _, f := range r.refs {
-		f.asked = f.asked || f.Alloc == q.Alloc
+		f.requested = f.requested || f.Alloc == q.Alloc
 	}
 	r.mark()
 }
@@ -206,11 +206,11 @@ func (v *Volumes) Retry(alloc cluster.AllocID) {
 
 // Unmount starts to unmount all volumes of an allocation whose tasks have ended. It can be
 // repeated. It reports whether this was new.
-func (v *Volumes) Unmount(alloc cluster.AllocID) (news bool) {
+func (v *Volumes) Unmount(alloc cluster.AllocID) (changed bool) {
 	for _, r := range v.byAlloc[alloc] {
-		news = r.leave(alloc) || news
+		changed = r.leave(alloc) || changed
 	}
-	return news
+	return changed
 }
 
 // Allocs returns the allocations that have volumes, sorted by id.

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 )
 
-func (n *node) tells(lines ...string) {
+func (n *node) happened(lines ...string) {
 	n.t.Helper()
 	must.Eq(n.t, lines, n.words())
 }
@@ -29,7 +29,7 @@ func TestVolumes_order(t *testing.T) {
 	must.SliceLen(t, 1, slices.Collect(n.volumes.Serving("disks", cluster.PluginMonolith)))
 	n.stop("a")
 	n.run(time.Second)
-	n.tells("claim data", "stage data", "publish data", "a runs", "unpublish data", "unstage data", "release data")
+	n.happened("claim data", "stage data", "publish data", "a runs", "unpublish data", "unstage data", "release data")
 	n.clean()
 }
 
@@ -41,7 +41,7 @@ func TestVolumes_pluginWithoutStages(t *testing.T) {
 	n.run(time.Second)
 	n.stop("a")
 	n.run(time.Second)
-	n.tells("the plugin is away: false", "claim data", "publish data", "a runs", "unpublish data", "release data")
+	n.happened("the plugin is away: false", "claim data", "publish data", "a runs", "unpublish data", "release data")
 	n.clean()
 }
 
@@ -51,14 +51,14 @@ func TestVolumes_sharedAcrossARestart(t *testing.T) {
 	n.story = nil
 	n.crash()
 	n.run(time.Minute)
-	n.tells("the client is killed") // C11: nothing is mounted again
+	n.happened("the client is killed") // C11: nothing is mounted again
 	n.stop("a")
 	n.run(time.Minute)
 	must.True(t, n.volumes.Status("a").Off)
 	must.True(t, n.mounted(target("b", "data")))
 	n.stop("b")
 	n.run(time.Minute)
-	n.tells("the client is killed", "unpublish data", "release data", "unpublish data", "unstage data", "release data")
+	n.happened("the client is killed", "unpublish data", "release data", "unpublish data", "unstage data", "release data")
 	n.clean()
 }
 
@@ -155,7 +155,7 @@ func TestVolumes_otherMountOptions(t *testing.T) {
 			n.story = nil
 			n.stop("a")
 			n.run(time.Minute)
-			n.tells("unpublish data", "unstage data", "release data", "stage data", "publish data", "c runs")
+			n.happened("unpublish data", "unstage data", "release data", "stage data", "publish data", "c runs")
 			n.end("c")
 		})
 	}
@@ -250,7 +250,7 @@ func TestVolumes_pluginForgetsAStage(t *testing.T) {
 	n.end("a", "b")
 }
 
-// After a boot nothing is mounted: what is still wanted is mounted again, and the rest is undone.
+// After a boot nothing is mounted: what is still needed is mounted again, and the rest is undone.
 func TestVolumes_reboot(t *testing.T) {
 	n := newNode(t, "a", "b")
 	n.reboot()
@@ -352,7 +352,7 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 		alloc, id := allocs[rng.IntN(len(allocs))], ids[rng.IntN(len(ids))]
 		switch rng.IntN(12) {
 		case 0, 1, 2:
-			if n.wanted[alloc] == nil && !hasLeft(n, alloc) {
+			if n.placed[alloc] == nil && !hasLeft(n, alloc) {
 				n.mount(alloc, ids[:1+rng.IntN(2)]...)
 			}
 		case 3, 4:
@@ -454,7 +454,7 @@ func TestVolumes_oldRecordOfAStage(t *testing.T) {
 	n.run(time.Minute)
 	must.SliceEmpty(t, n.storage.Mounts())
 	n.story, n.fullDisk = nil, false
-	n.wanted["a"] = []storage.Request{request("a", "data")} // the client does not know its end
+	n.placed["a"] = []storage.Request{request("a", "data")} // the client does not know its end
 	n.crash()
 	n.run(10 * time.Minute)
 	must.Eq(t, []string{"claim data", "stage data", "publish data", "a runs"}, last(n.words(), 4))
@@ -472,7 +472,7 @@ func TestVolumes_oldRecordOfAClaim(t *testing.T) {
 	n.stop("a")
 	n.run(time.Minute)
 	n.story = nil
-	n.wanted["a"] = []storage.Request{request("a", "data")} // the client does not know its end
+	n.placed["a"] = []storage.Request{request("a", "data")} // the client does not know its end
 	n.crash()
 	n.stop("b")
 	n.run(time.Minute)
@@ -480,7 +480,7 @@ func TestVolumes_oldRecordOfAClaim(t *testing.T) {
 	n.stop("a")
 	n.fullDisk = false
 	n.run(time.Minute)
-	n.tells("the client is killed", "unpublish data", "unpublish data", "unstage data", "release data", "release data")
+	n.happened("the client is killed", "unpublish data", "unpublish data", "unstage data", "release data", "release data")
 	n.clean()
 }
 
@@ -496,7 +496,7 @@ func TestVolumes_lostRecordWithoutStages(t *testing.T) {
 	n.crash()
 	n.run(time.Minute)
 	must.True(t, n.volumes.Status("a").Ready)
-	n.tells("the client is killed", "claim data", "publish data")
+	n.happened("the client is killed", "claim data", "publish data")
 	n.end("a")
 }
 
@@ -506,8 +506,8 @@ func TestVolumes_lostRecordOfAnotherStage(t *testing.T) {
 	n := newNode(t, "a")
 	other := request("b", "data")
 	other.Options = &cluster.MountOptions{FSType: "ext4"}
-	n.wanted["b"] = []storage.Request{other}
-	n.volumes.Mount(n.wanted["b"])
+	n.placed["b"] = []storage.Request{other}
+	n.volumes.Mount(n.placed["b"])
 	n.run(time.Minute)
 	clear(n.disk)
 	n.crash()
@@ -586,10 +586,10 @@ func TestVolumes_unmountOfADeadClient(t *testing.T) {
 	for _, call := range []string{"unpublish", "unstage"} {
 		n := newNode(t, "a")
 		n.takes[call], n.fullDisk = time.Minute, true
-		wanted := n.wanted["a"]
+		placed := n.placed["a"]
 		n.stop("a")
 		n.run(time.Second)
-		n.wanted["a"], n.fullDisk = wanted, false // the client does not know its end
+		n.placed["a"], n.fullDisk = placed, false // the client does not know its end
 		n.crash()
 		n.run(2 * time.Minute)
 		must.True(t, n.running["a"])
@@ -613,6 +613,6 @@ func TestVolumes_owedBlockVolume(t *testing.T) {
 	must.SliceEmpty(t, n.storage.Calls(0), must.Sprint("nothing is requested without a record"))
 	n.fullDisk, n.story = false, nil
 	n.run(time.Minute)
-	n.tells("claim data", "unpublish data", "unstage data", "release data")
+	n.happened("claim data", "unpublish data", "unstage data", "release data")
 	n.clean()
 }

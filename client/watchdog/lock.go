@@ -69,8 +69,8 @@ var errLater = errors.New("a later watchdog runs")
 func evict(file *os.File, number int64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
 	defer cancel()
-	look := time.NewTicker(lockLook)
-	defer look.Stop()
+	tick := time.NewTicker(lockLook)
+	defer tick.Stop()
 	for {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if !errors.Is(err, unix.EWOULDBLOCK) {
@@ -88,7 +88,7 @@ func evict(file *os.File, number int64) error {
 			}
 		}
 		select {
-		case <-look.C:
+		case <-tick.C:
 		case <-ctx.Done():
 			return errors.Join(errors.New("the other watchdog did not end"), err)
 		}

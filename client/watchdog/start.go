@@ -107,14 +107,14 @@ func launch(o Options) (_ *Process, out *os.File, err error) {
 		return nil, nil, err
 	}
 	files = append(files, in)
-	out, said, err := os.Pipe()
+	out, stdout, err := os.Pipe()
 	if err != nil {
 		return nil, nil, errors.Join(err, feed.Close())
 	}
-	files = append(files, said)
+	files = append(files, stdout)
 	cmd := exec.Command(o.Program, config{dir: o.Dir, number: int64(bootclock.Now())}.args()...)
 	cmd.Args[0] = "nodedrain"
-	cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = []string{}, "/", in, said, log
+	cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = []string{}, "/", in, stdout, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	// The group is not that of the client, which systemd may kill.
 	g, err := o.Groups.Create(group, cgroup.Limits{})

@@ -72,24 +72,24 @@ func checkVolumeID(id string) error { return checkID("volume id", id, maxID) }
 
 func checkNodeID(id string) error { return checkID("node id", id, maxNodeID) }
 
-func checkID(what, id string, most int) error {
+func checkID(name, id string, most int) error {
 	switch {
 	case id == "":
-		return invalidArgument("the request has no %s", what)
+		return invalidArgument("the request has no %s", name)
 	case len(id) > most:
-		return invalidArgument("the %s has %d bytes, and may have %d", what, len(id), most)
+		return invalidArgument("the %s has %d bytes, and may have %d", name, len(id), most)
 	case !utf8.ValidString(id):
-		return invalidArgument("the %s is not UTF-8", what)
+		return invalidArgument("the %s is not UTF-8", name)
 	}
 	return nil
 }
 
-func checkPath(what, path string) error {
+func checkPath(name, path string) error {
 	switch {
 	case path == "":
-		return invalidArgument("the request has no %s", what)
+		return invalidArgument("the request has no %s", name)
 	case !filepath.IsAbs(path):
-		return invalidArgument("the %s is not absolute", what)
+		return invalidArgument("the %s is not absolute", name)
 	}
 	return nil
 }

@@ -48,17 +48,17 @@ func (n *conformingNode) Restart(storagetest.T) {
 }
 
 func (n *conformingNode) Volume(storagetest.T) storage.Claimed {
-	made, err := n.program.CreateVolume(n.test.Context(), &csi.CreateVolumeRequest{
+	created, err := n.program.CreateVolume(n.test.Context(), &csi.CreateVolumeRequest{
 		Name: "tested", VolumeCapabilities: []*csi.VolumeCapability{capability(manyWriters), capability(singleWriter)},
 	})
 	must.NoError(n.test, err)
 	info, err := n.program.NodeGetInfo(n.test.Context(), &csi.NodeGetInfoRequest{})
 	must.NoError(n.test, err)
 	attached, err := n.program.ControllerPublishVolume(n.test.Context(), &csi.ControllerPublishVolumeRequest{
-		VolumeId: made.GetVolume().GetVolumeId(), NodeId: info.GetNodeId(), VolumeCapability: capability(manyWriters),
+		VolumeId: created.GetVolume().GetVolumeId(), NodeId: info.GetNodeId(), VolumeCapability: capability(manyWriters),
 	})
 	must.NoError(n.test, err)
-	return storage.Claimed{ExternalID: made.GetVolume().GetVolumeId(), Context: made.GetVolume().GetVolumeContext(), PublishContext: attached.GetPublishContext()}
+	return storage.Claimed{ExternalID: created.GetVolume().GetVolumeId(), Context: created.GetVolume().GetVolumeContext(), PublishContext: attached.GetPublishContext()}
 }
 
 // The plugin passes the conformance suite, on a real socket with real mounts.

@@ -107,13 +107,13 @@ func (f *faults) find(c call) (fault, error) {
 }
 
 // act makes a call wait and fail as its fault says.
-func (f *faults) act(ctx context.Context, c call, what fault) error {
-	if what.Delay > 0 {
-		if err := wait(ctx, time.Duration(what.Delay)); err != nil {
+func (f *faults) act(ctx context.Context, c call, one fault) error {
+	if one.Delay > 0 {
+		if err := wait(ctx, time.Duration(one.Delay)); err != nil {
 			return err
 		}
 	}
-	for what.Hang {
+	for one.Hang {
 		if err := wait(ctx, poll); err != nil {
 			return err
 		}
@@ -121,15 +121,15 @@ func (f *faults) act(ctx context.Context, c call, what fault) error {
 		if err != nil {
 			return err
 		}
-		what.Hang = now.generation == what.generation
+		one.Hang = now.generation == one.generation
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if what.Fail == 0 || what.Fail > 0 && f.failed[what.index] >= what.Fail {
+	if one.Fail == 0 || one.Fail > 0 && f.failed[one.index] >= one.Fail {
 		return nil
 	}
-	f.failed[what.index]++
-	code := what.Code
+	f.failed[one.index]++
+	code := one.Code
 	if code == codes.OK {
 		code = codes.Internal
 	}

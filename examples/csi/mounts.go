@@ -103,14 +103,14 @@ func unmount(path string) error {
 }
 
 // mountFailed returns an error with the gRPC code for callers of the plugin.
-func mountFailed(what string, err error) error {
+func mountFailed(operation string, err error) error {
 	switch {
 	case errors.Is(err, unix.EBUSY):
-		return status.Errorf(codes.Internal, "%s: the mount is in use: %v", what, err)
+		return status.Errorf(codes.Internal, "%s: the mount is in use: %v", operation, err)
 	case errors.Is(err, unix.EPERM):
-		return status.Errorf(codes.PermissionDenied, "%s: this process has no right to mount: it needs root's capability CAP_SYS_ADMIN: %v", what, err)
+		return status.Errorf(codes.PermissionDenied, "%s: this process has no right to mount: it needs root's capability CAP_SYS_ADMIN: %v", operation, err)
 	}
-	return status.Errorf(codes.Internal, "%s: %v", what, err)
+	return status.Errorf(codes.Internal, "%s: %v", operation, err)
 }
 
 // checkRights returns an error if this process may not mount. It tests this by a bind mount of a

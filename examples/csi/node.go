@@ -43,7 +43,7 @@ func (n *node) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeReques
 	wrong = first(checkVolumeID(id), checkPath("staging path", r.GetStagingTargetPath()), wrong)
 	c := call{Name: nodeStage, Volume: id, Node: n.id, Staging: resolve(r.GetStagingTargetPath())}
 	err := n.gate.run(ctx, c, wrong, func() error {
-		return n.mount(id, n.store.data(id), askedMount{Path: c.Staging, Mode: m.name})
+		return n.mount(id, n.store.data(id), mountRecord{Path: c.Staging, Mode: m.name})
 	})
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (n *node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRe
 	wrong = first(checkVolumeID(id), checkPath("target path", r.GetTargetPath()), wrong, checkPath("staging path", r.GetStagingTargetPath()))
 	c := call{Name: nodePublish, Volume: id, Node: n.id, Staging: resolve(r.GetStagingTargetPath()), Target: resolve(r.GetTargetPath())}
 	err := n.gate.run(ctx, c, wrong, func() error {
-		wanted := askedMount{Path: c.Target, Staging: c.Staging, Mode: m.name, ReadOnly: r.GetReadonly() || m.reads}
+		wanted := mountRecord{Path: c.Target, Staging: c.Staging, Mode: m.name, ReadOnly: r.GetReadonly() || m.reads}
 		if err := n.mayPublish(id, m, wanted); err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (n *node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRe
 
 // mayPublish returns an error if a volume is not staged, or if its access mode does not allow the
 // mount.
-func (n *node) mayPublish(id string, m mode, wanted askedMount) error {
+func (n *node) mayPublish(id string, m mode, wanted mountRecord) error {
 	table, err := readMounts()
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (n *node) mayPublish(id string, m mode, wanted askedMount) error {
 	if err != nil {
 		return err
 	}
-	staged := slices.IndexFunc(all[n.id], func(a askedMount) bool { return a.Staging == "" && a.Path == wanted.Staging })
+	staged := slices.IndexFunc(all[n.id], func(a mountRecord) bool { return a.Staging == "" && a.Path == wanted.Staging })
 	switch {
 	case staged < 0:
 		return status.Errorf(codes.FailedPrecondition, "the volume %s is not staged at %s", id, wanted.Staging)
@@ -91,7 +91,7 @@ func (n *node) mayPublish(id string, m mode, wanted askedMount) error {
 		return nil
 	}
 	for _, other := range slices.Sorted(maps.Keys(all)) {
-		if other != n.id && slices.ContainsFunc(all[other], func(a askedMount) bool { return a.Staging != "" && !a.ReadOnly }) {
+		if other != n.id && slices.ContainsFunc(all[other], func(a mountRecord) bool { return a.Staging != "" && !a.ReadOnly }) {
 			return status.Errorf(codes.FailedPrecondition, "the node %s writes to the volume %s, whose mode %s allows one writer", other, id, m.name)
 		}
 	}
@@ -100,7 +100,7 @@ func (n *node) mayPublish(id string, m mode, wanted askedMount) error {
 
 // mount mounts a folder for a volume, unless it is already mounted. It records the mount in the
 // store before it mounts.
-func (n *node) mount(id, from string, wanted askedMount) error {
+func (n *node) mount(id, from string, wanted mountRecord) error {
 	if err := n.store.mustHave(id); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (n *node) mount(id, from string, wanted askedMount) error {
 	if info, err := os.Lstat(wanted.Path); err != nil || !info.IsDir() {
 		return status.Errorf(codes.FailedPrecondition, "%s is no folder", wanted.Path)
 	}
-	if err := n.store.ask(n.id, id, wanted); err != nil {
+	if err := n.store.record(n.id, id, wanted); err != nil {
 		return err
 	}
 	return bind(from, wanted.Path, wanted.ReadOnly)
@@ -128,16 +128,16 @@ func (n *node) mount(id, from string, wanted askedMount) error {
 
 // mountedAlready checks an existing mount. If the plugin died before it made the mount read only,
 // it does so now.
-func (n *node) mountedAlready(id string, at mounts.Mount, wanted askedMount) error {
-	asked, err := n.store.asked(n.id, id)
+func (n *node) mountedAlready(id string, at mounts.Mount, wanted mountRecord) error {
+	recorded, err := n.store.recorded(n.id, id)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(asked, func(a askedMount) bool { return a.Path == wanted.Path })
+	i := slices.IndexFunc(recorded, func(a mountRecord) bool { return a.Path == wanted.Path })
 	switch {
 	case i < 0 && at.ReadOnly == wanted.ReadOnly:
-		return n.store.ask(n.id, id, wanted)
-	case i < 0 || asked[i] != wanted:
+		return n.store.record(n.id, id, wanted)
+	case i < 0 || recorded[i] != wanted:
 		return status.Errorf(codes.AlreadyExists, "the volume %s is mounted at %s in another way", id, wanted.Path)
 	case wanted.ReadOnly && !at.ReadOnly:
 		return makeReadOnly(wanted.Path)
@@ -173,11 +173,11 @@ func (n *node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRe
 // unmount unmounts all mounts of a volume at a path. It does nothing if neither the mount table nor
 // the store contains one.
 func (n *node) unmount(id, path string, removeFolder bool) error {
-	asked, err := n.store.asked(n.id, id)
+	recorded, err := n.store.recorded(n.id, id)
 	if err != nil {
 		return err
 	}
-	noted := slices.ContainsFunc(asked, func(a askedMount) bool { return a.Path == path })
+	noted := slices.ContainsFunc(recorded, func(a mountRecord) bool { return a.Path == path })
 	for {
 		table, err := readMounts()
 		if err != nil {

@@ -23,7 +23,7 @@ import (
 //	volumes/VOLUME/volume.json    a volume
 //	volumes/VOLUME/data/          its content, which the nodes mount
 //	volumes/VOLUME/nodes/NODE     a publication of a controller to a node
-//	nodes/NODE/volumes/VOLUME     the mounts that a node was asked for
+//	nodes/NODE/volumes/VOLUME     the mounts that a node was recorded for
 //	unfinished/                   volumes that are being made or deleted
 //
 // The mount table says what is mounted, but not for which node, from which staging path and in
@@ -46,12 +46,12 @@ type publication struct {
 
 // nodeMounts are the requested mounts of one volume on one node.
 type nodeMounts struct {
-	Node   string       `json:"node"`
-	Mounts []askedMount `json:"mounts"`
+	Node   string        `json:"node"`
+	Mounts []mountRecord `json:"mounts"`
 }
 
-// askedMount is one requested mount.
-type askedMount struct {
+// mountRecord is one requested mount.
+type mountRecord struct {
 	Path string `json:"path"`
 	// Staging is the staging path that is published at Path. It is empty if Path is a staging path.
 	Staging  string `json:"staging,omitempty"`
@@ -217,16 +217,16 @@ func (s *store) unpublish(volume, node string) error {
 	return removeFile(s.publicationFile(volume, node))
 }
 
-// asked returns the requested mounts of a volume on a node.
-func (s *store) asked(node, volume string) ([]askedMount, error) {
+// recorded returns the requested mounts of a volume on a node.
+func (s *store) recorded(node, volume string) ([]mountRecord, error) {
 	var m nodeMounts
 	_, err := readJSON(s.mountsFile(node, volume), &m)
 	return m.Mounts, err
 }
 
-// ask adds a mount, or replaces the mount with the same path.
-func (s *store) ask(node, volume string, m askedMount) error {
-	mounts, err := s.asked(node, volume)
+// record adds a mount, or replaces the mount with the same path.
+func (s *store) record(node, volume string, m mountRecord) error {
+	mounts, err := s.recorded(node, volume)
 	if err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (s *store) ask(node, volume string, m askedMount) error {
 
 // forget removes the mount with this path, if it exists.
 func (s *store) forget(node, volume, path string) error {
-	before, err := s.asked(node, volume)
+	before, err := s.recorded(node, volume)
 	if err != nil {
 		return err
 	}
@@ -249,27 +249,27 @@ func (s *store) forget(node, volume, path string) error {
 	return nil
 }
 
-func without(mounts []askedMount, path string) []askedMount {
-	return slices.DeleteFunc(slices.Clone(mounts), func(m askedMount) bool { return m.Path == path })
+func without(mounts []mountRecord, path string) []mountRecord {
+	return slices.DeleteFunc(slices.Clone(mounts), func(m mountRecord) bool { return m.Path == path })
 }
 
 // onNodes returns the existing mounts of a volume, by the ids of the nodes.
-func (s *store) onNodes(volume string, table mountTable) (map[string][]askedMount, error) {
+func (s *store) onNodes(volume string, table mountTable) (map[string][]mountRecord, error) {
 	nodes, err := os.ReadDir(filepath.Join(s.root, "nodes"))
 	if err != nil {
 		return nil, fmt.Errorf("list the nodes: %w", err)
 	}
 	folder := table.folder(s.data(volume))
-	found := map[string][]askedMount{}
+	found := map[string][]mountRecord{}
 	for _, node := range nodes {
 		var m nodeMounts
 		file := filepath.Join(s.root, "nodes", node.Name(), "volumes", pathname.Encode(volume))
 		if _, err := readJSON(file, &m); err != nil {
 			return nil, err
 		}
-		for _, asked := range m.Mounts {
-			if at, ok := table.at(asked.Path); ok && same(at, folder) {
-				found[m.Node] = append(found[m.Node], asked)
+		for _, recorded := range m.Mounts {
+			if at, ok := table.at(recorded.Path); ok && same(at, folder) {
+				found[m.Node] = append(found[m.Node], recorded)
 			}
 		}
 	}

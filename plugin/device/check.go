@@ -221,14 +221,14 @@ func nameOf(k cluster.DeviceKind) string { return fmt.Sprintf("%q", cut(k.String
 
 // checkKind says why no job can request a kind, or returns nil.
 func checkKind(k cluster.DeviceKind) error {
-	for _, part := range []struct{ what, text, not string }{
+	for _, part := range []struct{ name, text, not string }{
 		{"vendor", k.Vendor, "/"}, {"type", k.Type, "/"}, {"name", k.Name, ""},
 	} {
 		if err := checkText(part.text, MaxName); err != nil {
-			return fmt.Errorf("its %s %w", part.what, err)
+			return fmt.Errorf("its %s %w", part.name, err)
 		}
 		if part.not != "" && strings.Contains(part.text, part.not) {
-			return fmt.Errorf("its %s contains %q, so no job can request it", part.what, part.not)
+			return fmt.Errorf("its %s contains %q, so no job can request it", part.name, part.not)
 		}
 	}
 	return nil

@@ -92,11 +92,11 @@ func (m *merging) add(part Part) error {
 }
 
 // conflict is the error of two parts that conflict.
-func conflict(what, one, other string) error {
+func conflict(resource, one, other string) error {
 	if one == other {
-		return fmt.Errorf("the devices %s give %s", one, what)
+		return fmt.Errorf("the devices %s give %s", one, resource)
 	}
-	return fmt.Errorf("the devices %s and %s give %s: one task cannot use both", one, other, what)
+	return fmt.Errorf("the devices %s and %s give %s: one task cannot use both", one, other, resource)
 }
 
 func (m *merging) result() Reservation {

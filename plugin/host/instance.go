@@ -187,11 +187,11 @@ const stopTimeout = 2 * time.Second
 // Shutdown asks the process to exit, and kills it if it does not. Tasks outside the process
 // continue.
 func (i *Instance) Shutdown(ctx context.Context) error {
-	asking, cancel := context.WithTimeout(ctx, stopTimeout)
+	ending, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	if i.info.Type == Driver {
 		// Released plugins do not have this call.
-		if _, err := i.driver.Shutdown(asking, &pb.ShutdownRequest{}); err != nil && classify(err) != driver.Unsupported {
+		if _, err := i.driver.Shutdown(ending, &pb.ShutdownRequest{}); err != nil && classify(err) != driver.Unsupported {
 			i.options.Logger.Info("the plugin did not shut down", "error", plain(err.Error()))
 		}
 	}
@@ -237,7 +237,7 @@ func (i *Instance) configure(ctx context.Context, save func(Record) error) error
 	if err := save(i.record); err != nil {
 		return fmt.Errorf("writing the record of the plugin: %w", err)
 	}
-	if err := i.ask(ctx); err != nil {
+	if err := i.describe(ctx); err != nil {
 		return err
 	}
 	answer, err := call(ctx, i, i.base.ConfigSchema, "ConfigSchema", &base.ConfigSchemaRequest{})
@@ -275,14 +275,14 @@ func (i *Instance) identify(ctx context.Context) error {
 	if err := i.Check(ctx); err != nil {
 		return err
 	}
-	if err := i.ask(ctx); err != nil {
+	if err := i.describe(ctx); err != nil {
 		return err
 	}
 	return i.prepare(ctx)
 }
 
 // ask asks the plugin for its description.
-func (i *Instance) ask(ctx context.Context) error {
+func (i *Instance) describe(ctx context.Context) error {
 	answer, err := call(ctx, i, i.base.PluginInfo, "PluginInfo", &base.PluginInfoRequest{})
 	if err != nil {
 		return err

@@ -335,15 +335,15 @@ func TestDriver_fingerprints(t *testing.T) {
 	must.NoError(t, err)
 	must.NoError(t, p.Configure(text))
 	ctx, cancel := context.WithCancel(t.Context())
-	seen := 0
+	reported := 0
 	must.ErrorIs(t, p.Fingerprints(ctx, func(f driver.Fingerprint) {
 		must.EqOp(t, driver.Unhealthy, f.Health)
-		if seen++; seen == 1 {
+		if reported++; reported == 1 {
 			must.EqOp(t, "no coffee", f.Description)
 		}
-		if seen == 1000 {
+		if reported == 1000 {
 			cancel()
 		}
 	}), context.Canceled)
-	must.EqOp(t, 1000, seen)
+	must.EqOp(t, 1000, reported)
 }

@@ -113,13 +113,13 @@ func (f file) remove() error {
 	return err
 }
 
-func (f file) within(what string, do func(*os.Root) error) error {
+func (f file) within(operation string, do func(*os.Root) error) error {
 	root, err := os.OpenRoot(f.allocDir)
 	if err == nil {
 		err = errors.Join(do(root), root.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("%s the record of the task: %w", what, err)
+		return fmt.Errorf("%s the record of the task: %w", operation, err)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (l *launcher) logFile() string { return filepath.Join(l.dir, "plugin.log") 
 func (l *launcher) filled(text string) string { return strings.ReplaceAll(text, "{dir}", l.folder()) }
 
 // run runs a command of the file, if there is one.
-func (l *launcher) run(t conformance.T, what string, command []string) {
+func (l *launcher) run(t conformance.T, key string, command []string) {
 	t.Helper()
 	if len(command) == 0 {
 		return
@@ -101,7 +101,7 @@ func (l *launcher) run(t conformance.T, what string, command []string) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput(); err != nil {
-		t.Fatalf("the command %q: %v\n%s", what, err, out)
+		t.Fatalf("the command %q: %v\n%s", key, err, out)
 	}
 }
 

@@ -106,11 +106,11 @@ func (n *node) Processes(id driver.TaskID) ([]drivertest.Process, bool) {
 		if err != nil {
 			continue
 		}
-		seen := drivertest.Process{Text: d.String(), AsDriver: userOf(p.PID) == os.Geteuid()}
+		found := drivertest.Process{Text: d.String(), AsDriver: userOf(p.PID) == os.Geteuid()}
 		if environment, err := process.Environment(p.PID); err == nil {
-			seen.Leaked = n.leaked(environment)
+			found.Leaked = n.leaked(environment)
 		}
-		list = append(list, seen)
+		list = append(list, found)
 	}
 	return list, true
 }

@@ -32,31 +32,31 @@ type Suite struct {
 // file is not valid, or why the plugin did not start. Call [Probe] with the Ready of the suite before
 // the tests.
 func Open(ctx context.Context, path, file string) (Suite, error) {
-	var given struct {
+	var shared struct {
 		Program
 		Volume string `json:"volume"`
 	}
-	given.Path = path
+	shared.Path = path
 	if file != "" {
 		// The type of the plugin decides the format of the file. The fields of Program are the same
 		// for drivers and device plugins.
 		text, err := os.ReadFile(file)
 		if err == nil {
-			err = json.Unmarshal(text, &given)
+			err = json.Unmarshal(text, &shared)
 		}
 		if err != nil {
 			return Suite{}, fmt.Errorf("reading the config of the test: %s: %w", file, err)
 		}
 	}
-	if given.Volume != "" {
+	if shared.Volume != "" {
 		return openStorage(path, file)
 	}
-	kind, err := typeOf(ctx, given.Program)
+	kind, err := typeOf(ctx, shared.Program)
 	if err != nil {
 		return Suite{}, err
 	}
 	if kind == host.Device {
-		o, err := DeviceOptions{Program: given.Program}, error(nil)
+		o, err := DeviceOptions{Program: shared.Program}, error(nil)
 		if file != "" {
 			o, err = ReadDevices(path, file)
 		}

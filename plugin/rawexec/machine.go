@@ -68,9 +68,9 @@ func (m machine) choose(c *driver.TaskConfig) (*cgroup.Group, *cgroup.Limits, er
 	if err != nil {
 		return nil, nil, err
 	}
-	if given, err := h.OpenPath(c.Resources.Cgroup); err == nil &&
-		(given.Name() == groupName(c) || strings.HasPrefix(given.Name(), pathname.Encode(c.AllocID)+".")) {
-		return given, nil, nil
+	if assigned, err := h.OpenPath(c.Resources.Cgroup); err == nil &&
+		(assigned.Name() == groupName(c) || strings.HasPrefix(assigned.Name(), pathname.Encode(c.AllocID)+".")) {
+		return assigned, nil, nil
 	}
 	if !h.Usable() {
 		return nil, nil, nil

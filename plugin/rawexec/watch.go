@@ -59,9 +59,9 @@ func (d *Driver) clear(t *task, r shim.Record) {
 		if err == nil {
 			return
 		}
-		what := d.machine.remaining(r)
-		d.log.Error("processes remain after the kill", "task", string(t.id), "processes", what, "error", err)
-		d.events.send(driver.Event{Task: t.id, Time: time.Now(), Message: "processes remain after the kill: " + what})
+		left := d.machine.remaining(r)
+		d.log.Error("processes remain after the kill", "task", string(t.id), "processes", left, "error", err)
+		d.events.send(driver.Event{Task: t.id, Time: time.Now(), Message: "processes remain after the kill: " + left})
 		time.Sleep(wait)
 		wait = min(2*wait, time.Minute)
 	}

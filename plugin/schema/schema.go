@@ -250,10 +250,10 @@ func literal(text string) (hcldec.Spec, error) {
 // the user.
 func asError(diags hcl.Diagnostics) error {
 	var errs []error
-	seen := map[string]bool{}
+	repeated := map[string]bool{}
 	for _, d := range diags {
-		if text := d.Summary + ": " + d.Detail; d.Severity == hcl.DiagError && !seen[text] {
-			seen[text] = true
+		if text := d.Summary + ": " + d.Detail; d.Severity == hcl.DiagError && !repeated[text] {
+			repeated[text] = true
 			errs = append(errs, errors.New(text))
 		}
 	}

@@ -34,11 +34,11 @@ func Decode(config []byte, into any) error {
 	}
 	// A host sends each key of the schema, and nil for keys that the user left out. The codec would
 	// clear their fields.
-	given, err := Encode(withoutNil(values))
+	present, err := Encode(withoutNil(values))
 	if err != nil {
 		return fmt.Errorf("decode the config: %w", err)
 	}
-	if err := codec.NewDecoderBytes(given, handle).Decode(into); err != nil {
+	if err := codec.NewDecoderBytes(present, handle).Decode(into); err != nil {
 		return fmt.Errorf("decode the config: %w", named(err, withoutNil(values), into, handle))
 	}
 	return nil
@@ -64,23 +64,23 @@ func named(err error, values map[string]any, into any, handle codec.Handle) erro
 
 // withoutNil returns the values that are not nil, also in nested objects.
 func withoutNil(values map[string]any) map[string]any {
-	given := map[string]any{}
+	present := map[string]any{}
 	for key, value := range values {
 		if value != nil {
-			given[key] = givenIn(value)
+			present[key] = presentIn(value)
 		}
 	}
-	return given
+	return present
 }
 
-// givenIn is withoutNil for a value. It keeps a nil in a list, because it is an element.
-func givenIn(value any) any {
+// presentIn is withoutNil for a value. It keeps a nil in a list, because it is an element.
+func presentIn(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		return withoutNil(v)
 	case []any:
 		for i := range v {
-			v[i] = givenIn(v[i])
+			v[i] = presentIn(v[i])
 		}
 	}
 	return value

@@ -36,10 +36,10 @@ func (c *check) started(n Node) Node {
 }
 
 // ok stops the test after an error.
-func (c *check) ok(err error, what string) {
+func (c *check) ok(err error, call string) {
 	c.Helper()
 	if err != nil {
-		c.Stopf("no error", "%s: %v (class: %s)", what, err, driver.ClassOf(err))
+		c.Stopf("no error", "%s: %v (class: %s)", call, err, driver.ClassOf(err))
 	}
 }
 

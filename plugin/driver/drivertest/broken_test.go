@@ -140,7 +140,7 @@ type brokenNode struct {
 	// process has the faults of all processes.
 	process drivertest.Process
 	mu      sync.Mutex
-	seen    map[driver.TaskID]bool // guarded by mu
+	noted   map[driver.TaskID]bool // guarded by mu
 }
 
 func (n *brokenNode) Driver() driver.Driver {
@@ -167,16 +167,16 @@ func (n *brokenNode) Stdout(*driver.TaskConfig) (string, error) { return n.stdou
 func (n *brokenNode) first(id driver.TaskID) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	was := n.seen[id]
-	n.seen[id] = true
+	was := n.noted[id]
+	n.noted[id] = true
 	return !was
 }
 
-// saw reports whether the id has been asked for.
-func (n *brokenNode) saw(id driver.TaskID) bool {
+// has reports whether the id has been asked for.
+func (n *brokenNode) has(id driver.TaskID) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.seen[id]
+	return n.noted[id]
 }
 
 // copied starts a task again, under another id.
@@ -214,7 +214,7 @@ func (b *broken) waitUnlessNoted(ctx context.Context, id driver.TaskID) (driver.
 		switch {
 		case err != nil || s.State != driver.TaskRunning:
 			return b.Driver.Wait(ctx, id)
-		case b.node.saw(id):
+		case b.node.has(id):
 			return driver.ExitResult{}, nil
 		}
 		select {
@@ -323,7 +323,7 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			return result, err
 		}}},
 		{name: "does not answer those that wait late", fails: "D6 D12 D18", fault: broken{wait: func(b *broken, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
-			if s, err := b.Driver.Inspect(ctx, id); err != nil || s.State == driver.TaskExited && b.node.saw(id) {
+			if s, err := b.Driver.Inspect(ctx, id); err != nil || s.State == driver.TaskExited && b.node.has(id) {
 				<-ctx.Done()
 				return driver.ExitResult{}, ctx.Err()
 			}
@@ -335,7 +335,7 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			stop: (*broken).noteStop,
 			wait: func(b *broken, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
 				result, err := b.waitUnlessNoted(ctx, id)
-				if b.node.saw(id) {
+				if b.node.has(id) {
 					result = driver.ExitResult{}
 				}
 				return result, err
@@ -352,7 +352,7 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 		{name: "answers Wait when a kill begins, and keeps this result", fails: "D17", fault: broken{
 			wait: func(b *broken, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
 				result, err := b.waitUnlessNoted(ctx, id)
-				if b.node.saw(id) {
+				if b.node.has(id) {
 					return driver.ExitResult{}, nil
 				}
 				return result, err
@@ -360,7 +360,7 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			destroy: (*broken).noteDestroy,
 			inspect: func(b *broken, ctx context.Context, id driver.TaskID) (driver.Status, error) {
 				status, err := b.Driver.Inspect(ctx, id)
-				if err != nil && b.node.saw(id) {
+				if err != nil && b.node.has(id) {
 					return driver.Status{ID: id, State: driver.TaskExited}, nil
 				}
 				return status, err
@@ -456,7 +456,7 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 		h.New = func(t drivertest.T) drivertest.Node {
 			n := &brokenNode{
 				double: newDouble(t, story.options), fault: story.fault, stdout: story.stdout, process: story.process,
-				also: map[driver.TaskID]driver.TaskID{}, seen: map[driver.TaskID]bool{},
+				also: map[driver.TaskID]driver.TaskID{}, noted: map[driver.TaskID]bool{},
 			}
 			if n.stdout == "" {
 				n.stdout = drivertest.Output

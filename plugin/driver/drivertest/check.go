@@ -89,24 +89,24 @@ func (c *check) ok(err error, format string, args ...any) {
 }
 
 // class demands that an error has one of the classes.
-func (c *check) class(err error, what string, classes ...driver.Class) {
+func (c *check) class(err error, call string, classes ...driver.Class) {
 	c.Helper()
 	if err == nil {
-		c.Stopf(fmt.Sprintf("an error of one of the classes %v", classes), "%s: no error", what)
+		c.Stopf(fmt.Sprintf("an error of one of the classes %v", classes), "%s: no error", call)
 	}
 	for _, class := range classes {
 		if driver.ClassOf(err) == class {
 			return
 		}
 	}
-	c.Stopf(fmt.Sprintf("an error of one of the classes %v", classes), "%s: an error of class %q: %v", what, driver.ClassOf(err), err)
+	c.Stopf(fmt.Sprintf("an error of one of the classes %v", classes), "%s: an error of class %q: %v", call, driver.ClassOf(err), err)
 }
 
 // unlessNotFound is ok, where an unknown task is a success.
-func (c *check) unlessNotFound(err error, what string) {
+func (c *check) unlessNotFound(err error, call string) {
 	c.Helper()
 	if driver.ClassOf(err) != driver.NotFound {
-		c.ok(err, "%s", what)
+		c.ok(err, "%s", call)
 	}
 }
 
@@ -160,7 +160,7 @@ func (c *check) runs(answers <-chan ending, during time.Duration) {
 	c.Helper()
 	select {
 	case e := <-answers:
-		c.Stopf(fmt.Sprintf("the task runs for at least %v", during), "Wait answered %s of a task that should run", answerOf(e.result, e.err))
+		c.Stopf(fmt.Sprintf("the task runs for at least %v", during), "Wait answered %s of a task that should run", answerText(e.result, e.err))
 	case <-time.After(during):
 	}
 }

@@ -49,16 +49,16 @@ func usage(c *check) {
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
 	defer time.AfterFunc(within, cancel).Stop()
-	seen := make(chan struct{}, 1)
+	reported := make(chan struct{}, 1)
 	err := c.driver().Stats(ctx, task.ID, c.harness.Unit, func(driver.Usage) {
 		select {
-		case seen <- struct{}{}:
+		case reported <- struct{}{}:
 		default:
 		}
 		cancel()
 	})
 	select {
-	case <-seen:
+	case <-reported:
 	default:
 		switch {
 		case ctx.Err() != nil:

@@ -18,8 +18,8 @@ func resultText(r driver.ExitResult) string {
 	return fmt.Sprintf("code %d, signal %d", r.Code, r.Signal)
 }
 
-// answerOf describes an answer of Wait.
-func answerOf(r driver.ExitResult, err error) string {
+// answerText describes an answer of Wait.
+func answerText(r driver.ExitResult, err error) string {
 	if err != nil {
 		return conformance.ErrorText(err)
 	}

@@ -75,7 +75,7 @@ func waitDuringStop(c *check) {
 	case e := <-answers:
 		if status := c.inspect(task.ID); status.State != driver.TaskExited {
 			c.Failf("no answer of Wait while the task runs",
-				"Wait answered %s during the stop, and then Inspect said the state %q", answerOf(e.result, e.err), status.State)
+				"Wait answered %s during the stop, and then Inspect said the state %q", answerText(e.result, e.err), status.State)
 		}
 	case <-time.After(grace):
 	}

@@ -34,17 +34,17 @@ func firstFingerprint(c *check) {
 func cancelFingerprints(c *check) {
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
-	seen, returned := make(chan struct{}, 1), make(chan error, 1)
+	reported, returned := make(chan struct{}, 1), make(chan error, 1)
 	go func() {
 		returned <- c.driver().Fingerprints(ctx, func(driver.Fingerprint) {
 			select {
-			case seen <- struct{}{}:
+			case reported <- struct{}{}:
 			default:
 			}
 		})
 	}()
 	select {
-	case <-seen:
+	case <-reported:
 	case err := <-returned:
 		c.Stopf("the stream goes on until its context ends", "the stream ended by itself: %v", err)
 	case <-time.After(patience):
@@ -74,13 +74,13 @@ func schema(c *check) {
 		_, err = c.driver().Encode(changed, func(string) (string, bool) { return "", false })
 		return err
 	}
-	refuses := func(err error, what, key string) {
+	refuses := func(err error, mistake, key string) {
 		c.Helper()
 		switch {
 		case err == nil:
-			c.Failf("an error that names the key "+key, "the schema takes a config with %s", what)
+			c.Failf("an error that names the key "+key, "the schema takes a config with %s", mistake)
 		case !strings.Contains(err.Error(), key):
-			c.Failf("an error that names the key "+key, "the error about %s is: %v", what, err)
+			c.Failf("an error that names the key "+key, "the error about %s is: %v", mistake, err)
 		}
 	}
 	c.ok(encode(func(map[string]json.RawMessage) {}), "encoding a good config")

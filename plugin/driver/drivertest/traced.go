@@ -50,7 +50,7 @@ func (t traced) Recover(ctx context.Context, id driver.TaskID, handle driver.Han
 func (t traced) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
 	answer := t.trace.Begin("WaitTask")
 	result, err := t.Driver.Wait(ctx, id)
-	answer(answerOf(result, err))
+	answer(answerText(result, err))
 	return result, err
 }
 
@@ -99,14 +99,14 @@ func (t traced) Signal(ctx context.Context, id driver.TaskID, signal string) err
 func (t traced) Exec(ctx context.Context, id driver.TaskID, command []string, timeout time.Duration) (driver.Output, error) {
 	answer := t.trace.Begin("ExecTask %q", command)
 	out, err := t.Driver.Exec(ctx, id, command, timeout)
-	answer(answerOf(out.Exit, err))
+	answer(answerText(out.Exit, err))
 	return out, err
 }
 
 func (t traced) ExecStreaming(ctx context.Context, id driver.TaskID, command []string, streams driver.ExecStreams) (driver.ExitResult, error) {
 	answer := t.trace.Begin("ExecTaskStreaming %q, terminal %t", command, streams.TTY)
 	exit, err := t.Driver.ExecStreaming(ctx, id, command, streams)
-	answer(answerOf(exit, err))
+	answer(answerText(exit, err))
 	return exit, err
 }
 

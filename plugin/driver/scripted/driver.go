@@ -213,13 +213,13 @@ func (d *Driver) start(cfg *driver.TaskConfig, script Script) error {
 		return callError(CallStart, driver.Fatal, err)
 	}
 	d.program.tasks[t.id] = t
-	d.know(t)
+	d.learn(t)
 	d.streams.event(t, "Started")
 	return nil
 }
 
 // know adds a task of the program to those that the driver knows.
-func (d *Driver) know(t *task) {
+func (d *Driver) learn(t *task) {
 	k := &knowledge{task: t}
 	d.known[t.id] = k
 	if t.main.row.Ended {
@@ -238,8 +238,8 @@ func (d *Driver) know(t *task) {
 func (k *knowledge) answerWaiters() {
 	waiters := k.waiters
 	k.waiters = nil
-	for _, tell := range waiters {
-		tell()
+	for _, answer := range waiters {
+		answer()
 	}
 }
 
@@ -265,7 +265,7 @@ func (d *Driver) recoverTask(id driver.TaskID, h driver.Handle) error {
 	case t.script.RecoverError != "":
 		return callError(CallRecover, driver.Fatal, errors.New(t.script.RecoverError))
 	}
-	d.know(t)
+	d.learn(t)
 	return nil
 }
 

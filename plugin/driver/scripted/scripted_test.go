@@ -354,9 +354,9 @@ func TestDriver_floodOfFingerprints(t *testing.T) {
 func TestDriver_health(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, script(scripted.Script{}))
-	var seen []driver.Health
+	var reported []driver.Health
 	ended := callError(n, func(reply func(error)) {
-		n.driver.Fingerprints(func(f driver.Fingerprint) { seen = append(seen, f.Health) }, reply)
+		n.driver.Fingerprints(func(f driver.Fingerprint) { reported = append(reported, f.Health) }, reply)
 	})
 	n.clock.pass(0)
 	n.program.SetFingerprint(driver.Fingerprint{Health: driver.Unhealthy})
@@ -364,7 +364,7 @@ func TestDriver_health(t *testing.T) {
 	n.driver.EndStreams()
 	n.clock.pass(0)
 	must.Error(t, answered(n, ended))
-	must.Eq(t, []driver.Health{driver.Healthy, driver.Unhealthy}, seen)
+	must.Eq(t, []driver.Health{driver.Healthy, driver.Unhealthy}, reported)
 	n.started("web")
 }
 

@@ -89,14 +89,14 @@ func (s *Search) Holders(ctx context.Context, path string) []Holder {
 	s.next = nil
 	s.mu.Unlock()
 	began := time.Now()
-	p.look() // others wait for this pass: the context of one caller does not end it
+	p.check() // others wait for this pass: the context of one caller does not end it
 	close(p.done)
 	s.restEnds = time.Now().Add(min(maxRest, restFactor*time.Since(began)))
 	return p.found[path]
 }
 
 // look looks at all processes.
-func (p *pass) look() {
+func (p *pass) check() {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return
@@ -125,7 +125,7 @@ func (p *pass) look() {
 // heldBy returns the paths of which a process has something.
 func (p *pass) heldBy(proc string) map[string]bool {
 	var held map[string]bool
-	look := func(link string) {
+	check := func(link string) {
 		for path := target(link); path != ""; path = parent(path) {
 			if _, wanted := p.found[path]; wanted {
 				if held == nil {
@@ -136,7 +136,7 @@ func (p *pass) heldBy(proc string) map[string]bool {
 		}
 	}
 	for _, link := range []string{"cwd", "root", "exe"} {
-		look(filepath.Join(proc, link))
+		check(filepath.Join(proc, link))
 	}
 	for _, dir := range []string{"fd", "map_files"} {
 		entries, err := os.ReadDir(filepath.Join(proc, dir))
@@ -144,7 +144,7 @@ func (p *pass) heldBy(proc string) map[string]bool {
 			continue // the process has ended, or is another user's
 		}
 		for _, entry := range entries {
-			look(filepath.Join(proc, dir, entry.Name()))
+			check(filepath.Join(proc, dir, entry.Name()))
 		}
 	}
 	return held

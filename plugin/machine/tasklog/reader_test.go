@@ -16,7 +16,7 @@ import (
 )
 
 // rest reads what there is at present, and the news on the way.
-func rest(t testing.TB, r *tasklog.Reader) (text string, news []error) {
+func rest(t testing.TB, r *tasklog.Reader) (text string, events []error) {
 	t.Helper()
 	piece := make([]byte, 16)
 	for {
@@ -24,9 +24,9 @@ func rest(t testing.TB, r *tasklog.Reader) (text string, news []error) {
 		text += string(piece[:n])
 		switch {
 		case errors.Is(err, io.EOF):
-			return text, news
+			return text, events
 		case errors.Is(err, tasklog.ErrRemoved), errors.Is(err, tasklog.ErrTruncated):
-			news = append(news, err)
+			events = append(events, err)
 		default:
 			must.NoError(t, err)
 		}
@@ -74,13 +74,13 @@ func TestReader_rotation(t *testing.T) {
 			must.NoError(t, err)
 			wrote += line
 			if rapid.Bool().Draw(rt, "reads") || len(wrote)-len(got) > 32 {
-				text, news := rest(t, r)
+				text, events := rest(t, r)
 				got += text
-				must.SliceEmpty(t, news)
+				must.SliceEmpty(t, events)
 			}
 		}
-		text, news := rest(t, r)
-		must.SliceEmpty(t, news)
+		text, events := rest(t, r)
+		must.SliceEmpty(t, events)
 		must.Eq(t, wrote, got+text)
 		r.Close()
 		must.NoError(t, w.Close())
@@ -105,8 +105,8 @@ func TestReader_slow(t *testing.T) {
 	for n := 1; n < 6; n++ {
 		put(n)
 	}
-	text, news := rest(t, r)
-	must.Eq(t, []error{tasklog.ErrRemoved}, news)
+	text, events := rest(t, r)
+	must.Eq(t, []error{tasklog.ErrRemoved}, events)
 	must.Eq(t, fmt.Sprintf("%061d\n%062d\n%062d\n", 0, 4, 5), text)
 	must.Eq(t, "web.stdout.5", r.FileName())
 	must.Eq(t, tasklog.Position{File: 5, Offset: 63}, r.Position())
@@ -114,8 +114,8 @@ func TestReader_slow(t *testing.T) {
 	// Nothing is lost when the next files are there.
 	put(6)
 	put(7)
-	text, news = rest(t, r)
-	must.SliceEmpty(t, news)
+	text, events = rest(t, r)
+	must.SliceEmpty(t, events)
 	must.Eq(t, fmt.Sprintf("%062d\n%062d\n", 6, 7), text)
 	must.NoError(t, w.Close())
 }
@@ -134,13 +134,13 @@ func TestReader_odd(t *testing.T) {
 	text, _ := rest(t, r)
 	must.Eq(t, "456789", text)
 	must.NoError(t, os.WriteFile(path, []byte("abc"), 0o600))
-	text, news := rest(t, r)
-	must.Eq(t, []error{tasklog.ErrTruncated}, news)
+	text, events := rest(t, r)
+	must.Eq(t, []error{tasklog.ErrTruncated}, events)
 	must.Eq(t, "abc", text)
 	// The whole log goes.
 	must.NoError(t, os.Remove(path))
-	text, news = rest(t, r)
-	must.SliceEmpty(t, news)
+	text, events = rest(t, r)
+	must.SliceEmpty(t, events)
 	must.Eq(t, "", text)
 	// What others put there is not read.
 	must.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "web.stdout.1")))

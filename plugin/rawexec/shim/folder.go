@@ -134,8 +134,8 @@ func (f Folder) Start(ctx context.Context, l Launch, spec *Spec) (Record, error)
 	case r.Phase == Failed:
 		return r, errors.New(r.Error)
 	case r.Phase == Starting:
-		said, _ := os.ReadFile(f.path("log"))
-		return Record{}, fmt.Errorf("the shim ended before its task began: %.500s", said)
+		output, _ := os.ReadFile(f.path("log"))
+		return Record{}, fmt.Errorf("the shim ended before its task began: %.500s", output)
 	}
 	return r, nil
 }
@@ -234,20 +234,20 @@ func (f Folder) Locked() (bool, error) {
 
 // Signal sends a signal to the task's first process.
 func (f Folder) Signal(ctx context.Context, sig syscall.Signal) error {
-	return f.ask(ctx, request{Operation: opSignal, Signal: int(sig)})
+	return f.request(ctx, request{Operation: opSignal, Signal: int(sig)})
 }
 
 // Stop asks the shim to send the signal, and to kill all processes after the grace. It returns when
 // the signal was sent. The shim continues without its caller.
 func (f Folder) Stop(ctx context.Context, sig syscall.Signal, grace time.Duration) error {
-	return f.ask(ctx, request{Operation: opStop, Signal: int(sig), Grace: grace})
+	return f.request(ctx, request{Operation: opStop, Signal: int(sig), Grace: grace})
 }
 
 // Kill asks the shim to kill all processes of the task.
-func (f Folder) Kill(ctx context.Context) error { return f.ask(ctx, request{Operation: opKill}) }
+func (f Folder) Kill(ctx context.Context) error { return f.request(ctx, request{Operation: opKill}) }
 
 // ask sends a request to the shim. A shim that does not answer within two seconds is an error.
-func (f Folder) ask(ctx context.Context, in request) error {
+func (f Folder) request(ctx context.Context, in request) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	in.Protocol = Protocol

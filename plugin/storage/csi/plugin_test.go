@@ -30,7 +30,7 @@ type scripted struct {
 	// err is the answer to all calls for volumes, or nil.
 	err error
 	// asked is the request of the last of these calls.
-	asked proto.Message
+	received proto.Message
 }
 
 func (s *scripted) Probe(context.Context, *spec.ProbeRequest) (*spec.ProbeResponse, error) {
@@ -64,32 +64,32 @@ func (*scripted) ControllerGetCapabilities(context.Context, *spec.ControllerGetC
 }
 
 func (s *scripted) NodeStageVolume(_ context.Context, r *spec.NodeStageVolumeRequest) (*spec.NodeStageVolumeResponse, error) {
-	s.asked = r
+	s.received = r
 	return &spec.NodeStageVolumeResponse{}, s.err
 }
 
 func (s *scripted) NodePublishVolume(_ context.Context, r *spec.NodePublishVolumeRequest) (*spec.NodePublishVolumeResponse, error) {
-	s.asked = r
+	s.received = r
 	return &spec.NodePublishVolumeResponse{}, s.err
 }
 
 func (s *scripted) NodeUnpublishVolume(_ context.Context, r *spec.NodeUnpublishVolumeRequest) (*spec.NodeUnpublishVolumeResponse, error) {
-	s.asked = r
+	s.received = r
 	return &spec.NodeUnpublishVolumeResponse{}, s.err
 }
 
 func (s *scripted) NodeUnstageVolume(_ context.Context, r *spec.NodeUnstageVolumeRequest) (*spec.NodeUnstageVolumeResponse, error) {
-	s.asked = r
+	s.received = r
 	return &spec.NodeUnstageVolumeResponse{}, s.err
 }
 
 func (s *scripted) ControllerPublishVolume(_ context.Context, r *spec.ControllerPublishVolumeRequest) (*spec.ControllerPublishVolumeResponse, error) {
-	s.asked = r
+	s.received = r
 	return &spec.ControllerPublishVolumeResponse{PublishContext: map[string]string{"device": "sdb"}}, s.err
 }
 
 func (s *scripted) ControllerUnpublishVolume(_ context.Context, r *spec.ControllerUnpublishVolumeRequest) (*spec.ControllerUnpublishVolumeResponse, error) {
-	s.asked = r
+	s.received = r
 	return &spec.ControllerUnpublishVolumeResponse{}, s.err
 }
 
@@ -176,14 +176,14 @@ func TestPlugin_requests(t *testing.T) {
 	} {
 		call := storage.Call{Verb: c.verb, ExternalID: "ext", Staged: true, Claimed: claimed, Request: storage.Request{Usage: storage.Usage{VolumeCapability: writer, ReadOnly: true}}}
 		must.NoError(t, p.Do(t.Context(), call, "/s", "/t"))
-		must.True(t, proto.Equal(c.want, s.asked), must.Sprintf("%v\n%v", c.want, s.asked))
+		must.True(t, proto.Equal(c.want, s.received), must.Sprintf("%v\n%v", c.want, s.received))
 	}
 	block := storage.Call{Verb: storage.Publish, Request: storage.Request{Usage: storage.Usage{VolumeCapability: cluster.VolumeCapability{Attachment: cluster.AttachBlockDevice}}}}
 	must.NoError(t, p.Do(t.Context(), block, "/s", "/t"))
-	asked, is := s.asked.(*spec.NodePublishVolumeRequest)
+	received, is := s.received.(*spec.NodePublishVolumeRequest)
 	must.True(t, is)
-	must.NotNil(t, asked.GetVolumeCapability().GetBlock())
-	must.EqOp(t, "", asked.GetStagingTargetPath(), must.Sprint("the plugin does not stage"))
+	must.NotNil(t, received.GetVolumeCapability().GetBlock())
+	must.EqOp(t, "", received.GetStagingTargetPath(), must.Sprint("the plugin does not stage"))
 }
 
 // Every access mode has its number.
@@ -201,9 +201,9 @@ func TestPlugin_accessModes(t *testing.T) {
 	} {
 		_, err := p.Attach(t.Context(), csi.Attachment{Capability: cluster.VolumeCapability{Access: mode, Attachment: cluster.AttachFileSystem}})
 		must.NoError(t, err)
-		asked, is := s.asked.(*spec.ControllerPublishVolumeRequest)
+		received, is := s.received.(*spec.ControllerPublishVolumeRequest)
 		must.True(t, is)
-		must.EqOp(t, want, asked.GetVolumeCapability().GetAccessMode().GetMode())
+		must.EqOp(t, want, received.GetVolumeCapability().GetAccessMode().GetMode())
 	}
 }
 
@@ -241,7 +241,7 @@ func TestPlugin_controller(t *testing.T) {
 	must.NoError(t, err)
 	must.Eq(t, map[string]string{"device": "sdb"}, published)
 	must.NoError(t, p.Detach(t.Context(), a))
-	must.True(t, proto.Equal(&spec.ControllerUnpublishVolumeRequest{VolumeId: "ext", NodeId: "that", Secrets: a.Secrets}, s.asked))
+	must.True(t, proto.Equal(&spec.ControllerUnpublishVolumeRequest{VolumeId: "ext", NodeId: "that", Secrets: a.Secrets}, s.received))
 
 	s.err = status.Error(codes.NotFound, "unknown")
 	must.NoError(t, p.Detach(t.Context(), a))

@@ -65,7 +65,7 @@ func devicePlugin(name, version string, c *cards, schema *hclspec.Spec) *identit
 // stream gets nothing until a device changes.
 func (c *cards) Fingerprint(_ *pb.FingerprintRequest, stream grpc.ServerStreamingServer[pb.FingerprintResponse]) error {
 	for {
-		if text, changed := c.look(); changed {
+		if text, changed := c.read(); changed {
 			if err := stream.Send(&pb.FingerprintResponse{DeviceGroup: c.groups(text)}); err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ func (c *cards) Fingerprint(_ *pb.FingerprintRequest, stream grpc.ServerStreamin
 }
 
 // look reads the devices, and reports whether they have changed since the last look.
-func (c *cards) look() ([]byte, bool) {
+func (c *cards) read() ([]byte, bool) {
 	text, err := os.ReadFile(c.file)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -108,7 +108,7 @@ func (d *containers) task(id string) (container, error) {
 	return container{}, unknown()
 }
 
-func (d *containers) know(id string, c container) {
+func (d *containers) add(id string, c container) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.tasks[id] = c
@@ -138,7 +138,7 @@ func (d *containers) StartTask(_ context.Context, r *pb.StartTaskRequest) (*pb.S
 	if err := c.start(s); err != nil {
 		return nil, status.Error(codes.Unknown, err.Error())
 	}
-	d.know(task.GetId(), c)
+	d.add(task.GetId(), c)
 	// The state of the handle stays unknown, and the config in it has no driver config.
 	return &pb.StartTaskResponse{Handle: &pb.TaskHandle{Version: 1, Config: task, DriverState: []byte(c.dir)}}, nil
 }
@@ -155,7 +155,7 @@ func (d *containers) RecoverTask(_ context.Context, r *pb.RecoverTaskRequest) (*
 	case !c.exists():
 		return nil, unknown()
 	}
-	d.know(id, c)
+	d.add(id, c)
 	return &pb.RecoverTaskResponse{}, nil
 }
 
