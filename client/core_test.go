@@ -618,10 +618,10 @@ func TestCore_joinsTheNextCluster(t *testing.T) {
 func TestClusterOf(t *testing.T) {
 	old, live, orphan := &client.Record{ClusterID: "old", Ended: true}, &client.Record{ClusterID: "new"}, new(client.Record)
 	volumes := &client.Record{ClusterID: "volumes", Ended: true, VolumesLeft: true}
-	for want, records := range map[string][]*client.Record{
+	for expected, records := range map[string][]*client.Record{
 		"": {orphan}, "new": {orphan, old, live}, "old": {orphan, old}, "volumes": {old, volumes, live},
 	} {
-		must.Eq(t, want, client.ClusterOf(records))
+		must.Eq(t, expected, client.ClusterOf(records))
 	}
 }
 

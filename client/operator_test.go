@@ -106,12 +106,12 @@ a is reported as complete`, n.storyOf())
 func TestRestart_refused(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		before func(n *node)
-		alloc  cluster.AllocID
-		task   string
-		all    bool
-		want   error
-		text   string
+		before   func(n *node)
+		alloc    cluster.AllocID
+		task     string
+		all      bool
+		expected error
+		text     string
 	}{
 		"unknown allocation": {nil, "b", "", false, client.ErrUnknownAlloc, "the node does not have the allocation"},
 		"unknown task":       {nil, "a", "db", false, client.ErrUnknownTask, `the allocation does not have the task "db": it has web, init`},
@@ -134,7 +134,7 @@ func TestRestart_refused(t *testing.T) {
 			answer := n.restart(tt.alloc, tt.task, tt.all)
 			n.run(time.Millisecond)
 			must.EqOp(t, 1, answer.answers)
-			must.ErrorIs(t, answer.err, tt.want)
+			must.ErrorIs(t, answer.err, tt.expected)
 			must.EqError(t, answer.err, tt.text)
 		})
 	}

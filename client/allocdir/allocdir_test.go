@@ -72,16 +72,16 @@ func TestBuild_OneUser(t *testing.T) {
 	t.Parallel()
 	f := open(t)
 	who := fmt.Sprintf("%d:%d", os.Geteuid(), os.Getegid())
-	want := []string{
+	expected := []string{
 		". drwx------", "alloc drwx------", "alloc/data drwx------", "alloc/logs drwx------", "alloc/tmp drwx------",
 		"web drwx------", "web/local drwx------", "web/private drwx------", "web/secrets drwx------", "web/tmp dtrwxrwxrwx",
 	}
-	for i := range want {
-		want[i] += " " + who
+	for i := range expected {
+		expected[i] += " " + who
 	}
 	for range 2 {
 		must.NoError(t, f.Build("4f1b", []allocdir.Task{{Name: "web"}}))
-		must.Eq(t, want, tree(t, f.Alloc("4f1b")))
+		must.Eq(t, expected, tree(t, f.Alloc("4f1b")))
 	}
 	must.Eq(t, filepath.Join(f.Alloc("4f1b"), "web"), f.Task("4f1b", "web"))
 	must.Eq(t, filepath.Join(f.Alloc("4f1b"), "alloc/logs"), f.Logs("4f1b"))
@@ -94,11 +94,11 @@ func TestBuild_UserOfTheTask(t *testing.T) {
 	f := open(t)
 	must.NoError(t, f.Build("a", []allocdir.Task{{Name: "web", User: "1"}}))
 	got := strings.Join(tree(t, f.Alloc("a")), "\n")
-	for _, want := range []string{
+	for _, expected := range []string{
 		". drwx--x--x 0:0", "alloc/data drwx------ 1:1", "alloc/logs drwx------ 0:0", "web drwxr-x--- 0:1",
 		"web/local drwx------ 1:1", "web/secrets drwx------ 1:1", "web/private drwx------ 0:0", "web/tmp dtrwxrwxrwx 1:1",
 	} {
-		must.StrContains(t, got, want)
+		must.StrContains(t, got, expected)
 	}
 }
 
@@ -276,11 +276,11 @@ func TestList_LongIDs(t *testing.T) {
 	tasks, err := f.Tasks(long)
 	must.NoError(t, err)
 	must.SliceContainsAll(t, []string{"alloc", "web", long}, tasks)
-	listed := func(want ...string) {
+	listed := func(expected ...string) {
 		t.Helper()
 		ids, err := f.List()
 		must.NoError(t, err)
-		must.Eq(t, want, ids)
+		must.Eq(t, expected, ids)
 	}
 	listed("short", long)
 	cancelled, cancel := context.WithCancel(t.Context())

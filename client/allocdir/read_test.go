@@ -80,10 +80,10 @@ func TestReadDir(t *testing.T) {
 	must.NoError(t, err, must.Sprint("a long name can be used in full"))
 	must.Eq(t, strings.Repeat("x", 250), long)
 
-	for path, want := range map[string]string{"": "/", "web": "web", "web/local": "local", "/web//local/mine": "mine", "alloc/logs/": "logs", "web/../Ünï": "Ünï"} {
+	for path, expected := range map[string]string{"": "/", "web": "web", "web/local": "local", "/web//local/mine": "mine", "alloc/logs/": "logs", "web/../Ünï": "Ünï"} {
 		e, err := f.Stat("a", path)
 		must.NoError(t, err)
-		must.Eq(t, want, e.Name)
+		must.Eq(t, expected, e.Name)
 	}
 }
 
@@ -103,12 +103,12 @@ func TestOpenFile(t *testing.T) {
 	link("circle", "circle")
 	link("logs/.web.keeper", "to-keeper")
 	must.NoError(t, syscall.Mkfifo(filepath.Join(local, "fifo"), 0o600))
-	for path, want := range map[string]string{"web/local/same": "web", "web/local/logs/web.stdout.0": "line\n", "web/../web/local/mine": "web"} {
+	for path, expected := range map[string]string{"web/local/same": "web", "web/local/logs/web.stdout.0": "line\n", "web/../web/local/mine": "web"} {
 		got, err := read(f, "a", path)
 		must.NoError(t, err)
-		must.Eq(t, want, got)
+		must.Eq(t, expected, got)
 	}
-	for path, want := range map[string]error{
+	for path, expected := range map[string]error{
 		"web/secrets/token": allocdir.ErrRefused, "web/private": allocdir.ErrRefused, "%61lloc/secrets/token": allocdir.ErrRefused,
 		"web/local/to-secret": allocdir.ErrRefused, "web/local/to-secrets/token": allocdir.ErrRefused, "web/local/../secrets/token": allocdir.ErrRefused,
 		"alloc/logs/.web.keeper": allocdir.ErrRefused, "web/local/to-keeper": allocdir.ErrRefused,
@@ -119,7 +119,7 @@ func TestOpenFile(t *testing.T) {
 		"web/local/mine/x": allocdir.ErrNoFolder, "web/local/none": fs.ErrNotExist, "none": fs.ErrNotExist,
 	} {
 		_, err := read(f, "a", path)
-		must.ErrorIs(t, err, want, must.Sprint(path))
+		must.ErrorIs(t, err, expected, must.Sprint(path))
 	}
 	for _, alloc := range []string{"none", "", "..", ".trash", "a/web", "../a"} {
 		_, err := f.Stat(alloc, "/")

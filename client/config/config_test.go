@@ -123,7 +123,7 @@ func TestParse_mistakes(t *testing.T) {
 	const dir = "data_dir = \"/d\"\n"
 	cases := []struct {
 		name, src string
-		want      []string
+		expected  []string
 	}{
 		{"an unknown key", dir + `datacentre = "dc1"`, []string{`c.hcl:2,1-11`, `datacentre`}},
 		{"an unknown block", dir + `server { }`, []string{`c.hcl:2,1-7`, `"server"`}},
@@ -164,8 +164,8 @@ func TestParse_mistakes(t *testing.T) {
 			t.Parallel()
 			_, err := config.Parse("c.hcl", []byte(c.src))
 			must.Error(t, err)
-			for _, want := range c.want {
-				must.StrContains(t, err.Error(), want)
+			for _, expected := range c.expected {
+				must.StrContains(t, err.Error(), expected)
 			}
 		})
 	}

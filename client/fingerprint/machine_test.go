@@ -36,12 +36,12 @@ func TestTake(t *testing.T) {
 	must.NoError(t, err)
 	hostname, err := os.Hostname()
 	must.NoError(t, err)
-	for name, want := range map[string]string{
+	for name, expected := range map[string]string{
 		"cpu.arch": runtime.GOARCH, "cpu.modelname": "A CPU: fast", "cpu.frequency": "2399", "cpu.numcores": strconv.Itoa(runtime.NumCPU()),
 		"memory.totalbytes": "2147491840", "os.name": "debian", "os.version": "13", "kernel.name": "linux",
 		"unique.hostname": hostname, "nodedrain.version": "v1.2.3", "unique.storage.volume": root,
 	} {
-		must.Eq(t, want, m.Attributes[name], must.Sprint(name))
+		must.Eq(t, expected, m.Attributes[name], must.Sprint(name))
 	}
 	must.MapContainsKeys(t, m.Attributes, []string{"kernel.version", "kernel.arch", "unique.storage.bytestotal", "unique.storage.bytesfree", "cpu.totalcompute"})
 	must.Eq(t, int64(runtime.NumCPU())*1000, m.Resources.CPU)

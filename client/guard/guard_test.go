@@ -197,16 +197,16 @@ func TestOf(t *testing.T) {
 	group.Disconnect.StopOnClientAfter = 60 * second
 	g, guarded := guard.Of(a, time.Hour)
 	must.True(t, guarded)
-	want := guard.Guard{
+	expected := guard.Guard{
 		Alloc: "a", After: 60 * second, Delay: second,
 		Tasks: []guard.Task{{Name: "main", Phase: cluster.StopMain, Signal: "SIGTERM", KillTimeout: 5 * second}},
 	}
-	must.Eq(t, want, g)
+	must.Eq(t, expected, g)
 	a.Job.TaskGroups = append(a.Job.TaskGroups, &cluster.TaskGroup{Name: "plugins", Tasks: []*cluster.Task{
 		{Name: "disks", StoragePlugin: true, CSIPlugin: &cluster.CSIPlugin{ID: "disks"}},
 	}})
 	g, _ = guard.Of(a, time.Hour)
-	must.Eq(t, want, g, must.Sprint("another group of the job is a storage plugin: once the group waited for its volumes, too"))
+	must.Eq(t, expected, g, must.Sprint("another group of the job is a storage plugin: once the group waited for its volumes, too"))
 	group.Tasks[0].CSIPlugin = &cluster.CSIPlugin{ID: "disks"}
 	g, _ = guard.Of(a, time.Hour)
 	must.Eq(t, time.Hour+second, g.Delay, must.Sprint("a storage plugin waits for volumes"))

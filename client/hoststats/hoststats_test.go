@@ -59,14 +59,14 @@ func TestTake_window(t *testing.T) {
 		_, err = Take(ctx, Options{Root: root, DataDir: root})
 		must.ErrorIs(t, err, why)
 	})
-	for _, wrong := range []struct{ file, content, want string }{
+	for _, wrong := range []struct{ file, content, expected string }{
 		{"stat", "nothing\n", "names none"}, {"meminfo", "MemTotal: 1 kB\n", "does not say MemFree"}, {"meminfo", "MemTotal: x kB\n", `"x"`}, {"uptime", "soon", "uptime"},
 	} {
 		before, err := os.ReadFile(filepath.Join(root, "proc", wrong.file))
 		must.NoError(t, err)
 		put(wrong.file, wrong.content)
 		_, err = Take(t.Context(), Options{Root: root, DataDir: root})
-		must.ErrorContains(t, err, wrong.want)
+		must.ErrorContains(t, err, wrong.expected)
 		put(wrong.file, string(before))
 	}
 	_, err := Take(t.Context(), Options{Root: root, DataDir: filepath.Join(root, "none")})

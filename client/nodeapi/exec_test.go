@@ -151,7 +151,7 @@ func TestExec_callerVanishes(t *testing.T) {
 // A frame that is none ends the command, and the caller is told why.
 func TestExec_badFrames(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct{ line, want string }{
+	for name, tt := range map[string]struct{ line, expected string }{
 		"no JSON":  {"hello\n", "nodedrain: the command failed: a frame is malformed: invalid character 'h' looking for beginning of value\r\n"},
 		"no frame": {"[1]\n", "nodedrain: the command failed: a frame is malformed: json: cannot unmarshal array into Go value of type nodeapi.inputFrame\r\n"},
 		"no bytes": {`{"stdin":{"data":"!"}}` + "\n", "nodedrain: the command failed: a frame is malformed: illegal base64 data at input byte 0\r\n"},
@@ -168,7 +168,7 @@ func TestExec_badFrames(t *testing.T) {
 			_, err := io.WriteString(s.conn, tt.line)
 			must.NoError(t, err)
 			_, stderr, code := s.end()
-			must.EqOp(t, tt.want, stderr)
+			must.EqOp(t, tt.expected, stderr)
 			must.EqOp(t, 255, code)
 		})
 	}

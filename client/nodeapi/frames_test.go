@@ -22,14 +22,14 @@ func FuzzFrames(f *testing.F) {
 		lines := bytes.SplitAfter(stream, []byte("\n"))
 		for _, line := range lines[:len(lines)-1] {
 			got, err := r.next()
-			var want inputFrame
-			if json.Unmarshal(line, &want) != nil {
+			var expected inputFrame
+			if json.Unmarshal(line, &expected) != nil {
 				must.Error(t, err)
 				must.False(t, errors.Is(err, io.EOF))
 				return
 			}
 			must.NoError(t, err)
-			must.Eq(t, want, got)
+			must.Eq(t, expected, got)
 			if got.TTYSize != nil {
 				size, valid := got.TTYSize.terminalSize()
 				must.EqOp(t, valid, size.Height > 0 && size.Width > 0)

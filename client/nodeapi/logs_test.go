@@ -214,9 +214,9 @@ func TestStream(t *testing.T) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	must.NoError(t, err)
 	defer file.Close()
-	for query, want := range map[string]string{"": "0123456789", "&offset=4": "456789", "&offset=3&origin=end": "789", "&offset=99&origin=end": "0123456789", "&offset=99": ""} {
+	for query, expected := range map[string]string{"": "0123456789", "&offset=4": "456789", "&offset=3&origin=end": "789", "&offset=99&origin=end": "0123456789", "&offset=99": ""} {
 		_, plain := n.get("/v1/client/fs/stream/a?path=web/local/file&plain=true&follow=false" + query)
-		must.Eq(t, want, plain, must.Sprint(query))
+		must.Eq(t, expected, plain, must.Sprint(query))
 	}
 	cancel := make(chan struct{})
 	defer close(cancel)

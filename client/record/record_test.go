@@ -202,9 +202,9 @@ func TestDisk_FailureAtEachOperation(t *testing.T) {
 			d, failing := record.FailingDisk(t, dir)
 			failing.At = at
 			apply := func() error { return d.Put("a", []byte("new")) }
-			want := map[string]string{"a": "new"}
+			expected := map[string]string{"a": "new"}
 			if change == "delete" {
-				apply, want = func() error { return d.Delete("a") }, map[string]string{}
+				apply, expected = func() error { return d.Delete("a") }, map[string]string{}
 			}
 			err := apply()
 			if err == nil {
@@ -216,14 +216,14 @@ func TestDisk_FailureAtEachOperation(t *testing.T) {
 			must.SliceEmpty(t, damaged)
 			old := map[string]string{"a": "old"}
 			if fmt.Sprint(got) != fmt.Sprint(old) {
-				must.Eq(t, want, got)
+				must.Eq(t, expected, got)
 			}
 			must.NoError(t, apply())
 			got, _ = all(t, openDisk(t, dir))
-			must.Eq(t, want, got)
+			must.Eq(t, expected, got)
 			entries, err := os.ReadDir(dir)
 			must.NoError(t, err)
-			must.Eq(t, len(want), len(entries))
+			must.Eq(t, len(expected), len(entries))
 		}
 	}
 }

@@ -15,15 +15,15 @@ import (
 
 func TestParseArgs(t *testing.T) {
 	t.Parallel()
-	want := config{dir: "/data/watchdog", number: 7}
-	c, err := parseArgs(want.args()[1:])
+	expected := config{dir: "/data/watchdog", number: 7}
+	c, err := parseArgs(expected.args()[1:])
 	must.NoError(t, err)
-	must.Eq(t, want, c)
+	must.Eq(t, expected, c)
 	for text, args := range map[string][]string{
 		"speaks protocol 1, not 2": {"-protocol", "2", "-new", "x"},
 		"needs a folder":           {"-protocol", "1"},
-		"takes flags only":         append(want.args()[1:], "more"),
-		"not defined":              append(want.args()[1:], "-more"),
+		"takes flags only":         append(expected.args()[1:], "more"),
+		"not defined":              append(expected.args()[1:], "-more"),
 	} {
 		_, err := parseArgs(args)
 		must.ErrorContains(t, err, text)
@@ -37,14 +37,14 @@ func TestNotes_Damaged(t *testing.T) {
 	none, err := Notes(filepath.Join(dir, "missing"))
 	must.NoError(t, err)
 	must.Len(t, 0, none)
-	want := guard.Stopped{Alloc: "a/b", BootID: "boot", After: time.Minute, Signals: map[string]time.Duration{"web": 5}}
-	must.NoError(t, writeNote(dir, &want))
+	expected := guard.Stopped{Alloc: "a/b", BootID: "boot", After: time.Minute, Signals: map[string]time.Duration{"web": 5}}
+	must.NoError(t, writeNote(dir, &expected))
 	for name, content := range map[string]string{"x.stopped": "{", "y.stopped": "{}", "z.stopped.new": "{", "lock": "{"} {
 		must.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	all, err := Notes(dir)
 	must.NoError(t, err)
-	must.Eq(t, []guard.Stopped{want}, all)
+	must.Eq(t, []guard.Stopped{expected}, all)
 	left, err := os.ReadDir(dir)
 	must.NoError(t, err)
 	must.Len(t, 3, left)

@@ -311,8 +311,8 @@ func TestWatchdog_Ends(t *testing.T) {
 func TestStart_Refused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change func(*watchdog.Options)
-		want   string
+		change   func(*watchdog.Options)
+		expected string
 	}{
 		"no program":             {func(o *watchdog.Options) { o.Program = "/missing" }, "no such file"},
 		"a program that ends":    {func(o *watchdog.Options) { o.Program = "/bin/true" }, "did not report that it is ready"},
@@ -327,7 +327,7 @@ func TestStart_Refused(t *testing.T) {
 			o := m.options(bootclock.Now(), newGuard("a", "no-such-group", "1h"))
 			c.change(&o)
 			_, err := watchdog.Start(t.Context(), o)
-			must.ErrorContains(t, err, c.want)
+			must.ErrorContains(t, err, c.expected)
 		})
 	}
 }

@@ -39,14 +39,14 @@ func TestMountTable_at(t *testing.T) {
 func TestMountTable_folder(t *testing.T) {
 	t.Parallel()
 	table := parsed(t)
-	for path, want := range map[string]mounts.Mount{
+	for path, expected := range map[string]mounts.Mount{
 		"/etc":                   {Device: "8:1", Root: "/etc"},
 		"/srv/volumes/web/data":  {Device: "0:25", Root: "/volumes/web/data"},
 		"/srv":                   {Device: "0:25", Root: "/"},
 		"/srvother":              {Device: "8:1", Root: "/srvother"},
 		"/srv/with space/volume": {Device: "8:1", Root: "/var/lib/a b/volume"},
 	} {
-		must.Eq(t, want, table.folder(path), must.Sprint(path))
+		must.Eq(t, expected, table.folder(path), must.Sprint(path))
 	}
 	web := table.folder("/srv/volumes/web/data")
 	must.Eq(t, []string{"/staging/web", "/target/web"}, table.showing(web))

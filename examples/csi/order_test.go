@@ -17,10 +17,10 @@ func TestOrder(t *testing.T) {
 	staged := onNode{attached: true, staged: []string{staging, "/other"}}
 	published := onNode{attached: true, staged: []string{staging, "/other"}, published: []target{{rw, staging}}}
 	for _, c := range []struct {
-		name string
-		now  standing
-		call call
-		want string
+		name     string
+		now      standing
+		call     call
+		expected string
 	}{
 		{"stage first", nil, call{Name: nodeStage, Node: "a", Staging: staging}, "not published to the node a by a controller"},
 		{"stage elsewhere", standing{"b": attached}, call{Name: nodeStage, Node: "a", Staging: staging}, "not published to the node a"},
@@ -50,8 +50,8 @@ func TestOrder(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			why := c.now.outOfOrder(c.call)
-			must.Eq(t, c.want == "", why == "", must.Sprint(why))
-			must.StrContains(t, why, c.want)
+			must.Eq(t, c.expected == "", why == "", must.Sprint(why))
+			must.StrContains(t, why, c.expected)
 		})
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func mustCode(t *testing.T, want codes.Code, err error, words ...string) {
+func mustCode(t *testing.T, expected codes.Code, err error, words ...string) {
 	t.Helper()
-	must.Eq(t, want, status.Code(err), must.Sprint(err))
+	must.Eq(t, expected, status.Code(err), must.Sprint(err))
 	for _, w := range words {
 		must.ErrorContains(t, err, w)
 	}
@@ -435,7 +435,7 @@ func TestPlugin_withoutRights(t *testing.T) {
 	text, err := os.ReadFile(os.Args[0])
 	must.NoError(t, err)
 	must.NoError(t, os.WriteFile(binary, text, 0o755))
-	for _, c := range []struct{ kind, want string }{
+	for _, c := range []struct{ kind, expected string }{
 		{monolith, "no right to mount: it needs root"}, {nodeOnly, "no right to mount: it needs root"}, {controllerOnly, "no absolute path of a unix socket"},
 	} {
 		cmd, out := m.command("-type", c.kind)
@@ -450,7 +450,7 @@ func TestPlugin_withoutRights(t *testing.T) {
 			t.Skip("!!! NOT RUN: this user may mount, and cannot become another one")
 		}
 		must.Error(t, cmd.Run())
-		must.StrContains(t, out.String(), c.want)
+		must.StrContains(t, out.String(), c.expected)
 	}
 }
 
@@ -459,8 +459,8 @@ func TestPlugin_mistakes(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	for _, c := range []struct {
-		args []string
-		want string
+		args     []string
+		expected string
 	}{
 		{[]string{"-type", "both"}, "must be node, controller or monolith"},
 		{[]string{"-root", ""}, "-root is required"},
@@ -473,20 +473,20 @@ func TestPlugin_mistakes(t *testing.T) {
 	} {
 		cmd, out := m.command(c.args...)
 		must.Error(t, cmd.Run())
-		must.StrContains(t, out.String(), c.want)
+		must.StrContains(t, out.String(), c.expected)
 	}
 }
 
 // Formats of an endpoint.
 func TestSocketPath(t *testing.T) {
 	t.Parallel()
-	for endpoint, want := range map[string]string{
+	for endpoint, expected := range map[string]string{
 		"unix:///run/csi.sock": "/run/csi.sock", "unix:/run/csi.sock": "/run/csi.sock", "/run/csi.sock": "/run/csi.sock",
 		"tcp://127.0.0.1:1": "", "unix://csi.sock": "", "csi.sock": "",
 	} {
 		path, err := socketPath(endpoint)
-		must.Eq(t, want, path)
-		must.Eq(t, want == "", err != nil)
+		must.Eq(t, expected, path)
+		must.Eq(t, expected == "", err != nil)
 	}
 }
 

@@ -114,14 +114,14 @@ func TestFingerprints(t *testing.T) {
 
 func TestConfigure(t *testing.T) {
 	t.Parallel()
-	for want, group := range map[string]map[string]any{
+	for expected, group := range map[string]map[string]any{
 		`the path "dev/null" is not absolute`: {"name": "a", "paths": []string{"dev/null"}},
 		`the pattern "/dev/[": syntax error`:  {"name": "a", "paths": []string{"/dev/["}},
 		`two devices have the name "b"`:       {"name": "b", "paths": []string{"/dev/null"}},
 		`no matching struct field found`:      {"name": "a", "path": "/dev/null"},
 	} {
 		_, err := configured(t, group, map[string]any{"name": "b", "paths": []string{"/dev/zero"}})
-		must.ErrorContains(t, err, want)
+		must.ErrorContains(t, err, expected)
 	}
 }
 

@@ -58,10 +58,10 @@ func TestCheck(t *testing.T) {
 	watt := cluster.DeviceAttribute{Kind: cluster.AttributeInt, Int: 40, Unit: "W"}
 	long := strings.Repeat("x", 129)
 	for _, c := range []struct {
-		name    string
-		groups  []*cluster.DeviceGroup
-		want    []string
-		problem string
+		name     string
+		groups   []*cluster.DeviceGroup
+		expected []string
+		problem  string
 	}{
 		{"no group", nil, nil, ""},
 		{"a group that is nothing", []*cluster.DeviceGroup{nil}, nil, ""},
@@ -110,7 +110,7 @@ func TestCheck(t *testing.T) {
 			t.Parallel()
 			good, err := device.Check(c.groups)
 			must.NoError(t, (&cluster.Node{Devices: good}).CheckDevices(), must.Sprint("the servers refuse the node"))
-			must.Eq(t, c.want, describe(good))
+			must.Eq(t, c.expected, describe(good))
 			if c.problem == "" {
 				must.NoError(t, err)
 			} else {

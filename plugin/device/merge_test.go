@@ -31,34 +31,34 @@ func files(all ...driver.Device) device.Reservation { return device.Reservation{
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name   string
-		a, b   device.Reservation
-		want   device.Reservation
-		refuse string
+		name     string
+		a, b     device.Reservation
+		expected device.Reservation
+		refuse   string
 	}{
 		{name: "nothing"},
-		{name: "variables", a: env("A", "1"), b: env("B", "2"), want: env("A", "1", "B", "2")},
-		{name: "a variable with one value", a: env("A", "1"), b: env("A", "1"), want: env("A", "1")},
+		{name: "variables", a: env("A", "1"), b: env("B", "2"), expected: env("A", "1", "B", "2")},
+		{name: "a variable with one value", a: env("A", "1"), b: env("A", "1"), expected: env("A", "1")},
 		{name: "a variable with two values", a: env("A", "1"), b: env("A", "2"), refuse: `the devices a and b give the variable "A" different values: one task cannot use both`},
 		{
 			name: "mounts come in the order of their paths",
 			a:    mounts(driver.Mount{TaskPath: "/a/b", HostPath: "/2"}), b: mounts(driver.Mount{TaskPath: "/a/", HostPath: "/1", ReadOnly: true}),
-			want: mounts(driver.Mount{TaskPath: "/a", HostPath: "/1", ReadOnly: true}, driver.Mount{TaskPath: "/a/b", HostPath: "/2"}),
+			expected: mounts(driver.Mount{TaskPath: "/a", HostPath: "/1", ReadOnly: true}, driver.Mount{TaskPath: "/a/b", HostPath: "/2"}),
 		},
 		{
 			name: "a mount that one writes",
 			a:    mounts(driver.Mount{TaskPath: "/a", HostPath: "/1", ReadOnly: true}), b: mounts(driver.Mount{TaskPath: "/a", HostPath: "/1"}),
-			want: mounts(driver.Mount{TaskPath: "/a", HostPath: "/1"}),
+			expected: mounts(driver.Mount{TaskPath: "/a", HostPath: "/1"}),
 		},
 		{
 			name: "a mount that the first one writes",
 			a:    mounts(driver.Mount{TaskPath: "/a", HostPath: "/1"}), b: mounts(driver.Mount{TaskPath: "/a", HostPath: "/1", ReadOnly: true}),
-			want: mounts(driver.Mount{TaskPath: "/a", HostPath: "/1"}),
+			expected: mounts(driver.Mount{TaskPath: "/a", HostPath: "/1"}),
 		},
 		{
 			name: "a mount that both read",
 			a:    mounts(driver.Mount{TaskPath: "/a", HostPath: "/1", ReadOnly: true}), b: mounts(driver.Mount{TaskPath: "/a", HostPath: "/1", ReadOnly: true}),
-			want: mounts(driver.Mount{TaskPath: "/a", HostPath: "/1", ReadOnly: true}),
+			expected: mounts(driver.Mount{TaskPath: "/a", HostPath: "/1", ReadOnly: true}),
 		},
 		{
 			name: "two mounts at one path",
@@ -73,12 +73,12 @@ func TestMerge(t *testing.T) {
 		{
 			name: "permissions of both",
 			a:    files(driver.Device{TaskPath: "/dev/a", HostPath: "/dev/1", Permissions: "m"}), b: files(driver.Device{TaskPath: "/dev/a", HostPath: "/dev/1", Permissions: "r"}),
-			want: files(driver.Device{TaskPath: "/dev/a", HostPath: "/dev/1", Permissions: "rm"}),
+			expected: files(driver.Device{TaskPath: "/dev/a", HostPath: "/dev/1", Permissions: "rm"}),
 		},
 		{
 			name: "the default permissions are all",
 			a:    files(driver.Device{TaskPath: "/dev/a", HostPath: "/dev/1"}), b: files(driver.Device{TaskPath: "/dev/a", HostPath: "/dev/1", Permissions: "r"}),
-			want: files(driver.Device{TaskPath: "/dev/a", HostPath: "/dev/1"}),
+			expected: files(driver.Device{TaskPath: "/dev/a", HostPath: "/dev/1"}),
 		},
 		{
 			name: "two device files at one path",
@@ -110,7 +110,7 @@ func TestMerge(t *testing.T) {
 				return
 			}
 			must.NoError(t, err)
-			must.Eq(t, c.want, got)
+			must.Eq(t, c.expected, got)
 		})
 	}
 }

@@ -31,7 +31,7 @@ func TestCheck(t *testing.T) {
 	for i := range environment.MaxVariables + 1 {
 		many[fmt.Sprintf("V%d", i)] = ""
 	}
-	for want, own := range map[string]map[string]string{
+	for expected, own := range map[string]map[string]string{
 		`"" is not the name of a variable`:                    {"": "x"},
 		`"a-b" is not the name of a variable`:                 {"a-b": "x"},
 		`"1a" is not the name of a variable`:                  {"1a": "x"},
@@ -43,6 +43,6 @@ func TestCheck(t *testing.T) {
 		"101 variables are set":                               many,
 		"the variables have 75003 bytes":                      {"A": strings.Repeat("v", 25000), "B": strings.Repeat("v", 25000), "C": strings.Repeat("v", 25000)},
 	} {
-		must.ErrorContains(t, environment.Check(own), want)
+		must.ErrorContains(t, environment.Check(own), expected)
 	}
 }

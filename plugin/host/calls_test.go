@@ -227,17 +227,17 @@ func TestCall_classesOfErrors(t *testing.T) {
 				t.Parallel()
 				i := k.bench(t, k.everywhere(how)).launch()
 				for name, call := range k.calls {
-					want := class
-					if want == driver.NotFound {
+					expected := class
+					if expected == driver.NotFound {
 						switch {
 						case name == "StartTask", name == "Reserve":
-							want = driver.Fatal
+							expected = driver.Fatal
 						case k.of == host.Device:
 							continue
 						}
 					}
 					err := call(t.Context(), i)
-					must.Eq(t, want, driver.ClassOf(err), must.Sprint(err))
+					must.Eq(t, expected, driver.ClassOf(err), must.Sprint(err))
 					must.ErrorContains(t, err, name+": ")
 				}
 				must.NoError(t, i.Check(t.Context()), must.Sprint("an error ends nothing"))

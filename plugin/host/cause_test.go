@@ -28,16 +28,16 @@ func ends() map[string]string {
 // reason at all.
 func TestInstance_endReason(t *testing.T) {
 	t.Parallel()
-	for how, want := range ends() {
+	for how, expected := range ends() {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, script{At: map[string]string{"StartTask": how}})
 			instance := b.launch()
 			_, err := instance.Start(t.Context(), &taskOfClient)
 			must.Eq(t, driver.Gone, driver.ClassOf(err), must.Sprint(err))
-			must.ErrorContains(t, err, "; the plugin's process has ended: "+want)
+			must.ErrorContains(t, err, "; the plugin's process has ended: "+expected)
 			<-instance.Done()
-			must.StrHasPrefix(t, want, instance.EndReason())
+			must.StrHasPrefix(t, expected, instance.EndReason())
 		})
 	}
 }
@@ -46,7 +46,7 @@ func TestInstance_endReason(t *testing.T) {
 // does not take the reason from an earlier process that wrote to the same log.
 func TestInstance_endReasonAfterTakeOver(t *testing.T) {
 	t.Parallel()
-	for how, want := range map[string]string{"panic": "panic: a panic of the plugin", "die": ""} {
+	for how, expected := range map[string]string{"panic": "panic: a panic of the plugin", "die": ""} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, script{At: map[string]string{"InspectTask": how}})
@@ -59,8 +59,8 @@ func TestInstance_endReasonAfterTakeOver(t *testing.T) {
 			_, err = instance.Inspect(t.Context(), taskOfClient.ID)
 			must.Eq(t, driver.Gone, driver.ClassOf(err), must.Sprint(err))
 			<-instance.Done()
-			if want != "" {
-				must.Eq(t, want, instance.EndReason())
+			if expected != "" {
+				must.Eq(t, expected, instance.EndReason())
 			}
 			must.StrNotContains(t, instance.EndReason(), "an old one")
 		})
@@ -71,15 +71,15 @@ func TestInstance_endReasonAfterTakeOver(t *testing.T) {
 // line of the dump, a register, was the reason.
 func TestLaunch_crashes(t *testing.T) {
 	t.Parallel()
-	for how, want := range ends() {
+	for how, expected := range ends() {
 		if how == "die" || how == "exit" {
 			continue
 		}
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			want := strings.TrimPrefix(want, "exit status 3; the last line of its log: ")
-			newBench(t, script{First: " ", Then: how}).fails("did not start: no handshake: ", want)
-			newBench(t, script{At: map[string]string{"SetConfig": how}}).fails("SetConfig", want)
+			expected := strings.TrimPrefix(expected, "exit status 3; the last line of its log: ")
+			newBench(t, script{First: " ", Then: how}).fails("did not start: no handshake: ", expected)
+			newBench(t, script{At: map[string]string{"SetConfig": how}}).fails("SetConfig", expected)
 		})
 	}
 }

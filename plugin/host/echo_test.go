@@ -98,10 +98,10 @@ func TestEcho(t *testing.T) {
 	exit, err := instance.Wait(t.Context(), sent.ID)
 	must.NoError(t, err)
 	must.Eq(t, driver.ExitResult{Code: 137, Signal: 9, OOMKilled: true}, exit)
-	want, err := (&echo{}).Inspect(t.Context(), sent.ID)
+	expected, err := (&echo{}).Inspect(t.Context(), sent.ID)
 	must.NoError(t, err)
 	got, err := instance.Inspect(t.Context(), sent.ID)
 	must.NoError(t, err)
-	must.Eq(t, want, got)
+	must.Eq(t, expected, got)
 	must.Eq(t, driver.Unsupported, driver.ClassOf(instance.Signal(t.Context(), sent.ID, "SIGHUP")))
 }

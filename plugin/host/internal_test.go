@@ -38,8 +38,8 @@ func withDetail(t *testing.T, code codes.Code, recoverable bool) error {
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		err  error
-		want driver.Class
+		err      error
+		expected driver.Class
 	}{
 		{status.Error(codes.Unknown, "task not found for given id"), driver.NotFound},
 		{status.Error(codes.Unknown, "rpc error: code = Unknown desc = task not found for given id"), driver.NotFound},
@@ -69,7 +69,7 @@ func TestClassify(t *testing.T) {
 		{status.Error(codes.Internal, "stream terminated by RST_STREAM with error code: CANCEL"), driver.Gone},
 		{status.Error(codes.Internal, "unexpected EOF"), driver.Gone},
 	} {
-		must.Eq(t, test.want, classify(test.err), must.Sprint(test.err))
+		must.Eq(t, test.expected, classify(test.err), must.Sprint(test.err))
 	}
 }
 
@@ -79,10 +79,10 @@ func TestFail_waitsForTheEnd(t *testing.T) {
 	t.Parallel()
 	broken := status.Error(codes.Unavailable, "error reading from server: EOF")
 	for name, test := range map[string]struct {
-		err  error
-		ends time.Duration // 0: it does not
-		want driver.Class
-		took time.Duration
+		err      error
+		ends     time.Duration // 0: it does not
+		expected driver.Class
+		took     time.Duration
 	}{
 		"at once":   {broken, time.Nanosecond, driver.Gone, time.Nanosecond},
 		"later":     {broken, time.Second, driver.Gone, time.Second},
@@ -99,7 +99,7 @@ func TestFail_waitsForTheEnd(t *testing.T) {
 				}
 				began := time.Now()
 				err := r.fail(t.Context(), "StopTask", test.err)
-				must.Eq(t, test.want, driver.ClassOf(err), must.Sprint(err))
+				must.Eq(t, test.expected, driver.ClassOf(err), must.Sprint(err))
 				must.Eq(t, test.took, time.Since(began))
 			})
 		})
@@ -129,7 +129,7 @@ func TestNewest(t *testing.T) {
 // go-plugin gets one line of bounded length. The rest is dropped.
 func TestFirstLine(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct{ written, want string }{
+	for name, test := range map[string]struct{ written, expected string }{
 		"a line":       {"1|2|unix|/s|grpc|\n", "1|2|unix|/s|grpc|\n"},
 		"more lines":   {"one\ntwo\nthree\n", "one\n"},
 		"no end":       {"one", "one"},
@@ -150,7 +150,7 @@ func TestFirstLine(t *testing.T) {
 				must.Between(t, maxFirstLine, len(got), 2*maxFirstLine)
 				must.Eq(t, '\n', rune(got[len(got)-1]))
 			} else {
-				must.Eq(t, test.want, string(got))
+				must.Eq(t, test.expected, string(got))
 			}
 		})
 	}

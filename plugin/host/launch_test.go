@@ -119,11 +119,11 @@ func (b *bench) launch() *host.Instance {
 }
 
 // fails launches a plugin that does not start.
-func (b *bench) fails(wants ...string) {
+func (b *bench) fails(expected ...string) {
 	b.t.Helper()
 	_, err := b.program().Launch(b.t.Context(), host.Record{}, keep)
-	for _, want := range wants {
-		must.ErrorContains(b.t, err, want)
+	for _, expected := range expected {
+		must.ErrorContains(b.t, err, expected)
 	}
 	for _, pid := range b.pids() {
 		must.False(b.t, b.alive(pid), must.Sprint("a plugin that did not come up lives"))
@@ -188,8 +188,8 @@ func TestLaunch(t *testing.T) {
 func TestLaunch_fails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		script script
-		want   []string
+		script   script
+		expected []string
 	}{
 		"garbage":              {script{First: "hello\x1b[31m\nworld\n"}, []string{"did not start: no handshake: ", "Unrecognized remote plugin message: hello?[31m"}},
 		"bytes without an end": {script{First: strings.Repeat("\xff", 100_000)}, []string{"did not start"}},
@@ -214,7 +214,7 @@ func TestLaunch_fails(t *testing.T) {
 			if name == "no handshake" {
 				b.options.HandshakeTimeout = 500 * time.Millisecond
 			}
-			b.fails(test.want...)
+			b.fails(test.expected...)
 		})
 	}
 }
@@ -280,19 +280,19 @@ func TestLaunch_canceled(t *testing.T) {
 // A plugin in a script must replace the shell: the host would kill the shell only.
 func TestLaunch_wrapper(t *testing.T) {
 	t.Parallel()
-	for exec, want := range map[string]string{"": "must start the plugin with exec", "exec ": ""} {
+	for exec, expected := range map[string]string{"": "must start the plugin with exec", "exec ": ""} {
 		b := newBench(t, script{})
 		wrapper := filepath.Join(t.TempDir(), "plugin.sh")
 		must.NoError(t, os.WriteFile(wrapper, []byte("#!/bin/sh\n"+exec+`"$0.real" "$@"`+"\nexit 3\n"), 0o700))
 		must.NoError(t, os.Symlink(b.options.Path, wrapper+".real"))
 		b.options.Path = wrapper
 		instance, err := b.program().Launch(t.Context(), host.Record{}, keep)
-		if want == "" {
+		if expected == "" {
 			must.NoError(t, err)
 			must.NoError(t, instance.Kill(t.Context()))
 			continue
 		}
-		must.ErrorContains(t, err, want)
+		must.ErrorContains(t, err, expected)
 		// The next launch finds the process that the script has left.
 		b.options.Path, err = os.Executable()
 		must.NoError(t, err)
@@ -556,7 +556,7 @@ func TestTakeOver_aStranger(t *testing.T) {
 func TestNew_fails(t *testing.T) {
 	t.Parallel()
 	good := host.Options{Type: host.Driver, Path: "/p", SocketDir: "/s", LogFile: "/l"}
-	for want, change := range map[string]func(*host.Options){
+	for expected, change := range map[string]func(*host.Options){
 		"the path of the plugin":        func(o *host.Options) { o.Path = "p" },
 		"the socket folder \"s\"":       func(o *host.Options) { o.SocketDir = "s" },
 		"has 65 bytes, and may have 64": func(o *host.Options) { o.SocketDir = "/" + strings.Repeat("s", 64) },
@@ -566,7 +566,7 @@ func TestNew_fails(t *testing.T) {
 		o := good
 		change(&o)
 		_, err := host.New(o)
-		must.ErrorContains(t, err, want)
+		must.ErrorContains(t, err, expected)
 	}
 }
 
@@ -576,7 +576,7 @@ func TestCheckFile(t *testing.T) {
 	for name, test := range map[string]struct {
 		file, folder os.FileMode
 		user         int
-		want         string
+		expected     string
 	}{
 		"good":                   {0o755, 0o755, 0, ""},
 		"private":                {0o500, 0o700, 0, ""},
@@ -600,10 +600,10 @@ func TestCheckFile(t *testing.T) {
 			}
 			must.NoError(t, os.Chmod(folder, test.folder))
 			err := host.CheckFile(file)
-			if test.want == "" {
+			if test.expected == "" {
 				must.NoError(t, err)
 			} else {
-				must.ErrorContains(t, err, test.want)
+				must.ErrorContains(t, err, test.expected)
 			}
 			link := filepath.Join(t.TempDir(), "link")
 			must.NoError(t, os.Symlink(file, link))

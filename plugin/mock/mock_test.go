@@ -256,7 +256,7 @@ func TestDriver_lateStart(t *testing.T) {
 // Valid and invalid task configs.
 func TestDriver_configs(t *testing.T) {
 	t.Parallel()
-	for keys, want := range map[string]string{
+	for keys, expected := range map[string]string{
 		`{"run_for": "ten"}`:             `run_for: "ten" is no duration`,
 		`{"kill_after": "-1s"}`:          `kill_after: "-1s" is no duration`,
 		`{"hang_at": "Stop"}`:            `hang_at: "Stop" is none of the calls`,
@@ -265,7 +265,7 @@ func TestDriver_configs(t *testing.T) {
 		`{"start_error": "no disk"}`:     `no disk`,
 	} {
 		_, _, err := start(t, newNode(t), keys)
-		must.ErrorContains(t, err, want)
+		must.ErrorContains(t, err, expected)
 		must.NotEqOp(t, driver.Recoverable, driver.ClassOf(err))
 	}
 	_, _, err := start(t, newNode(t), `{"start_error": "no disk", "start_error_recoverable": true}`)
@@ -282,8 +282,8 @@ func TestDriver_configs(t *testing.T) {
 func TestDriver_refusesRecords(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]struct {
-		to   func(record map[string]any) []byte
-		want string
+		to       func(record map[string]any) []byte
+		expected string
 	}{
 		"damaged":      {func(map[string]any) []byte { return []byte("{") }, "JSON"},
 		"earlier boot": {func(r map[string]any) []byte { r["boot"] = "another"; return encode(t, r) }, "booted"},
@@ -301,7 +301,7 @@ func TestDriver_refusesRecords(t *testing.T) {
 		must.NoError(t, json.Unmarshal(text, &record))
 		must.NoError(t, os.WriteFile(files[0], change.to(record), 0o600))
 		n.process = newDriverProcess(t)
-		must.ErrorContains(t, n.process.Recover(t.Context(), task.ID, handle), change.want)
+		must.ErrorContains(t, n.process.Recover(t.Context(), task.ID, handle), change.expected)
 		must.NoError(t, os.Remove(files[0]))
 		must.ErrorIs(t, n.process.Recover(t.Context(), task.ID, handle), os.ErrNotExist)
 	}

@@ -57,7 +57,7 @@ func TestHarness_anyDriver(t *testing.T) {
 // Valid and invalid files of tasks.
 func TestRead(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{
+	for text, expected := range map[string]string{
 		`{"tasks": {"run": {}}}`: `the suite has no tasks of kind "run"`,
 		`{"task": {}}`:           `unknown field "task"`,
 		`{"skips": {"D3": ""}}`:  `the skip of "D3" has no reason`,
@@ -67,7 +67,7 @@ func TestRead(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "tasks.json")
 		must.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		_, err := plugintest.Read("/bin/true", file)
-		must.ErrorContains(t, err, want)
+		must.ErrorContains(t, err, expected)
 	}
 	// A file without tasks has those of a driver with "command" and "args".
 	file := filepath.Join(t.TempDir(), "tasks.json")

@@ -22,14 +22,14 @@ const (
 // The committed code is what the generators make of the .proto files.
 func TestGenerated(t *testing.T) {
 	t.Parallel()
-	for _, want := range []string{messages, services} {
-		name, _, _ := strings.Cut(want, " ")
+	for _, expected := range []string{messages, services} {
+		name, _, _ := strings.Cut(expected, " ")
 		got, err := exec.Command(name, "--version").Output()
 		if err != nil {
 			t.Skipf("!!! NOT RUN: the generator %s is not there: %v", name, err)
 		}
-		if version := strings.TrimSpace(string(got)); version != want {
-			t.Skipf("!!! NOT RUN: the generator is %s, not %s", version, want)
+		if version := strings.TrimSpace(string(got)); version != expected {
+			t.Skipf("!!! NOT RUN: the generator is %s, not %s", version, expected)
 		}
 	}
 	if _, err := exec.LookPath("buf"); err != nil {

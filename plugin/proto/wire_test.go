@@ -51,9 +51,9 @@ func TestWire(t *testing.T) {
 	if *update {
 		must.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
 	}
-	want, err := os.ReadFile(golden)
+	expected, err := os.ReadFile(golden)
 	must.NoError(t, err)
-	must.Eq(t, string(want), got)
+	must.Eq(t, string(expected), got)
 }
 
 // descriptors is a list of descriptors.

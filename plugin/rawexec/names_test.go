@@ -12,7 +12,7 @@ import (
 
 func TestParseLog(t *testing.T) {
 	t.Parallel()
-	for path, want := range map[string]shim.Log{
+	for path, expected := range map[string]shim.Log{
 		"":                     {},
 		"/dev/null":            {Path: "/dev/null"},
 		"/logs/a?b":            {Path: "/logs/a?b"},
@@ -21,7 +21,7 @@ func TestParseLog(t *testing.T) {
 	} {
 		got, err := parseLog(path)
 		must.NoError(t, err)
-		must.Eq(t, want, got)
+		must.Eq(t, expected, got)
 	}
 	for _, path := range []string{"a", "rotate:a", "rotate://host/a", "rotate:/a?max_files=0", "rotate:/a?max_files=x", "rotate:/a?size=1", "http:/a", "rotate:/a?%", "rotate:"} {
 		_, err := parseLog(path)
@@ -41,10 +41,10 @@ func FuzzParseLog(f *testing.F) {
 
 func TestParseSignal(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]syscall.Signal{"": syscall.SIGINT, "SIGTERM": syscall.SIGTERM, "term": syscall.SIGTERM, "Hup": syscall.SIGHUP} {
+	for name, expected := range map[string]syscall.Signal{"": syscall.SIGINT, "SIGTERM": syscall.SIGTERM, "term": syscall.SIGTERM, "Hup": syscall.SIGHUP} {
 		got, err := parseSignal(name)
 		must.NoError(t, err)
-		must.Eq(t, want, got)
+		must.Eq(t, expected, got)
 	}
 	for _, name := range []string{"SIGNONE", "9", "SIG", "SIGSIGTERM", " "} {
 		_, err := parseSignal(name)

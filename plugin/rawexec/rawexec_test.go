@@ -475,9 +475,9 @@ func TestLogs_acrossRestarts(t *testing.T) {
 		must.NoError(t, err)
 	}
 	must.Eq(t, int32(0), n.wait(p, c).GetResult().GetExitCode())
-	var want, got strings.Builder
+	var expected, got strings.Builder
 	for i := range 300 {
-		fmt.Fprintf(&want, "line %d\n", i)
+		fmt.Fprintf(&expected, "line %d\n", i)
 	}
 	files, err := os.ReadDir(logs)
 	must.NoError(t, err)
@@ -488,7 +488,7 @@ func TestLogs_acrossRestarts(t *testing.T) {
 		must.LessEq(t, 400, len(b))
 		got.Write(b)
 	}
-	must.Eq(t, want.String(), got.String())
+	must.Eq(t, expected.String(), got.String())
 	n.destroy(p, c)
 	n.empty()
 }
@@ -523,7 +523,7 @@ func TestStart_refused(t *testing.T) {
 	config := func(c map[string]any) func(*pb.TaskConfig) {
 		return func(task *pb.TaskConfig) { task.MsgpackDriverConfig = n.config(c) }
 	}
-	for want, change := range map[string]func(*pb.TaskConfig){
+	for expected, change := range map[string]func(*pb.TaskConfig){
 		"the config has no command": config(map[string]any{"args": nil}),
 		"image":                     config(map[string]any{"command": "/bin/true", "image": "x"}),
 		"no program":                config(map[string]any{"command": "does-not-exist"}),
@@ -547,7 +547,7 @@ func TestStart_refused(t *testing.T) {
 		c := n.task("true")
 		change(c)
 		_, err := p.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
-		must.ErrorContains(t, err, want)
+		must.ErrorContains(t, err, expected)
 		_, err = n.inspect(p, c)
 		notFound(t, err)
 	}
@@ -684,10 +684,10 @@ func TestExecStreaming(t *testing.T) {
 	c := n.task("echo ready; exec sleep 600")
 	n.start(p, c)
 	for name, tt := range map[string]struct {
-		tty    bool
-		script string
-		input  string
-		want   string
+		tty      bool
+		script   string
+		input    string
+		expected string
 	}{
 		"pipes":    {false, "cat; test -t 0 || echo no terminal; exit 5", "a\nb", "a\nbno terminal\n"},
 		"terminal": {true, "read x; stty size; test -t 0 && echo got $x; exit 5", "a\n", "a\r\n44 99\r\ngot a\r\n"},
@@ -712,7 +712,7 @@ func TestExecStreaming(t *testing.T) {
 				break
 			}
 		}
-		must.Eq(t, tt.want, out, must.Sprint(name))
+		must.Eq(t, tt.expected, out, must.Sprint(name))
 	}
 	// The user disconnects: the command ends.
 	ctx, hangUp := context.WithCancel(t.Context())

@@ -76,9 +76,9 @@ func TestEncode(t *testing.T) {
 	t.Parallel()
 	type values = map[string]any
 	for name, test := range map[string]struct {
-		spec   *hclspec.Spec
-		config string
-		want   any
+		spec     *hclspec.Spec
+		config   string
+		expected any
 	}{
 		"every key":         {command(), `{"command": "sh", "args": ["-c", "x"], "retries": 5}`, values{"command": "sh", "args": []any{"-c", "x"}, "retries": int64(5)}},
 		"absent keys":       {command(), `{"command": "sh"}`, values{"command": "sh", "args": nil, "retries": int64(3)}},
@@ -118,7 +118,7 @@ func TestEncode(t *testing.T) {
 			must.NoError(t, err)
 			var got any
 			must.NoError(t, schema.Decode(encoded, &got))
-			must.Eq(t, test.want, texts(got))
+			must.Eq(t, test.expected, texts(got))
 		})
 	}
 }
@@ -143,9 +143,9 @@ func TestEncode_partialDefaults(t *testing.T) {
 		return all
 	}
 	for name, test := range map[string]struct {
-		spec   *hclspec.Spec
-		config string
-		want   any
+		spec     *hclspec.Spec
+		config   string
+		expected any
 	}{
 		"the block of podman": {
 			or(blockValue(object(map[string]*hclspec.Spec{"enabled": or(attr("bool", false), literal("true")), "selinuxlabel": attr("string", false)})), literal("{ enabled = true }")),
@@ -176,7 +176,7 @@ func TestEncode_partialDefaults(t *testing.T) {
 			must.NoError(t, err)
 			var got any
 			must.NoError(t, schema.Decode(encoded, &got))
-			must.Eq(t, any(values{"key": test.want}), texts(got))
+			must.Eq(t, any(values{"key": test.expected}), texts(got))
 		})
 	}
 }
@@ -205,9 +205,9 @@ func texts(value any) any {
 func TestEncode_fails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		spec   *hclspec.Spec
-		config string
-		want   []string
+		spec     *hclspec.Spec
+		config   string
+		expected []string
 	}{
 		"a missing key":           {command(), `{"args": []}`, []string{`The argument "command" is required`}},
 		"no config at all":        {command(), "", []string{`The argument "command" is required`}},
@@ -241,8 +241,8 @@ func TestEncode_fails(t *testing.T) {
 			s, err := schema.New(test.spec)
 			must.NoError(t, err)
 			_, err = s.Encode([]byte(test.config), lookup)
-			for _, want := range test.want {
-				must.ErrorContains(t, err, want)
+			for _, expected := range test.expected {
+				must.ErrorContains(t, err, expected)
 			}
 		})
 	}
@@ -253,8 +253,8 @@ func TestNew_fails(t *testing.T) {
 	t.Parallel()
 	in := func(part *hclspec.Spec) *hclspec.Spec { return object(map[string]*hclspec.Spec{"key": part}) }
 	for name, test := range map[string]struct {
-		spec *hclspec.Spec
-		want string
+		spec     *hclspec.Spec
+		expected string
 	}{
 		"no name":               {attr("string", false), "a part of it has no name"},
 		"no name in an array":   {in(array(attr("string", false))), "key: a part of it has no name"},
@@ -276,7 +276,7 @@ func TestNew_fails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := schema.New(test.spec)
-			must.ErrorContains(t, err, test.want)
+			must.ErrorContains(t, err, test.expected)
 		})
 	}
 }

@@ -100,7 +100,7 @@ func TestNew_Empty(t *testing.T) {
 // A task does not start with a variable that means nothing.
 func TestNew_Refused(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ name, value, want string }{
+	for name, c := range map[string]struct{ name, value, expected string }{
 		"an unknown variable":             {"A", "${attr.no.such}", `task web: variable "A": there is no variable ${attr.no.such}`},
 		"another variable of the job":     {"A", "${PORT}", "there is no variable ${PORT}"},
 		"a variable of the client":        {"A", `${env["PATH"]}`, "there is no variable"},
@@ -115,7 +115,7 @@ func TestNew_Refused(t *testing.T) {
 			s := source()
 			s.Task.Env = map[string]string{"PORT": "80", c.name: c.value}
 			_, err := taskenv.New(s)
-			must.ErrorContains(t, err, c.want)
+			must.ErrorContains(t, err, c.expected)
 		})
 	}
 }
@@ -185,10 +185,10 @@ func TestDirsOf(t *testing.T) {
 	t.Parallel()
 	inside := taskenv.Dirs{Alloc: "/alloc", Task: "/local", Secrets: "/secrets"}
 	host := taskenv.Dirs{Alloc: "/a/alloc", Task: "/a/web/local", Secrets: "/a/web/secrets"}
-	for isolation, want := range map[driver.FSIsolation]taskenv.Dirs{
+	for isolation, expected := range map[driver.FSIsolation]taskenv.Dirs{
 		driver.FSNone: host, driver.FSUnveil: host, driver.FSChroot: inside, driver.FSImage: inside,
 	} {
-		must.Eq(t, want, taskenv.DirsOf(isolation, "/a", "/a/web"))
+		must.Eq(t, expected, taskenv.DirsOf(isolation, "/a", "/a/web"))
 	}
 }
 
@@ -196,7 +196,7 @@ func TestEnv_Interpolate(t *testing.T) {
 	t.Parallel()
 	e, err := taskenv.New(source())
 	must.NoError(t, err)
-	for text, want := range map[string]string{
+	for text, expected := range map[string]string{
 		"user-${meta.rack}":                         "user-r1",
 		`${meta["rack"]}`:                           "r1",
 		"${attr.kernel.name}${attr.empty}":          "linux",
@@ -210,7 +210,7 @@ func TestEnv_Interpolate(t *testing.T) {
 	} {
 		got, err := e.Interpolate(text)
 		must.NoError(t, err)
-		must.Eq(t, want, got)
+		must.Eq(t, expected, got)
 	}
 	for _, text := range []string{"${}", "${node.unique.secret}", "${env.PATH}", "${attr}", "${"} {
 		_, err := e.Interpolate(text)
@@ -226,7 +226,7 @@ func lookup(name string) (string, bool) {
 
 func TestInterpolate(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{
+	for text, expected := range map[string]string{
 		"":                             "",
 		"no variable: $x {y} $":        "no variable: $x {y} $",
 		"${attr.kernel.name}":          "linux",
@@ -235,7 +235,7 @@ func TestInterpolate(t *testing.T) {
 	} {
 		got, err := taskenv.Interpolate(text, lookup)
 		must.NoError(t, err)
-		must.Eq(t, want, got)
+		must.Eq(t, expected, got)
 	}
 	_, err := taskenv.Interpolate("${x}", nil)
 	must.EqError(t, err, "there is no variable ${x}")

@@ -86,11 +86,11 @@ func TestSanity(t *testing.T) {
 // checkSkipped compares the specs that did not run with the list.
 func checkSkipped(t *testing.T, specs types.SpecReports) {
 	t.Helper()
-	want := map[string]bool{}
+	expected := map[string]bool{}
 	listed := skipped(t)
 	for _, spec := range listed {
 		for _, setup := range setups() {
-			want[setup+" "+spec] = true
+			expected[setup+" "+spec] = true
 		}
 	}
 	ran := 0
@@ -103,13 +103,13 @@ func checkSkipped(t *testing.T, specs types.SpecReports) {
 		if !s.State.Is(types.SpecStateSkipped | types.SpecStatePending) {
 			continue // it failed, as the test does
 		}
-		if want[s.FullText()] {
-			delete(want, s.FullText())
+		if expected[s.FullText()] {
+			delete(expected, s.FullText())
 			continue
 		}
 		found = append(found, fmt.Sprintf("%q is %s, and not in the list: %s", s.FullText(), s.State, s.Failure.Message))
 	}
-	for spec := range want {
+	for spec := range expected {
 		found = append(found, fmt.Sprintf("%q is in the list, and was not skipped", spec))
 	}
 	slices.Sort(found)

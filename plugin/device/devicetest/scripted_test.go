@@ -114,9 +114,9 @@ func TestTests_findBrokenDoubles(t *testing.T) {
 		}}
 	}
 	for _, story := range []struct {
-		rule    string
-		options scripted.Options
-		want    string
+		rule     string
+		options  scripted.Options
+		expected string
 	}{
 		{"V1", fault(scripted.CallFingerprint, drivers.Fault{Delay: 2 * time.Second}), "the first fingerprint came after 2s"},
 		{"V1", fault(scripted.CallFingerprint, drivers.Fault{Action: drivers.Hang}), "no fingerprint"},
@@ -130,15 +130,15 @@ func TestTests_findBrokenDoubles(t *testing.T) {
 		{"V7 none", fault(scripted.CallReserve, drivers.Fault{Action: drivers.Hang}), "reserving []: Reserve: context deadline exceeded"},
 		{"V7", fault(scripted.CallReserve, drivers.Fault{Action: drivers.Crash}), "the device plugin's process is gone"},
 	} {
-		t.Run(story.rule+" "+story.want, func(t *testing.T) {
+		t.Run(story.rule+" "+story.expected, func(t *testing.T) {
 			t.Parallel()
-			must.StrContains(t, failures(t, story.rule, harness(story.options))[0], story.want)
+			must.StrContains(t, failures(t, story.rule, harness(story.options))[0], story.expected)
 		})
 	}
 	for _, story := range []struct {
-		rule   string
-		change func(device.Plugin) device.Plugin
-		want   string
+		rule     string
+		change   func(device.Plugin) device.Plugin
+		expected string
 	}{
 		{"V1 cancel", func(p device.Plugin) device.Plugin { return deaf{p} }, "the stream did not end"},
 		{"V7 others", func(p device.Plugin) device.Plugin { return generous{p} }, `the answer for "lamp-one" names the device "lamp-three"`},
@@ -150,7 +150,7 @@ func TestTests_findBrokenDoubles(t *testing.T) {
 			h.New = func(t devicetest.T) devicetest.Node {
 				return changedNode{newDouble(t, scripted.Options{Groups: lamps("lamp-one", "lamp-two", "lamp-three")}), story.change}
 			}
-			must.StrContains(t, failures(t, story.rule, h)[0], story.want)
+			must.StrContains(t, failures(t, story.rule, h)[0], story.expected)
 		})
 	}
 }

@@ -177,11 +177,11 @@ func (c *check) inspect(id driver.TaskID) driver.Status {
 }
 
 // state demands a state of a task.
-func (c *check) state(id driver.TaskID, want driver.TaskState) driver.Status {
+func (c *check) state(id driver.TaskID, expected driver.TaskState) driver.Status {
 	c.Helper()
 	status := c.inspect(id)
-	if status.State != want {
-		c.Stopf(fmt.Sprintf("the state %q", want), "Inspect says the state %q", status.State)
+	if status.State != expected {
+		c.Stopf(fmt.Sprintf("the state %q", expected), "Inspect says the state %q", status.State)
 	}
 	return status
 }

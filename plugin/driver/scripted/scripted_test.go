@@ -332,8 +332,8 @@ func TestDriver_floodOfFingerprints(t *testing.T) {
 	var last string
 	count := 0
 	cancel := n.driver.Fingerprints(func(f driver.Fingerprint) {
-		if want := fmt.Sprintf("%d reports follow", flood-count); count > 0 && f.Description != want {
-			t.Fatalf("got %q in place of %q", f.Description, want)
+		if expected := fmt.Sprintf("%d reports follow", flood-count); count > 0 && f.Description != expected {
+			t.Fatalf("got %q in place of %q", f.Description, expected)
 		}
 		count++
 		last = f.Description

@@ -26,7 +26,7 @@ func TestCutter(t *testing.T) {
 		return &structs.Attribute{Value: &structs.Attribute_StringVal{StringVal: s}}
 	}
 	handle := &pb.TaskHandle{Config: &pb.TaskConfig{Id: "a\x00b"}, DriverState: []byte("a\x00b")}
-	for name, test := range map[string]struct{ got, want proto.Message }{
+	for name, test := range map[string]struct{ got, expected proto.Message }{
 		"nothing":    {&base.PluginInfoResponse{}, &base.PluginInfoResponse{}},
 		"a field":    {&base.PluginInfoResponse{Name: "nvidia\x00\x00"}, &base.PluginInfoResponse{Name: "nvidia"}},
 		"only NUL":   {&base.PluginInfoResponse{Name: "\x00x"}, &base.PluginInfoResponse{}},
@@ -50,7 +50,7 @@ func TestCutter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cutter{"hashicorp.nomad.plugins.drivers.proto.TaskHandle"}.any(test.got)
-			must.True(t, proto.Equal(test.want, test.got), must.Sprint(test.got))
+			must.True(t, proto.Equal(test.expected, test.got), must.Sprint(test.got))
 		})
 	}
 }

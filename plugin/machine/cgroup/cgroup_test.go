@@ -37,8 +37,8 @@ func hierarchies(t *testing.T, version string) cgroup.Hierarchies {
 	must.NoError(t, os.Symlink("/sys", filepath.Join(root, "sys")))
 	h, err := cgroup.Find(root)
 	must.NoError(t, err)
-	if want := strings.Replace(version, "both", "v2", 1); h.Kind() != want {
-		t.Skipf("needs a control group hierarchy of %s, and has %s", want, h.Kind())
+	if expected := strings.Replace(version, "both", "v2", 1); h.Kind() != expected {
+		t.Skipf("needs a control group hierarchy of %s, and has %s", expected, h.Kind())
 	}
 	return h
 }
@@ -367,13 +367,13 @@ func TestCreate_limits(t *testing.T) {
 	}
 	_, err = h.Create("a.b", cgroup.Limits{CPUShares: 262_144, MemoryBytes: 4096, MemoryReserved: 2048})
 	must.NoError(t, err)
-	for file, want := range map[string]string{
+	for file, expected := range map[string]string{
 		task + "/memory.max": "4096",
 		task + "/cpu.weight": "10000",
 		top + "/nomad.slice/share.slice/cgroup.subtree_control": "+memory", // a plain file keeps the last write
 	} {
 		got, err := os.ReadFile(file)
 		must.NoError(t, err)
-		must.Eq(t, want, string(got))
+		must.Eq(t, expected, string(got))
 	}
 }

@@ -31,7 +31,7 @@ func FuzzParseMount(f *testing.F) {
 
 func TestWeight(t *testing.T) {
 	t.Parallel()
-	for shares, want := range map[int64]int64{0: 0, 1: 1, 2: 1, 1024: 39, 262_144: 10_000, 1 << 40: 10_000} {
-		must.Eq(t, want, weight(shares))
+	for shares, expected := range map[int64]int64{0: 0, 1: 1, 2: 1, 1024: 39, 262_144: 10_000, 1 << 40: 10_000} {
+		must.Eq(t, expected, weight(shares))
 	}
 }

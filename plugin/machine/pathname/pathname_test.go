@@ -15,7 +15,7 @@ import (
 
 func TestEncode(t *testing.T) {
 	t.Parallel()
-	for id, want := range map[string]string{
+	for id, expected := range map[string]string{
 		"web":                                  "web",
 		"web-1_b.v2":                           "web-1_b.v2",
 		"4f1b5b3e-0000-4000-8000-000000000001": "4f1b5b3e-0000-4000-8000-000000000001",
@@ -31,7 +31,7 @@ func TestEncode(t *testing.T) {
 		strings.Repeat("a", 201):               strings.Repeat("a", 135) + "=a92efd82109373e58f9a2056dee01e807e216ce6075f7051207c0a9f7d666e50",
 	} {
 		got := pathname.Encode(id)
-		must.Eq(t, want, got)
+		must.Eq(t, expected, got)
 		back, err := pathname.Decode(got)
 		if len(id) > 200 {
 			must.ErrorIs(t, err, pathname.ErrHashed)

@@ -22,13 +22,13 @@ func TestLog_Copy(t *testing.T) {
 	r, w, err := os.Pipe()
 	must.NoError(t, err)
 	defer r.Close()
-	var want bytes.Buffer
+	var expected bytes.Buffer
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
 		defer w.Close()
 		for i := range 20_000 {
-			_, _ = io.WriteString(io.MultiWriter(w, &want), strings.Repeat("x", i%200)+"\n")
+			_, _ = io.WriteString(io.MultiWriter(w, &expected), strings.Repeat("x", i%200)+"\n")
 		}
 	}()
 	must.NoError(t, d.Copy(t.Context(), r, time.Second))
@@ -37,7 +37,7 @@ func TestLog_Copy(t *testing.T) {
 	if lines, _ := d.Dropped(); lines > 0 {
 		t.Skipf("the disk is too slow for this test: %d lines were dropped", lines)
 	}
-	must.Eq(t, want.String(), content(t, d.dir, "a"))
+	must.Eq(t, expected.String(), content(t, d.dir, "a"))
 }
 
 // The end of the context ends a copy of a pipe that stays open, after what the pipe has. (NP-T5)

@@ -46,11 +46,11 @@ func TestList(t *testing.T) {
 	must.NoError(t, os.Symlink("web.stdout.8", filepath.Join(dir, "web.stdout.9223372036854775807")))
 	files, err := tasklog.List(root, "web.stdout")
 	must.NoError(t, err)
-	for offset, want := range map[int64]tasklog.Position{0: {8, 0}, 9: {8, 9}, 10: {10, 0}, 12: {10, 2}, 15: {10, 5}, 99: {10, 5}} {
-		must.Eq(t, want, files.FromStart(offset), must.Sprint(offset))
+	for offset, expected := range map[int64]tasklog.Position{0: {8, 0}, 9: {8, 9}, 10: {10, 0}, 12: {10, 2}, 15: {10, 5}, 99: {10, 5}} {
+		must.Eq(t, expected, files.FromStart(offset), must.Sprint(offset))
 	}
-	for offset, want := range map[int64]tasklog.Position{0: {10, 5}, 5: {10, 0}, 6: {8, 9}, 15: {8, 0}, 99: {8, 0}} {
-		must.Eq(t, want, files.FromEnd(offset), must.Sprint(offset))
+	for offset, expected := range map[int64]tasklog.Position{0: {10, 5}, 5: {10, 0}, 6: {8, 9}, 15: {8, 0}, 99: {8, 0}} {
+		must.Eq(t, expected, files.FromEnd(offset), must.Sprint(offset))
 	}
 	must.Eq(t, tasklog.Position{10, 5}, files.End())
 	must.True(t, tasklog.Position{8, 9}.Before(tasklog.Position{9, 0}))
@@ -157,9 +157,9 @@ func TestReader_besideTheWriter(t *testing.T) {
 	w, err := tasklog.Open(root, "web.stdout", tasklog.Limits{MaxFiles: 1 << 20, MaxFileSize: 64})
 	must.NoError(t, err)
 	const lines = 5000
-	var want strings.Builder
+	var expected strings.Builder
 	for n := range lines {
-		fmt.Fprintf(&want, "line %010d\n", n)
+		fmt.Fprintf(&expected, "line %010d\n", n)
 	}
 	failed := make(chan error, 1)
 	go func() {
@@ -174,12 +174,12 @@ func TestReader_besideTheWriter(t *testing.T) {
 	r := tasklog.NewReader(root, "web.stdout", tasklog.Position{})
 	defer r.Close()
 	got := 0
-	for piece := make([]byte, 100); got < want.Len(); {
+	for piece := make([]byte, 100); got < expected.Len(); {
 		n, err := r.Next(piece)
 		if !errors.Is(err, io.EOF) {
 			must.NoError(t, err)
 		}
-		must.Eq(t, want.String()[got:got+n], string(piece[:n]), must.Sprintf("after %d bytes", got))
+		must.Eq(t, expected.String()[got:got+n], string(piece[:n]), must.Sprintf("after %d bytes", got))
 		got += n
 	}
 	must.NoError(t, <-failed)

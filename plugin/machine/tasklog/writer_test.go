@@ -60,32 +60,32 @@ func TestWriter_Rotates(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 99)
 	for name, c := range map[string]struct {
-		writes []string
-		want   []string
+		writes   []string
+		expected []string
 	}{
 		"a file ends at the last line end that fits": {
-			writes: []string{strings.Repeat("a", 29) + "\n", strings.Repeat("b", 29) + "\n", "c\n"},
-			want:   []string{"0: " + strings.Repeat("a", 29) + "\n" + strings.Repeat("b", 29) + "\n", "1: c\n"},
+			writes:   []string{strings.Repeat("a", 29) + "\n", strings.Repeat("b", 29) + "\n", "c\n"},
+			expected: []string{"0: " + strings.Repeat("a", 29) + "\n" + strings.Repeat("b", 29) + "\n", "1: c\n"},
 		},
 		"one write with many lines": {
-			writes: []string{strings.Repeat("0123456789abcde\n", 6)},
-			want:   []string{"0: " + strings.Repeat("0123456789abcde\n", 4), "1: " + strings.Repeat("0123456789abcde\n", 2)},
+			writes:   []string{strings.Repeat("0123456789abcde\n", 6)},
+			expected: []string{"0: " + strings.Repeat("0123456789abcde\n", 4), "1: " + strings.Repeat("0123456789abcde\n", 2)},
 		},
 		"a line moves to the next file as a whole": {
-			writes: []string{strings.Repeat("a", 49) + "\n", strings.Repeat("b", 39) + "\n"},
-			want:   []string{"0: " + strings.Repeat("a", 49) + "\n", "1: " + strings.Repeat("b", 39) + "\n"},
+			writes:   []string{strings.Repeat("a", 49) + "\n", strings.Repeat("b", 39) + "\n"},
+			expected: []string{"0: " + strings.Repeat("a", 49) + "\n", "1: " + strings.Repeat("b", 39) + "\n"},
 		},
 		"a line that is longer than a file is cut": {
-			writes: []string{long + "\n"},
-			want:   []string{"0: " + long[:64], "1: " + long[64:] + "\n"},
+			writes:   []string{long + "\n"},
+			expected: []string{"0: " + long[:64], "1: " + long[64:] + "\n"},
 		},
 		"an unfinished line is written at once": {
-			writes: []string{"a", "b", "c"},
-			want:   []string{"0: abc"},
+			writes:   []string{"a", "b", "c"},
+			expected: []string{"0: abc"},
 		},
 		"three files are kept": {
-			writes: []string{strings.Repeat(strings.Repeat("a", 63)+"\n", 4), "last\n"},
-			want:   []string{"2: " + strings.Repeat("a", 63) + "\n", "3: " + strings.Repeat("a", 63) + "\n", "4: last\n"},
+			writes:   []string{strings.Repeat(strings.Repeat("a", 63)+"\n", 4), "last\n"},
+			expected: []string{"2: " + strings.Repeat("a", 63) + "\n", "3: " + strings.Repeat("a", 63) + "\n", "4: last\n"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestWriter_Rotates(t *testing.T) {
 				must.Eq(t, len(text), n)
 			}
 			must.NoError(t, w.Close())
-			must.Eq(t, c.want, files(t, dir, "web.stdout"))
+			must.Eq(t, c.expected, files(t, dir, "web.stdout"))
 		})
 	}
 }

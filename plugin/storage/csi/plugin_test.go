@@ -161,8 +161,8 @@ func TestPlugin_requests(t *testing.T) {
 		AccessType: &spec.VolumeCapability_Mount{Mount: &spec.VolumeCapability_MountVolume{FsType: "ext4", MountFlags: []string{"noatime"}}},
 	}
 	for _, c := range []struct {
-		verb storage.Verb
-		want proto.Message
+		verb     storage.Verb
+		expected proto.Message
 	}{
 		{storage.Stage, &spec.NodeStageVolumeRequest{
 			VolumeId: "ext", PublishContext: claimed.PublishContext, StagingTargetPath: "/s", VolumeCapability: capability, Secrets: claimed.Secrets, VolumeContext: claimed.Context,
@@ -176,7 +176,7 @@ func TestPlugin_requests(t *testing.T) {
 	} {
 		call := storage.Call{Verb: c.verb, ExternalID: "ext", Staged: true, Claimed: claimed, Request: storage.Request{Usage: storage.Usage{VolumeCapability: writer, ReadOnly: true}}}
 		must.NoError(t, p.Do(t.Context(), call, "/s", "/t"))
-		must.True(t, proto.Equal(c.want, s.received), must.Sprintf("%v\n%v", c.want, s.received))
+		must.True(t, proto.Equal(c.expected, s.received), must.Sprintf("%v\n%v", c.expected, s.received))
 	}
 	block := storage.Call{Verb: storage.Publish, Request: storage.Request{Usage: storage.Usage{VolumeCapability: cluster.VolumeCapability{Attachment: cluster.AttachBlockDevice}}}}
 	must.NoError(t, p.Do(t.Context(), block, "/s", "/t"))
@@ -191,7 +191,7 @@ func TestPlugin_accessModes(t *testing.T) {
 	t.Parallel()
 	s := new(scripted)
 	p := connect(t, s)
-	for mode, want := range map[cluster.AccessMode]spec.VolumeCapability_AccessMode_Mode{
+	for mode, expected := range map[cluster.AccessMode]spec.VolumeCapability_AccessMode_Mode{
 		cluster.SingleNodeReader:      spec.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY,
 		cluster.SingleNodeWriter:      spec.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
 		cluster.MultiNodeReader:       spec.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY,
@@ -203,7 +203,7 @@ func TestPlugin_accessModes(t *testing.T) {
 		must.NoError(t, err)
 		received, is := s.received.(*spec.ControllerPublishVolumeRequest)
 		must.True(t, is)
-		must.EqOp(t, want, received.GetVolumeCapability().GetAccessMode().GetMode())
+		must.EqOp(t, expected, received.GetVolumeCapability().GetAccessMode().GetMode())
 	}
 }
 
@@ -258,10 +258,10 @@ func TestPlugin_hidesSecrets(t *testing.T) {
 	p := connect(t, &scripted{err: said})
 	secrets := map[string]string{"key": "hunter2", "longer": "hunter2+", "short": "12"}
 	flags := &cluster.MountOptions{Flags: []string{"ro", "username=bob", "password=hunter2+"}}
-	const want = "InvalidArgument: mount -o username=bob,password=[redacted]: key [redacted] of 12 is wrong"
+	const expected = "InvalidArgument: mount -o username=bob,password=[redacted]: key [redacted] of 12 is wrong"
 	check := func(err error) {
 		t.Helper()
-		must.ErrorContains(t, err, want)
+		must.ErrorContains(t, err, expected)
 		must.Eq(t, storage.Refused, storage.ClassOf(err))
 	}
 	for _, verb := range []storage.Verb{storage.Stage, storage.Publish} {

@@ -121,13 +121,13 @@ func (c *check) do(alloc cluster.AllocID, verbs ...storage.Verb) {
 }
 
 // mounted checks whether the volume is published for an allocation.
-func (c *check) mounted(alloc cluster.AllocID, want bool, when string) {
+func (c *check) mounted(alloc cluster.AllocID, expected bool, when string) {
 	c.Helper()
 	if c.usage.Attachment != cluster.AttachFileSystem {
 		return
 	}
-	if is := c.node.Mounted(c.T, c.target(alloc)); is != want {
-		c.Failf(fmt.Sprintf("%s something is mounted at the target: %v", when, want), "mounted: %v", is)
+	if is := c.node.Mounted(c.T, c.target(alloc)); is != expected {
+		c.Failf(fmt.Sprintf("%s something is mounted at the target: %v", when, expected), "mounted: %v", is)
 	}
 }
 

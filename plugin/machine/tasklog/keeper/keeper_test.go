@@ -229,8 +229,8 @@ func TestKeeper_StopOfAStoppedProcess(t *testing.T) {
 func TestStart_Refused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change func(n *node, command *keeper.Command)
-		want   string
+		change   func(n *node, command *keeper.Command)
+		expected string
 	}{
 		"no folder": {
 			func(n *node, _ *keeper.Command) { n.config.Logs += "/missing" }, "no such file",
@@ -269,7 +269,7 @@ func TestStart_Refused(t *testing.T) {
 			c.change(n, &command)
 			k, err := keeper.Start(t.Context(), command, n.config)
 			must.Nil(t, k)
-			must.ErrorContains(t, err, c.want)
+			must.ErrorContains(t, err, c.expected)
 			if _, err := os.Stat(n.config.Logs); err == nil {
 				must.Nil(t, n.find())
 			}
@@ -290,7 +290,7 @@ func TestStart_NeverReady(t *testing.T) {
 // A program that is no keeper is killed, also when it says nothing that ends.
 func TestStart_OtherProgram(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ says, want string }{
+	for name, c := range map[string]struct{ says, expected string }{
 		"it closes its output":     {"exec >&-", "did not report that it is ready"},
 		"a line without an end":    {"head -c 4096 /dev/zero", "did not report that it is ready"},
 		"an error":                 {"echo error no disk", "no disk"},
@@ -305,7 +305,7 @@ func TestStart_OtherProgram(t *testing.T) {
 				Path: "/bin/sh", Args: []string{"-c", "echo $$ >'" + pid + "'; " + c.says + "; exec sleep 3600 >/dev/null"},
 				Env: []string{"PATH=/usr/bin:/bin"},
 			}, n.config)
-			must.ErrorContains(t, err, c.want)
+			must.ErrorContains(t, err, c.expected)
 			text, err := os.ReadFile(pid)
 			must.NoError(t, err)
 			number, err := strconv.Atoi(strings.TrimSpace(string(text)))
