@@ -24,7 +24,7 @@ type allocRunner struct {
 	// pending is set for an orphan only: the allocation that must run when the remains of the
 	// orphan are removed, or nil.
 	pending *cluster.Allocation
-	// pendingUnreadable says why the client cannot read pending, or is empty.
+	// pendingUnreadable states why the client cannot read pending, or is empty.
 	pendingUnreadable string
 
 	report         reportState
@@ -123,8 +123,8 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 	}
 }
 
-// stopUnknown stops an allocation that the servers do not know, or have marked as lost. It keeps an
-// ended allocation: the servers do not list allocations whose end they know.
+// stopUnknown stops an allocation that the servers do not have, or have marked as lost. It keeps an
+// ended allocation: the servers do not list allocations whose end they have.
 func (a *allocRunner) stopUnknown() {
 	a.pending, a.report.endOnly = nil, true
 	if !a.rec.Ended {
@@ -253,7 +253,7 @@ func (a *allocRunner) description() string {
 	return "no tasks have started"
 }
 
-// over reports whether the allocation has ended, and the servers know its end.
+// over reports whether the allocation has ended, and the servers have its end.
 func (a *allocRunner) over() bool {
 	return a.rec.Ended && !a.rec.VolumesLeft && (a.orphan() || a.report.endTaken)
 }

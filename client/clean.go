@@ -48,8 +48,8 @@ func (s *taskStart) killWithoutDriver() {
 	s.t.core().options.Shell.Kill(s.t.ref(), replyPair(s, func([]Process, error) { s.kills = killDone }))
 }
 
-// drivers returns the drivers that may know the start. The driver of an orphan is unknown, so any
-// driver may know it.
+// drivers returns the drivers that may have the start. The driver of an orphan is unknown, so any
+// driver may have it.
 func (s *taskStart) drivers() []*driverState {
 	all := s.t.core().drivers
 	if s.t.alloc.orphan() {

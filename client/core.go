@@ -140,7 +140,7 @@ func (c *Core) Step(now Time) (wakeAt time.Duration) {
 	return c.wakeAt
 }
 
-// reached reports whether the time is at or after at. If not, the core asks for a step at that
+// reached reports whether the time is at or after at. If not, the core requests a step at that
 // time.
 func (c *Core) reached(at time.Duration) bool {
 	if at <= c.now.Boot {

@@ -512,7 +512,7 @@ func TestCore_serversAway(t *testing.T) {
 }
 
 // The servers do not get a report, and the client restarts. The next client repeats the report,
-// although the servers know the right status and verdict.
+// although the servers have the right status and verdict.
 func TestCore_reportAfterRestart(t *testing.T) {
 	n := newNode(t)
 	n.place(allocation("a", mainTask("web")))

@@ -24,9 +24,9 @@ type devicePlugin struct {
 	groups []*cluster.DeviceGroup
 	// reported: the present process has reported its devices, or an error.
 	reported bool
-	// ignored says which parts of the newest report the client ignores, or is empty.
+	// ignored states which parts of the newest report the client ignores, or is empty.
 	ignored string
-	// unhealthyReason says why all devices of the plugin are unhealthy, or is empty.
+	// unhealthyReason states why all devices of the plugin are unhealthy, or is empty.
 	unhealthyReason string
 }
 
@@ -118,7 +118,7 @@ func (d *devices) reportedGroups() []*cluster.DeviceGroup {
 	for _, p := range d.all {
 		for _, reported := range p.groups {
 			if first, _ := d.find(reported.Kind); first != p {
-				continue // problems says so
+				continue // problems states it
 			}
 			group := reported.Copy()
 			for i := range group.Devices {
@@ -171,7 +171,7 @@ func (d *devices) find(kind cluster.DeviceKind) (*devicePlugin, *cluster.DeviceG
 	return nil, nil
 }
 
-// waitReason says which plugin must report before a task can get devices of the kind, or returns
+// waitReason states which plugin must report before a task can get devices of the kind, or returns
 // "". If no plugin has reported the kind yet, every plugin must report.
 func (d *devices) waitReason(kind cluster.DeviceKind) string {
 	owner, _ := d.find(kind)
@@ -187,7 +187,7 @@ func (d *devices) waitReason(kind cluster.DeviceKind) string {
 	return ""
 }
 
-// check returns the plugin that has the devices, or an error that says why a task cannot get them.
+// check returns the plugin that has the devices, or an error that states why a task cannot get them.
 // The caller has checked that [devices.waitReason] is empty for the kind.
 func (d *devices) check(kind cluster.DeviceKind, ids []string) (*devicePlugin, error) {
 	p, group := d.find(kind)

@@ -298,7 +298,7 @@ func TestDevices_stoppedWhileReserving(t *testing.T) {
 	must.MapEmpty(t, n.tasks)
 }
 
-// The record of an allocation is damaged, and a process of it runs, so the client does not know its
+// The record of an allocation is damaged, and a process of it runs, so the client does not have its
 // devices. No task gets a device until the process has ended, or the servers send the allocation
 // with its devices.
 func TestLedger_orphan(t *testing.T) {
@@ -309,7 +309,7 @@ func TestLedger_orphan(t *testing.T) {
 	n.run(time.Minute)
 	n.disk["a"] = client.OrphanRecord("a", []string{"old"}, n.bootID)
 	placed := n.allocs
-	n.allocs = nil // the servers no longer know it
+	n.allocs = nil // the servers no longer have it
 	n.crash()
 	n.place(withDevices(allocation("b", mainTask("other")), "other", "d2"))
 	n.run(time.Minute)

@@ -1,6 +1,6 @@
 // Package client is the core of a node's client. It decides what happens to the allocations of one
 // node: which tasks run, in which order they start and stop, when a task is restarted, what the
-// servers are told, and what is kept on disk. It does no I/O, reads no clock and starts no
+// servers receive, and what is kept on disk. It does no I/O, reads no clock and starts no
 // goroutine.
 //
 // # Core and shell
@@ -17,7 +17,7 @@
 // # Visits
 //
 // A node has many allocations and volumes, and an event concerns few of them. A step visits an
-// allocation only if it is marked, or if the time has come that its last visit asked for. These
+// allocation only if it is marked, or if the time has come that its last visit requested. These
 // mark an allocation:
 //
 //   - the answer to an effect of the allocation, and a change of its record

@@ -134,7 +134,7 @@ func TestCore_killHangs(t *testing.T) {
 	must.Len(t, 0, n.live(""))
 }
 
-// H10: the driver says that it has stopped the task, but the task still runs. The client kills it
+// H10: the driver states that it has stopped the task, but the task still runs. The client kills it
 // at the end of the grace.
 func TestCore_stopLies(t *testing.T) {
 	n := newNode(t)

@@ -32,7 +32,7 @@ type ending struct {
 	checked bool
 }
 
-// endState says how far the driver has confirmed the end of a task.
+// endState describes how far the driver has confirmed the end of a task.
 type endState uint8
 
 const (
@@ -62,7 +62,7 @@ func (e *ending) waited(exit driver.ExitResult, err error) {
 		s.t.exited(known(e.exit))
 	case err == nil && (e.state == endConfirmed || !e.mayBeStopping()):
 		s.t.exited(exit)
-	// A new process of the driver does not know the task before it takes the task over.
+	// A new process of the driver does not have the task before it takes the task over.
 	case err != nil && driver.ClassOf(err) == driver.Gone || s.heldBy != s.t.ref().Generation:
 		s.gone()
 	case e.state == endConfirmed:
@@ -177,7 +177,7 @@ const maxEarly = 2
 
 // checkBeforeKill calls Inspect at the end of the grace, before the kill, if Wait has answered too
 // early and only the driver can kill the task. If the task has exited, the client does not kill it:
-// after DestroyTask the driver would not know the exit code. The call reports whether the kill must
+// after DestroyTask the driver would not have the exit code. The call reports whether the kill must
 // wait for the answer.
 func (e *ending) checkBeforeKill() bool {
 	s, rec := e.s, e.s.t.rec

@@ -26,7 +26,7 @@ type deviceTable struct {
 	ids  []cluster.Device
 	// last is what the next core gets of an earlier client.
 	last []*cluster.DeviceGroup
-	// scripts say what reservations do, by the name of the task.
+	// scripts state what reservations do, by the name of the task.
 	scripts map[string]deviceScript
 	// mute: the plugin reports no devices.
 	mute        bool
@@ -40,7 +40,7 @@ type deviceRow struct {
 	reserved int // counts the calls
 }
 
-// deviceScript says what a reservation does. The zero value succeeds at once.
+// deviceScript states what a reservation does. The zero value succeeds at once.
 type deviceScript struct {
 	errors []error // of the first calls
 	takes  time.Duration

@@ -34,7 +34,7 @@ type node struct {
 	stopped []guard.Stopped
 	// startTimeouts are the start timeouts of the next core.
 	startTimeouts map[string]time.Duration
-	// scripts say how tasks behave, by name.
+	// scripts state how tasks behave, by name.
 	scripts map[string]script
 	disk    map[cluster.AllocID]*client.Record
 	tasks   map[driver.TaskID]*task
@@ -307,7 +307,7 @@ func (n *node) run(d time.Duration) {
 }
 
 // visitAll checks that the last step has visited all allocations that had something to do: a step
-// that visits all of them changes nothing, begins no effect, and asks for no earlier step.
+// that visits all of them changes nothing, begins no effect, and requests no earlier step.
 func visitAll(n *node, wake time.Duration) {
 	begun, changes := n.effects, client.Changes(n.core)
 	client.MarkAll(n.core)

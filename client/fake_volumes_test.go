@@ -163,7 +163,7 @@ func (st *fakeStorage) plugin() *task {
 	return nil
 }
 
-// post judges the calls, and tells the double and the core which process of the plugin answers.
+// post judges the calls, and posts to the double and the core which process of the plugin answers.
 func (st *fakeStorage) post() {
 	for _, c := range st.Calls(st.judged) {
 		must.SliceEmpty(st.node.t, c.Wrong, must.Sprint(c.Step, " of ", c.Request.Volume))
@@ -260,7 +260,7 @@ func (s *volumeShell) DeleteVolume(k cluster.VolumeKey, reply func(error)) {
 
 func (s *volumeShell) lives() bool { return s.shell.epoch == s.node.epoch }
 
-// answer tells the story of a call, and hands on its answer.
+// answer adds a call to the story, and passes its answer on.
 func (s *volumeShell) answer(step scripted.Step, k cluster.VolumeKey, err error, reply func()) {
 	if err == nil {
 		s.calls = append(s.calls, step.String())

@@ -7,10 +7,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// ledger says which start of a task holds which devices. It is derived only from the records, so it
+// ledger states which start of a task holds which devices. It is derived only from the records, so it
 // is the same after a restart of the client. A start holds the devices that the plan assigned to
 // its task. It holds them from the moment when the record names the start, until the remains of the
-// start are removed and the record says so.
+// start are removed and the record states it.
 type ledger struct{ core *Core }
 
 // devicesOf returns the devices that the plan assigned to a task, with one entry for each request.

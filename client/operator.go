@@ -28,7 +28,7 @@ type TaskInfo struct {
 	// Ref names the present start of the task. Its Generation is zero while the driver is down. Its
 	// ID is empty if nothing is left of any start.
 	Ref TaskRef
-	// Running: the driver has started the task, and the client does not know that it has ended.
+	// Running: the driver has started the task, and the client cannot determine that it has ended.
 	Running bool
 	// State is the state that the client reports: "pending", "running" or "dead".
 	State string

@@ -16,7 +16,7 @@ type requested struct {
 	err     error
 }
 
-// restart asks the node for a restart, as an operator does.
+// restart requests a restart from the node, as an operator does.
 func (n *node) restart(id cluster.AllocID, task string, all bool) *requested {
 	n.log("an operator restarts %s/%s, all %t", id, task, all)
 	a := new(requested)

@@ -12,7 +12,7 @@ type NodeFacts struct {
 	Drivers map[string]*cluster.DriverInfo
 	// Devices are sorted by kind.
 	Devices []*cluster.DeviceGroup
-	// DeviceProblems says by device plugin why it has no devices, or which parts of its report the
+	// DeviceProblems states by device plugin why it has no devices, or which parts of its report the
 	// client ignores. A text may have several lines. A plugin without problems has no text.
 	DeviceProblems map[string]string
 }

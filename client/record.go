@@ -14,7 +14,7 @@ import (
 type Record struct {
 	// Alloc is the allocation as the servers last sent it.
 	Alloc *cluster.Allocation
-	// Unreadable says why the client cannot read the allocation, or is empty. Such an allocation has no
+	// Unreadable states why the client cannot read the allocation, or is empty. Such an allocation has no
 	// job and no tasks, and has failed.
 	Unreadable string `json:",omitempty"`
 	// ClusterID names the cluster that placed the allocation.
@@ -72,7 +72,7 @@ type TaskRecord struct {
 	StopBegan time.Duration
 	// Restarting: an operator has requested that the task stops and starts again.
 	Restarting bool
-	// SignalAt is when the client asked the driver to send the kill signal, or zero. The kill
+	// SignalAt is when the client requested the driver to send the kill signal, or zero. The kill
 	// timeout counts from this time.
 	SignalAt time.Duration
 	// End is how the start ended, and Exit its result, or nil if there is none.
@@ -96,7 +96,7 @@ type Phase uint8
 const (
 	// PhaseWaiting: the task has not started, because other tasks must start or end first.
 	PhaseWaiting Phase = iota
-	// PhaseStarting: the client has asked or will ask the driver to start the task. The task may
+	// PhaseStarting: the client has requested or will request the driver to start the task. The task may
 	// run.
 	PhaseStarting
 	// PhaseRunning: the driver has started the task.

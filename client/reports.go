@@ -36,7 +36,7 @@ type reports struct {
 // end of a task do not wait.
 const reportDelay = 500 * time.Millisecond
 
-// reportState says which changes of one allocation the servers know.
+// reportState states which changes of one allocation the servers have.
 type reportState struct {
 	alloc *allocRunner
 	// version counts the changes. sent is the newest change in a report, taken is the newest change
@@ -44,7 +44,7 @@ type reportState struct {
 	version, sent, taken, urgent uint64
 	// due is when the first change after sent must be reported.
 	due time.Duration
-	// endTaken: the servers know the end of the allocation.
+	// endTaken: the servers have the end of the allocation.
 	endTaken bool
 	// restored: the earlier core may have reported the newest state. The first answer of the
 	// servers shows whether it did.
@@ -128,8 +128,8 @@ func (s *reportState) noteUrgent() {
 }
 
 // reportable reports whether the servers need and accept the newest state. The client tries to save
-// what it reports first: the next client must not know less than the servers do. Otherwise it would
-// destroy a task that the servers know as running, without its signal, because its record says that
+// what it reports first: the next client must not have less than the servers do. Otherwise it would
+// destroy a task that the servers have as running, without its signal, because its record states that
 // the start was never answered.
 func (a *allocRunner) reportable() bool {
 	s := &a.report

@@ -226,11 +226,11 @@ func TestReports_oneReportFits(t *testing.T) {
 }
 
 // After a restart the client waits for the first answer of the servers, and then reports only what
-// they do not know, because each report is an entry in the raft log.
+// they do not have, because each report is an entry in the raft log.
 func TestReports_afterARestart(t *testing.T) {
 	taskOf := func(n *node) *task { return n.live("web")[0] }
 	for name, c := range map[string]struct {
-		missed  func(n *node) // what the servers do not know
+		missed  func(n *node) // what the servers do not have
 		reports []string
 		// early: the client reports before the first answer, because the answer does not contain
 		// ended allocations.
@@ -292,7 +292,7 @@ func TestReports_ofAForgottenAllocation(t *testing.T) {
 	n.run(time.Minute)
 	must.Eq(t, []string{"complete: dead"}, n.reports)
 
-	n.allocs, n.reports = allocs, nil // the servers know it again
+	n.allocs, n.reports = allocs, nil // the servers have it again
 	n.answer()
 	n.run(time.Minute)
 	must.Eq(t, nil, n.reports)

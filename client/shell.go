@@ -72,7 +72,7 @@ type Shell interface {
 	// Build creates the folders of an allocation.
 	Build(alloc *cluster.Allocation, reply func(error))
 
-	// Reserve asks a device plugin to prepare devices for a start of a task, and answers with what
+	// Reserve requests a device plugin to prepare devices for a start of a task, and answers with what
 	// the task needs to use them. The shell limits the time of the call. After the limit it answers
 	// with an error of class [driver.Deadline]. There is no call to release devices.
 	Reserve(task TaskRef, devices DevicesRef, reply func(device.Reservation, error))
@@ -87,23 +87,23 @@ type Shell interface {
 	Wait(task TaskRef, reply func(driver.ExitResult, error))
 	// Inspect answers with what the driver inRow of the task.
 	Inspect(task TaskRef, reply func(driver.Status, error))
-	// Stop asks the driver to send the signal, and to kill the task after the grace (the kill
+	// Stop requests the driver to send the signal, and to kill the task after the grace (the kill
 	// timeout). The shell limits the call to the sum of the grace and [StopSlack], which may
 	// overflow.
 	Stop(task TaskRef, grace time.Duration, signal string, reply func(error))
 	// Kill sends SIGKILL to all processes of the task's cgroup, and answers within about a second
 	// with the processes that still run. If task.Generation is set and the driver does not keep its
-	// tasks in this cgroup, Kill asks the driver to destroy the task instead. An error means that
-	// the shell does not know what is left.
+	// tasks in this cgroup, Kill requests the driver to destroy the task instead. An error means that
+	// the shell cannot determine what is left.
 	Kill(task TaskRef, reply func([]Process, error))
 	// AwaitEmpty answers when no process is left in the task's cgroup. It waits for an event of the
 	// kernel and does not poll.
 	AwaitEmpty(task TaskRef, reply func(error))
-	// Clean removes the remains of a start. It asks the driver to destroy the task by force, kills
+	// Clean removes the remains of a start. It requests the driver to destroy the task by force, kills
 	// and removes the cgroup, and stops the log readers after they have read the rest. If
-	// task.Generation is zero, it does not ask the driver. If task.ID is empty, it removes all
+	// task.Generation is zero, it does not call the driver. If task.ID is empty, it removes all
 	// starts of the task. If processes still run, it answers with them and has not removed the
-	// cgroup. An error means that the shell does not know what is left.
+	// cgroup. An error means that the shell cannot determine what is left.
 	Clean(task TaskRef, reply func([]Process, error))
 
 	// Report sends reports to the servers. taken means that the servers have them.
@@ -133,7 +133,7 @@ type Launched struct {
 type DeviceReport struct {
 	// Groups are all devices of the plugin, as [device.Check] returns them.
 	Groups []*cluster.DeviceGroup
-	// Ignored says which parts of the report the client ignores and why, or is empty.
+	// Ignored states which parts of the report the client ignores and why, or is empty.
 	Ignored string
 	// Err is the error with which the plugin has stopped reporting, or nil. After an error the
 	// devices of the plugin are unhealthy until the next report, and the other fields are not used.
@@ -154,13 +154,13 @@ type Wanted struct {
 	ClusterID string
 	Index     uint64
 	// Allocs are the allocations that the servers have changed since the last answer, or all
-	// allocations. All says that they are all allocations that are not client-terminal.
+	// allocations. All states that they are all allocations that are not client-terminal.
 	Allocs []*cluster.Allocation
 	All    bool
 	// Unreadable are other allocations like these, with fields that the client cannot read. The core
 	// reports one that it does not run as failed. It continues one that it runs.
 	Unreadable []Unreadable
-	// Nameless says of each allocation whose id the client cannot read why. The core logs it.
+	// Nameless are the reasons for each allocation whose id the client cannot read. The core logs it.
 	Nameless []string
 	// Known are the ids of all allocations of the node in that state that are not client-terminal.
 	// The core uses it only if Complete is set: it then stops each allocation that is not in Known.
@@ -175,6 +175,6 @@ type Wanted struct {
 type Unreadable struct {
 	// Alloc has its id and the fields that can be read. Its job is nil.
 	Alloc *cluster.Allocation
-	// Reason says which field cannot be read and why, such as "Job is nested 10001 levels deep".
+	// Reason states which field cannot be read and why, such as "Job is nested 10001 levels deep".
 	Reason string
 }

@@ -28,13 +28,13 @@ type taskStart struct {
 	// deadline is the latest time for the answer of the driver to the start, or for a driver to
 	// come back that must remove the start's remains.
 	deadline time.Duration
-	// abandoned: the driver did not answer, and the core has asked the shell to kill it.
+	// abandoned: the driver did not answer, and the core has requested the shell to kill it.
 	abandoned bool
 	// heldBy is the process of the driver that inRow the task. confirmedRunning: this process has
 	// confirmed that the task runs.
 	heldBy           Generation
 	confirmedRunning bool
-	// confirmAt is when the core asks this process again whether the task runs, or zero. confirms
+	// confirmAt is when the core checks with this process again whether the task runs, or zero. confirms
 	// counts the questions without an answer.
 	confirmAt time.Duration
 	confirms  int
@@ -75,21 +75,21 @@ const (
 	callReserve
 	callStart
 	// In PhaseRunning a later process of the driver takes the task over. The driver waits for the
-	// end of the task, and after an error it says whether the task runs.
+	// end of the task, and after an error it states whether the task runs.
 	callRecover
 	callWait
 	// In PhaseCleaning the remains are removed, and processes that are left must end.
 	callClean
 )
 
-// kills says how far the client itself has killed the processes of a start.
+// kills describes how far the client itself has killed the processes of a start.
 type kills uint8
 
 const (
 	killNone   kills = iota
 	killCalled       // a call to kill is in flight, or processes that are left must end
 	killDone         // no process is left, and the driver may still return the result
-	killAsked        // the result is late, and the core has asked the driver for it
+	killRequested        // the result is late, and the core has requested it from the driver
 )
 
 // answer is like [allocReply], for an answer to an effect of the start.
@@ -190,7 +190,7 @@ func (s *taskStart) answered(handle driver.Handle, err error) {
 	s.t.over(end, nil)
 }
 
-// watch passes the task to the present process of the driver if this process does not know it, and
+// watch passes the task to the present process of the driver if this process does not have it, and
 // keeps one Wait call open.
 func (s *taskStart) watch() {
 	d := s.t.core().drivers.state(s.t.task.Driver)
@@ -249,16 +249,16 @@ func (s *taskStart) retry() {
 	o := s.t.core().options
 	s.failures++
 	s.retryAt = s.t.core().now.Boot + backoff(s.failures, o.MinRetry, o.MaxRetry)
-	s.t.core().reached(s.retryAt) // asks for a step at that time
+	s.t.core().reached(s.retryAt) // requests a step at that time
 }
 
-// gone handles the death of the driver. The core then asks its next process.
+// gone handles the death of the driver. The core then calls its next process.
 func (s *taskStart) gone() {
 	s.call, s.heldBy, s.confirmedRunning, s.confirmAt, s.confirms = callNone, 0, false, 0, 0
 	s.ending.state = endOpen
 }
 
-// confirm asks a driver that has taken the task over whether the task runs. The task may have ended
+// confirm checks with a driver that has taken the task over whether the task runs. The task may have ended
 // while no client was running, and the health verdict may come before the answer of Wait.
 func (s *taskStart) confirm() {
 	generation := s.heldBy

@@ -39,7 +39,7 @@ func describe(left []Process) string {
 	return strings.Join(texts, ", ") + " does not die"
 }
 
-// wait says for operators what a task waits for. The zero value means that it waits for nothing.
+// wait describes for operators what a task waits for. The zero value means that it waits for nothing.
 type wait struct {
 	kind   cluster.WaitKind
 	until  time.Time
@@ -92,13 +92,13 @@ func (s *taskStart) stop() {
 		s.kill()
 	}
 	if s.kills == killDone && c.reached(s.collectBy) {
-		s.kills = killAsked
+		s.kills = killRequested
 		s.ending.giveUp()
 	}
 }
 
-// signal asks the driver to send the kill signal. The grace counts from the first request. If the
-// driver restarts meanwhile, the core asks again with the rest of the grace.
+// signal requests the driver to send the kill signal. The grace counts from the first request. If the
+// driver restarts meanwhile, the core sends the request again with the rest of the grace.
 func (s *taskStart) signal() {
 	ref := s.t.ref()
 	if s.stopRequested || ref.Generation == 0 || s.heldBy != ref.Generation || s.kills >= killDone {
@@ -110,7 +110,7 @@ func (s *taskStart) signal() {
 	grace := s.t.task.KillTimeout
 	s.t.alloc.mounts.leaves(s.t)
 	if s.t.rec.SignalAt == 0 {
-		s.t.rec.SignalAt = max(1, c.now.Boot) // zero means not asked
+		s.t.rec.SignalAt = max(1, c.now.Boot) // zero means not requested
 		s.t.alloc.touch()
 	} else {
 		grace = max(0, later(s.t.rec.SignalAt, grace, killMargin)-c.now.Boot)
@@ -141,7 +141,7 @@ func (s *taskStart) stopAnswered(generation Generation, name string, err error) 
 }
 
 // killMargin is how long after the grace the client kills a task that its driver should have
-// killed. The driver sends the signal a little later than the client asks for it, and the task must
+// killed. The driver sends the signal a little later than the client requests it, and the task must
 // get its whole grace.
 const killMargin = 500 * time.Millisecond
 

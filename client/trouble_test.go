@@ -192,7 +192,7 @@ func TestCore_poststopWithoutServers(t *testing.T) {
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 }
 
-// The servers know the allocation as lost when the client comes back. Its end is reported, although
+// The servers have the allocation as lost when the client comes back. Its end is reported, although
 // the first report fails.
 func TestCore_endOfALostAllocation(t *testing.T) {
 	n := newNode(t)

@@ -8,8 +8,8 @@ import (
 )
 
 // The disk is full when an allocation ends, and the client dies after it has unmounted the volume
-// and reported the end. The record of the allocation says that its task runs, and a record of the
-// volume says that it is published. Bug: the next client mounted the volume again until it noticed
+// and reported the end. The record of the allocation states that its task runs, and a record of the
+// volume states that it is published. Bug: the next client mounted the volume again until it noticed
 // that the task had ended. The report of the dead client was still in flight and freed the claim,
 // so the volume was on the node without a claim.
 func TestVolumes_endOfADeadClient(t *testing.T) {
@@ -46,7 +46,7 @@ func TestVolumes_endOfADeadClient(t *testing.T) {
 }
 
 // A target of a running task was unmounted while no client ran. The next client publishes the
-// volume again, when the driver says that the task runs.
+// volume again, when the driver states that the task runs.
 func TestVolumes_missingMountOfARunningTask(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ loseRecord, noAnswer bool }{

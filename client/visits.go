@@ -7,7 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// visiting says which allocations the core visits.
+// visiting states which allocations the core visits.
 type visiting struct {
 	core *Core
 	// marked: a visit of the last pass has marked an allocation, so another pass follows.
@@ -81,7 +81,7 @@ func (v *visiting) removed(a *allocRunner) {
 	v.serving = slices.DeleteFunc(v.serving, func(other *allocRunner) bool { return other == a })
 }
 
-// visits says when the next step of an allocation can have an effect.
+// visits describes when the next step of an allocation can have an effect.
 type visits struct {
 	alloc *allocRunner
 	// marked: something that the allocation depends on has changed since its last visit began.
@@ -89,7 +89,7 @@ type visits struct {
 	// restless: the allocation waits for devices, which any other allocation may hold. Each step
 	// visits it.
 	restless bool
-	// at is the earliest time that the last visit asked for.
+	// at is the earliest time that the last visit requested.
 	at time.Duration
 }
 

@@ -23,7 +23,7 @@ func (c *Core) StoragePluginUp(id cluster.PluginID, p volume.Plugin) {
 		for _, a := range c.visiting.serving {
 			for _, t := range a.tasks {
 				if t.task.CSIPlugin != nil && t.task.CSIPlugin.ID == id && t.rec.Phase == PhaseRunning && t.rec.SignalAt != 0 {
-					a.mounts.leaves(t) // it answers although it was asked to stop
+					a.mounts.leaves(t) // it answers although it was requested to stop
 				}
 			}
 		}
@@ -51,7 +51,7 @@ func newVolumes(c *Core) (*volume.Volumes, error) {
 }
 
 // restoreVolumes unmounts the volumes of allocations that have ended or that the node does not
-// know. It adopts the volumes of all other allocations, also if the record of a volume is lost.
+// have. It adopts the volumes of all other allocations, also if the record of a volume is lost.
 // They are mounted again if a task runs or will start, and the end of the allocation unmounts them.
 func (c *Core) restoreVolumes() {
 	if c.volumes == nil {
@@ -173,7 +173,7 @@ func (m *mounts) ready(t *taskRunner) bool {
 	return false
 }
 
-// leaves says that the storage plugin of a task is asked to stop.
+// leaves states that the storage plugin of a task is requested to stop.
 func (m *mounts) leaves(t *taskRunner) {
 	if p := t.task.CSIPlugin; p != nil && m.machine() != nil && !m.succeeded(p) {
 		m.machine().PluginLeaves(p.ID)
@@ -181,7 +181,7 @@ func (m *mounts) leaves(t *taskRunner) {
 	}
 }
 
-// confirm says that a task of the allocation was seen running.
+// confirm states that a task of the allocation was observed running.
 func (m *mounts) confirm() {
 	if m.machine() != nil {
 		m.machine().Confirm(m.alloc.id())
@@ -322,7 +322,7 @@ func (m *mounts) holdNote(t *taskRunner) {
 	t.waitFor(cluster.WaitVolume, m.holdEnds(), m.keptWords())
 }
 
-// waitText says how many volumes a storage plugin waits for.
+// waitText describes how many volumes a storage plugin waits for.
 func (m *mounts) waitText() string {
 	if n := m.kept(); n != 1 {
 		return fmt.Sprintf("waiting for %d volumes", n)
@@ -396,7 +396,7 @@ func (m *mounts) keptWords() string {
 	return wordsOf(waits, count)
 }
 
-// wordsOf say what the first of a number of volumes wait for.
+// wordsOf state what the first of a number of volumes wait for.
 func wordsOf(first []volume.Wait, count int) string {
 	var texts []string
 	for _, w := range first {

@@ -32,7 +32,7 @@ func newMounted(t *testing.T) *node {
 	return n
 }
 
-// completed checks that the servers know the end of allocations.
+// completed checks that the servers have the end of allocations.
 func completed(n *node, ids ...cluster.AllocID) {
 	n.t.Helper()
 	for _, id := range ids {
@@ -279,7 +279,7 @@ func TestVolumes_replacementWaits(t *testing.T) {
 	must.Eq(t, []string{"claim", "stage", "publish", "unpublish", "unstage", "release", "claim", "stage", "publish"}, n.storage.calls)
 }
 
-// C12: the servers no longer know an allocation that the client still has. The client unmounts its
+// C12: the servers no longer have an allocation that the client still has. The client unmounts its
 // volume.
 func TestVolumes_forgottenAllocation(t *testing.T) {
 	n := newMounted(t)
@@ -314,7 +314,7 @@ func TestVolumes_failingCall(t *testing.T) {
 	must.SliceLen(t, 1, n.live("web"))
 }
 
-// The record of a volume is lost. The record of the allocation still says that the volume is
+// The record of a volume is lost. The record of the allocation still states that the volume is
 // mounted.
 func TestVolumes_lostRecord(t *testing.T) {
 	n := newMounted(t)
@@ -439,7 +439,7 @@ func TestVolumes_releasesClaimsOfUnknownAllocations(t *testing.T) {
 }
 
 // The disk is full when an allocation ends, and the client dies while it unpublishes the volume.
-// The record on the disk says that the allocation runs and has its volume, and the mount table
+// The record on the disk states that the allocation runs and has its volume, and the mount table
 // agrees. Bug: the next client started the task, and then the call of the dead client unpublished
 // the volume.
 func TestVolumes_unpublishOfADeadClient(t *testing.T) {
@@ -489,7 +489,7 @@ func TestVolumes_twoControllersThatAreCutOff(t *testing.T) {
 }
 
 // The records of a volume and of its allocation are lost, and the volume is still mounted. The
-// claim at the servers says what the client must undo.
+// claim at the servers states what the client must undo.
 func TestVolumes_bothRecordsLost(t *testing.T) {
 	t.Parallel()
 	n := newMounted(t)
@@ -499,7 +499,7 @@ func TestVolumes_bothRecordsLost(t *testing.T) {
 	completed(n, "a")
 	clear(n.storage.disk)
 	delete(n.disk, "a")
-	n.allocs = n.allocs[:1] // the servers list no allocation whose end they know
+	n.allocs = n.allocs[:1] // the servers list no allocation whose end they have
 	n.storage.freeAll()
 	n.crash()
 	n.run(time.Minute)

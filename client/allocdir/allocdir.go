@@ -16,7 +16,7 @@
 // A folder is readable by its owner only. If all tasks run as the client's user, no other user enters
 // the tree. A task with a user of its own owns its folders and can reach them, and no other folder.
 // If tasks of an allocation have different users, they share alloc/tmp and alloc/data with all users
-// of the machine who know the id of the allocation: the folders above cannot be listed.
+// of the machine who have the id of the allocation: the folders above cannot be listed.
 //
 // All access goes through [os.Root]: no symbolic link leads out of the tree.
 package allocdir

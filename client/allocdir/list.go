@@ -18,7 +18,7 @@ const idFile = ".id"
 // maxID bounds what is read of an id. Ids are shorter.
 const maxID = 64 << 10
 
-// label writes the id into its folder, if the name of the folder does not tell it. The write is not
+// label writes the id into its folder, if the name of the folder does not contain it. The write is not
 // synced: after a power failure no process of the allocation is left to be found.
 func (f *Folders) label(folder, id string) error {
 	if _, err := pathname.Decode(path.Base(folder)); !errors.Is(err, pathname.ErrHashed) {

@@ -16,7 +16,7 @@ import (
 
 // Bounds on one look at the files of an allocation.
 const (
-	// MaxPath is the length of the longest path that a caller may ask for, in bytes.
+	// MaxPath is the length of the longest path that a caller may request, in bytes.
 	MaxPath = 4096
 	// maxSteps bounds the elements of a path, those of its symbolic links included.
 	maxSteps = 200
@@ -51,7 +51,7 @@ type Entry struct {
 	// name has a "%", a "=" or a slash, is "alloc", "." or "..", or is longer than a path element may
 	// be: then it is the name on disk.
 	Name string
-	// Info describes the file itself. A symbolic link that was followed is not seen.
+	// Info describes the file itself. A symbolic link that was followed is not observed.
 	Info fs.FileInfo
 }
 

@@ -37,7 +37,7 @@ type Config struct {
 	Plugins map[string]Plugin
 }
 
-// Servers says how the client reaches the servers.
+// Servers describes how the client reaches the servers.
 type Servers struct {
 	// Addresses are URLs of servers' APIs; there is at least one. Each begins with https, or names
 	// the loopback interface.
@@ -67,7 +67,7 @@ type Limits struct {
 	HoldLimit time.Duration
 }
 
-// Log says what the client logs.
+// Log states what the client logs.
 type Log struct {
 	Level slog.Level
 	JSON  bool

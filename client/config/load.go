@@ -178,7 +178,7 @@ func (b *logBlock) read(r *reader) Log {
 	l := Log{JSON: b.JSON}
 	switch level := r.text(b.Level, "info"); level {
 	case "debug", "info", "warn", "error":
-		_ = l.Level.UnmarshalText([]byte(level)) // it knows these four
+		_ = l.Level.UnmarshalText([]byte(level)) // it has these four
 	default:
 		r.refuse(b.Level, "level", fmt.Sprintf("%q must be debug, info, warn or error", level))
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Options say where to look.
+// Options state where to look.
 type Options struct {
 	// Root is the folder above proc and etc; empty is "/". Tests have another one.
 	Root string
@@ -57,7 +57,7 @@ func (m *Machine) set(name, value string) {
 	}
 }
 
-// host sets what the kernel says of itself.
+// host sets what the kernel reports of itself.
 func (m *Machine) host() {
 	m.set("kernel.name", runtime.GOOS)
 	var u unix.Utsname

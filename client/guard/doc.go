@@ -5,7 +5,7 @@
 // client that was killed stops nothing. So a second process, the watchdog (client/watchdog), keeps
 // this promise for it. [Watch] is what the watchdog decides. The simulator steps it too.
 //
-// A [Guard] says how the tasks of one allocation stop. It derives from the allocation alone. The
+// A [Guard] describes how the tasks of one allocation stop. It derives from the allocation alone. The
 // deadline of a guard is StopOnClientAfter after the client has sent the last heartbeat that was
 // answered. All times are times since the machine booted, including suspend.
 //

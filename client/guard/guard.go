@@ -8,7 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Guard says when and how the tasks of an allocation stop without a client.
+// Guard describes when and how the tasks of an allocation stop without a client.
 type Guard struct {
 	Alloc cluster.AllocID
 	// After is the group's StopOnClientAfter. It is positive.

@@ -45,7 +45,7 @@ func ended(at int, task string) event {
 }
 
 // play returns the acts until a second, with their times. It steps a watch at each event and when
-// the watch asks for it.
+// the watch requests it.
 func play(events []event, until int) (acts []string, over bool) {
 	w := &guard.Watch{}
 	now := time.Duration(0)

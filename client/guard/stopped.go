@@ -6,7 +6,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Stopped says that a watchdog has stopped tasks of an allocation. The watchdog writes it to the
+// Stopped states that a watchdog has stopped tasks of an allocation. The watchdog writes it to the
 // disk for the next client, before it sends the first signal.
 type Stopped struct {
 	Alloc cluster.AllocID

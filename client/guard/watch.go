@@ -75,16 +75,16 @@ func (w *Watch) find(alloc cluster.AllocID) (int, bool) {
 	})
 }
 
-// Contact says that the servers have answered a heartbeat that was sent at a time.
+// Contact states that the servers have answered a heartbeat that was sent at a time.
 func (w *Watch) Contact(sent time.Duration) { w.contact = max(w.contact, sent) }
 
-// Gone says that the client is dead. It never comes back: the next client has another Watch.
+// Gone states that the client is dead. It never comes back: the next client has another Watch.
 func (w *Watch) Gone() { w.gone = true }
 
 // Over reports whether nothing is left to guard.
 func (w *Watch) Over() bool { return len(w.guarded) == 0 }
 
-// Ended says that a task has no process. Without a client no process of it can start.
+// Ended states that a task has no process. Without a client no process of it can start.
 func (w *Watch) Ended(alloc cluster.AllocID, name string) {
 	i, found := w.find(alloc)
 	if !found {

@@ -19,7 +19,7 @@ import (
 // Window is the time over which the use of processors is measured.
 const Window = 200 * time.Millisecond
 
-// Options say where to look.
+// Options state where to look.
 type Options struct {
 	// Root is the folder above proc; empty is "/". Tests have another one.
 	Root string

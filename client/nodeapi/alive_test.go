@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
-// idle plays a command that does not read its input. Nothing else is asked of it.
+// idle plays a command that does not read its input. Nothing else is requested of it.
 type idle struct{ Tasks }
 
 func (idle) Exec(ctx context.Context, _ Task, _ []string, _ driver.ExecStreams) (driver.ExitResult, error) {

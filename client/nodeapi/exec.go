@@ -229,7 +229,7 @@ const (
 	codeUnknown = 255
 )
 
-// finish tells the caller how the command ended.
+// finish reports to the caller how the command ended.
 func finish(frames *frameWriter, exit driver.ExitResult, err error) {
 	code, text := exit.Code, ""
 	switch {

@@ -52,7 +52,7 @@ func TestExec_refused(t *testing.T) {
 	must.EqOp(t, 0, len(w.tasks.calls))
 }
 
-// A command reads its input to the end, sees the last size of the terminal, and tells its exit code.
+// A command reads its input to the end, gets the last size of the terminal, and reports its exit code.
 func TestExec_streams(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -148,7 +148,7 @@ func TestExec_callerVanishes(t *testing.T) {
 	}
 }
 
-// A frame that is none ends the command, and the caller is told why.
+// A frame that is none ends the command, and the caller receives the reason.
 func TestExec_badFrames(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ line, expected string }{

@@ -99,7 +99,7 @@ func (w *world) do(q *http.Request) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// refusedExec asks for a command and returns why it is refused.
+// refusedExec requests a command and returns why it is refused.
 func (w *world) refusedExec(alloc string, query url.Values) (int, string) {
 	w.Helper()
 	q, err := http.NewRequestWithContext(w.Context(), http.MethodPost, w.server.URL+"/v1/client/allocation/"+alloc+"/exec?"+query.Encode(), nil)

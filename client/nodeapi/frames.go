@@ -49,7 +49,7 @@ type resultFrame struct {
 	ExitCode int `json:"exit_code"`
 }
 
-// badFrame says why a line is no frame.
+// badFrame states why a line is no frame.
 type badFrame struct{ why string }
 
 func (b *badFrame) Error() string { return b.why }
@@ -96,7 +96,7 @@ func (s *sizeFrame) terminalSize() (driver.TerminalSize, bool) {
 	return driver.TerminalSize{Height: s.Height, Width: s.Width}, true
 }
 
-// frameWriter writes frames. It is safe for concurrent use. After an error, and after the frame that tells
+// frameWriter writes frames. It is safe for concurrent use. After an error, and after the frame that reports
 // the exit code, it writes nothing.
 type frameWriter struct {
 	// turn holds a value while a goroutine writes.

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// Logger gets a line for each request that changes a task. Nil: no logs.
 	Logger *slog.Logger
-	// Dirs are the folders of the node's allocations, Roster knows its tasks, and Host measures the
+	// Dirs are the folders of the node's allocations, Roster has its tasks, and Host measures the
 	// machine. If one is nil, requests for files, logs and statistics answer 501.
 	Dirs   *allocdir.Folders
 	Roster Roster

@@ -30,7 +30,7 @@ type node struct {
 	testing.TB
 	dirs  *allocdir.Folders
 	tasks *roster
-	// devices are measured when a request asks for them.
+	// devices are measured when a request contains them.
 	devices []device.GroupStats
 	server  *httptest.Server
 }
@@ -60,7 +60,7 @@ func (n *roster) Usage(_ context.Context, _, task string) (driver.Usage, error) 
 	return usage, nil
 }
 
-// set sets the tasks of an allocation. None: the node does not know it.
+// set sets the tasks of an allocation. None: the node does not have it.
 func (n *roster) set(alloc string, all ...nodeapi.TaskState) {
 	n.mu.Lock()
 	if len(all) == 0 {
@@ -89,7 +89,7 @@ func newNode(t testing.TB) *node {
 	}})
 	mux := http.NewServeMux()
 	mux.Handle("/v1/client/", handler)
-	// The Go client asks for the node's own address first. It has none.
+	// The Go client requests the node's own address first. It has none.
 	mux.HandleFunc("/v1/node/{id}", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"ID":"n","Status":"ready"}`)
 	})

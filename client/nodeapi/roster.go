@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
-// Roster knows which tasks the node has, and measures them. Its methods are safe for concurrent use.
+// Roster records which tasks the node has, and measures them. Its methods are safe for concurrent use.
 type Roster interface {
 	// Tasks returns the tasks of an allocation, in the order of its group, and a channel that is closed
 	// when one of them changes. Known is false if the node does not have the allocation.
@@ -18,7 +18,7 @@ type Roster interface {
 	Usage(ctx context.Context, alloc, task string) (driver.Usage, error)
 }
 
-// TaskState is what readers must know of a task.
+// TaskState is what readers need of a task.
 type TaskState struct {
 	Name string
 	// Running: the task has been started and has not ended.

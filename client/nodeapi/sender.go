@@ -14,7 +14,7 @@ const (
 	// pieceSize is how much of a file one frame has, in bytes, at most.
 	pieceSize = 16 << 10
 	// beatInterval is the time between two empty frames of a quiet stream. At these times a reader also
-	// looks at its file: the kernel does not tell of all changes, for example on network file systems.
+	// looks at its file: the kernel does not report all changes, for example on network file systems.
 	beatInterval = 5 * time.Second
 	// maxStall is how long a caller may take nothing. Then its stream ends: it may keep a removed file
 	// on the disk. Servers give their callers less time.
@@ -82,7 +82,7 @@ func (f *sender) data(p *piece, n int, file string, offset int64) error {
 	return f.send(p.out)
 }
 
-// event sends news of a file. A plain stream has a line of it.
+// event sends changes of a file. A plain stream has a line of it.
 func (f *sender) event(file, event string) error {
 	if err := f.begin(); err != nil {
 		return err

@@ -33,7 +33,7 @@ type Attached struct {
 	PublishContext map[string]string `json:",omitempty"`
 }
 
-// ErrRefused is wrapped by errors of [Storage]: the plugin will never do what was asked. The status of the
+// ErrRefused is wrapped by errors of [Storage]: the plugin will never do what was requested. The status of the
 // answer is 422.
 var ErrRefused = errors.New("the storage plugin refuses")
 

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// controllers is a node's storage plugins: it repeats what it is asked.
+// controllers is a node's storage plugins: it returns what was requested.
 type controllers struct {
 	requested string
 	err       error

@@ -49,7 +49,7 @@ func TestSignal(t *testing.T) {
 	}
 }
 
-// called returns what was asked of the tasks.
+// called returns what was requested of the tasks.
 func (w *world) called() (calls string) {
 	for len(w.tasks.calls) > 0 {
 		calls += <-w.tasks.calls + "\n"
@@ -87,7 +87,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A handler without tasks says so.
+// A handler without tasks states it.
 func TestHandler_withoutTasks(t *testing.T) {
 	t.Parallel()
 	h := nodeapi.New(nodeapi.Options{})

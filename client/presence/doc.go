@@ -8,7 +8,7 @@
 //	            ▲  └── failed: retry with backoff     │
 //	            └───────── ErrNotRegistered ──────────┘
 //
-// # Servers that do not know the node
+// # Servers that do not have the node
 //
 // Servers lose a node when an operator purges it, restores a state without it, or replaces all
 // servers. The next heartbeat then fails with [ErrNotRegistered], and the node registers again. Other

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ErrNotRegistered says that the servers do not know the node or its secret. The node registers
+// ErrNotRegistered states that the servers do not have the node or its secret. The node registers
 // again.
 var ErrNotRegistered = errors.New("the node is not registered")
 
@@ -63,7 +63,7 @@ type Presence struct {
 
 	ttl time.Duration // the last TTL, or zero
 	// registered: the servers have accepted a registration, and since then have not answered that
-	// they do not know the node.
+	// they do not have the node.
 	registered bool
 	// facts is the version of the node in the last step, sent in the last registration, and known in
 	// the last accepted registration.

@@ -19,7 +19,7 @@ func random() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 // servers are test servers whose answers the test sets.
 type servers struct {
 	ttl        time.Duration
-	registered bool  // whether they know the node
+	registered bool  // whether they have the node
 	refuse     error // the answer to registrations, or nil
 	down       error // the answer to all requests, or nil
 }
@@ -80,7 +80,7 @@ func TestPresence_registersAgain(t *testing.T) {
 	must.EqOp(t, 10*time.Second, at[2].Sub(at[1]))
 }
 
-// Servers that do not know the node refuse to register it. The node retries for ever, not more often
+// Servers that do not have the node refuse to register it. The node retries for ever, not more often
 // than it would send heartbeats and at least every half minute, and sends no heartbeats.
 func TestPresence_refused(t *testing.T) {
 	t.Parallel()

@@ -1,4 +1,4 @@
-// Package record keeps the durable records of a client. A record says what the next client must
+// Package record keeps the durable records of a client. A record states what the next client must
 // undo if this one dies. The client writes it before the effect, and deletes it when the effect is
 // certainly undone.
 //

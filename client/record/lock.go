@@ -19,7 +19,7 @@ type Lock struct{ file *os.File }
 // LockFile is the name of the file in a data directory that is locked.
 const LockFile = "lock"
 
-// ErrInUse says that a process has the lock.
+// ErrInUse states that a process has the lock.
 var ErrInUse = errors.New("is in use")
 
 // TakeLock takes the lock of a data directory, and makes the directory with mode 0700 if it does not

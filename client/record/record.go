@@ -44,7 +44,7 @@ type Damaged struct {
 	Key string
 	// Path is where the file was set aside.
 	Path string
-	// Err says what is wrong, with the path.
+	// Err states what is wrong, with the path.
 	Err error
 }
 

@@ -321,7 +321,7 @@ func TestTable(t *testing.T) {
 // holdsLock makes this test binary a client that holds a data directory.
 const holdsLock = "NODEDRAIN_TEST_HOLDS_LOCK"
 
-// The second client with one data directory is refused, and told the pid of the first. The lock ends
+// The second client with one data directory is refused with the pid of the first. The lock ends
 // with the process.
 func TestTakeLock(t *testing.T) {
 	t.Parallel()
@@ -356,7 +356,7 @@ func TestTakeLock(t *testing.T) {
 	must.NoError(t, lock.Close())
 }
 
-// A start does not panic for any content of the folder, and says what it could not read.
+// A start does not panic for any content of the folder, and states what it could not read.
 func FuzzDisk_All(f *testing.F) {
 	f.Add([]byte("nodedrain-record 1 00\n\"a\"\n"))
 	f.Add(record.EncodeFormat(1, []byte("\"a\"\ncontent")))

@@ -24,16 +24,16 @@
 // # Visits
 //
 // A step visits a volume only if something has happened to it, or if a time has come that its last
-// visit asked for. A step ends when it has visited all volumes that a visit has changed.
+// visit requested. A step ends when it has visited all volumes that a visit has changed.
 // [Volumes.Moved] names the allocations of the visited volumes.
 //
 // # Records
 //
-// A [Record] of a volume is on the disk before a call that leaves something behind. It says what
+// A [Record] of a volume is on the disk before a call that leaves something behind. It states what
 // must be undone. After a crash only the records are needed: they contain the references. A call
 // that undoes something does not wait for the disk.
 //
 // After a boot of the machine nothing is mounted. If a target is missing in the mount table, the
-// volume is published again, but not before a task of its allocation was seen running or will start:
+// volume is published again, but not before a task of its allocation was observed running or will start:
 // the record may be old.
 package volume

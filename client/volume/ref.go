@@ -14,7 +14,7 @@ type ref struct {
 	attempt
 	// target is where the volume is published.
 	target string
-	// asked: this or an earlier client has requested the claim, or the servers say that it exists.
+	// requested: this or an earlier client has requested the claim, or the servers state that it exists.
 	requested bool
 	// unconfirmed: see unconfirmed.go.
 	unconfirmed bool
@@ -86,7 +86,7 @@ func newRef(r *runner, rec RefRecord) *ref {
 }
 
 // adopt adds an allocation that may have the volume staged and published, and that has a claim if
-// its tasks ran. If the volume has a record, adopt does nothing, because the record says so.
+// its tasks ran. If the volume has a record, adopt does nothing, because the record states it.
 func (r *runner) adopt(q storage.Request, ran bool) {
 	root := r.v.options.Root
 	published := slices.Contains(r.v.options.Mounted, storage.TargetPath(root, q.Alloc, r.key, q.Usage))

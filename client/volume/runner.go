@@ -376,7 +376,7 @@ func (r *runner) call(verb storage.Verb, q storage.Request, claimed *storage.Cla
 }
 
 // confidential returns the options and secrets with which a volume was mounted, as far as its
-// references and the stage know them.
+// references and the stage have them.
 func confidential(refs []*ref, s *stage) (c storage.Confidential) {
 	for _, f := range refs {
 		if f.claimed != nil { // each claim has those of the volume

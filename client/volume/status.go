@@ -16,12 +16,12 @@ import (
 type Status struct {
 	// Ready: all of them are published.
 	Ready bool
-	// Failed is the reason why a volume cannot be published, or nil. [Volumes.Retry] tries again.
+	// Failed is why a volume cannot be published, or nil. [Volumes.Retry] tries again.
 	Failed error
 	// Off: no volume is mounted on the node for this allocation. Claims may still have to be
 	// released.
 	Off bool
-	// Waits says what each volume waits for.
+	// Waits states what each volume waits for.
 	Waits []Wait
 }
 
@@ -123,7 +123,7 @@ type Need struct {
 	ref    *ref
 }
 
-// Wait says what the reference waits for.
+// Wait states what the reference waits for.
 func (n Need) Wait() Wait { return n.runner.wait(n.ref) }
 
 // Serving returns the references that need a storage plugin of the type on the node, by volume. It
@@ -149,7 +149,7 @@ func (v *Volumes) CountServing(plugin cluster.PluginID, t cluster.PluginType) in
 	return v.needs[plugin].of(t) + v.needs[""].of(t)
 }
 
-// needsOf says for which types of plugins the reference needs one.
+// needsOf states for which types of plugins the reference needs one.
 func needsOf(r *runner, f *ref) (n needs) {
 	if r.on(f) {
 		n.mounted, n.either = 1, 1
@@ -161,7 +161,7 @@ func needsOf(r *runner, f *ref) (n needs) {
 	return n
 }
 
-// wait says what a reference waits for.
+// wait states what a reference waits for.
 func (r *runner) wait(f *ref) Wait {
 	w := Wait{Volume: r.key, Alloc: f.Alloc, Plugin: r.plugin, Undoes: f.Leaving, Mounted: r.on(f)}
 	a, plugin := &f.attempt, true

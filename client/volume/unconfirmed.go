@@ -9,13 +9,13 @@ import "github.com/seed-f9cf0b39/nodedrain/cluster"
 // unconfirmed volume is unmounted if its allocation ends, and it is not mounted before one of two
 // events:
 //
-//   - A task of the allocation was seen running. So the earlier client has not started to unmount.
+//   - A task of the allocation was observed running. So the earlier client has not started to unmount.
 //   - A task of the allocation will start. A published volume is then published again. This call
 //     comes after a call in flight, and has no effect on a mounted volume.
 //
 // An unconfirmed stage is staged again before it is used, for the same reason.
 
-// Confirm says that a task of the allocation runs, so that no client has started to unmount its
+// Confirm states that a task of the allocation runs, so that no client has started to unmount its
 // volumes. Volumes that the mount table does not show are then mounted again.
 func (v *Volumes) Confirm(alloc cluster.AllocID) {
 	for _, r := range v.byAlloc[alloc] {

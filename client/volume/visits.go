@@ -6,13 +6,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// visits says when the next step of a volume can have an effect. A node has many volumes, and an
+// visits describes when the next step of a volume can have an effect. A node has many volumes, and an
 // event concerns few of them, so a step of the machine visits no others.
 type visits struct {
 	volume *runner
 	// marked: something has changed since the last visit.
 	marked bool
-	// at is the earliest time that the last visit asked for.
+	// at is the earliest time that the last visit requested.
 	at time.Duration
 	// counted is the part of the volume in [Volumes.needs], for the plugin countedFor.
 	counted    needs

@@ -59,8 +59,8 @@ type Volumes struct {
 	byAlloc map[cluster.AllocID][]*runner
 	// plugins are the running plugins, by id.
 	plugins map[cluster.PluginID]Plugin
-	// needs counts the references that need each plugin, by id. It is an index: a held plugin asks
-	// for the number in each of its visits.
+	// needs counts the references that need each plugin, by id. It is an index: a held plugin reads
+	// the number in each of its visits.
 	needs map[cluster.PluginID]needs
 	// moved is the result of the next [Volumes.Moved].
 	moved []cluster.AllocID
@@ -131,7 +131,7 @@ func (v *Volumes) Moved() []cluster.AllocID {
 	return moved
 }
 
-// reached reports whether the time is at or after at. If not, Step asks to be called at that time.
+// reached reports whether the time is at or after at. If not, Step requests to be called at that time.
 func (v *Volumes) reached(at time.Duration) bool {
 	if at <= v.now {
 		return true
@@ -143,7 +143,7 @@ func (v *Volumes) reached(at time.Duration) bool {
 // Mount starts to mount the requested volumes for an allocation whose task will start. It can be
 // repeated. It reports whether a request was new. A volume that an earlier client has mounted is
 // mounted again, unless [Volumes.Confirm] was called: a call of that client may be in flight that
-// unmounts it, and the record does not say so if the disk was full.
+// unmounts it, and the record does not state it if the disk was full.
 func (v *Volumes) Mount(requests []storage.Request) (changed bool) {
 	for _, q := range requests {
 		changed = v.runner(q.Volume).receive(q) || changed
@@ -171,7 +171,7 @@ func (v *Volumes) Identify(id Identity) {
 
 // Adopt adds the volumes of an allocation that may have mounted them before the client started, for
 // the case that the record of a volume is lost. Mounts in the mount table are then used or undone,
-// with the plugin of [Volumes.Identify], or else with the plugin that the claim names. ran says
+// with the plugin of [Volumes.Identify], or else with the plugin that the claim names. ran states
 // that tasks of the allocation ran, so that it has claims. Nothing is mounted before
 // [Volumes.Mount] or [Volumes.Confirm]. Adopt can be repeated.
 func (v *Volumes) Adopt(requests []storage.Request, ran bool) {
@@ -218,7 +218,7 @@ func (v *Volumes) Allocs() []cluster.AllocID {
 	return slices.Sorted(maps.Keys(v.byAlloc))
 }
 
-// PluginUp says that a storage plugin answers. It must be called for each new process of the
+// PluginUp states that a storage plugin answers. It must be called for each new process of the
 // plugin.
 func (v *Volumes) PluginUp(id cluster.PluginID, p Plugin) {
 	v.plugins[id] = p
@@ -229,7 +229,7 @@ func (v *Volumes) PluginUp(id cluster.PluginID, p Plugin) {
 	}
 }
 
-// PluginLeaves says that the process of a storage plugin is asked to stop, and that no other
+// PluginLeaves states that the process of a storage plugin is requested to stop, and that no other
 // process of it runs. It still unmounts volumes, but it no longer mounts any: its volumes would be
 // on the node without a plugin. The next [Volumes.PluginUp] ends this.
 func (v *Volumes) PluginLeaves(id cluster.PluginID) {
@@ -240,7 +240,7 @@ func (v *Volumes) PluginLeaves(id cluster.PluginID) {
 	}
 }
 
-// PluginDown says that a storage plugin does not answer.
+// PluginDown states that a storage plugin does not answer.
 func (v *Volumes) PluginDown(id cluster.PluginID) {
 	delete(v.plugins, id)
 	v.markAll(id)

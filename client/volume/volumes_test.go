@@ -161,8 +161,8 @@ func TestVolumes_otherMountOptions(t *testing.T) {
 	}
 }
 
-// Calls that undo say what their errors must not repeat. After a restart, the record of the stage
-// knows the options of the volume, and nothing knows its secrets.
+// Calls that undo state what their errors must not repeat. After a restart, the record of the stage
+// has the options of the volume, and nothing has its secrets.
 func TestVolumes_undoesConfidentially(t *testing.T) {
 	n := newNode(t)
 	n.options = &cluster.MountOptions{Flags: []string{"password=hunter2"}}
@@ -240,7 +240,7 @@ func TestVolumes_oneHangs(t *testing.T) {
 	n.clean()
 }
 
-// A plugin that has lost what it staged is asked to stage again.
+// A plugin that has lost what it staged is requested to stage again.
 func TestVolumes_pluginForgetsAStage(t *testing.T) {
 	n := newNode(t, "a")
 	n.storage.Lose(storage.StagePath(root, key("data"), usage))
@@ -288,8 +288,8 @@ func TestVolumes_fullDisk(t *testing.T) {
 	n.end("b")
 }
 
-// An allocation that leaves before anything has happened leaves nothing, and the servers are not
-// asked.
+// An allocation that leaves before anything has happened leaves nothing, and the servers get
+// no request.
 func TestVolumes_leavesAtOnce(t *testing.T) {
 	n := newNode(t)
 	n.mount("a", "data")
@@ -454,7 +454,7 @@ func TestVolumes_oldRecordOfAStage(t *testing.T) {
 	n.run(time.Minute)
 	must.SliceEmpty(t, n.storage.Mounts())
 	n.story, n.fullDisk = nil, false
-	n.placed["a"] = []storage.Request{request("a", "data")} // the client does not know its end
+	n.placed["a"] = []storage.Request{request("a", "data")} // the client does not have its end
 	n.crash()
 	n.run(10 * time.Minute)
 	must.Eq(t, []string{"claim data", "stage data", "publish data", "a runs"}, last(n.words(), 4))
@@ -472,7 +472,7 @@ func TestVolumes_oldRecordOfAClaim(t *testing.T) {
 	n.stop("a")
 	n.run(time.Minute)
 	n.story = nil
-	n.placed["a"] = []storage.Request{request("a", "data")} // the client does not know its end
+	n.placed["a"] = []storage.Request{request("a", "data")} // the client does not have its end
 	n.crash()
 	n.stop("b")
 	n.run(time.Minute)
@@ -484,7 +484,7 @@ func TestVolumes_oldRecordOfAClaim(t *testing.T) {
 	n.clean()
 }
 
-// The record of a volume is lost, and its plugin does not stage. It is not asked to.
+// The record of a volume is lost, and its plugin does not stage. It is not requested to.
 func TestVolumes_lostRecordWithoutStages(t *testing.T) {
 	n := newNode(t)
 	n.stages = false
@@ -523,7 +523,7 @@ func TestVolumes_lostRecordOfAnotherStage(t *testing.T) {
 }
 
 // The record of a volume is lost while an allocation waits for the end of a stage with other mount
-// options, and two clients die. Bug: the record of the second one did not say that the options of
+// options, and two clients die. Bug: the record of the second one did not state that the options of
 // the stage are unknown, and that the other allocation does not have the volume. The third one
 // published the stage for it.
 func TestVolumes_lostRecordAndTwoClients(t *testing.T) {
@@ -549,7 +549,7 @@ func TestVolumes_lostRecordAndTwoClients(t *testing.T) {
 }
 
 // A plugin comes after the claim, and nothing else happens. Bug: the step that added the stage did
-// not save the record, and did not ask for another step.
+// not save the record, and did not request another step.
 func TestVolumes_pluginComesAfterTheClaim(t *testing.T) {
 	n := newNode(t)
 	n.setAway(true)
@@ -579,7 +579,7 @@ func TestVolumes_lostRecordOfAStage(t *testing.T) {
 	n.end("a")
 }
 
-// The disk is full, and the client dies while it unpublishes or unstages a volume: its record says
+// The disk is full, and the client dies while it unpublishes or unstages a volume: its record states
 // that the volume is published. The next client mounts the volume again before a task starts, after
 // the call of the dead client.
 func TestVolumes_unmountOfADeadClient(t *testing.T) {
@@ -589,7 +589,7 @@ func TestVolumes_unmountOfADeadClient(t *testing.T) {
 		placed := n.placed["a"]
 		n.stop("a")
 		n.run(time.Second)
-		n.placed["a"], n.fullDisk = placed, false // the client does not know its end
+		n.placed["a"], n.fullDisk = placed, false // the client does not have its end
 		n.crash()
 		n.run(2 * time.Minute)
 		must.True(t, n.running["a"])
@@ -599,8 +599,8 @@ func TestVolumes_unmountOfADeadClient(t *testing.T) {
 	}
 }
 
-// An allocation that the client does not know has a claim on a block volume, and the mount table
-// does not show whether it is published. The servers name the plugin for a client whose record says
+// An allocation that the client does not have has a claim on a block volume, and the mount table
+// does not show whether it is published. The servers name the plugin for a client whose record states
 // what must be undone. Bug: the record was written later.
 func TestVolumes_owedBlockVolume(t *testing.T) {
 	n := newNode(t)

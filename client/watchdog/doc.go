@@ -1,5 +1,5 @@
 // Package watchdog is a small process that stops tasks when their client is dead and no server
-// answers: those of groups with StopOnClientAfter. Package guard says what it stops, and when.
+// answers: those of groups with StopOnClientAfter. Package guard states what it stops, and when.
 //
 // A client starts a watchdog with [Start] before such a task starts, and ends it after the last one
 // has ended. There is at most one for each client. It is the same program as the client, started
@@ -15,7 +15,7 @@
 // nothing after [Start] has returned. Each start has a number, and a watchdog that finds a later
 // one ends. A client that has nothing to guard calls [End].
 //
-// The watchdog knows tasks by their control group only. It removes a group that has no process, so
+// The watchdog identifies tasks by their control group only. It removes a group that has no process, so
 // that a driver that still works on a start of the dead client cannot finish it. It does not reach
 // tasks that a driver runs elsewhere, and it does nothing on a machine without control groups.
 //
@@ -23,7 +23,7 @@
 // next client. If the disk is full, the note is lost and the tasks still stop.
 //
 // Protocol: the arguments are "-protocol 1" and flags; messages are JSON values. The process prints
-// "ready 1" or "error" with a text. A watchdog refuses a protocol that it does not know. A client
+// "ready 1" or "error" with a text. A watchdog refuses a protocol that it does not support. A client
 // of a later protocol must still understand the lock and the file of the holder: it ends the
 // watchdog of an earlier client.
 package watchdog

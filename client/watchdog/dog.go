@@ -111,7 +111,7 @@ func (d *dog) step(ctx context.Context) (wakeAt time.Duration) {
 }
 
 // act signals or kills a task. If the task has no process, act removes its control group. A driver
-// that still works on a start, which the dead client has asked for, then cannot finish it.
+// that still works on a start, which the dead client has requested, then cannot finish it.
 func (d *dog) act(ctx context.Context, a guard.Act) error {
 	group, err := d.groups.Open(a.Task.Group)
 	if err != nil {

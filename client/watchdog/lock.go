@@ -62,7 +62,7 @@ func take(dir string, number int64) (*os.File, error) {
 	return file, nil
 }
 
-// errLater says that the watchdog of a later start has the lock.
+// errLater states that the watchdog of a later start has the lock.
 var errLater = errors.New("a later watchdog runs")
 
 // evict kills the watchdog that has the lock, unless it has a later number, and takes the lock.

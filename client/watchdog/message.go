@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// message is what a client tells its watchdog. Each field that is set counts.
+// message is what a client sends to its watchdog. Each field that is set counts.
 type message struct {
 	// Contact is when an answered heartbeat was sent, in nanoseconds of the boot clock.
 	Contact time.Duration   `json:",omitempty"`

@@ -44,7 +44,7 @@ func parseArgs(args []string) (c config, err error) {
 	protocol := flags.Int("protocol", 0, "")
 	flags.StringVar(&c.dir, "dir", "", "")
 	flags.Int64Var(&c.number, "number", 0, "")
-	// A later protocol may have flags that this one does not know: the version decides first.
+	// A later protocol may have flags that this one does not have: the version decides first.
 	err = flags.Parse(args)
 	switch {
 	case *protocol != Protocol:
@@ -57,7 +57,7 @@ func parseArgs(args []string) (c config, err error) {
 	return c, nil
 }
 
-// run is the process of a watchdog. It reads messages from in, and says on out when it is ready. It
+// run is the process of a watchdog. It reads messages from in, and reports on out when it is ready. It
 // returns the exit code.
 func run(args []string, in io.Reader, out io.WriteCloser) int {
 	process.Economize()

@@ -161,7 +161,7 @@ func (p *Process) Put(g guard.Guard) error { return p.send(message{Put: &g}) }
 // Remove ends the guard of an allocation.
 func (p *Process) Remove(alloc cluster.AllocID) error { return p.send(message{Remove: alloc}) }
 
-// Contact says when an answered heartbeat was sent.
+// Contact sends the time at which an answered heartbeat was sent.
 func (p *Process) Contact(sent time.Duration) error { return p.send(message{Contact: sent}) }
 
 // send writes a message. After an error the watchdog must be replaced: it may have read a part of

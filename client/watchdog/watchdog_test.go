@@ -290,8 +290,8 @@ func TestWatchdog_TheNextClientTakesOver(t *testing.T) {
 	must.Error(t, second.Contact(now), must.Sprint("the client learns it"))
 }
 
-// A watchdog without allocations ends with its client, and one that is killed says so to its
-// client.
+// A watchdog without allocations ends with its client, and one that is killed ends the channel of
+// its client.
 func TestWatchdog_Ends(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -101,7 +101,7 @@ func (c *controller) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeReques
 	return &csi.DeleteVolumeResponse{}, nil
 }
 
-// ValidateVolumeCapabilities says whether a volume has capabilities.
+// ValidateVolumeCapabilities states whether a volume has capabilities.
 func (c *controller) ValidateVolumeCapabilities(ctx context.Context, r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	wrong := checkVolumeID(r.GetVolumeId())
 	if len(r.GetVolumeCapabilities()) == 0 {

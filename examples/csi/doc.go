@@ -31,7 +31,7 @@
 //
 // The name of a volume is its id. A volume has a capacity, which is not enforced. NodeStageVolume
 // mounts the volume's folder at the staging path. NodePublishVolume mounts the staging path at the
-// target, read only if the request or the access mode says so. All calls may be repeated. While a
+// target, read only if the request or the access mode states it. All calls may be repeated. While a
 // call of a volume is in flight, another call of the same volume is answered with Aborted. The five
 // access modes for one and for many nodes are enforced. Secrets, parameters and contexts are not
 // used, and appear in no log.
@@ -75,6 +75,6 @@
 // An entry without call or volume matches all of them. A call waits for delay. With hang it waits
 // until its caller cancels it or the file changes. The next fail calls are answered with code
 // (INTERNAL by default), or all calls if fail is -1. A change of the file restarts the count. With
-// after the fault happens after the work of the call, so that the caller does not know that the
+// after the fault happens after the work of the call, so that the caller cannot determine that the
 // work is done.
 package main

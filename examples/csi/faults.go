@@ -29,7 +29,7 @@ type fault struct {
 	Fail int `json:"fail"`
 	// Code is the gRPC code of the failure. 0 means Internal.
 	Code codes.Code `json:"code"`
-	// After: the fault happens after the work of the call, so that the caller does not know that
+	// After: the fault happens after the work of the call, so that the caller cannot determine that
 	// the work is done.
 	After bool `json:"after"`
 	// generation counts the changes of the file. A fault of another generation is a different
@@ -106,7 +106,7 @@ func (f *faults) find(c call) (fault, error) {
 	return fault{}, nil
 }
 
-// act makes a call wait and fail as its fault says.
+// act makes a call wait and fail as its fault states.
 func (f *faults) act(ctx context.Context, c call, one fault) error {
 	if one.Delay > 0 {
 		if err := wait(ctx, time.Duration(one.Delay)); err != nil {

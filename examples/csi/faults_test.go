@@ -33,7 +33,7 @@ func (f *faults) call(ctx context.Context, t *testing.T, c call) error {
 	return f.act(ctx, c, what)
 }
 
-// A fault fails as many calls as it says, and begins again when the file changes.
+// A fault fails as many calls as it states, and begins again when the file changes.
 func TestFaults_fail(t *testing.T) {
 	t.Parallel()
 	f, replace := faultsOf(t, `[{"call":"NodeStageVolume","volume":"web","fail":2,"code":"UNAVAILABLE"},{"call":"DeleteVolume","fail":-1}]`)

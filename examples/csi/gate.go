@@ -126,7 +126,7 @@ func (g *gate) judge(c call) error {
 // orderError is the error of a call that is out of order.
 type orderError struct{ why string }
 
-// Error says why.
+// Error states why.
 func (e *orderError) Error() string { return e.why }
 
 // GRPCStatus returns the gRPC status of the answer.

@@ -26,7 +26,7 @@ import (
 //	nodes/NODE/volumes/VOLUME     the mounts that a node was recorded for
 //	unfinished/                   volumes that are being made or deleted
 //
-// The mount table says what is mounted, but not for which node, from which staging path and in
+// The mount table states what is mounted, but not for which node, from which staging path and in
 // which mode. nodes/NODE/volumes/VOLUME contains this, and is written before the mount. A mount
 // counts only if both the file and the mount table contain it.
 type store struct{ root string }

@@ -23,7 +23,7 @@ import (
 const interval = time.Second
 
 // files is the plugin. Its only state is its config. It reads the devices from the machine each
-// time, and the client knows which task has a device.
+// time, and the client records which task has a device.
 type files struct {
 	// groups does not change after Configure.
 	groups []group

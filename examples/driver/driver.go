@@ -60,7 +60,7 @@ func (d *scripts) Configure(config []byte) error {
 	return nil
 }
 
-// Capabilities says what the driver supports. The host refuses jobs that request more.
+// Capabilities states what the driver supports. The host refuses jobs that request more.
 func (*scripts) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		SendSignals:  true,

@@ -117,7 +117,7 @@ func takeOver(c *driver.TaskConfig, s state) (*task, error) {
 		return nil, err
 	}
 	if t.shell, err = process.Open(s.Shell); errors.Is(err, process.ErrGone) {
-		// The result is lost, and the client does not ask for it again.
+		// The result is lost, and the client does not request it again.
 		return nil, errors.Join(errors.New("the task has ended without its driver"), t.clear(context.Background()))
 	}
 	if err != nil {

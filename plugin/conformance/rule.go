@@ -26,7 +26,7 @@ var _ T = (*testing.T)(nil)
 type Rule struct {
 	// ID is a letter with a number, with a word behind it if one number has several rules.
 	ID string
-	// Doc says what the test of the rule demands.
+	// Doc states what the test of the rule demands.
 	Doc string
 	// Contract is the sentence of the contract of plugins that demands it.
 	Contract string

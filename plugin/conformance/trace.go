@@ -25,7 +25,7 @@ func (t *Trace) Start() {
 	t.began = time.Now()
 }
 
-// Logger is a node of a suite that knows what the plugin has written to its log.
+// Logger is a node of a suite that records what the plugin has written to its log.
 type Logger interface {
 	// Log returns the last lines of the log.
 	Log() string

@@ -1,7 +1,7 @@
 // Package crash finds out why a program ended, from what the program wrote to its standard error.
 //
 // The dump of a crash is long. Its first line has the reason, and its last line is a register or a
-// frame of a stack. So for a crash that the package knows, the reason is the first line. These are
+// frame of a stack. So for a crash that the package recognizes, the reason is the first line. These are
 // the crashes of Go, Rust, Java and C++. For all other programs the reason is the last line: a
 // program that gives up writes its error last, and so does a crash of Python.
 package crash

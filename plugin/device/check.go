@@ -42,7 +42,7 @@ const (
 const maxProblems = 10
 
 // Check returns the valid devices of a fingerprint, in groups that are sorted by kind, with their
-// devices sorted by id. The error says for operators what Check ignores and why. The groups are
+// devices sorted by id. The error describes for operators what Check ignores and why. The groups are
 // valid even with an error. They are copies.
 //
 // A bad part of a fingerprint costs no more than this part. Check ignores an attribute or a place
@@ -181,7 +181,7 @@ func (c *checker) join(same []*cluster.DeviceGroup) *cluster.DeviceGroup {
 }
 
 // attributes returns the attributes that are valid and equal in all groups, or nil. Where the groups
-// differ, the client does not know which value is true.
+// differ, the client cannot determine which value is true.
 func (c *checker) attributes(same []*cluster.DeviceGroup) map[string]cluster.DeviceAttribute {
 	all := make(map[string]cluster.DeviceAttribute)
 	for _, g := range same {
@@ -219,7 +219,7 @@ func hasEqual(attributes map[string]cluster.DeviceAttribute, name string, a clus
 // nameOf is a kind for an error message.
 func nameOf(k cluster.DeviceKind) string { return fmt.Sprintf("%q", cut(k.String(), 3*MaxName)) }
 
-// checkKind says why no job can request a kind, or returns nil.
+// checkKind states why no job can request a kind, or returns nil.
 func checkKind(k cluster.DeviceKind) error {
 	for _, part := range []struct{ name, text, not string }{
 		{"vendor", k.Vendor, "/"}, {"type", k.Type, "/"}, {"name", k.Name, ""},
@@ -234,7 +234,7 @@ func checkKind(k cluster.DeviceKind) error {
 	return nil
 }
 
-// checkAttribute says why an attribute is not valid, or returns nil.
+// checkAttribute states why an attribute is not valid, or returns nil.
 func checkAttribute(name string, a cluster.DeviceAttribute) error {
 	if err := checkText(name, MaxAttributeName); err != nil {
 		return fmt.Errorf("its name %w", err)
@@ -254,7 +254,7 @@ func checkAttribute(name string, a cluster.DeviceAttribute) error {
 	return nil
 }
 
-// checkText says why a text is not valid as a name, or returns nil.
+// checkText states why a text is not valid as a name, or returns nil.
 func checkText(text string, most int) error {
 	switch {
 	case text == "":

@@ -14,7 +14,7 @@
 //
 // # Owners
 //
-// The protocol has no call to release a device. The plugin does not know which task has a device:
+// The protocol has no call to release a device. The plugin cannot determine which task has a device:
 // only the client's ledger does. Reserve prepares devices, and may be called any number of times.
 //
 // # Bad reports

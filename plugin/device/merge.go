@@ -18,7 +18,7 @@ type Part struct {
 	Reservation
 }
 
-// Merge returns what a task needs for all its devices. The error says which part is not valid, or
+// Merge returns what a task needs for all its devices. The error states which part is not valid, or
 // which two parts conflict. After an error the task must not start, because it would have only some
 // of its devices.
 //
@@ -142,7 +142,7 @@ const (
 	MaxPath = 4096
 )
 
-// check says why a reservation is not valid, or returns nil. Package taskenv limits the size of an
+// check states why a reservation is not valid, or returns nil. Package taskenv limits the size of an
 // environment.
 func (r Reservation) check() error {
 	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
@@ -172,7 +172,7 @@ func (r Reservation) check() error {
 	return nil
 }
 
-// checkPath says why a path is not valid in a reservation, or returns nil.
+// checkPath states why a path is not valid in a reservation, or returns nil.
 func checkPath(path string) error {
 	switch {
 	case !filepath.IsAbs(path):

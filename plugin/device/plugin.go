@@ -18,7 +18,7 @@ type Plugin interface {
 	// them, and [Check] returns the valid ones. The receiver owns them.
 	Fingerprints(ctx context.Context, report func([]*cluster.DeviceGroup)) error
 	// Reserve prepares devices of one kind for a task and returns what the task needs to use them.
-	// A repeated call returns the same answer. An id that the plugin does not know is an error.
+	// A repeated call returns the same answer. An id that the plugin does not have is an error.
 	// Without ids the answer is the zero value.
 	Reserve(ctx context.Context, ids []string) (Reservation, error)
 	// Stats calls report with measured values of all devices, at least once in each interval, until
@@ -65,7 +65,7 @@ type StatValue struct {
 	Bool                             *bool
 	// Unit is the unit of a number, such as "MiB", or empty.
 	Unit string
-	// Description says in words what was measured, or is empty.
+	// Description states in words what was measured, or is empty.
 	Description string
 }
 

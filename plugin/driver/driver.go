@@ -28,7 +28,7 @@ type Driver interface {
 	// task may have been started. After any other error it has not.
 	Start(ctx context.Context, task *TaskConfig) (Handle, error)
 	// Recover takes over a task that another generation of the driver has started. It has no effect
-	// on a task that the driver already knows.
+	// on a task that the driver already has.
 	Recover(ctx context.Context, id TaskID, handle Handle) error
 	// Wait returns when the task has ended. Some drivers return too early, with code 0, while the
 	// task is being stopped. Then only the result of a call after the end is true.
@@ -40,7 +40,7 @@ type Driver interface {
 	// Destroy makes the driver forget the task and removes all that the driver keeps for it. It
 	// refuses a running task, unless force is set: then it kills the task first.
 	Destroy(ctx context.Context, id TaskID, force bool) error
-	// Inspect returns what the driver knows of the task.
+	// Inspect returns what the driver has of the task.
 	Inspect(ctx context.Context, id TaskID) (Status, error)
 
 	// Stats calls report with the task's usage of resources, at least once in each interval, until
@@ -98,7 +98,7 @@ type Fingerprint struct {
 	Attributes map[string]string
 }
 
-// Event is something that a driver says about a task.
+// Event is something that a driver states about a task.
 type Event struct {
 	Task        TaskID
 	Time        time.Time
@@ -142,7 +142,7 @@ type Capabilities struct {
 	NoLogCollection      bool
 	DynamicWorkloadUsers bool
 	// HostCgroup: the driver keeps all processes of a task in the cgroup that the client created.
-	// The client may kill them without asking the driver.
+	// The client may kill them without a call of the driver.
 	HostCgroup bool
 }
 
@@ -187,10 +187,10 @@ type Status struct {
 	ID    TaskID
 	Name  string
 	State TaskState
-	// StartedAt and CompletedAt are zero if the driver does not say.
+	// StartedAt and CompletedAt are zero if the driver does not state them.
 	StartedAt   time.Time
 	CompletedAt time.Time
-	// Exit is set if State is TaskExited and the driver knows the result.
+	// Exit is set if State is TaskExited and the driver has the result.
 	Exit *ExitResult
 	// Attributes are the driver's own facts.
 	Attributes map[string]string
@@ -219,7 +219,7 @@ type ExecStreams struct {
 	// Stdin is read until its end; nil is no input.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// TTY asks for a terminal, and Resize carries its sizes; nil is none.
+	// TTY requests a terminal, and Resize carries its sizes; nil is none.
 	TTY    bool
 	Resize <-chan TerminalSize
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Class says what a caller does about an error of a driver.
+// Class states what a caller does about an error of a driver.
 type Class uint8
 
 // The classes of errors.
@@ -13,9 +13,9 @@ const (
 	// Fatal: the call failed, and a repetition will fail too. A driver's error without a class is
 	// fatal.
 	Fatal Class = iota
-	// Recoverable: the call failed, and the driver says that a repetition may succeed.
+	// Recoverable: the call failed, and the driver states that a repetition may succeed.
 	Recoverable
-	// NotFound: the driver does not know the task. For Stop and Destroy it is a success.
+	// NotFound: the driver does not have the task. For Stop and Destroy it is a success.
 	NotFound
 	// Gone: the driver's process is gone. The call may have taken effect.
 	Gone
@@ -58,7 +58,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Call, e.Err) }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrUnknownTask means that the driver does not know the task. Its class is [NotFound]. Clients know
+// ErrUnknownTask means that the driver does not have the task. Its class is [NotFound]. Clients recognize
 // it by its text: its type does not survive the wire.
 var ErrUnknownTask = errors.New("task not found for given id")
 

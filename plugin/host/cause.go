@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/crash"
 )
 
-// cause says why a process ended: from its exit status, and from its part of the log of the plugin.
+// cause states why a process ended: from its exit status, and from its part of the log of the plugin.
 type cause struct {
 	log string
 	// from is where the process began to write to the log.

@@ -42,7 +42,7 @@ func TestInstance_endReason(t *testing.T) {
 	}
 }
 
-// The client that takes a plugin over finds the reason too. It does not know the exit status, and it
+// The client that takes a plugin over finds the reason too. It does not have the exit status, and it
 // does not take the reason from an earlier process that wrote to the same log.
 func TestInstance_endReasonAfterTakeOver(t *testing.T) {
 	t.Parallel()

@@ -94,7 +94,7 @@ type calls struct {
 	options Options
 	// gone is closed when the process has ended.
 	gone <-chan struct{}
-	// cause says why the process has ended, or is nil.
+	// cause states why the process has ended, or is nil.
 	cause *cause
 }
 

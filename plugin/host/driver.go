@@ -45,10 +45,10 @@ func (r *remote) Start(ctx context.Context, task *driver.TaskConfig) (driver.Han
 		return nil, r.fail(ctx, name, err)
 	}
 	if answer.GetHandle() == nil {
-		// Without a handle the task cannot be taken over. The class says that the task may run.
+		// Without a handle the task cannot be taken over. The class states that the task may run.
 		return nil, &driver.Error{Class: driver.Deadline, Call: name, Err: errors.New("the driver returned no handle")}
 	}
-	// The handle keeps fields that this version does not know.
+	// The handle keeps fields that this version does not have.
 	handle, err := proto.MarshalOptions{Deterministic: true}.Marshal(answer.GetHandle())
 	if err != nil {
 		return nil, &driver.Error{Class: driver.Deadline, Call: name, Err: err}

@@ -136,7 +136,7 @@ func (i *Instance) Done() <-chan struct{} { return i.done }
 // the first line that the process wrote about it, such as "panic: …". Call it after Done is closed.
 func (i *Instance) EndReason() string { return i.cause.reason() }
 
-// Check asks the process whether it serves. After an error the caller should kill the process.
+// Check returns an error unless the process serves. After an error the caller should kill the process.
 func (i *Instance) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, i.options.CallTimeout)
 	defer cancel()
@@ -184,7 +184,7 @@ func (i *Instance) Kill(ctx context.Context) error {
 // stopTimeout is the timeout of each step of an orderly shutdown.
 const stopTimeout = 2 * time.Second
 
-// Shutdown asks the process to exit, and kills it if it does not. Tasks outside the process
+// Shutdown requests the process to exit, and kills it if it does not. Tasks outside the process
 // continue.
 func (i *Instance) Shutdown(ctx context.Context) error {
 	ending, cancel := context.WithTimeout(ctx, stopTimeout)
@@ -198,13 +198,13 @@ func (i *Instance) Shutdown(ctx context.Context) error {
 	graceful := make(chan struct{})
 	go func() {
 		defer close(graceful)
-		i.client.Kill() // asks, waits two seconds, and kills
+		i.client.Kill() // requests, waits two seconds, and kills
 	}()
 	timer := time.NewTimer(stopTimeout)
 	defer timer.Stop()
 	select {
 	case <-graceful:
-	case <-timer.C: // go-plugin asks without a deadline
+	case <-timer.C: // go-plugin requests without a deadline
 	case <-ctx.Done():
 	}
 	return i.Kill(ctx)
@@ -281,7 +281,7 @@ func (i *Instance) identify(ctx context.Context) error {
 	return i.prepare(ctx)
 }
 
-// ask asks the plugin for its description.
+// describe reads the description of the plugin.
 func (i *Instance) describe(ctx context.Context) error {
 	answer, err := call(ctx, i, i.base.PluginInfo, "PluginInfo", &base.PluginInfoRequest{})
 	if err != nil {

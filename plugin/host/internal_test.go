@@ -217,7 +217,7 @@ func TestSweep_fullBacklog(t *testing.T) { // not parallel: a process of another
 	must.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Times that a driver does not know are zero.
+// Times that a driver does not have are zero.
 func TestFromTime(t *testing.T) {
 	t.Parallel()
 	for _, unset := range []*timestamppb.Timestamp{nil, timestamppb.New(time.Time{}), {Seconds: -1 << 62}} {

@@ -89,7 +89,7 @@ func (b *bench) pids() (pids []int) {
 	return pids
 }
 
-// alive reports whether a process that a test knows has not ended.
+// alive reports whether a process of a test has not ended.
 func (b *bench) alive(pid int) bool {
 	id, err := process.Identify(pid)
 	if err != nil {
@@ -303,7 +303,7 @@ func TestLaunch_wrapper(t *testing.T) {
 	}
 }
 
-// A plugin that is asked to end gets the call, and is killed if it does not end.
+// A plugin that is requested to end gets the call, and is killed if it does not end.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"", "unimplemented", "hang", "freeze", "die"} {
@@ -452,7 +452,7 @@ func TestTakeOver(t *testing.T) {
 }
 
 // A process that cannot be taken over is killed, and the program is started. A process that must be
-// replaced is asked to exit.
+// replaced is requested to exit.
 func TestTakeOver_fails(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*bench, *host.Record){

@@ -69,7 +69,7 @@ func New(o Options) (*Program, error) {
 // durably. Launch calls save before it configures a new process, and not for a process that it
 // takes over.
 //
-// After an error no process is left, unless the error says so. The caller should retry with
+// After an error no process is left, unless the error states it. The caller should retry with
 // backoff. After ErrRunning it should wait for the end of the last instance, or kill it.
 func (p *Program) Launch(ctx context.Context, last Record, save func(Record) error) (*Instance, error) {
 	generation, err := p.begin()
@@ -152,7 +152,7 @@ func (p *Program) takeOver(ctx context.Context, generation uint64, last Record) 
 	return nil, p.end(ctx, generation, last, running)
 }
 
-// End asks the process of a record to exit, and kills it if it does not. It returns nil if the process
+// End requests the process of a record to exit, and kills it if it does not. It returns nil if the process
 // has ended. The caller must not launch the program at the same time.
 func (p *Program) End(ctx context.Context, last Record) error {
 	running, err := process.Open(last.Process)
@@ -165,7 +165,7 @@ func (p *Program) End(ctx context.Context, last Record) error {
 	return p.end(ctx, 0, last, running)
 }
 
-// end asks the process of a record to exit, kills it if it does not, and closes running.
+// end requests the process of a record to exit, kills it if it does not, and closes running.
 func (p *Program) end(ctx context.Context, generation uint64, last Record, running *process.Process) error {
 	attaching, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -176,7 +176,7 @@ func (p *Program) end(ctx context.Context, generation uint64, last Record, runni
 	return p.shutDown(ctx, instance)
 }
 
-// shutDown asks the process of an instance to exit, and kills it if it does not.
+// shutDown requests the process of an instance to exit, and kills it if it does not.
 func (p *Program) shutDown(ctx context.Context, i *Instance) error {
 	ending, stop := context.WithTimeout(ctx, 2*stopTimeout+p.options.CallTimeout)
 	defer stop()

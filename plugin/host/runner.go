@@ -20,7 +20,7 @@ type attached struct {
 	process *process.Process
 	// ended is closed after the process has ended.
 	ended <-chan struct{}
-	// cause says why.
+	// cause states why.
 	cause *cause
 }
 

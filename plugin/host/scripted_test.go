@@ -66,11 +66,11 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// script says how a plugin behaves.
+// script describes how a plugin behaves.
 type script struct {
 	// Calls is a file that gets a line for each call.
 	Calls string
-	// First, if not empty, is written to standard output in place of a handshake. Then says what
+	// First, if not empty, is written to standard output in place of a handshake. Then states what
 	// follows it: "exit" or a misbehavior. The process sleeps by default.
 	First, Then string
 	// At has the misbehavior of methods.

@@ -62,7 +62,7 @@ type config struct {
 	CrashAt               string         `codec:"crash_at"`
 }
 
-// behaviour says what a task does. It is part of the task's record.
+// behaviour states what a task does. It is part of the task's record.
 type behaviour struct {
 	// RunFor is nil for a task that does not end by itself. It then ends with Exit.
 	RunFor      *time.Duration    `json:"run_for,omitempty"`

@@ -1,4 +1,4 @@
-// Package mock is a task driver whose tasks have no processes. The config of a task says what the
+// Package mock is a task driver whose tasks have no processes. The config of a task states what the
 // task does: it starts late or not at all, ends after a time, ignores signals, or makes its driver
 // hang or crash at a call. The driver uses the plugin protocol like every other driver. So it can
 // test clients, jobs and drains without side effects.
@@ -15,7 +15,7 @@
 //	signal_codes               exit codes by the name of a signal; it ignores signals that are not here
 //	start_block_for            StartTask takes this time, also if the host has given up
 //	start_error                StartTask fails with this text
-//	start_error_recoverable    ... and says that a repetition may succeed
+//	start_error_recoverable    ... and states that a repetition may succeed
 //	hang_at                    this call takes no effect and has no answer, each time
 //	crash_at                   at this call the driver's process ends, once for each start of a task,
 //	                           after the call has taken effect
@@ -27,7 +27,7 @@
 //
 // # State
 //
-// A task is a record that says when and how it ends. The record is a file in the task's folder. The
+// A task is a record that describes when and how it ends. The record is a file in the task's folder. The
 // driver writes it before it answers a call. So tasks continue when the driver's process ends, like
 // tasks of real drivers: they end in time while no driver runs, a started stop is finished, and the
 // next process recovers them with their result. The record names the boot of the machine, because

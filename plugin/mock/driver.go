@@ -211,7 +211,7 @@ func (d *Driver) adopt(t *task) *task {
 	return t
 }
 
-// find returns a task that the driver knows.
+// find returns a task that the driver has.
 func (d *Driver) find(id driver.TaskID) (*task, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -221,7 +221,7 @@ func (d *Driver) find(id driver.TaskID) (*task, error) {
 	return nil, driver.ErrUnknownTask
 }
 
-// begin returns the task of a call. It hangs if the task's config says so.
+// begin returns the task of a call. It hangs if the task's config states it.
 func (d *Driver) begin(ctx context.Context, id driver.TaskID, call string) (*task, error) {
 	t, err := d.find(id)
 	if err != nil {
@@ -231,7 +231,7 @@ func (d *Driver) begin(ctx context.Context, id driver.TaskID, call string) (*tas
 	return t, d.hang(ctx, &r.Behaviour, call)
 }
 
-// hang blocks until the context ends, if the config says so.
+// hang blocks until the context ends, if the config states it.
 func (*Driver) hang(ctx context.Context, b *behaviour, call string) error {
 	if b.HangAt != call {
 		return nil
@@ -240,7 +240,7 @@ func (*Driver) hang(ctx context.Context, b *behaviour, call string) error {
 	return ctx.Err()
 }
 
-// crash ends the driver's process if the config says so, once for each task.
+// crash ends the driver's process if the config states it, once for each task.
 func (d *Driver) crash(t *task, call string) error {
 	if r, _ := t.now(); r.Behaviour.CrashAt != call || r.Crashed {
 		return nil

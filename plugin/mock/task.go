@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
-// task is a task that this process of the driver knows.
+// task is a task that this process of the driver has.
 type task struct {
 	file file
 	// changing is held while the record changes on disk. It must be locked before mu.

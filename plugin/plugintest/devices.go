@@ -55,7 +55,7 @@ func DeviceHarness(o DeviceOptions) devicetest.Harness {
 }
 
 // skips returns the skips of the file. A plugin whose devices cannot be changed fails or skips the
-// rule "V1 change", and that says enough.
+// rule "V1 change", and that states enough.
 func (o DeviceOptions) skips() map[string]string {
 	all := map[string]string{}
 	if len(o.Change) == 0 {

@@ -3,8 +3,8 @@
 // a driver, and [DeviceHarness] builds a harness of package devicetest from the [DeviceOptions] of
 // a device plugin. [StorageHarness] builds a harness of package storagetest from the
 // [StorageOptions] of a storage plugin, which speaks CSI. [Read], [ReadDevices] and [ReadStorage]
-// read the options from a file, for plugins outside this repository. [Open] asks a program for its
-// type.
+// read the options from a file, for plugins outside this repository. [Open] reads the type
+// of a program.
 //
 // The harness of a driver finds the processes of a task by a variable in their environment. So it
 // must be able to read /proc of the tasks, and the driver must run tasks on this machine with the

@@ -113,7 +113,7 @@ func (l *launcher) begin(t conformance.T, kind host.Type, config json.RawMessage
 	}
 }
 
-// failed describes the error of a launch, and says what the author may do about it.
+// failed describes the error of a launch, and states what the author may do about it.
 func (l *launcher) failed(err error) string {
 	switch {
 	case errors.Is(err, host.ErrConfig):

@@ -26,9 +26,9 @@ type Suite struct {
 }
 
 // Open returns the suite for the plugin at path. If file names a volume, that is a storage plugin,
-// and file contains its [StorageOptions]. Otherwise Open starts the program and asks it for its
+// and file contains its [StorageOptions]. Otherwise Open starts the program and requests it for its
 // type, and file contains the options of a driver or of a device plugin. If file is empty, a driver
-// gets the options of [Commands], and a device plugin gets the zero options. The error says why the
+// gets the options of [Commands], and a device plugin gets the zero options. The error states why the
 // file is not valid, or why the plugin did not start. Call [Probe] with the Ready of the suite before
 // the tests.
 func Open(ctx context.Context, path, file string) (Suite, error) {
@@ -77,7 +77,7 @@ func Open(ctx context.Context, path, file string) (Suite, error) {
 	return Suite{kind.String(), drivertest.Tests(h), h.Skips, drivertest.Ready(h)}, nil
 }
 
-// typeOf starts a program and asks it for its type.
+// typeOf starts a program and returns its type.
 func typeOf(ctx context.Context, program Program) (kind host.Type, err error) {
 	err = Probe(ctx, func(t conformance.T) {
 		l := newLauncher(t, program)

@@ -38,5 +38,5 @@
 //	rotate:/logs/web.stdout?max_files=10&max_file_size=10485760
 //
 // means that the shim writes the files /logs/web.stdout.0 and so on, with package tasklog. The
-// attribute driver.raw_exec.rotates_logs says that a host may use this form.
+// attribute driver.raw_exec.rotates_logs states that a host may use this form.
 package rawexec

@@ -143,7 +143,7 @@ func (d *Driver) current() config {
 	return d.config
 }
 
-// find returns a task that the driver knows, or that has a folder.
+// find returns a task that the driver has, or that has a folder.
 func (d *Driver) find(id driver.TaskID) (*task, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

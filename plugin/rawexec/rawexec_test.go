@@ -291,7 +291,7 @@ func TestPluginDiesInAStop(t *testing.T) {
 	n.empty()
 }
 
-// H4: the plugin dies in a start, at many moments. The next process knows the task by its id or says
+// H4: the plugin dies in a start, at many moments. The next process has the task by its id or states
 // that there is none; a destroy leaves nothing.
 func TestPluginDiesInAStart(t *testing.T) {
 	t.Parallel()
@@ -655,7 +655,7 @@ func TestExec(t *testing.T) {
 	_, err = run(time.Second, "/does/not/exist")
 	must.ErrorContains(t, err, `no program "/does/not/exist": the path is not an executable file`)
 
-	// A process that has not recovered the task does not know its environment.
+	// A process that has not recovered the task does not have its environment.
 	p.kill(t)
 	p = n.launch()
 	_, err = run(time.Second, "true")

@@ -24,7 +24,7 @@ const settleFor = 10 * time.Second
 // driver kills it.
 const killMargin = time.Second
 
-// task is a task that the driver knows.
+// task is a task that the driver has.
 type task struct {
 	id     driver.TaskID
 	folder shim.Folder
@@ -221,8 +221,8 @@ func (d *Driver) Destroy(ctx context.Context, id driver.TaskID, force bool) erro
 	return nil
 }
 
-// kill asks the shim to kill the task. It kills a shim that does not answer, and then the watch of
-// the task kills the processes. It asks a shim that is still starting again.
+// kill requests the shim to kill the task. It kills a shim that does not answer, and then the watch of
+// the task kills the processes. It sends the request again to a shim that is still starting.
 func (d *Driver) kill(ctx context.Context, t *task) {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()

@@ -43,7 +43,7 @@ func (d *Driver) awaitShim(t *task) {
 				return
 			}
 		}
-		// There is no readable record. The lock says whether a shim runs.
+		// There is no readable record. The lock states whether a shim runs.
 		if locked, err := t.folder.Locked(); err == nil && !locked {
 			return
 		}

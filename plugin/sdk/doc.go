@@ -12,7 +12,7 @@
 // are [DeviceStatsSource] and [Closer]. If a plugin does not implement an interface, the server
 // answers its calls with "unsupported".
 //
-// Errors: return [driver.ErrUnknownTask] for a task that the driver does not know, and [Recoverable] for a
+// Errors: return [driver.ErrUnknownTask] for a task that the driver does not have, and [Recoverable] for a
 // start that may succeed later. All other errors are final.
 //
 // Each call has its own goroutine, which the server owns. Its context ends when the host cancels

@@ -43,7 +43,7 @@ type Call struct {
 
 // Confidential are the mount options and secrets with which the volume was mounted. An error of a
 // call must not contain them. Secrets are not in a record, so only the client process that mounted
-// the volume knows them.
+// the volume has them.
 type Confidential struct {
 	Options *cluster.MountOptions
 	Secrets map[string]string
@@ -64,7 +64,7 @@ type Holder struct {
 	Command string
 }
 
-// Class says whether a retry after an error can succeed.
+// Class states whether a retry after an error can succeed.
 type Class uint8
 
 // The classes of errors.

@@ -6,7 +6,7 @@ import (
 )
 
 // Lookup returns the value of a variable such as "attr.kernel.name", and whether there is one. Nil
-// knows no variable.
+// has no variable.
 type Lookup func(variable string) (string, bool)
 
 // MaxText bounds a text after its variables are replaced, in bytes.

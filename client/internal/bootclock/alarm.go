@@ -45,7 +45,7 @@ func (a *Alarm) wait() {
 		}
 		select {
 		case a.rings <- struct{}{}:
-		default: // the last ring was not heard yet
+		default: // the last ring was not received yet
 		}
 	}
 }

@@ -9,7 +9,7 @@
 //		devicetest.Run(t, devicetest.Harness{New: newNode, Empty: newEmptyNode, Wrong: launchWrong})
 //	}
 //
-// The suite knows nothing of a plugin but its interface. What it cannot do through the interface,
+// The suite uses nothing of a plugin but its interface. What it cannot do through the interface,
 // the harness does: kill and launch the plugin, and change the devices of the machine.
 //
 // # Skips

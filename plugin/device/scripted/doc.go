@@ -9,8 +9,8 @@
 //
 // # The table of devices
 //
-// The protocol does not say for which task a device is reserved. [Plugin.Reserve] has the start as
+// The protocol does not state for which task a device is reserved. [Plugin.Reserve] has the start as
 // a parameter of its own, which the plugin only notes: [Program.Rows] is what the devices are used
-// for. The reservation gives the task the file [Path] of each device. The process table says which
+// for. The reservation gives the task the file [Path] of each device. The process table states which
 // processes use it.
 package scripted

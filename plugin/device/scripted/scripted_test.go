@@ -65,7 +65,7 @@ func (n *node) reserve(task driver.TaskID, ids ...string) (r device.Reservation,
 }
 
 // A reservation names the file of each device, a repetition has the same answer, and the table
-// knows the newest owner.
+// has the newest owner.
 func TestPlugin_Reserve(t *testing.T) {
 	t.Parallel()
 	play(t, scripted.Options{Groups: groups("d1", "d2")}, func(n *node) {

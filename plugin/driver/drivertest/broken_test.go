@@ -163,7 +163,7 @@ func (n *brokenNode) Processes(id driver.TaskID) ([]drivertest.Process, bool) {
 
 func (n *brokenNode) Stdout(*driver.TaskConfig) (string, error) { return n.stdout, nil }
 
-// first reports whether the id is asked for the first time.
+// first reports whether the id is requested for the first time.
 func (n *brokenNode) first(id driver.TaskID) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -172,7 +172,7 @@ func (n *brokenNode) first(id driver.TaskID) bool {
 	return !was
 }
 
-// has reports whether the id has been asked for.
+// has reports whether the id has been requested.
 func (n *brokenNode) has(id driver.TaskID) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -256,7 +256,7 @@ func (c *check) noneLeft(id driver.TaskID) {
 	}
 }
 
-// unknown demands that the driver does not know the task.
+// unknown demands that the driver does not have the task.
 func (c *check) unknown(id driver.TaskID) {
 	c.Helper()
 	_, err := c.driver().Inspect(c.context(), id)

@@ -30,7 +30,7 @@ type Harness struct {
 	// Unit is the time that tasks run and have to stop, in most tests. Zero is a second.
 	Unit time.Duration
 	// Slack is how late an answer may be. Zero is a second. A grace may not be shorter than it was
-	// asked for, except by a twentieth of the unit.
+	// requested, except by a twentieth of the unit.
 	Slack time.Duration
 	// Around, if not nil, runs each test. Its use is synctest.Test.
 	Around func(t *testing.T, test func(t *testing.T))

@@ -138,7 +138,7 @@ func stopSignal(c *check) {
 	c.result(c.collected(task.ID, c.harness.Slack).result, 9, 0)
 }
 
-// noSignal is the name of a signal that no driver knows.
+// noSignal is the name of a signal that no driver supports.
 const noSignal = "SIGNODEDRAIN"
 
 func unknownSignal(c *check) {

@@ -18,7 +18,7 @@ func containers(s scripted.Script) scripted.Options {
 }
 
 // WaitTask answers with code 0 while the task stops: a call that is open, and a later one.
-// InspectTask, StopTask, and WaitTask after the end tell the truth.
+// InspectTask, StopTask, and WaitTask after the end report the truth.
 func TestDriver_earlyWait(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, containers(scripted.Script{StopTakes: 2 * time.Second, StopExit: &driver.ExitResult{Code: 7}}))

@@ -153,7 +153,7 @@ func (d *Driver) call(name string, id driver.TaskID, fail func(error), effect fu
 // crash ends the driver's process, as a panic does.
 func (d *Driver) crash() { d.program.machine.end(d.process, driver.ExitResult{Code: 2}) }
 
-// callTask is call for a task that the driver must know.
+// callTask is call for a task that the driver must have.
 func (d *Driver) callTask(name string, id driver.TaskID, fail func(error), effect func(k *knowledge, answer func(reply func()))) {
 	d.call(name, id, fail, func(answer func(func())) {
 		k := d.known[id]
@@ -213,13 +213,13 @@ func (d *Driver) start(cfg *driver.TaskConfig, script Script) error {
 		return callError(CallStart, driver.Fatal, err)
 	}
 	d.program.tasks[t.id] = t
-	d.learn(t)
+	d.hold(t)
 	d.streams.event(t, "Started")
 	return nil
 }
 
-// know adds a task of the program to those that the driver knows.
-func (d *Driver) learn(t *task) {
+// hold adds a task of the program to those that the driver has.
+func (d *Driver) hold(t *task) {
 	k := &knowledge{task: t}
 	d.known[t.id] = k
 	if t.main.row.Ended {
@@ -265,7 +265,7 @@ func (d *Driver) recoverTask(id driver.TaskID, h driver.Handle) error {
 	case t.script.RecoverError != "":
 		return callError(CallRecover, driver.Fatal, errors.New(t.script.RecoverError))
 	}
-	d.learn(t)
+	d.hold(t)
 	return nil
 }
 

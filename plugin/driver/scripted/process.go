@@ -51,7 +51,7 @@ type Process struct {
 	// Driver is the name of the driver's program, or empty.
 	Driver string
 	// Cgroup is the cgroup that the process is in, or empty. Contained: it is in a cgroup below, which
-	// only the driver knows: see [Options].Containers.
+	// only the driver has: see [Options].Containers.
 	Cgroup    string
 	Contained bool
 	// Devices are the device files of the host that a task and its children use, or nil.
@@ -59,7 +59,7 @@ type Process struct {
 	// Stuck: the process is in state D. It has received SIGKILL and has not ended yet.
 	Stuck     bool
 	StartedAt time.Time
-	// Ended says whether the process is gone, EndedAt since when, and Exit how.
+	// Ended states whether the process is gone, EndedAt since when, and Exit how.
 	Ended   bool
 	EndedAt time.Time
 	Exit    driver.ExitResult

@@ -16,7 +16,7 @@ type Script struct {
 	StartError       string `json:"start_error,omitempty"`
 	StartRecoverable bool   `json:"start_recoverable,omitempty"`
 
-	// Ends says that the task ends by itself with Exit, after RunFor.
+	// Ends states that the task ends by itself with Exit, after RunFor.
 	Ends   bool              `json:"ends,omitempty"`
 	RunFor time.Duration     `json:"run_for,omitempty"`
 	Exit   driver.ExitResult `json:"exit,omitzero"`
@@ -81,7 +81,7 @@ type Call struct {
 	Name string
 	// Generation is the number of the driver's process, from 1.
 	Generation int
-	// Task is empty for calls that are not for a task. Script is nil unless the program knows the
+	// Task is empty for calls that are not for a task. Script is nil unless the program has the
 	// task.
 	Task   driver.TaskID
 	Script *Script
@@ -128,7 +128,7 @@ const (
 	// it has started, and keeps the exit result.
 	InShim Parent = iota
 	// InInit: tasks outlive the driver's process, but their exit results do not. A generation of
-	// the driver that has recovered a task says that the result is unknown.
+	// the driver that has recovered a task states that the result is unknown.
 	InInit
 	// InDriver: tasks are killed when the driver's process ends.
 	InDriver

@@ -14,7 +14,7 @@ import (
 
 var killed = driver.ExitResult{Code: 137, Signal: 9}
 
-// A failed start leaves no process, and its class says whether a retry may succeed.
+// A failed start leaves no process, and its class states whether a retry may succeed.
 func TestDriver_startFails(t *testing.T) {
 	t.Parallel()
 	for _, recoverable := range []bool{false, true} {
@@ -29,7 +29,7 @@ func TestDriver_startFails(t *testing.T) {
 }
 
 // The driver's process ends inside StartTask after the task has started. The next generation does
-// not know the task, and only the cgroup finds its process.
+// not have the task, and only the cgroup finds its process.
 func TestDriver_crashInsideStart(t *testing.T) {
 	t.Parallel()
 	o := script(scripted.Script{})
@@ -131,7 +131,7 @@ func TestDriver_shimDies(t *testing.T) {
 	must.Eq(t, []scripted.SignalSent{{At: n.clock.now, Signal: scripted.SIGKILL, By: scripted.ByKernel}}, n.main("web").Signals)
 }
 
-// A task ends while no generation of the driver runs. The next generation knows the result.
+// A task ends while no generation of the driver runs. The next generation has the result.
 func TestDriver_recoversEndedTask(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, script(scripted.Script{Ends: true, RunFor: time.Minute, Exit: driver.ExitResult{Code: 3}}))
@@ -160,7 +160,7 @@ func TestDriver_refusesHandles(t *testing.T) {
 	must.ErrorContains(t, n.relaunch("web", h), "lost")
 }
 
-// RecoverTask fails as the script says, and DestroyTask then does not know the task.
+// RecoverTask fails as the script states, and DestroyTask then does not have the task.
 func TestDriver_recoverFails(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, script(scripted.Script{RecoverError: "failed to decode driver config: EOF"}))

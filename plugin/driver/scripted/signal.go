@@ -5,7 +5,7 @@ import "fmt"
 // Signal is a signal's number on Linux.
 type Signal int
 
-// The signals that the doubles know.
+// The signals that the doubles support.
 const (
 	SIGHUP  Signal = 1
 	SIGINT  Signal = 2

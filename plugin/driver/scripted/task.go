@@ -20,7 +20,7 @@ type task struct {
 	children []*process
 	// starter is the generation that has started the task.
 	starter *Driver
-	// resultLost: the process that knew the result has ended before the task.
+	// resultLost: the process that had the result has ended before the task.
 	resultLost bool
 	stopped    bool
 }
@@ -118,7 +118,7 @@ func (t *task) react(signal Signal) {
 	t.main.after(m.clock, t.script.StopTakes, func() { m.exit(t.main, result) })
 }
 
-// result returns how the task has ended, as far as the driver can know.
+// result returns how the task has ended, as far as the driver can determine.
 func (t *task) result() driver.ExitResult {
 	if t.resultLost {
 		return driver.ExitResult{Unknown: true}

@@ -20,7 +20,7 @@ type Mount struct {
 	Device, Root string
 	// ReadOnly: nothing can be written at this mount.
 	ReadOnly bool
-	// Type and Source are what the file system says, such as "ext4" and "/dev/sda1".
+	// Type and Source are what the file system states, such as "ext4" and "/dev/sda1".
 	Type, Source string
 }
 

@@ -13,7 +13,7 @@ import (
 // maxCommand bounds the bytes of a described command.
 const maxCommand = 120
 
-// A Description tells a person which process is meant and why it may not end.
+// A Description names a process for people, and why it may not end.
 type Description struct {
 	PID int
 	// State is the letter of proc(5), of the thread that explains most: D before all others.

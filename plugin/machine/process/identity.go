@@ -43,8 +43,8 @@ func BootID() (string, error) {
 	return string(bytes.TrimSpace(b)), nil
 }
 
-// Identify returns the identity of the process that has the pid now. The caller must know that the
-// pid belongs to the process that it means, because it is its parent or because the process told
+// Identify returns the identity of the process that has the pid now. The caller must be sure that the
+// pid belongs to the process that it means, because it is its parent or because the process sent
 // it. The error is ErrGone if there is none. A zombie has an identity.
 func Identify(pid int) (Identity, error) {
 	boot, err := BootID()

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// trace attaches to a process, says so, and leaves the process stopped when it begins to end.
+// trace attaches to a process, reports it, and leaves the process stopped when it begins to end.
 func trace(pid int) {
 	runtime.LockOSThread() // the kernel takes the thread for the tracer
 	err := unix.PtraceAttach(pid)
@@ -95,7 +95,7 @@ func TestWait_endsWithTheProcess(t *testing.T) {
 	must.NoError(t, err)
 	must.False(t, ended)
 
-	// A cancelled wait says so, and leaves other waits alone.
+	// A cancelled wait states it, and leaves other waits alone.
 	cancelled, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 2)
 	go func() { done <- p.Wait(cancelled) }()

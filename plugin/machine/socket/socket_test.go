@@ -41,7 +41,7 @@ func listen(t *testing.T, path string) (first func() *net.UnixConn) {
 	}
 }
 
-// Both sides know who the other one is.
+// Each side has the identity of the other one.
 func TestPeer(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(folder(t), "a.sock")

@@ -80,7 +80,7 @@ type copier struct {
 	count  func(fd uintptr)
 	take   func(fd uintptr)
 	last   bool // whether see returns at an empty pipe
-	n      int  // bytes that were seen
+	n      int  // bytes that were observed
 	held   int  // bytes that the pipe holds
 	failed error
 }
@@ -118,7 +118,7 @@ func (c *copier) once(last bool) error {
 	if err := c.await(); err != nil {
 		return err
 	}
-	// The bytes that were seen leave the pipe.
+	// The bytes that were observed leave the pipe.
 	if err := c.raw.Control(c.take); err != nil {
 		return err
 	}

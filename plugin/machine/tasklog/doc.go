@@ -7,7 +7,7 @@
 // continues in the newest file.
 //
 // A [Log] is a Writer behind a buffer of bounded size. While the disk is slow or full, the buffer
-// keeps the oldest lines, and newer lines are dropped and counted. A line in the log says how many.
+// keeps the oldest lines, and newer lines are dropped and counted. A line in the log states how many.
 // [Log.Copy] reads a pipe or a FIFO into a Log. It takes data from the pipe after it has reached the
 // file, so that a process that is killed between the two repeats these bytes in its next life and
 // loses none.

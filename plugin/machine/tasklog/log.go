@@ -145,7 +145,7 @@ func (l *Log) drop(p []byte) {
 	d.midLine = p[len(p)-1] != '\n'
 }
 
-// note adds the line that says what was dropped.
+// note adds the line that states what was dropped.
 func (l *Log) note() {
 	d := l.mu.drops
 	if d.bytes == 0 {
@@ -286,7 +286,7 @@ func (l *Log) Dropped() (lines, size uint64) {
 }
 
 // Close writes what the buffer has, and ends the goroutine. If the context ends first, Close gives up
-// waiting for room on the disk, and returns an error that says how much it lost. A write that does
+// waiting for room on the disk, and returns an error that states how much it lost. A write that does
 // not return is left behind: it keeps its goroutine and the file. Put must not run, and must not be
 // called again.
 func (l *Log) Close(ctx context.Context) error {

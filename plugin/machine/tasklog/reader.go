@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// Errors of a [Reader] that are news and end nothing: the next call reads on.
+// Errors of a [Reader] that are changes and end nothing: the next call reads on.
 var (
 	// ErrRemoved means that files were removed before they were read. The log goes on with the oldest
 	// file that is left.
@@ -148,7 +148,7 @@ func (r *Reader) Position() Position { return r.next }
 func (r *Reader) FileName() string { return fileName(r.name, r.next.File) }
 
 // Next reads from one file. It returns [io.EOF] if there is nothing to read at present: then the next
-// call may have more. [ErrRemoved] and [ErrTruncated] are news.
+// call may have more. [ErrRemoved] and [ErrTruncated] are changes.
 func (r *Reader) Next(p []byte) (int, error) {
 	for {
 		if r.file == nil {

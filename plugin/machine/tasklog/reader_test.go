@@ -15,7 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/tasklog"
 )
 
-// rest reads what there is at present, and the news on the way.
+// rest reads what there is at present, and the changes on the way.
 func rest(t testing.TB, r *tasklog.Reader) (text string, events []error) {
 	t.Helper()
 	piece := make([]byte, 16)
@@ -88,7 +88,7 @@ func TestReader_rotation(t *testing.T) {
 }
 
 // A reader that is slow reads the file that it has open to the end, goes on with the oldest one that is
-// left, and says so.
+// left, and states it.
 func TestReader_slow(t *testing.T) {
 	t.Parallel()
 	root := openRoot(t, t.TempDir())

@@ -270,7 +270,7 @@ func TestLog_FileThatCannotBeDeleted(t *testing.T) {
 	})
 }
 
-// The end of a log is bounded, and says what it lost.
+// The end of a log is bounded, and states what it lost.
 func TestLog_CloseWithAFullDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

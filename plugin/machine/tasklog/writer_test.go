@@ -150,7 +150,7 @@ func TestWriter_KeepsTheEndOfTheStream(t *testing.T) {
 	})
 }
 
-// A log continues in its newest file, and knows only its own files.
+// A log continues in its newest file, and has only its own files.
 func TestOpen_ContinuesInTheNewestFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -5,12 +5,12 @@
 // # What a shim does
 //
 // It reads a [Spec] from stdin, starts the task in its control group, in a new session, and waits.
-// It rotates the logs if the host asked for that. It sends signals and stops the task on request.
+// It rotates the logs if the host requested that. It sends signals and stops the task on request.
 // The kill at the end of the grace does not need the driver. The shim is a child subreaper, so
 // orphaned descendants of the task become its children.
 //
 // When the task's first process has ended, the shim kills all other processes of the task and waits
-// until they have ended. Then it writes the result to its [Record] and exits. So if the record says
+// until they have ended. Then it writes the result to its [Record] and exits. So if the record states
 // "exited", no process of the task is left, and an ended task needs no process.
 //
 // If the shim dies first, the kernel kills the task's first process, and the driver kills the rest:

@@ -97,7 +97,7 @@ func (f Folder) Read() (Record, error) {
 	return Record{}, fmt.Errorf("%s: %w", f.path("record"), last)
 }
 
-// A Launch says how to start a shim.
+// A Launch describes how to start a shim.
 type Launch struct {
 	// Program is the path of this program.
 	Program string
@@ -106,7 +106,7 @@ type Launch struct {
 }
 
 // Start starts a shim in a folder of Create, and returns its record when the task runs. After an
-// error no process is left, except if the context ended: then the caller must ask the shim again,
+// error no process is left, except if the context ended: then the caller must send the request again,
 // or kill the group.
 func (f Folder) Start(ctx context.Context, l Launch, spec *Spec) (Record, error) {
 	spec.Protocol = Protocol
@@ -237,16 +237,16 @@ func (f Folder) Signal(ctx context.Context, sig syscall.Signal) error {
 	return f.request(ctx, request{Operation: opSignal, Signal: int(sig)})
 }
 
-// Stop asks the shim to send the signal, and to kill all processes after the grace. It returns when
+// Stop requests the shim to send the signal, and to kill all processes after the grace. It returns when
 // the signal was sent. The shim continues without its caller.
 func (f Folder) Stop(ctx context.Context, sig syscall.Signal, grace time.Duration) error {
 	return f.request(ctx, request{Operation: opStop, Signal: int(sig), Grace: grace})
 }
 
-// Kill asks the shim to kill all processes of the task.
+// Kill requests the shim to kill all processes of the task.
 func (f Folder) Kill(ctx context.Context) error { return f.request(ctx, request{Operation: opKill}) }
 
-// ask sends a request to the shim. A shim that does not answer within two seconds is an error.
+// request sends a request to the shim. A shim that does not answer within two seconds is an error.
 func (f Folder) request(ctx context.Context, in request) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -165,7 +165,7 @@ func (s *shim) start(spec *Spec, logs *logs) error {
 		s.pid, err = syscall.ForkExec(spec.Path, spec.Args, attr)
 		return err
 	}
-	// The record must not say "starting" while the task runs. So the reaper starts after the write.
+	// The record must not state "starting" while the task runs. So the reaper starts after the write.
 	var err error
 	if s.group != nil {
 		err = s.group.Start(attr.Sys, fork)

@@ -46,7 +46,7 @@ type User struct {
 	Groups []uint32 `json:"groups"`
 }
 
-// Log says where a stream goes.
+// Log states where a stream goes.
 type Log struct {
 	// Path is a FIFO, a device or a file, which the task writes itself. Empty is /dev/null.
 	Path string `json:"path,omitempty"`
@@ -84,7 +84,7 @@ type Record struct {
 	EndedAt   time.Time        `json:"ended_at,omitzero"`
 	// Exit is set in the phases Ending and Exited.
 	Exit *Exit `json:"exit,omitempty"`
-	// Error says why the task was not started.
+	// Error states why the task was not started.
 	Error string `json:"error,omitempty"`
 }
 

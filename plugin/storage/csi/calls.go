@@ -12,7 +12,7 @@ import (
 )
 
 // Do makes a call for a volume of the node. staging and target are paths as the plugin sees them.
-// The error has a class of package storage. If the plugin does not know the volume, unpublish and
+// The error has a class of package storage. If the plugin does not have the volume, unpublish and
 // unstage succeed.
 func (p *Plugin) Do(ctx context.Context, c storage.Call, staging, target string) error {
 	err := hide(p.do(ctx, c, staging, target), c.Claimed.Secrets, optionsOf(c))
@@ -102,7 +102,7 @@ type Attachment struct {
 	Secrets            map[string]string
 }
 
-// Attach asks a controller to publish a volume to a node, and returns the context for the calls of the
+// Attach requests a controller to publish a volume to a node, and returns the context for the calls of the
 // node. The error has a class of package storage.
 func (p *Plugin) Attach(ctx context.Context, a Attachment) (map[string]string, error) {
 	answer, err := p.controller.ControllerPublishVolume(ctx, &spec.ControllerPublishVolumeRequest{
@@ -112,7 +112,7 @@ func (p *Plugin) Attach(ctx context.Context, a Attachment) (map[string]string, e
 	return answer.GetPublishContext(), hide(classify("ControllerPublishVolume", err), a.Secrets, a.Options)
 }
 
-// Detach asks a controller to unpublish a volume from a node. If the plugin does not know the
+// Detach requests a controller to unpublish a volume from a node. If the plugin does not have the
 // volume, Detach succeeds.
 func (p *Plugin) Detach(ctx context.Context, a Attachment) error {
 	_, err := p.controller.ControllerUnpublishVolume(ctx, &spec.ControllerUnpublishVolumeRequest{VolumeId: a.ExternalID, NodeId: a.NodeID, Secrets: a.Secrets})

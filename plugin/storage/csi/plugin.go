@@ -78,7 +78,7 @@ func (p *Plugin) Probe(ctx context.Context) error {
 	return nil
 }
 
-// Describe asks the plugin for its name, version and capabilities. t is the type in the job.
+// Describe requests the name, version and capabilities of the plugin. t is the type in the job.
 func (p *Plugin) Describe(ctx context.Context, t cluster.PluginType) (*cluster.StoragePlugin, error) {
 	info, err := p.identity.GetPluginInfo(ctx, &spec.GetPluginInfoRequest{})
 	if err != nil {

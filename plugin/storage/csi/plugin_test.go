@@ -29,7 +29,7 @@ type scripted struct {
 	notReady bool
 	// err is the answer to all calls for volumes, or nil.
 	err error
-	// asked is the request of the last of these calls.
+	// requested is the request of the last of these calls.
 	received proto.Message
 }
 

@@ -50,7 +50,7 @@ type Call struct {
 	Options    *cluster.MountOptions
 	// Count is the number of the call among all calls of its step, from 1.
 	Count int
-	// Wrong says what is out of order with the call, or is nil.
+	// Wrong states what is out of order with the call, or is nil.
 	Wrong []string
 }
 
@@ -236,7 +236,7 @@ func (s *Storage) effect(c Call) error {
 	return nil
 }
 
-// wrong says what is out of order with a call of a plugin.
+// wrong states what is out of order with a call of a plugin.
 func (s *Storage) wrong(c Call) (wrong []string) {
 	q, stages := c.Request, s.Stages(c.Plugin)
 	claim, claimed := s.claims[cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}]
@@ -271,7 +271,7 @@ func (s *Storage) wrong(c Call) (wrong []string) {
 	return wrong
 }
 
-// Probe asks a plugin whether it answers.
+// Probe returns nil if the plugin answers.
 func (s *Storage) Probe(task driver.TaskID, id cluster.PluginID, reply func(error)) {
 	p, lives := living(s.machine, task)
 	if !lives {

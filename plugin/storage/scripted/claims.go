@@ -62,7 +62,7 @@ func (s *Storage) Release(q storage.Request, waiting func() bool, reply func(err
 // does not name the volume, or by force.
 func (s *Storage) TakeBack(k cluster.ClaimKey) { delete(s.claims, k) }
 
-// mounted says which mounts still need a claim that the client releases.
+// mounted states which mounts still need a claim that the client releases.
 func (s *Storage) mounted(q storage.Request) (wrong []string) {
 	for _, m := range s.Mounts() {
 		switch {

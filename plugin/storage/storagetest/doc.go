@@ -1,7 +1,7 @@
 // Package storagetest is the conformance suite of storage plugins, as the client of a node calls
 // them. It tests any [Plugin]: a double, or one behind a socket.
 //
-// The rules are S1 to S9. [Tests] lists them, and each has a line that says what it demands. The
+// The rules are S1 to S9. [Tests] lists them, and each has a line that states what it demands. The
 // author of a plugin writes a [Harness] and calls [Run]:
 //
 //	func TestConformance(t *testing.T) {

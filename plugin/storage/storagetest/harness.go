@@ -17,7 +17,7 @@ type T = conformance.T
 type Plugin interface {
 	// Probe returns nil if the plugin is ready.
 	Probe(ctx context.Context) error
-	// Describe returns what the plugin says of itself.
+	// Describe returns what the plugin reports of itself.
 	Describe(ctx context.Context, t cluster.PluginType) (*cluster.StoragePlugin, error)
 	// Do makes a call. Staging and target are the paths of the volume. The error has a class of
 	// package volume. To undo what is not there is no error.
@@ -54,7 +54,7 @@ type Node interface {
 	Volume(T) storage.Claimed
 	// Mounted reports whether something is mounted at a path.
 	Mounted(t T, path string) bool
-	// Use writes a file below a target and reads it again. The error says why it cannot.
+	// Use writes a file below a target and reads it again. The error states why it cannot.
 	Use(target string) error
 	// MakeBusy makes a process keep a target busy, until the function that it returns is called.
 	MakeBusy(t T, target string) (free func())

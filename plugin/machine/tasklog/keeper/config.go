@@ -20,7 +20,7 @@ const Protocol = 1
 // what the buffers have.
 const DrainTime = 2 * time.Second
 
-// Config says what a keeper keeps.
+// Config states what a keeper keeps.
 type Config struct {
 	// Logs is the folder of the log files and of the FIFOs, as an absolute path. It exists.
 	Logs string
@@ -68,7 +68,7 @@ func parseArgs(args []string) (Config, error) {
 	flags.StringVar(&c.Task, "task", "", "")
 	flags.IntVar(&c.Limits.MaxFiles, "max-files", 0, "")
 	flags.Int64Var(&c.Limits.MaxFileSize, "max-file-size", 0, "")
-	// A later protocol may have flags that this one does not know: the version decides first.
+	// A later protocol may have flags that this one does not have: the version decides first.
 	err := flags.Parse(args)
 	switch {
 	case *protocol != Protocol:

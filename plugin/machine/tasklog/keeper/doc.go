@@ -14,7 +14,7 @@
 // FIFOs open, and the next Start continues with what is in them.
 //
 // Protocol: the arguments of the process are "-protocol 1" and the fields of [Config]. It prints
-// "ready 1" or "error" with a text to its standard output, and closes it. SIGTERM asks it to end. A
-// keeper refuses a protocol that it does not know. A client of a later protocol must still understand
+// "ready 1" or "error" with a text to its standard output, and closes it. SIGTERM requests it to end. A
+// keeper refuses a protocol that it does not support. A client of a later protocol must still understand
 // the lock, the identity file and SIGTERM.
 package keeper

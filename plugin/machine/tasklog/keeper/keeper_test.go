@@ -287,7 +287,7 @@ func TestStart_NeverReady(t *testing.T) {
 	must.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// A program that is no keeper is killed, also when it says nothing that ends.
+// A program that is no keeper is killed, also when it writes no whole line.
 func TestStart_OtherProgram(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ says, expected string }{

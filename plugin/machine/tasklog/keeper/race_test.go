@@ -2,5 +2,5 @@
 
 package keeper_test
 
-// raceDetector says that the memory of a process is not that of a user's.
+// raceDetector states that the memory of a process is not that of a user's.
 const raceDetector = true

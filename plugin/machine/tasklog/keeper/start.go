@@ -15,7 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
-// Command says how to run a keeper.
+// Command describes how to run a keeper.
 type Command struct {
 	// Path is the program, and Args its arguments before those of the keeper, for example
 	// "logkeeper".
@@ -153,9 +153,9 @@ func attach(c Config, id process.Identity) (_ *Keeper, err error) {
 // starts another one while the task runs.
 func (k *Keeper) Wait(ctx context.Context) error { return k.process.Wait(ctx) }
 
-// Stop asks the keeper to end, waits for it, and closes k. The task must have ended. The end takes up
+// Stop requests the keeper to end, waits for it, and closes k. The task must have ended. The end takes up
 // to twice [DrainTime] if a process still writes to a FIFO and the disk is slow. If the context ends
-// first, the keeper is killed, and the error says so.
+// first, the keeper is killed, and the error states it.
 func (k *Keeper) Stop(ctx context.Context) error {
 	defer k.Close()
 	if err := k.signal(unix.SIGTERM); err != nil {

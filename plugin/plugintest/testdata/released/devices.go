@@ -27,7 +27,7 @@ import (
 const period = 100 * time.Millisecond
 
 // cards is a device plugin. Its devices are the lines "ID MODEL HEALTH" of a file, with "ok" or a
-// word that says why the device is unhealthy.
+// word that states why the device is unhealthy.
 type cards struct {
 	pb.UnimplementedDevicePluginServer
 	file   string

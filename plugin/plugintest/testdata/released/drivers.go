@@ -31,7 +31,7 @@ type containers struct {
 	fingerprinted atomic.Bool
 
 	mu    sync.Mutex
-	tasks map[string]container // that this process knows, by id; guarded by mu
+	tasks map[string]container // that this process has, by id; guarded by mu
 }
 
 // behavior is how a driver differs from others.
@@ -96,7 +96,7 @@ func (d *containers) Fingerprint(_ *pb.FingerprintRequest, stream grpc.ServerStr
 	}
 }
 
-// unknown is the error of a task that the driver does not know.
+// unknown is the error of a task that the driver does not have.
 func unknown() error { return status.Error(codes.Unknown, "task not found for given id") }
 
 func (d *containers) task(id string) (container, error) {
