@@ -86,10 +86,10 @@ const (
 type kills uint8
 
 const (
-	killNone   kills = iota
-	killCalled       // a call to kill is in flight, or processes that are left must end
-	killDone         // no process is left, and the driver may still return the result
-	killRequested        // the result is late, and the core has requested it from the driver
+	killNone      kills = iota
+	killCalled          // a call to kill is in flight, or processes that are left must end
+	killDone            // no process is left, and the driver may still return the result
+	killRequested       // the result is late, and the core has requested it from the driver
 )
 
 // answer is like [allocReply], for an answer to an effect of the start.

@@ -57,14 +57,21 @@ type Entry struct {
 
 // File is an open regular file.
 type File struct {
-	*os.File
+	opened
 	// Folder has the file under the name Name.
 	Folder *os.Root
 	Name   string
 }
 
+// opened is what callers do with an open file.
+type opened interface {
+	io.ReadSeekCloser
+	io.ReaderAt
+	Stat() (fs.FileInfo, error)
+}
+
 // Close closes the file and its folder.
-func (f *File) Close() error { return errors.Join(f.File.Close(), f.Folder.Close()) }
+func (f *File) Close() error { return errors.Join(f.opened.Close(), f.Folder.Close()) }
 
 // Stat describes what a path leads to. The path is relative to the folder of the allocation, and
 // callers name tasks in it, for example "web/local/x". Stat follows symbolic links that stay in the
@@ -126,7 +133,7 @@ func (f *Folders) OpenFile(alloc, name string) (*File, error) {
 	if err != nil {
 		return nil, errors.Join(err, found.dir.Close())
 	}
-	return &File{File: file, Folder: found.dir, Name: found.name}, nil
+	return &File{opened: file, Folder: found.dir, Name: found.name}, nil
 }
 
 // OpenLogs opens the folder of the logs of an allocation.

@@ -385,15 +385,3 @@ func benchmark(b *testing.B, dir string) {
 		i++
 	}
 }
-
-func BenchmarkDisk_Put(b *testing.B) {
-	b.Run("disk", func(b *testing.B) { benchmark(b, b.TempDir()) })
-	b.Run("tmpfs", func(b *testing.B) {
-		dir, err := os.MkdirTemp("/dev/shm", "records")
-		if err != nil {
-			b.Skipf("no tmpfs: %v", err)
-		}
-		defer os.RemoveAll(dir)
-		benchmark(b, dir)
-	})
-}

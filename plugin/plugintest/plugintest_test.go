@@ -1,7 +1,6 @@
 package plugintest_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
-	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/drivertest"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/plugintest"
 )
@@ -80,35 +78,4 @@ func TestRead(t *testing.T) {
 	must.Eq(t, commands, o)
 	_, err = plugintest.Read("/bin/true", "testdata/none.json")
 	must.ErrorIs(t, err, os.ErrNotExist)
-}
-
-// A new driver's process takes over 500 mock tasks: each is recovered, waited for and inspected.
-func BenchmarkHarness_takeOver(b *testing.B) {
-	o, err := plugintest.Read(command(b), "testdata/mock.json")
-	must.NoError(b, err)
-	n := plugintest.Harness(o).New(b)
-	const tasks = 500
-	handles := map[driver.TaskID]driver.Handle{}
-	for range tasks {
-		task := n.Task(b)
-		task.Config, err = n.Driver().Encode([]byte("{}"), nil)
-		must.NoError(b, err)
-		handles[task.ID], err = n.Driver().Start(b.Context(), task)
-		must.NoError(b, err)
-	}
-	for b.Loop() {
-		b.StopTimer()
-		n.Kill(b)
-		n.Launch(b)
-		b.StartTimer()
-		waiting, cancel := context.WithCancel(b.Context())
-		for id, handle := range handles {
-			must.NoError(b, n.Driver().Recover(b.Context(), id, handle))
-			go n.Driver().Wait(waiting, id)
-			status, err := n.Driver().Inspect(b.Context(), id)
-			must.NoError(b, err)
-			must.EqOp(b, driver.TaskRunning, status.State)
-		}
-		cancel()
-	}
 }
