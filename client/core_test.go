@@ -60,18 +60,45 @@ func (n *node) eventsOf(id cluster.AllocID, name string) string {
 	return strings.Join(texts, ", ")
 }
 
-func TestCore_runsReportsAndStops(t *testing.T) {
+// newRunning returns a node on which the task web of the allocation a behaves so, after a time.
+func newRunning(t *testing.T, web script, after time.Duration) *node {
+	t.Helper()
 	n := newNode(t)
+	n.scripts["web"] = web
 	n.place(allocation("a", mainTask("web")))
-	n.run(time.Second)
+	n.run(after)
+	return n
+}
+
+// reaches lets time pass, and checks the status of an allocation.
+func (n *node) reaches(id cluster.AllocID, status cluster.ClientStatus, after time.Duration) {
+	n.t.Helper()
+	n.run(after)
+	must.EqOp(n.t, status, n.status(id))
+}
+
+// ends stops an allocation, which is complete after a time.
+func (n *node) ends(id cluster.AllocID, after time.Duration) {
+	n.t.Helper()
+	n.stop(id)
+	n.reaches(id, cluster.ClientComplete, after)
+}
+
+// restarts kills the client. The next one runs for a time.
+func (n *node) restarts(during time.Duration) {
+	n.crash()
+	n.answer()
+	n.run(during)
+}
+
+func TestCore_runsReportsAndStops(t *testing.T) {
+	n := newRunning(t, script{}, time.Second)
 	must.EqOp(t, cluster.ClientRunning, n.status("a"))
 	must.Nil(t, n.servers["a"].Healthy)
 	n.run(10 * time.Second)
 	must.NotNil(t, n.servers["a"].Healthy)
 	must.True(t, *n.servers["a"].Healthy)
-	n.stop("a")
-	n.run(time.Second)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.ends("a", time.Second)
 	must.EqOp(t, "Received, Started, Killing, Terminated, Killed", n.eventsOf("a", "web"))
 	must.Len(t, 0, n.live(""))
 }
@@ -129,8 +156,7 @@ func TestCore_order(t *testing.T) {
 	leader.Leader = true
 	n.place(allocation("a", mainTask("app"), leader, hooked("init", cluster.HookPrestart, false), hooked("proxy", cluster.HookPrestart, true),
 		hooked("notify", cluster.HookPoststart, false), hooked("agent", cluster.HookPoststart, true), hooked("cleanup", cluster.HookPoststop, false)))
-	n.run(20 * time.Second)
-	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	n.reaches("a", cluster.ClientRunning, 20*time.Second)
 	must.NotNil(t, n.servers["a"].Healthy)
 	n.stop("a")
 	n.run(20 * time.Second)
@@ -166,10 +192,8 @@ func TestCore_graceOfCenturies(t *testing.T) {
 	n.place(allocation("a", web))
 	n.run(time.Second)
 	n.stop("a")
-	n.run(59 * time.Minute)
-	must.EqOp(t, cluster.ClientRunning, n.status("a"))
-	n.run(2 * time.Minute)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.reaches("a", cluster.ClientRunning, 59*time.Minute)
+	n.reaches("a", cluster.ClientComplete, 2*time.Minute)
 }
 
 // A task gets its whole grace, and is killed within a second after it.
@@ -186,8 +210,7 @@ func TestCore_grace(t *testing.T) {
 		began := n.boot
 		process := n.live("web")[0]
 		n.stop("a", change...)
-		n.run(time.Minute)
-		must.EqOp(t, cluster.ClientComplete, n.status("a"))
+		n.reaches("a", cluster.ClientComplete, time.Minute)
 		return n, process.signaled - began, process.killed - process.signaled
 	}
 	_, signal, kill := stop()
@@ -202,10 +225,7 @@ func TestCore_grace(t *testing.T) {
 // The driver dies one second after the start of a stop. The task still gets its whole grace and is
 // killed at the end, although no call to stop it is in flight.
 func TestCore_driverDiesDuringStop(t *testing.T) {
-	n := newNode(t)
-	n.scripts["web"] = script{ignores: true}
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Second)
+	n := newRunning(t, script{ignores: true}, time.Second)
 	process := n.live("web")[0]
 	n.stop("a")
 	n.run(time.Second)
@@ -217,10 +237,7 @@ func TestCore_driverDiesDuringStop(t *testing.T) {
 
 // The client restarts during the grace. The task gets exactly the rest of its grace.
 func TestCore_restartDuringGrace(t *testing.T) {
-	n := newNode(t)
-	n.scripts["web"] = script{ignores: true}
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Second)
+	n := newRunning(t, script{ignores: true}, time.Second)
 	process := n.live("web")[0]
 	n.stop("a")
 	n.run(3 * time.Second)
@@ -231,12 +248,8 @@ func TestCore_restartDuringGrace(t *testing.T) {
 }
 
 func TestCore_restartTakesTasksOver(t *testing.T) {
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
-	n.crash()
-	n.answer()
-	n.run(time.Second)
+	n := newRunning(t, script{}, time.Minute)
+	n.restarts(time.Second)
 	must.Len(t, 1, n.live("web"))
 	n.exit(n.live("web")[0], 3, 0)
 	n.run(20 * time.Second)
@@ -246,9 +259,7 @@ func TestCore_restartTakesTasksOver(t *testing.T) {
 
 // A task ended while no client ran. The next client reports its true result.
 func TestCore_exitWhileAway(t *testing.T) {
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{}, time.Minute)
 	n.crash()
 	n.exit(n.live("web")[0], 7, 0)
 	n.answer()
@@ -261,8 +272,7 @@ func TestCore_restartPolicy(t *testing.T) {
 		n := newNode(t)
 		n.scripts["web"] = script{runs: []ending{{after: time.Second, code: 1}}}
 		n.place(allocation("a", mainTask("web"), mainTask("other")))
-		n.run(2 * time.Minute)
-		must.EqOp(t, cluster.ClientFailed, n.status("a"))
+		n.reaches("a", cluster.ClientFailed, 2*time.Minute)
 		must.False(t, *n.servers["a"].Healthy)
 		must.StrContains(t, fmt.Sprint(n.servers["a"].TaskStates.State("web").Events), "Exceeded allowed attempts 2 in interval 1h0m0s")
 		must.EqOp(t, 3, strings.Count(n.storyOf(), "exits with 1"))
@@ -286,21 +296,15 @@ func TestCore_restartPolicy(t *testing.T) {
 		a := allocation("a", mainTask("work"))
 		a.Job.Type = cluster.JobBatch
 		n.place(a)
-		n.run(time.Minute)
-		must.EqOp(t, cluster.ClientComplete, n.status("a"))
+		n.reaches("a", cluster.ClientComplete, time.Minute)
 		must.EqOp(t, 2, len(n.tasks))
 	})
 }
 
 // Wait returns no result for a stopped task, but Inspect returns it.
 func TestCore_waitFails(t *testing.T) {
-	n := newNode(t)
-	n.scripts["web"] = script{waitError: errors.New("executor: plugin is shut down"), ignores: true}
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Second)
-	n.stop("a")
-	n.run(time.Minute)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n := newRunning(t, script{waitError: errors.New("executor: plugin is shut down"), ignores: true}, time.Second)
+	n.ends("a", time.Minute)
 	must.StrContains(t, fmt.Sprint(n.servers["a"].TaskStates.State("web").Events), "Exit Code: 137")
 }
 
@@ -353,10 +357,7 @@ func TestCore_healthyDeadline(t *testing.T) {
 
 func TestCore_startErrors(t *testing.T) {
 	start := func(errs ...error) *node {
-		n := newNode(t)
-		n.scripts["web"] = script{startErrors: errs}
-		n.place(allocation("a", mainTask("web")))
-		n.run(time.Minute)
+		n := newRunning(t, script{startErrors: errs}, time.Minute)
 		return n
 	}
 	recoverable := &driver.Error{Class: driver.Recoverable, Call: "StartTask", Err: errors.New("no image yet")}
@@ -370,10 +371,7 @@ func TestCore_startErrors(t *testing.T) {
 // The driver does not answer a start for ten minutes, and would then start the task. The client
 // kills the driver, so that there is never a second copy of the task.
 func TestCore_startHangs(t *testing.T) {
-	n := newNode(t)
-	n.scripts["web"] = script{startTakes: 10 * time.Minute}
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Second)
+	n := newRunning(t, script{startTakes: 10 * time.Minute}, time.Second)
 	n.scripts["web"] = script{}
 	n.run(20 * time.Minute)
 	must.StrContains(t, n.storyOf(), "the driver dies")
@@ -410,21 +408,15 @@ func TestCore_startTimeouts(t *testing.T) {
 
 // While a process is in state D, its allocation is not reported as ended.
 func TestCore_stateD(t *testing.T) {
-	n := newNode(t)
-	n.scripts["web"] = script{ignores: true, undying: time.Hour}
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{ignores: true, undying: time.Hour}, time.Minute)
 	n.stop("a")
-	n.run(30 * time.Minute)
-	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	n.reaches("a", cluster.ClientRunning, 30*time.Minute)
 	wait := n.servers["a"].TaskStates.State("web").Waiting
 	must.NotNil(t, wait)
 	must.EqOp(t, "process 4711 (dd) in state D does not die", wait.Detail)
 	n.crash()
-	n.run(10 * time.Minute)
-	must.EqOp(t, cluster.ClientRunning, n.status("a"))
-	n.run(time.Hour)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.reaches("a", cluster.ClientRunning, 10*time.Minute)
+	n.reaches("a", cluster.ClientComplete, time.Hour)
 }
 
 // A main task is in state D. Its sidecar stops nevertheless, within the stop time, and the poststop
@@ -443,9 +435,7 @@ func TestCore_sidecarOfAnUnkillableTask(t *testing.T) {
 	n.run(10 * time.Second)
 	must.SliceEmpty(t, n.live("proxy"))
 	must.SliceLen(t, 1, n.live("web"))
-	n.crash()
-	n.answer()
-	n.run(30 * time.Minute)
+	n.restarts(30 * time.Minute)
 	must.SliceEmpty(t, n.live("bye"))
 	must.EqOp(t, cluster.ClientRunning, n.status("a"))
 	n.run(time.Hour)
@@ -458,17 +448,13 @@ func TestCore_unknownSignal(t *testing.T) {
 	n.scripts["web"] = script{stopError: errors.New("unknown signal SIGPOLL")}
 	n.place(allocation("a", func() *cluster.Task { task := mainTask("web"); task.KillSignal = "SIGPOLL"; return task }()))
 	n.run(time.Second)
-	n.stop("a")
-	n.run(time.Second)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.ends("a", time.Second)
 	must.StrContains(t, fmt.Sprint(n.servers["a"].TaskStates.State("web").Events), "The driver could not send SIGPOLL")
 }
 
 // The driver cannot take a task over. The client destroys the task, and then starts it again.
 func TestCore_recoverFails(t *testing.T) {
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{}, time.Minute)
 	n.scripts["web"] = script{recoverErr: errors.New("failed to decode driver config: EOF")}
 	n.killDriver()
 	n.run(time.Minute)
@@ -477,9 +463,7 @@ func TestCore_recoverFails(t *testing.T) {
 }
 
 func TestCore_reboot(t *testing.T) {
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{}, time.Minute)
 	n.exit(n.live("web")[0], 137, 9)
 	n.boot, n.bootID, n.events = time.Minute, "boot-2", nil
 	n.tasks = map[driver.TaskID]*task{}
@@ -506,17 +490,14 @@ func TestCore_serversAway(t *testing.T) {
 	n.run(time.Hour)
 	must.Len(t, 1, n.live(""))
 	n.silent = false
-	n.run(time.Minute)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.reaches("a", cluster.ClientComplete, time.Minute)
 	must.EqOp(t, cluster.ClientRunning, n.status("b"))
 }
 
 // The servers do not get a report, and the client restarts. The next client repeats the report,
 // although the servers have the right status and verdict.
 func TestCore_reportAfterRestart(t *testing.T) {
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{}, time.Minute)
 	must.NotNil(t, n.servers["a"].Healthy)
 	n.silent = true
 	n.exit(n.live("web")[0], 3, 0)
@@ -531,9 +512,7 @@ func TestCore_reportAfterRestart(t *testing.T) {
 
 // Answers of another cluster and old answers stop nothing.
 func TestCore_agreement(t *testing.T) {
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Second)
+	n := newRunning(t, script{}, time.Second)
 	allocs, index := n.allocs, n.index
 	n.allocs, n.index = nil, 0
 	n.answer()
@@ -555,9 +534,7 @@ func TestCore_agreement(t *testing.T) {
 
 // While the client ignores the servers, it reports its drivers as unhealthy.
 func TestCore_foreignServers(t *testing.T) {
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{}, time.Minute)
 	n.core.Servers(client.Wanted{ClusterID: "cluster-2", Index: 1, Complete: true})
 	n.run(time.Minute)
 	must.Len(t, 1, n.live(""))
@@ -592,17 +569,14 @@ func TestCore_joinsTheNextCluster(t *testing.T) {
 	must.MapNotContainsKey(t, n.servers, "b")
 	must.EqOp(t, 10, strings.Count(log.String(), "another cluster"), must.Sprint("one line a minute"))
 
-	n.stop("a")
-	n.run(time.Minute)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.ends("a", time.Minute)
 	next(false)
 	must.MapNotContainsKey(t, n.servers, "b", must.Sprint("some allocations may be missing in the answer"))
 	n.crash()
 	n.run(time.Minute)
 	next(true)
 	must.False(t, n.core.Foreign())
-	n.run(time.Minute)
-	must.EqOp(t, cluster.ClientRunning, n.status("b"))
+	n.reaches("b", cluster.ClientRunning, time.Minute)
 	must.StrContains(t, log.String(), "it joins the other cluster")
 
 	n.crash() // with the record of "a", which has ended
@@ -626,20 +600,15 @@ func TestClusterOf(t *testing.T) {
 }
 
 func TestCore_fullDisk(t *testing.T) {
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{}, time.Minute)
 	n.fullDisk = true
 	n.place(allocation("b", mainTask("web")))
 	n.run(time.Minute)
 	must.Len(t, 1, n.live(""))
 	must.EqOp(t, "the client cannot write its record to the disk", n.servers["b"].TaskStates.State("web").Waiting.Detail)
-	n.stop("a")
-	n.run(time.Minute)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.ends("a", time.Minute)
 	n.fullDisk = false
-	n.run(time.Minute)
-	must.EqOp(t, cluster.ClientRunning, n.status("b"))
+	n.reaches("b", cluster.ClientRunning, time.Minute)
 }
 
 // The client was down for longer than the grace of a task that had to stop. The task then gets its
@@ -656,9 +625,7 @@ func TestCore_clientAwayBeforeTheSignal(t *testing.T) {
 	n.stop("a")
 	n.run(time.Second)
 	n.boot += 10 * time.Minute // no client runs
-	n.crash()
-	n.answer()
-	n.run(time.Minute)
+	n.restarts(time.Minute)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 	must.Positive(t, process.signaled)
 	must.EqOp(t, 0, process.killed)
@@ -676,8 +643,6 @@ func TestCore_stopAtTheBootOfTheMachine(t *testing.T) {
 	must.SliceEmpty(t, n.live("web"))
 	n.reboot()
 	n.boot = 0
-	n.stop("a")
-	n.run(time.Minute)
-	must.Eq(t, cluster.ClientComplete, n.status("a"))
+	n.ends("a", time.Minute)
 	must.StrContains(t, n.eventsOf("a", "cleanup"), "Terminated")
 }

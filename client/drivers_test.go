@@ -24,18 +24,13 @@ func (n *node) messages(id cluster.AllocID, name string) string {
 
 // H2: a driver is unhealthy while its task stops. The task gets its signal and its whole grace.
 func TestCore_unhealthyDriverStopsTasks(t *testing.T) {
-	n := newNode(t)
-	n.scripts["web"] = script{stopTakes: 3 * time.Second}
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{stopTakes: 3 * time.Second}, time.Minute)
 	process := n.live("web")[0]
 	n.core.Fingerprint("mock", n.driver.generation, driver.Fingerprint{Health: driver.Unhealthy, Description: "no coffee"})
 	n.run(time.Minute)
 	must.EqOp(t, "no coffee", health(n).HealthDescription)
 	must.True(t, process.alive)
-	n.stop("a")
-	n.run(time.Minute)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.ends("a", time.Minute)
 	must.EqOp(t, 3*time.Second, process.ended-process.signaled)
 }
 
@@ -74,10 +69,7 @@ func TestCore_driverHangsAtEachCall(t *testing.T) {
 	} {
 		for _, once := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s once=%t", test.call, once), func(t *testing.T) {
-				n := newNode(t)
-				n.scripts["web"] = script{hangsAt: test.call, hangsOnce: once}
-				n.place(allocation("a", mainTask("web")))
-				n.run(time.Minute)
+				n := newRunning(t, script{hangsAt: test.call, hangsOnce: once}, time.Minute)
 				if test.call == "RecoverTask" || test.call == "InspectTask" {
 					sc := n.scripts["web"]
 					n.killDriver()
@@ -107,10 +99,7 @@ func TestCore_driverHangsAtEachCall(t *testing.T) {
 // H5: the driver never answers a start. The client restarts the driver each time, and the
 // allocation fails after its restart attempts, with the reason.
 func TestCore_startNeverAnswers(t *testing.T) {
-	n := newNode(t)
-	n.scripts["web"] = script{hangsAt: "StartTask"}
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Hour)
+	n := newRunning(t, script{hangsAt: "StartTask"}, time.Hour)
 	must.EqOp(t, cluster.ClientFailed, n.status("a"))
 	must.EqOp(t, 3, strings.Count(n.storyOf(), "the driver dies"))
 	must.StrContains(t, n.messages("a", "web"), "The driver did not start the task in time, and the client restarts the driver")
@@ -137,10 +126,7 @@ func TestCore_killHangs(t *testing.T) {
 // H10: the driver states that it has stopped the task, but the task still runs. The client kills it
 // at the end of the grace.
 func TestCore_stopLies(t *testing.T) {
-	n := newNode(t)
-	n.scripts["web"] = script{stopLies: true}
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{stopLies: true}, time.Minute)
 	process, began := n.live("web")[0], n.boot
 	n.stop("a")
 	n.run(4900 * time.Millisecond)
@@ -154,29 +140,21 @@ func TestCore_stopLies(t *testing.T) {
 
 // H6: the driver cannot take a task over while the task must stop. The client destroys the task.
 func TestCore_recoverFailsDuringAStop(t *testing.T) {
-	n := newNode(t)
-	n.scripts["web"] = script{ignores: true, recoverErr: errors.New("failed to decode driver config: EOF")}
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{ignores: true, recoverErr: errors.New("failed to decode driver config: EOF")}, time.Minute)
 	n.stop("a")
 	n.run(time.Second)
 	n.killDriver()
-	n.run(time.Minute)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.reaches("a", cluster.ClientComplete, time.Minute)
 	must.StrContains(t, n.messages("a", "web"), "The driver could not take the task over: failed to decode driver config: EOF")
 	must.Len(t, 0, n.live(""))
 }
 
 // R3: the client and its driver are killed. The next driver takes the task over.
 func TestCore_restartWithoutTheDriver(t *testing.T) {
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{}, time.Minute)
 	process := n.live("web")[0]
 	n.killDriver()
-	n.crash()
-	n.answer()
-	n.run(time.Minute)
+	n.restarts(time.Minute)
 	must.EqOp(t, 1, n.launches)
 	must.True(t, process.alive)
 	must.EqOp(t, 1, len(n.tasks))
@@ -194,9 +172,7 @@ func TestCore_killedDuringAStart(t *testing.T) {
 	n.place(allocation("a", mainTask("web")))
 	n.run(time.Second)
 	n.scripts["web"] = script{}
-	n.crash()
-	n.answer()
-	n.run(time.Minute)
+	n.restarts(time.Minute)
 	must.StrContains(t, n.storyOf(), "the driver dies")
 	must.EqOp(t, 1, len(n.tasks))
 	must.StrContains(t, n.messages("a", "web"), "does not know whether the task was started")
@@ -206,16 +182,11 @@ func TestCore_killedDuringAStart(t *testing.T) {
 // R7: the servers drain the node while its client is down. The next client stops the task, with its
 // whole grace.
 func TestCore_drainedWhileAway(t *testing.T) {
-	n := newNode(t)
-	n.scripts["web"] = script{stopTakes: 4 * time.Second}
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{stopTakes: 4 * time.Second}, time.Minute)
 	process := n.live("web")[0]
 	n.stop("a")         // the core has no time to see it
 	n.boot += time.Hour // no client runs
-	n.crash()
-	n.answer()
-	n.run(time.Minute)
+	n.restarts(time.Minute)
 	must.EqOp(t, 4*time.Second, process.ended-process.signaled)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 }
@@ -235,8 +206,7 @@ func TestCore_driverDoesNotStart(t *testing.T) {
 	must.SliceLen(t, 1, n.published)
 	must.EqOp(t, "the driver mock is not running", n.servers["a"].TaskStates.State("web").Waiting.Detail)
 	n.launchError = nil
-	n.run(3 * time.Minute)
-	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	n.reaches("a", cluster.ClientRunning, 3*time.Minute)
 	must.True(t, health(n).Healthy)
 }
 
@@ -252,8 +222,7 @@ func TestCore_healthyAndUseless(t *testing.T) {
 			}
 			n.scripts["web"] = script{startErrors: errs}
 			n.place(allocation("a", mainTask("web")))
-			n.run(time.Hour)
-			must.EqOp(t, cluster.ClientFailed, n.status("a"))
+			n.reaches("a", cluster.ClientFailed, time.Hour)
 			must.EqOp(t, starts, n.ids)
 			must.StrContains(t, n.messages("a", "web"), "failed to start task: StartTask: cannot create a cgroup")
 			must.True(t, health(n).Healthy)
@@ -278,9 +247,7 @@ func TestCore_exitsAtOnce(t *testing.T) {
 	must.LessEq(t, cluster.MaxTaskEvents, len(n.disk["a"].Tasks[0].State.Events))
 	n.scripts["web"] = script{}
 	n.run(time.Minute)
-	n.stop("a")
-	n.run(time.Minute)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.ends("a", time.Minute)
 	must.Len(t, 0, n.live(""))
 }
 
@@ -298,8 +265,7 @@ func TestCore_anHourWithoutServers(t *testing.T) {
 	n.silent = true
 	n.run(time.Hour)
 	n.silent = false
-	n.run(time.Minute)
-	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	n.reaches("a", cluster.ClientRunning, time.Minute)
 	must.EqOp(t, uint64(1), n.servers["a"].TaskStates.State("web").Restarts)
 	must.EqOp(t, cluster.ClientComplete, n.status("b"))
 }
@@ -308,10 +274,7 @@ func TestCore_anHourWithoutServers(t *testing.T) {
 // requested that process for the state of a task that it had not taken over, took the answer for the
 // end of the task, and killed it.
 func TestDrivers_waitFailsLate(t *testing.T) {
-	n := newNode(t)
-	n.scripts["web"] = script{waitLate: errors.New("the stream is broken")}
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{waitLate: errors.New("the stream is broken")}, time.Minute)
 	first := n.live("web")
 	must.SliceLen(t, 1, first)
 	n.killDriver()

@@ -133,8 +133,7 @@ func TestEnding_leaderWithAnEarlyAnswer(t *testing.T) {
 	n.place(a)
 	n.run(20 * time.Second)
 	web := n.live("web")[0]
-	n.run(30 * time.Second)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.reaches("a", cluster.ClientComplete, 30*time.Second)
 	must.EqOp(t, 4*time.Second, web.ended-web.signaled)
 	must.EqOp(t, 0, web.killed)
 	must.StrContains(t, n.messages("a", "web"), "Exit Code: 7")
@@ -202,9 +201,7 @@ func TestEnding_calls(t *testing.T) {
 	n.run(30 * time.Second)
 	must.EqOp(t, 0, n.calls["InspectTask"])
 	must.EqOp(t, 2, n.calls["WaitTask"]) // of two starts
-	n.stop("a")
-	n.run(3 * time.Second)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.ends("a", 3*time.Second)
 	must.EqOp(t, 1, n.calls["InspectTask"])
 	must.EqOp(t, 3, n.calls["WaitTask"])
 }

@@ -144,9 +144,7 @@ func TestRestart_refused(t *testing.T) {
 // is saved.
 func TestRestart_waitsForTheDisk(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{}, time.Minute)
 	n.fullDisk = true
 	answer := n.restart("a", "", false)
 	n.run(time.Minute)
@@ -200,9 +198,7 @@ func TestRestart_stoppedMeanwhile(t *testing.T) {
 		process := n.live("web")[0]
 		n.restart("a", "", all)
 		n.run(2 * time.Second)
-		n.stop("a")
-		n.run(time.Minute)
-		must.EqOp(t, cluster.ClientComplete, n.status("a"))
+		n.ends("a", time.Minute)
 		must.Between(t, 5*time.Second, process.killed-process.signaled, 6*time.Second)
 	}
 }
@@ -211,9 +207,7 @@ func TestRestart_stoppedMeanwhile(t *testing.T) {
 // start.
 func TestRestart_beforeTheVerdict(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(8 * time.Second)
+	n := newRunning(t, script{}, 8*time.Second)
 	n.restart("a", "web", false)
 	n.run(8 * time.Second)
 	must.Nil(t, n.servers["a"].Healthy)
@@ -225,9 +219,7 @@ func TestRestart_beforeTheVerdict(t *testing.T) {
 // A follower of a start of a task is called once, at its end.
 func TestFollow(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{}, time.Minute)
 	var infos []client.TaskInfo
 	n.core.Tasks("a", func(got []client.TaskInfo, err error) { infos = got; must.NoError(t, err) })
 	n.core.Tasks("b", func(_ []client.TaskInfo, err error) { must.ErrorIs(t, err, client.ErrUnknownAlloc) })

@@ -194,13 +194,9 @@ func TestReports_verdictAtOnce(t *testing.T) {
 
 // The end of an allocation is reported at once, also together with changes that wait.
 func TestReports_endAtOnce(t *testing.T) {
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(15 * time.Second)
+	n := newRunning(t, script{}, 15*time.Second)
 	n.place(allocation("b", mainTask("log")))
-	n.stop("a")
-	n.run(50 * time.Millisecond)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.ends("a", 50*time.Millisecond)
 	must.EqOp(t, cluster.ClientRunning, n.status("b"))
 }
 
@@ -216,8 +212,7 @@ func TestReports_oneReportFits(t *testing.T) {
 				tasks = append(tasks, mainTask(fmt.Sprintf("%s%04d", strings.Repeat("<", long), i)))
 			}
 			n.place(allocation("a", tasks...))
-			n.run(time.Second)
-			must.EqOp(t, cluster.ClientPending, n.status("a"))
+			n.reaches("a", cluster.ClientPending, time.Second)
 			must.EqOp(t, 0, w.refused)
 			must.EqOp(t, long == 0, n.servers["a"].TaskStates != nil)
 			must.Positive(t, len(w.batches))
@@ -265,9 +260,7 @@ func TestReports_afterARestart(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNode(t)
-			n.place(allocation("a", mainTask("web")))
-			n.run(time.Minute)
+			n := newRunning(t, script{}, time.Minute)
 			n.reports = nil
 			c.missed(n)
 			n.crash()
@@ -282,10 +275,7 @@ func TestReports_afterARestart(t *testing.T) {
 
 // For an allocation that is lost or unknown to the servers, the client reports only the end.
 func TestReports_ofAForgottenAllocation(t *testing.T) {
-	n := newNode(t)
-	n.scripts["web"] = script{stopTakes: 3 * time.Second}
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{stopTakes: 3 * time.Second}, time.Minute)
 	allocs := n.allocs
 	n.allocs, n.reports = nil, nil
 	n.answer()
@@ -301,9 +291,7 @@ func TestReports_ofAForgottenAllocation(t *testing.T) {
 
 // A change of the row by the servers causes no report.
 func TestReports_notOfChangesByTheServers(t *testing.T) {
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{}, time.Minute)
 	n.reports = nil
 	n.index++
 	n.allocs[0].AllocModifyIndex = n.index

@@ -14,9 +14,7 @@ import (
 
 // A task that died while the client was down must not get a healthy verdict.
 func TestCore_healthOfADeadTask(t *testing.T) {
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(2 * time.Second)
+	n := newRunning(t, script{}, 2*time.Second)
 	web := n.live("web")[0]
 	n.crash()
 	n.exit(web, 1, 0)
@@ -32,16 +30,13 @@ func TestCore_restoredServersLearnTheEnd(t *testing.T) {
 	n.place(allocation("a", mainTask("web")))
 	old := n.allocs[0].Copy()
 	n.run(20 * time.Second)
-	n.stop("a")
-	n.run(20 * time.Second)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.ends("a", 20*time.Second)
 	// The snapshot is from before the stop. Its index is above all indexes that were used.
 	n.allocs[0] = old
 	clear(n.servers)
 	n.index = 1000
 	n.answer()
-	n.run(time.Minute)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.reaches("a", cluster.ClientComplete, time.Minute)
 }
 
 // The same for a running allocation, with a mark that the snapshot does not contain. The following
@@ -62,8 +57,7 @@ func TestCore_restoredServersLearnThatItRuns(t *testing.T) {
 	clear(n.servers)
 	n.index = 1000
 	n.answer()
-	n.run(time.Minute)
-	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	n.reaches("a", cluster.ClientRunning, time.Minute)
 	must.NotNil(t, n.servers["a"].Healthy)
 }
 
@@ -94,9 +88,7 @@ func TestCore_poststopOnAFullDisk(t *testing.T) {
 	n.place(allocation("a", mainTask("web"), hooked("cleanup", cluster.HookPoststop, false)))
 	n.run(20 * time.Second)
 	n.fullDisk = true
-	n.stop("a")
-	n.run(time.Hour)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.ends("a", time.Hour)
 }
 
 // The allocation of an orphan is purged while the client removes the orphan.
@@ -116,9 +108,7 @@ func TestCore_purgedWhileOrphan(t *testing.T) {
 // allocation at once. It removes the orphan's record when the driver can no longer start another
 // copy.
 func TestCore_orphanWithoutADriver(t *testing.T) {
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{}, time.Minute)
 	n.killDriver()
 	n.launchError = errors.New("the program is gone")
 	n.allocs = nil
@@ -133,9 +123,7 @@ func TestCore_orphanWithoutADriver(t *testing.T) {
 
 // If Wait fails occasionally, over months, the task is not lost.
 func TestCore_rareWaitErrors(t *testing.T) {
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(time.Minute)
+	n := newRunning(t, script{}, time.Minute)
 	web := n.live("web")[0]
 	for range 8 {
 		waiters := web.waiters
@@ -165,10 +153,7 @@ func TestCore_killIsNotDelayedByOtherRetries(t *testing.T) {
 // A task cannot be killed while its driver is down. The report names the process, not only the
 // driver.
 func TestCore_undyingWithoutItsDriver(t *testing.T) {
-	n := newNode(t)
-	n.scripts["web"] = script{undying: time.Hour, recoverErr: &driver.Error{Class: driver.Deadline, Call: "RecoverTask", Err: errors.New("no answer")}}
-	n.place(allocation("a", mainTask("web")))
-	n.run(20 * time.Second)
+	n := newRunning(t, script{undying: time.Hour, recoverErr: &driver.Error{Class: driver.Deadline, Call: "RecoverTask", Err: errors.New("no answer")}}, 20*time.Second)
 	n.killDriver()
 	n.stop("a")
 	n.run(2 * time.Minute)
@@ -188,16 +173,13 @@ func TestCore_poststopWithoutServers(t *testing.T) {
 	n.stop("a")
 	n.run(time.Second)
 	n.crash()
-	n.run(cluster.PoststopLimit + 10*time.Second)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.reaches("a", cluster.ClientComplete, cluster.PoststopLimit+10*time.Second)
 }
 
 // The servers have the allocation as lost when the client comes back. Its end is reported, although
 // the first report fails.
 func TestCore_endOfALostAllocation(t *testing.T) {
-	n := newNode(t)
-	n.place(allocation("a", mainTask("web")))
-	n.run(20 * time.Second)
+	n := newRunning(t, script{}, 20*time.Second)
 	n.crash()
 	n.allocs = nil // a complete answer contains live allocations only
 	n.index++
@@ -205,6 +187,5 @@ func TestCore_endOfALostAllocation(t *testing.T) {
 	n.answer()
 	n.run(5 * time.Second)
 	n.silent = false
-	n.run(time.Minute)
-	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.reaches("a", cluster.ClientComplete, time.Minute)
 }

@@ -29,9 +29,7 @@ func TestVolumes_endOfADeadClient(t *testing.T) {
 			must.EqOp(t, shared, n.storage.disk[dataKey] != nil)
 			before := len(n.storage.calls)
 			n.fullDisk, n.silent = false, false
-			n.crash()
-			n.answer()
-			n.run(time.Minute)
+			n.restarts(time.Minute)
 			completed(n, "a")
 			for _, call := range n.storage.calls[before:] {
 				must.SliceContains(t, []string{"unpublish", "release"}, call)
@@ -65,9 +63,7 @@ func TestVolumes_missingMountOfARunningTask(t *testing.T) {
 			if c.noAnswer {
 				n.scripts["web"] = script{hangsAt: "InspectTask", hangsOnce: true}
 			}
-			n.crash()
-			n.answer()
-			n.run(5 * time.Minute)
+			n.restarts(5 * time.Minute)
 			must.SliceLen(t, 1, n.live("web"))
 			must.SliceLen(t, 1, n.storage.published())
 			end(n, "a")

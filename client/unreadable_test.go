@@ -37,8 +37,7 @@ func TestCore_unreadable(t *testing.T) {
 			n := unreadableNode(t)
 			restart(n)
 			n.answer()
-			n.run(20 * time.Second)
-			must.EqOp(t, cluster.ClientFailed, n.status("b"))
+			n.reaches("b", cluster.ClientFailed, 20*time.Second)
 			must.EqOp(t, "the client cannot read the allocation: "+tooDeep, n.servers["b"].ClientDescription)
 			must.SliceEmpty(t, n.live("deep"))
 			for _, id := range []cluster.AllocID{"a", "c"} {
@@ -46,9 +45,7 @@ func TestCore_unreadable(t *testing.T) {
 			}
 			must.Len(t, 1, n.live("web"))
 			must.Len(t, 1, n.live("db"))
-			n.stop("c")
-			n.run(20 * time.Second)
-			must.EqOp(t, cluster.ClientComplete, n.status("c"))
+			n.ends("c", 20*time.Second)
 			must.EqOp(t, cluster.ClientFailed, n.status("b"))
 		})
 	}
@@ -61,9 +58,7 @@ func TestCore_runningAllocationBecomesUnreadable(t *testing.T) {
 	for name, restart := range map[string]bool{"no restart": false, "restart": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newNode(t)
-			n.place(allocation("a", mainTask("web")))
-			n.run(20 * time.Second)
+			n := newRunning(t, script{}, 20*time.Second)
 			web := n.live("web")[0]
 			n.unreadable = map[cluster.AllocID]string{"a": tooDeep}
 			n.index++
@@ -71,16 +66,12 @@ func TestCore_runningAllocationBecomesUnreadable(t *testing.T) {
 			n.answer()
 			n.run(20 * time.Second)
 			if restart {
-				n.crash()
-				n.answer()
-				n.run(20 * time.Second)
+				n.restarts(20 * time.Second)
 			}
 			must.Eq(t, []*task{web}, n.live("web"))
 			must.EqOp(t, cluster.ClientRunning, n.status("a"))
 			must.NotNil(t, n.disk["a"].Alloc.Job, must.Sprint("the job of the record"))
-			n.stop("a")
-			n.run(20 * time.Second)
-			must.EqOp(t, cluster.ClientComplete, n.status("a"))
+			n.ends("a", 20*time.Second)
 			must.SliceEmpty(t, n.live("web"))
 		})
 	}
@@ -97,8 +88,7 @@ func TestCore_unreadableFields(t *testing.T) {
 		{Alloc: &cluster.Allocation{ID: "c", NodeID: "node-1", ClientStatus: cluster.ClientLost}, Reason: tooDeep},
 		{Alloc: &cluster.Allocation{ID: "d", NodeID: "node-2"}, Reason: tooDeep},
 	}, Nameless: []string{"allocation 4: the ID is missing"}})
-	n.run(10 * time.Second)
-	must.EqOp(t, cluster.ClientFailed, n.status("a"))
+	n.reaches("a", cluster.ClientFailed, 10*time.Second)
 	must.EqOp(t, cluster.ClientFailed, n.status("b"))
 	must.MapLen(t, 2, n.servers)
 }

@@ -61,8 +61,7 @@ func TestVolumes_aroundTheTasks(t *testing.T) {
 	must.Eq(t, cluster.ClientRunning, n.status("a"), must.Sprint("C3: it is reported after its volume is off"))
 	must.Eq(t, "all tasks have ended, and volumes must be unmounted", n.servers["a"].ClientDescription)
 	must.SliceLen(t, 1, n.servers["a"].VolumeHolds.Volumes)
-	n.run(4 * time.Second)
-	must.Eq(t, cluster.ClientComplete, n.status("a"))
+	n.reaches("a", cluster.ClientComplete, 4*time.Second)
 	must.Eq(t, &cluster.VolumeHolds{}, n.servers["a"].VolumeHolds)
 	must.Eq(t, []string{"claim", "stage", "publish", "unpublish", "unstage", "release"}, n.storage.calls)
 	n.storage.empty()
@@ -93,8 +92,7 @@ func TestVolumes_refused(t *testing.T) {
 	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
 	n.run(20 * time.Second)
 	must.EqOp(t, uint64(2), n.taskState("a", "web").Restarts)
-	n.run(time.Hour)
-	must.Eq(t, cluster.ClientFailed, n.status("a"))
+	n.reaches("a", cluster.ClientFailed, time.Hour)
 	must.StrContains(t, n.eventsOf("a", "web"), "Setup Failure, Not Restarting")
 	delete(n.storage.failing, "stage")
 	n.run(time.Minute)
@@ -108,8 +106,7 @@ func TestVolumes_nodeWithoutVolumes(t *testing.T) {
 	n.noVolumes = true
 	n.startCore()
 	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
-	n.run(time.Minute)
-	must.Eq(t, cluster.ClientFailed, n.status("a"))
+	n.reaches("a", cluster.ClientFailed, time.Minute)
 	must.StrContains(t, n.eventsOf("a", "web"), "Setup Failure")
 }
 
@@ -154,8 +151,7 @@ func TestVolumes_detachedByForce(t *testing.T) {
 			n.stop("a")
 			n.run(time.Second)
 			must.SliceLen(t, 1, n.live("web"), must.Sprint("it has its grace"))
-			n.run(time.Minute)
-			must.Eq(t, cluster.ClientComplete, n.status("a"))
+			n.reaches("a", cluster.ClientComplete, time.Minute)
 			must.Eq(t, []string{"claim", "stage", "publish", "unpublish", "unstage", "release"}, n.storage.calls)
 			n.storage.empty()
 		})
@@ -195,8 +191,7 @@ func TestVolumes_holdLimit(t *testing.T) {
 	n.storage.MakeBusy(busyTarget("a", "data"), storage.Holder{PID: 99, Command: "tail"})
 	n.stop("p")
 	n.stop("a")
-	n.run(client.DefaultHoldLimit - time.Second)
-	must.Eq(t, cluster.ClientRunning, n.status("a"))
+	n.reaches("a", cluster.ClientRunning, client.DefaultHoldLimit-time.Second)
 	must.SliceLen(t, 1, n.live("plugin"))
 	n.run(time.Minute)
 	completed(n, "a", "p")
@@ -234,9 +229,7 @@ func TestVolumes_newVersionOfThePlugin(t *testing.T) {
 	q := allocation("q", pluginTask("plugin"))
 	q.Job.Type, q.PreviousAllocation = cluster.JobSystem, "p"
 	n.place(q)
-	n.stop("p")
-	n.run(10 * time.Second)
-	must.Eq(t, cluster.ClientComplete, n.status("p"))
+	n.ends("p", 10*time.Second)
 	must.Eq(t, cluster.ClientRunning, n.status("q"))
 	must.SliceLen(t, 1, n.live("web"))
 	end(n, "a")
@@ -246,13 +239,11 @@ func TestVolumes_newVersionOfThePlugin(t *testing.T) {
 func TestVolumes_newVersionEndsTheHold(t *testing.T) {
 	n := newMounted(t)
 	n.stop("p")
-	n.run(10 * time.Second)
-	must.Eq(t, cluster.ClientRunning, n.status("p"))
+	n.reaches("p", cluster.ClientRunning, 10*time.Second)
 	q := allocation("q", pluginTask("plugin"))
 	q.Job.Type = cluster.JobSystem
 	n.place(q)
-	n.run(2 * time.Second)
-	must.Eq(t, cluster.ClientComplete, n.status("p"))
+	n.reaches("p", cluster.ClientComplete, 2*time.Second)
 	end(n, "a")
 }
 
@@ -260,9 +251,7 @@ func TestVolumes_newVersionEndsTheHold(t *testing.T) {
 func TestVolumes_onlyPluginsLeft(t *testing.T) {
 	n := newNode(t)
 	n.placePlugin("p")
-	n.stop("p")
-	n.run(time.Second)
-	must.Eq(t, cluster.ClientComplete, n.status("p"))
+	n.ends("p", time.Second)
 }
 
 // C9: the volume of the replacement on the same node is mounted after the volume of the old
@@ -274,8 +263,7 @@ func TestVolumes_replacementWaits(t *testing.T) {
 	b.PreviousAllocation = "a"
 	n.place(b)
 	n.stop("a")
-	n.run(time.Minute)
-	must.Eq(t, cluster.ClientRunning, n.status("b"))
+	n.reaches("b", cluster.ClientRunning, time.Minute)
 	must.Eq(t, []string{"claim", "stage", "publish", "unpublish", "unstage", "release", "claim", "stage", "publish"}, n.storage.calls)
 }
 
@@ -319,9 +307,7 @@ func TestVolumes_failingCall(t *testing.T) {
 func TestVolumes_lostRecord(t *testing.T) {
 	n := newMounted(t)
 	clear(n.storage.disk)
-	n.crash()
-	n.answer()
-	n.run(time.Minute)
+	n.restarts(time.Minute)
 	must.SliceLen(t, 1, n.live("web"))
 	end(n, "a")
 }
@@ -332,15 +318,12 @@ func TestVolumes_controllerUntilTheRelease(t *testing.T) {
 	n := newMounted(t)
 	n.storage.failing["release"] = errors.New("the controller is busy")
 	n.stop("p")
-	n.stop("a")
-	n.run(time.Minute)
-	must.Eq(t, cluster.ClientComplete, n.status("a"))
+	n.ends("a", time.Minute)
 	must.Eq(t, &cluster.VolumeHolds{}, n.servers["a"].VolumeHolds)
 	must.SliceLen(t, 1, n.live("plugin"))
 	must.StrContains(t, n.servers["p"].VolumeHolds.Volumes[0].Reason, "must be released by the servers: the controller is busy")
 	delete(n.storage.failing, "release")
-	n.run(time.Minute)
-	must.Eq(t, cluster.ClientComplete, n.status("p"))
+	n.reaches("p", cluster.ClientComplete, time.Minute)
 	n.storage.empty()
 }
 
@@ -364,8 +347,7 @@ func TestVolumes_controllerUntilAVolumeHasLeft(t *testing.T) {
 	n.run(10 * time.Second)
 	must.SliceNotEmpty(t, n.storage.published())
 	must.SliceLen(t, 2, n.live("plugin"))
-	n.run(time.Minute)
-	must.Eq(t, cluster.ClientComplete, n.status("a"))
+	n.reaches("a", cluster.ClientComplete, time.Minute)
 	must.Eq(t, cluster.ClientComplete, n.status("c"))
 	must.MapEmpty(t, n.storage.claims)
 }
@@ -380,8 +362,7 @@ func TestVolumes_nodePluginAndARelease(t *testing.T) {
 	n.storage.failing["release"] = errors.New("the controller is busy")
 	n.stop("p")
 	n.stop("a")
-	n.run(time.Minute)
-	must.Eq(t, cluster.ClientComplete, n.status("p"))
+	n.reaches("p", cluster.ClientComplete, time.Minute)
 }
 
 // planned adds a claim that a plan has created.
@@ -456,9 +437,7 @@ func TestVolumes_unpublishOfADeadClient(t *testing.T) {
 	n.run(time.Second)
 	must.SliceEmpty(t, n.live("web"))
 	n.storage.unpublishTakes, n.fullDisk = 0, false
-	n.crash()
-	n.answer()
-	n.run(time.Minute)
+	n.restarts(time.Minute)
 	must.SliceLen(t, 1, n.live("web"))
 	must.SliceLen(t, 1, n.storage.published())
 	end(n, "a")
@@ -563,9 +542,7 @@ func TestVolumes_keepsClaimsOfLaterPlans(t *testing.T) {
 func TestVolumes_claimOfAnUnknownAllocationAfterTheUnmount(t *testing.T) {
 	t.Parallel()
 	n := newMounted(t)
-	n.crash()
-	n.answer()
-	n.run(time.Minute)
+	n.restarts(time.Minute)
 	n.stop("a")
 	n.run(time.Minute)
 	before := len(n.storage.calls)

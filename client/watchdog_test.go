@@ -34,13 +34,10 @@ func TestCore_watchdogStops(t *testing.T) {
 		signalAt := n.boot - 2*time.Second
 		ignores := n.live("ignores")[0]
 		n.core = nil // no event of the task reaches the dead client
-		n.crash()
-		n.answer()
-		n.run(time.Second)
+		n.restarts(time.Second)
 		n.crash() // the note is still there
 		n.answer()
-		n.run(time.Minute)
-		must.EqOp(t, cluster.ClientComplete, n.status("a"))
+		n.reaches("a", cluster.ClientComplete, time.Minute)
 		must.EqOp(t, "Received, Started, Watchdog, Terminated, Killed", n.eventsOf("a", "obeys"))
 		must.EqOp(t, "Received, Started, Watchdog, Terminated, Killed", n.eventsOf("a", "ignores"))
 		must.EqOp(t, "Received, Started, Killing, Terminated, Killed", n.eventsOf("a", "side"))
@@ -55,9 +52,7 @@ func TestCore_watchdogStops(t *testing.T) {
 			n.exit(task, 0, 9)
 			task.known = false
 		}
-		n.crash()
-		n.answer()
-		n.run(time.Minute)
+		n.restarts(time.Minute)
 		must.EqOp(t, cluster.ClientComplete, n.status("a"))
 		must.EqOp(t, "Received, Started, Terminated, Watchdog, Not Restarting", n.eventsOf("a", "ignores"))
 	})

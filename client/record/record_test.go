@@ -373,15 +373,3 @@ func FuzzDisk_All(f *testing.F) {
 		must.Eq(t, 1, len(records)+len(damaged))
 	})
 }
-
-func benchmark(b *testing.B, dir string) {
-	d := openDisk(b, dir)
-	content := []byte(strings.Repeat("x", 1000))
-	i := 0
-	for b.Loop() {
-		if err := d.Put(fmt.Sprintf("task/%d", i%100), content); err != nil {
-			b.Fatal(err)
-		}
-		i++
-	}
-}

@@ -54,12 +54,6 @@ func Describe(pid int) (Description, error) {
 	return d, nil
 }
 
-// Parent returns the pid of the parent of the process that has the pid now, or ErrGone.
-func Parent(pid int) (int, error) {
-	st, err := readStat(strconv.Itoa(pid))
-	return st.parent, err
-}
-
 // Describe describes the process of the identity, or returns ErrGone.
 func (id Identity) Describe() (Description, error) {
 	if _, err := id.stat(); err != nil {
