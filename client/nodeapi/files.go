@@ -110,19 +110,11 @@ func (h *reader) readAt(w http.ResponseWriter, r *http.Request) error {
 // part sends a part of a file. A limit of zero or less is none. What is appended meanwhile is not sent: a
 // file that grows faster than its reader reads would have no end.
 func (h *reader) part(w http.ResponseWriter, r *http.Request, offset, limit int64) error {
-	alloc, name, _, err := target(r)
+	file, info, err := h.open(r)
 	if err != nil {
 		return err
 	}
-	file, err := h.options.Dirs.OpenFile(alloc, name)
-	if err != nil {
-		return refuseFile(alloc, name, err)
-	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return refuseFile(alloc, name, err)
-	}
 	length := max(0, info.Size()-offset)
 	if limit > 0 {
 		length = min(length, limit)
@@ -130,6 +122,24 @@ func (h *reader) part(w http.ResponseWriter, r *http.Request, offset, limit int6
 	f := newSender(w, true)
 	defer f.end()
 	return h.copyTo(f, io.NewSectionReader(file, offset, length))
+}
+
+// open opens the file of a request.
+func (h *reader) open(r *http.Request) (*allocdir.File, fs.FileInfo, error) {
+	alloc, name, _, err := target(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := h.options.Dirs.OpenFile(alloc, name)
+	if err != nil {
+		return nil, nil, refuseFile(alloc, name, err)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		_ = file.Close() // it was only read
+		return nil, nil, refuseFile(alloc, name, err)
+	}
+	return file, info, nil
 }
 
 // copyTo sends all of a source. The answer has begun.

@@ -7,7 +7,7 @@ import (
 
 // stream sends one file in frames, and follows it.
 func (h *reader) stream(w http.ResponseWriter, r *http.Request) error {
-	alloc, name, q, err := target(r)
+	_, name, q, err := target(r)
 	if err != nil {
 		return err
 	}
@@ -27,15 +27,11 @@ func (h *reader) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	file, err := h.options.Dirs.OpenFile(alloc, name)
+	file, info, err := h.open(r)
 	if err != nil {
-		return refuseFile(alloc, name, err)
+		return err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return refuseFile(alloc, name, err)
-	}
 	if fromEnd {
 		offset = max(0, info.Size()-offset)
 	}

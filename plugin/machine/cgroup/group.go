@@ -233,15 +233,7 @@ func waitProcess(ctx context.Context, pid int) error {
 	if err != nil {
 		return err
 	}
-	p, err := process.Open(id)
-	if errors.Is(err, process.ErrGone) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	return p.Wait(ctx)
+	return process.AwaitEnd(ctx, id)
 }
 
 // Remove deletes the folders, those of child groups first. It tries for about a second, since the

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"syscall"
 )
 
 // A companion is a process of the client's own program that outlives its client: a log keeper, the
@@ -60,15 +59,21 @@ func Reap(id Identity, wait func()) {
 
 // Kill kills a process and waits for its end. It is no error if the process has ended.
 func Kill(ctx context.Context, id Identity) error {
-	p, err := Open(id)
-	if err == nil {
-		if err = p.Signal(syscall.SIGKILL); err == nil {
-			err = p.Wait(ctx)
-		}
-		err = errors.Join(err, p.Close())
+	if err := kill(id); err != nil {
+		return err
 	}
+	return AwaitEnd(ctx, id)
+}
+
+// AwaitEnd waits until a process has ended. It is no error if it had ended before.
+func AwaitEnd(ctx context.Context, id Identity) error {
+	p, err := Open(id)
 	if errors.Is(err, ErrGone) {
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	return p.Wait(ctx)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -16,26 +18,14 @@ func Descendants(pid int) ([]Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir("/proc")
+	stats, err := readStats()
 	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
+		return nil, err
 	}
 	children := map[int][]int{}
-	stats := map[int]stat{}
-	for _, e := range entries {
-		number, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue // not a process
-		}
-		st, err := readStat(e.Name())
-		switch {
-		case errors.Is(err, ErrGone):
-		case err != nil:
-			return nil, err
-		default:
-			stats[number] = st
-			children[st.parent] = append(children[st.parent], number)
-		}
+	for _, number := range slices.Sorted(maps.Keys(stats)) {
+		parent := stats[number].parent
+		children[parent] = append(children[parent], number)
 	}
 	var below []Identity
 	next := children[pid]
@@ -52,6 +42,29 @@ func Descendants(pid int) ([]Identity, error) {
 		}
 	}
 	return below, nil
+}
+
+// readStats reads all processes of the machine by pid.
+func readStats() (map[int]stat, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	stats := map[int]stat{}
+	for _, e := range entries {
+		number, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue // not a process
+		}
+		switch st, err := readStat(e.Name()); {
+		case errors.Is(err, ErrGone):
+		case err != nil:
+			return nil, err
+		default:
+			stats[number] = st
+		}
+	}
+	return stats, nil
 }
 
 // KillSession kills the processes of the session that the process of the identity has begun, also
@@ -104,16 +117,7 @@ func kill(id Identity) error {
 // of them than files that this process may open.
 func awaitEnd(ctx context.Context, processes []Identity) error {
 	for _, id := range processes {
-		p, err := Open(id)
-		if errors.Is(err, ErrGone) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		err = p.Wait(ctx)
-		_ = p.Close()
-		if err != nil {
+		if err := AwaitEnd(ctx, id); err != nil {
 			return err
 		}
 	}
@@ -130,22 +134,15 @@ func session(leader Identity) ([]Identity, error) {
 	if now, err := Identify(leader.PID); err == nil && now != leader {
 		return nil, nil
 	}
-	entries, err := os.ReadDir("/proc")
+	stats, err := readStats()
 	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
+		return nil, err
 	}
 	var members []Identity
-	for _, e := range entries {
-		number, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue // not a process
-		}
-		st, err := readStat(e.Name())
-		if errors.Is(err, ErrGone) || err == nil && st.session != leader.PID {
+	for _, number := range slices.Sorted(maps.Keys(stats)) {
+		st := stats[number]
+		if st.session != leader.PID {
 			continue
-		}
-		if err != nil {
-			return nil, err
 		}
 		id := Identity{Boot: boot, PID: number, Start: st.start}
 		alive, err := id.Alive()
