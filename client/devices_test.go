@@ -248,7 +248,7 @@ func TestDevices_clientRestarts(t *testing.T) {
 func TestDevices_reservationFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		script deviceScript
-		says   string
+		output string
 		deaths bool
 	}{
 		"error": {deviceScript{errors: []error{errors.New("unknown device")}}, "failed to reserve devices: unknown device", false},
@@ -261,7 +261,7 @@ func TestDevices_reservationFails(t *testing.T) {
 			n.devices.scripts["web"] = test.script
 			n.place(withDevices(allocation("a", mainTask("web")), "web", "d1"))
 			n.run(40 * time.Second)
-			must.StrContains(t, n.messages("a", "web"), test.says)
+			must.StrContains(t, n.messages("a", "web"), test.output)
 			must.EqOp(t, test.deaths, n.devices.launches > 0)
 			n.devices.scripts["web"] = deviceScript{}
 			n.run(2 * time.Minute)

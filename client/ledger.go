@@ -44,15 +44,15 @@ func mayHoldDevices(t *taskRunner) bool {
 // mustWait reports whether a start of the task must wait for its devices, and sets what it waits
 // for.
 func (l ledger) mustWait(t *taskRunner) bool {
-	wanted := devicesOf(t)
-	if len(wanted) == 0 {
+	needed := devicesOf(t)
+	if len(needed) == 0 {
 		return false
 	}
-	if holder, id := l.holder(t, wanted); holder != nil {
+	if holder, id := l.holder(t, needed); holder != nil {
 		t.waitFor(cluster.WaitDevice, 0, fmt.Sprintf("the device %s is held by task %s of allocation %s", id, holder.rec.State.Name, holder.alloc.id()))
 		return true
 	}
-	for _, d := range wanted {
+	for _, d := range needed {
 		if reason := l.core.devices.waitReason(d.Kind); reason != "" {
 			t.waitFor(cluster.WaitDevice, 0, reason)
 			return true
@@ -63,7 +63,7 @@ func (l ledger) mustWait(t *taskRunner) bool {
 
 // holder returns another task that holds one of the devices and the name of this device, or nil. An
 // orphan without a known allocation may hold any device.
-func (l ledger) holder(t *taskRunner, wanted []cluster.AssignedDevice) (*taskRunner, string) {
+func (l ledger) holder(t *taskRunner, needed []cluster.AssignedDevice) (*taskRunner, string) {
 	for _, a := range l.core.allocs {
 		if a.rec.Alloc.Devices == nil && !a.orphan() {
 			continue
@@ -73,10 +73,10 @@ func (l ledger) holder(t *taskRunner, wanted []cluster.AssignedDevice) (*taskRun
 				continue
 			}
 			if a.orphan() && a.pending == nil {
-				return other, deviceName(wanted[0].Kind, wanted[0].IDs[0])
+				return other, deviceName(needed[0].Kind, needed[0].IDs[0])
 			}
 			for _, held := range devicesOf(other) {
-				if id := l.shared(wanted, held); id != "" {
+				if id := l.shared(needed, held); id != "" {
 					return other, deviceName(held.Kind, id)
 				}
 			}
@@ -86,8 +86,8 @@ func (l ledger) holder(t *taskRunner, wanted []cluster.AssignedDevice) (*taskRun
 }
 
 // shared returns the id of a device that is in both, or "".
-func (l ledger) shared(wanted []cluster.AssignedDevice, held cluster.AssignedDevice) string {
-	for _, w := range wanted {
+func (l ledger) shared(needed []cluster.AssignedDevice, held cluster.AssignedDevice) string {
+	for _, w := range needed {
 		for _, id := range w.IDs {
 			if slices.Contains(held.IDs, id) && l.mayBeSame(w.Kind, held.Kind) {
 				return id
@@ -99,11 +99,11 @@ func (l ledger) shared(wanted []cluster.AssignedDevice, held cluster.AssignedDev
 
 // mayBeSame reports whether the same id in both kinds may be the same device. Reserve gets ids but
 // no kinds, and a newer version of a plugin may rename a kind.
-func (l ledger) mayBeSame(wanted, held cluster.DeviceKind) bool {
-	if wanted == held {
+func (l ledger) mayBeSame(needed, held cluster.DeviceKind) bool {
+	if needed == held {
 		return true
 	}
-	has, _ := l.core.devices.find(wanted)
+	has, _ := l.core.devices.find(needed)
 	had, _ := l.core.devices.find(held)
 	return has != nil && (had == nil || had == has)
 }

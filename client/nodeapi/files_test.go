@@ -78,7 +78,7 @@ func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		path   string
 		status int
-		says   string
+		output string
 	}{
 		{"fs/ls/b?path=/", 404, "the node has no files of this allocation"},
 		{"fs/ls/..%2Fa?path=/", 404, "the node has no files of this allocation"},
@@ -117,7 +117,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		status, body := n.get("/v1/client/" + c.path)
 		must.Eq(t, c.status, status, must.Sprint(c.path, body))
-		must.StrContains(t, body, c.says)
+		must.StrContains(t, body, c.output)
 		must.Less(t, 1000, len(body))
 	}
 	answer, err := n.server.Client().Head(n.server.URL + "/v1/client/fs/stream/a?path=web/local/file")

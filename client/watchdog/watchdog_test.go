@@ -279,9 +279,9 @@ func TestWatchdog_TheNextClientTakesOver(t *testing.T) {
 	for text, in := range map[string]string{`{"Begin":true}`: "error take the lock of the watchdog: a later watchdog runs", `{"Contact":1}`: "error the client has not sent all guards: EOF"} {
 		late := exec.Command(os.Args[0], watchdog.Argument, "-protocol", "1", "-dir", m.dir, "-number", "1")
 		late.Stdin = strings.NewReader(text)
-		said, err := late.Output()
+		output, err := late.Output()
 		must.Error(t, err)
-		must.Eq(t, in+"\n", string(said))
+		must.Eq(t, in+"\n", string(output))
 	}
 	must.NoError(t, watchdog.End(m.dir))
 	m.end(second)

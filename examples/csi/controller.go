@@ -147,22 +147,22 @@ func (c *controller) ControllerPublishVolume(ctx context.Context, r *csi.Control
 }
 
 // publish publishes an existing volume, unless the access modes do not allow it.
-func (c *controller) publish(id string, wanted publication) error {
+func (c *controller) publish(id string, requested publication) error {
 	all, err := c.store.publications(id)
 	if err != nil {
 		return err
 	}
 	for _, p := range all {
 		switch {
-		case p == wanted:
+		case p == requested:
 			return nil
-		case p.Node == wanted.Node:
+		case p.Node == requested.Node:
 			return status.Errorf(codes.AlreadyExists, "the volume %s is published to the node %s with the mode %s", id, p.Node, p.Mode)
-		case singleMode(p.Mode) || singleMode(wanted.Mode):
-			return status.Errorf(codes.FailedPrecondition, "the volume %s is published to the node %s with the mode %s, and the mode %s is wanted", id, p.Node, p.Mode, wanted.Mode)
+		case singleMode(p.Mode) || singleMode(requested.Mode):
+			return status.Errorf(codes.FailedPrecondition, "the volume %s is published to the node %s with the mode %s, and the mode %s is wanted", id, p.Node, p.Mode, requested.Mode)
 		}
 	}
-	return c.store.publish(id, wanted)
+	return c.store.publish(id, requested)
 }
 
 // ControllerUnpublishVolume unpublishes a volume from a node, or from all nodes if the request

@@ -28,9 +28,9 @@ func faultsOf(t *testing.T, text string) (*faults, func(string)) {
 // call finds the fault of a call and lets it act.
 func (f *faults) call(ctx context.Context, t *testing.T, c call) error {
 	t.Helper()
-	what, err := f.find(c)
+	name, err := f.find(c)
 	must.NoError(t, err)
-	return f.act(ctx, c, what)
+	return f.act(ctx, c, name)
 }
 
 // A fault fails as many calls as it states, and begins again when the file changes.

@@ -58,11 +58,11 @@ func (n *node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRe
 	wrong = first(checkVolumeID(id), checkPath("target path", r.GetTargetPath()), wrong, checkPath("staging path", r.GetStagingTargetPath()))
 	c := call{Name: nodePublish, Volume: id, Node: n.id, Staging: resolve(r.GetStagingTargetPath()), Target: resolve(r.GetTargetPath())}
 	err := n.gate.run(ctx, c, wrong, func() error {
-		wanted := mountRecord{Path: c.Target, Staging: c.Staging, Mode: m.name, ReadOnly: r.GetReadonly() || m.reads}
-		if err := n.mayPublish(id, m, wanted); err != nil {
+		requested := mountRecord{Path: c.Target, Staging: c.Staging, Mode: m.name, ReadOnly: r.GetReadonly() || m.reads}
+		if err := n.mayPublish(id, m, requested); err != nil {
 			return err
 		}
-		return n.mount(id, c.Staging, wanted)
+		return n.mount(id, c.Staging, requested)
 	})
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (n *node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRe
 
 // mayPublish returns an error if a volume is not staged, or if its access mode does not allow the
 // mount.
-func (n *node) mayPublish(id string, m mode, wanted mountRecord) error {
+func (n *node) mayPublish(id string, m mode, requested mountRecord) error {
 	table, err := readMounts()
 	if err != nil {
 		return err
@@ -81,13 +81,13 @@ func (n *node) mayPublish(id string, m mode, wanted mountRecord) error {
 	if err != nil {
 		return err
 	}
-	staged := slices.IndexFunc(all[n.id], func(a mountRecord) bool { return a.Staging == "" && a.Path == wanted.Staging })
+	staged := slices.IndexFunc(all[n.id], func(a mountRecord) bool { return a.Staging == "" && a.Path == requested.Staging })
 	switch {
 	case staged < 0:
-		return status.Errorf(codes.FailedPrecondition, "the volume %s is not staged at %s", id, wanted.Staging)
-	case all[n.id][staged].Mode != wanted.Mode:
-		return status.Errorf(codes.FailedPrecondition, "the volume %s is staged with the mode %s, and the mode %s is wanted", id, all[n.id][staged].Mode, wanted.Mode)
-	case !m.oneWriter || wanted.ReadOnly:
+		return status.Errorf(codes.FailedPrecondition, "the volume %s is not staged at %s", id, requested.Staging)
+	case all[n.id][staged].Mode != requested.Mode:
+		return status.Errorf(codes.FailedPrecondition, "the volume %s is staged with the mode %s, and the mode %s is wanted", id, all[n.id][staged].Mode, requested.Mode)
+	case !m.oneWriter || requested.ReadOnly:
 		return nil
 	}
 	for _, other := range slices.Sorted(maps.Keys(all)) {
@@ -100,7 +100,7 @@ func (n *node) mayPublish(id string, m mode, wanted mountRecord) error {
 
 // mount mounts a folder for a volume, unless it is already mounted. It records the mount in the
 // store before it mounts.
-func (n *node) mount(id, from string, wanted mountRecord) error {
+func (n *node) mount(id, from string, requested mountRecord) error {
 	if err := n.store.mustHave(id); err != nil {
 		return err
 	}
@@ -108,39 +108,39 @@ func (n *node) mount(id, from string, wanted mountRecord) error {
 	if err != nil {
 		return err
 	}
-	if at, mounted := table.at(wanted.Path); mounted {
+	if at, mounted := table.at(requested.Path); mounted {
 		if !same(at, table.folder(n.store.data(id))) {
-			return status.Errorf(codes.FailedPrecondition, "something else is mounted at %s", wanted.Path)
+			return status.Errorf(codes.FailedPrecondition, "something else is mounted at %s", requested.Path)
 		}
-		return n.mountedAlready(id, at, wanted)
+		return n.mountedAlready(id, at, requested)
 	}
-	if err := os.Mkdir(wanted.Path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(requested.Path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return status.Errorf(codes.FailedPrecondition, "make the folder of the mount: %v", err)
 	}
-	if info, err := os.Lstat(wanted.Path); err != nil || !info.IsDir() {
-		return status.Errorf(codes.FailedPrecondition, "%s is no folder", wanted.Path)
+	if info, err := os.Lstat(requested.Path); err != nil || !info.IsDir() {
+		return status.Errorf(codes.FailedPrecondition, "%s is no folder", requested.Path)
 	}
-	if err := n.store.record(n.id, id, wanted); err != nil {
+	if err := n.store.record(n.id, id, requested); err != nil {
 		return err
 	}
-	return bind(from, wanted.Path, wanted.ReadOnly)
+	return bind(from, requested.Path, requested.ReadOnly)
 }
 
 // mountedAlready checks an existing mount. If the plugin died before it made the mount read only,
 // it does so now.
-func (n *node) mountedAlready(id string, at mounts.Mount, wanted mountRecord) error {
+func (n *node) mountedAlready(id string, at mounts.Mount, requested mountRecord) error {
 	recorded, err := n.store.recorded(n.id, id)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(recorded, func(a mountRecord) bool { return a.Path == wanted.Path })
+	i := slices.IndexFunc(recorded, func(a mountRecord) bool { return a.Path == requested.Path })
 	switch {
-	case i < 0 && at.ReadOnly == wanted.ReadOnly:
-		return n.store.record(n.id, id, wanted)
-	case i < 0 || recorded[i] != wanted:
-		return status.Errorf(codes.AlreadyExists, "the volume %s is mounted at %s in another way", id, wanted.Path)
-	case wanted.ReadOnly && !at.ReadOnly:
-		return makeReadOnly(wanted.Path)
+	case i < 0 && at.ReadOnly == requested.ReadOnly:
+		return n.store.record(n.id, id, requested)
+	case i < 0 || recorded[i] != requested:
+		return status.Errorf(codes.AlreadyExists, "the volume %s is mounted at %s in another way", id, requested.Path)
+	case requested.ReadOnly && !at.ReadOnly:
+		return makeReadOnly(requested.Path)
 	}
 	return nil
 }

@@ -599,8 +599,8 @@ func TestExits(t *testing.T) {
 	p := n.launch()
 	pid, err := strconv.Atoi(p.client.ID())
 	must.NoError(t, err)
-	count := func(what string) int {
-		entries, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), what))
+	count := func(name string) int {
+		entries, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), name))
 		must.NoError(t, err)
 		return len(entries)
 	}

@@ -226,8 +226,8 @@ func words(r device.Reservation) map[string]bool {
 	return all
 }
 
-// telling is the length at which an id is no accident. A shorter one may be a number of something.
-const telling = 8
+// leastName is the length at which an id is no accident. A shorter one may be a number of something.
+const leastName = 8
 
 func onlyTheReserved(c *check) {
 	n := c.node()
@@ -235,7 +235,7 @@ func onlyTheReserved(c *check) {
 	for _, own := range ids {
 		named := words(c.reserve(n, own))
 		for _, other := range ids {
-			if other != own && named[other] && (!named[own] || len(other) >= telling) {
+			if other != own && named[other] && (!named[own] || len(other) >= leastName) {
 				c.Stopf("an answer for "+own, "the answer for %q names the device %q", own, other)
 			}
 		}

@@ -127,7 +127,7 @@ func (p *pass) heldBy(proc string) map[string]bool {
 	var held map[string]bool
 	check := func(link string) {
 		for path := target(link); path != ""; path = parent(path) {
-			if _, wanted := p.found[path]; wanted {
+			if _, requested := p.found[path]; requested {
 				if held == nil {
 					held = make(map[string]bool)
 				}

@@ -254,8 +254,8 @@ func TestPlugin_controller(t *testing.T) {
 // reports. The class of the error stays.
 func TestPlugin_hidesSecrets(t *testing.T) {
 	t.Parallel()
-	said := status.Error(codes.InvalidArgument, "mount -o username=bob,password=hunter2+: key hunter2 of 12 is wrong")
-	p := connect(t, &scripted{err: said})
+	output := status.Error(codes.InvalidArgument, "mount -o username=bob,password=hunter2+: key hunter2 of 12 is wrong")
+	p := connect(t, &scripted{err: output})
 	secrets := map[string]string{"key": "hunter2", "longer": "hunter2+", "short": "12"}
 	flags := &cluster.MountOptions{Flags: []string{"ro", "username=bob", "password=hunter2+"}}
 	const expected = "InvalidArgument: mount -o username=bob,password=[redacted]: key [redacted] of 12 is wrong"

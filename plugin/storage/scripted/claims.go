@@ -25,7 +25,7 @@ func (s *Storage) Claim(q storage.Request, waiting func() bool, reply func(stora
 		}
 		s.options.Claim(q, func(claimed storage.Claimed, err error) {
 			if err == nil {
-				s.given(q, claimed)
+				s.granted(q, claimed)
 			}
 			got = claimed
 			answer(err)

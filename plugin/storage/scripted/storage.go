@@ -111,7 +111,7 @@ func (s *Storage) Calls(n int) []Call { return slices.Clip(s.calls[n:]) }
 // Adopt grants a claim to an allocation, stages the volume if the plugin stages volumes, and
 // publishes it, as an earlier client did.
 func (s *Storage) Adopt(q storage.Request, got storage.Claimed) {
-	s.given(q, got)
+	s.granted(q, got)
 	c := Call{Request: q, Plugin: got.Plugin, Options: cmp.Or(q.Options, got.Options)}
 	if s.Stages(got.Plugin) {
 		c.Path = storage.StagePath(s.options.Root, q.Volume, q.Usage)
@@ -167,7 +167,7 @@ func (s *Storage) mount(c Call, alloc cluster.AllocID) {
 	delete(s.lost, c.Path)
 }
 
-func (s *Storage) given(q storage.Request, got storage.Claimed) {
+func (s *Storage) granted(q storage.Request, got storage.Claimed) {
 	key := cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}
 	s.known[got.ExternalID] = true
 	if _, is := s.claims[key]; !is {

@@ -290,7 +290,7 @@ func TestStart_NeverReady(t *testing.T) {
 // A program that is no keeper is killed, also when it writes no whole line.
 func TestStart_OtherProgram(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ says, expected string }{
+	for name, c := range map[string]struct{ output, expected string }{
 		"it closes its output":     {"exec >&-", "did not report that it is ready"},
 		"a line without an end":    {"head -c 4096 /dev/zero", "did not report that it is ready"},
 		"an error":                 {"echo error no disk", "no disk"},
@@ -302,7 +302,7 @@ func TestStart_OtherProgram(t *testing.T) {
 			n := newNode(t)
 			pid := filepath.Join(t.TempDir(), "pid")
 			_, err := keeper.Start(t.Context(), keeper.Command{
-				Path: "/bin/sh", Args: []string{"-c", "echo $$ >'" + pid + "'; " + c.says + "; exec sleep 3600 >/dev/null"},
+				Path: "/bin/sh", Args: []string{"-c", "echo $$ >'" + pid + "'; " + c.output + "; exec sleep 3600 >/dev/null"},
 				Env: []string{"PATH=/usr/bin:/bin"},
 			}, n.config)
 			must.ErrorContains(t, err, c.expected)
