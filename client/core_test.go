@@ -77,6 +77,12 @@ func (n *node) reaches(id cluster.AllocID, status cluster.ClientStatus, after ti
 	must.EqOp(n.t, status, n.status(id))
 }
 
+// leaves stops an allocation, and lets time pass.
+func (n *node) leaves(id cluster.AllocID, during time.Duration) {
+	n.stop(id)
+	n.run(during)
+}
+
 // ends stops an allocation, which is complete after a time.
 func (n *node) ends(id cluster.AllocID, after time.Duration) {
 	n.t.Helper()
@@ -158,8 +164,7 @@ func TestCore_order(t *testing.T) {
 		hooked("notify", cluster.HookPoststart, false), hooked("agent", cluster.HookPoststart, true), hooked("cleanup", cluster.HookPoststop, false)))
 	n.reaches("a", cluster.ClientRunning, 20*time.Second)
 	must.NotNil(t, n.servers["a"].Healthy)
-	n.stop("a")
-	n.run(20 * time.Second)
+	n.leaves("a", 20*time.Second)
 	must.EqOp(t, `a/init/1 runs
 a/proxy/2 runs
 a/init/1 exits with 0
@@ -227,8 +232,7 @@ func TestCore_grace(t *testing.T) {
 func TestCore_driverDiesDuringStop(t *testing.T) {
 	n := newRunning(t, script{ignores: true}, time.Second)
 	process := n.live("web")[0]
-	n.stop("a")
-	n.run(time.Second)
+	n.leaves("a", time.Second)
 	n.killDriver()
 	n.run(time.Minute)
 	must.Between(t, 5*time.Second, process.killed-process.signaled, 6*time.Second)
@@ -239,8 +243,7 @@ func TestCore_driverDiesDuringStop(t *testing.T) {
 func TestCore_restartDuringGrace(t *testing.T) {
 	n := newRunning(t, script{ignores: true}, time.Second)
 	process := n.live("web")[0]
-	n.stop("a")
-	n.run(3 * time.Second)
+	n.leaves("a", 3*time.Second)
 	n.crash()
 	n.run(time.Minute)
 	must.Between(t, 5*time.Second, process.killed-process.signaled, 6*time.Second)
@@ -429,8 +432,7 @@ func TestCore_sidecarOfAnUnkillableTask(t *testing.T) {
 	n.place(allocation("a", hooked("proxy", cluster.HookPrestart, true), mainTask("web"), hooked("bye", cluster.HookPoststop, false)))
 	n.run(time.Minute)
 	must.SliceLen(t, 1, n.live("proxy"))
-	n.stop("a")
-	n.run(4 * time.Second)
+	n.leaves("a", 4*time.Second)
 	must.SliceLen(t, 1, n.live("proxy"), must.Sprint("the main task has its kill timeout"))
 	n.run(10 * time.Second)
 	must.SliceEmpty(t, n.live("proxy"))
@@ -622,8 +624,7 @@ func TestCore_clientAwayBeforeTheSignal(t *testing.T) {
 	n.place(a)
 	n.run(time.Second)
 	process := n.live("web")[0]
-	n.stop("a")
-	n.run(time.Second)
+	n.leaves("a", time.Second)
 	n.boot += 10 * time.Minute // no client runs
 	n.restarts(time.Minute)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))

@@ -363,8 +363,7 @@ func TestLedger_renamedKind(t *testing.T) {
 	n.run(time.Minute)
 	must.EqOp(t, "device: the device acme/toy/t1/d1 is held by task old of allocation a", n.waiting("b", "newd1"))
 	must.Len(t, 0, n.live("newd1"))
-	n.stop("a")
-	n.run(time.Minute)
+	n.leaves("a", time.Minute)
 	must.Len(t, 1, n.live("newd1"))
 }
 

@@ -44,8 +44,7 @@ func TestCore_driverEvents(t *testing.T) {
 	must.Eq(t, "Received", events[0].Type)
 	must.Eq(t, 3, strings.Count(n.messages("a", "web"), "layer"))
 
-	n.stop("a")
-	n.run(time.Minute)
+	n.leaves("a", time.Minute)
 	n.core.DriverEvent("mock", n.driver.generation, driver.Event{Task: id, Message: "late"})
 	n.run(time.Minute)
 	must.StrNotContains(t, n.messages("a", "web"), "late")

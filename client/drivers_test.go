@@ -77,8 +77,7 @@ func TestCore_driverHangsAtEachCall(t *testing.T) {
 					n.run(10 * time.Second)
 				}
 				process := n.live("web")[0]
-				n.stop("a")
-				n.run(test.at)
+				n.leaves("a", test.at)
 				if test.at > 0 {
 					wait := n.servers["a"].TaskStates.State("web").Waiting
 					must.NotNil(t, wait, must.Sprint(n.messages("a", "web")))
@@ -115,8 +114,7 @@ func TestCore_killHangs(t *testing.T) {
 	n.scripts["web"] = script{ignores: true, stopLies: true, hangsAt: "DestroyTask", hangsOnce: true}
 	n.place(allocation("a", mainTask("web")))
 	n.run(time.Minute)
-	n.stop("a")
-	n.run(time.Minute)
+	n.leaves("a", time.Minute)
 	must.StrContains(t, n.servers["a"].TaskStates.State("web").Waiting.Detail, "the task could not be killed, and the client retries: DestroyTask: no answer")
 	n.run(5 * time.Minute)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.servers["a"].TaskStates.State("web").Waiting))
@@ -128,8 +126,7 @@ func TestCore_killHangs(t *testing.T) {
 func TestCore_stopLies(t *testing.T) {
 	n := newRunning(t, script{stopLies: true}, time.Minute)
 	process, began := n.live("web")[0], n.boot
-	n.stop("a")
-	n.run(4900 * time.Millisecond)
+	n.leaves("a", 4900*time.Millisecond)
 	must.True(t, process.alive)
 	must.EqOp(t, cluster.ClientRunning, n.status("a"))
 	n.run(time.Minute)
@@ -141,8 +138,7 @@ func TestCore_stopLies(t *testing.T) {
 // H6: the driver cannot take a task over while the task must stop. The client destroys the task.
 func TestCore_recoverFailsDuringAStop(t *testing.T) {
 	n := newRunning(t, script{ignores: true, recoverErr: errors.New("failed to decode driver config: EOF")}, time.Minute)
-	n.stop("a")
-	n.run(time.Second)
+	n.leaves("a", time.Second)
 	n.killDriver()
 	n.reaches("a", cluster.ClientComplete, time.Minute)
 	must.StrContains(t, n.messages("a", "web"), "The driver could not take the task over: failed to decode driver config: EOF")
@@ -158,8 +154,7 @@ func TestCore_restartWithoutTheDriver(t *testing.T) {
 	must.EqOp(t, 1, n.launches)
 	must.True(t, process.alive)
 	must.EqOp(t, 1, len(n.tasks))
-	n.stop("a")
-	n.run(time.Minute)
+	n.leaves("a", time.Minute)
 	must.Positive(t, process.signaled)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 }

@@ -66,8 +66,7 @@ func TestEnding_waitAnswersEarly(t *testing.T) {
 		for _, ownCgroup := range []bool{false, true} {
 			t.Run(test.name+map[bool]string{true: ", own cgroup"}[ownCgroup], func(t *testing.T) {
 				n, web := running(t, test.script, ownCgroup)
-				n.stop("a")
-				n.run(time.Second)
+				n.leaves("a", time.Second)
 				if test.trouble != nil {
 					test.trouble(n)
 				}
@@ -96,8 +95,7 @@ func dies(n *node) {
 func TestEnding_stopWithoutARecord(t *testing.T) {
 	n, web := running(t, early(), false)
 	n.fullDisk = true
-	n.stop("a")
-	n.run(time.Second)
+	n.leaves("a", time.Second)
 	must.EqOp(t, 0, n.disk["a"].Tasks[0].SignalAt)
 	n.fullDisk = false
 	n.crash()
@@ -145,8 +143,7 @@ func TestEnding_stopHangs(t *testing.T) {
 	for _, ownCgroup := range []bool{false, true} {
 		n, web := running(t, early(func(s *script) { s.hangsAt = "StopTask" }), ownCgroup)
 		began := n.boot
-		n.stop("a")
-		n.run(12 * time.Second)
+		n.leaves("a", 12*time.Second)
 		must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.storyOf()))
 		must.Between(t, 10*time.Second, web.killed-began, 11*time.Second)
 		must.StrContains(t, n.messages("a", "web"), "Exit Code: 137")
@@ -158,8 +155,7 @@ func TestEnding_stopHangs(t *testing.T) {
 func TestEnding_destroyedAfterAnEarlyAnswer(t *testing.T) {
 	n, web := running(t, early(func(s *script) { s.ignores, s.stopLag, s.inspectRuns = true, time.Minute, true }), true)
 	web.signaled = n.boot // Wait answers, although the client has not requested a stop
-	n.stop("a")
-	n.run(15 * time.Second)
+	n.leaves("a", 15*time.Second)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.storyOf()))
 	must.StrContains(t, n.messages("a", "web"), "The exit code is unknown")
 }
@@ -173,8 +169,7 @@ func TestEnding_inspectIsUseless(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, web := running(t, early(func(s *script) { s.ignores = true }, change), false)
-			n.stop("a")
-			n.run(10*time.Second + client.StopSlack + 2*time.Second)
+			n.leaves("a", 10*time.Second+client.StopSlack+2*time.Second)
 			must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.storyOf()))
 			must.Between(t, 10*time.Second, web.killed-web.signaled, 11*time.Second)
 			must.StrContains(t, n.messages("a", "web"), "The exit code is unknown")
@@ -185,8 +180,7 @@ func TestEnding_inspectIsUseless(t *testing.T) {
 	t.Run("fails", func(t *testing.T) {
 		failed := &driver.Error{Class: driver.Fatal, Call: "InspectTask", Err: errors.New("no socket")}
 		n, web := running(t, early(func(s *script) { s.inspectError = failed }), false)
-		n.stop("a")
-		n.run(3 * time.Minute)
+		n.leaves("a", 3*time.Minute)
 		must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.storyOf()))
 		must.EqOp(t, 0, web.killed)
 		must.StrContains(t, n.messages("a", "web"), "The driver did not say how the task ended")

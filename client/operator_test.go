@@ -77,8 +77,7 @@ func TestRestart_all(t *testing.T) {
 	answer := n.restart("a", "", true)
 	n.run(20 * time.Second)
 	must.NoError(t, answer.err)
-	n.stop("a")
-	n.run(20 * time.Second)
+	n.leaves("a", 20*time.Second)
 	must.EqOp(t, `an operator restarts a/, all true
 a/leader/4 gets its signal, grace 5s
 a/leader/4 exits with 0

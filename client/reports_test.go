@@ -173,8 +173,7 @@ func TestReports_ofOneGeneration(t *testing.T) {
 			n.scripts["web"] = c.script
 			n.place(allocation("a", c.tasks...))
 			n.run(20 * time.Second)
-			n.stop("a")
-			n.run(20 * time.Second)
+			n.leaves("a", 20*time.Second)
 			must.Eq(t, c.reports, n.reports)
 		})
 	}
@@ -251,8 +250,7 @@ func TestReports_afterARestart(t *testing.T) {
 		"the end": {
 			missed: func(n *node) {
 				n.silent = true
-				n.stop("a")
-				n.run(time.Minute)
+				n.leaves("a", time.Minute)
 				n.silent = false
 			},
 			reports: []string{"complete: dead"},

@@ -143,8 +143,7 @@ func TestCore_killIsNotDelayedByOtherRetries(t *testing.T) {
 	n.place(allocation("a", &cluster.Task{Name: "web", KillTimeout: 70 * time.Second}))
 	n.run(20 * time.Second)
 	web := n.live("web")[0]
-	n.stop("a")
-	n.run(time.Second)
+	n.leaves("a", time.Second)
 	n.killDriver()
 	n.run(5 * time.Minute)
 	must.LessEq(t, 71*time.Second, web.killed-web.signaled, must.Sprint(n.storyOf()))
@@ -155,8 +154,7 @@ func TestCore_killIsNotDelayedByOtherRetries(t *testing.T) {
 func TestCore_undyingWithoutItsDriver(t *testing.T) {
 	n := newRunning(t, script{undying: time.Hour, recoverErr: &driver.Error{Class: driver.Deadline, Call: "RecoverTask", Err: errors.New("no answer")}}, 20*time.Second)
 	n.killDriver()
-	n.stop("a")
-	n.run(2 * time.Minute)
+	n.leaves("a", 2*time.Minute)
 	w := n.servers["a"].TaskStates.State("web").Waiting
 	must.NotNil(t, w)
 	must.StrContains(t, w.Detail, "4711")
@@ -170,8 +168,7 @@ func TestCore_poststopWithoutServers(t *testing.T) {
 	n.scripts["web"] = script{stopTakes: 3 * time.Second}
 	n.place(allocation("a", mainTask("web"), hooked("cleanup", cluster.HookPoststop, false)))
 	n.run(20 * time.Second)
-	n.stop("a")
-	n.run(time.Second)
+	n.leaves("a", time.Second)
 	n.crash()
 	n.reaches("a", cluster.ClientComplete, cluster.PoststopLimit+10*time.Second)
 }

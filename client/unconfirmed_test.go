@@ -23,8 +23,7 @@ func TestVolumes_endOfADeadClient(t *testing.T) {
 				n.run(time.Minute)
 			}
 			n.fullDisk, n.silent = true, true
-			n.stop("a")
-			n.run(time.Minute)
+			n.leaves("a", time.Minute)
 			must.SliceEmpty(t, n.live("web"))
 			must.EqOp(t, shared, n.storage.disk[dataKey] != nil)
 			before := len(n.storage.calls)

@@ -43,8 +43,7 @@ func completed(n *node, ids ...cluster.AllocID) {
 // end ends the last allocation that has a volume.
 func end(n *node, id cluster.AllocID) {
 	n.t.Helper()
-	n.stop(id)
-	n.run(time.Minute)
+	n.leaves(id, time.Minute)
 	completed(n, id)
 	n.storage.empty()
 }
@@ -55,8 +54,7 @@ func TestVolumes_aroundTheTasks(t *testing.T) {
 	must.Eq(t, cluster.ClientRunning, n.status("a"))
 	must.SliceLen(t, 1, n.storage.published())
 	n.storage.unpublishTakes = 5 * time.Second
-	n.stop("a")
-	n.run(4 * time.Second)
+	n.leaves("a", 4*time.Second)
 	must.SliceEmpty(t, n.live("web"))
 	must.Eq(t, cluster.ClientRunning, n.status("a"), must.Sprint("C3: it is reported after its volume is off"))
 	must.Eq(t, "all tasks have ended, and volumes must be unmounted", n.servers["a"].ClientDescription)
@@ -118,8 +116,7 @@ func TestVolumes_pluginsLast(t *testing.T) {
 	n.scripts["web"] = script{stopTakes: 2 * time.Second}
 	n.storage.unpublishTakes = 5 * time.Second
 	n.stop("p")
-	n.stop("a")
-	n.run(4 * time.Second)
+	n.leaves("a", 4*time.Second)
 	must.SliceLen(t, 1, n.live("plugin"))
 	must.StrHasPrefix(t, "stopping (waiting for 1 volume)", n.servers["p"].ClientDescription)
 	must.Eq(t, dataKey, n.servers["p"].VolumeHolds.Volumes[0].Key().Volume)
@@ -148,8 +145,7 @@ func TestVolumes_detachedByForce(t *testing.T) {
 			meanwhile(n)
 			n.run(10 * time.Second) // the node is away
 			must.SliceLen(t, 1, n.live("web"))
-			n.stop("a")
-			n.run(time.Second)
+			n.leaves("a", time.Second)
 			must.SliceLen(t, 1, n.live("web"), must.Sprint("it has its grace"))
 			n.reaches("a", cluster.ClientComplete, time.Minute)
 			must.Eq(t, []string{"claim", "stage", "publish", "unpublish", "unstage", "release"}, n.storage.calls)
@@ -164,8 +160,7 @@ func TestVolumes_busyMountHoldsThePlugin(t *testing.T) {
 	n := newMounted(t)
 	n.storage.MakeBusy(busyTarget("a", "data"), storage.Holder{PID: 99, Command: "tail -f x"})
 	n.stop("p")
-	n.stop("a")
-	n.run(5 * time.Minute)
+	n.leaves("a", 5*time.Minute)
 	for _, id := range []cluster.AllocID{"a", "p"} {
 		must.Eq(t, cluster.ClientRunning, n.status(id))
 		hold := n.servers[id].VolumeHolds.Volumes[0]
@@ -213,8 +208,7 @@ func TestVolumes_pluginDiesWhileItIsHeld(t *testing.T) {
 	n := newMounted(t)
 	n.storage.unpublishTakes = 10 * time.Second
 	n.stop("p")
-	n.stop("a")
-	n.run(3 * time.Second)
+	n.leaves("a", 3*time.Second)
 	n.exit(n.live("plugin")[0], 1, 0)
 	n.run(2 * time.Minute)
 	completed(n, "a", "p")
@@ -340,11 +334,9 @@ func TestVolumes_controllerUntilAVolumeHasLeft(t *testing.T) {
 	n.run(time.Minute)
 	must.SliceLen(t, 2, n.live("plugin"))
 	n.storage.unpublishTakes = 30 * time.Second
-	n.stop("a")
-	n.run(10 * time.Second)
+	n.leaves("a", 10*time.Second)
 	must.SliceEmpty(t, n.live("web"))
-	n.stop("c")
-	n.run(10 * time.Second)
+	n.leaves("c", 10*time.Second)
 	must.SliceNotEmpty(t, n.storage.published())
 	must.SliceLen(t, 2, n.live("plugin"))
 	n.reaches("a", cluster.ClientComplete, time.Minute)
@@ -460,8 +452,7 @@ func TestVolumes_twoControllersThatAreCutOff(t *testing.T) {
 	}
 	n.run(time.Minute)
 	n.storage.failing["release"] = errors.New("the servers do not answer")
-	n.stop("a")
-	n.run(time.Hour)
+	n.leaves("a", time.Hour)
 	must.SliceLen(t, 3, n.live("plugin"), must.Sprint("both controllers are held"))
 	n.run(client.DefaultHoldLimit)
 	must.SliceLen(t, 1, n.live("plugin"))
@@ -473,8 +464,7 @@ func TestVolumes_bothRecordsLost(t *testing.T) {
 	t.Parallel()
 	n := newMounted(t)
 	n.storage.MakeBusy(busyTarget("a", "data"), storage.Holder{PID: 99, Command: "tail"})
-	n.stop("a")
-	n.run(client.DefaultHoldLimit + time.Minute)
+	n.leaves("a", client.DefaultHoldLimit+time.Minute)
 	completed(n, "a")
 	clear(n.storage.disk)
 	delete(n.disk, "a")
@@ -501,8 +491,7 @@ func TestVolumes_noMountsByAPluginThatStops(t *testing.T) {
 	n.storage.failing["claim"] = errors.New("the volume is another allocation's")
 	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
 	n.run(time.Minute)
-	n.stop("p")
-	n.run(time.Second)
+	n.leaves("p", time.Second)
 	must.SliceLen(t, 1, n.live("plugin"))
 	delete(n.storage.failing, "claim")
 	n.crash() // the next client finds a plugin that answers
@@ -543,8 +532,7 @@ func TestVolumes_claimOfAnUnknownAllocationAfterTheUnmount(t *testing.T) {
 	t.Parallel()
 	n := newMounted(t)
 	n.restarts(time.Minute)
-	n.stop("a")
-	n.run(time.Minute)
+	n.leaves("a", time.Minute)
 	before := len(n.storage.calls)
 	n.index++
 	n.storage.planned("b")

@@ -250,6 +250,18 @@ func (n *node) stop(alloc cluster.AllocID) {
 	n.volumes.Unmount(alloc)
 }
 
+// leaves ends the tasks of an allocation, and lets time pass.
+func (n *node) leaves(alloc cluster.AllocID, during time.Duration) {
+	n.stop(alloc)
+	n.run(during)
+}
+
+// restarts kills the client. The next one runs for a time.
+func (n *node) restarts(during time.Duration) {
+	n.crash()
+	n.run(during)
+}
+
 // end ends the last allocations of the node.
 func (n *node) end(allocs ...cluster.AllocID) {
 	n.t.Helper()

@@ -27,8 +27,7 @@ func TestVolumes_order(t *testing.T) {
 	n := newNode(t, "a")
 	must.True(t, n.volumes.Status("a").Ready)
 	must.SliceLen(t, 1, slices.Collect(n.volumes.Serving("disks", cluster.PluginMonolith)))
-	n.stop("a")
-	n.run(time.Second)
+	n.leaves("a", time.Second)
 	n.happened("claim data", "stage data", "publish data", "a runs", "unpublish data", "unstage data", "release data")
 	n.clean()
 }
@@ -39,8 +38,7 @@ func TestVolumes_pluginWithoutStages(t *testing.T) {
 	n.setAway(false)
 	n.mount("a", "data")
 	n.run(time.Second)
-	n.stop("a")
-	n.run(time.Second)
+	n.leaves("a", time.Second)
 	n.happened("the plugin is away: false", "claim data", "publish data", "a runs", "unpublish data", "release data")
 	n.clean()
 }
@@ -49,15 +47,12 @@ func TestVolumes_pluginWithoutStages(t *testing.T) {
 func TestVolumes_sharedAcrossARestart(t *testing.T) {
 	n := newNode(t, "a", "b")
 	n.story = nil
-	n.crash()
-	n.run(time.Minute)
+	n.restarts(time.Minute)
 	n.happened("the client is killed") // C11: nothing is mounted again
-	n.stop("a")
-	n.run(time.Minute)
+	n.leaves("a", time.Minute)
 	must.True(t, n.volumes.Status("a").Off)
 	must.True(t, n.mounted(target("b", "data")))
-	n.stop("b")
-	n.run(time.Minute)
+	n.leaves("b", time.Minute)
 	n.happened("the client is killed", "unpublish data", "release data", "unpublish data", "unstage data", "release data")
 	n.clean()
 }
@@ -67,10 +62,8 @@ func TestVolumes_sharedAcrossARestart(t *testing.T) {
 func TestVolumes_busyMount(t *testing.T) {
 	n := newNode(t, "a")
 	n.storage.MakeBusy(target("a", "data"), storage.Holder{PID: 17, Command: "tail"})
-	n.stop("a")
-	n.run(time.Minute)
-	n.crash()
-	n.run(time.Minute)
+	n.leaves("a", time.Minute)
+	n.restarts(time.Minute)
 	s := n.volumes.Status("a")
 	must.False(t, s.Off)
 	must.Eq(t, []string{"volume default/data must be unpublished; kept busy by process 17 (tail): " + target("a", "data") + ": device or resource busy; at " + target("a", "data")}, texts(s.Waits))
@@ -112,8 +105,7 @@ func TestVolumes_replacementOnTheSameNode(t *testing.T) {
 	must.False(t, n.volumes.Status("b").Ready)
 	must.Eq(t, []string{"volume default/data must be claimed: the claim is a data"}, texts(n.volumes.Status("b").Waits))
 	n.story = nil
-	n.stop("a")
-	n.run(time.Minute)
+	n.leaves("a", time.Minute)
 	must.True(t, n.volumes.Status("b").Ready)
 	n.end("b")
 }
@@ -132,8 +124,7 @@ func TestVolumes_refused(t *testing.T) {
 	must.NoError(t, n.volumes.Status("a").Failed)
 	n.run(time.Hour)
 	must.SliceEmpty(t, n.faults["publish"])
-	n.stop("a")
-	n.run(time.Minute)
+	n.leaves("a", time.Minute)
 	must.Eq(t, map[string]int{"a data": 1}, n.released)
 	n.clean()
 }
@@ -153,8 +144,7 @@ func TestVolumes_otherMountOptions(t *testing.T) {
 			must.True(t, n.volumes.Status("a").Ready)
 			must.ErrorContains(t, n.volumes.Status("c").Failed, "other mount options")
 			n.story = nil
-			n.stop("a")
-			n.run(time.Minute)
+			n.leaves("a", time.Minute)
 			n.happened("unpublish data", "unstage data", "release data", "stage data", "publish data", "c runs")
 			n.end("c")
 		})
@@ -172,8 +162,7 @@ func TestVolumes_undoesConfidentially(t *testing.T) {
 		if name == "b" {
 			n.crash()
 		}
-		n.stop(name)
-		n.run(time.Second)
+		n.leaves(name, time.Second)
 	}
 	known := storage.Confidential{Options: n.options, Secrets: map[string]string{"key": "secret"}}
 	restarted := storage.Confidential{Options: n.options}
@@ -189,8 +178,7 @@ func TestVolumes_refusedWhileLeaving(t *testing.T) {
 		n.takes[name] = time.Minute
 		n.mount("a", "data")
 		n.run(30 * time.Second)
-		n.stop("a")
-		n.run(time.Hour)
+		n.leaves("a", time.Hour)
 		n.clean()
 	}
 }
@@ -201,8 +189,7 @@ func TestVolumes_unimplemented(t *testing.T) {
 	n.fail("unpublish", storage.Errorf(storage.Unimplemented, "unimplemented"))
 	n.mount("a", "data")
 	n.run(time.Second)
-	n.stop("a")
-	n.run(time.Hour)
+	n.leaves("a", time.Hour)
 	must.False(t, n.volumes.Status("a").Off)
 	n.setAway(true)
 	n.setAway(false)
@@ -214,8 +201,7 @@ func TestVolumes_unimplemented(t *testing.T) {
 func TestVolumes_pluginAway(t *testing.T) {
 	n := newNode(t, "a")
 	n.setAway(true)
-	n.stop("a")
-	n.run(time.Hour)
+	n.leaves("a", time.Hour)
 	must.StrContains(t, texts(n.volumes.Status("a").Waits)[0], `the storage plugin "disks" does not answer`)
 	n.setAway(false)
 	n.run(time.Second)
@@ -229,11 +215,9 @@ func TestVolumes_oneHangs(t *testing.T) {
 	n.mount("b", "logs")
 	n.run(time.Second)
 	n.takes["unpublish"] = time.Hour
-	n.stop("a")
-	n.run(time.Second)
+	n.leaves("a", time.Second)
 	n.takes["unpublish"] = 0
-	n.stop("b")
-	n.run(time.Second)
+	n.leaves("b", time.Second)
 	must.True(t, n.volumes.Status("b").Off)
 	must.False(t, n.volumes.Status("a").Off)
 	n.run(2 * time.Hour)
@@ -266,8 +250,7 @@ func TestVolumes_reboot(t *testing.T) {
 func TestVolumes_missingMount(t *testing.T) {
 	n := newNode(t, "a")
 	n.storage.Lose(target("a", "data"))
-	n.crash()
-	n.run(time.Minute)
+	n.restarts(time.Minute)
 	must.True(t, n.mounted(target("a", "data")))
 }
 
@@ -276,8 +259,7 @@ func TestVolumes_fullDisk(t *testing.T) {
 	n := newNode(t, "a")
 	n.fullDisk = true
 	n.mount("b", "logs")
-	n.stop("a")
-	n.run(time.Minute)
+	n.leaves("a", time.Minute)
 	must.False(t, n.volumes.Status("b").Ready)
 	must.StrContains(t, texts(n.volumes.Status("b").Waits)[0], "no space left on device")
 	must.SliceEmpty(t, n.storage.Mounts())
@@ -308,8 +290,7 @@ func TestVolumes_diesAtEachEffect(t *testing.T) {
 		n.mount("b", "data")
 		n.run(time.Minute)
 		must.True(t, n.running["a"] && n.running["b"], must.Sprint("dies at ", dieAt, "\n", strings.Join(n.story, "\n")))
-		n.stop("a")
-		n.run(time.Minute)
+		n.leaves("a", time.Minute)
 		must.True(t, n.mounted(target("b", "data")))
 		must.False(t, n.mounted(target("a", "data")))
 		n.end("b")
@@ -450,16 +431,13 @@ func TestVolumes_oldRecordOfAStage(t *testing.T) {
 	n.fullDisk = true
 	n.run(time.Minute)
 	n.faults["release"] = []scripted.Fault{{Action: scripted.Hang}}
-	n.stop("a")
-	n.run(time.Minute)
+	n.leaves("a", time.Minute)
 	must.SliceEmpty(t, n.storage.Mounts())
 	n.story, n.fullDisk = nil, false
 	n.placed["a"] = []storage.Request{request("a", "data")} // the client does not have its end
-	n.crash()
-	n.run(10 * time.Minute)
+	n.restarts(10 * time.Minute)
 	must.Eq(t, []string{"claim data", "stage data", "publish data", "a runs"}, last(n.words(), 4))
-	n.stop("a")
-	n.run(10 * time.Minute)
+	n.leaves("a", 10*time.Minute)
 	n.clean()
 }
 
@@ -469,13 +447,11 @@ func TestVolumes_oldRecordOfAStage(t *testing.T) {
 func TestVolumes_oldRecordOfAClaim(t *testing.T) {
 	n := newNode(t, "a", "b")
 	n.fullDisk = true
-	n.stop("a")
-	n.run(time.Minute)
+	n.leaves("a", time.Minute)
 	n.story = nil
 	n.placed["a"] = []storage.Request{request("a", "data")} // the client does not have its end
 	n.crash()
-	n.stop("b")
-	n.run(time.Minute)
+	n.leaves("b", time.Minute)
 	must.True(t, n.volumes.Status("b").Off)
 	n.stop("a")
 	n.fullDisk = false
@@ -493,8 +469,7 @@ func TestVolumes_lostRecordWithoutStages(t *testing.T) {
 	n.run(time.Second)
 	clear(n.disk)
 	n.story = nil
-	n.crash()
-	n.run(time.Minute)
+	n.restarts(time.Minute)
 	must.True(t, n.volumes.Status("a").Ready)
 	n.happened("the client is killed", "claim data", "publish data")
 	n.end("a")
@@ -510,12 +485,10 @@ func TestVolumes_lostRecordOfAnotherStage(t *testing.T) {
 	n.volumes.Mount(n.placed["b"])
 	n.run(time.Minute)
 	clear(n.disk)
-	n.crash()
-	n.run(time.Minute)
+	n.restarts(time.Minute)
 	must.True(t, n.mounted(target("a", "data")))
 	must.False(t, n.mounted(target("b", "data")))
-	n.stop("a")
-	n.run(time.Minute)
+	n.leaves("a", time.Minute)
 	n.volumes.Retry("b")
 	n.run(time.Minute)
 	must.True(t, n.volumes.Status("b").Ready)
@@ -534,12 +507,10 @@ func TestVolumes_lostRecordAndTwoClients(t *testing.T) {
 		clear(n.disk)
 		clear(n.running) // the tasks have ended, and start again
 		n.dieAt = n.effects + dieAt
-		n.crash()
-		n.run(time.Minute)
+		n.restarts(time.Minute)
 		must.True(t, n.running["a"], must.Sprint("dies at ", dieAt, "\n", strings.Join(n.story, "\n")))
 		must.False(t, n.mounted(target("c", "data")))
-		n.stop("a")
-		n.run(time.Minute)
+		n.leaves("a", time.Minute)
 		must.True(t, n.running["c"], must.Sprint("dies at ", dieAt, "\n", strings.Join(n.story, "\n")))
 		n.end("c")
 		if n.dieAt != 0 {
@@ -555,8 +526,7 @@ func TestVolumes_pluginComesAfterTheClaim(t *testing.T) {
 	n.setAway(true)
 	n.mount("a", "data")
 	n.run(time.Minute)
-	n.crash()
-	n.run(time.Minute)
+	n.restarts(time.Minute)
 	n.setAway(false)
 	n.run(time.Minute)
 	must.True(t, n.running["a"])
@@ -587,11 +557,9 @@ func TestVolumes_unmountOfADeadClient(t *testing.T) {
 		n := newNode(t, "a")
 		n.takes[call], n.fullDisk = time.Minute, true
 		placed := n.placed["a"]
-		n.stop("a")
-		n.run(time.Second)
+		n.leaves("a", time.Second)
 		n.placed["a"], n.fullDisk = placed, false // the client does not have its end
-		n.crash()
-		n.run(2 * time.Minute)
+		n.restarts(2 * time.Minute)
 		must.True(t, n.running["a"])
 		must.True(t, n.mounted(target("a", "data")))
 		clear(n.takes)
