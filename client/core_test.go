@@ -71,27 +71,27 @@ func newRunning(t *testing.T, web script, after time.Duration) *node {
 }
 
 // reaches lets time pass, and checks the status of an allocation.
-func (n *node) reaches(id cluster.AllocID, status cluster.ClientStatus, after time.Duration) {
+func reaches(n *node, id cluster.AllocID, status cluster.ClientStatus, after time.Duration) {
 	n.t.Helper()
 	n.run(after)
 	must.EqOp(n.t, status, n.status(id))
 }
 
 // leaves stops an allocation, and lets time pass.
-func (n *node) leaves(id cluster.AllocID, during time.Duration) {
+func leaves(n *node, id cluster.AllocID, during time.Duration) {
 	n.stop(id)
 	n.run(during)
 }
 
 // ends stops an allocation, which is complete after a time.
-func (n *node) ends(id cluster.AllocID, after time.Duration) {
+func ends(n *node, id cluster.AllocID, after time.Duration) {
 	n.t.Helper()
 	n.stop(id)
-	n.reaches(id, cluster.ClientComplete, after)
+	reaches(n, id, cluster.ClientComplete, after)
 }
 
 // restarts kills the client. The next one runs for a time.
-func (n *node) restarts(during time.Duration) {
+func restarts(n *node, during time.Duration) {
 	n.crash()
 	n.answer()
 	n.run(during)
@@ -104,7 +104,7 @@ func TestCore_runsReportsAndStops(t *testing.T) {
 	n.run(10 * time.Second)
 	must.NotNil(t, n.servers["a"].Healthy)
 	must.True(t, *n.servers["a"].Healthy)
-	n.ends("a", time.Second)
+	ends(n, "a", time.Second)
 	must.EqOp(t, "Received, Started, Killing, Terminated, Killed", n.eventsOf("a", "web"))
 	must.Len(t, 0, n.live(""))
 }
@@ -162,9 +162,9 @@ func TestCore_order(t *testing.T) {
 	leader.Leader = true
 	n.place(allocation("a", mainTask("app"), leader, hooked("init", cluster.HookPrestart, false), hooked("proxy", cluster.HookPrestart, true),
 		hooked("notify", cluster.HookPoststart, false), hooked("agent", cluster.HookPoststart, true), hooked("cleanup", cluster.HookPoststop, false)))
-	n.reaches("a", cluster.ClientRunning, 20*time.Second)
+	reaches(n, "a", cluster.ClientRunning, 20*time.Second)
 	must.NotNil(t, n.servers["a"].Healthy)
-	n.leaves("a", 20*time.Second)
+	leaves(n, "a", 20*time.Second)
 	must.EqOp(t, `a/init/1 runs
 a/proxy/2 runs
 a/init/1 exits with 0
@@ -197,8 +197,8 @@ func TestCore_graceOfCenturies(t *testing.T) {
 	n.place(allocation("a", web))
 	n.run(time.Second)
 	n.stop("a")
-	n.reaches("a", cluster.ClientRunning, 59*time.Minute)
-	n.reaches("a", cluster.ClientComplete, 2*time.Minute)
+	reaches(n, "a", cluster.ClientRunning, 59*time.Minute)
+	reaches(n, "a", cluster.ClientComplete, 2*time.Minute)
 }
 
 // A task gets its whole grace, and is killed within a second after it.
@@ -215,7 +215,7 @@ func TestCore_grace(t *testing.T) {
 		began := n.boot
 		process := n.live("web")[0]
 		n.stop("a", change...)
-		n.reaches("a", cluster.ClientComplete, time.Minute)
+		reaches(n, "a", cluster.ClientComplete, time.Minute)
 		return n, process.signaled - began, process.killed - process.signaled
 	}
 	_, signal, kill := stop()
@@ -232,7 +232,7 @@ func TestCore_grace(t *testing.T) {
 func TestCore_driverDiesDuringStop(t *testing.T) {
 	n := newRunning(t, script{ignores: true}, time.Second)
 	process := n.live("web")[0]
-	n.leaves("a", time.Second)
+	leaves(n, "a", time.Second)
 	n.killDriver()
 	n.run(time.Minute)
 	must.Between(t, 5*time.Second, process.killed-process.signaled, 6*time.Second)
@@ -243,7 +243,7 @@ func TestCore_driverDiesDuringStop(t *testing.T) {
 func TestCore_restartDuringGrace(t *testing.T) {
 	n := newRunning(t, script{ignores: true}, time.Second)
 	process := n.live("web")[0]
-	n.leaves("a", 3*time.Second)
+	leaves(n, "a", 3*time.Second)
 	n.crash()
 	n.run(time.Minute)
 	must.Between(t, 5*time.Second, process.killed-process.signaled, 6*time.Second)
@@ -252,7 +252,7 @@ func TestCore_restartDuringGrace(t *testing.T) {
 
 func TestCore_restartTakesTasksOver(t *testing.T) {
 	n := newRunning(t, script{}, time.Minute)
-	n.restarts(time.Second)
+	restarts(n, time.Second)
 	must.Len(t, 1, n.live("web"))
 	n.exit(n.live("web")[0], 3, 0)
 	n.run(20 * time.Second)
@@ -275,7 +275,7 @@ func TestCore_restartPolicy(t *testing.T) {
 		n := newNode(t)
 		n.scripts["web"] = script{runs: []ending{{after: time.Second, code: 1}}}
 		n.place(allocation("a", mainTask("web"), mainTask("other")))
-		n.reaches("a", cluster.ClientFailed, 2*time.Minute)
+		reaches(n, "a", cluster.ClientFailed, 2*time.Minute)
 		must.False(t, *n.servers["a"].Healthy)
 		must.StrContains(t, fmt.Sprint(n.servers["a"].TaskStates.State("web").Events), "Exceeded allowed attempts 2 in interval 1h0m0s")
 		must.EqOp(t, 3, strings.Count(n.storyOf(), "exits with 1"))
@@ -299,7 +299,7 @@ func TestCore_restartPolicy(t *testing.T) {
 		a := allocation("a", mainTask("work"))
 		a.Job.Type = cluster.JobBatch
 		n.place(a)
-		n.reaches("a", cluster.ClientComplete, time.Minute)
+		reaches(n, "a", cluster.ClientComplete, time.Minute)
 		must.EqOp(t, 2, len(n.tasks))
 	})
 }
@@ -307,7 +307,7 @@ func TestCore_restartPolicy(t *testing.T) {
 // Wait returns no result for a stopped task, but Inspect returns it.
 func TestCore_waitFails(t *testing.T) {
 	n := newRunning(t, script{waitError: errors.New("executor: plugin is shut down"), ignores: true}, time.Second)
-	n.ends("a", time.Minute)
+	ends(n, "a", time.Minute)
 	must.StrContains(t, fmt.Sprint(n.servers["a"].TaskStates.State("web").Events), "Exit Code: 137")
 }
 
@@ -413,13 +413,13 @@ func TestCore_startTimeouts(t *testing.T) {
 func TestCore_stateD(t *testing.T) {
 	n := newRunning(t, script{ignores: true, undying: time.Hour}, time.Minute)
 	n.stop("a")
-	n.reaches("a", cluster.ClientRunning, 30*time.Minute)
+	reaches(n, "a", cluster.ClientRunning, 30*time.Minute)
 	wait := n.servers["a"].TaskStates.State("web").Waiting
 	must.NotNil(t, wait)
 	must.EqOp(t, "process 4711 (dd) in state D does not die", wait.Detail)
 	n.crash()
-	n.reaches("a", cluster.ClientRunning, 10*time.Minute)
-	n.reaches("a", cluster.ClientComplete, time.Hour)
+	reaches(n, "a", cluster.ClientRunning, 10*time.Minute)
+	reaches(n, "a", cluster.ClientComplete, time.Hour)
 }
 
 // A main task is in state D. Its sidecar stops nevertheless, within the stop time, and the poststop
@@ -432,12 +432,12 @@ func TestCore_sidecarOfAnUnkillableTask(t *testing.T) {
 	n.place(allocation("a", hooked("proxy", cluster.HookPrestart, true), mainTask("web"), hooked("bye", cluster.HookPoststop, false)))
 	n.run(time.Minute)
 	must.SliceLen(t, 1, n.live("proxy"))
-	n.leaves("a", 4*time.Second)
+	leaves(n, "a", 4*time.Second)
 	must.SliceLen(t, 1, n.live("proxy"), must.Sprint("the main task has its kill timeout"))
 	n.run(10 * time.Second)
 	must.SliceEmpty(t, n.live("proxy"))
 	must.SliceLen(t, 1, n.live("web"))
-	n.restarts(30 * time.Minute)
+	restarts(n, 30*time.Minute)
 	must.SliceEmpty(t, n.live("bye"))
 	must.EqOp(t, cluster.ClientRunning, n.status("a"))
 	n.run(time.Hour)
@@ -450,7 +450,7 @@ func TestCore_unknownSignal(t *testing.T) {
 	n.scripts["web"] = script{stopError: errors.New("unknown signal SIGPOLL")}
 	n.place(allocation("a", func() *cluster.Task { task := mainTask("web"); task.KillSignal = "SIGPOLL"; return task }()))
 	n.run(time.Second)
-	n.ends("a", time.Second)
+	ends(n, "a", time.Second)
 	must.StrContains(t, fmt.Sprint(n.servers["a"].TaskStates.State("web").Events), "The driver could not send SIGPOLL")
 }
 
@@ -492,7 +492,7 @@ func TestCore_serversAway(t *testing.T) {
 	n.run(time.Hour)
 	must.Len(t, 1, n.live(""))
 	n.silent = false
-	n.reaches("a", cluster.ClientComplete, time.Minute)
+	reaches(n, "a", cluster.ClientComplete, time.Minute)
 	must.EqOp(t, cluster.ClientRunning, n.status("b"))
 }
 
@@ -571,14 +571,14 @@ func TestCore_joinsTheNextCluster(t *testing.T) {
 	must.MapNotContainsKey(t, n.servers, "b")
 	must.EqOp(t, 10, strings.Count(log.String(), "another cluster"), must.Sprint("one line a minute"))
 
-	n.ends("a", time.Minute)
+	ends(n, "a", time.Minute)
 	next(false)
 	must.MapNotContainsKey(t, n.servers, "b", must.Sprint("some allocations may be missing in the answer"))
 	n.crash()
 	n.run(time.Minute)
 	next(true)
 	must.False(t, n.core.Foreign())
-	n.reaches("b", cluster.ClientRunning, time.Minute)
+	reaches(n, "b", cluster.ClientRunning, time.Minute)
 	must.StrContains(t, log.String(), "it joins the other cluster")
 
 	n.crash() // with the record of "a", which has ended
@@ -608,9 +608,9 @@ func TestCore_fullDisk(t *testing.T) {
 	n.run(time.Minute)
 	must.Len(t, 1, n.live(""))
 	must.EqOp(t, "the client cannot write its record to the disk", n.servers["b"].TaskStates.State("web").Waiting.Detail)
-	n.ends("a", time.Minute)
+	ends(n, "a", time.Minute)
 	n.fullDisk = false
-	n.reaches("b", cluster.ClientRunning, time.Minute)
+	reaches(n, "b", cluster.ClientRunning, time.Minute)
 }
 
 // The client was down for longer than the grace of a task that had to stop. The task then gets its
@@ -624,9 +624,9 @@ func TestCore_clientAwayBeforeTheSignal(t *testing.T) {
 	n.place(a)
 	n.run(time.Second)
 	process := n.live("web")[0]
-	n.leaves("a", time.Second)
+	leaves(n, "a", time.Second)
 	n.boot += 10 * time.Minute // no client runs
-	n.restarts(time.Minute)
+	restarts(n, time.Minute)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 	must.Positive(t, process.signaled)
 	must.EqOp(t, 0, process.killed)
@@ -644,6 +644,6 @@ func TestCore_stopAtTheBootOfTheMachine(t *testing.T) {
 	must.SliceEmpty(t, n.live("web"))
 	n.reboot()
 	n.boot = 0
-	n.ends("a", time.Minute)
+	ends(n, "a", time.Minute)
 	must.StrContains(t, n.eventsOf("a", "cleanup"), "Terminated")
 }

@@ -46,7 +46,7 @@ func TestLedger_reservesAtEachStart(t *testing.T) {
 	n.place(withDevices(allocation("a", mainTask("web")), "web", "d1"))
 	n.run(30 * time.Second)
 	must.EqOp(t, "d1 1", n.devices.reserved())
-	n.restarts(10 * time.Second)
+	restarts(n, 10*time.Second)
 	n.killDriver()
 	n.run(10 * time.Second)
 	must.EqOp(t, "d1 1", n.devices.reserved())
@@ -73,7 +73,7 @@ func TestLedger_waitsForTheOwner(t *testing.T) {
 	must.EqOp(t, "waiting for devices", n.servers["b"].ClientDescription)
 	must.StrContains(t, n.waiting("a", "old"), "process 4711 (dd) in state D")
 	must.EqOp(t, cluster.ClientRunning, n.status("a"))
-	n.reaches("a", cluster.ClientComplete, time.Minute)
+	reaches(n, "a", cluster.ClientComplete, time.Minute)
 	must.EqOp(t, cluster.ClientRunning, n.status("b"))
 	must.EqOp(t, "", n.waiting("b", "new"))
 }
@@ -87,7 +87,7 @@ func TestLedger_doubleGrant(t *testing.T) {
 	n.run(time.Minute)
 	n.place(withDevices(allocation("a", mainTask("second")), "second", "d2", "d1")) // its id is the lower one
 	n.run(time.Minute)
-	n.restarts(time.Minute)
+	restarts(n, time.Minute)
 	must.Len(t, 1, n.live(""))
 	must.Len(t, 1, n.live("first"))
 	must.StrContains(t, n.waiting("a", "second"), "acme/toy/t1/d1 is held by task first of allocation b")
@@ -105,7 +105,7 @@ func TestLedger_releaseIsOnTheDisk(t *testing.T) {
 	n.place(withDevices(allocation("b", mainTask("new")), "new", "d1"))
 	n.run(time.Minute)
 	n.fullDisk = true
-	n.ends("a", time.Minute)
+	ends(n, "a", time.Minute)
 	must.StrContains(t, n.waiting("b", "new"), "is held by task old of allocation a")
 	must.Len(t, 0, n.live(""))
 	n.fullDisk = false
@@ -131,7 +131,7 @@ func TestDevices_missingAndUnhealthy(t *testing.T) {
 	must.EqOp(t, cluster.ClientPending, n.status("b"))
 	n.devices.ids[0].Healthy = true
 	n.post()
-	n.reaches("b", cluster.ClientFailed, 5*time.Minute)
+	reaches(n, "b", cluster.ClientFailed, 5*time.Minute)
 	must.EqOp(t, cluster.ClientRunning, n.status("c"))
 	must.Len(t, 1, n.live("web"), must.Sprint("its device has vanished"))
 	must.EqOp(t, uint64(0), n.servers["a"].TaskStates.State("web").Restarts)
@@ -185,7 +185,7 @@ func TestDevices_pluginTellsNothing(t *testing.T) {
 	n.run(time.Second)
 	must.StrContains(t, n.messages("a", "web"), "is unhealthy: the device plugin does not report its devices")
 	n.devices.mute = true
-	n.restarts(time.Minute)
+	restarts(n, time.Minute)
 	must.EqOp(t, "device: the device plugin toys has not reported its devices yet", n.waiting("a", "web"))
 	n.post()
 	n.run(time.Second)
@@ -267,7 +267,7 @@ func TestDevices_reservationFails(t *testing.T) {
 			n.run(2 * time.Minute)
 			must.Len(t, 1, n.live("web"))
 			must.EqOp(t, uint64(1), n.servers["a"].TaskStates.State("web").Restarts)
-			n.ends("a", time.Minute)
+			ends(n, "a", time.Minute)
 		})
 	}
 }
@@ -279,7 +279,7 @@ func TestDevices_stoppedWhileReserving(t *testing.T) {
 	n.devices.scripts["web"] = deviceScript{hangs: true}
 	n.place(withDevices(allocation("a", mainTask("web")), "web", "d1"))
 	n.run(time.Second)
-	n.ends("a", time.Second)
+	ends(n, "a", time.Second)
 	n.run(time.Minute)
 	must.MapEmpty(t, n.tasks)
 }
@@ -363,7 +363,7 @@ func TestLedger_renamedKind(t *testing.T) {
 	n.run(time.Minute)
 	must.EqOp(t, "device: the device acme/toy/t1/d1 is held by task old of allocation a", n.waiting("b", "newd1"))
 	must.Len(t, 0, n.live("newd1"))
-	n.leaves("a", time.Minute)
+	leaves(n, "a", time.Minute)
 	must.Len(t, 1, n.live("newd1"))
 }
 
@@ -377,5 +377,5 @@ func TestDevices_notAssigned(t *testing.T) {
 	n.run(5 * time.Second)
 	must.Len(t, 0, n.live(""))
 	must.StrContains(t, n.messages("a", "web"), "failed to reserve devices: the task has 1 device requests, and the servers have assigned devices to 0")
-	n.reaches("a", cluster.ClientFailed, 10*time.Minute)
+	reaches(n, "a", cluster.ClientFailed, 10*time.Minute)
 }

@@ -44,7 +44,7 @@ func TestCore_driverEvents(t *testing.T) {
 	must.Eq(t, "Received", events[0].Type)
 	must.Eq(t, 3, strings.Count(n.messages("a", "web"), "layer"))
 
-	n.leaves("a", time.Minute)
+	leaves(n, "a", time.Minute)
 	n.core.DriverEvent("mock", n.driver.generation, driver.Event{Task: id, Message: "late"})
 	n.run(time.Minute)
 	must.StrNotContains(t, n.messages("a", "web"), "late")

@@ -30,7 +30,7 @@ func TestCore_unhealthyDriverStopsTasks(t *testing.T) {
 	n.run(time.Minute)
 	must.EqOp(t, "no coffee", health(n).HealthDescription)
 	must.True(t, process.alive)
-	n.ends("a", time.Minute)
+	ends(n, "a", time.Minute)
 	must.EqOp(t, 3*time.Second, process.ended-process.signaled)
 }
 
@@ -77,7 +77,7 @@ func TestCore_driverHangsAtEachCall(t *testing.T) {
 					n.run(10 * time.Second)
 				}
 				process := n.live("web")[0]
-				n.leaves("a", test.at)
+				leaves(n, "a", test.at)
 				if test.at > 0 {
 					wait := n.servers["a"].TaskStates.State("web").Waiting
 					must.NotNil(t, wait, must.Sprint(n.messages("a", "web")))
@@ -114,7 +114,7 @@ func TestCore_killHangs(t *testing.T) {
 	n.scripts["web"] = script{ignores: true, stopLies: true, hangsAt: "DestroyTask", hangsOnce: true}
 	n.place(allocation("a", mainTask("web")))
 	n.run(time.Minute)
-	n.leaves("a", time.Minute)
+	leaves(n, "a", time.Minute)
 	must.StrContains(t, n.servers["a"].TaskStates.State("web").Waiting.Detail, "the task could not be killed, and the client retries: DestroyTask: no answer")
 	n.run(5 * time.Minute)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.servers["a"].TaskStates.State("web").Waiting))
@@ -126,7 +126,7 @@ func TestCore_killHangs(t *testing.T) {
 func TestCore_stopLies(t *testing.T) {
 	n := newRunning(t, script{stopLies: true}, time.Minute)
 	process, began := n.live("web")[0], n.boot
-	n.leaves("a", 4900*time.Millisecond)
+	leaves(n, "a", 4900*time.Millisecond)
 	must.True(t, process.alive)
 	must.EqOp(t, cluster.ClientRunning, n.status("a"))
 	n.run(time.Minute)
@@ -138,9 +138,9 @@ func TestCore_stopLies(t *testing.T) {
 // H6: the driver cannot take a task over while the task must stop. The client destroys the task.
 func TestCore_recoverFailsDuringAStop(t *testing.T) {
 	n := newRunning(t, script{ignores: true, recoverErr: errors.New("failed to decode driver config: EOF")}, time.Minute)
-	n.leaves("a", time.Second)
+	leaves(n, "a", time.Second)
 	n.killDriver()
-	n.reaches("a", cluster.ClientComplete, time.Minute)
+	reaches(n, "a", cluster.ClientComplete, time.Minute)
 	must.StrContains(t, n.messages("a", "web"), "The driver could not take the task over: failed to decode driver config: EOF")
 	must.Len(t, 0, n.live(""))
 }
@@ -150,11 +150,11 @@ func TestCore_restartWithoutTheDriver(t *testing.T) {
 	n := newRunning(t, script{}, time.Minute)
 	process := n.live("web")[0]
 	n.killDriver()
-	n.restarts(time.Minute)
+	restarts(n, time.Minute)
 	must.EqOp(t, 1, n.launches)
 	must.True(t, process.alive)
 	must.EqOp(t, 1, len(n.tasks))
-	n.leaves("a", time.Minute)
+	leaves(n, "a", time.Minute)
 	must.Positive(t, process.signaled)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 }
@@ -167,7 +167,7 @@ func TestCore_killedDuringAStart(t *testing.T) {
 	n.place(allocation("a", mainTask("web")))
 	n.run(time.Second)
 	n.scripts["web"] = script{}
-	n.restarts(time.Minute)
+	restarts(n, time.Minute)
 	must.StrContains(t, n.storyOf(), "the driver dies")
 	must.EqOp(t, 1, len(n.tasks))
 	must.StrContains(t, n.messages("a", "web"), "does not know whether the task was started")
@@ -181,7 +181,7 @@ func TestCore_drainedWhileAway(t *testing.T) {
 	process := n.live("web")[0]
 	n.stop("a")         // the core has no time to see it
 	n.boot += time.Hour // no client runs
-	n.restarts(time.Minute)
+	restarts(n, time.Minute)
 	must.EqOp(t, 4*time.Second, process.ended-process.signaled)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 }
@@ -201,7 +201,7 @@ func TestCore_driverDoesNotStart(t *testing.T) {
 	must.SliceLen(t, 1, n.published)
 	must.EqOp(t, "the driver mock is not running", n.servers["a"].TaskStates.State("web").Waiting.Detail)
 	n.launchError = nil
-	n.reaches("a", cluster.ClientRunning, 3*time.Minute)
+	reaches(n, "a", cluster.ClientRunning, 3*time.Minute)
 	must.True(t, health(n).Healthy)
 }
 
@@ -217,7 +217,7 @@ func TestCore_healthyAndUseless(t *testing.T) {
 			}
 			n.scripts["web"] = script{startErrors: errs}
 			n.place(allocation("a", mainTask("web")))
-			n.reaches("a", cluster.ClientFailed, time.Hour)
+			reaches(n, "a", cluster.ClientFailed, time.Hour)
 			must.EqOp(t, starts, n.ids)
 			must.StrContains(t, n.messages("a", "web"), "failed to start task: StartTask: cannot create a cgroup")
 			must.True(t, health(n).Healthy)
@@ -242,7 +242,7 @@ func TestCore_exitsAtOnce(t *testing.T) {
 	must.LessEq(t, cluster.MaxTaskEvents, len(n.disk["a"].Tasks[0].State.Events))
 	n.scripts["web"] = script{}
 	n.run(time.Minute)
-	n.ends("a", time.Minute)
+	ends(n, "a", time.Minute)
 	must.Len(t, 0, n.live(""))
 }
 
@@ -260,7 +260,7 @@ func TestCore_anHourWithoutServers(t *testing.T) {
 	n.silent = true
 	n.run(time.Hour)
 	n.silent = false
-	n.reaches("a", cluster.ClientRunning, time.Minute)
+	reaches(n, "a", cluster.ClientRunning, time.Minute)
 	must.EqOp(t, uint64(1), n.servers["a"].TaskStates.State("web").Restarts)
 	must.EqOp(t, cluster.ClientComplete, n.status("b"))
 }

@@ -66,7 +66,7 @@ func TestEnding_waitAnswersEarly(t *testing.T) {
 		for _, ownCgroup := range []bool{false, true} {
 			t.Run(test.name+map[bool]string{true: ", own cgroup"}[ownCgroup], func(t *testing.T) {
 				n, web := running(t, test.script, ownCgroup)
-				n.leaves("a", time.Second)
+				leaves(n, "a", time.Second)
 				if test.trouble != nil {
 					test.trouble(n)
 				}
@@ -95,7 +95,7 @@ func dies(n *node) {
 func TestEnding_stopWithoutARecord(t *testing.T) {
 	n, web := running(t, early(), false)
 	n.fullDisk = true
-	n.leaves("a", time.Second)
+	leaves(n, "a", time.Second)
 	must.EqOp(t, 0, n.disk["a"].Tasks[0].SignalAt)
 	n.fullDisk = false
 	n.crash()
@@ -131,7 +131,7 @@ func TestEnding_leaderWithAnEarlyAnswer(t *testing.T) {
 	n.place(a)
 	n.run(20 * time.Second)
 	web := n.live("web")[0]
-	n.reaches("a", cluster.ClientComplete, 30*time.Second)
+	reaches(n, "a", cluster.ClientComplete, 30*time.Second)
 	must.EqOp(t, 4*time.Second, web.ended-web.signaled)
 	must.EqOp(t, 0, web.killed)
 	must.StrContains(t, n.messages("a", "web"), "Exit Code: 7")
@@ -143,7 +143,7 @@ func TestEnding_stopHangs(t *testing.T) {
 	for _, ownCgroup := range []bool{false, true} {
 		n, web := running(t, early(func(s *script) { s.hangsAt = "StopTask" }), ownCgroup)
 		began := n.boot
-		n.leaves("a", 12*time.Second)
+		leaves(n, "a", 12*time.Second)
 		must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.storyOf()))
 		must.Between(t, 10*time.Second, web.killed-began, 11*time.Second)
 		must.StrContains(t, n.messages("a", "web"), "Exit Code: 137")
@@ -155,7 +155,7 @@ func TestEnding_stopHangs(t *testing.T) {
 func TestEnding_destroyedAfterAnEarlyAnswer(t *testing.T) {
 	n, web := running(t, early(func(s *script) { s.ignores, s.stopLag, s.inspectRuns = true, time.Minute, true }), true)
 	web.signaled = n.boot // Wait answers, although the client has not requested a stop
-	n.leaves("a", 15*time.Second)
+	leaves(n, "a", 15*time.Second)
 	must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.storyOf()))
 	must.StrContains(t, n.messages("a", "web"), "The exit code is unknown")
 }
@@ -169,7 +169,7 @@ func TestEnding_inspectIsUseless(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, web := running(t, early(func(s *script) { s.ignores = true }, change), false)
-			n.leaves("a", 10*time.Second+client.StopSlack+2*time.Second)
+			leaves(n, "a", 10*time.Second+client.StopSlack+2*time.Second)
 			must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.storyOf()))
 			must.Between(t, 10*time.Second, web.killed-web.signaled, 11*time.Second)
 			must.StrContains(t, n.messages("a", "web"), "The exit code is unknown")
@@ -180,7 +180,7 @@ func TestEnding_inspectIsUseless(t *testing.T) {
 	t.Run("fails", func(t *testing.T) {
 		failed := &driver.Error{Class: driver.Fatal, Call: "InspectTask", Err: errors.New("no socket")}
 		n, web := running(t, early(func(s *script) { s.inspectError = failed }), false)
-		n.leaves("a", 3*time.Minute)
+		leaves(n, "a", 3*time.Minute)
 		must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.storyOf()))
 		must.EqOp(t, 0, web.killed)
 		must.StrContains(t, n.messages("a", "web"), "The driver did not say how the task ended")
@@ -195,7 +195,7 @@ func TestEnding_calls(t *testing.T) {
 	n.run(30 * time.Second)
 	must.EqOp(t, 0, n.calls["InspectTask"])
 	must.EqOp(t, 2, n.calls["WaitTask"]) // of two starts
-	n.ends("a", 3*time.Second)
+	ends(n, "a", 3*time.Second)
 	must.EqOp(t, 1, n.calls["InspectTask"])
 	must.EqOp(t, 3, n.calls["WaitTask"])
 }

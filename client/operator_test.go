@@ -77,7 +77,7 @@ func TestRestart_all(t *testing.T) {
 	answer := n.restart("a", "", true)
 	n.run(20 * time.Second)
 	must.NoError(t, answer.err)
-	n.leaves("a", 20*time.Second)
+	leaves(n, "a", 20*time.Second)
 	must.EqOp(t, `an operator restarts a/, all true
 a/leader/4 gets its signal, grace 5s
 a/leader/4 exits with 0
@@ -197,7 +197,7 @@ func TestRestart_stoppedMeanwhile(t *testing.T) {
 		process := n.live("web")[0]
 		n.restart("a", "", all)
 		n.run(2 * time.Second)
-		n.ends("a", time.Minute)
+		ends(n, "a", time.Minute)
 		must.Between(t, 5*time.Second, process.killed-process.signaled, 6*time.Second)
 	}
 }

@@ -173,7 +173,7 @@ func TestReports_ofOneGeneration(t *testing.T) {
 			n.scripts["web"] = c.script
 			n.place(allocation("a", c.tasks...))
 			n.run(20 * time.Second)
-			n.leaves("a", 20*time.Second)
+			leaves(n, "a", 20*time.Second)
 			must.Eq(t, c.reports, n.reports)
 		})
 	}
@@ -195,7 +195,7 @@ func TestReports_verdictAtOnce(t *testing.T) {
 func TestReports_endAtOnce(t *testing.T) {
 	n := newRunning(t, script{}, 15*time.Second)
 	n.place(allocation("b", mainTask("log")))
-	n.ends("a", 50*time.Millisecond)
+	ends(n, "a", 50*time.Millisecond)
 	must.EqOp(t, cluster.ClientRunning, n.status("b"))
 }
 
@@ -211,7 +211,7 @@ func TestReports_oneReportFits(t *testing.T) {
 				tasks = append(tasks, mainTask(fmt.Sprintf("%s%04d", strings.Repeat("<", long), i)))
 			}
 			n.place(allocation("a", tasks...))
-			n.reaches("a", cluster.ClientPending, time.Second)
+			reaches(n, "a", cluster.ClientPending, time.Second)
 			must.EqOp(t, 0, w.refused)
 			must.EqOp(t, long == 0, n.servers["a"].TaskStates != nil)
 			must.Positive(t, len(w.batches))
@@ -250,7 +250,7 @@ func TestReports_afterARestart(t *testing.T) {
 		"the end": {
 			missed: func(n *node) {
 				n.silent = true
-				n.leaves("a", time.Minute)
+				leaves(n, "a", time.Minute)
 				n.silent = false
 			},
 			reports: []string{"complete: dead"},

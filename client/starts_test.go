@@ -34,7 +34,7 @@ func TestStarts_oneJobDoesNotDelayOthers(t *testing.T) {
 	must.Eq(t, "the driver mock starts other tasks first", n.servers[ids[199]].TaskStates.State("slow").Waiting.Detail)
 
 	n.place(allocation("a", mainTask("web")))
-	n.reaches("a", cluster.ClientRunning, 10*time.Second)
+	reaches(n, "a", cluster.ClientRunning, 10*time.Second)
 
 	// The rest of the line stops at once, and the driver is not killed for its requests.
 	for _, id := range ids[client.DefaultMaxStarts/4:] {

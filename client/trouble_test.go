@@ -30,13 +30,13 @@ func TestCore_restoredServersLearnTheEnd(t *testing.T) {
 	n.place(allocation("a", mainTask("web")))
 	old := n.allocs[0].Copy()
 	n.run(20 * time.Second)
-	n.ends("a", 20*time.Second)
+	ends(n, "a", 20*time.Second)
 	// The snapshot is from before the stop. Its index is above all indexes that were used.
 	n.allocs[0] = old
 	clear(n.servers)
 	n.index = 1000
 	n.answer()
-	n.reaches("a", cluster.ClientComplete, time.Minute)
+	reaches(n, "a", cluster.ClientComplete, time.Minute)
 }
 
 // The same for a running allocation, with a mark that the snapshot does not contain. The following
@@ -57,7 +57,7 @@ func TestCore_restoredServersLearnThatItRuns(t *testing.T) {
 	clear(n.servers)
 	n.index = 1000
 	n.answer()
-	n.reaches("a", cluster.ClientRunning, time.Minute)
+	reaches(n, "a", cluster.ClientRunning, time.Minute)
 	must.NotNil(t, n.servers["a"].Healthy)
 }
 
@@ -88,7 +88,7 @@ func TestCore_poststopOnAFullDisk(t *testing.T) {
 	n.place(allocation("a", mainTask("web"), hooked("cleanup", cluster.HookPoststop, false)))
 	n.run(20 * time.Second)
 	n.fullDisk = true
-	n.ends("a", time.Hour)
+	ends(n, "a", time.Hour)
 }
 
 // The allocation of an orphan is purged while the client removes the orphan.
@@ -143,7 +143,7 @@ func TestCore_killIsNotDelayedByOtherRetries(t *testing.T) {
 	n.place(allocation("a", &cluster.Task{Name: "web", KillTimeout: 70 * time.Second}))
 	n.run(20 * time.Second)
 	web := n.live("web")[0]
-	n.leaves("a", time.Second)
+	leaves(n, "a", time.Second)
 	n.killDriver()
 	n.run(5 * time.Minute)
 	must.LessEq(t, 71*time.Second, web.killed-web.signaled, must.Sprint(n.storyOf()))
@@ -154,7 +154,7 @@ func TestCore_killIsNotDelayedByOtherRetries(t *testing.T) {
 func TestCore_undyingWithoutItsDriver(t *testing.T) {
 	n := newRunning(t, script{undying: time.Hour, recoverErr: &driver.Error{Class: driver.Deadline, Call: "RecoverTask", Err: errors.New("no answer")}}, 20*time.Second)
 	n.killDriver()
-	n.leaves("a", 2*time.Minute)
+	leaves(n, "a", 2*time.Minute)
 	w := n.servers["a"].TaskStates.State("web").Waiting
 	must.NotNil(t, w)
 	must.StrContains(t, w.Detail, "4711")
@@ -168,9 +168,9 @@ func TestCore_poststopWithoutServers(t *testing.T) {
 	n.scripts["web"] = script{stopTakes: 3 * time.Second}
 	n.place(allocation("a", mainTask("web"), hooked("cleanup", cluster.HookPoststop, false)))
 	n.run(20 * time.Second)
-	n.leaves("a", time.Second)
+	leaves(n, "a", time.Second)
 	n.crash()
-	n.reaches("a", cluster.ClientComplete, cluster.PoststopLimit+10*time.Second)
+	reaches(n, "a", cluster.ClientComplete, cluster.PoststopLimit+10*time.Second)
 }
 
 // The servers have the allocation as lost when the client comes back. Its end is reported, although
@@ -184,5 +184,5 @@ func TestCore_endOfALostAllocation(t *testing.T) {
 	n.answer()
 	n.run(5 * time.Second)
 	n.silent = false
-	n.reaches("a", cluster.ClientComplete, time.Minute)
+	reaches(n, "a", cluster.ClientComplete, time.Minute)
 }

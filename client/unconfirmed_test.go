@@ -23,12 +23,12 @@ func TestVolumes_endOfADeadClient(t *testing.T) {
 				n.run(time.Minute)
 			}
 			n.fullDisk, n.silent = true, true
-			n.leaves("a", time.Minute)
+			leaves(n, "a", time.Minute)
 			must.SliceEmpty(t, n.live("web"))
 			must.EqOp(t, shared, n.storage.disk[dataKey] != nil)
 			before := len(n.storage.calls)
 			n.fullDisk, n.silent = false, false
-			n.restarts(time.Minute)
+			restarts(n, time.Minute)
 			completed(n, "a")
 			for _, call := range n.storage.calls[before:] {
 				must.SliceContains(t, []string{"unpublish", "release"}, call)
@@ -62,7 +62,7 @@ func TestVolumes_missingMountOfARunningTask(t *testing.T) {
 			if c.noAnswer {
 				n.scripts["web"] = script{hangsAt: "InspectTask", hangsOnce: true}
 			}
-			n.restarts(5 * time.Minute)
+			restarts(n, 5*time.Minute)
 			must.SliceLen(t, 1, n.live("web"))
 			must.SliceLen(t, 1, n.storage.published())
 			end(n, "a")

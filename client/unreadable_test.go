@@ -37,7 +37,7 @@ func TestCore_unreadable(t *testing.T) {
 			n := unreadableNode(t)
 			restart(n)
 			n.answer()
-			n.reaches("b", cluster.ClientFailed, 20*time.Second)
+			reaches(n, "b", cluster.ClientFailed, 20*time.Second)
 			must.EqOp(t, "the client cannot read the allocation: "+tooDeep, n.servers["b"].ClientDescription)
 			must.SliceEmpty(t, n.live("deep"))
 			for _, id := range []cluster.AllocID{"a", "c"} {
@@ -45,7 +45,7 @@ func TestCore_unreadable(t *testing.T) {
 			}
 			must.Len(t, 1, n.live("web"))
 			must.Len(t, 1, n.live("db"))
-			n.ends("c", 20*time.Second)
+			ends(n, "c", 20*time.Second)
 			must.EqOp(t, cluster.ClientFailed, n.status("b"))
 		})
 	}
@@ -66,12 +66,12 @@ func TestCore_runningAllocationBecomesUnreadable(t *testing.T) {
 			n.answer()
 			n.run(20 * time.Second)
 			if restart {
-				n.restarts(20 * time.Second)
+				restarts(n, 20*time.Second)
 			}
 			must.Eq(t, []*task{web}, n.live("web"))
 			must.EqOp(t, cluster.ClientRunning, n.status("a"))
 			must.NotNil(t, n.disk["a"].Alloc.Job, must.Sprint("the job of the record"))
-			n.ends("a", 20*time.Second)
+			ends(n, "a", 20*time.Second)
 			must.SliceEmpty(t, n.live("web"))
 		})
 	}
@@ -88,7 +88,7 @@ func TestCore_unreadableFields(t *testing.T) {
 		{Alloc: &cluster.Allocation{ID: "c", NodeID: "node-1", ClientStatus: cluster.ClientLost}, Reason: tooDeep},
 		{Alloc: &cluster.Allocation{ID: "d", NodeID: "node-2"}, Reason: tooDeep},
 	}, Nameless: []string{"allocation 4: the ID is missing"}})
-	n.reaches("a", cluster.ClientFailed, 10*time.Second)
+	reaches(n, "a", cluster.ClientFailed, 10*time.Second)
 	must.EqOp(t, cluster.ClientFailed, n.status("b"))
 	must.MapLen(t, 2, n.servers)
 }

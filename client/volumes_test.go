@@ -43,7 +43,7 @@ func completed(n *node, ids ...cluster.AllocID) {
 // end ends the last allocation that has a volume.
 func end(n *node, id cluster.AllocID) {
 	n.t.Helper()
-	n.leaves(id, time.Minute)
+	leaves(n, id, time.Minute)
 	completed(n, id)
 	n.storage.empty()
 }
@@ -54,12 +54,12 @@ func TestVolumes_aroundTheTasks(t *testing.T) {
 	must.Eq(t, cluster.ClientRunning, n.status("a"))
 	must.SliceLen(t, 1, n.storage.published())
 	n.storage.unpublishTakes = 5 * time.Second
-	n.leaves("a", 4*time.Second)
+	leaves(n, "a", 4*time.Second)
 	must.SliceEmpty(t, n.live("web"))
 	must.Eq(t, cluster.ClientRunning, n.status("a"), must.Sprint("C3: it is reported after its volume is off"))
 	must.Eq(t, "all tasks have ended, and volumes must be unmounted", n.servers["a"].ClientDescription)
 	must.SliceLen(t, 1, n.servers["a"].VolumeHolds.Volumes)
-	n.reaches("a", cluster.ClientComplete, 4*time.Second)
+	reaches(n, "a", cluster.ClientComplete, 4*time.Second)
 	must.Eq(t, &cluster.VolumeHolds{}, n.servers["a"].VolumeHolds)
 	must.Eq(t, []string{"claim", "stage", "publish", "unpublish", "unstage", "release"}, n.storage.calls)
 	n.storage.empty()
@@ -90,7 +90,7 @@ func TestVolumes_refused(t *testing.T) {
 	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
 	n.run(20 * time.Second)
 	must.EqOp(t, uint64(2), n.taskState("a", "web").Restarts)
-	n.reaches("a", cluster.ClientFailed, time.Hour)
+	reaches(n, "a", cluster.ClientFailed, time.Hour)
 	must.StrContains(t, n.eventsOf("a", "web"), "Setup Failure, Not Restarting")
 	delete(n.storage.failing, "stage")
 	n.run(time.Minute)
@@ -104,7 +104,7 @@ func TestVolumes_nodeWithoutVolumes(t *testing.T) {
 	n.noVolumes = true
 	n.startCore()
 	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
-	n.reaches("a", cluster.ClientFailed, time.Minute)
+	reaches(n, "a", cluster.ClientFailed, time.Minute)
 	must.StrContains(t, n.eventsOf("a", "web"), "Setup Failure")
 }
 
@@ -116,7 +116,7 @@ func TestVolumes_pluginsLast(t *testing.T) {
 	n.scripts["web"] = script{stopTakes: 2 * time.Second}
 	n.storage.unpublishTakes = 5 * time.Second
 	n.stop("p")
-	n.leaves("a", 4*time.Second)
+	leaves(n, "a", 4*time.Second)
 	must.SliceLen(t, 1, n.live("plugin"))
 	must.StrHasPrefix(t, "stopping (waiting for 1 volume)", n.servers["p"].ClientDescription)
 	must.Eq(t, dataKey, n.servers["p"].VolumeHolds.Volumes[0].Key().Volume)
@@ -145,9 +145,9 @@ func TestVolumes_detachedByForce(t *testing.T) {
 			meanwhile(n)
 			n.run(10 * time.Second) // the node is away
 			must.SliceLen(t, 1, n.live("web"))
-			n.leaves("a", time.Second)
+			leaves(n, "a", time.Second)
 			must.SliceLen(t, 1, n.live("web"), must.Sprint("it has its grace"))
-			n.reaches("a", cluster.ClientComplete, time.Minute)
+			reaches(n, "a", cluster.ClientComplete, time.Minute)
 			must.Eq(t, []string{"claim", "stage", "publish", "unpublish", "unstage", "release"}, n.storage.calls)
 			n.storage.empty()
 		})
@@ -160,7 +160,7 @@ func TestVolumes_busyMountHoldsThePlugin(t *testing.T) {
 	n := newMounted(t)
 	n.storage.MakeBusy(busyTarget("a", "data"), storage.Holder{PID: 99, Command: "tail -f x"})
 	n.stop("p")
-	n.leaves("a", 5*time.Minute)
+	leaves(n, "a", 5*time.Minute)
 	for _, id := range []cluster.AllocID{"a", "p"} {
 		must.Eq(t, cluster.ClientRunning, n.status(id))
 		hold := n.servers[id].VolumeHolds.Volumes[0]
@@ -186,7 +186,7 @@ func TestVolumes_holdLimit(t *testing.T) {
 	n.storage.MakeBusy(busyTarget("a", "data"), storage.Holder{PID: 99, Command: "tail"})
 	n.stop("p")
 	n.stop("a")
-	n.reaches("a", cluster.ClientRunning, client.DefaultHoldLimit-time.Second)
+	reaches(n, "a", cluster.ClientRunning, client.DefaultHoldLimit-time.Second)
 	must.SliceLen(t, 1, n.live("plugin"))
 	n.run(time.Minute)
 	completed(n, "a", "p")
@@ -208,7 +208,7 @@ func TestVolumes_pluginDiesWhileItIsHeld(t *testing.T) {
 	n := newMounted(t)
 	n.storage.unpublishTakes = 10 * time.Second
 	n.stop("p")
-	n.leaves("a", 3*time.Second)
+	leaves(n, "a", 3*time.Second)
 	n.exit(n.live("plugin")[0], 1, 0)
 	n.run(2 * time.Minute)
 	completed(n, "a", "p")
@@ -223,7 +223,7 @@ func TestVolumes_newVersionOfThePlugin(t *testing.T) {
 	q := allocation("q", pluginTask("plugin"))
 	q.Job.Type, q.PreviousAllocation = cluster.JobSystem, "p"
 	n.place(q)
-	n.ends("p", 10*time.Second)
+	ends(n, "p", 10*time.Second)
 	must.Eq(t, cluster.ClientRunning, n.status("q"))
 	must.SliceLen(t, 1, n.live("web"))
 	end(n, "a")
@@ -233,11 +233,11 @@ func TestVolumes_newVersionOfThePlugin(t *testing.T) {
 func TestVolumes_newVersionEndsTheHold(t *testing.T) {
 	n := newMounted(t)
 	n.stop("p")
-	n.reaches("p", cluster.ClientRunning, 10*time.Second)
+	reaches(n, "p", cluster.ClientRunning, 10*time.Second)
 	q := allocation("q", pluginTask("plugin"))
 	q.Job.Type = cluster.JobSystem
 	n.place(q)
-	n.reaches("p", cluster.ClientComplete, 2*time.Second)
+	reaches(n, "p", cluster.ClientComplete, 2*time.Second)
 	end(n, "a")
 }
 
@@ -245,7 +245,7 @@ func TestVolumes_newVersionEndsTheHold(t *testing.T) {
 func TestVolumes_onlyPluginsLeft(t *testing.T) {
 	n := newNode(t)
 	n.placePlugin("p")
-	n.ends("p", time.Second)
+	ends(n, "p", time.Second)
 }
 
 // C9: the volume of the replacement on the same node is mounted after the volume of the old
@@ -257,7 +257,7 @@ func TestVolumes_replacementWaits(t *testing.T) {
 	b.PreviousAllocation = "a"
 	n.place(b)
 	n.stop("a")
-	n.reaches("b", cluster.ClientRunning, time.Minute)
+	reaches(n, "b", cluster.ClientRunning, time.Minute)
 	must.Eq(t, []string{"claim", "stage", "publish", "unpublish", "unstage", "release", "claim", "stage", "publish"}, n.storage.calls)
 }
 
@@ -301,7 +301,7 @@ func TestVolumes_failingCall(t *testing.T) {
 func TestVolumes_lostRecord(t *testing.T) {
 	n := newMounted(t)
 	clear(n.storage.disk)
-	n.restarts(time.Minute)
+	restarts(n, time.Minute)
 	must.SliceLen(t, 1, n.live("web"))
 	end(n, "a")
 }
@@ -312,12 +312,12 @@ func TestVolumes_controllerUntilTheRelease(t *testing.T) {
 	n := newMounted(t)
 	n.storage.failing["release"] = errors.New("the controller is busy")
 	n.stop("p")
-	n.ends("a", time.Minute)
+	ends(n, "a", time.Minute)
 	must.Eq(t, &cluster.VolumeHolds{}, n.servers["a"].VolumeHolds)
 	must.SliceLen(t, 1, n.live("plugin"))
 	must.StrContains(t, n.servers["p"].VolumeHolds.Volumes[0].Reason, "must be released by the servers: the controller is busy")
 	delete(n.storage.failing, "release")
-	n.reaches("p", cluster.ClientComplete, time.Minute)
+	reaches(n, "p", cluster.ClientComplete, time.Minute)
 	n.storage.empty()
 }
 
@@ -334,12 +334,12 @@ func TestVolumes_controllerUntilAVolumeHasLeft(t *testing.T) {
 	n.run(time.Minute)
 	must.SliceLen(t, 2, n.live("plugin"))
 	n.storage.unpublishTakes = 30 * time.Second
-	n.leaves("a", 10*time.Second)
+	leaves(n, "a", 10*time.Second)
 	must.SliceEmpty(t, n.live("web"))
-	n.leaves("c", 10*time.Second)
+	leaves(n, "c", 10*time.Second)
 	must.SliceNotEmpty(t, n.storage.published())
 	must.SliceLen(t, 2, n.live("plugin"))
-	n.reaches("a", cluster.ClientComplete, time.Minute)
+	reaches(n, "a", cluster.ClientComplete, time.Minute)
 	must.Eq(t, cluster.ClientComplete, n.status("c"))
 	must.MapEmpty(t, n.storage.claims)
 }
@@ -354,7 +354,7 @@ func TestVolumes_nodePluginAndARelease(t *testing.T) {
 	n.storage.failing["release"] = errors.New("the controller is busy")
 	n.stop("p")
 	n.stop("a")
-	n.reaches("p", cluster.ClientComplete, time.Minute)
+	reaches(n, "p", cluster.ClientComplete, time.Minute)
 }
 
 // planned adds a claim that a plan has created.
@@ -429,7 +429,7 @@ func TestVolumes_unpublishOfADeadClient(t *testing.T) {
 	n.run(time.Second)
 	must.SliceEmpty(t, n.live("web"))
 	n.storage.unpublishTakes, n.fullDisk = 0, false
-	n.restarts(time.Minute)
+	restarts(n, time.Minute)
 	must.SliceLen(t, 1, n.live("web"))
 	must.SliceLen(t, 1, n.storage.published())
 	end(n, "a")
@@ -452,7 +452,7 @@ func TestVolumes_twoControllersThatAreCutOff(t *testing.T) {
 	}
 	n.run(time.Minute)
 	n.storage.failing["release"] = errors.New("the servers do not answer")
-	n.leaves("a", time.Hour)
+	leaves(n, "a", time.Hour)
 	must.SliceLen(t, 3, n.live("plugin"), must.Sprint("both controllers are held"))
 	n.run(client.DefaultHoldLimit)
 	must.SliceLen(t, 1, n.live("plugin"))
@@ -464,7 +464,7 @@ func TestVolumes_bothRecordsLost(t *testing.T) {
 	t.Parallel()
 	n := newMounted(t)
 	n.storage.MakeBusy(busyTarget("a", "data"), storage.Holder{PID: 99, Command: "tail"})
-	n.leaves("a", client.DefaultHoldLimit+time.Minute)
+	leaves(n, "a", client.DefaultHoldLimit+time.Minute)
 	completed(n, "a")
 	clear(n.storage.disk)
 	delete(n.disk, "a")
@@ -491,7 +491,7 @@ func TestVolumes_noMountsByAPluginThatStops(t *testing.T) {
 	n.storage.failing["claim"] = errors.New("the volume is another allocation's")
 	n.place(withVolumes(allocation("a", mainTask("web")), "data"))
 	n.run(time.Minute)
-	n.leaves("p", time.Second)
+	leaves(n, "p", time.Second)
 	must.SliceLen(t, 1, n.live("plugin"))
 	delete(n.storage.failing, "claim")
 	n.crash() // the next client finds a plugin that answers
@@ -531,8 +531,8 @@ func TestVolumes_keepsClaimsOfLaterPlans(t *testing.T) {
 func TestVolumes_claimOfAnUnknownAllocationAfterTheUnmount(t *testing.T) {
 	t.Parallel()
 	n := newMounted(t)
-	n.restarts(time.Minute)
-	n.leaves("a", time.Minute)
+	restarts(n, time.Minute)
+	leaves(n, "a", time.Minute)
 	before := len(n.storage.calls)
 	n.index++
 	n.storage.planned("b")

@@ -34,10 +34,10 @@ func TestCore_watchdogStops(t *testing.T) {
 		signalAt := n.boot - 2*time.Second
 		ignores := n.live("ignores")[0]
 		n.core = nil // no event of the task reaches the dead client
-		n.restarts(time.Second)
+		restarts(n, time.Second)
 		n.crash() // the note is still there
 		n.answer()
-		n.reaches("a", cluster.ClientComplete, time.Minute)
+		reaches(n, "a", cluster.ClientComplete, time.Minute)
 		must.EqOp(t, "Received, Started, Watchdog, Terminated, Killed", n.eventsOf("a", "obeys"))
 		must.EqOp(t, "Received, Started, Watchdog, Terminated, Killed", n.eventsOf("a", "ignores"))
 		must.EqOp(t, "Received, Started, Killing, Terminated, Killed", n.eventsOf("a", "side"))
@@ -52,7 +52,7 @@ func TestCore_watchdogStops(t *testing.T) {
 			n.exit(task, 0, 9)
 			task.known = false
 		}
-		n.restarts(time.Minute)
+		restarts(n, time.Minute)
 		must.EqOp(t, cluster.ClientComplete, n.status("a"))
 		must.EqOp(t, "Received, Started, Terminated, Watchdog, Not Restarting", n.eventsOf("a", "ignores"))
 	})
