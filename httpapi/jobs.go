@@ -276,3 +276,55 @@ func namespaces(s State, prefix string) []wire.Namespace {
 	}
 	return list
 }
+
+// listJobVersions answers GET /v1/job/{id}/versions: the current version, and those that allocations
+// were placed for, newest first. The servers keep no others.
+func listJobVersions(q *request) error {
+	diffs, err := flag(q.URL.Query(), "diffs")
+	if err != nil {
+		return err
+	}
+	if diffs {
+		return fail(http.StatusNotImplemented, "this server does not compute differences between versions of a job: omit diffs")
+	}
+	return q.read(func(s State) (found, error) {
+		j := s.Job(q.jobKey())
+		if j == nil {
+			return found{index: s.TableIndex(TableJobs), missing: jobNotFound}, nil
+		}
+		return found{index: j.ModifyIndex, body: func() (any, error) {
+			answer := wire.JobVersions{Index: max(1, j.ModifyIndex), KnownLeader: q.backend.Peers.Leader() != ""}
+			for _, version := range versions(s, j) {
+				answer.Versions = append(answer.Versions, summarize(s, version).job(q.options.Region))
+			}
+			return answer, nil
+		}}, nil
+	})
+}
+
+// versions returns the known versions of a job, newest first.
+func versions(s State, j *cluster.Job) []*cluster.Job {
+	known := map[uint64]*cluster.Job{}
+	for a := range s.AllocsByJob(j.Key()) {
+		if a.Job != nil && a.Job.CreateIndex == j.CreateIndex { // not of an earlier job of the same name
+			known[a.Job.Version] = a.Job
+		}
+	}
+	known[j.Version] = j
+	return slices.SortedFunc(maps.Values(known), func(a, b *cluster.Job) int { return cmp.Compare(b.Version, a.Version) })
+}
+
+// noDeployment answers GET /v1/job/{id}/deployment: null, because no job has deployments.
+func noDeployment(q *request) error {
+	return q.read(func(s State) (found, error) {
+		return found{index: s.TableIndex(TableJobs), body: func() (any, error) { return nil, nil }}, nil
+	})
+}
+
+// noSubmission answers GET /v1/job/{id}/submission with 404: the servers do not keep the file of a job.
+// A client must expect this answer, because a job that was registered as JSON has no file.
+func noSubmission(q *request) error {
+	return q.read(func(s State) (found, error) {
+		return found{index: s.TableIndex(TableJobs), missing: "job source not found"}, nil
+	})
+}

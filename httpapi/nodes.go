@@ -1,10 +1,13 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -133,4 +136,32 @@ func nodeUpdated(q *request, done cluster.Written, err error) error {
 	return q.written(done.Index, wire.NodeUpdateResponse{
 		EvalCreateIndex: done.EvalIndex(), EvalIDs: wire.IDs(done.Evals), Index: done.Index, NodeModifyIndex: done.Index,
 	})
+}
+
+// listNodePools answers GET /v1/node/pools: the default pool and those of nodes. A pool exists as long
+// as a node is in it.
+func listNodePools(q *request) error {
+	return q.read(func(s State) (found, error) {
+		return found{index: s.TableIndex(TableNodes), body: func() (any, error) {
+			return page(q, list[*wire.NodePool]{
+				rows:    keep(slices.Values(nodePools(s)), func(p *wire.NodePool) bool { return strings.HasPrefix(p.Name, q.params.prefix) }),
+				token:   func(p *wire.NodePool) string { return p.Name },
+				compare: func(p *wire.NodePool, token string) int { return cmp.Compare(p.Name, token) },
+				full:    func(p *wire.NodePool) any { return p },
+			})
+		}}, nil
+	})
+}
+
+// nodePools returns the pools by name.
+func nodePools(s State) []*wire.NodePool {
+	names := map[string]bool{cluster.DefaultNodePool: true}
+	for n := range s.Nodes() {
+		names[cmp.Or(n.NodePool, cluster.DefaultNodePool)] = true
+	}
+	var pools []*wire.NodePool
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		pools = append(pools, &wire.NodePool{Name: name, Meta: map[string]string{}, CreateIndex: 1, ModifyIndex: 1})
+	}
+	return pools
 }

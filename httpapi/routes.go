@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // route is a method and a path with its handler.
@@ -266,4 +268,12 @@ func (h *Handler) route(all []route) {
 		WriteError(w, http.StatusNotImplemented, notImplemented(r))
 	}))
 	h.mux.HandleFunc("/", h.observed(otherRoute, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))
+}
+
+// listNothing answers a list of things that this system does not have, such as deployments and
+// services.
+func listNothing(q *request) error {
+	return q.read(func(s State) (found, error) {
+		return found{index: s.Index(), body: func() (any, error) { return []wire.Nothing{}, nil }}, nil
+	})
 }
