@@ -6,6 +6,9 @@ import (
 	"net"
 	"net/http"
 	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/slots"
 )
 
 // right is the right that a route demands of the request's identity.
@@ -60,7 +63,7 @@ func (q *request) identify() error {
 	who, known := q.backend.Access.Identify(token)
 	switch {
 	case !known && token != "":
-		return fail(http.StatusForbidden, "ACL token not found")
+		return failure.New(http.StatusForbidden, "ACL token not found")
 	case !known, !q.route.needs.metBy(who):
 		return errForbidden()
 	}
@@ -122,7 +125,7 @@ func sameSecret(a, b string) bool {
 
 // client is the client that a waiting reader counts for: a known token, or else an address. For a
 // forwarded request, the server that forwarded it names the client.
-func (q *request) client() client {
+func (q *request) client() slots.Client {
 	switch {
 	case q.forwarder != "":
 		return sha256.Sum256([]byte("forwarded " + q.forwarder))
@@ -133,7 +136,7 @@ func (q *request) client() client {
 }
 
 // addressOf is the client with the address from which the request comes.
-func addressOf(r *http.Request) client {
+func addressOf(r *http.Request) slots.Client {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = r.RemoteAddr

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -100,7 +101,7 @@ func readHealth(q *request) error {
 	case "client":
 		answer.Client = healthOf(false, "this agent is a server, not a client")
 	default:
-		return fail(http.StatusBadRequest, fmt.Sprintf("unknown type %q", kind))
+		return failure.Bad("unknown type %q", kind)
 	}
 	return answerAs(q, code, answer)
 }
@@ -137,7 +138,7 @@ func listRegions(q *request) error { return q.answer([]string{q.options.Region})
 // the metrics of the server that received the request.
 func readMetrics(q *request) error {
 	if q.options.Metrics == nil {
-		return fail(http.StatusNotFound, "this server has no metrics")
+		return failure.New(http.StatusNotFound, "this server has no metrics")
 	}
 	beginAnswer(q.w, answerTime) // it may begin with its body
 	q.options.Metrics.ServeHTTP(q.w, q.Request)
@@ -170,11 +171,11 @@ func readProfile(q *request) error {
 	own := q.backend.Peers.Name()
 	switch server := values.Get("server_id"); {
 	case !q.options.Profiles:
-		return fail(http.StatusNotFound, "this server does not record profiles: start it with -pprof")
+		return failure.New(http.StatusNotFound, "this server does not record profiles: start it with -pprof")
 	case values.Get("node_id") != "":
-		return fail(http.StatusNotImplemented, "profiles of clients are not implemented")
+		return failure.New(http.StatusNotImplemented, "profiles of clients are not implemented")
 	case server != "" && server != own && (server != "leader" || !q.backend.Peers.Leads()):
-		return fail(http.StatusNotImplemented, fmt.Sprintf("this is server %s: send the request to the server that server_id names", own))
+		return failure.Newf(http.StatusNotImplemented, "this is server %s: send the request to the server that server_id names", own)
 	}
 	orDefault(&seconds, defaultProfileSeconds)
 	switch name := q.PathValue("profile"); name {
@@ -190,7 +191,7 @@ func readProfile(q *request) error {
 	default:
 		profile := pprof.Lookup(name)
 		if profile == nil {
-			return fail(http.StatusNotFound, fmt.Sprintf("unknown profile %q", name))
+			return failure.Newf(http.StatusNotFound, "unknown profile %q", name)
 		}
 		if gc > 0 && name == "heap" {
 			runtime.GC()
@@ -211,7 +212,7 @@ func number(values url.Values, name string, most int) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > most {
-		return 0, fail(http.StatusBadRequest, fmt.Sprintf("%s is %q and must be a number from 0 to %d", name, text, most))
+		return 0, failure.Bad("%s is %q and must be a number from 0 to %d", name, text, most)
 	}
 	return n, nil
 }
@@ -221,7 +222,7 @@ func number(values url.Values, name string, most int) (int, error) {
 func record(q *request, seconds int, start func(io.Writer) error, stop func()) error {
 	return attach(q.w, "application/octet-stream", func(w io.Writer) error {
 		if err := start(w); err != nil {
-			return fail(http.StatusConflict, err.Error())
+			return failure.New(http.StatusConflict, err.Error())
 		}
 		defer stop()
 		select {
@@ -237,7 +238,7 @@ func record(q *request, seconds int, start func(io.Writer) error, stop func()) e
 func attach(w http.ResponseWriter, kind string, write func(io.Writer) error) error {
 	var body bytes.Buffer
 	if err := write(&body); err != nil {
-		if said := (*failure)(nil); errors.As(err, &said) {
+		if _, refused := errors.AsType[*failure.Failure](err); refused {
 			return err
 		}
 		return fmt.Errorf("taking the profile: %w", err)

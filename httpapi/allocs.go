@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/shortage"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -18,9 +21,9 @@ func listNodeAllocs(q *request) error {
 	if q.URL.Query().Has("changes") {
 		return listNodeChanges(q)
 	}
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		allocs := slices.Collect(s.AllocsByNode(q.nodeID()))
-		return allocsInFull(q, s, allocs), nil
+		return allocsInFull(q, s, allocs)
 	})
 }
 
@@ -29,7 +32,7 @@ func listNodeAllocs(q *request) error {
 func allocsInFull(q *request, s State, allocs []*cluster.Allocation) found {
 	f := newestAlloc(s, allocs)
 	f.body = func() (any, error) {
-		rows, err := pageOfAllocs(q, s, byID(allocs))
+		rows, err := allocPage(q, s, byID(allocs), func(a *cluster.Allocation) *cluster.Allocation { return a })
 		list := wire.NewAllocations(rows, q.options.Region)
 		for i, a := range rows {
 			list[i].RescheduleTracker = rescheduled(s, a)
@@ -63,27 +66,26 @@ func byID(allocs []*cluster.Allocation) iter.Seq[*cluster.Allocation] {
 	return slices.Values(allocs)
 }
 
-func pageOfAllocs(q *request, s State, rows iter.Seq[*cluster.Allocation]) ([]*cluster.Allocation, error) {
-	return page(q, list[*cluster.Allocation]{
-		rows:    rows,
-		token:   func(a *cluster.Allocation) string { return string(a.ID) },
-		compare: func(a *cluster.Allocation, token string) int { return cmp.Compare(a.ID, cluster.AllocID(token)) },
-		full: func(a *cluster.Allocation) any {
+// allocPage returns a page of allocations, as its items have them.
+func allocPage[Item any](q *request, s State, rows iter.Seq[*cluster.Allocation], item func(*cluster.Allocation) Item) ([]Item, error) {
+	return page(q, listing.List[*cluster.Allocation]{
+		Rows:    rows,
+		Token:   func(a *cluster.Allocation) string { return string(a.ID) },
+		Compare: func(a *cluster.Allocation, token string) int { return cmp.Compare(a.ID, cluster.AllocID(token)) },
+		Full: func(a *cluster.Allocation) any {
 			w := wire.NewAllocation(a, q.options.Region)
 			w.RescheduleTracker = rescheduled(s, a)
 			return w
 		},
-	})
+	}, item)
 }
 
 func allocStubPage(q *request, s State, rows iter.Seq[*cluster.Allocation]) ([]*wire.AllocationListStub, error) {
-	allocs, err := pageOfAllocs(q, s, rows)
-	stubs := make([]*wire.AllocationListStub, len(allocs))
-	for i, a := range allocs {
-		stubs[i] = wire.NewAllocationListStub(a)
-		stubs[i].RescheduleTracker = rescheduled(s, a)
-	}
-	return stubs, err
+	return allocPage(q, s, rows, func(a *cluster.Allocation) *wire.AllocationListStub {
+		stub := wire.NewAllocationListStub(a)
+		stub.RescheduleTracker = rescheduled(s, a)
+		return stub
+	})
 }
 
 // rescheduled lists the predecessors of an allocation that ended unexpectedly, in a row, as long as the
@@ -107,12 +109,12 @@ func rescheduled(s State, a *cluster.Allocation) *wire.RescheduleTracker {
 
 // listAllocs answers GET /v1/allocations.
 func listAllocs(q *request) error {
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		return found{index: s.TableIndex(TableAllocs), body: func() (any, error) {
-			return allocStubPage(q, s, keep(s.Allocs(), func(a *cluster.Allocation) bool {
+			return allocStubPage(q, s, listing.Where(s.Allocs(), func(a *cluster.Allocation) bool {
 				return q.params.within(a.Namespace) && strings.HasPrefix(string(a.ID), q.params.prefix)
 			}))
-		}}, nil
+		}}
 	})
 }
 
@@ -130,17 +132,17 @@ func keep[Row any](rows iter.Seq[Row], wanted func(Row) bool) iter.Seq[Row] {
 // readAlloc answers GET /v1/allocation/{id}, in any namespace. Its metrics describe the present nodes,
 // and the index does not move with them.
 func readAlloc(q *request) error {
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		a := s.Alloc(cluster.AllocID(q.PathValue("id")))
 		if a == nil {
-			return found{index: s.TableIndex(TableAllocs), missing: allocNotFound}, nil
+			return found{index: s.TableIndex(TableAllocs), missing: allocNotFound}
 		}
 		return found{index: a.ModifyIndex, body: func() (any, error) {
 			w := wire.NewAllocation(a, q.options.Region)
-			w.Metrics, w.RescheduleTracker = placement(s, a), rescheduled(s, a)
+			w.Metrics, w.RescheduleTracker = shortage.Placement(s, a), rescheduled(s, a)
 			w.ControllerCalls = controllerCalls(q, ofAlloc(s, a))
 			return w, nil
-		}}, nil
+		}}
 	})
 }
 
@@ -152,7 +154,7 @@ func stopAlloc(q *request) error {
 	case err != nil:
 		return err
 	case skip:
-		return fail(http.StatusBadRequest, "no_shutdown_delay is not supported: the tasks get the shutdown delays of their job")
+		return failure.Bad("no_shutdown_delay is not supported: the tasks get the shutdown delays of their job")
 	}
 	done, err := q.backend.Writer.StopAlloc(q.Context(), cluster.AllocID(q.PathValue("id")))
 	if err != nil {
@@ -172,26 +174,26 @@ func listJobAllocs(q *request) error {
 	if err != nil {
 		return err
 	}
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		job := s.Job(q.jobKey())
-		allocs := slices.Collect(keep(s.AllocsByJob(q.jobKey()), func(a *cluster.Allocation) bool {
+		allocs := slices.Collect(listing.Where(s.AllocsByJob(q.jobKey()), func(a *cluster.Allocation) bool {
 			return all || job == nil || a.Job == nil || a.Job.CreateIndex == job.CreateIndex
 		}))
-		return allocStubs(q, s, allocs), nil
+		return allocStubs(q, s, allocs)
 	})
 }
 
 // listEvalAllocs answers GET /v1/evaluation/{id}/allocations: the allocations that the evaluation
 // placed.
 func listEvalAllocs(q *request) error {
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		id := cluster.EvalID(q.PathValue("id"))
 		eval := s.Eval(id)
 		if eval == nil {
-			return found{index: s.TableIndex(TableEvals), missing: evalNotFound}, nil
+			return found{index: s.TableIndex(TableEvals), missing: evalNotFound}
 		}
-		allocs := slices.Collect(keep(s.AllocsByJob(eval.JobKey()), func(a *cluster.Allocation) bool { return a.EvalID == id }))
-		return allocStubs(q, s, allocs), nil
+		allocs := slices.Collect(listing.Where(s.AllocsByJob(eval.JobKey()), func(a *cluster.Allocation) bool { return a.EvalID == id }))
+		return allocStubs(q, s, allocs)
 	})
 }
 
@@ -205,14 +207,14 @@ func listEvalAllocs(q *request) error {
 func listNodeChanges(q *request) error {
 	since, cluster := q.params.index, q.backend.Peers.Cluster()
 	known := since > 0 && q.URL.Query().Get("changes") == cluster
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		c := changes{state: s, cluster: cluster, complete: !known || since < s.HistoryFrom()}
 		c.read(q.nodeID(), since)
 		f := found{index: since, body: func() (any, error) { return c.answer(q), nil }}
 		if c.any() {
 			f.index++
 		}
-		return f, nil
+		return f
 	})
 }
 
@@ -261,11 +263,11 @@ func (c *changes) answer(q *request) wire.AllocChanges {
 
 // listChecks answers GET /v1/client/allocation/{id}/checks: no allocation has checks.
 func listChecks(q *request) error {
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		a := s.Alloc(cluster.AllocID(q.PathValue("id")))
 		if a == nil {
-			return found{index: s.TableIndex(TableAllocs), missing: allocNotFound}, nil
+			return found{index: s.TableIndex(TableAllocs), missing: allocNotFound}
 		}
-		return found{index: a.ModifyIndex, body: func() (any, error) { return map[string]wire.Nothing{}, nil }}, nil
+		return found{index: a.ModifyIndex, body: func() (any, error) { return map[string]wire.Nothing{}, nil }}
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
 )
 
 // readHeaders sets the headers of a read: its index, and how current the state is. A forwarded
@@ -27,6 +29,17 @@ func (q *request) indexHeader(index uint64) {
 func (q *request) written(index uint64, body any) error {
 	q.indexHeader(index)
 	return q.answer(body)
+}
+
+// page returns a page of a list, as its items have it. It sets the token of the next page.
+func page[Row, Item any](q *request, l listing.List[Row], item func(Row) Item) ([]Item, error) {
+	rows, next, err := listing.Page(q.Context(), q.params.page, l)
+	q.next = next
+	items := make([]Item, len(rows))
+	for i, row := range rows {
+		items[i] = item(row)
+	}
+	return items, err
 }
 
 // answer answers 200 with JSON.

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 )
 
 // found is the result of a query.
@@ -23,14 +25,14 @@ type found struct {
 }
 
 // read answers with the result of the query, once its index is above the reader's.
-func (q *request) read(query func(State) (found, error)) error {
+func (q *request) read(query func(State) found) error {
 	got, err := q.look(query)
 	if err != nil {
 		return err
 	}
 	q.readHeaders(got.index)
 	if got.missing != "" {
-		return fail(http.StatusNotFound, got.missing)
+		return failure.New(http.StatusNotFound, got.missing)
 	}
 	body, err := got.body()
 	if err != nil {
@@ -44,7 +46,7 @@ func (q *request) read(query func(State) (found, error)) error {
 
 // look runs the query until its index is above the reader's or the wait is over. It returns the
 // last result.
-func (q *request) look(query func(State) (found, error)) (got found, err error) {
+func (q *request) look(query func(State) found) (got found, err error) {
 	ctx := q.Context()
 	if q.params.index > 0 {
 		var cancel context.CancelFunc
@@ -53,10 +55,7 @@ func (q *request) look(query func(State) (found, error)) (got found, err error) 
 	}
 	looked, first := false, 0
 	err = q.readAgain(ctx, q.params.index, func(s State) (uint64, error) {
-		now, err := query(s)
-		if err != nil {
-			return 0, err
-		}
+		now := query(s)
 		now.index = max(1, now.index) // with zero a client would not wait
 		if !looked {
 			looked, first = true, now.rows

@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 )
 
 // namedHere answers requests whose Host header names this server, and refuses others, if nothing
@@ -70,7 +72,7 @@ func sameOrigin(r *http.Request) bool {
 // page's server cannot.
 func checkOrigin(q *request) error {
 	if q.route.live && !sameOrigin(q.Request) {
-		return fail(http.StatusForbidden, "cross-origin request refused: the Origin header names another host")
+		return failure.New(http.StatusForbidden, "cross-origin request refused: the Origin header names another host")
 	}
 	return nil
 }

@@ -2,11 +2,12 @@ package httpapi
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/limits"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -50,7 +51,7 @@ func registerNode(q *request) error {
 
 // registration is the node in the body, if it is valid.
 func registration(q *request, w *wire.Node) (*cluster.Node, error) {
-	refuse := func(text string) (*cluster.Node, error) { return nil, fail(http.StatusBadRequest, text) }
+	refuse := func(text string) (*cluster.Node, error) { return nil, failure.New(http.StatusBadRequest, text) }
 	if w == nil {
 		return refuse("missing Node")
 	}
@@ -79,7 +80,7 @@ func registration(q *request, w *wire.Node) (*cluster.Node, error) {
 	case !none.Fits(node.Resources) || !none.Fits(node.Reserved) || node.MaxAllocs < 0:
 		return refuse("a node's resources must be >= 0")
 	}
-	if err := cmp.Or(checkNodeLimits(node), node.CheckDrivers(), node.CheckDevices()); err != nil {
+	if err := cmp.Or(limits.Node(node), node.CheckDrivers(), node.CheckDevices()); err != nil {
 		return refuse(err.Error())
 	}
 	if err := node.CheckStoragePlugins(); err != nil {
@@ -109,11 +110,11 @@ func reportAllocs(q *request) error {
 		return err
 	}
 	if len(body.Allocs) > maxReports {
-		return fail(http.StatusRequestEntityTooLarge, fmt.Sprintf("a report holds %d allocations at most", maxReports))
+		return failure.Newf(http.StatusRequestEntityTooLarge, "a report holds %d allocations at most", maxReports)
 	}
 	reports, err := body.Reports(q.nodeID(), now())
 	if err != nil {
-		return fail(http.StatusBadRequest, err.Error())
+		return failure.New(http.StatusBadRequest, err.Error())
 	}
 	if err := nodeExists(q); err != nil {
 		return err
@@ -129,7 +130,7 @@ func reportAllocs(q *request) error {
 func nodeExists(q *request) error {
 	s, err := q.state()
 	if err == nil && s.Node(q.nodeID()) == nil {
-		err = fail(http.StatusNotFound, nodeNotFound)
+		err = failure.New(http.StatusNotFound, nodeNotFound)
 	}
 	return err
 }

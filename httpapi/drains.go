@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"net/http"
 	"slices"
@@ -14,6 +13,9 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/limits"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -29,16 +31,16 @@ func readDrain(q *request) error {
 	for looks := 1; ; looks++ {
 		var node *cluster.Node
 		var records []*cluster.Drain
-		got, err := q.look(func(s State) (now found, _ error) {
+		got, err := q.look(func(s State) (now found) {
 			now, node, records = lookAtDrain(s, q.nodeID())
-			return now, nil
+			return now
 		})
 		if err != nil {
 			return err
 		}
 		if got.missing != "" {
 			q.readHeaders(got.index)
-			return fail(http.StatusNotFound, got.missing)
+			return failure.New(http.StatusNotFound, got.missing)
 		}
 		answer := describe(q.nodeID(), node, records)
 		state, err := q.state()
@@ -139,18 +141,18 @@ func addWaits(s State, left []wire.DrainAlloc) {
 // listDrains answers GET /v1/drains: running drains by node, then records of ended drains, newest
 // first, in pages over both.
 func listDrains(q *request) error {
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		index := max(s.TableIndex(TableNodes), s.TableIndex(TableDrains))
-		return found{index: index, body: func() (any, error) { return drainList(q, s) }}, nil
+		return found{index: index, body: func() (any, error) { return drainList(q, s) }}
 	})
 }
 
 func drainList(q *request, s State) (*wire.DrainList, error) {
-	rows, err := page(q, list[*cluster.Drain]{
-		rows:    allDrains(s),
-		token:   drainToken,
-		compare: compareDrainToken,
-		full:    func(d *cluster.Drain) any { return wire.NewDrain(d) },
+	rows, next, err := listing.Page(q.Context(), q.params.page, listing.List[*cluster.Drain]{
+		Rows:    allDrains(s),
+		Token:   drainToken,
+		Compare: compareDrainToken,
+		Full:    func(d *cluster.Drain) any { return wire.NewDrain(d) },
 	})
 	if err != nil {
 		return nil, err
@@ -159,6 +161,7 @@ func drainList(q *request, s State) (*wire.DrainList, error) {
 	if err != nil {
 		return nil, err
 	}
+	q.next = next
 	w := &wire.DrainList{Active: []wire.ActiveDrain{}, Recent: []*wire.Drain{}}
 	for _, d := range rows {
 		if d.Outcome != cluster.OutcomeNone {
@@ -278,8 +281,8 @@ func checkDrain(text []byte, body *wire.DrainRequest) error {
 		if err := checkCancel(text); err != nil {
 			return err
 		}
-	} else if body.DrainSpec.Deadline > longest {
-		return fail(http.StatusBadRequest, fmt.Sprintf("Deadline is %s and must be at most %s; 0 is no limit", body.DrainSpec.Deadline, longest))
+	} else if body.DrainSpec.Deadline > limits.Longest {
+		return failure.Bad("Deadline is %s and must be at most %s; 0 is no limit", body.DrainSpec.Deadline, limits.Longest)
 	}
 	return checkMeta(body.Meta)
 }
@@ -290,7 +293,7 @@ func checkCancel(text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(new(wire.DrainRequest)); err != nil {
-		return fail(http.StatusBadRequest, fmt.Sprintf("%v: a request without DrainSpec cancels the drain, and must not have unknown keys", err))
+		return failure.Bad("%v: a request without DrainSpec cancels the drain, and must not have unknown keys", err)
 	}
 	return nil
 }
@@ -301,7 +304,7 @@ func checkMeta(meta map[string]string) error {
 		size += len(key) + len(value)
 	}
 	if size > maxDrainMeta {
-		return fail(http.StatusBadRequest, fmt.Sprintf("Meta is larger than %d bytes", maxDrainMeta))
+		return failure.Bad("Meta is larger than %d bytes", maxDrainMeta)
 	}
 	return nil
 }

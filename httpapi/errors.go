@@ -9,26 +9,16 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 )
 
-// failure is an error with the status code and the text that a client reads.
-type failure struct {
-	code int
-	text string
-}
-
-func (f *failure) Error() string { return f.text }
-
-// fail makes a failure.
-func fail(code int, text string) error { return &failure{code, text} }
-
 // errForbidden is the failure of a request without the right.
-func errForbidden() error { return fail(http.StatusForbidden, "Permission denied") }
+func errForbidden() error { return failure.New(http.StatusForbidden, "Permission denied") }
 
 // errOtherSecret is the failure of a registration under the id of another client's node. The caller may
 // register nodes.
 func errOtherSecret() error {
-	return fail(http.StatusForbidden, "the node is registered with another secret: an operator must purge it first")
+	return failure.New(http.StatusForbidden, "the node is registered with another secret: an operator must purge it first")
 }
 
 // Texts for subjects that do not exist, as the reference has them.
@@ -46,57 +36,58 @@ const (
 // orNotFound replaces an error that wraps ErrNotFound by this code and text.
 func orNotFound(err error, code int, text string) error {
 	if errors.Is(err, ErrNotFound) {
-		return fail(code, text)
+		return failure.New(code, text)
 	}
 	return err
 }
 
 // asFailure returns the code and the text that a client gets for an error.
-func asFailure(err error) *failure {
-	var f *failure
-	switch {
-	case errors.As(err, &f):
+func asFailure(err error) *failure.Failure {
+	if f, is := errors.AsType[*failure.Failure](err); is {
 		return f
-	case errors.Is(err, ErrForbidden):
-		return &failure{http.StatusForbidden, "Permission denied"}
-	case errors.Is(err, ErrNotLeader), errors.Is(err, rules.ErrNotEnabled), errors.Is(err, rules.ErrAbandoned):
-		return &failure{http.StatusInternalServerError, "No cluster leader"}
-	case errors.Is(err, ErrInUse):
-		return &failure{http.StatusConflict, err.Error()}
-	case errors.Is(err, ErrBadSnapshot):
-		return &failure{http.StatusBadRequest, err.Error()}
-	case errors.Is(err, ErrTooLarge):
-		return &failure{http.StatusRequestEntityTooLarge, err.Error()}
-	case errors.Is(err, ErrNotFound):
-		return &failure{http.StatusNotFound, err.Error()}
-	case errors.Is(err, cluster.ErrModifyIndex): // the reference's command looks for the text
-		_, after, _ := strings.Cut(err.Error(), cluster.ErrModifyIndex.Error())
-		return &failure{http.StatusConflict, cluster.ErrModifyIndex.Error() + after}
-	case errors.Is(err, ErrNodeDraining):
-		return &failure{http.StatusInternalServerError, ErrNodeDraining.Error()}
-	case errors.Is(err, ErrUnavailable), errors.Is(err, rules.ErrNotDraining):
-		return &failure{http.StatusServiceUnavailable, err.Error()}
 	}
-	return &failure{http.StatusInternalServerError, err.Error()}
+	code, text := http.StatusInternalServerError, err.Error()
+	switch {
+	case errors.Is(err, ErrForbidden):
+		code, text = http.StatusForbidden, "Permission denied"
+	case errors.Is(err, ErrNotLeader), errors.Is(err, rules.ErrNotEnabled), errors.Is(err, rules.ErrAbandoned):
+		text = "No cluster leader"
+	case errors.Is(err, ErrInUse):
+		code = http.StatusConflict
+	case errors.Is(err, ErrBadSnapshot):
+		code = http.StatusBadRequest
+	case errors.Is(err, ErrTooLarge):
+		code = http.StatusRequestEntityTooLarge
+	case errors.Is(err, ErrNotFound):
+		code = http.StatusNotFound
+	case errors.Is(err, cluster.ErrModifyIndex): // the reference's command compares the text
+		_, after, _ := strings.Cut(err.Error(), cluster.ErrModifyIndex.Error())
+		code, text = http.StatusConflict, cluster.ErrModifyIndex.Error()+after
+	case errors.Is(err, ErrNodeDraining):
+		text = ErrNodeDraining.Error()
+	case errors.Is(err, ErrUnavailable), errors.Is(err, rules.ErrNotDraining):
+		code = http.StatusServiceUnavailable
+	}
+	return &failure.Failure{Code: code, Text: text}
 }
 
 // fail answers with an error. An error of the server is logged, unless the client has disconnected.
 func (q *request) fail(err error) {
 	f := asFailure(err)
-	if f.code >= 500 && q.blameless(err) {
-		q.options.Logger.Warn("request failed", "route", q.route.method+" "+q.route.path, "code", f.code, "error", err)
+	if f.Code >= 500 && q.blameless(err) {
+		q.options.Logger.Warn("request failed", "route", q.route.method+" "+q.route.path, "code", f.Code, "error", err)
 	}
-	if f.code == http.StatusServiceUnavailable {
+	if f.Code == http.StatusServiceUnavailable {
 		q.w.Header().Set("Retry-After", "1")
 	}
-	WriteError(q.w, f.code, f.text)
+	WriteError(q.w, f.Code, f.Text)
 }
 
 // blameless reports whether the client is still there and its request was in order: the
 // reference answers some that are not with 500.
 func (q *request) blameless(err error) bool {
-	var said *failure
-	return !errors.As(err, &said) && !errors.Is(err, ErrNodeDraining) && q.Context().Err() == nil
+	_, refused := errors.AsType[*failure.Failure](err)
+	return !refused && !errors.Is(err, ErrNodeDraining) && q.Context().Err() == nil
 }
 
 // maxErrorText bounds the text of an error, in bytes.

@@ -8,25 +8,27 @@ import (
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/shortage"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // listEvals answers GET /v1/evaluations, in the order of creation; ?job and ?status narrow it.
 func listEvals(q *request) error {
 	job, status := q.URL.Query().Get("job"), q.URL.Query().Get("status")
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		return found{index: s.TableIndex(TableEvals), body: func() (any, error) {
-			return evalPage(q, slices.Collect(keep(s.Evals(), func(e *cluster.Evaluation) bool {
+			return evalPage(q, slices.Collect(listing.Where(s.Evals(), func(e *cluster.Evaluation) bool {
 				return q.params.within(e.Namespace) && strings.HasPrefix(string(e.ID), q.params.prefix) &&
 					(job == "" || job == string(e.JobID)) && (status == "" || status == string(e.Status))
 			})))
-		}}, nil
+		}}
 	})
 }
 
 // listJobEvals answers GET /v1/job/{id}/evaluations, in the order of creation.
 func listJobEvals(q *request) error {
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		evals := slices.Collect(s.EvalsByJob(q.jobKey()))
 		f := found{index: s.TableIndex(TableEvals)}
 		if len(evals) > 0 {
@@ -40,28 +42,23 @@ func listJobEvals(q *request) error {
 			addShortages(s, answers)
 			return answers, err
 		}
-		return f, nil
+		return f
 	})
 }
 
 // evalPage sorts evaluations by their creation and returns a page of them.
 func evalPage(q *request, rows []*cluster.Evaluation) ([]*wire.Evaluation, error) {
 	slices.SortFunc(rows, func(a, b *cluster.Evaluation) int { return comparePlace(a, b.CreateIndex, b.ID) })
-	evals, err := page(q, list[*cluster.Evaluation]{
-		rows:  slices.Values(rows),
-		token: func(e *cluster.Evaluation) string { return fmt.Sprintf("%d.%s", e.CreateIndex, e.ID) },
-		compare: func(e *cluster.Evaluation, token string) int {
+	return page(q, listing.List[*cluster.Evaluation]{
+		Rows:  slices.Values(rows),
+		Token: func(e *cluster.Evaluation) string { return fmt.Sprintf("%d.%s", e.CreateIndex, e.ID) },
+		Compare: func(e *cluster.Evaluation, token string) int {
 			number, id, _ := strings.Cut(token, ".")
 			index, _ := strconv.ParseUint(number, 10, 64) // an invalid token begins at the first row
 			return comparePlace(e, index, cluster.EvalID(id))
 		},
-		full: func(e *cluster.Evaluation) any { return wire.NewEvaluation(e) },
-	})
-	answers := make([]*wire.Evaluation, len(evals))
-	for i, e := range evals {
-		answers[i] = wire.NewEvaluation(e)
-	}
-	return answers, err
+		Full: func(e *cluster.Evaluation) any { return wire.NewEvaluation(e) },
+	}, wire.NewEvaluation)
 }
 
 // comparePlace compares the place of an evaluation in lists with that of another one.
@@ -72,7 +69,7 @@ func comparePlace(e *cluster.Evaluation, index uint64, id cluster.EvalID) int {
 // evalWithShortages returns the evaluation and why its allocations cannot be placed.
 func evalWithShortages(s State, e *cluster.Evaluation) *wire.Evaluation {
 	w := wire.NewEvaluation(e)
-	w.FailedTGAllocs = shortages(s, e)
+	w.FailedTGAllocs = shortage.Of(s, e)
 	return w
 }
 
@@ -84,7 +81,7 @@ func addShortages(s State, evals []*wire.Evaluation) {
 		open := cmp.Or(w.BlockedEval, w.ID)
 		if _, done := known[open]; !done {
 			if e := s.Eval(cluster.EvalID(open)); e != nil {
-				known[open] = shortages(s, e)
+				known[open] = shortage.Of(s, e)
 			}
 		}
 		w.FailedTGAllocs = known[open]
@@ -98,10 +95,10 @@ func readEval(q *request) error {
 	if err != nil {
 		return err
 	}
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		e := s.Eval(cluster.EvalID(q.PathValue("id")))
 		if e == nil {
-			return found{index: s.TableIndex(TableEvals), missing: evalNotFound}, nil
+			return found{index: s.TableIndex(TableEvals), missing: evalNotFound}
 		}
 		return found{index: e.ModifyIndex, body: func() (any, error) {
 			w := evalWithShortages(s, e)
@@ -109,13 +106,13 @@ func readEval(q *request) error {
 				w.RelatedEvals = related(s, e)
 			}
 			return w, nil
-		}}, nil
+		}}
 	})
 }
 
 // related returns the evaluations that e made and the one that made e, in the order of creation.
 func related(s State, e *cluster.Evaluation) []*wire.EvaluationStub {
-	others := slices.Collect(keep(s.EvalsByJob(e.JobKey()), func(o *cluster.Evaluation) bool {
+	others := slices.Collect(listing.Where(s.EvalsByJob(e.JobKey()), func(o *cluster.Evaluation) bool {
 		return o.ID == e.PreviousEval || o.ID == e.BlockedEval || o.PreviousEval == e.ID
 	}))
 	slices.SortFunc(others, func(a, b *cluster.Evaluation) int { return comparePlace(a, b.CreateIndex, b.ID) })

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -41,10 +42,10 @@ func streamEvents(q *request) error {
 		return err
 	}
 	client := q.client()
-	if !q.streams.begin(client) {
-		return fail(http.StatusTooManyRequests, "too many event streams")
+	if !q.streams.Take(client) {
+		return failure.New(http.StatusTooManyRequests, "too many event streams")
 	}
-	defer q.streams.end(client)
+	defer q.streams.Free(client)
 	state, err := q.state()
 	if err != nil {
 		return err
@@ -322,7 +323,7 @@ func parseTopics(values []string) (topics, error) {
 			wanted[topic] = append(wanted[topic], key)
 		case "Deployment", "NodePool", "Service":
 		default:
-			return nil, fail(http.StatusBadRequest, fmt.Sprintf("unknown topic %q", topic))
+			return nil, failure.Bad("unknown topic %q", topic)
 		}
 	}
 	return wanted, nil

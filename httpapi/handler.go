@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/slots"
 )
 
 // Handler answers the API of one server. Build it with [NewHandler]. It is safe for
@@ -18,15 +20,15 @@ type Handler struct {
 	// clients is the mux, for requests of the same origin.
 	clients http.Handler
 	// waiting counts the readers that wait.
-	waiting *waiting
+	waiting *slots.Slots
 	// streams counts the event streams.
-	streams *waiting
+	streams *slots.Slots
 	// reaches counts the open requests to clients of nodes.
-	reaches *waiting
+	reaches *slots.Slots
 	// greetings counts the callers that have yet to send their token in a first message.
-	greetings *waiting
+	greetings *slots.Slots
 	// discards counts the bodies whose rest is discarded.
-	discards *waiting
+	discards *slots.Slots
 }
 
 // NewHandler returns the API of a server. A backend or options that cannot work are
@@ -47,9 +49,9 @@ func NewHandler(b Backend, o Options) (*Handler, error) {
 	}
 	o = o.withDefaults()
 	h := &Handler{
-		backend: b, options: o, mux: http.NewServeMux(), waiting: newWaiting(o.MaxBlocking, o.MaxBlockingPerClient),
-		streams: newWaiting(maxStreams, maxStreamsPerClient), reaches: newWaiting(maxReaches, maxReachesPerClient),
-		greetings: newWaiting(maxGreetings, maxGreetingsPerClient), discards: newWaiting(maxDiscards, maxDiscardsPerClient),
+		backend: b, options: o, mux: http.NewServeMux(), waiting: slots.New(o.MaxBlocking, o.MaxBlockingPerClient),
+		streams: slots.New(maxStreams, maxStreamsPerClient), reaches: slots.New(maxReaches, maxReachesPerClient),
+		greetings: slots.New(maxGreetings, maxGreetingsPerClient), discards: slots.New(maxDiscards, maxDiscardsPerClient),
 	}
 	h.route(routes())
 	sameOrigin := http.NewCrossOriginProtection()
@@ -59,6 +61,9 @@ func NewHandler(b Backend, o Options) (*Handler, error) {
 	h.clients = h.namedHere(sameOrigin.Handler(h.mux))
 	return h, nil
 }
+
+// Waiting returns the number of readers that wait for a change.
+func (h *Handler) Waiting() int { return h.waiting.Taken() }
 
 // ServeHTTP answers one request of a client. It refuses a browser request from another site: the
 // browser may reach servers that the site cannot. Without access control it also refuses a request
@@ -181,10 +186,10 @@ func (h *Handler) discard(w http.ResponseWriter, r *http.Request, b *body, deadl
 		return
 	}
 	client := addressOf(r)
-	if !h.discards.begin(client) {
+	if !h.discards.Take(client) {
 		return
 	}
-	defer h.discards.end(client)
+	defer h.discards.Free(client)
 	controller := http.NewResponseController(w)
 	// Flush also discards 256 KiB. It returns an error if the connection belongs to another protocol now.
 	err := errors.Join(controller.Flush(), controller.SetReadDeadline(earlier(deadline, time.Now().Add(discardTime))))

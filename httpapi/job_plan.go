@@ -2,12 +2,14 @@ package httpapi
 
 import (
 	"fmt"
-	"iter"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jobdiff"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/shortage"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -17,10 +19,10 @@ const mostPlanned = 100_000
 // planJob answers PUT /v1/job/{id}/plan: what a registration of the job would do. It writes nothing.
 func planJob(q *request) error {
 	if q.backend.Planner == nil {
-		return fail(http.StatusNotImplemented, "this server does not plan jobs")
+		return failure.New(http.StatusNotImplemented, "this server does not plan jobs")
 	}
 	var body wire.JobPlanRequest
-	if err := decodeDeep(q, &body); err != nil {
+	if err := jsonbody.DecodeDeep(q.body, &body); err != nil {
 		return err
 	}
 	job, warnings, err := jobOf(q, body.Job)
@@ -40,7 +42,7 @@ func planJob(q *request) error {
 	}
 	answer := wire.JobPlanResponse{
 		Annotations: &wire.PlanAnnotations{DesiredTGUpdates: updates}, Warnings: strings.Join(warnings, "\n"),
-		CreatedEvals: []*wire.Evaluation{}, FailedTGAllocs: unplaced(state, job, plan),
+		CreatedEvals: []*wire.Evaluation{}, FailedTGAllocs: shortage.OfPlan(state, job, plan),
 	}
 	if b := plan.Blocked; b != nil && b.CreateIndex == 0 {
 		answer.CreatedEvals = append(answer.CreatedEvals, wire.NewEvaluation(b))
@@ -50,7 +52,7 @@ func planJob(q *request) error {
 		answer.JobModifyIndex = before.JobModifyIndex
 	}
 	if body.Diff {
-		answer.Diff = diffJob(before, job)
+		answer.Diff = jobdiff.Of(before, job)
 		for _, g := range answer.Diff.TaskGroups {
 			g.Updates = updateWords(updates[g.Name])
 		}
@@ -125,62 +127,4 @@ func updateWords(u *wire.DesiredUpdates) map[string]uint64 {
 		}
 	}
 	return words
-}
-
-// unplaced says, by group, why a plan does not place allocations. It is nil if all are placed.
-func unplaced(s State, j *cluster.Job, p *cluster.Plan) map[string]*wire.AllocationMetric {
-	if len(p.Eval.Queued) == 0 {
-		return nil
-	}
-	after := newPlanned(s, p)
-	failed := map[string]*wire.AllocationMetric{}
-	for name, queued := range p.Eval.Queued {
-		failed[name] = newShortage(after, j, j.Group(name), queued).metric
-	}
-	return failed
-}
-
-// planned is a state with the placements of a plan. Stopped allocations still hold their resources,
-// because their clients have not stopped them yet.
-type planned struct {
-	State
-	places []*cluster.Allocation
-	used   map[cluster.NodeID]cluster.Usage
-}
-
-func newPlanned(s State, p *cluster.Plan) *planned {
-	after := &planned{State: s, places: p.Places, used: map[cluster.NodeID]cluster.Usage{}}
-	for _, a := range p.Places {
-		u := after.used[a.NodeID]
-		after.used[a.NodeID] = cluster.Usage{Live: u.Live + 1, Resources: u.Resources.Plus(a.Resources)}
-	}
-	return after
-}
-
-// Usage is the need of the node's allocations.
-func (p *planned) Usage(id cluster.NodeID) cluster.Usage {
-	u, more := p.State.Usage(id), p.used[id]
-	return cluster.Usage{Live: u.Live + more.Live, Resources: u.Resources.Plus(more.Resources)}
-}
-
-// AllocsByNode yields the node's allocations.
-func (p *planned) AllocsByNode(id cluster.NodeID) iter.Seq[*cluster.Allocation] {
-	all := slices.Collect(p.State.AllocsByNode(id))
-	for _, a := range p.places {
-		if a.NodeID == id {
-			all = append(all, a)
-		}
-	}
-	return slices.Values(all)
-}
-
-// AllocsByJob yields the job's allocations.
-func (p *planned) AllocsByJob(key cluster.JobKey) iter.Seq[*cluster.Allocation] {
-	all := slices.Collect(p.State.AllocsByJob(key))
-	for _, a := range p.places {
-		if a.JobKey() == key {
-			all = append(all, a)
-		}
-	}
-	return slices.Values(all)
 }

@@ -11,6 +11,10 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/limits"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -22,23 +26,18 @@ func (q *request) jobKey() cluster.JobKey {
 // listJobs answers GET /v1/jobs, by namespace, then id. The stubs depend on allocations and
 // evaluations too.
 func listJobs(q *request) error {
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		index := max(s.TableIndex(TableJobs), s.TableIndex(TableAllocs), s.TableIndex(TableEvals))
 		return found{index: index, body: func() (any, error) {
-			jobs, err := page(q, list[*cluster.Job]{
-				rows: keep(s.Jobs(), func(j *cluster.Job) bool {
+			return page(q, listing.List[*cluster.Job]{
+				Rows: listing.Where(s.Jobs(), func(j *cluster.Job) bool {
 					return q.params.within(j.Namespace) && strings.HasPrefix(string(j.ID), q.params.prefix)
 				}),
-				token:   func(j *cluster.Job) string { return jobToken(j.Key()) },
-				compare: func(j *cluster.Job, token string) int { return j.Key().Compare(parseJobToken(token)) },
-				full:    func(j *cluster.Job) any { return summarize(s, j).job(q.options.Region) },
-			})
-			stubs := make([]*wire.JobListStub, len(jobs))
-			for i, j := range jobs {
-				stubs[i] = summarize(s, j).stub()
-			}
-			return stubs, err
-		}}, nil
+				Token:   func(j *cluster.Job) string { return jobToken(j.Key()) },
+				Compare: func(j *cluster.Job, token string) int { return j.Key().Compare(parseJobToken(token)) },
+				Full:    func(j *cluster.Job) any { return summarize(s, j).job(q.options.Region) },
+			}, func(j *cluster.Job) *wire.JobListStub { return summarize(s, j).stub() })
+		}}
 	})
 }
 
@@ -62,28 +61,28 @@ func unescape(text string) string {
 
 // readJob answers GET /v1/job/{id}. Its index is the job's own.
 func readJob(q *request) error {
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		j := s.Job(q.jobKey())
 		if j == nil {
-			return found{index: s.TableIndex(TableJobs), missing: jobNotFound}, nil
+			return found{index: s.TableIndex(TableJobs), missing: jobNotFound}
 		}
-		return found{index: j.ModifyIndex, body: func() (any, error) { return summarize(s, j).job(q.options.Region), nil }}, nil
+		return found{index: j.ModifyIndex, body: func() (any, error) { return summarize(s, j).job(q.options.Region), nil }}
 	})
 }
 
 // readJobSummary answers GET /v1/job/{id}/summary.
 func readJobSummary(q *request) error {
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		j := s.Job(q.jobKey())
 		if j == nil {
-			return found{index: s.TableIndex(TableJobs), missing: jobNotFound}, nil
+			return found{index: s.TableIndex(TableJobs), missing: jobNotFound}
 		}
 		sum := summarize(s, j)
 		return found{index: sum.index, rows: sum.rows, body: func() (any, error) {
 			w := sum.summary()
 			w.GivenUp, w.ControllerCalls = givenUp(q, s, j), controllerCalls(q, ofJob(j))
 			return w, nil
-		}}, nil
+		}}
 	})
 }
 
@@ -91,7 +90,7 @@ func readJobSummary(q *request) error {
 // answer list fields without effect.
 func registerJob(q *request) error {
 	var body wire.JobRegisterRequest
-	if err := decodeDeep(q, &body); err != nil {
+	if err := jsonbody.DecodeDeep(q.body, &body); err != nil {
 		return err
 	}
 	job, warnings, err := jobOf(q, body.Job)
@@ -107,8 +106,8 @@ func registerJob(q *request) error {
 	}
 	if v := state.ClusterVersion(); v < cluster.VersionOfVolumes {
 		if job.UsesVolumes() { // without them its tasks would write to other places
-			return fail(http.StatusServiceUnavailable, fmt.Sprintf("the cluster has version %d until all its servers are upgraded, and jobs with volumes need version %d: "+
-				"upgrade the servers, then register the job", v, cluster.VersionOfVolumes))
+			return failure.Newf(http.StatusServiceUnavailable, "the cluster has version %d until all its servers are upgraded, and jobs with volumes need version %d: "+
+				"upgrade the servers, then register the job", v, cluster.VersionOfVolumes)
 		}
 		if job.NeededVersion() == cluster.VersionOfVolumes {
 			job = job.WithoutCSIPlugins()
@@ -143,20 +142,22 @@ func registerJob(q *request) error {
 
 // jobOf converts the job of a body, if it is valid and within the limits, and returns warnings.
 func jobOf(q *request, w *wire.Job) (*cluster.Job, []string, error) {
-	refuse := func(text string) (*cluster.Job, []string, error) { return nil, nil, fail(http.StatusBadRequest, text) }
+	refuse := func(text string) (*cluster.Job, []string, error) {
+		return nil, nil, failure.New(http.StatusBadRequest, text)
+	}
 	if w == nil {
 		return refuse("Job must be specified")
 	}
 	if w.Namespace == nil || *w.Namespace == "" {
 		w.Namespace = new(string(q.params.namespace))
 	}
-	if err := checkJobLimits(w); err != nil {
+	if err := limits.Job(w); err != nil {
 		return refuse(err.Error())
 	}
-	if err := checkDepth(q.body); err != nil {
+	if err := jsonbody.CheckDepth(q.body); err != nil {
 		return nil, nil, err
 	}
-	if err := checkJobNumbers(w); err != nil {
+	if err := limits.Numbers(w); err != nil {
 		return refuse(err.Error())
 	}
 	job, warnings, err := w.Job()
@@ -167,7 +168,7 @@ func jobOf(q *request, w *wire.Job) (*cluster.Job, []string, error) {
 		err = feasible.Check(job)
 	}
 	if err == nil {
-		err = checkCounts(job)
+		err = limits.Counts(job)
 	}
 	if err != nil {
 		return refuse(err.Error())
@@ -195,24 +196,7 @@ func poolExists(q *request, j *cluster.Job) error {
 			return nil
 		}
 	}
-	return fail(http.StatusBadRequest, fmt.Sprintf("no node is in the node pool %q of job %q", j.NodePool, j.ID))
-}
-
-// checkCounts refuses a job for every node that has several allocations on each, and a job whose
-// allocations hold too many bytes together.
-func checkCounts(j *cluster.Job) error {
-	count := 0
-	for _, g := range j.TaskGroups {
-		count += g.Count
-		if j.Type.EveryNode() && g.Count > 1 {
-			of := fmt.Sprintf("Task group %q", g.Name)
-			return fmt.Errorf("%s: Count of a %s job must be 0 or 1 but found %d", of, j.Type, g.Count)
-		}
-	}
-	if size := j.TextBytes(); count > 1 && size > maxCopiesBytes/count {
-		return fmt.Errorf("the job has %d bytes of Config, Env, Meta, Constraints and Devices, and each of its %d allocations holds a copy: at most %d bytes together", size, count, maxCopiesBytes)
-	}
-	return nil
+	return failure.Bad("no node is in the node pool %q of job %q", j.NodePool, j.ID)
 }
 
 // evaluateJob answers PUT /v1/job/{id}/evaluate: the scheduler evaluates the job again. The path
@@ -258,8 +242,8 @@ func jobResponse(done cluster.Written, modified uint64) wire.JobResponse {
 // listNamespaces answers GET /v1/namespaces: the default namespace and those of jobs. There is no
 // call to make one.
 func listNamespaces(q *request) error {
-	return q.read(func(s State) (found, error) {
-		return found{index: s.TableIndex(TableJobs), body: func() (any, error) { return namespaces(s, q.params.prefix), nil }}, nil
+	return q.read(func(s State) found {
+		return found{index: s.TableIndex(TableJobs), body: func() (any, error) { return namespaces(s, q.params.prefix), nil }}
 	})
 }
 
@@ -285,12 +269,12 @@ func listJobVersions(q *request) error {
 		return err
 	}
 	if diffs {
-		return fail(http.StatusNotImplemented, "this server does not compute differences between versions of a job: omit diffs")
+		return failure.New(http.StatusNotImplemented, "this server does not compute differences between versions of a job: omit diffs")
 	}
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		j := s.Job(q.jobKey())
 		if j == nil {
-			return found{index: s.TableIndex(TableJobs), missing: jobNotFound}, nil
+			return found{index: s.TableIndex(TableJobs), missing: jobNotFound}
 		}
 		return found{index: j.ModifyIndex, body: func() (any, error) {
 			answer := wire.JobVersions{Index: max(1, j.ModifyIndex), KnownLeader: q.backend.Peers.Leader() != ""}
@@ -298,7 +282,7 @@ func listJobVersions(q *request) error {
 				answer.Versions = append(answer.Versions, summarize(s, version).job(q.options.Region))
 			}
 			return answer, nil
-		}}, nil
+		}}
 	})
 }
 
@@ -316,15 +300,15 @@ func versions(s State, j *cluster.Job) []*cluster.Job {
 
 // noDeployment answers GET /v1/job/{id}/deployment: null, because no job has deployments.
 func noDeployment(q *request) error {
-	return q.read(func(s State) (found, error) {
-		return found{index: s.TableIndex(TableJobs), body: func() (any, error) { return nil, nil }}, nil
+	return q.read(func(s State) found {
+		return found{index: s.TableIndex(TableJobs), body: func() (any, error) { return nil, nil }}
 	})
 }
 
 // noSubmission answers GET /v1/job/{id}/submission with 404: the servers do not keep the file of a job.
 // A client must expect this answer, because a job that was registered as JSON has no file.
 func noSubmission(q *request) error {
-	return q.read(func(s State) (found, error) {
-		return found{index: s.TableIndex(TableJobs), missing: "job source not found"}, nil
+	return q.read(func(s State) found {
+		return found{index: s.TableIndex(TableJobs), missing: "job source not found"}
 	})
 }

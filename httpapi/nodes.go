@@ -3,7 +3,6 @@ package httpapi
 import (
 	"cmp"
 	"encoding/hex"
-	"fmt"
 	"iter"
 	"maps"
 	"net/http"
@@ -12,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -25,30 +26,28 @@ func listNodes(q *request) error {
 	if err != nil {
 		return err
 	}
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		return found{index: s.TableIndex(TableNodes), body: func() (any, error) {
 			rows, err := nodesByPrefix(s, q.params.prefix)
 			if err != nil {
 				return nil, err
 			}
-			nodes, err := page(q, list[*cluster.Node]{
-				rows:    rows,
-				token:   func(n *cluster.Node) string { return string(n.ID) },
-				compare: func(n *cluster.Node, token string) int { return n.ID.Compare(cluster.NodeID(token)) },
-				full:    func(n *cluster.Node) any { return wire.NewNode(n) },
-			})
-			stubs := make([]*wire.NodeListStub, len(nodes))
-			for i, n := range nodes {
-				stubs[i] = wire.NewNodeListStub(n)
+			return page(q, listing.List[*cluster.Node]{
+				Rows:    rows,
+				Token:   func(n *cluster.Node) string { return string(n.ID) },
+				Compare: func(n *cluster.Node, token string) int { return n.ID.Compare(cluster.NodeID(token)) },
+				Full:    func(n *cluster.Node) any { return wire.NewNode(n) },
+			}, func(n *cluster.Node) *wire.NodeListStub {
+				stub := wire.NewNodeListStub(n)
 				if withOS {
-					stubs[i].WithOS(n)
+					stub.WithOS(n)
 				}
 				if withResources {
-					stubs[i].WithResources(n)
+					stub.WithResources(n)
 				}
-			}
-			return stubs, err
-		}}, nil
+				return stub
+			})
+		}}
 	})
 }
 
@@ -60,7 +59,7 @@ func nodeField(q *request, name string) (bool, error) {
 	}
 	with, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, fail(http.StatusBadRequest, fmt.Sprintf("Failed to parse node list fields: Failed to parse value of %q (%v) as a bool: %v", name, text, err))
+		return false, failure.Bad("Failed to parse node list fields: Failed to parse value of %q (%v) as a bool: %v", name, text, err)
 	}
 	return with, nil
 }
@@ -76,10 +75,10 @@ func nodesByPrefix(s State, prefix string) (iter.Seq[*cluster.Node], error) {
 	}
 	digits := strings.ReplaceAll(prefix, "-", "")
 	if len(digits)%2 != 0 {
-		return nil, fail(http.StatusInternalServerError, "node lookup failed: index error: Input (without hyphens) must be even length")
+		return nil, failure.New(http.StatusInternalServerError, "node lookup failed: index error: Input (without hyphens) must be even length")
 	}
 	if _, err := hex.DecodeString(digits); err != nil {
-		return nil, fail(http.StatusInternalServerError, fmt.Sprintf("node lookup failed: index error: Invalid UUID: %v", err))
+		return nil, failure.Newf(http.StatusInternalServerError, "node lookup failed: index error: Invalid UUID: %v", err)
 	}
 	return s.NodesByPrefix(strings.ToLower(prefix)), nil
 }
@@ -87,12 +86,12 @@ func nodesByPrefix(s State, prefix string) (iter.Seq[*cluster.Node], error) {
 // readNode answers GET /v1/node/{id}. Its index is the node's own: a reader that waits
 // is woken by that node alone.
 func readNode(q *request) error {
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		n := s.Node(q.nodeID())
 		if n == nil {
-			return found{index: s.TableIndex(TableNodes), missing: nodeNotFound}, nil
+			return found{index: s.TableIndex(TableNodes), missing: nodeNotFound}
 		}
-		return found{index: n.ModifyIndex, body: func() (any, error) { return wire.NewNode(n), nil }}, nil
+		return found{index: n.ModifyIndex, body: func() (any, error) { return wire.NewNode(n), nil }}
 	})
 }
 
@@ -105,7 +104,7 @@ func updateEligibility(q *request) error {
 	}
 	eligibility := cluster.Eligibility(body.Eligibility)
 	if !eligibility.Valid() {
-		return fail(http.StatusInternalServerError, fmt.Sprintf("invalid scheduling eligibility %q", body.Eligibility))
+		return failure.Newf(http.StatusInternalServerError, "invalid scheduling eligibility %q", body.Eligibility)
 	}
 	done, err := q.backend.Writer.UpdateEligibility(q.Context(), q.nodeID(), eligibility)
 	if err != nil {
@@ -141,15 +140,15 @@ func nodeUpdated(q *request, done cluster.Written, err error) error {
 // listNodePools answers GET /v1/node/pools: the default pool and those of nodes. A pool exists as long
 // as a node is in it.
 func listNodePools(q *request) error {
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		return found{index: s.TableIndex(TableNodes), body: func() (any, error) {
-			return page(q, list[*wire.NodePool]{
-				rows:    keep(slices.Values(nodePools(s)), func(p *wire.NodePool) bool { return strings.HasPrefix(p.Name, q.params.prefix) }),
-				token:   func(p *wire.NodePool) string { return p.Name },
-				compare: func(p *wire.NodePool, token string) int { return cmp.Compare(p.Name, token) },
-				full:    func(p *wire.NodePool) any { return p },
-			})
-		}}, nil
+			return page(q, listing.List[*wire.NodePool]{
+				Rows:    listing.Where(slices.Values(nodePools(s)), func(p *wire.NodePool) bool { return strings.HasPrefix(p.Name, q.params.prefix) }),
+				Token:   func(p *wire.NodePool) string { return p.Name },
+				Compare: func(p *wire.NodePool, token string) int { return cmp.Compare(p.Name, token) },
+				Full:    func(p *wire.NodePool) any { return p },
+			}, func(p *wire.NodePool) *wire.NodePool { return p })
+		}}
 	})
 }
 

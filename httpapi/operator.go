@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -64,7 +65,7 @@ func collectEnded(q *request) error {
 func removePeer(q *request) error {
 	id := q.URL.Query().Get("id")
 	if id == "" {
-		return fail(http.StatusBadRequest, "Must specify ?id with the server to remove")
+		return failure.Bad("Must specify ?id with the server to remove")
 	}
 	if err := q.backend.Peers.Remove(q.Context(), id); err != nil {
 		return orNotFound(err, http.StatusNotFound, "server not found")
@@ -80,13 +81,13 @@ func joinPeer(q *request) error {
 		return err
 	}
 	if body.ID == "" {
-		return fail(http.StatusBadRequest, "missing ID")
+		return failure.Bad("missing ID")
 	}
 	if err := cluster.CheckID(body.ID); err != nil {
-		return fail(http.StatusBadRequest, "invalid ID: "+err.Error())
+		return failure.New(http.StatusBadRequest, "invalid ID: "+err.Error())
 	}
 	if _, port, err := net.SplitHostPort(body.Address); err != nil || port == "" {
-		return fail(http.StatusBadRequest, "Address is not host:port")
+		return failure.Bad("Address is not host:port")
 	}
 	if err := q.backend.Peers.Join(q.Context(), body.ID, body.Address); err != nil {
 		return err
@@ -128,7 +129,7 @@ func restoreSnapshot(q *request) error {
 	}
 	index, err := q.backend.Snapshots.Restore(q.Context(), q.Body)
 	if errors.Is(err, ErrNotLeader) { // too late to forward: the body was read
-		return fail(http.StatusServiceUnavailable, "this server no longer leads, and nothing has changed: retry")
+		return failure.New(http.StatusServiceUnavailable, "this server no longer leads, and nothing has changed: retry")
 	}
 	if err != nil {
 		return err
@@ -139,5 +140,5 @@ func restoreSnapshot(q *request) error {
 }
 
 func errNoSnapshots() error {
-	return fail(http.StatusNotImplemented, "this server cannot save or restore snapshots")
+	return failure.New(http.StatusNotImplemented, "this server cannot save or restore snapshots")
 }

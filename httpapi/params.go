@@ -1,13 +1,14 @@
 package httpapi
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
 )
 
 // params are the query parameters that all reads share.
@@ -21,10 +22,7 @@ type params struct {
 
 	namespace cluster.Namespace // never empty; everyNamespace is all
 	prefix    string
-	filter    string
-	perPage   int // zero is all
-	nextToken string
-	reverse   bool
+	page      listing.Query
 }
 
 // everyNamespace stands for all namespaces.
@@ -39,7 +37,7 @@ func (p params) within(n cluster.Namespace) bool {
 func (q *request) readParams() error {
 	values := q.URL.Query()
 	if region := values.Get("region"); region != "" && region != q.options.Region {
-		return fail(http.StatusInternalServerError, "No path to region")
+		return failure.New(http.StatusInternalServerError, "No path to region")
 	}
 	q.params.namespace = cluster.Namespace(values.Get("namespace"))
 	orDefault(&q.params.namespace, cluster.DefaultNamespace)
@@ -52,28 +50,28 @@ func (q *request) readParams() error {
 func (p *params) read(values url.Values) (err error) {
 	if text := values.Get("index"); text != "" {
 		if p.index, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return fail(http.StatusBadRequest, "Invalid index")
+			return failure.Bad("Invalid index")
 		}
 	}
 	if text := values.Get("wait"); text != "" {
 		if p.wait, err = time.ParseDuration(text); err != nil {
-			return fail(http.StatusBadRequest, "Invalid wait time")
+			return failure.Bad("Invalid wait time")
 		}
 	}
 	if p.stale, err = flag(values, "stale"); err != nil {
 		return err
 	}
-	if p.reverse, err = flag(values, "reverse"); err != nil {
+	if p.page.Reverse, err = flag(values, "reverse"); err != nil {
 		return err
 	}
 	if text := values.Get("per_page"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 0 {
-			return fail(http.StatusBadRequest, "Expect a number for `per_page` query string parameter")
+			return failure.Bad("Expect a number for `per_page` query string parameter")
 		}
-		p.perPage = int(n)
+		p.page.PerPage = int(n)
 	}
-	p.prefix, p.filter, p.nextToken = values.Get("prefix"), values.Get("filter"), values.Get("next_token")
+	p.prefix, p.page.Filter, p.page.NextToken = values.Get("prefix"), values.Get("filter"), values.Get("next_token")
 	return nil
 }
 
@@ -85,7 +83,7 @@ func flag(values url.Values, name string) (bool, error) {
 	}
 	set, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, fail(http.StatusBadRequest, fmt.Sprintf("Expect `true` or `false` for `%s` query string parameter", name))
+		return false, failure.Bad("Expect `true` or `false` for `%s` query string parameter", name)
 	}
 	return set, nil
 }
@@ -97,7 +95,7 @@ const maxIdempotencyToken = 256
 func (q *request) idempotencyToken() (string, error) {
 	token := q.URL.Query().Get("idempotency_token")
 	if len(token) > maxIdempotencyToken {
-		return "", fail(http.StatusBadRequest, fmt.Sprintf("idempotency_token is longer than %d bytes", maxIdempotencyToken))
+		return "", failure.Bad("idempotency_token is longer than %d bytes", maxIdempotencyToken)
 	}
 	return token, nil
 }

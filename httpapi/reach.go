@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 )
 
 // This file hands requests on to the clients of nodes.
@@ -60,7 +61,7 @@ func reachNode(q *request) error {
 	defer end()
 	id := cluster.NodeID(q.URL.Query().Get("node_id"))
 	if id == "" {
-		return fail(http.StatusBadRequest, "missing node_id")
+		return failure.Bad("missing node_id")
 	}
 	state, err := q.state()
 	if err != nil {
@@ -68,7 +69,7 @@ func reachNode(q *request) error {
 	}
 	node := state.Node(id)
 	if node == nil {
-		return fail(http.StatusNotFound, nodeNotFound)
+		return failure.New(http.StatusNotFound, nodeNotFound)
 	}
 	return p.handOn(node)
 }
@@ -79,11 +80,11 @@ func (p passage) begin() (end func(), err error) {
 		return nil, errNoNodes()
 	}
 	client := p.client()
-	if !p.reaches.begin(client) {
-		return nil, fail(http.StatusTooManyRequests, fmt.Sprintf(
-			"too many requests to nodes are open: a server has at most %d, and %d of one caller; end some, or retry later", maxReaches, maxReachesPerClient))
+	if !p.reaches.Take(client) {
+		return nil, failure.Newf(http.StatusTooManyRequests,
+			"too many requests to nodes are open: a server has at most %d, and %d of one caller; end some, or retry later", maxReaches, maxReachesPerClient)
 	}
-	return func() { p.reaches.end(client) }, nil
+	return func() { p.reaches.Free(client) }, nil
 }
 
 // nodeOfAlloc returns the node of the allocation that the path names. A server that does not lead may not
@@ -108,9 +109,9 @@ func (p passage) nodeOfAlloc() (node *cluster.Node, err error) {
 	case err != nil && !errors.Is(err, context.DeadlineExceeded), p.Context().Err() != nil:
 		return nil, err
 	case !known:
-		return nil, fail(http.StatusNotFound, allocNotFound)
+		return nil, failure.New(http.StatusNotFound, allocNotFound)
 	case node == nil:
-		return nil, fail(http.StatusInternalServerError, fmt.Sprintf("the node of allocation %s is not registered: it was purged", id))
+		return nil, failure.Newf(http.StatusInternalServerError, "the node of allocation %s is not registered: it was purged", id)
 	}
 	return node, nil
 }
@@ -128,7 +129,7 @@ func (p passage) handOn(node *cluster.Node) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode < http.StatusOK {
-		return fail(http.StatusInternalServerError, fmt.Sprintf("the client of node %s sends no valid answer", node.Name))
+		return failure.Newf(http.StatusInternalServerError, "the client of node %s sends no valid answer", node.Name)
 	}
 	p.pass(response)
 	return nil
@@ -157,8 +158,8 @@ func (p passage) forNode(method string, body []byte) *http.Request {
 // ask sends a request to the client of a node. The caller closes the body of the answer.
 func (p passage) ask(node *cluster.Node, r *http.Request) (*http.Response, error) {
 	if node.Status == cluster.NodeDown {
-		return nil, fail(http.StatusInternalServerError, fmt.Sprintf(
-			"No path to node %s (%s): it is down; start its client, or check its network", node.Name, node.ID))
+		return nil, failure.Newf(http.StatusInternalServerError,
+			"No path to node %s (%s): it is down; start its client, or check its network", node.Name, node.ID)
 	}
 	ctx, cancel := context.WithCancelCause(p.Context())
 	timer := time.AfterFunc(reachTime, func() { cancel(errNodeSilent) })
@@ -181,18 +182,18 @@ func (p passage) unreached(node *cluster.Node, err error) error {
 	case p.Context().Err() != nil:
 		return err
 	case errors.Is(err, ErrNoSession):
-		return fail(http.StatusInternalServerError, "No path to node "+name+
+		return failure.New(http.StatusInternalServerError, "No path to node "+name+
 			": its client has no session with a server; check that nodedrain client runs there and reaches a server (simulated clients have no session)")
 	case errors.Is(err, ErrTooManyStreams):
-		return fail(http.StatusTooManyRequests, "too many requests to node "+name+" are open: end some, or retry later")
+		return failure.New(http.StatusTooManyRequests, "too many requests to node "+name+" are open: end some, or retry later")
 	case errors.Is(err, errNodeSilent):
-		return fail(http.StatusInternalServerError, "the client of node "+name+" does not answer: look at its logs")
+		return failure.New(http.StatusInternalServerError, "the client of node "+name+" does not answer: look at its logs")
 	}
 	what := "retry"
 	if !p.route.reads {
 		what = "the client may have executed the request: check before you retry"
 	}
-	return fail(http.StatusInternalServerError, fmt.Sprintf("the session of node %s ended before the answer; %s (%v)", name, what, err))
+	return failure.Newf(http.StatusInternalServerError, "the session of node %s ended before the answer; %s (%v)", name, what, err)
 }
 
 // pass hands the answer of a client on, each part at once. It returns when the answer ends, when the
@@ -290,5 +291,5 @@ func holdSession(q *request) error {
 }
 
 func errNoNodes() error {
-	return fail(http.StatusNotImplemented, "this server has no sessions with nodes")
+	return failure.New(http.StatusNotImplemented, "this server has no sessions with nodes")
 }

@@ -1,15 +1,11 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"iter"
-	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/redact"
 )
-
-// redacted stands for a value that only callers with the right to write see.
-const redacted = "[redacted]"
 
 // redactedState is a state without the secrets of jobs: the environments of tasks, the
 // configurations of their drivers, options of mounts, and texts of clients that may repeat them. Filters and events see
@@ -36,79 +32,17 @@ func (s *redactedState) job(j *cluster.Job) *cluster.Job {
 	}
 	without, known := s.jobs[j]
 	if !known {
-		without = withoutSecrets(j)
+		without = redact.Job(j)
 		s.jobs[j] = without
 	}
 	return without
-}
-
-func withoutSecrets(j *cluster.Job) *cluster.Job {
-	if !hasSecrets(j) {
-		return j
-	}
-	c := j.Copy()
-	for _, g := range c.TaskGroups {
-		if g == nil {
-			continue
-		}
-		for i := range g.Volumes {
-			g.Volumes[i].MountOptions = nil
-		}
-		for _, t := range g.Tasks {
-			if t == nil {
-				continue
-			}
-			for name := range t.Env {
-				t.Env[name] = redacted
-			}
-			t.Config = withoutValues(t.Config)
-		}
-	}
-	return c
-}
-
-// withoutValues returns the configuration of a driver with its keys alone.
-func withoutValues(config json.RawMessage) json.RawMessage {
-	if len(config) == 0 {
-		return config
-	}
-	var values map[string]json.RawMessage
-	if json.Unmarshal(config, &values) != nil {
-		return json.RawMessage(`{}`) // an older server has taken something that is no object
-	}
-	hidden := make(map[string]string, len(values))
-	for key := range values {
-		hidden[key] = redacted
-	}
-	text, err := json.Marshal(hidden)
-	if err != nil {
-		return json.RawMessage(`{}`)
-	}
-	return text
-}
-
-func hasSecrets(j *cluster.Job) bool {
-	for _, g := range j.TaskGroups {
-		if g == nil {
-			continue
-		}
-		if slices.ContainsFunc(g.Volumes, func(r cluster.VolumeRequest) bool { return r.MountOptions != nil }) {
-			return true
-		}
-		for _, t := range g.Tasks {
-			if t != nil && (len(t.Env) > 0 || len(t.Config) > 0) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func (s *redactedState) alloc(a *cluster.Allocation) *cluster.Allocation {
 	if a == nil {
 		return nil
 	}
-	job, states := s.job(a.Job), withoutTexts(a.TaskStates)
+	job, states := s.job(a.Job), redact.TaskStates(a.TaskStates)
 	if job == a.Job && states == a.TaskStates && a.VolumeHolds == nil {
 		return a
 	}

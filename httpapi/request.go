@@ -2,19 +2,16 @@ package httpapi
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 )
 
 // request is a request on its way to its answer. It belongs to one goroutine.
@@ -69,10 +66,10 @@ func (q *request) serve() error {
 	}
 	if q.params.index > 0 {
 		client := q.client()
-		if !q.waiting.begin(client) {
-			return fail(http.StatusTooManyRequests, "too many readers are waiting")
+		if !q.waiting.Take(client) {
+			return failure.New(http.StatusTooManyRequests, "too many readers are waiting")
 		}
-		defer q.waiting.end(client)
+		defer q.waiting.Free(client)
 	}
 	err := q.onLeader()
 	if err == nil {
@@ -94,7 +91,7 @@ func (q *request) readBody() error {
 	if most == 0 || q.route.bulk {
 		return nil
 	}
-	tooLarge := fail(http.StatusRequestEntityTooLarge, fmt.Sprintf("request body is larger than %d bytes", most))
+	tooLarge := failure.Newf(http.StatusRequestEntityTooLarge, "request body is larger than %d bytes", most)
 	if q.ContentLength > most {
 		return tooLarge
 	}
@@ -103,68 +100,15 @@ func (q *request) readBody() error {
 		return tooLarge
 	}
 	if err != nil {
-		return fail(http.StatusBadRequest, "reading the request body: "+err.Error())
+		return failure.New(http.StatusBadRequest, "reading the request body: "+err.Error())
 	}
 	q.body = body
 	_ = http.NewResponseController(q.w).SetReadDeadline(time.Time{}) // or the wait for news would end with it
 	return nil
 }
 
-// errEmptyBody is the failure of a request without a body.
-func errEmptyBody() error { return fail(http.StatusBadRequest, "Request body is empty") }
-
-// decode reads the body's one JSON value. It refuses null: a request without content must not end a
-// drain. It refuses a body that is nested too deep.
-func (q *request) decode(into any) error {
-	if err := checkDepth(q.body); err != nil {
-		return err
-	}
-	return decodeDeep(q, into)
-}
-
-// decodeDeep is decode for a caller that checks the depth later, to name the place in its own words.
-func decodeDeep(q *request, into any) error {
-	if trimmed := bytes.TrimSpace(q.body); len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null")) {
-		return errEmptyBody()
-	}
-	if err := json.Unmarshal(q.body, into); err != nil {
-		// encoding/json refuses very deep bodies without a place
-		return cmp.Or(checkDepth(q.body), decodeFailure(q.body, err))
-	}
-	return keysOnce(q.body)
-}
-
-// keysOnce returns an error if the body's object has a key twice. It compares keys as the decoder
-// does, without case; the decoder takes the last. It does not check nested objects: they may be
-// maps, whose keys depend on case.
-func keysOnce(body []byte) error {
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
-		return err
-	}
-	var seen []string
-	for decoder.More() {
-		token, err := decoder.Token()
-		if err != nil {
-			return err
-		}
-		key, _ := token.(string)
-		if slices.ContainsFunc(seen, func(other string) bool { return strings.EqualFold(key, other) }) {
-			return fail(http.StatusBadRequest, fmt.Sprintf("%q is in the request body twice", key))
-		}
-		if len(seen) == maxKeys {
-			return fail(http.StatusBadRequest, "the request body has too many keys")
-		}
-		seen = append(seen, key)
-		if err := decoder.Decode(new(json.RawMessage)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// maxKeys is more than any body has.
-const maxKeys = 100
+// decode reads the body's one JSON value: see [jsonbody.Decode].
+func (q *request) decode(into any) error { return jsonbody.Decode(q.body, into) }
 
 // nodeID is the node that the path names.
 func (q *request) nodeID() cluster.NodeID { return cluster.NodeID(q.PathValue("id")) }

@@ -273,7 +273,7 @@ func (h *Handler) route(all []route) {
 // listNothing answers a list of things that this system does not have, such as deployments and
 // services.
 func listNothing(q *request) error {
-	return q.read(func(s State) (found, error) {
-		return found{index: s.Index(), body: func() (any, error) { return []wire.Nothing{}, nil }}, nil
+	return q.read(func(s State) found {
+		return found{index: s.Index(), body: func() (any, error) { return []wire.Nothing{}, nil }}
 	})
 }

@@ -1,14 +1,13 @@
 package httpapi
 
 import (
-	"fmt"
 	"iter"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -30,11 +29,11 @@ func search(q *request) error {
 	contexts := searchContexts()
 	if body.Context != "" && body.Context != "all" {
 		if !slices.Contains(contexts, body.Context) {
-			return fail(http.StatusBadRequest, fmt.Sprintf("context must be one of %q or %q, not %q", contexts, "all", body.Context))
+			return failure.Bad("context must be one of %q or %q, not %q", contexts, "all", body.Context)
 		}
 		contexts = []string{body.Context}
 	}
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		index := max(s.TableIndex(TableNodes), s.TableIndex(TableJobs), s.TableIndex(TableAllocs), s.TableIndex(TableEvals), s.TableIndex(TableVolumes))
 		return found{index: index, body: func() (any, error) {
 			w := wire.SearchResponse{Matches: map[string][]string{}, Truncations: map[string]bool{}, Index: max(1, index), KnownLeader: q.backend.Peers.Leader() != ""}
@@ -42,7 +41,7 @@ func search(q *request) error {
 				w.Matches[context], w.Truncations[context] = firstMatches(ids(q, s, context), body.Prefix)
 			}
 			return w, nil
-		}}, nil
+		}}
 	})
 }
 

@@ -7,6 +7,8 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/redact"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -24,33 +26,27 @@ func listPlugins(q *request) error {
 	if kind := q.URL.Query().Get("type"); kind != "" && kind != string(cluster.VolumeCSI) {
 		return q.answer([]*wire.PluginListStub{})
 	}
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		return found{index: s.TableIndex(TableNodes), body: func() (any, error) {
-			all := volumes.Plugins(s.Nodes())
-			rows, err := page(q, list[*volumes.Plugin]{
-				rows: keep(slices.Values(all), func(p *volumes.Plugin) bool {
+			return page(q, listing.List[*volumes.Plugin]{
+				Rows: listing.Where(slices.Values(volumes.Plugins(s.Nodes())), func(p *volumes.Plugin) bool {
 					return strings.HasPrefix(string(p.ID), q.params.prefix)
 				}),
-				token:   func(p *volumes.Plugin) string { return string(p.ID) },
-				compare: func(p *volumes.Plugin, token string) int { return cmp.Compare(string(p.ID), token) },
-				full:    func(p *volumes.Plugin) any { return wire.NewPluginListStub(p) },
-			})
-			stubs := make([]*wire.PluginListStub, len(rows))
-			for i, p := range rows {
-				stubs[i] = wire.NewPluginListStub(p)
-			}
-			return stubs, err
-		}}, nil
+				Token:   func(p *volumes.Plugin) string { return string(p.ID) },
+				Compare: func(p *volumes.Plugin, token string) int { return cmp.Compare(string(p.ID), token) },
+				Full:    func(p *volumes.Plugin) any { return wire.NewPluginListStub(p) },
+			}, wire.NewPluginListStub)
+		}}
 	})
 }
 
 // readPlugin answers GET /v1/plugin/csi/{id}. Only nodes and the allocations that run the plugin
 // wake a reader that waits.
 func readPlugin(q *request) error {
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		p := plugins(s)[cluster.PluginID(q.PathValue("id"))]
 		if p == nil {
-			return found{index: s.TableIndex(TableNodes), missing: pluginNotFound}, nil
+			return found{index: s.TableIndex(TableNodes), missing: pluginNotFound}
 		}
 		f := found{index: s.TableIndex(TableNodes)}
 		var allocs []*wire.AllocationListStub
@@ -67,7 +63,7 @@ func readPlugin(q *request) error {
 			w.Allocations = append(w.Allocations, allocs...)
 			return w, nil
 		}
-		return f, nil
+		return f
 	})
 }
 
@@ -83,7 +79,7 @@ func controllerCalls(q *request, wanted func(volumes.FailedCall) bool) (calls []
 			continue
 		}
 		if !q.author.Write && c.LastError != "" {
-			c.LastError = redacted
+			c.LastError = redact.Hidden
 		}
 		calls = append(calls, wire.NewControllerCall(c))
 	}

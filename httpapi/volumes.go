@@ -10,6 +10,9 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/redact"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -31,35 +34,30 @@ func listVolumes(q *request) error {
 	if kind := values.Get("type"); kind != "" && kind != string(cluster.VolumeCSI) {
 		return q.answer([]*wire.VolumeListStub{})
 	}
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		known := plugins(s)
 		f := found{index: max(s.TableIndex(TableVolumes), s.TableIndex(TableNodes))}
 		f.body = func() (any, error) {
-			wanted := wantedVolumes(q, s)
-			rows, err := page(q, list[*cluster.Volume]{
-				rows: keep(s.Volumes(), wanted),
-				token: func(v *cluster.Volume) string {
+			stub := func(v *cluster.Volume) *wire.VolumeListStub { return volumeStub(s, v, known) }
+			return page(q, listing.List[*cluster.Volume]{
+				Rows: listing.Where(s.Volumes(), selectsVolume(q, s)),
+				Token: func(v *cluster.Volume) string {
 					return jobToken(cluster.JobKey{Namespace: v.Namespace, ID: cluster.JobID(v.ID)})
 				},
-				compare: func(v *cluster.Volume, token string) int {
+				Compare: func(v *cluster.Volume, token string) int {
 					k := parseJobToken(token)
 					return v.Key().Compare(cluster.VolumeKey{Namespace: k.Namespace, ID: cluster.VolumeID(k.ID)})
 				},
-				full: func(v *cluster.Volume) any { return volumeStub(s, v, known) },
-			})
-			stubs := make([]*wire.VolumeListStub, len(rows))
-			for i, v := range rows {
-				stubs[i] = volumeStub(s, v, known)
-			}
-			return stubs, err
+				Full: func(v *cluster.Volume) any { return stub(v) },
+			}, stub)
 		}
-		return f, nil
+		return f
 	})
 }
 
-// wantedVolumes returns the test whether the list has a volume: by its namespace, the prefix of its id,
-// its plugin and a node with a claim on it.
-func wantedVolumes(q *request, s State) func(*cluster.Volume) bool {
+// selectsVolume returns the condition of a volume in the list: its namespace, the prefix of its id, its
+// plugin and a node with a claim on it.
+func selectsVolume(q *request, s State) func(*cluster.Volume) bool {
 	values := q.URL.Query()
 	plugin, node := values.Get("plugin_id"), cluster.NodeID(values.Get("node_id"))
 	onNode := map[cluster.VolumeKey]bool{}
@@ -91,10 +89,10 @@ func volumeStub(s State, v *cluster.Volume, known map[cluster.PluginID]*volumes.
 // readVolume answers GET /v1/volume/csi/{id}. No answer has the values of the volume's secrets. Claims of
 // other volumes do not wake a reader that waits.
 func readVolume(q *request) error {
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		v := s.Volume(volumeKey(q))
 		if v == nil {
-			return found{index: s.TableIndex(TableVolumes), missing: volumeNotFound}, nil
+			return found{index: s.TableIndex(TableVolumes), missing: volumeNotFound}
 		}
 		plugin, claims := plugins(s)[v.Plugin], slices.Collect(s.ClaimsOfVolume(v.Key()))
 		f := found{index: max(v.ModifyIndex, v.ClaimsIndex, s.TableIndex(TableNodes))}
@@ -105,9 +103,9 @@ func readVolume(q *request) error {
 		}
 		f.body = func() (any, error) {
 			w := wire.NewVolume(v, plugin)
-			w.Secrets = hidden(v.Secrets)
+			w.Secrets = redact.Values(v.Secrets)
 			if !q.author.Write {
-				w.MountOptions, w.Context, w.Parameters = nil, hidden(v.Context), hidden(v.Parameters)
+				w.MountOptions, w.Context, w.Parameters = nil, redact.Values(v.Context), redact.Values(v.Parameters)
 			}
 			for _, c := range claims {
 				alloc := s.Alloc(c.Alloc)
@@ -120,7 +118,7 @@ func readVolume(q *request) error {
 			w.ControllerCalls = controllerCalls(q, func(c volumes.FailedCall) bool { return c.Volume == v.Key() })
 			return w, nil
 		}
-		return f, nil
+		return f
 	})
 }
 
@@ -157,15 +155,6 @@ func lacksController(p *volumes.Plugin) string {
 	return ", and no healthy controller of its plugin attaches volumes"
 }
 
-// hidden are the keys of a map with values that are not shown.
-func hidden(secrets map[string]string) map[string]string {
-	keys := make(map[string]string, len(secrets))
-	for key := range secrets {
-		keys[key] = redacted
-	}
-	return keys
-}
-
 // registerVolume answers PUT /v1/volume/csi/{id}.
 func registerVolume(q *request) error {
 	var body wire.VolumeRegisterRequest
@@ -173,7 +162,7 @@ func registerVolume(q *request) error {
 		return err
 	}
 	if len(body.Volumes) != 1 || body.Volumes[0] == nil {
-		return fail(http.StatusBadRequest, "a request registers one volume")
+		return failure.Bad("a request registers one volume")
 	}
 	w := body.Volumes[0]
 	if w.Namespace == "" {
@@ -181,13 +170,13 @@ func registerVolume(q *request) error {
 	}
 	v := w.Volume()
 	if err := v.Validate(); err != nil {
-		return fail(http.StatusBadRequest, err.Error())
+		return failure.New(http.StatusBadRequest, err.Error())
 	}
 	switch {
 	case string(v.ID) != q.PathValue("id"):
-		return fail(http.StatusBadRequest, "Volume ID does not match")
+		return failure.Bad("Volume ID does not match")
 	case v.Namespace == everyNamespace:
-		return fail(http.StatusBadRequest, "a volume needs one namespace")
+		return failure.Bad("a volume needs one namespace")
 	}
 	if err := checkRedacted(v); err != nil {
 		return err
@@ -197,7 +186,7 @@ func registerVolume(q *request) error {
 		return err
 	}
 	answer := wire.NewVolume(v, nil)
-	answer.Secrets = hidden(v.Secrets)
+	answer.Secrets = redact.Values(v.Secrets)
 	response := wire.VolumeRegisterResponse{Volumes: []*wire.Volume{answer}, Index: done.Index}
 	if state, err := q.state(); err == nil { // the volume is registered in any case
 		response.Warnings = strings.Trim(unknownPlugin(state, v)+"\n"+sameStorage(state, v), "\n")
@@ -209,8 +198,8 @@ func registerVolume(q *request) error {
 func checkRedacted(v *cluster.Volume) error {
 	for _, values := range []map[string]string{v.Secrets, v.Context, v.Parameters} {
 		for _, key := range slices.Sorted(maps.Keys(values)) {
-			if values[key] == redacted {
-				return fail(http.StatusBadRequest, fmt.Sprintf("the value of %q is %q, which hides the real value in answers: give the real one", key, redacted))
+			if values[key] == redact.Hidden {
+				return failure.Bad("the value of %q is %q, which hides the real value in answers: give the real one", key, redact.Hidden)
 			}
 		}
 	}
@@ -261,7 +250,7 @@ func detachVolume(q *request) error {
 	}
 	node := q.URL.Query().Get("node")
 	if node == "" {
-		return fail(http.StatusBadRequest, "missing the parameter node")
+		return failure.Bad("missing the parameter node")
 	}
 	done, err := q.backend.Writer.DetachVolume(q.Context(), volumeKey(q), cluster.NodeID(node), force)
 	if err != nil {
@@ -274,9 +263,9 @@ func detachVolume(q *request) error {
 // unmount them. The node alone sees their secrets. A request may name one volume with its namespace.
 func listNodeVolumes(q *request) error {
 	one := cluster.VolumeKey{Namespace: q.params.namespace, ID: cluster.VolumeID(q.URL.Query().Get("volume"))}
-	return q.read(func(s State) (found, error) {
+	return q.read(func(s State) found {
 		answer := wire.ClaimedVolumes{Index: s.Index(), Volumes: []wire.ClaimedVolume{}}
-		claims := slices.Collect(keep(s.ClaimsOnNode(q.nodeID()), func(c *cluster.VolumeClaim) bool {
+		claims := slices.Collect(listing.Where(s.ClaimsOnNode(q.nodeID()), func(c *cluster.VolumeClaim) bool {
 			return one.ID == "" || c.Volume == one
 		}))
 		f := found{index: s.TableIndex(TableClaims)}
@@ -296,7 +285,7 @@ func listNodeVolumes(q *request) error {
 				if v != nil {
 					one.Volume = wire.NewVolume(v, nil)
 					if !q.byNode {
-						one.Volume.Secrets = hidden(v.Secrets)
+						one.Volume.Secrets = redact.Values(v.Secrets)
 					}
 				}
 				answer.Volumes = append(answer.Volumes, one)
@@ -304,12 +293,12 @@ func listNodeVolumes(q *request) error {
 			one := &answer.Volumes[len(answer.Volumes)-1]
 			claim := wire.NewVolumeClaim(c)
 			if !q.byNode {
-				claim.PublishContext = hidden(c.PublishContext)
+				claim.PublishContext = redact.Values(c.PublishContext)
 			}
 			one.Claims = append(one.Claims, claim)
 		}
 		f.body = func() (any, error) { return answer, nil }
-		return f, nil
+		return f
 	})
 }
 
@@ -321,7 +310,7 @@ func releaseClaims(q *request) error {
 		return err
 	}
 	if len(body.Released) > cluster.MaxClaimChanges {
-		return fail(http.StatusRequestEntityTooLarge, fmt.Sprintf("a request releases %d claims at most", cluster.MaxClaimChanges))
+		return failure.Newf(http.StatusRequestEntityTooLarge, "a request releases %d claims at most", cluster.MaxClaimChanges)
 	}
 	if err := nodeExists(q); err != nil {
 		return err

@@ -1,4 +1,5 @@
-package httpapi
+// Package jobdiff compares versions of a job, as the answer to a plan shows them. Begin with [Of].
+package jobdiff
 
 import (
 	"encoding/json"
@@ -15,8 +16,8 @@ import (
 // field is a value of a part of a job. An empty value is none.
 type field struct{ name, value string }
 
-// diffJob compares two versions of a job. A nil job has no fields and no groups. After has its defaults filled in.
-func diffJob(before, after *cluster.Job) *wire.JobDiff {
+// Of compares two versions of a job. A nil job has no fields and no groups. After has its defaults filled in.
+func Of(before, after *cluster.Job) *wire.JobDiff {
 	if before != nil { // an older server may not have filled in a default of today
 		before = before.Copy()
 		before.Canonicalize()

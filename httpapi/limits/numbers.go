@@ -1,4 +1,4 @@
-package httpapi
+package limits
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 // The largest numbers of a request. Larger ones are mistakes. Sums over all tasks and allocations of a job with
 // such numbers do not overflow. FSMs do not check them: older logs may have larger ones.
 const (
-	// longest bounds durations.
-	longest = 365 * 24 * time.Hour
+	// Longest bounds durations.
+	Longest = 365 * 24 * time.Hour
 	// maxCPU is 16,777 cores, in thousandths. maxMemoryMB is 16 TiB, and maxDiskMB is 1 PiB.
 	maxCPU      = 1 << 24
 	maxMemoryMB = 1 << 24
@@ -31,9 +31,9 @@ const (
 	maxNumberReasons = 10
 )
 
-// checkJobNumbers returns an error that names the numbers of the job that are outside their ranges. A nil
+// Numbers returns an error that names the numbers of the job that are outside their ranges. A nil
 // number has a default, and is in its range. docs/api.md has the same ranges.
-func checkJobNumbers(w *wire.Job) error {
+func Numbers(w *wire.Job) error {
 	errs := checkMigrate("job", w.Migrate)
 	errs = append(errs, checkRange("job", "Priority", w.Priority, 0, 100))
 	for i, g := range w.TaskGroups {
@@ -121,13 +121,13 @@ func checkRestarts(place string, w *wire.RestartPolicy) []error {
 	}
 	return []error{
 		checkRange(place, "RestartPolicy.Attempts", w.Attempts, 0, maxRestarts),
-		checkRange(place, "RestartPolicy.Interval", w.Interval, cluster.MinRestartInterval, longest),
+		checkRange(place, "RestartPolicy.Interval", w.Interval, cluster.MinRestartInterval, Longest),
 		checkDuration(place, "RestartPolicy.Delay", w.Delay),
 	}
 }
 
 func checkDuration(place, field string, d *time.Duration) error {
-	return checkRange(place, field, d, 0, longest)
+	return checkRange(place, field, d, 0, Longest)
 }
 
 // checkRange returns an error that names the number if it is less than least or more than most.

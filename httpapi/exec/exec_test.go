@@ -1,4 +1,4 @@
-package httpapi
+package exec
 
 import (
 	"testing"

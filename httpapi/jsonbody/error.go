@@ -1,36 +1,36 @@
-package httpapi
+package jsonbody
 
 import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"reflect"
 	"strings"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonscan"
 )
 
-// decodeFailure returns the failure of a body that encoding/json has refused. It names the place as a path in
+// describe returns the failure of a body that encoding/json has refused. It names the place as a path in
 // the body, such as "Job.TaskGroups[2].Tasks[0].Resources.CPU", and no type of this program.
-func decodeFailure(body []byte, err error) error {
+func describe(body []byte, err error) error {
 	switch err := err.(type) {
 	case *json.UnmarshalTypeError:
 		place := cmp.Or(jsonscan.At(body, int(err.Offset)), "the request body")
-		return fail(http.StatusBadRequest, fmt.Sprintf("%s is %s; it must be %s", place, wordsOf(err.Value), wantedFor(err)))
+		return failure.Bad("%s is %s; it must be %s", place, foundText(err.Value), neededText(err))
 	case *json.SyntaxError:
 		text := fmt.Sprintf("the request body is not JSON at byte %d: %v", err.Offset, err)
 		if path := jsonscan.At(body, int(err.Offset)); path != "" {
 			text = path + ": " + text
 		}
-		return fail(http.StatusBadRequest, text)
+		return failure.Bad("%s", text)
 	}
-	return fail(http.StatusBadRequest, err.Error())
+	return failure.Bad("%v", err)
 }
 
-// wordsOf describes the found value, which encoding/json names as "object" or "number 1.5".
-func wordsOf(value string) string {
+// foundText describes the found value, which encoding/json names as "object" or "number 1.5".
+func foundText(value string) string {
 	kind, number, _ := strings.Cut(value, " ")
 	switch {
 	case kind == "array":
@@ -40,16 +40,16 @@ func wordsOf(value string) string {
 	case kind == "bool":
 		return "true or false"
 	case kind == "number" && number != "":
-		if len(number) > quotedBytes {
-			number = number[:quotedBytes] + "…"
+		if len(number) > failure.QuotedBytes {
+			number = number[:failure.QuotedBytes] + "…"
 		}
 		return "the number " + number
 	}
 	return "a " + kind
 }
 
-// wantedFor describes the values that the place can have.
-func wantedFor(err *json.UnmarshalTypeError) string {
+// neededText describes the values that the place can have.
+func neededText(err *json.UnmarshalTypeError) string {
 	if err.Type == reflect.TypeFor[time.Duration]() {
 		return "a whole number of nanoseconds, of at most 64 bits"
 	}

@@ -1,15 +1,15 @@
-package httpapi
+package listing
 
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"time"
 
 	"github.com/hashicorp/go-bexpr"
 	"github.com/hashicorp/go-bexpr/grammar"
 
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -64,7 +64,7 @@ func nests(expression any, within bool) bool {
 }
 
 func badFilter(err error) error {
-	return fail(http.StatusBadRequest, fmt.Sprintf("failed to create result paginator: failed to read filter expression: %v", err))
+	return failure.Bad("failed to create result paginator: failed to read filter expression: %v", err)
 }
 
 // row reports whether the filter lets a row through.
@@ -74,7 +74,7 @@ func (f *filter) row(full func() any) (bool, error) {
 	}
 	ok, err := f.evaluator.Evaluate(full())
 	if err != nil {
-		return false, fail(http.StatusBadRequest, fmt.Sprintf("failed to read result page: %v", err))
+		return false, failure.Bad("failed to read result page: %v", err)
 	}
 	return ok, nil
 }

@@ -1,8 +1,10 @@
-package httpapi
+// Package shortage explains why nodes cannot take more allocations of a group. Begin with [Of].
+package shortage
 
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -12,10 +14,21 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// shortages says why an open evaluation could not place allocations, by group; nil if there are
-// none. It judges the present state, with the rules of the scheduler. The evaluation of a plan has
+// State is the part of the state of a cluster that the package reads. See the State of package httpapi.
+type State interface {
+	volumes.View
+	Eval(cluster.EvalID) *cluster.Evaluation
+	Job(cluster.JobKey) *cluster.Job
+	Nodes() iter.Seq[*cluster.Node]
+	Usage(cluster.NodeID) cluster.Usage
+	AllocsByNode(cluster.NodeID) iter.Seq[*cluster.Allocation]
+	AllocsByJob(cluster.JobKey) iter.Seq[*cluster.Allocation]
+}
+
+// Of says why an open evaluation could not place allocations, by group; nil if there are
+// none. It evaluates the present state by the rules of the scheduler. The evaluation of a plan has
 // the shortages of the blocked evaluation that the plan made, as long as that one is open.
-func shortages(s State, e *cluster.Evaluation) map[string]*wire.AllocationMetric {
+func Of(s State, e *cluster.Evaluation) map[string]*wire.AllocationMetric {
 	open := e
 	if e.BlockedEval != "" {
 		open = s.Eval(e.BlockedEval)
@@ -36,9 +49,9 @@ func shortages(s State, e *cluster.Evaluation) map[string]*wire.AllocationMetric
 	return found
 }
 
-// placement returns the metrics of a placed allocation: the nodes as they are now. They are empty if
+// Placement returns the metrics of a placed allocation: the nodes as they are now. They are empty if
 // the allocation has ended, or its group is gone.
-func placement(s State, a *cluster.Allocation) *wire.AllocationMetric {
+func Placement(s State, a *cluster.Allocation) *wire.AllocationMetric {
 	j := s.Job(a.JobKey())
 	if g := j.Group(a.TaskGroup); g != nil && !a.Terminal() {
 		return newShortage(s, j, g, 1).metric
@@ -74,13 +87,13 @@ func newShortage(s State, j *cluster.Job, g *cluster.TaskGroup, queued int) *sho
 	}
 	for n := range s.Nodes() {
 		if cmp.Or(n.NodePool, cluster.DefaultNodePool) == pool {
-			c.judge(s, j, g, n)
+			c.add(s, j, g, n)
 		}
 	}
 	return c
 }
 
-// volumeRefusal returns the judge of nodes by the volumes of one more allocation of the group. Volumes of
+// volumeRefusal returns the check of nodes for the volumes of one more allocation of the group. Volumes of
 // an allocation's own are those of the first name that no allocation has.
 func volumeRefusal(s State, j *cluster.Job, g *cluster.TaskGroup) func(*cluster.Node) string {
 	if len(g.Volumes) == 0 {
@@ -97,8 +110,8 @@ func volumeRefusal(s State, j *cluster.Job, g *cluster.TaskGroup) func(*cluster.
 	return func(n *cluster.Node) string { return book.Refusal(j.Namespace, g, name, n) }
 }
 
-// judge counts one node of the job's pool.
-func (c *shortage) judge(s State, j *cluster.Job, g *cluster.TaskGroup, n *cluster.Node) {
+// add counts one node of the job's pool.
+func (c *shortage) add(s State, j *cluster.Job, g *cluster.TaskGroup, n *cluster.Node) {
 	m := c.metric
 	if why := notReady(n); why != "" {
 		m.NodesNotReady[why]++

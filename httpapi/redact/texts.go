@@ -1,4 +1,4 @@
-package httpapi
+package redact
 
 import (
 	"slices"
@@ -6,10 +6,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// withoutTexts hides the texts of a client that may repeat a part of a configuration or of an
+// TaskStates hides the texts of a client that may repeat a part of a configuration or of an
 // environment: the errors of drivers, and the command lines of processes. It returns the same pointer
 // if there is none.
-func withoutTexts(s *cluster.TaskStates) *cluster.TaskStates {
+func TaskStates(s *cluster.TaskStates) *cluster.TaskStates {
 	if s == nil || !slices.ContainsFunc(s.Tasks, hasTexts) {
 		return s
 	}
@@ -18,12 +18,12 @@ func withoutTexts(s *cluster.TaskStates) *cluster.TaskStates {
 		t := &c.Tasks[i]
 		if t.Waiting != nil && waitMayRepeat(t.Waiting) {
 			w := *t.Waiting
-			w.Detail, t.Waiting = redacted, &w
+			w.Detail, t.Waiting = Hidden, &w
 		}
 		t.Events = slices.Clone(t.Events)
 		for j := range t.Events {
 			if e := &t.Events[j]; eventMayRepeat(*e) {
-				e.Message, e.Details = redacted, nil
+				e.Message, e.Details = Hidden, nil
 			}
 		}
 	}

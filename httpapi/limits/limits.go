@@ -1,15 +1,17 @@
-package httpapi
+// Package limits checks the sizes and the numbers of registrations. Begin with [Job].
+package limits
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonscan"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
@@ -19,9 +21,7 @@ import (
 // that the state machine checks too.
 const (
 	// maxConfigDepth bounds the nesting of the config of a task.
-	maxConfigDepth = 64
-	// maxBodyDepth bounds the nesting of a body. A config in a job is below six levels.
-	maxBodyDepth = maxConfigDepth + 16
+	maxConfigDepth = jsonbody.MaxDepth - 16 // a config in a job is below six levels
 	// maxCopiesBytes bounds the configs, environments, meta maps, constraints and devices of a job,
 	// times its counts: each allocation holds a copy of its job, in answers and on the disks of clients.
 	maxCopiesBytes = 256 << 20
@@ -29,21 +29,10 @@ const (
 	maxDatacenters = 100
 	// maxNodeMap bounds the entries of each map of facts of a node.
 	maxNodeMap = 4096
-	// quotedBytes is the longest part of a text of a request that an error repeats.
-	quotedBytes = 64
 )
 
-// checkDepth returns a failure that names the place if the body is nested too deep.
-func checkDepth(body []byte) error {
-	path, deeper := jsonscan.Deeper(body, maxBodyDepth)
-	if !deeper {
-		return nil
-	}
-	return fail(http.StatusBadRequest, fmt.Sprintf("%s: the request body is nested %d levels deep, at most %d", path, jsonscan.Depth(body), maxBodyDepth))
-}
-
-// checkJobLimits returns the first limit that the job exceeds, with the place in the job, or nil.
-func checkJobLimits(w *wire.Job) error {
+// Job returns the first limit that the job exceeds, with the place in the job, or nil.
+func Job(w *wire.Job) error {
 	if len(w.Datacenters) > maxDatacenters {
 		return fmt.Errorf("job: datacenters: at most %d but found %d", maxDatacenters, len(w.Datacenters))
 	}
@@ -115,7 +104,7 @@ func checkVariables(env map[string]string) error {
 		case key == "" || strings.ContainsAny(key, "=\x00"):
 			return fmt.Errorf("env: %q is no name of a variable: it is empty, or contains \"=\" or a NUL", key)
 		case strings.Contains(env[key], "\x00"):
-			return fmt.Errorf("env: the value of %s contains a NUL", quoted(key))
+			return fmt.Errorf("env: the value of %s contains a NUL", failure.Quoted(key))
 		}
 	}
 	return nil
@@ -186,7 +175,7 @@ func checkKeys[V any](what string, m map[string]V, entries, bytes int) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if len(key) > bytes {
-			return fmt.Errorf("%s: the key %s has %d bytes, at most %d", what, quoted(key), len(key), bytes)
+			return fmt.Errorf("%s: the key %s has %d bytes, at most %d", what, failure.Quoted(key), len(key), bytes)
 		}
 	}
 	return nil
@@ -199,15 +188,15 @@ func checkTexts(what string, m map[string]string, entries, bytes int) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if len(m[key]) > cluster.MaxMapValueBytes {
-			return fmt.Errorf("%s: the value of %s has %d bytes, at most %d", what, quoted(key), len(m[key]), cluster.MaxMapValueBytes)
+			return fmt.Errorf("%s: the value of %s has %d bytes, at most %d", what, failure.Quoted(key), len(m[key]), cluster.MaxMapValueBytes)
 		}
 	}
 	return nil
 }
 
-// checkNodeLimits returns the first limit that the facts of a node exceed, or nil. A client that the
+// Node returns the first limit that the facts of a node exceed, or nil. A client that the
 // servers refuse loses its tasks, so the limits are far above what clients report.
-func checkNodeLimits(n *cluster.Node) error {
+func Node(n *cluster.Node) error {
 	for _, one := range []struct{ what, name string }{{"datacenter", n.Datacenter}, {"node class", n.NodeClass}, {"node pool", n.NodePool}} {
 		if len(one.name) > cluster.MaxIDBytes {
 			return fmt.Errorf("the %s has %d bytes, at most %d", one.what, len(one.name), cluster.MaxIDBytes)
@@ -220,10 +209,19 @@ func checkNodeLimits(n *cluster.Node) error {
 	)
 }
 
-// quoted returns the start of a text of a request.
-func quoted(text string) string {
-	if len(text) > quotedBytes {
-		text = strings.ToValidUTF8(text[:quotedBytes], "") + "…"
+// Counts refuses a job for every node that has several allocations on each, and a job whose
+// allocations hold too many bytes together.
+func Counts(j *cluster.Job) error {
+	count := 0
+	for _, g := range j.TaskGroups {
+		count += g.Count
+		if j.Type.EveryNode() && g.Count > 1 {
+			of := fmt.Sprintf("Task group %q", g.Name)
+			return fmt.Errorf("%s: Count of a %s job must be 0 or 1 but found %d", of, j.Type, g.Count)
+		}
 	}
-	return fmt.Sprintf("%q", text)
+	if size := j.TextBytes(); count > 1 && size > maxCopiesBytes/count {
+		return fmt.Errorf("the job has %d bytes of Config, Env, Meta, Constraints and Devices, and each of its %d allocations holds a copy: at most %d bytes together", size, count, maxCopiesBytes)
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package httpapi
+package redact
 
 import (
 	"testing"
@@ -8,15 +8,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// A reader sees the client's own sentences about what a task waits for, and not those that may repeat a
+// A reader gets the client's own sentences about what a task waits for, and not those that may repeat a
 // command line or an error of a driver.
-func TestWithoutTexts_waits(t *testing.T) {
+func TestTaskStates_waits(t *testing.T) {
 	t.Parallel()
 	for kind, shown := range map[cluster.WaitKind]bool{
 		cluster.WaitShutdownDelay: true, cluster.WaitGrace: true, cluster.WaitDisk: true, cluster.WaitDevice: true,
 		cluster.WaitDriver: false, cluster.WaitProcess: false, "new": false,
 	} {
-		states := withoutTexts(&cluster.TaskStates{Tasks: []cluster.TaskState{{Name: "t", Waiting: &cluster.TaskWait{For: kind, Detail: "why"}}}})
+		states := TaskStates(&cluster.TaskStates{Tasks: []cluster.TaskState{{Name: "t", Waiting: &cluster.TaskWait{For: kind, Detail: "why"}}}})
 		must.EqOp(t, shown, states.Tasks[0].Waiting.Detail == "why", must.Sprint(kind))
 	}
 }
