@@ -2,7 +2,9 @@
 package jobdiff
 
 import (
+	"cmp"
 	"encoding/json"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -22,7 +24,7 @@ func Of(before, after *cluster.Job) *wire.JobDiff {
 		before = before.Copy()
 		before.Canonicalize()
 	}
-	d := &wire.JobDiff{ID: string(after.ID), Fields: diffFields(jobFields(before), jobFields(after)), Objects: []*wire.ObjectDiff{}}
+	d := &wire.JobDiff{ID: string(after.ID), Fields: diffFields(before, after, jobFields), Objects: []*wire.ObjectDiff{}}
 	d.Fields = append(d.Fields, diffMaps("Meta", orNone(before).Meta, after.Meta)...)
 	d.Objects = appendConstraints(d.Objects, orNone(before).Constraints, after.Constraints)
 	changed := len(d.Fields)+len(d.Objects) > 0
@@ -37,17 +39,15 @@ func Of(before, after *cluster.Job) *wire.JobDiff {
 
 func diffGroup(name string, before, after *cluster.TaskGroup) *wire.TaskGroupDiff {
 	d := &wire.TaskGroupDiff{
-		Name: name, Fields: diffFields(groupFields(before), groupFields(after)), Objects: []*wire.ObjectDiff{}, Updates: map[string]uint64{},
+		Name: name, Fields: diffFields(before, after, groupFields), Objects: []*wire.ObjectDiff{}, Updates: map[string]uint64{},
 	}
-	for _, object := range []struct {
-		name   string
-		fields func(*cluster.TaskGroup) []field
-	}{{"EphemeralDisk", diskFields}, {"Migrate", migrateFields}, {"RestartPolicy", groupRestartFields}} {
-		d.Objects = appendObject(d.Objects, object.name, object.fields(before), object.fields(after))
-	}
-	d.Fields = append(d.Fields, diffMaps("Meta", orNone(before).Meta, orNone(after).Meta)...)
-	d.Objects = appendConstraints(d.Objects, orNone(before).Constraints, orNone(after).Constraints)
-	d.Objects = appendVolumes(d.Objects, orNone(before).Volumes, orNone(after).Volumes)
+	was, is := orNone(before), orNone(after)
+	d.Objects = appendObject(d.Objects, "EphemeralDisk", before, after, diskFields)
+	d.Objects = appendObject(d.Objects, "Migrate", was.Migrate, is.Migrate, migrateFields)
+	d.Objects = appendObject(d.Objects, "RestartPolicy", was.RestartPolicy, is.RestartPolicy, restartFields)
+	d.Fields = append(d.Fields, diffMaps("Meta", was.Meta, is.Meta)...)
+	d.Objects = appendConstraints(d.Objects, was.Constraints, is.Constraints)
+	d.Objects = appendVolumes(d.Objects, was.Volumes, is.Volumes)
 	changed := len(d.Fields)+len(d.Objects) > 0
 	for _, task := range union(taskNames(before), taskNames(after)) {
 		t := diffTask(task, taskOf(before, task), taskOf(after, task))
@@ -59,28 +59,35 @@ func diffGroup(name string, before, after *cluster.TaskGroup) *wire.TaskGroupDif
 }
 
 func diffTask(name string, before, after *cluster.Task) *wire.TaskDiff {
-	d := &wire.TaskDiff{Name: name, Fields: diffFields(taskFields(before), taskFields(after)), Objects: []*wire.ObjectDiff{}}
+	d := &wire.TaskDiff{Name: name, Fields: diffFields(before, after, taskFields), Objects: []*wire.ObjectDiff{}}
 	was, is := orNone(before), orNone(after)
 	d.Fields = append(d.Fields, diffMaps("Config", configFields(was), configFields(is))...)
 	d.Fields = append(d.Fields, diffMaps("Env", was.Env, is.Env)...)
 	d.Fields = append(d.Fields, diffMaps("Meta", was.Meta, is.Meta)...)
-	d.Objects = appendObject(d.Objects, "Resources", resourceFields(before), resourceFields(after))
-	d.Objects = appendObject(d.Objects, "RestartPolicy", restartFields(was.RestartPolicy), restartFields(is.RestartPolicy))
+	d.Objects = appendObject(d.Objects, "Resources", before, after, resourceFields)
+	d.Objects = appendObject(d.Objects, "RestartPolicy", was.RestartPolicy, is.RestartPolicy, restartFields)
 	d.Objects = appendConstraints(d.Objects, was.Constraints, is.Constraints)
 	d.Objects = appendDevices(d.Objects, was.Devices, is.Devices)
-	d.Objects = appendObject(d.Objects, "CSIPluginConfig", pluginFields(was.CSIPlugin), pluginFields(is.CSIPlugin))
+	d.Objects = appendObject(d.Objects, "CSIPluginConfig", was.CSIPlugin, is.CSIPlugin, pluginFields)
 	d.Objects = appendMounts(d.Objects, was.VolumeMounts, is.VolumeMounts)
 	d.Type = diffType(before != nil, after != nil, len(d.Fields)+len(d.Objects) > 0)
 	return d
 }
 
-// appendObject adds the difference of a block, unless both versions are equal.
-func appendObject(to []*wire.ObjectDiff, name string, before, after []field) []*wire.ObjectDiff {
-	fields := diffFields(before, after)
-	if len(fields) == 0 {
+// appendObject adds the difference of a block, unless both versions are equal. A block is nil if a version has
+// none.
+func appendObject[T any](to []*wire.ObjectDiff, name string, before, after *T, fields func(*T) []field) []*wire.ObjectDiff {
+	return appendDiff(to, &wire.ObjectDiff{
+		Type: diffType(before != nil, after != nil, true), Name: name, Fields: diffFields(before, after, fields), Objects: []*wire.ObjectDiff{},
+	})
+}
+
+// appendDiff adds a difference, unless nothing differs.
+func appendDiff(to []*wire.ObjectDiff, d *wire.ObjectDiff) []*wire.ObjectDiff {
+	if len(d.Fields)+len(d.Objects) == 0 {
 		return to
 	}
-	return append(to, &wire.ObjectDiff{Type: diffType(len(before) > 0, len(after) > 0, true), Name: name, Fields: fields, Objects: []*wire.ObjectDiff{}})
+	return append(to, d)
 }
 
 // orNone returns the part, or an empty one for nil.
@@ -104,69 +111,64 @@ func diffMaps(what string, before, after map[string]string) []*wire.FieldDiff {
 	return list
 }
 
-// appendConstraints adds the constraints that only one version has.
-func appendConstraints(to []*wire.ObjectDiff, before, after []cluster.Constraint) []*wire.ObjectDiff {
-	fields := func(c cluster.Constraint) []field {
-		return []field{{"LTarget", c.LTarget}, {"Operand", c.Operand}, {"RTarget", c.RTarget}}
-	}
-	for _, c := range before {
-		if !slices.Contains(after, c) {
-			to = appendObject(to, "Constraint", fields(c), nil)
+// appendValues adds the values that only one version has.
+func appendValues[T comparable](to []*wire.ObjectDiff, name string, before, after []T, fields func(*T) []field) []*wire.ObjectDiff {
+	for i, value := range before {
+		if !slices.Contains(after, value) {
+			to = appendObject(to, name, &before[i], nil, fields)
 		}
 	}
-	for _, c := range after {
-		if !slices.Contains(before, c) {
-			to = appendObject(to, "Constraint", nil, fields(c))
+	for i, value := range after {
+		if !slices.Contains(before, value) {
+			to = appendObject(to, name, nil, &after[i], fields)
 		}
 	}
 	return to
 }
 
-// appendDevices adds the requests for devices that differ. They have no key but their place in the list.
+func appendConstraints(to []*wire.ObjectDiff, before, after []cluster.Constraint) []*wire.ObjectDiff {
+	return appendValues(to, "Constraint", before, after, constraintFields)
+}
+
+func constraintFields(c *cluster.Constraint) []field {
+	return []field{{"LTarget", c.LTarget}, {"Operand", c.Operand}, {"RTarget", c.RTarget}}
+}
+
+func affinityFields(a *cluster.Affinity) []field {
+	return append(constraintFields(&a.Constraint), field{"Weight", strconv.Itoa(a.Weight)})
+}
+
+// pairs yields the items of two lists at the same places; nil if a list is shorter. It is for items
+// that have no other key.
+func pairs[T any](before, after []T) iter.Seq2[*T, *T] {
+	at := func(list []T, i int) *T {
+		if i < len(list) {
+			return &list[i]
+		}
+		return nil
+	}
+	return func(yield func(was, is *T) bool) {
+		for i := range max(len(before), len(after)) {
+			if !yield(at(before, i), at(after, i)) {
+				return
+			}
+		}
+	}
+}
+
+// appendDevices adds the requests for devices that differ.
 func appendDevices(to []*wire.ObjectDiff, before, after []cluster.DeviceRequest) []*wire.ObjectDiff {
-	for i := range max(len(before), len(after)) {
-		var was, is *cluster.DeviceRequest
-		if i < len(before) {
-			was = &before[i]
-		}
-		if i < len(after) {
-			is = &after[i]
-		}
-		d := &wire.ObjectDiff{Name: "Device", Fields: diffFields(deviceFields(was), deviceFields(is)), Objects: []*wire.ObjectDiff{}}
+	for was, is := range pairs(before, after) {
+		d := &wire.ObjectDiff{Type: diffType(was != nil, is != nil, true), Name: "Device", Fields: diffFields(was, is, deviceFields), Objects: []*wire.ObjectDiff{}}
 		d.Objects = appendConstraints(d.Objects, orNone(was).Constraints, orNone(is).Constraints)
-		d.Objects = appendAffinities(d.Objects, orNone(was).Affinities, orNone(is).Affinities)
-		if len(d.Fields)+len(d.Objects) > 0 {
-			d.Type = diffType(was != nil, is != nil, true)
-			to = append(to, d)
-		}
+		d.Objects = appendValues(d.Objects, "Affinity", orNone(was).Affinities, orNone(is).Affinities, affinityFields)
+		to = appendDiff(to, d)
 	}
 	return to
 }
 
 func deviceFields(r *cluster.DeviceRequest) []field {
-	if r == nil {
-		return nil
-	}
 	return []field{{"Count", strconv.Itoa(r.Count)}, {"Name", r.Name}}
-}
-
-// appendAffinities adds the affinities that only one version has.
-func appendAffinities(to []*wire.ObjectDiff, before, after []cluster.Affinity) []*wire.ObjectDiff {
-	fields := func(a cluster.Affinity) []field {
-		c := a.Constraint
-		return []field{{"LTarget", c.LTarget}, {"Operand", c.Operand}, {"RTarget", c.RTarget}, {"Weight", strconv.Itoa(a.Weight)}}
-	}
-	for _, a := range before {
-		if !slices.Contains(after, a) {
-			to = appendObject(to, "Affinity", fields(a), nil)
-		}
-	}
-	for _, a := range after {
-		if !slices.Contains(before, a) {
-			to = appendObject(to, "Affinity", nil, fields(a))
-		}
-	}
-	return to
 }
 
 // configFields are the keys of a driver's configuration with their values as JSON.
@@ -182,12 +184,7 @@ func configFields(t *cluster.Task) map[string]string {
 	return fields
 }
 
-func groupRestartFields(g *cluster.TaskGroup) []field { return restartFields(orNone(g).RestartPolicy) }
-
 func restartFields(p *cluster.RestartPolicy) []field {
-	if p == nil {
-		return nil
-	}
 	return []field{
 		{"Attempts", strconv.Itoa(p.Attempts)}, {"Delay", p.Delay.String()}, {"Interval", p.Interval.String()}, {"Mode", string(p.Mode)},
 	}
@@ -204,21 +201,20 @@ func lifecycleText(t *cluster.Task) string {
 	}
 }
 
-// diffFields compares the fields of two versions of a part, which have the same names in the same
-// order, or none. It returns those that differ, never nil.
-func diffFields(before, after []field) []*wire.FieldDiff {
+// diffFields returns the fields of a part that differ, never nil. The part is nil if a version has none.
+func diffFields[T any](before, after *T, fields func(*T) []field) []*wire.FieldDiff {
+	var was, is []field
+	if before != nil {
+		was = fields(before)
+	}
+	if after != nil {
+		is = fields(after)
+	}
 	list := []*wire.FieldDiff{}
-	for i := range max(len(before), len(after)) {
-		d := &wire.FieldDiff{}
-		if i < len(before) {
-			d.Name, d.Old = before[i].name, before[i].value
-		}
-		if i < len(after) {
-			d.Name, d.New = after[i].name, after[i].value
-		}
-		if d.Old != d.New {
-			d.Type = diffType(d.Old != "", d.New != "", true)
-			list = append(list, d)
+	for old, now := range pairs(was, is) {
+		name := cmp.Or(orNone(old).name, orNone(now).name)
+		if was, is := orNone(old).value, orNone(now).value; was != is {
+			list = append(list, &wire.FieldDiff{Type: diffType(was != "", is != "", true), Name: name, Old: was, New: is})
 		}
 	}
 	return list
@@ -238,9 +234,6 @@ func diffType(was, is, changed bool) wire.DiffType {
 }
 
 func jobFields(j *cluster.Job) []field {
-	if j == nil {
-		return nil
-	}
 	return []field{
 		{"Datacenters", strings.Join(j.Datacenters, ", ")}, {"NodePool", j.NodePool}, {"Priority", strconv.Itoa(j.Priority)},
 		{"Stop", strconv.FormatBool(j.Stop)}, {"Type", string(j.Type)},
@@ -248,9 +241,6 @@ func jobFields(j *cluster.Job) []field {
 }
 
 func groupFields(g *cluster.TaskGroup) []field {
-	if g == nil {
-		return nil
-	}
 	return []field{
 		{"Count", strconv.Itoa(g.Count)}, {"LostAfter", durationText(g.Disconnect.LostAfter)},
 		{"NodeClasses", strings.Join(g.NodeClasses, ", ")}, {"ShutdownDelay", durationText(g.ShutdownDelay)},
@@ -259,20 +249,13 @@ func groupFields(g *cluster.TaskGroup) []field {
 }
 
 func diskFields(g *cluster.TaskGroup) []field {
-	if g == nil {
-		return nil
-	}
 	disk := g.EphemeralDisk
 	return []field{
 		{"Migrate", strconv.FormatBool(disk.Migrate)}, {"SizeMB", strconv.FormatInt(disk.SizeMB, 10)}, {"Sticky", strconv.FormatBool(disk.Sticky)},
 	}
 }
 
-func migrateFields(g *cluster.TaskGroup) []field {
-	if g == nil || g.Migrate == nil {
-		return nil
-	}
-	m := g.Migrate
+func migrateFields(m *cluster.MigrateStrategy) []field {
 	return []field{
 		{"HealthCheck", string(m.HealthCheck)}, {"HealthyDeadline", m.HealthyDeadline.String()},
 		{"MaxParallel", strconv.Itoa(m.MaxParallel)}, {"MinHealthyTime", m.MinHealthyTime.String()},
@@ -280,9 +263,6 @@ func migrateFields(g *cluster.TaskGroup) []field {
 }
 
 func taskFields(t *cluster.Task) []field {
-	if t == nil {
-		return nil
-	}
 	logs := t.Logs()
 	return []field{
 		{"Driver", t.Driver}, {"KillSignal", t.KillSignal}, {"KillTimeout", t.KillTimeout.String()},
@@ -293,9 +273,6 @@ func taskFields(t *cluster.Task) []field {
 }
 
 func resourceFields(t *cluster.Task) []field {
-	if t == nil {
-		return nil
-	}
 	r := t.Resources
 	return []field{
 		{"CPU", strconv.FormatInt(r.CPU, 10)}, {"DiskMB", strconv.FormatInt(r.DiskMB, 10)},
@@ -319,29 +296,22 @@ func union(a, b []string) []string {
 }
 
 func groupNames(j *cluster.Job) (names []string) {
-	if j != nil {
-		for _, g := range j.TaskGroups {
-			names = append(names, g.Name)
-		}
+	for _, g := range orNone(j).TaskGroups {
+		names = append(names, g.Name)
 	}
 	return names
 }
 
 func taskNames(g *cluster.TaskGroup) (names []string) {
-	if g != nil {
-		for _, t := range g.Tasks {
-			names = append(names, t.Name)
-		}
+	for _, t := range orNone(g).Tasks {
+		names = append(names, t.Name)
 	}
 	return names
 }
 
 // taskOf returns the group's task of that name, or nil.
 func taskOf(g *cluster.TaskGroup, name string) *cluster.Task {
-	if g == nil {
-		return nil
-	}
-	for _, t := range g.Tasks {
+	for _, t := range orNone(g).Tasks {
 		if t.Name == name {
 			return t
 		}

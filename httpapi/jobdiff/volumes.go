@@ -26,20 +26,14 @@ func appendVolumes(to []*wire.ObjectDiff, before, after []cluster.VolumeRequest)
 	}
 	for _, name := range union(names(before), names(after)) {
 		was, is := find(before, name), find(after, name)
-		d := &wire.ObjectDiff{Name: "Volume", Fields: diffFields(volumeFields(was), volumeFields(is)), Objects: []*wire.ObjectDiff{}}
-		d.Objects = appendObject(d.Objects, "MountOptions", optionFields(orNone(was).MountOptions), optionFields(orNone(is).MountOptions))
-		if len(d.Fields)+len(d.Objects) > 0 {
-			d.Type = diffType(was != nil, is != nil, true)
-			to = append(to, d)
-		}
+		d := &wire.ObjectDiff{Type: diffType(was != nil, is != nil, true), Name: "Volume", Fields: diffFields(was, is, volumeFields), Objects: []*wire.ObjectDiff{}}
+		d.Objects = appendObject(d.Objects, "MountOptions", orNone(was).MountOptions, orNone(is).MountOptions, optionFields)
+		to = appendDiff(to, d)
 	}
 	return to
 }
 
 func volumeFields(r *cluster.VolumeRequest) []field {
-	if r == nil {
-		return nil
-	}
 	return []field{
 		{"AccessMode", string(r.Capability.Access)}, {"AttachmentMode", string(r.Capability.Attachment)}, {"Name", r.Name},
 		{"PerAlloc", strconv.FormatBool(r.PerAlloc)}, {"ReadOnly", strconv.FormatBool(r.ReadOnly)}, {"Source", string(r.Source)},
@@ -48,33 +42,24 @@ func volumeFields(r *cluster.VolumeRequest) []field {
 }
 
 func optionFields(o *cluster.MountOptions) []field {
-	if o == nil {
-		return nil
-	}
 	return []field{{"FSType", o.FSType}, {"MountFlags", strings.Join(o.Flags, ", ")}}
 }
 
-// appendMounts adds the mounts of a task that differ. They have no key but their place in the list.
+// appendMounts adds the mounts of a task that differ.
 func appendMounts(to []*wire.ObjectDiff, before, after []cluster.VolumeMount) []*wire.ObjectDiff {
-	fields := func(mounts []cluster.VolumeMount, i int) []field {
-		if i >= len(mounts) {
-			return nil
-		}
-		m := mounts[i]
-		return []field{
-			{"Destination", m.Destination}, {"PropagationMode", m.Propagation}, {"ReadOnly", strconv.FormatBool(m.ReadOnly)}, {"Volume", m.Volume},
-		}
-	}
-	for i := range max(len(before), len(after)) {
-		to = appendObject(to, "VolumeMount", fields(before, i), fields(after, i))
+	for was, is := range pairs(before, after) {
+		to = appendObject(to, "VolumeMount", was, is, mountFields)
 	}
 	return to
 }
 
-func pluginFields(p *cluster.CSIPlugin) []field {
-	if p == nil {
-		return nil
+func mountFields(m *cluster.VolumeMount) []field {
+	return []field{
+		{"Destination", m.Destination}, {"PropagationMode", m.Propagation}, {"ReadOnly", strconv.FormatBool(m.ReadOnly)}, {"Volume", m.Volume},
 	}
+}
+
+func pluginFields(p *cluster.CSIPlugin) []field {
 	return []field{
 		{"HealthTimeout", durationText(p.HealthTimeout)}, {"ID", string(p.ID)}, {"MountDir", p.MountDir},
 		{"StagePublishBaseDir", p.StagePublishBaseDir}, {"Type", string(p.Type)},

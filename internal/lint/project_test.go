@@ -375,7 +375,6 @@ func variables() map[string]string {
 		"internal/lint.sorts":            table,
 		"shims.handle":                   "the codec caches what it knows of types in it, behind its own lock",
 		"sim/planted.frames":             table,
-		"server/telemetry.help":          table,
 	}
 }
 

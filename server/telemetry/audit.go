@@ -19,7 +19,7 @@ type auditor struct {
 	t       *Telemetry
 	options witness.Options
 	// since is the start of the server. At a start, raft applies old entries again. The witness
-	// judges them, but events before since are not counted again.
+	// checks them, but events before since are not counted again.
 	since time.Time
 
 	queue chan shims.Applied
@@ -63,7 +63,7 @@ func newAuditor(t *Telemetry, o Options) *auditor {
 func (a *auditor) offer(entry shims.Applied) {
 	select {
 	case a.queue <- entry:
-	default: // judge finds the gap at the next entry
+	default: // audit finds the gap at the next entry
 		a.missed.Add(1)
 	}
 }
@@ -73,18 +73,18 @@ func (a *auditor) close() {
 	<-a.stopped
 }
 
-// run judges entries until it is closed, and then the entries that are left.
+// run audits entries until it is closed, and then the entries that are left.
 func (a *auditor) run() {
 	defer close(a.stopped)
 	for {
 		select {
 		case entry := <-a.queue:
-			a.judge(entry)
+			a.audit(entry)
 		case <-a.stop:
 			for {
 				select {
 				case entry := <-a.queue:
-					a.judge(entry)
+					a.audit(entry)
 				default:
 					return
 				}
@@ -96,21 +96,21 @@ func (a *auditor) run() {
 // maxGrowth is the default of auditor.maxGrowth: some megabytes.
 const maxGrowth = 10_000
 
-// judge shows one entry to the witness. A new witness starts from the state before the entry if
+// audit shows one entry to the witness. A new witness starts from the state before the entry if
 // the present one does not know that state: at the start, after missed entries, and after a
 // restore. A new witness also replaces one that has grown too much.
-func (a *auditor) judge(entry shims.Applied) {
+func (a *auditor) audit(entry shims.Applied) {
 	grown := a.witness != nil && a.witness.Size() > a.initial+max(a.initial, a.maxGrowth)
 	if a.witness == nil || grown || entry.Before.Index() != a.index.Load() {
 		a.witness = witness.Resume(a.options, entry.Before)
 		a.initial = a.witness.Size()
 	}
-	seen := applied.Entry(entry)
-	a.witness.Observe(seen)
+	observed := applied.Entry(entry)
+	a.witness.Observe(observed)
 	a.countMarks(entry)
 	a.countLost(entry)
 	a.countCollected(entry)
-	a.countEnds(entry, seen.Touched.Nodes)
+	a.countEnds(entry, observed.Touched.Nodes)
 	a.index.Store(entry.Index)
 	a.size.Store(uint64(a.witness.Size()))
 }
@@ -121,7 +121,7 @@ const maxLogged = 100
 
 // report counts and logs a broken guarantee.
 func (a *auditor) report(f witness.Finding) {
-	a.t.count(violationsTotal, 1, label("guarantee", f.Kind.Guarantee()))
+	a.t.series.violations.WithLabelValues(f.Kind.Guarantee()).Inc()
 	if a.found++; a.found > maxLogged {
 		return
 	}
@@ -141,13 +141,13 @@ func (a *auditor) countMarks(entry shims.Applied) {
 	}
 	timed := map[cluster.DrainID]bool{}
 	for _, mark := range marked.Accepted {
-		a.t.count(marksTotal, 1, label("class", identifier(mark.Class.String())))
+		a.t.series.marks.WithLabelValues(identifier(mark.Class.String())).Inc()
 		n := entry.Before.Node(mark.Node)
 		if timed[mark.Drain] || n == nil || n.Drain == nil || n.Drain.Marked != [cluster.MarkClassCount]int{} {
 			continue
 		}
 		timed[mark.Drain] = true
-		a.t.durations.firstMark.WithLabelValues().Observe(m.At.Sub(n.Drain.Strategy.StartedAt).Seconds())
+		a.t.series.firstMark.WithLabelValues().Observe(m.At.Sub(n.Drain.Strategy.StartedAt).Seconds())
 	}
 }
 
@@ -158,7 +158,7 @@ func (a *auditor) countLost(entry shims.Applied) {
 		return
 	}
 	if n := entry.Before.Node(m.Node); n != nil && n.Status != m.Status {
-		a.t.count(heartbeatsTotal, 1, label("status", string(m.Status)))
+		a.t.series.heartbeats.WithLabelValues(string(m.Status)).Inc()
 	}
 }
 
@@ -174,7 +174,7 @@ func (a *auditor) countCollected(entry shims.Applied) {
 		statestore.TableEvals:  len(collected.Deleted.Evals),
 		statestore.TableJobs:   len(collected.Deleted.Jobs),
 	} {
-		a.t.count(collectedTotal, n, label("table", table))
+		a.t.series.collected.WithLabelValues(table).Add(float64(n))
 	}
 }
 
@@ -190,12 +190,12 @@ func (a *auditor) countEnds(entry shims.Applied, nodes []cluster.NodeID) {
 			continue // the witness reports a missing or wrong record
 		}
 		outcome := identifier(string(record.Outcome))
-		a.t.count(endedTotal, 1, label("outcome", outcome))
+		a.t.series.ended.WithLabelValues(outcome).Inc()
 		took := record.EndedAt.Sub(record.Strategy.StartedAt)
 		a.t.logger.Info("a drain ended", "node", record.NodeID, "drain", record.ID, "outcome", record.Outcome, "took", took, "stopping", record.StillStopping)
-		a.t.durations.duration.WithLabelValues(outcome).Observe(took.Seconds())
+		a.t.series.duration.WithLabelValues(outcome).Observe(took.Seconds())
 		if deadline := record.Strategy.ForceDeadline; !deadline.IsZero() && record.EndedAt.After(deadline) {
-			a.t.durations.lateness.WithLabelValues().Observe(record.EndedAt.Sub(deadline).Seconds())
+			a.t.series.lateness.WithLabelValues().Observe(record.EndedAt.Sub(deadline).Seconds())
 		}
 	}
 }

@@ -9,8 +9,7 @@
 //
 // Events are counted when they happen: a proposer calls [Telemetry.Answered], the HTTP API calls
 // [Telemetry.Request], the drainer's goroutine calls [Telemetry.Stepped]. Each Telemetry has its
-// own instance of go-metrics and its own Prometheus registry, so several servers in one process
-// have separate numbers.
+// own Prometheus registry, so several servers in one process have separate numbers.
 //
 // Each server passes every entry that it applies to [Telemetry.OnApply], which puts it into a
 // queue and returns. A goroutine takes the entries from the queue and shows them to a
@@ -30,7 +29,7 @@
 // # Raft's own numbers
 //
 // hashicorp/raft emits its metrics through go-metrics' global instance, which belongs to the
-// process. This package leaves that instance alone and asks raft itself. A program that owns its
+// process. This package leaves that instance alone and reads the numbers of raft itself. A program that owns its
 // process may have all of raft's metrics:
 //
 //	metrics.NewGlobal(metrics.DefaultConfig("nodedrain"), t.Sink())

@@ -16,18 +16,12 @@ func (t *Telemetry) Answered(m shims.Message, a shims.Answer) {
 	if m != nil {
 		kind = m.Type().String()
 	}
-	t.count(writesTotal, 1, label("type", kind), label("outcome", outcomeOf(a)))
+	t.series.writes.WithLabelValues(kind, outcomeOf(a)).Inc()
 	switch response := a.Response.(type) {
 	case shims.MarksApplied:
-		t.countRefused(markKind, len(response.Refused))
+		t.series.refused.WithLabelValues(markKind).Add(float64(len(response.Refused)))
 	case shims.CompletionsApplied:
-		t.countRefused(completionKind, len(response.Refused))
-	}
-}
-
-func (t *Telemetry) countRefused(kind string, n int) {
-	if n > 0 {
-		t.count(refusedTotal, n, label("kind", kind))
+		t.series.refused.WithLabelValues(completionKind).Add(float64(len(response.Refused)))
 	}
 }
 
@@ -59,8 +53,8 @@ func (t *Telemetry) Request(route string, code int, took time.Duration) {
 	if m, p, both := strings.Cut(path, " "); both {
 		method, path = m, p
 	}
-	t.count(requestsTotal, 1, label("method", method), label("route", path), label("code", strconv.Itoa(code)))
-	t.durations.request.WithLabelValues(method, path).Observe(took.Seconds())
+	t.series.requests.WithLabelValues(method, path, strconv.Itoa(code)).Inc()
+	t.series.request.WithLabelValues(method, path).Observe(took.Seconds())
 }
 
 // route returns the route, or otherRoute if there are too many.
@@ -79,5 +73,5 @@ func (t *Telemetry) route(route string) string {
 // Stepped records how long a step of the drainer took. It is an OnStep of
 // [drainer.NodeDrainerConfig].
 func (t *Telemetry) Stepped(took time.Duration) {
-	t.durations.step.WithLabelValues().Observe(took.Seconds())
+	t.series.step.WithLabelValues().Observe(took.Seconds())
 }

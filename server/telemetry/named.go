@@ -12,37 +12,37 @@ import (
 // MaxNamedDrains bounds, in each of the two series that name drains, how many drains it names.
 const MaxNamedDrains = 20
 
-// seenDrain is what the scrapes remember of a running drain.
-type seenDrain struct {
+// observedDrain is what the scrapes remember of a running drain.
+type observedDrain struct {
 	revision cluster.Revision
 	// endsBy is the first bound of the drain's revision; zero if it has none.
 	endsBy time.Time
-	// left are the allocations left, and since is when a scrape first saw that number.
+	// left are the allocations left, and since is when a scrape first found that number.
 	left  [cluster.StageCount]int
 	since time.Time
 }
 
-// see returns what is known of each running drain, and keeps it for the next scrape.
-func (p *puller) see(all []rules.Status, now time.Time) map[cluster.DrainID]seenDrain {
+// observe returns what is known of each running drain, and keeps it for the next scrape.
+func (p *puller) observe(all []rules.Status, now time.Time) map[cluster.DrainID]observedDrain {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	seen := make(map[cluster.DrainID]seenDrain, len(all))
+	observed := make(map[cluster.DrainID]observedDrain, len(all))
 	for i := range all {
 		d := all[i].Drain
-		s, known := p.seen[d.ID]
+		s, known := p.last[d.ID]
 		if !known || s.revision != d.Revision {
 			s.revision, s.endsBy = d.Revision, all[i].EndsBy
 		}
 		if !known || s.left != all[i].Left {
 			s.left, s.since = all[i].Left, now
 		}
-		seen[d.ID] = s
+		observed[d.ID] = s
 	}
-	p.seen = seen
-	return seen
+	p.last = observed
+	return observed
 }
 
-func (s seenDrain) state(d *cluster.Drain, now time.Time) string {
+func (s observedDrain) state(d *cluster.Drain, now time.Time) string {
 	switch {
 	case !s.endsBy.IsZero() && now.After(s.endsBy):
 		return statePastBound
@@ -64,10 +64,10 @@ const reasonNothingLeft = "nothing_left"
 
 // unchanged returns the drains with the time since their number of allocations left changed. Its
 // label is the worst reason. A drain that only lets batch work finish is not in it.
-func unchanged(all []rules.Status, seen map[cluster.DrainID]seenDrain, now time.Time) (named []namedDrain) {
+func unchanged(all []rules.Status, observed map[cluster.DrainID]observedDrain, now time.Time) (named []namedDrain) {
 	for i := range all {
 		if reason := stuckBy(&all[i]); reason != "" {
-			named = append(named, namedDrain{all[i].Drain.ID, all[i].NodeName, reason, now.Sub(seen[all[i].Drain.ID].since)})
+			named = append(named, namedDrain{all[i].Drain.ID, all[i].NodeName, reason, now.Sub(observed[all[i].Drain.ID].since)})
 		}
 	}
 	return named
@@ -89,10 +89,10 @@ func stuckBy(s *rules.Status) string {
 
 // late returns the drains that have passed their deadline, with the time since then. Its label is
 // the state. A forced drain is late from the moment at which it was forced.
-func late(all []rules.Status, seen map[cluster.DrainID]seenDrain, now time.Time) (named []namedDrain) {
+func late(all []rules.Status, observed map[cluster.DrainID]observedDrain, now time.Time) (named []namedDrain) {
 	for i := range all {
 		d := all[i].Drain
-		state := seen[d.ID].state(d, now)
+		state := observed[d.ID].state(d, now)
 		if state == stateDraining {
 			continue
 		}

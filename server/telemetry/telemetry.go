@@ -39,19 +39,15 @@ type Telemetry struct {
 	logger   hclog.Logger
 	registry *prometheus.Registry
 	sink     *metricsprometheus.PrometheusSink
-	metrics  *metrics.Metrics
-	// durations are the histograms.
-	durations histograms
+	series   series
 
-	// mu is held while an event is counted: the sink loses one of two concurrent events that
-	// begin the same series.
 	mu sync.Mutex
-	// routes are the routes seen so far; guarded by mu.
+	// routes are the routes that have a label of their own; guarded by mu.
 	routes map[string]bool
 
 	// expires returns when the server's certificate expires, or is nil.
 	expires func() time.Time
-	// sources are asked at a scrape; nil before Watch.
+	// sources are read at a scrape; nil before Watch.
 	sources atomic.Pointer[Sources]
 	auditor *auditor
 	// scrapes holds one value for each running scrape.
@@ -81,20 +77,17 @@ func New(o Options) (*Telemetry, error) {
 	}
 	var err error
 	t.sink, err = metricsprometheus.NewPrometheusSinkFrom(metricsprometheus.PrometheusOpts{
-		Registerer: t.registry, CounterDefinitions: counterDefinitions(), Name: namespace + "_events",
+		Registerer: t.registry, Name: namespace + "_events",
 	})
 	if err != nil {
-		return nil, fmt.Errorf("telemetry: registering the events: %w", err)
+		return nil, fmt.Errorf("telemetry: registering the sink: %w", err)
 	}
-	if t.metrics, err = metrics.New(&metrics.Config{ServiceName: namespace, FilterDefault: true}, t.sink); err != nil {
-		return nil, fmt.Errorf("telemetry: %w", err)
-	}
-	if t.durations, err = newHistograms(t.registry); err != nil {
-		return nil, err
+	if t.series, err = newSeries(t.registry); err != nil {
+		return nil, fmt.Errorf("telemetry: registering the series: %w", err)
 	}
 	t.auditor = newAuditor(t, o)
 	for _, c := range []prometheus.Collector{
-		newPuller(t), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		&puller{t: t}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
 		if err := t.registry.Register(c); err != nil {
 			return nil, fmt.Errorf("telemetry: registering a collector: %w", err)
@@ -108,16 +101,9 @@ func New(o Options) (*Telemetry, error) {
 // that are applied later are missed.
 func (t *Telemetry) Close() { t.auditor.close() }
 
-// Sink is where events go, for other code of this process that counts through go-metrics.
+// Sink is for other code of this process that counts through go-metrics, such as raft.
 func (t *Telemetry) Sink() metrics.MetricSink { return t.sink }
 
 // OnApply takes an applied entry, in the order of the log. It is an OnApply of [shims.FSMConfig]
 // and returns at once.
 func (t *Telemetry) OnApply(a shims.Applied) { t.auditor.offer(a) }
-
-// count adds to a counter.
-func (t *Telemetry) count(series string, n int, labels ...metrics.Label) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.metrics.IncrCounterWithLabels([]string{series}, float32(n), labels)
-}
