@@ -34,7 +34,7 @@ func (l *leader) collect(ctx context.Context, store *statestore.Store) {
 		}
 		switch {
 		case request != nil:
-			done, err := apply(ctx, l.own, request)
+			done, err := collectRows(ctx, l.own, request)
 			if err != nil && ctx.Err() == nil {
 				logger.Warn("an entry that deletes ended rows failed, and the next round retries it", "rows", request.Len(), "error", err)
 			}
@@ -51,37 +51,13 @@ func (l *leader) collect(ctx context.Context, store *statestore.Store) {
 // the state are not.
 const clockCheck = 30 * time.Second
 
-// apply writes one request to collect ended work.
-func apply(ctx context.Context, p *shims.Proposer, r *collect.Request) (cluster.Collected, error) {
+// collectRows writes one request to collect ended work.
+func collectRows(ctx context.Context, p *shims.Proposer, r *collect.Request) (cluster.Collected, error) {
 	response, _, err := shims.Apply(ctx, p, &shims.Collect{At: time.Now(), Request: *r})
 	d := response.Deleted
 	return cluster.Collected{Allocs: len(d.Allocs), Evals: len(d.Evals), Jobs: len(d.Jobs)}, err
 }
 
-// Collection deletes ended work of a server's cluster on request, and knows how much there is.
-type Collection struct{ server *Server }
-
-// NewCollection returns the collection of the server.
-func NewCollection(s *Server) Collection { return Collection{s} }
-
-// Now deletes all ended work that nothing needs, of every age, and returns what it has deleted,
-// also with an error. The caller may repeat it. The error wraps [cluster.ErrVersion] if
-// the cluster has an older version than [collect.Version].
-func (c Collection) Now(ctx context.Context) (deleted cluster.Collected, err error) {
-	round := collect.Everything(time.Now())
-	for {
-		request := round.Next(c.server.Store().Snapshot().WorkView())
-		if request == nil {
-			return deleted, nil
-		}
-		done, err := apply(ctx, c.server.requests, request)
-		if err != nil {
-			return deleted, err
-		}
-		deleted = deleted.Plus(done)
-	}
-}
-
-// Held counts the rows of the state as the last round that collects ended work found them. It is
-// nil on a server that does not lead, and before the first round of a term.
-func (c Collection) Held() *collect.Held { return c.server.leader.held.Load() }
+// HeldRows counts the rows of the state as the last round that collects ended work found them. It is nil on
+// a server that does not lead, and before the first round of a term.
+func (s *Server) HeldRows() *collect.Held { return s.leader.held.Load() }

@@ -45,22 +45,22 @@ func TestServer_collectsEndedWork(t *testing.T) {
 		left, _ := ended()
 		must.Eq(t, moved, left, must.Sprint("the cluster has version 1"))
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := server.NewCollection(s).Now(ctx)
+			_, err := s.Requests().Collect(ctx)
 			must.ErrorIs(t, err, cluster.ErrVersion)
 			return nil
 		})
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.RaiseVersion(ctx, cluster.MaxVersion)
+			_, err := s.Requests().RaiseVersion(ctx, cluster.MaxVersion)
 			return err
 		})
 		time.Sleep(2 * time.Second)
 		left, _ = ended()
 		must.Zero(t, left)
 		must.Eq(t, records, slices.Collect(g.Leader().Store().Snapshot().Drains()))
-		must.NotNil(t, server.NewCollection(g.Leader()).Held())
+		must.NotNil(t, g.Leader().HeldRows())
 
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.StopJob(ctx, webKey, false)
+			_, err := s.Requests().StopJob(ctx, webKey, false)
 			return err
 		})
 		runs(t, g, 0)
@@ -94,16 +94,16 @@ func TestServer_Collect(t *testing.T) {
 		register(t, g, 2, 2)
 		runs(t, g, 2)
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.RaiseVersion(ctx, cluster.MaxVersion)
+			_, err := s.Requests().RaiseVersion(ctx, cluster.MaxVersion)
 			return err
 		})
 		drained(t, g, &cluster.DrainSpec{})
 		time.Sleep(time.Second)
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			deleted, err := server.NewCollection(s).Now(ctx)
+			deleted, err := s.Requests().Collect(ctx)
 			must.NoError(t, err)
 			must.Eq(t, 1, deleted.Allocs)
-			again, err := server.NewCollection(s).Now(ctx)
+			again, err := s.Requests().Collect(ctx)
 			must.NoError(t, err)
 			must.Zero(t, again.Total())
 			return nil

@@ -191,3 +191,12 @@ func (c *controllerCalls) end(ctx context.Context, e endedCall) {
 func (c *controllerCalls) log(call *volumes.Call) hclog.Logger {
 	return c.logger.With("volume", call.Volume.Key(), "node", call.Node, "plugin", call.Volume.Plugin, "detach", call.Detach)
 }
+
+// FailingCalls returns the due calls of controllers that have failed or have no controller, by volume and
+// node, at most two seconds old. It is empty on a server that does not lead. It is not written to.
+func (s *Server) FailingCalls() []volumes.FailedCall {
+	if failing := s.leader.failing.Load(); failing != nil {
+		return *failing
+	}
+	return nil
+}

@@ -97,11 +97,11 @@ func attachedVolume(t *testing.T) (*server.Group, *disk) {
 	d.group = g
 	t.Cleanup(func() { must.SliceEmpty(t, d.wrong) })
 	do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.RaiseVersion(ctx, cluster.MaxVersion)
+		_, err := s.Requests().RaiseVersion(ctx, cluster.MaxVersion)
 		return err
 	})
 	do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := server.NewVolumes(s).Register(ctx, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{oneWriter()}})
+		_, err := s.Requests().RegisterVolume(ctx, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{oneWriter()}})
 		return err
 	})
 	for _, id := range []cluster.NodeID{"n1", "n2", "c1", "c2"} {
@@ -111,7 +111,10 @@ func attachedVolume(t *testing.T) (*server.Group, *disk) {
 			p.Type, p.NodeID, p.Attaches = cluster.PluginController, "", true
 		}
 		n.StoragePlugins = []*cluster.StoragePlugin{p}
-		do(t, g, func(ctx context.Context, s *server.Server) error { _, err := s.RegisterNode(ctx, n); return err })
+		do(t, g, func(ctx context.Context, s *server.Server) error {
+			_, err := s.Requests().RegisterNode(ctx, n)
+			return err
+		})
 	}
 	return g, d
 }
@@ -148,14 +151,14 @@ func TestServer_controllersAttachAndDetach(t *testing.T) {
 		runs(t, g, 1)
 
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.StopJob(ctx, webKey, false)
+			_, err := s.Requests().StopJob(ctx, webKey, false)
 			return err
 		})
 		time.Sleep(time.Minute)
 		must.SliceEmpty(t, d.take())
 		must.Len(t, 1, claimsOf(g))
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.ReportAllocs(ctx, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}})
+			_, err := s.Requests().ReportAllocs(ctx, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}})
 			return err
 		})
 		time.Sleep(5 * time.Second)
@@ -178,7 +181,7 @@ func TestServer_detachByForce(t *testing.T) {
 		d.set(func() { d.broken["c1"], d.broken["c2"] = true, true })
 		force := func() {
 			do(t, g, func(ctx context.Context, s *server.Server) error {
-				_, err := server.NewVolumes(s).Detach(ctx, before.Volume, before.Node, true)
+				_, err := s.Requests().DetachVolume(ctx, before.Volume, before.Node, true)
 				return err
 			})
 			time.Sleep(5 * time.Second)
@@ -257,7 +260,7 @@ func TestServer_controllerMayStillAttach(t *testing.T) {
 		must.Eq(t, []string{"attach " + node + " by c1", "attach " + node + " by c2"}, d.take())
 		must.True(t, claim.Attached)
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.StopJob(ctx, webKey, false)
+			_, err := s.Requests().StopJob(ctx, webKey, false)
 			return err
 		})
 		d.set(func() { d.slow["c1"], d.broken["c1"] = false, true })
@@ -265,7 +268,7 @@ func TestServer_controllerMayStillAttach(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		must.SliceNotEmpty(t, claimsOf(g), must.Sprint("c2 alone is not enough"))
 		must.SliceNotContains(t, d.take(), "detach "+node+" by c2")
-		must.EqOp(t, "the controller is broken", server.NewVolumes(g.Leader()).FailingCalls()[0].LastError)
+		must.EqOp(t, "the controller is broken", g.Leader().FailingCalls()[0].LastError)
 		d.set(func() { d.broken["c1"] = false })
 		time.Sleep(time.Minute)
 		must.Eq(t, []string{"detach " + node + " by c1"}, d.take())
@@ -283,7 +286,7 @@ func TestServer_controllerThatMayAttachIsGone(t *testing.T) {
 		time.Sleep(70 * time.Second)
 		claim := claimsOf(g)[0]
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.StopJob(ctx, webKey, false)
+			_, err := s.Requests().StopJob(ctx, webKey, false)
 			return err
 		})
 		d.take()
@@ -302,7 +305,7 @@ func attachAndStop(t *testing.T, g *server.Group) *cluster.VolumeClaim {
 	time.Sleep(5 * time.Second)
 	runs(t, g, 1)
 	do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.StopJob(ctx, webKey, false)
+		_, err := s.Requests().StopJob(ctx, webKey, false)
 		return err
 	})
 	claim := claimsOf(g)[0]
@@ -314,7 +317,7 @@ func attachAndStop(t *testing.T, g *server.Group) *cluster.VolumeClaim {
 func ends(t *testing.T, g *server.Group, claim *cluster.VolumeClaim) {
 	t.Helper()
 	do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.ReportAllocs(ctx, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}})
+		_, err := s.Requests().ReportAllocs(ctx, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}})
 		return err
 	})
 }
@@ -388,7 +391,7 @@ func TestServer_failingCalls(t *testing.T) {
 		d.set(func() { d.broken["c1"], d.broken["c2"] = true, true })
 		registerWriter(t, g)
 		time.Sleep(10 * time.Second)
-		failing := server.NewVolumes(g.Leader()).FailingCalls()
+		failing := g.Leader().FailingCalls()
 		must.Len(t, 1, failing)
 		must.EqOp(t, 4, failing[0].Failures)
 		must.EqOp(t, "the controller is broken", failing[0].LastError)
@@ -397,19 +400,19 @@ func TestServer_failingCalls(t *testing.T) {
 		must.EqOp(t, claimsOf(g)[0].Node, failing[0].Node)
 		old := g.Leader()
 		for _, s := range g.Servers() {
-			must.EqOp(t, s == old, len(server.NewVolumes(s).FailingCalls()) > 0)
+			must.EqOp(t, s == old, len(s.FailingCalls()) > 0)
 		}
 
 		must.NoError(t, g.Kill(old))
 		time.Sleep(5 * time.Second)
-		must.SliceEmpty(t, server.NewVolumes(old).FailingCalls())
-		must.Len(t, 1, server.NewVolumes(g.Leader()).FailingCalls())
-		must.Less(t, 4, server.NewVolumes(g.Leader()).FailingCalls()[0].Failures)
+		must.SliceEmpty(t, old.FailingCalls())
+		must.Len(t, 1, g.Leader().FailingCalls())
+		must.Less(t, 4, g.Leader().FailingCalls()[0].Failures)
 
 		d.set(func() { d.broken["c1"] = false })
 		time.Sleep(time.Minute)
 		must.True(t, claimsOf(g)[0].Attached)
-		must.SliceEmpty(t, server.NewVolumes(g.Leader()).FailingCalls())
+		must.SliceEmpty(t, g.Leader().FailingCalls())
 	})
 }
 
@@ -421,14 +424,14 @@ func TestServer_failingCallIsOver(t *testing.T) {
 		d.set(func() { d.broken["c1"], d.broken["c2"] = true, true })
 		registerWriter(t, g)
 		time.Sleep(10 * time.Second)
-		must.Len(t, 1, server.NewVolumes(g.Leader()).FailingCalls())
+		must.Len(t, 1, g.Leader().FailingCalls())
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.StopJob(ctx, webKey, false)
+			_, err := s.Requests().StopJob(ctx, webKey, false)
 			return err
 		})
 		ends(t, g, claimsOf(g)[0])
 		time.Sleep(2 * time.Second)
-		must.SliceEmpty(t, slices.DeleteFunc(server.NewVolumes(g.Leader()).FailingCalls(), func(c volumes.FailedCall) bool { return c.Detach }))
+		must.SliceEmpty(t, slices.DeleteFunc(g.Leader().FailingCalls(), func(c volumes.FailedCall) bool { return c.Detach }))
 	})
 }
 
@@ -444,10 +447,10 @@ func TestServer_noController(t *testing.T) {
 		ends(t, g, claim)
 		time.Sleep(3 * time.Second)
 		want := []volumes.FailedCall{{Volume: claim.Volume, Plugin: "disks", Node: claim.Node, Detach: true, NoController: true}}
-		must.Eq(t, want, server.NewVolumes(g.Leader()).FailingCalls())
+		must.Eq(t, want, g.Leader().FailingCalls())
 		setStatus(t, g.Leader(), "c2", cluster.NodeReady)
 		time.Sleep(3 * time.Second)
-		must.SliceEmpty(t, server.NewVolumes(g.Leader()).FailingCalls())
+		must.SliceEmpty(t, g.Leader().FailingCalls())
 		must.SliceEmpty(t, claimsOf(g))
 	})
 }
@@ -492,21 +495,24 @@ func TestServer_controllersAreBounded(t *testing.T) {
 			s := &stuck{flying: map[cluster.PluginID]int{}}
 			g := newGroup(t, server.GroupConfig{Servers: 1, Server: server.Config{Controllers: s}})
 			do(t, g, func(ctx context.Context, s *server.Server) error {
-				_, err := s.RaiseVersion(ctx, cluster.MaxVersion)
+				_, err := s.Requests().RaiseVersion(ctx, cluster.MaxVersion)
 				return err
 			})
 			n := testNode("n1")
 			for p := range plugins {
 				n.StoragePlugins = append(n.StoragePlugins, &cluster.StoragePlugin{ID: cluster.PluginID(fmt.Sprint("p", p)), Type: cluster.PluginMonolith, Healthy: true, NodeID: "ext", Attaches: true})
 			}
-			do(t, g, func(ctx context.Context, s *server.Server) error { _, err := s.RegisterNode(ctx, n); return err })
+			do(t, g, func(ctx context.Context, s *server.Server) error {
+				_, err := s.Requests().RegisterNode(ctx, n)
+				return err
+			})
 			for job := range 2 {
 				j := clustertest.Job(cluster.JobID(fmt.Sprint("job", job)), cluster.JobService, 1)
 				for v := range 25 {
 					id := cluster.VolumeID(fmt.Sprintf("v%d-%02d", job, v))
 					j.TaskGroups[0].Volumes = append(j.TaskGroups[0].Volumes, cluster.VolumeRequest{Name: string(id), Type: cluster.VolumeCSI, Source: id, Capability: oneWriter()})
 					do(t, g, func(ctx context.Context, s *server.Server) error {
-						_, err := server.NewVolumes(s).Register(ctx, &cluster.Volume{
+						_, err := s.Requests().RegisterVolume(ctx, &cluster.Volume{
 							ID: id, ExternalID: "x", Plugin: cluster.PluginID(fmt.Sprint("p", v%plugins)), Capabilities: []cluster.VolumeCapability{oneWriter()},
 						})
 						return err

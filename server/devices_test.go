@@ -28,7 +28,7 @@ func TestServer_devicesNeedEveryServer(t *testing.T) {
 		job.TaskGroups[0].Tasks[0].Driver = "raw_exec"
 		job.TaskGroups[0].Tasks[0].Devices = []cluster.DeviceRequest{{Name: "gpu", Count: 1}}
 		registerNode := func(ctx context.Context, s *server.Server) error {
-			_, err := s.RegisterNode(ctx, node)
+			_, err := s.Requests().RegisterNode(ctx, node)
 			return err
 		}
 		do(t, g, registerNode)
@@ -38,7 +38,7 @@ func TestServer_devicesNeedEveryServer(t *testing.T) {
 			must.SliceEmpty(t, g.Leader().Store().Snapshot().Node("gpus").Devices)
 			must.Len(t, 2, node.Devices[0].Devices, must.Sprint("the node is the caller's"))
 			do(t, g, func(ctx context.Context, s *server.Server) error {
-				_, err := s.RegisterJob(ctx, job, nil)
+				_, err := s.Requests().RegisterJob(ctx, job, nil)
 				must.ErrorIs(t, err, cluster.ErrVersion)
 				return nil
 			})
@@ -46,7 +46,7 @@ func TestServer_devicesNeedEveryServer(t *testing.T) {
 		raiseTo(t, g, cluster.VersionOfDevices)
 		do(t, g, registerNode)
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.RegisterJob(ctx, job, nil)
+			_, err := s.Requests().RegisterJob(ctx, job, nil)
 			return err
 		})
 		time.Sleep(time.Second)

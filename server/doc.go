@@ -36,7 +36,7 @@
 //
 // # Requests
 //
-// Each method in requests.go proposes one change with the time and the ids that it needs,
+// Each method of [Requests] proposes one change with the time and the ids that it needs,
 // and waits until the change is applied here. A request that needs no entry, because the
 // change is made already or its subject does not exist, is answered from the newest state.
 // The methods work on the leader; on other servers the error wraps [shims.ErrRejected]. A

@@ -30,13 +30,13 @@ func TestServer_driversNeedEveryServer(t *testing.T) {
 		job.TaskGroups[0].NodeClasses = []string{"metal"}
 		node.NodeClass = "metal"
 		registerNode := func(ctx context.Context, s *server.Server) error {
-			_, err := s.RegisterNode(ctx, node)
+			_, err := s.Requests().RegisterNode(ctx, node)
 			return err
 		}
 		requests := []func(context.Context, *server.Server) error{
 			registerNode,
 			func(ctx context.Context, s *server.Server) error {
-				_, err := s.RegisterJob(ctx, job, new(uint64(0)))
+				_, err := s.Requests().RegisterJob(ctx, job, new(uint64(0)))
 				return err
 			},
 		}
@@ -52,7 +52,7 @@ func TestServer_driversNeedEveryServer(t *testing.T) {
 
 		for v := cluster.Version(2); v <= cluster.MaxVersion; v++ {
 			do(t, g, func(ctx context.Context, s *server.Server) error {
-				_, err := s.RaiseVersion(ctx, v)
+				_, err := s.Requests().RaiseVersion(ctx, v)
 				return err
 			})
 		}
@@ -60,14 +60,14 @@ func TestServer_driversNeedEveryServer(t *testing.T) {
 			do(t, g, request)
 		}
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.RegisterJob(ctx, job, new(uint64(0)))
+			_, err := s.Requests().RegisterJob(ctx, job, new(uint64(0)))
 			must.ErrorIs(t, err, cluster.ErrModifyIndex)
 			return nil
 		})
 		do(t, g, func(ctx context.Context, s *server.Server) error {
 			costly := job.Copy()
 			costly.Constraints = []cluster.Constraint{{LTarget: "${attr.x}", Operand: cluster.OperandRegexp, RTarget: ".{1000}"}}
-			_, err := s.RegisterJob(ctx, costly, nil)
+			_, err := s.Requests().RegisterJob(ctx, costly, nil)
 			must.ErrorContains(t, err, "the regular expression needs 1002 instructions, and at most 250 are allowed")
 			return nil
 		})
@@ -86,7 +86,7 @@ func TestServer_driversNeedEveryServer(t *testing.T) {
 			{Name: job.TaskGroups[0].Tasks[0].Name, State: cluster.TaskRunning, StartedAt: time.Now()},
 		}}
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.ReportAllocs(ctx, []cluster.AllocReport{report})
+			_, err := s.Requests().ReportAllocs(ctx, []cluster.AllocReport{report})
 			return err
 		})
 		time.Sleep(time.Second)

@@ -38,7 +38,7 @@ func (g *gate) applied(a shims.Applied) {
 
 func addNode(t *testing.T, s *server.Server, id cluster.NodeID) {
 	t.Helper()
-	_, err := s.RegisterNode(t.Context(), testNode(id))
+	_, err := s.Requests().RegisterNode(t.Context(), testNode(id))
 	must.NoError(t, err)
 }
 
@@ -66,7 +66,7 @@ func TestServer_aReplacementOnANodeThatGoesDown(t *testing.T) {
 		}
 		down := make(chan answer, 1)
 		go func() {
-			w, err := s.UpdateNodeStatus(t.Context(), "n2", cluster.NodeDown)
+			w, err := s.Requests().UpdateNodeStatus(t.Context(), "n2", cluster.NodeDown)
 			down <- answer{index: w.Index, err: err}
 		}()
 		synctest.Wait() // proposed, from a state without the replacement
@@ -88,7 +88,7 @@ func TestServer_aReplacementOnANodeThatGoesDown(t *testing.T) {
 		for range 100 {
 			time.Sleep(100 * time.Millisecond)
 			for _, node := range []cluster.NodeID{"n1", "n3"} {
-				_, err := s.ReportAllocs(t.Context(), clustertest.Progress(s.Store().Snapshot().WorkView().LiveAllocsByNode(node), time.Now()))
+				_, err := s.Requests().ReportAllocs(t.Context(), clustertest.Progress(s.Store().Snapshot().WorkView().LiveAllocsByNode(node), time.Now()))
 				must.NoError(t, err)
 			}
 		}
@@ -120,17 +120,17 @@ func TestServer_aSystemJobAndANodeAtOnce(t *testing.T) {
 		s := do(t, g, func(ctx context.Context, s *server.Server) error { return s.Consistent(ctx) })
 		done := make(chan error, 3)
 		go func() {
-			_, err := s.RegisterNode(t.Context(), testNode("n1"))
+			_, err := s.Requests().RegisterNode(t.Context(), testNode("n1"))
 			done <- err
 		}()
 		<-first.reached
 		go func() {
-			_, err := s.RegisterJob(t.Context(), clustertest.Job("logs", cluster.JobSystem, 1), nil)
+			_, err := s.Requests().RegisterJob(t.Context(), clustertest.Job("logs", cluster.JobSystem, 1), nil)
 			done <- err
 		}()
 		synctest.Wait()
 		go func() {
-			_, err := s.RegisterNode(t.Context(), testNode("n2"))
+			_, err := s.Requests().RegisterNode(t.Context(), testNode("n2"))
 			done <- err
 		}()
 		synctest.Wait()
@@ -160,17 +160,17 @@ func TestServer_onlyTheLeaderAnswersWithoutAnEntry(t *testing.T) {
 				continue
 			}
 			await(t, s, "the node", func(s *statestore.Snapshot) bool { return s.Node("n1") != nil && s.Job(webKey) != nil })
-			_, err := s.UpdateEligibility(t.Context(), "n1", cluster.NodeEligible)
+			_, err := s.Requests().UpdateEligibility(t.Context(), "n1", cluster.NodeEligible)
 			must.ErrorIs(t, err, shims.ErrRejected)
-			_, err = s.EvaluateNode(t.Context(), "n9")
+			_, err = s.Requests().EvaluateNode(t.Context(), "n9")
 			must.ErrorIs(t, err, shims.ErrRejected)
-			_, err = s.EvaluateJob(t.Context(), cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "none"})
+			_, err = s.Requests().EvaluateJob(t.Context(), cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "none"})
 			must.ErrorIs(t, err, shims.ErrRejected)
 		}
 		s := g.Leader()
-		_, err := s.EvaluateNode(t.Context(), "n9")
+		_, err := s.Requests().EvaluateNode(t.Context(), "n9")
 		must.ErrorIs(t, err, statestore.ErrNodeNotFound)
-		_, err = s.StopJob(t.Context(), cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "none"}, false)
+		_, err = s.Requests().StopJob(t.Context(), cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "none"}, false)
 		must.ErrorIs(t, err, statestore.ErrJobNotFound)
 	})
 }

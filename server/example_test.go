@@ -21,10 +21,10 @@ func ExampleGroup() {
 	var leader *server.Server
 	var drain cluster.DrainID
 	err = group.Do(context.Background(), func(ctx context.Context, s *server.Server) error {
-		if _, err := s.RegisterNode(ctx, &cluster.Node{ID: "n1", Status: cluster.NodeReady}); err != nil {
+		if _, err := s.Requests().RegisterNode(ctx, &cluster.Node{ID: "n1", Status: cluster.NodeReady}); err != nil {
 			return err
 		}
-		updated, err := s.UpdateDrain(ctx, cluster.DrainUpdate{Node: "n1", Spec: &cluster.DrainSpec{}, Key: "once"})
+		updated, err := s.Requests().UpdateDrain(ctx, cluster.DrainUpdate{Node: "n1", Spec: &cluster.DrainSpec{}, Key: "once"})
 		leader, drain = s, updated.Drain
 		return err
 	})

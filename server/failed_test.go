@@ -51,7 +51,7 @@ func TestServer_failsAtAnEntryOfANewerBuild(t *testing.T) {
 		for !s.Leads() {
 			time.Sleep(time.Second)
 		}
-		_, err = s.RegisterNode(t.Context(), &cluster.Node{ID: "n1"})
+		_, err = s.Requests().RegisterNode(t.Context(), &cluster.Node{ID: "n1"})
 		must.NoError(t, err)
 		must.NoError(t, s.Err())
 
@@ -62,8 +62,8 @@ func TestServer_failsAtAnEntryOfANewerBuild(t *testing.T) {
 		must.ErrorContains(t, s.Err(), fmt.Sprintf("upgrade this server to a build that understands cluster version %d or later", cluster.MaxVersion+1))
 		synctest.Wait()
 		must.Eq(t, raft.Shutdown, s.Raft().State())
-		_, err = s.RegisterNode(t.Context(), &cluster.Node{ID: "n2"})
-		must.ErrorIs(t, err, shims.ErrBusy)
+		_, err = s.Requests().RegisterNode(t.Context(), &cluster.Node{ID: "n2"})
+		must.ErrorIs(t, err, shims.ErrClosed)
 		must.ErrorIs(t, s.Consistent(t.Context()), shims.ErrRejected)
 		must.NoError(t, s.Shutdown())
 		must.NotNil(t, s.Store().Snapshot().Node("n1"))
@@ -113,7 +113,7 @@ func TestServer_refusesASnapshotOfANewerBuild(t *testing.T) {
 		for !s.Leads() {
 			time.Sleep(time.Second)
 		}
-		_, err = s.RegisterNode(t.Context(), &cluster.Node{ID: "n1"})
+		_, err = s.Requests().RegisterNode(t.Context(), &cluster.Node{ID: "n1"})
 		must.NoError(t, err)
 		must.NoError(t, s.Raft().Snapshot().Error())
 		must.NoError(t, s.Shutdown())

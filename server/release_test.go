@@ -66,17 +66,20 @@ func writerOnADownNode(t *testing.T, servers int) (*server.Group, *cluster.Volum
 	g := newGroup(t, server.GroupConfig{Servers: servers})
 	mode := cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
 	do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.RaiseVersion(ctx, cluster.MaxVersion)
+		_, err := s.Requests().RaiseVersion(ctx, cluster.MaxVersion)
 		return err
 	})
 	do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := server.NewVolumes(s).Register(ctx, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{mode}})
+		_, err := s.Requests().RegisterVolume(ctx, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{mode}})
 		return err
 	})
 	for _, id := range []cluster.NodeID{"n1", "n2"} {
 		n := testNode(id)
 		n.StoragePlugins = []*cluster.StoragePlugin{{ID: "disks", Type: cluster.PluginNode, Healthy: true}}
-		do(t, g, func(ctx context.Context, s *server.Server) error { _, err := s.RegisterNode(ctx, n); return err })
+		do(t, g, func(ctx context.Context, s *server.Server) error {
+			_, err := s.Requests().RegisterNode(ctx, n)
+			return err
+		})
 	}
 	j := clustertest.Job("web", cluster.JobService, 1)
 	group := j.TaskGroups[0]
@@ -89,7 +92,7 @@ func writerOnADownNode(t *testing.T, servers int) (*server.Group, *cluster.Volum
 	first := claims[0]
 
 	do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.UpdateNodeStatus(ctx, first.Node, cluster.NodeDown)
+		_, err := s.Requests().UpdateNodeStatus(ctx, first.Node, cluster.NodeDown)
 		return err
 	})
 	waits := group.Disconnect.StopOnClientAfter + g.Leader().Store().Snapshot().Alloc(first.Alloc).StopTime() + volumes.ReleaseMargin

@@ -11,27 +11,40 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler/collect"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
+// Requests changes the state of a server's cluster: see [Server.Requests]. The methods work on the
+// leader. The effects of a request depend on the state, so each method waits until the state contains the
+// entries of earlier leaders. It returns when the change is applied here. Errors have a class of
+// package httpapi: see [Classify].
+type Requests struct{ server *Server }
+
+// Requests returns the requests that change the state of the cluster.
+func (s *Server) Requests() Requests { return Requests{s} }
+
 // RegisterNode registers a node, or updates a known one. It leaves out the devices that the cluster version
 // does not have: the client registers again when the version has grown. If the known node has another secret,
 // the error is [statestore.ErrNodeSecret].
-func (s *Server) RegisterNode(ctx context.Context, n *cluster.Node) (cluster.Written, error) {
+func (r Requests) RegisterNode(ctx context.Context, n *cluster.Node) (w cluster.Written, err error) {
+	defer classify(&err)
 	if n == nil {
-		return cluster.Written{}, errors.New("registering a node: node is missing")
+		return w, errors.New("registering a node: node is missing")
 	}
-	n = n.At(s.Store().Snapshot().ClusterVersion()).Copy()
+	if err := r.server.CaughtUp(ctx); err != nil {
+		return w, err
+	}
+	n = n.At(r.server.Store().Snapshot().ClusterVersion()).Copy()
 	n.Canonicalize()
-	return ask(ctx, s, &shims.NodeRegister{At: time.Now(), Node: n})
+	return r.write(ctx, &shims.NodeRegister{At: time.Now(), Node: n})
 }
 
-// DeregisterNode deletes a node and ends its drain as node gone. The error is
-// [statestore.ErrNodeNotFound].
-func (s *Server) DeregisterNode(ctx context.Context, id cluster.NodeID) (cluster.Written, error) {
-	m := &shims.NodeDeregister{At: time.Now(), Nodes: []cluster.NodeID{id}}
-	response, index, err := shims.Apply(ctx, s.requests, m)
+// PurgeNode deletes a node and ends its drain as node gone. The error is [statestore.ErrNodeNotFound].
+func (r Requests) PurgeNode(ctx context.Context, id cluster.NodeID) (w cluster.Written, err error) {
+	defer classify(&err)
+	response, index, err := apply(ctx, r, &shims.NodeDeregister{At: time.Now(), Nodes: []cluster.NodeID{id}})
 	if err == nil && len(response.Missing) > 0 {
 		err = statestore.ErrNodeNotFound
 	}
@@ -39,30 +52,33 @@ func (s *Server) DeregisterNode(ctx context.Context, id cluster.NodeID) (cluster
 }
 
 // UpdateNodeStatus sets the status of a node, which follows from its heartbeats.
-func (s *Server) UpdateNodeStatus(ctx context.Context, id cluster.NodeID, status cluster.NodeStatus) (cluster.Written, error) {
-	return ask(ctx, s, &shims.NodeUpdateStatus{At: time.Now(), Node: id, Status: status})
+func (r Requests) UpdateNodeStatus(ctx context.Context, id cluster.NodeID, status cluster.NodeStatus) (w cluster.Written, err error) {
+	defer classify(&err)
+	return r.write(ctx, &shims.NodeUpdateStatus{At: time.Now(), Node: id, Status: status})
 }
 
 // UpdateEligibility sets whether a scheduler may use a node. It writes nothing if the node has that
 // eligibility already, and the index is zero.
-func (s *Server) UpdateEligibility(ctx context.Context, id cluster.NodeID, e cluster.Eligibility) (cluster.Written, error) {
-	already, err := s.certainly(ctx, func(state *statestore.Snapshot) bool {
+func (r Requests) UpdateEligibility(ctx context.Context, id cluster.NodeID, e cluster.Eligibility) (w cluster.Written, err error) {
+	defer classify(&err)
+	already, err := r.certainly(ctx, func(state *statestore.Snapshot) bool {
 		n := state.Node(id)
 		return n != nil && n.SchedulingEligibility == e
 	})
 	if already || err != nil {
-		return cluster.Written{}, err
+		return w, err
 	}
-	return ask(ctx, s, &shims.NodeUpdateEligibility{At: time.Now(), Node: id, Eligibility: e})
+	return r.write(ctx, &shims.NodeUpdateEligibility{At: time.Now(), Node: id, Eligibility: e})
 }
 
 // EvaluateNode makes evaluations of the jobs that have an allocation on a node or may use it.
 // Without such jobs it writes nothing, and the index is zero. The error is
 // [statestore.ErrNodeNotFound].
-func (s *Server) EvaluateNode(ctx context.Context, id cluster.NodeID) (cluster.Written, error) {
+func (r Requests) EvaluateNode(ctx context.Context, id cluster.NodeID) (w cluster.Written, err error) {
+	defer classify(&err)
 	var known bool
 	var evals []*cluster.Evaluation
-	nothing, err := s.certainly(ctx, func(state *statestore.Snapshot) bool {
+	nothing, err := r.certainly(ctx, func(state *statestore.Snapshot) bool {
 		evals = nil
 		if known = state.Node(id) != nil; known {
 			evals = scheduler.NodeEvals(state.WorkView(), id, cluster.TriggerNodeUpdate, time.Now(), newEvalID)
@@ -71,33 +87,33 @@ func (s *Server) EvaluateNode(ctx context.Context, id cluster.NodeID) (cluster.W
 	})
 	switch {
 	case err != nil:
-		return cluster.Written{}, err
+		return w, err
 	case !known:
-		return cluster.Written{}, statestore.ErrNodeNotFound
+		return w, statestore.ErrNodeNotFound
 	case nothing:
-		return cluster.Written{}, nil
+		return w, nil
 	}
-	return ask(ctx, s, &shims.EvalUpdate{Evals: evals})
+	return r.write(ctx, &shims.EvalUpdate{Evals: evals})
 }
 
 // RegisterJob registers a job or its next version, and has it scheduled. If at is not nil, the
 // registered job must have that JobModifyIndex when the change is applied, and must not exist for
 // zero. Otherwise the error wraps [cluster.ErrModifyIndex]. A registration of the same work makes no new
 // version: the job is only scheduled again.
-func (s *Server) RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (cluster.Written, error) {
+func (r Requests) RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (w cluster.Written, err error) {
+	defer classify(&err)
 	j = j.Copy()
 	if j != nil {
 		j.Canonicalize()
 	}
-	err := j.Validate()
-	if err == nil {
+	if err = j.Validate(); err == nil {
 		err = feasible.Check(j)
 	}
 	if err != nil {
-		return cluster.Written{}, fmt.Errorf("registering a job: %w", err)
+		return w, fmt.Errorf("registering a job: %w", err)
 	}
 	evals, unchanged := jobEval(j, cluster.TriggerJobRegister), uint64(0)
-	same, err := s.certainly(ctx, func(state *statestore.Snapshot) bool {
+	same, err := r.certainly(ctx, func(state *statestore.Snapshot) bool {
 		before := state.Job(j.Key())
 		if !before.SameWork(j) || at != nil && before.CheckModifyIndex(*at) != nil {
 			return false
@@ -106,10 +122,10 @@ func (s *Server) RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (c
 		return true
 	})
 	if err != nil {
-		return cluster.Written{}, err
+		return w, err
 	}
 	if same {
-		w, err := ask(ctx, s, &shims.EvalUpdate{Evals: evals})
+		w, err = r.write(ctx, &shims.EvalUpdate{Evals: evals})
 		w.Unchanged = unchanged
 		return w, err
 	}
@@ -117,59 +133,63 @@ func (s *Server) RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (c
 	if at != nil {
 		m.EnforceIndex, m.JobModifyIndex = true, *at
 	}
-	return ask(ctx, s, m)
+	return r.write(ctx, m)
 }
 
 // EvaluateJob makes an evaluation of a job. The error is [statestore.ErrJobNotFound].
-func (s *Server) EvaluateJob(ctx context.Context, key cluster.JobKey) (cluster.Written, error) {
-	j, err := s.job(ctx, key)
+func (r Requests) EvaluateJob(ctx context.Context, key cluster.JobKey) (w cluster.Written, err error) {
+	defer classify(&err)
+	j, err := r.job(ctx, key)
 	if err != nil {
-		return cluster.Written{}, err
+		return w, err
 	}
-	return ask(ctx, s, &shims.EvalUpdate{Evals: jobEval(j, cluster.TriggerJobRegister)})
+	return r.write(ctx, &shims.EvalUpdate{Evals: jobEval(j, cluster.TriggerJobRegister)})
 }
 
 // StopJob stops a job and makes an evaluation of it. With purge it deletes the job, its allocations
 // and its evaluations. The error is [statestore.ErrJobNotFound].
-func (s *Server) StopJob(ctx context.Context, key cluster.JobKey, purge bool) (cluster.Written, error) {
+func (r Requests) StopJob(ctx context.Context, key cluster.JobKey, purge bool) (w cluster.Written, err error) {
+	defer classify(&err)
 	m := &shims.JobDeregister{Job: key, Purge: purge}
 	if !purge { // the entry has no time, so its evaluation brings it
-		j, err := s.job(ctx, key)
+		j, err := r.job(ctx, key)
 		if err != nil {
-			return cluster.Written{}, err
+			return w, err
 		}
 		m.Evals = jobEval(j, cluster.TriggerJobDeregister)
 	}
-	return ask(ctx, s, m)
+	return r.write(ctx, m)
 }
 
 // StopAlloc stops an allocation, which is replaced: its node may get the replacement. One that is leaving
 // or has ended is only evaluated again. The error is [statestore.ErrAllocNotFound].
-func StopAlloc(ctx context.Context, s *Server, id cluster.AllocID) (cluster.Written, error) {
+func (r Requests) StopAlloc(ctx context.Context, id cluster.AllocID) (w cluster.Written, err error) {
+	defer classify(&err)
 	var evals []*cluster.Evaluation
 	at := time.Now()
-	_, err := s.certainly(ctx, func(state *statestore.Snapshot) bool {
+	missing, err := r.certainly(ctx, func(state *statestore.Snapshot) bool {
 		evals = scheduler.AllocEval(state.WorkView(), id, cluster.TriggerAllocStop, at, newEvalID())
 		return len(evals) == 0
 	})
 	switch {
 	case err != nil:
-		return cluster.Written{}, err
-	case len(evals) == 0:
-		return cluster.Written{}, statestore.ErrAllocNotFound
+		return w, err
+	case missing:
+		return w, statestore.ErrAllocNotFound
 	}
-	return ask(ctx, s, &shims.AllocStop{At: at, Alloc: id, Evals: evals})
+	return r.write(ctx, &shims.AllocStop{At: at, Alloc: id, Evals: evals})
 }
 
-// UpdateDrain starts, updates or ends the drain of a node. The time is set here,
-// and so is the id of the drain if there is none. Ask again with the same Key after
-// an error: a request that was applied is not applied twice.
-func (s *Server) UpdateDrain(ctx context.Context, u cluster.DrainUpdate) (cluster.DrainWritten, error) {
+// UpdateDrain starts, updates or ends the drain of a node. The time is set here, and so is the id of the
+// drain if there is none. After an error, repeat the request with the same Key: a request that was applied is
+// not applied twice.
+func (r Requests) UpdateDrain(ctx context.Context, u cluster.DrainUpdate) (done cluster.DrainWritten, err error) {
+	defer classify(&err)
 	u.At = time.Now()
 	if u.Drain == "" {
 		u.Drain = cluster.DrainID(uuid.NewString())
 	}
-	response, index, err := shims.Apply(ctx, s.requests, &shims.NodeUpdateDrain{DrainUpdate: u})
+	response, index, err := apply(ctx, r, &shims.NodeUpdateDrain{DrainUpdate: u})
 	w, err := written(index, response.Evals, err)
 	return cluster.DrainWritten{Written: w, DrainResult: response.DrainResult}, err
 }
@@ -177,16 +197,17 @@ func (s *Server) UpdateDrain(ctx context.Context, u cluster.DrainUpdate) (cluste
 // ReportAllocs writes the reports of clients; one call may hold those of many clients. It leaves
 // out reports of allocations that do not exist or are on another node. If no report is left it
 // writes nothing, and the index is zero.
-func (s *Server) ReportAllocs(ctx context.Context, reports []cluster.AllocReport) (cluster.Written, error) {
+func (r Requests) ReportAllocs(ctx context.Context, reports []cluster.AllocReport) (w cluster.Written, err error) {
+	defer classify(&err)
 	var own []cluster.AllocReport
-	_, err := s.certainly(ctx, func(state *statestore.Snapshot) bool {
+	_, err = r.certainly(ctx, func(state *statestore.Snapshot) bool {
 		own = ownReports(state, reports)
 		return len(own) < len(reports) || len(own) == 0
 	})
 	if err != nil || len(own) == 0 {
-		return cluster.Written{}, err
+		return w, err
 	}
-	return ask(ctx, s, &shims.AllocClientUpdate{Reports: own})
+	return r.write(ctx, &shims.AllocClientUpdate{Reports: own})
 }
 
 // ownReports are the reports of allocations by the nodes that they are on.
@@ -199,16 +220,81 @@ func ownReports(state *statestore.Snapshot, reports []cluster.AllocReport) (own 
 	return own
 }
 
-// RaiseVersion raises the cluster version. Every server of the cluster must understand it: a server
-// that does not stops at the entry. So the caller asks the servers first, and admits no server that
-// does not understand it. After an error that wraps [shims.ErrUnknown] the version may still rise.
-func (s *Server) RaiseVersion(ctx context.Context, v cluster.Version) (cluster.Written, error) {
-	return ask(ctx, s, &shims.RaiseClusterVersion{Version: v})
+// RegisterVolume registers a volume, or changes a registered one. The error says what is wrong with the
+// volume, or wraps [statestore.ErrVolumeInUse].
+func (r Requests) RegisterVolume(ctx context.Context, volume *cluster.Volume) (w cluster.Written, err error) {
+	defer classify(&err)
+	if volume == nil {
+		return w, errors.New("registering a volume: volume is missing")
+	}
+	return r.write(ctx, &shims.VolumeRegister{At: time.Now(), Volume: volume.Copy()})
 }
 
-// ask proposes a message and waits for it.
-func ask(ctx context.Context, s *Server, m shims.Request[shims.ChangeApplied]) (cluster.Written, error) {
-	response, index, err := shims.Apply(ctx, s.requests, m)
+// DeregisterVolume deletes a volume, with force also one that has claims. The error is
+// [statestore.ErrVolumeNotFound], or wraps [statestore.ErrVolumeInUse].
+func (r Requests) DeregisterVolume(ctx context.Context, k cluster.VolumeKey, force bool) (w cluster.Written, err error) {
+	defer classify(&err)
+	return r.write(ctx, &shims.VolumeDeregister{Volume: k, Force: force})
+}
+
+// DetachVolume makes the node unmount the volume from allocations that have ended. With force its claims
+// go on as if the node had, and the allocations that use it there are stopped and replaced. The error is
+// [statestore.ErrClaimNotFound], or wraps [statestore.ErrVolumeInUse].
+func (r Requests) DetachVolume(ctx context.Context, k cluster.VolumeKey, n cluster.NodeID, force bool) (w cluster.Written, err error) {
+	defer classify(&err)
+	return r.write(ctx, &shims.VolumeDetach{At: time.Now(), Volume: k, Node: n, Force: force})
+}
+
+// UpdateClaims applies the changes of claims that hold. Without changes it writes nothing, and the index is
+// zero.
+func (r Requests) UpdateClaims(ctx context.Context, changes []cluster.ClaimChange) (w cluster.Written, err error) {
+	defer classify(&err)
+	if len(changes) == 0 {
+		return w, nil
+	}
+	_, index, err := apply(ctx, r, &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: time.Now(), Changes: changes}})
+	return written(index, nil, err)
+}
+
+// Collect deletes all ended work that nothing needs, of every age, and returns what it has deleted, also
+// with an error. The caller may repeat it. The error wraps [cluster.ErrVersion] if the cluster has an
+// older version than [collect.Version].
+func (r Requests) Collect(ctx context.Context) (deleted cluster.Collected, err error) {
+	defer classify(&err)
+	if err := r.server.CaughtUp(ctx); err != nil {
+		return deleted, err
+	}
+	round := collect.Everything(time.Now())
+	for request := round.Next(r.server.Store().Snapshot().WorkView().WorkView()); request != nil; request = round.Next(r.server.Store().Snapshot()) {
+		done, err := collectRows(ctx, r.server.requests, request)
+		if err != nil {
+			return deleted, err
+		}
+		deleted = deleted.Plus(done)
+	}
+	return deleted, nil
+}
+
+// RaiseVersion raises the cluster version. Every server of the cluster must understand it: a server
+// that does not stops at the entry. So the caller reads the versions of all servers first, and admits no
+// server that does not understand it. After an error that wraps [shims.ErrUnknown] the version may still
+// rise.
+func (r Requests) RaiseVersion(ctx context.Context, v cluster.Version) (w cluster.Written, err error) {
+	defer classify(&err)
+	return r.write(ctx, &shims.RaiseClusterVersion{Version: v})
+}
+
+// apply proposes a message and waits until it is applied.
+func apply[R shims.Response](ctx context.Context, r Requests, m shims.Request[R]) (response R, index uint64, err error) {
+	if err := r.server.CaughtUp(ctx); err != nil {
+		return response, 0, err
+	}
+	return shims.Apply(ctx, r.server.requests, m)
+}
+
+// write is apply for messages with the usual response.
+func (r Requests) write(ctx context.Context, m shims.Request[shims.ChangeApplied]) (cluster.Written, error) {
+	response, index, err := apply(ctx, r, m)
 	return written(index, response.Evals, err)
 }
 
@@ -221,21 +307,23 @@ func written(index uint64, evals []cluster.EvalID, err error) (cluster.Written, 
 }
 
 // certainly reports whether a condition holds in the newest state. A true condition is checked
-// again in a state that shows every acknowledged write: the state of a new leader may not show them
-// yet, and that of a deposed leader never will.
-func (s *Server) certainly(ctx context.Context, holds func(*statestore.Snapshot) bool) (bool, error) {
-	if !holds(s.Store().Snapshot()) {
-		return false, nil
-	}
-	if err := s.Consistent(ctx); err != nil {
+// again in a state that shows every acknowledged write: that of a deposed leader never will.
+func (r Requests) certainly(ctx context.Context, holds func(*statestore.Snapshot) bool) (bool, error) {
+	if err := r.server.CaughtUp(ctx); err != nil {
 		return false, err
 	}
-	return holds(s.Store().Snapshot()), nil
+	if !holds(r.server.Store().Snapshot()) {
+		return false, nil
+	}
+	if err := r.server.Consistent(ctx); err != nil {
+		return false, err
+	}
+	return holds(r.server.Store().Snapshot()), nil
 }
 
 // job returns the job, or [statestore.ErrJobNotFound] if the newest state does not have it.
-func (s *Server) job(ctx context.Context, key cluster.JobKey) (j *cluster.Job, err error) {
-	missing, err := s.certainly(ctx, func(state *statestore.Snapshot) bool {
+func (r Requests) job(ctx context.Context, key cluster.JobKey) (j *cluster.Job, err error) {
+	missing, err := r.certainly(ctx, func(state *statestore.Snapshot) bool {
 		j = state.Job(key)
 		return j == nil
 	})

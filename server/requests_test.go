@@ -36,7 +36,7 @@ func TestServer_requests(t *testing.T) {
 			return state
 		}
 		registerLogs := func() (cluster.Written, error) {
-			return s.RegisterJob(ctx, clustertest.Job(logs.ID, cluster.JobSystem, 1), nil)
+			return s.Requests().RegisterJob(ctx, clustertest.Job(logs.ID, cluster.JobSystem, 1), nil)
 		}
 		w, err := registerLogs()
 		registered := stateAfter("a job is registered", 1, w, err).Job(logs)
@@ -45,10 +45,10 @@ func TestServer_requests(t *testing.T) {
 		w, err = registerLogs()
 		must.Eq(t, registered, stateAfter("the same job is registered", 1, w, err).Job(logs), must.Sprint("it has no new version"))
 		must.Eq(t, registered.JobModifyIndex, w.Unchanged)
-		w, err = s.RegisterJob(ctx, registered, &registered.JobModifyIndex)
+		w, err = s.Requests().RegisterJob(ctx, registered, &registered.JobModifyIndex)
 		must.Eq(t, registered, stateAfter("the same job is registered with its index", 1, w, err).Job(logs))
 
-		w, err = s.UpdateEligibility(ctx, "n1", cluster.NodeIneligible)
+		w, err = s.Requests().UpdateEligibility(ctx, "n1", cluster.NodeIneligible)
 		must.False(t, stateAfter("a node becomes ineligible", 0, w, err).Node("n1").Ready())
 		before := s.Store().Snapshot().Index()
 		ours := slices.Collect(s.Store().Snapshot().AllocsByNode("n1"))[0].ID
@@ -57,53 +57,53 @@ func TestServer_requests(t *testing.T) {
 			{{Alloc: "none", Node: "n1", ClientStatus: cluster.ClientRunning}},
 			{{Alloc: ours, Node: "n2", ClientStatus: cluster.ClientFailed}},
 		} {
-			w, err = s.ReportAllocs(ctx, reports)
+			w, err = s.Requests().ReportAllocs(ctx, reports)
 			must.NoError(t, err)
 			must.Eq(t, cluster.Written{}, w) // no report is of the node's own allocations
 		}
-		w, err = s.UpdateEligibility(ctx, "n1", cluster.NodeIneligible)
+		w, err = s.Requests().UpdateEligibility(ctx, "n1", cluster.NodeIneligible)
 		must.NoError(t, err)
 		must.Eq(t, cluster.Written{}, w)
 		must.Eq(t, before, s.Store().Snapshot().Index()) // it was so already
-		w, err = s.UpdateEligibility(ctx, "n1", cluster.NodeEligible)
+		w, err = s.Requests().UpdateEligibility(ctx, "n1", cluster.NodeEligible)
 		must.True(t, stateAfter("it becomes eligible", 2, w, err).Node("n1").Ready())
 
-		w, err = s.ReportAllocs(ctx, []cluster.AllocReport{
+		w, err = s.Requests().ReportAllocs(ctx, []cluster.AllocReport{
 			{Alloc: "none", Node: "n1", ClientStatus: cluster.ClientRunning}, {Alloc: ours, Node: "n1", ClientStatus: cluster.ClientRunning},
 		})
 		must.Eq(t, cluster.ClientRunning, stateAfter("the rest of a report", 0, w, err).Alloc(ours).ClientStatus)
-		w, err = s.EvaluateNode(ctx, "n1")
+		w, err = s.Requests().EvaluateNode(ctx, "n1")
 		stateAfter("a node is evaluated", 2, w, err)
-		w, err = s.EvaluateJob(ctx, logs)
+		w, err = s.Requests().EvaluateJob(ctx, logs)
 		stateAfter("a job is evaluated", 1, w, err)
-		_, err = server.StopAlloc(ctx, s, ours)
+		_, err = s.Requests().StopAlloc(ctx, ours)
 		must.ErrorIs(t, err, cluster.ErrVersion)
-		_, err = s.RaiseVersion(ctx, cluster.VersionOfStops)
+		_, err = s.Requests().RaiseVersion(ctx, cluster.VersionOfStops)
 		must.NoError(t, err)
-		_, err = s.RegisterJob(ctx, registered, new(uint64(0)))
+		_, err = s.Requests().RegisterJob(ctx, registered, new(uint64(0)))
 		must.ErrorIs(t, err, cluster.ErrModifyIndex, must.Sprint("the same job, registered as a new one"))
-		w, err = server.StopAlloc(ctx, s, ours)
+		w, err = s.Requests().StopAlloc(ctx, ours)
 		must.True(t, stateAfter("an allocation is stopped", 1, w, err).Alloc(ours).Marked())
 		stopped := s.Store().Snapshot().Alloc(ours)
 		must.EqOp(t, cluster.DesiredStop, stopped.DesiredStatus)
 		must.NotEqOp(t, "", stopped.NextAllocation, must.Sprint("the scheduler has placed its replacement"))
-		_, err = server.StopAlloc(ctx, s, "none")
+		_, err = s.Requests().StopAlloc(ctx, "none")
 		must.ErrorIs(t, err, statestore.ErrAllocNotFound)
-		w, err = s.StopJob(ctx, logs, false)
+		w, err = s.Requests().StopJob(ctx, logs, false)
 		must.True(t, stateAfter("a job is stopped", 1, w, err).Job(logs).Stop)
 		for _, key := range []cluster.JobKey{logs, webKey} {
-			w, err = s.StopJob(ctx, key, true)
+			w, err = s.Requests().StopJob(ctx, key, true)
 			must.Nil(t, stateAfter("a job is purged", 0, w, err).Job(key))
 		}
-		w, err = s.EvaluateNode(ctx, "n1")
+		w, err = s.Requests().EvaluateNode(ctx, "n1")
 		must.NoError(t, err)
 		must.Eq(t, cluster.Written{}, w) // no job to evaluate
 
 		w, err = registerLogs()
 		must.NotNil(t, stateAfter("the job is back", 1, w, err).Job(logs))
-		written, err := s.UpdateDrain(ctx, cluster.DrainUpdate{Node: "n1", Spec: &cluster.DrainSpec{Deadline: -1, IgnoreSystemJobs: true}, Key: "once"})
+		written, err := s.Requests().UpdateDrain(ctx, cluster.DrainUpdate{Node: "n1", Spec: &cluster.DrainSpec{Deadline: -1, IgnoreSystemJobs: true}, Key: "once"})
 		stateAfter("a drain begins", 0, written.Written, err)
-		w, err = s.DeregisterNode(ctx, "n1")
+		w, err = s.Requests().PurgeNode(ctx, "n1")
 		must.Nil(t, stateAfter("a node is deleted", 1, w, err).Node("n1"))
 	})
 }

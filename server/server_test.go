@@ -67,7 +67,7 @@ func register(t *testing.T, g *server.Group, nodes, count int) {
 	t.Helper()
 	for i := range nodes {
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.RegisterNode(ctx, testNode(cluster.NodeID(fmt.Sprintf("n%d", i+1))))
+			_, err := s.Requests().RegisterNode(ctx, testNode(cluster.NodeID(fmt.Sprintf("n%d", i+1))))
 			return err
 		})
 	}
@@ -77,7 +77,7 @@ func register(t *testing.T, g *server.Group, nodes, count int) {
 func registerJob(t *testing.T, g *server.Group, j *cluster.Job) *server.Server {
 	t.Helper()
 	return do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.RegisterJob(ctx, j, nil)
+		_, err := s.Requests().RegisterJob(ctx, j, nil)
 		return err
 	})
 }
@@ -102,7 +102,7 @@ func runs(t *testing.T, g *server.Group, count int) {
 			if len(reports) == 0 {
 				return nil
 			}
-			_, err := s.ReportAllocs(ctx, reports)
+			_, err := s.Requests().ReportAllocs(ctx, reports)
 			return err
 		})
 		if running == count && len(reports) == 0 {
@@ -124,7 +124,7 @@ func drain(t *testing.T, g *server.Group, id cluster.NodeID, spec *cluster.Drain
 	t.Helper()
 	key := fmt.Sprintf("%s %v", id, spec)
 	do(t, g, func(ctx context.Context, s *server.Server) (err error) {
-		updated, err = s.UpdateDrain(ctx, cluster.DrainUpdate{Node: id, Spec: spec, Key: key, MarkEligible: true})
+		updated, err = s.Requests().UpdateDrain(ctx, cluster.DrainUpdate{Node: id, Spec: spec, Key: key, MarkEligible: true})
 		return err
 	})
 	return updated
@@ -132,7 +132,7 @@ func drain(t *testing.T, g *server.Group, id cluster.NodeID, spec *cluster.Drain
 
 func setStatus(t *testing.T, s *server.Server, id cluster.NodeID, status cluster.NodeStatus) {
 	t.Helper()
-	_, err := s.UpdateNodeStatus(t.Context(), id, status)
+	_, err := s.Requests().UpdateNodeStatus(t.Context(), id, status)
 	must.NoError(t, err)
 }
 
@@ -150,8 +150,8 @@ func TestGroup_aDrainOutlivesItsLeader(t *testing.T) {
 		must.SliceLen(t, 2, g.Servers())
 		_, err := first.Drainer().Status()
 		must.ErrorIs(t, err, rules.ErrNotEnabled)
-		_, err = first.UpdateNodeStatus(t.Context(), "n1", cluster.NodeReady)
-		must.ErrorIs(t, err, shims.ErrBusy)
+		_, err = first.Requests().UpdateNodeStatus(t.Context(), "n1", cluster.NodeReady)
+		must.ErrorIs(t, err, shims.ErrClosed)
 
 		for ended := false; !ended; {
 			runs(t, g, 4)
@@ -301,30 +301,30 @@ func TestServer_refuses(t *testing.T) {
 		g := newGroup(t, server.GroupConfig{Servers: 1})
 		register(t, g, 1, 1)
 		s := g.Leader()
-		_, err := s.UpdateDrain(t.Context(), cluster.DrainUpdate{Node: "none", Spec: &cluster.DrainSpec{}})
+		_, err := s.Requests().UpdateDrain(t.Context(), cluster.DrainUpdate{Node: "none", Spec: &cluster.DrainSpec{}})
 		must.ErrorIs(t, err, statestore.ErrNodeNotFound)
-		_, err = s.UpdateNodeStatus(t.Context(), "none", cluster.NodeDown)
+		_, err = s.Requests().UpdateNodeStatus(t.Context(), "none", cluster.NodeDown)
 		must.ErrorIs(t, err, statestore.ErrNodeNotFound)
-		_, err = s.UpdateEligibility(t.Context(), "none", cluster.NodeIneligible)
+		_, err = s.Requests().UpdateEligibility(t.Context(), "none", cluster.NodeIneligible)
 		must.ErrorIs(t, err, statestore.ErrNodeNotFound)
-		_, err = s.DeregisterNode(t.Context(), "none")
+		_, err = s.Requests().PurgeNode(t.Context(), "none")
 		must.ErrorIs(t, err, statestore.ErrNodeNotFound)
-		_, err = s.EvaluateNode(t.Context(), "none")
+		_, err = s.Requests().EvaluateNode(t.Context(), "none")
 		must.ErrorIs(t, err, statestore.ErrNodeNotFound)
 		none := cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "none"}
-		_, err = s.EvaluateJob(t.Context(), none)
+		_, err = s.Requests().EvaluateJob(t.Context(), none)
 		must.ErrorIs(t, err, statestore.ErrJobNotFound)
 		for _, purge := range []bool{false, true} {
-			_, err = s.StopJob(t.Context(), none, purge)
+			_, err = s.Requests().StopJob(t.Context(), none, purge)
 			must.ErrorIs(t, err, statestore.ErrJobNotFound)
 		}
-		_, err = s.RegisterJob(t.Context(), nil, nil)
+		_, err = s.Requests().RegisterJob(t.Context(), nil, nil)
 		must.ErrorContains(t, err, "job is missing")
-		_, err = s.RegisterJob(t.Context(), &cluster.Job{ID: "a"}, nil)
+		_, err = s.Requests().RegisterJob(t.Context(), &cluster.Job{ID: "a"}, nil)
 		must.ErrorContains(t, err, "Missing job task groups")
-		_, err = s.RegisterNode(t.Context(), nil)
+		_, err = s.Requests().RegisterNode(t.Context(), nil)
 		must.Error(t, err)
-		_, err = s.RegisterNode(t.Context(), &cluster.Node{})
+		_, err = s.Requests().RegisterNode(t.Context(), &cluster.Node{})
 		must.Error(t, err)
 	})
 }
@@ -337,7 +337,7 @@ func TestServer_followerRejects(t *testing.T) {
 		register(t, g, 1, 1)
 		for _, s := range g.Servers() {
 			if !s.Leads() {
-				_, err := s.UpdateDrain(t.Context(), cluster.DrainUpdate{Node: "n1", Spec: &cluster.DrainSpec{}})
+				_, err := s.Requests().UpdateDrain(t.Context(), cluster.DrainUpdate{Node: "n1", Spec: &cluster.DrainSpec{}})
 				must.ErrorIs(t, err, shims.ErrRejected)
 				must.ErrorIs(t, err, raft.ErrNotLeader)
 			}
@@ -356,7 +356,7 @@ func TestGroup_doEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, stop)
 		defer cancel()
 		err := g.Do(ctx, func(ctx context.Context, s *server.Server) error {
-			_, err := s.ReportAllocs(ctx, nil)
+			_, err := s.Requests().ReportAllocs(ctx, nil)
 			return err
 		})
 		must.ErrorIs(t, err, stop)
@@ -410,7 +410,7 @@ func TestServer_restarts(t *testing.T) {
 		for !s.Leads() {
 			time.Sleep(time.Second)
 		}
-		_, err := s.RegisterNode(t.Context(), &cluster.Node{ID: "n1"})
+		_, err := s.Requests().RegisterNode(t.Context(), &cluster.Node{ID: "n1"})
 		must.NoError(t, err)
 		must.NoError(t, s.Shutdown())
 		must.NoError(t, s.Shutdown())

@@ -31,28 +31,28 @@ func TestServer_volumesNeedEveryServer(t *testing.T) {
 		job.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "d", Type: cluster.VolumeCSI, Source: "data", Capability: mode}}
 		writes := map[string]func(context.Context, *server.Server) error{
 			"a volume": func(ctx context.Context, s *server.Server) error {
-				_, err := server.NewVolumes(s).Register(ctx, data)
+				_, err := s.Requests().RegisterVolume(ctx, data)
 				return err
 			},
 			"a deregistration": func(ctx context.Context, s *server.Server) error {
-				_, err := server.NewVolumes(s).Deregister(ctx, key, true)
+				_, err := s.Requests().DeregisterVolume(ctx, key, true)
 				return err
 			},
 			"a detachment": func(ctx context.Context, s *server.Server) error {
-				_, err := server.NewVolumes(s).Detach(ctx, key, "n1", true)
+				_, err := s.Requests().DetachVolume(ctx, key, "n1", true)
 				return err
 			},
 			"a claim": func(ctx context.Context, s *server.Server) error {
-				_, _, err := server.NewVolumes(s).Update(ctx, []cluster.ClaimChange{{Claim: cluster.ClaimKey{Volume: key, Alloc: "a"}, Node: "n1", Cause: cluster.CauseNode}})
+				_, err := s.Requests().UpdateClaims(ctx, []cluster.ClaimChange{{Claim: cluster.ClaimKey{Volume: key, Alloc: "a"}, Node: "n1", Cause: cluster.CauseNode}})
 				return err
 			},
 			"a job": func(ctx context.Context, s *server.Server) error {
-				_, err := s.RegisterJob(ctx, job, nil)
+				_, err := s.Requests().RegisterJob(ctx, job, nil)
 				return err
 			},
 		}
 		registerNode := func(ctx context.Context, s *server.Server) error {
-			_, err := s.RegisterNode(ctx, node)
+			_, err := s.Requests().RegisterNode(ctx, node)
 			return err
 		}
 		do(t, g, registerNode)
@@ -99,7 +99,7 @@ func raiseTo(t *testing.T, g *server.Group, to cluster.Version) {
 	t.Helper()
 	for v := g.Leader().Store().Snapshot().ClusterVersion() + 1; v <= to; v++ {
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.RaiseVersion(ctx, v)
+			_, err := s.Requests().RaiseVersion(ctx, v)
 			return err
 		})
 	}

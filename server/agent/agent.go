@@ -248,7 +248,7 @@ const (
 func (a *Agent) Backend() httpapi.Backend {
 	return httpapi.Backend{
 		Reader: reader{a.server},
-		Writer: writer{server: a.server, heartbeats: a.heartbeats},
+		Writer: writer{Requests: a.server.Requests(), server: a.server, heartbeats: a.heartbeats},
 		Peers:  a.peers(),
 		Drains: a.server.Drainer(),
 		Access: a.config.Access,
@@ -257,7 +257,7 @@ func (a *Agent) Backend() httpapi.Backend {
 		Planner:   planner{a.server},
 		Nodes:     a.sessions,
 
-		Controllers: server.NewVolumes(a.server),
+		Controllers: a.server,
 	}
 }
 

@@ -183,7 +183,7 @@ func (h *heartbeats) step() ([]heartbeat.Change, time.Time) {
 func (h *heartbeats) write(ctx context.Context, c heartbeat.Change) {
 	var err error
 	if n := h.server.Store().Snapshot().Node(c.Node); n == nil || n.Status != c.Status {
-		_, err = h.server.UpdateNodeStatus(ctx, c.Node, c.Status)
+		_, err = h.server.Requests().UpdateNodeStatus(ctx, c.Node, c.Status)
 	}
 	gone := errors.Is(err, statestore.ErrNodeNotFound)
 	switch {

@@ -53,7 +53,7 @@ func (a *Agent) setMetricsSources(api *httpapi.Handler) {
 		m.Watch(telemetry.Sources{
 			Drains: a.server.Drainer().Status, Raft: a.server.Raft(), BlockingQueries: api.Waiting, Connections: a.conns.counts,
 			State: a.digests.status,
-			Held:  server.NewCollection(a.server).Held,
+			Held:  a.server.HeldRows,
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/server"
 )
 
 // peers are the servers of the cluster, as this one knows them.
@@ -146,7 +147,7 @@ func (p peers) Remove(ctx context.Context, id string) error {
 	}
 	switch {
 	case !known:
-		return &apiError{text: "no server has the id " + id, is: []error{httpapi.ErrNotFound}}
+		return fmt.Errorf("no server has the id %s: %w", id, httpapi.ErrNotFound)
 	case len(members) == 1:
 		return errors.New("the last server of a cluster cannot be removed")
 	case id == p.Name():
@@ -172,7 +173,7 @@ func (p peers) await(ctx context.Context, f raft.Future) error {
 	p.agent.running.Go(func() { done <- f.Error() })
 	select {
 	case err := <-done:
-		return apiErrorOf(err)
+		return server.Classify(err)
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", httpapi.ErrUnknown, context.Cause(ctx))
 	}

@@ -34,7 +34,7 @@ func (r reader) Read(ctx context.Context, minIndex uint64, query func(httpapi.St
 }
 
 // CaughtUp waits until the state contains every write of earlier leaders.
-func (r reader) CaughtUp(ctx context.Context) error { return apiErrorOf(r.server.CaughtUp(ctx)) }
+func (r reader) CaughtUp(ctx context.Context) error { return server.Classify(r.server.CaughtUp(ctx)) }
 
 // planner previews registrations for the API.
 type planner struct{ server *server.Server }
@@ -44,7 +44,7 @@ var _ httpapi.Planner = planner{}
 // PlanJob returns the plan of a registration, and the state from which it was made.
 func (p planner) PlanJob(ctx context.Context, j *cluster.Job, most int) (*cluster.Plan, httpapi.State, error) {
 	if err := p.server.Consistent(ctx); err != nil {
-		return nil, nil, apiErrorOf(err)
+		return nil, nil, server.Classify(err)
 	}
 	state := p.server.Store().Snapshot()
 	return scheduler.Preview(state.WorkView(), j, time.Now(), most), state, nil
@@ -56,4 +56,6 @@ func (p planner) GivenUp(k cluster.JobKey) []cluster.AllocID {
 }
 
 // Consistent waits until the state contains every acknowledged write.
-func (r reader) Consistent(ctx context.Context) error { return apiErrorOf(r.server.Consistent(ctx)) }
+func (r reader) Consistent(ctx context.Context) error {
+	return server.Classify(r.server.Consistent(ctx))
+}

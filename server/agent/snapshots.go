@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/archive"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/datadir"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -97,7 +98,7 @@ func (s snapshots) Restore(ctx context.Context, from io.Reader) (index uint64, e
 	}
 	defer func() { err = errors.Join(err, scratch.Close()) }()
 	if index, err = s.replaceState(ctx, store, version, scratch); err != nil {
-		return 0, apiErrorOf(err)
+		return 0, server.Classify(err)
 	}
 	a.config.Logger.Warn("the state was replaced by a saved one, and all later changes are gone",
 		"saved_by", meta.Server, "saved_at", meta.Time, "of_index", meta.Index, "of_cluster", meta.Cluster, "index", index)

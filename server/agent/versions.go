@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -88,7 +89,7 @@ func (v *versions) round(ctx context.Context) error {
 	case next > present:
 		before := v.proposed
 		v.proposed = max(before, next)
-		if _, err := a.server.RaiseVersion(ctx, next); err != nil {
+		if _, err := a.server.Requests().RaiseVersion(ctx, next); err != nil {
 			if errors.Is(err, shims.ErrRejected) {
 				v.proposed = before // the entry is in no log
 			}
@@ -143,7 +144,7 @@ func (v *versions) ask(ctx context.Context, s raft.Server) (cluster.Versions, er
 // of the cluster. The caller holds the lock.
 func (v *versions) admit(ctx context.Context, joining serverInfo) error {
 	if err := v.agent.server.CaughtUp(ctx); err != nil {
-		return apiErrorOf(err)
+		return server.Classify(err)
 	}
 	needed := max(v.agent.server.Store().Snapshot().ClusterVersion(), v.proposed)
 	if understood := joining.understood(); !understood.Contains(needed) {
@@ -156,7 +157,7 @@ func (v *versions) admit(ctx context.Context, joining serverInfo) error {
 // higher version, which some server may not understand. The caller holds the lock.
 func (v *versions) fits(ctx context.Context, found cluster.Version) (cluster.Version, error) {
 	if err := v.agent.server.CaughtUp(ctx); err != nil {
-		return 0, apiErrorOf(err)
+		return 0, server.Classify(err)
 	}
 	present := max(v.agent.server.Store().Snapshot().ClusterVersion(), v.proposed)
 	if found > present {

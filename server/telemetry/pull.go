@@ -28,7 +28,7 @@ type Sources struct {
 	// Connections counts the connections of each kind.
 	Connections func() []Connections
 	// Held counts the rows of the state, as the leader found them when it last collected ended
-	// work. It is nil on another server. It is [server.Collection.Held].
+	// work. It is nil on another server. It is [server.Server.HeldRows].
 	Held func() *collect.Held
 }
 

@@ -23,7 +23,7 @@ func clients(ctx context.Context, s *server.Server) error {
 	if len(reports) == 0 {
 		return nil
 	}
-	_, err := s.ReportAllocs(ctx, reports)
+	_, err := s.Requests().ReportAllocs(ctx, reports)
 	return err
 }
 
@@ -47,12 +47,12 @@ func TestTelemetry_withAServer(t *testing.T) {
 		}
 		for i := range 4 {
 			do(func(ctx context.Context, s *server.Server) error {
-				_, err := s.RegisterNode(ctx, clustertest.Node(cluster.NodeID(fmt.Sprintf("n%d", i+1))))
+				_, err := s.Requests().RegisterNode(ctx, clustertest.Node(cluster.NodeID(fmt.Sprintf("n%d", i+1))))
 				return err
 			})
 		}
 		do(func(ctx context.Context, s *server.Server) error {
-			_, err := s.RegisterJob(ctx, webJob(8), nil)
+			_, err := s.Requests().RegisterJob(ctx, webJob(8), nil)
 			return err
 		})
 		running := func() (n int) {
@@ -73,7 +73,7 @@ func TestTelemetry_withAServer(t *testing.T) {
 		until("all run", func() bool { return running() == 8 })
 		for _, id := range []cluster.NodeID{"n1", "n2"} {
 			do(func(ctx context.Context, s *server.Server) error {
-				_, err := s.UpdateDrain(ctx, cluster.DrainUpdate{Node: id, Spec: &cluster.DrainSpec{}, Key: string(id)})
+				_, err := s.Requests().UpdateDrain(ctx, cluster.DrainUpdate{Node: id, Spec: &cluster.DrainSpec{}, Key: string(id)})
 				return err
 			})
 		}

@@ -88,7 +88,7 @@ func (c *clients) stop() error {
 func (c *clients) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
 	c.reports.Go(func() {
 		err := c.group.Do(c.ctx, func(ctx context.Context, s *server.Server) error {
-			_, err := s.ReportAllocs(ctx, reports)
+			_, err := s.Requests().ReportAllocs(ctx, reports)
 			return err
 		})
 		reply(err == nil)

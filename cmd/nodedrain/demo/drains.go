@@ -92,7 +92,7 @@ func (r *drainRun) start(ctx context.Context, g *server.Group) error {
 		Meta: map[string]string{"message": "drained by the demo"},
 	}
 	err := g.Do(ctx, func(ctx context.Context, s *server.Server) error {
-		updated, err := s.UpdateDrain(ctx, update)
+		updated, err := s.Requests().UpdateDrain(ctx, update)
 		r.id = updated.Drain
 		return err
 	})

@@ -49,7 +49,7 @@ func (*realClients) notice(witness.Entry) {}
 func (c *realClients) start(ctx context.Context, g *server.Group) error {
 	// Drivers need a newer version than the first of a cluster.
 	err := g.Do(ctx, func(ctx context.Context, leader *server.Server) error {
-		_, err := leader.RaiseVersion(ctx, cluster.MaxVersion)
+		_, err := leader.Requests().RaiseVersion(ctx, cluster.MaxVersion)
 		return err
 	})
 	if err != nil {

@@ -34,7 +34,7 @@ var _ node.Servers = (*realServers)(nil)
 // Register implements [node.Servers].
 func (s *realServers) Register(ctx context.Context, n *cluster.Node) (time.Duration, error) {
 	err := s.group.Do(ctx, func(ctx context.Context, leader *server.Server) error {
-		_, err := leader.RegisterNode(ctx, n)
+		_, err := leader.Requests().RegisterNode(ctx, n)
 		return err
 	})
 	if err == nil {
@@ -80,7 +80,7 @@ func changes(s *statestore.Snapshot, id cluster.NodeID) (w client.Wanted, change
 // Report implements [node.Servers].
 func (s *realServers) Report(ctx context.Context, reports []cluster.AllocReport) error {
 	return s.group.Do(ctx, func(ctx context.Context, leader *server.Server) error {
-		_, err := leader.ReportAllocs(ctx, reports)
+		_, err := leader.Requests().ReportAllocs(ctx, reports)
 		return err
 	})
 }

@@ -39,7 +39,7 @@ func (r *run) register(ctx context.Context) error {
 			break
 		}
 		err := r.group.Do(ctx, func(ctx context.Context, s *server.Server) error {
-			_, err := s.RegisterNode(ctx, n)
+			_, err := s.Requests().RegisterNode(ctx, n)
 			return err
 		})
 		if err != nil {
@@ -49,7 +49,7 @@ func (r *run) register(ctx context.Context) error {
 	for _, j := range r.cluster.Jobs {
 		scaled := r.scale.job(j)
 		err := r.group.Do(ctx, func(ctx context.Context, s *server.Server) error {
-			_, err := s.RegisterJob(ctx, scaled, nil)
+			_, err := s.Requests().RegisterJob(ctx, scaled, nil)
 			return err
 		})
 		if err != nil {

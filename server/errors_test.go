@@ -1,4 +1,4 @@
-package agent
+package server
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 )
 
 // Every error has at most one class, so the caller knows whether to retry.
-func TestAPIErrorOf(t *testing.T) {
+func TestClassify(t *testing.T) {
 	t.Parallel()
 	classes := []error{
 		httpapi.ErrNotLeader, httpapi.ErrUnavailable, httpapi.ErrUnknown, httpapi.ErrNotFound, httpapi.ErrNodeDraining, httpapi.ErrForbidden, httpapi.ErrTooLarge,
@@ -40,7 +40,7 @@ func TestAPIErrorOf(t *testing.T) {
 		{raft.ErrRaftShutdown, httpapi.ErrUnknown, ""},
 		{errors.New("Missing job ID"), nil, "Missing job ID"},
 	} {
-		err := apiErrorOf(c.err)
+		err := Classify(c.err)
 		must.ErrorIs(t, err, c.err)
 		for _, class := range classes {
 			must.Eq(t, class == c.class, errors.Is(err, class), must.Sprintf("error %v, class %v", c.err, class))
@@ -49,5 +49,5 @@ func TestAPIErrorOf(t *testing.T) {
 			must.EqError(t, err, c.text)
 		}
 	}
-	must.NoError(t, apiErrorOf(nil))
+	must.NoError(t, Classify(nil))
 }

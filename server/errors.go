@@ -1,4 +1,4 @@
-package agent
+package server
 
 import (
 	"errors"
@@ -24,10 +24,11 @@ func (e *apiError) Error() string { return e.text }
 // Unwrap returns the wrapped errors.
 func (e *apiError) Unwrap() []error { return e.is }
 
-// apiErrorOf adds the class of package httpapi to an error of the server. It returns nil for nil.
-func apiErrorOf(err error) error {
-	if err == nil {
-		return nil
+// Classify adds the class of package httpapi to an error of the server. It returns nil for nil, and an error that
+// has a class as it is.
+func Classify(err error) error {
+	if _, is := errors.AsType[*apiError](err); is || err == nil {
+		return err
 	}
 	for _, refused := range []struct{ cause, class error }{
 		{statestore.ErrNodeNotFound, httpapi.ErrNotFound},
@@ -51,6 +52,9 @@ func apiErrorOf(err error) error {
 	}
 	return err
 }
+
+// classify replaces an error by the one with its class.
+func classify(err *error) { *err = Classify(*err) }
 
 // classOf returns the class of an error of a raft write, or nil.
 func classOf(err error) error {
