@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -214,27 +213,6 @@ func (w *fixture) full() {
 	}
 	w.plan(nil, allocs...)
 	w.must(&shims.AllocClientUpdate{Reports: reports})
-}
-
-// The cost of one answer after one change on a node with 500 allocations and 1000 that have ended.
-func BenchmarkChanges(b *testing.B) {
-	w := newFixture(b)
-	w.full()
-	before := w.Index
-	w.stop1(cluster.PlanStop{Alloc: allocID(250), Description: "not wanted"})
-	h := w.handler(w.backend(), httpapi.Options{})
-	for _, one := range []struct{ name, path string }{
-		{"changes", at(changesPath+"c1", before)},
-		{"complete", changesPath},
-		{"list", "/v1/node/" + uuid('a', 1) + "/allocations"},
-	} {
-		b.Run(one.name, func(b *testing.B) {
-			r := httptest.NewRequest("GET", one.path, nil)
-			for b.Loop() {
-				h.ServeHTTP(discard{http.Header{}}, r)
-			}
-		})
-	}
 }
 
 // Two clients of one node agree at all times on what must run and what must stop: one reads the whole

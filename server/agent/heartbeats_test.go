@@ -51,7 +51,7 @@ func newMemoryServers(t *testing.T, n int) *memoryServers {
 		must.NoError(t, err)
 		beats.server = s
 		close(beats.ready)
-		h.servers, h.writers = append(h.servers, s), append(h.writers, writer{server: s, heartbeats: beats})
+		h.servers, h.writers = append(h.servers, s), append(h.writers, writer{Requests: s.Requests(), server: s, heartbeats: beats})
 		t.Cleanup(func() { must.NoError(t, s.Shutdown()) })
 	}
 	return h
