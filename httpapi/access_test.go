@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // tokens maps tokens to identities.
@@ -34,9 +35,7 @@ func everyToken() tokens {
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(2)
-	b := w.backend()
-	b.Access = everyToken()
-	url := w.serveAs(b, httpapi.Options{}).URL
+	url := w.serveAs(w.guarded(), httpapi.Options{}).URL
 	own, other := "/v1/node/"+uuid('a', 1), "/v1/node/"+uuid('a', 2)
 	secret := secretOf(nodeID(1))
 
@@ -84,7 +83,7 @@ func TestAccess(t *testing.T) {
 				text = ""
 			}
 			for _, header := range [][]string{{"X-Nomad-Token", token}, {"Authorization", "Bearer " + token}} {
-				got := ask(t, route.method, url+route.path, route.body, header...)
+				got := request(t, route.method, url+route.path, route.body, header...)
 				name := must.Sprint(route.method, route.path, header, got.code, got.body)
 				if text == "" {
 					must.Eq(t, 200, got.code, name)
@@ -95,10 +94,10 @@ func TestAccess(t *testing.T) {
 			}
 		}
 	}
-	must.Eq(t, 403, ask(t, "GET", url+other, "", "X-Nomad-Token", secret).code, must.Sprint("another node"))
-	must.Eq(t, 403, ask(t, "GET", url+other+"/allocations", "", "X-Nomad-Token", secret).code, must.Sprint("another node"))
-	must.Eq(t, 403, ask(t, "GET", url+"/v1/node/none", "", "X-Nomad-Token", "").code, must.Sprint("who may not ask is not told what there is"))
-	must.Eq(t, 403, ask(t, "GET", url+"/v1/nodes", "", "Authorization", "Basic writer-token").code)
+	must.Eq(t, 403, request(t, "GET", url+other, "", "X-Nomad-Token", secret).code, must.Sprint("another node"))
+	must.Eq(t, 403, request(t, "GET", url+other+"/allocations", "", "X-Nomad-Token", secret).code, must.Sprint("another node"))
+	must.Eq(t, 403, request(t, "GET", url+"/v1/node/none", "", "X-Nomad-Token", "").code, must.Sprint("who may not ask is not told what there is"))
+	must.Eq(t, 403, request(t, "GET", url+"/v1/nodes", "", "Authorization", "Basic writer-token").code)
 }
 
 func iff[T any](is bool, yes, no T) T {
@@ -112,14 +111,11 @@ func iff[T any](is bool, yes, no T) T {
 func TestAccess_noSecret(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	_, err := writer{w}.RegisterNode(t.Context(), &cluster.Node{ID: "bare"})
-	must.NoError(t, err)
-	b := w.backend()
-	b.Access = everyToken()
-	url := w.serveAs(b, httpapi.Options{}).URL
-	must.Eq(t, 403, ask(t, "PUT", url+"/v1/client/bare/heartbeat", "").code)
-	must.Eq(t, 403, ask(t, "PUT", url+"/v1/client/bare/heartbeat", "", "Authorization", "Bearer ").code)
-	must.Eq(t, 403, ask(t, "PUT", url+"/v1/client/bare/register", `{"Node":{"SecretID":"mine"}}`, "X-Nomad-Token", "mine").code)
+	result.Of(writer{w}.RegisterNode(t.Context(), &cluster.Node{ID: "bare"})).OK(t)
+	url := w.serveAs(w.guarded(), httpapi.Options{}).URL
+	must.Eq(t, 403, request(t, "PUT", url+"/v1/client/bare/heartbeat", "").code)
+	must.Eq(t, 403, request(t, "PUT", url+"/v1/client/bare/heartbeat", "", "Authorization", "Bearer ").code)
+	must.Eq(t, 403, request(t, "PUT", url+"/v1/client/bare/register", `{"Node":{"SecretID":"mine"}}`, "X-Nomad-Token", "mine").code)
 }
 
 // A node starts, changes and cancels no drain, and does not make itself eligible: its client asks for
@@ -127,15 +123,13 @@ func TestAccess_noSecret(t *testing.T) {
 func TestAccess_drainOfANodeItself(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
-	b := w.backend()
-	b.Access = everyToken()
-	url := w.serveAs(b, httpapi.Options{}).URL
+	url := w.serveAs(w.guarded(), httpapi.Options{}).URL
 	before := w.State().Node(nodeID(1)).ModifyIndex
 	for _, body := range []string{`{"DrainSpec":{}}`, `{"DrainSpec":{"Deadline":-1}}`, `{"DrainSpec":null,"MarkEligible":true}`} {
-		got := ask(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", body, "X-Nomad-Token", secretOf(nodeID(1)))
+		got := request(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", body, "X-Nomad-Token", secretOf(nodeID(1)))
 		must.Eq(t, 403, got.code, must.Sprint(body))
 	}
-	must.Eq(t, 403, ask(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/eligibility", `{"Eligibility":"ineligible"}`, "X-Nomad-Token", secretOf(nodeID(1))).code)
+	must.Eq(t, 403, request(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/eligibility", `{"Eligibility":"ineligible"}`, "X-Nomad-Token", secretOf(nodeID(1))).code)
 	must.Eq(t, before, w.State().Node(nodeID(1)).ModifyIndex)
 }
 
@@ -143,11 +137,9 @@ func TestAccess_drainOfANodeItself(t *testing.T) {
 func TestAccess_updatedBy(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(3)
-	b := w.backend()
-	b.Access = everyToken()
-	url := w.serveAs(b, httpapi.Options{}).URL
-	must.Eq(t, 200, ask(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", `{"DrainSpec":{}}`, "X-Nomad-Token", "writer-token").code)
-	must.Eq(t, 200, ask(t, "PUT", w.serve(httpapi.Options{}).URL+"/v1/node/"+uuid('a', 3)+"/drain", `{"DrainSpec":{}}`).code)
+	url := w.serveAs(w.guarded(), httpapi.Options{}).URL
+	must.Eq(t, 200, request(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", `{"DrainSpec":{}}`, "X-Nomad-Token", "writer-token").code)
+	must.Eq(t, 200, request(t, "PUT", w.serve(httpapi.Options{}).URL+"/v1/node/"+uuid('a', 3)+"/drain", `{"DrainSpec":{}}`).code)
 	for n, who := range map[int]string{1: "ops", 3: "token:acls-disabled"} {
 		must.Eq(t, who, w.State().Node(nodeID(n)).Drain.UpdatedBy)
 		must.Eq(t, who, w.State().Node(nodeID(n)).LastDrain.AccessorID)
@@ -164,9 +156,7 @@ func TestAccess_secretsStayHidden(t *testing.T) {
 	var mu sync.Mutex
 	var logged bytes.Buffer
 	observed := map[string]int{}
-	b := w.backend()
-	b.Access = everyToken()
-	url := w.serveAs(b, httpapi.Options{
+	url := w.serveAs(w.guarded(), httpapi.Options{
 		Logger: hclog.New(&hclog.LoggerOptions{Output: &logged, Level: hclog.Trace, Mutex: &mu}),
 		Observe: func(route string, code int, took time.Duration) {
 			mu.Lock()
@@ -181,16 +171,16 @@ func TestAccess_secretsStayHidden(t *testing.T) {
 		"/v1/jobs", "/v1/allocations", "/v1/evaluations", "/v1/agent/self", "/v1/agent/members", "/v1/nodes?filter=SecretID", "/v1/nodes?region=mars", "/v1/none",
 	} {
 		for _, token := range hidden {
-			got := ask(t, "GET", url+path, "", "X-Nomad-Token", token)
+			got := request(t, "GET", url+path, "", "X-Nomad-Token", token)
 			for _, secret := range hidden {
 				must.StrNotContains(t, got.body, secret)
 				must.StrNotContains(t, fmt.Sprint(got.header), secret)
 			}
 		}
 	}
-	ask(t, "PATCH", url+"/v1/nodes", "")
+	request(t, "PATCH", url+"/v1/nodes", "")
 	w.broken = fmt.Errorf("quorum lost: %w", httpapi.ErrUnknown)
-	ask(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", `{}`, "X-Nomad-Token", "writer-token")
+	request(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", `{}`, "X-Nomad-Token", "writer-token")
 	mu.Lock()
 	defer mu.Unlock()
 	must.StrContains(t, logged.String(), "quorum lost")
@@ -212,10 +202,10 @@ func TestAccess_secretsStayHidden(t *testing.T) {
 func TestAllow(t *testing.T) {
 	t.Parallel()
 	url := newFixture(t).serve(httpapi.Options{}).URL
-	got := ask(t, "PATCH", url+"/v1/job/x", "")
+	got := request(t, "PATCH", url+"/v1/job/x", "")
 	must.Eq(t, 405, got.code)
 	must.Eq(t, "DELETE, GET, POST, PUT", got.header.Get("Allow"))
-	must.Eq(t, "", ask(t, "HEAD", url+"/v1/nodes", "").body)
+	must.Eq(t, "", request(t, "HEAD", url+"/v1/nodes", "").body)
 }
 
 // NewHandler refuses a bad backend or option, and names the field.
@@ -262,7 +252,7 @@ func TestForward(t *testing.T) {
 	f, url := follower(t, leader)
 	forwarded := func(method, path, body string) (answer, bool) {
 		before := f.forwarded
-		got := ask(t, method, url+path, body)
+		got := request(t, method, url+path, body)
 		return got, f.forwarded > before
 	}
 	node := "/v1/node/" + uuid('a', 1)
@@ -314,7 +304,7 @@ func TestForward_once(t *testing.T) {
 	a.leader, b.leader = toB.Forwarded(), toA.Forwarded()
 	url := a.serve(httpapi.Options{}).URL
 	for _, path := range []string{"/v1/nodes", "/v1/drains", "/v1/node/x/drain"} {
-		got := ask(t, "GET", url+path, "")
+		got := request(t, "GET", url+path, "")
 		must.Eq(t, 500, got.code)
 		must.Eq(t, "No cluster leader", got.body)
 	}
@@ -329,7 +319,7 @@ func TestForward_leadershipLost(t *testing.T) {
 	f, url := follower(t, leader)
 	f.follows = false
 	f.broken = fmt.Errorf("applying: %w", httpapi.ErrNotLeader)
-	got := ask(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", `{"DrainSpec":{}}`)
+	got := request(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", `{"DrainSpec":{}}`)
 	must.Eq(t, 200, got.code, must.Sprint(got.body))
 	must.Eq(t, 1, f.forwarded)
 	must.True(t, leader.State().Node(nodeID(1)).Draining())
@@ -341,12 +331,8 @@ func TestForward_limits(t *testing.T) {
 	bubble(t, httpapi.Options{}, func(t *testing.T, leader *fixture, _ http.Handler) {
 		leader.nodes(1)
 		f := newFixture(t)
-		b := leader.backend()
-		b.Access = everyToken()
-		f.follows, f.leader = true, leader.handler(b, httpapi.Options{MaxBlockingPerClient: 1}).Forwarded()
-		b = f.backend()
-		b.Access = everyToken()
-		h := f.handler(b, httpapi.Options{})
+		f.follows, f.leader = true, leader.handler(leader.guarded(), httpapi.Options{MaxBlockingPerClient: 1}).Forwarded()
+		h := f.handler(f.guarded(), httpapi.Options{})
 		path := at("/v1/node/"+string(nodeID(1)), leader.State().Node(nodeID(1)).ModifyIndex)
 		var codes []string
 		for _, token := range []string{"reader-token", "writer-token", "reader-token"} {

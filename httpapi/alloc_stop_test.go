@@ -7,7 +7,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // The compatible client stops an allocation, and follows the evaluation that replaces it.
@@ -16,10 +16,8 @@ func TestStopAlloc(t *testing.T) {
 	w := newFixture(t).nodes(1)
 	job := w.job("web", cluster.JobService, 1)
 	w.place(1, job, nodeID(1))
-	client, err := api.NewClient(&api.Config{Address: w.serve(httpapi.Options{}).URL})
-	must.NoError(t, err)
-	stopped, err := client.Allocations().Stop(&api.Allocation{ID: string(allocID(1))}, nil)
-	must.NoError(t, err)
+	client := w.client()
+	stopped := result.Of(client.Allocations().Stop(&api.Allocation{ID: string(allocID(1))}, nil)).OK(t)
 	must.NotEqOp(t, "", stopped.EvalID)
 	must.EqOp(t, w.State().Index(), stopped.LastIndex)
 	must.True(t, w.State().Alloc(allocID(1)).Marked())

@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoenig/test/must"
-
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler/collect"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -77,6 +76,13 @@ func (w *fixture) backend() httpapi.Backend {
 	return httpapi.Backend{Reader: stateReader{w}, Writer: writer{w}, Peers: peerList{w}, Drains: explainer{w}, Planner: planner{w}}
 }
 
+// guarded is the backend with access control: see everyToken.
+func (w *fixture) guarded() httpapi.Backend {
+	b := w.backend()
+	b.Access = everyToken()
+	return b
+}
+
 // serve serves the API.
 func (w *fixture) serve(o httpapi.Options) *httptest.Server { return w.serveAs(w.backend(), o) }
 
@@ -90,9 +96,7 @@ func (w *fixture) serveAs(b httpapi.Backend, o httpapi.Options) *httptest.Server
 func (w *fixture) handler(b httpapi.Backend, o httpapi.Options) *httpapi.Handler {
 	w.Helper()
 	o.Hosts = append(o.Hosts, "example.com") // the host of requests of package httptest
-	h, err := httpapi.NewHandler(b, o)
-	must.NoError(w, err)
-	return h
+	return result.Of(httpapi.NewHandler(b, o)).OK(w)
 }
 
 // write applies a message as a request of the API.

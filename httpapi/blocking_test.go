@@ -265,9 +265,7 @@ func TestBlocking_limits(t *testing.T) {
 	t.Parallel()
 	bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, _ http.Handler) {
 		w.nodes(1)
-		b := w.backend()
-		b.Access = everyToken()
-		h := w.handler(b, httpapi.Options{MaxBlocking: 3, MaxBlockingPerClient: 2})
+		h := w.handler(w.guarded(), httpapi.Options{MaxBlocking: 3, MaxBlockingPerClient: 2})
 		path := at("/v1/node/"+string(nodeID(1)), w.State().Node(nodeID(1)).ModifyIndex)
 		ctx, leave := context.WithCancel(t.Context())
 		first := w.readsUntil(ctx, h, path, "X-Nomad-Token", "reader-token")

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -174,8 +175,7 @@ func (w *fixture) restoreAbove(saved *statestore.Snapshot) {
 	w.Helper()
 	var b bytes.Buffer
 	must.NoError(w, statestore.Persist(&b, saved))
-	store, err := statestore.Restore(&b)
-	must.NoError(w, err)
+	store := result.Of(statestore.Restore(&b)).OK(w)
 	store.Advance(w.Index+1024, 0)
 	w.Restore(store.Snapshot())
 }
@@ -342,14 +342,12 @@ func (w *twins) report() {
 			reports = append(reports, clustertest.Report(a, status, w.Now()))
 		}
 	}
-	index, err := w.api.NodeSide(nodeID(1)).ReportAllocs(w.Context(), reports)
-	must.NoError(w, err)
+	index := result.Of(w.api.NodeSide(nodeID(1)).ReportAllocs(w.Context(), reports)).OK(w)
 	w.changes.Reported(reports, index)
 }
 
-func (w *twins) ask() client.Changes {
-	changes, err := w.api.NodeSide(nodeID(1)).Changes(w.Context(), w.changes.Since(), time.Millisecond)
-	must.NoError(w, err)
+func (w *twins) requestChanges() client.Changes {
+	changes := result.Of(w.api.NodeSide(nodeID(1)).Changes(w.Context(), w.changes.Since(), time.Millisecond)).OK(w)
 	w.answers++
 	if changes.Complete {
 		w.complete++
@@ -362,10 +360,9 @@ func (w *twins) ask() client.Changes {
 
 // lateAnswer takes in an answer that was made before a report.
 func (w *twins) lateAnswer() {
-	late := w.ask()
+	late := w.requestChanges()
 	w.report()
-	_, err := w.changes.Merge(late)
-	must.NoError(w, err)
+	result.Of(w.changes.Merge(late)).OK(w)
 }
 
 // row is what a client needs of an allocation.
@@ -382,18 +379,15 @@ func rowOf(a *cluster.Allocation) row {
 
 func (w *twins) agree() {
 	w.Helper()
-	_, err := w.changes.Merge(w.ask())
-	must.NoError(w, err)
+	result.Of(w.changes.Merge(w.requestChanges())).OK(w)
 	found := map[cluster.AllocID]row{}
 	for _, a := range w.changes.All() {
 		found[a.ID] = rowOf(a)
 	}
-	list, _, err := w.api.NodeAllocations(w.Context(), string(nodeID(1)), client.Query{})
-	must.NoError(w, err)
+	list := result.Read(w.api.NodeAllocations(w.Context(), string(nodeID(1)), client.Query{})).OK(w)
 	want := map[cluster.AllocID]row{}
 	for _, one := range list {
-		a, err := one.Allocation()
-		must.NoError(w, err)
+		a := result.Of(one.Allocation()).OK(w)
 		if !a.ClientTerminal() {
 			want[a.ID] = rowOf(a)
 		}

@@ -10,14 +10,13 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // client is the reference's Go client of the fixture's API.
 func (w *fixture) client() *api.Client {
 	w.Helper()
-	c, err := api.NewClient(&api.Config{Address: w.serve(httpapi.Options{}).URL})
-	must.NoError(w, err)
-	return c
+	return result.Of(api.NewClient(&api.Config{Address: w.serve(httpapi.Options{}).URL})).OK(w)
 }
 
 func TestReferenceClient_Nodes(t *testing.T) {
@@ -67,8 +66,7 @@ func TestReferenceClient_Drain(t *testing.T) {
 	}, nil)
 	must.NoError(t, err)
 	must.Eq(t, done.NodeModifyIndex, done.LastIndex)
-	node, _, err := nodes.Info(string(nodeID(1)), nil)
-	must.NoError(t, err)
+	node := result.Read(nodes.Info(string(nodeID(1)), nil)).OK(t)
 	must.True(t, node.Drain)
 	must.Eq(t, time.Hour, node.DrainStrategy.Deadline)
 	must.True(t, node.DrainStrategy.IgnoreSystemJobs)
@@ -94,12 +92,10 @@ func TestReferenceClient_Drain(t *testing.T) {
 	must.SliceContains(t, said, "Drain complete for node "+string(nodeID(1)))
 	must.SliceContains(t, said, `All allocations on node "`+string(nodeID(1))+`" have stopped`)
 
-	toggled, err := nodes.ToggleEligibility(string(nodeID(1)), true, nil)
-	must.NoError(t, err)
+	toggled := result.Of(nodes.ToggleEligibility(string(nodeID(1)), true, nil)).OK(t)
 	must.Len(t, 1, toggled.EvalIDs)
 	must.Zero(t, toggled.NodeModifyIndex)
-	purged, _, err := nodes.Purge(string(nodeID(1)), nil)
-	must.NoError(t, err)
+	purged := result.Read(nodes.Purge(string(nodeID(1)), nil)).OK(t)
 	must.Len(t, 1, purged.EvalIDs)
 }
 
@@ -108,8 +104,7 @@ func TestReferenceClient_Disable(t *testing.T) {
 	w := newFixture(t).nodes(1)
 	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
 	w.drain(nodeID(1), cluster.DrainSpec{})
-	done, err := w.client().Nodes().UpdateDrainOpts(string(nodeID(1)), &api.DrainOptions{MarkEligible: true}, nil)
-	must.NoError(t, err)
+	done := result.Of(w.client().Nodes().UpdateDrainOpts(string(nodeID(1)), &api.DrainOptions{MarkEligible: true}, nil)).OK(t)
 	must.Len(t, 1, done.EvalIDs)
 	must.Eq(t, done.LastIndex, done.EvalCreateIndex)
 	must.Eq(t, cluster.NodeEligible, w.State().Node(nodeID(1)).SchedulingEligibility)
@@ -132,8 +127,7 @@ func TestReferenceClient_Jobs(t *testing.T) {
 		Constrain(api.NewConstraint("${node.class}", "=", "big")).Constrain(api.NewConstraint("${attr.kernel.name}", "=", "linux"))
 	job.NodePool = new("default")
 
-	registered, _, err := client.Jobs().Register(job, nil)
-	must.NoError(t, err)
+	registered := result.Read(client.Jobs().Register(job, nil)).OK(t)
 	must.NotEq(t, "", registered.EvalID)
 	must.Eq(t, "", registered.Warnings)
 	must.Eq(t, &cluster.Job{
@@ -151,36 +145,28 @@ func TestReferenceClient_Jobs(t *testing.T) {
 		CreateIndex: registered.JobModifyIndex, ModifyIndex: registered.JobModifyIndex, JobModifyIndex: registered.JobModifyIndex,
 	}, w.State().Job(cluster.JobKey{Namespace: "default", ID: "web/front end"}))
 
-	back, _, err := client.Jobs().Info("web/front end", nil)
-	must.NoError(t, err)
+	back := result.Read(client.Jobs().Info("web/front end", nil)).OK(t)
 	must.Eq(t, job.ID, back.ID)
 	must.Eq(t, group.Migrate.MaxParallel, back.TaskGroups[0].Migrate.MaxParallel)
 	must.Eq(t, task.KillTimeout, back.TaskGroups[0].Tasks[0].KillTimeout)
 	must.Eq(t, "pending", *back.Status)
-	list, _, err := client.Jobs().List(nil)
-	must.NoError(t, err)
+	list := result.Read(client.Jobs().List(nil)).OK(t)
 	must.Len(t, 1, list)
 	must.Eq(t, "pending", list[0].Status)
 
-	evals, _, err := client.Jobs().Evaluations("web/front end", nil)
-	must.NoError(t, err)
+	evals := result.Read(client.Jobs().Evaluations("web/front end", nil)).OK(t)
 	must.Len(t, 1, evals)
-	eval, _, err := client.Evaluations().Info(registered.EvalID, nil)
-	must.NoError(t, err)
+	eval := result.Read(client.Evaluations().Info(registered.EvalID, nil)).OK(t)
 	must.Eq(t, "job-register", eval.TriggeredBy)
-	allocs, _, err := client.Jobs().Allocations("web/front end", true, nil)
-	must.NoError(t, err)
+	allocs := result.Read(client.Jobs().Allocations("web/front end", true, nil)).OK(t)
 	must.Len(t, 0, allocs)
-	summary, _, err := client.Jobs().Summary("web/front end", nil)
-	must.NoError(t, err)
+	summary := result.Read(client.Jobs().Summary("web/front end", nil)).OK(t)
 	must.MapContainsKey(t, summary.Summary, "front")
-	again, _, err := client.Jobs().ForceEvaluate("web/front end", nil)
-	must.NoError(t, err)
+	again := result.Read(client.Jobs().ForceEvaluate("web/front end", nil)).OK(t)
 	must.NotEq(t, registered.EvalID, again)
 
-	_, _, err = client.Jobs().Deregister("web/front end", true, nil)
-	must.NoError(t, err)
-	_, _, err = client.Jobs().Info("web/front end", nil)
+	result.Read(client.Jobs().Deregister("web/front end", true, nil)).OK(t)
+	_, _, err := client.Jobs().Info("web/front end", nil)
 	must.ErrorContains(t, err, "404 (job not found)")
 }
 
@@ -188,33 +174,25 @@ func TestReferenceClient_Agent(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
 	client := w.client()
-	self, err := client.Agent().Self()
-	must.NoError(t, err)
+	self := result.Of(client.Agent().Self()).OK(t)
 	must.Eq(t, "s1", self.Member.Name)
 	must.Eq(t, "alive", self.Member.Status)
-	members, err := client.Agent().Members()
-	must.NoError(t, err)
+	members := result.Of(client.Agent().Members()).OK(t)
 	must.Eq(t, 4647, members.Members[0].Port)
-	leader, err := client.Status().Leader()
-	must.NoError(t, err)
+	leader := result.Of(client.Status().Leader()).OK(t)
 	must.Eq(t, "127.0.0.1:4647", leader)
-	peers, err := client.Status().Peers()
-	must.NoError(t, err)
+	peers := result.Of(client.Status().Peers()).OK(t)
 	must.Eq(t, []string{"127.0.0.1:4647"}, peers)
-	regions, err := client.Regions().List()
-	must.NoError(t, err)
+	regions := result.Of(client.Regions().List()).OK(t)
 	must.Eq(t, []string{"global"}, regions)
-	servers, err := client.Operator().RaftGetConfiguration(nil)
-	must.NoError(t, err)
+	servers := result.Of(client.Operator().RaftGetConfiguration(nil)).OK(t)
 	must.True(t, servers.Servers[0].Leader)
 	must.NoError(t, peerList{w}.Join(t.Context(), "s2", "127.0.0.1:4648"))
 	must.NoError(t, client.Operator().RaftRemovePeerByID("s2", nil))
 	must.Len(t, 1, peerList{w}.Members())
-	matches, _, err := client.Search().PrefixSearch("a0", "nodes", nil)
-	must.NoError(t, err)
+	matches := result.Read(client.Search().PrefixSearch("a0", "nodes", nil)).OK(t)
 	must.Eq(t, []string{string(nodeID(1))}, matches.Matches["nodes"])
-	namespaces, _, err := client.Namespaces().List(nil)
-	must.NoError(t, err)
+	namespaces := result.Read(client.Namespaces().List(nil)).OK(t)
 	must.Eq(t, "default", namespaces[0].Name)
 }
 
@@ -236,7 +214,7 @@ func TestReferenceClient_GarbageCollect(t *testing.T) {
 	must.NotNil(t, w.State().Alloc(allocID(1)))
 	must.Nil(t, w.State().Alloc(allocID(2)))
 
-	r := w.asks("PUT", "/v1/system/gc")
+	r := w.request("PUT", "/v1/system/gc")
 	must.Eq(t, 200, r.code)
 	must.Eq(t, `{"Allocations":0,"Evaluations":0,"Jobs":0}`, r.body)
 }

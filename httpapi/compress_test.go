@@ -9,6 +9,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // A large answer is compressed for a client that allows it, and says that it depends on that.
@@ -30,20 +31,16 @@ func TestAnswer_gzip(t *testing.T) {
 		{"/v1/nodes", "", ""},
 		{"/v1/regions", "gzip", ""},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+test.path, nil)
-		must.NoError(t, err)
+		r := result.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, url+test.path, nil)).OK(t)
 		r.Header.Set("Accept-Encoding", test.allows)
-		got, err := transport.RoundTrip(r)
-		must.NoError(t, err)
-		body, err := io.ReadAll(got.Body)
-		must.NoError(t, err)
+		got := result.Of(transport.RoundTrip(r)).OK(t)
+		body := result.Of(io.ReadAll(got.Body)).OK(t)
 		must.NoError(t, got.Body.Close())
 		must.Eq(t, test.encoding, got.Header.Get("Content-Encoding"), must.Sprint(test))
 		must.Eq(t, "Accept-Encoding", got.Header.Get("Vary"))
 		must.Eq(t, got.ContentLength, int64(len(body)))
 		must.Eq(t, test.encoding == "gzip", !strings.Contains("[{\"", string(body[:1])), must.Sprint(test))
 	}
-	list, _, err := w.client().Nodes().List(nil)
-	must.NoError(t, err)
+	list := result.Read(w.client().Nodes().List(nil)).OK(t)
 	must.SliceLen(t, 20, list)
 }

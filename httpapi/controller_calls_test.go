@@ -31,7 +31,7 @@ func failingCall(id cluster.VolumeID, n int) volumes.FailedCall {
 func volumesOf(t *testing.T, url string) (names []string) {
 	t.Helper()
 	var body struct{ ControllerCalls []wire.ControllerCall }
-	a := ask(t, "GET", url, "")
+	a := request(t, "GET", url, "")
 	must.Eq(t, 200, a.code, must.Sprint(a.body))
 	must.NoError(t, json.Unmarshal([]byte(a.body), &body))
 	for _, c := range body.ControllerCalls {
@@ -55,7 +55,6 @@ func requesting(w *fixture, id string, volume cluster.VolumeID, perAlloc bool) *
 func TestControllerCalls(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).atNoon().nodes(3)
-	w.must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
 	pluginNode(w, 1, "")
 	pluginNode(w, 2, "")
 	for _, id := range []cluster.VolumeID{"data", "logs[2]", "other"} {
@@ -83,14 +82,14 @@ func TestControllerCalls(t *testing.T) {
 	must.Eq(t, []string{data3, other3}, volumesOf(t, base+"/v1/node/"+string(nodeID(3))+"/drain"), must.Sprint("calls for the node"))
 	w.drain(nodeID(1), cluster.DrainSpec{})
 	must.Eq(t, []string{data1, data3}, volumesOf(t, base+"/v1/node/"+string(nodeID(1))+"/drain"), must.Sprint("and those that a replacement waits for"))
-	golden(t, "controller-calls.json", ask(t, "GET", base+"/v1/node/"+string(nodeID(3))+"/drain?pretty", ""))
+	golden(t, "controller-calls.json", request(t, "GET", base+"/v1/node/"+string(nodeID(3))+"/drain?pretty", ""))
 
 	b.Access = everyToken()
 	base = w.serveAs(b, httpapi.Options{}).URL
 	for _, path := range []string{
 		"/v1/volume/csi/data", "/v1/allocation/" + string(allocID(1)), "/v1/job/web/summary", "/v1/node/" + string(nodeID(1)) + "/drain",
 	} {
-		seen, hidden := ask(t, "GET", base+path, "", "X-Nomad-Token", "writer-token"), ask(t, "GET", base+path, "", "X-Nomad-Token", "reader-token")
+		seen, hidden := request(t, "GET", base+path, "", "X-Nomad-Token", "writer-token"), request(t, "GET", base+path, "", "X-Nomad-Token", "reader-token")
 		must.StrContains(t, seen.body, "hush", must.Sprint(path))
 		must.StrNotContains(t, hidden.body, "hush", must.Sprint(path))
 		must.StrContains(t, hidden.body, `"Failures":3`, must.Sprint(path))

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -55,8 +56,7 @@ func TestDeepJob_node(t *testing.T) {
 		h.ServeHTTP(rec, httptest.NewRequest("GET", changesPath, nil))
 		var whole wire.AllocChanges
 		must.NoError(t, json.Unmarshal(rec.Body.Bytes(), &whole))
-		old, err := whole.Allocs[0].Allocation()
-		must.NoError(t, err)
+		old := result.Of(whole.Allocs[0].Allocation()).OK(t)
 		must.NotNil(t, old.Job)
 		must.Nil(t, old.Job.Group("web"))
 	}
@@ -93,24 +93,19 @@ func TestDeepJob_reads(t *testing.T) {
 		must.Eq(t, map[string]any{"left_out_of_the_answer": left}, j.TaskGroups[0].Tasks[0].Config)
 	}
 
-	allocs, _, err := c.Nodes().Allocations(uuid('a', 1), nil)
-	must.NoError(t, err)
+	allocs := result.Read(c.Nodes().Allocations(uuid('a', 1), nil)).OK(t)
 	must.Len(t, 2, allocs)
 	check(allocs[1].Job) // the client sorts the newest first
-	a, _, err := c.Allocations().Info(uuid('b', 1), nil)
-	must.NoError(t, err)
+	a := result.Read(c.Allocations().Info(uuid('b', 1), nil)).OK(t)
 	check(a.Job)
-	job, _, err := c.Jobs().Info("deep", nil)
-	must.NoError(t, err)
+	job := result.Read(c.Jobs().Info("deep", nil)).OK(t)
 	check(job)
 	all, _, _, err := c.Jobs().Versions("deep", false, nil)
 	must.NoError(t, err)
 	check(all[0])
-	jobs, _, err := c.Jobs().ListOptions(nil, &api.QueryOptions{Filter: `ID == "deep"`})
-	must.NoError(t, err)
+	jobs := result.Read(c.Jobs().ListOptions(nil, &api.QueryOptions{Filter: `ID == "deep"`})).OK(t)
 	must.Len(t, 1, jobs)
-	stubs, _, err := c.Allocations().List(&api.QueryOptions{Filter: `JobID == "deep"`})
-	must.NoError(t, err)
+	stubs := result.Read(c.Allocations().List(&api.QueryOptions{Filter: `JobID == "deep"`})).OK(t)
 	must.Len(t, 1, stubs)
 	events := w.subscribe(map[api.Topic][]string{api.TopicAll: {"*"}}, 1)
 	for seen := 0; seen < 2; {
@@ -118,8 +113,7 @@ func TestDeepJob_reads(t *testing.T) {
 		must.NoError(t, got.Err)
 		for _, e := range got.Events {
 			if e.Topic == api.TopicJob && e.Key == "deep" {
-				j, err := e.Job()
-				must.NoError(t, err)
+				j := result.Of(e.Job()).OK(t)
 				check(j)
 				seen++
 			}
@@ -133,11 +127,9 @@ func TestDeepJob_reads(t *testing.T) {
 	_, _, err = c.Jobs().Register(job, nil)
 	must.ErrorContains(t, err, `group "web", task "main": config comes from an answer that leaves out the real one: give the real one`)
 	job.TaskGroups[0].Tasks[0].Config = map[string]any{"a": 1}
-	plan, _, err := c.Jobs().Plan(job, true, nil)
-	must.NoError(t, err)
+	plan := result.Read(c.Jobs().Plan(job, true, nil)).OK(t)
 	must.Eq(t, "Edited", plan.Diff.Type)
-	_, _, err = c.Jobs().Register(job, nil)
-	must.NoError(t, err)
+	result.Read(c.Jobs().Register(job, nil)).OK(t)
 }
 
 // tryPlace places the n-th allocation on the first node, and reports whether the FSM accepts the plan.
@@ -175,8 +167,7 @@ func FuzzRegistrationToClient(f *testing.F) {
 	var current atomic.Pointer[http.Handler]
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*current.Load()).ServeHTTP(w, r) }))
 	defer s.Close()
-	c, err := client.New(client.Config{Address: s.URL})
-	must.NoError(f, err)
+	c := result.Of(client.New(client.Config{Address: s.URL})).OK(f)
 	defer c.Close()
 	f.Fuzz(func(t *testing.T, body []byte) {
 		w := withDeepJob(t, 9_994)
@@ -194,13 +185,11 @@ func FuzzRegistrationToClient(f *testing.F) {
 			}
 		}
 		must.NotNil(t, job)
-		entry, err := shims.Encode(&shims.JobRegister{Job: job})
-		must.NoError(t, err)
+		entry := result.Of(shims.Encode(&shims.JobRegister{Job: job})).OK(t)
 		must.LessEq(t, shims.MaxRequestEntry, len(entry))
 		placed := tryPlace(w, 3, job)
 		w.restore()
-		changes, err := c.NodeSide(nodeID(1)).Changes(t.Context(), client.Since{}, 0)
-		must.NoError(t, err)
+		changes := result.Of(c.NodeSide(nodeID(1)).Changes(t.Context(), client.Since{}, 0)).OK(t)
 		read := map[cluster.AllocID]*cluster.Allocation{}
 		for _, a := range changes.Allocs {
 			read[a.ID] = a

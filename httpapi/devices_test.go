@@ -13,6 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -38,29 +39,24 @@ func TestReferenceClient_Devices(t *testing.T) {
 	w.must(&shims.NodeRegister{At: w.Now(), Node: n})
 	c := w.client()
 
-	_, _, err := c.Jobs().Register(gpuJob(2), nil)
-	must.NoError(t, err)
+	result.Read(c.Jobs().Register(gpuJob(2), nil)).OK(t)
 	j := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"})
 	plan := w.schedule(j)
 	must.Len(t, 1, plan.Places)
-	a, _, err := c.Allocations().Info(string(plan.Places[0].ID), nil)
-	must.NoError(t, err)
+	a := result.Read(c.Allocations().Info(string(plan.Places[0].ID), nil)).OK(t)
 	for _, task := range a.AllocatedResources.Tasks {
 		must.Eq(t, []*api.AllocatedDeviceResource{{Vendor: "nvidia", Type: "gpu", Name: "A100", DeviceIDs: []string{"b", "c"}}}, task.Devices)
 	}
-	stored, _, err := c.Nodes().Info(string(nodeID(1)), nil)
-	must.NoError(t, err)
+	stored := result.Read(c.Nodes().Info(string(nodeID(1)), nil)).OK(t)
 	must.Len(t, 3, stored.NodeResources.Devices[0].Instances)
 
-	back, _, err := c.Jobs().Info("web", nil)
-	must.NoError(t, err)
+	back := result.Read(c.Jobs().Info("web", nil)).OK(t)
 	must.Eq(t, gpuJob(2).TaskGroups[0].Tasks[0].Resources.Devices, back.TaskGroups[0].Tasks[0].Resources.Devices)
 
 	next := gpuJob(3)
 	request := next.TaskGroups[0].Tasks[0].Resources.Devices[0]
 	request.Constraints[0].RTarget, request.Affinities[0].Weight = "4 GiB", new(int8(8))
-	preview, _, err := c.Jobs().Plan(next, true, nil)
-	must.NoError(t, err)
+	preview := result.Read(c.Jobs().Plan(next, true, nil)).OK(t)
 	device := preview.Diff.TaskGroups[0].Tasks[0].Objects[0]
 	must.Eq(t, "Device", device.Name)
 	must.Eq(t, "Edited", device.Type)
@@ -71,7 +67,7 @@ func TestReferenceClient_Devices(t *testing.T) {
 	}
 	must.Eq(t, []string{"Deleted Constraint", "Added Constraint", "Deleted Affinity", "Added Affinity"}, changes)
 
-	_, _, err = c.Jobs().Register(gpuJob(0), nil)
+	_, _, err := c.Jobs().Register(gpuJob(0), nil)
 	must.ErrorContains(t, err, `group "web", task "main": Resources.Devices[0].Count is 0; the least is 1`)
 	_, _, err = c.Jobs().Register(gpuJob(1025), nil)
 	must.ErrorContains(t, err, `group "web", task "main": Resources.Devices[0].Count is 1025; the most is 1024`)
@@ -89,8 +85,7 @@ func TestReferenceClient_DevicesBeforeTheirVersion(t *testing.T) {
 	w := newOldFixture(t)
 	w.must(&shims.RaiseClusterVersion{Version: cluster.VersionOfDevices - 1})
 	w.serve(httpapi.Options{})
-	answer, _, err := w.client().Jobs().Register(gpuJob(1), nil)
-	must.NoError(t, err)
+	answer := result.Read(w.client().Jobs().Register(gpuJob(1), nil)).OK(t)
 	must.Eq(t, "the cluster has version 5 until all its servers are upgraded: devices and volumes of the job have no effect yet; register it again after the upgrade", answer.Warnings)
 	kept := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"})
 	must.Eq(t, "raw_exec", kept.TaskGroups[0].Tasks[0].Driver)
@@ -107,9 +102,8 @@ func TestClient_Devices(t *testing.T) {
 	register := func(groups ...*cluster.DeviceGroup) answer {
 		n := w.State().Node(nodeID(1)).Copy()
 		n.Devices = groups
-		body, err := json.Marshal(wire.NewRegistration(n))
-		must.NoError(t, err)
-		return ask(t, "PUT", url, string(body))
+		body := result.Of(json.Marshal(wire.NewRegistration(n))).OK(t)
+		return request(t, "PUT", url, string(body))
 	}
 	var ids []string
 	for i := range 10_000 {
@@ -149,6 +143,6 @@ func TestClient_Devices(t *testing.T) {
 	}
 	answered := decode[wire.HeartbeatResponse](t, register(gpus("a")))
 	must.Eq(t, cluster.MaxVersion, answered.ClusterVersion)
-	beat := decode[wire.HeartbeatResponse](t, ask(t, "PUT", w.serve(httpapi.Options{}).URL+"/v1/client/"+string(nodeID(1))+"/heartbeat", ""))
+	beat := decode[wire.HeartbeatResponse](t, request(t, "PUT", w.serve(httpapi.Options{}).URL+"/v1/client/"+string(nodeID(1))+"/heartbeat", ""))
 	must.Eq(t, cluster.MaxVersion, beat.ClusterVersion)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -29,8 +30,7 @@ func golden(t *testing.T, name string, a answer) {
 	if *rewrite {
 		must.NoError(t, os.WriteFile(file, []byte(a.body), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	must.NoError(t, err)
+	want := result.Of(os.ReadFile(file)).OK(t)
 	must.Eq(t, string(want), a.body)
 }
 
@@ -45,27 +45,27 @@ func TestDrain_golden(t *testing.T) {
 	w.place(3, sum, nodeID(1))
 	drain := "/v1/node/" + uuid('a', 1) + "/drain"
 
-	golden(t, "drain-none.json", ask(t, "GET", url+drain+"?pretty", ""))
-	golden(t, "drain-start.json", ask(t, "PUT", url+drain+"?pretty&idempotency_token=monday", `{"DrainSpec":{"Deadline":3600000000000},"MarkEligible":true,"Meta":{"message":"kernel"}}`))
-	golden(t, "drain-repeated.json", ask(t, "PUT", url+drain+"?pretty&idempotency_token=monday", `{"DrainSpec":{"Deadline":3600000000000}}`))
+	golden(t, "drain-none.json", request(t, "GET", url+drain+"?pretty", ""))
+	golden(t, "drain-start.json", request(t, "PUT", url+drain+"?pretty&idempotency_token=monday", `{"DrainSpec":{"Deadline":3600000000000},"MarkEligible":true,"Meta":{"message":"kernel"}}`))
+	golden(t, "drain-repeated.json", request(t, "PUT", url+drain+"?pretty&idempotency_token=monday", `{"DrainSpec":{"Deadline":3600000000000}}`))
 	w.mark(1, cluster.MarkPaced)
-	golden(t, "drain-running.json", ask(t, "GET", url+drain+"?pretty", ""))
-	golden(t, "drain-node.json", ask(t, "GET", url+"/v1/node/"+uuid('a', 1)+"?pretty", ""))
-	golden(t, "drain-allocations.json", ask(t, "GET", url+"/v1/node/"+uuid('a', 1)+"/allocations?pretty", ""))
-	golden(t, "drains-running.json", ask(t, "GET", url+"/v1/drains?pretty", ""))
-	golden(t, "drain-disable.json", ask(t, "PUT", url+drain+"?pretty", `{"MarkEligible":true}`))
-	golden(t, "drain-cancelled.json", ask(t, "GET", url+drain+"?pretty", ""))
+	golden(t, "drain-running.json", request(t, "GET", url+drain+"?pretty", ""))
+	golden(t, "drain-node.json", request(t, "GET", url+"/v1/node/"+uuid('a', 1)+"?pretty", ""))
+	golden(t, "drain-allocations.json", request(t, "GET", url+"/v1/node/"+uuid('a', 1)+"/allocations?pretty", ""))
+	golden(t, "drains-running.json", request(t, "GET", url+"/v1/drains?pretty", ""))
+	golden(t, "drain-disable.json", request(t, "PUT", url+drain+"?pretty", `{"MarkEligible":true}`))
+	golden(t, "drain-cancelled.json", request(t, "GET", url+drain+"?pretty", ""))
 	w.drain(nodeID(1), cluster.DrainSpec{Deadline: -1})
 	w.must(&shims.NodeDeregister{At: w.Now(), Nodes: []cluster.NodeID{nodeID(1)}})
-	golden(t, "drain-of-a-node-that-is-gone.json", ask(t, "GET", url+drain+"?pretty", ""))
-	golden(t, "drains-ended.json", ask(t, "GET", url+"/v1/drains?pretty", ""))
-	golden(t, "jobs.json", ask(t, "GET", url+"/v1/jobs?pretty", ""))
-	golden(t, "job.json", ask(t, "GET", url+"/v1/job/web?pretty", ""))
-	golden(t, "allocations.json", ask(t, "GET", url+"/v1/allocations?pretty", ""))
-	golden(t, "evaluations.json", ask(t, "GET", url+"/v1/evaluations?pretty", ""))
-	golden(t, "agent.json", ask(t, "GET", url+"/v1/agent/self?pretty", ""))
-	golden(t, "members.json", ask(t, "GET", url+"/v1/agent/members?pretty", ""))
-	golden(t, "raft.json", ask(t, "GET", url+"/v1/operator/raft/configuration?pretty", ""))
+	golden(t, "drain-of-a-node-that-is-gone.json", request(t, "GET", url+drain+"?pretty", ""))
+	golden(t, "drains-ended.json", request(t, "GET", url+"/v1/drains?pretty", ""))
+	golden(t, "jobs.json", request(t, "GET", url+"/v1/jobs?pretty", ""))
+	golden(t, "job.json", request(t, "GET", url+"/v1/job/web?pretty", ""))
+	golden(t, "allocations.json", request(t, "GET", url+"/v1/allocations?pretty", ""))
+	golden(t, "evaluations.json", request(t, "GET", url+"/v1/evaluations?pretty", ""))
+	golden(t, "agent.json", request(t, "GET", url+"/v1/agent/self?pretty", ""))
+	golden(t, "members.json", request(t, "GET", url+"/v1/agent/members?pretty", ""))
+	golden(t, "raft.json", request(t, "GET", url+"/v1/operator/raft/configuration?pretty", ""))
 }
 
 // The answer to a cancelled drain lists the allocations that still stop.
@@ -79,7 +79,7 @@ func TestDrain_disabledTooLate(t *testing.T) {
 	w.mark(1, cluster.MarkForced)
 	w.mark(2, cluster.MarkForced)
 	w.stop(1)
-	done := decode[wire.DrainResponse](t, ask(t, "PUT", w.serve(httpapi.Options{}).URL+"/v1/node/"+uuid('a', 1)+"/drain", `{}`))
+	done := decode[wire.DrainResponse](t, request(t, "PUT", w.serve(httpapi.Options{}).URL+"/v1/node/"+uuid('a', 1)+"/drain", `{}`))
 	must.Eq(t, 1, done.Withdrawn)
 	must.Eq(t, []string{uuid('b', 1)}, done.StillStopping)
 	must.Eq(t, "d1", done.DrainID)
@@ -92,11 +92,11 @@ func TestDrain_repeated(t *testing.T) {
 	w := newFixture(t).nodes(1)
 	url := w.serve(httpapi.Options{}).URL + "/v1/node/" + uuid('a', 1)
 	const body, key = `{"DrainSpec":{}}`, "/drain?idempotency_token=k"
-	first := ask(t, "PUT", url+key, body)
-	again := ask(t, "PUT", url+key, body)
+	first := request(t, "PUT", url+key, body)
+	again := request(t, "PUT", url+key, body)
 	must.Eq(t, first.index(t), again.index(t))
 	w.end(nodeID(1))
-	late := ask(t, "PUT", url+key, body)
+	late := request(t, "PUT", url+key, body)
 	must.Eq(t, first.index(t), late.index(t))
 	must.True(t, decode[wire.DrainResponse](t, late).Repeated)
 	must.False(t, w.State().Node(nodeID(1)).Draining())
@@ -108,8 +108,8 @@ func TestNode_thePathWins(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(2)
 	url := w.serve(httpapi.Options{}).URL + "/v1/node/" + uuid('a', 1)
-	must.Eq(t, 200, ask(t, "PUT", url+"/eligibility", `{"NodeID":"`+uuid('a', 2)+`","Eligibility":"ineligible"}`).code)
-	must.Eq(t, 200, ask(t, "POST", url+"/drain", `{"NodeID":"`+uuid('a', 2)+`","DrainSpec":{}}`).code)
+	must.Eq(t, 200, request(t, "PUT", url+"/eligibility", `{"NodeID":"`+uuid('a', 2)+`","Eligibility":"ineligible"}`).code)
+	must.Eq(t, 200, request(t, "POST", url+"/drain", `{"NodeID":"`+uuid('a', 2)+`","DrainSpec":{}}`).code)
 	must.Eq(t, cluster.NodeEligible, w.State().Node(nodeID(2)).SchedulingEligibility)
 	must.False(t, w.State().Node(nodeID(2)).Draining())
 	must.True(t, w.State().Node(nodeID(1)).Draining())
@@ -120,7 +120,7 @@ func TestEligibility_unchanged(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
 	before := w.State().Index()
-	got := ask(t, "PUT", w.serve(httpapi.Options{}).URL+"/v1/node/"+uuid('a', 1)+"/eligibility", `{"Eligibility":"eligible"}`)
+	got := request(t, "PUT", w.serve(httpapi.Options{}).URL+"/v1/node/"+uuid('a', 1)+"/eligibility", `{"Eligibility":"eligible"}`)
 	must.Eq(t, `{"EvalCreateIndex":0,"EvalIDs":null,"Index":0,"NodeModifyIndex":0}`, got.body)
 	must.Eq(t, 0, got.index(t))
 	must.Eq(t, before, w.State().Index())
@@ -139,7 +139,7 @@ func TestDrains_pages(t *testing.T) {
 	url := w.serve(httpapi.Options{}).URL + "/v1/drains?x"
 	walk := func(query string) (got []string) {
 		for token, first := "", true; first || token != ""; first = false {
-			a := ask(t, "GET", url+query+"&next_token="+token, "")
+			a := request(t, "GET", url+query+"&next_token="+token, "")
 			list := decode[wire.DrainList](t, a)
 			for _, d := range list.Active {
 				must.NotNil(t, d.Progress)
@@ -171,11 +171,11 @@ func TestDrain_stale(t *testing.T) {
 	w.drain(nodeID(1), cluster.DrainSpec{})
 	w.follows = true
 	url := w.serve(httpapi.Options{}).URL
-	one := decode[wire.NodeDrain](t, ask(t, "GET", url+"/v1/node/"+uuid('a', 1)+"/drain?stale", ""))
+	one := decode[wire.NodeDrain](t, request(t, "GET", url+"/v1/node/"+uuid('a', 1)+"/drain?stale", ""))
 	must.Eq(t, wire.StateDraining, one.State)
 	must.Nil(t, one.Progress)
 	must.SliceEmpty(t, one.Allocs)
-	list := decode[wire.DrainList](t, ask(t, "GET", url+"/v1/drains?stale", ""))
+	list := decode[wire.DrainList](t, request(t, "GET", url+"/v1/drains?stale", ""))
 	must.Len(t, 1, list.Active)
 	must.Nil(t, list.Active[0].Progress)
 }
@@ -201,7 +201,7 @@ func TestDrain_endsMeanwhile(t *testing.T) {
 	index := w.drain(nodeID(1), cluster.DrainSpec{})
 	b := w.backend()
 	b.Drains = &lateExplainer{explainer: explainer{w}, end: func() { w.end(nodeID(1)) }}
-	got := ask(t, "GET", w.serveAs(b, httpapi.Options{}).URL+at("/v1/node/"+uuid('a', 1)+"/drain", index-1), "")
+	got := request(t, "GET", w.serveAs(b, httpapi.Options{}).URL+at("/v1/node/"+uuid('a', 1)+"/drain", index-1), "")
 	one := decode[wire.NodeDrain](t, got)
 	must.Eq(t, wire.StateEnded, one.State)
 	must.Eq(t, "complete", one.Drain.Outcome)
@@ -217,8 +217,7 @@ func TestDrainAllocs_haveEveryField(t *testing.T) {
 		Eval: &cluster.Evaluation{ID: "e1", Status: cluster.EvalBlocked}, Outstanding: []cluster.AllocID{"a2"},
 		Attempts: 3, LastError: errors.New("no quorum"), Healthy: 9, Count: 10, MaxParallel: 1,
 	}
-	b, err := json.Marshal(wire.NewDrainAllocs([]rules.AllocExplanation{report})[0])
-	must.NoError(t, err)
+	b := result.Of(json.Marshal(wire.NewDrainAllocs([]rules.AllocExplanation{report})[0])).OK(t)
 	must.Eq(t, `{"ID":"a1","Namespace":"n","JobID":"j","TaskGroup":"g","Stage":"storage plugins","Reason":"waiting for room","Detail":"why",`+
 		`"Since":"2026-11-20T12:00:00.123456789Z","SinceSeen":true,"Due":"2026-11-20T13:00:00.123456789Z","EvalID":"e1","EvalStatus":"blocked",`+
 		`"Outstanding":["a2"],"Attempts":3,"LastError":"no quorum","Healthy":9,"Count":10,"MaxParallel":1}`, string(b))

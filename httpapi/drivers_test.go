@@ -13,6 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -30,9 +31,8 @@ func TestReferenceClient_Drivers(t *testing.T) {
 		n.SecretID, n.Name, n.Datacenter, n.Status = secretOf(n.ID), string(n.ID[:8]), "dc1", cluster.NodeReady
 		n.Resources = cluster.Resources{CPU: 4000, MemoryMB: 4000, DiskMB: 10_000}
 		n.ReportsDrivers = true
-		body, err := json.Marshal(wire.NewRegistration(n))
-		must.NoError(t, err)
-		return ask(t, "PUT", url+"/v1/client/"+string(n.ID)+"/register", string(body))
+		body := result.Of(json.Marshal(wire.NewRegistration(n))).OK(t)
+		return request(t, "PUT", url+"/v1/client/"+string(n.ID)+"/register", string(body))
 	}
 	for _, n := range nodes {
 		must.Eq(t, 200, register(n).code)
@@ -40,20 +40,17 @@ func TestReferenceClient_Drivers(t *testing.T) {
 	task := api.NewTask("main", "raw_exec").SetConfig("command", "/bin/sleep").Constrain(api.NewConstraint("${attr.kernel.name}", "=", "linux"))
 	job := api.NewServiceJob("web", "web", "global", 50).AddTaskGroup(api.NewTaskGroup("web", 1).AddTask(task))
 	client := w.client()
-	_, _, err := client.Jobs().Register(job, nil)
-	must.NoError(t, err)
+	result.Read(client.Jobs().Register(job, nil)).OK(t)
 	registered := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"})
 	plan := w.schedule(registered)
 	must.SliceEmpty(t, plan.Places)
-	e, _, err := client.Evaluations().Info(string(plan.Blocked.ID), nil)
-	must.NoError(t, err)
+	e := result.Read(client.Evaluations().Info(string(plan.Blocked.ID), nil)).OK(t)
 	must.Eq(t, map[string]int{"missing drivers: raw_exec": 1, "${attr.kernel.name} = linux": 1}, e.FailedTGAllocs["web"].ConstraintFiltered)
 	must.Eq(t, 2, e.FailedTGAllocs["web"].NodesFiltered)
 
 	nodes[0].Drivers = map[string]*cluster.DriverInfo{"raw_exec": {Detected: true, Healthy: true, HealthDescription: "well"}}
 	must.Eq(t, 200, register(nodes[0]).code)
-	n, _, err := client.Nodes().Info(string(nodeID(1)), nil)
-	must.NoError(t, err)
+	n := result.Read(client.Nodes().Info(string(nodeID(1)), nil)).OK(t)
 	must.True(t, n.Drivers["raw_exec"].Healthy)
 	stubs, _, err := client.Nodes().List(nil) // the newest first
 	must.NoError(t, err)
@@ -64,15 +61,14 @@ func TestReferenceClient_Drivers(t *testing.T) {
 
 	report := fmt.Sprintf(`{"Allocs":[{"ID":%q,"ClientStatus":"running","TaskStates":{"main":{"State":"running","Restarts":1,`+
 		`"StartedAt":"2026-11-20T23:02:20Z","Events":[{"Type":"Started","Time":7,"Message":"Task started by client"}]},"other":{"State":"dead"}}}]}`, plan.Places[0].ID)
-	must.Eq(t, 200, ask(t, "PUT", url+"/v1/client/"+string(nodeID(1))+"/allocations", report).code)
-	a, _, err := client.Allocations().Info(string(plan.Places[0].ID), nil)
-	must.NoError(t, err)
+	must.Eq(t, 200, request(t, "PUT", url+"/v1/client/"+string(nodeID(1))+"/allocations", report).code)
+	a := result.Read(client.Allocations().Info(string(plan.Places[0].ID), nil)).OK(t)
 	must.MapLen(t, 1, a.TaskStates)
 	must.Eq(t, 1, a.TaskStates["main"].Restarts)
 	must.Eq(t, "Task started by client", a.TaskStates["main"].Events[0].DisplayMessage)
 	must.Eq(t, "raw_exec", a.Job.TaskGroups[0].Tasks[0].Driver)
 
-	refused := ask(t, "PUT", url+"/v1/client/"+string(nodeID(1))+"/register", `{"Node":{"SecretID":"`+secretOf(nodeID(1))+`","Drivers":{"raw_exec":null}}}`)
+	refused := request(t, "PUT", url+"/v1/client/"+string(nodeID(1))+"/register", `{"Node":{"SecretID":"`+secretOf(nodeID(1))+`","Drivers":{"raw_exec":null}}}`)
 	must.Eq(t, 400, refused.code)
 	must.Eq(t, `driver "raw_exec" is missing`, refused.body)
 }
@@ -111,10 +107,10 @@ func TestDrivers_golden(t *testing.T) {
 		}},
 	}}})
 	url := w.serve(httpapi.Options{}).URL
-	golden(t, "driver-job.json", ask(t, "GET", url+"/v1/job/web?pretty", ""))
-	golden(t, "driver-node.json", ask(t, "GET", url+"/v1/node/"+string(nodeID(1))+"?pretty", ""))
-	golden(t, "driver-nodes.json", ask(t, "GET", url+"/v1/nodes?pretty", ""))
-	golden(t, "driver-alloc.json", ask(t, "GET", url+"/v1/allocation/"+string(allocID(1))+"?pretty", ""))
+	golden(t, "driver-job.json", request(t, "GET", url+"/v1/job/web?pretty", ""))
+	golden(t, "driver-node.json", request(t, "GET", url+"/v1/node/"+string(nodeID(1))+"?pretty", ""))
+	golden(t, "driver-nodes.json", request(t, "GET", url+"/v1/nodes?pretty", ""))
+	golden(t, "driver-alloc.json", request(t, "GET", url+"/v1/allocation/"+string(allocID(1))+"?pretty", ""))
 }
 
 // The explanation of a drain names what the tasks of a stopping allocation wait for.
@@ -143,16 +139,14 @@ func TestReferenceClient_EnforceIndex(t *testing.T) {
 	jobs := w.client().Jobs()
 	_, _, err := jobs.EnforceRegister(newJob(1, 100), 7, nil)
 	must.ErrorContains(t, err, "(Enforcing job modify index 7: job does not exist)")
-	first, _, err := jobs.EnforceRegister(newJob(1, 100), 0, nil)
-	must.NoError(t, err)
+	first := result.Read(jobs.EnforceRegister(newJob(1, 100), 0, nil)).OK(t)
 	_, _, err = jobs.EnforceRegister(newJob(1, 100), 0, nil)
 	must.ErrorContains(t, err, "(Enforcing job modify index 0: job already exists)")
-	_, _, err = jobs.EnforceRegister(newJob(2, 100), first.JobModifyIndex, nil)
-	must.NoError(t, err)
+	result.Read(jobs.EnforceRegister(newJob(2, 100), first.JobModifyIndex, nil)).OK(t)
 	_, _, err = jobs.EnforceRegister(newJob(3, 100), first.JobModifyIndex, nil)
 	must.ErrorContains(t, err, fmt.Sprintf("(Enforcing job modify index %d: job exists with conflicting job modify index: ", first.JobModifyIndex))
 
-	refused := ask(t, http.MethodPut, w.serve(httpapi.Options{}).URL+"/v1/jobs", `{"Job":{"ID":"web","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]},"EnforceIndex":true}`)
+	refused := request(t, http.MethodPut, w.serve(httpapi.Options{}).URL+"/v1/jobs", `{"Job":{"ID":"web","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]},"EnforceIndex":true}`)
 	must.Eq(t, http.StatusConflict, refused.code)
 	must.Eq(t, 1, w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"}).Version)
 }
@@ -165,8 +159,7 @@ func TestReferenceClient_DriversBeforeTheirVersion(t *testing.T) {
 	w.serve(httpapi.Options{})
 	task := api.NewTask("main", "raw_exec").SetConfig("command", "/bin/sleep").Constrain(api.NewConstraint("${attr.kernel.name}", "=", "linux"))
 	job := api.NewServiceJob("web", "web", "global", 50).AddTaskGroup(api.NewTaskGroup("web", 1).AddTask(task))
-	answer, _, err := w.client().Jobs().Register(job, nil)
-	must.NoError(t, err)
+	answer := result.Read(w.client().Jobs().Register(job, nil)).OK(t)
 	must.StrContains(t, answer.Warnings, "the cluster has version 1 until all its servers are upgraded")
 	kept := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"})
 	must.Eq(t, cluster.MinVersion, kept.NeededVersion())
@@ -183,7 +176,7 @@ func TestDrivers_unreadableConstraints(t *testing.T) {
 		".{1000}": "use smaller repetitions",
 	} {
 		job := `{"Job":{"ID":"web","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Constraints":[{"LTarget":"${attr.x}","Operand":"regexp","RTarget":"` + right + `"}]}]}]}}`
-		got := ask(t, "PUT", url+"/v1/jobs", job)
+		got := request(t, "PUT", url+"/v1/jobs", job)
 		must.Eq(t, 400, got.code)
 		must.StrContains(t, got.body, want)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // answer is a server's answer.
@@ -27,24 +28,19 @@ type answer struct {
 // index is the answer's X-Nomad-Index.
 func (a answer) index(t testing.TB) uint64 {
 	t.Helper()
-	index, err := strconv.ParseUint(a.header.Get("X-Nomad-Index"), 10, 64)
-	must.NoError(t, err)
-	return index
+	return result.Of(strconv.ParseUint(a.header.Get("X-Nomad-Index"), 10, 64)).OK(t)
 }
 
-// ask sends a request with pairs of header names and values.
-func ask(t testing.TB, method, url, body string, header ...string) answer {
+// request sends a request with pairs of header names and values.
+func request(t testing.TB, method, url, body string, header ...string) answer {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	must.NoError(t, err)
+	r := result.Of(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))).OK(t)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	response, err := http.DefaultTransport.RoundTrip(r)
-	must.NoError(t, err)
+	response := result.Of(http.DefaultTransport.RoundTrip(r)).OK(t)
 	defer response.Body.Close()
-	b, err := io.ReadAll(response.Body)
-	must.NoError(t, err)
+	b := result.Of(io.ReadAll(response.Body)).OK(t)
 	return answer{response.StatusCode, string(b), response.Header}
 }
 
@@ -154,7 +150,7 @@ func TestErrors(t *testing.T) {
 		{"POST", "/v1/operator/raft/join", `{"ID":"s9","Address":"x"}`, 400, "Address is not host:port"},
 	} {
 		t.Run(fmt.Sprintf("%s %.60s %.40s", test.method, test.path, test.body), func(t *testing.T) {
-			got := ask(t, test.method, url+test.path, test.body)
+			got := request(t, test.method, url+test.path, test.body)
 			must.Eq(t, test.text, got.body)
 			must.Eq(t, test.code, got.code)
 			if test.code != 200 && test.text != "" {
@@ -177,37 +173,37 @@ func TestErrors_notFoundHasHeaders(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
 	url := w.serve(httpapi.Options{}).URL
-	got := ask(t, "GET", url+"/v1/node/none", "")
+	got := request(t, "GET", url+"/v1/node/none", "")
 	must.Eq(t, w.State().TableIndex(httpapi.TableNodes), got.index(t))
 	must.Eq(t, "true", got.header.Get("X-Nomad-KnownLeader"))
 	must.Eq(t, "0", got.header.Get("X-Nomad-LastContact"))
-	must.Eq(t, 1, newFixture(t).asks("GET", "/v1/node/none").index(t), must.Sprint("never zero, also in an empty state"))
-	must.Eq(t, 1, newFixture(t).asks("GET", "/v1/node/none/allocations").index(t))
+	must.Eq(t, 1, newFixture(t).request("GET", "/v1/node/none").index(t), must.Sprint("never zero, also in an empty state"))
+	must.Eq(t, 1, newFixture(t).request("GET", "/v1/node/none/allocations").index(t))
 }
 
-// asks sends a request to a new server of the fixture.
-func (w *fixture) asks(method, path string) answer {
+// request sends a request to a new server of the fixture.
+func (w *fixture) request(method, path string) answer {
 	w.Helper()
-	return ask(w, method, w.serve(httpapi.Options{}).URL+path, "")
+	return request(w, method, w.serve(httpapi.Options{}).URL+path, "")
 }
 
 // A bad filter is the client's mistake, in the reference's words as far as they go.
 func TestErrors_filter(t *testing.T) {
 	t.Parallel()
 	url := newFixture(t).nodes(1).serve(httpapi.Options{}).URL
-	got := ask(t, "GET", url+"/v1/nodes?filter=Status+%3D%3D", "")
+	got := request(t, "GET", url+"/v1/nodes?filter=Status+%3D%3D", "")
 	must.Eq(t, 400, got.code)
 	must.StrHasPrefix(t, "failed to create result paginator: failed to read filter expression: ", got.body)
-	got = ask(t, "GET", url+"/v1/nodes?filter=Colour+%3D%3D+red", "")
+	got = request(t, "GET", url+"/v1/nodes?filter=Colour+%3D%3D+red", "")
 	must.Eq(t, 400, got.code)
 	must.StrHasPrefix(t, "failed to read result page: ", got.body)
 	deep := strings.Repeat("(", 9) + "Name == a" + strings.Repeat(")", 9)
-	got = ask(t, "GET", url+"/v1/nodes?filter="+escape(deep), "")
+	got = request(t, "GET", url+"/v1/nodes?filter="+escape(deep), "")
 	must.Eq(t, 400, got.code)
 	must.StrContains(t, got.body, "max number of expressions parsed")
-	must.Eq(t, 200, ask(t, "GET", url+"/v1/nodes?filter="+escape(deep[4:len(deep)-4]), "").code)
-	must.Eq(t, 200, ask(t, "GET", url+"/v1/nodes?filter="+escape("Name == a"+strings.Repeat(" and Name == a", 100)), "").code)
-	secret := ask(t, "GET", url+"/v1/nodes?filter=SecretID+%3D%3D+%22"+secretOf(nodeID(1))+"%22", "")
+	must.Eq(t, 200, request(t, "GET", url+"/v1/nodes?filter="+escape(deep[4:len(deep)-4]), "").code)
+	must.Eq(t, 200, request(t, "GET", url+"/v1/nodes?filter="+escape("Name == a"+strings.Repeat(" and Name == a", 100)), "").code)
+	secret := request(t, "GET", url+"/v1/nodes?filter=SecretID+%3D%3D+%22"+secretOf(nodeID(1))+"%22", "")
 	must.Eq(t, "[]", secret.body, must.Sprint("a filter cannot guess secrets"))
 }
 
@@ -223,7 +219,7 @@ func TestErrors_filterNested(t *testing.T) {
 		"all Events as e { e.Message == x or " + has + " }":                                      400,
 		"Name == a or any Events as e { " + has + " }":                                           400,
 	} {
-		got := ask(t, "GET", url+escape(filter), "")
+		got := request(t, "GET", url+escape(filter), "")
 		must.Eq(t, code, got.code, must.Sprint(filter, got.body))
 		if code == 400 {
 			must.StrHasSuffix(t, "any and all cannot be nested", got.body)
@@ -246,14 +242,14 @@ func TestErrors_filterGone(t *testing.T) {
 func TestErrors_areCut(t *testing.T) {
 	t.Parallel()
 	url := newFixture(t).serve(httpapi.Options{}).URL
-	got := ask(t, "PUT", url+"/v1/jobs", `{"Job":{"ID":"x","Type":"`+strings.Repeat("é", 1<<20)+`","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]}}`)
+	got := request(t, "PUT", url+"/v1/jobs", `{"Job":{"ID":"x","Type":"`+strings.Repeat("é", 1<<20)+`","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]}}`)
 	must.Eq(t, 400, got.code)
 	must.StrHasPrefix(t, `Invalid job type: "é`, got.body)
 	must.StrHasSuffix(t, "é…", got.body)
 	must.Between(t, 4<<10, len(got.body), 4<<10+3)
 
 	groups := strings.Repeat(`{"Name":""},`, 999) + `{"Name":""}`
-	got = ask(t, "PUT", url+"/v1/jobs", `{"Job":{"ID":"x","TaskGroups":[`+groups+`]}}`)
+	got = request(t, "PUT", url+"/v1/jobs", `{"Job":{"ID":"x","TaskGroups":[`+groups+`]}}`)
 	must.Eq(t, 400, got.code)
 	must.StrHasSuffix(t, "\nand more is wrong", got.body)
 }
@@ -268,12 +264,12 @@ func TestErrors_keysTwice(t *testing.T) {
 	for _, body := range []string{
 		`{"DrainSpec":{"Deadline":1},"drainspec":null}`, `{"DrainSpec":{},"Meta":{},"DrainSpec":null}`, ` {"DrainSpec":{},"DrainSpec":null}`, `{"DrainSpec":{},"Drainſpec":null}`,
 	} {
-		got := ask(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", body)
+		got := request(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", body)
 		must.Eq(t, 400, got.code, must.Sprint(body))
 		must.StrHasSuffix(t, "is in the request body twice", got.body)
 	}
 	must.True(t, w.State().Node(nodeID(1)).Draining())
-	must.Eq(t, 200, ask(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", `{"DrainSpec":{},"Meta":{"a":"1","A":"2"}}`).code)
+	must.Eq(t, 200, request(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", `{"DrainSpec":{},"Meta":{"a":"1","A":"2"}}`).code)
 }
 
 // The error of a write says whether to retry.
@@ -292,7 +288,7 @@ func TestErrors_writer(t *testing.T) {
 		{fmt.Errorf("registering: %w", httpapi.ErrForbidden), 403, "Permission denied"},
 	} {
 		w.broken = test.err
-		got := ask(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", "{}")
+		got := request(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", "{}")
 		must.Eq(t, test.code, got.code)
 		must.Eq(t, test.text, got.body)
 		must.Eq(t, test.code == 503, got.header.Get("Retry-After") == "1")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -22,9 +23,7 @@ func (w *fixture) subscribe(topics map[api.Topic][]string, index uint64) <-chan 
 	client := w.client()
 	ctx, cancel := context.WithCancel(context.Background())
 	w.Cleanup(cancel) // before the server is closed, which waits for the stream
-	events, err := client.EventStream().Stream(ctx, topics, index, nil)
-	must.NoError(w, err)
-	return events
+	return result.Of(client.EventStream().Stream(ctx, topics, index, nil)).OK(w)
 }
 
 // take reads the next n events, each as its topic, type and key.
@@ -94,17 +93,14 @@ func TestReferenceClient_eventsSince(t *testing.T) {
 			must.GreaterEq(t, start, e.Index)
 			switch e.Topic {
 			case api.TopicAllocation:
-				a, err := e.Allocation()
-				must.NoError(t, err)
+				a := result.Of(e.Allocation()).OK(t)
 				must.Eq(t, uuid('b', 1), a.ID)
 				must.Nil(t, a.Job)
 			case api.TopicJob:
-				j, err := e.Job()
-				must.NoError(t, err)
+				j := result.Of(e.Job()).OK(t)
 				must.Eq(t, "web", *j.ID)
 			case api.TopicEvaluation:
-				eval, err := e.Evaluation()
-				must.NoError(t, err)
+				eval := result.Of(e.Evaluation()).OK(t)
 				must.Eq(t, "web", eval.JobID)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // dialExec opens a WebSocket for a command in a task of the first allocation.
@@ -44,8 +45,7 @@ func TestExec_handshake(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			conn, err := r.dialExec(c.task, "&ws_handshake=true", nil)
-			must.NoError(t, err)
+			conn := result.Of(r.dialExec(c.task, "&ws_handshake=true", nil)).OK(t)
 			must.NoError(t, conn.WriteMessage(websocket.TextMessage, []byte(c.first)))
 			must.NoError(t, conn.WriteMessage(websocket.TextMessage, []byte("{\"stdin\":\n{\"data\":\"aGk=\"}}")))
 			_, message, err := conn.ReadMessage()
@@ -87,8 +87,7 @@ func TestExec_ends(t *testing.T) {
 				defer close(ended)
 				echoNode(w, hr)
 			})
-			conn, err := r.dialExec("main", "", http.Header{"X-Nomad-Token": {"writer"}})
-			must.NoError(t, err)
+			conn := result.Of(r.dialExec("main", "", http.Header{"X-Nomad-Token": {"writer"}})).OK(t)
 			_ = end(conn) // the server may close the connection during the write
 			<-ended
 		})
@@ -112,17 +111,14 @@ func TestReach_revoked(t *testing.T) {
 	access := &revocable{tokens: tokens{"writer": {Name: "w", Write: true}}}
 	b.Nodes, b.Access = r.sessions, access
 	r.url = r.serveAs(b, httpapi.Options{}).URL
-	conn, err := r.dialExec("main", "", http.Header{"X-Nomad-Token": {"writer"}})
-	must.NoError(t, err)
-	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/v1/client/fs/logs/"+string(allocID(1))+"?follow=true", nil)
-	must.NoError(t, err)
+	conn := result.Of(r.dialExec("main", "", http.Header{"X-Nomad-Token": {"writer"}})).OK(t)
+	q := result.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/v1/client/fs/logs/"+string(allocID(1))+"?follow=true", nil)).OK(t)
 	q.Header.Set("X-Nomad-Token", "writer")
-	response, err := http.DefaultClient.Do(q)
-	must.NoError(t, err)
+	response := result.Of(http.DefaultClient.Do(q)).OK(t)
 	access.gone.Store(true)
 	<-ended
 	<-ended
-	_, _, err = conn.ReadMessage()
+	_, _, err := conn.ReadMessage()
 	must.Error(t, err)
 	_, err = io.ReadAll(response.Body)
 	must.Error(t, err)
@@ -146,12 +142,11 @@ func (r *revocable) Identify(token string) (httpapi.Identity, bool) {
 func TestExec_sessionLost(t *testing.T) {
 	t.Parallel()
 	r := newReachable(t, echoNode)
-	conn, err := r.dialExec("main", "", http.Header{"X-Nomad-Token": {"writer"}})
-	must.NoError(t, err)
+	conn := result.Of(r.dialExec("main", "", http.Header{"X-Nomad-Token": {"writer"}})).OK(t)
 	r.sessions.mu.Lock()
 	end := r.sessions.held[nodeID(1)]
 	r.sessions.mu.Unlock()
 	must.NoError(t, end.Close())
-	_, _, err = conn.ReadMessage()
+	_, _, err := conn.ReadMessage()
 	must.Error(t, err)
 }

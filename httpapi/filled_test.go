@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -144,8 +145,7 @@ func (c *fillCheck) walk(route, field string, v reflect.Value) {
 func (c *fillCheck) checkJob(route string, j *api.Job) {
 	c.t.Helper()
 	c.jobs++
-	text, err := json.Marshal(j)
-	must.NoError(c.t, err)
+	text := result.Of(json.Marshal(j)).OK(c.t)
 	filled, same := new(api.Job), new(api.Job)
 	must.NoError(c.t, json.Unmarshal(text, filled))
 	must.NoError(c.t, json.Unmarshal(text, same))
@@ -187,8 +187,7 @@ func everything(w *fixture, c *api.Client) {
 	w.must(&shims.NodeRegister{At: w.Now(), Node: n})
 	pluginNode(w, 1, allocID(9))
 
-	_, err := c.CSIVolumes().Register(dataVolume(), nil)
-	must.NoError(w, err)
+	result.Of(c.CSIVolumes().Register(dataVolume(), nil)).OK(w)
 	jobs := []*api.Job{
 		volumeJob(), newTyped("batch", api.NewBatchJob("batch", "batch", "global", 50)), newTyped("sysbatch", api.NewSysbatchJob("sysbatch", "sysbatch", "global", 50)),
 		newTyped("system", api.NewSystemJob("system", "system", "global", 50)), newTyped("plugin", api.NewSystemJob("plugin", "plugin", "global", 50)),
@@ -205,11 +204,10 @@ func everything(w *fixture, c *api.Client) {
 		if *j.ID == "plugin" || *j.ID == "sysbatch" {
 			j.Canonicalize() // as the reference's command sends it
 		}
-		_, _, err := c.Jobs().Register(j, nil)
-		must.NoError(w, err)
+		result.Read(c.Jobs().Register(j, nil)).OK(w)
 	}
 	for _, body := range []string{minimalJob, `{"Job":{"ID":"stopped","Stop":true,"TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]}}`} {
-		registered := ask(w, http.MethodPut, w.serve(httpapi.Options{}).URL+"/v1/jobs", body)
+		registered := request(w, http.MethodPut, w.serve(httpapi.Options{}).URL+"/v1/jobs", body)
 		must.Eq(w, http.StatusOK, registered.code, must.Sprint(registered.body))
 	}
 	// A job of an older server has none of the fields that the servers fill in today.
@@ -346,8 +344,7 @@ func TestFilled_answers(t *testing.T) {
 		must.NoError(t, err, must.Sprint(r.route))
 		check.answer(r.route, answer)
 	}
-	plan, _, err := c.Jobs().Plan(volumeJob(), false, nil)
-	must.NoError(t, err)
+	plan := result.Read(c.Jobs().Plan(volumeJob(), false, nil)).OK(t)
 	check.answer("PUT /v1/job/{id}/plan", plan)
 	followed(w, check.event)
 	check.finish()
@@ -383,8 +380,7 @@ func followed(w *fixture, f func(*api.Event)) {
 // differs, such as MemoryMB.
 func (c *fillCheck) event(e *api.Event) {
 	c.t.Helper()
-	text, err := json.Marshal(e.Payload)
-	must.NoError(c.t, err)
+	text := result.Of(json.Marshal(e.Payload)).OK(c.t)
 	var row struct {
 		Node       *api.Node
 		Job        *api.Job

@@ -6,6 +6,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // Load balancers learn whether the server knows a leader.
@@ -13,17 +14,15 @@ func TestReferenceClient_health(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	agent := w.client().Agent()
-	health, err := agent.Health()
-	must.NoError(t, err)
+	health := result.Of(agent.Health()).OK(t)
 	must.True(t, health.Server.Ok)
 	must.Nil(t, health.Client)
 	w.servers[0].Leader = false
-	health, err = agent.Health()
-	must.NoError(t, err)
+	health = result.Of(agent.Health()).OK(t)
 	must.False(t, health.Server.Ok)
 	must.Eq(t, "No cluster leader", health.Server.Message)
 	url := w.serve(httpapi.Options{}).URL + "/v1/agent/health"
-	must.Eq(t, 500, ask(t, "GET", url, "").code)
-	must.Eq(t, `{"client":{"ok":false,"message":"this agent is a server, not a client"}}`, ask(t, "GET", url+"?type=client", "").body)
-	must.Eq(t, 400, ask(t, "GET", url+"?type=x", "").code)
+	must.Eq(t, 500, request(t, "GET", url, "").code)
+	must.Eq(t, `{"client":{"ok":false,"message":"this agent is a server, not a client"}}`, request(t, "GET", url+"?type=client", "").body)
+	must.Eq(t, 400, request(t, "GET", url+"?type=x", "").code)
 }

@@ -44,7 +44,7 @@ func spend(w *fixture, j *cluster.Job, states func(n int) *cluster.TaskStates) {
 func givenUp(t *testing.T, base, job string, headers ...string) map[string]wire.GroupGivenUp {
 	t.Helper()
 	var sum wire.JobSummary
-	a := ask(t, "GET", base+"/v1/job/"+job+"/summary", "", headers...)
+	a := request(t, "GET", base+"/v1/job/"+job+"/summary", "", headers...)
 	must.Eq(t, 200, a.code, must.Sprint(a.body))
 	must.NoError(t, json.Unmarshal([]byte(a.body), &sum))
 	return sum.GivenUp
@@ -56,9 +56,7 @@ func TestJobSummary_givenUp(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).atNoon().nodes(2)
 	w.must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
-	b := w.backend()
-	b.Access = everyToken()
-	base := w.serveAs(b, httpapi.Options{}).URL
+	base := w.serveAs(w.guarded(), httpapi.Options{}).URL
 	writer, reader := []string{"X-Nomad-Token", "writer-token"}, []string{"X-Nomad-Token", "reader-token"}
 	job := w.job("web", cluster.JobService, 2).Copy()
 	side := *job.TaskGroups[0].Tasks[0]
@@ -72,7 +70,7 @@ func TestJobSummary_givenUp(t *testing.T) {
 		}
 		return failedStates("unknown key hush", noon.Add(time.Duration(n)*time.Minute))
 	})
-	golden(t, "job-given-up.json", ask(t, "GET", base+"/v1/job/web/summary?pretty", "", writer...))
+	golden(t, "job-given-up.json", request(t, "GET", base+"/v1/job/web/summary?pretty", "", writer...))
 	group := givenUp(t, base, "web", writer...)["web"]
 	must.Eq(t, 2, group.Slots)
 	must.Eq(t, 2*(cluster.MaxReschedules+1), group.Failed)

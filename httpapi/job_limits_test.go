@@ -13,6 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -231,8 +232,7 @@ func TestJob_belowTheLimits(t *testing.T) {
 			h.ServeHTTP(rec, httptest.NewRequest("PUT", "/v1/jobs", strings.NewReader(body)))
 			must.Eq(t, http.StatusOK, rec.Code, must.Sprint(rec.Body))
 			job := w.State().Job(cluster.JobKey{Namespace: "default", ID: "new"})
-			entry, err := shims.Encode(&shims.JobRegister{Job: job})
-			must.NoError(t, err)
+			entry := result.Of(shims.Encode(&shims.JobRegister{Job: job})).OK(t)
 			must.Less(t, shims.MaxRequestEntry, len(entry))
 			w.place(1, job, nodeID(1))
 			w.restore()
@@ -264,12 +264,9 @@ func changesOf(t testing.TB, h http.Handler) client.Changes {
 	t.Helper()
 	s := httptest.NewServer(h)
 	defer s.Close()
-	c, err := client.New(client.Config{Address: s.URL})
-	must.NoError(t, err)
+	c := result.Of(client.New(client.Config{Address: s.URL})).OK(t)
 	defer c.Close()
-	changes, err := c.NodeSide(nodeID(1)).Changes(t.Context(), client.Since{}, 0)
-	must.NoError(t, err)
-	return changes
+	return result.Of(c.NodeSide(nodeID(1)).Changes(t.Context(), client.Since{}, 0)).OK(t)
 }
 
 // deepJob is a job that only a server of an older release accepts.

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -40,19 +41,16 @@ func TestReferenceClient_JobPlan(t *testing.T) {
 	must.Eq(t, before, w.State().Index())
 	must.Nil(t, w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"}))
 
-	_, _, err = jobs.Register(newJob(3, 1000), nil)
-	must.NoError(t, err)
+	result.Read(jobs.Register(newJob(3, 1000), nil)).OK(t)
 	job := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"})
 	must.Len(t, 3, w.schedule(job).Places)
 
-	same, _, err := jobs.Plan(newJob(3, 1000), true, nil)
-	must.NoError(t, err)
+	same := result.Read(jobs.Plan(newJob(3, 1000), true, nil)).OK(t)
 	must.Eq(t, "None", same.Diff.Type)
 	must.Eq(t, "None", same.Diff.TaskGroups[0].Type)
 	must.Eq(t, &api.DesiredUpdates{Ignore: 3}, same.Annotations.DesiredTGUpdates["web"])
 
-	more, _, err := jobs.Plan(newJob(10, 1000), true, nil)
-	must.NoError(t, err)
+	more := result.Read(jobs.Plan(newJob(10, 1000), true, nil)).OK(t)
 	must.Eq(t, job.JobModifyIndex, more.JobModifyIndex)
 	must.Eq(t, &api.DesiredUpdates{Ignore: 3, Place: 7}, more.Annotations.DesiredTGUpdates["web"])
 	must.Eq(t, "Edited", more.Diff.Type)
@@ -69,8 +67,7 @@ func TestReferenceClient_JobPlan(t *testing.T) {
 	must.Len(t, 5, made.Places)
 	must.Eq(t, 2, made.Eval.Queued["web"])
 
-	fewer, _, err := jobs.Plan(newJob(2, 1000), false, nil)
-	must.NoError(t, err)
+	fewer := result.Read(jobs.Plan(newJob(2, 1000), false, nil)).OK(t)
 	must.Eq(t, &api.DesiredUpdates{Ignore: 2, Stop: 6}, fewer.Annotations.DesiredTGUpdates["web"])
 	must.Nil(t, fewer.Diff)
 
@@ -105,8 +102,7 @@ func TestJobPlan_updates(t *testing.T) {
 	w.report(1, cluster.ClientFailed)
 	w.must(&shims.NodeUpdateStatus{At: w.Now(), Node: nodeID(2), Status: cluster.NodeDown})
 
-	plan, _, err := w.client().Jobs().Plan(newJob(4, 100), true, nil)
-	must.NoError(t, err)
+	plan := result.Read(w.client().Jobs().Plan(newJob(4, 100), true, nil)).OK(t)
 	must.Eq(t, map[string]*api.DesiredUpdates{
 		"web": {Ignore: 1, Migrate: 1, RescheduleNow: 1, Stop: 1, Place: 1}, // 4; 2; 1; 3 is lost
 		"old": {Stop: 1},
@@ -121,7 +117,7 @@ func TestJobPlan_absent(t *testing.T) {
 	w := newFixture(t)
 	b := w.backend()
 	b.Planner = nil
-	a := ask(t, http.MethodPut, w.serveAs(b, httpapi.Options{}).URL+"/v1/job/web/plan", `{"Job": {"ID": "web"}}`)
+	a := request(t, http.MethodPut, w.serveAs(b, httpapi.Options{}).URL+"/v1/job/web/plan", `{"Job": {"ID": "web"}}`)
 	must.Eq(t, http.StatusNotImplemented, a.code, must.Sprint(a.body))
 }
 
@@ -130,8 +126,7 @@ func TestJobPlan_driverFields(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
 	jobs := w.client().Jobs()
-	_, _, err := jobs.Register(newJob(1, 100), nil)
-	must.NoError(t, err)
+	result.Read(jobs.Register(newJob(1, 100), nil)).OK(t)
 	next := newJob(1, 100).Constrain(api.NewConstraint("${meta.rack}", "=", "r1"))
 	task := next.TaskGroups[0].Tasks[0]
 	task.Driver, task.Leader, task.KillSignal = "raw_exec", true, "SIGTERM"
@@ -139,8 +134,7 @@ func TestJobPlan_driverFields(t *testing.T) {
 	task.SetConfig("command", "/bin/sleep")
 	task.Lifecycle = nil
 	task.RestartPolicy = &api.RestartPolicy{Attempts: new(9)}
-	plan, _, err := jobs.Plan(next, true, nil)
-	must.NoError(t, err)
+	plan := result.Read(jobs.Plan(next, true, nil)).OK(t)
 	must.Eq(t, "Edited", plan.Diff.Type)
 	must.Eq(t, "Constraint", plan.Diff.Objects[0].Name)
 	must.Eq(t, "Added", plan.Diff.Objects[0].Type)
@@ -156,6 +150,6 @@ func TestJobPlan_driverFields(t *testing.T) {
 	must.Eq(t, "RestartPolicy", diff.Objects[0].Name)
 
 	next.TaskGroups[0].Tasks[0].RestartPolicy.Delay = new(time.Hour)
-	_, _, err = jobs.Plan(next, true, nil)
+	_, _, err := jobs.Plan(next, true, nil)
 	must.ErrorContains(t, err, "RestartPolicy: 9 attempts with a delay of 1h0m0s do not fit into an interval of 30m0s")
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // The reference's "server members" shows which servers answer, and their builds.
@@ -16,8 +17,7 @@ func TestReferenceClient_members(t *testing.T) {
 		w.servers = append(w.servers, httpapi.Member{ID: id, Address: "127.0.0.2:4647", Voter: true})
 	}
 	agent := w.client().Agent()
-	got, err := agent.Members()
-	must.NoError(t, err)
+	got := result.Of(agent.Members()).OK(t)
 	must.SliceLen(t, 3, got.Members)
 	for i, want := range []struct{ status, build string }{{"alive", "1.2.3"}, {"alive", "1.2.3"}, {"failed", "unknown"}} {
 		m := got.Members[i]
@@ -26,8 +26,7 @@ func TestReferenceClient_members(t *testing.T) {
 		must.Eq(t, "3", m.Tags["raft_vsn"])
 		must.Eq(t, "1", m.Tags["vsn"])
 	}
-	self, err := agent.Self()
-	must.NoError(t, err)
+	self := result.Of(agent.Self()).OK(t)
 	must.Eq(t, "alive", self.Member.Status)
 	must.Eq[any](t, "2", self.Stats["raft"]["num_peers"])
 }

@@ -17,8 +17,8 @@ func TestDrain_cancelIsMeant(t *testing.T) {
 	w := newFixture(t).nodes(1)
 	path := w.serve(httpapi.Options{}).URL + "/v1/node/" + uuid('a', 1) + "/drain"
 	for _, body := range []string{`{}`, `{"DrainSpec":null}`, `{"MarkEligible":false}`, `{"NodeID":"x","Meta":{"a":"b"}}`} {
-		must.Eq(t, 200, ask(t, "PUT", path, `{"DrainSpec":{},"Other":1}`).code)
-		must.Eq(t, 200, ask(t, "PUT", path, body).code, must.Sprint(body))
+		must.Eq(t, 200, request(t, "PUT", path, `{"DrainSpec":{},"Other":1}`).code)
+		must.Eq(t, 200, request(t, "PUT", path, body).code, must.Sprint(body))
 		must.False(t, w.State().Node(nodeID(1)).Draining(), must.Sprint(body))
 	}
 	w.drain(nodeID(1), cluster.DrainSpec{})
@@ -30,7 +30,7 @@ func TestDrain_cancelIsMeant(t *testing.T) {
 		`[]`:                                           "the request body is a list; it must be an object",
 		`{"DrainSpec":{"Deadline":31536000000000001}}`: "must be at most 8760h0m0s",
 	} {
-		got := ask(t, "PUT", path, body)
+		got := request(t, "PUT", path, body)
 		must.Eq(t, 400, got.code, must.Sprint(body))
 		must.StrContains(t, got.body, want)
 		must.True(t, w.State().Node(nodeID(1)).Draining(), must.Sprint(body))
@@ -49,14 +49,14 @@ func TestJob_durationsAreBounded(t *testing.T) {
 	migrate := func(d string) string {
 		return `"Migrate":{"MaxParallel":1,"HealthCheck":"checks","MinHealthyTime":1,"HealthyDeadline":` + d + `},`
 	}
-	must.Eq(t, 200, ask(t, "PUT", url, job(migrate(year), `,"KillTimeout":`+year)).code)
+	must.Eq(t, 200, request(t, "PUT", url, job(migrate(year), `,"KillTimeout":`+year)).code)
 	for _, test := range []struct{ group, task, want string }{
 		{migrate(most), "", `group "main": Migrate.HealthyDeadline is 2562047h47m16.854775807s; the most is 8760h0m0s`},
 		{`"ShutdownDelay":` + most + `,`, "", `group "main": ShutdownDelay is`},
 		{"", `,"KillTimeout":` + most, `group "main", task "main": KillTimeout is`},
 		{"", `,"ShutdownDelay":` + most, `group "main", task "main": ShutdownDelay is`},
 	} {
-		got := ask(t, "PUT", url, job(test.group, test.task))
+		got := request(t, "PUT", url, job(test.group, test.task))
 		must.Eq(t, 400, got.code, must.Sprint(test))
 		must.StrContains(t, got.body, test.want)
 	}

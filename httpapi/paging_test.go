@@ -14,6 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -33,7 +34,7 @@ type ided struct{ ID string }
 func pages(t testing.TB, base string) (all [][]string) {
 	t.Helper()
 	for token, first := "", true; first || token != ""; first = false {
-		a := ask(t, "GET", base+"&next_token="+url.QueryEscape(token), "")
+		a := request(t, "GET", base+"&next_token="+url.QueryEscape(token), "")
 		var ids []string
 		for _, row := range decode[[]ided](t, a) {
 			ids = append(ids, row.ID)
@@ -59,14 +60,14 @@ func TestPages_nodes(t *testing.T) {
 	must.Eq(t, [][]string{ids(1, 2), ids(3, 4), ids(5)}, pages(t, url+"?per_page=2"))
 	must.Eq(t, [][]string{ids(1, 2, 3, 4, 5)}, pages(t, url+"?per_page=5"), must.Sprint("a last page that is full has no next"))
 	must.Eq(t, [][]string{ids(5, 4), ids(3, 2), ids(1)}, pages(t, url+"?per_page=2&reverse=true"))
-	must.Eq(t, uuid('a', 2), ask(t, "GET", url+"?per_page=1", "").header.Get("X-Nomad-NextToken"))
+	must.Eq(t, uuid('a', 2), request(t, "GET", url+"?per_page=1", "").header.Get("X-Nomad-NextToken"))
 	must.Eq(t, [][]string{ids(2), ids(3)}, pages(t, url+"?per_page=1&filter="+escape(`Name matches "n[23]"`)))
 	must.Eq(t, [][]string{ids(3)}, pages(t, url+"?prefix=a000000&filter="+escape(`Name == "n3"`)))
 
 	// The first row of a page may be deleted before the page is read.
-	token := ask(t, "GET", url+"?per_page=2", "").header.Get("X-Nomad-NextToken")
+	token := request(t, "GET", url+"?per_page=2", "").header.Get("X-Nomad-NextToken")
 	w.must(&shims.NodeDeregister{At: w.Now(), Nodes: []cluster.NodeID{cluster.NodeID(token)}})
-	rest := decode[[]ided](t, ask(t, "GET", url+"?next_token="+token, ""))
+	rest := decode[[]ided](t, request(t, "GET", url+"?next_token="+token, ""))
 	must.Eq(t, uuid('a', 4), rest[0].ID)
 }
 
@@ -96,7 +97,7 @@ func TestFilter_nodes(t *testing.T) {
 		`LastDrain.Status == "draining"`:                     {"n2"},
 		`SchedulingEligibility == eligible or Drain == true`: {"n1", "n2", "n4"},
 	} {
-		a := ask(t, "GET", url+escape(expression), "")
+		a := request(t, "GET", url+escape(expression), "")
 		must.Eq(t, 200, a.code, must.Sprint(expression, a.body))
 		names := []string{}
 		for _, stub := range decode[[]wire.NodeListStub](t, a) {
@@ -114,7 +115,7 @@ func TestPages_jobs(t *testing.T) {
 	for _, namespace := range []string{"b", "a", "a/b"} {
 		for _, id := range []string{"x", "w/y", "z"} {
 			body := fmt.Sprintf(`{"Job":{"ID":%q,"Namespace":%q,"TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]}}`, id, namespace)
-			must.Eq(t, 200, ask(t, "PUT", url+"/v1/jobs", body).code)
+			must.Eq(t, 200, request(t, "PUT", url+"/v1/jobs", body).code)
 		}
 	}
 	want := []string{"w/y", "x", "z"}
@@ -127,13 +128,13 @@ func TestPages_jobs(t *testing.T) {
 	must.Eq(t, slices.Concat(want, want, want), reversed)
 	must.Eq(t, [][]string{{"w/y"}, {"w/y"}, {"w/y"}}, pages(t, url+"/v1/jobs?namespace=*&per_page=1&filter="+escape(`ID == "w/y" and Type == service and Status == pending`)))
 
-	job := decode[wire.Job](t, ask(t, "GET", url+"/v1/job/w%2Fy?namespace=a%2Fb", ""))
+	job := decode[wire.Job](t, request(t, "GET", url+"/v1/job/w%2Fy?namespace=a%2Fb", ""))
 	must.Eq(t, "a/b", *job.Namespace)
-	names := decode[[]wire.Namespace](t, ask(t, "GET", url+"/v1/namespaces", ""))
+	names := decode[[]wire.Namespace](t, request(t, "GET", url+"/v1/namespaces", ""))
 	must.Eq(t, []string{"a", "a/b", "b", "default"}, []string{names[0].Name, names[1].Name, names[2].Name, names[3].Name})
-	must.Eq(t, 200, ask(t, "DELETE", url+"/v1/job/w%2Fy?namespace=b", "").code)
+	must.Eq(t, 200, request(t, "DELETE", url+"/v1/job/w%2Fy?namespace=b", "").code)
 	must.True(t, w.State().Job(cluster.JobKey{Namespace: "b", ID: "w/y"}).Stop)
-	must.Eq(t, 501, ask(t, "GET", url+"/v1/job/w/y?namespace=b", "").code)
+	must.Eq(t, 501, request(t, "GET", url+"/v1/job/w/y?namespace=b", "").code)
 }
 
 func asLists(all [][]string) [][]string {
@@ -186,10 +187,10 @@ func TestPages_allocsAndEvals(t *testing.T) {
 	} {
 		must.Eq(t, want, slices.Concat(pages(t, url+path)...), must.Sprint(path))
 	}
-	a := decode[wire.Allocation](t, ask(t, "GET", url+"/v1/allocation/"+uuid('b', 3), ""))
+	a := decode[wire.Allocation](t, request(t, "GET", url+"/v1/allocation/"+uuid('b', 3), ""))
 	must.Eq(t, "failed", a.ClientStatus)
 	must.Eq(t, "batch", *a.Job.Type)
-	e := decode[wire.Evaluation](t, ask(t, "GET", url+"/v1/evaluation/"+uuid('c', 3), ""))
+	e := decode[wire.Evaluation](t, request(t, "GET", url+"/v1/evaluation/"+uuid('c', 3), ""))
 	must.Eq(t, "sum", e.JobID)
 }
 
@@ -200,21 +201,21 @@ func TestJobAllocations_all(t *testing.T) {
 	old := w.job("web", cluster.JobService, 1)
 	w.place(1, old, nodeID(1))
 	url := w.serve(httpapi.Options{}).URL + "/v1/job/web/allocations"
-	must.Len(t, 1, decode[[]ided](t, ask(t, "GET", url, "")))
+	must.Len(t, 1, decode[[]ided](t, request(t, "GET", url, "")))
 	w.job("web", cluster.JobService, 2)
-	must.Len(t, 1, decode[[]ided](t, ask(t, "GET", url, "")), must.Sprint("another version is the same job"))
-	must.Len(t, 1, decode[[]ided](t, ask(t, "GET", url+"?all=true", "")))
+	must.Len(t, 1, decode[[]ided](t, request(t, "GET", url, "")), must.Sprint("another version is the same job"))
+	must.Len(t, 1, decode[[]ided](t, request(t, "GET", url+"?all=true", "")))
 }
 
 func TestPretty(t *testing.T) {
 	t.Parallel()
 	odd := newFixture(t).serve(httpapi.Options{Region: "<R&D>"}).URL
-	must.Eq(t, `["<R&D>"]`, ask(t, "GET", odd+"/v1/regions", "").body, must.Sprint("nothing is escaped for HTML"))
+	must.Eq(t, `["<R&D>"]`, request(t, "GET", odd+"/v1/regions", "").body, must.Sprint("nothing is escaped for HTML"))
 	url := newFixture(t).serve(httpapi.Options{}).URL
-	must.Eq(t, `["global"]`, ask(t, "GET", url+"/v1/regions", "").body)
-	must.Eq(t, `["global"]`, ask(t, "GET", url+"/v1/regions?pretty=0", "").body)
-	must.Eq(t, "[\n    \"global\"\n]\n", ask(t, "GET", url+"/v1/regions?pretty", "").body)
-	must.Eq(t, "[\n    \"global\"\n]\n", ask(t, "GET", url+"/v1/regions?pretty=false", "").body)
+	must.Eq(t, `["global"]`, request(t, "GET", url+"/v1/regions", "").body)
+	must.Eq(t, `["global"]`, request(t, "GET", url+"/v1/regions?pretty=0", "").body)
+	must.Eq(t, "[\n    \"global\"\n]\n", request(t, "GET", url+"/v1/regions?pretty", "").body)
+	must.Eq(t, "[\n    \"global\"\n]\n", request(t, "GET", url+"/v1/regions?pretty=false", "").body)
 }
 
 // A search returns at most twenty ids of each kind, for the completion of shells.
@@ -223,18 +224,18 @@ func TestSearch(t *testing.T) {
 	w := newFixture(t).nodes(25)
 	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
 	url := w.serve(httpapi.Options{}).URL + "/v1/search"
-	all := decode[wire.SearchResponse](t, ask(t, "POST", url, `{"Prefix":""}`))
+	all := decode[wire.SearchResponse](t, request(t, "POST", url, `{"Prefix":""}`))
 	must.Len(t, 20, all.Matches["nodes"])
 	must.Eq(t, map[string]bool{"nodes": true, "jobs": false, "allocs": false, "evals": false, "plugins": false, "volumes": false}, all.Truncations)
 	must.Eq(t, []string{"web"}, all.Matches["jobs"])
 	must.Eq(t, []string{uuid('b', 1)}, all.Matches["allocs"])
 	must.Eq(t, []string{uuid('c', 1)}, all.Matches["evals"])
 
-	a := ask(t, "PUT", url+"?stale", `{"Prefix":"a0000019","Context":"nodes"}`)
+	a := request(t, "PUT", url+"?stale", `{"Prefix":"a0000019","Context":"nodes"}`)
 	one := decode[wire.SearchResponse](t, a)
 	must.Eq(t, map[string][]string{"nodes": {uuid('a', 25)}}, one.Matches)
 	must.Eq(t, one.Index, a.index(t))
-	other := decode[wire.SearchResponse](t, ask(t, "POST", url+"?namespace=other", `{"Prefix":"we","Context":"jobs"}`))
+	other := decode[wire.SearchResponse](t, request(t, "POST", url+"?namespace=other", `{"Prefix":"we","Context":"jobs"}`))
 	must.Eq(t, map[string][]string{"jobs": {}}, other.Matches)
 }
 
@@ -244,8 +245,7 @@ func TestJobSummary(t *testing.T) {
 	w := newFixture(t).nodes(1)
 	client := w.client()
 	status := func() string {
-		j, _, err := client.Jobs().Info("web", nil)
-		must.NoError(t, err)
+		j := result.Read(client.Jobs().Info("web", nil)).OK(t)
 		return *j.Status
 	}
 	web := w.job("web", cluster.JobService, 3)
@@ -270,7 +270,6 @@ func TestJobSummary(t *testing.T) {
 	}
 	must.Eq(t, "dead", status())
 	w.job("logs", cluster.JobSystem, 1)
-	logs, _, err := client.Jobs().Info("logs", nil)
-	must.NoError(t, err)
+	logs := result.Read(client.Jobs().Info("logs", nil)).OK(t)
 	must.Eq(t, "running", *logs.Status, must.Sprint("it waits for nodes"))
 }

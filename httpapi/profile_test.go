@@ -7,29 +7,25 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // Nomad's client takes profiles from a server that allows it.
 func TestProfiles(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	c, err := nomad.NewClient(&nomad.Config{Address: w.serve(httpapi.Options{Profiles: true}).URL})
-	must.NoError(t, err)
+	c := result.Of(nomad.NewClient(&nomad.Config{Address: w.serve(httpapi.Options{Profiles: true}).URL})).OK(t)
 	gzipped := []byte{0x1f, 0x8b}
-	cpu, err := c.Agent().CPUProfile(nomad.PprofOptions{Seconds: 1}, nil)
-	must.NoError(t, err)
+	cpu := result.Of(c.Agent().CPUProfile(nomad.PprofOptions{Seconds: 1}, nil)).OK(t)
 	must.Eq(t, gzipped, cpu[:2])
 	trace, err := c.Agent().Trace(nomad.PprofOptions{ServerID: "leader"}, nil) // one second by default
 	must.NoError(t, err)
 	must.StrContains(t, string(trace[:16]), "trace")
-	heap, err := c.Agent().Lookup("heap", nomad.PprofOptions{GC: 1, ServerID: "s1"}, nil)
-	must.NoError(t, err)
+	heap := result.Of(c.Agent().Lookup("heap", nomad.PprofOptions{GC: 1, ServerID: "s1"}, nil)).OK(t)
 	must.Eq(t, gzipped, heap[:2])
-	text, err := c.Agent().Lookup("goroutine", nomad.PprofOptions{Debug: 1}, nil)
-	must.NoError(t, err)
+	text := result.Of(c.Agent().Lookup("goroutine", nomad.PprofOptions{Debug: 1}, nil)).OK(t)
 	must.StrContains(t, string(text), "goroutine profile: total")
-	line, err := c.Agent().Lookup("cmdline", nomad.PprofOptions{}, nil)
-	must.NoError(t, err)
+	line := result.Of(c.Agent().Lookup("cmdline", nomad.PprofOptions{}, nil)).OK(t)
 	must.StrContains(t, string(line), "httpapi.test")
 }
 
@@ -37,9 +33,7 @@ func TestProfiles(t *testing.T) {
 func TestProfiles_refused(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	b := w.backend()
-	b.Access = everyToken()
-	on, off := w.serveAs(b, httpapi.Options{Profiles: true}).URL, w.serveAs(b, httpapi.Options{}).URL
+	on, off := w.serveAs(w.guarded(), httpapi.Options{Profiles: true}).URL, w.serveAs(w.guarded(), httpapi.Options{}).URL
 	for _, c := range []struct {
 		name, url, token string
 		code             int
@@ -55,7 +49,7 @@ func TestProfiles_refused(t *testing.T) {
 		{"another server", on + "/v1/agent/pprof/heap?server_id=s2", "writer-token", 501, "this is server s1: send the request to the server that server_id names"},
 		{"a client", on + "/v1/agent/pprof/heap?node_id=n1", "writer-token", 501, "profiles of clients are not implemented"},
 	} {
-		got := ask(t, "GET", c.url, "", "X-Nomad-Token", c.token)
+		got := request(t, "GET", c.url, "", "X-Nomad-Token", c.token)
 		must.Eq(t, c.code, got.code, must.Sprint(c.name))
 		must.Eq(t, c.want, got.body, must.Sprint(c.name))
 	}

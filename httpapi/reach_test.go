@@ -24,6 +24,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -98,10 +99,8 @@ func newReachable(t *testing.T, handler http.HandlerFunc) *reachable {
 	b.Nodes = r.sessions
 	b.Access = tokens{"reader": {Name: "r", Read: true}, "writer": {Name: "w", Read: true, Write: true}, "none": {Name: "n"}}
 	r.url = w.serveAs(b, httpapi.Options{}).URL
-	c, err := client.New(client.Config{Address: r.url, Token: secretOf(nodeID(1))})
-	must.NoError(t, err)
-	end, err := c.NodeSide(nodeID(1)).OpenSession(t.Context())
-	must.NoError(t, err)
+	c := result.Of(client.New(client.Config{Address: r.url, Token: secretOf(nodeID(1))})).OK(t)
+	end := result.Of(c.NodeSide(nodeID(1)).OpenSession(t.Context())).OK(t)
 	<-r.sessions.news
 	served := make(chan struct{})
 	go func() {
@@ -130,27 +129,22 @@ func (r *reachable) last() asked {
 // get sends a request with a token, and headers after it.
 func (r *reachable) get(method, path, token string, headers ...string) (*http.Response, string) {
 	r.Helper()
-	q, err := http.NewRequestWithContext(r.Context(), method, r.url+path, nil)
-	must.NoError(r, err)
+	q := result.Of(http.NewRequestWithContext(r.Context(), method, r.url+path, nil)).OK(r)
 	if token != "" {
 		q.Header.Set("X-Nomad-Token", token)
 	}
 	for i := 0; i+1 < len(headers); i += 2 {
 		q.Header.Set(headers[i], headers[i+1])
 	}
-	response, err := http.DefaultClient.Do(q)
-	must.NoError(r, err)
+	response := result.Of(http.DefaultClient.Do(q)).OK(r)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	must.NoError(r, err)
+	text := result.Of(io.ReadAll(response.Body)).OK(r)
 	return response, string(text)
 }
 
 func (r *reachable) reference(token string) *api.Client {
 	r.Helper()
-	c, err := api.NewClient(&api.Config{Address: r.url, SecretID: token})
-	must.NoError(r, err)
-	return c
+	return result.Of(api.NewClient(&api.Config{Address: r.url, SecretID: token})).OK(r)
 }
 
 // echoNode is the client of a node as far as the tests need it.
@@ -217,15 +211,12 @@ func TestReach_referenceClient(t *testing.T) {
 	must.StrContains(t, r.last().body, `"SIGHUP"`)
 	must.NoError(t, c.Allocations().Restart(alloc, "main", nil))
 	must.StrContains(t, r.last().body, `"TaskName":"main"`)
-	stats, err := r.reference("reader").Allocations().Stats(alloc, nil)
-	must.NoError(t, err)
+	stats := result.Of(r.reference("reader").Allocations().Stats(alloc, nil)).OK(t)
 	must.Eq(t, 7, stats.Timestamp)
-	host, err := r.reference("reader").Nodes().Stats(string(nodeID(1)), nil)
-	must.NoError(t, err)
+	host := result.Of(r.reference("reader").Nodes().Stats(string(nodeID(1)), nil)).OK(t)
 	must.NotNil(t, host.Memory)
 	must.MapEmpty(t, r.last().query, must.Sprint("the client knows which node it is"))
-	files, _, err := c.AllocFS().List(alloc, "/", nil)
-	must.NoError(t, err)
+	files := result.Read(c.AllocFS().List(alloc, "/", nil)).OK(t)
 	must.Eq(t, "alloc", files[0].Name)
 	must.Eq(t, map[string][]string{"path": {"/"}}, r.last().query)
 	frames, failed := c.AllocFS().Logs(alloc, true, "main", "stdout", "start", 0, nil, nil)
@@ -240,12 +231,11 @@ func TestReach_referenceClient(t *testing.T) {
 	}
 
 	var out strings.Builder
-	code, err := c.Allocations().Exec(t.Context(), alloc, "main", false, []string{"cat"}, strings.NewReader("hello, task"), &out, io.Discard, nil, nil)
-	must.NoError(t, err)
+	code := result.Of(c.Allocations().Exec(t.Context(), alloc, "main", false, []string{"cat"}, strings.NewReader("hello, task"), &out, io.Discard, nil, nil)).OK(t)
 	must.Eq(t, 7, code)
 	must.Eq(t, "hello, task", out.String())
 	must.Eq(t, map[string][]string{"task": {"main"}, "tty": {"false"}, "command": {`["cat"]`}}, r.last().query)
-	_, err = c.Allocations().Exec(t.Context(), alloc, "other", false, []string{"cat"}, strings.NewReader(""), &out, io.Discard, nil, nil)
+	_, err := c.Allocations().Exec(t.Context(), alloc, "other", false, []string{"cat"}, strings.NewReader(""), &out, io.Discard, nil, nil)
 	must.ErrorContains(t, err, "404")
 	must.ErrorContains(t, err, "unknown task")
 }
@@ -349,15 +339,12 @@ func TestReach_streams(t *testing.T) {
 		}
 	})
 	follow := func(ctx context.Context) *http.Response {
-		q, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url+"/v1/client/fs/logs/"+string(allocID(1))+"?follow=true", nil)
-		must.NoError(t, err)
+		q := result.Of(http.NewRequestWithContext(ctx, http.MethodGet, r.url+"/v1/client/fs/logs/"+string(allocID(1))+"?follow=true", nil)).OK(t)
 		q.Header.Set("X-Nomad-Token", "writer")
 		go func() { next <- "one" }()
-		response, err := http.DefaultClient.Do(q)
-		must.NoError(t, err)
+		response := result.Of(http.DefaultClient.Do(q)).OK(t)
 		got := make([]byte, 3)
-		_, err = io.ReadFull(response.Body, got)
-		must.NoError(t, err)
+		result.Of(io.ReadFull(response.Body, got)).OK(t)
 		must.Eq(t, "one", string(got))
 		return response
 	}

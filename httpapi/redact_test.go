@@ -27,11 +27,9 @@ func TestRedaction(t *testing.T) {
 	j = w.Job(j)
 	w.place(1, j, nodeID(1))
 	w.place(2, w.job("plain", cluster.JobService, 1), nodeID(1))
-	b := w.backend()
-	b.Access = everyToken()
-	base := w.serveAs(b, httpapi.Options{}).URL
+	base := w.serveAs(w.guarded(), httpapi.Options{}).URL
 	get := func(path, token string) string {
-		a := ask(t, "GET", base+path, "", "X-Nomad-Token", token)
+		a := request(t, "GET", base+path, "", "X-Nomad-Token", token)
 		must.Eq(t, 200, a.code, must.Sprint(path, a.body))
 		return a.body
 	}
@@ -50,7 +48,7 @@ func TestRedaction(t *testing.T) {
 	must.StrContains(t, get("/v1/jobs"+probe, "reader-token"), `"web"`)
 	for _, path := range []string{"/v1/allocations", "/v1/node/" + string(nodeID(1)) + "/allocations"} {
 		probe := "?filter=" + url.QueryEscape(`Job.TaskGroups.0.Tasks.0.Env.PASSWORD == "`+secret+`"`)
-		if a := ask(t, "GET", base+path+probe, "", "X-Nomad-Token", "reader-token"); a.code == 200 {
+		if a := request(t, "GET", base+path+probe, "", "X-Nomad-Token", "reader-token"); a.code == 200 {
 			must.Eq(t, "[]", a.body, must.Sprint(path))
 		}
 	}
@@ -79,7 +77,6 @@ func TestRedaction_volumes(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"
 	w := newFixture(t).nodes(1)
-	w.must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
 	pluginNode(w, 1, allocID(9))
 	w.must(&shims.VolumeRegister{At: w.Now(), Volume: &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{{
 		Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem,
@@ -98,13 +95,11 @@ func TestRedaction_volumes(t *testing.T) {
 	report := func(s cluster.ClientStatus) {
 		w.must(&shims.AllocClientUpdate{Reports: []cluster.AllocReport{{Alloc: allocID(1), Node: nodeID(1), ClientStatus: s, VolumeHolds: held, At: w.Now()}}})
 	}
-	b := w.backend()
-	b.Access = everyToken()
-	base := w.serveAs(b, httpapi.Options{}).URL
+	base := w.serveAs(w.guarded(), httpapi.Options{}).URL
 	hides := func(paths ...string) {
 		t.Helper()
 		for _, path := range paths {
-			seen, hidden := ask(t, "GET", base+path, "", "X-Nomad-Token", "writer-token"), ask(t, "GET", base+path, "", "X-Nomad-Token", "reader-token")
+			seen, hidden := request(t, "GET", base+path, "", "X-Nomad-Token", "writer-token"), request(t, "GET", base+path, "", "X-Nomad-Token", "reader-token")
 			must.StrContains(t, seen.body, secret, must.Sprint(path))
 			must.StrNotContains(t, hidden.body, secret, must.Sprint(path))
 			must.StrContains(t, hidden.body, "/mnt/data", must.Sprint(path))
@@ -115,7 +110,7 @@ func TestRedaction_volumes(t *testing.T) {
 	hides("/v1/allocation/"+string(allocID(1)), node+"/allocations", node+"/drain")
 	report(cluster.ClientComplete)
 	w.end(nodeID(1))
-	must.StrContains(t, ask(t, "GET", base+node+"/drain", "", "X-Nomad-Token", "reader-token").body, `"VolumesLeft":{"Volumes":[{"Namespace":"default","Volume":"data"`)
+	must.StrContains(t, request(t, "GET", base+node+"/drain", "", "X-Nomad-Token", "reader-token").body, `"VolumesLeft":{"Volumes":[{"Namespace":"default","Volume":"data"`)
 	hides("/v1/allocation/"+string(allocID(1)), node+"/drain", "/v1/drains")
 	events := w.State().Node(nodeID(1)).Events
 	must.Eq(t, "default/data of allocation "+string(allocID(1)), events[len(events)-1].Details["volumes_left"])

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -21,8 +22,7 @@ func TestReferenceClient_AllocStatus(t *testing.T) {
 	w.place(1, w.Job(job), nodeID(1))
 	client := w.client()
 
-	a, _, err := client.Allocations().Info(uuid('b', 1), nil)
-	must.NoError(t, err)
+	a := result.Read(client.Allocations().Info(uuid('b', 1), nil)).OK(t)
 	must.Eq(t, 6, a.Metrics.NodesInPool, must.Sprint("the ready nodes of the default pool"))
 	must.Eq(t, 5, a.Metrics.NodesEvaluated)
 	must.Eq(t, map[string]int{"dc1": 5, "dc2": 1}, a.Metrics.NodesAvailable)
@@ -33,26 +33,21 @@ func TestReferenceClient_AllocStatus(t *testing.T) {
 	must.Eq(t, "Tasks are running", a.ClientDescription)
 
 	w.report(1, cluster.ClientFailed)
-	a, _, err = client.Allocations().Info(uuid('b', 1), nil)
-	must.NoError(t, err)
+	a = result.Read(client.Allocations().Info(uuid('b', 1), nil)).OK(t)
 	must.NotNil(t, a.Metrics)
 	must.Zero(t, a.Metrics.NodesEvaluated, must.Sprint("an ended allocation needs no node"))
 	must.Eq(t, "dead", a.TaskStates["main"].State)
 	must.True(t, a.TaskStates["main"].Failed)
 	must.Eq(t, "Failed tasks", a.ClientDescription)
 
-	checks, err := client.Allocations().Checks(uuid('b', 1), nil)
-	must.NoError(t, err)
+	checks := result.Of(client.Allocations().Checks(uuid('b', 1), nil)).OK(t)
 	must.MapEmpty(t, checks)
-	services, _, err := client.Allocations().Services(uuid('b', 1), nil)
-	must.NoError(t, err)
+	services := result.Read(client.Allocations().Services(uuid('b', 1), nil)).OK(t)
 	must.SliceEmpty(t, services)
 
-	list, _, err := client.Nodes().Allocations(string(nodeID(1)), nil)
-	must.NoError(t, err)
+	list := result.Read(client.Nodes().Allocations(string(nodeID(1)), nil)).OK(t)
 	must.Eq(t, 200, list[0].AllocatedResources.Tasks["main"].Memory.MemoryMB)
-	stubs, _, err := client.Jobs().Allocations("web", true, nil)
-	must.NoError(t, err)
+	stubs := result.Read(client.Jobs().Allocations("web", true, nil)).OK(t)
 	must.Eq(t, "dead", stubs[0].TaskStates["main"].State)
 	must.Nil(t, stubs[0].RescheduleTracker)
 }
@@ -76,16 +71,13 @@ func TestReferenceClient_RescheduleTracker(t *testing.T) {
 	}}
 	client := w.client()
 	tracker := func(id cluster.AllocID) *api.RescheduleTracker {
-		a, _, err := client.Allocations().Info(string(id), nil)
-		must.NoError(t, err)
+		a := result.Read(client.Allocations().Info(string(id), nil)).OK(t)
 		return a.RescheduleTracker
 	}
 	must.Nil(t, tracker(placed[0].ID))
 	must.Eq(t, want, tracker(placed[2].ID))
-	stubs, _, err := client.Jobs().Allocations("web", true, nil)
-	must.NoError(t, err)
-	full, _, err := client.Nodes().Allocations(string(placed[2].NodeID), nil)
-	must.NoError(t, err)
+	stubs := result.Read(client.Jobs().Allocations("web", true, nil)).OK(t)
+	full := result.Read(client.Nodes().Allocations(string(placed[2].NodeID), nil)).OK(t)
 	for _, a := range full {
 		stubs = append(stubs, a.Stub())
 	}
@@ -113,8 +105,7 @@ func TestReferenceClient_nodeFields(t *testing.T) {
 	bare := &cluster.Node{ID: nodeID(3), SecretID: "s", Name: "n3", Datacenter: "dc1", Status: cluster.NodeReady}
 	w.must(&shims.NodeRegister{At: w.Now(), Node: bare})
 	nodes := w.client().Nodes()
-	n, _, err := nodes.Info(string(nodeID(3)), nil)
-	must.NoError(t, err)
+	n := result.Read(nodes.Info(string(nodeID(3)), nil)).OK(t)
 	must.NotNil(t, n.Attributes)
 	must.NotNil(t, n.Meta)
 	must.NotNil(t, n.Links)

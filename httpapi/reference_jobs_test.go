@@ -6,6 +6,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // The calls of the reference's "job status", "job history" and "eval status".
@@ -21,12 +22,10 @@ func TestReferenceClient_JobStatus(t *testing.T) {
 		must.NoError(t, err)
 		must.Nil(t, deployment)
 		must.Positive(t, meta.LastIndex)
-		deployments, _, err := jobs.Deployments(id, true, nil)
-		must.NoError(t, err)
+		deployments := result.Read(jobs.Deployments(id, true, nil)).OK(t)
 		must.SliceEmpty(t, deployments)
 	}
-	deployments, _, err := client.Deployments().List(nil)
-	must.NoError(t, err)
+	deployments := result.Read(client.Deployments().List(nil)).OK(t)
 	must.SliceEmpty(t, deployments)
 
 	next := first.Copy()
@@ -46,22 +45,17 @@ func TestReferenceClient_JobStatus(t *testing.T) {
 	_, _, _, err = jobs.Versions("unknown", false, nil)
 	must.ErrorContains(t, err, "404 (job not found)")
 
-	info, _, err := jobs.Info("web", nil)
-	must.NoError(t, err)
+	info := result.Read(jobs.Info("web", nil)).OK(t)
 	must.Eq(t, noon.UnixNano(), *info.SubmitTime)
-	listed, _, err := jobs.List(nil)
-	must.NoError(t, err)
+	listed := result.Read(jobs.List(nil)).OK(t)
 	must.Eq(t, noon.UnixNano(), listed[0].SubmitTime)
 
-	e, _, err := client.Evaluations().Info(string(plan.Eval.ID), nil)
-	must.NoError(t, err)
+	e := result.Read(client.Evaluations().Info(string(plan.Eval.ID), nil)).OK(t)
 	must.MapNotEmpty(t, e.FailedTGAllocs)
 	must.SliceLen(t, 1, e.RelatedEvals)
 	must.Eq(t, e.BlockedEval, e.RelatedEvals[0].ID)
-	blocked, _, err := client.Evaluations().Info(e.BlockedEval, nil)
-	must.NoError(t, err)
+	blocked := result.Read(client.Evaluations().Info(e.BlockedEval, nil)).OK(t)
 	must.Eq(t, e.ID, blocked.RelatedEvals[0].ID)
 
-	_, _, err = jobs.Deregister("web", true, nil)
-	must.NoError(t, err)
+	result.Read(jobs.Deregister("web", true, nil)).OK(t)
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // Jobs that the reference refuses are refused.
@@ -34,8 +36,7 @@ func TestReferenceClient_refusedJobs(t *testing.T) {
 		}
 		must.ErrorContains(t, err, test.want)
 	}
-	pools, _, err := w.client().NodePools().List(nil)
-	must.NoError(t, err)
+	pools := result.Read(w.client().NodePools().List(nil)).OK(t)
 	must.SliceLen(t, 2, pools)
 	must.Eq(t, "default", pools[0].Name)
 	must.Eq(t, "other", pools[1].Name)

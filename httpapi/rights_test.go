@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 var update = flag.Bool("update", false, "write the golden file of the rights")
@@ -48,8 +49,7 @@ func TestSecurity_Rights(t *testing.T) {
 	if *update {
 		must.NoError(t, os.WriteFile(rightsFile, []byte(table.String()), 0o644))
 	}
-	golden, err := os.ReadFile(rightsFile)
-	must.NoError(t, err)
+	golden := result.Of(os.ReadFile(rightsFile)).OK(t)
 	must.Eq(t, string(golden), table.String())
 }
 
@@ -68,9 +68,7 @@ func admitted(t *testing.T, name, token string) bool {
 	t.Helper()
 	w := newFixture(t).nodes(2)
 	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
-	b := w.backend()
-	b.Access = everyToken()
-	server := w.serveAs(b, httpapi.Options{})
+	server := w.serveAs(w.guarded(), httpapi.Options{})
 	defer server.Close()
 	method, path, _ := strings.Cut(name, " ")
 	id := uuid('a', 1)
@@ -82,8 +80,7 @@ func admitted(t *testing.T, name, token string) bool {
 	}
 	path = strings.NewReplacer("{id}", id, "{profile}", "heap").Replace(path)
 	before := w.State().Index()
-	r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader("no JSON"))
-	must.NoError(t, err)
+	r := result.Of(http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader("no JSON"))).OK(t)
 	r.Header.Set("X-Nomad-Token", token)
 	answer, err := http.DefaultTransport.RoundTrip(r) // an event stream does not end
 	must.NoError(t, err)
@@ -91,8 +88,7 @@ func admitted(t *testing.T, name, token string) bool {
 	if answer.StatusCode != 403 {
 		return true
 	}
-	text, err := io.ReadAll(answer.Body)
-	must.NoError(t, err)
+	text := result.Of(io.ReadAll(answer.Body)).OK(t)
 	must.Eq(t, iff(token == "" || everyToken()[token].Name != "", "Permission denied", "ACL token not found"), string(text), must.Sprint(name, token))
 	must.Eq(t, before, w.State().Index(), must.Sprint("a refused request changes nothing: ", name))
 	return false

@@ -7,6 +7,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // A job that is registered as the servers answer it is accepted and stays as it is: "job inspect", then "job
@@ -19,8 +20,7 @@ func TestReferenceClient_RegistersAnswers(t *testing.T) {
 	ids := 0
 	for before := range w.State().Jobs() {
 		ids++
-		read, _, err := c.Jobs().Info(string(before.ID), nil)
-		must.NoError(t, err)
+		read := result.Read(c.Jobs().Info(string(before.ID), nil)).OK(t)
 		plan, _, err := c.Jobs().Plan(read, true, nil)
 		must.NoError(t, err, must.Sprint(before.ID))
 		must.Eq(t, "None", plan.Diff.Type, must.Sprintf("%s: %v", before.ID, plan.Diff))
@@ -32,12 +32,10 @@ func TestReferenceClient_RegistersAnswers(t *testing.T) {
 		must.Eq(t, before, w.State().Job(before.Key()))
 
 		read.Canonicalize() // as a client may
-		_, _, err = c.Jobs().Register(read, nil)
-		must.NoError(t, err)
+		result.Read(c.Jobs().Register(read, nil)).OK(t)
 		must.Eq(t, before, w.State().Job(before.Key()))
 		read.Priority = new(61)
-		_, _, err = c.Jobs().Register(read, nil)
-		must.NoError(t, err)
+		result.Read(c.Jobs().Register(read, nil)).OK(t)
 		must.Eq(t, before.Version+1, w.State().Job(before.Key()).Version)
 	}
 	must.Positive(t, ids)
@@ -48,10 +46,8 @@ func TestReferenceClient_JobStart(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
 	c := w.client()
-	_, _, err := c.Jobs().Register(newJob(1, 100), nil)
-	must.NoError(t, err)
-	_, _, err = c.Jobs().Deregister("web", false, nil)
-	must.NoError(t, err)
+	result.Read(c.Jobs().Register(newJob(1, 100), nil)).OK(t)
+	result.Read(c.Jobs().Deregister("web", false, nil)).OK(t)
 	versions, _, _, err := c.Jobs().Versions("web", false, nil)
 	must.NoError(t, err)
 	must.True(t, *versions[0].Stop)
@@ -60,8 +56,7 @@ func TestReferenceClient_JobStart(t *testing.T) {
 	_, _, err = c.Jobs().Submission("web", 0, nil)
 	must.ErrorContains(t, err, "404", must.Sprint("not 501: the job has no file"))
 	versions[0].Stop = new(false)
-	_, _, err = c.Jobs().RegisterOpts(versions[0], &api.RegisterOptions{}, &api.WriteOptions{Region: *versions[0].Region, Namespace: *versions[0].Namespace})
-	must.NoError(t, err)
+	result.Read(c.Jobs().RegisterOpts(versions[0], &api.RegisterOptions{}, &api.WriteOptions{Region: *versions[0].Region, Namespace: *versions[0].Namespace})).OK(t)
 	job := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"})
 	must.False(t, job.Stop)
 	must.Eq(t, 1, job.Version)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // RouteNames returns "METHOD path" of every route, for the tests outside of the package.
@@ -23,8 +25,7 @@ func RouteNames() (names []string) {
 // docs/api.md lists the routes there are, with the rights they need, and no others.
 func TestRoutes_AreDocumented(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/api.md")
-	must.NoError(t, err)
+	text := result.Of(os.ReadFile("../docs/api.md")).OK(t)
 	var documented []string
 	for _, line := range regexp.MustCompile("(?m)^\\| `([A-Z]+ /[^`]*)` \\| ([^|]*) \\|").FindAllStringSubmatch(string(text), -1) {
 		documented = append(documented, line[1]+" "+line[2])

@@ -9,6 +9,8 @@ import (
 
 	"github.com/gorilla/websocket"
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // Only the right to write reaches tasks. A refused request does not reach the node.
@@ -59,10 +61,9 @@ func TestSecurity_SessionServesItsNodeAlone(t *testing.T) {
 func TestExec_longGreeting(t *testing.T) {
 	t.Parallel()
 	r := newReachable(t, echoNode)
-	conn, err := r.dialExec("main", "&ws_handshake=true", nil)
-	must.NoError(t, err)
+	conn := result.Of(r.dialExec("main", "&ws_handshake=true", nil)).OK(t)
 	first := `{"version":1,"auth_token":"writer","more":"` + strings.Repeat("x", 8<<10) + `"}`
-	err = conn.WriteMessage(websocket.TextMessage, []byte(first))
+	err := conn.WriteMessage(websocket.TextMessage, []byte(first))
 	if err == nil {
 		_, _, err = conn.ReadMessage()
 	}
@@ -80,12 +81,10 @@ func TestExec_silentStrangers(t *testing.T) {
 	t.Parallel()
 	r := newReachable(t, echoNode)
 	for range 64 {
-		_, err := r.dialExec("main", "&ws_handshake=true", nil)
-		must.NoError(t, err)
+		result.Of(r.dialExec("main", "&ws_handshake=true", nil)).OK(t)
 	}
 	response, _ := r.get(http.MethodGet, "/v1/client/allocation/"+string(allocID(1))+"/exec?ws_handshake=true", "",
 		"Connection", "Upgrade", "Upgrade", "websocket")
 	must.Eq(t, http.StatusTooManyRequests, response.StatusCode)
-	_, err := r.dialExec("main", "", http.Header{"X-Nomad-Token": {"writer"}})
-	must.NoError(t, err)
+	result.Of(r.dialExec("main", "", http.Header{"X-Nomad-Token": {"writer"}})).OK(t)
 }

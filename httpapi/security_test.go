@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -63,11 +65,9 @@ func canaryWorld(t *testing.T) *fixture {
 // lines reads an event stream from its first change to its newest.
 func lines(t *testing.T, url, token string, newest uint64) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	must.NoError(t, err)
+	r := result.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)).OK(t)
 	r.Header.Set("X-Nomad-Token", token)
-	answer, err := http.DefaultTransport.RoundTrip(r)
-	must.NoError(t, err)
+	answer := result.Of(http.DefaultTransport.RoundTrip(r)).OK(t)
 	defer answer.Body.Close()
 	must.Eq(t, 200, answer.StatusCode)
 	var all strings.Builder
@@ -86,9 +86,7 @@ func lines(t *testing.T, url, token string, newest uint64) string {
 func TestSecurity_ReadToken(t *testing.T) {
 	t.Parallel()
 	w := canaryWorld(t)
-	b := w.backend()
-	b.Access = everyToken()
-	base := w.serveAs(b, httpapi.Options{}).URL
+	base := w.serveAs(w.guarded(), httpapi.Options{}).URL
 	newest := w.State().Index()
 	var eval string
 	for e := range w.State().Evals() {
@@ -114,12 +112,12 @@ func TestSecurity_ReadToken(t *testing.T) {
 			continue
 		}
 		if method != http.MethodGet && !strings.HasSuffix(path, "/search") {
-			must.Eq(t, 403, ask(t, method, base+path, "{}", "X-Nomad-Token", "reader-token").code, must.Sprint(name))
+			must.Eq(t, 403, request(t, method, base+path, "{}", "X-Nomad-Token", "reader-token").code, must.Sprint(name))
 			continue
 		}
 		for _, query := range queries {
-			must.StrNotContains(t, ask(t, method, base+path+query, `{"Prefix":"h"}`, "X-Nomad-Token", "reader-token").body, canary, must.Sprint(name, query))
-			if strings.Contains(ask(t, method, base+path+query, `{"Prefix":"h"}`, "X-Nomad-Token", "writer-token").body, canary) {
+			must.StrNotContains(t, request(t, method, base+path+query, `{"Prefix":"h"}`, "X-Nomad-Token", "reader-token").body, canary, must.Sprint(name, query))
+			if strings.Contains(request(t, method, base+path+query, `{"Prefix":"h"}`, "X-Nomad-Token", "writer-token").body, canary) {
 				showsWriter = append(showsWriter, name)
 			}
 		}
@@ -130,11 +128,11 @@ func TestSecurity_ReadToken(t *testing.T) {
 	}, slices.Compact(showsWriter), must.Sprint("with the right to write the answers are complete"))
 	for _, path := range []string{"/v1/jobs", "/v1/allocations", "/v1/node/" + uuid('a', 1) + "/allocations"} {
 		for _, filter := range []string{`Job.TaskGroups.0.Tasks.0.Env.PASSWORD == "` + canary + `"`, `TaskStates.main.Waiting.Detail contains "` + canary + `"`} {
-			got := ask(t, "GET", base+path+"?filter="+url.QueryEscape(filter), "", "X-Nomad-Token", "reader-token")
+			got := request(t, "GET", base+path+"?filter="+url.QueryEscape(filter), "", "X-Nomad-Token", "reader-token")
 			must.True(t, got.code != 200 || got.body == "[]", must.Sprint(path, got.body))
 		}
 	}
-	must.StrContains(t, ask(t, "GET", base+"/v1/allocation/"+uuid('b', 1), "", "X-Nomad-Token", "reader-token").body, "Task started by client")
+	must.StrContains(t, request(t, "GET", base+"/v1/allocation/"+uuid('b', 1), "", "X-Nomad-Token", "reader-token").body, "Task started by client")
 	must.Eq(t, newest, w.State().Index())
 }
 
@@ -143,20 +141,18 @@ func TestSecurity_ReadToken(t *testing.T) {
 func TestSecurity_NodeToken(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
-	b := w.backend()
-	b.Access = everyToken()
-	base := w.serveAs(b, httpapi.Options{}).URL
+	base := w.serveAs(w.guarded(), httpapi.Options{}).URL
 	register := func(n int, secret string) int {
-		return ask(t, "PUT", base+"/v1/client/"+uuid('a', n)+"/register", `{"Node":{"SecretID":"`+secret+`","Status":"ready","SchedulingEligibility":"eligible"}}`, "X-Nomad-Token", "node-token").code
+		return request(t, "PUT", base+"/v1/client/"+uuid('a', n)+"/register", `{"Node":{"SecretID":"`+secret+`","Status":"ready","SchedulingEligibility":"eligible"}}`, "X-Nomad-Token", "node-token").code
 	}
 	before := *w.State().Node(nodeID(1))
 	must.Eq(t, 403, register(1, "another"))
 	must.Eq(t, before, *w.State().Node(nodeID(1)))
 	must.Eq(t, 200, register(2, "mine"))
 	must.Eq(t, 403, register(2, "other"))
-	must.Eq(t, 403, ask(t, "PUT", base+"/v1/client/"+uuid('a', 2)+"/heartbeat", "", "X-Nomad-Token", "node-token").code)
-	must.Eq(t, 403, ask(t, "GET", base+"/v1/nodes", "", "X-Nomad-Token", "node-token").code)
-	must.Eq(t, 200, ask(t, "PUT", base+"/v1/client/"+uuid('a', 2)+"/heartbeat", "", "X-Nomad-Token", "mine").code)
+	must.Eq(t, 403, request(t, "PUT", base+"/v1/client/"+uuid('a', 2)+"/heartbeat", "", "X-Nomad-Token", "node-token").code)
+	must.Eq(t, 403, request(t, "GET", base+"/v1/nodes", "", "X-Nomad-Token", "node-token").code)
+	must.Eq(t, 200, request(t, "PUT", base+"/v1/client/"+uuid('a', 2)+"/heartbeat", "", "X-Nomad-Token", "mine").code)
 }
 
 // A thief of the secret of a node acts as that node: he reads its allocations with their environments,
@@ -165,34 +161,31 @@ func TestSecurity_NodeToken(t *testing.T) {
 func TestSecurity_NodeSecret(t *testing.T) {
 	t.Parallel()
 	w := canaryWorld(t)
-	b := w.backend()
-	b.Access = everyToken()
-	base := w.serveAs(b, httpapi.Options{}).URL
-	ask := func(method, path, body string) answer {
-		return ask(t, method, base+path, body, "X-Nomad-Token", secretOf(nodeID(1)))
+	base := w.serveAs(w.guarded(), httpapi.Options{}).URL
+	send := func(method, path, body string) answer {
+		return request(t, method, base+path, body, "X-Nomad-Token", secretOf(nodeID(1)))
 	}
-	must.StrContains(t, ask("GET", "/v1/node/"+uuid('a', 1)+"/allocations", "").body, canary)
-	must.Eq(t, 403, ask("GET", "/v1/node/"+uuid('a', 2)+"/allocations", "").code)
-	must.Eq(t, 403, ask("GET", "/v1/job/web", "").code)
-	must.Eq(t, 403, ask("PUT", "/v1/client/"+uuid('a', 2)+"/register", `{"Node":{"SecretID":"`+secretOf(nodeID(1))+`"}}`).code)
+	must.StrContains(t, send("GET", "/v1/node/"+uuid('a', 1)+"/allocations", "").body, canary)
+	must.Eq(t, 403, send("GET", "/v1/node/"+uuid('a', 2)+"/allocations", "").code)
+	must.Eq(t, 403, send("GET", "/v1/job/web", "").code)
+	must.Eq(t, 403, send("PUT", "/v1/client/"+uuid('a', 2)+"/register", `{"Node":{"SecretID":"`+secretOf(nodeID(1))+`"}}`).code)
 
 	again := `{"Node":{"SecretID":"` + secretOf(nodeID(1)) + `","Status":"ready","SchedulingEligibility":"eligible","NodeClass":"vault"}}`
-	must.Eq(t, 200, ask("PUT", "/v1/client/"+uuid('a', 1)+"/register", again).code)
+	must.Eq(t, 200, send("PUT", "/v1/client/"+uuid('a', 1)+"/register", again).code)
 	n := w.State().Node(nodeID(1))
 	must.True(t, n.Draining())
 	must.Eq(t, cluster.NodeIneligible, n.SchedulingEligibility)
 	must.Eq(t, "vault", n.NodeClass, must.Sprint("he lies about the node, and jobs come to it that it should not have"))
-	must.Eq(t, 403, ask("PUT", "/v1/client/"+uuid('a', 1)+"/register", `{"Node":{"SecretID":"stolen"}}`).code, must.Sprint("he does not lock the node out"))
+	must.Eq(t, 403, send("PUT", "/v1/client/"+uuid('a', 1)+"/register", `{"Node":{"SecretID":"stolen"}}`).code, must.Sprint("he does not lock the node out"))
 
 	w.place(2, w.job("plain", cluster.JobService, 1), nodeID(2))
 	report := `{"Allocs":[{"ID":"` + uuid('b', 2) + `","ClientStatus":"failed"}]}`
-	must.Eq(t, 200, ask("PUT", "/v1/client/"+uuid('a', 1)+"/allocations", report).code)
+	must.Eq(t, 200, send("PUT", "/v1/client/"+uuid('a', 1)+"/allocations", report).code)
 	must.Eq(t, cluster.ClientRunning, w.State().Alloc(allocID(2)).ClientStatus, must.Sprint("the allocation of another node"))
 
-	_, err := writer{w}.PurgeNode(t.Context(), nodeID(1))
-	must.NoError(t, err)
-	must.Eq(t, 403, ask("PUT", "/v1/client/"+uuid('a', 1)+"/register", again).code, must.Sprint("a purge ends it"))
-	must.Eq(t, 403, ask("PUT", "/v1/client/"+uuid('a', 1)+"/heartbeat", "").code)
+	result.Of(writer{w}.PurgeNode(t.Context(), nodeID(1))).OK(t)
+	must.Eq(t, 403, send("PUT", "/v1/client/"+uuid('a', 1)+"/register", again).code, must.Sprint("a purge ends it"))
+	must.Eq(t, 403, send("PUT", "/v1/client/"+uuid('a', 1)+"/heartbeat", "").code)
 }
 
 // A thief of a token that may write sees and changes everything. No answer but the file with the whole
@@ -200,9 +193,7 @@ func TestSecurity_NodeSecret(t *testing.T) {
 func TestSecurity_WriteToken(t *testing.T) {
 	t.Parallel()
 	w := canaryWorld(t)
-	b := w.backend()
-	b.Access = everyToken()
-	base := w.serveAs(b, httpapi.Options{}).URL
+	base := w.serveAs(w.guarded(), httpapi.Options{}).URL
 	for _, name := range httpapi.RouteNames() {
 		method, path, _ := strings.Cut(name, " ")
 		must.StrNotContains(t, path, "token")
@@ -211,7 +202,7 @@ func TestSecurity_WriteToken(t *testing.T) {
 			continue
 		}
 		path = strings.NewReplacer("{id}", uuid('a', 1), "{profile}", "cmdline").Replace(path)
-		must.StrNotContains(t, ask(t, method, base+path, "", "X-Nomad-Token", "writer-token").body, secretOf(nodeID(1)), must.Sprint(name))
+		must.StrNotContains(t, request(t, method, base+path, "", "X-Nomad-Token", "writer-token").body, secretOf(nodeID(1)), must.Sprint(name))
 	}
 	must.StrNotContains(t, lines(t, base+httpapi.EventStreamPath+"?index=1", "writer-token", w.State().Index()), secretOf(nodeID(1)))
 }
@@ -242,21 +233,14 @@ func TestSecurity_RemovedToken(t *testing.T) {
 	access := &lent{all: everyToken()}
 	b.Access = access
 	base := w.serveAs(b, httpapi.Options{}).URL
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+httpapi.EventStreamPath+"?index=1", nil)
-	must.NoError(t, err)
+	r := result.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, base+httpapi.EventStreamPath+"?index=1", nil)).OK(t)
 	r.Header.Set("X-Nomad-Token", "writer-token")
-	answer, err := http.DefaultTransport.RoundTrip(r)
-	must.NoError(t, err)
+	answer := result.Of(http.DefaultTransport.RoundTrip(r)).OK(t)
 	defer answer.Body.Close()
 	read := bufio.NewReader(answer.Body)
-	_, err = read.ReadString('\n')
-	must.NoError(t, err)
+	result.Of(read.ReadString('\n')).OK(t)
 	access.set("writer-token", httpapi.Identity{Name: "ops", Read: true})
 	w.job("late-"+canary, cluster.JobService, 1)
-	for err == nil {
-		var line string
-		line, err = read.ReadString('\n')
-		must.StrNotContains(t, line, "late-"+canary)
-	}
-	must.Eq(t, 403, ask(t, "PUT", base+"/v1/system/gc", "", "X-Nomad-Token", "writer-token").code)
+	must.StrNotContains(t, string(result.Of(io.ReadAll(read)).OK(t)), "late-"+canary)
+	must.Eq(t, 403, request(t, "PUT", base+"/v1/system/gc", "", "X-Nomad-Token", "writer-token").code)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
@@ -54,7 +55,7 @@ func (w *fixture) mixedNodes() *fixture {
 // askFor reads an answer of the API.
 func askFor[T any](t *testing.T, url string) (out T) {
 	t.Helper()
-	a := ask(t, "GET", url, "")
+	a := request(t, "GET", url, "")
 	must.Eq(t, 200, a.code, must.Sprint(a.body))
 	must.NoError(t, json.Unmarshal([]byte(a.body), &out))
 	return out
@@ -77,8 +78,7 @@ func TestShortage(t *testing.T) {
 
 	evals := w.client().Evaluations()
 	for _, id := range []cluster.EvalID{plan.Blocked.ID, plan.Eval.ID} {
-		e, _, err := evals.Info(string(id), nil)
-		must.NoError(t, err)
+		e := result.Read(evals.Info(string(id), nil)).OK(t)
 		m := e.FailedTGAllocs["web"]
 		must.NotNil(t, m)
 		must.Eq(t, 4, m.NodesEvaluated)
@@ -108,8 +108,7 @@ func TestShortage_constraint(t *testing.T) {
 	j := w.job("web", cluster.JobService, 1).Copy()
 	j.TaskGroups[0].NodeClasses = []string{"tpu"}
 	plan := w.schedule(w.Job(j))
-	e, _, err := w.client().Evaluations().Info(string(plan.Blocked.ID), nil)
-	must.NoError(t, err)
+	e := result.Read(w.client().Evaluations().Info(string(plan.Blocked.ID), nil)).OK(t)
 	must.Eq(t, map[string]int{"${node.class} = tpu": 5}, e.FailedTGAllocs["web"].ConstraintFiltered)
 	must.Eq(t, 5, e.FailedTGAllocs["web"].NodesFiltered)
 	must.Zero(t, e.FailedTGAllocs["web"].NodesExhausted)
@@ -147,8 +146,7 @@ func TestShortage_devices(t *testing.T) {
 	must.Len(t, 1, first.Places)
 	plan := w.schedule(train(w, "train", 2, 2))
 	must.NotNil(t, plan.Blocked)
-	e, _, err := w.client().Evaluations().Info(string(plan.Blocked.ID), nil)
-	must.NoError(t, err)
+	e := result.Read(w.client().Evaluations().Info(string(plan.Blocked.ID), nil)).OK(t)
 	m := e.FailedTGAllocs["train"]
 	must.Eq(t, 4, m.NodesEvaluated)
 	must.Eq(t, map[string]int{"missing devices: 2 nvidia/gpu": 2}, m.ConstraintFiltered)
@@ -173,8 +171,7 @@ func TestShortage_agreesWithTheScheduler(t *testing.T) {
 			if plan.Blocked == nil {
 				continue
 			}
-			e, _, err := w.client().Evaluations().Info(string(plan.Blocked.ID), nil)
-			must.NoError(t, err)
+			e := result.Read(w.client().Evaluations().Info(string(plan.Blocked.ID), nil)).OK(t)
 			m := e.FailedTGAllocs["web"]
 			must.Eq(t, m.NodesEvaluated, m.NodesFiltered+m.NodesExhausted, must.Sprintf("%s with %d MHz: %+v", kind, cpu, m))
 			if kind == cluster.JobSystem {

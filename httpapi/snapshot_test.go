@@ -1,7 +1,6 @@
 package httpapi_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // snapshots keeps one file.
@@ -59,18 +59,15 @@ func TestSnapshot_ofTheReferenceClient(t *testing.T) {
 			second.follows, second.leader = true, leads.Forwarded()
 			asked = second.serveAs(second.withSnapshots(&snapshots{file: "not the leader's"}), options)
 		}
-		client, err := api.NewClient(&api.Config{Address: asked.URL})
-		must.NoError(t, err)
-		file, err := client.Operator().Snapshot(nil)
-		must.NoError(t, err)
+		client := result.Of(api.NewClient(&api.Config{Address: asked.URL})).OK(t)
+		file := result.Of(client.Operator().Snapshot(nil)).OK(t)
 		text, err := io.ReadAll(file) // checks the digest
 		must.NoError(t, err)
 		must.NoError(t, file.Close())
 		must.Eq(t, kept.file, string(text))
 
 		want := strings.Repeat(fmt.Sprint("another state ", follows), 1000)
-		_, err = client.Operator().SnapshotRestore(strings.NewReader(want), nil)
-		must.NoError(t, err)
+		result.Of(client.Operator().SnapshotRestore(strings.NewReader(want), nil)).OK(t)
 		must.Eq(t, want, kept.file)
 	}
 }
@@ -93,15 +90,9 @@ func TestSnapshot_errors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := w.serveAs(w.withSnapshots(c.snapshots), httpapi.Options{})
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL+httpapi.SnapshotPath, bytes.NewReader([]byte("file")))
-			must.NoError(t, err)
-			response, err := http.DefaultClient.Do(request)
-			must.NoError(t, err)
-			defer response.Body.Close()
-			text, err := io.ReadAll(response.Body)
-			must.NoError(t, err)
-			must.Eq(t, c.code, response.StatusCode)
-			must.StrContains(t, string(text), c.want)
+			got := request(t, "PUT", server.URL+httpapi.SnapshotPath, "file")
+			must.Eq(t, c.code, got.code)
+			must.StrContains(t, got.body, c.want)
 		})
 	}
 }
@@ -115,13 +106,7 @@ func TestSnapshot_needsTheRightToWrite(t *testing.T) {
 	server := w.serveAs(b, httpapi.Options{})
 	for _, method := range []string{http.MethodGet, http.MethodPut} {
 		for token, want := range map[string]int{"reader-token": http.StatusForbidden, "": http.StatusForbidden, "writer-token": http.StatusOK} {
-			request, err := http.NewRequestWithContext(t.Context(), method, server.URL+httpapi.SnapshotPath, strings.NewReader("file"))
-			must.NoError(t, err)
-			request.Header.Set("X-Nomad-Token", token)
-			response, err := http.DefaultClient.Do(request)
-			must.NoError(t, err)
-			_ = response.Body.Close()
-			must.Eq(t, want, response.StatusCode, must.Sprint(method, " ", token))
+			must.Eq(t, want, request(t, method, server.URL+httpapi.SnapshotPath, "file", "X-Nomad-Token", token).code, must.Sprint(method, " ", token))
 		}
 	}
 }

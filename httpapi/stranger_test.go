@@ -16,6 +16,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // unread is a body that fails the test if it is read.
@@ -33,9 +34,7 @@ func TestStranger_costsNothing(t *testing.T) {
 	leader := newFixture(t).nodes(1)
 	f := newFixture(t)
 	f.follows, f.leader = true, leader.handler(leader.backend(), httpapi.Options{})
-	b := f.backend()
-	b.Access = everyToken()
-	h := f.handler(b, httpapi.Options{})
+	h := f.handler(f.guarded(), httpapi.Options{})
 	node, client := "/v1/node/"+uuid('a', 1), "/v1/client/"+uuid('a', 1)
 	for _, test := range []struct{ method, path, token, text string }{
 		{"PUT", "/v1/jobs", "", "Permission denied"},
@@ -79,12 +78,12 @@ func TestBody_bounds(t *testing.T) {
 	for path, most := range map[string]int{
 		own + "/register": 4194304, own + "/allocations": 1048576, "/v1/node/" + uuid('a', 1) + "/drain": 524288, "/v1/jobs": 4194304,
 	} {
-		got := ask(t, "PUT", url+path, strings.Repeat(" ", most+1))
+		got := request(t, "PUT", url+path, strings.Repeat(" ", most+1))
 		must.Eq(t, 413, got.code, must.Sprint(path))
 		must.Eq(t, fmt.Sprintf("request body is larger than %d bytes", most), got.body)
 	}
 	many := `{"Allocs":[` + strings.Repeat(`{"ID":"x","ClientStatus":"running"},`, 10_000) + `{"ID":"x","ClientStatus":"running"}]}`
-	got := ask(t, "PUT", url+own+"/allocations", many)
+	got := request(t, "PUT", url+own+"/allocations", many)
 	must.Eq(t, 413, got.code)
 	must.Eq(t, "a report holds 10000 allocations at most", got.body)
 }
@@ -97,13 +96,13 @@ func TestStranger_ofAnotherSite(t *testing.T) {
 	url := w.serve(httpapi.Options{}).URL
 	drain := url + "/v1/node/" + uuid('a', 1) + "/drain"
 	for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "cross-site"}} {
-		got := ask(t, "POST", drain, `{"DrainSpec":{}}`, header...)
+		got := request(t, "POST", drain, `{"DrainSpec":{}}`, header...)
 		must.Eq(t, 403, got.code)
 		must.Eq(t, "cross-origin request refused", got.body)
 	}
 	must.False(t, w.State().Node(nodeID(1)).Draining())
-	must.Eq(t, 200, ask(t, "POST", drain, `{"DrainSpec":{}}`, "Origin", url).code)
-	must.Eq(t, 200, ask(t, "POST", drain, `{"DrainSpec":{}}`).code)
+	must.Eq(t, 200, request(t, "POST", drain, `{"DrainSpec":{}}`, "Origin", url).code)
+	must.Eq(t, 200, request(t, "POST", drain, `{"DrainSpec":{}}`).code)
 }
 
 // pipes is a listener without a network, for virtual time.
@@ -156,8 +155,7 @@ func TestSlow(t *testing.T) {
 				client, server := net.Pipe()
 				listener <- server
 				start := time.Now()
-				_, err := io.WriteString(client, test.asks)
-				must.NoError(t, err)
+				result.Of(io.WriteString(client, test.asks)).OK(t)
 				if test.reads {
 					go func() { _, _ = io.Copy(io.Discard, client) }()
 				}

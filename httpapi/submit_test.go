@@ -8,6 +8,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // A job that was never scheduled, and has lost its evaluation, has no time of submission.
@@ -16,14 +17,11 @@ func TestJob_submitTime(t *testing.T) {
 	w := newFixture(t).nodes(1)
 	w.job("web", cluster.JobService, 1) // without an evaluation
 	client := w.client()
-	j, _, err := client.Jobs().Info("web", nil)
-	must.NoError(t, err)
+	j := result.Read(client.Jobs().Info("web", nil)).OK(t)
 	must.Zero(t, *j.SubmitTime)
 	before := time.Now().UnixNano()
 	job := api.NewServiceJob("new", "new", "global", 50).AddTaskGroup(api.NewTaskGroup("main", 1).AddTask(api.NewTask("main", "docker")))
-	_, _, err = client.Jobs().Register(job, nil)
-	must.NoError(t, err)
-	j, _, err = client.Jobs().Info("new", nil)
-	must.NoError(t, err)
+	result.Read(client.Jobs().Register(job, nil)).OK(t)
+	j = result.Read(client.Jobs().Info("new", nil)).OK(t)
 	must.Between(t, before, *j.SubmitTime, time.Now().UnixNano())
 }

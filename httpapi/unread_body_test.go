@@ -18,6 +18,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // served is a server in virtual time, without a network.
@@ -62,17 +63,15 @@ func (s *served) sendAll(head string, body io.Reader) (code int, text string, cl
 		answer, _ := io.ReadAll(conn) // until the server or the test closes the connection
 		received <- answer
 	}()
-	_, err := io.WriteString(conn, head)
-	must.NoError(s, err)
-	_, err = io.Copy(conn, body)
+	result.Of(io.WriteString(conn, head)).OK(s)
+	_, err := io.Copy(conn, body)
 	must.NoError(s, err, must.Sprint("the server ended the connection before the body was sent"))
 	time.Sleep(6 * time.Second) // a long answer ends after the discarding
 	must.NoError(s, conn.Close())
 	response, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(<-received)), nil)
 	must.NoError(s, err, must.Sprint(head))
 	defer response.Body.Close()
-	b, err := io.ReadAll(response.Body)
-	must.NoError(s, err)
+	b := result.Of(io.ReadAll(response.Body)).OK(s)
 	return response.StatusCode, string(b), response.Close
 }
 
@@ -87,9 +86,7 @@ func answersBeforeTheEnd(t *testing.T) {
 	const size = 6 << 20 // more than each limit and what net/http discards
 	f := newFixture(t).nodes(1)
 	open := serveInPipes(t, f.handler(f.backend(), httpapi.Options{}))
-	b := f.backend()
-	b.Access = everyToken()
-	guarded := serveInPipes(t, f.handler(b, httpapi.Options{}))
+	guarded := serveInPipes(t, f.handler(f.guarded(), httpapi.Options{}))
 	node, own := "/v1/node/"+uuid('a', 1), "/v1/client/"+uuid('a', 1)
 	for _, test := range []struct {
 		server *served
@@ -166,8 +163,7 @@ func TestBody_discardIsBoundedInBytes(t *testing.T) {
 		conn := serveInPipes(t, f.handler(f.backend(), httpapi.Options{})).connect()
 		defer conn.Close()
 		go func() { _, _ = io.Copy(io.Discard, conn) }()
-		_, err := io.WriteString(conn, "PUT /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1099511627776\r\n\r\n")
-		must.NoError(t, err)
+		result.Of(io.WriteString(conn, "PUT /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1099511627776\r\n\r\n")).OK(t)
 		sent, err := io.CopyN(conn, spaces{}, 1<<30)
 		must.Error(t, err)
 		must.Between(t, 64<<20, sent, 65<<20, must.Sprint("net/http discards 256 KiB of its own"))
@@ -196,8 +192,7 @@ func TestBody_discardIsBoundedInTime(t *testing.T) {
 					time.Sleep(test.head)
 					_, _ = io.Copy(client, chunked(io.LimitReader(spaces{}, 1<<20))) // and no end
 				}()
-				response, err := http.ReadResponse(bufio.NewReader(client), nil)
-				must.NoError(t, err)
+				response := result.Of(http.ReadResponse(bufio.NewReader(client), nil)).OK(t)
 				must.Eq(t, 413, response.StatusCode)
 				must.NoError(t, response.Body.Close())
 				must.Between(t, test.closed, (<-s.closed).Sub(start), test.closed+time.Second)
@@ -217,8 +212,7 @@ func TestBody_discardIsBoundedInNumber(t *testing.T) {
 		for range 17 {
 			client := s.connect()
 			defer client.Close()
-			_, err := io.WriteString(client, "PUT /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
-			must.NoError(t, err)
+			result.Of(io.WriteString(client, "PUT /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")).OK(t)
 			go func() { _, _ = io.Copy(io.Discard, client) }()
 		}
 		must.Between(t, 0, (<-s.closed).Sub(start), time.Second)

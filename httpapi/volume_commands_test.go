@@ -14,6 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -27,16 +28,13 @@ func storageCluster(t *testing.T) (*fixture, *httptest.Server, *api.Client) {
 	pluginNode(w, 1, allocID(9))
 	pluginNode(w, 2, "")
 	server := w.serve(httpapi.Options{})
-	c, err := api.NewClient(&api.Config{Address: server.URL})
-	must.NoError(t, err)
+	c := result.Of(api.NewClient(&api.Config{Address: server.URL})).OK(t)
 	for _, k := range []struct{ namespace, id, plugin string }{{"default", "data", "disks"}, {"default", "data2", "nfs"}, {"team", "other", "disks"}} {
 		v := dataVolume()
 		v.ID, v.PluginID = k.id, k.plugin
-		_, err = c.CSIVolumes().Register(v, &api.WriteOptions{Namespace: k.namespace})
-		must.NoError(t, err)
+		result.Of(c.CSIVolumes().Register(v, &api.WriteOptions{Namespace: k.namespace})).OK(t)
 	}
-	_, _, err = c.Jobs().Register(volumeJob(), nil)
-	must.NoError(t, err)
+	result.Read(c.Jobs().Register(volumeJob(), nil)).OK(t)
 	w.place(1, w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"}), nodeID(1))
 	return w, server, c
 }
@@ -82,15 +80,12 @@ func TestVolumeCommands_lists(t *testing.T) {
 	must.NoError(t, err)
 	must.Eq(t, "data2", volumeIDs(list))
 	must.Eq(t, "", meta.NextToken)
-	hosts, _, err := c.HostVolumes().List(&api.HostVolumeListRequest{}, nil)
-	must.NoError(t, err)
+	hosts := result.Read(c.HostVolumes().List(&api.HostVolumeListRequest{}, nil)).OK(t)
 	must.SliceEmpty(t, hosts)
 
-	onNode, err := c.Nodes().CSIVolumes(string(nodeID(1)), &api.QueryOptions{Namespace: "*"})
-	must.NoError(t, err)
+	onNode := result.Of(c.Nodes().CSIVolumes(string(nodeID(1)), &api.QueryOptions{Namespace: "*"})).OK(t)
 	must.Eq(t, "data", volumeIDs(onNode))
-	onNode, err = c.Nodes().CSIVolumes(string(nodeID(2)), nil)
-	must.NoError(t, err)
+	onNode = result.Of(c.Nodes().CSIVolumes(string(nodeID(2)), nil)).OK(t)
 	must.SliceEmpty(t, onNode)
 
 	plugins, meta, err := c.CSIPlugins().List(&api.QueryOptions{Prefix: "di"})
@@ -101,15 +96,13 @@ func TestVolumeCommands_lists(t *testing.T) {
 		CreateIndex: plugins[0].CreateIndex, ModifyIndex: plugins[0].ModifyIndex,
 	}, *plugins[0])
 	must.Positive(t, meta.LastIndex)
-	plugins, _, err = c.CSIPlugins().List(&api.QueryOptions{Prefix: "x"})
-	must.NoError(t, err)
+	plugins = result.Read(c.CSIPlugins().List(&api.QueryOptions{Prefix: "x"})).OK(t)
 	must.SliceEmpty(t, plugins)
 	for _, what := range []struct {
 		context contexts.Context
 		want    []string
 	}{{contexts.Plugins, []string{"disks"}}, {contexts.Volumes, []string{"data", "data2"}}} {
-		found, _, err := c.Search().PrefixSearch("d", what.context, nil)
-		must.NoError(t, err)
+		found := result.Read(c.Search().PrefixSearch("d", what.context, nil)).OK(t)
 		must.Eq(t, map[contexts.Context][]string{what.context: what.want}, found.Matches)
 	}
 }
@@ -123,26 +116,22 @@ func TestVolumeCommands_one(t *testing.T) {
 	must.Positive(t, meta.LastIndex)
 	must.True(t, v.Schedulable)
 	must.Eq(t, "disks.example 1.2.3 2 2", v.Provider+" "+v.ProviderVersion+" "+strings.Repeat("2 ", v.NodesHealthy/2)+"2")
-	plugin, _, err := c.CSIPlugins().Info("disks", nil)
-	must.NoError(t, err)
+	plugin := result.Read(c.CSIPlugins().Info("disks", nil)).OK(t)
 	must.Eq(t, string(allocID(9)), plugin.Allocations[0].ID)
 
 	// "alloc status" reads the job of the allocation, and the volume in the namespace of the allocation.
-	alloc, _, err := c.Allocations().Info(string(allocID(1)), nil)
-	must.NoError(t, err)
-	request := alloc.GetTaskGroup().Volumes["d"]
-	must.Eq(t, api.VolumeRequest{Name: "d", Type: "csi", Source: "data", AccessMode: "single-node-writer", AttachmentMode: "file-system", MountOptions: request.MountOptions}, *request)
-	must.Eq(t, []string{"noatime"}, request.MountOptions.MountFlags)
-	_, _, err = c.CSIVolumes().Info(request.Source, &api.QueryOptions{Namespace: alloc.Namespace})
-	must.NoError(t, err)
+	alloc := result.Read(c.Allocations().Info(string(allocID(1)), nil)).OK(t)
+	volume := alloc.GetTaskGroup().Volumes["d"]
+	must.Eq(t, api.VolumeRequest{Name: "d", Type: "csi", Source: "data", AccessMode: "single-node-writer", AttachmentMode: "file-system", MountOptions: volume.MountOptions}, *volume)
+	must.Eq(t, []string{"noatime"}, volume.MountOptions.MountFlags)
+	result.Read(c.CSIVolumes().Info(volume.Source, &api.QueryOptions{Namespace: alloc.Namespace})).OK(t)
 
 	// "job plan" shows the volumes, and the mounts of tasks.
 	changed := volumeJob()
 	changed.TaskGroups[0].Volumes["d"].Source = "data2"
 	changed.TaskGroups[0].Volumes["d"].MountOptions.MountFlags = nil
 	changed.TaskGroups[0].Tasks[0].VolumeMounts[0].Destination = new("/elsewhere")
-	plan, _, err := c.Jobs().Plan(changed, true, nil)
-	must.NoError(t, err)
+	plan := result.Read(c.Jobs().Plan(changed, true, nil)).OK(t)
 	group := plan.Diff.TaskGroups[0]
 	must.Eq(t, "Edited", group.Type)
 	must.Eq(t, []*api.ObjectDiff{{
@@ -170,14 +159,14 @@ func TestVolumeCommands_one(t *testing.T) {
 		{"GET", "/v1/volumes?filter=(", 400, "filter expression"},
 		{"GET", "/v1/plugins?filter=(", 400, "filter expression"},
 	} {
-		a := ask(t, test.method, server.URL+test.path, "")
+		a := request(t, test.method, server.URL+test.path, "")
 		must.Eq(t, test.code, a.code, must.Sprint(test.method, " ", test.path, " ", a.body))
 		must.StrContains(t, a.body, test.text)
 	}
 
 	// What the claim waits for.
 	waits := func() string {
-		v := decode[wire.Volume](t, ask(t, "GET", server.URL+"/v1/volume/csi/data", ""))
+		v := decode[wire.Volume](t, request(t, "GET", server.URL+"/v1/volume/csi/data", ""))
 		return v.Claims[0].Waits
 	}
 	claim := cluster.ClaimKey{Volume: dataKey, Alloc: allocID(1)}
@@ -220,22 +209,20 @@ func TestVolumeCommands_register(t *testing.T) {
 	must.Eq(t, "zoned", answer.Volumes[0].ID)
 	must.Eq(t, "", answer.Warnings)
 	must.Eq(t, api.CSISecrets{"key": "[redacted]"}, answer.Volumes[0].Secrets)
-	read, _, err := c.CSIVolumes().Info("zoned", &api.QueryOptions{Namespace: "team"})
-	must.NoError(t, err)
+	read := result.Read(c.CSIVolumes().Info("zoned", &api.QueryOptions{Namespace: "team"})).OK(t)
 	must.Eq(t, []*api.CSITopology{{Segments: map[string]string{"zone": "a"}}}, read.Topologies)
 	must.Eq(t, v.MountOptions, read.MountOptions)
 	must.Eq(t, v.Context, read.Context)
 
 	// Two volumes that are one storage have claims of their own.
 	v.ExternalID = "vol-1"
-	answer, _, err = c.CSIVolumes().RegisterOpts(&api.CSIVolumeRegisterRequest{Volumes: []*api.CSIVolume{v}}, nil)
-	must.NoError(t, err)
+	answer = result.Read(c.CSIVolumes().RegisterOpts(&api.CSIVolumeRegisterRequest{Volumes: []*api.CSIVolume{v}}, nil)).OK(t)
 	must.Eq(t, `the external id "vol-1" of plugin "disks" is also that of default/data, team/other: a claim of one volume does not exclude claims of another`, answer.Warnings)
 
 	// These commands need a controller that creates volumes. They are not supported, and say so.
 	for _, path := range []string{"PUT /v1/volume/csi/data/create", "DELETE /v1/volume/csi/data/delete", "GET /v1/volumes/external?plugin_id=disks", "GET /v1/volumes/snapshot", "PUT /v1/volume/host/create"} {
 		method, path, _ := strings.Cut(path, " ")
-		must.Eq(t, http.StatusNotImplemented, ask(t, method, server.URL+path, `{"Volumes":[]}`).code, must.Sprint(path))
+		must.Eq(t, http.StatusNotImplemented, request(t, method, server.URL+path, `{"Volumes":[]}`).code, must.Sprint(path))
 	}
 }
 
@@ -291,7 +278,6 @@ func TestVolumeCommands_blocking(t *testing.T) {
 func TestVolumeCommands_redaction(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(2)
-	w.must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
 	pluginNode(w, 1, "")
 	writer := cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
 	flags := &cluster.MountOptions{Flags: []string{"password=hunter-flag"}}
@@ -309,11 +295,9 @@ func TestVolumeCommands_redaction(t *testing.T) {
 		Alloc: allocID(1), Node: nodeID(1), ClientStatus: cluster.ClientRunning,
 		VolumeHolds: &cluster.VolumeHolds{Volumes: []cluster.VolumeHold{{Namespace: "default", Volume: "data", Alloc: allocID(1), Reason: "hunter-reason", Since: noon}}},
 	}}})
-	b := w.backend()
-	b.Access = everyToken()
-	base := w.serveAs(b, httpapi.Options{}).URL
+	base := w.serveAs(w.guarded(), httpapi.Options{}).URL
 	seen := func(path, token string) []string {
-		a := ask(t, "GET", base+path, "", "X-Nomad-Token", token)
+		a := request(t, "GET", base+path, "", "X-Nomad-Token", token)
 		if a.code == http.StatusForbidden {
 			return []string{"forbidden"}
 		}
@@ -346,7 +330,7 @@ func TestVolumeCommands_redaction(t *testing.T) {
 		{onNode, []string{"forbidden"}, []string{"flag", "context", "parameter"}},
 	} {
 		if test.reader == nil { // a list has no field that a filter could read
-			must.Eq(t, 400, ask(t, "GET", base+test.path, "", "X-Nomad-Token", "reader-token").code)
+			must.Eq(t, 400, request(t, "GET", base+test.path, "", "X-Nomad-Token", "reader-token").code)
 			continue
 		}
 		must.Eq(t, test.reader, seen(test.path, "reader-token"), must.Sprint("a reader of ", test.path))

@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/hashicorp/nomad/api"
@@ -11,6 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -53,31 +53,24 @@ func volumeJob() *api.Job {
 func TestVolumes_CompatibleClient(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
-	w.must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
 	pluginNode(w, 1, allocID(9))
-	c, err := api.NewClient(&api.Config{Address: w.serve(httpapi.Options{}).URL})
-	must.NoError(t, err)
+	c := w.client()
 
-	_, err = c.CSIVolumes().Register(dataVolume(), nil)
-	must.NoError(t, err)
-	_, _, err = c.Jobs().Register(volumeJob(), nil)
-	must.NoError(t, err)
+	result.Of(c.CSIVolumes().Register(dataVolume(), nil)).OK(t)
+	result.Read(c.Jobs().Register(volumeJob(), nil)).OK(t)
 	job := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"})
 	must.Eq(t, "ext4", job.TaskGroups[0].Volumes[0].MountOptions.FSType)
-	read, _, err := c.Jobs().Info("web", nil)
-	must.NoError(t, err)
+	read := result.Read(c.Jobs().Info("web", nil)).OK(t)
 	must.Eq(t, volumeJob().TaskGroups[0].Volumes, read.TaskGroups[0].Volumes)
 	must.Eq(t, "/data", *read.TaskGroups[0].Tasks[0].VolumeMounts[0].Destination)
 	must.True(t, *read.TaskGroups[0].Tasks[0].VolumeMounts[0].ReadOnly)
 	w.place(1, job, nodeID(1))
 
-	list, _, err := c.CSIVolumes().List(nil)
-	must.NoError(t, err)
+	list := result.Read(c.CSIVolumes().List(nil)).OK(t)
 	must.Len(t, 1, list)
 	must.Eq(t, 1, list[0].CurrentWriters)
 	must.True(t, list[0].Schedulable)
-	v, _, err := c.CSIVolumes().Info("data", nil)
-	must.NoError(t, err)
+	v := result.Read(c.CSIVolumes().Info("data", nil)).OK(t)
 	must.Eq(t, "vol-1", v.ExternalID)
 	must.Eq(t, "disks.example", v.Provider)
 	must.Eq(t, api.CSIVolumeAccessMode("single-node-writer"), v.AccessMode)
@@ -86,23 +79,20 @@ func TestVolumes_CompatibleClient(t *testing.T) {
 	must.Eq(t, "[redacted]", v.Secrets["key"])
 	must.Positive(t, v.CreateTime)
 
-	all, _, err := c.CSIPlugins().List(nil)
-	must.NoError(t, err)
+	all := result.Read(c.CSIPlugins().List(nil)).OK(t)
 	must.Eq(t, 1, all[0].NodesHealthy)
-	plugin, _, err := c.CSIPlugins().Info("disks", nil)
-	must.NoError(t, err)
+	plugin := result.Read(c.CSIPlugins().Info("disks", nil)).OK(t)
 	must.Eq(t, "1.2.3", plugin.Version)
 	must.Eq(t, "m1", plugin.Nodes[string(nodeID(1))].NodeInfo.ID)
 	must.True(t, plugin.Controllers[string(nodeID(1))].ControllerInfo.SupportsAttachDetach)
-	node, _, err := c.Nodes().Info(string(nodeID(1)), nil)
-	must.NoError(t, err)
+	node := result.Read(c.Nodes().Info(string(nodeID(1)), nil)).OK(t)
 	must.Eq(t, 7, node.CSINodePlugins["disks"].NodeInfo.MaxVolumes)
 
 	must.ErrorContains(t, c.CSIVolumes().Deregister("data", false, nil), "volume in use")
 	must.ErrorContains(t, c.CSIVolumes().Detach("data", string(nodeID(1)), nil), "has not ended: stop it first")
 	must.NoError(t, c.CSIVolumes().Deregister("data", true, nil))
 	must.ErrorContains(t, c.CSIVolumes().Deregister("data", true, nil), "volume not found")
-	_, _, err = c.CSIVolumes().Info("data", nil)
+	_, _, err := c.CSIVolumes().Info("data", nil)
 	must.ErrorContains(t, err, "volume not found")
 	_, _, err = c.CSIPlugins().Info("none", nil)
 	must.ErrorContains(t, err, "plugin not found")
@@ -113,19 +103,14 @@ func TestVolumes_CompatibleClient(t *testing.T) {
 func TestVolumes_NodeSide(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(2)
-	w.must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
 	pluginNode(w, 1, "")
 	server := w.serve(httpapi.Options{})
-	c, err := api.NewClient(&api.Config{Address: server.URL})
-	must.NoError(t, err)
-	_, err = c.CSIVolumes().Register(dataVolume(), nil)
-	must.NoError(t, err)
-	_, _, err = c.Jobs().Register(volumeJob(), nil)
-	must.NoError(t, err)
+	c := result.Of(api.NewClient(&api.Config{Address: server.URL})).OK(t)
+	result.Of(c.CSIVolumes().Register(dataVolume(), nil)).OK(t)
+	result.Read(c.Jobs().Register(volumeJob(), nil)).OK(t)
 	w.place(1, w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"}), nodeID(1))
 
-	ours, err := client.New(client.Config{Address: server.URL, Token: secretOf(nodeID(1))})
-	must.NoError(t, err)
+	ours := result.Of(client.New(client.Config{Address: server.URL, Token: secretOf(nodeID(1))})).OK(t)
 	side := ours.NodeSide(nodeID(1))
 	claimed, index, err := side.Volumes(t.Context(), 0, 0)
 	must.NoError(t, err)
@@ -135,21 +120,16 @@ func TestVolumes_NodeSide(t *testing.T) {
 	claim := w.State().WorkView().Claim(cluster.ClaimKey{Volume: dataKey, Alloc: allocID(1)})
 	must.Eq(t, []*cluster.VolumeClaim{claim}, claimed[0].Claims)
 	must.True(t, claim.WaitsForController())
-	one, err := side.Volume(t.Context(), dataKey)
-	must.NoError(t, err)
+	one := result.Of(side.Volume(t.Context(), dataKey)).OK(t)
 	must.Eq(t, claimed[0], *one)
-	one, err = side.Volume(t.Context(), cluster.VolumeKey{Namespace: "other", ID: "data"})
-	must.NoError(t, err)
+	one = result.Of(side.Volume(t.Context(), cluster.VolumeKey{Namespace: "other", ID: "data"})).OK(t)
 	must.Nil(t, one)
-	none, _, err := ours.NodeSide(nodeID(2)).Volumes(t.Context(), 0, 0)
-	must.NoError(t, err)
+	none := result.Read(ours.NodeSide(nodeID(2)).Volumes(t.Context(), 0, 0)).OK(t)
 	must.SliceEmpty(t, none)
 
-	_, err = ours.NodeSide(nodeID(2)).Release(t.Context(), []cluster.ClaimKey{claim.Key()})
-	must.NoError(t, err)
+	result.Of(ours.NodeSide(nodeID(2)).Release(t.Context(), []cluster.ClaimKey{claim.Key()})).OK(t)
 	must.Eq(t, cluster.ClaimTaken, w.State().WorkView().Claim(claim.Key()).State, must.Sprint("a claim of another node"))
-	_, err = side.Release(t.Context(), []cluster.ClaimKey{claim.Key()})
-	must.NoError(t, err)
+	result.Of(side.Release(t.Context(), []cluster.ClaimKey{claim.Key()})).OK(t)
 	must.Eq(t, cluster.ClaimNodeDetached, w.State().WorkView().Claim(claim.Key()).State)
 }
 
@@ -158,16 +138,14 @@ func TestVolumes_OlderCluster(t *testing.T) {
 	t.Parallel()
 	w := newOldFixture(t).nodes(1)
 	w.must(&shims.RaiseClusterVersion{Version: cluster.VersionOfVolumes - 1})
-	c, err := api.NewClient(&api.Config{Address: w.serve(httpapi.Options{}).URL})
-	must.NoError(t, err)
-	_, _, err = c.Jobs().Register(volumeJob(), nil)
+	c := w.client()
+	_, _, err := c.Jobs().Register(volumeJob(), nil)
 	must.ErrorContains(t, err, "jobs with volumes need version 7")
 
 	plugin := volumeJob()
 	plugin.TaskGroups[0].Volumes, plugin.TaskGroups[0].Tasks[0].VolumeMounts = nil, nil
 	plugin.TaskGroups[0].Tasks[0].CSIPluginConfig = &api.TaskCSIPluginConfig{ID: "disks", Type: api.CSIPluginTypeNode}
-	done, _, err := c.Jobs().Register(plugin, nil)
-	must.NoError(t, err)
+	done := result.Read(c.Jobs().Register(plugin, nil)).OK(t)
 	must.StrContains(t, done.Warnings, "storage plugins serve no volumes yet")
 	task := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"}).TaskGroups[0].Tasks[0]
 	must.True(t, task.StoragePlugin)
@@ -177,7 +155,6 @@ func TestVolumes_OlderCluster(t *testing.T) {
 func TestVolumes_BadRequests(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
-	w.must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
 	server := w.serve(httpapi.Options{})
 	for _, test := range []struct {
 		method, path, body string
@@ -193,12 +170,7 @@ func TestVolumes_BadRequests(t *testing.T) {
 		{http.MethodDelete, "/v1/volume/csi/data?force=perhaps", "", 400},
 		{http.MethodPut, "/v1/client/stranger/claims", `{}`, 404},
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), test.method, server.URL+test.path, strings.NewReader(test.body))
-		must.NoError(t, err)
-		answer, err := http.DefaultClient.Do(request)
-		must.NoError(t, err)
-		must.NoError(t, answer.Body.Close())
-		must.Eq(t, test.code, answer.StatusCode, must.Sprint(test.method, " ", test.path, " ", test.body))
+		must.Eq(t, test.code, request(t, test.method, server.URL+test.path, test.body).code, must.Sprint(test.method, " ", test.path, " ", test.body))
 	}
 }
 
@@ -207,21 +179,17 @@ func TestVolumes_Shortages(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(2)
 	pluginNode(w, 1, "")
-	c, err := api.NewClient(&api.Config{Address: w.serve(httpapi.Options{}).URL})
-	must.NoError(t, err)
-	_, _, err = c.Jobs().Register(volumeJob(), nil)
-	must.NoError(t, err)
+	c := w.client()
+	result.Read(c.Jobs().Register(volumeJob(), nil)).OK(t)
 	why := func() map[string]int {
-		plan, _, err := c.Jobs().Plan(volumeJob(), false, nil)
-		must.NoError(t, err)
+		plan := result.Read(c.Jobs().Plan(volumeJob(), false, nil)).OK(t)
 		if plan.FailedTGAllocs["web"] == nil {
 			return nil
 		}
 		return plan.FailedTGAllocs["web"].ConstraintFiltered
 	}
 	must.Eq(t, map[string]int{"volume default/data does not exist": 2}, why())
-	_, err = c.CSIVolumes().Register(dataVolume(), nil)
-	must.NoError(t, err)
+	result.Of(c.CSIVolumes().Register(dataVolume(), nil)).OK(t)
 	must.MapEmpty(t, why())
 	other := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"}).Copy()
 	other.ID = "other"

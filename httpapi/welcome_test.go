@@ -17,12 +17,10 @@ import (
 func TestWelcome(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	b := w.backend()
-	b.Access = everyToken()
-	url := w.serveAs(b, httpapi.Options{Build: "v1.2.3 <main>"}).URL
-	got := ask(t, "GET", url+"/", "")
+	url := w.serveAs(w.guarded(), httpapi.Options{Build: "v1.2.3 <main>"}).URL
+	got := request(t, "GET", url+"/", "")
 	must.Eq(t, 200, got.code)
-	must.Eq(t, got.body, ask(t, "GET", url+"/ui", "").body)
+	must.Eq(t, got.body, request(t, "GET", url+"/ui", "").body)
 	must.StrContains(t, got.body, "Version: v1.2.3 &lt;main&gt;")
 	must.StrContains(t, got.body, "(needs a token)")
 	for _, loads := range []string{"src=", "<link", "<script", "<img", "@import"} {
@@ -31,18 +29,18 @@ func TestWelcome(t *testing.T) {
 	links := regexp.MustCompile(`href="(/[^"]*)"`).FindAllStringSubmatch(got.body, -1)
 	must.SliceLen(t, 7, links)
 	for _, link := range links {
-		code := ask(t, "GET", url+link[1], "", "X-Nomad-Token", "reader-token").code
+		code := request(t, "GET", url+link[1], "", "X-Nomad-Token", "reader-token").code
 		if strings.HasPrefix(link[1], "/v1/metrics") {
 			must.Eq(t, 404, code) // this server has no metrics
 			continue
 		}
 		must.Eq(t, 200, code, must.Sprint(link[1]))
 	}
-	must.Eq(t, 404, ask(t, "GET", url+"/index.html", "").code)
-	must.Eq(t, 404, ask(t, "PUT", url+"/", "").code)
+	must.Eq(t, 404, request(t, "GET", url+"/index.html", "").code)
+	must.Eq(t, 404, request(t, "PUT", url+"/", "").code)
 
 	// Without access control no token is needed.
-	open := ask(t, "GET", w.serve(httpapi.Options{}).URL+"/", "").body
+	open := request(t, "GET", w.serve(httpapi.Options{}).URL+"/", "").body
 	must.StrNotContains(t, open, "token")
 	must.StrContains(t, open, "Version: "+httpapi.DefaultBuild)
 	for line := range strings.Lines(visible(t, open)) {

@@ -10,6 +10,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler/collect"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 )
@@ -100,11 +101,9 @@ func TestServer_Collect(t *testing.T) {
 		drained(t, g, &cluster.DrainSpec{})
 		time.Sleep(time.Second)
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			deleted, err := s.Requests().Collect(ctx)
-			must.NoError(t, err)
+			deleted := result.Of(s.Requests().Collect(ctx)).OK(t)
 			must.Eq(t, 1, deleted.Allocs)
-			again, err := s.Requests().Collect(ctx)
-			must.NoError(t, err)
+			again := result.Of(s.Requests().Collect(ctx)).OK(t)
 			must.Zero(t, again.Total())
 			return nil
 		})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -38,8 +39,7 @@ func (g *gate) applied(a shims.Applied) {
 
 func addNode(t *testing.T, s *server.Server, id cluster.NodeID) {
 	t.Helper()
-	_, err := s.Requests().RegisterNode(t.Context(), testNode(id))
-	must.NoError(t, err)
+	result.Of(s.Requests().RegisterNode(t.Context(), testNode(id))).OK(t)
 }
 
 // A node goes down while a plan with a replacement for a drained allocation is on its way to it.
@@ -88,8 +88,7 @@ func TestServer_aReplacementOnANodeThatGoesDown(t *testing.T) {
 		for range 100 {
 			time.Sleep(100 * time.Millisecond)
 			for _, node := range []cluster.NodeID{"n1", "n3"} {
-				_, err := s.Requests().ReportAllocs(t.Context(), clustertest.Progress(s.Store().Snapshot().WorkView().LiveAllocsByNode(node), time.Now()))
-				must.NoError(t, err)
+				result.Of(s.Requests().ReportAllocs(t.Context(), clustertest.Progress(s.Store().Snapshot().WorkView().LiveAllocsByNode(node), time.Now()))).OK(t)
 			}
 		}
 		state := s.Store().Snapshot()

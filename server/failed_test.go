@@ -12,6 +12,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -34,8 +35,7 @@ func (d stores) open() (*server.Server, error) {
 
 // raiseBeyond is an entry that raises the cluster version above the versions of this build.
 func raiseBeyond(t *testing.T) []byte {
-	entry, err := shims.Encode(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
-	must.NoError(t, err)
+	entry := result.Of(shims.Encode(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})).OK(t)
 	entry[len(entry)-1]++ // the version is a small number, which msgpack writes as one byte
 	return entry
 }
@@ -46,13 +46,11 @@ func TestServer_failsAtAnEntryOfANewerBuild(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		disk := stores{raft.NewInmemStore(), raft.NewInmemSnapshotStore()}
-		s, err := disk.open()
-		must.NoError(t, err)
+		s := result.Of(disk.open()).OK(t)
 		for !s.Leads() {
 			time.Sleep(time.Second)
 		}
-		_, err = s.Requests().RegisterNode(t.Context(), &cluster.Node{ID: "n1"})
-		must.NoError(t, err)
+		result.Of(s.Requests().RegisterNode(t.Context(), &cluster.Node{ID: "n1"})).OK(t)
 		must.NoError(t, s.Err())
 
 		future := s.Raft().Apply(raiseBeyond(t), time.Second)
@@ -62,16 +60,14 @@ func TestServer_failsAtAnEntryOfANewerBuild(t *testing.T) {
 		must.ErrorContains(t, s.Err(), fmt.Sprintf("upgrade this server to a build that understands cluster version %d or later", cluster.MaxVersion+1))
 		synctest.Wait()
 		must.Eq(t, raft.Shutdown, s.Raft().State())
-		_, err = s.Requests().RegisterNode(t.Context(), &cluster.Node{ID: "n2"})
+		_, err := s.Requests().RegisterNode(t.Context(), &cluster.Node{ID: "n2"})
 		must.ErrorIs(t, err, shims.ErrClosed)
 		must.ErrorIs(t, s.Consistent(t.Context()), shims.ErrRejected)
 		must.NoError(t, s.Shutdown())
 		must.NotNil(t, s.Store().Snapshot().Node("n1"))
 
-		last, err := disk.log.LastIndex()
-		must.NoError(t, err)
-		s, err = disk.open()
-		must.NoError(t, err)
+		last := result.Of(disk.log.LastIndex()).OK(t)
+		s = result.Of(disk.open()).OK(t)
 		<-s.Failed() // once it leads it knows that the entry is committed
 		must.ErrorIs(t, s.Err(), cluster.ErrVersion)
 		must.NotNil(t, s.Store().Snapshot().Node("n1"))
@@ -87,13 +83,13 @@ func TestServer_failsAtAnEntryOfANewerBuild(t *testing.T) {
 func TestServer_consistentReadsEndWhenItFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := stores{raft.NewInmemStore(), raft.NewInmemSnapshotStore()}.open()
-		must.NoError(t, err)
+		s := result.Of(stores{raft.NewInmemStore(), raft.NewInmemSnapshotStore()}.open()).OK(t)
 		for !s.Leads() {
 			time.Sleep(time.Second)
 		}
 		must.NoError(t, s.Consistent(t.Context()))
 		s.Raft().Apply(raiseBeyond(t), time.Second)
+		var err error
 		for err == nil { // the reads before it is committed are answered
 			err = s.Consistent(t.Context())
 		}
@@ -108,24 +104,21 @@ func TestServer_refusesASnapshotOfANewerBuild(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		disk := stores{raft.NewInmemStore(), &snapshotList{InmemSnapshotStore: raft.NewInmemSnapshotStore()}}
-		s, err := disk.open()
-		must.NoError(t, err)
+		s := result.Of(disk.open()).OK(t)
 		for !s.Leads() {
 			time.Sleep(time.Second)
 		}
-		_, err = s.Requests().RegisterNode(t.Context(), &cluster.Node{ID: "n1"})
-		must.NoError(t, err)
+		result.Of(s.Requests().RegisterNode(t.Context(), &cluster.Node{ID: "n1"})).OK(t)
 		must.NoError(t, s.Raft().Snapshot().Error())
 		must.NoError(t, s.Shutdown())
 
 		disk.snapshots.(*snapshotList).newest = func(state []byte) { state[len("nodedrain state\n")] = byte(cluster.MaxVersion) + 1 }
-		_, err = disk.open()
+		_, err := disk.open()
 		must.ErrorIs(t, err, cluster.ErrVersion)
 		must.ErrorContains(t, err, fmt.Sprintf("upgrade this server to a build that understands cluster version %d or later", cluster.MaxVersion+1))
 
 		disk.snapshots.(*snapshotList).newest = nil // a newer build reads it
-		s, err = disk.open()
-		must.NoError(t, err)
+		s = result.Of(disk.open()).OK(t)
 		await(t, s, "the node", func(state *statestore.Snapshot) bool { return state.Node("n1") != nil })
 		must.NoError(t, s.Shutdown())
 	})

@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 )
 
@@ -15,8 +16,7 @@ func TestMemorySnapshots(t *testing.T) {
 	t.Parallel()
 	var m server.MemorySnapshots
 	ids := func() (ids []string) {
-		list, err := m.List()
-		must.NoError(t, err)
+		list := result.Of(m.List()).OK(t)
 		for _, meta := range list {
 			ids = append(ids, meta.ID)
 		}
@@ -24,10 +24,8 @@ func TestMemorySnapshots(t *testing.T) {
 	}
 	begin := func(index uint64) raft.SnapshotSink {
 		_, transport := raft.NewInmemTransport("s1")
-		sink, err := m.Create(1, index, 1, raft.Configuration{}, 1, transport)
-		must.NoError(t, err)
-		_, err = sink.Write([]byte("state"))
-		must.NoError(t, err)
+		sink := result.Of(m.Create(1, index, 1, raft.Configuration{}, 1, transport)).OK(t)
+		result.Of(sink.Write([]byte("state"))).OK(t)
 		return sink
 	}
 	must.SliceEmpty(t, ids())

@@ -265,7 +265,7 @@ func (r Requests) Collect(ctx context.Context) (deleted cluster.Collected, err e
 		return deleted, err
 	}
 	round := collect.Everything(time.Now())
-	for request := round.Next(r.server.Store().Snapshot().WorkView().WorkView()); request != nil; request = round.Next(r.server.Store().Snapshot()) {
+	for request := round.Next(r.server.Store().Snapshot().WorkView()); request != nil; request = round.Next(r.server.Store().Snapshot().WorkView()) {
 		done, err := collectRows(ctx, r.server.requests, request)
 		if err != nil {
 			return deleted, err

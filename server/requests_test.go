@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -57,12 +58,10 @@ func TestServer_requests(t *testing.T) {
 			{{Alloc: "none", Node: "n1", ClientStatus: cluster.ClientRunning}},
 			{{Alloc: ours, Node: "n2", ClientStatus: cluster.ClientFailed}},
 		} {
-			w, err = s.Requests().ReportAllocs(ctx, reports)
-			must.NoError(t, err)
+			w = result.Of(s.Requests().ReportAllocs(ctx, reports)).OK(t)
 			must.Eq(t, cluster.Written{}, w) // no report is of the node's own allocations
 		}
-		w, err = s.Requests().UpdateEligibility(ctx, "n1", cluster.NodeIneligible)
-		must.NoError(t, err)
+		w = result.Of(s.Requests().UpdateEligibility(ctx, "n1", cluster.NodeIneligible)).OK(t)
 		must.Eq(t, cluster.Written{}, w)
 		must.Eq(t, before, s.Store().Snapshot().Index()) // it was so already
 		w, err = s.Requests().UpdateEligibility(ctx, "n1", cluster.NodeEligible)
@@ -78,8 +77,7 @@ func TestServer_requests(t *testing.T) {
 		stateAfter("a job is evaluated", 1, w, err)
 		_, err = s.Requests().StopAlloc(ctx, ours)
 		must.ErrorIs(t, err, cluster.ErrVersion)
-		_, err = s.Requests().RaiseVersion(ctx, cluster.VersionOfStops)
-		must.NoError(t, err)
+		result.Of(s.Requests().RaiseVersion(ctx, cluster.VersionOfStops)).OK(t)
 		_, err = s.Requests().RegisterJob(ctx, registered, new(uint64(0)))
 		must.ErrorIs(t, err, cluster.ErrModifyIndex, must.Sprint("the same job, registered as a new one"))
 		w, err = s.Requests().StopAlloc(ctx, ours)
@@ -95,8 +93,7 @@ func TestServer_requests(t *testing.T) {
 			w, err = s.Requests().StopJob(ctx, key, true)
 			must.Nil(t, stateAfter("a job is purged", 0, w, err).Job(key))
 		}
-		w, err = s.Requests().EvaluateNode(ctx, "n1")
-		must.NoError(t, err)
+		w = result.Of(s.Requests().EvaluateNode(ctx, "n1")).OK(t)
 		must.Eq(t, cluster.Written{}, w) // no job to evaluate
 
 		w, err = registerLogs()

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -38,8 +39,7 @@ func await(t *testing.T, s *server.Server, what string, holds func(*statestore.S
 
 func newGroup(t *testing.T, c server.GroupConfig) *server.Group {
 	t.Helper()
-	g, err := server.NewGroup(c)
-	must.NoError(t, err)
+	g := result.Of(server.NewGroup(c)).OK(t)
 	t.Cleanup(func() { must.NoError(t, g.Shutdown()) })
 	return g
 }
@@ -132,8 +132,7 @@ func drain(t *testing.T, g *server.Group, id cluster.NodeID, spec *cluster.Drain
 
 func setStatus(t *testing.T, s *server.Server, id cluster.NodeID, status cluster.NodeStatus) {
 	t.Helper()
-	_, err := s.Requests().UpdateNodeStatus(t.Context(), id, status)
-	must.NoError(t, err)
+	result.Of(s.Requests().UpdateNodeStatus(t.Context(), id, status)).OK(t)
 }
 
 // The next leader ends a drain that a dead leader began. The dead one decides nothing.
@@ -410,8 +409,7 @@ func TestServer_restarts(t *testing.T) {
 		for !s.Leads() {
 			time.Sleep(time.Second)
 		}
-		_, err := s.Requests().RegisterNode(t.Context(), &cluster.Node{ID: "n1"})
-		must.NoError(t, err)
+		result.Of(s.Requests().RegisterNode(t.Context(), &cluster.Node{ID: "n1"})).OK(t)
 		must.NoError(t, s.Shutdown())
 		must.NoError(t, s.Shutdown())
 		s = start()

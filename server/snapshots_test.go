@@ -12,14 +12,14 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 )
 
 // indexes are the indexes of the snapshots in a store.
 func indexes(t *testing.T, store raft.SnapshotStore) (indexes []uint64) {
 	t.Helper()
-	list, err := store.List()
-	must.NoError(t, err)
+	list := result.Of(store.List()).OK(t)
 	for _, meta := range list {
 		indexes = append(indexes, meta.Index)
 	}
@@ -42,8 +42,7 @@ func TestSnapshots_Take(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		disk := stores{raft.NewInmemStore(), new(server.MemorySnapshots)}
-		s, err := disk.open()
-		must.NoError(t, err)
+		s := result.Of(disk.open()).OK(t)
 		for !s.Leads() {
 			time.Sleep(time.Second)
 		}
@@ -57,8 +56,7 @@ func TestSnapshots_Take(t *testing.T) {
 		must.Eq(t, []uint64{s.Store().Snapshot().Index()}, indexes(t, disk.snapshots))
 		must.NoError(t, s.Shutdown())
 
-		s, err = disk.open()
-		must.NoError(t, err)
+		s = result.Of(disk.open()).OK(t)
 		must.NotNil(t, s.Store().Snapshot().Node("n3"), must.Sprint("the state before any entry is replayed"))
 		must.ErrorIs(t, s.Snapshots().Take(t.Context()), server.ErrNothingNew)
 		must.NoError(t, s.Shutdown())
@@ -86,8 +84,7 @@ func TestSnapshots_shutdownStopsOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		disk := stores{raft.NewInmemStore(), slowSnapshots{new(server.MemorySnapshots)}}
-		s, err := disk.open()
-		must.NoError(t, err)
+		s := result.Of(disk.open()).OK(t)
 		for !s.Leads() {
 			time.Sleep(time.Second)
 		}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // roundTrip is a transport.
@@ -26,9 +28,8 @@ func TestAlerting_slowWriter(t *testing.T) {
 	server.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	conn, err := tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})
-	must.NoError(t, err)
-	_, err = conn.Read(make([]byte, 1))
+	conn := result.Of(tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})).OK(t)
+	_, err := conn.Read(make([]byte, 1))
 	must.ErrorContains(t, err, "certificate required")
 	must.NoError(t, conn.Close())
 	slow := new(http.Transport)

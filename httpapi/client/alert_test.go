@@ -14,6 +14,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // refuser is a server that refuses every client, because it has no certificate.
@@ -28,8 +29,7 @@ func newRefuser(t *testing.T, protocol string) *refuser {
 	signed := httptest.NewTLSServer(nil)
 	signed.Close()
 	config := &tls.Config{Certificates: signed.TLS.Certificates, ClientAuth: tls.RequireAnyClientCert, NextProtos: []string{protocol}}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must.NoError(t, err)
+	listener := result.Of(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 	s := &refuser{url: "https://" + listener.Addr().String(), closed: make(chan struct{}, 1)}
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -75,8 +75,7 @@ func TestClient_alert(t *testing.T) {
 				t.Run(name+" "+protocol+" "+when, func(t *testing.T) {
 					t.Parallel()
 					server := newRefuser(t, protocol)
-					c, err := client.New(client.Config{Address: server.url, TLS: client.TLS{SkipVerify: true}})
-					must.NoError(t, err)
+					c := result.Of(client.New(client.Config{Address: server.url, TLS: client.TLS{SkipVerify: true}})).OK(t)
 					trace := &httptrace.ClientTrace{TLSHandshakeDone: func(tls.ConnectionState, error) { <-server.closed }, GotConn: closed}
 					for range 20 { // the goroutines of a transport race
 						err := request(httptrace.WithClientTrace(t.Context(), trace), c)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // Each call about an allocation sends its method, path and body.
@@ -55,8 +56,7 @@ func TestAlloc_calls(t *testing.T) {
 		must.True(t, client.NotFound(call(c.Alloc("a/b"))), must.Sprint(want))
 	}
 	c, last := answering(t, client.Config{}, http.StatusOK, nil, "null")
-	_, err := c.NodeStats(ctx, "n")
-	must.NoError(t, err)
+	result.Of(c.NodeStats(ctx, "n")).OK(t)
 	must.Eq(t, "/v1/client/stats", last.path)
 	must.Eq(t, "node_id=n", last.query)
 }
@@ -128,8 +128,7 @@ func execServer(t *testing.T, answer func(*http.Request, *websocket.Conn)) *http
 
 func execOver(t *testing.T, c client.Config, in io.Reader) (code int, out string, err error) {
 	t.Helper()
-	asked, err := client.New(c)
-	must.NoError(t, err)
+	asked := result.Of(client.New(c)).OK(t)
 	t.Cleanup(asked.Close)
 	var written bytes.Buffer
 	code, err = asked.Alloc("a/b").Exec(t.Context(), client.ExecRequest{Task: "web", Command: []string{"ls", "-l"}}, client.ExecStreams{
@@ -224,10 +223,9 @@ func TestAlloc_Exec_tls(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	code, _, err := execOver(t, client.Config{Address: server.URL, TLS: client.TLS{SkipVerify: true}}, nil)
-	must.NoError(t, err)
+	code := result.Read(execOver(t, client.Config{Address: server.URL, TLS: client.TLS{SkipVerify: true}}, nil)).OK(t)
 	must.Eq(t, 5, code)
-	_, _, err = execOver(t, client.Config{Address: server.URL}, nil)
+	_, _, err := execOver(t, client.Config{Address: server.URL}, nil)
 	must.ErrorContains(t, err, "certificate")
 }
 
@@ -241,10 +239,9 @@ func TestAlloc_Exec_ends(t *testing.T) {
 		cancel()
 		_, _, _ = conn.ReadMessage()
 	})
-	asked, err := client.New(client.Config{Address: server.URL})
-	must.NoError(t, err)
+	asked := result.Of(client.New(client.Config{Address: server.URL})).OK(t)
 	in, _ := io.Pipe()
-	_, err = asked.Alloc("a").Exec(ctx, client.ExecRequest{Command: []string{"sleep"}}, client.ExecStreams{Stdin: in, Stdout: io.Discard, Stderr: io.Discard})
+	_, err := asked.Alloc("a").Exec(ctx, client.ExecRequest{Command: []string{"sleep"}}, client.ExecStreams{Stdin: in, Stdout: io.Discard, Stderr: io.Discard})
 	must.ErrorIs(t, err, context.Canceled)
 	<-gone
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // request is a request that a server received.
@@ -36,8 +37,7 @@ func answering(t *testing.T, c client.Config, status int, header map[string]stri
 	}))
 	t.Cleanup(server.Close)
 	c.Address = server.URL
-	asking, err := client.New(c)
-	must.NoError(t, err)
+	asking := result.Of(client.New(c)).OK(t)
 	t.Cleanup(asking.Close)
 	return asking, last
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // environment is an environment of these variables alone.
@@ -33,8 +34,7 @@ func TestFromEnv(t *testing.T) {
 		TLS: client.TLS{CACert: "ca.pem", CAPath: "cas", ClientCert: "c.pem", ClientKey: "k.pem", ServerName: "server", SkipVerify: true},
 	}, got)
 
-	empty, err := client.FromEnv(environment(nil))
-	must.NoError(t, err)
+	empty := result.Of(client.FromEnv(environment(nil))).OK(t)
 	must.Eq(t, client.Config{}, empty)
 
 	_, err = client.FromEnv(environment(map[string]string{"NOMAD_SKIP_VERIFY": "perhaps"}))
@@ -53,8 +53,7 @@ func TestNew_address(t *testing.T) {
 		"a:1, https://b:2,":       "http://a:1",
 		" , ":                     "http://127.0.0.1:4646",
 	} {
-		c, err := client.New(client.Config{Address: address})
-		must.NoError(t, err)
+		c := result.Of(client.New(client.Config{Address: address})).OK(t)
 		must.Eq(t, want, c.Address())
 	}
 	for address, want := range map[string]string{
@@ -81,18 +80,15 @@ func TestNew_trust(t *testing.T) {
 	must.NoError(t, os.WriteFile(file, certificate, 0o600))
 
 	nodes := func(trust client.TLS) error {
-		c, err := client.New(client.Config{Address: server.URL, TLS: trust})
-		must.NoError(t, err)
+		c := result.Of(client.New(client.Config{Address: server.URL, TLS: trust})).OK(t)
 		defer c.Close()
-		_, _, err = c.Nodes(context.Background(), client.NodesQuery{})
+		_, _, err := c.Nodes(context.Background(), client.NodesQuery{})
 		return err
 	}
 	must.NoError(t, nodes(client.TLS{CACert: file}))
-	mixed, err := client.New(client.Config{Address: "127.0.0.1:0," + server.URL, TLS: client.TLS{CACert: file}})
-	must.NoError(t, err)
+	mixed := result.Of(client.New(client.Config{Address: "127.0.0.1:0," + server.URL, TLS: client.TLS{CACert: file}})).OK(t)
 	t.Cleanup(mixed.Close)
-	_, _, err = mixed.Nodes(t.Context(), client.NodesQuery{})
-	must.NoError(t, err)
+	result.Read(mixed.Nodes(t.Context(), client.NodesQuery{})).OK(t)
 	must.NoError(t, nodes(client.TLS{CAPath: folder}))
 	must.NoError(t, nodes(client.TLS{SkipVerify: true}))
 	must.NoError(t, nodes(client.TLS{CACert: file, ServerName: "example.com"}))

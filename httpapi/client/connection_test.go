@@ -16,6 +16,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // servers answers requests by host, and records them.
@@ -79,8 +80,7 @@ func (w waiting) Read([]byte) (int, error) {
 // asking returns a client of servers s1 and s2, and the lines of its moves.
 func asking(t *testing.T, s *servers, address string) (*Client, *[]string) {
 	t.Helper()
-	c, err := New(Config{Address: address})
-	must.NoError(t, err)
+	c := result.Of(New(Config{Address: address})).OK(t)
 	c.http.Transport = s
 	moves := new([]string)
 	c.OnMove(func(m Move) { *moves = append(*moves, m.From+" to "+m.To) })
@@ -164,8 +164,7 @@ func TestClient_allAddressesFail(t *testing.T) {
 	must.Eq(t, "http://s1", c.Address())
 
 	s.answer["s1"] = says(http.StatusOK, "{}")
-	_, err = c.Self(t.Context())
-	must.NoError(t, err)
+	result.Of(c.Self(t.Context())).OK(t)
 	must.Eq(t, "http://s3 to http://s1", (*moves)[2])
 }
 
@@ -194,8 +193,7 @@ func TestClient_readsMoveTogether(t *testing.T) {
 		start := time.Now()
 		long := make(chan time.Duration, 1)
 		go func() {
-			_, _, err := c.NodeAllocations(t.Context(), "n1", Query{Index: 7, Wait: time.Hour, Stale: true})
-			must.NoError(t, err)
+			result.Read(c.NodeAllocations(t.Context(), "n1", Query{Index: 7, Wait: time.Hour, Stale: true})).OK(t)
 			long <- time.Since(start)
 		}()
 		synctest.Wait()
@@ -216,8 +214,7 @@ func TestClient_silentWithinAnAnswer(t *testing.T) {
 		_, _, err := c.Node(t.Context(), "n1", Query{Index: 7, Wait: time.Second, Stale: true})
 		must.ErrorIs(t, err, errSilent)
 		must.Eq(t, pauseLimit, time.Since(start))
-		_, _, err = c.Node(t.Context(), "n1", Query{})
-		must.NoError(t, err)
+		result.Read(c.Node(t.Context(), "n1", Query{})).OK(t)
 		must.Eq(t, []string{oneToTwo}, *moves)
 	})
 }
@@ -236,8 +233,7 @@ func TestClient_serverWithoutLeader(t *testing.T) {
 	}}
 	c, moves := asking(t, s, "s1,s2")
 	for range 3 {
-		_, _, err := c.Node(t.Context(), "n1", Query{Stale: true})
-		must.NoError(t, err)
+		result.Read(c.Node(t.Context(), "n1", Query{Stale: true})).OK(t)
 	}
 	must.Eq(t, []string{"GET s1", "GET s2", "GET s2"}, s.asked)
 	must.SliceEmpty(t, *moves)
@@ -268,16 +264,14 @@ func TestClient_killedServer(t *testing.T) {
 	}))
 	second := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"ID":"n1"}`) }))
 	t.Cleanup(second.Close)
-	c, err := New(Config{Address: first.URL + "," + second.URL})
-	must.NoError(t, err)
+	c := result.Of(New(Config{Address: first.URL + "," + second.URL})).OK(t)
 	t.Cleanup(c.Close)
 	go func() {
 		<-waits
 		first.CloseClientConnections()
 		first.Close()
 	}()
-	n, _, err := c.Node(t.Context(), "n1", Query{Index: 3, Stale: true})
-	must.NoError(t, err)
+	n := result.Read(c.Node(t.Context(), "n1", Query{Index: 3, Stale: true})).OK(t)
 	must.Eq(t, "n1", n.ID)
 	must.Eq(t, second.URL, c.Address())
 }
@@ -293,15 +287,13 @@ func TestClient_restoreLooksForAServer(t *testing.T) {
 				restored := says(http.StatusOK, "")
 				s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": first, "s2": func(r *http.Request) (*http.Response, error) {
 					if r.Method == http.MethodPut {
-						file, err := io.ReadAll(r.Body)
-						must.NoError(t, err)
+						file := result.Of(io.ReadAll(r.Body)).OK(t)
 						must.Eq(t, "the state", string(file))
 					}
 					return restored(r)
 				}}}
 				c, moves := asking(t, s, "http://s1,http://s2")
-				_, err := RestoreSnapshot(t.Context(), c, strings.NewReader("the state"))
-				must.NoError(t, err)
+				result.Of(RestoreSnapshot(t.Context(), c, strings.NewReader("the state"))).OK(t)
 				must.Eq(t, []string{"GET s1", "GET s2", "PUT s2"}, s.asked)
 				must.Eq(t, []string{oneToTwo}, *moves)
 			})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 func alloc(id cluster.AllocID, index uint64, s cluster.ClientStatus) *cluster.Allocation {
@@ -29,8 +30,7 @@ func all(at client.Since, allocs ...*cluster.Allocation) client.Changes {
 
 func merged(t *testing.T, n *client.NodeAllocs, c client.Changes) (changed bool) {
 	t.Helper()
-	changed, err := n.Merge(c)
-	must.NoError(t, err)
+	changed = result.Of(n.Merge(c)).OK(t)
 	must.Eq(t, c.Since, n.Since())
 	return changed
 }
@@ -181,21 +181,18 @@ func TestNodeSide_Changes(t *testing.T) {
 	t.Parallel()
 	c, last := answering(t, client.Config{Token: "secret"}, http.StatusOK, map[string]string{"X-Nomad-Index": "17"},
 		`{"ClusterID":"c","Index":17,"Complete":false,"Allocs":[{"ID":"a","AllocModifyIndex":16}],"Live":[]}`)
-	changes, err := c.NodeSide("n/1").Changes(t.Context(), client.Since{ClusterID: "c", Index: 12}, time.Minute)
-	must.NoError(t, err)
+	changes := result.Of(c.NodeSide("n/1").Changes(t.Context(), client.Since{ClusterID: "c", Index: 12}, time.Minute)).OK(t)
 	must.Eq(t, request{method: "GET", path: "/v1/node/n%2F1/allocations", token: "secret", query: "changes=c&index=12&wait=60000ms"}, *last)
 	must.Eq(t, client.Changes{
 		Since: client.Since{ClusterID: "c", Index: 17}, Allocs: []*cluster.Allocation{{ID: "a", AllocModifyIndex: 16}}, Live: []cluster.AllocID{},
 	}, changes)
 
 	c, _ = answering(t, client.Config{}, http.StatusOK, nil, `{"ClusterID":"c","Index":17,"Complete":true,"Allocs":[{"ID":"a"}]}`)
-	changes, err = c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)
-	must.NoError(t, err)
+	changes = result.Of(c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)).OK(t)
 	must.Eq(t, []cluster.AllocID{"a"}, changes.Live)
 
 	c, last = answering(t, client.Config{}, http.StatusOK, map[string]string{"X-Nomad-Index": "15"}, `[{"ID":"a"},{"ID":"b"}]`)
-	changes, err = c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)
-	must.NoError(t, err)
+	changes = result.Of(c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)).OK(t)
 	must.Eq(t, "changes=&wait=60000ms", last.query)
 	must.Eq(t, client.Changes{Since: client.Since{Index: 15}, Complete: true, Allocs: []*cluster.Allocation{{ID: "a"}, {ID: "b"}}}, changes)
 }
@@ -222,8 +219,7 @@ func TestNodeSide_Changes_allocationByAllocation(t *testing.T) {
 			answer := `[{"ID":"a"},{` + rest + `,` + test.fields + `,"ID":"b"},{"ID":"c","Job":` + job(deep(9_900)) + `}]`
 			for _, complete := range []string{`{"ClusterID":"x","Index":17,"Complete":true,"Allocs":` + answer + `}`, answer} {
 				c, _ := answering(t, client.Config{}, http.StatusOK, nil, complete)
-				changes, err := c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)
-				must.NoError(t, err)
+				changes := result.Of(c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)).OK(t)
 				must.True(t, changes.Complete)
 				if strings.HasPrefix(complete, "{") {
 					must.Eq(t, []cluster.AllocID{"a", "b", "c"}, changes.Live)
@@ -242,8 +238,7 @@ func TestNodeSide_Changes_allocationByAllocation(t *testing.T) {
 	}
 
 	c, _ := answering(t, client.Config{}, http.StatusOK, nil, `{"ClusterID":"x","Index":17,"Complete":true,"Allocs":[{"ID":5},null,[],{"ID":"a"}]}`)
-	changes, err := c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)
-	must.NoError(t, err)
+	changes := result.Of(c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)).OK(t)
 	must.Len(t, 1, changes.Allocs)
 	must.Len(t, 3, changes.Nameless)
 	must.StrContains(t, changes.Nameless[0], "allocation 0: ID: json: cannot unmarshal number")
@@ -251,7 +246,7 @@ func TestNodeSide_Changes_allocationByAllocation(t *testing.T) {
 
 	for _, text := range []string{``, `{"Allocs":[{"ID":"a"}`, `{"Allocs":5}`, `{"Index":"x"}`, `5`} {
 		c, _ = answering(t, client.Config{}, http.StatusOK, nil, text)
-		_, err = c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)
+		_, err := c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)
 		must.ErrorContains(t, err, "reading the changes", must.Sprint(text))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonscan"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // deepest is the simple twin of Depth.
@@ -120,8 +121,7 @@ func TestElements_deep(t *testing.T) {
 	deep := strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
 	text := []byte(` [ "a,]" , ` + deep + `, {"b":[1]},null ] `)
 	must.False(t, json.Valid(text))
-	elements, err := jsonscan.Elements(text)
-	must.NoError(t, err)
+	elements := result.Of(jsonscan.Elements(text)).OK(t)
 	must.Eq(t, [][]byte{[]byte(`"a,]"`), []byte(deep), []byte(`{"b":[1]}`), []byte(`null`)}, elements)
 	must.Eq(t, 20_001, jsonscan.Depth(text))
 }
@@ -164,11 +164,9 @@ func FuzzScan(f *testing.F) {
 		}
 		must.NoError(t, objectErr)
 		decoder := json.NewDecoder(bytes.NewReader(text))
-		_, err := decoder.Token()
-		must.NoError(t, err)
+		result.Of(decoder.Token()).OK(t)
 		for _, m := range members {
-			key, err := decoder.Token()
-			must.NoError(t, err)
+			key := result.Of(decoder.Token()).OK(t)
 			must.Eq(t, any(m.Key), any(key))
 			var one json.RawMessage
 			must.NoError(t, decoder.Decode(&one))

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // pair is a session whose connection a test controls.
@@ -41,8 +43,7 @@ func shake(t *testing.T, ofNode, ofServer net.Conn, bounds times) (*ServerEnd, *
 	defer func() { _ = web.Close() }()
 	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ofNode, nil }}
 	defer transport.CloseIdleConnections()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server/v1/client/n1/session", nil)
-	must.NoError(t, err)
+	r := result.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server/v1/client/n1/session", nil)).OK(t)
 	node, err := dial(t.Context(), transport, r, bounds)
 	if err != nil {
 		_ = ofNode.Close()
@@ -109,13 +110,10 @@ func ask(ctx context.Context, s *ServerEnd, path string) (string, error) {
 // tcp returns two ends of a connection.
 func tcp(t *testing.T) (a, b net.Conn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.NoError(t, err)
+	l := result.Of(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 	defer l.Close()
-	a, err = net.Dial("tcp", l.Addr().String())
-	must.NoError(t, err)
-	b, err = l.Accept()
-	must.NoError(t, err)
+	a = result.Of(net.Dial("tcp", l.Addr().String())).OK(t)
+	b = result.Of(l.Accept()).OK(t)
 	return a, b
 }
 

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // hello answers with the path.
@@ -26,8 +28,7 @@ func TestSession(t *testing.T) {
 	a, b := tcp(t)
 	p := newPair(t, a, b, defaultTimes(), hello)
 	for i := range 3 {
-		text, err := ask(t.Context(), p.server, fmt.Sprintf("/%d", i))
-		must.NoError(t, err)
+		text := result.Of(ask(t.Context(), p.server, fmt.Sprintf("/%d", i))).OK(t)
 		must.Eq(t, fmt.Sprintf("hello /%d", i), text)
 	}
 	_, err := p.node.mux.Open()
@@ -54,19 +55,15 @@ func TestSession_upgrade(t *testing.T) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
 		_, _ = io.Copy(conn, buffered)
 	})
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://any/exec", nil)
-	must.NoError(t, err)
+	r := result.Of(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://any/exec", nil)).OK(t)
 	r.Header.Set("Connection", "Upgrade")
 	r.Header.Set("Upgrade", "echo")
-	response, err := p.server.RoundTrip(r)
-	must.NoError(t, err)
+	response := result.Of(p.server.RoundTrip(r)).OK(t)
 	must.Eq(t, http.StatusSwitchingProtocols, response.StatusCode)
 	conn := response.Body.(io.ReadWriteCloser)
-	_, err = io.WriteString(conn, "ping")
-	must.NoError(t, err)
+	result.Of(io.WriteString(conn, "ping")).OK(t)
 	got := make([]byte, 4)
-	_, err = io.ReadFull(conn, got)
-	must.NoError(t, err)
+	result.Of(io.ReadFull(conn, got)).OK(t)
 	must.Eq(t, "ping", string(got))
 	must.NoError(t, conn.Close())
 	within(t, ended, "the node's handler")
@@ -183,18 +180,14 @@ func TestSession_stalledStream(t *testing.T) {
 			}
 		}
 	})
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://any/flood", nil)
-	must.NoError(t, err)
-	flood, err := p.server.RoundTrip(r)
-	must.NoError(t, err)
+	r := result.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://any/flood", nil)).OK(t)
+	flood := result.Of(p.server.RoundTrip(r)).OK(t)
 	for range 100 {
-		_, err := ask(t.Context(), p.server, "/")
-		must.NoError(t, err)
+		result.Of(ask(t.Context(), p.server, "/")).OK(t)
 	}
 	must.ErrorContains(t, <-cut, "deadline")
 	must.NoError(t, flood.Body.Close())
-	_, err = ask(t.Context(), p.server, "/")
-	must.NoError(t, err)
+	result.Of(ask(t.Context(), p.server, "/")).OK(t)
 }
 
 // A caller that leaves ends the node's handler, which waits for the caller to read.
@@ -211,12 +204,10 @@ func TestSession_callerLeaves(t *testing.T) {
 		}
 	})
 	ctx, leave := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://any/flood", nil)
-	must.NoError(t, err)
-	flood, err := p.server.RoundTrip(r)
-	must.NoError(t, err)
+	r := result.Of(http.NewRequestWithContext(ctx, http.MethodGet, "http://any/flood", nil)).OK(t)
+	flood := result.Of(p.server.RoundTrip(r)).OK(t)
 	leave()
-	_, err = io.Copy(io.Discard, flood.Body)
+	_, err := io.Copy(io.Discard, flood.Body)
 	must.Error(t, err)
 	must.NoError(t, flood.Body.Close())
 	within(t, ended, "the node's handler")
@@ -262,8 +253,7 @@ func TestSession_manyStreams(t *testing.T) {
 	asking.Wait()
 	must.Eq(t, MaxStreams, answered.Load())
 	must.Eq(t, MaxStreams, running.Load())
-	_, err := ask(t.Context(), p.server, "/")
-	must.NoError(t, err)
+	result.Of(ask(t.Context(), p.server, "/")).OK(t)
 }
 
 // Serve returns when its context ends, after the handlers.
@@ -307,24 +297,20 @@ func TestAccept_refuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-			must.NoError(t, err)
+			r := result.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)).OK(t)
 			for k, v := range c.header {
 				r.Header.Set(k, v)
 			}
-			response, err := new(http.Transport).RoundTrip(r)
-			must.NoError(t, err)
+			response := result.Of(new(http.Transport).RoundTrip(r)).OK(t)
 			defer response.Body.Close()
-			text, err := io.ReadAll(response.Body)
-			must.NoError(t, err)
+			text := result.Of(io.ReadAll(response.Body)).OK(t)
 			must.Eq(t, http.StatusUpgradeRequired, response.StatusCode)
 			must.Eq(t, Protocol, response.Header.Get("Upgrade"))
 			must.StrContains(t, string(text), c.text)
 		})
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/full", nil)
-	must.NoError(t, err)
-	_, err = Dial(t.Context(), new(http.Transport), r)
+	r := result.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/full", nil)).OK(t)
+	_, err := Dial(t.Context(), new(http.Transport), r)
 	must.ErrorContains(t, err, "EOF", must.Sprint("a full server closes the connection"))
 }
 
@@ -348,9 +334,8 @@ func TestDial_refused(t *testing.T) {
 			w.WriteHeader(c.status)
 			_, _ = io.WriteString(w, c.text)
 		}))
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-		must.NoError(t, err)
-		_, err = Dial(t.Context(), new(http.Transport), r)
+		r := result.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)).OK(t)
+		_, err := Dial(t.Context(), new(http.Transport), r)
 		refused, is := errors.AsType[*Refused](err)
 		must.True(t, is)
 		must.Eq(t, c.status, refused.Status)

@@ -15,6 +15,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 )
 
@@ -50,8 +51,7 @@ func TestIdentify(t *testing.T) {
 	stranger, _ := generate(t, "ops", access.Write)
 	registrar, nodeLine := generate(t, "machines", access.Node)
 	file := newFile(t, "# who may what", "", readLine.Line()+" # until spring", "\t"+writeLine.Line(), nodeLine.Line())
-	tokens, err := access.Open(file.path, nil)
-	must.NoError(t, err)
+	tokens := result.Of(access.Open(file.path, nil)).OK(t)
 	must.Eq(t, []string{"dashboard", "machines", "ops"}, tokens.Names())
 
 	cases := []struct {
@@ -86,8 +86,7 @@ func TestReload(t *testing.T) {
 	old, oldLine := generate(t, "old", access.Write)
 	young, youngLine := generate(t, "young", access.Read)
 	file := newFile(t, oldLine.Line())
-	tokens, err := access.Open(file.path, nil)
-	must.NoError(t, err)
+	tokens := result.Of(access.Open(file.path, nil)).OK(t)
 
 	file.write(youngLine.Line())
 	_, ok := tokens.Identify(young.Reveal())
@@ -116,8 +115,7 @@ func TestReload(t *testing.T) {
 func TestReload_underRequests(t *testing.T) {
 	t.Parallel()
 	secret, line := generate(t, "ops", access.Write)
-	tokens, err := access.Open(newFile(t, line.Line()).path, nil)
-	must.NoError(t, err)
+	tokens := result.Of(access.Open(newFile(t, line.Line()).path, nil)).OK(t)
 	done := make(chan error)
 	go func() {
 		var errs []error
@@ -146,8 +144,7 @@ func TestOpen_warnsOfModes(t *testing.T) {
 			file := newFile(t, line.Line())
 			must.NoError(t, os.Chmod(file.path, c.mode))
 			var out bytes.Buffer
-			_, err := access.Open(file.path, hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Trace}))
-			must.NoError(t, err)
+			result.Of(access.Open(file.path, hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Trace}))).OK(t)
 			must.Eq(t, c.want != "", strings.Contains(out.String(), "[WARN]"), must.Sprint(out.String()))
 			must.StrContains(t, out.String(), c.want)
 			must.StrNotContains(t, out.String(), secret.Reveal())
@@ -199,11 +196,10 @@ func TestGenerate(t *testing.T) {
 	must.NotEq(t, secret.Reveal(), again.Reveal())
 	must.StrHasPrefix(t, "nodedrain_", secret.Reveal())
 	must.Eq(t, len("nodedrain_")+43, len(secret.Reveal())) // 256 bits in base64
-	parsed, err := access.Parse([]byte(token.Line()))
-	must.NoError(t, err)
+	parsed := result.Of(access.Parse([]byte(token.Line()))).OK(t)
 	must.Eq(t, token.Line(), parsed[0].Line())
 
-	_, _, err = access.Generate("o ps", access.Read)
+	_, _, err := access.Generate("o ps", access.Read)
 	must.ErrorContains(t, err, "letters, digits")
 	_, _, err = access.Generate("ops", 0)
 	must.ErrorContains(t, err, "read, write or node")
@@ -216,8 +212,7 @@ func TestNoSecretIsPrinted(t *testing.T) {
 	t.Parallel()
 	secret, token := generate(t, "ops", access.Write)
 	file := newFile(t, token.Line())
-	tokens, err := access.Open(file.path, nil)
-	must.NoError(t, err)
+	tokens := result.Of(access.Open(file.path, nil)).OK(t)
 	type holder struct {
 		Exported access.Secret
 		hidden   access.Secret
@@ -240,8 +235,7 @@ func TestNoSecretIsPrinted(t *testing.T) {
 
 	hash := strings.Fields(token.Line())[2]
 	for _, v := range values {
-		marshalled, err := json.Marshal(v)
-		must.NoError(t, err)
+		marshalled := result.Of(json.Marshal(v)).OK(t)
 		printed := []string{string(marshalled)}
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 			printed = append(printed, fmt.Sprintf(verb, v))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 )
 
@@ -37,8 +38,7 @@ func FuzzParse(f *testing.F) {
 			must.Between(t, 1, len(token.Name), access.MaxNameLength)
 			lines = append(lines, token.Line())
 		}
-		again, err := access.Parse([]byte(strings.Join(lines, "\n")))
-		must.NoError(t, err)
+		again := result.Of(access.Parse([]byte(strings.Join(lines, "\n")))).OK(t)
 		must.SliceLen(t, len(tokens), again)
 		for i := range again {
 			must.Eq(t, lines[i], again[i].Line())

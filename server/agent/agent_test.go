@@ -15,6 +15,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/heartbeat"
@@ -56,8 +57,7 @@ func start(t *testing.T, c agent.Config) *agent.Agent {
 	if testing.Verbose() && c.Logger == nil {
 		c.Logger = hclog.New(&hclog.LoggerOptions{Name: c.Name, Level: hclog.Debug})
 	}
-	a, err := agent.New(c)
-	must.NoError(t, err)
+	a := result.Of(agent.New(c)).OK(t)
 	t.Cleanup(func() { _ = a.Stop() })
 	return a
 }
@@ -81,8 +81,7 @@ func TestAgent_restartOfASingleServer(t *testing.T) {
 	a := start(t, agent.Config{DataDir: dir, BootstrapExpect: 1})
 	ready(t, a)
 	for i := range 10 {
-		_, err := a.Backend().Writer.RegisterNode(t.Context(), &cluster.Node{ID: cluster.NodeID(fmt.Sprint("n", i)), Status: cluster.NodeReady})
-		must.NoError(t, err)
+		result.Of(a.Backend().Writer.RegisterNode(t.Context(), &cluster.Node{ID: cluster.NodeID(fmt.Sprint("n", i)), Status: cluster.NodeReady})).OK(t)
 	}
 	_, err := agent.New(agent.Config{DataDir: dir, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"})
 	must.ErrorContains(t, err, "in use by another process")
@@ -100,8 +99,7 @@ func TestAgent_warnsAboutTokensWithoutTLS(t *testing.T) {
 	must.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "tokens")
 	must.NoError(t, os.WriteFile(path, []byte(token.Line()+"\n"), 0o600))
-	tokens, err := access.Open(path, nil)
-	must.NoError(t, err)
+	tokens := result.Of(access.Open(path, nil)).OK(t)
 	for address, want := range map[string]int{"0.0.0.0:0": 1, "127.0.0.1:0": 0} {
 		var mu sync.Mutex
 		var logged strings.Builder // guarded by mu

@@ -21,6 +21,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
 
@@ -36,8 +37,7 @@ type signed struct{ certificate, key []byte }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must.NoError(t, err)
+	key := result.Of(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).OK(t)
 	return key
 }
 
@@ -48,10 +48,8 @@ func newAuthority(t *testing.T) authority {
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "a test's authority"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, a.certificate, a.certificate, a.key.Public(), a.key)
-	must.NoError(t, err)
-	a.certificate, err = x509.ParseCertificate(raw)
-	must.NoError(t, err)
+	raw := result.Of(x509.CreateCertificate(rand.Reader, a.certificate, a.certificate, a.key.Public(), a.key)).OK(t)
+	a.certificate = result.Of(x509.ParseCertificate(raw)).OK(t)
 	return a
 }
 
@@ -66,15 +64,13 @@ var serverUse = [2]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsage
 func (a authority) sign(validFor time.Duration, uses []x509.ExtKeyUsage, names ...string) signed {
 	a.Helper()
 	key := newKey(a.T)
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	must.NoError(a, err)
+	serial := result.Of(rand.Int(rand.Reader, big.NewInt(1<<62))).OK(a)
 	raw, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: serial, DNSNames: names, ExtKeyUsage: uses,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(validFor), KeyUsage: x509.KeyUsageDigitalSignature,
 	}, a.certificate, key.Public(), a.key)
 	must.NoError(a, err)
-	encoded, err := x509.MarshalECPrivateKey(key)
-	must.NoError(a, err)
+	encoded := result.Of(x509.MarshalECPrivateKey(key)).OK(a)
 	return signed{
 		certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}),
 		key:         pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}),
@@ -112,8 +108,7 @@ func (f files) write(name string, content []byte) {
 
 func (f files) open() *agent.Certs {
 	f.Helper()
-	certs, err := agent.OpenCerts(f.CertConfig)
-	must.NoError(f, err)
+	certs := result.Of(agent.OpenCerts(f.CertConfig)).OK(f)
 	return certs
 }
 
@@ -121,8 +116,7 @@ func (f files) open() *agent.Certs {
 // "hello".
 func serveHello(t *testing.T, config *tls.Config) (address string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must.NoError(t, err)
+	listener := result.Of(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 	done := make(chan struct{})
 	t.Cleanup(func() {
 		must.NoError(t, listener.Close())
@@ -161,8 +155,7 @@ func client(t *testing.T, address, name string, roots authority, s *signed, vers
 	config := &tls.Config{ServerName: name, RootCAs: x509.NewCertPool(), MaxVersion: version}
 	config.RootCAs.AddCert(roots.certificate)
 	if s != nil {
-		pair, err := tls.X509KeyPair(s.certificate, s.key)
-		must.NoError(t, err)
+		pair := result.Of(tls.X509KeyPair(s.certificate, s.key)).OK(t)
 		// Not Certificates: a client with that field sends only certificates that the server says
 		// it accepts, and an attacker could send others.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
@@ -252,8 +245,7 @@ func TestCerts_dial(t *testing.T) {
 		return readHello(conn, err)
 	}
 	one, two := newFiles(t, ours.pem(), ours.server("global")).open(), newFiles(t, ours.pem(), ours.server("global")).open()
-	said, err := dial(one, serveHello(t, two.Peers()))
-	must.NoError(t, err)
+	said := result.Of(dial(one, serveHello(t, two.Peers()))).OK(t)
 	must.Eq(t, "hello", said)
 
 	// Peers with certificates of the same authority that are not a server's are refused.
@@ -262,14 +254,13 @@ func TestCerts_dial(t *testing.T) {
 		{"*.global.nodedrain", "its certificate is not that of a server of this region"},
 	} {
 		user := ours.sign(time.Hour, serverUse[:], c.name)
-		pair, err := tls.X509KeyPair(user.certificate, user.key)
-		must.NoError(t, err)
-		_, err = dial(one, serveHello(t, &tls.Config{Certificates: []tls.Certificate{pair}}))
+		pair := result.Of(tls.X509KeyPair(user.certificate, user.key)).OK(t)
+		_, err := dial(one, serveHello(t, &tls.Config{Certificates: []tls.Certificate{pair}}))
 		must.ErrorContains(t, err, c.want)
 	}
 
 	strangers := newFiles(t, theirs.pem(), theirs.server("global")).open()
-	_, err = dial(one, serveHello(t, strangers.Peers()))
+	_, err := dial(one, serveHello(t, strangers.Peers()))
 	must.ErrorContains(t, err, "unknown authority")
 
 	// Certificates for clients only, expired ones and those of another authority are refused.
@@ -277,8 +268,7 @@ func TestCerts_dial(t *testing.T) {
 		ours.sign(time.Hour, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, agent.ServerName("global")),
 		ours.sign(-time.Minute, serverUse[:], agent.ServerName("global")),
 	} {
-		pair, err := tls.X509KeyPair(s.certificate, s.key)
-		must.NoError(t, err)
+		pair := result.Of(tls.X509KeyPair(s.certificate, s.key)).OK(t)
 		_, err = dial(one, serveHello(t, &tls.Config{Certificates: []tls.Certificate{pair}}))
 		must.ErrorContains(t, err, "the certificate of a server, by CA")
 	}

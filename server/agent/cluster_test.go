@@ -18,6 +18,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -201,8 +202,7 @@ func (w *servers) others(a *agent.Agent) []*agent.Agent {
 
 func api(t *testing.T, a *agent.Agent) *apiclient.Client {
 	t.Helper()
-	c, err := apiclient.New(apiclient.Config{Address: a.HTTPAddr()})
-	must.NoError(t, err)
+	c := result.Of(apiclient.New(apiclient.Config{Address: a.HTTPAddr()})).OK(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -233,8 +233,7 @@ func TestCluster_everyServerAnswers(t *testing.T) {
 	w := newServers(t, 3, nil)
 	for i := range 9 {
 		n := testNode(i)
-		_, err := api(t, w.agents[i%3]).Register(t.Context(), n)
-		must.NoError(t, err)
+		result.Of(api(t, w.agents[i%3]).Register(t.Context(), n)).OK(t)
 		found, a, err := api(t, w.agents[(i+1)%3]).Node(t.Context(), string(n.ID), apiclient.Query{})
 		must.NoError(t, err)
 		must.Eq(t, n.Name, found.Name)
@@ -255,8 +254,7 @@ func TestCluster_forwardsBlockingQueries(t *testing.T) {
 	w := newServers(t, 3, nil)
 	follower := api(t, w.others(w.leader())[0])
 	n := testNode(1)
-	_, err := follower.Register(t.Context(), n)
-	must.NoError(t, err)
+	result.Of(follower.Register(t.Context(), n)).OK(t)
 	_, a, err := follower.Node(t.Context(), string(n.ID), apiclient.Query{})
 	must.NoError(t, err)
 	woken := make(chan error, 1)
@@ -267,8 +265,7 @@ func TestCluster_forwardsBlockingQueries(t *testing.T) {
 		}
 		woken <- err
 	}()
-	_, _, err = follower.UpdateEligibility(t.Context(), string(n.ID), wire.EligibilityRequest{Eligibility: string(cluster.NodeIneligible)})
-	must.NoError(t, err)
+	result.Read(follower.UpdateEligibility(t.Context(), string(n.ID), wire.EligibilityRequest{Eligibility: string(cluster.NodeIneligible)})).OK(t)
 	must.NoError(t, <-woken)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -309,12 +306,10 @@ func TestAgent_stopClosesUnusedConnections(t *testing.T) {
 	t.Parallel()
 	a := start(t, agent.Config{BootstrapExpect: 1})
 	ready(t, a)
-	conn, err := net.Dial("tcp", a.HTTPAddr())
-	must.NoError(t, err)
+	conn := result.Of(net.Dial("tcp", a.HTTPAddr())).OK(t)
 	defer conn.Close()
 	c := api(t, a) // the agent accepts conn before it answers a later connection
-	_, _, err = c.Nodes(t.Context(), apiclient.NodesQuery{})
-	must.NoError(t, err)
+	result.Read(c.Nodes(t.Context(), apiclient.NodesQuery{})).OK(t)
 	began := time.Now()
 	must.NoError(t, a.Stop())
 	must.Less(t, patience/3, time.Since(began))
@@ -377,8 +372,7 @@ func TestCluster_restartsFromDisk(t *testing.T) {
 	dirs := map[string]string{"s1": t.TempDir(), "s2": t.TempDir(), "s3": t.TempDir()}
 	w := newServers(t, 3, func(c *agent.Config) { c.DataDir = dirs[c.Name] })
 	for i := range 20 {
-		_, err := api(t, w.agents[i%3]).Register(t.Context(), testNode(i))
-		must.NoError(t, err)
+		result.Of(api(t, w.agents[i%3]).Register(t.Context(), testNode(i))).OK(t)
 	}
 	awaitSameState(t, w.agents...)
 	var before strings.Builder
@@ -410,8 +404,7 @@ func TestCluster_restoresASnapshotAfterALongAbsence(t *testing.T) {
 	})
 	leader := w.leader()
 	away := w.others(leader)[0]
-	_, err := api(t, leader).Register(t.Context(), testNode(0))
-	must.NoError(t, err)
+	result.Of(api(t, leader).Register(t.Context(), testNode(0))).OK(t)
 	awaitSameState(t, leader, away)
 	w.network.isolate(away, true)
 	replaced := away.Server().Store().Abandoned()
@@ -425,8 +418,7 @@ func TestCluster_restoresASnapshotAfterALongAbsence(t *testing.T) {
 		})
 	}()
 	for i := range 100 {
-		_, err := api(t, leader).Register(t.Context(), testNode(i))
-		must.NoError(t, err)
+		result.Of(api(t, leader).Register(t.Context(), testNode(i))).OK(t)
 	}
 	for _, a := range w.others(away) { // the leader is one of them
 		must.NoError(t, a.Server().Raft().Snapshot().Error())
@@ -436,7 +428,7 @@ func TestCluster_restoresASnapshotAfterALongAbsence(t *testing.T) {
 	must.NoError(t, <-read)
 	awaitSameState(t, w.leader(), away)
 
-	_, err = api(t, away).Register(t.Context(), testNode(100)) // it appends entries after the snapshot
+	_, err := api(t, away).Register(t.Context(), testNode(100)) // it appends entries after the snapshot
 	must.NoError(t, err)
 	awaitSameState(t, w.leader(), away)
 	must.NoError(t, away.Stop())
@@ -466,11 +458,9 @@ func TestCluster_survey(t *testing.T) {
 	leader := w.leader()
 	rest := w.others(leader)
 	asked := api(t, rest[0])
-	_, err := asked.Register(t.Context(), testNode(1))
-	must.NoError(t, err)
+	result.Of(asked.Register(t.Context(), testNode(1))).OK(t)
 	awaitSameState(t, w.agents...)
-	servers, err := asked.RaftConfiguration(t.Context())
-	must.NoError(t, err)
+	servers := result.Of(asked.RaftConfiguration(t.Context())).OK(t)
 	must.SliceLen(t, 3, servers.Servers)
 	for _, s := range servers.Servers {
 		must.True(t, s.Alive, must.Sprint(s.ID))
@@ -492,8 +482,7 @@ func TestCluster_survey(t *testing.T) {
 	})
 	must.NoError(t, leader.Stop())
 	eventually(t, "no leader", func() bool { return rest[0].Backend().Peers.Leader() == "" })
-	servers, err = asked.RaftConfiguration(t.Context())
-	must.NoError(t, err)
+	servers = result.Of(asked.RaftConfiguration(t.Context())).OK(t)
 	must.SliceLen(t, 3, servers.Servers)
 	for _, s := range servers.Servers {
 		must.Eq(t, s.ID == rest[0].Name(), s.Alive, must.Sprint(s.ID))
@@ -507,8 +496,7 @@ func TestCluster_survey(t *testing.T) {
 func TestCluster_joinLeaveRemove(t *testing.T) {
 	t.Parallel()
 	w := newServers(t, 3, nil)
-	_, err := api(t, w.agents[0]).Register(t.Context(), testNode(1))
-	must.NoError(t, err)
+	result.Of(api(t, w.agents[0]).Register(t.Context(), testNode(1))).OK(t)
 	fourth := w.start(agent.Config{Name: "s4", LeaveOnStop: true})
 	ready(t, fourth)
 	must.SliceLen(t, 4, fourth.Backend().Peers.Members())
@@ -541,8 +529,7 @@ func TestCluster_anotherAddressAfterARestart(t *testing.T) {
 	moved := w.others(leader)[0]
 	before := moved.ServerAddr()
 	must.NoError(t, moved.Stop())
-	_, err := api(t, leader).Register(t.Context(), testNode(1))
-	must.NoError(t, err)
+	result.Of(api(t, leader).Register(t.Context(), testNode(1))).OK(t)
 	back := start(t, agent.Config{DataDir: dirs[moved.Name()]})
 	must.Eq(t, moved.Name(), back.Name())
 	must.NotEq(t, before, back.ServerAddr())

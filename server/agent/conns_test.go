@@ -12,6 +12,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/connlimit"
 	"github.com/seed-f9cf0b39/nodedrain/server/telemetry"
@@ -41,11 +42,9 @@ func (s stranger) occupy(n int, address, say string) *held {
 	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(s.from)}}
 	h := new(held)
 	for range n {
-		conn, err := from.DialContext(s.Context(), "tcp", address)
-		must.NoError(s, err)
+		conn := result.Of(from.DialContext(s.Context(), "tcp", address)).OK(s)
 		s.Cleanup(func() { _ = conn.Close() })
-		config, err := agent.NewTestSecret().DialTLS(conn.RemoteAddr())
-		must.NoError(s, err)
+		config := result.Of(agent.NewTestSecret().DialTLS(conn.RemoteAddr())).OK(s)
 		h.open.Add(1)
 		go func() {
 			if say != "" {
@@ -68,8 +67,7 @@ func TestAgent_strangerWithIdleConnections(t *testing.T) {
 	const bound = 20
 	w := newServers(t, 3, func(c *agent.Config) {
 		c.Conns = connlimit.Limits{All: 2 * bound, PerAddress: bound}
-		m, err := telemetry.New(telemetry.Options{})
-		must.NoError(t, err)
+		m := result.Of(telemetry.New(telemetry.Options{})).OK(t)
 		t.Cleanup(m.Close)
 		c.Metrics = m
 	})
@@ -82,8 +80,7 @@ func TestAgent_strangerWithIdleConnections(t *testing.T) {
 		}
 	}
 	for _, a := range w.agents {
-		nodes, _, err := api(t, a).Nodes(t.Context(), apiclient.NodesQuery{})
-		must.NoError(t, err)
+		nodes := result.Read(api(t, a).Nodes(t.Context(), apiclient.NodesQuery{})).OK(t)
 		must.SliceEmpty(t, nodes)
 	}
 	leader := w.leader()
@@ -91,8 +88,7 @@ func TestAgent_strangerWithIdleConnections(t *testing.T) {
 	w.leader(w.others(leader)...)
 	w.network.isolate(leader, false)
 	for i, a := range w.agents {
-		_, err := api(t, a).Register(t.Context(), testNode(i))
-		must.NoError(t, err)
+		result.Of(api(t, a).Register(t.Context(), testNode(i))).OK(t)
 	}
 	awaitSameState(t, w.agents...)
 	for _, a := range w.agents {
@@ -103,12 +99,9 @@ func TestAgent_strangerWithIdleConnections(t *testing.T) {
 // scrape returns Prometheus' input.
 func scrape(t *testing.T, a *agent.Agent) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+a.HTTPAddr()+"/v1/metrics?format=prometheus", nil)
-	must.NoError(t, err)
-	answer, err := http.DefaultClient.Do(r)
-	must.NoError(t, err)
-	text, err := io.ReadAll(answer.Body)
-	must.NoError(t, err)
+	r := result.Of(http.NewRequestWithContext(t.Context(), "GET", "http://"+a.HTTPAddr()+"/v1/metrics?format=prometheus", nil)).OK(t)
+	answer := result.Of(http.DefaultClient.Do(r)).OK(t)
+	text := result.Of(io.ReadAll(answer.Body)).OK(t)
 	must.NoError(t, answer.Body.Close())
 	must.Eq(t, 200, answer.StatusCode)
 	return string(text)
@@ -132,7 +125,6 @@ func TestAgent_strangerWithoutCertificate(t *testing.T) {
 	eventually(t, "the bound of the stranger", func() bool { return idle.open.Load() <= 32 })
 	second := secure(agent.Config{Join: []string{first.ServerAddr()}})
 	ready(t, second)
-	_, err := api(t, second).Register(t.Context(), testNode(1))
-	must.NoError(t, err)
+	result.Of(api(t, second).Register(t.Context(), testNode(1))).OK(t)
 	awaitSameState(t, first, second)
 }

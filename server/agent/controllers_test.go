@@ -12,6 +12,7 @@ import (
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
 
@@ -27,12 +28,10 @@ func runWriter(t *testing.T, leader *agent.Agent) {
 	t.Helper()
 	mode := cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
 	writer := leader.Backend().Writer
-	_, err := writer.RegisterVolume(t.Context(), &cluster.Volume{ID: "data", ExternalID: "disk-1", Plugin: "team/disks", Capabilities: []cluster.VolumeCapability{mode}})
-	must.NoError(t, err)
+	result.Of(writer.RegisterVolume(t.Context(), &cluster.Volume{ID: "data", ExternalID: "disk-1", Plugin: "team/disks", Capabilities: []cluster.VolumeCapability{mode}})).OK(t)
 	job := clustertest.Job("web", cluster.JobService, 1)
 	job.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "d", Type: cluster.VolumeCSI, Source: "data", Capability: mode}}
-	_, err = writer.RegisterJob(t.Context(), job, nil)
-	must.NoError(t, err)
+	result.Of(writer.RegisterJob(t.Context(), job, nil)).OK(t)
 }
 
 // The leader calls the controller of a node whose session another server holds, and the answer is in the
@@ -117,8 +116,7 @@ func TestControllers_theErrorIsTold(t *testing.T) {
 	runWriter(t, leader)
 	var calls []wire.ControllerCall
 	eventually(t, "the call fails", func() bool {
-		v, _, err := api(t, w.others(leader)[1]).Volumes().Read(t.Context(), "data", apiclient.Query{})
-		must.NoError(t, err)
+		v := result.Read(api(t, w.others(leader)[1]).Volumes().Read(t.Context(), "data", apiclient.Query{})).OK(t)
 		calls = v.ControllerCalls
 		return len(calls) == 1
 	})

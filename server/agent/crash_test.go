@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/internal/freshmachine"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
 
@@ -67,8 +68,7 @@ func TestCrash(t *testing.T) {
 	for range 2 { // the second process opens the directory of the first
 		child := exec.CommandContext(t.Context(), os.Args[0])
 		child.Env = append(os.Environ(), envCrash+"="+dir)
-		out, err := child.StdoutPipe()
-		must.NoError(t, err)
+		out := result.Of(child.StdoutPipe()).OK(t)
 		child.Stderr = os.Stderr
 		must.NoError(t, child.Start())
 		lines := bufio.NewScanner(out)

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/heartbeat"
 )
@@ -31,15 +32,12 @@ func TestDev_drains(t *testing.T) {
 	if testing.Verbose() {
 		c.Agent.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug})
 	}
-	dev, err := agent.NewDev(t.Context(), c)
-	must.NoError(t, err)
+	dev := result.Of(agent.NewDev(t.Context(), c)).OK(t)
 	t.Cleanup(func() { must.NoError(t, dev.Stop()) })
 	t.Logf("ready after %s", time.Since(began))
 
-	api, err := apiclient.New(apiclient.Config{Address: dev.HTTPAddr()})
-	must.NoError(t, err)
-	nodes, _, err := api.Nodes(t.Context(), apiclient.NodesQuery{})
-	must.NoError(t, err)
+	api := result.Of(apiclient.New(apiclient.Config{Address: dev.HTTPAddr()})).OK(t)
+	nodes := result.Read(api.Nodes(t.Context(), apiclient.NodesQuery{})).OK(t)
 	must.SliceLen(t, agent.DefaultDevClients, nodes)
 	id := nodes[0].ID
 	_, a, err := api.UpdateDrain(t.Context(), id, wire.DrainRequest{DrainSpec: &wire.DrainSpec{Deadline: -1}}, "")
@@ -67,14 +65,12 @@ func TestDev_purged(t *testing.T) {
 	})
 	must.NoError(t, err)
 	t.Cleanup(func() { must.NoError(t, dev.Stop()) })
-	api, err := apiclient.New(apiclient.Config{Address: dev.HTTPAddr()})
-	must.NoError(t, err)
+	api := result.Of(apiclient.New(apiclient.Config{Address: dev.HTTPAddr()})).OK(t)
 	nodes, a, err := api.Nodes(t.Context(), apiclient.NodesQuery{})
 	must.NoError(t, err)
 	must.SliceLen(t, 1, nodes)
 	first := nodes[0]
-	_, err = dev.Backend().Writer.PurgeNode(t.Context(), cluster.NodeID(first.ID))
-	must.NoError(t, err)
+	result.Of(dev.Backend().Writer.PurgeNode(t.Context(), cluster.NodeID(first.ID))).OK(t)
 	for len(nodes) == 0 || nodes[0].CreateIndex == first.CreateIndex {
 		nodes, a, err = api.Nodes(t.Context(), apiclient.NodesQuery{Query: apiclient.Query{Index: a.Index}})
 		must.NoError(t, err)
@@ -86,12 +82,9 @@ func TestDev_purged(t *testing.T) {
 // An event stream does not hold up the stop of its server: it would never end by itself.
 func TestDev_stopEndsEventStreams(t *testing.T) {
 	t.Parallel()
-	dev, err := agent.NewDev(t.Context(), agent.DevConfig{Agent: agent.Config{HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"}, Clients: -1, NoJobs: true})
-	must.NoError(t, err)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+dev.HTTPAddr()+httpapi.EventStreamPath, nil)
-	must.NoError(t, err)
-	stream, err := http.DefaultTransport.RoundTrip(r)
-	must.NoError(t, err)
+	dev := result.Of(agent.NewDev(t.Context(), agent.DevConfig{Agent: agent.Config{HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"}, Clients: -1, NoJobs: true})).OK(t)
+	r := result.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+dev.HTTPAddr()+httpapi.EventStreamPath, nil)).OK(t)
+	stream := result.Of(http.DefaultTransport.RoundTrip(r)).OK(t)
 	must.Eq(t, 200, stream.StatusCode)
 	must.NoError(t, dev.Stop())
 	must.NoError(t, stream.Body.Close())

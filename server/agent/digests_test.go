@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/server/telemetry"
 )
@@ -46,8 +47,7 @@ func comparing(t *testing.T) (*servers, map[string]*logBuffer) {
 		t.Cleanup(c.Metrics.Close)
 	})
 	for i := range 5 {
-		_, err := api(t, w.agents[0]).Register(t.Context(), testNode(i))
-		must.NoError(t, err)
+		result.Of(api(t, w.agents[0]).Register(t.Context(), testNode(i))).OK(t)
 	}
 	return w, logs
 }
@@ -66,12 +66,10 @@ func plant(t *testing.T, a *agent.Agent) {
 // series is the value of a metric of a server.
 func series(t *testing.T, a *agent.Agent, name string) string {
 	t.Helper()
-	answer, err := http.Get("http://" + a.HTTPAddr() + "/v1/metrics?format=prometheus")
-	must.NoError(t, err)
+	answer := result.Of(http.Get("http://" + a.HTTPAddr() + "/v1/metrics?format=prometheus")).OK(t)
 	defer answer.Body.Close()
 	var text bytes.Buffer
-	_, err = text.ReadFrom(answer.Body)
-	must.NoError(t, err)
+	result.Of(text.ReadFrom(answer.Body)).OK(t)
 	found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(text.String())
 	must.SliceLen(t, 2, found, must.Sprint(name))
 	return found[1]
@@ -133,8 +131,7 @@ func TestDigests(t *testing.T) {
 			w.network.isolate(leader, true)
 			eventually(t, "the last good server leads", func() bool { return last.Backend().Reader.Consistent(t.Context()) == nil })
 			must.False(t, bad.Server().Leads())
-			_, err := api(t, last).Register(t.Context(), testNode(9))
-			must.NoError(t, err)
+			result.Of(api(t, last).Register(t.Context(), testNode(9))).OK(t)
 		})
 	}
 }
@@ -152,6 +149,5 @@ func TestDigests_withoutAMajority(t *testing.T) {
 		eventually(t, "the log", func() bool { return logs[a.Name()].has("no majority of them has the same") })
 		eventually(t, "the metric", func() bool { return series(t, a, "nodedrain_state_differs") == "1" })
 	}
-	_, err := api(t, leader).Register(t.Context(), testNode(9))
-	must.NoError(t, err)
+	result.Of(api(t, leader).Register(t.Context(), testNode(9))).OK(t)
 }

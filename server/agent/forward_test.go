@@ -15,6 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
@@ -28,8 +29,7 @@ func TestForward_queriesContinueOnTheNextLeader(t *testing.T) {
 	rest := w.others(leader)
 	follower := api(t, rest[0])
 	id := string(testNode(1).ID)
-	_, err := follower.Register(t.Context(), testNode(1))
-	must.NoError(t, err)
+	result.Of(follower.Register(t.Context(), testNode(1))).OK(t)
 	_, a, err := follower.Node(t.Context(), id, apiclient.Query{})
 	must.NoError(t, err)
 	woken := make(chan error, 1)
@@ -110,8 +110,7 @@ func TestForward_theLeaderStopsAnswering(t *testing.T) {
 	}
 	must.NoError(t, <-read)
 	must.Less(t, patience, time.Since(began))
-	_, err = follower.NodeSide(id).Heartbeat(t.Context())
-	must.NoError(t, err)
+	result.Of(follower.NodeSide(id).Heartbeat(t.Context())).OK(t)
 }
 
 // A client that leaves a forwarded query is no fault of the leader: no warning says so.
@@ -123,8 +122,7 @@ func TestForward_aClientLeaves(t *testing.T) {
 		c.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: &logged, Mutex: &mu})
 	})
 	follower := api(t, w.others(w.leader())[0])
-	_, err := follower.Register(t.Context(), testNode(1))
-	must.NoError(t, err)
+	result.Of(follower.Register(t.Context(), testNode(1))).OK(t)
 	id := string(testNode(1).ID)
 	_, a, err := follower.Node(t.Context(), id, apiclient.Query{})
 	must.NoError(t, err)

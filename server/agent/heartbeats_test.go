@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/heartbeat"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -72,8 +73,7 @@ func (h *memoryServers) leader() int {
 func (h *memoryServers) register(n int) {
 	w := h.writers[h.leader()]
 	for i := range n {
-		_, err := w.RegisterNode(h.t.Context(), &cluster.Node{ID: nodeID(i), Status: cluster.NodeReady})
-		must.NoError(h.t, err)
+		result.Of(w.RegisterNode(h.t.Context(), &cluster.Node{ID: nodeID(i), Status: cluster.NodeReady})).OK(h.t)
 	}
 }
 
@@ -97,22 +97,18 @@ func TestHeartbeats_missedAndReceivedAgain(t *testing.T) {
 		w := h.writers[0]
 		for range 10 {
 			time.Sleep(5 * time.Second)
-			_, err := w.Heartbeat(t.Context(), nodeID(0))
-			must.NoError(t, err)
+			result.Of(w.Heartbeat(t.Context(), nodeID(0))).OK(t)
 		}
 		synctest.Wait()
 		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeReady: 1, cluster.NodeDown: 2}, h.statuses())
 		before := w.server.Store().Snapshot().Index()
-		_, err := w.Heartbeat(t.Context(), nodeID(0))
-		must.NoError(t, err)
+		result.Of(w.Heartbeat(t.Context(), nodeID(0))).OK(t)
 		must.Eq(t, before, w.server.Store().Snapshot().Index()) // a heartbeat of a ready node writes nothing
-		ttl, err := w.Heartbeat(t.Context(), nodeID(1))
-		must.NoError(t, err)
+		ttl := result.Of(w.Heartbeat(t.Context(), nodeID(1))).OK(t)
 		must.Between(t, heartbeat.DefaultMinTTL, ttl, 2*heartbeat.DefaultMinTTL)
 		must.Eq(t, cluster.NodeReady, w.server.Store().Snapshot().Node(nodeID(1)).Status)
-		_, err = w.PurgeNode(t.Context(), nodeID(2))
-		must.NoError(t, err)
-		_, err = w.Heartbeat(t.Context(), nodeID(2))
+		result.Of(w.PurgeNode(t.Context(), nodeID(2))).OK(t)
+		_, err := w.Heartbeat(t.Context(), nodeID(2))
 		must.ErrorIs(t, err, httpapi.ErrNotFound)
 		must.EqError(t, err, "node not found")
 	})
@@ -135,8 +131,7 @@ func TestHeartbeats_aNewLeaderStartsAllTimers(t *testing.T) {
 		time.Sleep(2*heartbeat.DefaultMinTTL - time.Second) // longer than any node's TTL
 		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeReady: 50}, h.statuses())
 		for i := range 25 {
-			_, err := h.writers[second].Heartbeat(t.Context(), nodeID(i))
-			must.NoError(t, err)
+			result.Of(h.writers[second].Heartbeat(t.Context(), nodeID(i))).OK(t)
 		}
 		time.Sleep(heartbeat.DefaultGrace + 2*time.Second)
 		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeReady: 25, cluster.NodeDown: 25}, h.statuses())
@@ -198,8 +193,7 @@ func TestHeartbeats_deletedAndRegisteredAgain(t *testing.T) {
 			return leading.timers.Len()
 		}
 		must.Eq(t, 1, timers())
-		_, err := h.writers[0].PurgeNode(t.Context(), nodeID(0))
-		must.NoError(t, err)
+		result.Of(h.writers[0].PurgeNode(t.Context(), nodeID(0))).OK(t)
 		must.Eq(t, 0, timers())
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
@@ -29,8 +30,7 @@ func TestSecurity_LocalUserOfAServer(t *testing.T) {
 	must.NoError(t, err)
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	must.NoError(t, os.WriteFile(tokens, []byte(token.Line()+"\n"), 0o600))
-	known, err := access.Open(tokens, nil)
-	must.NoError(t, err)
+	known := result.Of(access.Open(tokens, nil)).OK(t)
 	base := t.TempDir()
 	made := filepath.Join(base, "made")
 	must.NoError(t, os.Mkdir(made, 0o755))
@@ -40,10 +40,8 @@ func TestSecurity_LocalUserOfAServer(t *testing.T) {
 	for _, dir := range []string{filepath.Join(base, "data"), made} {
 		a := start(t, agent.Config{DataDir: dir, BootstrapExpect: 1, Access: known})
 		ready(t, a)
-		_, err = a.Backend().Writer.RegisterNode(t.Context(), &cluster.Node{ID: "n1", SecretID: "hunter2", Status: cluster.NodeReady})
-		must.NoError(t, err)
-		answer, err := http.Get("http://" + a.HTTPAddr() + "/v1/nodes")
-		must.NoError(t, err)
+		result.Of(a.Backend().Writer.RegisterNode(t.Context(), &cluster.Node{ID: "n1", SecretID: "hunter2", Status: cluster.NodeReady})).OK(t)
+		answer := result.Of(http.Get("http://" + a.HTTPAddr() + "/v1/nodes")).OK(t)
 		must.NoError(t, answer.Body.Close())
 		must.Eq(t, 403, answer.StatusCode)
 		must.NoError(t, a.Stop()) // it writes a snapshot
@@ -57,8 +55,7 @@ func TestSecurity_LocalUserOfAServer(t *testing.T) {
 		sh := exec.Command("/bin/sh", "-c", `while read -r p; do if [ -r "$p" ] || [ -w "$p" ]; then echo "$p"; fi; done`)
 		sh.Dir, sh.Stdin = "/", strings.NewReader(strings.Join(paths, "\n")+"\n")
 		sh.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-		out, err := sh.CombinedOutput()
-		must.NoError(t, err)
+		out := result.Of(sh.CombinedOutput()).OK(t)
 		must.Eq(t, "", string(out))
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 func startAgent(t *testing.T, c Config) *Agent {
 	t.Helper()
 	c.HTTPAddr, c.ServerAddr, c.PeerSecret = "127.0.0.1:0", "127.0.0.1:0", NewTestSecret()
-	a, err := New(c)
-	must.NoError(t, err)
+	a := result.Of(New(c)).OK(t)
 	t.Cleanup(func() { _ = a.Stop() })
 	return a
 }

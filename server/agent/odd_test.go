@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/heartbeat"
 )
@@ -27,8 +28,7 @@ func invalidDrainer() drainer.NodeDrainerConfig { return drainer.NodeDrainerConf
 func dirOf(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
-	a, err := agent.New(agent.Config{Name: name, DataDir: dir, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"})
-	must.NoError(t, err)
+	a := result.Of(agent.New(agent.Config{Name: name, DataDir: dir, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"})).OK(t)
 	must.NoError(t, a.Stop())
 	return dir
 }
@@ -36,8 +36,7 @@ func dirOf(t *testing.T, name string) string {
 // used returns an address at which a listener accepts connections.
 func used(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.NoError(t, err)
+	l := result.Of(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return l.Addr().String()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/server/telemetry"
@@ -31,8 +32,7 @@ func newUser(t *testing.T, roots authority, s *signed) user {
 	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "localhost"}
 	config.RootCAs.AddCert(roots.certificate)
 	if s != nil {
-		pair, err := tls.X509KeyPair(s.certificate, s.key)
-		must.NoError(t, err)
+		pair := result.Of(tls.X509KeyPair(s.certificate, s.key)).OK(t)
 		config.Certificates = []tls.Certificate{pair}
 	}
 	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
@@ -43,15 +43,13 @@ func newUser(t *testing.T, roots authority, s *signed) user {
 // ask sends a request with a token and returns the status code and the body.
 func (u user) ask(method, url, token, body string) (code int, answer string, err error) {
 	u.Helper()
-	r, err := http.NewRequestWithContext(u.Context(), method, url, strings.NewReader(body))
-	must.NoError(u, err)
+	r := result.Of(http.NewRequestWithContext(u.Context(), method, url, strings.NewReader(body))).OK(u)
 	r.Header.Set("Authorization", "Bearer "+token)
 	got, err := u.client.Do(r)
 	if err != nil {
 		return 0, "", err
 	}
-	text, err := io.ReadAll(got.Body)
-	must.NoError(u, err)
+	text := result.Of(io.ReadAll(got.Body)).OK(u)
 	must.NoError(u, got.Body.Close())
 	return got.StatusCode, string(text), nil
 }
@@ -68,14 +66,12 @@ func TestAgent_accessControl(t *testing.T) {
 	must.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "tokens")
 	must.NoError(t, os.WriteFile(path, []byte(readLine.Line()+"\n"+writeLine.Line()+"\n"+nodeLine.Line()+"\n"), 0o600))
-	tokens, err := access.Open(path, nil)
-	must.NoError(t, err)
+	tokens := result.Of(access.Open(path, nil)).OK(t)
 
 	secure := func(c agent.Config) *agent.Agent {
 		t.Helper()
 		certs := newFiles(t, ca.pem(), ca.server("global")).open()
-		metrics, err := telemetry.New(telemetry.Options{CertificateExpires: certs.Expires})
-		must.NoError(t, err)
+		metrics := result.Of(telemetry.New(telemetry.Options{CertificateExpires: certs.Expires})).OK(t)
 		t.Cleanup(metrics.Close)
 		c.HTTPTLS, c.ServerTLS, c.Access, c.Metrics = certs.Public(), certs.Peers(), tokens, metrics
 		return start(t, c)
@@ -108,8 +104,7 @@ func TestAgent_accessControl(t *testing.T) {
 		{"a reader may not", "PUT", "/v1/client/n2/register", reader.Reveal(), 403},
 		{"a writer writes", "PUT", "/v1/node/n1/drain", writer.Reveal(), 200},
 	}
-	_, err = first.Backend().Writer.RegisterNode(t.Context(), &cluster.Node{ID: "n1", Status: cluster.NodeReady})
-	must.NoError(t, err)
+	result.Of(first.Backend().Writer.RegisterNode(t.Context(), &cluster.Node{ID: "n1", Status: cluster.NodeReady})).OK(t)
 	for _, c := range cases { // in order: the metrics below count the last request
 		code, answer, err := withCertificate.ask(c.method, url+c.path, c.token, `{"DrainSpec": {}}`)
 		must.NoError(t, err, must.Sprint(c.name))

@@ -25,6 +25,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
 
@@ -96,10 +97,9 @@ func readPeerSecretLinks(t *testing.T, text string) {
 	must.NoError(t, os.WriteFile(file, []byte(text), 0o400))
 	must.NoError(t, os.Symlink("..2026_01_01", filepath.Join(folder, "..data")))
 	must.NoError(t, os.Symlink("..data/secret", filepath.Join(folder, "secret")))
-	_, err := agent.ReadPeerSecret(filepath.Join(folder, "secret"))
-	must.NoError(t, err)
+	result.Of(agent.ReadPeerSecret(filepath.Join(folder, "secret"))).OK(t)
 	must.NoError(t, os.Chmod(file, 0o440))
-	_, err = agent.ReadPeerSecret(filepath.Join(folder, "secret"))
+	_, err := agent.ReadPeerSecret(filepath.Join(folder, "secret"))
 	must.ErrorContains(t, err, "its mode is 0440 and must be 0600")
 }
 
@@ -107,16 +107,14 @@ func readPeerSecretLinks(t *testing.T, text string) {
 func TestPeerSecret_isNotPrinted(t *testing.T) {
 	t.Parallel()
 	const text = "0123456789abcdef0123456789abcdef"
-	secret, err := agent.NewPeerSecret(text)
-	must.NoError(t, err)
+	secret := result.Of(agent.NewPeerSecret(text)).OK(t)
 	type holder struct{ hidden *agent.PeerSecret }
 	config := agent.Config{PeerSecret: secret}
 	for _, v := range []any{secret, *secret, &secret, []*agent.PeerSecret{secret}, holder{secret}, &holder{secret}, config.PeerSecret} {
 		var out bytes.Buffer
 		hclog.New(&hclog.LoggerOptions{Output: &out, JSONFormat: true}).Info("here", "value", v)
 		hclog.New(&hclog.LoggerOptions{Output: &out}).Info("here", "value", v)
-		marshalled, err := json.Marshal(v)
-		must.NoError(t, err)
+		marshalled := result.Of(json.Marshal(v)).OK(t)
 		out.Write(marshalled)
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 			fmt.Fprintf(&out, verb, v)
@@ -133,8 +131,7 @@ func rogue(t *testing.T) *tls.Config {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	must.NoError(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{agent.ServerName(agent.DefaultRegion)}}
-	certificate, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
-	must.NoError(t, err)
+	certificate := result.Of(x509.CreateCertificate(rand.Reader, template, template, public, private)).OK(t)
 	return &tls.Config{
 		Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: private}},
 		ClientAuth:   tls.RequireAnyClientCert, InsecureSkipVerify: true,
@@ -148,11 +145,9 @@ func TestSecurity_RogueServer(t *testing.T) {
 	victim := start(t, agent.Config{Name: "victim", BootstrapExpect: 1})
 	ready(t, victim)
 	at := tcpAddr(t, victim.ServerAddr())
-	other, err := agent.NewPeerSecret("a secret that the rogue server has chosen itself")
-	must.NoError(t, err)
+	other := result.Of(agent.NewPeerSecret("a secret that the rogue server has chosen itself")).OK(t)
 
-	foreign, err := other.DialTLS(at)
-	must.NoError(t, err)
+	foreign := result.Of(other.DialTLS(at)).OK(t)
 	anonymous := rogue(t)
 	anonymous.Certificates = nil
 	listens, err := agent.NewTestSecret().ListenTLS(at) // the role of the other side
@@ -186,8 +181,7 @@ func TestSecurity_RogueServer(t *testing.T) {
 	must.NoError(t, victim.Backend().Reader.Consistent(t.Context()))
 
 	// The check finds an open port: the secret lets in.
-	config, err := agent.NewTestSecret().DialTLS(at)
-	must.NoError(t, err)
+	config := result.Of(agent.NewTestSecret().DialTLS(at)).OK(t)
 	must.StrContains(t, answerTo(t, at, config, "hPOST /internal/server HTTP/1.1\r\nHost: x\r\nContent-Length: 13\r\nConnection: close\r\n\r\n"+`{"Members":1}`), `"ID":"victim"`)
 }
 
@@ -198,16 +192,14 @@ func skipVerify(c *tls.Config) *tls.Config {
 
 func tcpAddr(t *testing.T, address string) net.Addr {
 	t.Helper()
-	a, err := net.ResolveTCPAddr("tcp", address)
-	must.NoError(t, err)
+	a := result.Of(net.ResolveTCPAddr("tcp", address)).OK(t)
 	return a
 }
 
 // answerTo returns all that a listener sends after a request, inside TLS if there is a config.
 func answerTo(t *testing.T, at net.Addr, config *tls.Config, request string) string {
 	t.Helper()
-	conn, err := net.Dial("tcp", at.String())
-	must.NoError(t, err)
+	conn := result.Of(net.Dial("tcp", at.String())).OK(t)
 	defer conn.Close()
 	must.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
 	var plain io.ReadWriter = conn
@@ -236,8 +228,7 @@ func TestSecurity_RogueListener(t *testing.T) {
 
 	t.Run("terminates", func(t *testing.T) {
 		t.Parallel()
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must.NoError(t, err)
+		l := result.Of(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 		defer l.Close()
 		config := rogue(t)
 		seen := make(chan tls.ConnectionState, 1)
@@ -259,8 +250,7 @@ func TestSecurity_RogueListener(t *testing.T) {
 	})
 	t.Run("relays", func(t *testing.T) {
 		t.Parallel()
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must.NoError(t, err)
+		l := result.Of(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 		defer l.Close()
 		go func() {
 			for {
@@ -278,9 +268,8 @@ func TestSecurity_RogueListener(t *testing.T) {
 			}
 		}()
 		must.ErrorContains(t, server.Backend().Peers.Join(t.Context(), "s1-again", l.Addr().String()), "does not have the peer secret")
-		config, err := agent.NewTestSecret().DialTLS(l.Addr())
-		must.NoError(t, err)
-		_, err = tls.Dial("tcp", l.Addr().String(), config)
+		config := result.Of(agent.NewTestSecret().DialTLS(l.Addr())).OK(t)
+		_, err := tls.Dial("tcp", l.Addr().String(), config)
 		must.ErrorContains(t, err, "does not have the peer secret")
 	})
 }
@@ -293,21 +282,18 @@ func TestSecurity_ClosedPort(t *testing.T) {
 	for name, begin := range map[string]func(agent.Config) *agent.Agent{
 		"dev": func(c agent.Config) *agent.Agent {
 			c.ServerTLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert}
-			dev, err := agent.NewDev(t.Context(), agent.DevConfig{Agent: c, Clients: -1})
-			must.NoError(t, err)
+			dev := result.Of(agent.NewDev(t.Context(), agent.DevConfig{Agent: c, Clients: -1})).OK(t)
 			t.Cleanup(func() { _ = dev.Stop() })
 			return dev.Agent
 		},
 		"one server": func(c agent.Config) *agent.Agent {
 			c.DataDir, c.BootstrapExpect = dir, 1
-			a, err := agent.New(c)
-			must.NoError(t, err)
+			a := result.Of(agent.New(c)).OK(t)
 			t.Cleanup(func() { _ = a.Stop() })
 			return a
 		},
 	} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must.NoError(t, err)
+		l := result.Of(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 		free := l.Addr().String()
 		a := begin(agent.Config{HTTPAddr: "127.0.0.1:0", ServerAddr: free}) // a test has the address, and the server needs none
 		ready(t, a)
@@ -321,8 +307,7 @@ func TestSecurity_ClosedPort(t *testing.T) {
 		n := testNode(1)
 		reach(t, a, n)
 		must.Eq(t, n.Name, asks(t, a, n), must.Sprint(name))
-		r, err := http.Post("http://"+a.HTTPAddr()+"/internal/server", "application/json", strings.NewReader("{}"))
-		must.NoError(t, err)
+		r := result.Of(http.Post("http://"+a.HTTPAddr()+"/internal/server", "application/json", strings.NewReader("{}"))).OK(t)
 		must.NoError(t, r.Body.Close())
 		must.Eq(t, http.StatusNotFound, r.StatusCode, must.Sprint("requests of servers at the port of clients"))
 	}
@@ -345,11 +330,9 @@ func TestAgent_clusterWithoutSecret(t *testing.T) {
 
 	dir := t.TempDir()
 	for i, secret := range []*agent.PeerSecret{nil, agent.NewTestSecret(), nil} {
-		a, err := agent.New(agent.Config{DataDir: dir, BootstrapExpect: 1, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", PeerSecret: secret})
-		must.NoError(t, err)
+		a := result.Of(agent.New(agent.Config{DataDir: dir, BootstrapExpect: 1, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", PeerSecret: secret})).OK(t)
 		ready(t, a)
-		_, err = api(t, a).Register(t.Context(), testNode(i))
-		must.NoError(t, err)
+		result.Of(api(t, a).Register(t.Context(), testNode(i))).OK(t)
 		must.NoError(t, a.Stop())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
 
@@ -18,8 +19,7 @@ func TestVersions_waitForAnAbsentServer(t *testing.T) {
 	var voters []raft.Server
 	var held []net.Listener // so that no other test gets the ports
 	for _, name := range []raft.ServerID{"s1", "s2", "s3"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must.NoError(t, err)
+		l := result.Of(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 		voters = append(voters, raft.Server{ID: name, Address: raft.ServerAddress(l.Addr().String())})
 		held = append(held, l)
 	}

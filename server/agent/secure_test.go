@@ -9,6 +9,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
 
@@ -22,8 +23,7 @@ func TestCluster_mutualTLS(t *testing.T) {
 	}
 	w := newServers(t, 3, func(c *agent.Config) { c.ServerTLS = with(ca) })
 	for i, a := range w.agents {
-		_, err := api(t, a).Register(t.Context(), testNode(i))
-		must.NoError(t, err)
+		result.Of(api(t, a).Register(t.Context(), testNode(i))).OK(t)
 	}
 	awaitSameState(t, w.agents...)
 	must.SliceLen(t, 3, w.agents[0].Backend().Peers.Members())
@@ -91,7 +91,6 @@ func TestConfig_allowInsecure(t *testing.T) {
 	t.Parallel()
 	a := start(t, agent.Config{HTTPAddr: "0.0.0.0:0", AllowInsecure: true, BootstrapExpect: 1})
 	ready(t, a)
-	r, err := http.Get("http://" + a.HTTPAddr() + "/v1/status/leader")
-	must.NoError(t, err)
+	r := result.Of(http.Get("http://" + a.HTTPAddr() + "/v1/status/leader")).OK(t)
 	must.NoError(t, r.Body.Close())
 }

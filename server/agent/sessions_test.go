@@ -18,6 +18,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/connlimit"
 )
@@ -38,8 +39,7 @@ type reached struct {
 // reach registers a node, which holds a session with the server.
 func reach(t *testing.T, a *agent.Agent, n *cluster.Node) *reached {
 	t.Helper()
-	_, err := api(t, a).Register(t.Context(), n)
-	must.NoError(t, err)
+	result.Of(api(t, a).Register(t.Context(), n)).OK(t)
 	return hold(t, a, n)
 }
 
@@ -54,10 +54,10 @@ func hold(t *testing.T, a *agent.Agent, n *cluster.Node) *reached {
 func holdBy(t *testing.T, config apiclient.Config, n *cluster.Node) *reached {
 	t.Helper()
 	r := &reached{T: t, node: n, served: make(chan struct{})}
-	c, err := apiclient.New(config)
-	must.NoError(t, err)
+	c := result.Of(apiclient.New(config)).OK(t)
 	eventually(t, "the server knows the node", func() bool {
-		r.end, err = c.NodeSide(n.ID).OpenSession(t.Context())
+		end, err := c.NodeSide(n.ID).OpenSession(t.Context())
+		r.end = end
 		return err == nil
 	})
 	go func() {
@@ -122,8 +122,7 @@ func (r *reached) answer(w http.ResponseWriter, hr *http.Request) {
 // asks returns the answer of a node to a question through a server, or the error.
 func asks(t *testing.T, a *agent.Agent, n *cluster.Node) string {
 	t.Helper()
-	c, err := reference.NewClient(&reference.Config{Address: "http://" + a.HTTPAddr(), SecretID: "anything"})
-	must.NoError(t, err)
+	c := result.Of(reference.NewClient(&reference.Config{Address: "http://" + a.HTTPAddr(), SecretID: "anything"})).OK(t)
 	stats, err := c.Nodes().Stats(string(n.ID), nil)
 	if err != nil {
 		return err.Error()
@@ -137,8 +136,7 @@ func place(t *testing.T, a *agent.Agent) *reference.Allocation {
 	_, _, err := api(t, a).RegisterJob(t.Context(), json.RawMessage(`{"Job": {"ID": "j", "Type": "service", "Datacenters": ["*"],
 		"TaskGroups": [{"Name": "g", "Count": 1, "Tasks": [{"Name": "t", "Driver": "raw_exec"}]}]}}`))
 	must.NoError(t, err)
-	c, err := reference.NewClient(&reference.Config{Address: "http://" + a.HTTPAddr()})
-	must.NoError(t, err)
+	c := result.Of(reference.NewClient(&reference.Config{Address: "http://" + a.HTTPAddr()})).OK(t)
 	var alloc *reference.Allocation
 	eventually(t, "an allocation", func() bool {
 		list, _, err := c.Jobs().Allocations("j", true, nil)
@@ -165,21 +163,16 @@ func TestSessions_everyServer(t *testing.T) {
 	awaitSameState(t, w.agents...)
 	for _, a := range w.agents {
 		must.Eq(t, "n1", asks(t, a, n))
-		c, err := reference.NewClient(&reference.Config{Address: "http://" + a.HTTPAddr(), SecretID: "anything"})
-		must.NoError(t, err)
+		c := result.Of(reference.NewClient(&reference.Config{Address: "http://" + a.HTTPAddr(), SecretID: "anything"})).OK(t)
 		var out strings.Builder
-		code, err := c.Allocations().Exec(t.Context(), alloc, "t", false, []string{"cat"}, strings.NewReader("hello"), &out, io.Discard, nil, nil)
-		must.NoError(t, err)
+		code := result.Of(c.Allocations().Exec(t.Context(), alloc, "t", false, []string{"cat"}, strings.NewReader("hello"), &out, io.Discard, nil, nil)).OK(t)
 		must.Eq(t, 7, code)
 		must.Eq(t, "hello", out.String())
 
 		ctx, leave := context.WithCancel(t.Context())
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.HTTPAddr()+"/v1/client/fs/logs/"+alloc.ID+"?follow=true", nil)
-		must.NoError(t, err)
-		response, err := http.DefaultClient.Do(r)
-		must.NoError(t, err)
-		_, err = io.ReadFull(response.Body, make([]byte, 2))
-		must.NoError(t, err)
+		r := result.Of(http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.HTTPAddr()+"/v1/client/fs/logs/"+alloc.ID+"?follow=true", nil)).OK(t)
+		response := result.Of(http.DefaultClient.Do(r)).OK(t)
+		result.Of(io.ReadFull(response.Body, make([]byte, 2))).OK(t)
 		leave()
 		_ = response.Body.Close()
 		stdin, _ := io.Pipe()
@@ -197,8 +190,7 @@ func TestSessions_everyServer(t *testing.T) {
 	}
 
 	must.StrContains(t, asks(t, w.agents[0], testNode(9)), "node not found")
-	_, err := api(t, w.agents[0]).Register(t.Context(), testNode(2))
-	must.NoError(t, err)
+	result.Of(api(t, w.agents[0]).Register(t.Context(), testNode(2))).OK(t)
 	awaitSameState(t, w.agents...)
 	for _, a := range w.agents {
 		must.StrContains(t, asks(t, a, testNode(2)), "its client has no session with a server")
@@ -246,12 +238,9 @@ func TestSessions_serverRestart(t *testing.T) {
 	n := testNode(1)
 	node := reach(t, a, n)
 	alloc := place(t, a)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.HTTPAddr()+"/v1/client/fs/logs/"+alloc.ID, nil)
-	must.NoError(t, err)
-	response, err := http.DefaultClient.Do(r)
-	must.NoError(t, err)
-	c, err := reference.NewClient(&reference.Config{Address: "http://" + a.HTTPAddr()})
-	must.NoError(t, err)
+	r := result.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.HTTPAddr()+"/v1/client/fs/logs/"+alloc.ID, nil)).OK(t)
+	response := result.Of(http.DefaultClient.Do(r)).OK(t)
+	c := result.Of(reference.NewClient(&reference.Config{Address: "http://" + a.HTTPAddr()})).OK(t)
 	stdin, _ := io.Pipe()
 	left := make(chan struct{})
 	go func() {
@@ -262,7 +251,7 @@ func TestSessions_serverRestart(t *testing.T) {
 	began := time.Now()
 	must.NoError(t, a.Stop())
 	must.Less(t, patience/3, time.Since(began))
-	_, err = io.ReadAll(response.Body)
+	_, err := io.ReadAll(response.Body)
 	must.Error(t, err)
 	must.NoError(t, response.Body.Close())
 	<-left
@@ -302,11 +291,9 @@ func TestSessions_bound(t *testing.T) {
 		nodes = append(nodes, reach(t, a, testNode(i)))
 	}
 	n := testNode(bound)
-	_, err := api(t, a).Register(t.Context(), n)
-	must.NoError(t, err)
-	c, err := apiclient.New(apiclient.Config{Address: a.HTTPAddr(), Token: n.SecretID})
-	must.NoError(t, err)
-	_, err = c.NodeSide(n.ID).OpenSession(t.Context())
+	result.Of(api(t, a).Register(t.Context(), n)).OK(t)
+	c := result.Of(apiclient.New(apiclient.Config{Address: a.HTTPAddr(), Token: n.SecretID})).OK(t)
+	_, err := c.NodeSide(n.ID).OpenSession(t.Context())
 	must.ErrorContains(t, err, "EOF")
 	hold(t, a, nodes[0].node)
 	must.NoError(t, nodes[1].end.Close())
@@ -326,10 +313,8 @@ func TestSessions_tls(t *testing.T) {
 		Address: "https://" + a.HTTPAddr(), Token: n.SecretID,
 		TLS: apiclient.TLS{CACert: certs.CA, ClientCert: certs.Certificate, ClientKey: certs.Key, ServerName: "localhost"},
 	}
-	c, err := apiclient.New(config)
-	must.NoError(t, err)
-	_, err = c.Register(t.Context(), n)
-	must.NoError(t, err)
+	c := result.Of(apiclient.New(config)).OK(t)
+	result.Of(c.Register(t.Context(), n)).OK(t)
 	holdBy(t, config, n)
 	secured, err := reference.NewClient(&reference.Config{Address: config.Address, TLSConfig: &reference.TLSConfig{
 		CACert: certs.CA, ClientCert: certs.Certificate, ClientKey: certs.Key, TLSServerName: "localhost",
@@ -341,8 +326,7 @@ func TestSessions_tls(t *testing.T) {
 	})
 
 	config.TLS.CACert = newFiles(t, newAuthority(t).pem(), ca.server("global")).CA
-	stranger, err := apiclient.New(config)
-	must.NoError(t, err)
+	stranger := result.Of(apiclient.New(config)).OK(t)
 	_, err = stranger.NodeSide(n.ID).OpenSession(t.Context())
 	must.ErrorContains(t, err, "certificate", must.Sprint("a node obeys only servers of its authority"))
 }
@@ -355,10 +339,8 @@ func TestSessions_impossibleStatus(t *testing.T) {
 	leader := w.leader()
 	n := testNode(1)
 	reach(t, leader, n)
-	c, err := apiclient.New(apiclient.Config{Address: leader.HTTPAddr(), Token: n.SecretID})
-	must.NoError(t, err)
-	end, err := c.NodeSide(n.ID).OpenSession(t.Context())
-	must.NoError(t, err)
+	c := result.Of(apiclient.New(apiclient.Config{Address: leader.HTTPAddr(), Token: n.SecretID})).OK(t)
+	end := result.Of(c.NodeSide(n.ID).OpenSession(t.Context())).OK(t)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
@@ -20,8 +21,7 @@ func TestAgent_snapshotAtShutdown(t *testing.T) {
 	a := start(t, config)
 	ready(t, a)
 	for i := range 20 {
-		_, err := a.Backend().Writer.RegisterNode(t.Context(), testNode(i))
-		must.NoError(t, err)
+		result.Of(a.Backend().Writer.RegisterNode(t.Context(), testNode(i))).OK(t)
 	}
 	snapshot := func(a *agent.Agent) string { return a.Server().Raft().Stats()["last_snapshot_index"] }
 	must.Eq(t, "0", snapshot(a))

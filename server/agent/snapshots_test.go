@@ -16,6 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/archive"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/datadir"
@@ -62,8 +63,7 @@ func TestCluster_restoresASavedState(t *testing.T) {
 		}
 	}
 	write(0, 10)
-	_, err := leader.Backend().Writer.RegisterJob(t.Context(), clustertest.Job("web", cluster.JobService, 1), nil)
-	must.NoError(t, err)
+	result.Of(leader.Backend().Writer.RegisterJob(t.Context(), clustertest.Job("web", cluster.JobService, 1), nil)).OK(t)
 	var placed *cluster.Allocation // its client never reports, so a drain of its node waits
 	eventually(t, "an allocation", func() bool {
 		for one := range w.leader().Server().Store().Snapshot().Allocs() {
@@ -72,8 +72,7 @@ func TestCluster_restoresASavedState(t *testing.T) {
 		return placed != nil
 	})
 	drain := func(spec *cluster.DrainSpec) {
-		_, err := w.leader().Backend().Writer.UpdateDrain(t.Context(), cluster.DrainUpdate{Node: placed.NodeID, Spec: spec})
-		must.NoError(t, err)
+		result.Of(w.leader().Backend().Writer.UpdateDrain(t.Context(), cluster.DrainUpdate{Node: placed.NodeID, Spec: spec})).OK(t)
 	}
 	drain(&cluster.DrainSpec{Deadline: time.Hour})
 
@@ -90,8 +89,7 @@ func TestCluster_restoresASavedState(t *testing.T) {
 
 	write(10, 20)
 	drain(nil)
-	_, err = w.leader().Backend().Writer.PurgeNode(t.Context(), testNode(1).ID)
-	must.NoError(t, err)
+	result.Of(w.leader().Backend().Writer.PurgeNode(t.Context(), testNode(1).ID)).OK(t)
 	newest := w.leader().Server().Store().Snapshot().Index()
 	woken := make(chan error, 1)
 	go func() {
@@ -99,8 +97,7 @@ func TestCluster_restoresASavedState(t *testing.T) {
 		woken <- err
 	}()
 
-	index, err := apiclient.RestoreSnapshot(t.Context(), api(t, follower), bytes.NewReader(saved.Bytes()))
-	must.NoError(t, err)
+	index := result.Of(apiclient.RestoreSnapshot(t.Context(), api(t, follower), bytes.NewReader(saved.Bytes()))).OK(t)
 	must.Greater(t, newest, index)
 	must.NoError(t, <-woken)
 	awaitSameState(t, w.agents...)
@@ -117,8 +114,7 @@ func TestCluster_restoresASavedState(t *testing.T) {
 	stopped := w.others(w.leader())[0]
 	must.NoError(t, stopped.Stop())
 	rest := w.others(stopped)
-	_, err = api(t, w.leader(rest...)).Register(t.Context(), testNode(25))
-	must.NoError(t, err)
+	result.Of(api(t, w.leader(rest...)).Register(t.Context(), testNode(25))).OK(t)
 	back := start(t, agent.Config{DataDir: dirs[stopped.Name()], ServerAddr: stopped.ServerAddr()})
 	ready(t, back)
 	awaitSameState(t, w.leader(rest...), back)
@@ -134,8 +130,7 @@ func TestCluster_refusesBadSnapshots(t *testing.T) {
 	versioned(t, a)
 	c := api(t, a)
 	for i := range 20 {
-		_, err := c.Register(t.Context(), testNode(i))
-		must.NoError(t, err)
+		result.Of(c.Register(t.Context(), testNode(i))).OK(t)
 	}
 	var whole bytes.Buffer
 	must.NoError(t, apiclient.SaveSnapshot(t.Context(), c, true, &whole))
@@ -167,11 +162,9 @@ func TestCluster_refusesBadSnapshots(t *testing.T) {
 	must.Eq(t, before, dumpOf(t, a.Server().Store().Snapshot()))
 
 	// A state of an older cluster gets the version of this one.
-	_, err := apiclient.RestoreSnapshot(t.Context(), api(t, a), bytes.NewReader(file(1, persisted(statestore.New()))))
-	must.NoError(t, err)
+	result.Of(apiclient.RestoreSnapshot(t.Context(), api(t, a), bytes.NewReader(file(1, persisted(statestore.New()))))).OK(t)
 	must.Eq(t, cluster.MaxVersion, a.Server().Store().Snapshot().ClusterVersion())
-	_, err = apiclient.RestoreSnapshot(t.Context(), c, &whole)
-	must.NoError(t, err)
+	result.Of(apiclient.RestoreSnapshot(t.Context(), c, &whole)).OK(t)
 }
 
 // isolatedRestore saves the state, writes more, and restores the saved state on a leader that the
@@ -180,12 +173,10 @@ func isolatedRestore(t *testing.T, w *servers) (leader *agent.Agent, outcome <-c
 	t.Helper()
 	leader = w.leader()
 	versioned(t, leader)
-	_, err := api(t, leader).Register(t.Context(), testNode(1))
-	must.NoError(t, err)
+	result.Of(api(t, leader).Register(t.Context(), testNode(1))).OK(t)
 	var saved bytes.Buffer
 	must.NoError(t, apiclient.SaveSnapshot(t.Context(), api(t, leader), false, &saved))
-	_, err = api(t, leader).Register(t.Context(), testNode(2))
-	must.NoError(t, err)
+	result.Of(api(t, leader).Register(t.Context(), testNode(2))).OK(t)
 	before := leader.Server().Store()
 	done := make(chan error, 1)
 	w.network.isolate(leader, true)
@@ -206,22 +197,20 @@ func TestCluster_aLeaderIsLostDuringARestore(t *testing.T) {
 	w := newServers(t, 3, func(c *agent.Config) { c.DataDir = dirs[c.Name] })
 	old, outcome := isolatedRestore(t, w)
 	rest := w.others(old)
-	_, err := api(t, w.leader(rest...)).Register(t.Context(), testNode(3))
-	must.NoError(t, err)
+	result.Of(api(t, w.leader(rest...)).Register(t.Context(), testNode(3))).OK(t)
 	w.network.isolate(old, false)
 
 	must.ErrorContains(t, <-outcome, "another server has become the leader while this one restored a saved state")
 	<-old.Failed()
 	must.ErrorContains(t, old.Err(), "recover -discard")
 	must.NoError(t, old.Stop())
-	_, err = agent.New(agent.Config{DataDir: dirs[old.Name()], HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"})
+	_, err := agent.New(agent.Config{DataDir: dirs[old.Name()], HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"})
 	must.ErrorIs(t, err, datadir.ErrUnsafe)
 	must.ErrorContains(t, err, "was stopped while it restored a saved state")
 
 	leader := w.leader(rest...)
 	must.NoError(t, leader.Backend().Peers.Remove(t.Context(), old.Name()))
-	_, err = datadir.Discard(dirs[old.Name()], time.Now())
-	must.NoError(t, err)
+	result.Of(datadir.Discard(dirs[old.Name()], time.Now())).OK(t)
 	again := start(t, agent.Config{Name: "s4", DataDir: dirs[old.Name()], Join: []string{leader.ServerAddr()}})
 	ready(t, again)
 	awaitSameState(t, append(rest, again)...)
@@ -280,6 +269,5 @@ func TestStart_removesScratchFiles(t *testing.T) {
 	ready(t, start(t, agent.Config{BootstrapExpect: 1, DataDir: dir}))
 	_, err := os.Stat(left)
 	must.ErrorIs(t, err, os.ErrNotExist)
-	_, err = os.Stat(kept)
-	must.NoError(t, err)
+	result.Of(os.Stat(kept)).OK(t)
 }

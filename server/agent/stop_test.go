@@ -12,6 +12,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
@@ -20,12 +21,10 @@ import (
 // other tests.
 func TestAgent_stopEndsAllGoroutines(t *testing.T) {
 	w := newServers(t, 3, func(c *agent.Config) { c.DataDir = t.TempDir() })
-	dev, err := agent.NewDev(t.Context(), agent.DevConfig{Agent: agent.Config{HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"}})
-	must.NoError(t, err)
+	dev := result.Of(agent.NewDev(t.Context(), agent.DevConfig{Agent: agent.Config{HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"}})).OK(t)
 	follower := api(t, w.others(w.leader())[0])
 	for i := range 3 {
-		_, err := follower.Register(t.Context(), testNode(i))
-		must.NoError(t, err)
+		result.Of(follower.Register(t.Context(), testNode(i))).OK(t)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // exported is what a scrape has: the label values of each series by label.
@@ -22,8 +24,7 @@ var sampleLine = regexp.MustCompile(`(?m)^([a-z_]+)(?:\{(.*)\})? \S+$`)
 // collectors of the Go runtime add.
 func readExported(t *testing.T) exported {
 	t.Helper()
-	golden, err := os.ReadFile("testdata/scrape.txt")
-	must.NoError(t, err)
+	golden := result.Of(os.ReadFile("testdata/scrape.txt")).OK(t)
 	series := exported{"process_resident_memory_bytes": {}}
 	for _, line := range sampleLine.FindAllStringSubmatch(string(golden), -1) {
 		if series[line[1]] == nil {
@@ -120,8 +121,7 @@ type alert map[string]string
 // readAlerts reads the rules. Every line is "key: value" on one line.
 func readAlerts(t *testing.T) (all []alert) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/deploy/alerts.yml")
-	must.NoError(t, err)
+	text := result.Of(os.ReadFile("../../docs/deploy/alerts.yml")).OK(t)
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -150,8 +150,7 @@ func readAlerts(t *testing.T) (all []alert) {
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	series := readExported(t)
-	text, err := os.ReadFile("../../docs/operators.md")
-	must.NoError(t, err)
+	text := result.Of(os.ReadFile("../../docs/operators.md")).OK(t)
 	_, runbook, found := strings.Cut(string(text), "\n## Alerts\n")
 	must.True(t, found)
 	var sections, names []string
@@ -195,8 +194,7 @@ func TestAlerts_noLeaderWithoutServers(t *testing.T) {
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	series := readExported(t)
-	text, err := os.ReadFile("../../docs/deploy/dashboard.json")
-	must.NoError(t, err)
+	text := result.Of(os.ReadFile("../../docs/deploy/dashboard.json")).OK(t)
 	var dashboard struct {
 		Panels []struct {
 			ID                 int

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/server/telemetry"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -31,13 +32,11 @@ func clients(ctx context.Context, s *server.Server) error {
 func TestTelemetry_withAServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		watch, err := telemetry.New(telemetry.Options{})
-		must.NoError(t, err)
+		watch := result.Of(telemetry.New(telemetry.Options{})).OK(t)
 		l := &log{Replica: clustertest.NewReplica(t, shims.FSMConfig{}), Telemetry: watch}
 		config := server.Config{OnApply: watch.OnApply, OnAnswer: watch.Answered}
 		config.Drainer.OnStep = watch.Stepped
-		g, err := server.NewGroup(server.GroupConfig{Servers: 1, Server: config})
-		must.NoError(t, err)
+		g := result.Of(server.NewGroup(server.GroupConfig{Servers: 1, Server: config})).OK(t)
 		s := g.Servers()[0]
 		watch.Watch(telemetry.Sources{Drains: s.Drainer().Status, Raft: s.Raft()})
 
@@ -89,8 +88,7 @@ func TestTelemetry_withAServer(t *testing.T) {
 		must.NotEq(t, "0", l.value("nodedrain_drainer_step_seconds_count"))
 		must.Eq(t, "1", l.value("nodedrain_raft_leads"))
 		must.Eq(t, strconv.FormatUint(s.Store().Snapshot().Index(), 10), l.value("nodedrain_witness_index"))
-		marks, err := strconv.Atoi(l.value(`nodedrain_raft_writes_total{outcome="applied",type="AllocUpdateDesiredTransition"}`))
-		must.NoError(t, err)
+		marks := result.Of(strconv.Atoi(l.value(`nodedrain_raft_writes_total{outcome="applied",type="AllocUpdateDesiredTransition"}`))).OK(t)
 		must.Positive(t, marks)
 		for _, guarantee := range []string{"G1", "G2", "G3", "G5", "G6", "audit"} {
 			must.Eq(t, "0", l.value(`nodedrain_invariant_violations_total{guarantee="`+guarantee+`"}`))

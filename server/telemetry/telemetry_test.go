@@ -23,6 +23,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler/collect"
 	"github.com/seed-f9cf0b39/nodedrain/server/telemetry"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -202,8 +203,7 @@ func TestScrape(t *testing.T) {
 		if *rewrite {
 			must.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
 		}
-		want, err := os.ReadFile(golden)
-		must.NoError(t, err)
+		want := result.Of(os.ReadFile(golden)).OK(t)
 		must.Eq(t, string(want), got)
 		must.StrNotContains(t, l.out.String(), "broken")
 		l.Close()
@@ -265,8 +265,7 @@ func TestScrape_namesDrains(t *testing.T) {
 // space, so that a query needs no quotes inside quotes.
 func TestScrape_isDocumented(t *testing.T) {
 	t.Parallel()
-	golden, err := os.ReadFile("testdata/scrape.txt")
-	must.NoError(t, err)
+	golden := result.Of(os.ReadFile("testdata/scrape.txt")).OK(t)
 	must.SliceEmpty(t, regexp.MustCompile(`="[^" ]* [^"]*"`).FindAllString(string(golden), -1))
 	series := map[string]string{}
 	for line := range strings.Lines(string(golden)) {
@@ -275,8 +274,7 @@ func TestScrape_isDocumented(t *testing.T) {
 			series[name] = kind
 		}
 	}
-	text, err := os.ReadFile("../../docs/metrics.md")
-	must.NoError(t, err)
+	text := result.Of(os.ReadFile("../../docs/metrics.md")).OK(t)
 	documented := map[string]string{}
 	for _, item := range regexp.MustCompile("(?m)^\\* `(nodedrain_[a-z_]+)` \\(([a-z]+)").FindAllStringSubmatch(string(text), -1) {
 		documented[item[1]] = item[2]
@@ -341,8 +339,7 @@ func TestAudit_replay(t *testing.T) {
 		must.Eq(t, "1", first.value(ended))
 
 		for begin := range entries {
-			late, err := telemetry.New(telemetry.Options{})
-			must.NoError(t, err)
+			late := result.Of(telemetry.New(telemetry.Options{})).OK(t)
 			l := &log{Replica: clustertest.NewReplica(t, shims.FSMConfig{}), Telemetry: late}
 			for _, a := range entries[begin:] {
 				l.OnApply(a)
@@ -370,16 +367,14 @@ func TestAudit_gaps(t *testing.T) {
 		l.Close()
 		for from := range entries {
 			for to := from + 1; to < len(entries); to++ {
-				gappy, err := telemetry.New(telemetry.Options{})
-				must.NoError(t, err)
+				gappy := result.Of(telemetry.New(telemetry.Options{})).OK(t)
 				for i, a := range entries {
 					if i < from || i >= to {
 						gappy.OnApply(a)
 					}
 				}
 				gappy.Close()
-				summary, err := gappy.Summary()
-				must.NoError(t, err)
+				summary := result.Of(gappy.Summary()).OK(t)
 				for _, c := range summary.Counters {
 					if c.Name == "nodedrain_invariant_violations_total" {
 						must.Zero(t, c.Count, must.Sprintf("without %d to %d: %v", from, to, c))
@@ -404,8 +399,7 @@ func TestAudit_boundsItsMemory(t *testing.T) {
 			l.Must(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", Drain: id, Spec: new(cluster.DrainSpec), At: time.Now()}})
 			must.SliceLen(t, 1, l.Mark(cluster.MarkPaced, "a1").Accepted)
 			l.Must(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", At: time.Now()}})
-			size, err := strconv.Atoi(l.value("nodedrain_witness_size"))
-			must.NoError(t, err)
+			size := result.Of(strconv.Atoi(l.value("nodedrain_witness_size"))).OK(t)
 			most = max(most, size)
 		}
 		// It started with nothing, and later with the ten records that are kept.

@@ -15,6 +15,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/archive"
 )
 
@@ -93,8 +94,7 @@ func members(t *testing.T, names []string, texts ...string) []byte {
 	out := tar.NewWriter(compressed)
 	for i, name := range names {
 		must.NoError(t, out.WriteHeader(&tar.Header{Name: name, Size: int64(len(texts[i]))}))
-		_, err := io.WriteString(out, texts[i])
-		must.NoError(t, err)
+		result.Of(io.WriteString(out, texts[i])).OK(t)
 	}
 	must.NoError(t, out.Close())
 	must.NoError(t, compressed.Close())

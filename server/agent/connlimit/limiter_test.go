@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/connlimit"
 )
 
@@ -54,8 +55,7 @@ func (c connection) Close() error { return c.Conn.Close() }
 // connect connects from an address.
 func (f *fixture) connect(from string) connection {
 	f.Helper()
-	at, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(from, "5000"))
-	must.NoError(f, err)
+	at := result.Of(net.ResolveTCPAddr("tcp", net.JoinHostPort(from, "5000"))).OK(f)
 	near, far := net.Pipe()
 	f.Cleanup(func() { _ = far.Close() })
 	w := &wire{Conn: near, remote: at}

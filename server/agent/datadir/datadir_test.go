@@ -19,14 +19,14 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 func open(t *testing.T, path string) *Dir {
 	t.Helper()
-	d, err := Open(path, Options{})
-	must.NoError(t, err)
+	d := result.Of(Open(path, Options{})).OK(t)
 	t.Cleanup(func() { _ = d.Close() })
 	return d
 }
@@ -34,8 +34,7 @@ func open(t *testing.T, path string) *Dir {
 // command is an entry that registers a node.
 func command(t *testing.T, index, term uint64) *raft.Log {
 	t.Helper()
-	data, err := shims.Encode(&shims.NodeRegister{Node: &cluster.Node{ID: cluster.NodeID(fmt.Sprint("node-", index)), Name: strings.Repeat("x", 100), Status: cluster.NodeReady}})
-	must.NoError(t, err)
+	data := result.Of(shims.Encode(&shims.NodeRegister{Node: &cluster.Node{ID: cluster.NodeID(fmt.Sprint("node-", index)), Name: strings.Repeat("x", 100), Status: cluster.NodeReady}})).OK(t)
 	return &raft.Log{Index: index, Term: term, Type: raft.LogCommand, Data: data}
 }
 
@@ -48,8 +47,7 @@ func configuration(servers ...raft.Server) *raft.Log {
 func member(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "data")
-	d, err := Open(path, Options{Name: "s2"})
-	must.NoError(t, err)
+	d := result.Of(Open(path, Options{Name: "s2"})).OK(t)
 	must.NoError(t, d.KeepPromise("s1"))
 	must.NoError(t, d.KeepCluster("of s1"))
 	must.NoError(t, d.Stable().SetUint64([]byte(keyTerm), 3))
@@ -67,8 +65,7 @@ func compact(t *testing.T, path string, at, to uint64) (dir string) {
 	t.Helper()
 	d := open(t, path)
 	_, transport := raft.NewInmemTransport("")
-	sink, err := d.Snapshots().Create(1, at, 3, raft.Configuration{Servers: []raft.Server{{ID: "s2", Address: "127.0.0.1:2"}}}, 1, transport)
-	must.NoError(t, err)
+	sink := result.Of(d.Snapshots().Create(1, at, 3, raft.Configuration{Servers: []raft.Server{{ID: "s2", Address: "127.0.0.1:2"}}}, 1, transport)).OK(t)
 	must.NoError(t, statestore.Persist(sink, statestore.New().Snapshot()))
 	must.NoError(t, sink.Close())
 	must.NoError(t, d.Log().DeleteRange(1, to))
@@ -82,8 +79,7 @@ func TestOpen_refuses(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(raftDir, logFile)
 	older := func(t *testing.T, path string, change func(d *Dir)) {
-		before, err := os.ReadFile(filepath.Join(path, log))
-		must.NoError(t, err)
+		before := result.Of(os.ReadFile(filepath.Join(path, log))).OK(t)
 		d := open(t, path)
 		change(d)
 		must.NoError(t, d.Close())
@@ -109,8 +105,7 @@ func TestOpen_refuses(t *testing.T) {
 		"the log of a new server": {func(t *testing.T, path string) {
 			other := filepath.Join(t.TempDir(), "other")
 			must.NoError(t, open(t, other).Close())
-			text, err := os.ReadFile(filepath.Join(other, log))
-			must.NoError(t, err)
+			text := result.Of(os.ReadFile(filepath.Join(other, log))).OK(t)
 			must.NoError(t, os.WriteFile(filepath.Join(path, log), text, 0o600))
 		}, []string{"log.db has no entry, term or vote", "server recover -discard"}},
 		"a log that was cut": {func(t *testing.T, path string) {
@@ -214,8 +209,7 @@ func TestOpen_refuses(t *testing.T) {
 // change replaces the first byte of each occurrence of a text in a file.
 func change(t *testing.T, file, at string, into byte) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	must.NoError(t, err)
+	text := result.Of(os.ReadFile(file)).OK(t)
 	must.StrContains(t, string(text), at)
 	must.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), at, string(into)+at[1:])), 0o600))
 }
@@ -224,8 +218,7 @@ func change(t *testing.T, file, at string, into byte) {
 func TestOpen_damagedPages(t *testing.T) {
 	t.Parallel()
 	good := member(t)
-	whole, err := os.ReadFile(filepath.Join(good, raftDir, logFile))
-	must.NoError(t, err)
+	whole := result.Of(os.ReadFile(filepath.Join(good, raftDir, logFile))).OK(t)
 	refused := 0
 	for page := range len(whole) / 4096 {
 		if page >= 30 {
@@ -290,8 +283,7 @@ func TestOpen_accepts(t *testing.T) {
 
 	must.NoError(t, os.Remove(filepath.Join(path, recordFile)))
 	d = open(t, path)
-	kept, err := readRecord(filepath.Join(path, recordFile))
-	must.NoError(t, err)
+	kept := result.Of(readRecord(filepath.Join(path, recordFile))).OK(t)
 	must.Eq(t, record{position{Term: 3, Vote: 3, Index: 34}, "s2", "of s1"}, *kept)
 	must.NoError(t, d.log.BoltStore.SetUint64([]byte(keyTerm), 4))
 	must.NoError(t, d.log.BoltStore.DeleteRange(30, 34))
@@ -306,7 +298,7 @@ func TestOpen_accepts(t *testing.T) {
 	must.NoError(t, d.KeepCluster("of s1"))
 	must.NoError(t, d.Stable().SetUint64([]byte(keyTerm), 0)) // as raft does at its start
 	must.NoError(t, d.Close())
-	_, err = os.Stat(filepath.Join(fresh, recordFile))
+	_, err := os.Stat(filepath.Join(fresh, recordFile))
 	must.ErrorIs(t, err, os.ErrNotExist)
 	must.NoError(t, open(t, fresh).Close())
 }
@@ -316,10 +308,8 @@ func TestOpen_damagedFreeList(t *testing.T) {
 	t.Parallel()
 	path := member(t)
 	file := filepath.Join(path, raftDir, logFile)
-	text, err := os.ReadFile(file)
-	must.NoError(t, err)
-	db, err := bbolt.Open(file, 0, nil)
-	must.NoError(t, err)
+	text := result.Of(os.ReadFile(file)).OK(t)
+	db := result.Of(bbolt.Open(file, 0, nil)).OK(t)
 	page := 0
 	must.NoError(t, db.View(func(tx *bbolt.Tx) error {
 		for i := range int(tx.Size()) / 4096 {
@@ -333,7 +323,7 @@ func TestOpen_damagedFreeList(t *testing.T) {
 	must.Positive(t, page)
 	binary.LittleEndian.PutUint16(text[page*4096+10:], 0) // it lists no page
 	must.NoError(t, os.WriteFile(file, text, 0o600))
-	_, err = Open(path, Options{})
+	_, err := Open(path, Options{})
 	must.ErrorIs(t, err, ErrUnsafe)
 	must.StrContains(t, err.Error(), "unreachable unfreed")
 }
@@ -344,15 +334,13 @@ func TestDiscard(t *testing.T) {
 	path := member(t)
 	must.NoError(t, os.Remove(filepath.Join(path, raftDir, logFile)))
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	done, err := Discard(path, now)
-	must.NoError(t, err)
+	done := result.Of(Discard(path, now)).OK(t)
 	must.Eq(t, Discarded{Name: "s2", Dir: filepath.Join(path, "discarded-20260102T030405Z")}, done)
-	_, err = Discard(path, now)
+	_, err := Discard(path, now)
 	must.ErrorContains(t, err, "contains no data")
 	_, err = Open(path, Options{Name: "s2"})
 	must.ErrorContains(t, err, "choose another name")
-	d, err := Open(path, Options{Name: "s4"})
-	must.NoError(t, err)
+	d := result.Of(Open(path, Options{Name: "s4"})).OK(t)
 	must.Eq(t, "", d.Cluster()+d.Promised())
 	_, err = Discard(path, now)
 	must.ErrorContains(t, err, "in use by another process")
@@ -366,31 +354,27 @@ func TestDiscard(t *testing.T) {
 func TestMakeAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must.NoError(t, err)
-	d, err := Open(path, Options{Name: "s2"})
-	must.NoError(t, err)
+	listener := result.Of(net.Listen("tcp", "127.0.0.1:0")).OK(t)
+	d := result.Of(Open(path, Options{Name: "s2"})).OK(t)
 	must.NoError(t, d.KeepCluster("of s1"))
 	must.NoError(t, d.Stable().SetUint64([]byte(keyTerm), 1))
 	must.NoError(t, d.Log().StoreLog(configuration(
 		raft.Server{ID: "s1", Address: raft.ServerAddress(listener.Addr().String())}, raft.Server{ID: "s2", Address: "127.0.0.1:2"})))
 	must.NoError(t, d.Log().StoreLog(command(t, 2, 1)))
 	must.NoError(t, d.Close())
-	text, err := os.ReadFile(filepath.Join(path, raftDir, logFile))
-	must.NoError(t, err)
+	text := result.Of(os.ReadFile(filepath.Join(path, raftDir, logFile))).OK(t)
 	d = open(t, path)
 	must.NoError(t, d.Stable().SetUint64([]byte(keyTerm), 2))
 	must.NoError(t, d.Log().StoreLog(command(t, 3, 2)))
 	must.NoError(t, d.Close())
 	must.NoError(t, os.WriteFile(filepath.Join(path, raftDir, logFile), text, 0o600))
 
-	_, err = MakeAlone(t.Context(), path, hclog.NewNullLogger())
+	_, err := MakeAlone(t.Context(), path, hclog.NewNullLogger())
 	must.ErrorContains(t, err, "server s1 still runs")
 	_, err = Open(path, Options{})
 	must.ErrorContains(t, err, "older copy")
 	must.NoError(t, listener.Close())
-	done, err := MakeAlone(t.Context(), path, hclog.NewNullLogger())
-	must.NoError(t, err)
+	done := result.Of(MakeAlone(t.Context(), path, hclog.NewNullLogger())).OK(t)
 	must.Eq(t, 2, done.Index)
 	must.StrContains(t, done.Lost, "ends at term 1, and the server had reached term 2")
 	must.SliceLen(t, 1, done.Gone)
@@ -398,16 +382,13 @@ func TestMakeAlone(t *testing.T) {
 	d = open(t, path)
 	must.Eq(t, done.Cluster, d.Cluster())
 	must.NotEq(t, "of s1", d.Cluster())
-	term, err := d.Stable().GetUint64([]byte(keyTerm))
-	must.NoError(t, err)
+	term := result.Of(d.Stable().GetUint64([]byte(keyTerm))).OK(t)
 	must.Eq(t, 2, term)
-	snapshots, err := d.Snapshots().List()
-	must.NoError(t, err)
+	snapshots := result.Of(d.Snapshots().List()).OK(t)
 	must.Eq(t, []raft.Server{{ID: "s2", Address: "127.0.0.1:2"}}, snapshots[0].Configuration.Servers)
 	_, state, err := d.Snapshots().Open(snapshots[0].ID)
 	must.NoError(t, err)
-	restored, err := statestore.Restore(io.NopCloser(state))
-	must.NoError(t, err)
+	restored := result.Of(statestore.Restore(io.NopCloser(state))).OK(t)
 	must.NotNil(t, restored.Snapshot().Node("node-2"))
 	must.NoError(t, state.Close())
 	must.NoError(t, d.Close())
@@ -435,15 +416,12 @@ func TestOpen_interruptedRestore(t *testing.T) {
 		return path
 	}
 	path := interrupted()
-	_, err := Discard(path, time.Now())
-	must.NoError(t, err)
-	d, err := Open(path, Options{Name: "s4"})
-	must.NoError(t, err)
+	result.Of(Discard(path, time.Now())).OK(t)
+	d := result.Of(Open(path, Options{Name: "s4"})).OK(t)
 	must.NoError(t, d.Close())
 
 	path = interrupted()
-	_, err = MakeAlone(t.Context(), path, hclog.NewNullLogger())
-	must.NoError(t, err)
+	result.Of(MakeAlone(t.Context(), path, hclog.NewNullLogger())).OK(t)
 	must.NoError(t, open(t, path).Close())
 }
 
@@ -455,12 +433,10 @@ func TestOpen_otherUsers(t *testing.T) {
 	base := filepath.Dir(path)
 	must.NoError(t, os.Chmod(path, 0o755))
 	var log bytes.Buffer
-	d, err := Open(path, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
-	must.NoError(t, err)
+	d := result.Of(Open(path, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})).OK(t)
 	must.NoError(t, d.Close())
 	must.StrContains(t, log.String(), "[WARN]  other users had rights to the data directory: its mode is now 0700: path="+path+" mode=0755")
-	info, err := os.Stat(path)
-	must.NoError(t, err)
+	info := result.Of(os.Stat(path)).OK(t)
 	must.Eq(t, 0o700, info.Mode().Perm())
 
 	for _, c := range []struct {
