@@ -96,14 +96,8 @@ func attachedVolume(t *testing.T) (*server.Group, *disk) {
 	g := newGroup(t, server.GroupConfig{Servers: 3, Server: server.Config{Controllers: d}})
 	d.group = g
 	t.Cleanup(func() { must.SliceEmpty(t, d.wrong) })
-	do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.Requests().RaiseVersion(ctx, cluster.MaxVersion)
-		return err
-	})
-	do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.Requests().RegisterVolume(ctx, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{oneWriter()}})
-		return err
-	})
+	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RaiseVersion(ctx, cluster.MaxVersion) })
+	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RegisterVolume(ctx, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{oneWriter()}}) })
 	for _, id := range []cluster.NodeID{"n1", "n2", "c1", "c2"} {
 		n := testNode(id)
 		p := &cluster.StoragePlugin{ID: "disks", Type: cluster.PluginNode, Healthy: true, NodeID: "ext-" + string(id), NeedsController: true}
@@ -111,10 +105,7 @@ func attachedVolume(t *testing.T) (*server.Group, *disk) {
 			p.Type, p.NodeID, p.Attaches = cluster.PluginController, "", true
 		}
 		n.StoragePlugins = []*cluster.StoragePlugin{p}
-		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.Requests().RegisterNode(ctx, n)
-			return err
-		})
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RegisterNode(ctx, n) })
 	}
 	return g, d
 }
@@ -150,17 +141,11 @@ func TestServer_controllersAttachAndDetach(t *testing.T) {
 		must.Eq(t, map[string]string{"device": "sdb"}, claim.PublishContext)
 		runs(t, g, 1)
 
-		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.Requests().StopJob(ctx, webKey, false)
-			return err
-		})
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.StopJob(ctx, webKey, false) })
 		time.Sleep(time.Minute)
 		must.SliceEmpty(t, d.take())
 		must.Len(t, 1, claimsOf(g))
-		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.Requests().ReportAllocs(ctx, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}})
-			return err
-		})
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.ReportAllocs(ctx, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}}) })
 		time.Sleep(5 * time.Second)
 		must.Eq(t, []string{"detach " + node + " by c1", "detach " + node + " by c2"}, d.take())
 		must.SliceEmpty(t, claimsOf(g))
@@ -180,10 +165,7 @@ func TestServer_detachByForce(t *testing.T) {
 		before := claimsOf(g)[0]
 		d.set(func() { d.broken["c1"], d.broken["c2"] = true, true })
 		force := func() {
-			do(t, g, func(ctx context.Context, s *server.Server) error {
-				_, err := s.Requests().DetachVolume(ctx, before.Volume, before.Node, true)
-				return err
-			})
+			write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.DetachVolume(ctx, before.Volume, before.Node, true) })
 			time.Sleep(5 * time.Second)
 		}
 		force()
@@ -259,10 +241,7 @@ func TestServer_controllerMayStillAttach(t *testing.T) {
 		node := claim.ExternalNodeID
 		must.Eq(t, []string{"attach " + node + " by c1", "attach " + node + " by c2"}, d.take())
 		must.True(t, claim.Attached)
-		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.Requests().StopJob(ctx, webKey, false)
-			return err
-		})
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.StopJob(ctx, webKey, false) })
 		d.set(func() { d.slow["c1"], d.broken["c1"] = false, true })
 		ends(t, g, claim)
 		time.Sleep(2 * time.Minute)
@@ -285,10 +264,7 @@ func TestServer_controllerThatMayAttachIsGone(t *testing.T) {
 		registerWriter(t, g)
 		time.Sleep(70 * time.Second)
 		claim := claimsOf(g)[0]
-		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.Requests().StopJob(ctx, webKey, false)
-			return err
-		})
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.StopJob(ctx, webKey, false) })
 		d.take()
 		setStatus(t, g.Leader(), "c1", cluster.NodeDown)
 		ends(t, g, claim)
@@ -304,10 +280,7 @@ func attachAndStop(t *testing.T, g *server.Group) *cluster.VolumeClaim {
 	registerWriter(t, g)
 	time.Sleep(5 * time.Second)
 	runs(t, g, 1)
-	do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.Requests().StopJob(ctx, webKey, false)
-		return err
-	})
+	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.StopJob(ctx, webKey, false) })
 	claim := claimsOf(g)[0]
 	must.True(t, claim.Attached)
 	return claim
@@ -316,10 +289,7 @@ func attachAndStop(t *testing.T, g *server.Group) *cluster.VolumeClaim {
 // ends reports that the allocation has ended and its volume is off the node.
 func ends(t *testing.T, g *server.Group, claim *cluster.VolumeClaim) {
 	t.Helper()
-	do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.Requests().ReportAllocs(ctx, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}})
-		return err
-	})
+	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.ReportAllocs(ctx, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}}) })
 }
 
 // The leader dies after a controller has detached the volume and before the claim is freed. The next leader
@@ -425,10 +395,7 @@ func TestServer_failingCallIsOver(t *testing.T) {
 		registerWriter(t, g)
 		time.Sleep(10 * time.Second)
 		must.Len(t, 1, g.Leader().FailingCalls())
-		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.Requests().StopJob(ctx, webKey, false)
-			return err
-		})
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.StopJob(ctx, webKey, false) })
 		ends(t, g, claimsOf(g)[0])
 		time.Sleep(2 * time.Second)
 		must.SliceEmpty(t, slices.DeleteFunc(g.Leader().FailingCalls(), func(c volumes.FailedCall) bool { return c.Detach }))
@@ -494,18 +461,12 @@ func TestServer_controllersAreBounded(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &stuck{flying: map[cluster.PluginID]int{}}
 			g := newGroup(t, server.GroupConfig{Servers: 1, Server: server.Config{Controllers: s}})
-			do(t, g, func(ctx context.Context, s *server.Server) error {
-				_, err := s.Requests().RaiseVersion(ctx, cluster.MaxVersion)
-				return err
-			})
+			write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RaiseVersion(ctx, cluster.MaxVersion) })
 			n := testNode("n1")
 			for p := range plugins {
 				n.StoragePlugins = append(n.StoragePlugins, &cluster.StoragePlugin{ID: cluster.PluginID(fmt.Sprint("p", p)), Type: cluster.PluginMonolith, Healthy: true, NodeID: "ext", Attaches: true})
 			}
-			do(t, g, func(ctx context.Context, s *server.Server) error {
-				_, err := s.Requests().RegisterNode(ctx, n)
-				return err
-			})
+			write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RegisterNode(ctx, n) })
 			for job := range 2 {
 				j := clustertest.Job(cluster.JobID(fmt.Sprint("job", job)), cluster.JobService, 1)
 				for v := range 25 {

@@ -45,10 +45,7 @@ func TestServer_devicesNeedEveryServer(t *testing.T) {
 		}
 		raiseTo(t, g, cluster.VersionOfDevices)
 		do(t, g, registerNode)
-		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.Requests().RegisterJob(ctx, job, nil)
-			return err
-		})
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RegisterJob(ctx, job, nil) })
 		time.Sleep(time.Second)
 		for _, s := range g.Servers() {
 			snapshot := s.Store().Snapshot()

@@ -51,10 +51,7 @@ func TestServer_driversNeedEveryServer(t *testing.T) {
 		must.Nil(t, g.Leader().Store().Snapshot().Node("real"))
 
 		for v := cluster.Version(2); v <= cluster.MaxVersion; v++ {
-			do(t, g, func(ctx context.Context, s *server.Server) error {
-				_, err := s.Requests().RaiseVersion(ctx, v)
-				return err
-			})
+			write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RaiseVersion(ctx, v) })
 		}
 		for _, request := range requests {
 			do(t, g, request)
@@ -85,10 +82,7 @@ func TestServer_driversNeedEveryServer(t *testing.T) {
 		report.TaskStates = &cluster.TaskStates{Tasks: []cluster.TaskState{
 			{Name: job.TaskGroups[0].Tasks[0].Name, State: cluster.TaskRunning, StartedAt: time.Now()},
 		}}
-		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.Requests().ReportAllocs(ctx, []cluster.AllocReport{report})
-			return err
-		})
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.ReportAllocs(ctx, []cluster.AllocReport{report}) })
 		time.Sleep(time.Second)
 		for _, s := range g.Servers() {
 			states := s.Store().Snapshot().Alloc(report.Alloc).TaskStates

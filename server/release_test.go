@@ -65,21 +65,12 @@ func writerOnADownNode(t *testing.T, servers int) (*server.Group, *cluster.Volum
 	t.Helper()
 	g := newGroup(t, server.GroupConfig{Servers: servers})
 	mode := cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
-	do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.Requests().RaiseVersion(ctx, cluster.MaxVersion)
-		return err
-	})
-	do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.Requests().RegisterVolume(ctx, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{mode}})
-		return err
-	})
+	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RaiseVersion(ctx, cluster.MaxVersion) })
+	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RegisterVolume(ctx, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{mode}}) })
 	for _, id := range []cluster.NodeID{"n1", "n2"} {
 		n := testNode(id)
 		n.StoragePlugins = []*cluster.StoragePlugin{{ID: "disks", Type: cluster.PluginNode, Healthy: true}}
-		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.Requests().RegisterNode(ctx, n)
-			return err
-		})
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RegisterNode(ctx, n) })
 	}
 	j := clustertest.Job("web", cluster.JobService, 1)
 	group := j.TaskGroups[0]
@@ -91,10 +82,7 @@ func writerOnADownNode(t *testing.T, servers int) (*server.Group, *cluster.Volum
 	must.Len(t, 1, claims)
 	first := claims[0]
 
-	do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.Requests().UpdateNodeStatus(ctx, first.Node, cluster.NodeDown)
-		return err
-	})
+	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.UpdateNodeStatus(ctx, first.Node, cluster.NodeDown) })
 	waits := group.Disconnect.StopOnClientAfter + g.Leader().Store().Snapshot().Alloc(first.Alloc).StopTime() + volumes.ReleaseMargin
 	return g, first, waits
 }

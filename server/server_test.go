@@ -55,6 +55,16 @@ func do(t *testing.T, g *server.Group, request func(context.Context, *server.Ser
 	return leader
 }
 
+// write sends a request to the leader, and returns its result.
+func write[W any](t *testing.T, g *server.Group, request func(context.Context, server.Requests) (W, error)) (written W) {
+	t.Helper()
+	do(t, g, func(ctx context.Context, s *server.Server) (err error) {
+		written, err = request(ctx, s.Requests())
+		return err
+	})
+	return written
+}
+
 // testNode is a ready node with room for ten allocations of a test job.
 func testNode(id cluster.NodeID) *cluster.Node {
 	n := clustertest.Node(id)
@@ -66,10 +76,7 @@ func testNode(id cluster.NodeID) *cluster.Node {
 func register(t *testing.T, g *server.Group, nodes, count int) {
 	t.Helper()
 	for i := range nodes {
-		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.Requests().RegisterNode(ctx, testNode(cluster.NodeID(fmt.Sprintf("n%d", i+1))))
-			return err
-		})
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RegisterNode(ctx, testNode(cluster.NodeID(fmt.Sprintf("n%d", i+1)))) })
 	}
 	registerJob(t, g, clustertest.Job("web", cluster.JobService, count))
 }
@@ -120,14 +127,12 @@ func runs(t *testing.T, g *server.Group, count int) {
 	}
 }
 
-func drain(t *testing.T, g *server.Group, id cluster.NodeID, spec *cluster.DrainSpec) (updated cluster.DrainWritten) {
+func drain(t *testing.T, g *server.Group, id cluster.NodeID, spec *cluster.DrainSpec) cluster.DrainWritten {
 	t.Helper()
 	key := fmt.Sprintf("%s %v", id, spec)
-	do(t, g, func(ctx context.Context, s *server.Server) (err error) {
-		updated, err = s.Requests().UpdateDrain(ctx, cluster.DrainUpdate{Node: id, Spec: spec, Key: key, MarkEligible: true})
-		return err
+	return write(t, g, func(ctx context.Context, r server.Requests) (cluster.DrainWritten, error) {
+		return r.UpdateDrain(ctx, cluster.DrainUpdate{Node: id, Spec: spec, Key: key, MarkEligible: true})
 	})
-	return updated
 }
 
 func setStatus(t *testing.T, s *server.Server, id cluster.NodeID, status cluster.NodeStatus) {

@@ -98,9 +98,6 @@ func TestServer_volumesNeedEveryServer(t *testing.T) {
 func raiseTo(t *testing.T, g *server.Group, to cluster.Version) {
 	t.Helper()
 	for v := g.Leader().Store().Snapshot().ClusterVersion() + 1; v <= to; v++ {
-		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.Requests().RaiseVersion(ctx, v)
-			return err
-		})
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RaiseVersion(ctx, v) })
 	}
 }
