@@ -31,7 +31,7 @@ func unrestricted() Identity {
 }
 
 // admit refuses a caller without rights before the server spends anything on the request: reading
-// its body, waiting or asking other servers. A token that may be the secret of a node is left to
+// its body, waiting or requests to other servers. A token that may be the secret of a node is left to
 // authorize, which needs the state.
 func (q *request) admit() error {
 	if q.route.own && q.token() != "" {
@@ -72,7 +72,7 @@ func (q *request) identify() error {
 }
 
 // stillAllowed reports whether the caller has the rights with which the request began. An answer that
-// does not end by itself asks now and then: it must not outlive the token.
+// does not end by itself checks this now and then: it must not outlive the token.
 func (q *request) stillAllowed() bool {
 	began := q.author
 	return q.identify() == nil && q.author == began

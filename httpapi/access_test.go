@@ -35,7 +35,7 @@ func everyToken() tokens {
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(2)
-	url := w.serveAs(w.guarded(), httpapi.Options{}).URL
+	url := w.serveAs(guarded(w), httpapi.Options{}).URL
 	own, other := "/v1/node/"+uuid('a', 1), "/v1/node/"+uuid('a', 2)
 	secret := secretOf(nodeID(1))
 
@@ -96,7 +96,7 @@ func TestAccess(t *testing.T) {
 	}
 	must.Eq(t, 403, request(t, "GET", url+other, "", "X-Nomad-Token", secret).code, must.Sprint("another node"))
 	must.Eq(t, 403, request(t, "GET", url+other+"/allocations", "", "X-Nomad-Token", secret).code, must.Sprint("another node"))
-	must.Eq(t, 403, request(t, "GET", url+"/v1/node/none", "", "X-Nomad-Token", "").code, must.Sprint("who may not ask is not told what there is"))
+	must.Eq(t, 403, request(t, "GET", url+"/v1/node/none", "", "X-Nomad-Token", "").code, must.Sprint("a caller without a right does not learn which nodes exist"))
 	must.Eq(t, 403, request(t, "GET", url+"/v1/nodes", "", "Authorization", "Basic writer-token").code)
 }
 
@@ -112,18 +112,18 @@ func TestAccess_noSecret(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	result.Of(writer{w}.RegisterNode(t.Context(), &cluster.Node{ID: "bare"})).OK(t)
-	url := w.serveAs(w.guarded(), httpapi.Options{}).URL
+	url := w.serveAs(guarded(w), httpapi.Options{}).URL
 	must.Eq(t, 403, request(t, "PUT", url+"/v1/client/bare/heartbeat", "").code)
 	must.Eq(t, 403, request(t, "PUT", url+"/v1/client/bare/heartbeat", "", "Authorization", "Bearer ").code)
 	must.Eq(t, 403, request(t, "PUT", url+"/v1/client/bare/register", `{"Node":{"SecretID":"mine"}}`, "X-Nomad-Token", "mine").code)
 }
 
-// A node starts, changes and cancels no drain, and does not make itself eligible: its client asks for
+// A node starts, changes and cancels no drain, and does not make itself eligible: its client needs
 // none of it, and a thief of its secret could stop all that runs on the node at once.
 func TestAccess_drainOfANodeItself(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
-	url := w.serveAs(w.guarded(), httpapi.Options{}).URL
+	url := w.serveAs(guarded(w), httpapi.Options{}).URL
 	before := w.State().Node(nodeID(1)).ModifyIndex
 	for _, body := range []string{`{"DrainSpec":{}}`, `{"DrainSpec":{"Deadline":-1}}`, `{"DrainSpec":null,"MarkEligible":true}`} {
 		got := request(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", body, "X-Nomad-Token", secretOf(nodeID(1)))
@@ -137,7 +137,7 @@ func TestAccess_drainOfANodeItself(t *testing.T) {
 func TestAccess_updatedBy(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(3)
-	url := w.serveAs(w.guarded(), httpapi.Options{}).URL
+	url := w.serveAs(guarded(w), httpapi.Options{}).URL
 	must.Eq(t, 200, request(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", `{"DrainSpec":{}}`, "X-Nomad-Token", "writer-token").code)
 	must.Eq(t, 200, request(t, "PUT", w.serve(httpapi.Options{}).URL+"/v1/node/"+uuid('a', 3)+"/drain", `{"DrainSpec":{}}`).code)
 	for n, who := range map[int]string{1: "ops", 3: "token:acls-disabled"} {
@@ -156,7 +156,7 @@ func TestAccess_secretsStayHidden(t *testing.T) {
 	var mu sync.Mutex
 	var logged bytes.Buffer
 	observed := map[string]int{}
-	url := w.serveAs(w.guarded(), httpapi.Options{
+	url := w.serveAs(guarded(w), httpapi.Options{
 		Logger: hclog.New(&hclog.LoggerOptions{Output: &logged, Level: hclog.Trace, Mutex: &mu}),
 		Observe: func(route string, code int, took time.Duration) {
 			mu.Lock()
@@ -184,7 +184,7 @@ func TestAccess_secretsStayHidden(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	must.StrContains(t, logged.String(), "quorum lost")
-	must.StrNotContains(t, logged.String(), "mars", must.Sprint("what is the client's mistake is no news"))
+	must.StrNotContains(t, logged.String(), "mars", must.Sprint("a mistake of the client is not logged"))
 	for _, secret := range hidden {
 		must.StrNotContains(t, logged.String(), secret)
 	}
@@ -243,7 +243,7 @@ func follower(t *testing.T, leader *fixture) (*fixture, string) {
 	return f, f.serve(httpapi.Options{}).URL
 }
 
-// The leader answers writes and consistent reads, with its headers and body. The asked server
+// The leader answers writes and consistent reads, with its headers and body. The receiving server
 // answers the other routes.
 func TestForward(t *testing.T) {
 	t.Parallel()
@@ -331,8 +331,8 @@ func TestForward_limits(t *testing.T) {
 	bubble(t, httpapi.Options{}, func(t *testing.T, leader *fixture, _ http.Handler) {
 		leader.nodes(1)
 		f := newFixture(t)
-		f.follows, f.leader = true, leader.handler(leader.guarded(), httpapi.Options{MaxBlockingPerClient: 1}).Forwarded()
-		h := f.handler(f.guarded(), httpapi.Options{})
+		f.follows, f.leader = true, leader.handler(guarded(leader), httpapi.Options{MaxBlockingPerClient: 1}).Forwarded()
+		h := f.handler(guarded(f), httpapi.Options{})
 		path := at("/v1/node/"+string(nodeID(1)), leader.State().Node(nodeID(1)).ModifyIndex)
 		var codes []string
 		for _, token := range []string{"reader-token", "writer-token", "reader-token"} {

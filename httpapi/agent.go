@@ -22,8 +22,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// readAgent answers GET /v1/agent/self: the server that received the request. It asks no other
-// server.
+// readAgent answers GET /v1/agent/self: the server that received the request. It sends no request to
+// another server.
 func readAgent(q *request) error {
 	peers := q.backend.Peers
 	// A server that is in no cluster is not among the members.
@@ -58,8 +58,8 @@ func otherVoters(peers Peers) (count int) {
 // raftProtocol is the version of the raft protocol that servers show in their tags.
 const raftProtocol = "3"
 
-// listMembers answers GET /v1/agent/members: all servers. The server that received the request asks
-// each of them for its status and build. It needs no leader.
+// listMembers answers GET /v1/agent/members: all servers. The server that received the request requests
+// the status and the build of each of them. It needs no leader.
 func listMembers(q *request) error {
 	list := []wire.AgentMember{}
 	for _, m := range q.backend.Peers.Survey(q.Context()) {
@@ -134,7 +134,7 @@ func listPeers(q *request) error {
 // listRegions answers GET /v1/regions: the only region. The caller needs no right.
 func listRegions(q *request) error { return q.answer([]string{q.options.Region}) }
 
-// readMetrics answers GET /v1/metrics, and GET /metrics, the path that Prometheus asks by default:
+// readMetrics answers GET /v1/metrics, and GET /metrics, the default path of Prometheus:
 // the metrics of the server that received the request.
 func readMetrics(q *request) error {
 	if q.options.Metrics == nil {

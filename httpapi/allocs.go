@@ -249,7 +249,7 @@ func (c *changes) read(id cluster.NodeID, since uint64) {
 // any reports whether the client has to learn something.
 func (c *changes) any() bool { return c.complete || len(c.rows) > 0 || c.live != nil }
 
-// answer returns the answer, and sets its index: that of the state, so that the client does not ask
+// answer returns the answer, and sets its index: that of the state, so that the client does not send a request
 // again about entries that do not concern it.
 func (c *changes) answer(q *request) wire.AllocChanges {
 	index := max(1, c.state.Index())

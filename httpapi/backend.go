@@ -32,7 +32,7 @@ type Backend struct {
 	Planner Planner
 	// Nodes reaches the clients of nodes. Nil: these routes answer 501.
 	Nodes Nodes
-	// Controllers tells which calls of controllers fail. Nil: answers name none.
+	// Controllers returns the calls of controllers that fail. Nil: answers name none.
 	Controllers Controllers
 }
 
@@ -205,10 +205,10 @@ type Nodes interface {
 	// Hold makes the connection of a request the session of a node, and answers the request. The caller
 	// has checked that the node sends it. A new session of a node ends its old one on this server.
 	Hold(w http.ResponseWriter, r *http.Request, id cluster.NodeID)
-	// Ask sends a request to the client of a node, over a session of this server or of another one. The
+	// Send sends a request to the client of a node, over a session of this server or of another one. The
 	// caller closes the body of the answer; after the answer 101 it is an [io.ReadWriteCloser]. The error
 	// wraps [ErrNoSession] or [ErrTooManyStreams] if the client has not got the request.
-	Ask(r *http.Request, id cluster.NodeID) (*http.Response, error)
+	Send(r *http.Request, id cluster.NodeID) (*http.Response, error)
 }
 
 // Errors of [Nodes].
@@ -246,9 +246,9 @@ type SavedSnapshot struct {
 	Index  uint64
 }
 
-// Peers are the servers of a cluster, as one of them knows them.
+// Peers are the servers of a cluster, as one of them has them.
 type Peers interface {
-	// Leads reports whether this server believes that it leads.
+	// Leads reports whether this server leads, as far as its raft has learned.
 	Leads() bool
 	// Forward sends the request to the leader, with its headers and body, and copies the answer.
 	// Without a leader it answers 500 "No cluster leader". A forwarded request is not forwarded
@@ -258,10 +258,10 @@ type Peers interface {
 	Leader() string
 	// Members are the servers, by id.
 	Members() []Member
-	// Survey asks every server of Members, and returns them with the answers. It waits a few seconds
+	// Survey requests the status of every server of Members, and returns them with the answers. It waits a few seconds
 	// at most, and needs no leader.
 	Survey(context.Context) []Member
-	// LastContact is the time since a server that does not lead heard from the leader; zero on the
+	// LastContact is the time since the last message of the leader to a server that does not lead; zero on the
 	// leader.
 	LastContact() time.Duration
 	// Name is this server's id.
@@ -286,7 +286,7 @@ type Member struct {
 
 	// The following fields come from [Peers.Survey] alone.
 
-	// LastContact is when another server last heard from a server that did not answer, by the clock of
+	// LastContact is when another server last received a message of a server that did not answer, by the clock of
 	// that other server; zero if none knows it. A new leader only knows that the server has been silent
 	// since it leads.
 	LastContact time.Time

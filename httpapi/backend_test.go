@@ -77,7 +77,7 @@ func (w *fixture) backend() httpapi.Backend {
 }
 
 // guarded is the backend with access control: see everyToken.
-func (w *fixture) guarded() httpapi.Backend {
+func guarded(w *fixture) httpapi.Backend {
 	b := w.backend()
 	b.Access = everyToken()
 	return b
@@ -176,15 +176,15 @@ func (w stateReader) Consistent(context.Context) error {
 type writer struct{ *fixture }
 
 // nodeEvals makes an evaluation for each job with an allocation on the node.
-func (w writer) nodeEvals(id cluster.NodeID) (made []*cluster.Evaluation) {
-	seen := map[cluster.JobKey]bool{}
+func (w writer) nodeEvals(id cluster.NodeID) (evals []*cluster.Evaluation) {
+	done := map[cluster.JobKey]bool{}
 	for a := range w.State().AllocsByNode(id) {
-		if !seen[a.JobKey()] {
-			seen[a.JobKey()] = true
-			made = append(made, w.eval(a.Job, cluster.TriggerNodeUpdate, id))
+		if !done[a.JobKey()] {
+			done[a.JobKey()] = true
+			evals = append(evals, w.eval(a.Job, cluster.TriggerNodeUpdate, id))
 		}
 	}
-	return made
+	return evals
 }
 
 func written(index uint64, evals []*cluster.Evaluation) cluster.Written {

@@ -26,7 +26,7 @@ type found struct {
 
 // read answers with the result of the query, once its index is above the reader's.
 func (q *request) read(query func(State) found) error {
-	got, err := q.look(query)
+	got, err := q.await(query)
 	if err != nil {
 		return err
 	}
@@ -44,21 +44,21 @@ func (q *request) read(query func(State) found) error {
 	return q.answer(body)
 }
 
-// look runs the query until its index is above the reader's or the wait is over. It returns the
+// await runs the query until its index is above the reader's or the wait is over. It returns the
 // last result.
-func (q *request) look(query func(State) found) (got found, err error) {
+func (q *request) await(query func(State) found) (got found, err error) {
 	ctx := q.Context()
 	if q.params.index > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, q.waitTime())
 		defer cancel()
 	}
-	looked, first := false, 0
+	queried, first := false, 0
 	err = q.readAgain(ctx, q.params.index, func(s State) (uint64, error) {
 		now := query(s)
 		now.index = max(1, now.index) // with zero a client would not wait
-		if !looked {
-			looked, first = true, now.rows
+		if !queried {
+			queried, first = true, now.rows
 		}
 		got = now
 		if now.index <= q.params.index && q.shrunk(s, now, first) {
@@ -66,14 +66,14 @@ func (q *request) look(query func(State) found) (got found, err error) {
 		}
 		return now.index, nil
 	})
-	if looked && err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	if queried && err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return got, nil
 	}
 	return got, err
 }
 
-// shrunk reports whether rows that the reader knows were deleted: fewer rows than at the first
-// look, or no row as new as the reader's index, although the state is that new.
+// shrunk reports whether rows that the reader has read were deleted: fewer rows than at the first
+// query, or no row as new as the reader's index, although the state is that new.
 func (q *request) shrunk(s State, now found, first int) bool {
 	if now.rows == 0 && first == 0 {
 		return false

@@ -193,7 +193,7 @@ func TestBlocking_purge(t *testing.T) {
 		late := w.reads(h, at(path, newest))
 		must.False(t, late.waits(), must.Sprint("it was purged before the reader came back"))
 		r = w.reads(h, at(path, late.answer.index(t)))
-		must.True(t, r.waits(), must.Sprint("told the new index, it waits again"))
+		must.True(t, r.waits(), must.Sprint("with the new index it waits again"))
 		purge(w, "middle")
 		must.False(t, r.waits(), must.Sprint("none is left: the table's index moved"))
 		must.Eq(t, "[]", r.answer.body)
@@ -220,7 +220,7 @@ func TestBlocking_serverBehind(t *testing.T) {
 	})
 }
 
-// The drain of a node has news when the node, its allocations or its records change.
+// The drain of a node changes when the node, its allocations or its records change.
 func TestBlocking_drain(t *testing.T) {
 	t.Parallel()
 	bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, h http.Handler) {
@@ -265,7 +265,7 @@ func TestBlocking_limits(t *testing.T) {
 	t.Parallel()
 	bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, _ http.Handler) {
 		w.nodes(1)
-		h := w.handler(w.guarded(), httpapi.Options{MaxBlocking: 3, MaxBlockingPerClient: 2})
+		h := w.handler(guarded(w), httpapi.Options{MaxBlocking: 3, MaxBlockingPerClient: 2})
 		path := at("/v1/node/"+string(nodeID(1)), w.State().Node(nodeID(1)).ModifyIndex)
 		ctx, leave := context.WithCancel(t.Context())
 		first := w.readsUntil(ctx, h, path, "X-Nomad-Token", "reader-token")

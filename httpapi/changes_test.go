@@ -25,7 +25,7 @@ func purge(w *fixture, id cluster.JobID) {
 	w.must(&shims.JobDeregister{Job: cluster.JobKey{Namespace: "default", ID: id}, Purge: true})
 }
 
-// changesPath asks for the changes of the first node.
+// changesPath is for the changes of the first node.
 const changesPath = "/v1/node/a0000001-aaaa-bbbb-cccc-000000000000/allocations?changes="
 
 // idsOf are the ids of an answer's allocations.
@@ -104,7 +104,7 @@ func (w *fixture) plan(stops []cluster.PlanStop, places ...*cluster.Allocation) 
 
 // A purge takes allocations away that have no index any more: the client gets the ids of those that
 // are left. A client that was away gets them, too. A collection of what the client has ended
-// tells it nothing.
+// changes nothing for it.
 func TestChanges_removals(t *testing.T) {
 	t.Parallel()
 	bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, h http.Handler) {
@@ -216,7 +216,7 @@ func (w *fixture) full() {
 }
 
 // Two clients of one node agree at all times on what must run and what must stop: one reads the whole
-// list each time, the other asks for changes. Meanwhile jobs are placed, stopped and purged, ended
+// list each time, the other reads changes. Meanwhile jobs are placed, stopped and purged, ended
 // work is collected, servers start again from snapshots and are set back to a saved state, and the
 // client reports, starts again, and gets answers that are older than its reports.
 //

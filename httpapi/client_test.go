@@ -84,13 +84,13 @@ func TestReferenceClient_Drain(t *testing.T) {
 	w.mark(1, cluster.MarkPaced)
 	w.report(1, cluster.ClientComplete)
 	w.end(nodeID(1))
-	var said []string
+	var texts []string
 	for m := range messages {
-		said = append(said, m.Message)
+		texts = append(texts, m.Message)
 	}
 	must.NoError(t, ctx.Err())
-	must.SliceContains(t, said, "Drain complete for node "+string(nodeID(1)))
-	must.SliceContains(t, said, `All allocations on node "`+string(nodeID(1))+`" have stopped`)
+	must.SliceContains(t, texts, "Drain complete for node "+string(nodeID(1)))
+	must.SliceContains(t, texts, `All allocations on node "`+string(nodeID(1))+`" have stopped`)
 
 	toggled := result.Of(nodes.ToggleEligibility(string(nodeID(1)), true, nil)).OK(t)
 	must.Len(t, 1, toggled.EvalIDs)
@@ -196,7 +196,7 @@ func TestReferenceClient_Agent(t *testing.T) {
 	must.Eq(t, "default", namespaces[0].Name)
 }
 
-// The reference's client asks for garbage collection. What a running drain has marked stays.
+// The reference's client requests garbage collection. What a running drain has marked stays.
 func TestReferenceClient_GarbageCollect(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(2)
@@ -214,7 +214,7 @@ func TestReferenceClient_GarbageCollect(t *testing.T) {
 	must.NotNil(t, w.State().Alloc(allocID(1)))
 	must.Nil(t, w.State().Alloc(allocID(2)))
 
-	r := w.request("PUT", "/v1/system/gc")
+	r := request(t, "PUT", w.serve(httpapi.Options{}).URL+"/v1/system/gc", "")
 	must.Eq(t, 200, r.code)
 	must.Eq(t, `{"Allocations":0,"Evaluations":0,"Jobs":0}`, r.body)
 }

@@ -18,7 +18,7 @@ import (
 func TestClient(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	url := w.serveAs(w.guarded(), httpapi.Options{}).URL
+	url := w.serveAs(guarded(w), httpapi.Options{}).URL
 	id, secret := uuid('a', 1), secretOf(nodeID(1))
 	node := &cluster.Node{
 		ID: nodeID(1), SecretID: secret, Name: "n1", Datacenter: "dc1", Status: cluster.NodeReady, Attributes: map[string]string{"os.name": "debian"},
@@ -47,8 +47,8 @@ func TestClient(t *testing.T) {
 		Alloc: allocID(1), ClientStatus: cluster.ClientRunning, ClientDescription: "unwell", Healthy: new(false), HealthyAt: noon,
 	})}})
 	must.NoError(t, err)
-	said := request(t, "PUT", url+"/v1/client/"+id+"/allocations", string(report), "X-Nomad-Token", secret)
-	must.Eq(t, w.State().Index(), decode[wire.AllocsResponse](t, said).Index)
+	reported := request(t, "PUT", url+"/v1/client/"+id+"/allocations", string(report), "X-Nomad-Token", secret)
+	must.Eq(t, w.State().Index(), decode[wire.AllocsResponse](t, reported).Index)
 	a := w.State().Alloc(allocID(1))
 	must.False(t, *a.DeploymentStatus.Healthy)
 	must.Eq(t, noon, a.DeploymentStatus.Timestamp)
@@ -71,7 +71,7 @@ func TestClient_othersAllocations(t *testing.T) {
 func TestClient_newLeader(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	url := w.serveAs(w.guarded(), httpapi.Options{}).URL
+	url := w.serveAs(guarded(w), httpapi.Options{}).URL
 	w.catchUp = func() {
 		w.nodes(1)
 		w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))

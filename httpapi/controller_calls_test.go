@@ -40,7 +40,7 @@ func volumesOf(t *testing.T, url string) (names []string) {
 	return names
 }
 
-// requesting registers a job with a group that asks for a volume, or for one for each allocation.
+// requesting registers a job with a group that uses a volume, or for one for each allocation.
 func requesting(w *fixture, id string, volume cluster.VolumeID, perAlloc bool) *cluster.Job {
 	j := w.job(id, cluster.JobService, 1).Copy()
 	j.TaskGroups[0].Volumes = []cluster.VolumeRequest{{
@@ -50,7 +50,7 @@ func requesting(w *fixture, id string, volume cluster.VolumeID, perAlloc bool) *
 	return w.Job(j)
 }
 
-// A call of a controller that fails is told where an operator looks: at the volume, the allocation that waits
+// An answer shows a failing call of a controller where an operator reads it: at the volume, the allocation that waits
 // for it, the job, and the drain of a node.
 func TestControllerCalls(t *testing.T) {
 	t.Parallel()
@@ -89,8 +89,8 @@ func TestControllerCalls(t *testing.T) {
 	for _, path := range []string{
 		"/v1/volume/csi/data", "/v1/allocation/" + string(allocID(1)), "/v1/job/web/summary", "/v1/node/" + string(nodeID(1)) + "/drain",
 	} {
-		seen, hidden := request(t, "GET", base+path, "", "X-Nomad-Token", "writer-token"), request(t, "GET", base+path, "", "X-Nomad-Token", "reader-token")
-		must.StrContains(t, seen.body, "hush", must.Sprint(path))
+		shown, hidden := request(t, "GET", base+path, "", "X-Nomad-Token", "writer-token"), request(t, "GET", base+path, "", "X-Nomad-Token", "reader-token")
+		must.StrContains(t, shown.body, "hush", must.Sprint(path))
 		must.StrNotContains(t, hidden.body, "hush", must.Sprint(path))
 		must.StrContains(t, hidden.body, `"Failures":3`, must.Sprint(path))
 	}

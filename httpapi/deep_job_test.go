@@ -108,17 +108,17 @@ func TestDeepJob_reads(t *testing.T) {
 	stubs := result.Read(c.Allocations().List(&api.QueryOptions{Filter: `JobID == "deep"`})).OK(t)
 	must.Len(t, 1, stubs)
 	events := w.subscribe(map[api.Topic][]string{api.TopicAll: {"*"}}, 1)
-	for seen := 0; seen < 2; {
+	for found := 0; found < 2; {
 		got := <-events
 		must.NoError(t, got.Err)
 		for _, e := range got.Events {
 			if e.Topic == api.TopicJob && e.Key == "deep" {
 				j := result.Of(e.Job()).OK(t)
 				check(j)
-				seen++
+				found++
 			}
 			if e.Topic == api.TopicAllocation && e.Key == uuid('b', 1) {
-				seen++
+				found++
 			}
 		}
 	}

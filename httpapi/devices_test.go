@@ -17,7 +17,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// gpuJob is a job of the reference whose task asks for GPUs.
+// gpuJob is a job of the reference whose task needs GPUs.
 func gpuJob(count uint64) *api.Job {
 	j := newJob(1, 100)
 	j.TaskGroups[0].Tasks[0].Driver = "raw_exec"
@@ -29,7 +29,7 @@ func gpuJob(count uint64) *api.Job {
 	return j
 }
 
-// An operator registers a job that asks for devices, and reads which ones its allocation has got.
+// An operator registers a job with requests for devices, and reads which ones its allocation has got.
 func TestReferenceClient_Devices(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)

@@ -52,8 +52,8 @@
 // was not the newest and that was deleted between two of its requests. The next change or
 // the end of its wait shows that.
 //
-// A node's client does not read whole lists. It asks for what the servers have changed since the
-// index of its last answer, and waits for that alone. The answer to such a question has the index of
+// A node's client does not read whole lists. It requests what the servers have changed since the
+// index of its last answer, and waits for that alone. The answer to such a request has the index of
 // the state.
 //
 // Waiting readers are bounded, in total and for each client ([Options]).

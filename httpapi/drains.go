@@ -28,11 +28,11 @@ import (
 //
 // The node may be deleted while a record of its drain is kept.
 func readDrain(q *request) error {
-	for looks := 1; ; looks++ {
+	for reads := 1; ; reads++ {
 		var node *cluster.Node
 		var records []*cluster.Drain
-		got, err := q.look(func(s State) (now found) {
-			now, node, records = lookAtDrain(s, q.nodeID())
+		got, err := q.await(func(s State) (now found) {
+			now, node, records = readDrainRows(s, q.nodeID())
 			return now
 		})
 		if err != nil {
@@ -48,8 +48,8 @@ func readDrain(q *request) error {
 			return err
 		}
 		err = explain(q, answer, node, state)
-		if errors.Is(err, rules.ErrNotDraining) && looks < mostLooks {
-			continue // it has ended since, which is news
+		if errors.Is(err, rules.ErrNotDraining) && reads < maxReads {
+			continue // it has ended since
 		}
 		if err != nil {
 			return err
@@ -60,12 +60,12 @@ func readDrain(q *request) error {
 	}
 }
 
-// mostLooks bounds how often readDrain reads again because a drain ended while it was explained.
-const mostLooks = 5
+// maxReads bounds how often readDrain reads again because a drain ended while it was explained.
+const maxReads = 5
 
-// lookAtDrain reads the node, and the records of its drains, newest first. The index is
+// readDrainRows reads the node, and the records of its drains, newest first. The index is
 // of the newest of them and of the allocations on the node.
-func lookAtDrain(s State, id cluster.NodeID) (f found, n *cluster.Node, records []*cluster.Drain) {
+func readDrainRows(s State, id cluster.NodeID) (f found, n *cluster.Node, records []*cluster.Drain) {
 	records = slices.Collect(s.DrainsByNode(id))
 	slices.Reverse(records)
 	n = s.Node(id)
@@ -104,7 +104,7 @@ func describe(id cluster.NodeID, n *cluster.Node, records []*cluster.Drain) *wir
 	return w
 }
 
-// explain adds the part that only the drainer knows. A server that does not lead leaves it out of
+// explain adds the part that only the drainer has. A server that does not lead leaves it out of
 // stale answers.
 func explain(q *request, w *wire.NodeDrain, n *cluster.Node, s State) error {
 	if !n.Draining() {
@@ -275,7 +275,7 @@ func updateDrain(q *request) error {
 	})
 }
 
-// checkDrain refuses a request that says something else than it seems to.
+// checkDrain refuses a request that may not mean what it seems to.
 func checkDrain(text []byte, body *wire.DrainRequest) error {
 	if body.DrainSpec == nil {
 		if err := checkCancel(text); err != nil {

@@ -177,14 +177,8 @@ func TestErrors_notFoundHasHeaders(t *testing.T) {
 	must.Eq(t, w.State().TableIndex(httpapi.TableNodes), got.index(t))
 	must.Eq(t, "true", got.header.Get("X-Nomad-KnownLeader"))
 	must.Eq(t, "0", got.header.Get("X-Nomad-LastContact"))
-	must.Eq(t, 1, newFixture(t).request("GET", "/v1/node/none").index(t), must.Sprint("never zero, also in an empty state"))
-	must.Eq(t, 1, newFixture(t).request("GET", "/v1/node/none/allocations").index(t))
-}
-
-// request sends a request to a new server of the fixture.
-func (w *fixture) request(method, path string) answer {
-	w.Helper()
-	return request(w, method, w.serve(httpapi.Options{}).URL+path, "")
+	must.Eq(t, 1, request(t, "GET", newFixture(t).serve(httpapi.Options{}).URL+"/v1/node/none", "").index(t), must.Sprint("never zero, also in an empty state"))
+	must.Eq(t, 1, request(t, "GET", newFixture(t).serve(httpapi.Options{}).URL+"/v1/node/none/allocations", "").index(t))
 }
 
 // A bad filter is the client's mistake, in the reference's words as far as they go.

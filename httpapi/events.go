@@ -199,15 +199,15 @@ func (s *stream) nodeEvents(state State, add addEvent) {
 			continue
 		}
 		w := wire.EventPayload{Node: wire.NewNode(n)}
-		told := false
+		listed := false
 		for _, e := range n.Events {
 			if e.CreateIndex > s.since {
-				told = true
+				listed = true
 				add(e.CreateIndex, topicNode, nodeEvent(e), string(n.ID), w)
 			}
 		}
 		switch {
-		case told:
+		case listed:
 		case n.Draining() && n.CreateIndex <= s.since:
 			add(n.ModifyIndex, topicNode, "NodeDrain", string(n.ID), w) // it counts its marks
 		default:

@@ -27,21 +27,21 @@ func (w *fixture) subscribe(topics map[api.Topic][]string, index uint64) <-chan 
 }
 
 // take reads the next n events, each as its topic, type and key.
-func take(t *testing.T, from <-chan *api.Events, n int) (said []string) {
+func take(t *testing.T, from <-chan *api.Events, n int) (lines []string) {
 	t.Helper()
-	for len(said) < n {
+	for len(lines) < n {
 		select {
 		case got := <-from:
 			must.NoError(t, got.Err)
 			for _, e := range got.Events {
 				must.Eq(t, got.Index, e.Index)
-				said = append(said, string(e.Topic)+" "+e.Type+" "+e.Key)
+				lines = append(lines, string(e.Topic)+" "+e.Type+" "+e.Key)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("no more events after %q", said)
+			t.Fatalf("no more events after %q", lines)
 		}
 	}
-	return said
+	return lines
 }
 
 // The reference's client follows a drain.
@@ -84,12 +84,12 @@ func TestReferenceClient_eventsSince(t *testing.T) {
 	start := w.Index + 1
 	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
 	events := w.subscribe(map[api.Topic][]string{api.TopicAll: {"*"}}, start)
-	seen := map[api.Topic]bool{}
-	for len(seen) < 3 {
+	received := map[api.Topic]bool{}
+	for len(received) < 3 {
 		got := <-events
 		must.NoError(t, got.Err)
 		for _, e := range got.Events {
-			seen[e.Topic] = true
+			received[e.Topic] = true
 			must.GreaterEq(t, start, e.Index)
 			switch e.Topic {
 			case api.TopicAllocation:

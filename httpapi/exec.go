@@ -145,7 +145,7 @@ func (p passage) startCommand() (io.ReadWriteCloser, error) {
 	r := p.forNode(http.MethodPost, nil)
 	r.Header.Set("Connection", "Upgrade")
 	r.Header.Set("Upgrade", execProtocol)
-	response, err := p.ask(node, r)
+	response, err := p.send(node, r)
 	if err != nil {
 		return nil, err
 	}

@@ -138,7 +138,7 @@ func (r *revocable) Identify(token string) (httpapi.Identity, bool) {
 	return r.tokens.Identify(token)
 }
 
-// When the session of the node ends, the caller hears of it.
+// When the session of the node ends, the connection of the caller ends.
 func TestExec_sessionLost(t *testing.T) {
 	t.Parallel()
 	r := newReachable(t, echoNode)

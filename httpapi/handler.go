@@ -87,10 +87,10 @@ func (h *Handler) observed(route string, handler http.HandlerFunc) http.HandlerF
 func (h *Handler) observedWithin(allowed times, route string, handler http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		seen := &recorder{ResponseWriter: w, answer: allowed.answer}
+		recorded := &recorder{ResponseWriter: w, answer: allowed.answer}
 		if r.Body == nil || r.Body == http.NoBody {
-			handler(seen, r)
-			h.options.Observe(route, seen.status(), time.Since(start))
+			handler(recorded, r)
+			h.options.Observe(route, recorded.status(), time.Since(start))
 			return
 		}
 		deadline := start.Add(allowed.body) // for the handler, or for the discarding of the rest
@@ -98,8 +98,8 @@ func (h *Handler) observedWithin(allowed times, route string, handler http.Handl
 		b := &body{ReadCloser: r.Body}
 		r = r.WithContext(r.Context()) // a copy: net/http keeps the type of its own Body
 		r.Body = b
-		handler(seen, r)
-		h.options.Observe(route, seen.status(), time.Since(start))
+		handler(recorded, r)
+		h.options.Observe(route, recorded.status(), time.Since(start))
 		h.discard(w, r, b, deadline)
 	}
 }

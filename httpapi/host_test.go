@@ -18,7 +18,7 @@ func TestHost(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
 	h := w.handler(w.backend(), httpapi.Options{Hosts: []string{"s1.example.org"}})
-	guarded := w.handler(w.guarded(), httpapi.Options{})
+	guarded := w.handler(guarded(w), httpapi.Options{})
 	code := func(h http.Handler, method, host string, secured bool) int {
 		r := httptest.NewRequestWithContext(t.Context(), method, "/v1/node/"+uuid('a', 1)+"/drain", strings.NewReader(`{"DrainSpec":{}}`))
 		r.Host = host

@@ -56,7 +56,7 @@ func TestJobSummary_givenUp(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).atNoon().nodes(2)
 	w.must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
-	base := w.serveAs(w.guarded(), httpapi.Options{}).URL
+	base := w.serveAs(guarded(w), httpapi.Options{}).URL
 	writer, reader := []string{"X-Nomad-Token", "writer-token"}, []string{"X-Nomad-Token", "reader-token"}
 	job := w.job("web", cluster.JobService, 2).Copy()
 	side := *job.TaskGroups[0].Tasks[0]

@@ -15,7 +15,7 @@ type jobSummary struct {
 	// live: an allocation is neither stopped nor ended. open: an evaluation is pending or blocked.
 	// known: the job has evaluations.
 	live, open, known bool
-	// submitted is when this version was registered, or zero if nothing tells.
+	// submitted is when this version was registered, or zero if it is unknown.
 	submitted time.Time
 	// index is of the newest of the job, its allocations and its evaluations, rows how
 	// many those are.
@@ -160,19 +160,19 @@ func givenUp(q *request, s State, j *cluster.Job) map[string]wire.GroupGivenUp {
 	return groups
 }
 
-// lastFailure returns the newest event that says how a failed task of the allocation failed. If the client
-// has reported none, the task is empty, and the message is what the client says of the allocation.
+// lastFailure returns the newest event that describes how a failed task of the allocation failed. If the client
+// has reported none, the task is empty, and the message is the description of the allocation by its client.
 func lastFailure(a *cluster.Allocation) (task string, last cluster.TaskEvent) {
 	if a.TaskStates == nil {
 		return "", cluster.TaskEvent{Message: a.ClientDescription}
 	}
-	said := false
+	failed := false // last is a failure
 	for _, t := range a.TaskStates.Tasks {
 		for _, e := range t.Events {
-			// Other events say what followed.
-			says := e.Type == "Terminated" || strings.HasSuffix(e.Type, "Failure")
-			if t.Failed && (says || !said) && (says != said || !e.Time.Before(last.Time)) {
-				task, last, said = t.Name, e, says
+			// Other events are about what followed.
+			fails := e.Type == "Terminated" || strings.HasSuffix(e.Type, "Failure")
+			if t.Failed && (fails || !failed) && (fails != failed || !e.Time.Before(last.Time)) {
+				task, last, failed = t.Name, e, fails
 			}
 		}
 	}

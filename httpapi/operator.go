@@ -14,8 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// readRaftConfiguration answers GET /v1/operator/raft/configuration: voters and non-voters. It asks
-// each of them how it is.
+// readRaftConfiguration answers GET /v1/operator/raft/configuration: voters and non-voters. It requests
+// the status of each of them.
 func readRaftConfiguration(q *request) error {
 	w := wire.RaftConfiguration{Servers: []wire.RaftServer{}}
 	members := q.backend.Peers.Survey(q.Context())

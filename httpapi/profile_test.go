@@ -33,7 +33,7 @@ func TestProfiles(t *testing.T) {
 func TestProfiles_refused(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	on, off := w.serveAs(w.guarded(), httpapi.Options{Profiles: true}).URL, w.serveAs(w.guarded(), httpapi.Options{}).URL
+	on, off := w.serveAs(guarded(w), httpapi.Options{Profiles: true}).URL, w.serveAs(guarded(w), httpapi.Options{}).URL
 	for _, c := range []struct {
 		name, url, token string
 		code             int

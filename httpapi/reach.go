@@ -51,7 +51,7 @@ func reachAlloc(q *request) error {
 	return p.handOn(node)
 }
 
-// reachNode answers GET /v1/client/stats?node_id=: the client of the node says what the machine uses.
+// reachNode answers GET /v1/client/stats?node_id=: the client of the node reports what the machine uses.
 func reachNode(q *request) error {
 	p := passage{q}
 	end, err := p.begin()
@@ -94,7 +94,7 @@ func (p passage) nodeOfAlloc() (node *cluster.Node, err error) {
 	defer cancel()
 	id := cluster.AllocID(p.PathValue("id"))
 	known := false
-	const look, wait = 2, 1 // above and not above the index that Read waits for
+	const done, wait = 2, 1 // above and not above the index that Read waits for
 	err = p.readAgain(ctx, wait, func(s State) (uint64, error) {
 		a := s.Alloc(id)
 		if a == nil && !p.backend.Peers.Leads() {
@@ -103,7 +103,7 @@ func (p passage) nodeOfAlloc() (node *cluster.Node, err error) {
 		if a != nil {
 			known, node = true, s.Node(a.NodeID)
 		}
-		return look, nil
+		return done, nil
 	})
 	switch {
 	case err != nil && !errors.Is(err, context.DeadlineExceeded), p.Context().Err() != nil:
@@ -123,7 +123,7 @@ func (p passage) handOn(node *cluster.Node) error {
 		defer end()
 		p.Request = p.WithContext(ctx)
 	}
-	response, err := p.ask(node, p.forNode(p.Method, p.body))
+	response, err := p.send(node, p.forNode(p.Method, p.body))
 	if err != nil {
 		return err
 	}
@@ -138,10 +138,10 @@ func (p passage) handOn(node *cluster.Node) error {
 // forNode returns the request for the client. It has what the client needs, and nothing else of the
 // caller's request: no token and no internal header leaves the servers.
 func (p passage) forNode(method string, body []byte) *http.Request {
-	values, asked := url.Values{}, p.URL.Query()
+	values, all := url.Values{}, p.URL.Query()
 	for _, name := range []string{"path", "offset", "limit", "origin", "follow", "plain", "task", "type", "file", "tty", "command"} {
-		if asked.Has(name) {
-			values[name] = asked[name]
+		if all.Has(name) {
+			values[name] = all[name]
 		}
 	}
 	r := &http.Request{
@@ -155,15 +155,15 @@ func (p passage) forNode(method string, body []byte) *http.Request {
 	return r
 }
 
-// ask sends a request to the client of a node. The caller closes the body of the answer.
-func (p passage) ask(node *cluster.Node, r *http.Request) (*http.Response, error) {
+// send sends a request to the client of a node. The caller closes the body of the answer.
+func (p passage) send(node *cluster.Node, r *http.Request) (*http.Response, error) {
 	if node.Status == cluster.NodeDown {
 		return nil, failure.Newf(http.StatusInternalServerError,
 			"No path to node %s (%s): it is down; start its client, or check its network", node.Name, node.ID)
 	}
 	ctx, cancel := context.WithCancelCause(p.Context())
 	timer := time.AfterFunc(reachTime, func() { cancel(errNodeSilent) })
-	response, err := p.backend.Nodes.Ask(r.WithContext(ctx), node.ID)
+	response, err := p.backend.Nodes.Send(r.WithContext(ctx), node.ID)
 	timer.Stop()
 	if err == nil {
 		return response, nil
@@ -187,7 +187,7 @@ func (p passage) unreached(node *cluster.Node, err error) error {
 	case errors.Is(err, ErrTooManyStreams):
 		return failure.New(http.StatusTooManyRequests, "too many requests to node "+name+" are open: end some, or retry later")
 	case errors.Is(err, errNodeSilent):
-		return failure.New(http.StatusInternalServerError, "the client of node "+name+" does not answer: look at its logs")
+		return failure.New(http.StatusInternalServerError, "the client of node "+name+" does not answer: read its logs")
 	}
 	what := "retry"
 	if !p.route.reads {
@@ -245,9 +245,9 @@ func (p passage) pass(response *http.Response) {
 // It owns a goroutine until end is called.
 func (p passage) whileAllowed() (ctx context.Context, end func()) {
 	ctx, cancel := context.WithCancel(p.Context())
-	asker := *p.request // the goroutine notes the identity in its own
-	var asking sync.WaitGroup
-	asking.Go(func() {
+	q := *p.request // the goroutine stores the identity in its own
+	var checking sync.WaitGroup
+	checking.Go(func() {
 		every := time.NewTicker(rightInterval)
 		defer every.Stop()
 		for {
@@ -255,7 +255,7 @@ func (p passage) whileAllowed() (ctx context.Context, end func()) {
 			case <-ctx.Done():
 				return
 			case <-every.C:
-				if !asker.stillAllowed() {
+				if !q.stillAllowed() {
 					cancel()
 					return
 				}
@@ -264,11 +264,11 @@ func (p passage) whileAllowed() (ctx context.Context, end func()) {
 	})
 	return ctx, func() {
 		cancel()
-		asking.Wait()
+		checking.Wait()
 	}
 }
 
-// rightInterval is how often a stream asks whether its caller still has the right.
+// rightInterval is how often a stream checks that its caller still has the right.
 const rightInterval = time.Second
 
 // passBuffer is the size of the parts of an answer, in bytes.

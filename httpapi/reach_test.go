@@ -32,8 +32,8 @@ import (
 type heldSessions struct {
 	mu   sync.Mutex
 	held map[cluster.NodeID]*session.ServerEnd
-	// held is told after each new session.
-	news chan struct{}
+	// opened receives a value after each new session.
+	opened chan struct{}
 }
 
 func (h *heldSessions) Hold(w http.ResponseWriter, r *http.Request, id cluster.NodeID) {
@@ -44,10 +44,10 @@ func (h *heldSessions) Hold(w http.ResponseWriter, r *http.Request, id cluster.N
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.held[id] = end
-	h.news <- struct{}{}
+	h.opened <- struct{}{}
 }
 
-func (h *heldSessions) Ask(r *http.Request, id cluster.NodeID) (*http.Response, error) {
+func (h *heldSessions) Send(r *http.Request, id cluster.NodeID) (*http.Response, error) {
 	h.mu.Lock()
 	end := h.held[id]
 	h.mu.Unlock()
@@ -66,12 +66,12 @@ type reachable struct {
 	*fixture
 	url      string
 	sessions *heldSessions
-	// asked are the requests that the node got, with their bodies; guarded by seen.
-	seen  sync.Mutex
-	asked []asked
+	// received are the requests that the node got, with their bodies; guarded by receiving.
+	receiving sync.Mutex
+	received  []received
 }
 
-type asked struct {
+type received struct {
 	method, path string
 	query        map[string][]string
 	header       http.Header
@@ -94,22 +94,22 @@ func newReachable(t *testing.T, handler http.HandlerFunc) *reachable {
 			w.must(&shims.NodeUpdateStatus{At: w.Now(), Node: id, Status: status})
 		}
 	}
-	r := &reachable{fixture: w, sessions: &heldSessions{held: make(map[cluster.NodeID]*session.ServerEnd), news: make(chan struct{}, 8)}}
+	r := &reachable{fixture: w, sessions: &heldSessions{held: make(map[cluster.NodeID]*session.ServerEnd), opened: make(chan struct{}, 8)}}
 	b := w.backend()
 	b.Nodes = r.sessions
 	b.Access = tokens{"reader": {Name: "r", Read: true}, "writer": {Name: "w", Read: true, Write: true}, "none": {Name: "n"}}
 	r.url = w.serveAs(b, httpapi.Options{}).URL
 	c := result.Of(client.New(client.Config{Address: r.url, Token: secretOf(nodeID(1))})).OK(t)
 	end := result.Of(c.NodeSide(nodeID(1)).OpenSession(t.Context())).OK(t)
-	<-r.sessions.news
+	<-r.sessions.opened
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
 		end.Serve(t.Context(), http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 			body, _ := io.ReadAll(hr.Body)
-			r.seen.Lock()
-			r.asked = append(r.asked, asked{hr.Method, hr.URL.Path, hr.URL.Query(), hr.Header, string(body)})
-			r.seen.Unlock()
+			r.receiving.Lock()
+			r.received = append(r.received, received{hr.Method, hr.URL.Path, hr.URL.Query(), hr.Header, string(body)})
+			r.receiving.Unlock()
 			handler(w, hr)
 		}))
 	}()
@@ -120,10 +120,10 @@ func newReachable(t *testing.T, handler http.HandlerFunc) *reachable {
 	return r
 }
 
-func (r *reachable) last() asked {
-	r.seen.Lock()
-	defer r.seen.Unlock()
-	return r.asked[len(r.asked)-1]
+func (r *reachable) last() received {
+	r.receiving.Lock()
+	defer r.receiving.Unlock()
+	return r.received[len(r.received)-1]
 }
 
 // get sends a request with a token, and headers after it.

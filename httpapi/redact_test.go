@@ -27,7 +27,7 @@ func TestRedaction(t *testing.T) {
 	j = w.Job(j)
 	w.place(1, j, nodeID(1))
 	w.place(2, w.job("plain", cluster.JobService, 1), nodeID(1))
-	base := w.serveAs(w.guarded(), httpapi.Options{}).URL
+	base := w.serveAs(guarded(w), httpapi.Options{}).URL
 	get := func(path, token string) string {
 		a := request(t, "GET", base+path, "", "X-Nomad-Token", token)
 		must.Eq(t, 200, a.code, must.Sprint(path, a.body))
@@ -36,8 +36,8 @@ func TestRedaction(t *testing.T) {
 	for _, path := range []string{
 		"/v1/job/web", "/v1/job/web/versions", "/v1/allocation/" + uuid('b', 1), "/v1/node/" + string(nodeID(1)) + "/allocations",
 	} {
-		seen, hidden := get(path, "writer-token"), get(path, "reader-token")
-		must.Eq(t, 2, strings.Count(seen, secret), must.Sprint(path))
+		shown, hidden := get(path, "writer-token"), get(path, "reader-token")
+		must.Eq(t, 2, strings.Count(shown, secret), must.Sprint(path))
 		must.StrNotContains(t, hidden, secret, must.Sprint(path))
 		must.StrContains(t, hidden, `"PASSWORD":"[redacted]"`, must.Sprint(path))
 		must.StrContains(t, hidden, `"Config":{"args":"[redacted]"}`, must.Sprint(path))
@@ -95,12 +95,12 @@ func TestRedaction_volumes(t *testing.T) {
 	report := func(s cluster.ClientStatus) {
 		w.must(&shims.AllocClientUpdate{Reports: []cluster.AllocReport{{Alloc: allocID(1), Node: nodeID(1), ClientStatus: s, VolumeHolds: held, At: w.Now()}}})
 	}
-	base := w.serveAs(w.guarded(), httpapi.Options{}).URL
+	base := w.serveAs(guarded(w), httpapi.Options{}).URL
 	hides := func(paths ...string) {
 		t.Helper()
 		for _, path := range paths {
-			seen, hidden := request(t, "GET", base+path, "", "X-Nomad-Token", "writer-token"), request(t, "GET", base+path, "", "X-Nomad-Token", "reader-token")
-			must.StrContains(t, seen.body, secret, must.Sprint(path))
+			shown, hidden := request(t, "GET", base+path, "", "X-Nomad-Token", "writer-token"), request(t, "GET", base+path, "", "X-Nomad-Token", "reader-token")
+			must.StrContains(t, shown.body, secret, must.Sprint(path))
 			must.StrNotContains(t, hidden.body, secret, must.Sprint(path))
 			must.StrContains(t, hidden.body, "/mnt/data", must.Sprint(path))
 		}

@@ -81,14 +81,14 @@ func TestReferenceClient_RescheduleTracker(t *testing.T) {
 	for _, a := range full {
 		stubs = append(stubs, a.Stub())
 	}
-	seen := 0
+	checked := 0
 	for _, stub := range stubs {
 		if stub.ID == string(placed[2].ID) {
 			must.Eq(t, want, stub.RescheduleTracker)
-			seen++
+			checked++
 		}
 	}
-	must.Eq(t, 2, seen)
+	must.Eq(t, 2, checked)
 
 	w.Drain(placed[2].NodeID, &cluster.DrainSpec{Deadline: -1})
 	w.Mark(cluster.MarkForced, placed[2].ID)

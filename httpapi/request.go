@@ -103,7 +103,7 @@ func (q *request) readBody() error {
 		return failure.New(http.StatusBadRequest, "reading the request body: "+err.Error())
 	}
 	q.body = body
-	_ = http.NewResponseController(q.w).SetReadDeadline(time.Time{}) // or the wait for news would end with it
+	_ = http.NewResponseController(q.w).SetReadDeadline(time.Time{}) // or the wait for a change would end with it
 	return nil
 }
 

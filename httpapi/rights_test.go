@@ -68,7 +68,7 @@ func admitted(t *testing.T, name, token string) bool {
 	t.Helper()
 	w := newFixture(t).nodes(2)
 	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
-	server := w.serveAs(w.guarded(), httpapi.Options{})
+	server := w.serveAs(guarded(w), httpapi.Options{})
 	defer server.Close()
 	method, path, _ := strings.Cut(name, " ")
 	id := uuid('a', 1)

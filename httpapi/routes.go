@@ -149,7 +149,7 @@ func (r route) within(bytes int64) route {
 	return r
 }
 
-// byOwner lets the node that the path names ask with its secret. Only what a node's client needs is
+// byOwner lets the node that the path names send the request with its secret. Only what a node's client needs is
 // such a route: it registers, sends heartbeats, reads its allocations and volumes and reports them.
 func (r route) byOwner() route {
 	r.own = true

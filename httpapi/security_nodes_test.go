@@ -30,9 +30,9 @@ func TestSecurity_CommandsNeedWrite(t *testing.T) {
 		_, err := r.dialExec("main", "", http.Header{"X-Nomad-Token": {token}})
 		must.ErrorIs(t, err, websocket.ErrBadHandshake)
 	}
-	r.seen.Lock()
-	defer r.seen.Unlock()
-	must.SliceEmpty(t, r.asked)
+	r.receiving.Lock()
+	defer r.receiving.Unlock()
+	must.SliceEmpty(t, r.received)
 }
 
 // No token opens a session, and no secret of another node.
@@ -52,9 +52,9 @@ func TestSecurity_SessionServesItsNodeAlone(t *testing.T) {
 	response, text := r.get(http.MethodGet, "/v1/client/fs/ls/"+string(allocID(2)), "writer")
 	must.Eq(t, http.StatusInternalServerError, response.StatusCode)
 	must.StrContains(t, text, "has no session")
-	r.seen.Lock()
-	defer r.seen.Unlock()
-	must.SliceEmpty(t, r.asked)
+	r.receiving.Lock()
+	defer r.receiving.Unlock()
+	must.SliceEmpty(t, r.received)
 }
 
 // A stranger cannot make the server keep a long first message.
@@ -71,9 +71,9 @@ func TestExec_longGreeting(t *testing.T) {
 	// arrives later, the kernel resets the connection, and the reason is lost.
 	reset := errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	must.True(t, reset || websocket.IsCloseError(err, websocket.CloseMessageTooBig), must.Sprint(err))
-	r.seen.Lock()
-	defer r.seen.Unlock()
-	must.SliceEmpty(t, r.asked)
+	r.receiving.Lock()
+	defer r.receiving.Unlock()
+	must.SliceEmpty(t, r.received)
 }
 
 // Strangers who send no first message use no slot of a caller with a right.

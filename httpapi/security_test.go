@@ -86,7 +86,7 @@ func lines(t *testing.T, url, token string, newest uint64) string {
 func TestSecurity_ReadToken(t *testing.T) {
 	t.Parallel()
 	w := canaryWorld(t)
-	base := w.serveAs(w.guarded(), httpapi.Options{}).URL
+	base := w.serveAs(guarded(w), httpapi.Options{}).URL
 	newest := w.State().Index()
 	var eval string
 	for e := range w.State().Evals() {
@@ -141,7 +141,7 @@ func TestSecurity_ReadToken(t *testing.T) {
 func TestSecurity_NodeToken(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
-	base := w.serveAs(w.guarded(), httpapi.Options{}).URL
+	base := w.serveAs(guarded(w), httpapi.Options{}).URL
 	register := func(n int, secret string) int {
 		return request(t, "PUT", base+"/v1/client/"+uuid('a', n)+"/register", `{"Node":{"SecretID":"`+secret+`","Status":"ready","SchedulingEligibility":"eligible"}}`, "X-Nomad-Token", "node-token").code
 	}
@@ -161,7 +161,7 @@ func TestSecurity_NodeToken(t *testing.T) {
 func TestSecurity_NodeSecret(t *testing.T) {
 	t.Parallel()
 	w := canaryWorld(t)
-	base := w.serveAs(w.guarded(), httpapi.Options{}).URL
+	base := w.serveAs(guarded(w), httpapi.Options{}).URL
 	send := func(method, path, body string) answer {
 		return request(t, method, base+path, body, "X-Nomad-Token", secretOf(nodeID(1)))
 	}
@@ -193,7 +193,7 @@ func TestSecurity_NodeSecret(t *testing.T) {
 func TestSecurity_WriteToken(t *testing.T) {
 	t.Parallel()
 	w := canaryWorld(t)
-	base := w.serveAs(w.guarded(), httpapi.Options{}).URL
+	base := w.serveAs(guarded(w), httpapi.Options{}).URL
 	for _, name := range httpapi.RouteNames() {
 		method, path, _ := strings.Cut(name, " ")
 		must.StrNotContains(t, path, "token")

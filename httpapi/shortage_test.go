@@ -124,7 +124,7 @@ func gpus(ids ...string) *cluster.DeviceGroup {
 	return g
 }
 
-// train is a job whose task asks for GPUs.
+// train is a job whose task needs GPUs.
 func train(w *fixture, name string, count, gpus int) *cluster.Job {
 	w.Helper()
 	j := w.job(name, cluster.JobService, count).Copy()
@@ -196,7 +196,7 @@ func TestShortage_agreesWithTheSchedulerOnDevices(t *testing.T) {
 			w.must(&shims.NodeRegister{At: w.Now(), Node: n})
 		}
 		w.schedule(train(w, "first", rapid.IntRange(0, 2).Draw(rt, "first"), 1))
-		plan := w.schedule(train(w, "train", 10, rapid.IntRange(1, 3).Draw(rt, "asks")))
+		plan := w.schedule(train(w, "train", 10, rapid.IntRange(1, 3).Draw(rt, "needs")))
 		must.NotNil(rt, plan.Blocked)
 		m := askFor[wire.Evaluation](t, w.serve(httpapi.Options{}).URL+"/v1/evaluation/"+string(plan.Blocked.ID)).FailedTGAllocs["train"]
 		must.Eq(rt, m.NodesEvaluated, m.NodesFiltered+m.NodesExhausted, must.Sprintf("%+v", m))

@@ -45,7 +45,7 @@ func (w *fixture) withSnapshots(s httpapi.Snapshots) httpapi.Backend {
 }
 
 // Nomad's client verifies the checksum of a saved file, and sends it back. A file may be larger than
-// the bodies of other requests, and the answering server need not be the one that is asked.
+// the bodies of other requests, and the answering server need not be the one that receives the request.
 func TestSnapshot_ofTheReferenceClient(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
@@ -53,13 +53,13 @@ func TestSnapshot_ofTheReferenceClient(t *testing.T) {
 	options := httpapi.Options{MaxBody: 100}
 	for _, follows := range []bool{false, true} {
 		leads := w.handler(w.withSnapshots(kept), options)
-		asked := w.serveAs(w.withSnapshots(kept), options)
+		server := w.serveAs(w.withSnapshots(kept), options)
 		if follows {
 			second := newFixture(t)
 			second.follows, second.leader = true, leads.Forwarded()
-			asked = second.serveAs(second.withSnapshots(&snapshots{file: "not the leader's"}), options)
+			server = second.serveAs(second.withSnapshots(&snapshots{file: "not the leader's"}), options)
 		}
-		client := result.Of(api.NewClient(&api.Config{Address: asked.URL})).OK(t)
+		client := result.Of(api.NewClient(&api.Config{Address: server.URL})).OK(t)
 		file := result.Of(client.Operator().Snapshot(nil)).OK(t)
 		text, err := io.ReadAll(file) // checks the digest
 		must.NoError(t, err)

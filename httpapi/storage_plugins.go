@@ -50,10 +50,10 @@ func readPlugin(q *request) error {
 		}
 		f := found{index: s.TableIndex(TableNodes)}
 		var allocs []*wire.AllocationListStub
-		seen := map[cluster.AllocID]bool{}
+		added := map[cluster.AllocID]bool{}
 		for _, i := range p.Instances {
-			if a := s.Alloc(i.Alloc); a != nil && !seen[a.ID] {
-				seen[a.ID] = true
+			if a := s.Alloc(i.Alloc); a != nil && !added[a.ID] {
+				added[a.ID] = true
 				f.index = max(f.index, a.ModifyIndex)
 				allocs = append(allocs, wire.NewAllocationListStub(a))
 			}
@@ -101,10 +101,10 @@ func ofAlloc(s State, a *cluster.Allocation) func(volumes.FailedCall) bool {
 	}
 }
 
-// ofJob is the test for the calls for volumes that the job asks for.
+// ofJob is the test for the calls for volumes that the job uses.
 func ofJob(j *cluster.Job) func(volumes.FailedCall) bool {
 	return func(c volumes.FailedCall) bool {
-		return slices.ContainsFunc(j.TaskGroups, func(g *cluster.TaskGroup) bool { return asks(j.Namespace, g, c.Volume) })
+		return slices.ContainsFunc(j.TaskGroups, func(g *cluster.TaskGroup) bool { return uses(j.Namespace, g, c.Volume) })
 	}
 }
 
@@ -114,12 +114,12 @@ func ofDrain(s State, node cluster.NodeID, left []wire.DrainAlloc) func(volumes.
 	return func(c volumes.FailedCall) bool {
 		return c.Node == node || slices.ContainsFunc(left, func(a wire.DrainAlloc) bool {
 			ns := cluster.Namespace(a.Namespace)
-			return ns == c.Volume.Namespace && asks(ns, s.Job(cluster.JobKey{Namespace: ns, ID: cluster.JobID(a.JobID)}).Group(a.TaskGroup), c.Volume)
+			return ns == c.Volume.Namespace && uses(ns, s.Job(cluster.JobKey{Namespace: ns, ID: cluster.JobID(a.JobID)}).Group(a.TaskGroup), c.Volume)
 		})
 	}
 }
 
-// asks reports whether allocations of the group, or nil, use the volume.
-func asks(ns cluster.Namespace, g *cluster.TaskGroup, k cluster.VolumeKey) bool {
+// uses reports whether allocations of the group, or nil, use the volume.
+func uses(ns cluster.Namespace, g *cluster.TaskGroup, k cluster.VolumeKey) bool {
 	return g != nil && ns == k.Namespace && slices.ContainsFunc(g.Volumes, func(r cluster.VolumeRequest) bool { return r.MayBe(k.ID) })
 }

@@ -34,7 +34,7 @@ func TestStranger_costsNothing(t *testing.T) {
 	leader := newFixture(t).nodes(1)
 	f := newFixture(t)
 	f.follows, f.leader = true, leader.handler(leader.backend(), httpapi.Options{})
-	h := f.handler(f.guarded(), httpapi.Options{})
+	h := f.handler(guarded(f), httpapi.Options{})
 	node, client := "/v1/node/"+uuid('a', 1), "/v1/client/"+uuid('a', 1)
 	for _, test := range []struct{ method, path, token, text string }{
 		{"PUT", "/v1/jobs", "", "Permission denied"},
@@ -61,11 +61,11 @@ func TestBody_unread(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
 	h := w.handler(w.backend(), httpapi.Options{})
-	for _, ask := range []string{
+	for _, line := range []string{
 		"GET /v1/nodes", "DELETE /v1/job/none", "PUT /v1/client/" + uuid('a', 1) + "/heartbeat",
 		"PUT /v1/node/" + uuid('a', 1) + "/evaluate", "PUT /v1/job/none/evaluate", "PUT /v1/node/none/purge",
 	} {
-		method, path, _ := strings.Cut(ask, " ")
+		method, path, _ := strings.Cut(line, " ")
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), method, path, unread{t}))
 	}
 }
@@ -122,12 +122,12 @@ func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // A client that is slow to send or to read is disconnected: each held a connection and memory for
-// ever. A reader that waits for news is not.
+// ever. A reader that waits for a change is not.
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1") })
 	for name, test := range map[string]struct {
-		asks  string
+		sends string
 		reads bool
 		// gone is the time of the disconnection.
 		gone time.Duration
@@ -137,8 +137,8 @@ func TestSlow(t *testing.T) {
 		"no body, no route":     {"PUT /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n", true, 30 * time.Second},
 		"takes nothing":         {"GET /v1/nodes HTTP/1.1\r\nHost: x\r\n\r\n", false, time.Minute},
 		"takes no metrics":      {"GET /v1/metrics HTTP/1.1\r\nHost: x\r\n\r\n", false, time.Minute},
-		"takes no news":         {"GET /v1/nodes?index=9999&wait=160s HTTP/1.1\r\nHost: x\r\n\r\n", false, 220 * time.Second},
-		"waits for news":        {"PUT /v1/search?index=9999&wait=160s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 14\r\n\r\n{\"Prefix\":\"a\"}", true, 160 * time.Second},
+		"reads no answer":       {"GET /v1/nodes?index=9999&wait=160s HTTP/1.1\r\nHost: x\r\n\r\n", false, 220 * time.Second},
+		"waits for a change":    {"PUT /v1/search?index=9999&wait=160s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 14\r\n\r\n{\"Prefix\":\"a\"}", true, 160 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -155,7 +155,7 @@ func TestSlow(t *testing.T) {
 				client, server := net.Pipe()
 				listener <- server
 				start := time.Now()
-				result.Of(io.WriteString(client, test.asks)).OK(t)
+				result.Of(io.WriteString(client, test.sends)).OK(t)
 				if test.reads {
 					go func() { _, _ = io.Copy(io.Discard, client) }()
 				}

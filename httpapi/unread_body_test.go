@@ -86,7 +86,7 @@ func answersBeforeTheEnd(t *testing.T) {
 	const size = 6 << 20 // more than each limit and what net/http discards
 	f := newFixture(t).nodes(1)
 	open := serveInPipes(t, f.handler(f.backend(), httpapi.Options{}))
-	guarded := serveInPipes(t, f.handler(f.guarded(), httpapi.Options{}))
+	guarded := serveInPipes(t, f.handler(guarded(f), httpapi.Options{}))
 	node, own := "/v1/node/"+uuid('a', 1), "/v1/client/"+uuid('a', 1)
 	for _, test := range []struct {
 		server *served

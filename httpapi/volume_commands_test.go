@@ -47,7 +47,7 @@ func volumeIDs(list []*api.CSIVolumeListStub) string {
 	return strings.Join(ids, " ")
 }
 
-// What "nomad volume status", "nomad node status" and "nomad plugin status" ask for. The client sorts lists
+// What "nomad volume status", "nomad node status" and "nomad plugin status" request. The client sorts lists
 // by age, the newest first.
 func TestVolumeCommands_lists(t *testing.T) {
 	t.Parallel()
@@ -107,7 +107,7 @@ func TestVolumeCommands_lists(t *testing.T) {
 	}
 }
 
-// What the commands ask of one volume and one plugin, and what they are refused.
+// What the commands request of one volume and one plugin, and what they are refused.
 func TestVolumeCommands_one(t *testing.T) {
 	t.Parallel()
 	w, server, c := storageCluster(t)
@@ -295,8 +295,8 @@ func TestVolumeCommands_redaction(t *testing.T) {
 		Alloc: allocID(1), Node: nodeID(1), ClientStatus: cluster.ClientRunning,
 		VolumeHolds: &cluster.VolumeHolds{Volumes: []cluster.VolumeHold{{Namespace: "default", Volume: "data", Alloc: allocID(1), Reason: "hunter-reason", Since: noon}}},
 	}}})
-	base := w.serveAs(w.guarded(), httpapi.Options{}).URL
-	seen := func(path, token string) []string {
+	base := w.serveAs(guarded(w), httpapi.Options{}).URL
+	shown := func(path, token string) []string {
 		a := request(t, "GET", base+path, "", "X-Nomad-Token", token)
 		if a.code == http.StatusForbidden {
 			return []string{"forbidden"}
@@ -333,9 +333,9 @@ func TestVolumeCommands_redaction(t *testing.T) {
 			must.Eq(t, 400, request(t, "GET", base+test.path, "", "X-Nomad-Token", "reader-token").code)
 			continue
 		}
-		must.Eq(t, test.reader, seen(test.path, "reader-token"), must.Sprint("a reader of ", test.path))
-		must.Eq(t, test.writer, seen(test.path, "writer-token"), must.Sprint("a writer of ", test.path))
+		must.Eq(t, test.reader, shown(test.path, "reader-token"), must.Sprint("a reader of ", test.path))
+		must.Eq(t, test.writer, shown(test.path, "writer-token"), must.Sprint("a writer of ", test.path))
 	}
-	must.Eq(t, []string{"flag", "secret", "context", "parameter", "publish"}, seen(onNode, secretOf(nodeID(1))))
-	must.Eq(t, []string{"forbidden"}, seen(onNode, secretOf(nodeID(2))))
+	must.Eq(t, []string{"flag", "secret", "context", "parameter", "publish"}, shown(onNode, secretOf(nodeID(1))))
+	must.Eq(t, []string{"forbidden"}, shown(onNode, secretOf(nodeID(2))))
 }

@@ -17,7 +17,7 @@ import (
 func TestWelcome(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	url := w.serveAs(w.guarded(), httpapi.Options{Build: "v1.2.3 <main>"}).URL
+	url := w.serveAs(guarded(w), httpapi.Options{Build: "v1.2.3 <main>"}).URL
 	got := request(t, "GET", url+"/", "")
 	must.Eq(t, 200, got.code)
 	must.Eq(t, got.body, request(t, "GET", url+"/ui", "").body)

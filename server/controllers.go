@@ -17,13 +17,13 @@ import (
 
 // Controllers calls the controllers of storage plugins on their nodes. It is safe for concurrent use.
 type Controllers interface {
-	// Call makes the controller on the node do what the call says, and returns the publish context of an
+	// Call makes the controller on the node execute the call, and returns the publish context of an
 	// attachment. After an error it is unknown whether the controller has done it. The error wraps
 	// [volumes.ErrNoAnswer] if the controller may still do it.
 	Call(ctx context.Context, controller cluster.NodeID, c *volumes.Call) (publishContext map[string]string, err error)
 }
 
-// callInterval is how often the leader looks for calls of controllers that are due.
+// callInterval is how often the leader checks which calls of controllers are due.
 const callInterval = time.Second
 
 // errNoController says that no controller of a plugin can be called.
@@ -40,10 +40,10 @@ type controllerCalls struct {
 	lacking map[lackingCall]bool
 	// ended receives the calls that have ended.
 	ended chan endedCall
-	// due are the calls that were due at the last look.
+	// due are the calls that were due at the last check.
 	due []*volumes.Call
-	// seen is the index of the claims in which no call was due, or zero.
-	seen uint64
+	// idle is the index of the claims in which no call was due, or zero.
+	idle uint64
 }
 
 // lackingCall names a call for as long as it is due.
@@ -73,11 +73,11 @@ func (l *leader) callControllers(ctx context.Context, store *statestore.Store) {
 		case <-ctx.Done():
 		case e := <-c.ended:
 			c.end(ctx, e)
-			c.look(ctx)
+			c.check(ctx)
 		case <-timer.C:
 			failing := c.caller.Failing(c.due) // before new attempts begin, of which nothing is known
 			l.failing.Store(&failing)
-			c.look(ctx)
+			c.check(ctx)
 			timer.Reset(callInterval)
 		}
 	}
@@ -86,11 +86,11 @@ func (l *leader) callControllers(ctx context.Context, store *statestore.Store) {
 	}
 }
 
-// look begins the calls that are due and may begin.
-func (c *controllerCalls) look(ctx context.Context) {
+// check begins the calls that are due and may begin.
+func (c *controllerCalls) check(ctx context.Context) {
 	snapshot := c.store.Snapshot()
 	index := snapshot.TableIndex(statestore.TableClaims)
-	if index == c.seen {
+	if index == c.idle {
 		return
 	}
 	calls, shared := volumes.Due(snapshot.WorkView())
@@ -98,7 +98,7 @@ func (c *controllerCalls) look(ctx context.Context) {
 	if len(calls) == 0 && len(shared) == 0 {
 		c.caller.Forget(nil)
 		clear(c.lacking)
-		c.seen = index
+		c.idle = index
 		return
 	}
 	c.lack(calls)
@@ -174,7 +174,7 @@ func (c *controllerCalls) update(ctx context.Context, changes []cluster.ClaimCha
 	return err
 }
 
-// end notes the result of a call.
+// end records the result of a call.
 func (c *controllerCalls) end(ctx context.Context, e endedCall) {
 	if e.err == nil {
 		c.caller.Succeeded(e.attempt)

@@ -96,8 +96,12 @@ func attachedVolume(t *testing.T) (*server.Group, *disk) {
 	g := newGroup(t, server.GroupConfig{Servers: 3, Server: server.Config{Controllers: d}})
 	d.group = g
 	t.Cleanup(func() { must.SliceEmpty(t, d.wrong) })
-	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RaiseVersion(ctx, cluster.MaxVersion) })
-	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RegisterVolume(ctx, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{oneWriter()}}) })
+	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
+		return r.RaiseVersion(ctx, cluster.MaxVersion)
+	})
+	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
+		return r.RegisterVolume(ctx, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{oneWriter()}})
+	})
 	for _, id := range []cluster.NodeID{"n1", "n2", "c1", "c2"} {
 		n := testNode(id)
 		p := &cluster.StoragePlugin{ID: "disks", Type: cluster.PluginNode, Healthy: true, NodeID: "ext-" + string(id), NeedsController: true}
@@ -126,7 +130,7 @@ func claimsOf(g *server.Group) []*cluster.VolumeClaim {
 }
 
 // A controller attaches the volume when its allocation is placed. The first one fails, and the second one
-// is asked. When the job stops, no controller detaches the volume before the node has unmounted it.
+// is called. When the job stops, no controller detaches the volume before the node has unmounted it.
 func TestServer_controllersAttachAndDetach(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,11 +145,15 @@ func TestServer_controllersAttachAndDetach(t *testing.T) {
 		must.Eq(t, map[string]string{"device": "sdb"}, claim.PublishContext)
 		runs(t, g, 1)
 
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.StopJob(ctx, webKey, false) })
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
+			return r.StopJob(ctx, webKey, false)
+		})
 		time.Sleep(time.Minute)
 		must.SliceEmpty(t, d.take())
 		must.Len(t, 1, claimsOf(g))
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.ReportAllocs(ctx, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}}) })
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
+			return r.ReportAllocs(ctx, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}})
+		})
 		time.Sleep(5 * time.Second)
 		must.Eq(t, []string{"detach " + node + " by c1", "detach " + node + " by c2"}, d.take())
 		must.SliceEmpty(t, claimsOf(g))
@@ -153,7 +161,7 @@ func TestServer_controllersAttachAndDetach(t *testing.T) {
 	})
 }
 
-// An operator detaches the volume of a running allocation by force: the allocation is told to stop, and its
+// An operator detaches the volume of a running allocation by force: the servers stop the allocation, and its
 // replacement has the claim. The replacement waits for the second request if no controller answers.
 func TestServer_detachByForce(t *testing.T) {
 	t.Parallel()
@@ -165,7 +173,9 @@ func TestServer_detachByForce(t *testing.T) {
 		before := claimsOf(g)[0]
 		d.set(func() { d.broken["c1"], d.broken["c2"] = true, true })
 		force := func() {
-			write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.DetachVolume(ctx, before.Volume, before.Node, true) })
+			write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
+				return r.DetachVolume(ctx, before.Volume, before.Node, true)
+			})
 			time.Sleep(5 * time.Second)
 		}
 		force()
@@ -241,7 +251,9 @@ func TestServer_controllerMayStillAttach(t *testing.T) {
 		node := claim.ExternalNodeID
 		must.Eq(t, []string{"attach " + node + " by c1", "attach " + node + " by c2"}, d.take())
 		must.True(t, claim.Attached)
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.StopJob(ctx, webKey, false) })
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
+			return r.StopJob(ctx, webKey, false)
+		})
 		d.set(func() { d.slow["c1"], d.broken["c1"] = false, true })
 		ends(t, g, claim)
 		time.Sleep(2 * time.Minute)
@@ -264,7 +276,9 @@ func TestServer_controllerThatMayAttachIsGone(t *testing.T) {
 		registerWriter(t, g)
 		time.Sleep(70 * time.Second)
 		claim := claimsOf(g)[0]
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.StopJob(ctx, webKey, false) })
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
+			return r.StopJob(ctx, webKey, false)
+		})
 		d.take()
 		setStatus(t, g.Leader(), "c1", cluster.NodeDown)
 		ends(t, g, claim)
@@ -280,7 +294,9 @@ func attachAndStop(t *testing.T, g *server.Group) *cluster.VolumeClaim {
 	registerWriter(t, g)
 	time.Sleep(5 * time.Second)
 	runs(t, g, 1)
-	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.StopJob(ctx, webKey, false) })
+	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
+		return r.StopJob(ctx, webKey, false)
+	})
 	claim := claimsOf(g)[0]
 	must.True(t, claim.Attached)
 	return claim
@@ -289,7 +305,9 @@ func attachAndStop(t *testing.T, g *server.Group) *cluster.VolumeClaim {
 // ends reports that the allocation has ended and its volume is off the node.
 func ends(t *testing.T, g *server.Group, claim *cluster.VolumeClaim) {
 	t.Helper()
-	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.ReportAllocs(ctx, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}}) })
+	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
+		return r.ReportAllocs(ctx, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}})
+	})
 }
 
 // The leader dies after a controller has detached the volume and before the claim is freed. The next leader
@@ -320,7 +338,7 @@ func TestServer_leaderDiesDuringADetachment(t *testing.T) {
 	})
 }
 
-// A leader that is cut off believes for a moment that it leads. A call that is due then is not made: the
+// A leader that is cut off leads on for a moment. A call that is due then does not begin: the
 // volume may be in use again by what the next leader has written.
 func TestServer_leaderThatIsCutOffCallsNothing(t *testing.T) {
 	t.Parallel()
@@ -352,7 +370,7 @@ func TestServer_leaderThatIsCutOffCallsNothing(t *testing.T) {
 	})
 }
 
-// The leader tells which calls fail, why and how often. The next leader knows nothing of them until it has made
+// The leader shows which calls fail, why and how often. The next leader shows none of them until it has made
 // the same experience.
 func TestServer_failingCalls(t *testing.T) {
 	t.Parallel()
@@ -386,7 +404,7 @@ func TestServer_failingCalls(t *testing.T) {
 	})
 }
 
-// A call that fails is not told any more when it is due no more.
+// A failed call is not shown any more when it is due no more.
 func TestServer_failingCallIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -395,14 +413,16 @@ func TestServer_failingCallIsOver(t *testing.T) {
 		registerWriter(t, g)
 		time.Sleep(10 * time.Second)
 		must.Len(t, 1, g.Leader().FailingCalls())
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.StopJob(ctx, webKey, false) })
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
+			return r.StopJob(ctx, webKey, false)
+		})
 		ends(t, g, claimsOf(g)[0])
 		time.Sleep(2 * time.Second)
 		must.SliceEmpty(t, slices.DeleteFunc(g.Leader().FailingCalls(), func(c volumes.FailedCall) bool { return c.Detach }))
 	})
 }
 
-// A call that no controller can serve is told, too.
+// A call that no controller can serve is shown, too.
 func TestServer_noController(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -461,7 +481,9 @@ func TestServer_controllersAreBounded(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &stuck{flying: map[cluster.PluginID]int{}}
 			g := newGroup(t, server.GroupConfig{Servers: 1, Server: server.Config{Controllers: s}})
-			write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RaiseVersion(ctx, cluster.MaxVersion) })
+			write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
+				return r.RaiseVersion(ctx, cluster.MaxVersion)
+			})
 			n := testNode("n1")
 			for p := range plugins {
 				n.StoragePlugins = append(n.StoragePlugins, &cluster.StoragePlugin{ID: cluster.PluginID(fmt.Sprint("p", p)), Type: cluster.PluginMonolith, Healthy: true, NodeID: "ext", Attaches: true})

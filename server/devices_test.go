@@ -14,7 +14,7 @@ import (
 )
 
 // While a cluster has an older server, a node with devices registers without them, so that it can run other
-// work. The cluster refuses a job that asks for devices. After the last server is upgraded the node registers
+// work. The cluster refuses a job with requests for devices. After the last server is upgraded the node registers
 // again, and the job gets a device, on every server.
 func TestServer_devicesNeedEveryServer(t *testing.T) {
 	t.Parallel()
@@ -45,7 +45,9 @@ func TestServer_devicesNeedEveryServer(t *testing.T) {
 		}
 		raiseTo(t, g, cluster.VersionOfDevices)
 		do(t, g, registerNode)
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RegisterJob(ctx, job, nil) })
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
+			return r.RegisterJob(ctx, job, nil)
+		})
 		time.Sleep(time.Second)
 		for _, s := range g.Servers() {
 			snapshot := s.Store().Snapshot()

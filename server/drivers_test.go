@@ -82,7 +82,9 @@ func TestServer_driversNeedEveryServer(t *testing.T) {
 		report.TaskStates = &cluster.TaskStates{Tasks: []cluster.TaskState{
 			{Name: job.TaskGroups[0].Tasks[0].Name, State: cluster.TaskRunning, StartedAt: time.Now()},
 		}}
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.ReportAllocs(ctx, []cluster.AllocReport{report}) })
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
+			return r.ReportAllocs(ctx, []cluster.AllocReport{report})
+		})
 		time.Sleep(time.Second)
 		for _, s := range g.Servers() {
 			states := s.Store().Snapshot().Alloc(report.Alloc).TaskStates

@@ -59,7 +59,7 @@ func TestServer_aReplacementOnANodeThatGoesDown(t *testing.T) {
 		addNode(t, s, "n2")
 		drain(t, g, "n1", &cluster.DrainSpec{})
 		<-marks.reached
-		synctest.Wait() // the scheduler has seen the marks, and proposed a replacement on n2
+		synctest.Wait() // the scheduler has read the marks, and proposed a replacement on n2
 		type answer struct {
 			index uint64
 			err   error
@@ -147,7 +147,7 @@ func TestServer_aSystemJobAndANodeAtOnce(t *testing.T) {
 	})
 }
 
-// What is answered without an entry is said of the newest state, which a server that
+// What is answered without an entry is true of the newest state, which a server that
 // does not lead has not.
 func TestServer_onlyTheLeaderAnswersWithoutAnEntry(t *testing.T) {
 	t.Parallel()

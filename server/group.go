@@ -99,7 +99,7 @@ func (g *Group) Servers() []*Server {
 	return slices.Clone(g.servers)
 }
 
-// Leader returns a server that believes that it leads, or nil.
+// Leader returns a server that leads, as far as its raft has learned, or nil.
 func (g *Group) Leader() *Server {
 	for _, s := range g.Servers() {
 		if s.Leads() {
@@ -109,8 +109,8 @@ func (g *Group) Leader() *Server {
 	return nil
 }
 
-// Kill ends one server for good, and does not tell the others. It closes the transport first, even
-// during a write. The other servers see a crash.
+// Kill ends one server for good, without a message to the others. It closes the transport first, even
+// during a write. For the other servers this is a crash.
 func (g *Group) Kill(s *Server) error {
 	g.remove(s)
 	return errors.Join(closeTransport(s.config.Transport), s.Shutdown())

@@ -109,7 +109,7 @@ func (l *leader) newScheduler(store *statestore.Store) (*scheduler.Scheduler, er
 	return scheduler.New(config)
 }
 
-// wake tells the scheduler, if one runs, that the FSM applied an entry.
+// wake wakes the scheduler, if one runs: the FSM has applied an entry.
 func (l *leader) wake() {
 	if sched := l.scheduler.Load(); sched != nil {
 		sched.Wake()

@@ -15,7 +15,7 @@ import (
 )
 
 // readIndex finds the index that the state must show before a read. One round answers all
-// callers that ask at the same time. It owns one goroutine while a caller waits.
+// callers of the same time. It owns one goroutine while a caller waits.
 type readIndex struct {
 	raft *raft.Raft
 	log  raft.LogStore
@@ -33,16 +33,16 @@ type readIndex struct {
 	rounds  sync.WaitGroup // added to under mu while closed is false
 }
 
-// readRound is one question and its answer. Callers do not join a round that has begun:
-// its answer may be older than their question.
+// readRound is one confirmation. Callers do not join a round that has begun: its answer may be
+// older than their request.
 type readRound struct {
 	done  chan struct{} // closed when index and err are set
 	index uint64
 	err   error
 }
 
-// ask returns the index of an entry that the state must show.
-func (r *readIndex) ask(ctx context.Context) (uint64, error) {
+// request returns the index of an entry that the state must show.
+func (r *readIndex) request(ctx context.Context) (uint64, error) {
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
@@ -82,7 +82,7 @@ func (r *readIndex) run() {
 	}
 }
 
-// close refuses later questions, and waits for the answers to earlier ones.
+// close refuses later requests, and waits for the answers to earlier ones.
 func (r *readIndex) close() {
 	r.mu.Lock()
 	r.closed = true

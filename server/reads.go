@@ -10,13 +10,13 @@ import (
 
 // Consistent returns when the state shows every write that any leader acknowledged before
 // the call. It works on the leader. On another server, and if leadership is lost during
-// the call, the error wraps [shims.ErrRejected] and nothing is known of the state.
+// the call, the error wraps [shims.ErrRejected] and the state may be old.
 //
-// It writes nothing: the leader asks the other servers whether it still leads. Calls at
-// the same time share the question.
+// It writes nothing: the other servers confirm that the leader still leads. Calls at
+// the same time share the confirmation.
 func (s *Server) Consistent(ctx context.Context) error {
 	for {
-		index, err := s.reads.ask(ctx)
+		index, err := s.reads.request(ctx)
 		if err != nil {
 			return fmt.Errorf("reading the newest state: %w", err)
 		}
@@ -34,6 +34,6 @@ func (s *Server) CaughtUp(ctx context.Context) error {
 	if term := s.raft.CurrentTerm(); s.Leads() && s.reads.caughtUp.Load() == term {
 		return nil
 	}
-	_, err := s.reads.ask(ctx)
+	_, err := s.reads.request(ctx)
 	return err
 }

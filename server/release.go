@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// releaseInterval is how often the leader looks for claims of volumes that are over. A claim on an
+// releaseInterval is how often the leader checks which claims of volumes are over. A claim on an
 // unreachable node is freed so much later at most.
 const releaseInterval = 5 * time.Second
 

@@ -122,7 +122,7 @@ func (s *Server) applied(a shims.Applied) {
 func (s *Server) replaced(*statestore.Store) {
 	select {
 	case s.restored <- struct{}{}:
-	default: // the last one has not been seen yet, and lead will see the newest
+	default: // lead has not received the last one yet, and will find the newest state
 	}
 }
 
@@ -135,8 +135,8 @@ func (s *Server) Snapshots() *Snapshots { return &s.snapshots }
 // Raft returns the server's raft, for its members and its numbers.
 func (s *Server) Raft() *raft.Raft { return s.raft }
 
-// Leads reports whether the server believes that it leads. Two may believe it
-// for a moment; only one can write.
+// Leads reports whether the server leads, as far as its raft has learned. Two may report it for a
+// moment; only one can write.
 func (s *Server) Leads() bool { return s.raft.State() == raft.Leader }
 
 // Store returns the server's state, which a restored snapshot replaces.

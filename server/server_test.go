@@ -76,7 +76,9 @@ func testNode(id cluster.NodeID) *cluster.Node {
 func register(t *testing.T, g *server.Group, nodes, count int) {
 	t.Helper()
 	for i := range nodes {
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RegisterNode(ctx, testNode(cluster.NodeID(fmt.Sprintf("n%d", i+1)))) })
+		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
+			return r.RegisterNode(ctx, testNode(cluster.NodeID(fmt.Sprintf("n%d", i+1))))
+		})
 	}
 	registerJob(t, g, clustertest.Job("web", cluster.JobService, count))
 }
@@ -97,10 +99,10 @@ func runs(t *testing.T, g *server.Group, count int) {
 	t.Helper()
 	for {
 		var reports []cluster.AllocReport
-		running, seen := 0, uint64(0)
+		running, counted := 0, uint64(0)
 		leader := do(t, g, func(ctx context.Context, s *server.Server) error {
 			state := s.Store().Snapshot()
-			reports, running, seen = clustertest.Progress(state.AllocsByJob(webKey), time.Now()), 0, state.TableIndex("allocs")
+			reports, running, counted = clustertest.Progress(state.AllocsByJob(webKey), time.Now()), 0, state.TableIndex("allocs")
 			for a := range state.AllocsByJob(webKey) {
 				if !a.Terminal() && a.ClientStatus == cluster.ClientRunning {
 					running++
@@ -121,7 +123,7 @@ func runs(t *testing.T, g *server.Group, count int) {
 			await(t, leader, "placements", func(s *statestore.Snapshot) bool {
 				for range s.AllocsByJob(webKey) { // for the watch
 				}
-				return s.TableIndex("allocs") > seen
+				return s.TableIndex("allocs") > counted
 			})
 		}
 	}
@@ -202,7 +204,7 @@ func TestServer_aNodeReturns(t *testing.T) {
 		runs(t, g, 15)
 
 		drain(t, g, "n1", &cluster.DrainSpec{Deadline: -1})
-		await(t, s, "its logger is asked to go", func(snap *statestore.Snapshot) bool {
+		await(t, s, "its logger is marked", func(snap *statestore.Snapshot) bool {
 			for a := range snap.AllocsByNode("n1") {
 				if a.Marked() && a.JobID == "web" {
 					return true

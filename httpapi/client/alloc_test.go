@@ -88,10 +88,10 @@ func TestAlloc_Logs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			asked, _ := answering(t, client.Config{}, http.StatusOK, nil, c.body)
+			server, _ := answering(t, client.Config{}, http.StatusOK, nil, c.body)
 			var got []string
 			failed := ""
-			for frame, err := range asked.Alloc("a").Logs(t.Context(), client.LogsQuery{Task: "web"}) {
+			for frame, err := range server.Alloc("a").Logs(t.Context(), client.LogsQuery{Task: "web"}) {
 				must.Eq(t, "", failed)
 				if err != nil {
 					failed = err.Error()
@@ -104,8 +104,8 @@ func TestAlloc_Logs(t *testing.T) {
 			must.Eq(t, c.fails == "", failed == "")
 		})
 	}
-	asked, _ := answering(t, client.Config{}, http.StatusOK, nil, two)
-	for range asked.Alloc("a").Logs(t.Context(), client.LogsQuery{}) {
+	c, _ := answering(t, client.Config{}, http.StatusOK, nil, two)
+	for range c.Alloc("a").Logs(t.Context(), client.LogsQuery{}) {
 		break
 	}
 }
@@ -126,18 +126,18 @@ func execServer(t *testing.T, answer func(*http.Request, *websocket.Conn)) *http
 	return server
 }
 
-func execOver(t *testing.T, c client.Config, in io.Reader) (code int, out string, err error) {
+func execOver(t *testing.T, config client.Config, in io.Reader) (code int, out string, err error) {
 	t.Helper()
-	asked := result.Of(client.New(c)).OK(t)
-	t.Cleanup(asked.Close)
+	c := result.Of(client.New(config)).OK(t)
+	t.Cleanup(c.Close)
 	var written bytes.Buffer
-	code, err = asked.Alloc("a/b").Exec(t.Context(), client.ExecRequest{Task: "web", Command: []string{"ls", "-l"}}, client.ExecStreams{
+	code, err = c.Alloc("a/b").Exec(t.Context(), client.ExecRequest{Task: "web", Command: []string{"ls", "-l"}}, client.ExecStreams{
 		Stdin: in, Stdout: &written, Stderr: &written,
 	})
 	return code, written.String(), err
 }
 
-// A command is asked for with the token and the namespace, and sends its input until its end.
+// A command is requested with the token and the namespace, and sends its input until its end.
 func TestAlloc_Exec(t *testing.T) {
 	t.Parallel()
 	server := execServer(t, func(r *http.Request, conn *websocket.Conn) {
@@ -166,7 +166,7 @@ func TestAlloc_Exec(t *testing.T) {
 	must.StrHasSuffix(t, "\n"+`{"stdin":{"close":true}}`, out)
 }
 
-// A command is asked for at the next address only if it cannot have started: no server was reached, or
+// A command is requested at the next address only if it cannot have started: no server was reached, or
 // the server has refused and another one may not. It starts once.
 func TestAlloc_Exec_nextAddress(t *testing.T) {
 	t.Parallel()
@@ -239,9 +239,9 @@ func TestAlloc_Exec_ends(t *testing.T) {
 		cancel()
 		_, _, _ = conn.ReadMessage()
 	})
-	asked := result.Of(client.New(client.Config{Address: server.URL})).OK(t)
+	c := result.Of(client.New(client.Config{Address: server.URL})).OK(t)
 	in, _ := io.Pipe()
-	_, err := asked.Alloc("a").Exec(ctx, client.ExecRequest{Command: []string{"sleep"}}, client.ExecStreams{Stdin: in, Stdout: io.Discard, Stderr: io.Discard})
+	_, err := c.Alloc("a").Exec(ctx, client.ExecRequest{Command: []string{"sleep"}}, client.ExecStreams{Stdin: in, Stdout: io.Discard, Stderr: io.Discard})
 	must.ErrorIs(t, err, context.Canceled)
 	<-gone
 }

@@ -37,9 +37,9 @@ func answering(t *testing.T, c client.Config, status int, header map[string]stri
 	}))
 	t.Cleanup(server.Close)
 	c.Address = server.URL
-	asking := result.Of(client.New(c)).OK(t)
-	t.Cleanup(asking.Close)
-	return asking, last
+	answered := result.Of(client.New(c)).OK(t)
+	t.Cleanup(answered.Close)
+	return answered, last
 }
 
 // A read sends all its parameters and its token.
@@ -153,9 +153,9 @@ func TestClient_errors(t *testing.T) {
 		must.Eq(t, test.notFound, client.NotFound(err))
 		must.Eq(t, test.refused, client.Refused(err))
 		must.Eq(t, 4, answer.Index)
-		said, is := errors.AsType[*client.Error](err)
+		refused, is := errors.AsType[*client.Error](err)
 		must.True(t, is)
-		must.Eq(t, test.status, said.Status)
+		must.Eq(t, test.status, refused.Status)
 		must.EqError(t, c.Remove(t.Context(), "s"), test.want)
 	}
 }

@@ -30,10 +30,10 @@ type connection struct {
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	proxy func(*http.Request) (*url.URL, error)
 
-	mu   sync.Mutex
-	used *address   // guarded by mu
-	move *Move      // a move that OnMove has not reported, or nil; guarded by mu
-	told func(Move) // guarded by mu
+	mu     sync.Mutex
+	used   *address   // guarded by mu
+	move   *Move      // a move that OnMove has not reported, or nil; guarded by mu
+	onMove func(Move) // guarded by mu
 }
 
 // address is the use of one address, until the connection to it is lost.
@@ -108,10 +108,10 @@ func (c *connection) Address() string {
 // several addresses it is called before the first request to the next address, with one address
 // when the connection is lost. It is called by the goroutines that send requests. It must not send
 // requests.
-func (c *connection) OnMove(told func(Move)) {
+func (c *connection) OnMove(report func(Move)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.told = told
+	c.onMove = report
 }
 
 // Close closes idle connections.
@@ -120,11 +120,11 @@ func (c *connection) Close() { c.http.CloseIdleConnections() }
 // begin returns the address for a request, and reports the move to it.
 func (c *connection) begin() *address {
 	c.mu.Lock()
-	used, move, told := c.used, c.move, c.told
+	used, move, report := c.used, c.move, c.onMove
 	c.move = nil
 	c.mu.Unlock()
-	if move != nil && told != nil {
-		told(*move)
+	if move != nil && report != nil {
+		report(*move)
 	}
 	return used
 }

@@ -23,13 +23,13 @@ import (
 type servers struct {
 	answer map[string]func(*http.Request) (*http.Response, error)
 
-	mu    sync.Mutex
-	asked []string // guarded by mu until all calls have ended
+	mu       sync.Mutex
+	requests []string // guarded by mu until all calls have ended
 }
 
 func (s *servers) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
-	s.asked = append(s.asked, r.Method+" "+r.URL.Host)
+	s.requests = append(s.requests, r.Method+" "+r.URL.Host)
 	s.mu.Unlock()
 	return s.answer[r.URL.Host](r)
 }
@@ -56,7 +56,7 @@ func silent(r *http.Request) (*http.Response, error) {
 }
 
 // says is a server that gives an answer.
-func says(status int, body string) func(*http.Request) (*http.Response, error) {
+func answers(status int, body string) func(*http.Request) (*http.Response, error) {
 	return func(r *http.Request) (*http.Response, error) {
 		sent(r)
 		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
@@ -77,8 +77,8 @@ func (w waiting) Read([]byte) (int, error) {
 	return 0, w.ctx.Err()
 }
 
-// asking returns a client of servers s1 and s2, and the lines of its moves.
-func asking(t *testing.T, s *servers, address string) (*Client, *[]string) {
+// newClient returns a client of servers s1 and s2, and the lines of its moves.
+func newClient(t *testing.T, s *servers, address string) (*Client, *[]string) {
 	t.Helper()
 	c := result.Of(New(Config{Address: address})).OK(t)
 	c.http.Transport = s
@@ -93,7 +93,7 @@ const oneToTwo = "http://s1 to http://s2"
 // repeated request cannot change anything twice.
 func TestClient_nextAddress(t *testing.T) {
 	t.Parallel()
-	node := says(http.StatusOK, `{"ID":"n1"}`)
+	node := answers(http.StatusOK, `{"ID":"n1"}`)
 	read := func(c *Client) error {
 		_, _, err := c.Node(context.Background(), "n1", Query{})
 		return err
@@ -109,33 +109,33 @@ func TestClient_nextAddress(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		first  func(*http.Request) (*http.Response, error)
-		call   func(*Client) error
-		asked  []string
-		moves  []string
-		took   time.Duration
-		failed string
+		first    func(*http.Request) (*http.Response, error)
+		call     func(*Client) error
+		requests []string
+		moves    []string
+		took     time.Duration
+		failed   string
 	}{
-		"a read, s1 answers":             {first: node, call: read, asked: []string{"GET s1"}},
-		"a read, s1 refuses":             {first: refuses, call: read, asked: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}},
-		"a read, s1 resets":              {first: resets, call: read, asked: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}},
-		"a read, s1 is silent":           {first: silent, call: read, asked: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}, took: 10 * time.Second},
-		"a read, s1 has no leader":       {first: says(500, noLeader), call: read, asked: []string{"GET s1", "GET s2"}},
-		"a read, s1 stops":               {first: says(503, "the server stops"), call: read, asked: []string{"GET s1", "GET s2"}},
-		"a read, s1 does not know it":    {first: says(404, "node not found"), call: read, asked: []string{"GET s1"}, failed: "404"},
-		"a blocking read, s1 is silent":  {first: silent, call: watch, asked: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}, took: time.Second + time.Second/16 + staleLimit},
-		"a write, s1 refuses":            {first: refuses, call: write(""), asked: []string{"PUT s1", "PUT s2"}, moves: []string{oneToTwo}},
-		"a write, s1 resets":             {first: resets, call: write(""), asked: []string{"PUT s1"}, failed: "EOF"},
-		"a write, s1 has no leader":      {first: says(500, noLeader+"\n"), call: write(""), asked: []string{"PUT s1", "PUT s2"}},
-		"a write, s1 stops":              {first: says(503, "the server stops"), call: write(""), asked: []string{"PUT s1"}, failed: "the server stops"},
-		"a write with key, s1 resets":    {first: resets, call: write("k"), asked: []string{"PUT s1", "PUT s2"}, moves: []string{oneToTwo}},
-		"a write with key, s1 is silent": {first: silent, call: write("k"), asked: []string{"PUT s1", "PUT s2"}, moves: []string{oneToTwo}, took: 10 * time.Second},
+		"a read, s1 answers":             {first: node, call: read, requests: []string{"GET s1"}},
+		"a read, s1 refuses":             {first: refuses, call: read, requests: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}},
+		"a read, s1 resets":              {first: resets, call: read, requests: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}},
+		"a read, s1 is silent":           {first: silent, call: read, requests: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}, took: 10 * time.Second},
+		"a read, s1 has no leader":       {first: answers(500, noLeader), call: read, requests: []string{"GET s1", "GET s2"}},
+		"a read, s1 stops":               {first: answers(503, "the server stops"), call: read, requests: []string{"GET s1", "GET s2"}},
+		"a read, s1 does not know it":    {first: answers(404, "node not found"), call: read, requests: []string{"GET s1"}, failed: "404"},
+		"a blocking read, s1 is silent":  {first: silent, call: watch, requests: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}, took: time.Second + time.Second/16 + staleLimit},
+		"a write, s1 refuses":            {first: refuses, call: write(""), requests: []string{"PUT s1", "PUT s2"}, moves: []string{oneToTwo}},
+		"a write, s1 resets":             {first: resets, call: write(""), requests: []string{"PUT s1"}, failed: "EOF"},
+		"a write, s1 has no leader":      {first: answers(500, noLeader+"\n"), call: write(""), requests: []string{"PUT s1", "PUT s2"}},
+		"a write, s1 stops":              {first: answers(503, "the server stops"), call: write(""), requests: []string{"PUT s1"}, failed: "the server stops"},
+		"a write with key, s1 resets":    {first: resets, call: write("k"), requests: []string{"PUT s1", "PUT s2"}, moves: []string{oneToTwo}},
+		"a write with key, s1 is silent": {first: silent, call: write("k"), requests: []string{"PUT s1", "PUT s2"}, moves: []string{oneToTwo}, took: 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": test.first, "s2": node}}
-				c, moves := asking(t, s, "s1,s2")
+				c, moves := newClient(t, s, "s1,s2")
 				start := time.Now()
 				err := test.call(c)
 				if test.failed == "" {
@@ -143,7 +143,7 @@ func TestClient_nextAddress(t *testing.T) {
 				} else {
 					must.ErrorContains(t, err, test.failed)
 				}
-				must.Eq(t, test.asked, s.asked)
+				must.Eq(t, test.requests, s.requests)
 				must.Eq(t, test.moves, *moves)
 				must.Eq(t, test.took, time.Since(start))
 			})
@@ -156,14 +156,14 @@ func TestClient_nextAddress(t *testing.T) {
 func TestClient_allAddressesFail(t *testing.T) {
 	t.Parallel()
 	s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": refuses, "s2": refuses, "s3": refuses}}
-	c, moves := asking(t, s, "s1, s2,s3,")
+	c, moves := newClient(t, s, "s1, s2,s3,")
 	_, err := c.Self(t.Context())
 	must.ErrorContains(t, err, "connection refused")
-	must.Eq(t, []string{"GET s1", "GET s2", "GET s3"}, s.asked)
+	must.Eq(t, []string{"GET s1", "GET s2", "GET s3"}, s.requests)
 	must.Eq(t, []string{oneToTwo, "http://s2 to http://s3"}, *moves)
 	must.Eq(t, "http://s1", c.Address())
 
-	s.answer["s1"] = says(http.StatusOK, "{}")
+	s.answer["s1"] = answers(http.StatusOK, "{}")
 	result.Of(c.Self(t.Context())).OK(t)
 	must.Eq(t, "http://s3 to http://s1", (*moves)[2])
 }
@@ -173,7 +173,7 @@ func TestClient_oneAddressFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": silent}}
-		c, moves := asking(t, s, "s1")
+		c, moves := newClient(t, s, "s1")
 		start := time.Now()
 		_, _, err := c.Node(t.Context(), "n1", Query{Index: 7, Wait: time.Second, Stale: true})
 		must.ErrorIs(t, err, errSilent)
@@ -188,8 +188,8 @@ func TestClient_oneAddressFails(t *testing.T) {
 func TestClient_readsMoveTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": silent, "s2": says(http.StatusOK, "[]")}}
-		c, moves := asking(t, s, "s1,s2")
+		s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": silent, "s2": answers(http.StatusOK, "[]")}}
+		c, moves := newClient(t, s, "s1,s2")
 		start := time.Now()
 		long := make(chan time.Duration, 1)
 		go func() {
@@ -208,8 +208,8 @@ func TestClient_readsMoveTogether(t *testing.T) {
 func TestClient_silentWithinAnAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": stops, "s2": says(http.StatusOK, "{}")}}
-		c, moves := asking(t, s, "s1,s2")
+		s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": stops, "s2": answers(http.StatusOK, "{}")}}
+		c, moves := newClient(t, s, "s1,s2")
 		start := time.Now()
 		_, _, err := c.Node(t.Context(), "n1", Query{Index: 7, Wait: time.Second, Stale: true})
 		must.ErrorIs(t, err, errSilent)
@@ -225,17 +225,17 @@ func TestClient_serverWithoutLeader(t *testing.T) {
 	t.Parallel()
 	s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){
 		"s1": func(r *http.Request) (*http.Response, error) {
-			answer, err := says(http.StatusOK, "{}")(r)
+			answer, err := answers(http.StatusOK, "{}")(r)
 			answer.Header.Set("X-Nomad-KnownLeader", "false")
 			return answer, err
 		},
-		"s2": says(http.StatusOK, "{}"),
+		"s2": answers(http.StatusOK, "{}"),
 	}}
-	c, moves := asking(t, s, "s1,s2")
+	c, moves := newClient(t, s, "s1,s2")
 	for range 3 {
 		result.Read(c.Node(t.Context(), "n1", Query{Stale: true})).OK(t)
 	}
-	must.Eq(t, []string{"GET s1", "GET s2", "GET s2"}, s.asked)
+	must.Eq(t, []string{"GET s1", "GET s2", "GET s2"}, s.requests)
 	must.SliceEmpty(t, *moves)
 }
 
@@ -244,12 +244,12 @@ func TestClient_interrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": silent}}
-		c, moves := asking(t, s, "s1,s2")
+		c, moves := newClient(t, s, "s1,s2")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		_, err := c.Self(ctx)
 		must.ErrorIs(t, err, context.DeadlineExceeded)
-		must.Eq(t, []string{"GET s1"}, s.asked)
+		must.Eq(t, []string{"GET s1"}, s.requests)
 		must.SliceEmpty(t, *moves)
 	})
 }
@@ -284,7 +284,7 @@ func TestClient_restoreLooksForAServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				restored := says(http.StatusOK, "")
+				restored := answers(http.StatusOK, "")
 				s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": first, "s2": func(r *http.Request) (*http.Response, error) {
 					if r.Method == http.MethodPut {
 						file := result.Of(io.ReadAll(r.Body)).OK(t)
@@ -292,9 +292,9 @@ func TestClient_restoreLooksForAServer(t *testing.T) {
 					}
 					return restored(r)
 				}}}
-				c, moves := asking(t, s, "http://s1,http://s2")
+				c, moves := newClient(t, s, "http://s1,http://s2")
 				result.Of(RestoreSnapshot(t.Context(), c, strings.NewReader("the state"))).OK(t)
-				must.Eq(t, []string{"GET s1", "GET s2", "PUT s2"}, s.asked)
+				must.Eq(t, []string{"GET s1", "GET s2", "PUT s2"}, s.requests)
 				must.Eq(t, []string{oneToTwo}, *moves)
 			})
 		})
@@ -306,7 +306,7 @@ func TestClient_restoreLooksForAServer(t *testing.T) {
 func TestClient_waitsForASnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		large := says(http.StatusOK, "the state")
+		large := answers(http.StatusOK, "the state")
 		s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": silent, "s2": func(r *http.Request) (*http.Response, error) {
 			if r.URL.Path == snapshotPath {
 				select {
@@ -317,11 +317,11 @@ func TestClient_waitsForASnapshot(t *testing.T) {
 			}
 			return large(r)
 		}}}
-		c, moves := asking(t, s, "http://s1,http://s2")
+		c, moves := newClient(t, s, "http://s1,http://s2")
 		var saved strings.Builder
 		must.ErrorContains(t, SaveSnapshot(t.Context(), c, false, &saved), "checksum") // the test sends none
 		must.Eq(t, "the state", saved.String())
-		must.Eq(t, []string{"GET s1", "GET s2", "GET s2"}, s.asked)
+		must.Eq(t, []string{"GET s1", "GET s2", "GET s2"}, s.requests)
 		must.Eq(t, []string{oneToTwo}, *moves)
 	})
 }

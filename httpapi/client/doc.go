@@ -14,7 +14,7 @@
 //
 // The requests of an [Alloc] are answered by the allocation's node, behind any server: files, logs,
 // commands in tasks, signals, restarts and statistics. [Alloc.Logs] does not connect again when its
-// connection is lost: its caller asks for what comes after the last frame. A command of [Alloc.Exec] is
+// connection is lost: its caller requests what comes after the last frame. A command of [Alloc.Exec] is
 // sent to another address only if it cannot have started.
 //
 // [Config] may name several servers. A client uses one until that one fails, and then the next. A

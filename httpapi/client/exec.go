@@ -167,7 +167,7 @@ func receiveExec(conn *websocket.Conn, s ExecStreams) (exitCode int, err error) 
 	}
 }
 
-// dialWebSocket opens a WebSocket. It tries each address once, but asks no other one after a server that
+// dialWebSocket opens a WebSocket. It tries each address once, but uses no other one after a server that
 // may have begun to act.
 func (c *connection) dialWebSocket(ctx context.Context, path string, values url.Values) (*websocket.Conn, error) {
 	for left := len(c.bases) - 1; ; left-- {

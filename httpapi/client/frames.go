@@ -49,7 +49,7 @@ func (q LogsQuery) values() url.Values {
 
 // Logs yields the frames of a task's log. The iteration ends when the node ends the stream, and after
 // the first error, which comes with a zero frame. A stream whose connection is lost ends with an error;
-// the caller may ask again from the last frame. Frames without content are left out. It ends with the
+// the caller may continue from the last frame. Frames without content are left out. It ends with the
 // context. A frame has at most one MiB of JSON.
 func (a Alloc) Logs(ctx context.Context, q LogsQuery) iter.Seq2[wire.StreamFrame, error] {
 	return func(yield func(wire.StreamFrame, error) bool) {

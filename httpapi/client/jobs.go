@@ -39,7 +39,7 @@ func (c *Client) RegisterJob(ctx context.Context, body json.RawMessage) (*wire.J
 	return put[*wire.JobResponse](ctx, c, "/v1/jobs", body)
 }
 
-// PlanJob tells what the registration of a job would do. The body is JSON of [wire.JobPlanRequest],
+// PlanJob returns what the registration of a job would do. The body is JSON of [wire.JobPlanRequest],
 // and id is the job's.
 func (c *Client) PlanJob(ctx context.Context, id string, body json.RawMessage) (*wire.JobPlanResponse, Answer, error) {
 	return put[*wire.JobPlanResponse](ctx, c, jobPath(id, "/plan"), body)

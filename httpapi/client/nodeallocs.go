@@ -15,14 +15,14 @@ import (
 var ErrOtherCluster = errors.New("the servers belong to another cluster")
 
 // ErrOlder says that an answer is older than those before: the server lacks writes that another one
-// has shown. Ask again later.
+// has shown. Repeat the request later.
 var ErrOlder = errors.New("the state of the server is older than one that was read before")
 
-// NodeAllocs holds the allocations of a node that are not client-terminal, as its client knows them
+// NodeAllocs holds the allocations of a node that are not client-terminal, as its client has them
 // from [Changes] and from its own reports. The zero value holds none. It belongs to one goroutine at
 // a time.
 type NodeAllocs struct {
-	// known is the state that the next question names; zero asks for all.
+	// known is the state that the next request names; zero is for all allocations.
 	known Since
 	// newest is the newest state that was merged, of a server that names its cluster.
 	newest Since
@@ -40,7 +40,7 @@ type reported struct {
 	index uint64
 }
 
-// Since returns the state to name in the next question.
+// Since returns the state to name in the next request.
 func (n *NodeAllocs) Since() Since { return n.known }
 
 // All returns the allocations by id. The caller does not write to the rows. A row that has not
@@ -49,13 +49,13 @@ func (n *NodeAllocs) All() []*cluster.Allocation {
 	return slices.SortedFunc(maps.Values(n.rows), func(a, b *cluster.Allocation) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// Merge takes in the answer to a question with Since, and returns whether it changed something. An
+// Merge takes in the answer to a request with Since, and returns whether it changed something. An
 // allocation that All no longer returns has ended, or must be stopped. Only a change that
 // names it, or an answer of the same cluster that is not older than those before, removes one. If All
-// is empty, an answer with all allocations may be of another cluster. The error wraps [ErrOtherCluster] or [ErrOlder], and then only Since has changed: the next question is
+// is empty, an answer with all allocations may be of another cluster. The error wraps [ErrOtherCluster] or [ErrOlder], and then only Since has changed: the next request is
 // for all.
 func (n *NodeAllocs) Merge(c Changes) (changed bool, err error) {
-	asked := n.known
+	since := n.known
 	n.known = Since{}
 	named := c.ClusterID != ""
 	switch {
@@ -65,7 +65,7 @@ func (n *NodeAllocs) Merge(c Changes) (changed bool, err error) {
 		return false, fmt.Errorf("%w: %s, before %s", ErrOtherCluster, c.ClusterID, n.newest.ClusterID)
 	case named && c.Index < n.newest.Index:
 		return false, fmt.Errorf("%w: index %d, before %d", ErrOlder, c.Index, n.newest.Index)
-	case !c.Complete && (asked.Index == 0 || asked.ClusterID != c.ClusterID):
+	case !c.Complete && (since.Index == 0 || since.ClusterID != c.ClusterID):
 		return false, errors.New("the answer has only changes, but the request was for all allocations")
 	}
 	n.known = c.Since
@@ -144,7 +144,7 @@ func (n *NodeAllocs) set(a *cluster.Allocation) (changed bool) {
 }
 
 // Reported takes in reports that the servers have taken with the entry of the index. The servers
-// do not tell a client its own reports.
+// do not send a client its own reports.
 func (n *NodeAllocs) Reported(reports []cluster.AllocReport, index uint64) {
 	if n.reported == nil {
 		n.reported = make(map[cluster.AllocID]reported)

@@ -103,7 +103,7 @@ func TestNodeAllocs_joinsTheNextCluster(t *testing.T) {
 	must.False(t, merged(t, &n, client.Changes{Since: client.Since{ClusterID: "d", Index: 6}}))
 }
 
-// The servers do not tell a client its own reports. An answer that was made before a report does not
+// The servers do not send a client its own reports. An answer that was made before a report does not
 // take the report back.
 func TestNodeAllocs_Reported(t *testing.T) {
 	t.Parallel()

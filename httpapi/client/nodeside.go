@@ -50,7 +50,7 @@ type Since struct {
 // Changes are what the servers have changed of a node's allocations. [NodeAllocs.Merge] merges them
 // with what the client knows.
 type Changes struct {
-	// Since is the state to name in the next question. Its ClusterID is empty if the answering server is
+	// Since is the state to name in the next request. Its ClusterID is empty if the answering server is
 	// of an older release, or does not know its cluster.
 	Since
 	// Complete says that Allocs are all allocations of the node that are not client-terminal; from a

@@ -22,7 +22,7 @@ func upgrades(t *http.Transport) *http.Transport {
 
 // OpenSession opens a session of the node with a server, over which servers reach the node's client. The
 // caller serves it, or closes it. The error wraps a [session.Refused] if the server gives none. After an
-// error the next call asks the next address.
+// error the next call uses the next address.
 func (s NodeSide) OpenSession(ctx context.Context) (*session.NodeEnd, error) {
 	c := s.client
 	at := c.begin()

@@ -45,7 +45,7 @@ func (v Volumes) Deregister(ctx context.Context, id string, force bool) error {
 	return err
 }
 
-// Detach asks a node to unmount a volume from allocations that have ended. With force the servers go
+// Detach makes a node unmount a volume from allocations that have ended. With force the servers go
 // on as if the node had.
 func (v Volumes) Detach(ctx context.Context, id string, node cluster.NodeID, force bool) error {
 	values := forced(force)
@@ -115,7 +115,7 @@ func (s NodeSide) volumes(ctx context.Context, values url.Values) ([]ClaimedVolu
 	return all, answer.Index, nil
 }
 
-// Release tells the servers that the client has taken the volumes of the claims off the node, at most
+// Release reports to the servers that the client has taken the volumes of the claims off the node, at most
 // [cluster.MaxClaimChanges]. Claims that are gone are left out.
 func (s NodeSide) Release(ctx context.Context, claims []cluster.ClaimKey) (index uint64, err error) {
 	request := wire.ClaimsRequest{Released: []wire.ClaimRelease{}}

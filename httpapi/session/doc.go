@@ -1,7 +1,7 @@
 // Package session lets the servers reach the client of a node, which may be behind a firewall and
 // listens on no address for them.
 //
-// The client dials a server's HTTP API with a GET request that asks for the protocol [Protocol]
+// The client dials a server's HTTP API with a GET request for the protocol [Protocol]
 // (Upgrade). After the answer 101 the connection carries yamux. Only the server opens streams. Each
 // stream carries one HTTP/1.1 request of the server and the node's answer, or, after another 101, the
 // bytes of an interactive command.

@@ -92,8 +92,8 @@ func newPair(t *testing.T, ofNode, ofServer net.Conn, bounds times, handler http
 	return p
 }
 
-// ask sends a request to the node, and returns the whole answer.
-func ask(ctx context.Context, s *ServerEnd, path string) (string, error) {
+// request sends a request to the node, and returns the whole answer.
+func request(ctx context.Context, s *ServerEnd, path string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://any"+path, nil)
 	if err != nil {
 		return "", err

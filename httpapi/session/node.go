@@ -49,7 +49,7 @@ type NodeEnd struct {
 	stall time.Duration
 }
 
-// Dial asks a server for a session with a GET request, and takes at most ten seconds. The transport speaks
+// Dial requests a session from a server with GET, and takes at most ten seconds. The transport speaks
 // HTTP/1.1. The error is a [Refused] if the server answers and gives no session. The caller closes the
 // session.
 func Dial(ctx context.Context, transport http.RoundTripper, r *http.Request) (*NodeEnd, error) {
@@ -64,7 +64,7 @@ func dial(ctx context.Context, transport http.RoundTripper, r *http.Request, t t
 	sent.Header.Set("Upgrade", Protocol)
 	response, err := transport.RoundTrip(sent)
 	if err != nil {
-		return nil, fmt.Errorf("asking for a session: %w", err)
+		return nil, fmt.Errorf("requesting a session: %w", err)
 	}
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // a text that ends early is good enough
@@ -74,16 +74,16 @@ func dial(ctx context.Context, transport http.RoundTripper, r *http.Request, t t
 	conn, is := response.Body.(io.ReadWriteCloser)
 	if !is {
 		_ = response.Body.Close()
-		return nil, errors.New("asking for a session: the transport gives no connection")
+		return nil, errors.New("requesting a session: the transport gives no connection")
 	}
 	if got := response.Header.Get("Upgrade"); got != Protocol {
 		_ = conn.Close()
-		return nil, fmt.Errorf("asking for a session: the server speaks %q, and this client %q", got, Protocol)
+		return nil, fmt.Errorf("requesting a session: the server has protocol %q, and this client %q", got, Protocol)
 	}
 	mux, err := yamux.Server(conn, t.settings(nodeLinger))
 	if err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("asking for a session: %w", err)
+		return nil, fmt.Errorf("requesting a session: %w", err)
 	}
 	return &NodeEnd{mux: mux, stall: t.stall}, nil
 }

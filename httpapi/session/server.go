@@ -35,8 +35,8 @@ type ServerEnd struct {
 
 var _ http.RoundTripper = (*ServerEnd)(nil)
 
-// Accept answers a request for a session, and returns the server's end of it. The caller has checked who
-// asks, and closes the session. hold is called with the connection before the answer: it reports whether
+// Accept answers a request for a session, and returns the server's end of it. The caller has checked the
+// sender, and closes the session. hold is called with the connection before the answer: it reports whether
 // the server has room for the session, or is nil. After an error the request has been answered.
 func Accept(w http.ResponseWriter, r *http.Request, hold func(net.Conn) bool) (*ServerEnd, error) {
 	return accept(w, r, hold, defaultTimes())
@@ -65,7 +65,7 @@ func accept(w http.ResponseWriter, r *http.Request, hold func(net.Conn) bool, t 
 	return newServerEnd(readFirst(conn, buffered.Reader), t)
 }
 
-// checkRequest returns why a request asks for no session of this version, or nil.
+// checkRequest returns why a request is not for a session of this version, or nil.
 func checkRequest(r *http.Request) error {
 	switch {
 	case r.ProtoMajor != 1 || r.ProtoMinor < 1:

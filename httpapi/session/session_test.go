@@ -28,7 +28,7 @@ func TestSession(t *testing.T) {
 	a, b := tcp(t)
 	p := newPair(t, a, b, defaultTimes(), hello)
 	for i := range 3 {
-		text := result.Of(ask(t.Context(), p.server, fmt.Sprintf("/%d", i))).OK(t)
+		text := result.Of(request(t.Context(), p.server, fmt.Sprintf("/%d", i))).OK(t)
 		must.Eq(t, fmt.Sprintf("hello /%d", i), text)
 	}
 	_, err := p.node.mux.Open()
@@ -36,7 +36,7 @@ func TestSession(t *testing.T) {
 	must.NoError(t, p.server.Close())
 	must.NoError(t, p.server.Close())
 	within(t, p.served, "the node's end")
-	_, err = ask(t.Context(), p.server, "/")
+	_, err = request(t.Context(), p.server, "/")
 	must.ErrorIs(t, err, ErrEnded)
 }
 
@@ -115,11 +115,11 @@ func TestSession_cutStreams(t *testing.T) {
 			_, _ = io.Copy(w, r.Body)
 			_, _ = io.WriteString(w, body)
 		})
-		var asking sync.WaitGroup
+		var requests sync.WaitGroup
 		for range 8 {
-			asking.Go(func() {
+			requests.Go(func() {
 				for {
-					text, err := ask(t.Context(), p.server, "/")
+					text, err := request(t.Context(), p.server, "/")
 					if err != nil {
 						return
 					}
@@ -130,7 +130,7 @@ func TestSession_cutStreams(t *testing.T) {
 				}
 			})
 		}
-		asking.Wait()
+		requests.Wait()
 		within(t, p.server.Done(), "the server's end")
 		within(t, p.served, "the node's end")
 	}
@@ -148,15 +148,15 @@ func TestSession_silent(t *testing.T) {
 			<-r.Context().Done()
 			close(ended)
 		})
-	asked := make(chan struct{})
+	returned := make(chan struct{})
 	go func() {
-		defer close(asked)
-		_, _ = ask(t.Context(), p.server, "/")
+		defer close(returned)
+		_, _ = request(t.Context(), p.server, "/")
 	}()
 	within(t, begun, "the request")
 	close(silent)
 	within(t, p.server.Done(), "the server's end")
-	within(t, asked, "the caller")
+	within(t, returned, "the caller")
 	within(t, ended, "the node's handler")
 	within(t, p.served, "the node's end")
 }
@@ -183,11 +183,11 @@ func TestSession_stalledStream(t *testing.T) {
 	r := result.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://any/flood", nil)).OK(t)
 	flood := result.Of(p.server.RoundTrip(r)).OK(t)
 	for range 100 {
-		result.Of(ask(t.Context(), p.server, "/")).OK(t)
+		result.Of(request(t.Context(), p.server, "/")).OK(t)
 	}
 	must.ErrorContains(t, <-cut, "deadline")
 	must.NoError(t, flood.Body.Close())
-	result.Of(ask(t.Context(), p.server, "/")).OK(t)
+	result.Of(request(t.Context(), p.server, "/")).OK(t)
 }
 
 // A caller that leaves ends the node's handler, which waits for the caller to read.
@@ -229,18 +229,18 @@ func TestSession_manyStreams(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	})
-	const asked = 10_000
-	var asking sync.WaitGroup
+	const sent = 10_000
+	var requests sync.WaitGroup
 	var busy, answered atomic.Int64
 	refused := make(chan struct{})
-	for range asked {
-		asking.Go(func() {
-			_, err := ask(t.Context(), p.server, "/")
+	for range sent {
+		requests.Go(func() {
+			_, err := request(t.Context(), p.server, "/")
 			switch {
 			case err == nil:
 				answered.Add(1)
 			case errors.Is(err, ErrBusy):
-				if busy.Add(1) == asked-MaxStreams {
+				if busy.Add(1) == sent-MaxStreams {
 					close(refused)
 				}
 			default:
@@ -250,10 +250,10 @@ func TestSession_manyStreams(t *testing.T) {
 	}
 	within(t, refused, "the refusals")
 	close(release)
-	asking.Wait()
+	requests.Wait()
 	must.Eq(t, MaxStreams, answered.Load())
 	must.Eq(t, MaxStreams, running.Load())
-	result.Of(ask(t.Context(), p.server, "/")).OK(t)
+	result.Of(request(t.Context(), p.server, "/")).OK(t)
 }
 
 // Serve returns when its context ends, after the handlers.
@@ -265,7 +265,7 @@ func TestNodeEnd_Serve_context(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	begun := make(chan struct{})
 	ended := false
-	go func() { _, _ = ask(t.Context(), server, "/") }()
+	go func() { _, _ = request(t.Context(), server, "/") }()
 	go func() {
 		<-begun
 		end()

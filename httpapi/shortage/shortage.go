@@ -162,7 +162,7 @@ const (
 	devicesUnhealthy = "healthy devices"
 )
 
-// shortOfDevices adds the devices that the node lacks. Only groups that ask for devices pay for a walk over
+// shortOfDevices adds the devices that the node lacks. Only groups with requests for devices cost a walk over
 // the node's allocations.
 func (c *shortage) shortOfDevices(s State, n *cluster.Node, short map[string]int64) {
 	devices := c.demands.Devices()

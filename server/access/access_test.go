@@ -223,7 +223,7 @@ func TestNoSecretIsPrinted(t *testing.T) {
 	values := []any{
 		secret, &secret, token, &token, tokens, []access.Secret{secret}, map[string]access.Secret{"k": secret},
 		holder{secret, secret, &secret, token, tokens}, &holder{Exported: secret, hidden: secret},
-		fmt.Errorf("asked with %v", secret),
+		fmt.Errorf("request with %v", secret),
 	}
 	// A secret in every column of a line, and in lines of other lengths.
 	for _, line := range []string{"%s", "%s write", "ops %s", "ops write %s", "%s write " + strings.Repeat("0", 64), "ops %s " + strings.Repeat("0", 64), "ops write %s more"} {

@@ -1,5 +1,5 @@
 // Package access decides by bearer tokens what a request may do. A server opens its tokens file
-// with [Open], and package httpapi asks [Tokens] for the right of each request.
+// with [Open], and package httpapi reads the right of each request from [Tokens].
 //
 // # Tokens and rights
 //

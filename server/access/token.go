@@ -74,7 +74,7 @@ func checkName(name string) error {
 
 // Token is the public part of a secret.
 type Token struct {
-	// Name says who has the secret. It is not secret itself.
+	// Name names the owner of the secret. It is not secret itself.
 	Name  string
 	Right Right
 	hash  [sha256.Size]byte // of the secret
@@ -91,7 +91,7 @@ func (t Token) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%s (%s)", t.Name, t
 // Secret is what a request shows. It prints as "[secret]" in every way except [Secret.Reveal].
 type Secret struct {
 	// text is nil in the zero value, which belongs to no token. It is a pointer because fmt
-	// prints unexported fields of other structs without asking them how, but does not follow a
+	// prints unexported fields of other structs without their methods, but does not follow a
 	// pointer there.
 	text *string
 }

@@ -239,9 +239,9 @@ func (a *Agent) cancelBlockingOnStop(handler http.Handler) http.Handler {
 
 // Time limits of HTTP connections, and of requests to peers.
 const (
-	headerTimeout = 10 * time.Second
-	idleTimeout   = 2 * time.Minute
-	askTimeout    = 5 * time.Second
+	headerTimeout  = 10 * time.Second
+	idleTimeout    = 2 * time.Minute
+	requestTimeout = 5 * time.Second
 )
 
 // Backend returns the backend of the API.

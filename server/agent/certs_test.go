@@ -145,8 +145,8 @@ func readHello(conn net.Conn, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	said, err := io.ReadAll(conn)
-	return string(said), errors.Join(err, conn.Close())
+	text, err := io.ReadAll(conn)
+	return string(text), errors.Join(err, conn.Close())
 }
 
 // client connects with a certificate, or with none, and returns the text of serveHello.
@@ -206,9 +206,9 @@ func TestCerts_handshakes(t *testing.T) {
 				{"public", public, "localhost", c.public},
 				{"public without a CA", plain, "localhost", c.plain},
 			} {
-				said, err := client(t, listener.address, listener.name, ours, c.certificate, 0)
+				text, err := client(t, listener.address, listener.name, ours, c.certificate, 0)
 				must.Eq(t, listener.accepts, err == nil, must.Sprintf("%s: %v", listener.what, err))
-				must.Eq(t, listener.accepts, said == "hello", must.Sprint(listener.what))
+				must.Eq(t, listener.accepts, text == "hello", must.Sprint(listener.what))
 			}
 		})
 	}
@@ -245,8 +245,8 @@ func TestCerts_dial(t *testing.T) {
 		return readHello(conn, err)
 	}
 	one, two := newFiles(t, ours.pem(), ours.server("global")).open(), newFiles(t, ours.pem(), ours.server("global")).open()
-	said := result.Of(dial(one, serveHello(t, two.Peers()))).OK(t)
-	must.Eq(t, "hello", said)
+	text := result.Of(dial(one, serveHello(t, two.Peers()))).OK(t)
+	must.Eq(t, "hello", text)
 
 	// Peers with certificates of the same authority that are not a server's are refused.
 	for _, c := range []struct{ name, want string }{

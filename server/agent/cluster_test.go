@@ -457,10 +457,10 @@ func TestCluster_survey(t *testing.T) {
 	w := newServers(t, 3, func(c *agent.Config) { c.API.Build = "build of " + c.Name })
 	leader := w.leader()
 	rest := w.others(leader)
-	asked := api(t, rest[0])
-	result.Of(asked.Register(t.Context(), testNode(1))).OK(t)
+	client := api(t, rest[0])
+	result.Of(client.Register(t.Context(), testNode(1))).OK(t)
 	awaitSameState(t, w.agents...)
-	servers := result.Of(asked.RaftConfiguration(t.Context())).OK(t)
+	servers := result.Of(client.RaftConfiguration(t.Context())).OK(t)
 	must.SliceLen(t, 3, servers.Servers)
 	for _, s := range servers.Servers {
 		must.True(t, s.Alive, must.Sprint(s.ID))
@@ -482,7 +482,7 @@ func TestCluster_survey(t *testing.T) {
 	})
 	must.NoError(t, leader.Stop())
 	eventually(t, "no leader", func() bool { return rest[0].Backend().Peers.Leader() == "" })
-	servers = result.Of(asked.RaftConfiguration(t.Context())).OK(t)
+	servers = result.Of(client.RaftConfiguration(t.Context())).OK(t)
 	must.SliceLen(t, 3, servers.Servers)
 	for _, s := range servers.Servers {
 		must.Eq(t, s.ID == rest[0].Name(), s.Alive, must.Sprint(s.ID))

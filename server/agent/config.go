@@ -73,7 +73,7 @@ type Config struct {
 	BootstrapExpect int
 	// Join are addresses of servers: servers of a new cluster, or servers of a running cluster that
 	// this server joins. The servers of a new cluster need only one address in common: the server
-	// there tells each of them the addresses of the others. This server's own address may be among
+	// there sends each of them the addresses of the others. This server's own address may be among
 	// them.
 	Join []string
 	// LeaveOnStop makes [Agent.Stop] remove the server from the cluster. Without it the stopped

@@ -30,27 +30,16 @@ const contactsPending = 64
 
 // follow observes raft until the context ends.
 func (c *contacts) follow(ctx context.Context, r *raft.Raft) {
-	observations := make(chan raft.Observation, contactsPending)
-	observer := raft.NewObserver(observations, false, func(o *raft.Observation) bool {
-		switch o.Data.(type) {
+	observe(ctx, r, contactsPending, func(data any) bool {
+		switch data.(type) {
 		case raft.FailedHeartbeatObservation, raft.ResumedHeartbeatObservation, raft.LeaderObservation:
 			return true
 		}
 		return false
-	})
-	r.RegisterObserver(observer)
-	defer r.DeregisterObserver(observer)
-	for {
-		select {
-		case o := <-observations:
-			c.observed(o.Data, r.LastContact())
-		case <-ctx.Done():
-			return
-		}
-	}
+	}, func() {}, func(data any) { c.observed(data, r.LastContact()) })
 }
 
-// observed notes an observation of raft. fromLeader is this server's last contact with a leader.
+// observed records an observation of raft. fromLeader is this server's last contact with a leader.
 func (c *contacts) observed(data any, fromLeader time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +53,7 @@ func (c *contacts) observed(data any, fromLeader time.Time) {
 		case o.LeaderID == "" && c.leader != c.self && c.leader != "" && !fromLeader.IsZero():
 			c.silent[c.leader] = fromLeader
 		case o.LeaderID != "" && o.LeaderID != c.self:
-			clear(c.silent) // that server knows better
+			clear(c.silent) // that server has newer contacts
 		}
 		if o.LeaderID != "" {
 			c.leader = o.LeaderID

@@ -48,7 +48,7 @@ func (c controllers) Call(ctx context.Context, controller cluster.NodeID, call *
 	if err != nil {
 		return nil, fmt.Errorf("building the call: %w", err)
 	}
-	response, err := c.agent.sessions.Ask(request, controller)
+	response, err := c.agent.sessions.Send(request, controller)
 	switch {
 	case errors.Is(err, httpapi.ErrNoSession) || errors.Is(err, httpapi.ErrTooManyStreams): // nothing was sent
 		return nil, err

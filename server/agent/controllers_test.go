@@ -50,7 +50,7 @@ func TestControllers_overTheSessionOfAnotherServer(t *testing.T) {
 		claims = slices.Collect(leader.Server().Store().Snapshot().WorkView().Claims())
 		return len(claims) == 1 && claims[0].Attached
 	})
-	must.Eq(t, map[string]string{"asked": "POST /v1/internal/storage/team/disks/attach disk-1 ext"}, claims[0].PublishContext)
+	must.Eq(t, map[string]string{"received": "POST /v1/internal/storage/team/disks/attach disk-1 ext"}, claims[0].PublishContext)
 }
 
 // The session of the controller's node moves to another server while the controller is called. The call
@@ -102,7 +102,7 @@ func TestControllers_whoMayStillExecute(t *testing.T) {
 	must.False(t, errors.Is(err, volumes.ErrNoAnswer), must.Sprint(err))
 }
 
-// A controller fails, and every server tells why: the leader knows it, and the others ask the leader.
+// A controller fails, and every server shows why: the leader itself, and the others through the leader.
 func TestControllers_theErrorIsTold(t *testing.T) {
 	t.Parallel()
 	w := newServers(t, 3, nil)
@@ -123,7 +123,7 @@ func TestControllers_theErrorIsTold(t *testing.T) {
 	must.Eq(t, "attach default/data "+string(n.ID), calls[0].Call+" "+calls[0].Namespace+"/"+calls[0].Volume+" "+calls[0].NodeID)
 	must.StrHasPrefix(t, "the client answers 500: ControllerPublishVolume: Internal: the pool is busy", calls[0].LastError)
 	r.fails.Store(false)
-	eventually(t, "the call succeeds, and is told no more", func() bool {
+	eventually(t, "the call succeeds, and is shown no more", func() bool {
 		v, _, err := api(t, leader).Volumes().Read(t.Context(), "data", apiclient.Query{})
 		return err == nil && len(v.ControllerCalls) == 0 && v.Claims[0].Attached
 	})

@@ -22,8 +22,8 @@ import (
 // Servers that apply the same log have the same state. A fault of memory or of a disk, or a bug, may
 // break that, and nothing in raft notices it. So the leader compares the states now and then.
 const (
-	// digestAhead is how many entries ahead of its log the leader asks for the states, so that no
-	// server has passed the index when it is asked.
+	// digestAhead is how many entries ahead of its log the leader requests the states, so that no
+	// server has passed the index when the request arrives.
 	digestAhead = 64
 	// digestWait is how long a server waits for an entry above that index. Without one it answers
 	// for its present state, which is that of the others, too, when nothing is written.
@@ -44,10 +44,10 @@ type stateDigest struct {
 	Sum string
 }
 
-// digestQuestion asks a server for its state at an index of the log.
-type digestQuestion struct{ At uint64 }
+// digestRequest is the request for the state of a server at an index of the log.
+type digestRequest struct{ At uint64 }
 
-// verdict tells a server how its state compares.
+// verdict is how the state of a server compares.
 type verdict struct {
 	// Index is that of the compared states, or zero before the first comparison.
 	Index uint64
@@ -55,7 +55,7 @@ type verdict struct {
 	Agreement httpapi.Agreement
 }
 
-// digests compares the states of the servers. It owns a goroutine for each server that it asks.
+// digests compares the states of the servers. It owns a goroutine for each request.
 type digests struct {
 	agent *Agent
 	// computing has capacity 1 and holds a value while a digest is computed.
@@ -189,7 +189,7 @@ func (d *digests) round(ctx context.Context) error {
 	if len(servers) < 2 {
 		return nil
 	}
-	answers, err := d.askAll(ctx, servers)
+	answers, err := d.requestAll(ctx, servers)
 	verdicts := compare(servers, answers)
 	d.setOthers(verdicts)
 	for _, s := range servers {
@@ -206,30 +206,20 @@ func (d *digests) round(ctx context.Context) error {
 	return err
 }
 
-// askAll asks all servers at once for the digest of their state. The error says which do not answer.
-func (d *digests) askAll(ctx context.Context, servers []raft.Server) (map[raft.ServerID]stateDigest, error) {
+// requestAll requests the digests of the states of all servers at once. The error names those that do not
+// answer.
+func (d *digests) requestAll(ctx context.Context, servers []raft.Server) (map[raft.ServerID]stateDigest, error) {
 	ctx, cancel := context.WithTimeout(ctx, digestTimeout)
 	defer cancel()
 	at := d.agent.server.Raft().LastIndex() + digestAhead
-	digests, errs := make([]stateDigest, len(servers)), make([]error, len(servers))
-	var asking sync.WaitGroup
-	for i, s := range servers {
-		asking.Go(func() {
-			if string(s.ID) == d.agent.Name() {
-				digests[i], errs[i] = d.at(ctx, at)
-			} else {
-				digests[i], errs[i] = askFor[stateDigest](ctx, d.agent, string(s.Address), pathDigest, digestQuestion{at})
-			}
-		})
-	}
-	asking.Wait()
-	found := make(map[raft.ServerID]stateDigest)
-	for i, s := range servers {
-		if errs[i] == nil && digests[i].Index > 0 {
-			found[s.ID] = digests[i]
+	found, err := fromAll(servers, func(s raft.Server) (stateDigest, error) {
+		if string(s.ID) == d.agent.Name() {
+			return d.at(ctx, at)
 		}
-	}
-	return found, errors.Join(errs...)
+		return request[stateDigest](ctx, d.agent, string(s.Address), pathDigest, digestRequest{at})
+	})
+	maps.DeleteFunc(found, func(_ raft.ServerID, digest stateDigest) bool { return digest.Index == 0 })
+	return found, err
 }
 
 // compare compares the digests of the states of one index: of the one for which most servers have
@@ -273,9 +263,9 @@ func compare(servers []raft.Server, answers map[raft.ServerID]stateDigest) map[r
 
 // send sends a server its verdict.
 func (d *digests) send(ctx context.Context, s raft.Server, v verdict) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_, err := askFor[verdict](ctx, d.agent, string(s.Address), pathVerdict, v)
+	_, err := request[verdict](ctx, d.agent, string(s.Address), pathVerdict, v)
 	return err
 }
 

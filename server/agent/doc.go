@@ -29,17 +29,17 @@
 // server whose name comes first bootstraps the cluster, after all servers have promised to join
 // no other new cluster.
 //
-// A server without a cluster, or with another address than its cluster knows, asks the members to
-// add it. It repeats the request until they do. It finds the members at [Config].Join and in its
-// log. Before the leader adds a server, it asks the server at that address for its name and
-// cluster: an absent voter could cost the quorum, and two servers with logs of different clusters
+// A server without a cluster, or with another address than its cluster has, requests that the members
+// add it, until they do. It finds the members at [Config].Join and in its
+// log. Before the leader adds a server, it requests the name and the cluster of the server at that
+// address: an absent voter could cost the quorum, and two servers with logs of different clusters
 // would damage each other's state. [Agent.Leave] removes this server, [httpapi.Peers].Remove
 // removes a dead one.
 //
 // # Versions
 //
-// A cluster may be upgraded server by server. The leader asks every server of the cluster,
-// by HTTP over the servers' port, for the cluster versions that it understands
+// A cluster may be upgraded server by server. The leader requests from every server of the cluster,
+// by HTTP over the servers' port, the cluster versions that it understands
 // ([cluster.Versions]). The leader assumes that a server that does not answer understands only
 // the present version. When all servers understand a higher version, the leader raises the
 // version by a raft entry. Until then every server writes entries that the oldest server can
@@ -77,9 +77,9 @@
 //   - one that accepts connections at the servers' port, and one for each connection there that has
 //     not sent its first byte
 //   - one that observes leadership, and one for each forwarded request
-//   - one that looks for a cluster, until the server is in it
+//   - one that searches a cluster, until the server is in it
 //   - one for each change of the cluster's servers in progress
-//   - on the leader: one that asks servers for their versions, one for each server that it asks, one
+//   - on the leader: one that requests the versions of servers, one for each of these requests, one
 //     that steps the heartbeat timers, and one for each write of a node's status
 //
 // [Agent.Stop] ends all of them and waits for them.

@@ -24,7 +24,7 @@ type forwarded struct{}
 func newTransport(p *port) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, peer string) (net.Conn, error) {
-			ctx, cancel := context.WithTimeout(ctx, askTimeout)
+			ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 			defer cancel()
 			return p.dial(ctx, peer, protocolHTTP)
 		},

@@ -20,7 +20,7 @@ func (m *membership) id() string {
 	return m.cluster
 }
 
-// createID stores an id for a cluster that this server bootstraps without asking others: a new UUID,
+// createID stores an id for a cluster that this server bootstraps without requests to others: a new UUID,
 // or a hash of [Config].Voters, which is the same on all of them.
 func (m *membership) createID() error {
 	c := &m.agent.config

@@ -40,7 +40,7 @@ type serverInfo struct {
 	Cluster string
 	// Members is the number of servers in its cluster, or zero without a cluster.
 	Members int
-	// Searching are the addresses of servers without a cluster that have asked it, or nil.
+	// Searching are the addresses of servers without a cluster that have sent requests to it, or nil.
 	Searching []string `json:"Heard"`
 	// Versions are the cluster versions that it understands. A server of commit 3dc2024 omits them.
 	Versions cluster.Versions
@@ -76,7 +76,7 @@ func newPeerHandler(a *Agent, api http.Handler) http.Handler {
 		var sender serverInfo
 		if decode(w, r, &sender) {
 			if sender.Members == 0 {
-				a.membership.noteSearching(sender.Address)
+				a.membership.recordSearching(sender.Address)
 			} else if a.membership.id() == "" { // the leader of a cluster is adding this server
 				if err := a.membership.adopt(sender); err != nil {
 					httpError(w, err)
@@ -104,16 +104,16 @@ func newPeerHandler(a *Agent, api http.Handler) http.Handler {
 		return a.peers().Remove(ctx, s.ID)
 	}))
 	mux.HandleFunc("POST "+pathDigest, func(w http.ResponseWriter, r *http.Request) {
-		var q digestQuestion
+		var q digestRequest
 		if !decode(w, r, &q) {
 			return
 		}
-		found, err := a.digests.at(r.Context(), q.At)
+		digest, err := a.digests.at(r.Context(), q.At)
 		if err != nil {
 			httpError(w, err)
 			return
 		}
-		writeJSON(w, found)
+		writeJSON(w, digest)
 	})
 	mux.HandleFunc("POST "+pathVerdict, func(w http.ResponseWriter, r *http.Request) {
 		var v verdict
@@ -128,7 +128,7 @@ func newPeerHandler(a *Agent, api http.Handler) http.Handler {
 		writeJSON(w, v)
 	})
 	mux.HandleFunc("POST "+pathSession, func(w http.ResponseWriter, r *http.Request) {
-		var q sessionQuestion
+		var q sessionRequest
 		if decode(w, r, &q) {
 			writeJSON(w, sessionAnswer{Held: a.sessions.of(q.Node) != nil})
 		}
@@ -206,43 +206,44 @@ func (a *Agent) info() serverInfo {
 	}
 }
 
-// ask sends a request to a peer and returns the description with which it answers.
-func ask[Body serverInfo | serverRef | promise](ctx context.Context, a *Agent, peer, path string, body Body) (serverInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout+a.config.LeaderWait)
+// requestInfo sends a request to a peer and returns the description with which it answers.
+func requestInfo[Body serverInfo | serverRef | promise](ctx context.Context, a *Agent, peer, path string, body Body) (serverInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout+a.config.LeaderWait)
 	defer cancel()
-	return askFor[serverInfo](ctx, a, peer, path, body)
+	return request[serverInfo](ctx, a, peer, path, body)
 }
 
-// askFor sends a request to a peer and returns its answer. The caller bounds the time.
-func askFor[Answer, Body any](ctx context.Context, a *Agent, peer, path string, body Body) (found Answer, err error) {
+// request sends a request to a peer and returns its answer. The caller bounds the time.
+func request[Answer, Body any](ctx context.Context, a *Agent, peer, path string, body Body) (found Answer, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("requesting from %s: %w", peer, err)
+		}
+	}()
 	data, err := json.Marshal(body)
 	if err != nil {
-		return found, fmt.Errorf("asking %s: %w", peer, err)
+		return found, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+peer+path, bytes.NewReader(data))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+peer+path, bytes.NewReader(data))
 	if err != nil {
-		return found, fmt.Errorf("asking %s: %w", peer, err)
+		return found, err
 	}
-	response, err := a.transport.RoundTrip(request)
+	response, err := a.transport.RoundTrip(r)
 	if err != nil {
-		return found, fmt.Errorf("asking %s: %w", peer, err)
+		return found, err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxPeerBody))
-	if err != nil {
-		return found, fmt.Errorf("asking %s: %w", peer, err)
+	switch {
+	case err != nil:
+		return found, err
+	case response.StatusCode == http.StatusNotFound:
+		return found, fmt.Errorf("%s: %w", bytes.TrimSpace(text), httpapi.ErrNotFound)
+	case response.StatusCode != http.StatusOK:
+		return found, fmt.Errorf("%s", bytes.TrimSpace(text))
 	}
-	switch response.StatusCode {
-	case http.StatusOK:
-	case http.StatusNotFound:
-		return found, fmt.Errorf("%s says: %s: %w", peer, bytes.TrimSpace(text), httpapi.ErrNotFound)
-	default:
-		return found, fmt.Errorf("%s says: %s", peer, bytes.TrimSpace(text))
-	}
-	if err := json.Unmarshal(text, &found); err != nil {
-		return found, fmt.Errorf("asking %s: %w", peer, err)
-	}
-	return found, nil
+	err = json.Unmarshal(text, &found)
+	return found, err
 }
 
 // promise is a server's promise to join a new cluster of these servers, and no cluster that another

@@ -23,7 +23,7 @@ func TestJoin_refusesWrongServers(t *testing.T) {
 	}
 	before := configured()
 	for _, c := range []struct{ name, address, want string }{
-		{"s2", "127.0.0.1:1", "asking 127.0.0.1:1"}, // no server listens there
+		{"s2", "127.0.0.1:1", "requesting from 127.0.0.1:1"}, // no server listens there
 		{"s1", impostor.ServerAddr(), "the leader has the same name"},
 		{"s2", impostor.ServerAddr(), " is s1"},
 		{"s3", other.ServerAddr(), " is s2"},

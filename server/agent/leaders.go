@@ -25,20 +25,29 @@ func (l *leaders) changed() <-chan struct{} {
 
 // follow observes raft until the context ends.
 func (l *leaders) follow(ctx context.Context, r *raft.Raft) {
-	observations := make(chan raft.Observation, 1) // one pending observation is enough: the callers read the leader
-	observer := raft.NewObserver(observations, false, func(o *raft.Observation) bool {
-		_, ok := o.Data.(raft.LeaderObservation)
-		return ok
-	})
+	change := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		close(l.next)
+		l.next = make(chan struct{})
+	}
+	observe(ctx, r, 1, func(data any) bool { // one pending observation is enough: the callers read the leader
+		_, is := data.(raft.LeaderObservation)
+		return is
+	}, change, func(any) { change() })
+}
+
+// observe calls each with the selected observations of raft until the context ends. First it calls begin, which
+// handles what has happened before. Observations above the number of pending ones are lost.
+func observe(ctx context.Context, r *raft.Raft, pending int, selects func(data any) bool, begin func(), each func(data any)) {
+	observations := make(chan raft.Observation, pending)
+	observer := raft.NewObserver(observations, false, func(o *raft.Observation) bool { return selects(o.Data) })
 	r.RegisterObserver(observer)
 	defer r.DeregisterObserver(observer)
-	for {
-		l.mu.Lock()
-		close(l.next) // also for a change before RegisterObserver
-		l.next = make(chan struct{})
-		l.mu.Unlock()
+	for begin(); ; {
 		select {
-		case <-observations:
+		case o := <-observations:
+			each(o.Data)
 		case <-ctx.Done():
 			return
 		}

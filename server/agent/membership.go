@@ -23,12 +23,12 @@ const joinInterval = 250 * time.Millisecond
 // server that is removed later stays out of the cluster until it is started again.
 type membership struct {
 	agent *Agent
-	// looking ends when the server leaves, or the agent stops.
-	looking     context.Context
-	stopLooking context.CancelFunc
+	// search ends when the server leaves, or the agent stops.
+	search     context.Context
+	stopSearch context.CancelFunc
 
 	mu sync.Mutex
-	// searching maps the addresses of servers without a cluster that have asked this one to the
+	// searching maps the addresses of servers without a cluster that have sent requests to this one to the
 	// time of the last request; guarded by mu.
 	searching map[string]time.Time
 	// promised is the name of the server whose new cluster this one has promised to join, or empty;
@@ -43,14 +43,14 @@ func newMembership(a *Agent) *membership {
 	if a.disk != nil {
 		m.cluster, m.promised = a.disk.Cluster(), a.disk.Promised()
 	}
-	m.looking, m.stopLooking = context.WithCancel(a.life)
+	m.search, m.stopSearch = context.WithCancel(a.life)
 	return m
 }
 
-// run looks for a cluster until the server is in one at its present address.
+// run searches a cluster until the server is in one at its present address.
 func (m *membership) run() {
-	defer m.stopLooking()
-	ctx := m.looking
+	defer m.stopSearch()
+	ctx := m.search
 	logger := m.agent.config.Logger
 	for logged := ""; !m.member(); {
 		err := m.round(ctx)
@@ -74,7 +74,7 @@ func (m *membership) member() bool {
 	})
 }
 
-// round asks every candidate for its cluster and joins the first one. If no candidate has one, and
+// round requests the cluster of every candidate, and joins the first one. If no candidate has one, and
 // enough servers are found, it bootstraps a cluster.
 func (m *membership) round(ctx context.Context) error {
 	a := m.agent
@@ -86,7 +86,7 @@ func (m *membership) round(ctx context.Context) error {
 	addresses := m.candidates()
 	for i := 0; i < len(addresses); i++ {
 		address := addresses[i]
-		info, err := ask(ctx, a, address, pathServer, a.info())
+		info, err := requestInfo(ctx, a, address, pathServer, a.info())
 		switch {
 		case err != nil:
 			errs = append(errs, err)
@@ -142,8 +142,8 @@ const (
 	maxSearching = 100
 )
 
-// noteSearching remembers a server without a cluster that has asked this one.
-func (m *membership) noteSearching(address string) {
+// recordSearching remembers a server without a cluster that has sent a request to this one.
+func (m *membership) recordSearching(address string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -163,12 +163,12 @@ func (m *membership) searchingServers() []string {
 	return slices.Sorted(maps.Keys(m.searching))
 }
 
-// join asks a member of a cluster to add this server.
+// join requests that a member of a cluster adds this server.
 func (m *membership) join(ctx context.Context, address string, member serverInfo) error {
 	if err := m.adopt(member); err != nil {
 		return err
 	}
-	_, err := ask(ctx, m.agent, address, pathJoin, serverRef{ID: m.agent.Name(), Address: m.agent.ServerAddr()})
+	_, err := requestInfo(ctx, m.agent, address, pathJoin, serverRef{ID: m.agent.Name(), Address: m.agent.ServerAddr()})
 	return err
 }
 
@@ -202,7 +202,7 @@ func (m *membership) bootstrap(ctx context.Context, found map[string]serverInfo)
 		return err
 	}
 	for _, v := range p.Voters[1:] {
-		if _, err := ask(ctx, m.agent, string(v.Address), pathPromise, p); err != nil {
+		if _, err := requestInfo(ctx, m.agent, string(v.Address), pathPromise, p); err != nil {
 			return err
 		}
 	}
@@ -241,7 +241,7 @@ func (m *membership) recordPromise(p promise) error {
 
 // leave removes the server from its cluster.
 func (m *membership) leave(ctx context.Context) error {
-	m.stopLooking() // otherwise the server would rejoin at once
+	m.stopSearch() // otherwise the server would rejoin at once
 	a := m.agent
 	var err error
 	for m.hasPeers() {
@@ -251,7 +251,7 @@ func (m *membership) leave(ctx context.Context) error {
 		}
 		if leader := a.peers().Leader(); leader != "" && !a.peers().Leads() {
 			// Not found: an earlier request has removed the server, and the answer was lost.
-			if _, err = ask(ctx, a, leader, pathRemove, serverRef{ID: a.Name()}); err == nil || errors.Is(err, httpapi.ErrNotFound) {
+			if _, err = requestInfo(ctx, a, leader, pathRemove, serverRef{ID: a.Name()}); err == nil || errors.Is(err, httpapi.ErrNotFound) {
 				a.config.Logger.Info("left the cluster")
 				return nil
 			}

@@ -40,10 +40,10 @@ func TestMembership_promiseSurvivesARestart(t *testing.T) {
 func TestMembership_removalOfAnUnknownServer(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, Config{Name: "s1", BootstrapExpect: 1})
-	ctx, cancel := context.WithTimeout(t.Context(), askTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
 	must.NoError(t, a.Ready(ctx))
-	_, err := ask(ctx, a, a.ServerAddr(), pathRemove, serverRef{ID: "s2"})
+	_, err := requestInfo(ctx, a, a.ServerAddr(), pathRemove, serverRef{ID: "s2"})
 	must.ErrorIs(t, err, httpapi.ErrNotFound)
 }
 

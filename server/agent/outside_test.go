@@ -40,8 +40,8 @@ func newUser(t *testing.T, roots authority, s *signed) user {
 	return user{t, &http.Client{Transport: transport}}
 }
 
-// ask sends a request with a token and returns the status code and the body.
-func (u user) ask(method, url, token, body string) (code int, answer string, err error) {
+// request sends a request with a token and returns the status code and the body.
+func (u user) request(method, url, token, body string) (code int, answer string, err error) {
 	u.Helper()
 	r := result.Of(http.NewRequestWithContext(u.Context(), method, url, strings.NewReader(body))).OK(u)
 	r.Header.Set("Authorization", "Bearer "+token)
@@ -84,7 +84,7 @@ func TestAgent_accessControl(t *testing.T) {
 	clientCert := ca.sign(time.Hour, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, "ops.global.nodedrain")
 	withCertificate, without := newUser(t, ca, &clientCert), newUser(t, ca, nil)
 	url := "https://" + second.HTTPAddr() // the follower forwards over TLS
-	_, _, err = without.ask("GET", url+"/v1/nodes", writer.Reveal(), "")
+	_, _, err = without.request("GET", url+"/v1/nodes", writer.Reveal(), "")
 	must.Error(t, err) // an alert, or a closed connection
 
 	cases := []struct {
@@ -106,12 +106,12 @@ func TestAgent_accessControl(t *testing.T) {
 	}
 	result.Of(first.Backend().Writer.RegisterNode(t.Context(), &cluster.Node{ID: "n1", Status: cluster.NodeReady})).OK(t)
 	for _, c := range cases { // in order: the metrics below count the last request
-		code, answer, err := withCertificate.ask(c.method, url+c.path, c.token, `{"DrainSpec": {}}`)
+		code, answer, err := withCertificate.request(c.method, url+c.path, c.token, `{"DrainSpec": {}}`)
 		must.NoError(t, err, must.Sprint(c.name))
 		must.Eq(t, c.want, code, must.Sprint(c.name, ": ", answer))
 	}
 
-	_, text, err := withCertificate.ask("GET", "https://"+first.HTTPAddr()+"/metrics", reader.Reveal(), "")
+	_, text, err := withCertificate.request("GET", "https://"+first.HTTPAddr()+"/metrics", reader.Reveal(), "")
 	must.NoError(t, err)
 	for _, line := range []string{
 		`nodedrain_raft_leads 1`, `nodedrain_raft_writes_total{outcome="applied",type="NodeUpdateDrain"} 1`,

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/server"
 )
 
-// peers are the servers of the cluster, as this one knows them.
+// peers are the servers of the cluster, as this one has them.
 type peers struct{ agent *Agent }
 
 var _ httpapi.Peers = peers{}
@@ -26,7 +26,7 @@ func (p peers) Name() string { return p.agent.Name() }
 // Cluster returns the id of the cluster, or empty.
 func (p peers) Cluster() string { return p.agent.membership.id() }
 
-// Leads reports whether this server believes that it leads.
+// Leads reports whether this server leads, as far as its raft has learned.
 func (p peers) Leads() bool { return p.agent.server.Leads() }
 
 // Leader returns the address of the leader, or empty.
@@ -70,8 +70,8 @@ func (p peers) LastContact() time.Duration {
 	return time.Since(last)
 }
 
-// Join adds a server, or updates its address. It first asks the server at the address for its name
-// and cluster: an absent or wrong voter could cost the cluster its quorum. It returns an error if
+// Join adds a server, or updates its address. It first requests the name and the cluster
+// of the server at the address: an absent or wrong voter could cost the cluster its quorum. It returns an error if
 // another server of that name runs.
 func (p peers) Join(ctx context.Context, id, address string) error {
 	switch {
@@ -109,7 +109,7 @@ func (p peers) admit(ctx context.Context, id, address string) error {
 		}
 		return nil
 	}
-	info, err := ask(ctx, a, address, pathServer, a.info())
+	info, err := requestInfo(ctx, a, address, pathServer, a.info())
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (p peers) admit(ctx context.Context, id, address string) error {
 		if string(s.ID) != id {
 			continue
 		}
-		if there, err := ask(ctx, a, string(s.Address), pathServer, a.info()); err == nil && there.ID == id {
+		if there, err := requestInfo(ctx, a, string(s.Address), pathServer, a.info()); err == nil && there.ID == id {
 			return fmt.Errorf("another server with the same name answers at %s: give each server its own name", s.Address)
 		}
 	}

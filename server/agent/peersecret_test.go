@@ -231,8 +231,8 @@ func TestSecurity_RogueListener(t *testing.T) {
 		l := result.Of(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 		defer l.Close()
 		config := rogue(t)
-		seen := make(chan tls.ConnectionState, 1)
-		config.VerifyConnection = func(s tls.ConnectionState) error { seen <- s; return nil }
+		received := make(chan tls.ConnectionState, 1)
+		config.VerifyConnection = func(s tls.ConnectionState) error { received <- s; return nil }
 		inside := make(chan string, 1)
 		go func() {
 			conn, err := l.Accept()
@@ -246,7 +246,7 @@ func TestSecurity_RogueListener(t *testing.T) {
 		}()
 		must.ErrorContains(t, server.Backend().Peers.Join(t.Context(), "s2", l.Addr().String()), "does not have the peer secret")
 		must.Eq(t, "", <-inside)
-		must.Eq(t, 0, len(seen), must.Sprint("the certificate of the server"))
+		must.Eq(t, 0, len(received), must.Sprint("the certificate of the server"))
 	})
 	t.Run("relays", func(t *testing.T) {
 		t.Parallel()
@@ -306,7 +306,7 @@ func TestSecurity_ClosedPort(t *testing.T) {
 		must.ErrorContains(t, a.Backend().Peers.Join(t.Context(), "s2", peer.ServerAddr()), "it has no port for other servers")
 		n := testNode(1)
 		reach(t, a, n)
-		must.Eq(t, n.Name, asks(t, a, n), must.Sprint(name))
+		must.Eq(t, n.Name, answerOf(t, a, n), must.Sprint(name))
 		r := result.Of(http.Post("http://"+a.HTTPAddr()+"/internal/server", "application/json", strings.NewReader("{}"))).OK(t)
 		must.NoError(t, r.Body.Close())
 		must.Eq(t, http.StatusNotFound, r.StatusCode, must.Sprint("requests of servers at the port of clients"))

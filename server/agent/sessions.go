@@ -123,9 +123,9 @@ func (s *sessions) end() {
 	}
 }
 
-// Ask sends a request to the client of a node, over the session that this server or another one holds.
+// Send sends a request to the client of a node, over the session that this server or another one holds.
 // When the agent stops, the request ends.
-func (s *sessions) Ask(r *http.Request, id cluster.NodeID) (*http.Response, error) {
+func (s *sessions) Send(r *http.Request, id cluster.NodeID) (*http.Response, error) {
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (s *sessions) Ask(r *http.Request, id cluster.NodeID) (*http.Response, erro
 		cancel()
 		s.running.Done()
 	})
-	response, err := s.ask(r.WithContext(ctx), id)
+	response, err := s.send(r.WithContext(ctx), id)
 	if err != nil {
 		done()
 		return nil, err
@@ -165,7 +165,7 @@ func (c *conversation) Close() error {
 	return c.ReadWriteCloser.Close()
 }
 
-func (s *sessions) ask(r *http.Request, id cluster.NodeID) (*http.Response, error) {
+func (s *sessions) send(r *http.Request, id cluster.NodeID) (*http.Response, error) {
 	if end := s.of(id); end != nil {
 		response, err := end.RoundTrip(r)
 		if !errors.Is(err, session.ErrEnded) {
@@ -180,7 +180,7 @@ func (s *sessions) ask(r *http.Request, id cluster.NodeID) (*http.Response, erro
 	sent.URL = &url.URL{Scheme: "http", Host: holder, Path: handedPath(id, r.URL.Path), RawPath: handedPath(id, r.URL.EscapedPath()), RawQuery: r.URL.RawQuery}
 	response, err := s.agent.transport.RoundTrip(sent)
 	if err != nil {
-		return nil, fmt.Errorf("asking server %s: %w", holder, err)
+		return nil, fmt.Errorf("requesting from server %s: %w", holder, err)
 	}
 	if response.StatusCode == http.StatusMisdirectedRequest {
 		_ = response.Body.Close()
@@ -200,29 +200,29 @@ func asNodeError(err error) error {
 	return err
 }
 
-// sessionQuestion asks a server whether it has a session of a node.
-type sessionQuestion struct{ Node cluster.NodeID }
+// sessionRequest is the request whether a server has a session of a node.
+type sessionRequest struct{ Node cluster.NodeID }
 
-// sessionAnswer is the answer to a sessionQuestion.
+// sessionAnswer is the answer to a sessionRequest.
 type sessionAnswer struct{ Held bool }
 
-// find asks all other servers at once for a session of a node. It returns the address of the first one
+// find searches all other servers at once for a session of a node. It returns the address of the first one
 // that has one, or empty. An older server has none.
 func (s *sessions) find(ctx context.Context, id cluster.NodeID) string {
-	var asking sync.WaitGroup
-	defer asking.Wait()
+	var requests sync.WaitGroup
+	defer requests.Wait()
 	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
 	defer cancel()
-	var asked int
+	sent := 0
 	members := s.agent.peers().configuration().Servers
 	holders := make(chan string, len(members))
 	for _, m := range members {
 		if string(m.ID) == s.agent.Name() {
 			continue
 		}
-		asked++
-		asking.Go(func() {
-			answer, err := askFor[sessionAnswer](ctx, s.agent, string(m.Address), pathSession, sessionQuestion{Node: id})
+		sent++
+		requests.Go(func() {
+			answer, err := request[sessionAnswer](ctx, s.agent, string(m.Address), pathSession, sessionRequest{Node: id})
 			if err != nil || !answer.Held {
 				holders <- ""
 				return
@@ -230,7 +230,7 @@ func (s *sessions) find(ctx context.Context, id cluster.NodeID) string {
 			holders <- string(m.Address)
 		})
 	}
-	for range asked {
+	for range sent {
 		if holder := <-holders; holder != "" {
 			return holder
 		}

@@ -30,7 +30,7 @@ type reached struct {
 	end  *session.NodeEnd
 	// served is closed when the session has ended, with its requests.
 	served chan struct{}
-	// requests counts what the servers asked; hanging those that wait for their end.
+	// requests counts the requests of the servers; hanging those that wait for their end.
 	requests, hanging atomic.Int64
 	// stuck makes the controllers of the node hang, and fails makes them fail.
 	stuck, fails atomic.Bool
@@ -47,7 +47,7 @@ func reach(t *testing.T, a *agent.Agent, n *cluster.Node) *reached {
 func hold(t *testing.T, a *agent.Agent, n *cluster.Node) *reached {
 	t.Helper()
 	r := holdBy(t, apiclient.Config{Address: a.HTTPAddr(), Token: n.SecretID}, n)
-	eventually(t, "the server reaches the node", func() bool { return asks(t, a, n) == n.Name })
+	eventually(t, "the server reaches the node", func() bool { return answerOf(t, a, n) == n.Name })
 	return r
 }
 
@@ -87,11 +87,11 @@ func (r *reached) answer(w http.ResponseWriter, hr *http.Request) {
 	case strings.HasPrefix(hr.URL.Path, "/v1/internal/storage/") && r.fails.Load():
 		http.Error(w, "ControllerPublishVolume: Internal: the pool is busy", http.StatusInternalServerError)
 	case strings.HasPrefix(hr.URL.Path, "/v1/internal/storage/"):
-		var asked struct{ ExternalID, NodeID string }
-		if err := json.NewDecoder(hr.Body).Decode(&asked); err != nil {
+		var body struct{ ExternalID, NodeID string }
+		if err := json.NewDecoder(hr.Body).Decode(&body); err != nil {
 			r.Error(err)
 		}
-		_, _ = fmt.Fprintf(w, `{"PublishContext": {"asked": %q}}`, hr.Method+" "+hr.URL.Path+" "+asked.ExternalID+" "+asked.NodeID)
+		_, _ = fmt.Fprintf(w, `{"PublishContext": {"received": %q}}`, hr.Method+" "+hr.URL.Path+" "+body.ExternalID+" "+body.NodeID)
 	case strings.Contains(hr.URL.Path, "/fs/logs/"):
 		r.hanging.Add(1)
 		defer r.hanging.Add(-1)
@@ -119,8 +119,8 @@ func (r *reached) answer(w http.ResponseWriter, hr *http.Request) {
 	}
 }
 
-// asks returns the answer of a node to a question through a server, or the error.
-func asks(t *testing.T, a *agent.Agent, n *cluster.Node) string {
+// answerOf returns the answer of a node to a request through a server, or the error.
+func answerOf(t *testing.T, a *agent.Agent, n *cluster.Node) string {
 	t.Helper()
 	c := result.Of(reference.NewClient(&reference.Config{Address: "http://" + a.HTTPAddr(), SecretID: "anything"})).OK(t)
 	stats, err := c.Nodes().Stats(string(n.ID), nil)
@@ -162,7 +162,7 @@ func TestSessions_everyServer(t *testing.T) {
 	alloc := place(t, w.agents[0])
 	awaitSameState(t, w.agents...)
 	for _, a := range w.agents {
-		must.Eq(t, "n1", asks(t, a, n))
+		must.Eq(t, "n1", answerOf(t, a, n))
 		c := result.Of(reference.NewClient(&reference.Config{Address: "http://" + a.HTTPAddr(), SecretID: "anything"})).OK(t)
 		var out strings.Builder
 		code := result.Of(c.Allocations().Exec(t.Context(), alloc, "t", false, []string{"cat"}, strings.NewReader("hello"), &out, io.Discard, nil, nil)).OK(t)
@@ -189,11 +189,11 @@ func TestSessions_everyServer(t *testing.T) {
 		eventually(t, "the node's requests have ended", func() bool { return node.hanging.Load() == 0 })
 	}
 
-	must.StrContains(t, asks(t, w.agents[0], testNode(9)), "node not found")
+	must.StrContains(t, answerOf(t, w.agents[0], testNode(9)), "node not found")
 	result.Of(api(t, w.agents[0]).Register(t.Context(), testNode(2))).OK(t)
 	awaitSameState(t, w.agents...)
 	for _, a := range w.agents {
-		must.StrContains(t, asks(t, a, testNode(2)), "its client has no session with a server")
+		must.StrContains(t, answerOf(t, a, testNode(2)), "its client has no session with a server")
 	}
 }
 
@@ -209,7 +209,7 @@ func TestSessions_leaderChangeAndStop(t *testing.T) {
 	must.NoError(t, leader.Stop())
 	w.leader(w.others(leader)...)
 	for _, a := range w.others(leader) {
-		must.Eq(t, "n1", asks(t, a, n))
+		must.Eq(t, "n1", answerOf(t, a, n))
 	}
 	select {
 	case <-node.served:
@@ -225,7 +225,7 @@ func TestSessions_leaderChangeAndStop(t *testing.T) {
 		}
 	}
 	hold(t, last, n)
-	must.Eq(t, "n1", asks(t, last, n))
+	must.Eq(t, "n1", answerOf(t, last, n))
 }
 
 // A server that stops waits neither for its sessions nor for the requests over them. After its restart
@@ -262,7 +262,7 @@ func TestSessions_serverRestart(t *testing.T) {
 	a = start(t, agent.Config{BootstrapExpect: 1, DataDir: dir, Name: "s1"})
 	ready(t, a)
 	hold(t, a, n)
-	must.Eq(t, "n1", asks(t, a, n))
+	must.Eq(t, "n1", answerOf(t, a, n))
 }
 
 // The next session of a node takes the place of the one before.
@@ -298,7 +298,7 @@ func TestSessions_bound(t *testing.T) {
 	hold(t, a, nodes[0].node)
 	must.NoError(t, nodes[1].end.Close())
 	hold(t, a, n)
-	must.Eq(t, n.Name, asks(t, a, n))
+	must.Eq(t, n.Name, answerOf(t, a, n))
 }
 
 // A session runs over TLS with certificates, also with a server that prefers HTTP/2.
@@ -359,6 +359,6 @@ func TestSessions_impossibleStatus(t *testing.T) {
 	awaitSameState(t, w.agents...)
 	other := w.others(leader)[0]
 	eventually(t, "the server refuses the answer", func() bool {
-		return strings.Contains(asks(t, other, n), "sends no valid answer")
+		return strings.Contains(answerOf(t, other, n), "sends no valid answer")
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// The leader asks every server for its cluster versions every versionInterval, and waits
+// The leader requests the cluster versions of every server every versionInterval, and waits
 // versionTimeout for an answer.
 const (
 	versionInterval = 2 * time.Second
@@ -23,7 +23,7 @@ const (
 )
 
 // versions raises the cluster version while the server leads, when every server of the cluster
-// understands a higher one. It owns a goroutine for each server that it asks.
+// understands a higher one. It owns a goroutine for each request.
 type versions struct {
 	agent *Agent
 	// lock has capacity 1 and holds a value while it is locked. The leader locks it while it raises
@@ -63,7 +63,7 @@ func (v *versions) lead(ctx context.Context) {
 	}
 }
 
-// round asks every server for its versions, and raises the cluster version if all of them understand
+// round requests the versions of every server, and raises the cluster version if all of them understand
 // a higher one. The error names the servers that do not.
 func (v *versions) round(ctx context.Context) error {
 	if err := v.acquire(ctx); err != nil {
@@ -75,7 +75,7 @@ func (v *versions) round(ctx context.Context) error {
 		return err
 	}
 	servers := a.peers().configuration().Servers
-	answers := v.askAll(ctx, servers)
+	answers := v.requestAll(ctx, servers)
 	v.setAnswers(answers)
 	present, next := a.server.Store().Snapshot().ClusterVersion(), cluster.MaxVersion
 	for _, s := range servers {
@@ -112,32 +112,15 @@ func olderServers(servers []raft.Server, answers map[raft.ServerID]cluster.Versi
 	return text[:max(0, len(text)-2)]
 }
 
-// askAll asks all servers at once which versions they understand.
-func (v *versions) askAll(ctx context.Context, servers []raft.Server) map[raft.ServerID]cluster.Versions {
+// requestAll requests from all servers at once the versions that they understand.
+func (v *versions) requestAll(ctx context.Context, servers []raft.Server) map[raft.ServerID]cluster.Versions {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
-	answers := make([]cluster.Versions, len(servers))
-	var asking sync.WaitGroup
-	for i, s := range servers {
-		asking.Go(func() { answers[i], _ = v.ask(ctx, s) }) // zero if the server does not answer
-	}
-	asking.Wait()
-	found := make(map[raft.ServerID]cluster.Versions)
-	for i, s := range servers {
-		if answers[i] != (cluster.Versions{}) {
-			found[s.ID] = answers[i]
-		}
-	}
+	found, _ := fromAll(servers, func(s raft.Server) (cluster.Versions, error) { // a server that does not answer is missing
+		info, err := v.agent.infoOf(ctx, s)
+		return info.understood(), err
+	})
 	return found
-}
-
-// ask asks one server for its versions.
-func (v *versions) ask(ctx context.Context, s raft.Server) (cluster.Versions, error) {
-	info, err := v.agent.askServer(ctx, s)
-	if err != nil {
-		return cluster.Versions{}, err
-	}
-	return info.understood(), nil
 }
 
 // admit returns an error if a joining server does not understand the present or the proposed version

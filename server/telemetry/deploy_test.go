@@ -145,7 +145,7 @@ func readAlerts(t *testing.T) (all []alert) {
 	return all
 }
 
-// Each alert asks for series that exist, has a severity and a summary whose labels exist, and a
+// Each alert uses series that exist, has a severity and a summary whose labels exist, and a
 // section in the runbook. The runbook has no section without an alert.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
@@ -190,7 +190,7 @@ func TestAlerts_noLeaderWithoutServers(t *testing.T) {
 	t.Fatal("no alert NoLeader")
 }
 
-// Each panel of the dashboard asks for series that exist, and its legend for labels that exist.
+// Each panel of the dashboard uses series that exist, and its legend for labels that exist.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	series := readExported(t)

@@ -137,7 +137,7 @@ func (l *log) running() telemetry.Sources {
 		s := rules.Status{NodeName: "node-" + string(id), Drain: &cluster.Drain{ID: id, Strategy: cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: deadline}}}}
 		if deadline > 0 {
 			s.Drain.Strategy.ForceDeadline = began.Add(deadline)
-			s.EndsBy = s.Drain.Strategy.ForceDeadline // as seen now: in the future
+			s.EndsBy = s.Drain.Strategy.ForceDeadline // always in the future
 			if now := time.Now(); now.After(s.EndsBy) {
 				s.EndsBy = now
 			}

@@ -35,7 +35,7 @@ var ErrInvalid = errors.New("not a usable snapshot")
 
 // Meta is what is known about a saved state.
 type Meta struct {
-	// Format is always the same text, by which the files of other programs are told apart.
+	// Format is always the same text, which the files of other programs do not have.
 	Format string
 	// Version is the version of the file's form: see [Version].
 	Version int

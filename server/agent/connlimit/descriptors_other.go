@@ -2,5 +2,5 @@
 
 package connlimit
 
-// descriptors is zero: such a system has no limit to ask for.
+// descriptors is zero: such a system has no limit.
 func descriptors() uint64 { return 0 }

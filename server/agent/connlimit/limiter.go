@@ -17,7 +17,7 @@ type Limiter struct {
 	logger hclog.Logger
 
 	mu    sync.Mutex
-	gates []*Gate // in the order of their making; guarded by mu
+	gates []*Gate // in the order of their creation; guarded by mu
 }
 
 // New returns a limiter that logs closed and refused connections, at most one line for each gate in
@@ -37,12 +37,12 @@ type Gate struct {
 	count   Count
 	// idled numbers the moments at which connections became idle.
 	idled uint64
-	// logged is when the last line was logged, and said are the counts in it.
-	logged time.Time
-	said   Count
+	// logged is when the last line was logged, and reported are the counts in it.
+	logged   time.Time
+	reported Count
 }
 
-// Count is what a gate has counted since it was made.
+// Count is what a gate has counted since its creation.
 type Count struct {
 	// Kind is the kind of its connections.
 	Kind string
@@ -67,7 +67,7 @@ func (l *Limiter) Gate(kind string, limits Limits) *Gate {
 	return g
 }
 
-// Counts are the counts of all gates, in the order in which they were made.
+// Counts are the counts of all gates, in the order of their creation.
 func (l *Limiter) Counts() []Count {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +84,7 @@ func (g *Gate) Stop() {
 	g.limiter.mu.Lock()
 	g.stopped = true
 	var idle []*Conn
-	for _, r := range g.remotes { // the order in which connections close cannot be seen
+	for _, r := range g.remotes { // the order in which connections close has no effect
 		for e := r.idle.Front(); e != nil; e = e.Next() {
 			idle = append(idle, e.Value.(*Conn))
 		}
@@ -198,20 +198,20 @@ const logInterval = 10 * time.Second
 
 // report returns what to log now, or nil. The caller holds the lock.
 func (g *Gate) report() []any {
-	closed, refused := g.count.Closed-g.said.Closed, g.count.Refused-g.said.Refused
+	closed, refused := g.count.Closed-g.reported.Closed, g.count.Refused-g.reported.Refused
 	now := time.Now()
 	if closed+refused == 0 || now.Sub(g.logged) < logInterval && !g.logged.IsZero() {
 		return nil
 	}
-	g.logged, g.said = now, g.count
+	g.logged, g.reported = now, g.count
 	return []any{
 		"kind", g.kind, "closed", closed, "refused", refused, "open", g.count.Open,
 		"bound", g.limits.All, "bound_per_address", g.limits.PerAddress,
 	}
 }
 
-// Listen returns a listener that admits the connections of another. Refused connections are not
-// seen.
+// Listen returns a listener that admits the connections of another. The caller gets no refused
+// connections.
 func (g *Gate) Listen(at net.Listener) net.Listener { return listener{Listener: at, gate: g} }
 
 type listener struct {

@@ -62,7 +62,7 @@ func (f *fixture) connect(from string) connection {
 	return connection{f.Admit(w), w}
 }
 
-// is tells the gate what the HTTP server does with a connection.
+// is reports to the gate what the HTTP server does with a connection.
 func (c connection) is(state http.ConnState) { connlimit.Observe(c.Conn, state) }
 
 func (f *fixture) count() connlimit.Count { return f.limiter.Counts()[0] }

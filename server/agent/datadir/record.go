@@ -12,7 +12,7 @@ import (
 
 // position is the position of a server in raft's log.
 type position struct {
-	// Term is the newest term that the server has seen. Vote is the newest term in which it has
+	// Term is the newest term that the server has received. Vote is the newest term in which it has
 	// voted.
 	Term, Vote uint64
 	// Index is the index of the last entry.
@@ -177,7 +177,7 @@ func (r *recorder) close() error {
 	return errors.Join(r.file.Sync(), r.file.Close())
 }
 
-// behind says what a log at this position lacks of the recorded position, or returns an empty text.
+// behind returns what a log at this position lacks of the recorded position, or returns an empty text.
 // A build without the record wrote a log with a newer term than the record, and may have deleted its
 // last entries.
 func (p position) behind(recorded position) string {
