@@ -118,17 +118,6 @@ func listAllocs(q *request) error {
 	})
 }
 
-// keep yields the rows that are wanted.
-func keep[Row any](rows iter.Seq[Row], wanted func(Row) bool) iter.Seq[Row] {
-	return func(yield func(Row) bool) {
-		for row := range rows {
-			if wanted(row) && !yield(row) {
-				return
-			}
-		}
-	}
-}
-
 // readAlloc answers GET /v1/allocation/{id}, in any namespace. Its metrics describe the present nodes,
 // and the index does not move with them.
 func readAlloc(q *request) error {

@@ -104,8 +104,8 @@ func allowsGzip(header string) bool {
 		if name = strings.TrimSpace(name); !strings.EqualFold(name, "gzip") && name != "*" {
 			continue
 		}
-		weight, given := strings.CutPrefix(strings.ReplaceAll(strings.ToLower(parameters), " ", ""), "q=")
-		if !given {
+		weight, weighted := strings.CutPrefix(strings.ReplaceAll(strings.ToLower(parameters), " ", ""), "q=")
+		if !weighted {
 			return true
 		}
 		q, err := strconv.ParseFloat(weight, 64)

@@ -16,8 +16,7 @@ import (
 
 // namedHere answers requests whose Host header names this server, and refuses others, if nothing
 // else keeps a browser out. A site can let its own name resolve to the address of this server: then
-// the browser takes the server for a part of that site, and sends it every request that the site
-// wants. The Host header is the site's name all the same. A token, which the site does not have, and
+// the browser takes the server for a part of that site, and sends it every request of the site. The Host header is the site's name all the same. A token, which the site does not have, and
 // TLS, for which the server has no certificate of that name, keep it out too.
 func (h *Handler) namedHere(next http.Handler) http.Handler {
 	if h.backend.Access != nil {

@@ -61,10 +61,9 @@ func TestReferenceClient_Drain(t *testing.T) {
 	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
 	nodes := w.client().Nodes()
 
-	done, err := nodes.UpdateDrainOpts(string(nodeID(1)), &api.DrainOptions{
+	done := result.Of(nodes.UpdateDrainOpts(string(nodeID(1)), &api.DrainOptions{
 		DrainSpec: &api.DrainSpec{Deadline: time.Hour, IgnoreSystemJobs: true}, MarkEligible: true, Meta: map[string]string{"message": "kernel"},
-	}, nil)
-	must.NoError(t, err)
+	}, nil)).OK(t)
 	must.Eq(t, done.NodeModifyIndex, done.LastIndex)
 	node := result.Read(nodes.Info(string(nodeID(1)), nil)).OK(t)
 	must.True(t, node.Drain)
@@ -75,7 +74,7 @@ func TestReferenceClient_Drain(t *testing.T) {
 	must.Eq(t, "token:acls-disabled", node.LastDrain.AccessorID)
 	must.Eq(t, map[string]string{"message": "kernel"}, node.LastDrain.Meta)
 
-	_, err = nodes.ToggleEligibility(string(nodeID(1)), true, nil)
+	_, err := nodes.ToggleEligibility(string(nodeID(1)), true, nil)
 	must.ErrorContains(t, err, "Unexpected response code: 500 (can not set node's scheduling eligibility to eligible while it is draining)")
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

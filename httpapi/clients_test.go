@@ -43,10 +43,9 @@ func TestClient(t *testing.T) {
 	must.Eq(t, 20*time.Second, alloc.StopTime())
 
 	before := time.Now()
-	report, err := json.Marshal(wire.AllocsRequest{Allocs: []wire.AllocReport{wire.NewAllocReport(cluster.AllocReport{
+	report := result.Of(json.Marshal(wire.AllocsRequest{Allocs: []wire.AllocReport{wire.NewAllocReport(cluster.AllocReport{
 		Alloc: allocID(1), ClientStatus: cluster.ClientRunning, ClientDescription: "unwell", Healthy: new(false), HealthyAt: noon,
-	})}})
-	must.NoError(t, err)
+	})}})).OK(t)
 	reported := request(t, "PUT", url+"/v1/client/"+id+"/allocations", string(report), "X-Nomad-Token", secret)
 	must.Eq(t, w.State().Index(), decode[wire.AllocsResponse](t, reported).Index)
 	a := w.State().Alloc(allocID(1))

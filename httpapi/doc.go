@@ -64,7 +64,7 @@
 // of the cluster needs no right. The secret of a node is a valid token for what the client of
 // that node does: it reads the node's allocations, registers, sends heartbeats and reports.
 // testdata/rights.txt says for every route who may use it. Answers and logs hold no tokens and
-// no secrets, and a filter cannot guess them. A caller that may not write sees no environment
+// no secrets, and a filter cannot guess them. A caller that may not write receives no environment
 // and no driver configuration of a task.
 //
 // # Errors
@@ -78,7 +78,7 @@
 //	405  the path has other methods; Allow lists them
 //	413  the body is larger than [Options.MaxBody], its route's bound or an entry of the log
 //	429  too many readers wait already
-//	500  the request failed; if the write may have been made, the text says so
+//	500  the request failed; if the write may have happened, the text says so
 //	503  the server cannot write or read now: retry
 //
 // An answer other than 200 and 500 means that nothing has changed.

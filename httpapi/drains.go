@@ -310,7 +310,7 @@ func checkMeta(meta map[string]string) error {
 }
 
 // drainIndex is the index of the answer, never zero. A repeated request gets the index of the
-// first: a monitor that starts there sees the changes since then, and does not wait for new ones.
+// first: a monitor that starts there reads the changes since then, and does not wait for new ones.
 func drainIndex(q *request, done cluster.DrainWritten) (uint64, error) {
 	index := done.Index
 	if done.Repeated || index == 0 {

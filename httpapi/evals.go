@@ -89,7 +89,7 @@ func addShortages(s State, evals []*wire.Evaluation) {
 }
 
 // readEval answers GET /v1/evaluation/{id}, in any namespace. With ?related it adds the evaluations
-// that this one made, and the one that made it.
+// that this one created, and the one that created it.
 func readEval(q *request) error {
 	withRelated, err := flag(q.URL.Query(), "related")
 	if err != nil {
@@ -110,7 +110,7 @@ func readEval(q *request) error {
 	})
 }
 
-// related returns the evaluations that e made and the one that made e, in the order of creation.
+// related returns the evaluations that e created and the one that created e, in the order of creation.
 func related(s State, e *cluster.Evaluation) []*wire.EvaluationStub {
 	others := slices.Collect(listing.Where(s.EvalsByJob(e.JobKey()), func(o *cluster.Evaluation) bool {
 		return o.ID == e.PreviousEval || o.ID == e.BlockedEval || o.PreviousEval == e.ID

@@ -37,7 +37,7 @@ const (
 // state is all that it reads: a row that changed twice since the last read has one event. A slow
 // reader thus costs no memory.
 func streamEvents(q *request) error {
-	wanted, err := parseTopics(q.URL.Query()["topic"])
+	selected, err := parseTopics(q.URL.Query()["topic"])
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func streamEvents(q *request) error {
 	if err != nil {
 		return err
 	}
-	s := &stream{q: q, topics: wanted, since: state.Index(), last: state}
+	s := &stream{q: q, topics: selected, since: state.Index(), last: state}
 	if q.params.index > 0 {
 		s.since = min(s.since, q.params.index-1)
 	}
@@ -71,7 +71,7 @@ type stream struct {
 	last  State
 	since uint64
 	// nodes and jobs are those of that state: their deletion leaves nothing else behind. A map is
-	// nil if its topic is not wanted.
+	// nil if its topic is not selected.
 	nodes map[cluster.NodeID]*cluster.Node
 	jobs  map[cluster.JobKey]*cluster.Job
 }
@@ -147,7 +147,7 @@ func (s *stream) events(state State) []wire.Events {
 	var all []wire.Event
 	add := func(index uint64, topic, kind, key string, payload wire.EventPayload, filterKeys ...string) {
 		filterKeys = slices.DeleteFunc(filterKeys, func(k string) bool { return k == "" })
-		if s.topics.want(topic, key, filterKeys) {
+		if s.topics.selects(topic, key, filterKeys) {
 			all = append(all, wire.Event{Topic: topic, Type: kind, Key: key, FilterKeys: filterKeys, Index: index, Payload: payload})
 		}
 	}
@@ -177,7 +177,7 @@ func (s *stream) events(state State) []wire.Events {
 	return byIndex(all)
 }
 
-// addEvent adds an event if the stream wants it.
+// addEvent adds an event if the stream selects it.
 type addEvent func(index uint64, topic, kind, key string, payload wire.EventPayload, filterKeys ...string)
 
 // allocEvent is the type of an allocation's newest change.
@@ -293,7 +293,7 @@ const (
 	topicJob   = "Job"
 )
 
-// topics are the keys that an event stream wants, by topic. A topic that is not wanted is missing.
+// topics are the keys that an event stream selects, by topic. A topic that is not selected is missing.
 type topics map[string][]string
 
 // anyTopic and anyKey stand for all.
@@ -308,7 +308,7 @@ func parseTopics(values []string) (topics, error) {
 	if len(values) == 0 {
 		values = []string{anyTopic}
 	}
-	wanted := topics{}
+	selected := topics{}
 	for _, value := range values {
 		topic, key, hasKey := strings.Cut(value, ":")
 		if !hasKey {
@@ -317,26 +317,26 @@ func parseTopics(values []string) (topics, error) {
 		switch topic {
 		case anyTopic:
 			for _, topic := range []string{topicNode, topicAlloc, topicEval, topicJob} {
-				wanted[topic] = append(wanted[topic], key)
+				selected[topic] = append(selected[topic], key)
 			}
 		case topicNode, topicAlloc, topicEval, topicJob:
-			wanted[topic] = append(wanted[topic], key)
+			selected[topic] = append(selected[topic], key)
 		case "Deployment", "NodePool", "Service":
 		default:
 			return nil, failure.Bad("unknown topic %q", topic)
 		}
 	}
-	return wanted, nil
+	return selected, nil
 }
 
-// want reports whether the stream wants an event with these keys.
-func (t topics) want(topic, key string, filterKeys []string) bool {
-	return slices.ContainsFunc(t[topic], func(wanted string) bool {
-		return wanted == anyKey || wanted == key || slices.Contains(filterKeys, wanted)
+// selects reports whether the stream selects an event with these keys.
+func (t topics) selects(topic, key string, filterKeys []string) bool {
+	return slices.ContainsFunc(t[topic], func(selected string) bool {
+		return selected == anyKey || selected == key || slices.Contains(filterKeys, selected)
 	})
 }
 
-// tables are the tables whose changes are events of the wanted topics.
+// tables are the tables whose changes are events of the selected topics.
 func (t topics) tables() (names []string) {
 	for _, one := range []struct{ topic, table string }{
 		{topicNode, TableNodes}, {topicAlloc, TableAllocs}, {topicEval, TableEvals}, {topicJob, TableJobs},

@@ -194,7 +194,7 @@ func (h *Handler) discard(w http.ResponseWriter, r *http.Request, b *body, deadl
 	// Flush also discards 256 KiB. It returns an error if the connection belongs to another protocol now.
 	err := errors.Join(controller.Flush(), controller.SetReadDeadline(earlier(deadline, time.Now().Add(discardTime))))
 	if err == nil {
-		_, _ = io.CopyN(io.Discard, b, discardBytes) // the answer is sent, and net/http sees the same error
+		_, _ = io.CopyN(io.Discard, b, discardBytes) // the answer is sent, and net/http gets the same error
 	}
 }
 

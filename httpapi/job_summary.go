@@ -67,7 +67,7 @@ func (sum *jobSummary) count(a *cluster.Allocation) {
 func (sum *jobSummary) queue(e *cluster.Evaluation) {
 	sum.index, sum.rows = max(sum.index, e.ModifyIndex), sum.rows+1
 	sum.known, sum.open = true, sum.open || e.Open()
-	if e.CreateIndex == sum.of.JobModifyIndex { // the registration made it
+	if e.CreateIndex == sum.of.JobModifyIndex { // the registration created it
 		sum.submittedBy(e.CreateTime)
 	}
 	if !e.Open() {
@@ -88,7 +88,7 @@ func (sum *jobSummary) submittedBy(at time.Time) {
 }
 
 // submitTime is when the version was registered, in Unix nanoseconds, or zero. The servers do not store
-// it: it is the time of the evaluation that the registration made, or else of the first placement.
+// it: it is the time of the evaluation that the registration created, or else of the first placement.
 func (sum *jobSummary) submitTime() int64 {
 	if sum.submitted.IsZero() {
 		return 0

@@ -51,7 +51,7 @@ func listNodes(q *request) error {
 	})
 }
 
-// nodeField reports whether the request wants that field in the list.
+// nodeField reports whether the request selects that field for the list.
 func nodeField(q *request, name string) (bool, error) {
 	text := q.URL.Query().Get(name)
 	if text == "" {

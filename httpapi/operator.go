@@ -118,7 +118,7 @@ func saveSnapshot(q *request) error {
 	header.Set("Content-Length", strconv.FormatInt(saved.Size, 10))
 	header.Set("Digest", "sha-256="+base64.StdEncoding.EncodeToString(saved.SHA256[:]))
 	q.w.WriteHeader(http.StatusOK)
-	_, _ = io.Copy(q.w, saved) // the client sees by its length that it is cut
+	_, _ = io.Copy(q.w, saved) // the client detects by the length that it is cut
 	return nil
 }
 

@@ -49,24 +49,24 @@ func search(q *request) error {
 func ids(q *request, s State, context string) iter.Seq[string] {
 	switch context {
 	case "nodes":
-		return textOf(s.Nodes(), func(n *cluster.Node) (string, bool) { return string(n.ID), true })
+		return idsOf(s.Nodes(), func(n *cluster.Node) (string, bool) { return string(n.ID), true })
 	case "jobs":
-		return textOf(s.Jobs(), func(j *cluster.Job) (string, bool) { return string(j.ID), q.params.within(j.Namespace) })
+		return idsOf(s.Jobs(), func(j *cluster.Job) (string, bool) { return string(j.ID), q.params.within(j.Namespace) })
 	case "allocs":
-		return textOf(s.Allocs(), func(a *cluster.Allocation) (string, bool) { return string(a.ID), q.params.within(a.Namespace) })
+		return idsOf(s.Allocs(), func(a *cluster.Allocation) (string, bool) { return string(a.ID), q.params.within(a.Namespace) })
 	case "plugins":
-		return textOf(slices.Values(volumes.Plugins(s.Nodes())), func(p *volumes.Plugin) (string, bool) { return string(p.ID), true })
+		return idsOf(slices.Values(volumes.Plugins(s.Nodes())), func(p *volumes.Plugin) (string, bool) { return string(p.ID), true })
 	case "volumes":
-		return textOf(s.Volumes(), func(v *cluster.Volume) (string, bool) { return string(v.ID), q.params.within(v.Namespace) })
+		return idsOf(s.Volumes(), func(v *cluster.Volume) (string, bool) { return string(v.ID), q.params.within(v.Namespace) })
 	}
-	return textOf(s.Evals(), func(e *cluster.Evaluation) (string, bool) { return string(e.ID), q.params.within(e.Namespace) })
+	return idsOf(s.Evals(), func(e *cluster.Evaluation) (string, bool) { return string(e.ID), q.params.within(e.Namespace) })
 }
 
-// textOf yields the ids of the rows that are wanted.
-func textOf[Row any](rows iter.Seq[Row], id func(Row) (text string, wanted bool)) iter.Seq[string] {
+// idsOf yields the ids of the rows in the namespaces of the request.
+func idsOf[Row any](rows iter.Seq[Row], id func(Row) (text string, within bool)) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for row := range rows {
-			if text, wanted := id(row); wanted && !yield(text) {
+			if text, within := id(row); within && !yield(text) {
 				return
 			}
 		}

@@ -67,15 +67,15 @@ func readPlugin(q *request) error {
 	})
 }
 
-// controllerCalls returns the failing calls of controllers that are wanted, or nil. A caller that may only
+// controllerCalls returns the failing calls of controllers for which the condition holds, or nil. A caller that may only
 // read does not see the errors: a plugin may repeat parameters of the volume. A call that fails wakes no reader
 // that waits.
-func controllerCalls(q *request, wanted func(volumes.FailedCall) bool) (calls []wire.ControllerCall) {
+func controllerCalls(q *request, holds func(volumes.FailedCall) bool) (calls []wire.ControllerCall) {
 	if q.backend.Controllers == nil {
 		return nil
 	}
 	for _, c := range q.backend.Controllers.FailingCalls() {
-		if !wanted(c) {
+		if !holds(c) {
 			continue
 		}
 		if !q.author.Write && c.LastError != "" {

@@ -260,7 +260,7 @@ func detachVolume(q *request) error {
 }
 
 // listNodeVolumes answers GET /v1/node/{id}/volumes: what the client of the node needs to mount and
-// unmount them. The node alone sees their secrets. A request may name one volume with its namespace.
+// unmount them. The node alone receives their secrets. A request may name one volume with its namespace.
 func listNodeVolumes(q *request) error {
 	one := cluster.VolumeKey{Namespace: q.params.namespace, ID: cluster.VolumeID(q.URL.Query().Get("volume"))}
 	return q.read(func(s State) found {

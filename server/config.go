@@ -24,7 +24,7 @@ type Config struct {
 	// Voters are the servers of a new cluster, this one included. All of them get the same list.
 	// Nil if the stores hold the cluster's configuration.
 	Voters []raft.Server
-	// Logger receives what an operator may want to know. Nil discards it.
+	// Logger receives messages for operators. Nil discards them.
 	Logger hclog.Logger
 
 	// Log, Stable and Snapshots are raft's stores. Nil is in memory.

@@ -38,7 +38,7 @@
 //
 // Each method of [Requests] proposes one change with the time and the ids that it needs,
 // and waits until the change is applied here. A request that needs no entry, because the
-// change is made already or its subject does not exist, is answered from the newest state.
+// change exists already or its subject does not exist, is answered from the newest state.
 // The methods work on the leader; on other servers the error wraps [shims.ErrRejected]. A
 // [Group] forwards requests within one process, package agent between processes.
 //

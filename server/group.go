@@ -143,7 +143,7 @@ func (g *Group) remove(s *Server) {
 	g.servers = slices.DeleteFunc(g.servers, func(o *Server) bool { return o == s })
 }
 
-// retryInterval is the wait before a request is made again.
+// retryInterval is the wait before a request is repeated.
 const retryInterval = 20 * time.Millisecond
 
 // Do sends a request to the leader until it is answered or the context ends. It repeats a request

@@ -134,7 +134,7 @@ func (r *readIndex) barrier() error {
 // lastCommand returns the index of the newest command, up to the committed index, that the
 // state does not show yet, or zero. Raft's own entries never reach the state, so the state
 // may stay below the committed index for a long time. An entry that is no longer in the
-// log is in a snapshot, which was made from the state or has replaced it.
+// log is in a snapshot, which was written from the state or has replaced it.
 func (r *readIndex) lastCommand(committed uint64) (uint64, error) {
 	for index := committed; index > r.fsm.Store().Snapshot().Index(); index-- {
 		var entry raft.Log

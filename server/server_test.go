@@ -405,11 +405,10 @@ func TestServer_restarts(t *testing.T) {
 		store, snapshots := raft.NewInmemStore(), raft.NewInmemSnapshotStore()
 		start := func() *server.Server {
 			address, transport := raft.NewInmemTransport("home")
-			s, err := server.New(server.Config{
+			s := result.Of(server.New(server.Config{
 				ID: "s1", Transport: transport, Voters: []raft.Server{{ID: "s1", Address: address}},
 				Log: store, Stable: store, Snapshots: snapshots,
-			})
-			must.NoError(t, err)
+			})).OK(t)
 			return s
 		}
 		s := start()

@@ -30,10 +30,9 @@ func indexes(t *testing.T, store raft.SnapshotStore) (indexes []uint64) {
 func registerNodes(t *testing.T, s *server.Server, from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
-		_, err := s.Requests().RegisterNode(t.Context(), &cluster.Node{
+		result.Of(s.Requests().RegisterNode(t.Context(), &cluster.Node{
 			ID: cluster.NodeID(fmt.Sprint("n", i)), Attributes: map[string]string{"text": strings.Repeat("x", 4096)},
-		})
-		must.NoError(t, err)
+		})).OK(t)
 	}
 }
 

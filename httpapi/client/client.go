@@ -73,8 +73,8 @@ func pathElement(id string) string {
 
 func (q Query) values() url.Values {
 	v := url.Values{}
-	set := func(name, value string, given bool) {
-		if given {
+	set := func(name, value string, present bool) {
+		if present {
 			v.Set(name, value)
 		}
 	}
@@ -95,7 +95,7 @@ type Answer struct {
 	Index uint64
 	// NextToken is where the next page begins, or empty.
 	NextToken string
-	// KnownLeader reports whether the server knew a leader. LastContact is the time since the
+	// KnownLeader reports whether the server had a leader. LastContact is the time since the
 	// leader's last message to it.
 	KnownLeader bool
 	LastContact time.Duration
@@ -131,7 +131,7 @@ func putWith[T, Body any](ctx context.Context, c *Client, path string, values ur
 	return call[T](ctx, c, http.MethodPut, path, values, text)
 }
 
-// do makes a request of which only matters that it was done.
+// do sends a request whose answer has no content.
 func do[Body any](ctx context.Context, c *Client, method, path string, values url.Values, body Body) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -166,7 +166,7 @@ func read(ctx context.Context, c *Client, path string, values url.Values) (text 
 	return text, a, nil
 }
 
-// call makes a request. The answer's index is read of errors too.
+// call sends a request. The answer's index is read of errors too.
 func call[T any](ctx context.Context, c *Client, method, path string, values url.Values, body []byte) (out T, a Answer, err error) {
 	response, err := c.send(ctx, method, path, values, body)
 	if err != nil {

@@ -23,12 +23,11 @@ func environment(pairs map[string]string) func(string) string {
 // Each variable of the compatible command has the same meaning here.
 func TestFromEnv(t *testing.T) {
 	t.Parallel()
-	got, err := client.FromEnv(environment(map[string]string{
+	got := result.Of(client.FromEnv(environment(map[string]string{
 		"NOMAD_ADDR": "https://a:4646", "NOMAD_TOKEN": "secret", "NOMAD_REGION": "eu", "NOMAD_NAMESPACE": "web",
 		"NOMAD_CACERT": "ca.pem", "NOMAD_CAPATH": "cas", "NOMAD_CLIENT_CERT": "c.pem", "NOMAD_CLIENT_KEY": "k.pem",
 		"NOMAD_TLS_SERVER_NAME": "server", "NOMAD_SKIP_VERIFY": "true",
-	}))
-	must.NoError(t, err)
+	}))).OK(t)
 	must.Eq(t, client.Config{
 		Address: "https://a:4646", Token: "secret", Region: "eu", Namespace: "web",
 		TLS: client.TLS{CACert: "ca.pem", CAPath: "cas", ClientCert: "c.pem", ClientKey: "k.pem", ServerName: "server", SkipVerify: true},
@@ -37,7 +36,7 @@ func TestFromEnv(t *testing.T) {
 	empty := result.Of(client.FromEnv(environment(nil))).OK(t)
 	must.Eq(t, client.Config{}, empty)
 
-	_, err = client.FromEnv(environment(map[string]string{"NOMAD_SKIP_VERIFY": "perhaps"}))
+	_, err := client.FromEnv(environment(map[string]string{"NOMAD_SKIP_VERIFY": "perhaps"}))
 	must.EqError(t, err, `NOMAD_SKIP_VERIFY is "perhaps" and must be true or false`)
 }
 

@@ -53,7 +53,7 @@ type Move struct {
 	Err error
 }
 
-// noLeader is the text of a server without a leader. It has not made the change.
+// noLeader is the text of a server without a leader. It has changed nothing.
 const noLeader = "No cluster leader"
 
 // Limits of the time until an answer begins, besides the wait of a blocking query.
@@ -158,16 +158,16 @@ func (c *connection) leave(from *address) {
 
 // send sends a request to the address in use. If no answer comes, it sends the request to each
 // other address once. It sends a request again only if it is a read, if it has an idempotency key,
-// or if it has reached no server that may have made the change. The caller closes the body.
+// or if it has reached no server that may have executed it. The caller closes the body.
 func (c *connection) send(ctx context.Context, method, path string, values url.Values, body []byte) (*http.Response, error) {
 	repeats := method == http.MethodGet || values.Get("idempotency_token") != ""
 	for left := len(c.bases) - 1; ; {
 		at := c.begin()
-		made := &request{connection: c, at: at, method: method, path: path, values: values, body: body}
+		attempt := &request{connection: c, at: at, method: method, path: path, values: values, body: body}
 		if repeats {
-			made.limit, made.pause = limits(path, values, left == 0)
+			attempt.limit, attempt.pause = limits(path, values, left == 0)
 		}
-		response, err := made.do(ctx)
+		response, err := attempt.do(ctx)
 		if err == nil && !elsewhere(response, repeats) {
 			if response.Header.Get("X-Nomad-KnownLeader") == "false" {
 				c.leave(at)
@@ -185,7 +185,7 @@ func (c *connection) send(ctx context.Context, method, path string, values url.V
 			c.leave(at)
 			left--
 		}
-		if left < 0 || !repeats && made.reached.Load() && err != nil {
+		if left < 0 || !repeats && attempt.reached.Load() && err != nil {
 			return response, err
 		}
 		if response != nil {
@@ -218,7 +218,7 @@ func limits(path string, values url.Values, last bool) (limit, pause time.Durati
 }
 
 // elsewhere reports whether another server may give a better answer to a request: this one has no
-// leader, stops, or has failed. A write that may have been made is not repeated.
+// leader, stops, or has failed. A write that may have been executed is not repeated.
 func elsewhere(response *http.Response, repeats bool) bool {
 	if response.StatusCode < http.StatusInternalServerError || response.StatusCode == http.StatusNotImplemented {
 		return false
@@ -244,13 +244,13 @@ type request struct {
 	method, path string
 	values       url.Values
 	body         []byte
-	// stream is the body instead, if it is not nil. Such a request is made once.
+	// stream is the body instead, if it is not nil. Such a request is sent once.
 	stream io.Reader
 	// limit is the longest time until the answer begins; zero is none. pause is the longest pause
 	// within the answer; zero also means that another request does not end this one.
 	limit, pause time.Duration
 	// reached reports whether the server may have got the request.
-	reached atomic.Bool // connections are made in other goroutines
+	reached atomic.Bool // other goroutines open connections
 }
 
 // do makes the attempt. The error wraps errLost if another request has lost the connection
@@ -272,12 +272,12 @@ func (r *request) do(parent context.Context) (*http.Response, error) {
 		}
 	}
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { r.reached.Store(true) }})
-	made, err := r.make(ctx)
+	sent, err := r.build(ctx)
 	if err != nil {
 		a.end()
 		return nil, err
 	}
-	response, err := r.connection.http.Do(made)
+	response, err := r.connection.http.Do(sent)
 	if err != nil {
 		err = a.cause(err)
 		a.end()
@@ -291,8 +291,8 @@ func (r *request) do(parent context.Context) (*http.Response, error) {
 	return response, nil
 }
 
-// make returns the HTTP request.
-func (r *request) make(ctx context.Context) (*http.Request, error) {
+// build returns the HTTP request.
+func (r *request) build(ctx context.Context) (*http.Request, error) {
 	target := r.at.base.JoinPath(r.path)
 	all := url.Values{}
 	for name, v := range r.connection.fixed {
@@ -306,20 +306,20 @@ func (r *request) make(ctx context.Context) (*http.Request, error) {
 	if r.stream != nil {
 		body = r.stream
 	}
-	made, err := http.NewRequestWithContext(ctx, r.method, target.String(), body)
+	built, err := http.NewRequestWithContext(ctx, r.method, target.String(), body)
 	if err != nil {
 		return nil, err
 	}
 	for name, v := range r.connection.header {
-		made.Header[name] = v
+		built.Header[name] = v
 	}
 	switch {
 	case r.stream != nil:
-		made.Header.Set("Content-Type", "application/octet-stream")
+		built.Header.Set("Content-Type", "application/octet-stream")
 	case len(r.body) > 0:
-		made.Header.Set("Content-Type", "application/json")
+		built.Header.Set("Content-Type", "application/json")
 	}
-	return made, nil
+	return built, nil
 }
 
 // answer is the body of an answer. A pause that is too long loses the connection.

@@ -198,11 +198,11 @@ func (c *connection) dialWebSocket(ctx context.Context, path string, values url.
 // webSocketAt opens a WebSocket at one address. An answer has a body in memory.
 func (c *connection) webSocketAt(ctx context.Context, at *address, path string, values url.Values, reached *atomic.Bool) (*websocket.Conn, *http.Response, error) {
 	r := request{connection: c, at: at, method: http.MethodGet, path: path, values: values}
-	made, err := r.make(ctx)
+	upgrade, err := r.build(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	target := *made.URL
+	target := *upgrade.URL
 	target.Scheme = map[string]string{"http": "ws", "https": "wss"}[target.Scheme]
 	dialer := websocket.Dialer{
 		HandshakeTimeout: lastLimit, Proxy: c.proxy, TLSClientConfig: c.tls,
@@ -212,5 +212,5 @@ func (c *connection) webSocketAt(ctx context.Context, at *address, path string, 
 			return conn, err
 		},
 	}
-	return dialer.DialContext(ctx, target.String(), made.Header)
+	return dialer.DialContext(ctx, target.String(), upgrade.Header)
 }

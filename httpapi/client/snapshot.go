@@ -27,18 +27,18 @@ func SaveSnapshot(ctx context.Context, c *Client, stale bool, to io.Writer) erro
 	if response.StatusCode != http.StatusOK {
 		return readError(response)
 	}
-	sum := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(to, sum), response.Body); err != nil {
+	hash := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(to, hash), response.Body); err != nil {
 		return fmt.Errorf("reading the snapshot: %w", err)
 	}
-	if want := "sha-256=" + base64.StdEncoding.EncodeToString(sum.Sum(nil)); response.Header.Get("Digest") != want {
+	if sum := "sha-256=" + base64.StdEncoding.EncodeToString(hash.Sum(nil)); response.Header.Get("Digest") != sum {
 		return errors.New("reading the snapshot: the checksum that the server has sent does not match")
 	}
 	return nil
 }
 
 // RestoreSnapshot replaces the state of all servers by that of a file. It returns the new index. The
-// file is read once, so RestoreSnapshot first looks for a server that answers.
+// file is read once, so RestoreSnapshot first searches a server that answers.
 func RestoreSnapshot(ctx context.Context, c *Client, from io.Reader) (index uint64, err error) {
 	if err := findServer(ctx, c); err != nil {
 		return 0, err

@@ -35,7 +35,7 @@ func (t TLS) load() (*tls.Config, error) {
 	case t.ClientCert == "" && t.ClientKey == "":
 		return c, nil
 	case t.ClientCert == "" || t.ClientKey == "":
-		return nil, errors.New("a client certificate and its key must be given together")
+		return nil, errors.New("a client certificate needs its key, and the key its certificate")
 	}
 	pair, err := tls.LoadX509KeyPair(t.ClientCert, t.ClientKey)
 	if err != nil {

@@ -29,7 +29,7 @@ const (
 	headerTime = 10 * time.Second
 	maxHeader  = 64 << 10
 	// serverLinger and nodeLinger are how long a stream that one end has closed waits for the other end.
-	// The server closes a stream when it wants no more. The node closes a stream when its answer is
+	// The server closes a stream when it needs no more. The node closes a stream when its answer is
 	// complete, and the server may still read it.
 	serverLinger = 2 * time.Second
 	nodeLinger   = 10 * time.Minute

@@ -57,8 +57,8 @@ func (s *stream) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// begin sets the time by which the next bytes must be written. It fails if that time is over: yamux looks
-// at it only when it waits.
+// begin sets the time by which the next bytes must be written. It fails if that time is over: yamux checks
+// it only when it waits.
 func (s *stream) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

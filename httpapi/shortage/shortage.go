@@ -27,7 +27,7 @@ type State interface {
 
 // Of says why an open evaluation could not place allocations, by group; nil if there are
 // none. It evaluates the present state by the rules of the scheduler. The evaluation of a plan has
-// the shortages of the blocked evaluation that the plan made, as long as that one is open.
+// the shortages of the blocked evaluation that the plan created, as long as that one is open.
 func Of(s State, e *cluster.Evaluation) map[string]*wire.AllocationMetric {
 	open := e
 	if e.BlockedEval != "" {

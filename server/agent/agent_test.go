@@ -103,11 +103,10 @@ func TestAgent_warnsAboutTokensWithoutTLS(t *testing.T) {
 	for address, want := range map[string]int{"0.0.0.0:0": 1, "127.0.0.1:0": 0} {
 		var mu sync.Mutex
 		var logged strings.Builder // guarded by mu
-		a, err := agent.New(agent.Config{
+		a := result.Of(agent.New(agent.Config{
 			HTTPAddr: address, ServerAddr: "127.0.0.1:0", Access: tokens,
 			Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: &logged, Mutex: &mu}),
-		})
-		must.NoError(t, err)
+		})).OK(t)
 		must.NoError(t, a.Stop())
 		mu.Lock()
 		must.Eq(t, want, strings.Count(logged.String(), "tokens are sent without TLS"))

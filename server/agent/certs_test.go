@@ -65,11 +65,10 @@ func (a authority) sign(validFor time.Duration, uses []x509.ExtKeyUsage, names .
 	a.Helper()
 	key := newKey(a.T)
 	serial := result.Of(rand.Int(rand.Reader, big.NewInt(1<<62))).OK(a)
-	raw, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+	raw := result.Of(x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: serial, DNSNames: names, ExtKeyUsage: uses,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(validFor), KeyUsage: x509.KeyUsageDigitalSignature,
-	}, a.certificate, key.Public(), a.key)
-	must.NoError(a, err)
+	}, a.certificate, key.Public(), a.key)).OK(a)
 	encoded := result.Of(x509.MarshalECPrivateKey(key)).OK(a)
 	return signed{
 		certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}),

@@ -32,7 +32,7 @@ type Config struct {
 	// DataDir is the directory of the server's log and snapshots. The agent creates it if it does
 	// not exist. Empty keeps them in memory, and a restart loses them.
 	DataDir string
-	// Logger receives what an operator may want to know. Nil discards it.
+	// Logger receives messages for operators. Nil discards them.
 	Logger hclog.Logger
 
 	// HTTPAddr is the "host:port" at which the HTTP API listens. Empty is [DefaultHTTPAddr]. Port 0

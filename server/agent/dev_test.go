@@ -56,14 +56,13 @@ func TestDev_drains(t *testing.T) {
 // A purged node registers again with its next heartbeat: nothing else would bring it back.
 func TestDev_purged(t *testing.T) {
 	t.Parallel()
-	dev, err := agent.NewDev(t.Context(), agent.DevConfig{
+	dev := result.Of(agent.NewDev(t.Context(), agent.DevConfig{
 		Agent: agent.Config{
 			HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0",
 			Heartbeats: heartbeat.Options{MinTTL: 100 * time.Millisecond, Grace: time.Minute},
 		},
 		Clients: 1, NoJobs: true,
-	})
-	must.NoError(t, err)
+	})).OK(t)
 	t.Cleanup(func() { must.NoError(t, dev.Stop()) })
 	api := result.Of(apiclient.New(apiclient.Config{Address: dev.HTTPAddr()})).OK(t)
 	nodes, a, err := api.Nodes(t.Context(), apiclient.NodesQuery{})

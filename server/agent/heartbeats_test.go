@@ -44,12 +44,11 @@ func newMemoryServers(t *testing.T, n int) *memoryServers {
 			from.Connect(to.LocalAddr(), to)
 		}
 		beats := newHeartbeats(heartbeat.Options{}, hclog.NewNullLogger())
-		s, err := server.New(server.Config{ID: voters[i].ID, Transport: from, Voters: voters, WhileLeading: beats.lead, OnApply: func(a shims.Applied) {
+		s := result.Of(server.New(server.Config{ID: voters[i].ID, Transport: from, Voters: voters, WhileLeading: beats.lead, OnApply: func(a shims.Applied) {
 			h.applying.Lock()
 			defer h.applying.Unlock()
 			beats.applied(a)
-		}})
-		must.NoError(t, err)
+		}})).OK(t)
 		beats.server = s
 		close(beats.ready)
 		h.servers, h.writers = append(h.servers, s), append(h.writers, writer{Requests: s.Requests(), server: s, heartbeats: beats})

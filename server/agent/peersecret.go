@@ -119,7 +119,7 @@ func (s *PeerSecret) key(role string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// config returns the TLS configuration of a side whose own role and whose peer's role are given.
+// config returns the TLS configuration of a side, by its own role and that of its peer.
 func (s *PeerSecret) config(own, peer string) (*tls.Config, error) {
 	key, err := s.key(own)
 	if err != nil {

@@ -41,7 +41,7 @@ type planner struct{ server *server.Server }
 
 var _ httpapi.Planner = planner{}
 
-// PlanJob returns the plan of a registration, and the state from which it was made.
+// PlanJob returns the plan of a registration, and the state that it was computed from.
 func (p planner) PlanJob(ctx context.Context, j *cluster.Job, most int) (*cluster.Plan, httpapi.State, error) {
 	if err := p.server.Consistent(ctx); err != nil {
 		return nil, nil, server.Classify(err)

@@ -20,14 +20,14 @@ const (
 	// restoreWait bounds the wait of a request for the outcome of an interrupted restore. The agent
 	// waits longer.
 	restoreWait = 30 * time.Second
-	// settleInterval is the time between two looks at raft during that wait.
+	// settleInterval is the time between two checks of raft during that wait.
 	settleInterval = 50 * time.Millisecond
 )
 
 // errRestoreLost is why a server fails that alone has the restored state.
 var errRestoreLost = errors.New("another server has become the leader while this one restored a saved state, and has another state: " +
 	"run \"nodedrain server recover -discard\" on the data directory of this server: it says how this server joins again as a new member; " +
-	"then look at the state, and restore again if it is the old one")
+	"then read the state, and restore again if it is the old one")
 
 // replaceState makes raft replace the state, see [server.Snapshots.Restore]. If leadership is lost
 // meanwhile, this server may be the only one that has the restored state, beyond the end of the next

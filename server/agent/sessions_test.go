@@ -316,10 +316,9 @@ func TestSessions_tls(t *testing.T) {
 	c := result.Of(apiclient.New(config)).OK(t)
 	result.Of(c.Register(t.Context(), n)).OK(t)
 	holdBy(t, config, n)
-	secured, err := reference.NewClient(&reference.Config{Address: config.Address, TLSConfig: &reference.TLSConfig{
+	secured := result.Of(reference.NewClient(&reference.Config{Address: config.Address, TLSConfig: &reference.TLSConfig{
 		CACert: certs.CA, ClientCert: certs.Certificate, ClientKey: certs.Key, TLSServerName: "localhost",
-	}})
-	must.NoError(t, err)
+	}})).OK(t)
 	eventually(t, "the server reaches the node", func() bool {
 		stats, err := secured.Nodes().Stats(string(n.ID), nil)
 		return err == nil && stats.DiskStats[0].Device == "n1"
@@ -327,7 +326,7 @@ func TestSessions_tls(t *testing.T) {
 
 	config.TLS.CACert = newFiles(t, newAuthority(t).pem(), ca.server("global")).CA
 	stranger := result.Of(apiclient.New(config)).OK(t)
-	_, err = stranger.NodeSide(n.ID).OpenSession(t.Context())
+	_, err := stranger.NodeSide(n.ID).OpenSession(t.Context())
 	must.ErrorContains(t, err, "certificate", must.Sprint("a node obeys only servers of its authority"))
 }
 

@@ -79,12 +79,11 @@ func TestCluster_restoresASavedState(t *testing.T) {
 	var saved bytes.Buffer
 	must.NoError(t, apiclient.SaveSnapshot(t.Context(), api(t, follower), false, &saved))
 	var before *statestore.Snapshot
-	meta, err := archive.Read(bytes.NewReader(saved.Bytes()), func(_ archive.Meta, state io.Reader) error {
+	meta := result.Of(archive.Read(bytes.NewReader(saved.Bytes()), func(_ archive.Meta, state io.Reader) error {
 		store, err := statestore.Restore(state)
 		before = store.Snapshot()
 		return err
-	})
-	must.NoError(t, err)
+	})).OK(t)
 	must.Eq(t, before.Index(), meta.Index)
 
 	write(10, 20)

@@ -40,7 +40,7 @@ func (p peers) Survey(ctx context.Context) []httpapi.Member {
 
 // lastContact returns the newest contact with a server that any server has, or zero.
 func lastContact(found map[raft.ServerID]serverInfo, id raft.ServerID) (newest time.Time) {
-	for _, info := range found { //lint:order the newest time is the same in any order
+	for _, info := range found {
 		if at := info.Silent[id]; at.After(newest) {
 			newest = at
 		}

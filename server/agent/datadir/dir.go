@@ -238,26 +238,26 @@ func readIdentity(dir string) (i identity, err error) {
 	return i, err
 }
 
-// resolveName returns the stored name. Without one it stores the wanted name or a new UUID.
-func (d *Dir) resolveName(kept, want string) (string, error) {
+// resolveName returns the stored name. Without one it stores the configured name or a new UUID.
+func (d *Dir) resolveName(kept, configured string) (string, error) {
 	switch {
-	case kept != "" && want != "" && want != kept:
-		return "", fmt.Errorf("belongs to server %q, and Config.Name is %q", kept, want)
+	case kept != "" && configured != "" && configured != kept:
+		return "", fmt.Errorf("belongs to server %q, and Config.Name is %q", kept, configured)
 	case kept != "":
 		return kept, nil
-	case want == "":
-		want = uuid.NewString()
+	case configured == "":
+		configured = uuid.NewString()
 	}
 	discarded, err := filepath.Glob(d.file(discardedPrefix + "*"))
 	if err != nil {
 		return "", err
 	}
 	for _, dir := range discarded {
-		if nameOf(dir) == want {
-			return "", fmt.Errorf("%s holds the discarded data of server %q, and a new server must not have that name: choose another name", dir, want)
+		if nameOf(dir) == configured {
+			return "", fmt.Errorf("%s holds the discarded data of server %q, and a new server must not have that name: choose another name", dir, configured)
 		}
 	}
-	return want, writeFile(d.file(nameFile), want+"\n")
+	return configured, writeFile(d.file(nameFile), configured+"\n")
 }
 
 // nameOf returns the name of the server whose data is in a directory, or empty.

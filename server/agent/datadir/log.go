@@ -117,11 +117,11 @@ func checkEntry(index uint64, entry *raft.Log) error {
 	if at < 0 || string(entry.Extensions[at:at+len(checksumMark)]) != checksumMark {
 		return nil
 	}
-	want := binary.BigEndian.Uint32(entry.Extensions[at+len(checksumMark):])
+	stored := binary.BigEndian.Uint32(entry.Extensions[at+len(checksumMark):])
 	if entry.Extensions = entry.Extensions[:at]; at == 0 {
 		entry.Extensions = nil
 	}
-	if checksum(entry) != want {
+	if checksum(entry) != stored {
 		return fmt.Errorf("raft entry %d does not match its checksum", index)
 	}
 	return nil
