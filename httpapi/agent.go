@@ -84,7 +84,7 @@ func agentMember(q *request, m Member) wire.AgentMember {
 	}}
 }
 
-// readHealth answers GET /v1/agent/health, for load balancers: 200, or 500 while the server knows no
+// readHealth answers GET /v1/agent/health, for load balancers: 200, or 500 while the server has no
 // leader, or 500 for type=client. The caller needs no right.
 func readHealth(q *request) error {
 	code, answer := http.StatusOK, wire.AgentHealth{}
@@ -118,7 +118,7 @@ func hostPort(address string) (host string, port uint16) {
 }
 
 // readLeader answers GET /v1/status/leader: the raft address of the leader, or an empty text if the
-// server knows no leader. The caller needs no right.
+// server has no leader. The caller needs no right.
 func readLeader(q *request) error { return q.answer(q.backend.Peers.Leader()) }
 
 // listPeers answers GET /v1/status/peers: the raft addresses of all servers. The caller needs no

@@ -190,7 +190,7 @@ func listEvalAllocs(q *request) error {
 // servers have changed of a node's allocations since the index of an earlier answer of the cluster.
 // The node's client reads it. A reader waits for such a change; reports of the client are none.
 //
-// The answer is complete if the server does not know what has happened since: for an index of
+// The answer is complete if the server does not have the changes since then: for an index of
 // another cluster, and for one from before the snapshot from which the server was restored. This
 // includes all indexes from before an operator restored a saved state.
 func listNodeChanges(q *request) error {
@@ -211,7 +211,7 @@ func listNodeChanges(q *request) error {
 type changes struct {
 	state   State
 	cluster string
-	// complete says that rows are all allocations that are not client-terminal. Otherwise they are
+	// complete means that rows are all allocations that are not client-terminal. Otherwise they are
 	// those that the servers have changed.
 	complete bool
 	rows     []*cluster.Allocation

@@ -75,7 +75,7 @@ func answerAs(q *request, code int, body any) error {
 // packet.
 const minCompressed = 1 << 10
 
-// compress compresses an answer if the request allows it, and sets the headers that say so.
+// compress compresses an answer if the request allows it, and sets its headers.
 func compress(q *request, b *bytes.Buffer) error {
 	q.w.Header().Add("Vary", "Accept-Encoding")
 	if b.Len() < minCompressed || !allowsGzip(strings.Join(q.Header.Values("Accept-Encoding"), ",")) {

@@ -44,7 +44,7 @@ type State interface {
 	// Abandoned reports whether a snapshot was restored since. The rows of the restored state may have
 	// lower indexes than those of this one.
 	Abandoned() bool
-	// HistoryFrom is the index from which on the server knows the history of the state, above those of
+	// HistoryFrom is the index from which on the server has the history of the state, above those of
 	// all states that it replaced.
 	HistoryFrom() uint64
 	// RemovedAt is an index at or above that of the last entry that deleted an allocation that its client
@@ -124,7 +124,7 @@ type Reader interface {
 // Writer changes the state. Its methods return when the change is applied here. An error wraps
 // [ErrNotLeader] if the server does not lead, [ErrUnavailable] if the change was not made and the
 // caller may retry, [ErrUnknown] if it may have been made, [ErrNotFound] if its subject does not
-// exist, [ErrTooLarge] if it is too large for an entry. Any other error says why the change was
+// exist, [ErrTooLarge] if it is too large for an entry. Any other error describes why the change was
 // refused.
 type Writer interface {
 	UpdateDrain(context.Context, cluster.DrainUpdate) (cluster.DrainWritten, error)
@@ -185,7 +185,7 @@ var (
 	ErrForbidden = errors.New("permission denied")
 	// ErrTooLarge: the change is too large to be written. Ask for less.
 	ErrTooLarge = errors.New("too large")
-	// ErrBadSnapshot: a snapshot was refused, and nothing has changed. The text says why.
+	// ErrBadSnapshot: a snapshot was refused, and nothing has changed. The text describes why.
 	ErrBadSnapshot = errors.New("the snapshot was refused, and nothing has changed")
 	// ErrReplaced: a snapshot was restored while its predecessor was read. Read again.
 	ErrReplaced = errors.New("the state was replaced")
@@ -219,14 +219,14 @@ var (
 	ErrTooManyStreams = errors.New("the session of the node has too many open streams")
 )
 
-// Controllers knows the calls of controllers of storage plugins that the leader makes.
+// Controllers has the calls of controllers of storage plugins that the leader makes.
 type Controllers interface {
 	// FailingCalls returns the due calls that have failed or have no controller, by volume and node. It is
 	// empty on a server that does not lead.
 	FailingCalls() []volumes.FailedCall
 }
 
-// Planner knows the scheduler's rules. It previews registrations.
+// Planner has the scheduler's rules. It previews registrations.
 type Planner interface {
 	// PlanJob returns the plan that the scheduler would make if the job were registered, and the
 	// state from which it made the plan. It writes nothing. The plan has at most most allocations that
@@ -266,7 +266,7 @@ type Peers interface {
 	LastContact() time.Duration
 	// Name is this server's id.
 	Name() string
-	// Cluster is the id of the cluster, or empty if this server does not know it.
+	// Cluster is the id of the cluster, or empty if this server does not have it.
 	Cluster() string
 
 	// Join adds a server, or brings its address up to date; Remove removes one. The
@@ -281,13 +281,13 @@ type Member struct {
 	Leader      bool
 	Voter       bool
 	// Understands are the cluster versions that the server understands; zero if the receiving
-	// server does not know them. The leader knows them for every server that answers.
+	// server does not have them. The leader has them for every server that answers.
 	Understands cluster.Versions
 
 	// The following fields come from [Peers.Survey] alone.
 
 	// LastContact is when another server last received a message of a server that did not answer, by the clock of
-	// that other server; zero if none knows it. A new leader only knows that the server has been silent
+	// that other server; zero if none has it. A new leader only has the time for which the server has been silent
 	// since it leads.
 	LastContact time.Time
 	// Alive reports whether the server answered. The fields after it are zero unless it did. An older
@@ -299,8 +299,8 @@ type Member struct {
 	Build string
 	// Newest is the index of the newest entry of its log, Applied that of the newest applied entry.
 	Newest, Applied uint64
-	// Agreement says how the server's state compared at the index ComparedAt, which is zero before
-	// the first comparison. The leader knows it for every server that answers.
+	// Agreement describes how the server's state compared at the index ComparedAt, which is zero before
+	// the first comparison. The leader has it for every server that answers.
 	Agreement  Agreement
 	ComparedAt uint64
 }

@@ -81,10 +81,10 @@ func (q *request) shrunk(s State, now found, first int) bool {
 	return now.rows < first || now.index < q.params.index && s.Index() >= q.params.index
 }
 
-// readAgain reads what the caller may see, and again when the state was replaced.
+// readAgain reads what the caller may read, and again when the state was replaced.
 func (q *request) readAgain(ctx context.Context, minIndex uint64, query func(State) (uint64, error)) error {
 	for {
-		err := q.backend.Reader.Read(ctx, minIndex, func(s State) (uint64, error) { return query(asSeenBy(q.author, s)) })
+		err := q.backend.Reader.Read(ctx, minIndex, func(s State) (uint64, error) { return query(visibleTo(q.author, s)) })
 		if !errors.Is(err, ErrReplaced) || ctx.Err() != nil {
 			return err
 		}

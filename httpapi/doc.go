@@ -31,7 +31,7 @@
 // leads ([Reader.Consistent]), which costs a round among the servers. A read with the stale
 // parameter is answered by the server that receives it, from its own state;
 // X-Nomad-LastContact is the time since the last message of a leader. The command's monitor
-// reads nodes and allocations with stale. Simulated clients do not: they must not see an
+// reads nodes and allocations with stale. Simulated clients do not: they must not read an
 // older state after a newer one.
 //
 // A request is forwarded once. If the second server does not lead either, the answer is 500
@@ -63,7 +63,7 @@
 // With an [Access], a token needs the right to read, to write or to register nodes. The status
 // of the cluster needs no right. The secret of a node is a valid token for what the client of
 // that node does: it reads the node's allocations, registers, sends heartbeats and reports.
-// testdata/rights.txt says for every route who may use it. Answers and logs hold no tokens and
+// testdata/rights.txt lists for every route who may use it. Answers and logs hold no tokens and
 // no secrets, and a filter cannot guess them. A caller that may not write receives no environment
 // and no driver configuration of a task.
 //
@@ -72,13 +72,13 @@
 // An error is a status code and a line of plain text. Where the reference's text is known it
 // is the same, byte for byte. Otherwise:
 //
-//	400  the request is wrong; the text says how
+//	400  the request is wrong; the text describes how
 //	403  the token does not have the right, or is missing
 //	404  the path names something that does not exist
 //	405  the path has other methods; Allow lists them
 //	413  the body is larger than [Options.MaxBody], its route's bound or an entry of the log
 //	429  too many readers wait already
-//	500  the request failed; if the write may have happened, the text says so
+//	500  the request failed; the text names it if the write may have happened
 //	503  the server cannot write or read now: retry
 //
 // An answer other than 200 and 500 means that nothing has changed.

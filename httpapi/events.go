@@ -81,7 +81,7 @@ func (s *stream) run(state State) {
 	ctx := s.q.Context()
 	for {
 		if s.last.Abandoned() {
-			return // a snapshot was restored, and no index says which rows it has changed: the reader must read everything again
+			return // a snapshot was restored, and no index names which rows it has changed: the reader must read everything again
 		}
 		if state != nil {
 			if s.write(s.events(state)) != nil {

@@ -61,7 +61,7 @@ func execAlloc(q *request) error {
 // greets reports whether the caller sends its token in the first message.
 func greets(r *http.Request) bool { return r.URL.Query().Get("ws_handshake") == "true" }
 
-// greetThenExec reads the token from the first message. It says in a close frame why it runs no command.
+// greetThenExec reads the token from the first message. A close frame has the reason why no command runs.
 func (p passage) greetThenExec() error {
 	if p.backend.Nodes == nil {
 		return errNoNodes()
@@ -113,7 +113,7 @@ func (p passage) beginCommand() (end func(), err error) {
 	return p.begin()
 }
 
-// refuse says in a close frame why no command runs.
+// refuse sends a close frame with the reason why no command runs.
 func (p passage) refuse(caller *websocket.Conn, err error) {
 	p.options.Logger.Debug("a command was refused", "error", err)
 	why := asFailure(err)

@@ -94,7 +94,7 @@ func desiredUpdates(s State, j *cluster.Job, p *cluster.Plan) map[string]*wire.D
 			of(a.TaskGroup).Migrate++
 		case stopped && stop.Description == cluster.DescRescheduled:
 			of(a.TaskGroup).RescheduleNow++
-		case a.Terminal(): // a stop only says that no client will report its end
+		case a.Terminal(): // a stop only means that no client will report its end
 		case stopped:
 			of(a.TaskGroup).Stop++
 		default:

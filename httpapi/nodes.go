@@ -64,7 +64,7 @@ func nodeField(q *request, name string) (bool, error) {
 	return with, nil
 }
 
-// nodesByPrefix yields the nodes whose id has the prefix. The reference knows only UUIDs, and
+// nodesByPrefix yields the nodes whose id has the prefix. The reference has only UUIDs, and
 // refuses a prefix that no UUID has. Here such a prefix is refused if no node's id has it.
 func nodesByPrefix(s State, prefix string) (iter.Seq[*cluster.Node], error) {
 	if prefix == "" {

@@ -24,7 +24,7 @@ const (
 	maxReachesPerClient = 1024
 	// maxReachBody bounds the body, in bytes.
 	maxReachBody = 64 << 10
-	// lagTime is how long a server that does not lead waits for an allocation that it does not know yet.
+	// lagTime is how long a server that does not lead waits for an allocation that it does not have yet.
 	lagTime = 2 * time.Second
 	// reachTime bounds the time until a client begins to answer. A client gives up after 30 seconds.
 	reachTime = 40 * time.Second
@@ -88,7 +88,7 @@ func (p passage) begin() (end func(), err error) {
 }
 
 // nodeOfAlloc returns the node of the allocation that the path names. A server that does not lead may not
-// know a new allocation yet, and waits for it.
+// have a new allocation yet, and waits for it.
 func (p passage) nodeOfAlloc() (node *cluster.Node, err error) {
 	ctx, cancel := context.WithTimeout(p.Context(), lagTime)
 	defer cancel()
@@ -234,7 +234,7 @@ func (p passage) pass(response *http.Response) {
 		switch {
 		case errors.Is(err, io.EOF):
 			return
-		case err != nil: // the caller must see that the answer is not complete
+		case err != nil: // the caller must notice that the answer is not complete
 			_ = control.SetWriteDeadline(time.Unix(1, 0))
 			return
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // redactedState is a state without the secrets of jobs: the environments of tasks, the
-// configurations of their drivers, options of mounts, and texts of clients that may repeat them. Filters and events see
+// configurations of their drivers, options of mounts, and texts of clients that may repeat them. Filters and events show
 // no more than the answer. It is for one request, and not safe for concurrent use.
 type redactedState struct {
 	State
@@ -16,8 +16,8 @@ type redactedState struct {
 	jobs map[*cluster.Job]*cluster.Job
 }
 
-// asSeenBy returns the state as the caller may see it.
-func asSeenBy(caller Identity, s State) State {
+// visibleTo returns the state as the caller may read it.
+func visibleTo(caller Identity, s State) State {
 	if caller.Write {
 		return s
 	}

@@ -220,7 +220,7 @@ const nodePoolsPath = "/v1/node/pools"
 // otherRoute is the observed name of a request without a route.
 const otherRoute = "other"
 
-// notImplemented says that this system does not have what the path names, and why.
+// notImplemented returns the text of an answer to a path that this system does not have, with the reason.
 func notImplemented(r *http.Request) string {
 	why := "docs/api.md lists the routes of this server"
 	for _, one := range []struct{ prefix, why string }{

@@ -68,7 +68,7 @@ func readPlugin(q *request) error {
 }
 
 // controllerCalls returns the failing calls of controllers for which the condition holds, or nil. A caller that may only
-// read does not see the errors: a plugin may repeat parameters of the volume. A call that fails wakes no reader
+// read does not receive the errors: a plugin may repeat parameters of the volume. A call that fails wakes no reader
 // that waits.
 func controllerCalls(q *request, holds func(volumes.FailedCall) bool) (calls []wire.ControllerCall) {
 	if q.backend.Controllers == nil {

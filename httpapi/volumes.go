@@ -122,7 +122,7 @@ func readVolume(q *request) error {
 	})
 }
 
-// claimWaits says what a claim waits for, or is empty: a controller, what the client says of the volume, or
+// claimWaits describes what a claim waits for, or is empty: a controller, the report of the client, or
 // how long the servers wait for a node that they cannot reach.
 func claimWaits(s State, c *cluster.VolumeClaim, alloc *cluster.Allocation, plugin *volumes.Plugin) string {
 	if !c.State.OnNode() && c.Controller {
@@ -147,7 +147,7 @@ func claimWaits(s State, c *cluster.VolumeClaim, alloc *cluster.Allocation, plug
 	return ""
 }
 
-// lacksController says that no controller of the plugin, which may be nil, can be called, or is empty.
+// lacksController is the text of a plugin, or nil, without a controller that can be called; otherwise empty.
 func lacksController(p *volumes.Plugin) string {
 	if p != nil && slices.ContainsFunc(p.Instances, func(i volumes.Instance) bool { return i.Type.Controller() && i.Attaches && i.Usable() }) {
 		return ""

@@ -40,7 +40,7 @@ type Config struct {
 	// Scheduler configures the scheduler, but for its Logger, Snapshot and
 	// Applier.
 	Scheduler scheduler.Config
-	// Collect says when ended work is deleted. Its zero value means the defaults.
+	// Collect sets when ended work is deleted. Its zero value means the defaults.
 	Collect collect.Options
 	// Controllers calls the controllers of storage plugins, or is nil: volumes that a controller must
 	// attach or detach then wait.

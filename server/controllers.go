@@ -26,7 +26,7 @@ type Controllers interface {
 // callInterval is how often the leader checks which calls of controllers are due.
 const callInterval = time.Second
 
-// errNoController says that no controller of a plugin can be called.
+// errNoController means that no controller of a plugin can be called.
 var errNoController = errors.New("no healthy controller of the storage plugin attaches volumes")
 
 // controllerCalls calls controllers during one term. What is due follows from the state. The next leader

@@ -16,7 +16,7 @@
 //  5. Evaluations in the same entry as the change that needs them. The FSM makes them when
 //     it applies the change, from the state at that time (package shims calls
 //     [scheduler.NodeEvals] and [scheduler.ReportEvals]). The proposer of a change does not
-//     know every job that it concerns: a plan in flight may place an allocation on a node
+//     have every job that it concerns: a plan in flight may place an allocation on a node
 //     that is about to go down, and no other entry would evaluate that job.
 //
 // # Failure
@@ -44,6 +44,6 @@
 //
 // # Reads
 //
-// [Server.Store] is the state of this server, which may be behind. A reader that must see
+// [Server.Store] is the state of this server, which may be behind. A reader that needs
 // every acknowledged write calls [Server.Consistent] on the leader first.
 package server

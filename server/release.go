@@ -46,7 +46,7 @@ func (l *leader) releaseClaims(ctx context.Context, store *statestore.Store) {
 }
 
 // slower returns the time to a claim that may have waited since began: now, but not later than the time
-// that has passed by the monotonic clock says. If the clock of the leader is set forward, a claim is not
+// that has passed by the monotonic clock. If the clock of the leader is set forward, a claim is not
 // freed while its node may still write.
 func slower(began, now time.Time, passed time.Duration) time.Time {
 	began, now = began.Round(0), now.Round(0) // compared as clocks show them

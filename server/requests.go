@@ -220,7 +220,7 @@ func ownReports(state *statestore.Snapshot, reports []cluster.AllocReport) (own 
 	return own
 }
 
-// RegisterVolume registers a volume, or changes a registered one. The error says what is wrong with the
+// RegisterVolume registers a volume, or changes a registered one. The error describes what is wrong with the
 // volume, or wraps [statestore.ErrVolumeInUse].
 func (r Requests) RegisterVolume(ctx context.Context, volume *cluster.Volume) (w cluster.Written, err error) {
 	defer classify(&err)

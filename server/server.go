@@ -84,7 +84,7 @@ func (s *Server) start() (err error) {
 	snapshots.store = stoppableSnapshots{SnapshotStore: c.Snapshots, ending: make(chan struct{})}
 	s.raft, err = raft.NewRaft(c.Raft, s.fsm, c.Log, c.Stable, &snapshots.store, c.Transport)
 	if err != nil {
-		return fmt.Errorf("starting raft: %w", cmp.Or(s.fsm.Err(), err)) // raft's error does not say why the FSM refused the snapshot
+		return fmt.Errorf("starting raft: %w", cmp.Or(s.fsm.Err(), err)) // raft's error does not contain why the FSM refused the snapshot
 	}
 	snapshots.raft, snapshots.fsm = s.raft, s.fsm
 	options := shims.Options{Logger: c.Logger, OnAnswer: c.OnAnswer}

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// ErrNothingNew says that the newest snapshot holds the whole state.
+// ErrNothingNew means that the newest snapshot holds the whole state.
 var ErrNothingNew = errors.New("the newest snapshot holds the whole state")
 
 // Snapshots takes snapshots of a server's state, and restores others. See [Server.Snapshots].
@@ -59,11 +59,12 @@ const restoreGap = 1024
 
 // Restore replaces the state of all servers by the one in the store. It works on the leader. The
 // store gets an index above all that were used, and the cluster version, if its own is lower. Every
-// entry of the present state is lost, and writes in flight end with an unknown outcome. The scratch file is empty, and holds the state meanwhile.
-// Restore returns when most servers have the state. An error that wraps [shims.ErrRejected] means
-// that nothing has changed; after one that wraps [shims.ErrUnknown] the state may be replaced, now or
-// later, and this server may be the only one that has it: if another server leads without it, this one
-// must not go on, because raft does not take the state back.
+// entry of the present state is lost, and writes in flight end with an unknown outcome. The scratch
+// file is empty, and holds the state meanwhile. Restore returns when most servers have the state. An
+// error that wraps [shims.ErrRejected] means that nothing has changed; after one that wraps
+// [shims.ErrUnknown] the state may be replaced, now or later, and this server may be the only one that
+// has it: if another server leads without it, this one must not go on, because raft does not take the
+// state back.
 func (s *Snapshots) Restore(store *statestore.Store, v cluster.Version, scratch io.ReadWriteSeeker) (index uint64, err error) {
 	present := s.fsm.Store()
 	store.Advance(max(s.raft.LastIndex(), store.Snapshot().Index())+restoreGap, v)

@@ -49,7 +49,7 @@ func (t alerting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, err
 }
 
-// ended reports whether an error says that the transport had already read the end of the connection
+// ended reports whether an error means that the transport had already read the end of the connection
 // before it wrote the request. Then a read returns the same end again, and takes nothing from another
 // request.
 func ended(err error) bool {
@@ -59,7 +59,7 @@ func ended(err error) bool {
 // isAlert reports whether an error is an alert of the other side.
 func isAlert(err error) bool {
 	remote, is := errors.AsType[*net.OpError](err)
-	return is && remote.Op == "remote error" // as crypto/tls says it
+	return is && remote.Op == "remote error" // the text of crypto/tls
 }
 
 // quietly returns a dial function whose connections are quiet.

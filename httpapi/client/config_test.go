@@ -108,8 +108,8 @@ func TestNew_badFiles(t *testing.T) {
 		"no certificate":     {client.TLS{CACert: file}, "no certificate is in"},
 		"no such folder":     {client.TLS{CAPath: filepath.Join(folder, "missing")}, "reading the CA certificates"},
 		"empty folder":       {client.TLS{CAPath: t.TempDir()}, "no file is in"},
-		"key alone":          {client.TLS{ClientKey: file}, "must be given together"},
-		"certificate alone":  {client.TLS{ClientCert: file}, "must be given together"},
+		"key alone":          {client.TLS{ClientKey: file}, "needs its key"},
+		"certificate alone":  {client.TLS{ClientCert: file}, "needs its key"},
 		"broken certificate": {client.TLS{ClientCert: file, ClientKey: file}, "loading the client certificate"},
 	} {
 		_, err := client.New(client.Config{Address: "https://a", TLS: test.tls})

@@ -146,7 +146,7 @@ func (c *connection) lost(from *address, err error) {
 	}
 }
 
-// leave moves to the next address without a report: the server answers, and another one may know
+// leave moves to the next address without a report: the server answers, and another one may have
 // more. Requests under way continue.
 func (c *connection) leave(from *address) {
 	c.mu.Lock()

@@ -9,7 +9,7 @@
 // Reads can wait: a [Query] with the index of the last answer is answered when there is a newer
 // index, or when its wait is over. Loops over such reads wait [Pause] after a failed one.
 //
-// The client of a node uses [Client.Register] and a [NodeSide], and keeps what it knows of its
+// The client of a node uses [Client.Register] and a [NodeSide], and keeps what it has of its
 // allocations in [NodeAllocs].
 //
 // The requests of an [Alloc] are answered by the allocation's node, behind any server: files, logs,

@@ -34,7 +34,7 @@ func readError(r *http.Response) error {
 // NotFound reports whether the server answered that the subject does not exist.
 func NotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
 
-// UnknownNode reports whether the error of a heartbeat may say that the servers do not know the node
+// UnknownNode reports whether the error of a heartbeat may mean that the servers do not have the node
 // or its secret. Servers with tokens answer 403 for both, because a caller without a right must not
 // learn which nodes exist. The node should register again, with backoff.
 func UnknownNode(err error) bool {

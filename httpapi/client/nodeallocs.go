@@ -10,11 +10,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// ErrOtherCluster says that an answer is of another cluster than those before. The node keeps what it
+// ErrOtherCluster means that an answer is of another cluster than those before. The node keeps what it
 // runs, and joins the other cluster when it runs nothing.
 var ErrOtherCluster = errors.New("the servers belong to another cluster")
 
-// ErrOlder says that an answer is older than those before: the server lacks writes that another one
+// ErrOlder means that an answer is older than those before: the server lacks writes that another one
 // has shown. Repeat the request later.
 var ErrOlder = errors.New("the state of the server is older than one that was read before")
 
@@ -50,10 +50,10 @@ func (n *NodeAllocs) All() []*cluster.Allocation {
 }
 
 // Merge takes in the answer to a request with Since, and returns whether it changed something. An
-// allocation that All no longer returns has ended, or must be stopped. Only a change that
-// names it, or an answer of the same cluster that is not older than those before, removes one. If All
-// is empty, an answer with all allocations may be of another cluster. The error wraps [ErrOtherCluster] or [ErrOlder], and then only Since has changed: the next request is
-// for all.
+// allocation that All no longer returns has ended, or must be stopped. Only a change that names it, or
+// an answer of the same cluster that is not older than those before, removes one. If All is empty, an
+// answer with all allocations may be of another cluster. The error wraps [ErrOtherCluster] or
+// [ErrOlder], and then only Since has changed: the next request is for all.
 func (n *NodeAllocs) Merge(c Changes) (changed bool, err error) {
 	since := n.known
 	n.known = Since{}

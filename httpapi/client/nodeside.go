@@ -41,19 +41,19 @@ func (s NodeSide) ReportAllocs(ctx context.Context, reports []cluster.AllocRepor
 	return r.Index, err
 }
 
-// Since is what a node's client knows: the state of a cluster at an index. The zero value is nothing.
+// Since is what a node's client has: the state of a cluster at an index. The zero value is nothing.
 type Since struct {
 	ClusterID string
 	Index     uint64
 }
 
 // Changes are what the servers have changed of a node's allocations. [NodeAllocs.Merge] merges them
-// with what the client knows.
+// with what the client has.
 type Changes struct {
 	// Since is the state to name in the next request. Its ClusterID is empty if the answering server is
-	// of an older release, or does not know its cluster.
+	// of an older release, or does not have its cluster.
 	Since
-	// Complete says that Allocs are all allocations of the node that are not client-terminal; from a
+	// Complete means that Allocs are all allocations of the node that are not client-terminal; from a
 	// server of an older release also those that are. Otherwise they are those that the servers have
 	// changed, in any status.
 	Complete bool
@@ -61,10 +61,10 @@ type Changes struct {
 	// Unreadable are allocations, beside Allocs, that the client cannot read in full. The client reports
 	// those that it does not run as failed.
 	Unreadable []Unreadable
-	// Nameless says of each allocation whose id cannot be read why. The client can only log it.
+	// Nameless has a reason for each allocation whose id cannot be read. The client can only log it.
 	Nameless []string
 	// Live are the ids of all allocations of the node that are not client-terminal: the client stops all
-	// others. Nil says nothing about others. It is never nil if the answer is complete and names its
+	// others. Nil is no statement about others. It is never nil if the answer is complete and names its
 	// cluster, and Nameless is empty.
 	Live []cluster.AllocID
 }
@@ -79,8 +79,8 @@ type Unreadable struct {
 
 // Changes reads what the servers have changed of the node's allocations since a state, and waits
 // for a change, up to the given time. Reports of the client are no change. Without a known state it
-// reads all allocations, and does not wait. The answer is complete, too, if the servers do not know
-// what has changed since that state: for example because an older state was restored.
+// reads all allocations, and does not wait. The answer is complete, too, if the servers do not have the
+// changes since that state: for example because an older state was restored.
 func (s NodeSide) Changes(ctx context.Context, since Since, wait time.Duration) (Changes, error) {
 	values := Query{Index: since.Index, Wait: wait}.values()
 	values.Set("changes", since.ClusterID)

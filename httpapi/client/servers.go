@@ -14,13 +14,13 @@ func (c *Client) Self(ctx context.Context) (*wire.AgentSelf, error) {
 	return self, err
 }
 
-// Members lists the servers, as the answering server knows them.
+// Members lists the servers, as the answering server has them.
 func (c *Client) Members(ctx context.Context) (*wire.ServerMembers, error) {
 	members, _, err := get[*wire.ServerMembers](ctx, c, "/v1/agent/members", nil)
 	return members, err
 }
 
-// RaftConfiguration lists the servers that the answering server knows, and how each of them is. It
+// RaftConfiguration lists the servers that the answering server has, and how each of them is. It
 // needs no leader.
 func (c *Client) RaftConfiguration(ctx context.Context) (*wire.RaftConfiguration, error) {
 	servers, _, err := get[*wire.RaftConfiguration](ctx, c, "/v1/operator/raft/configuration", Query{Stale: true}.values())

@@ -154,7 +154,7 @@ func (b *bridge) fromCaller() {
 	}
 }
 
-// fromCommand hands the messages of the command to the caller, and says farewell after the last one.
+// fromCommand hands the messages of the command to the caller, and sends a close frame after the last one.
 func (b *bridge) fromCommand() {
 	lines := bufio.NewScanner(b.command)
 	lines.Buffer(nil, MaxFrame)

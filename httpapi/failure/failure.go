@@ -24,7 +24,7 @@ func Newf(code int, format string, args ...any) error {
 	return &Failure{code, fmt.Sprintf(format, args...)}
 }
 
-// Bad returns the failure 400 of a request that is wrong. The text says how.
+// Bad returns the failure 400 of a request that is wrong. The text describes how.
 func Bad(format string, args ...any) error { return Newf(http.StatusBadRequest, format, args...) }
 
 // QuotedBytes is the length of the longest part of a request that an error repeats.

@@ -14,6 +14,6 @@
 // there; other streams continue. It is cut when no byte has moved for a minute. At most
 // [MaxStreams] streams are open at a time.
 //
-// A version is in the name of the protocol. A server that does not know the version answers 426 with the
-// one that it knows. An older server answers 501. [Refused] carries both to the caller.
+// A version is in the name of the protocol. A server that does not have the version answers 426 with the
+// one that it has. An older server answers 501. [Refused] carries both to the caller.
 package session

@@ -28,12 +28,12 @@ func (r *Refused) Error() string {
 	return fmt.Sprintf("the server gives no session: %d (%s)", r.Status, r.Text)
 }
 
-// Unsupported reports whether the server does not know sessions, or none of this version.
+// Unsupported reports whether the server does not have sessions, or none of this version.
 func (r *Refused) Unsupported() bool {
 	switch r.Status {
 	case http.StatusNotImplemented, http.StatusMethodNotAllowed, http.StatusUpgradeRequired:
 		return true
-	case http.StatusNotFound: // a server that knows sessions may not know the node yet
+	case http.StatusNotFound: // a server that has sessions may not have the node yet
 		return !strings.Contains(r.Text, "node not found")
 	}
 	return false

@@ -17,9 +17,9 @@ import (
 
 // Errors of a [ServerEnd].
 var (
-	// ErrEnded says that the session has ended.
+	// ErrEnded means that the session has ended.
 	ErrEnded = errors.New("the session of the node has ended")
-	// ErrBusy says that the session has as many streams as it may have.
+	// ErrBusy means that the session has as many streams as it may have.
 	ErrBusy = errors.New("the session of the node has too many open streams")
 )
 
@@ -73,7 +73,7 @@ func checkRequest(r *http.Request) error {
 	case !hasToken(r.Header, "Connection", "upgrade"):
 		return errors.New("a session needs the headers Connection: Upgrade and Upgrade: " + Protocol)
 	case r.Header.Get("Upgrade") != Protocol:
-		return fmt.Errorf("this server knows sessions of version %s", Protocol)
+		return fmt.Errorf("this server has sessions of version %s", Protocol)
 	case r.ContentLength != 0:
 		return errors.New("the request for a session has a body")
 	}

@@ -293,7 +293,7 @@ func TestAccept_refuses(t *testing.T) {
 		text   string
 	}{
 		"no upgrade":      {nil, "a session needs the headers"},
-		"another version": {map[string]string{"Connection": "keep-alive, Upgrade", "Upgrade": "nodedrain-session/2"}, "this server knows sessions of version nodedrain-session/1"},
+		"another version": {map[string]string{"Connection": "keep-alive, Upgrade", "Upgrade": "nodedrain-session/2"}, "this server has sessions of version nodedrain-session/1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -314,7 +314,7 @@ func TestAccept_refuses(t *testing.T) {
 	must.ErrorContains(t, err, "EOF", must.Sprint("a full server closes the connection"))
 }
 
-// A client knows from the answer whether the server knows sessions at all.
+// The answer shows a client whether the server has sessions at all.
 func TestDial_refused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -14,7 +14,7 @@ type stream struct {
 	stall time.Duration
 	// free gives the place of the stream back. It is called once.
 	free func()
-	// closed says that this end has closed the stream. yamux would still deliver what the other end sends.
+	// closed means that this end has closed the stream. yamux would still deliver what the other end sends.
 	closed atomic.Bool
 
 	mu    sync.Mutex

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// OfPlan says, by group, why a plan does not place allocations. It is nil if all are placed.
+// OfPlan describes, by group, why a plan does not place allocations. It is nil if all are placed.
 func OfPlan(s State, j *cluster.Job, p *cluster.Plan) map[string]*wire.AllocationMetric {
 	if len(p.Eval.Queued) == 0 {
 		return nil

@@ -25,7 +25,7 @@ type State interface {
 	AllocsByJob(cluster.JobKey) iter.Seq[*cluster.Allocation]
 }
 
-// Of says why an open evaluation could not place allocations, by group; nil if there are
+// Of describes why an open evaluation could not place allocations, by group; nil if there are
 // none. It evaluates the present state by the rules of the scheduler. The evaluation of a plan has
 // the shortages of the blocked evaluation that the plan created, as long as that one is open.
 func Of(s State, e *cluster.Evaluation) map[string]*wire.AllocationMetric {

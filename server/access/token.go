@@ -15,9 +15,9 @@ type Right uint8
 
 // The rights.
 const (
-	// Read allows to see everything.
+	// Read allows to read everything.
 	Read Right = iota + 1
-	// Write allows to change things, to see them and to register nodes.
+	// Write allows to change things, to read them and to register nodes.
 	Write
 	// Node allows to register nodes, and nothing else.
 	Node

@@ -65,7 +65,7 @@ func (p peers) attempt(r *http.Request, leader string) (*http.Response, error) {
 	return nil, err
 }
 
-// awaitLeaderChange waits until this server knows another leader, or none for
+// awaitLeaderChange waits until this server has another leader, or none for
 // [Config].LeaderWait, and returns errLeaderChanged. It returns nil when the context ends.
 func (p peers) awaitLeaderChange(ctx context.Context, leader string) error {
 	for {

@@ -205,7 +205,7 @@ func (m *certSet) listen(version uint16) *tls.Config {
 	return config
 }
 
-// errNotServer says that the peer's certificate is valid but is not a server's.
+// errNotServer means that the peer's certificate is valid but is not a server's.
 var errNotServer = errors.New("its certificate is not that of a server of this region")
 
 // isServer returns an error if the peer's verified certificate is not a server's. A wildcard does not

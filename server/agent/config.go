@@ -112,7 +112,7 @@ type Config struct {
 	// Drainer and Scheduler are as in [server.Config].
 	Drainer   drainer.NodeDrainerConfig
 	Scheduler scheduler.Config
-	// Collect says when ended work is deleted. Its zero value means the defaults.
+	// Collect sets when ended work is deleted. Its zero value means the defaults.
 	Collect collect.Options
 
 	// API configures the HTTP API. The agent sets its Logger.
@@ -188,7 +188,7 @@ func (c *Config) validate() error {
 	case c.BootstrapExpect > 0 && c.Voters != nil:
 		return errors.New("Config.BootstrapExpect and Config.Voters exclude each other: set one of them")
 	case c.Voters != nil && c.Name == "":
-		return errors.New("Config.Name is required with Config.Voters: it says which of them is this server")
+		return errors.New("Config.Name is required with Config.Voters: it names which of them is this server")
 	case c.LeaderWait < 0:
 		return fmt.Errorf("Config.LeaderWait is %s and must be above 0", c.LeaderWait)
 	case c.StopTimeout < 0:

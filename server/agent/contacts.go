@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// contacts remembers the last contact with each server that does not answer. The leader knows
+// contacts remembers the last contact with each server that does not answer. The leader has
 // it from its heartbeats, and a follower of its last leader. It is safe for concurrent use.
 type contacts struct {
 	self raft.ServerID

@@ -224,7 +224,7 @@ func (d *digests) requestAll(ctx context.Context, servers []raft.Server) (map[ra
 
 // compare compares the digests of the states of one index: of the one for which most servers have
 // answered. A server differs if a majority of all servers has another state. Without a majority
-// nothing says which state is right.
+// nothing names which state is right.
 func compare(servers []raft.Server, answers map[raft.ServerID]stateDigest) map[raft.ServerID]verdict {
 	byIndex, bySum := map[uint64]int{}, map[stateDigest]int{}
 	for _, answer := range answers {
@@ -334,7 +334,7 @@ func (d *digests) clearOthers() {
 	d.others = nil
 }
 
-// verdict is the newest verdict on a server that this server knows.
+// verdict is the newest verdict on a server that this server has.
 func (d *digests) verdict(id raft.ServerID) verdict {
 	d.mu.Lock()
 	defer d.mu.Unlock()

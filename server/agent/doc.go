@@ -12,14 +12,14 @@
 // no other address. Each connection uses TLS, with certificates ([Config].ServerTLS) or with keys
 // that the servers derive from a secret ([PeerSecret]). Without both the port is closed, and the
 // server is the only one of its cluster. The first byte inside TLS names the protocol: 'r' for
-// raft, 'h' for HTTP. So every server that knows the leader can forward an
+// raft, 'h' for HTTP. So every server that has the leader can forward an
 // HTTP request to it. A forwarded request is not forwarded again.
 //
 // When the leader is lost, this server sends a request that has not reached it to the next
 // leader. It sends a read again even if the read has reached the lost leader, so a blocking
 // query continues. It answers a write that has reached the lost leader with 500, and the text
-// says that the write may have been made. A leader that does not answer counts as lost: an
-// attempt ends when this server knows another leader, when it knows none for
+// means that the write may have been made. A leader that does not answer counts as lost: an
+// attempt ends when this server has another leader, when it has none for
 // [Config].LeaderWait, and after 30 s without an answer. A blocking query has no such limit.
 //
 // # Membership
@@ -51,7 +51,7 @@
 //
 // This server answers a stale read from its own state. The leader answers a consistent read after
 // [server.Server.Consistent]. Only the leader writes. It first waits until its state contains the
-// entries of earlier leaders. Errors are those of package httpapi, and say whether a write may
+// entries of earlier leaders. Errors are those of package httpapi, and show whether a write may
 // have been made.
 //
 // # Heartbeats

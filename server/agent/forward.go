@@ -92,7 +92,7 @@ func (t toLeader) RoundTrip(r *http.Request) (*http.Response, error) {
 // dialInterval is the wait between two attempts to reach a leader.
 const dialInterval = 50 * time.Millisecond
 
-// errNoLeader says that this server knows no leader. Clients compare the text noLeader.
+// errNoLeader means that this server has no leader. Clients compare the text noLeader.
 var errNoLeader = errors.New("no cluster leader")
 
 const noLeader = "No cluster leader"

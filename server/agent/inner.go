@@ -50,7 +50,7 @@ type serverInfo struct {
 	Build           string
 	Newest, Applied uint64
 	// Silent is its last contact with each server that does not answer it, by id, or nil. The leader
-	// knows it, and without a leader those that followed the last one. Older servers leave it out.
+	// has it, and without a leader those that followed the last one. Older servers leave it out.
 	Silent map[raft.ServerID]time.Time `json:",omitempty"`
 }
 
@@ -170,7 +170,7 @@ func (a *Agent) onLeader(change func(context.Context, serverRef) error) http.Han
 	}
 }
 
-// markForwarded marks a request as forwarded if a peer's header says so.
+// markForwarded marks a request as forwarded if a header of the peer names it.
 func (a *Agent) markForwarded(r *http.Request) *http.Request {
 	if r.Header.Get("X-Forwarded-For") == "" {
 		return r

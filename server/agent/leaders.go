@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// leaders reports changes of the leader that raft knows. It is safe for concurrent use.
+// leaders reports changes of the leader that raft has. It is safe for concurrent use.
 type leaders struct {
 	mu   sync.Mutex
 	next chan struct{} // closed at the next change; guarded by mu

@@ -149,7 +149,7 @@ func (s *PeerSecret) config(own, peer string) (*tls.Config, error) {
 	}, nil
 }
 
-// errPeerSecret says that a peer has not proved that it has the secret for this address.
+// errPeerSecret means that a peer has not proved that it has the secret for this address.
 var errPeerSecret = errors.New("it does not have the peer secret of this server")
 
 // listen returns the TLS configuration of a listener.

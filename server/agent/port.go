@@ -190,10 +190,10 @@ func (p *port) dial(ctx context.Context, peer string, protocol byte) (net.Conn, 
 	return conn, nil
 }
 
-// errDial says that connecting to a peer failed, so that nothing was sent.
+// errDial means that connecting to a peer failed, so that nothing was sent.
 var errDial = errors.New("connecting to a server")
 
-// errClosedPort says why this server has no peers.
+// errClosedPort describes why this server has no peers.
 var errClosedPort = errors.New("this server has neither certificates for servers nor a peer secret, so it has no port for other servers")
 
 // track returns the connection with a Close that removes it from the port. The port closes it when

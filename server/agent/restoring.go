@@ -26,7 +26,7 @@ const (
 
 // errRestoreLost is why a server fails that alone has the restored state.
 var errRestoreLost = errors.New("another server has become the leader while this one restored a saved state, and has another state: " +
-	"run \"nodedrain server recover -discard\" on the data directory of this server: it says how this server joins again as a new member; " +
+	"run \"nodedrain server recover -discard\" on the data directory of this server: it describes how this server joins again as a new member; " +
 	"then read the state, and restore again if it is the old one")
 
 // replaceState makes raft replace the state, see [server.Snapshots.Restore]. If leadership is lost

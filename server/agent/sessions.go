@@ -25,7 +25,7 @@ type sessions struct {
 	agent *Agent
 
 	mu sync.Mutex
-	// ended says that the agent stops; guarded by mu.
+	// ended means that the agent stops; guarded by mu.
 	ended bool
 	// held are the open sessions; guarded by mu.
 	held map[cluster.NodeID]*session.ServerEnd

@@ -97,7 +97,7 @@ func (a *auditor) run() {
 const maxGrowth = 10_000
 
 // audit shows one entry to the witness. A new witness starts from the state before the entry if
-// the present one does not know that state: at the start, after missed entries, and after a
+// the present one does not have that state: at the start, after missed entries, and after a
 // restore. A new witness also replaces one that has grown too much.
 func (a *auditor) audit(entry shims.Applied) {
 	grown := a.witness != nil && a.witness.Size() > a.initial+max(a.initial, a.maxGrowth)

@@ -30,7 +30,7 @@ import (
 const Version = 1
 
 // ErrInvalid is wrapped by errors that refuse a file: it is damaged, cut, of another program, or of
-// another build. The text says which.
+// another build. The text names which.
 var ErrInvalid = errors.New("not a usable snapshot")
 
 // Meta is what is known about a saved state.

@@ -141,7 +141,7 @@ func TestOpen_refuses(t *testing.T) {
 		}, []string{"name is missing", "server members"}},
 		"the name of another server": {func(t *testing.T, path string) {
 			must.NoError(t, os.WriteFile(filepath.Join(path, nameFile), []byte("s1\n"), 0o600))
-		}, []string{`says "s1"`, `is the record of server "s2"`}},
+		}, []string{`has "s1"`, `is the record of server "s2"`}},
 		"a missing cluster": {func(t *testing.T, path string) {
 			must.NoError(t, os.Remove(filepath.Join(path, clusterFile)))
 		}, []string{"cluster is missing", `write "of s1" into it`}},
@@ -150,7 +150,7 @@ func TestOpen_refuses(t *testing.T) {
 		}, []string{"cluster is empty", "on the other servers"}},
 		"another cluster": {func(t *testing.T, path string) {
 			must.NoError(t, os.WriteFile(filepath.Join(path, clusterFile), []byte("of s9\n"), 0o600))
-		}, []string{`says "of s9"`, `of cluster "of s1"`}},
+		}, []string{`has "of s9"`, `of cluster "of s1"`}},
 		"a damaged record": {func(t *testing.T, path string) {
 			must.NoError(t, os.WriteFile(filepath.Join(path, recordFile), []byte("nodedrain member 1\nterm  0000x"), 0o600))
 		}, []string{"member is damaged", "delete the file"}},
@@ -175,10 +175,10 @@ func TestOpen_refuses(t *testing.T) {
 		}, []string{"newest snapshot is damaged", `its meta.json is of snapshot "4-30-`, "lacks entry 1"}},
 		"a changed index of a snapshot": {func(t *testing.T, path string) {
 			change(t, filepath.Join(compact(t, path, 30, 20), "meta.json"), `30,"Term"`, '2')
-		}, []string{"newest snapshot is damaged", "its meta.json says term 3, index 20", "lacks entry 1"}},
+		}, []string{"newest snapshot is damaged", "its meta.json has term 3, index 20", "lacks entry 1"}},
 		"an unknown version of a snapshot": {func(t *testing.T, path string) {
 			change(t, filepath.Join(compact(t, path, 30, 20), "meta.json"), `1,"ID"`, '5')
-		}, []string{"newest snapshot is damaged", "its meta.json says version 5"}},
+		}, []string{"newest snapshot is damaged", "its meta.json has version 5"}},
 		"a snapshot without servers": {func(t *testing.T, path string) {
 			change(t, filepath.Join(compact(t, path, 30, 20), "meta.json"), `Servers"`, 'X')
 		}, []string{"newest snapshot is damaged", "its meta.json names no servers"}},

@@ -85,7 +85,7 @@ type Alone struct {
 	Name string
 	// Term and Index are those of the last entry of the state.
 	Term, Index uint64
-	// Lost says how far the log is behind the record, or is empty.
+	// Lost describes how far the log is behind the record, or is empty.
 	Lost string
 	// Gone are the other servers of the old cluster.
 	Gone []raft.Server

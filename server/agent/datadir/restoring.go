@@ -34,7 +34,7 @@ func (d *Dir) checkRestored() error {
 	if err != nil {
 		return err
 	}
-	return unsafe("the file %s says that this server was stopped while it restored a saved state, so the other servers may have another state: "+
-		"if they have a leader (\"nodedrain server members\"), run \"nodedrain server recover -discard\" on this directory: it says how this server joins again as a new member; "+
+	return unsafe("the file %s means that this server was stopped while it restored a saved state, so the other servers may have another state: "+
+		"if they have a leader (\"nodedrain server members\"), run \"nodedrain server recover -discard\" on this directory: it describes how this server joins again as a new member; "+
 		"if they have had no leader since then, delete that file and start this server", d.file(restoringFile))
 }

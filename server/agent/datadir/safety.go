@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ErrUnsafe says that a server must not run on the data of its directory. Each later start fails too.
+// ErrUnsafe means that a server must not run on the data of its directory. Each later start fails too.
 // The text names the file and the remedy.
 var ErrUnsafe = errors.New("a server must not run on this data")
 
@@ -24,7 +24,7 @@ func unsafe(format string, args ...any) error { return unsafeData{fmt.Errorf(for
 
 // rejoinRemedy is the remedy for lost data.
 const rejoinRemedy = "put the missing data back as it was when this server last stopped, or run \"nodedrain server recover -discard\" on this directory: " +
-	"it says how this server joins again as a new member; if no other server is left, see \"nodedrain server recover -help\""
+	"it describes how this server joins again as a new member; if no other server is left, see \"nodedrain server recover -help\""
 
 // restoreLine returns the remedy for a lost file of one line.
 func restoreLine(dir, file string) string {
@@ -102,11 +102,11 @@ func (d *Dir) checkIdentity(i identity, s stored) error {
 	case r == nil:
 		return nil
 	case i.name != r.Name:
-		return unsafe("the file %s says %q, and %s is the record of server %q: the files are of two servers: put back the files of one server", d.file(nameFile), i.name, d.file(recordFile), r.Name)
+		return unsafe("the file %s has %q, and %s is the record of server %q: the files are of two servers: put back the files of one server", d.file(nameFile), i.name, d.file(recordFile), r.Name)
 	case i.cluster == "" && r.Cluster != "":
 		return gone(clusterFile, write(r.Cluster))
 	case r.Cluster != "" && i.cluster != r.Cluster:
-		return unsafe("the file %s says %q, and %s is the record of a server of cluster %q: put back the files of one server", d.file(clusterFile), i.cluster, d.file(recordFile), r.Cluster)
+		return unsafe("the file %s has %q, and %s is the record of a server of cluster %q: put back the files of one server", d.file(clusterFile), i.cluster, d.file(recordFile), r.Cluster)
 	}
 	return nil
 }

@@ -270,9 +270,9 @@ func (one snapshot) verify(store raft.SnapshotStore) error {
 	case meta.ID != id:
 		err = fmt.Errorf("its meta.json is of snapshot %q", meta.ID)
 	case meta.Term != one.term || meta.Index != one.index:
-		err = fmt.Errorf("its meta.json says term %d, index %d", meta.Term, meta.Index)
+		err = fmt.Errorf("its meta.json has term %d, index %d", meta.Term, meta.Index)
 	case meta.Version < raft.SnapshotVersionMin || meta.Version > raft.SnapshotVersionMax:
-		err = fmt.Errorf("its meta.json says version %d", meta.Version)
+		err = fmt.Errorf("its meta.json has version %d", meta.Version)
 	case meta.Version > raft.SnapshotVersionMin && len(meta.Configuration.Servers) == 0:
 		err = errors.New("its meta.json names no servers")
 	case meta.ConfigurationIndex > meta.Index:
