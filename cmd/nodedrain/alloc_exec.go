@@ -94,7 +94,7 @@ func (c *allocExecCommand) run(args []string) error {
 		return err
 	}
 	defer asked.Close()
-	a, err := c.alloc(asked, about[0])
+	a, err := alloc(&c.operatorCommand, asked, about[0])
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // allocs lists allocations, and finds one of them.
-func (c *operatorCommand) allocs(asked *client.Client, verbose bool) *lister[*wire.AllocationListStub] {
+func allocs(c *operatorCommand, asked *client.Client, verbose bool) *lister[*wire.AllocationListStub] {
 	return &lister[*wire.AllocationListStub]{
 		name: "alloc status", noun: "allocation",
 		list: func(q client.Query) ([]*wire.AllocationListStub, client.Answer, error) {
@@ -26,8 +26,8 @@ func (c *operatorCommand) allocs(asked *client.Client, verbose bool) *lister[*wi
 }
 
 // alloc returns the allocation that an id or a prefix of it names.
-func (c *operatorCommand) alloc(asked *client.Client, given string) (*wire.Allocation, error) {
-	stub, err := c.allocs(asked, false).find(given)
+func alloc(c *operatorCommand, asked *client.Client, given string) (*wire.Allocation, error) {
+	stub, err := allocs(c, asked, false).find(given)
 	if err != nil {
 		return nil, err
 	}

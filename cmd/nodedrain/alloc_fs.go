@@ -63,7 +63,7 @@ func (c *allocFSCommand) run(args []string) error {
 		return err
 	}
 	defer asked.Close()
-	stub, err := c.allocs(asked, false).find(about[0])
+	stub, err := allocs(&c.operatorCommand, asked, false).find(about[0])
 	if err != nil {
 		return err
 	}
@@ -125,19 +125,6 @@ func (f *allocFSFlags) modified(info wire.FileInfo) string {
 		return info.ModTime.UTC().Format("2006-01-02T15:04:05.999999999Z07:00")
 	}
 	return timeCell(info.ModTime)
-}
-
-// bytesText formats a number of bytes.
-func bytesText(n uint64) string {
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	value, unit := float64(n), 0
-	for value >= 1024 && unit < len("KMGTPE") {
-		value /= 1024
-		unit++
-	}
-	return fmt.Sprintf("%.1f %ciB", value, " KMGTPE"[unit])
 }
 
 // AutocompleteArgs completes the allocation.

@@ -93,7 +93,7 @@ func (c *allocLogsCommand) run(args []string) error {
 		return err
 	}
 	defer asked.Close()
-	a, err := c.alloc(asked, id)
+	a, err := alloc(&c.operatorCommand, asked, id)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (c *allocRestartCommand) run(args []string) error {
 		return err
 	}
 	defer asked.Close()
-	a, err := c.alloc(asked, given)
+	a, err := alloc(&c.operatorCommand, asked, given)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (c *allocSignalCommand) run(args []string) error {
 		return err
 	}
 	defer asked.Close()
-	a, err := c.alloc(asked, given)
+	a, err := alloc(&c.operatorCommand, asked, given)
 	if err != nil {
 		return err
 	}

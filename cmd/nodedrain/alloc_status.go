@@ -37,7 +37,7 @@ func (c *allocStatusCommand) Run(args []string) int { return c.exit(c.run(args))
 
 func (c *allocStatusCommand) run(args []string) error {
 	return showStatus(&c.operatorCommand, "alloc status", args, func(asked *client.Client, f *statusFlags) *lister[*wire.AllocationListStub] {
-		l := c.allocs(asked, f.verbose)
+		l := allocs(&c.operatorCommand, asked, f.verbose)
 		l.one = func(a *wire.AllocationListStub) error { return c.one(asked, f, a.ID) }
 		return l
 	})
@@ -177,18 +177,15 @@ func allocFacts(a *wire.Allocation, verbose bool) *facts {
 	return &f
 }
 
-// joined returns a status with its description, if there is one.
-func joined(status, description string) string {
-	if description == "" {
-		return status
-	}
-	return status + ": " + description
-}
-
 // AutocompleteArgs completes the allocation.
 func (c *allocStatusCommand) AutocompleteArgs() complete.Predictor { return c.ids("allocs") }
 
 // AutocompleteFlags completes the flags.
 func (c *allocStatusCommand) AutocompleteFlags() complete.Flags {
 	return flagPredictors(new(statusFlags).set("alloc status"))
+}
+
+// alive reports whether an allocation runs or starts.
+func alive(a *wire.Allocation) bool {
+	return a.ClientStatus == string(cluster.ClientPending) || a.ClientStatus == string(cluster.ClientRunning)
 }

@@ -63,7 +63,7 @@ func (c *allocStopCommand) run(args []string) error {
 		return err
 	}
 	defer asked.Close()
-	a, err := c.alloc(asked, about[0])
+	a, err := alloc(&c.operatorCommand, asked, about[0])
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (c *allocStopCommand) run(args []string) error {
 	if f.detach || stopped.EvalID == "" {
 		return nil
 	}
-	_, err = c.evaluated(asked, stopped.EvalID, "The allocation stops")
+	_, err = evaluated(&c.operatorCommand, asked, stopped.EvalID, "The allocation stops")
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
+	"github.com/posener/complete"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/simclient/remote"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -134,4 +135,12 @@ func (c *clientsCommand) reportingFirst(nodes []*cluster.Node) func(cluster.Node
 			fmt.Fprintf(c.out, "Node %q is registered: %s\n", id, name)
 		}
 	}
+}
+
+// AutocompleteArgs completes nothing: the command takes no argument.
+func (c *clientsCommand) AutocompleteArgs() complete.Predictor { return complete.PredictNothing }
+
+// AutocompleteFlags completes the flags.
+func (c *clientsCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(clientsFlags).set())
 }

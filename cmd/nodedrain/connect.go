@@ -124,3 +124,10 @@ func (f *connectFlags) over(getenv func(string) string) (client.Config, error) {
 	config.TLS.SkipVerify = config.TLS.SkipVerify || f.skipVerify
 	return config, nil
 }
+
+// flags returns a set of these flags alone.
+func (f *connectFlags) flags(name string) *flag.FlagSet {
+	set := flag.NewFlagSet(name, flag.ContinueOnError)
+	f.set(set)
+	return set
+}

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/term"
@@ -160,30 +158,6 @@ func (c *demoCommand) run(args []string) error {
 		return errFailed{}
 	}
 	return nil
-}
-
-// heldSignals keeps signals from killing this process while it has processes that must end with it: a
-// second Ctrl-C, the end of the terminal, and the end of the program that reads the output. The last does
-// not end the context.
-func heldSignals(ctx context.Context) (context.Context, context.CancelFunc) {
-	pipes := make(chan os.Signal, 1)
-	signal.Notify(pipes, syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	return ctx, func() {
-		stop()
-		signal.Stop(pipes)
-	}
-}
-
-// refuseZeros refuses numbers set to zero, except the seed. Configurations read zero as
-// the default, but a user who sets zero does not ask for the default.
-func refuseZeros(set *flag.FlagSet) (err error) {
-	set.Visit(func(f *flag.Flag) {
-		if v := f.Value.String(); f.Name != "seed" && (v == "0" || v == "0s") {
-			err = fmt.Errorf("-%s is %s and must be above 0", f.Name, v)
-		}
-	})
-	return err
 }
 
 // progress draws bars on a terminal and writes plain lines elsewhere.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/posener/complete"
+
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
@@ -138,4 +140,37 @@ func recentTable(drains []*wire.Drain, verbose bool) *table {
 		t.row(cells...)
 	}
 	return t
+}
+
+// outcomeCell returns a drain's outcome, and how many allocations still stopped and how many volumes were
+// left.
+func outcomeCell(d *wire.Drain) string {
+	text := d.Outcome
+	if d.StillStopping > 0 {
+		text += fmt.Sprintf("; %d still stopping", d.StillStopping)
+	}
+	if left := volumesLeft(d); left > 0 {
+		text += fmt.Sprintf("; %s left on the node", counted(left, "volume"))
+	}
+	return text
+}
+
+// volumesLeft counts the volumes that a drain left on its node.
+func volumesLeft(d *wire.Drain) int {
+	if d.VolumesLeft == nil {
+		return 0
+	}
+	return len(d.VolumesLeft.Volumes) + d.VolumesLeft.More
+}
+
+const drainHelp = `Usage: nodedrain drain <command> [options]
+
+  Shows which drains run and how ended drains ended.`
+
+// AutocompleteArgs completes nothing: the command takes no argument.
+func (c *drainListCommand) AutocompleteArgs() complete.Predictor { return complete.PredictNothing }
+
+// AutocompleteFlags completes the flags.
+func (c *drainListCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(drainListFlags).set())
 }

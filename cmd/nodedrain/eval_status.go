@@ -79,7 +79,7 @@ func (c *evalStatusCommand) one(asked *client.Client, f *statusFlags, id string)
 	evalFacts(e, f.verbose).write(c.out)
 	if e.Status == string(cluster.EvalBlocked) || len(e.FailedTGAllocs) > 0 {
 		fmt.Fprintln(c.out, "\nWaiting Allocations")
-		c.shortages(e)
+		shortages(c.out, e)
 	}
 	return nil
 }

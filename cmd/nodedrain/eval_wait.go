@@ -13,6 +13,9 @@ import (
 // command.
 const exitNotPlaced exitCode = 2
 
+// evalWait bounds a blocking read of the evaluation.
+const evalWait = 2 * time.Second
+
 // evaluatedPatience is how long the command continues without an answer from any server. It is
 // longer than an election.
 const evaluatedPatience = 30 * time.Second
@@ -20,12 +23,12 @@ const evaluatedPatience = 30 * time.Second
 // evaluated waits until the scheduler has answered an evaluation, and tells what it did. done is what the
 // command has changed already, as a sentence without its full stop. The error is [exitNotPlaced] if the
 // scheduler answered and some allocations cannot be placed. After any other error the evaluation is nil.
-func (c *operatorCommand) evaluated(asked *client.Client, id, done string) (e *wire.Evaluation, err error) {
+func evaluated(c *operatorCommand, asked *client.Client, id, done string) (e *wire.Evaluation, err error) {
 	servers := contact{patience: evaluatedPatience}
 	servers.answered() // the change was made
 	for index := uint64(0); e == nil || e.Status == string(cluster.EvalPending); {
 		read, answer, err := again(c.ctx, &servers, func() (*wire.Evaluation, client.Answer, error) {
-			return asked.Evaluation(c.ctx, id, client.Query{Index: index, Wait: reportWait})
+			return asked.Evaluation(c.ctx, id, client.Query{Index: index, Wait: evalWait})
 		})
 		switch {
 		case c.ctx.Err() != nil:
@@ -41,6 +44,6 @@ func (c *operatorCommand) evaluated(asked *client.Client, id, done string) (e *w
 		return e, nil
 	}
 	fmt.Fprintf(c.out, "Some allocations cannot be placed. Evaluation %s is blocked until they can.\n", shortID(e.BlockedEval, false))
-	c.shortages(e)
+	shortages(c.out, e)
 	return e, exitNotPlaced
 }

@@ -67,7 +67,7 @@ func (c *jobPlanCommand) run(args []string) (code int, err error) {
 	case len(files) != 1:
 		return 0, misused("job plan", "This command takes one argument: <path>")
 	}
-	body, err := c.jobBody(files[0])
+	body, err := jobBody(c.in, files[0])
 	if err != nil {
 		return 0, err
 	}
@@ -89,7 +89,7 @@ func (c *jobPlanCommand) run(args []string) (code int, err error) {
 		fmt.Fprintln(c.out, line)
 	}
 	fmt.Fprintln(c.out)
-	c.groupShortages(plan.FailedTGAllocs)
+	groupShortages(c.out, plan.FailedTGAllocs)
 	if len(plan.FailedTGAllocs) == 0 {
 		fmt.Fprintln(c.out, "Every allocation can be placed")
 	}

@@ -76,7 +76,7 @@ func (c *jobRunCommand) run(args []string) error {
 	case len(files) != 1:
 		return misused("job run", "This command takes one argument: <path>")
 	}
-	body, err := c.jobBody(files[0])
+	body, err := jobBody(c.in, files[0])
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (c *jobRunCommand) run(args []string) error {
 	if f.detach || written.EvalID == "" {
 		return nil
 	}
-	e, err := c.evaluated(asked, written.EvalID, "The job is registered")
+	e, err := evaluated(&c.operatorCommand, asked, written.EvalID, "The job is registered")
 	if e == nil {
 		return err
 	}
@@ -162,21 +162,12 @@ func enforcing(registration json.RawMessage, index string) (json.RawMessage, err
 	return json.Marshal(body)
 }
 
-// warn prints the warnings of an answer, one on each line.
-func (c *operatorCommand) warn(warnings string) {
-	for warning := range strings.SplitSeq(warnings, "\n") {
-		if warning != "" {
-			fmt.Fprintf(c.errs, "Warning: %s\n", singleLine(warning))
-		}
-	}
-}
-
 // jobBody reads the request from a file, or from the input.
-func (c *operatorCommand) jobBody(file string) (json.RawMessage, error) {
+func jobBody(in io.Reader, file string) (json.RawMessage, error) {
 	var text []byte
 	var err error
 	if file == "-" {
-		text, err = io.ReadAll(c.in)
+		text, err = io.ReadAll(in)
 	} else {
 		text, err = os.ReadFile(file)
 	}

@@ -33,7 +33,7 @@ func (c *jobStatusCommand) Run(args []string) int { return c.exit(c.run(args)) }
 
 func (c *jobStatusCommand) run(args []string) error {
 	return showStatus(&c.operatorCommand, "job status", args, func(asked *client.Client, f *statusFlags) *lister[*wire.JobListStub] {
-		l := c.jobs(asked)
+		l := jobs(&c.operatorCommand, asked)
 		l.old = func(j *wire.JobListStub) bool { return j.Status == "dead" }
 		l.one = func(j *wire.JobListStub) error { return c.one(asked, f, j.ID) }
 		return l
@@ -41,7 +41,7 @@ func (c *jobStatusCommand) run(args []string) error {
 }
 
 // jobs lists jobs.
-func (c *operatorCommand) jobs(asked *client.Client) *lister[*wire.JobListStub] {
+func jobs(c *operatorCommand, asked *client.Client) *lister[*wire.JobListStub] {
 	return &lister[*wire.JobListStub]{
 		name: "job status", noun: "job",
 		list: func(q client.Query) ([]*wire.JobListStub, client.Answer, error) { return asked.Jobs(c.ctx, q) },
@@ -94,7 +94,7 @@ func (c *jobStatusCommand) one(asked *client.Client, f *statusFlags, id string) 
 	for _, e := range evals {
 		if e.Status == "blocked" {
 			fmt.Fprintf(c.out, "\nBlocked Evaluation %s\n", shortID(e.ID, f.verbose))
-			c.shortages(e)
+			shortages(c.out, e)
 		}
 	}
 	printGivenUp(c.out, summary, f.verbose)

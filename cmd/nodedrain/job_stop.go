@@ -57,7 +57,7 @@ func (c *jobStopCommand) run(args []string) error {
 		return err
 	}
 	defer asked.Close()
-	job, err := c.jobs(asked).find(about[0])
+	job, err := jobs(&c.operatorCommand, asked).find(about[0])
 	if err != nil {
 		return err
 	}

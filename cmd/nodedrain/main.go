@@ -8,6 +8,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/signal"
@@ -31,10 +32,6 @@ func process() int {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	return run(ctx, os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, errs: os.Stderr, getenv: os.Getenv})
 }
-
-// logKeeper is the subcommand that keeps the log of a task. Clients run it, people do not: the help
-// does not show it.
-const logKeeper = "logkeeper"
 
 // run runs the command that args name and returns the exit code. Results go to std.out,
 // errors to std.errs.
@@ -126,21 +123,16 @@ func commands(ctx context.Context, std stdio) map[string]cli.CommandFactory {
 	return all
 }
 
-// is returns a factory of an existing command.
-func is(c cli.Command) cli.CommandFactory {
-	return func() (cli.Command, error) { return c, nil }
+// versionCommand is "nodedrain version".
+type versionCommand struct{ out io.Writer }
+
+func (c *versionCommand) Synopsis() string { return "Print the version" }
+
+func (c *versionCommand) Help() string {
+	return "Usage: nodedrain version\n\n  Prints the version this command was built from."
 }
 
-const nodeHelp = `Usage: nodedrain node <command> [options]
-
-  Takes nodes out of service and returns them to it, shows their status, and explains why
-  a node has not drained yet. Except for "explain", the commands have the names, flags
-  and messages of Nomad's commands.`
-
-const systemHelp = `Usage: nodedrain system <command> [options]
-
-  Maintains the state that the servers keep.`
-
-const drainHelp = `Usage: nodedrain drain <command> [options]
-
-  Shows which drains run and how ended drains ended.`
+func (c *versionCommand) Run([]string) int {
+	fmt.Fprintln(c.out, version())
+	return 0
+}

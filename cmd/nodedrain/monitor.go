@@ -11,6 +11,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
+const (
+	// nodeWait bounds a blocking read of the node. It is short: the read also shows that the server
+	// lives. With the client's limits a dead server is noticed within two seconds.
+	nodeWait = time.Second
+	// allocsWait bounds a blocking read of the node's allocations. Their answer may be long.
+	allocsWait = 5 * time.Second
+)
+
 // monitor follows a drain until it has ended and its allocations have stopped. Run owns the
 // goroutines: one for each kind of read.
 type monitor struct {
@@ -29,7 +37,6 @@ type monitor struct {
 const (
 	exitCancelled   exitCode = 2
 	exitVolumesLeft exitCode = 3
-	exitInterrupted exitCode = 130
 )
 
 // seen is the result of one read: a node, its allocations or its report, or the error that
@@ -214,16 +221,6 @@ func (m *monitor) readReport(ctx context.Context, news chan<- seen) {
 func send(ctx context.Context, news chan<- seen, s seen) bool {
 	select {
 	case news <- s:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// pause waits. It reports false if the context ends first.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

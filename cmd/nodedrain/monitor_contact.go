@@ -10,16 +10,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
 
-const (
-	// monitorPatience is how long a monitor continues without an answer from any address. It is
-	// longer than the restart of a machine.
-	monitorPatience = 10 * time.Minute
-	// nodeWait bounds a blocking read of the node. It is short: the read also shows that the server
-	// lives. With the client's limits a dead server is noticed within two seconds.
-	nodeWait = time.Second
-	// allocsWait bounds a blocking read of the node's allocations. Their answer may be long.
-	allocsWait = 5 * time.Second
-)
+// monitorPatience is how long a monitor continues without an answer from any address. It is longer
+// than the restart of a machine.
+const monitorPatience = 10 * time.Minute
 
 // contact knows when a server last answered a monitor. It is safe for concurrent use.
 type contact struct {
@@ -102,4 +95,14 @@ func (o *outage) answered() (line string) {
 	}
 	*o = outage{}
 	return line
+}
+
+// pause waits. It reports false if the context ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

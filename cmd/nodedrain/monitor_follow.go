@@ -199,11 +199,6 @@ func (f *follower) left() (n int) {
 	return n
 }
 
-// alive reports whether an allocation runs or starts.
-func alive(a *wire.Allocation) bool {
-	return a.ClientStatus == string(cluster.ClientPending) || a.ClientStatus == string(cluster.ClientRunning)
-}
-
 // stays reports whether the allocation need not leave: the drain may ignore system jobs, and leave
 // the storage plugins that serve them. Which ones these are only the servers know.
 func (f *follower) stays(a *wire.Allocation) bool {

@@ -58,17 +58,6 @@ func (l drainLook) rest() string {
 	return strings.Join(parts, ", ")
 }
 
-// rough formats a duration: rounded to seconds below an hour, to minutes above.
-func rough(d time.Duration) string {
-	switch {
-	case d <= 0:
-		return "0s"
-	case d < time.Hour:
-		return d.Round(time.Second).String()
-	}
-	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-}
-
 // drainLines shows a drain as lines. It needs no terminal.
 type drainLines struct {
 	out, errs io.Writer
@@ -97,12 +86,4 @@ func (l *drainLines) close() {}
 // stamped writes a line after its local time.
 func stamped(out io.Writer, at time.Time, text string) {
 	fmt.Fprintf(out, "%s: %s\n", at.Local().Format(timeLayout), text)
-}
-
-// counted returns a number with its noun.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

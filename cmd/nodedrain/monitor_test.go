@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,11 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/shoenig/test/must"
-	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
@@ -116,120 +112,6 @@ func TestMonitor_exitCodes(t *testing.T) {
 	must.Zero(t, code, must.Sprint(errs))
 }
 
-// A monitor retries while the servers have no leader. A refused read, or a long time without an
-// answer to any read, ends it.
-func TestAgain(t *testing.T) {
-	t.Parallel()
-	unavailable := &client.Error{Status: 500, Body: "No cluster leader"}
-	refused := &client.Error{Status: 404, Body: "node not found"}
-	for name, test := range map[string]struct {
-		// waits is how long the first read waits before it fails, and failing how long reads fail after
-		// that. Another read is answered after other, unless that is zero.
-		waits, failing, other time.Duration
-		err, want             error
-		took                  time.Duration
-	}{
-		"at once":                   {},
-		"a new leader":              {failing: 10 * time.Second, err: unavailable, took: 10 * time.Second},
-		"no connection":             {failing: 10 * time.Second, err: io.ErrUnexpectedEOF, took: 10 * time.Second},
-		"out for long":              {failing: time.Hour, err: unavailable, want: unavailable, took: monitorPatience + client.Pause},
-		"another read is answered":  {failing: time.Hour, other: time.Minute, err: unavailable, want: unavailable, took: time.Minute + monitorPatience + client.Pause},
-		"refused":                   {failing: time.Hour, err: refused, want: refused},
-		"just long enough":          {failing: monitorPatience, err: unavailable, took: monitorPatience},
-		"out after a healthy wait":  {waits: time.Minute, failing: time.Minute, other: time.Minute, err: unavailable, took: 2 * time.Minute},
-		"the second of two outages": {waits: monitorPatience, other: monitorPatience, failing: monitorPatience, err: unavailable, took: 2 * monitorPatience},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				start := time.Now()
-				c := contact{patience: monitorPatience}
-				c.answered()
-				if test.other > 0 {
-					time.AfterFunc(test.other, c.answered)
-				}
-				first := true
-				got, _, err := again(t.Context(), &c, func() (string, client.Answer, error) {
-					if first {
-						first = false
-						time.Sleep(test.waits)
-						synctest.Wait()
-					}
-					if time.Since(start) < test.waits+test.failing {
-						return "", client.Answer{}, test.err
-					}
-					return "answer", client.Answer{}, nil
-				})
-				must.Eq(t, test.took, time.Since(start))
-				must.ErrorIs(t, err, test.want)
-				if test.want == nil {
-					must.Eq(t, "answer", got)
-				}
-			})
-		})
-	}
-}
-
-func TestAgain_interrupted(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		start := time.Now()
-		c := contact{patience: monitorPatience}
-		c.answered()
-		_, _, err := again(ctx, &c, func() (string, client.Answer, error) { return "", client.Answer{}, errors.New("down") })
-		must.EqError(t, err, "down")
-		must.Eq(t, time.Second, time.Since(start))
-	})
-}
-
-// A server that has just started shows an older state, or no node at all. The monitor believes the
-// leader.
-func TestFollowing(t *testing.T) {
-	t.Parallel()
-	waiting := client.Query{Index: 7, Wait: time.Second, Stale: true}
-	notFound := &client.Error{Status: 404, Body: "node not found"}
-	for name, test := range map[string]struct {
-		index  uint64
-		answer uint64
-		err    error
-		want   []client.Query
-	}{
-		"the first read":           {0, 7, nil, []client.Query{{}}},
-		"news":                     {7, 8, nil, []client.Query{waiting}},
-		"no news":                  {7, 7, nil, []client.Query{waiting}},
-		"an older state":           {7, 6, nil, []client.Query{waiting, {}}},
-		"a state without the node": {7, 0, notFound, []client.Query{waiting, {}}},
-		"no answer":                {7, 0, io.ErrUnexpectedEOF, []client.Query{waiting}},
-	} {
-		var asked []client.Query
-		_, _, err := following(test.index, time.Second, func(q client.Query) (string, client.Answer, error) {
-			asked = append(asked, q)
-			return "", client.Answer{Index: test.answer}, test.err
-		})()
-		must.ErrorIs(t, err, test.err)
-		must.Eq(t, test.want, asked, must.Sprint(name))
-	}
-}
-
-// An outage of all servers prints each address once, and its end.
-func TestOutage(t *testing.T) {
-	t.Parallel()
-	var o outage
-	to := func(address string) string {
-		return o.moved(client.Move{From: "http://s0", To: "http://" + address}, 10*time.Minute)
-	}
-	must.Eq(t, "connection lost, trying s1", to("s1"))
-	must.Eq(t, "", o.answered())
-	must.Eq(t, "connection lost, trying s2", to("s2"))
-	must.Eq(t, "connection lost, trying s1", to("s1"))
-	must.Eq(t, "no server answers, retrying for 10m0s", to("s2"))
-	must.Eq(t, "", to("s1"))
-	must.Eq(t, "a server answers again", o.answered())
-	must.Eq(t, "connection lost, trying s0 again", to("s0"))
-}
-
 // A watch continues at the next server when its server is lost, and says so.
 func TestMonitor_nextServer(t *testing.T) {
 	t.Parallel()
@@ -260,61 +142,6 @@ func TestMonitor_nextServer(t *testing.T) {
 	must.NoError(t, m.Run(t.Context()))
 	must.StrContains(t, errs.String(), ": connection lost, trying "+strings.TrimPrefix(second.URL, "http://")+"\n")
 	must.StrContains(t, out.String(), ": Outcome: deadline reached\n")
-}
-
-// The bar and the lines below it fit the terminal.
-func TestDrainBar_reasons(t *testing.T) {
-	t.Parallel()
-	b := new(drainBar)
-	var held []heldGroup
-	for range 20 {
-		held = append(held, heldGroup{group: "default/shop.web", reason: "below budget", count: 3, detail: strings.Repeat("very ", 50) + "long"})
-	}
-	b.look.Store(&drainLook{held: held})
-	var out strings.Builder
-	must.NoError(t, b.reasons(&out, statistics(60)))
-	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	must.SliceLen(t, heldRows, lines)
-	must.Eq(t, `  and 15 more; "nodedrain node explain" lists them`, lines[heldRows-1])
-	for _, line := range lines {
-		must.LessEq(t, 60, len([]rune(line)))
-	}
-	must.StrHasPrefix(t, "  3 of default/shop.web: below budget: very very", lines[0])
-}
-
-// A bar is drawn until the end, and events stay above it.
-func TestDrainBar(t *testing.T) {
-	t.Parallel()
-	var out syncBuffer
-	b := newDrainBar(&out)
-	b.event(began, "something happened")
-	b.progress(drainLook{leaving: leaving{left: 2, most: 3}, at: began, held: []heldGroup{{group: "default/shop.web", reason: "stopping", count: 2}}})
-	b.trouble(began, "trouble")
-	b.close()
-	must.StrContains(t, out.String(), ": something happened\n")
-	must.StrContains(t, out.String(), ": trouble\n")
-	must.StrContains(t, out.String(), "2 of 3 allocations left")
-}
-
-// statistics returns a bar's statistics for a terminal of that width.
-func statistics(columns int) decor.Statistics { return decor.Statistics{AvailableWidth: columns} }
-
-// syncBuffer is a buffer for concurrent writers.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // Each read blocks for a state newer than the last answer: a monitor reads no state twice.

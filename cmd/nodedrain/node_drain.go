@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/posener/complete"
+
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
@@ -135,15 +137,6 @@ func (f *nodeDrainFlags) verb() string {
 	return "disable"
 }
 
-// named returns the node of the command line: the argument, or without one the agent's
-// own node.
-func (c *operatorCommand) named(asked *client.Client, nodes []string) (string, error) {
-	if len(nodes) > 0 {
-		return nodes[0], nil
-	}
-	return c.ownNode(asked)
-}
-
 // disable ends the drain of a node. It keeps the drain's metadata and adds the reason of
 // the end.
 func (c *nodeDrainCommand) disable(asked *client.Client, f *nodeDrainFlags, node *wire.Node) error {
@@ -265,4 +258,12 @@ func (c *nodeDrainCommand) interrupted(f *nodeDrainFlags, m *monitor) {
 	}
 	fmt.Fprintf(c.out, "The drain of node %q continues. To watch it again: nodedrain node drain -monitor%s %s\n", node, f.again(), node)
 	fmt.Fprintf(c.out, "To cancel it: nodedrain node drain -disable%s %s\n", f.again(), node)
+}
+
+// AutocompleteArgs completes the node.
+func (c *nodeDrainCommand) AutocompleteArgs() complete.Predictor { return c.nodeIDs() }
+
+// AutocompleteFlags completes the flags.
+func (c *nodeDrainCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(nodeDrainFlags).set())
 }

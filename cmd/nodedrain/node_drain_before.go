@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -123,14 +122,6 @@ func movingText(node *wire.Node, allocs []*wire.Allocation, skipSystem bool) str
 		text += "; storage plugins that serve system jobs stay"
 	}
 	return singleLine(text)
-}
-
-// jobName returns a job's id, with its namespace unless that is the default one.
-func jobName(namespace, id string) string {
-	if namespace == "" || namespace == string(cluster.DefaultNamespace) {
-		return id
-	}
-	return namespace + "/" + id
 }
 
 // printReplaced tells which drain a request replaced.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/posener/complete"
+
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
@@ -79,4 +81,12 @@ func (c *nodeEligibilityCommand) run(args []string) error {
 	}
 	fmt.Fprintf(c.out, "Node %q scheduling eligibility set: %s for scheduling\n", node.ID, want)
 	return nil
+}
+
+// AutocompleteArgs completes the node.
+func (c *nodeEligibilityCommand) AutocompleteArgs() complete.Predictor { return c.nodeIDs() }
+
+// AutocompleteFlags completes the flags.
+func (c *nodeEligibilityCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(nodeEligibilityFlags).set())
 }

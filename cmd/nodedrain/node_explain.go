@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/posener/complete"
+
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -155,27 +157,6 @@ func stagesText(p *wire.DrainProgress) string {
 	return text
 }
 
-// outcomeCell returns a drain's outcome, and how many allocations still stopped and how many volumes were
-// left.
-func outcomeCell(d *wire.Drain) string {
-	text := d.Outcome
-	if d.StillStopping > 0 {
-		text += fmt.Sprintf("; %d still stopping", d.StillStopping)
-	}
-	if left := volumesLeft(d); left > 0 {
-		text += fmt.Sprintf("; %s left on the node", counted(left, "volume"))
-	}
-	return text
-}
-
-// volumesLeft counts the volumes that a drain left on its node.
-func volumesLeft(d *wire.Drain) int {
-	if d.VolumesLeft == nil {
-		return 0
-	}
-	return len(d.VolumesLeft.Volumes) + d.VolumesLeft.More
-}
-
 // reasonTable counts allocations by reason, in the order in which reasons are tried.
 func reasonTable(r *wire.NodeDrain) *table {
 	t := newTable("Count", "Reason")
@@ -203,13 +184,6 @@ func leftTable(allocs []wire.DrainAlloc, verbose bool) *table {
 	return t
 }
 
-func timeCell(t wire.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return clock(t)
-}
-
 func sinceCell(a wire.DrainAlloc) string {
 	if a.SinceSeen && !a.Since.IsZero() {
 		return "seen " + clock(a.Since)
@@ -231,21 +205,6 @@ func detailCell(a wire.DrainAlloc) string {
 	return strings.Join(parts, "; ")
 }
 
-// waitText says what a stopping task waits for.
-func waitText(w *wire.TaskWait, now time.Time) string {
-	text := w.For
-	if until := w.Until.Time; !until.IsZero() {
-		text += " until " + clock(w.Until)
-		if left := until.Sub(now); left > 0 {
-			text += " (" + rough(left) + " left)"
-		}
-	}
-	if w.Detail != "" {
-		text += ": " + w.Detail
-	}
-	return text
-}
-
 // waitsForCell names the evaluation or the allocations that an allocation waits for.
 func waitsForCell(a wire.DrainAlloc) string {
 	switch {
@@ -255,4 +214,12 @@ func waitsForCell(a wire.DrainAlloc) string {
 		return strings.Join(a.Outstanding, " ")
 	}
 	return "-"
+}
+
+// AutocompleteArgs completes the node.
+func (c *nodeExplainCommand) AutocompleteArgs() complete.Predictor { return c.nodeIDs() }
+
+// AutocompleteFlags completes the flags.
+func (c *nodeExplainCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(nodeExplainFlags).set())
 }

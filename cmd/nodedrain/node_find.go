@@ -129,3 +129,12 @@ func (c *operatorCommand) ownNode(asked *client.Client) (string, error) {
 	}
 	return self.Stats["client"]["node_id"], nil
 }
+
+// named returns the node of the command line: the argument, or without one the agent's
+// own node.
+func (c *operatorCommand) named(asked *client.Client, nodes []string) (string, error) {
+	if len(nodes) > 0 {
+		return nodes[0], nil
+	}
+	return c.ownNode(asked)
+}

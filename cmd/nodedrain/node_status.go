@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/posener/complete"
+
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -189,4 +191,18 @@ func (c *nodeStatusCommand) running(asked *client.Client, node string) (n int, e
 		}
 	}
 	return n, nil
+}
+
+const nodeHelp = `Usage: nodedrain node <command> [options]
+
+  Takes nodes out of service and returns them to it, shows their status, and explains why
+  a node has not drained yet. Except for "explain", the commands have the names, flags
+  and messages of Nomad's commands.`
+
+// AutocompleteArgs completes the node.
+func (c *nodeStatusCommand) AutocompleteArgs() complete.Predictor { return c.nodeIDs() }
+
+// AutocompleteFlags completes the flags.
+func (c *nodeStatusCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(nodeStatusFlags).set())
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -111,23 +110,6 @@ func drainText(s *wire.DrainStrategy) string {
 	return "true; " + limitText(s)
 }
 
-// limitText returns the limit of a drain, and whether it leaves system jobs.
-func limitText(s *wire.DrainStrategy) string {
-	text := ""
-	switch {
-	case s.Deadline < 0:
-		text = "force drain"
-	case s.ForceDeadline.IsZero():
-		text = "no deadline"
-	default:
-		text = clock(s.ForceDeadline) + " deadline"
-	}
-	if s.IgnoreSystemJobs {
-		text += "; ignoring system jobs"
-	}
-	return text
-}
-
 // lastDrainText returns the status, the times and the metadata of the last drain.
 func lastDrainText(d *wire.DrainMetadata) string {
 	text := fmt.Sprintf("%s; started %s, updated %s", d.Status, clock(d.StartedAt), clock(d.UpdatedAt))
@@ -135,15 +117,6 @@ func lastDrainText(d *wire.DrainMetadata) string {
 		text += "; " + meta
 	}
 	return text
-}
-
-// pairsText returns metadata as key=value pairs, sorted by key.
-func pairsText(pairs map[string]string) string {
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(pairs)) {
-		parts = append(parts, key+"="+pairs[key])
-	}
-	return strings.Join(parts, ", ")
 }
 
 // eventTable lists a node's events, newest first.
@@ -199,14 +172,6 @@ func resourceTable(n *wire.Node, allocs []*wire.Allocation) *table {
 	return t
 }
 
-// number returns the value, or zero for nil.
-func number(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
-}
-
 // allocTable lists allocations, newest first.
 func allocTable(allocs []*wire.Allocation, verbose bool, now time.Time) *table {
 	allocs = slices.Clone(allocs)
@@ -227,22 +192,4 @@ func allocTable(allocs []*wire.Allocation, verbose bool, now time.Time) *table {
 		t.row(cells...)
 	}
 	return t
-}
-
-func jobVersion(a *wire.Allocation) string {
-	if a.Job == nil || a.Job.Version == nil {
-		return ""
-	}
-	return fmt.Sprint(*a.Job.Version)
-}
-
-// ago returns how long ago a time in Unix nanoseconds was, or the time itself if exact is set.
-func ago(ns int64, now time.Time, exact bool) string {
-	switch {
-	case ns == 0:
-		return ""
-	case exact:
-		return time.Unix(0, ns).Local().Format(timeLayout)
-	}
-	return rough(now.Sub(time.Unix(0, ns))) + " ago"
 }

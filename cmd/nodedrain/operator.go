@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/hashicorp/cli"
 )
@@ -40,6 +41,9 @@ type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
+// exitInterrupted is the exit code of a command that the user interrupted.
+const exitInterrupted exitCode = 130
+
 // said is an error with the text of Nomad's command, including capitals and full stops:
 // users and scripts search for these texts.
 type said string
@@ -60,3 +64,12 @@ type parentCommand struct{ synopsis, help string }
 func (c *parentCommand) Synopsis() string { return c.synopsis }
 func (c *parentCommand) Help() string     { return c.help }
 func (c *parentCommand) Run([]string) int { return cli.RunResultHelp }
+
+// warn prints the warnings of an answer, one on each line.
+func (c *operatorCommand) warn(warnings string) {
+	for warning := range strings.SplitSeq(warnings, "\n") {
+		if warning != "" {
+			fmt.Fprintf(c.errs, "Warning: %s\n", singleLine(warning))
+		}
+	}
+}

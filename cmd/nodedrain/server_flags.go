@@ -5,9 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/posener/complete"
 
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/connlimit"
@@ -63,22 +63,6 @@ func (f *serverFlags) set() *flag.FlagSet {
 	return set
 }
 
-// listFlag is a list: the flag may be repeated, or hold several items separated by commas.
-type listFlag []string
-
-func (l *listFlag) String() string { return strings.Join(*l, ",") }
-
-// Set adds the items between the commas.
-func (l *listFlag) Set(text string) error {
-	for item := range strings.SplitSeq(text, ",") {
-		if item = strings.TrimSpace(item); item == "" {
-			return fmt.Errorf("%q has an empty item", text)
-		}
-		*l = append(*l, strings.TrimSpace(item))
-	}
-	return nil
-}
-
 // check refuses invalid combinations of flags.
 func (f *serverFlags) check(given map[string]bool) error {
 	var pairs [][2]string
@@ -118,4 +102,12 @@ func (f *serverFlags) logger(out io.Writer) (hclog.Logger, error) {
 		return nil, fmt.Errorf("-log-level is %q and must be trace, debug, info, warn, error or off", f.logLevel)
 	}
 	return hclog.New(&hclog.LoggerOptions{Name: "nodedrain", Level: level, Output: out, JSONFormat: f.logJSON}), nil
+}
+
+// AutocompleteArgs completes nothing: the command takes no argument.
+func (c *serverCommand) AutocompleteArgs() complete.Predictor { return complete.PredictNothing }
+
+// AutocompleteFlags completes the flags.
+func (c *serverCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(serverFlags).set())
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"strings"
 
@@ -83,11 +82,4 @@ func (c *serverRemoveCommand) run(args []string) error {
 	}
 	fmt.Fprintf(c.out, "Server %q is no longer a member of the cluster\n", about[0])
 	return nil
-}
-
-// flags returns a set of these flags alone.
-func (f *connectFlags) flags(name string) *flag.FlagSet {
-	set := flag.NewFlagSet(name, flag.ContinueOnError)
-	f.set(set)
-	return set
 }

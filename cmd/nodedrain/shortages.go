@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -10,20 +11,20 @@ import (
 )
 
 // shortages prints why an evaluation's allocations cannot be placed.
-func (c *operatorCommand) shortages(e *wire.Evaluation) {
-	c.groupShortages(e.FailedTGAllocs)
+func shortages(out io.Writer, e *wire.Evaluation) {
+	groupShortages(out, e.FailedTGAllocs)
 	if len(e.FailedTGAllocs) == 0 {
-		fmt.Fprintln(c.out, "Every waiting allocation is placed now, or its group is gone")
+		fmt.Fprintln(out, "Every waiting allocation is placed now, or its group is gone")
 	}
 }
 
 // groupShortages prints why allocations of groups cannot be placed.
-func (c *operatorCommand) groupShortages(failed map[string]*wire.AllocationMetric) {
+func groupShortages(out io.Writer, failed map[string]*wire.AllocationMetric) {
 	for _, group := range slices.Sorted(maps.Keys(failed)) {
 		m := failed[group]
-		fmt.Fprintf(c.out, "Group %q: %s cannot be placed:\n", group, counted(m.CoalescedFailures+1, "allocation"))
+		fmt.Fprintf(out, "Group %q: %s cannot be placed:\n", group, counted(m.CoalescedFailures+1, "allocation"))
 		for _, line := range shortageLines(m) {
-			fmt.Fprintf(c.out, "  * %s\n", singleLine(line))
+			fmt.Fprintf(out, "  * %s\n", singleLine(line))
 		}
 	}
 }

@@ -3,14 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/hashicorp/cli"
-	"golang.org/x/term"
 
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
@@ -69,50 +66,4 @@ func (c *simCommand) until(ctx context.Context) func(*scenario.Scenario, sim.Opt
 		o.Stop = ctx.Err
 		return c.play(s, o)
 	}
-}
-
-// arguments parses a command line in which flags may follow arguments, and returns the
-// arguments. The error points to the help.
-func arguments(set *flag.FlagSet, command string, args []string) (about []string, err error) {
-	set.SetOutput(io.Discard) // the caller prints the error
-	for {
-		if err := parse(set, command, args); err != nil {
-			return nil, err
-		}
-		if set.NArg() == 0 {
-			return about, nil
-		}
-		about = append(about, set.Arg(0))
-		args = set.Args()[1:]
-	}
-}
-
-// given returns the names of the flags that the command line sets.
-func given(set *flag.FlagSet) map[string]bool {
-	names := map[string]bool{}
-	set.Visit(func(f *flag.Flag) { names[f.Name] = true })
-	return names
-}
-
-// notTogether refuses pairs of flags that exclude each other.
-func notTogether(given map[string]bool, pairs [][2]string) error {
-	for _, p := range pairs {
-		if given[p[0]] && given[p[1]] {
-			return fmt.Errorf("-%s and -%s are mutually exclusive", p[0], p[1])
-		}
-	}
-	return nil
-}
-
-// terminal returns the width of the terminal behind out, or zero if there is none.
-func terminal(out io.Writer) (columns int) {
-	f, ok := beneath(out).(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return 0
-	}
-	columns, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
-	return columns
 }

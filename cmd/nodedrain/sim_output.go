@@ -90,29 +90,6 @@ func created(path string, write func(io.Writer) error) error {
 	return o.write(write)
 }
 
-// reporter is a writer that keeps its first error: a command fails if its report could not
-// be written.
-type reporter struct {
-	to  io.Writer
-	err error
-}
-
-func (r *reporter) Write(text []byte) (int, error) {
-	n, err := r.to.Write(text)
-	if r.err == nil && err != nil {
-		r.err = fmt.Errorf("printing the report: %w", err)
-	}
-	return n, err
-}
-
-// beneath returns the writer behind a reporter.
-func beneath(out io.Writer) io.Writer {
-	if r, is := out.(*reporter); is {
-		return r.to
-	}
-	return out
-}
-
 // quoted quotes a word for a shell.
 func quoted(word string) string {
 	plain := func(r rune) bool {

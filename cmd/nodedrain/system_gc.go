@@ -58,3 +58,7 @@ func (c *systemGCCommand) AutocompleteArgs() complete.Predictor { return complet
 func (c *systemGCCommand) AutocompleteFlags() complete.Flags {
 	return flagPredictors(new(connectFlags).flags("system gc"))
 }
+
+const systemHelp = `Usage: nodedrain system <command> [options]
+
+  Maintains the state that the servers keep.`

@@ -34,3 +34,36 @@ func localTimes(text string) string {
 	}
 	return strings.Join(words, " ")
 }
+
+// ago returns how long ago a time in Unix nanoseconds was, or the time itself if exact is set.
+func ago(ns int64, now time.Time, exact bool) string {
+	switch {
+	case ns == 0:
+		return ""
+	case exact:
+		return time.Unix(0, ns).Local().Format(timeLayout)
+	}
+	return rough(now.Sub(time.Unix(0, ns))) + " ago"
+}
+
+func timeCell(t wire.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return clock(t)
+}
+
+// waitText says what a stopping task waits for.
+func waitText(w *wire.TaskWait, now time.Time) string {
+	text := w.For
+	if until := w.Until.Time; !until.IsZero() {
+		text += " until " + clock(w.Until)
+		if left := until.Sub(now); left > 0 {
+			text += " (" + rough(left) + " left)"
+		}
+	}
+	if w.Detail != "" {
+		text += ": " + w.Detail
+	}
+	return text
+}

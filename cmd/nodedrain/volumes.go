@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -61,39 +60,4 @@ func mountsOf(g *wire.TaskGroup, volume string) string {
 		}
 	}
 	return strings.Join(at, ", ")
-}
-
-// holdTable lists volumes that an allocation which must end, or has ended, or that a drain has left on
-// a node, or returns nil if there is none.
-func holdTable(holds *wire.VolumeHolds, verbose bool) *table {
-	if holds == nil || len(holds.Volumes) == 0 {
-		return nil
-	}
-	t := newTable("Volume", "Used By", "Since", "Waits For", "Path")
-	for _, h := range holds.Volumes {
-		t.row(jobName(h.Namespace, h.Volume), shortID(h.AllocID, verbose), timeCell(h.Since), cmp.Or(h.Reason, "-"), cmp.Or(h.Path, "-"))
-	}
-	if more := holds.More; more > 0 {
-		t.row(fmt.Sprintf("and %d more", more), "-", "-", "-", "-")
-	}
-	return t
-}
-
-// nodePluginTable lists the storage plugins of a node.
-func nodePluginTable(n *wire.Node, verbose bool) *table {
-	t := newTable("Plugin", "Type", "Healthy", "Allocation", "Version", "Description")
-	for _, p := range n.StoragePlugins {
-		if p != nil {
-			t.row(p.ID, p.Type, fmt.Sprint(p.Healthy), shortID(p.AllocID, verbose), cmp.Or(p.Version, "-"), cmp.Or(p.HealthDescription, "-"))
-		}
-	}
-	return t
-}
-
-// mayHaveVolumes reports whether allocations on the node may have volumes: then it is worth asking.
-func mayHaveVolumes(n *wire.Node, allocs []*wire.Allocation) bool {
-	return len(n.StoragePlugins) > 0 || slices.ContainsFunc(allocs, func(a *wire.Allocation) bool {
-		g := groupOf(a)
-		return g != nil && len(g.Volumes) > 0
-	})
 }

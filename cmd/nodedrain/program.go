@@ -1,23 +1,18 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"runtime/debug"
+
+	"github.com/hashicorp/cli"
 )
 
-// versionCommand is "nodedrain version".
-type versionCommand struct{ out io.Writer }
+// logKeeper is the subcommand that keeps the log of a task. Clients run it, people do not: the help
+// does not show it.
+const logKeeper = "logkeeper"
 
-func (c *versionCommand) Synopsis() string { return "Print the version" }
-
-func (c *versionCommand) Help() string {
-	return "Usage: nodedrain version\n\n  Prints the version this command was built from."
-}
-
-func (c *versionCommand) Run([]string) int {
-	fmt.Fprintln(c.out, version())
-	return 0
+// is returns a factory of an existing command.
+func is(c cli.Command) cli.CommandFactory {
+	return func() (cli.Command, error) { return c, nil }
 }
 
 // version returns the module's version, and for a build from a checkout its commit.

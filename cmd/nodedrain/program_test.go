@@ -1,0 +1,134 @@
+package main
+
+import (
+	"flag"
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+)
+
+// The help of the operators' commands matches its golden file and names every option.
+func TestOperator_help(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]*flag.FlagSet{
+		"node":              flag.NewFlagSet("", flag.ContinueOnError),
+		"node drain":        new(nodeDrainFlags).set(),
+		"node eligibility":  new(nodeEligibilityFlags).set(),
+		"node explain":      new(nodeExplainFlags).set(),
+		"node status":       new(nodeStatusFlags).set(),
+		"drain":             flag.NewFlagSet("", flag.ContinueOnError),
+		"drain list":        new(drainListFlags).set(),
+		"job":               flag.NewFlagSet("", flag.ContinueOnError),
+		"job init":          flag.NewFlagSet("", flag.ContinueOnError),
+		"job plan":          new(jobPlanFlags).set(),
+		"job run":           new(jobRunFlags).set(),
+		"job status":        new(statusFlags).set("job status"),
+		"job stop":          new(jobStopFlags).set(),
+		"alloc":             flag.NewFlagSet("", flag.ContinueOnError),
+		"alloc exec":        new(allocExecFlags).set(),
+		"alloc fs":          new(allocFSFlags).set(),
+		"alloc logs":        new(allocLogsFlags).set(),
+		"alloc restart":     new(allocRestartFlags).set(),
+		"alloc signal":      new(allocSignalFlags).set(),
+		"alloc status":      new(statusFlags).set("alloc status"),
+		"alloc stop":        new(allocStopFlags).set(),
+		"eval":              flag.NewFlagSet("", flag.ContinueOnError),
+		"eval status":       new(statusFlags).set("eval status"),
+		"client":            new(clientFlags).set(),
+		"clients":           new(clientsFlags).set(),
+		"dev":               new(devFlags).set(),
+		"plugin":            flag.NewFlagSet("", flag.ContinueOnError),
+		"plugin test":       new(pluginTestFlags).set(),
+		"plugin status":     new(statusFlags).set("plugin status"),
+		"volume":            flag.NewFlagSet("", flag.ContinueOnError),
+		"volume register":   new(connectFlags).flags("volume register"),
+		"volume status":     new(statusFlags).set("volume status"),
+		"volume detach":     new(volumeForceFlags).set("volume detach"),
+		"volume deregister": new(volumeForceFlags).set("volume deregister"),
+		"server":            new(serverFlags).set(),
+		"server members":    new(serverMembersFlags).set(),
+		"server join":       new(connectFlags).flags("server join"),
+		"server remove":     new(connectFlags).flags("server remove"),
+		"server recover":    new(serverRecoverFlags).set(),
+
+		"operator":                  flag.NewFlagSet("", flag.ContinueOnError),
+		"operator snapshot":         flag.NewFlagSet("", flag.ContinueOnError),
+		"operator snapshot inspect": new(snapshotInspectCommand).flags(),
+		"operator snapshot restore": new(snapshotRestoreFlags).set(),
+		"operator snapshot save":    new(snapshotSaveFlags).set(),
+		"system":                    flag.NewFlagSet("", flag.ContinueOnError),
+		"system gc":                 new(connectFlags).flags("system gc"),
+	} {
+		code, out, _ := command(t.Context(), name+" -h")
+		must.Zero(t, code)
+		golden(t, "help/"+strings.ReplaceAll(name, " ", "_")+".golden", out)
+		set.VisitAll(func(f *flag.Flag) { must.StrContains(t, out, "-"+f.Name) })
+		for i, line := range strings.Split(out, "\n") {
+			must.LessEq(t, 90, len(line), must.Sprintf("%s: line %d: %s", name, i+1, line))
+		}
+	}
+}
+
+// Invalid flags are refused with the messages of Nomad's command, in its order, before any
+// request.
+func TestNodeDrain_conflicts(t *testing.T) {
+	t.Parallel()
+	const (
+		monitorAlone = "The -monitor flag cannot be used with the '-enable' or '-disable' flags"
+		either       = "Either the '-enable' or '-disable' flag must be set, unless using '-monitor'"
+		nodeOrSelf   = "Node ID must be specified if -self isn't being used"
+		noStrategy   = "-disable can't be combined with flags configuring drain strategy"
+		limits       = "-deadline can't be combined with -force or -no-deadline"
+		forceOrNone  = "-force and -no-deadline are mutually exclusive"
+	)
+	for _, c := range []struct{ line, want string }{
+		{"-monitor -enable abcd", monitorAlone},
+		{"-monitor -disable abcd", monitorAlone},
+		{"-monitor -enable -disable", monitorAlone},
+		{"abcd", either},
+		{"-enable -disable abcd", either},
+		{"-enable -disable", either},
+		{"-enable", nodeOrSelf},
+		{"-monitor", nodeOrSelf},
+		{"-enable abcd efgh", nodeOrSelf},
+		{"-enable -self abcd", nodeOrSelf},
+		{"-disable -force -deadline 1h", nodeOrSelf},
+		{"-disable -deadline 1h abcd", noStrategy},
+		{"-disable -force abcd", noStrategy},
+		{"-disable -no-deadline abcd", noStrategy},
+		{"-disable -ignore-system abcd", noStrategy},
+		{"-enable -deadline 1h -force abcd", limits},
+		{"-enable -deadline 1h -no-deadline abcd", limits},
+		{"-enable -deadline 1h -force -no-deadline abcd", limits},
+		{"--enable --force --no-deadline abcd", forceOrNone},
+		{"-monitor -force -no-deadline abcd", forceOrNone},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			t.Parallel()
+			code, out, errs := command(t.Context(), "node drain "+c.line)
+			must.One(t, code)
+			must.Eq(t, "", out)
+			must.Eq(t, c.want+"\nFor additional help try 'nodedrain node drain -help'\n", errs)
+		})
+	}
+	for _, c := range []struct{ line, want string }{
+		{"-enable -deadline soon abcd", `Failed to parse deadline "soon": time: invalid duration "soon"`},
+		{"-enable -deadline 0s abcd", "A positive drain duration must be given"},
+		{"-enable -deadline -1h abcd", "A positive drain duration must be given"},
+		{"-enable a", "Identifier must contain at least two characters."},
+		{"-enable -address ftp://x abcd", "Error initializing client: invalid address 'ftp://x': it must begin with http:// or https://"},
+		{"-enable -address http://127.0.0.1:1 abcd", "Error toggling drain mode: Get "},
+		{"-enable -self -address http://127.0.0.1:1", "Error querying agent info: failed querying self endpoint: Get "},
+		{"-enable -metal abcd", `flag provided but not defined: -metal (did you mean -meta?); "nodedrain node drain -h" lists the options`},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			t.Parallel()
+			code, out, errs := command(t.Context(), "node drain "+c.line)
+			must.One(t, code)
+			must.Eq(t, "", out)
+			must.StrHasPrefix(t, c.want, errs)
+			must.Eq(t, 1, strings.Count(errs, "\n"), must.Sprint(errs))
+		})
+	}
+}
