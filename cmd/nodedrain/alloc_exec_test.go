@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
 // say sends a message of a command.
@@ -73,7 +75,7 @@ func TestAllocExec(t *testing.T) {
 		t.Run(c.args, func(t *testing.T) {
 			t.Parallel()
 			var out, errs bytes.Buffer
-			code := f.command(t.Context(), stdio{in: strings.NewReader(c.in), out: &out, errs: &errs}, append([]string{"alloc", "exec"}, strings.Fields(c.args)...)...)
+			code := f.command(t.Context(), cli.Stdio{In: strings.NewReader(c.in), Out: &out, Errs: &errs}, append([]string{"alloc", "exec"}, strings.Fields(c.args)...)...)
 			must.Eq(t, 7, code)
 			must.Eq(t, c.out, out.String())
 			must.Eq(t, c.errs, errs.String())
@@ -96,7 +98,7 @@ func TestAllocExec_mistakes(t *testing.T) {
 		"-address x:1 a1 ls": "Error querying allocation:",
 	} {
 		var out, errs bytes.Buffer
-		code := f.command(t.Context(), stdio{in: strings.NewReader(""), out: &out, errs: &errs}, append([]string{"alloc", "exec"}, strings.Fields(args)...)...)
+		code := f.command(t.Context(), cli.Stdio{In: strings.NewReader(""), Out: &out, Errs: &errs}, append([]string{"alloc", "exec"}, strings.Fields(args)...)...)
 		must.One(t, code, must.Sprint(args))
 		must.StrContains(t, errs.String(), want)
 		must.Eq(t, "", out.String())
@@ -128,7 +130,7 @@ func TestAllocExec_broken(t *testing.T) {
 			f := startFixtureNode(t)
 			f.exec = c.exec
 			var out, errs bytes.Buffer
-			must.One(t, f.command(t.Context(), stdio{in: strings.NewReader(""), out: &out, errs: &errs}, "alloc", "exec", "a1", "ls"))
+			must.One(t, f.command(t.Context(), cli.Stdio{In: strings.NewReader(""), Out: &out, Errs: &errs}, "alloc", "exec", "a1", "ls"))
 			must.StrContains(t, errs.String(), c.want)
 		})
 	}
@@ -152,7 +154,7 @@ func TestAllocExec_interrupted(t *testing.T) {
 	defer cancel()
 	var errs bytes.Buffer
 	in, _ := io.Pipe() // it never has input
-	must.Eq(t, 130, f.command(ctx, stdio{in: in, out: &watching{words: "ready", do: cancel}, errs: &errs}, "alloc", "exec", "a1", "ls"))
+	must.Eq(t, 130, f.command(ctx, cli.Stdio{In: in, Out: &watching{words: "ready", do: cancel}, Errs: &errs}, "alloc", "exec", "a1", "ls"))
 	must.Eq(t, "", errs.String())
 	<-gone
 }
@@ -209,7 +211,7 @@ func TestAllocExec_terminal(t *testing.T) {
 		exits(conn, 0)
 	}
 	var errs bytes.Buffer
-	must.Zero(t, f.command(t.Context(), stdio{in: program, out: program, errs: &errs}, "alloc", "exec", "a1", "sh"), must.Sprint(&errs))
+	must.Zero(t, f.command(t.Context(), cli.Stdio{In: program, Out: program, Errs: &errs}, "alloc", "exec", "a1", "sh"), must.Sprint(&errs))
 	must.Eq(t, []string{
 		"tty true", `{"tty_size":{"height":24,"width":80}}`, `{"stdin":{"data":"Aw=="}}`, `{"tty_size":{"height":50,"width":132}}`,
 	}, heard)
@@ -232,42 +234,6 @@ func TestAllocExec_escape(t *testing.T) {
 		}
 	}
 	var errs bytes.Buffer
-	must.Eq(t, 130, f.command(t.Context(), stdio{in: program, out: program, errs: &errs}, "alloc", "exec", "a1", "sh"))
+	must.Eq(t, 130, f.command(t.Context(), cli.Stdio{In: program, Out: program, Errs: &errs}, "alloc", "exec", "a1", "sh"))
 	must.Eq(t, "", errs.String())
 }
-
-func TestEscapeReader(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		typed, sent string
-		left        bool
-	}{
-		{"", "", false},
-		{"ls ~.\r", "ls ~.\r", false},
-		{"~.", "", true},
-		{"ls\r~.more", "ls\r", true},
-		{"ls\n~.", "ls\n", true},
-		{"~~.", "~.", false},
-		{"~~\r~~\r~.", "~\r~\r", true},
-		{"~a", "~a", false},
-		{"~\r~.", "~\r", true},
-		{"a\r~", "a\r~", false},
-	} {
-		for _, size := range []int{2, 3, 64} {
-			left := false
-			r := &escapeReader{from: strings.NewReader(c.typed), escape: '~', left: func() { left = true }}
-			sent, err := io.ReadAll(&smallReads{r, size})
-			must.NoError(t, err)
-			must.Eq(t, c.sent, string(sent), must.Sprintf("%q by %d", c.typed, size))
-			must.Eq(t, c.left, left, must.Sprintf("%q by %d", c.typed, size))
-		}
-	}
-}
-
-// smallReads reads at most some bytes at a time.
-type smallReads struct {
-	io.Reader
-	most int
-}
-
-func (r *smallReads) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), r.most)]) }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
 // A followed log goes on after lost connections and over a rotation, prints nothing twice and leaves
@@ -38,7 +38,7 @@ func TestAllocLogs_followsThroughLostConnections(t *testing.T) {
 				}()
 			}}
 			var errs bytes.Buffer
-			code := f.command(t.Context(), stdio{out: out, errs: &errs}, append([]string{"alloc", "logs"}, append(args, "a1")...)...)
+			code := f.command(t.Context(), cli.Stdio{Out: out, Errs: &errs}, append([]string{"alloc", "logs"}, append(args, "a1")...)...)
 			must.Zero(t, code, must.Sprint(&errs))
 			must.Eq(t, want, out.String())
 		})
@@ -60,7 +60,7 @@ func TestAllocLogs_followsARestartedNode(t *testing.T) {
 		}()
 	}}
 	var errs bytes.Buffer
-	must.Zero(t, f.command(t.Context(), stdio{out: out, errs: &errs}, "alloc", "logs", "-f", "a1"), must.Sprint(&errs))
+	must.Zero(t, f.command(t.Context(), cli.Stdio{Out: out, Errs: &errs}, "alloc", "logs", "-f", "a1"), must.Sprint(&errs))
 	must.Eq(t, "one\ntwo\nthree\nfour\n", out.String())
 	lines := strings.Split(errs.String(), "\n")
 	must.SliceLen(t, 3, lines)
@@ -75,7 +75,7 @@ func TestAllocLogs_olderServer(t *testing.T) {
 	f.older = true
 	out := &watching{words: "three\n", do: func() { go f.CloseClientConnections() }}
 	var errs bytes.Buffer
-	must.One(t, f.command(t.Context(), stdio{out: out, errs: &errs}, "alloc", "logs", "-f", "a1"))
+	must.One(t, f.command(t.Context(), cli.Stdio{Out: out, Errs: &errs}, "alloc", "logs", "-f", "a1"))
 	must.Eq(t, "one\ntwo\nthree\n", out.String())
 	must.StrContains(t, errs.String(), "Error reading the log: the server cannot continue the log at the same line")
 }
@@ -87,10 +87,10 @@ func TestAllocLogs_ends(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &watching{words: "three\n", do: cancel}
 	var errs bytes.Buffer
-	must.Eq(t, 130, f.command(ctx, stdio{out: out, errs: &errs}, "alloc", "logs", "-f", "a1"))
+	must.Eq(t, 130, f.command(ctx, cli.Stdio{Out: out, Errs: &errs}, "alloc", "logs", "-f", "a1"))
 	must.Eq(t, "", errs.String())
 
-	must.One(t, f.command(t.Context(), stdio{out: closedOutput{}, errs: &errs}, "alloc", "logs", "-f", "a1"))
+	must.One(t, f.command(t.Context(), cli.Stdio{Out: closedOutput{}, Errs: &errs}, "alloc", "logs", "-f", "a1"))
 	must.StrContains(t, errs.String(), "Error reading the log: the output is closed")
 }
 
@@ -111,34 +111,9 @@ func TestAllocLogs_emptyLog(t *testing.T) {
 		f.end(0)
 	}()
 	var out, errs bytes.Buffer
-	must.Zero(t, f.command(t.Context(), stdio{out: &out, errs: &errs}, "alloc", "logs", "-f", "-n", "3", "a1"), must.Sprint(&errs))
+	must.Zero(t, f.command(t.Context(), cli.Stdio{Out: &out, Errs: &errs}, "alloc", "logs", "-f", "-n", "3", "a1"), must.Sprint(&errs))
 	must.Eq(t, "new\n", out.String())
 	must.Eq(t, "web.stdout.0: file deleted\n", errs.String())
-}
-
-func TestLastLines(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		text   string
-		lines  int64
-		want   string
-		enough bool
-	}{
-		{"", 0, "", true},
-		{"", 1, "", false},
-		{"a", 1, "a", false},
-		{"a\n", 1, "a\n", false},
-		{"a\nb", 1, "b", true},
-		{"a\nb\n", 1, "b\n", true},
-		{"a\nb\n", 2, "a\nb\n", false},
-		{"a\nb\nc\n", 2, "b\nc\n", true},
-		{"a\n\n\n", 2, "\n\n", true},
-		{"\n", 1, "\n", false},
-	} {
-		tail, enough := lastLines([]byte(c.text), c.lines)
-		must.Eq(t, c.want, string(tail), must.Sprintf("%q %d", c.text, c.lines))
-		must.Eq(t, c.enough, enough, must.Sprintf("%q %d", c.text, c.lines))
-	}
 }
 
 // Long lines make the search for the last ones go further back.
@@ -148,21 +123,6 @@ func TestAllocLogs_longLines(t *testing.T) {
 	long := strings.Repeat("x", 1000) + "\n"
 	f.change(func() { f.files = map[string]string{"alloc/logs/web.stdout.0": "first\n" + long + long + long} })
 	var out, errs bytes.Buffer
-	must.Zero(t, f.command(t.Context(), stdio{out: &out, errs: &errs}, "alloc", "logs", "-n", "2", "a1"), must.Sprint(&errs))
+	must.Zero(t, f.command(t.Context(), cli.Stdio{Out: &out, Errs: &errs}, "alloc", "logs", "-n", "2", "a1"), must.Sprint(&errs))
 	must.Eq(t, long+long, out.String())
-}
-
-func TestOver(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		status, state string
-		want          bool
-	}{
-		{"running", "running", false}, {"pending", "pending", false}, {"unknown", "running", false},
-		{"running", "dead", true}, {"complete", "running", true}, {"failed", "", true}, {"lost", "running", true},
-	} {
-		a := &wire.Allocation{ClientStatus: c.status, TaskStates: map[string]*wire.TaskState{"web": {State: c.state}}}
-		must.Eq(t, c.want, over(a, "web"), must.Sprintf("%+v", c))
-	}
-	must.False(t, over(&wire.Allocation{ClientStatus: "running"}, "web"))
 }

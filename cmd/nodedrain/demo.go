@@ -14,6 +14,8 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/demo"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/dev"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
 // demoCommand is "nodedrain demo".
@@ -122,10 +124,10 @@ func (errFailed) Error() string { return "the demonstration failed; the summary 
 func (c *demoCommand) run(args []string) error {
 	var f demoFlags
 	set := f.set()
-	if err := parse(set, "demo", args); err != nil {
+	if err := cli.Parse(set, "demo", args); err != nil {
 		return err
 	}
-	if err := refuseZeros(set); err != nil {
+	if err := cli.RequirePositive(set); err != nil {
 		return err
 	}
 	if set.NArg() > 0 {
@@ -137,11 +139,11 @@ func (c *demoCommand) run(args []string) error {
 	}
 	f.Logger = hclog.New(&hclog.LoggerOptions{Level: level, Output: c.errs})
 	f.Progress = c.progress(f.json)
-	f.LogKeeper, f.Version = []string{logKeeper}, strings.TrimPrefix(version(), "nodedrain ")
+	f.LogKeeper, f.Version = []string{cli.LogKeeper}, strings.TrimPrefix(cli.Version(), "nodedrain ")
 	ctx := c.ctx
 	if f.Real {
 		var stop context.CancelFunc
-		ctx, stop = heldSignals(ctx)
+		ctx, stop = cli.HoldSignals(ctx)
 		defer stop()
 	}
 	summary, err := demo.Run(ctx, f.Config)

@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/dev"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
 // devCommand is "nodedrain dev".
-type devCommand struct{ operatorCommand }
+type devCommand struct{ cli.Base }
 
 // devStopWait bounds the end of tasks that get their grace.
 const devStopWait = 2 * time.Minute
@@ -64,29 +66,29 @@ Options:
 `, dev.DefaultAddr, dev.MaxNodes, dev.DefaultNodes, dev.DefaultUser))
 }
 
-func (c *devCommand) Run(args []string) int { return c.exit(c.run(args)) }
+func (c *devCommand) Run(args []string) int { return c.Exit(c.run(args)) }
 
 func (c *devCommand) run(args []string) error {
 	var f devFlags
-	about, err := arguments(f.set(), "dev", args)
+	about, err := cli.ParseArguments(f.set(), "dev", args)
 	switch {
 	case err != nil:
 		return err
 	case len(about) > 0:
-		return misused("dev", "This command takes no arguments")
+		return cli.UsageError("dev", "This command takes no arguments")
 	case f.Nodes == 0:
-		return misused("dev", "-nodes is 0 and must be above 0")
+		return cli.UsageError("dev", "-nodes is 0 and must be above 0")
 	}
-	f.LogKeeper, f.Version = []string{logKeeper}, strings.TrimPrefix(version(), "nodedrain ")
-	one, err := dev.Start(c.ctx, f.Config)
+	f.LogKeeper, f.Version = []string{cli.LogKeeper}, strings.TrimPrefix(cli.Version(), "nodedrain ")
+	one, err := dev.Start(c.Ctx, f.Config)
 	if err != nil {
 		return err
 	}
-	if err = one.WriteGuide(c.out); err == nil {
-		err = one.Wait(c.ctx)
+	if err = one.WriteGuide(c.Out); err == nil {
+		err = one.Wait(c.Ctx)
 	}
-	fmt.Fprintln(c.out, "Ending all tasks. A second signal ends them at once.")
-	limited, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), devStopWait)
+	fmt.Fprintln(c.Out, "Ending all tasks. A second signal ends them at once.")
+	limited, cancel := context.WithTimeout(context.WithoutCancel(c.Ctx), devStopWait)
 	defer cancel()
 	ctx, stop := signal.NotifyContext(limited, os.Interrupt, syscall.SIGTERM)
 	defer stop()

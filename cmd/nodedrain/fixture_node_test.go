@@ -21,6 +21,9 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
 // The allocation of the fixture, and another one with two tasks.
@@ -285,7 +288,7 @@ func (f *fixtureNode) logs(w http.ResponseWriter, r *http.Request) {
 	encoder := json.NewEncoder(w)
 	for {
 		f.mu.Lock()
-		changed, ended := f.changed, over(f.allocs[fixtureAlloc], q.Get("task"))
+		changed, ended := f.changed, alloc.Over(f.allocs[fixtureAlloc], q.Get("task"))
 		var frames []wire.StreamFrame
 		if f.event != "" {
 			frames, f.event = append(frames, wire.StreamFrame{File: "alloc/logs/" + log + "0", FileEvent: f.event}), ""
@@ -358,8 +361,8 @@ func startFixtureNode(t *testing.T) *fixtureNode {
 }
 
 // command runs a command against the fixture.
-func (f *fixtureNode) command(ctx context.Context, std stdio, args ...string) (code int) {
-	std.getenv = func(name string) string {
+func (f *fixtureNode) command(ctx context.Context, std cli.Stdio, args ...string) (code int) {
+	std.Getenv = func(name string) string {
 		return map[string]string{client.EnvAddress: f.URL}[name]
 	}
 	return run(ctx, args, std)
@@ -376,7 +379,7 @@ func (f *fixtureNode) waitFor(t *testing.T, holds func() bool) {
 		f.mu.Lock()
 		done := holds()
 		f.mu.Unlock()
-		if done || !pause(t.Context(), time.Millisecond) {
+		if done || !cli.Pause(t.Context(), time.Millisecond) {
 			return
 		}
 	}

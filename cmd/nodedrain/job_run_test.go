@@ -12,6 +12,9 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/eval"
 )
 
 // A job reaches the servers as it is in the file, also what this command does not know, and the warnings of
@@ -34,7 +37,7 @@ func TestJobRun_unchanged(t *testing.T) {
 		` {"job": ` + job + `}` + "\n": `{"job": ` + job + `}`,
 	} {
 		var out, errs bytes.Buffer
-		code := run(t.Context(), []string{"job", "run", "-detach", "-"}, stdio{in: strings.NewReader(input), out: &out, errs: &errs, getenv: func(name string) string {
+		code := run(t.Context(), []string{"job", "run", "-detach", "-"}, cli.Stdio{In: strings.NewReader(input), Out: &out, Errs: &errs, Getenv: func(name string) string {
 			return map[string]string{client.EnvAddress: server.URL}[name]
 		}})
 		must.Zero(t, code, must.Sprint(&errs))
@@ -73,8 +76,8 @@ func TestJobRun_leftAsItIs(t *testing.T) {
 	t.Cleanup(server.Close)
 	register := func() (int, string) {
 		var out, errs bytes.Buffer
-		code := run(t.Context(), []string{"job", "run", "-"}, stdio{in: strings.NewReader(`{"ID": "shop", "Namespace": "shops"}`), out: &out, errs: &errs,
-			getenv: func(name string) string { return map[string]string{client.EnvAddress: server.URL}[name] }})
+		code := run(t.Context(), []string{"job", "run", "-"}, cli.Stdio{In: strings.NewReader(`{"ID": "shop", "Namespace": "shops"}`), Out: &out, Errs: &errs,
+			Getenv: func(name string) string { return map[string]string{client.EnvAddress: server.URL}[name] }})
 		must.Eq(t, "", errs.String())
 		return code, out.String()
 	}
@@ -83,7 +86,7 @@ func TestJobRun_leftAsItIs(t *testing.T) {
 	must.StrNotContains(t, out, "empty")
 	summary = `{"JobID": "shop", "GivenUp": {"web": {"Slots": 1, "Failed": 11, "Replaced": 10, "AllocID": "a1", "NodeID": "n1"}}}`
 	code, out = register()
-	must.Eq(t, int(exitNotPlaced), code)
+	must.Eq(t, int(eval.ExitNotPlaced), code)
 	must.StrContains(t, out, "Evaluation e1 is complete\n\nGroup \"web\": 1 slot stays empty, because too many allocations in a row failed\n")
 	must.StrContains(t, out, "To fill the slot: change the group's tasks or disk, then nodedrain job run FILE\n")
 

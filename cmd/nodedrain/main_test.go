@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -12,40 +11,14 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/clitest"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/demo"
 )
-
-// command runs a command line.
-func command(ctx context.Context, line string) (code int, out, errs string) {
-	var stdout, stderr bytes.Buffer
-	code = run(ctx, strings.Fields(line), stdio{
-		in: strings.NewReader(""), out: &stdout, errs: &stderr, getenv: func(string) string { return "" },
-	})
-	return code, stdout.String(), stderr.String()
-}
-
-// mistake is a wrong command line, with a part of its error.
-type mistake struct{ line, want string }
-
-// refuses checks that wrong command lines give one line of error, and no output.
-func refuses(t *testing.T, mistakes []mistake) {
-	t.Helper()
-	for _, m := range mistakes {
-		t.Run(m.line, func(t *testing.T) {
-			t.Parallel()
-			code, out, errs := command(t.Context(), m.line)
-			must.One(t, code)
-			must.Eq(t, "", out)
-			must.StrContains(t, errs, m.want)
-			must.Eq(t, 1, strings.Count(errs, "\n"), must.Sprint(errs))
-		})
-	}
-}
 
 // A wrong command line gives an error that names the mistake, and nothing starts.
 func TestRun_mistakes(t *testing.T) {
 	t.Parallel()
-	refuses(t, []mistake{
+	clitest.Run(command).Refuses(t, [][2]string{
 		{"demo -size 3", `flag provided but not defined: -size; "nodedrain demo -h" lists the options`},
 		{"demo -nodes many", `invalid value "many" for flag -nodes`},
 		{"demo -nodes 0", "-nodes is 0 and must be above 0"},
@@ -144,4 +117,17 @@ func optionNames() (names []string) {
 	var f demoFlags
 	f.set().VisitAll(func(o *flag.Flag) { names = append(names, o.Name) })
 	return names
+}
+
+// command runs a command line.
+func command(ctx context.Context, line string) (code int, out, errs string) {
+	return clitest.Program(commands)(ctx, line)
+}
+
+var rewrite = flag.Bool("rewrite", false, "write the results of tests into testdata; read the diff before you commit it")
+
+// golden compares text with a file in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	clitest.Golden(t, *rewrite, name, got)
 }

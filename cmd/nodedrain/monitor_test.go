@@ -16,6 +16,9 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
 )
 
 // watching is the output of a command. It calls a function once, when the command has written
@@ -51,7 +54,7 @@ func (w *watching) String() string {
 func watched(ctx context.Context, c *scriptCluster, line, words string, do func()) (code int, out, errs string) {
 	stdout := &watching{words: words, do: do}
 	var stderr bytes.Buffer
-	code = run(ctx, strings.Fields(line), stdio{in: strings.NewReader(""), out: stdout, errs: &stderr, getenv: func(name string) string {
+	code = run(ctx, strings.Fields(line), cli.Stdio{In: strings.NewReader(""), Out: stdout, Errs: &stderr, Getenv: func(name string) string {
 		if name == client.EnvAddress {
 			return c.asked.Address()
 		}
@@ -138,7 +141,7 @@ func TestMonitor_nextServer(t *testing.T) {
 		first.Close()
 	}()
 	var out, errs strings.Builder
-	m := &monitor{asked: c, follow: follower{node: "n1"}, index: 7, show: newDrainLines(&out, &errs), contact: contact{patience: monitorPatience}}
+	m := &drain.Monitor{Asked: c, Follow: drain.Follower{Node: "n1"}, Index: 7, Show: drain.NewDrainLines(&out, &errs), Contact: cli.Contact{Patience: cli.MonitorPatience}}
 	must.NoError(t, m.Run(t.Context()))
 	must.StrContains(t, errs.String(), ": connection lost, trying "+strings.TrimPrefix(second.URL, "http://")+"\n")
 	must.StrContains(t, out.String(), ": Outcome: deadline reached\n")
@@ -176,7 +179,7 @@ func TestMonitor_asksForNews(t *testing.T) {
 	must.NoError(t, err)
 	t.Cleanup(c.Close)
 	var out, errs strings.Builder
-	m := &monitor{asked: c, follow: follower{node: "n1"}, index: 7, show: newDrainLines(&out, &errs), contact: contact{patience: monitorPatience}}
+	m := &drain.Monitor{Asked: c, Follow: drain.Follower{Node: "n1"}, Index: 7, Show: drain.NewDrainLines(&out, &errs), Contact: cli.Contact{Patience: cli.MonitorPatience}}
 	must.NoError(t, m.Run(t.Context()))
 
 	mu.Lock()

@@ -8,6 +8,8 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
 )
 
 // storageNode has a storage plugin, and one job may use its volume.
@@ -57,7 +59,7 @@ func TestMonitor_volumesLeft(t *testing.T) {
 		must.NoError(t, err)
 	}
 	code, out, errs := watched(ctx, c, enable+storageNode, "Waiting: 1 of team/writer.db: no paced moves", purge)
-	must.EqOp(t, int(exitVolumesLeft), code, must.Sprint(out, errs))
+	must.EqOp(t, int(drain.ExitVolumesLeft), code, must.Sprint(out, errs))
 	must.StrContains(t, out, ": All allocations on node \""+storageNode+"\" have stopped\n")
 	must.RegexMatch(t, regexp.MustCompile(`\n\S+: Still on node "`+storageNode+`": volume team/data of allocation \S+: its allocation was purged, and its client has not reported that it is off the node\n$`), out)
 

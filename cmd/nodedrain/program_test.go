@@ -6,6 +6,18 @@ import (
 	"testing"
 
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/job"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/node"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/operator"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/plugin"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/server"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/volume"
 )
 
 // The help of the operators' commands matches its golden file and names every option.
@@ -13,52 +25,52 @@ func TestOperator_help(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]*flag.FlagSet{
 		"node":              flag.NewFlagSet("", flag.ContinueOnError),
-		"node drain":        new(nodeDrainFlags).set(),
-		"node eligibility":  new(nodeEligibilityFlags).set(),
-		"node explain":      new(nodeExplainFlags).set(),
-		"node status":       new(nodeStatusFlags).set(),
+		"node drain":        new(node.DrainFlags).Set(),
+		"node eligibility":  new(node.EligibilityFlags).Set(),
+		"node explain":      new(node.ExplainFlags).Set(),
+		"node status":       new(node.StatusFlags).Set(),
 		"drain":             flag.NewFlagSet("", flag.ContinueOnError),
-		"drain list":        new(drainListFlags).set(),
+		"drain list":        new(drain.ListFlags).Set(),
 		"job":               flag.NewFlagSet("", flag.ContinueOnError),
 		"job init":          flag.NewFlagSet("", flag.ContinueOnError),
-		"job plan":          new(jobPlanFlags).set(),
-		"job run":           new(jobRunFlags).set(),
-		"job status":        new(statusFlags).set("job status"),
-		"job stop":          new(jobStopFlags).set(),
+		"job plan":          new(job.PlanFlags).Set(),
+		"job run":           new(job.RunFlags).Set(),
+		"job status":        new(cli.StatusFlags).Set("job status"),
+		"job stop":          new(job.StopFlags).Set(),
 		"alloc":             flag.NewFlagSet("", flag.ContinueOnError),
-		"alloc exec":        new(allocExecFlags).set(),
-		"alloc fs":          new(allocFSFlags).set(),
-		"alloc logs":        new(allocLogsFlags).set(),
-		"alloc restart":     new(allocRestartFlags).set(),
-		"alloc signal":      new(allocSignalFlags).set(),
-		"alloc status":      new(statusFlags).set("alloc status"),
-		"alloc stop":        new(allocStopFlags).set(),
+		"alloc exec":        new(alloc.ExecFlags).Set(),
+		"alloc fs":          new(alloc.FSFlags).Set(),
+		"alloc logs":        new(alloc.LogsFlags).Set(),
+		"alloc restart":     new(alloc.RestartFlags).Set(),
+		"alloc signal":      new(alloc.SignalFlags).Set(),
+		"alloc status":      new(cli.StatusFlags).Set("alloc status"),
+		"alloc stop":        new(alloc.StopFlags).Set(),
 		"eval":              flag.NewFlagSet("", flag.ContinueOnError),
-		"eval status":       new(statusFlags).set("eval status"),
-		"client":            new(clientFlags).set(),
-		"clients":           new(clientsFlags).set(),
+		"eval status":       new(cli.StatusFlags).Set("eval status"),
+		"client":            new(client.Flags).Set(),
+		"clients":           new(client.ClientsFlags).Set(),
 		"dev":               new(devFlags).set(),
 		"plugin":            flag.NewFlagSet("", flag.ContinueOnError),
-		"plugin test":       new(pluginTestFlags).set(),
-		"plugin status":     new(statusFlags).set("plugin status"),
+		"plugin test":       new(plugin.TestFlags).Set(),
+		"plugin status":     new(cli.StatusFlags).Set("plugin status"),
 		"volume":            flag.NewFlagSet("", flag.ContinueOnError),
-		"volume register":   new(connectFlags).flags("volume register"),
-		"volume status":     new(statusFlags).set("volume status"),
-		"volume detach":     new(volumeForceFlags).set("volume detach"),
-		"volume deregister": new(volumeForceFlags).set("volume deregister"),
-		"server":            new(serverFlags).set(),
-		"server members":    new(serverMembersFlags).set(),
-		"server join":       new(connectFlags).flags("server join"),
-		"server remove":     new(connectFlags).flags("server remove"),
-		"server recover":    new(serverRecoverFlags).set(),
+		"volume register":   new(cli.ConnectFlags).Flags("volume register"),
+		"volume status":     new(cli.StatusFlags).Set("volume status"),
+		"volume detach":     new(volume.ForceFlags).Set("volume detach"),
+		"volume deregister": new(volume.ForceFlags).Set("volume deregister"),
+		"server":            new(server.Flags).Set(),
+		"server members":    new(server.MembersFlags).Set(),
+		"server join":       new(cli.ConnectFlags).Flags("server join"),
+		"server remove":     new(cli.ConnectFlags).Flags("server remove"),
+		"server recover":    new(server.RecoverFlags).Set(),
 
 		"operator":                  flag.NewFlagSet("", flag.ContinueOnError),
 		"operator snapshot":         flag.NewFlagSet("", flag.ContinueOnError),
-		"operator snapshot inspect": new(snapshotInspectCommand).flags(),
-		"operator snapshot restore": new(snapshotRestoreFlags).set(),
-		"operator snapshot save":    new(snapshotSaveFlags).set(),
+		"operator snapshot inspect": new(operator.SnapshotInspectCommand).Flags(),
+		"operator snapshot restore": new(operator.SnapshotRestoreFlags).Set(),
+		"operator snapshot save":    new(operator.SnapshotSaveFlags).Set(),
 		"system":                    flag.NewFlagSet("", flag.ContinueOnError),
-		"system gc":                 new(connectFlags).flags("system gc"),
+		"system gc":                 new(cli.ConnectFlags).Flags("system gc"),
 	} {
 		code, out, _ := command(t.Context(), name+" -h")
 		must.Zero(t, code)
@@ -130,5 +142,23 @@ func TestNodeDrain_conflicts(t *testing.T) {
 			must.StrHasPrefix(t, c.want, errs)
 			must.Eq(t, 1, strings.Count(errs, "\n"), must.Sprint(errs))
 		})
+	}
+}
+
+// Help matches its golden file and names every option.
+func TestSim_help(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]*flag.FlagSet{
+		"sim":        flag.NewFlagSet("", flag.ContinueOnError),
+		"sim run":    new(sim.RunFlags).Set(),
+		"sim swarm":  new(sim.SwarmFlags).Set(),
+		"sim shrink": new(sim.ShrinkFlags).Set(),
+	} {
+		for _, help := range []string{" -h", " --help"} {
+			code, out, _ := command(t.Context(), name+help)
+			must.Zero(t, code)
+			golden(t, "help/"+strings.ReplaceAll(name, " ", "_")+".golden", out)
+			set.VisitAll(func(f *flag.Flag) { must.StrContains(t, out, "-"+f.Name) })
+		}
 	}
 }

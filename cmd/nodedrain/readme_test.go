@@ -9,6 +9,8 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
 // The README's commands work as written, line by line.
@@ -21,7 +23,7 @@ func TestReadme_operators(t *testing.T) {
 		args := typed(line)
 		must.Eq(t, "nodedrain", args[0])
 		var out, errs strings.Builder
-		code := run(ctx, args[1:], stdio{in: strings.NewReader(""), out: &out, errs: &errs, getenv: func(name string) string {
+		code := run(ctx, args[1:], cli.Stdio{In: strings.NewReader(""), Out: &out, Errs: &errs, Getenv: func(name string) string {
 			return map[string]string{client.EnvAddress: c.asked.Address()}[name]
 		}})
 		must.Zero(t, code, must.Sprintf("%s\n%s%s", line, &out, &errs))
@@ -39,7 +41,7 @@ func TestOperatorsGuide_job(t *testing.T) {
 	must.True(t, found)
 	body, _, _ := strings.Cut(below, "\n```")
 	var out, errs strings.Builder
-	code := run(ctx, []string{"job", "run", "-"}, stdio{in: strings.NewReader(body), out: &out, errs: &errs, getenv: func(name string) string {
+	code := run(ctx, []string{"job", "run", "-"}, cli.Stdio{In: strings.NewReader(body), Out: &out, Errs: &errs, Getenv: func(name string) string {
 		return map[string]string{client.EnvAddress: c.asked.Address()}[name]
 	}})
 	must.Zero(t, code, must.Sprint(out.String(), errs.String()))

@@ -16,6 +16,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/heartbeat"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
 // The nodes of the scripts. The ids of the first two share a prefix.
@@ -159,7 +161,7 @@ func insist(ctx context.Context, write func() error) error {
 	for {
 		err := write()
 		passes := errors.Is(err, httpapi.ErrNotLeader) || errors.Is(err, httpapi.ErrUnavailable)
-		if !passes || !pause(ctx, time.Millisecond) {
+		if !passes || !cli.Pause(ctx, time.Millisecond) {
 			return err
 		}
 	}
@@ -210,7 +212,7 @@ func (c *scriptCluster) await(ctx context.Context, ask func() (bool, error)) err
 			return err
 		}
 		for c.Server().Store().Snapshot().Index() == changed {
-			if !pause(ctx, time.Millisecond) {
+			if !cli.Pause(ctx, time.Millisecond) {
 				return context.Cause(ctx)
 			}
 		}

@@ -11,6 +11,9 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/server"
 )
 
 // A server without its log exits with its own code and the remedy, in one line. The remedy makes the
@@ -34,14 +37,14 @@ func TestServerRecover(t *testing.T) {
 
 	start := func(line string) (int, string) {
 		var errs strings.Builder
-		code := run(ctx, strings.Fields("server -http 127.0.0.1:0 -bind 127.0.0.1:0 -log-level off -data-dir "+dir+line), stdio{
-			in: strings.NewReader(""), out: io.Discard, errs: &errs, getenv: func(string) string { return "" },
+		code := run(ctx, strings.Fields("server -http 127.0.0.1:0 -bind 127.0.0.1:0 -log-level off -data-dir "+dir+line), cli.Stdio{
+			In: strings.NewReader(""), Out: io.Discard, Errs: &errs, Getenv: func(string) string { return "" },
 		})
 		must.NoError(t, ctx.Err(), must.Sprint("the server ended by itself"))
 		return code, errs.String()
 	}
 	code, errs = start(" -bootstrap-expect 1")
-	must.Eq(t, int(exitRefused), code)
+	must.Eq(t, int(server.ExitRefused), code)
 	must.StrContains(t, errs, "log.db is missing or empty")
 	must.StrContains(t, errs, `"nodedrain server recover -discard"`)
 	must.Eq(t, 1, strings.Count(errs, "\n"), must.Sprint(errs))

@@ -14,6 +14,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/server"
 )
 
 // A server whose log a newer build wrote exits with the reason and its own exit code. Every
@@ -36,11 +39,11 @@ func TestServer_endsAtAnEntryOfANewerBuild(t *testing.T) {
 
 	for range 2 {
 		var errs strings.Builder
-		code := run(ctx, strings.Fields("server -http 127.0.0.1:0 -bind 127.0.0.1:0 -log-level off -data-dir "+dir), stdio{
-			in: strings.NewReader(""), out: io.Discard, errs: &errs, getenv: func(string) string { return "" },
+		code := run(ctx, strings.Fields("server -http 127.0.0.1:0 -bind 127.0.0.1:0 -log-level off -data-dir "+dir), cli.Stdio{
+			In: strings.NewReader(""), Out: io.Discard, Errs: &errs, Getenv: func(string) string { return "" },
 		})
 		must.NoError(t, ctx.Err(), must.Sprint("the server ended by itself"))
-		must.Eq(t, int(exitRefused), code)
+		must.Eq(t, int(server.ExitRefused), code)
 		must.StrContains(t, errs.String(), fmt.Sprintf("upgrade this server to a build that understands cluster version %d or later", cluster.MaxVersion+1))
 		must.Eq(t, 1, strings.Count(errs.String(), "\n"), must.Sprint(errs.String()))
 	}

@@ -16,19 +16,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
-	"github.com/seed-f9cf0b39/nodedrain/server/access"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/clitest"
 )
 
 // Invalid flags are refused, and no server starts.
 func TestServer_mistakes(t *testing.T) {
 	t.Parallel()
-	refuses(t, []mistake{
+	clitest.Run(command).Refuses(t, [][2]string{
 		{"server", "-data-dir is required: it holds the server's log"},
 		{"server now", `unexpected argument "now"; "nodedrain server -h" lists the options`},
 		{"server -colour", "flag provided but not defined: -colour"},
@@ -77,8 +78,8 @@ func serve(t *testing.T, line string, ask func(context.Context, *client.Client) 
 		}()
 	}
 	var stderr strings.Builder
-	code = run(ctx, strings.Fields("server -http 127.0.0.1:0 -bind 127.0.0.1:0 -log-level error "+line), stdio{
-		in: strings.NewReader(""), out: out, errs: &stderr, getenv: func(string) string { return "" },
+	code = run(ctx, strings.Fields("server -http 127.0.0.1:0 -bind 127.0.0.1:0 -log-level error "+line), cli.Stdio{
+		In: strings.NewReader(""), Out: out, Errs: &stderr, Getenv: func(string) string { return "" },
 	})
 	must.StrContains(t, out.String(), out.words, must.Sprint(stderr.String()))
 	must.NoError(t, <-asked)
@@ -149,7 +150,7 @@ func TestServer_again(t *testing.T) {
 					names = append(names, servers.Servers[0].ID)
 					return nil
 				}
-				if !pause(ctx, 10*time.Millisecond) {
+				if !cli.Pause(ctx, 10*time.Millisecond) {
 					return err
 				}
 			}
@@ -180,7 +181,7 @@ func TestServer_peerSecret(t *testing.T) {
 			if err == nil && len(servers.Servers) == 2 {
 				return nil
 			}
-			if !pause(ctx, 10*time.Millisecond) {
+			if !cli.Pause(ctx, 10*time.Millisecond) {
 				return err
 			}
 		}
@@ -191,33 +192,4 @@ func TestServer_peerSecret(t *testing.T) {
 	must.Eq(t, 1, code)
 	must.StrContains(t, errs, "the data directory is of a cluster with server s1 at "+other.ServerAddr())
 	must.StrContains(t, errs, "-peer-secret-file")
-}
-
-// The server reads its tokens again on SIGHUP. If the file cannot be read, the old tokens stay in
-// force.
-func TestServing_reload(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "tokens")
-	secret, token, err := access.Generate("ops", access.Write)
-	must.NoError(t, err)
-	_, before, err := access.Generate("before", access.Read)
-	must.NoError(t, err)
-	must.NoError(t, os.WriteFile(path, []byte(before.Line()+"\n"), 0o600))
-	tokens, err := access.Open(path, hclog.NewNullLogger())
-	must.NoError(t, err)
-	s := &serving{tokens: tokens, logger: hclog.NewNullLogger()}
-
-	_, known := tokens.Identify(secret.Reveal())
-	must.False(t, known)
-	must.NoError(t, os.WriteFile(path, []byte(token.Line()+"\n"), 0o600))
-	must.NoError(t, s.reload())
-	who, known := tokens.Identify(secret.Reveal())
-	must.True(t, known)
-	must.Eq(t, "ops", who.Name)
-
-	must.NoError(t, os.Remove(path))
-	must.Error(t, s.reload())
-	_, known = tokens.Identify(secret.Reveal())
-	must.True(t, known)
-	must.NoError(t, new(serving).reload())
 }

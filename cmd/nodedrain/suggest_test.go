@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
 // A misspelled command or flag is answered with the one that it resembles.
@@ -37,6 +39,6 @@ func TestSuggestions(t *testing.T) {
 func TestMisspelled_none(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{}, {"explode"}, {"node"}, {"node", "drain", "node"}, {"-h", "nod"}, {"node", "-h"}, {"version"}} {
-		must.Eq(t, "", misspelled(args, commands(t.Context(), stdio{})))
+		must.Eq(t, "", cli.Misspelled(args, commands(t.Context(), cli.Stdio{})))
 	}
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
 // A volume is detached from the node with a claim on it that a prefix or a name means. The node itself may
@@ -44,7 +46,7 @@ func TestVolumeDetach_node(t *testing.T) {
 	} {
 		detached = ""
 		var out bytes.Buffer
-		code := run(t.Context(), []string{"volume", "detach", "data", given}, stdio{out: &out, errs: &out, getenv: func(name string) string {
+		code := run(t.Context(), []string{"volume", "detach", "data", given}, cli.Stdio{Out: &out, Errs: &out, Getenv: func(name string) string {
 			return map[string]string{client.EnvAddress: server.URL}[name]
 		}})
 		must.Eq(t, want, detached, must.Sprint(given, &out))

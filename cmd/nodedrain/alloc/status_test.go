@@ -1,0 +1,53 @@
+package alloc
+
+import (
+	"bytes"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// An allocation shows its tasks, what they wait for, and their events, newest first.
+func TestAllocStatus_tasks(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local)
+	a := wire.NewAllocation(&cluster.Allocation{ID: "a1", TaskStates: &cluster.TaskStates{Tasks: []cluster.TaskState{
+		{Name: "proxy", State: cluster.TaskDead, Failed: true, StartedAt: at, FinishedAt: at.Add(time.Second),
+			Events: []cluster.TaskEvent{{Type: "Terminated", Time: at, Message: "Exit Code: 137, Signal: 9"}, {Type: "Killed", Time: at}}},
+		{Name: "server", State: cluster.TaskRunning, Restarts: 2, StartedAt: at,
+			Waiting: &cluster.TaskWait{For: cluster.WaitProcess, Detail: "pid 17 in state D"},
+			Events:  []cluster.TaskEvent{{Type: "Received", Time: at}, {Type: "Started", Time: at.Add(time.Second), Message: "Task started by client"}}},
+	}}, TaskGroup: "main", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "other"}, {Name: "main", Tasks: []*cluster.Task{{Name: "server", Driver: "raw_exec"}}}}}}, "global")
+	var out bytes.Buffer
+	c := StatusCommand{}
+	c.Out = &out
+	c.tasks(a)
+	for _, line := range []string{
+		`(?m)^proxy +- +dead +true +137 +0 +2026-11-20T12:00:00\S* +2026-11-20T12:00:01\S* +-$`,
+		`(?m)^server +raw_exec +running +false +- +2 +2026-11-20T12:00:00\S* +- +process: pid 17 in state D$`,
+		`(?m)^Events of task "server"\nTime +Type +Message\n2026-11-20T12:00:01\S* +Started +Task started by client\n2026-11-20T12:00:00\S* +Received +-$`,
+	} {
+		must.RegexMatch(t, regexp.MustCompile(line), out.String())
+	}
+}
+
+// The exit code is that of the last end of a process, if the client has said one.
+func TestExitCodeOf(t *testing.T) {
+	t.Parallel()
+	ended := func(message string, details map[string]string) *wire.TaskEvent {
+		return &wire.TaskEvent{Type: "Terminated", Message: message, Details: details}
+	}
+	for want, events := range map[string][]*wire.TaskEvent{
+		"-": {{Type: "Started"}},
+		"3": {ended("Exit Code: 1", nil), ended("Exit Code: 3", nil), {Type: "Restarting"}},
+		"9": {ended("killed", map[string]string{"exit_code": "9"})},
+	} {
+		must.Eq(t, want, exitCodeOf(&wire.TaskState{Events: events}))
+	}
+	must.Eq(t, "-", exitCodeOf(&wire.TaskState{Events: []*wire.TaskEvent{ended("Exit Code: 1", nil), ended("The exit code is unknown", nil)}}))
+}

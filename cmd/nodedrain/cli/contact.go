@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+)
+
+// MonitorPatience is how long a monitor continues without an answer from any address. It is longer
+// than the restart of a machine.
+const MonitorPatience = 10 * time.Minute
+
+// Contact knows when a server last answered a monitor. It is safe for concurrent use.
+type Contact struct {
+	// patience is how long the reads may go on without an answer from any address.
+	Patience time.Duration
+
+	mu   sync.Mutex
+	last time.Time // guarded by mu
+}
+
+// Answered records an answer.
+func (c *Contact) Answered() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = time.Now()
+}
+
+// Over reports whether the last answer is too old.
+func (c *Contact) Over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.last) > c.Patience
+}
+
+// Retry repeats a read until it succeeds, the server refuses it, or no read has succeeded for the
+// patience of the contact.
+func Retry[T any](ctx context.Context, c *Contact, read func() (T, client.Answer, error)) (T, client.Answer, error) {
+	for {
+		out, answer, err := read()
+		switch {
+		case err == nil:
+			c.Answered()
+			return out, answer, nil
+		case client.Refused(err) || ctx.Err() != nil || c.Over() || !Pause(ctx, client.Pause):
+			return out, answer, err
+		}
+	}
+}
+
+// Following returns a read that waits for a state after an index, which is that of the last answer
+// or zero. Any server answers. A server that has just started may be behind the last answer. Then
+// the leader decides, as it does without an index: deleted rows also lower the index.
+func Following[T any](index uint64, wait time.Duration, read func(client.Query) (T, client.Answer, error)) func() (T, client.Answer, error) {
+	return func() (T, client.Answer, error) {
+		if index == 0 {
+			return read(client.Query{})
+		}
+		out, answer, err := read(client.Query{Index: index, Wait: wait, Stale: true})
+		if client.NotFound(err) || err == nil && answer.Index < index {
+			return read(client.Query{})
+		}
+		return out, answer, err
+	}
+}
+
+// Outage holds what a monitor has printed about lost connections since the last answer. An outage
+// of all servers prints each address once.
+type Outage struct {
+	tried []string
+	full  bool // every address was tried
+}
+
+// Moved returns the line for a move, or empty.
+func (o *Outage) Moved(m client.Move, patience time.Duration) string {
+	switch {
+	case !slices.Contains(o.tried, m.To):
+		o.tried = append(o.tried, m.To)
+		return movedText(m)
+	case !o.full:
+		o.full = true
+		return fmt.Sprintf("no server answers, retrying for %s", patience)
+	}
+	return ""
+}
+
+// Answered ends the outage. It returns a line, or empty.
+func (o *Outage) Answered() (line string) {
+	if o.full {
+		line = "a server answers again"
+	}
+	*o = Outage{}
+	return line
+}
+
+// Pause waits. It reports false if the context ends first.
+func Pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+)
+
+// A monitor retries while the servers have no leader. A refused read, or a long time without an
+// answer to any read, ends it.
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	unavailable := &client.Error{Status: 500, Body: "No cluster leader"}
+	refused := &client.Error{Status: 404, Body: "node not found"}
+	for name, test := range map[string]struct {
+		// waits is how long the first read waits before it fails, and failing how long reads fail after
+		// that. Another read is answered after other, unless that is zero.
+		waits, failing, other time.Duration
+		err, want             error
+		took                  time.Duration
+	}{
+		"at once":                   {},
+		"a new leader":              {failing: 10 * time.Second, err: unavailable, took: 10 * time.Second},
+		"no connection":             {failing: 10 * time.Second, err: io.ErrUnexpectedEOF, took: 10 * time.Second},
+		"out for long":              {failing: time.Hour, err: unavailable, want: unavailable, took: MonitorPatience + client.Pause},
+		"another read is answered":  {failing: time.Hour, other: time.Minute, err: unavailable, want: unavailable, took: time.Minute + MonitorPatience + client.Pause},
+		"refused":                   {failing: time.Hour, err: refused, want: refused},
+		"just long enough":          {failing: MonitorPatience, err: unavailable, took: MonitorPatience},
+		"out after a healthy wait":  {waits: time.Minute, failing: time.Minute, other: time.Minute, err: unavailable, took: 2 * time.Minute},
+		"the second of two outages": {waits: MonitorPatience, other: MonitorPatience, failing: MonitorPatience, err: unavailable, took: 2 * MonitorPatience},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				c := Contact{Patience: MonitorPatience}
+				c.Answered()
+				if test.other > 0 {
+					time.AfterFunc(test.other, c.Answered)
+				}
+				first := true
+				got, _, err := Retry(t.Context(), &c, func() (string, client.Answer, error) {
+					if first {
+						first = false
+						time.Sleep(test.waits)
+						synctest.Wait()
+					}
+					if time.Since(start) < test.waits+test.failing {
+						return "", client.Answer{}, test.err
+					}
+					return "answer", client.Answer{}, nil
+				})
+				must.Eq(t, test.took, time.Since(start))
+				must.ErrorIs(t, err, test.want)
+				if test.want == nil {
+					must.Eq(t, "answer", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAgain_interrupted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		c := Contact{Patience: MonitorPatience}
+		c.Answered()
+		_, _, err := Retry(ctx, &c, func() (string, client.Answer, error) { return "", client.Answer{}, errors.New("down") })
+		must.EqError(t, err, "down")
+		must.Eq(t, time.Second, time.Since(start))
+	})
+}
+
+// A server that has just started shows an older state, or no node at all. The monitor believes the
+// leader.
+func TestFollowing(t *testing.T) {
+	t.Parallel()
+	waiting := client.Query{Index: 7, Wait: time.Second, Stale: true}
+	notFound := &client.Error{Status: 404, Body: "node not found"}
+	for name, test := range map[string]struct {
+		index  uint64
+		answer uint64
+		err    error
+		want   []client.Query
+	}{
+		"the first read":           {0, 7, nil, []client.Query{{}}},
+		"news":                     {7, 8, nil, []client.Query{waiting}},
+		"no news":                  {7, 7, nil, []client.Query{waiting}},
+		"an older state":           {7, 6, nil, []client.Query{waiting, {}}},
+		"a state without the node": {7, 0, notFound, []client.Query{waiting, {}}},
+		"no answer":                {7, 0, io.ErrUnexpectedEOF, []client.Query{waiting}},
+	} {
+		var asked []client.Query
+		_, _, err := Following(test.index, time.Second, func(q client.Query) (string, client.Answer, error) {
+			asked = append(asked, q)
+			return "", client.Answer{Index: test.answer}, test.err
+		})()
+		must.ErrorIs(t, err, test.err)
+		must.Eq(t, test.want, asked, must.Sprint(name))
+	}
+}
+
+// An outage of all servers prints each address once, and its end.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	var o Outage
+	to := func(address string) string {
+		return o.Moved(client.Move{From: "http://s0", To: "http://" + address}, 10*time.Minute)
+	}
+	must.Eq(t, "connection lost, trying s1", to("s1"))
+	must.Eq(t, "", o.Answered())
+	must.Eq(t, "connection lost, trying s2", to("s2"))
+	must.Eq(t, "connection lost, trying s1", to("s1"))
+	must.Eq(t, "no server answers, retrying for 10m0s", to("s2"))
+	must.Eq(t, "", to("s1"))
+	must.Eq(t, "a server answers again", o.Answered())
+	must.Eq(t, "connection lost, trying s0 again", to("s0"))
+}

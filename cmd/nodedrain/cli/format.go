@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// Rough formats a duration: rounded to seconds below an hour, to minutes above.
+func Rough(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "0s"
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	}
+	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// Count returns a number with its noun.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// JobName returns a job's id, with its namespace unless that is the default one.
+func JobName(namespace, id string) string {
+	if namespace == "" || namespace == string(cluster.DefaultNamespace) {
+		return id
+	}
+	return namespace + "/" + id
+}
+
+// Number returns the value, or zero for nil.
+func Number(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// PairsText returns metadata as key=value pairs, sorted by key.
+func PairsText(pairs map[string]string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		parts = append(parts, key+"="+pairs[key])
+	}
+	return strings.Join(parts, ", ")
+}
+
+func JobVersion(a *wire.Allocation) string {
+	if a.Job == nil || a.Job.Version == nil {
+		return ""
+	}
+	return fmt.Sprint(*a.Job.Version)
+}
+
+// LimitText returns the limit of a drain, and whether it leaves system jobs.
+func LimitText(s *wire.DrainStrategy) string {
+	text := ""
+	switch {
+	case s.Deadline < 0:
+		text = "force drain"
+	case s.ForceDeadline.IsZero():
+		text = "no deadline"
+	default:
+		text = Clock(s.ForceDeadline) + " deadline"
+	}
+	if s.IgnoreSystemJobs {
+		text += "; ignoring system jobs"
+	}
+	return text
+}
+
+// Joined returns a status with its description, if there is one.
+func Joined(status, description string) string {
+	if description == "" {
+		return status
+	}
+	return status + ": " + description
+}
+
+// BytesText formats a number of bytes.
+func BytesText(n uint64) string {
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, unit := float64(n), 0
+	for value >= 1024 && unit < len("KMGTPE") {
+		value /= 1024
+		unit++
+	}
+	return fmt.Sprintf("%.1f %ciB", value, " KMGTPE"[unit])
+}

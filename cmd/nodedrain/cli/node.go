@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// MinPrefix is the minimum length of an id prefix.
+const MinPrefix = 2
+
+// Find returns the node that a name, an id or a prefix of an id names, and the index of the read.
+// doing begins the texts of server errors, as in "Error querying node info".
+func (c *Base) Find(asked *client.Client, given, doing string) (*wire.Node, uint64, error) {
+	if len(given) < MinPrefix {
+		return nil, 0, Error("Identifier must contain at least two characters.")
+	}
+	stubs, err := c.Matches(asked, given)
+	switch {
+	case err != nil:
+		return nil, 0, Errorf("%s: %v", doing, err)
+	case len(stubs) == 0:
+		return nil, 0, Errorf("No node(s) with prefix or id %q found, and no node has this name", given)
+	case len(stubs) > 1:
+		return nil, 0, Errorf("Prefix matched multiple nodes\n\n%s", matchTable(stubs))
+	}
+	node, answer, err := asked.Node(c.Ctx, stubs[0].ID, client.Query{})
+	if err != nil {
+		return nil, 0, Errorf("%s: %v", doing, err)
+	}
+	return node, answer.Index, nil
+}
+
+// Matches returns the nodes with this name and those whose id begins with it. A whole id matches one
+// node alone, even if another has that name.
+func (c *Base) Matches(asked *client.Client, given string) ([]*wire.NodeListStub, error) {
+	stubs, _, err := asked.Nodes(c.Ctx, client.NodesQuery{Query: client.Query{Prefix: evenDigits(given)}})
+	if err != nil && !notAnID(err) {
+		return nil, err
+	}
+	stubs = slices.DeleteFunc(stubs, func(n *wire.NodeListStub) bool { return !HasPrefixFold(n.ID, given) })
+	if i := slices.IndexFunc(stubs, func(n *wire.NodeListStub) bool { return n.ID == given }); i >= 0 {
+		return stubs[i : i+1], nil
+	}
+	literal, ok := filterText(given)
+	if !ok {
+		return stubs, nil
+	}
+	named, _, err := asked.Nodes(c.Ctx, client.NodesQuery{Query: client.Query{Filter: "Name == " + literal}})
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range named {
+		if !slices.ContainsFunc(stubs, func(o *wire.NodeListStub) bool { return o.ID == n.ID }) {
+			stubs = append(stubs, n)
+		}
+	}
+	return stubs, nil
+}
+
+// notAnID reports whether the servers refused a prefix because no node's id can have it.
+func notAnID(err error) bool {
+	answer, is := errors.AsType[*client.Error](err)
+	return is && strings.HasPrefix(answer.Body, "node lookup failed: index error")
+}
+
+func HasPrefixFold(text, prefix string) bool {
+	return len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix)
+}
+
+// filterText returns a text as a literal of a filter. A literal cannot hold both kinds of quotes.
+func filterText(text string) (literal string, ok bool) {
+	switch {
+	case !strings.Contains(text, `"`):
+		return strconv.Quote(text), true
+	case !strings.Contains(text, "`"):
+		return "`" + text + "`", true
+	}
+	return "", false
+}
+
+// Only returns the node that a command is given, or with -self the agent's own; see find.
+func (c *Base) Only(asked *client.Client, given []string, doing string) (*wire.Node, error) {
+	id, err := c.Named(asked, given)
+	if err != nil {
+		return nil, err
+	}
+	node, _, err := c.Find(asked, id, doing)
+	return node, err
+}
+
+// evenDigits cuts a prefix to an even number of hexadecimal digits: the servers look up
+// ids by their bytes.
+func evenDigits(prefix string) string {
+	digits := 0
+	for _, r := range prefix {
+		if r != '-' {
+			digits++
+		}
+	}
+	if digits%2 == 0 {
+		return prefix
+	}
+	return prefix[:len(prefix)-1]
+}
+
+// matchTable lists the nodes that match a prefix.
+func matchTable(stubs []*wire.NodeListStub) *Table {
+	t := NewTable("ID", "DC", "Name", "Class", "Drain", "Eligibility", "Status")
+	for _, n := range stubs {
+		t.Row(n.ID, n.Datacenter, n.Name, n.NodeClass, fmt.Sprint(n.Drain), n.SchedulingEligibility, n.Status)
+	}
+	return t
+}
+
+// ownNode returns the id of the node of the agent that answers.
+func (c *Base) ownNode(asked *client.Client) (string, error) {
+	self, err := asked.Self(c.Ctx)
+	switch {
+	case err != nil:
+		return "", Errorf("Error querying agent info: failed querying self endpoint: %v", err)
+	case self.Stats["client"]["node_id"] == "":
+		return "", Error("Nomad not running in client mode")
+	}
+	return self.Stats["client"]["node_id"], nil
+}
+
+// Named returns the node of the command line: the argument, or without one the agent's
+// own node.
+func (c *Base) Named(asked *client.Client, nodes []string) (string, error) {
+	if len(nodes) > 0 {
+		return nodes[0], nil
+	}
+	return c.ownNode(asked)
+}

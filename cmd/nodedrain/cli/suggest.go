@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/cli"
+)
+
+// exitUnknownCommand is the exit code for an unknown command. It is the one of package cli.
+const exitUnknownCommand = 127
+
+// Misspelled returns the error text for a command that does not exist but resembles one, or empty.
+func Misspelled(args []string, all map[string]cli.CommandFactory) string {
+	before := "" // the commands that were found so far, each with a space after it
+	for _, word := range args {
+		next := nextWords(all, before)
+		if strings.HasPrefix(word, "-") || len(next) == 0 {
+			return ""
+		}
+		if slices.Contains(next, word) {
+			before += word + " "
+			continue
+		}
+		if like := nearest(word, next); like != "" {
+			return fmt.Sprintf("nodedrain has no command %q. Did you mean %q?", before+word, before+like)
+		}
+		return ""
+	}
+	return ""
+}
+
+// nextWords returns the words that can follow the beginning of a command, sorted.
+func nextWords(all map[string]cli.CommandFactory, before string) []string {
+	words := map[string]bool{}
+	for name := range all {
+		if rest, ok := strings.CutPrefix(name, before); ok {
+			word, _, _ := strings.Cut(rest, " ")
+			words[word] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(words))
+}
+
+// undefinedFlag begins the error of package flag for a flag that is not defined.
+const undefinedFlag = "flag provided but not defined: -"
+
+// suggestFlag adds to the error of an undefined flag the flag that it resembles.
+func suggestFlag(set *flag.FlagSet, err error) error {
+	name, undefined := strings.CutPrefix(err.Error(), undefinedFlag)
+	if !undefined {
+		return err
+	}
+	var names []string
+	set.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	if like := nearest(name, names); like != "" {
+		return fmt.Errorf("%w (did you mean -%s?)", err, like)
+	}
+	return err
+}
+
+// Parse parses flags. Its error points to the help.
+func Parse(set *flag.FlagSet, command string, args []string) error {
+	err := set.Parse(args)
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; \"nodedrain %s -h\" lists the options", suggestFlag(set, err), command)
+}
+
+// nearest returns the candidate that a misspelled word most resembles, or empty if none is close.
+func nearest(word string, candidates []string) string {
+	best, at := "", 1+len(word)/4
+	for _, c := range candidates {
+		if d := distance(word, c); d < at || d == at && best == "" {
+			best, at = c, d
+		}
+	}
+	return best
+}
+
+// distance counts the letters to add, remove, replace or swap with their neighbour that turn one
+// word into the other.
+func distance(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	rows := make([][]int, len(x)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(y)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(x); i++ {
+		for j := 1; j <= len(y); j++ {
+			replaced := rows[i-1][j-1]
+			if x[i-1] != y[j-1] {
+				replaced++
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, replaced)
+			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(x)][len(y)]
+}

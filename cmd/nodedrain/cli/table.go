@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// Table is text in aligned columns. Its first row names the columns.
+type Table struct{ rows [][]string }
+
+func NewTable(columns ...string) *Table { return &Table{rows: [][]string{columns}} }
+
+func (t *Table) Row(cells ...string) {
+	for i, cell := range cells {
+		if cells[i] = SingleLine(cell); cells[i] == "" {
+			cells[i] = "<none>"
+		}
+	}
+	t.rows = append(t.rows, cells)
+}
+
+// SingleLine removes line breaks and control characters from text of other origin, so that
+// it cannot break a row or control the terminal.
+func SingleLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
+
+func (t *Table) Write(out io.Writer) {
+	aligned(out, t.rows, 2)
+}
+
+// aligned writes rows in columns with a gap between them. It counts the columns of the terminal,
+// of which a wide character takes two. It ignores errors: a closed terminal cannot show one.
+func aligned(out io.Writer, rows [][]string, gap int) {
+	var widths []int
+	for _, cells := range rows {
+		for i, cell := range cells {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], runewidth.StringWidth(cell))
+		}
+	}
+	var text strings.Builder
+	for _, cells := range rows {
+		for i, cell := range cells {
+			text.WriteString(cell)
+			if i < len(cells)-1 {
+				text.WriteString(strings.Repeat(" ", widths[i]-runewidth.StringWidth(cell)+gap))
+			}
+		}
+		text.WriteByte('\n')
+	}
+	_, _ = io.WriteString(out, text.String())
+}
+
+func (t *Table) String() string {
+	var text strings.Builder
+	t.Write(&text)
+	return strings.TrimRight(text.String(), "\n")
+}
+
+// Facts are names and values, one pair per line.
+type Facts struct{ lines [][]string }
+
+func (f *Facts) Add(name, value string) {
+	if value = SingleLine(value); value == "" {
+		value = "<none>"
+	}
+	f.lines = append(f.lines, []string{name, "= " + value})
+}
+
+func (f *Facts) Write(out io.Writer) {
+	aligned(out, f.lines, 1)
+}
+
+// shortIDLength is the length of a shortened id.
+const shortIDLength = 8
+
+// ShortID returns a prefix of an id, long enough for commands to find the node.
+func ShortID(id string, whole bool) string {
+	if whole || len(id) <= shortIDLength {
+		return id
+	}
+	return id[:shortIDLength]
+}

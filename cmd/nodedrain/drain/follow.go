@@ -1,0 +1,319 @@
+package drain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// event is a change of a drain, and the time at which it happened by the servers' clocks. A zero time
+// is not known.
+type event struct {
+	at   time.Time
+	text string
+}
+
+// Follower holds the last known state of a drain and returns an event for each change. It
+// does no input or output.
+type Follower struct {
+	Node string
+	// skipSystem means that system jobs need not stop, for every strategy.
+	SkipSystem bool
+	// strategy is the last one read, or nil before the first.
+	Strategy *wire.DrainStrategy
+	// allocs are the node's allocations as last read, by id, or nil before the first read.
+	allocs  map[string]*wire.Allocation
+	leaving leaving
+
+	// drainEnded and allStopped are the two conditions of the monitor's end. cancelled
+	// means that the drain ended by a cancel.
+	DrainEnded, allStopped, cancelled bool
+	// record is the record of the drain after its end, or nil.
+	record *wire.Drain
+	// down reports whether the node was down when it was last read.
+	down bool
+	// held are the groups that have not moved, with their reasons; endsBy is the latest
+	// end of the drain, or zero. Both come from the server. After the end of the drain held are
+	// those that still stop.
+	held   []heldGroup
+	endsBy time.Time
+	// reported are the allocations left as the server last reported them.
+	reported []wire.DrainAlloc
+	// nothingLeft means that the drain ended, and that all that had to leave has stopped.
+	nothingLeft bool
+}
+
+// over reports whether the monitor can end.
+func (f *Follower) over() bool { return f.DrainEnded && (f.allStopped || f.cancelled) }
+
+// sawNode returns the changes of the node. The record is that of its last drain if the node
+// no longer drains, or nil.
+func (f *Follower) sawNode(n *wire.Node, record *wire.Drain) (events []event) {
+	down := n.Status == string(cluster.NodeDown)
+	if down && !f.down && !f.DrainEnded {
+		events = append(events, event{unixTime(n.StatusUpdatedAt, 0), fmt.Sprintf("Node %q down", n.ID)})
+	}
+	f.down = down
+	strategy := n.DrainStrategy
+	switch {
+	case strategy == nil:
+		f.DrainEnded, f.record = true, record
+		f.nothingLeft = record != nil && record.Outcome != string(cluster.OutcomeNone) && record.StillStopping == 0
+		events = append(events, f.ended(n, record)...)
+		f.held = nil
+		return append(events, f.lingering()...)
+	case f.Strategy != nil && !sameStrategy(f.Strategy, strategy):
+		events = append(events, event{updatedAt(n), fmt.Sprintf("Node %q drain updated: %s", n.ID, cli.LimitText(strategy))})
+	}
+	f.Strategy = strategy
+	return events
+}
+
+// unixTime returns a Unix time, or zero for none.
+func unixTime(seconds, nanoseconds int64) time.Time {
+	if seconds == 0 && nanoseconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, nanoseconds)
+}
+
+// updatedAt returns the time of the last change of the node's drain, or zero.
+func updatedAt(n *wire.Node) time.Time {
+	if n.LastDrain == nil {
+		return time.Time{}
+	}
+	return n.LastDrain.UpdatedAt.Time
+}
+
+func sameStrategy(a, b *wire.DrainStrategy) bool {
+	return a.Deadline == b.Deadline && a.ForceDeadline.Equal(b.ForceDeadline.Time) && a.IgnoreSystemJobs == b.IgnoreSystemJobs
+}
+
+// ended returns how the drain ended. A cancelled drain is not complete.
+func (f *Follower) ended(n *wire.Node, record *wire.Drain) (events []event) {
+	at := updatedAt(n)
+	if record != nil {
+		at = record.EndedAt.Time
+	}
+	if n.LastDrain == nil || n.LastDrain.Status != string(cluster.DrainStatusCanceled) {
+		events = append(events, event{at, fmt.Sprintf("Drain complete for node %s", n.ID)})
+		for _, line := range outcomeText(record) {
+			events = append(events, event{at, line})
+		}
+		return events
+	}
+	f.cancelled = true
+	line := fmt.Sprintf("Drain of node %q was cancelled", n.ID)
+	if why := n.LastDrain.Meta["cancel_message"]; why != "" {
+		line += ": " + cli.SingleLine(why)
+	}
+	return []event{{at, line}}
+}
+
+// outcomeText returns the outcome of an ended drain if it says more than "complete", and the volumes
+// that it left.
+func outcomeText(record *wire.Drain) (lines []string) {
+	switch {
+	case record == nil || record.Outcome == string(cluster.OutcomeNone):
+		return nil
+	case record.StillStopping > 0:
+		lines = append(lines, fmt.Sprintf("Outcome: %s; %s still stopping", record.Outcome, cli.Count(record.StillStopping, "allocation")))
+	case record.Outcome != string(cluster.OutcomeComplete):
+		lines = append(lines, "Outcome: "+record.Outcome)
+	}
+	if record.VolumesLeft == nil {
+		return lines
+	}
+	for _, v := range record.VolumesLeft.Volumes {
+		lines = append(lines, cli.SingleLine("Left on the node: "+volumeText(v)))
+	}
+	if more := record.VolumesLeft.More; more > 0 {
+		lines = append(lines, fmt.Sprintf("Left on the node: %s more", cli.Count(more, "volume")))
+	}
+	return lines
+}
+
+// volumeText names a volume that is still on a node, and why.
+func volumeText(v wire.VolumeHold) string {
+	text := fmt.Sprintf("volume %s of allocation %s", cli.JobName(v.Namespace, v.Volume), v.AllocID)
+	if v.Path != "" {
+		text += " at " + v.Path
+	}
+	if v.Reason != "" {
+		text += ": " + v.Reason
+	}
+	return text
+}
+
+// sawAllocs returns the changes of the node's allocations.
+func (f *Follower) sawAllocs(list []*wire.Allocation) (events []event) {
+	before := f.allocs
+	f.allocs = make(map[string]*wire.Allocation, len(list))
+	var stopped time.Time // the last stop in this read, or zero
+	for _, a := range list {
+		if was := before[a.ID]; was != nil {
+			events = append(events, changes(was, a)...)
+			if at := unixTime(0, a.ModifyTime); alloc.Alive(was) && !alloc.Alive(a) && at.After(stopped) {
+				stopped = at
+			}
+		}
+		f.allocs[a.ID] = a
+	}
+	left := f.Left()
+	f.leaving.saw(left)
+	if left == 0 && !f.allStopped {
+		events = append(events, event{stopped, fmt.Sprintf("All allocations on node %q have stopped", f.Node)})
+	}
+	f.allStopped = left == 0
+	return append(events, f.lingering()...)
+}
+
+// changes returns the changes of an allocation between two reads, oldest first. A slow read
+// can find several.
+func changes(was, is *wire.Allocation) (events []event) {
+	if marked(is) && !marked(was) {
+		events = append(events, event{is.DesiredTransition.MarkedAt.Time, fmt.Sprintf("Alloc %q marked for migration", is.ID)})
+	}
+	if marked(is) && was.DesiredStatus != is.DesiredStatus && is.DesiredStatus == string(cluster.DesiredStop) {
+		events = append(events, event{is.StoppedAt.Time, fmt.Sprintf("Alloc %q draining", is.ID)})
+	}
+	if was.ClientStatus != is.ClientStatus {
+		events = append(events, event{unixTime(0, is.ModifyTime), fmt.Sprintf("Alloc %q status %s -> %s", is.ID, was.ClientStatus, is.ClientStatus)})
+	}
+	return events
+}
+
+// Left counts the allocations that still have to stop.
+func (f *Follower) Left() (n int) {
+	for _, a := range f.allocs {
+		if alloc.Alive(a) && !f.Stays(a) {
+			n++
+		}
+	}
+	return n
+}
+
+// Stays reports whether the allocation need not leave: the drain may ignore system jobs, and leave
+// the storage plugins that serve them. Which ones these are only the servers know.
+func (f *Follower) Stays(a *wire.Allocation) bool {
+	switch skip := f.SkipSystem || f.Strategy != nil && f.Strategy.IgnoreSystemJobs; {
+	case !skip:
+		return false
+	case isPlugin(a.Job):
+		return f.nothingLeft || slices.ContainsFunc(f.reported, func(r wire.DrainAlloc) bool {
+			return r.ID == a.ID && r.Reason == rules.ReasonLeftByRequest.String()
+		})
+	}
+	return jobType(a) == string(cluster.JobSystem)
+}
+
+// jobType returns the type of an allocation's job, or empty if it is not known.
+func jobType(a *wire.Allocation) string {
+	if a.Job == nil || a.Job.Type == nil {
+		return ""
+	}
+	return *a.Job.Type
+}
+
+// isPlugin reports whether a job has a storage plugin. Then all its allocations count as
+// plugins.
+func isPlugin(j *wire.Job) bool {
+	return j != nil && slices.ContainsFunc(j.TaskGroups, func(g *wire.TaskGroup) bool {
+		return slices.ContainsFunc(g.Tasks, func(t *wire.Task) bool { return t.CSIPluginConfig != nil })
+	})
+}
+
+// marked reports whether a drain marked the allocation.
+func marked(a *wire.Allocation) bool {
+	return a.DesiredTransition != nil && a.DesiredTransition.Migrate != nil && *a.DesiredTransition.Migrate
+}
+
+// look returns the progress of the drain.
+func (f *Follower) look(now time.Time) drainLook {
+	l := drainLook{leaving: f.leaving, rounds: roundsLeft(f.reported, f.Strategy, now), endsBy: f.endsBy, held: f.held, at: now}
+	if f.DrainEnded {
+		l.endsBy, l.rounds = time.Time{}, 0
+	}
+	return l
+}
+
+// heldGroup counts the allocations of a group that have not moved for one reason.
+type heldGroup struct {
+	group, reason string
+	count         int
+	// detail is the detail of the group's first allocation.
+	detail string
+	// since is when the reason began to hold for the first of them, or zero.
+	since time.Time
+}
+
+func (h heldGroup) String() string {
+	text := fmt.Sprintf("%d of %s: %s", h.count, h.group, h.reason)
+	if h.detail != "" && h.detail != h.reason {
+		text += ": " + h.detail
+	}
+	return cli.SingleLine(text)
+}
+
+// sawReport stores why allocations have not moved, and returns an event for each group with
+// a new reason.
+func (f *Follower) sawReport(r *wire.NodeDrain) (events []event) {
+	if r.Progress == nil || f.DrainEnded {
+		return nil // the drain has ended, or this server does not lead
+	}
+	before := f.held
+	f.held, f.endsBy, f.reported = heldGroups(r.Allocs), r.Progress.EndsBy.Time, r.Allocs
+	for _, h := range f.held {
+		known := slices.ContainsFunc(before, func(o heldGroup) bool { return o.group == h.group && o.reason == h.reason })
+		if !known && !onItsWay(h.reason) {
+			events = append(events, event{h.since, "Waiting: " + h.String()})
+		}
+	}
+	return events
+}
+
+// onItsWay reports whether an allocation with this reason is moving. Lines of its own
+// report it.
+func onItsWay(reason string) bool {
+	moving := [...]rules.Reason{rules.ReasonLeftByRequest, rules.ReasonWritePending, rules.ReasonStopping, rules.ReasonWaitingForScheduler}
+	return slices.ContainsFunc(moving[:], func(r rules.Reason) bool { return r.String() == reason })
+}
+
+// heldGroups sums up the allocations left: first the groups that do not move, then by
+// count, largest first, then by name.
+func heldGroups(allocs []wire.DrainAlloc) (held []heldGroup) {
+	for _, a := range allocs {
+		group := a.Namespace + "/" + a.JobID + "." + a.TaskGroup
+		i := slices.IndexFunc(held, func(h heldGroup) bool { return h.group == group && h.reason == a.Reason })
+		if i < 0 {
+			i = len(held)
+			held = append(held, heldGroup{group: group, reason: a.Reason, detail: cli.LocalTimes(a.Detail), since: a.Since.Time})
+		}
+		held[i].count++
+		if at := a.Since.Time; !at.IsZero() && at.Before(held[i].since) {
+			held[i].since = at
+		}
+	}
+	slices.SortStableFunc(held, func(a, b heldGroup) int {
+		return cmp.Or(compareBools(onItsWay(a.reason), onItsWay(b.reason)), -cmp.Compare(a.count, b.count), strings.Compare(a.group, b.group))
+	})
+	return held
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

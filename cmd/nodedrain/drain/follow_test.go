@@ -1,0 +1,349 @@
+package drain
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+var began = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// seenNode returns a node that drains with a deadline.
+func seenNode(limit time.Duration) *wire.Node {
+	return &wire.Node{ID: "n1", Status: "ready", DrainStrategy: &wire.DrainStrategy{
+		Deadline: limit, StartedAt: wire.NewTime(began), ForceDeadline: wire.NewTime(began.Add(limit)),
+	}}
+}
+
+// seenAlloc returns an allocation of a job of that type.
+func seenAlloc(id, jobType, desired, client string, migrate bool) *wire.Allocation {
+	a := &wire.Allocation{ID: id, JobID: "job", TaskGroup: "web", DesiredStatus: desired, ClientStatus: client, Job: &wire.Job{Type: &jobType}}
+	if migrate {
+		a.DesiredTransition = &wire.DesiredTransition{Migrate: &migrate}
+	}
+	return a
+}
+
+// texts returns the texts of events.
+func texts(events []event) (list []string) {
+	for _, e := range events {
+		list = append(list, e.text)
+	}
+	return list
+}
+
+// The monitor prints the lines of Nomad's command, from the first mark to the end.
+func TestFollower_story(t *testing.T) {
+	t.Parallel()
+	f := Follower{Node: "n1"}
+	must.SliceEmpty(t, f.sawNode(seenNode(time.Hour), nil))
+	must.SliceEmpty(t, f.sawAllocs([]*wire.Allocation{
+		seenAlloc("a1", "service", "run", "running", false), seenAlloc("a2", "service", "run", "running", false),
+	}))
+	must.Eq(t, []string{`Alloc "a1" marked for migration`}, texts(f.sawAllocs([]*wire.Allocation{
+		seenAlloc("a1", "service", "run", "running", true), seenAlloc("a2", "service", "run", "running", false),
+	})))
+	must.Eq(t, []string{`Node "n1" drain updated: ` + cli.LocalTimes("2026-01-02T12:30:00Z") + " deadline"}, texts(f.sawNode(seenNode(30*time.Minute), nil)))
+	must.SliceEmpty(t, f.sawNode(seenNode(30*time.Minute), nil))
+	forced := &wire.Node{ID: "n1", Status: "ready", DrainStrategy: &wire.DrainStrategy{Deadline: -1, StartedAt: wire.NewTime(began)}}
+	must.Eq(t, []string{`Node "n1" drain updated: force drain`}, texts(f.sawNode(forced, nil)))
+	must.Eq(t, 1, len(f.sawNode(seenNode(30*time.Minute), nil)))
+	must.Eq(t, []string{`Alloc "a1" draining`, `Alloc "a2" marked for migration`}, texts(f.sawAllocs([]*wire.Allocation{
+		seenAlloc("a1", "service", "stop", "running", true), seenAlloc("a2", "service", "run", "running", true),
+	})))
+	must.Eq(t, []string{`Alloc "a1" status running -> complete`, `Alloc "a2" draining`}, texts(f.sawAllocs([]*wire.Allocation{
+		seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "service", "stop", "running", true),
+	})))
+	must.Eq(t, "1 of 2 allocations left", f.look(began.Add(10*time.Second)).String())
+
+	down := seenNode(30 * time.Minute)
+	down.Status = "down"
+	must.Eq(t, []string{`Node "n1" down`}, texts(f.sawNode(down, nil)))
+
+	ended := &wire.Node{ID: "n1", Status: "ready", LastDrain: &wire.DrainMetadata{Status: "complete"}}
+	must.Eq(t, []string{"Drain complete for node n1"}, texts(f.sawNode(ended, &wire.Drain{Outcome: "complete"})))
+	must.False(t, f.over())
+	must.Eq(t, []string{`Alloc "a2" status running -> complete`, `All allocations on node "n1" have stopped`}, texts(f.sawAllocs([]*wire.Allocation{
+		seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "service", "stop", "complete", true),
+	})))
+	must.True(t, f.over())
+	must.False(t, f.cancelled)
+}
+
+// A slow read sees several changes of an allocation at once; the monitor prints all of them.
+func TestFollower_several(t *testing.T) {
+	t.Parallel()
+	var f Follower
+	f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "run", "running", false), seenAlloc("a2", "batch", "run", "running", false)})
+	must.Eq(t, []string{`Alloc "a1" marked for migration`, `Alloc "a1" draining`, `Alloc "a1" status running -> complete`},
+		texts(f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "batch", "run", "running", false)})))
+}
+
+// Events carry the times that the servers have recorded, not the time of the read.
+func TestFollower_times(t *testing.T) {
+	t.Parallel()
+	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
+	f := Follower{Node: "n1"}
+	f.sawNode(seenNode(time.Hour), nil)
+	f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "run", "running", false)})
+
+	stopped := seenAlloc("a1", "service", "stop", "complete", true)
+	stopped.DesiredTransition.MarkedAt, stopped.StoppedAt = wire.NewTime(at(1)), wire.NewTime(at(2))
+	stopped.ModifyTime = at(7).UnixNano()
+	times(t, []time.Time{at(1), at(2), at(7), at(7)}, f.sawAllocs([]*wire.Allocation{stopped}))
+	must.SliceEmpty(t, f.sawAllocs([]*wire.Allocation{stopped})) // the end is told once
+
+	down := seenNode(30 * time.Minute)
+	down.Status, down.StatusUpdatedAt = "down", at(9).Unix()
+	down.LastDrain = &wire.DrainMetadata{UpdatedAt: wire.NewTime(at(8))}
+	times(t, []time.Time{at(9), at(8)}, f.sawNode(down, nil))
+	must.SliceEmpty(t, f.sawNode(down, nil)) // nothing is new
+
+	web := leftAlloc("web", "below budget", "2 of 4 healthy")
+	later := web
+	web.Since, later.Since = wire.NewTime(at(3)), wire.NewTime(at(4))
+	times(t, []time.Time{at(3)}, f.sawReport(report(later, web)))
+
+	ended := &wire.Node{ID: "n1", LastDrain: &wire.DrainMetadata{Status: "complete", UpdatedAt: wire.NewTime(at(11))}}
+	times(t, []time.Time{at(10), at(10)}, f.sawNode(ended, &wire.Drain{Outcome: "forced", EndedAt: wire.NewTime(at(10))}))
+	times(t, []time.Time{at(11)}, f.sawNode(ended, nil))
+}
+
+// times checks the times of events.
+func times(t *testing.T, want []time.Time, events []event) {
+	t.Helper()
+	must.Len(t, len(want), events)
+	for i, e := range events {
+		must.True(t, e.at.Equal(want[i]), must.Sprint(e))
+	}
+}
+
+func TestFollower_ended(t *testing.T) {
+	t.Parallel()
+	node := func(status string, meta map[string]string) *wire.Node {
+		return &wire.Node{ID: "n1", LastDrain: &wire.DrainMetadata{Status: status, Meta: meta}}
+	}
+	for name, test := range map[string]struct {
+		node      *wire.Node
+		record    *wire.Drain
+		want      []string
+		cancelled bool
+	}{
+		"complete":         {node("complete", nil), &wire.Drain{Outcome: "complete"}, []string{"Drain complete for node n1"}, false},
+		"nothing kept":     {&wire.Node{ID: "n1"}, nil, []string{"Drain complete for node n1"}, false},
+		"deadline reached": {node("complete", nil), &wire.Drain{Outcome: "deadline reached"}, []string{"Drain complete for node n1", "Outcome: deadline reached"}, false},
+		"still stopping": {
+			node("complete", nil),
+			&wire.Drain{Outcome: "forced", StillStopping: 1},
+			[]string{"Drain complete for node n1", "Outcome: forced; 1 allocation still stopping"},
+			false,
+		},
+		"volumes left": {
+			node("complete", nil),
+			&wire.Drain{Outcome: "complete", VolumesLeft: &wire.VolumeHolds{More: 2, Volumes: []wire.VolumeHold{
+				{Namespace: "default", Volume: "data", AllocID: "a1", Path: "/mnt/data", Reason: "busy:\nprocess 7 (tail)"},
+				{Namespace: "ops", Volume: "logs", AllocID: "a2"},
+			}}},
+			[]string{
+				"Drain complete for node n1", "Left on the node: volume data of allocation a1 at /mnt/data: busy: process 7 (tail)",
+				"Left on the node: volume ops/logs of allocation a2", "Left on the node: 2 volumes more",
+			},
+			false,
+		},
+		"cancelled": {node("canceled", nil), &wire.Drain{Outcome: "cancelled"}, []string{`Drain of node "n1" was cancelled`}, true},
+		"cancelled, and why": {
+			node("canceled", map[string]string{"cancel_message": "wrong\nnode"}),
+			nil,
+			[]string{`Drain of node "n1" was cancelled: wrong node`},
+			true,
+		},
+	} {
+		f := Follower{Node: "n1"}
+		must.Eq(t, test.want, texts(f.sawNode(test.node, test.record)), must.Sprint(name))
+		must.Eq(t, test.cancelled, f.cancelled, must.Sprint(name))
+		must.Eq(t, test.cancelled, f.over(), must.Sprint(name))
+	}
+}
+
+// The monitor does not wait for ignored system jobs, except storage plugins, nor for lost or
+// unknown allocations.
+func TestFollower_left(t *testing.T) {
+	t.Parallel()
+	plugin := seenAlloc("a4", "system", "run", "running", false)
+	plugin.Job.TaskGroups = []*wire.TaskGroup{{Tasks: []*wire.Task{{CSIPluginConfig: &wire.CSIPlugin{ID: "ebs"}}}}}
+	all := []*wire.Allocation{
+		seenAlloc("a1", "service", "run", "running", false), seenAlloc("a2", "batch", "run", "pending", false),
+		seenAlloc("a3", "system", "run", "running", false), plugin,
+		seenAlloc("a5", "service", "stop", "lost", false), seenAlloc("a6", "service", "run", "unknown", false),
+		seenAlloc("a7", "batch", "run", "failed", false),
+	}
+	for want, f := range map[int]Follower{
+		4: {Strategy: &wire.DrainStrategy{}},
+		3: {Strategy: &wire.DrainStrategy{IgnoreSystemJobs: true}},
+	} {
+		f.sawAllocs(all)
+		must.Eq(t, want, f.Left())
+		f.SkipSystem = true
+		must.Eq(t, 3, f.Left())
+	}
+}
+
+// A storage plugin that serves an ignored system job stays. The servers say which one: in their
+// report, or with a drain that ended although the plugin runs.
+func TestFollower_leftPlugin(t *testing.T) {
+	t.Parallel()
+	plugin := seenAlloc("p1", "system", "run", "running", false)
+	plugin.Job.TaskGroups = []*wire.TaskGroup{{Tasks: []*wire.Task{{CSIPluginConfig: &wire.CSIPlugin{ID: "disks"}}}}}
+	for name, see := range map[string]func(f *Follower){
+		"reported": func(f *Follower) {
+			f.sawReport(report(wire.DrainAlloc{ID: "p1", Reason: "left by request"}))
+			f.sawNode(&wire.Node{}, &wire.Drain{Outcome: "deadline reached", StillStopping: 1})
+		},
+		"ended": func(f *Follower) { f.sawNode(&wire.Node{}, &wire.Drain{Outcome: "complete"}) },
+	} {
+		f := Follower{SkipSystem: true}
+		f.sawAllocs([]*wire.Allocation{plugin})
+		must.Eq(t, 1, f.Left(), must.Sprint(name))
+		see(&f)
+		f.sawAllocs([]*wire.Allocation{plugin})
+		must.True(t, f.over(), must.Sprint(name))
+	}
+}
+
+func report(allocs ...wire.DrainAlloc) *wire.NodeDrain {
+	return &wire.NodeDrain{State: wire.StateDraining, Progress: &wire.DrainProgress{EndsBy: wire.NewTime(began.Add(time.Hour))}, Allocs: allocs}
+}
+
+func leftAlloc(group, reason, detail string) wire.DrainAlloc {
+	return wire.DrainAlloc{Namespace: "default", JobID: "shop", TaskGroup: group, Reason: reason, Detail: detail}
+}
+
+// A group that does not move gives one line with its reason, and another when the reason changes.
+func TestFollower_report(t *testing.T) {
+	t.Parallel()
+	var f Follower
+	web := leftAlloc("web", "waiting for room", "3 of 4 healthy, max_parallel 1; 1 of the group moving")
+	must.Eq(t, []string{
+		"Waiting: 2 of default/shop.web: waiting for room: 3 of 4 healthy, max_parallel 1; 1 of the group moving",
+		"Waiting: 1 of default/shop.cron: batch running: until done",
+	}, texts(f.sawReport(report(leftAlloc("cron", "batch running", "until done"), web, web, leftAlloc("web", "stopping", "may take 5s")))))
+	must.SliceEmpty(t, f.sawReport(report(web, leftAlloc("cron", "batch running", "until done"))))
+	must.Eq(t, []string{"Waiting: 1 of default/shop.web: below budget: 2 of 4 healthy"},
+		texts(f.sawReport(report(leftAlloc("web", "below budget", "2 of 4 healthy")))))
+	must.SliceEmpty(t, f.sawReport(&wire.NodeDrain{State: wire.StateEnded}))
+
+	f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "run", "running", false)})
+	must.StrContains(t, f.look(began).String(), "1 of 1 allocation left, at least 1 round, ends by ")
+}
+
+// After the end of the drain the monitor says for what it waits: a task whose driver is off may never end.
+func TestFollower_lingering(t *testing.T) {
+	t.Parallel()
+	f := Follower{Node: "n1"}
+	f.sawNode(seenNode(time.Minute), nil)
+	web, other := seenAlloc("a1", "service", "stop", "running", true), seenAlloc("a2", "service", "stop", "running", true)
+	web.Namespace, other.Namespace = "default", "default"
+	web.TaskStates = map[string]*wire.TaskState{"main": {Waiting: &wire.TaskWait{For: "driver", Detail: "the driver raw_exec is not healthy"}}, "side": {}}
+	other.TaskGroup, other.ClientDescription = "db", "stopping (waiting for 1 volumes)"
+	must.SliceEmpty(t, f.sawAllocs([]*wire.Allocation{web, other}))
+	must.SliceEmpty(t, f.sawReport(report(leftAlloc("web", "stopping", "may take 5s"))))
+	ended := &wire.Node{ID: "n1", Status: "ready", LastDrain: &wire.DrainMetadata{Status: "complete"}}
+	must.Eq(t, []string{
+		"Drain complete for node n1",
+		"Outcome: deadline reached; 2 allocations still stopping",
+		"Waiting: 1 of default/job.db: stopping: stopping (waiting for 1 volumes)",
+		`Waiting: 1 of default/job.web: stopping: task "main" waits for driver: the driver raw_exec is not healthy`,
+	}, texts(f.sawNode(ended, &wire.Drain{Outcome: "deadline reached", StillStopping: 2})))
+	must.SliceEmpty(t, f.sawAllocs([]*wire.Allocation{web, other}), must.Sprint("nothing is new"))
+	must.SliceLen(t, 2, f.look(began).held, must.Sprint("the bar shows it"))
+	ended2 := seenAlloc("a2", "service", "stop", "complete", true)
+	web.TaskStates["main"].Waiting.For = "process"
+	must.Eq(t, []string{
+		`Alloc "a2" status running -> complete`,
+		`Waiting: 1 of default/job.web: stopping: task "main" waits for process: the driver raw_exec is not healthy`,
+	}, texts(f.sawAllocs([]*wire.Allocation{web, ended2})))
+	must.False(t, f.over())
+}
+
+// Every reason outside the set holds an allocation: no reason is lost.
+func TestOnItsWay(t *testing.T) {
+	t.Parallel()
+	must.True(t, onItsWay("stopping"))
+	must.False(t, onItsWay("below budget"))
+	must.False(t, onItsWay("a reason of a newer server"))
+}
+
+// Allocations that arrive increase the total.
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	var l leaving
+	l.saw(100)
+	l.saw(90)
+	must.Eq(t, leaving{left: 90, most: 100}, l)
+	l.saw(95)
+	must.Eq(t, leaving{left: 95, most: 105}, l)
+}
+
+// A group needs a round for every max_parallel allocations, and each stage waits for the one before.
+func TestRoundsLeft(t *testing.T) {
+	t.Parallel()
+	of := func(n int, stage, group, reason string, maxParallel int) (list []wire.DrainAlloc) {
+		for range n {
+			list = append(list, wire.DrainAlloc{Stage: stage, JobID: "shop", TaskGroup: group, Reason: reason, MaxParallel: maxParallel})
+		}
+		return list
+	}
+	web := of(5, "consumers", "web", "waiting for room", 2)
+	db := of(4, "consumers", "db", "waiting for room", 1)
+	logs := of(3, "system", "logs", "waiting for stage", 0)
+	ignored := of(3, "system", "logs", "left by request", 0)
+	plugin := of(1, "storage plugins", "csi", "waiting for stage", 0)
+	finite := &wire.DrainStrategy{Deadline: time.Hour, ForceDeadline: wire.NewTime(began.Add(time.Hour))}
+	for _, c := range []struct {
+		name   string
+		allocs []wire.DrainAlloc
+		s      *wire.DrainStrategy
+		want   int
+	}{
+		{"nothing", nil, nil, 0},
+		{"one group", web, finite, 3},
+		{"the slower group", slices.Concat(web, db), finite, 4},
+		{"all stages", slices.Concat(web, logs, plugin), finite, 5},
+		{"left by request", slices.Concat(web, ignored), finite, 3},
+		{"no paced moves", of(3, "consumers", "frozen", "no paced moves", 0), finite, 1},
+		{"forced", slices.Concat(web, db, logs), &wire.DrainStrategy{Deadline: -1}, 2},
+		{"deadline reached", web, &wire.DrainStrategy{Deadline: time.Hour, ForceDeadline: wire.NewTime(began)}, 1},
+	} {
+		must.Eq(t, c.want, roundsLeft(c.allocs, c.s, began), must.Sprint(c.name))
+	}
+}
+
+// Without a terminal a line is written only after a change.
+func TestDrainLines(t *testing.T) {
+	t.Parallel()
+	var out, errs strings.Builder
+	l := NewDrainLines(&out, &errs)
+	for _, left := range []int{2, 2, 2, 1, 1, 0, 0} {
+		l.progress(drainLook{leaving: leaving{left: left, most: 2}, at: began})
+	}
+	l.event(began, "something")
+	l.trouble(began, "trouble")
+	stamp := cli.LocalTimes("2026-01-02T12:00:00Z") + ": "
+	must.Eq(t, stamp+"2 of 2 allocations left\n"+stamp+"1 of 2 allocations left\n"+stamp+"0 of 2 allocations left\n"+stamp+"something\n", out.String())
+	must.Eq(t, stamp+"trouble\n", errs.String())
+}
+
+func TestRough(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 0: "0s", 1400 * time.Millisecond: "1s", 90 * time.Second: "1m30s", time.Hour: "1h00m", 26*time.Hour + 5*time.Minute: "26h05m",
+	} {
+		must.Eq(t, want, cli.Rough(d))
+	}
+}

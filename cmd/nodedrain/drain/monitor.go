@@ -1,0 +1,229 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+const (
+	// nodeWait bounds a blocking read of the node. It is short: the read also shows that the server
+	// lives. With the client's limits a dead server is noticed within two seconds.
+	nodeWait = time.Second
+	// allocsWait bounds a blocking read of the node's allocations. Their answer may be long.
+	allocsWait = 5 * time.Second
+)
+
+// Monitor follows a drain until it has ended and its allocations have stopped. Run owns the
+// goroutines: one for each kind of read.
+type Monitor struct {
+	Asked  *client.Client
+	Follow Follower
+	// index is the index of the newest known state. The first read of the node waits for a
+	// newer one.
+	Index uint64
+	Show  drainDisplay
+	// contact ends the monitor when no server answers; outage prints lost connections.
+	Contact cli.Contact
+	outage  cli.Outage
+}
+
+// Exit codes of a command that monitored a drain.
+const (
+	exitCancelled   cli.ExitCode = 2
+	ExitVolumesLeft cli.ExitCode = 3
+)
+
+// seen is the result of one read: a node, its allocations or its report, or the error that
+// ended the reads. Or it is a lost connection.
+type seen struct {
+	moved  *client.Move
+	node   *wire.Node
+	allocs []*wire.Allocation
+	report *wire.NodeDrain
+	// record is the record of an ended drain, or nil. It comes with node or err.
+	record *wire.Drain
+	err    error
+}
+
+// Run monitors the drain. The error is nil if the drain has ended and all its allocations
+// have stopped.
+func (m *Monitor) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	news := make(chan seen) // not buffered: each result is printed before the next read
+	m.Contact.Answered()    // the command has just read the node
+	m.Asked.OnMove(func(move client.Move) { send(ctx, news, seen{moved: &move}) })
+	var reading sync.WaitGroup
+	reading.Go(func() { m.readNode(ctx, news) })
+	reading.Go(func() { m.readAllocs(ctx, news) })
+	reading.Go(func() { m.readReport(ctx, news) })
+	defer func() {
+		cancel()
+		reading.Wait()
+		m.Asked.OnMove(nil)
+		m.Show.close()
+	}()
+	for !m.Follow.over() {
+		select {
+		case s := <-news:
+			switch {
+			case s.moved != nil:
+				m.trouble(m.outage.Moved(*s.moved, m.Contact.Patience))
+			case s.err != nil:
+				m.giveUp(s)
+				return cli.ExitCode(1)
+			default:
+				m.trouble(m.outage.Answered())
+				m.tell(s, time.Now())
+			}
+		case <-ctx.Done():
+			return cli.ExitInterrupted
+		}
+	}
+	if m.Follow.cancelled {
+		return exitCancelled
+	}
+	return nil
+}
+
+// trouble prints a line about the connection, unless it is empty.
+func (m *Monitor) trouble(line string) {
+	if line != "" {
+		m.Show.trouble(time.Now(), line)
+	}
+}
+
+// giveUp prints why the monitor ends, and the drain's outcome if the servers know it.
+func (m *Monitor) giveUp(s seen) {
+	m.trouble(s.err.Error())
+	for _, line := range outcomeText(s.record) {
+		m.trouble(line)
+	}
+}
+
+// tell shows the changes since the last read, oldest first, with the times at which they happened.
+func (m *Monitor) tell(s seen, now time.Time) {
+	var events []event
+	switch {
+	case s.node != nil:
+		events = m.Follow.sawNode(s.node, s.record)
+	case s.report != nil:
+		events = m.Follow.sawReport(s.report)
+	default:
+		events = m.Follow.sawAllocs(s.allocs)
+	}
+	for i := range events {
+		if events[i].at.IsZero() {
+			events[i].at = now
+		}
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
+	for _, e := range events {
+		m.Show.event(e.at, e.text)
+	}
+	if m.Follow.allocs != nil {
+		m.Show.progress(m.Follow.look(now))
+	}
+}
+
+// readNode reads the node until it no longer drains. Then it continues until the context ends, only
+// to notice a lost connection.
+func (m *Monitor) readNode(ctx context.Context, news chan<- seen) {
+	index, ended := m.Index, false
+	for {
+		node, answer, err := cli.Retry(ctx, &m.Contact, cli.Following(index, nodeWait, func(q client.Query) (*wire.Node, client.Answer, error) {
+			return m.Asked.Node(ctx, m.Follow.Node, q)
+		}))
+		if !ended {
+			s := seen{node: node}
+			if err != nil {
+				s = seen{err: fmt.Errorf("Error monitoring node: %w", err)}
+			}
+			ended = err == nil && node.DrainStrategy == nil
+			if ended || err != nil {
+				s.record = m.record(ctx)
+			}
+			if !send(ctx, news, s) {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+		index = answer.Index
+	}
+}
+
+// record returns the servers' record of the ended drain, or nil if they have none.
+func (m *Monitor) record(ctx context.Context) *wire.Drain {
+	report, _, err := cli.Retry(ctx, &m.Contact, func() (*wire.NodeDrain, client.Answer, error) {
+		return m.Asked.NodeDrain(ctx, m.Follow.Node, client.Query{})
+	})
+	if err != nil || report.State != wire.StateEnded {
+		return nil
+	}
+	return report.Drain
+}
+
+// readAllocs reads the node's allocations until the context ends.
+func (m *Monitor) readAllocs(ctx context.Context, news chan<- seen) {
+	var index uint64
+	for {
+		allocs, answer, err := cli.Retry(ctx, &m.Contact, cli.Following(index, allocsWait, func(q client.Query) ([]*wire.Allocation, client.Answer, error) {
+			return m.Asked.NodeAllocations(ctx, m.Follow.Node, q)
+		}))
+		if err != nil {
+			err = fmt.Errorf("Error monitoring allocations: %w", err)
+		}
+		if !send(ctx, news, seen{allocs: allocs, err: err}) || err != nil {
+			return
+		}
+		index = answer.Index
+	}
+}
+
+const (
+	// reportWait bounds a blocking read of the reasons: some change with time, without a
+	// change of the state.
+	reportWait = 2 * time.Second
+	// reportInterval is the pause between two reads of the reasons.
+	reportInterval = 250 * time.Millisecond
+)
+
+// readReport reads why allocations have not moved, while the node drains. It ends without
+// an error if the server refuses: the monitor works without reasons.
+func (m *Monitor) readReport(ctx context.Context, news chan<- seen) {
+	var index uint64
+	for {
+		report, answer, err := m.Asked.NodeDrain(ctx, m.Follow.Node, client.Query{Index: index, Wait: reportWait})
+		switch {
+		case client.Refused(err):
+			return
+		case err == nil:
+			m.Contact.Answered()
+			index = answer.Index
+			if !send(ctx, news, seen{report: report}) || report.State != wire.StateDraining {
+				return
+			}
+		}
+		if !cli.Pause(ctx, reportInterval) {
+			return
+		}
+	}
+}
+
+// send sends a result. It reports false if the context ends first.
+func send(ctx context.Context, news chan<- seen, s seen) bool {
+	select {
+	case news <- s:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,119 @@
+package eval
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/posener/complete"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// StatusCommand is "nodedrain eval status".
+type StatusCommand struct{ cli.Base }
+
+const Help = `Usage: nodedrain eval <command> [options]
+
+  Shows evaluations: requests to the scheduler to place or stop allocations of a job.`
+
+func (c *StatusCommand) Synopsis() string { return "List evaluations, or show one" }
+
+func (c *StatusCommand) Help() string {
+	return cli.StatusHelp("eval status [options] [EVAL]", `  Without EVAL, lists the evaluations of the namespace that are pending or blocked. With
+  EVAL, shows the evaluation. If it is blocked, or has created a blocked one, the command
+  shows the missing resources and the constraints that exclude nodes, and on how many
+  nodes. The servers compute this from their current state. EVAL is the evaluation's id or
+  a prefix of it.`)
+}
+
+func (c *StatusCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+
+func (c *StatusCommand) run(args []string) error {
+	return cli.ShowStatus(&c.Base, "eval status", args, func(asked *client.Client, f *cli.StatusFlags) *cli.Lister[*wire.Evaluation] {
+		return &cli.Lister[*wire.Evaluation]{
+			Name: "eval status", Noun: "evaluation",
+			List:  func(q client.Query) ([]*wire.Evaluation, client.Answer, error) { return asked.Evaluations(c.Ctx, q) },
+			Id:    func(e *wire.Evaluation) string { return e.ID },
+			Old:   func(e *wire.Evaluation) bool { return !openEval(e) },
+			Table: func(evals []*wire.Evaluation) *cli.Table { return evalTable(evals, f.Verbose) },
+			One:   func(e *wire.Evaluation) error { return c.one(asked, f, e.ID) },
+		}
+	})
+}
+
+// openEval reports whether the scheduler still has to act on an evaluation.
+func openEval(e *wire.Evaluation) bool {
+	return e.Status == string(cluster.EvalPending) || e.Status == string(cluster.EvalBlocked)
+}
+
+// evalTable lists evaluations, newest first.
+func evalTable(evals []*wire.Evaluation, verbose bool) *cli.Table {
+	evals = slices.Clone(evals)
+	slices.SortStableFunc(evals, func(a, b *wire.Evaluation) int { return cmp.Compare(b.CreateIndex, a.CreateIndex) })
+	t := cli.NewTable("ID", "Job", "Priority", "Triggered By", "Status", "Waiting", "Created")
+	for _, e := range evals {
+		waiting := 0
+		for _, n := range e.QueuedAllocations {
+			waiting += n
+		}
+		t.Row(cli.ShortID(e.ID, verbose), cli.JobName(e.Namespace, e.JobID), fmt.Sprint(e.Priority), e.TriggeredBy, e.Status, fmt.Sprint(waiting),
+			cli.Ago(e.CreateTime, time.Now(), verbose))
+	}
+	return t
+}
+
+// one shows one evaluation.
+func (c *StatusCommand) one(asked *client.Client, f *cli.StatusFlags, id string) error {
+	e, _, err := asked.Evaluation(c.Ctx, id, client.Query{})
+	switch {
+	case err != nil:
+		return cli.Errorf("Error querying evaluation: %v", err)
+	case f.Raw():
+		return cli.PrintRaw(&f.OutputFlags, c.Out, e)
+	}
+	evalFacts(e, f.Verbose).Write(c.Out)
+	if e.Status == string(cluster.EvalBlocked) || len(e.FailedTGAllocs) > 0 {
+		fmt.Fprintln(c.Out, "\nWaiting Allocations")
+		Shortages(c.Out, e)
+	}
+	return nil
+}
+
+func evalFacts(e *wire.Evaluation, verbose bool) *cli.Facts {
+	var f cli.Facts
+	f.Add("ID", e.ID)
+	f.Add("Job", cli.JobName(e.Namespace, e.JobID))
+	f.Add("Type", e.Type)
+	f.Add("Priority", fmt.Sprint(e.Priority))
+	f.Add("Triggered By", e.TriggeredBy)
+	f.Add("Status", cli.Joined(e.Status, e.StatusDescription))
+	if e.NodeID != "" {
+		f.Add("Node", cli.ShortID(e.NodeID, verbose))
+	}
+	if e.PreviousEval != "" {
+		f.Add("Made By", cli.ShortID(e.PreviousEval, verbose))
+	}
+	if e.BlockedEval != "" {
+		f.Add("Blocked Eval", cli.ShortID(e.BlockedEval, verbose))
+	}
+	for _, group := range slices.Sorted(maps.Keys(e.QueuedAllocations)) {
+		f.Add("Waiting", fmt.Sprintf("%d of group %q", e.QueuedAllocations[group], group))
+	}
+	f.Add("Created", cli.Ago(e.CreateTime, time.Now(), true))
+	f.Add("Modified", cli.Ago(e.ModifyTime, time.Now(), true))
+	return &f
+}
+
+// AutocompleteArgs completes the evaluation.
+func (c *StatusCommand) AutocompleteArgs() complete.Predictor { return c.Ids("evals") }
+
+// AutocompleteFlags completes the flags.
+func (c *StatusCommand) AutocompleteFlags() complete.Flags {
+	return cli.FlagPredictors(new(cli.StatusFlags).Set("eval status"))
+}

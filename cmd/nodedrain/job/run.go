@@ -1,0 +1,198 @@
+package job
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/posener/complete"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/eval"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// RunCommand is "nodedrain job run".
+type RunCommand struct{ cli.Base }
+
+// RunFlags are its flags.
+type RunFlags struct {
+	cli.ConnectFlags
+	detach bool
+	// check is the JobModifyIndex that the registered job must have, or empty.
+	check string
+}
+
+func (f *RunFlags) Set() *flag.FlagSet {
+	set := flag.NewFlagSet("job run", flag.ContinueOnError)
+	f.ConnectFlags.Set(set)
+	set.BoolVar(&f.detach, "detach", false, "")
+	set.StringVar(&f.check, "check-index", "", "")
+	return set
+}
+
+func (c *RunCommand) Synopsis() string { return "Register a job, or its next version" }
+
+func (c *RunCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain job run [options] FILE
+
+  Registers the job in FILE, or its next version, and waits until the scheduler has
+  evaluated it. FILE is JSON: a job, or an object with the job as "Job", as for the API.
+  "-" means the standard input. The command cannot read HCL. docs/operators.md has an
+  example.
+
+Options:
+
+  -check-index N    Register the job only if its modify index is N, see "job plan". Zero
+                    means that the job does not exist. It needs cluster version 4.
+  -detach           Do not wait for the scheduler.
+`+cli.ConnectHelp) + `
+
+Exit code:
+
+  0   The job is registered. Without -detach: every allocation is placed.
+  1   The request failed.
+  2   Some allocations cannot be placed. The command prints the reasons, and the servers
+      place them when they can. Or slots of the job stay empty because too many
+      allocations in a row failed. The command prints how to fill them.
+`
+}
+
+func (c *RunCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+
+func (c *RunCommand) run(args []string) error {
+	var f RunFlags
+	files, err := cli.ParseArguments(f.Set(), "job run", args)
+	switch {
+	case err != nil:
+		return err
+	case len(files) != 1:
+		return cli.UsageError("job run", "This command takes one argument: <path>")
+	}
+	body, err := jobBody(c.In, files[0])
+	if err != nil {
+		return err
+	}
+	if f.check != "" {
+		if body, err = enforcing(body, f.check); err != nil {
+			return err
+		}
+	}
+	asked, err := c.Connect(&f.ConnectFlags)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	written, _, err := asked.RegisterJob(c.Ctx, body)
+	if err != nil {
+		return cli.Errorf("Error submitting job: %v", err)
+	}
+	c.Warn(written.Warnings)
+	fmt.Fprintf(c.Out, "Job registered: evaluation %s\n", written.EvalID)
+	if f.detach || written.EvalID == "" {
+		return nil
+	}
+	e, err := eval.Evaluated(&c.Base, asked, written.EvalID, "The job is registered")
+	if e == nil {
+		return err
+	}
+	return cmp.Or(c.olderVersions(asked, e), c.emptySlots(asked, e), err)
+}
+
+// olderVersions says how many allocations of an evaluated job continue with an older version of it.
+func (c *RunCommand) olderVersions(asked *client.Client, e *wire.Evaluation) error {
+	in := client.Query{Namespace: e.Namespace}
+	job, _, err := asked.Job(c.Ctx, e.JobID, in)
+	if err != nil {
+		return cli.Errorf("Error querying job: %v", err)
+	}
+	allocs, _, err := asked.JobAllocations(c.Ctx, e.JobID, in)
+	if err != nil {
+		return cli.Errorf("Error querying job: %v", err)
+	}
+	older := 0
+	for _, a := range allocs {
+		if !alloc.EndedAlloc(a) && a.DesiredStatus == string(cluster.DesiredRun) && a.JobVersion < *job.Version {
+			older++
+		}
+	}
+	if older > 0 {
+		have := "have"
+		if older == 1 {
+			have = "has"
+		}
+		fmt.Fprintf(c.Out, "%s %s an older version of the job. It stays until the allocation is placed again, as after nodedrain alloc stop ALLOC\n",
+			cli.Count(older, "running allocation"), have)
+	}
+	return nil
+}
+
+// emptySlots prints the slots of an evaluated job that the scheduler does not fill any more. The
+// evaluation itself is complete then. The error is [exitNotPlaced] if there are any.
+func (c *RunCommand) emptySlots(asked *client.Client, e *wire.Evaluation) error {
+	sum, _, err := asked.JobSummary(c.Ctx, e.JobID, client.Query{Namespace: e.Namespace})
+	switch {
+	case err != nil:
+		return cli.Errorf("Error querying job: %v", err)
+	case len(sum.GivenUp) == 0:
+		return nil
+	}
+	printGivenUp(c.Out, sum, false)
+	return eval.ExitNotPlaced
+}
+
+// enforcing adds the modify index that the registered job must have to a registration.
+func enforcing(registration json.RawMessage, index string) (json.RawMessage, error) {
+	number, err := strconv.ParseUint(index, 10, 64)
+	if err != nil {
+		return nil, cli.UsageError("job run", fmt.Sprintf("Error parsing check-index value %q: it must be a number of 0 or more", index))
+	}
+	var body map[string]json.RawMessage
+	if err := json.Unmarshal(registration, &body); err != nil {
+		return nil, cli.Errorf("Error reading job: %v", err)
+	}
+	body["EnforceIndex"], body["JobModifyIndex"] = json.RawMessage("true"), strconv.AppendUint(nil, number, 10)
+	return json.Marshal(body)
+}
+
+// jobBody reads the request from a file, or from the input.
+func jobBody(in io.Reader, file string) (json.RawMessage, error) {
+	var text []byte
+	var err error
+	if file == "-" {
+		text, err = io.ReadAll(in)
+	} else {
+		text, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, cli.Errorf("Error reading job: %v", err)
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(text, &keys); err != nil {
+		return nil, cli.Errorf("Error reading job: %s is not a JSON object: %v", file, err)
+	}
+	for key := range keys {
+		if strings.EqualFold(key, "Job") {
+			return bytes.TrimSpace(text), nil
+		}
+	}
+	return json.Marshal(map[string]json.RawMessage{"Job": bytes.TrimSpace(text)})
+}
+
+// AutocompleteArgs completes the file.
+func (c *RunCommand) AutocompleteArgs() complete.Predictor { return complete.PredictFiles("*") }
+
+// AutocompleteFlags completes the flags.
+func (c *RunCommand) AutocompleteFlags() complete.Flags {
+	return cli.FlagPredictors(new(RunFlags).Set())
+}

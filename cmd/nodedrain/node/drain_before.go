@@ -1,0 +1,135 @@
+package node
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// drainBefore returns the drain that runs on the node before the request, or nil.
+func (c *DrainCommand) drainBefore(asked *client.Client, node *wire.Node) *wire.Drain {
+	if node.DrainStrategy == nil {
+		return nil
+	}
+	report, _, err := asked.NodeDrain(c.Ctx, node.ID, client.Query{})
+	if err == nil && report.State == wire.StateDraining {
+		return report.Drain
+	}
+	before := &wire.Drain{NodeID: node.ID, Strategy: node.DrainStrategy}
+	if node.LastDrain != nil {
+		before.Meta, before.UpdatedBy = node.LastDrain.Meta, node.LastDrain.AccessorID
+	}
+	return before
+}
+
+// nodeText returns the name of a node and its short id, for a question.
+func nodeText(node *wire.Node) string {
+	return fmt.Sprintf("%q (%s)", node.Name, cli.ShortID(node.ID, false))
+}
+
+// drainLine returns a running drain in one line: its limit, its start, who set it and why.
+func drainLine(d *wire.Drain) string {
+	text := cli.LimitText(d.Strategy) + ", started " + cli.Clock(d.Strategy.StartedAt)
+	if d.UpdatedBy != "" && d.UpdatedBy != httpapi.AnonymousName {
+		text += fmt.Sprintf(", set by %q", d.UpdatedBy)
+	}
+	if meta := cli.PairsText(d.Meta); meta != "" {
+		text += ", " + meta
+	}
+	return cli.SingleLine(text)
+}
+
+// confirm shows what a request would change and asks, unless the user gave a whole id or -yes. A
+// change of a running drain is asked for in any case: a colleague may have set its deadline.
+func (c *DrainCommand) confirm(asked *client.Client, f *DrainFlags, node *wire.Node, given string, before *wire.Drain) error {
+	changes := f.enable && before != nil
+	if f.yes || given == node.ID && !changes {
+		return nil
+	}
+	if f.enable {
+		moving, err := c.moving(asked, f, node)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(c.Out, moving)
+	}
+	if !changes {
+		return c.Confirm(fmt.Sprintf("Are you sure you want to %s drain mode for node %s? [y/N]", f.verb(), nodeText(node)))
+	}
+	fmt.Fprintf(c.Out, "Node %s drains already: %s\n", nodeText(node), drainLine(before))
+	err := c.Confirm(fmt.Sprintf("Are you sure you want to change the drain of node %s? [y/N]", nodeText(node)))
+	if errors.Is(err, cli.ErrNoAnswer) {
+		return cli.Errorf("Node %s drains already, and the change was not confirmed: use -yes", nodeText(node))
+	}
+	return err
+}
+
+// moving returns how many allocations of which jobs a drain moves.
+func (c *DrainCommand) moving(asked *client.Client, f *DrainFlags, node *wire.Node) (string, error) {
+	allocs, _, err := asked.NodeAllocations(c.Ctx, node.ID, client.Query{})
+	if err != nil {
+		return "", cli.Errorf("Error querying node allocations: %v", err)
+	}
+	return movingText(node, allocs, f.ignoreSystem), nil
+}
+
+// mostJobs bounds the jobs that a confirmation names.
+const mostJobs = 8
+
+func movingText(node *wire.Node, allocs []*wire.Allocation, skipSystem bool) string {
+	type share struct {
+		job   string
+		count int
+	}
+	var jobs []share
+	total := 0
+	leaves := drain.Follower{SkipSystem: skipSystem}
+	for _, a := range allocs {
+		if !alloc.Alive(a) || leaves.Stays(a) {
+			continue
+		}
+		name := cli.JobName(a.Namespace, a.JobID)
+		i := slices.IndexFunc(jobs, func(s share) bool { return s.job == name })
+		if i < 0 {
+			i = len(jobs)
+			jobs = append(jobs, share{job: name})
+		}
+		jobs[i].count++
+		total++
+	}
+	slices.SortFunc(jobs, func(a, b share) int { return cmp.Or(-cmp.Compare(a.count, b.count), strings.Compare(a.job, b.job)) })
+	var parts []string
+	for i, s := range jobs {
+		if i == mostJobs {
+			parts = append(parts, fmt.Sprintf("and others of %s", cli.Count(len(jobs)-i, "job")))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%d of %s", s.count, s.job))
+	}
+	if total == 0 {
+		return fmt.Sprintf("Node %s has no allocations to move", nodeText(node))
+	}
+	text := fmt.Sprintf("Node %s has %s to move: %s", nodeText(node), cli.Count(total, "allocation"), strings.Join(parts, ", "))
+	if skipSystem && slices.ContainsFunc(allocs, func(a *wire.Allocation) bool {
+		return alloc.Alive(a) && leaves.Stays(a) && alloc.GroupOf(a) != nil && len(alloc.GroupOf(a).Volumes) > 0
+	}) {
+		text += "; storage plugins that serve system jobs stay"
+	}
+	return cli.SingleLine(text)
+}
+
+// printReplaced tells which drain a request replaced.
+func (c *DrainCommand) printReplaced(before *wire.Drain, written *wire.DrainResponse) {
+	if before != nil && !written.Repeated {
+		fmt.Fprintf(c.Out, "This replaced the limit of the drain that ran already: %s\n", drainLine(before))
+	}
+}

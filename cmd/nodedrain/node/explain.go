@@ -1,0 +1,228 @@
+package node
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/posener/complete"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/volume"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// ExplainCommand is "nodedrain node explain".
+type ExplainCommand struct{ cli.Base }
+
+// ExplainFlags are its flags.
+type ExplainFlags struct {
+	cli.ConnectFlags
+	cli.OutputFlags
+	self, verbose bool
+}
+
+func (f *ExplainFlags) Set() *flag.FlagSet {
+	set := flag.NewFlagSet("node explain", flag.ContinueOnError)
+	f.ConnectFlags.Set(set)
+	f.OutputFlags.Set(set)
+	set.BoolVar(&f.self, "self", false, "")
+	set.BoolVar(&f.verbose, "verbose", false, "")
+	return set
+}
+
+func (c *ExplainCommand) Synopsis() string { return "Explain why a node has not drained yet" }
+
+func (c *ExplainCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain node explain [options] NODE
+
+  Shows why each allocation is still on a draining node: one reason with its numbers,
+  when the reason began, and when it is due to end by itself. "seen" before a time
+  means that the leader first saw the reason then. For a node that does not drain the
+  command shows how its last drain ended. NODE is the node's name, its id or a
+  prefix of the id.
+
+Options:
+
+  -self             Use the node of the agent at -address.
+  -verbose          Show whole ids, and the evaluation or the allocations that each
+                    allocation waits for.
+` + cli.OutputHelp + "\n" + cli.ConnectHelp)
+}
+
+func (c *ExplainCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+
+func (c *ExplainCommand) run(args []string) error {
+	const doing = "Error explaining drain"
+	var f ExplainFlags
+	nodes, err := cli.ParseArguments(f.Set(), "node explain", args)
+	switch {
+	case err != nil:
+		return err
+	case f.self && len(nodes) != 0 || !f.self && len(nodes) != 1:
+		return cli.UsageError("node explain", "Node ID must be specified if -self isn't being used")
+	}
+	asked, err := c.Connect(&f.ConnectFlags)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	node, err := c.Only(asked, nodes, doing)
+	if err != nil {
+		return err
+	}
+	report, _, err := asked.NodeDrain(c.Ctx, node.ID, client.Query{})
+	switch {
+	case err != nil:
+		return cli.Errorf("%s: %v", doing, err)
+	case f.Raw():
+		return cli.PrintRaw(&f.OutputFlags, c.Out, report)
+	}
+	c.explain(report, f.verbose)
+	return nil
+}
+
+func (c *ExplainCommand) explain(r *wire.NodeDrain, verbose bool) {
+	defer volume.PrintControllerCalls(c.Out, r.ControllerCalls, verbose)
+	switch {
+	case r.Drain == nil:
+		fmt.Fprintf(c.Out, "Node %q does not drain, and the servers have no record of a drain\n", r.NodeID)
+		return
+	case r.State != wire.StateDraining:
+		fmt.Fprintf(c.Out, "Node %q does not drain\n\nLast Drain\n", r.NodeID)
+		drainFacts(r.Drain, nil).Write(c.Out)
+		if t := volume.HoldTable(r.Drain.VolumesLeft, verbose); t != nil {
+			fmt.Fprintln(c.Out, "\nVolumes Left on the Node")
+			t.Write(c.Out)
+		}
+		return
+	}
+	drainFacts(r.Drain, r.Progress).Write(c.Out)
+	if r.Progress == nil {
+		fmt.Fprintln(c.Out, "\nThe server that answered is not the leader. Only the leader knows why allocations have not moved")
+		return
+	}
+	if len(r.Allocs) == 0 {
+		fmt.Fprintln(c.Out, "\nNo allocations are left on the node")
+		return
+	}
+	fmt.Fprintln(c.Out, "\nReasons")
+	reasonTable(r).Write(c.Out)
+	fmt.Fprintln(c.Out, "\nAllocations Left")
+	leftTable(r.Allocs, verbose).Write(c.Out)
+}
+
+// drainFacts returns the facts of a drain. The progress is that of a running drain, or nil.
+func drainFacts(d *wire.Drain, progress *wire.DrainProgress) *cli.Facts {
+	var f cli.Facts
+	f.Add("Drain", d.ID)
+	f.Add("Node", d.NodeID)
+	f.Add("Name", d.NodeName)
+	if d.Outcome == "" {
+		f.Add("Limit", cli.LimitText(d.Strategy))
+	} else {
+		f.Add("Outcome", drain.OutcomeCell(d))
+	}
+	if d.Strategy != nil {
+		f.Add("Started", cli.Clock(d.Strategy.StartedAt))
+	}
+	if !d.EndedAt.IsZero() {
+		f.Add("Ended", cli.Clock(d.EndedAt))
+	}
+	if progress != nil {
+		f.Add("Left", stagesText(progress))
+		if !progress.EndsBy.IsZero() {
+			f.Add("Ends By", cli.Clock(progress.EndsBy))
+		}
+	}
+	if d.UpdatedBy != "" {
+		f.Add("By", d.UpdatedBy)
+	}
+	if meta := cli.PairsText(d.Meta); meta != "" {
+		f.Add("Meta", meta)
+	}
+	return &f
+}
+
+// stagesText returns the number of allocations left in each stage.
+func stagesText(p *wire.DrainProgress) string {
+	text := fmt.Sprintf("%d consumers, %d system, %d storage plugins", p.Left.Consumers, p.Left.System, p.Left.StoragePlugins)
+	if p.Ignored > 0 {
+		text += fmt.Sprintf("; %d left by request", p.Ignored)
+	}
+	return text
+}
+
+// reasonTable counts allocations by reason, in the order in which reasons are tried.
+func reasonTable(r *wire.NodeDrain) *cli.Table {
+	t := cli.NewTable("Count", "Reason")
+	for reason := range rules.ReasonCount {
+		if n := r.Progress.Waiting[reason.String()]; n > 0 {
+			t.Row(fmt.Sprint(n), reason.String())
+		}
+	}
+	return t
+}
+
+func leftTable(allocs []wire.DrainAlloc, verbose bool) *cli.Table {
+	columns := []string{"ID", "Job", "Task Group", "Reason", "Since", "Due", "Detail"}
+	if verbose {
+		columns = []string{"ID", "Namespace", "Job", "Task Group", "Stage", "Reason", "Since", "Due", "Waits For", "Detail"}
+	}
+	t := cli.NewTable(columns...)
+	for _, a := range allocs {
+		if verbose {
+			t.Row(a.ID, a.Namespace, a.JobID, a.TaskGroup, a.Stage, a.Reason, sinceCell(a), cli.TimeCell(a.Due), waitsForCell(a), detailCell(a))
+			continue
+		}
+		t.Row(cli.ShortID(a.ID, false), a.JobID, a.TaskGroup, a.Reason, sinceCell(a), cli.TimeCell(a.Due), detailCell(a))
+	}
+	return t
+}
+
+func sinceCell(a wire.DrainAlloc) string {
+	if a.SinceSeen && !a.Since.IsZero() {
+		return "seen " + cli.Clock(a.Since)
+	}
+	return cli.TimeCell(a.Since)
+}
+
+// detailCell is the detail of a reason, and what each task waits for. The reason has named the volumes that
+// a storage plugin waits for, so its tasks say only until when.
+func detailCell(a wire.DrainAlloc) string {
+	parts := []string{cli.LocalTimes(a.Detail)}
+	for _, task := range slices.Sorted(maps.Keys(a.Waiting)) {
+		w := *a.Waiting[task]
+		if a.Reason == rules.ReasonHeldForVolumes.String() {
+			w.Detail = ""
+		}
+		parts = append(parts, fmt.Sprintf("task %q waits for %s", task, cli.WaitText(&w, time.Now())))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// waitsForCell names the evaluation or the allocations that an allocation waits for.
+func waitsForCell(a wire.DrainAlloc) string {
+	switch {
+	case a.EvalID != "":
+		return fmt.Sprintf("evaluation %s (%s)", a.EvalID, a.EvalStatus)
+	case len(a.Outstanding) > 0:
+		return strings.Join(a.Outstanding, " ")
+	}
+	return "-"
+}
+
+// AutocompleteArgs completes the node.
+func (c *ExplainCommand) AutocompleteArgs() complete.Predictor { return c.NodeIDs() }
+
+// AutocompleteFlags completes the flags.
+func (c *ExplainCommand) AutocompleteFlags() complete.Flags {
+	return cli.FlagPredictors(new(ExplainFlags).Set())
+}

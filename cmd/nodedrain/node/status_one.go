@@ -1,0 +1,197 @@
+package node
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/volume"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// one shows one node.
+func (c *StatusCommand) one(asked *client.Client, f *StatusFlags, prefix string) error {
+	node, _, err := c.Find(asked, prefix, "Error querying node info")
+	switch {
+	case err != nil:
+		return err
+	case f.Raw():
+		return cli.PrintRaw(&f.OutputFlags, c.Out, node)
+	}
+	allocs, _, err := asked.NodeAllocations(c.Ctx, node.ID, client.Query{})
+	if err != nil {
+		return cli.Errorf("Error querying node allocations: %v", err)
+	}
+	nodeFacts(node, f.verbose).Write(c.Out)
+	if !f.short {
+		if node.ReportsDrivers {
+			fmt.Fprintln(c.Out, "\nDrivers")
+			driverTable(node).Write(c.Out)
+		}
+		if node.NodeResources != nil && len(node.NodeResources.Devices) > 0 {
+			fmt.Fprintln(c.Out, "\nDevices")
+			ownerTable(node, allocs, f.verbose).Write(c.Out)
+		}
+		if problems := deviceProblemTable(node); problems != nil {
+			fmt.Fprintln(c.Out, "\nDevice Problems")
+			problems.Write(c.Out)
+		}
+		if len(node.StoragePlugins) > 0 {
+			fmt.Fprintln(c.Out, "\nStorage Plugins")
+			nodePluginTable(node, f.verbose).Write(c.Out)
+		}
+		if err := c.volumes(asked, node, allocs); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.Out, "\nNode Events")
+		eventTable(node, f.verbose).Write(c.Out)
+		fmt.Fprintln(c.Out, "\nAllocated Resources")
+		resourceTable(node, allocs).Write(c.Out)
+		c.usage(asked, node)
+	}
+	fmt.Fprintln(c.Out, "\nAllocations")
+	if len(allocs) == 0 {
+		fmt.Fprintln(c.Out, "No allocations placed")
+		return nil
+	}
+	allocTable(allocs, f.verbose, time.Now()).Write(c.Out)
+	return nil
+}
+
+// volumes lists the volumes that allocations on the node claim, in all namespaces.
+func (c *StatusCommand) volumes(asked *client.Client, node *wire.Node, allocs []*wire.Allocation) error {
+	if !mayHaveVolumes(node, allocs) {
+		return nil
+	}
+	volumes, _, err := asked.Volumes().OnNode(c.Ctx, cluster.NodeID(node.ID))
+	if err != nil {
+		return cli.Errorf("Error querying volumes of the node: %v", err)
+	}
+	if len(volumes) > 0 {
+		fmt.Fprintln(c.Out, "\nVolumes")
+		volume.StubTable(volumes).Write(c.Out)
+	}
+	return nil
+}
+
+func nodeFacts(n *wire.Node, verbose bool) *cli.Facts {
+	var f cli.Facts
+	f.Add("ID", cli.ShortID(n.ID, verbose))
+	f.Add("Name", n.Name)
+	f.Add("Node Pool", n.NodePool)
+	f.Add("Class", n.NodeClass)
+	f.Add("DC", n.Datacenter)
+	f.Add("Drain", drainText(n.DrainStrategy))
+	f.Add("Eligibility", n.SchedulingEligibility)
+	f.Add("Status", n.Status)
+	if n.DrainID != "" {
+		f.Add("Drain ID", n.DrainID)
+	}
+	if last := n.LastDrain; last != nil {
+		f.Add("Last Drain", lastDrainText(last))
+	}
+	if verbose {
+		f.Add("Address", n.HTTPAddr)
+		for _, name := range slices.Sorted(maps.Keys(n.Attributes)) {
+			f.Add(name, n.Attributes[name])
+		}
+	}
+	return &f
+}
+
+// drainText returns the drain of a node as a cell of a table.
+func drainText(s *wire.DrainStrategy) string {
+	if s == nil {
+		return "false"
+	}
+	return "true; " + cli.LimitText(s)
+}
+
+// lastDrainText returns the status, the times and the metadata of the last drain.
+func lastDrainText(d *wire.DrainMetadata) string {
+	text := fmt.Sprintf("%s; started %s, updated %s", d.Status, cli.Clock(d.StartedAt), cli.Clock(d.UpdatedAt))
+	if meta := cli.PairsText(d.Meta); meta != "" {
+		text += "; " + meta
+	}
+	return text
+}
+
+// eventTable lists a node's events, newest first.
+func eventTable(n *wire.Node, verbose bool) *cli.Table {
+	columns := []string{"Time", "Subsystem", "Message"}
+	if verbose {
+		columns = append(columns, "Details")
+	}
+	t := cli.NewTable(columns...)
+	for _, e := range slices.Backward(n.Events) {
+		cells := []string{cli.Clock(e.Timestamp), e.Subsystem, e.Message}
+		if verbose {
+			cells = append(cells, cli.PairsText(e.Details))
+		}
+		t.Row(cells...)
+	}
+	return t
+}
+
+// driverTable lists the drivers of a node by name.
+func driverTable(n *wire.Node) *cli.Table {
+	t := cli.NewTable("Driver", "Detected", "Healthy", "Description", "Changed")
+	for _, name := range slices.Sorted(maps.Keys(n.Drivers)) {
+		if d := n.Drivers[name]; d != nil {
+			t.Row(name, fmt.Sprint(d.Detected), fmt.Sprint(d.Healthy), cmp.Or(d.HealthDescription, "-"), cli.TimeCell(d.UpdateTime))
+		}
+	}
+	return t
+}
+
+// resourceTable shows how much of a node's resources its running allocations use.
+func resourceTable(n *wire.Node, allocs []*wire.Allocation) *cli.Table {
+	var cpu, memory, disk int64
+	for _, a := range allocs {
+		if a.ClientStatus == string(cluster.ClientRunning) && a.Resources != nil {
+			cpu += cli.Number(a.Resources.CPU)
+			memory += cli.Number(a.Resources.MemoryMB)
+			disk += cli.Number(a.Resources.DiskMB)
+		}
+	}
+	var has wire.NodeResources
+	var reserved wire.ReservedResources
+	if n.NodeResources != nil {
+		has = *n.NodeResources
+	}
+	if n.ReservedResources != nil {
+		reserved = *n.ReservedResources
+	}
+	t := cli.NewTable("CPU", "Memory", "Disk")
+	t.Row(fmt.Sprintf("%d/%d MHz", cpu, has.Cpu.CpuShares-reserved.Cpu.CpuShares),
+		fmt.Sprintf("%d/%d MiB", memory, has.Memory.MemoryMB-reserved.Memory.MemoryMB),
+		fmt.Sprintf("%d/%d MiB", disk, has.Disk.DiskMB-reserved.Disk.DiskMB))
+	return t
+}
+
+// allocTable lists allocations, newest first.
+func allocTable(allocs []*wire.Allocation, verbose bool, now time.Time) *cli.Table {
+	allocs = slices.Clone(allocs)
+	slices.SortStableFunc(allocs, func(a, b *wire.Allocation) int { return cmp.Compare(b.CreateIndex, a.CreateIndex) })
+	columns := []string{"ID", "Job", "Task Group", "Version", "Desired", "Status", "Created", "Modified"}
+	if verbose {
+		columns = slices.Insert(columns, 1, "Eval ID", "Namespace")
+	}
+	t := cli.NewTable(columns...)
+	for _, a := range allocs {
+		cells := []string{
+			cli.ShortID(a.ID, verbose), a.JobID, a.TaskGroup, cli.JobVersion(a), a.DesiredStatus, a.ClientStatus,
+			cli.Ago(a.CreateTime, now, verbose), cli.Ago(a.ModifyTime, now, verbose),
+		}
+		if verbose {
+			cells = slices.Insert(cells, 1, a.EvalID, a.Namespace)
+		}
+		t.Row(cells...)
+	}
+	return t
+}

@@ -1,0 +1,326 @@
+package operator
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/posener/complete"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent/archive"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+const Help = `Usage: nodedrain operator <command> [options]
+
+  Commands for the operators of the servers.`
+
+const SnapshotHelp = `Usage: nodedrain operator snapshot <command> [options]
+
+  Saves the state of the servers to a file, restores it, and shows the content of a file.
+  The file holds the secrets of the nodes: protect it like the data directory of a server.`
+
+// SnapshotSaveCommand is "nodedrain operator snapshot save".
+type SnapshotSaveCommand struct{ cli.Base }
+
+// SnapshotSaveFlags are its flags.
+type SnapshotSaveFlags struct {
+	cli.ConnectFlags
+	stale bool
+}
+
+func (f *SnapshotSaveFlags) Set() *flag.FlagSet {
+	set := flag.NewFlagSet("operator snapshot save", flag.ContinueOnError)
+	f.ConnectFlags.Set(set)
+	set.BoolVar(&f.stale, "stale", false, "")
+	return set
+}
+
+func (c *SnapshotSaveCommand) Synopsis() string { return "Save the state of the servers to a file" }
+
+func (c *SnapshotSaveCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain operator snapshot save [options] FILE
+
+  Saves the newest state of the servers to FILE, which must not exist yet. The command
+  reads the file again and verifies its checksums before it ends with 0. It needs a token
+  with the right write, because the file holds the secrets of the nodes.
+
+Options:
+
+  -stale            The server at -address answers, also without a leader. The state may
+                    lack the newest writes.
+` + cli.ConnectHelp)
+}
+
+// AutocompleteArgs completes the name of a file.
+func (c *SnapshotSaveCommand) AutocompleteArgs() complete.Predictor {
+	return complete.PredictFiles("*")
+}
+
+func (c *SnapshotSaveCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+
+func (c *SnapshotSaveCommand) run(args []string) error {
+	var f SnapshotSaveFlags
+	name, err := oneFile(f.Set(), "operator snapshot save", args)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+		return cli.Errorf("Error saving snapshot: %s exists already, or cannot be read: choose another name", name)
+	}
+	asked, err := c.Connect(&f.ConnectFlags)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	found, err := saveAs(name, func(to io.Writer) error { return client.SaveSnapshot(c.Ctx, asked, f.stale, to) })
+	if err != nil {
+		return cli.Errorf("Error saving snapshot: %v", err)
+	}
+	fmt.Fprintf(c.Out, "Saved the state of index %d to %s, and verified it\n", found.meta.Index, name)
+	return nil
+}
+
+// saveAs writes a file and verifies it. After an error there is no file of that name.
+func saveAs(name string, save func(io.Writer) error) (found *contents, err error) {
+	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*") // with mode 0600
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(save(file), file.Sync(), file.Close()); err != nil {
+		return nil, errors.Join(err, os.Remove(file.Name()))
+	}
+	if found, err = inspect(file.Name()); err != nil {
+		return nil, errors.Join(err, os.Remove(file.Name()))
+	}
+	return found, os.Rename(file.Name(), name)
+}
+
+// SnapshotRestoreCommand is "nodedrain operator snapshot restore".
+type SnapshotRestoreCommand struct{ cli.Base }
+
+// SnapshotRestoreFlags are its flags.
+type SnapshotRestoreFlags struct {
+	cli.ConnectFlags
+	yes bool
+}
+
+func (f *SnapshotRestoreFlags) Set() *flag.FlagSet {
+	set := flag.NewFlagSet("operator snapshot restore", flag.ContinueOnError)
+	f.ConnectFlags.Set(set)
+	set.BoolVar(&f.yes, "yes", false, "")
+	return set
+}
+
+func (c *SnapshotRestoreCommand) Synopsis() string {
+	return "Replace the state of the servers with that of a file"
+}
+
+func (c *SnapshotRestoreCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain operator snapshot restore [options] FILE
+
+  Replaces the state of all servers with the one in FILE. Every change after the file was
+  saved is lost. The command shows the content of the file, and asks. The servers verify
+  the file before they change anything.
+
+  Drains that ran when the file was saved continue with the deadlines they had then. If
+  its deadline has passed, a drain stops the rest of the allocations on its node at once.
+  Nodes have the secrets of that time. The servers do not know a node that registered
+  later: its client registers it again. They do not know allocations that were placed
+  later: their clients stop them.
+
+Options:
+
+  -yes              Do not ask for confirmation.
+` + cli.ConnectHelp)
+}
+
+// AutocompleteArgs completes the name of a file.
+func (c *SnapshotRestoreCommand) AutocompleteArgs() complete.Predictor {
+	return complete.PredictFiles("*")
+}
+
+func (c *SnapshotRestoreCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+
+func (c *SnapshotRestoreCommand) run(args []string) error {
+	var f SnapshotRestoreFlags
+	name, err := oneFile(f.Set(), "operator snapshot restore", args)
+	if err != nil {
+		return err
+	}
+	found, err := inspect(name)
+	if err != nil {
+		return cli.Errorf("Error restoring snapshot: %v", err)
+	}
+	asked, err := c.Connect(&f.ConnectFlags)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	if !f.yes {
+		found.write(c.Out, time.Now())
+		const question = "\nReplace the state of all servers with this one? Every later change is lost. [y/N]"
+		if err := c.ConfirmAs(question, "Cancelling snapshot restore"); err != nil {
+			return err
+		}
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return cli.Errorf("Error restoring snapshot: %v", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	index, err := client.RestoreSnapshot(c.Ctx, asked, file)
+	if err != nil {
+		return cli.Errorf("Error restoring snapshot: %v", err)
+	}
+	fmt.Fprintf(c.Out, "Restored the state of index %d: the servers have it at index %d\n", found.meta.Index, index)
+	return nil
+}
+
+// SnapshotInspectCommand is "nodedrain operator snapshot inspect".
+type SnapshotInspectCommand struct{ cli.Base }
+
+func (*SnapshotInspectCommand) Flags() *flag.FlagSet {
+	return flag.NewFlagSet("operator snapshot inspect", flag.ContinueOnError)
+}
+
+func (c *SnapshotInspectCommand) Synopsis() string {
+	return "Verify a saved state and show its content"
+}
+
+func (c *SnapshotInspectCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain operator snapshot inspect FILE
+
+  Verifies the checksums of FILE, reads the whole state, and shows its content. It
+  contacts no server. The exit code is 1 if the file is damaged, incomplete, of another
+  program, or of a cluster version that this build does not understand.
+`)
+}
+
+// AutocompleteArgs completes the name of a file.
+func (c *SnapshotInspectCommand) AutocompleteArgs() complete.Predictor {
+	return complete.PredictFiles("*")
+}
+
+func (c *SnapshotInspectCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+
+func (c *SnapshotInspectCommand) run(args []string) error {
+	name, err := oneFile(c.Flags(), "operator snapshot inspect", args)
+	if err != nil {
+		return err
+	}
+	found, err := inspect(name)
+	if err != nil {
+		return cli.Errorf("Error inspecting snapshot: %v", err)
+	}
+	found.write(c.Out, time.Now())
+	return nil
+}
+
+// oneFile parses a command line with one argument, a file.
+func oneFile(set *flag.FlagSet, command string, args []string) (string, error) {
+	files, err := cli.ParseArguments(set, command, args)
+	switch {
+	case err != nil:
+		return "", err
+	case len(files) != 1:
+		return "", cli.UsageError(command, "This command takes one argument: <file>")
+	}
+	return files[0], nil
+}
+
+// contents is what a saved state holds.
+type contents struct {
+	name  string
+	size  int64
+	meta  archive.Meta
+	state *statestore.Snapshot
+}
+
+// inspect verifies a file and reads its state.
+func inspect(name string) (*contents, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	found := &contents{name: name, size: info.Size()}
+	found.meta, err = archive.Read(file, func(m archive.Meta, state io.Reader) error {
+		if err := cluster.Require(m.ClusterVersion); err != nil {
+			return err
+		}
+		store, err := statestore.Restore(state)
+		if err == nil {
+			found.state = store.Snapshot()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return found, nil
+}
+
+// write shows the contents. Drains are shown as of now.
+func (c *contents) write(out io.Writer, now time.Time) {
+	var f cli.Facts
+	f.Add("File", c.name)
+	f.Add("Size", fmt.Sprintf("%d bytes", c.size))
+	f.Add("Saved", c.meta.Time.UTC().Format(time.RFC3339))
+	f.Add("Saved by", c.meta.Server)
+	f.Add("Cluster", c.meta.Cluster)
+	f.Add("Cluster version", fmt.Sprint(c.meta.ClusterVersion))
+	f.Add("Index", fmt.Sprint(c.meta.Index))
+	allocs, ended := 0, 0
+	for a := range c.state.Allocs() {
+		allocs++
+		if a.ClientTerminal() {
+			ended++
+		}
+	}
+	f.Add("Nodes", fmt.Sprint(count(c.state.Nodes())))
+	f.Add("Jobs", fmt.Sprint(count(c.state.Jobs())))
+	f.Add("Allocations", fmt.Sprintf("%d, %d of them ended", allocs, ended))
+	f.Add("Evaluations", fmt.Sprint(count(c.state.Evals())))
+	f.Add("Ended drains", fmt.Sprint(count(c.state.Drains())))
+	f.Add("Running drains", fmt.Sprint(count(c.state.DrainingNodes())))
+	f.Write(out)
+	for n := range c.state.DrainingNodes() {
+		fmt.Fprintf(out, "  Node %s (%s): %s\n", cli.SingleLine(n.Name), cli.ShortID(string(n.ID), false), savedLimit(n.Drain, now))
+	}
+}
+
+// savedLimit is the limit of a drain that a restore continues.
+func savedLimit(d *cluster.Drain, now time.Time) string {
+	switch {
+	case !d.Strategy.Finite():
+		return "drains without a deadline"
+	case d.Strategy.Passed(now):
+		return "its deadline has passed: a restored drain stops the rest at once"
+	}
+	return "drains until " + d.Strategy.ForceDeadline.UTC().Format(time.RFC3339)
+}
+
+func count[T any](all iter.Seq[T]) (n int) {
+	for range all {
+		n++
+	}
+	return n
+}

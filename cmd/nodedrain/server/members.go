@@ -1,0 +1,144 @@
+package server
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// MembersCommand is "nodedrain server members".
+type MembersCommand struct{ cli.Base }
+
+// MembersFlags are its flags.
+type MembersFlags struct {
+	cli.ConnectFlags
+	cli.OutputFlags
+}
+
+func (f *MembersFlags) Set() *flag.FlagSet {
+	set := flag.NewFlagSet("server members", flag.ContinueOnError)
+	f.ConnectFlags.Set(set)
+	f.OutputFlags.Set(set)
+	return set
+}
+
+func (c *MembersCommand) Synopsis() string { return "List the servers" }
+
+func (c *MembersCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain server members [options]
+
+  Lists the servers of the cluster: whether each answers, leads and votes, the start of
+  its process, how many entries of the leader it has not applied, its build, and the
+  cluster versions that it understands. Then it shows the cluster version. The leader
+  raises it when every server understands a higher one.
+
+  The server at -address asks the others. The command works without a leader. It then
+  shows how many voters answer and how many a leader needs. For a server that does not
+  answer, it shows the time since the leader's last contact with it. A new leader counts
+  from its election. Without a leader, only the contact with the last leader is known.
+
+Options:
+
+` + cli.OutputHelp + "\n" + cli.ConnectHelp)
+}
+
+func (c *MembersCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+
+func (c *MembersCommand) run(args []string) error {
+	var f MembersFlags
+	about, err := cli.ParseArguments(f.Set(), "server members", args)
+	switch {
+	case err != nil:
+		return err
+	case len(about) > 0:
+		return cli.UsageError("server members", "This command takes no arguments")
+	}
+	asked, err := c.Connect(&f.ConnectFlags)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	servers, err := asked.RaftConfiguration(c.Ctx)
+	switch {
+	case err != nil:
+		return cli.Errorf("Error querying servers: %v", err)
+	case f.Raw():
+		return cli.PrintRaw(&f.OutputFlags, c.Out, servers)
+	}
+	memberTable(servers.Servers, time.Now()).Write(c.Out)
+	if line := leaderless(servers.Servers); line != "" {
+		fmt.Fprintln(c.Out, "\n"+line)
+	}
+	fmt.Fprintf(c.Out, "\nCluster version %d\n", servers.ClusterVersion)
+	for _, line := range stateLines(servers.Servers) {
+		fmt.Fprintln(c.Out, line)
+	}
+	return nil
+}
+
+func memberTable(servers []wire.RaftServer, now time.Time) *cli.Table {
+	t := cli.NewTable("Name", "Address", "State", "Voter", "Started", "Behind", "Build", "Versions")
+	for i := range servers {
+		s := &servers[i]
+		state, started, behind, build, versions := "follower", "unknown", "unknown", "unknown", "unknown"
+		switch {
+		case !s.Alive:
+			state = "no answer, since unknown"
+			if !s.LastContact.IsZero() {
+				state = "no answer for " + cli.Rough(now.Sub(s.LastContact.Time))
+			}
+		case s.Leader:
+			state = "leader"
+		}
+		if s.Alive && s.AppliedIndex > 0 {
+			started, behind, build = cli.Rough(now.Sub(s.Started.Time))+" ago", fmt.Sprint(s.Behind), s.Build
+		}
+		if s.MaxVersion > 0 {
+			versions = fmt.Sprintf("%d to %d", s.MinVersion, s.MaxVersion)
+		}
+		t.Row(s.ID, s.Address, state, fmt.Sprint(s.Voter), started, behind, build, versions)
+	}
+	return t
+}
+
+// leaderless says what a cluster without a leader lacks, or empty if a leader answers.
+func leaderless(servers []wire.RaftServer) string {
+	voters, alive := 0, 0
+	for i := range servers {
+		switch s := &servers[i]; {
+		case s.Leader && s.Alive:
+			return ""
+		case s.Voter && s.Alive:
+			alive++
+			fallthrough
+		case s.Voter:
+			voters++
+		}
+	}
+	needed := voters/2 + 1
+	text := fmt.Sprintf("No leader: %d of %s answer, and a leader needs %d.", alive, cli.Count(voters, "voter"), needed)
+	if alive >= needed {
+		return text + " They elect one soon if they reach each other."
+	}
+	return text + " Start the servers that do not answer."
+}
+
+// stateLines says which servers have another state than the others.
+func stateLines(servers []wire.RaftServer) (lines []string) {
+	for _, s := range servers {
+		switch s.State {
+		case string(httpapi.StateDiffers):
+			lines = append(lines, fmt.Sprintf("Server %s has another state than the majority at index %d, and does not lead. "+
+				"Stop it and run \"nodedrain server recover -discard\".", s.ID, s.StateIndex))
+		case string(httpapi.StateUndecided):
+			lines = append(lines, fmt.Sprintf("Server %s has a state at index %d that no majority has. Start the servers that are down.", s.ID, s.StateIndex))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,135 @@
+package server
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent/datadir"
+)
+
+// RecoverCommand is "nodedrain server recover".
+type RecoverCommand struct{ cli.Base }
+
+// RecoverFlags are its flags.
+type RecoverFlags struct {
+	dataDir             string
+	discard, alone, yes bool
+}
+
+func (f *RecoverFlags) Set() *flag.FlagSet {
+	set := flag.NewFlagSet("server recover", flag.ContinueOnError)
+	set.StringVar(&f.dataDir, "data-dir", "", "")
+	set.BoolVar(&f.discard, "discard", false, "")
+	set.BoolVar(&f.alone, "alone", false, "")
+	set.BoolVar(&f.yes, "yes", false, "")
+	return set
+}
+
+func (c *RecoverCommand) Synopsis() string {
+	return "Recover a server that has lost data, offline"
+}
+
+func (c *RecoverCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain server recover -data-dir DIR -discard [-yes]
+       nodedrain server recover -data-dir DIR -alone [-yes]
+
+  Changes the data directory of a server that does not run. It contacts no other server.
+  First copy the directory.
+
+  -discard is for a server that has lost a part of its data, while a majority of the other
+  servers runs. It moves the data into DIR/discarded-TIME and deletes nothing. After that
+  the directory belongs to a new server. Remove the old server from the cluster, and start
+  the new one under another name and at another address, to join. The new server gets the
+  whole state from the others.
+
+  -alone is for the only server left, if the others will never run again. It makes this
+  server the only member of a new cluster, with the state that it has. Every entry of its
+  log takes effect, also an entry that was never acknowledged. Writes that only the other
+  servers had are lost. The command refuses a damaged log, and it refuses while another
+  server accepts connections. It accepts a log that is an older copy, and prints what is
+  lost. Never start one of the other servers with its data afterwards: it could overwrite
+  this one.
+
+Options:
+
+  -data-dir DIR  Data directory of the server.
+  -discard       Move the data aside, to join again as a new member.
+  -alone         Continue alone, with the state of this server.
+  -yes           Do not ask for confirmation.
+`)
+}
+
+func (c *RecoverCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+
+func (c *RecoverCommand) run(args []string) error {
+	var f RecoverFlags
+	about, err := cli.ParseArguments(f.Set(), "server recover", args)
+	switch {
+	case err != nil:
+		return err
+	case len(about) > 0:
+		return cli.UsageError("server recover", "This command takes no arguments")
+	case f.dataDir == "":
+		return cli.UsageError("server recover", "-data-dir is required")
+	case f.discard == f.alone:
+		return cli.UsageError("server recover", "Exactly one of -discard and -alone is required")
+	}
+	question := "Make this server the only member of a new cluster? Writes that only other servers have are lost. [y/N]"
+	if f.discard {
+		question = "Move aside all data of this server? [y/N]"
+	}
+	if !f.yes {
+		answer, err := c.Prompt(question)
+		if err != nil {
+			return err
+		}
+		if answer != cli.AnswerYes {
+			return errors.New("nothing was changed")
+		}
+	}
+	if f.discard {
+		return c.discard(f.dataDir)
+	}
+	return c.alone(f.dataDir)
+}
+
+func (c *RecoverCommand) discard(dir string) error {
+	done, err := datadir.Discard(dir, time.Now())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Out, "The data is in %s now.\n", done.Dir)
+	if done.Name == "" {
+		done.Name = "NAME"
+	}
+	fmt.Fprintf(c.Out, `Next:
+  1. nodedrain server remove %s
+  2. Start a server on %s with another -name and another -bind address, with -join and
+     without -bootstrap-expect.
+  3. When "nodedrain server members" shows the new server, delete the discarded data.
+`, done.Name, dir)
+	return nil
+}
+
+func (c *RecoverCommand) alone(dir string) error {
+	logger := hclog.New(&hclog.LoggerOptions{Name: "nodedrain", Level: hclog.Error, Output: c.Errs})
+	done, err := datadir.MakeAlone(c.Ctx, dir, logger)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Out, "Server %s is the only member of the new cluster %s, with the state of index %d.\n", done.Name, done.Cluster, done.Index)
+	if done.Lost != "" {
+		fmt.Fprintf(c.Out, "Acknowledged writes are lost: of the log, %s.\n", done.Lost)
+	}
+	for _, s := range done.Gone {
+		fmt.Fprintf(c.Out, "Never start server %s (%s) with its data again. Empty its data directory first.\n", s.ID, s.Address)
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// playing is a scenario to play.
+type playing struct {
+	// label names the scenario, replay is the command that plays it again.
+	label, replay string
+	scenario      *scenario.Scenario
+	// file is the scenario's file and text the file's content; empty without a file.
+	file string
+	text []byte
+	// err is why the scenario cannot be played, or nil.
+	err error
+}
+
+// playing reads a scenario file and prints its warnings.
+func (c *RunCommand) playing(file string) playing {
+	p := playing{label: strings.TrimSuffix(filepath.Base(file), scenario.Extension), replay: "nodedrain sim run " + quoted(file), file: file}
+	if p.text, p.err = os.ReadFile(file); p.err != nil {
+		return p
+	}
+	var warnings []scenario.Warning
+	p.scenario, warnings, p.err = scenario.Parse(file, bytes.NewReader(p.text))
+	for _, w := range warnings {
+		fmt.Fprintln(c.Errs, w)
+	}
+	return p
+}
+
+// warn prints a warning for each operation in a file that had no effect.
+func (c *RunCommand) warn(p playing, r *sim.Result) {
+	if p.file == "" {
+		return // generated scenarios may hold operations without effect
+	}
+	for _, v := range r.NoEffect {
+		text := "the operation has no effect: " + v.Why + "; if this is intended, write maybe before the operation"
+		fmt.Fprintln(c.Errs, scenario.Warning{File: p.file, Line: v.Line, Text: text})
+	}
+}
+
+// wrong returns the failures of a run. With -rewrite only violations count.
+func wrong(f *RunFlags, p playing, r *sim.Result) (wrong []string) {
+	for _, v := range r.Violations {
+		wrong = append(wrong, v.String())
+	}
+	if f.rewrite || p.scenario.Story == "" && p.scenario.End == "" {
+		return wrong
+	}
+	for _, section := range [...]struct{ name, want, got string }{
+		{"story", p.scenario.Story, r.Story}, {"end", p.scenario.End, r.End},
+	} {
+		if d := diff(section.want, section.got); d != "" {
+			wrong = append(wrong, fmt.Sprintf("the %s differs from the file (-rewrite updates the file):\n%s", section.name, d))
+		}
+	}
+	return wrong
+}
+
+// rewritten writes the result of a run into its file.
+func (c *RunCommand) rewritten(p playing, r *sim.Result) error {
+	text := scenario.Rewrite(p.text, r.Story, r.End)
+	if bytes.Equal(text, p.text) {
+		return nil
+	}
+	if err := os.WriteFile(p.file, text, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Out, "%s rewritten\n", p.file)
+	return nil
+}

@@ -1,0 +1,303 @@
+package sim
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
+)
+
+// A file without an expected result only has to keep the guarantees. -rewrite writes the expected
+// result, and later runs must match it.
+func TestSimRun_rewrite(t *testing.T) {
+	t.Parallel()
+	sound := read(t, "testdata/sound.drain")
+	dir := files(t, map[string]string{"case.drain": sound})
+	file := filepath.Join(dir, "case.drain")
+
+	code, out, errs := command(t.Context(), "sim run -q "+file)
+	must.Zero(t, code, must.Sprint(out, errs))
+	must.StrHasPrefix(t, "ok    case  ", out)
+
+	code, out, _ = command(t.Context(), "sim run -q --rewrite "+file)
+	must.Zero(t, code)
+	must.StrHasPrefix(t, file+" rewritten\nok    case  ", out)
+	text := read(t, file)
+	must.StrHasPrefix(t, sound+"----\n", text)
+	must.StrContains(t, text, "n1 complete")
+	code, out, _ = command(t.Context(), "sim run -q -rewrite "+file)
+	must.Zero(t, code)
+	must.StrHasPrefix(t, "ok    case  ", out)
+
+	wrong := strings.Replace(text, "n1 complete", "n1 forced", 1)
+	must.NotEq(t, text, wrong)
+	must.NoError(t, os.WriteFile(file, []byte(wrong), 0o644))
+	code, out, errs = command(t.Context(), "sim run -q "+file)
+	must.One(t, code)
+	must.StrContains(t, out, "FAIL  case  ")
+	must.StrContains(t, out, "differs from the file (-rewrite updates the file):\n")
+	must.StrContains(t, out, "\n      - n1 forced\n      + n1 complete\n")
+	must.StrHasSuffix(t, "      replay: nodedrain sim run "+file+"\n", out)
+	must.Eq(t, "the scenario failed\n", errs)
+
+	code, _, _ = command(t.Context(), "sim run -q -rewrite "+file)
+	must.Zero(t, code)
+	must.Eq(t, text, read(t, file))
+}
+
+// A single scenario is drawn, with its story on request, for any width of terminal and into files.
+func TestSimRun_pictures(t *testing.T) {
+	t.Parallel()
+	line := "sim run testdata/limited.drain"
+
+	code, out, errs := command(t.Context(), line+" -ascii -width 70 --story")
+	must.Zero(t, code, must.Sprint(errs))
+	golden(t, "sim_run.golden", withoutHashes(out))
+	must.Eq(t, -1, strings.IndexFunc(out, func(r rune) bool { return r > 127 }))
+
+	dir := t.TempDir()
+	svg, trace := filepath.Join(dir, "case.svg"), filepath.Join(dir, "case.ndjson")
+	code, out, errs = command(t.Context(), line+" -q -svg "+svg+" -trace "+trace)
+	must.Zero(t, code, must.Sprint(errs))
+	must.StrHasPrefix(t, "ok    limited  ", out)
+	decoder := xml.NewDecoder(strings.NewReader(read(t, svg)))
+	for {
+		_, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must.NoError(t, err)
+	}
+	kinds := map[string]bool{}
+	for line := range strings.Lines(read(t, trace)) {
+		var l struct{ Event string }
+		must.NoError(t, json.Unmarshal([]byte(line), &l))
+		kinds[l.Event] = true
+	}
+	for _, kind := range []string{"elected", "applied", "fault", "drainer", "proposed", "answered"} {
+		must.True(t, kinds[kind], must.Sprint(kind))
+	}
+
+	code, _, errs = command(t.Context(), line+" -q -svg "+filepath.Join(dir, "none", "x.svg"))
+	must.One(t, code, must.Sprint(errs))
+}
+
+// Of several scenarios only those that fail are drawn, each with its failures and the command that
+// plays it again. The others are named.
+func TestSimRun_several(t *testing.T) {
+	t.Parallel()
+	s := newSimulating(t)
+	code := (&RunCommand{s.Base}).Run([]string{
+		"testdata/sound.drain", "testdata/broken.drain", "testdata/limited.drain", "-ascii", "testdata/odd.drain", "testdata/none.drain",
+	})
+	must.One(t, code)
+	golden(t, "sim_run_several.golden", withoutHashes(s.stdout.String()))
+	must.Eq(t, "testdata/odd.drain:1: warning: no comment at the beginning says why the scenario exists\n"+
+		"3 of 5 scenarios failed\n", s.stderr.String())
+}
+
+// An operation without effect gives a warning with its line, unless maybe precedes it; it
+// does not fail.
+func TestSimRun_vain(t *testing.T) {
+	t.Parallel()
+	code, out, errs := command(t.Context(), "sim run -q testdata/vain.drain")
+	must.Zero(t, code, must.Sprint(out))
+	golden(t, "sim_run_vain.golden", errs)
+}
+
+// A seed's scenario is printed and played, with one dash and with two.
+func TestSimRun_seed(t *testing.T) {
+	t.Parallel()
+	code, out, _ := command(t.Context(), "sim run -size small -seed 3 -print")
+	must.Zero(t, code)
+	file := filepath.Join(files(t, map[string]string{"small-3.drain": out}), "small-3.drain")
+	_, one, _ := command(t.Context(), "sim run -q "+file)
+	_, two, _ := command(t.Context(), "sim run --q --size small --seed 3")
+	must.StrContains(t, one, "small-3")
+	must.Eq(t, one[:strings.Index(one, "\n")], two[:strings.Index(two, "\n")])
+}
+
+// The drain of a real cluster is an ordinary scenario: its printed file gives the same end.
+func TestSimRun_cluster(t *testing.T) {
+	t.Parallel()
+	line := "sim run -cluster testdata/openb -nodes m-03,m-01 -deadline 3m -seed 2"
+	code, printed, _ := command(t.Context(), line+" -print")
+	must.Zero(t, code)
+	golden(t, "sim_cluster.drain", printed)
+
+	code, out, errs := command(t.Context(), line+" -ascii -story")
+	must.Zero(t, code, must.Sprint(out, errs))
+	must.StrContains(t, out, "replay: nodedrain sim run -cluster testdata/openb -deadline 3m0s -seed 2 -nodes m-03,m-01\n")
+	must.StrContains(t, out, "\nm-01 ")
+	must.StrContains(t, out, "\nok    cluster  ")
+	file := filepath.Join(files(t, map[string]string{"cluster.drain": printed}), "cluster.drain")
+	_, again, _ := command(t.Context(), "sim run -q "+file)
+	must.StrHasSuffix(t, again, out)
+
+	_, printed, _ = command(t.Context(), "sim run -cluster testdata/openb -drains 4 -deadline 0 -print")
+	s, _, err := scenario.Parse("cluster.drain", strings.NewReader(printed))
+	must.NoError(t, err)
+	drain := s.Events[0].Op.(*scenario.Drain)
+	must.SliceLen(t, 4, drain.Nodes)
+	must.Zero(t, drain.Deadline)
+}
+
+// A diff shows the lines that differ and a few around them.
+func TestDiff(t *testing.T) {
+	t.Parallel()
+	must.Eq(t, "", diff("a\nb", "a\nb"))
+	must.Eq(t, "- a\n+ b\n", diff("a", "b"))
+	must.Eq(t, "-\n+ a\n", diff("", "a"))
+	must.Eq(t, "  2\n  3\n- 4\n+ four\n  5\n  6\n  ...\n  8\n  9\n+ 9.5\n  10\n",
+		diff("1\n2\n3\n4\n5\n6\n7\n8\n9\n10", "1\n2\n3\nfour\n5\n6\n7\n8\n9\n9.5\n10"))
+	long := diff("x\n"+strings.Repeat("a\n", 2100)+"y", "x\n"+strings.Repeat("b\n", 2100)+"y")
+	must.Eq(t, "  x\n"+strings.Repeat("- a\n", 2100)+strings.Repeat("+ b\n", 2100)+"  y\n", long)
+}
+
+// traceLine holds the fields of a trace's line that the tests read.
+type traceLine struct {
+	Step               uint64
+	Event, Entry, Text string
+	Index              uint64
+	Drains             []string
+	Requests           []uint64
+	Cause              *timeline.Cause
+}
+
+// traceOf plays a seed and returns its trace, by step.
+func traceOf(t *testing.T, seed string) (all []*traceLine, said map[uint64][]*traceLine) {
+	t.Helper()
+	trace := filepath.Join(t.TempDir(), "seed.ndjson")
+	command(t.Context(), "sim run -q -size small -seed "+seed+" -trace "+trace)
+	said = map[uint64][]*traceLine{}
+	for text := range strings.Lines(read(t, trace)) {
+		l := new(traceLine)
+		must.NoError(t, json.Unmarshal([]byte(text), l))
+		if l.Cause != nil {
+			must.True(t, l.follows(said[l.Cause.Step]), must.Sprint(text))
+		} else if l.Event != "violation" {
+			must.Eq(t, &traceLine{Event: "elected"}, l, must.Sprint("only the first leader leads without a cause"))
+		}
+		all, said[l.Step] = append(all, l), append(said[l.Step], l)
+	}
+	return all, said
+}
+
+// Each line of a trace names the step of its cause, and that step has a line, back to the first
+// cause.
+//
+//race:skip one goroutine
+func TestSimRun_traceCauses(t *testing.T) {
+	t.Parallel()
+	causes := map[timeline.By]int{}
+	for _, seed := range []string{"1", "2", "3", "12"} {
+		all, said := traceOf(t, seed)
+		for _, l := range all {
+			if l.Cause != nil {
+				causes[l.Cause.By]++
+			}
+			for l.Cause != nil && !l.begins() {
+				must.SliceNotEmpty(t, said[l.Cause.Step], must.Sprintf("nothing says what was in step %d: %+v", l.Cause.Step, l))
+				before := l.before(said[l.Cause.Step])
+				must.NotNil(t, before, must.Sprintf("%+v is its own cause", l))
+				l = before
+			}
+		}
+	}
+	for _, by := range []timeline.By{
+		timeline.ByOperation, timeline.ByTimer, timeline.ByEntry, timeline.ByAnswer, timeline.ByElection, timeline.ByFault, timeline.ByRace,
+		timeline.ByDrainer, timeline.ByScheduler, timeline.ByClients, timeline.ByOperator,
+	} {
+		must.Positive(t, causes[by], must.Sprint(by))
+	}
+}
+
+// The causes of each mark and each end lead back to an operator's request.
+//
+//race:skip one goroutine
+func TestSimRun_traceRequests(t *testing.T) {
+	t.Parallel()
+	for _, seed := range []string{"1", "2", "3", "12"} {
+		all, said := traceOf(t, seed)
+		asked := map[uint64]*traceLine{}
+		works := 0
+		for _, l := range all {
+			switch l.Entry {
+			case "NodeUpdateDrain":
+				asked[l.Index] = l
+			case "AllocUpdateDesiredTransition", "NodesDrainComplete":
+				if len(l.Drains) == 0 {
+					continue // all of it was refused
+				}
+				works++
+				must.SliceNotEmpty(t, l.Requests, must.Sprintf("%+v", l))
+				for _, index := range l.Requests {
+					request := asked[index]
+					must.NotNil(t, request, must.Sprintf("entry %d asks for nothing: %+v", index, l))
+					must.True(t, slices.ContainsFunc(request.Drains, func(d string) bool { return slices.Contains(l.Drains, d) }))
+					if request.begins() {
+						continue // it came before another entry
+					}
+					must.Eq(t, timeline.ByOperator, request.Cause.By)
+					must.True(t, slices.ContainsFunc(said[request.Cause.Step], (*traceLine).begins), must.Sprintf("%+v", request))
+				}
+			}
+		}
+		must.Positive(t, works)
+	}
+}
+
+// begins reports whether the scenario itself is the line's cause.
+func (l *traceLine) begins() bool {
+	return l.Cause != nil && (l.Cause.By == timeline.ByOperation || l.Cause.By == timeline.ByRace)
+}
+
+// before returns the line of a line's cause, or nil. All lines of a step have the same outer cause.
+func (l *traceLine) before(said []*traceLine) *traceLine {
+	for _, s := range said {
+		outside := s.Step < l.Step || s.Cause == nil || s.Cause.Step < s.Step
+		if s != l && outside && (l.Cause.Index == 0 || s.Index == l.Cause.Index) {
+			return s
+		}
+	}
+	return nil
+}
+
+// follows reports whether the cause of a line is among those of its step.
+func (l *traceLine) follows(said []*traceLine) bool {
+	want := map[timeline.By]string{
+		timeline.ByEntry: "applied", timeline.ByAnswer: "answered", timeline.ByElection: "elected", timeline.ByFault: "fault",
+	}[l.Cause.By]
+	switch {
+	case l.Event == "answered":
+		want = "proposed"
+	case l.Event == "drainer" && l.Text == "was due":
+		return l.Cause.By == timeline.ByTimer
+	}
+	return want == "" || slices.ContainsFunc(said, func(s *traceLine) bool {
+		return (s.Event == want || s.Event == "placed") && s.Index == l.Cause.Index
+	})
+}
+
+// The last line says first which services lack healthy allocations, and then if the guarantees held.
+func TestAtTheEnd(t *testing.T) {
+	t.Parallel()
+	r := new(sim.Result)
+	must.Eq(t, "all services are healthy at the end; all guarantees held", atTheEnd(r))
+	r.Unhealthy = []string{"web has 0 of 4 healthy, below its limit of 3"}
+	must.Eq(t, "at the end web has 0 of 4 healthy, below its limit of 3; all guarantees held", atTheEnd(r))
+	r.Unhealthy, r.Violations = []string{"a", "b", "c", "d", "e"}, make([]invariant.Violation, 2)
+	must.Eq(t, "at the end a; b; c; 2 more services lack healthy allocations; violations of guarantees: 2", atTheEnd(r))
+}

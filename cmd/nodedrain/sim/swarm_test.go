@@ -1,0 +1,293 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+)
+
+// A swarm without failures prints its speed. Its JSON has the hash of each seed, equal to the hash
+// of the seed's scenario played alone.
+func TestSimSwarm(t *testing.T) {
+	t.Parallel()
+	s := &simulating{}
+	s.Base = Base{Ctx: t.Context(), Out: &s.stdout, Errs: &s.stderr, Getenv: func(string) string { return "" }, Play: flawless}
+	must.Zero(t, (&SwarmCommand{s.Base}).Run([]string{"--seeds", "12", "-seed", "5", "-workers", "3"}), must.Sprint(s.stdout.String()))
+	must.StrContains(t, s.stdout.String(), "ok    12 small seeds from 5 on, 0 failed, ") // on a busy machine after how far it has come
+	must.StrContains(t, s.stdout.String(), "seeds per minute")
+
+	s.stdout.Reset()
+	must.Zero(t, (&SwarmCommand{s.Base}).Run([]string{"-seeds=12", "--seed=5", "-json"}))
+	var report swarmReport
+	decoder := json.NewDecoder(&s.stdout)
+	decoder.DisallowUnknownFields()
+	must.NoError(t, decoder.Decode(&report))
+	must.True(t, report.OK)
+	must.Eq(t, swarmReportVersion, report.Version)
+	must.SliceLen(t, 12, report.Hashes)
+	must.SliceEmpty(t, report.Failures)
+	must.SliceNotEmpty(t, report.Events)
+	for i, h := range report.Hashes {
+		must.Eq(t, uint64(5+i), h.Seed)
+	}
+	_, out, _ := command(t.Context(), "sim run -q -size small -seed 7")
+	must.StrContains(t, out, "hash "+report.Hashes[2].Hash)
+	must.Eq(t, "", s.stderr.String())
+}
+
+// flawless is a simulator whose judges find nothing.
+func flawless(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+	r, err := sim.Play(s, o)
+	if err == nil {
+		r.Violations = nil
+	}
+	return r, err
+}
+
+// A fresh swarm takes its first seed from the clock and prints the command that plays the same
+// seeds. A later swarm has other seeds.
+func TestSimSwarm_fresh(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		swarmed := func(args string) (string, swarmReport) {
+			s := newSimulating(t)
+			s.Play = flawless
+			must.Zero(t, (&SwarmCommand{s.Base}).Run(strings.Fields(args)), must.Sprint(s.stderr.String()))
+			var report swarmReport
+			if strings.Contains(args, "-json") {
+				must.NoError(t, json.Unmarshal(s.stdout.Bytes(), &report))
+			}
+			return s.stdout.String(), report
+		}
+		time.Sleep(time.Minute)
+		first := uint64(time.Now().UnixMicro())
+		told, _ := swarmed("-fresh -seeds 2 -metamorphic 0.5")
+		again := fmt.Sprintf("sim swarm -size small -seed %d -seeds 2 -metamorphic 0.5", first)
+		must.StrHasPrefix(t, "fresh seeds; to replay them: nodedrain "+again+"\n", told)
+		must.StrContains(t, told, fmt.Sprintf("\nok    2 small seeds from %d on, 0 failed, ", first))
+
+		_, fresh := swarmed("-fresh -seeds 2 -json")
+		_, repeated := swarmed(fmt.Sprintf("-seed %d -seeds 2 -json", first))
+		must.Eq(t, first, fresh.First)
+		must.Eq(t, fresh.Hashes, repeated.Hashes)
+
+		time.Sleep(time.Second)
+		_, later := swarmed("-fresh -seeds 2 -json")
+		must.Eq(t, first+1_000_000, later.First)
+	})
+}
+
+// The swarm prints the replay command of each failing seed, and keeps the seed as a scenario that
+// fails too.
+//
+//race:skip the swarm's tests run worlds in parallel
+func TestSimSwarm_fails(t *testing.T) {
+	t.Parallel()
+	s := newSimulating(t)
+	dir := filepath.Join(t.TempDir(), "kept")
+	must.One(t, (&SwarmCommand{s.Base}).Run([]string{"-seeds", "2", "-seed", "2", "-keep", dir}))
+	must.Eq(t, "the swarm failed\n", s.stderr.String())
+	kept, err := filepath.Glob(filepath.Join(dir, "small-*.drain"))
+	must.NoError(t, err)
+	must.SliceNotEmpty(t, kept)
+	for _, file := range kept {
+		seed := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "small-"), ".drain")
+		must.StrContains(t, s.stdout.String(), "\n      replay: nodedrain sim run -size small -seed "+seed+"\n"+
+			"      shrink: nodedrain sim shrink -size small -seed "+seed+"\n"+
+			"      kept, frozen: nodedrain sim run "+file+"\n")
+		again := newSimulating(t)
+		must.One(t, (&RunCommand{again.Base}).Run([]string{file, "-q"}))
+		must.StrContains(t, again.stdout.String(), "G1 below limit at index 17, node ")
+	}
+
+	s = newSimulating(t)
+	must.One(t, (&SwarmCommand{s.Base}).Run([]string{"-seeds", "2", "-seed", "2", "-json"}))
+	var report swarmReport
+	must.NoError(t, json.Unmarshal(s.stdout.Bytes(), &report))
+	must.False(t, report.OK)
+	must.Eq(t, len(kept), report.Failed)
+	must.Eq(t, "5s", report.Failures[0].Violations[0].At)
+	must.Eq(t, "below limit", report.Failures[0].Violations[0].Check)
+	must.SliceEmpty(t, report.Failures[0].Files)
+}
+
+// An interrupted swarm fails. It does not count the seed in play, which may be cut short.
+func TestSimSwarm_interrupted(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"", "-json"} {
+		s := newSimulating(t)
+		ctx, interrupt := context.WithCancel(t.Context())
+		s.Ctx = ctx
+		s.Play = func(of *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+			if of.Seed == 2 {
+				interrupt()
+			}
+			return flawless(of, o)
+		}
+		must.One(t, (&SwarmCommand{s.Base}).Run(strings.Fields("-seeds 9223372036854775807 -workers 1 "+format)))
+		must.Eq(t, "interrupted after 1 of 9223372036854775807 seeds: context canceled\n", s.stderr.String())
+		if format == "" {
+			must.StrContains(t, s.stdout.String(), "STOP  interrupted after 1 of 9223372036854775807 small seeds from 1 on, 0 failed, ")
+			continue
+		}
+		var report swarmReport
+		must.NoError(t, json.Unmarshal(s.stdout.Bytes(), &report))
+		must.False(t, report.OK)
+		must.True(t, report.Interrupted)
+		must.One(t, report.Seeds)
+	}
+}
+
+// A swarm prints its failures even if it cannot keep them.
+//
+//race:skip the swarm's tests run worlds in parallel
+func TestSimSwarm_notKept(t *testing.T) {
+	t.Parallel()
+	s := newSimulating(t)
+	dir := filepath.Join(t.TempDir(), "kept")
+	s.Play = func(of *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+		must.NoError(t, os.RemoveAll(dir))
+		return buggy(of, o)
+	}
+	must.One(t, (&SwarmCommand{s.Base}).Run([]string{"-seeds", "2", "-seed", "2", "-keep", dir}))
+	must.StrContains(t, s.stdout.String(), "FAIL  seed ")
+	must.StrContains(t, s.stdout.String(), "FAIL  2 small seeds from 2 on, ")
+	must.StrContains(t, s.stderr.String(), "keeping seed ")
+	must.StrHasSuffix(t, "the swarm failed\n", s.stderr.String())
+}
+
+// An interrupt ends a run and the shrinking of a scenario.
+func TestSim_interrupted(t *testing.T) {
+	t.Parallel()
+	s := newSimulating(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	s.Ctx = ctx
+	s.Play = func(of *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+		o.Watch = func(w *world.World) { w.At(world.Epoch.Add(6*time.Second), func() error { interrupt(); return nil }) }
+		return buggy(of, o)
+	}
+	must.One(t, (&RunCommand{s.Base}).Run([]string{"testdata/limited.drain"}))
+	must.Eq(t, "interrupted before all scenarios were played\n", s.stderr.String())
+	must.Eq(t, "", s.stdout.String())
+	s.stderr.Reset()
+	must.One(t, (&ShrinkCommand{s.Base}).Run([]string{"testdata/limited.drain"}))
+	must.Eq(t, "shrinking limited: the first play was stopped: context canceled\n", s.stderr.String())
+}
+
+// A seed whose variant ends differently fails, and the swarm keeps both scenarios.
+func TestSimSwarm_variant(t *testing.T) {
+	t.Parallel()
+	s := &simulating{}
+	s.Base = Base{Ctx: t.Context(), Out: &s.stdout, Errs: &s.stderr, Getenv: func(string) string { return "" }, Play: forgetful}
+	dir := t.TempDir()
+	must.One(t, (&SwarmCommand{s.Base}).Run([]string{"-seeds", "1", "-metamorphic", "1", "-keep", dir}))
+	kept, err := filepath.Glob(filepath.Join(dir, "small-1-steady*.drain"))
+	must.NoError(t, err)
+	must.SliceLen(t, 2, kept)
+	slices.SortFunc(kept, func(a, b string) int { return len(a) - len(b) })
+	must.StrHasPrefix(t, "FAIL  seed 1: metamorphic: steady run and variant ", s.stdout.String())
+	must.StrContains(t, s.stdout.String(), "\n      replay: nodedrain sim swarm --size small --seed 1 --seeds 1 --metamorphic 1\n"+
+		"      kept, to compare: nodedrain sim run "+kept[0]+" "+kept[1]+"\n")
+	must.StrContains(t, s.stdout.String(), "1 failed, 0 played twice, 1 as a variant")
+
+	s.stdout.Reset()
+	must.One(t, (&SwarmCommand{s.Base}).Run([]string{"-seeds", "1", "-metamorphic", "1", "-json"}))
+	var report swarmReport
+	must.NoError(t, json.Unmarshal(s.stdout.Bytes(), &report))
+	must.One(t, report.Variants)
+	must.NotEq(t, "", report.Failures[0].Variant)
+	must.Eq(t, "facts differ", report.Failures[0].Violations[0].Check)
+}
+
+// forgetful is a simulator that drops the drains of variants of a steady scenario.
+func forgetful(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+	if strings.Contains(s.Name, "-steady-") {
+		s = s.Copy()
+		s.Events = nil
+	}
+	return flawless(s, o)
+}
+
+// A failing scenario shrinks to a minimum, which can be played and fails too.
+//
+//race:skip the swarm's tests run worlds in parallel
+func TestSimShrink(t *testing.T) {
+	t.Parallel()
+	const file = "testdata/limited.drain"
+	s := newSimulating(t)
+	must.Zero(t, (&ShrinkCommand{s.Base}).Run([]string{file}))
+	golden(t, "sim_shrink.drain", s.stdout.String())
+	must.StrHasPrefix(t, "G1 below limit: 3 of 5 are healthy, and it has to be 4\n2 events, 3 nodes, 1 jobs and 2 allocations before, "+
+		"1 events, 1 nodes, 0 jobs and 0 allocations now; ", s.stderr.String())
+
+	s = newSimulating(t)
+	small := filepath.Join(t.TempDir(), "small.drain")
+	must.Zero(t, (&ShrinkCommand{s.Base}).Run([]string{file, "-freeze", "-o", small}))
+	must.Eq(t, "", s.stdout.String())
+	must.StrHasSuffix(t, "replay: nodedrain sim run "+small+"\n", s.stderr.String())
+	again := newSimulating(t)
+	must.One(t, (&RunCommand{again.Base}).Run([]string{small, "-q"}))
+
+	code, out, errs := command(t.Context(), "sim shrink "+file)
+	must.One(t, code)
+	must.Eq(t, "", out)
+	must.Eq(t, "shrinking limited: the scenario does not fail\n", errs)
+}
+
+// A long swarm prints its progress every ten seconds.
+func TestSwarmLines(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		c := SwarmCommand{Base{Out: &out, Getenv: func(string) string { return "" }}}
+		progress := c.progress(&SwarmFlags{seeds: 100})
+		swarming(progress)
+		must.Eq(t, "    10s  40 of 100 seeds, 1 failed, 240 seeds per minute, 2.00 busy hours per second\n"+
+			"    20s  80 of 100 seeds, 2 failed, 240 seeds per minute, 2.00 busy hours per second\n", out.String())
+		must.Eq(t, swarmProgress(noProgress{}), c.progress(&SwarmFlags{json: true}))
+	})
+}
+
+// The bar of a swarm shows the same figures all the time and removes itself at the end, even if
+// the swarm ends early.
+func TestSwarmBar(t *testing.T) {
+	t.Parallel()
+	for _, of := range []int{100, 200} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			swarming(newSwarmBar(&out, pace{began: time.Now(), of: of}))
+			drawn := regexp.MustCompile(`\[[=>-]+\] +40 of \d+, 1 failed, 240 a minute`).FindString(out.String())
+			must.Eq(t, swarmBarWidth, strings.Index(drawn, "]")+1, must.Sprint(out.String()))
+			must.Less(t, 80, len(drawn))
+		})
+	}
+}
+
+// swarming plays a hundred seeds in 25 seconds, of which some fail.
+func swarming(progress swarmProgress) {
+	for i := range 100 {
+		time.Sleep(250 * time.Millisecond)
+		run := swarm.Run{Seed: uint64(i), Busy: 30 * time.Minute}
+		if i%33 == 30 {
+			run.Failure = &swarm.Failure{}
+		}
+		progress.played(run)
+	}
+	progress.close()
+}
