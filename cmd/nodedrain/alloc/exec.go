@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"io"
 	"os"
-	"strings"
 	"sync"
 
-	"github.com/posener/complete"
 	"golang.org/x/term"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
@@ -17,28 +14,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// ExecCommand is "nodedrain alloc exec".
-type ExecCommand struct{ cli.Base }
-
-// ExecFlags are its flags.
-type ExecFlags struct {
-	taskFlags
-	input, tty bool
-	escape     string
-}
-
-func (f *ExecFlags) Set() *flag.FlagSet {
-	set := f.taskFlags.set("alloc exec")
-	set.BoolVar(&f.input, "i", true, "")
-	set.BoolVar(&f.tty, "t", false, "")
-	set.StringVar(&f.escape, "e", "~", "")
-	return set
-}
-
-func (c *ExecCommand) Synopsis() string { return "Run a command in a task" }
-
-func (c *ExecCommand) Help() string {
-	return strings.TrimSpace(`
+// Exec is "nodedrain alloc exec".
+func Exec() *cli.Command {
+	var f execFlags
+	return &cli.Command{
+		Short: "Run a command in a task",
+		Help: `
 Usage: nodedrain alloc exec [options] ALLOC COMMAND [ARGUMENT...]
 
   Runs a command in a running task, with the task's environment. Options of nodedrain come
@@ -55,47 +36,56 @@ Options:
   -e CHARACTER      With a terminal: CHARACTER and "." at the start of a line end the
                     connection. CHARACTER twice sends it once. "none" switches this off.
                     Default: ~.
-`+cli.ConnectHelp) + `
+`,
+		Exits: `
 
 Exit code:
 
   That of the command; 1 if it did not start or its exit code is unknown; 130 if you ended
   the connection.
-`
+`,
+		Connects: true, Flags: f.set,
+		Args: cli.Arguments{Most: -1, Verbatim: true, Complete: cli.IDs("allocs")},
+		Run:  func(c *cli.Call) error { return (&execCommand{c}).run(&f) },
+	}
 }
 
-func (c *ExecCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+type execCommand struct{ *cli.Call }
 
-func (c *ExecCommand) run(args []string) error {
-	var f ExecFlags
-	set := f.Set()
-	set.SetOutput(io.Discard)
-	if err := cli.Parse(set, "alloc exec", args); err != nil {
-		return err
-	}
-	about := set.Args()
+// execFlags are its flags.
+type execFlags struct {
+	taskFlags
+	input, tty bool
+	escape     string
+}
+
+func (f *execFlags) set(set *flag.FlagSet) {
+	f.taskFlags.set(set)
+	set.BoolVar(&f.input, "i", true, "")
+	set.BoolVar(&f.tty, "t", false, "")
+	set.StringVar(&f.escape, "e", "~", "")
+}
+
+func (c *execCommand) run(f *execFlags) error {
+	about := c.Args
 	if len(about) > 1 && about[1] == "--" {
 		about = append(about[:1:1], about[2:]...)
 	}
 	if len(about) < 2 {
-		return cli.UsageError("alloc exec", "This command takes two or more arguments: <alloc> <command> [<argument>...]")
+		return c.UsageError("This command takes two or more arguments: <alloc> <command> [<argument>...]")
 	}
 	if f.escape != "none" && len(f.escape) != 1 {
-		return cli.UsageError("alloc exec", `-e must be one character or "none"`)
+		return c.UsageError(`-e must be one character or "none"`)
 	}
 	in, out := c.terminals()
 	switch {
-	case !cli.SetFlags(set)["t"]:
+	case !c.Set("t"):
 		f.tty = f.input && in != nil && out != nil
 	case f.tty && !f.input:
-		return cli.UsageError("alloc exec", "-t needs -i")
+		return c.UsageError("-t needs -i")
 	}
-	asked, err := c.Connect(&f.ConnectFlags)
-	if err != nil {
-		return err
-	}
-	defer asked.Close()
-	a, err := alloc(&c.Base, asked, about[0])
+	api := c.API
+	a, err := alloc(&c.Base, api, about[0])
 	if err != nil {
 		return err
 	}
@@ -104,11 +94,11 @@ func (c *ExecCommand) run(args []string) error {
 		return err
 	}
 	request := client.ExecRequest{Task: task, Command: about[1:], TTY: f.tty}
-	return c.execute(asked.Alloc(a.ID), request, &f, in, out)
+	return c.execute(api.Alloc(a.ID), request, f, in, out)
 }
 
 // execute runs the command. in and out are the user's terminal, or nil.
-func (c *ExecCommand) execute(a client.Alloc, r client.ExecRequest, f *ExecFlags, in, out *os.File) error {
+func (c *execCommand) execute(a client.Alloc, r client.ExecRequest, f *execFlags, in, out *os.File) error {
 	ctx, cancel := context.WithCancel(c.Ctx)
 	var watching sync.WaitGroup
 	defer func() {
@@ -149,7 +139,7 @@ func (c *ExecCommand) execute(a client.Alloc, r client.ExecRequest, f *ExecFlags
 }
 
 // terminals returns the input and the output of the command if they are terminals, otherwise nil.
-func (c *ExecCommand) terminals() (in, out *os.File) {
+func (c *execCommand) terminals() (in, out *os.File) {
 	is := func(stream any) *os.File {
 		if f, ok := stream.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 			return f
@@ -165,19 +155,10 @@ func Untouched(args []string) []string {
 	if len(args) < 2 || args[0] != "alloc" || args[1] != "exec" {
 		return args
 	}
-	set := new(ExecFlags).Set()
-	set.SetOutput(io.Discard)
+	set := Exec().FlagSet("")
 	if set.Parse(args[2:]) != nil || set.NArg() == 0 {
 		return args
 	}
 	at := len(args) - set.NArg()
 	return append(append(args[:at:at], "--"), args[at:]...)
-}
-
-// AutocompleteArgs completes the allocation.
-func (c *ExecCommand) AutocompleteArgs() complete.Predictor { return c.Ids("allocs") }
-
-// AutocompleteFlags completes the flags.
-func (c *ExecCommand) AutocompleteFlags() complete.Flags {
-	return cli.FlagPredictors(new(ExecFlags).Set())
 }

@@ -14,11 +14,11 @@ import (
 )
 
 // allocs lists allocations, and finds one of them.
-func allocs(c *cli.Base, asked *client.Client, verbose bool) *cli.Lister[*wire.AllocationListStub] {
+func allocs(c *cli.Base, api *client.Client, verbose bool) *cli.Lister[*wire.AllocationListStub] {
 	return &cli.Lister[*wire.AllocationListStub]{
-		Name: "alloc status", Noun: "allocation",
+		Noun: "allocation",
 		List: func(q client.Query) ([]*wire.AllocationListStub, client.Answer, error) {
-			return asked.Allocations(c.Ctx, q)
+			return api.Allocations(c.Ctx, q)
 		},
 		Id:    func(a *wire.AllocationListStub) string { return a.ID },
 		Old:   EndedAlloc,
@@ -27,12 +27,12 @@ func allocs(c *cli.Base, asked *client.Client, verbose bool) *cli.Lister[*wire.A
 }
 
 // alloc returns the allocation that an id or a prefix of it names.
-func alloc(c *cli.Base, asked *client.Client, given string) (*wire.Allocation, error) {
-	stub, err := allocs(c, asked, false).Find(given)
+func alloc(c *cli.Base, api *client.Client, given string) (*wire.Allocation, error) {
+	stub, err := allocs(c, api, false).Find(given)
 	if err != nil {
 		return nil, err
 	}
-	a, _, err := asked.Allocation(c.Ctx, stub.ID, client.Query{})
+	a, _, err := api.Allocation(c.Ctx, stub.ID, client.Query{})
 	if err != nil {
 		return nil, cli.Errorf("Error querying allocation: %v", err)
 	}
@@ -71,27 +71,22 @@ func taskOf(a *wire.Allocation, given string) (string, error) {
 }
 
 // taskFlags are the flags of the commands about a task of an allocation.
-type taskFlags struct {
-	cli.ConnectFlags
-	task string
+type taskFlags struct{ task string }
+
+func (f *taskFlags) set(set *flag.FlagSet) { set.StringVar(&f.task, "task", "", "") }
+
+// taskArguments are the arguments of these commands.
+func taskArguments() cli.Arguments {
+	return cli.Arguments{Least: 1, Most: 2, Usage: "This command takes one or two arguments: <alloc> [<task>]", Complete: cli.IDs("allocs")}
 }
 
-func (f *taskFlags) set(name string) *flag.FlagSet {
-	set := flag.NewFlagSet(name, flag.ContinueOnError)
-	f.ConnectFlags.Set(set)
-	set.StringVar(&f.task, "task", "", "")
-	return set
-}
-
-// about returns the allocation of the arguments. The task may be the second one.
-func (f *taskFlags) about(command string, args []string) (alloc string, err error) {
-	switch {
-	case len(args) == 0 || len(args) > 2:
-		return "", cli.UsageError(command, "This command takes one or two arguments: <alloc> [<task>]")
+// alloc returns the allocation of the arguments. The task may be the second one.
+func (f *taskFlags) alloc(c *cli.Call) (alloc string, err error) {
+	switch args := c.Args; {
 	case len(args) == 2 && f.task != "" && f.task != args[1]:
-		return "", cli.UsageError(command, fmt.Sprintf("The task is %q with -task, and %q as an argument", f.task, args[1]))
+		return "", c.UsageError(fmt.Sprintf("The task is %q with -task, and %q as an argument", f.task, args[1]))
 	case len(args) == 2:
 		f.task = args[1]
 	}
-	return args[0], nil
+	return c.Args[0], nil
 }

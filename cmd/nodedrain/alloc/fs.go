@@ -7,34 +7,17 @@ import (
 	"io"
 	"strings"
 
-	"github.com/posener/complete"
-
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// FSCommand is "nodedrain alloc fs".
-type FSCommand struct{ cli.Base }
-
-// FSFlags are its flags.
-type FSFlags struct {
-	cli.ConnectFlags
-	stat, exact bool
-}
-
-func (f *FSFlags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("alloc fs", flag.ContinueOnError)
-	f.ConnectFlags.Set(set)
-	set.BoolVar(&f.stat, "stat", false, "")
-	set.BoolVar(&f.exact, "H", false, "")
-	return set
-}
-
-func (c *FSCommand) Synopsis() string { return "Show files of an allocation" }
-
-func (c *FSCommand) Help() string {
-	return strings.TrimSpace(`
+// FS is "nodedrain alloc fs".
+func FS() *cli.Command {
+	var f fsFlags
+	return &cli.Command{
+		Short: "Show files of an allocation",
+		Help: `
 Usage: nodedrain alloc fs [options] ALLOC [PATH]
 
   Lists the folder PATH of an allocation, or prints the file PATH. Without PATH, lists the
@@ -45,34 +28,36 @@ Options:
 
   -stat             Describe the file or folder instead.
   -H                Show sizes in bytes, and exact times in UTC.
-` + cli.ConnectHelp)
+`,
+		Connects: true, Flags: f.set,
+		Args: cli.Arguments{Least: 1, Most: 2, Usage: "This command takes one or two arguments: <alloc> [<path>]", Complete: cli.IDs("allocs")},
+		Run:  func(c *cli.Call) error { return (&fSCommand{c}).run(&f) },
+	}
 }
 
-func (c *FSCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+type fSCommand struct{ *cli.Call }
 
-func (c *FSCommand) run(args []string) error {
-	var f FSFlags
-	about, err := cli.ParseArguments(f.Set(), "alloc fs", args)
-	switch {
-	case err != nil:
-		return err
-	case len(about) == 0 || len(about) > 2:
-		return cli.UsageError("alloc fs", "This command takes one or two arguments: <alloc> [<path>]")
-	}
-	asked, err := c.Connect(&f.ConnectFlags)
+// fsFlags are its flags.
+type fsFlags struct {
+	stat, exact bool
+}
+
+func (f *fsFlags) set(set *flag.FlagSet) {
+	set.BoolVar(&f.stat, "stat", false, "")
+	set.BoolVar(&f.exact, "H", false, "")
+}
+
+func (c *fSCommand) run(f *fsFlags) error {
+	api := c.API
+	stub, err := allocs(&c.Base, api, false).Find(c.Args[0])
 	if err != nil {
 		return err
 	}
-	defer asked.Close()
-	stub, err := allocs(&c.Base, asked, false).Find(about[0])
-	if err != nil {
-		return err
-	}
-	return c.show(asked.Alloc(stub.ID), &f, strings.Join(about[1:], ""))
+	return c.show(api.Alloc(stub.ID), f, strings.Join(c.Args[1:], ""))
 }
 
 // show describes a path, lists it or prints it. An empty path is the folder of the allocation.
-func (c *FSCommand) show(a client.Alloc, f *FSFlags, path string) error {
+func (c *fSCommand) show(a client.Alloc, f *fsFlags, path string) error {
 	path = cmp.Or(path, "/")
 	info, err := a.Stat(c.Ctx, path)
 	switch {
@@ -97,7 +82,7 @@ func (c *FSCommand) show(a client.Alloc, f *FSFlags, path string) error {
 	return nil
 }
 
-func (c *FSCommand) list(a client.Alloc, f *FSFlags, path string) error {
+func (c *fSCommand) list(a client.Alloc, f *fsFlags, path string) error {
 	files, err := a.Files(c.Ctx, path)
 	if err != nil {
 		return cli.Errorf("Error listing %s: %v", path, err)
@@ -114,24 +99,16 @@ func (c *FSCommand) list(a client.Alloc, f *FSFlags, path string) error {
 	return nil
 }
 
-func (f *FSFlags) size(info wire.FileInfo) string {
+func (f *fsFlags) size(info wire.FileInfo) string {
 	if f.exact {
 		return fmt.Sprint(info.Size)
 	}
 	return cli.BytesText(uint64(max(info.Size, 0)))
 }
 
-func (f *FSFlags) modified(info wire.FileInfo) string {
+func (f *fsFlags) modified(info wire.FileInfo) string {
 	if f.exact {
 		return info.ModTime.UTC().Format("2006-01-02T15:04:05.999999999Z07:00")
 	}
 	return cli.TimeCell(info.ModTime)
-}
-
-// AutocompleteArgs completes the allocation.
-func (c *FSCommand) AutocompleteArgs() complete.Predictor { return c.Ids("allocs") }
-
-// AutocompleteFlags completes the flags.
-func (c *FSCommand) AutocompleteFlags() complete.Flags {
-	return cli.FlagPredictors(new(FSFlags).Set())
 }

@@ -13,9 +13,9 @@ import (
 
 // follow prints a log until its task has ended. Only the first read may be refused. After that the servers
 // and the node may restart: the reads go on after the last frame.
-func (c *LogsCommand) follow(asked *client.Client, alloc string, from *taskLog) error {
+func (c *logsCommand) follow(api *client.Client, alloc string, from *taskLog) error {
 	lost := false
-	asked.OnMove(nil) // an outage has one line
+	api.OnMove(nil) // an outage has one line
 	from.heard = func() {
 		if lost {
 			fmt.Fprintln(c.Errs, "the log continues")
@@ -41,7 +41,7 @@ func (c *LogsCommand) follow(asked *client.Client, alloc string, from *taskLog) 
 			cli.Pause(c.Ctx, client.Pause)
 			continue
 		}
-		a, _, unread := asked.Allocation(c.Ctx, alloc, client.Query{})
+		a, _, unread := api.Allocation(c.Ctx, alloc, client.Query{})
 		switch {
 		case client.NotFound(unread):
 			return errors.Join(err, unread)

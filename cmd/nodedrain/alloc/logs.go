@@ -2,9 +2,6 @@ package alloc
 
 import (
 	"flag"
-	"strings"
-
-	"github.com/posener/complete"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
@@ -12,34 +9,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// LogsCommand is "nodedrain alloc logs".
-type LogsCommand struct{ cli.Base }
-
-// LogsFlags are its flags.
-type LogsFlags struct {
-	taskFlags
-	follow, stderr, stdout, tail bool
-	lines, bytes                 int64
-}
-
-func (f *LogsFlags) Set() *flag.FlagSet {
-	set := f.taskFlags.set("alloc logs")
-	set.BoolVar(&f.follow, "f", false, "")
-	set.BoolVar(&f.stderr, "stderr", false, "")
-	set.BoolVar(&f.stdout, "stdout", false, "")
-	set.BoolVar(&f.tail, "tail", false, "")
-	set.Int64Var(&f.lines, "n", 0, "")
-	set.Int64Var(&f.bytes, "c", 0, "")
-	return set
-}
-
-// defaultLines is the number of lines of -tail.
-const defaultLines = 10
-
-func (c *LogsCommand) Synopsis() string { return "Show the output of a task" }
-
-func (c *LogsCommand) Help() string {
-	return strings.TrimSpace(`
+// Logs is "nodedrain alloc logs".
+func Logs() *cli.Command {
+	var f logsFlags
+	return &cli.Command{
+		Short: "Show the output of a task",
+		Help: `
 Usage: nodedrain alloc logs [options] ALLOC [TASK]
 
   Prints the standard output of a task, as far as its node keeps it. TASK is not needed if
@@ -57,44 +32,59 @@ Options:
   -n LINES          Show the last lines, at most 4 MiB.
   -c BYTES          Show the last bytes.
   -task TASK        The task, instead of the second argument.
-`+cli.ConnectHelp) + `
+`,
+		Exits: `
 
 Exit code:
 
   0     The log was printed. With -f: the task has ended.
   1     The log cannot be read. With -f: no server answered for 10 minutes.
   130   After Ctrl-C.
-`
+`,
+		Connects: true, Flags: f.set,
+		Args: taskArguments(),
+		Run:  func(c *cli.Call) error { return (&logsCommand{c}).run(&f) },
+	}
 }
 
-func (c *LogsCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+type logsCommand struct{ *cli.Call }
 
-func (c *LogsCommand) run(args []string) error {
-	var f LogsFlags
-	set := f.Set()
-	about, err := cli.ParseArguments(set, "alloc logs", args)
+// logsFlags are its flags.
+type logsFlags struct {
+	taskFlags
+	follow, stderr, stdout, tail bool
+	lines, bytes                 int64
+}
+
+func (f *logsFlags) set(set *flag.FlagSet) {
+	f.taskFlags.set(set)
+	set.BoolVar(&f.follow, "f", false, "")
+	set.BoolVar(&f.stderr, "stderr", false, "")
+	set.BoolVar(&f.stdout, "stdout", false, "")
+	set.BoolVar(&f.tail, "tail", false, "")
+	set.Int64Var(&f.lines, "n", 0, "")
+	set.Int64Var(&f.bytes, "c", 0, "")
+}
+
+// defaultLines is the number of lines of -tail.
+const defaultLines = 10
+
+func (c *logsCommand) run(f *logsFlags) error {
+	id, err := f.alloc(c.Call)
 	if err != nil {
 		return err
 	}
-	id, err := f.about("alloc logs", about)
-	if err != nil {
-		return err
-	}
-	seen := cli.SetFlags(set)
-	switch err := cli.Exclusive(seen, [][2]string{{"stdout", "stderr"}, {"n", "c"}}); {
+	last, offset := c.Set("n"), c.Set("c")
+	switch err := c.Exclusive([2]string{"stdout", "stderr"}, [2]string{"n", "c"}); {
 	case err != nil:
-		return cli.UsageError("alloc logs", err.Error())
-	case f.lines < 0 || f.bytes < 0:
-		return cli.UsageError("alloc logs", "-n and -c must be 0 or more")
-	case f.tail && !seen["n"] && !seen["c"]:
-		f.lines, seen["n"] = defaultLines, true
-	}
-	asked, err := c.Connect(&f.ConnectFlags)
-	if err != nil {
 		return err
+	case f.lines < 0 || f.bytes < 0:
+		return c.UsageError("-n and -c must be 0 or more")
+	case f.tail && !last && !offset:
+		f.lines, last = defaultLines, true
 	}
-	defer asked.Close()
-	a, err := alloc(&c.Base, asked, id)
+	api := c.API
+	a, err := alloc(&c.Base, api, id)
 	if err != nil {
 		return err
 	}
@@ -102,17 +92,17 @@ func (c *LogsCommand) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	from := &taskLog{alloc: asked.Alloc(a.ID), out: c.Out, errs: c.Errs, from: client.LogsQuery{Task: task, Stderr: f.stderr}}
-	if seen["c"] {
+	from := &taskLog{alloc: api.Alloc(a.ID), out: c.Out, errs: c.Errs, from: client.LogsQuery{Task: task, Stderr: f.stderr}}
+	if offset {
 		from.from.FromEnd, from.from.Offset = true, f.bytes
 	}
-	if seen["n"] {
+	if last {
 		err = from.printLast(c.Ctx, f.lines)
 	}
 	switch {
 	case err == nil && f.follow:
-		err = c.follow(asked, a.ID, from)
-	case err == nil && !seen["n"]:
+		err = c.follow(api, a.ID, from)
+	case err == nil && !last:
 		err = from.print(c.Ctx, false)
 	}
 	switch {
@@ -132,12 +122,4 @@ func Over(a *wire.Allocation, task string) bool {
 	}
 	s := a.TaskStates[task]
 	return s != nil && s.State == string(cluster.TaskDead)
-}
-
-// AutocompleteArgs completes the allocation.
-func (c *LogsCommand) AutocompleteArgs() complete.Predictor { return c.Ids("allocs") }
-
-// AutocompleteFlags completes the flags.
-func (c *LogsCommand) AutocompleteFlags() complete.Flags {
-	return cli.FlagPredictors(new(LogsFlags).Set())
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/posener/complete"
-
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/volume"
@@ -16,34 +14,27 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// StatusCommand is "nodedrain alloc status".
-type StatusCommand struct{ cli.Base }
+// Status is "nodedrain alloc status".
+func Status() *cli.Command {
+	return cli.Status("List allocations, or show one", "alloc status [options] [ALLOC]", `  Without ALLOC, lists the allocations of the namespace that have not ended. With ALLOC,
+  shows the allocation: its node, its health, the mark of a drain, its predecessor and
+  replacement, the states and events of its tasks, their devices, its volumes, the volumes
+  that keep it from ending, and the resources in use, if its node answers. ALLOC is the
+  allocation's id or a prefix of it.`, "allocs", func(call *cli.Call, f *cli.StatusFlags) *cli.Lister[*wire.AllocationListStub] {
+		c, api := &statusCommand{call}, call.API
+		l := allocs(&c.Base, api, f.Verbose)
+		l.One = func(a *wire.AllocationListStub) error { return c.one(api, f, a.ID) }
+		return l
+	})
+}
+
+type statusCommand struct{ *cli.Call }
 
 const Help = `Usage: nodedrain alloc <command> [options]
 
   Shows allocations, their files and the output of their tasks, and runs commands in
   tasks, sends them signals, and restarts and stops them. The node of the allocation
   answers most of these commands, through any server.`
-
-func (c *StatusCommand) Synopsis() string { return "List allocations, or show one" }
-
-func (c *StatusCommand) Help() string {
-	return cli.StatusHelp("alloc status [options] [ALLOC]", `  Without ALLOC, lists the allocations of the namespace that have not ended. With ALLOC,
-  shows the allocation: its node, its health, the mark of a drain, its predecessor and
-  replacement, the states and events of its tasks, their devices, its volumes, the volumes
-  that keep it from ending, and the resources in use, if its node answers. ALLOC is the
-  allocation's id or a prefix of it.`)
-}
-
-func (c *StatusCommand) Run(args []string) int { return c.Exit(c.run(args)) }
-
-func (c *StatusCommand) run(args []string) error {
-	return cli.ShowStatus(&c.Base, "alloc status", args, func(asked *client.Client, f *cli.StatusFlags) *cli.Lister[*wire.AllocationListStub] {
-		l := allocs(&c.Base, asked, f.Verbose)
-		l.One = func(a *wire.AllocationListStub) error { return c.one(asked, f, a.ID) }
-		return l
-	})
-}
 
 // EndedAlloc reports whether an allocation has ended.
 func EndedAlloc(a *wire.AllocationListStub) bool {
@@ -85,13 +76,13 @@ func healthText(s *wire.DeploymentStatus) string {
 }
 
 // one shows one allocation.
-func (c *StatusCommand) one(asked *client.Client, f *cli.StatusFlags, id string) error {
-	a, _, err := asked.Allocation(c.Ctx, id, client.Query{})
+func (c *statusCommand) one(api *client.Client, f *cli.StatusFlags, id string) error {
+	a, _, err := api.Allocation(c.Ctx, id, client.Query{})
 	switch {
 	case err != nil:
 		return cli.Errorf("Error querying allocation: %v", err)
-	case f.Raw():
-		return cli.PrintRaw(&f.OutputFlags, c.Out, a)
+	case c.Raw():
+		return c.PrintRaw(a)
 	}
 	allocFacts(a, f.Verbose).Write(c.Out)
 	c.tasks(a)
@@ -108,12 +99,12 @@ func (c *StatusCommand) one(asked *client.Client, f *cli.StatusFlags, id string)
 		t.Write(c.Out)
 	}
 	volume.PrintControllerCalls(c.Out, a.ControllerCalls, f.Verbose)
-	c.usage(asked, a)
+	c.usage(api, a)
 	return nil
 }
 
 // tasks prints the states of an allocation's tasks, and their events, newest first.
-func (c *StatusCommand) tasks(a *wire.Allocation) {
+func (c *statusCommand) tasks(a *wire.Allocation) {
 	names := slices.Sorted(maps.Keys(a.TaskStates))
 	if len(names) == 0 {
 		return
@@ -177,14 +168,6 @@ func allocFacts(a *wire.Allocation, verbose bool) *cli.Facts {
 		f.Add("Resources", fmt.Sprintf("%d MHz, %d MiB memory, %d MiB disk", cli.Number(r.CPU), cli.Number(r.MemoryMB), cli.Number(r.DiskMB)))
 	}
 	return &f
-}
-
-// AutocompleteArgs completes the allocation.
-func (c *StatusCommand) AutocompleteArgs() complete.Predictor { return c.Ids("allocs") }
-
-// AutocompleteFlags completes the flags.
-func (c *StatusCommand) AutocompleteFlags() complete.Flags {
-	return cli.FlagPredictors(new(cli.StatusFlags).Set("alloc status"))
 }
 
 // Alive reports whether an allocation runs or starts.

@@ -9,6 +9,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -24,7 +25,7 @@ func TestAllocStatus_tasks(t *testing.T) {
 			Events:  []cluster.TaskEvent{{Type: "Received", Time: at}, {Type: "Started", Time: at.Add(time.Second), Message: "Task started by client"}}},
 	}}, TaskGroup: "main", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "other"}, {Name: "main", Tasks: []*cluster.Task{{Name: "server", Driver: "raw_exec"}}}}}}, "global")
 	var out bytes.Buffer
-	c := StatusCommand{}
+	c := statusCommand{Call: &cli.Call{}}
 	c.Out = &out
 	c.tasks(a)
 	for _, line := range []string{

@@ -3,34 +3,17 @@ package alloc
 import (
 	"flag"
 	"fmt"
-	"strings"
-
-	"github.com/posener/complete"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/eval"
 )
 
-// StopCommand is "nodedrain alloc stop".
-type StopCommand struct{ cli.Base }
-
-// StopFlags are its flags.
-type StopFlags struct {
-	cli.ConnectFlags
-	detach bool
-}
-
-func (f *StopFlags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("alloc stop", flag.ContinueOnError)
-	f.ConnectFlags.Set(set)
-	set.BoolVar(&f.detach, "detach", false, "")
-	return set
-}
-
-func (c *StopCommand) Synopsis() string { return "Stop an allocation and place another" }
-
-func (c *StopCommand) Help() string {
-	return strings.TrimSpace(`
+// Stop is "nodedrain alloc stop".
+func Stop() *cli.Command {
+	var f stopFlags
+	return &cli.Command{
+		Short: "Stop an allocation and place another",
+		Help: `
 Usage: nodedrain alloc stop [options] ALLOC
 
   Stops an allocation, and waits until the scheduler has evaluated its job. The scheduler
@@ -40,37 +23,39 @@ Usage: nodedrain alloc stop [options] ALLOC
 Options:
 
   -detach           Do not wait for the scheduler.
-`+cli.ConnectHelp) + `
+`,
+		Exits: `
 
 Exit code:
 
   0   The allocation stops. Without -detach: every allocation of the job is placed.
   1   The request failed.
   2   Some allocations cannot be placed. The command prints the reasons.
-`
+`,
+		Connects: true, Flags: f.set,
+		Args: cli.Arguments{Least: 1, Most: 1, Usage: "This command takes one argument: <alloc>", Complete: cli.IDs("allocs")},
+		Run:  func(c *cli.Call) error { return (&stopCommand{c}).run(&f) },
+	}
 }
 
-func (c *StopCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+type stopCommand struct{ *cli.Call }
 
-func (c *StopCommand) run(args []string) error {
-	var f StopFlags
-	about, err := cli.ParseArguments(f.Set(), "alloc stop", args)
-	switch {
-	case err != nil:
-		return err
-	case len(about) != 1:
-		return cli.UsageError("alloc stop", "This command takes one argument: <alloc>")
-	}
-	asked, err := c.Connect(&f.ConnectFlags)
+// stopFlags are its flags.
+type stopFlags struct {
+	detach bool
+}
+
+func (f *stopFlags) set(set *flag.FlagSet) {
+	set.BoolVar(&f.detach, "detach", false, "")
+}
+
+func (c *stopCommand) run(f *stopFlags) error {
+	api := c.API
+	a, err := alloc(&c.Base, api, c.Args[0])
 	if err != nil {
 		return err
 	}
-	defer asked.Close()
-	a, err := alloc(&c.Base, asked, about[0])
-	if err != nil {
-		return err
-	}
-	stopped, err := asked.Alloc(a.ID).Stop(c.Ctx)
+	stopped, err := api.Alloc(a.ID).Stop(c.Ctx)
 	if err != nil {
 		return cli.Errorf("Error stopping allocation: %v", err)
 	}
@@ -78,14 +63,6 @@ func (c *StopCommand) run(args []string) error {
 	if f.detach || stopped.EvalID == "" {
 		return nil
 	}
-	_, err = eval.Evaluated(&c.Base, asked, stopped.EvalID, "The allocation stops")
+	_, err = eval.Evaluated(&c.Base, api, stopped.EvalID, "The allocation stops")
 	return err
-}
-
-// AutocompleteArgs completes the allocation.
-func (c *StopCommand) AutocompleteArgs() complete.Predictor { return c.Ids("allocs") }
-
-// AutocompleteFlags completes the flags.
-func (c *StopCommand) AutocompleteFlags() complete.Flags {
-	return cli.FlagPredictors(new(StopFlags).Set())
 }

@@ -18,13 +18,13 @@ const StatsTimeout = 5 * time.Second
 
 // usage prints the resources that the tasks of an allocation use. A node without statistics, or without a
 // connection to the servers, gives dashes.
-func (c *StatusCommand) usage(asked *client.Client, a *wire.Allocation) {
+func (c *statusCommand) usage(api *client.Client, a *wire.Allocation) {
 	if !Alive(a) || a.AllocatedResources == nil || len(a.AllocatedResources.Tasks) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.Ctx, StatsTimeout)
 	defer cancel()
-	stats, err := asked.Alloc(a.ID).Stats(ctx)
+	stats, err := api.Alloc(a.ID).Stats(ctx)
 	if err != nil || stats == nil {
 		stats = &wire.AllocStats{}
 	}

@@ -24,8 +24,8 @@ func (c *Base) NodeIDs() complete.Predictor {
 
 // search returns the ids that begin with a prefix.
 func (c *Base) search(of, prefix string) (ids []string) {
-	c.offer(func(ctx context.Context, asked *client.Client) {
-		found, err := asked.Search(ctx, wire.SearchRequest{Prefix: prefix, Context: of})
+	c.offer(func(ctx context.Context, api *client.Client) {
+		found, err := api.Search(ctx, wire.SearchRequest{Prefix: prefix, Context: of})
 		if err == nil {
 			ids = found.Matches[of]
 		}
@@ -35,14 +35,14 @@ func (c *Base) search(of, prefix string) (ids []string) {
 
 // offer asks a server for what a shell may offer, within the time that a user waits.
 func (c *Base) offer(ask func(context.Context, *client.Client)) {
-	asked, err := c.Connect(&ConnectFlags{})
+	api, err := c.Connect(&ConnectFlags{})
 	if err != nil {
 		return
 	}
-	defer asked.Close()
+	defer api.Close()
 	ctx, cancel := context.WithTimeout(c.Ctx, completionTimeout)
 	defer cancel()
-	ask(ctx, asked)
+	ask(ctx, api)
 }
 
 // mostNames bounds how many names of nodes a shell is offered.
@@ -54,8 +54,8 @@ func (c *Base) namesWith(prefix string) (names []string) {
 	if !ok {
 		return nil
 	}
-	c.offer(func(ctx context.Context, asked *client.Client) {
-		stubs, _, err := asked.Nodes(ctx, client.NodesQuery{Query: client.Query{Filter: "Name matches " + literal, PerPage: mostNames}})
+	c.offer(func(ctx context.Context, api *client.Client) {
+		stubs, _, err := api.Nodes(ctx, client.NodesQuery{Query: client.Query{Filter: "Name matches " + literal, PerPage: mostNames}})
 		if err != nil {
 			return
 		}

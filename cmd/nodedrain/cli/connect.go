@@ -70,16 +70,16 @@ func (c *Base) Connect(f *ConnectFlags) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked, err := client.New(config)
+	api, err := client.New(config)
 	if err != nil {
 		return nil, Errorf("Error initializing client: %v", err)
 	}
-	asked.OnMove(func(m client.Move) {
+	api.OnMove(func(m client.Move) {
 		if m.From != m.To {
 			fmt.Fprintln(c.Errs, movedText(m))
 		}
 	})
-	return asked, nil
+	return api, nil
 }
 
 // movedText describes the change to another address.
@@ -123,11 +123,4 @@ func (f *ConnectFlags) Over(getenv func(string) string) (client.Config, error) {
 	}
 	config.TLS.SkipVerify = config.TLS.SkipVerify || f.skipVerify
 	return config, nil
-}
-
-// Flags returns a set of these flags alone.
-func (f *ConnectFlags) Flags(name string) *flag.FlagSet {
-	set := flag.NewFlagSet(name, flag.ContinueOnError)
-	f.Set(set)
-	return set
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"flag"
 	"strings"
 	"testing"
 
@@ -17,7 +18,9 @@ func TestConnectFlags_over(t *testing.T) {
 	}
 	over := func(line string) (client.Config, error) {
 		var f ConnectFlags
-		_, err := ParseArguments(f.Flags(""), "", strings.Fields(line))
+		set := flag.NewFlagSet("", flag.ContinueOnError)
+		f.Set(set)
+		_, err := ParseArguments(set, "", strings.Fields(line))
 		must.NoError(t, err)
 		return f.Over(func(name string) string { return environment[name] })
 	}

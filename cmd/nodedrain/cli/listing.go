@@ -3,68 +3,53 @@ package cli
 import (
 	"flag"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
 
 // StatusFlags are the flags of the commands that list a kind of objects and show one.
 type StatusFlags struct {
-	ConnectFlags
-	OutputFlags
 	All, Verbose bool
 	filter       string
 }
 
-func (f *StatusFlags) Set(name string) *flag.FlagSet {
-	set := flag.NewFlagSet(name, flag.ContinueOnError)
-	f.ConnectFlags.Set(set)
-	f.OutputFlags.Set(set)
+func (f *StatusFlags) set(set *flag.FlagSet) {
 	set.BoolVar(&f.All, "all", false, "")
 	set.BoolVar(&f.Verbose, "verbose", false, "")
 	set.StringVar(&f.filter, "filter", "", "")
-	return set
 }
 
 // Lister lists a kind of objects and shows one of them.
 type Lister[Stub any] struct {
-	// name is the command, noun is the kind, as in "job".
-	Name, Noun string
-	// list reads a list. id is the whole id of an object.
+	// Noun is the kind, as in "job".
+	Noun string
+	// List reads a list. Id is the whole id of an object.
 	List func(client.Query) ([]Stub, client.Answer, error)
 	Id   func(Stub) string
-	// old reports whether the list leaves an object out unless -all is given; or nil.
+	// Old reports whether the list leaves an object out unless -all is given; or nil.
 	Old func(Stub) bool
-	// table lists objects.
+	// Table lists objects.
 	Table func([]Stub) *Table
-	// one shows an object.
+	// One shows an object.
 	One func(Stub) error
 }
 
-// ShowStatus runs the command of the name, which lists a kind of objects and shows one of them.
-func ShowStatus[Stub any](c *Base, name string, args []string, of func(*client.Client, *StatusFlags) *Lister[Stub]) error {
+// Status returns a command that lists a kind of objects and shows one of them. usage is the first line
+// of its help, about the description. The context is that of the search that completes an id.
+func Status[Stub any](short, usage, about, context string, lister func(*Call, *StatusFlags) *Lister[Stub]) *Command {
 	var f StatusFlags
-	about, err := ParseArguments(f.Set(name), name, args)
-	if err != nil {
-		return err
+	return &Command{
+		Short: short, Help: "Usage: nodedrain " + usage + "\n\n" + about + statusOptions, Exits: "\n", Connects: true, Formats: true, Flags: f.set,
+		Args: Arguments{Most: 1, Usage: "This command takes either one or no arguments", Complete: IDs(context)},
+		Run:  func(c *Call) error { return lister(c, &f).show(c, &f) },
 	}
-	asked, err := c.Connect(&f.ConnectFlags)
-	if err != nil {
-		return err
-	}
-	defer asked.Close()
-	return of(asked, &f).show(c.Out, &f, about)
 }
 
 // show shows the object that the argument names, or without one the list.
-func (l *Lister[Stub]) show(out io.Writer, f *StatusFlags, about []string) error {
-	if len(about) > 1 {
-		return UsageError(l.Name, "This command takes either one or no arguments")
-	}
-	if len(about) == 1 {
-		stub, err := l.Find(about[0])
+func (l *Lister[Stub]) show(c *Call, f *StatusFlags) error {
+	if len(c.Args) == 1 {
+		stub, err := l.Find(c.Args[0])
 		if err != nil {
 			return err
 		}
@@ -81,15 +66,15 @@ func (l *Lister[Stub]) show(out io.Writer, f *StatusFlags, about []string) error
 		hidden = before - len(stubs)
 	}
 	switch {
-	case f.Raw():
-		return PrintRaw(&f.OutputFlags, out, stubs)
+	case c.Raw():
+		return c.PrintRaw(stubs)
 	case len(stubs) > 0:
-		l.Table(stubs).Write(out)
+		l.Table(stubs).Write(c.Out)
 	case hidden == 0:
-		fmt.Fprintf(out, "No %ss\n", l.Noun)
+		fmt.Fprintf(c.Out, "No %ss\n", l.Noun)
 	}
 	if hidden > 0 {
-		fmt.Fprintf(out, "%s left out; -all lists them\n", Count(hidden, "ended "+l.Noun))
+		fmt.Fprintf(c.Out, "%s left out; -all lists them\n", Count(hidden, "ended "+l.Noun))
 	}
 	return nil
 }
@@ -114,10 +99,8 @@ func (l *Lister[Stub]) Find(given string) (found Stub, err error) {
 	return found, Errorf("Prefix matched multiple %ss\n\n%s", l.Noun, l.Table(stubs))
 }
 
-// StatusHelp is the help of a command that lists a kind of objects. usage is its first line, about
-// says what the command shows.
-func StatusHelp(usage, about string) string {
-	return strings.TrimSpace("Usage: nodedrain "+usage+"\n\n"+about+`
+// statusOptions are the options of [StatusFlags], for the help.
+const statusOptions = `
 
 Options:
 
@@ -125,5 +108,4 @@ Options:
   -filter EXPR      List only those that match an expression over their fields, such as
                     'Status == "blocked"'.
   -verbose          Show whole ids and more columns.
-`) + "\n" + OutputHelp + "\n" + ConnectHelp
-}
+`

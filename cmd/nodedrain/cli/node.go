@@ -16,11 +16,11 @@ const MinPrefix = 2
 
 // Find returns the node that a name, an id or a prefix of an id names, and the index of the read.
 // doing begins the texts of server errors, as in "Error querying node info".
-func (c *Base) Find(asked *client.Client, given, doing string) (*wire.Node, uint64, error) {
+func (c *Base) Find(api *client.Client, given, doing string) (*wire.Node, uint64, error) {
 	if len(given) < MinPrefix {
 		return nil, 0, Error("Identifier must contain at least two characters.")
 	}
-	stubs, err := c.Matches(asked, given)
+	stubs, err := c.Matches(api, given)
 	switch {
 	case err != nil:
 		return nil, 0, Errorf("%s: %v", doing, err)
@@ -29,7 +29,7 @@ func (c *Base) Find(asked *client.Client, given, doing string) (*wire.Node, uint
 	case len(stubs) > 1:
 		return nil, 0, Errorf("Prefix matched multiple nodes\n\n%s", matchTable(stubs))
 	}
-	node, answer, err := asked.Node(c.Ctx, stubs[0].ID, client.Query{})
+	node, answer, err := api.Node(c.Ctx, stubs[0].ID, client.Query{})
 	if err != nil {
 		return nil, 0, Errorf("%s: %v", doing, err)
 	}
@@ -38,8 +38,8 @@ func (c *Base) Find(asked *client.Client, given, doing string) (*wire.Node, uint
 
 // Matches returns the nodes with this name and those whose id begins with it. A whole id matches one
 // node alone, even if another has that name.
-func (c *Base) Matches(asked *client.Client, given string) ([]*wire.NodeListStub, error) {
-	stubs, _, err := asked.Nodes(c.Ctx, client.NodesQuery{Query: client.Query{Prefix: evenDigits(given)}})
+func (c *Base) Matches(api *client.Client, given string) ([]*wire.NodeListStub, error) {
+	stubs, _, err := api.Nodes(c.Ctx, client.NodesQuery{Query: client.Query{Prefix: evenDigits(given)}})
 	if err != nil && !notAnID(err) {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (c *Base) Matches(asked *client.Client, given string) ([]*wire.NodeListStub
 	if !ok {
 		return stubs, nil
 	}
-	named, _, err := asked.Nodes(c.Ctx, client.NodesQuery{Query: client.Query{Filter: "Name == " + literal}})
+	named, _, err := api.Nodes(c.Ctx, client.NodesQuery{Query: client.Query{Filter: "Name == " + literal}})
 	if err != nil {
 		return nil, err
 	}
@@ -85,12 +85,12 @@ func filterText(text string) (literal string, ok bool) {
 }
 
 // Only returns the node that a command is given, or with -self the agent's own; see find.
-func (c *Base) Only(asked *client.Client, given []string, doing string) (*wire.Node, error) {
-	id, err := c.Named(asked, given)
+func (c *Base) Only(api *client.Client, given []string, doing string) (*wire.Node, error) {
+	id, err := c.Named(api, given)
 	if err != nil {
 		return nil, err
 	}
-	node, _, err := c.Find(asked, id, doing)
+	node, _, err := c.Find(api, id, doing)
 	return node, err
 }
 
@@ -119,8 +119,8 @@ func matchTable(stubs []*wire.NodeListStub) *Table {
 }
 
 // ownNode returns the id of the node of the agent that answers.
-func (c *Base) ownNode(asked *client.Client) (string, error) {
-	self, err := asked.Self(c.Ctx)
+func (c *Base) ownNode(api *client.Client) (string, error) {
+	self, err := api.Self(c.Ctx)
 	switch {
 	case err != nil:
 		return "", Errorf("Error querying agent info: failed querying self endpoint: %v", err)
@@ -132,9 +132,9 @@ func (c *Base) ownNode(asked *client.Client) (string, error) {
 
 // Named returns the node of the command line: the argument, or without one the agent's
 // own node.
-func (c *Base) Named(asked *client.Client, nodes []string) (string, error) {
+func (c *Base) Named(api *client.Client, nodes []string) (string, error) {
 	if len(nodes) > 0 {
 		return nodes[0], nil
 	}
-	return c.ownNode(asked)
+	return c.ownNode(api)
 }

@@ -28,7 +28,7 @@ const OutputHelp = `  -json             Print the server's answer as JSON.
 func (f *OutputFlags) Raw() bool { return f.json || f.template != "" }
 
 // PrintRaw prints the server's answer. It prints nothing if the template fails.
-func PrintRaw[T any](f *OutputFlags, out io.Writer, answer T) error {
+func PrintRaw(f *OutputFlags, out io.Writer, answer any) error {
 	if f.json && f.template != "" {
 		return Error("Both json and template formatting are not allowed")
 	}

@@ -3,42 +3,18 @@ package drain
 import (
 	"flag"
 	"fmt"
-	"strings"
-
-	"github.com/posener/complete"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// ListCommand is "nodedrain drain list".
-type ListCommand struct{ cli.Base }
-
-// ListFlags are its flags.
-type ListFlags struct {
-	cli.ConnectFlags
-	cli.OutputFlags
-	verbose bool
-	recent  int
-}
-
-// defaultRecent is the default number of ended drains listed. Servers keep thousands.
-const defaultRecent = 20
-
-func (f *ListFlags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("drain list", flag.ContinueOnError)
-	f.ConnectFlags.Set(set)
-	f.OutputFlags.Set(set)
-	set.BoolVar(&f.verbose, "verbose", false, "")
-	set.IntVar(&f.recent, "recent", defaultRecent, "")
-	return set
-}
-
-func (c *ListCommand) Synopsis() string { return "List running and ended drains" }
-
-func (c *ListCommand) Help() string {
-	return strings.TrimSpace(fmt.Sprintf(`
+// List is "nodedrain drain list".
+func List() *cli.Command {
+	var f listFlags
+	return &cli.Command{
+		Short: "List running and ended drains",
+		Help: fmt.Sprintf(`
 Usage: nodedrain drain list [options]
 
   Lists running drains and ended drains. For a running drain it shows the number of
@@ -50,39 +26,45 @@ Options:
 
   -recent N         Maximum number of ended drains to list; 0 lists all. Default: %d.
   -verbose          Show whole ids, and the id, user and metadata of each drain.
-`, defaultRecent) + cli.OutputHelp + "\n" + cli.ConnectHelp)
+`, defaultRecent),
+		Connects: true, Formats: true, Flags: f.set,
+		Run: func(c *cli.Call) error { return (&listCommand{c}).run(&f) },
+	}
 }
 
-func (c *ListCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+type listCommand struct{ *cli.Call }
 
-func (c *ListCommand) run(args []string) error {
-	var f ListFlags
-	about, err := cli.ParseArguments(f.Set(), "drain list", args)
-	switch {
-	case err != nil:
-		return err
-	case len(about) > 0:
-		return cli.UsageError("drain list", "This command takes no arguments")
-	case f.recent < 0:
-		return cli.UsageError("drain list", fmt.Sprintf("-recent is %d and must not be below 0", f.recent))
+// listFlags are its flags.
+type listFlags struct {
+	verbose bool
+	recent  int
+}
+
+// defaultRecent is the default number of ended drains listed. Servers keep thousands.
+const defaultRecent = 20
+
+func (f *listFlags) set(set *flag.FlagSet) {
+	set.BoolVar(&f.verbose, "verbose", false, "")
+	set.IntVar(&f.recent, "recent", defaultRecent, "")
+}
+
+func (c *listCommand) run(f *listFlags) error {
+	if f.recent < 0 {
+		return c.UsageError(fmt.Sprintf("-recent is %d and must not be below 0", f.recent))
 	}
-	asked, err := c.Connect(&f.ConnectFlags)
-	if err != nil {
-		return err
-	}
-	defer asked.Close()
-	drains, _, err := asked.Drains(c.Ctx, client.Query{})
+	api := c.API
+	drains, _, err := api.Drains(c.Ctx, client.Query{})
 	switch {
 	case err != nil:
 		return cli.Errorf("Error querying drains: %v", err)
-	case f.Raw():
-		return cli.PrintRaw(&f.OutputFlags, c.Out, drains)
+	case c.Raw():
+		return c.PrintRaw(drains)
 	}
-	c.list(drains, &f)
+	c.list(drains, f)
 	return nil
 }
 
-func (c *ListCommand) list(drains *wire.DrainList, f *ListFlags) {
+func (c *listCommand) list(drains *wire.DrainList, f *listFlags) {
 	if len(drains.Active) == 0 {
 		fmt.Fprintln(c.Out, "No drain runs")
 	} else {
@@ -167,11 +149,3 @@ func volumesLeft(d *wire.Drain) int {
 const Help = `Usage: nodedrain drain <command> [options]
 
   Shows which drains run and how ended drains ended.`
-
-// AutocompleteArgs completes nothing: the command takes no argument.
-func (c *ListCommand) AutocompleteArgs() complete.Predictor { return complete.PredictNothing }
-
-// AutocompleteFlags completes the flags.
-func (c *ListCommand) AutocompleteFlags() complete.Flags {
-	return cli.FlagPredictors(new(ListFlags).Set())
-}

@@ -7,45 +7,36 @@ import (
 	"slices"
 	"time"
 
-	"github.com/posener/complete"
-
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// StatusCommand is "nodedrain eval status".
-type StatusCommand struct{ cli.Base }
+// Status is "nodedrain eval status".
+func Status() *cli.Command {
+	return cli.Status("List evaluations, or show one", "eval status [options] [EVAL]", `  Without EVAL, lists the evaluations of the namespace that are pending or blocked. With
+  EVAL, shows the evaluation. If it is blocked, or has created a blocked one, the command
+  shows the missing resources and the constraints that exclude nodes, and on how many
+  nodes. The servers compute this from their current state. EVAL is the evaluation's id or
+  a prefix of it.`, "evals", func(call *cli.Call, f *cli.StatusFlags) *cli.Lister[*wire.Evaluation] {
+		c, api := &statusCommand{call}, call.API
+		return &cli.Lister[*wire.Evaluation]{
+			Noun:  "evaluation",
+			List:  func(q client.Query) ([]*wire.Evaluation, client.Answer, error) { return api.Evaluations(c.Ctx, q) },
+			Id:    func(e *wire.Evaluation) string { return e.ID },
+			Old:   func(e *wire.Evaluation) bool { return !openEval(e) },
+			Table: func(evals []*wire.Evaluation) *cli.Table { return evalTable(evals, f.Verbose) },
+			One:   func(e *wire.Evaluation) error { return c.one(api, f, e.ID) },
+		}
+	})
+}
+
+type statusCommand struct{ *cli.Call }
 
 const Help = `Usage: nodedrain eval <command> [options]
 
   Shows evaluations: requests to the scheduler to place or stop allocations of a job.`
-
-func (c *StatusCommand) Synopsis() string { return "List evaluations, or show one" }
-
-func (c *StatusCommand) Help() string {
-	return cli.StatusHelp("eval status [options] [EVAL]", `  Without EVAL, lists the evaluations of the namespace that are pending or blocked. With
-  EVAL, shows the evaluation. If it is blocked, or has created a blocked one, the command
-  shows the missing resources and the constraints that exclude nodes, and on how many
-  nodes. The servers compute this from their current state. EVAL is the evaluation's id or
-  a prefix of it.`)
-}
-
-func (c *StatusCommand) Run(args []string) int { return c.Exit(c.run(args)) }
-
-func (c *StatusCommand) run(args []string) error {
-	return cli.ShowStatus(&c.Base, "eval status", args, func(asked *client.Client, f *cli.StatusFlags) *cli.Lister[*wire.Evaluation] {
-		return &cli.Lister[*wire.Evaluation]{
-			Name: "eval status", Noun: "evaluation",
-			List:  func(q client.Query) ([]*wire.Evaluation, client.Answer, error) { return asked.Evaluations(c.Ctx, q) },
-			Id:    func(e *wire.Evaluation) string { return e.ID },
-			Old:   func(e *wire.Evaluation) bool { return !openEval(e) },
-			Table: func(evals []*wire.Evaluation) *cli.Table { return evalTable(evals, f.Verbose) },
-			One:   func(e *wire.Evaluation) error { return c.one(asked, f, e.ID) },
-		}
-	})
-}
 
 // openEval reports whether the scheduler still has to act on an evaluation.
 func openEval(e *wire.Evaluation) bool {
@@ -69,13 +60,13 @@ func evalTable(evals []*wire.Evaluation, verbose bool) *cli.Table {
 }
 
 // one shows one evaluation.
-func (c *StatusCommand) one(asked *client.Client, f *cli.StatusFlags, id string) error {
-	e, _, err := asked.Evaluation(c.Ctx, id, client.Query{})
+func (c *statusCommand) one(api *client.Client, f *cli.StatusFlags, id string) error {
+	e, _, err := api.Evaluation(c.Ctx, id, client.Query{})
 	switch {
 	case err != nil:
 		return cli.Errorf("Error querying evaluation: %v", err)
-	case f.Raw():
-		return cli.PrintRaw(&f.OutputFlags, c.Out, e)
+	case c.Raw():
+		return c.PrintRaw(e)
 	}
 	evalFacts(e, f.Verbose).Write(c.Out)
 	if e.Status == string(cluster.EvalBlocked) || len(e.FailedTGAllocs) > 0 {
@@ -108,12 +99,4 @@ func evalFacts(e *wire.Evaluation, verbose bool) *cli.Facts {
 	f.Add("Created", cli.Ago(e.CreateTime, time.Now(), true))
 	f.Add("Modified", cli.Ago(e.ModifyTime, time.Now(), true))
 	return &f
-}
-
-// AutocompleteArgs completes the evaluation.
-func (c *StatusCommand) AutocompleteArgs() complete.Predictor { return c.Ids("evals") }
-
-// AutocompleteFlags completes the flags.
-func (c *StatusCommand) AutocompleteFlags() complete.Flags {
-	return cli.FlagPredictors(new(cli.StatusFlags).Set("eval status"))
 }

@@ -2,13 +2,9 @@ package job
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
-
-	"github.com/posener/complete"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
@@ -16,34 +12,28 @@ import (
 // exampleFile is where the example is written to.
 const exampleFile = "example.json"
 
-// InitCommand is "nodedrain job init".
-type InitCommand struct{ cli.Base }
-
-func (c *InitCommand) Synopsis() string { return "Write an example of a job" }
-
-func (c *InitCommand) Help() string {
-	return strings.TrimSpace(`
+// Init is "nodedrain job init".
+func Init() *cli.Command {
+	return &cli.Command{
+		Short: "Write an example of a job",
+		Help: `
 Usage: nodedrain job init [FILE]
 
   Writes an example of a job to FILE, by default example.json. The job is a service that
   prints a line each second. It needs a node whose driver raw_exec is enabled. Edit it,
   and run it with "nodedrain job run". The command contacts no server.
-`)
+`,
+		Args: cli.Arguments{Most: 1, Usage: "This command takes no arguments or one: <path>", Complete: cli.Files},
+		Run:  func(c *cli.Call) error { return (&initCommand{c}).run() },
+	}
 }
 
-func (c *InitCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+type initCommand struct{ *cli.Call }
 
-func (c *InitCommand) run(args []string) error {
-	files, err := cli.ParseArguments(flag.NewFlagSet("job init", flag.ContinueOnError), "job init", args)
-	switch {
-	case err != nil:
-		return err
-	case len(files) > 1:
-		return cli.UsageError("job init", "This command takes no arguments or one: <path>")
-	}
+func (c *initCommand) run() error {
 	name := exampleFile
-	if len(files) == 1 {
-		name = files[0]
+	if len(c.Args) == 1 {
+		name = c.Args[0]
 	}
 	if err := writeNew(name, exampleJob); err != nil {
 		if errors.Is(err, fs.ErrExist) {
@@ -67,12 +57,6 @@ func writeNew(name, text string) error {
 	}
 	return f.Close()
 }
-
-// AutocompleteArgs completes the file.
-func (c *InitCommand) AutocompleteArgs() complete.Predictor { return complete.PredictFiles("*") }
-
-// AutocompleteFlags completes nothing: the command has no flags.
-func (c *InitCommand) AutocompleteFlags() complete.Flags { return nil }
 
 // exampleJob is the job of "nodedrain job init".
 const exampleJob = `{

@@ -2,37 +2,21 @@ package job
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/posener/complete"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/eval"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// PlanCommand is "nodedrain job plan".
-type PlanCommand struct{ cli.Base }
-
-// PlanFlags are its flags.
-type PlanFlags struct{ cli.ConnectFlags }
-
-func (f *PlanFlags) Set() *flag.FlagSet { return f.Flags("job plan") }
-
-// Exit codes of a plan, as of Nomad's command.
-const (
-	exitChanges  = 1
-	exitPlanFail = 255
-)
-
-func (c *PlanCommand) Synopsis() string { return "Show what \"job run\" would do" }
-
-func (c *PlanCommand) Help() string {
-	return strings.TrimSpace(`
+// Plan is "nodedrain job plan".
+func Plan() *cli.Command {
+	return &cli.Command{
+		Short: "Show what \"job run\" would do",
+		Help: `
 Usage: nodedrain job plan [options] FILE
 
   Shows what "job run" would do with the job in FILE: the difference to the registered
@@ -40,51 +24,42 @@ Usage: nodedrain job plan [options] FILE
   could not be placed. It changes nothing. FILE is as for "job run".
 
 Options:
-`+cli.ConnectHelp) + `
+`,
+		Exits: `
 
 Exit code:
 
   0    No allocation would be created or stopped.
   1    Allocations would be created or stopped.
   255  The request failed.
-`
+`,
+		Connects: true, Failure: exitPlanFail,
+		Args: cli.Arguments{Least: 1, Most: 1, Usage: "This command takes one argument: <path>", Complete: cli.Files},
+		Run:  func(c *cli.Call) error { return (&planCommand{c}).run() },
+	}
 }
 
-// Run runs the command. Every error is told from a plan with changes.
-func (c *PlanCommand) Run(args []string) int {
-	code, err := c.run(args)
-	if err != nil {
-		c.Exit(err)
-		return exitPlanFail
-	}
-	return code
-}
+type planCommand struct{ *cli.Call }
 
-func (c *PlanCommand) run(args []string) (code int, err error) {
-	var f PlanFlags
-	files, err := cli.ParseArguments(f.Set(), "job plan", args)
-	switch {
-	case err != nil:
-		return 0, err
-	case len(files) != 1:
-		return 0, cli.UsageError("job plan", "This command takes one argument: <path>")
-	}
-	body, err := jobBody(c.In, files[0])
+// Exit codes of a plan, as of Nomad's command.
+const (
+	exitChanges  = 1
+	exitPlanFail = 255
+)
+
+func (c *planCommand) run() error {
+	body, err := jobBody(c.In, c.Args[0])
 	if err != nil {
-		return 0, err
+		return err
 	}
-	id, body, err := planRequest(files[0], body)
+	id, body, err := planRequest(c.Args[0], body)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	asked, err := c.Connect(&f.ConnectFlags)
+	api := c.API
+	plan, _, err := api.PlanJob(c.Ctx, id, body)
 	if err != nil {
-		return 0, err
-	}
-	defer asked.Close()
-	plan, _, err := asked.PlanJob(c.Ctx, id, body)
-	if err != nil {
-		return 0, cli.Errorf("Error during plan: %v", err)
+		return cli.Errorf("Error during plan: %v", err)
 	}
 	c.Warn(plan.Warnings)
 	for _, line := range jobDiffLines(plan.Diff) {
@@ -97,7 +72,10 @@ func (c *PlanCommand) run(args []string) (code int, err error) {
 	}
 	fmt.Fprintf(c.Out, "\nJob Modify Index: %d\nnodedrain job run -check-index %d registers the job unless it has changed since\n",
 		plan.JobModifyIndex, plan.JobModifyIndex)
-	return planCode(plan.Annotations), nil
+	if code := planCode(plan.Annotations); code != 0 {
+		return cli.ExitCode(code)
+	}
+	return nil
 }
 
 // planRequest returns the id of the job in a registration, and the body that plans it.
@@ -188,12 +166,4 @@ func updatesText(updates map[string]uint64) string {
 		parts = append(parts, fmt.Sprintf("%d %s", updates[what], what))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// AutocompleteArgs completes the file.
-func (c *PlanCommand) AutocompleteArgs() complete.Predictor { return complete.PredictFiles("*") }
-
-// AutocompleteFlags completes the flags.
-func (c *PlanCommand) AutocompleteFlags() complete.Flags {
-	return cli.FlagPredictors(new(PlanFlags).Set())
 }

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/posener/complete"
-
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
@@ -21,29 +19,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// RunCommand is "nodedrain job run".
-type RunCommand struct{ cli.Base }
-
-// RunFlags are its flags.
-type RunFlags struct {
-	cli.ConnectFlags
-	detach bool
-	// check is the JobModifyIndex that the registered job must have, or empty.
-	check string
-}
-
-func (f *RunFlags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("job run", flag.ContinueOnError)
-	f.ConnectFlags.Set(set)
-	set.BoolVar(&f.detach, "detach", false, "")
-	set.StringVar(&f.check, "check-index", "", "")
-	return set
-}
-
-func (c *RunCommand) Synopsis() string { return "Register a job, or its next version" }
-
-func (c *RunCommand) Help() string {
-	return strings.TrimSpace(`
+// Run is "nodedrain job run".
+func Run() *cli.Command {
+	var f runFlags
+	return &cli.Command{
+		Short: "Register a job, or its next version",
+		Help: `
 Usage: nodedrain job run [options] FILE
 
   Registers the job in FILE, or its next version, and waits until the scheduler has
@@ -56,7 +37,8 @@ Options:
   -check-index N    Register the job only if its modify index is N, see "job plan". Zero
                     means that the job does not exist. It needs cluster version 4.
   -detach           Do not wait for the scheduler.
-`+cli.ConnectHelp) + `
+`,
+		Exits: `
 
 Exit code:
 
@@ -65,21 +47,29 @@ Exit code:
   2   Some allocations cannot be placed. The command prints the reasons, and the servers
       place them when they can. Or slots of the job stay empty because too many
       allocations in a row failed. The command prints how to fill them.
-`
+`,
+		Connects: true, Flags: f.set,
+		Args: cli.Arguments{Least: 1, Most: 1, Usage: "This command takes one argument: <path>", Complete: cli.Files},
+		Run:  func(c *cli.Call) error { return (&runCommand{c}).run(&f) },
+	}
 }
 
-func (c *RunCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+type runCommand struct{ *cli.Call }
 
-func (c *RunCommand) run(args []string) error {
-	var f RunFlags
-	files, err := cli.ParseArguments(f.Set(), "job run", args)
-	switch {
-	case err != nil:
-		return err
-	case len(files) != 1:
-		return cli.UsageError("job run", "This command takes one argument: <path>")
-	}
-	body, err := jobBody(c.In, files[0])
+// runFlags are its flags.
+type runFlags struct {
+	detach bool
+	// check is the JobModifyIndex that the registered job must have, or empty.
+	check string
+}
+
+func (f *runFlags) set(set *flag.FlagSet) {
+	set.BoolVar(&f.detach, "detach", false, "")
+	set.StringVar(&f.check, "check-index", "", "")
+}
+
+func (c *runCommand) run(f *runFlags) error {
+	body, err := jobBody(c.In, c.Args[0])
 	if err != nil {
 		return err
 	}
@@ -88,12 +78,8 @@ func (c *RunCommand) run(args []string) error {
 			return err
 		}
 	}
-	asked, err := c.Connect(&f.ConnectFlags)
-	if err != nil {
-		return err
-	}
-	defer asked.Close()
-	written, _, err := asked.RegisterJob(c.Ctx, body)
+	api := c.API
+	written, _, err := api.RegisterJob(c.Ctx, body)
 	if err != nil {
 		return cli.Errorf("Error submitting job: %v", err)
 	}
@@ -102,21 +88,21 @@ func (c *RunCommand) run(args []string) error {
 	if f.detach || written.EvalID == "" {
 		return nil
 	}
-	e, err := eval.Evaluated(&c.Base, asked, written.EvalID, "The job is registered")
+	e, err := eval.Evaluated(&c.Base, api, written.EvalID, "The job is registered")
 	if e == nil {
 		return err
 	}
-	return cmp.Or(c.olderVersions(asked, e), c.emptySlots(asked, e), err)
+	return cmp.Or(c.olderVersions(api, e), c.emptySlots(api, e), err)
 }
 
 // olderVersions says how many allocations of an evaluated job continue with an older version of it.
-func (c *RunCommand) olderVersions(asked *client.Client, e *wire.Evaluation) error {
+func (c *runCommand) olderVersions(api *client.Client, e *wire.Evaluation) error {
 	in := client.Query{Namespace: e.Namespace}
-	job, _, err := asked.Job(c.Ctx, e.JobID, in)
+	job, _, err := api.Job(c.Ctx, e.JobID, in)
 	if err != nil {
 		return cli.Errorf("Error querying job: %v", err)
 	}
-	allocs, _, err := asked.JobAllocations(c.Ctx, e.JobID, in)
+	allocs, _, err := api.JobAllocations(c.Ctx, e.JobID, in)
 	if err != nil {
 		return cli.Errorf("Error querying job: %v", err)
 	}
@@ -139,8 +125,8 @@ func (c *RunCommand) olderVersions(asked *client.Client, e *wire.Evaluation) err
 
 // emptySlots prints the slots of an evaluated job that the scheduler does not fill any more. The
 // evaluation itself is complete then. The error is [exitNotPlaced] if there are any.
-func (c *RunCommand) emptySlots(asked *client.Client, e *wire.Evaluation) error {
-	sum, _, err := asked.JobSummary(c.Ctx, e.JobID, client.Query{Namespace: e.Namespace})
+func (c *runCommand) emptySlots(api *client.Client, e *wire.Evaluation) error {
+	sum, _, err := api.JobSummary(c.Ctx, e.JobID, client.Query{Namespace: e.Namespace})
 	switch {
 	case err != nil:
 		return cli.Errorf("Error querying job: %v", err)
@@ -187,12 +173,4 @@ func jobBody(in io.Reader, file string) (json.RawMessage, error) {
 		}
 	}
 	return json.Marshal(map[string]json.RawMessage{"Job": bytes.TrimSpace(text)})
-}
-
-// AutocompleteArgs completes the file.
-func (c *RunCommand) AutocompleteArgs() complete.Predictor { return complete.PredictFiles("*") }
-
-// AutocompleteFlags completes the flags.
-func (c *RunCommand) AutocompleteFlags() complete.Flags {
-	return cli.FlagPredictors(new(RunFlags).Set())
 }

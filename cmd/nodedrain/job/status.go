@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/posener/complete"
-
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/eval"
@@ -18,37 +16,30 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// StatusCommand is "nodedrain job status".
-type StatusCommand struct{ cli.Base }
+// Status is "nodedrain job status".
+func Status() *cli.Command {
+	return cli.Status("List jobs, or show one job", "job status [options] [JOB]", `  Without JOB, lists the jobs of the namespace. With JOB, shows the job, its groups, why
+  allocations cannot be placed, and its allocations. JOB is the job's id or a prefix of
+  it.`, "jobs", func(call *cli.Call, f *cli.StatusFlags) *cli.Lister[*wire.JobListStub] {
+		c, api := &statusCommand{call}, call.API
+		l := jobs(&c.Base, api)
+		l.Old = func(j *wire.JobListStub) bool { return j.Status == "dead" }
+		l.One = func(j *wire.JobListStub) error { return c.one(api, f, j.ID) }
+		return l
+	})
+}
+
+type statusCommand struct{ *cli.Call }
 
 const Help = `Usage: nodedrain job <command> [options]
 
   Writes an example of a job, and plans, registers, shows and stops jobs.`
 
-func (c *StatusCommand) Synopsis() string { return "List jobs, or show one job" }
-
-func (c *StatusCommand) Help() string {
-	return cli.StatusHelp("job status [options] [JOB]", `  Without JOB, lists the jobs of the namespace. With JOB, shows the job, its groups, why
-  allocations cannot be placed, and its allocations. JOB is the job's id or a prefix of
-  it.`)
-}
-
-func (c *StatusCommand) Run(args []string) int { return c.Exit(c.run(args)) }
-
-func (c *StatusCommand) run(args []string) error {
-	return cli.ShowStatus(&c.Base, "job status", args, func(asked *client.Client, f *cli.StatusFlags) *cli.Lister[*wire.JobListStub] {
-		l := jobs(&c.Base, asked)
-		l.Old = func(j *wire.JobListStub) bool { return j.Status == "dead" }
-		l.One = func(j *wire.JobListStub) error { return c.one(asked, f, j.ID) }
-		return l
-	})
-}
-
 // jobs lists jobs.
-func jobs(c *cli.Base, asked *client.Client) *cli.Lister[*wire.JobListStub] {
+func jobs(c *cli.Base, api *client.Client) *cli.Lister[*wire.JobListStub] {
 	return &cli.Lister[*wire.JobListStub]{
-		Name: "job status", Noun: "job",
-		List: func(q client.Query) ([]*wire.JobListStub, client.Answer, error) { return asked.Jobs(c.Ctx, q) },
+		Noun: "job",
+		List: func(q client.Query) ([]*wire.JobListStub, client.Answer, error) { return api.Jobs(c.Ctx, q) },
 		Id:   func(j *wire.JobListStub) string { return j.ID },
 		Table: func(jobs []*wire.JobListStub) *cli.Table {
 			t := cli.NewTable("ID", "Namespace", "Type", "Priority", "Status", "Running", "Starting", "Queued")
@@ -71,24 +62,24 @@ func jobs(c *cli.Base, asked *client.Client) *cli.Lister[*wire.JobListStub] {
 }
 
 // one shows one job.
-func (c *StatusCommand) one(asked *client.Client, f *cli.StatusFlags, id string) error {
+func (c *statusCommand) one(api *client.Client, f *cli.StatusFlags, id string) error {
 	doing := func(err error) error { return cli.Errorf("Error querying job: %v", err) }
-	job, _, err := asked.Job(c.Ctx, id, client.Query{})
+	job, _, err := api.Job(c.Ctx, id, client.Query{})
 	switch {
 	case err != nil:
 		return doing(err)
-	case f.Raw():
-		return cli.PrintRaw(&f.OutputFlags, c.Out, job)
+	case c.Raw():
+		return c.PrintRaw(job)
 	}
-	summary, _, err := asked.JobSummary(c.Ctx, id, client.Query{})
+	summary, _, err := api.JobSummary(c.Ctx, id, client.Query{})
 	if err != nil {
 		return doing(err)
 	}
-	evals, _, err := asked.JobEvaluations(c.Ctx, id, client.Query{})
+	evals, _, err := api.JobEvaluations(c.Ctx, id, client.Query{})
 	if err != nil {
 		return doing(err)
 	}
-	allocs, _, err := asked.JobAllocations(c.Ctx, id, client.Query{})
+	allocs, _, err := api.JobAllocations(c.Ctx, id, client.Query{})
 	if err != nil {
 		return doing(err)
 	}
@@ -149,12 +140,4 @@ func groupTable(j *wire.Job, sum *wire.JobSummary) *cli.Table {
 		row(name, "-", "-")
 	}
 	return t
-}
-
-// AutocompleteArgs completes the job.
-func (c *StatusCommand) AutocompleteArgs() complete.Predictor { return c.Ids("jobs") }
-
-// AutocompleteFlags completes the flags.
-func (c *StatusCommand) AutocompleteFlags() complete.Flags {
-	return cli.FlagPredictors(new(cli.StatusFlags).Set("job status"))
 }

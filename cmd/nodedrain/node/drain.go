@@ -2,10 +2,7 @@ package node
 
 import (
 	"fmt"
-	"strings"
 	"time"
-
-	"github.com/posener/complete"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
@@ -13,15 +10,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// DrainCommand is "nodedrain node drain".
-type DrainCommand struct{ cli.Base }
-
-func (c *DrainCommand) Synopsis() string {
-	return "Drain a node, stop draining it, or watch it drain"
-}
-
-func (c *DrainCommand) Help() string {
-	return strings.TrimSpace(`
+// Drain is "nodedrain node drain".
+func Drain() *cli.Command {
+	var f drainFlags
+	return &cli.Command{
+		Short: "Drain a node, stop draining it, or watch it drain",
+		Help: `
 Usage: nodedrain node drain [options] NODE
 
   Starts, changes or cancels the drain of a node. NODE is the node's name, its id or a
@@ -67,7 +61,9 @@ Options:
   -self             Use the node of the agent at -address.
   -yes              Do not ask for confirmation. Without it the command asks if NODE is
                     not a whole id, and before it changes a running drain.
-` + cli.ConnectHelp + `
+`,
+		Exits: `
+
 Exit code:
 
   0   The request succeeded, or the user did not confirm it. With a monitor: the drain
@@ -79,52 +75,46 @@ Exit code:
   2   The drain was cancelled while it was monitored.
   3   The drain has ended and all allocations have stopped, but volumes are still on the
       node. The last lines name each with its path. Nomad's command exits with 0.
-  130 The monitor was interrupted. The drain continues.
-`)
+  130 The monitor was interrupted. The drain continues.`,
+		Connects: true, Flags: f.set,
+		Args: cli.Arguments{Most: -1, Complete: cli.NodeIDs},
+		Run:  func(c *cli.Call) error { return (&drainCommand{c}).run(&f) },
+	}
 }
 
-func (c *DrainCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+type drainCommand struct{ *cli.Call }
 
-func (c *DrainCommand) run(args []string) error {
-	var f DrainFlags
-	nodes, err := cli.ParseArguments(f.Set(), "node drain", args)
-	if err != nil {
-		return err
-	}
-	if what := f.conflict(len(nodes)); what != "" {
-		return cli.UsageError("node drain", what)
+func (c *drainCommand) run(f *drainFlags) error {
+	if what := f.conflict(len(c.Args)); what != "" {
+		return c.UsageError(what)
 	}
 	limit, err := f.limit()
 	if err != nil {
 		return err
 	}
-	asked, err := c.Connect(&f.ConnectFlags)
+	api := c.API
+	id, err := c.Named(api, c.Args)
 	if err != nil {
 		return err
 	}
-	defer asked.Close()
-	id, err := c.Named(asked, nodes)
-	if err != nil {
-		return err
-	}
-	node, index, err := c.Find(asked, id, "Error toggling drain mode")
+	node, index, err := c.Find(api, id, "Error toggling drain mode")
 	if err != nil {
 		return err
 	}
 	if f.monitor {
-		return c.resume(asked, &f, node, index)
+		return c.resume(api, f, node, index)
 	}
 	if f.disable && node.DrainStrategy == nil && f.key == "" {
 		return notDraining(node)
 	}
-	before := c.drainBefore(asked, node)
-	if err := c.confirm(asked, &f, node, id, before); err != nil {
+	before := c.drainBefore(api, node)
+	if err := c.confirm(api, f, node, id, before); err != nil {
 		return err
 	}
 	if f.disable {
-		return c.disable(asked, &f, node)
+		return c.disable(api, f, node)
 	}
-	return c.enable(asked, &f, node, limit, before)
+	return c.enable(api, f, node, limit, before)
 }
 
 // notDraining is the error of a cancel without a drain.
@@ -132,7 +122,7 @@ func notDraining(node *wire.Node) error {
 	return cli.Errorf("Node %q does not drain: there is nothing to disable", node.ID)
 }
 
-func (f *DrainFlags) verb() string {
+func (f *drainFlags) verb() string {
 	if f.enable {
 		return "enable"
 	}
@@ -141,12 +131,12 @@ func (f *DrainFlags) verb() string {
 
 // disable ends the drain of a node. It keeps the drain's metadata and adds the reason of
 // the end.
-func (c *DrainCommand) disable(asked *client.Client, f *DrainFlags, node *wire.Node) error {
+func (c *drainCommand) disable(api *client.Client, f *drainFlags, node *wire.Node) error {
 	var before map[string]string
 	if node.LastDrain != nil {
 		before = node.LastDrain.Meta
 	}
-	written, _, err := asked.UpdateDrain(c.Ctx, node.ID, wire.DrainRequest{
+	written, _, err := api.UpdateDrain(c.Ctx, node.ID, wire.DrainRequest{
 		NodeID: node.ID, MarkEligible: !f.keepIneligible, Meta: f.meta.with(before, "cancel_message", f.message),
 	}, f.key)
 	if err != nil {
@@ -162,14 +152,14 @@ func (c *DrainCommand) disable(asked *client.Client, f *DrainFlags, node *wire.N
 }
 
 // printRepeated reports a request that the servers had applied before.
-func (c *DrainCommand) printRepeated(written *wire.DrainResponse) {
+func (c *drainCommand) printRepeated(written *wire.DrainResponse) {
 	if written.Repeated {
 		fmt.Fprintln(c.Out, "The servers applied this request before: nothing has changed")
 	}
 }
 
 // printStopping lists the allocations that still stop although the drain was cancelled.
-func (c *DrainCommand) printStopping(written *wire.DrainResponse) {
+func (c *drainCommand) printStopping(written *wire.DrainResponse) {
 	if written.Withdrawn > 0 {
 		fmt.Fprintf(c.Out, "%s unmarked before the scheduler stopped them\n", cli.Count(written.Withdrawn, "allocation"))
 	}
@@ -183,8 +173,8 @@ func (c *DrainCommand) printStopping(written *wire.DrainResponse) {
 }
 
 // enable starts or changes the drain of a node and monitors it.
-func (c *DrainCommand) enable(asked *client.Client, f *DrainFlags, node *wire.Node, limit time.Duration, before *wire.Drain) error {
-	written, answer, err := asked.UpdateDrain(c.Ctx, node.ID, wire.DrainRequest{
+func (c *drainCommand) enable(api *client.Client, f *drainFlags, node *wire.Node, limit time.Duration, before *wire.Drain) error {
+	written, answer, err := api.UpdateDrain(c.Ctx, node.ID, wire.DrainRequest{
 		NodeID: node.ID, MarkEligible: !f.keepIneligible, Meta: f.meta.with(nil, "message", f.message),
 		DrainSpec: &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: f.ignoreSystem},
 	}, f.key)
@@ -202,23 +192,23 @@ func (c *DrainCommand) enable(asked *client.Client, f *DrainFlags, node *wire.No
 	drain.Stamped(c.Out, now, fmt.Sprintf("Node %q drain strategy set", node.ID))
 	c.printRepeated(written)
 	c.printReplaced(before, written)
-	return c.watch(asked, f, drain.Follower{Node: node.ID, SkipSystem: f.ignoreSystem}, answer.Index)
+	return c.watch(api, f, drain.Follower{Node: node.ID, SkipSystem: f.ignoreSystem}, answer.Index)
 }
 
 // resume monitors a running drain.
-func (c *DrainCommand) resume(asked *client.Client, f *DrainFlags, node *wire.Node, index uint64) error {
+func (c *drainCommand) resume(api *client.Client, f *drainFlags, node *wire.Node, index uint64) error {
 	if node.DrainStrategy == nil {
 		fmt.Fprintln(c.Out, "No drain strategy set")
 		return nil
 	}
 	drain.Stamped(c.Out, time.Now(), fmt.Sprintf("Monitoring node %q: Ctrl-C to detach monitoring", node.ID))
 	follow := drain.Follower{Node: node.ID, Strategy: node.DrainStrategy, SkipSystem: f.ignoreSystem}
-	return c.watch(asked, f, follow, index)
+	return c.watch(api, f, follow, index)
 }
 
 // watch monitors a drain from the given index.
-func (c *DrainCommand) watch(asked *client.Client, f *DrainFlags, follow drain.Follower, index uint64) error {
-	m := &drain.Monitor{Asked: asked, Follow: follow, Index: index, Show: drain.NewDrainLines(c.Out, c.Errs), Contact: cli.Contact{Patience: cli.MonitorPatience}}
+func (c *drainCommand) watch(api *client.Client, f *drainFlags, follow drain.Follower, index uint64) error {
+	m := &drain.Monitor{Asked: api, Follow: follow, Index: index, Show: drain.NewDrainLines(c.Out, c.Errs), Contact: cli.Contact{Patience: cli.MonitorPatience}}
 	if cli.TerminalWidth(c.Out) > 0 && !f.plain {
 		m.Show = drain.NewDrainBar(c.Out)
 	}
@@ -233,7 +223,7 @@ func (c *DrainCommand) watch(asked *client.Client, f *DrainFlags, follow drain.F
 }
 
 // lookForVolumes prints which volumes are still on the node after its drain. The error is nil if none is.
-func (c *DrainCommand) lookForVolumes(m *drain.Monitor) error {
+func (c *drainCommand) lookForVolumes(m *drain.Monitor) error {
 	left, err := m.VolumesLeft(c.Ctx)
 	switch {
 	case c.Ctx.Err() != nil:
@@ -251,21 +241,13 @@ func (c *DrainCommand) lookForVolumes(m *drain.Monitor) error {
 }
 
 // interrupted tells what goes on after the monitor was interrupted.
-func (c *DrainCommand) interrupted(f *DrainFlags, m *drain.Monitor) {
+func (c *drainCommand) interrupted(f *drainFlags, m *drain.Monitor) {
 	node := m.Follow.Node
 	if m.Follow.DrainEnded {
 		fmt.Fprintf(c.Out, "The drain of node %q has ended. %s still to stop: nodedrain node status%s %s\n",
-			node, cli.Count(m.Follow.Left(), "allocation"), f.Again(), node)
+			node, cli.Count(m.Follow.Left(), "allocation"), c.Again(), node)
 		return
 	}
-	fmt.Fprintf(c.Out, "The drain of node %q continues. To watch it again: nodedrain node drain -monitor%s %s\n", node, f.Again(), node)
-	fmt.Fprintf(c.Out, "To cancel it: nodedrain node drain -disable%s %s\n", f.Again(), node)
-}
-
-// AutocompleteArgs completes the node.
-func (c *DrainCommand) AutocompleteArgs() complete.Predictor { return c.NodeIDs() }
-
-// AutocompleteFlags completes the flags.
-func (c *DrainCommand) AutocompleteFlags() complete.Flags {
-	return cli.FlagPredictors(new(DrainFlags).Set())
+	fmt.Fprintf(c.Out, "The drain of node %q continues. To watch it again: nodedrain node drain -monitor%s %s\n", node, c.Again(), node)
+	fmt.Fprintf(c.Out, "To cancel it: nodedrain node drain -disable%s %s\n", c.Again(), node)
 }

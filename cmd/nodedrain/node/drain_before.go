@@ -16,11 +16,11 @@ import (
 )
 
 // drainBefore returns the drain that runs on the node before the request, or nil.
-func (c *DrainCommand) drainBefore(asked *client.Client, node *wire.Node) *wire.Drain {
+func (c *drainCommand) drainBefore(api *client.Client, node *wire.Node) *wire.Drain {
 	if node.DrainStrategy == nil {
 		return nil
 	}
-	report, _, err := asked.NodeDrain(c.Ctx, node.ID, client.Query{})
+	report, _, err := api.NodeDrain(c.Ctx, node.ID, client.Query{})
 	if err == nil && report.State == wire.StateDraining {
 		return report.Drain
 	}
@@ -50,13 +50,13 @@ func drainLine(d *wire.Drain) string {
 
 // confirm shows what a request would change and asks, unless the user gave a whole id or -yes. A
 // change of a running drain is asked for in any case: a colleague may have set its deadline.
-func (c *DrainCommand) confirm(asked *client.Client, f *DrainFlags, node *wire.Node, given string, before *wire.Drain) error {
+func (c *drainCommand) confirm(api *client.Client, f *drainFlags, node *wire.Node, given string, before *wire.Drain) error {
 	changes := f.enable && before != nil
 	if f.yes || given == node.ID && !changes {
 		return nil
 	}
 	if f.enable {
-		moving, err := c.moving(asked, f, node)
+		moving, err := c.moving(api, f, node)
 		if err != nil {
 			return err
 		}
@@ -74,8 +74,8 @@ func (c *DrainCommand) confirm(asked *client.Client, f *DrainFlags, node *wire.N
 }
 
 // moving returns how many allocations of which jobs a drain moves.
-func (c *DrainCommand) moving(asked *client.Client, f *DrainFlags, node *wire.Node) (string, error) {
-	allocs, _, err := asked.NodeAllocations(c.Ctx, node.ID, client.Query{})
+func (c *drainCommand) moving(api *client.Client, f *drainFlags, node *wire.Node) (string, error) {
+	allocs, _, err := api.NodeAllocations(c.Ctx, node.ID, client.Query{})
 	if err != nil {
 		return "", cli.Errorf("Error querying node allocations: %v", err)
 	}
@@ -128,7 +128,7 @@ func movingText(node *wire.Node, allocs []*wire.Allocation, skipSystem bool) str
 }
 
 // printReplaced tells which drain a request replaced.
-func (c *DrainCommand) printReplaced(before *wire.Drain, written *wire.DrainResponse) {
+func (c *drainCommand) printReplaced(before *wire.Drain, written *wire.DrainResponse) {
 	if before != nil && !written.Repeated {
 		fmt.Fprintf(c.Out, "This replaced the limit of the drain that ran already: %s\n", drainLine(before))
 	}

@@ -9,9 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
-// DrainFlags are the flags of "nodedrain node drain".
-type DrainFlags struct {
-	cli.ConnectFlags
+// drainFlags are the flags of "nodedrain node drain".
+type drainFlags struct {
 	enable, disable, monitor     bool
 	detach, force, noDeadline    bool
 	ignoreSystem, keepIneligible bool
@@ -21,9 +20,7 @@ type DrainFlags struct {
 	plain                        bool
 }
 
-func (f *DrainFlags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("node drain", flag.ContinueOnError)
-	f.ConnectFlags.Set(set)
+func (f *drainFlags) set(set *flag.FlagSet) {
 	set.BoolVar(&f.enable, "enable", false, "")
 	set.BoolVar(&f.disable, "disable", false, "")
 	set.BoolVar(&f.monitor, "monitor", false, "")
@@ -39,7 +36,6 @@ func (f *DrainFlags) Set() *flag.FlagSet {
 	set.Var(&f.meta, "meta", "")
 	set.StringVar(&f.key, "idempotency-token", "", "")
 	set.BoolVar(&f.plain, "plain", false, "")
-	return set
 }
 
 // metaFlag is the metadata of a request: -meta key=value, which may be repeated.
@@ -79,7 +75,7 @@ const (
 
 // conflict returns the error of an invalid combination of flags, or empty. The order and
 // the texts of the checks are those of Nomad's command.
-func (f *DrainFlags) conflict(nodes int) string {
+func (f *drainFlags) conflict(nodes int) string {
 	strategy := f.deadline != "" || f.force || f.noDeadline
 	switch {
 	case f.monitor && (f.enable || f.disable):
@@ -100,7 +96,7 @@ func (f *DrainFlags) conflict(nodes int) string {
 
 // limit returns the deadline of the flags. Its error does not point to the help: the
 // flags were parsed.
-func (f *DrainFlags) limit() (time.Duration, error) {
+func (f *drainFlags) limit() (time.Duration, error) {
 	switch {
 	case f.force:
 		return forceDeadline, nil

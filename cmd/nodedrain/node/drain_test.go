@@ -1,21 +1,28 @@
 package node
 
 import (
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
+
+// parse parses flags.
+func parse(f *drainFlags, args []string) error {
+	set := flag.NewFlagSet("", flag.ContinueOnError)
+	f.set(set)
+	return set.Parse(args)
+}
 
 func TestNodeDrainFlags_limit(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{"": "1h0m0s", "-deadline 90s": "1m30s", "-no-deadline": "0s", "-force": "-1s"} {
-		var f DrainFlags
-		_, err := cli.ParseArguments(f.Set(), "", strings.Fields(line))
+		var f drainFlags
+		err := parse(&f, strings.Fields(line))
 		must.NoError(t, err)
 		limit, err := f.limit()
 		must.NoError(t, err)
@@ -26,15 +33,15 @@ func TestNodeDrainFlags_limit(t *testing.T) {
 // The drain keeps metadata unchanged, including a key without a value.
 func TestMetaFlag(t *testing.T) {
 	t.Parallel()
-	var f DrainFlags
-	_, err := cli.ParseArguments(f.Set(), "", []string{"-meta", "a=1", "-meta", "b", "-meta", "c=x=y", "-m", "why"})
+	var f drainFlags
+	err := parse(&f, []string{"-meta", "a=1", "-meta", "b", "-meta", "c=x=y", "-m", "why"})
 	must.NoError(t, err)
 	must.Eq(t, map[string]string{"a": "1", "b": "", "c": "x=y", "message": "why"}, f.meta.with(nil, "message", f.message))
 	before := map[string]string{"a": "0", "message": "first"}
 	must.Eq(t, map[string]string{"a": "1", "b": "", "c": "x=y", "message": "first", "cancel_message": "why"},
 		f.meta.with(before, "cancel_message", f.message))
 	must.Eq(t, map[string]string{"a": "0", "message": "first"}, before)
-	must.NotNil(t, new(DrainFlags).meta.with(nil, "message", ""))
+	must.NotNil(t, new(drainFlags).meta.with(nil, "message", ""))
 }
 
 // A confirmation names the largest jobs first, and no job without end.

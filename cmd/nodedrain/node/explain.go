@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/posener/complete"
-
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/volume"
@@ -18,29 +16,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// ExplainCommand is "nodedrain node explain".
-type ExplainCommand struct{ cli.Base }
-
-// ExplainFlags are its flags.
-type ExplainFlags struct {
-	cli.ConnectFlags
-	cli.OutputFlags
-	self, verbose bool
-}
-
-func (f *ExplainFlags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("node explain", flag.ContinueOnError)
-	f.ConnectFlags.Set(set)
-	f.OutputFlags.Set(set)
-	set.BoolVar(&f.self, "self", false, "")
-	set.BoolVar(&f.verbose, "verbose", false, "")
-	return set
-}
-
-func (c *ExplainCommand) Synopsis() string { return "Explain why a node has not drained yet" }
-
-func (c *ExplainCommand) Help() string {
-	return strings.TrimSpace(`
+// Explain is "nodedrain node explain".
+func Explain() *cli.Command {
+	var f explainFlags
+	return &cli.Command{
+		Short: "Explain why a node has not drained yet",
+		Help: `
 Usage: nodedrain node explain [options] NODE
 
   Shows why each allocation is still on a draining node: one reason with its numbers,
@@ -54,42 +35,47 @@ Options:
   -self             Use the node of the agent at -address.
   -verbose          Show whole ids, and the evaluation or the allocations that each
                     allocation waits for.
-` + cli.OutputHelp + "\n" + cli.ConnectHelp)
+`,
+		Connects: true, Formats: true, Flags: f.set,
+		Args: cli.Arguments{Most: -1, Complete: cli.NodeIDs},
+		Run:  func(c *cli.Call) error { return (&explainCommand{c}).run(&f) },
+	}
 }
 
-func (c *ExplainCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+type explainCommand struct{ *cli.Call }
 
-func (c *ExplainCommand) run(args []string) error {
+// explainFlags are its flags.
+type explainFlags struct {
+	self, verbose bool
+}
+
+func (f *explainFlags) set(set *flag.FlagSet) {
+	set.BoolVar(&f.self, "self", false, "")
+	set.BoolVar(&f.verbose, "verbose", false, "")
+}
+
+func (c *explainCommand) run(f *explainFlags) error {
 	const doing = "Error explaining drain"
-	var f ExplainFlags
-	nodes, err := cli.ParseArguments(f.Set(), "node explain", args)
-	switch {
-	case err != nil:
-		return err
-	case f.self && len(nodes) != 0 || !f.self && len(nodes) != 1:
-		return cli.UsageError("node explain", "Node ID must be specified if -self isn't being used")
+	if f.self && len(c.Args) != 0 || !f.self && len(c.Args) != 1 {
+		return c.UsageError("Node ID must be specified if -self isn't being used")
 	}
-	asked, err := c.Connect(&f.ConnectFlags)
+	api := c.API
+	node, err := c.Only(api, c.Args, doing)
 	if err != nil {
 		return err
 	}
-	defer asked.Close()
-	node, err := c.Only(asked, nodes, doing)
-	if err != nil {
-		return err
-	}
-	report, _, err := asked.NodeDrain(c.Ctx, node.ID, client.Query{})
+	report, _, err := api.NodeDrain(c.Ctx, node.ID, client.Query{})
 	switch {
 	case err != nil:
 		return cli.Errorf("%s: %v", doing, err)
-	case f.Raw():
-		return cli.PrintRaw(&f.OutputFlags, c.Out, report)
+	case c.Raw():
+		return c.PrintRaw(report)
 	}
 	c.explain(report, f.verbose)
 	return nil
 }
 
-func (c *ExplainCommand) explain(r *wire.NodeDrain, verbose bool) {
+func (c *explainCommand) explain(r *wire.NodeDrain, verbose bool) {
 	defer volume.PrintControllerCalls(c.Out, r.ControllerCalls, verbose)
 	switch {
 	case r.Drain == nil:
@@ -217,12 +203,4 @@ func waitsForCell(a wire.DrainAlloc) string {
 		return strings.Join(a.Outstanding, " ")
 	}
 	return "-"
-}
-
-// AutocompleteArgs completes the node.
-func (c *ExplainCommand) AutocompleteArgs() complete.Predictor { return c.NodeIDs() }
-
-// AutocompleteFlags completes the flags.
-func (c *ExplainCommand) AutocompleteFlags() complete.Flags {
-	return cli.FlagPredictors(new(ExplainFlags).Set())
 }

@@ -5,46 +5,18 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/posener/complete"
-
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// StatusCommand is "nodedrain node status".
-type StatusCommand struct{ cli.Base }
-
-// StatusFlags are its flags.
-type StatusFlags struct {
-	cli.ConnectFlags
-	cli.OutputFlags
-	allocs, os, quiet, short, verbose, self bool
-	filter, pageToken                       string
-	perPage                                 int
-}
-
-func (f *StatusFlags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("node status", flag.ContinueOnError)
-	f.ConnectFlags.Set(set)
-	f.OutputFlags.Set(set)
-	set.BoolVar(&f.allocs, "allocs", false, "")
-	set.BoolVar(&f.os, "os", false, "")
-	set.BoolVar(&f.quiet, "quiet", false, "")
-	set.BoolVar(&f.short, "short", false, "")
-	set.BoolVar(&f.verbose, "verbose", false, "")
-	set.BoolVar(&f.self, "self", false, "")
-	set.StringVar(&f.filter, "filter", "", "")
-	set.StringVar(&f.pageToken, "page-token", "", "")
-	set.IntVar(&f.perPage, "per-page", 0, "")
-	return set
-}
-
-func (c *StatusCommand) Synopsis() string { return "List nodes, or show one node" }
-
-func (c *StatusCommand) Help() string {
-	return strings.TrimSpace(`
+// Status is "nodedrain node status".
+func Status() *cli.Command {
+	var f statusFlags
+	return &cli.Command{
+		Short: "List nodes, or show one node",
+		Help: `
 Usage: nodedrain node status [options] [NODE]
 
   Without NODE, lists all nodes. With NODE, shows the node's status, drain, resources
@@ -69,46 +41,60 @@ Options of a node:
 Options of both:
 
   -verbose          Show whole ids and more columns.
-` + cli.OutputHelp + "\n" + cli.ConnectHelp)
+`,
+		Connects: true, Formats: true, Flags: f.set,
+		Args: cli.Arguments{Most: -1, Complete: cli.NodeIDs},
+		Run:  func(c *cli.Call) error { return (&statusCommand{c}).run(&f) },
+	}
 }
 
-func (c *StatusCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+type statusCommand struct{ *cli.Call }
 
-func (c *StatusCommand) run(args []string) error {
-	var f StatusFlags
-	nodes, err := cli.ParseArguments(f.Set(), "node status", args)
+// statusFlags are its flags.
+type statusFlags struct {
+	allocs, os, quiet, short, verbose, self bool
+	filter, pageToken                       string
+	perPage                                 int
+}
+
+func (f *statusFlags) set(set *flag.FlagSet) {
+	set.BoolVar(&f.allocs, "allocs", false, "")
+	set.BoolVar(&f.os, "os", false, "")
+	set.BoolVar(&f.quiet, "quiet", false, "")
+	set.BoolVar(&f.short, "short", false, "")
+	set.BoolVar(&f.verbose, "verbose", false, "")
+	set.BoolVar(&f.self, "self", false, "")
+	set.StringVar(&f.filter, "filter", "", "")
+	set.StringVar(&f.pageToken, "page-token", "", "")
+	set.IntVar(&f.perPage, "per-page", 0, "")
+}
+
+func (c *statusCommand) run(f *statusFlags) error {
+	if len(c.Args) > 1 || f.self && len(c.Args) == 1 {
+		return c.UsageError("This command takes either one or no arguments")
+	}
+	api := c.API
+	if len(c.Args) == 0 && !f.self {
+		return c.list(api, f)
+	}
+	id, err := c.Named(api, c.Args)
 	if err != nil {
 		return err
 	}
-	if len(nodes) > 1 || f.self && len(nodes) == 1 {
-		return cli.UsageError("node status", "This command takes either one or no arguments")
-	}
-	asked, err := c.Connect(&f.ConnectFlags)
-	if err != nil {
-		return err
-	}
-	defer asked.Close()
-	if len(nodes) == 0 && !f.self {
-		return c.list(asked, &f)
-	}
-	id, err := c.Named(asked, nodes)
-	if err != nil {
-		return err
-	}
-	return c.one(asked, &f, id)
+	return c.one(api, f, id)
 }
 
 // list lists nodes in the servers' order.
-func (c *StatusCommand) list(asked *client.Client, f *StatusFlags) error {
-	stubs, answer, err := asked.Nodes(c.Ctx, client.NodesQuery{OS: f.os, Query: client.Query{
+func (c *statusCommand) list(api *client.Client, f *statusFlags) error {
+	stubs, answer, err := api.Nodes(c.Ctx, client.NodesQuery{OS: f.os, Query: client.Query{
 		Filter: f.filter, PerPage: f.perPage, NextToken: f.pageToken,
 	}})
 	if err != nil {
 		return cli.Errorf("Error querying node status: %v", err)
 	}
 	switch {
-	case f.Raw():
-		return cli.PrintRaw(&f.OutputFlags, c.Out, stubs)
+	case c.Raw():
+		return c.PrintRaw(stubs)
 	case f.quiet:
 		for _, n := range stubs {
 			fmt.Fprintln(c.Out, n.ID)
@@ -117,7 +103,7 @@ func (c *StatusCommand) list(asked *client.Client, f *StatusFlags) error {
 	case len(stubs) == 0:
 		return nil
 	}
-	t, err := c.listTable(asked, f, stubs)
+	t, err := c.listTable(api, f, stubs)
 	if err != nil {
 		return err
 	}
@@ -130,7 +116,7 @@ func (c *StatusCommand) list(asked *client.Client, f *StatusFlags) error {
 }
 
 // again returns the flags that request the next page.
-func (f *StatusFlags) again() string {
+func (f *statusFlags) again() string {
 	parts := []string{fmt.Sprintf("-per-page %d", f.perPage)}
 	if f.filter != "" {
 		parts = append(parts, fmt.Sprintf("-filter %q", f.filter))
@@ -146,7 +132,7 @@ func (f *StatusFlags) again() string {
 	return strings.Join(parts, " ")
 }
 
-func (c *StatusCommand) listTable(asked *client.Client, f *StatusFlags, stubs []*wire.NodeListStub) (*cli.Table, error) {
+func (c *statusCommand) listTable(api *client.Client, f *statusFlags, stubs []*wire.NodeListStub) (*cli.Table, error) {
 	columns := []string{"ID", "Node Pool", "DC", "Name", "Class"}
 	if f.os {
 		columns = append(columns, "OS")
@@ -169,7 +155,7 @@ func (c *StatusCommand) listTable(asked *client.Client, f *StatusFlags, stubs []
 		}
 		cells = append(cells, fmt.Sprint(n.Drain), n.SchedulingEligibility, n.Status)
 		if f.allocs {
-			running, err := c.running(asked, n.ID)
+			running, err := c.running(api, n.ID)
 			if err != nil {
 				return nil, err
 			}
@@ -181,8 +167,8 @@ func (c *StatusCommand) listTable(asked *client.Client, f *StatusFlags, stubs []
 }
 
 // running counts the allocations that run on a node.
-func (c *StatusCommand) running(asked *client.Client, node string) (n int, err error) {
-	allocs, _, err := asked.NodeAllocations(c.Ctx, node, client.Query{})
+func (c *statusCommand) running(api *client.Client, node string) (n int, err error) {
+	allocs, _, err := api.NodeAllocations(c.Ctx, node, client.Query{})
 	if err != nil {
 		return 0, cli.Errorf("Error querying node allocations: %v", err)
 	}
@@ -199,11 +185,3 @@ const Help = `Usage: nodedrain node <command> [options]
   Takes nodes out of service and returns them to it, shows their status, and explains why
   a node has not drained yet. Except for "explain", the commands have the names, flags
   and messages of Nomad's commands.`
-
-// AutocompleteArgs completes the node.
-func (c *StatusCommand) AutocompleteArgs() complete.Predictor { return c.NodeIDs() }
-
-// AutocompleteFlags completes the flags.
-func (c *StatusCommand) AutocompleteFlags() complete.Flags {
-	return cli.FlagPredictors(new(StatusFlags).Set())
-}

@@ -15,15 +15,15 @@ import (
 )
 
 // one shows one node.
-func (c *StatusCommand) one(asked *client.Client, f *StatusFlags, prefix string) error {
-	node, _, err := c.Find(asked, prefix, "Error querying node info")
+func (c *statusCommand) one(api *client.Client, f *statusFlags, prefix string) error {
+	node, _, err := c.Find(api, prefix, "Error querying node info")
 	switch {
 	case err != nil:
 		return err
-	case f.Raw():
-		return cli.PrintRaw(&f.OutputFlags, c.Out, node)
+	case c.Raw():
+		return c.PrintRaw(node)
 	}
-	allocs, _, err := asked.NodeAllocations(c.Ctx, node.ID, client.Query{})
+	allocs, _, err := api.NodeAllocations(c.Ctx, node.ID, client.Query{})
 	if err != nil {
 		return cli.Errorf("Error querying node allocations: %v", err)
 	}
@@ -45,14 +45,14 @@ func (c *StatusCommand) one(asked *client.Client, f *StatusFlags, prefix string)
 			fmt.Fprintln(c.Out, "\nStorage Plugins")
 			nodePluginTable(node, f.verbose).Write(c.Out)
 		}
-		if err := c.volumes(asked, node, allocs); err != nil {
+		if err := c.volumes(api, node, allocs); err != nil {
 			return err
 		}
 		fmt.Fprintln(c.Out, "\nNode Events")
 		eventTable(node, f.verbose).Write(c.Out)
 		fmt.Fprintln(c.Out, "\nAllocated Resources")
 		resourceTable(node, allocs).Write(c.Out)
-		c.usage(asked, node)
+		c.usage(api, node)
 	}
 	fmt.Fprintln(c.Out, "\nAllocations")
 	if len(allocs) == 0 {
@@ -64,11 +64,11 @@ func (c *StatusCommand) one(asked *client.Client, f *StatusFlags, prefix string)
 }
 
 // volumes lists the volumes that allocations on the node claim, in all namespaces.
-func (c *StatusCommand) volumes(asked *client.Client, node *wire.Node, allocs []*wire.Allocation) error {
+func (c *statusCommand) volumes(api *client.Client, node *wire.Node, allocs []*wire.Allocation) error {
 	if !mayHaveVolumes(node, allocs) {
 		return nil
 	}
-	volumes, _, err := asked.Volumes().OnNode(c.Ctx, cluster.NodeID(node.ID))
+	volumes, _, err := api.Volumes().OnNode(c.Ctx, cluster.NodeID(node.ID))
 	if err != nil {
 		return cli.Errorf("Error querying volumes of the node: %v", err)
 	}

@@ -15,10 +15,10 @@ import (
 
 // usage prints the resources of a node's machine that are in use. A node without statistics, or without a
 // connection to the servers, gives dashes.
-func (c *StatusCommand) usage(asked *client.Client, node *wire.Node) {
+func (c *statusCommand) usage(api *client.Client, node *wire.Node) {
 	ctx, cancel := context.WithTimeout(c.Ctx, alloc.StatsTimeout)
 	defer cancel()
-	stats, err := asked.NodeStats(ctx, node.ID)
+	stats, err := api.NodeStats(ctx, node.ID)
 	if err != nil || stats == nil {
 		stats = &wire.HostStats{}
 	}

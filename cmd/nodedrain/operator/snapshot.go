@@ -9,10 +9,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
-
-	"github.com/posener/complete"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
@@ -30,26 +27,12 @@ const SnapshotHelp = `Usage: nodedrain operator snapshot <command> [options]
   Saves the state of the servers to a file, restores it, and shows the content of a file.
   The file holds the secrets of the nodes: protect it like the data directory of a server.`
 
-// SnapshotSaveCommand is "nodedrain operator snapshot save".
-type SnapshotSaveCommand struct{ cli.Base }
-
-// SnapshotSaveFlags are its flags.
-type SnapshotSaveFlags struct {
-	cli.ConnectFlags
-	stale bool
-}
-
-func (f *SnapshotSaveFlags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("operator snapshot save", flag.ContinueOnError)
-	f.ConnectFlags.Set(set)
-	set.BoolVar(&f.stale, "stale", false, "")
-	return set
-}
-
-func (c *SnapshotSaveCommand) Synopsis() string { return "Save the state of the servers to a file" }
-
-func (c *SnapshotSaveCommand) Help() string {
-	return strings.TrimSpace(`
+// SnapshotSave is "nodedrain operator snapshot save".
+func SnapshotSave() *cli.Command {
+	var f snapshotSaveFlags
+	return &cli.Command{
+		Short: "Save the state of the servers to a file",
+		Help: `
 Usage: nodedrain operator snapshot save [options] FILE
 
   Saves the newest state of the servers to FILE, which must not exist yet. The command
@@ -60,31 +43,31 @@ Options:
 
   -stale            The server at -address answers, also without a leader. The state may
                     lack the newest writes.
-` + cli.ConnectHelp)
-}
-
-// AutocompleteArgs completes the name of a file.
-func (c *SnapshotSaveCommand) AutocompleteArgs() complete.Predictor {
-	return complete.PredictFiles("*")
-}
-
-func (c *SnapshotSaveCommand) Run(args []string) int { return c.Exit(c.run(args)) }
-
-func (c *SnapshotSaveCommand) run(args []string) error {
-	var f SnapshotSaveFlags
-	name, err := oneFile(f.Set(), "operator snapshot save", args)
-	if err != nil {
-		return err
+`,
+		Connects: true, Flags: f.set,
+		Args: cli.Arguments{Least: 1, Most: 1, Usage: "This command takes one argument: <file>", Complete: cli.Files},
+		Run:  func(c *cli.Call) error { return (&snapshotSaveCommand{c}).run(&f) },
 	}
+}
+
+type snapshotSaveCommand struct{ *cli.Call }
+
+// snapshotSaveFlags are its flags.
+type snapshotSaveFlags struct {
+	stale bool
+}
+
+func (f *snapshotSaveFlags) set(set *flag.FlagSet) {
+	set.BoolVar(&f.stale, "stale", false, "")
+}
+
+func (c *snapshotSaveCommand) run(f *snapshotSaveFlags) error {
+	name := c.Args[0]
 	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		return cli.Errorf("Error saving snapshot: %s exists already, or cannot be read: choose another name", name)
 	}
-	asked, err := c.Connect(&f.ConnectFlags)
-	if err != nil {
-		return err
-	}
-	defer asked.Close()
-	found, err := saveAs(name, func(to io.Writer) error { return client.SaveSnapshot(c.Ctx, asked, f.stale, to) })
+	api := c.API
+	found, err := saveAs(name, func(to io.Writer) error { return client.SaveSnapshot(c.Ctx, api, f.stale, to) })
 	if err != nil {
 		return cli.Errorf("Error saving snapshot: %v", err)
 	}
@@ -107,28 +90,12 @@ func saveAs(name string, save func(io.Writer) error) (found *contents, err error
 	return found, os.Rename(file.Name(), name)
 }
 
-// SnapshotRestoreCommand is "nodedrain operator snapshot restore".
-type SnapshotRestoreCommand struct{ cli.Base }
-
-// SnapshotRestoreFlags are its flags.
-type SnapshotRestoreFlags struct {
-	cli.ConnectFlags
-	yes bool
-}
-
-func (f *SnapshotRestoreFlags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("operator snapshot restore", flag.ContinueOnError)
-	f.ConnectFlags.Set(set)
-	set.BoolVar(&f.yes, "yes", false, "")
-	return set
-}
-
-func (c *SnapshotRestoreCommand) Synopsis() string {
-	return "Replace the state of the servers with that of a file"
-}
-
-func (c *SnapshotRestoreCommand) Help() string {
-	return strings.TrimSpace(`
+// SnapshotRestore is "nodedrain operator snapshot restore".
+func SnapshotRestore() *cli.Command {
+	var f snapshotRestoreFlags
+	return &cli.Command{
+		Short: "Replace the state of the servers with that of a file",
+		Help: `
 Usage: nodedrain operator snapshot restore [options] FILE
 
   Replaces the state of all servers with the one in FILE. Every change after the file was
@@ -144,31 +111,31 @@ Usage: nodedrain operator snapshot restore [options] FILE
 Options:
 
   -yes              Do not ask for confirmation.
-` + cli.ConnectHelp)
-}
-
-// AutocompleteArgs completes the name of a file.
-func (c *SnapshotRestoreCommand) AutocompleteArgs() complete.Predictor {
-	return complete.PredictFiles("*")
-}
-
-func (c *SnapshotRestoreCommand) Run(args []string) int { return c.Exit(c.run(args)) }
-
-func (c *SnapshotRestoreCommand) run(args []string) error {
-	var f SnapshotRestoreFlags
-	name, err := oneFile(f.Set(), "operator snapshot restore", args)
-	if err != nil {
-		return err
+`,
+		Connects: true, Flags: f.set,
+		Args: cli.Arguments{Least: 1, Most: 1, Usage: "This command takes one argument: <file>", Complete: cli.Files},
+		Run:  func(c *cli.Call) error { return (&snapshotRestoreCommand{c}).run(&f) },
 	}
+}
+
+type snapshotRestoreCommand struct{ *cli.Call }
+
+// snapshotRestoreFlags are its flags.
+type snapshotRestoreFlags struct {
+	yes bool
+}
+
+func (f *snapshotRestoreFlags) set(set *flag.FlagSet) {
+	set.BoolVar(&f.yes, "yes", false, "")
+}
+
+func (c *snapshotRestoreCommand) run(f *snapshotRestoreFlags) error {
+	name := c.Args[0]
 	found, err := inspect(name)
 	if err != nil {
 		return cli.Errorf("Error restoring snapshot: %v", err)
 	}
-	asked, err := c.Connect(&f.ConnectFlags)
-	if err != nil {
-		return err
-	}
-	defer asked.Close()
+	api := c.API
 	if !f.yes {
 		found.write(c.Out, time.Now())
 		const question = "\nReplace the state of all servers with this one? Every later change is lost. [y/N]"
@@ -181,7 +148,7 @@ func (c *SnapshotRestoreCommand) run(args []string) error {
 		return cli.Errorf("Error restoring snapshot: %v", err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	index, err := client.RestoreSnapshot(c.Ctx, asked, file)
+	index, err := client.RestoreSnapshot(c.Ctx, api, file)
 	if err != nil {
 		return cli.Errorf("Error restoring snapshot: %v", err)
 	}
@@ -189,57 +156,36 @@ func (c *SnapshotRestoreCommand) run(args []string) error {
 	return nil
 }
 
-// SnapshotInspectCommand is "nodedrain operator snapshot inspect".
-type SnapshotInspectCommand struct{ cli.Base }
-
-func (*SnapshotInspectCommand) Flags() *flag.FlagSet {
-	return flag.NewFlagSet("operator snapshot inspect", flag.ContinueOnError)
-}
-
-func (c *SnapshotInspectCommand) Synopsis() string {
-	return "Verify a saved state and show its content"
-}
-
-func (c *SnapshotInspectCommand) Help() string {
-	return strings.TrimSpace(`
+// SnapshotInspect is "nodedrain operator snapshot inspect".
+func SnapshotInspect() *cli.Command {
+	return &cli.Command{
+		Short: "Verify a saved state and show its content",
+		Help: `
 Usage: nodedrain operator snapshot inspect FILE
 
   Verifies the checksums of FILE, reads the whole state, and shows its content. It
   contacts no server. The exit code is 1 if the file is damaged, incomplete, of another
   program, or of a cluster version that this build does not understand.
-`)
-}
-
-// AutocompleteArgs completes the name of a file.
-func (c *SnapshotInspectCommand) AutocompleteArgs() complete.Predictor {
-	return complete.PredictFiles("*")
-}
-
-func (c *SnapshotInspectCommand) Run(args []string) int { return c.Exit(c.run(args)) }
-
-func (c *SnapshotInspectCommand) run(args []string) error {
-	name, err := oneFile(c.Flags(), "operator snapshot inspect", args)
-	if err != nil {
-		return err
+`,
+		Args: cli.Arguments{Least: 1, Most: 1, Usage: "This command takes one argument: <file>", Complete: cli.Files},
+		Run:  func(c *cli.Call) error { return (&snapshotInspectCommand{c}).run() },
 	}
+}
+
+type snapshotInspectCommand struct{ *cli.Call }
+
+func (*snapshotInspectCommand) Flags() *flag.FlagSet {
+	return flag.NewFlagSet("operator snapshot inspect", flag.ContinueOnError)
+}
+
+func (c *snapshotInspectCommand) run() error {
+	name := c.Args[0]
 	found, err := inspect(name)
 	if err != nil {
 		return cli.Errorf("Error inspecting snapshot: %v", err)
 	}
 	found.write(c.Out, time.Now())
 	return nil
-}
-
-// oneFile parses a command line with one argument, a file.
-func oneFile(set *flag.FlagSet, command string, args []string) (string, error) {
-	files, err := cli.ParseArguments(set, command, args)
-	switch {
-	case err != nil:
-		return "", err
-	case len(files) != 1:
-		return "", cli.UsageError(command, "This command takes one argument: <file>")
-	}
-	return files[0], nil
 }
 
 // contents is what a saved state holds.

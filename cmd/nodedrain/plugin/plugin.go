@@ -26,7 +26,7 @@ type pluginCommand struct {
 func Commands(operate cli.Base) cli.Program {
 	errs := operate.Errs
 	return cli.Program{
-		"plugin": cli.Factory(&cli.ParentCommand{Short: "Serve a task driver, or test a plugin", Long: pluginHelp}),
+		"plugin": operate.Entry("plugin", cli.Parent("Serve a task driver, or test a plugin", pluginHelp)),
 		"plugin mock": cli.Factory(&pluginCommand{
 			name: "mock", synopsis: "Serve the driver of tasks without processes", help: pluginMockHelp, errs: errs,
 			open: func() (sdk.Driver, error) { return mock.New(os.Exit) },

@@ -5,31 +5,20 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/posener/complete"
-
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// StatusCommand is "nodedrain plugin status".
-type StatusCommand struct{ cli.Base }
-
-func (c *StatusCommand) Synopsis() string { return "List storage plugins, or show one" }
-
-func (c *StatusCommand) Help() string {
-	return cli.StatusHelp("plugin status [options] [PLUGIN]", `  Without PLUGIN, lists the storage plugins that nodes report. With PLUGIN, shows the
-  plugin and its services on each node. PLUGIN is the plugin's id or a prefix of it.`)
-}
-
-func (c *StatusCommand) Run(args []string) int { return c.Exit(c.run(args)) }
-
-func (c *StatusCommand) run(args []string) error {
-	return cli.ShowStatus(&c.Base, "plugin status", args, func(asked *client.Client, f *cli.StatusFlags) *cli.Lister[*wire.PluginListStub] {
+// Status is "nodedrain plugin status".
+func Status() *cli.Command {
+	return cli.Status("List storage plugins, or show one", "plugin status [options] [PLUGIN]", `  Without PLUGIN, lists the storage plugins that nodes report. With PLUGIN, shows the
+  plugin and its services on each node. PLUGIN is the plugin's id or a prefix of it.`, "plugins", func(call *cli.Call, f *cli.StatusFlags) *cli.Lister[*wire.PluginListStub] {
+		c, api := &statusCommand{call}, call.API
 		return &cli.Lister[*wire.PluginListStub]{
-			Name: "plugin status", Noun: "plugin",
+			Noun: "plugin",
 			List: func(q client.Query) ([]*wire.PluginListStub, client.Answer, error) {
-				return asked.Volumes().Plugins(c.Ctx, q)
+				return api.Volumes().Plugins(c.Ctx, q)
 			},
 			Id: func(p *wire.PluginListStub) string { return p.ID },
 			Table: func(plugins []*wire.PluginListStub) *cli.Table {
@@ -39,18 +28,20 @@ func (c *StatusCommand) run(args []string) error {
 				}
 				return t
 			},
-			One: func(p *wire.PluginListStub) error { return c.one(asked, f, p.ID) },
+			One: func(p *wire.PluginListStub) error { return c.one(api, f, p.ID) },
 		}
 	})
 }
 
-func (c *StatusCommand) one(asked *client.Client, f *cli.StatusFlags, id string) error {
-	p, _, err := asked.Volumes().Plugin(c.Ctx, id, client.Query{})
+type statusCommand struct{ *cli.Call }
+
+func (c *statusCommand) one(api *client.Client, f *cli.StatusFlags, id string) error {
+	p, _, err := api.Volumes().Plugin(c.Ctx, id, client.Query{})
 	switch {
 	case err != nil:
 		return cli.Errorf("Error querying plugin: %v", err)
-	case f.Raw():
-		return cli.PrintRaw(&f.OutputFlags, c.Out, p)
+	case c.Raw():
+		return c.PrintRaw(p)
 	}
 	var about cli.Facts
 	for _, fact := range [][2]string{
@@ -75,12 +66,4 @@ func (c *StatusCommand) one(asked *client.Client, f *cli.StatusFlags, id string)
 		t.Write(c.Out)
 	}
 	return nil
-}
-
-// AutocompleteArgs completes the plugin.
-func (c *StatusCommand) AutocompleteArgs() complete.Predictor { return c.Ids("plugins") }
-
-// AutocompleteFlags completes the flags.
-func (c *StatusCommand) AutocompleteFlags() complete.Flags {
-	return cli.FlagPredictors(new(cli.StatusFlags).Set("plugin status"))
 }

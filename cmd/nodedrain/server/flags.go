@@ -108,7 +108,7 @@ func (f *Flags) logger(out io.Writer) (hclog.Logger, error) {
 // AutocompleteArgs completes nothing: the command takes no argument.
 func (c *Command) AutocompleteArgs() complete.Predictor { return complete.PredictNothing }
 
-// AutocompleteFlags completes the flags.
+// autocompleteFlags completes the flags.
 func (c *Command) AutocompleteFlags() complete.Flags {
 	return cli.FlagPredictors(new(Flags).Set())
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"flag"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
@@ -11,26 +10,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// MembersCommand is "nodedrain server members".
-type MembersCommand struct{ cli.Base }
-
-// MembersFlags are its flags.
-type MembersFlags struct {
-	cli.ConnectFlags
-	cli.OutputFlags
-}
-
-func (f *MembersFlags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("server members", flag.ContinueOnError)
-	f.ConnectFlags.Set(set)
-	f.OutputFlags.Set(set)
-	return set
-}
-
-func (c *MembersCommand) Synopsis() string { return "List the servers" }
-
-func (c *MembersCommand) Help() string {
-	return strings.TrimSpace(`
+// Members is "nodedrain server members".
+func Members() *cli.Command {
+	var f membersFlags
+	return &cli.Command{
+		Short: "List the servers",
+		Help: `
 Usage: nodedrain server members [options]
 
   Lists the servers of the cluster: whether each answers, leads and votes, the start of
@@ -45,31 +30,29 @@ Usage: nodedrain server members [options]
 
 Options:
 
-` + cli.OutputHelp + "\n" + cli.ConnectHelp)
+`,
+		Connects: true, Formats: true, Flags: f.set,
+		Run: func(c *cli.Call) error { return (&membersCommand{c}).run(&f) },
+	}
 }
 
-func (c *MembersCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+type membersCommand struct{ *cli.Call }
 
-func (c *MembersCommand) run(args []string) error {
-	var f MembersFlags
-	about, err := cli.ParseArguments(f.Set(), "server members", args)
-	switch {
-	case err != nil:
-		return err
-	case len(about) > 0:
-		return cli.UsageError("server members", "This command takes no arguments")
-	}
-	asked, err := c.Connect(&f.ConnectFlags)
-	if err != nil {
-		return err
-	}
-	defer asked.Close()
-	servers, err := asked.RaftConfiguration(c.Ctx)
+// membersFlags are its flags.
+type membersFlags struct {
+}
+
+func (f *membersFlags) set(set *flag.FlagSet) {
+}
+
+func (c *membersCommand) run(f *membersFlags) error {
+	api := c.API
+	servers, err := api.RaftConfiguration(c.Ctx)
 	switch {
 	case err != nil:
 		return cli.Errorf("Error querying servers: %v", err)
-	case f.Raw():
-		return cli.PrintRaw(&f.OutputFlags, c.Out, servers)
+	case c.Raw():
+		return c.PrintRaw(servers)
 	}
 	memberTable(servers.Servers, time.Now()).Write(c.Out)
 	if line := leaderless(servers.Servers); line != "" {

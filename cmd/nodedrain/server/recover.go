@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -13,30 +12,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/datadir"
 )
 
-// RecoverCommand is "nodedrain server recover".
-type RecoverCommand struct{ cli.Base }
-
-// RecoverFlags are its flags.
-type RecoverFlags struct {
-	dataDir             string
-	discard, alone, yes bool
-}
-
-func (f *RecoverFlags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("server recover", flag.ContinueOnError)
-	set.StringVar(&f.dataDir, "data-dir", "", "")
-	set.BoolVar(&f.discard, "discard", false, "")
-	set.BoolVar(&f.alone, "alone", false, "")
-	set.BoolVar(&f.yes, "yes", false, "")
-	return set
-}
-
-func (c *RecoverCommand) Synopsis() string {
-	return "Recover a server that has lost data, offline"
-}
-
-func (c *RecoverCommand) Help() string {
-	return strings.TrimSpace(`
+// Recover is "nodedrain server recover".
+func Recover() *cli.Command {
+	var f recoverFlags
+	return &cli.Command{
+		Short: "Recover a server that has lost data, offline",
+		Help: `
 Usage: nodedrain server recover -data-dir DIR -discard [-yes]
        nodedrain server recover -data-dir DIR -alone [-yes]
 
@@ -63,23 +44,33 @@ Options:
   -discard       Move the data aside, to join again as a new member.
   -alone         Continue alone, with the state of this server.
   -yes           Do not ask for confirmation.
-`)
+`,
+		Flags: f.set,
+		Run:   func(c *cli.Call) error { return (&recoverCommand{c}).run(&f) },
+	}
 }
 
-func (c *RecoverCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+type recoverCommand struct{ *cli.Call }
 
-func (c *RecoverCommand) run(args []string) error {
-	var f RecoverFlags
-	about, err := cli.ParseArguments(f.Set(), "server recover", args)
+// recoverFlags are its flags.
+type recoverFlags struct {
+	dataDir             string
+	discard, alone, yes bool
+}
+
+func (f *recoverFlags) set(set *flag.FlagSet) {
+	set.StringVar(&f.dataDir, "data-dir", "", "")
+	set.BoolVar(&f.discard, "discard", false, "")
+	set.BoolVar(&f.alone, "alone", false, "")
+	set.BoolVar(&f.yes, "yes", false, "")
+}
+
+func (c *recoverCommand) run(f *recoverFlags) error {
 	switch {
-	case err != nil:
-		return err
-	case len(about) > 0:
-		return cli.UsageError("server recover", "This command takes no arguments")
 	case f.dataDir == "":
-		return cli.UsageError("server recover", "-data-dir is required")
+		return c.UsageError("-data-dir is required")
 	case f.discard == f.alone:
-		return cli.UsageError("server recover", "Exactly one of -discard and -alone is required")
+		return c.UsageError("Exactly one of -discard and -alone is required")
 	}
 	question := "Make this server the only member of a new cluster? Writes that only other servers have are lost. [y/N]"
 	if f.discard {
@@ -100,7 +91,7 @@ func (c *RecoverCommand) run(args []string) error {
 	return c.alone(f.dataDir)
 }
 
-func (c *RecoverCommand) discard(dir string) error {
+func (c *recoverCommand) discard(dir string) error {
 	done, err := datadir.Discard(dir, time.Now())
 	if err != nil {
 		return err
@@ -118,7 +109,7 @@ func (c *RecoverCommand) discard(dir string) error {
 	return nil
 }
 
-func (c *RecoverCommand) alone(dir string) error {
+func (c *recoverCommand) alone(dir string) error {
 	logger := hclog.New(&hclog.LoggerOptions{Name: "nodedrain", Level: hclog.Error, Output: c.Errs})
 	done, err := datadir.MakeAlone(c.Ctx, dir, logger)
 	if err != nil {

@@ -5,39 +5,30 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/posener/complete"
-
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// StatusCommand is "nodedrain volume status".
-type StatusCommand struct{ cli.Base }
-
-func (c *StatusCommand) Synopsis() string { return "List volumes, or show one volume" }
-
-func (c *StatusCommand) Help() string {
-	return cli.StatusHelp("volume status [options] [VOLUME]", `  Without VOLUME, lists the volumes of the namespace. With VOLUME, shows the volume, its
+// Status is "nodedrain volume status".
+func Status() *cli.Command {
+	return cli.Status("List volumes, or show one volume", "volume status [options] [VOLUME]", `  Without VOLUME, lists the volumes of the namespace. With VOLUME, shows the volume, its
   storage plugin, and the claims of allocations, and what each waits for. VOLUME is the
-  volume's id or a prefix of it.`)
-}
-
-func (c *StatusCommand) Run(args []string) int { return c.Exit(c.run(args)) }
-
-func (c *StatusCommand) run(args []string) error {
-	return cli.ShowStatus(&c.Base, "volume status", args, func(asked *client.Client, f *cli.StatusFlags) *cli.Lister[*wire.VolumeListStub] {
+  volume's id or a prefix of it.`, "volumes", func(call *cli.Call, f *cli.StatusFlags) *cli.Lister[*wire.VolumeListStub] {
+		c, api := &statusCommand{call}, call.API
 		return &cli.Lister[*wire.VolumeListStub]{
-			Name: "volume status", Noun: "volume",
+			Noun: "volume",
 			List: func(q client.Query) ([]*wire.VolumeListStub, client.Answer, error) {
-				return asked.Volumes().List(c.Ctx, q)
+				return api.Volumes().List(c.Ctx, q)
 			},
 			Id:    func(v *wire.VolumeListStub) string { return v.ID },
 			Table: StubTable,
-			One:   func(v *wire.VolumeListStub) error { return c.one(asked, f, v.ID) },
+			One:   func(v *wire.VolumeListStub) error { return c.one(api, f, v.ID) },
 		}
 	})
 }
+
+type statusCommand struct{ *cli.Call }
 
 // StubTable lists volumes.
 func StubTable(volumes []*wire.VolumeListStub) *cli.Table {
@@ -48,13 +39,13 @@ func StubTable(volumes []*wire.VolumeListStub) *cli.Table {
 	return t
 }
 
-func (c *StatusCommand) one(asked *client.Client, f *cli.StatusFlags, id string) error {
-	v, _, err := asked.Volumes().Read(c.Ctx, id, client.Query{})
+func (c *statusCommand) one(api *client.Client, f *cli.StatusFlags, id string) error {
+	v, _, err := api.Volumes().Read(c.Ctx, id, client.Query{})
 	switch {
 	case err != nil:
 		return cli.Errorf("Error querying volume: %v", err)
-	case f.Raw():
-		return cli.PrintRaw(&f.OutputFlags, c.Out, v)
+	case c.Raw():
+		return c.PrintRaw(v)
 	}
 	volumeFacts(v).Write(c.Out)
 	defer PrintControllerCalls(c.Out, v.ControllerCalls, f.Verbose)
@@ -93,12 +84,4 @@ func volumeFacts(v *wire.Volume) *cli.Facts {
 		f.Add("Is Used As", v.AccessMode+" "+v.AttachmentMode)
 	}
 	return &f
-}
-
-// AutocompleteArgs completes the volume.
-func (c *StatusCommand) AutocompleteArgs() complete.Predictor { return c.Ids("volumes") }
-
-// AutocompleteFlags completes the flags.
-func (c *StatusCommand) AutocompleteFlags() complete.Flags {
-	return cli.FlagPredictors(new(cli.StatusFlags).Set("volume status"))
 }

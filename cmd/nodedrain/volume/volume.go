@@ -21,13 +21,11 @@ const Help = `Usage: nodedrain volume <command> [options]
   Registers volumes that exist outside the cluster, shows which allocations use them, and
   detaches and deregisters them.`
 
-// RegisterCommand is "nodedrain volume register".
-type RegisterCommand struct{ cli.Base }
-
-func (c *RegisterCommand) Synopsis() string { return "Register a volume, or change one" }
-
-func (c *RegisterCommand) Help() string {
-	return strings.TrimSpace(`
+// Register is "nodedrain volume register".
+func Register() *cli.Command {
+	return &cli.Command{
+		Short: "Register a volume, or change one",
+		Help: `
 Usage: nodedrain volume register [options] FILE
 
   Registers the volume in FILE, or changes it. FILE is JSON with the keys of the API: ID,
@@ -35,30 +33,22 @@ Usage: nodedrain volume register [options] FILE
   volume must exist already. docs/volumes.md has an example.
 
 Options:
-` + cli.ConnectHelp)
+`,
+		Connects: true,
+		Args:     cli.Arguments{Least: 1, Most: 1, Usage: "This command takes one argument: <path>"},
+		Run:      func(c *cli.Call) error { return (&registerCommand{c}).run() },
+	}
 }
 
-func (c *RegisterCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+type registerCommand struct{ *cli.Call }
 
-func (c *RegisterCommand) run(args []string) error {
-	var f cli.ConnectFlags
-	files, err := cli.ParseArguments(f.Flags("volume register"), "volume register", args)
-	switch {
-	case err != nil:
-		return err
-	case len(files) != 1:
-		return cli.UsageError("volume register", "This command takes one argument: <path>")
-	}
-	volume, err := c.volumeIn(files[0])
+func (c *registerCommand) run() error {
+	volume, err := c.volumeIn(c.Args[0])
 	if err != nil {
 		return err
 	}
-	asked, err := c.Connect(&f)
-	if err != nil {
-		return err
-	}
-	defer asked.Close()
-	written, _, err := asked.Volumes().Register(c.Ctx, volume)
+	api := c.API
+	written, _, err := api.Volumes().Register(c.Ctx, volume)
 	if err != nil {
 		return cli.Errorf("Error registering volume: %v", err)
 	}
@@ -68,7 +58,7 @@ func (c *RegisterCommand) run(args []string) error {
 }
 
 // volumeIn reads a volume from a file, or from the input.
-func (c *RegisterCommand) volumeIn(file string) (*wire.Volume, error) {
+func (c *registerCommand) volumeIn(file string) (*wire.Volume, error) {
 	var text []byte
 	var err error
 	if file == "-" {
@@ -94,26 +84,21 @@ func (c *RegisterCommand) volumeIn(file string) (*wire.Volume, error) {
 	return volume, nil
 }
 
-// ForceFlags are the flags of the commands that may force a change of a volume.
-type ForceFlags struct {
-	cli.ConnectFlags
+// forceFlags are the flags of the commands that may force a change of a volume.
+type forceFlags struct {
 	force bool
 }
 
-func (f *ForceFlags) Set(name string) *flag.FlagSet {
-	set := flag.NewFlagSet(name, flag.ContinueOnError)
-	f.ConnectFlags.Set(set)
+func (f *forceFlags) set(set *flag.FlagSet) {
 	set.BoolVar(&f.force, "force", false, "")
-	return set
 }
 
-// DeregisterCommand is "nodedrain volume deregister".
-type DeregisterCommand struct{ cli.Base }
-
-func (c *DeregisterCommand) Synopsis() string { return "Deregister a volume" }
-
-func (c *DeregisterCommand) Help() string {
-	return strings.TrimSpace(`
+// Deregister is "nodedrain volume deregister".
+func Deregister() *cli.Command {
+	var f forceFlags
+	return &cli.Command{
+		Short: "Deregister a volume",
+		Help: `
 Usage: nodedrain volume deregister [options] VOLUME
 
   Deletes the servers' record of a volume. The volume itself stays as it is. VOLUME is its
@@ -123,39 +108,30 @@ Options:
 
   -force            Deregister the volume also while allocations claim it. No controller
                     detaches it from their nodes then.
-` + cli.ConnectHelp)
+`,
+		Connects: true, Flags: f.set,
+		Args: cli.Arguments{Least: 1, Most: 1, Usage: "This command takes one argument: <volume>"},
+		Run:  func(c *cli.Call) error { return (&deregisterCommand{c}).run(&f) },
+	}
 }
 
-func (c *DeregisterCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+type deregisterCommand struct{ *cli.Call }
 
-func (c *DeregisterCommand) run(args []string) error {
-	var f ForceFlags
-	about, err := cli.ParseArguments(f.Set("volume deregister"), "volume deregister", args)
-	switch {
-	case err != nil:
-		return err
-	case len(about) != 1:
-		return cli.UsageError("volume deregister", "This command takes one argument: <volume>")
-	}
-	asked, err := c.Connect(&f.ConnectFlags)
-	if err != nil {
-		return err
-	}
-	defer asked.Close()
-	if err := asked.Volumes().Deregister(c.Ctx, about[0], f.force); err != nil {
+func (c *deregisterCommand) run(f *forceFlags) error {
+	api := c.API
+	if err := api.Volumes().Deregister(c.Ctx, c.Args[0], f.force); err != nil {
 		return cli.Errorf("Error deregistering volume: %v", err)
 	}
-	fmt.Fprintf(c.Out, "Volume %q deregistered\n", about[0])
+	fmt.Fprintf(c.Out, "Volume %q deregistered\n", c.Args[0])
 	return nil
 }
 
-// DetachCommand is "nodedrain volume detach".
-type DetachCommand struct{ cli.Base }
-
-func (c *DetachCommand) Synopsis() string { return "Detach a volume from a node" }
-
-func (c *DetachCommand) Help() string {
-	return strings.TrimSpace(`
+// Detach is "nodedrain volume detach".
+func Detach() *cli.Command {
+	var f forceFlags
+	return &cli.Command{
+		Short: "Detach a volume from a node",
+		Help: `
 Usage: nodedrain volume detach [options] VOLUME NODE
 
   Asks a node to unmount a volume from allocations that have ended. VOLUME is its whole
@@ -169,47 +145,39 @@ Options:
                     controller had detached it. Another node may get the volume at once.
                     If this node still writes to it, the data is destroyed: use it only if
                     you are sure that the node is off.
-` + cli.ConnectHelp)
+`,
+		Connects: true, Flags: f.set,
+		Args: cli.Arguments{Least: 2, Most: 2, Usage: "This command takes two arguments: <volume> <node>"},
+		Run:  func(c *cli.Call) error { return (&detachCommand{c}).run(&f) },
+	}
 }
 
-func (c *DetachCommand) Run(args []string) int { return c.Exit(c.run(args)) }
+type detachCommand struct{ *cli.Call }
 
-func (c *DetachCommand) run(args []string) error {
-	var f ForceFlags
-	about, err := cli.ParseArguments(f.Set("volume detach"), "volume detach", args)
-	switch {
-	case err != nil:
-		return err
-	case len(about) != 2:
-		return cli.UsageError("volume detach", "This command takes two arguments: <volume> <node>")
-	}
-	asked, err := c.Connect(&f.ConnectFlags)
+func (c *detachCommand) run(f *forceFlags) error {
+	api := c.API
+	node, err := c.claimant(api, c.Args[0], c.Args[1])
 	if err != nil {
 		return err
 	}
-	defer asked.Close()
-	node, err := c.claimant(asked, about[0], about[1])
-	if err != nil {
-		return err
-	}
-	if err := asked.Volumes().Detach(c.Ctx, about[0], node, f.force); err != nil {
+	if err := api.Volumes().Detach(c.Ctx, c.Args[0], node, f.force); err != nil {
 		return cli.Errorf("Error detaching volume: %v", err)
 	}
 	said := "asked to unmount it"
 	if f.force {
 		said = "counted as off the volume"
 	}
-	fmt.Fprintf(c.Out, "Volume %q: node %q is %s\n", about[0], node, said)
+	fmt.Fprintf(c.Out, "Volume %q: node %q is %s\n", c.Args[0], node, said)
 	return nil
 }
 
 // claimant returns the node with a claim on the volume that the id, the prefix or the name means. The
 // node itself may be gone.
-func (c *DetachCommand) claimant(asked *client.Client, volume, given string) (cluster.NodeID, error) {
+func (c *detachCommand) claimant(api *client.Client, volume, given string) (cluster.NodeID, error) {
 	if len(given) < cli.MinPrefix {
 		return "", cli.Error("Identifier must contain at least two characters.")
 	}
-	v, _, err := asked.Volumes().Read(c.Ctx, volume, client.Query{})
+	v, _, err := api.Volumes().Read(c.Ctx, volume, client.Query{})
 	if err != nil {
 		return "", cli.Errorf("Error querying volume: %v", err)
 	}
@@ -223,7 +191,7 @@ func (c *DetachCommand) claimant(asked *client.Client, volume, given string) (cl
 	}
 	nodes := claiming(func(id string) bool { return cli.HasPrefixFold(id, given) })
 	if len(nodes) == 0 {
-		named, err := c.Matches(asked, given)
+		named, err := c.Matches(api, given)
 		if err != nil {
 			return "", cli.Errorf("Error querying nodes: %v", err)
 		}
