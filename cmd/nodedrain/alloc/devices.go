@@ -8,6 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
+// KindText returns the name of a kind of devices.
 func KindText(vendor, kind, name string) string {
 	return cluster.DeviceKind{Vendor: vendor, Type: kind, Name: name}.String()
 }

@@ -20,7 +20,7 @@ func allocs(c *cli.Base, api *client.Client, verbose bool) *cli.Lister[*wire.All
 		List: func(q client.Query) ([]*wire.AllocationListStub, client.Answer, error) {
 			return api.Allocations(c.Ctx, q)
 		},
-		Id:    func(a *wire.AllocationListStub) string { return a.ID },
+		ID:    func(a *wire.AllocationListStub) string { return a.ID },
 		Old:   EndedAlloc,
 		Table: func(allocs []*wire.AllocationListStub) *cli.Table { return StubTable(allocs, verbose, time.Now()) },
 	}

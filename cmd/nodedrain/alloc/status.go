@@ -30,6 +30,7 @@ func Status() *cli.Command {
 
 type statusCommand struct{ *cli.Call }
 
+// Help is the help of the parent command.
 const Help = `Usage: nodedrain alloc <command> [options]
 
   Shows allocations, their files and the output of their tasks, and runs commands in

@@ -83,7 +83,7 @@ func NodeIDs(c *Base) complete.Predictor { return c.NodeIDs() }
 
 // IDs completes a prefix of an id in a context of the search.
 func IDs(context string) Completion {
-	return func(c *Base) complete.Predictor { return c.Ids(context) }
+	return func(c *Base) complete.Predictor { return c.IDs(context) }
 }
 
 // Files completes the name of a file.

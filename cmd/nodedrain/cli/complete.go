@@ -66,8 +66,8 @@ func (c *Base) namesWith(prefix string) (names []string) {
 	return names
 }
 
-// Ids completes a prefix of an id in a context of the search. It offers nothing if no server answers.
-func (c *Base) Ids(context string) complete.Predictor {
+// IDs completes a prefix of an id in a context of the search. It offers nothing if no server answers.
+func (c *Base) IDs(context string) complete.Predictor {
 	return complete.PredictFunc(func(typed complete.Args) []string { return c.search(context, typed.Last) })
 }
 

@@ -15,6 +15,7 @@ type ConnectFlags struct {
 	skipVerify bool
 }
 
+// Set declares the flags in a set.
 func (f *ConnectFlags) Set(set *flag.FlagSet) {
 	c := &f.config
 	set.StringVar(&c.Address, "address", "", "")

@@ -55,6 +55,7 @@ func PairsText(pairs map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
+// JobVersion returns the version of an allocation's job, or empty.
 func JobVersion(a *wire.Allocation) string {
 	if a.Job == nil || a.Job.Version == nil {
 		return ""

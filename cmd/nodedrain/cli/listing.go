@@ -24,9 +24,9 @@ func (f *StatusFlags) set(set *flag.FlagSet) {
 type Lister[Stub any] struct {
 	// Noun is the kind, as in "job".
 	Noun string
-	// List reads a list. Id is the whole id of an object.
+	// List reads a list. ID is the whole id of an object.
 	List func(client.Query) ([]Stub, client.Answer, error)
-	Id   func(Stub) string
+	ID   func(Stub) string
 	// Old reports whether the list leaves an object out unless -all is given; or nil.
 	Old func(Stub) bool
 	// Table lists objects.
@@ -86,7 +86,7 @@ func (l *Lister[Stub]) Find(given string) (found Stub, err error) {
 		return found, Errorf("Error querying %s: %v", l.Noun, err)
 	}
 	for _, s := range stubs {
-		if l.Id(s) == given {
+		if l.ID(s) == given {
 			return s, nil
 		}
 	}

@@ -69,6 +69,7 @@ func notAnID(err error) bool {
 	return is && strings.HasPrefix(answer.Body, "node lookup failed: index error")
 }
 
+// HasPrefixFold is strings.HasPrefix without regard to case.
 func HasPrefixFold(text, prefix string) bool {
 	return len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix)
 }

@@ -15,6 +15,7 @@ type OutputFlags struct {
 	template string
 }
 
+// Set declares the flags in a set.
 func (f *OutputFlags) Set(set *flag.FlagSet) {
 	set.BoolVar(&f.json, "json", false, "")
 	set.StringVar(&f.template, "t", "", "")

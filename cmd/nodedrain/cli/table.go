@@ -11,8 +11,10 @@ import (
 // Table is text in aligned columns. Its first row names the columns.
 type Table struct{ rows [][]string }
 
+// NewTable returns a table with columns.
 func NewTable(columns ...string) *Table { return &Table{rows: [][]string{columns}} }
 
+// Row adds a row.
 func (t *Table) Row(cells ...string) {
 	for i, cell := range cells {
 		if cells[i] = SingleLine(cell); cells[i] == "" {
@@ -72,6 +74,7 @@ func (t *Table) String() string {
 // Facts are names and values, one pair per line.
 type Facts struct{ lines [][]string }
 
+// Add adds a name and its value.
 func (f *Facts) Add(name, value string) {
 	if value = SingleLine(value); value == "" {
 		value = "<none>"

@@ -46,6 +46,7 @@ func Ago(ns int64, now time.Time, exact bool) string {
 	return Rough(now.Sub(time.Unix(0, ns))) + " ago"
 }
 
+// TimeCell returns a time for a table.
 func TimeCell(t wire.Time) string {
 	if t.IsZero() {
 		return "-"

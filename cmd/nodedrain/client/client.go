@@ -20,6 +20,7 @@ type Flags struct {
 	check, destroy bool
 }
 
+// Set returns the set of the flags.
 func (f *Flags) Set() *flag.FlagSet {
 	set := flag.NewFlagSet("client", flag.ContinueOnError)
 	set.StringVar(&f.config, "config", "", "")
@@ -28,8 +29,10 @@ func (f *Flags) Set() *flag.FlagSet {
 	return set
 }
 
+// Synopsis returns the command in one line.
 func (c *Command) Synopsis() string { return "Run the client of a node" }
 
+// Help returns the help.
 func (c *Command) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain client -config FILE
@@ -64,6 +67,7 @@ Options:
 `)
 }
 
+// Run runs the command and returns its exit code.
 func (c *Command) Run(args []string) int { return c.Exit(c.run(args)) }
 
 func (c *Command) run(args []string) (err error) {

@@ -35,6 +35,7 @@ const (
 	defaultClientClass = "simulated"
 )
 
+// Set returns the set of the flags.
 func (f *ClientsFlags) Set() *flag.FlagSet {
 	set := flag.NewFlagSet("clients", flag.ContinueOnError)
 	f.ConnectFlags.Set(set)
@@ -46,8 +47,10 @@ func (f *ClientsFlags) Set() *flag.FlagSet {
 	return set
 }
 
+// Synopsis returns the command in one line.
 func (c *ClientsCommand) Synopsis() string { return "Simulate clients of running servers" }
 
+// Help returns the help.
 func (c *ClientsCommand) Help() string {
 	return strings.TrimSpace(fmt.Sprintf(`
 Usage: nodedrain clients [options]
@@ -72,6 +75,7 @@ Options:
 `, defaultClients, defaultClientName, defaultClientClass) + cli.ConnectHelp)
 }
 
+// Run runs the command and returns its exit code.
 func (c *ClientsCommand) Run(args []string) int { return c.Exit(c.run(args)) }
 
 func (c *ClientsCommand) run(args []string) error {

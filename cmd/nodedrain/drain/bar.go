@@ -11,8 +11,8 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// drainBar draws a bar, and below it why allocations have not moved. Events scroll above it. It owns the goroutines of its container until it is closed.
-type drainBar struct {
+// Bar draws a bar, and below it why allocations have not moved. Events scroll above it. It owns the goroutines of its container until it is closed.
+type Bar struct {
 	container *mpb.Progress
 	bar       *mpb.Bar
 	look      atomic.Pointer[drainLook] // read while drawing
@@ -25,8 +25,9 @@ const (
 	heldRows = 6
 )
 
-func NewDrainBar(out io.Writer) *drainBar {
-	b := &drainBar{container: mpb.New(mpb.WithOutput(out), mpb.WithAutoRefresh())}
+// NewBar returns a display with a bar on a terminal.
+func NewBar(out io.Writer) *Bar {
+	b := &Bar{container: mpb.New(mpb.WithOutput(out), mpb.WithAutoRefresh())}
 	b.look.Store(new(drainLook))
 	b.bar = b.container.AddBar(0, mpb.BarWidth(drainBarWidth),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + b.line() })),
@@ -35,11 +36,11 @@ func NewDrainBar(out io.Writer) *drainBar {
 }
 
 // line returns the text beside the bar. It is short, so that the bar fits into 60 columns.
-func (b *drainBar) line() string { return b.look.Load().count() }
+func (b *Bar) line() string { return b.look.Load().count() }
 
 // reasons writes the lines below the bar. Each must fit the terminal: the bar does not
 // erase a wrapped line.
-func (b *drainBar) reasons(out io.Writer, s decor.Statistics) error {
+func (b *Bar) reasons(out io.Writer, s decor.Statistics) error {
 	look := b.look.Load()
 	if rest := look.rest(); rest != "" {
 		if _, err := fmt.Fprintln(out, runewidth.Truncate("  "+rest, max(s.AvailableWidth, 1), "…")); err != nil {
@@ -59,16 +60,16 @@ func (b *drainBar) reasons(out io.Writer, s decor.Statistics) error {
 	return nil
 }
 
-func (b *drainBar) event(at time.Time, text string)   { Stamped(b.container, at, text) }
-func (b *drainBar) trouble(at time.Time, text string) { Stamped(b.container, at, text) }
+func (b *Bar) event(at time.Time, text string)   { Stamped(b.container, at, text) }
+func (b *Bar) trouble(at time.Time, text string) { Stamped(b.container, at, text) }
 
-func (b *drainBar) progress(look drainLook) {
+func (b *Bar) progress(look drainLook) {
 	b.look.Store(&look)
 	b.bar.SetTotal(int64(max(look.most, 1)), false) // false: the drain's end completes the bar, not its count
 	b.bar.SetCurrent(int64(look.most - look.left))
 }
 
-func (b *drainBar) close() {
+func (b *Bar) close() {
 	b.bar.Abort(false)
 	b.container.Wait()
 }

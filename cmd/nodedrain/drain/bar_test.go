@@ -13,7 +13,7 @@ import (
 // The bar and the lines below it fit the terminal.
 func TestDrainBar_reasons(t *testing.T) {
 	t.Parallel()
-	b := new(drainBar)
+	b := new(Bar)
 	var held []heldGroup
 	for range 20 {
 		held = append(held, heldGroup{group: "default/shop.web", reason: "below budget", count: 3, detail: strings.Repeat("very ", 50) + "long"})
@@ -34,7 +34,7 @@ func TestDrainBar_reasons(t *testing.T) {
 func TestDrainBar(t *testing.T) {
 	t.Parallel()
 	var out syncBuffer
-	b := NewDrainBar(&out)
+	b := NewBar(&out)
 	b.event(began, "something happened")
 	b.progress(drainLook{leaving: leaving{left: 2, most: 3}, at: began, held: []heldGroup{{group: "default/shop.web", reason: "stopping", count: 2}}})
 	b.trouble(began, "trouble")

@@ -328,7 +328,7 @@ func TestRoundsLeft(t *testing.T) {
 func TestDrainLines(t *testing.T) {
 	t.Parallel()
 	var out, errs strings.Builder
-	l := NewDrainLines(&out, &errs)
+	l := NewLines(&out, &errs)
 	for _, left := range []int{2, 2, 2, 1, 1, 0, 0} {
 		l.progress(drainLook{leaving: leaving{left: left, most: 2}, at: began})
 	}

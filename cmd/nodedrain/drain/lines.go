@@ -60,22 +60,23 @@ func (l drainLook) rest() string {
 	return strings.Join(parts, ", ")
 }
 
-// drainLines shows a drain as lines. It needs no terminal.
-type drainLines struct {
+// Lines shows a drain as lines. It needs no terminal.
+type Lines struct {
 	out, errs io.Writer
 	// told is the number of allocations left in the last line, or -1 before the first.
 	told int
 }
 
-func NewDrainLines(out, errs io.Writer) *drainLines {
-	return &drainLines{out: out, errs: errs, told: -1}
+// NewLines returns a display of lines.
+func NewLines(out, errs io.Writer) *Lines {
+	return &Lines{out: out, errs: errs, told: -1}
 }
 
-func (l *drainLines) event(at time.Time, text string)   { Stamped(l.out, at, text) }
-func (l *drainLines) trouble(at time.Time, text string) { Stamped(l.errs, at, text) }
+func (l *Lines) event(at time.Time, text string)   { Stamped(l.out, at, text) }
+func (l *Lines) trouble(at time.Time, text string) { Stamped(l.errs, at, text) }
 
 // progress writes a line when the number of allocations left changes.
-func (l *drainLines) progress(look drainLook) {
+func (l *Lines) progress(look drainLook) {
 	if look.left == l.told {
 		return
 	}
@@ -83,7 +84,7 @@ func (l *drainLines) progress(look drainLook) {
 	Stamped(l.out, look.at, look.String())
 }
 
-func (l *drainLines) close() {}
+func (l *Lines) close() {}
 
 // Stamped writes a line after its local time.
 func Stamped(out io.Writer, at time.Time, text string) {

@@ -146,6 +146,7 @@ func volumesLeft(d *wire.Drain) int {
 	return len(d.VolumesLeft.Volumes) + d.VolumesLeft.More
 }
 
+// Help is the help of the parent command.
 const Help = `Usage: nodedrain drain <command> [options]
 
   Shows which drains run and how ended drains ended.`

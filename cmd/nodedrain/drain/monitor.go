@@ -2,7 +2,6 @@ package drain
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -143,7 +142,7 @@ func (m *Monitor) readNode(ctx context.Context, news chan<- seen) {
 		if !ended {
 			s := seen{node: node}
 			if err != nil {
-				s = seen{err: fmt.Errorf("Error monitoring node: %w", err)}
+				s = seen{err: cli.Errorf("Error monitoring node: %v", err)}
 			}
 			ended = err == nil && node.DrainStrategy == nil
 			if ended || err != nil {
@@ -179,7 +178,7 @@ func (m *Monitor) readAllocs(ctx context.Context, news chan<- seen) {
 			return m.Asked.NodeAllocations(ctx, m.Follow.Node, q)
 		}))
 		if err != nil {
-			err = fmt.Errorf("Error monitoring allocations: %w", err)
+			err = cli.Errorf("Error monitoring allocations: %v", err)
 		}
 		if !send(ctx, news, seen{allocs: allocs, err: err}) || err != nil {
 			return

@@ -24,7 +24,7 @@ func Status() *cli.Command {
 		return &cli.Lister[*wire.Evaluation]{
 			Noun:  "evaluation",
 			List:  func(q client.Query) ([]*wire.Evaluation, client.Answer, error) { return api.Evaluations(c.Ctx, q) },
-			Id:    func(e *wire.Evaluation) string { return e.ID },
+			ID:    func(e *wire.Evaluation) string { return e.ID },
 			Old:   func(e *wire.Evaluation) bool { return !openEval(e) },
 			Table: func(evals []*wire.Evaluation) *cli.Table { return evalTable(evals, f.Verbose) },
 			One:   func(e *wire.Evaluation) error { return c.one(api, f, e.ID) },
@@ -34,6 +34,7 @@ func Status() *cli.Command {
 
 type statusCommand struct{ *cli.Call }
 
+// Help is the help of the parent command.
 const Help = `Usage: nodedrain eval <command> [options]
 
   Shows evaluations: requests to the scheduler to place or stop allocations of a job.`

@@ -31,6 +31,7 @@ func Status() *cli.Command {
 
 type statusCommand struct{ *cli.Call }
 
+// Help is the help of the parent command.
 const Help = `Usage: nodedrain job <command> [options]
 
   Writes an example of a job, and plans, registers, shows and stops jobs.`
@@ -40,7 +41,7 @@ func jobs(c *cli.Base, api *client.Client) *cli.Lister[*wire.JobListStub] {
 	return &cli.Lister[*wire.JobListStub]{
 		Noun: "job",
 		List: func(q client.Query) ([]*wire.JobListStub, client.Answer, error) { return api.Jobs(c.Ctx, q) },
-		Id:   func(j *wire.JobListStub) string { return j.ID },
+		ID:   func(j *wire.JobListStub) string { return j.ID },
 		Table: func(jobs []*wire.JobListStub) *cli.Table {
 			t := cli.NewTable("ID", "Namespace", "Type", "Priority", "Status", "Running", "Starting", "Queued")
 			for _, j := range jobs {

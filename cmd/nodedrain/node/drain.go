@@ -208,16 +208,16 @@ func (c *drainCommand) resume(api *client.Client, f *drainFlags, node *wire.Node
 
 // watch monitors a drain from the given index.
 func (c *drainCommand) watch(api *client.Client, f *drainFlags, follow drain.Follower, index uint64) error {
-	m := &drain.Monitor{Asked: api, Follow: follow, Index: index, Show: drain.NewDrainLines(c.Out, c.Errs), Contact: cli.Contact{Patience: cli.MonitorPatience}}
+	m := &drain.Monitor{Asked: api, Follow: follow, Index: index, Show: drain.NewLines(c.Out, c.Errs), Contact: cli.Contact{Patience: cli.MonitorPatience}}
 	if cli.TerminalWidth(c.Out) > 0 && !f.plain {
-		m.Show = drain.NewDrainBar(c.Out)
+		m.Show = drain.NewBar(c.Out)
 	}
 	err := m.Run(c.Ctx)
 	if err == nil {
 		err = c.lookForVolumes(m)
 	}
 	if err == cli.ExitInterrupted {
-		c.interrupted(f, m)
+		c.interrupted(m)
 	}
 	return err
 }
@@ -241,7 +241,7 @@ func (c *drainCommand) lookForVolumes(m *drain.Monitor) error {
 }
 
 // interrupted tells what goes on after the monitor was interrupted.
-func (c *drainCommand) interrupted(f *drainFlags, m *drain.Monitor) {
+func (c *drainCommand) interrupted(m *drain.Monitor) {
 	node := m.Follow.Node
 	if m.Follow.DrainEnded {
 		fmt.Fprintf(c.Out, "The drain of node %q has ended. %s still to stop: nodedrain node status%s %s\n",

@@ -180,6 +180,7 @@ func (c *statusCommand) running(api *client.Client, node string) (n int, err err
 	return n, nil
 }
 
+// Help is the help of the parent command.
 const Help = `Usage: nodedrain node <command> [options]
 
   Takes nodes out of service and returns them to it, shows their status, and explains why

@@ -18,10 +18,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
+// Help is the help of the parent command.
 const Help = `Usage: nodedrain operator <command> [options]
 
   Commands for the operators of the servers.`
 
+// SnapshotHelp is the help of "nodedrain operator snapshot".
 const SnapshotHelp = `Usage: nodedrain operator snapshot <command> [options]
 
   Saves the state of the servers to a file, restores it, and shows the content of a file.

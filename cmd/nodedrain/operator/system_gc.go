@@ -38,6 +38,7 @@ func (c *systemGCCommand) run() error {
 	return nil
 }
 
+// SystemHelp is the help of "nodedrain system".
 const SystemHelp = `Usage: nodedrain system <command> [options]
 
   Maintains the state that the servers keep.`

@@ -32,6 +32,7 @@ type TestFlags struct {
 	json, strict bool
 }
 
+// Set returns the set of the flags.
 func (f *TestFlags) Set() *flag.FlagSet {
 	set := flag.NewFlagSet("plugin test", flag.ContinueOnError)
 	set.StringVar(&f.config, "config", "", "")

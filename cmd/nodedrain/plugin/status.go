@@ -20,7 +20,7 @@ func Status() *cli.Command {
 			List: func(q client.Query) ([]*wire.PluginListStub, client.Answer, error) {
 				return api.Volumes().Plugins(c.Ctx, q)
 			},
-			Id: func(p *wire.PluginListStub) string { return p.ID },
+			ID: func(p *wire.PluginListStub) string { return p.ID },
 			Table: func(plugins []*wire.PluginListStub) *cli.Table {
 				t := cli.NewTable("ID", "Provider", "Controllers Healthy", "Nodes Healthy")
 				for _, p := range plugins {

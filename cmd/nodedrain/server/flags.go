@@ -36,6 +36,7 @@ type Flags struct {
 	logJSON  bool
 }
 
+// Set returns the set of the flags.
 func (f *Flags) Set() *flag.FlagSet {
 	set := flag.NewFlagSet("server", flag.ContinueOnError)
 	set.BoolVar(&f.dev, "dev", false, "")
@@ -108,7 +109,7 @@ func (f *Flags) logger(out io.Writer) (hclog.Logger, error) {
 // AutocompleteArgs completes nothing: the command takes no argument.
 func (c *Command) AutocompleteArgs() complete.Predictor { return complete.PredictNothing }
 
-// autocompleteFlags completes the flags.
+// AutocompleteFlags completes the flags.
 func (c *Command) AutocompleteFlags() complete.Flags {
 	return cli.FlagPredictors(new(Flags).Set())
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"flag"
 	"fmt"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 
 // Members is "nodedrain server members".
 func Members() *cli.Command {
-	var f membersFlags
 	return &cli.Command{
 		Short: "List the servers",
 		Help: `
@@ -31,21 +29,14 @@ Usage: nodedrain server members [options]
 Options:
 
 `,
-		Connects: true, Formats: true, Flags: f.set,
-		Run: func(c *cli.Call) error { return (&membersCommand{c}).run(&f) },
+		Connects: true, Formats: true,
+		Run: func(c *cli.Call) error { return (&membersCommand{c}).run() },
 	}
 }
 
 type membersCommand struct{ *cli.Call }
 
-// membersFlags are its flags.
-type membersFlags struct {
-}
-
-func (f *membersFlags) set(set *flag.FlagSet) {
-}
-
-func (c *membersCommand) run(f *membersFlags) error {
+func (c *membersCommand) run() error {
 	api := c.API
 	servers, err := api.RaftConfiguration(c.Ctx)
 	switch {

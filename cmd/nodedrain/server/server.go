@@ -23,8 +23,10 @@ import (
 // Command is "nodedrain server".
 type Command struct{ cli.Base }
 
+// Synopsis returns the command in one line.
 func (c *Command) Synopsis() string { return "Run a server" }
 
+// Help returns the help.
 func (c *Command) Help() string {
 	return strings.TrimSpace(fmt.Sprintf(`
 Usage: nodedrain server -dev [options]
@@ -104,6 +106,7 @@ Options:
 `, int(ExitRefused), agent.DefaultDevClients, agent.DefaultHTTPAddr, agent.DefaultServerAddr, agent.DefaultRegion, connlimit.MaxDefault))
 }
 
+// Run runs the command and returns its exit code.
 func (c *Command) Run(args []string) int { return c.Exit(c.run(args)) }
 
 func (c *Command) run(args []string) (err error) {

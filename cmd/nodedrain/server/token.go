@@ -10,6 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 )
 
+// TokenHelp is the help of "nodedrain token".
 const TokenHelp = `Usage: nodedrain token <command> [options]
 
   Creates tokens for the HTTP API of a server.`
@@ -17,8 +18,10 @@ const TokenHelp = `Usage: nodedrain token <command> [options]
 // TokenCreateCommand is "nodedrain token create".
 type TokenCreateCommand struct{ Out, Errs io.Writer }
 
+// Synopsis returns the command in one line.
 func (c *TokenCreateCommand) Synopsis() string { return "Create a token for the HTTP API" }
 
+// Help returns the help.
 func (c *TokenCreateCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain token create -name NAME -right RIGHT
@@ -42,6 +45,7 @@ Options:
 `)
 }
 
+// Run runs the command and returns its exit code.
 func (c *TokenCreateCommand) Run(args []string) int {
 	if err := c.run(args); err != nil {
 		fmt.Fprintln(c.Errs, err)

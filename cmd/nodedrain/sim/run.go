@@ -28,6 +28,7 @@ type RunFlags struct {
 	width                        int
 }
 
+// Set returns the set of the flags.
 func (f *RunFlags) Set() *flag.FlagSet {
 	set := flag.NewFlagSet("run", flag.ContinueOnError)
 	f.clusterFlags.add(set)
@@ -44,8 +45,10 @@ func (f *RunFlags) Set() *flag.FlagSet {
 	return set
 }
 
+// Synopsis returns the command in one line.
 func (c *RunCommand) Synopsis() string { return "Play scenario files, or drains of a real cluster" }
 
+// Help returns the help.
 func (c *RunCommand) Help() string {
 	return strings.TrimSpace(fmt.Sprintf(`
 Usage: nodedrain sim run [options] FILE...
@@ -96,6 +99,7 @@ Options:
 `, timeline.MinColumns, timeline.DefaultColumns, defaultDeadline))
 }
 
+// Run runs the command and returns its exit code.
 func (c *RunCommand) Run(args []string) int {
 	return c.reporting(func(sim Base) error { return (&RunCommand{sim}).run(args) })
 }

@@ -32,6 +32,7 @@ type ShrinkFlags struct {
 // defaultShrinkTimeout bounds shrinking.
 const defaultShrinkTimeout = 5 * time.Minute
 
+// Set returns the set of the flags.
 func (f *ShrinkFlags) Set() *flag.FlagSet {
 	set := flag.NewFlagSet("shrink", flag.ContinueOnError)
 	set.StringVar(&f.out, "o", "", "")
@@ -44,8 +45,10 @@ func (f *ShrinkFlags) Set() *flag.FlagSet {
 	return set
 }
 
+// Synopsis returns the command in one line.
 func (c *ShrinkCommand) Synopsis() string { return "Shrink a failing scenario" }
 
+// Help returns the help.
 func (c *ShrinkCommand) Help() string {
 	return strings.TrimSpace(fmt.Sprintf(`
 Usage: nodedrain sim shrink [options] FILE
@@ -72,6 +75,7 @@ Options:
 `, shrink.DefaultMaxPlays, defaultShrinkTimeout))
 }
 
+// Run runs the command and returns its exit code.
 func (c *ShrinkCommand) Run(args []string) int {
 	return c.reporting(func(sim Base) error { return (&ShrinkCommand{sim}).run(args) })
 }

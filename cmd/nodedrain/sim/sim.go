@@ -27,8 +27,10 @@ func NewBase(ctx context.Context, std cli.Stdio) Base {
 	return Base{Ctx: ctx, Out: std.Out, Errs: std.Errs, Getenv: std.Getenv, Play: sim.Play}
 }
 
+// Synopsis returns the command in one line.
 func (c *Base) Synopsis() string { return "Simulate drains, reproducible from a seed" }
 
+// Help returns the help.
 func (c *Base) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain sim <command> [options]
@@ -44,6 +46,7 @@ Usage: nodedrain sim <command> [options]
 `)
 }
 
+// Run runs the command and returns its exit code.
 func (c *Base) Run([]string) int { return cli.ShowHelp }
 
 // exit prints a command's error and returns its exit code.

@@ -35,6 +35,7 @@ type SwarmFlags struct {
 	size swarm.Size
 }
 
+// Set returns the set of the flags.
 func (f *SwarmFlags) Set() *flag.FlagSet {
 	set := flag.NewFlagSet("swarm", flag.ContinueOnError)
 	set.IntVar(&f.seeds, "seeds", swarm.DefaultSeeds, "")
@@ -48,8 +49,10 @@ func (f *SwarmFlags) Set() *flag.FlagSet {
 	return set
 }
 
+// Synopsis returns the command in one line.
 func (c *SwarmCommand) Synopsis() string { return "Generate scenarios from seeds and play them" }
 
+// Help returns the help.
 func (c *SwarmCommand) Help() string {
 	return strings.TrimSpace(fmt.Sprintf(`
 Usage: nodedrain sim swarm [options]
@@ -84,6 +87,7 @@ Options:
 `, swarm.DefaultSeeds, swarm.DefaultFirst, swarm.DefaultKeep, swarm.DefaultMetamorphic))
 }
 
+// Run runs the command and returns its exit code.
 func (c *SwarmCommand) Run(args []string) int {
 	return c.reporting(func(sim Base) error { return (&SwarmCommand{sim}).run(args) })
 }

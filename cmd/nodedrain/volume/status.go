@@ -21,7 +21,7 @@ func Status() *cli.Command {
 			List: func(q client.Query) ([]*wire.VolumeListStub, client.Answer, error) {
 				return api.Volumes().List(c.Ctx, q)
 			},
-			Id:    func(v *wire.VolumeListStub) string { return v.ID },
+			ID:    func(v *wire.VolumeListStub) string { return v.ID },
 			Table: StubTable,
 			One:   func(v *wire.VolumeListStub) error { return c.one(api, f, v.ID) },
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
+// Help is the help of the parent command.
 const Help = `Usage: nodedrain volume <command> [options]
 
   Registers volumes that exist outside the cluster, shows which allocations use them, and

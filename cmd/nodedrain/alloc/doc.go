@@ -1,0 +1,2 @@
+// Package alloc has the commands about allocations and their tasks.
+package alloc

@@ -1,0 +1,2 @@
+// Package drain lists drains and monitors them.
+package drain

@@ -1,0 +1,2 @@
+// Package eval shows evaluations, and waits for them.
+package eval

@@ -1,0 +1,2 @@
+// Package node has the commands about nodes and their drains.
+package node

@@ -1,0 +1,2 @@
+// Package server runs a server, and has the commands about servers and tokens.
+package server

@@ -1,0 +1,2 @@
+// Package sim has the commands that simulate clusters.
+package sim

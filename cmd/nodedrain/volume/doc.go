@@ -1,0 +1,2 @@
+// Package volume has the commands about volumes.
+package volume
