@@ -1,5 +1,5 @@
 // Command nodedrain takes nodes of a cluster out of service, and shows what the library
-// does. "nodedrain server" runs a server; "nodedrain node" and "nodedrain drain" ask
+// does. "nodedrain server" runs a server; "nodedrain node" and "nodedrain drain" call
 // servers over HTTP; "nodedrain demo" drains nodes of a cluster that lives in this process
 // and kills the leader half-way; "nodedrain sim" plays whole clusters in virtual time,
 // with everything that may go wrong.

@@ -24,7 +24,7 @@ func (c *logsCommand) follow(api *client.Client, alloc string, from *taskLog) er
 	}
 	servers := &cli.Contact{Patience: cli.MonitorPatience}
 	servers.Answered()
-	var ended time.Time // when the task was seen to have ended
+	var ended time.Time // when the end of the task was observed
 	for first := true; ; first = false {
 		err := from.print(c.Ctx, true)
 		if c.Ctx.Err() != nil || lasting(err) || first && answered(err) {

@@ -17,7 +17,7 @@ import (
 type taskLog struct {
 	alloc     client.Alloc
 	out, errs io.Writer
-	// from is what the next read asks for: at first what the user wants, then what comes after the last
+	// from is what the next read requests: at first what the user selected, then what comes after the last
 	// frame.
 	from client.LogsQuery
 	// heard is called when a read has begun to be answered, or is nil.

@@ -33,7 +33,7 @@ func (c *Base) search(of, prefix string) (ids []string) {
 	return ids
 }
 
-// offer asks a server for what a shell may offer, within the time that a user waits.
+// offer requests what a shell may offer, within the time that a user waits.
 func (c *Base) offer(ask func(context.Context, *client.Client)) {
 	api, err := c.Connect(&ConnectFlags{})
 	if err != nil {

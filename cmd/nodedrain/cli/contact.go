@@ -14,7 +14,7 @@ import (
 // than the restart of a machine.
 const MonitorPatience = 10 * time.Minute
 
-// Contact knows when a server last answered a monitor. It is safe for concurrent use.
+// Contact is the time at which a server last answered a monitor. It is safe for concurrent use.
 type Contact struct {
 	// patience is how long the reads may go on without an answer from any address.
 	Patience time.Duration

@@ -25,7 +25,7 @@ func (f *OutputFlags) Set(set *flag.FlagSet) {
 const OutputHelp = `  -json             Print the server's answer as JSON.
   -t TEMPLATE       Format the answer with a template of Go's text/template.`
 
-// Raw reports whether a flag asks for the server's answer instead of tables.
+// Raw reports whether a flag requests the server's answer instead of tables.
 func (f *OutputFlags) Raw() bool { return f.json || f.template != "" }
 
 // PrintRaw prints the server's answer. It prints nothing if the template fails.

@@ -21,7 +21,7 @@ const (
 // ErrNoAnswer is the error of a question without an answer: the input of a script may be empty.
 var ErrNoAnswer = fmt.Errorf("the input ended before an answer: %w", ExitCode(0))
 
-// Prompt asks a question and reads one line. The end of the input is an empty line.
+// Prompt prints a question and reads one line. The end of the input is an empty line.
 func (c *Base) Prompt(question string) (answer int, err error) {
 	fmt.Fprint(c.Out, question+" ")
 	line, err := bufio.NewReader(c.In).ReadString('\n')
@@ -43,12 +43,12 @@ func (c *Base) Prompt(question string) (answer int, err error) {
 	return answerOther, nil
 }
 
-// Confirm asks before a drain is toggled; see confirmedAs.
+// Confirm requires a confirmation before a drain is toggled; see ConfirmAs.
 func (c *Base) Confirm(question string) error {
 	return c.ConfirmAs(question, "Canceling drain toggle")
 }
 
-// ConfirmAs asks, and prints the text if the answer is no. After any answer but "y" it prints a message
+// ConfirmAs prints a question, and the text if the answer is no. After any answer but "y" it prints a message
 // and returns an exit code: 0 for no or for a yes that is not exactly "y", otherwise 1.
 func (c *Base) ConfirmAs(question, ifNot string) error {
 	answer, err := c.Prompt(question)

@@ -96,7 +96,7 @@ func (c *clients) Report(reports []cluster.AllocReport, reply func(applied bool)
 	return true
 }
 
-// notice tells the clients which nodes an entry may have changed.
+// notice reports to the clients which nodes an entry may have changed.
 func (c *clients) notice(e witness.Entry) {
 	nodes := e.Touched.Nodes
 	for _, id := range e.Touched.Allocs {

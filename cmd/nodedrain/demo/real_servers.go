@@ -88,7 +88,7 @@ func (s *realServers) Report(ctx context.Context, reports []cluster.AllocReport)
 // AcceptAnonymous implements [node.Servers]: no other process reaches the servers.
 func (*realServers) AcceptAnonymous(context.Context) (bool, error) { return false, nil }
 
-// OpenSession implements [node.Servers]: there is no API that asks about tasks.
+// OpenSession implements [node.Servers]: no API requests data of tasks.
 func (*realServers) OpenSession(ctx context.Context) (*session.NodeEnd, error) {
 	<-ctx.Done()
 	return nil, context.Cause(ctx)

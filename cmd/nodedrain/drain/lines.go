@@ -63,13 +63,13 @@ func (l drainLook) rest() string {
 // Lines shows a drain as lines. It needs no terminal.
 type Lines struct {
 	out, errs io.Writer
-	// told is the number of allocations left in the last line, or -1 before the first.
-	told int
+	// printed is the number of allocations left in the last line, or -1 before the first.
+	printed int
 }
 
 // NewLines returns a display of lines.
 func NewLines(out, errs io.Writer) *Lines {
-	return &Lines{out: out, errs: errs, told: -1}
+	return &Lines{out: out, errs: errs, printed: -1}
 }
 
 func (l *Lines) event(at time.Time, text string)   { Stamped(l.out, at, text) }
@@ -77,10 +77,10 @@ func (l *Lines) trouble(at time.Time, text string) { Stamped(l.errs, at, text) }
 
 // progress writes a line when the number of allocations left changes.
 func (l *Lines) progress(look drainLook) {
-	if look.left == l.told {
+	if look.left == l.printed {
 		return
 	}
-	l.told = look.left
+	l.printed = look.left
 	Stamped(l.out, look.at, look.String())
 }
 

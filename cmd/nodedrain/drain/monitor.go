@@ -39,9 +39,9 @@ const (
 	ExitVolumesLeft cli.ExitCode = 3
 )
 
-// seen is the result of one read: a node, its allocations or its report, or the error that
+// observation is the result of one read: a node, its allocations or its report, or the error that
 // ended the reads. Or it is a lost connection.
-type seen struct {
+type observation struct {
 	moved  *client.Move
 	node   *wire.Node
 	allocs []*wire.Allocation
@@ -55,13 +55,13 @@ type seen struct {
 // have stopped.
 func (m *Monitor) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	news := make(chan seen) // not buffered: each result is printed before the next read
-	m.Contact.Answered()    // the command has just read the node
-	m.Asked.OnMove(func(move client.Move) { send(ctx, news, seen{moved: &move}) })
+	observations := make(chan observation) // not buffered: each result is printed before the next read
+	m.Contact.Answered()                   // the command has just read the node
+	m.Asked.OnMove(func(move client.Move) { send(ctx, observations, observation{moved: &move}) })
 	var reading sync.WaitGroup
-	reading.Go(func() { m.readNode(ctx, news) })
-	reading.Go(func() { m.readAllocs(ctx, news) })
-	reading.Go(func() { m.readReport(ctx, news) })
+	reading.Go(func() { m.readNode(ctx, observations) })
+	reading.Go(func() { m.readAllocs(ctx, observations) })
+	reading.Go(func() { m.readReport(ctx, observations) })
 	defer func() {
 		cancel()
 		reading.Wait()
@@ -70,7 +70,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 	}()
 	for !m.Follow.over() {
 		select {
-		case s := <-news:
+		case s := <-observations:
 			switch {
 			case s.moved != nil:
 				m.trouble(m.outage.Moved(*s.moved, m.Contact.Patience))
@@ -99,7 +99,7 @@ func (m *Monitor) trouble(line string) {
 }
 
 // giveUp prints why the monitor ends, and the drain's outcome if the servers know it.
-func (m *Monitor) giveUp(s seen) {
+func (m *Monitor) giveUp(s observation) {
 	m.trouble(s.err.Error())
 	for _, line := range outcomeText(s.record) {
 		m.trouble(line)
@@ -107,7 +107,7 @@ func (m *Monitor) giveUp(s seen) {
 }
 
 // tell shows the changes since the last read, oldest first, with the times at which they happened.
-func (m *Monitor) tell(s seen, now time.Time) {
+func (m *Monitor) tell(s observation, now time.Time) {
 	var events []event
 	switch {
 	case s.node != nil:
@@ -133,22 +133,22 @@ func (m *Monitor) tell(s seen, now time.Time) {
 
 // readNode reads the node until it no longer drains. Then it continues until the context ends, only
 // to notice a lost connection.
-func (m *Monitor) readNode(ctx context.Context, news chan<- seen) {
+func (m *Monitor) readNode(ctx context.Context, observations chan<- observation) {
 	index, ended := m.Index, false
 	for {
 		node, answer, err := cli.Retry(ctx, &m.Contact, cli.Following(index, nodeWait, func(q client.Query) (*wire.Node, client.Answer, error) {
 			return m.Asked.Node(ctx, m.Follow.Node, q)
 		}))
 		if !ended {
-			s := seen{node: node}
+			s := observation{node: node}
 			if err != nil {
-				s = seen{err: cli.Errorf("Error monitoring node: %v", err)}
+				s = observation{err: cli.Errorf("Error monitoring node: %v", err)}
 			}
 			ended = err == nil && node.DrainStrategy == nil
 			if ended || err != nil {
 				s.record = m.record(ctx)
 			}
-			if !send(ctx, news, s) {
+			if !send(ctx, observations, s) {
 				return
 			}
 		}
@@ -171,7 +171,7 @@ func (m *Monitor) record(ctx context.Context) *wire.Drain {
 }
 
 // readAllocs reads the node's allocations until the context ends.
-func (m *Monitor) readAllocs(ctx context.Context, news chan<- seen) {
+func (m *Monitor) readAllocs(ctx context.Context, observations chan<- observation) {
 	var index uint64
 	for {
 		allocs, answer, err := cli.Retry(ctx, &m.Contact, cli.Following(index, allocsWait, func(q client.Query) ([]*wire.Allocation, client.Answer, error) {
@@ -180,7 +180,7 @@ func (m *Monitor) readAllocs(ctx context.Context, news chan<- seen) {
 		if err != nil {
 			err = cli.Errorf("Error monitoring allocations: %v", err)
 		}
-		if !send(ctx, news, seen{allocs: allocs, err: err}) || err != nil {
+		if !send(ctx, observations, observation{allocs: allocs, err: err}) || err != nil {
 			return
 		}
 		index = answer.Index
@@ -197,7 +197,7 @@ const (
 
 // readReport reads why allocations have not moved, while the node drains. It ends without
 // an error if the server refuses: the monitor works without reasons.
-func (m *Monitor) readReport(ctx context.Context, news chan<- seen) {
+func (m *Monitor) readReport(ctx context.Context, observations chan<- observation) {
 	var index uint64
 	for {
 		report, answer, err := m.Asked.NodeDrain(ctx, m.Follow.Node, client.Query{Index: index, Wait: reportWait})
@@ -207,7 +207,7 @@ func (m *Monitor) readReport(ctx context.Context, news chan<- seen) {
 		case err == nil:
 			m.Contact.Answered()
 			index = answer.Index
-			if !send(ctx, news, seen{report: report}) || report.State != wire.StateDraining {
+			if !send(ctx, observations, observation{report: report}) || report.State != wire.StateDraining {
 				return
 			}
 		}
@@ -218,9 +218,9 @@ func (m *Monitor) readReport(ctx context.Context, news chan<- seen) {
 }
 
 // send sends a result. It reports false if the context ends first.
-func send(ctx context.Context, news chan<- seen, s seen) bool {
+func send(ctx context.Context, observations chan<- observation, s observation) bool {
 	select {
-	case news <- s:
+	case observations <- s:
 		return true
 	case <-ctx.Done():
 		return false

@@ -21,7 +21,7 @@ const evalWait = 2 * time.Second
 // longer than an election.
 const EvaluatedPatience = 30 * time.Second
 
-// Evaluated waits until the scheduler has answered an evaluation, and tells what it did. done is what the
+// Evaluated waits until the scheduler has answered an evaluation, and prints the result. done is what the
 // command has changed already, as a sentence without its full stop. The error is [exitNotPlaced] if the
 // scheduler answered and some allocations cannot be placed. After any other error the evaluation is nil.
 func Evaluated(c *cli.Base, api *client.Client, id, done string) (e *wire.Evaluation, err error) {

@@ -240,7 +240,7 @@ func (c *drainCommand) lookForVolumes(m *drain.Monitor) error {
 	return nil
 }
 
-// interrupted tells what goes on after the monitor was interrupted.
+// interrupted prints what continues after the monitor was interrupted.
 func (c *drainCommand) interrupted(m *drain.Monitor) {
 	node := m.Follow.Node
 	if m.Follow.DrainEnded {

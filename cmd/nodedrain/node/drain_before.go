@@ -48,8 +48,8 @@ func drainLine(d *wire.Drain) string {
 	return cli.SingleLine(text)
 }
 
-// confirm shows what a request would change and asks, unless the user gave a whole id or -yes. A
-// change of a running drain is asked for in any case: a colleague may have set its deadline.
+// confirm shows what a request would change and requires an answer, unless the user gave a whole id or
+// -yes. A change of a running drain always requires one: a colleague may have set its deadline.
 func (c *drainCommand) confirm(api *client.Client, f *drainFlags, node *wire.Node, given string, before *wire.Drain) error {
 	changes := f.enable && before != nil
 	if f.yes || given == node.ID && !changes {
@@ -127,7 +127,7 @@ func movingText(node *wire.Node, allocs []*wire.Allocation, skipSystem bool) str
 	return cli.SingleLine(text)
 }
 
-// printReplaced tells which drain a request replaced.
+// printReplaced prints which drain a request replaced.
 func (c *drainCommand) printReplaced(before *wire.Drain, written *wire.DrainResponse) {
 	if before != nil && !written.Repeated {
 		fmt.Fprintf(c.Out, "This replaced the limit of the drain that ran already: %s\n", drainLine(before))

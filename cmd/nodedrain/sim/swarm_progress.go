@@ -30,7 +30,7 @@ func (c *SwarmCommand) progress(f *SwarmFlags) swarmProgress {
 	case cli.TerminalWidth(c.Out) > 0 && c.Getenv("TERM") != "dumb": // a dumb terminal cannot move its cursor
 		return newSwarmBar(cli.Underlying(c.Out), pace)
 	}
-	return &swarmLines{pace: pace, out: c.Out, told: pace.began}
+	return &swarmLines{pace: pace, out: c.Out, printed: pace.began}
 }
 
 type noProgress struct{}
@@ -70,8 +70,8 @@ func (p *pace) brief() string {
 type swarmLines struct {
 	pace
 	out io.Writer
-	// told is the time of the last line.
-	told time.Time
+	// printed is the time of the last line.
+	printed time.Time
 }
 
 // lineInterval is the time between two lines.
@@ -79,8 +79,8 @@ const lineInterval = 10 * time.Second
 
 func (l *swarmLines) played(r swarm.Run) {
 	l.add(r)
-	if now := time.Now(); now.Sub(l.told) >= lineInterval {
-		l.told = now
+	if now := time.Now(); now.Sub(l.printed) >= lineInterval {
+		l.printed = now
 		fmt.Fprintf(l.out, "%7s  %s\n", now.Sub(l.began).Round(time.Second), l.pace.String())
 	}
 }
