@@ -141,7 +141,7 @@ func TestMonitor_nextServer(t *testing.T) {
 		first.Close()
 	}()
 	var out, errs strings.Builder
-	m := &drain.Monitor{Asked: c, Follow: drain.Follower{Node: "n1"}, Index: 7, Show: drain.NewLines(&out, &errs), Contact: cli.Contact{Patience: cli.MonitorPatience}}
+	m := &drain.Monitor{API: c, Follow: drain.Follower{Node: "n1"}, Index: 7, Show: drain.NewLines(&out, &errs), Contact: cli.Contact{Patience: cli.MonitorPatience}}
 	must.NoError(t, m.Run(t.Context()))
 	must.StrContains(t, errs.String(), ": connection lost, trying "+strings.TrimPrefix(second.URL, "http://")+"\n")
 	must.StrContains(t, out.String(), ": Outcome: deadline reached\n")
@@ -179,7 +179,7 @@ func TestMonitor_asksForNews(t *testing.T) {
 	must.NoError(t, err)
 	t.Cleanup(c.Close)
 	var out, errs strings.Builder
-	m := &drain.Monitor{Asked: c, Follow: drain.Follower{Node: "n1"}, Index: 7, Show: drain.NewLines(&out, &errs), Contact: cli.Contact{Patience: cli.MonitorPatience}}
+	m := &drain.Monitor{API: c, Follow: drain.Follower{Node: "n1"}, Index: 7, Show: drain.NewLines(&out, &errs), Contact: cli.Contact{Patience: cli.MonitorPatience}}
 	must.NoError(t, m.Run(t.Context()))
 
 	mu.Lock()

@@ -22,7 +22,7 @@ const (
 // Monitor follows a drain until it has ended and its allocations have stopped. Run owns the
 // goroutines: one for each kind of read.
 type Monitor struct {
-	Asked  *client.Client
+	API    *client.Client
 	Follow Follower
 	// index is the index of the newest known state. The first read of the node waits for a
 	// newer one.
@@ -57,7 +57,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	observations := make(chan observation) // not buffered: each result is printed before the next read
 	m.Contact.Answered()                   // the command has just read the node
-	m.Asked.OnMove(func(move client.Move) { send(ctx, observations, observation{moved: &move}) })
+	m.API.OnMove(func(move client.Move) { send(ctx, observations, observation{moved: &move}) })
 	var reading sync.WaitGroup
 	reading.Go(func() { m.readNode(ctx, observations) })
 	reading.Go(func() { m.readAllocs(ctx, observations) })
@@ -65,7 +65,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 	defer func() {
 		cancel()
 		reading.Wait()
-		m.Asked.OnMove(nil)
+		m.API.OnMove(nil)
 		m.Show.close()
 	}()
 	for !m.Follow.over() {
@@ -79,7 +79,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 				return cli.ExitCode(1)
 			default:
 				m.trouble(m.outage.Answered())
-				m.tell(s, time.Now())
+				m.print(s, time.Now())
 			}
 		case <-ctx.Done():
 			return cli.ExitInterrupted
@@ -106,8 +106,8 @@ func (m *Monitor) giveUp(s observation) {
 	}
 }
 
-// tell shows the changes since the last read, oldest first, with the times at which they happened.
-func (m *Monitor) tell(s observation, now time.Time) {
+// print shows the changes since the last read, oldest first, with the times at which they happened.
+func (m *Monitor) print(s observation, now time.Time) {
 	var events []event
 	switch {
 	case s.node != nil:
@@ -137,7 +137,7 @@ func (m *Monitor) readNode(ctx context.Context, observations chan<- observation)
 	index, ended := m.Index, false
 	for {
 		node, answer, err := cli.Retry(ctx, &m.Contact, cli.Following(index, nodeWait, func(q client.Query) (*wire.Node, client.Answer, error) {
-			return m.Asked.Node(ctx, m.Follow.Node, q)
+			return m.API.Node(ctx, m.Follow.Node, q)
 		}))
 		if !ended {
 			s := observation{node: node}
@@ -162,7 +162,7 @@ func (m *Monitor) readNode(ctx context.Context, observations chan<- observation)
 // record returns the servers' record of the ended drain, or nil if they have none.
 func (m *Monitor) record(ctx context.Context) *wire.Drain {
 	report, _, err := cli.Retry(ctx, &m.Contact, func() (*wire.NodeDrain, client.Answer, error) {
-		return m.Asked.NodeDrain(ctx, m.Follow.Node, client.Query{})
+		return m.API.NodeDrain(ctx, m.Follow.Node, client.Query{})
 	})
 	if err != nil || report.State != wire.StateEnded {
 		return nil
@@ -175,7 +175,7 @@ func (m *Monitor) readAllocs(ctx context.Context, observations chan<- observatio
 	var index uint64
 	for {
 		allocs, answer, err := cli.Retry(ctx, &m.Contact, cli.Following(index, allocsWait, func(q client.Query) ([]*wire.Allocation, client.Answer, error) {
-			return m.Asked.NodeAllocations(ctx, m.Follow.Node, q)
+			return m.API.NodeAllocations(ctx, m.Follow.Node, q)
 		}))
 		if err != nil {
 			err = cli.Errorf("Error monitoring allocations: %v", err)
@@ -200,7 +200,7 @@ const (
 func (m *Monitor) readReport(ctx context.Context, observations chan<- observation) {
 	var index uint64
 	for {
-		report, answer, err := m.Asked.NodeDrain(ctx, m.Follow.Node, client.Query{Index: index, Wait: reportWait})
+		report, answer, err := m.API.NodeDrain(ctx, m.Follow.Node, client.Query{Index: index, Wait: reportWait})
 		switch {
 		case client.Refused(err):
 			return

@@ -20,12 +20,12 @@ func (m *Monitor) VolumesLeft(ctx context.Context) (lines []string, err error) {
 		return nil, nil
 	}
 	stubs, _, err := cli.Retry(ctx, &m.Contact, func() ([]*wire.VolumeListStub, client.Answer, error) {
-		return m.Asked.Volumes().OnNode(ctx, cluster.NodeID(m.Follow.Node))
+		return m.API.Volumes().OnNode(ctx, cluster.NodeID(m.Follow.Node))
 	})
 	for i := 0; err == nil && i < len(stubs); i++ {
 		var v *wire.Volume
 		v, _, err = cli.Retry(ctx, &m.Contact, func() (*wire.Volume, client.Answer, error) {
-			return m.Asked.Volumes().Read(ctx, stubs[i].ID, client.Query{Namespace: stubs[i].Namespace})
+			return m.API.Volumes().Read(ctx, stubs[i].ID, client.Query{Namespace: stubs[i].Namespace})
 		})
 		switch {
 		case err == nil:

@@ -208,7 +208,7 @@ func (c *drainCommand) resume(api *client.Client, f *drainFlags, node *wire.Node
 
 // watch monitors a drain from the given index.
 func (c *drainCommand) watch(api *client.Client, f *drainFlags, follow drain.Follower, index uint64) error {
-	m := &drain.Monitor{Asked: api, Follow: follow, Index: index, Show: drain.NewLines(c.Out, c.Errs), Contact: cli.Contact{Patience: cli.MonitorPatience}}
+	m := &drain.Monitor{API: api, Follow: follow, Index: index, Show: drain.NewLines(c.Out, c.Errs), Contact: cli.Contact{Patience: cli.MonitorPatience}}
 	if cli.TerminalWidth(c.Out) > 0 && !f.plain {
 		m.Show = drain.NewBar(c.Out)
 	}
