@@ -11,7 +11,6 @@ import (
 
 	"github.com/shoenig/test/must"
 
-
 	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
