@@ -74,7 +74,7 @@ func (v DrainView) OpenEvals(k cluster.JobKey) iter.Seq[*cluster.Evaluation] {
 // VolumePlugins yields the storage plugins of the volumes that the allocation has claimed and that
 // may be on its node, for [rules.VolumeView].
 func (v DrainView) VolumePlugins(a cluster.AllocID) iter.Seq[cluster.PluginID] {
-	work := WorkView{lists{v.lookups}}
+	work := WorkView{lists(v)}
 	return func(yield func(cluster.PluginID) bool) {
 		for c := range work.ClaimsOfAlloc(a) {
 			if !c.State.OnNode() {

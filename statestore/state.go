@@ -17,7 +17,7 @@ func stateOf(t *tables) State { return State{lists{lookups{t}}} }
 func (s State) DrainView() DrainView { return DrainView{s.lookups} }
 
 // WorkView returns the state as the scheduler and the collection of ended work read it.
-func (s State) WorkView() WorkView { return WorkView{s.lists} }
+func (s State) WorkView() WorkView { return WorkView(s) }
 
 // lookups are the reads that all views have.
 type lookups struct{ *tables }

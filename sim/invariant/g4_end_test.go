@@ -22,11 +22,6 @@ func bounded() invariant.Options {
 	}
 }
 
-const (
-	writeTime = 4 * time.Second
-	stopTime  = 5*time.Second + invariant.DefaultStopMargin
-)
-
 func brokenEnd() []broken {
 	return []broken{
 		{"an entry with another time than the clock", invariant.Mistimed, nil, func(t *testing.T) *fixture {

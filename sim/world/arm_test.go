@@ -1,4 +1,4 @@
-//race:skip one goroutine
+//race:skip a world steps its parts in the goroutine of its test; the test of real raft has its own mark
 package world_test
 
 import (
