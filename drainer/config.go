@@ -71,10 +71,6 @@ type NodeDrainerConfig struct {
 func (c *NodeDrainerConfig) Knobs() knob.List {
 	knobs := knob.List{
 		{
-			Name: "queries", Field: "StateQueriesPerSecond", Value: knob.Rate(&c.StateQueriesPerSecond, DefaultStateQueriesPerSecond), Operator: true,
-			Text: "Most reads of the state.",
-		},
-		{
 			Name: "max-ids", Field: "MaxIDsPerEntry", Value: knob.Int(&c.MaxIDsPerEntry, minIDsPerEntry, DefaultMaxIDsPerEntry), Operator: true,
 			Text: "Most marks and evaluations, or completions, in one raft entry. A mark and its evaluation are in one entry.",
 		},
@@ -85,6 +81,10 @@ func (c *NodeDrainerConfig) Knobs() knob.List {
 		{
 			Name: "in-flight", Field: "MaxInFlight", Value: knob.Int(&c.MaxInFlight, 1, DefaultMaxInFlight),
 			Text: "Most raft entries without an answer.",
+		},
+		{
+			Name: "queries", Field: "StateQueriesPerSecond", Value: knob.Rate(&c.StateQueriesPerSecond, DefaultStateQueriesPerSecond), Operator: true,
+			Text: "Most reads of the state in one second.",
 		},
 		{
 			Name: "min-interval", Field: "MinWriteInterval", Value: knob.Duration(&c.MinWriteInterval, 0), Operator: true,

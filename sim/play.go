@@ -127,9 +127,7 @@ type player struct {
 func (p *player) build() error {
 	c := p.scenario.Cluster
 	var err error
-	if p.config, err = setting.Drainer(p.scenario.Drainer); err != nil {
-		return err
-	}
+	p.config = p.scenario.Drainer
 	p.world, err = world.New(world.Options{
 		Seed: p.scenario.Seed, Servers: c.Servers, Views: !c.Replicas,
 		Commit: c.Commit, Establish: c.Establish, Wake: c.Wake, Schedule: c.Schedule, Late: c.Late,

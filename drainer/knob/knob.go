@@ -39,11 +39,9 @@ type Value interface {
 	Check() bool
 	// Bounds describes the values that are permitted: ">= 2", "hold or proceed".
 	Bounds() string
-	// Unit is the unit of the value, or empty.
-	Unit() string
 }
 
-// List are the knobs of one configuration, in the order of its fields.
+// List are the knobs of one configuration, in the order in which they are printed.
 type List []Knob
 
 // SetDefaults changes all zero fields to their defaults.

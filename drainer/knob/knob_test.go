@@ -49,7 +49,7 @@ func TestKnob_set(t *testing.T) {
 		{3, "none", ""},
 		{3, "10m", ""},
 		{4, "third", ""},
-		{4, "fourth", `"fourth" is not first, second or third`},
+		{4, "fourth", `unknown value "fourth": expected one of first, second, third`},
 	} {
 		c := &config{}
 		k := c.knobs()[test.knob]

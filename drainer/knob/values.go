@@ -10,12 +10,12 @@ import (
 
 // field is a field of a type, its default and its bounds.
 type field[T comparable] struct {
-	at           *T
-	byDefault    T
-	parse        func(string) (T, error)
-	format       func(T) string
-	within       func(T) bool
-	bounds, unit string
+	at        *T
+	byDefault T
+	parse     func(string) (T, error)
+	format    func(T) string
+	within    func(T) bool
+	bounds    string
 }
 
 func (f field[T]) Set(text string) error {
@@ -33,7 +33,6 @@ func (f field[T]) Set(text string) error {
 func (f field[T]) String() string  { return f.format(*f.at) }
 func (f field[T]) Default() string { return f.format(f.byDefault) }
 func (f field[T]) Bounds() string  { return f.bounds }
-func (f field[T]) Unit() string    { return f.unit }
 
 func (f field[T]) IsZero() bool {
 	var zero T
@@ -74,7 +73,7 @@ func Rate(at *float64, byDefault float64) Value {
 			}
 			return x, nil
 		},
-		within: func(x float64) bool { return x > 0 }, bounds: "> 0", unit: "each second",
+		within: func(x float64) bool { return x > 0 }, bounds: "> 0",
 	}
 }
 
@@ -136,7 +135,7 @@ func Choice[T ~uint8](at *T, words ...string) Value {
 		parse: func(text string) (T, error) {
 			i := slices.Index(words, text)
 			if i < 0 {
-				return 0, fmt.Errorf("%q is not %s", text, list(words))
+				return 0, fmt.Errorf("unknown value %q: expected one of %s", text, strings.Join(words, ", "))
 			}
 			return T(i), nil
 		},

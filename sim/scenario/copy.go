@@ -19,9 +19,11 @@ func copyValue(to, from reflect.Value) {
 			copyValue(to.Elem(), from.Elem())
 		}
 	case reflect.Interface: // an Op, which is a pointer
-		c := reflect.New(from.Elem().Type()).Elem()
-		copyValue(c, from.Elem())
-		to.Set(c)
+		if !from.IsNil() {
+			c := reflect.New(from.Elem().Type()).Elem()
+			copyValue(c, from.Elem())
+			to.Set(c)
+		}
 	case reflect.Slice:
 		if !from.IsNil() {
 			to.Set(reflect.MakeSlice(from.Type(), from.Len(), from.Len()))

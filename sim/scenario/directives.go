@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
 )
 
 // The parameters of directives, in the order in which they are printed.
@@ -24,22 +25,29 @@ func (c *Cluster) fields() []field {
 	}
 }
 
-func (d *Drainer) fields() []field {
-	return []field{
-		number("max-ids", &d.MaxIDs),
-		number("max-bytes", &d.MaxBytes),
-		number("in-flight", &d.InFlight),
-		value("queries", &d.QueriesPerSecond, parseRate, fractionText),
-		span("min-interval", &d.MinInterval),
-		value("coalesce", &d.Coalesce, parseCoalesce, coalesceText),
-		span("retry", &d.RetryBase),
-		span("retry-max", &d.RetryMax),
-		span("health-grace", &d.HealthGrace),
-		span("stop-margin", &d.StopMargin),
-		choice("below-budget", &d.BelowBudget, "hold", "proceed"),
-		choice("plugins", &d.Plugins, "after-wait", "after-stop"),
-		choice("completion", &d.Completion, "stopped", "replaced", "migrated", "marked"),
+// knobs are the values of a drainer's configuration.
+func knobs(c *drainer.NodeDrainerConfig) (fields []field) {
+	for _, k := range c.Knobs() {
+		fields = append(fields, field{
+			name: k.Name,
+			set: func(v string) error {
+				if err := k.Value.Set(v); err != nil {
+					return err
+				}
+				if k.Value.IsZero() && v != k.Value.Default() {
+					return fmt.Errorf("%q: leave it out for the default", v)
+				}
+				return nil
+			},
+			text: func() string {
+				if k.Value.IsZero() {
+					return ""
+				}
+				return k.Value.String()
+			},
+		})
 	}
+	return fields
 }
 
 func (n *Node) fields() []field {
@@ -133,14 +141,6 @@ func (r *Run) fields(p *scope) []field {
 		flag("drained", &r.Drained),
 		flag("brief", &r.Brief),
 	}
-}
-
-func parseRate(v string) (float64, error) {
-	x, err := parseFraction(v, 1e9)
-	if err == nil && x == 0 {
-		err = fmt.Errorf("%q: the drainer would never read the state", v)
-	}
-	return x, err
 }
 
 func parsePriority(v string) (int, error) {

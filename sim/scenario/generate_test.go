@@ -8,6 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
@@ -63,15 +65,17 @@ func (m maker) scenario() *scenario.Scenario {
 		Establish: m.drawn("establish"), Wake: m.drawn("wake"), Schedule: m.drawn("schedule"), Gather: m.span("gather"),
 		Collect: m.span("collect"),
 	}
-	s.Drainer = scenario.Drainer{
-		MaxIDs: m.upTo("ids", 3), MaxBytes: m.upTo("bytes", 3), InFlight: m.upTo("in flight", 3),
-		QueriesPerSecond: float64(m.upTo("queries", 8)) / 4, MinInterval: m.span("interval"), Coalesce: m.span("coalesce"),
-		RetryBase: m.span("retry"), RetryMax: m.span("retry"), HealthGrace: m.span("grace"), StopMargin: m.span("margin"),
-		BelowBudget: oneOf(m, "below", "hold", "proceed"), Plugins: oneOf(m, "plugins", "after-stop"),
-		Completion: oneOf(m, "completion", "marked", "stopped"),
+	s.Drainer = drainer.NodeDrainerConfig{
+		MaxIDsPerEntry: 2 * m.upTo("ids", 3), MaxBytesPerEntry: 4096 * m.upTo("bytes", 3), MaxInFlight: m.upTo("in flight", 3),
+		StateQueriesPerSecond: float64(m.upTo("queries", 8)) / 4, MinWriteInterval: m.span("interval"), DeadlineCoalesce: m.span("coalesce"),
+		Retry: drainer.Backoff{Base: m.span("retry"), Max: m.span("retry")},
+		Policy: rules.Policy{
+			HealthGrace: m.span("grace"), StopMargin: m.span("margin"), BelowBudget: rules.BelowBudget(m.upTo("below", 1)),
+			PluginsAfterDeadline: rules.PluginOrder(m.upTo("plugins", 1)), Completion: rules.CompletionPolicy(m.upTo("completion", 3)),
+		},
 	}
 	if m.some("coalesce") {
-		s.Drainer.Coalesce = scenario.NoCoalescing
+		s.Drainer.DeadlineCoalesce = -1
 	}
 	if m.some("real") {
 		s.Cluster.Clients, s.Cluster.Hold = scenario.RealClients, m.span("hold")

@@ -208,7 +208,7 @@ func (p *parser) directive(words []string) error {
 	case "cluster":
 		return p.single(verb, p.scenario.Cluster.fields(), rest)
 	case "drainer":
-		return p.single(verb, p.scenario.Drainer.fields(), rest)
+		return p.single(verb, knobs(&p.scenario.Drainer), rest)
 	case "run":
 		err := p.single(verb, p.scenario.Run.fields(&p.scope), rest)
 		return errors.Join(err, p.scenario.checkCut())

@@ -22,7 +22,7 @@ func Print(w io.Writer, s *Scenario) error {
 		p.line("seed", strconv.FormatUint(s.Seed, 10))
 	}
 	p.optional("cluster", s.Cluster.fields())
-	p.optional("drainer", s.Drainer.fields())
+	p.optional("drainer", knobs(&s.Drainer))
 	p.gap()
 	for i := range s.Nodes {
 		p.directive("node "+listText(s.Nodes[i].IDs), s.Nodes[i].fields())

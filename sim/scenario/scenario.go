@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client/simclient"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
 )
 
 // Scenario describes one simulation: a cluster at the beginning, events with their times, and the
@@ -21,7 +22,9 @@ type Scenario struct {
 	// the file.
 	Seed    uint64
 	Cluster Cluster
-	Drainer Drainer
+	// Drainer is the configuration of the drainer, without the log, the functions and the
+	// components. A zero value is the default.
+	Drainer drainer.NodeDrainerConfig
 	Nodes   []Node
 	Volumes []Volume
 	Jobs    []Job
@@ -79,29 +82,6 @@ const RealClients = "real"
 
 // DefaultLate is the default of [Cluster].Late.
 const DefaultLate = 3 * time.Second
-
-// Drainer is the drainer's configuration. A zero value is the drainer's own default.
-type Drainer struct {
-	MaxIDs           int
-	MaxBytes         int
-	InFlight         int
-	QueriesPerSecond float64
-	MinInterval      time.Duration
-	// Coalesce is how long a deadline may wait to share an entry with others, or [NoCoalescing].
-	Coalesce    time.Duration
-	RetryBase   time.Duration
-	RetryMax    time.Duration
-	HealthGrace time.Duration
-	StopMargin  time.Duration
-	// BelowBudget is "hold" or "proceed", Plugins "after-wait" or "after-stop",
-	// Completion "stopped", "replaced", "migrated" or "marked"; empty is the first.
-	BelowBudget string
-	Plugins     string
-	Completion  string
-}
-
-// NoCoalescing is printed as "coalesce=none".
-const NoCoalescing = -time.Second
 
 // Run says when a scenario ends, and the form of its story.
 type Run struct {

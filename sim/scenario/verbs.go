@@ -258,24 +258,6 @@ func deadlineText(d time.Duration) string {
 	return durationText(d)
 }
 
-func parseCoalesce(v string) (time.Duration, error) {
-	if v == noneText {
-		return NoCoalescing, nil
-	}
-	d, err := parseDuration(v)
-	if err == nil && d == 0 {
-		err = fmt.Errorf("%q: write none", v)
-	}
-	return d, err
-}
-
-func coalesceText(d time.Duration) string {
-	if d < 0 {
-		return noneText
-	}
-	return durationText(d)
-}
-
 // parseAhead reads a time that may be negative.
 func parseAhead(v string) (time.Duration, error) {
 	if len(v) > 0 && v[0] == '-' {

@@ -105,5 +105,5 @@ func TestJudged_unplayable(t *testing.T) {
 		return o.Failures[0].Check
 	}
 	must.Eq(t, check("drainer retry=10s retry-max=1s\n"), check("drainer retry=20s retry-max=3s\n"))
-	must.NotEq(t, check("drainer retry=10s retry-max=1s\n"), check("drainer max-bytes=1\n"))
+	must.NotEq(t, check("drainer retry=10s retry-max=1s\n"), check("cluster clients=real\nnode n1 devices=gpu:1\njob web count=2 devices=gpu:1\nalloc web on=n1,n1\n"))
 }

@@ -73,7 +73,7 @@ func collect(all *[]located, at path, v reflect.Value) {
 		collect(all, append(at[:len(at):len(at)], i), v)
 	}
 	switch {
-	case isName(v.Type()):
+	case isName(v.Type()), v.Kind() == reflect.Func, v.Kind() == reflect.Interface && v.IsNil():
 	case v.Kind() == reflect.Interface:
 		collect(all, at, v.Elem())
 	case v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct && v.Type().Implements(reflect.TypeFor[scenario.Op]()):

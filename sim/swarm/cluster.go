@@ -3,6 +3,8 @@ package swarm
 import (
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
@@ -73,27 +75,27 @@ func (m *draft) drawDrainer() {
 		m.tune(c, m.dice("drainer"))
 	}
 	if m.has(policies) {
-		m.drawPolicies(c, m.dice("policies"))
+		m.drawPolicies(&c.Policy, m.dice("policies"))
 	}
 }
 
-func (m *draft) tune(c *scenario.Drainer, d dice) {
+func (m *draft) tune(c *drainer.NodeDrainerConfig, d dice) {
 	tuned := func(set func()) {
 		if m.shows(d, tunedDrainer) {
 			set()
 		}
 	}
-	tuned(func() { c.MaxIDs = d.within(m.shape.ids) })
-	tuned(func() { c.MaxBytes = d.between(4<<10, 8<<10) })
-	tuned(func() { c.InFlight = d.between(1, 4) })
-	tuned(func() { c.QueriesPerSecond = one(d, 0.5, 1, 2, 5, 20) })
-	tuned(func() { c.MinInterval = d.span(50*time.Millisecond, 5*time.Second) })
-	tuned(func() { c.Coalesce = one(d, scenario.NoCoalescing, d.span(100*time.Millisecond, 5*time.Second)) })
-	tuned(func() { c.RetryBase = d.span(10*time.Millisecond, time.Second) })
-	tuned(func() { c.RetryMax = max(time.Second, c.RetryBase) + d.span(100*time.Millisecond, 30*time.Second) })
+	tuned(func() { c.MaxIDsPerEntry = d.within(m.shape.ids) })
+	tuned(func() { c.MaxBytesPerEntry = d.between(4<<10, 8<<10) })
+	tuned(func() { c.MaxInFlight = d.between(1, 4) })
+	tuned(func() { c.StateQueriesPerSecond = one(d, 0.5, 1, 2, 5, 20) })
+	tuned(func() { c.MinWriteInterval = d.span(50*time.Millisecond, 5*time.Second) })
+	tuned(func() { c.DeadlineCoalesce = one(d, -1, d.span(100*time.Millisecond, 5*time.Second)) })
+	tuned(func() { c.Retry.Base = d.span(10*time.Millisecond, time.Second) })
+	tuned(func() { c.Retry.Max = max(time.Second, c.Retry.Base) + d.span(100*time.Millisecond, 30*time.Second) })
 }
 
-func (m *draft) drawPolicies(c *scenario.Drainer, d dice) {
+func (m *draft) drawPolicies(c *rules.Policy, d dice) {
 	chosen := func(set func()) {
 		if m.shows(d, policies) {
 			set()
@@ -101,7 +103,9 @@ func (m *draft) drawPolicies(c *scenario.Drainer, d dice) {
 	}
 	chosen(func() { c.HealthGrace = d.span(time.Second, 30*time.Second) })
 	chosen(func() { c.StopMargin = d.span(time.Second, 30*time.Second) })
-	chosen(func() { c.BelowBudget = "proceed" })
-	chosen(func() { c.Plugins = "after-stop" })
-	chosen(func() { c.Completion = one(d, "replaced", "migrated", "marked") })
+	chosen(func() { c.BelowBudget = rules.BelowBudgetProceed })
+	chosen(func() { c.PluginsAfterDeadline = rules.PluginsAfterStop })
+	chosen(func() {
+		c.Completion = one(d, rules.CompletionReplaced, rules.CompletionMigrated, rules.CompletionMarked)
+	})
 }

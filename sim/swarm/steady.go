@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
@@ -157,10 +159,10 @@ func withoutVolumes(s *scenario.Scenario) {
 }
 
 // steadyDrainer removes the options that let a drain end before its allocations have stopped.
-func steadyDrainer(d *scenario.Drainer) {
-	d.StopMargin = 0
-	if d.Completion == "marked" {
-		d.Completion = ""
+func steadyDrainer(d *drainer.NodeDrainerConfig) {
+	d.Policy.StopMargin = 0
+	if d.Policy.Completion == rules.CompletionMarked {
+		d.Policy.Completion = rules.CompletionStopped
 	}
 }
 

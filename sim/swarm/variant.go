@@ -107,9 +107,9 @@ func addStaleReads(s *scenario.Scenario, d dice) {
 }
 
 func changeEntries(s *scenario.Scenario, d dice) {
-	s.Drainer.MaxIDs, s.Drainer.InFlight = d.between(2, 8), d.between(1, 4)
-	s.Drainer.MinInterval = one(d, 0, d.span(50*time.Millisecond, 5*time.Second))
-	s.Drainer.Coalesce = one(d, scenario.NoCoalescing, d.span(100*time.Millisecond, 5*time.Second))
+	s.Drainer.MaxIDsPerEntry, s.Drainer.MaxInFlight = d.between(2, 8), d.between(1, 4)
+	s.Drainer.MinWriteInterval = one(d, 0, d.span(50*time.Millisecond, 5*time.Second))
+	s.Drainer.DeadlineCoalesce = one(d, -1, d.span(100*time.Millisecond, 5*time.Second))
 }
 
 func changeServers(s *scenario.Scenario, d dice) {

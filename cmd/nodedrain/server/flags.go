@@ -10,6 +10,7 @@ import (
 	"github.com/posener/complete"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/connlimit"
 )
@@ -31,6 +32,8 @@ type Flags struct {
 
 	conns connlimit.Limits
 	pprof bool
+
+	drainer drainer.NodeDrainerConfig
 
 	logLevel string
 	logJSON  bool
@@ -60,6 +63,9 @@ func (f *Flags) Set() *flag.FlagSet {
 	set.IntVar(&f.conns.All, "max-conns", 0, "")
 	set.IntVar(&f.conns.PerAddress, "max-conns-per-address", 0, "")
 	set.BoolVar(&f.pprof, "pprof", false, "")
+	for _, k := range operatorKnobs(&f.drainer) {
+		set.Func(knobPrefix+k.Name, "", k.Value.Set)
+	}
 	set.StringVar(&f.logLevel, "log-level", "info", "")
 	set.BoolVar(&f.logJSON, "log-json", false, "")
 	return set

@@ -101,9 +101,12 @@ Options:
   -pprof            Let users with the right write take profiles of the process at
                     /v1/agent/pprof/.
 
+  The drainer of the leader uses these values. Give all servers the same ones.
+
+%s
   -log-level LEVEL  trace, debug, info, warn, error or off. Default: info.
   -log-json         Log in JSON.
-`, int(ExitRefused), agent.DefaultDevClients, agent.DefaultHTTPAddr, agent.DefaultServerAddr, agent.DefaultRegion, connlimit.MaxDefault))
+`, int(ExitRefused), agent.DefaultDevClients, agent.DefaultHTTPAddr, agent.DefaultServerAddr, agent.DefaultRegion, connlimit.MaxDefault, knobHelp()))
 }
 
 // Run runs the command and returns its exit code.
@@ -181,7 +184,7 @@ func (s *serving) start(ctx context.Context, f *Flags) error {
 	config := agent.Config{
 		Name: f.name, DataDir: f.dataDir, Logger: s.logger,
 		HTTPAddr: f.http, ServerAddr: f.bind, Advertise: f.advertise, AllowInsecure: f.insecure,
-		BootstrapExpect: f.expect, Join: f.join, LeaveOnStop: f.leave, Conns: f.conns,
+		BootstrapExpect: f.expect, Join: f.join, LeaveOnStop: f.leave, Conns: f.conns, Drainer: f.drainer,
 	}
 	config.API.Region, config.API.Hosts, config.API.Profiles = f.region, f.hosts, f.pprof
 	config.API.Build = strings.TrimPrefix(cli.Version(), "nodedrain ")
@@ -189,7 +192,7 @@ func (s *serving) start(ctx context.Context, f *Flags) error {
 		return err
 	}
 	var err error
-	options := telemetry.Options{Logger: s.logger}
+	options := telemetry.Options{Logger: s.logger, Policy: f.drainer.Policy}
 	if s.certs != nil {
 		options.CertificateExpires = s.certs.Expires
 	}
