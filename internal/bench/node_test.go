@@ -115,7 +115,7 @@ func (n *testNode) file(name string) string { return filepath.Join(n.dir, name) 
 
 // build builds a program of the module.
 func (n *testNode) build(name, path string) {
-	programs.Build(n.b, "../../"+path, n.file(name))
+	programs.Build(n.b, "github.com/seed-f9cf0b39/nodedrain/"+path, n.file(name))
 }
 
 // startServer starts a server that demands tokens: otherwise a client that runs as root refuses raw_exec.
