@@ -40,3 +40,17 @@ func TestProject_testsThatTheDocumentNames(t *testing.T) {
 		}
 	}
 }
+
+// Every folder that TESTING.md names exists. Regression: it named a package that was gone.
+func TestProject_foldersThatTheDocumentNames(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root(), "TESTING.md"))
+	must.NoError(t, err)
+	named := regexp.MustCompile("`([a-z0-9_]+/(?:[A-Za-z0-9_]+/)*)`").FindAllSubmatch(text, -1)
+	must.Positive(t, len(named))
+	for _, name := range named {
+		if folder := string(name[1]); !strings.HasPrefix(folder, "testdata/") { // of the package in the text before
+			must.DirExists(t, filepath.Join(root(), folder))
+		}
+	}
+}
