@@ -60,7 +60,7 @@ type names struct {
 	job   *cluster.Job
 	group *cluster.TaskGroup
 	used  map[string]bool
-	// next is below every index that may be free, and first is its name, or empty until it is asked for.
+	// next is below every index that may be free, and first is its name, or empty until it is requested.
 	next  int
 	first string
 }

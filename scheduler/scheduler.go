@@ -45,9 +45,9 @@ type Scheduler struct {
 	// confirmed says that a barrier of this scheduler has been applied: the state shows
 	// all writes of earlier leaders.
 	confirmed bool
-	// barrier is the barrier in flight, or nil. asked counts its failures.
-	barrier *flight
-	asked   attempts
+	// barrier is the barrier in flight, or nil. failures counts how often it failed.
+	barrier  *flight
+	failures attempts
 	// floor is the minimum index of a view to plan from.
 	floor uint64
 	// flights are the writes that the state may not show, by job.
@@ -180,9 +180,9 @@ func (s *Scheduler) confirm(now time.Time) (wakeAt time.Time) {
 	if s.barrier != nil || (s.confirmed && !s.hasUnknown()) {
 		return time.Time{}
 	}
-	if now.Before(s.asked.until) {
-		s.asked.until = noLater(s.asked.until, now.Add(s.config.after(s.asked.count)))
-		return s.asked.until
+	if now.Before(s.failures.until) {
+		s.failures.until = noLater(s.failures.until, now.Add(s.config.after(s.failures.count)))
+		return s.failures.until
 	}
 	barrier := &flight{}
 	if !s.config.Applier.Barrier(s.reply(barrier)) {
@@ -205,13 +205,13 @@ func (s *Scheduler) hasUnknown() bool {
 func (s *Scheduler) settleBarrier(a Answer, now time.Time) {
 	s.barrier = nil
 	if a.Outcome != raftwrite.Applied {
-		s.asked.count++
-		s.asked.until = now.Add(s.config.after(s.asked.count))
-		s.logger.Warn("barrier failed", "outcome", a.Outcome, "error", a.Err, "attempt", s.asked.count)
+		s.failures.count++
+		s.failures.until = now.Add(s.config.after(s.failures.count))
+		s.logger.Warn("barrier failed", "outcome", a.Outcome, "error", a.Err, "attempt", s.failures.count)
 		return
 	}
 	s.confirmed = true
-	s.asked = attempts{}
+	s.failures = attempts{}
 	s.floor = max(s.floor, a.Index)
 	maps.DeleteFunc(s.flights, func(_ cluster.JobKey, f *flight) bool {
 		s.blocked.roomReturned = f.covered && f.keptRoom() || s.blocked.roomReturned

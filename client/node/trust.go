@@ -37,9 +37,9 @@ type trust struct {
 	// asking holds a value while a goroutine asks the servers.
 	asking chan struct{}
 
-	mu    sync.Mutex
-	asked time.Time // when the last request was sent; guarded by mu
-	why   error     // nil if raw_exec may start tasks; guarded by mu
+	mu   sync.Mutex
+	sent time.Time // when the last request was sent; guarded by mu
+	why  error     // nil if raw_exec may start tasks; guarded by mu
 	// last is the last fingerprint of raw_exec, with the function that posts it, or nil; guarded by
 	// mu
 	last *heldFingerprint
@@ -74,9 +74,9 @@ func (t *trust) check(ctx context.Context, name string) error {
 		return context.Cause(ctx)
 	}
 	t.mu.Lock()
-	holds, why := t.asked.After(came), t.why
+	holds, why := t.sent.After(came), t.why
 	if !holds {
-		t.asked = time.Now()
+		t.sent = time.Now()
 	}
 	t.mu.Unlock()
 	if holds {
