@@ -19,6 +19,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/demo"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/dev"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/eval"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/job"
@@ -84,8 +86,7 @@ func commands(ctx context.Context, std cli.Stdio) cli.Program {
 		"eval":              operate.Entry("eval", cli.Parent("Show evaluations", eval.Help)),
 		"eval status":       operate.Entry("eval status", eval.Status),
 		"client":            cli.Factory(&client.Command{Base: operate}),
-		"clients":           cli.Factory(&client.ClientsCommand{Base: operate}),
-		"dev":               cli.Factory(&devCommand{operate}),
+		"dev":               operate.Entry("dev", dev.Command),
 		"operator":          operate.Entry("operator", cli.Parent("Save and restore the state of the servers", operator.Help)),
 		"server":            cli.Factory(&server.Command{Base: operate}),
 		"server join":       operate.Entry("server join", server.Join),
@@ -100,7 +101,7 @@ func commands(ctx context.Context, std cli.Stdio) cli.Program {
 		"system":                    operate.Entry("system", cli.Parent("Maintain the cluster's state", operator.SystemHelp)),
 		"system gc":                 operate.Entry("system gc", operator.SystemGC),
 
-		"demo":       cli.Factory(&demoCommand{ctx: ctx, out: std.Out, errs: std.Errs}),
+		"demo":       operate.Entry("demo", demo.Command),
 		"sim":        cli.Factory(&simulate),
 		"sim run":    cli.Factory(&sim.RunCommand{Base: simulate}),
 		"sim swarm":  cli.Factory(&sim.SwarmCommand{Base: simulate}),

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/dev"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/sim"
 )
 
@@ -21,9 +22,8 @@ import (
 func TestOperator_help(t *testing.T) {
 	t.Parallel()
 	flags := map[string]*flag.FlagSet{
-		"client":  new(client.Flags).Set(),
-		"clients": new(client.ClientsFlags).Set(),
-		"dev":     new(devFlags).set(),
+		"client": new(client.Flags).Set(),
+		"dev":    dev.Command().FlagSet("dev"),
 	}
 	for name, factory := range commands(t.Context(), cli.Stdio{}) {
 		file := "help/" + strings.ReplaceAll(name, " ", "_") + ".golden"

@@ -19,7 +19,6 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
@@ -33,28 +32,22 @@ func TestServer_mistakes(t *testing.T) {
 		{"server", "-data-dir is required: it holds the server's log"},
 		{"server now", `unexpected argument "now"; "nodedrain server -h" lists the options`},
 		{"server -colour", "flag provided but not defined: -colour"},
-		{"server -dev -data-dir x", "-dev and -data-dir are mutually exclusive"},
-		{"server -dev -join a:1", "-dev and -join are mutually exclusive"},
-		{"server -dev -bootstrap-expect 3", "-dev and -bootstrap-expect are mutually exclusive"},
-		{"server -dev -clients -1", "-clients is -1 and must not be below 0"},
-		{"server -clients 3 -data-dir x", "-clients needs -dev: only a development server has simulated clients"},
 		{"server -data-dir x -bootstrap-expect 0", "-bootstrap-expect is 0 and must be above 0"},
 		{"server -data-dir x -join a:1,,b:2", `"a:1,,b:2" has an empty item`},
 		{"server -data-dir x -cert c", "-cert and -key must be given together"},
 		{"server -data-dir x -ca c", "-ca needs -cert and -key"},
 		{"server -data-dir x -ca c -cert c -key c -peer-secret-file s", "-ca and -peer-secret-file are mutually exclusive"},
-		{"server -dev -peer-secret-file s", "-dev and -peer-secret-file are mutually exclusive"},
 		{"server -data-dir x -peer-secret-file testdata/none", "reading the peer secret: open testdata/none"},
 		{"server -data-dir x -join 127.0.0.1:1", "this server has peers, but neither certificates for servers nor a peer secret"},
 		{"server -data-dir x -join 127.0.0.1:1", "give every server -ca, -cert and -key"},
 		{"server -data-dir x -bootstrap-expect 3", "give every server the same -peer-secret-file"},
 		{"server -data-dir x -bind 10.0.0.1:1 -insecure", "10.0.0.1:1 is not a loopback address"},
 		{"server -data-dir x -advertise 10.0.0.1:1", "give every server -ca, -cert and -key"},
-		{"server -dev -log-level loud", `-log-level is "loud" and must be trace, debug, info, warn, error or off`},
-		{"server -dev -tokens testdata/none", "tokens file testdata/none"},
-		{"server -dev -cert testdata/none -key testdata/none", "testdata/none"},
-		{"server -dev -http nowhere", "agent: Config.HTTPAddr: address nowhere: missing port in address"},
-		{"server -dev -http 0.0.0.0:0", "every host could drain nodes at 0.0.0.0:0"},
+		{"server -data-dir x -log-level loud", `-log-level is "loud" and must be trace, debug, info, warn, error or off`},
+		{"server -data-dir x -tokens testdata/none", "tokens file testdata/none"},
+		{"server -data-dir x -cert testdata/none -key testdata/none", "testdata/none"},
+		{"server -data-dir x -http nowhere", "agent: Config.HTTPAddr: address nowhere: missing port in address"},
+		{"server -data-dir x -http 0.0.0.0:0", "every host could drain nodes at 0.0.0.0:0"},
 	})
 }
 
@@ -86,24 +79,15 @@ func serve(t *testing.T, line string, ask func(context.Context, *client.Client) 
 	return code, stderr.String()
 }
 
-// A development server has nodes, and ends on a signal.
-func TestServer_dev(t *testing.T) {
-	t.Parallel()
-	var nodes []*wire.NodeListStub
-	code, errs := serve(t, "-dev -clients 3", func(ctx context.Context, c *client.Client) (err error) {
-		nodes, _, err = c.Nodes(ctx, client.NodesQuery{})
-		return err
-	})
-	must.Zero(t, code, must.Sprint(errs))
-	must.SliceLen(t, 3, nodes)
-}
-
 // With a certificate a server speaks HTTPS to clients that trust it.
 func TestServer_https(t *testing.T) {
 	t.Parallel()
 	cert, key := selfSigned(t)
 	var trusting, doubting string
-	code, errs := serve(t, "-dev -cert "+cert+" -key "+key, func(ctx context.Context, c *client.Client) error {
+	code, errs := serve(t, "-data-dir "+filepath.Join(t.TempDir(), "data")+" -bootstrap-expect 1 -cert "+cert+" -key "+key, func(ctx context.Context, c *client.Client) error {
+		if _, err := awaitLeader(ctx, c); err != nil {
+			return err
+		}
 		var trustingCode, doubtingCode int
 		trustingCode, _, trusting = command(ctx, "node status -address "+c.Address()+" -ca-cert "+cert)
 		doubtingCode, _, doubting = command(ctx, "node status -address "+c.Address())
@@ -137,6 +121,19 @@ func selfSigned(t *testing.T) (cert, key string) {
 	return cert, key
 }
 
+// awaitLeader waits until the only server of a cluster is its leader, and returns its name.
+func awaitLeader(ctx context.Context, c *client.Client) (name string, err error) {
+	for {
+		servers, err := c.RaftConfiguration(ctx)
+		if err == nil && len(servers.Servers) == 1 && servers.Servers[0].Leader {
+			return servers.Servers[0].ID, nil
+		}
+		if !cli.Pause(ctx, 10*time.Millisecond) {
+			return "", err
+		}
+	}
+}
+
 // A restarted server keeps its name and its data.
 func TestServer_again(t *testing.T) {
 	t.Parallel()
@@ -144,16 +141,9 @@ func TestServer_again(t *testing.T) {
 	var names []string
 	for _, line := range []string{"-bootstrap-expect 1 -data-dir " + dir, "-data-dir " + dir} {
 		code, errs := serve(t, line, func(ctx context.Context, c *client.Client) error {
-			for {
-				servers, err := c.RaftConfiguration(ctx)
-				if err == nil && len(servers.Servers) == 1 && servers.Servers[0].Leader {
-					names = append(names, servers.Servers[0].ID)
-					return nil
-				}
-				if !cli.Pause(ctx, 10*time.Millisecond) {
-					return err
-				}
-			}
+			name, err := awaitLeader(ctx, c)
+			names = append(names, name)
+			return err
 		})
 		must.Zero(t, code, must.Sprint(errs))
 	}

@@ -54,7 +54,7 @@ func startLossSite(t *testing.T, secure bool) *lossSite {
 	s.leads()
 	s.nodedrain("operator", "snapshot", "save", s.saved())
 	s.real = s.beginSecure("real", s.own, "plugin \"raw_exec\" {}\n")
-	s.sims = exec.Command(s.binary, "clients", "-nodes", "1", "-name", "sim")
+	s.sims = exec.Command(s.binary, "dev", "-simulated", "-servers", s.address, "-nodes", "1")
 	s.sims.Env = append(append(os.Environ(), s.env...), "NOMAD_TOKEN="+token)
 	s.sims.Stdout, s.sims.Stderr = &s.logs, &s.logs
 	must.NoError(t, s.sims.Start())

@@ -2,14 +2,19 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/simclient"
+	"github.com/seed-f9cf0b39/nodedrain/client/simclient/remote"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
 
@@ -18,11 +23,26 @@ import (
 func devServer(t *testing.T) *servers {
 	t.Helper()
 	quick := simclient.Options{MinStart: time.Millisecond, MaxStart: 20 * time.Millisecond, RunTime: time.Hour, MinHealthyTime: time.Millisecond}
-	d, err := agent.NewDev(t.Context(), agent.DevConfig{
-		Agent: agent.Config{HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"}, Clients: 4, NoJobs: true, Fleet: quick,
-	})
+	d, err := agent.New(agent.Config{HTTPAddr: "127.0.0.1:0"}.InMemory())
 	must.NoError(t, err)
-	t.Cleanup(func() { must.NoError(t, d.Stop()) })
+	var clients sync.WaitGroup
+	ctx, end := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		end()
+		clients.Wait()
+		must.NoError(t, d.Stop())
+	})
+	must.NoError(t, d.Ready(ctx))
+	var nodes []*cluster.Node
+	for i := range 4 {
+		nodes = append(nodes, &cluster.Node{
+			ID: cluster.NodeID(uuid.NewString()), SecretID: uuid.NewString(), Name: fmt.Sprintf("dev-%d", i+1), Datacenter: "dc1",
+			Status: cluster.NodeReady, Resources: cluster.Resources{CPU: 4000, MemoryMB: 8192, DiskMB: 100 << 10},
+		})
+	}
+	clients.Go(func() {
+		_ = remote.Run(ctx, remote.Config{Addresses: []string{d.HTTPAddr()}, Nodes: nodes, Fleet: quick}) // the configuration has no mistake
+	})
 	c, err := api.NewClient(&api.Config{Address: "http://" + d.HTTPAddr()})
 	must.NoError(t, err)
 	s := &servers{t: t, all: []*serverProcess{{api: c}}}

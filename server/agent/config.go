@@ -173,6 +173,18 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
+// InMemory returns the configuration of a single server that keeps its state in memory, and that
+// becomes the leader within milliseconds. It has no port for other servers. The fields that concern
+// storage, other servers and raft are replaced.
+func (c Config) InMemory() Config {
+	c.DataDir, c.Voters, c.Join, c.BootstrapExpect, c.LeaveOnStop = "", nil, nil, 1, false
+	c.ServerTLS, c.PeerSecret = nil, nil
+	c.Raft = raft.DefaultConfig()
+	c.Raft.BatchApplyCh = true
+	c.Raft.HeartbeatTimeout, c.Raft.ElectionTimeout, c.Raft.LeaderLeaseTimeout = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
+	return c
+}
+
 func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {

@@ -280,11 +280,11 @@ func TestSecurity_ClosedPort(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, begin := range map[string]func(agent.Config) *agent.Agent{
-		"dev": func(c agent.Config) *agent.Agent {
+		"in memory": func(c agent.Config) *agent.Agent {
 			c.ServerTLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert}
-			dev := result.Of(agent.NewDev(t.Context(), agent.DevConfig{Agent: c, Clients: -1})).OK(t)
-			t.Cleanup(func() { _ = dev.Stop() })
-			return dev.Agent
+			a := result.Of(agent.New(c.InMemory())).OK(t)
+			t.Cleanup(func() { _ = a.Stop() })
+			return a
 		},
 		"one server": func(c agent.Config) *agent.Agent {
 			c.DataDir, c.BootstrapExpect = dir, 1

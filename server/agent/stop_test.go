@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
@@ -21,7 +22,8 @@ import (
 // other tests.
 func TestAgent_stopEndsAllGoroutines(t *testing.T) {
 	w := newServers(t, 3, func(c *agent.Config) { c.DataDir = t.TempDir() })
-	dev := result.Of(agent.NewDev(t.Context(), agent.DevConfig{Agent: agent.Config{HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"}})).OK(t)
+	alone := result.Of(agent.New(agent.Config{HTTPAddr: "127.0.0.1:0"}.InMemory())).OK(t)
+	ready(t, alone)
 	follower := api(t, w.others(w.leader())[0])
 	for i := range 3 {
 		result.Of(follower.Register(t.Context(), testNode(i))).OK(t)
@@ -32,7 +34,7 @@ func TestAgent_stopEndsAllGoroutines(t *testing.T) {
 		defer close(done)
 		_, _, _ = follower.Nodes(ctx, apiclient.NodesQuery{Query: apiclient.Query{Index: 1 << 40}})
 	}()
-	must.NoError(t, dev.Stop())
+	must.NoError(t, alone.Stop())
 	for _, a := range w.agents {
 		must.NoError(t, a.Stop())
 	}
@@ -85,6 +87,18 @@ func TestAgent_stopDoesNotWaitForSilentPeers(t *testing.T) {
 	began := time.Now()
 	must.NoError(t, leader.Stop())
 	must.Less(t, 5*time.Second, time.Since(began))
+}
+
+// An event stream does not hold up the stop of its server: it would never end by itself.
+func TestAgent_stopEndsEventStreams(t *testing.T) {
+	t.Parallel()
+	a := result.Of(agent.New(agent.Config{HTTPAddr: "127.0.0.1:0"}.InMemory())).OK(t)
+	ready(t, a)
+	r := result.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.HTTPAddr()+httpapi.EventStreamPath, nil)).OK(t)
+	stream := result.Of(http.DefaultTransport.RoundTrip(r)).OK(t)
+	must.Eq(t, 200, stream.StatusCode)
+	must.NoError(t, a.Stop())
+	must.NoError(t, stream.Body.Close())
 }
 
 // isForeign reports whether a goroutine of raft or of net/http's client runs code of this project.

@@ -41,7 +41,7 @@ func Exclusive(given map[string]bool, pairs [][2]string) error {
 }
 
 // RequirePositive refuses numbers set to zero, except the seed. Configurations read zero as
-// the default, but a user who sets zero does not ask for the default.
+// the default, but a user who sets zero does not expect the default.
 func RequirePositive(set *flag.FlagSet) (err error) {
 	set.Visit(func(f *flag.Flag) {
 		if v := f.Value.String(); f.Name != "seed" && (v == "0" || v == "0s") {

@@ -51,6 +51,8 @@ type Command struct {
 	Flags func(*flag.FlagSet)
 	// Connects adds the flags of a connection to servers. The connection is open while the command runs.
 	Connects bool
+	// Positive refuses numbers and durations that the command line sets to zero, except the seed.
+	Positive bool
 	// Formats adds the flags that print a server's answer unchanged.
 	Formats bool
 	// Args are the arguments.
@@ -193,6 +195,11 @@ func (e *entry) run(args []string) (err error) {
 	c := e.prepare()
 	if c.Args, err = e.Args.parse(c.flags, e.name, args); err != nil {
 		return err
+	}
+	if e.Positive {
+		if err := RequirePositive(c.flags); err != nil {
+			return err
+		}
 	}
 	if e.Connects {
 		if c.API, err = c.Connect(&c.connection); err != nil {

@@ -13,7 +13,23 @@ import (
 // exitUnknownCommand is the exit code for an unknown command. It is the one of package cli.
 const exitUnknownCommand = 127
 
-// Misspelled returns the error text for a command that does not exist but resembles one, or empty.
+// removal returns the sentence about a command or a flag of an earlier build, or empty.
+func removal(words string) string {
+	switch words {
+	case "clients":
+		return `"nodedrain dev -simulated -servers URLS" simulates clients of running servers`
+	case "server -dev", "server -clients":
+		return `"nodedrain dev -simulated" runs a server with simulated clients; "nodedrain server -data-dir DIR -bootstrap-expect 1" runs one alone`
+	case "demo -real":
+		return `"nodedrain dev" runs real tasks`
+	case "demo -without":
+		return "to see a drain without budgets, give a job a max_parallel of its count"
+	}
+	return ""
+}
+
+// Misspelled returns the error text for a command that does not exist but resembles one or existed in
+// an earlier build, or empty.
 func Misspelled(args []string, all map[string]cli.CommandFactory) string {
 	before := "" // the commands that were found so far, each with a space after it
 	for _, word := range args {
@@ -24,6 +40,9 @@ func Misspelled(args []string, all map[string]cli.CommandFactory) string {
 		if slices.Contains(next, word) {
 			before += word + " "
 			continue
+		}
+		if text := removal(before + word); text != "" {
+			return fmt.Sprintf("nodedrain has no command %q any more: %s", before+word, text)
 		}
 		if like := nearest(word, next); like != "" {
 			return fmt.Sprintf("nodedrain has no command %q. Did you mean %q?", before+word, before+like)
@@ -53,6 +72,9 @@ func suggestFlag(set *flag.FlagSet, err error) error {
 	name, undefined := strings.CutPrefix(err.Error(), undefinedFlag)
 	if !undefined {
 		return err
+	}
+	if text := removal(set.Name() + " -" + name); text != "" {
+		return fmt.Errorf("%w any more: %s", err, text)
 	}
 	var names []string
 	set.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })

@@ -12,25 +12,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
-// fleet is the clients of all nodes.
-type fleet interface {
-	// notice sees each entry that a server has applied.
-	notice(witness.Entry)
-	// start starts the clients. It returns when the servers know the nodes of
-	// real clients; those of simulated ones are registered later.
-	start(ctx context.Context, g *server.Group) error
-	// stop ends the clients and waits for them. It also ends clients that do not run.
-	stop() error
-}
-
-// newFleet returns clients that do not run yet.
-func (r *run) newFleet(ctx context.Context) (fleet, error) {
-	if r.config.Real {
-		return r.openRealClients(ctx)
-	}
-	return r.newClients()
-}
-
 // clients are the simulated clients of all nodes.
 type clients struct {
 	fleet *simclient.Fleet
@@ -67,20 +48,18 @@ func (r *run) newClients() (*clients, error) {
 	return c, nil
 }
 
-// start implements [fleet].
-func (c *clients) start(ctx context.Context, g *server.Group) error {
+// start starts the clients.
+func (c *clients) start(ctx context.Context, g *server.Group) {
 	c.group = g
 	c.ctx, c.end = context.WithCancel(ctx)
 	c.ended.Go(func() { c.fleet.Run(c.ctx) })
-	return nil
 }
 
-// stop implements [fleet].
-func (c *clients) stop() error {
+// stop ends the clients, if they run, and waits for them.
+func (c *clients) stop() {
 	c.end()
 	c.ended.Wait()
 	c.reports.Wait()
-	return nil
 }
 
 // Report sends reports to the leader. The fleet has one batch in flight, so there is one

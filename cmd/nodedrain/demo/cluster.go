@@ -49,18 +49,6 @@ func (c *Cluster) limits() map[cluster.GroupKey]int {
 	return limits
 }
 
-// withoutBudget lets all allocations of a service move at once.
-func (c *Cluster) withoutBudget() {
-	for i, j := range c.Jobs {
-		c.Jobs[i] = j.Copy()
-		for _, g := range c.Jobs[i].TaskGroups {
-			if j.Type == cluster.JobService && g.Migrate != nil {
-				g.Migrate.MaxParallel = g.Count
-			}
-		}
-	}
-}
-
 // everyNode reports whether the job runs on every node.
 func (c *Cluster) everyNode(key cluster.JobKey) bool {
 	return slices.ContainsFunc(c.Jobs, func(j *cluster.Job) bool { return j.Key() == key && j.Type.EveryNode() })

@@ -3,6 +3,7 @@ package demo
 import (
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -15,18 +16,14 @@ type Config struct {
 	// Dir is a folder with the lists of a real cluster (package openb), or empty
 	// for a generated one.
 	Dir string
-	// Real runs tasks as processes of this machine, on real clients of nodes. Dir must be empty and
-	// TimeScale zero.
-	Real bool
-	// Nodes is the size of a generated cluster. Zero is [DefaultNodes], and [DefaultRealNodes] with
-	// Real; with Dir it must be zero.
+	// Nodes is the size of a generated cluster. Zero is [DefaultNodes]. With Dir it must be zero.
 	Nodes int
 	// Drains is how many nodes are drained at once, at most half of them: the others take
 	// their allocations. Zero is a twentieth of a cluster from Dir and a sixth of a generated
-	// one, and half with Real.
+	// one.
 	Drains int
 	// Deadline is the deadline of the drains that have one, in simulated time.
-	// Zero is [DefaultDeadline], and [DefaultRealDeadline] with Real.
+	// Zero is [DefaultDeadline].
 	Deadline time.Duration
 	// Seed is the seed of the generated cluster and of the choice of nodes.
 	Seed uint64
@@ -38,21 +35,13 @@ type Config struct {
 	// Servers is the number of servers, at least three: one of them is killed. Zero is
 	// [server.DefaultServers].
 	Servers int
-	// WithoutBudget gives every service job a max_parallel of its count. So no migrate block
-	// holds a drain back, and the summary shows what the budgets prevent.
-	WithoutBudget bool
 	// Loopback connects the servers by TCP instead of memory.
 	Loopback bool
 	// Timeout ends the run, in real time. Zero is [DefaultTimeout].
 	Timeout time.Duration
 
-	// LogKeeper are the arguments that make this program the keeper of a task's log; Real needs them.
-	LogKeeper []string
-	// Version is the version of real clients.
-	Version string
-
-	// Progress shows the run, and is closed at its end; nil shows nothing.
-	Progress Progress
+	// Progress receives the progress as lines of text. Nil discards it. Errors of writes are ignored.
+	Progress io.Writer
 	// Logger receives the servers' log; nil discards it.
 	Logger hclog.Logger
 }
@@ -63,9 +52,6 @@ const (
 	DefaultDeadline  = 10 * time.Minute
 	DefaultTimeScale = 30
 	DefaultTimeout   = 5 * time.Minute
-
-	DefaultRealNodes    = 6
-	DefaultRealDeadline = 15 * time.Second
 )
 
 // maxTimeScale keeps simulated times longer than the resolution of timers.
@@ -76,21 +62,14 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Dir != "" && c.Nodes != 0 {
 		return c, errors.New("a loaded cluster has its own number of nodes")
 	}
-	switch {
-	case c.Real && c.Dir != "":
-		return c, errors.New("real tasks need a generated cluster: a loaded one is too large for a machine")
-	case c.Real && c.TimeScale != 0:
-		return c, errors.New("real tasks run in real time: they have no time scale")
-	case c.Real:
-		c.TimeScale = 1
-		setDefault(&c.Nodes, DefaultRealNodes)
-		setDefault(&c.Deadline, DefaultRealDeadline)
-	}
 	setDefault(&c.Nodes, DefaultNodes)
 	setDefault(&c.Deadline, DefaultDeadline)
 	setDefault(&c.TimeScale, DefaultTimeScale)
 	setDefault(&c.Servers, server.DefaultServers)
 	setDefault(&c.Timeout, DefaultTimeout)
+	if c.Progress == nil {
+		c.Progress = io.Discard
+	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
 	}
@@ -128,8 +107,6 @@ func (c *Config) drains(nodes int) (int, error) {
 		return n, nil
 	case c.Dir != "":
 		return max(1, nodes/20), nil
-	case c.Real:
-		return nodes / 2, nil
 	}
 	return max(1, nodes/6), nil
 }

@@ -1,6 +1,6 @@
 // Package demo runs a cluster in one process and drains nodes of it: three raft servers with
-// the drainer and a scheduler on the leader, simulated or real clients, and a generated cluster or a
-// real one (package openb). It drains several nodes at once, kills the leader when half of the
+// the drainer and a scheduler on the leader, simulated clients, and a generated cluster or a real one
+// (package openb). It drains several nodes at once, kills the leader when half of the
 // work is done, and reports the result, counted by a witness that shares no code with the
 // drainer.
 //
@@ -12,13 +12,6 @@
 // [Config].TimeScale. The times in the state are real. Jobs are registered with their delays
 // scaled down, and the drainer's margins are scaled alike. Raft's elections and the drainer's
 // own work are not scaled.
-//
-// # Real tasks
-//
-// With [Config].Real the clients are those of package client/node, and tasks are processes of the
-// driver raw_exec. They call the servers of this process directly: no other process reaches the
-// servers. The time scale is 1. A directory of this user holds all that they keep. Run removes it, and ends
-// what a killed process has left in it.
 //
 // # Choice of nodes
 //

@@ -19,10 +19,10 @@ const (
 // maxLineDrains is up to how many drains have lines of their own.
 const maxLineDrains = 20
 
-// Lines shows progress as plain lines: at most once a second the sum over all drains, with a
+// lines writes the progress: at most once a second the sum over all drains, with a
 // line for each of up to 20 drains whose reason has changed, and a line at the end of each
 // drain.
-type Lines struct {
+type lines struct {
 	out  io.Writer
 	next time.Duration // when the sum is shown next if it changed
 	idle time.Duration // when it is shown next if not
@@ -32,22 +32,21 @@ type Lines struct {
 	reasons map[string]rules.Reason
 }
 
-// NewLines returns plain lines. It ignores errors of out.
-func NewLines(out io.Writer) *Lines {
-	return &Lines{out: out, ended: make(map[string]bool), reasons: make(map[string]rules.Reason)}
+func newLines(out io.Writer) *lines {
+	return &lines{out: out, ended: make(map[string]bool), reasons: make(map[string]rules.Reason)}
 }
 
-// Event writes one line.
-func (l *Lines) Event(at time.Duration, text string) {
+// event writes one line.
+func (l *lines) event(at time.Duration, text string) {
 	fmt.Fprintf(l.out, "%7s  %s\n", seconds(at), text)
 }
 
-// Look shows what has changed since the last look.
-func (l *Lines) Look(look Look) {
+// show writes what has changed since the last call.
+func (l *lines) show(look Look) {
 	for _, d := range look.Drains {
 		if d.Outcome != cluster.OutcomeNone && !l.ended[d.Node] {
 			l.ended[d.Node] = true
-			l.Event(look.At, fmt.Sprintf("%s: %s", d.Node, d.text()))
+			l.event(look.At, fmt.Sprintf("%s: %s", d.Node, d.text()))
 		}
 	}
 	if look.At < l.next {
@@ -66,7 +65,7 @@ func (l *Lines) Look(look Look) {
 		if still := look.still(); still != "" {
 			text += "; " + still
 		}
-		l.Event(look.At, text)
+		l.event(look.At, text)
 	}
 	if len(look.Drains) <= maxLineDrains && look.Leader != "" {
 		l.reasonsOf(look)
@@ -74,17 +73,14 @@ func (l *Lines) Look(look Look) {
 }
 
 // reasonsOf shows the drains whose reason has changed.
-func (l *Lines) reasonsOf(look Look) {
+func (l *lines) reasonsOf(look Look) {
 	for _, d := range look.Drains {
 		if d.Outcome != cluster.OutcomeNone || d.Left == 0 {
 			continue
 		}
-		if told, ok := l.reasons[d.Node]; !ok || told != d.Reason {
+		if last, ok := l.reasons[d.Node]; !ok || last != d.Reason {
 			l.reasons[d.Node] = d.Reason
-			l.Event(look.At, fmt.Sprintf("  %s: %s", d.Node, d.text()))
+			l.event(look.At, fmt.Sprintf("  %s: %s", d.Node, d.text()))
 		}
 	}
 }
-
-// Close does nothing.
-func (l *Lines) Close() {}

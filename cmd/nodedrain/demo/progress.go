@@ -9,16 +9,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Progress shows a run. All calls come from one goroutine.
-type Progress interface {
-	// Event shows one event, in one line.
-	Event(at time.Duration, text string)
-	// Look shows all drains, always the same ones in the same order.
-	Look(Look)
-	// Close stops showing, and waits for the last drawing.
-	Close()
-}
-
 // Look is the state of all drains at one time.
 type Look struct {
 	// At is the time since the run began.
@@ -111,10 +101,3 @@ func (l Look) still() string {
 
 // seconds formats a duration.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }
-
-// Silence shows nothing.
-type Silence struct{}
-
-func (Silence) Event(time.Duration, string) {}
-func (Silence) Look(Look)                   {}
-func (Silence) Close()                      {}

@@ -3,9 +3,7 @@ package demo
 import (
 	"bytes"
 	"fmt"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/shoenig/test/must"
@@ -14,9 +12,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// script shows the drains of two nodes and the kill of a leader, with many looks a second.
-func script(p Progress) {
-	p.Event(0, "time scale 60: a simulated minute takes 1s")
+// script shows the drains of two nodes and the kill of a leader, with many calls a second.
+func script(l *lines) {
+	l.event(0, "time scale 60: a simulated minute takes 1s")
 	a := DrainLook{Node: "node-a", Total: 8}
 	b := DrainLook{Node: "node-b", Total: 3}
 	for i := range 50 {
@@ -40,21 +38,20 @@ func script(p Progress) {
 		}
 		look.Drains = []DrainLook{a, b}
 		if i == 16 {
-			p.Event(at, "killed the leader, server-1")
+			l.event(at, "killed the leader, server-1")
 		}
-		p.Look(look)
+		l.show(look)
 		if i == 26 {
-			p.Event(at, "server-2 leads")
+			l.event(at, "server-2 leads")
 		}
 	}
-	p.Close()
 }
 
 // Plain lines show the changes, at most once a second.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	script(NewLines(&out))
+	script(newLines(&out))
 	golden(t, "lines.golden", out.String())
 }
 
@@ -78,7 +75,7 @@ func TestLook_still(t *testing.T) {
 func TestLines_many(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	lines := NewLines(&out)
+	progress := newLines(&out)
 	look := Look{Leader: "server-1"}
 	for i := range 21 {
 		d := DrainLook{Node: fmt.Sprintf("node-%d", i), Total: 2, Left: 2, Reason: rules.ReasonStopping}
@@ -86,47 +83,7 @@ func TestLines_many(t *testing.T) {
 		look.Drains = append(look.Drains, d)
 	}
 	look.Drains[0] = DrainLook{Node: "node-0", Total: 2, Outcome: cluster.OutcomeComplete, Took: time.Second}
-	lines.Look(look)
+	progress.show(look)
 	must.Eq(t, "   0.0s  node-0: complete in 1.0s\n"+
 		"   0.0s  1 of 21 drains ended, 40 of 42 allocations left: 40 stopping\n", out.String())
-}
-
-// Each bar ends with its drain, and the terminal is restored.
-func TestBars(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		bars := NewBars(&out)
-		script(slowly{bars})
-		for _, want := range []string{
-			"killed the leader, server-1", "node-a", "8 left: 1 stopping, 7 waiting for room", "no leader",
-			"complete in 4.2s", "deadline reached in 3.1s",
-		} {
-			must.StrContains(t, out.String(), want)
-		}
-		must.StrHasSuffix(t, "\n", out.String())
-	})
-}
-
-// Bars that are closed early end too.
-func TestBars_closedEarly(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		NewBars(&out).Close()
-		bars := NewBars(&out)
-		bars.Look(Look{Leader: "server-1", Drains: []DrainLook{{Node: "node-a", Total: 3, Left: 2}}})
-		time.Sleep(time.Second)
-		bars.Close()
-		must.StrContains(t, out.String(), "2 left")
-		must.False(t, strings.Contains(out.String(), "complete"))
-	})
-}
-
-// slowly shows each look for as long as it lasts.
-type slowly struct{ Progress }
-
-func (s slowly) Look(l Look) {
-	s.Progress.Look(l)
-	time.Sleep(100 * time.Millisecond)
 }

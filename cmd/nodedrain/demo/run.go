@@ -21,13 +21,13 @@ var ErrTimeout = errors.New("the demonstration took longer than its timeout")
 
 // run is one run of the demonstration.
 type run struct {
-	config  Config
-	scale   scale
-	began   time.Time
-	loaded  time.Time // when the cluster was loaded or generated
-	cluster *Cluster
-	// limits are those of the cluster's migrate blocks, also in a run without them.
-	limits   map[cluster.GroupKey]int
+	config   Config
+	scale    scale
+	began    time.Time
+	loaded   time.Time // when the cluster was loaded or generated
+	cluster  *Cluster
+	limits   map[cluster.GroupKey]int // of the cluster's migrate blocks
+	progress *lines
 	observer *observer
 	group    *server.Group
 	servers  []*server.Server // all, with the killed one
@@ -46,15 +46,11 @@ type run struct {
 // summary; the summary holds the failures of drains. All goroutines of Run have ended when it
 // returns.
 func Run(ctx context.Context, config Config) (*Summary, error) {
-	if config.Progress == nil {
-		config.Progress = Silence{}
-	}
-	defer config.Progress.Close()
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	r := &run{config: config, scale: scale(config.TimeScale), began: time.Now()}
+	r := &run{config: config, progress: newLines(config.Progress), scale: scale(config.TimeScale), began: time.Now()}
 	ctx, cancel := context.WithTimeoutCause(ctx, config.Timeout, ErrTimeout)
 	defer cancel()
 	if err := r.prepare(); err != nil {
@@ -84,37 +80,24 @@ func (r *run) prepare() (err error) {
 		return err
 	}
 	r.limits = r.cluster.limits()
-	if r.config.WithoutBudget {
-		r.cluster.withoutBudget()
-	}
 	r.loaded = time.Now()
 	load := r.loaded.Sub(r.began)
 	r.summary = &Summary{
 		Version: SummaryVersion, Servers: r.config.Servers, Seed: r.config.Seed, TimeScale: r.config.TimeScale,
-		RealTasks: r.config.Real, WithoutBudget: r.config.WithoutBudget,
 		Failures: []string{}, Drains: []DrainSummary{}, Groups: []GroupSummary{}, Findings: []string{},
 		Cluster: ClusterSummary{
 			Origin: r.cluster.Origin, Nodes: len(r.cluster.Nodes), Jobs: len(r.cluster.Jobs), LoadSeconds: round(load),
 		},
 	}
-	if r.config.Real {
-		r.event("tasks are real, because of -real: processes that the driver raw_exec runs")
-	} else {
-		r.event("tasks are simulated, so that a large cluster fits and drains fast; with -real they are processes")
-	}
+	r.event("tasks are simulated, so that a large cluster fits and drains fast; \"nodedrain dev\" runs real ones")
 	r.event("cluster: %s; %d jobs; loaded in %s", r.cluster.Origin, len(r.cluster.Jobs), load.Round(time.Millisecond))
-	if r.config.WithoutBudget {
-		r.event("without budgets: every service may lose all its allocations at once")
-	}
-	if !r.config.Real {
-		r.event("time scale %v: a simulated minute takes %s", r.config.TimeScale, r.scale.real(time.Minute).Round(time.Millisecond))
-	}
+	r.event("time scale %v: a simulated minute takes %s", r.config.TimeScale, r.scale.real(time.Minute).Round(time.Millisecond))
 	return nil
 }
 
 // start starts servers and clients.
-func (r *run) start(ctx context.Context) (fleet, error) {
-	clients, err := r.newFleet(ctx)
+func (r *run) start(ctx context.Context) (*clients, error) {
+	clients, err := r.newClients()
 	if err != nil {
 		return nil, err
 	}
@@ -130,22 +113,20 @@ func (r *run) start(ctx context.Context) (fleet, error) {
 		},
 	})
 	if err != nil {
-		return nil, errors.Join(err, clients.stop())
+		return nil, err
 	}
 	r.servers = r.group.Servers()
-	if err := clients.start(ctx, r.group); err != nil {
-		return nil, errors.Join(err, r.stop(clients))
-	}
+	clients.start(ctx, r.group)
 	return clients, nil
 }
 
 // stop ends clients and servers.
-func (r *run) stop(clients fleet) error {
-	err := clients.stop()
-	if shutdown := r.group.Shutdown(); shutdown != nil {
-		err = errors.Join(err, fmt.Errorf("shutting the servers down: %w", shutdown))
+func (r *run) stop(clients *clients) error {
+	clients.stop()
+	if err := r.group.Shutdown(); err != nil {
+		return fmt.Errorf("shutting the servers down: %w", err)
 	}
-	return err
+	return nil
 }
 
 // drain registers the cluster, drains nodes and kills the leader half-way. It returns when all
@@ -204,11 +185,8 @@ func (r *run) startDrains(ctx context.Context) error {
 			limited++
 		}
 	}
-	deadline := r.config.Deadline.String()
-	if !r.config.Real {
-		deadline += fmt.Sprintf(" (%s here)", r.scale.real(r.config.Deadline).Round(time.Millisecond))
-	}
-	r.event("%d nodes drain at once, %d of them with a deadline of %s", len(r.drains), limited, deadline)
+	r.event("%d nodes drain at once, %d of them with a deadline of %s (%s here)",
+		len(r.drains), limited, r.config.Deadline, r.scale.real(r.config.Deadline).Round(time.Millisecond))
 	return nil
 }
 
@@ -250,7 +228,7 @@ func (r *run) look() (ended bool) {
 		r.left, r.leftSince = left, time.Now()
 	}
 	look.Still = time.Since(r.leftSince)
-	r.config.Progress.Look(look)
+	r.progress.show(look)
 	return ended && (r.summary.LeaderKill == nil || r.summary.LeaderKill.NewLeader != "")
 }
 
@@ -279,5 +257,5 @@ func (r *run) finish() *Summary {
 }
 
 func (r *run) event(format string, args ...any) {
-	r.config.Progress.Event(time.Since(r.began), fmt.Sprintf(format, args...))
+	r.progress.event(time.Since(r.began), fmt.Sprintf(format, args...))
 }

@@ -16,9 +16,6 @@ import (
 
 // cluster loads or generates the cluster.
 func (c *Config) cluster() (*Cluster, error) {
-	if c.Real {
-		return realCluster(c.Nodes)
-	}
 	if c.Dir == "" {
 		return Generate(c.Nodes, c.Deadline, c.Seed), nil
 	}
@@ -32,12 +29,9 @@ func (c *Config) cluster() (*Cluster, error) {
 	return Trace(trace, c.Dir), nil
 }
 
-// register registers nodes, then jobs. Real clients have registered their nodes.
+// register registers nodes, then jobs.
 func (r *run) register(ctx context.Context) error {
 	for _, n := range r.cluster.Nodes {
-		if r.config.Real {
-			break
-		}
 		err := r.group.Do(ctx, func(ctx context.Context, s *server.Server) error {
 			_, err := s.Requests().RegisterNode(ctx, n)
 			return err

@@ -10,7 +10,7 @@ import (
 
 // SummaryVersion is the version of [Summary] in JSON. It changes when a field changes its
 // meaning or is removed, not when a field is added.
-const SummaryVersion = 1
+const SummaryVersion = 2
 
 // Summary is the result of a run. Its field names in JSON are stable. Times are real, in
 // seconds; a list is never null.
@@ -25,10 +25,6 @@ type Summary struct {
 	Seed    uint64         `json:"seed"`
 	// TimeScale is how many simulated seconds passed in a real one.
 	TimeScale float64 `json:"time_scale"`
-	// RealTasks says that tasks were processes. Their TimeScale is 1.
-	RealTasks bool `json:"real_tasks"`
-	// WithoutBudget says that no migrate block held the drains back.
-	WithoutBudget bool `json:"without_budget"`
 	// Seconds is how long the run took until every drain had ended, or until the timeout.
 	Seconds float64 `json:"seconds"`
 
@@ -104,7 +100,7 @@ type GroupSummary struct {
 	Group      string `json:"group"`
 	PacedMarks int    `json:"paced_marks"`
 	// Count is how many allocations the group wanted, Limit the least number of healthy ones
-	// that its migrate block allows. In a run without budgets it is that of a run with them.
+	// that its migrate block allows.
 	Count int `json:"count"`
 	Limit int `json:"limit"`
 	// LowestAtMark is the lowest number of healthy allocations after a paced mark; null

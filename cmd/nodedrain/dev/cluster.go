@@ -4,36 +4,71 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
+	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/config"
 	"github.com/seed-f9cf0b39/nodedrain/client/node"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
 
+// The files of a directory.
+const (
+	tokensFile = "tokens"
+	tokenFile  = "token"
+	serverLog  = "server.log"
+	clientsLog = "clients.log"
+	runFolder  = "run"
+)
+
+const (
+	// pollInterval is the time between two reads of the state.
+	pollInterval = 50 * time.Millisecond
+	// startWait is how long the nodes, and then the jobs, may take to run.
+	startWait = 30 * time.Second
+	// forceWait bounds the end of tasks that get no grace.
+	forceWait = 15 * time.Second
+)
+
 // Cluster is a running cluster. Build it with [Start] and end it with [Cluster.Stop].
 type Cluster struct {
-	*Nodes
-	logs   *os.File // of the server, or nil
-	server *agent.Dev
-	// registers is the token of the clients.
-	registers access.Secret
+	config Config
+	dir    *dir
+	limits []string
+	logs   []*os.File
+	logger *slog.Logger // of the real clients
+	server *agent.Agent // or nil
+	// nodeToken is the token of the clients.
+	nodeToken access.Secret
+	ids       []cluster.NodeID
+	real      []*node.Node // without Simulated
+
+	// end ends the clients. Each sends to failed when it has ended.
+	end     context.CancelFunc
+	running sync.WaitGroup
+	failed  chan error
 }
 
 // Start ends what a killed process has left in the directory, and starts a cluster. It returns when the
 // example jobs run.
 func Start(ctx context.Context, c Config) (*Cluster, error) {
-	nodes, err := newNodes(c)
+	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	one := &Cluster{Nodes: nodes}
-	if err := checkAddress(one.config.Addr); err != nil {
-		return nil, errors.Join(err, one.dir.leave())
+	d, err := openDir(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	one := &Cluster{config: c, dir: d, end: func() {}, failed: make(chan error, c.Nodes), logger: slog.New(slog.DiscardHandler)}
+	if err := checkAddress(c.Addr); err != nil {
+		return nil, errors.Join(err, d.leave())
 	}
 	if err := one.begin(ctx); err != nil {
 		stopped, cancel := context.WithTimeout(context.WithoutCancel(ctx), forceWait)
@@ -45,22 +80,19 @@ func Start(ctx context.Context, c Config) (*Cluster, error) {
 
 // begin starts everything.
 func (c *Cluster) begin(ctx context.Context) error {
-	if err := c.prepare(ctx); err != nil {
-		return err
+	if err := c.destroyAll(ctx, true); err != nil {
+		return fmt.Errorf("ending the rest of an earlier process: %w", err)
 	}
 	if err := c.startServer(ctx); err != nil {
 		return err
 	}
-	err := c.Begin(ctx, func(o *node.Options) {
-		o.Config.Servers = config.Servers{Addresses: []string{c.URL()}, Token: c.registers.Reveal()}
-	})
-	if err != nil {
+	if err := c.startClients(ctx); err != nil {
 		return err
 	}
-	if err := c.AwaitReady(ctx, c.server.Server().Store().Snapshot); err != nil {
+	if err := c.awaitNodes(ctx); err != nil {
 		return err
 	}
-	jobs, err := exampleJobs(c.User())
+	jobs, err := exampleJobs(c.config.User)
 	if err != nil {
 		return err
 	}
@@ -72,17 +104,17 @@ func (c *Cluster) begin(ctx context.Context) error {
 	return c.await(ctx, "the example jobs do not run", func() bool { return len(c.tasks()) == wanted(jobs) })
 }
 
-// startServer makes fresh tokens and starts the server.
+// startServer creates tokens and starts the server.
 func (c *Cluster) startServer(ctx context.Context) error {
 	secret, token, err := access.Generate("dev", access.Write)
 	if err != nil {
 		return err
 	}
-	registers, nodeToken, err := access.Generate("nodes", access.Node)
+	nodeSecret, nodeToken, err := access.Generate("nodes", access.Node)
 	if err != nil {
 		return err
 	}
-	c.registers = registers
+	c.nodeToken = nodeSecret
 	for name, text := range map[string]string{tokensFile: token.Line() + "\n" + nodeToken.Line(), tokenFile: secret.Reveal()} {
 		// A file of an earlier process keeps its mode: only a new file certainly has 0600.
 		if err := os.Remove(c.dir.file(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -92,21 +124,46 @@ func (c *Cluster) startServer(ctx context.Context) error {
 			return err
 		}
 	}
-	logs, err := c.openLog(serverLog)
+	log, err := c.openLog(serverLog)
 	if err != nil {
 		return err
 	}
-	c.logs = logs
-	logger := hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: logs})
+	logger := hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: log})
 	tokens, err := access.Open(c.dir.file(tokensFile), logger.Named("access"))
 	if err != nil {
 		return err
 	}
-	settings := agent.Config{Logger: logger, HTTPAddr: c.config.Addr, ServerAddr: "127.0.0.1:0", Access: tokens}
+	settings := agent.Config{Logger: logger, HTTPAddr: c.config.Addr, Access: tokens}.InMemory()
 	settings.API.Build, settings.API.Region = c.config.Version, agent.DefaultRegion
-	c.server, err = agent.NewDev(ctx, agent.DevConfig{Agent: settings, Clients: -1, NoJobs: true})
-	if err != nil {
+	if c.server, err = agent.New(settings); err != nil {
 		return err
+	}
+	return c.server.Ready(ctx)
+}
+
+// openLog opens an empty log. Stop closes it.
+func (c *Cluster) openLog(name string) (*os.File, error) {
+	log, err := os.OpenFile(c.dir.file(name), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err == nil {
+		c.logs = append(c.logs, log)
+	}
+	return log, err
+}
+
+// await reads the state until a condition holds.
+func (c *Cluster) await(ctx context.Context, otherwise string, holds func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	ticks := time.NewTicker(pollInterval)
+	defer ticks.Stop()
+	for !holds() {
+		select {
+		case <-ticks.C:
+		case err := <-c.failed:
+			return fmt.Errorf("%s: a client has ended: %w", otherwise, err)
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", otherwise, context.Cause(ctx))
+		}
 	}
 	return nil
 }
@@ -123,16 +180,27 @@ func (c *Cluster) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop ends the cluster and removes its directory. Tasks get their grace until the context ends, and
-// none after that.
+// Stop ends the cluster and removes its directory. Tasks get their kill timeout until the context ends,
+// and no time after that.
 func (c *Cluster) Stop(ctx context.Context) error {
 	errs := []error{c.endClients()}
 	if c.server != nil {
 		errs = append(errs, c.server.Stop())
 	}
-	errs = append(errs, c.Nodes.Stop(ctx))
-	if c.logs != nil {
-		errs = append(errs, c.logs.Close())
+	left := c.destroyAll(ctx, false)
+	if left != nil && ctx.Err() != nil {
+		hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), forceWait)
+		defer cancel()
+		left = c.destroyAll(hard, true)
+	}
+	errs = append(errs, left)
+	for _, log := range c.logs {
+		errs = append(errs, log.Close())
+	}
+	if left != nil {
+		errs = append(errs, c.dir.close()) // the next start continues
+	} else {
+		errs = append(errs, c.dir.remove())
 	}
 	return errors.Join(errs...)
 }

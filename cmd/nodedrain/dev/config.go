@@ -18,26 +18,26 @@ type Config struct {
 	// Addr is the "host:port" of the HTTP API, on the loopback interface. Empty is [DefaultAddr]. Port 0
 	// is any free port.
 	Addr string
-	// Nodes is the number of nodes. Zero is [DefaultNodes].
+	// Simulated makes the clients simulated: no process runs.
+	Simulated bool
+	// Nodes is the number of nodes. Zero is [DefaultNodes], and [DefaultSimulated] with Simulated.
 	Nodes int
 	// User is the name or the id of the user that runs the example tasks if this process runs as root.
 	// Empty is [DefaultUser].
 	User string
-	// Program is the path of the program that serves plugins; empty is this program. LogKeeper are the
-	// arguments that make it a log keeper.
-	Program   string
+	// LogKeeper are the arguments with which this program keeps the log of a task.
 	LogKeeper []string
-	// Command is the command line of the user, for messages. Empty is "nodedrain dev".
-	Command string
 	// Version is the version of server and clients.
 	Version string
 }
 
 // Defaults and bounds of [Config].
 const (
-	DefaultAddr  = "127.0.0.1:4646"
-	DefaultNodes = 2
-	MaxNodes     = 16
+	DefaultAddr      = "127.0.0.1:4646"
+	DefaultNodes     = 2
+	DefaultSimulated = 5
+	// MaxNodes is the largest number of real nodes.
+	MaxNodes = 16
 	// DefaultUser is the id of the user without rights of Linux.
 	DefaultUser = "65534"
 )
@@ -52,21 +52,24 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Dir == "" {
 		c.Dir = DefaultDir()
 	}
-	if c.Command == "" {
-		c.Command = "nodedrain dev"
-	}
 	if c.Addr == "" {
 		c.Addr = DefaultAddr
 	}
 	if c.Nodes == 0 {
 		c.Nodes = DefaultNodes
+		if c.Simulated {
+			c.Nodes = DefaultSimulated
+		}
 	}
 	var err error
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
 		return c, fmt.Errorf("the directory: %w", err)
 	}
-	if c.Nodes < 1 || c.Nodes > MaxNodes {
-		return c, fmt.Errorf("the number of nodes is %d and must be 1 to %d", c.Nodes, MaxNodes)
+	switch {
+	case c.Nodes < 1:
+		return c, fmt.Errorf("the number of nodes is %d and must be above 0", c.Nodes)
+	case c.Nodes > MaxNodes && !c.Simulated:
+		return c, fmt.Errorf("the number of nodes is %d and must be %d at most, because their tasks share this machine", c.Nodes, MaxNodes)
 	}
 	host, _, err := net.SplitHostPort(c.Addr)
 	if err != nil {
@@ -80,14 +83,14 @@ func (c Config) withDefaults() (Config, error) {
 
 // chooseUser leaves User empty if tasks run as the user of this process.
 func (c *Config) chooseUser() error {
-	given := c.User != ""
+	configured := c.User != ""
 	if os.Geteuid() != 0 {
-		if given {
+		if configured {
 			return errors.New("only root can run tasks as another user")
 		}
 		return nil
 	}
-	if !given {
+	if !configured {
 		c.User = DefaultUser
 	}
 	found, err := user.Lookup(c.User)
@@ -97,7 +100,7 @@ func (c *Config) chooseUser() error {
 	switch {
 	case err == nil:
 		c.User = found.Username
-	case given:
+	case configured:
 		return fmt.Errorf("the user of tasks: there is no user %q", c.User)
 	default:
 		c.User = ""

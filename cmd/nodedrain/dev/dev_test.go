@@ -20,7 +20,8 @@ func TestStart_refuses(t *testing.T) {
 		want   string
 		config Config
 	}{
-		{"the number of nodes is 17", Config{Nodes: 17}},
+		{"the number of nodes is 17 and must be 16 at most", Config{Nodes: 17}},
+		{"the number of nodes is -1", Config{Nodes: -1, Simulated: true}},
 		{"the number of nodes is -1", Config{Nodes: -1}},
 		{"the address: address 4646: missing port", Config{Addr: "4646"}},
 		{`the address is "0.0.0.0:4646"`, Config{Addr: "0.0.0.0:4646"}},
@@ -56,19 +57,19 @@ func TestOpenDir(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	path := filepath.Join(top, "d")
-	d, err := openDir(path, "nodedrain dev")
+	d, err := openDir(path)
 	must.NoError(t, err)
 	info, err := os.Stat(path)
 	must.NoError(t, err)
 	must.Eq(t, 0o711, info.Mode().Perm())
-	_, err = openDir(path, "nodedrain dev")
+	_, err = openDir(path)
 	must.ErrorContains(t, err, `"nodedrain dev" runs already`)
 	must.ErrorContains(t, err, path+" is in use by the client with pid "+strconv.Itoa(os.Getpid()))
 
 	// With nodes it stays as it is, for the next process.
 	must.NoError(t, os.Mkdir(d.file("node-1"), 0o700))
 	must.NoError(t, d.leave())
-	d, err = openDir(path, "nodedrain dev")
+	d, err = openDir(path)
 	must.NoError(t, err)
 	names, err := d.nodes()
 	must.NoError(t, err)
@@ -87,22 +88,22 @@ func TestOpenDir(t *testing.T) {
 		"link": "is not a directory",
 		"open": "other users may write to",
 	} {
-		_, err := openDir(filepath.Join(top, name), "nodedrain dev")
+		_, err := openDir(filepath.Join(top, name))
 		must.ErrorContains(t, err, want)
 	}
 	must.NoError(t, os.Chmod(top, 0o777))
-	_, err = openDir(filepath.Join(top, "new"), "nodedrain dev")
+	_, err = openDir(filepath.Join(top, "new"))
 	must.ErrorContains(t, err, "other users may write to "+top)
 }
 
 // The folder that stops the users of tasks is named.
-func TestStranger(t *testing.T) {
+func TestClosedFolder(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	closed := filepath.Join(top, "closed")
 	must.NoError(t, os.Mkdir(closed, 0o700))
-	must.Eq(t, closed, stranger(filepath.Join(closed, "d")))
-	must.Eq(t, "", stranger("/usr"))
+	must.Eq(t, closed, closedFolder(filepath.Join(closed, "d")))
+	must.Eq(t, "", closedFolder("/usr"))
 }
 
 // Only sockets that listen at the port count.

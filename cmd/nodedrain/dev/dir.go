@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/private"
 )
 
-// marker is a file that says who made a directory.
+// marker is a file in each directory of this package.
 const marker = "made-by-nodedrain-dev"
 
 // dir is the directory of a cluster, locked by this process.
@@ -22,16 +22,16 @@ type dir struct {
 	lock *record.Lock
 }
 
-// openDir makes and locks a directory. It refuses one that other users can change, and one that this
-// package has not made: the directory is emptied later.
-func openDir(path, command string) (*dir, error) {
+// openDir creates and locks a directory. It refuses one that other users can change, and one that
+// this package did not create: the directory is emptied later.
+func openDir(path string) (*dir, error) {
 	if info, err := os.Lstat(path); err == nil && !info.IsDir() {
 		return nil, fmt.Errorf("%s is not a directory", path)
 	}
 	if _, err := private.Make(path); err != nil {
 		return nil, err
 	}
-	if err := checkContent(path, command); err != nil {
+	if err := checkContent(path); err != nil {
 		return nil, err
 	}
 	if err := os.WriteFile(filepath.Join(path, marker), nil, 0o600); err != nil {
@@ -39,7 +39,7 @@ func openDir(path, command string) (*dir, error) {
 	}
 	lock, err := record.TakeLock(path)
 	if errors.Is(err, record.ErrInUse) {
-		return nil, fmt.Errorf("%q runs already: %w; end that process first", command, err)
+		return nil, fmt.Errorf("\"nodedrain dev\" runs already: %w; end that process first", err)
 	}
 	if err != nil {
 		return nil, err
@@ -51,14 +51,14 @@ func openDir(path, command string) (*dir, error) {
 	return &dir{path: path, lock: lock}, nil
 }
 
-// checkContent refuses a directory with files that this package has not made.
-func checkContent(path, command string) error {
+// checkContent refuses a directory that contains other files.
+func checkContent(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return err
 	}
 	if len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == marker }) {
-		return fmt.Errorf("%s is not empty, and %q did not make it: name another directory", path, command)
+		return fmt.Errorf("%s is not empty, and \"nodedrain dev\" did not make it: name another directory", path)
 	}
 	return nil
 }
@@ -103,8 +103,8 @@ func (d *dir) remove() error {
 	return errors.Join(err, os.RemoveAll(d.path), d.close())
 }
 
-// stranger returns the first folder on the way to a path that other users cannot pass, or nothing.
-func stranger(path string) string {
+// closedFolder returns the first folder on the way to a path that other users cannot pass, or nothing.
+func closedFolder(path string) string {
 	for at := path; ; at = filepath.Dir(at) {
 		if info, err := os.Stat(at); err == nil && info.Mode().Perm()&0o001 == 0 {
 			return at

@@ -1,15 +1,16 @@
-// Package dev runs a cluster of real processes on the loopback interface, for people who try
-// nodedrain: one server in this process and in memory, clients of nodes that run tasks with
-// raw_exec, and example jobs. [Start] starts it. "nodedrain dev" is its command.
+// Package dev runs a small cluster on the loopback interface, for people who try nodedrain: one
+// server in this process and in memory, clients, and example jobs. The clients run tasks with
+// raw_exec, or are simulated. [Start] starts a cluster. [Command] is "nodedrain dev", which can also
+// simulate clients of running servers.
 //
 // # Nothing stays
 //
 // A cluster owns one directory. [Cluster.Stop] stops the tasks, ends drivers and shims, and deletes
-// the directory. If the process is killed, its tasks keep running. The next [Start] with the same
+// the directory. If the process is killed, its tasks continue to run. The next [Start] with the same
 // directory ends them before it starts a new cluster.
 //
 // # Limits of a machine
 //
 // Tasks of the example jobs run as an unprivileged user if the process runs as root. Where the user
-// can make no control groups, only the driver can kill tasks. [Cluster.Limits] says what holds.
+// cannot create control groups, only the driver can kill tasks. [Cluster.WriteGuide] writes the limits.
 package dev

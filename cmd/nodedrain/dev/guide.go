@@ -16,9 +16,6 @@ func (c *Cluster) URL() string { return "http://" + c.server.HTTPAddr() }
 // TokenFile is the path of the file with the token.
 func (c *Cluster) TokenFile() string { return c.dir.file(tokenFile) }
 
-// Limits returns what this machine or this user does not allow, a sentence each.
-func (n *Nodes) Limits() []string { return slices.Clone(n.limits) }
-
 // wanted is the number of tasks of jobs.
 func wanted(jobs []*cluster.Job) (n int) {
 	for _, j := range jobs {
@@ -32,8 +29,8 @@ func wanted(jobs []*cluster.Job) (n int) {
 // tasks returns the running allocations of the example jobs, which have one task each, by their names.
 func (c *Cluster) tasks() (running []*cluster.Allocation) {
 	state := c.server.Server().Store().Snapshot()
-	for _, n := range c.nodes {
-		for alloc := range state.AllocsByNode(n.ID()) {
+	for _, id := range c.ids {
+		for alloc := range state.AllocsByNode(id) {
 			if alloc.ClientStatus == cluster.ClientRunning && alloc.DesiredStatus == cluster.DesiredRun {
 				running = append(running, alloc)
 			}
@@ -51,25 +48,31 @@ const shortID = 8
 // WriteGuide writes what runs and what to try.
 func (c *Cluster) WriteGuide(w io.Writer) error {
 	var b strings.Builder
-	user := "this user"
-	if c.config.User != "" {
-		user = "user " + c.config.User
-	}
 	tasks := c.tasks()
-	fmt.Fprintf(&b, "A cluster of real processes: 1 server, %s, %d tasks that run as %s\n\n", nodes(len(c.nodes)), len(tasks), user)
-	for i, n := range c.nodes {
+	size := fmt.Sprintf("1 server, %s, %d tasks", nodes(len(c.ids)), len(tasks))
+	switch {
+	case c.config.Simulated:
+		fmt.Fprintf(&b, "A cluster of simulated nodes: %s that no process runs\n\n", size)
+	case c.config.User != "":
+		fmt.Fprintf(&b, "A cluster of real processes: %s that run as user %s\n\n", size, c.config.User)
+	default:
+		fmt.Fprintf(&b, "A cluster of real processes: %s that run as this user\n\n", size)
+	}
+	for i, id := range c.ids {
 		var names []string
 		for _, alloc := range tasks {
-			if alloc.NodeID == n.ID() {
+			if alloc.NodeID == id {
 				names = append(names, fmt.Sprintf("%s=%.*s", alloc.Name, shortID, alloc.ID))
 			}
 		}
-		fmt.Fprintf(&b, "  %s%d  %.*s  %s\n", nodePrefix, i+1, shortID, n.ID(), strings.Join(names, " "))
+		fmt.Fprintf(&b, "  %s%d  %.*s  %s\n", nodePrefix, i+1, shortID, id, strings.Join(names, " "))
 	}
 	b.WriteString("\nIn a second terminal:\n\n")
 	fmt.Fprintf(&b, "  export NOMAD_ADDR=%s NOMAD_TOKEN=$(cat %s)\n", c.URL(), c.TokenFile())
 	if subject := example(tasks); subject != nil {
-		fmt.Fprintf(&b, "  nodedrain alloc logs -f %.*s &\n", shortID, subject.ID)
+		if !c.config.Simulated {
+			fmt.Fprintf(&b, "  nodedrain alloc logs -f %.*s &\n", shortID, subject.ID)
+		}
 		fmt.Fprintf(&b, "  nodedrain node drain -enable -yes -deadline 2m %.*s\n", shortID, subject.NodeID)
 		fmt.Fprintf(&b, "  nodedrain node explain %.*s          # while it drains, in a third\n", shortID, subject.NodeID)
 	}

@@ -35,7 +35,7 @@ func exampleJobs(user string) ([]*cluster.Job, error) {
 		{"api", cluster.JobService, 2, serves},
 		{"report", cluster.JobBatch, 1, computes},
 	} {
-		task, err := ShellTask(j.script)
+		task, err := shellTask(j.script)
 		if err != nil {
 			return nil, fmt.Errorf("job %s: %w", j.id, err)
 		}
@@ -50,8 +50,8 @@ func exampleJobs(user string) ([]*cluster.Job, error) {
 	return jobs, nil
 }
 
-// ShellTask returns a task of raw_exec with the name main, whose shell runs a script.
-func ShellTask(script string) (*cluster.Task, error) {
+// shellTask returns a task of raw_exec with the name main, whose shell runs a script.
+func shellTask(script string) (*cluster.Task, error) {
 	config, err := json.Marshal(map[string]any{"command": "/bin/sh", "args": []string{"-c", script}})
 	if err != nil {
 		return nil, fmt.Errorf("the config of a task: %w", err)

@@ -17,9 +17,6 @@ import (
 
 // Flags are the flags of "nodedrain server".
 type Flags struct {
-	dev     bool
-	clients int
-
 	name, dataDir         string
 	http, bind, advertise string
 	expect                int
@@ -42,8 +39,6 @@ type Flags struct {
 // Set returns the set of the flags.
 func (f *Flags) Set() *flag.FlagSet {
 	set := flag.NewFlagSet("server", flag.ContinueOnError)
-	set.BoolVar(&f.dev, "dev", false, "")
-	set.IntVar(&f.clients, "clients", agent.DefaultDevClients, "")
 	set.StringVar(&f.name, "name", "", "")
 	set.StringVar(&f.dataDir, "data-dir", "", "")
 	set.StringVar(&f.http, "http", agent.DefaultHTTPAddr, "")
@@ -73,18 +68,7 @@ func (f *Flags) Set() *flag.FlagSet {
 
 // check refuses invalid combinations of flags.
 func (f *Flags) check(given map[string]bool) error {
-	var pairs [][2]string
-	for _, name := range []string{"data-dir", "bootstrap-expect", "join", "leave", "advertise", "peer-secret-file"} {
-		pairs = append(pairs, [2]string{"dev", name})
-	}
-	if err := cli.Exclusive(given, pairs); err != nil {
-		return err
-	}
 	switch {
-	case !f.dev && given["clients"]:
-		return errors.New("-clients needs -dev: only a development server has simulated clients")
-	case f.clients < 0:
-		return fmt.Errorf("-clients is %d and must not be below 0", f.clients)
 	case given["bootstrap-expect"] && f.expect < 1:
 		return fmt.Errorf("-bootstrap-expect is %d and must be above 0", f.expect)
 	case (f.cert == "") != (f.key == ""):
@@ -97,8 +81,8 @@ func (f *Flags) check(given map[string]bool) error {
 		return fmt.Errorf("-max-conns is %d and must not be below 0", f.conns.All)
 	case f.conns.PerAddress < 0:
 		return fmt.Errorf("-max-conns-per-address is %d and must not be below 0", f.conns.PerAddress)
-	case !f.dev && f.dataDir == "":
-		return errors.New("-data-dir is required: it holds the server's log; for a development server in memory use -dev")
+	case f.dataDir == "":
+		return errors.New("-data-dir is required: it holds the server's log; to try things, use \"nodedrain dev\"")
 	}
 	return nil
 }

@@ -29,15 +29,13 @@ func (c *Command) Synopsis() string { return "Run a server" }
 // Help returns the help.
 func (c *Command) Help() string {
 	return strings.TrimSpace(fmt.Sprintf(`
-Usage: nodedrain server -dev [options]
-       nodedrain server -data-dir DIR -bootstrap-expect N [-join ADDRESS]... [options]
+Usage: nodedrain server -data-dir DIR -bootstrap-expect N [-join ADDRESS]... [options]
        nodedrain server -data-dir DIR -join ADDRESS... [options]
 
   Runs one server of a cluster: raft, the state store, a scheduler, the drainer, and the
-  HTTP API that the other commands use. The first form runs a development cluster of one
-  server in memory, with simulated clients and some jobs. The second form runs one of N
-  servers that form a new cluster when all have connected. The third form joins a running
-  cluster. A restarted server returns to its cluster with any form.
+  HTTP API that the other commands use. The first form runs one of N servers that form a
+  new cluster when all have connected. The second form joins a running cluster. A
+  restarted server returns to its cluster with either form.
 
   SIGINT and SIGTERM shut the server down. A second signal ends it at once. On SIGHUP the
   server reads its tokens and certificates again.
@@ -51,10 +49,6 @@ Usage: nodedrain server -dev [options]
   that it has acknowledged. See "nodedrain server recover -help".
 
 Options:
-
-  -dev              Run a development cluster of one server in memory.
-  -clients N        Number of simulated clients, with -dev. Default: %d. 0 means no
-                    clients and no example jobs.
 
   -name NAME        The server's name in the cluster. It must never change. Default:
                     random, kept in the data directory.
@@ -106,7 +100,7 @@ Options:
 %s
   -log-level LEVEL  trace, debug, info, warn, error or off. Default: info.
   -log-json         Log in JSON.
-`, int(ExitRefused), agent.DefaultDevClients, agent.DefaultHTTPAddr, agent.DefaultServerAddr, agent.DefaultRegion, connlimit.MaxDefault, knobHelp()))
+`, int(ExitRefused), agent.DefaultHTTPAddr, agent.DefaultServerAddr, agent.DefaultRegion, connlimit.MaxDefault, knobHelp()))
 }
 
 // Run runs the command and returns its exit code.
@@ -130,7 +124,7 @@ func (c *Command) run(args []string) (err error) {
 		return err
 	}
 	s := &serving{logger: logger}
-	switch err := s.start(c.Ctx, &f); {
+	switch err := s.start(&f); {
 	case errors.Is(err, cluster.ErrVersion), errors.Is(err, datadir.ErrUnsafe):
 		return c.refuse(err)
 	case errors.Is(err, agent.ErrPeerAccess):
@@ -175,12 +169,10 @@ type serving struct {
 	tokens  *access.Tokens
 	certs   *agent.Certs
 	metrics *telemetry.Telemetry
-	// stopAgent stops the agent and, in a development cluster, its clients.
-	stopAgent func() error
 }
 
 // start starts the server as the flags configure it.
-func (s *serving) start(ctx context.Context, f *Flags) error {
+func (s *serving) start(f *Flags) error {
 	config := agent.Config{
 		Name: f.name, DataDir: f.dataDir, Logger: s.logger,
 		HTTPAddr: f.http, ServerAddr: f.bind, Advertise: f.advertise, AllowInsecure: f.insecure,
@@ -200,7 +192,7 @@ func (s *serving) start(ctx context.Context, f *Flags) error {
 		return err
 	}
 	config.Metrics = s.metrics
-	if err := s.startAgent(ctx, f, config); err != nil {
+	if s.Agent, err = agent.New(config); err != nil {
 		s.metrics.Close()
 		return err
 	}
@@ -233,27 +225,6 @@ func (s *serving) secure(f *Flags, config *agent.Config) (err error) {
 		}
 		config.HTTPTLS, config.ServerTLS = s.certs.Public(), s.certs.Peers()
 	}
-	return nil
-}
-
-func (s *serving) startAgent(ctx context.Context, f *Flags, config agent.Config) error {
-	if !f.dev {
-		one, err := agent.New(config)
-		if err != nil {
-			return err
-		}
-		s.Agent, s.stopAgent = one, one.Stop
-		return nil
-	}
-	clients := f.clients
-	if clients == 0 {
-		clients = -1 // no clients: DevConfig reads zero as the default
-	}
-	dev, err := agent.NewDev(ctx, agent.DevConfig{Agent: config, Clients: clients, NoJobs: f.clients == 0})
-	if err != nil {
-		return err
-	}
-	s.Agent, s.stopAgent = dev.Agent, dev.Stop
 	return nil
 }
 
@@ -292,5 +263,5 @@ func (s *serving) reload() error {
 
 func (s *serving) stop() error {
 	defer s.metrics.Close()
-	return s.stopAgent()
+	return s.Stop()
 }

@@ -1,0 +1,146 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/client/node"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
+)
+
+const (
+	rawExec    = "raw_exec"
+	nodePrefix = "node-"
+)
+
+// startClients starts the clients of all nodes.
+func (c *Cluster) startClients(ctx context.Context) error {
+	log, err := c.openLog(clientsLog)
+	if err != nil {
+		return err
+	}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	c.end = end
+	if c.config.Simulated {
+		c.startSimulated(life, log)
+		return nil
+	}
+	if err := c.chooseLimits(); err != nil {
+		return err
+	}
+	c.logger = slog.New(slog.NewTextHandler(log, nil))
+	for i := range c.config.Nodes {
+		o := c.options(nodePrefix + strconv.Itoa(i+1))
+		o.Config.Servers = config.Servers{Addresses: []string{c.URL()}, Token: c.nodeToken.Reveal()}
+		one, err := node.Open(ctx, o)
+		if err != nil {
+			return fmt.Errorf("starting %s: %w", o.Config.Name, err)
+		}
+		c.real, c.ids = append(c.real, one), append(c.ids, one.ID())
+		c.running.Go(func() { c.failed <- one.Run(life) })
+	}
+	return nil
+}
+
+// chooseLimits notes what this machine does not allow.
+func (c *Cluster) chooseLimits() error {
+	groups, err := cgroup.Find("/")
+	if err != nil {
+		return err
+	}
+	if !groups.Usable() {
+		c.limits = append(c.limits, "This user cannot create control groups here: tasks have no limits of CPU and memory, and only their driver can kill them.")
+	}
+	if os.Geteuid() != 0 {
+		c.limits = append(c.limits, "This user is not root: tasks run as this user.")
+		return nil
+	}
+	if closed := closedFolder(c.dir.path); c.config.User != "" && closed != "" {
+		c.limits = append(c.limits, fmt.Sprintf("Tasks run as root: user %s cannot pass the folder %s.", c.config.User, closed))
+		c.config.User = ""
+	} else if c.config.User == "" {
+		c.limits = append(c.limits, fmt.Sprintf("Tasks run as root: this machine has no user with the id %s.", DefaultUser))
+	}
+	return nil
+}
+
+// awaitNodes waits until the servers have the nodes, and the driver of real ones is healthy. The error
+// contains the reason of an unhealthy driver.
+func (c *Cluster) awaitNodes(ctx context.Context) error {
+	reason := ""
+	err := c.await(ctx, "the nodes are not ready", func() bool {
+		s := c.server.Server().Store().Snapshot()
+		for _, id := range c.ids {
+			row := s.Node(id)
+			switch {
+			case row == nil:
+				return false
+			case c.config.Simulated:
+			case row.Drivers[rawExec] == nil:
+				return false
+			case !row.Drivers[rawExec].Healthy:
+				reason = row.Drivers[rawExec].HealthDescription
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil && reason != "" {
+		return fmt.Errorf("%s cannot run here: %s: %w", rawExec, reason, err)
+	}
+	return err
+}
+
+// options returns the options of a real client, except its servers.
+func (c *Cluster) options(name string) node.Options {
+	run := c.dir.file(runFolder + "/" + name)
+	if len(run) > config.MaxRunDir {
+		run = "" // the client chooses one
+	}
+	return node.Options{
+		Config: &config.Config{
+			Name: name, Datacenter: config.DefaultDatacenter, Region: config.DefaultRegion, Pool: cluster.DefaultNodePool, Class: "dev",
+			DataDir: c.dir.file(name), RunDir: run,
+			Resources: cluster.Resources{CPU: 4000, MemoryMB: 4096, DiskMB: 10 << 10},
+			Limits:    config.Limits{MaxKillTimeout: time.Minute, MaxAllocs: config.DefaultMaxAllocs, DriverCalls: config.DefaultDriverCalls},
+			Plugins:   map[string]config.Plugin{rawExec: {Name: rawExec, Enabled: true}},
+		},
+		LogKeeper: c.config.LogKeeper, Version: c.config.Version,
+		GroupsOptional: true, Logger: c.logger.With("name", name),
+	}
+}
+
+// endClients ends the clients. Their tasks continue to run.
+func (c *Cluster) endClients() error {
+	c.end()
+	c.running.Wait()
+	var errs []error
+	for _, one := range c.real {
+		errs = append(errs, one.Close())
+	}
+	c.real = nil
+	return errors.Join(errs...)
+}
+
+// destroyAll destroys all nodes that have a directory.
+func (c *Cluster) destroyAll(ctx context.Context, force bool) error {
+	names, err := c.dir.nodes()
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(names))
+	var running sync.WaitGroup
+	for i, name := range names {
+		running.Go(func() { errs[i] = node.Destroy(ctx, c.options(name), force) })
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
