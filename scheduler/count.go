@@ -47,7 +47,7 @@ func (p *planner) planCount(g *cluster.TaskGroup, allocs []*cluster.Allocation) 
 func (p *planner) sortSlot(g *cluster.TaskGroup, s *slots, a *cluster.Allocation) {
 	standing, lose := p.stand(g, a)
 	if lose && standing != migrating {
-		p.lose(a)
+		p.draft.lose(a)
 	}
 	switch standing {
 	case done:
@@ -61,7 +61,7 @@ func (p *planner) sortSlot(g *cluster.TaskGroup, s *slots, a *cluster.Allocation
 	case migrating:
 		s.marked = append(s.marked, marked{a, lose})
 	case away:
-		p.await(g, a)
+		p.draft.await(g, a)
 		s.vacate(a)
 	case lost, ended, owed:
 		s.vacate(a)
@@ -81,12 +81,12 @@ func (p *planner) sortCanary(g *cluster.TaskGroup, s *slots, a *cluster.Allocati
 	standing, lose := p.stand(g, a)
 	switch standing {
 	case migrating:
-		p.migrate(a, cluster.DescMigrating, lose)
+		p.draft.migrate(a, cluster.DescMigrating, lose)
 	case away:
-		p.await(g, a)
+		p.draft.await(g, a)
 	default:
 		if lose {
-			p.lose(a)
+			p.draft.lose(a)
 		}
 	}
 	switch standing {
@@ -107,9 +107,9 @@ func (p *planner) shedSurplus(g *cluster.TaskGroup, s *slots) {
 		last := s.marked[len(s.marked)-1]
 		s.marked = s.marked[:len(s.marked)-1]
 		if last.lose {
-			p.lose(last.Allocation)
+			p.draft.lose(last.Allocation)
 		} else {
-			p.stop(last.Allocation, cluster.DescNotNeeded)
+			p.draft.stop(last.Allocation, cluster.DescNotNeeded)
 		}
 	}
 	if surplus <= 0 {
@@ -120,9 +120,9 @@ func (p *planner) shedSurplus(g *cluster.TaskGroup, s *slots) {
 		last := s.kept[len(s.kept)-1]
 		s.kept = s.kept[:len(s.kept)-1]
 		if p.successorRuns(last) {
-			p.stop(last, cluster.DescReconnected)
+			p.draft.stop(last, cluster.DescReconnected)
 		} else {
-			p.stop(last, cluster.DescNotNeeded)
+			p.draft.stop(last, cluster.DescNotNeeded)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func (p *planner) fill(g *cluster.TaskGroup, s *slots) {
 	lacking := g.Count - s.done - s.spent - len(s.kept)
 	var replaced []*cluster.Allocation
 	for _, a := range s.marked {
-		p.migrate(a.Allocation, cluster.DescMigrating, a.lose)
+		p.draft.migrate(a.Allocation, cluster.DescMigrating, a.lose)
 		lacking--
 		if isStopOnly(a.Allocation) {
 			s.names.use(a.Name)
@@ -204,7 +204,7 @@ func (p *planner) placeAll(g *cluster.TaskGroup, all *slots, same map[cluster.No
 	placed := 0
 	for _, previous := range all.canaries {
 		if s := choose(placer, g, previous.Name, previous); s.node != nil {
-			p.place(g, previous.Name, previous, s)
+			p.draft.place(g, previous.Name, previous, s)
 			placed++
 		}
 	}
@@ -215,13 +215,13 @@ func (p *planner) placeAll(g *cluster.TaskGroup, all *slots, same map[cluster.No
 			if previous.NextAllocation != "" {
 				previous = nil // it came back after its replacement: it has a successor already
 			}
-			p.place(g, name, previous, s)
+			p.draft.place(g, name, previous, s)
 			placed++
 		} else if ownVolumes(g) {
 			all.names.use(name) // no other allocation of this plan can have its volumes either
 		}
 	}
-	for ; fresh > 0 && p.most > 0; fresh-- {
+	for ; fresh > 0 && p.draft.most > 0; fresh-- {
 		name := all.names.wanted("")
 		s := placer.place(name, "")
 		if s.node == nil && ownVolumes(g) {
@@ -229,14 +229,14 @@ func (p *planner) placeAll(g *cluster.TaskGroup, all *slots, same map[cluster.No
 			continue
 		}
 		if s.node == nil {
-			p.queue(g, wanted-placed) // if one fits nowhere, the others do not fit either
+			p.draft.queue(g, wanted-placed) // if one fits nowhere, the others do not fit either
 			return
 		}
 		all.names.use(name)
-		p.place(g, name, nil, s)
+		p.draft.place(g, name, nil, s)
 		placed++
 	}
-	p.queue(g, wanted-placed-fresh)
+	p.draft.queue(g, wanted-placed-fresh)
 }
 
 // ownVolumes reports whether the volumes of an allocation of the group follow from its name.

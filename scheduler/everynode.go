@@ -54,16 +54,16 @@ func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocati
 		if b != nil {
 			previous = b.vacated
 		}
-		if previous == nil && p.most <= 0 {
+		if previous == nil && p.draft.most <= 0 {
 			continue
 		}
 		r.take(need)
 		if s.devices != nil {
 			p.world.devicesInUse(r.node.ID).Add(s.devices)
 		}
-		p.place(g, name, previous, s)
+		p.draft.place(g, name, previous, s)
 	}
-	p.queue(g, missing)
+	p.draft.queue(g, missing)
 }
 
 // spotOn chooses devices on the node, and reports false if there are not enough.
@@ -81,7 +81,7 @@ func (p *planner) spotOn(r *room, devices feasible.Devices) (s spot, ok bool) {
 func (p *planner) sortBerth(g *cluster.TaskGroup, b *berth, a *cluster.Allocation) {
 	standing, lose := p.stand(g, a)
 	if lose && standing != migrating {
-		p.lose(a)
+		p.draft.lose(a)
 	}
 	if p.ranOnce(a) {
 		standing = done
@@ -91,16 +91,16 @@ func (p *planner) sortBerth(g *cluster.TaskGroup, b *berth, a *cluster.Allocatio
 		b.done = true
 	case kept:
 		if node := p.view.Node(a.NodeID); !accepts(node, p.job, g) || p.isExcluded(node, g, a) {
-			p.stop(a, cluster.DescNotNeeded)
+			p.draft.stop(a, cluster.DescNotNeeded)
 		} else {
 			b.kept = append(b.kept, a)
 		}
 	case migrating:
-		p.migrate(a, cluster.DescTainted, lose)
+		p.draft.migrate(a, cluster.DescTainted, lose)
 		b.done = b.done || (p.job.Type == cluster.JobSysBatch && p.isSameWork(a))
 		b.vacate(a)
 	case away:
-		p.await(g, a)
+		p.draft.await(g, a)
 	case lost, ended, owed, settled:
 		b.vacate(a)
 	}
@@ -141,6 +141,6 @@ func (p *planner) shedDoubles(b *berth) {
 	for len(b.kept) > 1 {
 		last := b.kept[len(b.kept)-1]
 		b.kept = b.kept[:len(b.kept)-1]
-		p.stop(last, cluster.DescNotNeeded)
+		p.draft.stop(last, cluster.DescNotNeeded)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // each mark is judged in the state after the marks before it. It reads a number when a decision
 // first needs it: a paced mark needs no slots, and a free mark no count of healthy allocations.
 type budget struct {
-	*group
+	group *group
 	// healthy is the group's count in the view; -1 until it is read. released counts the
 	// healthy allocations that were marked since.
 	healthy, released int
@@ -31,16 +31,16 @@ func (g *group) budget() *budget { return &budget{group: g, healthy: -1} }
 // since.
 func (b *budget) healthyNow() int {
 	if b.healthy < 0 {
-		b.healthy = b.view.Healthy(b.key)
+		b.healthy = b.group.planner.view.Healthy(b.group.key)
 	}
 	return b.healthy - b.released
 }
 
 // room is how many more paced marks the budget allows.
-func (b *budget) room() int { return b.pace.Room(b.healthyNow()) }
+func (b *budget) room() int { return b.group.pace.Room(b.healthyNow()) }
 
 // maxSlots is how many free and canary marks may be outstanding.
-func (b *budget) maxSlots() int { return max(1, b.pace.MaxParallel) }
+func (b *budget) maxSlots() int { return max(1, b.group.pace.MaxParallel) }
 
 // freeSlots is how many more free and canary marks the group may have.
 func (b *budget) freeSlots() int {
@@ -54,7 +54,7 @@ func (b *budget) readSlots() {
 		return
 	}
 	b.slotsRead = true
-	for a := range b.view.ChangingAllocs(b.key) {
+	for a := range b.group.planner.view.ChangingAllocs(b.group.key) {
 		if a.Progress() > cluster.ProgressHoldsSlot {
 			break
 		}
@@ -68,7 +68,7 @@ func (b *budget) readSlots() {
 // an evaluation may still place a replacement.
 func (b *budget) countSlots(a *cluster.Allocation) {
 	if a.ClientTerminal() {
-		if a.NextAllocation == "" && leftHealthy(a) && len(b.openEvals()) > 0 {
+		if a.NextAllocation == "" && leftHealthy(a) && len(b.group.openEvals()) > 0 {
 			b.slots = append(b.slots, a.ID)
 		}
 		return
@@ -76,9 +76,9 @@ func (b *budget) countSlots(a *cluster.Allocation) {
 	if takesSlot(a.DesiredTransition.Class) {
 		b.slots = append(b.slots, a.ID)
 	}
-	if a.PreviousAllocation != "" && b.lacksVerdict(a) && leftHealthy(b.view.Alloc(a.PreviousAllocation)) {
+	if a.PreviousAllocation != "" && b.group.lacksVerdict(a) && leftHealthy(b.group.planner.view.Alloc(a.PreviousAllocation)) {
 		b.slots = append(b.slots, a.ID)
-		b.slotDue = earliest(b.slotDue, b.dueAt(a))
+		b.slotDue = earliest(b.slotDue, b.group.dueAt(a))
 	}
 }
 
@@ -93,8 +93,8 @@ func leftHealthy(a *cluster.Allocation) bool {
 // mayProceed reports whether one more allocation of a group below its budget may be marked: the
 // policy allows it, and nothing is under way that could restore the budget.
 func (b *budget) mayProceed() bool {
-	return b.policy.BelowBudget == BelowBudgetProceed && b.room() <= 0 && !b.marked &&
-		!hasPendingEval(b.view, b.key.Job) && !b.anyChanging(b.isUnderway)
+	return b.group.planner.policy.BelowBudget == BelowBudgetProceed && b.room() <= 0 && !b.marked &&
+		!hasPendingEval(b.group.planner.view, b.group.key.Job) && !b.group.anyChanging(b.group.isUnderway)
 }
 
 // admit returns why the allocation cannot be marked under the class, or counts the mark and

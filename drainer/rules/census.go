@@ -32,7 +32,7 @@ type resident struct {
 
 func (g *group) census() *census {
 	c := &census{}
-	for a := range g.view.ChangingAllocs(g.key) {
+	for a := range g.planner.view.ChangingAllocs(g.key) {
 		if !a.ClientTerminal() {
 			c.add(g, a)
 		}
@@ -42,7 +42,7 @@ func (g *group) census() *census {
 }
 
 func (c *census) add(g *group, a *cluster.Allocation) {
-	node := g.Node(a.NodeID)
+	node := g.planner.Node(a.NodeID)
 	if g.isUnderway(a, node) {
 		c.underway = append(c.underway, a.ID)
 	}

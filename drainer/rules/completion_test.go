@@ -32,7 +32,7 @@ func TestRecheckCompletions_AgreesWithTwin(t *testing.T) {
 			}
 			entry.Completions = append(entry.Completions, c)
 		}
-		state := &twin{World: w, now: now, policy: entry.Policy}
+		state := &twin{rows: rows{w}, now: now, policy: entry.Policy}
 		var want []Ending
 		refusals := 0
 		done := map[cluster.NodeID]bool{}
@@ -84,7 +84,7 @@ func TestRecheckCompletions_StoppedMeansNothingIsLeft(t *testing.T) {
 			entry.Completions = append(entry.Completions, Completion{Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision})
 		}
 		ended, _ := RecheckCompletions(w, entry)
-		state := &twin{World: w, now: now}
+		state := &twin{rows: rows{w}, now: now}
 		for _, e := range ended {
 			n := w.Node(e.Node)
 			if state.deadlineMet(n) {

@@ -61,7 +61,8 @@ type Explainer struct {
 
 // explained is a group with its plan. Its budget counts no marks of the plan.
 type explained struct {
-	*budget
+	group  *group
+	budget *budget
 	census *census
 	// planned are, by id, the allocations whose marks are in flight or would be planned now. taking
 	// are the planned allocations whose marks take a slot.
@@ -211,10 +212,10 @@ func (e *Explainer) explainMarked(r *AllocExplanation, a *cluster.Allocation) {
 func (e *Explainer) explainStaying(r *AllocExplanation, a *cluster.Allocation, n *cluster.Node) {
 	g := e.explained(r.Group)
 	if a.JobType() == cluster.JobService {
-		r.Healthy, r.Count, r.MaxParallel = g.healthyNow(), g.pace.Count, g.pace.MaxParallel
+		r.Healthy, r.Count, r.MaxParallel = g.budget.healthyNow(), g.group.pace.Count, g.group.pace.MaxParallel
 	}
 	here := latest(a.CreateTime, n.Drain.Strategy.StartedAt)
-	switch could := g.judge(a, n); {
+	switch could := g.group.judge(a, n); {
 	case could.class != cluster.MarkNone:
 		e.explainMovable(r, g, n, could.class, here)
 	case could.hold == ReasonDisconnected:
@@ -229,7 +230,7 @@ func (e *Explainer) explainStaying(r *AllocExplanation, a *cluster.Allocation, n
 	case could.hold == ReasonWaitingForStage:
 		r.set(could.hold, Since{At: here}, e.before(a.Stage()))
 	case could.hold == ReasonWaitingForHealth:
-		r.Due = a.DueAt(g.pace, e.policy.HealthGrace)
+		r.Due = a.DueAt(g.group.pace, e.policy.HealthGrace)
 		detail := "no health verdict yet, due at "
 		if a.HasVerdict() {
 			detail = fmt.Sprintf("judged healthy but %s, overdue at ", a.ClientStatus)
@@ -258,25 +259,25 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 		return
 	}
 	if takesSlot(class) {
-		g.readSlots()
-		r.Outstanding = sorted(g.slots, g.taking)
+		g.budget.readSlots()
+		r.Outstanding = sorted(g.budget.slots, g.taking)
 		r.set(ReasonWaitingForRoom, e.heldSince(r.Group, ReasonWaitingForRoom, here),
-			fmt.Sprintf("%d of %d moves outside the budget in progress", len(g.slots)+len(g.taking), g.maxSlots()))
+			fmt.Sprintf("%d of %d moves outside the budget in progress", len(g.budget.slots)+len(g.taking), g.budget.maxSlots()))
 		return
 	}
-	numbers := fmt.Sprintf("%d of %d healthy, max_parallel %d", g.healthyNow(), g.pace.Count, g.pace.MaxParallel)
-	reason := g.shortage(class, len(g.census.underway)+len(g.planned) > 0)
+	numbers := fmt.Sprintf("%d of %d healthy, max_parallel %d", g.budget.healthyNow(), g.group.pace.Count, g.group.pace.MaxParallel)
+	reason := g.group.shortage(class, len(g.census.underway)+len(g.planned) > 0)
 	since := e.heldSince(r.Group, reason, here)
 	switch reason {
 	case ReasonWaitingForReplacement:
-		r.Eval = g.blockedEval()
+		r.Eval = g.group.blockedEval()
 		since = Since{At: latest(r.Eval.CreateTime, here)}
 		r.set(reason, since, fmt.Sprintf("%s; evaluation %s is blocked: %s", numbers, r.Eval.ID, r.Eval.StatusDescription))
 	case ReasonWaitingForRoom:
 		r.Outstanding = sorted(g.census.underway, g.planned)
 		r.set(reason, since, fmt.Sprintf("%s; %d of the group moving", numbers, len(r.Outstanding)))
 	default:
-		r.set(reason, since, fmt.Sprintf("%s, need %d", numbers, g.pace.Count-g.pace.MaxParallel+1))
+		r.set(reason, since, fmt.Sprintf("%s, need %d", numbers, g.group.pace.Count-g.group.pace.MaxParallel+1))
 	}
 }
 
@@ -320,10 +321,10 @@ func (e *Explainer) explained(key cluster.GroupKey) *explained {
 		return g
 	}
 	of := e.group(key)
-	g := &explained{budget: of.budget(), census: of.census()}
+	g := &explained{group: of, budget: of.budget(), census: of.census()}
 	e.groups[key] = g
 	for _, a := range g.census.staying {
-		if e.inFlight(a.ID) || PlannedWithNode(g.judge(a.Allocation, a.node).class) {
+		if e.inFlight(a.ID) || PlannedWithNode(g.group.judge(a.Allocation, a.node).class) {
 			g.planned = append(g.planned, a.ID)
 		}
 	}

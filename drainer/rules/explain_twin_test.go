@@ -23,7 +23,7 @@ func TestExplain_AgreesWithTwin(t *testing.T) {
 		for id, mark := range pending.Marks {
 			inFlight[id] = mark.InFlight
 		}
-		state := &twin{World: w, now: now, policy: policy}
+		state := &twin{rows: rows{w}, now: now, policy: policy}
 		all := NewExplainer(w, pending, now, policy)
 		for _, n := range w.Nodes {
 			report, err := Explain(w, pending, n.ID, now, policy)

@@ -25,7 +25,7 @@ func anyEntry(t *rapid.T, w *fixture.World, now time.Time, p Policy) *Marks {
 		mark := Mark{Alloc: a.ID, Group: a.GroupKey(), Node: a.NodeID, Drain: fixture.DrainID(a.NodeID), Revision: 1}
 		if n := w.Node(a.NodeID); n != nil && n.Drain != nil {
 			mark.Revision = n.Drain.Revision
-			mark.Class, _ = (&twin{World: w, now: now, policy: p}).class(a)
+			mark.Class, _ = (&twin{rows: rows{w}, now: now, policy: p}).class(a)
 		}
 		if mark.Class == cluster.MarkPaced && fixture.OneIn(t, 5, "proceed") {
 			mark.Class = cluster.MarkProceed

@@ -10,8 +10,8 @@ import (
 // group is one group as a snapshot shows it. It is read-only; a [budget] counts marks. Plan and
 // re-check both decide with it.
 type group struct {
-	*Planner
-	key cluster.GroupKey
+	planner *Planner
+	key     cluster.GroupKey
 	// job is the current version, or nil if the job is gone.
 	job  *cluster.Job
 	pace cluster.Pace
@@ -22,7 +22,7 @@ type group struct {
 }
 
 func (s *Planner) group(key cluster.GroupKey) *group {
-	g := &group{Planner: s, key: key, job: s.view.Job(key.Job)}
+	g := &group{planner: s, key: key, job: s.view.Job(key.Job)}
 	g.pace, g.exists = cluster.PaceOf(g.job, key.Name)
 	return g
 }
@@ -39,9 +39,9 @@ type ruling struct {
 func (g *group) judge(a *cluster.Allocation, node *cluster.Node) ruling {
 	stage := a.Stage()
 	switch {
-	case leavesWithNode(a, node, g.now):
-		return g.judgeWithNode(a, node)
-	case !g.leaves(a, node):
+	case leavesWithNode(a, node, g.planner.now):
+		return g.planner.judgeWithNode(a, node)
+	case !g.planner.leaves(a, node):
 		return ruling{hold: ReasonLeftByRequest}
 	case !canReport(a, node):
 		return ruling{hold: ReasonDisconnected}
@@ -49,7 +49,7 @@ func (g *group) judge(a *cluster.Allocation, node *cluster.Node) ruling {
 		return ruling{class: cluster.MarkGone}
 	case a.JobType() != cluster.JobService:
 		return ruling{hold: ReasonBatchRunning}
-	case !g.turnHasCome(node, stage):
+	case !g.planner.turnHasCome(node, stage):
 		return ruling{hold: ReasonWaitingForStage}
 	case !g.exists:
 		return ruling{class: cluster.MarkGone}
@@ -68,7 +68,7 @@ func (g *group) judgeHealth(a *cluster.Allocation, node *cluster.Node) ruling {
 		return ruling{class: cluster.MarkPaced}
 	case a.HasVerdict() && !a.JudgedHealthy():
 		return ruling{class: cluster.MarkFree}
-	case !g.now.Before(g.dueAt(a)):
+	case !g.planner.now.Before(g.dueAt(a)):
 		return ruling{class: cluster.MarkFree}
 	}
 	return ruling{hold: ReasonWaitingForHealth}
@@ -113,14 +113,14 @@ func canReport(a *cluster.Allocation, n *cluster.Node) bool {
 
 // dueAt is when a missing health verdict of the allocation becomes overdue.
 func (g *group) dueAt(a *cluster.Allocation) time.Time {
-	return a.DueAt(g.pace, g.policy.HealthGrace)
+	return a.DueAt(g.pace, g.planner.policy.HealthGrace)
 }
 
 // lacksVerdict reports whether the allocation has no verdict on its health and is not
 // overdue.
 func (g *group) lacksVerdict(a *cluster.Allocation) bool {
 	return a.JobType() == cluster.JobService && a.ClientStatus != cluster.ClientUnknown &&
-		!a.HasVerdict() && !a.ClientTerminal() && g.now.Before(g.dueAt(a))
+		!a.HasVerdict() && !a.ClientTerminal() && g.planner.now.Before(g.dueAt(a))
 }
 
 // awaitsVerdict reports whether a health verdict on the allocation can still come in time.
@@ -144,11 +144,11 @@ func runsOnMarked(a *cluster.Allocation, node *cluster.Node) bool {
 // anyChanging reports whether a changing allocation of the group satisfies the
 // condition. It reads no more than necessary.
 func (g *group) anyChanging(is func(*cluster.Allocation, *cluster.Node) bool) bool {
-	for a := range g.view.ChangingAllocs(g.key) {
+	for a := range g.planner.view.ChangingAllocs(g.key) {
 		if a.Progress() > cluster.ProgressChanging {
 			break
 		}
-		if !a.ClientTerminal() && is(a, g.Node(a.NodeID)) {
+		if !a.ClientTerminal() && is(a, g.planner.Node(a.NodeID)) {
 			return true
 		}
 	}
@@ -164,7 +164,7 @@ func (g *group) stuck() bool {
 // openEvals are the job's evaluations that are pending or blocked.
 func (g *group) openEvals() []*cluster.Evaluation {
 	if g.evals == nil {
-		g.evals = slices.AppendSeq([]*cluster.Evaluation{}, g.view.OpenEvals(g.key.Job))
+		g.evals = slices.AppendSeq([]*cluster.Evaluation{}, g.planner.view.OpenEvals(g.key.Job))
 	}
 	return g.evals
 }

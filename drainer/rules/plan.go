@@ -113,13 +113,13 @@ func (b *budget) order(candidates []candidate) {
 		return
 	}
 	takesNoRoom := func(c candidate) bool { return c.class != cluster.MarkPaced }
-	none := b.room() <= 0 && b.policy.BelowBudget != BelowBudgetProceed
+	none := b.room() <= 0 && b.group.planner.policy.BelowBudget != BelowBudgetProceed
 	all := b.room() >= len(candidates)
 	if (none || all) && !slices.ContainsFunc(candidates, takesNoRoom) {
 		return
 	}
 	for i, c := range candidates {
-		candidates[i].consumers = b.view.Consumers(c.node.ID)
+		candidates[i].consumers = b.group.planner.view.Consumers(c.node.ID)
 	}
 	slices.SortFunc(candidates, candidate.compare)
 }
@@ -135,7 +135,7 @@ func (p *GroupPlan) choose(b *budget, c *census, candidates []candidate) {
 		}
 	}
 	for i, c := range held {
-		if b.policy.BelowBudget != BelowBudgetProceed {
+		if b.group.planner.policy.BelowBudget != BelowBudgetProceed {
 			break
 		}
 		if c.class == cluster.MarkPaced && p.mark(b, c, cluster.MarkProceed) {
@@ -149,7 +149,7 @@ func (p *GroupPlan) choose(b *budget, c *census, candidates []candidate) {
 	}
 	for class, is := range classes {
 		if is {
-			p.Holds[b.shortage(cluster.MarkClass(class), b.marked || len(c.underway) > 0)] = true
+			p.Holds[b.group.shortage(cluster.MarkClass(class), b.marked || len(c.underway) > 0)] = true
 		}
 	}
 	if classes[cluster.MarkFree] || classes[cluster.MarkCanary] {

@@ -17,7 +17,7 @@ import (
 // copy of the world in which the earlier ones are marked: first those that leave with their nodes,
 // then those whose marks are in flight. It tries class proceed only if no other could be marked.
 func planOneByOne(w *fixture.World, now time.Time, p Policy, key cluster.GroupKey, inFlight map[cluster.AllocID]bool) []Mark {
-	state := &twin{World: w, now: now, policy: p, turnsIn: w}
+	state := &twin{rows: rows{w}, now: now, policy: p, turnsIn: w}
 	for _, a := range state.staying(key) {
 		if class, _ := state.class(a); withNode(class) {
 			state = state.after(Mark{Alloc: a.ID, Drain: fixture.DrainID(a.NodeID), Class: class})
@@ -144,7 +144,7 @@ func TestPlans_AreAcceptedInTheirState(t *testing.T) {
 		must.Eq(t, nil, refused)
 		must.Len(t, len(completions.Completions), ended)
 
-		state := &twin{World: w, now: now, policy: policy, turnsIn: w}
+		state := &twin{rows: rows{w}, now: now, policy: policy, turnsIn: w}
 		for _, mark := range accepted {
 			state = state.after(mark)
 		}
@@ -181,7 +181,7 @@ func TestPlanNode_AgreesWithTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, now := fixture.AnyWorld(t)
 		policy := anyPolicy(t)
-		state := &twin{World: w, now: now, policy: policy}
+		state := &twin{rows: rows{w}, now: now, policy: policy}
 		for n := range w.DrainingNodes() {
 			var want []Mark
 			for _, a := range w.Allocs {
@@ -206,7 +206,7 @@ func TestPlans_FactsAgreeWithTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, now := fixture.AnyWorld(t)
 		policy := anyPolicy(t)
-		s, state := NewPlanner(w, now, policy), &twin{World: w, now: now, policy: policy}
+		s, state := NewPlanner(w, now, policy), &twin{rows: rows{w}, now: now, policy: policy}
 		for _, key := range w.Groups() {
 			var nodes []cluster.NodeID
 			runsOn := false

@@ -39,7 +39,7 @@ func Recheck(v View, m *Marks) (accepted []Mark, evals []*cluster.Evaluation, re
 		wanted[mark.Group.Job] = true
 	}
 	for _, key := range m.Reevaluate {
-		if (&group{Planner: c.Planner, key: key}).stuck() {
+		if (&group{planner: c.Planner, key: key}).stuck() {
 			wanted[key.Job] = true
 		}
 	}
@@ -148,7 +148,7 @@ func (c *checker) check(m Mark) string {
 		return "the allocation is left by request"
 	}
 	b := c.budgetOf(m.Group)
-	if why := b.admit(b.judge(a, n), a, n, m.Class); why != "" {
+	if why := b.admit(b.group.judge(a, n), a, n, m.Class); why != "" {
 		return why
 	}
 	c.accepted = m.Alloc
@@ -156,7 +156,7 @@ func (c *checker) check(m Mark) string {
 }
 
 func (c *checker) budgetOf(key cluster.GroupKey) *budget {
-	if c.last != nil && c.last.key == key {
+	if c.last != nil && c.last.group.key == key {
 		return c.last
 	}
 	c.last = c.group(key).budget()

@@ -29,7 +29,7 @@ func judgeOneByOne(w *fixture.World, m *Marks) (accepted []Mark, evals []cluster
 		}
 		return 0
 	})
-	state := &twin{World: w, now: m.At, policy: m.Policy, turnsIn: w}
+	state := &twin{rows: rows{w}, now: m.At, policy: m.Policy, turnsIn: w}
 	needed := map[cluster.JobKey]bool{}
 	for _, mark := range marks {
 		if !slices.ContainsFunc(m.Evals, func(e *cluster.Evaluation) bool {
@@ -59,7 +59,7 @@ func judgeOneByOne(w *fixture.World, m *Marks) (accepted []Mark, evals []cluster
 // needsEvaluation: a marked allocation of the group still runs on a reachable draining node, and no
 // evaluation of its job would stop it.
 func needsEvaluation(w *fixture.World, key cluster.GroupKey) bool {
-	state := &twin{World: w}
+	state := &twin{rows: rows{w}}
 	for _, a := range w.Allocs {
 		n := state.nodeOf(a)
 		if a.GroupKey() == key && n != nil && n.Drain != nil && !hasEnded(a) && !toStop(a) && a.DesiredTransition.Migrate &&
@@ -133,7 +133,7 @@ func TestRecheck_KeepsTheBudget(t *testing.T) {
 			}
 		}
 		accepted, _, _ := Recheck(w, entry)
-		state := &twin{World: w, now: now, policy: entry.Policy}
+		state := &twin{rows: rows{w}, now: now, policy: entry.Policy}
 		for _, m := range accepted {
 			state = state.after(m)
 			if a := w.Alloc(m.Alloc); m.Class == cluster.MarkPaced {

@@ -12,7 +12,7 @@ import (
 // fields of every row, and nothing is cached. It shares no rule with the package or with the
 // methods of package cluster.
 type twin struct {
-	*fixture.World
+	rows
 	now    time.Time
 	policy Policy
 	// turnsIn is the world that decides the turns of stages, or nil for the world itself. For an
@@ -20,9 +20,10 @@ type twin struct {
 	turnsIn *fixture.World
 }
 
-// Rows and plain facts.
+// rows are plain facts of a world.
+type rows struct{ *fixture.World }
 
-func (w *twin) nodeOf(a *cluster.Allocation) *cluster.Node {
+func (w rows) nodeOf(a *cluster.Allocation) *cluster.Node {
 	for _, n := range w.Nodes {
 		if n.ID == a.NodeID {
 			return n
@@ -31,7 +32,7 @@ func (w *twin) nodeOf(a *cluster.Allocation) *cluster.Node {
 	return nil
 }
 
-func (w *twin) jobOf(a *cluster.Allocation) *cluster.Job {
+func (w rows) jobOf(a *cluster.Allocation) *cluster.Job {
 	for _, j := range w.Jobs {
 		if j.Namespace == a.Namespace && j.ID == a.JobID {
 			return j
@@ -41,7 +42,7 @@ func (w *twin) jobOf(a *cluster.Allocation) *cluster.Job {
 }
 
 // groupOf is the allocation's group in the current version of its job, or nil.
-func (w *twin) groupOf(a *cluster.Allocation) *cluster.TaskGroup {
+func (w rows) groupOf(a *cluster.Allocation) *cluster.TaskGroup {
 	if j := w.jobOf(a); j != nil {
 		for _, g := range j.TaskGroups {
 			if g.Name == a.TaskGroup {
@@ -52,7 +53,7 @@ func (w *twin) groupOf(a *cluster.Allocation) *cluster.TaskGroup {
 	return nil
 }
 
-func (w *twin) evalsOf(a *cluster.Allocation, status cluster.EvalStatus) (found []*cluster.Evaluation) {
+func (w rows) evalsOf(a *cluster.Allocation, status cluster.EvalStatus) (found []*cluster.Evaluation) {
 	for _, e := range w.Evals {
 		if e.Namespace == a.Namespace && e.JobID == a.JobID && e.Status == status {
 			found = append(found, e)
@@ -112,12 +113,12 @@ func isCanary(a *cluster.Allocation) bool {
 }
 
 // cannotReport: it is unknown, or its node is unreachable.
-func (w *twin) cannotReport(a *cluster.Allocation) bool {
+func (w rows) cannotReport(a *cluster.Allocation) bool {
 	n := w.nodeOf(a)
 	return a.ClientStatus == "unknown" || n == nil || n.Status == "down" || n.Status == "disconnected"
 }
 
-func (w *twin) isHealthy(a *cluster.Allocation) bool {
+func (w rows) isHealthy(a *cluster.Allocation) bool {
 	n := w.nodeOf(a)
 	good, _ := verdict(a)
 	return a.DesiredStatus == "run" && a.ClientStatus == "running" && good && !a.DesiredTransition.Migrate && !isCanary(a) &&
@@ -125,7 +126,7 @@ func (w *twin) isHealthy(a *cluster.Allocation) bool {
 }
 
 // mustLeave: the operator did not exclude it.
-func (w *twin) mustLeave(a *cluster.Allocation) bool {
+func (w rows) mustLeave(a *cluster.Allocation) bool {
 	if !w.nodeOf(a).Drain.Strategy.IgnoreSystemJobs {
 		return true
 	}
@@ -156,7 +157,7 @@ func (w *twin) deadlineMet(n *cluster.Node) bool {
 
 // Numbers of a group.
 
-func (w *twin) count(a *cluster.Allocation) int {
+func (w rows) count(a *cluster.Allocation) int {
 	g := w.groupOf(a)
 	if g == nil || w.jobOf(a).Stop {
 		return 0
@@ -164,7 +165,7 @@ func (w *twin) count(a *cluster.Allocation) int {
 	return g.Count
 }
 
-func (w *twin) maxParallel(a *cluster.Allocation) int {
+func (w rows) maxParallel(a *cluster.Allocation) int {
 	g := w.groupOf(a)
 	switch {
 	case g == nil:
@@ -189,7 +190,7 @@ func (w *twin) due(a *cluster.Allocation) time.Time {
 	return a.CreateTime.Add(deadline).Add(grace)
 }
 
-func (w *twin) healthyIn(a *cluster.Allocation) (count int) {
+func (w rows) healthyIn(a *cluster.Allocation) (count int) {
 	for _, b := range w.Allocs {
 		if sameGroup(a, b) && w.isHealthy(b) {
 			count++
@@ -198,7 +199,7 @@ func (w *twin) healthyIn(a *cluster.Allocation) (count int) {
 	return count
 }
 
-func (w *twin) roomIn(a *cluster.Allocation) int {
+func (w rows) roomIn(a *cluster.Allocation) int {
 	return w.healthyIn(a) - (w.count(a) - w.maxParallel(a))
 }
 
