@@ -32,8 +32,6 @@ type benchmarks struct {
 	figures []string
 	// progress receives the output of the benchmarks. It is never nil.
 	progress io.Writer
-	// profile is the file for a profile, or empty.
-	profile string
 	// commit is the checked-out commit, or empty if it is unknown.
 	commit string
 }
@@ -87,7 +85,7 @@ func (b benchmarks) run(ctx context.Context) ([]result, error) {
 func (b benchmarks) runOne(ctx context.Context, program, figure string) ([]result, error) {
 	command := exec.CommandContext(ctx, program,
 		"-test.run", "^$", "-test.bench", pattern(figure), "-test.benchtime", "1x", "-test.timeout", b.timeout().String())
-	command.Env = append(os.Environ(), measure.SizeVariable+"="+string(b.size), measure.PairsVariable+"="+strconv.Itoa(b.pairs), measure.ProfileVariable+"="+b.profile)
+	command.Env = append(os.Environ(), measure.SizeVariable+"="+string(b.size), measure.PairsVariable+"="+strconv.Itoa(b.pairs))
 	var output bytes.Buffer
 	command.Stdout = io.MultiWriter(&output, b.progress)
 	command.Stderr = b.progress

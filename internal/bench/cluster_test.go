@@ -36,8 +36,6 @@ type clusterPlan struct {
 	maxParallel int
 	// ended is the number of ended allocations of each job.
 	ended int
-	// alloc changes each allocation, or is nil.
-	alloc func(*cluster.Allocation)
 	// volumes gives each allocation a volume of its own, which a controller attaches, with a claim.
 	volumes bool
 }
@@ -53,10 +51,6 @@ const (
 	dealt
 	// packed fills the nodes one after the other.
 	packed
-	// ranked fills the nodes with the first allocation of each job, then with the second of each,
-	// and so on. A few marks of each job are then on few nodes, and only these have to drain again
-	// before the next measurement.
-	ranked
 )
 
 // neighbours is the number of nodes that share jobs in the layout dealt.
@@ -137,9 +131,6 @@ func (p clusterPlan) deal(nodes []cluster.NodeID) func(i int) cluster.NodeID {
 		return func(i int) cluster.NodeID { return nodes[i/(neighbours*p.perNode)*neighbours+i%neighbours] }
 	case packed:
 		return func(i int) cluster.NodeID { return nodes[i/p.perNode] }
-	case ranked:
-		jobs := p.nodes * p.perNode / p.jobSize
-		return func(i int) cluster.NodeID { return nodes[(i%p.jobSize*jobs+i/p.jobSize)/p.perNode] }
 	}
 	slots := rand.New(rand.NewPCG(1, 2)).Perm(p.nodes * p.perNode)
 	return func(i int) cluster.NodeID { return nodes[slots[i]%p.nodes] }
@@ -196,9 +187,6 @@ func (p clusterPlan) newAlloc(job *cluster.Job, j, k int) *cluster.Allocation {
 	if p.job == cluster.JobService {
 		healthy := true
 		a.DeploymentStatus = &cluster.DeploymentStatus{Healthy: &healthy, Timestamp: epoch}
-	}
-	if p.alloc != nil {
-		p.alloc(a)
 	}
 	return a
 }

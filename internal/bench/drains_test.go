@@ -54,7 +54,7 @@ func figureDrains(b *testing.B) {
 			for _, f := range []struct {
 				name   string
 				figure func(*drainRuns, *testing.B)
-			}{{"cpu", (*drainRuns).compare}, {"alone", (*drainRuns).compareAlone}, {"free", (*drainRuns).countFree}, {"crowded", (*drainRuns).countCrowded}, {"lockstep", (*drainRuns).countEntries}} {
+			}{{"cpu", (*drainRuns).compare}, {"free", (*drainRuns).countFree}, {"crowded", (*drainRuns).countCrowded}, {"lockstep", (*drainRuns).countEntries}} {
 				b.Run(fmt.Sprintf("%s/max_parallel=%d/%s", f.name, maxParallel, c), func(b *testing.B) { f.figure(r, b) })
 			}
 		}
@@ -83,18 +83,9 @@ type recording struct {
 	counts  drainCounts
 }
 
-// compare compares whole drains with applying their entries.
+// compare compares whole drains with applying the entries of the first run. All runs have equal
+// results.
 func (r *drainRuns) compare(b *testing.B) {
-	counts := r.compareAt(b, entryTime)
-	r.free = &counts
-}
-
-// compareAlone is compare with slow entries: the drainer takes one view for each entry.
-func (r *drainRuns) compareAlone(b *testing.B) { r.compareAt(b, entryTimeAlone) }
-
-// compareAt compares whole drains, whose entries take entryTime each, with applying the entries of the
-// first run. All runs have equal results.
-func (r *drainRuns) compareAt(b *testing.B, entryTime time.Duration) drainCounts {
 	var first *recording
 	ratio := measure.FigureSliced(b,
 		func() func(*measure.Meter) {
@@ -109,7 +100,7 @@ func (r *drainRuns) compareAt(b *testing.B, entryTime time.Duration) drainCounts
 		},
 		func() func(*measure.Meter) {
 			d := r.begin(b, drainer.NodeDrainerConfig{})
-			d.record, d.entryTime = first == nil, entryTime
+			d.record = first == nil
 			return func(meter *measure.Meter) {
 				d.run(meter)
 				meter.Pause()
@@ -125,7 +116,7 @@ func (r *drainRuns) compareAt(b *testing.B, entryTime time.Duration) drainCounts
 	measure.Count(b, len(first.entries), "entries")
 	measure.Count(b, first.counts.steps, "steps")
 	measure.Count(b, first.counts.views, "views")
-	return first.counts
+	r.free = &first.counts
 }
 
 // drained reports whether all drains have ended.
@@ -189,30 +180,21 @@ func (c drainCounts) report(b *testing.B) {
 	measure.Count(b, c.views, "views")
 }
 
-// The times of an entry. The drainer queries the state at most
-// [drainer.DefaultStateQueriesPerSecond] times a second. If entries are faster, one view contains the
-// effects of several.
-const (
-	// entryTime is the time of an entry in a durable log with many concurrent writers: three
-	// servers on one disk apply about 4,000 entries a second.
-	entryTime = 250 * time.Microsecond
-	// entryTimeAlone is the time of an entry in a log in which each entry waits until the previous
-	// one is on the disk. The drainer takes one view for each.
-	entryTimeAlone = 2 * time.Millisecond
-)
+// entryTime is the time of an entry in a durable log with many concurrent writers: three servers on
+// one disk apply about 4,000 entries a second. The drainer queries the state at most
+// [drainer.DefaultStateQueriesPerSecond] times a second, so one view contains several entries.
+const entryTime = 250 * time.Microsecond
 
 // drains is a run of whole drains, with a scheduler and clients that take no time.
 type drains struct {
 	*leader
-	views *viewCounter
-	meter *measure.Meter
-	now   time.Time
-	// entryTime is the time of an entry.
-	entryTime time.Duration
-	targets   []cluster.NodeID // the nodes that get the replacements
-	next      int              // the index of the last target that got one
-	moved     int              // the number of replacements, for their ids
-	all       int              // the number of allocations that have to move
+	views   *viewCounter
+	meter   *measure.Meter
+	now     time.Time
+	targets []cluster.NodeID // the nodes that get the replacements
+	next    int              // the index of the last target that got one
+	moved   int              // the number of replacements, for their ids
+	all     int              // the number of allocations that have to move
 
 	// record means that the entries are kept. lockstep means that the drains run in rounds.
 	record, lockstep bool
@@ -244,7 +226,7 @@ type stopped struct {
 func newDrains(tb testing.TB, c drainCase, plan clusterPlan, persisted []byte, config drainer.NodeDrainerConfig) *drains {
 	t := restoreCluster(tb, plan, persisted)
 	state := &viewCounter{StateReader: t.fsm.Store().Reader()}
-	d := &drains{leader: leadWith(t, state, config), views: state, targets: t.nodes[c.drained:], now: epoch, entryTime: entryTime, all: c.drained * c.perNode}
+	d := &drains{leader: leadWith(t, state, config), views: state, targets: t.nodes[c.drained:], now: epoch, all: c.drained * c.perNode}
 	for _, n := range t.nodes[:c.drained] {
 		d.propose(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{
 			Node: n, Spec: &cluster.DrainSpec{}, Drain: cluster.DrainID("drain-" + string(n)), At: epoch,
@@ -301,7 +283,7 @@ func (d *drains) applyNext() bool {
 	}
 	p := d.log[0]
 	d.log = d.log[1:]
-	d.now = d.now.Add(d.entryTime)
+	d.now = d.now.Add(entryTime)
 	answer := drainer.Answer{Outcome: raftwrite.Applied, Index: d.index}
 	if p.message != nil {
 		data := d.encode(p.message)
@@ -401,9 +383,19 @@ func (d *drains) replacement(old *cluster.Allocation) *cluster.Allocation {
 	return a
 }
 
-// report proposes the clients' reports that they have stopped and started the allocations of a plan.
+// report proposes the clients' reports after a plan: stopped allocations are complete, placed
+// allocations run and are healthy.
 func (d *drains) report(plan *cluster.Plan) {
-	m := &shims.AllocClientUpdate{Reports: reportsOf(plan, d.fsm.Store().Snapshot(), d.now)}
+	state, healthy := d.fsm.Store().Snapshot(), true
+	m := new(shims.AllocClientUpdate)
+	for _, s := range plan.Stops {
+		m.Reports = append(m.Reports, cluster.AllocReport{Alloc: s.Alloc, Node: state.Alloc(s.Alloc).NodeID, ClientStatus: cluster.ClientComplete, At: d.now})
+	}
+	for _, a := range plan.Places {
+		m.Reports = append(m.Reports, cluster.AllocReport{
+			Alloc: a.ID, Node: a.NodeID, ClientStatus: cluster.ClientRunning, Healthy: &healthy, HealthyAt: d.now, At: d.now,
+		})
+	}
 	if len(m.Reports) > 0 {
 		d.propose(m, func(drainer.Answer) {})
 	}

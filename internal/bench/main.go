@@ -1,6 +1,6 @@
 // Command bench measures the cost of the drainer and compares it with bounds.
 //
-//	go run ./internal/bench [-size small|full] [-json] [-run RE] [-counts] [-pairs N] [-fail all|counts] [-cpuprofile FILE]
+//	go run ./internal/bench [-size small|full] [-json] [-run RE] [-counts] [-pairs N] [-fail all|counts]
 //	go run ./internal/bench -table FILE...
 //
 // It runs the Go benchmarks BenchmarkFigure of this package and of the packages that they measure,
@@ -23,12 +23,6 @@
 // The full size takes hours. You can measure it in parts and write the result of each with -json to a
 // file. With -table the command joins such files of one commit and prints one table in Markdown.
 // After an interrupt (SIGINT) the command prints the figures so far.
-//
-// With -cpuprofile the command runs the work of one ratio again and writes a profile. -run must select
-// this ratio. Work that the ratio does not measure has no label "measured" in the profile:
-//
-//	go run ./internal/bench -size full -run 'drains/cpu/max_parallel=1$/1000-of' -cpuprofile FILE
-//	go tool pprof -tagfocus measured FILE
 package main
 
 import (
@@ -61,7 +55,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	pairs := flags.String("pairs", "", fmt.Sprintf("the number of pairs of each ratio, %d or more (default %d)", measure.MinPairs, measure.DefaultPairs))
 	fail := flags.String("fail", failAll, "all or counts: the broken bounds that make the exit code 1")
 	counts := flags.Bool("counts", false, "measure only counts, which are the same on every machine")
-	profile := flags.String("cpuprofile", "", "write a CPU profile of the work of one ratio to this file, which must not exist")
 	table := flags.Bool("table", false, "measure nothing, and print one table of the given files, which -json has written")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -87,11 +80,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if *counts {
 		bounds = slices.DeleteFunc(bounds, func(b bound) bool { return !b.count() })
 	}
-	if *profile != "" && !some {
-		fmt.Fprintln(stderr, "bench: -cpuprofile needs -run with one figure")
-		return 2
-	}
-	figures := benchmarks{size: s, pairs: p, figures: names(bounds), progress: stderr, profile: *profile}
+	figures := benchmarks{size: s, pairs: p, figures: names(bounds), progress: stderr}
 	if some {
 		figures.figures = alternatives(*match)
 	}

@@ -41,7 +41,7 @@ func figureOf(t *testing.T, bound, name string, low, median, high float64) figur
 // Several reports become one table in the order of the bounds. The last report of a figure counts.
 func TestTabulate(t *testing.T) {
 	first := written(t, &report{Size: measure.Full, Commit: "c0ffee", Pairs: 3, Figures: []figure{
-		figureOf(t, "drains/cpu/max_parallel=10", "large", 1.5, 1.6, 1.65), figureOf(t, "recheck", "jobs", 1.0, 1.1, 1.2),
+		figureOf(t, "drains/cpu/max_parallel=10", "large", 1.5, 1.6, 1.65), figureOf(t, "changed/cpu", "jobs", 1.0, 1.1, 1.2),
 	}})
 	second := written(t, &report{Size: measure.Full, Commit: "c0ffee", Pairs: 5, Figures: []figure{
 		figureOf(t, "drains/cpu/max_parallel=10", "large", 1.0, 1.1, 1.15), figureOf(t, "drains/cpu/max_parallel=100", "large", 1.0, 1.1, 1.15),
@@ -52,7 +52,7 @@ func TestTabulate(t *testing.T) {
 	must.StrContains(t, stdout.String(), "Of commit c0ffee, size full,")
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
 	must.Len(t, 7, lines)
-	must.Eq(t, "| applying marks with the re-check, to applying them without | jobs | 1.10 (1.00 to 1.20) | 2 | holds | 3 |  |  |", lines[4])
+	must.Eq(t, "| a changed allocation: write and step, to the write alone | jobs | 1.10 (1.00 to 1.20) | 2 | holds | 3 |  |  |", lines[4])
 	must.Eq(t, "| whole drains at max_parallel 10, entries of 0.25 ms, to applying their entries | large | 1.10 (1.00 to 1.15) | 1.4 | holds | 5 |  |  |", lines[5])
 	must.StrContains(t, lines[6], "max_parallel 100")
 	must.Eq(t, 1, run(t.Context(), []string{"-table", first}, io.Discard, io.Discard)) // the figure is broken in the first report

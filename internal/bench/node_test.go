@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +44,9 @@ func figureNode(b *testing.B) {
 	b.Run("volume-stop", figureNodeVolumeStop)
 	b.Run("volume-drain", figureNodeVolumeDrain)
 }
+
+// patience is the longest wait of a benchmark.
+const patience = 15 * time.Minute
 
 // testNode is a server and the client of one node. Both end with the benchmark.
 type testNode struct {
@@ -333,6 +337,12 @@ func reportTimes(b *testing.B, name string, times []time.Duration, bound time.Du
 	measure.RatioOf(ratios).ReportAs(b, name+"-"+measure.UnitRatio)
 	measure.Count(b, slices.Min(times).Seconds()*1000, name+"-best-ms")
 	measure.Count(b, percentile(times, 50).Seconds()*1000, name+"-median-ms")
+}
+
+// percentile returns the smallest time that p percent of the times do not exceed.
+func percentile(times []time.Duration, p float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(times))
+	return sorted[int(math.Ceil(float64(len(sorted))*p/100))-1]
 }
 
 // loadOf returns the load of the machine in the last minute.

@@ -1,11 +1,9 @@
 package measure
 
 import (
-	"context"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"runtime/pprof"
 	"syscall"
 	"time"
 )
@@ -41,8 +39,6 @@ type Meter struct {
 	// at which the current slice began.
 	handOver func()
 	sliceAt  time.Duration
-	// labels mark measured work in a profile, or are nil without a profile.
-	labels context.Context
 }
 
 // heap tracks the garbage of the process.
@@ -127,17 +123,11 @@ func (m *Meter) endTurn() {
 	if m.heap != nil && now-m.heap.collected > collectAt {
 		m.collect()
 	}
-	if m.labels != nil {
-		pprof.SetGoroutineLabels(context.Background())
-	}
 }
 
 // Resume ends a pause. It reads the CPU time last, and endTurn reads it first, so that the time to
 // read the other numbers does not count.
 func (m *Meter) Resume() {
-	if m.labels != nil {
-		pprof.SetGoroutineLabels(m.labels)
-	}
 	m.bytes = allocated()
 	m.cpu = processCPU()
 }

@@ -1,10 +1,8 @@
+//race:skip it measures
 package measure_test
 
 import (
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -51,28 +49,6 @@ func TestMeasure_bytes(t *testing.T) {
 	must.Len(t, 100, keep)
 	must.Less(t, 1<<24, cost.Bytes)
 	must.GreaterEq(t, 100<<16, cost.Bytes)
-}
-
-// The profiler runs the work once.
-func TestProfile(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "cpu")
-	ran := 0
-	with := func() func(*measure.Meter) {
-		work := spin(20_000_000)()
-		return func(m *measure.Meter) {
-			ran++
-			work(m)
-			m.Pause()
-			m.Resume()
-		}
-	}
-	must.NoError(t, measure.Profile(name, with))
-	must.Eq(t, 1, ran)
-	written, err := os.ReadFile(name)
-	must.NoError(t, err)
-	must.SliceNotEmpty(t, written)
-	must.ErrorIs(t, measure.Profile(name, with), fs.ErrExist)
-	must.Eq(t, 1, ran)
 }
 
 // Bytes are exact. A meter counts pages.

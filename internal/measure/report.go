@@ -12,6 +12,18 @@ const (
 	UnitGC     = "gc-%"
 )
 
+// Figure is [Compare] with the pairs of [PairsOf].
+func Figure(b *testing.B, base, with Side) Ratio {
+	b.Helper()
+	return Compare(PairsOf(b), base, with)
+}
+
+// FigureSliced is Figure with [CompareSliced].
+func FigureSliced(b *testing.B, base, with Side) Ratio {
+	b.Helper()
+	return CompareSliced(PairsOf(b), base, with)
+}
+
 // Report reports the ratio as the benchmark's metrics, instead of the benchmark's own time.
 func (r Ratio) Report(b *testing.B) {
 	b.Helper()

@@ -1,5 +1,0 @@
-//race:skip it measures
-package measure
-
-// Profile writes the profile of [Figure].
-var Profile = profile
