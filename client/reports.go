@@ -180,6 +180,7 @@ func jsonOfTasks(states *cluster.TaskStates) (size int) {
 		}
 		for _, e := range t.Events {
 			size += jsonOfEvent + jsonOf(e.Type) + jsonOf(e.Message)
+			//lint:order a sum of integers
 			for key, value := range e.Details {
 				size += jsonOfDetail + jsonOf(key) + jsonOf(value)
 			}

@@ -191,6 +191,7 @@ func checkMap(what string, m map[string]string) error {
 
 func mapBytes(m map[string]string) int {
 	size := 0
+	//lint:order a sum of integers
 	for key, value := range m {
 		size += len(key) + len(value)
 	}

@@ -88,6 +88,7 @@ func (v *Volume) ReachableFrom(place Topology) bool {
 		return true
 	}
 	return slices.ContainsFunc(v.Topologies, func(t Topology) bool {
+		//lint:order each pair of the map must match
 		for key, value := range t.Segments {
 			if place.Segments[key] != value {
 				return false

@@ -51,6 +51,7 @@ func (c *changes) drained(id cluster.NodeID) bool {
 
 // apply updates the store's draining nodes.
 func (c *changes) apply() {
+	//lint:order each key is changed once
 	for id, now := range c.toggled {
 		if now {
 			c.draining[id] = struct{}{}

@@ -206,6 +206,7 @@ func jobVersionsOf(s *Snapshot, encode func(*cluster.Job) (string, error)) (jobV
 	}
 	v := jobVersions{number: make(map[*cluster.Job]int, len(text))}
 	v.texts = slices.Compact(slices.Sorted(maps.Values(text)))
+	//lint:order each key has a value of its own
 	for j, t := range text {
 		at, _ := slices.BinarySearch(v.texts, t)
 		v.number[j] = at + 1

@@ -64,6 +64,7 @@ func occupiedWithEdits(t *tables) (ids []cluster.NodeID) {
 			ids = append(ids, u.NodeID)
 		}
 	}
+	//lint:order the ids are sorted below
 	for id, edit := range t.written.usage {
 		if edit.after.Live > 0 {
 			ids = append(ids, id)

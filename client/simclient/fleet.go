@@ -195,6 +195,7 @@ func (f *Fleet) visits(state State, now time.Time) []cluster.NodeID {
 		for n := range state.Nodes() {
 			nodes = append(nodes, n.ID)
 		}
+		//lint:order the nodes are sorted below
 		for id := range f.clients {
 			nodes = append(nodes, id)
 		}

@@ -88,6 +88,7 @@ func (c *Caller) Ready(call *Call, now time.Time) bool {
 		return false
 	}
 	ofPlugin := 0
+	//lint:order a count
 	for _, o := range c.flying {
 		if o.Volume.Plugin == call.Volume.Plugin {
 			ofPlugin++

@@ -42,6 +42,7 @@ func (m *model) NodeAllocs(n cluster.NodeID, s cluster.Stage, leaving bool) iter
 
 func (m *model) Consumers(n cluster.NodeID) int {
 	count := 0
+	//lint:order a count
 	for _, a := range m.allocs {
 		if a.NodeID == n && a.Stage() == cluster.StageConsumers && !a.ClientTerminal() {
 			count++
@@ -67,6 +68,7 @@ func (m *model) ChangingAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation]
 
 func (m *model) Healthy(g cluster.GroupKey) int {
 	count := 0
+	//lint:order a count
 	for _, a := range m.allocs {
 		if a.GroupKey() == g && a.Healthy(m.nodes[a.NodeID]) {
 			count++

@@ -29,6 +29,7 @@ func Job(j *cluster.Job) *cluster.Job {
 			if t == nil {
 				continue
 			}
+			//lint:order each key gets the same value
 			for name := range t.Env {
 				t.Env[name] = Hidden
 			}
@@ -74,6 +75,7 @@ func hasSecrets(j *cluster.Job) bool {
 // Values returns the keys of a map, with hidden values.
 func Values[V any](secrets map[string]V) map[string]string {
 	keys := make(map[string]string, len(secrets))
+	//lint:order each key gets the same value
 	for key := range secrets {
 		keys[key] = Hidden
 	}

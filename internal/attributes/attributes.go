@@ -69,6 +69,7 @@ func (found *node) put(n *cluster.Node) error {
 		if g == nil {
 			continue
 		}
+		//lint:order each key has a value of its own
 		for name := range g.Attributes {
 			a := found.Devices[i].Attributes[name]
 			if a == nil {

@@ -18,10 +18,10 @@ type body struct {
 func (b *body) check() []Finding {
 	// checkSelect judges the sends and receives of a select.
 	judged := map[ast.Node]bool{}
-	var path []ast.Node
+	var parents []ast.Node
 	ast.Inspect(b.node, func(n ast.Node) bool {
 		if n == nil {
-			path = path[:len(path)-1]
+			parents = parents[:len(parents)-1]
 			return true
 		}
 		switch n := n.(type) {
@@ -38,11 +38,13 @@ func (b *body) check() []Finding {
 				b.report(n, "a receive may block: receive in a select with a default")
 			}
 		case *ast.RangeStmt:
-			b.checkRange(n, path)
+			b.checkRange(n)
 		case *ast.CallExpr:
-			b.checkMapSequence(n, path)
+			if len(parents) > 0 {
+				b.checkMapSequence(n, parents[len(parents)-1])
+			}
 		}
-		path = append(path, n)
+		parents = append(parents, n)
 		return true
 	})
 	return b.found
@@ -53,13 +55,6 @@ func (b *body) report(n ast.Node, what string) {
 }
 
 func (b *body) typeOf(e ast.Expr) types.Type { return b.pkg.TypesInfo.TypeOf(e) }
-
-func (b *body) objectOf(e ast.Expr) types.Object {
-	if id, ok := ast.Unparen(e).(*ast.Ident); ok {
-		return b.pkg.TypesInfo.ObjectOf(id)
-	}
-	return nil
-}
 
 func (b *body) checkSelect(s *ast.SelectStmt, judged map[ast.Node]bool) {
 	communications, hasDefault := 0, false
@@ -93,11 +88,11 @@ func communication(comm ast.Stmt) ast.Node {
 	return nil
 }
 
-func (b *body) checkRange(r *ast.RangeStmt, path []ast.Node) {
+func (b *body) checkRange(r *ast.RangeStmt) {
 	switch t := b.typeOf(r.X); {
 	case isChan(t):
 		b.report(r, "a range over a channel waits for it to be closed")
-	case isMap(t) || b.isMapSequence(r.X):
-		b.checkOrder(r, path)
+	case isMap(t):
+		b.checkOrder(r)
 	}
 }

@@ -6,8 +6,8 @@
 // Code that decides does not block, sleep, start goroutines or read a clock, and it gives the same
 // answer on every server. [CheckLoopRules] walks all code that is reachable from the steps, the
 // re-check and the FSM ([LoopRule]). It reports clocks, goroutines, channel operations that may
-// block, selects that choose at random, randomness, I/O, and ranges over maps that show the order
-// of the map.
+// block, selects that choose at random, randomness, I/O, and ranges over maps
+// without a reason.
 //
 // The walk is conservative:
 //
@@ -21,17 +21,16 @@
 // must not be a function on another list. The walk does not see a function that reaches a field
 // through a parameter: such functions are injected, and their caller is responsible for them.
 //
-// A range over a map passes if its result is the same in every order, or if the function sorts the
-// result. A loop that is correct for another reason has a comment on its line or the line above:
+// A range over a map has a comment with its reason on its line or the line above. A use of maps.Keys, maps.Values
+// and maps.All passes if it is sorted at once, or stored in a map:
 //
 //	for id := range m { //lint:order one entry at most
+//	for _, id := range slices.Sorted(maps.Keys(m)) {
 //
 // # The other checks
 //
-// [CheckImports] holds the bans of imports, each with its reason. [CheckReach] keeps modules out of
-// all packages but those of some folders. [CheckModules] keeps the modules
-// of embedders apart from the rest of the repository. [CheckMethods] bounds the methods of a type,
-// [CheckCounts] the files of a package. [CheckVariables] finds package variables. [ReadFields] lists the fields of rows that decisions
-// read. [CheckWords] and [CheckDocuments] find unclear words and long lines. Each check has fixtures, in its test or below testdata with a want comment for each
-// finding.
+// [CheckImports] holds the bans of imports, each with its reason, and [CheckFloors] the order of the folders.
+// [CheckMethods] bounds the methods of a type, [CheckCounts] the files of a package. [CheckVariables] finds package
+// variables. [ReadFields] lists the fields of rows that decisions read. [CheckDocuments] finds long lines. Each check
+// has fixtures, in its test or below testdata with a want comment for each finding.
 package lint

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -170,42 +169,6 @@ func isFixed(value ast.Expr) bool {
 	switch pkg.Name + "." + function.Sel.Name {
 	case "errors.New", "fmt.Errorf", "regexp.MustCompile", "template.Must", "time.Date":
 		return true
-	}
-	return false
-}
-
-// CheckModules returns imports of modules that a module may not use. Root is the path of the
-// repository's module. The keys of uses are the folders of the other modules, the values are the
-// folders of the modules that they may import beside their own. Tests count too. In a workspace
-// the go command accepts such imports, and an embedder's build then fails.
-func CheckModules(f *Files, root string, uses map[string][]string) []Finding {
-	var found []Finding
-	for folder, used := range uses {
-		files := 0
-		for _, file := range f.parsed {
-			if !within(file.name, folder) {
-				continue
-			}
-			files++
-			for _, spec := range file.syntax.Imports {
-				path, err := strconv.Unquote(spec.Path.Value)
-				if err == nil && within(path, root) && !withinAny(path, root, append(used, folder)) {
-					found = append(found, f.at(spec, "the module %s imports %s, which belongs to another module", folder, path))
-				}
-			}
-		}
-		if files == 0 {
-			found = append(found, Finding{What: fmt.Sprintf("the module %s has no Go file", folder)})
-		}
-	}
-	return sortFindings(found)
-}
-
-func withinAny(path, root string, folders []string) bool {
-	for _, folder := range folders {
-		if within(path, root+"/"+folder) {
-			return true
-		}
 	}
 	return false
 }

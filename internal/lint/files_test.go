@@ -143,27 +143,6 @@ func TestCheckVariables(t *testing.T) {
 	}
 }
 
-func TestCheckModules(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		file, text, want string
-	}{
-		"other":     {"core/p.go", `import "r/rest"`, "the module core imports r/rest, which belongs to another module"},
-		"root":      {"core/p.go", `import "r"`, "the module core imports r, which belongs to another module"},
-		"test":      {"core/a/p_test.go", `import "r/rest"`, "the module core imports r/rest, which belongs to another module"},
-		"like own":  {"core/p.go", `import "r/corex"`, "the module core imports r/corex, which belongs to another module"},
-		"own":       {"core/p.go", `import "r/core/a"`, ""},
-		"used":      {"core/p.go", `import "r/base/a"`, ""},
-		"elsewhere": {"core/p.go", `import "rest"`, ""},
-		"misspelt":  {"cor/p.go", `import "r/rest"`, "the module core has no Go file"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			wantOne(t, test.want, lint.CheckModules(files(t, map[string]string{test.file: test.text}), "r", map[string][]string{"core": {"base"}}))
-		})
-	}
-}
-
 func TestCheckFloors(t *testing.T) {
 	t.Parallel()
 	floors := lint.Floors{{"base"}, {"left", "right"}, {"left/top"}}

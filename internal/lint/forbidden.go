@@ -2,7 +2,6 @@ package lint
 
 import (
 	"go/types"
-	"slices"
 	"strings"
 )
 
@@ -67,57 +66,4 @@ func drawsGlobally(o types.Object) bool {
 	f, ok := o.(*types.Func)
 	return ok && (f.Pkg().Path() == "math/rand" || f.Pkg().Path() == "math/rand/v2") &&
 		f.Signature().Recv() == nil && !strings.HasPrefix(f.Name(), "New")
-}
-
-// MissingForbidden returns the names in the list that do not exist. The module of dir determines the
-// versions of their packages.
-func MissingForbidden(dir string) ([]string, error) {
-	var paths []string
-	for name := range forbidden {
-		paths = append(paths, packageOf(name))
-	}
-	slices.Sort(paths)
-	m, err := Load(dir, slices.Compact(paths)...)
-	if err != nil {
-		return nil, err
-	}
-	var missing []string
-	for name := range forbidden {
-		if !m.declares(name) {
-			missing = append(missing, name)
-		}
-	}
-	slices.Sort(missing)
-	return missing, nil
-}
-
-// packageOf returns "a.b/c" of "a.b/c.F", "(a.b/c.T).M" and "(*a.b/c.T).M".
-func packageOf(fullName string) string {
-	name := strings.TrimLeft(fullName, "(*")
-	name, _, _ = strings.Cut(name, ")")
-	slash := strings.LastIndex(name, "/") + 1
-	return name[:slash+strings.Index(name[slash:], ".")]
-}
-
-// declares reports whether a function, method or variable has the full name.
-func (m *Module) declares(fullName string) bool {
-	pkg := m.byPath[packageOf(fullName)]
-	if pkg == nil {
-		return false
-	}
-	scope := pkg.Types.Scope()
-	for _, name := range scope.Names() {
-		o := scope.Lookup(name)
-		if o.Pkg().Path()+"."+name == fullName {
-			return true
-		}
-		if t, ok := o.Type().(*types.Named); ok {
-			for f := range t.Methods() {
-				if f.FullName() == fullName {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }

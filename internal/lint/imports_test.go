@@ -47,28 +47,3 @@ func TestCheckImports_NoSuchPackage(t *testing.T) {
 		must.ErrorContains(t, err, "which is no package")
 	}
 }
-
-func TestCheckReach(t *testing.T) {
-	t.Parallel()
-	const fixtures = module + "/internal/lint/testdata/src/imports"
-	const inner, middle, outer = fixtures + "/inner", fixtures + "/middle", fixtures + "/outer"
-	const below = "testdata/src/imports/"
-	for name, test := range map[string]struct {
-		rule lint.ReachRule
-		want string // findings, or empty
-	}{
-		"through another":     {lint.ReachRule{Modules: []string{outer}, In: []string{below + "middle", below + "outer"}}, inner + " → " + middle + " → " + outer + ": because"},
-		"all in folders":      {lint.ReachRule{Modules: []string{outer}, In: []string{below + "inner", below + "middle", below + "outer"}}, ""},
-		"below a module":      {lint.ReachRule{Modules: []string{"math"}, In: []string{"testdata"}}, ""},
-		"a folder not needed": {lint.ReachRule{Modules: []string{inner}, In: []string{below + "inner", below + "outer"}}, "the exception for " + below + "outer is not needed"},
-		"an unknown module":   {lint.ReachRule{Modules: []string{"example.org/x"}}, "no package reaches example.org/x"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test.rule.Why = "because"
-			found, err := lint.CheckReach(".", module+"/internal/lint", test.rule, inner, middle, outer)
-			must.NoError(t, err)
-			wantOne(t, test.want, found)
-		})
-	}
-}

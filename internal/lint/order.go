@@ -15,8 +15,8 @@ type orderComment struct {
 	needed bool
 }
 
-const seesOrder = "a range over a map sees its order, which differs from run to run: " +
-	"sort the keys first, or add //lint:order with the reason why the order does not matter"
+const seesOrder = "a range over a map has an order that differs from run to run: " +
+	"range over slices.Sorted(maps.Keys(m)), or add //lint:order with the reason why the order does not matter"
 
 var orderPattern = regexp.MustCompile(`^//lint:order\s+\S`)
 
@@ -44,49 +44,29 @@ func line(p token.Position, below int) token.Position {
 	return token.Position{Filename: p.Filename, Line: p.Line + below}
 }
 
-// checkOrder reports a loop over a map whose result depends on the order.
-func (b *body) checkOrder(r *ast.RangeStmt, path []ast.Node) {
-	loop := &mapLoop{body: b, loop: r, function: enclosingFunction(path, b.node)}
-	if loop.orderFree() {
-		return
-	}
-	if c := b.orders[line(b.module.position(r.Pos()), 0)]; c != nil {
+// checkOrder reports a loop over a map, or a sequence of one, that has no comment with its reason.
+func (b *body) checkOrder(n ast.Node) {
+	if c := b.orders[line(b.module.position(n.Pos()), 0)]; c != nil {
 		c.needed = true
 		return
 	}
-	b.report(r, seesOrder)
+	b.report(n, seesOrder)
 }
 
-// checkMapSequence reports a use of maps.Keys, maps.Values or maps.All whose result depends on the
-// order.
-func (b *body) checkMapSequence(call *ast.CallExpr, path []ast.Node) {
-	if !b.isMapSequence(call) || len(path) == 0 {
+// checkMapSequence reports a use of maps.Keys, maps.Values or maps.All that is not sorted at once or stored in
+// a map.
+func (b *body) checkMapSequence(call *ast.CallExpr, parent ast.Node) {
+	if !slices.Contains([]string{"maps.Keys", "maps.Values", "maps.All"}, b.calledName(call)) {
 		return
 	}
-	switch parent := path[len(path)-1].(type) {
-	case *ast.RangeStmt: // checkRange judges it
-		return
-	case *ast.CallExpr:
-		switch name := b.calledName(parent); name {
-		case "slices.Sorted", "slices.SortedFunc", "slices.SortedStableFunc", "maps.Collect", "maps.Insert":
-			return
-		case "slices.Collect":
-			if b.collectedAndSorted(parent, path) {
-				return
-			}
-		}
-	}
-	if c := b.orders[line(b.module.position(call.Pos()), 0)]; c != nil {
-		c.needed = true
+	if outer, ok := parent.(*ast.CallExpr); ok && slices.Contains(orderFree, b.calledName(outer)) {
 		return
 	}
-	b.report(call, seesOrder)
+	b.checkOrder(call)
 }
 
-func (b *body) isMapSequence(e ast.Expr) bool {
-	call, ok := ast.Unparen(e).(*ast.CallExpr)
-	return ok && slices.Contains([]string{"maps.Keys", "maps.Values", "maps.All"}, b.calledName(call))
-}
+// orderFree are functions whose result does not depend on the order of a sequence.
+var orderFree = []string{"slices.Sorted", "slices.SortedFunc", "slices.SortedStableFunc", "maps.Collect", "maps.Insert"}
 
 // calledName returns the full name of the called function, or an empty text.
 func (b *body) calledName(call *ast.CallExpr) string {
@@ -96,59 +76,30 @@ func (b *body) calledName(call *ast.CallExpr) string {
 	return ""
 }
 
-// collectedAndSorted reports whether keys := slices.Collect(...) is followed by
-// a sort of keys.
-func (b *body) collectedAndSorted(collect *ast.CallExpr, path []ast.Node) bool {
-	if len(path) < 2 {
-		return false
-	}
-	assign, ok := path[len(path)-2].(*ast.AssignStmt)
-	if !ok || len(assign.Lhs) != 1 || assign.Rhs[0] != collect {
-		return false
-	}
-	return b.sortedAfter(assign.Lhs[0], assign.End(), enclosingFunction(path, b.node))
+func isMap(t types.Type) bool {
+	return some(t, func(t types.Type) bool { _, ok := t.Underlying().(*types.Map); return ok })
 }
 
-// enclosingFunction returns the body of the innermost function on the path, or
-// the outermost node.
-func enclosingFunction(path []ast.Node, outermost ast.Node) ast.Node {
-	for _, n := range slices.Backward(path) {
-		switch n := n.(type) {
-		case *ast.FuncLit:
-			return n.Body
-		case *ast.FuncDecl:
-			return n.Body
+func isChan(t types.Type) bool {
+	return some(t, func(t types.Type) bool { _, ok := t.Underlying().(*types.Chan); return ok })
+}
+
+// some reports whether the test passes for t or for a type in the constraint of a type parameter.
+func some(t types.Type, test func(types.Type) bool) bool {
+	p, ok := t.(*types.TypeParam)
+	if !ok {
+		return test(t)
+	}
+	for e := range p.Constraint().Underlying().(*types.Interface).EmbeddedTypes() {
+		if u, ok := e.(*types.Union); ok {
+			for term := range u.Terms() {
+				if test(term.Type()) {
+					return true
+				}
+			}
+		} else if test(e) {
+			return true
 		}
 	}
-	return outermost
-}
-
-// sorts are the functions that sort their first argument.
-var sorts = []string{
-	"slices.Sort", "slices.SortFunc", "slices.SortStableFunc",
-	"sort.Ints", "sort.Slice", "sort.SliceStable", "sort.Sort", "sort.Stable", "sort.Strings",
-}
-
-// sortedAfter reports whether the function sorts the named value after the position.
-func (b *body) sortedAfter(what ast.Expr, after token.Pos, function ast.Node) bool {
-	found := false
-	ast.Inspect(function, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if ok && call.Pos() >= after && len(call.Args) > 0 && slices.Contains(sorts, b.calledName(call)) {
-			found = found || b.names(call.Args[0], what)
-		}
-		return !found
-	})
-	return found
-}
-
-// names reports whether e names the same value as what, or converts it.
-func (b *body) names(e, what ast.Expr) bool {
-	if call, ok := ast.Unparen(e).(*ast.CallExpr); ok && len(call.Args) == 1 && b.pkg.TypesInfo.Types[call.Fun].IsType() {
-		e = call.Args[0]
-	}
-	if o := b.objectOf(what); o != nil {
-		return b.objectOf(e) == o
-	}
-	return types.ExprString(ast.Unparen(e)) == types.ExprString(ast.Unparen(what))
+	return false
 }

@@ -15,11 +15,13 @@ type auditJudge struct{ *facts }
 func (j *auditJudge) compare(s *statestore.Snapshot) bool {
 	b := j.tables
 	existing, registered := 0, 0
+	//lint:order a count
 	for _, n := range b.nodes {
 		if n.row != nil {
 			existing++
 		}
 	}
+	//lint:order a count
 	for _, job := range b.jobs {
 		if job.row != nil {
 			registered++

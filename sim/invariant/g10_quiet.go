@@ -108,11 +108,13 @@ func (j *wakeJudge) follows(t *term, s Step) bool {
 // retries reports whether a term may, at a time, retry a refused item or request another
 // evaluation of a group.
 func (j *wakeJudge) retries(t *term, w time.Time) bool {
+	//lint:order the answer is the same for any of them
 	for _, a := range t.refused {
 		if a.mayEnd(&j.options, w) {
 			return true
 		}
 	}
+	//lint:order the answer is the same for any of them
 	for _, a := range t.reevaluated {
 		if a.mayEnd(&j.options, w) {
 			return true

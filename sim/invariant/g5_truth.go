@@ -97,6 +97,7 @@ func (j *truthJudge) judgeRecordRow(c change[cluster.Drain]) {
 		}
 	default:
 		ofNode := 0
+		//lint:order a count
 		for _, d := range j.tables.records {
 			if d.NodeID == c.before.NodeID {
 				ofNode++

@@ -32,6 +32,7 @@ func (j *progressJudge) checkFreshPlan(m *snapshot, t *term, w Plan, planned map
 		}
 	}
 	wanted, has := map[cluster.GroupKey]int{}, map[cluster.GroupKey]int{}
+	//lint:order counts
 	for id := range planned {
 		if a := m.allocs[id]; a != nil {
 			has[a.group.key]++
@@ -96,6 +97,7 @@ func Facts(s *statestore.Snapshot) []string {
 	for _, n := range b.draining {
 		facts = append(facts, fmt.Sprintf("node %s drain %s runs%s", n.id, n.drain().ID, leftOn(n)))
 	}
+	//lint:order the facts are sorted below
 	for id, d := range b.records {
 		fact := fmt.Sprintf("node %s drain %s ended %q", d.NodeID, id, d.Outcome)
 		if d.StillStopping > 0 {

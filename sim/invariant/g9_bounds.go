@@ -68,6 +68,7 @@ func (j *writeJudge) checkRound(t *term, s Step) {
 // checkRecords checks the number of records of ended drains.
 func (j *auditJudge) checkRecords() {
 	counts := make(map[cluster.NodeID]int)
+	//lint:order counts
 	for _, d := range j.tables.records {
 		counts[d.NodeID]++
 	}

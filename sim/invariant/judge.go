@@ -120,6 +120,7 @@ func (j *Judge) load(s *statestore.Snapshot) {
 		d := n.drain()
 		j.drains[d.ID] = &drain{node: n.id, keys: slices.Clone(d.Keys)}
 	}
+	//lint:order each key has a value of its own
 	for id, d := range j.tables.records {
 		j.drains[id] = &drain{node: d.NodeID, keys: slices.Clone(d.Keys)}
 	}

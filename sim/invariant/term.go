@@ -199,6 +199,7 @@ func (t *term) beginRound(s Step, queried, waits bool) {
 
 // stalls reports whether, at a time, the drainer logs a write that has had no answer for long.
 func (t *term) stalls(w time.Time) bool {
+	//lint:order the answer is the same for any of them
 	for _, p := range t.writes {
 		if w.Equal(p.clock.Add(stalledAfter)) {
 			return true
