@@ -1,10 +1,12 @@
 package lint
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 )
 
@@ -13,7 +15,7 @@ import (
 // assignment to a field does not read it. A comparison of structs reads all their fields. ReadFields
 // follows calls as [CheckLoopRules] does.
 func ReadFields(m *Module, pkg string, rows []string, roots []Root) ([]string, error) {
-	r := &reads{graph: newGraph(m), rows: map[*types.Named]bool{}, seen: map[types.Object]bool{}, fields: map[string]bool{}}
+	r := &reads{graph: newGraph(m), rows: map[*types.Named]bool{}, fields: map[string]bool{}}
 	for _, name := range rows {
 		o := m.byPath[pkg].Types.Scope().Lookup(name)
 		if o == nil {
@@ -21,37 +23,24 @@ func ReadFields(m *Module, pkg string, rows []string, roots []Root) ([]string, e
 		}
 		r.addRow(o.Type())
 	}
-	for _, root := range roots {
-		exists := false
-		for o := range r.graph.code {
-			if f, ok := o.(*types.Func); ok && root.matches(f) {
-				exists = true
-				r.enter(f)
-			}
-		}
-		if !exists {
-			return nil, fmt.Errorf("the root %s does not exist", root)
+	w := newWalk(r.graph, LoopRule{Roots: roots}, nil)
+	for _, f := range w.run() {
+		if f.Pos == (token.Position{}) {
+			return nil, errors.New(f.What)
 		}
 	}
-	for len(r.queue) > 0 {
-		o := r.queue[0]
-		r.queue = r.queue[1:]
-		r.visit(o)
+	for o := range w.from {
+		for _, source := range r.graph.sources(o) {
+			r.inspect(source)
+		}
 	}
-	var fields []string
-	for f := range r.fields {
-		fields = append(fields, f)
-	}
-	slices.Sort(fields)
-	return fields, nil
+	return slices.Sorted(maps.Keys(r.fields)), nil
 }
 
-// reads is one walk of [ReadFields].
+// reads are the fields that [ReadFields] finds.
 type reads struct {
 	graph  *graph
 	rows   map[*types.Named]bool
-	seen   map[types.Object]bool
-	queue  []types.Object
 	fields map[string]bool
 }
 
@@ -76,30 +65,6 @@ func (r *reads) addRow(t types.Type) {
 	r.rows[named] = true
 	for f := range s.Fields() {
 		r.addRow(f.Type())
-	}
-}
-
-func (r *reads) enter(o types.Object) {
-	if !r.seen[o] {
-		r.seen[o] = true
-		r.queue = append(r.queue, o)
-	}
-}
-
-func (r *reads) visit(o types.Object) {
-	for _, s := range r.graph.sources(o) {
-		r.inspect(s)
-		reached := r.graph.reach(s)
-		for _, next := range reached.module {
-			r.enter(next)
-		}
-		for _, d := range reached.dispatched {
-			for _, f := range r.graph.implementations(d.method, d.iface) {
-				if r.graph.inModule(f) {
-					r.enter(f)
-				}
-			}
-		}
 	}
 }
 

@@ -60,8 +60,7 @@ func CheckLoopRules(m *Module, rules ...LoopRule) []Finding {
 	g, orders := newGraph(m), orderComments(m)
 	var found []Finding
 	for _, rule := range rules {
-		w := &walk{graph: g, rule: rule, orders: orders, from: map[types.Object]types.Object{}, met: map[string]bool{}}
-		found = append(found, w.run()...)
+		found = append(found, newWalk(g, rule, orders).run()...)
 	}
 	for _, c := range orders {
 		if !c.needed {
@@ -82,6 +81,10 @@ type walk struct {
 	met    map[string]bool
 	orders map[token.Position]*orderComment
 	found  []Finding
+}
+
+func newWalk(g *graph, rule LoopRule, orders map[token.Position]*orderComment) *walk {
+	return &walk{graph: g, rule: rule, orders: orders, from: map[types.Object]types.Object{}, met: map[string]bool{}}
 }
 
 func (w *walk) run() []Finding {
