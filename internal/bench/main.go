@@ -1,13 +1,12 @@
 // Command bench measures the cost of the drainer and compares it with bounds.
 //
-//	go run ./internal/bench [-size small|full] [-json] [-run RE] [-counts] [-pairs N] [-fail all|counts]
+//	go run ./internal/bench [-size small|full] [-json] [-run RE] [-counts] [-pairs N]
 //	go run ./internal/bench -table FILE...
 //
 // It runs the Go benchmarks BenchmarkFigure of this package and of the packages that they measure,
 // and prints one table of figures, bounds and verdicts. Each figure runs in its own process with its
 // own time limit. A benchmark that fails is a broken figure. The exit code is 1 if a figure is broken.
-// With -fail counts, broken ratios do not change the exit code: a busy machine may break them. The
-// command needs the go command and, for the commit in the report, git.
+// The command needs the go command and, for the commit in the report, git.
 //
 // A figure is a count or a ratio. A count of wake-ups, rows, entries or bytes is the same on every
 // machine. A ratio compares CPU time with that of a baseline in the same run. Package internal/measure
@@ -53,7 +52,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	match := flags.String("run", "", "measure only these figures, for example 'idle|changed/rows'")
 	asJSON := flags.Bool("json", false, "print one object in JSON and nothing else")
 	pairs := flags.String("pairs", "", fmt.Sprintf("the number of pairs of each ratio, %d or more (default %d)", measure.MinPairs, measure.DefaultPairs))
-	fail := flags.String("fail", failAll, "all or counts: the broken bounds that make the exit code 1")
 	counts := flags.Bool("counts", false, "measure only counts, which are the same on every machine")
 	table := flags.Bool("table", false, "measure nothing, and print one table of the given files, which -json has written")
 	if err := flags.Parse(args); err != nil {
@@ -66,10 +64,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	p, errPairs := measure.ParsePairs(*pairs)
 	if err := errors.Join(err, errPairs); err != nil || flags.NArg() > 0 {
 		fmt.Fprintln(stderr, "bench:", err, flags.Args())
-		return 2
-	}
-	if *fail != failAll && *fail != failCounts {
-		fmt.Fprintf(stderr, "bench: -fail takes %s or %s, not %q\n", failAll, failCounts, *fail)
 		return 2
 	}
 	bounds, some := bounds(), *match != ""
@@ -95,26 +89,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "bench:", err)
 		return 2
 	}
-	return report.conclude(stdout, stderr, *asJSON, *fail == failCounts)
+	return report.conclude(stdout, stderr, *asJSON)
 }
 
-// The values of -fail.
-const (
-	failAll    = "all"
-	failCounts = "counts"
-)
-
 // conclude prints the report and returns the exit code.
-func (r *report) conclude(stdout, stderr io.Writer, asJSON, countsOnly bool) int {
+func (r *report) conclude(stdout, stderr io.Writer, asJSON bool) int {
 	write := r.writeTable
 	if asJSON {
 		write = r.writeJSON
 	}
-	switch err := write(stdout); {
+	err := write(stdout)
+	switch {
 	case err != nil:
 		fmt.Fprintln(stderr, "bench:", err)
 		return 2
-	case r.fails(countsOnly):
+	case r.Broken > 0:
 		return 1
 	}
 	return 0

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
@@ -155,21 +154,17 @@ func notes(bounds []bound, r result) map[string]float64 {
 	return notes
 }
 
-// fails reports whether a figure is broken. With countsOnly it ignores ratios.
-func (r *report) fails(countsOnly bool) bool {
-	return slices.ContainsFunc(r.Figures, func(f figure) bool {
-		return f.Verdict == measure.Broken && (f.Ratio == nil || !countsOnly)
-	})
-}
-
+// writeTable writes the report as a table in Markdown, with the numbers of its verdicts.
 func (r *report) writeTable(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "what (%s, %d pairs)\tcase\tfigure\tbound\tverdict\tcollector\tother metrics\n", r.Size, r.Pairs)
+	t := &table{run: *r}
 	for _, f := range r.Figures {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%g\t%s\t%s\t%s\n", f.What, f.Case, f.value(), f.Bound, f.Verdict, f.collector(), f.otherMetrics())
+		t.rows = append(t.rows, tableRow{f, r.Pairs})
 	}
-	fmt.Fprintf(t, "%d figures: %d broken, %d unclear\n", len(r.Figures), r.Broken, r.Unclear)
-	return t.Flush()
+	if err := t.write(w); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%d figures: %d broken, %d unclear\n", len(r.Figures), r.Broken, r.Unclear)
+	return err
 }
 
 // value returns the figure as text, or an empty text for a benchmark that failed.

@@ -91,10 +91,10 @@ func TestConclude(t *testing.T) {
 				}
 			}
 			var table, object bytes.Buffer
-			must.Eq(t, c.code, r.conclude(&table, io.Discard, false, false))
-			must.Eq(t, c.code, r.conclude(&object, io.Discard, true, false))
-			must.Eq(t, 7, strings.Count(table.String(), "\n"))
-			must.StrContains(t, table.String(), "what (small, 5 pairs)")
+			must.Eq(t, c.code, r.conclude(&table, io.Discard, false))
+			must.Eq(t, c.code, r.conclude(&object, io.Discard, true))
+			must.Eq(t, 11, strings.Count(table.String(), "\n"))
+			must.StrContains(t, table.String(), "size small")
 			must.StrContains(t, object.String(), `"size": "small"`)
 			must.StrContains(t, object.String(), `"pairs": 5`)
 		})
@@ -135,26 +135,7 @@ func TestNewReport_failed(t *testing.T) {
 	must.Len(t, 4, r.Figures)
 	must.Eq(t, figure{What: "a benchmark failed: exit status 1", Case: "^quiet$", Verdict: measure.Broken}, r.Figures[0])
 	must.Eq(t, 1, r.Broken)
-	for _, countsOnly := range []bool{false, true} {
-		must.Eq(t, 1, r.conclude(io.Discard, io.Discard, false, countsOnly))
-	}
-}
-
-// With -fail counts, broken ratios do not make the run fail.
-func TestConclude_countsOnly(t *testing.T) {
-	for _, c := range []struct {
-		broken bound
-		code   int
-	}{
-		{bound{name: "whole", unit: measure.UnitRatio, most: 1.3}, 0},
-		{bound{name: "quiet", unit: "wake-ups", most: 2}, 1},
-	} {
-		r, err := newReport(smallRun, boundsWith(c.broken), parsed(t, output), false)
-		must.NoError(t, err)
-		must.Eq(t, 1, r.Broken)
-		must.Eq(t, 1, r.conclude(io.Discard, io.Discard, false, false))
-		must.Eq(t, c.code, r.conclude(io.Discard, io.Discard, false, true))
-	}
+	must.Eq(t, 1, r.conclude(io.Discard, io.Discard, false))
 }
 
 // A negative count is broken.
@@ -230,7 +211,7 @@ func TestAlternatives(t *testing.T) {
 }
 
 func TestRun_refuses(t *testing.T) {
-	for _, arguments := range [][]string{{"-size", "huge"}, {"more"}, {"-nothing"}, {"-counts", "-run", "idle"}, {"-pairs", "4"}, {"-pairs", "1"}, {"-pairs", "many"}, {"-fail", "none"}} {
+	for _, arguments := range [][]string{{"-size", "huge"}, {"more"}, {"-nothing"}, {"-counts", "-run", "idle"}, {"-pairs", "4"}, {"-pairs", "1"}, {"-pairs", "many"}} {
 		var stdout, stderr bytes.Buffer
 		must.Eq(t, 2, run(t.Context(), arguments, &stdout, &stderr), must.Sprint(arguments))
 		must.Eq(t, "", stdout.String())
