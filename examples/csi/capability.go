@@ -9,68 +9,48 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// maxID is the longest volume id that CSI allows, in bytes. Ids of nodes may have 256 bytes.
+// accessMode states how many nodes may use a volume, and how.
+type accessMode = csi.VolumeCapability_AccessMode_Mode
+
+// The access modes that the plugin supports.
 const (
-	maxID     = 128
-	maxNodeID = 256
+	singleWriter = csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
+	singleReader = csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY
+	manyReaders  = csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
+	oneWriter    = csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER
+	manyWriters  = csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
 )
 
-// mode contains the properties of an access mode that the plugin uses.
-type mode struct {
-	name string
-	// single: the volume may be published to one node only.
-	single bool
-	// reads: no node may write.
-	reads bool
-	// oneWriter: at most one node may write.
-	oneWriter bool
-}
-
 // modeOf returns the access mode of a capability, or an error if this plugin does not support it.
-func modeOf(c *csi.VolumeCapability) (mode, error) {
-	if c == nil {
-		return mode{}, invalidArgument("the request has no volume capability")
-	}
-	mount := c.GetMount()
-	if mount == nil {
-		return mode{}, invalidArgument("volumes of this plugin are folders: the access type must be mount")
-	}
+func modeOf(c *csi.VolumeCapability) (accessMode, error) {
+	mode, mount := c.GetAccessMode().GetMode(), c.GetMount()
 	switch {
-	case mount.GetFsType() != "":
-		return mode{}, invalidArgument("volumes of this plugin are folders: there is no file system %q to make", mount.GetFsType())
-	case mount.GetVolumeMountGroup() != "":
-		return mode{}, invalidArgument("this plugin does not change the group of a volume")
-	}
-	if flags := mount.GetMountFlags(); len(flags) > 0 {
+	case c == nil:
+		return mode, invalidArgument("the request has no volume capability")
+	case mount == nil:
+		return mode, invalidArgument("volumes of this plugin are folders: the access type must be mount")
+	case mount.GetFsType() != "" || mount.GetVolumeMountGroup() != "" || len(mount.GetMountFlags()) > 0:
 		// Flags may contain secrets, so the error does not contain them.
-		return mode{}, invalidArgument("this plugin knows no mount flags")
+		return mode, invalidArgument("volumes of this plugin are folders: they have no file system type, no group and no mount flags")
 	}
-	m := mode{name: c.GetAccessMode().GetMode().String()}
-	switch c.GetAccessMode().GetMode() {
-	case csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER:
-		m.single = true
-	case csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY:
-		m.single, m.reads = true, true
-	case csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY:
-		m.reads = true
-	case csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER:
-		m.oneWriter = true
-	case csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER:
+	switch mode {
+	case singleWriter, singleReader, manyReaders, oneWriter, manyWriters:
+		return mode, nil
 	default:
-		return mode{}, invalidArgument("this plugin does not have the access mode %s", m.name)
+		return mode, invalidArgument("this plugin does not have the access mode %s", mode)
 	}
-	return m, nil
 }
 
-// singleMode reports whether a mode with this name allows one node only.
-func singleMode(name string) bool {
-	number := csi.VolumeCapability_AccessMode_Mode(csi.VolumeCapability_AccessMode_Mode_value[name])
-	return number == csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER || number == csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY
-}
+// single reports whether a volume with this mode may be published to one node only.
+func single(m accessMode) bool { return m == singleWriter || m == singleReader }
 
-func checkVolumeID(id string) error { return checkID("volume id", id, maxID) }
+// reads reports whether no node may write to a volume with this mode.
+func reads(m accessMode) bool { return m == singleReader || m == manyReaders }
 
-func checkNodeID(id string) error { return checkID("node id", id, maxNodeID) }
+// CSI allows volume ids of 128 bytes, and node ids of 256 bytes.
+func checkVolumeID(id string) error { return checkID("volume id", id, 128) }
+
+func checkNodeID(id string) error { return checkID("node id", id, 256) }
 
 func checkID(name, id string, most int) error {
 	switch {

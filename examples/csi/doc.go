@@ -53,7 +53,7 @@
 // order.go contains the rules. Without the strict mode the second call is also an error, and a
 // mounted volume is not deleted. The other calls are then allowed, because most plugins allow them.
 //
-// The log has a line of JSON for each call, on disk before the call is answered. A call whose
+// The log has a line of JSON for each call, written before the call is answered. A call whose
 // program was killed has no line. The keys are began, time (of the answer), call, volume, node,
 // staging, target, verdict, code (of the answer) and error. The verdict is "in order", "out of
 // order", "in flight" (another call of the volume was), "abandoned" (another call was in flight,
@@ -62,19 +62,16 @@
 //
 // # Faults
 //
-// The plugin reads the file at each call. The file may change or be missing. It is a JSON list, and
-// the first entry that matches a call is used. To replace it while calls arrive, write another file
+// The plugin reads the file when a call arrives. The file may change or be missing. It is a JSON list,
+// and the first entry that matches a call is used. To replace it while calls arrive, write another file
 // and rename it.
 //
 //	[
 //	  {"call": "NodeUnpublishVolume", "volume": "web", "delay": "5s"},
-//	  {"call": "NodeUnstageVolume", "fail": 3, "code": "UNAVAILABLE"},
-//	  {"call": "NodeStageVolume", "hang": true, "after": true}
+//	  {"call": "NodeUnstageVolume", "fail": 3, "code": "UNAVAILABLE"}
 //	]
 //
-// An entry without call or volume matches all of them. A call waits for delay. With hang it waits
-// until its caller cancels it or the file changes. The next fail calls are answered with code
-// (INTERNAL by default), or all calls if fail is -1. A change of the file restarts the count. With
-// after the fault happens after the work of the call, so that the caller cannot determine that the
-// work is done.
+// An entry without call or volume matches all of them. A call waits for delay, unless its caller
+// cancels it. The next fail calls are answered with code (INTERNAL by default) and have no effect, or
+// all calls if fail is -1. A change of the file restarts the count.
 package main

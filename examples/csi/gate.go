@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -28,9 +29,10 @@ const (
 type gate struct {
 	store  *store
 	faults *faults
-	// log is nil without the strict mode. Calls are then not checked.
-	log    *callLog
 	logger *slog.Logger
+	// strict is the log of the strict mode. It is nil without the strict mode, and the order of calls
+	// is then not checked. Several programs may append to one file.
+	strict *os.File
 
 	mu      sync.Mutex
 	flights map[string]context.Context // guarded by mu; by volume, the contexts of calls in flight
@@ -49,7 +51,7 @@ type entry struct {
 }
 
 // run does the work of a call, unless its request is not valid or the call is out of order.
-func (g *gate) run(ctx context.Context, c call, wrong error, work func() error) error {
+func (g *gate) run(ctx context.Context, c call, wrong error, work func(*state) error) error {
 	e := entry{Began: time.Now().UTC(), call: c}
 	var err error
 	e.Verdict, err = g.verdict(ctx, c, wrong, work)
@@ -60,17 +62,21 @@ func (g *gate) run(ctx context.Context, c call, wrong error, work func() error) 
 	}
 	g.logger.Info("a call was answered", "call", c.Name, "volume", c.Volume, "node", c.Node, "staging", c.Staging,
 		"target", c.Target, "verdict", e.Verdict, "code", e.Code, "error", e.Error, "took", e.Time.Sub(e.Began))
-	if g.log == nil {
+	if g.strict == nil {
 		return err
 	}
-	if failed := g.log.append(e); failed != nil {
+	line, failed := json.Marshal(e)
+	if failed == nil {
+		_, failed = g.strict.Write(append(line, '\n'))
+	}
+	if failed != nil {
 		return status.Errorf(codes.Internal, "write the log of calls: %v", failed)
 	}
 	return err
 }
 
 // verdict checks a call, and does its work if the call is in order.
-func (g *gate) verdict(ctx context.Context, c call, wrong error, work func() error) (string, error) {
+func (g *gate) verdict(ctx context.Context, c call, wrong error, work func(*state) error) (string, error) {
 	if wrong != nil {
 		return invalid, wrong
 	}
@@ -78,65 +84,28 @@ func (g *gate) verdict(ctx context.Context, c call, wrong error, work func() err
 		return verdict, status.Errorf(codes.Aborted, "another call of the volume %s is in flight", c.Volume)
 	}
 	defer g.end(c.Volume)
+	verdict := inOrder
+	unlessOutOfOrder := func(do func(*state) error) error {
+		return g.store.locked(func(s *state) error {
+			if g.strict != nil {
+				if why := c.outOfOrder(s.Volumes[c.Volume].Published, s.existing(c.Volume)); why != "" {
+					verdict = outOfOrder
+					return status.Errorf(codes.FailedPrecondition, "%s is out of order: %s", c.Name, why)
+				}
+			}
+			return do(s)
+		})
+	}
 	// A call is checked when it arrives, and again when its work starts, because other processes of
 	// the plugin may have changed the state meanwhile.
-	if err := g.store.locked(func() error { return g.judge(c) }); err != nil {
-		return judged(err), err
+	err := unlessOutOfOrder(func(*state) error { return nil })
+	if err == nil {
+		err = g.faults.act(ctx, c)
 	}
-	f, err := g.faults.find(c)
-	if err != nil {
-		return inOrder, err
+	if err == nil {
+		err = unlessOutOfOrder(work)
 	}
-	if !f.After {
-		if err := g.faults.act(ctx, c, f); err != nil {
-			return inOrder, err
-		}
-	}
-	err = g.store.locked(func() error {
-		if err := g.judge(c); err != nil {
-			return err
-		}
-		return work()
-	})
-	if err == nil && f.After {
-		err = g.faults.act(ctx, c, f)
-	}
-	return judged(err), err
-}
-
-// judge returns an *orderError if a strict plugin must refuse the call.
-func (g *gate) judge(c call) error {
-	if g.log == nil {
-		return nil
-	}
-	table, err := readMounts()
-	if err != nil {
-		return err
-	}
-	now, err := g.store.standing(c.Volume, table)
-	if err != nil {
-		return err
-	}
-	if why := now.outOfOrder(c); why != "" {
-		return &orderError{c.Name + " is out of order: " + why}
-	}
-	return nil
-}
-
-// orderError is the error of a call that is out of order.
-type orderError struct{ why string }
-
-// Error states why.
-func (e *orderError) Error() string { return e.why }
-
-// GRPCStatus returns the gRPC status of the answer.
-func (e *orderError) GRPCStatus() *status.Status { return status.New(codes.FailedPrecondition, e.why) }
-
-func judged(err error) string {
-	if _, refused := errors.AsType[*orderError](err); refused {
-		return outOfOrder
-	}
-	return inOrder
+	return verdict, err
 }
 
 // begin records that a call is in flight. If another call is in flight, it returns a verdict.
@@ -162,10 +131,7 @@ func (g *gate) end(volume string) {
 
 // coded returns an error with a gRPC code. Errors without a code get the code Internal.
 func coded(err error) error {
-	if err == nil {
-		return nil
-	}
-	if _, ok := status.FromError(err); ok {
+	if _, has := status.FromError(err); has { // also if there is no error
 		return err
 	}
 	if code := status.FromContextError(err).Code(); code != codes.Unknown {

@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -59,7 +58,7 @@ func parseOptions(args []string, output io.Writer) (options, error) {
 	flags.StringVar(&o.nodeID, "node-id", host, "the `id` of this node")
 	flags.StringVar(&o.name, "name", "bind.csi.nodedrain", "the `name` of the plugin")
 	flags.StringVar(&o.strict, "strict", "", "refuse calls that are out of order, and append all calls to this `file`")
-	flags.StringVar(&o.faults, "faults", "", "delay, fail or hang calls as this `file` says")
+	flags.StringVar(&o.faults, "faults", "", "delay or fail calls as this `file` states")
 	flags.StringVar(&o.create, "create", "", "create these `volumes` at the start: names with commas between them")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -93,29 +92,22 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var ending sync.WaitGroup
-	ended := make(chan struct{})
-	ending.Go(func() {
-		select {
-		case <-ctx.Done():
-			shutDown(server)
-		case <-ended:
-		}
+	stopped := make(chan struct{})
+	cancel := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		timer := time.AfterFunc(grace, server.Stop)
+		defer timer.Stop()
+		server.GracefulStop()
 	})
 	err = server.Serve(listener)
-	close(ended)
-	ending.Wait()
+	if !cancel() {
+		<-stopped
+	}
 	return err
 }
 
 // grace is how long calls in flight may take when the program must exit.
 const grace = 3 * time.Second
-
-func shutDown(server *grpc.Server) {
-	timer := time.AfterFunc(grace, server.Stop)
-	defer timer.Stop()
-	server.GracefulStop()
-}
 
 // newServer opens the store and returns a server with the services of a role.
 func newServer(o options, logger *slog.Logger) (*grpc.Server, error) {
@@ -125,55 +117,43 @@ func newServer(o options, logger *slog.Logger) (*grpc.Server, error) {
 	}
 	g := &gate{store: s, faults: &faults{path: o.faults}, logger: logger, flights: map[string]context.Context{}}
 	if o.strict != "" {
-		if g.log, err = openLog(o.strict); err != nil {
-			return nil, err
+		if g.strict, err = os.OpenFile(o.strict, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+			return nil, fmt.Errorf("open the log of calls: %w", err)
 		}
 	}
 	server := grpc.NewServer()
 	csi.RegisterIdentityServer(server, &identity{name: o.name})
 	if o.kind != controllerOnly {
-		if err := s.addNode(o.nodeID); err != nil {
+		if err := checkRights(s.root); err != nil {
 			return nil, fmt.Errorf("-type %s cannot work here: %w", o.kind, err)
 		}
-		csi.RegisterNodeServer(server, &node{gate: g, store: s, id: o.nodeID})
+		csi.RegisterNodeServer(server, &node{gate: g, id: o.nodeID})
 	}
 	if o.kind != nodeOnly {
-		csi.RegisterControllerServer(server, &controller{gate: g, store: s})
-		if err := createAll(s, o.create); err != nil {
-			return nil, err
-		}
+		csi.RegisterControllerServer(server, &controller{gate: g})
 	}
-	return server, nil
-}
-
-// createAll creates volumes that do not exist.
-func createAll(s *store, names string) error {
-	if names == "" {
-		return nil
-	}
-	return s.locked(func() error {
-		for name := range strings.SplitSeq(names, ",") {
-			_, found, err := s.volume(name)
-			if err == nil && !found {
-				err = first(checkVolumeID(name), s.create(volume{ID: name}))
+	return server, s.locked(func(s *state) error {
+		for name := range strings.SplitSeq(o.create, ",") {
+			if _, found := s.Volumes[name]; found || o.create == "" {
+				continue
 			}
-			if err != nil {
+			if err := checkVolumeID(name); err != nil {
+				return err
+			}
+			if err := s.create(name, volume{}); err != nil {
 				return err
 			}
 		}
-		return nil
+		if o.kind == controllerOnly {
+			return nil
+		}
+		return s.addNode(o.nodeID)
 	})
 }
 
 // socketPath returns the path in an endpoint.
 func socketPath(endpoint string) (string, error) {
-	path := endpoint
-	if rest, ok := strings.CutPrefix(endpoint, "unix:"); ok {
-		path = rest
-		if strings.HasPrefix(rest, "//") {
-			path = rest[len("//"):]
-		}
-	}
+	path := strings.TrimPrefix(strings.TrimPrefix(endpoint, "unix:"), "//")
 	if !filepath.IsAbs(path) {
 		return "", fmt.Errorf("the endpoint %q is no absolute path of a unix socket", endpoint)
 	}
@@ -186,8 +166,9 @@ func listen(endpoint string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := free(path); err != nil {
-		return nil, err
+	if conn, err := net.Dial("unix", path); err == nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("another program listens on %s", path)
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == os.ModeSocket {
 		if err := os.Remove(path); err != nil {
@@ -201,22 +182,4 @@ func listen(endpoint string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	return listener, nil
-}
-
-// release is the time that a socket may need to be closed after its program was killed. A child
-// that the program was starting holds the socket until it executes its own program.
-const release = 5 * time.Second
-
-// free returns an error if another program still listens on the socket after the time of release.
-func free(path string) error {
-	for end := time.Now().Add(release); ; time.Sleep(release / 100) {
-		conn, err := net.Dial("unix", path)
-		if err != nil {
-			return nil // no program listens
-		}
-		_ = conn.Close()
-		if time.Now().After(end) {
-			return fmt.Errorf("another program listens on %s", path)
-		}
-	}
 }

@@ -24,29 +24,32 @@ func readMounts() (mountTable, error) {
 	return mountTable(table), err
 }
 
+// mountPoint is a line of the mount table.
+type mountPoint = mounts.Mount
+
 // same reports whether two mounts show the same folder of the same file system.
-func same(a, b mounts.Mount) bool { return a.Device == b.Device && a.Root == b.Root }
+func same(a, b mountPoint) bool { return a.Device == b.Device && a.Root == b.Root }
 
 // at returns the mount that is visible at a path, if the path is a mount point.
-func (t mountTable) at(path string) (mounts.Mount, bool) {
+func (t mountTable) at(path string) (mountPoint, bool) {
 	for _, m := range slices.Backward(t) {
 		if m.Point == path {
 			return m, true
 		}
 	}
-	return mounts.Mount{}, false
+	return mountPoint{}, false
 }
 
 // folder returns the mount that a bind mount of a folder would have. The path must not contain
 // symbolic links.
-func (t mountTable) folder(path string) mounts.Mount {
-	var found mounts.Mount
+func (t mountTable) folder(path string) mountPoint {
+	var found mountPoint
 	for _, m := range t {
 		if len(m.Point) < len(found.Point) {
 			continue
 		}
 		if rest, below := strings.CutPrefix(path, strings.TrimSuffix(m.Point, "/")); below && (rest == "" || rest[0] == '/') {
-			found = mounts.Mount{Device: m.Device, Root: filepath.Join(m.Root, rest), Point: m.Point}
+			found = mountPoint{Device: m.Device, Root: filepath.Join(m.Root, rest), Point: m.Point}
 		}
 	}
 	found.Point = ""
@@ -54,7 +57,7 @@ func (t mountTable) folder(path string) mounts.Mount {
 }
 
 // showing returns the mount points of all mounts of a folder.
-func (t mountTable) showing(folder mounts.Mount) []string {
+func (t mountTable) showing(folder mountPoint) []string {
 	var points []string
 	for _, m := range t {
 		if same(m, folder) && m.Point != "/" {

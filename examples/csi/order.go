@@ -32,73 +32,38 @@ type call struct {
 	Target  string `json:"target,omitempty"`
 }
 
-// standing is the state of a volume on all nodes. Its keys are the ids of nodes.
-type standing map[string]onNode
-
-// onNode is the state of a volume on one node.
-type onNode struct {
-	// attached means that a controller has published the volume to the node.
-	attached bool
-	// staged are the staging paths.
-	staged []string
-	// published are the targets.
-	published []target
-}
-
-// target is a path where a node has published a volume.
-type target struct{ path, staging string }
-
-// outOfOrder returns why a call is out of order, or an empty string. The repetition of a successful
-// call is in order.
-func (s standing) outOfOrder(c call) string {
-	node := s[c.Node]
+// outOfOrder returns why a call is out of order, or an empty string. Published and mounts are the
+// nodes and the existing mounts of the volume. The repetition of a successful call is in order.
+func (c call) outOfOrder(published map[string]accessMode, mounts []mountRecord) string {
+	_, attached := published[c.Node]
 	switch c.Name {
-	case nodeStage:
-		if !node.attached {
+	case nodeStage, nodePublish:
+		if !attached {
 			return fmt.Sprintf("the volume is not published to the node %s by a controller", c.Node)
 		}
-	case nodePublish:
-		switch {
-		case !node.attached:
-			return fmt.Sprintf("the volume is not published to the node %s by a controller", c.Node)
-		case !slices.Contains(node.staged, c.Staging):
+		if c.Name == nodePublish && !slices.ContainsFunc(mounts, func(m mountRecord) bool { return m.stages(c.Node, c.Staging) }) {
 			return fmt.Sprintf("the volume is not staged at %s", c.Staging)
 		}
 	case nodeUnstage:
-		for _, t := range node.published {
-			if t.staging == c.Staging {
-				return fmt.Sprintf("the volume is still published at %s", t.path)
+		for _, m := range mounts {
+			if m.Node == c.Node && m.Staging == c.Staging {
+				return fmt.Sprintf("the volume is still published at %s", m.Path)
 			}
 		}
-	case controllerUnpublish:
-		if c.Node != "" {
-			return node.mounted(c.Node)
-		}
-		for _, id := range slices.Sorted(maps.Keys(s)) {
-			if why := s[id].mounted(id); why != "" {
-				return why
+	case controllerUnpublish, deleteVolume:
+		for _, m := range mounts {
+			if c.Node == "" || m.Node == c.Node {
+				return fmt.Sprintf("the volume is still mounted on the node %s at %s", m.Node, m.Path)
 			}
 		}
-	case deleteVolume:
-		for _, id := range slices.Sorted(maps.Keys(s)) {
-			if why := s[id].mounted(id); why != "" {
-				return why
-			}
-			if s[id].attached {
-				return fmt.Sprintf("the volume is still published to the node %s by a controller", id)
-			}
+		if nodes := slices.Sorted(maps.Keys(published)); c.Name == deleteVolume && len(nodes) > 0 {
+			return fmt.Sprintf("the volume is still published to the node %s by a controller", nodes[0])
 		}
 	}
 	return ""
 }
 
-// mounted returns a path where the volume is still mounted on the node, or an empty string.
-func (n onNode) mounted(id string) string {
-	switch {
-	case len(n.published) > 0:
-		return fmt.Sprintf("the volume is still published on the node %s at %s", id, n.published[0].path)
-	case len(n.staged) > 0:
-		return fmt.Sprintf("the volume is still staged on the node %s at %s", id, n.staged[0])
-	}
-	return ""
+// stages reports whether a node has staged the volume at a path with this mount.
+func (m mountRecord) stages(node, path string) bool {
+	return m.Node == node && m.Staging == "" && m.Path == path
 }

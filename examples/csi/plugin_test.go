@@ -69,7 +69,7 @@ func TestPlugin_everyCallTwiceAndKilledBetween(t *testing.T) {
 	// Only the folders of the plugin and of the caller are left.
 	must.DirNotExists(t, u.target("one"))
 	must.DirExists(t, u.staging())
-	for _, folder := range []string{"volumes", "unfinished", "nodes/a/volumes"} {
+	for _, folder := range []string{"volumes"} {
 		entries, err := os.ReadDir(m.path("root/" + folder))
 		must.NoError(t, err)
 		must.SliceEmpty(t, entries, must.Sprint(folder))
@@ -186,7 +186,7 @@ func TestPlugin_inFlight(t *testing.T) {
 	needMounts(t)
 	m := newMachine(t)
 	faults := m.path("faults")
-	must.NoError(t, os.WriteFile(faults, []byte(`[{"call":"NodeStageVolume","volume":"web","hang":true}]`), 0o600))
+	must.NoError(t, os.WriteFile(faults, []byte(`[{"call":"NodeStageVolume","volume":"web","delay":"1h"}]`), 0o600))
 	u := user{
 		program: m.start(t, "-node-id", "a", "-create", "web,other", "-strict", m.path("log"), "-faults", faults), machine: m, volume: "web", node: "a", mode: singleWriter,
 	}
@@ -229,24 +229,6 @@ func TestPlugin_inFlight(t *testing.T) {
 		met = met || e.Name == controllerPublish && e.Verdict == inFlight
 	}
 	must.True(t, met)
-}
-
-// With a fault after the work the caller gets no answer. The repeated call succeeds.
-func TestPlugin_faultAfter(t *testing.T) {
-	t.Parallel()
-	needMounts(t)
-	m := newMachine(t)
-	faults := m.path("faults")
-	must.NoError(t, os.WriteFile(faults, []byte(`[{"call":"NodeStageVolume","fail":1,"after":true},{"call":"NodeUnstageVolume","fail":1}]`), 0o600))
-	u := user{program: m.start(t, "-node-id", "a", "-create", "web", "-faults", faults), machine: m, volume: "web", node: "a", mode: singleWriter}
-	must.NoError(t, u.attach(t))
-	mustCode(t, codes.Internal, u.stage(t.Context()), "file of faults")
-	must.Eq(t, []string{u.staging()}, m.mounts(t))
-	must.NoError(t, u.stage(t.Context()))
-	must.Eq(t, []string{u.staging()}, m.mounts(t))
-	mustCode(t, codes.Internal, u.unstage(t.Context()), "file of faults")
-	must.Eq(t, []string{u.staging()}, m.mounts(t))
-	must.NoError(t, u.unstage(t.Context()))
 }
 
 // A controller and two nodes are three programs with one root.
@@ -301,7 +283,7 @@ func TestPlugin_accessModes(t *testing.T) {
 	must.SliceEmpty(t, m.refused(t, "log"))
 }
 
-// A mounted volume is not deleted, also if the files below the root do not contain the mount.
+// A mounted volume is not deleted, also if the state does not contain the mount.
 func TestPlugin_deleteMounted(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
@@ -309,7 +291,7 @@ func TestPlugin_deleteMounted(t *testing.T) {
 	u := user{program: m.start(t, "-node-id", "a", "-create", "web"), machine: m, volume: "web", node: "a", mode: singleWriter}
 	must.NoError(t, u.attach(t))
 	must.NoError(t, u.stage(t.Context()))
-	must.NoError(t, os.Remove(m.path("root/nodes/a/volumes/web")))
+	must.NoError(t, os.Remove(m.path("root/state.json")))
 	mustCode(t, codes.FailedPrecondition, u.remove(t), u.staging())
 	must.NoError(t, u.unstage(t.Context()))
 	must.NoError(t, u.remove(t))

@@ -207,14 +207,6 @@ func capability(m csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability {
 	}
 }
 
-const (
-	singleWriter = csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
-	singleReader = csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY
-	manyReaders  = csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
-	oneWriter    = csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER
-	manyWriters  = csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
-)
-
 // user calls a program, for one volume and one node.
 type user struct {
 	*program
