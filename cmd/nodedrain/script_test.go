@@ -21,8 +21,7 @@ import (
 // The scripts in testdata/script hold the operators' commands. Each script has its own server in
 // this process.
 
-// TestMain runs the tests. They take more than a minute: each of the faults of plugin/plugintest/testdata/wrong
-// is a run of "plugin test" over real processes, with all rules, because it must break no other rule.
+// TestMain runs the tests, or the command.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) != "nodedrain" { // as that, the test binary is the command
 		freshmachine.Enter()

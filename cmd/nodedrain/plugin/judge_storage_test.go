@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,7 +105,7 @@ func TestPluginTest_wrongStorage(t *testing.T) {
 	} {
 		t.Run(story.fault, func(t *testing.T) {
 			t.Parallel()
-			story.judge(t, path, config, "storage", 0)
+			story.judge(t, path, fmt.Sprintf(config, story.fault), "storage", 0)
 		})
 	}
 }

@@ -247,13 +247,25 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			defer time.Sleep(time.Minute)
 			return b.Driver.Fingerprints(ctx, report)
 		}}},
+		{name: "ends with its stream", fails: "D2", fault: broken{
+			fingerprints: func(b *broken, ctx context.Context, report func(driver.Fingerprint)) error {
+				defer b.node.first("stream")
+				return b.Driver.Fingerprints(ctx, report)
+			},
+			start: func(b *broken, ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
+				if time.Sleep(200 * time.Millisecond); b.node.has("stream") {
+					return nil, gone
+				}
+				return b.Driver.Start(ctx, task)
+			},
+		}},
 		{name: "takes every config", fails: "D3", fault: broken{encode: func(config []byte) ([]byte, error) {
 			if encoded, err := encodeDouble(config, nil); err == nil {
 				return encoded, nil
 			}
 			return []byte("{}"), nil
 		}}},
-		{name: "says that it started a task that did not start", fails: "D4 D5 D6 D7 D8 D12_stop D13 D13_orderly D15 D15_unknown D16 D17 D17_children D19 D20 D20_stats", fault: broken{
+		{name: "reports that it started a task that did not start", fails: "D4 D5 D6 D7 D8 D12_stop D13 D13_orderly D15 D15_unknown D16 D17 D17_children D19 D20 D20_stats", fault: broken{
 			start: func(b *broken, ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
 				if strings.Contains(string(task.Config), `"ends"`) {
 					return b.Driver.Start(ctx, task)
@@ -271,6 +283,11 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			_, err := b.Driver.Start(ctx, task)
 			return nil, err
 		}}},
+		{name: "reports a wrong start time", fails: "D4", fault: broken{inspect: func(b *broken, ctx context.Context, id driver.TaskID) (driver.Status, error) {
+			status, err := b.Driver.Inspect(ctx, id)
+			status.StartedAt = status.StartedAt.Add(-time.Hour)
+			return status, err
+		}}},
 		{name: "loses the end of the output", fails: "D4_output", stdout: "one\n"},
 		{name: "runs all tasks as its own user", fails: "D4_user", process: drivertest.Process{AsDriver: true}},
 		{name: "gives its tasks its environment", fails: "D4_environment", process: drivertest.Process{Leaked: []string{"HOME"}}},
@@ -287,6 +304,22 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			}
 			return h, err
 		}}},
+		{name: "keeps a task that did not start", fails: "D6", fault: broken{
+			start: func(b *broken, ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
+				h, err := b.Driver.Start(ctx, task)
+				if err != nil {
+					b.node.first(task.ID)
+				}
+				return h, err
+			},
+			inspect: func(b *broken, ctx context.Context, id driver.TaskID) (driver.Status, error) {
+				status, err := b.Driver.Inspect(ctx, id)
+				if err != nil && b.node.has(id) {
+					return driver.Status{ID: id, State: driver.TaskExited}, nil
+				}
+				return status, err
+			},
+		}},
 		{name: "kills a task that it recovers and knows", fails: "D7", fault: broken{recover: func(b *broken, ctx context.Context, id driver.TaskID, h driver.Handle) error {
 			if _, err := b.Driver.Inspect(ctx, id); err == nil {
 				return b.Driver.Stop(ctx, id, 0, "")
@@ -307,7 +340,7 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			}
 			return result, err
 		}}},
-		{name: "tells only one that waits", fails: "D10 D12", fault: broken{wait: func(b *broken, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+		{name: "answers only one that waits", fails: "D10 D12", fault: broken{wait: func(b *broken, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
 			first := b.node.first(id)
 			result, err := b.Driver.Wait(ctx, id)
 			if err == nil && !first {
@@ -398,7 +431,7 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 				}
 				return err
 			}}},
-		{name: "does not stop a task with a signal that it does not know", fails: "D15_unknown", fault: broken{stop: func(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+		{name: "does not stop a task with a signal that it does not have", fails: "D15_unknown", fault: broken{stop: func(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
 			if strings.HasPrefix(signal, "SIGN") {
 				return nil
 			}
@@ -432,14 +465,16 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			status.Exit = nil
 			return status, err
 		}}},
-		{name: "says that it ran a command", fails: "D20", fault: broken{exec: func(*broken, context.Context, driver.TaskID) (driver.Output, error) {
+		{name: "reports that it ran a command", fails: "D20", fault: broken{exec: func(*broken, context.Context, driver.TaskID) (driver.Output, error) {
 			return driver.Output{}, nil
 		}}},
+		{name: "cannot run a command", fails: "D20", options: scripted.Options{Capabilities: driver.Capabilities{Exec: true}},
+			fault: broken{exec: func(*broken, context.Context, driver.TaskID) (driver.Output, error) { return driver.Output{}, gone }}},
 		{name: "dies of a signal that it does not send", fails: "D20", fault: broken{signal: func(b *broken, ctx context.Context, id driver.TaskID, signal string) error {
 			b.node.Kill(nil)
 			return b.Driver.Signal(ctx, id, signal)
 		}}},
-		{name: "never measures and never says so", fails: "D20_stats", fault: broken{stats: func(_ *broken, ctx context.Context) error {
+		{name: "never measures and never reports it", fails: "D20_stats", fault: broken{stats: func(_ *broken, ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}}},
