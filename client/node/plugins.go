@@ -18,6 +18,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/environment"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
@@ -71,7 +72,13 @@ func (p *driverProgram) launch(ctx context.Context) (driverInstance, error) {
 	if i.Info().Type != host.Driver {
 		return nil, errors.Join(errors.New("the file is no longer a driver: restart the client to use it"), i.Kill(ctx))
 	}
-	return p.withReports(i, i.Record()), nil
+	return p.withReports(driverOf{i, i.Driver()}, i.Record()), nil
+}
+
+// driverOf is one process of a driver, with its calls.
+type driverOf struct {
+	instance
+	driver.Driver
 }
 
 // deviceProgram is a plugin that runs a device plugin.

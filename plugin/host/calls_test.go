@@ -40,15 +40,15 @@ func drivers() kind {
 	return kind{
 		of: host.Driver, crashes: []string{"StartTask", "TaskStats"}, named: "WaitTask",
 		lasting: func(ctx context.Context, i *host.Instance, began func()) error {
-			if _, err := i.Start(ctx, &taskOfClient); err != nil {
+			if _, err := i.Driver().Start(ctx, &taskOfClient); err != nil {
 				return err
 			}
 			began()
-			_, err := i.Wait(ctx, taskOfClient.ID)
+			_, err := i.Driver().Wait(ctx, taskOfClient.ID)
 			return err
 		},
 		counts: func(ctx context.Context, i *host.Instance, report func(int)) error {
-			return i.Fingerprints(ctx, func(f driver.Fingerprint) {
+			return i.Driver().Fingerprints(ctx, func(f driver.Fingerprint) {
 				var n int
 				_, _ = fmt.Sscan(f.Attributes["driver.scripted.count"], &n)
 				report(n)
@@ -56,40 +56,42 @@ func drivers() kind {
 		},
 		calls: map[string]func(ctx context.Context, i *host.Instance) error{
 			"StartTask": func(ctx context.Context, i *host.Instance) error {
-				_, err := i.Start(ctx, &driver.TaskConfig{ID: id})
+				_, err := i.Driver().Start(ctx, &driver.TaskConfig{ID: id})
 				return err
 			},
-			"RecoverTask": func(ctx context.Context, i *host.Instance) error { return i.Recover(ctx, id, nil) },
+			"RecoverTask": func(ctx context.Context, i *host.Instance) error { return i.Driver().Recover(ctx, id, nil) },
 			"WaitTask": func(ctx context.Context, i *host.Instance) error {
-				_, err := i.Wait(ctx, id)
+				_, err := i.Driver().Wait(ctx, id)
 				return err
 			},
-			"StopTask":    func(ctx context.Context, i *host.Instance) error { return i.Stop(ctx, id, time.Second, "") },
-			"DestroyTask": func(ctx context.Context, i *host.Instance) error { return i.Destroy(ctx, id, true) },
+			"StopTask":    func(ctx context.Context, i *host.Instance) error { return i.Driver().Stop(ctx, id, time.Second, "") },
+			"DestroyTask": func(ctx context.Context, i *host.Instance) error { return i.Driver().Destroy(ctx, id, true) },
 			"InspectTask": func(ctx context.Context, i *host.Instance) error {
-				_, err := i.Inspect(ctx, id)
+				_, err := i.Driver().Inspect(ctx, id)
 				return err
 			},
-			"SignalTask": func(ctx context.Context, i *host.Instance) error { return i.Signal(ctx, id, "SIGHUP") },
+			"SignalTask": func(ctx context.Context, i *host.Instance) error { return i.Driver().Signal(ctx, id, "SIGHUP") },
 			"ExecTask": func(ctx context.Context, i *host.Instance) error {
-				_, err := i.Exec(ctx, id, []string{"ls"}, time.Second)
+				_, err := i.Driver().Exec(ctx, id, []string{"ls"}, time.Second)
 				return err
 			},
 			"ExecTaskStreaming": func(ctx context.Context, i *host.Instance) error {
-				_, err := i.ExecStreaming(ctx, id, []string{"ls"}, driver.ExecStreams{})
+				_, err := i.Driver().ExecStreaming(ctx, id, []string{"ls"}, driver.ExecStreams{})
 				return err
 			},
 			"CreateNetwork": func(ctx context.Context, i *host.Instance) error {
-				_, _, err := i.CreateNetwork(ctx, id, "h")
+				_, _, err := i.Driver().CreateNetwork(ctx, id, "h")
 				return err
 			},
-			"DestroyNetwork": func(ctx context.Context, i *host.Instance) error { return i.DestroyNetwork(ctx, id, nil) },
+			"DestroyNetwork": func(ctx context.Context, i *host.Instance) error { return i.Driver().DestroyNetwork(ctx, id, nil) },
 			"Fingerprint": func(ctx context.Context, i *host.Instance) error {
-				return i.Fingerprints(ctx, func(driver.Fingerprint) {})
+				return i.Driver().Fingerprints(ctx, func(driver.Fingerprint) {})
 			},
-			"TaskEvents": func(ctx context.Context, i *host.Instance) error { return i.Events(ctx, func(driver.Event) {}) },
+			"TaskEvents": func(ctx context.Context, i *host.Instance) error {
+				return i.Driver().Events(ctx, func(driver.Event) {})
+			},
 			"TaskStats": func(ctx context.Context, i *host.Instance) error {
-				return i.Stats(ctx, id, time.Second, func(driver.Usage) {})
+				return i.Driver().Stats(ctx, id, time.Second, func(driver.Usage) {})
 			},
 		},
 	}

@@ -33,7 +33,7 @@ func TestInstance_endReason(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, script{At: map[string]string{"StartTask": how}})
 			instance := b.launch()
-			_, err := instance.Start(t.Context(), &taskOfClient)
+			_, err := instance.Driver().Start(t.Context(), &taskOfClient)
 			must.Eq(t, driver.Gone, driver.ClassOf(err), must.Sprint(err))
 			must.ErrorContains(t, err, "; the plugin's process has ended: "+expected)
 			<-instance.Done()
@@ -56,7 +56,7 @@ func TestInstance_endReasonAfterTakeOver(t *testing.T) {
 			instance, err := b.program().Launch(t.Context(), record, keep)
 			must.NoError(t, err)
 			must.True(t, instance.TakenOver())
-			_, err = instance.Inspect(t.Context(), taskOfClient.ID)
+			_, err = instance.Driver().Inspect(t.Context(), taskOfClient.ID)
 			must.Eq(t, driver.Gone, driver.ClassOf(err), must.Sprint(err))
 			<-instance.Done()
 			if expected != "" {

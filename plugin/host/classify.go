@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -146,6 +147,15 @@ func (c *calls) fail(ctx context.Context, call string, err error) error {
 		wrapped = fmt.Errorf("no answer: %w", cmp.Or(context.Cause(ctx), context.DeadlineExceeded))
 	}
 	return &driver.Error{Class: class, Call: call, Err: wrapped}
+}
+
+// invoke makes a call.
+func invoke[Q, A any](ctx context.Context, c *calls, method func(context.Context, Q, ...grpc.CallOption) (A, error), name string, request Q) (A, error) {
+	answer, err := method(ctx, request)
+	if err != nil {
+		err = c.fail(ctx, name, err)
+	}
+	return answer, err
 }
 
 // ending returns the error of a stream that must not end.

@@ -18,7 +18,7 @@ import (
 // devices is the device plugin in a process. It is part of an [Instance].
 type devices struct {
 	calls
-	plugin pb.DevicePluginClient
+	client pb.DevicePluginClient
 }
 
 var _ device.Plugin = (*devices)(nil)
@@ -32,7 +32,7 @@ func (d *devices) Fingerprints(ctx context.Context, report func([]*cluster.Devic
 	const name = "Fingerprint"
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := d.plugin.Fingerprint(ctx, &pb.FingerprintRequest{})
+	stream, err := d.client.Fingerprint(ctx, &pb.FingerprintRequest{})
 	if err != nil {
 		return d.fail(ctx, name, err)
 	}
@@ -48,9 +48,9 @@ func (d *devices) Fingerprints(ctx context.Context, report func([]*cluster.Devic
 
 // Reserve implements device.Plugin. The answer does not contain the ids of its devices.
 func (d *devices) Reserve(ctx context.Context, ids []string) (device.Reservation, error) {
-	answer, err := d.plugin.Reserve(ctx, &pb.ReserveRequest{DeviceIds: ids})
+	answer, err := invoke(ctx, &d.calls, d.client.Reserve, reserve, &pb.ReserveRequest{DeviceIds: ids})
 	if err != nil {
-		return device.Reservation{}, d.fail(ctx, reserve, err)
+		return device.Reservation{}, err
 	}
 	return fromReservation(answer.GetContainerRes()), nil
 }
@@ -60,7 +60,7 @@ func (d *devices) Stats(ctx context.Context, interval time.Duration, report func
 	const name = "Stats"
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := d.plugin.Stats(ctx, &pb.StatsRequest{CollectionInterval: durationpb.New(interval)})
+	stream, err := d.client.Stats(ctx, &pb.StatsRequest{CollectionInterval: durationpb.New(interval)})
 	if err != nil {
 		return d.fail(ctx, name, err)
 	}

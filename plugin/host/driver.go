@@ -16,23 +16,21 @@ import (
 // remote is the driver in a process. It is part of an [Instance].
 type remote struct {
 	calls
-	driver       pb.DriverClient
+	client       pb.DriverClient
 	capabilities driver.Capabilities
-	tasks        *schema.Schema // nil for a device plugin
+	tasks        *schema.Schema
 }
+
+var _ driver.Driver = (*remote)(nil)
 
 // Capabilities implements driver.Driver.
 func (r *remote) Capabilities() driver.Capabilities { return r.capabilities }
 
 // Encode implements driver.Driver.
 func (r *remote) Encode(config []byte, lookup func(variable string) (string, bool)) ([]byte, error) {
-	const name = "Encode"
-	if r.tasks == nil {
-		return nil, &driver.Error{Class: driver.Unsupported, Call: name, Err: errors.New("the plugin is not a driver")}
-	}
 	encoded, err := r.tasks.Encode(config, lookup)
 	if err != nil {
-		return nil, &driver.Error{Class: driver.Fatal, Call: name, Err: err}
+		return nil, &driver.Error{Class: driver.Fatal, Call: "Encode", Err: err}
 	}
 	return encoded, nil
 }
@@ -40,9 +38,9 @@ func (r *remote) Encode(config []byte, lookup func(variable string) (string, boo
 // Start implements driver.Driver.
 func (r *remote) Start(ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
 	const name = "StartTask"
-	answer, err := r.driver.StartTask(ctx, &pb.StartTaskRequest{Task: toTask(task)})
+	answer, err := invoke(ctx, &r.calls, r.client.StartTask, name, &pb.StartTaskRequest{Task: toTask(task)})
 	if err != nil {
-		return nil, r.fail(ctx, name, err)
+		return nil, err
 	}
 	if answer.GetHandle() == nil {
 		// Without a handle the task cannot be taken over. The class states that the task may run.
@@ -63,19 +61,17 @@ func (r *remote) Recover(ctx context.Context, id driver.TaskID, handle driver.Ha
 	if err := proto.Unmarshal(handle, &h); err != nil {
 		return &driver.Error{Class: driver.Fatal, Call: name, Err: err}
 	}
-	if _, err := r.driver.RecoverTask(ctx, &pb.RecoverTaskRequest{TaskId: string(id), Handle: &h}); err != nil {
-		return r.fail(ctx, name, err)
-	}
-	return nil
+	_, err := invoke(ctx, &r.calls, r.client.RecoverTask, name, &pb.RecoverTaskRequest{TaskId: string(id), Handle: &h})
+	return err
 }
 
 // Wait implements driver.Driver.
 func (r *remote) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
 	const name = "WaitTask"
-	answer, err := r.driver.WaitTask(ctx, &pb.WaitTaskRequest{TaskId: string(id)})
+	answer, err := invoke(ctx, &r.calls, r.client.WaitTask, name, &pb.WaitTaskRequest{TaskId: string(id)})
 	switch {
 	case err != nil:
-		return driver.ExitResult{}, r.fail(ctx, name, err)
+		return driver.ExitResult{}, err
 	case answer.GetErr() != "":
 		return driver.ExitResult{}, failText(name, answer.GetErr())
 	case answer.GetResult() == nil:
@@ -86,26 +82,22 @@ func (r *remote) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult,
 
 // Stop implements driver.Driver.
 func (r *remote) Stop(ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
-	if _, err := r.driver.StopTask(ctx, &pb.StopTaskRequest{TaskId: string(id), Timeout: durationpb.New(grace), Signal: signal}); err != nil {
-		return r.fail(ctx, "StopTask", err)
-	}
-	return nil
+	_, err := invoke(ctx, &r.calls, r.client.StopTask, "StopTask", &pb.StopTaskRequest{TaskId: string(id), Timeout: durationpb.New(grace), Signal: signal})
+	return err
 }
 
 // Destroy implements driver.Driver.
 func (r *remote) Destroy(ctx context.Context, id driver.TaskID, force bool) error {
-	if _, err := r.driver.DestroyTask(ctx, &pb.DestroyTaskRequest{TaskId: string(id), Force: force}); err != nil {
-		return r.fail(ctx, "DestroyTask", err)
-	}
-	return nil
+	_, err := invoke(ctx, &r.calls, r.client.DestroyTask, "DestroyTask", &pb.DestroyTaskRequest{TaskId: string(id), Force: force})
+	return err
 }
 
 // Inspect implements driver.Driver.
 func (r *remote) Inspect(ctx context.Context, id driver.TaskID) (driver.Status, error) {
 	const name = "InspectTask"
-	answer, err := r.driver.InspectTask(ctx, &pb.InspectTaskRequest{TaskId: string(id)})
+	answer, err := invoke(ctx, &r.calls, r.client.InspectTask, name, &pb.InspectTaskRequest{TaskId: string(id)})
 	if err != nil {
-		return driver.Status{}, r.fail(ctx, name, err)
+		return driver.Status{}, err
 	}
 	if answer.GetTask() == nil {
 		return driver.Status{}, failText(name, "the driver returned no status")
@@ -115,19 +107,17 @@ func (r *remote) Inspect(ctx context.Context, id driver.TaskID) (driver.Status, 
 
 // Signal implements driver.Driver.
 func (r *remote) Signal(ctx context.Context, id driver.TaskID, signal string) error {
-	if _, err := r.driver.SignalTask(ctx, &pb.SignalTaskRequest{TaskId: string(id), Signal: signal}); err != nil {
-		return r.fail(ctx, "SignalTask", err)
-	}
-	return nil
+	_, err := invoke(ctx, &r.calls, r.client.SignalTask, "SignalTask", &pb.SignalTaskRequest{TaskId: string(id), Signal: signal})
+	return err
 }
 
 // Exec implements driver.Driver.
 func (r *remote) Exec(ctx context.Context, id driver.TaskID, command []string, timeout time.Duration) (driver.Output, error) {
 	const name = "ExecTask"
-	answer, err := r.driver.ExecTask(ctx, &pb.ExecTaskRequest{TaskId: string(id), Command: command, Timeout: durationpb.New(timeout)})
+	answer, err := invoke(ctx, &r.calls, r.client.ExecTask, name, &pb.ExecTaskRequest{TaskId: string(id), Command: command, Timeout: durationpb.New(timeout)})
 	switch {
 	case err != nil:
-		return driver.Output{}, r.fail(ctx, name, err)
+		return driver.Output{}, err
 	case answer.GetResult() == nil:
 		return driver.Output{}, failText(name, "the driver returned no result")
 	}
@@ -136,17 +126,15 @@ func (r *remote) Exec(ctx context.Context, id driver.TaskID, command []string, t
 
 // CreateNetwork implements driver.Driver.
 func (r *remote) CreateNetwork(ctx context.Context, alloc, hostname string) (*driver.Network, bool, error) {
-	answer, err := r.driver.CreateNetwork(ctx, &pb.CreateNetworkRequest{AllocId: alloc, Hostname: hostname})
+	answer, err := invoke(ctx, &r.calls, r.client.CreateNetwork, "CreateNetwork", &pb.CreateNetworkRequest{AllocId: alloc, Hostname: hostname})
 	if err != nil {
-		return nil, false, r.fail(ctx, "CreateNetwork", err)
+		return nil, false, err
 	}
 	return fromNetwork(answer.GetIsolationSpec()), answer.GetCreated(), nil
 }
 
 // DestroyNetwork implements driver.Driver.
 func (r *remote) DestroyNetwork(ctx context.Context, alloc string, network *driver.Network) error {
-	if _, err := r.driver.DestroyNetwork(ctx, &pb.DestroyNetworkRequest{AllocId: alloc, IsolationSpec: toNetwork(network)}); err != nil {
-		return r.fail(ctx, "DestroyNetwork", err)
-	}
-	return nil
+	_, err := invoke(ctx, &r.calls, r.client.DestroyNetwork, "DestroyNetwork", &pb.DestroyNetworkRequest{AllocId: alloc, IsolationSpec: toNetwork(network)})
+	return err
 }

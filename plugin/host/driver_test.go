@@ -12,7 +12,6 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
-	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 )
 
 // Each call carries all its fields.
@@ -32,7 +31,7 @@ func testDriver(t *testing.T, s script) {
 	s.HealthMessage = "all\x07 well"
 	b := newBench(t, s)
 	b.options.HostCgroup = true
-	d := b.launch()
+	d := b.launch().Driver()
 	ctx := t.Context()
 	must.Eq(t, driver.Capabilities{
 		SendSignals: true, FSIsolation: driver.FSChroot, NoMounts: true, HostCgroup: true,
@@ -107,7 +106,7 @@ func testDriver(t *testing.T, s script) {
 func TestDriver_execStreaming(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, script{})
-	d := b.launch()
+	d := b.launch().Driver()
 	in, typed := io.Pipe()
 	var stdout, stderr bytes.Buffer
 	resize := make(chan driver.TerminalSize)
@@ -144,10 +143,8 @@ func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 func TestDriver_healthyAndUseless(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, script{At: map[string]string{"StartTask": "cannot create a cgroup"}, EndOfStream: true})
-	d := b.launch()
+	d := b.launch().Driver()
 	_ = d.Fingerprints(t.Context(), func(f driver.Fingerprint) { must.Eq(t, driver.Healthy, f.Health) })
 	_, err := d.Start(t.Context(), &taskOfClient)
 	must.EqError(t, err, "StartTask: cannot create a cgroup")
 }
-
-var _ driver.Driver = (*host.Instance)(nil)

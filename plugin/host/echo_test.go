@@ -73,7 +73,7 @@ func TestEcho(t *testing.T) {
 	instance, err := b.program().Launch(t.Context(), host.Record{}, keep)
 	must.NoError(t, err)
 	defer func() { must.NoError(t, instance.Shutdown(t.Context())) }()
-	must.Eq(t, (&echo{}).Capabilities(), instance.Capabilities())
+	must.Eq(t, (&echo{}).Capabilities(), instance.Driver().Capabilities())
 
 	sent := &driver.TaskConfig{
 		ID: "alloc/web/1", Name: "web", Config: []byte("\x81\xa7command\xa1y"),
@@ -85,9 +85,9 @@ func TestEcho(t *testing.T) {
 		AllocID: "alloc", GroupName: "g", JobName: "jn", JobID: "ji", ParentJobID: "p", Namespace: "ns", NodeName: "nn", NodeID: "ni",
 		Network: &driver.Network{Mode: driver.NetworkGroup, Path: "/net", Labels: map[string]string{"l": "m"}, Hostname: "h", Address: "10.0.0.1"},
 	}
-	handle, err := instance.Start(t.Context(), sent)
+	handle, err := instance.Driver().Start(t.Context(), sent)
 	must.NoError(t, err)
-	must.NoError(t, instance.Recover(t.Context(), sent.ID, handle))
+	must.NoError(t, instance.Driver().Recover(t.Context(), sent.ID, handle))
 	for _, name := range []string{"start", "recover"} {
 		text, err := os.ReadFile(filepath.Join(folder, name))
 		must.NoError(t, err)
@@ -95,13 +95,13 @@ func TestEcho(t *testing.T) {
 		must.NoError(t, json.Unmarshal(text, &got))
 		must.Eq(t, sent, &got, must.Sprint(name))
 	}
-	exit, err := instance.Wait(t.Context(), sent.ID)
+	exit, err := instance.Driver().Wait(t.Context(), sent.ID)
 	must.NoError(t, err)
 	must.Eq(t, driver.ExitResult{Code: 137, Signal: 9, OOMKilled: true}, exit)
 	expected, err := (&echo{}).Inspect(t.Context(), sent.ID)
 	must.NoError(t, err)
-	got, err := instance.Inspect(t.Context(), sent.ID)
+	got, err := instance.Driver().Inspect(t.Context(), sent.ID)
 	must.NoError(t, err)
 	must.Eq(t, expected, got)
-	must.Eq(t, driver.Unsupported, driver.ClassOf(instance.Signal(t.Context(), sent.ID, "SIGHUP")))
+	must.Eq(t, driver.Unsupported, driver.ClassOf(instance.Driver().Signal(t.Context(), sent.ID, "SIGHUP")))
 }

@@ -32,11 +32,12 @@ type Info struct {
 	APIVersion string
 }
 
-// Instance is one generation of a plugin. For a driver it implements driver.Driver. For a device
-// plugin use [Instance.Device]. It is safe for concurrent use. It owns the goroutines that watch
-// the process. They end when the process ends, or after Detach.
+// Instance is one generation of a plugin: see [Instance.Driver] and [Instance.Device]. It is safe for
+// concurrent use. It owns the goroutines that watch the process. They end when the process ends, or
+// after Detach.
 type Instance struct {
-	remote
+	calls      calls
+	driver     remote
 	devices    devices
 	generation uint64
 	record     Record
@@ -57,17 +58,15 @@ type Instance struct {
 	done chan struct{}
 }
 
-var _ driver.Driver = (*Instance)(nil)
-
 // newInstance returns an instance whose process runs, and watches it.
 func newInstance(o Options, generation uint64, client *goplugin.Client, a *attached, socketDir string) *Instance {
 	i := &Instance{
-		remote:     remote{calls: calls{options: o, gone: a.ended, cause: a.cause}},
+		calls:      calls{options: o, gone: a.ended, cause: a.cause},
 		generation: generation, client: client, process: a, socketDir: socketDir,
 		done: make(chan struct{}), detached: make(chan struct{}),
 	}
-	i.options.Logger = o.Logger.With("generation", generation)
-	i.devices.calls = i.calls
+	i.calls.options.Logger = o.Logger.With("generation", generation)
+	i.driver.calls, i.devices.calls = i.calls, i.calls
 	go i.watch()
 	return i
 }
@@ -85,8 +84,8 @@ func (i *Instance) watch() {
 	for {
 		select {
 		case <-ticker.C:
-			if err := rotateLog(i.options.LogFile, i.options.MaxLogBytes); err != nil {
-				i.options.Logger.Warn("the log of the plugin was not rotated", "error", err)
+			if err := rotateLog(i.calls.options.LogFile, i.calls.options.MaxLogBytes); err != nil {
+				i.calls.options.Logger.Warn("the log of the plugin was not rotated", "error", err)
 			}
 		case <-i.detached:
 			return
@@ -102,11 +101,19 @@ func (i *Instance) watch() {
 				_ = os.RemoveAll(i.socketDir)
 			}
 			_ = i.process.process.Close()
-			i.options.Logger.Info("the plugin has ended", "pid", i.process.process.Identity().PID, "why", i.cause.reason())
+			i.calls.options.Logger.Info("the plugin has ended", "pid", i.process.process.Identity().PID, "why", i.calls.cause.reason())
 			close(i.done)
 			return
 		}
 	}
+}
+
+// Driver returns the driver, or nil for a device plugin.
+func (i *Instance) Driver() driver.Driver {
+	if i.info.Type != Driver {
+		return nil
+	}
+	return &i.driver
 }
 
 // Device returns the device plugin, or nil for a driver.
@@ -134,15 +141,15 @@ func (i *Instance) Done() <-chan struct{} { return i.done }
 
 // EndReason returns why the process ended, or an empty text if that is unknown. For a crash this is
 // the first line that the process wrote about it, such as "panic: …". Call it after Done is closed.
-func (i *Instance) EndReason() string { return i.cause.reason() }
+func (i *Instance) EndReason() string { return i.calls.cause.reason() }
 
 // Check returns an error unless the process serves. After an error the caller should kill the process.
 func (i *Instance) Check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, i.options.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, i.calls.options.CallTimeout)
 	defer cancel()
 	answer, err := grpc_health_v1.NewHealthClient(i.connection).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: goplugin.GRPCServiceName})
 	if err != nil {
-		return i.fail(ctx, "Check", err)
+		return i.calls.fail(ctx, "Check", err)
 	}
 	if answer.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
 		return failText("Check", "the plugin does not serve: "+answer.GetStatus().String())
@@ -191,8 +198,8 @@ func (i *Instance) Shutdown(ctx context.Context) error {
 	defer cancel()
 	if i.info.Type == Driver {
 		// Released plugins do not have this call.
-		if _, err := i.driver.Shutdown(ending, &pb.ShutdownRequest{}); err != nil && classify(err) != driver.Unsupported {
-			i.options.Logger.Info("the plugin did not shut down", "error", plain(err.Error()))
+		if _, err := i.driver.client.Shutdown(ending, &pb.ShutdownRequest{}); err != nil && classify(err) != driver.Unsupported {
+			i.calls.options.Logger.Info("the plugin did not shut down", "error", plain(err.Error()))
 		}
 	}
 	graceful := make(chan struct{})
@@ -223,13 +230,9 @@ func (i *Instance) Detach() {
 
 // call makes a call of a launch, with a deadline.
 func call[Q, A any](ctx context.Context, i *Instance, method func(context.Context, Q, ...grpc.CallOption) (A, error), name string, request Q) (A, error) {
-	ctx, cancel := context.WithTimeout(ctx, i.options.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, i.calls.options.CallTimeout)
 	defer cancel()
-	answer, err := method(ctx, request)
-	if err != nil {
-		err = i.fail(ctx, name, err)
-	}
-	return answer, err
+	return invoke(ctx, &i.calls, method, name, request)
 }
 
 // configure configures a new process.
@@ -248,14 +251,14 @@ func (i *Instance) configure(ctx context.Context, save func(Record) error) error
 	if err != nil {
 		return fmt.Errorf("the plugin's own config: %w", err)
 	}
-	config, err := own.Encode(i.options.Config, nil)
+	config, err := own.Encode(i.calls.options.Config, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	_, err = call(ctx, i, i.base.SetConfig, "SetConfig", &base.SetConfigRequest{
 		MsgpackConfig: config,
 		NomadConfig: &base.NomadConfig{Driver: &base.NomadDriverConfig{
-			ClientMinPort: i.options.MinPort, ClientMaxPort: i.options.MaxPort,
+			ClientMinPort: i.calls.options.MinPort, ClientMaxPort: i.calls.options.MaxPort,
 			// Released drivers panic without a topology.
 			ClientTopology: &base.Topology{Distances: &base.SLIT{}},
 		}},
@@ -291,8 +294,8 @@ func (i *Instance) describe(ctx context.Context) error {
 	switch {
 	case i.info.Type != Driver && i.info.Type != Device:
 		return fmt.Errorf("the plugin is a %s, not a driver or a device plugin", answer.GetType())
-	case i.options.Type != 0 && i.info.Type != i.options.Type:
-		return fmt.Errorf("the plugin is a %s, not a %s", answer.GetType(), i.options.Type)
+	case i.calls.options.Type != 0 && i.info.Type != i.calls.options.Type:
+		return fmt.Errorf("the plugin is a %s, not a %s", answer.GetType(), i.calls.options.Type)
 	case !isName(i.info.Name):
 		return fmt.Errorf("the plugin has the invalid name %q", plain(i.info.Name))
 	}
@@ -326,23 +329,23 @@ func (i *Instance) prepare(ctx context.Context) error {
 	if i.info.Type != Driver {
 		return nil
 	}
-	if _, err := call(ctx, i, i.driver.Init, "Init", &pb.InitRequest{}); err != nil && driver.ClassOf(err) != driver.Unsupported {
+	if _, err := call(ctx, i, i.driver.client.Init, "Init", &pb.InitRequest{}); err != nil && driver.ClassOf(err) != driver.Unsupported {
 		return err
 	}
-	tasks, err := call(ctx, i, i.driver.TaskConfigSchema, "TaskConfigSchema", &pb.TaskConfigSchemaRequest{})
+	tasks, err := call(ctx, i, i.driver.client.TaskConfigSchema, "TaskConfigSchema", &pb.TaskConfigSchemaRequest{})
 	if err != nil {
 		return err
 	}
-	if i.tasks, err = schema.New(tasks.GetSpec()); err != nil {
+	if i.driver.tasks, err = schema.New(tasks.GetSpec()); err != nil {
 		return fmt.Errorf("the config of tasks: %w", err)
 	}
-	answer, err := call(ctx, i, i.driver.Capabilities, "Capabilities", &pb.CapabilitiesRequest{})
+	answer, err := call(ctx, i, i.driver.client.Capabilities, "Capabilities", &pb.CapabilitiesRequest{})
 	if err != nil {
 		return err
 	}
 	if answer.GetCapabilities() == nil {
 		return errors.New("the plugin has no capabilities")
 	}
-	i.capabilities = fromCapabilities(answer.GetCapabilities(), i.options.HostCgroup)
+	i.driver.capabilities = fromCapabilities(answer.GetCapabilities(), i.calls.options.HostCgroup)
 	return nil
 }

@@ -435,8 +435,8 @@ func TestTakeOver(t *testing.T) {
 	must.Eq(t, 2, strings.Count(string(log), `"name":"PluginInfo"`), must.Sprint("the log goes on without its client"))
 	must.Eq(t, []string{"PluginInfo", "Init", "TaskConfigSchema", "Capabilities"}, b.lines("call")[7:])
 
-	must.NoError(t, instance.Stop(t.Context(), taskOfClient.ID, time.Hour, ""))
-	exit, err := instance.Wait(t.Context(), taskOfClient.ID)
+	must.NoError(t, instance.Driver().Stop(t.Context(), taskOfClient.ID, time.Hour, ""))
+	exit, err := instance.Driver().Wait(t.Context(), taskOfClient.ID)
 	must.NoError(t, err)
 	must.Eq(t, driver.ExitResult{Code: 143, Signal: 15}, exit)
 

@@ -107,7 +107,7 @@ func (p *Program) Launch(ctx context.Context, last Record, save func(Record) err
 func (p *Program) begin() (uint64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.launching || p.last != nil && !p.last.ended() {
+	if p.launching || p.last != nil && !p.last.calls.ended() {
 		return 0, ErrRunning
 	}
 	p.launching = true
@@ -324,7 +324,7 @@ func (p *Program) connect(generation uint64, client *goplugin.Client, a *attache
 	instance := newInstance(p.options, generation, client, a, dir)
 	instance.connection = g.Conn
 	instance.base = base.NewBasePluginClient(g.Conn)
-	instance.driver = pb.NewDriverClient(g.Conn)
-	instance.devices.plugin = devicepb.NewDevicePluginClient(g.Conn)
+	instance.driver.client = pb.NewDriverClient(g.Conn)
+	instance.devices.client = devicepb.NewDevicePluginClient(g.Conn)
 	return instance, nil
 }

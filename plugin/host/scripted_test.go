@@ -486,7 +486,7 @@ func runClient(text string) {
 	if err != nil {
 		panic(err)
 	}
-	if _, err := instance.Start(context.Background(), &taskOfClient); err != nil {
+	if _, err := instance.Driver().Start(context.Background(), &taskOfClient); err != nil {
 		panic(err)
 	}
 	fmt.Println("launched")

@@ -24,7 +24,7 @@ func (r *remote) Fingerprints(ctx context.Context, report func(driver.Fingerprin
 	const name = "Fingerprint"
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := r.driver.Fingerprint(ctx, &pb.FingerprintRequest{})
+	stream, err := r.client.Fingerprint(ctx, &pb.FingerprintRequest{})
 	if err != nil {
 		return r.fail(ctx, name, err)
 	}
@@ -46,7 +46,7 @@ func (r *remote) Fingerprints(ctx context.Context, report func(driver.Fingerprin
 func (r *remote) Events(ctx context.Context, report func(driver.Event)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := r.driver.TaskEvents(ctx, &pb.TaskEventsRequest{})
+	stream, err := r.client.TaskEvents(ctx, &pb.TaskEventsRequest{})
 	if err != nil {
 		return r.fail(ctx, "TaskEvents", err)
 	}
@@ -65,7 +65,7 @@ func (r *remote) Events(ctx context.Context, report func(driver.Event)) error {
 func (r *remote) Stats(ctx context.Context, id driver.TaskID, interval time.Duration, report func(driver.Usage)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := r.driver.TaskStats(ctx, &pb.TaskStatsRequest{TaskId: string(id), CollectionInterval: durationpb.New(interval)})
+	stream, err := r.client.TaskStats(ctx, &pb.TaskStatsRequest{TaskId: string(id), CollectionInterval: durationpb.New(interval)})
 	if err != nil {
 		return r.fail(ctx, "TaskStats", err)
 	}
@@ -151,7 +151,7 @@ func (r *remote) ExecStreaming(ctx context.Context, id driver.TaskID, command []
 	const name = "ExecTaskStreaming"
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := r.driver.ExecTaskStreaming(ctx)
+	stream, err := r.client.ExecTaskStreaming(ctx)
 	if err != nil {
 		return driver.ExitResult{}, r.fail(ctx, name, err)
 	}

@@ -58,7 +58,7 @@ func (n *node) clear(t drivertest.T) {
 	}
 }
 
-func (n *node) Driver() driver.Driver { return n.instance }
+func (n *node) Driver() driver.Driver { return n.instance.Driver() }
 
 func (n *node) Task(t drivertest.T) *driver.TaskConfig {
 	t.Helper()
