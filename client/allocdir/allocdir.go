@@ -1,10 +1,10 @@
-// Package allocdir makes, moves and removes the folders of allocations on a node. Drivers expect this
+// Package allocdir makes and removes the folders of allocations on a node. Drivers expect this
 // tree:
 //
 //	ALLOC/alloc/logs   log files and FIFOs: the client's
 //	ALLOC/alloc/tmp    shared by the tasks
-//	ALLOC/alloc/data   shared by the tasks, kept by a sticky disk
-//	ALLOC/TASK/local   the task's, kept by a sticky disk
+//	ALLOC/alloc/data   shared by the tasks
+//	ALLOC/TASK/local   the task's
 //	ALLOC/TASK/secrets the task's
 //	ALLOC/TASK/private the client's
 //	ALLOC/TASK/tmp     the task's temporary files
@@ -241,37 +241,6 @@ func (f *Folders) make(d folder) error {
 		return err
 	}
 	return f.root.Chmod(d.name, d.mode)
-}
-
-// MoveSticky moves what a sticky disk keeps from an allocation that has ended to its successor on this
-// node: alloc/data, and local of the given tasks. Both allocations have their folders. It can be
-// repeated until the successor's tasks have started; what has moved already stays.
-func (f *Folders) MoveSticky(from, to string, tasks []Task) error {
-	moves := []string{path.Join(shared, "data")}
-	for _, task := range tasks {
-		moves = append(moves, path.Join(TaskFolder(task.Name), "local"))
-	}
-	for _, name := range moves {
-		source, target := path.Join(pathname.Encode(from), name), path.Join(pathname.Encode(to), name)
-		info, err := f.root.Lstat(source)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // A new task, or an earlier call moved it.
-		}
-		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is not a folder", source)
-		}
-		if err == nil {
-			// Build made the target. Only an empty folder can be removed.
-			if err = f.root.Remove(target); err == nil || errors.Is(err, fs.ErrNotExist) {
-				err = f.root.Rename(source, target)
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("move the data of allocation %s to %s: %w", from, to, err)
-		}
-	}
-	// The successor may have other users.
-	return f.Build(to, tasks)
 }
 
 // Link makes a symbolic link below the folder of a task, and the folders above it. The link of an earlier

@@ -165,33 +165,6 @@ func TestTaskFolder(t *testing.T) {
 	})
 }
 
-// Data of a sticky disk moves to the successor, with users that may differ.
-func TestMoveSticky(t *testing.T) {
-	t.Parallel()
-	f := open(t)
-	tasks := []allocdir.Task{{Name: "web"}, {Name: "new"}}
-	must.NoError(t, f.Build("old", tasks[:1]))
-	for _, name := range []string{"alloc/data/d", "alloc/tmp/t", "web/local/l", "web/secrets/s"} {
-		must.NoError(t, os.WriteFile(filepath.Join(f.Alloc("old"), name), []byte(name), 0o600))
-	}
-	must.NoError(t, f.Build("next", tasks))
-	for range 2 { // the second time nothing is left to move
-		must.NoError(t, f.MoveSticky("old", "next", tasks))
-	}
-	files := strings.Join(tree(t, f.Alloc("next")), "\n")
-	must.StrContains(t, files, "alloc/data/d ")
-	must.StrContains(t, files, "web/local/l ")
-	must.StrNotContains(t, files, "/t ")
-	must.StrNotContains(t, files, "/s ")
-
-	// Data of a successor that has started is not replaced.
-	must.NoError(t, f.Build("old", tasks[:1]))
-	must.ErrorContains(t, f.MoveSticky("old", "next", tasks), "move the data of allocation old to next")
-	must.NoError(t, os.RemoveAll(filepath.Join(f.Alloc("old"), "alloc/data")))
-	must.NoError(t, os.Symlink("/etc", filepath.Join(f.Alloc("old"), "alloc/data")))
-	must.ErrorContains(t, f.MoveSticky("old", "next", tasks), "is not a folder")
-}
-
 // Removal deletes links and not what they lead to, folders without rights, and odd names.
 func TestRemove(t *testing.T) {
 	t.Parallel()
