@@ -15,6 +15,7 @@ type allocRunner struct {
 	job   cluster.JobType
 	group *cluster.TaskGroup
 	tasks []*taskRunner
+	order order
 
 	// built: the folders of the allocation exist. building: a Build call is in flight.
 	built, building bool
@@ -51,7 +52,7 @@ func newAllocRunner(c *Core, rec *Record) *allocRunner {
 	for i := range rec.Tasks {
 		a.tasks = append(a.tasks, newTaskRunner(a, &rec.Tasks[i]))
 	}
-	a.saves.alloc, a.restarts.alloc, a.mounts.alloc, a.report.alloc, a.visits = a, a, a, a, visits{alloc: a}
+	a.saves.alloc, a.order.alloc, a.restarts.alloc, a.mounts.alloc, a.report.alloc, a.visits = a, a, a, a, a, visits{alloc: a}
 	return a
 }
 
@@ -178,7 +179,7 @@ func (a *allocRunner) step() {
 
 // build creates the folders of an allocation that will start a task.
 func (a *allocRunner) build() {
-	if a.built || a.building || a.saves.saved == 0 || a.ending() && !a.anyStarted() || !a.core.reached(a.buildAt) {
+	if a.built || a.building || a.saves.saved == 0 || a.order.ending() && !a.order.anyStarted() || !a.core.reached(a.buildAt) {
 		return
 	}
 	a.building = true
@@ -202,10 +203,10 @@ func (a *allocRunner) build() {
 func (a *allocRunner) updateStatus() {
 	status := a.rec.ClientStatus
 	switch {
-	case a.allDead() && !a.mounts.gone():
-	case a.allDead():
+	case a.order.allDead() && !a.mounts.gone():
+	case a.order.allDead():
 		status = cluster.ClientComplete
-		if a.failed() {
+		if a.order.failed() {
 			status = cluster.ClientFailed
 		}
 		if len(a.tasks) == 0 && !a.rec.Stopping {
@@ -214,7 +215,7 @@ func (a *allocRunner) updateStatus() {
 		a.rec.Ended, a.rec.EndedAt = true, a.core.now.Wall
 		a.touch()
 		a.core.visiting.ended()
-	case status == cluster.ClientPending && a.mainsStarted():
+	case status == cluster.ClientPending && a.order.mainsStarted():
 		status = cluster.ClientRunning
 	}
 	if status != a.rec.ClientStatus {
@@ -237,7 +238,7 @@ func (a *allocRunner) description() string {
 		return "all tasks have ended; volumes are left on the node, and the client retries to unmount them"
 	case a.rec.Ended:
 		return "all tasks have ended"
-	case a.allDead():
+	case a.order.allDead():
 		return "all tasks have ended, and volumes must be unmounted"
 	case a.mounts.held():
 		return fmt.Sprintf("stopping (%s): %s", a.mounts.waitText(), a.rec.StopReason)
@@ -245,7 +246,7 @@ func (a *allocRunner) description() string {
 		return "stopping: " + a.rec.StopReason
 	case a.rec.ClientStatus == cluster.ClientRunning:
 		return "tasks are running"
-	case a.predecessor() != nil:
+	case a.order.predecessor() != nil:
 		return "waiting for the end of the allocation that this one replaces"
 	case a.waitsForDevices():
 		return "waiting for devices"

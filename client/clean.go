@@ -18,13 +18,13 @@ func (s *taskStart) clean() {
 	}
 	ref := s.t.ref()
 	if !s.t.rec.HostCgroup && ref.ID != "" && s.t.core().drivers.state(s.t.task.Driver) == nil {
-		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" is not installed, and only it can remove the task")
+		s.t.waits.set(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" is not installed, and only it can remove the task")
 		return
 	}
 	for _, d := range s.drivers() {
 		if d.generation == 0 && s.waitsFor(d) {
 			s.killWithoutDriver()
-			s.t.waitFor(cluster.WaitDriver, 0, "the driver "+d.name+" is not running")
+			s.t.waits.set(cluster.WaitDriver, 0, "the driver "+d.name+" is not running")
 			return
 		}
 		if d.generation != 0 && d.reattached && s.mayStartLate() {
@@ -79,11 +79,11 @@ func (s *taskStart) cleaned(generation Generation, left []Process, err error) {
 	case err != nil && class == driver.Gone:
 	case err != nil:
 		s.retry()
-		s.t.waitFor(cluster.WaitDriver, 0, "the remains of the task could not be removed, and the client retries: "+err.Error())
+		s.t.waits.set(cluster.WaitDriver, 0, "the remains of the task could not be removed, and the client retries: "+err.Error())
 		s.abandonSilent(generation, class, s.failures)
 	case len(left) > 0:
 		s.call = callClean
-		s.t.waitFor(cluster.WaitProcess, 0, describe(left))
+		s.t.waits.set(cluster.WaitProcess, 0, describe(left))
 		s.unkillable = true
 		s.t.core().options.Shell.AwaitEmpty(s.t.ref(), answer(s, func(err error) {
 			s.call, s.unkillable = callNone, err != nil
@@ -92,7 +92,7 @@ func (s *taskStart) cleaned(generation Generation, left []Process, err error) {
 			}
 		}))
 	default:
-		s.t.endWait()
+		s.t.waits.end()
 		s.t.finished()
 	}
 }

@@ -256,7 +256,7 @@ func (c *Core) discard() {
 	if over <= keep && !orphans {
 		return // the usual case needs no search
 	}
-	ended := slices.DeleteFunc(slices.Clone(c.allocs), func(a *allocRunner) bool { return !a.over() || a.predecessor() != nil })
+	ended := slices.DeleteFunc(slices.Clone(c.allocs), func(a *allocRunner) bool { return !a.over() || a.order.predecessor() != nil })
 	slices.SortStableFunc(ended, func(a, b *allocRunner) int { return a.rec.EndedAt.Compare(b.rec.EndedAt) })
 	for i, a := range ended {
 		if i < len(ended)-keep || a.orphan() {

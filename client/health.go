@@ -13,11 +13,11 @@ func (a *allocRunner) judgeHealth() {
 	if a.job != cluster.JobService || a.rec.Healthy != nil || a.orphan() {
 		return
 	}
-	if a.failed() {
+	if a.order.failed() {
 		a.judge(false)
 		return
 	}
-	if a.ending() {
+	if a.order.ending() {
 		return
 	}
 	least, deadline := time.Duration(cluster.DefaultMinHealthyTime), time.Duration(cluster.DefaultHealthyDeadline)

@@ -49,12 +49,12 @@ func (l ledger) mustWait(t *taskRunner) bool {
 		return false
 	}
 	if holder, id := l.holder(t, needed); holder != nil {
-		t.waitFor(cluster.WaitDevice, 0, fmt.Sprintf("the device %s is held by task %s of allocation %s", id, holder.rec.State.Name, holder.alloc.id()))
+		t.waits.set(cluster.WaitDevice, 0, fmt.Sprintf("the device %s is held by task %s of allocation %s", id, holder.rec.State.Name, holder.alloc.id()))
 		return true
 	}
 	for _, d := range needed {
 		if reason := l.core.devices.waitReason(d.Kind); reason != "" {
-			t.waitFor(cluster.WaitDevice, 0, reason)
+			t.waits.set(cluster.WaitDevice, 0, reason)
 			return true
 		}
 	}
@@ -113,5 +113,5 @@ func deviceName(kind cluster.DeviceKind, id string) string { return kind.String(
 
 // waitsForDevices reports whether a task waits for a device.
 func (a *allocRunner) waitsForDevices() bool {
-	return slices.ContainsFunc(a.tasks, func(t *taskRunner) bool { return t.wait.kind == cluster.WaitDevice })
+	return slices.ContainsFunc(a.tasks, func(t *taskRunner) bool { return t.waits.present.kind == cluster.WaitDevice })
 }

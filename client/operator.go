@@ -23,12 +23,12 @@ var (
 	ErrDisk = errors.New("the client cannot write its records to the disk")
 )
 
-// TaskInfo describes a task for [Core.Tasks].
+// TaskInfo describes a task for [Operator.Tasks].
 type TaskInfo struct {
 	// Ref names the present start of the task. Its Generation is zero while the driver is down. Its
 	// ID is empty if nothing is left of any start.
 	Ref TaskRef
-	// Running: the driver has started the task, and the client cannot determine that it has ended.
+	// Running: the driver has started the task, and the client has not recorded its end.
 	Running bool
 	// State is the state that the client reports: "pending", "running" or "dead".
 	State string
@@ -36,11 +36,17 @@ type TaskInfo struct {
 	Capabilities driver.Capabilities
 }
 
+// Operator posts the requests of operators. Its methods are safe for concurrent use.
+type Operator struct{ core *Core }
+
+// Operator returns the requests of operators to the core.
+func (c *Core) Operator() Operator { return Operator{c} }
+
 // Tasks requests the tasks of an allocation, in the order of its job. The next step calls reply,
 // which must not block. The error is [ErrUnknownAlloc].
-func (c *Core) Tasks(id cluster.AllocID, reply func([]TaskInfo, error)) {
-	c.inbox.post(func() {
-		a := c.alloc(id)
+func (o Operator) Tasks(id cluster.AllocID, reply func([]TaskInfo, error)) {
+	o.core.inbox.post(func() {
+		a := o.core.alloc(id)
 		if a == nil || a.orphan() {
 			reply(nil, ErrUnknownAlloc)
 			return
@@ -67,9 +73,9 @@ func infoOf(t *taskRunner) TaskInfo {
 // block, when the record is on disk. From then on a crash of the client does not cancel the
 // restart. The error wraps an error of this package. After [ErrDisk] the restart may still happen
 // later; after all other errors it does not happen.
-func (c *Core) Restart(id cluster.AllocID, task string, all bool, reply func(error)) {
-	c.inbox.post(func() {
-		a := c.alloc(id)
+func (o Operator) Restart(id cluster.AllocID, task string, all bool, reply func(error)) {
+	o.core.inbox.post(func() {
+		a := o.core.alloc(id)
 		if a == nil || a.orphan() {
 			reply(ErrUnknownAlloc)
 			return
@@ -83,9 +89,9 @@ func (c *Core) Restart(id cluster.AllocID, task string, all bool, reply func(err
 }
 
 // Signaled posts that an operator has sent a signal to a start of a task.
-func (c *Core) Signaled(ref TaskRef, signal string) {
-	c.inbox.post(func() {
-		if t := c.running(ref); t != nil {
+func (o Operator) Signaled(ref TaskRef, signal string) {
+	o.core.inbox.post(func() {
+		if t := o.running(ref); t != nil {
 			t.event("Signaling", "An operator has sent "+signal+" to the task")
 		}
 	})
@@ -96,10 +102,10 @@ type follower struct{ ended func() }
 
 // Follow calls ended once, in a step, when the start of the task has ended. ended must not block.
 // The returned function ends the subscription.
-func (c *Core) Follow(ref TaskRef, ended func()) (stop func()) {
+func (o Operator) Follow(ref TaskRef, ended func()) (stop func()) {
 	f := &follower{ended: ended}
-	c.inbox.post(func() {
-		t := c.running(ref)
+	o.core.inbox.post(func() {
+		t := o.running(ref)
 		if t == nil {
 			ended()
 			return
@@ -107,8 +113,8 @@ func (c *Core) Follow(ref TaskRef, ended func()) (stop func()) {
 		t.start.followers = append(t.start.followers, f)
 	})
 	return func() {
-		c.inbox.post(func() {
-			if t := c.running(ref); t != nil {
+		o.core.inbox.post(func() {
+			if t := o.running(ref); t != nil {
 				t.start.followers = slices.DeleteFunc(t.start.followers, func(other *follower) bool { return other == f })
 			}
 		})
@@ -116,8 +122,8 @@ func (c *Core) Follow(ref TaskRef, ended func()) (stop func()) {
 }
 
 // running returns the task if this start of it runs, or nil.
-func (c *Core) running(ref TaskRef) *taskRunner {
-	a := c.alloc(ref.Alloc)
+func (o Operator) running(ref TaskRef) *taskRunner {
+	a := o.core.alloc(ref.Alloc)
 	if a == nil {
 		return nil
 	}
@@ -164,11 +170,11 @@ func (r *restarts) begin(name string, all bool) error {
 	switch {
 	case a.rec.Ended:
 		return fmt.Errorf("%w: the allocation has ended", ErrNotRunning)
-	case a.ending():
+	case a.order.ending():
 		return fmt.Errorf("%w: the allocation is stopping", ErrNotRunning)
 	case a.saves.failures > 0:
 		return ErrDisk
-	case all && !a.anyStarted():
+	case all && !a.order.anyStarted():
 		return fmt.Errorf("%w: no task of the allocation has started", ErrNotRunning)
 	case all:
 		a.rec.RestartAll = true
@@ -216,7 +222,7 @@ func (*restarts) signaled(t *taskRunner, message string) {
 
 // restarting reports whether an operator restarts the task.
 func (t *taskRunner) restarting() bool {
-	return (t.rec.Restarting || t.alloc.rec.RestartAll && !t.task.Poststop()) && !t.alloc.ending()
+	return (t.rec.Restarting || t.alloc.rec.RestartAll && !t.task.Poststop()) && !t.alloc.order.ending()
 }
 
 // mustRestart reports whether a running task must stop now because of a restart.
@@ -243,12 +249,12 @@ func (r *restarts) phase() cluster.StopPhase {
 // of the allocation cancels the restart.
 func (r *restarts) step() {
 	a := r.alloc
-	if !a.rec.RestartAll || !a.ending() && r.phase() != cluster.StopPoststop {
+	if !a.rec.RestartAll || !a.order.ending() && r.phase() != cluster.StopPoststop {
 		return
 	}
 	a.rec.RestartAll = false
 	a.touch()
-	if a.ending() {
+	if a.order.ending() {
 		return
 	}
 	a.rec.RestartedAll = true
@@ -259,7 +265,7 @@ func (r *restarts) step() {
 		if t.rec.Phase == PhaseDead {
 			t.countRestart()
 		}
-		t.endWait()
+		t.waits.end()
 		t.rec.RestartAt = 0
 		t.rec.State.State, t.rec.State.StartedAt, t.rec.State.FinishedAt = cluster.TaskPending, time.Time{}, time.Time{}
 		t.enter(PhaseWaiting)

@@ -20,7 +20,7 @@ type requested struct {
 func (n *node) restart(id cluster.AllocID, task string, all bool) *requested {
 	n.log("an operator restarts %s/%s, all %t", id, task, all)
 	a := new(requested)
-	n.core.Restart(id, task, all, func(err error) { a.answers, a.err = a.answers+1, err })
+	n.core.Operator().Restart(id, task, all, func(err error) { a.answers, a.err = a.answers+1, err })
 	return a
 }
 
@@ -220,8 +220,8 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	n := newRunning(t, script{}, time.Minute)
 	var infos []client.TaskInfo
-	n.core.Tasks("a", func(got []client.TaskInfo, err error) { infos = got; must.NoError(t, err) })
-	n.core.Tasks("b", func(_ []client.TaskInfo, err error) { must.ErrorIs(t, err, client.ErrUnknownAlloc) })
+	n.core.Operator().Tasks("a", func(got []client.TaskInfo, err error) { infos = got; must.NoError(t, err) })
+	n.core.Operator().Tasks("b", func(_ []client.TaskInfo, err error) { must.ErrorIs(t, err, client.ErrUnknownAlloc) })
 	n.run(time.Second)
 	must.SliceLen(t, 1, infos)
 	must.True(t, infos[0].Running)
@@ -229,17 +229,17 @@ func TestFollow(t *testing.T) {
 	must.True(t, infos[0].Capabilities.HostCgroup)
 	ref := infos[0].Ref
 	ends := map[string]int{}
-	n.core.Follow(ref, func() { ends["follows"]++ })
-	left := n.core.Follow(ref, func() { ends["leaves"]++ })
-	n.core.Signaled(ref, "SIGHUP")
+	n.core.Operator().Follow(ref, func() { ends["follows"]++ })
+	left := n.core.Operator().Follow(ref, func() { ends["leaves"]++ })
+	n.core.Operator().Signaled(ref, "SIGHUP")
 	n.run(time.Second)
 	left()
 	n.run(time.Second)
 	must.MapEmpty(t, ends)
 	n.restart("a", "", false)
 	n.run(time.Minute)
-	n.core.Follow(ref, func() { ends["comes late"]++ })
-	n.core.Signaled(ref, "SIGHUP")
+	n.core.Operator().Follow(ref, func() { ends["comes late"]++ })
+	n.core.Operator().Signaled(ref, "SIGHUP")
 	n.run(time.Second)
 	must.Eq(t, map[string]int{"follows": 1, "comes late": 1}, ends)
 	must.EqOp(t, "Received, Started, Signaling, Restart Signaled, Killing, Terminated, Restarting, Started", n.eventsOf("a", "web"))

@@ -2,13 +2,15 @@ package client
 
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
-// The order of the tasks of an allocation. Everything here is derived from the phases of the tasks.
+// order is the order in which the tasks of an allocation start and stop. It is derived from the
+// phases of the tasks.
+type order struct{ alloc *allocRunner }
 
 // oneShot reports whether the task must end by itself before the allocation ends.
 func (t *taskRunner) oneShot() bool { return t.task.Lifecycle != nil && !t.task.Lifecycle.Sidecar }
 
-func (a *allocRunner) allDead() bool {
-	for _, t := range a.tasks {
+func (o order) allDead() bool {
+	for _, t := range o.alloc.tasks {
 		if t.rec.Phase != PhaseDead {
 			return false
 		}
@@ -17,8 +19,8 @@ func (a *allocRunner) allDead() bool {
 }
 
 // failed reports whether a task has failed. A failed poststop task does not count.
-func (a *allocRunner) failed() bool {
-	for _, t := range a.tasks {
+func (o order) failed() bool {
+	for _, t := range o.alloc.tasks {
 		if t.rec.State.Failed && !t.task.Poststop() {
 			return true
 		}
@@ -27,8 +29,8 @@ func (a *allocRunner) failed() bool {
 }
 
 // mainsStarted reports whether all main tasks have started.
-func (a *allocRunner) mainsStarted() bool {
-	for _, t := range a.tasks {
+func (o order) mainsStarted() bool {
+	for _, t := range o.alloc.tasks {
 		if t.task.Main() && t.rec.State.StartedAt.IsZero() {
 			return false
 		}
@@ -38,16 +40,16 @@ func (a *allocRunner) mainsStarted() bool {
 
 // ending reports whether the allocation's tasks must stop. The tasks of an allocation that is held
 // for volumes do not stop yet.
-func (a *allocRunner) ending() bool { return a.ends() && !a.mounts.held() }
+func (o order) ending() bool { return o.ends() && !o.alloc.mounts.held() }
 
 // ends reports whether the allocation must end, apart from a hold for volumes: the servers or the
 // client stop it, a task has failed, the leader task has ended, or all main tasks have ended.
-func (a *allocRunner) ends() bool {
-	if a.rec.Stopping || a.rec.Ended || a.failed() {
+func (o order) ends() bool {
+	if o.alloc.rec.Stopping || o.alloc.rec.Ended || o.failed() {
 		return true
 	}
 	allMain := true
-	for _, t := range a.tasks {
+	for _, t := range o.alloc.tasks {
 		dead := t.rec.Phase == PhaseDead
 		if t.task.Leader && dead {
 			return true
@@ -60,20 +62,20 @@ func (a *allocRunner) ends() bool {
 }
 
 // delayed reports whether the group's shutdown delay is running.
-func (a *allocRunner) delayed() bool {
-	return a.rec.Stopping && !a.failed() && !a.skipsDelays() && !a.core.reached(later(a.rec.StopBegan, a.group.ShutdownDelay))
+func (o order) delayed() bool {
+	return o.alloc.rec.Stopping && !o.failed() && !o.skipsDelays() && !o.alloc.core.reached(later(o.alloc.rec.StopBegan, o.alloc.group.ShutdownDelay))
 }
 
 // skipsDelays reports whether the stop request skips shutdown delays.
-func (a *allocRunner) skipsDelays() bool { return a.rec.Alloc.DesiredTransition.NoShutdownDelay }
+func (o order) skipsDelays() bool { return o.alloc.rec.Alloc.DesiredTransition.NoShutdownDelay }
 
 // stoppingPhase is the phase whose tasks must stop now: all tasks of the earlier phases are dead or
 // unkillable. Sidecars do not wait for a process that cannot be killed, because the servers rely on
 // the stop time of the allocation. Poststop tasks wait for it. stoppingPhase is valid only for an
 // allocation that is ending.
-func (a *allocRunner) stoppingPhase() cluster.StopPhase {
+func (o order) stoppingPhase() cluster.StopPhase {
 	now := cluster.StopPoststop
-	for _, t := range a.tasks {
+	for _, t := range o.alloc.tasks {
 		if t.rec.Phase == PhaseDead {
 			continue
 		}
@@ -89,28 +91,28 @@ func (a *allocRunner) stoppingPhase() cluster.StopPhase {
 // mustStop reports whether the task must stop now, or must no longer start.
 func (t *taskRunner) mustStop() bool {
 	a := t.alloc
-	if !a.ending() {
+	if !a.order.ending() {
 		return false
 	}
 	if !t.task.Poststop() {
-		return !a.delayed() && t.task.StopPhase() <= a.stoppingPhase()
+		return !a.order.delayed() && t.task.StopPhase() <= a.order.stoppingPhase()
 	}
-	if a.stoppingPhase() != cluster.StopPoststop {
+	if a.order.stoppingPhase() != cluster.StopPoststop {
 		return false
 	}
 	if t.rec.TurnAt == 0 {
 		t.rec.TurnAt = max(1, a.core.now.Boot) // zero means not started
 		a.touch()
 	}
-	return !a.anyStarted() || a.core.reached(t.rec.TurnAt+cluster.PoststopLimit)
+	return !a.order.anyStarted() || a.core.reached(t.rec.TurnAt+cluster.PoststopLimit)
 }
 
 // anyStarted reports whether a task of the allocation has ever started.
-func (a *allocRunner) anyStarted() bool {
-	if a.rec.RestartedAll {
+func (o order) anyStarted() bool {
+	if o.alloc.rec.RestartedAll {
 		return true
 	}
-	for _, t := range a.tasks {
+	for _, t := range o.alloc.tasks {
 		if !t.rec.State.StartedAt.IsZero() {
 			return true
 		}
@@ -122,19 +124,19 @@ func (a *allocRunner) anyStarted() bool {
 func (t *taskRunner) mayStart() bool {
 	a := t.alloc
 	if t.task.Poststop() {
-		return a.ending() && a.stoppingPhase() == cluster.StopPoststop && a.anyStarted()
+		return a.order.ending() && a.order.stoppingPhase() == cluster.StopPoststop && a.order.anyStarted()
 	}
-	if a.ending() {
+	if a.order.ending() {
 		return false
 	}
-	if a.predecessor() != nil {
+	if a.order.predecessor() != nil {
 		return false
 	}
 	switch {
 	case t.task.Main():
 		return prestartDone(a)
 	case t.task.Lifecycle.Hook == cluster.HookPoststart:
-		return a.mainsStarted()
+		return a.order.mainsStarted()
 	}
 	return true
 }
@@ -157,14 +159,14 @@ func prestartDone(a *allocRunner) bool {
 
 // predecessor returns the allocation that this one replaces, or one before that, if it still runs
 // on this node, or nil.
-func (a *allocRunner) predecessor() *allocRunner {
-	previous := a
-	for range a.core.allocs { // the bound protects from a cycle in data of the servers
+func (o order) predecessor() *allocRunner {
+	previous := o.alloc
+	for range o.alloc.core.allocs { // the bound protects from a cycle in data of the servers
 		if previous.rec.Alloc.PreviousAllocation == "" {
 			return nil
 		}
-		previous = a.core.alloc(previous.rec.Alloc.PreviousAllocation)
-		if previous == nil || previous == a {
+		previous = o.alloc.core.alloc(previous.rec.Alloc.PreviousAllocation)
+		if previous == nil || previous == o.alloc {
 			return nil
 		}
 		if !previous.rec.Ended {

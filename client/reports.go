@@ -157,7 +157,7 @@ func (a *allocRunner) newReport() (cluster.AllocReport, int) {
 	states := &cluster.TaskStates{Tasks: make([]cluster.TaskState, 0, len(a.tasks))}
 	for _, t := range a.tasks {
 		state := t.rec.State
-		state.Waiting = t.wait.report()
+		state.Waiting = t.waits.present.report()
 		states.Tasks = append(states.Tasks, state)
 	}
 	r := cluster.AllocReport{

@@ -24,7 +24,7 @@ func (s *taskStart) reserve() (done bool) {
 	}
 	c, d := s.t.core(), assigned[len(s.parts)]
 	if reason := c.devices.waitReason(d.Kind); reason != "" {
-		s.t.waitFor(cluster.WaitDevice, 0, reason)
+		s.t.waits.set(cluster.WaitDevice, 0, reason)
 		return false
 	}
 	p, err := c.devices.check(d.Kind, d.IDs)
@@ -37,7 +37,7 @@ func (s *taskStart) reserve() (done bool) {
 	c.options.Shell.Reserve(s.t.ref(), ref, replyPair(s, func(r device.Reservation, err error) {
 		s.call = callNone
 		if err == nil {
-			s.t.endWait()
+			s.t.waits.end()
 			s.parts = append(s.parts, device.Part{For: d.Kind.String(), Reservation: r})
 			return
 		}

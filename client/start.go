@@ -129,7 +129,7 @@ func (s *taskStart) stepStarting() {
 	case s.t.mustStop():
 		s.t.over(EndStopped, nil)
 	case s.t.alloc.saves.failures > 0:
-		s.t.waitForDisk()
+		s.t.waits.setDisk()
 	case s.t.durable() && s.reserve() && s.t.ref().Generation != 0:
 		s.t.core().drivers.state(s.t.task.Driver).starts.request(s)
 	}
@@ -144,7 +144,7 @@ func (s *taskStart) sendable() bool {
 // send sends the start to the driver.
 func (s *taskStart) send() {
 	c := s.t.core()
-	s.t.endWait()
+	s.t.waits.end()
 	s.call = callStart
 	s.deadline = c.now.Boot + c.options.startTimeout(s.t.task.Driver)
 	s.heldBy = s.t.ref().Generation
@@ -158,7 +158,7 @@ func (s *taskStart) awaitAnswer() {
 	if s.t.mustStop() {
 		s.t.beginStop()
 		deadline = min(deadline, later(s.t.rec.StopBegan, s.t.shutdownDelay(), s.t.task.KillTimeout))
-		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" has not answered the request to start the task")
+		s.t.waits.set(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" has not answered the request to start the task")
 	}
 	if s.t.core().reached(deadline) && !s.abandoned {
 		s.abandoned = true

@@ -27,7 +27,7 @@ func (b *starts) request(s *taskStart) {
 	s.queued = true
 	b.waiting.Push(s.job(), s)
 	if !b.mayStart(s.job()) {
-		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" starts other tasks first")
+		s.t.waits.set(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" starts other tasks first")
 	}
 }
 

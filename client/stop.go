@@ -11,7 +11,7 @@ import (
 
 // shutdownDelay is the delay of the task before the kill signal.
 func (t *taskRunner) shutdownDelay() time.Duration {
-	if t.alloc.skipsDelays() {
+	if t.alloc.order.skipsDelays() {
 		return 0
 	}
 	return t.task.ShutdownDelay
@@ -54,28 +54,35 @@ func (w wait) report() *cluster.TaskWait {
 	return &cluster.TaskWait{For: w.kind, Until: w.until, Detail: w.detail}
 }
 
-// waitFor sets what the task waits for. at is the end of the wait on the boot clock, or zero if it
+// waits sets for operators what a task waits for.
+type waits struct {
+	task *taskRunner
+	// present is what the task waits for.
+	present wait
+}
+
+// set sets what the task waits for. at is the end of the wait on the boot clock, or zero if it
 // is unknown.
-func (t *taskRunner) waitFor(kind cluster.WaitKind, at time.Duration, detail string) {
-	if t.wait.kind == kind && t.wait.at == at && t.wait.detail == detail {
+func (w *waits) set(kind cluster.WaitKind, at time.Duration, detail string) {
+	if w.present.kind == kind && w.present.at == at && w.present.detail == detail {
 		return
 	}
-	t.wait = wait{kind: kind, at: at, detail: detail}
+	w.present = wait{kind: kind, at: at, detail: detail}
 	if at != 0 {
-		t.wait.until = t.core().now.wallAt(at)
+		w.present.until = w.task.core().now.wallAt(at)
 	}
-	t.alloc.report.note()
+	w.task.alloc.report.note()
 }
 
-// waitForDisk sets that a start waits until the record of the allocation is on disk.
-func (t *taskRunner) waitForDisk() {
-	t.waitFor(cluster.WaitDisk, 0, "the client cannot write its record to the disk")
+// setDisk sets that a start waits until the record of the allocation is on disk.
+func (w *waits) setDisk() {
+	w.set(cluster.WaitDisk, 0, "the client cannot write its record to the disk")
 }
 
-func (t *taskRunner) endWait() {
-	if t.wait.kind != "" {
-		t.wait = wait{}
-		t.alloc.report.note()
+func (w *waits) end() {
+	if w.present.kind != "" {
+		w.present = wait{}
+		w.task.alloc.report.note()
 	}
 }
 
@@ -84,7 +91,7 @@ func (t *taskRunner) endWait() {
 func (s *taskStart) stop() {
 	c := s.t.core()
 	if signalDue := later(s.t.rec.StopBegan, s.t.shutdownDelay()); !c.reached(signalDue) {
-		s.t.waitFor(cluster.WaitShutdownDelay, signalDue, "the shutdown delay of the task")
+		s.t.waits.set(cluster.WaitShutdownDelay, signalDue, "the shutdown delay of the task")
 		return
 	}
 	s.signal()
@@ -119,7 +126,7 @@ func (s *taskStart) signal() {
 	if s.defaultSignal {
 		name = ""
 	}
-	s.t.waitFor(cluster.WaitGrace, later(s.t.rec.SignalAt, s.t.task.KillTimeout), "")
+	s.t.waits.set(cluster.WaitGrace, later(s.t.rec.SignalAt, s.t.task.KillTimeout), "")
 	c.options.Shell.Stop(ref, grace, name, answer(s, func(err error) { s.stopAnswered(ref.Generation, name, err) }))
 }
 
@@ -153,7 +160,7 @@ func (s *taskStart) killDue() bool {
 		return s.t.core().reached(later(s.t.rec.SignalAt, s.t.task.KillTimeout, killMargin))
 	}
 	if s.kills == killNone {
-		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" is not running")
+		s.t.waits.set(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" is not running")
 	}
 	if s.driverMissed == 0 {
 		s.driverMissed = s.t.core().now.Boot
@@ -177,11 +184,11 @@ func (s *taskStart) killAnswered(generation Generation, left []Process, err erro
 	switch {
 	case err != nil:
 		s.killAgain()
-		s.t.waitFor(cluster.WaitDriver, 0, "the task could not be killed, and the client retries: "+err.Error())
+		s.t.waits.set(cluster.WaitDriver, 0, "the task could not be killed, and the client retries: "+err.Error())
 		s.failures++
 		s.abandonSilent(generation, driver.ClassOf(err), s.failures)
 	case len(left) > 0:
-		s.t.waitFor(cluster.WaitProcess, 0, describe(left))
+		s.t.waits.set(cluster.WaitProcess, 0, describe(left))
 		s.unkillable = true
 		c.options.Shell.AwaitEmpty(s.t.ref(), answer(s, func(err error) {
 			s.kills, s.unkillable = killNone, err != nil
@@ -192,7 +199,7 @@ func (s *taskStart) killAnswered(generation Generation, left []Process, err erro
 	default:
 		s.kills = killDone
 		s.collectBy = c.now.Boot + StopSlack
-		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" has not said how the task ended")
+		s.t.waits.set(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" has not said how the task ended")
 	}
 }
 

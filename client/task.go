@@ -14,7 +14,7 @@ type taskRunner struct {
 	alloc *allocRunner
 	task  *cluster.Task
 	rec   *TaskRecord
-	wait  wait
+	waits waits
 	start *taskStart
 }
 
@@ -25,7 +25,7 @@ func newTaskRunner(a *allocRunner, rec *TaskRecord) *taskRunner {
 			t.task = task
 		}
 	}
-	t.start = newStart(t)
+	t.start, t.waits.task = newStart(t), t
 	return t
 }
 
@@ -83,7 +83,7 @@ func (t *taskRunner) stepWaiting() {
 
 func (t *taskRunner) stepBackoff() {
 	switch {
-	case t.alloc.ending() && !t.task.Poststop():
+	case t.alloc.order.ending() && !t.task.Poststop():
 		if t.mustStop() || !t.alloc.rec.Stopping {
 			t.die("Killed", "The task was stopped while it waited for its restart")
 		}
@@ -96,7 +96,7 @@ func (t *taskRunner) stepBackoff() {
 func (t *taskRunner) begin() {
 	a := t.alloc
 	if a.saves.failures > 0 {
-		t.waitForDisk()
+		t.waits.setDisk()
 		return
 	}
 	if !a.built || (!a.core.contacted && a.job != cluster.JobSystem) {
@@ -112,13 +112,13 @@ func (t *taskRunner) begin() {
 		return
 	}
 	if s.generation == 0 {
-		t.waitFor(cluster.WaitDriver, 0, "the driver "+s.name+" is not running")
+		t.waits.set(cluster.WaitDriver, 0, "the driver "+s.name+" is not running")
 		return
 	}
 	if a.core.ledger.mustWait(t) {
 		return
 	}
-	t.endWait()
+	t.waits.end()
 	t.start = newStart(t)
 	t.rec.ID, t.rec.Handle = a.core.options.NewTaskID(a.id(), t.task.Name), nil
 	t.rec.Stopping, t.rec.StopBegan, t.rec.SignalAt = false, 0, 0
@@ -141,8 +141,8 @@ func (t *taskRunner) stepRunning() {
 		t.start.stop()
 	} else if t.alloc.mounts.held() {
 		t.alloc.mounts.holdNote(t)
-	} else if t.alloc.rec.Stopping && t.alloc.delayed() && !t.task.Poststop() {
-		t.waitFor(cluster.WaitShutdownDelay, later(t.alloc.rec.StopBegan, t.alloc.group.ShutdownDelay), "the shutdown delay of the group")
+	} else if t.alloc.rec.Stopping && t.alloc.order.delayed() && !t.task.Poststop() {
+		t.waits.set(cluster.WaitShutdownDelay, later(t.alloc.rec.StopBegan, t.alloc.group.ShutdownDelay), "the shutdown delay of the group")
 	}
 }
 
@@ -200,7 +200,7 @@ func (t *taskRunner) finished() {
 	case t.task.Poststop():
 		t.rec.State.Failed = true
 		t.die("Not Restarting", "A poststop task is not restarted")
-	case t.alloc.ending():
+	case t.alloc.order.ending():
 		t.die("Not Restarting", "The allocation is stopping")
 	case t.rec.End == EndRefused:
 		t.rec.State.Failed = true
@@ -238,7 +238,7 @@ func (t *taskRunner) die(kind, message string) {
 	if kind != "" {
 		t.event(kind, message)
 	}
-	t.endWait()
+	t.waits.end()
 	t.rec.State.State = cluster.TaskDead
 	t.enter(PhaseDead)
 	t.alloc.report.noteUrgent()

@@ -35,7 +35,7 @@ func (v *visiting) plugins() {
 // ended makes the core visit the allocations that have waited for the end of another one.
 func (v *visiting) ended() {
 	for _, a := range v.core.allocs {
-		if a.rec.ClientStatus == cluster.ClientPending && a.rec.Alloc.PreviousAllocation != "" && a.predecessor() == nil {
+		if a.rec.ClientStatus == cluster.ClientPending && a.rec.Alloc.PreviousAllocation != "" && a.order.predecessor() == nil {
 			a.visits.mark()
 		}
 	}

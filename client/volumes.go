@@ -138,7 +138,7 @@ func requestsOf(alloc *cluster.Allocation) (requests []storage.Request) {
 // ran reports whether tasks of the allocation have run or may have run, by the allocation's record.
 func (m *mounts) ran() bool {
 	rec := m.alloc.rec
-	return rec.UnmountBegan != 0 || rec.Ended || m.alloc.anyStarted() || slices.ContainsFunc(rec.Tasks, func(t TaskRecord) bool { return t.ID != "" })
+	return rec.UnmountBegan != 0 || rec.Ended || m.alloc.order.anyStarted() || slices.ContainsFunc(rec.Tasks, func(t TaskRecord) bool { return t.ID != "" })
 }
 
 // ready reports whether the volumes of a task that will start are published. The first call starts
@@ -168,7 +168,7 @@ func (m *mounts) ready(t *taskRunner) bool {
 		t.rec.End, t.rec.Exit = EndNotStarted, &driver.ExitResult{Unknown: true}
 		t.finished()
 	default:
-		t.waitFor(cluster.WaitVolume, 0, s.Waits[0].String())
+		t.waits.set(cluster.WaitVolume, 0, s.Waits[0].String())
 	}
 	return false
 }
@@ -229,7 +229,7 @@ func (m *mounts) left() {
 func (m *mounts) plugins() []*cluster.CSIPlugin {
 	var plugins []*cluster.CSIPlugin
 	for _, t := range m.alloc.tasks {
-		if t.task.CSIPlugin != nil && t.rec.Phase != PhaseDead && (t.rec.Phase == PhaseRunning || !m.alloc.failed()) {
+		if t.task.CSIPlugin != nil && t.rec.Phase != PhaseDead && (t.rec.Phase == PhaseRunning || !m.alloc.order.failed()) {
 			plugins = append(plugins, t.task.CSIPlugin)
 		}
 	}
@@ -273,7 +273,7 @@ func (m *mounts) kept() int {
 // succeeded reports whether another allocation of the node runs or will run the same plugin.
 func (m *mounts) succeeded(p *cluster.CSIPlugin) bool {
 	for _, other := range m.alloc.core.visiting.serving {
-		if other == m.alloc || other.ends() || cutOff(other) {
+		if other == m.alloc || other.order.ends() || cutOff(other) {
 			continue
 		}
 		for _, t := range other.tasks {
@@ -289,7 +289,7 @@ func (m *mounts) succeeded(p *cluster.CSIPlugin) bool {
 // need a storage plugin in it.
 func (m *mounts) held() bool {
 	a := m.alloc
-	if len(m.plugins()) == 0 || !a.ends() {
+	if len(m.plugins()) == 0 || !a.order.ends() {
 		return false
 	}
 	if a.rec.HoldOver || m.kept() == 0 {
@@ -319,7 +319,7 @@ func (m *mounts) holdEnds() time.Duration {
 
 // holdNote sets for operators what a held task waits for.
 func (m *mounts) holdNote(t *taskRunner) {
-	t.waitFor(cluster.WaitVolume, m.holdEnds(), m.keptWords())
+	t.waits.set(cluster.WaitVolume, m.holdEnds(), m.keptWords())
 }
 
 // waitText describes how many volumes a storage plugin waits for.
@@ -343,7 +343,7 @@ func (m *mounts) holds() *cluster.VolumeHolds {
 			Namespace: w.Volume.Namespace, Volume: w.Volume.ID, Alloc: w.Alloc, Path: w.Path, Reason: w.Reason(), Since: a.core.now.wallAt(since),
 		})
 	}
-	if a.allDead() {
+	if a.order.allDead() {
 		for _, w := range m.machine().Status(a.id()).Waits {
 			if w.Mounted {
 				add(w, a.rec.UnmountBegan)

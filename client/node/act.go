@@ -15,7 +15,7 @@ import (
 
 // operators handles requests of operators for tasks. It starts no goroutine.
 type operators struct {
-	core    core
+	core    client.Operator
 	drivers *drivers
 	// life ends when the node stops.
 	life context.Context
@@ -25,7 +25,7 @@ var _ nodeapi.Tasks = (*operators)(nil)
 
 // operators returns the handler of operators' requests for the node's tasks.
 func (n *Node) operators() *operators {
-	return &operators{core: n.core, drivers: n.shell.drivers, life: n.shell.life}
+	return &operators{core: n.core.Operator(), drivers: n.shell.drivers, life: n.shell.life}
 }
 
 // endDelay is how long after the end of a command the node waits to learn whether the task has

@@ -15,28 +15,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
 	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
-
-// core is a [client.Core].
-type core interface {
-	pluginEvents
-	Step(client.Time) (wakeAt time.Duration)
-	Woken() <-chan struct{}
-	Servers(client.Wanted)
-	Contact(sent time.Duration)
-	Tasks(alloc cluster.AllocID, reply func([]client.TaskInfo, error))
-	Restart(alloc cluster.AllocID, task string, all bool, reply func(error))
-	Signaled(task client.TaskRef, signal string)
-	Follow(task client.TaskRef, ended func()) (stop func())
-}
-
-var _ core = (*client.Core)(nil)
 
 // Node is the client of one node. It owns its data directory until Close.
 type Node struct {
 	home   *home
-	core   core
+	core   *client.Core
 	shell  *shell
 	trust  *trust
 	reach  *reach
@@ -147,25 +131,7 @@ func (n *Node) Close() error {
 
 // events passes events of plugins to the core. It exists because the plugins are created before the
 // core.
-type events struct{ core core }
-
-var _ pluginEvents = (*events)(nil)
-
-func (e *events) PluginDown(p client.Plugin, generation client.Generation, why string) {
-	e.core.PluginDown(p, generation, why)
-}
-
-func (e *events) Devices(plugin string, generation client.Generation, r client.DeviceReport) {
-	e.core.Devices(plugin, generation, r)
-}
-
-func (e *events) Fingerprint(name string, generation client.Generation, f driver.Fingerprint) {
-	e.core.Fingerprint(name, generation, f)
-}
-
-func (e *events) DriverEvent(name string, generation client.Generation, event driver.Event) {
-	e.core.DriverEvent(name, generation, event)
-}
+type events struct{ pluginEvents }
 
 // now reads the node's clocks.
 func now() client.Time { return client.Time{Boot: bootclock.Now(), Wall: time.Now().Round(0)} }

@@ -175,7 +175,8 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 
 // connect makes the shell send its events to the core.
 func (n *Node) connect(core *client.Core, happen *events) {
-	n.core, happen.core, n.shell.storage.events = core, core, core
+	n.core, happen.pluginEvents, n.shell.storage.events = core, core, core
+	n.shell.storage.restartTask = core.Operator().Restart
 	n.shell.contact.heard, n.shell.contact.wanted = n.heard, core.Servers
 	n.shell.contact.foreign = core.Foreign
 	// The first registration has the devices of the earlier client. Otherwise they would vanish until

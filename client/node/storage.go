@@ -33,7 +33,6 @@ const (
 type storageEvents interface {
 	StoragePluginUp(id cluster.PluginID, p volume.Plugin)
 	StoragePluginDown(id cluster.PluginID)
-	Restart(alloc cluster.AllocID, task string, all bool, reply func(error))
 }
 
 // storagePlugin is a connection to a storage plugin: a [csi.Plugin].
@@ -57,6 +56,8 @@ type storagePlugins struct {
 	volumes string
 	connect func(socket string) (storagePlugin, error)
 	events  storageEvents
+	// restartTask requests a restart of the task of a plugin.
+	restartTask func(alloc cluster.AllocID, task string, all bool, reply func(error))
 	// publish registers the plugins with the servers.
 	publish func([]*cluster.StoragePlugin)
 	logger  *slog.Logger
@@ -171,7 +172,7 @@ func (s *storagePlugins) watch(ctx context.Context, p *served) {
 // restart asks the core to restart the task of a plugin. Volumes stay mounted meanwhile.
 func (s *storagePlugins) restart(p *served, limit time.Duration) {
 	s.logger.Error("a storage plugin has not answered within its health timeout; the client restarts it", "plugin", p.config.ID, "alloc", p.ref.Alloc, "task", p.ref.Task, "limit", limit)
-	s.events.Restart(p.ref.Alloc, p.ref.Task, false, func(err error) {
+	s.restartTask(p.ref.Alloc, p.ref.Task, false, func(err error) {
 		if err != nil {
 			s.logger.Warn("a storage plugin could not be restarted", "plugin", p.config.ID, "alloc", p.ref.Alloc, "task", p.ref.Task, "error", err)
 		}

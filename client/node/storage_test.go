@@ -75,7 +75,7 @@ func newStorageWorld(t *testing.T) *storageWorld {
 	life, end := context.WithCancel(t.Context())
 	w := &storageWorld{t: t, plugins: map[string]*fakeStorage{}, life: life}
 	w.storagePlugins = &storagePlugins{
-		sockets: t.TempDir(), events: w, logger: slog.New(slog.DiscardHandler),
+		sockets: t.TempDir(), events: w, restartTask: w.Restart, logger: slog.New(slog.DiscardHandler),
 		connect: func(path string) (storagePlugin, error) { return w.plugins[path], nil },
 		publish: func(p []*cluster.StoragePlugin) { w.published = p },
 	}

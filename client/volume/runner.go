@@ -17,8 +17,7 @@ type runner struct {
 	externalID string
 	stages     []*stage
 	refs       []*ref
-	// busy: a call is in flight.
-	busy bool
+	calls      calls
 	// recorded: the volume has a record of an earlier client.
 	recorded bool
 	saves
@@ -83,7 +82,7 @@ func (r *runner) record() *Record {
 func (r *runner) empty() bool { return len(r.refs) == 0 && len(r.stages) == 0 }
 
 // gone reports whether nothing is left of the volume, also no record.
-func (r *runner) gone() bool { return r.empty() && !r.saving && !r.busy && r.saved == r.version }
+func (r *runner) gone() bool { return r.empty() && !r.saving && !r.calls.busy && r.saved == r.version }
 
 // retry retries refused calls, and ends the backoff of other calls.
 func (r *runner) retry() {
@@ -125,30 +124,30 @@ var errOtherOptions = errors.New("it is staged on the node with other mount opti
 func (r *runner) step() {
 	r.settle()
 	r.save()
-	if r.busy {
+	if r.calls.busy {
 		return
 	}
 	for _, f := range r.refs {
 		// If the record of the volume is lost, the servers must name its plugin before a call can
 		// undo it.
 		if r.plugin == "" && f.Phase.mounted() && r.may(&f.attempt) && r.durable(&f.attempt) {
-			r.claim(f)
+			r.calls.claim(f)
 			return
 		}
 	}
 	// Calls that undo come first, because others may wait for them.
 	for _, f := range r.refs {
-		if f.Leaving && f.Phase.mounted() && r.unpublish(f) {
+		if f.Leaving && f.Phase.mounted() && r.calls.unpublish(f) {
 			return
 		}
 	}
 	for _, s := range r.stages {
-		if s.Phase == Unstaging && r.unstage(s) {
+		if s.Phase == Unstaging && r.calls.unstage(s) {
 			return
 		}
 	}
 	for _, f := range r.refs {
-		if f.Phase == Releasing && r.releasable(f) && r.release(f) {
+		if f.Phase == Releasing && r.releasable(f) && r.calls.release(f) {
 			return
 		}
 	}
@@ -163,15 +162,13 @@ func (r *runner) step() {
 func (r *runner) settle() {
 	r.v.drop(r, func(f *ref) bool { return f.Leaving && f.Phase == Claiming && !f.requested })
 	for _, f := range r.refs {
-		if f.Leaving && (f.Phase == Held || f.Phase == Claiming && !r.busy) {
+		if f.Leaving && (f.Phase == Held || f.Phase == Claiming && !r.calls.busy) {
 			r.enter(f, Releasing)
 		}
 	}
 	for _, s := range r.stages {
-		if s.Phase != Unstaging && !r.busy && !r.needed(s.Usage) {
-			s.Phase = Unstaging
-			r.touch()
-			s.next(r.version)
+		if s.Phase != Unstaging && !r.calls.busy && !r.needed(s.Usage) {
+			r.enterStage(s, Unstaging)
 		}
 	}
 	r.stages = slices.DeleteFunc(r.stages, func(s *stage) bool {
@@ -199,6 +196,12 @@ func (r *runner) enter(f *ref, p RefPhase) {
 	f.next(r.version)
 }
 
+func (r *runner) enterStage(s *stage, p StagePhase) {
+	s.Phase = p
+	r.touch()
+	s.next(r.version)
+}
+
 // may reports whether the next call of an attempt may be made now.
 func (r *runner) may(a *attempt) bool { return !a.refused && r.v.reached(a.retryAt) }
 
@@ -214,30 +217,26 @@ func (r *runner) mount(f *ref) bool {
 	case f.Phase == Published || f.unconfirmed || !r.may(&f.attempt):
 		return false
 	case f.claimed == nil:
-		return r.durable(&f.attempt) && r.claim(f)
+		return r.durable(&f.attempt) && r.calls.claim(f)
 	case !r.up() || r.v.plugins[r.plugin].leaving:
 		return false
 	}
 	s := r.stageOf(f.Usage)
 	if s == nil {
 		s = &stage{StageRecord: StageRecord{Usage: f.Usage, Options: f.options().Copy()}}
-		r.touch()
-		s.next(r.version)
+		r.enterStage(s, Staging)
 		r.stages = append(r.stages, s)
 	}
 	if s.Phase == Staging && !r.v.plugins[r.plugin].Stages { // also for an adopted stage
-		s.Phase, s.Skipped = Staged, true
-		r.touch()
-		s.next(r.version)
+		s.Skipped = true
+		r.enterStage(s, Staged)
 	}
 	if s.Open && s.Phase == Staging {
 		if f.Phase == Held && slices.ContainsFunc(r.refs, func(o *ref) bool { return o.Usage == f.Usage && o.Phase.mounted() }) {
 			return false // the published references decide the options
 		}
 		if f.Phase == Held && s.Adopted {
-			s.Phase = Unstaging // it may be staged with other options
-			r.touch()
-			s.next(r.version)
+			r.enterStage(s, Unstaging) // it may be staged with other options
 			return false
 		}
 		s.Open, s.Options = false, f.options().Copy()
@@ -251,140 +250,10 @@ func (r *runner) mount(f *ref) bool {
 		stageAgain(r, s)
 		return false
 	case s.Phase == Staging:
-		return r.may(&s.attempt) && r.durable(&s.attempt) && r.stage(s, f)
+		return r.may(&s.attempt) && r.durable(&s.attempt) && r.calls.stage(s, f)
 	case f.Phase == Held:
 		r.enter(f, Publishing)
 	}
 	r.save()
-	return r.durable(&f.attempt) && r.publish(f, s)
-}
-
-// claim requests the claim from the servers.
-func (r *runner) claim(f *ref) bool {
-	r.busy, f.requested = true, true
-	take := func(got storage.Claimed, err error) {
-		r.busy = false
-		switch {
-		case err != nil:
-			f.fail(r.v, err, nil, storage.ClassOf(err) == storage.Refused && !f.Leaving)
-		default:
-			f.claimed = &got
-			if r.plugin == "" || len(r.stages) == 0 && !slices.ContainsFunc(r.refs, func(f *ref) bool { return f.Phase.mounted() }) {
-				r.plugin, r.externalID = got.Plugin, got.ExternalID
-			}
-			f.next(f.needs)
-			if f.Phase == Claiming || f.Adopted {
-				f.Adopted = false
-				r.enter(f, Held)
-			}
-		}
-	}
-	post := answer(r, func(a claimAnswer) { take(a.claimed, a.err) })
-	r.v.options.Shell.Claim(f.request(r.key), func(got storage.Claimed, err error) { post(claimAnswer{got, err}) })
-	return true
-}
-
-type claimAnswer struct {
-	claimed storage.Claimed
-	err     error
-}
-
-func (r *runner) stage(s *stage, f *ref) bool {
-	return r.call(storage.Stage, f.request(r.key), f.claimed, &s.attempt, func() {
-		s.Phase = Staged
-		r.touch()
-		s.next(r.version)
-	})
-}
-
-func (r *runner) publish(f *ref, s *stage) bool {
-	return r.call(storage.Publish, f.request(r.key), f.claimed, &f.attempt, func() { r.enter(f, Published) }, func(err error) {
-		if f.Leaving {
-			f.next(f.needs) // the allocation leaves, so its next call is another one
-		}
-		if storage.ClassOf(err) == storage.NotStaged && s.Phase == Staged && !s.Skipped {
-			stageAgain(r, s)
-		}
-	})
-}
-
-func (r *runner) unpublish(f *ref) bool {
-	if !r.undoable(&f.attempt) {
-		return false
-	}
-	return r.call(storage.Unpublish, f.request(r.key), nil, &f.attempt, func() {
-		r.v.unmounted(f.target)
-		r.enter(f, Releasing)
-	})
-}
-
-func (r *runner) unstage(s *stage) bool {
-	if !r.undoable(&s.attempt) {
-		return false
-	}
-	return r.call(storage.Unstage, storage.Request{Volume: r.key, Usage: s.Usage}, nil, &s.attempt, func() {
-		r.v.unmounted(storage.StagePath(r.v.options.Root, r.key, s.Usage))
-		r.stages = slices.DeleteFunc(r.stages, func(other *stage) bool { return other == s })
-		r.touch()
-	})
-}
-
-// undoable reports whether a call that undoes may be made now. A full disk does not prevent it.
-func (r *runner) undoable(a *attempt) bool { return r.up() && r.may(a) && r.tried >= a.needs }
-
-func (r *runner) release(f *ref) bool {
-	if !r.may(&f.attempt) || r.tried < f.needs {
-		return false
-	}
-	r.busy = true
-	r.v.options.Shell.Release(f.request(r.key), answer(r, func(err error) {
-		r.busy = false
-		if err != nil {
-			f.fail(r.v, err, nil, false)
-			return
-		}
-		r.v.drop(r, func(other *ref) bool { return other == f })
-	}))
-	return true
-}
-
-// call makes a call to the plugin.
-func (r *runner) call(verb storage.Verb, q storage.Request, claimed *storage.Claimed, a *attempt, done func(), failed ...func(error)) bool {
-	r.busy = true
-	s := r.stageOf(q.Usage)
-	c := storage.Call{Verb: verb, Volume: r.key, Plugin: r.plugin, ExternalID: r.externalID, Request: q, Staged: s != nil && !s.Skipped}
-	if claimed != nil {
-		c.Claimed = *claimed
-	} else {
-		c.Confidential = confidential(r.refs, s)
-	}
-	undoes := verb == storage.Unpublish || verb == storage.Unstage
-	r.v.options.Shell.Call(c, answer(r, func(got storage.Result) {
-		r.busy = false
-		if got.Err == nil {
-			done()
-			return
-		}
-		class := storage.ClassOf(got.Err)
-		a.fail(r.v, got.Err, got.Holders, class == storage.Unimplemented || class == storage.Refused && !undoes)
-		r.v.options.Logger.Warn("a call of a storage plugin failed", "volume", r.key.String(), "plugin", r.plugin, "call", verb.String(), "alloc", q.Alloc, "error", got.Err)
-		for _, f := range failed {
-			f(got.Err)
-		}
-	}))
-	return true
-}
-
-// confidential returns the options and secrets with which a volume was mounted, as far as its
-// references and the stage have them.
-func confidential(refs []*ref, s *stage) (c storage.Confidential) {
-	for _, f := range refs {
-		if f.claimed != nil { // each claim has those of the volume
-			c = storage.Confidential{Options: f.claimed.Options, Secrets: f.claimed.Secrets}
-		}
-	}
-	if s != nil && s.Options != nil {
-		c.Options = s.Options.Copy()
-	}
-	return c
+	return r.durable(&f.attempt) && r.calls.publish(f, s)
 }

@@ -288,7 +288,7 @@ func (v *Volumes) runner(k cluster.VolumeKey) *runner {
 	i, found := slices.BinarySearchFunc(v.all, k, func(r *runner, k cluster.VolumeKey) int { return r.key.Compare(k) })
 	if !found {
 		r := &runner{v: v, key: k}
-		r.visits = visits{volume: r}
+		r.calls.volume, r.visits.volume = r, r
 		v.all = slices.Insert(v.all, i, r)
 	}
 	return v.all[i]

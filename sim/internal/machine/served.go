@@ -82,7 +82,7 @@ func (s *served) probed(p *storagePlugin, err error) {
 	}
 	if now.Sub(p.failing) >= cmp.Or(p.config.HealthTimeout, cluster.DefaultPluginHealthTimeout) {
 		p.failing = now
-		s.run.core.Restart(p.ref.Alloc, p.ref.Task, false, func(error) {})
+		s.run.core.Operator().Restart(p.ref.Alloc, p.ref.Task, false, func(error) {})
 	}
 	s.note(p, err)
 	s.later(p, probeAgain)
