@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,12 +47,6 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	case strings.HasPrefix(args, "logkeeper "):
 		os.Exit(keeper.Main(os.Args[2:], os.Stdout, os.Stderr))
-	case strings.HasPrefix(args, "volumesclient "):
-		if err := volumesClient(os.Args[2], os.Args[3]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
 	}
 	freshmachine.Enter()
 	m.Run()
@@ -63,10 +56,12 @@ func TestMain(m *testing.M) {
 type world struct {
 	*testing.T
 	servers *scripted
-	config  *config.Config
-	node    *Node
-	end     context.CancelFunc
-	ended   chan error
+	// api are the servers for the client: servers, or a type with more methods.
+	api    Servers
+	config *config.Config
+	node   *Node
+	end    context.CancelFunc
+	ended  chan error
 	// id is the allocation of newRawExec.
 	id cluster.AllocID
 }
@@ -78,6 +73,7 @@ func newWorld(t *testing.T, plugins map[string]config.Plugin) *world {
 	w := &world{T: t, servers: &scripted{
 		ttl: time.Minute, feed: make(chan client.Wanted), reported: make(map[cluster.AllocID]cluster.AllocReport), news: make(chan struct{}, 1),
 	}}
+	w.api = w.servers
 	w.config = &config.Config{
 		Name: "n1", DataDir: filepath.Join(t.TempDir(), "data"), RunDir: run, Plugins: plugins,
 		Limits: config.Limits{MaxKillTimeout: time.Minute, DriverCalls: 8},
@@ -110,11 +106,15 @@ func (w *world) killKeepers() {
 func (w *world) begin() {
 	w.Helper()
 	var err error
-	w.node, err = Open(w.Context(), Options{Config: w.config, LogKeeper: []string{"logkeeper"}, Servers: w.servers})
+	w.node, err = Open(w.Context(), Options{Config: w.config, LogKeeper: []string{"logkeeper"}, Servers: w.api})
 	must.NoError(w, err)
 	ctx, end := context.WithCancel(w.Context())
-	w.end, w.ended = end, make(chan error, 1)
-	go func() { w.ended <- w.node.Run(ctx) }()
+	ended := make(chan error, 1)
+	w.end, w.ended = end, ended
+	go func() {
+		ended <- w.node.Run(ctx)
+		close(ended)
+	}()
 }
 
 func (w *world) stop() {
@@ -164,6 +164,18 @@ func (w *world) await(known func(s *scripted) bool) {
 				}
 				w.Fatal("waited; the servers know no more")
 			})
+		}
+	}
+}
+
+// eventually waits until a condition on files holds.
+func (w *world) eventually(what string, holds func() bool) {
+	w.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(time.Minute); !holds(); <-tick.C {
+		if time.Now().After(deadline) {
+			w.Fatalf("waited until %s", what)
 		}
 	}
 }
@@ -231,29 +243,21 @@ func TestNode_restart(t *testing.T) {
 		must.Eq(t, 0, w.servers.reported["a.1"].TaskStates.Tasks[0].Restarts)
 	})
 	var log []byte
-	for path, limit := filepath.Join(w.config.DataDir, allocsDir, "a.1", "alloc", "logs", "t.stdout.0"), time.After(time.Minute); len(log) == 0; {
-		select {
-		case <-limit:
-			t.Fatal("the line of the task is not in its log")
-		case <-time.After(time.Millisecond): // the keeper writes beside the client
-			log, err = os.ReadFile(path)
-			must.NoError(t, err)
-		}
-	}
+	w.eventually("the line of the task is in its log", func() bool { // the keeper writes beside the client
+		log, err = os.ReadFile(filepath.Join(w.config.DataDir, allocsDir, "a.1", "alloc", "logs", "t.stdout.0"))
+		must.NoError(t, err)
+		return len(log) > 0
+	})
 	must.Eq(t, "hello\n", string(log), must.Sprint("one start"))
 
 	stopped := running.Copy()
 	stopped.DesiredStatus, stopped.AllocModifyIndex = cluster.DesiredStop, 3
 	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{stopped}}
 	w.awaitStatus("a.1", cluster.ClientComplete)
-	for err, limit := error(nil), time.After(time.Minute); !errors.Is(err, os.ErrNotExist); {
-		select {
-		case <-limit:
-			t.Fatal("the folder without a record is still there")
-		case <-time.After(time.Millisecond): // the client removes it beside its other work
-			_, err = os.Stat(ghost)
-		}
-	}
+	w.eventually("the folder without a record is removed", func() bool {
+		_, err := os.Stat(ghost)
+		return errors.Is(err, os.ErrNotExist)
+	})
 	w.stop()
 }
 

@@ -23,24 +23,21 @@ import (
 // the records of volumes and claims, are closed as well. A client corrects the folders of an earlier
 // build, which created all of them with the mode 0711.
 func TestSecurity_LocalUserAndVolumes(t *testing.T) {
-	m := newMachine(t)
+	w := newVolumeWorld(t)
 	bin, err := user.Lookup("bin")
 	must.NoError(t, err)
 	must.EqOp(t, bin.Uid, bin.Gid) // usableBy has one id for both
 	uid, err := strconv.ParseUint(bin.Uid, 10, 32)
 	must.NoError(t, err)
 	taskUser, stranger := uint32(uid), uint32(outsider)
-	for dir := m.servers.dir; dir != os.TempDir(); dir = filepath.Dir(dir) {
-		must.NoError(t, os.Chmod(dir, 0o755)) // the folder of the test must not block other users
+	for _, dir := range []string{w.dir, filepath.Dir(w.config.DataDir)} {
+		for ; dir != os.TempDir(); dir = filepath.Dir(dir) {
+			must.NoError(t, os.Chmod(dir, 0o755)) // the folders of the test must not block other users
+		}
 	}
-	mine, other := m.consumer(), m.consumer()
-	mine.Job.TaskGroups[0].Tasks[0].User = "bin"
-	m.place(mine, other)
-	for _, a := range []*cluster.Allocation{mine, other} {
-		m.awaitStatus(a.ID, cluster.ClientRunning)
-		must.Positive(t, m.pid(a)) // the task has written to the volume
-	}
-	root := filepath.Join(m.servers.dir, "data", volumesDir)
+	allocs, pids := w.consumers("bin", "") // they have written to the volume
+	mine, other := allocs[0], allocs[1]
+	root := filepath.Join(w.config.DataDir, volumesDir)
 	targetOf := func(a *cluster.Allocation) string {
 		return storage.TargetPath(root, a.ID, cluster.VolumeKey{Namespace: "default", ID: "data"}, storage.Usage{VolumeCapability: manyWriters})
 	}
@@ -57,7 +54,7 @@ func TestSecurity_LocalUserAndVolumes(t *testing.T) {
 			must.EqOp(t, 0o777, info.Mode().Perm(), must.Sprint("the volume itself is open"))
 			paths = append(paths, point, filepath.Join(point, string(mine.ID)))
 		}
-		for _, top := range []string{m.run, filepath.Join(m.servers.dir, "data"), filepath.Join(m.servers.dir, "disks")} {
+		for _, top := range []string{w.config.RunDir, w.config.DataDir, filepath.Join(w.dir, "disks")} {
 			sockets := 0
 			must.NoError(t, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 				if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +64,7 @@ func TestSecurity_LocalUserAndVolumes(t *testing.T) {
 				if d.Name() == storageSocket {
 					sockets++
 				}
-				if path == filepath.Join(m.servers.dir, "disks") {
+				if path == filepath.Join(w.dir, "disks") {
 					return nil // the test has created it
 				}
 				if d.Type()&fs.ModeSymlink == 0 { // the targets of links are in the list
@@ -75,7 +72,7 @@ func TestSecurity_LocalUserAndVolumes(t *testing.T) {
 				}
 				return nil
 			}))
-			must.EqOp(t, top == m.run, sockets == 1, must.Sprint("the socket of the storage plugin is in ", m.run))
+			must.EqOp(t, top == w.config.RunDir, sockets == 1, must.Sprint("the socket of the storage plugin is in ", top))
 		}
 		must.EqOp(t, "/proc/self/mountinfo\n", usableBy(t, stranger, paths), must.Sprint(when))
 		for line := range strings.Lines(usableBy(t, taskUser, paths)) {
@@ -87,7 +84,7 @@ func TestSecurity_LocalUserAndVolumes(t *testing.T) {
 	}
 	check("after the start of the tasks")
 
-	m.kill()
+	w.stop()
 	for _, top := range []string{storage.StageFolder(root), storage.TargetsFolder(root)} {
 		must.NoError(t, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			must.NoError(t, err)
@@ -99,13 +96,11 @@ func TestSecurity_LocalUserAndVolumes(t *testing.T) {
 	}
 	open := []string{targetOf(mine), targetOf(other)}
 	must.EqOp(t, strings.Join(open, "\n")+"\n", usableBy(t, stranger, open), must.Sprint("the folders of an earlier build are open"))
-	m.begin()
-	m.await("the client has corrected the folders", func() bool { return usableBy(t, stranger, open) == "" })
+	w.begin()
+	w.send()
+	must.EqOp(t, "", usableBy(t, stranger, open), must.Sprint("the client has corrected the folders"))
 	check("after an upgrade")
 
-	m.stop(mine, other, m.allocs[0])
-	for _, a := range m.allocs {
-		m.awaitStatus(a.ID, cluster.ClientComplete)
-	}
-	m.empty()
+	w.stopAllocs(w.allocs...)
+	w.completes(pids, w.allocs...)
 }
