@@ -174,7 +174,7 @@ func TestDevices_pluginDies(t *testing.T) {
 }
 
 // A stream of devices ends with an error, and a plugin reports nothing at all.
-func TestDevices_pluginTellsNothing(t *testing.T) {
+func TestDevices_pluginReportsNothing(t *testing.T) {
 	n := newNode(t)
 	n.install("d1")
 	n.run(time.Minute)

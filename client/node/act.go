@@ -28,7 +28,7 @@ func (n *Node) operators() *operators {
 	return &operators{core: n.core.Operator(), drivers: n.shell.drivers, life: n.shell.life}
 }
 
-// endDelay is how long after the end of a command the node waits to learn whether the task has
+// endDelay is how long after the end of a command the node waits for the end of the task, which may have
 // ended, and the command with it.
 const endDelay = 2 * time.Second
 
@@ -116,7 +116,7 @@ func (o *operators) Exec(ctx context.Context, t nodeapi.Task, command []string, 
 	return exit, err
 }
 
-// runs reports whether the driver says that the task runs. If it runs, a failed command has failed
+// runs reports whether the task runs, by its driver. If it runs, a failed command has failed
 // by itself, for example because it does not exist.
 func (o *operators) runs(ctx context.Context, ref client.TaskRef) bool {
 	ctx, cancel := context.WithTimeout(ctx, endDelay)

@@ -59,7 +59,7 @@ func newRawExec(t *testing.T, script string, change ...func(*cluster.TaskGroup))
 	return w, o, tasks[0]
 }
 
-// stopAlloc stops an allocation, as a drain does, and returns when the servers know its end.
+// stopAlloc stops an allocation, as a drain does, and returns when its end is reported.
 func (w *world) stopAlloc(a *cluster.Allocation) {
 	w.Helper()
 	stopped := a.Copy()

@@ -68,7 +68,7 @@ func TestNode_files(t *testing.T) {
 	}
 	status, _ = get(t, server.URL+"/v1/client/fs/ls/a1?path=t/secrets")
 	must.Eq(t, http.StatusForbidden, status)
-	// The mock measures nothing, so that nothing is said of its tasks.
+	// The mock measures nothing, so that its tasks have no statistics.
 	_, body = get(t, server.URL+"/v1/client/allocation/a1/stats")
 	must.StrContains(t, body, `"Tasks":{}`)
 	status, body = get(t, server.URL+"/v1/client/stats")
@@ -98,8 +98,8 @@ func TestRoster(t *testing.T) {
 	job := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", Driver: "d"}}}}}
 	rec := &client.Record{Alloc: &cluster.Allocation{ID: "a", Job: job, TaskGroup: "g"}, Tasks: []client.TaskRecord{{State: cluster.TaskState{Name: "t"}}}}
 	r := newRoster(&drivers{}, []*client.Record{rec})
-	tasks, changed, known := r.Tasks("a")
-	must.True(t, known)
+	tasks, changed, has := r.Tasks("a")
+	must.True(t, has)
 	must.Eq(t, []nodeapi.TaskState{{Name: "t"}}, tasks)
 	_, err := r.Usage(t.Context(), "a", "t")
 	must.ErrorContains(t, err, "does not run")
@@ -120,8 +120,8 @@ func TestRoster(t *testing.T) {
 	r.remove("a")
 	r.remove("a")
 	<-changed
-	_, _, known = r.Tasks("a")
-	must.False(t, known)
+	_, _, has = r.Tasks("a")
+	must.False(t, has)
 }
 
 // reporting is a driver that reports some usages of a task.
@@ -145,9 +145,9 @@ func TestSample(t *testing.T) {
 	t.Parallel()
 	first, second := driver.Usage{RSS: 1}, driver.Usage{RSS: 2, CPUPercent: 3}
 	for _, c := range []struct {
-		d    reporting
-		want driver.Usage
-		says string
+		d        reporting
+		expected driver.Usage
+		fails    string
 	}{
 		{reporting{usages: []driver.Usage{first, second}}, second, ""},
 		{reporting{usages: []driver.Usage{first}, err: errors.New("the task ended")}, first, ""},
@@ -155,9 +155,9 @@ func TestSample(t *testing.T) {
 		{reporting{err: errors.New("unsupported")}, driver.Usage{}, "unsupported"},
 	} {
 		got, err := sample(t.Context(), c.d, "t")
-		must.Eq(t, c.want, got)
-		if c.says != "" {
-			must.ErrorContains(t, err, c.says)
+		must.Eq(t, c.expected, got)
+		if c.fails != "" {
+			must.ErrorContains(t, err, c.fails)
 		} else {
 			must.NoError(t, err)
 		}

@@ -32,7 +32,7 @@ func newClaimed(t *testing.T) *claimedHere {
 		},
 		claim: &cluster.VolumeClaim{Volume: cluster.VolumeKey{Namespace: "default", ID: "data"}, Alloc: "a", Node: "n1", Mode: cluster.ClaimWrite, Capability: manyWriters},
 	}
-	s.httpServers = asking(t, func(w http.ResponseWriter, r *http.Request) {
+	s.httpServers = newServers(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method + " " + r.URL.Path {
 		case "GET /v1/node/n1/volumes":
 			answer := wire.ClaimedVolumes{}

@@ -20,9 +20,9 @@ import (
 // Servers are the servers of the node's cluster. All methods are safe for concurrent use and return
 // when their context ends.
 type Servers interface {
-	// Register registers the node, and Heartbeat says that it is alive. Both return the time within
+	// Register registers the node, and Heartbeat sends its heartbeat. Both return the time within
 	// which the servers expect the next heartbeat. The error of Heartbeat wraps
-	// [presence.ErrNotRegistered] if the servers do not know the node.
+	// [presence.ErrNotRegistered] if the node is not registered.
 	Register(ctx context.Context, n *cluster.Node) (ttl time.Duration, err error)
 	Heartbeat(ctx context.Context) (ttl time.Duration, err error)
 	// Changes returns the node's allocations that the servers have changed since the answer with
@@ -56,12 +56,12 @@ const (
 type contact struct {
 	servers Servers
 	logger  *slog.Logger
-	// heard is called after each answered heartbeat, with the time when it was sent. wanted is
+	// answered is called after each answered heartbeat, with the time when it was sent. receive is
 	// called with each answer of Changes. foreign reports whether the node ignores the servers because
 	// they belong to another cluster. Each of them is called by one goroutine.
-	heard   func(sent time.Duration)
-	wanted  func(client.Wanted)
-	foreign func() bool
+	answered func(sent time.Duration)
+	receive  func(client.Wanted)
+	foreign  func() bool
 
 	// failures logs failed requests.
 	failures *failures
@@ -83,7 +83,7 @@ type contact struct {
 
 func newContact(n *cluster.Node, s Servers, logger *slog.Logger) *contact {
 	return &contact{
-		servers: s, logger: logger, node: n, heard: func(time.Duration) {}, wanted: func(client.Wanted) {}, foreign: func() bool { return false },
+		servers: s, logger: logger, node: n, answered: func(time.Duration) {}, receive: func(client.Wanted) {}, foreign: func() bool { return false },
 		failures: newFailures(logger), registered: make(chan struct{}), changed: make(chan struct{}, 1), back: make(chan struct{}, 1),
 	}
 }
@@ -169,7 +169,7 @@ func (c *contact) versioned() (n *cluster.Node, facts uint64) {
 	return c.node, c.facts
 }
 
-// keepAlive registers the node, again when it has changed or when the servers do not know it, and
+// keepAlive registers the node, again when it has changed or when the servers have not registered it, and
 // sends heartbeats, until the context ends.
 func (c *contact) keepAlive(ctx context.Context) {
 	p := presence.New(heartbeatsInTTL, newRandom())
@@ -188,7 +188,7 @@ func (c *contact) keepAlive(ctx context.Context) {
 			c.failures.failed(ctx, next.Request.String(), err)
 			continue
 		}
-		c.heard(sent)
+		c.answered(sent)
 		// A registration counts as a heartbeat.
 		logged := c.failures.succeeded(presence.Heartbeat.String())
 		if next.Request == presence.Register {
@@ -234,7 +234,7 @@ func post(c chan<- struct{}) {
 	}
 }
 
-// listen passes changes of allocations to wanted, after the first registration and until the
+// listen passes changes of allocations to receive, after the first registration and until the
 // context ends. After a failure it waits, or until the node has registered again.
 func (c *contact) listen(ctx context.Context) {
 	select {
@@ -247,7 +247,7 @@ func (c *contact) listen(ctx context.Context) {
 	random := newRandom()
 	for ctx.Err() == nil {
 		if c.foreign() {
-			// The node may join the other cluster later, and must then know all its allocations.
+			// The node may join the other cluster later, and then needs all its allocations.
 			pause(ctx, foreignInterval, nil)
 			clusterID, index = "", 0
 		}
@@ -263,7 +263,7 @@ func (c *contact) listen(ctx context.Context) {
 		backoff.Reset()
 		c.failures.succeeded(changesRequest)
 		clusterID, index = w.ClusterID, w.Index
-		c.wanted(w)
+		c.receive(w)
 	}
 }
 

@@ -31,19 +31,19 @@ type scripted struct {
 	silent     bool  // leaves requests without an answer
 	refuse     error // the answer to all requests, or nil
 	unlike     error // the answer to registrations, or nil
-	known      bool  // whether the node is registered
+	accepted   bool  // whether the node is registered
 	registered []*cluster.Node
 	heartbeats []time.Time
-	questions  []question
-	wanted     []client.Wanted                         // the answers to the next questions
+	changes    []since
+	answers    []client.Wanted                         // the answers to the next requests for changes
 	feed       chan client.Wanted                      // the answers after those, or nil
 	reported   map[cluster.AllocID]cluster.AllocReport // the newest
-	news       chan struct{}                           // capacity 1, or nil: the servers were told something
+	changed    chan struct{}                           // capacity 1, or nil: the servers received something
 	reports    int
 	anonymous  bool
 }
 
-type question struct {
+type since struct {
 	cluster string
 	index   uint64
 }
@@ -67,7 +67,7 @@ func (s *scripted) Register(ctx context.Context, n *cluster.Node) (time.Duration
 	if s.unlike != nil {
 		return 0, s.unlike
 	}
-	s.known = true
+	s.accepted = true
 	s.registered = append(s.registered, n)
 	s.wake()
 	return s.ttl, nil
@@ -79,7 +79,7 @@ func (s *scripted) Heartbeat(ctx context.Context) (time.Duration, error) {
 	if err := s.answer(ctx); err != nil {
 		return 0, err
 	}
-	if !s.known {
+	if !s.accepted {
 		return 0, presence.ErrNotRegistered
 	}
 	s.heartbeats = append(s.heartbeats, time.Now())
@@ -89,11 +89,11 @@ func (s *scripted) Heartbeat(ctx context.Context) (time.Duration, error) {
 func (s *scripted) Changes(ctx context.Context, clusterID string, index uint64) (client.Wanted, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.questions = append(s.questions, question{clusterID, index})
+	s.changes = append(s.changes, since{clusterID, index})
 	if err := s.answer(ctx); err != nil {
 		return client.Wanted{}, err
 	}
-	if len(s.wanted) == 0 {
+	if len(s.answers) == 0 {
 		s.mu.Unlock()
 		defer s.mu.Lock()
 		select {
@@ -103,8 +103,8 @@ func (s *scripted) Changes(ctx context.Context, clusterID string, index uint64) 
 			return w, nil
 		}
 	}
-	w := s.wanted[0]
-	s.wanted = s.wanted[1:]
+	w := s.answers[0]
+	s.answers = s.answers[1:]
 	return w, nil
 }
 
@@ -133,7 +133,7 @@ func (s *scripted) AcceptAnonymous(ctx context.Context) (bool, error) {
 // wake wakes a waiting test. The caller holds mu.
 func (s *scripted) wake() {
 	select {
-	case s.news <- struct{}{}:
+	case s.changed <- struct{}{}:
 	default: // it is awake, or there is none
 	}
 }
@@ -173,7 +173,7 @@ func TestContact_tooManyDevices(t *testing.T) {
 	must.SliceEmpty(t, c.newest().Devices)
 }
 
-// The attributes of the node say what is wrong with its devices, as long as it is wrong.
+// The attributes of the node state what is wrong with its devices, as long as it is wrong.
 func TestContact_deviceProblems(t *testing.T) {
 	t.Parallel()
 	attributes := map[string]string{"os.name": "debian"}
@@ -212,49 +212,55 @@ func TestContact_countsFromSending(t *testing.T) {
 		s := &arrivals{scripted: scripted{ttl: 30 * time.Second}}
 		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
 		answered, before := 0, bootclock.Now()
-		c.heard = func(sent time.Duration) {
+		c.answered = func(sent time.Duration) {
 			must.Between(t, before, sent, s.at[len(s.at)-1])
 			before, answered = sent, answered+1
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { c.keepAlive(ctx) })
+		stop := c.run(t, false)
 		time.Sleep(31 * time.Second)
 		s.set(func() { s.unlike = errors.New("no") })
 		c.publish(client.NodeFacts{})
 		time.Sleep(31 * time.Second)
-		cancel()
-		running.Wait()
+		stop()
 		must.EqOp(t, 8, answered)
 		must.Greater(t, answered, len(s.at), must.Sprint("the servers have refused registrations"))
 	})
 }
 
+// run registers the node and sends heartbeats, and with listens it also receives changes, until stop
+// is called.
+func (c *contact) run(t *testing.T, listens bool) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { c.keepAlive(ctx) })
+	if listens {
+		running.Go(func() { c.listen(ctx) })
+	}
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // The node registers, and sends a heartbeat in each third of the TTL. It registers again when the
-// servers do not know it any more, and when its drivers have changed.
+// servers have lost its registration, and when its drivers have changed.
 func TestContact_keepAlive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{ttl: 30 * time.Second}
 		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
-		heard := 0
-		c.heard = func(time.Duration) { heard++ }
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { c.keepAlive(ctx) })
-		pass := func(d time.Duration) {
-			time.Sleep(d)
-			synctest.Wait()
-		}
-		pass(31 * time.Second)
+		answered := 0
+		c.answered = func(time.Duration) { answered++ }
+		defer c.run(t, false)()
+		s.pass(31 * time.Second)
 		must.SliceLen(t, 1, s.registered)
 		must.SliceLen(t, 3, s.heartbeats)
-		must.Eq(t, 4, heard)
+		must.Eq(t, 4, answered)
 
-		s.set(func() { s.known = false })
-		pass(10 * time.Second)
+		s.set(func() { s.accepted = false })
+		s.pass(10 * time.Second)
 		must.SliceLen(t, 2, s.registered)
 
 		c.publish(client.NodeFacts{Drivers: map[string]*cluster.DriverInfo{"raw_exec": {Healthy: true}}, Devices: []*cluster.DeviceGroup{toys("d1")}})
@@ -265,16 +271,14 @@ func TestContact_keepAlive(t *testing.T) {
 		must.Nil(t, s.registered[0].Drivers)
 
 		s.set(func() { s.silent = true })
-		pass(time.Minute)
-		before := heard
+		s.pass(time.Minute)
+		before := answered
 		c.publish(client.NodeFacts{})
-		pass(time.Second)
+		s.pass(time.Second)
 		s.set(func() { s.silent = false })
-		pass(11 * time.Second) // the attempt under way ends
+		s.pass(11 * time.Second) // the attempt under way ends
 		must.SliceLen(t, 4, s.registered, must.Sprint("a registration that failed is repeated"))
-		must.Greater(t, before, heard)
-		cancel()
-		running.Wait()
+		must.Greater(t, before, answered)
 	})
 }
 
@@ -285,25 +289,17 @@ func TestContact_refusedRegistration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{ttl: 30 * time.Second}
 		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { c.keepAlive(ctx) })
-		pass := func(d time.Duration) {
-			time.Sleep(d)
-			synctest.Wait()
-		}
-		pass(time.Second)
+		defer c.run(t, false)()
+		s.pass(time.Second)
 		s.set(func() { s.unlike = errors.New("a device is listed twice") })
 		c.publish(client.NodeFacts{Devices: []*cluster.DeviceGroup{toys("d1")}})
-		pass(31 * time.Second)
+		s.pass(31 * time.Second)
 		must.SliceLen(t, 1, s.registered)
 		must.SliceLen(t, 4, s.heartbeats)
 		s.set(func() { s.unlike = nil })
-		pass(10 * time.Second)
+		s.pass(10 * time.Second)
 		must.SliceLen(t, 2, s.registered)
 		must.SliceLen(t, 1, s.registered[1].Devices)
-		cancel()
-		running.Wait()
 	})
 }
 
@@ -312,20 +308,20 @@ func TestContact_refusedRegistration(t *testing.T) {
 func TestContact_listen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{ttl: 30 * time.Second, wanted: []client.Wanted{{ClusterID: "c", Index: 7}, {Index: 9}, {ClusterID: "c", Index: 8}}}
+		s := &scripted{ttl: 30 * time.Second, answers: []client.Wanted{{ClusterID: "c", Index: 7}, {Index: 9}, {ClusterID: "c", Index: 8}}}
 		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
 		var got []uint64
-		c.wanted = func(w client.Wanted) { got = append(got, w.Index) }
+		c.receive = func(w client.Wanted) { got = append(got, w.Index) }
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { c.listen(ctx) })
 		synctest.Wait()
-		must.SliceEmpty(t, s.questions, must.Sprint("a node that is not registered has no allocations"))
+		must.SliceEmpty(t, s.changes, must.Sprint("a node that is not registered has no allocations"))
 		running.Go(func() { c.keepAlive(ctx) })
 		time.Sleep(time.Second)
 		synctest.Wait()
 		must.Eq(t, []uint64{7, 8}, got)
-		must.Eq(t, []question{{"", 0}, {"c", 7}, {"c", 7}, {"c", 8}}, s.questions)
+		must.Eq(t, []since{{"", 0}, {"c", 7}, {"c", 7}, {"c", 8}}, s.changes)
 		cancel()
 		running.Wait()
 	})
@@ -337,21 +333,16 @@ func TestContact_foreign(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		one := client.Wanted{ClusterID: "other", Index: 7}
-		s := &scripted{ttl: 30 * time.Second, wanted: []client.Wanted{one, one, one, one}}
+		s := &scripted{ttl: 30 * time.Second, answers: []client.Wanted{one, one, one, one}}
 		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
 		var answers atomic.Int32
-		c.wanted = func(client.Wanted) { answers.Add(1) }
+		c.receive = func(client.Wanted) { answers.Add(1) }
 		c.foreign = func() bool { return answers.Load() > 0 && answers.Load() < 4 }
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { c.keepAlive(ctx) })
-		running.Go(func() { c.listen(ctx) })
+		defer c.run(t, true)()
 		s.pass(65 * time.Second)
-		must.Eq(t, []question{{"", 0}, {"", 0}, {"", 0}}, s.questions)
+		must.Eq(t, []since{{"", 0}, {"", 0}, {"", 0}}, s.changes)
 		s.pass(time.Minute)
-		must.Eq(t, []question{{"", 0}, {"", 0}, {"", 0}, {"", 0}, {"other", 7}}, s.questions)
-		cancel()
-		running.Wait()
+		must.Eq(t, []since{{"", 0}, {"", 0}, {"", 0}, {"", 0}, {"other", 7}}, s.changes)
 	})
 }
 
@@ -415,32 +406,29 @@ func TestFailures_eachRequestByItself(t *testing.T) {
 func TestFailureLog_bounded(t *testing.T) {
 	t.Parallel()
 	var failures failureLog
-	for i := range 10 * maxSeen {
+	for i := range 10 * maxLogged {
 		must.True(t, failures.isNew(fmt.Errorf("failure %d", i)))
 	}
-	must.LessEq(t, maxSeen, len(failures.seen))
-	must.False(t, failures.isNew(fmt.Errorf("failure %d", 10*maxSeen-1)))
+	must.LessEq(t, maxLogged, len(failures.logged))
+	must.False(t, failures.isNew(fmt.Errorf("failure %d", 10*maxLogged-1)))
 	failures.over()
-	must.True(t, failures.isNew(fmt.Errorf("failure %d", 10*maxSeen-1)))
+	must.True(t, failures.isNew(fmt.Errorf("failure %d", 10*maxLogged-1)))
 }
 
-// The servers do not know the node any more, and refuse its registration until an operator gives it a
+// The servers have lost the registration of the node, and refuse another one until an operator gives it a
 // token. The client retries with backoff for hours, logs once a minute, and registers. Meanwhile it
-// asks for no changes faster than it retries.
+// requests changes no faster than it retries.
 func TestContact_refusedForHours(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var text strings.Builder
 		s := &counted{scripted: scripted{ttl: 30 * time.Second}}
 		c := newContact(&cluster.Node{ID: "n"}, s, slog.New(slog.NewTextHandler(&text, nil)))
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { c.keepAlive(ctx) })
-		running.Go(func() { c.listen(ctx) })
+		defer c.run(t, true)()
 		s.pass(time.Minute)
 		before := s.registrations
 		text.Reset()
-		s.set(func() { s.known, s.unlike = false, errors.New("403 (ACL token not found)") })
+		s.set(func() { s.accepted, s.unlike = false, errors.New("403 (ACL token not found)") })
 		s.pass(3 * time.Hour)
 		// The longest wait is a third of the TTL.
 		must.Between(t, 3*60*6, s.registrations-before, 3*60*13)
@@ -456,8 +444,6 @@ func TestContact_refusedForHours(t *testing.T) {
 		s.pass(time.Hour)
 		must.SliceLen(t, 2, s.registered)
 		must.Eq(t, "", text.String())
-		cancel()
-		running.Wait()
 	})
 }
 
@@ -479,24 +465,19 @@ func TestContact_changesAfterTheRegistration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &refusingChanges{scripted: scripted{ttl: 3 * time.Minute, feed: make(chan client.Wanted)}}
 		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { c.keepAlive(ctx) })
-		running.Go(func() { c.listen(ctx) })
+		defer c.run(t, true)()
 		time.Sleep(time.Second)
-		s.set(func() { s.known = false })
+		s.set(func() { s.accepted = false })
 		s.feed <- client.Wanted{ClusterID: "c", Index: 5}
 		s.pass(55 * time.Second)
-		requests := len(s.questions)
+		requests := len(s.changes)
 		must.Between(t, 6, requests, 20)
 		s.pass(5 * time.Second) // the next heartbeat
 		must.SliceLen(t, 2, s.registered)
-		must.Greater(t, requests, len(s.questions))
-		requests = len(s.questions)
+		must.Greater(t, requests, len(s.changes))
+		requests = len(s.changes)
 		s.pass(time.Minute)
-		must.SliceLen(t, requests, s.questions, must.Sprint("the last request waits for a change"))
-		cancel()
-		running.Wait()
+		must.SliceLen(t, requests, s.changes, must.Sprint("the last request waits for a change"))
 	})
 }
 
@@ -505,12 +486,12 @@ type refusingChanges struct{ scripted }
 
 func (r *refusingChanges) Changes(ctx context.Context, clusterID string, index uint64) (client.Wanted, error) {
 	r.mu.Lock()
-	known := r.known
-	if !known {
-		r.questions = append(r.questions, question{clusterID, index})
+	accepted := r.accepted
+	if !accepted {
+		r.changes = append(r.changes, since{clusterID, index})
 	}
 	r.mu.Unlock()
-	if !known {
+	if !accepted {
 		return client.Wanted{}, errors.New("403 (ACL token not found)")
 	}
 	return r.scripted.Changes(ctx, clusterID, index)

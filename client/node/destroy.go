@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// destroyLook is the time between two checks of what is left of a node that is being destroyed.
-	destroyLook = 20 * time.Millisecond
+	// destroyInterval is the time between two checks of what is left of a node that is being destroyed.
+	destroyInterval = 20 * time.Millisecond
 	// pluginsWait is how long Destroy waits for plugins if nothing else is left. It starts a plugin
 	// to find the process that an earlier client has started.
 	pluginsWait = 5 * time.Second
 )
 
 // Destroy stops all tasks and plugins of the client of a data directory, and removes the directory
-// and the folder of the sockets. Tasks get their kill timeout, or none with force. An error says
-// what is left; a later call continues. Destroy does not contact the servers of the options.
+// and the folder of the sockets. Tasks get their kill timeout, or none with force. An error
+// states what is left; a later call continues. Destroy does not contact the servers of the options.
 func Destroy(ctx context.Context, o Options, force bool) error {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -104,8 +104,8 @@ func (n *Node) empty(ctx context.Context) error {
 	defer end()
 	ended := make(chan error, 1)
 	go func() { ended <- n.Run(run) }()
-	look := time.NewTicker(destroyLook)
-	defer look.Stop()
+	tick := time.NewTicker(destroyInterval)
+	defer tick.Stop()
 	giveUp := time.Now().Add(pluginsWait)
 	for {
 		left, err := n.left()
@@ -115,7 +115,7 @@ func (n *Node) empty(ctx context.Context) error {
 			return errors.Join(err, <-ended)
 		}
 		select {
-		case <-look.C:
+		case <-tick.C:
 		case err := <-ended:
 			if len(left) > 0 {
 				err = errors.Join(err, fmt.Errorf("allocations are left: %s", strings.Join(left, ", ")))
@@ -179,7 +179,7 @@ func killProcess(id process.Identity) error {
 	return errors.Join(err, p.Close())
 }
 
-// lastServers are servers that want no allocation on the node, and accept each report.
+// lastServers are servers that place no allocation on the node, and accept each report.
 type lastServers struct{ cluster string }
 
 var _ VolumeServers = (*lastServers)(nil)

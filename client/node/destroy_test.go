@@ -53,12 +53,12 @@ func TestDestroy(t *testing.T) {
 				_, err = os.Stat(folder)
 				must.ErrorIs(t, err, os.ErrNotExist)
 			}
-			must.NoError(t, os.MkdirAll(w.config.DataDir, 0o700)) // the test looks for plugins there
+			must.NoError(t, os.MkdirAll(w.config.DataDir, 0o700)) // the test reads the records of plugins there
 		})
 	}
 }
 
-// Destroy returns when its context ends, and says what is left.
+// Destroy returns when its context ends, and names what is left.
 func TestDestroy_givesUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})

@@ -57,10 +57,10 @@ func (d *devices) fingerprints(b *begun[deviceInstance]) {
 	name := b.plugin.name
 	var problems failureLog
 	keepOpen(b.ctx, func() error {
-		return b.present.Fingerprints(b.ctx, func(told []*cluster.DeviceGroup) {
+		return b.present.Fingerprints(b.ctx, func(groups []*cluster.DeviceGroup) {
 			r := client.DeviceReport{}
 			var err error
-			if r.Groups, err = device.Check(told); err == nil {
+			if r.Groups, err = device.Check(groups); err == nil {
 				problems.over()
 			} else {
 				r.Ignored = err.Error()
@@ -90,9 +90,9 @@ func (d *devices) stats(ctx context.Context) []device.GroupStats {
 	defer cancel()
 	names := d.names()
 	each := make([][]device.GroupStats, len(names))
-	var asking sync.WaitGroup
+	var running sync.WaitGroup
 	for i, name := range names {
-		asking.Go(func() {
+		running.Go(func() {
 			p, err := d.current("Stats", name)
 			if err != nil {
 				return
@@ -117,7 +117,7 @@ func (d *devices) stats(ctx context.Context) []device.GroupStats {
 			}
 		})
 	}
-	asking.Wait()
+	running.Wait()
 	return slices.Concat(each...)
 }
 

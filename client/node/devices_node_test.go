@@ -35,7 +35,7 @@ func (p toyPlugin) Fingerprints(ctx context.Context, report func([]*cluster.Devi
 func (p toyPlugin) Reserve(_ context.Context, ids []string) (device.Reservation, error) {
 	for _, id := range ids {
 		if !slices.Contains(p, id) {
-			return device.Reservation{}, errors.New("unknown device " + id)
+			return device.Reservation{}, errors.New("unhealthy device " + id)
 		}
 	}
 	return device.Reservation{Env: map[string]string{"TOYS": strings.Join(ids, ",")}}, nil
@@ -51,20 +51,20 @@ func (w *world) installToys(ids ...string) {
 	must.NoError(w, os.Rename(file+".new", file))
 }
 
-// awaitDevices waits until the servers know these devices, all healthy.
+// awaitDevices waits until the node is registered with these devices, all healthy.
 func (w *world) awaitDevices(ids ...string) {
 	w.Helper()
 	w.await(func(s *scripted) bool {
 		if len(s.registered) == 0 || len(s.registered[len(s.registered)-1].Devices) != 1 {
 			return false
 		}
-		var known []string
+		var healthy []string
 		for _, d := range s.registered[len(s.registered)-1].Devices[0].Devices {
 			if d.Healthy {
-				known = append(known, d.ID)
+				healthy = append(healthy, d.ID)
 			}
 		}
-		return slices.Equal(ids, known)
+		return slices.Equal(ids, healthy)
 	})
 }
 
@@ -143,12 +143,12 @@ func TestNode_devices(t *testing.T) {
 }
 
 // awaitLog waits for the output of an allocation's task.
-func (w *world) awaitLog(alloc, want string) {
+func (w *world) awaitLog(alloc, expected string) {
 	w.Helper()
 	path := filepath.Join(w.config.DataDir, allocsDir, alloc, "alloc", "logs", "t.stdout.0")
 	for limit := time.After(time.Minute); ; {
 		log, err := os.ReadFile(path)
-		if err == nil && string(log) == want {
+		if err == nil && string(log) == expected {
 			return
 		}
 		select {

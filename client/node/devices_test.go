@@ -180,17 +180,17 @@ func TestFit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test.needs.Env = map[string]string{"A": "b"}
-			given, err := fit(test.needs, "d", test.can)
+			reserved, err := fit(test.needs, "d", test.can)
 			if test.refused != "" {
 				must.ErrorContains(t, err, test.refused)
 				return
 			}
 			must.NoError(t, err)
 			if test.passedOn {
-				must.Eq(t, test.needs, given)
+				must.Eq(t, test.needs, reserved)
 				return
 			}
-			must.Eq(t, device.Reservation{Env: map[string]string{"A": "b"}}, given)
+			must.Eq(t, device.Reservation{Env: map[string]string{"A": "b"}}, reserved)
 		})
 	}
 }

@@ -27,7 +27,7 @@ import (
 
 // double is a double of a driver's process. The test sets its answers. Other calls panic.
 type double struct {
-	says driver.Event // or zero
+	event driver.Event // or zero
 	driver.Driver
 	generation uint64
 	done       chan struct{}
@@ -70,8 +70,8 @@ func (d *double) Fingerprints(ctx context.Context, report func(driver.Fingerprin
 }
 
 func (d *double) Events(ctx context.Context, report func(driver.Event)) error {
-	if d.says.Message != "" {
-		report(d.says)
+	if d.event.Message != "" {
+		report(d.event)
 	}
 	<-ctx.Done()
 	return ctx.Err()
@@ -206,7 +206,7 @@ func TestDrivers_events(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p posted
 		one := newDouble()
-		one.says = driver.Event{Task: "a/web/1", Message: "pulling the image"}
+		one.event = driver.Event{Task: "a/web/1", Message: "pulling the image"}
 		ctx, cancel := context.WithCancel(t.Context())
 		must.NoError(t, launched(ctx, driversOf(&p, 8, one), "d").Err)
 		synctest.Wait()
@@ -363,7 +363,7 @@ func TestShell_hangingCalls(t *testing.T) {
 }
 
 // H6, H9: the driver does not answer a call to destroy a task. The client kills the processes and
-// asks again.
+// requests it again.
 func TestTasks_cleanWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -425,7 +425,7 @@ func TestTrust(t *testing.T) {
 		must.Eq(t, []string{"unhealthy", "unhealthy", "healthy"}, health)
 		must.True(t, h.guarded())
 
-		// The next client knows the answer while the servers are away.
+		// The next client has the answer while the servers are away.
 		s.set(func() { s.refuse = errors.New("no answer") })
 		must.NoError(t, newTrust(s, h, true, quiet()).check(t.Context(), rawExec))
 	})

@@ -65,23 +65,23 @@ func (f *failures) succeeded(request string) (logged bool) {
 }
 
 // failureLog logs each failure of a series once. A success ends the series.
-type failureLog struct{ seen map[string]bool }
+type failureLog struct{ logged map[string]bool }
 
-// maxSeen bounds the failures that a series remembers: a plugin may invent new ones for ever.
-const maxSeen = 16
+// maxLogged bounds the failures of a series: a plugin may invent new ones for ever.
+const maxLogged = 16
 
 // isNew reports whether the series had no such failure.
 func (f *failureLog) isNew(err error) bool {
 	text := err.Error()
-	if f.seen[text] {
+	if f.logged[text] {
 		return false
 	}
-	if f.seen == nil || len(f.seen) == maxSeen {
-		f.seen = make(map[string]bool)
+	if f.logged == nil || len(f.logged) == maxLogged {
+		f.logged = make(map[string]bool)
 	}
-	f.seen[text] = true
+	f.logged[text] = true
 	return true
 }
 
 // over ends a series of failures.
-func (f *failureLog) over() { f.seen = nil }
+func (f *failureLog) over() { f.logged = nil }

@@ -33,7 +33,7 @@ type guards struct {
 	options   watchdog.Options // without contact and guards
 	holdLimit time.Duration
 	logger    *slog.Logger
-	// changes has no capacity: a sender knows that keep takes its change.
+	// changes has no capacity: keep has taken a change when its send returns.
 	changes chan guardChange
 	// heartbeat has capacity 1. It holds a value if contact has changed.
 	heartbeat chan struct{}
@@ -112,8 +112,8 @@ func (g *guards) change(ctx context.Context, one guard.Guard) error {
 	}
 }
 
-// heard says when an answered heartbeat was sent. It does not wait.
-func (g *guards) heard(sent time.Duration) {
+// answered takes the time at which an answered heartbeat was sent. It does not wait.
+func (g *guards) answered(sent time.Duration) {
 	g.mu.Lock()
 	g.contact = max(g.contact, sent)
 	g.mu.Unlock()
@@ -158,7 +158,7 @@ func (g *guards) keep(ctx context.Context) {
 		case c := <-g.changes:
 			c.done <- g.apply(ctx, c.guard)
 		case <-g.heartbeat:
-			g.tell(func(p *watchdog.Process) error { return p.Contact(g.newest()) })
+			g.send(func(p *watchdog.Process) error { return p.Contact(g.newest()) })
 		case <-ended:
 			g.logger.Error("the watchdog has ended; the client starts another", "pid", g.dog.ID.PID)
 			g.release()
@@ -191,23 +191,23 @@ func (g *guards) apply(ctx context.Context, one guard.Guard) error {
 			g.dog = nil
 			return err
 		}
-		g.tell(func(p *watchdog.Process) error { return p.Remove(one.Alloc) })
+		g.send(func(p *watchdog.Process) error { return p.Remove(one.Alloc) })
 		return nil
 	}
 	g.all[one.Alloc] = one
-	g.tell(func(p *watchdog.Process) error { return p.Put(one) })
+	g.send(func(p *watchdog.Process) error { return p.Put(one) })
 	if g.dog == nil {
 		return g.start(ctx)
 	}
 	return nil
 }
 
-// tell sends a message to the watchdog, if one runs. After an error it is replaced.
-func (g *guards) tell(send func(*watchdog.Process) error) {
+// send sends a message to the watchdog, if one runs. After an error it is replaced.
+func (g *guards) send(message func(*watchdog.Process) error) {
 	if g.dog == nil {
 		return
 	}
-	if err := send(g.dog); err != nil {
+	if err := message(g.dog); err != nil {
 		g.logger.Error("the watchdog reads no messages; the client replaces it", "pid", g.dog.ID.PID, "error", err)
 		if err := g.dog.Stop(); err != nil {
 			g.logger.Error("a watchdog could not be stopped", "error", err)

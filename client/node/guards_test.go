@@ -37,14 +37,14 @@ func (w *world) watchdog() process.Identity {
 // awaitWatchdog waits for a watchdog that is not this one.
 func (w *world) awaitWatchdog(not process.Identity) process.Identity {
 	w.Helper()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
 	for {
 		if id := w.watchdog(); !id.IsZero() && id != not {
 			return id
 		}
 		select {
-		case <-look.C:
+		case <-tick.C:
 		case <-w.Context().Done():
 			w.Fatal("no other watchdog runs")
 		}
@@ -109,7 +109,7 @@ func (w *world) watchdogOptions(contact, after time.Duration) watchdog.Options {
 }
 
 // The watchdog stops the task of a dead client. The next client reports the exit as the driver
-// knows it, does not restart the task, and forgets the note at the end.
+// returns it, does not restart the task, and removes the note at the end.
 func TestNode_afterTheWatchdog(t *testing.T) {
 	t.Parallel()
 	w, _, _ := newRawExec(t, "trap 'exit 7' TERM; while :; do sleep 0.01; done", mayStop(time.Hour))

@@ -47,7 +47,7 @@ type identity struct {
 
 // lastContact is the result of the last contact with the servers.
 type lastContact struct {
-	// BootID and Sent say in which boot and when the client sent the last heartbeat that was
+	// BootID and Sent are the boot and the time in which the client sent the last heartbeat that was
 	// answered.
 	BootID string
 	Sent   time.Duration
@@ -155,7 +155,7 @@ func (h *home) noteContact(change func(*lastContact)) error {
 	return os.Rename(next, h.file(contactFile))
 }
 
-// guarded reports whether the servers were last seen to accept no jobs without a token.
+// guarded reports whether the servers accepted no jobs without a token when they last answered.
 func (h *home) guarded() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -21,10 +21,10 @@ func TestHome_identity(t *testing.T) {
 	first := h.identity
 	must.NotEq(t, "", string(first.ID))
 	must.Greater(t, 40, len(first.Secret))
-	for name, want := range map[string]os.FileMode{"": 0o711, pluginsDir: 0o700} {
+	for name, expected := range map[string]os.FileMode{"": 0o711, pluginsDir: 0o700} {
 		info, err := os.Stat(filepath.Join(path, name))
 		must.NoError(t, err)
-		must.Eq(t, want, info.Mode().Perm(), must.Sprint(name))
+		must.Eq(t, expected, info.Mode().Perm(), must.Sprint(name))
 	}
 	info, err := os.Stat(filepath.Join(path, identityFile))
 	must.NoError(t, err)
@@ -61,8 +61,8 @@ func TestHome_otherUsers(t *testing.T) {
 	must.Eq(t, 0o711, info.Mode().Perm())
 
 	for name, c := range map[string]struct {
-		change func() error
-		want   string
+		change   func() error
+		expected string
 	}{
 		"writable by the group":        {func() error { return os.Chmod(path, 0o770) }, "other users may write to " + path},
 		"below a folder for all users": {func() error { return os.Chmod(base, 0o777) }, "other users may write to " + base},
@@ -74,7 +74,7 @@ func TestHome_otherUsers(t *testing.T) {
 		}
 		must.NoError(t, c.change(), must.Sprint(name))
 		_, err := openHome(path, slog.New(slog.DiscardHandler))
-		must.ErrorContains(t, err, c.want, must.Sprint(name))
+		must.ErrorContains(t, err, c.expected, must.Sprint(name))
 		for _, folder := range []string{base, path} {
 			must.NoError(t, errors.Join(os.Chown(folder, os.Geteuid(), os.Getegid()), os.Chmod(folder, 0o711)))
 		}

@@ -93,10 +93,10 @@ func (s *httpServers) close() error {
 	return nil
 }
 
-// ask sends a request to a server. If it failed, the next request goes to the next server.
-func (s *httpServers) ask(question func(httpServer) error) error {
+// send sends a request to a server. If it failed, the next request goes to the next server.
+func (s *httpServers) send(request func(httpServer) error) error {
 	at := s.at.Load()
-	err := question(s.all[at%uint64(len(s.all))])
+	err := request(s.all[at%uint64(len(s.all))])
 	if err != nil && !api.Refused(err) {
 		s.at.CompareAndSwap(at, at+1)
 	}
@@ -106,7 +106,7 @@ func (s *httpServers) ask(question func(httpServer) error) error {
 // Register implements [Servers]. A known node registers with its secret. An unknown node registers
 // with the token.
 func (s *httpServers) Register(ctx context.Context, n *cluster.Node) (ttl time.Duration, err error) {
-	err = s.ask(func(one httpServer) error {
+	err = s.send(func(one httpServer) error {
 		answer, err := one.member.Register(ctx, n)
 		if forbidden(err) {
 			answer, err = s.token.register(ctx, one, n)
@@ -124,7 +124,7 @@ func (s *httpServers) Register(ctx context.Context, n *cluster.Node) (ttl time.D
 // node counts as not registered.
 func (s *httpServers) Heartbeat(ctx context.Context) (ttl time.Duration, err error) {
 	var version cluster.Version
-	err = s.ask(func(one httpServer) error {
+	err = s.send(func(one httpServer) error {
 		answer, err := one.self.Heartbeat(ctx)
 		ttl, version = answer.HeartbeatTTL, answer.ClusterVersion
 		return err
@@ -142,9 +142,9 @@ func (s *httpServers) Heartbeat(ctx context.Context) (ttl time.Duration, err err
 func (s *httpServers) Changes(ctx context.Context, clusterID string, index uint64) (w client.Wanted, err error) {
 	ctx, cancel := context.WithTimeout(ctx, changesTimeout)
 	defer cancel()
-	err = s.ask(func(one httpServer) error {
+	err = s.send(func(one httpServer) error {
 		c, err := one.self.Changes(ctx, api.Since{ClusterID: clusterID, Index: index}, changesWait)
-		w = wanted(c)
+		w = changesOf(c)
 		if err == nil && w.Complete {
 			w.Claims, err = one.claims(ctx)
 		}
@@ -167,8 +167,8 @@ func (s httpServer) claims(ctx context.Context) (claims []*cluster.VolumeClaim, 
 	return claims, err
 }
 
-// wanted converts an answer for the core.
-func wanted(c api.Changes) client.Wanted {
+// changesOf converts an answer for the core.
+func changesOf(c api.Changes) client.Wanted {
 	w := client.Wanted{ClusterID: c.ClusterID, Index: c.Index, Allocs: c.Allocs, All: c.Complete, Known: c.Live, Complete: c.Live != nil, Nameless: c.Nameless}
 	for _, u := range c.Unreadable {
 		w.Unreadable = append(w.Unreadable, client.Unreadable(u))
@@ -178,7 +178,7 @@ func wanted(c api.Changes) client.Wanted {
 
 // Report implements [Servers].
 func (s *httpServers) Report(ctx context.Context, reports []cluster.AllocReport) error {
-	return s.ask(func(one httpServer) error {
+	return s.send(func(one httpServer) error {
 		_, err := one.self.ReportAllocs(ctx, reports)
 		return err
 	})
@@ -194,23 +194,23 @@ func (s *httpServers) OpenSession(ctx context.Context) (*session.NodeEnd, error)
 // othersTimeout is how long the client waits for the other servers after the first has answered.
 const othersTimeout = 2 * time.Second
 
-// anonymity says whether one server accepts jobs without a token.
+// anonymity is the answer of one server: whether it accepts jobs without a token.
 type anonymity struct {
 	accept bool
 	err    error
 }
 
-// AcceptAnonymous implements [Servers]. It asks all servers, because an attacker needs only one
+// AcceptAnonymous implements [Servers]. It sends a request to all servers, because an attacker needs only one
 // server that requires no token. Servers that do not answer are ignored. If no server answers, it
 // returns an error.
 func (s *httpServers) AcceptAnonymous(ctx context.Context) (accept bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
-	var asking sync.WaitGroup
-	defer asking.Wait()
+	var running sync.WaitGroup
+	defer running.Wait()
 	defer cancel()
 	answers := make(chan anonymity, len(s.all))
 	for _, one := range s.all {
-		asking.Go(func() {
+		running.Go(func() {
 			accept, err := one.acceptsAnonymous(ctx)
 			answers <- anonymity{accept, err}
 		})
@@ -264,7 +264,7 @@ var _ VolumeServers = (*httpServers)(nil)
 
 // claim reads a claim of the node and its volume. Both are nil if the server has no such claim.
 func (s *httpServers) claim(ctx context.Context, k cluster.ClaimKey) (v *cluster.Volume, c *cluster.VolumeClaim, err error) {
-	err = s.ask(func(one httpServer) error {
+	err = s.send(func(one httpServer) error {
 		found, err := one.self.Volume(ctx, k.Volume)
 		if found == nil {
 			return err
@@ -314,7 +314,7 @@ func (s *httpServers) ReleaseVolume(ctx context.Context, k cluster.ClaimKey) err
 		return err
 	}
 	if c != nil && c.State.OnNode() {
-		err := s.ask(func(one httpServer) error {
+		err := s.send(func(one httpServer) error {
 			_, err := one.self.Release(ctx, []cluster.ClaimKey{k})
 			return err
 		})

@@ -19,8 +19,8 @@ import (
 	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
 
-// asking returns servers with this handler.
-func asking(t *testing.T, handlers ...http.HandlerFunc) *httpServers {
+// newServers returns servers with this handler.
+func newServers(t *testing.T, handlers ...http.HandlerFunc) *httpServers {
 	t.Helper()
 	var c config.Servers
 	for _, h := range handlers {
@@ -35,7 +35,7 @@ func asking(t *testing.T, handlers ...http.HandlerFunc) *httpServers {
 	return s
 }
 
-func says(status int, body string) http.HandlerFunc {
+func responds(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		fmt.Fprint(w, body)
@@ -60,11 +60,11 @@ func TestHTTPServers_acceptAnonymous(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.status, " ", c.body), func(t *testing.T) {
 			t.Parallel()
-			s := asking(t, func(w http.ResponseWriter, r *http.Request) {
+			s := newServers(t, func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("X-Nomad-Token") != "" || r.Header.Get("Authorization") != "" {
-					t.Error("the question has a token")
+					t.Error("the request has a token")
 				}
-				says(c.status, cmp.Or(c.body, "{}"))(w, r)
+				responds(c.status, cmp.Or(c.body, "{}"))(w, r)
 			})
 			accept, err := s.AcceptAnonymous(t.Context())
 			must.Eq(t, c.failed, err != nil)
@@ -76,7 +76,7 @@ func TestHTTPServers_acceptAnonymous(t *testing.T) {
 // AcceptAnonymous is true if one of the servers requires no token.
 func TestSecurity_OneOpenServer(t *testing.T) {
 	t.Parallel()
-	guarded, open, broken := says(http.StatusForbidden, "Permission denied"), says(http.StatusBadRequest, "Job must be specified"), says(http.StatusInternalServerError, "No cluster leader")
+	guarded, open, broken := responds(http.StatusForbidden, "Permission denied"), responds(http.StatusBadRequest, "Job must be specified"), responds(http.StatusInternalServerError, "No cluster leader")
 	for name, c := range map[string]struct {
 		servers []http.HandlerFunc
 		accept  bool
@@ -88,7 +88,7 @@ func TestSecurity_OneOpenServer(t *testing.T) {
 		"none answers":         {[]http.HandlerFunc{broken, broken}, false, true},
 		"all demand a token":   {[]http.HandlerFunc{guarded, guarded}, false, false},
 	} {
-		accept, err := asking(t, c.servers...).AcceptAnonymous(t.Context())
+		accept, err := newServers(t, c.servers...).AcceptAnonymous(t.Context())
 		must.Eq(t, c.accept, accept, must.Sprint(name))
 		must.Eq(t, c.failed, err != nil, must.Sprint(name))
 	}
@@ -97,16 +97,16 @@ func TestSecurity_OneOpenServer(t *testing.T) {
 // A node registers with its secret. It uses the token only if the servers refuse the secret.
 func TestHTTPServers_registersWithTheSecret(t *testing.T) {
 	t.Parallel()
-	known := false
+	registered := false
 	var tokens []string
-	s := asking(t, func(w http.ResponseWriter, r *http.Request) {
+	s := newServers(t, func(w http.ResponseWriter, r *http.Request) {
 		tokens = append(tokens, r.Header.Get("X-Nomad-Token"))
-		if !known && r.Header.Get("X-Nomad-Token") != "registrar" {
-			says(http.StatusForbidden, "ACL token not found")(w, r)
+		if !registered && r.Header.Get("X-Nomad-Token") != "registrar" {
+			responds(http.StatusForbidden, "ACL token not found")(w, r)
 			return
 		}
-		known = true
-		says(http.StatusOK, `{"HeartbeatTTL": 5000000000}`)(w, r)
+		registered = true
+		responds(http.StatusOK, `{"HeartbeatTTL": 5000000000}`)(w, r)
 	})
 	for range 2 {
 		_, err := s.Register(t.Context(), &cluster.Node{ID: "n1", SecretID: "secret"})
@@ -115,7 +115,7 @@ func TestHTTPServers_registersWithTheSecret(t *testing.T) {
 	must.Eq(t, []string{"secret", "registrar", "secret"}, tokens)
 }
 
-// Servers with tokens answer 403 to a heartbeat of a node that they do not know. The client then logged
+// Servers with tokens answer 403 to a heartbeat of a node that is not registered. The client then logged
 // that once, and never registered the node again.
 func TestHTTPServers_unknownNode(t *testing.T) {
 	t.Parallel()
@@ -132,24 +132,24 @@ func TestHTTPServers_unknownNode(t *testing.T) {
 		{http.StatusTooManyRequests, "too many readers are waiting", false},
 		{http.StatusServiceUnavailable, "the server is stopping", false},
 	} {
-		_, err := asking(t, says(c.status, c.body)).Heartbeat(t.Context())
+		_, err := newServers(t, responds(c.status, c.body)).Heartbeat(t.Context())
 		must.Error(t, err)
 		must.EqOp(t, c.unknown, errors.Is(err, presence.ErrNotRegistered), must.Sprint(c))
 	}
 }
 
-// A node that the servers do not know registers with the token of the token file. The client reads
+// A node that is not registered registers with the token of the token file. The client reads
 // the file again at each such registration. If it cannot, it uses the last token, and the error of a
-// refused registration says why.
+// refused registration has the reason.
 func TestHTTPServers_tokenFile(t *testing.T) {
 	t.Parallel()
 	valid := "first"
-	s := asking(t, func(w http.ResponseWriter, r *http.Request) {
+	s := newServers(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Nomad-Token") != valid {
-			says(http.StatusForbidden, "ACL token not found")(w, r)
+			responds(http.StatusForbidden, "ACL token not found")(w, r)
 			return
 		}
-		says(http.StatusOK, `{"HeartbeatTTL": 5000000000}`)(w, r)
+		responds(http.StatusOK, `{"HeartbeatTTL": 5000000000}`)(w, r)
 	})
 	file := filepath.Join(t.TempDir(), "token")
 	s.token = machineToken{file: file, last: "first"}
@@ -175,15 +175,15 @@ func TestHTTPServers_tokenFile(t *testing.T) {
 // server.
 func TestHTTPServers_tokens(t *testing.T) {
 	t.Parallel()
-	s := asking(t, says(http.StatusInternalServerError, ""), func(w http.ResponseWriter, r *http.Request) {
+	s := newServers(t, responds(http.StatusInternalServerError, ""), func(w http.ResponseWriter, r *http.Request) {
 		if got := r.Header.Get("X-Nomad-Token"); got != "secret" {
 			t.Errorf("%s has the token %q", r.URL.Path, got)
 		}
 		if r.URL.Path == "/v1/client/n1/heartbeat" {
-			says(http.StatusNotFound, "node not found")(w, r)
+			responds(http.StatusNotFound, "node not found")(w, r)
 			return
 		}
-		says(http.StatusOK, `{"HeartbeatTTL": 5000000000}`)(w, r)
+		responds(http.StatusOK, `{"HeartbeatTTL": 5000000000}`)(w, r)
 	})
 	n := &cluster.Node{ID: "n1", SecretID: "secret"}
 	_, err := s.Register(t.Context(), n)
@@ -202,8 +202,8 @@ func TestHTTPServers_tokens(t *testing.T) {
 func TestHTTPServers_RegisterAgainInANewerClusterVersion(t *testing.T) {
 	t.Parallel()
 	version := 0
-	s := asking(t, func(w http.ResponseWriter, r *http.Request) {
-		says(http.StatusOK, fmt.Sprintf(`{"HeartbeatTTL": 5000000000, "ClusterVersion": %d}`, version))(w, r)
+	s := newServers(t, func(w http.ResponseWriter, r *http.Request) {
+		responds(http.StatusOK, fmt.Sprintf(`{"HeartbeatTTL": 5000000000, "ClusterVersion": %d}`, version))(w, r)
 	})
 	register := func() {
 		_, err := s.Register(t.Context(), &cluster.Node{ID: "n1", SecretID: "secret"})
@@ -224,25 +224,25 @@ func TestHTTPServers_RegisterAgainInANewerClusterVersion(t *testing.T) {
 	must.NoError(t, err)
 }
 
-func TestWanted(t *testing.T) {
+func TestChangesOf(t *testing.T) {
 	t.Parallel()
 	since := api.Since{ClusterID: "c", Index: 7}
 	for name, c := range map[string]struct {
-		live []cluster.AllocID
-		want client.Wanted
+		live     []cluster.AllocID
+		expected client.Wanted
 	}{
 		"changes":            {nil, client.Wanted{}},
 		"changes and a list": {[]cluster.AllocID{"b"}, client.Wanted{Complete: true, Known: []cluster.AllocID{"b"}}},
 		"nothing lives":      {[]cluster.AllocID{}, client.Wanted{Complete: true, Known: []cluster.AllocID{}}},
 	} {
 		allocs := []*cluster.Allocation{{ID: "a"}}
-		c.want.ClusterID, c.want.Index, c.want.Allocs = "c", 7, allocs
-		c.want.Unreadable, c.want.Nameless = []client.Unreadable{{Alloc: allocs[0], Reason: "deep"}}, []string{"allocation 2"}
+		c.expected.ClusterID, c.expected.Index, c.expected.Allocs = "c", 7, allocs
+		c.expected.Unreadable, c.expected.Nameless = []client.Unreadable{{Alloc: allocs[0], Reason: "deep"}}, []string{"allocation 2"}
 		answer := api.Changes{
 			Since: since, Allocs: allocs, Live: c.live, Unreadable: []api.Unreadable{{Alloc: allocs[0], Reason: "deep"}}, Nameless: []string{"allocation 2"},
 		}
-		must.Eq(t, c.want, wanted(answer), must.Sprint(name))
-		c.want.All, answer.Complete = true, true
-		must.Eq(t, c.want, wanted(answer), must.Sprint(name))
+		must.Eq(t, c.expected, changesOf(answer), must.Sprint(name))
+		c.expected.All, answer.Complete = true, true
+		must.Eq(t, c.expected, changesOf(answer), must.Sprint(name))
 	}
 }

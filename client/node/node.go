@@ -26,7 +26,7 @@ type Node struct {
 	reach  *reach
 	bootID string
 	logger *slog.Logger
-	// noting logs failures of heard.
+	// noting logs failures of answered.
 	noting failureLog
 	// end cancels the shell's effects.
 	end context.CancelFunc
@@ -53,10 +53,10 @@ func (n *Node) Run(ctx context.Context) error {
 	running.Go(func() { n.shell.contact.keepAlive(ctx) })
 	running.Go(func() { n.reach.keep(ctx, n.shell.contact.registered) })
 	running.Go(func() {
-		n.askTrust(ctx)
+		n.awaitTrust(ctx)
 		n.shell.contact.listen(ctx)
 	})
-	running.Go(func() { n.keepAskingTrust(ctx) })
+	running.Go(func() { n.keepTrust(ctx) })
 	err = n.loop(ctx, ring)
 	stop()
 	n.end()
@@ -84,9 +84,9 @@ func (n *Node) loop(ctx context.Context, ring *bootclock.Alarm) error {
 	}
 }
 
-// askTrust asks the servers whether raw_exec may be used, until they answer. Before that the core
+// awaitTrust checks whether raw_exec may be used, until the servers answer. Before that the core
 // must not get allocations, because failed starts would use up their restarts.
-func (n *Node) askTrust(ctx context.Context) {
+func (n *Node) awaitTrust(ctx context.Context) {
 	var backoff presence.Backoff
 	random := newRandom()
 	for ctx.Err() == nil {
@@ -98,20 +98,20 @@ func (n *Node) askTrust(ctx context.Context) {
 	}
 }
 
-// keepAskingTrust asks repeatedly, until the context ends. It is needed because the driver may
-// start no task for a long time, and only starts ask.
-func (n *Node) keepAskingTrust(ctx context.Context) {
+// keepTrust checks repeatedly, until the context ends. It is needed because the driver may start no
+// task for a long time, and only starts check.
+func (n *Node) keepTrust(ctx context.Context) {
 	for ctx.Err() == nil {
 		sleep(ctx, trustInterval)
 		_ = n.trust.check(ctx, rawExec) // it has logged the answer
 	}
 }
 
-// heard passes an answered heartbeat to the core and to the watchdog, and writes it to the disk for
+// answered passes an answered heartbeat to the core and to the watchdog, and writes it to the disk for
 // the next client.
-func (n *Node) heard(sent time.Duration) {
+func (n *Node) answered(sent time.Duration) {
 	n.core.Contact(sent)
-	n.shell.guards.heard(sent)
+	n.shell.guards.answered(sent)
 	if err := n.home.noteContact(func(c *lastContact) { c.BootID, c.Sent = n.bootID, sent }); err == nil {
 		n.noting.over()
 	} else if n.noting.isNew(err) {

@@ -71,7 +71,7 @@ func newWorld(t *testing.T, plugins map[string]config.Plugin) *world {
 	run, err := os.MkdirTemp("", "nd")
 	must.NoError(t, err)
 	w := &world{T: t, servers: &scripted{
-		ttl: time.Minute, feed: make(chan client.Wanted), reported: make(map[cluster.AllocID]cluster.AllocReport), news: make(chan struct{}, 1),
+		ttl: time.Minute, feed: make(chan client.Wanted), reported: make(map[cluster.AllocID]cluster.AllocReport), changed: make(chan struct{}, 1),
 	}}
 	w.api = w.servers
 	w.config = &config.Config{
@@ -143,18 +143,18 @@ func (w *world) killPlugins() {
 }
 
 // await waits until a condition on the servers holds.
-func (w *world) await(known func(s *scripted) bool) {
+func (w *world) await(holds func(s *scripted) bool) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	for {
 		yes := false
-		w.servers.set(func() { yes = known(w.servers) })
+		w.servers.set(func() { yes = holds(w.servers) })
 		if yes {
 			return
 		}
 		select {
-		case <-w.servers.news:
+		case <-w.servers.changed:
 		case <-ctx.Done():
 			w.servers.set(func() {
 				for _, r := range w.servers.reported {
@@ -162,20 +162,20 @@ func (w *world) await(known func(s *scripted) bool) {
 						w.Logf("%s, %s: %+v", r.Alloc, r.ClientStatus, task)
 					}
 				}
-				w.Fatal("waited; the servers know no more")
+				w.Fatal("waited; the servers received no more")
 			})
 		}
 	}
 }
 
 // eventually waits until a condition on files holds.
-func (w *world) eventually(what string, holds func() bool) {
+func (w *world) eventually(condition string, holds func() bool) {
 	w.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(time.Minute); !holds(); <-tick.C {
 		if time.Now().After(deadline) {
-			w.Fatalf("waited until %s", what)
+			w.Fatalf("waited until %s", condition)
 		}
 	}
 }
@@ -215,14 +215,14 @@ func TestNode_restart(t *testing.T) {
 	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{running, wrong}}
 	w.awaitStatus("a.1", cluster.ClientRunning)
 	w.awaitStatus("a2", cluster.ClientFailed)
-	said := ""
+	messages := ""
 	w.servers.set(func() {
 		for _, e := range w.servers.reported["a2"].TaskStates.Tasks[0].Events {
-			said += e.Message + "\n"
+			messages += e.Message + "\n"
 		}
 		clear(w.servers.reported)
 	})
-	must.StrContains(t, said, "color", must.Sprint("the wrong key is named"))
+	must.StrContains(t, messages, "color", must.Sprint("the wrong key is named"))
 	w.stop()
 
 	before := w.kept()["mock"]
@@ -268,7 +268,7 @@ func TestNode_strangeNames(t *testing.T) {
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
 	w.begin()
 	long := strings.Repeat("x", 256)
-	var wanted []*cluster.Allocation
+	var placed []*cluster.Allocation
 	for id, task := range map[string]string{
 		"../../a": "..", "a/b": "c/d", "a": "b/c/d", "...": ".", "a.b": "alloc", long: long, long + "/": "../" + long, "Ünï\n": "\t",
 	} {
@@ -276,17 +276,17 @@ func TestNode_strangeNames(t *testing.T) {
 		job := cluster.JobID("../" + long)
 		a.JobID, a.Job.ID, a.Name = job, job, string(job)+".g[0]"
 		a.Job.TaskGroups[0].Tasks[0].Name = task
-		wanted = append(wanted, a)
+		placed = append(placed, a)
 	}
-	// What the protocol of plugins cannot carry fails.
+	// A name that the protocol of plugins cannot carry fails.
 	wrong := w.alloc("wrong\xff", `{}`)
 	wrong.Job.TaskGroups[0].Tasks[0].Name = "\xff"
-	statuses := func(want cluster.ClientStatus) {
-		for _, a := range wanted {
-			w.awaitStatus(a.ID, want)
+	statuses := func(expected cluster.ClientStatus) {
+		for _, a := range placed {
+			w.awaitStatus(a.ID, expected)
 		}
 	}
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: append(slices.Clone(wanted), wrong)}
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: append(slices.Clone(placed), wrong)}
 	statuses(cluster.ClientRunning)
 	w.awaitStatus(wrong.ID, cluster.ClientFailed)
 	beside, err := os.ReadDir(filepath.Dir(w.config.DataDir))
@@ -294,20 +294,20 @@ func TestNode_strangeNames(t *testing.T) {
 	must.SliceLen(t, 1, beside, must.Sprint("all is in the data directory"))
 	folders, err := os.ReadDir(filepath.Join(w.config.DataDir, allocsDir))
 	must.NoError(t, err)
-	must.SliceLen(t, len(wanted)+1, folders)
+	must.SliceLen(t, len(placed)+1, folders)
 	w.stop()
 
 	w.servers.set(func() { clear(w.servers.reported) })
 	w.begin()
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: copies(wanted)}
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: copies(placed)}
 	statuses(cluster.ClientRunning)
-	for i, a := range wanted {
+	for i, a := range placed {
 		w.servers.set(func() { must.Eq(t, 0, w.servers.reported[a.ID].TaskStates.Tasks[0].Restarts, must.Sprint(a.ID)) })
 		stopped := a.Copy()
 		stopped.DesiredStatus, stopped.AllocModifyIndex = cluster.DesiredStop, 3
-		wanted[i] = stopped
+		placed[i] = stopped
 	}
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: wanted}
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: placed}
 	statuses(cluster.ClientComplete)
 	w.stop()
 }
@@ -321,7 +321,7 @@ func copies(allocs []*cluster.Allocation) (copied []*cluster.Allocation) {
 }
 
 // The record of a running task is damaged. The next client destroys the task, and starts it again
-// because the servers still want it. It removes the damaged record.
+// because the servers still expected it. It removes the damaged record.
 func TestNode_damagedRecord(t *testing.T) {
 	t.Parallel()
 	for name, id := range map[string]cluster.AllocID{"short": "a1", "long": cluster.AllocID("a1" + strings.Repeat("/x", 200))} {
@@ -332,8 +332,8 @@ func TestNode_damagedRecord(t *testing.T) {
 func testDamagedRecord(t *testing.T, id cluster.AllocID) {
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
 	w.begin()
-	wanted := w.alloc(id, `{"stdout_string": "hello\n"}`)
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{wanted}}
+	placed := w.alloc(id, `{"stdout_string": "hello\n"}`)
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{placed}}
 	w.awaitStatus(id, cluster.ClientRunning)
 	w.stop()
 	mocks := func() []string {
@@ -356,7 +356,7 @@ func testDamagedRecord(t *testing.T, id cluster.AllocID) {
 
 	w.servers.set(func() { clear(w.servers.reported) })
 	w.begin()
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{wanted}}
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{placed}}
 	w.awaitStatus(id, cluster.ClientRunning)
 	after := mocks()
 	must.SliceLen(t, 1, after)
@@ -455,12 +455,12 @@ func TestTasks_cleanTwice(t *testing.T) {
 	w.stop()
 }
 
-// Different tasks have different control groups. Ids that released plugins understand keep their
+// Different tasks have different control groups. Ids that released plugins accept keep their
 // form.
 func TestGroupName(t *testing.T) {
 	t.Parallel()
 	must.Eq(t, "0f7e-11.web", groupName("0f7e-11", "web"))
-	seen := map[string]string{}
+	names := map[string]string{}
 	for _, alloc := range []cluster.AllocID{"a", "a.b", "a/b", "", ".", "A", cluster.AllocID(strings.Repeat("x", 256)), cluster.AllocID(strings.Repeat("x", 255))} {
 		for _, task := range []string{"b", "b.c", "c", "", ".", "b/c", strings.Repeat("y", 256)} {
 			name := groupName(alloc, task)
@@ -468,8 +468,8 @@ func TestGroupName(t *testing.T) {
 			must.NotEq(t, ".", name[:1])
 			must.StrNotContains(t, name, "/")
 			this := string(alloc) + "\x00" + task
-			must.Eq(t, "", seen[name], must.Sprintf("%q", this))
-			seen[name] = this
+			must.Eq(t, "", names[name], must.Sprintf("%q", this))
+			names[name] = this
 		}
 	}
 }

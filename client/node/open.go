@@ -60,7 +60,7 @@ const (
 )
 
 // Open opens the data directory, and restores the state of an earlier client. It may start new
-// plugins to ask for their names, at most until the context ends. An error says what an operator
+// plugins to read their names, at most until the context ends. An error states what an operator
 // must change.
 func Open(ctx context.Context, o Options) (*Node, error) {
 	return open(ctx, o, func(*leftovers) {})
@@ -160,7 +160,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		return err
 	}
 	n.shell.store, n.shell.damaged, n.shell.roster = store, lost.damaged, newRoster(n.shell.drivers, left.allocs, lost.records)
-	made, err := client.New(client.Options{
+	core, err := client.New(client.Options{
 		Node: n.ID(), Shell: n.shell, BootID: n.bootID, NewTaskID: newTaskID,
 		Drivers: n.shell.drivers.names(), DevicePlugins: n.shell.devices.names(), LastDevices: programs.lastDevices(),
 		Records: append(left.allocs, lost.records...), LastContact: n.home.contact(n.bootID), Stopped: stopped, Logger: n.logger, MaxStarts: o.Config.Limits.DriverCalls, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
@@ -169,7 +169,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	if err != nil {
 		return err
 	}
-	n.connect(made, happen)
+	n.connect(core, happen)
 	return nil
 }
 
@@ -177,7 +177,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 func (n *Node) connect(core *client.Core, happen *events) {
 	n.core, happen.pluginEvents, n.shell.storage.events = core, core, core
 	n.shell.storage.restartTask = core.Operator().Restart
-	n.shell.contact.heard, n.shell.contact.wanted = n.heard, core.Servers
+	n.shell.contact.answered, n.shell.contact.receive = n.answered, core.Servers
 	n.shell.contact.foreign = core.Foreign
 	// The first registration has the devices of the earlier client. Otherwise they would vanish until
 	// their plugins have started.

@@ -26,10 +26,10 @@ func TestDescribe_limitsForVolumes(t *testing.T) {
 		o.publishStorage(nil)
 		return before, read()
 	}
-	want := [...]time.Duration{7 * time.Minute, 7 * time.Minute}
+	expected := [...]time.Duration{7 * time.Minute, 7 * time.Minute}
 	before, without := limits(new(httpServers))
-	must.Eq(t, want, before)
-	must.Eq(t, want, without)
+	must.Eq(t, expected, before)
+	must.Eq(t, expected, without)
 	before, _ = limits(new(scripted)) // it gives no claims
 	must.Eq(t, [2]time.Duration{}, before)
 }

@@ -19,7 +19,7 @@ type orphans struct {
 }
 
 // findOrphans creates a record for each allocation whose record is damaged, and for each folder
-// without a record. The core then destroys their tasks: the folders say which control groups and
+// without a record. The core then destroys their tasks: the folders show which control groups and
 // log keepers exist.
 func findOrphans(dirs *allocdir.Folders, left *leftovers, bootID string, logger *slog.Logger) (*orphans, error) {
 	o := &orphans{damaged: make(map[cluster.AllocID]record.Damaged)}

@@ -27,7 +27,7 @@ import (
 // inTree are the built-in drivers, which run if the configuration has a block for them.
 func inTree() []string { return []string{"mock", rawExec} }
 
-// probeTimeout is the timeout of the first launch of a new plugin, which asks for its name.
+// probeTimeout is the timeout of the first launch of a new plugin, which reads its name.
 const probeTimeout = 20 * time.Second
 
 // pluginRecord is the record of a plugin on disk.
@@ -53,9 +53,9 @@ type pluginProgram struct {
 	reports reportTable
 	report  pluginReport
 	logger  *slog.Logger
-	// probed is a process that was launched to learn the name, or nil.
+	// probed is a process that was launched to read the name, or nil.
 	probed *host.Instance
-	// is and failed are the result of ask: the plugin, and whether it cannot be used.
+	// is and failed are the result of probe: the plugin, and whether it cannot be used.
 	is     client.Plugin
 	failed bool
 }
@@ -102,7 +102,7 @@ type devicesOf struct {
 	device.Plugin
 }
 
-// launch returns the process that was launched to learn the name, or launches the plugin.
+// launch returns the process that was launched to read the name, or launches the plugin.
 func (p *pluginProgram) launch(ctx context.Context) (*host.Instance, error) {
 	if p.refused != nil {
 		return nil, p.refused
@@ -142,9 +142,9 @@ func (p *pluginProgram) identify(i host.Info) pluginRecord {
 	return p.record
 }
 
-// ask learns the type and the name of the plugin. If the plugin cannot start, it counts as a driver
+// probe reads the type and the name of the plugin. If the plugin cannot start, it counts as a driver
 // with the name of the file, and the reason is logged.
-func (p *pluginProgram) ask(ctx context.Context, logger *slog.Logger) {
+func (p *pluginProgram) probe(ctx context.Context, logger *slog.Logger) {
 	err := p.refused
 	if err == nil && p.record.Driver == "" && p.record.Device == "" {
 		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -183,7 +183,7 @@ type pluginOptions struct {
 	program, sockets string
 	// logs is the folder of the plugins' logs.
 	logs string
-	// groups says whether the node can create control groups.
+	// groups: the node can create control groups.
 	groups  bool
 	records record.Table[pluginRecord]
 	kept    map[string]pluginRecord
@@ -220,11 +220,11 @@ func findPlugins(ctx context.Context, o pluginOptions) (*foundPlugins, error) {
 		}
 	}
 	o.stopUnused(ctx, found)
-	var asking sync.WaitGroup
+	var running sync.WaitGroup
 	for _, p := range found {
-		asking.Go(func() { p.ask(ctx, o.logger) })
+		running.Go(func() { p.probe(ctx, o.logger) })
 	}
-	asking.Wait()
+	running.Wait()
 	slices.SortStableFunc(found, func(a, b *pluginProgram) int { return cmp.Compare(a.rank(), b.rank()) })
 	all := &foundPlugins{drivers: make(map[string]program[driverInstance]), devices: make(map[string]program[deviceInstance])}
 	for _, p := range found {

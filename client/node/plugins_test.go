@@ -60,10 +60,10 @@ func TestFindPlugins(t *testing.T) {
 	on := func(name string) config.Plugin { return config.Plugin{Name: name, Enabled: true} }
 	off := func(name string) config.Plugin { return config.Plugin{Name: name} }
 	for _, c := range []struct {
-		name   string
-		files  map[string]os.FileMode
-		blocks []config.Plugin
-		want   []string
+		name     string
+		files    map[string]os.FileMode
+		blocks   []config.Plugin
+		expected []string
 	}{
 		{"nothing", nil, nil, nil},
 		{"our drivers are off by default", nil, []config.Plugin{off("mock"), off(rawExec)}, nil},
@@ -78,7 +78,7 @@ func TestFindPlugins(t *testing.T) {
 			t.Parallel()
 			o := pluginsOf(t, c.files, c.blocks...)
 			o.kept = map[string]pluginRecord{"mock": {Driver: "mock"}, rawExec: {Driver: rawExec}} // nothing is launched for its name
-			must.Eq(t, c.want, namesOf(t, o))
+			must.Eq(t, c.expected, namesOf(t, o))
 		})
 	}
 }
@@ -88,9 +88,9 @@ func TestFindPlugins_refused(t *testing.T) {
 	t.Parallel()
 	found, err := findPlugins(t.Context(), pluginsOf(t, map[string]os.FileMode{"open": 0o777, "text": 0o600, "broken": 0o700}))
 	must.NoError(t, err)
-	for name, want := range map[string]string{"open": "other users may write to", "text": "not an executable file", "broken": "the plugin did not start"} {
+	for name, expected := range map[string]string{"open": "other users may write to", "text": "not an executable file", "broken": "the plugin did not start"} {
 		_, err := found.drivers[name].launch(t.Context())
-		must.ErrorContains(t, err, want)
+		must.ErrorContains(t, err, expected)
 	}
 
 	_, err = findPlugins(t.Context(), pluginsOf(t, nil, config.Plugin{Name: "docker", Enabled: true}))
@@ -237,14 +237,14 @@ func TestFindPlugins_badFileDoesNotHide(t *testing.T) {
 
 func TestWithRawExec(t *testing.T) {
 	t.Parallel()
-	for own, want := range map[string]string{
+	for own, expected := range map[string]string{
 		``:                               `{"enabled": true, "shim_dir": "/run/x"}`,
 		`{"enabled": false}`:             `{"enabled": false, "shim_dir": "/run/x"}`,
 		`{"shim_dir": "/y", "other": 1}`: `{"enabled": true, "shim_dir": "/y", "other": 1}`,
 	} {
 		got, err := withRawExec(json.RawMessage(own), "/run/x")
 		must.NoError(t, err)
-		must.EqJSON(t, want, string(got))
+		must.EqJSON(t, expected, string(got))
 	}
 }
 

@@ -22,7 +22,7 @@ const (
 	// steadySession is how long a session must last to count as a success.
 	steadySession = maxSessionWait
 	// normalFailures is the number of consecutive failures that are not logged. They are normal,
-	// because a follower may not know a new node yet.
+	// because a follower may not have a new node yet.
 	normalFailures = 2
 )
 
@@ -39,7 +39,7 @@ func newReach(n *Node) *reach {
 	return &reach{servers: n.shell.contact.servers, handler: nodeapi.New(n.nodeapiOptions()), logger: n.logger, failures: n.shell.contact.failures}
 }
 
-// errUnreachable says what follows from a missing session.
+// errUnreachable states what follows from a missing session.
 var errUnreachable = errors.New("operators cannot reach the files, logs and commands of the node's tasks")
 
 // keep keeps a session open after the node is registered, until the context ends. It answers

@@ -23,18 +23,18 @@ type refusing struct {
 	*scripted
 	err error
 
-	mu    sync.Mutex
-	asked []time.Time
+	mu       sync.Mutex
+	requests []time.Time
 }
 
 func (r *refusing) OpenSession(context.Context) (*session.NodeEnd, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.asked = append(r.asked, time.Now())
+	r.requests = append(r.requests, time.Now())
 	return nil, r.err
 }
 
-// A node retries to open a session, with backoff, and logs the failures once a minute. It asks an old
+// A node retries to open a session, with backoff, and logs the failures once a minute. It sends a request to an old
 // server at most once a minute, and logs that once.
 func TestReach_backoff(t *testing.T) {
 	t.Parallel()
@@ -60,11 +60,11 @@ func TestReach_backoff(t *testing.T) {
 				time.AfterFunc(time.Minute, func() { close(registered) })
 				began := time.Now()
 				r.keep(ctx, registered)
-				must.Eq(t, time.Minute, s.asked[0].Sub(began), must.Sprint("a node that is not registered has no session"))
-				last := len(s.asked) - 1
-				must.LessEq(t, c.first, s.asked[1].Sub(s.asked[0]))
-				must.LessEq(t, c.last, s.asked[last].Sub(s.asked[last-1]))
-				must.GreaterEq(t, c.atLeast, s.asked[last].Sub(s.asked[last-1]))
+				must.Eq(t, time.Minute, s.requests[0].Sub(began), must.Sprint("a node that is not registered has no session"))
+				last := len(s.requests) - 1
+				must.LessEq(t, c.first, s.requests[1].Sub(s.requests[0]))
+				must.LessEq(t, c.last, s.requests[last].Sub(s.requests[last-1]))
+				must.GreaterEq(t, c.atLeast, s.requests[last].Sub(s.requests[last-1]))
 				if lines := strings.Count(log.String(), "operators cannot reach"); c.first == oldServerWait {
 					must.EqOp(t, 1, lines)
 				} else {
@@ -91,7 +91,7 @@ func TestReach_nextServer(t *testing.T) {
 		}
 		held <- end
 	}
-	servers := asking(t, server, server)
+	servers := newServers(t, server, server)
 	r := &reach{servers: servers, logger: quiet(), failures: newFailures(quiet()), handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "here")
 	})}

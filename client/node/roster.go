@@ -59,8 +59,8 @@ func (r *roster) put(rec *client.Record) {
 		if _, task := taskOf(rec.Alloc, t.State.Name); task != nil {
 			one.driver = task.Driver
 		}
-		if given := rec.Alloc.Devices; given != nil {
-			one.Devices = slices.DeleteFunc(slices.Clone(given.All), func(d cluster.AssignedDevice) bool { return d.Task != t.State.Name })
+		if assigned := rec.Alloc.Devices; assigned != nil {
+			one.Devices = slices.DeleteFunc(slices.Clone(assigned.All), func(d cluster.AssignedDevice) bool { return d.Task != t.State.Name })
 		}
 		next.tasks = append(next.tasks, one)
 	}

@@ -30,7 +30,7 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 	if err := refuseStorage(task, ref.Driver, d.Capabilities()); err != nil {
 		return fail(driver.Fatal, err)
 	}
-	seen, err := views(t.volumes, alloc, group, task, ref.Driver, d.Capabilities())
+	visible, err := views(t.volumes, alloc, group, task, ref.Driver, d.Capabilities())
 	if err != nil {
 		return fail(driver.Fatal, err)
 	}
@@ -38,11 +38,11 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 	if err != nil {
 		return fail(driver.Recoverable, err)
 	}
-	given, err := fit(needs, ref.Driver, d.Capabilities())
+	reserved, err := fit(needs, ref.Driver, d.Capabilities())
 	if err != nil {
 		return fail(driver.Fatal, err)
 	}
-	env, err := t.environment(alloc, group, task, d.Capabilities().FSIsolation, given.Env)
+	env, err := t.environment(alloc, group, task, d.Capabilities().FSIsolation, reserved.Env)
 	if err != nil {
 		return fail(driver.Fatal, err)
 	}
@@ -57,9 +57,9 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 	if err := t.admit(alloc); err != nil {
 		return fail(driver.Recoverable, fmt.Errorf("access to volumes: %w", err))
 	}
-	for _, v := range seen {
+	for _, v := range visible {
 		if v.mount != nil {
-			given.Mounts = append(given.Mounts, *v.mount)
+			reserved.Mounts = append(reserved.Mounts, *v.mount)
 			continue
 		}
 		if err := t.dirs.Link(string(alloc.ID), allocdir.Task{Name: task.Name, User: t.ownerOf(alloc, group, task)}, v.link, v.target); err != nil {
@@ -67,7 +67,7 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 		}
 	}
 	if task.CSIPlugin != nil {
-		given.Mounts = append(given.Mounts, t.storage.placeOf(alloc.ID, task, d.Capabilities().FSIsolation).mounts...)
+		reserved.Mounts = append(reserved.Mounts, t.storage.placeOf(alloc.ID, task, d.Capabilities().FSIsolation).mounts...)
 	}
 	if err := t.storage.prepare(alloc.ID, task); err != nil {
 		return fail(driver.Recoverable, fmt.Errorf("the socket of the storage plugin: %w", err))
@@ -83,7 +83,7 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 	node := t.node()
 	return d.Start(ctx, &driver.TaskConfig{
 		ID: ref.ID, Name: allocdir.TaskFolder(task.Name), Config: config, User: user,
-		Env: env.Map(), DeviceEnv: given.Env, Mounts: given.Mounts, Devices: given.Devices,
+		Env: env.Map(), DeviceEnv: reserved.Env, Mounts: reserved.Mounts, Devices: reserved.Devices,
 		Resources: driver.Resources{CPU: task.Resources.CPU, MemoryMB: task.Resources.MemoryMB, Cgroup: cgroupPath},
 		AllocDir:  t.dirs.Alloc(string(alloc.ID)), StdoutPath: paths.stdout, StderrPath: paths.stderr,
 		AllocID: string(alloc.ID), GroupName: alloc.TaskGroup, JobName: string(alloc.JobID), JobID: string(alloc.JobID),

@@ -64,7 +64,7 @@ type storagePlugins struct {
 
 	mu  sync.Mutex
 	all []*served // in the order of their starts; guarded by mu
-	// changed are plugins whose newest state the core and the servers may not know, in the order of
+	// changed are plugins whose newest state the core and the servers may not have, in the order of
 	// the changes. reporting: a goroutine reports them. Guarded by mu.
 	changed   []cluster.PluginID
 	reporting bool
@@ -74,7 +74,7 @@ type storagePlugins struct {
 type served struct {
 	ref    client.TaskRef
 	config cluster.CSIPlugin
-	// volumes is the folder of the node's volumes, as the plugin sees it.
+	// volumes is the folder of the node's volumes in the file system of the plugin.
 	volumes string
 	plugin  storagePlugin
 	stop    context.CancelFunc
@@ -91,9 +91,9 @@ func (s *storagePlugins) begin(life context.Context, running *sync.WaitGroup, re
 		return
 	}
 	s.mu.Lock()
-	known := slices.ContainsFunc(s.all, func(p *served) bool { return p.ref.ID == ref.ID })
+	watched := slices.ContainsFunc(s.all, func(p *served) bool { return p.ref.ID == ref.ID })
 	s.mu.Unlock()
-	if known {
+	if watched {
 		return // a new process of the driver has taken the task over
 	}
 	plugin, err := s.connect(s.socketOf(ref.Alloc, ref.Task))
@@ -169,7 +169,7 @@ func (s *storagePlugins) watch(ctx context.Context, p *served) {
 	}
 }
 
-// restart asks the core to restart the task of a plugin. Volumes stay mounted meanwhile.
+// restart requests a restart of the task of a plugin from the core. Volumes stay mounted meanwhile.
 func (s *storagePlugins) restart(p *served, limit time.Duration) {
 	s.logger.Error("a storage plugin has not answered within its health timeout; the client restarts it", "plugin", p.config.ID, "alloc", p.ref.Alloc, "task", p.ref.Task, "limit", limit)
 	s.restartTask(p.ref.Alloc, p.ref.Task, false, func(err error) {
@@ -179,8 +179,7 @@ func (s *storagePlugins) restart(p *served, limit time.Duration) {
 	})
 }
 
-// probe asks a plugin whether it is ready. The first time it also asks for the plugin's
-// description.
+// probe checks whether a plugin is ready. The first time it also reads the plugin's description.
 func (s *storagePlugins) probe(ctx context.Context, p *served) (*cluster.StoragePlugin, error) {
 	ctx, cancel := context.WithTimeout(ctx, storageProbeTimeout)
 	defer cancel()

@@ -58,14 +58,14 @@ func TestStorage_whatThePluginSees(t *testing.T) {
 				d := &isolated{starter{double: newDouble()}}
 				var chosen driver.Driver = d
 				host := w.folderOf("a", "plugin")
-				socket, seen, mounts := filepath.Join(host, "csi.sock"), w.volumes, []driver.Mount(nil)
+				socket, visible, mounts := filepath.Join(host, "csi.sock"), w.volumes, []driver.Mount(nil)
 				if !test.own {
 					chosen = &d.starter
 				} else {
-					socket, seen = test.socket+"/csi.sock", test.volumes
+					socket, visible = test.socket+"/csi.sock", test.volumes
 					mounts = []driver.Mount{{TaskPath: test.socket, HostPath: host}}
-					if seen != "" {
-						mounts = append(mounts, driver.Mount{TaskPath: seen, HostPath: w.volumes, Propagation: "bidirectional"})
+					if visible != "" {
+						mounts = append(mounts, driver.Mount{TaskPath: visible, HostPath: w.volumes, Propagation: "bidirectional"})
 					}
 				}
 				ref := client.TaskRef{Alloc: "a", Task: "plugin", ID: "a/plugin/1", Driver: "d"}
@@ -82,8 +82,8 @@ func TestStorage_whatThePluginSees(t *testing.T) {
 				if test.config.Type.Node() {
 					v := &volumes{shell: &shell{storage: w.storagePlugins}, root: w.volumes}
 					must.NoError(t, v.call(t.Context(), storage.Call{Verb: storage.Unpublish, Volume: key, Plugin: "disks", Request: storage.Request{Alloc: "a", Volume: key, Usage: usage}}, filepath.Join(w.volumes, "gone")))
-					must.EqOp(t, storage.TargetPath(seen, "a", key, usage), f.target)
-					must.EqOp(t, storage.StagePath(seen, key, usage), f.staging)
+					must.EqOp(t, storage.TargetPath(visible, "a", key, usage), f.target)
+					must.EqOp(t, storage.StagePath(visible, key, usage), f.staging)
 				}
 				w.end(ref)
 				must.DirNotExists(t, host)
@@ -92,33 +92,33 @@ func TestStorage_whatThePluginSees(t *testing.T) {
 	}
 }
 
-// Settings without effect are refused, with a message that says what to do.
+// Settings without effect are refused, with a message that states what to do.
 func TestRefuseStorage(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		plugin cluster.CSIPlugin
-		user   string
-		can    driver.Capabilities
-		want   string
+		plugin   cluster.CSIPlugin
+		user     string
+		can      driver.Capabilities
+		expected string
 	}{
 		"a task of the node":            {},
 		"a container":                   {can: driver.Capabilities{FSIsolation: driver.FSImage}},
 		"paths in a container":          {plugin: cluster.CSIPlugin{MountDir: "/x", StagePublishBaseDir: "/y"}, can: driver.Capabilities{FSIsolation: driver.FSChroot}},
-		"another user":                  {user: "www", want: "must run as the user of the client"},
-		"a container without mounts":    {can: driver.Capabilities{FSIsolation: driver.FSChroot, NoMounts: true}, want: "and the driver d has none"},
-		"a part of the node":            {can: driver.Capabilities{FSIsolation: driver.FSUnveil}, want: "see only a part of the node"},
-		"a relative path":               {plugin: cluster.CSIPlugin{MountDir: "x"}, can: driver.Capabilities{FSIsolation: driver.FSImage}, want: "must be absolute paths"},
-		"another relative path":         {plugin: cluster.CSIPlugin{StagePublishBaseDir: "x"}, can: driver.Capabilities{FSIsolation: driver.FSImage}, want: "must be absolute paths"},
-		"a socket of the node":          {plugin: cluster.CSIPlugin{MountDir: "/x"}, want: `MountDir "/x" has no effect, because tasks of the driver`},
-		"volumes elsewhere on the node": {plugin: cluster.CSIPlugin{StagePublishBaseDir: "/x"}, want: `StagePublishBaseDir "/x" has no effect, because tasks of the driver`},
+		"another user":                  {user: "www", expected: "must run as the user of the client"},
+		"a container without mounts":    {can: driver.Capabilities{FSIsolation: driver.FSChroot, NoMounts: true}, expected: "and the driver d has none"},
+		"a part of the node":            {can: driver.Capabilities{FSIsolation: driver.FSUnveil}, expected: "see only a part of the node"},
+		"a relative path":               {plugin: cluster.CSIPlugin{MountDir: "x"}, can: driver.Capabilities{FSIsolation: driver.FSImage}, expected: "must be absolute paths"},
+		"another relative path":         {plugin: cluster.CSIPlugin{StagePublishBaseDir: "x"}, can: driver.Capabilities{FSIsolation: driver.FSImage}, expected: "must be absolute paths"},
+		"a socket of the node":          {plugin: cluster.CSIPlugin{MountDir: "/x"}, expected: `MountDir "/x" has no effect, because tasks of the driver`},
+		"volumes elsewhere on the node": {plugin: cluster.CSIPlugin{StagePublishBaseDir: "/x"}, expected: `StagePublishBaseDir "/x" has no effect, because tasks of the driver`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := refuseStorage(&cluster.Task{User: test.user, CSIPlugin: &test.plugin}, "d", test.can)
-			if test.want == "" {
+			if test.expected == "" {
 				must.NoError(t, err)
 			} else {
-				must.ErrorContains(t, err, test.want)
+				must.ErrorContains(t, err, test.expected)
 			}
 		})
 	}

@@ -99,7 +99,7 @@ func (w *storageWorld) Restart(alloc cluster.AllocID, task string, all bool, rep
 	reply(errors.New("not running"))
 }
 
-func (w *storageWorld) tells(words ...string) {
+func (w *storageWorld) posts(words ...string) {
 	w.t.Helper()
 	synctest.Wait()
 	must.Eq(w.t, words, w.words)
@@ -124,30 +124,30 @@ func TestStorage_health(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStorageWorld(t)
 		f, ref := w.start("a", cluster.PluginNode, nil)
-		w.tells("disks is up, stages: true")
+		w.posts("disks is up, stages: true")
 		must.SliceLen(t, 1, w.published)
 		must.True(t, w.published[0].Healthy)
 		must.EqOp(t, "a", w.published[0].Alloc)
 		time.Sleep(10*time.Minute + time.Second)
-		w.tells()
+		w.posts()
 		must.EqOp(t, 21, f.probes, must.Sprint("N12: one each 30 seconds"))
 
 		f.set(errors.New("no answer"))
 		time.Sleep(30 * time.Second)
-		w.tells("disks is down")
+		w.posts("disks is down")
 		must.False(t, w.published[0].Healthy)
 		must.EqOp(t, "no answer", w.published[0].HealthDescription)
 		must.EqOp(t, "this", w.published[0].NodeID)
 		_, err := w.plugin("disks", cluster.PluginType.Node)
 		must.ErrorContains(t, err, `no healthy storage plugin "disks" runs on the node`)
 		time.Sleep(cluster.DefaultPluginHealthTimeout)
-		w.tells("restart a/plugin false")
+		w.posts("restart a/plugin false")
 
 		f.set(nil)
 		time.Sleep(2 * time.Second)
-		w.tells("disks is up, stages: true")
+		w.posts("disks is up, stages: true")
 		w.end(ref)
-		w.tells("disks is down")
+		w.posts("disks is down")
 		must.SliceEmpty(t, w.published)
 	})
 }
@@ -171,20 +171,20 @@ func TestStorage_twoOfThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStorageWorld(t)
 		old, first := w.start("a", cluster.PluginMonolith, nil)
-		w.tells("disks is up, stages: true")
+		w.posts("disks is up, stages: true")
 		next, second := w.start("b", cluster.PluginMonolith, nil)
-		w.tells("disks is up, stages: true")
+		w.posts("disks is up, stages: true")
 		must.SliceLen(t, 1, w.published)
 		p, err := w.plugin("disks", cluster.PluginType.Controller)
 		must.NoError(t, err)
 		must.True(t, p.plugin == storagePlugin(next))
 		w.end(second)
-		w.tells("disks is up, stages: true")
+		w.posts("disks is up, stages: true")
 		p, err = w.plugin("disks", cluster.PluginType.Node)
 		must.NoError(t, err)
 		must.True(t, p.plugin == storagePlugin(old))
 		w.end(first)
-		w.tells("disks is down")
+		w.posts("disks is down")
 	})
 }
 
@@ -196,7 +196,7 @@ func TestStorage_controller(t *testing.T) {
 		c := &controllers{w.storagePlugins}
 		must.ErrorIs(t, c.Detach(t.Context(), "disks", nodeapi.Attachment{}), nodeapi.ErrState)
 		w.start("a", cluster.PluginController, nil)
-		w.tells("disks is down")
+		w.posts("disks is down")
 		must.SliceLen(t, 1, w.published)
 		must.ErrorIs(t, c.Detach(t.Context(), "disks", nodeapi.Attachment{}), nodeapi.ErrRefused)
 	})
@@ -241,12 +241,12 @@ func (s *slowDown) StoragePluginDown(id cluster.PluginID) {
 // The old version of a plugin ends while the new one answers for the first time. Bug: the core got
 // the event that the plugin was down last, and used the plugin for no mount until its health
 // changed.
-func TestStorage_upIsToldAfterDown(t *testing.T) {
+func TestStorage_upAfterDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newStorageWorld(t)
 		_, old := w.start("old", cluster.PluginNode, nil)
-		w.tells("disks is up, stages: true")
+		w.posts("disks is up, stages: true")
 		goOn := make(chan struct{})
 		w.storagePlugins.events = &slowDown{w, goOn}
 		go w.end(old)
@@ -254,6 +254,6 @@ func TestStorage_upIsToldAfterDown(t *testing.T) {
 		w.start("new", cluster.PluginNode, nil)
 		synctest.Wait()
 		close(goOn)
-		w.tells("disks is down", "disks is up, stages: true")
+		w.posts("disks is down", "disks is up, stages: true")
 	})
 }

@@ -84,13 +84,13 @@ type begun[I instance] struct {
 	plugin     *pluginProcess[I]
 	generation client.Generation
 	present    I
-	// ctx ends with the process. running are its goroutines, which start after the core knows the
-	// process: the core drops the events of a process that it does not know.
+	// ctx ends with the process. running are its goroutines, which start after the core has the
+	// answer of the launch: it drops the events of any other process.
 	ctx     context.Context
 	running *sync.WaitGroup
 }
 
-// launch starts the next process of a plugin. The caller tells the core, and then calls watch.
+// launch starts the next process of a plugin. The caller answers the core, and then calls watch.
 func (s *supervised[I]) launch(ctx context.Context, name string) (*begun[I], error) {
 	p := s.all[name]
 	if p == nil {

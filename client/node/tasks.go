@@ -114,7 +114,7 @@ func (t *tasks) logOf(alloc cluster.AllocID, task string) logPlace {
 }
 
 // kill kills the processes of a task. If the driver does not keep its tasks in the client's cgroup,
-// kill asks the driver to destroy the task first.
+// kill requests the driver to destroy the task first.
 func (t *tasks) kill(ctx context.Context, d driver.Driver, task client.TaskRef) ([]client.Process, error) {
 	if d != nil && !d.Capabilities().HostCgroup {
 		if err := t.destroy(ctx, d, task); err != nil {
@@ -157,7 +157,7 @@ func killGroup(ctx context.Context, group *cgroup.Group) ([]client.Process, erro
 	return left, nil
 }
 
-// destroy asks a driver to destroy a task. An unknown task is a success.
+// destroy requests a driver to destroy a task. An unknown task is a success.
 func (t *tasks) destroy(ctx context.Context, d driver.Driver, task client.TaskRef) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -185,7 +185,7 @@ func (t *tasks) awaitEmpty(ctx context.Context, task client.TaskRef) error {
 // clean removes the remains of a start, except folders. It kills the processes even if the driver
 // does not answer.
 func (t *tasks) clean(ctx context.Context, d driver.Driver, task client.TaskRef) ([]client.Process, error) {
-	var unknown error // not nil if the driver may still know the task
+	var unknown error // not nil if the driver may still have the task
 	if d != nil {
 		unknown = t.destroy(ctx, d, task)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// machineToken is the token that registers a node which the servers do not know. It belongs to one
+// machineToken is the token that registers a node which the servers have not registered. It belongs to one
 // goroutine.
 type machineToken struct {
 	file string // or empty

@@ -34,8 +34,8 @@ type trust struct {
 	// checks is false if the client need not check: it does not run as root, or has no raw_exec.
 	checks bool
 
-	// asking holds a value while a goroutine asks the servers.
-	asking chan struct{}
+	// checking holds a value while a goroutine sends a request to the servers.
+	checking chan struct{}
 
 	mu   sync.Mutex
 	sent time.Time // when the last request was sent; guarded by mu
@@ -52,14 +52,14 @@ type heldFingerprint struct {
 
 // newTrust starts with the last answer that an earlier client got.
 func newTrust(s Servers, h *home, root bool, logger *slog.Logger) *trust {
-	t := &trust{servers: s, home: h, checks: root, logger: logger, failures: newFailures(logger), asking: make(chan struct{}, 1)}
+	t := &trust{servers: s, home: h, checks: root, logger: logger, failures: newFailures(logger), checking: make(chan struct{}, 1)}
 	if root && !h.guarded() {
 		t.why = errUnknownServers
 	}
 	return t
 }
 
-// check returns an error if a driver may not start tasks. It always asks the servers, because an
+// check returns an error if a driver may not start tasks. It always sends a request, because an
 // earlier answer may be from before a restart of the servers, and the task from after it.
 // Concurrent callers share the next answer. If no server answers, the last answer stays valid.
 func (t *trust) check(ctx context.Context, name string) error {
@@ -68,8 +68,8 @@ func (t *trust) check(ctx context.Context, name string) error {
 	}
 	came := time.Now()
 	select {
-	case t.asking <- struct{}{}:
-		defer func() { <-t.asking }()
+	case t.checking <- struct{}{}:
+		defer func() { <-t.checking }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -95,12 +95,12 @@ func (t *trust) check(ctx context.Context, name string) error {
 	if err := t.home.noteContact(func(c *lastContact) { c.Guarded = !anonymous }); err != nil {
 		t.logger.Warn("the file of the last contact was not written", "error", err)
 	}
-	t.learn(why)
+	t.store(why)
 	return why
 }
 
-// learn stores an answer, and posts raw_exec's health again if the answer has changed.
-func (t *trust) learn(why error) {
+// store stores an answer, and posts raw_exec's health again if the answer has changed.
+func (t *trust) store(why error) {
 	t.mu.Lock()
 	changed := why != t.why
 	t.why = why

@@ -13,42 +13,42 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
-// slowToSay are test servers that answer AcceptAnonymous when the test says so.
-type slowToSay struct {
+// slowServers are test servers that answer AcceptAnonymous when the test sends the answer.
+type slowServers struct {
 	*scripted
-	// asked gets a value for each question, answers the answer.
-	asked   chan struct{}
-	answers chan bool
+	// requests gets a value for each request, answers the answer.
+	requests chan struct{}
+	answers  chan bool
 }
 
-func (s slowToSay) AcceptAnonymous(context.Context) (bool, error) {
-	s.asked <- struct{}{}
+func (s slowServers) AcceptAnonymous(context.Context) (bool, error) {
+	s.requests <- struct{}{}
 	return <-s.answers, nil
 }
 
 // A task starts only after the answer to a request that was sent after the task arrived, because
 // the servers may have been restarted without tokens since an earlier request. Tasks that arrive
 // together share a request.
-func TestSecurity_AsksBeforeEachStart(t *testing.T) {
+func TestSecurity_ChecksBeforeEachStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, err := openHome(t.TempDir(), slog.New(slog.DiscardHandler))
 		must.NoError(t, err)
 		defer func() { must.NoError(t, h.close()) }()
-		s := slowToSay{new(scripted), make(chan struct{}), make(chan bool)}
+		s := slowServers{new(scripted), make(chan struct{}), make(chan bool)}
 		trust := newTrust(s, h, true, quiet())
 		starts := make(chan error, 100)
 		begin := func() { starts <- trust.check(t.Context(), rawExec) }
 
 		go begin()
-		<-s.asked
+		<-s.requests
 		for range 50 {
 			go begin()
 		}
-		time.Sleep(time.Second) // they have come after the first question, and before the second
+		time.Sleep(time.Second) // they have come after the first request, and before the second
 		s.answers <- false
 		must.NoError(t, <-starts)
-		<-s.asked
+		<-s.requests
 		s.answers <- true
 		for range 50 {
 			must.ErrorIs(t, <-starts, errAnonymous)
@@ -56,14 +56,14 @@ func TestSecurity_AsksBeforeEachStart(t *testing.T) {
 	})
 }
 
-// A client that runs as root asks the servers for tokens before each command in a task of raw_exec.
-func TestSecurity_ExecAsksForTokens(t *testing.T) {
+// A client that runs as root checks that the servers require tokens before each command in a task of raw_exec.
+func TestSecurity_ExecChecksTokens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, err := openHome(t.TempDir(), slog.New(slog.DiscardHandler))
 		must.NoError(t, err)
 		defer func() { must.NoError(t, h.close()) }()
-		s := slowToSay{new(scripted), make(chan struct{}, 1), make(chan bool, 1)}
+		s := slowServers{new(scripted), make(chan struct{}, 1), make(chan bool, 1)}
 		s.answers <- true
 		o := &operators{drivers: &drivers{trust: newTrust(s, h, true, quiet())}, life: t.Context()}
 		_, err = o.Exec(t.Context(), nodeapi.Task{Driver: rawExec}, []string{"id"}, driver.ExecStreams{})

@@ -25,7 +25,7 @@ func oldAnswer(t *testing.T, allocs []*cluster.Allocation, deep map[cluster.Allo
 		levels := deep[a.ID]
 		list[i] = strings.ReplaceAll(string(text), `"@"`, strings.Repeat(`{"a":`, levels)+"1"+strings.Repeat("}", levels))
 	}
-	s := asking(t, func(w http.ResponseWriter, r *http.Request) {
+	s := newServers(t, func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/allocations") {
 			http.NotFound(w, r)
 			return

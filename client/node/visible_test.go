@@ -42,21 +42,21 @@ func TestViews(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.mount.Volume = "disk"
-			seen, err := views("/v", alloc, &cluster.TaskGroup{Volumes: []cluster.VolumeRequest{c.request}}, &cluster.Task{VolumeMounts: []cluster.VolumeMount{c.mount}}, "d", c.driver)
+			all, err := views("/v", alloc, &cluster.TaskGroup{Volumes: []cluster.VolumeRequest{c.request}}, &cluster.Task{VolumeMounts: []cluster.VolumeMount{c.mount}}, "d", c.driver)
 			if c.refused != "" {
 				must.ErrorContains(t, err, c.refused)
 				return
 			}
 			must.NoError(t, err)
-			must.SliceLen(t, 1, seen)
-			must.EqOp(t, c.link, seen[0].link)
+			must.SliceLen(t, 1, all)
+			must.EqOp(t, c.link, all[0].link)
 			if c.to == "" {
-				must.Nil(t, seen[0].mount)
+				must.Nil(t, all[0].mount)
 			} else {
-				must.Eq(t, &driver.Mount{TaskPath: c.to, HostPath: target, ReadOnly: true}, seen[0].mount)
+				must.Eq(t, &driver.Mount{TaskPath: c.to, HostPath: target, ReadOnly: true}, all[0].mount)
 			}
 			if !c.request.ReadOnly {
-				must.EqOp(t, target, seen[0].target)
+				must.EqOp(t, target, all[0].target)
 			}
 		})
 	}

@@ -79,7 +79,7 @@ func restrictVolumes(root string, records []*client.Record, admit func(*cluster.
 	return nil
 }
 
-// view says how a task sees one volume of its group.
+// view is how a task sees one volume of its group.
 type view struct {
 	// link is the path of a symbolic link below the task's folder, or empty.
 	link string

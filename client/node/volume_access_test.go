@@ -17,7 +17,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
 
-// Another user of the machine reads and writes no mounted volume, although the user knows the path
+// Another user of the machine reads and writes no mounted volume, although the user can read the path
 // of each mount from the mount table and the root of the volume is open to everyone. A task reaches
 // the volumes of its allocation, and not those of another one. The sockets of storage plugins, and
 // the records of volumes and claims, are closed as well. A client corrects the folders of an earlier

@@ -38,7 +38,7 @@ const (
 type VolumeServers interface {
 	Servers
 	// ClaimVolume returns what the node needs to mount a volume for an allocation with a claim. If
-	// a controller must attach the volume, it returns after that. The error says what is missing.
+	// a controller must attach the volume, it returns after that. The error states what is missing.
 	// An error of class [storage.Refused] is final.
 	ClaimVolume(ctx context.Context, k cluster.ClaimKey) (storage.Claimed, error)
 	// ReleaseVolume reports that a volume is unmounted for an allocation. It returns nil when the

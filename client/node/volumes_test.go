@@ -113,7 +113,7 @@ func newVolumeWorld(t *testing.T) *volumeWorld {
 		}
 		must.NoError(t, err)
 		must.SliceEmpty(t, left, must.Sprint("mounts are left"))
-		must.NoError(t, os.MkdirAll(w.config.DataDir, 0o700)) // the test looks for plugins there
+		must.NoError(t, os.MkdirAll(w.config.DataDir, 0o700)) // the test reads the records of plugins there
 	})
 	w.place(w.plugin())
 	w.awaitStatus(w.allocs[0].ID, cluster.ClientRunning)
