@@ -23,7 +23,7 @@ type agreement struct {
 // accepts reports whether the node obeys an answer. It does not obey an answer of another cluster than
 // that of its allocations, and an answer that is older than the last one. If nothing of its cluster is
 // left, the node joins the cluster of an answer with all its allocations.
-func (g *agreement) accepts(w Wanted) bool {
+func (g *agreement) accepts(w Changes) bool {
 	logger := g.core.options.Logger
 	switch {
 	case w.ClusterID == g.cluster:

@@ -277,7 +277,7 @@ func (a *allocRunner) discard() {
 		switch {
 		case a.pending == nil:
 		case a.pendingUnreadable != "":
-			wantUnreadable(a.core, Unreadable{Alloc: a.pending, Reason: a.pendingUnreadable})
+			receiveUnreadable(a.core, Unreadable{Alloc: a.pending, Reason: a.pendingUnreadable})
 		default:
 			a.core.receiveAlloc(a.pending)
 		}

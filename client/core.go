@@ -60,7 +60,7 @@ func (c *Core) Facts() NodeFacts { return c.publisher.facts() }
 func (c *Core) Woken() <-chan struct{} { return c.inbox.woken }
 
 // Servers posts an answer of the servers. The core owns w.
-func (c *Core) Servers(w Wanted) {
+func (c *Core) Servers(w Changes) {
 	if len(w.Allocs)+len(w.Unreadable)+len(w.Nameless) == 0 && !w.Complete {
 		c.inbox.keep(noteAnswer, func() { c.receive(w) })
 		return
@@ -191,7 +191,7 @@ func (c *Core) remove(a *allocRunner) {
 
 // receive handles an answer of the servers. It ignores an answer of another cluster, and an answer
 // that is older than the last one: allocations that must run could be missing in them.
-func (c *Core) receive(w Wanted) {
+func (c *Core) receive(w Changes) {
 	if !c.agreement.accepts(w) {
 		return
 	}
@@ -203,7 +203,7 @@ func (c *Core) receive(w Wanted) {
 		c.receiveAlloc(alloc)
 	}
 	for _, u := range w.Unreadable {
-		wantUnreadable(c, u)
+		receiveUnreadable(c, u)
 	}
 	for _, why := range w.Nameless {
 		c.options.Logger.Error("the client cannot read the id of an allocation; it stops no allocation that is missing from this answer", "why", why)

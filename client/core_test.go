@@ -138,14 +138,14 @@ func TestCore_idle(t *testing.T) {
 	for range 100 {
 		n.core.Contact(n.boot)
 		n.index++
-		n.core.Servers(client.Wanted{ClusterID: "cluster-1", Index: n.index})
+		n.core.Servers(client.Changes{ClusterID: "cluster-1", Index: n.index})
 	}
 	select {
 	case <-n.core.Woken():
-		t.Fatal("the core wants a step and has nothing to do")
+		t.Fatal("the core requests a step and has nothing to do")
 	default:
 	}
-	n.core.Servers(client.Wanted{ClusterID: "cluster-1", Index: n.index - 1, Complete: true})
+	n.core.Servers(client.Changes{ClusterID: "cluster-1", Index: n.index - 1, Complete: true})
 	n.run(time.Minute)
 	must.Len(t, 20, n.live(""), must.Sprint("an answer of the past stops nothing"))
 }
@@ -524,7 +524,7 @@ func TestCore_agreement(t *testing.T) {
 	n.answer()
 	n.run(time.Minute)
 	must.Len(t, 1, n.live(""))
-	n.core.Servers(client.Wanted{ClusterID: "cluster-2", Index: index + 10, Complete: true})
+	n.core.Servers(client.Changes{ClusterID: "cluster-2", Index: index + 10, Complete: true})
 	n.run(time.Minute)
 	must.Len(t, 1, n.live(""))
 	n.allocs, n.index = nil, index+1
@@ -537,7 +537,7 @@ func TestCore_agreement(t *testing.T) {
 // While the client ignores the servers, it reports its drivers as unhealthy.
 func TestCore_foreignServers(t *testing.T) {
 	n := newRunning(t, script{}, time.Minute)
-	n.core.Servers(client.Wanted{ClusterID: "cluster-2", Index: 1, Complete: true})
+	n.core.Servers(client.Changes{ClusterID: "cluster-2", Index: 1, Complete: true})
 	n.run(time.Minute)
 	must.Len(t, 1, n.live(""))
 	last := n.published[len(n.published)-1].Drivers["mock"]
@@ -560,7 +560,7 @@ func TestCore_joinsTheNextCluster(t *testing.T) {
 	b := allocation("b", mainTask("web"))
 	b.NodeID = n.allocs[0].NodeID
 	next := func(all bool) {
-		n.core.Servers(client.Wanted{ClusterID: "cluster-2", Index: 3, All: all, Complete: true, Allocs: []*cluster.Allocation{b.Copy()}, Known: []cluster.AllocID{"b"}})
+		n.core.Servers(client.Changes{ClusterID: "cluster-2", Index: 3, All: all, Complete: true, Allocs: []*cluster.Allocation{b.Copy()}, Known: []cluster.AllocID{"b"}})
 		n.run(time.Second)
 	}
 	for range 10 * 60 {

@@ -135,7 +135,7 @@ func (d *devices) reportedGroups() []*cluster.DeviceGroup {
 	return all
 }
 
-// problems returns what an operator cannot see in the devices that the client reports, by plugin:
+// problems returns what the reported devices do not show, by plugin:
 // why a plugin has no devices, and what the client ignores.
 func (d *devices) problems() map[string]string {
 	problems := make(map[string]string)

@@ -331,7 +331,7 @@ func TestLedger_devicesOfARunStay(t *testing.T) {
 	changed := n.allocs[0].Copy()
 	changed.Devices, changed.AllocModifyIndex = nil, n.index
 	withDevices(changed, "web", "d2")
-	n.core.Servers(client.Wanted{ClusterID: "cluster-1", Index: n.index, Allocs: []*cluster.Allocation{changed}})
+	n.core.Servers(client.Changes{ClusterID: "cluster-1", Index: n.index, Allocs: []*cluster.Allocation{changed}})
 	n.restart("a", "web", false)
 	n.run(time.Minute)
 	must.EqOp(t, "d1 2", n.devices.reserved())

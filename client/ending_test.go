@@ -138,7 +138,7 @@ func TestEnding_leaderWithAnEarlyAnswer(t *testing.T) {
 }
 
 // Stop never returns. SIGKILL comes within a second after the grace, and the end does not wait for
-// the limit of the call. The exit code is known if the driver still inRow the task.
+// the limit of the call. The exit code is known if the driver still has the task.
 func TestEnding_stopHangs(t *testing.T) {
 	for _, ownCgroup := range []bool{false, true} {
 		n, web := running(t, early(func(s *script) { s.hangsAt = "StopTask" }), ownCgroup)

@@ -3,8 +3,8 @@ package client
 // MarkAll makes the next step of a core visit all allocations.
 func MarkAll(c *Core) { c.visiting.all() }
 
-// Changes counts the changes of records and reports.
-func Changes(c *Core) (count uint64) {
+// CountChanges counts the changes of records and reports.
+func CountChanges(c *Core) (count uint64) {
 	for _, a := range c.allocs {
 		count += a.saves.version + a.report.version
 	}

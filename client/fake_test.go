@@ -222,7 +222,7 @@ func (n *node) stop(id cluster.AllocID, change ...func(*cluster.Allocation)) {
 
 // answer sends all allocations of the node to the core.
 func (n *node) answer() {
-	w := client.Wanted{ClusterID: "cluster-1", Index: n.index, Complete: true}
+	w := client.Changes{ClusterID: "cluster-1", Index: n.index, Complete: true}
 	for _, a := range n.allocs {
 		known := a.Copy()
 		if r, reported := n.servers[a.ID]; reported {
@@ -309,11 +309,11 @@ func (n *node) run(d time.Duration) {
 // visitAll checks that the last step has visited all allocations that had something to do: a step
 // that visits all of them changes nothing, begins no effect, and requests no earlier step.
 func visitAll(n *node, wake time.Duration) {
-	begun, changes := n.effects, client.Changes(n.core)
+	begun, changes := n.effects, client.CountChanges(n.core)
 	client.MarkAll(n.core)
 	must.GreaterEq(n.t, wake, n.core.Step(n.time()), must.Sprint("a time that the core has missed, at ", n.boot))
 	must.EqOp(n.t, begun, n.effects, must.Sprint("an effect that the core has missed, at ", n.boot))
-	must.EqOp(n.t, changes, client.Changes(n.core), must.Sprint("a change that the core has missed, at ", n.boot))
+	must.EqOp(n.t, changes, client.CountChanges(n.core), must.Sprint("a change that the core has missed, at ", n.boot))
 }
 
 func last(lines []string, count int) []string { return lines[max(0, len(lines)-count):] }

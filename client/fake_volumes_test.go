@@ -21,8 +21,8 @@ import (
 type fakeStorage struct {
 	*scripted.Storage
 	node *node
-	// machine has the process of the storage plugin alone. It stands for the task serving, or nil,
-	// of which the core postedTo inRow.
+	// machine has the process of the storage plugin alone. It stands for the task serving, or nil, that
+	// the core of the epoch postedTo has.
 	machine  *drivers.Machine
 	serving  *task
 	postedTo int

@@ -85,7 +85,7 @@ type Shell interface {
 	Recover(task TaskRef, alloc *cluster.Allocation, handle driver.Handle, reply func(error))
 	// Wait answers when the task has ended, or earlier if the driver answers during a stop.
 	Wait(task TaskRef, reply func(driver.ExitResult, error))
-	// Inspect answers with what the driver inRow of the task.
+	// Inspect answers with the state of the task, by its driver.
 	Inspect(task TaskRef, reply func(driver.Status, error))
 	// Stop requests the driver to send the signal, and to kill the task after the grace (the kill
 	// timeout). The shell limits the call to the sum of the grace and [StopSlack], which may
@@ -148,8 +148,8 @@ type Process struct {
 	State string
 }
 
-// Wanted is an answer of the servers: the allocations of the node.
-type Wanted struct {
+// Changes is an answer of the servers: the allocations of the node.
+type Changes struct {
 	// ClusterID and Index identify the state of the servers that gave the answer.
 	ClusterID string
 	Index     uint64

@@ -30,12 +30,12 @@ type taskStart struct {
 	deadline time.Duration
 	// abandoned: the driver did not answer, and the core has requested the shell to kill it.
 	abandoned bool
-	// heldBy is the process of the driver that inRow the task. confirmedRunning: this process has
+	// heldBy is the process of the driver that has the task. confirmedRunning: this process has
 	// confirmed that the task runs.
 	heldBy           Generation
 	confirmedRunning bool
 	// confirmAt is when the core checks with this process again whether the task runs, or zero. confirms
-	// counts the questions without an answer.
+	// counts the checks without an answer.
 	confirmAt time.Duration
 	confirms  int
 

@@ -2,9 +2,9 @@ package client
 
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
-// wantUnreadable handles an allocation that the client cannot read. A new one fails at once: its report
+// receiveUnreadable handles an allocation that the client cannot read. A new one fails at once: its report
 // lets the servers replace it, and a drain of the node does not wait for it.
-func wantUnreadable(c *Core, u Unreadable) {
+func receiveUnreadable(c *Core, u Unreadable) {
 	if a := c.alloc(u.Alloc.ID); a != nil {
 		updateUnreadable(a, u)
 		return
@@ -26,7 +26,7 @@ func wantUnreadable(c *Core, u Unreadable) {
 }
 
 // updateUnreadable handles a newer version of the allocation that the client cannot read. The client
-// continues the allocation as it inRow it, and stops it if the servers stop it.
+// continues the allocation by its record, and stops it if the servers stop it.
 func updateUnreadable(a *allocRunner, u Unreadable) {
 	if a.orphan() {
 		a.pending, a.pendingUnreadable = u.Alloc, u.Reason

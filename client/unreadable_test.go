@@ -82,7 +82,7 @@ func TestCore_runningAllocationBecomesUnreadable(t *testing.T) {
 func TestCore_unreadableFields(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.core.Servers(client.Wanted{ClusterID: "cluster-1", Index: 5, Unreadable: []client.Unreadable{
+	n.core.Servers(client.Changes{ClusterID: "cluster-1", Index: 5, Unreadable: []client.Unreadable{
 		{Alloc: &cluster.Allocation{ID: "a"}, Reason: "NodeID: json: cannot unmarshal"},
 		{Alloc: &cluster.Allocation{ID: "b", NodeID: "node-1", DesiredStatus: cluster.DesiredStop}, Reason: tooDeep},
 		{Alloc: &cluster.Allocation{ID: "c", NodeID: "node-1", ClientStatus: cluster.ClientLost}, Reason: tooDeep},

@@ -120,7 +120,7 @@ func (c *crowd) stop() {
 
 func (c *crowd) answer() {
 	c.index++
-	w := client.Wanted{ClusterID: "cluster-1", Index: c.index, Complete: true, Allocs: c.allocs}
+	w := client.Changes{ClusterID: "cluster-1", Index: c.index, Complete: true, Allocs: c.allocs}
 	for _, a := range c.allocs {
 		w.Known = append(w.Known, a.ID)
 	}

@@ -368,20 +368,20 @@ func (st *fakeStorage) planned(alloc cluster.AllocID) {
 func TestVolumes_releasesClaimsOfUnknownAllocations(t *testing.T) {
 	t.Parallel()
 	for name, story := range map[string]func(*node){
-		"lost before the client knew it": func(n *node) {
+		"lost before the client received it": func(n *node) {
 			n.index++
 			n.storage.planned("a")
 			a := withVolumes(allocation("a", mainTask("web")), "data")
 			a.DesiredStatus, a.ClientStatus = cluster.DesiredStop, cluster.ClientLost
 			n.place(a)
 		},
-		"purged before the client knew it": func(n *node) {
+		"purged before the client received it": func(n *node) {
 			n.index++
 			n.storage.planned("a")
 			n.index++
 			n.answer()
 		},
-		"purged before the client asked for the claim": func(n *node) {
+		"purged before the client requested the claim": func(n *node) {
 			n.index++
 			n.storage.planned("a")
 			init := mainTask("init")
@@ -525,7 +525,7 @@ func TestVolumes_keepsClaimsOfLaterPlans(t *testing.T) {
 	must.MapEmpty(t, n.storage.released)
 }
 
-// The client inRow the mounts that an earlier client has left. Bug: a client that had unmounted a
+// The client has the list of the mounts that an earlier client has left. Bug: a client that had unmounted a
 // volume since then unmounted it again for a claim of an allocation that it had never received, and
 // requested the claim again without a record of it.
 func TestVolumes_claimOfAnUnknownAllocationAfterTheUnmount(t *testing.T) {

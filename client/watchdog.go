@@ -13,7 +13,7 @@ const watchdogEvent = "Watchdog"
 
 // stoppedByWatchdog continues the stop of an allocation that the watchdog of an earlier client has
 // started. Tasks that still run get the rest of their kill timeout. The note of the watchdog stays
-// until the allocation has ended, so later clients see it again.
+// until the allocation has ended, so later clients get it again.
 func stoppedByWatchdog(a *allocRunner, s *guard.Stopped) {
 	if a.rec.Ended {
 		return

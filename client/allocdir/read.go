@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
 )
 
-// Bounds on one look at the files of an allocation.
+// Bounds on one read of the files of an allocation.
 const (
 	// MaxPath is the length of the longest path that a caller may request, in bytes.
 	MaxPath = 4096

@@ -43,7 +43,7 @@ func newRawExec(t *testing.T, script string, change ...func(*cluster.TaskGroup))
 	for _, c := range change {
 		c(a.Job.TaskGroups[0])
 	}
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{a}}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{a}}
 	w.await(func(s *scripted) bool {
 		return s.reported[w.id].ClientStatus != "" && s.reported[w.id].ClientStatus != cluster.ClientPending
 	})
@@ -64,7 +64,7 @@ func (w *world) stopAlloc(a *cluster.Allocation) {
 	w.Helper()
 	stopped := a.Copy()
 	stopped.DesiredStatus, stopped.AllocModifyIndex = cluster.DesiredStop, 2
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{stopped}}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{stopped}}
 	w.await(func(s *scripted) bool { return s.reported[a.ID].ClientStatus != cluster.ClientRunning })
 }
 

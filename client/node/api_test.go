@@ -52,7 +52,7 @@ func TestNode_files(t *testing.T) {
 	must.StrContains(t, body, `the node does not have allocation "a1"`)
 
 	running := w.alloc("a1", `{"stdout_string": "hello\n"}`)
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{running}}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{running}}
 	w.awaitStatus("a1", cluster.ClientRunning)
 	answer, err := http.Get(server.URL + "/v1/client/fs/logs/a1?task=t&type=stdout&follow=true")
 	must.NoError(t, err)
@@ -87,7 +87,7 @@ func TestNode_files(t *testing.T) {
 	}()
 	stopped := running.Copy()
 	stopped.DesiredStatus, stopped.AllocModifyIndex = cluster.DesiredStop, 3
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{stopped}}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{stopped}}
 	w.awaitStatus("a1", cluster.ClientComplete)
 	must.Eq(t, "lo\n", <-ended)
 	w.stop()

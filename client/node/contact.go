@@ -28,7 +28,7 @@ type Servers interface {
 	// Changes returns the node's allocations that the servers have changed since the answer with
 	// this cluster and index. It waits for a change, up to a time that the implementation chooses.
 	// With index zero it returns all allocations.
-	Changes(ctx context.Context, clusterID string, index uint64) (client.Wanted, error)
+	Changes(ctx context.Context, clusterID string, index uint64) (client.Changes, error)
 	// Report reports the node's allocations.
 	Report(ctx context.Context, reports []cluster.AllocReport) error
 	// OpenSession opens a session with a server, for requests of the servers to the node. After an
@@ -60,7 +60,7 @@ type contact struct {
 	// called with each answer of Changes. foreign reports whether the node ignores the servers because
 	// they belong to another cluster. Each of them is called by one goroutine.
 	answered func(sent time.Duration)
-	receive  func(client.Wanted)
+	receive  func(client.Changes)
 	foreign  func() bool
 
 	// failures logs failed requests.
@@ -83,7 +83,7 @@ type contact struct {
 
 func newContact(n *cluster.Node, s Servers, logger *slog.Logger) *contact {
 	return &contact{
-		servers: s, logger: logger, node: n, answered: func(time.Duration) {}, receive: func(client.Wanted) {}, foreign: func() bool { return false },
+		servers: s, logger: logger, node: n, answered: func(time.Duration) {}, receive: func(client.Changes) {}, foreign: func() bool { return false },
 		failures: newFailures(logger), registered: make(chan struct{}), changed: make(chan struct{}, 1), back: make(chan struct{}, 1),
 	}
 }

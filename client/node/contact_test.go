@@ -35,8 +35,8 @@ type scripted struct {
 	registered []*cluster.Node
 	heartbeats []time.Time
 	changes    []since
-	answers    []client.Wanted                         // the answers to the next requests for changes
-	feed       chan client.Wanted                      // the answers after those, or nil
+	answers    []client.Changes                        // the answers to the next requests for changes
+	feed       chan client.Changes                     // the answers after those, or nil
 	reported   map[cluster.AllocID]cluster.AllocReport // the newest
 	changed    chan struct{}                           // capacity 1, or nil: the servers received something
 	reports    int
@@ -86,19 +86,19 @@ func (s *scripted) Heartbeat(ctx context.Context) (time.Duration, error) {
 	return s.ttl, nil
 }
 
-func (s *scripted) Changes(ctx context.Context, clusterID string, index uint64) (client.Wanted, error) {
+func (s *scripted) Changes(ctx context.Context, clusterID string, index uint64) (client.Changes, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes = append(s.changes, since{clusterID, index})
 	if err := s.answer(ctx); err != nil {
-		return client.Wanted{}, err
+		return client.Changes{}, err
 	}
 	if len(s.answers) == 0 {
 		s.mu.Unlock()
 		defer s.mu.Lock()
 		select {
 		case <-ctx.Done():
-			return client.Wanted{}, ctx.Err()
+			return client.Changes{}, ctx.Err()
 		case w := <-s.feed:
 			return w, nil
 		}
@@ -308,10 +308,10 @@ func TestContact_refusedRegistration(t *testing.T) {
 func TestContact_listen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{ttl: 30 * time.Second, answers: []client.Wanted{{ClusterID: "c", Index: 7}, {Index: 9}, {ClusterID: "c", Index: 8}}}
+		s := &scripted{ttl: 30 * time.Second, answers: []client.Changes{{ClusterID: "c", Index: 7}, {Index: 9}, {ClusterID: "c", Index: 8}}}
 		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
 		var got []uint64
-		c.receive = func(w client.Wanted) { got = append(got, w.Index) }
+		c.receive = func(w client.Changes) { got = append(got, w.Index) }
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { c.listen(ctx) })
@@ -332,11 +332,11 @@ func TestContact_listen(t *testing.T) {
 func TestContact_foreign(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		one := client.Wanted{ClusterID: "other", Index: 7}
-		s := &scripted{ttl: 30 * time.Second, answers: []client.Wanted{one, one, one, one}}
+		one := client.Changes{ClusterID: "other", Index: 7}
+		s := &scripted{ttl: 30 * time.Second, answers: []client.Changes{one, one, one, one}}
 		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
 		var answers atomic.Int32
-		c.receive = func(client.Wanted) { answers.Add(1) }
+		c.receive = func(client.Changes) { answers.Add(1) }
 		c.foreign = func() bool { return answers.Load() > 0 && answers.Load() < 4 }
 		defer c.run(t, true)()
 		s.pass(65 * time.Second)
@@ -463,12 +463,12 @@ func (c *counted) Register(ctx context.Context, n *cluster.Node) (time.Duration,
 func TestContact_changesAfterTheRegistration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &refusingChanges{scripted: scripted{ttl: 3 * time.Minute, feed: make(chan client.Wanted)}}
+		s := &refusingChanges{scripted: scripted{ttl: 3 * time.Minute, feed: make(chan client.Changes)}}
 		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
 		defer c.run(t, true)()
 		time.Sleep(time.Second)
 		s.set(func() { s.accepted = false })
-		s.feed <- client.Wanted{ClusterID: "c", Index: 5}
+		s.feed <- client.Changes{ClusterID: "c", Index: 5}
 		s.pass(55 * time.Second)
 		requests := len(s.changes)
 		must.Between(t, 6, requests, 20)
@@ -484,7 +484,7 @@ func TestContact_changesAfterTheRegistration(t *testing.T) {
 // refusingChanges are test servers that refuse requests for changes of an unknown node.
 type refusingChanges struct{ scripted }
 
-func (r *refusingChanges) Changes(ctx context.Context, clusterID string, index uint64) (client.Wanted, error) {
+func (r *refusingChanges) Changes(ctx context.Context, clusterID string, index uint64) (client.Changes, error) {
 	r.mu.Lock()
 	accepted := r.accepted
 	if !accepted {
@@ -492,7 +492,7 @@ func (r *refusingChanges) Changes(ctx context.Context, clusterID string, index u
 	}
 	r.mu.Unlock()
 	if !accepted {
-		return client.Wanted{}, errors.New("403 (ACL token not found)")
+		return client.Changes{}, errors.New("403 (ACL token not found)")
 	}
 	return r.scripted.Changes(ctx, clusterID, index)
 }

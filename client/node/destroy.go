@@ -193,12 +193,12 @@ func (*lastServers) Register(context.Context, *cluster.Node) (time.Duration, err
 func (*lastServers) Heartbeat(context.Context) (time.Duration, error) { return time.Minute, nil }
 
 // Changes implements [Servers].
-func (s *lastServers) Changes(ctx context.Context, _ string, index uint64) (client.Wanted, error) {
+func (s *lastServers) Changes(ctx context.Context, _ string, index uint64) (client.Changes, error) {
 	if index > 0 {
 		<-ctx.Done()
-		return client.Wanted{}, context.Cause(ctx)
+		return client.Changes{}, context.Cause(ctx)
 	}
-	return client.Wanted{ClusterID: s.cluster, Index: math.MaxInt64, Complete: true}, nil
+	return client.Changes{ClusterID: s.cluster, Index: math.MaxInt64, Complete: true}, nil
 }
 
 // Report implements [Servers].

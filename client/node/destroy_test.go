@@ -39,7 +39,7 @@ func TestDestroy(t *testing.T) {
 				if c.force {
 					alloc.Job.TaskGroups[0].Tasks[0].KillTimeout = time.Hour
 				}
-				w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{alloc}}
+				w.servers.feed <- client.Changes{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{alloc}}
 				w.awaitStatus("a", cluster.ClientRunning)
 			}
 			w.stop()
@@ -70,7 +70,7 @@ func TestDestroy_givesUp(t *testing.T) {
 	})
 	alloc := w.alloc("a", `{"stop_ignore": true}`)
 	alloc.Job.TaskGroups[0].Tasks[0].KillTimeout = time.Hour
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{alloc}}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{alloc}}
 	w.awaitStatus("a", cluster.ClientRunning)
 	w.stop()
 

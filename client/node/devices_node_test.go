@@ -86,7 +86,7 @@ func TestNode_devices(t *testing.T) {
 		return a
 	}
 	first, second := alloc("a1"), alloc("a2")
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{first}}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{first}}
 	w.awaitStatus("a1", cluster.ClientRunning)
 	waits := func() {
 		t.Helper()
@@ -96,7 +96,7 @@ func TestNode_devices(t *testing.T) {
 				states.Tasks[0].Waiting.Detail == "the device acme/toy/t1/d1 is held by task t of allocation a1"
 		})
 	}
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{second}}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{second}}
 	waits()
 	before := w.kept()["acme-toys"]
 	must.Eq(t, "toys", before.Device)
@@ -125,19 +125,19 @@ func TestNode_devices(t *testing.T) {
 	w.begin()
 	w.awaitDevices("d1", "d2", "d3")
 	must.NotEq(t, before, w.kept()["acme-toys"])
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 4}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 4}
 	w.awaitStatus("a1", cluster.ClientRunning)
 	w.servers.set(func() { must.Eq(t, 0, w.servers.reported["a1"].TaskStates.Tasks[0].Restarts) })
 	waits()
 	stopped := first.Copy()
 	stopped.DesiredStatus, stopped.AllocModifyIndex = cluster.DesiredStop, 5
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 5, Allocs: []*cluster.Allocation{stopped}}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 5, Allocs: []*cluster.Allocation{stopped}}
 	w.awaitStatus("a1", cluster.ClientComplete)
 	w.awaitStatus("a2", cluster.ClientRunning)
 	w.awaitLog("a2", "d1\n")
 	stopped = second.Copy()
 	stopped.DesiredStatus, stopped.AllocModifyIndex = cluster.DesiredStop, 6
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 6, Allocs: []*cluster.Allocation{stopped}}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 6, Allocs: []*cluster.Allocation{stopped}}
 	w.awaitStatus("a2", cluster.ClientComplete)
 	w.stop()
 }

@@ -139,7 +139,7 @@ func (s *httpServers) Heartbeat(ctx context.Context) (ttl time.Duration, err err
 }
 
 // Changes implements [Servers].
-func (s *httpServers) Changes(ctx context.Context, clusterID string, index uint64) (w client.Wanted, err error) {
+func (s *httpServers) Changes(ctx context.Context, clusterID string, index uint64) (w client.Changes, err error) {
 	ctx, cancel := context.WithTimeout(ctx, changesTimeout)
 	defer cancel()
 	err = s.send(func(one httpServer) error {
@@ -168,8 +168,8 @@ func (s httpServer) claims(ctx context.Context) (claims []*cluster.VolumeClaim, 
 }
 
 // changesOf converts an answer for the core.
-func changesOf(c api.Changes) client.Wanted {
-	w := client.Wanted{ClusterID: c.ClusterID, Index: c.Index, Allocs: c.Allocs, All: c.Complete, Known: c.Live, Complete: c.Live != nil, Nameless: c.Nameless}
+func changesOf(c api.Changes) client.Changes {
+	w := client.Changes{ClusterID: c.ClusterID, Index: c.Index, Allocs: c.Allocs, All: c.Complete, Known: c.Live, Complete: c.Live != nil, Nameless: c.Nameless}
 	for _, u := range c.Unreadable {
 		w.Unreadable = append(w.Unreadable, client.Unreadable(u))
 	}

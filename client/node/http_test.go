@@ -229,11 +229,11 @@ func TestChangesOf(t *testing.T) {
 	since := api.Since{ClusterID: "c", Index: 7}
 	for name, c := range map[string]struct {
 		live     []cluster.AllocID
-		expected client.Wanted
+		expected client.Changes
 	}{
-		"changes":            {nil, client.Wanted{}},
-		"changes and a list": {[]cluster.AllocID{"b"}, client.Wanted{Complete: true, Known: []cluster.AllocID{"b"}}},
-		"nothing lives":      {[]cluster.AllocID{}, client.Wanted{Complete: true, Known: []cluster.AllocID{}}},
+		"changes":            {nil, client.Changes{}},
+		"changes and a list": {[]cluster.AllocID{"b"}, client.Changes{Complete: true, Known: []cluster.AllocID{"b"}}},
+		"nothing lives":      {[]cluster.AllocID{}, client.Changes{Complete: true, Known: []cluster.AllocID{}}},
 	} {
 		allocs := []*cluster.Allocation{{ID: "a"}}
 		c.expected.ClusterID, c.expected.Index, c.expected.Allocs = "c", 7, allocs

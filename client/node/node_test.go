@@ -71,7 +71,7 @@ func newWorld(t *testing.T, plugins map[string]config.Plugin) *world {
 	run, err := os.MkdirTemp("", "nd")
 	must.NoError(t, err)
 	w := &world{T: t, servers: &scripted{
-		ttl: time.Minute, feed: make(chan client.Wanted), reported: make(map[cluster.AllocID]cluster.AllocReport), changed: make(chan struct{}, 1),
+		ttl: time.Minute, feed: make(chan client.Changes), reported: make(map[cluster.AllocID]cluster.AllocReport), changed: make(chan struct{}, 1),
 	}}
 	w.api = w.servers
 	w.config = &config.Config{
@@ -212,7 +212,7 @@ func TestNode_restart(t *testing.T) {
 	must.Eq(t, time.Minute, w.servers.registered[0].MaxKillTimeout)
 
 	running, wrong := w.alloc("a.1", `{"stdout_string": "hello\n"}`), w.alloc("a2", `{"run_for": "1s", "color": "red"}`)
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{running, wrong}}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{running, wrong}}
 	w.awaitStatus("a.1", cluster.ClientRunning)
 	w.awaitStatus("a2", cluster.ClientFailed)
 	messages := ""
@@ -236,7 +236,7 @@ func TestNode_restart(t *testing.T) {
 
 	w.begin()
 	must.Eq(t, id, w.node.ID())
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{running.Copy()}}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{running.Copy()}}
 	w.awaitStatus("a.1", cluster.ClientRunning)
 	must.Eq(t, before, w.kept()["mock"], must.Sprint("the process was taken over"))
 	w.servers.set(func() {
@@ -252,7 +252,7 @@ func TestNode_restart(t *testing.T) {
 
 	stopped := running.Copy()
 	stopped.DesiredStatus, stopped.AllocModifyIndex = cluster.DesiredStop, 3
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{stopped}}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{stopped}}
 	w.awaitStatus("a.1", cluster.ClientComplete)
 	w.eventually("the folder without a record is removed", func() bool {
 		_, err := os.Stat(ghost)
@@ -286,7 +286,7 @@ func TestNode_strangeNames(t *testing.T) {
 			w.awaitStatus(a.ID, expected)
 		}
 	}
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: append(slices.Clone(placed), wrong)}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 2, Allocs: append(slices.Clone(placed), wrong)}
 	statuses(cluster.ClientRunning)
 	w.awaitStatus(wrong.ID, cluster.ClientFailed)
 	beside, err := os.ReadDir(filepath.Dir(w.config.DataDir))
@@ -299,7 +299,7 @@ func TestNode_strangeNames(t *testing.T) {
 
 	w.servers.set(func() { clear(w.servers.reported) })
 	w.begin()
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: copies(placed)}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 2, Allocs: copies(placed)}
 	statuses(cluster.ClientRunning)
 	for i, a := range placed {
 		w.servers.set(func() { must.Eq(t, 0, w.servers.reported[a.ID].TaskStates.Tasks[0].Restarts, must.Sprint(a.ID)) })
@@ -307,7 +307,7 @@ func TestNode_strangeNames(t *testing.T) {
 		stopped.DesiredStatus, stopped.AllocModifyIndex = cluster.DesiredStop, 3
 		placed[i] = stopped
 	}
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: placed}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 3, Allocs: placed}
 	statuses(cluster.ClientComplete)
 	w.stop()
 }
@@ -333,7 +333,7 @@ func testDamagedRecord(t *testing.T, id cluster.AllocID) {
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
 	w.begin()
 	placed := w.alloc(id, `{"stdout_string": "hello\n"}`)
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{placed}}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{placed}}
 	w.awaitStatus(id, cluster.ClientRunning)
 	w.stop()
 	mocks := func() []string {
@@ -356,7 +356,7 @@ func testDamagedRecord(t *testing.T, id cluster.AllocID) {
 
 	w.servers.set(func() { clear(w.servers.reported) })
 	w.begin()
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{placed}}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{placed}}
 	w.awaitStatus(id, cluster.ClientRunning)
 	after := mocks()
 	must.SliceLen(t, 1, after)

@@ -61,7 +61,7 @@ func TestSecurity_LocalUserOfANode(t *testing.T) {
 	})
 	alloc := w.alloc("a1", `{"stdout_string": "`+canary+`\n"}`)
 	alloc.Job.TaskGroups[0].Tasks[0].Env = map[string]string{"PASSWORD": canary}
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{alloc}}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{alloc}}
 	w.awaitStatus("a1", cluster.ClientRunning)
 
 	var paths []string

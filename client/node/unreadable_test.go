@@ -16,7 +16,7 @@ import (
 
 // oldAnswer is a complete answer of a server of an older release, with configs that are nested so deep by
 // allocation. It is written as text: encoding/json does not read it.
-func oldAnswer(t *testing.T, allocs []*cluster.Allocation, deep map[cluster.AllocID]int) client.Wanted {
+func oldAnswer(t *testing.T, allocs []*cluster.Allocation, deep map[cluster.AllocID]int) client.Changes {
 	t.Helper()
 	list := make([]string, len(allocs))
 	for i, a := range allocs {
@@ -80,7 +80,7 @@ func TestNode_unreadable(t *testing.T) {
 		a.DesiredStatus, a.AllocModifyIndex = cluster.DesiredStop, 3
 		stopped = append(stopped, a)
 	}
-	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: stopped}
+	w.servers.feed <- client.Changes{ClusterID: "c", Index: 3, Allocs: stopped}
 	w.awaitStatus("good", cluster.ClientComplete)
 	w.awaitStatus("other", cluster.ClientComplete)
 	w.stop()

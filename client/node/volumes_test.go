@@ -142,7 +142,7 @@ func tryMount(dir string) error {
 // send sends the allocations to the client.
 func (w *volumeWorld) send() {
 	w.index++
-	answer := client.Wanted{ClusterID: "c", Index: w.index, Allocs: copies(w.allocs), Complete: true}
+	answer := client.Changes{ClusterID: "c", Index: w.index, Allocs: copies(w.allocs), Complete: true}
 	for _, a := range w.allocs {
 		answer.Known = append(answer.Known, a.ID)
 	}

@@ -90,7 +90,7 @@ type growing struct {
 	file   *allocdir.File
 	name   string
 	offset int64
-	// deleted: the file has no name left, so that one more look sees its end.
+	// deleted: the file has no name left, so that one more read reaches its end.
 	deleted bool
 }
 

@@ -39,7 +39,7 @@ func (s *scriptedSource) Next(p []byte) (int, error) {
 	return copy(p, next), nil
 }
 
-// Without a watch of the kernel, a reader looks at its file every few seconds. A quiet stream has empty
+// Without a watch of the kernel, a reader reads its file every few seconds. A quiet stream has empty
 // frames.
 func TestFollow_withoutWatch(t *testing.T) {
 	t.Parallel()

@@ -154,7 +154,7 @@ func TestLogs_pending(t *testing.T) {
 	must.StrContains(t, body, "has not started yet")
 }
 
-// A task prints more than its reader takes. The reader gets what it can, and hears of the rest.
+// A task prints more than its reader takes. The reader gets a part, and an event for the rest.
 func TestLogs_slowReader(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

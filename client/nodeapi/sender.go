@@ -14,7 +14,7 @@ const (
 	// pieceSize is how much of a file one frame has, in bytes, at most.
 	pieceSize = 16 << 10
 	// beatInterval is the time between two empty frames of a quiet stream. At these times a reader also
-	// looks at its file: the kernel does not report all changes, for example on network file systems.
+	// reads its file: the kernel does not report all changes, for example on network file systems.
 	beatInterval = 5 * time.Second
 	// maxStall is how long a caller may take nothing. Then its stream ends: it may keep a removed file
 	// on the disk. Servers give their callers less time.

@@ -208,7 +208,7 @@ func TestDisk_FailureAtEachOperation(t *testing.T) {
 			}
 			err := apply()
 			if err == nil {
-				must.Greater(t, 2, at, must.Sprint("an operation failed and nothing said so"))
+				must.Greater(t, 2, at, must.Sprint("an operation failed without an error"))
 				break
 			}
 			must.ErrorIs(t, err, syscall.ENOSPC)

@@ -224,7 +224,7 @@ func (n *node) mount(alloc cluster.AllocID, ids ...string) {
 	n.volumes.Mount(n.placed[alloc])
 }
 
-// request is the wish of an allocation. Those of c and d have other mount options than the others.
+// request is the request of an allocation. Those of c and d have other mount options than the others.
 func request(alloc cluster.AllocID, id string) storage.Request {
 	q := storage.Request{Alloc: alloc, Volume: key(id), Usage: usage}
 	if alloc == "c" || alloc == "d" {
@@ -448,7 +448,7 @@ func (s *shell) Call(c storage.Call, reply func(storage.Result)) {
 		must.False(n.t, n.running[q.Alloc], must.Sprint(q.Alloc, " runs and loses its volume"))
 	case storage.Unstage:
 		written := slices.ContainsFunc(rec.Stages, func(s volume.StageRecord) bool { return s.Phase == volume.Unstaging })
-		must.True(n.t, written || n.diskFailed, must.Sprint("unstaged, and the record says that it is staged"))
+		must.True(n.t, written || n.diskFailed, must.Sprint("unstaged, and by the record it is staged"))
 	}
 	if step >= scripted.Unpublishing {
 		n.undone = append(n.undone, c.Confidential)

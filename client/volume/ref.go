@@ -20,7 +20,7 @@ type ref struct {
 	unconfirmed bool
 	// claimed is the servers' answer to this client, or nil.
 	claimed *storage.Claimed
-	// seen is what [Volumes.Status] depended on after the last change of the volume.
+	// last is what [Volumes.Status] depended on after the last change of the volume.
 	last view
 }
 

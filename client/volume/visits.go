@@ -71,7 +71,7 @@ func (v *visits) noteChange() {
 	}
 }
 
-// look is what [Volumes.Status] and the [Need] of a reference depend on. Many allocations may share
+// view is what [Volumes.Status] and the [Need] of a reference depend on. Many allocations may share
 // a volume, and a change of one reference concerns few of them. Failures stand for errors: each
 // error counts one.
 type view struct {

@@ -162,7 +162,7 @@ func (m *machine) end(p *watchdog.Process) {
 }
 
 // The client is killed with its process group, and never comes back. Its tasks get their signal,
-// and SIGKILL if they ignore it. The next client learns what has happened.
+// and SIGKILL if they ignore it. The next client gets a note of it.
 func TestWatchdog_StopsTheTasksOfADeadClient(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -287,7 +287,7 @@ func TestWatchdog_TheNextClientTakesOver(t *testing.T) {
 	m.end(second)
 	must.NoError(t, watchdog.End(m.dir), must.Sprint("none runs"))
 	must.True(t, m.lives(task))
-	must.Error(t, second.Contact(now), must.Sprint("the client learns it"))
+	must.Error(t, second.Contact(now), must.Sprint("the client gets an error"))
 }
 
 // A watchdog without allocations ends with its client, and one that is killed ends the channel of

@@ -175,7 +175,7 @@ func (c *cores) answer(id cluster.NodeID) error {
 	}
 	c.fail(n)
 	state := c.fleet.world.Truth()
-	w := client.Wanted{ClusterID: clusterID, Index: state.Index(), Complete: true, Known: []cluster.AllocID{}}
+	w := client.Changes{ClusterID: clusterID, Index: state.Index(), Complete: true, Known: []cluster.AllocID{}}
 	for a := range state.WorkView().LiveAllocsByNode(id) {
 		w.Known = append(w.Known, a.ID)
 		if a.AllocModifyIndex > n.answered {

@@ -18,7 +18,7 @@ func openRoot(t *testing.T, dir string) *os.Root {
 
 func named(name string) func(string) bool { return func(other string) bool { return name == other } }
 
-// Users of one folder and of several share one instance. Each hears of its files only.
+// Users of one folder and of several share one instance. Each gets the changes of its files only.
 func TestWatcher(t *testing.T) {
 	t.Parallel()
 	one, two := t.TempDir(), t.TempDir()
@@ -39,7 +39,7 @@ func TestWatcher(t *testing.T) {
 	<-c.Changed
 	select {
 	case <-b.Changed:
-		t.Fatal("b learned of another file")
+		t.Fatal("b got a change of another file")
 	default:
 	}
 	a.Close()

@@ -212,7 +212,7 @@ func (f *fixture) answer() {
 	if f.away {
 		return
 	}
-	w := client.Wanted{ClusterID: "c1", Index: f.index, Complete: true}
+	w := client.Changes{ClusterID: "c1", Index: f.index, Complete: true}
 	for _, a := range f.allocs {
 		if !a.ClientTerminal() {
 			w.Allocs, w.Known = append(w.Allocs, a), append(w.Known, a.ID)
@@ -298,4 +298,4 @@ func disks(id cluster.AllocID) *cluster.Allocation {
 }
 
 // wiped is an answer of servers that have lost their state.
-func wiped() client.Wanted { return client.Wanted{ClusterID: "c2", Index: 1000, Complete: true} }
+func wiped() client.Changes { return client.Changes{ClusterID: "c2", Index: 1000, Complete: true} }

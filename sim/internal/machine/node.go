@@ -234,7 +234,7 @@ func orphans(n *Node) (records []*client.Record) {
 }
 
 // Servers gives the client an answer of the servers.
-func (n *Node) Servers(w client.Wanted) {
+func (n *Node) Servers(w client.Changes) {
 	if n.run == nil {
 		return
 	}
@@ -313,7 +313,7 @@ var _ Observer = noObserver{}
 
 func (noObserver) Started(*Node)                                                {}
 func (noObserver) Killed(*Node)                                                 {}
-func (noObserver) Received(*Node, client.Wanted)                                {}
+func (noObserver) Received(*Node, client.Changes)                               {}
 func (noObserver) Reported(*Node, []cluster.AllocReport)                        {}
 func (noObserver) Saved(*Node, *client.Record)                                  {}
 func (noObserver) Discarded(*Node, cluster.AllocID)                             {}

@@ -64,7 +64,7 @@ type Observer interface {
 	Started(n *Node)
 	Killed(n *Node)
 	// Received: the client gets an answer of the servers.
-	Received(n *Node, w client.Wanted)
+	Received(n *Node, w client.Changes)
 	// Reported: the client sends reports.
 	Reported(n *Node, reports []cluster.AllocReport)
 	// Saved and Discarded: a record was written to the disk, or was removed from it.

@@ -128,7 +128,7 @@ func (j *Judge) Killed(n *machine.Node) {
 }
 
 // Received implements [machine.Observer].
-func (j *Judge) Received(n *machine.Node, w client.Wanted) {
+func (j *Judge) Received(n *machine.Node, w client.Changes) {
 	j.now = n.Now()
 	if j.cluster == "" {
 		j.cluster = w.ClusterID

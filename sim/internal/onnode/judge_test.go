@@ -102,12 +102,12 @@ func allocation(id cluster.AllocID) *cluster.Allocation {
 }
 
 // wanted is an answer of the servers with the allocations of the fixture and others.
-func (f *fixture) wanted(others ...*cluster.Allocation) client.Wanted {
+func (f *fixture) wanted(others ...*cluster.Allocation) client.Changes {
 	return wanted(append([]*cluster.Allocation{f.alloc, f.plugin}, others...)...)
 }
 
-func wanted(allocs ...*cluster.Allocation) client.Wanted {
-	w := client.Wanted{ClusterID: "c1", Index: 1, Allocs: allocs}
+func wanted(allocs ...*cluster.Allocation) client.Changes {
+	w := client.Changes{ClusterID: "c1", Index: 1, Allocs: allocs}
 	for _, a := range allocs {
 		w.Known = append(w.Known, a.ID)
 	}
@@ -485,7 +485,7 @@ func TestJudge_failureIsBeingSaved(t *testing.T) {
 type leashed struct {
 	node   *machine.Node
 	judge  *onnode.Judge
-	wanted client.Wanted
+	wanted client.Changes
 	silent bool // the servers do not answer
 }
 
