@@ -37,6 +37,8 @@ type Sample struct {
 	Uptime time.Duration
 }
 
+// The types below have the form of the wire.
+
 // Memory is in bytes. Available is what programs could get, the caches that the kernel would give up
 // included. Used is the rest.
 type Memory struct{ Total, Available, Used, Free uint64 }
@@ -44,7 +46,7 @@ type Memory struct{ Total, Available, Used, Free uint64 }
 // CPU is the use of one processor in percent. User has the time of niced programs, System that of
 // interrupts, and Idle that of waits for disks. Time that the machine was not given is in none.
 type CPU struct {
-	Name               string
+	Name               string `json:"CPU"`
 	User, System, Idle float64
 }
 
@@ -53,9 +55,9 @@ type Disk struct {
 	// Device and Mountpoint are empty if the kernel does not list the file system.
 	Device, Mountpoint    string
 	Size, Used, Available uint64
-	// UsedPercent is of what users may have: some file systems reserve a part for root. InodesPercent
-	// is zero on file systems that do not count inodes.
-	UsedPercent, InodesPercent float64
+	// UsedPercent is of what users may have: some file systems reserve a part for root.
+	// InodesUsedPercent is zero on file systems that do not count inodes.
+	UsedPercent, InodesUsedPercent float64
 }
 
 // Take measures the machine. It takes a [Window].
@@ -218,7 +220,7 @@ func readDisk(dir string) (Disk, error) {
 		d.UsedPercent = float64(d.Used) * 100 / float64(all)
 	}
 	if s.Files > 0 {
-		d.InodesPercent = float64(s.Files-min(s.Files, s.Ffree)) * 100 / float64(s.Files)
+		d.InodesUsedPercent = float64(s.Files-min(s.Files, s.Ffree)) * 100 / float64(s.Files)
 	}
 	return d, nil
 }

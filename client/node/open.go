@@ -321,35 +321,21 @@ func readRecords(store record.Store) (*leftovers, error) {
 		return nil, err
 	}
 	l.damaged = damaged
-	allocs, err := l.allocTable.Select(all)
-	if err != nil {
-		return nil, err
+	return l, errors.Join(
+		each(l.allocTable, all, func(_ string, r *client.Record) { l.allocs = append(l.allocs, r) }),
+		each(l.pluginTable, all, func(id string, r pluginRecord) { l.plugins[id] = r }),
+		each(l.reportTable, all, func(id string, r pluginReport) { l.reports[id] = r }),
+		each(l.volumeTable, all, func(_ string, r *volume.Record) { l.volumes = append(l.volumes, r) }),
+	)
+}
+
+// each calls take with the records of a table among all records.
+func each[T any](t record.Table[T], all []record.Record, take func(id string, value T)) error {
+	rows, err := t.Select(all)
+	for _, row := range rows {
+		take(row.ID, row.Value)
 	}
-	for _, row := range allocs {
-		l.allocs = append(l.allocs, row.Value)
-	}
-	plugins, err := l.pluginTable.Select(all)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range plugins {
-		l.plugins[row.ID] = row.Value
-	}
-	reports, err := l.reportTable.Select(all)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range reports {
-		l.reports[row.ID] = row.Value
-	}
-	volumes, err := l.volumeTable.Select(all)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range volumes {
-		l.volumes = append(l.volumes, row.Value)
-	}
-	return l, nil
+	return err
 }
 
 // socketsOf creates the folder for the sockets of a client. Its path is short, because the path of

@@ -46,15 +46,13 @@ var _ client.Shell = (*shell)(nil)
 
 // write runs an effect of a job that writes to the disk.
 func (s *shell) write(job cluster.JobKey, effect func() error, reply func(error)) {
-	s.running.Go(func() {
+	runError(s, func() error {
 		if err := s.disk.take(s.life, job); err != nil {
-			reply(err)
-			return
+			return err
 		}
-		err := effect()
-		s.disk.leave()
-		reply(err)
-	})
+		defer s.disk.leave()
+		return effect()
+	}, reply)
 }
 
 // Launch implements [client.Shell].
@@ -117,138 +115,135 @@ func (s *shell) Build(alloc *cluster.Allocation, reply func(error)) {
 	}, reply)
 }
 
-// short runs a driver call that does not wait for its task.
-func short[T any](s *shell, call string, task client.TaskRef, f func(driver.Driver) (T, error), reply func(T, error)) {
-	s.running.Go(func() {
-		d, leave, err := s.drivers.enter(s.life, call, task.Driver, task.Generation)
-		if err != nil {
-			var none T
-			reply(none, err)
-			return
-		}
-		answer, err := f(d)
-		leave()
-		reply(answer, err)
-	})
+// run runs an effect in a goroutine of its own.
+func run[T any](s *shell, effect func() (T, error), reply func(T, error)) {
+	s.running.Go(func() { reply(effect()) })
+}
+
+// runError is like run, for an effect whose answer is only an error.
+func runError(s *shell, effect func() error, reply func(error)) {
+	s.running.Go(func() { reply(effect()) })
+}
+
+// short makes a call to a driver that does not wait for its task.
+func short[T any](s *shell, call string, task client.TaskRef, f func(context.Context, driver.Driver) (T, error)) (answer T, err error) {
+	d, leave, err := s.drivers.enter(s.life, call, task.Driver, task.Generation)
+	if err != nil {
+		return answer, err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(s.life, callTimeout)
+	defer cancel()
+	return f(ctx, d)
 }
 
 // Reserve implements [client.Shell].
 func (s *shell) Reserve(_ client.TaskRef, devices client.DevicesRef, reply func(device.Reservation, error)) {
-	s.running.Go(func() {
+	run(s, func() (r device.Reservation, err error) {
 		p, leave, err := s.devices.enter(s.life, "Reserve", devices.Plugin, devices.Generation)
 		if err != nil {
-			reply(device.Reservation{}, err)
-			return
+			return r, err
 		}
+		defer leave()
 		ctx, cancel := context.WithTimeout(s.life, callTimeout)
 		defer cancel()
-		r, err := p.Reserve(ctx, devices.IDs)
-		leave()
-		reply(r, err)
-	})
+		return p.Reserve(ctx, devices.IDs)
+	}, reply)
 }
 
 // Start implements [client.Shell]. It does not count as a short call: the core bounds the starts, and a
 // start takes as long as the download of an image.
 func (s *shell) Start(task client.TaskRef, alloc *cluster.Allocation, devices []device.Part, reply func(driver.Handle, error)) {
-	s.running.Go(func() {
+	run(s, func() (driver.Handle, error) {
 		d, err := s.drivers.instance("StartTask", task.Driver, task.Generation)
 		if err != nil {
-			reply(nil, err)
-			return
+			return nil, err
 		}
 		if err := s.drivers.trust.check(s.life, task.Driver); err != nil {
-			reply(nil, &driver.Error{Class: driver.Recoverable, Call: "StartTask", Err: err})
-			return
+			return nil, &driver.Error{Class: driver.Recoverable, Call: "StartTask", Err: err}
 		}
 		handle, err := s.tasks.start(s.life, d, task, alloc, devices)
 		if err == nil {
 			s.storage.begin(s.life, &s.running, task, alloc, d.Capabilities().FSIsolation)
 		}
-		reply(handle, err)
-	})
+		return handle, err
+	}, reply)
 }
 
 // Recover implements [client.Shell].
 func (s *shell) Recover(task client.TaskRef, alloc *cluster.Allocation, handle driver.Handle, reply func(error)) {
-	short(s, "RecoverTask", task, func(d driver.Driver) (struct{}, error) {
-		ctx, cancel := context.WithTimeout(s.life, callTimeout)
-		defer cancel()
-		err := s.tasks.recover(ctx, d, task, alloc, handle)
-		if err == nil {
-			s.storage.begin(s.life, &s.running, task, alloc, d.Capabilities().FSIsolation)
-		}
-		return struct{}{}, err
-	}, func(_ struct{}, err error) { reply(err) })
+	runError(s, func() error {
+		_, err := short(s, "RecoverTask", task, func(ctx context.Context, d driver.Driver) (none struct{}, err error) {
+			if err = s.tasks.recover(ctx, d, task, alloc, handle); err == nil {
+				s.storage.begin(s.life, &s.running, task, alloc, d.Capabilities().FSIsolation)
+			}
+			return none, err
+		})
+		return err
+	}, reply)
 }
 
 // Inspect implements [client.Shell].
 func (s *shell) Inspect(task client.TaskRef, reply func(driver.Status, error)) {
-	short(s, "InspectTask", task, func(d driver.Driver) (driver.Status, error) {
-		ctx, cancel := context.WithTimeout(s.life, callTimeout)
-		defer cancel()
-		return d.Inspect(ctx, task.ID)
+	run(s, func() (driver.Status, error) {
+		return short(s, "InspectTask", task, func(ctx context.Context, d driver.Driver) (driver.Status, error) { return d.Inspect(ctx, task.ID) })
 	}, reply)
 }
 
 // Wait implements [client.Shell].
 func (s *shell) Wait(task client.TaskRef, reply func(driver.ExitResult, error)) {
-	s.running.Go(func() {
+	run(s, func() (driver.ExitResult, error) {
 		i, err := s.drivers.instance("WaitTask", task.Driver, task.Generation)
 		if err != nil {
-			reply(driver.ExitResult{}, err)
-			return
+			return driver.ExitResult{}, err
 		}
-		reply(i.Wait(s.life, task.ID))
-	})
+		return i.Wait(s.life, task.ID)
+	}, reply)
 }
 
 // Stop implements [client.Shell]. It does not count as a short call, because it takes as long as
 // the task.
 func (s *shell) Stop(task client.TaskRef, grace time.Duration, signal string, reply func(error)) {
-	s.running.Go(func() {
+	runError(s, func() error {
 		i, err := s.drivers.instance("StopTask", task.Driver, task.Generation)
 		if err != nil {
-			reply(err)
-			return
+			return err
 		}
 		ctx, cancel := context.WithTimeout(s.life, grace+client.StopSlack)
 		defer cancel()
-		reply(i.Stop(ctx, task.ID, grace, signal))
-	})
+		return i.Stop(ctx, task.ID, grace, signal)
+	}, reply)
 }
 
 // Kill implements [client.Shell].
 func (s *shell) Kill(task client.TaskRef, reply func([]client.Process, error)) {
-	s.running.Go(func() {
+	run(s, func() ([]client.Process, error) {
 		d, err := s.owner("DestroyTask", task)
 		if err != nil {
-			reply(nil, err)
-			return
+			return nil, err
 		}
-		reply(s.tasks.kill(s.life, d, task))
-	})
+		return s.tasks.kill(s.life, d, task)
+	}, reply)
 }
 
 // AwaitEmpty implements [client.Shell].
 func (s *shell) AwaitEmpty(task client.TaskRef, reply func(error)) {
-	s.running.Go(func() { reply(s.tasks.awaitEmpty(s.life, task)) })
+	runError(s, func() error { return s.tasks.awaitEmpty(s.life, task) }, reply)
 }
 
 // Clean implements [client.Shell].
 func (s *shell) Clean(task client.TaskRef, reply func([]client.Process, error)) {
-	s.running.Go(func() {
+	run(s, func() ([]client.Process, error) {
 		d, err := s.owner("DestroyTask", task)
 		if err != nil {
-			reply(nil, err)
-			return
+			return nil, err
 		}
 		left, err := s.tasks.clean(s.life, d, task)
 		if err == nil && len(left) == 0 {
 			s.storage.end(task)
 		}
-		reply(left, err)
-	})
+		return left, err
+	}, reply)
 }
 
 // owner returns the driver for a call that also works without a driver, or nil.

@@ -82,11 +82,11 @@ func (v *volumes) DeleteVolume(k cluster.VolumeKey, reply func(error)) {
 
 // Claim implements [volume.Shell].
 func (v *volumes) Claim(q storage.Request, reply func(storage.Claimed, error)) {
-	v.shell.running.Go(func() {
+	run(v.shell, func() (storage.Claimed, error) {
 		ctx, cancel := context.WithTimeout(v.shell.life, claimTimeout)
 		defer cancel()
-		reply(v.servers.ClaimVolume(ctx, cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}))
-	})
+		return v.servers.ClaimVolume(ctx, cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc})
+	}, reply)
 }
 
 // Release implements [volume.Shell].

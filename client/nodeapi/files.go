@@ -30,16 +30,16 @@ func infoOf(e allocdir.Entry) fileInfo {
 }
 
 // target returns the allocation and the path of a request for files.
-func target(r *http.Request) (alloc, name string, q query, err error) {
-	q, err = queryOf(r)
-	return r.PathValue("alloc"), q.text("path"), q, err
+func target(r *http.Request) (alloc, name string, q *query) {
+	q = queryOf(r)
+	return r.PathValue("alloc"), q.text("path"), q
 }
 
 // listFiles answers with the entries of a folder.
 func (h *reader) listFiles(w http.ResponseWriter, r *http.Request) error {
-	alloc, name, _, err := target(r)
-	if err != nil {
-		return err
+	alloc, name, q := target(r)
+	if q.err != nil {
+		return q.err
 	}
 	entries, err := h.options.Dirs.ReadDir(alloc, name, maxEntries)
 	if err != nil {
@@ -54,9 +54,9 @@ func (h *reader) listFiles(w http.ResponseWriter, r *http.Request) error {
 
 // statFile answers with a description of a file or a folder.
 func (h *reader) statFile(w http.ResponseWriter, r *http.Request) error {
-	alloc, name, _, err := target(r)
-	if err != nil {
-		return err
+	alloc, name, q := target(r)
+	if q.err != nil {
+		return q.err
 	}
 	entry, err := h.options.Dirs.Stat(alloc, name)
 	if err != nil {
@@ -92,17 +92,10 @@ func (h *reader) cat(w http.ResponseWriter, r *http.Request) error {
 
 // readAt answers with a part of a file.
 func (h *reader) readAt(w http.ResponseWriter, r *http.Request) error {
-	q, err := queryOf(r)
-	if err != nil {
-		return err
-	}
-	offset, err := q.offset()
-	if err != nil {
-		return err
-	}
-	limit, err := q.bytes("limit")
-	if err != nil {
-		return err
+	q := queryOf(r)
+	offset, limit := q.offset(), q.bytes("limit")
+	if q.err != nil {
+		return q.err
 	}
 	return h.part(w, r, offset, limit)
 }
@@ -126,9 +119,9 @@ func (h *reader) part(w http.ResponseWriter, r *http.Request, offset, limit int6
 
 // open opens the file of a request.
 func (h *reader) open(r *http.Request) (*allocdir.File, fs.FileInfo, error) {
-	alloc, name, _, err := target(r)
-	if err != nil {
-		return nil, nil, err
+	alloc, name, q := target(r)
+	if q.err != nil {
+		return nil, nil, q.err
 	}
 	file, err := h.options.Dirs.OpenFile(alloc, name)
 	if err != nil {

@@ -24,29 +24,20 @@ type logRequest struct {
 	file string
 }
 
-func (l *logRequest) read(q query) (err error) {
-	l.task, l.stream = q.text("task"), q.text("type")
-	l.file = strings.TrimPrefix(q.text("file"), logFolder)
+// logRequestOf reads a request.
+func logRequestOf(alloc string, q *query) (*logRequest, error) {
+	l := &logRequest{alloc: alloc, task: q.text("task"), stream: q.text("type"), file: strings.TrimPrefix(q.text("file"), logFolder)}
 	if l.task == "" {
-		return refuse(http.StatusBadRequest, "task: it is missing")
+		q.refuse("task: it is missing")
 	}
 	if l.stream != "stdout" && l.stream != "stderr" {
-		return refuse(http.StatusBadRequest, fmt.Sprintf("type: %q is neither stdout nor stderr", l.stream))
+		q.refuse("type: %q is neither stdout nor stderr", l.stream)
 	}
 	if _, is := tasklog.FileNumber(l.name(), l.file); l.file != "" && !is {
-		return refuse(http.StatusBadRequest, fmt.Sprintf("file: %q is not a file of this log, such as %q", l.file, l.name()+".0"))
+		q.refuse("file: %q is not a file of this log, such as %q", l.file, l.name()+".0")
 	}
-	if l.follow, err = q.flag("follow", false); err != nil {
-		return err
-	}
-	if l.plain, err = q.flag("plain", false); err != nil {
-		return err
-	}
-	if l.fromEnd, err = q.fromEnd(); err != nil {
-		return err
-	}
-	l.offset, err = q.offset()
-	return err
+	l.follow, l.plain, l.fromEnd, l.offset = q.flag("follow", false), q.flag("plain", false), q.fromEnd(), q.offset()
+	return l, q.err
 }
 
 // name is the name of the log, without the numbers of its files.
@@ -76,16 +67,16 @@ func (l logFiles) at() (string, int64) { return logFolder + l.FileName(), l.Posi
 
 // logs sends the log of a task.
 func (h *reader) logs(w http.ResponseWriter, r *http.Request) error {
-	q, err := queryOf(r)
-	if err != nil {
-		return err
+	q := queryOf(r)
+	if q.err != nil {
+		return q.err
 	}
 	alloc, tasks, _, err := h.allocation(r)
 	if err != nil {
 		return err
 	}
-	l := &logRequest{alloc: alloc}
-	if err := l.read(q); err != nil {
+	l, err := logRequestOf(alloc, q)
+	if err != nil {
 		return err
 	}
 	if _, err := stateOf(alloc, tasks, l.task); err != nil {

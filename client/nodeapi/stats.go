@@ -61,9 +61,9 @@ func usageOf(rss uint64, percent float64) resourceUsage {
 // usage answers with what the running tasks of an allocation use. A task that cannot be measured is left
 // out.
 func (h *reader) usage(w http.ResponseWriter, r *http.Request) error {
-	q, err := queryOf(r)
-	if err != nil {
-		return err
+	q := queryOf(r)
+	if q.err != nil {
+		return q.err
 	}
 	alloc, tasks, _, err := h.allocation(r)
 	if err != nil {
@@ -145,10 +145,10 @@ func (h *reader) measure(ctx context.Context, alloc string, tasks []TaskState) [
 
 // hostStats is the answer about the machine, in the form of the wire.
 type hostStats struct {
-	Memory        hostMemory
-	CPU           []hostCPU
-	DiskStats     []hostDisk
-	AllocDirStats hostDisk
+	Memory        hoststats.Memory
+	CPU           []hoststats.CPU
+	DiskStats     []hoststats.Disk
+	AllocDirStats hoststats.Disk
 	DeviceStats   []*deviceGroup
 	// Uptime is in seconds.
 	Uptime uint64
@@ -156,19 +156,6 @@ type hostStats struct {
 	CPUTicksConsumed float64
 	// Timestamp is in nanoseconds since 1970.
 	Timestamp int64
-}
-
-type hostMemory struct{ Total, Available, Used, Free uint64 }
-
-type hostCPU struct {
-	CPU                string
-	User, System, Idle float64
-}
-
-type hostDisk struct {
-	Device, Mountpoint             string
-	Size, Used, Available          uint64
-	UsedPercent, InodesUsedPercent float64
 }
 
 // host answers with the use of the machine and its devices.
@@ -185,16 +172,11 @@ func (h *reader) host(w http.ResponseWriter, r *http.Request) error {
 }
 
 func hostStatsOf(s *hoststats.Sample) hostStats {
-	disk := hostDisk{
-		Device: s.Disk.Device, Mountpoint: s.Disk.Mountpoint, Size: s.Disk.Size, Used: s.Disk.Used, Available: s.Disk.Available,
-		UsedPercent: s.Disk.UsedPercent, InodesUsedPercent: s.Disk.InodesPercent,
-	}
 	answer := hostStats{
-		Memory: hostMemory(s.Memory), DiskStats: []hostDisk{disk}, AllocDirStats: disk,
-		Uptime: uint64(s.Uptime / time.Second), Timestamp: s.Time.UnixNano(), CPU: []hostCPU{},
+		Memory: s.Memory, CPU: append([]hoststats.CPU{}, s.CPUs...), DiskStats: []hoststats.Disk{s.Disk}, AllocDirStats: s.Disk,
+		Uptime: uint64(s.Uptime / time.Second), Timestamp: s.Time.UnixNano(),
 	}
 	for _, c := range s.CPUs {
-		answer.CPU = append(answer.CPU, hostCPU{CPU: c.Name, User: c.User, System: c.System, Idle: c.Idle})
 		answer.CPUTicksConsumed += (c.User + c.System) * 10
 	}
 	return answer

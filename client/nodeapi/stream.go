@@ -7,25 +7,10 @@ import (
 
 // stream sends one file in frames, and follows it.
 func (h *reader) stream(w http.ResponseWriter, r *http.Request) error {
-	_, name, q, err := target(r)
-	if err != nil {
-		return err
-	}
-	offset, err := q.offset()
-	if err != nil {
-		return err
-	}
-	fromEnd, err := q.fromEnd()
-	if err != nil {
-		return err
-	}
-	follow, err := q.flag("follow", true)
-	if err != nil {
-		return err
-	}
-	plain, err := q.flag("plain", false)
-	if err != nil {
-		return err
+	_, name, q := target(r)
+	offset, fromEnd, follow, plain := q.offset(), q.fromEnd(), q.flag("follow", true), q.flag("plain", false)
+	if q.err != nil {
+		return q.err
 	}
 	file, info, err := h.open(r)
 	if err != nil {
