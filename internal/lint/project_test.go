@@ -299,7 +299,6 @@ func manyMethods() map[string]int {
 		"httpapi.passage":                 53,
 		"httpapi.request":                 39,
 		"httpapi/client.Client":           40,
-		"sim/internal/machine.Storage":    40,
 		"sim/internal/onnode.Judge":       66,
 		"sim/invariant.Judge":             42,
 		"sim/invariant.endJudge":          31,

@@ -207,7 +207,7 @@ func (c *controllers) arrive(f *flight, begun time.Time) error {
 // executes sets the process of a call: a task on the machine that runs a controller of the plugin.
 func (n *coreNode) executes(f *flight) bool {
 	for p := range n.machine.Machine().EachLiving() {
-		if s := n.machine.Storage().Plugin(p.Task); p.Kind == scripted.TaskProcess && s != nil && s.ID == f.attempt.Volume.Plugin && s.Type.Controller() {
+		if s := n.machine.Volumes().Plugin(p.Task); p.Kind == scripted.TaskProcess && s != nil && s.ID == f.attempt.Volume.Plugin && s.Type.Controller() {
 			f.process = p.Identity
 			return true
 		}

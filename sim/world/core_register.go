@@ -53,7 +53,7 @@ func (r *registration) changed(row *cluster.Node) *cluster.Node {
 			n.StoragePlugins = append(n.StoragePlugins, p.Copy())
 		}
 		// Also without plugins, because volumes may be mounted.
-		n.VolumeAllowance, n.HoldLimit = r.node.machine.Storage().HoldLimit(), r.node.machine.Storage().HoldLimit()
+		n.VolumeAllowance, n.HoldLimit = r.node.machine.Volumes().HoldLimit(), r.node.machine.Volumes().HoldLimit()
 	}
 	return n
 }

@@ -68,8 +68,8 @@ func (n *coreNode) storageFault(c double.Call) double.Fault {
 	if _, strikes := w.Faults.strike(scenario.StorageFail, n.target()); strikes {
 		return double.Fault{Action: draw(double.Fail, double.FailAfter)}
 	}
-	hang := func(d time.Duration) { n.machine.Storage().Hang(c.Plugin, d) }
-	kill := func() { n.machine.Storage().Kill(c.Plugin) }
+	hang := func(d time.Duration) { n.machine.Volumes().Hang(c.Plugin, d) }
+	kill := func() { n.machine.Volumes().Kill(c.Plugin) }
 	if delay, strikes := w.Faults.strike(scenario.StorageSlow, n.target()); strikes {
 		n.killAtEnd(delay, hang, kill)
 		return double.Fault{Delay: delay}

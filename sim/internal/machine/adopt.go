@@ -49,7 +49,7 @@ func adopt(n *Node, clusterID string, a *cluster.Allocation, drivers map[string]
 		rec.Healthy, rec.HealthyAt = &healthy, a.DeploymentStatus.Timestamp
 	}
 	n.disk[a.ID] = rec
-	n.storage.adopt(a)
+	n.volumes.adopt(a)
 	group := a.Job.Group(a.TaskGroup)
 	if group == nil {
 		return
@@ -67,7 +67,7 @@ func adopt(n *Node, clusterID string, a *cluster.Allocation, drivers map[string]
 			t.Phase, t.ID, t.RunningSince = client.PhaseStarting, n.newTaskID(a.ID, task.Name), n.boot()
 			n.machine.MakeCgroup(cgroup(a.ID, task.Name))
 			index := len(rec.Tasks) - 1
-			n.storage.starts(t.ID, a, task.Name)
+			n.volumes.starts(t.ID, a, task.Name)
 			config := taskConfig(n, t.ID, a, task.Name)
 			config.Devices = n.equipment.reserve(t.ID, a, task.Name)
 			drivers[task.Driver].Start(config, func(h driver.Handle, err error) {

@@ -140,7 +140,7 @@ func (d *drained) calm() {
 		d.node.Storage().Free(path)
 	}
 	d.answer()
-	d.node.Storage().Kill("disks")
+	d.node.Volumes().Kill("disks")
 	d.run(12 * time.Minute) // no task lives longer
 	if !slices.ContainsFunc(tasks(d.fixture), func(p scripted.Process) bool { return p.Command == "plugin" }) {
 		d.addPlugin() // the others have failed too often, or the hold limit has passed
@@ -183,9 +183,9 @@ func (d *drained) disturb() {
 	case 1, 2, 3:
 		d.dieAt = d.effects + 1 + d.dice.IntN(25)
 	case 4:
-		s.Kill("disks")
+		d.node.Volumes().Kill("disks")
 	case 5:
-		s.Hang("disks", d.dice.upTo(time.Minute))
+		d.node.Volumes().Hang("disks", d.dice.upTo(time.Minute))
 	case 6:
 		d.node.FillDisk(!d.node.DiskFull())
 	case 7:
@@ -215,10 +215,10 @@ func (d *drained) disturb() {
 // call for the volume is in flight, because otherwise no record would contain the effect of the
 // call.
 func (d *drained) lose() {
-	volumes, allocs := slices.DeleteFunc(d.node.Storage().Records(), d.node.Storage().InFlight), d.node.Records()
+	volumes, allocs := slices.DeleteFunc(d.node.Volumes().Records(), d.node.Storage().InFlight), d.node.Records()
 	switch {
 	case d.losesVolumes && len(volumes) > 0:
-		d.node.Storage().LoseRecord(volumes[d.dice.IntN(len(volumes))])
+		d.node.Volumes().LoseRecord(volumes[d.dice.IntN(len(volumes))])
 	case !d.losesVolumes && len(allocs) > 0:
 		d.node.LoseRecord(allocs[d.dice.IntN(len(allocs))].Alloc.ID)
 	}

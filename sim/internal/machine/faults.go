@@ -58,8 +58,8 @@ func (n *Node) Halt() {
 	n.contact, n.started = 0, time.Time{}
 	n.watchdog.end()
 	n.machine.Halt()
-	if n.storage != nil {
-		n.storage.Halt()
+	if n.volumes != nil {
+		n.volumes.storage.Halt()
 	}
 }
 

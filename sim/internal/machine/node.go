@@ -11,6 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 )
 
 // Node is a machine with the real client. It is not safe for concurrent use.
@@ -24,7 +25,7 @@ type Node struct {
 	// hungUntil is the end of a hang, by driver.
 	hungUntil map[string]time.Time
 	equipment Equipment
-	storage   *Storage
+	volumes   *Volumes
 	run       *run // of the present client, or nil while none runs
 	wakeAt    time.Time
 	starts    int // counts the starts of tasks
@@ -62,8 +63,8 @@ func New(o Options) *Node {
 	n.watchdog = newWatchdog(n)
 	n.equipment.install(n)
 	if o.Storage != nil {
-		n.storage = &Storage{}
-		n.storage.install(n)
+		n.volumes = &Volumes{}
+		n.volumes.install(n)
 	}
 	return n
 }
@@ -99,8 +100,16 @@ func (n *Node) Machine() *scripted.Machine { return n.machine }
 // Devices returns the device plugins of the node.
 func (n *Node) Devices() *Equipment { return &n.equipment }
 
-// Storage returns the storage of the node, or nil if the client mounts no volumes.
-func (n *Node) Storage() *Storage { return n.storage }
+// Volumes returns the volumes of the node, or nil if the client mounts none.
+func (n *Node) Volumes() *Volumes { return n.volumes }
+
+// Storage returns the double of the node's storage, or nil if the client mounts no volumes.
+func (n *Node) Storage() *double.Storage {
+	if n.volumes == nil {
+		return nil
+	}
+	return n.volumes.storage
+}
 
 // Record returns the record of an allocation on the disk, or nil. The caller does not change it.
 func (n *Node) Record(id cluster.AllocID) *client.Record { return n.disk[id] }
@@ -185,10 +194,10 @@ func (n *Node) StartClient() error {
 	o := client.Options{
 		Node: n.options.ID, Shell: r, BootID: n.BootID(), Drivers: n.options.Drivers, DevicePlugins: n.equipment.names(),
 		Records: append(readDisk(n), orphans(n)...), KeepEnded: n.options.KeepEnded, LastContact: n.contact, Stopped: n.watchdog.replace(),
-		NewTaskID: n.newTaskID, Volumes: n.storage.volumes(r),
+		NewTaskID: n.newTaskID, Volumes: n.volumes.volumes(r),
 	}
-	if n.storage != nil {
-		o.HoldLimit = n.storage.HoldLimit()
+	if n.volumes != nil {
+		o.HoldLimit = n.volumes.HoldLimit()
 	}
 	core, err := client.New(o)
 	if err != nil {

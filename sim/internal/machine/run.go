@@ -227,7 +227,7 @@ func (r *run) Start(ref client.TaskRef, alloc *cluster.Allocation, parts []devic
 		return
 	}
 	r.node.machine.MakeCgroup(cgroup(ref.Alloc, ref.Task))
-	r.node.storage.starts(ref.ID, alloc, ref.Task)
+	r.node.volumes.starts(ref.ID, alloc, ref.Task)
 	config := taskConfig(r.node, ref.ID, alloc, ref.Task)
 	config.DeviceEnv, config.Mounts, config.Devices = reserved.Env, reserved.Mounts, reserved.Devices
 	d.Start(config, answer)

@@ -32,10 +32,10 @@ type storagePlugin struct {
 
 // begin watches a start of a task if the task is a storage plugin.
 func (s *served) begin(ref client.TaskRef) {
-	if s.run.node.storage == nil {
+	if s.run.node.volumes == nil {
 		return
 	}
-	config := s.run.node.storage.Plugin(ref.ID)
+	config := s.run.node.volumes.Plugin(ref.ID)
 	if config == nil || slices.ContainsFunc(s.all, func(p *storagePlugin) bool { return p.ref.ID == ref.ID }) {
 		return
 	}
@@ -63,7 +63,7 @@ func (s *served) end(ref client.TaskRef) {
 // restarts it.
 func (s *served) probe(p *storagePlugin) {
 	first := s.run.once("Probe", probeLimit, func(err error) { s.probed(p, err) })
-	s.run.node.storage.Probe(p.ref.ID, p.config.ID, first)
+	s.run.node.volumes.storage.Probe(p.ref.ID, p.config.ID, first)
 }
 
 func (s *served) probed(p *storagePlugin, err error) {
@@ -126,7 +126,7 @@ func (s *served) disturb(id cluster.PluginID) {
 func (s *served) note(p *storagePlugin, err error) {
 	next := &cluster.StoragePlugin{
 		ID: p.config.ID, Type: p.config.Type, Alloc: p.ref.Alloc, Healthy: err == nil, HealthDescription: "healthy",
-		Stages: s.run.node.storage.Stages(p.config.ID), UpdateTime: s.run.node.clock.now,
+		Stages: s.run.node.volumes.storage.Stages(p.config.ID), UpdateTime: s.run.node.clock.now,
 	}
 	if err != nil {
 		next.HealthDescription = err.Error()
@@ -145,7 +145,7 @@ func (s *served) report(id cluster.PluginID) {
 	} else {
 		s.run.core.StoragePluginDown(id)
 	}
-	if s.run.node.storage.options.Plugins == nil {
+	if s.run.node.volumes.options.Plugins == nil {
 		return
 	}
 	var plugins []*cluster.StoragePlugin
@@ -154,7 +154,7 @@ func (s *served) report(id cluster.PluginID) {
 			plugins = append(plugins, f.Copy())
 		}
 	}
-	s.run.node.storage.options.Plugins(plugins)
+	s.run.node.volumes.options.Plugins(plugins)
 }
 
 // newest returns the newest healthy plugin that mounts volumes, or nil.

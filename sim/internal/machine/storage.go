@@ -52,10 +52,10 @@ type StorageOptions struct {
 // volumesRoot is the folder of all volumes of a node.
 const volumesRoot = "/volumes"
 
-// Storage is the storage of a node: the double, the records of volumes on the disk, and the tasks
-// of storage plugins.
-type Storage struct {
-	*double.Storage
+// Volumes are the volumes of a node: their records on the disk, their mounts in the double of the
+// storage, and the tasks of storage plugins.
+type Volumes struct {
+	storage *double.Storage
 	node    *Node
 	options *StorageOptions
 	disk    map[cluster.VolumeKey]*volume.Record
@@ -64,15 +64,15 @@ type Storage struct {
 }
 
 // install gives a node the storage of the options.
-func (s *Storage) install(n *Node) {
+func (s *Volumes) install(n *Node) {
 	s.node, s.options = n, n.options.Storage
 	s.disk, s.tasks = map[cluster.VolumeKey]*volume.Record{}, map[driver.TaskID]*cluster.CSIPlugin{}
-	s.Storage = double.New(n.machine, n.clock, double.Options{
+	s.storage = double.New(n.machine, n.clock, double.Options{
 		Root: volumesRoot, Claim: s.options.Claim, Release: s.options.Release, Stages: s.options.Stages, Fault: s.fault,
 	})
 }
 
-func (s *Storage) fault(call double.Call) double.Fault {
+func (s *Volumes) fault(call double.Call) double.Fault {
 	if s.options.Fault == nil {
 		return double.Fault{}
 	}
@@ -84,30 +84,30 @@ func (s *Storage) fault(call double.Call) double.Fault {
 }
 
 // HoldLimit returns the hold limit of the client.
-func (s *Storage) HoldLimit() time.Duration {
+func (s *Volumes) HoldLimit() time.Duration {
 	return cmp.Or(s.options.HoldLimit, client.DefaultHoldLimit)
 }
 
 // Plugin returns the storage plugin of a start of a task, or nil.
-func (s *Storage) Plugin(task driver.TaskID) *cluster.CSIPlugin { return s.tasks[task] }
+func (s *Volumes) Plugin(task driver.TaskID) *cluster.CSIPlugin { return s.tasks[task] }
 
 // Record returns the record of a volume on the disk, or nil. The caller does not change it.
-func (s *Storage) Record(k cluster.VolumeKey) *volume.Record { return s.disk[k] }
+func (s *Volumes) Record(k cluster.VolumeKey) *volume.Record { return s.disk[k] }
 
 // Records returns the volumes that have a record on the disk, in order.
-func (s *Storage) Records() []cluster.VolumeKey {
+func (s *Volumes) Records() []cluster.VolumeKey {
 	return slices.SortedFunc(maps.Keys(s.disk), cluster.VolumeKey.Compare)
 }
 
 // LoseRecord removes the record of a volume from the disk, like a damaged record. Only the next
 // client notices it.
-func (s *Storage) LoseRecord(k cluster.VolumeKey) {
+func (s *Volumes) LoseRecord(k cluster.VolumeKey) {
 	delete(s.disk, k)
 	s.node.options.Observer.Troubled(s.node, TroubleVolumeRecord, k.String())
 }
 
 // Kill kills the processes of a storage plugin's tasks. It reports whether there was one.
-func (s *Storage) Kill(id cluster.PluginID) bool {
+func (s *Volumes) Kill(id cluster.PluginID) bool {
 	found := false
 	for _, p := range s.node.machine.Living() {
 		if config := s.tasks[p.Task]; config != nil && config.ID == id && p.Kind == scripted.TaskProcess {
@@ -120,8 +120,8 @@ func (s *Storage) Kill(id cluster.PluginID) bool {
 }
 
 // Hang makes a storage plugin hang: calls and probes take effect after the duration.
-func (s *Storage) Hang(id cluster.PluginID, d time.Duration) {
-	s.Storage.Hang(id, d)
+func (s *Volumes) Hang(id cluster.PluginID, d time.Duration) {
+	s.storage.Hang(id, d)
 	if s.node.run != nil {
 		s.node.run.served.disturb(id)
 	}
@@ -129,7 +129,7 @@ func (s *Storage) Hang(id cluster.PluginID, d time.Duration) {
 }
 
 // starts records a start of a storage plugin's task.
-func (s *Storage) starts(id driver.TaskID, a *cluster.Allocation, name string) {
+func (s *Volumes) starts(id driver.TaskID, a *cluster.Allocation, name string) {
 	if s == nil {
 		return
 	}
@@ -153,15 +153,15 @@ func pluginOf(a *cluster.Allocation, name string) *cluster.CSIPlugin {
 }
 
 // volumes returns the client's options for volumes, or nil.
-func (s *Storage) volumes(r *run) *volume.Options {
+func (s *Volumes) volumes(r *run) *volume.Options {
 	if s == nil {
 		return nil
 	}
-	o := &volume.Options{Shell: &storageShell{run: r, storage: s}, Root: volumesRoot}
+	o := &volume.Options{Shell: &storageShell{run: r, volumes: s}, Root: volumesRoot}
 	for _, key := range s.Records() {
 		o.Records = append(o.Records, copyRecord(s.disk[key]))
 	}
-	for _, m := range s.Mounts() {
+	for _, m := range s.storage.Mounts() {
 		o.Mounted = append(o.Mounted, m.Path)
 	}
 	return o
@@ -175,7 +175,7 @@ func copyRecord(r *volume.Record) *volume.Record {
 
 // adopt mounts the volumes of an allocation that runs at the start of the simulation, and writes
 // their records.
-func (s *Storage) adopt(a *cluster.Allocation) {
+func (s *Volumes) adopt(a *cluster.Allocation) {
 	group := a.Job.Group(a.TaskGroup)
 	if s == nil || s.options.Claimed == nil || group == nil {
 		return
@@ -186,7 +186,7 @@ func (s *Storage) adopt(a *cluster.Allocation) {
 			Usage: storage.Usage{VolumeCapability: v.Capability, ReadOnly: v.ReadOnly}, Options: v.MountOptions,
 		}
 		got := s.options.Claimed(q)
-		s.Adopt(q, got)
+		s.storage.Adopt(q, got)
 		rec := s.disk[q.Volume]
 		if rec == nil {
 			rec = &volume.Record{Volume: q.Volume, BootID: s.node.BootID(), Plugin: got.Plugin, ExternalID: got.ExternalID}
@@ -194,7 +194,7 @@ func (s *Storage) adopt(a *cluster.Allocation) {
 		}
 		if !slices.ContainsFunc(rec.Stages, func(staged volume.StageRecord) bool { return staged.Usage == q.Usage }) {
 			rec.Stages = append(rec.Stages, volume.StageRecord{
-				Usage: q.Usage, Phase: volume.Staged, Skipped: !s.Stages(got.Plugin), Options: cmp.Or(q.Options, got.Options),
+				Usage: q.Usage, Phase: volume.Staged, Skipped: !s.storage.Stages(got.Plugin), Options: cmp.Or(q.Options, got.Options),
 			})
 		}
 		rec.Refs = append(rec.Refs, volume.RefRecord{Alloc: a.ID, Usage: q.Usage, Options: q.Options, Phase: volume.Published})
@@ -204,19 +204,19 @@ func (s *Storage) adopt(a *cluster.Allocation) {
 // storageShell executes the effects of one client's volumes.
 type storageShell struct {
 	run     *run
-	storage *Storage
+	volumes *Volumes
 }
 
 var _ volume.Shell = (*storageShell)(nil)
 
 // SaveVolume writes the record of a volume.
 func (s *storageShell) SaveVolume(rec *volume.Record, reply func(error)) {
-	s.write("SaveVolume", reply, func() { s.storage.disk[rec.Volume] = rec })
+	s.write("SaveVolume", reply, func() { s.volumes.disk[rec.Volume] = rec })
 }
 
 // DeleteVolume removes the record of a volume.
 func (s *storageShell) DeleteVolume(k cluster.VolumeKey, reply func(error)) {
-	s.write("DeleteVolume", reply, func() { delete(s.storage.disk, k) })
+	s.write("DeleteVolume", reply, func() { delete(s.volumes.disk, k) })
 }
 
 func (s *storageShell) write(name string, reply func(error), effect func()) {
@@ -226,7 +226,7 @@ func (s *storageShell) write(name string, reply func(error), effect func()) {
 	}
 	r.after(saveTime, func() {
 		var err error
-		if s.storage.node.diskFull && name == "SaveVolume" {
+		if s.volumes.node.diskFull && name == "SaveVolume" {
 			err = errors.New("no space left on device")
 		} else if r.alive() {
 			effect()
@@ -239,7 +239,7 @@ func (s *storageShell) write(name string, reply func(error), effect func()) {
 func (s *storageShell) Claim(q storage.Request, reply func(storage.Claimed, error)) {
 	var got storage.Claimed
 	s.call("Claim", func(err error) { reply(got, err) }, func(waiting func() bool, answer func(error)) {
-		s.storage.Claim(q, waiting, func(c storage.Claimed, err error) {
+		s.volumes.storage.Claim(q, waiting, func(c storage.Claimed, err error) {
 			got = c
 			answer(err)
 		})
@@ -249,7 +249,7 @@ func (s *storageShell) Claim(q storage.Request, reply func(storage.Claimed, erro
 // Release releases a claim.
 func (s *storageShell) Release(q storage.Request, reply func(error)) {
 	s.call("Release", reply, func(waiting func() bool, answer func(error)) {
-		s.storage.Release(q, waiting, answer)
+		s.volumes.storage.Release(q, waiting, answer)
 	})
 }
 
@@ -262,7 +262,7 @@ func (s *storageShell) Call(c storage.Call, reply func(storage.Result)) {
 			s.run.after(folderTime, func() { answer(errors.New("no healthy storage plugin runs on the node")) })
 			return
 		}
-		s.storage.Do(p.ref.ID, c, waiting, func(r storage.Result) {
+		s.volumes.storage.Do(p.ref.ID, c, waiting, func(r storage.Result) {
 			got = r
 			answer(r.Err)
 		})

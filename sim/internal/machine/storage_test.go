@@ -27,7 +27,7 @@ func empty(f *fixture) {
 	f.t.Helper()
 	must.SliceEmpty(f.t, f.node.Storage().Mounts())
 	must.SliceEmpty(f.t, f.node.Storage().Claims())
-	must.SliceEmpty(f.t, f.node.Storage().Records())
+	must.SliceEmpty(f.t, f.node.Volumes().Records())
 }
 
 // mounted returns a fixture with a storage plugin p and an allocation a1 that has mounted a volume.
@@ -78,12 +78,12 @@ func TestNode_storageFailsAtEachCall(t *testing.T) {
 			f.place(disks("p"))
 			f.place(mounts(three(f), "data"))
 			f.run(5 * time.Minute)
-			f.node.Storage().Kill("disks") // ends a hanging call
+			f.node.Volumes().Kill("disks") // ends a hanging call
 			f.run(5 * time.Minute)
 			must.Len(t, 3, tasks(f), must.Sprint(action, " ", at))
 			f.stop("a1")
 			f.run(5 * time.Minute)
-			f.node.Storage().Kill("disks")
+			f.node.Volumes().Kill("disks")
 			f.settle()
 			must.True(t, f.row("a1").ClientTerminal(), must.Sprint(action, " ", at))
 			f.stop("p")
@@ -199,7 +199,7 @@ func TestNode_volumeRecordLostWhileItLeaves(t *testing.T) {
 			f.node.Storage().MakeBusy(busy, storage.Holder{PID: 99, Command: "tail"})
 			f.stop("a1")
 			f.run(wait)
-			f.node.Storage().LoseRecord(f.node.Storage().Records()[0])
+			f.node.Volumes().LoseRecord(f.node.Volumes().Records()[0])
 			f.node.KillClient()
 			f.run(time.Minute)
 			must.Len(t, 2, f.node.Storage().Mounts())

@@ -56,8 +56,8 @@ func (d *watchdog) end() {
 // put guards an allocation.
 func (d *watchdog) put(a *cluster.Allocation) {
 	hold := client.DefaultHoldLimit
-	if d.node.storage != nil {
-		hold = d.node.storage.HoldLimit()
+	if d.node.volumes != nil {
+		hold = d.node.volumes.HoldLimit()
 	}
 	g, guarded := guard.Of(a, hold)
 	if !guarded {

@@ -37,7 +37,7 @@ func (v *porter) volumesChanged(n *machine.Node) {
 		}
 		switch c.Step {
 		case double.Claiming, double.Staging, double.Publishing:
-			v.isRecorded(s, c)
+			v.isRecorded(n, c)
 		case double.Unpublishing:
 			v.tasksAreDead(n, c)
 		case double.Unstaging:
@@ -47,11 +47,11 @@ func (v *porter) volumesChanged(n *machine.Node) {
 }
 
 // isRecorded judges that a record on the disk says how to undo a call.
-func (v *porter) isRecorded(s *machine.Storage, c *double.Call) {
+func (v *porter) isRecorded(n *machine.Node, c *double.Call) {
 	if v.lost[c.Request.Volume.String()] {
 		return
 	}
-	r, known := s.Record(c.Request.Volume), false
+	r, known := n.Volumes().Record(c.Request.Volume), false
 	if r != nil {
 		ref := slices.IndexFunc(r.Refs, func(f volume.RefRecord) bool { return f.Alloc == c.Request.Alloc && f.Usage == c.Request.Usage })
 		known = ref >= 0
@@ -70,7 +70,7 @@ func (v *porter) isRecorded(s *machine.Storage, c *double.Call) {
 
 // staysRecorded judges that after an unstage no record states that the volume is staged.
 func (v *porter) staysRecorded(n *machine.Node, c *double.Call) {
-	r := n.Storage().Record(c.Request.Volume)
+	r := n.Volumes().Record(c.Request.Volume)
 	if r == nil || v.lost[c.Request.Volume.String()] || n.DiskFull() || !v.trouble.disk.IsZero() {
 		return
 	}
@@ -103,7 +103,7 @@ func (a *alloc) requests() (all []storage.Request) {
 }
 
 // published reports whether a volume is published for its allocation.
-func published(s *machine.Storage, q storage.Request) bool {
+func published(s *double.Storage, q storage.Request) bool {
 	return slices.ContainsFunc(s.Mounts(), func(m double.Mount) bool { return m.Alloc == q.Alloc && m.Volume == q.Volume && m.Usage == q.Usage })
 }
 
@@ -127,14 +127,14 @@ func (v *porter) volumesAreOff(n *machine.Node, a *alloc, r *cluster.AllocReport
 		return
 	}
 	for _, m := range s.Mounts() {
-		if !v.belongs(s, &m, a) {
+		if !v.belongs(n, &m, a) {
 			continue
 		}
 		end := v.lastEnd(n, a)
 		switch {
 		case !r.VolumeHolds.Holds(cluster.ClaimKey{Volume: m.Volume, Alloc: a.id}):
 			v.find("N3", "not the truth", a.id, "it is reported as %s, and %s is mounted at %s", r.ClientStatus, m.Volume, m.Path)
-		case !end.IsZero() && v.now.Before(end.Add(s.HoldLimit())):
+		case !end.IsZero() && v.now.Before(end.Add(n.Volumes().HoldLimit())):
 			v.find("N3", "not the truth", a.id, "it is reported as %s although %s is mounted at %s, and its last task ended at %s", r.ClientStatus, m.Volume, m.Path, end)
 		}
 	}
@@ -143,17 +143,17 @@ func (v *porter) volumesAreOff(n *machine.Node, a *alloc, r *cluster.AllocReport
 // belongs reports whether a mount belongs to an allocation. A stage belongs to an allocation if no
 // other allocation has a claim, and no record on the disk, which may be old, names another one.
 // After the loss of a record a stage may belong to any allocation, so it belongs to none.
-func (v *porter) belongs(s *machine.Storage, m *double.Mount, a *alloc) bool {
+func (v *porter) belongs(n *machine.Node, m *double.Mount, a *alloc) bool {
 	if m.Alloc != "" {
 		return m.Alloc == a.id
 	}
 	own, others := false, false
-	for _, c := range s.Claims() {
+	for _, c := range n.Storage().Claims() {
 		if c.Volume == m.Volume && c.Usage == m.Usage {
 			own, others = own || c.Alloc == a.id, others || c.Alloc != a.id
 		}
 	}
-	if r := s.Record(m.Volume); r != nil {
+	if r := n.Volumes().Record(m.Volume); r != nil {
 		others = others || slices.ContainsFunc(r.Refs, func(f volume.RefRecord) bool { return f.Usage == m.Usage && f.Alloc != a.id })
 	}
 	return own && !others && !v.lost[m.Volume.String()]
@@ -201,7 +201,7 @@ func (v *porter) storageStops(n *machine.Node, a *alloc, p *scripted.Process) {
 	if s == nil || a.lost {
 		return
 	}
-	config := s.Plugin(p.Task)
+	config := n.Volumes().Plugin(p.Task)
 	if config == nil || len(p.Signals) > 1 {
 		return // only the first signal is judged
 	}
@@ -232,7 +232,7 @@ func restarts(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
 // holdIsOver reports whether the hold limit has passed since the allocation of a storage plugin had
 // to stop.
 func (v *porter) holdIsOver(n *machine.Node, a *alloc) bool {
-	limit := n.Storage().HoldLimit()
+	limit := n.Volumes().HoldLimit()
 	since := []time.Time{a.stopAt, a.awayAt}
 	stopped := !a.stopAt.IsZero() || !a.awayAt.IsZero()
 	if r := n.Record(a.id); r != nil && r.HoldBegan != 0 && (a.failed || !stopped) { // it ends by itself
@@ -261,7 +261,7 @@ func (a *alloc) serves(p *cluster.CSIPlugin) bool {
 // hold is how much longer than its stop time an allocation may need because of volumes.
 func (a *alloc) hold(n *machine.Node) time.Duration {
 	if s := n.Storage(); s != nil && slices.ContainsFunc(a.group().Tasks, func(t *cluster.Task) bool { return t != nil && t.CSIPlugin != nil }) {
-		return s.HoldLimit()
+		return n.Volumes().HoldLimit()
 	}
 	return 0
 }
@@ -288,7 +288,7 @@ func (v *porter) settledVolumes(n *machine.Node) {
 	}
 	for _, a := range v.order {
 		if r := n.Record(a.id); r != nil && !r.Ended && !a.stopAt.IsZero() && v.isOverdue(n, a) {
-			v.find("N7", "its end is not reported", a.id, "all its tasks have ended, and the hold limit of %s is over", s.HoldLimit())
+			v.find("N7", "its end is not reported", a.id, "all its tasks have ended, and the hold limit of %s is over", n.Volumes().HoldLimit())
 		}
 	}
 	for _, m := range s.Mounts() {
@@ -312,14 +312,14 @@ func (v *porter) isOverdue(n *machine.Node, a *alloc) bool {
 		}
 	}
 	lived := lives(n, func(p scripted.Process) bool { id, _ := machine.SplitCgroup(p.Cgroup); return id == a.id })
-	return !lived && len(a.requests()) > 0 && v.now.Sub(end) > n.Storage().HoldLimit()+time.Minute
+	return !lived && len(a.requests()) > 0 && v.now.Sub(end) > n.Volumes().HoldLimit()+time.Minute
 }
 
 // mustWait reports whether a volume waits for an event that the client cannot cause.
 func (v *porter) mustWait(n *machine.Node, c *double.Claim) bool {
 	s := n.Storage()
 	runs := lives(n, func(p scripted.Process) bool {
-		config := s.Plugin(p.Task)
+		config := n.Volumes().Plugin(p.Task)
 		return config != nil && p.Kind == scripted.TaskProcess && config.ID == c.Plugin && config.Type.Node() && v.now.Sub(p.StartedAt) > time.Minute
 	})
 	busy := slices.ContainsFunc(s.Mounts(), func(m double.Mount) bool { return m.Volume == c.Volume && slices.Contains(s.Busy(), m.Path) })
