@@ -301,7 +301,6 @@ func manyMethods() map[string]int {
 		"httpapi/client.Client":           40,
 		"sim/internal/onnode.Judge":       66,
 		"sim/invariant.Judge":             42,
-		"sim/invariant.endJudge":          31,
 		"sim/invariant.reasons":           41,
 		"sim/scenario.parser":             45,
 		"sim/scenario.review":             55,

@@ -32,9 +32,6 @@ type facts struct {
 	Findings
 }
 
-// Failed reports whether a guarantee was broken.
-func (j *facts) Failed() bool { return j.found > 0 }
-
 // Counters returns the counts so far.
 func (j *facts) Counters() Counters { return j.counters }
 

@@ -38,8 +38,8 @@ func written(t *testing.T) (failing []broken, holding []fine) {
 	must.NoError(t, err)
 	must.SliceNotEmpty(t, files)
 	checks := map[string]invariant.Check{}
-	for c := range invariant.CheckCount {
-		checks[c.String()] = c
+	for _, c := range invariant.Checks() {
+		checks[c.Rule()] = c
 	}
 	for _, file := range files {
 		for _, lines := range histories(t, file) {

@@ -11,7 +11,7 @@ import (
 
 // Violation is one broken guarantee. The check determines which of its ids are set.
 type Violation struct {
-	// Guarantee is "G1" to "G12". Check is the name of the [Check].
+	// Guarantee is "G1" to "G12". Check is the rule of the [Check].
 	Guarantee, Check string
 	// At is the world's time. Index is the raft index of the newest entry, or zero.
 	At    time.Time
@@ -52,10 +52,10 @@ type Findings struct {
 	found int
 }
 
-// Add counts a violation with its text, and keeps it if fewer than most are kept.
-func (l *Findings) Add(most int, v Violation, format string, args ...any) {
+// Add counts a violation of a check with its text, and keeps it if fewer than most are kept.
+func (l *Findings) Add(most int, c Check, v Violation, format string, args ...any) {
 	if l.found++; len(l.kept) < most {
-		v.Text = fmt.Sprintf(format, args...)
+		v.Guarantee, v.Check, v.Text = c.Guarantee(), c.Rule(), fmt.Sprintf(format, args...)
 		l.kept = append(l.kept, v)
 	}
 }
@@ -68,8 +68,8 @@ func (l *Findings) Found() int { return l.found }
 
 // find records a violation of a check. v has the ids of its subject.
 func (j *facts) find(c Check, v Violation, format string, args ...any) {
-	v.Guarantee, v.Check, v.At, v.Index = c.Guarantee(), c.String(), j.now, j.index
-	j.Add(j.options.MaxViolations, v, format, args...)
+	v.At, v.Index = j.now, j.index
+	j.Add(j.options.MaxViolations, c, v, format, args...)
 }
 
 // of returns a violation that concerns an allocation.

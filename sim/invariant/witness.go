@@ -45,7 +45,7 @@ func (j *witnessJudge) report(f witness.Finding) {
 		if v.Index != j.index {
 			break
 		}
-		if v.Alloc == f.Alloc && ofMark || v.Check == check.String() && v.Node == f.Node && (v.Alloc == f.Alloc || v.Alloc == "") {
+		if v.Alloc == f.Alloc && ofMark || v.Check == check.Rule() && v.Node == f.Node && (v.Alloc == f.Alloc || v.Alloc == "") {
 			return
 		}
 	}
@@ -67,12 +67,7 @@ func checkOf(k witness.Kind) Check {
 	case witness.Unseen:
 		return Unnamed
 	}
-	for c := range CheckCount { // the others have the same names
-		if c.String() == k.String() {
-			return c
-		}
-	}
-	return Unnamed
+	return Check(k.Guarantee() + " " + k.String()) // the others have the same names
 }
 
 // state is the state of the tables, for a witness. Of allocations and evaluations by another row it

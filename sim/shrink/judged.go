@@ -74,22 +74,9 @@ func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*s
 
 // Known reports whether a scenario that is [Judged] may fail a check with the name.
 func Known(check string) bool {
-	names := append(namesOf(placement.Guarantee, placement.Checks()), "G10 too many steps")
-	names = append(names, namesOf(collected.Guarantee, collected.Checks())...)
-	names = append(names, namesOf(claimed.Guarantee, claimed.Checks())...)
-	for c := range invariant.CheckCount {
-		names = append(names, c.Guarantee()+" "+c.String())
-	}
+	checks := slices.Concat(invariant.Checks(), placement.Checks(), collected.Checks(), claimed.Checks(), []invariant.Check{"G10 too many steps"})
 	kind, _, found := strings.Cut(check, ": ")
-	return slices.Contains(names, check) || found && (kind == "panic" || kind == "unplayable")
-}
-
-// namesOf returns the names of the checks of a guarantee.
-func namesOf[C ~string](guarantee string, checks []C) (names []string) {
-	for _, c := range checks {
-		names = append(names, guarantee+" "+string(c))
-	}
-	return names
+	return slices.Contains(checks, invariant.Check(check)) || found && (kind == "panic" || kind == "unplayable")
 }
 
 // failureOf returns a failure of a kind with a reason. The name of the check leaves out the numbers

@@ -12,32 +12,26 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Guarantee is the name of the guarantee. Each check is one part of it.
-const Guarantee = "S3"
-
-// Check is one rule that the claims of a world can break.
-type Check string
-
-// The checks.
+// The checks of S3, the guarantee of claims.
 const (
-	Unclaimed    Check = "mount without a claim" // a machine has a volume that its allocation does not claim
-	TwoWriters   Check = "two writers"           // two machines write to a volume for one writer
-	Conflict     Check = "claims in conflict"    // two claims of a volume exclude each other
-	FreedEarly   Check = "freed too early"       // the claim of a writer on an unreachable node
-	Detached     Check = "not attached"          // a volume is on a node to which no controller has attached it
-	LeftUnnamed  Check = "left without a name"   // an ended allocation has a volume that its report does not name
-	DetachedUsed Check = "detached in use"       // by the state a volume has left a node, but it is still mounted
-	FreedInUse   Check = "freed in use"          // a task of an unreachable node may write after the servers freed its claim
-	CalledTwice  Check = "two calls in flight"   // of one volume, by one leader
-	CalledEarly  Check = "detached too early"    // a controller is called to detach a volume that is mounted
-	Overtaken    Check = "overtaken call"        // a controller may still undo the call of another one
-	FreedHere    Check = "freed while attached"  // by the state a volume is detached, but it is attached
-	LeftAttached Check = "left attached"         // a volume is attached to a node that does not claim it
+	Unclaimed    invariant.Check = "S3 mount without a claim" // a machine has a volume that its allocation does not claim
+	TwoWriters   invariant.Check = "S3 two writers"           // two machines write to a volume for one writer
+	Conflict     invariant.Check = "S3 claims in conflict"    // two claims of a volume exclude each other
+	FreedEarly   invariant.Check = "S3 freed too early"       // the claim of a writer on an unreachable node
+	Detached     invariant.Check = "S3 not attached"          // a volume is on a node to which no controller has attached it
+	LeftUnnamed  invariant.Check = "S3 left without a name"   // an ended allocation has a volume that its report does not name
+	DetachedUsed invariant.Check = "S3 detached in use"       // by the state a volume has left a node, but it is still mounted
+	FreedInUse   invariant.Check = "S3 freed in use"          // a task of an unreachable node may write after the servers freed its claim
+	CalledTwice  invariant.Check = "S3 two calls in flight"   // of one volume, by one leader
+	CalledEarly  invariant.Check = "S3 detached too early"    // a controller is called to detach a volume that is mounted
+	Overtaken    invariant.Check = "S3 overtaken call"        // a controller may still undo the call of another one
+	FreedHere    invariant.Check = "S3 freed while attached"  // by the state a volume is detached, but it is attached
+	LeftAttached invariant.Check = "S3 left attached"         // a volume is attached to a node that does not claim it
 )
 
 // Checks returns all checks.
-func Checks() []Check {
-	return []Check{
+func Checks() []invariant.Check {
+	return []invariant.Check{
 		Unclaimed, TwoWriters, Conflict, FreedEarly, Detached, LeftUnnamed, DetachedUsed, FreedInUse,
 		CalledTwice, CalledEarly, Overtaken, FreedHere, LeftAttached,
 	}
@@ -91,13 +85,13 @@ func New() *Judge {
 	}
 }
 
-func (j *Judge) report(now time.Time, c Check, node cluster.NodeID, alloc cluster.AllocID, format string, args ...any) {
+func (j *Judge) report(now time.Time, c invariant.Check, node cluster.NodeID, alloc cluster.AllocID, format string, args ...any) {
 	key := fmt.Sprint(c, node, alloc, fmt.Sprintf(format, args...))
 	if j.reported[key] {
 		return
 	}
 	j.reported[key] = true
-	j.Add(maxViolations, invariant.Violation{Guarantee: Guarantee, Check: string(c), At: now, Node: node, Alloc: alloc}, format, args...)
+	j.Add(maxViolations, c, invariant.Violation{At: now, Node: node, Alloc: alloc}, format, args...)
 }
 
 // Applied records an entry, and checks the claims that it frees. Call it once for each entry, in

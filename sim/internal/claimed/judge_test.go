@@ -11,6 +11,7 @@ import (
 	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/claimed"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -134,7 +135,7 @@ func (w *world) checks() (names []string) {
 	w.t.Helper()
 	w.judge.Compare(start(), w.store.Snapshot(), []claimed.Machine{{Node: "n1", Mounts: w.mounts[0], Runs: w.runs}, {Node: "n2", Mounts: w.mounts[1]}}, w.attached)
 	for _, v := range w.judge.Violations() {
-		must.SliceContains(w.t, claimed.Checks(), claimed.Check(v.Check))
+		must.SliceContains(w.t, claimed.Checks(), invariant.Check(v.Guarantee+" "+v.Check))
 		names = append(names, v.Check)
 	}
 	return names

@@ -182,10 +182,10 @@ func (e *entry) judgeJob(job *cluster.Job) {
 }
 
 // report records a violation. The allocation may be nil.
-func (e *entry) report(c Check, a *cluster.Allocation, format string, args ...any) {
-	v := invariant.Violation{Guarantee: Guarantee, Check: string(c), At: e.now, Index: e.index}
+func (e *entry) report(c invariant.Check, a *cluster.Allocation, format string, args ...any) {
+	v := invariant.Violation{At: e.now, Index: e.index}
 	if a != nil {
 		v.Node, v.Alloc, v.Group = a.NodeID, a.ID, a.GroupKey()
 	}
-	e.judge.Add(maxViolations, v, format, args...)
+	e.judge.Add(maxViolations, c, v, format, args...)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/scheduler/collect"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/collected"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -98,7 +99,7 @@ func (w *world) store(t *testing.T) *statestore.Store {
 }
 
 // delete deletes rows in an entry that names them all, and returns the checks that fail.
-func (w *world) delete(t *testing.T, rows collect.Rows) []string {
+func (w *world) delete(t *testing.T, rows collect.Rows) []invariant.Check {
 	t.Helper()
 	return w.entry(t, rows, func(txn *statestore.Txn) {
 		txn.DeleteAllocs(rows.Allocs)
@@ -110,7 +111,7 @@ func (w *world) delete(t *testing.T, rows collect.Rows) []string {
 }
 
 // entry makes an entry that names the rows, and returns the checks that fail.
-func (w *world) entry(t *testing.T, rows collect.Rows, change func(*statestore.Txn)) []string {
+func (w *world) entry(t *testing.T, rows collect.Rows, change func(*statestore.Txn)) []invariant.Check {
 	t.Helper()
 	s := w.store(t)
 	before := s.Snapshot()
@@ -126,11 +127,12 @@ func (w *world) entry(t *testing.T, rows collect.Rows, change func(*statestore.T
 	return checks(t, &j)
 }
 
-func checks(t *testing.T, j *collected.Judge) (names []string) {
+func checks(t *testing.T, j *collected.Judge) (names []invariant.Check) {
 	t.Helper()
 	for _, v := range j.Violations() {
-		must.SliceContains(t, collected.Checks(), collected.Check(v.Check))
-		names = append(names, v.Check)
+		c := invariant.Check(v.Guarantee + " " + v.Check)
+		must.SliceContains(t, collected.Checks(), c)
+		names = append(names, c)
 	}
 	return names
 }
@@ -140,45 +142,45 @@ func TestJudge_Applied(t *testing.T) {
 	t.Parallel()
 	allocs := func(ids ...cluster.AllocID) collect.Rows { return collect.Rows{Allocs: ids} }
 	evals := func(ids ...cluster.EvalID) collect.Rows { return collect.Rows{Evals: ids} }
-	use, slot := string(collected.StillOfUse), string(collected.SlotChanged)
+	use, slot := collected.StillOfUse, collected.SlotChanged
 	for name, c := range map[string]struct {
 		edit func(*world)
 		rows collect.Rows
-		want []string
+		want []invariant.Check
 	}{
 		"a replaced allocation":    {nil, allocs("a0"), nil},
-		"completed batch work":     {nil, allocs("b1"), []string{use, slot}},
+		"completed batch work":     {nil, allocs("b1"), []invariant.Check{use, slot}},
 		"batch work of other work": {func(w *world) { w.allocs[2].Job = otherWork(w.sum) }, allocs("b1"), nil},
-		"a young one":              {func(w *world) { w.at = now().Add(-age) }, allocs("a0"), []string{string(collected.TooYoung)}},
+		"a young one":              {func(w *world) { w.at = now().Add(-age) }, allocs("a0"), []invariant.Check{collected.TooYoung}},
 		"one of a running drain": {func(w *world) {
 			w.drain = "d1"
 			w.allocs[0].DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: "d1", Class: cluster.MarkPaced}
-		}, allocs("a0"), []string{use}},
+		}, allocs("a0"), []invariant.Check{use}},
 		"one of an ended drain": {func(w *world) {
 			w.allocs[0].DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: "d1", Class: cluster.MarkPaced}
 		}, allocs("a0"), nil},
 		"a canary of a drain": {func(w *world) {
 			w.allocs[0].DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: "d1", Class: cluster.MarkCanary}
-		}, allocs("a0"), []string{use}},
+		}, allocs("a0"), []invariant.Check{use}},
 		"a lost one that may return": {func(w *world) {
 			w.node.Status, w.allocs[0].ClientStatus = cluster.NodeDown, cluster.ClientLost
-		}, allocs("a0"), []string{use}},
+		}, allocs("a0"), []invariant.Check{use}},
 		"a failure in a row": {func(w *world) {
 			w.allocs[0].DesiredDescription = cluster.DescRescheduled
-		}, allocs("a0"), []string{use, string(collected.CountChanged)}},
+		}, allocs("a0"), []invariant.Check{use, collected.CountChanged}},
 		"one of a job with an open evaluation": {func(w *world) {
 			w.allocs[0].NextAllocation, w.allocs[1].PreviousAllocation, w.evals[1].Status = "", "", cluster.EvalPending
-		}, allocs("a0"), []string{use}},
+		}, allocs("a0"), []invariant.Check{use}},
 		"work of a job stopped lately": {func(w *world) {
 			w.stop, w.evals[2].ModifyTime = true, now()
-		}, allocs("b1"), []string{string(collected.TooYoung)}},
+		}, allocs("b1"), []invariant.Check{collected.TooYoung}},
 		"an older evaluation": {nil, evals("e0"), nil},
-		"one that is named":   {nil, evals("e1"), []string{use, use}},
-		"the last of a job":   {func(w *world) { w.allocs[2].EvalID = "" }, evals("sum"), []string{use}},
+		"one that is named":   {nil, evals("e1"), []invariant.Check{use, use}},
+		"the last of a job":   {func(w *world) { w.allocs[2].EvalID = "" }, evals("sum"), []invariant.Check{use}},
 		"one that made a blocked": {func(w *world) {
 			w.evals[0].BlockedEval, w.evals[1].Status = "e1", cluster.EvalBlocked
-		}, evals("e0"), []string{use}},
-		"a young evaluation": {func(w *world) { w.evals[0].ModifyTime = now() }, evals("e0"), []string{string(collected.TooYoung)}},
+		}, evals("e0"), []invariant.Check{use}},
+		"a young evaluation": {func(w *world) { w.evals[0].ModifyTime = now() }, evals("e0"), []invariant.Check{collected.TooYoung}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -197,35 +199,35 @@ func TestJudge_job(t *testing.T) {
 	w := newWorld()
 	sum := collect.Rows{Jobs: []cluster.JobKey{w.sum.Key()}}
 	w.allocs = w.allocs[:2]
-	must.Eq(t, []string{string(collected.StillOfUse)}, w.delete(t, sum)) // it has not run
+	must.Eq(t, []invariant.Check{collected.StillOfUse}, w.delete(t, sum)) // it has not run
 	w.sum.Stop = true
 	must.Nil(t, w.delete(t, sum))
 	w.evals[2].Status = cluster.EvalPending
-	must.Eq(t, []string{string(collected.StillOfUse)}, w.delete(t, sum))
+	must.Eq(t, []invariant.Check{collected.StillOfUse}, w.delete(t, sum))
 	w.evals[2].Status, w.evals[2].ModifyTime = cluster.EvalComplete, now()
-	must.Eq(t, []string{string(collected.TooYoung)}, w.delete(t, sum))
+	must.Eq(t, []invariant.Check{collected.TooYoung}, w.delete(t, sum))
 }
 
 // An entry changes nothing that it does not name, and its answer is true.
 func TestJudge_outside(t *testing.T) {
 	t.Parallel()
 	a0 := collect.Rows{Allocs: []cluster.AllocID{"a0"}}
-	outside, answer := string(collected.Outside), string(collected.WrongAnswer)
+	outside, answer := collected.Outside, collected.WrongAnswer
 	for name, c := range map[string]struct {
 		change func(*statestore.Txn)
-		want   []string
+		want   []invariant.Check
 	}{
-		"nothing":       {func(*statestore.Txn) {}, []string{answer}},
-		"another row":   {func(txn *statestore.Txn) { txn.DeleteAllocs([]cluster.AllocID{"a0", "b1"}) }, []string{outside}},
-		"another table": {func(txn *statestore.Txn) { txn.DeleteAllocs(a0.Allocs); txn.DeleteEvals([]cluster.EvalID{"e0"}) }, []string{outside}},
+		"nothing":       {func(*statestore.Txn) {}, []invariant.Check{answer}},
+		"another row":   {func(txn *statestore.Txn) { txn.DeleteAllocs([]cluster.AllocID{"a0", "b1"}) }, []invariant.Check{outside}},
+		"another table": {func(txn *statestore.Txn) { txn.DeleteAllocs(a0.Allocs); txn.DeleteEvals([]cluster.EvalID{"e0"}) }, []invariant.Check{outside}},
 		"a changed node": {func(txn *statestore.Txn) {
 			txn.DeleteAllocs(a0.Allocs)
 			must.NoError(t, txn.UpdateNodeEligibility("n1", cluster.NodeIneligible, now()))
-		}, []string{outside}},
+		}, []invariant.Check{outside}},
 		"a new row": {func(txn *statestore.Txn) {
 			txn.DeleteAllocs(a0.Allocs)
 			must.NoError(t, txn.UpsertNode(&cluster.Node{ID: "n2", Name: "n2", Status: cluster.NodeReady}, now()))
-		}, []string{outside}},
+		}, []invariant.Check{outside}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -246,8 +248,8 @@ func TestJudge_Still(t *testing.T) {
 	must.SliceEmpty(t, j.Violations())
 	j.Still(now(), now(), age, s)
 	j.Still(now(), now(), age, s)
-	kept := string(collected.Kept)
-	must.Eq(t, []string{kept, kept, kept}, checks(t, &j)) // a0, the older evaluation of web, and sum
+	kept := collected.Kept
+	must.Eq(t, []invariant.Check{kept, kept, kept}, checks(t, &j)) // a0, the older evaluation of web, and sum
 }
 
 // A finished batch job is deleted with its work. A job that still runs, or whose work ended lately,
@@ -257,9 +259,9 @@ func TestJudge_finishedBatch(t *testing.T) {
 	w := newWorld()
 	sum := collect.Rows{Jobs: []cluster.JobKey{w.sum.Key()}}
 	must.Nil(t, w.delete(t, sum))
-	must.Eq(t, []string{string(collected.StillOfUse)}, w.delete(t, collect.Rows{Jobs: []cluster.JobKey{w.web.Key()}}))
+	must.Eq(t, []invariant.Check{collected.StillOfUse}, w.delete(t, collect.Rows{Jobs: []cluster.JobKey{w.web.Key()}}))
 	w.at = now()
-	must.Eq(t, []string{string(collected.TooYoung)}, w.delete(t, sum))
+	must.Eq(t, []invariant.Check{collected.TooYoung}, w.delete(t, sum))
 	w.at, w.allocs[2].ClientStatus = start(), cluster.ClientRunning
-	must.Eq(t, []string{string(collected.StillOfUse)}, w.delete(t, sum))
+	must.Eq(t, []invariant.Check{collected.StillOfUse}, w.delete(t, sum))
 }

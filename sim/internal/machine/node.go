@@ -266,9 +266,9 @@ func (n *Node) Advance(to time.Time) (wake time.Time, err error) {
 		if count > livelock {
 			return time.Time{}, fmt.Errorf("the client of %s does not come to rest at %s", n.options.ID, n.clock.now)
 		}
-		if n.due() && (n.clock.coin() || !n.clock.runOne()) {
+		if due(n) && (n.clock.coin() || !n.clock.runOne()) {
 			n.step()
-		} else if !n.due() && !n.clock.runOne() {
+		} else if !due(n) && !n.clock.runOne() {
 			at := next(n)
 			if at.IsZero() || at.After(to) {
 				n.clock.now = to
@@ -282,7 +282,7 @@ func (n *Node) Advance(to time.Time) (wake time.Time, err error) {
 }
 
 // due reports whether the client needs a step now.
-func (n *Node) due() bool {
+func due(n *Node) bool {
 	return n.run != nil && (len(n.run.core.Woken()) > 0 || !n.wakeAt.IsZero() && !n.wakeAt.After(n.clock.now))
 }
 

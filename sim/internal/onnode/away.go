@@ -44,7 +44,7 @@ func (j *Judge) Still(now time.Time, n *machine.Node) {
 		}
 		for p := range n.Machine().EachLiving() {
 			if of, _ := machine.SplitCgroup(p.Cgroup); of == a.id && p.Kind == scripted.TaskProcess && !p.Stuck && (n.Running() || !p.Contained) {
-				j.find("N2", "runs while its node is away", a.id, "process %d of %s lives; the client had to stop it at %s", p.PID, p.Task, a.awayAt)
+				j.find("N2 runs while its node is away", a.id, "process %d of %s lives; the client had to stop it at %s", p.PID, p.Task, a.awayAt)
 			}
 		}
 	}

@@ -47,20 +47,20 @@ func (l *ledger) Reserves(n *machine.Node, task client.TaskRef, kind cluster.Dev
 	l.now = n.Now()
 	a := l.alloc(task.Alloc)
 	if !names(n.Record(task.Alloc), task.ID) && !a.lost {
-		l.find("N8", "no record", task.Alloc, "devices are reserved for %s, and no record on the disk names it", task.ID)
+		l.find("N8 no record", task.Alloc, "devices are reserved for %s, and no record on the disk names it", task.ID)
 	}
 	for _, s := range l.starts[string(task.Alloc)+":"+task.Task] {
 		if p, _ := n.Machine().Process(s); p.Task == task.ID {
-			l.find("N8", "reserved again", task.Alloc, "devices are reserved for %s, whose process %d has started", task.ID, p.PID)
+			l.find("N8 reserved again", task.Alloc, "devices are reserved for %s, whose process %d has started", task.ID, p.PID)
 		}
 	}
 	for _, id := range ids {
 		if !l.healthy(n, kind, id) {
-			l.find("N8", "not healthy", task.Alloc, "%s/%s is reserved for %s, and no device plugin has reported it as healthy", kind, id, task.ID)
+			l.find("N8 not healthy", task.Alloc, "%s/%s is reserved for %s, and no device plugin has reported it as healthy", kind, id, task.ID)
 		}
 		for _, row := range n.Devices().Rows() {
 			if row.Kind == kind && row.ID == id && row.Owner != task.ID && exists(n, row.Owner) {
-				l.find("N8", "two owners", task.Alloc, "%s/%s is reserved for %s, and %s has it", kind, id, task.ID, row.Owner)
+				l.find("N8 two owners", task.Alloc, "%s/%s is reserved for %s, and %s has it", kind, id, task.ID, row.Owner)
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func (l *ledger) deviceUser(n *machine.Node, id cluster.AllocID, p *scripted.Pro
 	if row := l.alloc(id).row; row != nil {
 		assigned, has := assigned(row, taskOf(p)), slices.Sorted(slices.Values(p.Devices))
 		if !slices.Equal(assigned, has) {
-			l.find("N8", "other devices", id, "%s starts with the devices %v, and the servers gave it %v", p.Task, has, assigned)
+			l.find("N8 other devices", id, "%s starts with the devices %v, and the servers gave it %v", p.Task, has, assigned)
 		}
 	}
 	if len(p.Devices) == 0 {
@@ -96,7 +96,7 @@ func (l *ledger) deviceUser(n *machine.Node, id cluster.AllocID, p *scripted.Pro
 	}
 	for _, row := range n.Devices().Rows() {
 		if slices.Contains(p.Devices, row.Path()) && row.Owner != p.Task {
-			l.find("N8", "two owners", id, "%s starts with %s, which is reserved for %s", p.Task, row.Path(), row.Owner)
+			l.find("N8 two owners", id, "%s starts with %s, which is reserved for %s", p.Task, row.Path(), row.Owner)
 		}
 	}
 	for other := range n.Machine().EachLiving() {
@@ -105,7 +105,7 @@ func (l *ledger) deviceUser(n *machine.Node, id cluster.AllocID, p *scripted.Pro
 		}
 		for _, path := range other.Devices {
 			if slices.Contains(p.Devices, path) {
-				l.find("N8", "two owners", id, "%s starts with %s, which process %d of %s uses", p.Task, path, other.PID, other.Task)
+				l.find("N8 two owners", id, "%s starts with %s, which process %d of %s uses", p.Task, path, other.PID, other.Task)
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func (l *ledger) deviceIsSick(n *machine.Node, p *scripted.Process) bool {
 func (l *ledger) devicesAreFree(n *machine.Node, id cluster.AllocID, status cluster.ClientStatus) {
 	for _, row := range n.Devices().Rows() {
 		if alloc, _ := split(row.Owner); alloc == id && exists(n, row.Owner) {
-			l.find("N3", "not the truth", id, "it is reported as %s, and %s has %s", status, row.Owner, row.Path())
+			l.find("N3 not the truth", id, "it is reported as %s, and %s has %s", status, row.Owner, row.Path())
 		}
 	}
 }
@@ -151,12 +151,12 @@ const deviceWait = 5 * time.Minute
 func (l *ledger) settledDevices(n *machine.Node) {
 	for _, plugin := range n.Devices().Programs() {
 		if !lives(n, func(p scripted.Process) bool { return p.Kind == scripted.PluginProcess && p.Command == plugin.Name() }) {
-			l.find("N5", "a device plugin does not come back", "", "%s has no process", plugin.Name())
+			l.find("N5 a device plugin does not come back", "", "%s has no process", plugin.Name())
 		}
 	}
 	for _, a := range l.order {
 		if l.waits(a) && l.now.Sub(a.received) > deviceWait && l.couldHave(n, a.id, a) {
-			l.find("N8", "a free device is not given", a.id, "no task has started, and nothing else has its devices")
+			l.find("N8 a free device is not given", a.id, "no task has started, and nothing else has its devices")
 		}
 	}
 }

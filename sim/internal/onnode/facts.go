@@ -24,8 +24,8 @@ type facts struct {
 	starts map[string][]scripted.Identity
 }
 
-func (f *facts) find(guarantee, check string, id cluster.AllocID, format string, args ...any) {
-	f.Add(maxViolations, invariant.Violation{Guarantee: guarantee, Check: check, At: f.now, Node: f.node, Alloc: id}, format, args...)
+func (f *facts) find(c invariant.Check, id cluster.AllocID, format string, args ...any) {
+	f.Add(maxViolations, c, invariant.Violation{At: f.now, Node: f.node, Alloc: id}, format, args...)
 }
 
 // alloc returns the judge's state of an allocation.

@@ -72,21 +72,21 @@ func (j *Judge) taskStarted(n *machine.Node, id cluster.AllocID, p *scripted.Pro
 	j.starts[p.Cgroup] = append(j.starts[p.Cgroup], p.Identity)
 	for other := range n.Machine().EachLivingIn(p.Cgroup) {
 		if other.Task != p.Task && !j.abandoned(&other) {
-			j.find("N1", "second copy", id, "%s starts while process %d of %s lives", p.Task, other.PID, other.Task)
+			j.find("N1 second copy", id, "%s starts while process %d of %s lives", p.Task, other.PID, other.Task)
 		}
 	}
 	if !names(n.Record(id), p.Task) && !a.lost {
-		j.find("N1", "no record", id, "%s starts, and no record on the disk names it", p.Task)
+		j.find("N1 no record", id, "%s starts, and no record on the disk names it", p.Task)
 	}
 	if a.ended && !j.diskFails(n) {
-		j.find("N3", "starts after its end", id, "%s starts after the allocation was reported as terminal", p.Task)
+		j.find("N3 starts after its end", id, "%s starts after the allocation was reported as terminal", p.Task)
 	}
 	j.deviceUser(n, id, p)
 	j.volumesAreThere(n, a, p)
 	if t := a.task(taskOf(p)); t != nil && t.Poststop() {
 		for _, other := range a.group().Tasks {
 			if other != nil && !other.Poststop() && j.taskLives(n, id, other.Name) {
-				j.find("N2", "order", id, "the poststop task %s starts while %s runs", t.Name, other.Name)
+				j.find("N2 order", id, "the poststop task %s starts while %s runs", t.Name, other.Name)
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (j *Judge) taskSignalled(n *machine.Node, id cluster.AllocID, name string, 
 	j.graces = append(j.graces, grace{process: p.Identity, alloc: id, until: j.now.Add(bounded(task.KillTimeout) + killLate), life: j.lives, watchdog: watchdog})
 	for _, other := range a.group().Tasks {
 		if other != nil && place(other) < place(task) && j.taskRuns(n, id, other.Name) {
-			j.find("N2", "order", id, "%s must stop before %s, which runs", name, other.Name)
+			j.find("N2 order", id, "%s must stop before %s, which runs", name, other.Name)
 		}
 	}
 	if j.mustStop(n, id, a, task, p) {
@@ -173,10 +173,10 @@ func (j *Judge) checkCauses(n *machine.Node) {
 func (f *facts) noCause(n *machine.Node, c causeless) {
 	p, _ := n.Machine().Process(c.process)
 	if c.sick {
-		f.find("N8", "a device is taken away", c.alloc, "%s got its kill signal at %s, and one of its devices %v is unhealthy or gone", p.Task, p.Signals[0].At, p.Devices)
+		f.find("N8 a device is taken away", c.alloc, "%s got its kill signal at %s, and one of its devices %v is unhealthy or gone", p.Task, p.Signals[0].At, p.Devices)
 		return
 	}
-	f.find("N2", "stops without cause", c.alloc, "%s got its kill signal at %s; the stop reached the client at %s", p.Task, p.Signals[0].At, f.alloc(c.alloc).stopAt)
+	f.find("N2 stops without cause", c.alloc, "%s got its kill signal at %s; the stop reached the client at %s", p.Task, p.Signals[0].At, f.alloc(c.alloc).stopAt)
 }
 
 // wasSignalled reports whether the last process of a task got a signal, so that its end may be the
@@ -240,7 +240,7 @@ func (j *Judge) taskKilled(n *machine.Node, id cluster.AllocID, name string, p *
 	if j.calledLost(n, id, p) || driverDown(n, p.Driver) || j.driverAway(bounded(task.KillTimeout)+stopSlack) || j.signalLost(n, a, id, p) {
 		return
 	}
-	j.find("N2", "killed before the end of its grace", id, "%s got SIGKILL; its kill timeout is %s and its signals were %v", p.Task, task.KillTimeout, p.Signals)
+	j.find("N2 killed before the end of its grace", id, "%s got SIGKILL; its kill timeout is %s and its signals were %v", p.Task, task.KillTimeout, p.Signals)
 }
 
 // driverDown reports whether no process of the driver lives. A client waits longer and longer
@@ -294,7 +294,7 @@ func (j *Judge) checkGraces(n *machine.Node) {
 		kill, killed := p.Signalled(scripted.SIGKILL)
 		onTime := p.Ended && !p.EndedAt.After(g.until) || killed && !kill.At.After(g.until)
 		if !onTime && n.Running() != g.watchdog && j.lives == g.life && !j.abandoned(&p) {
-			j.find("N2", "not killed after its grace", g.alloc, "%s lives a second after its grace", p.Task)
+			j.find("N2 not killed after its grace", g.alloc, "%s lives a second after its grace", p.Task)
 		}
 		return true
 	})
@@ -310,7 +310,7 @@ func (j *Judge) pluginChanged(n *machine.Node, c scripted.Change, p *scripted.Pr
 	}
 	for other := range n.Machine().EachLiving() {
 		if other.Kind == p.Kind && other.Command == p.Command && other.Identity != p.Identity {
-			j.find("N5", "two drivers", "", "%s starts while its process %d lives", p.Command, other.PID)
+			j.find("N5 two drivers", "", "%s starts while its process %d lives", p.Command, other.PID)
 		}
 	}
 	name := p.Kind.String() + " " + p.Command
@@ -323,6 +323,6 @@ func (j *Judge) pluginChanged(n *machine.Node, c scripted.Change, p *scripted.Pr
 	const least, lived = 5 * time.Second, 2 * time.Minute
 	first, _ := n.Machine().Process(last[0])
 	if first.EndedAt.Sub(first.StartedAt) < lived && p.StartedAt.Sub(first.StartedAt) < least {
-		j.find("N5", "starts in a loop", "", "%s was started three times in %s", p.Command, p.StartedAt.Sub(first.StartedAt))
+		j.find("N5 starts in a loop", "", "%s was started three times in %s", p.Command, p.StartedAt.Sub(first.StartedAt))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
 // Saved implements [machine.Observer].
@@ -20,7 +21,7 @@ func (j *Judge) Saved(n *machine.Node, r *client.Record) {
 	for _, t := range r.Tasks {
 		for p := range n.Machine().EachLivingIn(string(r.Alloc.ID) + ":" + t.State.Name) {
 			if t.ID != p.Task && !a.lost && !j.abandoned(&p) {
-				j.find("N1", "a process without a record", r.Alloc.ID, "process %d of %s lives, and the record has %q", p.PID, p.Task, t.ID)
+				j.find("N1 a process without a record", r.Alloc.ID, "process %d of %s lives, and the record has %q", p.PID, p.Task, t.ID)
 			}
 		}
 	}
@@ -35,14 +36,14 @@ func (j *Judge) Saved(n *machine.Node, r *client.Record) {
 // Discarded implements [machine.Observer].
 func (j *Judge) Discarded(n *machine.Node, id cluster.AllocID) {
 	j.now = n.Now()
-	j.noneLives(n, "N1", "a process without a record", id, "the record was removed")
+	j.noneLives(n, "N1 a process without a record", id, "the record was removed")
 	if a := j.alloc(id); a.lost { // the client may run it again
 		a.lost, a.judged, a.received, a.awayAt = false, false, time.Time{}, time.Time{}
 	}
 }
 
 // noneLives adds a violation if a process of the allocation runs.
-func (j *Judge) noneLives(n *machine.Node, guarantee, check string, id cluster.AllocID, why string) {
+func (j *Judge) noneLives(n *machine.Node, c invariant.Check, id cluster.AllocID, why string) {
 	a := j.alloc(id)
 	for _, t := range a.group().Tasks {
 		if t == nil {
@@ -50,7 +51,7 @@ func (j *Judge) noneLives(n *machine.Node, guarantee, check string, id cluster.A
 		}
 		for p := range n.Machine().EachLivingIn(string(id) + ":" + t.Name) {
 			if !j.abandoned(&p) {
-				j.find(guarantee, check, id, "%s, and process %d of %s lives", why, p.PID, p.Task)
+				j.find(c, id, "%s, and process %d of %s lives", why, p.PID, p.Task)
 			}
 		}
 	}
@@ -62,7 +63,7 @@ func (j *Judge) Reported(n *machine.Node, reports []cluster.AllocReport) {
 	for _, r := range reports {
 		a := j.alloc(r.Alloc)
 		if r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed || r.ClientStatus == cluster.ClientLost {
-			j.noneLives(n, "N3", "not the truth", r.Alloc, "it is reported as "+string(r.ClientStatus))
+			j.noneLives(n, "N3 not the truth", r.Alloc, "it is reported as "+string(r.ClientStatus))
 			j.devicesAreFree(n, r.Alloc, r.ClientStatus)
 			j.volumesAreOff(n, a, &r)
 			a.ended = true
@@ -99,7 +100,7 @@ func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t clus
 		code, found := exitCode(e.Message)
 		if !found {
 			if !j.excused(&last) && !a.lost && !destroyed(a.task(t.Name), &last) && strings.Contains(e.Message, "unknown") {
-				j.find("N4", "exit code lost", id, "%s: %q, and there was no trouble", t.Name, e.Message)
+				j.find("N4 exit code lost", id, "%s: %q, and there was no trouble", t.Name, e.Message)
 			}
 			continue
 		}
@@ -108,7 +109,7 @@ func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t clus
 			return p.Ended && p.Exit.Code == code
 		})
 		if !known {
-			j.find("N4", "exit code wrong", id, "%s: %q, and no process of it ended with this code", t.Name, e.Message)
+			j.find("N4 exit code wrong", id, "%s: %q, and no process of it ended with this code", t.Name, e.Message)
 		}
 	}
 }
@@ -152,12 +153,12 @@ func (j *Judge) judgeHealthy(n *machine.Node, a *alloc, r *client.Record) {
 		switch {
 		case last.StartedAt.IsZero():
 			if !oneShot {
-				j.find("N9", "healthy without a process", r.Alloc.ID, "%s has never run", t.Name)
+				j.find("N9 healthy without a process", r.Alloc.ID, "%s has never run", t.Name)
 			}
 		case oneShot && (!last.Ended || last.EndedAt.After(r.HealthyAt) || !last.Exit.Successful()):
-			j.find("N9", "healthy too early", r.Alloc.ID, "%s has not exited with 0", t.Name)
+			j.find("N9 healthy too early", r.Alloc.ID, "%s has not exited with 0", t.Name)
 		case !oneShot && last.StartedAt.Add(least).After(r.HealthyAt):
-			j.find("N9", "healthy too early", r.Alloc.ID, "%s has run since %s, which is less than %s", t.Name, last.StartedAt, least)
+			j.find("N9 healthy too early", r.Alloc.ID, "%s has run since %s, which is less than %s", t.Name, last.StartedAt, least)
 		}
 	}
 }
@@ -186,7 +187,7 @@ func (j *Judge) checkVerdicts(n *machine.Node) {
 		}
 		if j.now.After(a.received.Add(deadline+time.Second)) && j.now.After(j.since.Add(warmUp)) && j.now.After(j.blocked.Add(warmUp)) {
 			a.judged = true
-			j.find("N9", "no verdict", a.id, "the client has had it since %s, and its healthy deadline is %s", a.received, deadline)
+			j.find("N9 no verdict", a.id, "the client has had it since %s, and its healthy deadline is %s", a.received, deadline)
 		}
 	}
 }
@@ -197,7 +198,7 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.A
 	j.now = now
 	for _, name := range n.Drivers() {
 		if !lives(n, func(p scripted.Process) bool { return p.Kind == scripted.DriverProcess && p.Driver == name }) {
-			j.find("N5", "a driver does not come back", "", "%s has no process", name)
+			j.find("N5 a driver does not come back", "", "%s has no process", name)
 		}
 	}
 	j.settledDevices(n)
@@ -209,10 +210,10 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.A
 		id, name := machine.SplitCgroup(p.Cgroup)
 		a := j.alloc(id)
 		if !names(n.Record(id), p.Task) && !(a.lost && stuck(n, p)) {
-			j.find("N4", "a process without a record", id, "process %d of %s lives", p.PID, p.Task)
+			j.find("N4 a process without a record", id, "process %d of %s lives", p.PID, p.Task)
 		}
 		if !a.stopAt.IsZero() && a.row != nil && j.now.Sub(a.stopAt) > bounded(a.row.StopTime())+a.hold(n)+5*time.Minute && !p.Stuck {
-			j.find("N4", "a task is not stopped", id, "%s runs, and the stop reached the client at %s", name, a.stopAt)
+			j.find("N4 a task is not stopped", id, "%s runs, and the stop reached the client at %s", name, a.stopAt)
 		}
 	}
 	for known := range live {
@@ -221,9 +222,9 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.A
 		case r == nil:
 		case r.Alloc.Job == nil && j.alloc(r.Alloc.ID).lost: // an orphan reports nothing
 		case known.ClientStatus != r.ClientStatus:
-			j.find("N4", "a report is lost", r.Alloc.ID, "the record states %s, and the servers have %s", r.ClientStatus, known.ClientStatus)
+			j.find("N4 a report is lost", r.Alloc.ID, "the record states %s, and the servers have %s", r.ClientStatus, known.ClientStatus)
 		case r.Healthy != nil && !known.HasVerdict():
-			j.find("N4", "a report is lost", r.Alloc.ID, "the record has a verdict, and the servers have none")
+			j.find("N4 a report is lost", r.Alloc.ID, "the record has a verdict, and the servers have none")
 		}
 	}
 }

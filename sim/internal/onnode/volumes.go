@@ -33,7 +33,7 @@ func (v *porter) volumesChanged(n *machine.Node) {
 	for i := range calls {
 		c := &calls[i]
 		for _, wrong := range c.Wrong {
-			v.find("N6", "out of order", c.Request.Alloc, "%s of %s: %s", c.Step, c.Request.Volume, wrong)
+			v.find("N6 out of order", c.Request.Alloc, "%s of %s: %s", c.Step, c.Request.Volume, wrong)
 		}
 		switch c.Step {
 		case double.Claiming, double.Staging, double.Publishing:
@@ -64,7 +64,7 @@ func (v *porter) isRecorded(n *machine.Node, c *double.Call) {
 		}
 	}
 	if !known {
-		v.find("N6", "no record", c.Request.Alloc, "%s of %s, and no record on the disk states it", c.Step, c.Request.Volume)
+		v.find("N6 no record", c.Request.Alloc, "%s of %s, and no record on the disk states it", c.Step, c.Request.Volume)
 	}
 }
 
@@ -75,7 +75,7 @@ func (v *porter) staysRecorded(n *machine.Node, c *double.Call) {
 		return
 	}
 	if slices.ContainsFunc(r.Stages, func(s volume.StageRecord) bool { return s.Usage == c.Request.Usage && s.Phase == volume.Staged }) {
-		v.find("N6", "no record", "", "%s of %s, and the record on the disk states that it is staged", c.Step, c.Request.Volume)
+		v.find("N6 no record", "", "%s of %s, and the record on the disk states that it is staged", c.Step, c.Request.Volume)
 	}
 }
 
@@ -83,7 +83,7 @@ func (v *porter) staysRecorded(n *machine.Node, c *double.Call) {
 func (v *porter) tasksAreDead(n *machine.Node, c *double.Call) {
 	for p := range n.Machine().EachLiving() {
 		if id, _ := machine.SplitCgroup(p.Cgroup); id == c.Request.Alloc && !v.abandoned(&p) {
-			v.find("N6", "taken from a task", id, "%s is unpublished, and process %d of %s lives", c.Request.Volume, p.PID, p.Task)
+			v.find("N6 taken from a task", id, "%s is unpublished, and process %d of %s lives", c.Request.Volume, p.PID, p.Task)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (v *porter) volumesAreThere(n *machine.Node, a *alloc, p *scripted.Process)
 	}
 	for _, q := range a.requests() {
 		if !published(s, q) && !s.Lost(storage.TargetPath(s.Root(), q.Alloc, q.Volume, q.Usage)) {
-			v.find("N6", "starts without a volume", a.id, "%s starts, and %s is not published for it", p.Task, q.Volume)
+			v.find("N6 starts without a volume", a.id, "%s starts, and %s is not published for it", p.Task, q.Volume)
 		}
 	}
 }
@@ -133,9 +133,9 @@ func (v *porter) volumesAreOff(n *machine.Node, a *alloc, r *cluster.AllocReport
 		end := v.lastEnd(n, a)
 		switch {
 		case !r.VolumeHolds.Holds(cluster.ClaimKey{Volume: m.Volume, Alloc: a.id}):
-			v.find("N3", "not the truth", a.id, "it is reported as %s, and %s is mounted at %s", r.ClientStatus, m.Volume, m.Path)
+			v.find("N3 not the truth", a.id, "it is reported as %s, and %s is mounted at %s", r.ClientStatus, m.Volume, m.Path)
 		case !end.IsZero() && v.now.Before(end.Add(n.Volumes().HoldLimit())):
-			v.find("N3", "not the truth", a.id, "it is reported as %s although %s is mounted at %s, and its last task ended at %s", r.ClientStatus, m.Volume, m.Path, end)
+			v.find("N3 not the truth", a.id, "it is reported as %s although %s is mounted at %s, and its last task ended at %s", r.ClientStatus, m.Volume, m.Path, end)
 		}
 	}
 }
@@ -212,7 +212,7 @@ func (v *porter) storageStops(n *machine.Node, a *alloc, p *scripted.Process) {
 	if v.driverAway(time.Minute) && slices.ContainsFunc(v.order, func(o *alloc) bool { return o != a && o.serves(config) }) {
 		return // a successor existed when the client called the driver to stop the task
 	}
-	v.find("N7", "stopped before its volumes", a.id, "%s of the storage plugin %q is stopped, and it serves %s", p.Task, config.ID, strings.Join(needs, "; "))
+	v.find("N7 stopped before its volumes", a.id, "%s of the storage plugin %q is stopped, and it serves %s", p.Task, config.ID, strings.Join(needs, "; "))
 }
 
 // restarts reports whether a record states that a task restarts.
@@ -281,14 +281,14 @@ func (v *porter) settledVolumes(n *machine.Node) {
 		switch a := v.alloc(c.Alloc); {
 		case v.mustWait(n, &c):
 		case v.leaves(n, a):
-			v.find("N6", "a claim is not released", a.id, "the servers have granted a claim on %s", c.Volume)
+			v.find("N6 a claim is not released", a.id, "the servers have granted a claim on %s", c.Volume)
 		case v.mustRun(n, a) && !published(s, q):
-			v.find("N6", "a volume is not mounted", a.id, "the servers have granted a claim on %s", c.Volume)
+			v.find("N6 a volume is not mounted", a.id, "the servers have granted a claim on %s", c.Volume)
 		}
 	}
 	for _, a := range v.order {
 		if r := n.Record(a.id); r != nil && !r.Ended && !a.stopAt.IsZero() && v.isOverdue(n, a) {
-			v.find("N7", "its end is not reported", a.id, "all its tasks have ended, and the hold limit of %s is over", n.Volumes().HoldLimit())
+			v.find("N7 its end is not reported", a.id, "all its tasks have ended, and the hold limit of %s is over", n.Volumes().HoldLimit())
 		}
 	}
 	for _, m := range s.Mounts() {
@@ -297,7 +297,7 @@ func (v *porter) settledVolumes(n *machine.Node) {
 			of = slices.DeleteFunc(of, func(c double.Claim) bool { return c.Alloc != m.Alloc })
 		}
 		if len(of) == 0 && !v.lost[m.Volume.String()] {
-			v.find("N6", "a mount is left", m.Alloc, "%s is mounted at %s, and no allocation has a claim", m.Volume, m.Path)
+			v.find("N6 a mount is left", m.Alloc, "%s is mounted at %s, and no allocation has a claim", m.Volume, m.Path)
 		}
 	}
 }

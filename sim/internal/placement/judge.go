@@ -90,17 +90,17 @@ func (p *plan) collect(m *cluster.Plan) {
 }
 
 // report records a violation. The allocation may be nil.
-func (p *plan) report(c Check, a *cluster.Allocation, format string, args ...any) {
-	v := invariant.Violation{Check: string(c)}
+func (p *plan) report(c invariant.Check, a *cluster.Allocation, format string, args ...any) {
+	v := invariant.Violation{}
 	if a != nil {
 		v.Node, v.Alloc = a.NodeID, a.ID
 		v.Group = cluster.GroupKey{Job: p.key, Name: a.TaskGroup}
 	}
-	p.add(v, format, args...)
+	p.add(c, v, format, args...)
 }
 
 // add records a violation.
-func (p *plan) add(v invariant.Violation, format string, args ...any) {
-	v.Guarantee, v.At, v.Index = Guarantee, p.now, p.index
-	p.judge.Add(maxViolations, v, format, args...)
+func (p *plan) add(c invariant.Check, v invariant.Violation, format string, args ...any) {
+	v.At, v.Index = p.now, p.index
+	p.judge.Add(maxViolations, c, v, format, args...)
 }

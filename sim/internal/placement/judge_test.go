@@ -10,6 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -123,7 +124,7 @@ func (w *world) judge(t *testing.T) []string {
 func names(t *testing.T, judge *placement.Judge) (found []string) {
 	t.Helper()
 	for _, v := range judge.Violations() {
-		must.SliceContains(t, placement.Checks(), placement.Check(v.Check))
+		must.SliceContains(t, placement.Checks(), invariant.Check(v.Guarantee+" "+v.Check))
 		found = append(found, v.Check)
 	}
 	return found

@@ -49,7 +49,7 @@ func (p *plan) judgeRoom(g *cluster.TaskGroup) {
 	}
 	for n := range p.after.Nodes() {
 		if accepts(n) && matches(n, p.job, g) && !held[n.ID] && p.hasRoom(n, resourcesOf(g)) {
-			p.add(invariant.Violation{Check: string(BlockedWithRoom), Node: n.ID, Group: cluster.GroupKey{Job: p.key, Name: g.Name}},
+			p.add(BlockedWithRoom, invariant.Violation{Node: n.ID, Group: cluster.GroupKey{Job: p.key, Name: g.Name}},
 				"the group waits for room, and the node has room for it")
 			return
 		}
