@@ -18,12 +18,7 @@ import (
 // counted.
 func ending(state *statestore.Snapshot, brief bool) string {
 	var lines []string
-	drains := slices.Collect(state.Drains())
-	for n := range state.DrainingNodes() {
-		drains = append(drains, n.Drain)
-	}
-	slices.SortFunc(drains, func(a, b *cluster.Drain) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	for _, d := range drains {
+	for _, d := range drainsOf(state) {
 		line := fmt.Sprintf("%s %s", d.NodeID, outcome(d))
 		if left := leftOn(state, d); left != "" {
 			line += ", left: " + left
@@ -46,6 +41,36 @@ func ending(state *statestore.Snapshot, brief bool) string {
 		lines = counted(lines)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Facts returns the final facts, sorted: how each drain ended, which allocations are left on draining
+// nodes, and how many allocations of each group run. The facts contain no times and no ids of
+// allocations, because these differ between runs of one story.
+func Facts(state *statestore.Snapshot) (facts []string) {
+	for _, d := range drainsOf(state) {
+		fact := fmt.Sprintf("node %s drain %s %s", d.NodeID, d.ID, outcome(d))
+		if d.Outcome == cluster.OutcomeNone {
+			fact += ", left: " + leftOn(state, d)
+		}
+		facts = append(facts, fact)
+	}
+	for j := range state.Jobs() {
+		for _, g := range j.TaskGroups {
+			facts = append(facts, "group "+Standing(state, cluster.GroupKey{Job: j.Key(), Name: g.Name}, g.Count))
+		}
+	}
+	slices.Sort(facts)
+	return facts
+}
+
+// drainsOf returns the drains of a state by id, those that run and those that have ended.
+func drainsOf(state *statestore.Snapshot) []*cluster.Drain {
+	drains := slices.Collect(state.Drains())
+	for n := range state.DrainingNodes() {
+		drains = append(drains, n.Drain)
+	}
+	slices.SortFunc(drains, func(a, b *cluster.Drain) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return drains
 }
 
 // counted merges equal lines and puts their number before them. They keep their order.

@@ -1,12 +1,8 @@
 package invariant
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
@@ -45,43 +41,7 @@ func (j *wakeJudge) checkWake(t *term, s Step) {
 	if v := t.last.view; v != nil && v.Index() != j.tables.index && j.isDue(tablesOf(v), w) {
 		return
 	}
-	subject, why := j.origin(t, w)
-	j.find(IdleWake, subject, "term %d woke at %s, but nothing was due: %s", t.number, w, why)
-}
-
-// origin guesses where a needless wake-up comes from: an earlier deadline, a verdict or a stop
-// that the drainer need not wait for, or a wait of the wrong length.
-func (j *wakeJudge) origin(t *term, w time.Time) (Violation, string) {
-	p, o := j.options.Policy, &j.options
-	for _, id := range slices.Sorted(maps.Keys(j.drains)) {
-		d := j.drains[id]
-		if slices.ContainsFunc(d.deadlines, func(at time.Time) bool { return !w.Before(at) && !w.After(at.Add(o.Coalesce)) }) {
-			return Violation{Drain: id, Node: d.node}, "the drain had its deadline then, but has another one now"
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(j.tables.allocs)) {
-		a := j.tables.allocs[id]
-		if pace, exists := opinion.PaceOf(a.group.job.row, a.group.key.Name); exists && pace.Due(a.row, p.HealthGrace).Equal(w) {
-			return of(a), "the time for its verdict ends then, but no drain waits for the verdict"
-		}
-		if at := requestedAt(a.row); !at.IsZero() && opinion.StoppedBy(a.row, a.node.row, at).Add(p.StopMargin).Equal(w) {
-			return of(a), "its stop time ends then, but no drain waits for the stop"
-		}
-	}
-	for _, item := range slices.SortedFunc(maps.Keys(t.refused), refusedItem.compare) {
-		if a := t.refused[item]; a.within(o, w) {
-			return Violation{Drain: item.drain, Alloc: item.alloc}, fmt.Sprintf("its mark or the end of its drain was refused %d times, the last time at %s", a.count, a.at)
-		}
-	}
-	for _, key := range slices.SortedFunc(maps.Keys(t.reevaluated), cluster.GroupKey.Compare) {
-		if a := t.reevaluated[key]; a.within(o, w) {
-			return Violation{Group: key}, fmt.Sprintf("it was evaluated again %d times, the last time at %s", a.count, a.at)
-		}
-	}
-	if a := t.failures; a.within(o, w) {
-		return Violation{}, fmt.Sprintf("%d writes failed in a row, the last at %s", a.count, a.at)
-	}
-	return Violation{}, fmt.Sprintf("the last step was at %s", t.last.clock)
+	j.find(IdleWake, Violation{}, "term %d woke at %s, but nothing was due: the last step was at %s", t.number, w, t.last.clock)
 }
 
 // follows reports whether the time of the next step follows from the drainer's own actions. The

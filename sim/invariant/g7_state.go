@@ -1,14 +1,9 @@
 package invariant
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/statestore"
-	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
 // G7 from state: a drainer that has only the state, such as a new leader's, reaches the same
@@ -32,7 +27,6 @@ func (j *progressJudge) checkFreshPlan(m *snapshot, t *term, w Plan, planned map
 		}
 	}
 	wanted, has := map[cluster.GroupKey]int{}, map[cluster.GroupKey]int{}
-	//lint:order counts
 	for id := range planned {
 		if a := m.allocs[id]; a != nil {
 			has[a.group.key]++
@@ -70,7 +64,7 @@ func (j *progressJudge) checkFreshPlan(m *snapshot, t *term, w Plan, planned map
 	}
 }
 
-// SameFacts compares the [Facts] of the last state with those of another run of the same story.
+// SameFacts compares the final facts of two runs of the same story.
 func (j *Judge) SameFacts(now time.Time, want, got []string) {
 	j.now = now
 	for i := range max(len(want), len(got)) {
@@ -86,66 +80,4 @@ func (j *Judge) SameFacts(now time.Time, want, got []string) {
 			return
 		}
 	}
-}
-
-// Facts returns the result of a run, sorted: how each drain ended, which allocations are left on
-// draining nodes, and how many allocations of each group run. The facts contain no times and no
-// ids of allocations, because these differ between runs.
-func Facts(s *statestore.Snapshot) []string {
-	b := tablesOf(s)
-	var facts []string
-	for _, n := range b.draining {
-		facts = append(facts, fmt.Sprintf("node %s drain %s runs%s", n.id, n.drain().ID, leftOn(n)))
-	}
-	//lint:order the facts are sorted below
-	for id, d := range b.records {
-		fact := fmt.Sprintf("node %s drain %s ended %q", d.NodeID, id, d.Outcome)
-		if d.StillStopping > 0 {
-			fact += fmt.Sprintf(", %d left", d.StillStopping)
-		}
-		if d.PurgedRunning > 0 {
-			fact += fmt.Sprintf(", %d purged while they ran", d.PurgedRunning)
-		}
-		facts = append(facts, fact)
-	}
-	for _, j := range b.jobs { //lint:order sorted below
-		if j.row == nil {
-			continue
-		}
-		for _, g := range j.row.TaskGroups {
-			if g != nil {
-				facts = append(facts, standing(b.group(cluster.GroupKey{Job: j.key, Name: g.Name}), g.Count))
-			}
-		}
-	}
-	slices.Sort(facts)
-	return facts
-}
-
-// leftOn names the live allocations of a node.
-func leftOn(n *node) string {
-	if len(n.live) == 0 {
-		return ""
-	}
-	var names []string
-	for _, a := range n.live {
-		names = append(names, a.row.Name)
-	}
-	slices.Sort(names)
-	return ", left: " + strings.Join(names, " ")
-}
-
-// standing counts the running and the healthy allocations of a group.
-func standing(g *group, count int) string {
-	running, healthy := 0, 0
-	for _, a := range g.members {
-		if a.row.DesiredStatus != "run" || a.row.ClientStatus != "running" {
-			continue
-		}
-		running++
-		if ok, _ := opinion.Verdict(a.row); ok {
-			healthy++
-		}
-	}
-	return fmt.Sprintf("group %s runs %d of %d, %d healthy", g.key, running, count, healthy)
 }

@@ -11,8 +11,6 @@ import (
 // drain is the judge's record of the requests for one drain.
 type drain struct {
 	node cluster.NodeID
-	// deadlines are all deadlines that the drain has had.
-	deadlines []time.Time
 	// keys are the idempotency keys of all requests for the drain, oldest first.
 	keys []string
 }
@@ -105,9 +103,6 @@ func (j *requestJudge) judgeStrategy(e *entry, m *shims.NodeUpdateDrain, subject
 	starts := subject.Drain == ""
 	subject.Drain = n.Drain.ID
 	j.noteKey(e, n.Drain.ID, m)
-	if d := j.drains[n.Drain.ID]; d != nil && m.Spec.Deadline > 0 {
-		d.deadlines = append(d.deadlines, n.Drain.Strategy.ForceDeadline)
-	}
 	want := time.Time{}
 	if m.Spec.Deadline > 0 {
 		want = m.At.Add(m.Spec.Deadline)

@@ -1,7 +1,6 @@
 package invariant
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -61,10 +60,6 @@ type term struct {
 type refusedItem struct {
 	drain cluster.DrainID
 	alloc cluster.AllocID
-}
-
-func (i refusedItem) compare(o refusedItem) int {
-	return cmp.Or(cmp.Compare(i.drain, o.drain), cmp.Compare(i.alloc, o.alloc))
 }
 
 // round is the proposals of one step: entries, or a barrier. Several failed entries of a round
@@ -253,11 +248,6 @@ func (a attempts) mayEnd(o *Options, at time.Time) bool {
 		}
 	}
 	return false
-}
-
-// within reports whether a time is within the longest wait after the last failure.
-func (a attempts) within(o *Options, at time.Time) bool {
-	return a.count > 0 && !at.Before(a.at) && !at.After(a.at.Add(o.RetryMax))
 }
 
 // ClockSet reports how far the clock of a term's server is ahead of the world's from now on.

@@ -205,7 +205,7 @@ func (o Options) facts(s *scenario.Scenario) ([]string, *Failure) {
 		return nil, failure
 	}
 	var facts []string
-	for _, fact := range invariant.Facts(end.Truth()) {
+	for _, fact := range sim.Facts(end.Truth()) {
 		if !strings.HasPrefix(fact, fmt.Sprintf("node %s ", bystander)) && !strings.Contains(fact, " runs 0 of ") {
 			facts = append(facts, fact)
 		}
