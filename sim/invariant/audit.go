@@ -9,10 +9,33 @@ import (
 
 // auditJudge compares the whole state with the tables, which hold the results of all entries.
 // It finds the rows that an entry wrote and did not name.
-type auditJudge struct{ *facts }
+type auditJudge struct {
+	*facts
+	// sinceAudit counts the entries since the last audit.
+	sinceAudit int
+}
+
+func (j *auditJudge) count() { j.sinceAudit++ }
+
+// rowsPerEntry bounds the cost of audits: at most so many audited rows for each entry. A large
+// state is audited less often.
+const rowsPerEntry = 16
+
+// due reports whether it is time for an audit.
+func (j *auditJudge) due() bool {
+	every := j.options.Every
+	switch {
+	case every <= 0:
+		return false
+	case every == 1:
+		return true
+	}
+	return j.sinceAudit >= every && j.sinceAudit*rowsPerEntry >= j.tables.rows()
+}
 
 // compare reports whether the state equals the tables.
 func (j *auditJudge) compare(s *statestore.Snapshot) bool {
+	j.sinceAudit = 0
 	b := j.tables
 	existing, registered := 0, 0
 	//lint:order a count

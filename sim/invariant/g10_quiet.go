@@ -55,7 +55,7 @@ func (j *wakeJudge) follows(t *term, s Step) bool {
 		return false
 	case s.Queries > 0 && w.Equal(s.Clock):
 		return true
-	case s.Queries == 0 && limited && !w.After(s.Clock.Add(j.readWait(t))):
+	case s.Queries == 0 && limited && !w.After(s.Clock.Add(t.readWait())):
 		return true
 	case s.Queries > 0 && t.viewIsOld() && w.Equal(s.Clock.Add(o.RetryBase)):
 		return true

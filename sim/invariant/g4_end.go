@@ -54,7 +54,7 @@ func (j *endJudge) setBounds() {
 		return
 	}
 	clear(j.bounds)
-	now := j.tables.snapshot(j.clock(j.leader), j.options.Policy)
+	now := j.tables.snapshot(j.clock(j.leader), &j.options)
 	for _, n := range j.tables.draining {
 		j.setBound(now, n)
 	}
@@ -131,7 +131,7 @@ func (j *endJudge) updateBounds(e *entry) {
 	if !j.calm {
 		return
 	}
-	now := j.tables.snapshot(j.clock(j.leader), j.options.Policy)
+	now := j.tables.snapshot(j.clock(j.leader), &j.options)
 	for _, c := range e.nodes {
 		if changesLimits(c) {
 			delete(j.bounds, c.after.ID) // also the end that a report has shown
@@ -223,7 +223,7 @@ func (j *endJudge) findLate(now time.Time) {
 		if b == nil || !passed(b.earliest()) {
 			continue
 		}
-		switch left := j.tables.snapshot(now, j.options.Policy).stages(n).total(); {
+		switch left := j.tables.snapshot(now, &j.options).stages(n).total(); {
 		case passed(b.finished):
 			j.find(EndForgotten, on(n), "the drain has nothing left to wait for and should have ended %s ago", now.Sub(b.finished))
 		case passed(b.computed):
@@ -240,25 +240,25 @@ func (j *endJudge) findLate(now time.Time) {
 // unless its storage plugins wait without a limit. The shown bound must not be later than the
 // one that follows from the stop times and the configuration. The drain must keep it, with an
 // allowance for the time of writes, which are not in the state.
-func (r *reasons) judgeShown(n *node, report *rules.Report) {
-	ahead := r.q.Clock.Sub(r.facts.now)
-	own, shown := r.ends.computeBound(r.now, n, ahead), report.EndsBy
+func (j *endJudge) judgeShown(r *reasons, n *node, report *rules.Report) {
+	ahead := r.q.Clock.Sub(j.now)
+	own, shown := j.computeBound(r.now, n, ahead), report.EndsBy
 	if own.IsZero() != shown.IsZero() {
-		r.find(WrongBound, on(n), "the report shows the bound %s, and the bound is %s", shown, own)
+		j.find(WrongBound, on(n), "the report shows the bound %s, and the bound is %s", shown, own)
 	}
 	if own.IsZero() || shown.IsZero() {
 		return
 	}
 	if shown.After(own.Add(ahead)) {
-		r.find(WrongBound, on(n), "the report shows the bound %s, and the drain must end by %s", shown, own.Add(ahead))
+		j.find(WrongBound, on(n), "the report shows the bound %s, and the drain must end by %s", shown, own.Add(ahead))
 	}
-	b := r.ends.bounds[n.id]
-	if b == nil || r.now.tables != r.tables || b.drain != n.drain().ID || r.q.Term != r.leader.number {
+	b := j.bounds[n.id]
+	if b == nil || r.now.tables != j.tables || b.drain != n.drain().ID || r.q.Term != j.leader.number {
 		return
 	}
-	latency := time.Duration(opinion.StageCount+1) * 3 * (r.options.Bounds.Wake + r.options.Bounds.Write)
-	b.shown = later(b.shown, later(shown.Add(-ahead), r.ends.settled).Add(latency))
-	r.ends.updateNext()
+	latency := time.Duration(opinion.StageCount+1) * 3 * (j.options.Bounds.Wake + j.options.Bounds.Write)
+	b.shown = later(b.shown, later(shown.Add(-ahead), j.settled).Add(latency))
+	j.updateNext()
 }
 
 func later(a, b time.Time) time.Time {

@@ -17,7 +17,7 @@ type truthJudge struct{ *facts }
 
 // judgeEnds judges an entry of ends in the state where it is applied.
 func (j *truthJudge) judgeEnds(e *entry, m *shims.NodesDrainComplete) {
-	now := j.tables.snapshot(m.At, j.options.Policy)
+	now := j.tables.snapshot(m.At, &j.options)
 	j.checkPolicy(m.Policy)
 	answer, _ := e.Response.(shims.CompletionsApplied)
 	ended := make(map[cluster.NodeID]bool)

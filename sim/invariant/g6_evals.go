@@ -13,7 +13,7 @@ import (
 // G6 nothing lost, for evaluations: an entry that concerns a job makes an evaluation of that
 // job. Otherwise a drain may wait for a replacement that the scheduler never places. The judge
 // finds the concerned jobs from the rows of the entry and from the state before it. It takes
-// only the ids of the new evaluations from the answer. [Judge.judgeMarks] judges the evaluations
+// only the ids of the new evaluations from the answer. [itemJudge.judgeMarks] judges the evaluations
 // of an entry of marks. The evaluations of a scheduler's plan are not judged.
 
 // requirement describes the evaluations that an entry must make: one for each job.

@@ -20,7 +20,7 @@ func (j *progressJudge) checkFreshPlan(m *snapshot, t *term, w Plan, planned map
 	}
 	waiting := map[cluster.GroupKey]bool{}
 	for _, n := range m.draining {
-		if j.coalesces(m, n) {
+		if m.coalesces(n) {
 			for _, a := range n.live {
 				waiting[a.group.key] = true
 			}
@@ -33,7 +33,7 @@ func (j *progressJudge) checkFreshPlan(m *snapshot, t *term, w Plan, planned map
 		}
 	}
 	for _, mark := range w.Marks {
-		if j.waits(t, m.at, refusedItem{mark.Drain, mark.Alloc}) {
+		if t.waits(m.at, refusedItem{mark.Drain, mark.Alloc}) {
 			continue
 		}
 		wanted[mark.Group]++
@@ -53,12 +53,12 @@ func (j *progressJudge) checkFreshPlan(m *snapshot, t *term, w Plan, planned map
 		return
 	}
 	for _, c := range w.Completions {
-		if t.sent[endItem(c.Node)] == 0 && !j.waits(t, m.at, refusedItem{drain: c.Drain}) && !t.failures.waits(&j.options, m.at) && !j.coalesces(m, m.node(c.Node)) {
+		if t.sent[endItem(c.Node)] == 0 && !t.waits(m.at, refusedItem{drain: c.Drain}) && !t.failures.waits(&j.options, m.at) && !m.coalesces(m.node(c.Node)) {
 			j.find(Forgotten, Violation{Drain: c.Drain, Node: c.Node}, "a fresh drainer would end the drain")
 		}
 	}
 	for _, key := range w.Reevaluate {
-		if !j.reevaluates(t, m.at, key) && !t.failures.waits(&j.options, m.at) {
+		if !t.reevaluates(m.at, key) && !t.failures.waits(&j.options, m.at) {
 			j.find(Forgotten, Violation{Group: key}, "a fresh drainer would have the group evaluated again")
 		}
 	}

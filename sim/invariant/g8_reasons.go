@@ -119,7 +119,7 @@ func (r *reasons) judgeReport(n *node, report *rules.Report) {
 		}
 	}
 	r.judgeTotals(n, report, waiting)
-	r.judgeShown(n, report)
+	r.ends.judgeShown(r, n, report)
 }
 
 // judgeReason judges one reason.
@@ -197,7 +197,7 @@ func (r *reasons) reasonForRoom(a *alloc) (rules.Reason, string) {
 func (r *reasons) checkSettled() {
 	for _, n := range r.now.draining {
 		for _, a := range n.live {
-			if r.planned[a.id()] && !r.waits(r.term, r.now.at, refusedItem{n.drain().ID, a.id()}) && !r.coalesces(r.now, n) && !r.coalescesElsewhere(a.group) {
+			if r.planned[a.id()] && !r.term.waits(r.now.at, refusedItem{n.drain().ID, a.id()}) && !r.now.coalesces(n) && !r.coalescesElsewhere(a.group) {
 				r.find(UntrueReason, of(a), "the reason is %q, but no write is in flight and the drainer does not have to wait", rules.ReasonWritePending)
 			}
 		}
@@ -207,13 +207,13 @@ func (r *reasons) checkSettled() {
 // coalescesElsewhere reports whether the group has an allocation on a node whose deadline may
 // still wait for the deadlines of other nodes.
 func (r *reasons) coalescesElsewhere(g *group) bool {
-	return slices.ContainsFunc(g.members, func(a *alloc) bool { return r.coalesces(r.now, a.node) })
+	return slices.ContainsFunc(g.members, func(a *alloc) bool { return r.now.coalesces(a.node) })
 }
 
 // groupWaits reports whether the term may wait with a mark of the group after a refusal.
 func (r *reasons) groupWaits(g *group, clock time.Time) bool {
 	return slices.ContainsFunc(g.members, func(a *alloc) bool {
-		return a.node.drain() != nil && r.waits(r.term, clock, refusedItem{a.node.drain().ID, a.id()})
+		return a.node.drain() != nil && r.term.waits(clock, refusedItem{a.node.drain().ID, a.id()})
 	})
 }
 
@@ -290,7 +290,7 @@ func (r *reasons) judgeOutstanding(a *alloc, listed []cluster.AllocID) {
 }
 
 // since is the start of the reason by the times in the state, or zero if the state has none.
-func (r *reasons) since(a *alloc, reason rules.Reason) time.Time {
+func (a *alloc) since(reason rules.Reason) time.Time {
 	d := a.node.drain()
 	here := later(a.row.CreateTime, d.Strategy.StartedAt)
 	switch reason {
@@ -325,7 +325,7 @@ func (r *reasons) since(a *alloc, reason rules.Reason) time.Time {
 
 // judgeSince judges the start of a reason.
 func (r *reasons) judgeSince(a *alloc, ar *rules.AllocExplanation) {
-	want, s := r.since(a, ar.Reason), ar.Since
+	want, s := a.since(ar.Reason), ar.Since
 	switch {
 	case !want.IsZero() && (s.Observed || !s.At.Equal(want)):
 		r.find(WrongSince, of(a), "%q starts at %s and must start at %s", ar.Reason, s.At, want)

@@ -35,14 +35,14 @@ func (j *writeJudge) checkSize(w Write) {
 }
 
 // burst is the largest number of reads at once: those of a tenth of a second, and at least one.
-func (j *facts) burst() float64 { return max(1, float64(int(j.options.QueriesPerSecond/10))) }
+func (o *Options) burst() float64 { return max(1, float64(int(o.QueriesPerSecond/10))) }
 
 // checkQueries checks the rate of reads. The budget grows with the drainer's clock, and not when
 // the clock was set back. The drainer may have one more read, granted before the world delayed
 // it.
 func (j *wakeJudge) checkQueries(t *term, s Step) {
 	if since := s.Clock.Sub(t.last.clock); t.last.any && since > 0 {
-		t.last.tokens = min(j.burst(), t.last.tokens+since.Seconds()*j.options.QueriesPerSecond)
+		t.last.tokens = min(j.options.burst(), t.last.tokens+since.Seconds()*j.options.QueriesPerSecond)
 	}
 	t.last.tokens -= float64(s.Queries)
 	const granted, rounding = 1, 1e-3
@@ -85,10 +85,4 @@ func (j *auditJudge) checkRecords() {
 // query is the longest wait for the next read that the rate allows.
 func (o *Options) query() time.Duration {
 	return time.Duration(float64(time.Second)/o.QueriesPerSecond) + time.Nanosecond
-}
-
-// readWait is how long a term may wait for its next read. Each time the clock was set back, the
-// term may have lost a granted read.
-func (j *facts) readWait(t *term) time.Duration {
-	return time.Duration(1+t.last.setBack) * j.options.query()
 }

@@ -20,10 +20,8 @@ type Judge struct {
 	bypassed *statestore.Snapshot
 	// entry is the present entry. The next entry reuses its memory.
 	entry entry
-	// sinceAudit counts the entries since the last audit.
-	sinceAudit int
 
-	causes   causeJudge
+	items    itemJudge
 	requests requestJudge
 	ends     endJudge
 	truth    truthJudge
@@ -42,9 +40,9 @@ func New(o Options) *Judge {
 		drains: make(map[cluster.DrainID]*drain), terms: make(map[int]*term), idle: make(map[uint64]idleItem),
 	}
 	return &Judge{
-		facts:  f,
-		causes: causeJudge{f}, requests: requestJudge{f}, truth: truthJudge{f}, writes: writeJudge{f},
-		progress: progressJudge{f}, wakes: wakeJudge{f}, audits: auditJudge{f}, twin: witnessJudge{facts: f},
+		facts: f,
+		items: itemJudge{f}, requests: requestJudge{f}, truth: truthJudge{f}, writes: writeJudge{f},
+		progress: progressJudge{f}, wakes: wakeJudge{f}, audits: auditJudge{facts: f}, twin: witnessJudge{facts: f},
 		ends:     endJudge{facts: f, bounds: make(map[cluster.NodeID]*bound)},
 		replicas: replicaJudge{facts: f, digests: make(map[uint64]uint64)},
 	}
@@ -75,15 +73,15 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	j.judgeEvals(e)
 	switch m := a.Message.(type) {
 	case *shims.AllocUpdateDesiredTransition:
-		j.judgeMarks(e, m)
+		j.items.judgeMarks(e, m)
 	case *shims.NodesDrainComplete:
 		j.truth.judgeEnds(e, m)
 	case *shims.NodeUpdateDrain:
 		j.requests.judge(e, m)
 	case *shims.ApplyPlan:
-		j.causes.judgePlan(e, m)
+		j.items.judgePlan(e, m)
 	case *shims.AllocClientUpdate:
-		j.judgeVerdicts(e, m)
+		j.items.judgeVerdicts(e, m)
 	}
 	e.update(j.tables)
 	j.twin.observe(e)
@@ -91,25 +89,9 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 		j.replicas.compareDigest(a.Index, uint64(e.digest(a)), 0)
 	}
 	j.ends.updateBounds(e)
-	if j.sinceAudit++; j.auditIsDue() {
+	if j.audits.count(); j.audits.due() {
 		j.audit(a.After)
 	}
-}
-
-// rowsPerEntry bounds the cost of audits: at most so many audited rows for each entry. A large
-// state is audited less often.
-const rowsPerEntry = 16
-
-// auditIsDue reports whether it is time for an audit.
-func (j *Judge) auditIsDue() bool {
-	every := j.options.Every
-	switch {
-	case every <= 0:
-		return false
-	case every == 1:
-		return true
-	}
-	return j.sinceAudit >= every && j.sinceAudit*rowsPerEntry >= j.tables.rows()
 }
 
 // load fills the tables from a state without judging it.
@@ -131,7 +113,6 @@ func (j *Judge) load(s *statestore.Snapshot) {
 // audit compares the whole state with the tables. If they differ, the judge continues with the
 // state.
 func (j *Judge) audit(s *statestore.Snapshot) {
-	j.sinceAudit = 0
 	if !j.audits.compare(s) {
 		j.load(s)
 	}

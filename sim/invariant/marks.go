@@ -44,8 +44,8 @@ type markJudge struct {
 
 // judgeMarks judges an entry of marks. The FSM must apply an item exactly if the contract allows
 // it in the state after the items before it.
-func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
-	w := &markJudge{facts: j.facts, e: e, m: m, now: j.tables.snapshot(m.At, j.options.Policy)}
+func (j *itemJudge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
+	w := &markJudge{facts: j.facts, e: e, m: m, now: j.tables.snapshot(m.At, &j.options)}
 	j.checkPolicy(m.Policy)
 	marks := m.Marks.Marks
 	if !slices.IsSortedFunc(marks, compareMarks) {
@@ -178,11 +178,11 @@ func checkDrain(n *node, id cluster.DrainID) verdict {
 	return allowed()
 }
 
-// causeJudge judges G2.
-type causeJudge struct{ *facts }
+// itemJudge judges the marks and the plans of entries: G1 to G3.
+type itemJudge struct{ *facts }
 
 // judgePlan judges the changes of a scheduler's plan to marked allocations.
-func (j *causeJudge) judgePlan(e *entry, m *shims.ApplyPlan) {
+func (j *itemJudge) judgePlan(e *entry, m *shims.ApplyPlan) {
 	for _, s := range m.Stops {
 		c := e.change(s.Alloc)
 		if !s.Migrate || c == nil || c.before == nil || c.after == nil || opinion.Stopping(c.before) || !opinion.Stopping(c.after) {
@@ -261,7 +261,7 @@ func (m *snapshot) checkClass(a *alloc, c cluster.MarkClass, r ruling) verdict {
 
 // judgeVerdicts compares the verdicts of an entry's reports with the rows after it. An entry holds
 // one report of an allocation.
-func (j *facts) judgeVerdicts(e *entry, m *shims.AllocClientUpdate) {
+func (j *itemJudge) judgeVerdicts(e *entry, m *shims.AllocClientUpdate) {
 	for _, r := range m.Reports {
 		before, after := j.tables.allocs[r.Alloc], e.After.Alloc(r.Alloc)
 		if r.Healthy == nil || before == nil || !before.live() || before.node.id != r.Node || after == nil {
@@ -310,22 +310,16 @@ func (m *snapshot) rule(a *alloc) ruling {
 		return leavesAs(cluster.MarkDeadline)
 	case !passed && !a.inTouch(): // the deadline also takes allocations out of touch
 		return heldFor(rules.ReasonDisconnected)
+	case a.stage == opinion.Consumer && a.group.exists() && !a.service():
+		return heldFor(rules.ReasonBatchRunning)
 	case a.stage == opinion.Consumer:
-		return m.ruleConsumer(a)
+		return m.ruleService(a)
 	case m.waitsFor(a.node, a.stage) != nil:
 		return heldFor(rules.ReasonWaitingForStage)
 	case passed || a.stage == opinion.System || !a.service():
 		return leavesAs(cluster.MarkStage)
 	}
 	return m.ruleService(a) // a storage plugin of a service keeps its group's pace
-}
-
-// ruleConsumer applies the contract to a consumer before the deadline.
-func (m *snapshot) ruleConsumer(a *alloc) ruling {
-	if m.exists(a.group) && !a.service() {
-		return heldFor(rules.ReasonBatchRunning)
-	}
-	return m.ruleService(a)
 }
 
 // ruleService applies the contract to an allocation before the deadline whose turn has come.
@@ -349,7 +343,7 @@ func (m *snapshot) ruleService(a *alloc) ruling {
 }
 
 // exists reports whether the group is in the current version of its job.
-func (m *snapshot) exists(g *group) bool {
+func (g *group) exists() bool {
 	_, exists := opinion.PaceOf(g.job.row, g.key.Name)
 	return exists
 }

@@ -23,18 +23,18 @@ type candidates struct {
 // group, any choice is right. An item that the term may wait with takes no room. Within the
 // coalescing window of a deadline, the node and the groups on it need no items, because their
 // room may be kept for the deadline.
-func (j *facts) plan(m *snapshot, t *term) Plan {
+func (m *snapshot) plan(t *term) Plan {
 	var w Plan
 	groups, skipped := map[*group]*candidates{}, map[*group]bool{}
 	var order []*group
 	for _, n := range m.draining {
-		if j.coalesces(m, n) {
+		if m.coalesces(n) {
 			for _, a := range n.live {
 				skipped[a.group] = true
 			}
 			continue
 		}
-		if _, why := m.unfinished(n); why == "" && !j.waits(t, m.at, refusedItem{drain: n.drain().ID}) {
+		if _, why := m.unfinished(n); why == "" && !t.waits(m.at, refusedItem{drain: n.drain().ID}) {
 			w.Completions = append(w.Completions, rules.Completion{Node: n.id, Drain: n.drain().ID, Revision: n.drain().Revision})
 		}
 		for _, a := range n.live {
@@ -44,7 +44,7 @@ func (j *facts) plan(m *snapshot, t *term) Plan {
 				groups[a.group] = g
 				order = append(order, a.group)
 			}
-			if !j.waits(t, m.at, refusedItem{n.drain().ID, a.id()}) {
+			if !t.waits(m.at, refusedItem{n.drain().ID, a.id()}) {
 				w.addAlloc(m, a, g)
 			}
 		}
@@ -59,9 +59,9 @@ func (j *facts) plan(m *snapshot, t *term) Plan {
 
 // coalesces reports whether the node's deadline has passed and may still wait for the deadlines
 // of other nodes.
-func (j *facts) coalesces(m *snapshot, n *node) bool {
+func (m *snapshot) coalesces(n *node) bool {
 	d := n.drain()
-	return d != nil && d.Strategy.Deadline > 0 && opinion.Passed(d, m.at) && m.at.Before(d.Strategy.ForceDeadline.Add(j.options.Coalesce))
+	return d != nil && d.Strategy.Deadline > 0 && opinion.Passed(d, m.at) && m.at.Before(d.Strategy.ForceDeadline.Add(m.coalesce))
 }
 
 // addAlloc adds the mark of an allocation on a draining node, or a candidate of its group.
@@ -111,7 +111,7 @@ type progressJudge struct{ *facts }
 
 // checkProgress finds possible items that a drainer without a reason to wait has not planned.
 func (j *progressJudge) checkProgress(m *snapshot, t *term) {
-	w := j.plan(m, t)
+	w := m.plan(t)
 	for _, mark := range w.Marks {
 		subject := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
 		if t.failed[markItem(mark.Alloc)] {
@@ -134,7 +134,7 @@ func (j *progressJudge) checkProgress(m *snapshot, t *term) {
 		}
 	}
 	for _, key := range w.Reevaluate {
-		if !j.reevaluates(t, m.at, key) {
+		if !t.reevaluates(m.at, key) {
 			j.find(NotReevaluated, Violation{Group: key}, "marked allocations run on, their job has no open evaluation, and none is planned")
 		}
 	}

@@ -46,11 +46,11 @@ func (j *Judge) Still(now time.Time, q Quiet) {
 		return
 	}
 	// A late wake-up is no wait for a read.
-	if j.upToDate(t, q.Clock, q.Truth != nil && q.Truth.Held()) && !j.awaitsRead(t, t.last.clock) {
+	if t.upToDate(now, q.Clock, q.Truth != nil && q.Truth.Held()) && !t.awaitsRead(t.last.clock) {
 		j.progress.checkFollowed(q.Followed)
 		if len(j.tables.draining) > 0 {
 			j.counters.Stills++
-			m := j.tables.snapshot(q.Clock, j.options.Policy)
+			m := j.tables.snapshot(q.Clock, &j.options)
 			if q.Fresh != nil {
 				j.progress.checkFreshPlan(m, t, *q.Fresh, nil)
 			}
@@ -68,11 +68,11 @@ func (j *Judge) Quiet(now time.Time, q Quiet) {
 	if !j.loaded || q.State.Index() != b.index {
 		b = tablesOf(q.State) // the leader's state is older than the tables
 	}
-	t, m := j.term(q.Term), b.snapshot(q.Clock, j.options.Policy)
+	t, m := j.term(q.Term), b.snapshot(q.Clock, &j.options)
 	j.ClockSet(now, q.Term, q.Clock.Sub(now))
 	held := q.Truth != nil && q.Truth.Held()
 	r := newReasons(j, t, m, q)
-	r.mayLag = held || t.needsBarrier || t.answers.any || j.awaitsState(t, q.Clock) || t.missedClockSet(now) || j.awaitsRead(t, q.Clock)
+	r.mayLag = held || t.needsBarrier || t.answers.any || t.awaitsState(q.Clock) || t.missedClockSet(now) || t.awaitsRead(q.Clock)
 	r.judge()
 	r.remember()
 	// If only a fresh drainer plans an item, the running one has a defect in its memory. If
@@ -81,7 +81,7 @@ func (j *Judge) Quiet(now time.Time, q Quiet) {
 		j.progress.checkFreshPlan(m, t, *q.Fresh, r.planned)
 	}
 	j.progress.checkBarrier(t, q.Clock, held)
-	if b == j.tables && j.upToDate(t, q.Clock, held) && !j.awaitsRead(t, q.Clock) {
+	if b == j.tables && t.upToDate(now, q.Clock, held) && !t.awaitsRead(q.Clock) {
 		j.progress.checkFollowed(q.Followed)
 		j.progress.checkProgress(m, t)
 		r.checkSettled()

@@ -8,19 +8,20 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// snapshot is a state with a time and a policy. Its methods apply the contract.
+// snapshot is a state with a time and the options of the drainer. Its methods apply the contract.
 type snapshot struct {
 	*tables
-	at     time.Time
-	policy rules.Policy
+	at       time.Time
+	policy   rules.Policy
+	coalesce time.Duration
 	// number tells the cached counts of this snapshot from older ones.
 	number uint64
 }
 
 // snapshot returns a snapshot of the present tables. It makes the counts of earlier ones stale.
-func (b *tables) snapshot(at time.Time, p rules.Policy) *snapshot {
+func (b *tables) snapshot(at time.Time, o *Options) *snapshot {
 	b.snapshots++
-	return &snapshot{tables: b, at: at, policy: p, number: b.snapshots}
+	return &snapshot{tables: b, at: at, policy: o.Policy, coalesce: o.Coalesce, number: b.snapshots}
 }
 
 // tally holds the numbers of a group in one snapshot.

@@ -100,7 +100,7 @@ func (m *snapshot) unfinished(n *node) (who *alloc, why string) {
 	for _, a := range m.marked[d.ID] {
 		switch {
 		case m.allocs[a.id()] != a || !a.markedBy(d.ID):
-		case !m.replaced(a):
+		case !a.replaced():
 			return a, "has no replacement and may still get one"
 		case contract == rules.CompletionMigrated && !m.migrated(a):
 			return a, "has not moved its data"
@@ -115,11 +115,11 @@ func (a *alloc) markedBy(d cluster.DrainID) bool {
 
 // replaced reports whether an allocation that left has a replacement, or a blocked evaluation, or
 // gets no replacement. A pending evaluation means that the scheduler has not decided yet.
-func (m *snapshot) replaced(a *alloc) bool {
+func (a *alloc) replaced() bool {
 	if a.row.NextAllocation != "" || !a.service() || a.row.DesiredTransition.MigrateDisablePlacement {
 		return true
 	}
-	if j := a.group.job.row; j == nil || j.Stop || !m.exists(a.group) {
+	if j := a.group.job.row; j == nil || j.Stop || !a.group.exists() {
 		return true
 	}
 	if a.group.job.pending() {
@@ -135,7 +135,7 @@ func (m *snapshot) migrated(a *alloc) bool {
 		return true
 	}
 	if a.row.NextAllocation == "" {
-		return m.replaced(a) && len(a.group.job.open) == 0
+		return a.replaced() && len(a.group.job.open) == 0
 	}
 	next := m.allocs[a.row.NextAllocation]
 	return next == nil || next.row.ClientStatus != "pending"

@@ -11,6 +11,7 @@ import (
 
 // term is the judge's record of one drainer's term.
 type term struct {
+	options        *Options
 	server, number int
 	ended          bool
 	// offset is how far the clock is ahead of the world's.
@@ -95,11 +96,11 @@ func (t *term) missedClockSet(now time.Time) bool {
 
 func (j *facts) begin(server, number int) *term {
 	t := &term{
-		server: server, number: number, needsBarrier: true,
+		options: &j.options, server: server, number: number, needsBarrier: true,
 		writes: make(map[int]*write), sent: make(map[item]int), failed: make(map[item]bool),
 		refused: make(map[refusedItem]attempts), reevaluated: make(map[cluster.GroupKey]attempts),
 	}
-	t.last.tokens = j.burst()
+	t.last.tokens = j.options.burst()
 	j.terms[number] = t
 	return t
 }
@@ -117,6 +118,48 @@ func (j *facts) clock(t *term) time.Time { return j.now.Add(t.ahead()) }
 
 // viewIsOld reports whether the last state that the term read misses one of its answers.
 func (t *term) viewIsOld() bool { return t.last.view == nil || t.last.view.Index() < t.minIndex }
+
+// upToDate reports whether the drainer has acted on everything in the state, at a time on its
+// clock. It may still have to wait for its next read of the state. held means that the world
+// delays the drainer.
+func (t *term) upToDate(now, clock time.Time, held bool) bool {
+	switch {
+	case held || !t.last.any || t.ended || t.needsBarrier || t.inFlight > 0 || len(t.writes) > 0 || t.answers.any:
+		return false
+	case t.awaitsState(clock), t.missedClockSet(now), t.failures.waits(t.options, clock):
+		return false
+	}
+	return t.options.MinInterval <= 0 || !clock.Before(t.lastWrite.Add(t.options.MinInterval))
+}
+
+// awaitsRead reports whether the term may wait, at a time, until the rate allows another read.
+func (t *term) awaitsRead(clock time.Time) bool {
+	return !t.last.wakeAt.IsZero() && !t.last.wakeAt.After(clock.Add(t.readWait()))
+}
+
+// readWait is how long the term may wait for its next read. Each time the clock was set back, the
+// term may have lost a granted read.
+func (t *term) readWait() time.Duration {
+	return time.Duration(1+t.last.setBack) * t.options.query()
+}
+
+// awaitsState reports whether the term waits for a state that includes all its answers. No event
+// may announce that state, so the term must have set a time for its next read.
+func (t *term) awaitsState(clock time.Time) bool {
+	wakeAt := t.last.wakeAt
+	return t.viewIsOld() && !wakeAt.IsZero() && !wakeAt.After(clock.Add(t.options.RetryBase))
+}
+
+// waits reports whether the term may wait with an item after a refusal.
+func (t *term) waits(clock time.Time, item refusedItem) bool {
+	return t.refused[item].waits(t.options, clock)
+}
+
+// reevaluates reports whether the term need not request an evaluation of a group: its last
+// request is in flight, or recent.
+func (t *term) reevaluates(clock time.Time, key cluster.GroupKey) bool {
+	return t.sent[groupItem(key)] > 0 || t.reevaluated[key].waits(t.options, clock)
+}
 
 // marksFor reports whether a mark of that drain on the allocation is in flight. A mark of an
 // earlier drain does not count, because it does not date the reason of the present drain.
