@@ -300,8 +300,6 @@ func manyMethods() map[string]int {
 		"httpapi.request":                 39,
 		"httpapi/client.Client":           40,
 		"sim/internal/onnode.Judge":       66,
-		"sim/scenario.parser":             45,
-		"sim/scenario.review":             55,
 		"sim/swarm.clients":               77,
 		"sim/swarm.edits":                 87,
 		"sim/swarm.population":            47,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -75,32 +76,44 @@ func (p *scope) someNodes(text string) ([]cluster.NodeID, error) {
 	return ids, nil
 }
 
-// nodeList is a parameter of several nodes.
-func (p *scope) nodeList(name string, to *[]cluster.NodeID) field {
-	return field{
-		name: name,
-		set: func(v string) (err error) {
-			*to, err = p.someNodes(v)
-			return err
-		},
-		text: func() string { return listText(*to) },
-	}
+// theNode reads one declared node.
+func (p *scope) theNode(text string) (cluster.NodeID, error) {
+	return cluster.NodeID(text), p.checkNode(cluster.NodeID(text))
 }
 
-// serverList is a parameter of several servers.
-func (p *scope) serverList(name string, to *[]int) field {
-	return list(name, to, func(word string) (int, error) {
-		n, rest, err := p.server([]string{word})
-		switch {
-		case err != nil:
-			return 0, err
-		case n == 0 || len(rest) > 0:
-			return 0, fmt.Errorf("%q is not a server: servers are s1, s2", word)
-		case slices.Contains(*to, n):
-			return 0, fmt.Errorf("%s is listed twice", word)
-		}
-		return n, nil
-	}, func(n int) string { return serverText(n)[0] })
+// anotherServer reads a server that is not yet listed.
+func (p *scope) anotherServer(before []int, text string) (int, error) {
+	if !isServer(text) {
+		return 0, fmt.Errorf("%q is not a server: servers are s1, s2", text)
+	}
+	n, err := p.server(text)
+	if slices.Contains(before, n) {
+		err = fmt.Errorf("%s is listed twice", text)
+	}
+	return n, err
+}
+
+// isServer reports whether a word has the form of a server, and is no parameter.
+func isServer(word string) bool {
+	digits, is := strings.CutPrefix(word, "s")
+	_, err := strconv.Atoi(digits)
+	return is && err == nil
+}
+
+// server reads a server of the cluster: "s2".
+func (p *scope) server(text string) (int, error) {
+	n, _ := strconv.Atoi(text[1:]) // isServer
+	if servers := max(1, p.cluster.Servers); n < 1 || n > servers || serverText(n) != text {
+		return 0, fmt.Errorf("there is no server %s: the cluster has %d", text, servers)
+	}
+	return n, nil
+}
+
+func serverText(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("s%d", n)
 }
 
 // checkCut checks the servers and nodes that stay broken after the calm.
@@ -145,18 +158,6 @@ func (p *scope) oneAlloc(text string) (AllocName, error) {
 		err = errors.Join(err, p.checkNode(n.Node))
 	}
 	return n, err
-}
-
-// target is the parameter for the target of a fault.
-func (p *scope) target(name string, f *Fault) field {
-	return field{
-		name: name,
-		set: func(v string) error {
-			f.On = v
-			return p.checkTarget(f.Name.Kind(), v)
-		},
-		text: func() string { return f.On },
-	}
 }
 
 func (p *scope) checkTarget(kind FaultKind, v string) error {

@@ -60,24 +60,16 @@ func (d *Devices) ID(number int) string {
 	return fmt.Sprint(d.Kind.Name, "-", number)
 }
 
-// deviceKinds is a parameter of devices: "gpu:4:memory=16GiB,acme/fpga/x1:2".
-func deviceKinds(to *[]Devices) field {
-	return list("devices", to, func(part string) (Devices, error) {
-		d, err := parseDevices(part)
-		if slices.ContainsFunc(*to, func(o Devices) bool { return o.Kind.Type == d.Kind.Type && o.Kind.Name == d.Kind.Name }) {
-			err = errors.Join(err, fmt.Errorf("%q: another kind has this type and this name", part))
-		}
-		return d, err
-	}, func(d Devices) string {
-		text := fmt.Sprintf("%s:%d", kindText(d.Kind), d.Count)
-		for _, a := range d.Attributes {
-			text += ":" + a.Name + "=" + a.text()
-		}
-		return text
-	})
+func (d Devices) text() string {
+	text := fmt.Sprintf("%s:%d", kindText(d.Kind), d.Count)
+	for _, a := range d.Attributes {
+		text += ":" + a.Name + "=" + a.text()
+	}
+	return text
 }
 
-func parseDevices(text string) (d Devices, err error) {
+// parseDevices reads one of "gpu:4:memory=16GiB,acme/fpga/x1:2".
+func parseDevices(before []Devices, text string) (d Devices, err error) {
 	words := strings.Split(text, ":")
 	if d.Kind, err = parseKind(words[0]); err != nil {
 		return d, err
@@ -93,6 +85,9 @@ func parseDevices(text string) (d Devices, err error) {
 		}
 		err = errors.Join(err, failed)
 		d.Attributes = append(d.Attributes, a)
+	}
+	if slices.ContainsFunc(before, func(o Devices) bool { return o.Kind.Type == d.Kind.Type && o.Kind.Name == d.Kind.Name }) {
+		err = errors.Join(err, fmt.Errorf("%q: another kind has this type and this name", text))
 	}
 	return d, err
 }
@@ -160,18 +155,16 @@ func parseAttribute(text string) (a DeviceAttribute, operand string, err error) 
 
 func (a DeviceAttribute) text() string { return fmt.Sprint(a.Value) + a.Unit }
 
-// deviceRequests is a parameter of requests: "gpu:1:memory>=8GiB".
-func deviceRequests(to *[]DeviceRequest) field {
-	return list("devices", to, parseRequest, func(r DeviceRequest) string {
-		text := fmt.Sprintf("%s:%d", r.Name, r.Count)
-		for _, c := range r.Constraints {
-			text += ":" + c.Name + c.Operand + c.text()
-		}
-		return text
-	})
+func (r DeviceRequest) text() string {
+	text := fmt.Sprintf("%s:%d", r.Name, r.Count)
+	for _, c := range r.Constraints {
+		text += ":" + c.Name + c.Operand + c.text()
+	}
+	return text
 }
 
-func parseRequest(text string) (r DeviceRequest, err error) {
+// parseRequest reads a request: "gpu:1:memory>=8GiB".
+func parseRequest(_ []DeviceRequest, text string) (r DeviceRequest, err error) {
 	words := strings.Split(text, ":")
 	kind, err := parseKind(words[0])
 	if err != nil {

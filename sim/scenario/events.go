@@ -47,10 +47,8 @@ const Force = -time.Second
 
 // Op is an operation. The set is closed. Each type has one or two verbs of the language.
 type Op interface {
-	// words are the printed words of the operation, without its parameters.
-	words() []string
-	// fields are its parameters. The scope is nil for printing.
-	fields(*scope) []field
+	// verb is the verb of the operation.
+	verb() string
 }
 
 // The operations on nodes, jobs and allocations.
@@ -60,17 +58,17 @@ type (
 		Nodes []cluster.NodeID // never empty
 		// Deadline is as in [cluster.DrainSpec]: zero is none, [Force] forces, [Never] is the
 		// longest.
-		Deadline     time.Duration
-		IgnoreSystem bool
-		Key          string
+		Deadline     time.Duration `drain:"deadline,deadline"`
+		IgnoreSystem bool          `drain:"ignore-system"`
+		Key          string        `drain:"key"`
 		// Twice sends the request a second time.
-		Twice bool
+		Twice bool `drain:"twice"`
 	}
 	// Cancel ends drains.
 	Cancel struct {
 		Nodes    []cluster.NodeID // never empty
-		Eligible bool
-		Key      string
+		Eligible bool             `drain:"eligible"`
+		Key      string           `drain:"key"`
 	}
 	// Register registers a job as the file declares it.
 	Register struct{ Job cluster.JobKey }
@@ -79,11 +77,11 @@ type (
 	Edit struct {
 		Job         cluster.JobKey
 		Group       string
-		Count       *int
-		MaxParallel *int
+		Count       *int `drain:"count"`
+		MaxParallel *int `drain:"max-parallel"`
 		// Remove removes the group, Rename renames it. Both need a Group.
-		Remove bool
-		Rename string
+		Remove bool   `drain:"remove"`
+		Rename string `drain:"rename"`
 	}
 	// Stop stops a job. Purge also deletes it.
 	Stop struct {
@@ -103,7 +101,7 @@ type (
 	Place struct {
 		Alloc Alloc
 		// Count is the new count of the group in the same write, or nil for no change.
-		Count *int
+		Count *int `drain:"count"`
 	}
 	// NodeChange changes nodes.
 	NodeChange struct {
@@ -111,7 +109,7 @@ type (
 		Change Change
 		// Unnoticed leaves the evaluations out of the write. The state machine still makes
 		// those that the change requires.
-		Unnoticed bool
+		Unnoticed bool `drain:"unnoticed"`
 	}
 )
 
@@ -136,19 +134,19 @@ type (
 		// Server is the number of the next leader, from 1. Zero is the next server.
 		Server int
 		// Lost drops the old leader's entries in flight. Otherwise they survive.
-		Lost bool
+		Lost bool `drain:"lost"`
 		// Unaware is how long the old leader still acts as a leader.
-		Unaware time.Duration
+		Unaware time.Duration `drain:"believes"`
 	}
 	// Pause stops a server's process for a while.
 	Pause struct {
-		Server int // from 1; zero is the leader
-		For    time.Duration
+		Server int           // from 1; zero is the leader
+		For    time.Duration `drain:"for,required"`
 	}
 	// Clock sets the clock of a server. Ahead is negative for a clock that is behind.
 	Clock struct {
-		Server int // from 1; zero is all servers
-		Ahead  time.Duration
+		Server int           // from 1; zero is all servers
+		Ahead  time.Duration `drain:"ahead,ahead,required"`
 	}
 	// Restore makes the leader restore a snapshot of its state.
 	Restore struct{}
@@ -158,15 +156,15 @@ type (
 	Fault struct {
 		Name FaultName
 		// On is the target, in the form of the fault's [Target]. Empty is any target.
-		On string
+		On string `drain:"on,target"`
 		// Probability of a strike at each opportunity. Zero is 1.
-		Probability float64
+		Probability float64 `drain:"p"`
 		// Count is the most strikes. Zero is one strike if For is zero, and no limit
 		// otherwise.
-		Count int
+		Count int `drain:"count"`
 		// For is how long the fault stays armed. Zero is until its last strike.
-		For time.Duration
+		For time.Duration `drain:"for"`
 		// Delay is a delay, a duration or a clock difference, as the fault defines it.
-		Delay Range
+		Delay Range `drain:"delay"`
 	}
 )

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 // field is one parameter of a directive. Reading and printing use the same fields, so that both
@@ -24,12 +27,6 @@ type field struct {
 	set func(value string) error
 	// text returns the printed value, the name of a flag, or empty if the parameter is left out.
 	text func() string
-}
-
-// must returns the field as a required one.
-func (f field) must() field {
-	f.required = true
-	return f
 }
 
 // word returns the printed parameter, or empty if it is left out.
@@ -52,6 +49,114 @@ func written(fields []field) []string {
 	return words
 }
 
+// declaration is the tag of a field that is a parameter: `drain:"count,0..1000000,always"`. It has the
+// name of the parameter, and then options:
+//
+//   - required: the directive must have the parameter. It is always printed.
+//   - always: it is printed even if it is zero.
+//   - 1..100: the bounds of a number. A number without them is above zero, and zero is the default.
+//   - =one|two: the words that the value may be.
+//   - deadline, ahead, long: a time with a parser of its own. target: the target of a fault.
+type declaration struct {
+	name    string
+	options []string
+}
+
+func (d declaration) has(option string) bool { return slices.Contains(d.options, option) }
+
+// bounds are the bounds of a number.
+func (d declaration) bounds() (least, most int64) {
+	for _, o := range d.options {
+		if n, _ := fmt.Sscanf(o, "%d..%d", &least, &most); n == 2 {
+			return least, most
+		}
+	}
+	return 1, math.MaxInt32
+}
+
+// words are the words that the value may be, or nil.
+func (d declaration) words() []string {
+	for _, o := range d.options {
+		if words, is := strings.CutPrefix(o, "="); is {
+			return strings.Split(words, "|")
+		}
+	}
+	return nil
+}
+
+// parameters returns the parameters in a struct, for printing.
+func parameters(of any) []field { return (*scope)(nil).fields(of) }
+
+// fields returns the parameters in a struct: its fields with tags, in the order in which they are
+// printed. A field without a tag may be a struct with parameters. to is a pointer to the struct.
+func (p *scope) fields(to any) (fields []field) {
+	v := reflect.ValueOf(to).Elem()
+	for i := range v.NumField() {
+		tag, is := v.Type().Field(i).Tag.Lookup("drain")
+		at := v.Field(i).Addr().Interface()
+		switch {
+		case is:
+			words := strings.Split(tag, ",")
+			fields = append(fields, p.field(declaration{words[0], words[1:]}, at))
+		case v.Field(i).Kind() == reflect.Struct:
+			fields = append(fields, p.fields(at)...)
+		}
+	}
+	switch o := to.(type) {
+	case *Group:
+		i := slices.IndexFunc(fields, func(f field) bool { return f.name == "plugin" })
+		fields[i] = plugin(&o.Plugin, &o.Serves)
+	case *VolumeChange:
+		return o.only(fields)
+	}
+	return fields
+}
+
+// field returns the parameter of a declaration. to is a pointer to its value.
+func (p *scope) field(d declaration, to any) (f field) {
+	switch to := to.(type) {
+	case *bool:
+		f = flag(d.name, to)
+	case *int:
+		f = number(d, to)
+	case *int64:
+		f = number(d, to)
+	case **int:
+		f = pointer(d.name, to, parseCount, wholeText[int])
+	case *float64:
+		f = value(d, to, parseChance, fractionText)
+	case **float64:
+		f = pointer(d.name, to, parseFraction, fractionText)
+	case *time.Duration:
+		f = span(d, to)
+	case *Range:
+		f = value(d, to, parseDrawn, Range.String)
+	case **Range:
+		f = pointer(d.name, to, parseRange, Range.String)
+	case *cluster.NodeID:
+		f = value(d, to, p.theNode, itself[cluster.NodeID])
+	case *[]cluster.NodeID:
+		f = field{name: d.name, text: func() string { return listText(*to) }, set: func(v string) (err error) {
+			*to, err = p.someNodes(v)
+			return err
+		}}
+	case *[]int:
+		f = list(d.name, to, p.anotherServer, serverText)
+	case *[]string:
+		f = list(d.name, to, parseName, itself[string])
+	case *[]Devices:
+		f = list(d.name, to, parseDevices, Devices.text)
+	case *[]DeviceRequest:
+		f = list(d.name, to, parseRequest, DeviceRequest.text)
+	case *[]VolumeUse:
+		f = list(d.name, to, parseUse, VolumeUse.text)
+	default:
+		f = word(d, reflect.ValueOf(to).Elem())
+	}
+	f.required = d.has("required")
+	return f
+}
+
 func flag(name string, to *bool) field {
 	return field{
 		name: name, flag: true,
@@ -65,17 +170,17 @@ func flag(name string, to *bool) field {
 	}
 }
 
-// value is a field that is left out if it is zero.
-func value[T comparable](name string, to *T, parse func(string) (T, error), text func(T) string) field {
+// value is a field that is left out if it is zero, unless the declaration prints it always.
+func value[T comparable](d declaration, to *T, parse func(string) (T, error), text func(T) string) field {
 	var zero T
 	return field{
-		name: name,
+		name: d.name,
 		set: func(v string) (err error) {
 			*to, err = parse(v)
 			return err
 		},
 		text: func() string {
-			if *to == zero {
+			if *to == zero && !d.has("always") && !d.has("required") {
 				return ""
 			}
 			return text(*to)
@@ -101,82 +206,81 @@ func pointer[T any](name string, to **T, parse func(string) (T, error), text fun
 	}
 }
 
-// always returns the field with a text that prints every value.
-func (f field) always(text func() string) field {
-	f.text = text
-	return f
-}
-
-func whole[T int | int64](least int64) func(string) (T, error) {
-	return func(v string) (T, error) {
-		n, err := parseNumber(v, least, math.MaxInt32)
+// number is a whole number.
+func number[T int | int64](d declaration, to *T) field {
+	return value(d, to, func(v string) (T, error) {
+		least, most := d.bounds()
+		n, err := parseNumber(v, least, most)
 		return T(n), err
-	}
+	}, wholeText[T])
 }
 
 func wholeText[T int | int64](n T) string { return strconv.FormatInt(int64(n), 10) }
-
-// number is a whole number above zero. The default is zero.
-func number[T int | int64](name string, to *T) field {
-	return value(name, to, whole[T](1), wholeText[T])
-}
-
-func optionalCount(name string, to **int) field {
-	return pointer(name, to, parseCount, wholeText[int])
-}
 
 func parseCount(v string) (int, error) {
 	n, err := parseNumber(v, 0, maxIndex)
 	return int(n), err
 }
 
-// span is a time above zero. The default is zero.
-func span(name string, to *time.Duration) field { return spanBy(parseDuration, name, to) }
-
-// spanBy is a span with a parser of its own.
-func spanBy(parse func(string) (time.Duration, error), name string, to *time.Duration) field {
-	return value(name, to, func(v string) (time.Duration, error) {
-		d, err := parse(v)
-		if err == nil && d == 0 {
+// span is a time. Most are above zero, and zero is the default.
+func span(d declaration, to *time.Duration) field {
+	parse := parseDuration
+	switch {
+	case d.has("deadline"):
+		return value(d, to, parseDeadline, deadlineText)
+	case d.has("ahead"):
+		return value(d, to, parseAhead, durationText)
+	case d.has("long"):
+		parse = parseAnyDuration
+	}
+	return value(d, to, func(v string) (time.Duration, error) {
+		t, err := parse(v)
+		if err == nil && t == 0 {
 			err = fmt.Errorf("%q: leave it out for the default", v)
 		}
-		return d, err
+		return t, err
 	}, durationText)
 }
 
-// drawn is a range that is never [Never].
-func drawn(name string, to *Range) field {
-	return value(name, to, func(v string) (Range, error) {
-		r, err := parseRange(v)
-		if r.Min == Never {
-			err = errors.New("never is not allowed: the run would stop")
-		}
-		return r, err
-	}, Range.String)
+// parseDrawn reads a range that is never [Never].
+func parseDrawn(v string) (Range, error) {
+	r, err := parseRange(v)
+	if r.Min == Never {
+		err = errors.New("never is not allowed: the run would stop")
+	}
+	return r, err
 }
 
-func optionalRange(name string, to **Range) field { return pointer(name, to, parseRange, Range.String) }
-
-// chance is a probability above zero.
-func chance(name string, to *float64) field {
-	return value(name, to, func(v string) (float64, error) {
-		x, err := parseFraction(v, 1)
-		if err == nil && x == 0 {
-			err = fmt.Errorf("%q: a fault that never strikes has no effect", v)
-		}
-		return x, err
-	}, fractionText)
+// parseChance reads a probability above zero.
+func parseChance(v string) (float64, error) {
+	x, err := parseFraction(v)
+	if err == nil && x == 0 {
+		err = fmt.Errorf("%q: a fault that never strikes has no effect", v)
+	}
+	return x, err
 }
 
-// choice is one of several words.
-func choice[T ~string](name string, to *T, words ...T) field {
-	return value(name, to, func(v string) (T, error) {
-		if slices.Contains(words, T(v)) {
-			return T(v), nil
-		}
-		return "", unknown("value", v, texts(words))
-	}, func(v T) string { return string(v) })
+// word is one of the words of the declaration, or a name if it has none. The value is a string.
+func word(d declaration, v reflect.Value) field {
+	return field{
+		name: d.name,
+		set: func(text string) error {
+			v.SetString(text)
+			switch words := d.words(); {
+			case words == nil && d.has("target"): // [Fault.check] checks it
+				return nil
+			case words == nil:
+				return checkName(text)
+			case !slices.Contains(words, text):
+				return unknown("value", text, words)
+			}
+			return nil
+		},
+		text: v.String,
+	}
 }
+
+func parseName(_ []string, v string) (string, error) { return v, checkName(v) }
 
 func texts[T ~string](words []T) []string {
 	texts := make([]string, len(words))
@@ -186,24 +290,16 @@ func texts[T ~string](words []T) []string {
 	return texts
 }
 
-// name is a parameter with one name.
-func name(label string, to *string) field {
-	return value(label, to, func(v string) (string, error) { return v, checkName(v) },
-		func(v string) string { return v })
-}
+func itself[T ~string](v T) string { return string(v) }
 
-// names is a parameter with several names.
-func names(label string, to *[]string) field {
-	return list(label, to, func(v string) (string, error) { return v, checkName(v) }, func(v string) string { return v })
-}
-
-// list is a parameter of several values with commas between them.
-func list[T any](name string, to *[]T, parse func(string) (T, error), text func(T) string) field {
+// list is a parameter of several values with commas between them. parse also gets the values before
+// the one that it reads.
+func list[T any](name string, to *[]T, parse func(before []T, text string) (T, error), text func(T) string) field {
 	return field{
 		name: name,
 		set: func(v string) error {
 			for part := range strings.SplitSeq(v, ",") {
-				got, err := parse(part)
+				got, err := parse(*to, part)
 				if err != nil {
 					return err
 				}

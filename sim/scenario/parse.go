@@ -84,7 +84,7 @@ type parser struct {
 	scenario *Scenario
 	problems []error
 	warnings []Warning
-	scope
+	scope    *scope
 	// open is the job whose groups may follow, or nil.
 	open *declared
 	// once holds the lines of the directives that a file may have once.
@@ -122,7 +122,7 @@ func newParser(file string) *parser {
 		file:     file,
 		scenario: s,
 		once:     map[string]int{},
-		scope: scope{
+		scope: &scope{
 			nodes: map[cluster.NodeID]int{}, jobs: map[cluster.JobKey]*declared{}, classes: map[string]bool{},
 			volumes: map[cluster.VolumeID]int{}, cluster: &s.Cluster, room: maxNames,
 		},
@@ -179,7 +179,7 @@ func (p *parser) wanted() {
 	left := MaxWanted
 	for j, g := range p.scenario.EachGroup() {
 		if left -= g.Count; left < 0 {
-			p.line = p.jobs[j.Key].line
+			p.line = p.scope.jobs[j.Key].line
 			p.problem(fmt.Errorf("the sum of counts down to job %s is more than %d", jobText(j.Key), MaxWanted))
 			return
 		}
@@ -206,11 +206,11 @@ func (p *parser) directive(words []string) error {
 	case "seed":
 		return p.seed(rest)
 	case "cluster":
-		return p.single(verb, p.scenario.Cluster.fields(), rest)
+		return p.single(verb, p.scope.fields(&p.scenario.Cluster), rest)
 	case "drainer":
 		return p.single(verb, knobs(&p.scenario.Drainer), rest)
 	case "run":
-		err := p.single(verb, p.scenario.Run.fields(&p.scope), rest)
+		err := p.single(verb, p.scope.fields(&p.scenario.Run), rest)
 		return errors.Join(err, p.scenario.checkCut())
 	case "node":
 		return p.node(rest)

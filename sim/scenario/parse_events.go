@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -32,24 +31,11 @@ func (p *parser) event(words []string) error {
 	if len(words) > 0 && words[0] == "maybe" {
 		e.Maybe, words = true, words[1:]
 	}
-	name, words, err := subject("the operation", words)
+	op, words, err := p.scope.operation(words)
 	if err != nil {
 		return err
 	}
-	all := verbs()
-	i := slices.IndexFunc(all, func(v verb) bool { return v.name == name })
-	if i < 0 {
-		names := make([]string, len(all))
-		for i, v := range all {
-			names[i] = v.name
-		}
-		return unknown("operation", name, names)
-	}
-	op, words, err := all[i].read(p, words)
-	if err != nil {
-		return err
-	}
-	_, err = params(op.fields(&p.scope), words)
+	_, err = params(p.scope.fields(op), words)
 	e.Op = op
 	p.scenario.Events = append(p.scenario.Events, e)
 	return errors.Join(err, p.checkOp(op))
@@ -80,23 +66,6 @@ func faultNames() []string {
 	return names
 }
 
-// server reads "s2" if it is the first word. Otherwise it returns 0.
-func (p *scope) server(words []string) (int, []string, error) {
-	if len(words) == 0 {
-		return 0, words, nil
-	}
-	digits, is := strings.CutPrefix(words[0], "s")
-	n, err := strconv.Atoi(digits)
-	if !is || err != nil {
-		return 0, words, nil // a parameter
-	}
-	servers := max(1, p.cluster.Servers)
-	if n < 1 || n > servers || digits[0] == '0' {
-		return 0, nil, fmt.Errorf("there is no server %s: the cluster has %d", words[0], servers)
-	}
-	return n, words[1:], nil
-}
-
 // checkOp checks an operation as a whole. It records the allocations and names that the operation
 // adds.
 func (p *parser) checkOp(op Op) error {
@@ -106,7 +75,7 @@ func (p *parser) checkOp(op Op) error {
 	case *Place:
 		return p.addAllocs(o.Alloc)
 	case *Fault:
-		return o.check()
+		return p.checkFault(o)
 	}
 	return nil
 }
@@ -123,16 +92,20 @@ func (p *parser) checkEdit(o *Edit) error {
 	case o.Remove && (o.Count != nil || o.MaxParallel != nil):
 		return errors.New("remove excludes count and max-parallel")
 	case o.Rename != "":
-		if earlier := p.jobs[o.Job]; earlier != nil {
+		if earlier := p.scope.jobs[o.Job]; earlier != nil {
 			earlier.groups[o.Rename] = true
 		}
 	}
 	return nil
 }
 
-// check checks the fault as a whole.
-func (o *Fault) check() error {
+func (p *parser) checkFault(o *Fault) error {
 	kind := o.Name.Kind()
+	if o.On != "" {
+		if err := p.scope.checkTarget(kind, o.On); err != nil {
+			return fmt.Errorf("on: %w", err)
+		}
+	}
 	switch {
 	case kind.Delays == NoDelay && o.Delay != (Range{}):
 		return fmt.Errorf("%s has no delay", o.Name)

@@ -49,26 +49,26 @@ func (p *parser) node(words []string) error {
 	if err != nil {
 		return err
 	}
-	ids, err := p.names(text)
+	ids, err := p.scope.names(text)
 	if err != nil {
 		return err
 	}
 	n := Node{IDs: nodeIDs(ids)}
 	for _, id := range n.IDs {
-		if line := p.nodes[id]; line != 0 {
+		if line := p.scope.nodes[id]; line != 0 {
 			return fmt.Errorf("node %s is already on line %d", id, line)
 		}
-		p.nodes[id] = p.line
+		p.scope.nodes[id] = p.line
 	}
-	if len(p.nodes) > MaxNodes {
+	if len(p.scope.nodes) > MaxNodes {
 		return fmt.Errorf("more than %d nodes", MaxNodes)
 	}
-	_, err = params(n.fields(), words)
+	_, err = params(p.scope.fields(&n), words)
 	if n.GPUMilli > 0 && len(n.Devices) > 0 {
 		err = errors.Join(err, errTwoGPUs)
 	}
 	p.scenario.Nodes = append(p.scenario.Nodes, n)
-	p.classes[n.Class] = true
+	p.scope.classes[n.Class] = true
 	return err
 }
 
@@ -108,21 +108,21 @@ func (p *parser) job(words []string) error {
 	if err != nil {
 		return err
 	}
-	keys, err := p.jobKeys(text)
+	keys, err := p.scope.jobKeys(text)
 	if err != nil {
 		return err
 	}
-	if len(p.jobs)+len(keys) > MaxJobs {
+	if len(p.scope.jobs)+len(keys) > MaxJobs {
 		return fmt.Errorf("more than %d jobs", MaxJobs)
 	}
 	var job Job
 	own := Group{Count: 1}
-	fields := own.fields()
-	found, err := params(append(job.fields(), fields...), words)
+	fields := p.scope.fields(&own)
+	found, err := params(append(p.scope.fields(&job), fields...), words)
 	err = errors.Join(err, own.check(), p.uses(keys[0], &own))
 	ownGroup := slices.ContainsFunc(fields, func(f field) bool { return slices.Contains(found, f.name) })
 	for _, key := range keys {
-		if earlier := p.jobs[key]; earlier != nil {
+		if earlier := p.scope.jobs[key]; earlier != nil {
 			return fmt.Errorf("job %s is already on line %d", jobText(key), earlier.line)
 		}
 		p.close()
@@ -130,7 +130,7 @@ func (p *parser) job(words []string) error {
 		one := job
 		one.Key, one.Groups = key, []Group{deepCopy(own)}
 		p.open = &declared{line: p.line, at: len(p.scenario.Jobs), groups: map[string]bool{own.Name: true}, own: ownGroup}
-		p.jobs[key] = p.open
+		p.scope.jobs[key] = p.open
 		p.scenario.Jobs = append(p.scenario.Jobs, one)
 	}
 	if len(keys) > 1 {
@@ -178,7 +178,7 @@ func (p *parser) group(words []string) error {
 		return fmt.Errorf("group %s is already declared", groupText(key))
 	}
 	g := Group{Name: key.Name, Count: 1}
-	_, err = params(g.fields(), words)
+	_, err = params(p.scope.fields(&g), words)
 	err = errors.Join(err, g.check(), p.uses(key.Job, &g))
 	job.Groups = append(job.Groups, g)
 	p.open.groups[key.Name] = true
@@ -194,17 +194,17 @@ func (p *parser) alloc(words []string) error {
 	if head, at, err := parseIndexes(text); err == nil && strings.Contains(head, "..") {
 		return p.allocEach(head, at, words)
 	}
-	a, err := p.someAllocs(text)
+	a, err := p.scope.someAllocs(text)
 	if err != nil {
 		return err
 	}
-	_, err = params(a.fields(&p.scope), words)
+	_, err = params(p.scope.fields(&a), words)
 	p.scenario.Allocs = append(p.scenario.Allocs, a)
 	return errors.Join(err, p.addAllocs(a))
 }
 
 // someAllocs reads the name of allocations of one group.
-func (p *parser) someAllocs(text string) (Alloc, error) {
+func (p *scope) someAllocs(text string) (Alloc, error) {
 	head, at, err := parseIndexes(text)
 	if err != nil {
 		return Alloc{}, err
@@ -219,12 +219,12 @@ func (p *parser) someAllocs(text string) (Alloc, error) {
 // allocEach reads allocations of a range of jobs, in the groups with the names of the jobs. They are
 // all on one node, or those of each job on the next node of a range.
 func (p *parser) allocEach(jobs string, at Indexes, words []string) error {
-	keys, err := p.jobKeys(jobs)
+	keys, err := p.scope.jobKeys(jobs)
 	if err != nil {
 		return err
 	}
 	a := Alloc{Indexes: at}
-	if _, err := params(a.fields(&p.scope), words); err != nil {
+	if _, err := params(p.scope.fields(&a), words); err != nil {
 		return err
 	}
 	on := a.On
@@ -236,7 +236,7 @@ func (p *parser) allocEach(jobs string, at Indexes, words []string) error {
 		each := deepCopy(a)
 		each.Group = cluster.GroupKey{Job: key, Name: string(key.ID)}
 		each.On = []cluster.NodeID{on[min(i, len(on)-1)]}
-		if err := errors.Join(p.checkGroup(each.Group), p.addAllocs(each)); err != nil {
+		if err := errors.Join(p.scope.checkGroup(each.Group), p.addAllocs(each)); err != nil {
 			return err
 		}
 		p.scenario.Allocs = append(p.scenario.Allocs, each)
@@ -277,10 +277,10 @@ func (p *parser) client(words []string) error {
 		return err
 	}
 	var c Client
-	if c.Match, err = p.selector(text); err != nil {
+	if c.Match, err = p.scope.selector(text); err != nil {
 		return err
 	}
-	found, err := params(c.fields(), words)
+	found, err := params(p.scope.fields(&c), words)
 	if err == nil && len(found) == 0 {
 		err = errors.New("a client line needs a parameter")
 	}

@@ -21,15 +21,15 @@ func Print(w io.Writer, s *Scenario) error {
 	if s.Seed != 0 {
 		p.line("seed", strconv.FormatUint(s.Seed, 10))
 	}
-	p.optional("cluster", s.Cluster.fields())
+	p.optional("cluster", parameters(&s.Cluster))
 	p.optional("drainer", knobs(&s.Drainer))
 	p.gap()
 	for i := range s.Nodes {
-		p.directive("node "+listText(s.Nodes[i].IDs), s.Nodes[i].fields())
+		p.directive("node "+listText(s.Nodes[i].IDs), parameters(&s.Nodes[i]))
 	}
 	for i := range s.Volumes {
 		v := &s.Volumes[i]
-		p.directive("volume "+listText(v.Names)+v.Indexes.text(), v.fields())
+		p.directive("volume "+listText(v.Names)+v.Indexes.text(), parameters(v))
 	}
 	p.gap()
 	p.jobs(s.Jobs)
@@ -37,14 +37,14 @@ func Print(w io.Writer, s *Scenario) error {
 	p.allocs(s.Allocs)
 	p.gap()
 	for i := range s.Clients {
-		p.directive("client "+s.Clients[i].Match.String(), s.Clients[i].fields())
+		p.directive("client "+s.Clients[i].Match.String(), parameters(&s.Clients[i]))
 	}
 	p.gap()
 	for i := range s.Events {
 		p.event(&s.Events[i])
 	}
 	p.gap()
-	p.optional("run", s.Run.fields(nil))
+	p.optional("run", parameters(&s.Run))
 	p.text(expectation(s.Story, s.End))
 	return p.w.Flush()
 }
@@ -99,9 +99,9 @@ func (p *printer) jobs(jobs []Job) {
 
 // job writes a job. The group with its name is on the same line, the others follow.
 func (p *printer) job(head string, j *Job) {
-	fields, groups := j.fields(), j.Groups
+	fields, groups := parameters(j), j.Groups
 	if len(groups) > 0 && groups[0].Name == string(j.Key.ID) {
-		own := groups[0].fields()
+		own := parameters(&groups[0])
 		if j.countIsDefault() {
 			own = own[1:] // without its count
 		}
@@ -109,7 +109,7 @@ func (p *printer) job(head string, j *Job) {
 	}
 	p.directive(head, fields)
 	for i := range groups {
-		p.directive("group "+groupText(cluster.GroupKey{Job: j.Key, Name: groups[i].Name}), groups[i].fields())
+		p.directive("group "+groupText(cluster.GroupKey{Job: j.Key, Name: groups[i].Name}), parameters(&groups[i]))
 	}
 }
 
@@ -125,8 +125,8 @@ func (j *Job) continues(before *Job) bool {
 		len(before.Groups) != 1 || before.Groups[0].Name != string(before.Key.ID) {
 		return false
 	}
-	return slices.Equal(written(j.fields()), written(before.fields())) &&
-		slices.Equal(written(j.Groups[0].fields()), written(before.Groups[0].fields()))
+	return slices.Equal(written(parameters(j)), written(parameters(before))) &&
+		slices.Equal(written(parameters(&j.Groups[0])), written(parameters(&before.Groups[0])))
 }
 
 // allocs writes allocations. Those of jobs with consecutive names share a line if they are all on one
@@ -149,7 +149,7 @@ func (p *printer) allocs(allocs []Alloc) {
 				}
 			}
 		}
-		p.directive(head+first.Indexes.text(), first.fields(nil))
+		p.directive(head+first.Indexes.text(), parameters(&first))
 		allocs = allocs[run:]
 	}
 }
@@ -172,7 +172,7 @@ func (a *Alloc) continues(before, first *Alloc, n int) bool {
 	if !same && !next || a.Indexes != before.Indexes {
 		return false
 	}
-	return slices.Equal(written(a.fields(nil)[1:]), written(before.fields(nil)[1:])) // all but on=
+	return slices.Equal(written(parameters(a)[1:]), written(parameters(before)[1:])) // all but on=
 }
 
 func (p *printer) event(e *Event) {
@@ -183,6 +183,6 @@ func (p *printer) event(e *Event) {
 	if e.Maybe {
 		words = append(words, "maybe")
 	}
-	words = append(words, e.Op.words()...)
-	p.line(append(words, written(e.Op.fields(nil))...)...)
+	words = append(words, spelled(e.Op)...)
+	p.line(append(words, written(parameters(e.Op))...)...)
 }

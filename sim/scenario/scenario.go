@@ -49,31 +49,31 @@ const Never = simclient.Never
 // Cluster describes the servers and the delays between them. A zero range is no delay.
 type Cluster struct {
 	// Servers is the number of servers. Zero is one, which succeeds itself.
-	Servers int
+	Servers int `drain:"servers"`
 	// Replicas makes each server apply the log to its own store. Otherwise all servers share one
 	// store.
-	Replicas bool
+	Replicas bool `drain:"replicas"`
 	// Commit is the time from the proposal of a write to its apply. Late is the delay of a write
 	// that a fault makes late; zero is [DefaultLate].
-	Commit Range
-	Late   Range
+	Commit Range `drain:"commit"`
+	Late   Range `drain:"late"`
 	// Establish is the time from an election to the first step of the new leader's drainer.
-	Establish Range
+	Establish Range `drain:"establish"`
 	// Wake is the time from a wake-up to the step of the drainer, Schedule to the step of the
 	// scheduler.
-	Wake     Range
-	Schedule Range
+	Wake     Range `drain:"wake"`
+	Schedule Range `drain:"schedule"`
 	// Gather makes clients collect their reports and send them at its multiples. Zero sends each
 	// report at once.
-	Gather time.Duration
+	Gather time.Duration `drain:"gather"`
 	// Collect is the age at which the leader deletes ended allocations, evaluations and stopped
 	// jobs, and the time between two searches for them. Zero deletes nothing.
-	Collect time.Duration
+	Collect time.Duration `drain:"collect"`
 	// Clients says which clients the nodes have: [RealClients], or empty for simulated ones.
-	Clients string
+	Clients string `drain:"clients,=real"`
 	// Hold is how long a real client holds a storage plugin that must stop, and the end of an allocation,
 	// for volumes. Zero is the client's own default.
-	Hold time.Duration
+	Hold time.Duration `drain:"hold"`
 }
 
 // RealClients is the value of [Cluster].Clients for nodes that run the real client over scripted
@@ -85,19 +85,19 @@ const DefaultLate = 3 * time.Second
 
 // Run says when a scenario ends, and the form of its story.
 type Run struct {
+	// For is when the scenario ends. With zero it ends when nothing is left to do.
+	For time.Duration `drain:"for"`
 	// Calm is when all faults end. From then on drains must end within their bounds. With zero
 	// this holds as soon as no fault is active.
-	Calm time.Duration
+	Calm time.Duration `drain:"calm"`
 	// CutServers and CutNodes stay broken after Calm. The servers, counted from 1, stand still and
 	// never lead. They are a minority. The clients of the nodes stay silent. Both are nil without
 	// Calm.
-	CutServers []int
-	CutNodes   []cluster.NodeID
-	// For is when the scenario ends. With zero it ends when nothing is left to do.
-	For time.Duration
+	CutServers []int            `drain:"cut-servers"`
+	CutNodes   []cluster.NodeID `drain:"cut-nodes"`
 	// Drained ends the scenario soon after the last drain has ended, if no later event begins
 	// another.
-	Drained bool
+	Drained bool `drain:"drained"`
 	// Brief makes the story give numbers of nodes and allocations instead of their names.
-	Brief bool
+	Brief bool `drain:"brief"`
 }

@@ -13,21 +13,24 @@ type Node struct {
 	// IDs is never empty.
 	IDs []cluster.NodeID
 	// The resources of the node. Zero is plenty, but no GPU.
-	CPU, MemoryMB, DiskMB, GPUMilli int64
+	CPU      int64 `drain:"cpu"`
+	MemoryMB int64 `drain:"memory"`
+	DiskMB   int64 `drain:"disk"`
+	GPUMilli int64 `drain:"gpu"`
 	// MaxAllocs is the most allocations on it. Zero is no limit.
-	MaxAllocs int
-	Class     string
+	MaxAllocs int `drain:"max-allocs"`
 	// Devices are the kinds of devices that it has. Then it has no thousandths of a GPU.
-	Devices []Devices
+	Devices []Devices `drain:"devices"`
+	Class   string    `drain:"class"`
 	// Status is the status at the beginning. Empty is ready.
-	Status     cluster.NodeStatus
-	Ineligible bool
+	Status     cluster.NodeStatus `drain:"status,=ready|initializing|down|disconnected"`
+	Ineligible bool               `drain:"ineligible"`
 	// Unregistered is printed as "absent": the servers have no such node. Allocations may be on
 	// it. It can register later.
-	Unregistered bool
+	Unregistered bool `drain:"absent"`
 	// Containers: its driver keeps each task in a container, and answers WaitTask as soon as StopTask
 	// has begun. It needs real clients.
-	Containers bool
+	Containers bool `drain:"containers"`
 }
 
 // HasContainers reports whether a node has [Node].Containers.
@@ -38,39 +41,47 @@ func (s *Scenario) HasContainers(id cluster.NodeID) bool {
 // Job is a job in the form of its registration.
 type Job struct {
 	Key      cluster.JobKey
-	Type     cluster.JobType // empty is service
-	Priority int             // zero is the default
-	Stop     bool
+	Type     cluster.JobType `drain:"type,=service|batch|system|sysbatch"` // empty is service
+	Priority int             `drain:"priority,1..100"`                     // zero is the default
+	Stop     bool            `drain:"stopped"`
 	// Unregistered is printed as "absent": the job is not registered, as after a purge.
 	// Allocations of it may exist. It can register later.
-	Unregistered bool
+	Unregistered bool    `drain:"absent"`
 	Groups       []Group // never empty
 }
 
 // Group is one task group. A zero value is the default of the product.
 type Group struct {
 	Name  string
-	Count int
+	Count int `drain:"count,0..1000000,always"`
 	// MaxParallel is the limit of the migrate block, or nil for the default.
-	MaxParallel     *int
-	MinHealthy      time.Duration
-	HealthyDeadline time.Duration
-	Kill, Shutdown  time.Duration // kill timeout and shutdown delay
-	GroupShutdown   time.Duration // the shutdown delay of the group, before that of the task
-	CPU, MemoryMB   int64
-	GPUMilli        int64
-	// Devices are the requests of the main task. Then it asks for no thousandths of a GPU.
-	Devices []DeviceRequest
-	// Plugin makes it a storage plugin, and Serves says of which volumes. Sticky and Migrate are properties of its disk.
-	Plugin, Sticky, Migrate bool
-	Serves                  Service
-	Volumes                 []VolumeUse
+	MaxParallel     *int          `drain:"max-parallel"`
+	MinHealthy      time.Duration `drain:"min-healthy"`
+	HealthyDeadline time.Duration `drain:"healthy-deadline"`
+	Kill            time.Duration `drain:"kill,long"`      // the kill timeout
+	Shutdown        time.Duration `drain:"shutdown,long"`  // the shutdown delay of the task
+	GroupShutdown   time.Duration `drain:"group-shutdown"` // the shutdown delay of the group, before that of the task
+	CPU             int64         `drain:"cpu"`
+	MemoryMB        int64         `drain:"memory"`
+	GPUMilli        int64         `drain:"gpu"`
+	// Devices are the requests of the main task. Then it requests no thousandths of a GPU.
+	Devices []DeviceRequest `drain:"devices"`
+	// Plugin makes it a storage plugin, which serves the volumes of Serves.
+	Plugin  bool `drain:"plugin"`
+	Serves  Service
+	Volumes []VolumeUse `drain:"volumes"`
+	// Sticky and Migrate are properties of its disk.
+	Sticky  bool `drain:"sticky"`
+	Migrate bool `drain:"migrate"`
 	// Each of these adds a task with that lifecycle to the group. Its kill timeout is that of the
 	// group.
-	Prestart, Poststart, Sidecar, Poststop bool
-	LostAfter                              time.Duration
-	StopAway                               time.Duration // after which a client that reaches no server stops it
-	Classes                                []string      // the node classes on which it may run; nil is any
+	Prestart  bool          `drain:"prestart"`
+	Poststart bool          `drain:"poststart"`
+	Sidecar   bool          `drain:"sidecar"`
+	Poststop  bool          `drain:"poststop"`
+	LostAfter time.Duration `drain:"lost-after"`
+	StopAway  time.Duration `drain:"stop-away"` // after which a client that reaches no server stops it
+	Classes   []string      `drain:"classes"`   // the node classes on which it may run; nil is any
 }
 
 // Indexes are Count indexes of allocations in a group, from First on. Zero names none.
@@ -81,35 +92,35 @@ type Alloc struct {
 	Group cluster.GroupKey
 	// Indexes of the allocations. Zero is one for each entry of On, from 0 on.
 	Indexes Indexes
-	On      []cluster.NodeID
+	On      []cluster.NodeID `drain:"on,required"`
 	// Health is the verdict: "good", "bad" or "none". Empty is good for service and system jobs,
 	// and none for batch and sysbatch jobs, which never have a verdict.
-	Health string
-	Canary bool
+	Health string `drain:"health,=good|bad|none"`
+	Canary bool   `drain:"canary"`
 	// Age is the time since the placement. Zero is an hour.
-	Age time.Duration
+	Age time.Duration `drain:"age"`
 	// Client and Desired are the client status and the desired status. Empty is running and run.
-	Client  cluster.ClientStatus
-	Desired cluster.DesiredStatus
+	Client  cluster.ClientStatus  `drain:"client,=running|pending|complete|failed|lost|unknown"`
+	Desired cluster.DesiredStatus `drain:"desired,=run|stop|evict"`
 	// Marked is true if an operator, not a drain, has marked them.
-	Marked bool
+	Marked bool `drain:"marked"`
 	// Replaces is the index of the allocation which they have replaced, or nil.
-	Replaces *int
+	Replaces *int `drain:"replaces"`
 }
 
 // Client sets the behaviour of the allocations that it matches. If several match, the last one in
 // the file that has a field decides this field. Nil decides nothing.
 type Client struct {
 	Match     Selector
-	Start     *Range
-	Copy      *Range
-	Verdict   *Range
-	Run       *Range
-	Stop      *Range
-	Unhealthy *float64 // probability that the verdict is bad
+	Start     *Range   `drain:"start"`
+	Copy      *Range   `drain:"copy"`
+	Verdict   *Range   `drain:"verdict"`
+	Run       *Range   `drain:"run"`
+	Stop      *Range   `drain:"stop"`
+	Unhealthy *float64 `drain:"unhealthy"` // probability that the verdict is bad
 	// Worsen is the time from a good verdict to a bad one, Recover the time back.
-	Worsen  *Range
-	Recover *Range
+	Worsen  *Range `drain:"worsen"`
+	Recover *Range `drain:"recover"`
 }
 
 // Selector matches allocations. The zero value matches all.
@@ -120,7 +131,7 @@ type Selector struct {
 	Indexes Indexes
 	Node    cluster.NodeID
 	// Replacement restricts the match to allocations that have replaced another.
-	Replacement bool
+	Replacement bool `drain:"replacements"`
 }
 
 // AllocName names the allocation of a group and an index that has not ended.

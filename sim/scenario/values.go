@@ -95,16 +95,16 @@ func parseNumber(text string, least, most int64) (int64, error) {
 	return n, nil
 }
 
-// parseFraction reads a number from zero to most.
-func parseFraction(text string, most float64) (float64, error) {
+// parseFraction reads a number from zero to one.
+func parseFraction(text string) (float64, error) {
 	x, err := strconv.ParseFloat(text, 64)
 	switch {
 	case err != nil || math.IsNaN(x) || math.IsInf(x, 0):
 		return 0, fmt.Errorf("%q is not a number", text)
 	case x < 0 || math.Signbit(x):
 		return 0, fmt.Errorf("%q is below zero", text)
-	case x > most:
-		return 0, fmt.Errorf("%q: at most %v", text, most)
+	case x > 1:
+		return 0, fmt.Errorf("%q: at most 1", text)
 	}
 	return x, nil
 }

@@ -9,218 +9,177 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// verb is a verb of the language. read reads the words after it up to the parameters. The operation
-// prints them: see [Op].
-type verb struct {
-	name string
-	read func(p *parser, words []string) (Op, []string, error)
-}
-
-// verbs returns all verbs.
-func verbs() []verb {
-	exit := func(failed bool) func(*parser, string) (Op, error) {
-		return func(p *parser, alloc string) (Op, error) {
-			n, err := p.oneAlloc(alloc)
-			return &Exit{Alloc: n, Failed: failed}, err
-		}
-	}
-	return []verb{
-		with("drain", func(p *parser, nodes string) (Op, error) {
-			ids, err := p.theNodes(nodes)
-			return &Drain{Nodes: ids}, err
-		}),
-		with("cancel", func(p *parser, nodes string) (Op, error) {
-			ids, err := p.theNodes(nodes)
-			return &Cancel{Nodes: ids}, err
-		}),
-		with("register", func(p *parser, job string) (Op, error) {
-			key, err := p.theJob(job)
-			return &Register{Job: key}, err
-		}),
-		with("edit", readEdit),
-		with("stop", readStop),
-		with("purge", func(p *parser, job string) (Op, error) {
-			key, err := p.theJob(job)
-			return &Stop{Job: key, Purge: true}, err
-		}),
-		with("finish", exit(false)),
-		with("fail", exit(true)),
-		with("place", func(p *parser, allocs string) (Op, error) {
-			a, err := p.someAllocs(allocs)
-			return &Place{Alloc: a}, err
-		}),
-		changing("node", (*scope).theNodes, func(ids []cluster.NodeID, c Change) Op { return &NodeChange{Nodes: ids, Change: c} },
-			NodeDown, NodeDisconnected, NodeReady, NodeRegister, NodeDelete, NodeEligible, NodeIneligible),
-		changing("volume", (*scope).theVolume, func(id cluster.VolumeID, c VolumeVerb) Op { return &VolumeChange{Volume: id, Change: c} },
-			VolumeRegister, VolumeDeregister, VolumeDetach),
-		onServer("elect", func(n int) Op { return &Elect{Server: n} }),
-		onServer("pause", func(n int) Op { return &Pause{Server: n} }),
-		onServer("clock", func(n int) Op { return &Clock{Server: n} }),
-		{"restore", func(_ *parser, words []string) (Op, []string, error) { return &Restore{}, words, nil }},
-		{"forget", func(_ *parser, words []string) (Op, []string, error) { return &Forget{}, words, nil }},
-		with("fault", func(_ *parser, name string) (Op, error) {
-			kind := FaultName(name).Kind()
-			if kind.Name == "" {
-				return nil, unknown("fault", name, faultNames())
-			}
-			return &Fault{Name: kind.Name}, nil
-		}),
+// operations returns an empty operation for each verb of the language.
+func operations() []Op {
+	return []Op{
+		&Drain{}, &Cancel{}, &Register{}, &Edit{}, &Stop{}, &Stop{Purge: true}, &Exit{}, &Exit{Failed: true}, &Place{},
+		&NodeChange{}, &VolumeChange{}, &Elect{}, &Pause{}, &Clock{}, &Restore{}, &Forget{}, &Fault{},
 	}
 }
 
-// with is a verb with one subject.
-func with(name string, read func(p *parser, of string) (Op, error)) verb {
-	return verb{name, func(p *parser, words []string) (Op, []string, error) {
-		of, words, err := subject("the subject of "+name, words)
-		if err != nil {
-			return nil, nil, err
-		}
-		op, err := read(p, of)
-		return op, words, err
-	}}
-}
-
-// onServer is a verb that a server may follow.
-func onServer(name string, op func(server int) Op) verb {
-	return verb{name, func(p *parser, words []string) (Op, []string, error) {
-		n, words, err := p.server(words)
-		return op(n), words, err
-	}}
-}
-
-// changing is a verb with a subject and one of several changes.
-func changing[S any, C ~string](name string, read func(*scope, string) (S, error), op func(S, C) Op, changes ...C) verb {
-	return verb{name, func(p *parser, words []string) (Op, []string, error) {
-		text, words, err := subject("the subject of "+name, words)
-		if err != nil {
-			return nil, nil, err
-		}
-		of, err := read(&p.scope, text)
-		if err != nil {
-			return nil, nil, err
-		}
-		change, words, err := subject("the change of "+text, words)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !slices.Contains(changes, C(change)) {
-			return nil, nil, unknown("change", change, texts(changes))
-		}
-		return op(of, C(change)), words, nil
-	}}
-}
-
-func readEdit(p *parser, of string) (Op, error) {
-	s, err := p.selector(of)
-	if err == nil && (s.Job == (cluster.JobKey{}) || s != Selector{Job: s.Job, Group: s.Group}) {
-		err = fmt.Errorf("%q is neither a job nor a group", of)
-	}
-	return &Edit{Job: s.Job, Group: s.Group}, err
-}
-
-func readStop(p *parser, of string) (Op, error) {
-	if strings.Contains(of, "[") {
-		n, err := p.oneAlloc(of)
-		return &StopAlloc{Alloc: n}, err
-	}
-	key, err := p.theJob(of)
-	return &Stop{Job: key}, err
-}
-
-// The printed form of operations: their words, and their parameters in the order of printing.
-
-func (o *Drain) words() []string    { return []string{"drain", listText(o.Nodes)} }
-func (o *Cancel) words() []string   { return []string{"cancel", listText(o.Nodes)} }
-func (o *Register) words() []string { return []string{"register", jobText(o.Job)} }
-func (o *Edit) words() []string {
-	return []string{"edit", Selector{Job: o.Job, Group: o.Group}.String()}
-}
-func (o *Stop) words() []string {
+func (*Drain) verb() string    { return "drain" }
+func (*Cancel) verb() string   { return "cancel" }
+func (*Register) verb() string { return "register" }
+func (*Edit) verb() string     { return "edit" }
+func (o *Stop) verb() string {
 	if o.Purge {
-		return []string{"purge", jobText(o.Job)}
+		return "purge"
 	}
-	return []string{"stop", jobText(o.Job)}
+	return stopVerb
 }
-func (o *StopAlloc) words() []string { return []string{"stop", o.Alloc.String()} }
-func (o *Exit) words() []string {
+func (*StopAlloc) verb() string { return stopVerb }
+func (o *Exit) verb() string {
 	if o.Failed {
-		return []string{"fail", o.Alloc.String()}
+		return "fail"
 	}
-	return []string{"finish", o.Alloc.String()}
+	return "finish"
 }
-func (o *Place) words() []string {
-	return []string{"place", groupText(o.Alloc.Group) + o.Alloc.Indexes.text()}
-}
-func (o *NodeChange) words() []string { return []string{"node", listText(o.Nodes), string(o.Change)} }
-func (o *Elect) words() []string      { return append([]string{"elect"}, serverText(o.Server)...) }
-func (o *Pause) words() []string      { return append([]string{"pause"}, serverText(o.Server)...) }
-func (o *Clock) words() []string      { return append([]string{"clock"}, serverText(o.Server)...) }
-func (*Restore) words() []string      { return []string{"restore"} }
-func (*Forget) words() []string       { return []string{"forget"} }
-func (o *Fault) words() []string      { return []string{"fault", string(o.Name)} }
+func (*Place) verb() string        { return "place" }
+func (*NodeChange) verb() string   { return "node" }
+func (*VolumeChange) verb() string { return "volume" }
+func (*Elect) verb() string        { return "elect" }
+func (*Pause) verb() string        { return "pause" }
+func (*Clock) verb() string        { return "clock" }
+func (*Restore) verb() string      { return "restore" }
+func (*Forget) verb() string       { return "forget" }
+func (*Fault) verb() string        { return "fault" }
 
-func serverText(n int) []string {
-	if n == 0 {
-		return nil
+// stopVerb stops a job, or one allocation.
+const stopVerb = "stop"
+
+// place is a word between the verb and the parameters of an operation: its subject, and perhaps a
+// change. Reading and printing use the same places.
+type place struct {
+	set  func(word string) error
+	text func() string
+}
+
+func placed[T any](to *T, parse func(string) (T, error), text func(T) string) place {
+	return place{func(word string) (err error) {
+		*to, err = parse(word)
+		return err
+	}, func() string { return text(*to) }}
+}
+
+// changed is the place of one of several changes.
+func changed[T ~string](to *T, changes ...T) place {
+	return placed(to, func(word string) (T, error) {
+		if !slices.Contains(changes, T(word)) {
+			return "", unknown("change", word, texts(changes))
+		}
+		return T(word), nil
+	}, itself[T])
+}
+
+// places returns the places of an operation. The scope is nil for printing.
+func (p *scope) places(op Op) []place {
+	nodes := func(to *[]cluster.NodeID) place { return placed(to, p.theNodes, listText[cluster.NodeID]) }
+	job := func(to *cluster.JobKey) []place { return []place{placed(to, p.theJob, jobText)} }
+	alloc := func(to *AllocName) []place { return []place{placed(to, p.oneAlloc, AllocName.String)} }
+	server := func(to *int) []place { return []place{placed(to, p.server, serverText)} }
+	switch o := op.(type) {
+	case *Drain:
+		return []place{nodes(&o.Nodes)}
+	case *Cancel:
+		return []place{nodes(&o.Nodes)}
+	case *Register:
+		return job(&o.Job)
+	case *Edit:
+		return []place{{func(word string) (err error) {
+			o.Job, o.Group, err = p.jobOrGroup(word)
+			return err
+		}, func() string { return Selector{Job: o.Job, Group: o.Group}.String() }}}
+	case *Stop:
+		return job(&o.Job)
+	case *StopAlloc:
+		return alloc(&o.Alloc)
+	case *Exit:
+		return alloc(&o.Alloc)
+	case *Place:
+		return []place{placed(&o.Alloc, p.someAllocs, func(a Alloc) string { return groupText(a.Group) + a.Indexes.text() })}
+	case *NodeChange:
+		return []place{nodes(&o.Nodes), changed(&o.Change,
+			NodeDown, NodeDisconnected, NodeReady, NodeRegister, NodeDelete, NodeEligible, NodeIneligible)}
+	case *VolumeChange:
+		return []place{placed(&o.Volume, p.theVolume, itself[cluster.VolumeID]),
+			changed(&o.Change, VolumeRegister, VolumeDeregister, VolumeDetach)}
+	case *Elect:
+		return server(&o.Server)
+	case *Pause:
+		return server(&o.Server)
+	case *Clock:
+		return server(&o.Server)
+	case *Fault:
+		return []place{placed(&o.Name, parseFault, itself[FaultName])}
 	}
-	return []string{fmt.Sprintf("s%d", n)}
+	return nil
 }
 
-func (o *Drain) fields(*scope) []field {
-	return []field{
-		value("deadline", &o.Deadline, parseDeadline, deadlineText),
-		flag("ignore-system", &o.IgnoreSystem),
-		name("key", &o.Key),
-		flag("twice", &o.Twice),
+// spelled returns the printed words of an operation, without its parameters.
+func spelled(op Op) []string {
+	words := []string{op.verb()}
+	for _, place := range (*scope)(nil).places(op) {
+		if text := place.text(); text != "" { // a server that is left out
+			words = append(words, text)
+		}
 	}
+	return words
 }
 
-func (o *Cancel) fields(*scope) []field {
-	return []field{flag("eligible", &o.Eligible), name("key", &o.Key)}
-}
-
-func (o *Edit) fields(*scope) []field {
-	return []field{
-		optionalCount("count", &o.Count),
-		optionalCount("max-parallel", &o.MaxParallel),
-		flag("remove", &o.Remove),
-		name("rename", &o.Rename),
+// operation reads an operation up to its parameters, which it returns.
+func (p *scope) operation(words []string) (Op, []string, error) {
+	verb, words, err := subject("the operation", words)
+	if err != nil {
+		return nil, nil, err
 	}
-}
-
-func (o *Place) fields(p *scope) []field {
-	return append(o.Alloc.fields(p), optionalCount("count", &o.Count))
-}
-
-func (o *NodeChange) fields(*scope) []field { return []field{flag("unnoticed", &o.Unnoticed)} }
-
-func (o *Elect) fields(*scope) []field {
-	return []field{flag("lost", &o.Lost), span("believes", &o.Unaware)}
-}
-
-func (o *Pause) fields(*scope) []field { return []field{span("for", &o.For).must()} }
-
-func (o *Clock) fields(*scope) []field {
-	ahead := value("ahead", &o.Ahead, parseAhead, durationText)
-	return []field{ahead.must().always(func() string { return durationText(o.Ahead) })}
-}
-
-func (o *Fault) fields(p *scope) []field {
-	return []field{
-		p.target("on", o),
-		chance("p", &o.Probability),
-		number("count", &o.Count),
-		span("for", &o.For),
-		drawn("delay", &o.Delay),
+	var op Op
+	var verbs []string
+	for _, o := range operations() {
+		if verbs = append(verbs, o.verb()); o.verb() == verb {
+			op = o
+		}
 	}
+	switch {
+	case op == nil:
+		return nil, nil, unknown("operation", verb, verbs)
+	case verb == stopVerb && len(words) > 0 && strings.Contains(words[0], "["):
+		op = &StopAlloc{}
+	}
+	of := "the subject of " + verb
+	for _, place := range p.places(op) {
+		switch op.(type) {
+		case *Elect, *Pause, *Clock: // the server may be left out
+			if len(words) == 0 || !isServer(words[0]) {
+				return op, words, nil
+			}
+		}
+		var word string
+		if word, words, err = subject(of, words); err == nil {
+			err = place.set(word)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		of = "the change of " + word
+	}
+	return op, words, nil
 }
 
-func (*Register) fields(*scope) []field  { return nil }
-func (*Stop) fields(*scope) []field      { return nil }
-func (*StopAlloc) fields(*scope) []field { return nil }
-func (*Exit) fields(*scope) []field      { return nil }
-func (*Restore) fields(*scope) []field   { return nil }
-func (*Forget) fields(*scope) []field    { return nil }
+// jobOrGroup reads a job or a group.
+func (p *scope) jobOrGroup(text string) (cluster.JobKey, string, error) {
+	s, err := p.selector(text)
+	if err == nil && (s.Job == (cluster.JobKey{}) || s != Selector{Job: s.Job, Group: s.Group}) {
+		err = fmt.Errorf("%q is neither a job nor a group", text)
+	}
+	return s.Job, s.Group, err
+}
+
+func parseFault(name string) (FaultName, error) {
+	if FaultName(name).Kind().Name == "" {
+		return "", unknown("fault", name, faultNames())
+	}
+	return FaultName(name), nil
+}
 
 // The deadlines that are words.
 const (

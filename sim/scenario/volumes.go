@@ -16,11 +16,11 @@ type Volume struct {
 	// Indexes are those of volumes of single allocations. Zero is a volume without an index.
 	Indexes Indexes
 	// Plugin is the id of the storage plugin.
-	Plugin cluster.PluginID
+	Plugin cluster.PluginID `drain:"plugin,required"`
 	// Access is the access mode. Empty is [DefaultAccess].
-	Access cluster.AccessMode
+	Access cluster.AccessMode `drain:"access,=single-node-reader-only|single-node-writer|multi-node-reader-only|multi-node-single-writer|multi-node-multi-writer"`
 	// Unregistered is printed as "absent": the volume does not exist. It can register later.
-	Unregistered bool
+	Unregistered bool `drain:"absent"`
 }
 
 // DefaultAccess is the default of [Volume].Access.
@@ -162,39 +162,15 @@ func (r VolumeUse) text() string {
 	return text
 }
 
-func parseUse(text string) (VolumeUse, error) {
-	var r VolumeUse
+// parseUse reads one of "data1,cache:ro,own[]".
+func parseUse(before []VolumeUse, text string) (r VolumeUse, err error) {
 	text, r.ReadOnly = strings.CutSuffix(text, ":ro")
 	text, r.PerAlloc = strings.CutSuffix(text, "[]")
-	r.Name = cluster.VolumeID(text)
-	return r, checkName(text)
-}
-
-// volumeUses is a parameter of requests: "data1,cache:ro,own[]".
-func volumeUses(to *[]VolumeUse) field {
-	return list("volumes", to, func(part string) (VolumeUse, error) {
-		r, err := parseUse(part)
-		if slices.ContainsFunc(*to, func(o VolumeUse) bool { return o.Name == r.Name }) {
-			err = errors.Join(err, fmt.Errorf("%s is listed twice", r.Name))
-		}
-		return r, err
-	}, VolumeUse.text)
-}
-
-// accessModes are the access modes.
-func accessModes() []cluster.AccessMode {
-	return []cluster.AccessMode{
-		cluster.SingleNodeReader, cluster.SingleNodeWriter, cluster.MultiNodeReader, cluster.MultiNodeSingleWriter,
-		cluster.MultiNodeMultiWriter,
+	r.Name, err = cluster.VolumeID(text), checkName(text)
+	if slices.ContainsFunc(before, func(o VolumeUse) bool { return o.Name == r.Name }) {
+		err = errors.Join(err, fmt.Errorf("%s is listed twice", r.Name))
 	}
-}
-
-func (v *Volume) fields() []field {
-	return []field{
-		name("plugin", (*string)(&v.Plugin)).must(),
-		choice("access", &v.Access, accessModes()...),
-		flag("absent", &v.Unregistered),
-	}
+	return r, err
 }
 
 // volume reads "volume data1..data3 plugin=disks", or "volume data[0..2] plugin=disks".
@@ -207,7 +183,7 @@ func (p *parser) volume(words []string) error {
 	if err != nil {
 		return err
 	}
-	names, err := p.names(head)
+	names, err := p.scope.names(head)
 	if err != nil {
 		return err
 	}
@@ -215,16 +191,16 @@ func (p *parser) volume(words []string) error {
 	for _, n := range names {
 		v.Names = append(v.Names, cluster.VolumeID(n))
 	}
-	if p.room -= len(v.Names) * at.Count; p.room < 0 {
+	if p.scope.room -= len(v.Names) * at.Count; p.scope.room < 0 {
 		return errTooMany
 	}
 	for _, id := range v.IDs() {
-		if line := p.volumes[id]; line != 0 {
+		if line := p.scope.volumes[id]; line != 0 {
 			return fmt.Errorf("volume %s is already on line %d", id, line)
 		}
-		p.volumes[id] = p.line
+		p.scope.volumes[id] = p.line
 	}
-	_, err = params(v.fields(), words)
+	_, err = params(p.scope.fields(&v), words)
 	p.scenario.Volumes = append(p.scenario.Volumes, v)
 	return err
 }
@@ -254,7 +230,7 @@ func (p *parser) realOnly() {
 	}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Containers {
-			p.line = p.nodes[n.IDs[0]]
+			p.line = p.scope.nodes[n.IDs[0]]
 			p.problem(fmt.Errorf("containers needs clients=%s", RealClients))
 		}
 	}
@@ -263,11 +239,11 @@ func (p *parser) realOnly() {
 		p.problem(fmt.Errorf("hold needs clients=%s", RealClients))
 	}
 	if len(s.Volumes) > 0 {
-		p.line = p.volumes[s.Volumes[0].IDs()[0]]
+		p.line = p.scope.volumes[s.Volumes[0].IDs()[0]]
 		p.problem(fmt.Errorf("volumes need clients=%s", RealClients))
 	}
 	for j, g := range s.EachGroup() {
-		if earlier := p.jobs[j.Key]; g.Serves != (Service{}) && earlier != nil {
+		if earlier := p.scope.jobs[j.Key]; g.Serves != (Service{}) && earlier != nil {
 			p.line = earlier.line
 			p.problem(fmt.Errorf("plugin=%s needs clients=%s", g.Serves.text(), RealClients))
 		}
@@ -298,9 +274,9 @@ type VolumeChange struct {
 	Volume cluster.VolumeID
 	Change VolumeVerb
 	// Node is the node from which a volume is detached.
-	Node cluster.NodeID
+	Node cluster.NodeID `drain:"on"`
 	// Force detaches or deregisters a volume that allocations use.
-	Force bool
+	Force bool `drain:"force"`
 }
 
 // VolumeVerb is a change of a volume.
@@ -313,24 +289,14 @@ const (
 	VolumeDetach     VolumeVerb = "detach"
 )
 
-func (o *VolumeChange) words() []string {
-	return []string{"volume", string(o.Volume), string(o.Change)}
-}
-
-func (o *VolumeChange) fields(p *scope) []field {
-	node := field{
-		name: "on",
-		set: func(v string) error {
-			o.Node = cluster.NodeID(v)
-			return p.checkNode(o.Node)
-		},
-		text: func() string { return string(o.Node) },
-	}
+// only returns those of its parameters that its change has.
+func (o *VolumeChange) only(fields []field) []field {
 	switch o.Change {
 	case VolumeDetach:
-		return []field{node.must(), flag("force", &o.Force)}
+		fields[0].required = true
+		return fields
 	case VolumeDeregister:
-		return []field{flag("force", &o.Force)}
+		return fields[1:]
 	}
 	return nil
 }
