@@ -160,8 +160,8 @@ func TestDiff(t *testing.T) {
 	must.Eq(t, "", diff("a\nb", "a\nb"))
 	must.Eq(t, "- a\n+ b\n", diff("a", "b"))
 	must.Eq(t, "-\n+ a\n", diff("", "a"))
-	must.Eq(t, "  2\n  3\n- 4\n+ four\n  5\n  6\n  ...\n  8\n  9\n+ 9.5\n  10\n",
-		diff("1\n2\n3\n4\n5\n6\n7\n8\n9\n10", "1\n2\n3\nfour\n5\n6\n7\n8\n9\n9.5\n10"))
+	must.Eq(t, "  1\n  2\n- 3\n+ three\n  4\n  5\n  6\n  ...\n  10\n  11\n  12\n+ 12.5\n  13\n",
+		diff("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13", "1\n2\nthree\n4\n5\n6\n7\n8\n9\n10\n11\n12\n12.5\n13"))
 	long := diff("x\n"+strings.Repeat("a\n", 2100)+"y", "x\n"+strings.Repeat("b\n", 2100)+"y")
 	must.Eq(t, "  x\n"+strings.Repeat("- a\n", 2100)+strings.Repeat("+ b\n", 2100)+"  y\n", long)
 }
