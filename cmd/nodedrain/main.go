@@ -109,7 +109,7 @@ func commands(ctx context.Context, std cli.Stdio) cli.Program {
 		"version":    cli.Factory(&versionCommand{out: std.Out}),
 
 		"token":        operate.Entry("token", cli.Parent("Create tokens for the HTTP API", server.TokenHelp)),
-		"token create": cli.Factory(&server.TokenCreateCommand{Out: std.Out, Errs: std.Errs}),
+		"token create": operate.Entry("token create", server.TokenCreate),
 	}
 	maps.Copy(all, plugin.Commands(operate))
 	return all

@@ -3,7 +3,6 @@ package alloc
 import (
 	"context"
 	"errors"
-	"flag"
 	"os"
 	"sync"
 
@@ -16,89 +15,54 @@ import (
 
 // Exec is "nodedrain alloc exec".
 func Exec() *cli.Command {
-	var f execFlags
+	f := execFlags{input: true, escape: "~"}
 	return &cli.Command{
 		Short: "Run a command in a task",
-		Help: `
-Usage: nodedrain alloc exec [options] ALLOC COMMAND [ARGUMENT...]
-
+		About: `
   Runs a command in a running task, with the task's environment. Options of nodedrain come
   before ALLOC. If the allocation has one task, -task is not needed. ALLOC is the
   allocation's id or a prefix of it.
-
-Options:
-
-  -task TASK        The task.
-  -i                Send the standard input to the command. Default: true. -i=false sends
-                    nothing.
-  -t                Give the command a terminal. The default is true if the standard
-                    input and output are terminals and -i is true.
-  -e CHARACTER      With a terminal: CHARACTER and "." at the start of a line end the
-                    connection. CHARACTER twice sends it once. "none" switches this off.
-                    Default: ~.
 `,
 		Exits: `
-
-Exit code:
-
   That of the command; 1 if it did not start or its exit code is unknown; 130 if you ended
   the connection.
 `,
-		Connects: true, Flags: f.set,
-		Args: cli.Arguments{Most: -1, Verbatim: true, Complete: cli.IDs("allocs")},
-		Run:  func(c *cli.Call) error { return (&execCommand{c}).run(&f) },
+		Args: "ALLOC COMMAND [ARGUMENT...]", Verbatim: true, Connects: true, Run: f.run,
+		Options: cli.Options{
+			cli.Flag(&f.task, "task TASK", "The task."),
+			cli.Flag(&f.input, "i", "Send the standard input to the command. -i=false sends nothing."),
+			cli.Flag(&f.tty, "t", "Give the command a terminal. The default is true if the standard input and output are terminals and -i is true."),
+			cli.Flag(&f.escape, "e CHARACTER", `With a terminal: CHARACTER and "." at the start of a line end the connection. CHARACTER twice sends it once. "none" switches this off.`),
+		},
 	}
 }
-
-type execCommand struct{ *cli.Call }
 
 // execFlags are its flags.
 type execFlags struct {
-	taskFlags
-	input, tty bool
-	escape     string
+	task, escape string
+	input, tty   bool
 }
 
-func (f *execFlags) set(set *flag.FlagSet) {
-	f.taskFlags.set(set)
-	set.BoolVar(&f.input, "i", true, "")
-	set.BoolVar(&f.tty, "t", false, "")
-	set.StringVar(&f.escape, "e", "~", "")
-}
-
-func (c *execCommand) run(f *execFlags) error {
-	about := c.Args
-	if len(about) > 1 && about[1] == "--" {
-		about = append(about[:1:1], about[2:]...)
-	}
-	if len(about) < 2 {
-		return c.UsageError("This command takes two or more arguments: <alloc> <command> [<argument>...]")
-	}
+func (f *execFlags) run(c *cli.Call) error {
 	if f.escape != "none" && len(f.escape) != 1 {
 		return c.UsageError(`-e must be one character or "none"`)
 	}
-	in, out := c.terminals()
+	in, out := terminal(c.In), terminal(c.Out)
 	switch {
 	case !c.Set("t"):
 		f.tty = f.input && in != nil && out != nil
 	case f.tty && !f.input:
 		return c.UsageError("-t needs -i")
 	}
-	api := c.API
-	a, err := alloc(&c.Base, api, about[0])
+	a, task, err := taskNamed(c, f.task)
 	if err != nil {
 		return err
 	}
-	task, err := taskOf(a, f.task)
-	if err != nil {
-		return err
-	}
-	request := client.ExecRequest{Task: task, Command: about[1:], TTY: f.tty}
-	return c.execute(api.Alloc(a.ID), request, f, in, out)
+	return f.execute(c, c.API.Alloc(a.ID), client.ExecRequest{Task: task, Command: c.Args[1:], TTY: f.tty}, in, out)
 }
 
 // execute runs the command. in and out are the user's terminal, or nil.
-func (c *execCommand) execute(a client.Alloc, r client.ExecRequest, f *execFlags, in, out *os.File) error {
+func (f *execFlags) execute(c *cli.Call, a client.Alloc, r client.ExecRequest, in, out *os.File) error {
 	ctx, cancel := context.WithCancel(c.Ctx)
 	var watching sync.WaitGroup
 	defer func() {
@@ -138,15 +102,12 @@ func (c *execCommand) execute(a client.Alloc, r client.ExecRequest, f *execFlags
 	return nil
 }
 
-// terminals returns the input and the output of the command if they are terminals, otherwise nil.
-func (c *execCommand) terminals() (in, out *os.File) {
-	is := func(stream any) *os.File {
-		if f, ok := stream.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-			return f
-		}
-		return nil
+// terminal returns the terminal that a stream is, or nil.
+func terminal(stream any) *os.File {
+	if f, ok := stream.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return f
 	}
-	return is(c.In), is(c.Out)
+	return nil
 }
 
 // Untouched marks where the command of "alloc exec" begins, so that its options, such as -h, are not those

@@ -1,7 +1,6 @@
 package alloc
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,34 +8,19 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // allocs lists allocations, and finds one of them.
-func allocs(c *cli.Base, api *client.Client, verbose bool) *cli.Lister[*wire.AllocationListStub] {
-	return &cli.Lister[*wire.AllocationListStub]{
-		Noun: "allocation",
-		List: func(q client.Query) ([]*wire.AllocationListStub, client.Answer, error) {
-			return api.Allocations(c.Ctx, q)
-		},
+func allocs(c *cli.Call, verbose bool) *cli.Lister[*wire.AllocationListStub, *wire.Allocation] {
+	return &cli.Lister[*wire.AllocationListStub, *wire.Allocation]{
+		Noun:  "allocation",
+		List:  c.API.Allocations,
 		ID:    func(a *wire.AllocationListStub) string { return a.ID },
 		Old:   EndedAlloc,
 		Table: func(allocs []*wire.AllocationListStub) *cli.Table { return StubTable(allocs, verbose, time.Now()) },
+		Read:  c.API.Allocation,
 	}
-}
-
-// alloc returns the allocation that an id or a prefix of it names.
-func alloc(c *cli.Base, api *client.Client, given string) (*wire.Allocation, error) {
-	stub, err := allocs(c, api, false).Find(given)
-	if err != nil {
-		return nil, err
-	}
-	a, _, err := api.Allocation(c.Ctx, stub.ID, client.Query{})
-	if err != nil {
-		return nil, cli.Errorf("Error querying allocation: %v", err)
-	}
-	return a, nil
 }
 
 // taskNames returns the names of an allocation's tasks, sorted.
@@ -54,39 +38,62 @@ func taskNames(a *wire.Allocation) []string {
 }
 
 // taskOf returns the task of an allocation that the user names, or without a name its only task.
-func taskOf(a *wire.Allocation, given string) (string, error) {
+func taskOf(a *wire.Allocation, task string) (string, error) {
 	names := taskNames(a)
 	list := "\n  * " + strings.Join(names, "\n  * ")
 	switch {
-	case slices.Contains(names, given):
-		return given, nil
+	case slices.Contains(names, task):
+		return task, nil
 	case len(names) == 0:
 		return "", cli.Errorf("Allocation %q has no tasks", cli.ShortID(a.ID, false))
-	case given != "":
-		return "", cli.Errorf("Allocation %q has no task %q. Its tasks are:%s", cli.ShortID(a.ID, false), given, list)
+	case task != "":
+		return "", cli.Errorf("Allocation %q has no task %q. Its tasks are:%s", cli.ShortID(a.ID, false), task, list)
 	case len(names) > 1:
 		return "", cli.Errorf("Allocation %q has several tasks:%s\n\nPlease specify the task.", cli.ShortID(a.ID, false), list)
 	}
 	return names[0], nil
 }
 
-// taskFlags are the flags of the commands about a task of an allocation.
-type taskFlags struct{ task string }
-
-func (f *taskFlags) set(set *flag.FlagSet) { set.StringVar(&f.task, "task", "", "") }
-
-// taskArguments are the arguments of these commands.
-func taskArguments() cli.Arguments {
-	return cli.Arguments{Least: 1, Most: 2, Usage: "This command takes one or two arguments: <alloc> [<task>]", Complete: cli.IDs("allocs")}
+// taskNamed returns the allocation that the first argument names, and the task that the user names; see
+// taskOf.
+func taskNamed(c *cli.Call, task string) (*wire.Allocation, string, error) {
+	a, err := allocs(c, false).Named(c, c.Args[0])
+	if err != nil {
+		return nil, "", err
+	}
+	task, err = taskOf(a, task)
+	return a, task, err
 }
 
-// alloc returns the allocation of the arguments. The task may be the second one.
-func (f *taskFlags) alloc(c *cli.Call) (alloc string, err error) {
-	switch args := c.Args; {
-	case len(args) == 2 && f.task != "" && f.task != args[1]:
-		return "", c.UsageError(fmt.Sprintf("The task is %q with -task, and %q as an argument", f.task, args[1]))
-	case len(args) == 2:
-		f.task = args[1]
+// taskFlag is a task that the user names with -task, or as the second argument.
+type taskFlag string
+
+func (f *taskFlag) option() cli.Option {
+	return cli.Flag((*string)(f), "task TASK", "The task, instead of the second argument.")
+}
+
+// resolve reads the second argument.
+func (f *taskFlag) resolve(c *cli.Call) error {
+	if len(c.Args) < 2 {
+		return nil
 	}
-	return c.Args[0], nil
+	if *f != "" && string(*f) != c.Args[1] {
+		return c.UsageError(fmt.Sprintf("The task is %q with -task, and %q as an argument", *f, c.Args[1]))
+	}
+	*f = taskFlag(c.Args[1])
+	return nil
+}
+
+// alloc returns the allocation of the first argument. Without a name of a task the command is about its
+// running tasks, which the text names.
+func (f *taskFlag) alloc(c *cli.Call) (a *wire.Allocation, text string, err error) {
+	if a, err = allocs(c, false).Named(c, c.Args[0]); err != nil {
+		return nil, "", err
+	}
+	id := cli.ShortID(a.ID, false)
+	if *f == "" {
+		return a, fmt.Sprintf("the running tasks of allocation %q", id), nil
+	}
+	_, err = taskOf(a, string(*f))
+	return a, fmt.Sprintf("task %q of allocation %q", *f, id), err
 }

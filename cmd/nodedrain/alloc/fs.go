@@ -2,7 +2,6 @@ package alloc
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
@@ -17,47 +16,32 @@ func FS() *cli.Command {
 	var f fsFlags
 	return &cli.Command{
 		Short: "Show files of an allocation",
-		Help: `
-Usage: nodedrain alloc fs [options] ALLOC [PATH]
-
+		About: `
   Lists the folder PATH of an allocation, or prints the file PATH. Without PATH, lists the
   folder of the allocation: "alloc" is shared by its tasks, with the logs in "alloc/logs",
   and each task has a folder of its own. ALLOC is the allocation's id or a prefix of it.
-
-Options:
-
-  -stat             Describe the file or folder instead.
-  -H                Show sizes in bytes, and exact times in UTC.
 `,
-		Connects: true, Flags: f.set,
-		Args: cli.Arguments{Least: 1, Most: 2, Usage: "This command takes one or two arguments: <alloc> [<path>]", Complete: cli.IDs("allocs")},
-		Run:  func(c *cli.Call) error { return (&fSCommand{c}).run(&f) },
+		Args: "ALLOC [PATH]", Connects: true, Run: f.run,
+		Options: cli.Options{
+			cli.Flag(&f.stat, "stat", "Describe the file or folder instead."),
+			cli.Flag(&f.exact, "H", "Show sizes in bytes, and exact times in UTC."),
+		},
 	}
 }
 
-type fSCommand struct{ *cli.Call }
-
 // fsFlags are its flags.
-type fsFlags struct {
-	stat, exact bool
-}
+type fsFlags struct{ stat, exact bool }
 
-func (f *fsFlags) set(set *flag.FlagSet) {
-	set.BoolVar(&f.stat, "stat", false, "")
-	set.BoolVar(&f.exact, "H", false, "")
-}
-
-func (c *fSCommand) run(f *fsFlags) error {
-	api := c.API
-	stub, err := allocs(&c.Base, api, false).Find(c.Args[0])
+func (f *fsFlags) run(c *cli.Call) error {
+	stub, err := allocs(c, false).Find(c, c.Args[0])
 	if err != nil {
 		return err
 	}
-	return c.show(api.Alloc(stub.ID), f, strings.Join(c.Args[1:], ""))
+	return f.show(c, c.API.Alloc(stub.ID), strings.Join(c.Args[1:], ""))
 }
 
 // show describes a path, lists it or prints it. An empty path is the folder of the allocation.
-func (c *fSCommand) show(a client.Alloc, f *fsFlags, path string) error {
+func (f *fsFlags) show(c *cli.Call, a client.Alloc, path string) error {
 	path = cmp.Or(path, "/")
 	info, err := a.Stat(c.Ctx, path)
 	switch {
@@ -69,7 +53,7 @@ func (c *fSCommand) show(a client.Alloc, f *fsFlags, path string) error {
 		t.Write(c.Out)
 		return nil
 	case info.IsDir:
-		return c.list(a, f, path)
+		return f.list(c, a, path)
 	}
 	file, err := a.Open(c.Ctx, path)
 	if err != nil {
@@ -82,7 +66,7 @@ func (c *fSCommand) show(a client.Alloc, f *fsFlags, path string) error {
 	return nil
 }
 
-func (c *fSCommand) list(a client.Alloc, f *fsFlags, path string) error {
+func (f *fsFlags) list(c *cli.Call, a client.Alloc, path string) error {
 	files, err := a.Files(c.Ctx, path)
 	if err != nil {
 		return cli.Errorf("Error listing %s: %v", path, err)

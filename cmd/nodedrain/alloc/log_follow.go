@@ -13,10 +13,10 @@ import (
 
 // follow prints a log until its task has ended. Only the first read may be refused. After that the servers
 // and the node may restart: the reads go on after the last frame.
-func (c *logsCommand) follow(api *client.Client, alloc string, from *taskLog) error {
+func (l *taskLog) follow(c *cli.Call, alloc string) error {
 	lost := false
-	api.OnMove(nil) // an outage has one line
-	from.heard = func() {
+	c.API.OnMove(nil) // an outage has one line
+	l.answered = func() {
 		if lost {
 			fmt.Fprintln(c.Errs, "the log continues")
 		}
@@ -26,7 +26,7 @@ func (c *logsCommand) follow(api *client.Client, alloc string, from *taskLog) er
 	servers.Answered()
 	var ended time.Time // when the end of the task was observed
 	for first := true; ; first = false {
-		err := from.print(c.Ctx, true)
+		err := l.print(c.Ctx, true)
 		if c.Ctx.Err() != nil || lasting(err) || first && answered(err) {
 			return err
 		}
@@ -41,13 +41,13 @@ func (c *logsCommand) follow(api *client.Client, alloc string, from *taskLog) er
 			cli.Pause(c.Ctx, client.Pause)
 			continue
 		}
-		a, _, unread := api.Allocation(c.Ctx, alloc, client.Query{})
+		a, _, unread := c.API.Allocation(c.Ctx, alloc, client.Query{})
 		switch {
 		case client.NotFound(unread):
 			return errors.Join(err, unread)
 		case unread != nil && servers.Over():
 			return unread
-		case unread == nil && Over(a, from.from.Task):
+		case unread == nil && Over(a, l.from.Task):
 			ended = time.Now()
 			continue // once more: it may have written something
 		case unread == nil:

@@ -20,11 +20,11 @@ type taskLog struct {
 	// from is what the next read requests: at first what the user selected, then what comes after the last
 	// frame.
 	from client.LogsQuery
-	// heard is called when a read has begun to be answered, or is nil.
-	heard func()
+	// answered is called when the first frame of a read has arrived, or is nil.
+	answered func()
 }
 
-// errElsewhere is the answer of a server that does not know [client.LogsQuery].File, when the log has more
+// errElsewhere is the failure of a server without [client.LogsQuery].File, when the log has more
 // than one file.
 var errElsewhere = errors.New("the server cannot continue the log at the same line: its release is older")
 
@@ -42,16 +42,16 @@ func (l *taskLog) print(ctx context.Context, follow bool) error {
 	})
 }
 
-// read takes in the log from where the last read ended.
-func (l *taskLog) read(ctx context.Context, follow bool, take func([]byte) error) error {
+// read reads the log from where the last read ended.
+func (l *taskLog) read(ctx context.Context, follow bool, write func([]byte) error) error {
 	l.from.Follow = follow
 	first, again := true, l.from.File != ""
 	for frame, err := range l.alloc.Logs(ctx, l.from) {
 		if err != nil {
 			return err
 		}
-		if first && l.heard != nil {
-			l.heard()
+		if first && l.answered != nil {
+			l.answered()
 		}
 		first = false
 		if len(frame.Data) == 0 { // the next frame says where the log goes on
@@ -67,7 +67,7 @@ func (l *taskLog) read(ctx context.Context, follow bool, take func([]byte) error
 		if frame.File != "" {
 			l.from.File = path.Base(frame.File)
 		}
-		if err := take(frame.Data); err != nil {
+		if err := write(frame.Data); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func (l *taskLog) follows(frame wire.StreamFrame) bool {
 	return same && start == l.from.Offset || !same && start == 0
 }
 
-// The last lines are looked for in the last bytes: first in lineGuess for each line, then in more, at most
+// The last lines are searched in the last bytes: first in lineGuess for each line, then in more, at most
 // in mostTail.
 const (
 	lineGuess = 160

@@ -1,8 +1,6 @@
 package alloc
 
 import (
-	"flag"
-
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
@@ -14,64 +12,43 @@ func Logs() *cli.Command {
 	var f logsFlags
 	return &cli.Command{
 		Short: "Show the output of a task",
-		Help: `
-Usage: nodedrain alloc logs [options] ALLOC [TASK]
-
+		About: `
   Prints the standard output of a task, as far as its node keeps it. TASK is not needed if
   the allocation has one task. ALLOC is the allocation's id or a prefix of it.
 
   With -f the command follows the log until the task has ended. If a connection is lost,
   or a server or the client of the node restarts, it continues from the same line.
-
-Options:
-
-  -f                Wait for more output, until the task has ended.
-  -stderr           Show the standard error. -stdout is the default.
-  -stdout           Show the standard output.
-  -tail             Show the end of the log: its last 10 lines, unless -n or -c is given.
-  -n LINES          Show the last lines, at most 4 MiB.
-  -c BYTES          Show the last bytes.
-  -task TASK        The task, instead of the second argument.
 `,
 		Exits: `
-
-Exit code:
-
   0     The log was printed. With -f: the task has ended.
   1     The log cannot be read. With -f: no server answered for 10 minutes.
   130   After Ctrl-C.
 `,
-		Connects: true, Flags: f.set,
-		Args: taskArguments(),
-		Run:  func(c *cli.Call) error { return (&logsCommand{c}).run(&f) },
+		Args: "ALLOC [TASK]", Connects: true, Run: f.run,
+		Options: cli.Options{
+			cli.Flag(&f.follow, "f", "Wait for more output, until the task has ended."),
+			cli.Flag(&f.stderr, "stderr", "Show the standard error. -stdout is the default."),
+			cli.Flag(&f.stdout, "stdout", "Show the standard output."),
+			cli.Flag(&f.tail, "tail", "Show the end of the log: its last 10 lines, unless -n or -c is given."),
+			cli.Flag(&f.lines, "n LINES", "Show the last lines, at most 4 MiB."),
+			cli.Flag(&f.bytes, "c BYTES", "Show the last bytes."),
+			f.task.option(),
+		},
 	}
 }
 
-type logsCommand struct{ *cli.Call }
-
 // logsFlags are its flags.
 type logsFlags struct {
-	taskFlags
+	task                         taskFlag
 	follow, stderr, stdout, tail bool
 	lines, bytes                 int64
-}
-
-func (f *logsFlags) set(set *flag.FlagSet) {
-	f.taskFlags.set(set)
-	set.BoolVar(&f.follow, "f", false, "")
-	set.BoolVar(&f.stderr, "stderr", false, "")
-	set.BoolVar(&f.stdout, "stdout", false, "")
-	set.BoolVar(&f.tail, "tail", false, "")
-	set.Int64Var(&f.lines, "n", 0, "")
-	set.Int64Var(&f.bytes, "c", 0, "")
 }
 
 // defaultLines is the number of lines of -tail.
 const defaultLines = 10
 
-func (c *logsCommand) run(f *logsFlags) error {
-	id, err := f.alloc(c.Call)
-	if err != nil {
+func (f *logsFlags) run(c *cli.Call) error {
+	if err := f.task.resolve(c); err != nil {
 		return err
 	}
 	last, offset := c.Set("n"), c.Set("c")
@@ -83,16 +60,11 @@ func (c *logsCommand) run(f *logsFlags) error {
 	case f.tail && !last && !offset:
 		f.lines, last = defaultLines, true
 	}
-	api := c.API
-	a, err := alloc(&c.Base, api, id)
+	a, task, err := taskNamed(c, string(f.task))
 	if err != nil {
 		return err
 	}
-	task, err := taskOf(a, f.task)
-	if err != nil {
-		return err
-	}
-	from := &taskLog{alloc: api.Alloc(a.ID), out: c.Out, errs: c.Errs, from: client.LogsQuery{Task: task, Stderr: f.stderr}}
+	from := &taskLog{alloc: c.API.Alloc(a.ID), out: c.Out, errs: c.Errs, from: client.LogsQuery{Task: task, Stderr: f.stderr}}
 	if offset {
 		from.from.FromEnd, from.from.Offset = true, f.bytes
 	}
@@ -101,7 +73,7 @@ func (c *logsCommand) run(f *logsFlags) error {
 	}
 	switch {
 	case err == nil && f.follow:
-		err = c.follow(api, a.ID, from)
+		err = from.follow(c, a.ID)
 	case err == nil && !last:
 		err = from.print(c.Ctx, false)
 	}

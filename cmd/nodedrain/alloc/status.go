@@ -10,29 +10,26 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/volume"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // Status is "nodedrain alloc status".
 func Status() *cli.Command {
-	return cli.Status("List allocations, or show one", "alloc status [options] [ALLOC]", `  Without ALLOC, lists the allocations of the namespace that have not ended. With ALLOC,
+	return cli.Status("List allocations, or show one", "[ALLOC]", `
+  Without ALLOC, lists the allocations of the namespace that have not ended. With ALLOC,
   shows the allocation: its node, its health, the mark of a drain, its predecessor and
   replacement, the states and events of its tasks, their devices, its volumes, the volumes
   that keep it from ending, and the resources in use, if its node answers. ALLOC is the
-  allocation's id or a prefix of it.`, "allocs", func(call *cli.Call, f *cli.StatusFlags) *cli.Lister[*wire.AllocationListStub] {
-		c, api := &statusCommand{call}, call.API
-		l := allocs(&c.Base, api, f.Verbose)
-		l.One = func(a *wire.AllocationListStub) error { return c.one(api, f, a.ID) }
+  allocation's id or a prefix of it.
+`, func(c *cli.Call, f *cli.StatusFlags) *cli.Lister[*wire.AllocationListStub, *wire.Allocation] {
+		l := allocs(c, f.Verbose)
+		l.Show = func(a *wire.Allocation) error { return show(c, a, f.Verbose) }
 		return l
 	})
 }
 
-type statusCommand struct{ *cli.Call }
-
 // Help is the help of the parent command.
-const Help = `Usage: nodedrain alloc <command> [options]
-
+const Help = `
   Shows allocations, their files and the output of their tasks, and runs commands in
   tasks, sends them signals, and restarts and stops them. The node of the allocation
   answers most of these commands, through any server.`
@@ -76,41 +73,24 @@ func healthText(s *wire.DeploymentStatus) string {
 	return "unhealthy"
 }
 
-// one shows one allocation.
-func (c *statusCommand) one(api *client.Client, f *cli.StatusFlags, id string) error {
-	a, _, err := api.Allocation(c.Ctx, id, client.Query{})
-	switch {
-	case err != nil:
-		return cli.Errorf("Error querying allocation: %v", err)
-	case c.Raw():
-		return c.PrintRaw(a)
-	}
-	allocFacts(a, f.Verbose).Write(c.Out)
-	c.tasks(a)
-	if t := AssignedTable(a); t != nil {
-		fmt.Fprintln(c.Out, "\nDevices")
-		t.Write(c.Out)
-	}
-	if t := volumeTable(a); t != nil {
-		fmt.Fprintln(c.Out, "\nVolumes")
-		t.Write(c.Out)
-	}
-	if t := volume.HoldTable(a.VolumeHolds, f.Verbose); t != nil {
-		fmt.Fprintln(c.Out, "\nVolumes Still On The Node")
-		t.Write(c.Out)
-	}
-	volume.PrintControllerCalls(c.Out, a.ControllerCalls, f.Verbose)
-	c.usage(api, a)
+// show prints one allocation.
+func show(c *cli.Call, a *wire.Allocation, verbose bool) error {
+	allocFacts(a, verbose).Write(c.Out)
+	tasks(&c.Base, a)
+	c.SectionIfAny("Devices", AssignedTable(a))
+	c.SectionIfAny("Volumes", volumeTable(a))
+	c.SectionIfAny("Volumes Still On The Node", volume.HoldTable(a.VolumeHolds, verbose))
+	volume.PrintControllerCalls(&c.Base, a.ControllerCalls, verbose)
+	usage(c, a)
 	return nil
 }
 
 // tasks prints the states of an allocation's tasks, and their events, newest first.
-func (c *statusCommand) tasks(a *wire.Allocation) {
+func tasks(c *cli.Base, a *wire.Allocation) {
 	names := slices.Sorted(maps.Keys(a.TaskStates))
 	if len(names) == 0 {
 		return
 	}
-	fmt.Fprintln(c.Out, "\nTasks")
 	t := cli.NewTable("Task", "Driver", "State", "Failed", "Exit Code", "Restarts", "Started", "Finished", "Waits For")
 	for _, name := range names {
 		s, waits := a.TaskStates[name], "-"
@@ -119,18 +99,13 @@ func (c *statusCommand) tasks(a *wire.Allocation) {
 		}
 		t.Row(name, driverOf(a, name), s.State, fmt.Sprint(s.Failed), exitCodeOf(s), fmt.Sprint(s.Restarts), cli.TimeCell(s.StartedAt), cli.TimeCell(s.FinishedAt), waits)
 	}
-	t.Write(c.Out)
+	c.Section("Tasks", t)
 	for _, name := range names {
-		events := a.TaskStates[name].Events
-		if len(events) == 0 {
-			continue
-		}
-		fmt.Fprintf(c.Out, "\nEvents of task %q\n", name)
 		t := cli.NewTable("Time", "Type", "Message")
-		for _, e := range slices.Backward(events) {
+		for _, e := range slices.Backward(a.TaskStates[name].Events) {
 			t.Row(cli.Ago(e.Time, time.Now(), true), e.Type, cmp.Or(e.DisplayMessage, e.Message, "-"))
 		}
-		t.Write(c.Out)
+		c.SectionIfAny(fmt.Sprintf("Events of task %q", name), t)
 	}
 }
 
@@ -159,12 +134,8 @@ func allocFacts(a *wire.Allocation, verbose bool) *cli.Facts {
 	}
 	f.Add("Created", cli.Ago(a.CreateTime, time.Now(), true))
 	f.Add("Modified", cli.Ago(a.ModifyTime, time.Now(), true))
-	if a.PreviousAllocation != "" {
-		f.Add("Replaces", cli.ShortID(a.PreviousAllocation, verbose))
-	}
-	if a.NextAllocation != "" {
-		f.Add("Replaced By", cli.ShortID(a.NextAllocation, verbose))
-	}
+	f.AddAny("Replaces", cli.ShortID(a.PreviousAllocation, verbose))
+	f.AddAny("Replaced By", cli.ShortID(a.NextAllocation, verbose))
 	if r := a.Resources; r != nil {
 		f.Add("Resources", fmt.Sprintf("%d MHz, %d MiB memory, %d MiB disk", cli.Number(r.CPU), cli.Number(r.MemoryMB), cli.Number(r.DiskMB)))
 	}

@@ -25,9 +25,7 @@ func TestAllocStatus_tasks(t *testing.T) {
 			Events:  []cluster.TaskEvent{{Type: "Received", Time: at}, {Type: "Started", Time: at.Add(time.Second), Message: "Task started by client"}}},
 	}}, TaskGroup: "main", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "other"}, {Name: "main", Tasks: []*cluster.Task{{Name: "server", Driver: "raw_exec"}}}}}}, "global")
 	var out bytes.Buffer
-	c := statusCommand{Call: &cli.Call{}}
-	c.Out = &out
-	c.tasks(a)
+	tasks(&cli.Base{Stdio: cli.Stdio{Out: &out}}, a)
 	for _, line := range []string{
 		`(?m)^proxy +- +dead +true +137 +0 +2026-11-20T12:00:00\S* +2026-11-20T12:00:01\S* +-$`,
 		`(?m)^server +raw_exec +running +false +- +2 +2026-11-20T12:00:00\S* +- +process: pid 17 in state D$`,
@@ -37,7 +35,7 @@ func TestAllocStatus_tasks(t *testing.T) {
 	}
 }
 
-// The exit code is that of the last end of a process, if the client has said one.
+// The exit code is that of the last end of a process, if the client has reported one.
 func TestExitCodeOf(t *testing.T) {
 	t.Parallel()
 	ended := func(message string, details map[string]string) *wire.TaskEvent {

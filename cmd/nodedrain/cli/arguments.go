@@ -4,21 +4,67 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 )
 
+// Arguments names the arguments of a command, as in "ALLOC [TASK]". One in brackets is optional, and the last
+// one may end with "...": it can be repeated.
+type Arguments string
+
+// bounds returns the smallest and the largest number of arguments.
+func (a Arguments) bounds() (least, most int) {
+	for word := range strings.FieldsSeq(string(a)) {
+		most++
+		if word[0] != '[' {
+			least++
+		}
+	}
+	if strings.Contains(string(a), "...") {
+		most = math.MaxInt
+	}
+	return least, most
+}
+
+// usage is the error of another number of arguments.
+func (a Arguments) usage() string {
+	numbers := [...]string{"no", "one", "two", "three"}
+	least, most := a.bounds()
+	text := "This command takes " + numbers[least]
+	switch {
+	case most == 0:
+		return text + " arguments"
+	case least == 0 && most == 1:
+		return "This command takes either one or no arguments"
+	case most == math.MaxInt:
+		text += " or more"
+	case most > least:
+		text += " or " + numbers[most]
+	}
+	text += " argument"
+	if most > 1 {
+		text += "s"
+	}
+	words := strings.Fields(strings.ToLower(strings.ReplaceAll(string(a), "FILE", "PATH")))
+	for i, word := range words {
+		name := strings.Trim(word, "[.]")
+		words[i] = strings.Replace(word, name, "<"+name+">", 1)
+	}
+	return text + ": " + strings.Join(words, " ")
+}
+
 // ParseArguments parses a command line in which flags may follow arguments, and returns the
 // arguments. The error points to the help.
-func ParseArguments(set *flag.FlagSet, command string, args []string) (about []string, err error) {
+func ParseArguments(set *flag.FlagSet, command string, args []string) (parsed []string, err error) {
 	set.SetOutput(io.Discard) // the caller prints the error
 	for {
 		if err := Parse(set, command, args); err != nil {
 			return nil, err
 		}
 		if set.NArg() == 0 {
-			return about, nil
+			return parsed, nil
 		}
-		about = append(about, set.Arg(0))
+		parsed = append(parsed, set.Arg(0))
 		args = set.Args()[1:]
 	}
 }
@@ -31,9 +77,9 @@ func SetFlags(set *flag.FlagSet) map[string]bool {
 }
 
 // Exclusive refuses pairs of flags that exclude each other.
-func Exclusive(given map[string]bool, pairs [][2]string) error {
+func Exclusive(set map[string]bool, pairs [][2]string) error {
 	for _, p := range pairs {
-		if given[p[0]] && given[p[1]] {
+		if set[p[0]] && set[p[1]] {
 			return fmt.Errorf("-%s and -%s are mutually exclusive", p[0], p[1])
 		}
 	}

@@ -6,6 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/cli"
@@ -45,10 +48,12 @@ func (c *Base) Exit(err error) int {
 type Command struct {
 	// Short is the command in one line of a list.
 	Short string
-	// Help is the usage, the description and the options. Exits is the part about exit codes, or empty.
-	Help, Exits string
-	// Flags declares the command's own flags, or is nil.
-	Flags func(*flag.FlagSet)
+	// Forms are the command lines of the help, without the command. Empty is one, with all arguments.
+	Forms []string
+	// About is the description. Exits explains the exit codes, or is empty.
+	About, Exits string
+	// Options are the command's own flags.
+	Options Options
 	// Connects adds the flags of a connection to servers. The connection is open while the command runs.
 	Connects bool
 	// Positive refuses numbers and durations that the command line sets to zero, except the seed.
@@ -57,39 +62,21 @@ type Command struct {
 	Formats bool
 	// Args are the arguments.
 	Args Arguments
-	// FlagValues completes the values of flags, by their names without the hyphen.
+	// CountsArgs means that the command itself checks the number of its arguments.
+	CountsArgs bool
+	// Verbatim means that flags end at the first argument. A "--" after it is left out.
+	Verbatim bool
+	// FlagValues completes the values of flags, by their names with the hyphen.
 	FlagValues complete.Flags
 	// Failure is the exit code after an error. Zero means 1.
 	Failure int
 	// Run runs the command, or is nil if it has only subcommands.
 	Run func(*Call) error
+
+	// Help is the whole help of a command that declares its flags with Flags instead of Options.
+	Help  string
+	Flags func(*flag.FlagSet)
 }
-
-// Arguments are the arguments of a command. The zero value is a command without arguments.
-type Arguments struct {
-	// Least and Most are the smallest and the largest number of arguments. A Most below zero is no limit.
-	Least, Most int
-	// Usage is the error of another number.
-	Usage string
-	// Complete completes an argument, or is nil.
-	Complete Completion
-	// Verbatim means that flags end at the first argument.
-	Verbatim bool
-}
-
-// Completion returns what completes an argument.
-type Completion func(*Base) complete.Predictor
-
-// NodeIDs completes a prefix of a node's id or name.
-func NodeIDs(c *Base) complete.Predictor { return c.NodeIDs() }
-
-// IDs completes a prefix of an id in a context of the search.
-func IDs(context string) Completion {
-	return func(c *Base) complete.Predictor { return c.IDs(context) }
-}
-
-// Files completes the name of a file.
-func Files(*Base) complete.Predictor { return complete.PredictFiles("*") }
 
 // Call is one run of a command.
 type Call struct {
@@ -102,7 +89,7 @@ type Call struct {
 
 	flags      *flag.FlagSet
 	connection ConnectFlags
-	output     OutputFlags
+	output     outputFlags
 }
 
 // Set reports whether the command line has a flag.
@@ -119,14 +106,14 @@ func (c *Call) Exclusive(pairs ...[2]string) error {
 // UsageError returns the error of an invalid command line, with a pointer to the help.
 func (c *Call) UsageError(text string) error { return UsageError(c.Name, text) }
 
-// Again returns the flags that name the same servers, for a command line that the user can repeat.
-func (c *Call) Again() string { return c.connection.Again() }
-
-// Raw reports whether a flag requests the server's answer instead of tables.
-func (c *Call) Raw() bool { return c.output.Raw() }
-
-// PrintRaw prints the server's answer as the flags require. It prints nothing if the template fails.
-func (c *Call) PrintRaw(answer any) error { return PrintRaw(&c.output, c.Out, answer) }
+// SameServers returns the flags that name the same servers, for a command line that the user can repeat.
+// It leaves the token out.
+func (c *Call) SameServers() string {
+	if c.connection.config.Address == "" {
+		return ""
+	}
+	return " -address " + c.connection.config.Address
+}
 
 // entry is a command in the table of the program.
 type entry struct {
@@ -136,8 +123,8 @@ type entry struct {
 }
 
 // Parent returns a command that only has subcommands.
-func Parent(short, help string) func() *Command {
-	return func() *Command { return &Command{Short: short, Help: help} }
+func Parent(short, about string) func() *Command {
+	return func() *Command { return &Command{Short: short, About: about} }
 }
 
 // Entry returns the factory of a command with a name.
@@ -148,26 +135,48 @@ func (c Base) Entry(name string, command func() *Command) cli.CommandFactory {
 func (e *entry) Synopsis() string { return e.Short }
 
 func (e *entry) Help() string {
-	text := strings.TrimSpace(e.Command.Help)
+	if e.Command.Help != "" {
+		return strings.TrimSpace(e.Command.Help) + e.Exits
+	}
+	options := e.options(new(Call))
+	forms := e.Forms
+	switch {
+	case len(forms) > 0:
+	case e.Command.Run == nil:
+		forms = []string{"<command> [options]"}
+	case len(options) > 0:
+		forms = []string{"[options] " + string(e.Args)}
+	default:
+		forms = []string{string(e.Args)}
+	}
+	text := ""
+	for i, form := range forms {
+		text += strings.TrimRight(fmt.Sprintf("%-6s nodedrain %s %s", []string{"Usage:", ""}[min(i, 1)], e.name, form), " ") + "\n"
+	}
+	text += "\n" + strings.Trim(e.About, "\n") + "\n" + options.Help()
+	if e.Exits != "" {
+		text += "\nExit code:\n\n" + strings.Trim(e.Exits, "\n")
+	}
+	return strings.TrimRight(text, "\n")
+}
+
+// options returns all flags of the command, which set the variables of a call.
+func (e *entry) options(c *Call) Options {
+	all := slices.Clone(e.Options)
 	if e.Formats {
-		text += "\n" + OutputHelp
+		all = append(all, c.output.options()...)
 	}
 	if e.Connects {
-		text += "\n" + ConnectHelp
+		all = append(all, c.connection.options()...)
 	}
-	return strings.TrimRight(text, "\n") + e.Exits
+	return all
 }
 
 // prepare returns a call with all flags of the command.
 func (e *entry) prepare() *Call {
 	c := &Call{Base: e.base, Name: e.name, flags: flag.NewFlagSet(e.name, flag.ContinueOnError)}
 	c.flags.SetOutput(io.Discard) // Run prints the error
-	if e.Connects {
-		c.connection.Set(c.flags)
-	}
-	if e.Formats {
-		c.output.Set(c.flags)
-	}
+	e.options(c).Set(c.flags)
 	if e.Flags != nil {
 		e.Flags(c.flags)
 	}
@@ -193,7 +202,7 @@ func (e *entry) Run(args []string) int {
 
 func (e *entry) run(args []string) (err error) {
 	c := e.prepare()
-	if c.Args, err = e.Args.parse(c.flags, e.name, args); err != nil {
+	if c.Args, err = e.parse(c.flags, args); err != nil {
 		return err
 	}
 	if e.Positive {
@@ -210,37 +219,31 @@ func (e *entry) run(args []string) (err error) {
 	return e.Command.Run(c)
 }
 
-func (a *Arguments) parse(set *flag.FlagSet, name string, args []string) (parsed []string, err error) {
-	if a.Verbatim {
-		err = Parse(set, name, args)
-		parsed = set.Args()
-	} else {
-		parsed, err = ParseArguments(set, name, args)
-	}
-	if err == nil && (len(parsed) < a.Least || a.Most >= 0 && len(parsed) > a.Most) {
-		usage := a.Usage
-		if usage == "" {
-			usage = "This command takes no arguments"
+// parse returns the arguments of a command line.
+func (e *entry) parse(set *flag.FlagSet, args []string) (parsed []string, err error) {
+	if e.Verbatim {
+		err = Parse(set, e.name, args)
+		if parsed = set.Args(); len(parsed) > 1 && parsed[1] == "--" {
+			parsed = slices.Delete(parsed, 1, 2)
 		}
-		err = UsageError(name, usage)
+	} else {
+		parsed, err = ParseArguments(set, e.name, args)
+	}
+	if least, most := e.Args.bounds(); err == nil && !e.CountsArgs && (len(parsed) < least || len(parsed) > most) {
+		err = UsageError(e.name, e.Args.usage())
 	}
 	return parsed, err
 }
 
 // AutocompleteArgs completes an argument.
-func (e *entry) AutocompleteArgs() complete.Predictor {
-	if e.Args.Complete == nil {
-		return complete.PredictNothing
-	}
-	return e.Args.Complete(&e.base)
-}
+func (e *entry) AutocompleteArgs() complete.Predictor { return e.base.predictor(e.Args) }
 
 // AutocompleteFlags completes the flags.
 func (e *entry) AutocompleteFlags() complete.Flags {
-	flags := FlagPredictors(e.prepare().flags)
-	for name, predictor := range e.FlagValues {
-		flags["-"+name] = predictor
-	}
+	c := e.prepare()
+	flags := FlagPredictors(c.flags)
+	maps.Copy(flags, e.options(c).predictors())
+	maps.Copy(flags, e.FlagValues)
 	return flags
 }
 
@@ -264,6 +267,14 @@ func Errorf(format string, args ...any) error { return Error(fmt.Sprintf(format,
 // UsageError returns the error of an invalid command line, with a pointer to the help.
 func UsageError(command, text string) error {
 	return Errorf("%s\nFor additional help try 'nodedrain %s -help'", text, command)
+}
+
+// ReadFile reads a file, or the input for "-".
+func (c *Base) ReadFile(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(c.In)
+	}
+	return os.ReadFile(name)
 }
 
 // Warn prints the warnings of an answer, one on each line.

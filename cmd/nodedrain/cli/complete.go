@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/posener/complete"
@@ -15,11 +16,21 @@ import (
 // completionTimeout bounds how long a shell waits for ids.
 const completionTimeout = 2 * time.Second
 
-// NodeIDs completes a prefix of a node's id or name. It offers nothing if no server answers.
-func (c *Base) NodeIDs() complete.Predictor {
-	return complete.PredictFunc(func(typed complete.Args) []string {
-		return append(c.search(searchNodes, typed.Last), c.namesWith(typed.Last)...)
-	})
+// predictor completes the first argument of a command. It offers no ids if no server answers.
+func (c *Base) predictor(args Arguments) complete.Predictor {
+	first, _, _ := strings.Cut(strings.Trim(string(args), "["), " ")
+	switch first = strings.TrimRight(first, "]"); first {
+	case "FILE", "PATH":
+		return complete.PredictFiles("*")
+	case "NODE":
+		return complete.PredictFunc(func(typed complete.Args) []string {
+			return append(c.search(searchNodes, typed.Last), c.namesWith(typed.Last)...)
+		})
+	case "ALLOC", "EVAL", "JOB", "PLUGIN", "VOLUME":
+		context := strings.ToLower(first) + "s"
+		return complete.PredictFunc(func(typed complete.Args) []string { return c.search(context, typed.Last) })
+	}
+	return complete.PredictNothing
 }
 
 // search returns the ids that begin with a prefix.
@@ -34,7 +45,7 @@ func (c *Base) search(of, prefix string) (ids []string) {
 }
 
 // offer requests what a shell may offer, within the time that a user waits.
-func (c *Base) offer(ask func(context.Context, *client.Client)) {
+func (c *Base) offer(request func(context.Context, *client.Client)) {
 	api, err := c.Connect(&ConnectFlags{})
 	if err != nil {
 		return
@@ -42,7 +53,7 @@ func (c *Base) offer(ask func(context.Context, *client.Client)) {
 	defer api.Close()
 	ctx, cancel := context.WithTimeout(c.Ctx, completionTimeout)
 	defer cancel()
-	ask(ctx, api)
+	request(ctx, api)
 }
 
 // mostNames bounds how many names of nodes a shell is offered.
@@ -64,11 +75,6 @@ func (c *Base) namesWith(prefix string) (names []string) {
 		}
 	})
 	return names
-}
-
-// IDs completes a prefix of an id in a context of the search. It offers nothing if no server answers.
-func (c *Base) IDs(context string) complete.Predictor {
-	return complete.PredictFunc(func(typed complete.Args) []string { return c.search(context, typed.Last) })
 }
 
 // searchNodes is the context of a search for nodes.

@@ -11,58 +11,34 @@ import (
 // ConnectFlags are the servers' addresses and the user's credentials. Flags win over the
 // environment.
 type ConnectFlags struct {
-	config     client.Config
-	skipVerify bool
+	config client.Config
+	// colors is what the flags for colors set. It has no effect.
+	colors bool
 }
 
 // Set declares the flags in a set.
-func (f *ConnectFlags) Set(set *flag.FlagSet) {
+func (f *ConnectFlags) Set(set *flag.FlagSet) { f.options().Set(set) }
+
+// ConnectHelp returns the help of [ConnectFlags].
+func ConnectHelp() string { return new(ConnectFlags).options().Help() }
+
+func (f *ConnectFlags) options() Options {
 	c := &f.config
-	set.StringVar(&c.Address, "address", "", "")
-	set.StringVar(&c.Token, "token", "", "")
-	set.StringVar(&c.Region, "region", "", "")
-	set.StringVar(&c.Namespace, "namespace", "", "")
-	set.StringVar(&c.TLS.CACert, "ca-cert", "", "")
-	set.StringVar(&c.TLS.CAPath, "ca-path", "", "")
-	set.StringVar(&c.TLS.ClientCert, "client-cert", "", "")
-	set.StringVar(&c.TLS.ClientKey, "client-key", "", "")
-	set.StringVar(&c.TLS.ServerName, "tls-server-name", "", "")
-	set.BoolVar(&f.skipVerify, "tls-skip-verify", false, "")
-	set.Bool("no-color", false, "")
-	set.Bool("force-color", false, "")
-}
-
-// ConnectHelp are the options of [connectFlags], for the help of each command.
-const ConnectHelp = `
-General options:
-
-  -address URLS     The API of any server, or of several, separated by commas. If one does
-                    not answer, the command uses the next. Default: NOMAD_ADDR, or
-                    http://127.0.0.1:4646.
-  -token TOKEN      Token that authenticates the request. Default: NOMAD_TOKEN.
-  -region NAME      Region sent with the request. Default: NOMAD_REGION.
-  -namespace NAME   Namespace sent with the request. Default: NOMAD_NAMESPACE.
-  -ca-cert FILE     CA certificates to trust. Default: NOMAD_CACERT.
-  -ca-path DIR      Folder of CA certificate files. Default: NOMAD_CAPATH.
-  -client-cert FILE
-  -client-key FILE  TLS certificate and key of the client. Default:
-                    NOMAD_CLIENT_CERT and NOMAD_CLIENT_KEY.
-  -tls-server-name NAME
-                    Name that the server's certificate must contain. Default:
-                    NOMAD_TLS_SERVER_NAME.
-  -tls-skip-verify  Do not verify the server's certificate. Default:
-                    NOMAD_SKIP_VERIFY.
-  -no-color, -force-color
-                    Accepted for compatibility. Output has no colors.
-`
-
-// Again returns the flags that name the same servers, for a command line that the user can repeat.
-// It leaves the token out.
-func (f *ConnectFlags) Again() string {
-	if f.config.Address == "" {
-		return ""
+	return Options{
+		Heading("General options"),
+		Flag(&c.Address, "address URLS", "The API of any server, or of several, separated by commas. If one does not answer, the command uses the next. Default: NOMAD_ADDR, or http://127.0.0.1:4646."),
+		Flag(&c.Token, "token TOKEN", "Token that authenticates the request. Default: NOMAD_TOKEN."),
+		Flag(&c.Region, "region NAME", "Region sent with the request. Default: NOMAD_REGION."),
+		Flag(&c.Namespace, "namespace NAME", "Namespace sent with the request. Default: NOMAD_NAMESPACE."),
+		Flag(&c.TLS.CACert, "ca-cert FILE", "CA certificates to trust. Default: NOMAD_CACERT."),
+		Flag(&c.TLS.CAPath, "ca-path DIR", "Folder of CA certificate files. Default: NOMAD_CAPATH."),
+		Flag(&c.TLS.ClientCert, "client-cert FILE", "TLS certificate of the client. Default: NOMAD_CLIENT_CERT."),
+		Flag(&c.TLS.ClientKey, "client-key FILE", "TLS key of the client. Default: NOMAD_CLIENT_KEY."),
+		Flag(&c.TLS.ServerName, "tls-server-name NAME", "Name that the server's certificate must contain. Default: NOMAD_TLS_SERVER_NAME."),
+		Flag(&c.TLS.SkipVerify, "tls-skip-verify", "Do not verify the server's certificate. Default: NOMAD_SKIP_VERIFY."),
+		Flag(&f.colors, "no-color", "Accepted for compatibility. Output has no colors."),
+		Flag(&f.colors, "force-color", "Accepted for compatibility. Output has no colors."),
 	}
-	return " -address " + f.config.Address
 }
 
 // Connect returns a client configured by the flags, then by the environment.
@@ -103,25 +79,25 @@ func (f *ConnectFlags) Over(getenv func(string) string) (client.Config, error) {
 	if err != nil {
 		return config, Errorf("Error initializing client: %v", err)
 	}
-	given := &f.config
+	flags := f.config
 	for _, setting := range []struct{ to, from *string }{
-		{&config.Address, &given.Address},
-		{&config.Token, &given.Token},
-		{&config.Region, &given.Region},
-		{&config.Namespace, &given.Namespace},
-		{&config.TLS.CACert, &given.TLS.CACert},
-		{&config.TLS.CAPath, &given.TLS.CAPath},
-		{&config.TLS.ClientCert, &given.TLS.ClientCert},
-		{&config.TLS.ClientKey, &given.TLS.ClientKey},
-		{&config.TLS.ServerName, &given.TLS.ServerName},
+		{&config.Address, &flags.Address},
+		{&config.Token, &flags.Token},
+		{&config.Region, &flags.Region},
+		{&config.Namespace, &flags.Namespace},
+		{&config.TLS.CACert, &flags.TLS.CACert},
+		{&config.TLS.CAPath, &flags.TLS.CAPath},
+		{&config.TLS.ClientCert, &flags.TLS.ClientCert},
+		{&config.TLS.ClientKey, &flags.TLS.ClientKey},
+		{&config.TLS.ServerName, &flags.TLS.ServerName},
 	} {
 		if *setting.from != "" {
 			*setting.to = *setting.from
 		}
 	}
-	if given.TLS.CAPath != "" && given.TLS.CACert == "" {
+	if flags.TLS.CAPath != "" && flags.TLS.CACert == "" {
 		config.TLS.CACert = "" // otherwise the environment's CACert would win over the flag
 	}
-	config.TLS.SkipVerify = config.TLS.SkipVerify || f.skipVerify
+	config.TLS.SkipVerify = config.TLS.SkipVerify || flags.TLS.SkipVerify
 	return config, nil
 }

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"flag"
+	"context"
 	"fmt"
 	"slices"
 
@@ -14,48 +14,49 @@ type StatusFlags struct {
 	filter       string
 }
 
-func (f *StatusFlags) set(set *flag.FlagSet) {
-	set.BoolVar(&f.All, "all", false, "")
-	set.BoolVar(&f.Verbose, "verbose", false, "")
-	set.StringVar(&f.filter, "filter", "", "")
-}
-
 // Lister lists a kind of objects and shows one of them.
-type Lister[Stub any] struct {
+type Lister[Stub, Object any] struct {
 	// Noun is the kind, as in "job".
 	Noun string
 	// List reads a list. ID is the whole id of an object.
-	List func(client.Query) ([]Stub, client.Answer, error)
+	List func(context.Context, client.Query) ([]Stub, client.Answer, error)
 	ID   func(Stub) string
-	// Old reports whether the list leaves an object out unless -all is given; or nil.
+	// Old reports whether the list leaves an object out unless -all is set; or nil.
 	Old func(Stub) bool
 	// Table lists objects.
 	Table func([]Stub) *Table
-	// One shows an object.
-	One func(Stub) error
+	// Read reads an object, and Show prints it.
+	Read func(ctx context.Context, id string, q client.Query) (Object, client.Answer, error)
+	Show func(Object) error
 }
 
-// Status returns a command that lists a kind of objects and shows one of them. usage is the first line
-// of its help, about the description. The context is that of the search that completes an id.
-func Status[Stub any](short, usage, about, context string, lister func(*Call, *StatusFlags) *Lister[Stub]) *Command {
+// Status returns a command that lists a kind of objects and shows one of them.
+func Status[Stub, Object any](short string, args Arguments, about string, lister func(*Call, *StatusFlags) *Lister[Stub, Object]) *Command {
 	var f StatusFlags
 	return &Command{
-		Short: short, Help: "Usage: nodedrain " + usage + "\n\n" + about + statusOptions, Exits: "\n", Connects: true, Formats: true, Flags: f.set,
-		Args: Arguments{Most: 1, Usage: "This command takes either one or no arguments", Complete: IDs(context)},
-		Run:  func(c *Call) error { return lister(c, &f).show(c, &f) },
+		Short: short, Args: args, About: about, Connects: true, Formats: true,
+		Options: Options{
+			Flag(&f.All, "all", "Also list ended ones."),
+			Flag(&f.filter, "filter EXPR", "List only those that match an expression over their fields, such as 'Status == \"blocked\"'."),
+			Flag(&f.Verbose, "verbose", "Show whole ids and more columns."),
+		},
+		Run: func(c *Call) error { return lister(c, &f).show(c, &f) },
 	}
 }
 
 // show shows the object that the argument names, or without one the list.
-func (l *Lister[Stub]) show(c *Call, f *StatusFlags) error {
+func (l *Lister[Stub, Object]) show(c *Call, f *StatusFlags) error {
 	if len(c.Args) == 1 {
-		stub, err := l.Find(c.Args[0])
-		if err != nil {
+		object, err := l.Named(c, c.Args[0])
+		switch {
+		case err != nil:
 			return err
+		case c.Raw():
+			return c.PrintRaw(object)
 		}
-		return l.One(stub)
+		return l.Show(object)
 	}
-	stubs, _, err := l.List(client.Query{Filter: f.filter})
+	stubs, _, err := l.List(c.Ctx, client.Query{Filter: f.filter})
 	if err != nil {
 		return Errorf("Error querying %ss: %v", l.Noun, err)
 	}
@@ -79,33 +80,34 @@ func (l *Lister[Stub]) show(c *Call, f *StatusFlags) error {
 	return nil
 }
 
-// Find returns the object with this id, or the only one whose id begins with it.
-func (l *Lister[Stub]) Find(given string) (found Stub, err error) {
-	stubs, _, err := l.List(client.Query{Prefix: given})
+// Named reads the object with this id, or the only one whose id begins with it.
+func (l *Lister[Stub, Object]) Named(c *Call, prefix string) (object Object, err error) {
+	stub, err := l.Find(c, prefix)
+	if err != nil {
+		return object, err
+	}
+	if object, _, err = l.Read(c.Ctx, l.ID(stub), client.Query{}); err != nil {
+		return object, Errorf("Error querying %s: %v", l.Noun, err)
+	}
+	return object, nil
+}
+
+// Find returns the object with this id, or the only one whose id begins with it, as in the list.
+func (l *Lister[Stub, Object]) Find(c *Call, prefix string) (found Stub, err error) {
+	stubs, _, err := l.List(c.Ctx, client.Query{Prefix: prefix})
 	if err != nil {
 		return found, Errorf("Error querying %s: %v", l.Noun, err)
 	}
 	for _, s := range stubs {
-		if l.ID(s) == given {
+		if l.ID(s) == prefix {
 			return s, nil
 		}
 	}
 	switch len(stubs) {
 	case 0:
-		return found, Errorf("No %s(s) with prefix or id %q found", l.Noun, given)
+		return found, Errorf("No %s(s) with prefix or id %q found", l.Noun, prefix)
 	case 1:
 		return stubs[0], nil
 	}
 	return found, Errorf("Prefix matched multiple %ss\n\n%s", l.Noun, l.Table(stubs))
 }
-
-// statusOptions are the options of [StatusFlags], for the help.
-const statusOptions = `
-
-Options:
-
-  -all              Also list ended ones.
-  -filter EXPR      List only those that match an expression over their fields, such as
-                    'Status == "blocked"'.
-  -verbose          Show whole ids and more columns.
-`

@@ -16,20 +16,20 @@ const MinPrefix = 2
 
 // Find returns the node that a name, an id or a prefix of an id names, and the index of the read.
 // doing begins the texts of server errors, as in "Error querying node info".
-func (c *Base) Find(api *client.Client, given, doing string) (*wire.Node, uint64, error) {
-	if len(given) < MinPrefix {
+func (c *Call) Find(idOrName, doing string) (*wire.Node, uint64, error) {
+	if len(idOrName) < MinPrefix {
 		return nil, 0, Error("Identifier must contain at least two characters.")
 	}
-	stubs, err := c.Matches(api, given)
+	stubs, err := c.Matches(idOrName)
 	switch {
 	case err != nil:
 		return nil, 0, Errorf("%s: %v", doing, err)
 	case len(stubs) == 0:
-		return nil, 0, Errorf("No node(s) with prefix or id %q found, and no node has this name", given)
+		return nil, 0, Errorf("No node(s) with prefix or id %q found, and no node has this name", idOrName)
 	case len(stubs) > 1:
 		return nil, 0, Errorf("Prefix matched multiple nodes\n\n%s", matchTable(stubs))
 	}
-	node, answer, err := api.Node(c.Ctx, stubs[0].ID, client.Query{})
+	node, answer, err := c.API.Node(c.Ctx, stubs[0].ID, client.Query{})
 	if err != nil {
 		return nil, 0, Errorf("%s: %v", doing, err)
 	}
@@ -38,20 +38,20 @@ func (c *Base) Find(api *client.Client, given, doing string) (*wire.Node, uint64
 
 // Matches returns the nodes with this name and those whose id begins with it. A whole id matches one
 // node alone, even if another has that name.
-func (c *Base) Matches(api *client.Client, given string) ([]*wire.NodeListStub, error) {
-	stubs, _, err := api.Nodes(c.Ctx, client.NodesQuery{Query: client.Query{Prefix: evenDigits(given)}})
+func (c *Call) Matches(idOrName string) ([]*wire.NodeListStub, error) {
+	stubs, _, err := c.API.Nodes(c.Ctx, client.NodesQuery{Query: client.Query{Prefix: evenDigits(idOrName)}})
 	if err != nil && !notAnID(err) {
 		return nil, err
 	}
-	stubs = slices.DeleteFunc(stubs, func(n *wire.NodeListStub) bool { return !HasPrefixFold(n.ID, given) })
-	if i := slices.IndexFunc(stubs, func(n *wire.NodeListStub) bool { return n.ID == given }); i >= 0 {
+	stubs = slices.DeleteFunc(stubs, func(n *wire.NodeListStub) bool { return !HasPrefixFold(n.ID, idOrName) })
+	if i := slices.IndexFunc(stubs, func(n *wire.NodeListStub) bool { return n.ID == idOrName }); i >= 0 {
 		return stubs[i : i+1], nil
 	}
-	literal, ok := filterText(given)
+	literal, ok := filterText(idOrName)
 	if !ok {
 		return stubs, nil
 	}
-	named, _, err := api.Nodes(c.Ctx, client.NodesQuery{Query: client.Query{Filter: "Name == " + literal}})
+	named, _, err := c.API.Nodes(c.Ctx, client.NodesQuery{Query: client.Query{Filter: "Name == " + literal}})
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +85,13 @@ func filterText(text string) (literal string, ok bool) {
 	return "", false
 }
 
-// Only returns the node that a command is given, or with -self the agent's own; see find.
-func (c *Base) Only(api *client.Client, given []string, doing string) (*wire.Node, error) {
-	id, err := c.Named(api, given)
+// Only returns the node of the command line, or with -self the agent's own; see Find.
+func (c *Call) Only(doing string) (*wire.Node, error) {
+	id, err := c.Named()
 	if err != nil {
 		return nil, err
 	}
-	node, _, err := c.Find(api, id, doing)
+	node, _, err := c.Find(id, doing)
 	return node, err
 }
 
@@ -120,8 +120,8 @@ func matchTable(stubs []*wire.NodeListStub) *Table {
 }
 
 // ownNode returns the id of the node of the agent that answers.
-func (c *Base) ownNode(api *client.Client) (string, error) {
-	self, err := api.Self(c.Ctx)
+func (c *Call) ownNode() (string, error) {
+	self, err := c.API.Self(c.Ctx)
 	switch {
 	case err != nil:
 		return "", Errorf("Error querying agent info: failed querying self endpoint: %v", err)
@@ -133,9 +133,9 @@ func (c *Base) ownNode(api *client.Client) (string, error) {
 
 // Named returns the node of the command line: the argument, or without one the agent's
 // own node.
-func (c *Base) Named(api *client.Client, nodes []string) (string, error) {
-	if len(nodes) > 0 {
-		return nodes[0], nil
+func (c *Call) Named() (string, error) {
+	if len(c.Args) > 0 {
+		return c.Args[0], nil
 	}
-	return c.ownNode(api)
+	return c.ownNode()
 }

@@ -3,33 +3,29 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"io"
 	"text/template"
 )
 
-// OutputFlags are the flags of commands that can print the server's answer unchanged.
-type OutputFlags struct {
+// outputFlags are the flags of commands that can print the server's answer unchanged.
+type outputFlags struct {
 	json     bool
 	template string
 }
 
-// Set declares the flags in a set.
-func (f *OutputFlags) Set(set *flag.FlagSet) {
-	set.BoolVar(&f.json, "json", false, "")
-	set.StringVar(&f.template, "t", "", "")
+func (f *outputFlags) options() Options {
+	return Options{
+		Flag(&f.json, "json", "Print the server's answer as JSON."),
+		Flag(&f.template, "t TEMPLATE", "Format the answer with a template of Go's text/template."),
+	}
 }
 
-// OutputHelp are the options of [outputFlags].
-const OutputHelp = `  -json             Print the server's answer as JSON.
-  -t TEMPLATE       Format the answer with a template of Go's text/template.`
-
 // Raw reports whether a flag requests the server's answer instead of tables.
-func (f *OutputFlags) Raw() bool { return f.json || f.template != "" }
+func (c *Call) Raw() bool { return c.output.json || c.output.template != "" }
 
-// PrintRaw prints the server's answer. It prints nothing if the template fails.
-func PrintRaw(f *OutputFlags, out io.Writer, answer any) error {
+// PrintRaw prints the server's answer as the flags require. It prints nothing if the template fails.
+func (c *Call) PrintRaw(answer any) error {
+	f, out := &c.output, c.Out
 	if f.json && f.template != "" {
 		return Error("Both json and template formatting are not allowed")
 	}

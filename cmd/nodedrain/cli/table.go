@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"unicode"
@@ -84,6 +85,26 @@ func (f *Facts) Add(name, value string) {
 
 func (f *Facts) Write(out io.Writer) {
 	aligned(out, f.lines, 1)
+}
+
+// AddAny adds a name and its value, unless the value is empty.
+func (f *Facts) AddAny(name, value string) {
+	if value != "" {
+		f.Add(name, value)
+	}
+}
+
+// Section prints a title and a table.
+func (c *Base) Section(title string, t *Table) {
+	fmt.Fprintf(c.Out, "\n%s\n", title)
+	t.Write(c.Out)
+}
+
+// SectionIfAny prints a title and a table, if the table has rows.
+func (c *Base) SectionIfAny(title string, t *Table) {
+	if len(t.rows) > 1 {
+		c.Section(title, t)
+	}
 }
 
 // shortIDLength is the length of a shortened id.

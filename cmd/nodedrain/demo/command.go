@@ -2,13 +2,13 @@ package demo
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/server"
 )
 
 // command is one run of "nodedrain demo".
@@ -20,15 +20,14 @@ type command struct {
 
 // Command is "nodedrain demo".
 func Command() *cli.Command {
-	c := new(command)
+	c := &command{logLevel: "off"}
+	c.Seed = 1
 	return &cli.Command{
 		Short: "Drain nodes of a cluster in this process and kill the leader half-way",
-		Help: fmt.Sprintf(`
-Usage: nodedrain demo [options]
-
-  Starts three raft servers, a scheduler and simulated clients in this process,
-  registers a cluster, drains several nodes at once, kills the leader when half
-  of the work is done, and prints a summary.
+		About: `
+  Starts three raft servers, a scheduler and simulated clients in this process, registers
+  a cluster, drains several nodes at once, kills the leader when half of the work is done,
+  and prints a summary.
 
   The exit code is 0 only if all of these hold:
     - every drain completed, or reached its deadline if it had one;
@@ -38,42 +37,22 @@ Usage: nodedrain demo [options]
 
   Tasks are simulated and run faster than real ones, by the time scale. Raft and the
   drainer are real and are not scaled. "nodedrain dev" runs real tasks.
-
-Options:
-
-  -cluster DIR      Load the cluster from DIR/nodes.csv and DIR/pods.csv, in the
-                    format of Alibaba's cluster-trace-gpu-v2023: running pods of
-                    equal request and QoS make one job. Without it a cluster is
-                    generated.
-  -nodes N          Nodes of the generated cluster. Default: %d.
-  -drains N         Nodes to drain at once, at most half of the nodes. Default: 5%%
-                    of a loaded cluster, a sixth of a generated one.
-  -deadline D       Deadline of drains, in simulated time. The drains of nodes with
-                    batch work and every second of the others have it. Default: %s.
-  -seed N           Seed of the generated cluster and of the choice of nodes to
-                    drain. Default: 1.
-  -time-scale X     Simulated seconds per real second. Default: %d.
-  -servers N        Raft servers. Default: 3.
-  -loopback         Connect the servers over TCP on the loopback interface
-                    instead of in memory.
-  -timeout D        Real time after which the demo gives up. Default: %s.
-  -json             Print only a summary in JSON. Its fields are those of type
-                    Summary in package demo.
-  -log-level LEVEL  Print the servers' logs to standard error: trace, debug,
-                    info, warn, error or off. Default: off.
-`, DefaultNodes, DefaultDeadline, DefaultTimeScale, DefaultTimeout),
-		Flags: func(set *flag.FlagSet) {
-			set.StringVar(&c.Dir, "cluster", "", "")
-			set.IntVar(&c.Nodes, "nodes", 0, "")
-			set.IntVar(&c.Drains, "drains", 0, "")
-			set.DurationVar(&c.Deadline, "deadline", 0, "")
-			set.Uint64Var(&c.Seed, "seed", 1, "")
-			set.Float64Var(&c.TimeScale, "time-scale", 0, "")
-			set.IntVar(&c.Servers, "servers", 0, "")
-			set.BoolVar(&c.Loopback, "loopback", false, "")
-			set.DurationVar(&c.Timeout, "timeout", 0, "")
-			set.BoolVar(&c.json, "json", false, "")
-			set.StringVar(&c.logLevel, "log-level", "off", "")
+`,
+		Options: cli.Options{
+			cli.Flag(&c.Dir, "cluster DIR", `Load the cluster from DIR/nodes.csv and DIR/pods.csv, in the format of Alibaba's
+				cluster-trace-gpu-v2023: running pods of equal request and QoS make one job. Without it a cluster is generated.`),
+			cli.Flag(&c.Nodes, "nodes N", fmt.Sprintf("Nodes of the generated cluster. Default: %d.", DefaultNodes)),
+			cli.Flag(&c.Drains, "drains N", `Nodes to drain at once, at most half of the nodes. Default: 5% of a loaded cluster,
+				a sixth of a generated one.`),
+			cli.Flag(&c.Deadline, "deadline D", fmt.Sprintf(`Deadline of drains, in simulated time. The drains of nodes with batch work
+				and every second of the others have it. Default: %s.`, DefaultDeadline)),
+			cli.Flag(&c.Seed, "seed N", "Seed of the generated cluster and of the choice of nodes to drain."),
+			cli.Flag(&c.TimeScale, "time-scale X", fmt.Sprintf("Simulated seconds per real second. Default: %d.", DefaultTimeScale)),
+			cli.Flag(&c.Servers, "servers N", fmt.Sprintf("Raft servers. Default: %d.", server.DefaultServers)),
+			cli.Flag(&c.Loopback, "loopback", "Connect the servers over TCP on the loopback interface instead of in memory."),
+			cli.Flag(&c.Timeout, "timeout D", fmt.Sprintf("Real time after which the demo gives up. Default: %s.", DefaultTimeout)),
+			cli.Flag(&c.json, "json", "Print only a summary in JSON. Its fields are those of type Summary in package demo."),
+			cli.Flag(&c.logLevel, "log-level LEVEL", "Print the servers' logs to standard error: trace, debug, info, warn, error or off."),
 		},
 		Positive: true,
 		Run:      c.run,

@@ -3,7 +3,6 @@ package dev
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -33,13 +32,11 @@ type command struct {
 
 // Command is "nodedrain dev".
 func Command() *cli.Command {
-	c := new(command)
+	c := &command{Config: Config{Addr: DefaultAddr}, name: "sim", class: simulatedClass}
 	return &cli.Command{
 		Short: "Run a small cluster, to try things",
-		Help: fmt.Sprintf(`
-Usage: nodedrain dev [options]
-       nodedrain dev -simulated -servers URLS [options]
-
+		Forms: []string{"[options]", "-simulated -servers URLS [options]"},
+		About: `
   Runs a cluster on the loopback interface: one server in memory, clients of nodes with
   the driver raw_exec, and example jobs of real processes. Prints the commands that drain
   a node and show what happens. With -simulated the clients are simulated, and no process
@@ -55,37 +52,23 @@ Usage: nodedrain dev [options]
   root unless they name a user.
 
   The second form starts no server. It registers simulated nodes with running servers, and
-  starts and stops the allocations placed on them. NOMAD_TOKEN is the token, and the other
-  variables of a connection hold, too. After the command ends the servers mark its nodes
-  down. A later run with the same names continues with the same nodes: their ids and
-  secrets are derived from the names. Do not use it with production servers.
-
-Options:
-
-  -dir DIR      Directory of the cluster: a new one, an empty one, or one of an earlier
-                "nodedrain dev". Default: a directory of this user in the temporary
-                directory.
-  -addr ADDR    Address of the HTTP API, on the loopback interface. Port 0 means any free
-                port. Default: %s.
-  -nodes N      Number of nodes. Default: %d, and %d at most; with -simulated %d, without
-                a limit.
-  -user NAME    User of the example tasks, a name or an id. Only root can choose.
-                Default: %s, the user without rights.
-  -simulated    Simulate the clients.
-  -servers URLS The addresses of running servers, separated by commas. If one does not
-                answer, the command uses the next.
-  -name NAME    With -servers: the nodes are named NAME-1, NAME-2 and so on. Default: sim.
-  -class CLASS  With -servers: the class of the nodes. Default: %s.
-`, DefaultAddr, DefaultNodes, MaxNodes, DefaultSimulated, DefaultUser, simulatedClass),
-		Flags: func(set *flag.FlagSet) {
-			set.StringVar(&c.Dir, "dir", DefaultDir(), "")
-			set.StringVar(&c.Addr, "addr", DefaultAddr, "")
-			set.IntVar(&c.Nodes, "nodes", 0, "")
-			set.StringVar(&c.User, "user", "", "")
-			set.BoolVar(&c.Simulated, "simulated", false, "")
-			set.Var(&c.servers, "servers", "")
-			set.StringVar(&c.name, "name", "sim", "")
-			set.StringVar(&c.class, "class", simulatedClass, "")
+  starts and stops the allocations placed on them. NOMAD_TOKEN is the token; the variables
+  of TLS hold, too. After the command ends the servers mark its nodes down. A later run
+  with the same names continues with the same nodes: their ids and secrets are derived
+  from the names. Do not use it with production servers.
+`,
+		Options: cli.Options{
+			cli.Flag(&c.Dir, "dir DIR", `Directory of the cluster: a new one, an empty one, or one of an earlier
+				"nodedrain dev". Default: a directory of this user in the temporary directory.`),
+			cli.Flag(&c.Addr, "addr ADDR", "Address of the HTTP API, on the loopback interface. Port 0 means any free port."),
+			cli.Flag(&c.Nodes, "nodes N", fmt.Sprintf("Number of nodes. Default: %d, and %d at most; with -simulated %d, without a limit.",
+				DefaultNodes, MaxNodes, DefaultSimulated)),
+			cli.Flag(&c.User, "user NAME", fmt.Sprintf("User of the example tasks, a name or an id. Only root can choose. Default: %s, the user without rights.",
+				DefaultUser)),
+			cli.Flag(&c.Simulated, "simulated", "Simulate the clients."),
+			cli.Value(c.servers.Set, "servers URLS", "The addresses of running servers, separated by commas. If one does not answer, the command uses the next."),
+			cli.Flag(&c.name, "name NAME", "With -servers: the nodes are named NAME-1, NAME-2 and so on."),
+			cli.Flag(&c.class, "class CLASS", "With -servers: the class of the nodes."),
 		},
 		Run: c.run,
 	}

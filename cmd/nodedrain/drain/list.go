@@ -1,7 +1,6 @@
 package drain
 
 import (
-	"flag"
 	"fmt"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
@@ -9,30 +8,28 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
+// Help is the help of the parent command.
+const Help = `
+  Shows which drains run and how ended drains ended.`
+
 // List is "nodedrain drain list".
 func List() *cli.Command {
-	var f listFlags
+	f := listFlags{recent: 20} // servers keep thousands
 	return &cli.Command{
 		Short: "List running and ended drains",
-		Help: fmt.Sprintf(`
-Usage: nodedrain drain list [options]
-
+		About: `
   Lists running drains and ended drains. For a running drain it shows the number of
   allocations left, the reason of the allocation that needs help most, and the latest time
   at which the drain ends. Ended drains are listed newest first, including those of
   deleted nodes.
-
-Options:
-
-  -recent N         Maximum number of ended drains to list; 0 lists all. Default: %d.
-  -verbose          Show whole ids, and the id, user and metadata of each drain.
-`, defaultRecent),
-		Connects: true, Formats: true, Flags: f.set,
-		Run: func(c *cli.Call) error { return (&listCommand{c}).run(&f) },
+`,
+		Connects: true, Formats: true, Run: f.run,
+		Options: cli.Options{
+			cli.Flag(&f.recent, "recent N", "Maximum number of ended drains to list; 0 lists all."),
+			cli.Flag(&f.verbose, "verbose", "Show whole ids, and the id, user and metadata of each drain."),
+		},
 	}
 }
-
-type listCommand struct{ *cli.Call }
 
 // listFlags are its flags.
 type listFlags struct {
@@ -40,34 +37,19 @@ type listFlags struct {
 	recent  int
 }
 
-// defaultRecent is the default number of ended drains listed. Servers keep thousands.
-const defaultRecent = 20
-
-func (f *listFlags) set(set *flag.FlagSet) {
-	set.BoolVar(&f.verbose, "verbose", false, "")
-	set.IntVar(&f.recent, "recent", defaultRecent, "")
-}
-
-func (c *listCommand) run(f *listFlags) error {
+func (f *listFlags) run(c *cli.Call) error {
 	if f.recent < 0 {
 		return c.UsageError(fmt.Sprintf("-recent is %d and must not be below 0", f.recent))
 	}
-	api := c.API
-	drains, _, err := api.Drains(c.Ctx, client.Query{})
+	drains, _, err := c.API.Drains(c.Ctx, client.Query{})
 	switch {
 	case err != nil:
 		return cli.Errorf("Error querying drains: %v", err)
 	case c.Raw():
 		return c.PrintRaw(drains)
-	}
-	c.list(drains, f)
-	return nil
-}
-
-func (c *listCommand) list(drains *wire.DrainList, f *listFlags) {
-	if len(drains.Active) == 0 {
+	case len(drains.Active) == 0:
 		fmt.Fprintln(c.Out, "No drain runs")
-	} else {
+	default:
 		fmt.Fprintln(c.Out, "Active")
 		activeTable(drains.Active, f.verbose).Write(c.Out)
 	}
@@ -75,14 +57,11 @@ func (c *listCommand) list(drains *wire.DrainList, f *listFlags) {
 	if f.recent > 0 && len(recent) > f.recent {
 		recent = recent[:f.recent]
 	}
-	if len(recent) == 0 {
-		return
-	}
-	fmt.Fprintln(c.Out, "\nRecent")
-	recentTable(recent, f.verbose).Write(c.Out)
+	c.SectionIfAny("Recent", recentTable(recent, f.verbose))
 	if more := len(drains.Recent) - len(recent); more > 0 {
 		fmt.Fprintf(c.Out, "and %d more; -recent 0 lists all\n", more)
 	}
+	return nil
 }
 
 func activeTable(drains []wire.ActiveDrain, verbose bool) *cli.Table {
@@ -145,8 +124,3 @@ func volumesLeft(d *wire.Drain) int {
 	}
 	return len(d.VolumesLeft.Volumes) + d.VolumesLeft.More
 }
-
-// Help is the help of the parent command.
-const Help = `Usage: nodedrain drain <command> [options]
-
-  Shows which drains run and how ended drains ended.`

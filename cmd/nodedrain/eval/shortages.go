@@ -30,14 +30,14 @@ func GroupShortages(out io.Writer, failed map[string]*wire.AllocationMetric) {
 	}
 }
 
-// shortageLines says what excludes nodes, and how many.
+// shortageLines returns what excludes nodes, and how many.
 func shortageLines(m *wire.AllocationMetric) (lines []string) {
 	if m.NodesEvaluated == 0 {
 		lines = append(lines, fmt.Sprintf("No ready node is in the job's datacenters and its node pool %q", m.NodePool))
 	}
 	each := func(counts map[string]int, format string) {
-		for _, what := range slices.Sorted(maps.Keys(counts)) {
-			lines = append(lines, fmt.Sprintf(format, what, cli.Count(counts[what], "node")))
+		for _, cause := range slices.Sorted(maps.Keys(counts)) {
+			lines = append(lines, fmt.Sprintf(format, cause, cli.Count(counts[cause], "node")))
 		}
 	}
 	each(m.ConstraintFiltered, "Constraint %q excludes %s")
@@ -63,8 +63,8 @@ func has(n int) string {
 func shortText(short map[string]int64) string {
 	units := map[string]string{"cpu": " MHz", "memory": " MiB", "disk": " MiB", "gpu": " thousandths"}
 	var parts []string
-	for _, what := range slices.Sorted(maps.Keys(short)) {
-		parts = append(parts, fmt.Sprintf("%d%s of %s", short[what], units[what], what))
+	for _, resource := range slices.Sorted(maps.Keys(short)) {
+		parts = append(parts, fmt.Sprintf("%d%s of %s", short[resource], units[resource], resource))
 	}
 	return strings.Join(parts, " and ")
 }

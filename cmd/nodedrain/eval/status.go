@@ -9,34 +9,39 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // Status is "nodedrain eval status".
 func Status() *cli.Command {
-	return cli.Status("List evaluations, or show one", "eval status [options] [EVAL]", `  Without EVAL, lists the evaluations of the namespace that are pending or blocked. With
+	return cli.Status("List evaluations, or show one", "[EVAL]", `
+  Without EVAL, lists the evaluations of the namespace that are pending or blocked. With
   EVAL, shows the evaluation. If it is blocked, or has created a blocked one, the command
   shows the missing resources and the constraints that exclude nodes, and on how many
   nodes. The servers compute this from their current state. EVAL is the evaluation's id or
-  a prefix of it.`, "evals", func(call *cli.Call, f *cli.StatusFlags) *cli.Lister[*wire.Evaluation] {
-		c, api := &statusCommand{call}, call.API
-		return &cli.Lister[*wire.Evaluation]{
+  a prefix of it.
+`, func(c *cli.Call, f *cli.StatusFlags) *cli.Lister[*wire.Evaluation, *wire.Evaluation] {
+		return &cli.Lister[*wire.Evaluation, *wire.Evaluation]{
 			Noun:  "evaluation",
-			List:  func(q client.Query) ([]*wire.Evaluation, client.Answer, error) { return api.Evaluations(c.Ctx, q) },
+			List:  c.API.Evaluations,
 			ID:    func(e *wire.Evaluation) string { return e.ID },
 			Old:   func(e *wire.Evaluation) bool { return !openEval(e) },
 			Table: func(evals []*wire.Evaluation) *cli.Table { return evalTable(evals, f.Verbose) },
-			One:   func(e *wire.Evaluation) error { return c.one(api, f, e.ID) },
+			Read:  c.API.Evaluation,
+			Show: func(e *wire.Evaluation) error {
+				evalFacts(e, f.Verbose).Write(c.Out)
+				if e.Status == string(cluster.EvalBlocked) || len(e.FailedTGAllocs) > 0 {
+					fmt.Fprintln(c.Out, "\nWaiting Allocations")
+					Shortages(c.Out, e)
+				}
+				return nil
+			},
 		}
 	})
 }
 
-type statusCommand struct{ *cli.Call }
-
 // Help is the help of the parent command.
-const Help = `Usage: nodedrain eval <command> [options]
-
+const Help = `
   Shows evaluations: requests to the scheduler to place or stop allocations of a job.`
 
 // openEval reports whether the scheduler still has to act on an evaluation.
@@ -60,23 +65,6 @@ func evalTable(evals []*wire.Evaluation, verbose bool) *cli.Table {
 	return t
 }
 
-// one shows one evaluation.
-func (c *statusCommand) one(api *client.Client, f *cli.StatusFlags, id string) error {
-	e, _, err := api.Evaluation(c.Ctx, id, client.Query{})
-	switch {
-	case err != nil:
-		return cli.Errorf("Error querying evaluation: %v", err)
-	case c.Raw():
-		return c.PrintRaw(e)
-	}
-	evalFacts(e, f.Verbose).Write(c.Out)
-	if e.Status == string(cluster.EvalBlocked) || len(e.FailedTGAllocs) > 0 {
-		fmt.Fprintln(c.Out, "\nWaiting Allocations")
-		Shortages(c.Out, e)
-	}
-	return nil
-}
-
 func evalFacts(e *wire.Evaluation, verbose bool) *cli.Facts {
 	var f cli.Facts
 	f.Add("ID", e.ID)
@@ -85,15 +73,9 @@ func evalFacts(e *wire.Evaluation, verbose bool) *cli.Facts {
 	f.Add("Priority", fmt.Sprint(e.Priority))
 	f.Add("Triggered By", e.TriggeredBy)
 	f.Add("Status", cli.Joined(e.Status, e.StatusDescription))
-	if e.NodeID != "" {
-		f.Add("Node", cli.ShortID(e.NodeID, verbose))
-	}
-	if e.PreviousEval != "" {
-		f.Add("Made By", cli.ShortID(e.PreviousEval, verbose))
-	}
-	if e.BlockedEval != "" {
-		f.Add("Blocked Eval", cli.ShortID(e.BlockedEval, verbose))
-	}
+	f.AddAny("Node", cli.ShortID(e.NodeID, verbose))
+	f.AddAny("Made By", cli.ShortID(e.PreviousEval, verbose))
+	f.AddAny("Blocked Eval", cli.ShortID(e.BlockedEval, verbose))
 	for _, group := range slices.Sorted(maps.Keys(e.QueuedAllocations)) {
 		f.Add("Waiting", fmt.Sprintf("%d of group %q", e.QueuedAllocations[group], group))
 	}

@@ -24,12 +24,12 @@ const EvaluatedPatience = 30 * time.Second
 // Evaluated waits until the scheduler has answered an evaluation, and prints the result. done is what the
 // command has changed already, as a sentence without its full stop. The error is [exitNotPlaced] if the
 // scheduler answered and some allocations cannot be placed. After any other error the evaluation is nil.
-func Evaluated(c *cli.Base, api *client.Client, id, done string) (e *wire.Evaluation, err error) {
+func Evaluated(c *cli.Call, id, done string) (e *wire.Evaluation, err error) {
 	servers := cli.Contact{Patience: EvaluatedPatience}
 	servers.Answered() // the change was made
 	for index := uint64(0); e == nil || e.Status == string(cluster.EvalPending); {
 		read, answer, err := cli.Retry(c.Ctx, &servers, func() (*wire.Evaluation, client.Answer, error) {
-			return api.Evaluation(c.Ctx, id, client.Query{Index: index, Wait: evalWait})
+			return c.API.Evaluation(c.Ctx, id, client.Query{Index: index, Wait: evalWait})
 		})
 		switch {
 		case c.Ctx.Err() != nil:

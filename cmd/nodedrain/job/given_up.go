@@ -32,7 +32,7 @@ func printGivenUp(out io.Writer, sum *wire.JobSummary, verbose bool) {
 	}
 }
 
-// failureText says which task failed, where, when and how.
+// failureText returns which task failed, where, when and how.
 func failureText(g wire.GroupGivenUp, verbose bool) string {
 	at := fmt.Sprintf("allocation %s on node %s", cli.ShortID(g.AllocID, verbose), cli.ShortID(g.NodeID, verbose))
 	if g.Task == "" {

@@ -16,33 +16,24 @@ const exampleFile = "example.json"
 func Init() *cli.Command {
 	return &cli.Command{
 		Short: "Write an example of a job",
-		Help: `
-Usage: nodedrain job init [FILE]
-
+		About: `
   Writes an example of a job to FILE, by default example.json. The job is a service that
   prints a line each second. It needs a node whose driver raw_exec is enabled. Edit it,
   and run it with "nodedrain job run". The command contacts no server.
 `,
-		Args: cli.Arguments{Most: 1, Usage: "This command takes no arguments or one: <path>", Complete: cli.Files},
-		Run:  func(c *cli.Call) error { return (&initCommand{c}).run() },
+		Args: "[FILE]",
+		Run: func(c *cli.Call) error {
+			name := append(c.Args, exampleFile)[0]
+			switch err := writeNew(name, exampleJob); {
+			case errors.Is(err, fs.ErrExist):
+				return cli.Errorf("Job file %q already exists", name)
+			case err != nil:
+				return cli.Errorf("Error writing job file: %v", err)
+			}
+			fmt.Fprintf(c.Out, "Example job file written to %s\n", name)
+			return nil
+		},
 	}
-}
-
-type initCommand struct{ *cli.Call }
-
-func (c *initCommand) run() error {
-	name := exampleFile
-	if len(c.Args) == 1 {
-		name = c.Args[0]
-	}
-	if err := writeNew(name, exampleJob); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return cli.Errorf("Job file %q already exists", name)
-		}
-		return cli.Errorf("Error writing job file: %v", err)
-	}
-	fmt.Fprintf(c.Out, "Example job file written to %s\n", name)
-	return nil
 }
 
 // writeNew writes a file that does not exist.

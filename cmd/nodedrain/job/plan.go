@@ -12,43 +12,32 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// Plan is "nodedrain job plan".
-func Plan() *cli.Command {
-	return &cli.Command{
-		Short: "Show what \"job run\" would do",
-		Help: `
-Usage: nodedrain job plan [options] FILE
-
-  Shows what "job run" would do with the job in FILE: the difference to the registered
-  job, the allocations that the scheduler would create, stop or keep, and why allocations
-  could not be placed. It changes nothing. FILE is as for "job run".
-
-Options:
-`,
-		Exits: `
-
-Exit code:
-
-  0    No allocation would be created or stopped.
-  1    Allocations would be created or stopped.
-  255  The request failed.
-`,
-		Connects: true, Failure: exitPlanFail,
-		Args: cli.Arguments{Least: 1, Most: 1, Usage: "This command takes one argument: <path>", Complete: cli.Files},
-		Run:  func(c *cli.Call) error { return (&planCommand{c}).run() },
-	}
-}
-
-type planCommand struct{ *cli.Call }
-
 // Exit codes of a plan, as of Nomad's command.
 const (
 	exitChanges  = 1
 	exitPlanFail = 255
 )
 
-func (c *planCommand) run() error {
-	body, err := jobBody(c.In, c.Args[0])
+// Plan is "nodedrain job plan".
+func Plan() *cli.Command {
+	return &cli.Command{
+		Short: "Show what \"job run\" would do",
+		About: `
+  Shows what "job run" would do with the job in FILE: the difference to the registered
+  job, the allocations that the scheduler would create, stop or keep, and why allocations
+  could not be placed. It changes nothing. FILE is as for "job run".
+`,
+		Exits: `
+  0    No allocation would be created or stopped.
+  1    Allocations would be created or stopped.
+  255  The request failed.
+`,
+		Args: "FILE", Connects: true, Failure: exitPlanFail, Run: planJob,
+	}
+}
+
+func planJob(c *cli.Call) error {
+	body, err := jobBody(c, c.Args[0])
 	if err != nil {
 		return err
 	}
@@ -56,8 +45,7 @@ func (c *planCommand) run() error {
 	if err != nil {
 		return err
 	}
-	api := c.API
-	plan, _, err := api.PlanJob(c.Ctx, id, body)
+	plan, _, err := c.API.PlanJob(c.Ctx, id, body)
 	if err != nil {
 		return cli.Errorf("Error during plan: %v", err)
 	}
@@ -162,8 +150,8 @@ func fieldLines(indent string, fields []*wire.FieldDiff, objects []*wire.ObjectD
 // updatesText names what happens to the allocations of a group.
 func updatesText(updates map[string]uint64) string {
 	var parts []string
-	for _, what := range slices.Sorted(maps.Keys(updates)) {
-		parts = append(parts, fmt.Sprintf("%d %s", updates[what], what))
+	for _, update := range slices.Sorted(maps.Keys(updates)) {
+		parts = append(parts, fmt.Sprintf("%d %s", updates[update], update))
 	}
 	return strings.Join(parts, ", ")
 }

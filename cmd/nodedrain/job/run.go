@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -24,37 +21,26 @@ func Run() *cli.Command {
 	var f runFlags
 	return &cli.Command{
 		Short: "Register a job, or its next version",
-		Help: `
-Usage: nodedrain job run [options] FILE
-
+		About: `
   Registers the job in FILE, or its next version, and waits until the scheduler has
   evaluated it. FILE is JSON: a job, or an object with the job as "Job", as for the API.
   "-" means the standard input. The command cannot read HCL. docs/operators.md has an
   example.
-
-Options:
-
-  -check-index N    Register the job only if its modify index is N, see "job plan". Zero
-                    means that the job does not exist. It needs cluster version 4.
-  -detach           Do not wait for the scheduler.
 `,
 		Exits: `
-
-Exit code:
-
   0   The job is registered. Without -detach: every allocation is placed.
   1   The request failed.
   2   Some allocations cannot be placed. The command prints the reasons, and the servers
       place them when they can. Or slots of the job stay empty because too many
       allocations in a row failed. The command prints how to fill them.
 `,
-		Connects: true, Flags: f.set,
-		Args: cli.Arguments{Least: 1, Most: 1, Usage: "This command takes one argument: <path>", Complete: cli.Files},
-		Run:  func(c *cli.Call) error { return (&runCommand{c}).run(&f) },
+		Args: "FILE", Connects: true, Run: f.run,
+		Options: cli.Options{
+			cli.Flag(&f.check, "check-index N", `Register the job only if its modify index is N, see "job plan". Zero means that the job does not exist. It needs cluster version 4.`),
+			cli.Flag(&f.detach, "detach", "Do not wait for the scheduler."),
+		},
 	}
 }
-
-type runCommand struct{ *cli.Call }
 
 // runFlags are its flags.
 type runFlags struct {
@@ -63,13 +49,8 @@ type runFlags struct {
 	check string
 }
 
-func (f *runFlags) set(set *flag.FlagSet) {
-	set.BoolVar(&f.detach, "detach", false, "")
-	set.StringVar(&f.check, "check-index", "", "")
-}
-
-func (c *runCommand) run(f *runFlags) error {
-	body, err := jobBody(c.In, c.Args[0])
+func (f *runFlags) run(c *cli.Call) error {
+	body, err := jobBody(c, c.Args[0])
 	if err != nil {
 		return err
 	}
@@ -78,8 +59,7 @@ func (c *runCommand) run(f *runFlags) error {
 			return err
 		}
 	}
-	api := c.API
-	written, _, err := api.RegisterJob(c.Ctx, body)
+	written, _, err := c.API.RegisterJob(c.Ctx, body)
 	if err != nil {
 		return cli.Errorf("Error submitting job: %v", err)
 	}
@@ -88,21 +68,21 @@ func (c *runCommand) run(f *runFlags) error {
 	if f.detach || written.EvalID == "" {
 		return nil
 	}
-	e, err := eval.Evaluated(&c.Base, api, written.EvalID, "The job is registered")
+	e, err := eval.Evaluated(c, written.EvalID, "The job is registered")
 	if e == nil {
 		return err
 	}
-	return cmp.Or(c.olderVersions(api, e), c.emptySlots(api, e), err)
+	return cmp.Or(olderVersions(c, e), emptySlots(c, e), err)
 }
 
-// olderVersions says how many allocations of an evaluated job continue with an older version of it.
-func (c *runCommand) olderVersions(api *client.Client, e *wire.Evaluation) error {
+// olderVersions prints how many allocations of an evaluated job continue with an older version of it.
+func olderVersions(c *cli.Call, e *wire.Evaluation) error {
 	in := client.Query{Namespace: e.Namespace}
-	job, _, err := api.Job(c.Ctx, e.JobID, in)
+	job, _, err := c.API.Job(c.Ctx, e.JobID, in)
 	if err != nil {
 		return cli.Errorf("Error querying job: %v", err)
 	}
-	allocs, _, err := api.JobAllocations(c.Ctx, e.JobID, in)
+	allocs, _, err := c.API.JobAllocations(c.Ctx, e.JobID, in)
 	if err != nil {
 		return cli.Errorf("Error querying job: %v", err)
 	}
@@ -125,8 +105,8 @@ func (c *runCommand) olderVersions(api *client.Client, e *wire.Evaluation) error
 
 // emptySlots prints the slots of an evaluated job that the scheduler does not fill any more. The
 // evaluation itself is complete then. The error is [exitNotPlaced] if there are any.
-func (c *runCommand) emptySlots(api *client.Client, e *wire.Evaluation) error {
-	sum, _, err := api.JobSummary(c.Ctx, e.JobID, client.Query{Namespace: e.Namespace})
+func emptySlots(c *cli.Call, e *wire.Evaluation) error {
+	sum, _, err := c.API.JobSummary(c.Ctx, e.JobID, client.Query{Namespace: e.Namespace})
 	switch {
 	case err != nil:
 		return cli.Errorf("Error querying job: %v", err)
@@ -152,14 +132,8 @@ func enforcing(registration json.RawMessage, index string) (json.RawMessage, err
 }
 
 // jobBody reads the request from a file, or from the input.
-func jobBody(in io.Reader, file string) (json.RawMessage, error) {
-	var text []byte
-	var err error
-	if file == "-" {
-		text, err = io.ReadAll(in)
-	} else {
-		text, err = os.ReadFile(file)
-	}
+func jobBody(c *cli.Call, file string) (json.RawMessage, error) {
+	text, err := c.ReadFile(file)
 	if err != nil {
 		return nil, cli.Errorf("Error reading job: %v", err)
 	}

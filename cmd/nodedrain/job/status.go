@@ -16,77 +16,70 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
+// Help is the help of the parent command.
+const Help = `
+  Writes an example of a job, and plans, registers, shows and stops jobs.`
+
 // Status is "nodedrain job status".
 func Status() *cli.Command {
-	return cli.Status("List jobs, or show one job", "job status [options] [JOB]", `  Without JOB, lists the jobs of the namespace. With JOB, shows the job, its groups, why
+	return cli.Status("List jobs, or show one job", "[JOB]", `
+  Without JOB, lists the jobs of the namespace. With JOB, shows the job, its groups, why
   allocations cannot be placed, and its allocations. JOB is the job's id or a prefix of
-  it.`, "jobs", func(call *cli.Call, f *cli.StatusFlags) *cli.Lister[*wire.JobListStub] {
-		c, api := &statusCommand{call}, call.API
-		l := jobs(&c.Base, api)
-		l.Old = func(j *wire.JobListStub) bool { return j.Status == "dead" }
-		l.One = func(j *wire.JobListStub) error { return c.one(api, f, j.ID) }
+  it.
+`, func(c *cli.Call, f *cli.StatusFlags) *cli.Lister[*wire.JobListStub, *wire.Job] {
+		l := jobs(c)
+		l.Show = func(j *wire.Job) error { return show(c, f, j) }
 		return l
 	})
 }
 
-type statusCommand struct{ *cli.Call }
-
-// Help is the help of the parent command.
-const Help = `Usage: nodedrain job <command> [options]
-
-  Writes an example of a job, and plans, registers, shows and stops jobs.`
-
 // jobs lists jobs.
-func jobs(c *cli.Base, api *client.Client) *cli.Lister[*wire.JobListStub] {
-	return &cli.Lister[*wire.JobListStub]{
-		Noun: "job",
-		List: func(q client.Query) ([]*wire.JobListStub, client.Answer, error) { return api.Jobs(c.Ctx, q) },
-		ID:   func(j *wire.JobListStub) string { return j.ID },
-		Table: func(jobs []*wire.JobListStub) *cli.Table {
-			t := cli.NewTable("ID", "Namespace", "Type", "Priority", "Status", "Running", "Starting", "Queued")
-			for _, j := range jobs {
-				var sum wire.GroupSummary
-				if j.JobSummary != nil {
-					for _, g := range j.JobSummary.Summary {
-						sum.Running, sum.Starting, sum.Queued = sum.Running+g.Running, sum.Starting+g.Starting, sum.Queued+g.Queued
-					}
-				}
-				status := j.Status
-				if j.Stop {
-					status += " (stopped)"
-				}
-				t.Row(j.ID, j.Namespace, j.Type, fmt.Sprint(j.Priority), status, fmt.Sprint(sum.Running), fmt.Sprint(sum.Starting), fmt.Sprint(sum.Queued))
-			}
-			return t
-		},
+func jobs(c *cli.Call) *cli.Lister[*wire.JobListStub, *wire.Job] {
+	return &cli.Lister[*wire.JobListStub, *wire.Job]{
+		Noun:  "job",
+		List:  c.API.Jobs,
+		ID:    func(j *wire.JobListStub) string { return j.ID },
+		Old:   func(j *wire.JobListStub) bool { return j.Status == "dead" },
+		Table: stubTable,
+		Read:  c.API.Job,
 	}
 }
 
-// one shows one job.
-func (c *statusCommand) one(api *client.Client, f *cli.StatusFlags, id string) error {
-	doing := func(err error) error { return cli.Errorf("Error querying job: %v", err) }
-	job, _, err := api.Job(c.Ctx, id, client.Query{})
-	switch {
-	case err != nil:
-		return doing(err)
-	case c.Raw():
-		return c.PrintRaw(job)
+// stubTable lists jobs.
+func stubTable(jobs []*wire.JobListStub) *cli.Table {
+	t := cli.NewTable("ID", "Namespace", "Type", "Priority", "Status", "Running", "Starting", "Queued")
+	for _, j := range jobs {
+		var sum wire.GroupSummary
+		if j.JobSummary != nil {
+			for _, g := range j.JobSummary.Summary {
+				sum.Running, sum.Starting, sum.Queued = sum.Running+g.Running, sum.Starting+g.Starting, sum.Queued+g.Queued
+			}
+		}
+		status := j.Status
+		if j.Stop {
+			status += " (stopped)"
+		}
+		t.Row(j.ID, j.Namespace, j.Type, fmt.Sprint(j.Priority), status, fmt.Sprint(sum.Running), fmt.Sprint(sum.Starting), fmt.Sprint(sum.Queued))
 	}
-	summary, _, err := api.JobSummary(c.Ctx, id, client.Query{})
+	return t
+}
+
+// show prints one job.
+func show(c *cli.Call, f *cli.StatusFlags, job *wire.Job) error {
+	summary, _, err := c.API.JobSummary(c.Ctx, *job.ID, client.Query{})
 	if err != nil {
-		return doing(err)
+		return cli.Errorf("Error querying job: %v", err)
 	}
-	evals, _, err := api.JobEvaluations(c.Ctx, id, client.Query{})
+	evals, _, err := c.API.JobEvaluations(c.Ctx, *job.ID, client.Query{})
 	if err != nil {
-		return doing(err)
+		return cli.Errorf("Error querying job: %v", err)
 	}
-	allocs, _, err := api.JobAllocations(c.Ctx, id, client.Query{})
+	allocs, _, err := c.API.JobAllocations(c.Ctx, *job.ID, client.Query{})
 	if err != nil {
-		return doing(err)
+		return cli.Errorf("Error querying job: %v", err)
 	}
 	jobFacts(job).Write(c.Out)
-	fmt.Fprintln(c.Out, "\nGroups")
-	groupTable(job, summary).Write(c.Out)
+	c.Section("Groups", groupTable(job, summary))
 	for _, e := range evals {
 		if e.Status == "blocked" {
 			fmt.Fprintf(c.Out, "\nBlocked Evaluation %s\n", cli.ShortID(e.ID, f.Verbose))
@@ -94,16 +87,15 @@ func (c *statusCommand) one(api *client.Client, f *cli.StatusFlags, id string) e
 		}
 	}
 	printGivenUp(c.Out, summary, f.Verbose)
-	volume.PrintControllerCalls(c.Out, summary.ControllerCalls, f.Verbose)
-	fmt.Fprintln(c.Out, "\nAllocations")
+	volume.PrintControllerCalls(&c.Base, summary.ControllerCalls, f.Verbose)
 	if !f.All {
 		allocs = slices.DeleteFunc(allocs, alloc.EndedAlloc)
 	}
 	if len(allocs) == 0 {
-		fmt.Fprintln(c.Out, "No allocations run or start")
+		fmt.Fprintln(c.Out, "\nAllocations\nNo allocations run or start")
 		return nil
 	}
-	alloc.StubTable(allocs, f.Verbose, time.Now()).Write(c.Out)
+	c.Section("Allocations", alloc.StubTable(allocs, f.Verbose, time.Now()))
 	return nil
 }
 

@@ -28,7 +28,7 @@ func TestNodeStatus_deviceProblems(t *testing.T) {
 -           devices a/b/c: too many
 nvidia-gpu  the device "x" is ignored
 `, text(deviceProblemTable(node)))
-	must.Nil(t, deviceProblemTable(wire.NewNode(&cluster.Node{Attributes: map[string]string{"unique.device_problems": "x"}})))
+	must.Eq(t, "Plugin  Problem\n", text(deviceProblemTable(wire.NewNode(&cluster.Node{Attributes: map[string]string{"unique.device_problems": "x"}}))))
 }
 
 // A node shows its devices with their owners: allocations that have not ended.
@@ -58,5 +58,5 @@ nvidia/gpu/A100  c   true     -           -
 	must.Eq(t, `Task    Device           IDs
 server  nvidia/gpu/A100  a, b
 `, text(alloc.AssignedTable(allocs[0])))
-	must.Nil(t, alloc.AssignedTable(allocs[2]))
+	must.Eq(t, "Task  Device  IDs\n", text(alloc.AssignedTable(allocs[2])))
 }

@@ -16,11 +16,11 @@ import (
 )
 
 // drainBefore returns the drain that runs on the node before the request, or nil.
-func (c *drainCommand) drainBefore(api *client.Client, node *wire.Node) *wire.Drain {
+func drainBefore(c *cli.Call, node *wire.Node) *wire.Drain {
 	if node.DrainStrategy == nil {
 		return nil
 	}
-	report, _, err := api.NodeDrain(c.Ctx, node.ID, client.Query{})
+	report, _, err := c.API.NodeDrain(c.Ctx, node.ID, client.Query{})
 	if err == nil && report.State == wire.StateDraining {
 		return report.Drain
 	}
@@ -48,43 +48,37 @@ func drainLine(d *wire.Drain) string {
 	return cli.SingleLine(text)
 }
 
-// confirm shows what a request would change and requires an answer, unless the user gave a whole id or
+// confirm shows what a request would change and requires an answer, unless the command line has a whole id or
 // -yes. A change of a running drain always requires one: a colleague may have set its deadline.
-func (c *drainCommand) confirm(api *client.Client, f *drainFlags, node *wire.Node, given string, before *wire.Drain) error {
-	changes := f.enable && before != nil
-	if f.yes || given == node.ID && !changes {
+func (r *drainRequest) confirm(idOrName string) error {
+	changes := r.enable && r.before != nil
+	if r.yes || idOrName == r.node.ID && !changes {
 		return nil
 	}
-	if f.enable {
-		moving, err := c.moving(api, f, node)
+	verb, node := "disable", nodeText(r.node)
+	if r.enable {
+		verb = "enable"
+		allocs, _, err := r.c.API.NodeAllocations(r.c.Ctx, r.node.ID, client.Query{})
 		if err != nil {
-			return err
+			return cli.Errorf("Error querying node allocations: %v", err)
 		}
-		fmt.Fprintln(c.Out, moving)
+		fmt.Fprintln(r.c.Out, movingText(r.node, allocs, r.ignoreSystem))
 	}
 	if !changes {
-		return c.Confirm(fmt.Sprintf("Are you sure you want to %s drain mode for node %s? [y/N]", f.verb(), nodeText(node)))
+		return r.c.Confirm(fmt.Sprintf("Are you sure you want to %s drain mode for node %s? [y/N]", verb, node))
 	}
-	fmt.Fprintf(c.Out, "Node %s drains already: %s\n", nodeText(node), drainLine(before))
-	err := c.Confirm(fmt.Sprintf("Are you sure you want to change the drain of node %s? [y/N]", nodeText(node)))
+	fmt.Fprintf(r.c.Out, "Node %s drains already: %s\n", node, drainLine(r.before))
+	err := r.c.Confirm(fmt.Sprintf("Are you sure you want to change the drain of node %s? [y/N]", node))
 	if errors.Is(err, cli.ErrNoAnswer) {
-		return cli.Errorf("Node %s drains already, and the change was not confirmed: use -yes", nodeText(node))
+		return cli.Errorf("Node %s drains already, and the change was not confirmed: use -yes", node)
 	}
 	return err
-}
-
-// moving returns how many allocations of which jobs a drain moves.
-func (c *drainCommand) moving(api *client.Client, f *drainFlags, node *wire.Node) (string, error) {
-	allocs, _, err := api.NodeAllocations(c.Ctx, node.ID, client.Query{})
-	if err != nil {
-		return "", cli.Errorf("Error querying node allocations: %v", err)
-	}
-	return movingText(node, allocs, f.ignoreSystem), nil
 }
 
 // mostJobs bounds the jobs that a confirmation names.
 const mostJobs = 8
 
+// movingText returns how many allocations of which jobs a drain moves.
 func movingText(node *wire.Node, allocs []*wire.Allocation, skipSystem bool) string {
 	type share struct {
 		job   string
@@ -128,8 +122,8 @@ func movingText(node *wire.Node, allocs []*wire.Allocation, skipSystem bool) str
 }
 
 // printReplaced prints which drain a request replaced.
-func (c *drainCommand) printReplaced(before *wire.Drain, written *wire.DrainResponse) {
-	if before != nil && !written.Repeated {
-		fmt.Fprintf(c.Out, "This replaced the limit of the drain that ran already: %s\n", drainLine(before))
+func (r *drainRequest) printReplaced(written *wire.DrainResponse) {
+	if r.before != nil && !written.Repeated {
+		fmt.Fprintf(r.c.Out, "This replaced the limit of the drain that ran already: %s\n", drainLine(r.before))
 	}
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"flag"
 	"maps"
 	"strings"
 	"time"
@@ -20,31 +19,36 @@ type drainFlags struct {
 	plain                        bool
 }
 
-func (f *drainFlags) set(set *flag.FlagSet) {
-	set.BoolVar(&f.enable, "enable", false, "")
-	set.BoolVar(&f.disable, "disable", false, "")
-	set.BoolVar(&f.monitor, "monitor", false, "")
-	set.BoolVar(&f.detach, "detach", false, "")
-	set.StringVar(&f.deadline, "deadline", "", "")
-	set.BoolVar(&f.force, "force", false, "")
-	set.BoolVar(&f.noDeadline, "no-deadline", false, "")
-	set.BoolVar(&f.ignoreSystem, "ignore-system", false, "")
-	set.BoolVar(&f.keepIneligible, "keep-ineligible", false, "")
-	set.BoolVar(&f.self, "self", false, "")
-	set.BoolVar(&f.yes, "yes", false, "")
-	set.StringVar(&f.message, "m", "", "")
-	set.Var(&f.meta, "meta", "")
-	set.StringVar(&f.key, "idempotency-token", "", "")
-	set.BoolVar(&f.plain, "plain", false, "")
+func (f *drainFlags) options() cli.Options {
+	return cli.Options{
+		cli.Flag(&f.enable, "enable", "Start the drain, or change a running one."),
+		cli.Flag(&f.disable, "disable", "Cancel the drain. Lists the allocations that stop nevertheless. The node gets new allocations again, "+
+			"unless -keep-ineligible is set. It is an error if the node does not drain."),
+		cli.Flag(&f.monitor, "monitor", "Monitor a running drain."),
+		cli.Heading(""),
+		cli.Flag(&f.deadline, "deadline D", "Time after which all remaining allocations leave, such as 30m or 2h. Default: 1h."),
+		cli.Flag(&f.noDeadline, "no-deadline", "The drain has no deadline."),
+		cli.Flag(&f.force, "force", "All allocations leave now."),
+		cli.Flag(&f.ignoreSystem, "ignore-system", "Leave system jobs on the node."),
+		cli.Flag(&f.keepIneligible, "keep-ineligible", "With -disable: the node gets no new allocations."),
+		cli.Flag(&f.message, "m MESSAGE", "Reason of the request, kept with the drain."),
+		cli.Value(f.meta.set, "meta KEY=VALUE", "Metadata, kept with the drain. May be repeated."),
+		cli.Heading(""),
+		cli.Flag(&f.key, "idempotency-token KEY", "Apply the request once: a repeated request with the same key changes nothing, even after the drain has ended. "+
+			"Without a key every request takes effect, and each restarts the deadline."),
+		cli.Heading(""),
+		cli.Flag(&f.detach, "detach", "Do not monitor the drain."),
+		cli.Flag(&f.plain, "plain", "Print lines only, even on a terminal."),
+		selfFlag(&f.self),
+		cli.Flag(&f.yes, "yes", "Do not ask for confirmation. Without it the command asks if NODE is not a whole id, and before it changes a running drain."),
+	}
 }
 
 // metaFlag is the metadata of a request: -meta key=value, which may be repeated.
 type metaFlag map[string]string
 
-func (m *metaFlag) String() string { return "" }
-
-// Set adds one pair. A key alone has an empty value.
-func (m *metaFlag) Set(pair string) error {
+// set adds one pair. A key alone has an empty value.
+func (m *metaFlag) set(pair string) error {
 	if *m == nil {
 		*m = metaFlag{}
 	}
@@ -83,7 +87,7 @@ func (f *drainFlags) conflict(nodes int) string {
 	case !f.monitor && f.enable == f.disable:
 		return "Either the '-enable' or '-disable' flag must be set, unless using '-monitor'"
 	case f.self && nodes != 0 || !f.self && nodes != 1:
-		return "Node ID must be specified if -self isn't being used"
+		return nodeOrSelf
 	case f.disable && (strategy || f.ignoreSystem):
 		return "-disable can't be combined with flags configuring drain strategy"
 	case f.deadline != "" && (f.force || f.noDeadline):

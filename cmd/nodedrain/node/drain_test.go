@@ -14,7 +14,7 @@ import (
 // parse parses flags.
 func parse(f *drainFlags, args []string) error {
 	set := flag.NewFlagSet("", flag.ContinueOnError)
-	f.set(set)
+	f.options().Set(set)
 	return set.Parse(args)
 }
 

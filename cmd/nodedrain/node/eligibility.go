@@ -1,7 +1,6 @@
 package node
 
 import (
-	"flag"
 	"fmt"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -14,60 +13,52 @@ func Eligibility() *cli.Command {
 	var f eligibilityFlags
 	return &cli.Command{
 		Short: "Set whether a node gets new allocations",
-		Help: `
-Usage: nodedrain node eligibility [options] NODE
-
+		About: `
   Sets whether a node gets new allocations. Allocations on the node stay. NODE is the
   node's name, its id or a prefix of the id. A draining node cannot be enabled: cancel its
   drain with "nodedrain node drain -disable". After a drain has ended, use -enable to
   return the node to service.
-
-Options:
-
-  -enable           The node gets new allocations.
-  -disable          The node gets no new allocations.
-  -self             Use the node of the agent at -address.
 `,
-		Connects: true, Flags: f.set,
-		Args: cli.Arguments{Most: -1, Complete: cli.NodeIDs},
-		Run:  func(c *cli.Call) error { return (&eligibilityCommand{c}).run(&f) },
+		Args: "NODE", CountsArgs: true, Connects: true, Run: f.run,
+		Options: cli.Options{
+			cli.Flag(&f.enable, "enable", "The node gets new allocations."),
+			cli.Flag(&f.disable, "disable", "The node gets no new allocations."),
+			selfFlag(&f.self),
+		},
 	}
 }
 
-type eligibilityCommand struct{ *cli.Call }
-
 // eligibilityFlags are its flags.
-type eligibilityFlags struct {
-	enable, disable, self bool
+type eligibilityFlags struct{ enable, disable, self bool }
+
+// selfFlag is the flag of commands about a node.
+func selfFlag(self *bool) cli.Option {
+	return cli.Flag(self, "self", "Use the node of the agent at -address.")
 }
 
-func (f *eligibilityFlags) set(set *flag.FlagSet) {
-	set.BoolVar(&f.enable, "enable", false, "")
-	set.BoolVar(&f.disable, "disable", false, "")
-	set.BoolVar(&f.self, "self", false, "")
-}
+// nodeOrSelf is the error of a command line with both a node and -self, or with neither.
+const nodeOrSelf = "Node ID must be specified if -self isn't being used"
 
-func (c *eligibilityCommand) run(f *eligibilityFlags) error {
+func (f *eligibilityFlags) run(c *cli.Call) error {
 	const doing = "Error updating scheduling eligibility"
 	switch {
 	case f.enable == f.disable:
 		return c.UsageError("Either the '-enable' or '-disable' flag must be set")
-	case f.self && len(c.Args) != 0 || !f.self && len(c.Args) != 1:
-		return c.UsageError("Node ID must be specified if -self isn't being used")
+	case f.self == (len(c.Args) == 1) || len(c.Args) > 1:
+		return c.UsageError(nodeOrSelf)
 	}
-	api := c.API
-	node, err := c.Only(api, c.Args, doing)
+	node, err := c.Only(doing)
 	if err != nil {
 		return err
 	}
-	want := cluster.NodeIneligible
+	eligibility := cluster.NodeIneligible
 	if f.enable {
-		want = cluster.NodeEligible
+		eligibility = cluster.NodeEligible
 	}
-	request := wire.EligibilityRequest{NodeID: node.ID, Eligibility: string(want)}
-	if _, _, err := api.UpdateEligibility(c.Ctx, node.ID, request); err != nil {
+	request := wire.EligibilityRequest{NodeID: node.ID, Eligibility: string(eligibility)}
+	if _, _, err := c.API.UpdateEligibility(c.Ctx, node.ID, request); err != nil {
 		return cli.Errorf("%s: %v", doing, err)
 	}
-	fmt.Fprintf(c.Out, "Node %q scheduling eligibility set: %s for scheduling\n", node.ID, want)
+	fmt.Fprintf(c.Out, "Node %q scheduling eligibility set: %s for scheduling\n", node.ID, eligibility)
 	return nil
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,62 +20,46 @@ func Explain() *cli.Command {
 	var f explainFlags
 	return &cli.Command{
 		Short: "Explain why a node has not drained yet",
-		Help: `
-Usage: nodedrain node explain [options] NODE
-
+		About: `
   Shows why each allocation is still on a draining node: one reason with its numbers,
   when the reason began, and when it is due to end by itself. "seen" before a time
   means that the leader first saw the reason then. For a node that does not drain the
   command shows how its last drain ended. NODE is the node's name, its id or a
   prefix of the id.
-
-Options:
-
-  -self             Use the node of the agent at -address.
-  -verbose          Show whole ids, and the evaluation or the allocations that each
-                    allocation waits for.
 `,
-		Connects: true, Formats: true, Flags: f.set,
-		Args: cli.Arguments{Most: -1, Complete: cli.NodeIDs},
-		Run:  func(c *cli.Call) error { return (&explainCommand{c}).run(&f) },
+		Args: "NODE", CountsArgs: true, Connects: true, Formats: true, Run: f.run,
+		Options: cli.Options{
+			selfFlag(&f.self),
+			cli.Flag(&f.verbose, "verbose", "Show whole ids, and the evaluation or the allocations that each allocation waits for."),
+		},
 	}
 }
-
-type explainCommand struct{ *cli.Call }
 
 // explainFlags are its flags.
-type explainFlags struct {
-	self, verbose bool
-}
+type explainFlags struct{ self, verbose bool }
 
-func (f *explainFlags) set(set *flag.FlagSet) {
-	set.BoolVar(&f.self, "self", false, "")
-	set.BoolVar(&f.verbose, "verbose", false, "")
-}
-
-func (c *explainCommand) run(f *explainFlags) error {
+func (f *explainFlags) run(c *cli.Call) error {
 	const doing = "Error explaining drain"
-	if f.self && len(c.Args) != 0 || !f.self && len(c.Args) != 1 {
-		return c.UsageError("Node ID must be specified if -self isn't being used")
+	if f.self == (len(c.Args) == 1) || len(c.Args) > 1 {
+		return c.UsageError(nodeOrSelf)
 	}
-	api := c.API
-	node, err := c.Only(api, c.Args, doing)
+	node, err := c.Only(doing)
 	if err != nil {
 		return err
 	}
-	report, _, err := api.NodeDrain(c.Ctx, node.ID, client.Query{})
+	report, _, err := c.API.NodeDrain(c.Ctx, node.ID, client.Query{})
 	switch {
 	case err != nil:
 		return cli.Errorf("%s: %v", doing, err)
 	case c.Raw():
 		return c.PrintRaw(report)
 	}
-	c.explain(report, f.verbose)
+	explain(&c.Base, report, f.verbose)
+	volume.PrintControllerCalls(&c.Base, report.ControllerCalls, f.verbose)
 	return nil
 }
 
-func (c *explainCommand) explain(r *wire.NodeDrain, verbose bool) {
-	defer volume.PrintControllerCalls(c.Out, r.ControllerCalls, verbose)
+func explain(c *cli.Base, r *wire.NodeDrain, verbose bool) {
 	switch {
 	case r.Drain == nil:
 		fmt.Fprintf(c.Out, "Node %q does not drain, and the servers have no record of a drain\n", r.NodeID)
@@ -84,25 +67,19 @@ func (c *explainCommand) explain(r *wire.NodeDrain, verbose bool) {
 	case r.State != wire.StateDraining:
 		fmt.Fprintf(c.Out, "Node %q does not drain\n\nLast Drain\n", r.NodeID)
 		drainFacts(r.Drain, nil).Write(c.Out)
-		if t := volume.HoldTable(r.Drain.VolumesLeft, verbose); t != nil {
-			fmt.Fprintln(c.Out, "\nVolumes Left on the Node")
-			t.Write(c.Out)
-		}
+		c.SectionIfAny("Volumes Left on the Node", volume.HoldTable(r.Drain.VolumesLeft, verbose))
 		return
 	}
 	drainFacts(r.Drain, r.Progress).Write(c.Out)
-	if r.Progress == nil {
+	switch {
+	case r.Progress == nil:
 		fmt.Fprintln(c.Out, "\nThe server that answered is not the leader. Only the leader knows why allocations have not moved")
-		return
-	}
-	if len(r.Allocs) == 0 {
+	case len(r.Allocs) == 0:
 		fmt.Fprintln(c.Out, "\nNo allocations are left on the node")
-		return
+	default:
+		c.Section("Reasons", reasonTable(r))
+		c.Section("Allocations Left", leftTable(r.Allocs, verbose))
 	}
-	fmt.Fprintln(c.Out, "\nReasons")
-	reasonTable(r).Write(c.Out)
-	fmt.Fprintln(c.Out, "\nAllocations Left")
-	leftTable(r.Allocs, verbose).Write(c.Out)
 }
 
 // drainFacts returns the facts of a drain. The progress is that of a running drain, or nil.
@@ -128,12 +105,8 @@ func drainFacts(d *wire.Drain, progress *wire.DrainProgress) *cli.Facts {
 			f.Add("Ends By", cli.Clock(progress.EndsBy))
 		}
 	}
-	if d.UpdatedBy != "" {
-		f.Add("By", d.UpdatedBy)
-	}
-	if meta := cli.PairsText(d.Meta); meta != "" {
-		f.Add("Meta", meta)
-	}
+	f.AddAny("By", d.UpdatedBy)
+	f.AddAny("Meta", cli.PairsText(d.Meta))
 	return &f
 }
 

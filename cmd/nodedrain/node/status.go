@@ -1,7 +1,6 @@
 package node
 
 import (
-	"flag"
 	"fmt"
 	"strings"
 
@@ -11,44 +10,39 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
+// Help is the help of the parent command.
+const Help = `
+  Takes nodes out of service and returns them to it, shows their status, and explains why
+  a node has not drained yet. Except for "explain", the commands have the names, flags
+  and messages of Nomad's commands.`
+
 // Status is "nodedrain node status".
 func Status() *cli.Command {
 	var f statusFlags
 	return &cli.Command{
 		Short: "List nodes, or show one node",
-		Help: `
-Usage: nodedrain node status [options] [NODE]
-
+		About: `
   Without NODE, lists all nodes. With NODE, shows the node's status, drain, resources
   and allocations, and its events, newest first. NODE is the node's name, its id
   or a prefix of the id.
-
-Options of the list:
-
-  -allocs           Show the number of running allocations of each node.
-  -os               Show the operating system of each node.
-  -quiet            Print only ids.
-  -filter EXPR      List only nodes that match an expression over their fields, such
-                    as 'Status == "ready"'.
-  -per-page N       Number of nodes per page.
-  -page-token ID    Token of the page to show, as printed by the previous page.
-
-Options of a node:
-
-  -self             Use the node of the agent at -address.
-  -short            Do not show events and resources.
-
-Options of both:
-
-  -verbose          Show whole ids and more columns.
 `,
-		Connects: true, Formats: true, Flags: f.set,
-		Args: cli.Arguments{Most: -1, Complete: cli.NodeIDs},
-		Run:  func(c *cli.Call) error { return (&statusCommand{c}).run(&f) },
+		Args: "[NODE]", Connects: true, Formats: true, Run: f.run,
+		Options: cli.Options{
+			cli.Heading("Options of the list"),
+			cli.Flag(&f.allocs, "allocs", "Show the number of running allocations of each node."),
+			cli.Flag(&f.os, "os", "Show the operating system of each node."),
+			cli.Flag(&f.quiet, "quiet", "Print only ids."),
+			cli.Flag(&f.filter, "filter EXPR", `List only nodes that match an expression over their fields, such as 'Status == "ready"'.`),
+			cli.Flag(&f.perPage, "per-page N", "Number of nodes per page."),
+			cli.Flag(&f.pageToken, "page-token ID", "Token of the page to show, as printed by the previous page."),
+			cli.Heading("Options of a node"),
+			selfFlag(&f.self),
+			cli.Flag(&f.short, "short", "Do not show events and resources."),
+			cli.Heading("Options of both"),
+			cli.Flag(&f.verbose, "verbose", "Show whole ids and more columns."),
+		},
 	}
 }
-
-type statusCommand struct{ *cli.Call }
 
 // statusFlags are its flags.
 type statusFlags struct {
@@ -57,36 +51,23 @@ type statusFlags struct {
 	perPage                                 int
 }
 
-func (f *statusFlags) set(set *flag.FlagSet) {
-	set.BoolVar(&f.allocs, "allocs", false, "")
-	set.BoolVar(&f.os, "os", false, "")
-	set.BoolVar(&f.quiet, "quiet", false, "")
-	set.BoolVar(&f.short, "short", false, "")
-	set.BoolVar(&f.verbose, "verbose", false, "")
-	set.BoolVar(&f.self, "self", false, "")
-	set.StringVar(&f.filter, "filter", "", "")
-	set.StringVar(&f.pageToken, "page-token", "", "")
-	set.IntVar(&f.perPage, "per-page", 0, "")
-}
-
-func (c *statusCommand) run(f *statusFlags) error {
-	if len(c.Args) > 1 || f.self && len(c.Args) == 1 {
+func (f *statusFlags) run(c *cli.Call) error {
+	if f.self && len(c.Args) == 1 {
 		return c.UsageError("This command takes either one or no arguments")
 	}
-	api := c.API
 	if len(c.Args) == 0 && !f.self {
-		return c.list(api, f)
+		return f.list(c)
 	}
-	id, err := c.Named(api, c.Args)
+	id, err := c.Named()
 	if err != nil {
 		return err
 	}
-	return c.one(api, f, id)
+	return f.show(c, id)
 }
 
 // list lists nodes in the servers' order.
-func (c *statusCommand) list(api *client.Client, f *statusFlags) error {
-	stubs, answer, err := api.Nodes(c.Ctx, client.NodesQuery{OS: f.os, Query: client.Query{
+func (f *statusFlags) list(c *cli.Call) error {
+	stubs, answer, err := c.API.Nodes(c.Ctx, client.NodesQuery{OS: f.os, Query: client.Query{
 		Filter: f.filter, PerPage: f.perPage, NextToken: f.pageToken,
 	}})
 	if err != nil {
@@ -103,36 +84,36 @@ func (c *statusCommand) list(api *client.Client, f *statusFlags) error {
 	case len(stubs) == 0:
 		return nil
 	}
-	t, err := c.listTable(api, f, stubs)
+	t, err := f.listTable(c, stubs)
 	if err != nil {
 		return err
 	}
 	t.Write(c.Out)
 	if answer.NextToken != "" {
 		fmt.Fprintf(c.Out, "\nResults have been paginated. To get the next page run:\n\n%s -page-token %s\n",
-			"nodedrain node status "+f.again(), answer.NextToken)
+			"nodedrain node status "+f.samePages(), answer.NextToken)
 	}
 	return nil
 }
 
-// again returns the flags that request the next page.
-func (f *statusFlags) again() string {
+// samePages returns the flags that request pages of the same list.
+func (f *statusFlags) samePages() string {
 	parts := []string{fmt.Sprintf("-per-page %d", f.perPage)}
 	if f.filter != "" {
 		parts = append(parts, fmt.Sprintf("-filter %q", f.filter))
 	}
 	for _, flag := range []struct {
-		name  string
-		given bool
+		name string
+		set  bool
 	}{{"-allocs", f.allocs}, {"-os", f.os}, {"-verbose", f.verbose}} {
-		if flag.given {
+		if flag.set {
 			parts = append(parts, flag.name)
 		}
 	}
 	return strings.Join(parts, " ")
 }
 
-func (c *statusCommand) listTable(api *client.Client, f *statusFlags, stubs []*wire.NodeListStub) (*cli.Table, error) {
+func (f *statusFlags) listTable(c *cli.Call, stubs []*wire.NodeListStub) (*cli.Table, error) {
 	columns := []string{"ID", "Node Pool", "DC", "Name", "Class"}
 	if f.os {
 		columns = append(columns, "OS")
@@ -155,7 +136,7 @@ func (c *statusCommand) listTable(api *client.Client, f *statusFlags, stubs []*w
 		}
 		cells = append(cells, fmt.Sprint(n.Drain), n.SchedulingEligibility, n.Status)
 		if f.allocs {
-			running, err := c.running(api, n.ID)
+			running, err := running(c, n.ID)
 			if err != nil {
 				return nil, err
 			}
@@ -167,8 +148,8 @@ func (c *statusCommand) listTable(api *client.Client, f *statusFlags, stubs []*w
 }
 
 // running counts the allocations that run on a node.
-func (c *statusCommand) running(api *client.Client, node string) (n int, err error) {
-	allocs, _, err := api.NodeAllocations(c.Ctx, node, client.Query{})
+func running(c *cli.Call, node string) (n int, err error) {
+	allocs, _, err := c.API.NodeAllocations(c.Ctx, node, client.Query{})
 	if err != nil {
 		return 0, cli.Errorf("Error querying node allocations: %v", err)
 	}
@@ -179,10 +160,3 @@ func (c *statusCommand) running(api *client.Client, node string) (n int, err err
 	}
 	return n, nil
 }
-
-// Help is the help of the parent command.
-const Help = `Usage: nodedrain node <command> [options]
-
-  Takes nodes out of service and returns them to it, shows their status, and explains why
-  a node has not drained yet. Except for "explain", the commands have the names, flags
-  and messages of Nomad's commands.`

@@ -8,75 +8,79 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/volume"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// one shows one node.
-func (c *statusCommand) one(api *client.Client, f *statusFlags, prefix string) error {
-	node, _, err := c.Find(api, prefix, "Error querying node info")
+// show prints one node.
+func (f *statusFlags) show(c *cli.Call, idOrName string) error {
+	node, _, err := c.Find(idOrName, "Error querying node info")
 	switch {
 	case err != nil:
 		return err
 	case c.Raw():
 		return c.PrintRaw(node)
 	}
-	allocs, _, err := api.NodeAllocations(c.Ctx, node.ID, client.Query{})
+	allocs, _, err := c.API.NodeAllocations(c.Ctx, node.ID, client.Query{})
 	if err != nil {
 		return cli.Errorf("Error querying node allocations: %v", err)
 	}
 	nodeFacts(node, f.verbose).Write(c.Out)
 	if !f.short {
 		if node.ReportsDrivers {
-			fmt.Fprintln(c.Out, "\nDrivers")
-			driverTable(node).Write(c.Out)
+			c.Section("Drivers", driverTable(node))
 		}
-		if node.NodeResources != nil && len(node.NodeResources.Devices) > 0 {
-			fmt.Fprintln(c.Out, "\nDevices")
-			ownerTable(node, allocs, f.verbose).Write(c.Out)
-		}
-		if problems := deviceProblemTable(node); problems != nil {
-			fmt.Fprintln(c.Out, "\nDevice Problems")
-			problems.Write(c.Out)
-		}
-		if len(node.StoragePlugins) > 0 {
-			fmt.Fprintln(c.Out, "\nStorage Plugins")
-			nodePluginTable(node, f.verbose).Write(c.Out)
-		}
-		if err := c.volumes(api, node, allocs); err != nil {
+		c.SectionIfAny("Devices", ownerTable(node, allocs, f.verbose))
+		c.SectionIfAny("Device Problems", deviceProblemTable(node))
+		c.SectionIfAny("Storage Plugins", nodePluginTable(node, f.verbose))
+		if err := claimedVolumes(c, node, allocs); err != nil {
 			return err
 		}
-		fmt.Fprintln(c.Out, "\nNode Events")
-		eventTable(node, f.verbose).Write(c.Out)
-		fmt.Fprintln(c.Out, "\nAllocated Resources")
-		resourceTable(node, allocs).Write(c.Out)
-		c.usage(api, node)
+		c.Section("Node Events", eventTable(node, f.verbose))
+		c.Section("Allocated Resources", resourceTable(node, allocs))
+		usage(c, node)
 	}
-	fmt.Fprintln(c.Out, "\nAllocations")
 	if len(allocs) == 0 {
-		fmt.Fprintln(c.Out, "No allocations placed")
+		fmt.Fprintln(c.Out, "\nAllocations\nNo allocations placed")
 		return nil
 	}
-	allocTable(allocs, f.verbose, time.Now()).Write(c.Out)
+	c.Section("Allocations", allocTable(allocs, f.verbose, time.Now()))
 	return nil
 }
 
-// volumes lists the volumes that allocations on the node claim, in all namespaces.
-func (c *statusCommand) volumes(api *client.Client, node *wire.Node, allocs []*wire.Allocation) error {
+// claimedVolumes lists the volumes that allocations on the node claim, in all namespaces.
+func claimedVolumes(c *cli.Call, node *wire.Node, allocs []*wire.Allocation) error {
 	if !mayHaveVolumes(node, allocs) {
 		return nil
 	}
-	volumes, _, err := api.Volumes().OnNode(c.Ctx, cluster.NodeID(node.ID))
+	volumes, _, err := c.API.Volumes().OnNode(c.Ctx, cluster.NodeID(node.ID))
 	if err != nil {
 		return cli.Errorf("Error querying volumes of the node: %v", err)
 	}
-	if len(volumes) > 0 {
-		fmt.Fprintln(c.Out, "\nVolumes")
-		volume.StubTable(volumes).Write(c.Out)
-	}
+	c.SectionIfAny("Volumes", volume.StubTable(volumes))
 	return nil
+}
+
+// mayHaveVolumes reports whether allocations on the node may have volumes.
+func mayHaveVolumes(n *wire.Node, allocs []*wire.Allocation) bool {
+	return len(n.StoragePlugins) > 0 || slices.ContainsFunc(allocs, func(a *wire.Allocation) bool {
+		g := alloc.GroupOf(a)
+		return g != nil && len(g.Volumes) > 0
+	})
+}
+
+// nodePluginTable lists the storage plugins of a node.
+func nodePluginTable(n *wire.Node, verbose bool) *cli.Table {
+	t := cli.NewTable("Plugin", "Type", "Healthy", "Allocation", "Version", "Description")
+	for _, p := range n.StoragePlugins {
+		if p != nil {
+			t.Row(p.ID, p.Type, fmt.Sprint(p.Healthy), cli.ShortID(p.AllocID, verbose), cmp.Or(p.Version, "-"), cmp.Or(p.HealthDescription, "-"))
+		}
+	}
+	return t
 }
 
 func nodeFacts(n *wire.Node, verbose bool) *cli.Facts {
@@ -89,9 +93,7 @@ func nodeFacts(n *wire.Node, verbose bool) *cli.Facts {
 	f.Add("Drain", drainText(n.DrainStrategy))
 	f.Add("Eligibility", n.SchedulingEligibility)
 	f.Add("Status", n.Status)
-	if n.DrainID != "" {
-		f.Add("Drain ID", n.DrainID)
-	}
+	f.AddAny("Drain ID", n.DrainID)
 	if last := n.LastDrain; last != nil {
 		f.Add("Last Drain", lastDrainText(last))
 	}

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -19,62 +18,41 @@ import (
 )
 
 // Help is the help of the parent command.
-const Help = `Usage: nodedrain operator <command> [options]
-
+const Help = `
   Commands for the operators of the servers.`
 
 // SnapshotHelp is the help of "nodedrain operator snapshot".
-const SnapshotHelp = `Usage: nodedrain operator snapshot <command> [options]
-
+const SnapshotHelp = `
   Saves the state of the servers to a file, restores it, and shows the content of a file.
   The file holds the secrets of the nodes: protect it like the data directory of a server.`
 
 // SnapshotSave is "nodedrain operator snapshot save".
 func SnapshotSave() *cli.Command {
-	var f snapshotSaveFlags
+	var stale bool
 	return &cli.Command{
 		Short: "Save the state of the servers to a file",
-		Help: `
-Usage: nodedrain operator snapshot save [options] FILE
-
+		About: `
   Saves the newest state of the servers to FILE, which must not exist yet. The command
   reads the file again and verifies its checksums before it ends with 0. It needs a token
   with the right write, because the file holds the secrets of the nodes.
-
-Options:
-
-  -stale            The server at -address answers, also without a leader. The state may
-                    lack the newest writes.
 `,
-		Connects: true, Flags: f.set,
-		Args: cli.Arguments{Least: 1, Most: 1, Usage: "This command takes one argument: <file>", Complete: cli.Files},
-		Run:  func(c *cli.Call) error { return (&snapshotSaveCommand{c}).run(&f) },
+		Args: "FILE", Connects: true,
+		Options: cli.Options{
+			cli.Flag(&stale, "stale", "The server at -address answers, also without a leader. The state may lack the newest writes."),
+		},
+		Run: func(c *cli.Call) error {
+			name := c.Args[0]
+			if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+				return cli.Errorf("Error saving snapshot: %s exists already, or cannot be read: choose another name", name)
+			}
+			found, err := saveAs(name, func(to io.Writer) error { return client.SaveSnapshot(c.Ctx, c.API, stale, to) })
+			if err != nil {
+				return cli.Errorf("Error saving snapshot: %v", err)
+			}
+			fmt.Fprintf(c.Out, "Saved the state of index %d to %s, and verified it\n", found.meta.Index, name)
+			return nil
+		},
 	}
-}
-
-type snapshotSaveCommand struct{ *cli.Call }
-
-// snapshotSaveFlags are its flags.
-type snapshotSaveFlags struct {
-	stale bool
-}
-
-func (f *snapshotSaveFlags) set(set *flag.FlagSet) {
-	set.BoolVar(&f.stale, "stale", false, "")
-}
-
-func (c *snapshotSaveCommand) run(f *snapshotSaveFlags) error {
-	name := c.Args[0]
-	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
-		return cli.Errorf("Error saving snapshot: %s exists already, or cannot be read: choose another name", name)
-	}
-	api := c.API
-	found, err := saveAs(name, func(to io.Writer) error { return client.SaveSnapshot(c.Ctx, api, f.stale, to) })
-	if err != nil {
-		return cli.Errorf("Error saving snapshot: %v", err)
-	}
-	fmt.Fprintf(c.Out, "Saved the state of index %d to %s, and verified it\n", found.meta.Index, name)
-	return nil
 }
 
 // saveAs writes a file and verifies it. After an error there is no file of that name.
@@ -94,12 +72,10 @@ func saveAs(name string, save func(io.Writer) error) (found *contents, err error
 
 // SnapshotRestore is "nodedrain operator snapshot restore".
 func SnapshotRestore() *cli.Command {
-	var f snapshotRestoreFlags
+	var yes bool
 	return &cli.Command{
 		Short: "Replace the state of the servers with that of a file",
-		Help: `
-Usage: nodedrain operator snapshot restore [options] FILE
-
+		About: `
   Replaces the state of all servers with the one in FILE. Every change after the file was
   saved is lost. The command shows the content of the file, and asks. The servers verify
   the file before they change anything.
@@ -109,36 +85,19 @@ Usage: nodedrain operator snapshot restore [options] FILE
   Nodes have the secrets of that time. The servers do not know a node that registered
   later: its client registers it again. They do not know allocations that were placed
   later: their clients stop them.
-
-Options:
-
-  -yes              Do not ask for confirmation.
 `,
-		Connects: true, Flags: f.set,
-		Args: cli.Arguments{Least: 1, Most: 1, Usage: "This command takes one argument: <file>", Complete: cli.Files},
-		Run:  func(c *cli.Call) error { return (&snapshotRestoreCommand{c}).run(&f) },
+		Args: "FILE", Connects: true,
+		Options: cli.Options{cli.Flag(&yes, "yes", "Do not ask for confirmation.")},
+		Run:     func(c *cli.Call) error { return restore(c, c.Args[0], yes) },
 	}
 }
 
-type snapshotRestoreCommand struct{ *cli.Call }
-
-// snapshotRestoreFlags are its flags.
-type snapshotRestoreFlags struct {
-	yes bool
-}
-
-func (f *snapshotRestoreFlags) set(set *flag.FlagSet) {
-	set.BoolVar(&f.yes, "yes", false, "")
-}
-
-func (c *snapshotRestoreCommand) run(f *snapshotRestoreFlags) error {
-	name := c.Args[0]
+func restore(c *cli.Call, name string, yes bool) error {
 	found, err := inspect(name)
 	if err != nil {
 		return cli.Errorf("Error restoring snapshot: %v", err)
 	}
-	api := c.API
-	if !f.yes {
+	if !yes {
 		found.write(c.Out, time.Now())
 		const question = "\nReplace the state of all servers with this one? Every later change is lost. [y/N]"
 		if err := c.ConfirmAs(question, "Cancelling snapshot restore"); err != nil {
@@ -150,7 +109,7 @@ func (c *snapshotRestoreCommand) run(f *snapshotRestoreFlags) error {
 		return cli.Errorf("Error restoring snapshot: %v", err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	index, err := client.RestoreSnapshot(c.Ctx, api, file)
+	index, err := client.RestoreSnapshot(c.Ctx, c.API, file)
 	if err != nil {
 		return cli.Errorf("Error restoring snapshot: %v", err)
 	}
@@ -162,32 +121,21 @@ func (c *snapshotRestoreCommand) run(f *snapshotRestoreFlags) error {
 func SnapshotInspect() *cli.Command {
 	return &cli.Command{
 		Short: "Verify a saved state and show its content",
-		Help: `
-Usage: nodedrain operator snapshot inspect FILE
-
+		About: `
   Verifies the checksums of FILE, reads the whole state, and shows its content. It
   contacts no server. The exit code is 1 if the file is damaged, incomplete, of another
   program, or of a cluster version that this build does not understand.
 `,
-		Args: cli.Arguments{Least: 1, Most: 1, Usage: "This command takes one argument: <file>", Complete: cli.Files},
-		Run:  func(c *cli.Call) error { return (&snapshotInspectCommand{c}).run() },
+		Args: "FILE",
+		Run: func(c *cli.Call) error {
+			found, err := inspect(c.Args[0])
+			if err != nil {
+				return cli.Errorf("Error inspecting snapshot: %v", err)
+			}
+			found.write(c.Out, time.Now())
+			return nil
+		},
 	}
-}
-
-type snapshotInspectCommand struct{ *cli.Call }
-
-func (*snapshotInspectCommand) Flags() *flag.FlagSet {
-	return flag.NewFlagSet("operator snapshot inspect", flag.ContinueOnError)
-}
-
-func (c *snapshotInspectCommand) run() error {
-	name := c.Args[0]
-	found, err := inspect(name)
-	if err != nil {
-		return cli.Errorf("Error inspecting snapshot: %v", err)
-	}
-	found.write(c.Out, time.Now())
-	return nil
 }
 
 // contents is what a saved state holds.

@@ -7,38 +7,27 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
 
+// SystemHelp is the help of "nodedrain system".
+const SystemHelp = `
+  Maintains the state that the servers keep.`
+
 // SystemGC is "nodedrain system gc".
 func SystemGC() *cli.Command {
 	return &cli.Command{
 		Short: "Delete ended work that nothing needs",
-		Help: `
-Usage: nodedrain system gc [options]
-
+		About: `
   Deletes ended allocations, closed evaluations, stopped jobs and finished batch jobs that
   nothing needs, of every age. The leader does this itself when they are old. Rows that a
   running drain, the scheduler or a client still needs stay.
-
-Options:
-
 `,
 		Connects: true,
-		Run:      func(c *cli.Call) error { return (&systemGCCommand{c}).run() },
+		Run: func(c *cli.Call) error {
+			deleted, err := client.Collect(c.Ctx, c.API)
+			if err != nil {
+				return cli.Errorf("Error running system garbage-collection: %v", err)
+			}
+			fmt.Fprintf(c.Out, "Deleted %s, %s and %s\n", cli.Count(deleted.Allocations, "allocation"), cli.Count(deleted.Evaluations, "evaluation"), cli.Count(deleted.Jobs, "job"))
+			return nil
+		},
 	}
 }
-
-type systemGCCommand struct{ *cli.Call }
-
-func (c *systemGCCommand) run() error {
-	api := c.API
-	deleted, err := client.Collect(c.Ctx, api)
-	if err != nil {
-		return cli.Errorf("Error running system garbage-collection: %v", err)
-	}
-	fmt.Fprintf(c.Out, "Deleted %s, %s and %s\n", cli.Count(deleted.Allocations, "allocation"), cli.Count(deleted.Evaluations, "evaluation"), cli.Count(deleted.Jobs, "job"))
-	return nil
-}
-
-// SystemHelp is the help of "nodedrain system".
-const SystemHelp = `Usage: nodedrain system <command> [options]
-
-  Maintains the state that the servers keep.`

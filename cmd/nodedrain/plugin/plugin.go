@@ -59,8 +59,7 @@ func (c *pluginCommand) Run(args []string) int {
 	return 0
 }
 
-const pluginHelp = `Usage: nodedrain plugin <command>
-
+const pluginHelp = `
   Shows storage plugins, tests the program of a task driver or a device plugin, or serves
   one of the drivers that this program contains. The client of a node starts these
   drivers. Do not start them yourself.`

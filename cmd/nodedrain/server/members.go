@@ -13,32 +13,23 @@ import (
 func Members() *cli.Command {
 	return &cli.Command{
 		Short: "List the servers",
-		Help: `
-Usage: nodedrain server members [options]
-
+		About: `
   Lists the servers of the cluster: whether each answers, leads and votes, the start of
   its process, how many entries of the leader it has not applied, its build, and the
   cluster versions that it understands. Then it shows the cluster version. The leader
   raises it when every server understands a higher one.
 
-  The server at -address asks the others. The command works without a leader. It then
+  The server at -address contacts the others. The command works without a leader. It then
   shows how many voters answer and how many a leader needs. For a server that does not
   answer, it shows the time since the leader's last contact with it. A new leader counts
   from its election. Without a leader, only the contact with the last leader is known.
-
-Options:
-
 `,
-		Connects: true, Formats: true,
-		Run: func(c *cli.Call) error { return (&membersCommand{c}).run() },
+		Connects: true, Formats: true, Run: members,
 	}
 }
 
-type membersCommand struct{ *cli.Call }
-
-func (c *membersCommand) run() error {
-	api := c.API
-	servers, err := api.RaftConfiguration(c.Ctx)
+func members(c *cli.Call) error {
+	servers, err := c.API.RaftConfiguration(c.Ctx)
 	switch {
 	case err != nil:
 		return cli.Errorf("Error querying servers: %v", err)
@@ -81,7 +72,7 @@ func memberTable(servers []wire.RaftServer, now time.Time) *cli.Table {
 	return t
 }
 
-// leaderless says what a cluster without a leader lacks, or empty if a leader answers.
+// leaderless returns what a cluster without a leader lacks, or empty if a leader answers.
 func leaderless(servers []wire.RaftServer) string {
 	voters, alive := 0, 0
 	for i := range servers {
@@ -103,7 +94,7 @@ func leaderless(servers []wire.RaftServer) string {
 	return text + " Start the servers that do not answer."
 }
 
-// stateLines says which servers have another state than the others.
+// stateLines returns which servers have another state than the others.
 func stateLines(servers []wire.RaftServer) (lines []string) {
 	for _, s := range servers {
 		switch s.State {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"time"
 
@@ -17,10 +16,8 @@ func Recover() *cli.Command {
 	var f recoverFlags
 	return &cli.Command{
 		Short: "Recover a server that has lost data, offline",
-		Help: `
-Usage: nodedrain server recover -data-dir DIR -discard [-yes]
-       nodedrain server recover -data-dir DIR -alone [-yes]
-
+		Forms: []string{"-data-dir DIR -discard [-yes]", "-data-dir DIR -alone [-yes]"},
+		About: `
   Changes the data directory of a server that does not run. It contacts no other server.
   First copy the directory.
 
@@ -37,20 +34,16 @@ Usage: nodedrain server recover -data-dir DIR -discard [-yes]
   server accepts connections. It accepts a log that is an older copy, and prints what is
   lost. Never start one of the other servers with its data afterwards: it could overwrite
   this one.
-
-Options:
-
-  -data-dir DIR  Data directory of the server.
-  -discard       Move the data aside, to join again as a new member.
-  -alone         Continue alone, with the state of this server.
-  -yes           Do not ask for confirmation.
 `,
-		Flags: f.set,
-		Run:   func(c *cli.Call) error { return (&recoverCommand{c}).run(&f) },
+		Run: f.run,
+		Options: cli.Options{
+			cli.Flag(&f.dataDir, "data-dir DIR", "Data directory of the server."),
+			cli.Flag(&f.discard, "discard", "Move the data aside, to join again as a new member."),
+			cli.Flag(&f.alone, "alone", "Continue alone, with the state of this server."),
+			cli.Flag(&f.yes, "yes", "Do not ask for confirmation."),
+		},
 	}
 }
-
-type recoverCommand struct{ *cli.Call }
 
 // recoverFlags are its flags.
 type recoverFlags struct {
@@ -58,14 +51,7 @@ type recoverFlags struct {
 	discard, alone, yes bool
 }
 
-func (f *recoverFlags) set(set *flag.FlagSet) {
-	set.StringVar(&f.dataDir, "data-dir", "", "")
-	set.BoolVar(&f.discard, "discard", false, "")
-	set.BoolVar(&f.alone, "alone", false, "")
-	set.BoolVar(&f.yes, "yes", false, "")
-}
-
-func (c *recoverCommand) run(f *recoverFlags) error {
+func (f *recoverFlags) run(c *cli.Call) error {
 	switch {
 	case f.dataDir == "":
 		return c.UsageError("-data-dir is required")
@@ -86,12 +72,12 @@ func (c *recoverCommand) run(f *recoverFlags) error {
 		}
 	}
 	if f.discard {
-		return c.discard(f.dataDir)
+		return discard(&c.Base, f.dataDir)
 	}
-	return c.alone(f.dataDir)
+	return alone(&c.Base, f.dataDir)
 }
 
-func (c *recoverCommand) discard(dir string) error {
+func discard(c *cli.Base, dir string) error {
 	done, err := datadir.Discard(dir, time.Now())
 	if err != nil {
 		return err
@@ -109,7 +95,7 @@ func (c *recoverCommand) discard(dir string) error {
 	return nil
 }
 
-func (c *recoverCommand) alone(dir string) error {
+func alone(c *cli.Base, dir string) error {
 	logger := hclog.New(&hclog.LoggerOptions{Name: "nodedrain", Level: hclog.Error, Output: c.Errs})
 	done, err := datadir.MakeAlone(c.Ctx, dir, logger)
 	if err != nil {

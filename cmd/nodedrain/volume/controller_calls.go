@@ -3,7 +3,6 @@ package volume
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
@@ -11,12 +10,8 @@ import (
 )
 
 // PrintControllerCalls prints the calls of controllers that fail, or nothing if there are none.
-func PrintControllerCalls(out io.Writer, calls []wire.ControllerCall, verbose bool) {
-	if len(calls) == 0 {
-		return
-	}
-	fmt.Fprintln(out, "\nFailing Controller Calls")
-	controllerTable(calls, verbose, time.Now()).Write(out)
+func PrintControllerCalls(c *cli.Base, calls []wire.ControllerCall, verbose bool) {
+	c.SectionIfAny("Failing Controller Calls", controllerTable(calls, verbose, time.Now()))
 }
 
 func controllerTable(calls []wire.ControllerCall, verbose bool, now time.Time) *cli.Table {
@@ -28,7 +23,7 @@ func controllerTable(calls []wire.ControllerCall, verbose bool, now time.Time) *
 	return t
 }
 
-// nextAttempt says when a call is repeated.
+// nextAttempt returns when a call is repeated.
 func nextAttempt(c wire.ControllerCall, now time.Time) string {
 	switch {
 	case c.InFlight:

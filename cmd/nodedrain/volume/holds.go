@@ -9,12 +9,12 @@ import (
 )
 
 // HoldTable lists volumes that an allocation which must end, or has ended, or that a drain has left on
-// a node, or returns nil if there is none.
+// a node. There may be none.
 func HoldTable(holds *wire.VolumeHolds, verbose bool) *cli.Table {
-	if holds == nil || len(holds.Volumes) == 0 {
-		return nil
-	}
 	t := cli.NewTable("Volume", "Used By", "Since", "Waits For", "Path")
+	if holds == nil || len(holds.Volumes) == 0 {
+		return t
+	}
 	for _, h := range holds.Volumes {
 		t.Row(cli.JobName(h.Namespace, h.Volume), cli.ShortID(h.AllocID, verbose), cli.TimeCell(h.Since), cmp.Or(h.Reason, "-"), cmp.Or(h.Path, "-"))
 	}
