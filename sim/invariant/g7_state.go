@@ -27,6 +27,7 @@ func (j *progressJudge) checkFreshPlan(m *snapshot, t *term, w Plan, planned map
 		}
 	}
 	wanted, has := map[cluster.GroupKey]int{}, map[cluster.GroupKey]int{}
+	//lint:order counts
 	for id := range planned {
 		if a := m.allocs[id]; a != nil {
 			has[a.group.key]++
