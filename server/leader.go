@@ -16,7 +16,7 @@ import (
 
 // lead follows leadership until the server or its state machine stops. Raft's channel may
 // leave out a change that the next one undid, so every value begins a new term.
-func (s *Server) lead() {
+func (s *Server) lead(changes <-chan bool) {
 	defer close(s.stopped)
 	endTerm := func() {}
 	defer func() { endTerm() }()
@@ -32,7 +32,7 @@ func (s *Server) lead() {
 				s.config.Logger.Error("leaving raft", "error", err)
 			}
 			return
-		case leads := <-s.raft.LeaderCh():
+		case leads := <-changes:
 			endTerm()
 			endTerm = func() {}
 			if leads {

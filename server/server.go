@@ -45,6 +45,15 @@ type Server struct {
 // New starts a server. If the cluster is new it elects a leader when most of its
 // voters run.
 func New(config Config) (*Server, error) {
+	s, err := open(config)
+	if err == nil {
+		go s.lead(s.raft.LeaderCh())
+	}
+	return s, err
+}
+
+// open starts a server that does not follow leadership yet.
+func open(config Config) (*Server, error) {
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, err
@@ -61,7 +70,6 @@ func New(config Config) (*Server, error) {
 	if err := s.start(); err != nil {
 		return nil, fmt.Errorf("server %s: %w", config.ID, errors.Join(err, s.release()))
 	}
-	go s.lead()
 	return s, nil
 }
 
