@@ -40,7 +40,7 @@ type judging struct {
 	claims   *claimed.Judge
 	volumes  bool
 	read     [2]uint64
-	attached []claimed.Attachment
+	attached []world.Attachment
 	// appliedAt is the time of the newest entry.
 	appliedAt time.Time
 	// quietPoints counts the judged quiet points.
@@ -67,7 +67,7 @@ func newJudging(p *player) *judging {
 			j.plans.Applied(w.Now(), a)
 			j.collection.Applied(w.Now(), a)
 			j.claims.Applied(w.Now(), a)
-			j.claims.Detached(w.Now(), a, j.attachments())
+			j.claims.Detached(w.Now(), a, w.Attachments())
 			if m, is := a.Message.(*shims.AllocClientUpdate); is && !(w.Log.Entry(a.Index).Proposed && w.Log.Entry(a.Index).Source == world.FromClients) {
 				j.claims.Untrue(a.Before, m.Reports)
 			}
@@ -137,26 +137,13 @@ func (j *judging) proposed(p world.Proposal) {
 
 // called judges a call of a controller.
 func (j *judging) called(c world.ControllerCall, open []world.ControllerCall) {
-	var before []claimed.Call
-	for _, o := range open {
-		before = append(before, claimed.Call(o))
-	}
 	var mounts []double.Mount
 	for _, m := range j.world.Machines() {
 		if m.ID() == c.Node {
 			mounts = m.Storage().Mounts()
 		}
 	}
-	j.claims.Called(j.world.Now(), claimed.Call(c), before, mounts)
-}
-
-// attachments returns the attachments of volumes to nodes.
-func (j *judging) attachments() []claimed.Attachment {
-	var all []claimed.Attachment
-	for _, at := range j.world.Attachments() {
-		all = append(all, claimed.Attachment(at))
-	}
-	return all
+	j.claims.Called(j.world.Now(), c, open, mounts)
 }
 
 // quietClaims judges the volumes of all nodes at a quiet point, if anything has changed.
@@ -170,7 +157,7 @@ func (j *judging) quietClaims() {
 	for _, m := range w.Machines() {
 		at[1] += uint64(len(m.Storage().Calls(0)))
 	}
-	attached := j.attachments()
+	attached := w.Attachments()
 	if at == j.read && slices.Equal(attached, j.attached) {
 		return
 	}

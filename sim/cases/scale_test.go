@@ -12,6 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
@@ -88,8 +90,8 @@ func (t town) build(w *world.World, nodes []cluster.NodeID, pace int) error {
 	at := w.Now()
 	for chunk := range slices.Chunk(nodes, 500) {
 		err := w.Setup.Write(func(txn *statestore.Txn) error {
-			for _, id := range chunk {
-				if err := txn.UpsertNode(world.NewNode(id), at); err != nil {
+			for _, n := range setting.Nodes(scenario.Node{IDs: chunk}) {
+				if err := txn.UpsertNode(n, at); err != nil {
 					return err
 				}
 			}
@@ -101,12 +103,16 @@ func (t town) build(w *world.World, nodes []cluster.NodeID, pace int) error {
 	}
 	stride := t.nodes / t.perJob
 	for i := range t.nodes * t.perNode / t.perJob {
-		j := world.NewJob(cluster.JobService, cluster.JobID(fmt.Sprintf("job%04d", i)), t.perJob)
-		j.TaskGroups[0].Migrate.MaxParallel = pace
-		allocs := make([]*cluster.Allocation, t.perJob)
-		for k := range allocs {
-			allocs[k] = w.Setup.NewAlloc(j, j.TaskGroups[0].Name, k, nodes[(k*stride+i)%t.nodes])
+		name := fmt.Sprintf("job%04d", i)
+		j := setting.Job(nil, scenario.Job{
+			Key:    cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: cluster.JobID(name)},
+			Groups: []scenario.Group{{Name: name, Count: t.perJob, MaxParallel: &pace}},
+		})
+		declared := scenario.Alloc{Group: cluster.GroupKey{Job: j.Key(), Name: name}}
+		for k := range t.perJob {
+			declared.On = append(declared.On, nodes[(k*stride+i)%t.nodes])
 		}
+		allocs := setting.Allocs(declared, j, at, w.Setup.NewAllocID)
 		if err := w.Setup.Place(world.Placement{Job: j, Allocs: allocs}); err != nil {
 			return err
 		}

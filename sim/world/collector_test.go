@@ -78,7 +78,7 @@ func TestCollector(t *testing.T) {
 		must.SliceNotEmpty(t, all)
 		must.Eq(t, collection{at: 2*age + commits, planned: 2 * age, allocs: gone}, all[0]) // at the age they are younger
 		must.SliceEmpty(t, w.stopped(web))
-		must.NoError(t, w.Servers.SameStates())
+		w.sameStates(t)
 	})
 }
 
@@ -92,7 +92,7 @@ func TestCollector_emptyLog(t *testing.T) {
 	f.observe()
 	f.at(age+age/4, func() {
 		must.Zero(t, w.Truth().Index())
-		must.NoError(t, w.Setup.Commit(&shims.NodeRegister{At: w.Now(), Node: world.NewNode("n1")}))
+		f.register(t, "n1")
 		f.place(t, web.ID, "n1")
 		f.empty(web)
 	})

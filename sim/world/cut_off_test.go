@@ -36,7 +36,7 @@ func TestFaults_cutOff(t *testing.T) {
 		must.Eq(t, cluster.NodeDown, w.State().Node("n2").Status)
 		must.Eq(t, cluster.NodeDisconnected, w.State().Node("n3").Status)
 		must.True(t, w.State().Node("n4").Reachable())
-		must.NoError(t, w.Servers.SameStates())
+		w.sameStates(t)
 	}
 }
 

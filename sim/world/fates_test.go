@@ -3,6 +3,7 @@ package world_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -75,15 +76,9 @@ func modelMix(t *testing.T, seed uint64, mix map[fate]int) {
 		Drainer: drainer.NodeDrainerConfig{MaxIDsPerEntry: 2},
 	})
 	must.NoError(t, err)
-	for _, id := range []cluster.NodeID{"n1", "n2", "n3"} {
-		must.NoError(t, w.Setup.Commit(&shims.NodeRegister{At: w.Now(), Node: world.NewNode(id)}))
-	}
-	j := world.NewJob(cluster.JobBatch, "sum", 12)
-	var allocs []*cluster.Allocation
-	for i := range 12 {
-		allocs = append(allocs, w.Setup.NewAlloc(j, "sum", i, "n1"))
-	}
-	must.NoError(t, w.Setup.Place(world.Placement{Job: j, Allocs: allocs}))
+	f := &fixture{World: w}
+	f.register(t, "n1", "n2", "n3")
+	f.placeJob(t, newJob(cluster.JobBatch, "sum", 12), slices.Repeat([]cluster.NodeID{"n1"}, 12)...)
 
 	answers := map[int]raftwrite.Outcome{}
 	applied := map[uint64]int{} // the term in which an entry was applied, by index

@@ -10,6 +10,8 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
@@ -70,9 +72,7 @@ func newFixture(t *testing.T, o world.Options) *fixture {
 	w, err := world.New(o)
 	must.NoError(t, err)
 	f := &fixture{World: w, ended: map[int]time.Duration{}}
-	for _, id := range []cluster.NodeID{"n1", "n2", "n3", "n4"} {
-		must.NoError(t, w.Setup.Commit(&shims.NodeRegister{At: w.Now(), Node: world.NewNode(id)}))
-	}
+	f.register(t, "n1", "n2", "n3", "n4")
 	f.place(t, "web", "n1", "n2", "n3")
 	f.observe()
 	return f
@@ -89,15 +89,33 @@ func (w *fixture) arm(t *testing.T, at time.Duration, fault string) {
 	w.at(at, func() { must.NoError(t, w.Faults.Arm(*s.Events[0].Op.(*scenario.Fault))) })
 }
 
+// register registers nodes with capacity for any allocation.
+func (w *fixture) register(t *testing.T, ids ...cluster.NodeID) {
+	t.Helper()
+	for _, n := range setting.Nodes(scenario.Node{IDs: ids}) {
+		must.NoError(t, w.Setup.Commit(&shims.NodeRegister{At: w.Now(), Node: n}))
+	}
+}
+
+// newJob returns a job with one group of one task.
+func newJob(kind cluster.JobType, id cluster.JobID, count int) *cluster.Job {
+	key := cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: id}
+	return setting.Job(nil, scenario.Job{Key: key, Type: kind, Groups: []scenario.Group{{Name: string(id), Count: count}}})
+}
+
 // place writes a service job with an allocation on each of the nodes.
 func (w *fixture) place(t *testing.T, id cluster.JobID, on ...cluster.NodeID) {
 	t.Helper()
-	j := world.NewJob(cluster.JobService, id, len(on))
+	j := newJob(cluster.JobService, id, len(on))
 	j.TaskGroups[0].Tasks[0].KillTimeout = kill
-	allocs := make([]*cluster.Allocation, len(on))
-	for i, node := range on {
-		allocs[i] = w.Setup.NewAlloc(j, string(id), i, node)
-	}
+	w.placeJob(t, j, on...)
+}
+
+// placeJob writes a job with an allocation on each of the nodes.
+func (w *fixture) placeJob(t *testing.T, j *cluster.Job, on ...cluster.NodeID) {
+	t.Helper()
+	group := cluster.GroupKey{Job: j.Key(), Name: j.TaskGroups[0].Name}
+	allocs := setting.Allocs(scenario.Alloc{Group: group, On: on}, j, w.Now(), w.Setup.NewAllocID)
 	must.NoError(t, w.Setup.Place(world.Placement{Job: j, Allocs: allocs}))
 }
 
@@ -223,4 +241,20 @@ func (w *fixture) stepped(after, before time.Duration) int {
 func isMarks(m shims.Message) bool {
 	_, is := m.(marks)
 	return is
+}
+
+// sameStates checks that all servers have the same state. It compares the one of views with that of
+// a new server.
+func (w *fixture) sameStates(t *testing.T) {
+	t.Helper()
+	states, err := w.Servers.States()
+	must.NoError(t, err)
+	if len(states) == 1 {
+		replayed, err := w.Servers.Replay()
+		must.NoError(t, err)
+		states = append(states, replayed)
+	}
+	j := invariant.New(invariant.Options{})
+	j.End(w.Now(), states...)
+	must.SliceEmpty(t, j.Violations())
 }

@@ -21,7 +21,7 @@ func TestLog_raft(t *testing.T) {
 	found := map[string]int{}
 	for seed := range uint64(80) {
 		w := withElectionsAndFaults(t, seed)
-		must.NoError(t, w.Servers.SameStates())
+		w.sameStates(t)
 		must.NoError(t, checkLog(w, found), must.Sprintf("seed %d", seed))
 	}
 	for _, outcome := range []string{"survived", "lost", "rejected", "unknown and applied", "of a deposed leader"} {

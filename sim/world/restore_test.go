@@ -41,7 +41,7 @@ func TestRestore(t *testing.T) {
 				must.Eq(t, when, w.ended[1])
 				must.Nil(t, nth[marks](w, 1))
 				must.False(t, w.State().Node("n1").Draining())
-				must.NoError(t, w.Servers.SameStates())
+				w.sameStates(t)
 				must.NoError(t, checkLog(w, map[string]int{}))
 				if marked := first[marks](w); when == inFlight {
 					must.Eq(t, raftwrite.Unknown, marked.answer.Outcome)

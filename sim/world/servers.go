@@ -1,7 +1,6 @@
 package world
 
 import (
-	"bytes"
 	"fmt"
 	"time"
 
@@ -153,47 +152,6 @@ func (ss *Servers) States() ([]*statestore.Snapshot, error) {
 		states[i] = r.state()
 	}
 	return states, nil
-}
-
-// SameStates makes every server apply the whole log, and returns an error if a server does not
-// have the leader's state. For views it compares their store with a new replica of the log.
-func (ss *Servers) SameStates() error {
-	states, err := ss.States()
-	if err != nil {
-		return err
-	}
-	if ss.world.options.Views {
-		other := newReplica(func(shims.Applied) {})
-		if _, err := other.catchUp(ss.world.Log.entries); err != nil {
-			return fmt.Errorf("catching up: %w", err)
-		}
-		states = append(states, other.state())
-	}
-	var want bytes.Buffer
-	if err := statestore.Dump(&want, states[0]); err != nil {
-		return fmt.Errorf("dumping a state: %w", err)
-	}
-	for i, s := range states[1:] {
-		var got bytes.Buffer
-		if err := statestore.Dump(&got, s); err != nil {
-			return fmt.Errorf("dumping a state: %w", err)
-		}
-		if !bytes.Equal(got.Bytes(), want.Bytes()) {
-			return fmt.Errorf("state %d differs from the leader's: %s", i+1, difference(got.Bytes(), want.Bytes()))
-		}
-	}
-	return nil
-}
-
-// difference shows the first lines in which two dumps differ.
-func difference(got, want []byte) string {
-	ours, theirs := bytes.Split(got, []byte("\n")), bytes.Split(want, []byte("\n"))
-	for i := range min(len(ours), len(theirs)) {
-		if !bytes.Equal(ours[i], theirs[i]) {
-			return fmt.Sprintf("%s\ninstead of %s", ours[i], theirs[i])
-		}
-	}
-	return fmt.Sprintf("%d lines instead of %d", len(ours), len(theirs))
 }
 
 // state is the newest state that the server can read.

@@ -3,7 +3,6 @@ package world
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -91,39 +90,5 @@ func place(txn *statestore.Txn, at time.Time, allocs []*cluster.Allocation) erro
 	return err
 }
 
-// NewNode returns a ready node with capacity for any allocation. The caller may change it before
-// registering it.
-func NewNode(id cluster.NodeID) *cluster.Node {
-	plenty := cluster.Resources{CPU: math.MaxInt32, MemoryMB: math.MaxInt32, DiskMB: math.MaxInt32}
-	return &cluster.Node{ID: id, Name: string(id), Status: cluster.NodeReady, Resources: plenty}
-}
-
-// NewJob returns a job with one group of one task. All three have the same name, and the task
-// needs no resources. The caller may change the job before registering it.
-func NewJob(t cluster.JobType, id cluster.JobID, count int) *cluster.Job {
-	name := string(id)
-	group := &cluster.TaskGroup{Name: name, Count: count, Tasks: []*cluster.Task{{Name: name}}}
-	j := &cluster.Job{ID: id, Type: t, TaskGroups: []*cluster.TaskGroup{group}}
-	j.Canonicalize()
-	return j
-}
-
 // NewAllocID returns a new allocation id.
 func (s Setup) NewAllocID() cluster.AllocID { return s.world.ids.alloc() }
-
-// NewAlloc returns a healthy allocation that has run on the node for an hour. index is its
-// index in the group.
-func (s Setup) NewAlloc(j *cluster.Job, group string, index int, node cluster.NodeID) *cluster.Allocation {
-	a := &cluster.Allocation{
-		ID: s.NewAllocID(), Namespace: j.Namespace, JobID: j.ID, TaskGroup: group, Job: j,
-		Name:   fmt.Sprintf("%s.%s[%d]", j.ID, group, index),
-		NodeID: node, NodeName: string(node), Resources: j.Group(group).Resources(),
-		DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientRunning,
-		CreateTime: s.world.now.Add(-time.Hour),
-	}
-	if j.Type == cluster.JobService || j.Type == cluster.JobSystem {
-		healthy := true
-		a.DeploymentStatus = &cluster.DeploymentStatus{Healthy: &healthy, Timestamp: a.CreateTime}
-	}
-	return a
-}

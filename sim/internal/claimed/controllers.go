@@ -7,38 +7,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
-
-// Attachment states whether a volume is attached to a node, in the storage.
-type Attachment struct {
-	Volume   cluster.VolumeKey
-	Node     cluster.NodeID
-	Attached bool
-	// Astray: calls have taken effect in an order that no leader could prevent.
-	Astray bool
-}
-
-// Call is a call of a leader to a controller.
-type Call struct {
-	Term   int
-	Volume cluster.VolumeKey
-	Node   cluster.NodeID
-	Detach bool
-	// On is the node of the controller. Completes: the leader writes that the call is done if it
-	// succeeds.
-	On        cluster.NodeID
-	Completes bool
-	// Waits: the leader waits for the answer.
-	Waits bool
-	// Reachable: the present leader has made the call, and can call the controller again.
-	Reachable bool
-}
 
 // Called checks a new call. open are the calls before it that may still take effect, or whose
 // leader waits for the answer. mounts are the mounts of the node to which or from which the volume
 // moves.
-func (j *Judge) Called(now time.Time, c Call, open []Call, mounts []double.Mount) {
+func (j *Judge) Called(now time.Time, c world.ControllerCall, open []world.ControllerCall, mounts []double.Mount) {
 	for _, o := range open {
 		if o.Volume != c.Volume {
 			continue
@@ -57,7 +33,7 @@ func (j *Judge) Called(now time.Time, c Call, open []Call, mounts []double.Mount
 }
 
 // Detached checks the claims that an entry frees because a controller has detached their volumes.
-func (j *Judge) Detached(now time.Time, a shims.Applied, attachments []Attachment) {
+func (j *Judge) Detached(now time.Time, a shims.Applied, attachments []world.Attachment) {
 	m, is := a.Message.(*shims.ClaimUpdate)
 	if !is {
 		return
@@ -73,7 +49,7 @@ func (j *Judge) Detached(now time.Time, a shims.Applied, attachments []Attachmen
 }
 
 // leftAttached checks that each attachment has a claim.
-func (j *Judge) leftAttached(now time.Time, state *statestore.Snapshot, attachments []Attachment) {
+func (j *Judge) leftAttached(now time.Time, state *statestore.Snapshot, attachments []world.Attachment) {
 	for _, at := range attachments {
 		if !at.Attached || at.Astray || j.forced[at.Volume] {
 			continue
@@ -90,16 +66,16 @@ func (j *Judge) leftAttached(now time.Time, state *statestore.Snapshot, attachme
 
 // attached reports whether a volume is attached to a node, or whether calls that no leader could
 // order may have detached it.
-func attached(all []Attachment, k cluster.VolumeKey, node cluster.NodeID) bool {
+func attached(all []world.Attachment, k cluster.VolumeKey, node cluster.NodeID) bool {
 	at := find(all, k, node)
 	return at.Attached || at.Astray
 }
 
-func find(all []Attachment, k cluster.VolumeKey, node cluster.NodeID) Attachment {
+func find(all []world.Attachment, k cluster.VolumeKey, node cluster.NodeID) world.Attachment {
 	for _, at := range all {
 		if at.Volume == k && at.Node == node {
 			return at
 		}
 	}
-	return Attachment{}
+	return world.Attachment{}
 }

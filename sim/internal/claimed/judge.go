@@ -9,6 +9,7 @@ import (
 	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -189,7 +190,7 @@ func (j *Judge) frees(now time.Time, a shims.Applied, c cluster.ClaimChange, at 
 }
 
 // Compare compares the mount tables and the attachments with the state, at a quiet point.
-func (j *Judge) Compare(now time.Time, state *statestore.Snapshot, machines []Machine, attachments []Attachment) {
+func (j *Judge) Compare(now time.Time, state *statestore.Snapshot, machines []Machine, attachments []world.Attachment) {
 	j.leftAttached(now, state, attachments)
 	j.conflicts(now, state)
 	writers := map[cluster.VolumeKey]cluster.NodeID{}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/claimed"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -19,15 +20,15 @@ func start() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 func data() cluster.VolumeKey { return cluster.VolumeKey{Namespace: "default", ID: "data"} }
 
-// world is a state with the node n1 and its allocation a1, which writes to a single-writer volume.
+// history is a state with the node n1 and its allocation a1, which writes to a single-writer volume.
 // A test changes the state before the judge checks it.
-type world struct {
+type history struct {
 	t     *testing.T
 	store *statestore.Store
 	index uint64
 	// mounts are the mounts of n1 and n2.
 	mounts   [2][]double.Mount
-	attached []claimed.Attachment
+	attached []world.Attachment
 	// skipped is how far the leader's clock is set forward after the node is down.
 	skipped time.Duration
 	// runs are the allocations whose tasks run on n1.
@@ -35,9 +36,9 @@ type world struct {
 	judge *claimed.Judge
 }
 
-func newWorld(t *testing.T, controllers bool) *world {
+func newHistory(t *testing.T, controllers bool) *history {
 	t.Helper()
-	w := &world{t: t, store: statestore.New(), judge: claimed.New()}
+	w := &history{t: t, store: statestore.New(), judge: claimed.New()}
 	w.write(func(txn *statestore.Txn) {
 		txn.RaiseClusterVersion(cluster.MaxVersion)
 		p := &cluster.StoragePlugin{ID: "disks", Type: cluster.PluginMonolith, Alloc: "p", Healthy: true, NodeID: "n1", Attaches: controllers}
@@ -69,11 +70,11 @@ func mode() cluster.VolumeCapability {
 	return cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
 }
 
-func (*world) mount(alloc cluster.AllocID) double.Mount {
+func (*history) mount(alloc cluster.AllocID) double.Mount {
 	return double.Mount{Path: "/volumes/data", Volume: data(), Usage: storage.Usage{VolumeCapability: mode()}, Alloc: alloc, Plugin: "disks"}
 }
 
-func (w *world) write(change func(*statestore.Txn)) (before, after *statestore.Snapshot) {
+func (w *history) write(change func(*statestore.Txn)) (before, after *statestore.Snapshot) {
 	w.t.Helper()
 	before = w.store.Snapshot()
 	w.index++
@@ -84,20 +85,20 @@ func (w *world) write(change func(*statestore.Txn)) (before, after *statestore.S
 }
 
 // change applies a change of the claim of a1, and passes the entry to the judge.
-func (w *world) change(cause cluster.ClaimCause, after time.Duration) {
+func (w *history) change(cause cluster.ClaimCause, after time.Duration) {
 	w.t.Helper()
 	u := cluster.ClaimUpdate{At: start().Add(after), Changes: []cluster.ClaimChange{{Claim: cluster.ClaimKey{Volume: data(), Alloc: "a1"}, Node: "n1", Cause: cause}}}
 	before, now := w.update(&u)
 	w.judge.Applied(u.At, shims.Applied{Index: w.index, Before: before, After: now, Message: &shims.ClaimUpdate{ClaimUpdate: u}})
 }
 
-func (w *world) update(u *cluster.ClaimUpdate) (before, after *statestore.Snapshot) {
+func (w *history) update(u *cluster.ClaimUpdate) (before, after *statestore.Snapshot) {
 	w.t.Helper()
 	return w.write(func(txn *statestore.Txn) { must.SliceEmpty(w.t, txn.UpdateClaims(u)) })
 }
 
 // force detaches the volume by force, and passes the entry to the judge.
-func (w *world) force() {
+func (w *history) force() {
 	before, now := w.write(func(txn *statestore.Txn) {
 		detach(w.t, txn)
 	})
@@ -111,27 +112,27 @@ func detach(t *testing.T, txn *statestore.Txn) {
 }
 
 // row changes the row of a1 without its claims.
-func (w *world) row(status cluster.ClientStatus, holds *cluster.VolumeHolds) {
+func (w *history) row(status cluster.ClientStatus, holds *cluster.VolumeHolds) {
 	w.write(func(txn *statestore.Txn) {
 		txn.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: "a1", Node: "n1", ClientStatus: status, VolumeHolds: holds, At: start()}})
 	})
 }
 
 // down marks the node as down.
-func (w *world) down() {
+func (w *history) down() {
 	before, after := w.write(func(txn *statestore.Txn) { must.NoError(w.t, txn.UpdateNodeStatus("n1", cluster.NodeDown, start())) })
 	m := &shims.NodeUpdateStatus{At: start(), Node: "n1", Status: cluster.NodeDown}
 	w.judge.Applied(m.At.Add(w.skipped), shims.Applied{Index: w.index, Before: before, After: after, Message: m})
 }
 
 // deleted deletes the row of the node, as an operator does.
-func (w *world) deleted() {
+func (w *history) deleted() {
 	before, after := w.write(func(txn *statestore.Txn) { must.SliceEmpty(w.t, txn.DeleteNodes([]cluster.NodeID{"n1"}, start())) })
 	m := &shims.NodeDeregister{At: start(), Nodes: []cluster.NodeID{"n1"}}
 	w.judge.Applied(m.At, shims.Applied{Index: w.index, Before: before, After: after, Message: m})
 }
 
-func (w *world) checks() (names []string) {
+func (w *history) checks() (names []string) {
 	w.t.Helper()
 	w.judge.Compare(start(), w.store.Snapshot(), []claimed.Machine{{Node: "n1", Mounts: w.mounts[0], Runs: w.runs}, {Node: "n2", Mounts: w.mounts[1]}}, w.attached)
 	for _, v := range w.judge.Violations() {
@@ -144,60 +145,60 @@ func (w *world) checks() (names []string) {
 // Each rule is broken once. Similar states that are allowed cause no violation.
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	is := func(yes bool) []claimed.Attachment {
-		return []claimed.Attachment{{Volume: data(), Node: "n1", Attached: yes}}
+	is := func(yes bool) []world.Attachment {
+		return []world.Attachment{{Volume: data(), Node: "n1", Attached: yes}}
 	}
 	for name, test := range map[string]struct {
 		controllers bool
-		edit        func(*world)
+		edit        func(*history)
 		want        []string
 	}{
-		"in order":                       {false, func(*world) {}, nil},
-		"staged only":                    {false, func(w *world) { w.mounts[0][0].Alloc = "" }, nil},
-		"an allocation without a claim":  {false, func(w *world) { w.mounts[0] = []double.Mount{w.mount("a2")} }, []string{"mount without a claim"}},
-		"a released claim":               {false, func(w *world) { w.change(cluster.CauseNode, 0) }, []string{"mount without a claim"}},
-		"a claim that an operator frees": {false, func(w *world) { w.force() }, nil},
-		"a claim that waits for a controller": {true, func(w *world) {
+		"in order":                       {false, func(*history) {}, nil},
+		"staged only":                    {false, func(w *history) { w.mounts[0][0].Alloc = "" }, nil},
+		"an allocation without a claim":  {false, func(w *history) { w.mounts[0] = []double.Mount{w.mount("a2")} }, []string{"mount without a claim"}},
+		"a released claim":               {false, func(w *history) { w.change(cluster.CauseNode, 0) }, []string{"mount without a claim"}},
+		"a claim that an operator frees": {false, func(w *history) { w.force() }, nil},
+		"a claim that waits for a controller": {true, func(w *history) {
 			w.change(cluster.CauseAttached, 0)
 			w.change(cluster.CauseNode, 0)
 		}, []string{"detached in use"}},
-		"two writers": {false, func(w *world) { w.mounts[1] = []double.Mount{w.mount("a1")} }, []string{"two writers"}},
-		"a reader beside the writer": {false, func(w *world) {
+		"two writers": {false, func(w *history) { w.mounts[1] = []double.Mount{w.mount("a1")} }, []string{"two writers"}},
+		"a reader beside the writer": {false, func(w *history) {
 			w.mounts[1] = []double.Mount{w.mount("a1")}
 			w.mounts[1][0].Usage.ReadOnly = true
 		}, nil},
-		"not attached": {true, func(w *world) { w.attached = is(false) }, []string{"not attached"}},
-		"attached":     {true, func(w *world) { w.attached = is(true) }, nil},
-		"detached in an order that no leader could prevent": {true, func(w *world) {
+		"not attached": {true, func(w *history) { w.attached = is(false) }, []string{"not attached"}},
+		"attached":     {true, func(w *history) { w.attached = is(true) }, nil},
+		"detached in an order that no leader could prevent": {true, func(w *history) {
 			w.attached = is(false)
 			w.attached[0].Astray = true
 		}, nil},
-		"an end that does not name it": {false, func(w *world) { w.row(cluster.ClientComplete, &cluster.VolumeHolds{}) },
+		"an end that does not name it": {false, func(w *history) { w.row(cluster.ClientComplete, &cluster.VolumeHolds{}) },
 			[]string{"mount without a claim", "left without a name"}},
-		"an end that names it": {false, func(w *world) {
+		"an end that names it": {false, func(w *history) {
 			w.row(cluster.ClientComplete, &cluster.VolumeHolds{Volumes: []cluster.VolumeHold{{Namespace: "default", Volume: "data", Alloc: "a1"}}})
 		}, nil},
-		"freed when the node must have stopped it": {false, func(w *world) {
+		"freed when the node must have stopped it": {false, func(w *history) {
 			w.down()
 			w.change(cluster.CauseUnreachable, 3*time.Minute)
 		}, nil},
-		"freed while the task of a dead client runs": {false, func(w *world) {
+		"freed while the task of a dead client runs": {false, func(w *history) {
 			w.down()
 			w.runs = map[cluster.AllocID]bool{"a1": true}
 			w.change(cluster.CauseUnreachable, 3*time.Minute)
 		}, []string{"freed in use"}},
-		"freed too early, because the clock of the leader was set forward": {false, func(w *world) {
+		"freed too early, because the clock of the leader was set forward": {false, func(w *history) {
 			w.skipped = time.Minute
 			w.down()
 			w.runs = map[cluster.AllocID]bool{"a1": true}
 			w.change(cluster.CauseUnreachable, 3*time.Minute)
 		}, nil},
-		"freed in time on a deleted node": {false, func(w *world) {
+		"freed in time on a deleted node": {false, func(w *history) {
 			w.deleted()
 			w.change(cluster.CauseUnreachable, 3*time.Minute)
 		}, nil},
 	} {
-		w := newWorld(t, test.controllers)
+		w := newHistory(t, test.controllers)
 		test.edit(w)
 		must.Eq(t, test.want, w.checks(), must.Sprint(name))
 	}
@@ -207,8 +208,8 @@ func TestJudge(t *testing.T) {
 // is down, or its row was deleted.
 func TestJudge_freedTooEarly(t *testing.T) {
 	t.Parallel()
-	for _, lose := range []func(*world){(*world).down, (*world).deleted} {
-		w := newWorld(t, false)
+	for _, lose := range []func(*history){(*history).down, (*history).deleted} {
+		w := newHistory(t, false)
 		lose(w)
 		before := w.store.Snapshot()
 		w.write(func(txn *statestore.Txn) { detach(t, txn) })
