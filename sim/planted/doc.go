@@ -25,12 +25,11 @@
 //	+class == cluster.MarkPaced && b.room() < 0
 //
 // An edit names a package's folder and a function, with its receiver's type if it is a method.
-// Its lines are marked as in a diff: "-" is old code, "+" is new code, and a space is both.
-// Each side is one whole Go expression, or whole statements, or whole cases of a switch. New
-// statements or cases may be missing: then the old ones are deleted. The syntax trees are
-// compared, so the file, the layout and the comments do not matter. The function must contain
-// the old code exactly once, or a test fails and names the identifiers that are gone. Quote
-// little: the rest of the function may then change.
+// Its lines are marked as in a diff: "-" is old code, "+" is new code, and a space is both. New code
+// may be missing: then the old one is deleted. The tokens are compared, so the file, the layout and
+// the comments do not matter. The function must contain the old code exactly once, or a test fails
+// and names the identifiers that are gone. Another test compiles all bugs. Quote whole expressions
+// or whole statements, and little: the rest of the function may then change.
 //
 // One program is built with all bugs ([Plant], by the go command's -overlay). A changed
 // function begins with its variants, and the environment variable [Variable] chooses one bug.

@@ -67,7 +67,7 @@ func addVariant(repository fs.FS, packages map[string]*sources, variants map[*as
 		at = len(variants[f])
 		variants[f] = append(variants[f], variant{b.Name, s.body(f)})
 	}
-	body, err := s.apply(e, variants[f][at].body)
+	body, err := apply(e, variants[f][at].body)
 	if err != nil {
 		return err
 	}
