@@ -11,7 +11,7 @@ import (
 // noteAway records which allocations the client, or the watchdog of a dead client, must stop
 // because no client has reached the servers for the time that their group sets. A client has no
 // allocation without a record.
-func (j *Judge) noteAway(n *machine.Node) {
+func (j *tasks) noteAway(n *machine.Node) {
 	var contact time.Time
 	for _, a := range j.order {
 		if a.leash <= 0 || !a.awayAt.IsZero() || n.Running() && n.Record(a.id) == nil {
@@ -39,7 +39,7 @@ func (j *Judge) Still(now time.Time, n *machine.Node) {
 		return
 	}
 	for _, a := range j.order {
-		if a.awayAt.IsZero() || a.lost || a.row == nil || !j.now.After(a.awayAt.Add(bounded(a.row.StopTime())+a.hold(n)+awaySlack)) || j.awayExcused(n, a) {
+		if a.awayAt.IsZero() || a.lost || a.row == nil || !j.now.After(a.awayAt.Add(bounded(a.row.StopTime())+a.hold(n)+awaySlack)) || j.tasks.awayExcused(n, a) {
 			continue
 		}
 		for p := range n.Machine().EachLiving() {
@@ -53,7 +53,7 @@ func (j *Judge) Still(now time.Time, n *machine.Node) {
 // awayExcused reports whether trouble can be the reason that an allocation still runs. A watchdog
 // needs no driver, and kills what a driver starts late. After a full disk the next client may have
 // missed what a watchdog has stopped, and may have started it again.
-func (j *Judge) awayExcused(n *machine.Node, a *alloc) bool {
+func (j *tasks) awayExcused(n *machine.Node, a *alloc) bool {
 	from := a.awayAt.Add(-startTakes)
 	if !n.Running() {
 		return j.trouble.disk.After(from)

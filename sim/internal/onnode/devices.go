@@ -21,11 +21,11 @@ type ledger struct {
 }
 
 // DevicesReported implements [machine.Observer].
-func (l *ledger) DevicesReported(n *machine.Node, plugin string, groups []*cluster.DeviceGroup, err error) {
-	l.now = n.Now()
-	if l.reported[plugin] = nil; err == nil {
+func (j *Judge) DevicesReported(n *machine.Node, plugin string, groups []*cluster.DeviceGroup, err error) {
+	j.now = n.Now()
+	if j.devices.reported[plugin] = nil; err == nil {
 		for _, g := range groups {
-			l.reported[plugin] = append(l.reported[plugin], g.Copy())
+			j.devices.reported[plugin] = append(j.devices.reported[plugin], g.Copy())
 		}
 	}
 }
@@ -42,9 +42,14 @@ func (l *ledger) healthy(n *machine.Node, kind cluster.DeviceKind, id string) bo
 	return false
 }
 
-// Reserves implements [machine.Observer]. It judges N8 when a start reserves devices.
-func (l *ledger) Reserves(n *machine.Node, task client.TaskRef, kind cluster.DeviceKind, ids []string) {
-	l.now = n.Now()
+// Reserves implements [machine.Observer].
+func (j *Judge) Reserves(n *machine.Node, task client.TaskRef, kind cluster.DeviceKind, ids []string) {
+	j.now = n.Now()
+	j.devices.reserves(n, task, kind, ids)
+}
+
+// reserves judges N8 when a start reserves devices.
+func (l *ledger) reserves(n *machine.Node, task client.TaskRef, kind cluster.DeviceKind, ids []string) {
 	a := l.alloc(task.Alloc)
 	if !names(n.Record(task.Alloc), task.ID) && !a.lost {
 		l.find("N8 no record", task.Alloc, "devices are reserved for %s, and no record on the disk names it", task.ID)

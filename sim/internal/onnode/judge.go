@@ -16,24 +16,18 @@ const maxViolations = 20
 // node. It never changes what it reads.
 type Judge struct {
 	*facts
-	*ledger
-	*porter
+	tasks   *tasks
+	devices *ledger
+	volumes *porter
 
 	// cluster and index name the newest answer of the servers that a client must obey.
 	cluster string
 	index   uint64
 	// changes is the number of changes of the process table that are judged already.
 	changes int
-	graces  []grace
-	// causeless are the kill signals without a known cause.
-	causeless []causeless
-	// lives counts the clients.
-	lives int
 	// away: the servers have not answered lately. blocked is when this, or a full disk, ended last.
 	away    bool
 	blocked time.Time
-	// launches are the last starts of each driver by the present client.
-	launches map[string][]scripted.Identity
 	// checked is when the verdicts were last checked.
 	checked time.Time
 }
@@ -67,8 +61,10 @@ type trouble struct{ client, driver, shim, boot, disk time.Time }
 // New returns a judge of a node.
 func New(node cluster.NodeID) *Judge {
 	f := &facts{node: node, allocs: map[cluster.AllocID]*alloc{}, starts: map[string][]scripted.Identity{}}
+	devices, volumes := &ledger{facts: f, reported: map[string][]*cluster.DeviceGroup{}}, &porter{facts: f, lost: map[string]bool{}}
 	return &Judge{
-		facts: f, ledger: &ledger{facts: f, reported: map[string][]*cluster.DeviceGroup{}}, porter: &porter{facts: f, lost: map[string]bool{}}, launches: map[string][]scripted.Identity{},
+		facts: f, devices: devices, volumes: volumes,
+		tasks: &tasks{facts: f, devices: devices, volumes: volumes, launches: map[string][]scripted.Identity{}},
 	}
 }
 
@@ -102,9 +98,9 @@ func (a *alloc) task(name string) *cluster.Task {
 func (j *Judge) Started(n *machine.Node) {
 	j.now = n.Now()
 	j.since = j.now
-	j.lives++
-	clear(j.launches)
-	clear(j.reported)
+	j.tasks.lives++
+	clear(j.tasks.launches)
+	clear(j.devices.reported)
 	for _, r := range n.Records() { // the records of allocations that ran at the start of the simulation
 		if a := j.alloc(r.Alloc.ID); a.row == nil {
 			a.update(r.Alloc)
@@ -193,7 +189,7 @@ func (j *Judge) Troubled(n *machine.Node, kind machine.Trouble, subject string) 
 		a := j.alloc(cluster.AllocID(subject))
 		a.lost, a.ended = true, false
 	case machine.TroubleVolumeRecord:
-		j.porter.lost[subject] = true
+		j.volumes.lost[subject] = true
 	case machine.TroubleStorage: // tasks and drivers are not affected
 	}
 }
@@ -202,9 +198,9 @@ func (j *Judge) Troubled(n *machine.Node, kind machine.Trouble, subject string) 
 const startTakes = 3 * time.Minute
 
 // excused reports whether trouble can be the reason for a present event of a process.
-func (j *Judge) excused(p *scripted.Process) bool {
+func (f *facts) excused(p *scripted.Process) bool {
 	from := p.StartedAt.Add(-startTakes)
-	for _, at := range []time.Time{j.trouble.client, j.trouble.driver, j.trouble.shim, j.trouble.boot} {
+	for _, at := range []time.Time{f.trouble.client, f.trouble.driver, f.trouble.shim, f.trouble.boot} {
 		if !at.IsZero() && !at.Before(from) {
 			return true
 		}
@@ -224,4 +220,4 @@ func (f *facts) driverAway(d time.Duration) bool {
 }
 
 // diskFails reports whether records may be missing because of a full disk.
-func (j *Judge) diskFails(n *machine.Node) bool { return n.DiskFull() || !j.trouble.disk.IsZero() }
+func (f *facts) diskFails(n *machine.Node) bool { return n.DiskFull() || !f.trouble.disk.IsZero() }

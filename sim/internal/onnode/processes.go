@@ -28,29 +28,43 @@ func bounded(d time.Duration) time.Duration { return min(d, 100*365*24*time.Hour
 // killLate is how long after the grace SIGKILL must come.
 const killLate = time.Second
 
+// tasks judges the processes of a node: N1, N2 and N5. It is part of a [Judge].
+type tasks struct {
+	*facts
+	devices *ledger
+	volumes *porter
+	graces  []grace
+	// causeless are the kill signals without a known cause.
+	causeless []causeless
+	// lives counts the clients.
+	lives int
+	// launches are the last starts of each driver by the present client.
+	launches map[string][]scripted.Identity
+}
+
 // Looked implements [machine.Observer].
 func (j *Judge) Looked(n *machine.Node) {
 	j.now = n.Now()
 	m := n.Machine()
-	j.noteAway(n)
+	j.tasks.noteAway(n)
 	changes := m.Changes(j.changes)
 	j.changes += len(changes)
 	for _, c := range changes {
 		p, _ := m.Process(c.Process)
 		switch p.Kind {
 		case scripted.TaskProcess:
-			j.taskChanged(n, c, &p)
+			j.tasks.taskChanged(n, c, &p)
 		case scripted.DriverProcess, scripted.PluginProcess:
-			j.pluginChanged(n, c, &p)
+			j.tasks.pluginChanged(n, c, &p)
 		}
 	}
-	j.volumesChanged(n)
-	j.checkGraces(n)
-	j.checkCauses(n)
+	j.volumes.volumesChanged(n)
+	j.tasks.checkGraces(n)
+	j.tasks.checkCauses(n)
 	j.checkVerdicts(n)
 }
 
-func (j *Judge) taskChanged(n *machine.Node, c scripted.Change, p *scripted.Process) {
+func (j *tasks) taskChanged(n *machine.Node, c scripted.Change, p *scripted.Process) {
 	id, task := machine.SplitCgroup(p.Cgroup)
 	switch {
 	case c.What == scripted.Started:
@@ -67,7 +81,7 @@ func (j *Judge) taskChanged(n *machine.Node, c scripted.Change, p *scripted.Proc
 }
 
 // taskStarted judges N1 and N3 when a task's process starts.
-func (j *Judge) taskStarted(n *machine.Node, id cluster.AllocID, p *scripted.Process) {
+func (j *tasks) taskStarted(n *machine.Node, id cluster.AllocID, p *scripted.Process) {
 	a := j.alloc(id)
 	j.starts[p.Cgroup] = append(j.starts[p.Cgroup], p.Identity)
 	for other := range n.Machine().EachLivingIn(p.Cgroup) {
@@ -81,8 +95,8 @@ func (j *Judge) taskStarted(n *machine.Node, id cluster.AllocID, p *scripted.Pro
 	if a.ended && !j.diskFails(n) {
 		j.find("N3 starts after its end", id, "%s starts after the allocation was reported as terminal", p.Task)
 	}
-	j.deviceUser(n, id, p)
-	j.volumesAreThere(n, a, p)
+	j.devices.deviceUser(n, id, p)
+	j.volumes.volumesAreThere(n, a, p)
 	if t := a.task(taskOf(p)); t != nil && t.Poststop() {
 		for _, other := range a.group().Tasks {
 			if other != nil && !other.Poststop() && j.taskLives(n, id, other.Name) {
@@ -116,9 +130,9 @@ func place(t *cluster.Task) int {
 }
 
 // taskSignalled judges N2 when a task gets its kill signal.
-func (j *Judge) taskSignalled(n *machine.Node, id cluster.AllocID, name string, p *scripted.Process, watchdog bool) {
+func (j *tasks) taskSignalled(n *machine.Node, id cluster.AllocID, name string, p *scripted.Process, watchdog bool) {
 	a := j.alloc(id)
-	j.storageStops(n, a, p)
+	j.volumes.storageStops(n, a, p)
 	task := a.task(name)
 	if task == nil {
 		return
@@ -132,7 +146,7 @@ func (j *Judge) taskSignalled(n *machine.Node, id cluster.AllocID, name string, 
 	if j.mustStop(n, id, a, task, p) {
 		return
 	}
-	c := causeless{process: p.Identity, alloc: id, sick: j.deviceIsSick(n, p), until: j.now.Add(saveWait), life: j.lives}
+	c := causeless{process: p.Identity, alloc: id, sick: j.devices.deviceIsSick(n, p), until: j.now.Add(saveWait), life: j.lives}
 	if watchdog { // it saves no records
 		j.noCause(n, c)
 		return
@@ -156,7 +170,7 @@ const saveWait = 10 * time.Millisecond
 
 // checkCauses judges kill signals without a cause when a record of the cause would be on the disk.
 // A cause that the client could not save is unknown.
-func (j *Judge) checkCauses(n *machine.Node) {
+func (j *tasks) checkCauses(n *machine.Node) {
 	j.causeless = slices.DeleteFunc(j.causeless, func(c causeless) bool {
 		switch r := n.Record(c.alloc); {
 		case n.DiskFull() || !n.Running() || j.lives != c.life,
@@ -191,7 +205,7 @@ func (f *facts) wasSignalled(n *machine.Node, id cluster.AllocID, task string) b
 }
 
 // mustStop reports whether the delays before a task's kill signal are over.
-func (j *Judge) mustStop(n *machine.Node, id cluster.AllocID, a *alloc, task *cluster.Task, p *scripted.Process) bool {
+func (j *tasks) mustStop(n *machine.Node, id cluster.AllocID, a *alloc, task *cluster.Task, p *scripted.Process) bool {
 	group, own := bounded(a.group().ShutdownDelay), bounded(task.ShutdownDelay)
 	if a.row.DesiredTransition.NoShutdownDelay {
 		group, own = 0, 0
@@ -222,14 +236,14 @@ func (j *Judge) mustStop(n *machine.Node, id cluster.AllocID, a *alloc, task *cl
 const stopSlack = time.Minute
 
 // taskKilled judges N2 when a client or driver kills a task.
-func (j *Judge) taskKilled(n *machine.Node, id cluster.AllocID, name string, p *scripted.Process) {
+func (j *tasks) taskKilled(n *machine.Node, id cluster.AllocID, name string, p *scripted.Process) {
 	a := j.alloc(id)
 	task := a.task(name)
 	if task == nil || a.lost {
 		return
 	}
 	if !j.calledLost(n, id, p) && !isStarting(n, id, p) {
-		j.storageStops(n, a, p)
+		j.volumes.storageStops(n, a, p)
 	}
 	if first := p.Signals[0]; first.Signal != scripted.SIGKILL && !j.now.Before(first.At.Add(bounded(task.KillTimeout))) {
 		return
@@ -251,12 +265,12 @@ func driverDown(n *machine.Node, name string) bool {
 
 // overdue reports whether a task that must stop without servers should have ended before. A
 // watchdog then kills it with its signal.
-func (j *Judge) overdue(a *alloc, task *cluster.Task) bool {
+func (j *tasks) overdue(a *alloc, task *cluster.Task) bool {
 	return !a.awayAt.IsZero() && !j.now.Before(a.awayAt.Add(bounded(a.group().ShutdownDelay)+bounded(task.ShutdownDelay)+bounded(task.KillTimeout)))
 }
 
 // calledLost reports whether the record states that the client could not keep a start.
-func (j *Judge) calledLost(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
+func (j *tasks) calledLost(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
 	if !j.excused(p) {
 		return false
 	}
@@ -276,7 +290,7 @@ func isStarting(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
 // signalLost reports whether a client has called a driver for the signal, and the driver had
 // trouble since the task had to stop. The grace counts from that request, also while no client
 // runs.
-func (j *Judge) signalLost(n *machine.Node, a *alloc, id cluster.AllocID, p *scripted.Process) bool {
+func (j *tasks) signalLost(n *machine.Node, a *alloc, id cluster.AllocID, p *scripted.Process) bool {
 	if a.stopAt.IsZero() || j.trouble.driver.Before(a.stopAt) {
 		return false
 	}
@@ -285,7 +299,7 @@ func (j *Judge) signalLost(n *machine.Node, a *alloc, id cluster.AllocID, p *scr
 }
 
 // checkGraces judges N2 when the grace of tasks is over.
-func (j *Judge) checkGraces(n *machine.Node) {
+func (j *tasks) checkGraces(n *machine.Node) {
 	j.graces = slices.DeleteFunc(j.graces, func(g grace) bool {
 		if !j.now.After(g.until) {
 			return false
@@ -301,7 +315,7 @@ func (j *Judge) checkGraces(n *machine.Node) {
 }
 
 // pluginChanged judges N5 for drivers and device plugins.
-func (j *Judge) pluginChanged(n *machine.Node, c scripted.Change, p *scripted.Process) {
+func (j *tasks) pluginChanged(n *machine.Node, c scripted.Change, p *scripted.Process) {
 	if c.What == scripted.Ended && p.Kind == scripted.DriverProcess {
 		j.trouble.driver = j.now
 	}

@@ -64,8 +64,8 @@ func (j *Judge) Reported(n *machine.Node, reports []cluster.AllocReport) {
 		a := j.alloc(r.Alloc)
 		if r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed || r.ClientStatus == cluster.ClientLost {
 			j.noneLives(n, "N3 not the truth", r.Alloc, "it is reported as "+string(r.ClientStatus))
-			j.devicesAreFree(n, r.Alloc, r.ClientStatus)
-			j.volumesAreOff(n, a, &r)
+			j.devices.devicesAreFree(n, r.Alloc, r.ClientStatus)
+			j.volumes.volumesAreOff(n, a, &r)
 			a.ended = true
 		}
 		a.judged = a.judged || r.Healthy != nil
@@ -201,8 +201,8 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.A
 			j.find("N5 a driver does not come back", "", "%s has no process", name)
 		}
 	}
-	j.settledDevices(n)
-	j.settledVolumes(n)
+	j.devices.settledDevices(n)
+	j.volumes.settledVolumes(n)
 	for p := range n.Machine().EachLiving() {
 		if p.Kind != scripted.TaskProcess {
 			continue
