@@ -302,7 +302,6 @@ func manyMethods() map[string]int {
 		"sim/swarm.edits":              87,
 		"sim/swarm.population":         47,
 		"sim/swarm.story":              70,
-		"sim/timeline.observer":        35,
 		"sim/world.World":              32,
 	}
 }

@@ -15,8 +15,8 @@ type glyphs struct {
 	none rune
 	// skip is a break in the scale.
 	skip rune
-	// line continues a term or a fault, turn separates terms, gap shows a time without leader.
-	line, turn, gap rune
+	// line continues a term or a fault, turn separates terms.
+	line, turn rune
 	// whole shows a group without missing allocations, tight one without room, below one below
 	// its limit.
 	whole, tight, below rune
@@ -29,14 +29,14 @@ type glyphs struct {
 
 func unicodeGlyphs() glyphs {
 	return glyphs{
-		bars: [8]rune{'▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'}, none: '·', skip: '≈', line: '─', turn: '┤', gap: '·',
+		bars: [8]rune{'▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'}, none: '·', skip: '≈', line: '─', turn: '┤',
 		whole: '·', tight: '─', below: '▼', more: '+', cut: '…', dot: " · ",
 	}
 }
 
 func asciiGlyphs() glyphs {
 	return glyphs{
-		bars: [8]rune{'.', ':', '-', '=', '+', '*', '#', '@'}, none: '_', skip: '~', line: '-', turn: '|', gap: ' ',
+		bars: [8]rune{'.', ':', '-', '=', '+', '*', '#', '@'}, none: '_', skip: '~', line: '-', turn: '|',
 		whole: '.', tight: '-', below: '!', more: '+', cut: '~', dot: ", ", ascii: true,
 	}
 }

@@ -45,11 +45,8 @@ func (h *history) status(id cluster.NodeID, s cluster.NodeStatus) {
 	h.Apply(&shims.NodeUpdateStatus{At: h.Now(), Node: id, Status: s})
 }
 
-// job registers a job with one group of its own name. An id that is not valid for jobs is encoded.
+// job registers a job with one group of its own name.
 func (h *history) job(id cluster.JobID, t cluster.JobType, count, maxParallel int) cluster.GroupKey {
-	if err := cluster.CheckID(id); err != nil {
-		id = cluster.JobID(fmt.Sprintf("%.40x", string(id)))
-	}
 	j := clustertest.Job(id, t, count)
 	if t == cluster.JobService {
 		j.TaskGroups[0].Migrate.MaxParallel = maxParallel
@@ -168,7 +165,6 @@ func story(t testing.TB, o timeline.Options, observers ...func(time.Duration, sh
 	h.healthy("web/0b")
 	h.mark(web, cluster.MarkPaced, "web/1")
 	r.Fault(h.at, h.at, "leader/lose-mid-batch", "")
-	r.NoLeader(h.at)
 	h.at = 40 * time.Second
 	r.Leader(h.at, 1)
 	r.Fault(h.at, h.at+30*time.Second, "node/disconnect", "n4")

@@ -63,7 +63,7 @@ func (r *Recorder) shownNodes() (shown, hidden []*node) {
 		}
 		candidates[i] = candidate[*node]{n, [4]int64{-int64(n.violated), -outcomeRank, -int64(d.end), -int64(n.moved())}, string(n.id)}
 	}
-	shown, hidden = choose(candidates, r.options.MaxNodes)
+	shown, hidden = choose(candidates, maxNodes)
 	slices.SortStableFunc(shown, func(a, b *node) int {
 		return cmp.Or(cmp.Compare(a.drains[0].start, b.drains[0].start), natural(string(a.id), string(b.id)))
 	})
@@ -78,7 +78,7 @@ func (r *Recorder) shownGroups() (shown, hidden []*group) {
 		low := int64(g.lowest().room())
 		candidates[i] = candidate[*group]{g, [4]int64{-int64(g.violated), min(0, low), -int64(g.marks), low}, g.name()}
 	}
-	shown, hidden = choose(candidates, r.options.MaxGroups)
+	shown, hidden = choose(candidates, maxGroups)
 	slices.SortStableFunc(shown, func(a, b *group) int { return natural(a.name(), b.name()) })
 	return shown, hidden
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
 )
 
@@ -35,7 +34,7 @@ func moved(t *testing.T, o timeline.Options) (*history, *timeline.Recorder, clus
 // If a replacement fails, the picture shows the replacement of the replacement.
 func TestSVG_replacementOfAReplacement(t *testing.T) {
 	t.Parallel()
-	h, r, web := moved(t, timeline.Options{})
+	h, r, web := moved(t, timeline.Options{Epoch: epoch})
 	must.StrContains(t, svgOf(t, r), "gone 1m10s; replaced by web/0b on n2 at 1m</title>")
 	h.report(cluster.ClientFailed, nil, "web/0b")
 	h.at = 2 * time.Minute
@@ -43,23 +42,6 @@ func TestSVG_replacementOfAReplacement(t *testing.T) {
 	h.at = 3 * time.Minute
 	h.healthy("web/0c")
 	must.StrContains(t, svgOf(t, r), "gone 1m10s; replaced by web/0c on n3 at 2m, healthy 3m</title>")
-}
-
-// With an epoch, the picture shows the deadline of the state, even if the entry was applied late.
-func TestSVG_deadlineOfALateEntry(t *testing.T) {
-	t.Parallel()
-	for want, o := range map[string]timeline.Options{
-		"1 to go, deadline at 1h1m": {Epoch: epoch},
-		"1 to go, deadline at 1h5m": {},
-	} {
-		h, r := newHistory(t), timeline.New(o)
-		h.node("n1")
-		h.place(h.job("web", cluster.JobService, 1, 1), "n1")
-		h.at = time.Minute
-		h.observers = append(h.observers, func(_ time.Duration, a shims.Applied) { r.Applied(5*time.Minute, a) })
-		h.drain(&cluster.DrainSpec{Deadline: time.Hour}, "n1")
-		must.StrContains(t, svgOf(t, r), want)
-	}
 }
 
 // A deadline is a time of the leader's clock. Until it has passed, it moves when the clock is set.
@@ -96,7 +78,7 @@ func TestPictures_ofLongNames(t *testing.T) {
 		{"one-with-a-long-name-that-ends-in-0001", "one-with-a-long-name-that-ends-in-0002"},
 		{"a-very-long-beginning-one-a-very-long-end", "a-very-long-beginning-two-a-very-long-end"},
 	} {
-		h, r := newHistory(t), timeline.New(timeline.Options{})
+		h, r := newHistory(t), timeline.New(timeline.Options{Epoch: epoch})
 		h.observers = append(h.observers, r.Applied)
 		for _, id := range ids {
 			h.node(cluster.NodeID(id))
@@ -120,7 +102,7 @@ func TestPictures_ofLongNames(t *testing.T) {
 // A time below the limit is visible, even if it is short.
 func TestPictures_ofAShortTimeBelowTheLimit(t *testing.T) {
 	t.Parallel()
-	h, r, _ := moved(t, timeline.Options{})
+	h, r, _ := moved(t, timeline.Options{Epoch: epoch})
 	must.StrNotContains(t, svgOf(t, r), `class="below" x="2`)
 	no := false
 	h.report(cluster.ClientRunning, &no, "web/1")
@@ -134,7 +116,7 @@ func TestPictures_ofAShortTimeBelowTheLimit(t *testing.T) {
 // A node that is drained again has one lane for all its drains.
 func TestPictures_ofANodeDrainedTwice(t *testing.T) {
 	t.Parallel()
-	h, r, _ := moved(t, timeline.Options{})
+	h, r, _ := moved(t, timeline.Options{Epoch: epoch})
 	h.finish("n1")
 	h.at = 2 * time.Minute
 	h.drain(&cluster.DrainSpec{Deadline: -1}, "n1")
@@ -147,22 +129,6 @@ func TestPictures_ofANodeDrainedTwice(t *testing.T) {
 	must.StrContains(t, text, "running", must.Sprint("the current drain"))
 	must.StrContains(t, picture, "one of 3 drains")
 	must.StrContains(t, picture, "n1: drain d5, 0 to go, 2m to 2m: complete")
-}
-
-// Repeated calls of NoLeader are one interval.
-func TestPictures_ofRepeatedLeaders(t *testing.T) {
-	t.Parallel()
-	r := timeline.New(timeline.Options{})
-	r.Leader(0, 0)
-	r.NoLeader(time.Second)
-	r.NoLeader(2 * time.Second)
-	r.Leader(3*time.Second, 2)
-	r.End(4 * time.Second)
-	picture := svgOf(t, r)
-	must.StrContains(t, picture, "s1 leads, 0s to 1s")
-	must.StrContains(t, picture, "no leader, 1s to 3s")
-	must.StrContains(t, picture, "s3 leads, 3s to")
-	must.StrNotContains(t, picture, "leader-3")
 }
 
 // failing is a writer that fails after some writes.
@@ -180,7 +146,7 @@ func (f *failing) Write(p []byte) (int, error) {
 // Pictures and traces return the errors of their writers.
 func TestPictures_ofAFullDisk(t *testing.T) {
 	t.Parallel()
-	r := timeline.New(timeline.Options{})
+	r := timeline.New(timeline.Options{Epoch: epoch})
 	must.ErrorIs(t, r.Text(&failing{}, timeline.TextOptions{}), errFull)
 	must.ErrorIs(t, r.SVG(&failing{}), errFull)
 	trace := timeline.NewTrace(&failing{left: 1})
@@ -192,15 +158,14 @@ func TestPictures_ofAFullDisk(t *testing.T) {
 	must.StrContains(t, trace.Err().Error(), "step 2")
 }
 
-// An event has all its objects.
+// An event has its allocations.
 func TestTrace_event(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	trace := timeline.NewTrace(&out)
 	trace.Event(timeline.Position{Step: 3, At: 1500 * time.Millisecond, Server: 1, Cause: &timeline.Cause{By: timeline.ByTimer, Step: 2}}, timeline.Event{
-		Kind: "fault", Text: "<&\"> and\n", Index: 9, Nodes: []cluster.NodeID{"n1"}, Drains: []cluster.DrainID{"d1"},
-		Allocs: []cluster.AllocID{"a1"}, Jobs: []cluster.JobKey{{Namespace: "default", ID: "web"}},
+		Kind: "fault", Text: "<&\"> and\n", Index: 9, Allocs: []cluster.AllocID{"a1"},
 	})
-	must.Eq(t, `{"step":3,"ms":1500,"at":"1.5s","server":"s2","event":"fault","index":9,"nodes":["n1"],"drains":["d1"],`+
-		`"allocs":["a1"],"jobs":["default/web"],"text":"<&\"> and\n","cause":{"by":"timer","step":2}}`+"\n", out.String())
+	must.Eq(t, `{"step":3,"ms":1500,"at":"1.5s","server":"s2","event":"fault","index":9,"allocs":["a1"],`+
+		`"text":"<&\"> and\n","cause":{"by":"timer","step":2}}`+"\n", out.String())
 }

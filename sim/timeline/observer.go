@@ -13,16 +13,16 @@ import (
 
 // observer records the changes of one entry.
 type observer struct {
-	*Recorder
-	shims.Applied
-	at time.Duration
+	run   *Recorder
+	entry shims.Applied
+	at    time.Duration
 	// touched are the groups whose levels may have changed, in order.
 	touched []*group
 }
 
 // observe records what the entry has changed.
 func (o *observer) observe() {
-	names := applied.Entry(o.Applied).Touched
+	names := applied.Entry(o.entry).Touched
 	for _, id := range unique(names.Nodes) {
 		o.node(id)
 	}
@@ -30,10 +30,10 @@ func (o *observer) observe() {
 		o.alloc(id)
 	}
 	for _, key := range names.Jobs {
-		o.touched = append(o.touched, o.jobs[key]...)
+		o.touched = append(o.touched, o.run.jobs[key]...)
 	}
 	for _, g := range o.touched { // a group may occur twice; recordLevel ignores an unchanged level
-		g.recordLevel(o.at, o.After.Job(g.key.Job))
+		g.recordLevel(o.at, o.entry.After.Job(g.key.Job))
 	}
 }
 
@@ -47,15 +47,15 @@ func unique[T ~string](ids []T) []T {
 // node records the changes of a node: its drain and its status. If the node became reachable or
 // unreachable, it also records the health of the node's allocations.
 func (o *observer) node(id cluster.NodeID) {
-	before, after := o.Before.Node(id), o.After.Node(id)
+	before, after := o.entry.Before.Node(id), o.entry.After.Node(id)
 	o.drain(id, after)
-	if n := o.nodes[id]; n != nil {
+	if n := o.run.nodes[id]; n != nil {
 		n.enter(o.at, statusOf(after))
 	}
 	if opinion.Reachable(before) == opinion.Reachable(after) {
 		return
 	}
-	for a := range o.After.WorkView().LiveAllocsByNode(id) {
+	for a := range o.entry.After.WorkView().LiveAllocsByNode(id) {
 		o.count(a)
 	}
 }
@@ -73,10 +73,10 @@ func (o *observer) drain(id cluster.NodeID, after *cluster.Node) {
 	if after != nil {
 		now = after.Drain
 	}
-	n := o.nodes[id]
+	n := o.run.nodes[id]
 	if n != nil {
 		if d := n.running(); d != nil && (now == nil || d.id != now.ID) {
-			d.finish(o.at, o.After.DrainRecord(d.id))
+			d.finish(o.at, o.entry.After.DrainRecord(d.id))
 			n.recount(o.at)
 		}
 	}
@@ -84,8 +84,8 @@ func (o *observer) drain(id cluster.NodeID, after *cluster.Node) {
 	case now == nil:
 	case n == nil:
 		n = &node{id: id}
-		o.nodes[id] = n
-		o.nodeOrder = append(o.nodeOrder, n)
+		o.run.nodes[id] = n
+		o.run.nodeOrder = append(o.run.nodeOrder, n)
 		o.start(n, now)
 	case n.running() == nil:
 		o.start(n, now)
@@ -98,13 +98,8 @@ func (o *observer) drain(id cluster.NodeID, after *cluster.Node) {
 // update records the new strategy of a drain.
 func (o *observer) update(d *drain, now *cluster.Drain) {
 	d.update(now)
-	cutoff, ends := opinion.Cutoff(now)
-	switch {
-	case !ends:
-	case o.options.Epoch.IsZero():
-		d.deadline = o.at + cutoff.Sub(now.UpdatedAt)
-	default:
-		d.cutoff, d.deadline = cutoff, o.timeOf(cutoff)
+	if cutoff, ends := opinion.Cutoff(now); ends {
+		d.cutoff, d.deadline = cutoff, o.run.timeOf(cutoff)
 	}
 }
 
@@ -119,20 +114,20 @@ func (o *observer) start(n *node, now *cluster.Drain) {
 
 // liveRows records the live allocations of a node.
 func (o *observer) liveRows(n *node) {
-	for a := range o.After.WorkView().LiveAllocsByNode(n.id) {
+	for a := range o.entry.After.WorkView().LiveAllocsByNode(n.id) {
 		o.row(n, a)
 	}
 }
 
 // row records the phase of an allocation on a drained node, and gives its group a lane.
 func (o *observer) row(n *node, a *cluster.Allocation) {
-	w := o.rows[a.ID]
+	w := o.run.rows[a.ID]
 	if w == nil {
 		if !opinion.Live(a) {
 			return
 		}
 		w = &row{id: a.ID, name: rowName(a), group: groupOf(a)}
-		o.rows[a.ID] = w
+		o.run.rows[a.ID] = w
 		n.rows = append(n.rows, w)
 	}
 	w.stage = opinion.StageOf(a)
@@ -153,16 +148,16 @@ func rowName(a *cluster.Allocation) string {
 
 // alloc records the changes of an allocation.
 func (o *observer) alloc(id cluster.AllocID) {
-	before, after := o.Before.Alloc(id), o.After.Alloc(id)
+	before, after := o.entry.Before.Alloc(id), o.entry.After.Alloc(id)
 	if after == nil {
 		o.purged(id, before)
 		return
 	}
-	if n := o.nodes[after.NodeID]; n != nil {
+	if n := o.run.nodes[after.NodeID]; n != nil {
 		o.row(n, after)
 	}
 	o.count(after)
-	if g := o.groups[groupOf(after)]; g != nil && (before == nil || !opinion.Leaving(before)) && after.DesiredTransition.Migrate {
+	if g := o.run.groups[groupOf(after)]; g != nil && (before == nil || !opinion.Leaving(before)) && after.DesiredTransition.Migrate {
 		g.marks++
 	}
 	o.replaces(before, after)
@@ -173,11 +168,11 @@ func (o *observer) purged(id cluster.AllocID, before *cluster.Allocation) {
 	if before == nil {
 		return
 	}
-	if w := o.rows[id]; w != nil {
+	if w := o.run.rows[id]; w != nil {
 		w.enter(o.at, phaseOf(nil))
-		o.nodes[before.NodeID].recountRow(o.at, w)
+		o.run.nodes[before.NodeID].recountRow(o.at, w)
 	}
-	if g := o.groups[groupOf(before)]; g != nil {
+	if g := o.run.groups[groupOf(before)]; g != nil {
 		g.count(id, false)
 		o.touched = append(o.touched, g)
 	}
@@ -186,40 +181,40 @@ func (o *observer) purged(id cluster.AllocID, before *cluster.Allocation) {
 // replaces records the replacement of an allocation on a drained node, and the time at which the
 // replacement became healthy.
 func (o *observer) replaces(before, after *cluster.Allocation) {
-	w := o.placed[after.ID]
+	w := o.run.placed[after.ID]
 	if w == nil && before == nil && after.PreviousAllocation != "" {
-		if w = o.rows[after.PreviousAllocation]; w == nil {
-			w = o.placed[after.PreviousAllocation] // the previous allocation was a replacement, too
+		if w = o.run.rows[after.PreviousAllocation]; w == nil {
+			w = o.run.placed[after.PreviousAllocation] // the previous allocation was a replacement, too
 		}
 		if w != nil {
-			o.placed[after.ID] = w
+			o.run.placed[after.ID] = w
 			w.next = &replacement{id: after.ID, node: after.NodeID, placed: o.at, healthy: -1}
 		}
 	}
-	if w != nil && w.next.id == after.ID && w.next.healthy < 0 && opinion.HealthyButForMark(after, o.After.Node(after.NodeID)) {
+	if w != nil && w.next.id == after.ID && w.next.healthy < 0 && opinion.HealthyButForMark(after, o.entry.After.Node(after.NodeID)) {
 		w.next.healthy = o.at
 	}
 }
 
 // count records the health of an allocation in its group, if the group has a lane.
 func (o *observer) count(a *cluster.Allocation) {
-	if g := o.groups[groupOf(a)]; g != nil {
-		g.count(a.ID, opinion.Healthy(a, o.After.Node(a.NodeID)))
+	if g := o.run.groups[groupOf(a)]; g != nil {
+		g.count(a.ID, opinion.Healthy(a, o.entry.After.Node(a.NodeID)))
 		o.touched = append(o.touched, g)
 	}
 }
 
 // follow gives a group a lane.
 func (o *observer) follow(key cluster.GroupKey) {
-	if o.groups[key] != nil {
+	if o.run.groups[key] != nil {
 		return
 	}
 	g := &group{key: key, healthy: make(map[cluster.AllocID]bool)}
-	o.groups[key] = g
-	o.groupOrder = append(o.groupOrder, g)
-	o.jobs[key.Job] = append(o.jobs[key.Job], g)
-	for a := range o.After.DrainView().GroupAllocs(key) {
-		g.count(a.ID, opinion.Healthy(a, o.After.Node(a.NodeID)))
+	o.run.groups[key] = g
+	o.run.groupOrder = append(o.run.groupOrder, g)
+	o.run.jobs[key.Job] = append(o.run.jobs[key.Job], g)
+	for a := range o.entry.After.DrainView().GroupAllocs(key) {
+		g.count(a.ID, opinion.Healthy(a, o.entry.After.Node(a.NodeID)))
 	}
 	o.touched = append(o.touched, g)
 }

@@ -39,7 +39,7 @@ type Recorder struct {
 // term is the term of a leader, from a time on.
 type term struct {
 	moment
-	server int // from zero; negative is no leader
+	server int // from zero
 }
 
 // fault is one strike of a fault.
@@ -81,7 +81,7 @@ type Violation struct {
 // New returns a recorder for a run.
 func New(o Options) *Recorder {
 	return &Recorder{
-		options: o.withDefaults(),
+		options: o,
 		nodes:   make(map[cluster.NodeID]*node),
 		groups:  make(map[cluster.GroupKey]*group),
 		jobs:    make(map[cluster.JobKey][]*group),
@@ -92,14 +92,8 @@ func New(o Options) *Recorder {
 
 // Leader records that a server, counted from zero, leads from a time on.
 func (r *Recorder) Leader(at time.Duration, server int) {
-	if n := len(r.terms); n > 0 && r.terms[n-1].server < 0 && server < 0 {
-		return
-	}
 	r.terms = append(r.terms, term{moment{r.at(at)}, server})
 }
-
-// NoLeader records that no server leads from a time on.
-func (r *Recorder) NoLeader(at time.Duration) { r.Leader(at, -1) }
 
 // Clock records the time by which the leader's clock is ahead, from a time on. Times in the state,
 // and so deadlines, are times of that clock.
@@ -147,7 +141,7 @@ func (r *Recorder) Applied(at time.Duration, a shims.Applied) {
 	if _, refused := a.Response.(shims.Refused); refused {
 		return // nothing changed
 	}
-	o := observer{Recorder: r, at: at, Applied: a}
+	o := observer{run: r, at: at, entry: a}
 	o.observe()
 	w := write{at: at, index: a.Index}
 	switch response := a.Response.(type) {

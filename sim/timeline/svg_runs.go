@@ -18,16 +18,9 @@ func (s svgRuns) leader() {
 	}
 	s.y += 4
 	s.label("name", s.y+14, "leader")
-	i := -1
+	i := 0
 	for t, end := range spans(s.run.terms, s.scale.end) {
-		i++
 		x, width := s.x(t.at), s.x(end)-s.x(t.at)
-		if t.server < 0 {
-			s.open(fmt.Sprintf("leader-%d", i), fmt.Sprintf("no leader, %s to %s", rounded(t.at), rounded(end)))
-			s.line("noleader", x, s.y+10, x+width, s.y+10)
-			s.close()
-			continue
-		}
 		name := serverName(t.server)
 		s.open(fmt.Sprintf("leader-%d", i), fmt.Sprintf("%s leads, %s to %s", name, rounded(t.at), rounded(end)))
 		s.rect(fmt.Sprintf("server%d", t.server%5), x, s.y, max(1, width-1), 20, "")
@@ -35,6 +28,7 @@ func (s svgRuns) leader() {
 			s.text("white", x+6, s.y+14, name)
 		}
 		s.close()
+		i++
 	}
 	s.y += 20 + svgPadding
 }

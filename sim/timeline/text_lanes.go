@@ -21,12 +21,9 @@ func (t *text) leaderLane() {
 		if end >= 0 {
 			to = t.scale.column(end)
 		}
-		name, fill := []rune(serverName(term.server)), t.glyphs.line
-		if term.server < 0 {
-			name, fill = nil, t.glyphs.gap
-		}
+		name := []rune(serverName(term.server))
 		for x := from; x < to; x++ {
-			cells[x] = fill
+			cells[x] = t.glyphs.line
 		}
 		if from > 0 {
 			cells[from] = t.glyphs.turn

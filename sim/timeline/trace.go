@@ -53,11 +53,8 @@ type Event struct {
 	Text string
 	// Index is the raft index that the event concerns, or zero.
 	Index uint64
-	// These are the objects that the event concerns, or nil.
-	Nodes  []cluster.NodeID
-	Drains []cluster.DrainID
+	// Allocs are the allocations that the event concerns, or nil.
 	Allocs []cluster.AllocID
-	Jobs   []cluster.JobKey
 }
 
 // line is one line of a trace. The order of the fields is that of the output.
@@ -89,10 +86,7 @@ type refused struct {
 // Event writes an event.
 func (t *Trace) Event(m Position, e Event) {
 	l := m.line(e.Kind)
-	l.Index, l.Nodes, l.Drains, l.Allocs, l.Text = e.Index, e.Nodes, e.Drains, e.Allocs, e.Text
-	for _, j := range e.Jobs {
-		l.Jobs = append(l.Jobs, j.String())
-	}
+	l.Index, l.Allocs, l.Text = e.Index, e.Allocs, e.Text
 	t.write(l)
 }
 
