@@ -43,10 +43,10 @@ func (f *clusterFlags) add(set *flag.FlagSet) {
 	set.Uint64Var(&f.seed, "seed", 1, "")
 }
 
-func (f *clusterFlags) check(given map[string]bool) error {
+func (f *clusterFlags) check(present map[string]bool) error {
 	if f.dir == "" {
 		for _, name := range [...]string{"nodes", "drains", "deadline"} {
-			if given[name] {
+			if present[name] {
 				return fmt.Errorf("-%s needs -cluster DIR", name)
 			}
 		}
@@ -55,9 +55,9 @@ func (f *clusterFlags) check(given map[string]bool) error {
 	switch {
 	case f.deadline < 0:
 		return fmt.Errorf("-deadline is %s and must not be below 0", f.deadline)
-	case given["drains"] && f.drains <= 0:
+	case present["drains"] && f.drains <= 0:
 		return fmt.Errorf("-drains is %d and must be above 0", f.drains)
-	case given["nodes"] && f.nodes == "":
+	case present["nodes"] && f.nodes == "":
 		return errors.New("-nodes names no node")
 	}
 	return nil

@@ -15,8 +15,8 @@ type output struct {
 	// to is standard output, or nil; file is then nil.
 	to   io.Writer
 	file *os.File
-	// made means that openOutput created the file.
-	made bool
+	// created means that openOutput created the file.
+	created bool
 }
 
 // openOutput opens a file and keeps its content until the write. For an empty path it
@@ -30,7 +30,7 @@ func openOutput(path string) (*output, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &output{path: path, file: file, made: os.IsNotExist(missing)}, nil
+	return &output{path: path, file: file, created: os.IsNotExist(missing)}, nil
 }
 
 // write replaces the file's content and closes the file.
@@ -63,8 +63,8 @@ func buffered(to io.Writer, write func(io.Writer) error) error {
 
 // empty truncates the file if it is a regular one; a device or a pipe has no content.
 func (o *output) empty() error {
-	about, err := o.file.Stat()
-	if err != nil || !about.Mode().IsRegular() {
+	info, err := o.file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
 		return err
 	}
 	return o.file.Truncate(0)
@@ -76,13 +76,13 @@ func (o *output) abandon() {
 		return
 	}
 	_ = o.file.Close() // nothing was written
-	if o.made {
+	if o.created {
 		_ = os.Remove(o.path) // it is empty; another process may have removed it
 	}
 }
 
-// created writes a file.
-func created(path string, write func(io.Writer) error) error {
+// writeFile writes a file.
+func writeFile(path string, write func(io.Writer) error) error {
 	o, err := openOutput(path)
 	if err != nil {
 		return err

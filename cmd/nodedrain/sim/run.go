@@ -63,7 +63,7 @@ Usage: nodedrain sim run [options] FILE...
 
   With several scenarios the command draws only those that fail. The last line of a
   scenario names the services that lack healthy allocations at the end of the run, which
-  is not a failure of the drainer. Then it says if the guarantees held. It counts the
+  is not a failure of the drainer. Then it reports if the guarantees held. It counts the
   entries applied during the run, as the picture does, and all entries of the log,
   including the initial ones and barriers.
 
@@ -155,16 +155,16 @@ func (c *RunCommand) run(args []string) error {
 }
 
 // check refuses invalid combinations of flags.
-func (f *RunFlags) check(given map[string]bool, files []string) error {
-	made := given["cluster"] || given["size"]
+func (f *RunFlags) check(present map[string]bool, files []string) error {
+	generated := present["cluster"] || present["size"]
 	switch {
-	case !made && len(files) == 0:
+	case !generated && len(files) == 0:
 		return errors.New("no scenario file is named; see \"nodedrain sim run -h\"")
-	case made && len(files) > 0:
+	case generated && len(files) > 0:
 		return fmt.Errorf("%s: a scenario file excludes -cluster and -size", files[0])
-	case !made && given["seed"]:
+	case !generated && present["seed"]:
 		return errors.New("-seed needs -size or -cluster: a scenario file has its own seed")
-	case given["seed"] && f.seed == 0:
+	case present["seed"] && f.seed == 0:
 		return errors.New("-seed is 0 and must be above 0: seed 0 makes no random choices")
 	case len(files) > 1 && (f.svg != "" || f.trace != ""):
 		return errors.New("-svg and -trace need a single scenario")
@@ -173,10 +173,10 @@ func (f *RunFlags) check(given map[string]bool, files []string) error {
 	case f.width < 0:
 		return fmt.Errorf("-width is %d and must be above 0", f.width)
 	}
-	if err := cli.Exclusive(given, [][2]string{{"rewrite", "cluster"}, {"rewrite", "size"}, {"rewrite", "print"}, {"nodes", "drains"}, {"cluster", "size"}}); err != nil {
+	if err := cli.Exclusive(present, [][2]string{{"rewrite", "cluster"}, {"rewrite", "size"}, {"rewrite", "print"}, {"nodes", "drains"}, {"cluster", "size"}}); err != nil {
 		return err
 	}
-	return f.clusterFlags.check(given)
+	return f.clusterFlags.check(present)
 }
 
 // plays returns the scenarios that the command line names.
@@ -253,7 +253,7 @@ func (c *RunCommand) report(f *RunFlags, p playing, result *sim.Result, drawn *p
 // maxUnhealthy is how many unhealthy groups a verdict names.
 const maxUnhealthy = 3
 
-// atTheEnd says first how the services are at the end of a run, and then if the guarantees held.
+// atTheEnd describes the services at the end of a run, and then if the guarantees held.
 func atTheEnd(r *sim.Result) string {
 	services := "all services are healthy at the end"
 	if n := len(r.Unhealthy); n > 0 {

@@ -177,22 +177,22 @@ type traceLine struct {
 }
 
 // traceOf plays a seed and returns its trace, by step.
-func traceOf(t *testing.T, seed string) (all []*traceLine, said map[uint64][]*traceLine) {
+func traceOf(t *testing.T, seed string) (all []*traceLine, lines map[uint64][]*traceLine) {
 	t.Helper()
 	trace := filepath.Join(t.TempDir(), "seed.ndjson")
 	command(t.Context(), "sim run -q -size small -seed "+seed+" -trace "+trace)
-	said = map[uint64][]*traceLine{}
+	lines = map[uint64][]*traceLine{}
 	for text := range strings.Lines(read(t, trace)) {
 		l := new(traceLine)
 		must.NoError(t, json.Unmarshal([]byte(text), l))
 		if l.Cause != nil {
-			must.True(t, l.follows(said[l.Cause.Step]), must.Sprint(text))
+			must.True(t, l.follows(lines[l.Cause.Step]), must.Sprint(text))
 		} else if l.Event != "violation" {
 			must.Eq(t, &traceLine{Event: "elected"}, l, must.Sprint("only the first leader leads without a cause"))
 		}
-		all, said[l.Step] = append(all, l), append(said[l.Step], l)
+		all, lines[l.Step] = append(all, l), append(lines[l.Step], l)
 	}
-	return all, said
+	return all, lines
 }
 
 // Each line of a trace names the step of its cause, and that step has a line, back to the first
@@ -203,14 +203,14 @@ func TestSimRun_traceCauses(t *testing.T) {
 	t.Parallel()
 	causes := map[timeline.By]int{}
 	for _, seed := range []string{"1", "2", "3", "12"} {
-		all, said := traceOf(t, seed)
+		all, lines := traceOf(t, seed)
 		for _, l := range all {
 			if l.Cause != nil {
 				causes[l.Cause.By]++
 			}
 			for l.Cause != nil && !l.begins() {
-				must.SliceNotEmpty(t, said[l.Cause.Step], must.Sprintf("nothing says what was in step %d: %+v", l.Cause.Step, l))
-				before := l.before(said[l.Cause.Step])
+				must.SliceNotEmpty(t, lines[l.Cause.Step], must.Sprintf("step %d has no line: %+v", l.Cause.Step, l))
+				before := l.before(lines[l.Cause.Step])
 				must.NotNil(t, before, must.Sprintf("%+v is its own cause", l))
 				l = before
 			}
@@ -230,13 +230,13 @@ func TestSimRun_traceCauses(t *testing.T) {
 func TestSimRun_traceRequests(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []string{"1", "2", "3", "12"} {
-		all, said := traceOf(t, seed)
-		asked := map[uint64]*traceLine{}
+		all, lines := traceOf(t, seed)
+		requests := map[uint64]*traceLine{}
 		works := 0
 		for _, l := range all {
 			switch l.Entry {
 			case "NodeUpdateDrain":
-				asked[l.Index] = l
+				requests[l.Index] = l
 			case "AllocUpdateDesiredTransition", "NodesDrainComplete":
 				if len(l.Drains) == 0 {
 					continue // all of it was refused
@@ -244,14 +244,14 @@ func TestSimRun_traceRequests(t *testing.T) {
 				works++
 				must.SliceNotEmpty(t, l.Requests, must.Sprintf("%+v", l))
 				for _, index := range l.Requests {
-					request := asked[index]
-					must.NotNil(t, request, must.Sprintf("entry %d asks for nothing: %+v", index, l))
+					request := requests[index]
+					must.NotNil(t, request, must.Sprintf("entry %d is no request: %+v", index, l))
 					must.True(t, slices.ContainsFunc(request.Drains, func(d string) bool { return slices.Contains(l.Drains, d) }))
 					if request.begins() {
 						continue // it came before another entry
 					}
 					must.Eq(t, timeline.ByOperator, request.Cause.By)
-					must.True(t, slices.ContainsFunc(said[request.Cause.Step], (*traceLine).begins), must.Sprintf("%+v", request))
+					must.True(t, slices.ContainsFunc(lines[request.Cause.Step], (*traceLine).begins), must.Sprintf("%+v", request))
 				}
 			}
 		}
@@ -265,8 +265,8 @@ func (l *traceLine) begins() bool {
 }
 
 // before returns the line of a line's cause, or nil. All lines of a step have the same outer cause.
-func (l *traceLine) before(said []*traceLine) *traceLine {
-	for _, s := range said {
+func (l *traceLine) before(lines []*traceLine) *traceLine {
+	for _, s := range lines {
 		outside := s.Step < l.Step || s.Cause == nil || s.Cause.Step < s.Step
 		if s != l && outside && (l.Cause.Index == 0 || s.Index == l.Cause.Index) {
 			return s
@@ -276,7 +276,7 @@ func (l *traceLine) before(said []*traceLine) *traceLine {
 }
 
 // follows reports whether the cause of a line is among those of its step.
-func (l *traceLine) follows(said []*traceLine) bool {
+func (l *traceLine) follows(lines []*traceLine) bool {
 	want := map[timeline.By]string{
 		timeline.ByEntry: "applied", timeline.ByAnswer: "answered", timeline.ByElection: "elected", timeline.ByFault: "fault",
 	}[l.Cause.By]
@@ -286,12 +286,12 @@ func (l *traceLine) follows(said []*traceLine) bool {
 	case l.Event == "drainer" && l.Text == "was due":
 		return l.Cause.By == timeline.ByTimer
 	}
-	return want == "" || slices.ContainsFunc(said, func(s *traceLine) bool {
+	return want == "" || slices.ContainsFunc(lines, func(s *traceLine) bool {
 		return (s.Event == want || s.Event == "placed") && s.Index == l.Cause.Index
 	})
 }
 
-// The last line says first which services lack healthy allocations, and then if the guarantees held.
+// The last line has the services that lack healthy allocations, and then whether the guarantees held.
 func TestAtTheEnd(t *testing.T) {
 	t.Parallel()
 	r := new(sim.Result)

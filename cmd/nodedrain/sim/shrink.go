@@ -137,9 +137,9 @@ func (c *ShrinkCommand) run(args []string) error {
 }
 
 // scenario returns the scenario to shrink.
-func (f *ShrinkFlags) scenario(given map[string]bool, files []string) (*scenario.Scenario, error) {
+func (f *ShrinkFlags) scenario(present map[string]bool, files []string) (*scenario.Scenario, error) {
 	switch {
-	case given["seed"] && f.seed == 0:
+	case present["seed"] && f.seed == 0:
 		return nil, errors.New("-seed is 0 and must be above 0: seed 0 makes no random choices")
 	case f.seed > 0 && len(files) > 0:
 		return nil, fmt.Errorf("%s: a scenario file excludes -seed", files[0])
@@ -153,7 +153,7 @@ func (f *ShrinkFlags) scenario(given map[string]bool, files []string) (*scenario
 		return nil, errors.New("neither a scenario file nor a seed is named; see \"nodedrain sim shrink -h\"")
 	case len(files) > 1:
 		return nil, fmt.Errorf("%s: one scenario at a time", files[1])
-	case given["size"]:
+	case present["size"]:
 		return nil, errors.New("-size needs -seed")
 	}
 	text, err := os.ReadFile(files[0])
@@ -169,10 +169,10 @@ const shrinkLineInterval = 2 * time.Second
 
 // progress returns a function that prints a line of progress every shrinkLineInterval.
 func (c *ShrinkCommand) progress(began time.Time) func(shrink.Report) {
-	told := began
+	printed := began
 	return func(r shrink.Report) {
-		if now := time.Now(); now.Sub(told) >= shrinkLineInterval {
-			told = now
+		if now := time.Now(); now.Sub(printed) >= shrinkLineInterval {
+			printed = now
 			fmt.Fprintf(c.Errs, "%7s  %d plays: %s\n", now.Sub(began).Round(time.Second), r.Plays, r.After)
 		}
 	}

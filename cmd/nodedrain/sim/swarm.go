@@ -100,11 +100,11 @@ func (errSwarm) Error() string { return "the swarm failed" }
 func (c *SwarmCommand) run(args []string) error {
 	var f SwarmFlags
 	set := f.Set()
-	about, err := cli.ParseArguments(set, "sim swarm", args)
+	arguments, err := cli.ParseArguments(set, "sim swarm", args)
 	if err != nil {
 		return err
 	}
-	if err := f.check(set, about); err != nil {
+	if err := f.check(set, arguments); err != nil {
 		return err
 	}
 	if err := f.openKeep(); err != nil {
@@ -141,13 +141,13 @@ func (c *SwarmCommand) run(args []string) error {
 	return errors.Join(unkept, err)
 }
 
-func (f *SwarmFlags) check(set *flag.FlagSet, about []string) (err error) {
-	if len(about) > 0 {
-		return fmt.Errorf("unexpected argument %q; \"nodedrain sim swarm -h\" lists the options", about[0])
+func (f *SwarmFlags) check(set *flag.FlagSet, arguments []string) (err error) {
+	if len(arguments) > 0 {
+		return fmt.Errorf("unexpected argument %q; \"nodedrain sim swarm -h\" lists the options", arguments[0])
 	}
-	given := cli.SetFlags(set)
+	present := cli.SetFlags(set)
 	if f.fresh {
-		if err := cli.Exclusive(given, [][2]string{{"fresh", "seed"}}); err != nil {
+		if err := cli.Exclusive(present, [][2]string{{"fresh", "seed"}}); err != nil {
 			return err
 		}
 		f.first = freshSeed(time.Now())
@@ -159,7 +159,7 @@ func (f *SwarmFlags) check(set *flag.FlagSet, about []string) (err error) {
 		return errors.New("-seed is 0 and must be above 0: seed 0 makes no random choices")
 	case uint64(f.seeds-1) > math.MaxUint64-f.first:
 		return fmt.Errorf("-seeds is %d and must not be above %d: there are no seeds after %d", f.seeds, math.MaxUint64-f.first+1, uint64(math.MaxUint64))
-	case given["workers"] && f.workers <= 0:
+	case present["workers"] && f.workers <= 0:
 		return fmt.Errorf("-workers is %d and must be above 0", f.workers)
 	case !(f.metamorphic >= 0 && f.metamorphic <= 1):
 		return fmt.Errorf("-metamorphic is %g and must be from 0 to 1", f.metamorphic)
@@ -183,7 +183,7 @@ func (f *SwarmFlags) again() string {
 	return command
 }
 
-// print prints the result of a swarm of the given number of seeds.
+// print prints the result of a swarm of the requested number of seeds.
 func (c *SwarmCommand) print(r *swarm.Report, seeds int, kept map[uint64][]string) {
 	for _, failure := range r.Failures {
 		c.printFailure(failure, kept[failure.Seed])
@@ -251,7 +251,7 @@ func (c *SwarmCommand) keep(f *SwarmFlags, r *swarm.Report) (kept map[uint64][]s
 				s = c.frozen(s)
 			}
 			file := filepath.Join(f.keep, s.Name+scenario.Extension)
-			if err := created(file, func(w io.Writer) error { return scenario.Print(w, s) }); err != nil {
+			if err := writeFile(file, func(w io.Writer) error { return scenario.Print(w, s) }); err != nil {
 				return kept, fmt.Errorf("keeping seed %d: %w", failure.Seed, err)
 			}
 			kept[failure.Seed] = append(kept[failure.Seed], file)

@@ -19,11 +19,11 @@ type swarmReport struct {
 	// rare.
 	OK   bool   `json:"ok"`
 	Size string `json:"size"`
-	// First is the first seed, Asked the requested number of seeds, Seeds the number
-	// played. Interrupted means that Seeds is below Asked. PlayedTwice and Variants
+	// First is the first seed, Requested the requested number of seeds, Seeds the number
+	// played. Interrupted means that Seeds is below Requested. PlayedTwice and Variants
 	// count the seeds played twice and those also played as a variant.
 	First       uint64 `json:"first"`
-	Asked       int    `json:"asked"`
+	Requested   int    `json:"asked"`
 	Interrupted bool   `json:"interrupted"`
 	Seeds       int    `json:"seeds"`
 	PlayedTwice int    `json:"played_twice"`
@@ -47,8 +47,8 @@ type swarmReport struct {
 	Failures []seedFailure `json:"failures"`
 	// Events are the counted events by name, and Short the events that were too rare;
 	// never null.
-	Events []seenEvent  `json:"events"`
-	Short  []shortEvent `json:"short"`
+	Events []countedEvent `json:"events"`
+	Short  []shortEvent   `json:"short"`
 }
 
 // swarmReportVersion changes when a field is removed or changes its meaning.
@@ -85,7 +85,7 @@ type violation struct {
 	Text      string `json:"text"`
 }
 
-type seenEvent struct {
+type countedEvent struct {
 	Event string `json:"event"`
 	Runs  int    `json:"runs"`
 	Times int    `json:"times"`
@@ -104,12 +104,12 @@ func printSwarm(out io.Writer, r *swarm.Report, seeds int, hashes []seedHash, ke
 	}
 	report := swarmReport{
 		Version: swarmReportVersion, OK: r.OK() && r.Seeds == seeds, Size: r.Size.String(),
-		First: r.First, Asked: seeds, Interrupted: r.Seeds < seeds, Seeds: r.Seeds, PlayedTwice: r.Twice, Variants: r.Variants, Workers: r.Workers,
+		First: r.First, Requested: seeds, Interrupted: r.Seeds < seeds, Seeds: r.Seeds, PlayedTwice: r.Twice, Variants: r.Variants, Workers: r.Workers,
 		Seconds: r.Took.Seconds(), SeedsPerMinute: r.SeedsPerMinute(),
 		BusyHours: r.Busy.Hours(), BusyHoursPerSecond: r.BusyHoursPerSecond(),
 		Steps: r.Steps, Entries: r.Entries,
 		Hash: hexHash(r.Hash), Hashes: hashes,
-		Failed: r.Failed, Failures: []seedFailure{}, Events: []seenEvent{}, Short: []shortEvent{},
+		Failed: r.Failed, Failures: []seedFailure{}, Events: []countedEvent{}, Short: []shortEvent{},
 	}
 	for _, f := range r.Failures {
 		report.Failures = append(report.Failures, seedFailure{
@@ -117,10 +117,10 @@ func printSwarm(out io.Writer, r *swarm.Report, seeds int, hashes []seedHash, ke
 			Variant: f.Variant, Replay: replay(f), Files: kept[f.Seed],
 		})
 	}
-	for event, seen := range r.Tally.Events {
-		report.Events = append(report.Events, seenEvent{string(event), seen.Runs, seen.Times})
+	for event, count := range r.Tally.Events {
+		report.Events = append(report.Events, countedEvent{string(event), count.Runs, count.Times})
 	}
-	slices.SortFunc(report.Events, func(a, b seenEvent) int { return strings.Compare(a.Event, b.Event) })
+	slices.SortFunc(report.Events, func(a, b countedEvent) int { return strings.Compare(a.Event, b.Event) })
 	for _, s := range r.Short {
 		report.Short = append(report.Short, shortEvent{string(s.Event), s.Runs, s.Want})
 	}
@@ -129,7 +129,7 @@ func printSwarm(out io.Writer, r *swarm.Report, seeds int, hashes []seedHash, ke
 	return encoder.Encode(report)
 }
 
-func violations(all []invariant.Violation) (told []violation) {
+func violations(all []invariant.Violation) (shown []violation) {
 	for _, v := range all {
 		w := violation{
 			Guarantee: v.Guarantee, Check: v.Check, At: v.At.Sub(world.Epoch).String(), Index: v.Index,
@@ -138,9 +138,9 @@ func violations(all []invariant.Violation) (told []violation) {
 		if v.Group.Name != "" {
 			w.Group = v.Group.String()
 		}
-		told = append(told, w)
+		shown = append(shown, w)
 	}
-	return told
+	return shown
 }
 
 // hexHash formats a hash.

@@ -77,10 +77,10 @@ func TestSimSwarm_fresh(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		first := uint64(time.Now().UnixMicro())
-		told, _ := swarmed("-fresh -seeds 2 -metamorphic 0.5")
+		out, _ := swarmed("-fresh -seeds 2 -metamorphic 0.5")
 		again := fmt.Sprintf("sim swarm -size small -seed %d -seeds 2 -metamorphic 0.5", first)
-		must.StrHasPrefix(t, "fresh seeds; to replay them: nodedrain "+again+"\n", told)
-		must.StrContains(t, told, fmt.Sprintf("\nok    2 small seeds from %d on, 0 failed, ", first))
+		must.StrHasPrefix(t, "fresh seeds; to replay them: nodedrain "+again+"\n", out)
+		must.StrContains(t, out, fmt.Sprintf("\nok    2 small seeds from %d on, 0 failed, ", first))
 
 		_, fresh := swarmed("-fresh -seeds 2 -json")
 		_, repeated := swarmed(fmt.Sprintf("-seed %d -seeds 2 -json", first))
