@@ -298,10 +298,6 @@ func manyMethods() map[string]int {
 		"httpapi.passage":              53,
 		"httpapi.request":              39,
 		"httpapi/client.Client":        40,
-		"sim/swarm.clients":            77,
-		"sim/swarm.edits":              87,
-		"sim/swarm.population":         47,
-		"sim/swarm.story":              70,
 		"sim/world.World":              32,
 	}
 }

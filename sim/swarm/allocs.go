@@ -9,7 +9,7 @@ import (
 
 // place draws the first allocations of a job.
 func (m *population) place(d dice, job int, t cluster.JobType) {
-	j := &m.s.Jobs[job]
+	j := &m.draft.s.Jobs[job]
 	for i := range j.Groups {
 		spec := &j.Groups[i]
 		g := &group{job: job, key: cluster.GroupKey{Job: j.Key, Name: spec.Name}, at: i}
@@ -28,7 +28,7 @@ func (m *population) place(d dice, job int, t cluster.JobType) {
 func (m *population) placeEverywhere(d dice, g *group, spec *scenario.Group) {
 	var on []*node
 	for _, n := range m.nodes {
-		if fits(spec.Classes, n.class) && !(m.shows(d, missing) && d.odds(0.2)) {
+		if fits(spec.Classes, n.class) && !(m.draft.shows(d, missing) && d.odds(0.2)) {
 			n.load++
 			on = append(on, n)
 		}
@@ -42,7 +42,7 @@ func (m *population) placeCount(d dice, g *group, spec *scenario.Group, t cluste
 	if left == 0 && d.odds(0.7) {
 		left = d.between(1, 3) // they ran before the count was zero
 	}
-	if m.shows(d, missing) && d.odds(0.3) {
+	if m.draft.shows(d, missing) && d.odds(0.3) {
 		left -= d.between(1, max(1, left))
 	}
 	var odd []scenario.Alloc
@@ -56,14 +56,14 @@ func (m *population) placeCount(d dice, g *group, spec *scenario.Group, t cluste
 	for _, kind := range odd {
 		m.add(g, spec, m.spots(d, 1, spec.Classes), kind)
 	}
-	if t == cluster.JobService && m.shows(d, canaries) && d.odds(0.4) {
+	if t == cluster.JobService && m.draft.shows(d, canaries) && d.odds(0.4) {
 		canary := scenario.Alloc{Canary: true, Health: one(d, "good", "good", "bad", "none"), Age: d.span(time.Second, 10*time.Minute)}
 		m.add(g, spec, m.spots(d, d.between(1, 2), spec.Classes), canary)
 	}
-	if m.shows(d, ended) && d.odds(0.5) {
+	if m.draft.shows(d, ended) && d.odds(0.5) {
 		m.addEnded(d, g, spec)
 	}
-	if m.shows(d, orphans) && d.odds(0.2) && len(m.spare) > 0 {
+	if m.draft.shows(d, orphans) && d.odds(0.2) && len(m.spare) > 0 {
 		m.addOn(g, []cluster.NodeID{one(d, m.spare...)}, scenario.Alloc{})
 	}
 }
@@ -72,7 +72,7 @@ func (m *population) placeCount(d dice, g *group, spec *scenario.Group, t cluste
 func (m *population) oddAllocs(d dice, spec *scenario.Group, t cluster.JobType) []scenario.Alloc {
 	var kinds []scenario.Alloc
 	odd := func(is trait, a scenario.Alloc) {
-		if m.shows(d, is) && d.odds(0.4) {
+		if m.draft.shows(d, is) && d.odds(0.4) {
 			kinds = append(kinds, a)
 		}
 	}
@@ -125,7 +125,7 @@ func (m *population) addOn(g *group, on []cluster.NodeID, like scenario.Alloc) {
 	}
 	like.Group, like.On = g.key, on
 	like.Indexes = scenario.Indexes{First: g.next, Count: len(on)}
-	m.s.Allocs = append(m.s.Allocs, like)
+	m.draft.s.Allocs = append(m.draft.s.Allocs, like)
 	g.on = append(g.on, on...)
 	g.next += len(on)
 	m.allocs += len(on)

@@ -8,23 +8,27 @@ import (
 )
 
 // clients draws the behaviour of allocations.
-type clients struct{ *story }
+type clients struct {
+	draft      *draft
+	population *population
+	story      *story
+}
 
 // drawClients draws the behaviour of all allocations, then the exceptions.
 func (m *clients) drawClients() {
-	d := m.dice("clients")
+	d := m.draft.dice("clients")
 	slow := time.Second
-	if m.has(slowClients) {
+	if m.draft.has(slowClients) {
 		slow = one(d, 5*time.Second, 20*time.Second)
 	}
 	all := scenario.Client{
 		Start: m.usually(d, 50*time.Millisecond, 2*slow),
 		Stop:  m.usually(d, 50*time.Millisecond, 3*slow),
 	}
-	if m.has(disks) {
+	if m.draft.has(disks) {
 		all.Copy = m.usually(d, 100*time.Millisecond, 10*slow)
 	}
-	m.s.Clients = append(m.s.Clients, all)
+	m.draft.s.Clients = append(m.draft.s.Clients, all)
 	m.drawRuns()
 	m.drawTail()
 	m.drawNeverGood()
@@ -36,7 +40,7 @@ func (m *clients) drawClients() {
 // allocation with a time of its own costs an entry of its own.
 func (m *clients) usually(d dice, least, most time.Duration) *scenario.Range {
 	r := d.ranging(least, most)
-	if len(m.nodes) > manyNodes {
+	if len(m.population.nodes) > manyNodes {
 		r.Max = r.Min
 	}
 	return &r
@@ -47,23 +51,23 @@ const manyNodes = 500
 // drawRuns draws how long batch work runs. Some of it, and batch work on draining nodes, ends while
 // faults last. The rest never ends.
 func (m *clients) drawRuns() {
-	d := m.dice("clients/run")
+	d := m.draft.dice("clients/run")
 	batch := false
-	for i := range m.s.Jobs {
-		j := &m.s.Jobs[i]
+	for i := range m.draft.s.Jobs {
+		j := &m.draft.s.Jobs[i]
 		if !j.Type.ToCompletion() {
 			continue
 		}
 		batch = true
 		run := never()
-		if len(m.nodes) <= fewNodes && d.odds(0.25) {
+		if len(m.population.nodes) <= fewNodes && d.odds(0.25) {
 			run = ref(d.ranging(shortRun, longRun))
 		}
-		m.s.Clients = append(m.s.Clients, scenario.Client{Match: scenario.Selector{Job: j.Key}, Run: run})
+		m.draft.s.Clients = append(m.draft.s.Clients, scenario.Client{Match: scenario.Selector{Job: j.Key}, Run: run})
 	}
-	for _, e := range m.drains {
+	for _, e := range m.story.drains {
 		if batch && d.odds(0.8) {
-			m.s.Clients = append(m.s.Clients, scenario.Client{
+			m.draft.s.Clients = append(m.draft.s.Clients, scenario.Client{
 				Match: scenario.Selector{Node: e.node}, Run: ref(d.ranging(shortRun, longRun)),
 			})
 		}
@@ -80,12 +84,12 @@ func never() *scenario.Range { return &scenario.Range{Min: scenario.Never, Max: 
 
 // drawTail draws groups and nodes that are far slower than the others.
 func (m *clients) drawTail() {
-	if !m.has(heavyTail) {
+	if !m.draft.has(heavyTail) {
 		return
 	}
-	d := m.dice("clients/tail")
-	for _, g := range some(d, m.times(d, heavyTail), m.groups) {
-		c := scenario.Client{Match: m.selects(g)}
+	d := m.draft.dice("clients/tail")
+	for _, g := range some(d, m.draft.times(d, heavyTail), m.population.groups) {
+		c := scenario.Client{Match: m.population.selects(g)}
 		if d.odds(0.5) {
 			c.Match.Indexes = scenario.Indexes{First: d.between(0, g.next-1), Count: d.between(1, 3)}
 		}
@@ -93,10 +97,10 @@ func (m *clients) drawTail() {
 		if d.odds(0.5) {
 			c.Start = ref(d.ranging(5*time.Second, time.Minute))
 		}
-		m.s.Clients = append(m.s.Clients, c)
+		m.draft.s.Clients = append(m.draft.s.Clients, c)
 	}
-	for _, n := range some(d, m.times(d, heavyTail), m.nodes) {
-		m.s.Clients = append(m.s.Clients, scenario.Client{
+	for _, n := range some(d, m.draft.times(d, heavyTail), m.population.nodes) {
+		m.draft.s.Clients = append(m.draft.s.Clients, scenario.Client{
 			Match: scenario.Selector{Node: n.id}, Stop: ref(d.ranging(5*time.Second, 2*time.Minute)),
 		})
 	}
@@ -104,36 +108,36 @@ func (m *clients) drawTail() {
 
 // drawNeverGood draws replacements that are judged unhealthy, or not at all.
 func (m *clients) drawNeverGood() {
-	if !m.has(neverGood) {
+	if !m.draft.has(neverGood) {
 		return
 	}
-	d := m.dice("clients/never-good")
-	for _, g := range some(d, m.times(d, neverGood), m.services()) {
-		c := scenario.Client{Match: m.selects(g)}
+	d := m.draft.dice("clients/never-good")
+	for _, g := range some(d, m.draft.times(d, neverGood), m.population.services()) {
+		c := scenario.Client{Match: m.population.selects(g)}
 		c.Match.Replacement = true
 		if d.odds(0.4) {
 			c.Verdict = never()
 		} else {
 			c.Unhealthy = ref(d.share(20, 100))
 		}
-		m.s.Clients = append(m.s.Clients, c)
+		m.draft.s.Clients = append(m.draft.s.Clients, c)
 	}
 	if d.odds(0.5) {
 		all := scenario.Client{Match: scenario.Selector{Replacement: true}, Unhealthy: ref(d.share(1, 10))}
-		m.s.Clients = append(m.s.Clients, all)
+		m.draft.s.Clients = append(m.draft.s.Clients, all)
 	}
 }
 
 // drawNeverStop draws allocations that never stop.
 func (m *clients) drawNeverStop() {
-	if !m.has(neverStop) {
+	if !m.draft.has(neverStop) {
 		return
 	}
-	d := m.dice("clients/never-stop")
-	for _, g := range some(d, m.times(d, neverStop), m.groups) {
-		c := scenario.Client{Match: m.selects(g), Stop: never()}
+	d := m.draft.dice("clients/never-stop")
+	for _, g := range some(d, m.draft.times(d, neverStop), m.population.groups) {
+		c := scenario.Client{Match: m.population.selects(g), Stop: never()}
 		c.Match.Indexes = scenario.Indexes{First: d.between(0, g.next-1), Count: 1}
-		m.s.Clients = append(m.s.Clients, c)
+		m.draft.s.Clients = append(m.draft.s.Clients, c)
 	}
 }
 
@@ -143,16 +147,16 @@ const oddsOfChangingHealth = 0.1
 // drawChangingHealth draws groups whose allocations become unhealthy, most of them only for a time.
 // Allocations with a verdict at the beginning count from then, so some change while nodes drain.
 func (m *clients) drawChangingHealth() {
-	d := m.dice("clients/changing-health")
+	d := m.draft.dice("clients/changing-health")
 	if !d.odds(oddsOfChangingHealth) {
 		return
 	}
-	for _, g := range some(d, d.between(1, 2), m.services()) {
-		c := scenario.Client{Match: m.selects(g), Worsen: ref(d.ranging(time.Second, time.Minute))}
+	for _, g := range some(d, d.between(1, 2), m.population.services()) {
+		c := scenario.Client{Match: m.population.selects(g), Worsen: ref(d.ranging(time.Second, time.Minute))}
 		if d.odds(0.8) {
 			c.Recover = ref(d.ranging(500*time.Millisecond, time.Minute))
 		}
-		m.s.Clients = append(m.s.Clients, c)
+		m.draft.s.Clients = append(m.draft.s.Clients, c)
 	}
 }
 

@@ -13,12 +13,12 @@ func gpu() cluster.DeviceKind {
 // drawDevices lets groups use devices, and gives the nodes those of their allocations and perhaps some
 // more.
 func (m *population) drawDevices() {
-	if !m.equipped {
+	if !m.draft.equipped {
 		return
 	}
-	d := m.dice("devices")
+	d := m.draft.dice("devices")
 	requested := map[cluster.GroupKey]int{}
-	for j, g := range m.s.EachGroup() {
+	for j, g := range m.draft.s.EachGroup() {
 		if g.Plugin || j.Type.EveryNode() || !d.odds(0.6) {
 			continue
 		}
@@ -30,8 +30,8 @@ func (m *population) drawDevices() {
 		requested[cluster.GroupKey{Job: j.Key, Name: g.Name}] = r.Count
 	}
 	used := map[cluster.NodeID]int{}
-	for i := range m.s.Allocs {
-		a := &m.s.Allocs[i]
+	for i := range m.draft.s.Allocs {
+		a := &m.draft.s.Allocs[i]
 		count := a.Indexes.Count
 		if count == 0 {
 			count = len(a.On)
@@ -41,10 +41,10 @@ func (m *population) drawDevices() {
 		}
 	}
 	least := d.between(0, 1)
-	for i := range m.s.Nodes {
-		for _, id := range m.s.Nodes[i].IDs {
+	for i := range m.draft.s.Nodes {
+		for _, id := range m.draft.s.Nodes[i].IDs {
 			if count := used[id] + least + d.between(0, 2); count > 0 {
-				m.s.Nodes[i].Devices = gpus(count)
+				m.draft.s.Nodes[i].Devices = gpus(count)
 			}
 		}
 	}

@@ -24,12 +24,12 @@ type episode struct {
 
 // drawDrains draws which nodes are drained, and when.
 func (m *story) drawDrains() {
-	d := m.dice("drains")
-	count := d.within(m.shape.drains)
-	if m.has(drainAll) && len(m.nodes) <= fewNodes {
+	d := m.draft.dice("drains")
+	count := d.within(m.draft.shape.drains)
+	if m.draft.has(drainAll) && len(m.population.nodes) <= fewNodes {
 		switch draw := d.between(1, 10); {
 		case draw <= 1:
-			count = len(m.nodes)
+			count = len(m.population.nodes)
 		case draw <= 4:
 			count++
 		}
@@ -39,22 +39,22 @@ func (m *story) drawDrains() {
 	for len(nodes) > 0 {
 		together := 1
 		if d.odds(0.2) {
-			together = min(len(nodes), d.within(m.shape.together))
+			together = min(len(nodes), d.within(m.draft.shape.together))
 		}
 		op := m.drawRequest(d, nodes[:together])
-		m.happens(at, op)
+		m.draft.happens(at, op)
 		for _, id := range op.Nodes {
 			m.drains = append(m.drains, &episode{node: id, at: at, key: op.Key, request: op})
 		}
 		m.anchor(at)
-		if op.Deadline > 0 && op.Deadline < m.calm {
+		if op.Deadline > 0 && op.Deadline < m.draft.calm {
 			m.anchor(at + op.Deadline)
 		}
 		nodes = nodes[together:]
-		if m.has(drainTogether) {
+		if m.draft.has(drainTogether) {
 			at += one(d, 0, 0, d.span(time.Millisecond, 50*time.Millisecond))
 		} else {
-			at = d.at(0, m.shape.begun)
+			at = d.at(0, m.draft.shape.begun)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (m *story) drawDrains() {
 // loaded returns the ids of the nodes with allocations, and of some without.
 func (m *story) loaded() []cluster.NodeID {
 	var ids []cluster.NodeID
-	for i, n := range m.nodes {
+	for i, n := range m.population.nodes {
 		if n.load > 0 || i%5 == 0 {
 			ids = append(ids, n.id)
 		}
@@ -71,8 +71,8 @@ func (m *story) loaded() []cluster.NodeID {
 }
 
 func (m *story) drawRequest(d dice, nodes []cluster.NodeID) *scenario.Drain {
-	op := &scenario.Drain{Nodes: nodes, Deadline: m.drawDeadline(d), IgnoreSystem: m.shows(d, ignoreSystem)}
-	if m.has(drainRepeat) && d.odds(0.5) {
+	op := &scenario.Drain{Nodes: nodes, Deadline: m.drawDeadline(d), IgnoreSystem: m.draft.shows(d, ignoreSystem)}
+	if m.draft.has(drainRepeat) && d.odds(0.5) {
 		op.Key = fmt.Sprintf("k%d", len(m.drains)+1)
 		op.Twice = d.odds(0.3)
 	}
@@ -93,26 +93,26 @@ func (m *story) drawDeadline(d dice) time.Duration {
 	case draw <= 45:
 		return time.Minute // so that some are equal
 	}
-	return d.span(10*time.Second, m.calm+time.Minute)
+	return d.span(10*time.Second, m.draft.calm+time.Minute)
 }
 
 // drawUpdates draws updates of running drains.
 func (m *story) drawUpdates() {
-	d := m.dice("updates")
-	for range m.often(d, drainUpdate) * m.shape.several {
+	d := m.draft.dice("updates")
+	for range m.draft.often(d, drainUpdate) * m.draft.shape.several {
 		e := one(d, m.drains...)
 		op := m.drawRequest(d, []cluster.NodeID{e.node})
 		at := e.at + d.span(time.Second, 2*time.Minute)
-		if deadline := e.at + e.request.Deadline; e.request.Deadline > 0 && deadline < m.calm && d.odds(0.5) {
+		if deadline := e.at + e.request.Deadline; e.request.Deadline > 0 && deadline < m.draft.calm && d.odds(0.5) {
 			// Shortly before the deadline, at it, or while its entry is in flight.
 			at = max(0, deadline+one(d, -50*time.Millisecond, 0, d.span(time.Millisecond, time.Second)))
 		}
 		if d.odds(0.2) {
 			op.IgnoreSystem = !e.request.IgnoreSystem
 		}
-		m.happens(at, op)
+		m.draft.happens(at, op)
 		m.anchor(at)
-		if op.Deadline > 0 && op.Deadline < m.calm-at {
+		if op.Deadline > 0 && op.Deadline < m.draft.calm-at {
 			m.anchor(at + op.Deadline)
 		}
 	}
@@ -120,34 +120,34 @@ func (m *story) drawUpdates() {
 
 // drawCancels draws cancels, and later drains of the same nodes.
 func (m *story) drawCancels() {
-	d := m.dice("cancels")
-	for range m.times(d, drainCancel) {
+	d := m.draft.dice("cancels")
+	for range m.draft.times(d, drainCancel) {
 		e := one(d, m.drains...)
 		at := e.at + d.span(20*time.Millisecond, 2*time.Minute)
-		m.happens(at, &scenario.Cancel{Nodes: []cluster.NodeID{e.node}, Eligible: d.odds(0.6)})
+		m.draft.happens(at, &scenario.Cancel{Nodes: []cluster.NodeID{e.node}, Eligible: d.odds(0.6)})
 		m.anchor(at)
-		if m.shows(d, drainAgain) {
+		if m.draft.shows(d, drainAgain) {
 			at += one(d, 0, d.span(time.Millisecond, time.Second), d.span(time.Second, time.Minute))
-			m.happens(at, m.drawRequest(d, []cluster.NodeID{e.node}))
+			m.draft.happens(at, m.drawRequest(d, []cluster.NodeID{e.node}))
 			m.anchor(at)
 		}
 	}
-	for range m.often(d, drainAgain) {
+	for range m.draft.often(d, drainAgain) {
 		e := one(d, m.drains...)
-		m.happens(e.at+d.span(10*time.Second, m.calm), m.drawRequest(d, []cluster.NodeID{e.node}))
+		m.draft.happens(e.at+d.span(10*time.Second, m.draft.calm), m.drawRequest(d, []cluster.NodeID{e.node}))
 	}
 }
 
 // drawRepeats draws repeated requests, with their key or without.
 func (m *story) drawRepeats() {
-	d := m.dice("repeats")
-	for range m.times(d, drainRepeat) {
+	d := m.draft.dice("repeats")
+	for range m.draft.times(d, drainRepeat) {
 		e := one(d, m.drains...)
 		again := *e.request
 		again.Nodes, again.Twice = []cluster.NodeID{e.node}, false
 		if d.odds(0.2) {
 			again.Key = ""
 		}
-		m.happens(e.at+d.span(10*time.Millisecond, m.calm), &again)
+		m.draft.happens(e.at+d.span(10*time.Millisecond, m.draft.calm), &again)
 	}
 }

@@ -8,19 +8,23 @@ import (
 )
 
 // edits draws changes of jobs and allocations, and events between plan and apply.
-type edits struct{ *story }
+type edits struct {
+	draft      *draft
+	population *population
+	story      *story
+}
 
 // drawEdits draws new versions of jobs.
 func (m *edits) drawEdits() {
-	d := m.dice("edits")
-	services := m.services()
+	d := m.draft.dice("edits")
+	services := m.population.services()
 	for _, kind := range []struct {
 		is   trait
 		draw func(dice, *group) *scenario.Edit
 	}{{jobEdit, m.drawLimit}, {jobScale, m.drawScale}, {jobGroups, m.drawRegroup}} {
-		for range m.often(d, kind.is) {
-			if g := m.touched(d, services); g != nil {
-				m.happens(m.moment(d), kind.draw(d, g))
+		for range m.draft.often(d, kind.is) {
+			if g := m.story.touched(d, services); g != nil {
+				m.draft.happens(m.story.moment(d), kind.draw(d, g))
 			}
 		}
 	}
@@ -35,7 +39,7 @@ func (m *edits) drawLimit(d dice, g *group) *scenario.Edit {
 }
 
 func (m *edits) drawScale(d dice, g *group) *scenario.Edit {
-	count := m.specOf(g).Count
+	count := m.population.specOf(g).Count
 	switch draw := d.between(1, 10); {
 	case draw <= 1:
 		count = 0
@@ -50,7 +54,7 @@ func (m *edits) drawScale(d dice, g *group) *scenario.Edit {
 // edit returns an edit of the group or of all groups of its job.
 func (m *edits) edit(d dice, g *group, e scenario.Edit) *scenario.Edit {
 	e.Job = g.key.Job
-	if len(m.jobOf(g).Groups) > 1 && d.odds(0.8) {
+	if len(m.population.jobOf(g).Groups) > 1 && d.odds(0.8) {
 		e.Group = g.key.Name
 	}
 	return &e
@@ -58,7 +62,7 @@ func (m *edits) edit(d dice, g *group, e scenario.Edit) *scenario.Edit {
 
 func (m *edits) drawRegroup(d dice, g *group) *scenario.Edit {
 	e := &scenario.Edit{Job: g.key.Job, Group: g.key.Name}
-	if len(m.jobOf(g).Groups) > 1 && d.odds(0.6) {
+	if len(m.population.jobOf(g).Groups) > 1 && d.odds(0.6) {
 		e.Remove = true
 	} else {
 		e.Rename = fmt.Sprintf("%s-%d", g.key.Name, d.between(2, 3))
@@ -68,47 +72,47 @@ func (m *edits) drawRegroup(d dice, g *group) *scenario.Edit {
 
 // drawEnds draws jobs that are stopped, purged or registered again.
 func (m *edits) drawEnds() {
-	d := m.dice("ends")
+	d := m.draft.dice("ends")
 	for _, purge := range []bool{false, true} {
 		is := jobStop
 		if purge {
 			is = jobPurge
 		}
-		for range m.often(d, is) {
-			g := m.touched(d, m.groups)
+		for range m.draft.often(d, is) {
+			g := m.story.touched(d, m.population.groups)
 			if g == nil {
 				return
 			}
-			at := m.moment(d)
-			m.happens(at, &scenario.Stop{Job: g.key.Job, Purge: purge})
+			at := m.story.moment(d)
+			m.draft.happens(at, &scenario.Stop{Job: g.key.Job, Purge: purge})
 			if d.odds(0.4) {
-				m.happens(at+d.span(100*time.Millisecond, time.Minute), &scenario.Register{Job: g.key.Job})
+				m.draft.happens(at+d.span(100*time.Millisecond, time.Minute), &scenario.Register{Job: g.key.Job})
 			}
 		}
 	}
-	for i := range m.s.Jobs {
-		if j := &m.s.Jobs[i]; j.Unregistered {
-			m.happens(m.moment(d), &scenario.Register{Job: j.Key})
+	for i := range m.draft.s.Jobs {
+		if j := &m.draft.s.Jobs[i]; j.Unregistered {
+			m.draft.happens(m.story.moment(d), &scenario.Register{Job: j.Key})
 		}
 	}
-	for range m.often(d, jobRegister) {
-		if g := m.touched(d, m.groups); g != nil {
-			m.happens(m.moment(d), &scenario.Register{Job: g.key.Job})
+	for range m.draft.often(d, jobRegister) {
+		if g := m.story.touched(d, m.population.groups); g != nil {
+			m.draft.happens(m.story.moment(d), &scenario.Register{Job: g.key.Job})
 		}
 	}
 }
 
 // drawExits draws allocations that end by themselves or are stopped.
 func (m *edits) drawExits() {
-	d := m.dice("exits")
-	for range m.often(d, allocExit) * m.shape.several {
-		if g := m.touched(d, m.groups); g != nil {
-			m.happens(m.moment(d), &scenario.Exit{Alloc: m.drawName(d, g), Failed: d.odds(0.7)})
+	d := m.draft.dice("exits")
+	for range m.draft.often(d, allocExit) * m.draft.shape.several {
+		if g := m.story.touched(d, m.population.groups); g != nil {
+			m.draft.happens(m.story.moment(d), &scenario.Exit{Alloc: m.drawName(d, g), Failed: d.odds(0.7)})
 		}
 	}
-	for range m.often(d, allocStop) {
-		if g := m.touched(d, m.groups); g != nil {
-			m.happens(m.moment(d), &scenario.StopAlloc{Alloc: m.drawName(d, g)})
+	for range m.draft.often(d, allocStop) {
+		if g := m.story.touched(d, m.population.groups); g != nil {
+			m.draft.happens(m.story.moment(d), &scenario.StopAlloc{Alloc: m.drawName(d, g)})
 		}
 	}
 }
@@ -125,10 +129,10 @@ func (m *edits) drawName(d dice, g *group) scenario.AllocName {
 
 // drawPlaces draws late placements on draining nodes.
 func (m *edits) drawPlaces() {
-	d := m.dice("places")
-	for range m.often(d, allocPlace) {
+	d := m.draft.dice("places")
+	for range m.draft.often(d, allocPlace) {
 		if op := m.drawPlace(d); op != nil {
-			m.happens(m.moment(d), op)
+			m.draft.happens(m.story.moment(d), op)
 		}
 	}
 }
@@ -136,20 +140,20 @@ func (m *edits) drawPlaces() {
 // drawPlace draws one more allocation of a group. Most such groups get a larger count. It returns nil
 // if there is no group.
 func (m *edits) drawPlace(d dice) *scenario.Place {
-	g := m.touched(d, m.groups)
-	if g == nil || len(m.specOf(g).Volumes) > 0 { // a plan that claims a volume needs the scheduler
+	g := m.story.touched(d, m.population.groups)
+	if g == nil || len(m.population.specOf(g).Volumes) > 0 { // a plan that claims a volume needs the scheduler
 		return nil
 	}
 	op := &scenario.Place{Alloc: scenario.Alloc{
-		Group: g.key, Indexes: scenario.Indexes{First: g.next, Count: 1}, On: ids(m.drained(d)),
+		Group: g.key, Indexes: scenario.Indexes{First: g.next, Count: 1}, On: ids(m.story.drained(d)),
 		Health: one(d, "none", "none", "good"), Age: d.span(time.Second, 10*time.Second),
 	}}
 	if d.odds(0.3) {
 		op.Alloc.Client = "pending"
 		op.Alloc.Health = "none"
 	}
-	if t := m.jobOf(g).Type; !t.EveryNode() && d.odds(0.7) {
-		op.Count = ref(m.specOf(g).Count + 1)
+	if t := m.population.jobOf(g).Type; !t.EveryNode() && d.odds(0.7) {
+		op.Count = ref(m.population.specOf(g).Count + 1)
 	}
 	g.next++
 	return op

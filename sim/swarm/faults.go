@@ -10,7 +10,7 @@ import (
 // many by chance in a period.
 func (m *story) drawFaults() {
 	for _, kind := range scenario.Faults() {
-		d := m.dice("fault/" + string(kind.Name))
+		d := m.draft.dice("fault/" + string(kind.Name))
 		for range m.strikes(d, kind.Name) {
 			f := &scenario.Fault{Name: kind.Name, On: m.drawTarget(d, kind.On)}
 			if least, most := delays(kind.Name); most > 0 {
@@ -20,32 +20,32 @@ func (m *story) drawFaults() {
 			switch {
 			case kind.Lasts: // it strikes once
 			case hitsControllers(kind.Name): // which are called rarely, on any node
-				f.On, f.For, f.Probability, f.Count = "", m.calm, one(d, 0.3, 0.6, 1), 2*m.shape.times
+				f.On, f.For, f.Probability, f.Count = "", m.draft.calm, one(d, 0.3, 0.6, 1), 2*m.draft.shape.times
 			case kind.Name == scenario.StoreRestore: // it costs as much as many entries
 			case kind.Operates && d.odds(0.5):
-				f.For = d.span(10*time.Second, m.calm)
+				f.For = d.span(10*time.Second, m.draft.calm)
 				f.Probability = one(d, 0.1, 0.3, 0.7)
-				f.Count = m.shape.times
+				f.Count = m.draft.shape.times
 			case d.odds(0.5):
-				f.Count = d.between(1, 2*m.shape.times)
+				f.Count = d.between(1, 2*m.draft.shape.times)
 			default:
-				f.For = d.span(10*time.Second, m.calm)
+				f.For = d.span(10*time.Second, m.draft.calm)
 				f.Probability = one(d, 0.02, 0.05, 0.1, 0.3)
-				f.Count = 5 * m.shape.times
+				f.Count = 5 * m.draft.shape.times
 			}
 			if (decidesBehaviour(kind.Name) || hitsControllers(kind.Name)) && d.odds(0.5) {
 				at = 0 // for the allocations that exist at the beginning
 			}
-			m.happens(at, f)
+			m.draft.happens(at, f)
 		}
 	}
 }
 
 // strikes draws how often a fault is armed.
 func (m *story) strikes(d dice, name scenario.FaultName) int {
-	n := m.times(d, faultTrait(name))
+	n := m.draft.times(d, faultTrait(name))
 	switch {
-	case name == scenario.StoreRestore && (m.restored || m.has(restores) && !m.shape.restoresElse):
+	case name == scenario.StoreRestore && (m.restored || m.draft.has(restores) && !m.draft.shape.restoresElse):
 		return 0 // it costs as much as many entries, and once is enough
 	case name.Kind().Operates:
 		if d.odds(oddsOfOperating) {
@@ -54,7 +54,7 @@ func (m *story) strikes(d dice, name scenario.FaultName) int {
 		return min(n, 1)
 	case name != scenario.SchedUnplaceable:
 		return n
-	case !d.odds(m.shape.unplaceable):
+	case !d.odds(m.draft.shape.unplaceable):
 		return 0
 	}
 	return min(n, 1)
@@ -131,7 +131,7 @@ func (m *story) drawTarget(d dice, kind scenario.Target) string {
 			return scenario.Selector{Node: m.drained(d)}.String()
 		}
 	}
-	g := m.touched(d, m.groups)
+	g := m.touched(d, m.population.groups)
 	if g == nil || kind == scenario.NoTarget {
 		return ""
 	}

@@ -44,9 +44,9 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 	drawContainers(begin)
 	begin.drawDevices()
 	begin.drawVolumes()
-	events := &story{population: begin}
+	events := &story{draft: m, population: begin}
 	events.drawDrains()
-	(&clients{events}).drawClients()
+	(&clients{m, begin, events}).drawClients()
 	events.drawStory()
 	events.drawFaults()
 	slices.SortStableFunc(m.s.Events, func(a, b scenario.Event) int { return cmp.Compare(a.At, b.At) })
@@ -73,7 +73,7 @@ type draft struct {
 
 // population draws the nodes, the jobs and the allocations that a world begins with.
 type population struct {
-	*draft
+	draft *draft
 	nodes []*node
 	// spare are nodes that register later, or never.
 	spare []cluster.NodeID
@@ -109,7 +109,7 @@ type group struct {
 }
 
 // jobOf returns the declared job of the group, specOf the declared group.
-func (m *population) jobOf(g *group) *scenario.Job    { return &m.s.Jobs[g.job] }
+func (m *population) jobOf(g *group) *scenario.Job    { return &m.draft.s.Jobs[g.job] }
 func (m *population) specOf(g *group) *scenario.Group { return &m.jobOf(g).Groups[g.at] }
 
 // happens adds an event.

@@ -20,21 +20,21 @@ func (m *population) drawJobs() {
 		name string
 		t    cluster.JobType
 	}{{systemJobs, "logs", cluster.JobSystem}, {sysbatchJobs, "scan", cluster.JobSysBatch}} {
-		if m.has(kind.is) {
+		if m.draft.has(kind.is) {
 			m.drawJob(kind.name, kind.t, false)
 		}
 	}
-	if m.has(plugins) {
-		d := m.dice("plugins")
+	if m.draft.has(plugins) {
+		d := m.draft.dice("plugins")
 		m.drawJob("csi", one(d, cluster.JobSystem, cluster.JobService), true)
 		if d.odds(0.2) {
 			m.drawJob("nfs", one(d, cluster.JobService, cluster.JobBatch, cluster.JobSysBatch), true)
 		}
 	}
-	target := m.dice("allocs").within(m.shape.allocs)
+	target := m.draft.dice("allocs").within(m.draft.shape.allocs)
 	for i := 1; m.allocs < target || i <= leastJobs; i++ {
-		d := m.dice(fmt.Sprintf("job/%d", i))
-		if m.has(batchWork) && d.odds(0.3) {
+		d := m.draft.dice(fmt.Sprintf("job/%d", i))
+		if m.draft.has(batchWork) && d.odds(0.3) {
 			m.drawJob(fmt.Sprintf("sum%d", i), cluster.JobBatch, false)
 		} else {
 			m.drawJob(fmt.Sprintf("web%d", i), cluster.JobService, false)
@@ -47,13 +47,13 @@ const leastJobs = 2
 
 // drawJob draws a job and its allocations, and perhaps jobs with the same id in other namespaces.
 func (m *population) drawJob(name string, t cluster.JobType, plugin bool) {
-	d := m.dice("job/" + name)
+	d := m.draft.dice("job/" + name)
 	spaces := []cluster.Namespace{cluster.DefaultNamespace}
-	if m.shows(d, namespaces) {
+	if m.draft.shows(d, namespaces) {
 		spaces = some(d, d.between(1, 3), []cluster.Namespace{cluster.DefaultNamespace, "blue", "green"})
 	}
 	for i, space := range spaces {
-		if i > 0 && m.allocs >= m.shape.allocs.most || t.EveryNode() && m.everywhere >= m.shape.everywhere {
+		if i > 0 && m.allocs >= m.draft.shape.allocs.most || t.EveryNode() && m.everywhere >= m.draft.shape.everywhere {
 			return // it would fill a small world
 		}
 		if t.EveryNode() {
@@ -66,7 +66,7 @@ func (m *population) drawJob(name string, t cluster.JobType, plugin bool) {
 		if d.odds(0.1) {
 			j.Priority = d.between(1, 100)
 		}
-		j.Unregistered = m.has(lateJobs) && d.odds(0.1)
+		j.Unregistered = m.draft.has(lateJobs) && d.odds(0.1)
 		for i := range m.groupsOf(d, t) {
 			g := m.drawGroup(d, t)
 			g.Name, g.Plugin = name, plugin && i == 0
@@ -75,16 +75,16 @@ func (m *population) drawJob(name string, t cluster.JobType, plugin bool) {
 			}
 			j.Groups = append(j.Groups, g)
 		}
-		m.s.Jobs = append(m.s.Jobs, j)
+		m.draft.s.Jobs = append(m.draft.s.Jobs, j)
 		if !j.Unregistered {
-			m.place(d, len(m.s.Jobs)-1, t)
+			m.place(d, len(m.draft.s.Jobs)-1, t)
 		}
 	}
 }
 
 // groupsOf draws how many groups a job has.
 func (m *population) groupsOf(d dice, t cluster.JobType) int {
-	if m.shows(d, manyGroups) && !t.EveryNode() {
+	if m.draft.shows(d, manyGroups) && !t.EveryNode() {
 		return d.between(2, 3)
 	}
 	return 1
@@ -103,14 +103,14 @@ func (m *population) drawGroup(d dice, t cluster.JobType) scenario.Group {
 	if d.odds(0.3) {
 		g.LostAfter = d.span(5*time.Second, 3*time.Minute)
 	}
-	if m.shows(d, disks) {
+	if m.draft.shows(d, disks) {
 		g.Sticky = d.odds(0.7)
 		g.Migrate = !g.Sticky || d.odds(0.7)
 	}
-	if m.has(tight) {
+	if m.draft.has(tight) {
 		g.CPU = one(d, int64(usualCPU), usualCPU, usualCPU, usualCPU/2, 2*usualCPU)
 	}
-	if m.has(classes) && !t.EveryNode() && d.odds(0.3) {
+	if m.draft.has(classes) && !t.EveryNode() && d.odds(0.3) {
 		g.Classes = []string{one(d, "a", "b")}
 	}
 	return g
@@ -118,18 +118,18 @@ func (m *population) drawGroup(d dice, t cluster.JobType) scenario.Group {
 
 func (m *population) drawCount(d dice) int {
 	switch {
-	case m.shows(d, zeroes) && d.odds(0.2):
+	case m.draft.shows(d, zeroes) && d.odds(0.2):
 		return 0
 	case d.odds(0.2):
 		return d.between(1, 2)
 	}
-	return d.within(m.shape.count)
+	return d.within(m.draft.shape.count)
 }
 
 // drawPace draws the limit of a service group and the times of its health verdicts.
 func (m *population) drawPace(d dice, g *scenario.Group) {
 	switch draw := d.between(1, 100); {
-	case m.shows(d, zeroes) && draw <= 25:
+	case m.draft.shows(d, zeroes) && draw <= 25:
 		g.MaxParallel = ref(0)
 	case draw <= 45:
 		g.MaxParallel = ref(1)
@@ -151,7 +151,7 @@ func (m *population) drawStop(d dice, g *scenario.Group) {
 	if d.odds(0.6) {
 		g.Kill = d.span(time.Second, 30*time.Second)
 	}
-	if m.shows(d, longKill) && d.odds(0.3) {
+	if m.draft.shows(d, longKill) && d.odds(0.3) {
 		g.Kill = d.span(time.Minute, 4*time.Minute)
 		if d.odds(0.3) {
 			g.Kill = math.MaxInt64 - d.span(time.Millisecond, time.Hour) // sums with it overflow

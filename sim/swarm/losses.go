@@ -9,7 +9,7 @@ import (
 
 // drawLosses draws nodes that go down, disconnect or are deleted. Most come back.
 func (m *story) drawLosses() {
-	d := m.dice("losses")
+	d := m.draft.dice("losses")
 	for _, kind := range []struct {
 		is     trait
 		change scenario.Change
@@ -19,15 +19,15 @@ func (m *story) drawLosses() {
 		{nodeAway, scenario.NodeDisconnected, scenario.NodeReady},
 		{nodeDelete, scenario.NodeDelete, scenario.NodeRegister},
 	} {
-		for range m.often(d, kind.is) {
+		for range m.draft.often(d, kind.is) {
 			id, at := m.somewhere(d), m.moment(d)
 			if e := one(d, m.drains...); e.request.Deadline > 0 && d.odds(0.3) {
 				// It is lost when its deadline passes.
-				id, at = e.node, max(0, e.at+min(e.request.Deadline, m.calm)-d.span(10*time.Millisecond, 10*time.Second))
+				id, at = e.node, max(0, e.at+min(e.request.Deadline, m.draft.calm)-d.span(10*time.Millisecond, 10*time.Second))
 			}
 			if kind.is == nodeDelete && d.odds(0.5) { // it is unreachable before it is deleted
 				away := one(d, scenario.NodeDown, scenario.NodeDisconnected)
-				m.happens(max(0, at-d.span(10*time.Millisecond, time.Minute)), &scenario.NodeChange{Nodes: ids(id), Change: away})
+				m.draft.happens(max(0, at-d.span(10*time.Millisecond, time.Minute)), &scenario.NodeChange{Nodes: ids(id), Change: away})
 			}
 			m.lose(d, id, at, kind.change, kind.back)
 		}
@@ -36,26 +36,26 @@ func (m *story) drawLosses() {
 
 // lose changes a node, and mostly reverts the change later.
 func (m *story) lose(d dice, id cluster.NodeID, at time.Duration, change, back scenario.Change) {
-	m.happens(at, &scenario.NodeChange{Nodes: ids(id), Change: change})
+	m.draft.happens(at, &scenario.NodeChange{Nodes: ids(id), Change: change})
 	m.anchor(at)
 	if d.odds(0.8) {
-		m.happens(at+d.span(500*time.Millisecond, 2*time.Minute), &scenario.NodeChange{Nodes: ids(id), Change: back})
+		m.draft.happens(at+d.span(500*time.Millisecond, 2*time.Minute), &scenario.NodeChange{Nodes: ids(id), Change: back})
 	}
 }
 
 // drawReturns draws registrations and changes of eligibility.
 func (m *story) drawReturns() {
-	d := m.dice("returns")
-	for range m.often(d, nodeRegister) {
+	d := m.draft.dice("returns")
+	for range m.draft.often(d, nodeRegister) {
 		id := m.somewhere(d)
-		if len(m.spare) > 0 && d.odds(0.6) {
-			id = one(d, m.spare...)
+		if len(m.population.spare) > 0 && d.odds(0.6) {
+			id = one(d, m.population.spare...)
 		}
-		m.happens(m.moment(d), &scenario.NodeChange{Nodes: ids(id), Change: scenario.NodeRegister})
+		m.draft.happens(m.moment(d), &scenario.NodeChange{Nodes: ids(id), Change: scenario.NodeRegister})
 	}
-	for range m.often(d, nodeEligible) {
+	for range m.draft.often(d, nodeEligible) {
 		change := one(d, scenario.NodeEligible, scenario.NodeEligible, scenario.NodeIneligible)
-		m.happens(m.moment(d), &scenario.NodeChange{Nodes: ids(m.somewhere(d)), Change: change})
+		m.draft.happens(m.moment(d), &scenario.NodeChange{Nodes: ids(m.somewhere(d)), Change: change})
 	}
 }
 

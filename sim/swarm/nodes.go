@@ -10,17 +10,17 @@ import (
 
 // drawNodes draws the number of nodes. Their capacity is drawn after their allocations.
 func (m *population) drawNodes() {
-	d := m.dice("nodes")
-	count := d.within(m.shape.nodes)
+	d := m.draft.dice("nodes")
+	count := d.within(m.draft.shape.nodes)
 	for i := range count {
 		n := &node{id: m.nodeID(i + 1)}
-		if m.has(classes) {
+		if m.draft.has(classes) {
 			n.class = one(d, "a", "a", "b")
 		}
 		m.nodes = append(m.nodes, n)
 	}
-	spares := d.between(0, m.shape.spares)
-	if m.has(nodeRegister) {
+	spares := d.between(0, m.draft.shape.spares)
+	if m.draft.has(nodeRegister) {
 		spares++
 	}
 	for i := range spares {
@@ -34,13 +34,13 @@ func (m *population) nodeID(number int) cluster.NodeID {
 
 // drawCapacity declares the nodes with room for their allocations.
 func (m *population) drawCapacity() {
-	d := m.dice("capacity")
+	d := m.draft.dice("capacity")
 	// By the number of allocations or by their requests; plenty otherwise.
 	byNumber := d.odds(0.5)
 	least := d.between(0, 3)
 	for _, n := range m.nodes {
 		declared := scenario.Node{IDs: []cluster.NodeID{n.id}, Class: n.class}
-		if m.has(tight) {
+		if m.draft.has(tight) {
 			spare := least + d.between(0, 2)
 			if byNumber {
 				declared.MaxAllocs = max(1, n.load+spare)
@@ -48,16 +48,16 @@ func (m *population) drawCapacity() {
 				declared.CPU = max(1, n.cpu+int64(spare)*usualCPU)
 			}
 		}
-		if m.has(oddNodes) && d.odds(0.1) {
+		if m.draft.has(oddNodes) && d.odds(0.1) {
 			declared.Ineligible = d.odds(0.7)
 			if !declared.Ineligible {
 				declared.Status = cluster.NodeInitializing
 			}
 		}
-		m.s.Nodes = append(m.s.Nodes, declared)
+		m.draft.s.Nodes = append(m.draft.s.Nodes, declared)
 	}
 	for _, id := range m.spare {
-		m.s.Nodes = append(m.s.Nodes, scenario.Node{IDs: []cluster.NodeID{id}, Unregistered: true})
+		m.draft.s.Nodes = append(m.draft.s.Nodes, scenario.Node{IDs: []cluster.NodeID{id}, Unregistered: true})
 	}
 }
 

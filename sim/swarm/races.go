@@ -16,11 +16,11 @@ func (m *edits) drawRaces() {
 		{raceMarks, scenario.Marks}, {raceCompletions, scenario.Completions},
 		{racePlans, scenario.Plan}, {raceReports, scenario.Report},
 	} {
-		d := m.dice(string(kind.is))
-		for range m.times(d, kind.is) * m.shape.several {
-			at := m.moment(d)
+		d := m.draft.dice(string(kind.is))
+		for range m.draft.times(d, kind.is) * m.draft.shape.several {
+			at := m.story.moment(d)
 			for _, op := range m.drawRace(d, kind.before) {
-				m.happensBefore(at, kind.before, op)
+				m.draft.happensBefore(at, kind.before, op)
 			}
 		}
 	}
@@ -40,7 +40,7 @@ func (m *edits) drawRace(d dice, kind scenario.EntryKind) []scenario.Op {
 	case draw <= 5:
 		return []scenario.Op{m.drawLoss(d)}
 	}
-	if g := m.touched(d, m.services()); g != nil {
+	if g := m.story.touched(d, m.population.services()); g != nil {
 		return []scenario.Op{m.drawChange(d, g)}
 	}
 	return nil
@@ -50,10 +50,10 @@ func (m *edits) drawRace(d dice, kind scenario.EntryKind) []scenario.Op {
 // update.
 func (m *edits) drawRequests(d dice) []scenario.Op {
 	var nodes []cluster.NodeID
-	for _, e := range some(d, d.between(1, len(m.drains)), m.drains) {
+	for _, e := range some(d, d.between(1, len(m.story.drains)), m.story.drains) {
 		nodes = append(nodes, e.node)
 	}
-	again := m.drawRequest(d, nodes)
+	again := m.story.drawRequest(d, nodes)
 	if d.odds(0.4) {
 		return []scenario.Op{again}
 	}
@@ -83,7 +83,7 @@ func (m *edits) drawChange(d dice, g *group) scenario.Op {
 
 // drawLoss draws the loss of a node, and its later return.
 func (m *edits) drawLoss(d dice) *scenario.NodeChange {
-	id := m.somewhere(d)
+	id := m.story.somewhere(d)
 	change, back := scenario.NodeDown, scenario.NodeReady
 	switch d.between(1, 3) {
 	case 1:
@@ -91,6 +91,6 @@ func (m *edits) drawLoss(d dice) *scenario.NodeChange {
 	case 2:
 		change, back = scenario.NodeDelete, scenario.NodeRegister
 	}
-	m.happens(d.at(m.calm/2, m.calm-time.Second), &scenario.NodeChange{Nodes: ids(id), Change: back})
+	m.draft.happens(d.at(m.draft.calm/2, m.draft.calm-time.Second), &scenario.NodeChange{Nodes: ids(id), Change: back})
 	return &scenario.NodeChange{Nodes: ids(id), Change: change}
 }

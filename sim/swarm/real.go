@@ -33,9 +33,9 @@ const oddsOfContainers = 0.2
 // drawContainers draws the nodes whose drivers keep tasks in containers. The other worlds draw what
 // they drew without containers.
 func drawContainers(m *population) {
-	if d := m.dice("containers"); m.real() && d.odds(oddsOfContainers) {
-		for i := range m.s.Nodes {
-			m.s.Nodes[i].Containers = d.odds(0.6)
+	if d := m.draft.dice("containers"); m.draft.real() && d.odds(oddsOfContainers) {
+		for i := range m.draft.s.Nodes {
+			m.draft.s.Nodes[i].Containers = d.odds(0.6)
 		}
 	}
 }
@@ -45,15 +45,15 @@ func (m *draft) real() bool { return m.s.Cluster.Clients == scenario.RealClients
 
 // drawLifecycles adds tasks to groups of a world with real clients.
 func (m *population) drawLifecycles() {
-	if !m.real() {
+	if !m.draft.real() {
 		return
 	}
-	d := m.dice("real/lifecycles")
-	for j, g := range m.s.EachGroup() {
+	d := m.draft.dice("real/lifecycles")
+	for j, g := range m.draft.s.EachGroup() {
 		if d.odds(0.3) {
 			g.GroupShutdown = d.span(100*time.Millisecond, 10*time.Second)
 		}
-		if away := m.dice("real/away/" + string(j.Key.ID) + "." + g.Name); away.odds(0.25) {
+		if away := m.draft.dice("real/away/" + string(j.Key.ID) + "." + g.Name); away.odds(0.25) {
 			g.StopAway = away.span(20*time.Second, 2*time.Minute)
 		}
 		g.Prestart, g.Poststart, g.Sidecar, g.Poststop = d.odds(0.25), d.odds(0.2), d.odds(0.3), d.odds(0.2)

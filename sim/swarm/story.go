@@ -9,7 +9,8 @@ import (
 
 // story draws the events of a scenario: drains, losses of nodes, and events of leaders.
 type story struct {
-	*population
+	draft      *draft
+	population *population
 	// drains are the drains that begin, in no order.
 	drains []*episode
 	// restored is true if a snapshot is restored at a set time.
@@ -20,7 +21,7 @@ type story struct {
 
 // drawStory draws the events besides drains and faults.
 func (m *story) drawStory() {
-	changes := &edits{m}
+	changes := &edits{m.draft, m.population, m}
 	m.drawUpdates()
 	m.drawCancels()
 	m.drawRepeats()
@@ -42,7 +43,7 @@ func (m *story) moment(d dice) time.Duration {
 	if len(m.anchors) > 0 && d.odds(0.7) {
 		return one(d, m.anchors...) + d.span(10*time.Millisecond, 30*time.Second)
 	}
-	return d.at(0, m.calm)
+	return d.at(0, m.draft.calm)
 }
 
 // anchor makes other events come soon after a time.
@@ -56,7 +57,7 @@ func (m *story) somewhere(d dice) cluster.NodeID {
 	if d.odds(0.6) {
 		return m.drained(d)
 	}
-	return one(d, m.nodes...).id
+	return one(d, m.population.nodes...).id
 }
 
 // touched draws a group, if possible one with allocations on a node with a drain. It returns nil if
@@ -80,30 +81,30 @@ func (m *story) touched(d dice, groups []*group) *group {
 
 // drawElections draws elections, pauses, restores and lost memory.
 func (m *story) drawElections() {
-	d := m.dice("elections")
-	for range m.often(d, elections) {
+	d := m.draft.dice("elections")
+	for range m.draft.often(d, elections) {
 		op := &scenario.Elect{Lost: d.odds(0.5)}
 		if d.odds(0.3) {
-			op.Server = d.between(1, m.s.Cluster.Servers)
+			op.Server = d.between(1, m.draft.s.Cluster.Servers)
 		}
 		if d.odds(0.4) {
 			op.Unaware = d.span(100*time.Millisecond, 20*time.Second)
 		}
-		m.happens(m.moment(d), op)
+		m.draft.happens(m.moment(d), op)
 	}
-	for range m.often(d, pauses) {
+	for range m.draft.often(d, pauses) {
 		op := &scenario.Pause{For: d.span(100*time.Millisecond, time.Minute)}
 		if d.odds(0.3) {
-			op.Server = d.between(1, m.s.Cluster.Servers)
+			op.Server = d.between(1, m.draft.s.Cluster.Servers)
 		}
-		m.happens(m.moment(d), op)
+		m.draft.happens(m.moment(d), op)
 	}
-	if m.times(d, restores) > 0 && d.odds(m.shape.restores) {
-		m.happens(m.moment(d), &scenario.Restore{})
+	if m.draft.times(d, restores) > 0 && d.odds(m.draft.shape.restores) {
+		m.draft.happens(m.moment(d), &scenario.Restore{})
 		m.restored = true
 	}
-	for range m.times(d, forgets) {
-		m.happens(m.moment(d), &scenario.Forget{})
+	for range m.draft.times(d, forgets) {
+		m.draft.happens(m.moment(d), &scenario.Forget{})
 	}
 }
 
@@ -116,25 +117,25 @@ const (
 
 // drawClocks draws wrong clocks.
 func (m *story) drawClocks() {
-	d := m.dice("clocks")
-	if m.has(clockSkew) {
-		for i := range m.s.Cluster.Servers {
+	d := m.draft.dice("clocks")
+	if m.draft.has(clockSkew) {
+		for i := range m.draft.s.Cluster.Servers {
 			ahead := d.span(100*time.Millisecond, maxSkew/2)
-			m.happens(0, &scenario.Clock{Server: i + 1, Ahead: one(d, ahead, -ahead)})
+			m.draft.happens(0, &scenario.Clock{Server: i + 1, Ahead: one(d, ahead, -ahead)})
 		}
 	}
-	for range m.times(d, clockStep) {
+	for range m.draft.times(d, clockStep) {
 		op := &scenario.Clock{Ahead: d.span(time.Second, maxForward)}
 		if d.odds(0.5) {
 			op.Ahead = -d.span(time.Second, maxBack)
 		}
 		if d.odds(0.3) {
-			op.Server = d.between(1, m.s.Cluster.Servers)
+			op.Server = d.between(1, m.draft.s.Cluster.Servers)
 		}
 		at := m.moment(d)
-		m.happens(at, op)
+		m.draft.happens(at, op)
 		if d.odds(0.5) {
-			m.happens(at+d.span(time.Second, time.Minute), &scenario.Clock{Server: op.Server})
+			m.draft.happens(at+d.span(time.Second, time.Minute), &scenario.Clock{Server: op.Server})
 		}
 	}
 }

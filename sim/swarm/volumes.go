@@ -18,11 +18,11 @@ const storage cluster.PluginID = "disks"
 // drawStorage draws the jobs of the storage plugin. Its node plugins run on every node at the beginning, or
 // on most.
 func (m *population) drawStorage() {
-	if !m.stored {
+	if !m.draft.stored {
 		return
 	}
-	d := m.dice("storage")
-	m.s.Cluster.Hold = d.span(5*time.Second, 80*time.Second)
+	d := m.draft.dice("storage")
+	m.draft.s.Cluster.Hold = d.span(5*time.Second, 80*time.Second)
 	serves := scenario.Service{Plugin: storage, Unstaged: d.odds(0.25)}
 	controllers := d.odds(0.6)
 	if controllers && d.odds(0.3) {
@@ -46,8 +46,8 @@ func (m *population) drawService(d dice, name string, t cluster.JobType, serves 
 	}
 	m.drawStop(d, &g)
 	j.Groups = []scenario.Group{g}
-	m.s.Jobs = append(m.s.Jobs, j)
-	at := len(m.s.Jobs) - 1
+	m.draft.s.Jobs = append(m.draft.s.Jobs, j)
+	at := len(m.draft.s.Jobs) - 1
 	added := &group{job: at, key: cluster.GroupKey{Job: j.Key, Name: name}}
 	if t == cluster.JobService {
 		m.add(added, &g, m.spots(d, g.Count, nil), scenario.Alloc{})
@@ -62,12 +62,12 @@ func (m *population) drawService(d dice, name string, t cluster.JobType, serves 
 
 // drawVolumes lets groups use volumes.
 func (m *population) drawVolumes() {
-	if !m.stored {
+	if !m.draft.stored {
 		return
 	}
-	d := m.dice("volumes")
+	d := m.draft.dice("volumes")
 	strays := m.strays()
-	for j, g := range m.s.EachGroup() {
+	for j, g := range m.draft.s.EachGroup() {
 		key := cluster.GroupKey{Job: j.Key, Name: g.Name}
 		if g.Plugin || j.Type.EveryNode() || j.Key.Namespace != cluster.DefaultNamespace || strays[key] || !d.odds(0.7) {
 			continue
@@ -80,7 +80,7 @@ func (m *population) drawVolumes() {
 func (m *population) drawUses(d dice, g *scenario.Group, name string, indexes int) {
 	if own := d.odds(0.6); own {
 		id := cluster.VolumeID("own-" + name)
-		m.s.Volumes = append(m.s.Volumes, scenario.Volume{
+		m.draft.s.Volumes = append(m.draft.s.Volumes, scenario.Volume{
 			Names: []cluster.VolumeID{id}, Plugin: storage, Indexes: scenario.Indexes{Count: max(indexes, g.Count) + d.between(0, 2)},
 		})
 		g.Volumes = append(g.Volumes, scenario.VolumeUse{Name: id, PerAlloc: true})
@@ -96,7 +96,7 @@ func (m *population) drawUses(d dice, g *scenario.Group, name string, indexes in
 	if indexes <= 1 && d.odds(0.5) {
 		v.Access = ""
 	}
-	m.s.Volumes = append(m.s.Volumes, v)
+	m.draft.s.Volumes = append(m.draft.s.Volumes, v)
 	writes := v.Access == cluster.MultiNodeMultiWriter || indexes <= 1 && v.Access != cluster.MultiNodeReader
 	g.Volumes = append(g.Volumes, scenario.VolumeUse{Name: id, ReadOnly: !writes || d.odds(0.2)})
 }
@@ -105,38 +105,38 @@ func (m *population) drawUses(d dice, g *scenario.Group, name string, indexes in
 // the calm begins: without it, the allocations of its group cannot move.
 func (m *edits) drawVolumeChanges() {
 	var users []*group
-	for _, g := range m.groups {
-		if len(m.specOf(g).Volumes) > 0 {
+	for _, g := range m.population.groups {
+		if len(m.population.specOf(g).Volumes) > 0 {
 			users = append(users, g)
 		}
 	}
 	if len(users) == 0 {
 		return
 	}
-	d := m.dice("volumes/changes")
-	for range m.often(d, volumeDetach) {
+	d := m.draft.dice("volumes/changes")
+	for range m.draft.often(d, volumeDetach) {
 		id, node := m.drawVolume(d, users)
-		m.happens(m.moment(d), &scenario.VolumeChange{Volume: id, Change: scenario.VolumeDetach, Node: node, Force: d.odds(0.7)})
+		m.draft.happens(m.story.moment(d), &scenario.VolumeChange{Volume: id, Change: scenario.VolumeDetach, Node: node, Force: d.odds(0.7)})
 	}
-	for range m.often(d, volumeChange) {
+	for range m.draft.often(d, volumeChange) {
 		id, _ := m.drawVolume(d, users)
-		at := m.moment(d)
+		at := m.story.moment(d)
 		if d.odds(0.7) {
-			m.happens(at, &scenario.VolumeChange{Volume: id, Change: scenario.VolumeDeregister, Force: d.odds(0.7)})
-			at = min(at+d.span(10*time.Millisecond, time.Minute), m.calm-time.Millisecond)
+			m.draft.happens(at, &scenario.VolumeChange{Volume: id, Change: scenario.VolumeDeregister, Force: d.odds(0.7)})
+			at = min(at+d.span(10*time.Millisecond, time.Minute), m.draft.calm-time.Millisecond)
 		}
-		m.happens(at, &scenario.VolumeChange{Volume: id, Change: scenario.VolumeRegister})
+		m.draft.happens(at, &scenario.VolumeChange{Volume: id, Change: scenario.VolumeRegister})
 	}
 }
 
 // drawVolume draws a volume of one of the groups, and a node that mostly has an allocation with it.
 func (m *edits) drawVolume(d dice, users []*group) (cluster.VolumeID, cluster.NodeID) {
-	g := m.touched(d, users)
-	use, index, node := one(d, m.specOf(g).Volumes...), d.IntN(max(1, len(g.on))), m.somewhere(d)
+	g := m.story.touched(d, users)
+	use, index, node := one(d, m.population.specOf(g).Volumes...), d.IntN(max(1, len(g.on))), m.story.somewhere(d)
 	if index < len(g.on) && d.odds(0.7) {
 		node = g.on[index]
 	}
-	v := m.s.VolumeNamed(use)
+	v := m.draft.s.VolumeNamed(use)
 	return v.IDs()[min(index, len(v.IDs())-1)], node
 }
 
@@ -148,8 +148,8 @@ func (m *population) strays() map[cluster.GroupKey]bool {
 		existing[n.id] = true
 	}
 	strays := map[cluster.GroupKey]bool{}
-	for i := range m.s.Allocs {
-		a := &m.s.Allocs[i]
+	for i := range m.draft.s.Allocs {
+		a := &m.draft.s.Allocs[i]
 		for _, id := range a.On {
 			if a.Client != "" || !existing[id] {
 				strays[a.Group] = true
@@ -162,8 +162,8 @@ func (m *population) strays() map[cluster.GroupKey]bool {
 // indexes counts the indexes of a group's allocations.
 func (m *population) indexes(key cluster.GroupKey) int {
 	most := 0
-	for i := range m.s.Allocs {
-		if a := &m.s.Allocs[i]; a.Group == key {
+	for i := range m.draft.s.Allocs {
+		if a := &m.draft.s.Allocs[i]; a.Group == key {
 			most = max(most, a.Indexes.First+a.Indexes.Count)
 		}
 	}
