@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
@@ -86,15 +87,4 @@ func (g *group) lowest() level {
 }
 
 // name is "job.group", without the default namespace, and without a group of the job's name.
-func (g *group) name() string { return groupName(g.key) }
-
-func groupName(g cluster.GroupKey) string {
-	name := string(g.Job.ID)
-	if g.Job.Namespace != cluster.DefaultNamespace {
-		name = g.Job.String()
-	}
-	if g.Name != string(g.Job.ID) {
-		name += "." + g.Name
-	}
-	return name
-}
+func (g *group) name() string { return world.GroupLabel(g.key) }

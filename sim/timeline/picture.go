@@ -59,7 +59,7 @@ func (p picture) verdict() (text string, well bool) {
 	for _, v := range p.run.violations {
 		broken[v.Guarantee] = true
 	}
-	return "FAILED " + names(slices.SortedFunc(maps.Keys(broken), natural)), false
+	return "FAILED " + strings.Join(slices.SortedFunc(maps.Keys(broken), natural), ", "), false
 }
 
 // facts are short facts about the run.

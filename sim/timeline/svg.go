@@ -222,8 +222,8 @@ func (s svg) list() {
 	s.heading("violations")
 	for i, v := range s.run.violations {
 		s.y += 18
-		if i == maxNames {
-			s.text("muted", svgMargin, s.y, fmt.Sprintf("and %s", counted(len(s.run.violations)-maxNames, "more violation")))
+		if i == maxViolations {
+			s.text("muted", svgMargin, s.y, fmt.Sprintf("and %s", counted(len(s.run.violations)-maxViolations, "more violation")))
 			break
 		}
 		s.text("name", svgMargin, s.y, s.glyphs.fit(v.Guarantee, maxWord))

@@ -181,6 +181,9 @@ func limit(l level) string {
 	return fmt.Sprintf("%d of %d", max(0, l.limit), l.count)
 }
 
+// maxViolations is the largest number of violations in a list. The list counts the others.
+const maxViolations = 8
+
 // violationLane writes the violations.
 func (t *text) violationLane() {
 	if len(t.run.violations) == 0 {
@@ -200,8 +203,8 @@ func (t *text) violationLane() {
 	}
 	t.lane("violations", "", cells, "")
 	for i, v := range t.run.violations {
-		if i == maxNames {
-			t.write(fmt.Sprintf("  and %s more", counted(len(t.run.violations)-maxNames, "violation")))
+		if i == maxViolations {
+			t.write(fmt.Sprintf("  and %s more", counted(len(t.run.violations)-maxViolations, "violation")))
 			break
 		}
 		t.wrap(fmt.Sprintf("  %s at %s: ", t.guarantee(v), rounded(v.at)), t.glyphs.clean(v.Text))

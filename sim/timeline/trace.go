@@ -161,7 +161,7 @@ func (l *line) setRows(a shims.Applied) {
 	case *shims.NodeUpdateDrain:
 		l.Nodes = []cluster.NodeID{m.Node}
 	case *shims.JobRegister:
-		l.Jobs = []string{jobKeyOf(m.Job).String()}
+		l.Jobs = []string{m.Job.Key().String()}
 	case *shims.JobDeregister:
 		l.Jobs = []string{m.Job.String()}
 	case *shims.EvalUpdate:

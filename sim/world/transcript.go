@@ -16,7 +16,8 @@ import (
 // the reason why each allocation is still on its draining node. Make it with [NewTranscript].
 type Transcript struct {
 	world *World
-	start time.Time
+	// since is the time since the transcript began.
+	since func() time.Duration
 	lines []line
 	// waits holds the last recorded reasons of each draining node.
 	waits map[cluster.NodeID]string
@@ -40,7 +41,8 @@ const maxNames = 8
 
 // NewTranscript starts a transcript. Its times count from the world's current time.
 func NewTranscript(w *World) *Transcript {
-	t := &Transcript{world: w, start: w.now, waits: map[cluster.NodeID]string{}}
+	start := w.now
+	t := &Transcript{world: w, since: func() time.Duration { return w.now.Sub(start) }, waits: map[cluster.NodeID]string{}}
 	w.Observe(Observer{Applied: t.entry, NodeChanged: func(id cluster.NodeID, change NodeChange) {
 		t.nodeLine("node ", id, ": %s", string(change))
 	}})
@@ -76,23 +78,42 @@ func (l line) sameButNode(o line) bool {
 
 // line adds a line without a node.
 func (t *Transcript) line(format string, args ...any) {
-	t.lines = append(t.lines, line{at: t.world.now.Sub(t.start), verb: fmt.Sprintf(format, args...)})
+	t.lines = append(t.lines, line{at: t.since(), verb: fmt.Sprintf(format, args...)})
 }
 
 // nodeLine adds a line of a node.
 func (t *Transcript) nodeLine(verb string, id cluster.NodeID, format string, args ...any) {
 	t.lines = append(t.lines, line{
-		at: t.world.now.Sub(t.start), verb: verb, node: id, details: fmt.Sprintf(format, args...),
+		at: t.since(), verb: verb, node: id, details: fmt.Sprintf(format, args...),
 	})
+}
+
+// EntryText returns the lines of an entry in a transcript, without those of claims, as one line. It is
+// empty if the transcript has none.
+func EntryText(a shims.Applied) string {
+	t := Transcript{since: func() time.Duration { return 0 }}
+	t.changes(a)
+	texts := make([]string, len(t.lines))
+	for i, l := range t.lines {
+		texts[i] = l.verb + string(l.node) + l.details
+	}
+	return strings.Join(texts, "; ")
 }
 
 // entry adds the lines of an applied entry.
 func (t *Transcript) entry(a shims.Applied) {
+	t.changes(a)
+	if _, refused := a.Response.(shims.Refused); !refused {
+		t.claims(a)
+	}
+}
+
+// changes adds the lines of an entry, without those of claims.
+func (t *Transcript) changes(a shims.Applied) {
 	if refused, is := a.Response.(shims.Refused); is {
 		t.line("%s refused: %v", a.Type, refused.Err)
 		return
 	}
-	defer t.claims(a)
 	switch m := a.Message.(type) {
 	case *shims.NodeUpdateDrain:
 		t.drain(a, m)
