@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
-	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
@@ -32,7 +32,7 @@ func ending(state *statestore.Snapshot, brief bool) string {
 		for _, g := range j.TaskGroups {
 			line := Standing(state, cluster.GroupKey{Job: j.Key(), Name: g.Name}, g.Count)
 			if brief {
-				line = string(j.Type) + strings.TrimPrefix(line, world.GroupLabel(cluster.GroupKey{Job: j.Key(), Name: g.Name}))
+				line = string(j.Type) + strings.TrimPrefix(line, scenario.GroupText(cluster.GroupKey{Job: j.Key(), Name: g.Name}))
 			}
 			lines = append(lines, line)
 		}
@@ -130,7 +130,7 @@ func unhealthy(state *statestore.Snapshot) []string {
 				limit = max(0, g.Count-g.Migrate.MaxParallel)
 			}
 			_, healthy := standing(state, key)
-			text := fmt.Sprintf("%s has %d of %d healthy", world.GroupLabel(key), healthy, g.Count)
+			text := fmt.Sprintf("%s has %d of %d healthy", scenario.GroupText(key), healthy, g.Count)
 			switch {
 			case healthy < limit:
 				below = append(below, text+fmt.Sprintf(", below its limit of %d", limit))
@@ -145,7 +145,7 @@ func unhealthy(state *statestore.Snapshot) []string {
 // Standing is how many allocations of a group run and are healthy.
 func Standing(state *statestore.Snapshot, key cluster.GroupKey, count int) string {
 	running, healthy := standing(state, key)
-	return fmt.Sprintf("%s runs %d of %d, %d healthy", world.GroupLabel(key), running, count, healthy)
+	return fmt.Sprintf("%s runs %d of %d, %d healthy", scenario.GroupText(key), running, count, healthy)
 }
 
 // standing counts the running allocations of a group, and the healthy ones among them.
@@ -176,7 +176,7 @@ func witnessed(w *witness.Witness, state witness.World) (lowest string, err erro
 		if g.Lowest.Index == 0 || job == nil || job.Type != cluster.JobService {
 			continue // the group has no limit
 		}
-		line := fmt.Sprintf("%s lowest %d of %d, limit %d", world.GroupLabel(g.Group), g.Lowest.Healthy, g.Lowest.Count, g.Lowest.Limit)
+		line := fmt.Sprintf("%s lowest %d of %d, limit %d", scenario.GroupText(g.Group), g.Lowest.Healthy, g.Lowest.Count, g.Lowest.Limit)
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n"), errors.Join(errs...)

@@ -72,7 +72,7 @@ func TestScale_OneHundredDrains(t *testing.T) {
 			}
 			for j := range state.Jobs() {
 				key := cluster.GroupKey{Job: j.Key(), Name: j.TaskGroups[0].Name}
-				must.Eq(t, fmt.Sprintf("%s runs %d of %d, %d healthy", world.GroupLabel(key), town.perJob, town.perJob, town.perJob),
+				must.Eq(t, fmt.Sprintf("%s runs %d of %d, %d healthy", scenario.GroupText(key), town.perJob, town.perJob, town.perJob),
 					sim.Standing(state, key, town.perJob))
 			}
 			watch.Audit(state)

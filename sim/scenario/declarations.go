@@ -21,7 +21,7 @@ func (p *scope) checkNode(id cluster.NodeID) error {
 
 func (p *scope) checkJob(key cluster.JobKey) error {
 	if p.jobs[key] == nil {
-		return fmt.Errorf("there is no job %s", jobText(key))
+		return fmt.Errorf("there is no job %s", JobText(key))
 	}
 	return nil
 }
@@ -40,7 +40,7 @@ func (p *scope) checkGroup(key cluster.GroupKey) error {
 		return err
 	}
 	if !p.jobs[key.Job].groups[key.Name] {
-		return fmt.Errorf("job %s has no group %s", jobText(key.Job), key.Name)
+		return fmt.Errorf("job %s has no group %s", JobText(key.Job), key.Name)
 	}
 	return nil
 }

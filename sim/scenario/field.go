@@ -229,7 +229,7 @@ func span(d declaration, to *time.Duration) field {
 	case d.has("deadline"):
 		return value(d, to, parseDeadline, deadlineText)
 	case d.has("ahead"):
-		return value(d, to, parseAhead, durationText)
+		return value(d, to, parseAhead, DurationText)
 	case d.has("long"):
 		parse = parseAnyDuration
 	}
@@ -239,7 +239,7 @@ func span(d declaration, to *time.Duration) field {
 			err = fmt.Errorf("%q: leave it out for the default", v)
 		}
 		return t, err
-	}, durationText)
+	}, DurationText)
 }
 
 // parseDrawn reads a range that is never [Never].

@@ -36,7 +36,8 @@ func parseJob(text string) (cluster.JobKey, error) {
 	return key, errors.Join(checkName(namespace), checkName(id))
 }
 
-func jobText(key cluster.JobKey) string {
+// JobText is "job", or "namespace/job" in another namespace than the default.
+func JobText(key cluster.JobKey) string {
 	if key.Namespace == cluster.DefaultNamespace {
 		return string(key.ID)
 	}
@@ -53,11 +54,12 @@ func parseGroup(text string) (cluster.GroupKey, error) {
 	return cluster.GroupKey{Job: key, Name: name}, errors.Join(err, checkName(name))
 }
 
-func groupText(key cluster.GroupKey) string {
+// GroupText is "job.group", or the job if the group has its name.
+func GroupText(key cluster.GroupKey) string {
 	if key.Name == string(key.Job.ID) {
-		return jobText(key.Job)
+		return JobText(key.Job)
 	}
-	return jobText(key.Job) + "." + key.Name
+	return JobText(key.Job) + "." + key.Name
 }
 
 // maxIndex bounds indexes and counts.
@@ -114,7 +116,7 @@ func parseAlloc(text string) (AllocName, error) {
 
 // String returns the printed name: "web[0]" or "blue/web.api[0]@n1".
 func (n AllocName) String() string {
-	text := fmt.Sprintf("%s[%d]", groupText(n.Group), n.Index)
+	text := fmt.Sprintf("%s[%d]", GroupText(n.Group), n.Index)
 	if n.Node != "" {
 		text += "@" + string(n.Node)
 	}

@@ -180,7 +180,7 @@ func (p *parser) wanted() {
 	for j, g := range p.scenario.EachGroup() {
 		if left -= g.Count; left < 0 {
 			p.line = p.scope.jobs[j.Key].line
-			p.problem(fmt.Errorf("the sum of counts down to job %s is more than %d", jobText(j.Key), MaxWanted))
+			p.problem(fmt.Errorf("the sum of counts down to job %s is more than %d", JobText(j.Key), MaxWanted))
 			return
 		}
 	}

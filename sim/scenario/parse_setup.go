@@ -123,7 +123,7 @@ func (p *parser) job(words []string) error {
 	ownGroup := slices.ContainsFunc(fields, func(f field) bool { return slices.Contains(found, f.name) })
 	for _, key := range keys {
 		if earlier := p.scope.jobs[key]; earlier != nil {
-			return fmt.Errorf("job %s is already on line %d", jobText(key), earlier.line)
+			return fmt.Errorf("job %s is already on line %d", JobText(key), earlier.line)
 		}
 		p.close()
 		own.Name = string(key.ID)
@@ -167,7 +167,7 @@ func (p *parser) group(words []string) error {
 		return err
 	}
 	if p.open == nil || p.scenario.Jobs[p.open.at].Key != key.Job {
-		return fmt.Errorf("group %s must follow the line of job %s", groupText(key), jobText(key.Job))
+		return fmt.Errorf("group %s must follow the line of job %s", GroupText(key), JobText(key.Job))
 	}
 	job := &p.scenario.Jobs[p.open.at]
 	earlier := job.Groups
@@ -175,7 +175,7 @@ func (p *parser) group(words []string) error {
 		earlier = earlier[1:]
 	}
 	if slices.ContainsFunc(earlier, func(g Group) bool { return g.Name == key.Name }) {
-		return fmt.Errorf("group %s is already declared", groupText(key))
+		return fmt.Errorf("group %s is already declared", GroupText(key))
 	}
 	g := Group{Name: key.Name, Count: 1}
 	_, err = params(p.scope.fields(&g), words)

@@ -88,9 +88,9 @@ func (p *printer) jobs(jobs []Job) {
 		for run < len(jobs) && jobs[run].continues(&jobs[run-1]) {
 			run++
 		}
-		head := "job " + jobText(first.Key)
+		head := "job " + JobText(first.Key)
 		if run > 1 {
-			head = "job " + rangeText(jobText(first.Key), string(jobs[run-1].Key.ID))
+			head = "job " + rangeText(JobText(first.Key), string(jobs[run-1].Key.ID))
 		}
 		p.job(head, first)
 		jobs = jobs[run:]
@@ -109,7 +109,7 @@ func (p *printer) job(head string, j *Job) {
 	}
 	p.directive(head, fields)
 	for i := range groups {
-		p.directive("group "+groupText(cluster.GroupKey{Job: j.Key, Name: groups[i].Name}), parameters(&groups[i]))
+		p.directive("group "+GroupText(cluster.GroupKey{Job: j.Key, Name: groups[i].Name}), parameters(&groups[i]))
 	}
 }
 
@@ -138,10 +138,10 @@ func (p *printer) allocs(allocs []Alloc) {
 		for run < len(allocs) && allocs[run].continues(&allocs[run-1], &first, run) {
 			run++
 		}
-		head := "alloc " + groupText(first.Group)
+		head := "alloc " + GroupText(first.Group)
 		if run > 1 {
 			last := allocs[run-1]
-			head = "alloc " + rangeText(jobText(first.Group.Job), string(last.Group.Job.ID))
+			head = "alloc " + rangeText(JobText(first.Group.Job), string(last.Group.Job.ID))
 			if last.On[0] != first.On[0] {
 				first.On = nil
 				for _, a := range allocs[:run] {
@@ -176,7 +176,7 @@ func (a *Alloc) continues(before, first *Alloc, n int) bool {
 }
 
 func (p *printer) event(e *Event) {
-	words := []string{"at", durationText(e.At)}
+	words := []string{"at", DurationText(e.At)}
 	if e.Before != "" {
 		words = append(words, "before", string(e.Before))
 	}

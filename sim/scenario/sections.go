@@ -47,6 +47,18 @@ func prose(lines []string) []string {
 	return texts
 }
 
+// Wrap splits a text into lines of prose, at most width characters long if no word is longer.
+func Wrap(text string, width int) (lines []string) {
+	for _, word := range strings.Fields(text) {
+		if last := len(lines) - 1; last >= 0 && len(lines[last])+1+len(word) <= width {
+			lines[last] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	return lines
+}
+
 // Rewrite returns the text of a scenario file with another expected story and end. The rest of the
 // file stays. If both are empty, the file expects neither.
 func Rewrite(text []byte, story, end string) []byte {

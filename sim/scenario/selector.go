@@ -42,7 +42,7 @@ func (s Selector) String() string {
 	}
 	var text string
 	if s.Job != (cluster.JobKey{}) {
-		text = jobText(s.Job)
+		text = JobText(s.Job)
 		if s.Group != "" {
 			text += "." + s.Group
 		}

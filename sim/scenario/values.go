@@ -33,8 +33,8 @@ func parseAnyDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// durationText prints a time without trailing zero parts: "1h30m".
-func durationText(d time.Duration) string {
+// DurationText prints a time without trailing zero parts: "1h30m".
+func DurationText(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
@@ -76,9 +76,9 @@ func (r Range) String() string {
 	case r.Min == Never:
 		return neverText
 	case r.Min == r.Max:
-		return durationText(r.Min)
+		return DurationText(r.Min)
 	}
-	return durationText(r.Min) + ".." + durationText(r.Max)
+	return DurationText(r.Min) + ".." + DurationText(r.Max)
 }
 
 // parseNumber reads a whole number within bounds.

@@ -74,7 +74,7 @@ func changed[T ~string](to *T, changes ...T) place {
 // places returns the places of an operation. The scope is nil for printing.
 func (p *scope) places(op Op) []place {
 	nodes := func(to *[]cluster.NodeID) place { return placed(to, p.theNodes, listText[cluster.NodeID]) }
-	job := func(to *cluster.JobKey) []place { return []place{placed(to, p.theJob, jobText)} }
+	job := func(to *cluster.JobKey) []place { return []place{placed(to, p.theJob, JobText)} }
 	alloc := func(to *AllocName) []place { return []place{placed(to, p.oneAlloc, AllocName.String)} }
 	server := func(to *int) []place { return []place{placed(to, p.server, serverText)} }
 	switch o := op.(type) {
@@ -96,7 +96,7 @@ func (p *scope) places(op Op) []place {
 	case *Exit:
 		return alloc(&o.Alloc)
 	case *Place:
-		return []place{placed(&o.Alloc, p.someAllocs, func(a Alloc) string { return groupText(a.Group) + a.Indexes.text() })}
+		return []place{placed(&o.Alloc, p.someAllocs, func(a Alloc) string { return GroupText(a.Group) + a.Indexes.text() })}
 	case *NodeChange:
 		return []place{nodes(&o.Nodes), changed(&o.Change,
 			NodeDown, NodeDisconnected, NodeReady, NodeRegister, NodeDelete, NodeEligible, NodeIneligible)}
@@ -214,7 +214,7 @@ func deadlineText(d time.Duration) string {
 	case d == Never:
 		return infiniteText
 	}
-	return durationText(d)
+	return DurationText(d)
 }
 
 // parseAhead reads a time that may be negative.

@@ -27,12 +27,12 @@ type review struct{ file *parser }
 func (r review) groups(j *Job, line int) {
 	for i := range j.Groups {
 		g := &j.Groups[i]
-		label := groupText(cluster.GroupKey{Job: j.Key, Name: g.Name})
+		label := GroupText(cluster.GroupKey{Job: j.Key, Name: g.Name})
 		if g.MaxParallel != nil && *g.MaxParallel > g.Count {
 			r.file.warn(line, "%s: max-parallel %d is more than the count of %d", label, *g.MaxParallel, g.Count)
 		}
 		if g.Kill > longKill && g.Kill <= longest { // a longer one tests the largest duration
-			r.file.warn(line, "%s: kill=%s is more than a day", label, durationText(g.Kill))
+			r.file.warn(line, "%s: kill=%s is more than a day", label, DurationText(g.Kill))
 		}
 		healthy, deadline := g.MinHealthy, g.HealthyDeadline
 		if healthy == 0 {
@@ -42,7 +42,7 @@ func (r review) groups(j *Job, line int) {
 			deadline = cluster.DefaultHealthyDeadline
 		}
 		if healthy > deadline {
-			r.file.warn(line, "%s: min-healthy=%s is more than the healthy deadline of %s", label, durationText(healthy), durationText(deadline))
+			r.file.warn(line, "%s: min-healthy=%s is more than the healthy deadline of %s", label, DurationText(healthy), DurationText(deadline))
 		}
 		for _, class := range g.Classes {
 			if !r.file.scope.classes[class] {
@@ -91,7 +91,7 @@ func (r review) order() {
 	for i := range r.file.scenario.Events {
 		e := &r.file.scenario.Events[i]
 		if i > 0 && r.file.scenario.Seed == 0 && e.At < r.file.scenario.Events[i-1].At {
-			r.file.warn(e.Line, "this event at %s comes after an event at %s", durationText(e.At), durationText(r.file.scenario.Events[i-1].At))
+			r.file.warn(e.Line, "this event at %s comes after an event at %s", DurationText(e.At), DurationText(r.file.scenario.Events[i-1].At))
 		}
 		_, drained := e.Op.(*Drain)
 		drains = drains || drained
@@ -117,7 +117,7 @@ func (r review) sameIndex() {
 		for n := range a.number() {
 			at := place{a.Group, a.Indexes.First + n}
 			if found[at] {
-				r.file.warn(r.file.scope.jobs[a.Group.Job].line, "%s[%d] is declared twice", groupText(at.group), at.index)
+				r.file.warn(r.file.scope.jobs[a.Group.Job].line, "%s[%d] is declared twice", GroupText(at.group), at.index)
 				break
 			}
 			found[at] = true
@@ -144,7 +144,7 @@ func (r review) surplus() {
 	for j, g := range r.file.scenario.EachGroup() {
 		key := cluster.GroupKey{Job: j.Key, Name: g.Name}
 		if !j.Type.EveryNode() && has[key] > g.Count {
-			r.file.warn(r.file.scope.jobs[j.Key].line, "%s: %d allocations with a count of %d", groupText(key), has[key], g.Count)
+			r.file.warn(r.file.scope.jobs[j.Key].line, "%s: %d allocations with a count of %d", GroupText(key), has[key], g.Count)
 		}
 	}
 }
@@ -164,14 +164,14 @@ func (r review) unserved() {
 func (r review) end() {
 	run, line := r.file.scenario.Run, r.file.once["run"]
 	if run.For > 0 && run.Calm >= run.For {
-		r.file.warn(line, "calm=%s is not before the end at %s", durationText(run.Calm), durationText(run.For))
+		r.file.warn(line, "calm=%s is not before the end at %s", DurationText(run.Calm), DurationText(run.For))
 	}
 	for i := range r.file.scenario.Events {
 		e := &r.file.scenario.Events[i]
 		if run.For > 0 && e.At >= run.For {
-			r.file.warn(e.Line, "no event happens at %s: for=%s", durationText(e.At), durationText(run.For))
+			r.file.warn(e.Line, "no event happens at %s: for=%s", DurationText(e.At), DurationText(run.For))
 		} else if _, is := e.Op.(*Fault); is && run.Calm > 0 && e.At >= run.Calm {
-			r.file.warn(e.Line, "no fault strikes at %s: calm=%s", durationText(e.At), durationText(run.Calm))
+			r.file.warn(e.Line, "no fault strikes at %s: calm=%s", DurationText(e.At), DurationText(run.Calm))
 		}
 	}
 }
@@ -181,17 +181,17 @@ func (r review) oneEvent(e *Event) {
 	switch o := e.Op.(type) {
 	case *Drain:
 		if o.Deadline > 0 && o.Deadline < shortDeadline {
-			r.file.warn(e.Line, "a deadline of %s: write force for no wait", durationText(o.Deadline))
+			r.file.warn(e.Line, "a deadline of %s: write force for no wait", DurationText(o.Deadline))
 		} else if o.Deadline > longDeadline && o.Deadline != Never {
-			r.file.warn(e.Line, "a deadline of %s is more than a month", durationText(o.Deadline))
+			r.file.warn(e.Line, "a deadline of %s is more than a month", DurationText(o.Deadline))
 		}
 	case *Clock:
 		if o.Ahead > farAhead || o.Ahead < -farAhead {
-			r.file.warn(e.Line, "a clock is set %s ahead", durationText(o.Ahead))
+			r.file.warn(e.Line, "a clock is set %s ahead", DurationText(o.Ahead))
 		}
 	case *Elect:
 		if o.Unaware > longDelay {
-			r.file.warn(e.Line, "a leader believes for %s after its term that it leads", durationText(o.Unaware))
+			r.file.warn(e.Line, "a leader believes for %s after its term that it leads", DurationText(o.Unaware))
 		}
 	case *Edit:
 		if o.Count != nil && o.MaxParallel != nil && *o.MaxParallel > *o.Count {
@@ -199,7 +199,7 @@ func (r review) oneEvent(e *Event) {
 		}
 	case *Fault:
 		if o.Delay.Max > 0 && o.Delay.Max < shortDelay {
-			r.file.warn(e.Line, "%s: a delay of %s has no effect", o.Name, durationText(o.Delay.Max))
+			r.file.warn(e.Line, "%s: a delay of %s has no effect", o.Name, DurationText(o.Delay.Max))
 		}
 		if o.Name.Kind().Real && r.file.scenario.Cluster.Clients != RealClients {
 			r.file.warn(e.Line, "%s does not strike: the file has no clients=%s", o.Name, RealClients)
@@ -209,7 +209,7 @@ func (r review) oneEvent(e *Event) {
 			r.file.warn(e.Line, "%s does not strike: there are no volumes", o.Name)
 		}
 		if o.For > longFault {
-			r.file.warn(e.Line, "%s is armed for %s, which is more than a day", o.Name, durationText(o.For))
+			r.file.warn(e.Line, "%s is armed for %s, which is more than a day", o.Name, DurationText(o.For))
 		}
 		if o.Count > 1 && o.Probability != 0 && o.For == 0 && o.Probability < 0.001 {
 			r.file.warn(e.Line, "%s is armed until it has struck %d times, at one opportunity of %.0f", o.Name, o.Count, 1/o.Probability)

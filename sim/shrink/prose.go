@@ -13,14 +13,14 @@ const lineWidth = 96
 // prose returns the failure, the origin and the original prose of a shrunk or frozen scenario.
 func (m *shrinker) prose(of *scenario.Scenario, verb string) []string {
 	f := m.report.Failure
-	lines := wrapped(strings.TrimSuffix(f.Check+": "+f.Text, ": "))
+	lines := scenario.Wrap(strings.TrimSuffix(f.Check+": "+f.Text, ": "), lineWidth)
 	from := of.Name
 	if from == "" {
 		from = "a scenario"
 	}
 	lines = append(lines, "")
 	origin := fmt.Sprintf("%s from %s: %s instead of %s.", verb, from, m.report.After, m.report.Before)
-	lines = append(lines, wrapped(origin+" To play it: nodedrain sim run FILE")...)
+	lines = append(lines, scenario.Wrap(origin+" To play it: nodedrain sim run FILE", lineWidth)...)
 	if len(of.Prose) > 0 {
 		lines = append(append(lines, "", "The prose of the original:", ""), of.Prose...)
 	}
@@ -30,19 +30,4 @@ func (m *shrinker) prose(of *scenario.Scenario, verb string) []string {
 // String returns the size in words.
 func (s Size) String() string {
 	return fmt.Sprintf("%d events, %d nodes, %d jobs and %d allocations", s.Events, s.Nodes, s.Jobs, s.Allocs)
-}
-
-// wrapped splits a text into lines.
-func wrapped(text string) (lines []string) {
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && len(line)+1+len(word) > lineWidth {
-			lines, line = append(lines, line), ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
 }

@@ -105,7 +105,7 @@ func (m *population) addEnded(d dice, g *group, spec *scenario.Group) {
 		return
 	}
 	m.add(g, spec, m.spots(d, 1, spec.Classes), scenario.Alloc{
-		Replaces: ref(index), Health: one(d, "good", "bad", "none"), Age: d.span(time.Second, time.Minute),
+		Replaces: new(index), Health: one(d, "good", "bad", "none"), Age: d.span(time.Second, time.Minute),
 	})
 }
 

@@ -61,14 +61,14 @@ func (m *clients) drawRuns() {
 		batch = true
 		run := never()
 		if len(m.population.nodes) <= fewNodes && d.odds(0.25) {
-			run = ref(d.ranging(shortRun, longRun))
+			run = new(d.ranging(shortRun, longRun))
 		}
 		m.draft.s.Clients = append(m.draft.s.Clients, scenario.Client{Match: scenario.Selector{Job: j.Key}, Run: run})
 	}
 	for _, e := range m.story.drains {
 		if batch && d.odds(0.8) {
 			m.draft.s.Clients = append(m.draft.s.Clients, scenario.Client{
-				Match: scenario.Selector{Node: e.node}, Run: ref(d.ranging(shortRun, longRun)),
+				Match: scenario.Selector{Node: e.node}, Run: new(d.ranging(shortRun, longRun)),
 			})
 		}
 	}
@@ -93,15 +93,15 @@ func (m *clients) drawTail() {
 		if d.odds(0.5) {
 			c.Match.Indexes = scenario.Indexes{First: d.between(0, g.next-1), Count: d.between(1, 3)}
 		}
-		c.Stop = ref(d.ranging(10*time.Second, 4*time.Minute))
+		c.Stop = new(d.ranging(10*time.Second, 4*time.Minute))
 		if d.odds(0.5) {
-			c.Start = ref(d.ranging(5*time.Second, time.Minute))
+			c.Start = new(d.ranging(5*time.Second, time.Minute))
 		}
 		m.draft.s.Clients = append(m.draft.s.Clients, c)
 	}
 	for _, n := range some(d, m.draft.times(d, heavyTail), m.population.nodes) {
 		m.draft.s.Clients = append(m.draft.s.Clients, scenario.Client{
-			Match: scenario.Selector{Node: n.id}, Stop: ref(d.ranging(5*time.Second, 2*time.Minute)),
+			Match: scenario.Selector{Node: n.id}, Stop: new(d.ranging(5*time.Second, 2*time.Minute)),
 		})
 	}
 }
@@ -118,12 +118,12 @@ func (m *clients) drawNeverGood() {
 		if d.odds(0.4) {
 			c.Verdict = never()
 		} else {
-			c.Unhealthy = ref(d.share(20, 100))
+			c.Unhealthy = new(d.share(20, 100))
 		}
 		m.draft.s.Clients = append(m.draft.s.Clients, c)
 	}
 	if d.odds(0.5) {
-		all := scenario.Client{Match: scenario.Selector{Replacement: true}, Unhealthy: ref(d.share(1, 10))}
+		all := scenario.Client{Match: scenario.Selector{Replacement: true}, Unhealthy: new(d.share(1, 10))}
 		m.draft.s.Clients = append(m.draft.s.Clients, all)
 	}
 }
@@ -152,9 +152,9 @@ func (m *clients) drawChangingHealth() {
 		return
 	}
 	for _, g := range some(d, d.between(1, 2), m.population.services()) {
-		c := scenario.Client{Match: m.population.selects(g), Worsen: ref(d.ranging(time.Second, time.Minute))}
+		c := scenario.Client{Match: m.population.selects(g), Worsen: new(d.ranging(time.Second, time.Minute))}
 		if d.odds(0.8) {
-			c.Recover = ref(d.ranging(500*time.Millisecond, time.Minute))
+			c.Recover = new(d.ranging(500*time.Millisecond, time.Minute))
 		}
 		m.draft.s.Clients = append(m.draft.s.Clients, c)
 	}

@@ -81,6 +81,3 @@ func some[T any](d dice, n int, of []T) []T {
 	}
 	return drawn
 }
-
-// ref returns a pointer to a value.
-func ref[T any](v T) *T { return &v }

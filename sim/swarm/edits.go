@@ -153,7 +153,7 @@ func (m *edits) drawPlace(d dice) *scenario.Place {
 		op.Alloc.Health = "none"
 	}
 	if t := m.population.jobOf(g).Type; !t.EveryNode() && d.odds(0.7) {
-		op.Count = ref(m.population.specOf(g).Count + 1)
+		op.Count = new(m.population.specOf(g).Count + 1)
 	}
 	g.next++
 	return op

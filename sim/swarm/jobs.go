@@ -130,15 +130,15 @@ func (m *population) drawCount(d dice) int {
 func (m *population) drawPace(d dice, g *scenario.Group) {
 	switch draw := d.between(1, 100); {
 	case m.draft.shows(d, zeroes) && draw <= 25:
-		g.MaxParallel = ref(0)
+		g.MaxParallel = new(0)
 	case draw <= 45:
-		g.MaxParallel = ref(1)
+		g.MaxParallel = new(1)
 	case draw <= 65:
-		g.MaxParallel = ref(2)
+		g.MaxParallel = new(2)
 	case draw <= 80:
-		g.MaxParallel = ref(max(1, d.between(1, g.Count)))
+		g.MaxParallel = new(max(1, d.between(1, g.Count)))
 	case draw <= 85:
-		g.MaxParallel = ref(g.Count + d.between(1, 2))
+		g.MaxParallel = new(g.Count + d.between(1, 2))
 	}
 	g.MinHealthy = d.span(time.Second, 20*time.Second)
 	if d.odds(0.8) {

@@ -157,23 +157,11 @@ const proseWidth = 90
 
 // prose lists the traits of the scenario.
 func (m *draft) prose(size Size) []string {
-	lines := []string{fmt.Sprintf("Seed %d of the %s swarm. It may have:", m.seed, size)}
-	var line strings.Builder
+	var all []string
 	for _, t := range traits() {
-		if !m.has(t) {
-			continue
+		if m.has(t) {
+			all = append(all, string(t))
 		}
-		if line.Len() > 0 && line.Len()+len(t)+1 > proseWidth {
-			lines = append(lines, line.String())
-			line.Reset()
-		}
-		if line.Len() > 0 {
-			line.WriteByte(' ')
-		}
-		line.WriteString(string(t))
 	}
-	if line.Len() > 0 {
-		lines = append(lines, line.String())
-	}
-	return lines
+	return append([]string{fmt.Sprintf("Seed %d of the %s swarm. It may have:", m.seed, size)}, scenario.Wrap(strings.Join(all, " "), proseWidth)...)
 }

@@ -80,6 +80,5 @@ func (s Scale) Breaks() (breaks [][2]time.Duration) {
 // Functions with tests of their own.
 var (
 	Natural = natural
-	Brief   = brief
 	Rounded = rounded
 )

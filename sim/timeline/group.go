@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
@@ -87,4 +87,4 @@ func (g *group) lowest() level {
 }
 
 // name is "job.group", without the default namespace, and without a group of the job's name.
-func (g *group) name() string { return world.GroupLabel(g.key) }
+func (g *group) name() string { return scenario.GroupText(g.key) }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
@@ -142,7 +142,7 @@ func (o *observer) row(n *node, a *cluster.Allocation) {
 // rowName is "group[index]", or the id of an allocation without an index.
 func rowName(a *cluster.Allocation) string {
 	if i := strings.LastIndexByte(a.Name, '['); i >= 0 {
-		return world.GroupLabel(groupOf(a)) + a.Name[i:]
+		return scenario.GroupText(groupOf(a)) + a.Name[i:]
 	}
 	return string(a.ID)
 }

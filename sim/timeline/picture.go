@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
 // picture is the common part of all pictures of a run.
@@ -70,7 +71,7 @@ func (p picture) facts() []string {
 		facts = append(facts, fmt.Sprintf("seed %d", r.options.Seed))
 	}
 	end := max(r.end, r.last)
-	length := brief(end.Round(time.Millisecond)) + " virtual"
+	length := scenario.DurationText(end.Round(time.Millisecond)) + " virtual"
 	if p.last < end-end/8 {
 		length += ", no change after " + rounded(p.last)
 	}

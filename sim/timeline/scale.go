@@ -3,8 +3,9 @@ package timeline
 import (
 	"math/bits"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
 // scale maps times from zero to end to columns from zero to width. It is linear except in its
@@ -137,18 +138,6 @@ func (s scale) step(gap int) time.Duration {
 	return 0
 }
 
-// brief formats a duration without zero units at the end: "2m", "1m30s".
-func brief(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
-
 // rounded formats a duration rounded to three or four digits.
 func rounded(d time.Duration) string {
 	switch {
@@ -161,5 +150,5 @@ func rounded(d time.Duration) string {
 	default:
 		d = d.Round(time.Minute)
 	}
-	return brief(d)
+	return scenario.DurationText(d)
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
 // The measures of the picture, in pixels.
@@ -200,7 +202,7 @@ func (s svg) flags() {
 func (s svg) axis() {
 	s.y += 30
 	for _, at := range s.scale.ticks(tickGap) {
-		s.text("small muted middle", s.x(at), s.y-6, brief(at))
+		s.text("small muted middle", s.x(at), s.y-6, scenario.DurationText(at))
 	}
 	last := 0
 	for _, b := range s.scale.breaks {

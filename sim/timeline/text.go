@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
 // TextOptions configure a terminal picture.
@@ -170,7 +171,7 @@ func packed(things []string, between string, most int) []string {
 func (t *text) axis() {
 	cells := t.blank()
 	for _, at := range t.scale.ticks(10) {
-		word := []rune(brief(at))
+		word := []rune(scenario.DurationText(at))
 		if x := t.scale.column(at); x+len(word) <= len(cells) {
 			copy(cells[x:], word)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -124,7 +125,7 @@ func (t *Transcript) changes(a shims.Applied) {
 	case *shims.JobRegister:
 		t.line("job %s", describeJob(m.Job))
 	case *shims.JobDeregister:
-		t.line("%s job %s", map[bool]string{false: "stop", true: "purge"}[m.Purge], jobLabel(m.Job))
+		t.line("%s job %s", map[bool]string{false: "stop", true: "purge"}[m.Purge], scenario.JobText(m.Job))
 	case *shims.Collect:
 		t.collected(a)
 	case *shims.NodeUpdateStatus:
@@ -188,7 +189,7 @@ func (t *Transcript) marks(a shims.Applied, m *shims.AllocUpdateDesiredTransitio
 	t.refused(a, marked.Refused)
 	if len(m.Marks.Marks) == 0 {
 		for _, key := range m.Reevaluate {
-			t.line("evaluate %s again", GroupLabel(key))
+			t.line("evaluate %s again", scenario.GroupText(key))
 		}
 	}
 }
@@ -215,7 +216,7 @@ func (t *Transcript) collected(a shims.Applied) {
 		parts = append(parts, fmt.Sprintf("(%d) evaluations", n))
 	}
 	for _, key := range done.Deleted.Jobs {
-		parts = append(parts, "job "+jobLabel(key))
+		parts = append(parts, "job "+scenario.JobText(key))
 	}
 	if done.Kept > 0 {
 		parts = append(parts, fmt.Sprintf("(%d) kept", done.Kept))
@@ -336,26 +337,11 @@ func (t *Transcript) claims(a shims.Applied) {
 // allocLabel is the group's label with an index and a node: "job.group[index]@node".
 func allocLabel(a *cluster.Allocation) string {
 	index := a.Name[strings.LastIndexByte(a.Name, '[')+1:]
-	return fmt.Sprintf("%s[%s@%s", GroupLabel(a.GroupKey()), index, a.NodeID)
-}
-
-// GroupLabel is "job.group" without the default namespace, and without a group of the job's name.
-func GroupLabel(g cluster.GroupKey) string {
-	if g.Name == string(g.Job.ID) {
-		return jobLabel(g.Job)
-	}
-	return jobLabel(g.Job) + "." + g.Name
-}
-
-func jobLabel(k cluster.JobKey) string {
-	if k.Namespace == cluster.DefaultNamespace {
-		return string(k.ID)
-	}
-	return k.String()
+	return fmt.Sprintf("%s[%s@%s", scenario.GroupText(a.GroupKey()), index, a.NodeID)
 }
 
 func describeJob(j *cluster.Job) string {
-	parts := []string{jobLabel(j.Key())}
+	parts := []string{scenario.JobText(j.Key())}
 	for _, g := range j.TaskGroups {
 		text := fmt.Sprintf("%s count %d", g.Name, g.Count)
 		if g.Migrate != nil {

@@ -105,9 +105,9 @@ func (f *clusterFlags) scenario() (*scenario.Scenario, error) {
 		Nodes: nodesOf(nodes),
 		Jobs:  jobsOf(trace.Jobs()),
 		Clients: []scenario.Client{{
-			Start: ref(between(time.Second, 5*time.Second)),
-			Stop:  ref(between(time.Second, 10*time.Second)),
-			Run:   ref(between(24*time.Hour, 24*time.Hour)), // the trace's batch work lasts for weeks
+			Start: new(between(time.Second, 5*time.Second)),
+			Stop:  new(between(time.Second, 10*time.Second)),
+			Run:   new(between(24*time.Hour, 24*time.Hour)), // the trace's batch work lasts for weeks
 		}},
 		Events: []scenario.Event{{At: settled, Op: &scenario.Drain{Nodes: drained, Deadline: f.deadline}}},
 		Run:    scenario.Run{For: settled + f.deadline + afterwards, Brief: true},
@@ -122,8 +122,6 @@ func (f *clusterFlags) scenario() (*scenario.Scenario, error) {
 }
 
 func between(least, most time.Duration) scenario.Range { return scenario.Range{Min: least, Max: most} }
-
-func ref[T any](v T) *T { return &v }
 
 // drained returns the named nodes, or the requested number of nodes chosen by the seed,
 // in the order of the list.
@@ -187,7 +185,7 @@ func jobsOf(jobs []*cluster.Job) (all []scenario.Job) {
 			r := g.Resources()
 			group := scenario.Group{Name: name, Count: g.Count, CPU: r.CPU, MemoryMB: r.MemoryMB, GPUMilli: r.GPU, Classes: g.NodeClasses}
 			if g.Migrate != nil {
-				group.MaxParallel = ref(g.Migrate.MaxParallel)
+				group.MaxParallel = new(g.Migrate.MaxParallel)
 			}
 			declared.Groups = append(declared.Groups, group)
 		}
