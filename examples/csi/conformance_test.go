@@ -65,11 +65,5 @@ func (n *conformingNode) Volume(storagetest.T) storage.Claimed {
 func TestPlugin_conformance(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
-	storagetest.Run(t, storagetest.Harness{Strict: true, New: func(t storagetest.T) storagetest.Node {
-		one, is := t.(*testing.T)
-		if !is {
-			t.Fatalf("%T is no test of go test", t)
-		}
-		return newConformingNode(one)
-	}})
+	storagetest.Run(t, storagetest.Harness{Strict: true, New: func(storagetest.T) storagetest.Node { return newConformingNode(t) }})
 }

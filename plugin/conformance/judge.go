@@ -52,7 +52,7 @@ func Judge(ctx context.Context, tests []Test, skips map[string]string, report fu
 	for range atOnce { // each ends with the last test, whose finding the loop below takes
 		go func() {
 			for i := range next {
-				findings[i] <- judge(ctx, tests[i], skips)
+				findings[i] <- judge(ctx, tests[i], skips, nil)
 			}
 		}()
 	}
@@ -61,11 +61,13 @@ func Judge(ctx context.Context, tests []Test, skips map[string]string, report fu
 	}
 }
 
-func judge(ctx context.Context, one Test, skips map[string]string) Finding {
+// judge runs one test. Log gets the lines of the test, or is nil.
+func judge(ctx context.Context, one Test, skips map[string]string, log func(string, ...any)) Finding {
 	if why, is := skips[one.ID]; is {
 		return Finding{Rule: one.Rule, Outcome: Skipped, Why: why}
 	}
 	t, calls := newRecorder(ctx), &Trace{}
+	t.log = log
 	apart(func() { one.Run(t, calls) })
 	t.end()
 	f := Finding{Rule: one.Rule, Outcome: Passed, Failures: t.found(), Calls: calls.lines(), Log: calls.logged()}
@@ -104,6 +106,7 @@ func apart(do func()) {
 type recorder struct {
 	ctx    context.Context
 	cancel context.CancelFunc
+	log    func(string, ...any) // or nil
 
 	mu       sync.Mutex
 	failures []Failure // guarded by mu
@@ -146,8 +149,13 @@ func (r *recorder) found() []Failure {
 }
 
 func (*recorder) Helper()                    {}
-func (*recorder) Logf(string, ...any)        {}
 func (r *recorder) Context() context.Context { return r.ctx }
+
+func (r *recorder) Logf(format string, args ...any) {
+	if r.log != nil {
+		r.log(format, args...)
+	}
+}
 
 func (r *recorder) Errorf(format string, args ...any) {
 	r.mu.Lock()

@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -149,7 +148,14 @@ func Run(t *testing.T, ready func(T), tests []Test, skips map[string]string, aro
 	if around == nil {
 		around = func(t *testing.T, test func(*testing.T)) { test(t) }
 	}
-	if !t.Run("ready", func(t *testing.T) { around(t, func(t *testing.T) { ready(t) }) }) {
+	began := t.Run("ready", func(t *testing.T) {
+		around(t, func(t *testing.T) {
+			if err := Probe(t.Context(), ready); err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
+	if !began {
 		return
 	}
 	for _, one := range tests {
@@ -159,51 +165,23 @@ func Run(t *testing.T, ready func(T), tests []Test, skips map[string]string, aro
 				t.Skipf("%s: %s", one.Doc, reason)
 			}
 			around(t, func(t *testing.T) {
-				calls := &Trace{}
-				t.Cleanup(func() { calls.log(t) })
+				t.Helper()
+				f := judge(t.Context(), one, nil, t.Logf)
 				t.Logf("%s: %s", one.ID, one.Doc)
-				if one.Should {
-					apart(func() { one.Run(lenient{t, one.Rule}, calls) })
-					return
+				for _, failure := range f.Failures {
+					if f.Outcome == Warned {
+						t.Logf("%s%s is broken: %v", Warning, one.ID, failure)
+					} else {
+						t.Errorf("%v", failure)
+					}
 				}
-				one.Run(t, calls)
+				if len(f.Calls) > 0 {
+					t.Logf("calls:\n\t%s", strings.Join(f.Calls, "\n\t"))
+				}
+				if f.Log != "" {
+					t.Logf("the log of the plugin:\n%s", f.Log)
+				}
 			})
 		})
 	}
 }
-
-// lenient is the T of a test whose rule is a should. It logs the failures of the plugin. Its Fatalf
-// ends the goroutine, so the test must run apart from that of go test.
-type lenient struct {
-	T
-	rule Rule
-}
-
-// warn logs a failure of the plugin, and reports whether it was one.
-func (l lenient) warn(args []any) bool {
-	l.Helper()
-	if len(args) != 1 {
-		return false
-	}
-	failure, is := args[0].(Failure)
-	if !is || !l.rule.warns(failure) {
-		return false
-	}
-	l.Logf("%s%s is broken: %v", Warning, l.rule.ID, failure)
-	return true
-}
-
-func (l lenient) Errorf(format string, args ...any) {
-	l.Helper()
-	if !l.warn(args) {
-		l.T.Errorf(format, args...)
-	}
-}
-
-func (l lenient) Fatalf(format string, args ...any) {
-	l.Helper()
-	l.Errorf(format, args...)
-	runtime.Goexit()
-}
-
-func (l lenient) Cleanup(do func()) { l.T.Cleanup(func() { apart(do) }) }

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -83,16 +82,6 @@ func (t *Trace) lines() []string {
 		lines = append(lines, line)
 	}
 	return lines
-}
-
-// log writes the calls to the log of a test.
-func (t *Trace) log(to T) {
-	if lines := t.lines(); len(lines) > 0 {
-		to.Logf("calls:\n\t%s", strings.Join(lines, "\n\t"))
-	}
-	if text := t.logged(); text != "" {
-		to.Logf("the log of the plugin:\n%s", text)
-	}
 }
 
 // ErrorText describes the error of a call; nil is "ok".
