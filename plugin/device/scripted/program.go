@@ -2,7 +2,6 @@ package scripted
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -98,7 +97,7 @@ func (p *Program) SetGroups(groups []*cluster.DeviceGroup) {
 	p.groups = groups
 	p.groups = p.Groups()
 	for _, generation := range p.living {
-		generation.report()
+		scripted.Report(generation.Instance, p.Groups())
 	}
 }
 
@@ -121,29 +120,27 @@ func (p *Program) Rows() []Row {
 // Launch starts a process of the plugin, whether another one lives or not. It answers with an error
 // of class Gone if the process ends before the plugin has answered.
 func (p *Program) Launch(reply func(*Plugin, error)) {
-	d := &Plugin{program: p, generation: p.launched + 1}
-	process, err := p.machine.StartPlugin(p.name, d.ended)
+	d := &Plugin{program: p}
+	var err error
+	d.Instance, err = scripted.NewInstance(p.machine, p.name, p.launched+1, func() {
+		p.living = slices.DeleteFunc(p.living, func(other *Plugin) bool { return other == d })
+	})
 	if err != nil {
-		p.clock.After(0, func() { reply(nil, callError("Launch", driver.Gone, err)) })
+		p.clock.After(0, func() { reply(nil, err) })
 		return
 	}
 	p.launched++
-	d.process, d.alive = process, true
 	p.living = append(p.living, d)
 	var launch scripted.Launch
 	if p.options.Launch != nil {
-		launch = p.options.Launch(d.generation)
+		launch = p.options.Launch(d.Generation())
 	}
-	f := d.begin("Launch", func(err error) { reply(nil, err) })
-	p.after(launch.Takes, func() {
-		switch {
-		case f.over:
-		case launch.Err != "":
-			d.answer(f, func() { reply(nil, callError("Launch", driver.Fatal, errors.New(launch.Err))) })
-			d.Kill(scripted.ByFault)
-		default:
-			d.answer(f, func() { reply(d, nil) })
+	d.Begin(launch, func(err error) {
+		if err != nil {
+			reply(nil, err)
+			return
 		}
+		reply(d, nil)
 	})
 }
 
@@ -158,13 +155,6 @@ func (p *Program) fault(c Call) scripted.Fault {
 		return scripted.Fault{}
 	}
 	return p.options.Fault(c)
-}
-
-// after runs do once the duration is over; with [scripted.Never] it does not.
-func (p *Program) after(d time.Duration, do func()) {
-	if d != scripted.Never {
-		p.clock.After(d, do)
-	}
 }
 
 // callError returns an error of a call with its class.

@@ -3,7 +3,6 @@ package scripted
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,12 +13,9 @@ import (
 // the package for when replies come. A stream's report function is called like a reply, but many
 // times.
 type Driver struct {
-	program    *Program
-	generation int
-	process    *process
-	known      map[driver.TaskID]*knowledge
-	flights    flights
-	streams    streams
+	*Instance
+	program *Program
+	known   map[driver.TaskID]*knowledge
 }
 
 // knowledge is the state of a task in one generation of a driver.
@@ -37,121 +33,21 @@ func (k *knowledge) endsEarly() bool {
 	return k.task.program.options.EarlyWait && k.task.stopped && !k.task.main.row.Ended
 }
 
-// flights are the calls without an answer, in the order in which they began.
-type flights struct {
-	clock Clock
-	open  []*flight
-}
-
-// flight is a call without an answer.
-type flight struct {
-	call string
-	fail func(error)
-	over bool
-}
-
-// begin records a call that has no answer yet.
-func (c *flights) begin(fail func(error), name string) *flight {
-	f := &flight{call: name, fail: fail}
-	c.open = append(c.open, f)
-	return f
-}
-
-// answer answers a call, unless it has an answer.
-func (c *flights) answer(f *flight, reply func()) {
-	if f.over {
-		return
-	}
-	f.over = true
-	c.open = slices.DeleteFunc(c.open, func(other *flight) bool { return other == f })
-	c.clock.After(0, reply)
-}
-
-// fail answers all calls with class Gone.
-func (c *flights) fail() {
-	for _, f := range slices.Clone(c.open) {
-		c.answer(f, func() { f.fail(callError(f.call, driver.Gone, errGone)) })
-	}
-}
-
 // Program returns the driver's program.
 func (d *Driver) Program() *Program { return d.program }
-
-// Generation returns the number of the process, from 1.
-func (d *Driver) Generation() int { return d.generation }
-
-// Process returns the identity of the driver's process.
-func (d *Driver) Process() Identity { return d.process.row.Identity }
 
 // Capabilities returns what the driver can do.
 func (d *Driver) Capabilities() driver.Capabilities { return d.program.options.Capabilities }
 
-// Alive reports whether the driver's process runs.
-func (d *Driver) Alive() bool { return !d.process.row.Ended }
-
-// Kill sends SIGKILL to the driver's process.
-func (d *Driver) Kill(by Sender) { d.program.machine.signal(d.process, SIGKILL, by) }
-
-// NotifyEnd calls reply once the driver's process has ended.
-func (d *Driver) NotifyEnd(reply func()) {
-	clock := d.program.machine.clock
-	if !d.Alive() {
-		clock.After(0, reply)
-		return
-	}
-	d.process.ended = append(d.process.ended, func() { clock.After(0, reply) })
-}
-
-// ended answers all calls when the driver's process has ended.
-func (d *Driver) ended() {
-	d.program.living = slices.DeleteFunc(d.program.living, func(other *Driver) bool { return other == d })
-	d.flights.fail()
-	d.streams.open = nil
-}
-
-var errGone = errors.New("the driver's process is gone")
-
-// call executes the effect of a call, with the call's fault before or after it. effect passes the
-// reply to answer, now or later. fail replies with an error.
+// call is Call with the fault of the program.
 func (d *Driver) call(name string, id driver.TaskID, fail func(error), effect func(answer func(reply func()))) {
-	f := d.flights.begin(fail, name)
-	if !d.Alive() {
-		d.ended()
-		return
-	}
-	fault := d.program.fault(Call{Name: name, Generation: d.generation, Task: id})
-	act := func() {
-		if f.over {
-			return
-		}
-		answer := func(reply func()) { d.flights.answer(f, reply) }
-		switch fault.Action {
-		case Fail:
-			err := fault.Err
-			if err == nil {
-				err = &driver.Error{Class: driver.Fatal, Call: name, Err: errors.New("a fault of the script")}
-			}
-			answer(func() { fail(err) })
-		case Hang:
-		case Crash:
-			d.crash()
-		case HangAfter:
-			effect(func(func()) {})
-		case CrashAfter:
-			effect(func(func()) { d.crash() })
-		default:
-			effect(answer)
-		}
-	}
-	if fault.Delay <= 0 {
-		act()
-		return
-	}
-	after(d.program.machine.clock, fault.Delay, act)
+	d.Call(name, faultOf(d, name, id), fail, effect)
 }
 
-// crash ends the driver's process, as a panic does.
-func (d *Driver) crash() { d.program.machine.end(d.process, driver.ExitResult{Code: 2}) }
+// faultOf returns the function that returns the fault of a call.
+func faultOf(d *Driver, name string, id driver.TaskID) func() Fault {
+	return func() Fault { return d.program.fault(Call{Name: name, Generation: d.generation, Task: id}) }
+}
 
 // callTask is call for a task that the driver must have.
 func (d *Driver) callTask(name string, id driver.TaskID, fail func(error), effect func(k *knowledge, answer func(reply func()))) {
@@ -214,7 +110,7 @@ func (d *Driver) start(cfg *driver.TaskConfig, script Script) error {
 	}
 	d.program.tasks[t.id] = t
 	d.hold(t)
-	d.streams.event(t, "Started")
+	t.event(d, "Started")
 	return nil
 }
 
@@ -229,7 +125,7 @@ func (d *Driver) hold(t *task) {
 		if !d.Alive() {
 			return
 		}
-		d.streams.event(t, "Exited")
+		t.event(d, "Exited")
 		k.answerWaiters()
 	})
 }

@@ -140,17 +140,6 @@ func (m *Machine) Spawn(row Process) (Identity, error) {
 	return p.row.Identity, nil
 }
 
-// StartPlugin starts the process of a plugin that is not a driver, and calls ended when it has
-// ended.
-func (m *Machine) StartPlugin(name string, ended func()) (Identity, error) {
-	p, err := m.start(Process{Kind: PluginProcess, Command: name})
-	if err != nil {
-		return Identity{}, err
-	}
-	p.ended = append(p.ended, ended)
-	return p.row.Identity, nil
-}
-
 // NotifyEnd calls reply once a process has ended.
 func (m *Machine) NotifyEnd(id Identity, reply func()) {
 	p := m.byID[id]

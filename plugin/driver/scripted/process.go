@@ -29,7 +29,7 @@ const (
 	ShimProcess
 	// DriverProcess is one generation of a driver.
 	DriverProcess
-	// PluginProcess is one generation of another plugin: see [Machine.StartPlugin].
+	// PluginProcess is one generation of another plugin: see [NewInstance].
 	PluginProcess
 	// OtherProcess is a process that no driver has started: see [Machine.Spawn].
 	OtherProcess

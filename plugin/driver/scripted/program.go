@@ -47,29 +47,30 @@ func (p *Program) Name() string { return p.name }
 // Launch starts a process of the driver, whether another one lives or not. It answers with an error
 // of class Gone if the process ends before the driver has answered.
 func (p *Program) Launch(reply func(*Driver, error)) {
-	process, err := p.machine.start(Process{Kind: DriverProcess, Command: p.name, Driver: p.name})
+	d := &Driver{program: p, known: map[driver.TaskID]*knowledge{}}
+	row := Process{Kind: DriverProcess, Command: p.name, Driver: p.name}
+	var err error
+	d.Instance, err = newInstance(p.machine, row, p.launched+1, func() {
+		p.living = slices.DeleteFunc(p.living, func(other *Driver) bool { return other == d })
+	})
 	if err != nil {
-		p.machine.clock.After(0, func() { reply(nil, callError("Launch", driver.Gone, err)) })
+		p.machine.clock.After(0, func() { reply(nil, err) })
 		return
 	}
+	// A crash is a panic.
+	d.crash = func() { p.machine.end(d.process, driver.ExitResult{Code: 2}) }
 	p.launched++
-	d := &Driver{program: p, generation: p.launched, process: process, known: map[driver.TaskID]*knowledge{}, flights: flights{clock: p.machine.clock}}
+	p.living = append(p.living, d)
 	var launch Launch
 	if p.options.Launch != nil {
 		launch = p.options.Launch(d.generation)
 	}
-	p.living = append(p.living, d)
-	f := d.flights.begin(func(err error) { reply(nil, err) }, "Launch")
-	d.process.ended = append(d.process.ended, d.ended)
-	after(p.machine.clock, launch.Takes, func() {
-		switch {
-		case f.over:
-		case launch.Err != "":
-			d.flights.answer(f, func() { reply(nil, callError("Launch", driver.Fatal, errors.New(launch.Err))) })
-			p.machine.exit(d.process, driver.ExitResult{Code: 1})
-		default:
-			d.flights.answer(f, func() { reply(d, nil) })
+	d.Begin(launch, func(err error) {
+		if err != nil {
+			reply(nil, err)
+			return
 		}
+		reply(d, nil)
 	})
 }
 
@@ -81,7 +82,7 @@ func (p *Program) Living() []*Driver { return slices.Clone(p.living) }
 func (p *Program) SetFingerprint(f driver.Fingerprint) {
 	p.fingerprint = f
 	for _, d := range p.living {
-		d.streams.report(f)
+		Report(d.Instance, f)
 	}
 }
 
