@@ -133,7 +133,7 @@ func (s *releasedSite) left() []string {
 	all := s.ofTasks()
 	for _, pid := range pids(s.t) {
 		line, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline")) // the process may have ended
-		if bytes.HasPrefix(line, []byte(s.program+"\x00container\x00"+s.machine+"/")) {
+		if bytes.Contains(line, []byte("\x00container\x00"+s.machine+"/")) {
 			all = append(all, fmt.Sprint(pid, " the parent of a container"))
 		}
 	}

@@ -3,9 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,13 +16,6 @@ import (
 // process, which writes the exit code.
 type container struct{ dir string }
 
-// spec is what a container runs.
-type spec struct {
-	Argv           []string
-	Env            []string
-	Stdout, Stderr string
-}
-
 // containerOf returns the container of a task on the machine, whether it exists or not.
 func containerOf(machine, task string) container {
 	sum := sha256.Sum256([]byte(task))
@@ -36,32 +27,38 @@ func (c container) exists() bool {
 	return err == nil
 }
 
+// parent starts the arguments from the second one, with the first one as its folder. It writes the
+// process and the exit code to files. A shell reports a signal as 128 plus its number.
+const parent = `dir=$1; shift
+setsid "$@" & echo -n $! >"$dir/pid.new"; mv "$dir/pid.new" "$dir/pid"
+wait $!; echo -n $? >"$dir/exit.new"; mv "$dir/exit.new" "$dir/exit"`
+
 // start starts the container and waits until its process runs.
-func (c container) start(s spec) error {
+func (c container) start(argv, env []string, stdout, stderr string) error {
+	out, err := os.OpenFile(stdout, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	errs, err := os.OpenFile(stderr, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	defer errs.Close()
 	if err := os.MkdirAll(filepath.Dir(c.dir), 0o700); err != nil {
 		return err
 	}
 	if err := os.Mkdir(c.dir, 0o700); err != nil {
 		return err
 	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	if err := c.write("spec", text); err != nil {
-		return err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	parent := exec.Command(self, "container", c.dir)
-	parent.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := parent.Start(); err != nil {
+	shell := exec.Command("/bin/sh", append([]string{"-c", parent, "container", c.dir}, argv...)...)
+	shell.Env, shell.Stdout, shell.Stderr = env, out, errs
+	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := shell.Start(); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- parent.Wait() }()
+	go func() { ended <- shell.Wait() }()
 	for c.pid() == 0 {
 		select {
 		case err := <-ended:
@@ -136,47 +133,4 @@ func (c container) remove() error {
 		return err
 	}
 	return os.RemoveAll(c.dir)
-}
-
-// runContainer is the parent process of a container.
-func runContainer(dir string) error {
-	c := container{dir}
-	text, err := os.ReadFile(filepath.Join(dir, "spec"))
-	if err != nil {
-		return err
-	}
-	var s spec
-	if err := json.Unmarshal(text, &s); err != nil {
-		return err
-	}
-	if len(s.Argv) == 0 {
-		return errors.New("the container has no command")
-	}
-	stdout, err := os.OpenFile(s.Stdout, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		return err
-	}
-	stderr, err := os.OpenFile(s.Stderr, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		return err
-	}
-	command := exec.Command(s.Argv[0], s.Argv[1:]...)
-	command.Env, command.Stdout, command.Stderr = s.Env, stdout, stderr
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := command.Start(); err != nil {
-		return err
-	}
-	_, _ = stdout.Close(), stderr.Close()
-	if err := c.write("pid", []byte(strconv.Itoa(command.Process.Pid))); err != nil {
-		return err
-	}
-	_ = command.Wait() // the state has the exit code
-	code := command.ProcessState.ExitCode()
-	if status, is := command.ProcessState.Sys().(syscall.WaitStatus); is && status.Signaled() {
-		code = 128 + int(status.Signal())
-	}
-	if err := c.write("exit", []byte(strconv.Itoa(code))); err != nil {
-		return fmt.Errorf("the exit code %d: %w", code, err)
-	}
-	return nil
 }

@@ -19,8 +19,8 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/device"
-	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/hclspec"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/structs"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
 // period is the time between two looks at the devices. The plugins' own default is a minute.
@@ -41,20 +41,20 @@ type cards struct {
 }
 
 func nvidia(dir string) *identity {
-	return devicePlugin("nvidia-gpu", "1.1.0", &cards{file: filepath.Join(dir, "gpus"), vendor: "nvidia", nvml: true}, object(map[string]*hclspec.Spec{
-		"enabled":            or(attr("bool", false), "true"),
-		"ignored_gpu_ids":    or(attr("list(string)", false), "[]"),
-		"fingerprint_period": or(attr("string", false), `"1m"`),
+	return devicePlugin("nvidia-gpu", "1.1.0", &cards{file: filepath.Join(dir, "gpus"), vendor: "nvidia", nvml: true}, sdk.Object(map[string]*sdk.Spec{
+		"enabled":            sdk.Default(sdk.Attribute("bool", false), "true"),
+		"ignored_gpu_ids":    sdk.Default(sdk.Attribute("list(string)", false), "[]"),
+		"fingerprint_period": sdk.Default(sdk.Attribute("string", false), `"1m"`),
 	}))
 }
 
 func skeletonDevice(dir string) *identity {
-	return devicePlugin("skeleton-device", "0.1.0", &cards{file: filepath.Join(dir, "skeletons"), vendor: "hashicorp"}, object(map[string]*hclspec.Spec{
-		"fingerprint_period": or(attr("string", false), `"1m"`),
+	return devicePlugin("skeleton-device", "0.1.0", &cards{file: filepath.Join(dir, "skeletons"), vendor: "hashicorp"}, sdk.Object(map[string]*sdk.Spec{
+		"fingerprint_period": sdk.Default(sdk.Attribute("string", false), `"1m"`),
 	}))
 }
 
-func devicePlugin(name, version string, c *cards, schema *hclspec.Spec) *identity {
+func devicePlugin(name, version string, c *cards, schema *sdk.Spec) *identity {
 	return &identity{
 		kind: base.PluginType_DEVICE, name: name, version: version, schema: schema,
 		register: func(s *grpc.Server) { pb.RegisterDevicePluginServer(s, c) },

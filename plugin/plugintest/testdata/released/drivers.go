@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -17,9 +18,9 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
-	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/hclspec"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/structs"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/schema"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
 // containers is a driver that runs containers.
@@ -37,7 +38,7 @@ type containers struct {
 // behavior is how a driver differs from others.
 type behavior struct {
 	name  string
-	tasks *hclspec.Spec
+	tasks *sdk.Spec
 	files pb.DriverCapabilities_FSIsolation
 	// waitsEarly: WaitTask answers with code 0 as soon as a container is stopping.
 	waitsEarly bool
@@ -54,16 +55,16 @@ func podman(dir string) *identity {
 }
 
 func lxc(dir string) *identity {
-	return driverPlugin(dir, "0.3.0", object(nil), behavior{name: "lxc", tasks: commandTask(), files: pb.DriverCapabilities_IMAGE})
+	return driverPlugin(dir, "0.3.0", sdk.Object(nil), behavior{name: "lxc", tasks: commandTask(), files: pb.DriverCapabilities_IMAGE})
 }
 
 func skeleton(dir string) *identity {
-	return driverPlugin(dir, "0.1.0", object(map[string]*hclspec.Spec{"shell": or(attr("string", false), `"bash"`)}), behavior{
+	return driverPlugin(dir, "0.1.0", sdk.Object(map[string]*sdk.Spec{"shell": sdk.Default(sdk.Attribute("string", false), `"bash"`)}), behavior{
 		name: "skeleton", tasks: commandTask(), forgetful: true,
 	})
 }
 
-func driverPlugin(dir, version string, own *hclspec.Spec, b behavior) *identity {
+func driverPlugin(dir, version string, own *sdk.Spec, b behavior) *identity {
 	d := &containers{behavior: b, machine: dir, tasks: make(map[string]container)}
 	return &identity{
 		kind: base.PluginType_DRIVER, name: b.name, version: version, schema: own,
@@ -130,12 +131,12 @@ func (d *containers) StartTask(_ context.Context, r *pb.StartTaskRequest) (*pb.S
 	if err != nil {
 		return nil, status.Error(codes.Unknown, err.Error())
 	}
-	s := spec{Argv: append([]string{path}, config.Args...), Stdout: task.GetStdoutPath(), Stderr: task.GetStderrPath()}
+	env := []string{"PATH=" + os.Getenv("PATH")} // a variable of the task comes later, and counts
 	for name, value := range task.GetEnv() {
-		s.Env = append(s.Env, name+"="+value)
+		env = append(env, name+"="+value)
 	}
 	c := containerOf(d.machine, task.GetId())
-	if err := c.start(s); err != nil {
+	if err := c.start(append([]string{path}, config.Args...), env, task.GetStdoutPath(), task.GetStderrPath()); err != nil {
 		return nil, status.Error(codes.Unknown, err.Error())
 	}
 	d.add(task.GetId(), c)

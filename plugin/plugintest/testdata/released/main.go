@@ -7,8 +7,6 @@
 //	podman           driver 0.5.2: a default that omits attributes, WaitTask answers early
 //	lxc              driver 7f2a459: keeps containers over its own death
 //	skeleton         driver: cannot take over tasks
-//
-// With the arguments "container FOLDER" it is the parent process of a container.
 package main
 
 import (
@@ -23,11 +21,6 @@ func main() {
 	}
 	name, dir := os.Args[1], os.Args[2]
 	switch name {
-	case "container":
-		if err := runContainer(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
 	case "nvidia":
 		serve(nvidia(dir))
 	case "skeleton-device":
