@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/shoenig/test/must"
 	"google.golang.org/grpc/codes"
@@ -54,18 +51,4 @@ func TestFaults_file(t *testing.T) {
 		replace(text)
 		must.ErrorContains(t, f.act(t.Context(), call{Name: nodeStage}), "read the faults", must.Sprint(text))
 	}
-}
-
-// A delay ends, and ends early with its caller.
-func TestFaults_delay(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f, _ := faultsOf(t, `[{"call":"NodeStageVolume","delay":"5s"}]`)
-		begin := time.Now()
-		must.NoError(t, f.act(t.Context(), call{Name: nodeStage}))
-		must.Eq(t, 5*time.Second, time.Since(begin))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		must.ErrorIs(t, f.act(ctx, call{Name: nodeStage}), context.DeadlineExceeded)
-	})
 }

@@ -112,28 +112,6 @@ func TestPlugin_readOnly(t *testing.T) {
 	must.NoError(t, u.unstage(t.Context()))
 }
 
-// A mount in use stays mounted, and the error names it. It can be unmounted when the process ends.
-func TestPlugin_busy(t *testing.T) {
-	t.Parallel()
-	needMounts(t)
-	m := newMachine(t)
-	u := user{program: m.start(t, "-node-id", "a", "-create", "web", "-strict", m.path("log")), machine: m, volume: "web", node: "a", mode: singleWriter}
-	must.NoError(t, u.attach(t))
-	must.NoError(t, u.stage(t.Context()))
-	must.NoError(t, u.publish(t, "one", false))
-	file, err := os.Create(u.target("one") + "/file")
-	must.NoError(t, err)
-	for range 2 {
-		mustCode(t, codes.Internal, u.unpublish(t, "one"), "unmount "+u.target("one"), "in use", "busy")
-	}
-	mustCode(t, codes.FailedPrecondition, u.unstage(t.Context()), u.target("one"))
-	must.NoError(t, file.Close())
-	must.NoError(t, u.unpublish(t, "one"))
-	must.DirNotExists(t, u.target("one"))
-	must.NoError(t, u.unstage(t.Context()))
-	must.Eq(t, []string{nodeUnstage + ": " + outOfOrder}, m.refused(t, "log"))
-}
-
 // A strict plugin refuses each call that is out of order. Without the strict mode a plugin refuses
 // only calls that it cannot execute.
 func TestPlugin_order(t *testing.T) {
@@ -456,19 +434,6 @@ func TestPlugin_mistakes(t *testing.T) {
 		cmd, out := m.command(c.args...)
 		must.Error(t, cmd.Run())
 		must.StrContains(t, out.String(), c.expected)
-	}
-}
-
-// Formats of an endpoint.
-func TestSocketPath(t *testing.T) {
-	t.Parallel()
-	for endpoint, expected := range map[string]string{
-		"unix:///run/csi.sock": "/run/csi.sock", "unix:/run/csi.sock": "/run/csi.sock", "/run/csi.sock": "/run/csi.sock",
-		"tcp://127.0.0.1:1": "", "unix://csi.sock": "", "csi.sock": "",
-	} {
-		path, err := socketPath(endpoint)
-		must.Eq(t, expected, path)
-		must.Eq(t, expected == "", err != nil)
 	}
 }
 

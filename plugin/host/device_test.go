@@ -71,25 +71,6 @@ func TestDevice_launch(t *testing.T) {
 	must.Eq(t, host.Driver, i.Info().Type)
 }
 
-// A device plugin that dies, hangs or fails at a call of its launch leaves no process.
-func TestDevice_failsAtCallsOfItsLaunch(t *testing.T) {
-	t.Parallel()
-	for _, call := range []string{"PluginInfo", "ConfigSchema", "SetConfig"} {
-		for _, how := range []string{"die", "hang", "some error"} {
-			t.Run(call+" "+how, func(t *testing.T) {
-				t.Parallel()
-				s := ofDevices(1)
-				s.At = map[string]string{call: how}
-				b := newDeviceBench(t, s)
-				if how == "hang" {
-					b.options.CallTimeout = 2 * time.Second
-				}
-				b.fails(call)
-			})
-		}
-	}
-}
-
 // All calls carry all fields of the protocol.
 func TestDevice(t *testing.T) {
 	t.Parallel()

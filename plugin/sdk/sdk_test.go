@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
-	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/hclspec"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/structs"
@@ -26,8 +25,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
-// tea is a minimal driver. Its tasks run until they are stopped.
-type tea struct{ leaves string }
+// tea is a driver whose answers a real driver gives rarely.
+type tea struct{ sdk.Driver }
 
 func (*tea) Info() sdk.Info {
 	return sdk.Info{
@@ -37,27 +36,6 @@ func (*tea) Info() sdk.Info {
 			"sugar": sdk.Default(sdk.Attribute("number", false), "1"),
 		}),
 	}
-}
-
-func (d *tea) Configure(config []byte) error {
-	var c struct {
-		Leaves string `codec:"leaves"`
-	}
-	err := sdk.Decode(config, &c)
-	if err == nil {
-		d.leaves = c.Leaves
-	}
-	return err
-}
-
-func (*tea) Capabilities() driver.Capabilities {
-	return driver.Capabilities{NoMounts: true, NetworkModes: []driver.NetworkMode{driver.NetworkHost, driver.NetworkNone}}
-}
-
-func (d *tea) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
-	report(driver.Fingerprint{Health: driver.Healthy, Description: "hot", Attributes: map[string]string{"driver.tea.leaves": d.leaves}})
-	<-ctx.Done()
-	return ctx.Err()
 }
 
 func (*tea) Start(_ context.Context, t *driver.TaskConfig) ([]byte, error) {
@@ -92,12 +70,7 @@ func (*tea) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, erro
 	return driver.ExitResult{}, driver.ErrUnknownTask
 }
 
-func (*tea) Stop(context.Context, driver.TaskID, time.Duration, string) error { return nil }
-func (*tea) Destroy(context.Context, driver.TaskID, bool) error               { return driver.ErrUnknownTask }
-
-func (*tea) Inspect(context.Context, driver.TaskID) (driver.Status, error) {
-	return driver.Status{ID: "a", State: driver.TaskExited, StartedAt: time.Unix(5, 0), Exit: &driver.ExitResult{Code: 3}}, nil
-}
+func (*tea) Destroy(context.Context, driver.TaskID, bool) error { return driver.ErrUnknownTask }
 
 func (*tea) ExecStreaming(_ context.Context, _ driver.TaskID, command []string, s driver.ExecStreams) (driver.ExitResult, error) {
 	all, err := io.ReadAll(s.Stdin)
@@ -122,59 +95,6 @@ func dial(t *testing.T, d sdk.Driver) *grpc.ClientConn {
 	must.NoError(t, err)
 	t.Cleanup(func() { must.NoError(t, conn.Close()) })
 	return conn
-}
-
-func TestServe_driver(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	d := &tea{}
-	conn := dial(t, d)
-	plugin, c := base.NewBasePluginClient(conn), pb.NewDriverClient(conn)
-
-	info, err := plugin.PluginInfo(ctx, &base.PluginInfoRequest{})
-	must.NoError(t, err)
-	must.Eq(t, "tea", info.GetName())
-	must.Eq(t, []string{"v0.1.0"}, info.GetPluginApiVersions())
-	must.Eq(t, base.PluginType_DRIVER, info.GetType())
-	config, err := sdk.Encode(map[string]any{"leaves": "green"})
-	must.NoError(t, err)
-	_, err = plugin.SetConfig(ctx, &base.SetConfigRequest{MsgpackConfig: config})
-	must.NoError(t, err)
-	must.Eq(t, "green", d.leaves)
-	config, err = sdk.Encode(map[string]any{"leafs": "green"})
-	must.NoError(t, err)
-	_, err = plugin.SetConfig(ctx, &base.SetConfigRequest{MsgpackConfig: config})
-	must.ErrorContains(t, err, "leafs")
-
-	schema, err := c.TaskConfigSchema(ctx, &pb.TaskConfigSchemaRequest{})
-	must.NoError(t, err)
-	attributes := schema.GetSpec().GetObject().GetAttributes()
-	must.Eq(t, "kind", attributes["kind"].GetAttr().GetName())
-	must.Eq(t, "sugar", attributes["sugar"].GetDefault().GetPrimary().GetAttr().GetName())
-	caps, err := c.Capabilities(ctx, &pb.CapabilitiesRequest{})
-	must.NoError(t, err)
-	must.Eq(t, pb.DriverCapabilities_NO_MOUNTS, caps.GetCapabilities().GetMountConfigs())
-
-	healthy, err := c.Fingerprint(ctx, &pb.FingerprintRequest{})
-	must.NoError(t, err)
-	f, err := healthy.Recv()
-	must.NoError(t, err)
-	must.Eq(t, pb.FingerprintResponse_HEALTHY, f.GetHealth())
-	must.Eq(t, "green", f.GetAttributes()["driver.tea.leaves"].GetStringVal())
-
-	started, err := c.StartTask(ctx, &pb.StartTaskRequest{Task: &pb.TaskConfig{Id: "a", Name: "mint"}})
-	must.NoError(t, err)
-	must.Eq(t, int32(2), started.GetHandle().GetVersion())
-	must.Eq(t, "cup of mint", string(started.GetHandle().GetDriverState()))
-	must.Eq(t, "mint", started.GetHandle().GetConfig().GetName())
-	_, err = c.StartTask(ctx, &pb.StartTaskRequest{Task: &pb.TaskConfig{Name: "mint"}})
-	must.ErrorContains(t, err, "no id")
-
-	st, err := c.InspectTask(ctx, &pb.InspectTaskRequest{TaskId: "a"})
-	must.NoError(t, err)
-	must.Eq(t, int32(3), st.GetTask().GetResult().GetExitCode())
-	must.Nil(t, st.GetTask().GetCompletedAt())
 }
 
 // pot is a driver that implements sdk.Closer.
@@ -240,6 +160,8 @@ func TestServe_errors(t *testing.T) {
 	must.True(t, ok && detail.GetRecoverable())
 	_, err = c.StartTask(ctx, &pb.StartTaskRequest{Task: &pb.TaskConfig{Id: "a", User: "late"}})
 	must.Eq(t, codes.Unknown, status.Code(err))
+	_, err = c.StartTask(ctx, &pb.StartTaskRequest{Task: &pb.TaskConfig{Name: "mint"}})
+	must.ErrorContains(t, err, "no id")
 
 	handle := &pb.TaskHandle{Version: 1, Config: &pb.TaskConfig{Id: "a"}, DriverState: []byte("old cup")}
 	_, err = c.RecoverTask(ctx, &pb.RecoverTaskRequest{Handle: handle})

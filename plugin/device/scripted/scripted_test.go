@@ -93,69 +93,6 @@ func TestPlugin_Reserve(t *testing.T) {
 	})
 }
 
-// A plugin that dies answers its calls, and the next generation has the same devices.
-func TestPlugin_dies(t *testing.T) {
-	t.Parallel()
-	hang := func(c scripted.Call) drivers.Fault {
-		if c.Name == scripted.CallReserve && c.Count == 1 {
-			return drivers.Fault{Action: drivers.Hang}
-		}
-		return drivers.Fault{}
-	}
-	play(t, scripted.Options{Groups: groups("d1"), Fault: hang}, func(n *node) {
-		var failed, streamed error
-		ended := false
-		n.loop.Do(func() {
-			n.plugin.Fingerprints(func([]*cluster.DeviceGroup) {}, func(err error) { streamed = err })
-			n.plugin.NotifyEnd(func() { ended = true })
-			n.plugin.Reserve("a/web/1", []string{"d1"}, func(_ device.Reservation, err error) { failed = err })
-		})
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		must.NoError(t, failed)
-		n.loop.Do(func() { n.plugin.Kill(drivers.ByFault) })
-		synctest.Wait()
-		must.EqOp(t, driver.Gone, driver.ClassOf(failed))
-		must.EqOp(t, driver.Gone, driver.ClassOf(streamed))
-		must.True(t, ended)
-		must.SliceEmpty(t, n.program.Living())
-		_, err := n.reserve("a/web/1", "d1")
-		must.EqOp(t, driver.Gone, driver.ClassOf(err))
-		n.launch()
-		must.EqOp(t, 2, n.plugin.Generation())
-		_, err = n.reserve("a/web/2", "d1")
-		must.NoError(t, err)
-	})
-}
-
-// Each fault happens around the effect of its call.
-func TestPlugin_faults(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		fault drivers.Fault
-		class driver.Class
-		text  string
-		alive bool
-	}{
-		"fails":       {drivers.Fault{Action: drivers.Fail, Err: &driver.Error{Class: driver.Recoverable, Err: errors.New("busy")}}, driver.Recoverable, "busy", true},
-		"fails plain": {drivers.Fault{Action: drivers.Fail}, driver.Fatal, "a fault of the script", true},
-		"hangs":       {drivers.Fault{Action: drivers.Hang}, driver.Fatal, "no answer", true},
-		"hangs after": {drivers.Fault{Action: drivers.HangAfter}, driver.Fatal, "no answer", true},
-		"dies":        {drivers.Fault{Action: drivers.Crash}, driver.Gone, "gone", false},
-		"dies after":  {drivers.Fault{Action: drivers.CrashAfter, Delay: time.Second}, driver.Gone, "gone", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			play(t, scripted.Options{Groups: groups("d1"), Fault: func(scripted.Call) drivers.Fault { return c.fault }}, func(n *node) {
-				_, err := n.reserve("a/web/1", "d1")
-				must.ErrorContains(t, err, c.text)
-				must.EqOp(t, c.class, driver.ClassOf(err))
-				must.EqOp(t, c.alive, n.plugin.Alive())
-			})
-		})
-	}
-}
-
 // A stream reports the devices first, and then each change, until it is ended.
 func TestPlugin_Fingerprints(t *testing.T) {
 	t.Parallel()
@@ -184,24 +121,5 @@ func TestPlugin_Fingerprints(t *testing.T) {
 		must.Len(t, 3, reports)
 		open()
 		must.Eq(t, groups("d3"), reports[3])
-	})
-}
-
-// A launch can fail, and takes its time.
-func TestProgram_Launch_fails(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		loop := drivers.NewLoop()
-		var failed error
-		loop.Do(func() {
-			m := drivers.NewMachine(loop)
-			p := scripted.Install(m, loop, "toys", scripted.Options{Launch: func(int) drivers.Launch {
-				return drivers.Launch{Takes: time.Second, Err: "no such library"}
-			}})
-			p.Launch(func(_ *scripted.Plugin, err error) { failed = err })
-		})
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		must.ErrorContains(t, failed, "no such library")
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
 )
 
 // ErrNone means that the machine has no hierarchy in which a group can be made.
@@ -26,25 +28,29 @@ func usedV1() []string { return []string{"freezer", "memory", "cpu"} }
 // Find reads which hierarchies are mounted. The root is "/", or a folder that plays it in a test:
 // Find reads proc/self/mountinfo below it, and all groups lie below it.
 func Find(root string) (Hierarchies, error) {
-	b, err := os.ReadFile(filepath.Join(root, "proc/self/mountinfo"))
+	f, err := os.Open(filepath.Join(root, "proc/self/mountinfo"))
+	if err != nil {
+		return Hierarchies{}, fmt.Errorf("find control groups: %w", err)
+	}
+	defer f.Close()
+	table, err := mounts.Parse(f)
 	if err != nil {
 		return Hierarchies{}, fmt.Errorf("find control groups: %w", err)
 	}
 	h := Hierarchies{v1: map[string]string{}}
-	for line := range strings.Lines(string(b)) {
-		m, ok := parseMount(line)
-		if !ok {
+	for _, m := range table {
+		if m.Root != "/" { // the mount of a part
 			continue
 		}
-		point := filepath.Join(root, m.point)
-		if m.kind == "cgroup2" && h.unified == "" {
+		point := filepath.Join(root, m.Point)
+		if m.Type == "cgroup2" && h.unified == "" {
 			h.unified = point
 		}
-		if m.kind != "cgroup" {
+		if m.Type != "cgroup" {
 			continue
 		}
 		for _, c := range append(usedV1(), "cpuset") {
-			if slices.Contains(m.options, c) && h.v1[c] == "" {
+			if slices.Contains(m.Options, c) && h.v1[c] == "" {
 				h.v1[c] = point
 			}
 		}
@@ -62,34 +68,6 @@ func (h Hierarchies) Kind() string {
 	default:
 		return "none"
 	}
-}
-
-// mount is a line of mountinfo with a control group.
-type mount struct {
-	point, kind string
-	options     []string // of the file system
-}
-
-// parseMount reads a line of proc(5)'s mountinfo. It reports false for a line that is no mounted
-// control group, and for the mount of a part of one.
-func parseMount(line string) (mount, bool) {
-	fields := strings.Fields(line)
-	sep := slices.Index(fields, "-")
-	const mountRoot, point, optional = 3, 4, 6
-	if sep < optional || len(fields) < sep+4 {
-		return mount{}, false
-	}
-	m := mount{
-		point:   unescape(fields[point]),
-		kind:    fields[sep+1],
-		options: strings.Split(fields[sep+3], ","),
-	}
-	return m, (m.kind == "cgroup" || m.kind == "cgroup2") && fields[mountRoot] == "/"
-}
-
-// unescape replaces the octal escapes of mountinfo.
-func unescape(s string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
 const (

@@ -26,9 +26,9 @@ func TestParse(t *testing.T) {
 	table, err := mounts.Parse(strings.NewReader(example))
 	must.NoError(t, err)
 	must.Eq(t, mounts.Table{
-		{Point: "/mnt2", Device: "98:0", Root: "/mnt1", Type: "ext3", Source: "/dev/root"},
-		{Point: `/srv/with blank\x`, Device: "0:31", Root: "/", Type: "tmpfs", Source: "none"},
-		{Point: "/srv", Device: "0:32", ReadOnly: true, Root: "/", Type: "nfs4", Source: "host:/export"},
+		{Point: "/mnt2", Device: "98:0", Root: "/mnt1", Type: "ext3", Source: "/dev/root", Options: []string{"rw", "errors=continue"}},
+		{Point: `/srv/with blank\x`, Device: "0:31", Root: "/", Type: "tmpfs", Source: "none", Options: []string{"rw"}},
+		{Point: "/srv", Device: "0:32", ReadOnly: true, Root: "/", Type: "nfs4", Source: "host:/export", Options: []string{"rw"}},
 	}, table)
 	must.True(t, table.Has("/srv"))
 	must.False(t, table.Has("/sr"))

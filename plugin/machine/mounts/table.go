@@ -20,8 +20,10 @@ type Mount struct {
 	Device, Root string
 	// ReadOnly: nothing can be written at this mount.
 	ReadOnly bool
-	// Type and Source are what the file system states, such as "ext4" and "/dev/sda1".
+	// Type and Source are what the file system states, such as "ext4" and "/dev/sda1". Options are those
+	// of the file system, such as the controllers of a control group.
 	Type, Source string
+	Options      []string
 }
 
 // Table is the mount table, in the order of the kernel. A later mount hides an earlier one with the same
@@ -63,12 +65,12 @@ func Parse(r io.Reader) (Table, error) {
 func parse(line string) (Mount, error) {
 	fields := strings.Split(line, " ")
 	end := slices.Index(fields, "-")
-	if end < 6 || len(fields) < end+3 {
+	if end < 6 || len(fields) < end+4 {
 		return Mount{}, errors.New("it has too few fields")
 	}
 	return Mount{
 		Device: fields[2], Root: unescape(fields[3]), Point: unescape(fields[4]), ReadOnly: slices.Contains(strings.Split(fields[5], ","), "ro"),
-		Type: unescape(fields[end+1]), Source: unescape(fields[end+2]),
+		Type: unescape(fields[end+1]), Source: unescape(fields[end+2]), Options: strings.Split(fields[end+3], ","),
 	}, nil
 }
 
