@@ -1,9 +1,11 @@
 package client
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // Limits of one batch. The servers refuse a whole batch if it has more than 1 MiB.
@@ -11,15 +13,6 @@ const (
 	maxReports = 250
 	// maxReportBytes is the largest size of the reports of a batch as JSON.
 	maxReportBytes = 768 << 10
-)
-
-// The largest sizes of reports, tasks, events, details and volumes as JSON, without their strings.
-const (
-	jsonOfReport = 256
-	jsonOfTask   = 384
-	jsonOfEvent  = 128
-	jsonOfDetail = 8
-	jsonOfHold   = 160
 )
 
 // reports sends the state of the allocations to the servers, one batch at a time, until the servers
@@ -164,52 +157,19 @@ func (a *allocRunner) newReport() (cluster.AllocReport, int) {
 		Alloc: a.id(), Node: a.core.options.Node, ClientStatus: a.rec.ClientStatus, ClientDescription: cluster.CutText(a.description()),
 		TaskStates: states.Bounded(a.group), VolumeHolds: a.mounts.reported, Healthy: a.rec.Healthy, HealthyAt: a.rec.HealthyAt, At: a.core.now.Wall,
 	}
-	size := jsonOfReport + jsonOf(string(r.Alloc)) + jsonOf(r.ClientDescription) + jsonOfHolds(r.VolumeHolds)
-	tasks := jsonOfTasks(r.TaskStates)
-	if size+tasks > maxReportBytes {
-		r.TaskStates, tasks = nil, 0
+	size := sizeOf(r)
+	if size > maxReportBytes {
+		r.TaskStates = nil
+		size = sizeOf(r)
 	}
-	return r, size + tasks
+	return r, size
 }
 
-func jsonOfTasks(states *cluster.TaskStates) (size int) {
-	for _, t := range states.Tasks {
-		size += jsonOfTask + jsonOf(t.Name)
-		if t.Waiting != nil {
-			size += jsonOf(string(t.Waiting.For)) + jsonOf(t.Waiting.Detail)
-		}
-		for _, e := range t.Events {
-			size += jsonOfEvent + jsonOf(e.Type) + jsonOf(e.Message)
-			//lint:order a sum of integers
-			for key, value := range e.Details {
-				size += jsonOfDetail + jsonOf(key) + jsonOf(value)
-			}
-		}
+// sizeOf returns the size of a report as JSON, with the comma after it.
+func sizeOf(r cluster.AllocReport) int {
+	text, err := json.Marshal(wire.NewAllocReport(r))
+	if err != nil {
+		return maxReportBytes + 1 // never: a report has no value that JSON cannot contain
 	}
-	return size
-}
-
-func jsonOfHolds(holds *cluster.VolumeHolds) (size int) {
-	if holds == nil {
-		return 0
-	}
-	for _, h := range holds.Volumes {
-		size += jsonOfHold + jsonOf(string(h.Namespace)) + jsonOf(string(h.Volume)) + jsonOf(string(h.Alloc)) + jsonOf(h.Path) + jsonOf(h.Reason)
-	}
-	return size
-}
-
-// jsonOf is the largest number of bytes that the text needs inside a JSON string.
-func jsonOf(text string) (size int) {
-	for _, b := range []byte(text) {
-		switch {
-		case b < ' ', b == '<', b == '>', b == '&':
-			size += 6 // such as \u003c
-		case b == '"', b == '\\', b >= 0x7f: // U+2028 has three bytes and needs six
-			size += 2
-		default:
-			size++
-		}
-	}
-	return size
+	return len(text) + 1
 }
