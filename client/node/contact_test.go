@@ -282,27 +282,6 @@ func TestContact_keepAlive(t *testing.T) {
 	})
 }
 
-// The servers refuse a change of the node. The node still sends heartbeats, so that its tasks are
-// not lost, and retries the registration.
-func TestContact_refusedRegistration(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{ttl: 30 * time.Second}
-		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
-		defer c.run(t, false)()
-		s.pass(time.Second)
-		s.set(func() { s.unlike = errors.New("a device is listed twice") })
-		c.publish(client.NodeFacts{Devices: []*cluster.DeviceGroup{toys("d1")}})
-		s.pass(31 * time.Second)
-		must.SliceLen(t, 1, s.registered)
-		must.SliceLen(t, 4, s.heartbeats)
-		s.set(func() { s.unlike = nil })
-		s.pass(10 * time.Second)
-		must.SliceLen(t, 2, s.registered)
-		must.SliceLen(t, 1, s.registered[1].Devices)
-	})
-}
-
 // Each request contains the cluster and the index of the last answer. An answer without a cluster
 // is ignored.
 func TestContact_listen(t *testing.T) {

@@ -3,6 +3,7 @@ package node
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,21 @@ func TestReadRecords_ofAnOlderClient(t *testing.T) {
 	must.Eq(t, []*client.Record{allocRecord()}, got.allocs)
 	must.Eq(t, []*volume.Record{volumeRecord()}, got.volumes)
 	must.Eq(t, map[string]pluginRecord{"raw_exec": processRecord()}, got.plugins)
+}
+
+// The record of an allocation with the deepest config that a client accepts can be read.
+func TestReadRecords_deepConfig(t *testing.T) {
+	t.Parallel()
+	store, err := record.OpenDisk(t.TempDir())
+	must.NoError(t, err)
+	left, err := readRecords(store)
+	must.NoError(t, err)
+	deep := allocRecord()
+	deep.Alloc.Job.TaskGroups[0].Tasks[0].Config = json.RawMessage(strings.Repeat(`{"a":`, 9_900) + "1" + strings.Repeat("}", 9_900))
+	must.NoError(t, left.allocTable.Put("a1", deep))
+	left, err = readRecords(store)
+	must.NoError(t, err)
+	must.Eq(t, []*client.Record{deep}, left.allocs)
 }
 
 // allocRecord is a record in which each field is set.
